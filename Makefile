@@ -1,0 +1,29 @@
+.PHONY: run test race lint bench fuzz ci
+
+run: ## the quickstart server
+	go run ./examples/quickstart
+
+test:
+	go test ./...
+
+race:
+	go test -race -shuffle=on ./...
+
+lint:
+	go vet ./...
+	@bin=$$(mktemp -d) && go build -C .ci/tools -o $$bin/staticcheck honnef.co/go/tools/cmd/staticcheck \
+		&& $$bin/staticcheck ./...; code=$$?; rm -rf $$bin; exit $$code
+
+bench: ## the benchmarks inside of the packages
+	go test -run '^$$' -bench . -benchmem ./lazy ./reqctx ./params ./session ./ratelimit ./server
+
+FUZZTIME ?= 30s
+fuzz: ## every fuzz target of the library, one after the other
+	@for pkg in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			echo "$$pkg $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done; \
+	done
+
+ci:
+	CI=true bash .ci/run

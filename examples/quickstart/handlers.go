@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// user and visits are fields of the session.
+var (
+	user   = session.NewField[string]("user")
+	visits = session.NewField[int]("visits")
+)
+
+// User is a property of this application: who is logged in, "" for nobody.
+var User = reqctx.NewKey[string]("user")
+
+func newServer() (*server.Server, error) {
+	fivePerMinute, err := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5, Per: time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	srv, err := server.New(server.Options{
+		ServerTiming: true,
+		RateLimits:   []ratelimit.Policy{{Name: "search", Rules: []ratelimit.Rule{fivePerMinute}, Key: ratelimit.ByIP()}},
+		Session:      session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, for trying it out
+	})
+	if err != nil {
+		return nil, err
+	}
+	reqctx.Provide(srv.Registry(), User, reqctx.Prop[string]{
+		Resolve: func(ctx context.Context) (string, error) { return user.Get(ctx) },
+	})
+	srv.HandleFunc("GET /{$}", index)
+	srv.HandleFunc("GET /fast", fast)
+	srv.HandleFunc("GET /search", search)
+	srv.HandleFunc("GET /slow-down", slowDown)
+	srv.HandleFunc("GET /count", count)
+	srv.HandleFunc("POST /login", login)
+	srv.HandleFunc("GET /me", me)
+	srv.HandleFunc("POST /logout", logout)
+	return srv, nil
+}
+
+// fast touches no property, and so costs what it would without any.
+func fast(w http.ResponseWriter, _ *server.Request) error {
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// search is limited. Whoever asks for the limit a second time, here or in a
+// function that is called from here, is answered without charging again.
+func search(w http.ResponseWriter, req *server.Request) error {
+	q, err := req.Params().Query().String("q")
+	if err != nil {
+		return err
+	}
+	limit, err := req.RateLimit().Take()
+	if err != nil {
+		return err
+	}
+	if !limit.Allowed && strings.Contains(req.Header.Get("Accept"), "text/html") {
+		http.Redirect(w, req.Request, "/slow-down", http.StatusSeeOther)
+		return nil
+	}
+	if err := limit.Err(); err != nil {
+		return err
+	}
+	return writeJSON(w, map[string]any{"q": q, "results": find(q)})
+}
+
+// slowDown tells how long to wait. Looking does not count.
+func slowDown(w http.ResponseWriter, req *server.Request) error {
+	limit, err := req.RateLimit().Peek()
+	if err != nil {
+		return err
+	}
+	return writePage(w, slowDownPage, int(math.Ceil(limit.RetryAfter.Seconds())))
+}
+
+// count does not count itself.
+func count(w http.ResponseWriter, req *server.Request) error {
+	n, err := req.RateLimit().CountIn(20 * time.Second)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, map[string]any{"count": n})
+}
+
+// login takes a form or JSON.
+func login(w http.ResponseWriter, req *server.Request) error {
+	name, err := req.Params().Content().StringOr("user", "")
+	if err != nil {
+		return err
+	}
+	if name = strings.TrimSpace(name); name == "" {
+		return server.Errorf(http.StatusBadRequest, "The user must not be empty.")
+	}
+	if err := req.Session().Renew(); err != nil { // a new id: nobody who knew the old one is logged in
+		return err
+	}
+	if err := user.Set(req.Context(), name); err != nil {
+		return err
+	}
+	http.Redirect(w, req.Request, "/me", http.StatusSeeOther)
+	return nil
+}
+
+func me(w http.ResponseWriter, req *server.Request) error {
+	name, err := User.Get(req.Context())
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		return server.Errorf(http.StatusUnauthorized, "Nobody is logged in. POST user=NAME to /login.")
+	}
+	n, err := visits.Get(req.Context())
+	if err != nil {
+		return err
+	}
+	if err := visits.Set(req.Context(), n+1); err != nil {
+		return err
+	}
+	return writeJSON(w, map[string]any{"user": name, "visits": n + 1})
+}
+
+func logout(w http.ResponseWriter, req *server.Request) error {
+	if err := req.Session().Destroy(); err != nil {
+		return err
+	}
+	http.Redirect(w, req.Request, "/", http.StatusSeeOther)
+	return nil
+}
+
+func writeJSON(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(v)
+}

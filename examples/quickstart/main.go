@@ -1,0 +1,80 @@
+// Quickstart is a server without middleware. Its handlers read a session, a
+// user, parameters and a rate limit as properties of the request, each resolved
+// when it is first read, and not at all by the requests that do without.
+//
+//	go run ./examples/quickstart
+//	go run ./examples/quickstart -addr 127.0.0.1:9090
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "quickstart:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx ends, and then waits for the requests in progress.
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
+	addr := flags.String("addr", "127.0.0.1:8080", "`host:port` to listen on; port 0 picks a free one")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
+		return err
+	}
+	srv, err := newServer()
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", *addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w (is another one running? -addr picks another address)", err)
+	} else if err != nil {
+		return err
+	}
+	printHelp(out, "http://"+l.Addr().String())
+
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := srv.Shutdown(ctx); err != nil {
+		return err
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func printHelp(out io.Writer, url string) {
+	fmt.Fprintf(out, `Listening on %[1]s
+
+  curl -i '%[1]s/search?q=go'
+  curl -i -c jar -b jar -L -d user=ada %[1]s/login
+  curl -i %[1]s/fast
+
+`, url)
+}

@@ -1,0 +1,117 @@
+package lazy
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Parallel is how many values [All] waits for, and so computes, at a time.
+const Parallel = 64
+
+// errNothing is what Any says when it was given no value.
+var errNothing = errors.New("lazy: Any of no values")
+
+// Waiter is something to wait for: a [Value] of any type.
+type Waiter interface {
+	Wait(ctx context.Context) error
+}
+
+// All waits for all of ws, in parallel, at most [Parallel] at a time, and
+// returns the first error that occurs. It does not wait for the others then:
+// those that belong to a scope go on, stand-alone ones that nobody else waits
+// for are cancelled. A panic of one is a panic of All.
+func All(ctx context.Context, ws ...Waiter) error {
+	return AllN(ctx, Parallel, ws...)
+}
+
+// AllN is [All] with n at a time; n below 1 counts as 1.
+func AllN(ctx context.Context, n int, ws ...Waiter) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	sem := semaphore.NewWeighted(int64(max(n, 1)))
+	ends := make(chan outcome[struct{}], len(ws))
+	started := 0
+	var first error
+	for _, w := range ws {
+		if sem.Acquire(ctx, 1) != nil {
+			first = context.Cause(ctx)
+			break
+		}
+		started++
+		go waitFor(func() (struct{}, error) { return struct{}{}, w.Wait(ctx) }, func(o outcome[struct{}]) {
+			if o.err != nil {
+				cancel(o.err) // the others leave with this error as their cause
+			}
+			ends <- o
+			sem.Release(1)
+		})
+	}
+	for range started {
+		o := <-ends
+		o.raise()
+		if first == nil {
+			first = o.err
+		}
+	}
+	return first
+}
+
+// Any waits for vs in parallel and returns the first success, or, when all have
+// failed, their errors joined in order. It leaves the others as [All] does.
+func Any[T any](ctx context.Context, vs ...*Value[T]) (T, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ends := make(chan outcome[T], len(vs))
+	for i, v := range vs {
+		go waitFor(func() (T, error) { return v.Get(ctx) }, func(o outcome[T]) {
+			o.i = i
+			ends <- o
+		})
+	}
+	errs := make([]error, len(vs))
+	for range vs {
+		o := <-ends
+		o.raise()
+		if o.err == nil {
+			return o.val, nil
+		}
+		errs[o.i] = o.err
+	}
+	var zero T
+	switch {
+	case len(vs) == 0:
+		return zero, errNothing
+	case ctx.Err() != nil:
+		return zero, context.Cause(ctx)
+	default:
+		return zero, errors.Join(errs...)
+	}
+}
+
+// outcome is how one of several waits ended.
+type outcome[T any] struct {
+	i      int
+	val    T
+	err    error
+	panics *PanicError
+}
+
+func (o outcome[T]) raise() {
+	if o.panics != nil {
+		o.panics.Raise()
+	}
+}
+
+// waitFor runs wait and calls end exactly once with how it ended.
+func waitFor[T any](wait func() (T, error), end func(outcome[T])) {
+	var o outcome[T]
+	guard("wait", func() { o.val, o.err = wait() }, func(abnormal error) {
+		if abnormal != nil {
+			o.err = abnormal
+			o.panics, _ = abnormal.(*PanicError)
+		}
+		end(o)
+	})
+}

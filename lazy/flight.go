@@ -1,0 +1,164 @@
+package lazy
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Work is what a [Flight] carries out.
+type Work interface {
+	// Name names the work in cycles and panics.
+	Name() string
+	// Compute calls the user's function and keeps what it returns, without
+	// publishing it. ctx is the flight.
+	Compute(ctx context.Context)
+	// Finish publishes the outcome, before any waiter wakes. abnormal is nil
+	// when Compute returned, else a [*PanicError] or [ErrGoexit]. It must not
+	// panic: those who wait would do so for ever.
+	Finish(abnormal error)
+}
+
+// Flight is one computation in progress: the context that the computation
+// gets, those who wait for it, and what it waits for itself. It is embedded in
+// the value that implements its [Work], so that a computation is one allocation.
+//
+// Init comes first, then Run exactly once; all other methods may be called
+// concurrently. A Flight must not be copied or used again.
+type Flight struct {
+	context.Context
+	work Work
+
+	mu     sync.Mutex
+	landed bool          // Release was called
+	done   chan struct{} // closed by Release; made by the first who waits
+	needs  []*Flight     // what this computation waits for, once for each of its waits
+	buf    [1]*Flight    // needs, as long as it waits for one at a time
+}
+
+type flightKey struct{}
+
+// Current returns the computation on whose behalf ctx travels: the innermost
+// function of a lazy value that was given ctx or an ancestor of it. It returns
+// nil outside of any.
+func Current(ctx context.Context) *Flight {
+	f, _ := ctx.Value(flightKey{}).(*Flight)
+	return f
+}
+
+// Init prepares f to carry out work under ctx, whose cancellation and values
+// the computation sees.
+func (f *Flight) Init(ctx context.Context, work Work) {
+	f.Context, f.work = ctx, work
+}
+
+// Work returns what f carries out.
+func (f *Flight) Work() Work { return f.work }
+
+// Value makes f findable by [Current] from every context derived from it.
+func (f *Flight) Value(key any) any {
+	if _, ok := key.(flightKey); ok {
+		return f
+	}
+	return f.Context.Value(key)
+}
+
+// Run computes on this goroutine, publishes the outcome and wakes those who
+// wait. caller is the flight that is held up meanwhile, the [Current] one of
+// whoever runs f in place of waiting for it, or nil. Run returns normally also
+// after a panic, whose [*PanicError] the work's Finish was given.
+func (f *Flight) Run(caller *Flight) {
+	caller.need(f)
+	returned := false
+	defer func() {
+		var abnormal error
+		if v := recover(); v != nil {
+			abnormal = NewPanicError(f.work.Name(), v)
+		} else if !returned {
+			abnormal = ErrGoexit
+		}
+		f.work.Finish(abnormal)
+		f.Release()
+		caller.unneed(f)
+	}()
+	f.work.Compute(f)
+	returned = true
+}
+
+// Release wakes those who wait. Run does it at the end; a work that learns of
+// its outcome earlier (a value that was set meanwhile) may do it before. It may
+// be called more than once.
+func (f *Flight) Release() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.landed {
+		return
+	}
+	f.landed = true
+	if f.done != nil {
+		close(f.done)
+	}
+}
+
+// Wait blocks until f is released, on behalf of caller, the [Current] flight of
+// ctx. It returns [context.Cause] when ctx ends first, and a [*CycleError] at
+// once when f, directly or not, is waiting for the caller.
+func (f *Flight) Wait(ctx context.Context, caller *Flight) error {
+	done := f.doneChan()
+	if done == nil {
+		return nil
+	}
+	if caller != nil {
+		// The edge is there before the search. Of several waits that close
+		// a cycle together, the last to add its edge finds all the others.
+		caller.need(f)
+		defer caller.unneed(f)
+		if path := f.pathTo(caller, nil); path != nil {
+			return newCycleError(path)
+		}
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// doneChan returns nil once f has landed.
+func (f *Flight) doneChan() chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.landed {
+		return nil
+	}
+	if f.done == nil {
+		f.done = make(chan struct{})
+	}
+	return f.done
+}
+
+// need notes that f's computation waits for g.
+func (f *Flight) need(g *Flight) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.needs == nil {
+		f.needs = f.buf[:0]
+	}
+	f.needs = append(f.needs, g)
+}
+
+// unneed takes back one need.
+func (f *Flight) unneed(g *Flight) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i := slices.Index(f.needs, g); i >= 0 {
+		f.needs = slices.Delete(f.needs, i, i+1)
+	}
+}

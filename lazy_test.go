@@ -1,0 +1,261 @@
+package lazyreq_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// ladder gives each folder its step. A package imports only from steps below its
+// own, and packages on one step do not know one another.
+var ladder = map[string]int{
+	"lazy":      1,
+	"reqctx":    2,
+	"params":    3,
+	"session":   3,
+	"ratelimit": 3,
+	"coord":     3,
+	"server":    4,
+	"cmd":       5,
+	"examples":  6,
+}
+
+// goRedis are the packages of the library that talk to Redis.
+var goRedis = []string{"session/redisstore", "ratelimit/redisstore", "coord", "internal/redispipe"}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+func TestImportsGoDownTheLadder(t *testing.T) {
+	const module = "github.com/lazyreq/lazyreq"
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", "./...").Output()
+	require.NoError(t, err)
+	seen := 0
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; seen++ {
+		var pkg goPackage
+		if err := dec.Decode(&pkg); errors.Is(err, io.EOF) {
+			break
+		} else {
+			require.NoError(t, err)
+		}
+		from := strings.TrimPrefix(strings.TrimPrefix(pkg.ImportPath, module), "/")
+		for _, imported := range pkg.Imports {
+			if to, ours := strings.CutPrefix(imported, module+"/"); ours {
+				checkStep(t, from, to)
+			} else {
+				checkOutside(t, from, imported)
+			}
+		}
+	}
+	require.Greater(t, seen, len(ladder)/2, "go list found the packages")
+}
+
+// folder is the part of the house that a package is in: its first path element.
+func folder(pkg string) string { first, _, _ := strings.Cut(pkg, "/"); return first }
+
+func checkStep(t *testing.T, from, to string) {
+	a, b := folder(from), folder(to)
+	if a == b || b == "internal" || a == "internal" && strings.HasSuffix(from, "test") {
+		return // within one part, or helpers of tests
+	}
+	require.Containsf(t, ladder, a, "%s has no step on the ladder", from)
+	require.Greaterf(t, ladder[a], ladder[b], "%s (step %d) imports %s (step %d)", from, ladder[a], to, ladder[b])
+}
+
+func checkOutside(t *testing.T, from, imported string) {
+	if !strings.Contains(folder(imported), ".") {
+		return // the standard library
+	}
+	switch {
+	case ladder[folder(from)] > 4, strings.HasPrefix(from, "server/"):
+		return // programs, and what stands above the library
+	case strings.HasPrefix(imported, "golang.org/x/sync/"):
+	case strings.HasPrefix(imported, "github.com/redis/go-redis/v9"):
+		require.Truef(t, slices.Contains(goRedis, from), "%s imports %s", from, imported)
+	default:
+		require.Failf(t, "library packages have no other dependencies", "%s imports %s", from, imported)
+	}
+}
+
+// member is a property of the application below.
+type member struct{ Name string }
+
+var (
+	currentMember = reqctx.NewKey[*member]("member")
+	memberName    = session.NewField[string]("name")
+)
+
+// TestTheWholeLibrary runs a small application over a real connection: a login,
+// a property that reads the session, a limited search, and a page that touches
+// nothing.
+func TestTheWholeLibrary(t *testing.T) {
+	var loads, closed atomic.Int32
+	threePerMinute, err := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 3, Per: time.Minute})
+	require.NoError(t, err)
+	srv, err := server.New(server.Options{
+		Session:      session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP
+		RateLimits:   []ratelimit.Policy{{Name: "search", Rules: []ratelimit.Rule{threePerMinute}, Key: ratelimit.ByIP()}},
+		ServerTiming: true,
+	})
+	require.NoError(t, err)
+
+	// A property: an ordinary function that reads another property.
+	reqctx.Provide(srv.Registry(), currentMember, reqctx.Prop[*member]{
+		Resolve: func(ctx context.Context) (*member, error) {
+			loads.Add(1)
+			name, err := memberName.Get(ctx)
+			if err != nil || name == "" {
+				return nil, err
+			}
+			return &member{name}, nil
+		},
+		Close: func(context.Context, *member, error) error { closed.Add(1); return nil },
+	})
+	srv.HandleFunc("POST /login", func(w http.ResponseWriter, req *server.Request) error {
+		name, err := req.Params().Form().String("name")
+		if err != nil {
+			return err
+		}
+		if err := req.Session().Renew(); err != nil {
+			return err
+		}
+		return memberName.Set(req.Context(), name)
+	})
+	srv.HandleFunc("GET /hello/{greeting}", func(w http.ResponseWriter, req *server.Request) error {
+		// Two readers, one of them by name: one resolution.
+		v, err := req.Get("member")
+		if err != nil {
+			return err
+		}
+		m, err := currentMember.Get(req.Context())
+		if err != nil {
+			return err
+		}
+		if m == nil || v.(*member) != m {
+			return server.Errorf(http.StatusUnauthorized, "Log in first.")
+		}
+		greeting, err := req.Params().Path().String("greeting")
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(w, greeting+", "+m.Name)
+		return err
+	})
+	srv.HandleFunc("GET /search", func(w http.ResponseWriter, req *server.Request) error {
+		for range 2 { // whoever asks again is not charged again
+			res, err := req.RateLimit().Take()
+			if err != nil {
+				return err
+			}
+			if err := res.Err(); err != nil {
+				return err
+			}
+		}
+		n, err := req.RateLimit().Count()
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(w).Encode(n)
+	})
+	srv.HandleFunc("GET /fast", func(w http.ResponseWriter, req *server.Request) error { return nil })
+
+	url, client := serve(t, srv)
+
+	// Touching nothing costs nothing and adds nothing.
+	res, body := get(t, client, url+"/fast")
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Empty(t, body)
+	for _, field := range []string{"Set-Cookie", "Vary", "Server-Timing", "RateLimit"} {
+		require.Empty(t, res.Header.Values(field), field)
+	}
+
+	// Nobody is logged in: a problem, and no session by asking.
+	res, body = get(t, client, url+"/hello/hi")
+	require.Equal(t, http.StatusUnauthorized, res.StatusCode)
+	require.Equal(t, "application/problem+json", res.Header.Get("Content-Type"))
+	require.JSONEq(t, `{"status":401,"title":"Unauthorized","detail":"Log in first."}`, body)
+	require.Empty(t, res.Header.Values("Set-Cookie"))
+	require.Equal(t, "Cookie", res.Header.Get("Vary"))
+
+	res, err = client.Post(url+"/login", "application/x-www-form-urlencoded", strings.NewReader("name=Ada"))
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Len(t, res.Cookies(), 1)
+
+	loads.Store(0)
+	res, body = get(t, client, url+"/hello/Good%20morning")
+	require.Equal(t, "Good morning, Ada", body)
+	require.EqualValues(t, 1, loads.Load())
+	require.Contains(t, res.Header.Get("Server-Timing"), "member;dur=")
+
+	// Three searches a minute.
+	for i := 1; i <= 4; i++ {
+		res, body = get(t, client, url+"/search")
+		require.Equal(t, `"search";q=3;w=60`, res.Header.Get("RateLimit-Policy"))
+		if i <= 3 {
+			require.Equal(t, http.StatusOK, res.StatusCode)
+			require.Equal(t, i, decode[int](t, body))
+		}
+	}
+	require.Equal(t, http.StatusTooManyRequests, res.StatusCode)
+	require.NotEmpty(t, res.Header.Get("Retry-After"))
+	require.Equal(t, []any{"search"}, decode[map[string]any](t, body)["violated-policies"])
+
+	require.NoError(t, srv.Shutdown(t.Context()))
+	require.EqualValues(t, 2, closed.Load(), "what was resolved was closed")
+}
+
+// serve runs srv on a free port of this machine until the test ends.
+func serve(t *testing.T, srv *server.Server) (url string, client *http.Client) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	transport := &http.Transport{}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		require.NoError(t, srv.Close())
+		require.ErrorIs(t, <-served, http.ErrServerClosed)
+	})
+	return "http://" + l.Addr().String(), &http.Client{Transport: transport, Jar: jar}
+}
+
+func get(t *testing.T, client *http.Client, url string) (*http.Response, string) {
+	res, err := client.Get(url)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return res, string(body)
+}
+
+func decode[T any](t *testing.T, body string) (v T) {
+	require.NoErrorf(t, json.Unmarshal([]byte(body), &v), "%s", body)
+	return v
+}

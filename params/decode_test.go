@@ -1,0 +1,131 @@
+package params
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+type order struct {
+	User  string    `json:"user"`
+	Count int8      `json:"count"`
+	Price float32   `json:"price"`
+	Paid  bool      `json:"paid"`
+	Tags  []string  `json:"tags"`
+	At    time.Time `json:"at"`
+	Ship  struct {
+		City string `json:"city"`
+	} `json:"ship"`
+	Picky picky `json:"picky"`
+}
+
+var errPicky = errors.New("internal words")
+
+type picky struct{}
+
+func (picky) UnmarshalJSON([]byte) error { return errPicky }
+
+func TestDecodeJSON(t *testing.T) {
+	c := newContext(t, postJSON(` {"user":"ada","count":3,"tags":["a"],"ship":{"city":"Paris"},"more":1} `), Options{})
+	got, err := JSON[order](c)
+	require.NoError(t, err)
+	want := order{User: "ada", Count: 3, Tags: []string{"a"}}
+	want.Ship.City = "Paris"
+	require.Equal(t, want, got)
+
+	p, err := From(c)
+	require.NoError(t, err)
+	var again map[string]any
+	require.NoError(t, p.DecodeJSON(&again), "decoding again is allowed")
+	require.Equal(t, "ada", again["user"])
+	user, err := p.String("user")
+	require.NoError(t, err)
+	require.Equal(t, "ada", user)
+}
+
+func TestDecodeReportsTheField(t *testing.T) {
+	for doc, want := range map[string][2]string{
+		`{"user":1}`:             {"user", "must be a string"},
+		`{"count":"1"}`:          {"count", "must be a whole number"},
+		`{"count":300}`:          {"count", "must be a whole number in range"},
+		`{"count":1.5}`:          {"count", "must be a whole number in range"},
+		`{"price":1e99}`:         {"price", "is out of range"},
+		`{"price":"1"}`:          {"price", "must be a number"},
+		`{"paid":"true"}`:        {"paid", "must be true or false"},
+		`{"tags":"a"}`:           {"tags", "must be an array"},
+		`{"ship":[]}`:            {"ship", "must be an object"},
+		`{"ship":{"city":1}}`:    {"ship.city", "must be a string"},
+		`[]`:                     {"", "must be an object"},
+		`{"at":"yesterday"}`:     {"", "has a value that can't be decoded"},
+		`{"user":"a","picky":1}`: {"", "has a value that can't be decoded"},
+	} {
+		got, err := JSON[order](newContext(t, postJSON(doc), Options{}))
+		e := requireReason(t, err, ErrMalformed, want[1])
+		require.Equal(t, want[0], e.Name, doc)
+		require.Equal(t, order{}, got, "nothing half-filled")
+		require.NotContains(t, e.Error(), "params.order", "no Go type in what the client reads")
+		require.NotContains(t, e.Error(), "internal words")
+	}
+	_, err := JSON[order](newContext(t, postJSON(`{"picky":1}`), Options{}))
+	require.ErrorIs(t, err, errPicky)
+}
+
+func TestDecodeEmptyBody(t *testing.T) {
+	for _, doc := range []string{"", " \n"} {
+		_, err := JSON[any](newContext(t, postJSON(doc), Options{}))
+		e := requireReason(t, err, ErrMissing, "the request body is empty, expected is a JSON value")
+		status, _ := e.Problem()
+		require.Equal(t, 400, status)
+	}
+	_, err := JSON[any](newContext(t, getRequest(""), Options{}))
+	require.ErrorIs(t, err, ErrMissing)
+}
+
+func TestUnknownFields(t *testing.T) {
+	doc := `{"user":"ada","admin":true}`
+	_, err := JSON[order](newContext(t, postJSON(doc), Options{}))
+	require.NoError(t, err)
+	_, err = JSON[order](newContext(t, postJSON(doc), Options{DisallowUnknownFields: true}))
+	e := requireReason(t, err, ErrMalformed, `json parameter "admin" is unknown`)
+	require.Equal(t, "admin", e.Name)
+	got, err := JSON[order](newContext(t, postJSON(`{"user":"ada"}`), Options{DisallowUnknownFields: true}))
+	require.NoError(t, err)
+	require.Equal(t, "ada", got.User)
+}
+
+// encoding/json would let the second of them win, which a reader of exact names
+// does not see.
+func TestNamesThatDifferInCase(t *testing.T) {
+	doc := `{"user":"ada","User":"root"}`
+	_, err := JSON[order](newContext(t, postJSON(doc), Options{}))
+	requireReason(t, err, ErrMalformed, `json parameter "User" is given twice, in different letter case`)
+	_, err = JSON[[]order](newContext(t, postJSON("["+doc+"]"), Options{}))
+	require.ErrorIs(t, err, ErrMalformed)
+
+	words, err := JSON[map[string]string](newContext(t, postJSON(doc), Options{}))
+	require.NoError(t, err, "a map has no fields to confuse")
+	require.Len(t, words, 2)
+	_, err = JSON[any](newContext(t, postJSON(doc), Options{}))
+	require.NoError(t, err)
+}
+
+func TestDecodesStructs(t *testing.T) {
+	type endless []endless
+	require.True(t, decodesStructs(reflect.TypeFor[*map[string][]*order]()))
+	require.True(t, decodesStructs(reflect.TypeFor[endless]()))
+	require.False(t, decodesStructs(reflect.TypeFor[*map[string][]int]()))
+	require.False(t, decodesStructs(nil))
+}
+
+func TestDecodeMisuseIsNoFaultOfTheClient(t *testing.T) {
+	p := paramsOf(t, postJSON(`{}`), Options{})
+	for _, v := range []any{nil, order{}, (*order)(nil)} {
+		err := p.DecodeJSON(v)
+		require.Error(t, err)
+		var e *Error
+		require.False(t, errors.As(err, &e))
+	}
+}

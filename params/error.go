@@ -1,0 +1,128 @@
+package params
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The reasons of an [Error], to be matched with errors.Is.
+var (
+	// ErrMissing: no source that was asked has the name, or the JSON body is empty.
+	ErrMissing = errors.New("params: missing")
+	// ErrMalformed: the value or its source is not what it should be. Status 400.
+	ErrMalformed = errors.New("params: malformed")
+	// ErrTooLarge: a limit of Options was exceeded. Status 413, for a query 414.
+	ErrTooLarge = errors.New("params: too large")
+	// ErrUnsupported: the body's type, charset or coding isn't read here. Status 415.
+	ErrUnsupported = errors.New("params: unsupported content")
+	// ErrInterrupted: the body was not received whole, mostly because the client
+	// went away. Status 400, or 408 if the server's read deadline passed. The
+	// reader's own error is in the chain.
+	ErrInterrupted = errors.New("params: body interrupted")
+)
+
+// ErrBodyTaken is returned when something else read or closed the body before:
+// a fault of the program, not of the client, so it isn't an [Error].
+var ErrBodyTaken = errors.New("params: the request body was already read or closed by something else")
+
+// A Source is a part of a request that holds parameters.
+type Source string
+
+// The sources, as they appear in an [Error].
+const (
+	SourcePath  Source = "path"
+	SourceQuery Source = "query"
+	SourceForm  Source = "form"
+	SourceJSON  Source = "json"
+	SourceBody  Source = "body" // a body that isn't read as a form or as JSON
+)
+
+// An Error is a client's mistake: which parameter, from where, and what is
+// wrong with it. It is immutable and may be shared.
+type Error struct {
+	Name   string // the parameter; empty if the whole source is at fault
+	Source Source // where it was found; empty if it is in none of several
+	Reason error  // ErrMissing, ErrMalformed, ErrTooLarge, ErrUnsupported or ErrInterrupted
+	Detail string // what is wrong, as a predicate: "must be a whole number"
+
+	accepted []string // media types that would have been accepted
+	cause    error
+}
+
+// Error says what is wrong with which parameter, in words for the client.
+func (e *Error) Error() string { return "params: " + e.sentence() }
+
+// Unwrap returns the Reason and the cause, if there is one.
+func (e *Error) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.Reason}
+	}
+	return []error{e.Reason, e.cause}
+}
+
+// Problem returns the status of the answer and the members of its RFC 9457
+// problem details: "detail"; for a parameter, "errors", a list with "parameter",
+// "detail" and, if known, "source"; for an unsupported type, "accepted".
+func (e *Error) Problem() (status int, members map[string]any) {
+	members = map[string]any{"detail": e.sentence()}
+	if e.Name != "" {
+		item := map[string]string{"parameter": e.Name, "detail": e.Detail}
+		if e.Source != "" {
+			item["source"] = string(e.Source)
+		}
+		members["errors"] = []map[string]string{item}
+	}
+	if len(e.accepted) > 0 {
+		members["accepted"] = e.accepted
+	}
+	return e.status(), members
+}
+
+func (e *Error) status() int {
+	switch {
+	case e.Reason == ErrTooLarge && e.Source == SourceQuery:
+		return http.StatusRequestURITooLong
+	case e.Reason == ErrTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case e.Reason == ErrUnsupported:
+		return http.StatusUnsupportedMediaType
+	case errors.Is(e.cause, os.ErrDeadlineExceeded):
+		return http.StatusRequestTimeout
+	}
+	return http.StatusBadRequest
+}
+
+func (e *Error) sentence() string { return e.subject() + " " + e.Detail }
+
+func (e *Error) subject() string {
+	switch {
+	case e.Name != "" && e.Source != "":
+		return string(e.Source) + " parameter " + strconv.Quote(e.Name)
+	case e.Name != "":
+		return "parameter " + strconv.Quote(e.Name)
+	case e.Source == SourceQuery:
+		return "the query"
+	}
+	return "the request body"
+}
+
+func malformed(from Source, name, detail string) *Error {
+	return &Error{Name: name, Source: from, Reason: ErrMalformed, Detail: detail}
+}
+
+// clip makes a name that the client chose fit for a message.
+func clip(name string) string {
+	const longest = 64
+	if len(name) > longest {
+		name = name[:longest]
+		for !utf8.ValidString(name) && len(name) > longest-utf8.UTFMax {
+			name = name[:len(name)-1]
+		}
+		name += "…"
+	}
+	return strings.ToValidUTF8(name, "\uFFFD")
+}

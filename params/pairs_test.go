@@ -1,0 +1,163 @@
+package params
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFaultyQuery(t *testing.T) {
+	for query, text := range map[string]string{
+		"ok=1&q=%zz":        `query parameter "q" has the malformed percent-encoding "%zz"`,
+		"q=%":               `"%"`,
+		"q=a%4":             `"%4"`,
+		"%g1=1":             `the query has a parameter whose name has the malformed percent-encoding "%g1"`,
+		"q=1;drop=2":        `query parameter "q" has a semicolon`,
+		"a;b=1":             "has a semicolon",
+		"q=%ff":             `query parameter "q" is not valid UTF-8`,
+		"q=%C3%28":          "is not valid UTF-8",
+		"%ff=1":             "is not valid UTF-8",
+		"q=a%00b":           `query parameter "q" has a NUL byte`,
+		"%00=1":             "has a NUL byte",
+		"q=%ed%a0%80":       "is not valid UTF-8", // a surrogate
+		"%zz" + "&a=1":      "whose name",
+		"other=%&wanted=ok": `query parameter "other"`,
+	} {
+		r := getRequest("")
+		r.URL.RawQuery = query
+		p := paramsOf(t, r, Options{})
+		_, err := p.StringOr("wanted", "def")
+		e := requireReason(t, err, ErrMalformed, text)
+		status, _ := e.Problem()
+		require.Equal(t, 400, status)
+		_, again := p.String("wanted")
+		require.Same(t, err, again, "a fault is found once")
+	}
+}
+
+func TestFaultyForm(t *testing.T) {
+	for form, text := range map[string]string{
+		"q=%zz":     `form parameter "q" has the malformed percent-encoding "%zz"`,
+		"q=1;a=2":   `form parameter "q" has a semicolon`,
+		"q=%ff":     `form parameter "q" is not valid UTF-8`,
+		"q=\xff":    `form parameter "q" is not valid UTF-8`,
+		"q=a%00b":   `form parameter "q" has a NUL byte`,
+		"q=a\x00b":  `form parameter "q" has a NUL byte`,
+		"\xff=%zz":  "the request body has a parameter whose name is not valid UTF-8",
+		"a=1&b=%2X": `"b"`,
+	} {
+		_, err := paramsOf(t, postForm("/", form), Options{}).String("wanted")
+		requireReason(t, err, ErrMalformed, text)
+	}
+}
+
+func TestDecodedPairs(t *testing.T) {
+	pairs, err := parsePairs("a+b=c%20d%2B&&e&=f&g=h=i&%C3%A9=%e2%82%ac&", SourceQuery, 10)
+	require.NoError(t, err)
+	require.Equal(t, []pair{{"a b", "c d+"}, {"e", ""}, {"", "f"}, {"g", "h=i"}, {"é", "€"}}, pairs)
+}
+
+func TestNumberOfParametersIsBounded(t *testing.T) {
+	query := "a" + strings.Repeat("&a", 10)
+	_, err := paramsOf(t, getRequest(query), Options{MaxParams: 10}).Query().Strings("a")
+	e := requireReason(t, err, ErrTooLarge, "the query has more than 10 parameters")
+	status, _ := e.Problem()
+	require.Equal(t, 414, status)
+
+	_, err = paramsOf(t, postForm("/", query), Options{MaxParams: 10}).Form().Strings("a")
+	e = requireReason(t, err, ErrTooLarge, "the request body has more than 10 parameters")
+	status, _ = e.Problem()
+	require.Equal(t, 413, status)
+
+	all, err := paramsOf(t, getRequest(query), Options{MaxParams: 11}).Strings("a")
+	require.NoError(t, err)
+	require.Len(t, all, 11)
+
+	all, err = paramsOf(t, getRequest(strings.Repeat("&", 5000)+"a=1"), Options{}).Strings("a")
+	require.NoError(t, err, "nothing between separators is no parameter")
+	require.Len(t, all, 1)
+}
+
+func TestTooManyParametersAreNotHeld(t *testing.T) {
+	form := strings.Repeat("a&", 500_000)
+	result := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, err := parsePairs(form, SourceForm, defaultMaxParams)
+			if err == nil {
+				b.Fatal("accepted")
+			}
+		}
+	})
+	require.Less(t, result.AllocedBytesPerOp(), int64(64<<10))
+}
+
+// faultless are pairs that the package must accept as net/url reads them.
+func faultless(values url.Values) bool {
+	for name, all := range values {
+		if textFault(name) != "" {
+			return false
+		}
+		for _, value := range all {
+			if textFault(value) != "" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func FuzzQuery(f *testing.F) {
+	for _, seed := range []string{"", "a=1&b=2", "a+b=%20", "%zz", "a;b", "=&=", "a=%C3%A9", "a=%00", "\xff=1", "a%", "a=b=c&a"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		const limit = 8
+		pairs, err := parsePairs(query, SourceQuery, limit)
+		want, wantErr := url.ParseQuery(query)
+		if err != nil {
+			if e := err.(*Error); e.Reason == ErrMalformed && wantErr == nil && faultless(want) {
+				t.Fatalf("refused %q, which net/url reads as %v: %v", query, want, err)
+			}
+			return
+		}
+		if wantErr != nil {
+			t.Fatalf("accepted %q, of which net/url says %v", query, wantErr)
+		}
+		if len(pairs) > limit {
+			t.Fatalf("%d pairs of at most %d", len(pairs), limit)
+		}
+		got := url.Values{}
+		for _, p := range pairs {
+			got.Add(p.name, p.value)
+		}
+		require.Equal(t, want, got)
+		require.True(t, faultless(got))
+	})
+}
+
+// FuzzForm checks that ParseForm, called afterwards on the same request, finds
+// what the package found.
+func FuzzForm(f *testing.F) {
+	for _, seed := range []string{"", "a=1&b=2", "a=1&a=2&&", "a=%zz", "a=1;b", "a=\x00", "%e2%82%ac=%e2%82%ac"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, form string) {
+		r := postForm("/", form)
+		b, err := paramsOf(t, r, Options{}).body(formKind)
+		require.NoError(t, err)
+		stdErr := r.ParseForm()
+		if b.parseErr != nil {
+			require.True(t, stdErr != nil || !faultless(r.PostForm) || strings.Count(form, "&") >= defaultMaxParams)
+			return
+		}
+		require.NoError(t, stdErr)
+		got := url.Values{}
+		for _, p := range b.form {
+			got.Add(p.name, p.value)
+		}
+		require.Equal(t, r.PostForm, got)
+	})
+}

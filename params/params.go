@@ -1,0 +1,139 @@
+package params
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+var (
+	handleKey = reqctx.NewKey[*Params]("params")
+	bodyKey   = reqctx.NewKey[*body]("params.body")
+)
+
+// Params are the parameters of one request. Its accessors ask the path, then
+// the body of a POST, PUT or PATCH, then the query, see the package
+// documentation; its methods Path, Query, Content, Form and JSON narrow them to
+// one source. It belongs to its request and is safe for concurrent use; as
+// reading a body replaces the request's Body, nothing else may use that at the
+// same time.
+type Params struct {
+	View
+
+	ctx     *reqctx.Context
+	options *Options
+	err     error // why there is no request, for every accessor
+
+	parseQuery sync.Once
+	query      []pair
+	queryErr   error
+
+	classify sync.Once
+	content  content
+}
+
+// Provide registers the property "params", a handle whose value is a *Params,
+// and the property "params.body", which reads and parses the body. A request
+// whose params aren't touched pays nothing for them. The error names the field
+// of o that is out of range; a second Provide on a registry panics.
+func Provide(reg *reqctx.Registry, o Options) error {
+	o, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	reqctx.Provide(reg, handleKey, reqctx.Prop[*Params]{
+		Handle:  true,
+		Resolve: func(ctx context.Context) (*Params, error) { return newParams(ctx, &o) },
+	})
+	reqctx.Provide(reg, bodyKey, reqctx.Prop[*body]{
+		Resolve: resolveBody,
+	})
+	return nil
+}
+
+// From returns the parameters of ctx's request, without any I/O. The result is
+// never nil: after an error its accessors return that error.
+func From(ctx context.Context) (*Params, error) {
+	p, err := handleKey.Get(ctx)
+	if err != nil {
+		p = &Params{err: err}
+		p.View = View{p, anySource}
+		return p, err
+	}
+	return p, nil
+}
+
+// JSON is From and [Params.DecodeJSON] into a new T, which is T's zero value
+// after an error.
+func JSON[T any](ctx context.Context) (T, error) {
+	var v, zero T
+	p, err := From(ctx)
+	if err != nil {
+		return zero, err
+	}
+	if err := p.DecodeJSON(&v); err != nil {
+		return zero, err
+	}
+	return v, nil
+}
+
+func newParams(ctx context.Context, o *Options) (*Params, error) {
+	c := reqctx.From(ctx)
+	if c == nil || c.Request() == nil {
+		return nil, fmt.Errorf("params: %w", reqctx.ErrNoRequest)
+	}
+	p := &Params{ctx: c, options: o}
+	p.View = View{p, anySource}
+	return p, nil
+}
+
+// request is asked for each time: routing may have replaced it by a copy that
+// knows its path values.
+func (p *Params) request() (*http.Request, error) {
+	if p.err != nil {
+		return nil, p.err
+	}
+	r := p.ctx.Request()
+	if r == nil {
+		return nil, fmt.Errorf("params: %w", reqctx.ErrNoRequest)
+	}
+	return r, nil
+}
+
+// Path is a view of the values that the route's wildcards matched.
+func (p *Params) Path() View { return View{p, pathSource} }
+
+// Query is a view of the URL's query. It never reads the body.
+func (p *Params) Query() View { return View{p, querySource} }
+
+// Content is a view of the body, be it a form or a JSON object. Another type
+// is answered 415, before any of it is read.
+func (p *Params) Content() View { return View{p, formSource | jsonSource} }
+
+// Form is a view of an urlencoded body. Another type is answered 415.
+func (p *Params) Form() View { return View{p, formSource} }
+
+// JSON is a view of the members of the object that is the JSON body. Another
+// type is answered 415. See [Params.DecodeJSON] for the whole of it.
+func (p *Params) JSON() View { return View{p, jsonSource} }
+
+func (p *Params) queryPairs(r *http.Request) ([]pair, error) {
+	p.parseQuery.Do(func() {
+		if r.URL != nil {
+			p.query, p.queryErr = parsePairs(r.URL.RawQuery, SourceQuery, p.options.MaxParams)
+		}
+	})
+	return p.query, p.queryErr
+}
+
+// contentOf looks at r's Body only the first time, since reading replaces it.
+func (p *Params) contentOf(r *http.Request) content {
+	p.classify.Do(func() {
+		p.content = contentOf(r.Header)
+		p.content.none = !hasBody(r)
+	})
+	return p.content
+}

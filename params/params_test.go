@@ -1,0 +1,325 @@
+package params
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// newContext returns the context of r, with params.
+func newContext(t testing.TB, r *http.Request, o Options) *reqctx.Context {
+	t.Helper()
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	require.NoError(t, Provide(reg, o))
+	c := reqctx.New(r.Context(), reg)
+	c.SetRequest(r)
+	t.Cleanup(func() { require.NoError(t, c.Finish()) })
+	return c
+}
+
+func paramsOf(t testing.TB, r *http.Request, o Options) *Params {
+	t.Helper()
+	p, err := From(newContext(t, r, o))
+	require.NoError(t, err)
+	return p
+}
+
+// get is a GET of /?query.
+func getRequest(query string) *http.Request {
+	return httptest.NewRequest(http.MethodGet, "/?"+query, nil)
+}
+
+func postForm(target, form string) *http.Request {
+	return post(target, formType, form)
+}
+
+func postJSON(doc string) *http.Request {
+	return post("/", jsonType, doc)
+}
+
+func post(target, contentType, content string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, target, strings.NewReader(content))
+	r.Header.Set("Content-Type", contentType)
+	return r
+}
+
+// spy counts the reads of a body.
+type spy struct {
+	io.Reader
+	mu    sync.Mutex
+	reads int
+}
+
+func (s *spy) Read(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads++
+	return s.Reader.Read(p)
+}
+
+func (s *spy) Close() error { return nil }
+
+// watch makes r's body count its reads.
+func watch(r *http.Request) *spy {
+	s := &spy{Reader: r.Body}
+	r.Body = s
+	return s
+}
+
+func requireReason(t testing.TB, err error, reason error, text string) *Error {
+	t.Helper()
+	require.ErrorIs(t, err, reason)
+	var e *Error
+	require.ErrorAs(t, err, &e)
+	require.Contains(t, e.Error(), text)
+	return e
+}
+
+func TestOrderIsPathThenBodyThenQuery(t *testing.T) {
+	r := postForm("/?id=query&user=query&page=query", "id=body&user=body")
+	r.SetPathValue("id", "path")
+	p := paramsOf(t, r, Options{})
+	for name, want := range map[string]string{"id": "path", "user": "body", "page": "query"} {
+		got, err := p.String(name)
+		require.NoError(t, err)
+		require.Equal(t, want, got, name)
+	}
+}
+
+func TestEmptyValueStillAnswersForItsSource(t *testing.T) {
+	p := paramsOf(t, postForm("/?user=query", "user="), Options{})
+	user, err := p.StringOr("user", "default")
+	require.NoError(t, err)
+	require.Empty(t, user)
+}
+
+func TestViewsAskOneSource(t *testing.T) {
+	r := postForm("/?a=query&q=1", "a=body&b=1")
+	r.SetPathValue("a", "path")
+	p := paramsOf(t, r, Options{})
+	for want, v := range map[string]View{"path": p.Path(), "query": p.Query(), "body": p.Form()} {
+		got, err := v.String("a")
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	got, err := p.Content().String("a")
+	require.NoError(t, err)
+	require.Equal(t, "body", got)
+
+	_, err = p.Query().String("b")
+	requireReason(t, err, ErrMissing, `query parameter "b" is missing`)
+	_, err = p.Form().String("q")
+	requireReason(t, err, ErrMissing, `form parameter "q" is missing`)
+	_, err = p.Path().String("b")
+	requireReason(t, err, ErrMissing, `path parameter "b" is missing`)
+	_, err = p.String("none")
+	require.Empty(t, requireReason(t, err, ErrMissing, `parameter "none" is missing`).Source)
+}
+
+func TestQueryOfGetDoesNotReadTheBody(t *testing.T) {
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodDelete} {
+		r := httptest.NewRequest(method, "/?q=go", strings.NewReader("q=body"))
+		r.Header.Set("Content-Type", formType)
+		body := watch(r)
+		p := paramsOf(t, r, Options{})
+		q, err := p.String("q")
+		require.NoError(t, err)
+		require.Equal(t, "go", q)
+		_, err = p.String("none")
+		require.ErrorIs(t, err, ErrMissing)
+		require.Zero(t, body.reads, method)
+	}
+}
+
+func TestQueryAndPathViewsOfPostDoNotReadTheBody(t *testing.T) {
+	r := postForm("/?q=go", "q=body")
+	body := watch(r)
+	p := paramsOf(t, r, Options{})
+	_, err := p.Query().String("q")
+	require.NoError(t, err)
+	_, err = p.Path().StringOr("id", "")
+	require.NoError(t, err)
+	require.Zero(t, body.reads)
+}
+
+func TestBodyViewsReadForAnyMethod(t *testing.T) {
+	r := httptest.NewRequest(http.MethodDelete, "/", strings.NewReader("id=7"))
+	r.Header.Set("Content-Type", formType)
+	id, err := paramsOf(t, r, Options{}).Form().Int("id")
+	require.NoError(t, err)
+	require.Equal(t, 7, id)
+}
+
+func TestEachSourceIsParsedOnce(t *testing.T) {
+	r := postForm("/?q=1", "a=1")
+	body := watch(r)
+	p := paramsOf(t, r, Options{})
+	_, err := p.String("a")
+	require.NoError(t, err)
+	reads := body.reads
+	_, err = p.Query().String("q")
+	require.NoError(t, err)
+
+	r.URL.RawQuery = "q=2"
+	q, err := p.Query().String("q")
+	require.NoError(t, err)
+	require.Equal(t, "1", q)
+	_, err = p.String("a")
+	require.NoError(t, err)
+	require.Equal(t, reads, body.reads)
+}
+
+func TestConcurrentReadersShareOneReading(t *testing.T) {
+	r := postForm("/?q=1", "a=1")
+	body := watch(r)
+	c := newContext(t, r, Options{})
+	var group sync.WaitGroup
+	for range 32 {
+		group.Go(func() {
+			p, err := From(c)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if a, err := p.Int("a"); a != 1 || err != nil {
+				t.Error(a, err)
+			}
+			if q, err := p.Int("q"); q != 1 || err != nil {
+				t.Error(q, err)
+			}
+		})
+	}
+	group.Wait()
+	require.LessOrEqual(t, body.reads, 2) // the bytes, and the end
+}
+
+func TestEmptyWildcardIsNotReplacedByTheQuery(t *testing.T) {
+	mux := http.NewServeMux()
+	var got string
+	var err error
+	mux.HandleFunc("GET /files/{path...}", func(_ http.ResponseWriter, r *http.Request) {
+		got, err = paramsOf(t, r, Options{}).String("path")
+	})
+	mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/files/?path=/etc/passwd", nil))
+	require.NoError(t, err)
+	require.Empty(t, got)
+	mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/files/a/b%20c?path=x", nil))
+	require.NoError(t, err)
+	require.Equal(t, "a/b c", got)
+}
+
+func TestIsWildcard(t *testing.T) {
+	require.True(t, isWildcard("GET /a/{id}/b/{rest...}", "id"))
+	require.True(t, isWildcard("GET /a/{id}/b/{rest...}", "rest"))
+	require.False(t, isWildcard("GET /a/{id}/b/{rest...}", "i"))
+	require.False(t, isWildcard("/{$}", "$"))
+	require.False(t, isWildcard("/broken/{id", "b"))
+	require.False(t, isWildcard("", "id"))
+}
+
+func TestMalformedPathValue(t *testing.T) {
+	for value, text := range map[string]string{"a\xffb": "is not valid UTF-8", "a\x00b": "has a NUL byte"} {
+		r := getRequest("id=1")
+		r.SetPathValue("id", value)
+		_, err := paramsOf(t, r, Options{}).String("id")
+		requireReason(t, err, ErrMalformed, `path parameter "id" `+text)
+	}
+}
+
+func TestHandleDoesNoIO(t *testing.T) {
+	r := postForm("/?q=1", "a=1")
+	body := watch(r)
+	c := newContext(t, r, Options{})
+	v, err := c.Get("params")
+	require.NoError(t, err)
+	p, err := From(c)
+	require.NoError(t, err)
+	require.Same(t, p, v)
+	require.Zero(t, body.reads)
+	_, _, ok := bodyKey.Peek(c)
+	require.False(t, ok)
+}
+
+func TestFromADerivedContext(t *testing.T) {
+	type key struct{}
+	c := newContext(t, getRequest("q=1"), Options{})
+	p, err := From(context.WithValue(c, key{}, 1))
+	require.NoError(t, err)
+	q, err := p.Int("q")
+	require.NoError(t, err)
+	require.Equal(t, 1, q)
+}
+
+func TestFromCarriesItsError(t *testing.T) {
+	requireDead := func(ctx context.Context, want error) {
+		p, err := From(ctx)
+		require.ErrorIs(t, err, want)
+		_, err = p.StringOr("q", "")
+		require.ErrorIs(t, err, want)
+		_, err = p.Query().Strings("q")
+		require.ErrorIs(t, err, want)
+		_, err = p.Body()
+		require.ErrorIs(t, err, want)
+		require.ErrorIs(t, p.DecodeJSON(new(any)), want)
+		_, err = JSON[any](ctx)
+		require.ErrorIs(t, err, want)
+	}
+	requireDead(t.Context(), reqctx.ErrNoRequest)
+
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	requireDead(reqctx.New(t.Context(), reg), reqctx.ErrNoProperty)
+	require.NoError(t, Provide(reg, Options{}))
+	requireDead(reqctx.New(t.Context(), reg), reqctx.ErrNoRequest)
+
+	c := reqctx.New(t.Context(), reg)
+	c.SetRequest(getRequest("q=1"))
+	require.NoError(t, c.Finish())
+	requireDead(c, reqctx.ErrFinished)
+}
+
+func TestZeroViewIsAnError(t *testing.T) {
+	_, err := View{}.String("q")
+	require.ErrorIs(t, err, errNoParams)
+}
+
+func TestProvideChecksOptions(t *testing.T) {
+	for field, o := range map[string]Options{
+		"MaxBody":   {MaxBody: -1},
+		"MaxBody ":  {MaxBody: largestBody + 1},
+		"MaxParams": {MaxParams: -1},
+		"MaxDepth":  {MaxDepth: -1},
+		"MaxDepth ": {MaxDepth: deepest + 1},
+	} {
+		err := Provide(reqctx.NewRegistry(reqctx.Options{}), o)
+		require.ErrorContains(t, err, "Options."+field)
+	}
+}
+
+func TestSecondProvidePanics(t *testing.T) {
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	require.NoError(t, Provide(reg, Options{}))
+	require.Panics(t, func() { _ = Provide(reg, Options{}) })
+}
+
+func TestUntouchedParamsCostNothing(t *testing.T) {
+	r := getRequest("q=1")
+	bare := reqctx.NewRegistry(reqctx.Options{})
+	with := reqctx.NewRegistry(reqctx.Options{})
+	require.NoError(t, Provide(with, Options{}))
+	allocs := func(reg *reqctx.Registry) float64 {
+		return testing.AllocsPerRun(100, func() {
+			c := reqctx.New(r.Context(), reg)
+			c.SetRequest(r)
+			_ = c.Finish()
+		})
+	}
+	require.Equal(t, allocs(bare), allocs(with))
+}

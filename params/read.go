@@ -1,0 +1,109 @@
+package params
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+)
+
+// firstBuffer bounds what is allocated on a client's word alone.
+const firstBuffer = 64 << 10
+
+// hasBody reports whether the request can have content at all.
+func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
+
+// readBody reads the request's body and puts it back, so that the next reader
+// finds the same bytes, and after them the same error if there was one. A body
+// that is refused for its declared length is not touched.
+func readBody(ctx context.Context, r *http.Request, limit int64) ([]byte, error) {
+	if !hasBody(r) {
+		return nil, nil
+	}
+	if r.ContentLength > limit {
+		return nil, bodyTooLarge(limit, nil)
+	}
+	body := r.Body
+	data, err := readAll(ctx, body, r.ContentLength, limit)
+	rest := io.Reader(ended{err})
+	if errors.Is(err, ErrInterrupted) {
+		rest = body // only this attempt is over; the next one goes on from here
+	}
+	r.Body = putBack{io.MultiReader(bytes.NewReader(data), rest), body}
+	switch {
+	case err != io.EOF:
+		return nil, readError(err)
+	case int64(len(data)) < r.ContentLength:
+		return nil, ErrBodyTaken
+	}
+	return data, nil
+}
+
+// readAll returns what it could read and the error that ended it, io.EOF if
+// that was the body's end; ErrInterrupted, if it was ctx's. It holds at most
+// limit+1 bytes.
+func readAll(ctx context.Context, body io.Reader, declared, limit int64) ([]byte, error) {
+	size := int64(512)
+	if declared > 0 {
+		size = min(declared+1, firstBuffer) // one more, to see the end without growing
+	}
+	data := make([]byte, 0, min(size, limit+1))
+	for ctx.Err() == nil {
+		if len(data) == cap(data) {
+			grown := make([]byte, len(data), min(2*int64(cap(data)), limit+1))
+			copy(grown, data)
+			data = grown
+		}
+		n, err := body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if int64(len(data)) > limit {
+			return data, &http.MaxBytesError{Limit: limit}
+		}
+		if err != nil {
+			return data, err
+		}
+	}
+	return data, fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(ctx))
+}
+
+// readError says whose fault it is that a body could not be read.
+func readError(err error) error {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return bodyTooLarge(tooLarge.Limit, err)
+	case errors.Is(err, ErrInterrupted):
+		return err
+	case errors.Is(err, http.ErrBodyReadAfterClose):
+		return ErrBodyTaken
+	}
+	e := &Error{Source: SourceBody, Reason: ErrInterrupted, Detail: "could not be received", cause: err}
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		e.Detail = "ended before it was complete"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		e.Detail = "was not received in time"
+	}
+	return e
+}
+
+func bodyTooLarge(limit int64, cause error) *Error {
+	return &Error{
+		Source: SourceBody, Reason: ErrTooLarge, cause: cause,
+		Detail: fmt.Sprintf("is larger than %d bytes", limit),
+	}
+}
+
+// putBack is a body that was read before; closing it closes the original.
+type putBack struct {
+	io.Reader
+	io.Closer
+}
+
+// ended reads nothing but the error that ended a body.
+type ended struct{ err error }
+
+func (e ended) Read([]byte) (int, error) { return 0, e.err }

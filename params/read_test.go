@@ -1,0 +1,367 @@
+package params
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// stream is a form POST of unknown length.
+func stream(body io.Reader) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/", body)
+	r.ContentLength = -1
+	r.Header.Set("Content-Type", formType)
+	return r
+}
+
+func TestBodyLimit(t *testing.T) {
+	for size, fits := range map[int]bool{99: true, 100: true, 101: false, 5000: false} {
+		form := "a=" + strings.Repeat("x", size-2)
+		for _, r := range []*http.Request{postForm("/", form), stream(strings.NewReader(form)), stream(iotest.OneByteReader(strings.NewReader(form)))} {
+			p := paramsOf(t, r, Options{MaxBody: 100})
+			a, err := p.String("a")
+			if fits {
+				require.NoError(t, err)
+				require.Len(t, a, size-2)
+				continue
+			}
+			e := requireReason(t, err, ErrTooLarge, "the request body is larger than 100 bytes")
+			status, _ := e.Problem()
+			require.Equal(t, 413, status)
+			_, err = p.Body()
+			require.ErrorIs(t, err, ErrTooLarge)
+		}
+	}
+}
+
+func TestDefaultBodyLimitIsAMebibyte(t *testing.T) {
+	p := paramsOf(t, stream(strings.NewReader("a="+strings.Repeat("x", 1<<20-2))), Options{})
+	_, err := p.String("a")
+	require.NoError(t, err)
+	p = paramsOf(t, stream(strings.NewReader("a="+strings.Repeat("x", 1<<20-1))), Options{})
+	_, err = p.String("a")
+	require.ErrorIs(t, err, ErrTooLarge)
+}
+
+func TestDeclaredLengthIsRefusedUnread(t *testing.T) {
+	r := postForm("/", strings.Repeat("x", 200))
+	body := watch(r)
+	_, err := paramsOf(t, r, Options{MaxBody: 100}).String("a")
+	require.ErrorIs(t, err, ErrTooLarge)
+	require.Zero(t, body.reads)
+	rest, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.Len(t, rest, 200, "the caller may still stream it")
+}
+
+func TestNoMoreIsReadThanTheLimit(t *testing.T) {
+	endless := iotest.OneByteReader(strings.NewReader(strings.Repeat("x", 10_000)))
+	counted := &spy{Reader: endless}
+	_, err := paramsOf(t, stream(counted), Options{MaxBody: 100}).Body()
+	require.ErrorIs(t, err, ErrTooLarge)
+	require.Equal(t, 101, counted.reads)
+}
+
+func TestLengthIsNotAllocatedOnTrust(t *testing.T) {
+	data, err := readAll(t.Context(), strings.NewReader("a"), 1<<30, 1<<30)
+	require.Equal(t, io.EOF, err)
+	require.LessOrEqual(t, cap(data), firstBuffer)
+}
+
+func TestLimitOfAnotherReader(t *testing.T) {
+	r := stream(strings.NewReader(strings.Repeat("x", 100)))
+	r.Body = http.MaxBytesReader(httptest.NewRecorder(), r.Body, 10)
+	_, err := paramsOf(t, r, Options{}).Body()
+	requireReason(t, err, ErrTooLarge, "larger than 10 bytes")
+	var theirs *http.MaxBytesError
+	require.ErrorAs(t, err, &theirs)
+}
+
+func TestInterruptedBody(t *testing.T) {
+	for _, c := range []struct {
+		cause  error
+		status int
+		text   string
+	}{
+		{io.ErrUnexpectedEOF, 400, "the request body ended before it was complete"},
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, 400, "could not be received"},
+		{fmt.Errorf("read: %w", os.ErrDeadlineExceeded), 408, "was not received in time"},
+	} {
+		r := stream(io.MultiReader(strings.NewReader("a=1"), iotest.ErrReader(c.cause)))
+		p := paramsOf(t, r, Options{})
+		_, err := p.StringOr("a", "def")
+		e := requireReason(t, err, ErrInterrupted, c.text)
+		require.ErrorIs(t, err, c.cause)
+		status, _ := e.Problem()
+		require.Equal(t, c.status, status)
+
+		data, err := io.ReadAll(r.Body)
+		require.ErrorIs(t, err, c.cause, "the next reader learns of it too")
+		require.Equal(t, "a=1", string(data))
+		require.ErrorIs(t, r.ParseForm(), c.cause)
+	}
+}
+
+func TestTooLargeBodyStaysTooLarge(t *testing.T) {
+	r := stream(strings.NewReader("a=" + strings.Repeat("x", 200)))
+	_, err := paramsOf(t, r, Options{MaxBody: 100}).String("a")
+	require.ErrorIs(t, err, ErrTooLarge)
+	var tooLarge *http.MaxBytesError
+	require.ErrorAs(t, r.ParseForm(), &tooLarge, "no half of a form")
+	require.Empty(t, r.PostForm)
+}
+
+func TestTakenBody(t *testing.T) {
+	for name, take := range map[string]func(*http.Request){
+		"all":  func(r *http.Request) { _, _ = io.ReadAll(r.Body) },
+		"part": func(r *http.Request) { _, _ = io.CopyN(io.Discard, r.Body, 1) },
+		"shut": func(r *http.Request) { r.Body = io.NopCloser(iotest.ErrReader(http.ErrBodyReadAfterClose)) },
+	} {
+		r := postForm("/", "a=1")
+		take(r)
+		_, err := paramsOf(t, r, Options{}).String("a")
+		require.ErrorIs(t, err, ErrBodyTaken, name)
+		var e *Error
+		require.False(t, errors.As(err, &e), "not a mistake of the client's")
+	}
+}
+
+func TestBodyCanBeReadAgain(t *testing.T) {
+	r := post("/", "text/plain", "hello")
+	p := paramsOf(t, r, Options{})
+	for range 2 {
+		data, err := p.Body()
+		require.NoError(t, err)
+		require.Equal(t, "hello", string(data))
+	}
+	data, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(data))
+	data, err = p.Body()
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(data), "whoever read in between")
+}
+
+func TestBodyOfFaultyContent(t *testing.T) {
+	p := paramsOf(t, postJSON("{"), Options{})
+	_, err := p.String("a")
+	require.ErrorIs(t, err, ErrMalformed)
+	data, err := p.Body()
+	require.NoError(t, err)
+	require.Equal(t, "{", string(data))
+}
+
+func TestNoBody(t *testing.T) {
+	for _, body := range []io.ReadCloser{nil, http.NoBody} {
+		r := postForm("/?q=1", "")
+		r.Body = body
+		p := paramsOf(t, r, Options{})
+		data, err := p.Body()
+		require.NoError(t, err)
+		require.Empty(t, data)
+		q, err := p.Int("q")
+		require.NoError(t, err)
+		require.Equal(t, 1, q)
+	}
+}
+
+func TestCloseReachesTheOriginal(t *testing.T) {
+	r := postForm("/", "a=1")
+	closed := errors.New("closed")
+	r.Body = putBack{r.Body, closer(func() error { return closed })}
+	_, err := paramsOf(t, r, Options{}).Body()
+	require.NoError(t, err)
+	require.Equal(t, closed, r.Body.Close())
+}
+
+type closer func() error
+
+func (c closer) Close() error { return c() }
+
+func TestParseFormAfterwards(t *testing.T) {
+	r := postForm("/?a=query&q=1", "a=1&b=2&b=3")
+	p := paramsOf(t, r, Options{})
+	a, err := p.String("a")
+	require.NoError(t, err)
+	require.Equal(t, a, r.FormValue("a"))
+	b, err := p.Strings("b")
+	require.NoError(t, err)
+	require.Equal(t, b, r.PostForm["b"])
+	require.Equal(t, "1", r.FormValue("q"))
+}
+
+func TestParseFormBefore(t *testing.T) {
+	r := postForm("/?a=query&q=1", "a=1&b=2&b=3")
+	require.NoError(t, r.ParseForm())
+	p := paramsOf(t, r, Options{})
+	a, err := p.String("a")
+	require.NoError(t, err)
+	require.Equal(t, r.FormValue("a"), a)
+	b, err := p.Form().Strings("b")
+	require.NoError(t, err)
+	require.Equal(t, r.PostForm["b"], b)
+	q, err := p.Int("q")
+	require.NoError(t, err)
+	require.Equal(t, 1, q)
+	_, err = p.Body()
+	require.ErrorIs(t, err, ErrBodyTaken)
+}
+
+func TestParseFormBeforeLeavesOtherBodies(t *testing.T) {
+	r := postJSON(`{"a":"1"}`)
+	require.NoError(t, r.ParseForm())
+	a, err := paramsOf(t, r, Options{}).String("a")
+	require.NoError(t, err)
+	require.Equal(t, "1", a)
+
+	r = httptest.NewRequest(http.MethodDelete, "/", strings.NewReader("a=1"))
+	r.Header.Set("Content-Type", formType)
+	require.NoError(t, r.ParseForm())
+	a, err = paramsOf(t, r, Options{}).Form().String("a")
+	require.NoError(t, err)
+	require.Equal(t, "1", a)
+}
+
+func TestWhatParseFormReadIsChecked(t *testing.T) {
+	for form, reason := range map[string]error{
+		"a=1&a=2&a=3&a=4":                 ErrTooLarge,
+		"a=%ff":                           ErrMalformed,
+		"%00=1":                           ErrMalformed,
+		"a=" + strings.Repeat("x", 50):    ErrTooLarge,
+		"a=1&b=" + strings.Repeat("x", 9): nil,
+	} {
+		r := stream(strings.NewReader(form))
+		require.NoError(t, r.ParseForm())
+		_, err := paramsOf(t, r, Options{MaxBody: 20, MaxParams: 3}).StringOr("none", "")
+		require.ErrorIs(t, err, reason, form)
+	}
+}
+
+func TestCancelledReadingIsGoneOnWith(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("no more")
+	r := stream(io.MultiReader(strings.NewReader("a=1&"), readerFunc(func(p []byte) (int, error) {
+		cancel(gone)
+		return copy(p, "b=2&"), nil
+	}), strings.NewReader("c=3"))).WithContext(ctx)
+	_, err := readBody(ctx, r, 100)
+	require.ErrorIs(t, err, ErrInterrupted)
+	require.ErrorIs(t, err, gone)
+	var e *Error
+	require.False(t, errors.As(err, &e), "the server's doing, not the client's")
+
+	data := make([]byte, 8)
+	_, err = io.ReadFull(r.Body, data)
+	require.NoError(t, err)
+	require.Equal(t, "a=1&b=2&", string(data), "what was read is not lost")
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// serve answers each request with what handle says of its params.
+func serve(t *testing.T, handle func(*Params) error) *httptest.Server {
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	require.NoError(t, Provide(reg, Options{}))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := reqctx.New(r.Context(), reg)
+		defer func() { _ = c.Finish() }()
+		c.SetRequest(r)
+		p, _ := From(c)
+		err := handle(p)
+		status := http.StatusOK
+		var e *Error
+		if errors.As(err, &e) {
+			status, _ = e.Problem()
+		} else if err != nil {
+			status = http.StatusInternalServerError
+		}
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// exchange sends raw bytes over a connection and returns the status.
+func exchange(t *testing.T, s *httptest.Server, request string) int {
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = io.WriteString(conn, request)
+	require.NoError(t, err)
+	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	defer func() { _ = res.Body.Close() }()
+	return res.StatusCode
+}
+
+func TestOverAConnection(t *testing.T) {
+	s := serve(t, func(p *Params) error { _, err := p.Int("a"); return err })
+	head := "POST /?a=7 HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+	for request, want := range map[string]int{
+		head + "Content-Length: 3\r\n\r\na=1":                            200,
+		head + "Transfer-Encoding: chunked\r\n\r\n3\r\na=1\r\n0\r\n\r\n": 200,
+		head + "\r\n":                                                                             200, // no body: the query answers
+		head + "Content-Length: 9\r\n\r\na=1":                                                     400, // cut off
+		head + "Transfer-Encoding: chunked\r\n\r\n3\r\na=":                                        400,
+		head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n":                                         400,
+		head + "Content-Length: 1048577\r\n\r\n":                                                  413,
+		head + "Content-Length: 1048577\r\nExpect: 100-continue\r\n\r\n":                          413,
+		head + "Content-Length: 1\r\n\r\na":                                                       400, // an empty value is no number
+		strings.Replace(head, "x-www-form-urlencoded", "xml", 1) + "Content-Length: 3\r\n\r\n<a>": 415,
+	} {
+		require.Equal(t, want, exchange(t, s, request), request)
+	}
+}
+
+func TestClientThatGoesAway(t *testing.T) {
+	failed := make(chan error, 1)
+	s := serve(t, func(p *Params) error { _, err := p.Int("a"); failed <- err; return err })
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	require.NoError(t, err)
+	_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: "+formType+"\r\nContent-Length: 100\r\n\r\na=1")
+	require.NoError(t, err)
+	require.NoError(t, conn.(*net.TCPConn).SetLinger(0))
+	require.NoError(t, conn.Close())
+	require.ErrorIs(t, <-failed, ErrInterrupted)
+}
+
+func TestBodyOverHTTP2(t *testing.T) {
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	require.NoError(t, Provide(reg, Options{}))
+	got := make(chan string, 1)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		c := reqctx.New(r.Context(), reg)
+		defer func() { _ = c.Finish() }()
+		c.SetRequest(r)
+		p, _ := From(c)
+		a, err := p.String("a")
+		got <- fmt.Sprint(r.ProtoMajor, a, err, r.FormValue("a"))
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	for _, body := range []io.Reader{bytes.NewBufferString("a=1"), io.MultiReader(strings.NewReader("a=1"))} {
+		res, err := s.Client().Post(s.URL, formType, body)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, fmt.Sprint(2, "1", nil, "1"), <-got)
+	}
+}

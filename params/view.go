@@ -1,0 +1,224 @@
+package params
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// sources is a set of sources.
+type sources uint8
+
+const (
+	pathSource sources = 1 << iota
+	formSource
+	jsonSource
+	querySource
+
+	bodySources = formSource | jsonSource
+	anySource   = pathSource | bodySources | querySource
+)
+
+// A View reads parameters from one source, or from several in the order path,
+// body, query. Each accessor returns an [*Error] with ErrMissing when the name
+// isn't there, and with ErrMalformed when its value is of another type or given
+// more than once. The accessors that take a default return it only for a
+// missing one. Text is converted as each accessor says; a JSON value must have
+// the right type already, and null is no value of any of them.
+type View struct {
+	params *Params
+	from   sources
+}
+
+// String returns the text of a parameter, which may be empty.
+func (v View) String(name string) (string, error) { return get(v, name, toString) }
+
+// StringOr is String with a default for a missing parameter.
+func (v View) StringOr(name, def string) (string, error) { return getOr(v, name, def, toString) }
+
+// Int returns a whole number in decimal.
+func (v View) Int(name string) (int, error) { return get(v, name, toInt) }
+
+// IntOr is Int with a default for a missing parameter.
+func (v View) IntOr(name string, def int) (int, error) { return getOr(v, name, def, toInt) }
+
+// Bool returns whether a parameter is true, from the texts true, 1 and on, or
+// false, 0 and off: "on" is what a browser sends for a checkbox.
+func (v View) Bool(name string) (bool, error) { return get(v, name, toBool) }
+
+// BoolOr is Bool with a default for a missing parameter.
+func (v View) BoolOr(name string, def bool) (bool, error) { return getOr(v, name, def, toBool) }
+
+// Time returns an RFC 3339 time, such as 2006-01-02T15:04:05Z. In a query the
+// plus sign of a zone must be written %2B. In JSON it is a string.
+func (v View) Time(name string) (time.Time, error) { return get(v, name, toTime) }
+
+// TimeOr is Time with a default for a missing parameter.
+func (v View) TimeOr(name string, def time.Time) (time.Time, error) {
+	return getOr(v, name, def, toTime)
+}
+
+// Strings returns all values of a parameter that may be given more than once,
+// in their order; in JSON, an array of strings. None is nil without an error.
+func (v View) Strings(name string) ([]string, error) {
+	f, err := v.find(name)
+	if err != nil || f.count == 0 {
+		return nil, err
+	}
+	return f.texts(name, v.params.options.MaxParams)
+}
+
+// A found value is what a source has under a name.
+type found struct {
+	from  Source
+	count int    // how often it was given; 0 means not found
+	text  string // the first, unless it is JSON
+	raw   []byte // the JSON value
+	pairs []pair // where to look for the others
+}
+
+func get[T any](v View, name string, convert func(found) (T, string)) (T, error) {
+	t, ok, err := lookup(v, name, convert)
+	if err == nil && !ok {
+		err = &Error{Name: name, Source: v.source(), Reason: ErrMissing, Detail: "is missing"}
+	}
+	return t, err
+}
+
+func getOr[T any](v View, name string, def T, convert func(found) (T, string)) (T, error) {
+	t, ok, err := lookup(v, name, convert)
+	if err == nil && !ok {
+		return def, nil
+	}
+	return t, err
+}
+
+// lookup finds and converts the single value of a name.
+func lookup[T any](v View, name string, convert func(found) (T, string)) (t T, ok bool, err error) {
+	f, err := v.find(name)
+	if err != nil || f.count == 0 {
+		return t, false, err
+	}
+	if f.count > 1 {
+		return t, false, malformed(f.from, name, "is given "+strconv.Itoa(f.count)+" times")
+	}
+	t, fault := convert(f)
+	if fault != "" {
+		var zero T
+		return zero, false, malformed(f.from, name, fault)
+	}
+	return t, true, nil
+}
+
+// find asks the view's sources in order. The zero found means none has name.
+func (v View) find(name string) (found, error) {
+	if v.params == nil {
+		return found{}, errNoParams
+	}
+	r, err := v.params.request()
+	if err != nil {
+		return found{}, err
+	}
+	if v.from&pathSource != 0 {
+		if f, err := findPath(r, name); err != nil || f.count > 0 {
+			return f, err
+		}
+	}
+	// Several sources are asked for what the request means, so its method counts;
+	// a view of the body alone was asked for the body.
+	if v.from&bodySources != 0 && (v.from&^bodySources == 0 || hasContent(r.Method)) {
+		if f, err := v.findContent(name); err != nil || f.count > 0 {
+			return f, err
+		}
+	}
+	if v.from&querySource != 0 {
+		pairs, err := v.params.queryPairs(r)
+		return findPair(pairs, name, SourceQuery), err
+	}
+	return found{}, nil
+}
+
+var errNoParams = errors.New("params: a View must come from a Params")
+
+func (v View) findContent(name string) (found, error) {
+	var want kinds
+	if v.from&formSource != 0 {
+		want |= formKind
+	}
+	if v.from&jsonSource != 0 {
+		want |= jsonKind
+	}
+	b, err := v.params.body(want)
+	switch {
+	case err != nil:
+		return found{}, err
+	case b.parseErr != nil:
+		return found{}, b.parseErr
+	case b.kind == jsonKind:
+		return b.doc.find(name)
+	}
+	return findPair(b.form, name, SourceForm), nil
+}
+
+// findPath looks name up among the route's wildcards. A wildcard that matched
+// nothing is an empty value, so that no other source can stand in for it.
+func findPath(r *http.Request, name string) (found, error) {
+	value := r.PathValue(name)
+	if value == "" && !isWildcard(r.Pattern, name) {
+		return found{}, nil
+	}
+	if fault := textFault(value); fault != "" {
+		return found{}, malformed(SourcePath, name, fault)
+	}
+	return found{from: SourcePath, count: 1, text: value}, nil
+}
+
+func isWildcard(pattern, name string) bool {
+	if name == "$" {
+		return false // {$} is the end of the path
+	}
+	for {
+		_, rest, ok := strings.Cut(pattern, "{")
+		if !ok {
+			return false
+		}
+		wildcard, after, _ := strings.Cut(rest, "}")
+		if strings.TrimSuffix(wildcard, "...") == name {
+			return true
+		}
+		pattern = after
+	}
+}
+
+func findPair(pairs []pair, name string, from Source) found {
+	f := found{from: from, pairs: pairs}
+	for i := range pairs {
+		if pairs[i].name != name {
+			continue
+		}
+		if f.count == 0 {
+			f.text = pairs[i].value
+		}
+		f.count++
+	}
+	return f
+}
+
+// source names the one source of the view, for a message.
+func (v View) source() Source {
+	switch v.from {
+	case pathSource:
+		return SourcePath
+	case querySource:
+		return SourceQuery
+	case formSource:
+		return SourceForm
+	case jsonSource:
+		return SourceJSON
+	case bodySources:
+		return SourceBody
+	}
+	return ""
+}

@@ -1,0 +1,25 @@
+// Package ratelimit counts what subjects do and limits it.
+//
+// Which to use:
+//
+//   - In a handler: [Provide] registers a [Policy], [From] finds its [Limit], and
+//     [Limit.Take] charges the request once, however often it is called.
+//   - Outside of a request: a [Limiter] takes from one [Rule] in a [Store].
+//   - To count without a limit: a Limiter of a rule whose Limit is 0, with
+//     [Limiter.Add] and [Limiter.Count].
+//   - To decide several things in one call: [Store.Do] with a list of [Op].
+//
+// A decision is data: an Op names a rule, a subject's key, a number of units and what
+// to do. Rules are comparable values made by constructors. [Buckets] keeps a counter in
+// time buckets: it can be asked about any interval up to its span at the same cost,
+// never says less than the truth, and more by at most one bucket's interval. So a limit
+// over 60 s in buckets of 5 s is never exceeded in any 60 s, and may refuse for up to
+// 65 s after the units were taken.
+//
+// A denial is a [Result], never an error; an error means that the question was wrong or
+// that the store failed. All or nothing: a denial charges nothing.
+//
+// The package does not wait for quota, does not queue, does not share counters between
+// processes by itself (a store does), and never reads a forwarding header: [ByIP] is
+// the address of the peer.
+package ratelimit

@@ -1,0 +1,52 @@
+package ratelimit
+
+import (
+	"errors"
+	"net/http"
+)
+
+// Conditions of an op or of a store; test for them with errors.Is.
+var (
+	// ErrStore means that the store could not answer. It becomes a 503.
+	ErrStore error = &condition{
+		text: "ratelimit: store unavailable", status: http.StatusServiceUnavailable,
+		title: "Rate limit unavailable", detail: "The rate limit could not be checked. Try again later.",
+	}
+	// ErrNoKey means that a request has nothing to be counted by. It becomes a 400.
+	ErrNoKey error = &condition{
+		text: "ratelimit: request has no key", status: http.StatusBadRequest,
+		title: "Caller not identified", detail: "The request lacks what the rate limit counts by.",
+	}
+	// ErrTooLarge means that n is above the limit, so that waiting cannot help. It
+	// becomes a 400.
+	ErrTooLarge error = &condition{
+		text: "ratelimit: n is above the limit", status: http.StatusBadRequest,
+		title: "Request too large", detail: "The request costs more than the whole quota.",
+	}
+
+	// ErrOp means that an op is malformed; the text says which part.
+	ErrOp = errors.New("ratelimit: invalid op")
+	// ErrInterval means that a count was asked over more than the rule's span.
+	ErrInterval = errors.New("ratelimit: interval is above the span")
+	// ErrNoLimit means a take or peek of a rule that only counts.
+	ErrNoLimit = errors.New("ratelimit: rule has no limit")
+	// ErrOverflow means that a count would leave 2^53.
+	ErrOverflow = errors.New("ratelimit: count overflow")
+	// ErrNoRoom means that a subject's counters are larger than the store may be.
+	ErrNoRoom = errors.New("ratelimit: counter larger than the store's bound")
+)
+
+// condition is a sentinel that has an HTTP meaning.
+type condition struct {
+	text   string
+	status int
+	title  string
+	detail string
+}
+
+func (c *condition) Error() string { return c.text }
+
+// Problem returns the response that the condition stands for.
+func (c *condition) Problem() (status int, members map[string]any) {
+	return c.status, map[string]any{"title": c.title, "detail": c.detail}
+}

@@ -1,0 +1,90 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Limiter asks one store about one rule. It is immutable and safe for concurrent use.
+// Its methods cost one call of the store.
+//
+// A key is the subject in the store, as it is: limiters that share a store and must not
+// share counters begin their keys with what they limit, as in "login:192.0.2.1".
+type Limiter struct {
+	store Store
+	one   func(context.Context, Op) (Result, error)
+	rule  Rule
+}
+
+// NewLimiter returns a limiter, or an error if there is no store or no rule.
+func NewLimiter(store Store, rule Rule) (*Limiter, error) {
+	switch {
+	case store == nil:
+		return nil, errors.New("ratelimit: NewLimiter: store is nil")
+	case rule == Rule{}:
+		return nil, errors.New("ratelimit: NewLimiter: zero Rule")
+	}
+	return &Limiter{store: store, one: doOne(store), rule: rule}, nil
+}
+
+// doOne returns store's DoOne, made from Do if it has none.
+func doOne(store Store) func(context.Context, Op) (Result, error) {
+	if s, ok := store.(interface {
+		DoOne(ctx context.Context, op Op) (Result, error)
+	}); ok {
+		return s.DoOne
+	}
+	return func(ctx context.Context, op Op) (Result, error) {
+		out, err := store.Do(ctx, []Op{op})
+		if err != nil {
+			return Result{}, err
+		}
+		return out[0], nil
+	}
+}
+
+// Rule returns the limiter's rule.
+func (l *Limiter) Rule() Rule { return l.rule }
+
+// Take charges n units if the limit allows them, otherwise nothing.
+func (l *Limiter) Take(ctx context.Context, key string, n int64) (Result, error) {
+	return l.one(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Take})
+}
+
+// Peek says what Take would, and charges nothing.
+func (l *Limiter) Peek(ctx context.Context, key string, n int64) (Result, error) {
+	return l.one(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Peek})
+}
+
+// Add charges n units whatever the limit.
+func (l *Limiter) Add(ctx context.Context, key string, n int64) (Result, error) {
+	return l.one(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Add})
+}
+
+// Count returns the units of the last interval, which is at most the rule's span; zero
+// means its Per. Longer is [ErrInterval].
+func (l *Limiter) Count(ctx context.Context, key string, interval time.Duration) (int64, error) {
+	res, err := l.one(ctx, Op{Rule: l.rule, Key: key, Kind: Count, Interval: interval})
+	return res.Count, err
+}
+
+// AddCount is Add and Count in one call; the count includes the n units.
+func (l *Limiter) AddCount(ctx context.Context, key string, n int64, interval time.Duration) (int64, error) {
+	res, err := l.one(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Add, Interval: interval})
+	return res.Count, err
+}
+
+// Refund gives back what res charged to key, and tells whether it could: not if it was a
+// denial, or is older than the span, or the counter was reset or forgotten since. A
+// result is to be refunded once; the store doesn't remember which were.
+func (l *Limiter) Refund(ctx context.Context, key string, res Result) (bool, error) {
+	back, err := l.one(ctx, Op{Rule: l.rule, Key: key, Kind: Refund, Receipt: res.Receipt})
+	return back.Allowed, err
+}
+
+// Reset forgets the rule's counter of key.
+func (l *Limiter) Reset(ctx context.Context, key string) error {
+	_, err := l.one(ctx, Op{Rule: l.rule, Key: key, Kind: Reset})
+	return err
+}

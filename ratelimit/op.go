@@ -1,0 +1,185 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Store runs ops. It is safe for concurrent use.
+//
+// Do runs ops in order and returns one result for each. Consecutive ops on one key are
+// a group (see [Groups]), and a group is atomic: first every take in it is checked, then
+// everything is charged in order. If one take is denied, the group changes nothing: its
+// peeks and counts are answered, all else has Allowed false, and Violated tells which
+// rules denied.
+//
+// Do calls [Validate] before it changes anything. A failure of the store wraps
+// [ErrStore]; groups before it may have been charged.
+//
+// A store may also have DoOne(ctx, Op) (Result, error), which does what Do does with a
+// list of one; a [Limiter] prefers it, because it needs no slices.
+type Store interface {
+	Do(ctx context.Context, ops []Op) ([]Result, error)
+}
+
+// Kind is what an [Op] does.
+type Kind uint8
+
+// The kinds. The zero Kind is invalid.
+const (
+	Take   Kind = iota + 1 // charge N if the limit allows it
+	Peek                   // say what Take would, charge nothing
+	Add                    // charge N without asking the limit, and count
+	Count                  // count the units of the last Interval
+	Refund                 // undo the charge of Receipt
+	Reset                  // forget the rule's counter of this key
+)
+
+var kindNames = [...]string{Take: "take", Peek: "peek", Add: "add", Count: "count", Refund: "refund", Reset: "reset"}
+
+// String returns the kind's name in lower case.
+func (k Kind) String() string {
+	if k < Take || k > Reset {
+		return fmt.Sprintf("Kind(%d)", uint8(k))
+	}
+	return kindNames[k]
+}
+
+func (k Kind) charges() bool { return k == Take || k == Add }
+
+// Op is one question to a [Store].
+type Op struct {
+	Rule Rule
+	Key  string // the subject, 1 to MaxKeyLen bytes
+	N    int64  // units, 1 to 2^53; take, peek and add only
+	Kind Kind
+
+	// Interval is what a count or an add counts over, up to the rule's span. Zero
+	// means the rule's Per.
+	Interval time.Duration
+	// Receipt is the charge to refund.
+	Receipt Receipt
+	// Apart begins a new group, even if the op before has the same key.
+	Apart bool
+}
+
+// MaxKeyLen is the length of the longest key that a store accepts, in bytes.
+const MaxKeyLen = 1024
+
+// maxCount is the largest count and limit: what a double, and so Lua, holds exactly.
+const maxCount = 1 << 53
+
+// Groups splits ops into its atomic groups, each with the index of its first op. It is
+// for writers of stores.
+func Groups(ops []Op) iter.Seq2[int, []Op] {
+	return func(yield func(int, []Op) bool) {
+		for from := 0; from < len(ops); {
+			to := groupEnd(ops, from)
+			if !yield(from, ops[from:to]) {
+				return
+			}
+			from = to
+		}
+	}
+}
+
+func groupEnd(ops []Op, from int) int {
+	to := from + 1
+	for to < len(ops) && ops[to].Key == ops[from].Key && !ops[to].Apart {
+		to++
+	}
+	return to
+}
+
+// Validate returns what is wrong with ops apart from any store's state: [ErrOp],
+// [ErrTooLarge], [ErrInterval], [ErrNoLimit] or [ErrOverflow]. It is for writers of
+// stores, who call it before the first change.
+func Validate(ops []Op) error {
+	for from := 0; from < len(ops); {
+		to := groupEnd(ops, from)
+		for i := from; i < to; i++ {
+			if err := validate(&ops[i], ops[from:i]); err != nil {
+				return err
+			}
+		}
+		from = to
+	}
+	return nil
+}
+
+// validate checks op, which comes after before in its group.
+func validate(op *Op, before []Op) error {
+	switch {
+	case op.Rule.algorithm == 0:
+		return fmt.Errorf("%w: zero Rule", ErrOp)
+	case op.Kind < Take || op.Kind > Reset:
+		return fmt.Errorf("%w: %v", ErrOp, op.Kind)
+	case len(op.Key) == 0 || len(op.Key) > MaxKeyLen:
+		return fmt.Errorf("%w: key of %d bytes, want 1 to %d", ErrOp, len(op.Key), MaxKeyLen)
+	}
+	switch op.Kind {
+	case Take, Peek, Add:
+		if err := validateN(op, before); err != nil {
+			return err
+		}
+	}
+	switch op.Kind {
+	case Add, Count:
+		return validateInterval(op)
+	}
+	return nil
+}
+
+func validateN(op *Op, before []Op) error {
+	limit := op.Rule.limit
+	switch {
+	case op.N <= 0:
+		return fmt.Errorf("%w: n is %d, want at least 1", ErrOp, op.N)
+	case op.N > maxCount:
+		return fmt.Errorf("%w: n is %d, want at most 2^53", ErrOverflow, op.N)
+	case op.Kind != Add && limit == 0:
+		return fmt.Errorf("%w: %v of %v", ErrNoLimit, op.Kind, op.Rule)
+	}
+	n := op.N + pending(before, op.Rule)
+	switch {
+	case n > maxCount:
+		return fmt.Errorf("%w: %d units in one group", ErrOverflow, n)
+	case op.Kind == Take && n > limit:
+		return fmt.Errorf("%w: n is %d, limit is %d", ErrTooLarge, n, limit)
+	case op.Kind == Peek && op.N > limit:
+		return fmt.Errorf("%w: n is %d, limit is %d", ErrTooLarge, op.N, limit)
+	}
+	return nil
+}
+
+func validateInterval(op *Op) error {
+	switch span := op.Rule.Span(); {
+	case op.Interval < 0:
+		return fmt.Errorf("%w: interval is %v, want more than 0", ErrOp, op.Interval)
+	case op.Interval > span:
+		return fmt.Errorf("%w: %v > %v", ErrInterval, op.Interval, span)
+	}
+	return nil
+}
+
+// pending is what the ops of a group charge to r's counter; in a group, a take has to
+// pass together with those before it.
+func pending(ops []Op, r Rule) int64 {
+	var n int64
+	for i := range ops {
+		if ops[i].Kind.charges() && ops[i].Rule.counter() == r.counter() {
+			n += ops[i].N
+		}
+	}
+	return n
+}
+
+// interval is what the op counts over, in microseconds.
+func (op *Op) interval() int64 {
+	if op.Interval == 0 {
+		return op.Rule.per
+	}
+	return ceilDiv(int64(op.Interval), int64(time.Microsecond))
+}

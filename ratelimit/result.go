@@ -1,0 +1,51 @@
+package ratelimit
+
+import "time"
+
+// Result answers one [Op].
+//
+// Limit 10 over 60 s with 8 used, a take of 1: Allowed, Limit 10, Remaining 1,
+// RetryAfter 0, ResetAfter up to 65 s. Then a take of 2: not Allowed, Violated,
+// Remaining still 1, RetryAfter until enough of the ten have aged out.
+type Result struct {
+	// Allowed tells whether the op did what it asks for: units were taken, added or
+	// given back; for Peek, that they would be taken.
+	Allowed bool
+	// Violated tells that this op's own rule denied. In a group, a take can be not
+	// Allowed because of another rule.
+	Violated bool
+	// Limit is the rule's limit, 0 if it only counts.
+	Limit int64
+	// Remaining is the largest n that passes now.
+	Remaining int64
+	// RetryAfter is how long until this n passes if nobody else charges; if it was
+	// charged, until the next unit does. 0 means now.
+	RetryAfter time.Duration
+	// ResetAfter is how long until the full quota is there if nobody charges.
+	ResetAfter time.Duration
+	// Count is the number of units in the op's interval, for Count and Add.
+	Count int64
+	// Receipt identifies the charge of a Take or Add for a Refund.
+	Receipt Receipt
+
+	denial *DeniedError // what Err returns, if a policy has made it
+}
+
+// Receipt identifies one charge, for the store that made it. The zero Receipt refunds
+// nothing. Its fields are for stores.
+type Receipt struct {
+	N    int64 // units
+	At   int64 // where they were charged: for buckets, the bucket's number
+	Life int64 // which life of the counter: one that was reset or forgotten begins a new one
+}
+
+// Err returns nil if the result is allowed, otherwise a [*DeniedError].
+func (r Result) Err() error {
+	switch {
+	case r.Allowed:
+		return nil
+	case r.denial != nil:
+		return r.denial
+	}
+	return &DeniedError{Limit: r.Limit, RetryAfter: r.RetryAfter}
+}

@@ -1,0 +1,100 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// Open returns an empty store for one test, and its clock.
+type Open func(t *testing.T) (ratelimit.Store, Clock)
+
+// Run runs the suite as subtests of t, each with a store of its own.
+func Run(t *testing.T, open Open) {
+	for _, c := range []struct {
+		name string
+		test func(h harness)
+	}{
+		{"count by buckets", testCount},
+		{"idle for a lap", testLap},
+		{"count over the span", testOverSpan},
+		{"clock goes back", testClockBack},
+		{"take and deny", testTake},
+		{"retry after", testRetryAfter},
+		{"peek charges nothing", testPeek},
+		{"add goes beyond the limit", testAdd},
+		{"a lower limit", testLowerLimit},
+		{"refund", testRefund},
+		{"refund of what is gone", testRefundGone},
+		{"reset", testReset},
+		{"group", testGroup},
+		{"group on one counter", testGroupOneCounter},
+		{"denied group changes nothing", testDeniedGroup},
+		{"apart", testApart},
+		{"invalid ops", testInvalid},
+		{"ended context", testContext},
+		{"overflow", testOverflow},
+		{"callers at once", testConcurrent},
+		{"random", testRandom},
+		{"random, clock goes back", testRandomBack},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store, clock := open(t)
+			c.test(harness{t, store, clock})
+		})
+	}
+}
+
+// harness asks one store, and fails the test if the store does.
+type harness struct {
+	*testing.T
+	store ratelimit.Store
+	clock Clock
+}
+
+func (h harness) do(ops ...ratelimit.Op) []ratelimit.Result {
+	h.Helper()
+	results, err := h.store.Do(h.Context(), ops)
+	if err != nil {
+		h.Fatalf("Do(%v): %v", ops, err)
+	}
+	if len(results) != len(ops) {
+		h.Fatalf("Do(%v): %d results", ops, len(results))
+	}
+	return results
+}
+
+func (h harness) one(kind ratelimit.Kind, r ratelimit.Rule, key string, n int64) ratelimit.Result {
+	h.Helper()
+	return h.do(ratelimit.Op{Rule: r, Key: key, N: n, Kind: kind})[0]
+}
+
+func (h harness) count(r ratelimit.Rule, key string, d time.Duration) int64 {
+	h.Helper()
+	return h.do(ratelimit.Op{Rule: r, Key: key, Kind: ratelimit.Count, Interval: d})[0].Count
+}
+
+// align moves the clock to the beginning of a bucket.
+func (h harness) align(r ratelimit.Rule) {
+	now := time.Duration(h.clock.Now().UnixMicro()) * time.Microsecond
+	if begun := time.Duration(bucket(r, now)) * r.Interval(); begun < now {
+		h.clock.Advance(begun + r.Interval() - now)
+	}
+}
+
+func same[T comparable](h harness, what string, got, want T) {
+	h.Helper()
+	if got != want {
+		h.Fatalf("%s is %v, want %v", what, got, want)
+	}
+}
+
+func rule(h harness, o ratelimit.BucketOptions) ratelimit.Rule {
+	h.Helper()
+	r, err := ratelimit.Buckets(o)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return r
+}

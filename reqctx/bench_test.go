@@ -1,0 +1,109 @@
+package reqctx_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+type user struct{ name string }
+
+var (
+	benchUser = reqctx.NewKey[*user]("user")
+	benchKeys = func() (keys []reqctx.Key[*user]) {
+		for i := range 17 {
+			keys = append(keys, reqctx.NewKey[*user](fmt.Sprint("p", i)))
+		}
+		return keys
+	}()
+)
+
+// benchRegistry has n properties, one of which is benchUser.
+func benchRegistry(n int) *reqctx.Registry {
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	ada := &user{"ada"}
+	p := reqctx.Prop[*user]{Resolve: func(context.Context) (*user, error) { return ada, nil }}
+	reqctx.Provide(reg, benchUser, p)
+	for _, k := range benchKeys[:n-1] {
+		reqctx.Provide(reg, k, p)
+	}
+	return reg
+}
+
+type depthKey int
+
+// BenchmarkHit compares reading a resolved property with ctx.Value, five values
+// deep.
+func BenchmarkHit(b *testing.B) {
+	c := reqctx.New(context.Background(), benchRegistry(4))
+	if _, err := benchUser.Get(c); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("key", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if u, err := benchUser.Get(c); err != nil || u.name != "ada" {
+				b.Fatal(u, err)
+			}
+		}
+	})
+	b.Run("derived", func(b *testing.B) {
+		ctx := context.WithValue(context.Context(c), depthKey(0), 1)
+		b.ReportAllocs()
+		for b.Loop() {
+			if u, err := benchUser.Get(ctx); err != nil || u.name != "ada" {
+				b.Fatal(u, err)
+			}
+		}
+	})
+	b.Run("name", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if u, err := c.Get("user"); err != nil || u == nil {
+				b.Fatal(u, err)
+			}
+		}
+	})
+	b.Run("context.Value-5", func(b *testing.B) {
+		ctx := context.WithValue(context.Background(), depthKey(0), &user{"ada"})
+		for i := 1; i <= 5; i++ {
+			ctx = context.WithValue(ctx, depthKey(i), i)
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			if u, ok := ctx.Value(depthKey(0)).(*user); !ok || u.name != "ada" {
+				b.Fatal(u)
+			}
+		}
+	})
+}
+
+// BenchmarkNew makes the context of a request with n properties, none of them
+// used.
+func BenchmarkNew(b *testing.B) {
+	for _, n := range []int{1, 16, 17} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			reg := benchRegistry(n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if reqctx.New(context.Background(), reg) == nil {
+					b.Fatal("no context")
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFirst makes a context and resolves one property of it.
+func BenchmarkFirst(b *testing.B) {
+	reg := benchRegistry(16)
+	b.ReportAllocs()
+	for b.Loop() {
+		c := reqctx.New(context.Background(), reg)
+		if u, err := benchUser.Get(c); err != nil || u == nil {
+			b.Fatal(u, err)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package reqctx
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// errCommitPanicked is what later Commits return when a Commit function
+// panicked.
+var errCommitPanicked = errors.New("reqctx: a Commit function panicked")
+
+// Commit lets the properties that have a value save it, before the response's
+// header goes out: it adds their Vary fields to h and calls their Commit
+// functions, in the order in which they were resolved. From then on, properties
+// can be read but not set. Only the first Commit does anything; the others wait
+// for it and return the same error.
+func (c *Context) Commit(h http.Header) error {
+	first, err := c.beginCommit()
+	if !first {
+		return err
+	}
+	err = errCommitPanicked
+	defer func() { c.endCommit(err) }()
+	err = c.runCommits(h)
+	return err
+}
+
+// Committed says whether Commit was called.
+func (c *Context) Committed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.phase >= committing
+}
+
+// beginCommit makes the caller the one who commits, or else waits for that one.
+func (c *Context) beginCommit() (first bool, err error) {
+	c.mu.Lock()
+	switch c.phase {
+	case open:
+		c.phase = committing
+		c.mu.Unlock()
+		return true, nil
+	case committing:
+		if c.commits == nil {
+			c.commits = make(chan struct{})
+		}
+		through := c.commits
+		c.mu.Unlock()
+		<-through
+		c.mu.Lock()
+	}
+	defer c.mu.Unlock()
+	return false, c.commitErr
+}
+
+func (c *Context) endCommit(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.commitErr = err
+	c.phase = max(c.phase, committed)
+	if c.commits != nil {
+		close(c.commits)
+	}
+}
+
+// runCommits goes on until no Commit function has resolved anything new. All are
+// called, also after one has failed: each has its own to save.
+func (c *Context) runCommits(h http.Header) error {
+	var errs []error
+	var until *outcome
+	for {
+		fresh := c.since(until)
+		if len(fresh) == 0 {
+			return errors.Join(errs...)
+		}
+		until = fresh[len(fresh)-1]
+		for _, out := range fresh {
+			if out.b == nil || c.slots[out.b.slot].Load() != out {
+				continue // an OnClose function, or overtaken
+			}
+			if out.source == resolved {
+				addVary(h, out.b.vary)
+			}
+			if !out.b.commits || out.err != nil {
+				continue
+			}
+			if err := out.b.ops.commit(c, out, h); err != nil {
+				errs = append(errs, fmt.Errorf("reqctx: committing %q: %w", out.b.name, err))
+			}
+		}
+	}
+}
+
+// since returns what came into the list after until, oldest first.
+func (c *Context) since(until *outcome) []*outcome {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var fresh []*outcome
+	for out := c.last; out != until; out = out.prev {
+		fresh = append(fresh, out)
+	}
+	slices.Reverse(fresh)
+	return fresh
+}
+
+// addVary adds the fields to Vary that are not in it.
+func addVary(h http.Header, fields []string) {
+	for _, f := range fields {
+		if !hasToken(h.Values("Vary"), f) {
+			h.Add("Vary", f)
+		}
+	}
+}
+
+func hasToken(lines []string, token string) bool {
+	for _, line := range lines {
+		for t := range strings.SplitSeq(line, ",") {
+			if t = strings.TrimSpace(t); t == "*" || strings.EqualFold(t, token) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,188 @@
+package reqctx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+// inlineSlots is how many properties a registry may have (with the empty slot 0)
+// before a request needs a second allocation for them.
+const inlineSlots = 17
+
+// Context is one request: its context and its lazy properties. It is a
+// [context.Context] itself, and every context derived from it leads back to it.
+//
+// Make it with [New] or [Context.Init] and end it with [Context.Finish]. All
+// methods may be called concurrently, except Init and SetRequest. A Context is
+// never used for a second request, so that whoever still holds one gets
+// [ErrFinished] and nobody else's properties.
+type Context struct {
+	context.Context
+	table *table
+	slots []atomic.Pointer[outcome] // an outcome is published here when it is done
+	req   *http.Request
+
+	scope atomic.Pointer[lazy.Scope] // of everything on goroutines of the request's; nil until the first
+
+	mu        sync.Mutex // never held while user code runs
+	phase     phase
+	flights   *attempt      // resolutions in progress that readers join
+	last      *outcome      // the newest of what to commit and to close
+	commitErr error         // what Commit returned
+	commits   chan struct{} // closed when Commit is through; made by the first who waits for it
+	taskErrs  []error
+
+	inline [inlineSlots]atomic.Pointer[outcome]
+}
+
+// phase is where a request is in its life. It only grows.
+type phase uint8
+
+const (
+	open phase = iota
+	committing
+	committed
+	closing
+	finished
+)
+
+type contextKey struct{}
+
+// New returns the context of a request that begins now, with the properties that
+// reg has now.
+func New(ctx context.Context, reg *Registry) *Context {
+	c := new(Context)
+	c.Init(ctx, reg)
+	return c
+}
+
+// Init makes c, which must be zero, what [New] returns. It is for a Context that
+// is part of something larger.
+func (c *Context) Init(ctx context.Context, reg *Registry) {
+	c.Context = ctx
+	c.table = reg.tab.Load()
+	if n := len(c.table.bind); n <= inlineSlots {
+		c.slots = c.inline[:n]
+	} else {
+		c.slots = make([]atomic.Pointer[outcome], n)
+	}
+}
+
+// From returns the request that ctx belongs to, or nil.
+func From(ctx context.Context) *Context {
+	if c, ok := ctx.(*Context); ok {
+		return c
+	}
+	c, _ := ctx.Value(contextKey{}).(*Context)
+	return c
+}
+
+// Value makes c findable by [From].
+func (c *Context) Value(key any) any {
+	if _, ok := key.(contextKey); ok {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// Request returns the HTTP request, or nil when there is none (a raw connection,
+// a test).
+func (c *Context) Request() *http.Request { return c.req }
+
+// SetRequest says which HTTP request c belongs to. The server calls it before
+// anything else can read it.
+func (c *Context) SetRequest(r *http.Request) { c.req = r }
+
+// Logger returns the registry's logger.
+func (c *Context) Logger() *slog.Logger { return c.table.opts.Logger }
+
+// Get returns a property by name. In a function that resolves a property, use
+// [Get] with its ctx instead: c does not know who asks, so that it cannot tell a
+// cycle from a slow resolution.
+func (c *Context) Get(name string) (any, error) { return Get(c, name) }
+
+// Set sets a property by name. The value must have the property's type.
+func (c *Context) Set(name string, v any) error { return Set(c, name, v) }
+
+// Resolve resolves several properties in parallel. See [Resolve].
+func (c *Context) Resolve(names ...string) error { return Resolve(c, names...) }
+
+// Get returns the property of that name of ctx's request, as [Key.Get] does.
+func Get(ctx context.Context, name string) (any, error) {
+	c, b, err := lookupName(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.resolve(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	return b.ops.value(out)
+}
+
+// Set sets the property of that name of ctx's request, as [Key.Set] does. A
+// value of another type than the property's is refused with [ErrType].
+func Set(ctx context.Context, name string, v any) error {
+	c, b, err := lookupName(ctx, name)
+	if err != nil {
+		return err
+	}
+	return b.ops.setAny(ctx, c, b, v)
+}
+
+// Resolve resolves several properties of ctx's request in parallel and waits for
+// all of them. It returns their errors, joined, each with the property's name;
+// the properties keep them as well. When ctx ends first, Resolve leaves.
+func Resolve(ctx context.Context, names ...string) error {
+	bs := make([]*binding, len(names))
+	for i, name := range names {
+		c, b, err := lookupName(ctx, name)
+		if err != nil {
+			return err
+		}
+		bs[i] = b
+		if i < len(names)-1 { // the last one may run on this goroutine
+			if err := c.start(b); err != nil {
+				return err
+			}
+		}
+	}
+	var errs []error
+	c := From(ctx)
+	for i := len(bs) - 1; i >= 0; i-- {
+		out, err := c.resolve(ctx, bs[i])
+		if err == nil {
+			_, err = bs[i].ops.value(out)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", names[i], err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func lookupName(ctx context.Context, name string) (*Context, *binding, error) {
+	c := From(ctx)
+	if c == nil {
+		return nil, nil, named(ErrNoRequest, name)
+	}
+	if b := c.table.names[name]; b != nil {
+		return c, b, nil
+	}
+	return nil, nil, c.table.unknown(name)
+}
+
+// load returns what is published for the property of a key.
+func (c *Context) load(id int32) *outcome {
+	if index := c.table.index; int(id) < len(index) {
+		return c.slots[index[id]].Load()
+	}
+	return nil
+}

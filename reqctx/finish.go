@@ -1,0 +1,180 @@
+package reqctx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+// Go runs a task on a goroutine that belongs to the request: when the handler has
+// returned, its context is cancelled, with [lazy.ErrClosed] as the cause, and
+// the request is over only after the task has returned. A task that must run to
+// its end uses [context.WithoutCancel]; the server's Shutdown waits for it too.
+// An error that it returns, other than its own cancellation, is logged with its
+// name; so is a panic. Go returns [ErrFinished] once the request is closing.
+func (c *Context) Go(name string, fn func(ctx context.Context) error) error {
+	err := c.tracked().Spawn(name, func(ctx context.Context) {
+		if err := fn(ctx); err != nil && !(ctx.Err() != nil && errors.Is(err, context.Canceled)) {
+			c.note(fmt.Errorf("reqctx: task %q: %w", name, err))
+		}
+	})
+	if err != nil {
+		return named(ErrFinished, name)
+	}
+	return nil
+}
+
+// OnClose registers fn to be called after the response, when the request's tasks
+// have ended, in reverse order together with the properties' Close functions. On
+// a finished request it is called now, so that nothing is left open. Errors are
+// logged.
+func (c *Context) OnClose(fn func() error) {
+	c.mu.Lock()
+	late := c.phase == finished
+	if !late {
+		c.enlist(&outcome{fn: fn})
+	}
+	c.mu.Unlock()
+	if late {
+		c.logErr(safely("OnClose", fn))
+	}
+}
+
+// Idle says whether [Context.Finish] has nothing to wait for and nothing to run.
+func (c *Context) Idle() bool {
+	if c.scope.Load() != nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.flights != nil {
+		return false
+	}
+	for out := c.last; out != nil; out = out.prev {
+		if out.closeDue() {
+			return false
+		}
+	}
+	return true
+}
+
+// Finish ends the request: it cancels its tasks, waits for them and for every
+// resolution to return, and then calls the Close and OnClose functions, the
+// latest first, also after one has failed or panicked. From then on every access
+// is [ErrFinished]. Errors are logged, and returned joined. Only the first Finish
+// does anything. It must not be called from a task or a resolution.
+func (c *Context) Finish() error {
+	c.mu.Lock()
+	if c.phase >= closing {
+		c.mu.Unlock()
+		return nil
+	}
+	c.phase = closing
+	c.mu.Unlock()
+
+	var errs []error
+	if s := c.scope.Load(); s != nil {
+		errs = append(errs, s.Close())
+	}
+	c.awaitFlights()
+	errs = append(errs, c.runClosers()...)
+	c.mu.Lock()
+	errs = append(c.taskErrs, errs...)
+	c.mu.Unlock()
+	err := errors.Join(errs...)
+	c.logErr(err)
+	return err
+}
+
+// awaitFlights waits for resolutions that run on goroutines of others.
+func (c *Context) awaitFlights() {
+	for {
+		c.mu.Lock()
+		a := c.flights
+		c.mu.Unlock()
+		if a == nil {
+			return
+		}
+		_ = a.Wait(context.WithoutCancel(c), nil)
+	}
+}
+
+// runClosers empties the list and then the slots.
+func (c *Context) runClosers() []error {
+	var errs []error
+	for out := c.popCloser(); out != nil; out = c.popCloser() {
+		errs = append(errs, c.close(out))
+	}
+	return errs
+}
+
+// close runs what is due for an entry of the list.
+func (c *Context) close(out *outcome) error {
+	if out.fn != nil {
+		return safely("OnClose", out.fn)
+	}
+	ctx := context.WithoutCancel(c)
+	return safely(out.b.name, func() error { return out.b.ops.close(ctx, out) })
+}
+
+// popCloser takes away the newest entry that has something to close. After nil
+// there are no more to come and the request is finished.
+func (c *Context) popCloser() *outcome {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.last != nil {
+		out := c.last
+		c.last = out.prev
+		if out.closeDue() {
+			return out
+		}
+	}
+	c.phase = finished
+	for i := range c.slots {
+		if c.slots[i].Load() != nil {
+			c.slots[i].Store(nil)
+		}
+	}
+	return nil
+}
+
+// closeDue says whether an entry of the list has something to close.
+func (out *outcome) closeDue() bool {
+	return out.fn != nil || out.b.closes && out.source == resolved
+}
+
+// over says whether the request is closing or finished.
+func (c *Context) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.phase >= closing
+}
+
+// note keeps an error of a task for Finish.
+func (c *Context) note(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.taskErrs = append(c.taskErrs, err)
+}
+
+func (c *Context) logErr(err error) {
+	if err != nil {
+		c.Logger().ErrorContext(c, "request clean-up failed", "error", err)
+	}
+}
+
+// safely runs a clean-up function and makes a panic an error, so that the others
+// run too.
+func safely(name string, fn func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = lazy.NewPanicError(name, v)
+		}
+		if err != nil {
+			err = fmt.Errorf("reqctx: closing %q: %w", name, err)
+		}
+	}()
+	return fn()
+}

@@ -1,0 +1,127 @@
+package reqctx
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Key names a property and its type. Make keys once, in package-level variables:
+// each takes a small place in every registry made later, for the life of the
+// process. Keys are comparable; the zero Key belongs to no property.
+type Key[T any] struct {
+	id   int32
+	name string
+}
+
+var lastID atomic.Int32
+
+// NewKey returns a new key. The name is how [Context.Get], errors and
+// measurements call the property; it must be unique within a registry, which
+// [Provide] checks.
+func NewKey[T any](name string) Key[T] {
+	return Key[T]{id: lastID.Add(1), name: name}
+}
+
+// Name returns the property's name.
+func (k Key[T]) Name() string { return k.name }
+
+// Get returns the property of ctx's request, resolving it first if need be. All
+// readers of a request share one resolution and its outcome, be it an error or a
+// panic ([*lazy.PanicError]). When ctx ends first, Get returns [context.Cause]
+// and the resolution goes on for the others.
+//
+// A property that is there costs one atomic load and no allocation.
+func (k Key[T]) Get(ctx context.Context) (T, error) {
+	if c, ok := ctx.(*Context); ok {
+		if out := c.load(k.id); out != nil {
+			if cell, ok := out.self.(*cell[T]); ok {
+				return cell.val, cell.err
+			}
+		}
+	}
+	return k.get(ctx)
+}
+
+func (k Key[T]) get(ctx context.Context) (val T, err error) {
+	c, b, err := lookup(ctx, k.id, k.name)
+	if err != nil {
+		return val, err
+	}
+	out, err := c.resolve(ctx, b)
+	if err != nil {
+		return val, err
+	}
+	return deliver[T](out)
+}
+
+// deliver hands out an outcome: its value and error, or its panic again.
+func deliver[T any](out *outcome) (val T, err error) {
+	if cell, ok := out.self.(*cell[T]); ok {
+		return cell.val, cell.err
+	}
+	if out.panics != nil {
+		out.panics.Raise()
+	}
+	return val, out.err
+}
+
+// Peek returns the outcome if there is one to return without waiting. It never
+// blocks and never resolves; a kept panic is its [*lazy.PanicError] here.
+func (k Key[T]) Peek(ctx context.Context) (val T, err error, ok bool) {
+	c, b, err := lookup(ctx, k.id, k.name)
+	if err != nil {
+		return val, err, false
+	}
+	out := c.slots[b.slot].Load()
+	if out == nil {
+		return val, nil, false
+	}
+	if cell, ok := out.self.(*cell[T]); ok {
+		return cell.val, cell.err, true
+	}
+	return val, out.err, true
+}
+
+// Start begins to resolve the property, if it is neither there nor on its way,
+// on a goroutine of its own, and returns at once.
+func (k Key[T]) Start(ctx context.Context) error {
+	c, b, err := lookup(ctx, k.id, k.name)
+	if err != nil {
+		return err
+	}
+	return c.start(b)
+}
+
+// Set makes v the property's value for the rest of the request, after the
+// property's Store function, if it has one, has accepted it. Readers that are
+// waiting for a resolution get v. Set returns an error that is [ErrCommitted]
+// once the header has gone out.
+func (k Key[T]) Set(ctx context.Context, v T) error {
+	c, b, err := lookup(ctx, k.id, k.name)
+	if err != nil {
+		return err
+	}
+	return set(ctx, c, b, v)
+}
+
+// Invalidate forgets the outcome: the next Get resolves anew. Readers that are
+// already waiting get the outcome of the resolution they wait for.
+func (k Key[T]) Invalidate(ctx context.Context) error {
+	c, b, err := lookup(ctx, k.id, k.name)
+	if err != nil {
+		return err
+	}
+	return c.invalidate(b)
+}
+
+// lookup finds the request of ctx and its property with that id.
+func lookup(ctx context.Context, id int32, name string) (*Context, *binding, error) {
+	c := From(ctx)
+	if c == nil {
+		return nil, nil, named(ErrNoRequest, name)
+	}
+	if b := c.table.byID(id); b != nil {
+		return c, b, nil
+	}
+	return nil, nil, c.table.unknown(name)
+}

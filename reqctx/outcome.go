@@ -1,0 +1,122 @@
+package reqctx
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"sync/atomic"
+	"time"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+// outcome is what a property came to, and its entry in the request's list of
+// what to commit and to close. It is immutable once published, but for waited
+// and asked.
+type outcome struct {
+	self   any          // the *cell[T] around it; nil for a panic, so that Get takes the slow path
+	b      *binding     // nil for an OnClose function
+	fn     func() error // the OnClose function
+	prev   *outcome     // what came before it in this request
+	err    error
+	panics *lazy.PanicError // the panic to repeat
+	source source
+	began  time.Time
+	took   time.Duration
+	by     *binding     // the property whose resolution asked first
+	pcs    *callerStack // where it was asked for, if recorded
+
+	waited atomic.Int64 // nanoseconds that readers have spent waiting, all together
+	asked  atomic.Int32 // readers that did not find it there
+}
+
+// source says how an outcome came about.
+type source uint8
+
+const (
+	resolved source = iota
+	wasSet
+)
+
+// cell is an outcome with its value.
+type cell[T any] struct {
+	outcome
+	val T
+}
+
+// ops is what a binding does with values whose type it does not know.
+type ops interface {
+	newOutcome() *outcome
+	compute(ctx context.Context, out *outcome)
+	commit(ctx context.Context, out *outcome, h http.Header) error
+	close(ctx context.Context, out *outcome) error
+	value(out *outcome) (any, error)
+	setAny(ctx context.Context, c *Context, b *binding, v any) error
+	typ() reflect.Type
+}
+
+type provided[T any] struct{ Prop[T] }
+
+func (p provided[T]) newOutcome() *outcome {
+	c := new(cell[T])
+	c.self = c
+	return &c.outcome
+}
+
+func (p provided[T]) compute(ctx context.Context, out *outcome) {
+	c := out.self.(*cell[T])
+	if p.Resolve == nil {
+		c.err = named(ErrNoValue, out.b.name)
+	} else {
+		c.val, c.err = p.Resolve(ctx)
+	}
+}
+
+func (p provided[T]) commit(ctx context.Context, out *outcome, h http.Header) error {
+	return p.Commit(ctx, out.self.(*cell[T]).val, h)
+}
+
+func (p provided[T]) close(ctx context.Context, out *outcome) error {
+	var val T
+	if c, ok := out.self.(*cell[T]); ok {
+		val = c.val
+	}
+	return p.Close(ctx, val, out.err)
+}
+
+func (p provided[T]) value(out *outcome) (any, error) { return deliver[T](out) }
+
+func (p provided[T]) setAny(ctx context.Context, c *Context, b *binding, v any) error {
+	val, ok := v.(T)
+	if !ok && !(v == nil && nilable(p.typ())) {
+		return fmt.Errorf("%w: property %q holds %v, not %T", ErrType, b.name, p.typ(), v)
+	}
+	return set(ctx, c, b, val)
+}
+
+func nilable(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p provided[T]) typ() reflect.Type { return reflect.TypeFor[T]() }
+
+// fail makes out the outcome of a Resolve that did not return.
+func (out *outcome) fail(abnormal error) {
+	out.err = abnormal
+	if p, ok := abnormal.(*lazy.PanicError); ok {
+		out.self, out.panics = nil, p
+	}
+}
+
+// failure returns an outcome of b that is only an error.
+func failure(b *binding, err error) *outcome {
+	out := b.ops.newOutcome()
+	out.b, out.err = b, err
+	return out
+}

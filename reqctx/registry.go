@@ -1,0 +1,177 @@
+package reqctx
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options configure a [Registry]. The zero value is usable.
+type Options struct {
+	// Logger gets errors that have nobody else to go to: those of tasks and of
+	// Close functions. Default: [slog.Default].
+	Logger *slog.Logger
+	// Observer sees every resolution. Default: none.
+	Observer Observer
+	// Callers records which line of code asked for a property first, for
+	// [Info.Caller]. It costs about a microsecond for each resolution.
+	Callers bool
+}
+
+// Prop says how a property comes about and what becomes of it. Every field may
+// be left out.
+type Prop[T any] struct {
+	// Resolve computes the value, at most once at a time for a request. Its
+	// context is the request's, whoever asked; to read other properties it
+	// passes that context on. Errors are kept for the request, except a
+	// cancellation or deadline that is not the request's own. A property without
+	// Resolve has the value it was set to.
+	Resolve func(ctx context.Context) (T, error)
+	// Store is called by Set, before the value changes. Its error is Set's.
+	Store func(ctx context.Context, v T) error
+	// Commit is called once, before the response's header goes out, if the
+	// property has a value by then. It may add to the header. Its error makes
+	// the response a failure.
+	Commit func(ctx context.Context, v T, h http.Header) error
+	// Close undoes Resolve: it is called after the response, once for each time
+	// that Resolve has returned, with what it returned, the latest first. It is
+	// not called for a value that came by Set. Its context has the request's
+	// values and is not cancelled.
+	Close func(ctx context.Context, v T, err error) error
+	// Timeout bounds a resolution; waiters get a [*TimeoutError] then, even if
+	// Resolve goes on. Such a property is resolved on a goroutine of its own.
+	Timeout time.Duration
+	// Vary names request headers that the value depends on. They go into the
+	// response's Vary header, only if the property was read.
+	Vary []string
+	// Handle says that the value is only a handle on the request: Resolve does
+	// no I/O, reads no other property but handles, and cannot fail for reasons
+	// that could change. It is not measured nor observed.
+	Handle bool
+}
+
+// Registry knows the properties that requests have. Provide all of them before
+// the first request; a request keeps the properties that its registry had when
+// it began. All functions on a registry may be called concurrently.
+type Registry struct {
+	mu  sync.Mutex // serialises changes
+	tab atomic.Pointer[table]
+}
+
+// table is an immutable state of a registry.
+type table struct {
+	opts  Options
+	index []uint16 // by key id: the property's slot; 0: none
+	bind  []*binding
+	names map[string]*binding
+}
+
+// binding is a property in a registry. Slot 0 is nobody's, and always empty.
+type binding struct {
+	ops     ops
+	name    string
+	id      int32
+	slot    uint16
+	timeout time.Duration
+	vary    []string
+	handle  bool
+	commits bool
+	closes  bool
+}
+
+// NewRegistry returns a registry without properties.
+func NewRegistry(o Options) *Registry {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	reg := new(Registry)
+	reg.tab.Store(&table{opts: o, bind: []*binding{nil}, names: map[string]*binding{}})
+	return reg
+}
+
+// Provide adds a property. It panics if the registry already has one of this
+// name, if the key is the zero Key, and if a Handle has a Timeout: those are
+// mistakes in the program.
+func Provide[T any](reg *Registry, key Key[T], p Prop[T]) {
+	if key.id == 0 {
+		panic("reqctx: Provide of a zero Key; make keys with NewKey")
+	}
+	if p.Handle && (p.Timeout != 0 || p.Resolve == nil) {
+		panic(fmt.Sprintf("reqctx: property %q is a Handle: it needs Resolve and cannot have a Timeout", key.name))
+	}
+	reg.mu.Lock()
+	defer reg.mu.Unlock()
+	t := reg.tab.Load().clone()
+	if old := t.names[key.name]; old != nil {
+		panic(fmt.Sprintf("reqctx: property %q is already provided, with type %v; this one has %v",
+			key.name, old.ops.typ(), provided[T]{}.typ()))
+	}
+	t.put(newBinding(key, p, len(t.bind)))
+	reg.tab.Store(t)
+}
+
+// Override returns a registry in which the property of key is p, and all others
+// are reg's. reg stays as it is. It panics if reg has no such property.
+func Override[T any](reg *Registry, key Key[T], p Prop[T]) *Registry {
+	t := reg.tab.Load().clone()
+	old := t.byID(key.id)
+	if old == nil {
+		panic(fmt.Sprintf("reqctx: Override of property %q, which is not provided", key.name))
+	}
+	t.put(newBinding(key, p, int(old.slot)))
+	out := new(Registry)
+	out.tab.Store(t)
+	return out
+}
+
+func newBinding[T any](key Key[T], p Prop[T], slot int) *binding {
+	return &binding{
+		ops:     provided[T]{p},
+		name:    key.name,
+		id:      key.id,
+		slot:    uint16(slot),
+		timeout: p.Timeout,
+		vary:    p.Vary,
+		handle:  p.Handle,
+		commits: p.Commit != nil,
+		closes:  p.Close != nil,
+	}
+}
+
+func (t *table) clone() *table {
+	return &table{opts: t.opts, index: slices.Clone(t.index), bind: slices.Clone(t.bind), names: maps.Clone(t.names)}
+}
+
+// put adds b, or replaces the property of its slot.
+func (t *table) put(b *binding) {
+	if int(b.slot) == len(t.bind) {
+		t.bind = append(t.bind, b)
+	} else {
+		t.bind[b.slot] = b
+	}
+	for len(t.index) <= int(b.id) {
+		t.index = append(t.index, 0)
+	}
+	t.index[b.id] = b.slot
+	t.names[b.name] = b
+}
+
+func (t *table) byID(id int32) *binding {
+	if int(id) >= len(t.index) {
+		return nil
+	}
+	return t.bind[t.index[id]]
+}
+
+// unknown names the property that is missing and those that are there.
+func (t *table) unknown(name string) error {
+	have := slices.Sorted(maps.Keys(t.names))
+	return fmt.Errorf("%w: %q is not provided (provided: %s)", ErrNoProperty, name, strings.Join(have, ", "))
+}

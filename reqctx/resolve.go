@@ -1,0 +1,278 @@
+package reqctx
+
+import (
+	"context"
+	"time"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+// attempt is one resolution in progress. Readers join it as long as it is in
+// the context's list; Set, Invalidate and a timeout take it out.
+type attempt struct {
+	lazy.Flight
+	c      *Context
+	b      *binding
+	out    *outcome // what Resolve is going to return
+	cancel context.CancelFunc
+	expiry func() bool // stops the watch on the timeout
+
+	// Guarded by c.mu.
+	next    *attempt
+	settled bool
+
+	final *outcome // what readers get; written once, before the flight is released
+}
+
+// resolve returns b's outcome, waiting for it if need be. Its error is about the
+// wait: ctx ended, the request is over, or the wait would close a cycle.
+func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
+	if out := c.slots[b.slot].Load(); out != nil {
+		return out, nil
+	}
+	if b.handle {
+		return c.makeHandle(b)
+	}
+	if ctx.Err() != nil && !c.over() {
+		return nil, context.Cause(ctx)
+	}
+	base, inline := c.base(ctx, b)
+	caller := lazy.Current(ctx)
+	a, started, out, err := c.join(b, base, caller)
+	if a == nil {
+		return out, err
+	}
+	began := time.Now()
+	switch {
+	case !started:
+		err = a.Wait(ctx, caller)
+	case inline:
+		a.Run(caller)
+	default:
+		a.launch()
+		err = a.Wait(ctx, caller)
+	}
+	if err != nil {
+		a.out.asked.Add(1)
+		return nil, err
+	}
+	a.final.asked.Add(1)
+	a.final.waited.Add(int64(time.Since(began)))
+	return a.final, nil
+}
+
+// start begins to resolve b on a goroutine of its own, unless it is there or on
+// its way.
+func (c *Context) start(b *binding) error {
+	if c.slots[b.slot].Load() != nil || b.handle {
+		return nil
+	}
+	a, started, _, err := c.join(b, c.tracked().Context(), nil)
+	if started {
+		a.launch()
+	}
+	return err
+}
+
+// base returns the context to resolve under, and whether to do it on the
+// caller's goroutine: if the caller cannot leave before the request ends.
+func (c *Context) base(ctx context.Context, b *binding) (context.Context, bool) {
+	if b.timeout == 0 {
+		done := ctx.Done()
+		if done == c.Done() {
+			return c, true
+		}
+		if s := c.scope.Load(); s != nil && done == s.Context().Done() {
+			return s.Context(), true
+		}
+	}
+	return c.tracked().Context(), false
+}
+
+// tracked returns the scope of the request's goroutines, which ends with the
+// request.
+func (c *Context) tracked() *lazy.Scope {
+	if s := c.scope.Load(); s != nil {
+		return s
+	}
+	s := lazy.NewScope(c)
+	if !c.scope.CompareAndSwap(nil, s) {
+		_ = s.Close() // somebody else was first; this one is empty
+	}
+	return c.scope.Load()
+}
+
+// join returns b's outcome if it is there, else the attempt to wait for and
+// whether it was begun here, to run under base.
+func (c *Context) join(b *binding, base context.Context, caller *lazy.Flight) (*attempt, bool, *outcome, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.phase >= closing {
+		if out := c.slots[b.slot].Load(); out != nil {
+			return nil, false, out, nil
+		}
+		return nil, false, nil, named(ErrFinished, b.name)
+	}
+	if out := c.slots[b.slot].Load(); out != nil {
+		return nil, false, out, nil
+	}
+	for a := c.flights; a != nil; a = a.next {
+		if a.b == b {
+			return a, false, nil, nil
+		}
+	}
+	a := &attempt{c: c, b: b, out: b.ops.newOutcome(), next: c.flights}
+	a.out.b = b
+	a.out.by = askedBy(caller)
+	if c.table.opts.Callers {
+		a.out.pcs = callers()
+	}
+	a.Init(base, a)
+	c.flights = a
+	return a, true, nil, nil
+}
+
+// makeHandle makes a handle without the machinery of a resolution. Of two that
+// are made at once, one is published and the other is dropped.
+func (c *Context) makeHandle(b *binding) (*outcome, error) {
+	out := b.ops.newOutcome()
+	out.b = b
+	b.ops.compute(c, out)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.slots[b.slot].Load(); old != nil {
+		return old, nil
+	}
+	if c.phase >= closing {
+		return nil, named(ErrFinished, b.name)
+	}
+	c.publish(out)
+	return out, nil
+}
+
+// publish makes out its property's outcome and enters it into the list. The
+// caller holds c.mu.
+func (c *Context) publish(out *outcome) {
+	c.enlist(out)
+	c.slots[out.b.slot].Store(out)
+}
+
+// enlist enters out into the list of what to commit and to close. The caller
+// holds c.mu.
+func (c *Context) enlist(out *outcome) {
+	out.prev = c.last
+	c.last = out
+}
+
+// launch runs a on a goroutine of the request's scope, under its timeout if it
+// has one.
+func (a *attempt) launch() {
+	if a.b.timeout > 0 {
+		ctx, cancel := context.WithTimeoutCause(a.Context, a.b.timeout, &TimeoutError{a.b.name, a.b.timeout})
+		a.Context, a.cancel = ctx, cancel
+		a.expiry = context.AfterFunc(ctx, func() { a.expire(context.Cause(ctx)) })
+	}
+	if a.c.tracked().Spawn(a.b.name, func(context.Context) { a.Run(nil) }) != nil {
+		a.expire(named(ErrFinished, a.b.name))
+		a.release()
+	}
+}
+
+// expire lets a's readers go with err, whatever Resolve goes on to do.
+func (a *attempt) expire(err error) {
+	a.c.mu.Lock()
+	a.c.detach(a)
+	a.settle(failure(a.b, err))
+	a.c.mu.Unlock()
+	a.Release()
+}
+
+// settle fixes what readers get, unless it is fixed. The caller holds c.mu.
+func (a *attempt) settle(out *outcome) {
+	if !a.settled {
+		a.settled, a.final = true, out
+	}
+}
+
+// detach takes a out of the list that readers join from, and says whether it was
+// there. The caller holds c.mu.
+func (c *Context) detach(a *attempt) bool {
+	for p := &c.flights; *p != nil; p = &(*p).next {
+		if *p == a {
+			*p = a.next
+			return true
+		}
+	}
+	return false
+}
+
+// detachAll takes out the attempt at b, if there is one, and returns it. The
+// caller holds c.mu.
+func (c *Context) detachAt(b *binding) *attempt {
+	for a := c.flights; a != nil; a = a.next {
+		if a.b == b {
+			c.detach(a)
+			return a
+		}
+	}
+	return nil
+}
+
+// Name names the property for cycles and panics.
+func (a *attempt) Name() string { return a.b.name }
+
+// Compute calls Resolve, and the observer around it.
+func (a *attempt) Compute(ctx context.Context) {
+	a.out.began = time.Now()
+	o := a.c.table.opts.Observer
+	if o == nil {
+		a.b.ops.compute(ctx, a.out)
+		return
+	}
+	ctx = o.ResolveStart(ctx, a.b.name)
+	returned := false
+	defer func() {
+		err := a.out.err
+		if !returned {
+			err = errNotReturned
+		}
+		o.ResolveEnd(ctx, a.b.name, time.Since(a.out.began), err)
+	}()
+	a.b.ops.compute(ctx, a.out)
+	returned = true
+}
+
+// Finish publishes the outcome, if the property still waits for it.
+func (a *attempt) Finish(abnormal error) {
+	out, c := a.out, a.c
+	out.took = time.Since(out.began)
+	if abnormal != nil {
+		out.fail(abnormal)
+	}
+	keep := out.err == nil || !lazy.OwnCancellation(c, out.err)
+	c.mu.Lock()
+	a.settle(out)
+	late := false
+	switch wanted := c.detach(a); {
+	case wanted && keep:
+		c.publish(out)
+	case !a.b.closes:
+	case c.phase == finished:
+		late = true
+	default:
+		c.enlist(out)
+	}
+	c.mu.Unlock()
+	a.release()
+	if late {
+		c.logErr(c.close(out))
+	}
+}
+
+// release gives back what the timeout holds.
+func (a *attempt) release() {
+	if a.cancel != nil {
+		a.expiry()
+		a.cancel()
+	}
+}

@@ -1,0 +1,24 @@
+// Package server runs HTTP handlers whose requests carry lazy properties.
+//
+// A [Server] is an [http.Handler] with its own [http.ServeMux]. Its handlers get
+// a [*Request], which is the standard request with session, params, rate limit
+// and the application's own properties, each resolved when it is first read, and
+// return an error, which becomes an RFC 9457 problem response:
+//
+//	srv, err := server.New(server.Options{})
+//	reqctx.Provide(srv.Registry(), User, reqctx.Prop[*UserRecord]{Resolve: loadUser})
+//	srv.HandleFunc("GET /me", func(w http.ResponseWriter, req *server.Request) error {
+//		u, err := User.Get(req.Context())
+//		if err != nil {
+//			return err
+//		}
+//		return json.NewEncoder(w).Encode(u)
+//	})
+//	err = srv.ListenAndServe(":8080")
+//
+// There is no middleware chain. What a property has to add to a response (a
+// cookie, rate-limit fields) it adds when the header goes out, through the
+// response gate that every way of sending it passes, and only if it was read.
+//
+// The package does no authentication, no templating and no logging of requests.
+package server

@@ -1,0 +1,70 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+)
+
+// errShutdown is the cause of requests that Shutdown or Close did not wait for.
+var errShutdown = errors.New("server: shut down")
+
+// ListenAndServe serves HTTP on a TCP address until Shutdown or Close, and then
+// returns [http.ErrServerClosed].
+func (s *Server) ListenAndServe(addr string) error {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	return s.Serve(l)
+}
+
+// Serve serves HTTP on l, which it closes in the end, until Shutdown or Close,
+// and then returns [http.ErrServerClosed]. It may be called for several
+// listeners.
+func (s *Server) Serve(l net.Listener) error { return s.httpServer().Serve(l) }
+
+// Shutdown stops to accept connections and waits for the requests in progress,
+// their tasks and their clean-ups. When ctx ends first, it cancels them with the
+// connections' contexts and returns [context.Cause] of ctx. It is for good.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.httpServer().Shutdown(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.endings.Close() // the requests have logged their errors
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	s.abort(errShutdown)
+	return err
+}
+
+// Close closes all listeners and connections and cancels all requests, without
+// waiting for anything.
+func (s *Server) Close() error {
+	s.abort(errShutdown)
+	return s.httpServer().Close()
+}
+
+func (s *Server) httpServer() *http.Server {
+	s.httpOnce.Do(func() {
+		s.http = &http.Server{
+			Handler:           s,
+			ReadHeaderTimeout: s.opts.ReadHeaderTimeout,
+			ReadTimeout:       s.opts.ReadTimeout,
+			WriteTimeout:      s.opts.WriteTimeout,
+			IdleTimeout:       s.opts.IdleTimeout,
+			MaxHeaderBytes:    s.opts.MaxHeaderBytes,
+			BaseContext:       func(net.Listener) context.Context { return s.base },
+			ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		}
+	})
+	return s.http
+}

@@ -1,0 +1,61 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/lazyreq/lazyreq/params"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// Request is an HTTP request with its lazy properties. All of the standard
+// request works on it, and its Context carries the properties to whatever is
+// called with it. It is valid until the handler returns.
+type Request struct {
+	*http.Request
+	ctx *reqctx.Context
+}
+
+// Get returns a property by name, resolving it first if need be. The reserved
+// names have these types: session is a [*session.Session], params a
+// [*params.Params], ratelimit and ratelimit.NAME a [*ratelimit.Limit].
+func (req *Request) Get(name string) (any, error) { return req.ctx.Get(name) }
+
+// Set makes v the property's value, after its Store function has accepted it.
+func (req *Request) Set(name string, v any) error { return req.ctx.Set(name, v) }
+
+// Resolve resolves several properties in parallel and waits for all of them.
+func (req *Request) Resolve(names ...string) error { return req.ctx.Resolve(names...) }
+
+// Session returns the session, without loading it: its own methods do that, and
+// return the error if it fails.
+func (req *Request) Session() *session.Session {
+	s, _ := session.From(req.ctx) // after an error, s returns it
+	return s
+}
+
+// Params returns the parameters, without parsing them: the methods do that for
+// the source that they need, and return the error if it fails.
+func (req *Request) Params() *params.Params {
+	p, _ := params.From(req.ctx) // after an error, p returns it
+	return p
+}
+
+// RateLimit returns the limit of the named policy, or of the first one, without
+// asking the store: its methods do that. A name that no policy has gives a limit
+// whose methods return an error.
+func (req *Request) RateLimit(name ...string) *ratelimit.Limit {
+	l, _ := ratelimit.From(req.ctx, name...) // after an error, l returns it
+	return l
+}
+
+// Go runs a task beside the handler. It is cancelled when the handler returns,
+// and the server's Shutdown waits for it. See [reqctx.Context.Go].
+func (req *Request) Go(name string, fn func(ctx context.Context) error) error {
+	return req.ctx.Go(name, fn)
+}
+
+// OnClose registers fn to be called after the response.
+func (req *Request) OnClose(fn func() error) { req.ctx.OnClose(fn) }

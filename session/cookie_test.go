@@ -1,0 +1,118 @@
+package session
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestImpossibleOptionsFailNamingTheField(t *testing.T) {
+	for name, tt := range map[string]struct {
+		o     Options
+		field string
+	}{
+		"__Host- with Domain, by default": {Options{Cookie: Cookie{Domain: "example.com"}}, "Cookie.Domain"},
+		"__Host- with Domain":             {Options{Cookie: Cookie{Name: "__Host-s", Domain: "example.com"}}, "Cookie.Domain"},
+		"__host- in small letters":        {Options{Cookie: Cookie{Name: "__host-s", Domain: "example.com"}}, "Cookie.Domain"},
+		"__Host- with Path, by default":   {Options{Cookie: Cookie{Path: "/app"}}, "Cookie.Path"},
+		"__Host- with Path":               {Options{Cookie: Cookie{Name: "__Host-s", Path: "/app"}}, "Cookie.Path"},
+		"__Host- and not Secure":          {Options{Cookie: Cookie{Name: "__Host-s", Insecure: true}}, "Cookie.Insecure"},
+		"__Secure- and not Secure":        {Options{Cookie: Cookie{Name: "__Secure-s", Insecure: true}}, "Cookie.Insecure"},
+		"__SECURE- and not Secure":        {Options{Cookie: Cookie{Name: "__SECURE-s", Insecure: true}}, "Cookie.Insecure"},
+		"SameSite=None and not Secure":    {Options{Cookie: Cookie{SameSite: http.SameSiteNoneMode, Insecure: true}}, "Cookie.SameSite"},
+		"SameSite left to the browser":    {Options{Cookie: Cookie{SameSite: http.SameSiteDefaultMode}}, "Cookie.SameSite"},
+		"SameSite of no meaning":          {Options{Cookie: Cookie{SameSite: 17}}, "Cookie.SameSite"},
+		"name with a space":               {Options{Cookie: Cookie{Name: "my session"}}, "Cookie.Name"},
+		"name with a semicolon":           {Options{Cookie: Cookie{Name: "a;b"}}, "Cookie.Name"},
+		"name with =":                     {Options{Cookie: Cookie{Name: "a=b"}}, "Cookie.Name"},
+		"name with a line break":          {Options{Cookie: Cookie{Name: "a\r\nX: y"}}, "Cookie.Name"},
+		"name beyond ASCII":               {Options{Cookie: Cookie{Name: "sessión"}}, "Cookie.Name"},
+		"path without slash":              {Options{Cookie: Cookie{Name: "s", Path: "app"}}, "Cookie.Path"},
+		"path with a semicolon":           {Options{Cookie: Cookie{Name: "s", Path: "/a; Domain=x"}}, "Cookie.Path"},
+		"domain with a semicolon":         {Options{Cookie: Cookie{Name: "s", Domain: "a.com; x"}}, "Cookie.Domain"},
+		"negative idle":                   {Options{IdleTimeout: -1}, "IdleTimeout"},
+		"negative absolute":               {Options{AbsoluteTimeout: -1}, "AbsoluteTimeout"},
+		"idle above absolute":             {Options{IdleTimeout: 2 * time.Hour, AbsoluteTimeout: time.Hour}, "IdleTimeout"},
+		"idle above the default absolute": {Options{IdleTimeout: 48 * time.Hour}, "IdleTimeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := New(tt.o)
+			require.ErrorContains(t, err, "session: Options."+tt.field+":")
+			require.Nil(t, m)
+		})
+	}
+}
+
+func TestPossibleOptions(t *testing.T) {
+	for _, o := range []Options{
+		{},
+		{Cookie: Cookie{Name: "__Host-id", Path: "/", SameSite: http.SameSiteNoneMode}},
+		{Cookie: Cookie{Name: "__Secure-id", Domain: "example.com", Path: "/app"}},
+		{Cookie: Cookie{Insecure: true, Path: "/app", Domain: "localhost"}},
+		{IdleTimeout: time.Hour, AbsoluteTimeout: time.Hour},
+	} {
+		_, err := New(o)
+		require.NoError(t, err)
+	}
+	m, err := New(Options{AbsoluteTimeout: 10 * time.Minute})
+	require.NoError(t, err)
+	require.Equal(t, Limits{Idle: 10 * time.Minute, Absolute: 10 * time.Minute, Touch: time.Minute}, m.limits)
+}
+
+func TestCookieLines(t *testing.T) {
+	for name, tt := range map[string]struct {
+		c      Cookie
+		maxAge int
+		want   string
+	}{
+		"default":    {Cookie{}, 0, "__Host-session=v; Path=/; HttpOnly; Secure; SameSite=Lax"},
+		"insecure":   {Cookie{Insecure: true}, 0, "session=v; Path=/; HttpOnly; SameSite=Lax"},
+		"persistent": {Cookie{}, 60, "__Host-session=v; Path=/; Max-Age=60; HttpOnly; Secure; SameSite=Lax"},
+		"expired":    {Cookie{}, -1, "__Host-session=v; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax"},
+		"all": {Cookie{Name: "__Secure-s", Domain: "example.com", Path: "/app", SameSite: http.SameSiteStrictMode}, 0,
+			"__Secure-s=v; Path=/app; Domain=example.com; HttpOnly; Secure; SameSite=Strict"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := http.Header{}
+			tt.c.withDefaults().send(h, "v", tt.maxAge)
+			require.Equal(t, []string{tt.want}, h["Set-Cookie"])
+		})
+	}
+}
+
+func TestSendReplacesOnlyItsOwnLine(t *testing.T) {
+	h := http.Header{"Set-Cookie": {"a=1", "session=old", "sessions=2"}}
+	c := Cookie{Insecure: true}.withDefaults()
+	c.send(h, "x", 0)
+	c.send(h, "y", 0)
+	require.Len(t, h["Set-Cookie"], 3)
+	require.Equal(t, []string{"a=1", "sessions=2"}, h["Set-Cookie"][:2])
+	require.True(t, strings.HasPrefix(h["Set-Cookie"][2], "session=y;"))
+}
+
+func TestCacheControlIsMadePrivate(t *testing.T) {
+	for have, want := range map[string]string{
+		"":                              "private",
+		"public, max-age=60":            "private, max-age=60",
+		"PUBLIC, S-MaxAge=9, max-age=6": "private, max-age=6",
+		"max-age=60, must-revalidate":   "private, max-age=60, must-revalidate",
+		"private, max-age=60":           "private, max-age=60",
+		"no-cache":                      "private, no-cache",
+		"no-store":                      "no-store",
+		"public, No-Store":              "public, No-Store",
+		`private="x-user", max-age=1`:   `private, private="x-user", max-age=1`,
+	} {
+		h := http.Header{}
+		if have != "" {
+			h.Set("Cache-Control", have)
+		}
+		makePrivate(h)
+		require.Equal(t, []string{want}, h["Cache-Control"], have)
+	}
+	h := http.Header{"Cache-Control": {"public", "max-age=5"}}
+	makePrivate(h)
+	require.Equal(t, []string{"private, max-age=5"}, h["Cache-Control"])
+}

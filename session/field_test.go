@@ -1,0 +1,129 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+type cart struct {
+	Items map[string]int `json:"items"`
+	Total int64          `json:"total"`
+}
+
+var cartField = session.NewField[cart]("cart")
+
+func TestFieldKeepsItsType(t *testing.T) {
+	s := newSite(t, session.Options{})
+	want := cart{Items: map[string]int{"tea": 2}, Total: 1<<53 + 1}
+	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, _ *session.Session) {
+		zero, err := cartField.Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, cart{}, zero)
+
+		mine := cart{Items: map[string]int{"tea": 2}, Total: want.Total}
+		require.NoError(t, cartField.Set(ctx, mine))
+		mine.Items["tea"] = 99 // what is set is what it was
+		got, err := cartField.Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		got.Items["tea"] = 77 // what is read is one's own
+		got, err = cartField.Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}))
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		got, err := cartField.Get(context.WithValue(ctx, ctxKey{}, 1))
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		untyped, err := v.Get("cart")
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{"items": map[string]any{"tea": 2.0}, "total": float64(1 << 53)}, untyped)
+		require.NoError(t, cartField.Delete(ctx))
+		got, err = cartField.Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, cart{}, got)
+	})
+	s.do(t, cookie, func(_ context.Context, v *session.Session) {
+		got, err := v.Get("cart")
+		require.NoError(t, err)
+		require.Nil(t, got)
+	})
+}
+
+type ctxKey struct{}
+
+func TestUndecodableFieldIsLostAloneAndLogged(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	s.do(t, cookie, func(_ context.Context, v *session.Session) {
+		require.NoError(t, v.Set("cart", map[string]any{"items": map[string]int{"tea": 1}, "total": "hunter2"}))
+	})
+	h := s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+		got, err := cartField.Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, cart{}, got, "not half a value")
+		user, err := userField.Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, "ada", user, "the login stays")
+	})
+	require.Empty(t, h["Set-Cookie"])
+	require.Contains(t, s.log.String(), `"field":"cart"`)
+	require.NotContains(t, s.log.String(), "hunter2")
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		got, err := v.Get("cart")
+		require.NoError(t, err)
+		require.NotNil(t, got, "what is stored stays for those who can read it")
+	})
+}
+
+// gobCodec stands for any codec of a user's.
+type gobCodec struct{}
+
+func (gobCodec) Encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	err := gob.NewEncoder(&b).Encode(v)
+	return b.Bytes(), err
+}
+
+func (gobCodec) Decode(data []byte, v any) error {
+	return gob.NewDecoder(bytes.NewReader(data)).Decode(v)
+}
+
+func TestFieldWithAnotherCodec(t *testing.T) {
+	s := newSite(t, session.Options{})
+	field := session.NewField[cart]("cart").WithCodec(gobCodec{})
+	want := cart{Items: map[string]int{"tea": 2}, Total: 5}
+	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, _ *session.Session) {
+		require.NoError(t, field.Set(ctx, want))
+	}))
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		got, err := field.Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		untyped, err := v.Get("cart")
+		require.NoError(t, err, "the dynamic Get knows JSON only")
+		require.Nil(t, untyped)
+	})
+}
+
+func TestFieldOnTheWrongContext(t *testing.T) {
+	_, err := userField.Get(t.Context())
+	require.ErrorIs(t, err, reqctx.ErrNoRequest)
+	require.ErrorIs(t, userField.Set(t.Context(), "ada"), reqctx.ErrNoRequest)
+	require.ErrorIs(t, userField.Delete(t.Context()), reqctx.ErrNoRequest)
+	require.Panics(t, func() { session.NewField[int]("") })
+
+	s := newSite(t, session.Options{})
+	c := s.begin(t, "")
+	var zero session.Field[int]
+	require.ErrorContains(t, zero.Set(c, 1), "NewField")
+	require.NoError(t, c.Commit(http.Header{}))
+}

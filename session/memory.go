@@ -1,0 +1,249 @@
+package session
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+)
+
+// MemoryOptions bound a Memory. The zero value is the default.
+type MemoryOptions struct {
+	// MaxSessions is how many sessions are kept; 0 means 100,000.
+	MaxSessions int
+
+	// MaxBytes is how much memory they may take together; 0 means 64 MiB.
+	// Counted are the bytes of names and values, 128 for each field and 512 for
+	// each session, which is about what Go needs for them.
+	MaxBytes int
+}
+
+const (
+	defaultMaxSessions = 100_000
+	defaultMaxBytes    = 64 << 20
+
+	bytesPerSession = 512
+	bytesPerField   = 128
+)
+
+// Memory is a Store in this process. Its bounds are hard: what would exceed them
+// evicts the sessions that were used least recently. Sessions that have expired
+// leave when they are asked for, and up to two with each save once they are the
+// least recently used. It is safe for concurrent use, starts no goroutine, and
+// its content ends with the process. Load costs no more for a large session than
+// for a small one; Commit costs one copy of the session's table of fields.
+type Memory struct {
+	redacted
+	maxSessions, maxBytes int
+
+	mu       sync.Mutex // never held across I/O or a caller's code
+	sessions map[Locator]*list.Element
+	recent   list.List // of *entry, the most recently used first
+	bytes    int
+}
+
+// entry is guarded by Memory.mu. The map is replaced, never changed, because
+// records that were handed out share it.
+type entry struct {
+	locator          Locator
+	digest           Digest
+	created, touched time.Time
+	limits           Limits // of the latest call
+	fields           map[string][]byte
+	bytes            int
+}
+
+// NewMemory returns an empty store. It fails if a bound is negative, or if
+// MaxBytes has no room for one session.
+func NewMemory(o MemoryOptions) (*Memory, error) {
+	if o.MaxSessions == 0 {
+		o.MaxSessions = defaultMaxSessions
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = defaultMaxBytes
+	}
+	if o.MaxSessions < 0 {
+		return nil, fmt.Errorf("session: MemoryOptions.MaxSessions: %d is negative", o.MaxSessions)
+	}
+	if o.MaxBytes < bytesPerSession+bytesPerField {
+		return nil, fmt.Errorf("session: MemoryOptions.MaxBytes: %d has no room for a session", o.MaxBytes)
+	}
+	return &Memory{
+		maxSessions: o.MaxSessions,
+		maxBytes:    o.MaxBytes,
+		sessions:    make(map[Locator]*list.Element),
+	}, nil
+}
+
+// Len returns how many sessions are kept, expired ones that are still there
+// included.
+func (m *Memory) Len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.sessions)
+}
+
+// Load implements Store.
+func (m *Memory) Load(ctx context.Context, l Locator, d Digest, lim Limits) (Record, error) {
+	if err := ctx.Err(); err != nil {
+		return Record{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	el := m.aliveLocked(l, lim, now)
+	if el == nil {
+		return Record{}, ErrNotFound
+	}
+	e := el.Value.(*entry)
+	if !e.digest.Equal(d) {
+		return Record{}, ErrNotFound
+	}
+	e.limits = lim
+	if now.Sub(e.touched) >= lim.Touch {
+		e.touched = now
+	}
+	m.recent.MoveToFront(el)
+	return Record{Fields: e.fields, Created: e.created}, nil
+}
+
+// Commit implements Store. A session that is larger than MaxBytes is
+// ErrTooLarge and changes nothing.
+func (m *Memory) Commit(ctx context.Context, d Delta) error {
+	if err := d.Validate(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	el := m.aliveLocked(d.Locator, d.Limits, now)
+	if d.Create {
+		if el != nil {
+			return ErrExists
+		}
+		return m.createLocked(d, now)
+	}
+	if el == nil || !el.Value.(*entry).digest.Equal(d.Digest) {
+		return ErrGone
+	}
+	return m.changeLocked(el, d, now)
+}
+
+// Destroy implements Store.
+func (m *Memory) Destroy(ctx context.Context, l Locator, d Digest) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	el := m.sessions[l]
+	if el == nil {
+		return nil
+	}
+	e := el.Value.(*entry)
+	if !e.digest.Equal(d) && !e.limits.expired(e.created, e.touched, time.Now()) {
+		return ErrGone
+	}
+	m.dropLocked(el)
+	return nil
+}
+
+func (m *Memory) createLocked(d Delta, now time.Time) error {
+	fields := apply(nil, d.Changes)
+	e := &entry{
+		locator: d.Locator, digest: d.Digest, created: now, touched: now,
+		limits: d.Limits, fields: fields, bytes: sizeOf(fields),
+	}
+	if e.bytes > m.maxBytes {
+		return ErrTooLarge
+	}
+	m.sessions[d.Locator] = m.recent.PushFront(e)
+	m.bytes += e.bytes
+	m.makeRoomLocked(now)
+	return nil
+}
+
+func (m *Memory) changeLocked(el *list.Element, d Delta, now time.Time) error {
+	e := el.Value.(*entry)
+	if len(d.Changes) > 0 {
+		fields := apply(e.fields, d.Changes)
+		size := sizeOf(fields)
+		if size > m.maxBytes {
+			return ErrTooLarge
+		}
+		m.bytes += size - e.bytes
+		e.fields, e.bytes = fields, size
+	}
+	if d.Rotate != (Digest{}) {
+		e.digest = d.Rotate
+	}
+	e.limits, e.touched = d.Limits, now
+	m.recent.MoveToFront(el)
+	m.makeRoomLocked(now)
+	return nil
+}
+
+// aliveLocked finds a session and drops it if it has expired.
+func (m *Memory) aliveLocked(l Locator, lim Limits, now time.Time) *list.Element {
+	el := m.sessions[l]
+	if el == nil {
+		return nil
+	}
+	if e := el.Value.(*entry); lim.expired(e.created, e.touched, now) {
+		m.dropLocked(el)
+		return nil
+	}
+	return el
+}
+
+// makeRoomLocked restores the bounds. It stops before the front, which is the
+// session just saved and fits by itself. Of the expired it drops no more than
+// two, so that no single save pays for all of them.
+func (m *Memory) makeRoomLocked(now time.Time) {
+	for expired := 0; ; {
+		el := m.recent.Back()
+		if el == m.recent.Front() {
+			return
+		}
+		if e := el.Value.(*entry); len(m.sessions) <= m.maxSessions && m.bytes <= m.maxBytes {
+			if expired == 2 || !e.limits.expired(e.created, e.touched, now) {
+				return
+			}
+			expired++
+		}
+		m.dropLocked(el)
+	}
+}
+
+func (m *Memory) dropLocked(el *list.Element) {
+	e := m.recent.Remove(el).(*entry)
+	delete(m.sessions, e.locator)
+	m.bytes -= e.bytes
+}
+
+// apply returns old with the changes made, in a new map.
+func apply(old map[string][]byte, changes map[string]Change) map[string][]byte {
+	fields := make(map[string][]byte, len(old)+len(changes))
+	maps.Copy(fields, old)
+	for name, c := range changes {
+		if c.Op == OpDelete {
+			delete(fields, name)
+			continue
+		}
+		fields[name] = append([]byte{}, c.Value...)
+	}
+	return fields
+}
+
+func sizeOf(fields map[string][]byte) int {
+	size := bytesPerSession
+	for name, v := range fields {
+		size += bytesPerField + len(name) + len(v)
+	}
+	return size
+}

@@ -1,0 +1,160 @@
+package session_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storetest"
+)
+
+func TestMemoryIsAStore(t *testing.T) {
+	storetest.Run(t, storetest.Host{
+		Open:    func(t *testing.T) session.Store { return newMemory(t, session.MemoryOptions{}) },
+		Advance: func(_ *testing.T, d time.Duration) { time.Sleep(d) }, // the bubble's clock
+		Within:  synctest.Test,
+	})
+}
+
+func newMemory(t testing.TB, o session.MemoryOptions) *session.Memory {
+	t.Helper()
+	m, err := session.NewMemory(o)
+	require.NoError(t, err)
+	return m
+}
+
+var limits = session.Limits{Idle: time.Hour, Absolute: 24 * time.Hour, Touch: time.Minute}
+
+func locator(n int) (l session.Locator) {
+	binary.BigEndian.PutUint64(l[:], uint64(n))
+	return l
+}
+
+func put(m session.Store, n int, value string) error {
+	return m.Commit(context.Background(), session.Delta{
+		Create: true, Locator: locator(n), Digest: session.Digest{1}, Limits: limits,
+		Changes: map[string]session.Change{"v": {Op: session.OpSet, Value: []byte(value)}},
+	})
+}
+
+func has(t *testing.T, m session.Store, n int) bool {
+	t.Helper()
+	_, err := m.Load(t.Context(), locator(n), session.Digest{1}, limits)
+	if err != nil {
+		require.ErrorIs(t, err, session.ErrNotFound)
+	}
+	return err == nil
+}
+
+func TestMemoryKeepsTheMostRecentlyUsed(t *testing.T) {
+	m := newMemory(t, session.MemoryOptions{MaxSessions: 3})
+	for n := 1; n <= 3; n++ {
+		require.NoError(t, put(m, n, ""))
+	}
+	require.True(t, has(t, m, 1)) // a load is use
+	require.NoError(t, m.Commit(t.Context(), session.Delta{Locator: locator(2), Digest: session.Digest{1}, Limits: limits}))
+	require.NoError(t, put(m, 4, ""))
+	require.Equal(t, 3, m.Len())
+	require.False(t, has(t, m, 3), "the least recently used session should have been evicted")
+	require.True(t, has(t, m, 1) && has(t, m, 2) && has(t, m, 4))
+}
+
+func TestMemoryWithAWrongSecretIsNotUse(t *testing.T) {
+	m := newMemory(t, session.MemoryOptions{MaxSessions: 2})
+	require.NoError(t, put(m, 1, ""))
+	require.NoError(t, put(m, 2, ""))
+	_, err := m.Load(t.Context(), locator(1), session.Digest{2}, limits)
+	require.ErrorIs(t, err, session.ErrNotFound)
+	require.NoError(t, put(m, 3, ""))
+	require.False(t, has(t, m, 1))
+}
+
+func TestMemoryBoundsItsBytes(t *testing.T) {
+	const room = 16 << 10
+	m := newMemory(t, session.MemoryOptions{MaxBytes: room})
+	for n := range 100 {
+		require.NoError(t, put(m, n, strings.Repeat("x", 1000)))
+		require.LessOrEqual(t, m.Len()*(1000+1+512+128), room)
+	}
+	require.Equal(t, room/(1000+1+512+128), m.Len())
+
+	grow := session.Delta{Locator: locator(99), Digest: session.Digest{1}, Limits: limits}
+	grow.Changes = map[string]session.Change{"v": {Op: session.OpSet, Value: make([]byte, room-1000)}}
+	require.NoError(t, m.Commit(t.Context(), grow))
+	require.Equal(t, 1, m.Len(), "a session that grows evicts others")
+
+	grow.Changes = map[string]session.Change{"w": {Op: session.OpSet, Value: make([]byte, 1000)}}
+	require.ErrorIs(t, m.Commit(t.Context(), grow), session.ErrTooLarge)
+	require.ErrorIs(t, put(m, 200, strings.Repeat("x", room)), session.ErrTooLarge)
+	require.True(t, has(t, m, 99), "a refused save evicts nobody")
+
+	require.NoError(t, m.Destroy(t.Context(), locator(99), session.Digest{1}))
+	for n := range 9 {
+		require.NoError(t, put(m, 300+n, strings.Repeat("x", 1000)))
+	}
+	require.Equal(t, 9, m.Len(), "what is destroyed gives its room back")
+}
+
+func TestMemoryDropsTheExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t, session.MemoryOptions{})
+		for n := range 10 {
+			require.NoError(t, put(m, n, ""))
+		}
+		time.Sleep(limits.Idle)
+		require.False(t, has(t, m, 5))
+		require.Equal(t, 9, m.Len(), "asking for an expired session drops it")
+		for n := range 5 {
+			require.NoError(t, put(m, 100+n, ""))
+		}
+		require.Equal(t, 5, m.Len(), "each save drops up to two expired ones")
+	})
+}
+
+func TestMemoryOptionsAreChecked(t *testing.T) {
+	_, err := session.NewMemory(session.MemoryOptions{MaxSessions: -1})
+	require.ErrorContains(t, err, "MemoryOptions.MaxSessions")
+	_, err = session.NewMemory(session.MemoryOptions{MaxBytes: 100})
+	require.ErrorContains(t, err, "MemoryOptions.MaxBytes")
+}
+
+func BenchmarkMemoryLoadCommit(b *testing.B) {
+	m := newMemory(b, session.MemoryOptions{})
+	require.NoError(b, put(m, 1, `"ada"`))
+	d := session.Delta{
+		Locator: locator(1), Digest: session.Digest{1}, Limits: limits,
+		Changes: map[string]session.Change{"visits": {Op: session.OpSet, Value: []byte("7")}},
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := m.Load(b.Context(), d.Locator, d.Digest, limits); err != nil {
+			b.Fatal(err)
+		}
+		if err := m.Commit(b.Context(), d); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkMemoryLoadAmong100000(b *testing.B) {
+	m := newMemory(b, session.MemoryOptions{MaxBytes: 1 << 30})
+	for n := range 100_000 {
+		require.NoError(b, put(m, n, fmt.Sprint(n)))
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for n := 0; pb.Next(); n += 7919 {
+			if _, err := m.Load(b.Context(), locator(n%100_000), session.Digest{1}, limits); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

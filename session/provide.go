@@ -1,0 +1,73 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// The property "session" is the handle, made without I/O; "session.load" is the
+// one call of the store, made when the handle is first asked for something.
+var (
+	handleKey = reqctx.NewKey[*Session]("session")
+	loadKey   = reqctx.NewKey[*snapshot]("session.load")
+)
+
+// snapshot is what a request found when it loaded its session. It is immutable.
+type snapshot struct {
+	redacted
+	sent    bool // the request had a cookie of our name, of whatever shape
+	exists  bool // the store had the session; otherwise what follows is empty
+	token   token
+	fields  map[string][]byte
+	created time.Time
+}
+
+// Provide gives the requests of reg their sessions, as the properties "session"
+// (a *Session) and "session.load". It panics if reg has one of them already.
+func Provide(reg *reqctx.Registry, m *Manager) {
+	if m == nil {
+		panic("session: Provide with a nil Manager")
+	}
+	reqctx.Provide(reg, handleKey, reqctx.Prop[*Session]{
+		Handle:  true,
+		Resolve: m.handle,
+		Store:   func(context.Context, *Session) error { return errReplaced },
+		Commit:  m.commit,
+	})
+	reqctx.Provide(reg, loadKey, reqctx.Prop[*snapshot]{
+		Resolve: m.load,
+		Store:   func(context.Context, *snapshot) error { return errReplaced },
+		Vary:    []string{"Cookie"},
+	})
+}
+
+var errReplaced = errors.New("session: the property cannot be set; use the methods of Session")
+
+// From returns the session of ctx's request. It does no I/O; the errors of
+// loading come from the methods. It fails if ctx carries no request, if the
+// request is finished, or if nobody called Provide.
+func From(ctx context.Context) (*Session, error) { return handleKey.Get(ctx) }
+
+func (m *Manager) handle(ctx context.Context) (*Session, error) {
+	return &Session{m: m, c: reqctx.From(ctx)}, nil
+}
+
+// load finds the request's session. A missing or malformed cookie is no session
+// and makes no store call; an unknown or expired one is no session either.
+func (m *Manager) load(ctx context.Context) (*snapshot, error) {
+	t, ok, sent := m.cookie.find(reqctx.From(ctx).Request())
+	if !ok {
+		return &snapshot{sent: sent}, nil
+	}
+	rec, err := m.store.Load(ctx, t.locator, t.digest(), m.limits)
+	if errors.Is(err, ErrNotFound) {
+		return &snapshot{sent: sent}, nil
+	}
+	if err != nil {
+		return nil, &Error{Action: "load", Err: err}
+	}
+	return &snapshot{sent: sent, exists: true, token: t, fields: rec.Fields, created: rec.Created}, nil
+}

@@ -1,0 +1,132 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// traces are the ways in which a token could be recognised in a text.
+func traces(tok token) []string {
+	digest := tok.digest()
+	var all []string
+	for _, b := range [][]byte{tok.locator[:], tok.secret[:], digest[:]} {
+		decimal := strings.Trim(fmt.Sprint(b[:8]), "[]")
+		all = append(all, string(b[:8]), hex.EncodeToString(b[:8]), strings.ToUpper(hex.EncodeToString(b[:8])),
+			encoding.EncodeToString(b)[:10], decimal, strings.ReplaceAll(decimal, " ", ","))
+		goSyntax := make([]string, 4)
+		for i := range goSyntax {
+			goSyntax[i] = fmt.Sprintf("%#v", b[i])
+		}
+		all = append(all, strings.Join(goSyntax, ", "))
+	}
+	return all
+}
+
+func requireNoTrace(t *testing.T, tok token, text string) {
+	t.Helper()
+	for _, trace := range traces(tok) {
+		require.NotContains(t, text, trace)
+	}
+}
+
+func TestTokensShowInNoFormat(t *testing.T) {
+	memory, err := NewMemory(MemoryOptions{})
+	require.NoError(t, err)
+	m, err := New(Options{Store: memory})
+	require.NoError(t, err)
+	tok := newToken()
+	delta := Delta{
+		Create: true, Locator: tok.locator, Digest: tok.digest(), Limits: m.limits,
+		Changes: map[string]Change{"user": {Op: OpSet, Value: []byte(`"ada"`)}},
+	}
+	require.NoError(t, memory.Commit(t.Context(), delta))
+	snap := &snapshot{exists: true, token: tok}
+	s := &Session{m: m, c: reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{}))}
+
+	for _, v := range []any{tok, &tok, tok.locator, tok.digest(), delta, &delta, memory, snap, *snap, s, m, Record{}, plan{token: tok, delta: &delta}} {
+		name := reflect.TypeOf(v).String()
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%c"} {
+			requireNoTrace(t, tok, fmt.Sprintf(verb, v))
+			requireNoTrace(t, tok, fmt.Sprintf(verb, []any{v}))
+		}
+		var log bytes.Buffer
+		slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "v", v, "vs", []any{v})
+		slog.New(slog.NewTextHandler(&log, nil)).Info("x", "v", v, "vs", []any{v})
+		requireNoTrace(t, tok, log.String())
+		text, err := json.Marshal(v)
+		require.NoError(t, err, name)
+		requireNoTrace(t, tok, string(text))
+		if str, ok := v.(fmt.Stringer); ok {
+			requireNoTrace(t, tok, str.String())
+		}
+	}
+}
+
+// A request that logs all it can, and whose store fails, logs no token.
+func TestTokensShowInNoLogOrError(t *testing.T) {
+	var log bytes.Buffer
+	memory, err := NewMemory(MemoryOptions{MaxBytes: 2048})
+	require.NoError(t, err)
+	m, err := New(Options{Store: memory})
+	require.NoError(t, err)
+	reg := reqctx.NewRegistry(reqctx.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+	Provide(reg, m)
+
+	tok := newToken()
+	require.NoError(t, memory.Commit(t.Context(), Delta{
+		Create: true, Locator: tok.locator, Digest: tok.digest(), Limits: m.limits,
+		Changes: map[string]Change{"broken": {Op: OpSet, Value: []byte("{")}},
+	}))
+	c := reqctx.New(t.Context(), reg)
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.AddCookie(&http.Cookie{Name: m.cookie.Name, Value: tok.text()})
+	c.SetRequest(r)
+	s, err := From(c)
+	require.NoError(t, err)
+	_, err = s.Get("broken")
+	require.NoError(t, err)
+	loaded, err := c.Get("session.load")
+	require.NoError(t, err)
+	require.NoError(t, s.Set("big", strings.Repeat("x", 4096)))
+	saveErr := c.Commit(http.Header{})
+	require.ErrorIs(t, saveErr, ErrTooLarge)
+	c.Logger().Error("failed", "error", saveErr, "session", s, "loaded", loaded)
+	require.NoError(t, c.Finish())
+
+	require.Contains(t, log.String(), "broken")
+	requireNoTrace(t, tok, log.String()+fmt.Sprintf("%v %+v %#v %v", saveErr, saveErr, saveErr, loaded))
+}
+
+// Who reads the store's memory learns no cookie that logs in.
+func TestDumpOfTheStoreCannotLogIn(t *testing.T) {
+	memory, err := NewMemory(MemoryOptions{})
+	require.NoError(t, err)
+	m, err := New(Options{Store: memory})
+	require.NoError(t, err)
+	tok := newToken()
+	require.NoError(t, memory.Commit(t.Context(), Delta{Create: true, Locator: tok.locator, Digest: tok.digest(), Limits: m.limits}))
+
+	_, err = memory.Load(t.Context(), tok.locator, tok.digest(), m.limits)
+	require.NoError(t, err)
+	for l, el := range memory.sessions {
+		e := el.Value.(*entry)
+		require.NotEqual(t, tok.secret[:], e.digest[:], "the store has the secret itself")
+		stolen := token{locator: l, secret: e.digest}
+		_, err := memory.Load(context.Background(), stolen.locator, stolen.digest(), m.limits)
+		require.ErrorIs(t, err, ErrNotFound)
+	}
+	require.Len(t, memory.sessions, 1)
+}

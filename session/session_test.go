@@ -1,0 +1,317 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+func TestUntouchedSessionCostsNothing(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	before := s.store.calls()
+	h := s.do(t, cookie, func(context.Context, *session.Session) {})
+	require.Empty(t, h)
+	require.Equal(t, before, s.store.calls())
+}
+
+func TestReadingIsOneStoreCallAndNoCookie(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	before := s.store.calls()
+	h := s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				user, err := v.Get("user")
+				if err != nil || user != "ada" {
+					t.Errorf("got %v, %v", user, err)
+				}
+			})
+		}
+		wg.Wait()
+		exists, err := v.Exists()
+		require.NoError(t, err)
+		require.True(t, exists)
+	})
+	require.Equal(t, http.Header{"Vary": {"Cookie"}}, h)
+	require.Equal(t, [3]int64{before[0] + 1, before[1], 0}, s.store.calls())
+}
+
+func TestNoUsableCookieIsAnEmptySession(t *testing.T) {
+	s := newSite(t, session.Options{})
+	known := s.login(t, "ada")
+	unknown := "__Host-session=" + strings.Repeat("A", 22) + "." + strings.Repeat("A", 43)
+	forged := known[:len(known)-43] + strings.Repeat("A", 43)
+	for name, tt := range map[string]struct {
+		cookie string
+		loads  int64
+	}{
+		"none":         {"", 0},
+		"other":        {"theme=dark", 0},
+		"garbage":      {"__Host-session=garbage", 0},
+		"too long":     {known + "A", 0},
+		"cut":          {known[:len(known)-1], 0},
+		"other name":   {strings.TrimPrefix(known, "__Host-"), 0},
+		"unknown":      {unknown, 1},
+		"wrong secret": {forged, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := s.store.calls()
+			h := s.do(t, tt.cookie, func(ctx context.Context, v *session.Session) {
+				user, err := v.Get("user")
+				require.NoError(t, err)
+				require.Nil(t, user)
+				exists, err := v.Exists()
+				require.NoError(t, err)
+				require.False(t, exists)
+				require.NoError(t, v.Delete("user"))
+				require.NoError(t, v.Renew())
+			})
+			require.Equal(t, http.Header{"Vary": {"Cookie"}}, h)
+			require.Equal(t, [3]int64{before[0] + tt.loads, before[1], 0}, s.store.calls())
+		})
+	}
+	t.Run("a write makes a session of its own", func(t *testing.T) {
+		for _, cookie := range []string{unknown, forged} {
+			h := s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+				require.NoError(t, v.Set("user", "eve"))
+			})
+			fresh := cookieOf(t, h)
+			require.NotEqual(t, cookie[:38], fresh[:38], "the locator comes from the server")
+			require.Equal(t, "eve", s.user(t, fresh))
+		}
+		require.Equal(t, "ada", s.user(t, known))
+	})
+}
+
+func TestFirstWriteMakesASession(t *testing.T) {
+	s := newSite(t, session.Options{})
+	h := s.do(t, "", func(ctx context.Context, v *session.Session) {
+		require.NoError(t, v.Set("user", "ada"))
+		require.NoError(t, v.Set("gone", 1))
+		require.NoError(t, v.Delete("gone"))
+		exists, err := v.Exists()
+		require.NoError(t, err)
+		require.True(t, exists)
+	})
+	cookie := cookieOf(t, h)
+	require.Equal(t, cookie+"; Path=/; HttpOnly; Secure; SameSite=Lax", h.Get("Set-Cookie"))
+	require.Equal(t, "private", h.Get("Cache-Control"))
+	require.Equal(t, []string{"Cookie"}, h["Vary"])
+	require.Equal(t, [3]int64{0, 1, 0}, s.store.calls())
+	require.Equal(t, "ada", s.user(t, cookie))
+}
+
+func TestChangeIsTwoStoreCallsAndNoCookie(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	before := s.store.calls()
+	h := s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		require.NoError(t, v.Set("a", 1))
+		require.NoError(t, v.Set("b", map[string]any{"c": []int{1, 2}}))
+		got, err := v.Get("b")
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{"c": []any{1.0, 2.0}}, got, "a request reads its own writes")
+	})
+	require.Equal(t, http.Header{"Vary": {"Cookie"}}, h)
+	require.Equal(t, [3]int64{before[0] + 1, before[1] + 1, 0}, s.store.calls())
+
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		require.NoError(t, v.Delete("a"))
+		got, err := v.Get("a")
+		require.NoError(t, err)
+		require.Nil(t, got)
+		got, err = v.Get("user")
+		require.NoError(t, err)
+		require.Equal(t, "ada", got)
+	})
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		got, err := v.Get("a")
+		require.NoError(t, err)
+		require.Nil(t, got)
+	})
+}
+
+func TestSetThenDeleteWithoutSessionMakesNone(t *testing.T) {
+	s := newSite(t, session.Options{})
+	h := s.do(t, "", func(ctx context.Context, v *session.Session) {
+		require.NoError(t, v.Set("a", 1))
+		require.NoError(t, v.Delete("a"))
+	})
+	require.Empty(t, h["Set-Cookie"])
+	require.Zero(t, s.store.calls())
+}
+
+func TestBadWritesAreRefused(t *testing.T) {
+	s := newSite(t, session.Options{})
+	h := s.do(t, "", func(ctx context.Context, v *session.Session) {
+		require.ErrorContains(t, v.Set("callback", func() {}), `session: field "callback"`)
+		require.Error(t, v.Set("", 1))
+		require.Error(t, v.Delete(""))
+		require.Error(t, reqctx.Set(ctx, "session", v))
+	})
+	require.Empty(t, h["Set-Cookie"])
+}
+
+func TestRenewReplacesTheSecret(t *testing.T) {
+	s := newSite(t, session.Options{})
+	old := s.login(t, "anonymous")
+	h := s.do(t, old, func(ctx context.Context, v *session.Session) {
+		require.NoError(t, v.Renew())
+		require.NoError(t, v.Set("role", "admin"))
+	})
+	renewed := cookieOf(t, h)
+	require.NotEqual(t, old, renewed)
+	require.Equal(t, old[:38], renewed[:38], "one key, the same locator")
+	require.Equal(t, "private", h.Get("Cache-Control"))
+	require.Equal(t, "anonymous", s.user(t, renewed))
+	require.Empty(t, s.user(t, old), "the old secret still reads")
+
+	again := cookieOf(t, s.do(t, renewed, func(ctx context.Context, v *session.Session) {
+		require.NoError(t, v.Renew())
+	}))
+	require.Equal(t, "anonymous", s.user(t, again))
+	require.Empty(t, s.user(t, renewed))
+}
+
+func TestDestroyEndsTheSession(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	h := s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		require.NoError(t, v.Set("a", 1))
+		require.NoError(t, v.Renew())
+		require.NoError(t, v.Destroy())
+		require.EqualValues(t, 1, s.store.destroys.Load(), "destroyed at once")
+		exists, err := v.Exists()
+		require.NoError(t, err)
+		require.False(t, exists)
+		user, err := v.Get("user")
+		require.NoError(t, err)
+		require.Nil(t, user)
+	})
+	require.Equal(t, []string{"__Host-session=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax"}, h["Set-Cookie"])
+	require.Equal(t, "private", h.Get("Cache-Control"))
+	require.Empty(t, s.user(t, cookie))
+}
+
+func TestDestroyWithoutSession(t *testing.T) {
+	s := newSite(t, session.Options{})
+	destroy := func(_ context.Context, v *session.Session) { require.NoError(t, v.Destroy()) }
+	require.Empty(t, s.do(t, "", destroy)["Set-Cookie"], "there is no cookie to expire")
+	require.Len(t, s.do(t, "__Host-session=stale", destroy)["Set-Cookie"], 1)
+	require.Zero(t, s.store.destroys.Load())
+}
+
+func TestWriteAfterDestroyMakesANewSession(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	h := s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		require.NoError(t, v.Set("old", 1))
+		require.NoError(t, v.Destroy())
+		require.NoError(t, v.Set("user", "bob"))
+	})
+	fresh := cookieOf(t, h)
+	require.NotEqual(t, cookie[:38], fresh[:38])
+	require.Equal(t, "bob", s.user(t, fresh))
+	require.Empty(t, s.user(t, cookie))
+	s.do(t, fresh, func(_ context.Context, v *session.Session) {
+		old, err := v.Get("old")
+		require.NoError(t, err)
+		require.Nil(t, old)
+	})
+}
+
+func TestWriteAfterCommitIsRefused(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	for name, early := range map[string]func(*session.Session){
+		"loaded before":     func(v *session.Session) { _, _ = v.Get("user") },
+		"not loaded before": func(*session.Session) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := s.begin(t, cookie)
+			v := from(t, c)
+			early(v)
+			require.NoError(t, c.Commit(http.Header{}))
+			before := s.store.calls()
+			for _, err := range []error{v.Set("a", 1), v.Delete("a"), v.Renew(), v.Destroy(), userField.Set(c, "eve"), userField.Delete(c)} {
+				require.ErrorIs(t, err, reqctx.ErrCommitted)
+				require.ErrorContains(t, err, "session")
+			}
+			require.Equal(t, before, s.store.calls())
+			user, err := v.Get("user")
+			require.NoError(t, err)
+			require.Equal(t, "ada", user, "reading is still allowed")
+		})
+	}
+	t.Run("handle made after", func(t *testing.T) {
+		c := s.begin(t, cookie)
+		require.NoError(t, c.Commit(http.Header{}))
+		require.ErrorIs(t, from(t, c).Set("a", 1), reqctx.ErrCommitted)
+	})
+	t.Run("finished", func(t *testing.T) {
+		c := s.begin(t, cookie)
+		v := from(t, c)
+		require.NoError(t, c.Finish())
+		_, err := v.Get("user")
+		require.ErrorIs(t, err, reqctx.ErrFinished)
+		require.Error(t, v.Set("a", 1))
+	})
+	require.Equal(t, "ada", s.user(t, cookie))
+}
+
+// Whatever Set says when it races the commit is what happened.
+func TestWritesRacingTheCommitAreKeptOrRefused(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	for round := range 50 {
+		c := s.begin(t, cookie)
+		v := from(t, c)
+		names := make([]string, 8)
+		errs := make([]error, len(names))
+		var wg sync.WaitGroup
+		for i := range names {
+			names[i] = fmt.Sprintf("r%d-%d", round, i)
+			wg.Go(func() { errs[i] = v.Set(names[i], true) })
+		}
+		wg.Go(func() { _ = c.Commit(http.Header{}) })
+		wg.Wait()
+		_, err := s.end(t, c)
+		require.NoError(t, err)
+		s.do(t, cookie, func(_ context.Context, v *session.Session) {
+			for i, name := range names {
+				got, err := v.Get(name)
+				require.NoError(t, err)
+				require.Equal(t, errs[i] == nil, got == true)
+				require.True(t, errs[i] == nil || errors.Is(errs[i], reqctx.ErrCommitted))
+			}
+		})
+	}
+}
+
+func TestFromWithoutProvide(t *testing.T) {
+	_, err := session.From(reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{})))
+	require.ErrorContains(t, err, `"session"`)
+	_, err = session.From(t.Context())
+	require.ErrorIs(t, err, reqctx.ErrNoRequest)
+	require.Panics(t, func() { session.Provide(reqctx.NewRegistry(reqctx.Options{}), nil) })
+}
+
+func TestContextWithoutRequest(t *testing.T) {
+	s := newSite(t, session.Options{})
+	c := reqctx.New(t.Context(), s.reg)
+	require.NoError(t, from(t, c).Set("user", "ada"))
+	h, err := s.end(t, c)
+	require.NoError(t, err)
+	require.Equal(t, "ada", s.user(t, cookieOf(t, h)))
+}

@@ -1,0 +1,167 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// site is a server without a server: requests that have a session.
+type site struct {
+	store *spy
+	reg   *reqctx.Registry
+	log   *lockedBuffer
+}
+
+func newSite(t testing.TB, o session.Options) *site {
+	t.Helper()
+	s := &site{store: &spy{Store: o.Store}, log: new(lockedBuffer)}
+	if s.store.Store == nil {
+		s.store.Store = newMemory(t, session.MemoryOptions{})
+	}
+	o.Store = s.store
+	m, err := session.New(o)
+	require.NoError(t, err)
+	s.reg = reqctx.NewRegistry(reqctx.Options{Logger: slog.New(slog.NewJSONHandler(s.log, nil))})
+	session.Provide(s.reg, m)
+	return s
+}
+
+// begin begins a request that carries the cookie line.
+func (s *site) begin(t testing.TB, cookie string) *reqctx.Context {
+	t.Helper()
+	c := reqctx.New(t.Context(), s.reg)
+	r := httptest.NewRequestWithContext(c, http.MethodGet, "/", nil)
+	if cookie != "" {
+		r.Header.Set("Cookie", cookie)
+	}
+	c.SetRequest(r)
+	t.Cleanup(func() { _ = c.Finish() })
+	return c
+}
+
+// end commits and finishes a request.
+func (s *site) end(t testing.TB, c *reqctx.Context) (http.Header, error) {
+	t.Helper()
+	h := http.Header{}
+	err := c.Commit(h)
+	require.NoError(t, c.Finish())
+	return h, err
+}
+
+// do is a request from its first byte to its last.
+func (s *site) do(t testing.TB, cookie string, handler func(ctx context.Context, v *session.Session)) http.Header {
+	t.Helper()
+	c := s.begin(t, cookie)
+	handler(c, from(t, c))
+	h, err := s.end(t, c)
+	require.NoError(t, err)
+	return h
+}
+
+// login makes a session and returns its cookie line.
+func (s *site) login(t testing.TB, user string) string {
+	t.Helper()
+	return cookieOf(t, s.do(t, "", func(ctx context.Context, v *session.Session) {
+		require.NoError(t, userField.Set(ctx, user))
+	}))
+}
+
+// user reads who the cookie line belongs to.
+func (s *site) user(t testing.TB, cookie string) (user string) {
+	t.Helper()
+	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+		var err error
+		user, err = userField.Get(ctx)
+		require.NoError(t, err)
+	})
+	return user
+}
+
+var userField = session.NewField[string]("user")
+
+func from(t testing.TB, ctx context.Context) *session.Session {
+	t.Helper()
+	v, err := session.From(ctx)
+	require.NoError(t, err)
+	return v
+}
+
+// cookieOf returns the one cookie that h sets, as a client would send it back.
+func cookieOf(t testing.TB, h http.Header) string {
+	t.Helper()
+	require.Len(t, h["Set-Cookie"], 1)
+	pair, _, _ := strings.Cut(h.Get("Set-Cookie"), ";")
+	require.Len(t, pair, len("__Host-session=")+66)
+	return pair
+}
+
+// spy counts the calls of a store, and can stand in their way.
+type spy struct {
+	session.Store
+	loads, commits, destroys atomic.Int64
+
+	onLoad, onCommit, onDestroy func() error // nil, or called before the store is
+}
+
+func (s *spy) calls() [3]int64 {
+	return [3]int64{s.loads.Load(), s.commits.Load(), s.destroys.Load()}
+}
+
+func (s *spy) Load(ctx context.Context, l session.Locator, d session.Digest, lim session.Limits) (session.Record, error) {
+	s.loads.Add(1)
+	if s.onLoad != nil {
+		if err := s.onLoad(); err != nil {
+			return session.Record{}, err
+		}
+	}
+	return s.Store.Load(ctx, l, d, lim)
+}
+
+func (s *spy) Commit(ctx context.Context, d session.Delta) error {
+	s.commits.Add(1)
+	if s.onCommit != nil {
+		if err := s.onCommit(); err != nil {
+			return err
+		}
+	}
+	return s.Store.Commit(ctx, d)
+}
+
+func (s *spy) Destroy(ctx context.Context, l session.Locator, d session.Digest) error {
+	s.destroys.Add(1)
+	if s.onDestroy != nil {
+		if err := s.onDestroy(); err != nil {
+			return err
+		}
+	}
+	return s.Store.Destroy(ctx, l, d)
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

@@ -1,0 +1,182 @@
+package storetest
+
+import (
+	"crypto/rand"
+	"errors"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// A Host is where the store under test lives.
+type Host struct {
+	// Open returns an empty store. It is called once for each case, inside
+	// Within; what it opens it closes with t.Cleanup.
+	Open func(t *testing.T) session.Store
+
+	// Advance lets d pass by the store's clock. It is called by one goroutine.
+	Advance func(t *testing.T, d time.Duration)
+
+	// Within runs one case, for instance synctest.Test; nil just calls it.
+	Within func(t *testing.T, run func(t *testing.T))
+
+	// Unit is the step in which the cases let time pass: sessions idle out after
+	// 10 units and end after 40. 0 means a second. With a clock that can't be
+	// turned it must be long enough for a few calls.
+	Unit time.Duration
+}
+
+// Run runs every case as a subtest.
+func Run(t *testing.T, h Host) {
+	if h.Unit == 0 {
+		h.Unit = time.Second
+	}
+	if h.Within == nil {
+		h.Within = func(t *testing.T, run func(t *testing.T)) { run(t) }
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			h.Within(t, func(t *testing.T) {
+				c.run(t, &subject{host: h, store: h.Open(t)})
+			})
+		})
+	}
+}
+
+type testCase struct {
+	name string
+	run  func(t *testing.T, s *subject)
+}
+
+var cases = []testCase{
+	{"an unknown session is not found", unknown},
+	{"a new session is there with its fields", create},
+	{"creating never replaces a session", createOver},
+	{"a commit changes only the fields it names", changeFields},
+	{"any bytes are names and values", anyBytes},
+	{"what the caller does to its bytes later doesn't count", isolation},
+	{"another secret neither reads, writes nor destroys", wrongSecret},
+	{"rotation replaces the secret and keeps the rest", rotate},
+	{"a destroyed session stays gone", destroy},
+	{"an idle session ends", idle},
+	{"loads keep a session alive", loadsTouch},
+	{"commits keep a session alive", commitsTouch},
+	{"loads before the touch is due don't count", touchDue},
+	{"use doesn't extend the absolute limit", absolute},
+	{"an ended context has no effect", endedContext},
+	{"a malformed delta has no effect", malformed},
+	{"1,000 commits of one field each are all kept", concurrentFields},
+	{"one of many creates of a locator wins", concurrentCreates},
+	{"one of many rotations wins", concurrentRotations},
+	{"a destroy ends a session under fire", destroyRace},
+}
+
+// subject is a store in one case.
+type subject struct {
+	host  Host
+	store session.Store
+}
+
+// id is a session's name and a secret's digest.
+type id struct {
+	locator session.Locator
+	digest  session.Digest
+}
+
+func newID() id {
+	return id{session.Locator(random(16)), newDigest()}
+}
+
+func newDigest() session.Digest { return session.Digest(random(32)) }
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	rand.Read(b)
+	return b
+}
+
+func (s *subject) limits() session.Limits {
+	return session.Limits{Idle: s.units(10), Absolute: s.units(40), Touch: s.units(1)}
+}
+
+func (s *subject) units(n int) time.Duration { return time.Duration(n) * s.host.Unit }
+
+func (s *subject) advance(t *testing.T, units int) {
+	t.Helper()
+	s.host.Advance(t, s.units(units))
+}
+
+func (s *subject) create(t *testing.T, fields map[string]string) id {
+	t.Helper()
+	i := newID()
+	d := s.delta(i, sets(fields))
+	d.Create = true
+	must(t, s.store.Commit(t.Context(), d))
+	return i
+}
+
+func (s *subject) delta(i id, changes map[string]session.Change) session.Delta {
+	return session.Delta{Locator: i.locator, Digest: i.digest, Changes: changes, Limits: s.limits()}
+}
+
+func (s *subject) commit(t *testing.T, i id, changes map[string]session.Change) error {
+	t.Helper()
+	return s.store.Commit(t.Context(), s.delta(i, changes))
+}
+
+func (s *subject) load(t *testing.T, i id) (session.Record, error) {
+	t.Helper()
+	return s.store.Load(t.Context(), i.locator, i.digest, s.limits())
+}
+
+// holds fails unless the session is there with exactly these fields.
+func (s *subject) holds(t *testing.T, i id, want map[string]string) {
+	t.Helper()
+	rec, err := s.load(t, i)
+	must(t, err)
+	got := make(map[string]string, len(rec.Fields))
+	for name, v := range rec.Fields {
+		got[name] = string(v)
+	}
+	if !maps.Equal(got, want) {
+		t.Fatalf("the session has the fields %.200q, not %.200q", got, want)
+	}
+}
+
+// gone fails if the session can be read or written.
+func (s *subject) gone(t *testing.T, i id) {
+	t.Helper()
+	_, err := s.load(t, i)
+	is(t, err, session.ErrNotFound)
+	is(t, s.commit(t, i, set("revived", "yes")), session.ErrGone)
+	_, err = s.load(t, i)
+	is(t, err, session.ErrNotFound)
+}
+
+func set(name, value string) map[string]session.Change {
+	return sets(map[string]string{name: value})
+}
+
+func sets(fields map[string]string) map[string]session.Change {
+	changes := make(map[string]session.Change, len(fields))
+	for name, v := range fields {
+		changes[name] = session.Change{Op: session.OpSet, Value: []byte(v)}
+	}
+	return changes
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+}
+
+func is(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("got the error %v, not %v", err, want)
+	}
+}

@@ -1,0 +1,78 @@
+package session
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+)
+
+// encoding is strict so that a token has exactly one text.
+var encoding = base64.RawURLEncoding.Strict()
+
+const (
+	locatorText = 22 // 16 bytes in base64url
+	secretText  = 43 // 32 bytes in base64url
+	tokenText   = locatorText + 1 + secretText
+)
+
+// A Locator says where a store keeps a session: 128 random bits, the public half
+// of the cookie. It is comparable, and formats, logs and marshals as
+// "[redacted]"; stores name their keys with Key.
+type Locator [16]byte
+
+// Key returns the locator in base64url, 22 characters, to name a key in a store.
+func (l Locator) Key() string { return encoding.EncodeToString(l[:]) }
+
+// A Digest is the SHA-256 of a session's secret. A store keeps it instead of the
+// secret. It formats, logs and marshals as "[redacted]"; its bytes are d[:].
+type Digest [32]byte
+
+// Equal compares in constant time.
+func (d Digest) Equal(e Digest) bool { return subtle.ConstantTimeCompare(d[:], e[:]) == 1 }
+
+// token is what the cookie carries; it exists only in the server's memory while
+// a request runs.
+type token struct {
+	redacted
+	locator Locator
+	secret  [32]byte
+}
+
+func newToken() token {
+	var t token
+	rand.Read(t.locator[:]) // never fails: crypto/rand ends the program instead
+	rand.Read(t.secret[:])
+	return t
+}
+
+// renewed returns a token of the same session with a new secret.
+func (t token) renewed() token {
+	n := newToken()
+	n.locator = t.locator
+	return n
+}
+
+func (t token) digest() Digest { return sha256.Sum256(t.secret[:]) }
+
+func (t token) text() string {
+	return t.locator.Key() + "." + encoding.EncodeToString(t.secret[:])
+}
+
+// parseToken accepts exactly what text returns.
+func parseToken(s string) (t token, ok bool) {
+	if len(s) != tokenText || s[locatorText] != '.' {
+		return token{}, false
+	}
+	ok = decodeExactly(t.locator[:], s[:locatorText]) && decodeExactly(t.secret[:], s[locatorText+1:])
+	if !ok {
+		return token{}, false
+	}
+	return t, true
+}
+
+// decodeExactly fills dst. The count matters: the decoder skips line breaks.
+func decodeExactly(dst []byte, s string) bool {
+	n, err := encoding.Decode(dst, []byte(s))
+	return err == nil && n == len(dst)
+}

@@ -1,0 +1,130 @@
+package session
+
+import (
+	"crypto/sha256"
+	"math/bits"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTokensAreLongAndUnique(t *testing.T) {
+	const n = 2000
+	locators, secrets := map[Locator]bool{}, map[[32]byte]bool{}
+	ones := make([]int, 8*(16+32))
+	for range n {
+		tok := newToken()
+		locators[tok.locator], secrets[tok.secret] = true, true
+		for i, b := range append(tok.locator[:], tok.secret[:]...) {
+			for bit := range 8 {
+				ones[8*i+bit] += int(b >> bit & 1)
+			}
+		}
+	}
+	require.Len(t, locators, n)
+	require.Len(t, secrets, n)
+	for i, count := range ones { // 8 standard deviations of a fair coin are 179
+		require.InDelta(t, n/2, count, 180, "bit %d is not random", i)
+	}
+}
+
+func TestRenewedTokenKeepsOnlyTheLocator(t *testing.T) {
+	a := newToken()
+	b := a.renewed()
+	require.Equal(t, a.locator[:], b.locator[:])
+	same := 0
+	for i := range a.secret {
+		same += 8 - bits.OnesCount8(a.secret[i]^b.secret[i])
+	}
+	require.InDelta(t, 128, same, 64, "the secrets look alike")
+	require.Equal(t, Digest(sha256.Sum256(b.secret[:])), b.digest())
+}
+
+func TestParseTokenTakesOneTextOnly(t *testing.T) {
+	good := newToken()
+	text := good.text()
+	require.Len(t, text, 66)
+	got, ok := parseToken(text)
+	require.True(t, ok)
+	require.True(t, got == good)
+
+	loose := []byte(text) // the same bytes with a stray low bit in the last digit
+	alphabet := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	loose[65] = alphabet[strings.IndexByte(alphabet, loose[65])|1]
+
+	for name, s := range map[string]string{
+		"empty":       "",
+		"short":       text[:65],
+		"long":        text + "A",
+		"no dot":      strings.Replace(text, ".", "A", 1),
+		"dot moved":   text[:21] + "." + text[21:22] + text[23:],
+		"padding":     text[:65] + "=",
+		"standard 64": text[:60] + "+/" + text[62:],
+		"space":       text[:30] + " " + text[31:],
+		"line breaks": text[:18] + "\r\n\r\n" + text[22:],
+		"stray bits":  string(loose),
+		"NUL":         strings.Repeat("\x00", 66),
+		"UTF-8":       strings.Repeat("é", 33),
+	} {
+		_, ok := parseToken(s)
+		require.False(t, ok, name)
+	}
+}
+
+func TestFindWantsOneToken(t *testing.T) {
+	a, b := newToken().text(), newToken().text()
+	c := Cookie{}.withDefaults()
+	for name, tt := range map[string]struct {
+		cookies []string
+		want    string
+		sent    bool
+	}{
+		"none":               {nil, "", false},
+		"other names":        {[]string{"session=" + a, "__Host-sessions=" + a}, "", false},
+		"one":                {[]string{"x=1; __Host-session=" + a + "; y=2"}, a, true},
+		"the same twice":     {[]string{"__Host-session=" + a, "__Host-session=" + a}, a, true},
+		"two":                {[]string{"__Host-session=" + a + "; __Host-session=" + b}, "", true},
+		"two, then the same": {[]string{"__Host-session=" + a + "; __Host-session=" + b + "; __Host-session=" + a}, "", true},
+		"garbage and one":    {[]string{"__Host-session=garbage; __Host-session=" + a}, a, true},
+		"garbage":            {[]string{"__Host-session=garbage"}, "", true},
+		"empty":              {[]string{"__Host-session="}, "", true},
+		"quoted":             {[]string{`__Host-session="` + a + `"`}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &http.Request{Header: http.Header{"Cookie": tt.cookies}}
+			tok, ok, sent := c.find(r)
+			require.Equal(t, tt.want != "", ok)
+			require.Equal(t, tt.sent, sent)
+			require.True(t, !ok || tok.text() == tt.want)
+		})
+	}
+	_, ok, sent := c.find(nil)
+	require.False(t, ok || sent)
+}
+
+// Whatever the header, a token that is found is in it, in its one text.
+func FuzzParseCookie(f *testing.F) {
+	text := newToken().text()
+	for _, seed := range []string{
+		"", "session", "session=", "session=" + text, "session=" + text + "; session=" + text,
+		`session="` + text + `"`, "session=" + text[:65], "a=b; session = " + text, "session=" + strings.Repeat(".", 66),
+		"session=" + text[:22] + "." + text[:43], ";;;=;", "session=" + strings.Repeat("A", 22) + "." + strings.Repeat("A", 43),
+	} {
+		f.Add(seed)
+	}
+	c := Cookie{Insecure: true}.withDefaults()
+	f.Fuzz(func(t *testing.T, header string) {
+		tok, ok, sent := c.find(&http.Request{Header: http.Header{"Cookie": {header}}})
+		if ok && (!sent || !strings.Contains(header, "session="+tok.text())) {
+			t.Fatalf("found a token that %q doesn't carry", header)
+		}
+		if !ok && tok != (token{}) {
+			t.Fatal("a token without ok")
+		}
+		if tok, ok := parseToken(header); ok && tok.text() != header {
+			t.Fatalf("%q is a second text of a token", header)
+		}
+	})
+}
