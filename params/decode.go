@@ -61,11 +61,12 @@ func decodesStructs(t reflect.Type) bool {
 
 // decodeError makes the client's mistakes an Error and leaves the program's.
 func decodeError(err error) error {
+	if err == nil {
+		return nil
+	}
 	var mismatch *json.UnmarshalTypeError
 	var misuse *json.InvalidUnmarshalError
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &misuse):
 		return fmt.Errorf("params: %w", err)
 	case errors.As(err, &mismatch):

@@ -18,8 +18,8 @@
 //
 // # What is refused
 //
-// An error is an [*Error]: its Reason tells a value that is missing from one
-// that is malformed, and its Problem method has the status and the members of
+// What the client did wrong is an [*Error]: its Reason tells a missing value from
+// a malformed one, and its Problem method has the status and the members of
 // an RFC 9457 answer. A source with a fault is refused as a whole: a malformed
 // percent-encoding, a raw semicolon, text that isn't UTF-8, a NUL, more than
 // Options.MaxParams parameters; in JSON also duplicate names, unpaired

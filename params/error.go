@@ -21,7 +21,8 @@ var (
 	ErrUnsupported = errors.New("params: unsupported content")
 	// ErrInterrupted: the body was not received whole, mostly because the client
 	// went away. Status 400, or 408 if the server's read deadline passed. The
-	// reader's own error is in the chain.
+	// reader's own error is in the chain. If it was the request's context that
+	// ended, its cause is in the chain and the error isn't an Error.
 	ErrInterrupted = errors.New("params: body interrupted")
 )
 
@@ -84,11 +85,11 @@ func (e *Error) Problem() (status int, members map[string]any) {
 
 func (e *Error) status() int {
 	switch {
-	case e.Reason == ErrTooLarge && e.Source == SourceQuery:
+	case errors.Is(e.Reason, ErrTooLarge) && e.Source == SourceQuery:
 		return http.StatusRequestURITooLong
-	case e.Reason == ErrTooLarge:
+	case errors.Is(e.Reason, ErrTooLarge):
 		return http.StatusRequestEntityTooLarge
-	case e.Reason == ErrUnsupported:
+	case errors.Is(e.Reason, ErrUnsupported):
 		return http.StatusUnsupportedMediaType
 	case errors.Is(e.cause, os.ErrDeadlineExceeded):
 		return http.StatusRequestTimeout

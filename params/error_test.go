@@ -28,7 +28,7 @@ func TestProblemOfAParameter(t *testing.T) {
 
 func TestProblemOfAMissingParameter(t *testing.T) {
 	_, err := paramsOf(t, getRequest(""), Options{}).Int("page")
-	status, members := err.(*Error).Problem()
+	status, members := requireReason(t, err, ErrMissing, "").Problem()
 	require.Equal(t, 400, status)
 	require.Equal(t, map[string]any{
 		"detail": `parameter "page" is missing`,
@@ -38,7 +38,7 @@ func TestProblemOfAMissingParameter(t *testing.T) {
 
 func TestProblemOfAWholeSource(t *testing.T) {
 	_, err := paramsOf(t, postJSON("{"), Options{}).Int("page")
-	_, members := err.(*Error).Problem()
+	_, members := requireReason(t, err, ErrMalformed, "").Problem()
 	require.Equal(t, map[string]any{"detail": "the request body is JSON that ends too early, at byte 1"}, members)
 }
 

@@ -20,12 +20,13 @@ type nameSet struct {
 func (n *nameSet) add(name []byte) (same, similar bool) {
 	if n.count < len(n.few) {
 		for _, other := range n.few[:n.count] {
-			if bytes.EqualFold(name, other) {
-				if bytes.Equal(name, other) {
-					return true, false
-				}
-				similar = true
+			if beginApart(name, other) || !bytes.EqualFold(name, other) {
+				continue
 			}
+			if bytes.Equal(name, other) {
+				return true, false
+			}
+			similar = true
 		}
 		n.few[n.count] = name
 		n.count++
@@ -42,6 +43,12 @@ func (n *nameSet) add(name []byte) (same, similar bool) {
 	}
 	n.count++
 	return false, n.insert(name)
+}
+
+// beginApart reports whether the first letters alone tell two names apart, as
+// they mostly do. Two ASCII letters are similar only if they differ in one bit.
+func beginApart(a, b []byte) bool {
+	return len(a) > 0 && len(b) > 0 && a[0]|b[0] < utf8.RuneSelf && (a[0]^b[0])&^0x20 != 0
 }
 
 // insert adds a new name to the maps.

@@ -17,7 +17,8 @@ var (
 // Params are the parameters of one request. Its accessors ask the path, then
 // the body of a POST, PUT or PATCH, then the query, see the package
 // documentation; its methods Path, Query, Content, Form and JSON narrow them to
-// one source. It belongs to its request and is safe for concurrent use; as
+// one source. So a POST with a body that is neither a form nor JSON is answered
+// 415 by the former, not by Path and Query. It belongs to its request and is safe for concurrent use; as
 // reading a body replaces the request's Body, nothing else may use that at the
 // same time.
 type Params struct {

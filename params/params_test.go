@@ -139,6 +139,17 @@ func TestQueryOfGetDoesNotReadTheBody(t *testing.T) {
 	}
 }
 
+func TestBodyOfTheseMethodsComesBeforeTheQuery(t *testing.T) {
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch} {
+		r := postForm("/?q=query", "q=body")
+		r.Method = method
+		q, err := paramsOf(t, r, Options{}).String("q")
+		require.NoError(t, err)
+		require.Equal(t, "body", q, method)
+		require.Equal(t, q, r.FormValue("q"), "the standard library agrees")
+	}
+}
+
 func TestQueryAndPathViewsOfPostDoNotReadTheBody(t *testing.T) {
 	r := postForm("/?q=go", "q=body")
 	body := watch(r)

@@ -1,7 +1,6 @@
 package params
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,13 +27,9 @@ func readBody(ctx context.Context, r *http.Request, limit int64) ([]byte, error)
 	}
 	body := r.Body
 	data, err := readAll(ctx, body, r.ContentLength, limit)
-	rest := io.Reader(ended{err})
-	if errors.Is(err, ErrInterrupted) {
-		rest = body // only this attempt is over; the next one goes on from here
-	}
-	r.Body = putBack{io.MultiReader(bytes.NewReader(data), rest), body}
+	r.Body = &putBack{data: data, err: err, origin: body}
 	switch {
-	case err != io.EOF:
+	case !errors.Is(err, io.EOF):
 		return nil, readError(err)
 	case int64(len(data)) < r.ContentLength:
 		return nil, ErrBodyTaken
@@ -97,13 +92,26 @@ func bodyTooLarge(limit int64, cause error) *Error {
 	}
 }
 
-// putBack is a body that was read before; closing it closes the original.
+// putBack is a body that was read before.
 type putBack struct {
-	io.Reader
-	io.Closer
+	data   []byte // what of it is still to be read again
+	err    error  // what ended the first reading
+	origin io.ReadCloser
 }
 
-// ended reads nothing but the error that ended a body.
-type ended struct{ err error }
+// Read returns what the first reading did. One that was only interrupted by its
+// context goes on from where that was.
+func (b *putBack) Read(p []byte) (int, error) {
+	switch {
+	case len(b.data) > 0 || len(p) == 0:
+		n := copy(p, b.data)
+		b.data = b.data[n:]
+		return n, nil
+	case errors.Is(b.err, ErrInterrupted):
+		return b.origin.Read(p)
+	}
+	return 0, b.err
+}
 
-func (e ended) Read([]byte) (int, error) { return 0, e.err }
+// Close closes the original body.
+func (b *putBack) Close() error { return b.origin.Close() }

@@ -167,6 +167,9 @@ func (s *scanner) member(names *nameSet) error {
 		return err
 	}
 	if s.depth == 1 {
+		if s.members == nil {
+			s.members = make([]member, 0, len(names.few))
+		}
 		s.members = append(s.members, member{name, s.data[start:s.pos]})
 	}
 	return nil

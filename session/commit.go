@@ -19,7 +19,7 @@ type plan struct {
 // commit runs once, before the header goes out. It sets no cookie unless the
 // save has succeeded.
 func (m *Manager) commit(ctx context.Context, s *Session, h http.Header) error {
-	p := s.seal(ctx)
+	p := s.plan(ctx)
 	if p.expire {
 		m.cookie.send(h, "", -1)
 	}
@@ -35,12 +35,11 @@ func (m *Manager) commit(ctx context.Context, s *Session, h http.Header) error {
 	return nil
 }
 
-// seal ends the time for writes and says what is to be saved. A session that was
+// plan says what is to be saved, now that writes are refused. A session that was
 // not loaded by now has no writes.
-func (s *Session) seal(ctx context.Context) plan {
+func (s *Session) plan(ctx context.Context) plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sealed = true
 	snap, err, ok := loadKey.Peek(ctx)
 	if !ok || err != nil {
 		return plan{}

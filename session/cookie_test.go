@@ -2,6 +2,8 @@ package session
 
 import (
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +82,28 @@ func TestCookieLines(t *testing.T) {
 			tt.c.withDefaults().send(h, "v", tt.maxAge)
 			require.Equal(t, []string{tt.want}, h["Set-Cookie"])
 		})
+	}
+}
+
+// As browsers do, a client returns a Secure cookie over TLS only, loopback aside.
+func TestInsecureCookieComesBackOverPlainHTTP(t *testing.T) {
+	for _, insecure := range []bool{false, true} {
+		jar, err := cookiejar.New(nil)
+		require.NoError(t, err)
+		plain := &url.URL{Scheme: "http", Host: "192.0.2.1:8080", Path: "/login"}
+		c := Cookie{Insecure: insecure}.withDefaults()
+		tok := newToken()
+		h := http.Header{}
+		c.send(h, tok.text(), 0)
+		jar.SetCookies(plain, (&http.Response{Header: h}).Cookies())
+
+		r := &http.Request{Header: http.Header{}}
+		for _, sent := range jar.Cookies(plain) {
+			r.AddCookie(sent)
+		}
+		found, ok, _ := c.find(r)
+		require.Equal(t, insecure, ok)
+		require.True(t, !ok || found == tok)
 	}
 }
 

@@ -48,8 +48,15 @@ var errReplaced = errors.New("session: the property cannot be set; use the metho
 
 // From returns the session of ctx's request. It does no I/O; the errors of
 // loading come from the methods. It fails if ctx carries no request, if the
-// request is finished, or if nobody called Provide.
-func From(ctx context.Context) (*Session, error) { return handleKey.Get(ctx) }
+// request is finished, or if nobody called Provide; the session that it returns
+// then is not nil, and all its methods return that error.
+func From(ctx context.Context) (*Session, error) {
+	s, err := handleKey.Get(ctx)
+	if err != nil {
+		return &Session{err: err}, err
+	}
+	return s, nil
+}
 
 func (m *Manager) handle(ctx context.Context) (*Session, error) {
 	return &Session{m: m, c: reqctx.From(ctx)}, nil

@@ -21,14 +21,14 @@ import (
 // request: methods return reqctx.ErrFinished then. It formats as "[redacted]".
 type Session struct {
 	redacted
-	m *Manager
-	c *reqctx.Context
+	m   *Manager
+	c   *reqctx.Context
+	err error // why From failed; m and c are nil then
 
 	mu      sync.Mutex        // never held across I/O or a caller's code
-	changes map[string]Change // what the request has written, read-only once sealed
+	changes map[string]Change // what the request has written; read-only once that is late
 	renew   bool              // a save also replaces the secret
 	ended   bool              // destroyed by this request: what was loaded is void
-	sealed  bool              // the header is going out: writes are refused
 }
 
 // Get returns the value of a field as encoding/json decodes it into an any, so
@@ -56,7 +56,7 @@ func (s *Session) Delete(name string) error {
 // Exists says whether the request has a session: one that was loaded, or one
 // that its writes will make.
 func (s *Session) Exists() (bool, error) {
-	snap, err := loadKey.Get(s.c)
+	snap, err := s.load(s.c)
 	if err != nil {
 		return false, err
 	}
@@ -88,6 +88,8 @@ func (s *Session) Renew() error {
 // writes later makes a new session. A request that loaded the session earlier
 // cannot bring it back: its save fails with ErrGone. Destroy itself fails with
 // ErrGone, removing nothing, if another request has renewed the session since.
+// If the header goes out while Destroy runs, the client keeps a cookie that leads
+// nowhere.
 func (s *Session) Destroy() error {
 	snap, err := s.writable(s.c, "Destroy")
 	if err != nil {
@@ -100,9 +102,6 @@ func (s *Session) Destroy() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lateLocked() {
-		return nil // the header went out meanwhile; its cookie leads nowhere
-	}
 	s.changes, s.renew, s.ended = nil, false, true
 	return nil
 }
@@ -131,7 +130,7 @@ func (s *Session) encode(ctx context.Context, name string, codec Codec, v any) e
 
 // value returns a field's encoded bytes, the request's own writes first.
 func (s *Session) value(ctx context.Context, name string) (data []byte, ok bool, err error) {
-	snap, err := loadKey.Get(ctx)
+	snap, err := s.load(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -170,18 +169,28 @@ func (s *Session) change(ctx context.Context, name string, c Change) error {
 // writable loads the session unless it is too late to write. The answer holds
 // only until the caller looks again, under the lock.
 func (s *Session) writable(ctx context.Context, doing string) (*snapshot, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
 	s.mu.Lock()
 	late := s.lateLocked()
 	s.mu.Unlock()
 	if late {
 		return nil, committed(doing)
 	}
+	return s.load(ctx)
+}
+
+func (s *Session) load(ctx context.Context) (*snapshot, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
 	return loadKey.Get(ctx)
 }
 
-// lateLocked says whether commit has looked, or is not going to look, at what is
-// written now. A handle that was made during the commit is never sealed.
-func (s *Session) lateLocked() bool { return s.sealed || s.c.Committed() }
+// lateLocked says whether the header is going out. If it isn't, commit is still to
+// come and will wait for the lock, so what the caller writes under it is saved.
+func (s *Session) lateLocked() bool { return s.c.Committed() }
 
 func (s *Session) liveLocked(snap *snapshot) bool { return snap.exists && !s.ended }
 

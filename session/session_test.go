@@ -2,8 +2,6 @@ package session_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -134,6 +132,7 @@ func TestChangeIsTwoStoreCallsAndNoCookie(t *testing.T) {
 		got, err = v.Get("user")
 		require.NoError(t, err)
 		require.Equal(t, "ada", got)
+		require.Empty(t, s.log.String(), "a deleted field is no broken one")
 	})
 	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
 		got, err := v.Get("a")
@@ -184,127 +183,26 @@ func TestRenewReplacesTheSecret(t *testing.T) {
 	require.Empty(t, s.user(t, renewed))
 }
 
-func TestDestroyEndsTheSession(t *testing.T) {
-	s := newSite(t, session.Options{})
-	cookie := s.login(t, "ada")
-	h := s.do(t, cookie, func(ctx context.Context, v *session.Session) {
-		require.NoError(t, v.Set("a", 1))
-		require.NoError(t, v.Renew())
-		require.NoError(t, v.Destroy())
-		require.EqualValues(t, 1, s.store.destroys.Load(), "destroyed at once")
-		exists, err := v.Exists()
-		require.NoError(t, err)
-		require.False(t, exists)
-		user, err := v.Get("user")
-		require.NoError(t, err)
-		require.Nil(t, user)
-	})
-	require.Equal(t, []string{"__Host-session=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax"}, h["Set-Cookie"])
-	require.Equal(t, "private", h.Get("Cache-Control"))
-	require.Empty(t, s.user(t, cookie))
-}
-
-func TestDestroyWithoutSession(t *testing.T) {
-	s := newSite(t, session.Options{})
-	destroy := func(_ context.Context, v *session.Session) { require.NoError(t, v.Destroy()) }
-	require.Empty(t, s.do(t, "", destroy)["Set-Cookie"], "there is no cookie to expire")
-	require.Len(t, s.do(t, "__Host-session=stale", destroy)["Set-Cookie"], 1)
-	require.Zero(t, s.store.destroys.Load())
-}
-
-func TestWriteAfterDestroyMakesANewSession(t *testing.T) {
-	s := newSite(t, session.Options{})
-	cookie := s.login(t, "ada")
-	h := s.do(t, cookie, func(ctx context.Context, v *session.Session) {
-		require.NoError(t, v.Set("old", 1))
-		require.NoError(t, v.Destroy())
-		require.NoError(t, v.Set("user", "bob"))
-	})
-	fresh := cookieOf(t, h)
-	require.NotEqual(t, cookie[:38], fresh[:38])
-	require.Equal(t, "bob", s.user(t, fresh))
-	require.Empty(t, s.user(t, cookie))
-	s.do(t, fresh, func(_ context.Context, v *session.Session) {
-		old, err := v.Get("old")
-		require.NoError(t, err)
-		require.Nil(t, old)
-	})
-}
-
-func TestWriteAfterCommitIsRefused(t *testing.T) {
-	s := newSite(t, session.Options{})
-	cookie := s.login(t, "ada")
-	for name, early := range map[string]func(*session.Session){
-		"loaded before":     func(v *session.Session) { _, _ = v.Get("user") },
-		"not loaded before": func(*session.Session) {},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := s.begin(t, cookie)
-			v := from(t, c)
-			early(v)
-			require.NoError(t, c.Commit(http.Header{}))
-			before := s.store.calls()
-			for _, err := range []error{v.Set("a", 1), v.Delete("a"), v.Renew(), v.Destroy(), userField.Set(c, "eve"), userField.Delete(c)} {
-				require.ErrorIs(t, err, reqctx.ErrCommitted)
-				require.ErrorContains(t, err, "session")
-			}
-			require.Equal(t, before, s.store.calls())
-			user, err := v.Get("user")
-			require.NoError(t, err)
-			require.Equal(t, "ada", user, "reading is still allowed")
-		})
-	}
-	t.Run("handle made after", func(t *testing.T) {
-		c := s.begin(t, cookie)
-		require.NoError(t, c.Commit(http.Header{}))
-		require.ErrorIs(t, from(t, c).Set("a", 1), reqctx.ErrCommitted)
-	})
-	t.Run("finished", func(t *testing.T) {
-		c := s.begin(t, cookie)
-		v := from(t, c)
-		require.NoError(t, c.Finish())
-		_, err := v.Get("user")
-		require.ErrorIs(t, err, reqctx.ErrFinished)
-		require.Error(t, v.Set("a", 1))
-	})
-	require.Equal(t, "ada", s.user(t, cookie))
-}
-
-// Whatever Set says when it races the commit is what happened.
-func TestWritesRacingTheCommitAreKeptOrRefused(t *testing.T) {
-	s := newSite(t, session.Options{})
-	cookie := s.login(t, "ada")
-	for round := range 50 {
-		c := s.begin(t, cookie)
-		v := from(t, c)
-		names := make([]string, 8)
-		errs := make([]error, len(names))
-		var wg sync.WaitGroup
-		for i := range names {
-			names[i] = fmt.Sprintf("r%d-%d", round, i)
-			wg.Go(func() { errs[i] = v.Set(names[i], true) })
-		}
-		wg.Go(func() { _ = c.Commit(http.Header{}) })
-		wg.Wait()
-		_, err := s.end(t, c)
-		require.NoError(t, err)
-		s.do(t, cookie, func(_ context.Context, v *session.Session) {
-			for i, name := range names {
-				got, err := v.Get(name)
-				require.NoError(t, err)
-				require.Equal(t, errs[i] == nil, got == true)
-				require.True(t, errs[i] == nil || errors.Is(errs[i], reqctx.ErrCommitted))
-			}
-		})
-	}
-}
-
 func TestFromWithoutProvide(t *testing.T) {
 	_, err := session.From(reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{})))
 	require.ErrorContains(t, err, `"session"`)
 	_, err = session.From(t.Context())
 	require.ErrorIs(t, err, reqctx.ErrNoRequest)
 	require.Panics(t, func() { session.Provide(reqctx.NewRegistry(reqctx.Options{}), nil) })
+}
+
+func TestSessionAfterAFailedFromReturnsItsError(t *testing.T) {
+	s := newSite(t, session.Options{})
+	c := s.begin(t, "")
+	require.NoError(t, c.Finish())
+	v, err := session.From(c)
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+	_, getErr := v.Get("a")
+	_, existsErr := v.Exists()
+	for _, err := range []error{getErr, existsErr, v.Set("a", 1), v.Delete("a"), v.Renew(), v.Destroy()} {
+		require.ErrorIs(t, err, reqctx.ErrFinished)
+	}
+	require.Equal(t, "[redacted]", v.String())
 }
 
 func TestContextWithoutRequest(t *testing.T) {

@@ -8,13 +8,16 @@ import (
 
 func idle(t *testing.T, s *subject) {
 	i := s.create(t, map[string]string{"user": "ada"})
+	unasked := s.create(t, nil)
 	kept := s.create(t, nil)
 	s.advance(t, 9)
 	s.holds(t, kept, nil)
 	s.advance(t, 1)
 	is(t, s.commit(t, i, set("revived", "yes")), session.ErrGone)
 	s.gone(t, i)
-	must(t, s.store.Destroy(t.Context(), i.locator, newDigest()))
+	for _, ended := range []id{i, unasked} { // as if it were not there
+		must(t, s.store.Destroy(t.Context(), ended.locator, newDigest()))
+	}
 	s.holds(t, kept, nil)
 }
 

@@ -1,0 +1,115 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+func TestWriteAfterCommitIsRefused(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	for name, early := range map[string]func(*session.Session){
+		"loaded before":     func(v *session.Session) { _, _ = v.Get("user") },
+		"not loaded before": func(*session.Session) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := s.begin(t, cookie)
+			v := from(t, c)
+			early(v)
+			require.NoError(t, c.Commit(http.Header{}))
+			before := s.store.calls()
+			for _, err := range []error{v.Set("a", 1), v.Delete("a"), v.Renew(), v.Destroy(), userField.Set(c, "eve"), userField.Delete(c)} {
+				require.ErrorIs(t, err, reqctx.ErrCommitted)
+				require.ErrorContains(t, err, "session")
+			}
+			require.Equal(t, before, s.store.calls())
+			user, err := v.Get("user")
+			require.NoError(t, err)
+			require.Equal(t, "ada", user, "reading is still allowed")
+		})
+	}
+	t.Run("handle made after", func(t *testing.T) {
+		c := s.begin(t, cookie)
+		require.NoError(t, c.Commit(http.Header{}))
+		require.ErrorIs(t, from(t, c).Set("a", 1), reqctx.ErrCommitted)
+	})
+	t.Run("finished", func(t *testing.T) {
+		c := s.begin(t, cookie)
+		v := from(t, c)
+		require.NoError(t, c.Finish())
+		_, err := v.Get("user")
+		require.ErrorIs(t, err, reqctx.ErrFinished)
+		require.Error(t, v.Set("a", 1))
+	})
+	require.Equal(t, "ada", s.user(t, cookie))
+}
+
+// Whatever Set says when it races the commit is what happened.
+func TestWritesRacingTheCommitAreKeptOrRefused(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	for round := range 50 {
+		c := s.begin(t, cookie)
+		v := from(t, c)
+		names := make([]string, 8)
+		errs := make([]error, len(names))
+		var wg sync.WaitGroup
+		for i := range names {
+			names[i] = fmt.Sprintf("r%d-%d", round, i)
+			wg.Go(func() { errs[i] = v.Set(names[i], true) })
+		}
+		wg.Go(func() { _ = c.Commit(http.Header{}) })
+		wg.Wait()
+		_, err := s.end(t, c)
+		require.NoError(t, err)
+		s.do(t, cookie, func(_ context.Context, v *session.Session) {
+			for i, name := range names {
+				got, err := v.Get(name)
+				require.NoError(t, err)
+				require.Equal(t, errs[i] == nil, got == true)
+				require.True(t, errs[i] == nil || errors.Is(errs[i], reqctx.ErrCommitted))
+			}
+		})
+	}
+}
+
+// The header goes out while a method still waits for the load.
+func TestHeaderGoesOutDuringAMethod(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do   func(*session.Session) error
+		want error
+		left string
+	}{
+		"Set":     {func(v *session.Session) error { return v.Set("user", "eve") }, reqctx.ErrCommitted, "ada"},
+		"Delete":  {func(v *session.Session) error { return v.Delete("user") }, reqctx.ErrCommitted, "ada"},
+		"Renew":   {(*session.Session).Renew, reqctx.ErrCommitted, "ada"},
+		"Destroy": {(*session.Session).Destroy, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, session.Options{})
+			cookie := s.login(t, "ada")
+			c := s.begin(t, cookie)
+			v := from(t, c)
+			entered, release, returned := make(chan struct{}), make(chan struct{}), make(chan error)
+			s.store.onLoad = func() error { close(entered); <-release; return nil }
+			go func() { returned <- tt.do(v) }()
+			<-entered
+			h := http.Header{}
+			require.NoError(t, c.Commit(h))
+			close(release)
+			require.ErrorIs(t, <-returned, tt.want)
+			require.Empty(t, h["Set-Cookie"])
+			s.store.onLoad = nil
+			require.Equal(t, tt.left, s.user(t, cookie))
+		})
+	}
+}

@@ -1,0 +1,57 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/session"
+)
+
+func TestDestroyEndsTheSession(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	h := s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		require.NoError(t, v.Set("a", 1))
+		require.NoError(t, v.Renew())
+		require.NoError(t, v.Destroy())
+		require.EqualValues(t, 1, s.store.destroys.Load(), "destroyed at once")
+		exists, err := v.Exists()
+		require.NoError(t, err)
+		require.False(t, exists)
+		user, err := v.Get("user")
+		require.NoError(t, err)
+		require.Nil(t, user)
+	})
+	require.Equal(t, []string{"__Host-session=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax"}, h["Set-Cookie"])
+	require.Equal(t, "private", h.Get("Cache-Control"))
+	require.Empty(t, s.user(t, cookie))
+}
+
+func TestDestroyWithoutSession(t *testing.T) {
+	s := newSite(t, session.Options{})
+	destroy := func(_ context.Context, v *session.Session) { require.NoError(t, v.Destroy()) }
+	require.Empty(t, s.do(t, "", destroy)["Set-Cookie"], "there is no cookie to expire")
+	require.Len(t, s.do(t, "__Host-session=stale", destroy)["Set-Cookie"], 1)
+	require.Zero(t, s.store.destroys.Load())
+}
+
+func TestWriteAfterDestroyMakesANewSession(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	h := s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		require.NoError(t, v.Set("old", 1))
+		require.NoError(t, v.Destroy())
+		require.NoError(t, v.Set("user", "bob"))
+	})
+	fresh := cookieOf(t, h)
+	require.NotEqual(t, cookie[:38], fresh[:38])
+	require.Equal(t, "bob", s.user(t, fresh))
+	require.Empty(t, s.user(t, cookie))
+	s.do(t, fresh, func(_ context.Context, v *session.Session) {
+		old, err := v.Get("old")
+		require.NoError(t, err)
+		require.Nil(t, old)
+	})
+}
