@@ -42,7 +42,7 @@ var ladder = map[string]int{
 }
 
 // goRedis are the packages of the library that talk to Redis.
-var goRedis = []string{"session/redisstore", "ratelimit/redisstore", "coord", "internal/redispipe"}
+var goRedis = []string{"session/redisstore", "ratelimit/redisstore", "coord", "internal/redispipe", "internal/redistest"}
 
 type goPackage struct {
 	ImportPath string

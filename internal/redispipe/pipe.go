@@ -1,0 +1,145 @@
+package redispipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrTimeout says that Redis did not answer within Options.Timeout. The scripts
+// may have run.
+var ErrTimeout = errors.New("redis: no answer in time")
+
+// Options configure a [Pipe]. The zero value is usable.
+type Options struct {
+	// Timeout bounds a round trip, a connection's dialling included. Default: 250 ms.
+	Timeout time.Duration
+	// InFlight is how many round trips may be under way at once; what is called
+	// meanwhile shares the next one. Default: 2.
+	InFlight int
+	// Batch is the largest number of scripts in a round trip. Default: 128.
+	Batch int
+}
+
+func (o Options) withDefaults() Options {
+	if o.Timeout == 0 {
+		o.Timeout = 250 * time.Millisecond
+	}
+	if o.InFlight == 0 {
+		o.InFlight = 2
+	}
+	if o.Batch == 0 {
+		o.Batch = 128
+	}
+	return o
+}
+
+func (o Options) check() error {
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{{"Timeout", int64(o.Timeout)}, {"InFlight", int64(o.InFlight)}, {"Batch", int64(o.Batch)}} {
+		if f.value < 0 {
+			return fmt.Errorf("redispipe: Options.%s is negative", f.name)
+		}
+	}
+	return nil
+}
+
+// Pipe sends scripts to one Redis. All methods may be called concurrently. It owns
+// neither the client nor any goroutine that outlives its calls by more than a
+// client's timeout.
+type Pipe struct {
+	client redis.UniversalClient
+	o      Options
+
+	mu     sync.Mutex
+	queue  []*call
+	flying int // round trips under way, those that were given up not counted
+}
+
+// New returns a pipe over client, which stays the caller's to close.
+func New(client redis.UniversalClient, o Options) (*Pipe, error) {
+	if client == nil {
+		return nil, errors.New("redispipe: no client")
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	if c, ok := client.(*redis.Client); ok {
+		// The same pool, but reads and writes that end with the round trip. A Cluster
+		// client has no such copy; there a round trip is given up at its deadline.
+		client = c.WithTimeout(o.Timeout)
+	}
+	return &Pipe{client: client, o: o}, nil
+}
+
+// Run runs a script and returns its reply as go-redis converts it. All keys must
+// be in one slot; args are what go-redis takes. When ctx ends, Run returns its
+// cause: a script that still waited for its turn is then not sent, one that was
+// sent may have run. An error reply is a redis.Error.
+func (p *Pipe) Run(ctx context.Context, s *Script, keys []string, args ...any) (any, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	c := newCall(ctx, s, keys, args)
+	p.send(c)
+	select {
+	case <-c.done:
+		return c.reply, c.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// send begins a round trip if one may begin, and else leaves c to the next one.
+func (p *Pipe) send(calls ...*call) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queue = append(p.queue, calls...)
+	if p.flying < p.o.InFlight {
+		p.takeOff()
+	}
+}
+
+// takeOff begins a round trip with what is queued. The caller holds p.mu.
+func (p *Pipe) takeOff() {
+	calls := p.wanted()
+	if len(calls) == 0 {
+		return
+	}
+	p.flying++
+	go newTrip(p, calls).fly()
+}
+
+// land ends a round trip and begins the next.
+func (p *Pipe) land() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.flying--
+	p.takeOff()
+}
+
+// wanted takes a batch of those calls from the queue whose callers are still
+// there. The caller holds p.mu.
+func (p *Pipe) wanted() []*call {
+	calls := make([]*call, 0, min(len(p.queue), p.o.Batch))
+	rest := len(p.queue)
+	for i, c := range p.queue {
+		if len(calls) == p.o.Batch {
+			rest = i
+			break
+		}
+		if c.ctx.Err() == nil {
+			calls = append(calls, c)
+		}
+	}
+	p.queue = slices.Delete(p.queue, 0, rest)
+	return calls
+}
