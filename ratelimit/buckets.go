@@ -16,8 +16,8 @@ type BucketOptions struct {
 	// Per is the interval that the limit is over, from Interval to Span. Zero means
 	// Span.
 	Per time.Duration
-	// Interval is the length of a bucket, and by how much a counted interval may be
-	// too long. Zero means 5 s.
+	// Interval is the length of a bucket. Counted intervals are rounded up to whole
+	// buckets, and may be too long by one more. Zero means 5 s.
 	Interval time.Duration
 	// Span is the longest interval that can be counted: a multiple of Interval, at
 	// least 3 and at most 65536 times as long. A counter takes 8 bytes for each

@@ -11,10 +11,10 @@
 //
 // A decision is data: an Op names a rule, a subject's key, a number of units and what
 // to do. Rules are comparable values made by constructors. [Buckets] keeps a counter in
-// time buckets: it can be asked about any interval up to its span at the same cost,
-// never says less than the truth, and more by at most one bucket's interval. So a limit
-// over 60 s in buckets of 5 s is never exceeded in any 60 s, and may refuse for up to
-// 65 s after the units were taken.
+// time buckets: it can be asked about any interval up to its span at the same cost. The
+// interval is rounded up to whole buckets; the count is never less than the truth, and
+// more by at most what one bucket before holds. So a limit over 60 s in buckets of 5 s
+// is never exceeded in any 60 s, and may refuse for up to 65 s after the units were taken.
 //
 // A denial is a [Result], never an error; an error means that the question was wrong or
 // that the store failed. All or nothing: a denial charges nothing.

@@ -1,5 +1,7 @@
 package ratelimit
 
+import "sync/atomic"
+
 // subject is what a [MemoryStore] remembers of one key. The shard's lock guards it.
 type subject struct {
 	key      string
@@ -39,11 +41,14 @@ func (s *subject) check(ops []Op, out []Result, now int64) (denied bool, err err
 		if !op.Kind.charges() {
 			continue
 		}
-		n := op.N + pending(ops[:i], op.Rule)
-		if c := s.find(op.Rule); c != nil && !op.Rule.pair().fits(c.state, op.Rule, n, now) {
-			return false, ErrOverflow
+		out[i] = untouched(op.Rule)
+		if c := s.find(op.Rule); c != nil {
+			p, n := op.Rule.pair(), op.N+pending(ops[:i], op.Rule)
+			if !p.fits(c.state, op.Rule, n, now) {
+				return false, ErrOverflow
+			}
+			out[i] = p.check(c.state, op.Rule, n, now)
 		}
-		out[i] = s.would(op.Rule, n, now)
 		if op.Kind == Take && !out[i].Allowed {
 			out[i].Violated, denied = true, true
 		}
@@ -61,8 +66,8 @@ func (s *subject) would(r Rule, n, now int64) Result {
 }
 
 // run is the second half of a group: it does what each op asks, except that a denied
-// group changes nothing. Every charge finds its counter.
-func (s *subject) run(ops []Op, out []Result, denied bool, now int64) {
+// group changes nothing. Counters that begin get the next of lives.
+func (s *subject) run(ops []Op, out []Result, denied bool, now int64, lives *atomic.Int64) {
 	for i := range ops {
 		op := &ops[i]
 		switch {
@@ -79,14 +84,18 @@ func (s *subject) run(ops []Op, out []Result, denied bool, now int64) {
 			s.reset(op.Rule)
 			out[i] = untouched(op.Rule)
 		default:
-			out[i] = s.charge(op, now)
+			out[i] = s.charge(op, now, lives)
 		}
 	}
 }
 
 // charge charges the op; what it reports beyond is what the next unit would get.
-func (s *subject) charge(op *Op, now int64) Result {
+func (s *subject) charge(op *Op, now int64, lives *atomic.Int64) Result {
 	c, p := s.find(op.Rule), op.Rule.pair()
+	if c == nil {
+		s.counters = append(s.counters, counter{op.Rule.counter(), p.fresh(op.Rule, now, lives.Add(1))})
+		c = &s.counters[len(s.counters)-1]
+	}
 	var receipt Receipt
 	c.state, receipt = p.charge(c.state, op.Rule, op.N, now)
 	res := p.check(c.state, op.Rule, 1, now)

@@ -84,7 +84,7 @@ func Provide(reg *reqctx.Registry, store Store, policies ...Policy) error {
 
 // From returns the limit of ctx's request by the policy's name, by default the first
 // policy's. It does no I/O. It fails if ctx has no request, the request is over, or
-// there is no such policy.
+// there is no such policy; the limit isn't nil then, and its methods return the error.
 func From(ctx context.Context, name ...string) (*Limit, error) {
 	key := first
 	if len(name) > 0 {
@@ -94,13 +94,16 @@ func From(ctx context.Context, name ...string) (*Limit, error) {
 		if k == nil {
 			// No registry has it: the error says what this one has.
 			_, err := reqctx.Get(ctx, "ratelimit."+name[0])
-			return nil, err
+			return &Limit{err: err}, err
 		}
 		key = k.limit
 	}
 	l, err := key.Get(ctx)
-	if err != nil || ctx == l.ctx {
-		return l, err
+	if err != nil {
+		return &Limit{err: err}, err
+	}
+	if ctx == l.ctx {
+		return l, nil
 	}
 	// The caller's own context knows which property asks, and when the caller leaves.
 	return &Limit{ctx: ctx, policy: l.policy}, nil

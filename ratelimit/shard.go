@@ -61,7 +61,7 @@ func (s *shard) group(ops []Op, out []Result, clock func() int64) error {
 	if sub == nil {
 		sub = &nobody
 	}
-	sub.run(ops, out, denied, now)
+	sub.run(ops, out, denied, now, s.lives)
 	s.weigh(sub)
 	return nil
 }
@@ -88,28 +88,28 @@ func (s *shard) find(key string, now int64) *subject {
 
 // open makes room for every counter that the group charges, so that charging cannot fail.
 func (s *shard) open(sub *subject, ops []Op, now int64) (*subject, error) {
+	var need, keep int64
 	for i := range ops {
-		r := ops[i].Rule
-		if !ops[i].Kind.charges() || sub.find(r) != nil {
-			continue
+		if r := ops[i].Rule; ops[i].Kind.charges() && sub.find(r) == nil {
+			need += counterBytes + 8*r.pair().size(r)
+			keep = max(keep, r.expiry, r.span+r.interval)
 		}
-		need := counterBytes + 8*r.pair().size(r)
-		if sub == nil {
-			need += subjectBytes + int64(len(ops[i].Key))
-		}
-		if err := s.makeRoom(sub, need, now); err != nil {
-			return sub, err
-		}
-		if sub == nil {
-			sub = s.add(ops[i].Key, now)
-		}
-		c := counter{rule: r.counter(), state: r.pair().fresh(r, now, s.lives.Add(1))}
-		sub.counters = append(sub.counters, c)
-		s.unlink(sub)
-		sub.keep = max(sub.keep, r.expiry, r.span+r.interval)
-		s.link(sub, now)
-		s.weigh(sub)
 	}
+	if need == 0 {
+		return sub, nil
+	}
+	if sub == nil {
+		need += subjectBytes + int64(len(ops[0].Key))
+	}
+	if err := s.makeRoom(sub, need, now); err != nil {
+		return sub, err
+	}
+	if sub == nil {
+		sub = s.add(ops[0].Key, now)
+	}
+	s.unlink(sub)
+	sub.keep = max(sub.keep, keep)
+	s.link(sub, now)
 	return sub, nil
 }
 

@@ -15,15 +15,20 @@ func testRandomBack(h harness) { random(h, true) }
 func random(h harness, back bool) {
 	seed := uint64(time.Now().UnixNano())
 	h.Logf("seed %d", seed)
+	// What a store forgets when the clock goes back over an expiry is not promised.
+	var expiry time.Duration
+	if back {
+		expiry = 1000 * time.Hour
+	}
 	s := &sequence{
 		harness: h,
 		Rand:    rand.New(rand.NewPCG(seed, 0)),
 		back:    back,
 		models:  map[subject]*model{},
 		rules: []ratelimit.Rule{
-			rule(h, ratelimit.BucketOptions{Limit: 6, Per: 4 * time.Second, Interval: time.Second, Span: 10 * time.Second}),
-			rule(h, ratelimit.BucketOptions{Limit: 9, Interval: time.Second, Span: 10 * time.Second}),
-			rule(h, ratelimit.BucketOptions{Name: "odd", Limit: 20, Per: 2500 * time.Millisecond, Interval: 700 * time.Millisecond, Span: 2800 * time.Millisecond}),
+			rule(h, ratelimit.BucketOptions{Limit: 6, Per: 4 * time.Second, Interval: time.Second, Span: 10 * time.Second, Expiry: expiry}),
+			rule(h, ratelimit.BucketOptions{Limit: 9, Interval: time.Second, Span: 10 * time.Second, Expiry: expiry}),
+			rule(h, ratelimit.BucketOptions{Name: "odd", Limit: 20, Per: 2500 * time.Millisecond, Interval: 700 * time.Millisecond, Span: 2800 * time.Millisecond, Expiry: expiry}),
 		},
 	}
 	for range 5000 {
@@ -162,8 +167,14 @@ func (s *sequence) compare(ops []ratelimit.Op, refunds []paid, got []ratelimit.R
 	now := s.now()
 	checks, denied := make([]ratelimit.Result, len(ops)), false
 	for i, op := range ops {
-		checks[i] = s.model(op.Key, op.Rule).check(op.Rule, op.N+pending(ops[:i], op.Rule), now)
-		if op.Kind == ratelimit.Take && !checks[i].Allowed {
+		m := s.model(op.Key, op.Rule)
+		if op.Kind == ratelimit.Add {
+			m.see(op.Rule, now)
+		}
+		if op.Kind != ratelimit.Take {
+			continue
+		}
+		if checks[i] = m.check(op.Rule, op.N+pending(ops[:i], op.Rule), now); !checks[i].Allowed {
 			checks[i].Violated, denied = true, true
 			s.wait = checks[i].RetryAfter
 		}
@@ -216,12 +227,14 @@ func (s *sequence) want(op ratelimit.Op, refund paid, receipt ratelimit.Receipt,
 	return want
 }
 
-// bounds checks the promise itself: never below the truth, above by at most a bucket.
+// bounds checks the promise itself: never below the truth, and above that of whole
+// buckets by at most one.
 func (s *sequence) bounds(m *model, r ratelimit.Rule, d, now time.Duration, count int64) {
 	if s.back {
 		return
 	}
-	if low, high := m.charged(now-d), m.charged(now-d-r.Interval()); count < low || count > high {
+	whole := (d + r.Interval() - 1) / r.Interval() * r.Interval()
+	if low, high := m.charged(now-d), m.charged(now-whole-r.Interval()); count < low || count > high {
 		s.fail("count(%v) is %d, truly %d to %d", d, count, low, high)
 	}
 }

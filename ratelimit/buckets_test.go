@@ -1,0 +1,71 @@
+package ratelimit
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBucketsDefaults(t *testing.T) {
+	r, err := Buckets(BucketOptions{})
+	require.NoError(t, err)
+	require.Equal(t, 5*time.Second, r.Interval())
+	require.Equal(t, 600*time.Second, r.Span())
+	require.Equal(t, 600*time.Second, r.Per())
+	require.Equal(t, 1200*time.Second, r.Expiry())
+	require.Zero(t, r.Limit())
+	require.Equal(t, "buckets", r.Algorithm())
+	require.Equal(t, "buckets(no limit)", r.String())
+	require.Equal(t, "no rule", Rule{}.String())
+}
+
+func TestRulesAreComparable(t *testing.T) {
+	o := BucketOptions{Name: "burst", Limit: 3, Per: 10 * time.Second}
+	byRule := map[Rule]int{Must(Buckets(o)): 1}
+	require.Equal(t, 1, byRule[Must(Buckets(o))])
+	require.Equal(t, "buckets(burst: 3 per 10s)", Must(Buckets(o)).String())
+	require.Panics(t, func() { Must(Buckets(BucketOptions{Limit: -1})) })
+}
+
+func TestBucketsRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		o    BucketOptions
+		want string
+	}{
+		"span not divided":     {BucketOptions{Interval: 7 * time.Second}, "BucketOptions.Span is 10m0s, want a multiple of Interval 7s"},
+		"two buckets":          {BucketOptions{Interval: 300 * time.Second}, "BucketOptions.Span is 10m0s, want 3 to"},
+		"too many buckets":     {BucketOptions{Interval: time.Millisecond}, "BucketOptions.Span is 10m0s, want 3 to 65536"},
+		"interval above span":  {BucketOptions{Interval: 1200 * time.Second}, "BucketOptions.Span is 10m0s"},
+		"per above span":       {BucketOptions{Per: 601 * time.Second}, "BucketOptions.Per is 10m1s, want at most Span 10m0s"},
+		"per below interval":   {BucketOptions{Per: time.Second}, "BucketOptions.Per is 1s, want at least Interval 5s"},
+		"expiry below span":    {BucketOptions{Expiry: time.Minute}, "BucketOptions.Expiry is 1m0s, want at least Span 10m0s"},
+		"negative interval":    {BucketOptions{Interval: -1}, "BucketOptions.Interval is -1ns"},
+		"negative span":        {BucketOptions{Span: -time.Second}, "BucketOptions.Span is -1s"},
+		"nanoseconds":          {BucketOptions{Per: 6*time.Second + 1}, "BucketOptions.Per is 6.000000001s, want whole microseconds"},
+		"nanosecond interval":  {BucketOptions{Interval: 500}, "BucketOptions.Interval is 500ns, want whole microseconds"},
+		"endless span":         {BucketOptions{Span: math.MaxInt64}, "BucketOptions.Span is"},
+		"endless expiry":       {BucketOptions{Expiry: math.MaxInt64}, "BucketOptions.Expiry is"},
+		"negative limit":       {BucketOptions{Limit: -1}, "BucketOptions.Limit is -1"},
+		"limit above 2^53":     {BucketOptions{Limit: 1<<53 + 1}, "BucketOptions.Limit is 9007199254740993"},
+		"name with a quote":    {BucketOptions{Name: `a"b`}, `BucketOptions.Name is "a\"b"`},
+		"name with a dot":      {BucketOptions{Name: "a.b"}, `BucketOptions.Name is "a.b"`},
+		"name of 65 letters":   {BucketOptions{Name: strings.Repeat("a", 65)}, "BucketOptions.Name"},
+		"name with a line end": {BucketOptions{Name: "a\n"}, "BucketOptions.Name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Buckets(c.o)
+			require.ErrorContains(t, err, c.want)
+			require.Zero(t, r)
+		})
+	}
+}
+
+func TestBucketsSize(t *testing.T) {
+	r := Must(Buckets(BucketOptions{}))
+	s := bucketPair{}.fresh(r, 0, 1)
+	require.Len(t, s, 600/5+4, "8 bytes × (span/interval + 4)")
+	require.Equal(t, len(s), cap(s))
+}

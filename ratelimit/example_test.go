@@ -1,0 +1,35 @@
+package ratelimit_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+func ExampleLimiter() {
+	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	if err != nil {
+		panic(err)
+	}
+	logins, err := ratelimit.NewLimiter(store, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{
+		Limit: 3,
+		Per:   time.Minute,
+	})))
+	if err != nil {
+		panic(err)
+	}
+	for range 4 {
+		res, err := logins.Take(context.Background(), "login:ada", 1)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(res.Allowed, res.Remaining)
+	}
+	// Output:
+	// true 2
+	// true 1
+	// true 0
+	// false 0
+}

@@ -1,0 +1,256 @@
+package ratelimit
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+func TestTakeChargesOncePerRequest(t *testing.T) {
+	q := provide(t, perMinute("ip", 5))
+	for i := range int64(5) {
+		q.serve(func(c *reqctx.Context) {
+			var wg sync.WaitGroup
+			for range 20 {
+				wg.Go(func() {
+					l, err := From(c)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					res, err := l.Take()
+					if err != nil || !res.Allowed || res.Remaining != 4-i {
+						t.Errorf("request %d: %+v, %v", i, res, err)
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+	require.Equal(t, 5, q.store.calls)
+	res, _ := q.take("ip")
+	require.False(t, res.Allowed)
+}
+
+func TestDenial(t *testing.T) {
+	q := provide(t, perMinute("ip", 2))
+	q.take("ip")
+	q.take("ip")
+	q.hand.now = q.hand.now.Add(20500 * time.Millisecond)
+	res, h := q.take("ip")
+	var denied *DeniedError
+	require.ErrorAs(t, res.Err(), &denied)
+	require.Equal(t, []string{"ip"}, denied.Policies)
+	require.EqualValues(t, 2, denied.Limit)
+	require.Equal(t, res.RetryAfter, denied.RetryAfter)
+	code, members := denied.Problem()
+	require.Equal(t, http.StatusTooManyRequests, code)
+	require.Equal(t, map[string]any{
+		"type":              "https://iana.org/assignments/http-problem-types#quota-exceeded",
+		"title":             "Quota exceeded",
+		"detail":            "Too many requests. Try again in 45 seconds.",
+		"violated-policies": []string{"ip"},
+	}, members)
+	require.Equal(t, http.Header{
+		"Ratelimit-Policy": {`"ip";q=2;w=60`},
+		"Ratelimit":        {`"ip";r=0;t=45`},
+		"Retry-After":      {"45"},
+	}, h)
+	q.hand.now = q.hand.now.Add(res.RetryAfter)
+	res, _ = q.take("ip")
+	require.True(t, res.Allowed)
+}
+
+func TestDeniedErrorRoundsUp(t *testing.T) {
+	for d, want := range map[time.Duration]int64{0: 1, 1: 1, time.Second: 1, time.Second + 1: 2, 90 * time.Second: 90} {
+		require.Equal(t, want, (&DeniedError{RetryAfter: d}).RetrySeconds(), d)
+	}
+	_, members := (&DeniedError{RetryAfter: time.Second}).Problem()
+	require.Equal(t, "Too many requests. Try again in 1 second.", members["detail"])
+	require.NotContains(t, members, "violated-policies")
+}
+
+func TestSeveralRules(t *testing.T) {
+	p := perMinute("ip", 5)
+	p.Rules = append(p.Rules, Must(Buckets(BucketOptions{Name: "burst", Limit: 2, Per: 10 * time.Second})))
+	q := provide(t, p)
+	res, h := q.take("ip")
+	require.EqualValues(t, 1, res.Remaining)
+	require.EqualValues(t, 2, res.Limit)
+	require.Equal(t, http.Header{
+		"Ratelimit-Policy": {`"ip";q=5;w=60, "ip.burst";q=2;w=10`},
+		"Ratelimit":        {`"ip";r=4;t=65, "ip.burst";r=1;t=15`},
+	}, h)
+	q.take("ip")
+	res, h = q.take("ip")
+	require.False(t, res.Allowed)
+	require.Equal(t, 15*time.Second, res.RetryAfter)
+	require.Equal(t, []string{"ip.burst"}, res.Err().(*DeniedError).Policies)
+	require.Equal(t, "15", h.Get("Retry-After"))
+	require.Equal(t, `"ip";r=3;t=65, "ip.burst";r=0;t=15`, h.Get("RateLimit"), "a denial charges nothing")
+}
+
+func TestSeveralPolicies(t *testing.T) {
+	roomy, tight := perMinute("roomy", 100), perMinute("tight", 1)
+	roomy.XHeaders, tight.XHeaders = true, true
+	brief := Policy{Name: "brief", Key: ByIP(), Rules: []Rule{Must(Buckets(BucketOptions{
+		Limit: 1, Per: 1500 * time.Millisecond, Interval: 500 * time.Millisecond, Span: 3 * time.Second}))}}
+	q := provide(t, roomy, tight, brief)
+	_, h := q.take("roomy", "tight", "brief")
+	require.Equal(t, http.Header{
+		"Ratelimit-Policy":      {`"roomy";q=100;w=60, "tight";q=1;w=60, "brief";q=1`},
+		"Ratelimit":             {`"roomy";r=99;t=65, "tight";r=0;t=65, "brief";r=0;t=2`},
+		"X-Ratelimit-Limit":     {"1"},
+		"X-Ratelimit-Remaining": {"0"},
+		"X-Ratelimit-Reset":     {"65"},
+	}, h)
+	_, h = q.take("tight", "roomy")
+	require.Equal(t, "1", h.Get("X-RateLimit-Limit"), "that of the one with the least left")
+	_, h = q.take("tight", "brief")
+	require.Equal(t, "65", h.Get("Retry-After"), "the longest wait")
+	_, h = q.take("brief")
+	require.Equal(t, "2", h.Get("Retry-After"))
+	require.Empty(t, h.Get("X-RateLimit-Limit"))
+}
+
+func TestNothingTakenNoHeader(t *testing.T) {
+	q := provide(t, perMinute("ip", 5))
+	h := q.serve(func(c *reqctx.Context) {
+		l, err := From(c)
+		require.NoError(t, err)
+		res, err := l.Peek()
+		require.NoError(t, err)
+		require.EqualValues(t, 5, res.Remaining)
+		_, err = l.Count()
+		require.NoError(t, err)
+		ok, err := l.Refund()
+		require.NoError(t, err)
+		require.False(t, ok)
+	})
+	require.Empty(t, h)
+	require.Equal(t, 2, q.store.calls)
+}
+
+func TestCount(t *testing.T) {
+	q := provide(t, perMinute("ip", 5))
+	for range 2 {
+		q.take("ip")
+		q.hand.now = q.hand.now.Add(30 * time.Second)
+	}
+	q.store.calls = 0
+	q.serve(func(c *reqctx.Context) {
+		l, err := From(c)
+		require.NoError(t, err)
+		counts := func(want int64) {
+			t.Helper()
+			for range 3 {
+				n, err := l.Count()
+				require.NoError(t, err)
+				require.Equal(t, want, n)
+			}
+		}
+		counts(2)
+		require.Equal(t, 1, q.store.calls)
+		_, err = l.Take()
+		require.NoError(t, err)
+		counts(3)
+		require.Equal(t, 3, q.store.calls)
+		n, err := l.CountIn(20 * time.Second)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, n)
+		_, err = l.CountIn(601 * time.Second)
+		require.ErrorIs(t, err, ErrInterval)
+		require.ErrorContains(t, err, "10m0s")
+		ok, err := l.Refund()
+		require.NoError(t, err)
+		require.True(t, ok)
+		counts(2)
+	})
+}
+
+func TestRefundOnce(t *testing.T) {
+	q := provide(t, perMinute("ip", 5))
+	q.take("ip")
+	h := q.serve(func(c *reqctx.Context) {
+		l, err := From(c)
+		require.NoError(t, err)
+		_, err = l.Take()
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				if ok, err := l.Refund(); !ok || err != nil {
+					t.Error(ok, err)
+				}
+			})
+		}
+		wg.Wait()
+		res, err := l.Take()
+		require.NoError(t, err)
+		require.True(t, res.Allowed, "the take's result stays")
+		res, err = l.Peek()
+		require.NoError(t, err)
+		require.EqualValues(t, 4, res.Remaining)
+	})
+	require.Equal(t, `"ip";r=4;t=65`, h.Get("RateLimit"))
+	require.Empty(t, h.Get("Retry-After"))
+
+	for range 4 {
+		q.take("ip")
+	}
+	q.serve(func(c *reqctx.Context) {
+		l, _ := From(c)
+		res, err := l.Take()
+		require.NoError(t, err)
+		require.False(t, res.Allowed)
+		ok, err := l.Refund()
+		require.NoError(t, err)
+		require.False(t, ok, "a denial has nothing to refund")
+	})
+}
+
+func TestLimitOfADerivedContext(t *testing.T) {
+	q := provide(t, perMinute("ip", 5))
+	q.serve(func(c *reqctx.Context) {
+		ctx, cancel := context.WithCancel(c)
+		derived, err := From(ctx)
+		require.NoError(t, err)
+		_, err = derived.Take()
+		require.NoError(t, err)
+		l, err := From(c)
+		require.NoError(t, err)
+		_, err = l.Take()
+		require.NoError(t, err)
+		require.Equal(t, 1, q.store.calls)
+		cancel()
+		_, err = derived.CountIn(0)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = l.CountIn(0)
+		require.NoError(t, err)
+	})
+}
+
+func TestTakeInsideItsOwnKeyIsACycle(t *testing.T) {
+	p := perMinute("ip", 5)
+	p.Key = func(ctx context.Context, _ *http.Request) (string, error) {
+		l, err := From(ctx)
+		if err != nil {
+			return "", err
+		}
+		_, err = l.Take()
+		return "k", err
+	}
+	q := provide(t, p)
+	q.serve(func(c *reqctx.Context) {
+		l, err := From(c)
+		require.NoError(t, err)
+		_, err = l.Take()
+		require.ErrorContains(t, err, "ratelimit.ip.take -> ratelimit.ip.key -> ratelimit.ip.take")
+	})
+}

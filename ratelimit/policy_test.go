@@ -1,0 +1,244 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// requests makes requests to one registry.
+type requests struct {
+	*testing.T
+	reg   *reqctx.Registry
+	store *spy
+	hand  *hand
+}
+
+// spy counts calls and can fail.
+type spy struct {
+	Store
+	calls int
+	keys  []string
+	err   error
+}
+
+func (s *spy) Do(ctx context.Context, ops []Op) ([]Result, error) {
+	s.calls++
+	s.keys = append(s.keys, ops[0].Key)
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.Store.Do(ctx, ops)
+}
+
+func provide(t *testing.T, policies ...Policy) requests {
+	t.Helper()
+	h := newHand()
+	s := &spy{Store: newMemory(t, MemoryOptions{Clock: h.clock})}
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	require.NoError(t, Provide(reg, s, policies...))
+	return requests{t, reg, s, h}
+}
+
+// serve runs a request through its phases and returns its response's header.
+func (q requests) serve(handler func(c *reqctx.Context)) http.Header {
+	q.Helper()
+	c, h := reqctx.New(q.Context(), q.reg), http.Header{}
+	c.SetRequest(httptest.NewRequest("GET", "/", nil).WithContext(c))
+	handler(c)
+	require.NoError(q, c.Commit(h))
+	require.NoError(q, c.Finish())
+	return h
+}
+
+// take is a handler that takes from the named policies.
+func (q requests) take(names ...string) (res Result, header http.Header) {
+	q.Helper()
+	header = q.serve(func(c *reqctx.Context) {
+		for _, name := range names {
+			l, err := From(c, name)
+			require.NoError(q, err)
+			res, err = l.Take()
+			require.NoError(q, err)
+		}
+	})
+	return res, header
+}
+
+func perMinute(name string, limit int64) Policy {
+	return Policy{Name: name, Rules: []Rule{Must(Buckets(BucketOptions{Limit: limit, Per: time.Minute}))}, Key: ByIP()}
+}
+
+func TestProvideRefuses(t *testing.T) {
+	r := Must(Buckets(BucketOptions{Limit: 1}))
+	named := Must(Buckets(BucketOptions{Name: "x", Limit: 1, Per: time.Minute}))
+	for want, p := range map[string][]Policy{
+		"no policy":                         {},
+		`Policy.Name is ""`:                 {{Rules: []Rule{r}, Key: ByIP()}},
+		`Policy.Name is "a.take"`:           {{Name: "a.take", Rules: []Rule{r}, Key: ByIP()}},
+		`policy "a": Rules is empty`:        {{Name: "a", Key: ByIP()}},
+		`policy "a": Key is nil`:            {{Name: "a", Rules: []Rule{r}}},
+		`Rules[0] is the zero Rule`:         {{Name: "a", Rules: []Rule{{}}, Key: ByIP()}},
+		`Rules[0] has no limit`:             {{Name: "a", Rules: []Rule{Must(Buckets(BucketOptions{}))}, Key: ByIP()}},
+		`Rules[1] has the same name`:        {{Name: "a", Rules: []Rule{named, named}, Key: ByIP()}},
+		`two policies have the name "same"`: {perMinute("same", 1), perMinute("same", 2)},
+	} {
+		reg := reqctx.NewRegistry(reqctx.Options{})
+		require.ErrorContains(t, Provide(reg, newMemory(t, MemoryOptions{}), p...), want)
+		c := reqctx.New(t.Context(), reg)
+		_, err := From(c)
+		require.ErrorIs(t, err, reqctx.ErrNoProperty, "nothing is registered: %s", want)
+	}
+	require.ErrorContains(t, Provide(nil, newMemory(t, MemoryOptions{}), perMinute("a", 1)), "registry is nil")
+	require.ErrorContains(t, Provide(reqctx.NewRegistry(reqctx.Options{}), nil, perMinute("a", 1)), "store is nil")
+}
+
+func TestFrom(t *testing.T) {
+	q := provide(t, perMinute("ip", 1), perMinute("search", 1))
+	_, err := From(t.Context())
+	require.ErrorIs(t, err, reqctx.ErrNoRequest)
+	q.serve(func(c *reqctx.Context) {
+		plain, err := From(c)
+		require.NoError(t, err)
+		require.Equal(t, "ip", plain.Name())
+		byName, err := From(c, "ip")
+		require.NoError(t, err)
+		require.Same(t, plain, byName)
+		dynamic, err := c.Get("ratelimit")
+		require.NoError(t, err)
+		require.Same(t, plain, dynamic)
+		dynamic, err = c.Get("ratelimit.search")
+		require.NoError(t, err)
+		require.Equal(t, "search", dynamic.(*Limit).Name())
+		_, err = From(c, "nobody-has-this")
+		require.ErrorIs(t, err, reqctx.ErrNoProperty)
+		require.ErrorContains(t, err, "ratelimit.nobody-has-this")
+	})
+	require.Zero(t, q.store.calls, "a handle does no I/O")
+}
+
+func TestLimitWithoutPolicy(t *testing.T) {
+	q := provide(t, perMinute("ip", 1))
+	q.serve(func(c *reqctx.Context) {
+		for _, ctx := range []context.Context{c, t.Context()} {
+			l, want := From(ctx, "nobody-has-this")
+			require.Error(t, want)
+			require.Empty(t, l.Name())
+			_, err := l.Take()
+			require.Equal(t, want, err)
+			_, err = l.Peek()
+			require.Equal(t, want, err)
+			_, err = l.Count()
+			require.Equal(t, want, err)
+			_, err = l.CountIn(time.Second)
+			require.Equal(t, want, err)
+			_, err = l.Refund()
+			require.Equal(t, want, err)
+		}
+	})
+	other := reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{}))
+	l, want := From(other, "ip")
+	require.ErrorIs(t, want, reqctx.ErrNoProperty, "a policy of another registry")
+	_, err := l.Take()
+	require.Equal(t, want, err)
+}
+
+func TestKeysInTheStore(t *testing.T) {
+	q := provide(t, perMinute("ip", 5))
+	q.take("ip")
+	require.Equal(t, []string{"ip:192.0.2.1"}, q.store.keys)
+}
+
+func TestMissingKey(t *testing.T) {
+	p := perMinute("api", 1)
+	p.Key = ByHeader("X-Api-Key")
+	strict, lenient := p, p
+	lenient.Name, lenient.Fallback = "lenient", ByIP()
+	empty := perMinute("empty", 1)
+	empty.Key = func(context.Context, *http.Request) (string, error) { return "", nil }
+	q := provide(t, strict, lenient, empty)
+	for _, name := range []string{"api", "empty"} {
+		h := q.serve(func(c *reqctx.Context) {
+			l, err := From(c, name)
+			require.NoError(t, err)
+			_, err = l.Take()
+			require.ErrorIs(t, err, ErrNoKey)
+			require.Equal(t, http.StatusBadRequest, status(t, err))
+		})
+		require.Empty(t, h)
+	}
+	require.Zero(t, q.store.calls)
+	q.take("lenient")
+	require.Equal(t, []string{"lenient:192.0.2.1"}, q.store.keys)
+}
+
+func TestRawConnectionHasNoKey(t *testing.T) {
+	q := provide(t, perMinute("ip", 1))
+	c := reqctx.New(t.Context(), q.reg)
+	l, err := From(c)
+	require.NoError(t, err)
+	_, err = l.Take()
+	require.ErrorIs(t, err, ErrNoKey)
+	require.NoError(t, c.Finish())
+	_, err = l.Take()
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+}
+
+func status(t *testing.T, err error) int {
+	t.Helper()
+	var p interface{ Problem() (int, map[string]any) }
+	require.ErrorAs(t, err, &p)
+	s, _ := p.Problem()
+	return s
+}
+
+func TestCost(t *testing.T) {
+	p := perMinute("ip", 5)
+	cost, failure := int64(3), error(nil)
+	p.Cost = func(context.Context, *http.Request) (int64, error) { return cost, failure }
+	q := provide(t, p)
+	res, _ := q.take("ip")
+	require.EqualValues(t, 2, res.Remaining)
+	try := func() (err error) {
+		q.serve(func(c *reqctx.Context) {
+			l, _ := From(c)
+			_, err = l.Take()
+		})
+		return err
+	}
+	cost = 6
+	require.ErrorIs(t, try(), ErrTooLarge)
+	require.Equal(t, http.StatusBadRequest, status(t, try()))
+	cost = 0
+	require.ErrorContains(t, try(), `policy "ip": Cost returned 0`)
+	failure = errors.New("no idea")
+	require.ErrorIs(t, try(), failure)
+	require.Equal(t, 1, q.store.calls)
+}
+
+func TestStoreFailure(t *testing.T) {
+	q := provide(t, perMinute("ip", 5))
+	q.store.err = errors.New("connection refused")
+	h := q.serve(func(c *reqctx.Context) {
+		l, err := From(c)
+		require.NoError(t, err)
+		for range 3 {
+			_, err = l.Take()
+			require.ErrorIs(t, err, ErrStore)
+			require.ErrorIs(t, err, q.store.err)
+			require.Equal(t, http.StatusServiceUnavailable, status(t, err))
+		}
+		ok, err := l.Refund()
+		require.False(t, ok)
+		require.ErrorIs(t, err, ErrStore)
+	})
+	require.Empty(t, h)
+	require.Equal(t, 1, q.store.calls, "the request keeps the error")
+}
