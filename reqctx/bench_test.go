@@ -107,3 +107,33 @@ func BenchmarkFirst(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkUntouched is the life of a request that uses none of 16 properties.
+func BenchmarkUntouched(b *testing.B) {
+	reg := benchRegistry(16)
+	b.ReportAllocs()
+	for b.Loop() {
+		c := reqctx.New(context.Background(), reg)
+		if c.Commit(nil) != nil || !c.Idle() || c.Finish() != nil {
+			b.Fatal("not untouched")
+		}
+	}
+}
+
+// BenchmarkHandle makes a context and one handle of it.
+func BenchmarkHandle(b *testing.B) {
+	ada := &user{"ada"}
+	handle := reqctx.NewKey[*user]("handle")
+	reg := benchRegistry(15)
+	reqctx.Provide(reg, handle, reqctx.Prop[*user]{
+		Handle:  true,
+		Resolve: func(context.Context) (*user, error) { return ada, nil },
+	})
+	b.ReportAllocs()
+	for b.Loop() {
+		c := reqctx.New(context.Background(), reg)
+		if u, err := handle.Get(c); err != nil || u == nil {
+			b.Fatal(u, err)
+		}
+	}
+}

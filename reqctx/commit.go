@@ -16,7 +16,8 @@ var errCommitPanicked = errors.New("reqctx: a Commit function panicked")
 // header goes out: it adds their Vary fields to h and calls their Commit
 // functions, in the order in which they were resolved. From then on, properties
 // can be read but not set. Only the first Commit does anything; the others wait
-// for it and return the same error.
+// for it and return the same error, so that a Commit function must not call it.
+// On a request that is finishing without one, Commit is [ErrFinished].
 func (c *Context) Commit(h http.Header) error {
 	first, err := c.beginCommit()
 	if !first {
@@ -32,35 +33,44 @@ func (c *Context) Commit(h http.Header) error {
 func (c *Context) Committed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.phase >= committing
+	return c.commit != uncommitted
 }
 
 // beginCommit makes the caller the one who commits, or else waits for that one.
 func (c *Context) beginCommit() (first bool, err error) {
 	c.mu.Lock()
-	switch c.phase {
-	case open:
-		c.phase = committing
-		c.mu.Unlock()
-		return true, nil
-	case committing:
-		if c.commits == nil {
-			c.commits = make(chan struct{})
-		}
-		through := c.commits
-		c.mu.Unlock()
-		<-through
-		c.mu.Lock()
-	}
 	defer c.mu.Unlock()
+	if c.commit == uncommitted {
+		if c.phase >= closing {
+			return false, ErrFinished
+		}
+		c.commit = committing
+		return true, nil
+	}
+	c.awaitCommit()
 	return false, c.commitErr
+}
+
+// awaitCommit waits for a Commit in progress. The caller holds c.mu, which is
+// free while it waits.
+func (c *Context) awaitCommit() {
+	if c.commit != committing {
+		return
+	}
+	if c.commits == nil {
+		c.commits = make(chan struct{})
+	}
+	through := c.commits
+	c.mu.Unlock()
+	<-through
+	c.mu.Lock()
 }
 
 func (c *Context) endCommit(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.commitErr = err
-	c.phase = max(c.phase, committed)
+	c.commit = committed
 	if c.commits != nil {
 		close(c.commits)
 	}
@@ -78,13 +88,13 @@ func (c *Context) runCommits(h http.Header) error {
 		}
 		until = fresh[len(fresh)-1]
 		for _, out := range fresh {
-			if out.b == nil || c.slots[out.b.slot].Load() != out {
-				continue // an OnClose function, or overtaken
+			if out.b == nil {
+				continue // an OnClose function
 			}
-			if out.source == resolved {
+			if out.source == resolved { // also if it was overtaken: somebody may have seen it
 				addVary(h, out.b.vary)
 			}
-			if !out.b.commits || out.err != nil {
+			if !out.b.commits || out.err != nil || c.slots[out.b.slot].Load() != out {
 				continue
 			}
 			if err := out.b.ops.commit(c, out, h); err != nil {

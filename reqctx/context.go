@@ -33,6 +33,7 @@ type Context struct {
 
 	mu        sync.Mutex // never held while user code runs
 	phase     phase
+	commit    progress
 	flights   *attempt      // resolutions in progress that readers join
 	last      *outcome      // the newest of what to commit and to close
 	commitErr error         // what Commit returned
@@ -47,10 +48,17 @@ type phase uint8
 
 const (
 	open phase = iota
-	committing
-	committed
 	closing
 	finished
+)
+
+// progress is how far Commit has come. It only grows, too.
+type progress uint8
+
+const (
+	uncommitted progress = iota
+	committing
+	committed
 )
 
 type contextKey struct{}
@@ -149,12 +157,12 @@ func Resolve(ctx context.Context, names ...string) error {
 		}
 		bs[i] = b
 		if i < len(names)-1 { // the last one may run on this goroutine
-			if err := c.start(b); err != nil {
+			if err := c.start(ctx, b); err != nil {
 				return err
 			}
 		}
 	}
-	var errs []error
+	errs := make([]error, len(bs))
 	c := From(ctx)
 	for i := len(bs) - 1; i >= 0; i-- {
 		out, err := c.resolve(ctx, bs[i])
@@ -162,7 +170,7 @@ func Resolve(ctx context.Context, names ...string) error {
 			_, err = bs[i].ops.value(out)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", names[i], err))
+			errs[i] = fmt.Errorf("%s: %w", names[i], err)
 		}
 	}
 	return errors.Join(errs...)

@@ -16,7 +16,7 @@ import (
 // name; so is a panic. Go returns [ErrFinished] once the request is closing.
 func (c *Context) Go(name string, fn func(ctx context.Context) error) error {
 	err := c.tracked().Spawn(name, func(ctx context.Context) {
-		if err := fn(ctx); err != nil && !(ctx.Err() != nil && errors.Is(err, context.Canceled)) {
+		if err := fn(ctx); err != nil && !interrupted(ctx, err) {
 			c.note(fmt.Errorf("reqctx: task %q: %w", name, err))
 		}
 	})
@@ -24,6 +24,14 @@ func (c *Context) Go(name string, fn func(ctx context.Context) error) error {
 		return named(ErrFinished, name)
 	}
 	return nil
+}
+
+// interrupted says whether a task's error tells only that its request is over.
+func interrupted(ctx context.Context, err error) bool {
+	if errors.Is(err, ErrFinished) {
+		return true
+	}
+	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
 }
 
 // OnClose registers fn to be called after the response, when the request's tasks
@@ -49,7 +57,7 @@ func (c *Context) Idle() bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.flights != nil {
+	if c.flights != nil || c.commit == committing {
 		return false
 	}
 	for out := c.last; out != nil; out = out.prev {
@@ -60,13 +68,15 @@ func (c *Context) Idle() bool {
 	return true
 }
 
-// Finish ends the request: it cancels its tasks, waits for them and for every
-// resolution to return, and then calls the Close and OnClose functions, the
-// latest first, also after one has failed or panicked. From then on every access
-// is [ErrFinished]. Errors are logged, and returned joined. Only the first Finish
-// does anything. It must not be called from a task or a resolution.
+// Finish ends the request: it waits for a Commit in progress, cancels the tasks,
+// waits for them and for every resolution to return, and then calls the Close and
+// OnClose functions, the latest first, also after one has failed or panicked.
+// From then on every access is [ErrFinished]. Errors are logged, and returned
+// joined. Only the first Finish does anything. It must not be called from a task,
+// a resolution or a Commit function.
 func (c *Context) Finish() error {
 	c.mu.Lock()
+	c.awaitCommit()
 	if c.phase >= closing {
 		c.mu.Unlock()
 		return nil
@@ -115,8 +125,15 @@ func (c *Context) close(out *outcome) error {
 	if out.fn != nil {
 		return safely("OnClose", out.fn)
 	}
-	ctx := context.WithoutCancel(c)
-	return safely(out.b.name, func() error { return out.b.ops.close(ctx, out) })
+	var err error
+	if out.unseen() {
+		err = out.panics
+	}
+	if out.closes() {
+		ctx := context.WithoutCancel(c)
+		err = errors.Join(err, safely(out.b.name, func() error { return out.b.ops.close(ctx, out) }))
+	}
+	return err
 }
 
 // popCloser takes away the newest entry that has something to close. After nil
@@ -142,7 +159,7 @@ func (c *Context) popCloser() *outcome {
 
 // closeDue says whether an entry of the list has something to close.
 func (out *outcome) closeDue() bool {
-	return out.fn != nil || out.b.closes && out.source == resolved
+	return out.fn != nil || out.closes() || out.unseen()
 }
 
 // over says whether the request is closing or finished.

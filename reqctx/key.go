@@ -60,13 +60,15 @@ func deliver[T any](out *outcome) (val T, err error) {
 		return cell.val, cell.err
 	}
 	if out.panics != nil {
+		out.raised.Store(true)
 		out.panics.Raise()
 	}
 	return val, out.err
 }
 
 // Peek returns the outcome if there is one to return without waiting. It never
-// blocks and never resolves; a kept panic is its [*lazy.PanicError] here.
+// blocks and never resolves; a kept panic is its [*lazy.PanicError] here. When
+// ok is false, err is nil unless there can be no outcome at all.
 func (k Key[T]) Peek(ctx context.Context) (val T, err error, ok bool) {
 	c, b, err := lookup(ctx, k.id, k.name)
 	if err != nil {
@@ -74,7 +76,10 @@ func (k Key[T]) Peek(ctx context.Context) (val T, err error, ok bool) {
 	}
 	out := c.slots[b.slot].Load()
 	if out == nil {
-		return val, nil, false
+		if c.over() {
+			err = named(ErrFinished, b.name)
+		}
+		return val, err, false
 	}
 	if cell, ok := out.self.(*cell[T]); ok {
 		return cell.val, cell.err, true
@@ -89,7 +94,7 @@ func (k Key[T]) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.start(b)
+	return c.start(ctx, b)
 }
 
 // Set makes v the property's value for the rest of the request, after the

@@ -12,8 +12,8 @@ import (
 )
 
 // outcome is what a property came to, and its entry in the request's list of
-// what to commit and to close. It is immutable once published, but for waited
-// and asked.
+// what to commit and to close. It is immutable once published, but for the
+// atomics.
 type outcome struct {
 	self   any          // the *cell[T] around it; nil for a panic, so that Get takes the slow path
 	b      *binding     // nil for an OnClose function
@@ -29,6 +29,7 @@ type outcome struct {
 
 	waited atomic.Int64 // nanoseconds that readers have spent waiting, all together
 	asked  atomic.Int32 // readers that did not find it there
+	raised atomic.Bool  // a reader got the panic
 }
 
 // source says how an outcome came about.
@@ -113,6 +114,13 @@ func (out *outcome) fail(abnormal error) {
 		out.self, out.panics = nil, p
 	}
 }
+
+// closes says whether the property's Close is due for out.
+func (out *outcome) closes() bool { return out.b.closes && out.source == resolved }
+
+// unseen says whether out is a panic that no reader got: it is to be reported
+// with the errors of the clean-up.
+func (out *outcome) unseen() bool { return out.panics != nil && !out.raised.Load() }
 
 // failure returns an outcome of b that is only an error.
 func failure(b *binding, err error) *outcome {

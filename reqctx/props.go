@@ -57,7 +57,8 @@ type Info struct {
 }
 
 // Props goes through all properties of the request, in the order in which they
-// were provided, with what became of each so far.
+// were provided, with what became of each so far. After [Context.Finish] nothing
+// is left to tell, and all are [Unused].
 func (c *Context) Props() iter.Seq2[string, Info] {
 	return func(yield func(string, Info) bool) {
 		for _, b := range c.table.bind[1:] {

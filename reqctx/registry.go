@@ -16,7 +16,7 @@ import (
 // Options configure a [Registry]. The zero value is usable.
 type Options struct {
 	// Logger gets errors that have nobody else to go to: those of tasks and of
-	// Close functions. Default: [slog.Default].
+	// Close functions, and panics that no reader got. Default: [slog.Default].
 	Logger *slog.Logger
 	// Observer sees every resolution. Default: none.
 	Observer Observer
@@ -41,15 +41,16 @@ type Prop[T any] struct {
 	// the response a failure.
 	Commit func(ctx context.Context, v T, h http.Header) error
 	// Close undoes Resolve: it is called after the response, once for each time
-	// that Resolve has returned, with what it returned, the latest first. It is
-	// not called for a value that came by Set. Its context has the request's
-	// values and is not cancelled.
+	// that Resolve has run, with what it returned, the latest first; after a panic
+	// that is the zero value and a [*lazy.PanicError]. It is not called for a value
+	// that came by Set. Its context has the request's values and is not cancelled.
 	Close func(ctx context.Context, v T, err error) error
 	// Timeout bounds a resolution; waiters get a [*TimeoutError] then, even if
 	// Resolve goes on. Such a property is resolved on a goroutine of its own.
 	Timeout time.Duration
 	// Vary names request headers that the value depends on. They go into the
-	// response's Vary header, only if the property was read.
+	// response's Vary header, only if the property was resolved, also if it was set
+	// or invalidated afterwards.
 	Vary []string
 	// Handle says that the value is only a handle on the request: Resolve does
 	// no I/O, reads no other property but handles, and cannot fail for reasons
@@ -103,9 +104,6 @@ func Provide[T any](reg *Registry, key Key[T], p Prop[T]) {
 	if key.id == 0 {
 		panic("reqctx: Provide of a zero Key; make keys with NewKey")
 	}
-	if p.Handle && (p.Timeout != 0 || p.Resolve == nil) {
-		panic(fmt.Sprintf("reqctx: property %q is a Handle: it needs Resolve and cannot have a Timeout", key.name))
-	}
 	reg.mu.Lock()
 	defer reg.mu.Unlock()
 	t := reg.tab.Load().clone()
@@ -118,7 +116,8 @@ func Provide[T any](reg *Registry, key Key[T], p Prop[T]) {
 }
 
 // Override returns a registry in which the property of key is p, and all others
-// are reg's. reg stays as it is. It panics if reg has no such property.
+// are reg's. reg stays as it is. It panics if reg has no such property, and if p
+// is a Handle with a Timeout.
 func Override[T any](reg *Registry, key Key[T], p Prop[T]) *Registry {
 	t := reg.tab.Load().clone()
 	old := t.byID(key.id)
@@ -132,6 +131,9 @@ func Override[T any](reg *Registry, key Key[T], p Prop[T]) *Registry {
 }
 
 func newBinding[T any](key Key[T], p Prop[T], slot int) *binding {
+	if p.Handle && (p.Timeout != 0 || p.Resolve == nil) {
+		panic(fmt.Sprintf("reqctx: property %q is a Handle: it needs Resolve and cannot have a Timeout", key.name))
+	}
 	return &binding{
 		ops:     provided[T]{p},
 		name:    key.name,
@@ -141,7 +143,7 @@ func newBinding[T any](key Key[T], p Prop[T], slot int) *binding {
 		vary:    p.Vary,
 		handle:  p.Handle,
 		commits: p.Commit != nil,
-		closes:  p.Close != nil,
+		closes:  p.Close != nil && p.Resolve != nil,
 	}
 }
 

@@ -63,11 +63,11 @@ func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 
 // start begins to resolve b on a goroutine of its own, unless it is there or on
 // its way.
-func (c *Context) start(b *binding) error {
+func (c *Context) start(ctx context.Context, b *binding) error {
 	if c.slots[b.slot].Load() != nil || b.handle {
 		return nil
 	}
-	a, started, _, err := c.join(b, c.tracked().Context(), nil)
+	a, started, _, err := c.join(b, c.tracked().Context(), lazy.Current(ctx))
 	if started {
 		a.launch()
 	}
@@ -90,16 +90,27 @@ func (c *Context) base(ctx context.Context, b *binding) (context.Context, bool) 
 }
 
 // tracked returns the scope of the request's goroutines, which ends with the
-// request.
+// request. It is closed if the request got to its end without one.
 func (c *Context) tracked() *lazy.Scope {
 	if s := c.scope.Load(); s != nil {
 		return s
 	}
 	s := lazy.NewScope(c)
-	if !c.scope.CompareAndSwap(nil, s) {
-		_ = s.Close() // somebody else was first; this one is empty
+	c.mu.Lock()
+	first := c.scope.Load()
+	if first == nil && c.phase == open {
+		first = s
+		c.scope.Store(s)
 	}
-	return c.scope.Load()
+	c.mu.Unlock()
+	if first == s {
+		return s
+	}
+	_ = s.Close() // somebody else was first, or Finish was; this one is empty
+	if first != nil {
+		return first
+	}
+	return s
 }
 
 // join returns b's outcome if it is there, else the attempt to wait for and
@@ -133,21 +144,43 @@ func (c *Context) join(b *binding, base context.Context, caller *lazy.Flight) (*
 }
 
 // makeHandle makes a handle without the machinery of a resolution. Of two that
-// are made at once, one is published and the other is dropped.
+// are made at once, one is published and the other is only closed.
 func (c *Context) makeHandle(b *binding) (*outcome, error) {
+	if c.over() {
+		return nil, named(ErrFinished, b.name)
+	}
 	out := b.ops.newOutcome()
 	out.b = b
 	b.ops.compute(c, out)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if old := c.slots[b.slot].Load(); old != nil {
-		return old, nil
+	first, late := c.slots[b.slot].Load(), false
+	if first == nil && c.phase == open {
+		first = out
+		c.publish(out)
+	} else {
+		late = c.drop(out)
 	}
-	if c.phase >= closing {
+	c.mu.Unlock()
+	if late {
+		c.logErr(c.close(out))
+	}
+	if first == nil {
 		return nil, named(ErrFinished, b.name)
 	}
-	c.publish(out)
-	return out, nil
+	return first, nil
+}
+
+// drop leaves an outcome that is not published to Commit and Finish, and says
+// whether it is too late for that, so that the caller has to close it. The caller
+// holds c.mu.
+func (c *Context) drop(out *outcome) (late bool) {
+	if c.phase == finished {
+		return out.closeDue()
+	}
+	if out.closeDue() || len(out.b.vary) > 0 {
+		c.enlist(out)
+	}
+	return false
 }
 
 // publish makes out its property's outcome and enters it into the list. The
@@ -170,12 +203,20 @@ func (a *attempt) launch() {
 	if a.b.timeout > 0 {
 		ctx, cancel := context.WithTimeoutCause(a.Context, a.b.timeout, &TimeoutError{a.b.name, a.b.timeout})
 		a.Context, a.cancel = ctx, cancel
-		a.expiry = context.AfterFunc(ctx, func() { a.expire(context.Cause(ctx)) })
+		a.expiry = context.AfterFunc(ctx, func() { a.expire(a.ended(context.Cause(ctx))) })
 	}
 	if a.c.tracked().Spawn(a.b.name, func(context.Context) { a.Run(nil) }) != nil {
 		a.expire(named(ErrFinished, a.b.name))
 		a.release()
 	}
+}
+
+// ended says to a's readers what its context ended with.
+func (a *attempt) ended(cause error) error {
+	if cause == lazy.ErrClosed {
+		return named(ErrFinished, a.b.name)
+	}
+	return cause
 }
 
 // expire lets a's readers go with err, whatever Resolve goes on to do.
@@ -206,7 +247,7 @@ func (c *Context) detach(a *attempt) bool {
 	return false
 }
 
-// detachAll takes out the attempt at b, if there is one, and returns it. The
+// detachAt takes out the attempt at b, if there is one, and returns it. The
 // caller holds c.mu.
 func (c *Context) detachAt(b *binding) *attempt {
 	for a := c.flights; a != nil; a = a.next {
@@ -251,22 +292,31 @@ func (a *attempt) Finish(abnormal error) {
 	}
 	keep := out.err == nil || !lazy.OwnCancellation(c, out.err)
 	c.mu.Lock()
-	a.settle(out)
+	a.settle(a.told(keep))
 	late := false
-	switch wanted := c.detach(a); {
-	case wanted && keep:
+	if c.detach(a) && keep {
 		c.publish(out)
-	case !a.b.closes:
-	case c.phase == finished:
-		late = true
-	default:
-		c.enlist(out)
+	} else {
+		late = c.drop(out)
 	}
 	c.mu.Unlock()
 	a.release()
 	if late {
+		a.Release() // readers do not wait for Close
 		c.logErr(c.close(out))
 	}
+}
+
+// told returns what a's readers are told when Resolve has returned: its outcome,
+// or the timeout if Resolve has noticed that before the watch did.
+func (a *attempt) told(keep bool) *outcome {
+	if keep || a.cancel == nil {
+		return a.out
+	}
+	if timeout, ok := context.Cause(a.Context).(*TimeoutError); ok {
+		return failure(a.b, timeout)
+	}
+	return a.out
 }
 
 // release gives back what the timeout holds.

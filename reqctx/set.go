@@ -47,7 +47,7 @@ func (c *Context) writableLocked(b *binding) error {
 	switch {
 	case c.phase >= closing:
 		return named(ErrFinished, b.name)
-	case c.phase >= committing:
+	case c.commit != uncommitted:
 		return named(ErrCommitted, b.name)
 	default:
 		return nil

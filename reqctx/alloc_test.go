@@ -1,0 +1,63 @@
+package reqctx_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+func TestHitDoesNotAllocate(t *testing.T) {
+	c := reqctx.New(t.Context(), benchRegistry(4))
+	derived := context.WithValue(context.Context(c), depthKey(0), 1)
+	_, err := benchUser.Get(c)
+	require.NoError(t, err)
+	var u *user
+	for name, hit := range map[string]func(){
+		"key":     func() { u, _ = benchUser.Get(c) },
+		"derived": func() { u, _ = benchUser.Get(derived) },
+		"peek":    func() { u, _, _ = benchUser.Peek(c) },
+		"name": func() {
+			v, _ := c.Get("user")
+			u, _ = v.(*user)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u = nil
+			require.Zero(t, testing.AllocsPerRun(100, hit))
+			require.Equal(t, "ada", u.name)
+		})
+	}
+}
+
+var sink *reqctx.Context
+
+func TestContextIsOneAllocation(t *testing.T) {
+	for n, want := range map[int]float64{1: 1, 15: 1, 16: 1, 17: 2} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			reg := benchRegistry(n)
+			require.Equal(t, want, testing.AllocsPerRun(100, func() { sink = reqctx.New(context.Background(), reg) }),
+				"a property that is defined and not used adds nothing")
+			require.Equal(t, want, testing.AllocsPerRun(100, func() {
+				sink = reqctx.New(context.Background(), reg)
+				_ = sink.Commit(nil)
+				_ = sink.Finish()
+			}), "nor do its phases")
+		})
+	}
+}
+
+func TestFirstResolutionAllocations(t *testing.T) {
+	reg := benchRegistry(16)
+	sink = nil
+	first := testing.AllocsPerRun(100, func() {
+		sink = reqctx.New(context.Background(), reg)
+		_, _ = benchUser.Get(sink)
+	})
+	require.LessOrEqual(t, first-1, 3.0, "beside the context")
+	require.LessOrEqual(t, first, 3.0, "and together with it")
+	require.Equal(t, "ada", func() string { u, _ := benchUser.Get(sink); return u.name }())
+}

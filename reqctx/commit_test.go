@@ -1,0 +1,314 @@
+package reqctx_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/lazy"
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// notes is a Commit that writes down its value.
+func notes(j *journal) func(context.Context, string, http.Header) error {
+	return func(_ context.Context, v string, h http.Header) error {
+		j.add(v)
+		h.Add("Saved", v)
+		return nil
+	}
+}
+
+func TestCommitInOrderOfResolution(t *testing.T) {
+	reg := quiet()
+	var j journal
+	inner := provide(reg, "inner", reqctx.Prop[string]{Resolve: gives("inner", nil), Commit: notes(&j)})
+	outer := provide(reg, "outer", reqctx.Prop[string]{Commit: notes(&j), Resolve: func(ctx context.Context) (string, error) {
+		_, err := inner.Get(ctx)
+		return "outer", err
+	}})
+	handle := provide(reg, "handle", reqctx.Prop[string]{Resolve: gives("handle", nil), Commit: notes(&j), Handle: true})
+	set := provide(reg, "set", reqctx.Prop[string]{Commit: notes(&j)})
+	failed := provide(reg, "failed", reqctx.Prop[string]{Resolve: gives("failed", errBoom), Commit: notes(&j)})
+	bad := provide(reg, "bad", reqctx.Prop[string]{Resolve: func(context.Context) (string, error) { panic(1) }, Commit: notes(&j)})
+	gone := provide(reg, "gone", reqctx.Prop[string]{Resolve: gives("gone", nil), Commit: notes(&j)})
+	provide(reg, "unread", reqctx.Prop[string]{Resolve: gives("unread", nil), Commit: notes(&j)})
+
+	c := reqctx.New(t.Context(), reg)
+	require.NoError(t, set.Set(c, "overtaken"))
+	_, _ = handle.Get(c)
+	c.OnClose(func() error { return nil })
+	_, _ = outer.Get(c)
+	_, _ = failed.Get(c)
+	panicOf(func() { _, _ = bad.Get(c) })
+	_, _ = gone.Get(c)
+	require.NoError(t, gone.Invalidate(c))
+	require.NoError(t, set.Set(c, "set"))
+
+	h := http.Header{}
+	require.False(t, c.Committed())
+	require.NoError(t, c.Commit(h))
+	require.True(t, c.Committed())
+	want := []string{"handle", "inner", "outer", "set"}
+	require.Equal(t, want, j.all())
+	require.Equal(t, want, h["Saved"])
+
+	require.NoError(t, c.Commit(h))
+	v, err := gone.Get(c)
+	require.NoError(t, err)
+	require.Equal(t, "gone", v, "reading goes on")
+	require.Equal(t, want, j.all(), "committing does not")
+	require.NoError(t, c.Finish())
+}
+
+func TestCommitThatResolvesMore(t *testing.T) {
+	reg := quiet()
+	var j journal
+	third := provide(reg, "third", reqctx.Prop[string]{Resolve: gives("third", nil), Commit: notes(&j), Vary: []string{"Accept"}})
+	second := provide(reg, "second", reqctx.Prop[string]{
+		Resolve: gives("second", nil),
+		Commit: func(ctx context.Context, v string, h http.Header) error {
+			_, err := third.Get(ctx)
+			return errors.Join(err, notes(&j)(ctx, v, h))
+		},
+	})
+	first := provide(reg, "first", reqctx.Prop[string]{
+		Resolve: gives("first", nil),
+		Commit: func(ctx context.Context, v string, h http.Header) error {
+			require.ErrorIs(t, second.Set(ctx, "x"), reqctx.ErrCommitted)
+			require.True(t, reqctx.From(ctx).Committed())
+			_, err := second.Get(ctx)
+			return errors.Join(err, notes(&j)(ctx, v, h))
+		},
+	})
+	c := reqctx.New(t.Context(), reg)
+	_, _ = first.Get(c)
+	h := http.Header{}
+	require.NoError(t, c.Commit(h))
+	require.Equal(t, []string{"first", "second", "third"}, j.all())
+	require.Equal(t, []string{"Accept"}, h["Vary"])
+	require.NoError(t, c.Finish())
+}
+
+func TestCommitErrorsAreJoinedAndKept(t *testing.T) {
+	reg := quiet()
+	other := errors.New("other")
+	var j journal
+	fails := func(err error) reqctx.Prop[string] {
+		return reqctx.Prop[string]{Resolve: gives("", nil), Commit: func(context.Context, string, http.Header) error {
+			j.add(err.Error())
+			return err
+		}}
+	}
+	provide(reg, "a", fails(errBoom))
+	provide(reg, "b", reqctx.Prop[string]{Resolve: gives("fine", nil), Commit: notes(&j)})
+	provide(reg, "c", fails(other))
+	c := reqctx.New(t.Context(), reg)
+	for _, name := range []string{"a", "b", "c"} {
+		_, err := c.Get(name)
+		require.NoError(t, err)
+	}
+	err := c.Commit(http.Header{})
+	require.ErrorIs(t, err, errBoom)
+	require.ErrorIs(t, err, other)
+	require.EqualError(t, err, "reqctx: committing \"a\": boom\nreqctx: committing \"c\": other")
+	require.Equal(t, []string{"boom", "fine", "other"}, j.all())
+	require.Equal(t, err, c.Commit(http.Header{}))
+	require.NoError(t, c.Finish())
+	require.Equal(t, err, c.Commit(http.Header{}))
+}
+
+func TestSecondCommitWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil), Commit: func(context.Context, int, http.Header) error {
+			<-time.After(time.Second)
+			return errBoom
+		}})
+		c := reqctx.New(t.Context(), reg)
+		_, _ = k.Get(c)
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				require.ErrorIs(t, c.Commit(http.Header{}), errBoom)
+				require.Equal(t, time.Second, time.Since(start))
+			})
+		}
+		synctest.Wait()
+		require.True(t, c.Committed())
+		require.False(t, c.Idle())
+		require.ErrorIs(t, k.Set(c, 2), reqctx.ErrCommitted, "while it is under way, too")
+		wg.Wait()
+		require.NoError(t, c.Finish())
+	})
+}
+
+func TestCommitThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		closed := false
+		k := provide(reg, "k", reqctx.Prop[int]{
+			Resolve: gives(1, nil),
+			Commit: func(context.Context, int, http.Header) error {
+				<-time.After(time.Second)
+				panic(errBoom)
+			},
+			Close: func(context.Context, int, error) error { closed = true; return nil },
+		})
+		c := reqctx.New(t.Context(), reg)
+		_, _ = k.Get(c)
+		var wg sync.WaitGroup
+		wg.Go(func() { require.Equal(t, errBoom, panicOf(func() { _ = c.Commit(http.Header{}) })) })
+		synctest.Wait()
+		const text = "reqctx: a Commit function panicked"
+		require.EqualError(t, c.Commit(http.Header{}), text, "who waits is told")
+		wg.Wait()
+		require.EqualError(t, c.Commit(http.Header{}), text)
+		require.NoError(t, c.Finish())
+		require.True(t, closed)
+	})
+}
+
+func TestCommitAfterFinish(t *testing.T) {
+	reg := quiet()
+	k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil), Commit: func(context.Context, int, http.Header) error {
+		panic("committed")
+	}})
+	c := reqctx.New(t.Context(), reg)
+	_, _ = k.Get(c)
+	require.NoError(t, c.Finish())
+	require.False(t, c.Committed())
+	require.ErrorIs(t, c.Commit(http.Header{}), reqctx.ErrFinished, "nothing is lost silently")
+	require.False(t, c.Committed())
+}
+
+func TestFinishWaitsForCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		var j journal
+		more := provide(reg, "more", reqctx.Prop[string]{
+			Resolve: gives("more", nil),
+			Commit:  notes(&j),
+			Close:   func(context.Context, string, error) error { j.add("close more"); return nil },
+		})
+		k := provide(reg, "k", reqctx.Prop[string]{
+			Resolve: gives("k", nil),
+			Commit: func(ctx context.Context, v string, h http.Header) error {
+				<-time.After(time.Second)
+				_, err := more.Get(ctx)
+				return errors.Join(err, notes(&j)(ctx, v, h))
+			},
+			Close: func(context.Context, string, error) error { j.add("close k"); return nil },
+		})
+		c := reqctx.New(t.Context(), reg)
+		_, _ = k.Get(c)
+		var wg sync.WaitGroup
+		wg.Go(func() { require.NoError(t, c.Commit(http.Header{})) })
+		synctest.Wait()
+		wg.Go(func() { require.NoError(t, c.Finish()) })
+		require.NoError(t, c.Finish())
+		wg.Wait()
+		require.Equal(t, []string{"k", "more", "close more", "close k"}, j.all())
+	})
+}
+
+func TestVary(t *testing.T) {
+	cookie := reqctx.Prop[int]{Resolve: gives(1, nil), Vary: []string{"Cookie", "Authorization"}}
+	failing := cookie
+	failing.Resolve = gives(0, errBoom)
+	panicking := cookie
+	panicking.Resolve = func(context.Context) (int, error) { panic(errBoom) }
+	every := cookie
+	every.Vary = []string{"*"}
+	var k reqctx.Key[int]
+	get := func(c *reqctx.Context) { panicOf(func() { _, _ = k.Get(c) }) }
+	set := func(c *reqctx.Context) { require.NoError(t, k.Set(c, 2)) }
+	for name, tc := range map[string]struct {
+		prop   reqctx.Prop[int]
+		do     func(c *reqctx.Context)
+		before []string
+		after  []string
+	}{
+		"unread":          {prop: cookie, do: func(*reqctx.Context) {}},
+		"only set":        {prop: cookie, do: func(c *reqctx.Context) { set(c); get(c) }},
+		"read":            {prop: cookie, do: get, after: []string{"Cookie", "Authorization"}},
+		"read and set":    {prop: cookie, do: func(c *reqctx.Context) { get(c); set(c) }, after: []string{"Cookie", "Authorization"}},
+		"invalidated":     {prop: cookie, do: func(c *reqctx.Context) { get(c); _ = k.Invalidate(c) }, after: []string{"Cookie", "Authorization"}},
+		"failed":          {prop: failing, do: get, after: []string{"Cookie", "Authorization"}},
+		"panicked":        {prop: panicking, do: get, after: []string{"Cookie", "Authorization"}},
+		"already there":   {prop: cookie, do: get, before: []string{"Accept, cookie ,Origin"}, after: []string{"Accept, cookie ,Origin", "Authorization"}},
+		"part of a word":  {prop: cookie, do: get, before: []string{"Cookie2"}, after: []string{"Cookie2", "Cookie", "Authorization"}},
+		"star there":      {prop: cookie, do: get, before: []string{"Accept", " * "}, after: []string{"Accept", " * "}},
+		"star":            {prop: every, do: get, before: []string{"Accept"}, after: []string{"Accept", "*"}},
+		"star there, too": {prop: every, do: get, before: []string{"*"}, after: []string{"*"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg := quiet()
+			k = provide(reg, "k", tc.prop)
+			c := reqctx.New(t.Context(), reg)
+			tc.do(c)
+			h := http.Header{}
+			if tc.before != nil {
+				h["Vary"] = tc.before
+			}
+			require.NoError(t, c.Commit(h))
+			require.Equal(t, strings.Join(tc.after, "|"), strings.Join(h["Vary"], "|"))
+			require.NoError(t, c.Finish())
+		})
+	}
+}
+
+func TestVaryOfTwoPropertiesIsOneField(t *testing.T) {
+	reg := quiet()
+	provide(reg, "a", reqctx.Prop[int]{Resolve: gives(1, nil), Vary: []string{"Cookie"}})
+	provide(reg, "b", reqctx.Prop[int]{Resolve: gives(1, nil), Vary: []string{"cookie", "Accept"}})
+	c := reqctx.New(t.Context(), reg)
+	require.NoError(t, c.Resolve("b", "a"))
+	h := http.Header{}
+	require.NoError(t, c.Commit(h))
+	require.Len(t, h["Vary"], 2)
+	require.NoError(t, c.Finish())
+}
+
+func TestVaryOfAResolutionThatWasOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		k := provide(reg, "k", reqctx.Prop[int]{Resolve: takes(time.Second, 1), Vary: []string{"Cookie"}})
+		c := reqctx.New(t.Context(), reg)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			v, err := k.Get(c)
+			require.NoError(t, err)
+			require.Equal(t, 1, v)
+		})
+		synctest.Wait()
+		require.NoError(t, k.Invalidate(c))
+		wg.Wait()
+		h := http.Header{}
+		require.NoError(t, c.Commit(h))
+		require.Equal(t, []string{"Cookie"}, h["Vary"], "its reader has seen it")
+		require.NoError(t, c.Finish())
+	})
+}
+
+func TestPanicOfAPropertyInCommit(t *testing.T) {
+	reg := quiet()
+	bad := provide(reg, "bad", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic(errBoom) }})
+	k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil), Commit: func(ctx context.Context, _ int, _ http.Header) error {
+		_, err := bad.Get(ctx)
+		return err
+	}})
+	c := reqctx.New(t.Context(), reg)
+	_, _ = k.Get(c)
+	p, ok := panicOf(func() { _ = c.Commit(http.Header{}) }).(*lazy.PanicError)
+	require.True(t, ok)
+	require.Equal(t, "bad", p.Name)
+	require.NoError(t, c.Finish())
+}

@@ -1,0 +1,81 @@
+package reqctx_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// A property is resolved by whoever reads it first; reading it may read others.
+func Example() {
+	name := reqctx.NewKey[string]("name")
+	greeting := reqctx.NewKey[string]("greeting")
+
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	reqctx.Provide(reg, name, reqctx.Prop[string]{
+		Resolve: func(ctx context.Context) (string, error) {
+			fmt.Println("resolving name")
+			return reqctx.From(ctx).Request().Header.Get("Name"), nil
+		},
+		Vary: []string{"Name"},
+	})
+	reqctx.Provide(reg, greeting, reqctx.Prop[string]{
+		Resolve: func(ctx context.Context) (string, error) {
+			n, err := name.Get(ctx)
+			return "Hello, " + n, err
+		},
+	})
+
+	c := reqctx.New(context.Background(), reg)
+	c.SetRequest(&http.Request{Header: http.Header{"Name": {"Ada"}}})
+	for range 2 {
+		text, err := greeting.Get(c)
+		fmt.Println(text, err)
+	}
+	header := http.Header{}
+	fmt.Println(c.Commit(header), header)
+	fmt.Println(c.Finish())
+	// Output:
+	// resolving name
+	// Hello, Ada <nil>
+	// Hello, Ada <nil>
+	// <nil> map[Vary:[Name]]
+	// <nil>
+}
+
+// Close functions undo what was resolved, after the response and in reverse.
+func ExampleProp_close() {
+	conn := reqctx.NewKey[string]("conn")
+	tx := reqctx.NewKey[string]("tx")
+	closing := func(_ context.Context, v string, err error) error {
+		fmt.Println("close", v, err)
+		return nil
+	}
+
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	reqctx.Provide(reg, conn, reqctx.Prop[string]{
+		Resolve: func(context.Context) (string, error) { return "connection", nil },
+		Close:   closing,
+	})
+	reqctx.Provide(reg, tx, reqctx.Prop[string]{
+		Resolve: func(ctx context.Context) (string, error) {
+			c, err := conn.Get(ctx)
+			return "transaction on " + c, err
+		},
+		Close: closing,
+	})
+
+	c := reqctx.New(context.Background(), reg)
+	fmt.Println(tx.Get(c))
+	if err := c.Finish(); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(tx.Get(c))
+	// Output:
+	// transaction on connection <nil>
+	// close transaction on connection <nil>
+	// close connection <nil>
+	//  reqctx: the request is finished: "tx"
+}

@@ -1,0 +1,404 @@
+package reqctx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/lazy"
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// closes is a Close that writes down what it got.
+func closes(j *journal, name string) func(context.Context, string, error) error {
+	return func(_ context.Context, v string, err error) error {
+		j.add(fmt.Sprintf("%s(%q, %v)", name, v, err))
+		return nil
+	}
+}
+
+func TestCloseInReverse(t *testing.T) {
+	reg := quiet()
+	var j journal
+	inner := provide(reg, "inner", reqctx.Prop[string]{Resolve: gives("i", nil), Close: closes(&j, "inner")})
+	outer := provide(reg, "outer", reqctx.Prop[string]{Resolve: inner.Get, Close: closes(&j, "outer")})
+	failed := provide(reg, "failed", reqctx.Prop[string]{Resolve: gives("f", errBoom), Close: closes(&j, "failed")})
+	handle := provide(reg, "handle", reqctx.Prop[string]{Resolve: gives("h", nil), Close: closes(&j, "handle"), Handle: true})
+	set := provide(reg, "set", reqctx.Prop[string]{Resolve: gives("s", nil), Close: closes(&j, "set")})
+	both := provide(reg, "both", reqctx.Prop[string]{Resolve: gives("b", nil), Close: closes(&j, "both")})
+	c := reqctx.New(t.Context(), reg)
+	c.OnClose(func() error { j.add("first"); return nil })
+	_, _ = failed.Get(c)
+	_, _ = outer.Get(c)
+	c.OnClose(func() error { j.add("second"); return nil })
+	_, _ = handle.Get(c)
+	require.NoError(t, set.Set(c, "not resolved"))
+	_, _ = both.Get(c)
+	require.NoError(t, both.Set(c, "set"))
+	require.False(t, c.Idle())
+	require.NoError(t, c.Finish())
+	require.Equal(t, []string{
+		`both("b", <nil>)`,
+		`handle("h", <nil>)`,
+		"second",
+		`outer("i", <nil>)`,
+		`inner("i", <nil>)`,
+		`failed("f", boom)`,
+		"first",
+	}, j.all())
+	require.NoError(t, c.Finish(), "only the first does anything")
+	require.Len(t, j.all(), 7)
+}
+
+func TestCloseAfterAPanicAndAGoexit(t *testing.T) {
+	reg := quiet()
+	var errs []error
+	record := func(_ context.Context, v int, err error) error {
+		require.Zero(t, v)
+		errs = append(errs, err)
+		return nil
+	}
+	bad := provide(reg, "bad", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic(errBoom) }, Close: record})
+	exits := provide(reg, "exits", reqctx.Prop[int]{Close: record, Resolve: func(context.Context) (int, error) {
+		runtime.Goexit()
+		return 1, nil
+	}})
+	c := reqctx.New(t.Context(), reg)
+	require.NotNil(t, panicOf(func() { _, _ = bad.Get(c) }))
+	require.NoError(t, exits.Start(c))
+	_, err := exits.Get(c)
+	require.ErrorIs(t, err, lazy.ErrGoexit)
+	require.NoError(t, c.Finish())
+	require.Len(t, errs, 2)
+	require.ErrorIs(t, errs[0], lazy.ErrGoexit)
+	var p *lazy.PanicError
+	require.ErrorAs(t, errs[1], &p)
+	require.ErrorIs(t, p, errBoom)
+}
+
+func TestCloseErrorsAreJoinedAndLogged(t *testing.T) {
+	reg, log := logged()
+	provide(reg, "a", reqctx.Prop[int]{Resolve: gives(1, nil), Close: func(context.Context, int, error) error { return errBoom }})
+	provide(reg, "b", reqctx.Prop[int]{Resolve: gives(1, nil), Close: func(context.Context, int, error) error { panic("bang") }})
+	c := reqctx.New(t.Context(), reg)
+	onClose := errors.New("on close")
+	c.OnClose(func() error { return onClose })
+	c.OnClose(func() error { panic("pow") })
+	for _, name := range []string{"a", "b"} {
+		_, err := c.Get(name)
+		require.NoError(t, err)
+	}
+	err := c.Finish()
+	require.ErrorIs(t, err, errBoom)
+	require.ErrorIs(t, err, onClose)
+	var p *lazy.PanicError
+	require.ErrorAs(t, err, &p)
+	for _, text := range []string{`closing "a": boom`, `closing "b": lazy: b panicked: bang`, `closing "OnClose": on close`, "panicked: pow"} {
+		require.ErrorContains(t, err, text)
+	}
+	require.Contains(t, log.String(), "level=ERROR")
+	require.Contains(t, log.String(), `closing \"a\": boom`)
+	require.Contains(t, log.String(), `panicked: bang`)
+}
+
+func TestCloseOnACancelledRequest(t *testing.T) {
+	reg := quiet()
+	ran := false
+	k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil), Close: func(ctx context.Context, _ int, _ error) error {
+		ran = true
+		require.NoError(t, ctx.Err())
+		require.Nil(t, ctx.Done())
+		require.Equal(t, "request", ctx.Value(depthKey(1)))
+		require.NotNil(t, reqctx.From(ctx))
+		return nil
+	}})
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), depthKey(1), "request"))
+	c := reqctx.New(ctx, reg)
+	_, _ = k.Get(c)
+	cancel()
+	require.NoError(t, c.Finish())
+	require.True(t, ran)
+}
+
+func TestWhatCloseMayDo(t *testing.T) {
+	reg := quiet()
+	var j journal
+	dep := provide(reg, "dep", reqctx.Prop[string]{Resolve: gives("d", nil), Close: closes(&j, "dep")})
+	other := provide(reg, "other", reqctx.Prop[string]{Resolve: gives("o", nil)})
+	k := provide(reg, "k", reqctx.Prop[string]{Resolve: dep.Get, Close: func(ctx context.Context, _ string, _ error) error {
+		v, err := dep.Get(ctx)
+		require.NoError(t, err, "what is there can be read")
+		require.Equal(t, "d", v)
+		_, err = other.Get(ctx)
+		require.ErrorIs(t, err, reqctx.ErrFinished, "nothing new begins")
+		require.ErrorIs(t, dep.Set(ctx, "x"), reqctx.ErrFinished)
+		c := reqctx.From(ctx)
+		require.ErrorIs(t, c.Go("task", func(context.Context) error { panic("ran") }), reqctx.ErrFinished)
+		c.OnClose(func() error { j.add("on close"); return nil })
+		j.add("k")
+		return nil
+	}})
+	c := reqctx.New(t.Context(), reg)
+	_, _ = k.Get(c)
+	require.NoError(t, c.Finish())
+	require.Equal(t, []string{"k", "on close", `dep("d", <nil>)`}, j.all())
+}
+
+func TestEverythingAfterFinishIsErrFinished(t *testing.T) {
+	for name, use := range map[string]func(c *reqctx.Context){
+		"unused":  func(*reqctx.Context) {},
+		"used":    func(c *reqctx.Context) { _, _ = c.Get("k") },
+		"scoped":  func(c *reqctx.Context) { _ = c.Go("task", func(context.Context) error { return nil }) },
+		"derived": func(c *reqctx.Context) { _, _ = reqctx.Get(context.WithoutCancel(c), "k") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg := quiet()
+			k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil)})
+			slow := provide(reg, "slow", reqctx.Prop[int]{Resolve: gives(1, nil), Timeout: time.Hour})
+			c := reqctx.New(t.Context(), reg)
+			derived, cancel := context.WithCancel(c)
+			defer cancel()
+			use(c)
+			require.NoError(t, c.Finish())
+			for _, ctx := range []context.Context{c, derived, context.WithoutCancel(c)} {
+				_, errGet := k.Get(ctx)
+				_, errSlow := slow.Get(ctx)
+				_, errPeek, _ := k.Peek(ctx)
+				_, errName := reqctx.Get(ctx, "k")
+				for i, err := range []error{
+					errGet, errSlow, errPeek, errName, k.Set(ctx, 1), reqctx.Set(ctx, "k", 1), k.Invalidate(ctx),
+					k.Start(ctx), reqctx.Resolve(ctx, "k"), reqctx.Resolve(ctx, "k", "slow"), c.Commit(http.Header{}),
+					c.Go("k", func(context.Context) error { panic("ran") }),
+				} {
+					require.ErrorIs(t, err, reqctx.ErrFinished, "%d", i)
+				}
+				require.ErrorContains(t, errGet, `"k"`)
+			}
+			cancel()
+			_, err := k.Get(derived)
+			require.ErrorIs(t, err, reqctx.ErrFinished, "whatever else is over")
+		})
+	}
+}
+
+func TestGoroutineThatOutlivesItsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil)})
+		c := reqctx.New(t.Context(), reg)
+		_, _ = k.Get(c)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			v, err := k.Get(c)
+			require.NoError(t, err)
+			require.Equal(t, 1, v)
+			<-time.After(time.Second)
+			_, err = k.Get(c)
+			require.ErrorIs(t, err, reqctx.ErrFinished)
+		})
+		synctest.Wait()
+		require.NoError(t, c.Finish())
+		wg.Wait()
+	})
+}
+
+func TestOnCloseAfterFinish(t *testing.T) {
+	reg, log := logged()
+	c := reqctx.New(t.Context(), reg)
+	require.NoError(t, c.Finish())
+	ran := false
+	c.OnClose(func() error { ran = true; return errBoom })
+	require.True(t, ran)
+	require.Contains(t, log.String(), `closing \"OnClose\": boom`)
+	c.OnClose(func() error { panic("late bang") })
+	require.Contains(t, log.String(), "late bang")
+}
+
+func TestTasksEndWithTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil)})
+		c := reqctx.New(t.Context(), reg)
+		start := time.Now()
+		var j journal
+		require.NoError(t, c.Go("task", func(ctx context.Context) error {
+			v, err := k.Get(ctx)
+			require.NoError(t, err)
+			require.Equal(t, 1, v)
+			<-ctx.Done()
+			require.ErrorIs(t, context.Cause(ctx), lazy.ErrClosed)
+			<-time.After(time.Second) // Finish waits
+			j.add("task")
+			return ctx.Err()
+		}))
+		require.NoError(t, c.Go("to the end", func(ctx context.Context) error {
+			_, err := takes(2*time.Second, 1)(context.WithoutCancel(ctx))
+			j.add("to the end")
+			return err
+		}))
+		synctest.Wait()
+		require.False(t, c.Idle())
+		c.OnClose(func() error { j.add("close"); return nil })
+		require.NoError(t, c.Finish(), "its own cancellation is no error of a task")
+		require.Equal(t, []string{"task", "to the end", "close"}, j.all())
+		require.Equal(t, 2*time.Second, time.Since(start))
+	})
+}
+
+func TestTaskErrorsAreLoggedWithTheirName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg, log := logged()
+		c := reqctx.New(t.Context(), reg)
+		require.NoError(t, c.Go("audit", func(context.Context) error { return errBoom }))
+		require.NoError(t, c.Go("mail", func(context.Context) error { panic("bang") }))
+		require.NoError(t, c.Go("query", func(context.Context) error { return context.Canceled }))
+		require.NoError(t, c.Go("fine", func(context.Context) error { return nil }))
+		synctest.Wait()
+		err := c.Finish()
+		require.ErrorIs(t, err, errBoom)
+		for _, text := range []string{`task "audit": boom`, "mail panicked: bang", `task "query": context canceled`} {
+			require.ErrorContains(t, err, text)
+		}
+		require.NotContains(t, err.Error(), "fine")
+		require.Contains(t, log.String(), `task \"audit\": boom`)
+		require.Contains(t, log.String(), "mail panicked: bang")
+	})
+}
+
+func TestTaskThatTheEndInterrupts(t *testing.T) {
+	reg := quiet()
+	k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil)})
+	for name, task := range map[string]func(ctx context.Context) error{
+		"err":   func(ctx context.Context) error { return fmt.Errorf("wrapped: %w", ctx.Err()) },
+		"cause": func(ctx context.Context) error { return fmt.Errorf("wrapped: %w", context.Cause(ctx)) },
+		"get": func(ctx context.Context) error {
+			_, err := k.Get(ctx)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := reqctx.New(t.Context(), reg)
+			require.NoError(t, c.Go("task", func(ctx context.Context) error {
+				<-ctx.Done()
+				err := task(ctx)
+				require.Error(t, err)
+				return err
+			}))
+			require.NoError(t, c.Finish())
+		})
+	}
+}
+
+func TestFinishEndsResolutions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		var j journal
+		k := provide(reg, "k", reqctx.Prop[string]{Close: closes(&j, "k"), Resolve: func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			<-time.After(time.Second)
+			return "v", context.Cause(ctx)
+		}})
+		limited := provide(reg, "limited", reqctx.Prop[string]{
+			Timeout: time.Hour, Close: closes(&j, "limited"), Resolve: stubborn(2*time.Second, "l"),
+		})
+		c := reqctx.New(t.Context(), reg)
+		require.NoError(t, k.Start(c))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := limited.Get(c)
+			require.ErrorIs(t, err, reqctx.ErrFinished, "a reader does not wait for a stubborn Resolve")
+			j.add("left")
+		})
+		synctest.Wait()
+		start := time.Now()
+		require.NoError(t, c.Finish())
+		require.Equal(t, 2*time.Second, time.Since(start))
+		wg.Wait()
+		require.Equal(t, []string{"left", `limited("l", <nil>)`, `k("v", lazy: scope closed)`}, j.all())
+	})
+}
+
+func TestFinishWaitsForResolutionsOnGoroutinesOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		var j journal
+		k := provide(reg, "k", reqctx.Prop[string]{Resolve: stubborn(time.Second, "v"), Close: closes(&j, "k")})
+		c := reqctx.New(t.Context(), reg)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			v, err := k.Get(c)
+			require.NoError(t, err)
+			require.Equal(t, "v", v)
+		})
+		synctest.Wait()
+		require.False(t, c.Idle())
+		start := time.Now()
+		require.NoError(t, c.Finish())
+		require.Equal(t, time.Second, time.Since(start))
+		require.Equal(t, []string{`k("v", <nil>)`}, j.all())
+		wg.Wait()
+	})
+}
+
+// TestLateOutcomeIsClosed has a resolution that the request does not know of any
+// longer and that ends after it.
+func TestLateOutcomeIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg, log := logged()
+		var j journal
+		k := provide(reg, "k", reqctx.Prop[string]{Resolve: stubborn(time.Second, "v"), Close: func(context.Context, string, error) error {
+			<-time.After(time.Second)
+			j.add("closed")
+			return errBoom
+		}})
+		c := reqctx.New(t.Context(), reg)
+		derived, cancel := context.WithCancel(c)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = k.Get(c) }) // runs it
+		synctest.Wait()
+		wg.Go(func() {
+			v, err := k.Get(derived)
+			require.NoError(t, err)
+			require.Equal(t, "v", v)
+			j.add("read")
+		})
+		synctest.Wait()
+		require.NoError(t, k.Invalidate(c))
+		require.NoError(t, c.Finish())
+		require.Empty(t, j.all())
+		wg.Wait()
+		require.Equal(t, []string{"read", "closed"}, j.all(), "readers do not wait for Close")
+		require.Contains(t, log.String(), `closing \"k\": boom`)
+	})
+}
+
+func TestIdle(t *testing.T) {
+	reg := quiet()
+	plain := provide(reg, "plain", reqctx.Prop[int]{Resolve: gives(1, nil), Vary: []string{"Cookie"}})
+	closing := provide(reg, "closing", reqctx.Prop[int]{Resolve: gives(1, nil), Close: func(context.Context, int, error) error { return nil }})
+	c := reqctx.New(t.Context(), reg)
+	require.True(t, c.Idle())
+	_, _ = plain.Get(c)
+	require.NoError(t, closing.Set(c, 1))
+	require.NoError(t, c.Commit(http.Header{}))
+	require.True(t, c.Idle())
+	require.NoError(t, closing.Invalidate(c))
+	_, _ = closing.Get(c)
+	require.False(t, c.Idle())
+	require.NoError(t, c.Finish())
+	require.True(t, c.Idle())
+
+	c = reqctx.New(t.Context(), reg)
+	c.OnClose(func() error { return nil })
+	require.False(t, c.Idle())
+	require.NoError(t, c.Finish())
+}

@@ -1,0 +1,344 @@
+package reqctx_test
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/lazy"
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+func TestGetResolvesOnceForEachRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		var calls atomic.Int32
+		k := provide(reg, "slow", reqctx.Prop[int32]{Resolve: func(context.Context) (int32, error) {
+			<-time.After(50 * time.Millisecond)
+			return calls.Add(1), nil
+		}})
+		for request := int32(1); request <= 2; request++ {
+			c := reqctx.New(t.Context(), reg)
+			derived, cancel := context.WithCancel(c)
+			defer cancel()
+			start := time.Now()
+			var wg sync.WaitGroup
+			for i := range 100 {
+				ctx := context.Context(c)
+				if i%2 == 1 {
+					ctx = derived
+				}
+				wg.Go(func() {
+					v, err := k.Get(ctx)
+					require.NoError(t, err)
+					require.Equal(t, request, v)
+				})
+			}
+			wg.Wait()
+			require.Equal(t, 50*time.Millisecond, time.Since(start))
+			require.Equal(t, request, calls.Load())
+			require.NoError(t, c.Finish())
+		}
+	})
+}
+
+func TestNothingIsResolvedUnread(t *testing.T) {
+	reg := quiet()
+	provide(reg, "unread", reqctx.Prop[int]{
+		Resolve: func(context.Context) (int, error) { panic("resolved") },
+		Commit:  func(context.Context, int, http.Header) error { panic("committed") },
+		Close:   func(context.Context, int, error) error { panic("closed") },
+		Vary:    []string{"Cookie"},
+	})
+	c := reqctx.New(t.Context(), reg)
+	h := http.Header{}
+	require.NoError(t, c.Commit(h))
+	require.NoError(t, c.Finish())
+	require.Empty(t, h)
+}
+
+func TestErrorIsSharedAndKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		calls := 0
+		k := provide(reg, "fails", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) {
+			calls++
+			<-time.After(time.Millisecond)
+			return 7, errBoom
+		}})
+		c := reqctx.New(t.Context(), reg)
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				_, err := k.Get(c)
+				require.ErrorIs(t, err, errBoom)
+			})
+		}
+		wg.Wait()
+		v, err := k.Get(c)
+		require.ErrorIs(t, err, errBoom)
+		require.Equal(t, 7, v, "a value beside an error is passed on, too")
+		require.Equal(t, 1, calls)
+
+		require.NoError(t, k.Invalidate(c))
+		_, err = k.Get(c)
+		require.ErrorIs(t, err, errBoom)
+		require.Equal(t, 2, calls)
+		require.NoError(t, c.Finish())
+	})
+}
+
+func TestPanicReachesEveryReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		k := provide(reg, "bad", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) {
+			<-time.After(time.Millisecond)
+			panic(errBoom)
+		}})
+		c := reqctx.New(t.Context(), reg)
+		derived, cancel := context.WithCancel(c)
+		defer cancel()
+		var got [3]any
+		var wg sync.WaitGroup
+		wg.Go(func() { got[0] = panicOf(func() { _, _ = k.Get(c) }) })
+		wg.Go(func() { got[1] = panicOf(func() { _, _ = k.Get(derived) }) })
+		wg.Go(func() { got[2] = panicOf(func() { _ = c.Resolve("bad") }) })
+		wg.Wait()
+		p, ok := got[0].(*lazy.PanicError)
+		require.True(t, ok, "%v", got[0])
+		require.Same(t, p, got[1])
+		require.Same(t, p, got[2])
+		require.Equal(t, "bad", p.Name)
+		require.ErrorIs(t, p, errBoom)
+		require.Contains(t, string(p.Stack), "TestPanicReachesEveryReader")
+
+		require.Same(t, p, panicOf(func() { _, _ = k.Get(c) }), "it is kept")
+		require.Same(t, p, panicOf(func() { _, _ = c.Get("bad") }))
+		_, err, ok := k.Peek(c)
+		require.True(t, ok)
+		require.Same(t, p, err)
+		require.NoError(t, c.Finish(), "a panic that was seen is not reported again")
+	})
+}
+
+func TestErrAbortHandlerPassesThroughAsItIs(t *testing.T) {
+	reg := quiet()
+	abort := provide(reg, "abort", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) {
+		panic(http.ErrAbortHandler)
+	}})
+	outer := provide(reg, "outer", reqctx.Prop[int]{Resolve: abort.Get, Timeout: time.Hour})
+	c := reqctx.New(t.Context(), reg)
+	require.True(t, panicOf(func() { _, _ = outer.Get(c) }) == http.ErrAbortHandler)
+	require.True(t, panicOf(func() { _, _ = abort.Get(c) }) == http.ErrAbortHandler)
+	require.NoError(t, c.Finish())
+}
+
+func TestGoexitIsAnErrorForTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		k := provide(reg, "exits", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) {
+			<-time.After(time.Millisecond)
+			runtime.Goexit()
+			return 1, nil
+		}})
+		c := reqctx.New(t.Context(), reg)
+		survived := false
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, _ = k.Get(c)
+			survived = true
+		})
+		synctest.Wait()
+		_, err := k.Get(c)
+		require.ErrorIs(t, err, lazy.ErrGoexit)
+		wg.Wait()
+		require.False(t, survived)
+		_, err = k.Get(c)
+		require.ErrorIs(t, err, lazy.ErrGoexit, "it is kept")
+		require.NoError(t, c.Finish())
+	})
+}
+
+func TestContextWithoutRequest(t *testing.T) {
+	k := reqctx.NewKey[int]("lonely")
+	ctx := context.Background()
+	_, errGet := k.Get(ctx)
+	_, errPeek, ok := k.Peek(ctx)
+	_, errName := reqctx.Get(ctx, "lonely")
+	require.False(t, ok)
+	for _, err := range []error{
+		errGet, errPeek, errName, k.Set(ctx, 1), k.Invalidate(ctx), k.Start(ctx),
+		reqctx.Set(ctx, "lonely", 1), reqctx.Resolve(ctx, "lonely"),
+	} {
+		require.ErrorIs(t, err, reqctx.ErrNoRequest)
+		require.ErrorContains(t, err, `"lonely"`)
+	}
+	require.Nil(t, reqctx.From(ctx))
+}
+
+func TestKeyWithoutProvider(t *testing.T) {
+	reg := quiet()
+	provide(reg, "there", reqctx.Prop[int]{})
+	provide(reg, "also", reqctx.Prop[int]{})
+	k := reqctx.NewKey[int]("missing")
+	c := reqctx.New(t.Context(), reg)
+	_, errGet := k.Get(c)
+	_, errPeek, ok := k.Peek(c)
+	_, errName := c.Get("missing")
+	require.False(t, ok)
+	for _, err := range []error{
+		errGet, errPeek, errName, k.Set(c, 1), k.Invalidate(c), k.Start(c),
+		c.Set("missing", 1), c.Resolve("there", "missing"),
+	} {
+		require.ErrorIs(t, err, reqctx.ErrNoProperty)
+		require.ErrorContains(t, err, `"missing" is not provided (provided: also, there)`)
+	}
+	var zero reqctx.Key[int]
+	_, err := zero.Get(c)
+	require.ErrorIs(t, err, reqctx.ErrNoProperty)
+	require.NoError(t, c.Finish())
+}
+
+func TestPropertyWithoutResolve(t *testing.T) {
+	reg := quiet()
+	k := provide(reg, "given", reqctx.Prop[int]{
+		Close: func(context.Context, int, error) error { return errBoom },
+	})
+	c := reqctx.New(t.Context(), reg)
+	_, err := k.Get(c)
+	require.ErrorIs(t, err, reqctx.ErrNoValue)
+	require.ErrorContains(t, err, `"given"`)
+	require.NoError(t, k.Set(c, 4))
+	v, err := k.Get(c)
+	require.NoError(t, err)
+	require.Equal(t, 4, v)
+	require.NoError(t, c.Finish(), "there was no Resolve that Close could undo")
+}
+
+func TestPeekNeverResolves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		k := provide(reg, "slow", reqctx.Prop[int]{Resolve: takes(time.Minute, 3)})
+		c := reqctx.New(t.Context(), reg)
+		_, err, ok := k.Peek(c)
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.NoError(t, k.Start(c))
+		synctest.Wait()
+		_, _, ok = k.Peek(c)
+		require.False(t, ok, "on its way")
+		_, _ = k.Get(c)
+		v, err, ok := k.Peek(context.WithValue(c, depthKey(0), 1))
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, 3, v)
+		require.NoError(t, c.Finish())
+		_, err, ok = k.Peek(c)
+		require.False(t, ok)
+		require.ErrorIs(t, err, reqctx.ErrFinished)
+	})
+}
+
+func TestDerivedContextsLeadBack(t *testing.T) {
+	reg := quiet()
+	k := provide(reg, "k", reqctx.Prop[*user]{Resolve: func(context.Context) (*user, error) { return &user{"ada"}, nil }})
+	c := reqctx.New(t.Context(), reg)
+	r := new(http.Request)
+	c.SetRequest(r)
+	value := context.WithValue(c, depthKey(0), "v")
+	timeout, cancel := context.WithTimeout(value, time.Hour)
+	defer cancel()
+	first, err := k.Get(timeout)
+	require.NoError(t, err)
+	for _, ctx := range []context.Context{c, value, timeout, context.WithoutCancel(timeout)} {
+		require.Same(t, c, reqctx.From(ctx))
+		require.Same(t, r, reqctx.From(ctx).Request())
+		u, err := k.Get(ctx)
+		require.NoError(t, err)
+		require.Same(t, first, u)
+		byName, err := reqctx.Get(ctx, "k")
+		require.NoError(t, err)
+		require.Same(t, first, byName)
+	}
+	require.NoError(t, c.Finish())
+}
+
+func TestInnerContextIsARequestOfItsOwn(t *testing.T) {
+	reg := quiet()
+	k := provide(reg, "k", reqctx.Prop[*user]{Resolve: func(context.Context) (*user, error) { return &user{"ada"}, nil }})
+	outer := reqctx.New(t.Context(), reg)
+	inner := reqctx.New(outer, reg)
+	a, err := k.Get(outer)
+	require.NoError(t, err)
+	b, err := k.Get(inner)
+	require.NoError(t, err)
+	require.NotSame(t, a, b)
+	require.Same(t, inner, reqctx.From(inner))
+	require.NoError(t, inner.Finish())
+	require.NoError(t, outer.Finish())
+}
+
+func TestResolveRunsUnderTheRequestsContext(t *testing.T) {
+	for name, timeout := range map[string]time.Duration{"inline": 0, "timeout": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			reg := quiet()
+			k := provide(reg, "k", reqctx.Prop[[2]any]{Timeout: timeout, Resolve: func(ctx context.Context) ([2]any, error) {
+				return [2]any{ctx.Value(depthKey(1)), ctx.Value(depthKey(2))}, nil
+			}})
+			c := reqctx.New(context.WithValue(t.Context(), depthKey(1), "request"), reg)
+			v, err := k.Get(context.WithValue(c, depthKey(2), "reader"))
+			require.NoError(t, err)
+			require.Equal(t, [2]any{"request", nil}, v)
+			require.NoError(t, c.Finish())
+		})
+	}
+}
+
+func TestReaderLeavesWhenItsContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		calls := 0
+		k := provide(reg, "slow", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+			calls++
+			return takes(time.Second, 5)(ctx)
+		}})
+		c := reqctx.New(t.Context(), reg)
+		start := time.Now()
+		ctx, cancel := context.WithTimeoutCause(c, time.Millisecond, errBoom)
+		defer cancel()
+		_, err := k.Get(ctx)
+		require.ErrorIs(t, err, errBoom)
+		require.Equal(t, time.Millisecond, time.Since(start))
+		_, err = k.Get(ctx)
+		require.ErrorIs(t, err, errBoom, "at once")
+		require.Equal(t, time.Millisecond, time.Since(start))
+
+		v, err := k.Get(c)
+		require.NoError(t, err)
+		require.Equal(t, 5, v)
+		require.Equal(t, time.Second, time.Since(start))
+		require.Equal(t, 1, calls)
+		v, err = k.Get(ctx)
+		require.NoError(t, err, "what is there is there")
+		require.Equal(t, 5, v)
+		require.NoError(t, c.Finish())
+	})
+}
+
+func TestNothingBeginsOnACancelledRequest(t *testing.T) {
+	reg := quiet()
+	k := provide(reg, "k", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic("resolved") }})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c := reqctx.New(ctx, reg)
+	cancel(errBoom)
+	_, err := k.Get(c)
+	require.ErrorIs(t, err, errBoom)
+	require.NoError(t, c.Finish())
+}

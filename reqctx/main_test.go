@@ -1,0 +1,88 @@
+package reqctx_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errBoom = errors.New("boom")
+
+// quiet returns a registry that logs nothing.
+func quiet() *reqctx.Registry {
+	return reqctx.NewRegistry(reqctx.Options{Logger: slog.New(slog.DiscardHandler)})
+}
+
+// logged returns a registry and what it has logged.
+func logged() (*reqctx.Registry, *bytes.Buffer) {
+	var log bytes.Buffer
+	return reqctx.NewRegistry(reqctx.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}), &log
+}
+
+// provide makes a key and its property in one go.
+func provide[T any](reg *reqctx.Registry, name string, p reqctx.Prop[T]) reqctx.Key[T] {
+	k := reqctx.NewKey[T](name)
+	reqctx.Provide(reg, k, p)
+	return k
+}
+
+// gives is a Resolve that returns v and err.
+func gives[T any](v T, err error) func(context.Context) (T, error) {
+	return func(context.Context) (T, error) { return v, err }
+}
+
+// takes is a Resolve that returns v after d, or its context's cause before that.
+func takes[T any](d time.Duration, v T) func(context.Context) (T, error) {
+	return func(ctx context.Context) (T, error) {
+		select {
+		case <-time.After(d):
+			return v, nil
+		case <-ctx.Done():
+			var zero T
+			return zero, context.Cause(ctx)
+		}
+	}
+}
+
+// stubborn is a Resolve that returns v after d, whatever its context says.
+func stubborn[T any](d time.Duration, v T) func(context.Context) (T, error) {
+	return func(context.Context) (T, error) {
+		<-time.After(d)
+		return v, nil
+	}
+}
+
+// journal is what happened, in order.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) add(line string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, line)
+}
+
+func (j *journal) all() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return append([]string{}, j.lines...)
+}
+
+// panicOf returns what fn panics with.
+func panicOf(fn func()) (v any) {
+	defer func() { v = recover() }()
+	fn()
+	return nil
+}

@@ -1,0 +1,283 @@
+package reqctx_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/lazy"
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+func TestPropsOfEveryState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		provide(reg, "unread", reqctx.Prop[int]{Resolve: gives(1, nil)})
+		slow := provide(reg, "slow", reqctx.Prop[int]{Resolve: takes(time.Minute, 1)})
+		fine := provide(reg, "fine", reqctx.Prop[int]{Resolve: takes(time.Second, 1)})
+		fails := provide(reg, "fails", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+			_, _ = fine.Get(ctx)
+			<-time.After(time.Second)
+			return 0, errBoom
+		}})
+		bad := provide(reg, "bad", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic("bang") }})
+		set := provide(reg, "set", reqctx.Prop[int]{Resolve: gives(1, nil)})
+		handle := provide(reg, "handle", reqctx.Prop[int]{Resolve: gives(1, nil), Handle: true})
+
+		c := reqctx.New(t.Context(), reg)
+		start := time.Now()
+		_, _ = fails.Get(c)
+		panicOf(func() { _, _ = bad.Get(c) })
+		_, _ = set.Get(c)
+		require.NoError(t, set.Set(c, 2))
+		_, _ = handle.Get(c)
+		require.NoError(t, slow.Start(c))
+		synctest.Wait()
+
+		props := maps.Collect(c.Props())
+		require.Len(t, props, 7)
+		require.Equal(t, reqctx.Info{}, props["unread"])
+		require.Equal(t, reqctx.Info{State: reqctx.Resolving}, props["slow"])
+		require.Equal(t, reqctx.Info{
+			State: reqctx.Resolved, Began: start, Took: time.Second, Waited: time.Second, Asked: 1, By: "fails",
+		}, props["fine"])
+		require.Equal(t, reqctx.Info{
+			State: reqctx.Failed, Began: start, Took: 2 * time.Second, Waited: 2 * time.Second, Asked: 1, Err: errBoom,
+		}, props["fails"])
+		require.Equal(t, reqctx.Failed, props["bad"].State)
+		require.ErrorAs(t, props["bad"].Err, new(*lazy.PanicError))
+		require.Equal(t, reqctx.Info{State: reqctx.Assigned}, props["set"])
+		require.Equal(t, reqctx.Info{State: reqctx.Resolved, Handle: true}, props["handle"])
+		require.NoError(t, c.Finish())
+		require.Equal(t, reqctx.Unused, maps.Collect(c.Props())["fine"].State, "a finished request has nothing to tell")
+	})
+}
+
+func TestPropsInOrder(t *testing.T) {
+	reg := quiet()
+	for _, name := range []string{"b", "a", "c"} {
+		provide(reg, name, reqctx.Prop[int]{})
+	}
+	c := reqctx.New(t.Context(), reg)
+	var names []string
+	for name := range c.Props() {
+		if names = append(names, name); len(names) == 2 {
+			break
+		}
+	}
+	require.Equal(t, []string{"b", "a"}, names)
+}
+
+func TestStatesHaveNames(t *testing.T) {
+	require.Equal(t, "unused resolving resolved failed assigned",
+		fmt.Sprint(reqctx.Unused, reqctx.Resolving, reqctx.Resolved, reqctx.Failed, reqctx.Assigned))
+}
+
+func TestWaitedAndAskedCountEveryReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		k := provide(reg, "k", reqctx.Prop[int]{Resolve: takes(10*time.Second, 1)})
+		c := reqctx.New(t.Context(), reg)
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				<-time.After(time.Duration(i) * time.Second)
+				_, _ = k.Get(c)
+			})
+		}
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(c, 5*time.Second)
+			defer cancel()
+			<-time.After(time.Second)
+			_, err := k.Get(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		})
+		wg.Wait()
+		_, _ = k.Get(c)
+		info := maps.Collect(c.Props())["k"]
+		require.Equal(t, 4, info.Asked, "also the one who left, not the one who found it there")
+		require.Equal(t, (10+9+8)*time.Second, info.Waited)
+		require.Equal(t, 10*time.Second, info.Took)
+		require.NoError(t, c.Finish())
+	})
+}
+
+func TestByNamesThePropertyThatAsked(t *testing.T) {
+	reg := quiet()
+	provide(reg, "a", reqctx.Prop[int]{Resolve: gives(1, nil)})
+	provide(reg, "b", reqctx.Prop[int]{Resolve: gives(1, nil)})
+	provide(reg, "c", reqctx.Prop[int]{Resolve: gives(1, nil), Timeout: time.Hour})
+	d := provide(reg, "d", reqctx.Prop[int]{Resolve: gives(1, nil)})
+	outer := provide(reg, "outer", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+		require.NoError(t, d.Start(ctx))
+		return 0, reqctx.Resolve(ctx, "a", "b", "c", "d")
+	}})
+	c := reqctx.New(t.Context(), reg)
+	_, err := outer.Get(c)
+	require.NoError(t, err)
+	props := maps.Collect(c.Props())
+	for _, name := range []string{"a", "b", "c", "d"} {
+		require.Equal(t, "outer", props[name].By, name)
+	}
+	require.Empty(t, props["outer"].By)
+
+	other := provide(reg, "other", reqctx.Prop[int]{Resolve: gives(1, nil)})
+	c2 := reqctx.New(t.Context(), reg)
+	_, err = lazy.New(other.Get).Get(c2)
+	require.NoError(t, err)
+	require.Empty(t, maps.Collect(c2.Props())["other"].By, "a lazy value is no property")
+	require.NoError(t, c2.Finish())
+	require.NoError(t, c.Finish())
+}
+
+func TestCallerIsTheLineThatAsked(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		reg := reqctx.NewRegistry(reqctx.Options{Callers: on})
+		ask := map[string]func(c *reqctx.Context) (line int){
+			"key": func(c *reqctx.Context) int {
+				_, _ = reqctx.Get(c, "key")
+				return lineBefore()
+			},
+			"name": func(c *reqctx.Context) int {
+				_, _ = c.Get("name")
+				return lineBefore()
+			},
+			"resolve": func(c *reqctx.Context) int {
+				_ = c.Resolve("resolve", "resolve")
+				return lineBefore()
+			},
+		}
+		for name := range ask {
+			provide(reg, name, reqctx.Prop[int]{Resolve: gives(1, nil)})
+		}
+		typed := provide(reg, "typed", reqctx.Prop[int]{Resolve: gives(1, nil)})
+		ask["typed"] = func(c *reqctx.Context) int {
+			_, _ = typed.Get(context.WithoutCancel(c))
+			return lineBefore()
+		}
+		c := reqctx.New(t.Context(), reg)
+		for name, fn := range ask {
+			line := fn(c)
+			caller := maps.Collect(c.Props())[name].Caller
+			if !on {
+				require.Empty(t, caller)
+				continue
+			}
+			require.Equal(t, fmt.Sprint("props_test.go:", line), filepath.Base(caller), name)
+		}
+		require.NoError(t, c.Finish())
+	}
+}
+
+// lineBefore returns the number of the line before the one that calls it.
+func lineBefore() int {
+	_, _, line, _ := runtime.Caller(1)
+	return line - 1
+}
+
+// recorder is an observer that writes down what it sees. It puts the name of the
+// property into the context.
+type recorder struct {
+	j *journal
+}
+
+type observedKey struct{}
+
+func (r *recorder) ResolveStart(ctx context.Context, name string) context.Context {
+	r.j.add("start " + name)
+	return context.WithValue(ctx, observedKey{}, name)
+}
+
+func (r *recorder) ResolveEnd(ctx context.Context, name string, took time.Duration, err error) {
+	r.j.add(fmt.Sprintf("end %s %v %v %v", name, ctx.Value(observedKey{}), took, err))
+}
+
+func TestObserver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		reg := reqctx.NewRegistry(reqctx.Options{Observer: &recorder{&j}})
+		sees := func(ctx context.Context, name string) {
+			require.Equal(t, name, ctx.Value(observedKey{}), "Resolve gets the observer's context")
+		}
+		inner := provide(reg, "inner", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+			sees(ctx, "inner")
+			return takes(time.Second, 1)(ctx)
+		}})
+		failed := provide(reg, "failed", reqctx.Prop[int]{Timeout: time.Hour, Resolve: func(ctx context.Context) (int, error) {
+			sees(ctx, "failed")
+			return 0, errBoom
+		}})
+		outer := provide(reg, "outer", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+			sees(ctx, "outer")
+			_, _ = inner.Get(ctx)
+			_, _ = failed.Get(ctx)
+			_, _ = inner.Get(ctx)
+			<-time.After(time.Second)
+			return 1, nil
+		}})
+		c := reqctx.New(t.Context(), reg)
+		_, err := outer.Get(c)
+		require.NoError(t, err)
+		require.NoError(t, c.Finish())
+		require.Equal(t, []string{
+			"start outer",
+			"start inner",
+			"end inner inner 1s <nil>",
+			"start failed",
+			"end failed failed 0s boom",
+			"end outer outer 2s <nil>",
+		}, j.all())
+	})
+}
+
+func TestObserverSeesTheEndOfWhatDoesNotReturn(t *testing.T) {
+	var j journal
+	reg := reqctx.NewRegistry(reqctx.Options{Observer: &recorder{&j}})
+	bad := provide(reg, "bad", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic(errBoom) }})
+	exits := provide(reg, "exits", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) {
+		runtime.Goexit()
+		return 1, nil
+	}})
+	c := reqctx.New(t.Context(), reg)
+	p, ok := panicOf(func() { _, _ = bad.Get(c) }).(*lazy.PanicError)
+	require.True(t, ok)
+	require.Contains(t, string(p.Stack), "TestObserverSeesTheEndOfWhatDoesNotReturn", "the stack is Resolve's")
+	require.NoError(t, exits.Start(c))
+	_, err := exits.Get(c)
+	require.ErrorIs(t, err, lazy.ErrGoexit)
+	require.NoError(t, c.Finish())
+	lines := j.all()
+	require.Len(t, lines, 4)
+	for _, name := range []string{"bad", "exits"} {
+		i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "end "+name) })
+		require.GreaterOrEqual(t, i, 0)
+		require.Contains(t, lines[i], "reqctx: Resolve did not return")
+	}
+}
+
+func TestPropsWhileResolving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		k := provide(reg, "k", reqctx.Prop[int]{Resolve: takes(time.Second, 1)})
+		c := reqctx.New(t.Context(), reg)
+		state := func() string { return maps.Collect(c.Props())["k"].State.String() }
+		require.NoError(t, k.Start(c))
+		synctest.Wait()
+		require.Equal(t, "resolving", state())
+		require.NoError(t, k.Invalidate(c))
+		require.Equal(t, "unused", state())
+		_, _ = k.Get(c)
+		require.Equal(t, "resolved", state())
+		require.NoError(t, c.Finish())
+	})
+}

@@ -1,0 +1,165 @@
+package reqctx_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+func TestSecondPropertyOfANamePanics(t *testing.T) {
+	reg := quiet()
+	k := provide(reg, "user", reqctx.Prop[int]{})
+	require.PanicsWithValue(t, `reqctx: property "user" is already provided, with type int; this one has string`,
+		func() { provide(reg, "user", reqctx.Prop[string]{}) })
+	require.Panics(t, func() { reqctx.Provide(reg, k, reqctx.Prop[int]{}) })
+
+	c := reqctx.New(t.Context(), reg)
+	require.NoError(t, c.Set("user", 1), "the registry is as it was, and not locked")
+	provide(reg, "other", reqctx.Prop[int]{})
+	require.NoError(t, c.Finish())
+}
+
+func TestMistakesInPropertiesPanic(t *testing.T) {
+	reg := quiet()
+	require.PanicsWithValue(t, "reqctx: Provide of a zero Key; make keys with NewKey",
+		func() { reqctx.Provide(reg, reqctx.Key[int]{}, reqctx.Prop[int]{}) })
+	k := provide(reg, "k", reqctx.Prop[int]{})
+	const text = `is a Handle: it needs Resolve and cannot have a Timeout`
+	for _, p := range []reqctx.Prop[int]{
+		{Handle: true},
+		{Handle: true, Resolve: gives(1, nil), Timeout: time.Second},
+	} {
+		require.Contains(t, panicOf(func() { provide(reg, "h", p) }), `"h" `+text)
+		require.Contains(t, panicOf(func() { reqctx.Override(reg, k, p) }), `"k" `+text)
+	}
+	require.PanicsWithValue(t, `reqctx: Override of property "stranger", which is not provided`,
+		func() { reqctx.Override(reg, reqctx.NewKey[int]("stranger"), reqctx.Prop[int]{}) })
+	require.Panics(t, func() { reqctx.Override(reg, reqctx.Key[int]{}, reqctx.Prop[int]{}) })
+}
+
+func TestOverrideLeavesTheOldRegistryAlone(t *testing.T) {
+	reg := quiet()
+	a := provide(reg, "a", reqctx.Prop[string]{Resolve: gives("old", nil)})
+	b := provide(reg, "b", reqctx.Prop[string]{Resolve: a.Get})
+	fake := reqctx.Override(reg, a, reqctx.Prop[string]{Resolve: gives("new", nil)})
+	more := provide(fake, "more", reqctx.Prop[int]{})
+
+	for want, reg := range map[string]*reqctx.Registry{"old": reg, "new": fake} {
+		c := reqctx.New(t.Context(), reg)
+		byName, err := c.Get("a")
+		require.NoError(t, err)
+		require.Equal(t, want, byName)
+		v, err := b.Get(c)
+		require.NoError(t, err)
+		require.Equal(t, want, v)
+		err = more.Set(c, 1)
+		if want == "old" {
+			require.ErrorIs(t, err, reqctx.ErrNoProperty)
+		} else {
+			require.NoError(t, err)
+		}
+		require.NoError(t, c.Finish())
+	}
+}
+
+func TestRequestKeepsThePropertiesItBeganWith(t *testing.T) {
+	reg := quiet()
+	provide(reg, "first", reqctx.Prop[int]{})
+	c := reqctx.New(t.Context(), reg)
+	late := provide(reg, "late", reqctx.Prop[int]{Resolve: gives(1, nil)})
+	_, err := late.Get(c)
+	require.ErrorIs(t, err, reqctx.ErrNoProperty)
+	require.NoError(t, c.Finish())
+
+	c = reqctx.New(t.Context(), reg)
+	v, err := late.Get(c)
+	require.NoError(t, err)
+	require.Equal(t, 1, v)
+	require.NoError(t, c.Finish())
+}
+
+func TestKeyInTwoRegistries(t *testing.T) {
+	one, two := quiet(), quiet()
+	provide(two, "filler", reqctx.Prop[int]{})
+	k := provide(one, "k", reqctx.Prop[int]{Resolve: gives(1, nil)})
+	reqctx.Provide(two, k, reqctx.Prop[int]{Resolve: gives(2, nil)})
+	for want, reg := range map[int]*reqctx.Registry{1: one, 2: two} {
+		c := reqctx.New(t.Context(), reg)
+		v, err := k.Get(c)
+		require.NoError(t, err)
+		require.Equal(t, want, v)
+		require.NoError(t, c.Finish())
+	}
+}
+
+func TestAnyNumberOfProperties(t *testing.T) {
+	for _, n := range []int{1, 15, 16, 17, 18, 100} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			reg := quiet()
+			var j journal
+			keys := make([]reqctx.Key[int], n)
+			for i := range keys {
+				keys[i] = provide(reg, fmt.Sprint("p", i), reqctx.Prop[int]{
+					Resolve: gives(i, nil),
+					Close:   func(_ context.Context, v int, _ error) error { j.add(fmt.Sprint(v)); return nil },
+				})
+			}
+			c := reqctx.New(t.Context(), reg)
+			for i, k := range keys {
+				v, err := k.Get(c)
+				require.NoError(t, err)
+				require.Equal(t, i, v)
+			}
+			for i, k := range keys {
+				v, err, ok := k.Peek(c)
+				require.NoError(t, err)
+				require.True(t, ok)
+				require.Equal(t, i, v)
+			}
+			require.NoError(t, c.Finish())
+			require.Len(t, j.all(), n)
+			require.Equal(t, fmt.Sprint(n-1), j.all()[0])
+			for _, k := range keys {
+				_, err := k.Get(c)
+				require.ErrorIs(t, err, reqctx.ErrFinished)
+			}
+		})
+	}
+}
+
+func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
+	reg := quiet()
+	k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil)})
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() { provide(reg, fmt.Sprint("p", i), reqctx.Prop[int]{}) })
+		wg.Go(func() {
+			c := reqctx.New(t.Context(), reqctx.Override(reg, k, reqctx.Prop[int]{Resolve: gives(2, nil)}))
+			v, err := k.Get(c)
+			require.NoError(t, err)
+			require.Equal(t, 2, v)
+			require.NoError(t, c.Finish())
+		})
+	}
+	wg.Wait()
+	c := reqctx.New(t.Context(), reg)
+	for i := range 8 {
+		require.NoError(t, c.Set(fmt.Sprint("p", i), i), "no Provide is lost")
+	}
+	require.NoError(t, c.Finish())
+}
+
+func TestLoggerIsNeverNil(t *testing.T) {
+	c := reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{}))
+	require.Same(t, slog.Default(), c.Logger())
+	mine := slog.New(slog.DiscardHandler)
+	c = reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{Logger: mine}))
+	require.Same(t, mine, c.Logger())
+}

@@ -1,0 +1,464 @@
+package reqctx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/lazy"
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+func TestTwentyRequestsOfTwoWaits(t *testing.T) {
+	reg := quiet()
+	a := provide(reg, "a", reqctx.Prop[int]{Resolve: takes(50*time.Millisecond, 1)})
+	b := provide(reg, "b", reqctx.Prop[int]{Resolve: takes(50*time.Millisecond, 2)})
+	sequential := func(c *reqctx.Context) error {
+		_, err := a.Get(c)
+		if err == nil {
+			_, err = b.Get(c)
+		}
+		return err
+	}
+	parallel := func(c *reqctx.Context) error { return c.Resolve("a", "b") }
+
+	for name, tc := range map[string]struct {
+		handler func(*reqctx.Context) error
+		within  time.Duration
+	}{
+		"sequential": {sequential, 250 * time.Millisecond},
+		"parallel":   {parallel, 90 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				var wg sync.WaitGroup
+				for range 20 {
+					wg.Go(func() {
+						c := reqctx.New(t.Context(), reg)
+						require.NoError(t, tc.handler(c))
+						require.NoError(t, c.Finish())
+					})
+				}
+				wg.Wait()
+				require.Less(t, time.Since(start), tc.within)
+			})
+		})
+		t.Run(name+" cancelled", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+				defer cancel()
+				c := reqctx.New(ctx, reg)
+				require.ErrorIs(t, tc.handler(c), context.DeadlineExceeded)
+				require.NoError(t, c.Finish())
+				require.Equal(t, 10*time.Millisecond, time.Since(start))
+			})
+		})
+	}
+}
+
+func TestResolveTellsEveryError(t *testing.T) {
+	reg := quiet()
+	other := errors.New("other")
+	a := provide(reg, "a", reqctx.Prop[int]{Resolve: gives(0, errBoom)})
+	provide(reg, "b", reqctx.Prop[int]{Resolve: gives(1, nil)})
+	provide(reg, "c", reqctx.Prop[int]{Resolve: gives(0, other)})
+	c := reqctx.New(t.Context(), reg)
+	err := c.Resolve("a", "b", "c")
+	require.ErrorIs(t, err, errBoom)
+	require.ErrorIs(t, err, other)
+	require.EqualError(t, err, "a: boom\nc: other")
+	_, err = a.Get(c)
+	require.Equal(t, errBoom, err, "the property keeps its own")
+	require.NoError(t, c.Resolve())
+	require.NoError(t, c.Resolve("b", "b"))
+	require.NoError(t, c.Finish())
+	require.ErrorIs(t, c.Resolve("a", "b"), reqctx.ErrFinished)
+}
+
+func TestResolveLeavesWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		provide(reg, "a", reqctx.Prop[int]{Resolve: stubborn(time.Second, 1)})
+		provide(reg, "b", reqctx.Prop[int]{Resolve: stubborn(time.Second, 1)})
+		c := reqctx.New(t.Context(), reg)
+		start := time.Now()
+		ctx, cancel := context.WithTimeoutCause(c, time.Millisecond, errBoom)
+		defer cancel()
+		require.ErrorIs(t, reqctx.Resolve(ctx, "a", "b"), errBoom)
+		require.Equal(t, time.Millisecond, time.Since(start))
+		require.NoError(t, c.Resolve("a", "b"))
+		require.Equal(t, time.Second, time.Since(start))
+		require.NoError(t, c.Finish())
+	})
+}
+
+func TestStartBeginsNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		k := provide(reg, "k", reqctx.Prop[int]{Resolve: takes(time.Second, 1)})
+		h := provide(reg, "h", reqctx.Prop[int]{Handle: true, Resolve: func(context.Context) (int, error) { panic("made") }})
+		c := reqctx.New(t.Context(), reg)
+		start := time.Now()
+		require.NoError(t, h.Start(c))
+		require.NoError(t, k.Start(c))
+		require.NoError(t, k.Start(c))
+		require.Zero(t, time.Since(start))
+		<-time.After(700 * time.Millisecond)
+		v, err := k.Get(c)
+		require.NoError(t, err)
+		require.Equal(t, 1, v)
+		require.Equal(t, time.Second, time.Since(start))
+		require.NoError(t, c.Finish())
+		require.ErrorIs(t, k.Start(c), reqctx.ErrFinished)
+	})
+}
+
+func TestPropertyThatNeedsItself(t *testing.T) {
+	var self, a, b reqctx.Key[int]
+	reg := quiet()
+	self = provide(reg, "self", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) { return self.Get(ctx) }})
+	a = provide(reg, "a", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+		derived, cancel := context.WithCancel(ctx)
+		defer cancel()
+		return b.Get(derived)
+	}})
+	b = provide(reg, "b", reqctx.Prop[int]{Timeout: time.Hour, Resolve: func(ctx context.Context) (int, error) {
+		_, err := reqctx.Get(ctx, "a")
+		return 0, err
+	}})
+	many := provide(reg, "many", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+		return 0, reqctx.Resolve(ctx, "other", "many", "needy")
+	}})
+	provide(reg, "needy", reqctx.Prop[int]{Resolve: many.Get})
+	provide(reg, "other", reqctx.Prop[int]{Resolve: many.Get})
+
+	for _, tc := range []struct {
+		key  reqctx.Key[int]
+		path []string
+	}{
+		{self, []string{"self", "self"}},
+		{a, []string{"a", "b", "a"}},
+		{b, []string{"b", "a", "b"}},
+		{many, nil},
+	} {
+		t.Run(tc.key.Name(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := reqctx.New(t.Context(), reg)
+				_, err := tc.key.Get(c)
+				var cycle *lazy.CycleError
+				require.ErrorAs(t, err, &cycle)
+				if tc.path != nil {
+					require.Equal(t, tc.path, cycle.Path)
+				}
+				require.NoError(t, c.Finish())
+			})
+		})
+	}
+}
+
+func TestCycleAcrossGoroutines(t *testing.T) {
+	var keys [3]reqctx.Key[int]
+	reg := quiet()
+	for i := range keys {
+		keys[i] = provide(reg, fmt.Sprint("k", i), reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+			<-time.After(time.Millisecond) // until all are under way
+			return keys[(i+1)%3].Get(ctx)
+		}})
+	}
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			c := reqctx.New(t.Context(), reg)
+			var wg sync.WaitGroup
+			for _, k := range keys {
+				wg.Go(func() {
+					_, err := k.Get(c)
+					var cycle *lazy.CycleError
+					require.ErrorAs(t, err, &cycle)
+					require.Len(t, cycle.Path, 4)
+				})
+			}
+			wg.Wait()
+			require.NoError(t, c.Finish())
+		})
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		var j journal
+		var calls atomic.Int32
+		k := provide(reg, "slow", reqctx.Prop[string]{
+			Timeout: 100 * time.Millisecond,
+			Resolve: func(context.Context) (string, error) {
+				if calls.Add(1) == 1 {
+					return stubborn(time.Second, "late")(nil)
+				}
+				return "second", nil
+			},
+			Close: func(_ context.Context, v string, err error) error {
+				require.NoError(t, err)
+				j.add(v)
+				return nil
+			},
+		})
+		c := reqctx.New(t.Context(), reg)
+		start := time.Now()
+		derived, cancel := context.WithCancel(c)
+		defer cancel()
+		var wg sync.WaitGroup
+		for _, ctx := range []context.Context{c, derived} {
+			wg.Go(func() {
+				_, err := k.Get(ctx)
+				var timeout *reqctx.TimeoutError
+				require.ErrorAs(t, err, &timeout)
+				require.Equal(t, reqctx.TimeoutError{Name: "slow", After: 100 * time.Millisecond}, *timeout)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.EqualError(t, err, `reqctx: property "slow" took longer than 100ms`)
+				status, _ := timeout.Problem()
+				require.Equal(t, 503, status)
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 100*time.Millisecond, time.Since(start))
+		_, _, ok := k.Peek(c)
+		require.False(t, ok, "a timeout is not kept")
+
+		v, err := k.Get(c)
+		require.NoError(t, err, "the old one still runs")
+		require.Equal(t, "second", v)
+		<-time.After(2 * time.Second)
+		v, err = k.Get(c)
+		require.NoError(t, err)
+		require.Equal(t, "second", v, "a late result changes nothing")
+		require.EqualValues(t, 2, calls.Load())
+		require.NoError(t, c.Finish())
+		require.Equal(t, []string{"late", "second"}, j.all(), "but it is closed")
+	})
+}
+
+// TestTimeoutThatResolveNotices has two functions wait for the same deadline: the
+// one that tells the readers, and Resolve. Whichever is first, they are told of the
+// timeout.
+func TestTimeoutThatResolveNotices(t *testing.T) {
+	reg := quiet()
+	k := provide(reg, "k", reqctx.Prop[int]{Timeout: time.Millisecond, Resolve: func(ctx context.Context) (int, error) {
+		noticed := make(chan struct{})
+		context.AfterFunc(ctx, func() { close(noticed) })
+		<-noticed
+		return 0, ctx.Err()
+	}})
+	synctest.Test(t, func(t *testing.T) {
+		for range 300 {
+			c := reqctx.New(t.Context(), reg)
+			_, err := k.Get(c)
+			var timeout *reqctx.TimeoutError
+			require.ErrorAs(t, err, &timeout)
+			require.NoError(t, c.Finish())
+		}
+	})
+}
+
+func TestTimeoutNotReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		var given context.Context
+		k := provide(reg, "k", reqctx.Prop[int]{Timeout: time.Second, Resolve: func(ctx context.Context) (int, error) {
+			given = ctx
+			return takes(999*time.Millisecond, 1)(ctx)
+		}})
+		own := provide(reg, "own", reqctx.Prop[int]{Timeout: time.Second, Resolve: gives(0, errBoom)})
+		c := reqctx.New(t.Context(), reg)
+		v, err := k.Get(c)
+		require.NoError(t, err)
+		require.Equal(t, 1, v)
+		require.ErrorIs(t, given.Err(), context.Canceled, "the timer does not live on")
+		_, err = own.Get(c)
+		require.Equal(t, errBoom, err)
+		<-time.After(time.Minute)
+		_, err = k.Get(c)
+		require.NoError(t, err)
+		require.NoError(t, c.Finish())
+	})
+}
+
+func TestInnerTimeoutIsToldByTheOuterProperty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		inner := provide(reg, "inner", reqctx.Prop[int]{Timeout: time.Second, Resolve: takes(time.Minute, 1)})
+		outer := provide(reg, "outer", reqctx.Prop[int]{Timeout: time.Hour, Resolve: inner.Get})
+		c := reqctx.New(t.Context(), reg)
+		_, err := outer.Get(c)
+		var timeout *reqctx.TimeoutError
+		require.ErrorAs(t, err, &timeout)
+		require.Equal(t, "inner", timeout.Name)
+		_, _, ok := outer.Peek(c)
+		require.False(t, ok, "not kept by the outer one either")
+		require.NoError(t, c.Finish())
+	})
+}
+
+func TestLatePanicIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg, log := logged()
+		k := provide(reg, "late", reqctx.Prop[int]{Timeout: time.Millisecond, Resolve: func(context.Context) (int, error) {
+			<-time.After(time.Second)
+			panic(errBoom)
+		}})
+		c := reqctx.New(t.Context(), reg)
+		_, err := k.Get(c)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, c.Finish(), errBoom)
+		require.Contains(t, log.String(), "late panicked: boom")
+	})
+}
+
+func TestPanicThatNobodyReadsIsReported(t *testing.T) {
+	reg, log := logged()
+	k := provide(reg, "prefetched", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic(errBoom) }})
+	c := reqctx.New(t.Context(), reg)
+	require.NoError(t, k.Start(c))
+	require.ErrorIs(t, c.Finish(), errBoom)
+	require.Contains(t, log.String(), "prefetched panicked: boom")
+}
+
+func TestCancellationOfItsOwnIsNotKept(t *testing.T) {
+	for name, err := range map[string]error{
+		"canceled": context.Canceled,
+		"deadline": fmt.Errorf("dial: %w", context.DeadlineExceeded),
+		"timeout":  &reqctx.TimeoutError{Name: "inner"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg := quiet()
+			calls, closed := 0, 0
+			k := provide(reg, "k", reqctx.Prop[int]{
+				Resolve: func(context.Context) (int, error) {
+					if calls++; calls == 1 {
+						return 0, err
+					}
+					return calls, nil
+				},
+				Close: func(context.Context, int, error) error { closed++; return nil },
+			})
+			c := reqctx.New(t.Context(), reg)
+			_, got := k.Get(c)
+			require.ErrorIs(t, got, err)
+			v, got := k.Get(c)
+			require.NoError(t, got)
+			require.Equal(t, 2, v)
+			require.NoError(t, c.Finish())
+			require.Equal(t, 2, closed, "each Resolve has its Close")
+		})
+	}
+}
+
+func TestCancellationOfTheRequestIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		k := provide(reg, "k", reqctx.Prop[int]{Resolve: takes(time.Minute, 1)})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		c := reqctx.New(ctx, reg)
+		_, err := k.Get(c)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err, ok := k.Peek(c)
+		require.True(t, ok)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, c.Finish())
+	})
+}
+
+func TestHandles(t *testing.T) {
+	var j journal
+	reg := reqctx.NewRegistry(reqctx.Options{Observer: &recorder{j: &j}})
+	h := provide(reg, "h", reqctx.Prop[*user]{
+		Handle: true,
+		Resolve: func(ctx context.Context) (*user, error) {
+			_, ok := ctx.(*reqctx.Context)
+			require.True(t, ok, "a handle may keep its context")
+			return &user{"handle"}, nil
+		},
+		Close: func(_ context.Context, u *user, err error) error { j.add("close " + u.name); return err },
+	})
+	c := reqctx.New(t.Context(), reg)
+	derived, cancel := context.WithCancel(c)
+	defer cancel()
+	first, err := h.Get(derived)
+	require.NoError(t, err)
+	second, err := c.Get("h")
+	require.NoError(t, err)
+	require.Same(t, first, second)
+	require.NoError(t, c.Resolve("h", "h"))
+	require.NoError(t, c.Finish())
+	require.Equal(t, []string{"close handle"}, j.all(), "not observed")
+	_, err = h.Get(c)
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+}
+
+func TestHandlesMadeAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		var mu sync.Mutex
+		made, closed := 0, 0
+		h := provide(reg, "h", reqctx.Prop[*user]{
+			Handle: true,
+			Resolve: func(context.Context) (*user, error) {
+				mu.Lock()
+				made++
+				mu.Unlock()
+				<-time.After(time.Millisecond) // so that all are here
+				return &user{}, nil
+			},
+			Close: func(context.Context, *user, error) error { closed++; return nil },
+		})
+		c := reqctx.New(t.Context(), reg)
+		var got [5]*user
+		var wg sync.WaitGroup
+		for i := range got {
+			wg.Go(func() { got[i], _ = h.Get(c) })
+		}
+		wg.Wait()
+		for _, u := range got {
+			require.Same(t, got[0], u, "one for all")
+		}
+		require.NoError(t, c.Finish())
+		require.Equal(t, made, closed, "each Resolve has its Close")
+	})
+}
+
+func TestHandleIsNotMadeAfterFinish(t *testing.T) {
+	reg := quiet()
+	h := provide(reg, "h", reqctx.Prop[int]{Handle: true, Resolve: func(context.Context) (int, error) { panic("made") }})
+	c := reqctx.New(t.Context(), reg)
+	require.NoError(t, c.Finish())
+	_, err := h.Get(c)
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+}
+
+func TestHandleThatIsMadeTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		var j journal
+		h := provide(reg, "h", reqctx.Prop[string]{Handle: true, Resolve: stubborn(time.Second, "v"), Close: closes(&j, "h")})
+		c := reqctx.New(t.Context(), reg)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := h.Get(c)
+			require.ErrorIs(t, err, reqctx.ErrFinished)
+		})
+		synctest.Wait()
+		require.NoError(t, c.Finish())
+		require.Empty(t, j.all())
+		wg.Wait()
+		require.Equal(t, []string{`h("v", <nil>)`}, j.all(), "nothing is left open")
+	})
+}
