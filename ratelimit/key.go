@@ -14,7 +14,7 @@ import (
 // KeyFunc tells what a request is counted by. It is called once per request, with the
 // request's properties in ctx. An error that is [ErrNoKey], or "", says that the request
 // has no such thing; [Policy] says what happens then. A key of more than 128 bytes is
-// replaced by its hash.
+// replaced by its hash. On a raw connection, r has only the peer's address.
 type KeyFunc func(ctx context.Context, r *http.Request) (string, error)
 
 // ByIP counts by the address of the peer: an IPv4 address, or the /64 of an IPv6

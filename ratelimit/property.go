@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -139,10 +140,16 @@ func (p *limited) resolveKey(ctx context.Context) (string, error) {
 	return p.subject(ctx, r)
 }
 
-// request returns the HTTP request of ctx; a raw connection has none.
+// request returns the HTTP request of ctx. A raw connection has none: its place takes
+// one that has only the peer's address.
 func request(ctx context.Context) (*http.Request, error) {
-	if c := reqctx.From(ctx); c != nil && c.Request() != nil {
+	c := reqctx.From(ctx)
+	switch {
+	case c == nil || c.Request() == nil && c.RemoteAddr() == "":
+		return nil, fmt.Errorf("%w: neither an HTTP request nor a connection", ErrNoKey)
+	case c.Request() == nil:
+		return &http.Request{RemoteAddr: c.RemoteAddr(), Header: http.Header{}, URL: &url.URL{}}, nil
+	default:
 		return c.Request(), nil
 	}
-	return nil, fmt.Errorf("%w: not an HTTP request", ErrNoKey)
 }

@@ -13,7 +13,7 @@ type user struct{ name string }
 var (
 	benchUser = reqctx.NewKey[*user]("user")
 	benchKeys = func() (keys []reqctx.Key[*user]) {
-		for i := range 17 {
+		for i := range 25 {
 			keys = append(keys, reqctx.NewKey[*user](fmt.Sprint("p", i)))
 		}
 		return keys
@@ -83,7 +83,7 @@ func BenchmarkHit(b *testing.B) {
 // BenchmarkNew makes the context of a request with n properties, none of them
 // used.
 func BenchmarkNew(b *testing.B) {
-	for _, n := range []int{1, 16, 17} {
+	for _, n := range []int{1, 16, 24, 25} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			reg := benchRegistry(n)
 			b.ReportAllocs()

@@ -13,14 +13,14 @@ import (
 )
 
 // inlineSlots is how many properties a registry may have (with the empty slot 0)
-// before a request needs a second allocation for them.
-const inlineSlots = 17
+// before a request needs a second allocation for them. The library's own take ten.
+const inlineSlots = 25
 
 // Context is one request: its context and its lazy properties. It is a
 // [context.Context] itself, and every context derived from it leads back to it.
 //
 // Make it with [New] or [Context.Init] and end it with [Context.Finish]. All
-// methods may be called concurrently, except Init and SetRequest. A Context is
+// methods may be called concurrently, except Init, SetRequest and SetRemoteAddr. A Context is
 // never used for a second request, so that whoever still holds one gets
 // [ErrFinished] and nobody else's properties.
 type Context struct {
@@ -28,6 +28,7 @@ type Context struct {
 	table *table
 	slots []atomic.Pointer[outcome] // an outcome is published here when it is done
 	req   *http.Request
+	peer  string
 
 	scope atomic.Pointer[lazy.Scope] // of everything on goroutines of the request's; nil until the first
 
@@ -107,6 +108,19 @@ func (c *Context) Request() *http.Request { return c.req }
 // SetRequest says which HTTP request c belongs to. The server calls it before
 // anything else can read it.
 func (c *Context) SetRequest(r *http.Request) { c.req = r }
+
+// RemoteAddr returns the network address of the peer: that of the HTTP request, or
+// else the one that was set, or "".
+func (c *Context) RemoteAddr() string {
+	if c.req != nil {
+		return c.req.RemoteAddr
+	}
+	return c.peer
+}
+
+// SetRemoteAddr says who the peer is, where there is no HTTP request. It is to be
+// called before anything else can read it.
+func (c *Context) SetRemoteAddr(addr string) { c.peer = addr }
 
 // Logger returns the registry's logger.
 func (c *Context) Logger() *slog.Logger { return c.table.opts.Logger }
