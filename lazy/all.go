@@ -19,9 +19,9 @@ type Waiter interface {
 }
 
 // All waits for all of ws, in parallel, at most [Parallel] at a time, and
-// returns the first error that occurs. It does not wait for the others then:
-// those that belong to a scope go on, stand-alone ones that nobody else waits
-// for are cancelled. A panic of one is a panic of All.
+// returns the first error that occurs. It leaves the others then: those that
+// belong to a scope go on, stand-alone ones that nobody else waits for are
+// cancelled. A panic of one is a panic of All.
 func All(ctx context.Context, ws ...Waiter) error {
 	return AllN(ctx, Parallel, ws...)
 }
@@ -48,18 +48,25 @@ func AllN(ctx context.Context, n int, ws ...Waiter) error {
 			sem.Release(1)
 		})
 	}
+	var panics *PanicError
 	for range started {
 		o := <-ends
-		o.raise()
 		if first == nil {
 			first = o.err
 		}
+		if panics == nil {
+			panics = o.panics
+		}
+	}
+	if panics != nil {
+		panics.Raise()
 	}
 	return first
 }
 
 // Any waits for vs in parallel and returns the first success, or, when all have
-// failed, their errors joined in order. It leaves the others as [All] does.
+// failed, their errors joined in order. It leaves the others as [All] does. A
+// panic that comes before a success is a panic of Any.
 func Any[T any](ctx context.Context, vs ...*Value[T]) (T, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -71,16 +78,22 @@ func Any[T any](ctx context.Context, vs ...*Value[T]) (T, error) {
 		})
 	}
 	errs := make([]error, len(vs))
+	var won *outcome[T]
 	for range vs {
 		o := <-ends
-		o.raise()
-		if o.err == nil {
-			return o.val, nil
-		}
 		errs[o.i] = o.err
+		if won == nil && (o.err == nil || o.panics != nil) {
+			won = &o
+			cancel() // the others leave; when Any returns, nothing waits for them
+		}
+	}
+	if won != nil && won.panics != nil {
+		won.panics.Raise()
 	}
 	var zero T
 	switch {
+	case won != nil:
+		return won.val, nil
 	case len(vs) == 0:
 		return zero, errNothing
 	case ctx.Err() != nil:
@@ -96,12 +109,6 @@ type outcome[T any] struct {
 	val    T
 	err    error
 	panics *PanicError
-}
-
-func (o outcome[T]) raise() {
-	if o.panics != nil {
-		o.panics.Raise()
-	}
 }
 
 // waitFor runs wait and calls end exactly once with how it ended.

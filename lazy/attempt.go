@@ -24,6 +24,20 @@ type attempt[T any] struct {
 	panics *PanicError
 }
 
+// newAttempt returns a computation of v that begins for a caller with ctx. The
+// caller holds v.mu, and nothing of ctx is called: WithoutCancel stands between.
+func newAttempt[T any](v *Value[T], ctx context.Context, inline bool) *attempt[T] {
+	a := &attempt[T]{v: v}
+	switch {
+	case v.scope != nil:
+		ctx = v.scope.ctx
+	case !inline:
+		ctx, a.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	}
+	a.Init(ctx, a)
+	return a
+}
+
 func (a *attempt[T]) Name() string { return a.v.Name() }
 
 func (a *attempt[T]) Compute(ctx context.Context) {
@@ -42,14 +56,14 @@ func (a *attempt[T]) Finish(abnormal error) {
 	v := a.v
 	v.mu.Lock()
 	a.settle(a.raw, p)
-	if v.at == a {
-		switch {
-		case !keep:
-			v.at = nil
-		case p == nil:
-			v.at = nil
-			v.res.Store(a.out)
-		}
+	switch {
+	case v.at != a: // nobody wants it for the value any longer
+	case !keep:
+		v.at = nil
+	case p == nil:
+		v.at = nil
+		v.res.Store(a.out)
+	default: // a kept panic stays where callers join
 	}
 	lost := p != nil && (a.panics != p || a.waiters == 0)
 	v.mu.Unlock()

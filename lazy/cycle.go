@@ -33,28 +33,27 @@ func (c *CycleError) Error() string {
 // or nil. One lock is held at a time: no flight can take away a need that is
 // part of a cycle, because all in it are blocked.
 func (f *Flight) pathTo(target *Flight, seen map[*Flight]bool) []*Flight {
+	if f == target {
+		return []*Flight{f}
+	}
 	if seen[f] {
 		return nil
 	}
 	f.mu.Lock()
-	landed, needs := f.landed, slices.Clone(f.needs)
+	needs := slices.Clone(f.needs)
 	f.mu.Unlock()
-	switch {
-	case landed:
-		// Nobody waits for it any longer, though its work may go on and some
-		// whom it has woken may not have taken back their need yet.
-		return nil
-	case f == target:
-		return []*Flight{f}
-	case len(needs) == 0:
+	if len(needs) == 0 {
 		return nil
 	}
 	if seen == nil {
 		seen = make(map[*Flight]bool)
 	}
 	seen[f] = true
-	for _, g := range needs {
-		if rest := g.pathTo(target, seen); rest != nil {
+	for _, n := range needs {
+		if !n.inline && n.flight.over() {
+			continue // f was woken and is about to take this need back
+		}
+		if rest := n.flight.pathTo(target, seen); rest != nil {
 			return append([]*Flight{f}, rest...)
 		}
 	}

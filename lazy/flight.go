@@ -32,8 +32,16 @@ type Flight struct {
 	mu     sync.Mutex
 	landed bool          // Release was called
 	done   chan struct{} // closed by Release; made by the first who waits
-	needs  []*Flight     // what this computation waits for, once for each of its waits
-	buf    [1]*Flight    // needs, as long as it waits for one at a time
+	needs  []need        // what holds this computation up, once for each of its waits
+	buf    [1]need       // needs, as long as there is one at a time
+}
+
+// need is that one computation cannot go on before another does.
+type need struct {
+	flight *Flight
+	// inline: flight runs on the goroutine that needs it, which is therefore
+	// not set free by Release but only by the end of Run.
+	inline bool
 }
 
 type flightKey struct{}
@@ -68,7 +76,7 @@ func (f *Flight) Value(key any) any {
 // whoever runs f in place of waiting for it, or nil. Run returns normally also
 // after a panic, whose [*PanicError] the work's Finish was given.
 func (f *Flight) Run(caller *Flight) {
-	caller.need(f)
+	caller.add(need{f, true})
 	returned := false
 	defer func() {
 		var abnormal error
@@ -77,9 +85,9 @@ func (f *Flight) Run(caller *Flight) {
 		} else if !returned {
 			abnormal = ErrGoexit
 		}
+		caller.remove(need{f, true})
 		f.work.Finish(abnormal)
 		f.Release()
-		caller.unneed(f)
 	}()
 	f.work.Compute(f)
 	returned = true
@@ -111,9 +119,9 @@ func (f *Flight) Wait(ctx context.Context, caller *Flight) error {
 	if caller != nil {
 		// The edge is there before the search. Of several waits that close
 		// a cycle together, the last to add its edge finds all the others.
-		caller.need(f)
-		defer caller.unneed(f)
-		if path := f.pathTo(caller, nil); path != nil {
+		caller.add(need{f, false})
+		defer caller.remove(need{f, false})
+		if path := f.pathTo(caller, nil); path != nil && !f.over() {
 			return newCycleError(path)
 		}
 	}
@@ -138,8 +146,15 @@ func (f *Flight) doneChan() chan struct{} {
 	return f.done
 }
 
-// need notes that f's computation waits for g.
-func (f *Flight) need(g *Flight) {
+// over says whether f was released.
+func (f *Flight) over() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.landed
+}
+
+// add notes what f's computation needs.
+func (f *Flight) add(n need) {
 	if f == nil {
 		return
 	}
@@ -148,17 +163,17 @@ func (f *Flight) need(g *Flight) {
 	if f.needs == nil {
 		f.needs = f.buf[:0]
 	}
-	f.needs = append(f.needs, g)
+	f.needs = append(f.needs, n)
 }
 
-// unneed takes back one need.
-func (f *Flight) unneed(g *Flight) {
+// remove takes back one need.
+func (f *Flight) remove(n need) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if i := slices.Index(f.needs, g); i >= 0 {
+	if i := slices.Index(f.needs, n); i >= 0 {
 		f.needs = slices.Delete(f.needs, i, i+1)
 	}
 }

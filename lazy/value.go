@@ -98,10 +98,8 @@ func (v *Value[T]) Start(ctx context.Context) {
 	if v.res.Load() != nil || ctx.Err() != nil {
 		return
 	}
-	base, cancel := v.base(ctx, false)
-	// A computation of a scope goes on without a claim on it.
-	claim := v.scope == nil
-	a, started, _ := v.join(base, cancel, claim)
+	claim := v.scope == nil // a scope's computation goes on without one
+	a, started, _ := v.join(ctx, false, claim)
 	if a == nil {
 		return
 	}
@@ -156,8 +154,7 @@ func (v *Value[T]) get(ctx context.Context) (T, error) {
 	}
 	caller := Current(ctx)
 	inline := ctx.Done() == v.ownerDone()
-	base, cancel := v.base(ctx, inline)
-	a, started, r := v.join(base, cancel, true)
+	a, started, r := v.join(ctx, inline, true)
 	switch {
 	case r != nil:
 		return r.val, r.err
@@ -192,23 +189,10 @@ func (v *Value[T]) ownerDone() <-chan struct{} {
 	return v.scope.ctx.Done()
 }
 
-// base returns the context to compute under, were a computation to begin now,
-// and for a stand-alone value that can be abandoned the means to cancel it.
-func (v *Value[T]) base(ctx context.Context, inline bool) (context.Context, context.CancelCauseFunc) {
-	switch {
-	case v.scope != nil:
-		return v.scope.ctx, nil
-	case inline:
-		return ctx, nil
-	default:
-		return context.WithCancelCause(context.WithoutCancel(ctx))
-	}
-}
-
 // join returns the kept outcome, or the computation to wait for and whether it
-// was begun here under base. All three are zero where there is nothing to
-// compute. With claim the caller counts as a waiter.
-func (v *Value[T]) join(base context.Context, cancel context.CancelCauseFunc, claim bool) (*attempt[T], bool, *result[T]) {
+// was begun here, for a caller with ctx. All three are zero where there is
+// nothing to compute. With claim the caller counts as a waiter.
+func (v *Value[T]) join(ctx context.Context, inline, claim bool) (*attempt[T], bool, *result[T]) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if r := v.res.Load(); r != nil {
@@ -219,8 +203,7 @@ func (v *Value[T]) join(base context.Context, cancel context.CancelCauseFunc, cl
 	}
 	begin := v.at == nil
 	if begin {
-		v.at = &attempt[T]{v: v, cancel: cancel}
-		v.at.Init(base, v.at)
+		v.at = newAttempt(v, ctx, inline)
 	}
 	if claim {
 		v.at.waiters++

@@ -19,6 +19,8 @@ type exchange struct {
 	ctx  reqctx.Context
 	gate gate
 	req  Request
+
+	returned bool // the handler has, neither panicked nor ended its goroutine
 }
 
 // rootContext is between the connection's context and the properties, so that the
@@ -53,29 +55,43 @@ func (x *exchange) begin(s *Server, w http.ResponseWriter, r *http.Request) *htt
 	return r
 }
 
-// request returns the Request for r, which may be a later copy of the one that
-// begin returned, with path values for instance.
-func (x *exchange) request(r *http.Request) *Request {
-	x.ctx.SetRequest(r)
-	x.req = Request{Request: r, ctx: &x.ctx}
-	return &x.req
+// nest answers a request that one of the server's handlers has passed back to the
+// server. The properties are the same, and so is the gate that commits them; one
+// more gate, on w, has the errors go the way of the response, whatever was put
+// around it on the way here.
+func (x *exchange) nest(w http.ResponseWriter, r *http.Request) {
+	outer := x.ctx.Request()
+	x.srv.mux.ServeHTTP(&gate{ResponseWriter: w, x: x, nested: true}, r)
+	x.ctx.SetRequest(outer)
 }
 
-// respond makes the handler's error the response.
-func (x *exchange) respond(err error) {
+// request returns the Request for r, which may be a later copy of the one that
+// begin returned.
+func (x *exchange) request(r *http.Request) *Request {
+	x.ctx.SetRequest(r)
+	req := &x.req
+	if req.Request != nil { // an outer handler's
+		req = new(Request)
+	}
+	*req = Request{Request: r, ctx: &x.ctx}
+	return req
+}
+
+// respond makes the handler's error the response on g.
+func (x *exchange) respond(g *gate, err error) {
 	switch {
 	case err == nil:
+	case g.replaced || x.gate.replaced:
+		// The client has its error response; this one tells nothing new.
 	case errors.Is(err, http.ErrAbortHandler):
 		panic(http.ErrAbortHandler)
-	case x.gate.replaced:
-		// The client has its error response; this one tells nothing new.
-	case x.gate.hijacked:
+	case g.hijacked:
 		x.logFailure(err, "handler of a hijacked connection failed")
-	case x.gate.wroteHeader:
+	case g.wroteHeader:
 		x.logFailure(err, "response cut off: the handler failed after it had begun to write")
 		panic(http.ErrAbortHandler)
 	default:
-		x.gate.problem(x.problemFor(err))
+		g.problem(x.problemFor(err))
 	}
 }
 
@@ -85,6 +101,7 @@ func (x *exchange) settle() {
 	if !x.gate.wroteHeader {
 		x.gate.open(http.StatusOK, true)
 	}
+	x.returned = true
 }
 
 // end is deferred: it answers a panic, closes the gate and finishes the request,
@@ -92,47 +109,74 @@ func (x *exchange) settle() {
 // and does not wait for clean-ups.
 func (x *exchange) end() {
 	v := recover()
-	if v != nil && v != http.ErrAbortHandler {
-		x.logPanic(v)
-		if x.gate.wroteHeader {
-			v = http.ErrAbortHandler
-		} else {
-			x.gate.fail(&Problem{Status: http.StatusInternalServerError})
-			v = nil
-		}
+	if v == nil && !x.returned {
+		v = lazy.ErrGoexit
+	}
+	if v != nil {
+		v = x.answerPanic(v)
 	}
 	x.gate.over.Store(true)
-	finish := func(context.Context) { _ = x.ctx.Finish() } // logs its errors
-	if x.ctx.Idle() || x.srv.endings.Spawn("finish", finish) != nil {
-		finish(&x.ctx)
+	if x.ctx.Idle() || x.finishLater() != nil {
+		_ = x.ctx.Finish() // logs its errors
 	}
 	if v != nil {
 		panic(v)
 	}
 }
 
+// answerPanic logs a panic and makes it the response. It returns what to go on
+// panicking with, so that net/http cuts off a response that has already begun.
+func (x *exchange) answerPanic(v any) any {
+	if v != http.ErrAbortHandler {
+		x.logPanic(v)
+	}
+	switch {
+	case x.gate.replaced: // by a problem, and that is whole
+	case x.gate.wroteHeader, v == http.ErrAbortHandler:
+		return http.ErrAbortHandler
+	default:
+		x.gate.fail(&Problem{Status: http.StatusInternalServerError})
+	}
+	if v == lazy.ErrGoexit { // net/http drops what it has not sent
+		_ = http.NewResponseController(x.gate.ResponseWriter).Flush()
+	}
+	return nil
+}
+
+func (x *exchange) finishLater() error {
+	return x.srv.endings.Spawn("finish", func(context.Context) { _ = x.ctx.Finish() })
+}
+
 // problemFor maps a handler's error to the response, and logs it if it is the
 // server's failure and not the client's.
 func (x *exchange) problemFor(err error) *Problem {
-	if x.ctx.Err() != nil {
-		// The client is gone, or the server is going: nobody reads this.
-		x.srv.log.DebugContext(&x.ctx, "request cancelled", x.about(err)...)
-		return &Problem{Status: http.StatusServiceUnavailable}
-	}
 	p := asProblem(err)
-	if p.Status >= 500 {
-		x.logFailure(err, "request failed")
+	if p.status() < 500 {
+		return p
+	}
+	x.logFailure(err, "request failed")
+	if x.cancelled() {
+		return &Problem{Status: http.StatusServiceUnavailable}
 	}
 	return p
 }
 
+// cancelled says whether the client is gone, or the server is going: what fails
+// then is nobody's fault.
+func (x *exchange) cancelled() bool { return errors.Is(x.ctx.Err(), context.Canceled) }
+
 func (x *exchange) logFailure(err error, msg string) {
-	x.srv.log.ErrorContext(&x.ctx, msg, x.about(err)...)
+	level := slog.LevelError
+	if x.cancelled() {
+		level = slog.LevelDebug
+	}
+	x.srv.log.Log(&x.ctx, level, msg, x.about(err)...)
 }
 
+// about gives the error as text: the JSON of a Problem leaves out its cause.
 func (x *exchange) about(err error) []any {
 	r := x.ctx.Request()
-	return []any{slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("error", err)}
+	return []any{slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.String("error", err.Error())}
 }
 
 // logPanic logs a panic once, with the stack of where it happened.

@@ -26,10 +26,21 @@ var errReplaced = errors.New("server: the response was replaced by an error resp
 type gate struct {
 	http.ResponseWriter
 	x           *exchange
+	nested      bool        // of a server within itself: the exchange's own gate, further out, commits
+	routed      bool        // the mux has found a handler; before, what is written is the mux's own
 	wroteHeader bool        // the final header is out, or the connection hijacked
 	hijacked    bool        // the connection is the handler's
 	replaced    bool        // the response is ours; the handler's writes are dropped
 	over        atomic.Bool // the handler has returned
+}
+
+// Header returns the header to send. Once the handler has returned, net/http reads
+// that one, and a map of its own keeps a goroutine that is late from racing it.
+func (g *gate) Header() http.Header {
+	if g.over.Load() {
+		return http.Header{}
+	}
+	return g.ResponseWriter.Header()
 }
 
 // WriteHeader sends the header.
@@ -37,11 +48,11 @@ func (g *gate) WriteHeader(status int) {
 	switch {
 	case g.over.Load():
 		g.x.srv.log.Error("WriteHeader after the handler returned", "error", reqctx.ErrFinished)
-	case status >= 100 && status < 200 && status != http.StatusSwitchingProtocols:
-		g.ResponseWriter.WriteHeader(status)
 	case g.replaced:
 	case g.wroteHeader:
 		g.x.srv.log.Warn("superfluous WriteHeader", "path", g.x.ctx.Request().URL.Path, "status", status)
+	case status >= 100 && status < 200 && status != http.StatusSwitchingProtocols:
+		g.ResponseWriter.WriteHeader(status)
 	default:
 		g.open(status, false)
 	}
@@ -86,17 +97,21 @@ func (g *gate) FlushError() error {
 	return http.NewResponseController(g.ResponseWriter).Flush()
 }
 
-// Hijack commits and then hands over the connection. A cookie that a commit has
-// set is in Header(), for a handler that writes the response itself.
+// Hijack commits and then hands over the connection, also after a header with
+// status 101. A cookie that a commit has set is in Header(), for a handler that
+// writes the response itself.
 func (g *gate) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	if g.over.Load() {
+	switch {
+	case g.over.Load():
 		return nil, nil, reqctx.ErrFinished
-	}
-	if g.hijacked || g.replaced || g.wroteHeader {
+	case g.hijacked:
 		return nil, nil, http.ErrHijacked
-	}
-	if err := g.commit(); err != nil {
-		return nil, nil, err
+	case g.replaced:
+		return nil, nil, errReplaced
+	case !g.wroteHeader:
+		if err := g.commit(); err != nil {
+			return nil, nil, err
+		}
 	}
 	conn, rw, err := http.NewResponseController(g.ResponseWriter).Hijack()
 	if err == nil {
@@ -128,50 +143,50 @@ func (g *gate) ready() error {
 // open commits and sends the header. implicit leaves the sending to net/http,
 // which knows that there is no body.
 func (g *gate) open(status int, implicit bool) {
-	if p := g.unrouted(status); p != nil {
-		g.problem(p)
+	if g.unrouted(status) {
+		g.problem(&Problem{Status: status})
 		return
 	}
-	if err := g.commit(); err != nil {
-		g.x.logFailure(err, "response replaced: a property could not be committed")
-		g.fail(commitProblem(err))
+	if g.commit() != nil {
 		return
+	}
+	if !implicit {
+		g.ResponseWriter.WriteHeader(status) // panics if there is no such status
 	}
 	g.wroteHeader = true
-	if !implicit {
-		g.ResponseWriter.WriteHeader(status)
-	}
 }
 
-// commit runs the properties' Commit functions, once.
+// commit runs the properties' Commit functions, once. If that fails, it answers
+// with a problem.
 func (g *gate) commit() error {
-	first := !g.x.ctx.Committed()
+	if g.nested {
+		return nil
+	}
+	timing := g.x.srv.opts.ServerTiming && !g.x.ctx.Committed()
 	err := g.x.ctx.Commit(g.Header())
-	if first && err == nil && g.x.srv.opts.ServerTiming {
+	switch {
+	case err != nil:
+		g.x.logFailure(err, "response replaced: a property could not be committed")
+		g.fail(commitProblem(err))
+	case timing:
 		addServerTiming(g.Header(), &g.x.ctx)
 	}
 	return err
 }
 
-// unrouted makes a problem of the plain text with which the mux says that it has
-// no handler.
-func (g *gate) unrouted(status int) *Problem {
-	if g.x.ctx.Request().Pattern != "" || status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
-		return nil
-	}
-	return &Problem{Status: status}
+// unrouted says whether the mux is about to say in plain text that it has no
+// handler.
+func (g *gate) unrouted(status int) bool {
+	return !g.routed && (status == http.StatusNotFound || status == http.StatusMethodNotAllowed)
 }
 
 // problem answers with p, and has the properties committed: a denied request
 // still gets its rate-limit fields, a failed login its session.
 func (g *gate) problem(p *Problem) {
 	clearRepresentation(g.Header())
-	if err := g.commit(); err != nil {
-		g.x.logFailure(err, "response replaced: a property could not be committed")
-		g.fail(commitProblem(err))
-		return
+	if g.commit() == nil {
+		g.send(p)
 	}
-	g.send(p)
 }
 
 // fail answers with p when nothing was committed: no cookie may promise it.
@@ -182,6 +197,6 @@ func (g *gate) fail(p *Problem) {
 }
 
 func (g *gate) send(p *Problem) {
-	g.wroteHeader, g.replaced = true, true
 	p.write(g.ResponseWriter)
+	g.wroteHeader, g.replaced = true, true
 }

@@ -29,7 +29,8 @@ func (s *Server) Serve(l net.Listener) error { return s.httpServer().Serve(l) }
 
 // Shutdown stops to accept connections and waits for the requests in progress,
 // their tasks and their clean-ups. When ctx ends first, it cancels them with the
-// connections' contexts and returns [context.Cause] of ctx. It is for good.
+// connections' contexts and returns [context.Cause] of ctx. It does not wait for
+// hijacked connections, but cancels their requests as well. It is for good.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.httpServer().Shutdown(ctx)
 	ended := make(chan struct{})
@@ -40,9 +41,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		err = ctx.Err()
 	}
 	s.abort(errShutdown)
+	if err != nil && err == ctx.Err() {
+		return context.Cause(ctx)
+	}
 	return err
 }
 

@@ -138,8 +138,8 @@ func (p *Problem) write(w http.ResponseWriter) {
 func clearRepresentation(h http.Header) {
 	for _, name := range []string{
 		"Content-Length", "Content-Type", "Content-Encoding", "Content-Language", "Content-Location",
-		"Content-Range", "Content-Disposition", "Accept-Ranges", "Cache-Control", "Expires", "Etag", "Last-Modified",
-		"Location", "Trailer",
+		"Content-Range", "Content-Disposition", "Content-Digest", "Repr-Digest", "Accept-Ranges",
+		"Cache-Control", "Expires", "Etag", "Last-Modified", "Location", "Trailer", "Transfer-Encoding",
 	} {
 		h.Del(name)
 	}

@@ -67,16 +67,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// orDefault is what net/http should be told: 0 there is none.
+// orDefault leaves a negative timeout as it is: to net/http, which takes another
+// timeout for one that is 0, it is none.
 func orDefault(d, def time.Duration) time.Duration {
-	switch {
-	case d == 0:
+	if d == 0 {
 		return def
-	case d < 0:
-		return 0
-	default:
-		return d
 	}
+	return d
 }
 
 // Server routes requests to handlers and gives each request its properties. Make
@@ -125,6 +122,9 @@ func (s *Server) provide() (err error) {
 	if err = params.Provide(s.reg, s.opts.Params); err != nil {
 		return fmt.Errorf("server: Options.Params: %w", err)
 	}
+	if len(s.opts.RateLimits) == 0 {
+		return nil
+	}
 	store := s.opts.RateLimitStore
 	if store == nil {
 		if store, err = ratelimit.NewMemory(ratelimit.MemoryOptions{}); err != nil {
@@ -157,8 +157,9 @@ type HandlerFunc func(w http.ResponseWriter, req *Request) error
 // to h. It panics if the pattern is malformed or conflicts with another.
 func (s *Server) HandleFunc(pattern string, h HandlerFunc) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		x := exchangeOf(r.Context())
-		x.respond(h(w, x.request(r)))
+		g := w.(*gate)
+		g.routed = true
+		g.x.respond(g, h(g, g.x.request(r)))
 	})
 }
 
@@ -166,16 +167,18 @@ func (s *Server) HandleFunc(pattern string, h HandlerFunc) {
 // context carries the properties: session.From(r.Context()) works.
 func (s *Server) Handle(pattern string, h http.Handler) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		exchangeOf(r.Context()).ctx.SetRequest(r)
-		h.ServeHTTP(w, r)
+		g := w.(*gate)
+		g.routed = true
+		g.x.ctx.SetRequest(r)
+		h.ServeHTTP(g, r)
 	})
 }
 
 // ServeHTTP answers one request. A server within itself goes on with the request
-// as it is, with the same properties and the same gate.
+// as it is: the properties are the same and are committed once.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if x := exchangeOf(r.Context()); x != nil && x.srv == s {
-		s.mux.ServeHTTP(w, r)
+		x.nest(w, r)
 		return
 	}
 	x := new(exchange)

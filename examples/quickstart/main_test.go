@@ -1,0 +1,313 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// client is a browser of a program that runs.
+type client struct {
+	t   *testing.T
+	url string
+	http.Client
+}
+
+// start runs the program on a free port until the test ends.
+func start(t *testing.T) *client {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	out, printed := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, []string{"-addr", "127.0.0.1:0"}, printed) }()
+	help := make([]byte, 4096)
+	n, err := out.Read(help)
+	require.NoError(t, err)
+	found := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).Find(help[:n])
+	require.NotEmpty(t, found)
+	require.Equal(t, 3, bytes.Count(help[:n], []byte("curl -i ")), "three lines to try")
+
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	transport := &http.Transport{}
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+		transport.CloseIdleConnections()
+	})
+	return &client{t, string(found), http.Client{
+		Transport: transport, Jar: jar,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// do sends a request with header fields given as "Name: value", and returns the
+// response and its body.
+func (c *client) do(method, path, body string, header ...string) (*http.Response, string) {
+	c.t.Helper()
+	req, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(body))
+	require.NoError(c.t, err)
+	for _, line := range header {
+		name, value, _ := strings.Cut(line, ": ")
+		req.Header.Set(name, value)
+	}
+	res, err := c.Do(req)
+	require.NoError(c.t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(c.t, err)
+	return res, string(text)
+}
+
+// loginForm logs in as a browser does.
+func (c *client) loginForm(user string) (*http.Response, string) {
+	return c.do("POST", "/login", url.Values{"user": {user}}.Encode(), "Content-Type: application/x-www-form-urlencoded")
+}
+
+// problem checks for an error response and returns its members.
+func problem(t *testing.T, status int, res *http.Response, body string) map[string]any {
+	t.Helper()
+	require.Equal(t, status, res.StatusCode, body)
+	require.Equal(t, "application/problem+json", res.Header.Get("Content-Type"))
+	var members map[string]any
+	require.NoError(t, json.Unmarshal([]byte(body), &members))
+	require.EqualValues(t, status, members["status"])
+	return members
+}
+
+func TestIndexSaysWhatToTry(t *testing.T) {
+	c := start(t)
+	res, body := c.do("GET", "/", "")
+	require.Equal(t, 200, res.StatusCode)
+	require.Equal(t, "text/html; charset=utf-8", res.Header.Get("Content-Type"))
+	for _, path := range []string{"/fast", "/search", "/count", "/login", "/me", "/logout"} {
+		require.Contains(t, body, path)
+	}
+	untouched(t, res)
+	res, body = c.do("GET", "/elsewhere", "")
+	problem(t, 404, res, body)
+}
+
+// untouched checks that a response has nothing of any property.
+func untouched(t *testing.T, res *http.Response) {
+	t.Helper()
+	for _, field := range []string{"Set-Cookie", "Vary", "Server-Timing", "RateLimit", "RateLimit-Policy"} {
+		require.Empty(t, res.Header.Values(field), field)
+	}
+}
+
+func TestFastTouchesNothing(t *testing.T) {
+	c := start(t)
+	_, _ = c.loginForm("ada") // a cookie that is sent makes no difference
+	res, body := c.do("GET", "/fast", "")
+	require.Equal(t, 204, res.StatusCode)
+	require.Empty(t, body)
+	untouched(t, res)
+}
+
+func TestSearchAllowsFiveAMinute(t *testing.T) {
+	c := start(t)
+	for i := range 5 {
+		res, body := c.do("GET", "/search?q=gO", "")
+		require.Equal(t, 200, res.StatusCode, body)
+		require.Equal(t, "application/json", res.Header.Get("Content-Type"))
+		require.Equal(t, `"search";q=5;w=60`, res.Header.Get("RateLimit-Policy"))
+		require.Contains(t, res.Header.Get("RateLimit"), `"search";r=`+strconv.Itoa(4-i)+";t=")
+		require.Contains(t, res.Header.Get("Server-Timing"), "ratelimit.search.take;dur=")
+		require.Empty(t, res.Cookies())
+		var got struct {
+			Q       string
+			Results []string
+		}
+		require.NoError(t, json.Unmarshal([]byte(body), &got))
+		require.Equal(t, "gO", got.Q)
+		require.Contains(t, got.Results, "Effective Go")
+		require.NotContains(t, got.Results, "Redis in Action")
+	}
+
+	res, body := c.do("GET", "/search?q=go", "", "Accept: application/json")
+	members := problem(t, 429, res, body)
+	require.Equal(t, []any{"search"}, members["violated-policies"])
+	require.Equal(t, "https://iana.org/assignments/http-problem-types#quota-exceeded", members["type"])
+	wait, err := strconv.Atoi(res.Header.Get("Retry-After"))
+	require.NoError(t, err)
+	require.True(t, wait >= 1 && wait <= 65, wait)
+	require.Contains(t, res.Header.Get("RateLimit"), `"search";r=0;t=`)
+	require.Equal(t, `"search";q=5;w=60`, res.Header.Get("RateLimit-Policy"))
+
+	res, _ = c.do("GET", "/search?q=go", "", "Accept: text/html,*/*;q=0.8")
+	require.Equal(t, 303, res.StatusCode)
+	require.Equal(t, "/slow-down", res.Header.Get("Location"))
+	require.NotEmpty(t, res.Header.Get("Retry-After"))
+
+	res, body = c.do("GET", "/slow-down", "")
+	require.Equal(t, 200, res.StatusCode)
+	require.Equal(t, "text/html; charset=utf-8", res.Header.Get("Content-Type"))
+	require.Regexp(t, `next search passes in\s+<strong>\d+ seconds?</strong>`, body)
+
+	// To look at the wait did not prolong it, and refusals were not counted.
+	require.Equal(t, `{"count":5}`, counted(c))
+}
+
+// counted asks for the searches of the last 20 seconds.
+func counted(c *client) string {
+	res, body := c.do("GET", "/count", "")
+	require.Equal(c.t, 200, res.StatusCode)
+	return strings.TrimSpace(body)
+}
+
+func TestSlowDownWhenThereIsNoNeed(t *testing.T) {
+	_, body := start(t).do("GET", "/slow-down", "")
+	require.Contains(t, body, "You can search again now.")
+}
+
+func TestCountDoesNotCountItself(t *testing.T) {
+	c := start(t)
+	require.Equal(t, `{"count":0}`, counted(c))
+	require.Equal(t, `{"count":0}`, counted(c))
+	for range 2 {
+		c.do("GET", "/search?q=x", "")
+	}
+	require.Equal(t, `{"count":2}`, counted(c))
+	res, body := c.do("GET", "/search", "") // no q: refused before it is charged
+	problem(t, 400, res, body)
+	require.Contains(t, body, `"q"`)
+	require.Equal(t, `{"count":2}`, counted(c))
+}
+
+func TestLoginMeLogout(t *testing.T) {
+	for name, login := range map[string]func(c *client, user string) (*http.Response, string){
+		"form": (*client).loginForm,
+		"JSON": func(c *client, user string) (*http.Response, string) {
+			body, err := json.Marshal(map[string]string{"user": user})
+			require.NoError(c.t, err)
+			return c.do("POST", "/login", string(body), "Content-Type: application/json")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t)
+			res, body := c.do("GET", "/me", "")
+			problem(t, 401, res, body)
+			require.Empty(t, res.Cookies(), "no session by asking")
+
+			res, body = login(c, " ")
+			problem(t, 400, res, body)
+			require.Empty(t, res.Cookies())
+
+			res, _ = login(c, "ada")
+			require.Equal(t, 303, res.StatusCode)
+			require.Equal(t, "/me", res.Header.Get("Location"))
+			first := cookie(t, res)
+			require.Equal(t, "session", first.Name)
+			require.True(t, first.HttpOnly)
+			require.False(t, first.Secure, "this is plain HTTP")
+			require.Equal(t, http.SameSiteLaxMode, first.SameSite)
+			require.Equal(t, "/", first.Path)
+			require.Zero(t, first.MaxAge)
+
+			for _, want := range []string{`{"user":"ada","visits":1}`, `{"user":"ada","visits":2}`} {
+				res, body = c.do("GET", "/me", "")
+				require.Equal(t, 200, res.StatusCode)
+				require.JSONEq(t, want, body)
+				require.Empty(t, res.Cookies(), "the cookie stays")
+				require.Equal(t, "Cookie", res.Header.Get("Vary"))
+			}
+
+			// Another login has a new id, and the old one is nobody's.
+			res, _ = login(c, "bob")
+			second := cookie(t, res)
+			require.NotEqual(t, first.Value, second.Value)
+			_, body = c.do("GET", "/me", "")
+			require.Contains(t, body, `"user":"bob"`)
+			requireNobody(t, c, first)
+
+			res, _ = c.do("POST", "/logout", "")
+			require.Equal(t, 303, res.StatusCode)
+			require.Negative(t, cookie(t, res).MaxAge)
+			res, body = c.do("GET", "/me", "")
+			problem(t, 401, res, body)
+			requireNobody(t, c, second)
+		})
+	}
+}
+
+func cookie(t *testing.T, res *http.Response) *http.Cookie {
+	t.Helper()
+	require.Len(t, res.Cookies(), 1)
+	return res.Cookies()[0]
+}
+
+// requireNobody checks that a cookie does not lead to a session any more.
+func requireNobody(t *testing.T, c *client, old *http.Cookie) {
+	t.Helper()
+	other := &client{t, c.url, http.Client{Transport: c.Transport}}
+	res, body := other.do("GET", "/me", "", "Cookie: "+old.Name+"="+old.Value)
+	problem(t, 401, res, body)
+}
+
+func TestLoginRefusesWhatItCannotRead(t *testing.T) {
+	c := start(t)
+	for name, tt := range map[string]struct {
+		typ, body string
+		status    int
+	}{
+		"no body":         {"application/json", "", 400},
+		"no user":         {"application/x-www-form-urlencoded", "name=ada", 400},
+		"user is no text": {"application/json", `{"user":{}}`, 400},
+		"trailing bytes":  {"application/json", `{"user":"ada"} {}`, 400},
+		"cut off":         {"application/json", `{"user":"ad`, 400},
+		"another type":    {"text/plain", "user=ada", 415},
+		"too large":       {"application/json", `{"user":"` + strings.Repeat("a", 1<<20) + `"}`, 413},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res, body := c.do("POST", "/login", tt.body, "Content-Type: "+tt.typ)
+			problem(t, tt.status, res, body)
+			require.Empty(t, res.Cookies())
+		})
+	}
+	res, body := c.do("GET", "/login", "")
+	problem(t, 405, res, body)
+	require.Equal(t, "POST", res.Header.Get("Allow"))
+	res, _ = c.do("GET", "/me", "", "Cookie: session=%00garbage")
+	require.Equal(t, 401, res.StatusCode)
+}
+
+func TestAPortInUseIsAClearError(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	var out bytes.Buffer
+	err = run(t.Context(), []string{"-addr", l.Addr().String()}, &out)
+	require.ErrorContains(t, err, l.Addr().String())
+	require.ErrorContains(t, err, "-addr picks another address")
+	require.Empty(t, out.String())
+}
+
+func TestFlags(t *testing.T) {
+	require.NoError(t, run(t.Context(), []string{"-h"}, io.Discard))
+	require.Error(t, run(t.Context(), []string{"-nonsense"}, io.Discard))
+	require.Error(t, run(t.Context(), []string{"-addr", "nonsense"}, io.Discard))
+}
+
+// The end of the context lets the program end by itself.
+func TestTheEndOfTheContextShutsDown(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	var out bytes.Buffer
+	require.NoError(t, run(ctx, []string{"-addr", "127.0.0.1:0"}, &out))
+	require.Contains(t, out.String(), "Listening on http://127.0.0.1:")
+}

@@ -1,0 +1,217 @@
+package lazy_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+func TestAllWaitsInParallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		a, b, c := lazy.New(slow(time.Second, 1)), lazy.In(s, slow(3*time.Second, "b")), lazy.Go(s, slow(time.Second, 2.5))
+		began := time.Now()
+		require.NoError(t, lazy.All(t.Context(), a, b, c))
+		require.Equal(t, 3*time.Second, time.Since(began))
+		got, err, ok := b.Peek()
+		require.Equal(t, []any{"b", nil, true}, []any{got, err, ok})
+		require.NoError(t, lazy.All(t.Context()))
+		require.NoError(t, s.Close())
+	})
+}
+
+func TestAllIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct{ n, most int }{{-1, 1}, {0, 1}, {1, 1}, {3, 3}, {lazy.Parallel, lazy.Parallel}, {1000, 200}} {
+			var now, most atomic.Int32
+			ws := make([]lazy.Waiter, 200)
+			for i := range ws {
+				ws[i] = lazy.New(func(ctx context.Context) (int, error) {
+					if n := now.Add(1); n > most.Load() {
+						most.Store(n)
+					}
+					defer now.Add(-1)
+					return 0, pause(ctx, time.Second)
+				})
+			}
+			if c.n == lazy.Parallel {
+				require.NoError(t, lazy.All(t.Context(), ws...))
+			} else {
+				require.NoError(t, lazy.AllN(t.Context(), c.n, ws...))
+			}
+			require.EqualValues(t, c.most, most.Load(), "n = %d", c.n)
+		}
+	})
+}
+
+func TestAllReturnsTheFirstError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		var cancelled atomic.Bool
+		alone := lazy.New(func(ctx context.Context) (int, error) {
+			err := pause(ctx, time.Hour)
+			cancelled.Store(err != nil)
+			return 0, err
+		})
+		shared := lazy.New(slow(2*time.Second, "shared"))
+		shared.Start(t.Context())
+		owned := lazy.In(s, slow(2*time.Second, "owned"))
+		fails := lazy.New(func(ctx context.Context) (int, error) {
+			_ = pause(ctx, time.Second)
+			return 0, errBoom
+		})
+		began := time.Now()
+		require.ErrorIs(t, lazy.All(t.Context(), alone, shared, owned, fails), errBoom)
+		require.Equal(t, time.Second, time.Since(began))
+		synctest.Wait()
+		require.True(t, cancelled.Load(), "what nobody waits for is cancelled")
+		<-time.After(time.Second)
+		synctest.Wait()
+		for _, v := range []*lazy.Value[string]{shared, owned} {
+			_, err, ok := v.Peek()
+			require.True(t, ok, "the others go on")
+			require.NoError(t, err)
+		}
+		require.NoError(t, s.Close())
+	})
+}
+
+// What waits for its turn does not begin after an error.
+func TestAllBeginsNothingAfterAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := lazy.New(func(ctx context.Context) (int, error) {
+			_ = pause(ctx, time.Second)
+			return 0, errBoom
+		})
+		never := lazy.New(func(context.Context) (int, error) { t.Error("began"); return 0, nil })
+		require.ErrorIs(t, lazy.AllN(t.Context(), 1, fails, never, never), errBoom)
+	})
+}
+
+func TestAllEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errBoom)
+		defer cancel()
+		began := time.Now()
+		require.ErrorIs(t, lazy.AllN(ctx, 1, lazy.New(slow(time.Hour, 1)), lazy.New(slow(time.Hour, 1))), errBoom)
+		require.Equal(t, time.Second, time.Since(began))
+		require.ErrorIs(t, lazy.All(ctx, lazy.New(slow(time.Hour, 1))), errBoom)
+	})
+}
+
+func TestAllPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		later := lazy.New(func(ctx context.Context) (int, error) {
+			<-time.After(time.Second)
+			panic(errBoom)
+		})
+		began := time.Now()
+		p := catch(func() { _ = lazy.All(t.Context(), lazy.New(slow(time.Hour, 1)), later) })
+		require.IsType(t, (*lazy.PanicError)(nil), p)
+		require.ErrorIs(t, p.(error), errBoom)
+		require.Equal(t, time.Second, time.Since(began))
+	})
+}
+
+func TestAnyReturnsTheFirstSuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cancelled atomic.Bool
+		fails := lazy.New(func(context.Context) (string, error) { return "", errBoom })
+		slowest := lazy.New(func(ctx context.Context) (string, error) {
+			err := pause(ctx, time.Hour)
+			cancelled.Store(err != nil)
+			return "slowest", err
+		})
+		began := time.Now()
+		got, err := lazy.Any(t.Context(), slowest, fails, lazy.New(slow(2*time.Second, "second")), lazy.New(slow(time.Second, "first")))
+		require.NoError(t, err)
+		require.Equal(t, "first", got)
+		require.Equal(t, time.Second, time.Since(began))
+		synctest.Wait()
+		require.True(t, cancelled.Load())
+	})
+}
+
+func TestAnyWithoutASuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := func(d time.Duration, text string) *lazy.Value[int] {
+			return lazy.New(func(ctx context.Context) (int, error) {
+				_ = pause(ctx, d)
+				return 1, errors.New(text)
+			})
+		}
+		got, err := lazy.Any(t.Context(), fail(2*time.Second, "a"), fail(time.Second, "b"))
+		require.EqualError(t, err, "a\nb", "in the order of the values")
+		require.Zero(t, got)
+		_, err = lazy.Any[int](t.Context())
+		require.EqualError(t, err, "lazy: Any of no values")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errBoom)
+		defer cancel()
+		_, err = lazy.Any(ctx, fail(time.Hour, "a"), fail(time.Hour, "b"))
+		require.Equal(t, errBoom, err)
+	})
+}
+
+func TestAnyPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := func(d time.Duration) *lazy.Value[int] {
+			return lazy.New(func(context.Context) (int, error) {
+				<-time.After(d)
+				panic(errBoom)
+			})
+		}
+		p := catch(func() { _, _ = lazy.Any(t.Context(), at(time.Second), lazy.New(slow(time.Minute, 1))) })
+		require.IsType(t, (*lazy.PanicError)(nil), p)
+		require.ErrorIs(t, p.(error), errBoom)
+		got, err := lazy.Any(t.Context(), at(time.Hour), lazy.New(slow(time.Minute, 1)))
+		require.NoError(t, err, "a success was first")
+		require.Equal(t, 1, got)
+		<-time.After(time.Hour) // and the panic that comes late ends nothing
+	})
+}
+
+// When All and Any return, their waits are over: what goes on may need the one
+// who asked without closing a cycle.
+func TestAllAndAnyTakeTheirWaitsBack(t *testing.T) {
+	many := func(w lazy.Waiter) []lazy.Waiter { return slices.Repeat([]lazy.Waiter{w}, 30) }
+	for name, ask := range map[string]func(ctx context.Context, other, quick *lazy.Value[int]){
+		"All, error": func(ctx context.Context, other, _ *lazy.Value[int]) {
+			_ = lazy.All(ctx, append(many(other), waiter(func() error { return errBoom }))...)
+		},
+		"All, panic": func(ctx context.Context, other, _ *lazy.Value[int]) {
+			_ = catch(func() { _ = lazy.All(ctx, append(many(other), waiter(func() error { panic(errBoom) }))...) })
+		},
+		"Any": func(ctx context.Context, other, quick *lazy.Value[int]) {
+			_, _ = lazy.Any(ctx, append(slices.Repeat([]*lazy.Value[int]{other}, 30), quick)...)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 300 {
+				s := lazy.NewScope(t.Context())
+				var user *lazy.Value[int]
+				asked := make(chan bool)
+				org := lazy.In(s, func(ctx context.Context) (int, error) {
+					<-asked
+					return user.Get(ctx)
+				})
+				user = lazy.In(s, func(ctx context.Context) (int, error) {
+					ask(ctx, org, lazy.New(slow(0, 1)))
+					close(asked)
+					return 1, nil
+				})
+				org.Start(t.Context())
+				require.NoError(t, user.Wait(t.Context()))
+				require.NoError(t, org.Wait(t.Context()))
+				require.NoError(t, s.Close())
+			}
+		})
+	}
+}

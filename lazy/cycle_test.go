@@ -1,0 +1,392 @@
+package lazy_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+// cycleOf returns the path of the cycle that err tells of.
+func cycleOf(t *testing.T, err error) []string {
+	t.Helper()
+	var cycle *lazy.CycleError
+	require.ErrorAs(t, err, &cycle)
+	return cycle.Path
+}
+
+// owners makes values stand-alone or of s.
+func owners(s *lazy.Scope) map[string]func(func(context.Context) (int, error)) *lazy.Value[int] {
+	return map[string]func(func(context.Context) (int, error)) *lazy.Value[int]{
+		"stand-alone": lazy.New[int],
+		"of a scope":  func(fn func(context.Context) (int, error)) *lazy.Value[int] { return lazy.In(s, fn) },
+	}
+}
+
+func TestRule7AValueThatNeedsItself(t *testing.T) {
+	type key struct{}
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		for name, owned := range owners(s) {
+			for how, ask := range map[string]func(context.Context, *lazy.Value[int]) error{
+				"Get": func(ctx context.Context, v *lazy.Value[int]) error { return v.Wait(ctx) },
+				"All": func(ctx context.Context, v *lazy.Value[int]) error { return lazy.All(ctx, v) },
+				"Any": func(ctx context.Context, v *lazy.Value[int]) error { _, err := lazy.Any(ctx, v); return err },
+				"Get with a derived context": func(ctx context.Context, v *lazy.Value[int]) error {
+					ctx, cancel := context.WithTimeout(context.WithValue(ctx, key{}, 1), time.Hour)
+					defer cancel()
+					return v.Wait(ctx)
+				},
+				"Get through a scope inside": func(ctx context.Context, v *lazy.Value[int]) error {
+					inside := lazy.NewScope(ctx)
+					defer inside.Close()
+					return lazy.Go(inside, v.Get).Wait(ctx)
+				},
+			} {
+				for where, ctx := range map[string]context.Context{"never ends": context.Background(), "scope": s.Context(), "other": t.Context()} {
+					var v *lazy.Value[int]
+					v = owned(func(ctx context.Context) (int, error) { return 0, ask(ctx, v) })
+					path := cycleOf(t, v.Wait(ctx))
+					require.Contains(t, path, v.Name(), "%s, %s, %s", name, how, where)
+					require.Equal(t, path[0], path[len(path)-1])
+					if how != "Get through a scope inside" { // there, either of the two may find it
+						require.Len(t, path, 2)
+					}
+				}
+			}
+		}
+		require.NoError(t, s.Close())
+	})
+}
+
+func TestRule7ACycleNamesItsPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		for _, ctx := range []context.Context{context.Background(), t.Context(), s.Context()} {
+			for _, owned := range owners(s) {
+				// Scoped and stand-alone values in one cycle.
+				var user, org, plan *lazy.Value[int]
+				user = owned(func(ctx context.Context) (int, error) { return org.Get(ctx) })
+				org = lazy.New(func(ctx context.Context) (int, error) { return 0, lazy.All(ctx, plan) })
+				plan = lazy.In(s, func(ctx context.Context) (int, error) { return user.Get(ctx) })
+				path := cycleOf(t, user.Wait(ctx))
+				require.Len(t, path, 4)
+				require.Equal(t, path[0], path[3])
+				// It begins anywhere: on goroutines, the last one to wait finds it.
+				for i := range 3 {
+					next := map[string]string{user.Name(): org.Name(), org.Name(): plan.Name(), plan.Name(): user.Name()}
+					require.Equal(t, next[path[i]], path[i+1])
+				}
+			}
+		}
+		require.NoError(t, s.Close())
+	})
+}
+
+// The path begins with the value that closes the cycle, not with what led there.
+func TestRule7ThePathLeavesOutWhatIsBefore(t *testing.T) {
+	var a, b, c *lazy.Value[int] // inline, so that it is always b that is asked for twice
+	a = lazy.New(func(ctx context.Context) (int, error) { return b.Get(ctx) })
+	b = lazy.New(func(ctx context.Context) (int, error) { return c.Get(ctx) })
+	c = lazy.New(func(ctx context.Context) (int, error) { return b.Get(ctx) })
+	err := a.Wait(context.Background())
+	require.Equal(t, []string{b.Name(), c.Name(), b.Name()}, cycleOf(t, err))
+	require.EqualError(t, err, "lazy: cycle: "+b.Name()+" -> "+c.Name()+" -> "+b.Name())
+}
+
+func TestRule7ACycleAcrossGoroutines(t *testing.T) {
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			s := lazy.NewScope(t.Context())
+			for _, owned := range owners(s) {
+				var user, org *lazy.Value[int]
+				user = owned(func(ctx context.Context) (int, error) {
+					<-time.After(time.Second)
+					return org.Get(ctx)
+				})
+				org = lazy.In(s, func(ctx context.Context) (int, error) {
+					<-time.After(time.Second)
+					return user.Get(ctx)
+				})
+				user.Start(t.Context())
+				org.Start(t.Context())
+				began := time.Now()
+				for _, v := range []*lazy.Value[int]{user, org} {
+					path := cycleOf(t, v.Wait(t.Context()))
+					require.Len(t, path, 3)
+					require.Equal(t, path[0], path[2])
+					require.ElementsMatch(t, []string{user.Name(), org.Name()}, path[:2])
+				}
+				require.Less(t, time.Since(began), time.Hour)
+			}
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+func TestRule7ACycleOfThreeStartedByAll(t *testing.T) {
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			s := lazy.NewScope(t.Context())
+			for _, owned := range owners(s) {
+				var a, b, c *lazy.Value[int]
+				need := func(ctx context.Context, v *lazy.Value[int]) (int, error) {
+					<-time.After(time.Second)
+					return v.Get(ctx)
+				}
+				a = owned(func(ctx context.Context) (int, error) { return need(ctx, b) })
+				b = lazy.In(s, func(ctx context.Context) (int, error) { return need(ctx, c) })
+				c = lazy.New(func(ctx context.Context) (int, error) { return need(ctx, a) })
+				root := owned(func(ctx context.Context) (int, error) { return 1, lazy.All(ctx, a, b, c) })
+				began := time.Now()
+				path := cycleOf(t, root.Wait(t.Context()))
+				require.Less(t, time.Since(began), time.Minute)
+				require.NotContains(t, path, root.Name())
+				require.Subset(t, []string{a.Name(), b.Name(), c.Name()}, path)
+				require.Equal(t, path[0], path[len(path)-1])
+			}
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// One of the values that All waits for needs the one who asks for all of them.
+func TestRule7ACycleThroughOneOfMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		for _, owned := range owners(s) {
+			var root, back *lazy.Value[int]
+			root = owned(func(ctx context.Context) (int, error) {
+				return 1, lazy.All(ctx, lazy.New(slow(time.Hour, 1)), back, lazy.In(s, slow(time.Second, 1)))
+			})
+			back = owned(func(ctx context.Context) (int, error) { return root.Get(ctx) })
+			began := time.Now()
+			_ = cycleOf(t, root.Wait(t.Context()))
+			require.Zero(t, time.Since(began), "found when the wait begins")
+		}
+		require.NoError(t, s.Close())
+	})
+}
+
+// Who waits for a value of a cycle without being part of it gets its outcome,
+// and a function may make do without what it cannot have.
+func TestRule7ACycleIsAnOrdinaryError(t *testing.T) {
+	var a, b *lazy.Value[int]
+	a = lazy.New(func(ctx context.Context) (int, error) { return b.Get(ctx) })
+	b = lazy.New(func(ctx context.Context) (int, error) {
+		if _, err := a.Get(ctx); err != nil {
+			return 7, nil
+		}
+		return 8, nil
+	})
+	for _, v := range []*lazy.Value[int]{a, b} {
+		got, err := v.Get(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, 7, got)
+	}
+}
+
+func TestADiamondIsNotACycle(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			s := lazy.NewScope(t.Context())
+			for _, ownedTop := range owners(s) {
+				for _, owned := range owners(s) {
+					bottom := owned(slow(time.Second, 1))
+					left := owned(func(ctx context.Context) (int, error) { return bottom.Get(ctx) })
+					right := lazy.In(s, func(ctx context.Context) (int, error) { return 2, lazy.All(ctx, left, bottom) })
+					top := ownedTop(func(ctx context.Context) (int, error) {
+						return 3, lazy.All(ctx, left, right, bottom, left)
+					})
+					got, err := top.Get(t.Context())
+					require.NoError(t, err)
+					require.Equal(t, 3, got)
+				}
+			}
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// A value whose second computation needs the first one's outcome is no cycle:
+// needs are between computations.
+func TestAResetValueMayNeedWhatNeededIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		var a, b *lazy.Value[int]
+		reversed := false
+		a = lazy.In(s, func(ctx context.Context) (int, error) {
+			if reversed {
+				return b.Get(ctx)
+			}
+			return 1, nil
+		})
+		b = lazy.In(s, func(ctx context.Context) (int, error) { return a.Get(ctx) })
+		require.NoError(t, b.Wait(t.Context()))
+		reversed = true
+		a.Reset()
+		got, err := a.Get(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, got)
+		require.NoError(t, s.Close())
+	})
+}
+
+// A function that sets its own value has set free those who wait for it: it may
+// then need them. The one on whose goroutine it runs is not free.
+func TestAFunctionThatSetItsValueMayNeedItsWaiters(t *testing.T) {
+	for range 300 {
+		synctest.Test(t, func(t *testing.T) {
+			s := lazy.NewScope(t.Context())
+			var a, b *lazy.Value[int]
+			a = lazy.In(s, func(ctx context.Context) (int, error) {
+				<-time.After(time.Second) // b waits by now
+				a.Set(1)
+				got, err := b.Get(ctx)
+				if err != nil || got != 1 {
+					t.Error(got, err)
+				}
+				return 2, nil
+			})
+			b = lazy.In(s, func(ctx context.Context) (int, error) { return a.Get(ctx) })
+			a.Start(t.Context())
+			require.NoError(t, b.Wait(t.Context()))
+			synctest.Wait() // a is through
+			require.NoError(t, s.Close())
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		for name, ctx := range map[string]context.Context{"directly": s.Context(), "through another": t.Context()} {
+			var a, b, c *lazy.Value[int]
+			a = lazy.In(s, func(ctx context.Context) (int, error) {
+				a.Set(1)
+				err := b.Wait(ctx)
+				if name == "through another" {
+					err = c.Wait(ctx)
+				}
+				require.Contains(t, cycleOf(t, err), a.Name())
+				return 2, nil
+			})
+			b = lazy.In(s, func(ctx context.Context) (int, error) { return a.Get(ctx) })
+			c = lazy.In(s, func(ctx context.Context) (int, error) { return b.Get(ctx) })
+			got, err := b.Get(ctx)
+			require.NoError(t, err)
+			require.Equal(t, 1, got)
+		}
+		require.NoError(t, s.Close())
+	})
+}
+
+// Random graphs of values that need each other, asked for from many goroutines:
+// whoever can reach a cycle gets one for an answer, everybody else a value, and
+// nobody hangs (a bubble in which all are blocked fails the test).
+func TestRule7RandomGraphs(t *testing.T) {
+	for seed := range uint64(300) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		g := newGraph(rnd, 3+rnd.IntN(6), rnd.IntN(2) == 0)
+		synctest.Test(t, func(t *testing.T) { g.run(t, rnd) })
+		if t.Failed() {
+			t.Fatalf("seed %d: %v", seed, g.needs)
+		}
+	}
+}
+
+// graph says which values need which, in what order and how.
+type graph struct {
+	needs    [][]int
+	parallel []bool // with All
+	alone    []bool
+	delay    []time.Duration
+}
+
+func newGraph(rnd *rand.Rand, n int, acyclic bool) *graph {
+	g := &graph{make([][]int, n), make([]bool, n), make([]bool, n), make([]time.Duration, n)}
+	for i := range n {
+		g.parallel[i], g.alone[i] = rnd.IntN(2) == 0, rnd.IntN(2) == 0
+		g.delay[i] = time.Duration(1+rnd.IntN(3)) * time.Millisecond
+		for j := range n {
+			if rnd.IntN(n) < 2 && (!acyclic || i < j) {
+				g.needs[i] = append(g.needs[i], j)
+			}
+		}
+		rnd.Shuffle(len(g.needs[i]), func(a, b int) {
+			g.needs[i][a], g.needs[i][b] = g.needs[i][b], g.needs[i][a]
+		})
+	}
+	return g
+}
+
+// reachesCycle says whether node i needs, directly or not, a node that needs
+// itself. path holds the nodes on the way to i.
+func (g *graph) reachesCycle(i int, path map[int]bool) bool {
+	if path[i] {
+		return true
+	}
+	path[i] = true
+	defer delete(path, i)
+	for _, j := range g.needs[i] {
+		if g.reachesCycle(j, path) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *graph) run(t *testing.T, rnd *rand.Rand) {
+	s := lazy.NewScope(t.Context())
+	vs := make([]*lazy.Value[int], len(g.needs))
+	for i := range vs {
+		fn := func(ctx context.Context) (int, error) {
+			<-time.After(g.delay[i])
+			return i, g.ask(ctx, vs, i)
+		}
+		if vs[i] = lazy.In(s, fn); g.alone[i] {
+			vs[i] = lazy.New(fn)
+		}
+	}
+	var wg sync.WaitGroup
+	for range 2 {
+		for _, i := range rnd.Perm(len(vs)) {
+			ctx := []context.Context{context.Background(), t.Context(), s.Context()}[rnd.IntN(3)]
+			wg.Go(func() {
+				got, err := vs[i].Get(ctx)
+				var cycle *lazy.CycleError
+				switch wrong := g.reachesCycle(i, map[int]bool{}); {
+				case wrong && !errors.As(err, &cycle):
+					t.Errorf("%d: %v, although it reaches a cycle", i, err)
+				case !wrong && (err != nil || got != i):
+					t.Errorf("%d: %d, %v, although it reaches no cycle", i, got, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	<-time.After(time.Second) // abandoned ones do not listen
+}
+
+func (g *graph) ask(ctx context.Context, vs []*lazy.Value[int], i int) error {
+	ws := make([]lazy.Waiter, 0, len(g.needs[i]))
+	for _, j := range g.needs[i] {
+		ws = append(ws, vs[j])
+	}
+	if g.parallel[i] {
+		return lazy.All(ctx, ws...)
+	}
+	for _, w := range ws {
+		if err := w.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package lazy_test
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// slow returns a function that takes d and respects its context.
+func slow[T any](d time.Duration, val T) func(context.Context) (T, error) {
+	return func(ctx context.Context) (T, error) {
+		if err := pause(ctx, d); err != nil {
+			var zero T
+			return zero, err
+		}
+		return val, nil
+	}
+}
+
+// pause waits for d, or returns the cause of ctx's end.
+func pause(ctx context.Context, d time.Duration) error {
+	if d == 0 { // a timer that is due at once can crash the race detector in a bubble
+		return context.Cause(ctx)
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// get calls v.Get and returns what it panicked with.
+func get[T any](ctx context.Context, v *lazy.Value[T]) (val T, err error, panicked any) { //nolint:staticcheck // the panic is last
+	panicked = catch(func() { val, err = v.Get(ctx) })
+	return val, err, panicked
+}
+
+// catch returns what fn panicked with.
+func catch(fn func()) (panicked any) {
+	defer func() { panicked = recover() }()
+	fn()
+	return nil
+}
+
+// goroutine returns the number of the goroutine that calls it.
+func goroutine() int {
+	buf := make([]byte, 64)
+	buf = buf[:runtime.Stack(buf, false)]
+	id, _ := strconv.Atoi(string(bytes.Fields(buf)[1]))
+	return id
+}

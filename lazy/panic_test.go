@@ -1,0 +1,270 @@
+package lazy_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+// blowUp is a name to look for in stacks.
+func blowUp(v any) { panic(v) }
+
+func TestRule6APanicReachesEveryWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		fn := func(ctx context.Context) (int, error) {
+			_ = pause(ctx, time.Second)
+			blowUp(errBoom)
+			return 0, nil
+		}
+		for name, v := range map[string]*lazy.Value[int]{"stand-alone": lazy.New(fn), "of a scope": lazy.In(s, fn)} {
+			for _, first := range []context.Context{context.Background(), t.Context(), s.Context()} {
+				v.Reset()
+				panics := make(chan any, 4)
+				for _, ctx := range []context.Context{first, context.Background(), t.Context(), s.Context()} {
+					go func() {
+						_, _, p := get(ctx, v)
+						panics <- p
+					}()
+					synctest.Wait() // the first one computes
+				}
+				p, ok := (<-panics).(*lazy.PanicError)
+				require.True(t, ok, name)
+				for range cap(panics) - 1 {
+					require.Same(t, p, <-panics, name)
+				}
+				require.Equal(t, error(errBoom), p.Value)
+				require.ErrorIs(t, p, errBoom)
+				require.Contains(t, string(p.Stack), "blowUp", "the stack is the function's")
+				require.Contains(t, p.Name, "TestRule6APanicReachesEveryWaiter")
+				require.Contains(t, p.Error(), "panicked: boom\n")
+				require.Contains(t, p.Error(), "blowUp")
+			}
+		}
+		require.NoError(t, s.Close(), "every panic has reached somebody")
+	})
+}
+
+func TestPanicsOfOtherKinds(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		is    error
+	}{
+		{"text", nil},
+		{[]int{1}, nil}, // not comparable
+		{errBoom, errBoom},
+		{context.Canceled, context.Canceled},
+		{brokenError{}, nil},
+	} {
+		for _, ctx := range []context.Context{context.Background(), t.Context()} {
+			_, _, p := get(ctx, lazy.New(func(context.Context) (int, error) { panic(c.value) }))
+			require.IsType(t, (*lazy.PanicError)(nil), p)
+			require.Equal(t, c.value, p.(*lazy.PanicError).Value)
+			if c.is != nil {
+				require.ErrorIs(t, p.(error), c.is)
+			}
+		}
+	}
+	_, _, p := get(t.Context(), lazy.New(func(context.Context) (int, error) { panic(nil) })) //nolint:govet // on purpose
+	var asNil *runtime.PanicNilError
+	require.ErrorAs(t, p.(error), &asNil)
+}
+
+func TestRule6APanicIsForgottenByAStandAloneValueAndKeptByAScopes(t *testing.T) {
+	s := lazy.NewScope(t.Context())
+	runs := 0
+	fn := func(context.Context) (int, error) {
+		if runs++; runs == 1 {
+			panic(errBoom)
+		}
+		return runs, nil
+	}
+	v := lazy.New(fn)
+	_, _, first := get(t.Context(), v)
+	require.NotNil(t, first)
+	_, _, ok := v.Peek()
+	require.False(t, ok)
+	got, err := v.Get(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, got)
+
+	runs = 0
+	v = lazy.In(s, fn)
+	_, _, first = get(s.Context(), v)
+	require.NotNil(t, first)
+	_, _, second := get(t.Context(), v)
+	require.Same(t, first, second)
+	v.Start(t.Context())
+	require.Equal(t, 1, runs)
+	got, err, ok = v.Peek()
+	require.True(t, ok, "Peek returns what Get would panic with")
+	require.Equal(t, first, err)
+	require.Zero(t, got)
+	v.Set(9)
+	got, err = v.Get(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 9, got)
+	v.Reset()
+	got, err = v.Get(t.Context())
+	require.NoError(t, err, "a kept panic is forgotten by Reset")
+	require.Equal(t, 2, got)
+	require.NoError(t, s.Close())
+}
+
+// Set while others ask for a kept panic: they get the panic or the value, and no
+// third thing.
+func TestSetOverAKeptPanic(t *testing.T) {
+	s := lazy.NewScope(t.Context())
+	for range 2000 {
+		v := lazy.In(s, func(context.Context) (int, error) { panic("kept") })
+		_, _, _ = get(s.Context(), v)
+		go v.Set(1)
+		for got := 0; got == 0; {
+			var err error
+			var p any
+			got, err, p = get(t.Context(), v)
+			require.NoError(t, err)
+			if got == 0 {
+				require.IsType(t, (*lazy.PanicError)(nil), p)
+			}
+		}
+	}
+	require.NoError(t, s.Close())
+}
+
+func TestRule6ErrAbortHandlerPassesUnwrapped(t *testing.T) {
+	s := lazy.NewScope(t.Context())
+	abort := func(context.Context) (int, error) { panic(http.ErrAbortHandler) }
+	outer := func(v *lazy.Value[int]) *lazy.Value[int] {
+		return lazy.In(s, func(ctx context.Context) (int, error) { return v.Get(ctx) })
+	}
+	for name, fn := range map[string]func(){
+		"inline":                     func() { _ = lazy.New(abort).Wait(context.Background()) },
+		"on a goroutine":             func() { _ = lazy.New(abort).Wait(t.Context()) },
+		"of a scope, inline":         func() { _ = lazy.In(s, abort).Wait(s.Context()) },
+		"of a scope, on a goroutine": func() { _ = lazy.In(s, abort).Wait(t.Context()) },
+		"nested, inline":             func() { _ = outer(lazy.In(s, abort)).Wait(s.Context()) },
+		"nested, on goroutines":      func() { _ = outer(lazy.New(abort)).Wait(t.Context()) },
+		"All":                        func() { _ = lazy.All(t.Context(), lazy.New(abort)) },
+		"All, of waiters":            func() { _ = lazy.All(t.Context(), waiter(func() error { _, err := abort(nil); return err })) },
+		"Any":                        func() { _, _ = lazy.Any(t.Context(), lazy.New(abort)) },
+		"kept": func() {
+			v := lazy.In(s, abort)
+			_, _, _ = get(t.Context(), v)
+			_, err, ok := v.Peek()
+			require.True(t, ok)
+			require.ErrorIs(t, err, http.ErrAbortHandler)
+			_ = v.Wait(t.Context())
+		},
+	} {
+		require.True(t, catch(fn) == any(http.ErrAbortHandler), name) //nolint:testifylint // the identity counts
+	}
+	require.NoError(t, s.Close())
+}
+
+// waiter is a Waiter that is not a Value.
+type waiter func() error
+
+func (w waiter) Wait(context.Context) error { return w() }
+
+// A panic that travels through outer values keeps the name and the stack of
+// where it happened.
+func TestRule6ANestedPanicKeepsTheInnerNameAndStack(t *testing.T) {
+	s := lazy.NewScope(t.Context())
+	for name, ctx := range map[string]context.Context{"inline": s.Context(), "on goroutines": t.Context()} {
+		inner := lazy.New(innermost)
+		middle := lazy.In(s, func(ctx context.Context) (int, error) { return inner.Get(ctx) })
+		outer := lazy.In(s, func(ctx context.Context) (int, error) { return 0, lazy.All(ctx, middle) })
+		_, _, p := get(ctx, outer)
+		require.IsType(t, (*lazy.PanicError)(nil), p, name)
+		err := p.(*lazy.PanicError)
+		require.True(t, strings.HasSuffix(err.Name, ".innermost"), err.Name)
+		require.Equal(t, "deep", err.Value)
+		require.Contains(t, string(err.Stack), "lazy_test.innermost")
+		require.NoError(t, errors.Unwrap(err))
+	}
+	require.NoError(t, s.Close())
+}
+
+func innermost(context.Context) (int, error) { panic("deep") }
+
+func TestRule6GoexitIsAnErrorForTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		for name, first := range map[string]context.Context{
+			"stand-alone, inline":         context.Background(),
+			"stand-alone, on a goroutine": t.Context(),
+			"of a scope, inline":          s.Context(),
+			"of a scope, on a goroutine":  t.Context(),
+		} {
+			var runs atomic.Int32
+			fn := func(ctx context.Context) (int32, error) {
+				_ = pause(ctx, time.Second)
+				if runs.Add(1) == 1 {
+					runtime.Goexit()
+				}
+				return runs.Load(), nil
+			}
+			v := lazy.New(fn)
+			if strings.HasPrefix(name, "of a scope") {
+				v = lazy.In(s, fn)
+			}
+			returned, ended := make(chan error, 1), make(chan bool)
+			go func() {
+				defer close(ended)
+				returned <- v.Wait(first)
+			}()
+			synctest.Wait()
+			require.ErrorIs(t, v.Wait(t.Context()), lazy.ErrGoexit, name)
+			<-ended
+			if strings.HasSuffix(name, "inline") {
+				require.Empty(t, returned, "the goroutine that it ran on has ended")
+			} else {
+				require.ErrorIs(t, <-returned, lazy.ErrGoexit, name)
+			}
+			got, err := v.Get(t.Context())
+			if strings.HasPrefix(name, "of a scope") {
+				require.ErrorIs(t, err, lazy.ErrGoexit, "kept like any error")
+			} else {
+				require.NoError(t, err)
+				require.EqualValues(t, 2, got)
+			}
+		}
+		require.NoError(t, s.Close(), "what ran inline is no longer counted")
+	})
+}
+
+func TestRule6GoexitThroughAllAndAny(t *testing.T) {
+	exit := func(context.Context) (int, error) { runtime.Goexit(); return 0, nil }
+	require.ErrorIs(t, lazy.All(t.Context(), lazy.New(exit)), lazy.ErrGoexit)
+	require.ErrorIs(t, lazy.All(t.Context(), waiter(func() error { runtime.Goexit(); return nil })), lazy.ErrGoexit)
+	_, err := lazy.Any(t.Context(), lazy.New(exit))
+	require.ErrorIs(t, err, lazy.ErrGoexit)
+}
+
+// A function that ends its goroutine ends, inline, those of the functions that
+// called it; their waiters learn of it as well.
+func TestGoexitOfANestedValue(t *testing.T) {
+	s := lazy.NewScope(t.Context())
+	inner := lazy.In(s, func(context.Context) (int, error) { runtime.Goexit(); return 0, nil })
+	outer := lazy.In(s, func(ctx context.Context) (int, error) { return inner.Get(ctx) })
+	require.ErrorIs(t, outer.Wait(t.Context()), lazy.ErrGoexit)
+	require.ErrorIs(t, inner.Wait(t.Context()), lazy.ErrGoexit)
+	require.NoError(t, s.Close())
+}
+
+func TestNewPanicErrorKeepsAPanicError(t *testing.T) {
+	p := &lazy.PanicError{Name: "inner", Value: 1}
+	require.Same(t, p, lazy.NewPanicError("outer", p))
+	require.Equal(t, "outer", lazy.NewPanicError("outer", errBoom).Name)
+}

@@ -1,0 +1,291 @@
+package lazy_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+func TestGoBeginsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		began := time.Now()
+		a := lazy.Go(s, slow(time.Second, "a"))
+		b := lazy.Go(s, slow(time.Second, 2))
+		got, err := a.Get(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "a", got)
+		n, err := b.Get(s.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		require.Equal(t, time.Second, time.Since(began))
+		require.NoError(t, s.Close())
+	})
+}
+
+func TestCloseCancelsAndWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		listens := lazy.Go(s, slow(time.Hour, 1))
+		stubborn := lazy.Go(s, func(ctx context.Context) (error, error) { //nolint:staticcheck // an error as a value
+			<-time.After(time.Minute)
+			return context.Cause(ctx), nil
+		})
+		spawned := false
+		require.NoError(t, s.Spawn("task", func(ctx context.Context) {
+			<-ctx.Done()
+			<-time.After(time.Second)
+			spawned = true
+		}))
+		s.OnClose(func() error {
+			require.True(t, spawned)
+			_, _, ok := stubborn.Peek()
+			require.True(t, ok, "OnClose comes after all computations")
+			return nil
+		})
+		began := time.Now()
+		require.NoError(t, s.Close())
+		require.Equal(t, time.Minute, time.Since(began))
+		require.ErrorIs(t, context.Cause(s.Context()), lazy.ErrClosed)
+		require.ErrorIs(t, listens.Wait(t.Context()), lazy.ErrClosed)
+		cause, err := stubborn.Get(t.Context())
+		require.NoError(t, err)
+		require.ErrorIs(t, cause, lazy.ErrClosed)
+	})
+}
+
+func TestAClosedScopeComputesNothing(t *testing.T) {
+	s := lazy.NewScope(t.Context())
+	there := lazy.Go(s, slow(0, "there"))
+	require.NoError(t, there.Wait(t.Context()))
+	require.NoError(t, s.Close())
+	never := func(context.Context) (int, error) { t.Error("computed"); return 0, nil }
+	for _, ctx := range []context.Context{s.Context(), t.Context(), context.Background()} {
+		require.ErrorIs(t, lazy.In(s, never).Wait(ctx), lazy.ErrClosed)
+		require.ErrorIs(t, lazy.Go(s, never).Wait(ctx), lazy.ErrClosed)
+		v := lazy.In(s, never)
+		v.Start(ctx)
+		require.ErrorIs(t, v.Wait(ctx), lazy.ErrClosed)
+	}
+	require.ErrorIs(t, s.Spawn("task", func(context.Context) { t.Error("spawned") }), lazy.ErrClosed)
+	got, err := there.Get(t.Context())
+	require.NoError(t, err, "what is there stays")
+	require.Equal(t, "there", got)
+	v := lazy.In(s, never)
+	v.Set(4)
+	n, err := v.Get(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 4, n)
+}
+
+func TestTheScopeEndsWithItsContext(t *testing.T) {
+	parent, cancel := context.WithCancelCause(t.Context())
+	s := lazy.NewScope(parent)
+	v := lazy.Go(s, func(ctx context.Context) (int, error) {
+		<-ctx.Done()
+		return 0, context.Cause(ctx)
+	})
+	cancel(errBoom)
+	require.ErrorIs(t, v.Wait(t.Context()), errBoom)
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, context.Cause(s.Context()), errBoom)
+}
+
+func TestOnCloseRunsInReverse(t *testing.T) {
+	s := lazy.NewScope(t.Context())
+	var order []int
+	errOne, errTwo := errors.New("one"), errors.New("two")
+	add := func(n int, err error) {
+		s.OnClose(func() error { order = append(order, n); return err })
+	}
+	add(1, errOne)
+	s.OnClose(func() error {
+		add(3, nil) // during Close: runs next
+		return errTwo
+	})
+	add(4, nil)
+	require.EqualError(t, s.Close(), "two\none")
+	require.Equal(t, []int{4, 3, 1}, order)
+	require.EqualError(t, s.Close(), "two\none", "a second Close returns the same")
+	require.Equal(t, []int{4, 3, 1}, order)
+	add(5, errBoom)
+	require.Equal(t, []int{4, 3, 1, 5}, order, "too late for Close: it runs now")
+	require.ErrorIs(t, s.Close(), errBoom)
+}
+
+func TestOnClosePanics(t *testing.T) {
+	s := lazy.NewScope(t.Context())
+	ran := 0
+	s.OnClose(func() error { ran++; return nil })
+	s.OnClose(nil)
+	s.OnClose(func() error { panic(errBoom) })
+	s.OnClose(func() error { ran++; return errors.New("plain") })
+	err := s.Close()
+	require.ErrorContains(t, err, "plain")
+	require.ErrorIs(t, err, errBoom)
+	var p *lazy.PanicError
+	require.ErrorAs(t, err, &p)
+	require.Equal(t, "OnClose", p.Name)
+	require.Equal(t, 2, ran, "the others run")
+	require.Nil(t, catch(func() { s.OnClose(func() error { panic("late") }) }))
+	require.ErrorContains(t, s.Close(), "late")
+}
+
+// A function that ends the goroutine of Close (t.FailNow does) ends Close, but
+// leaves neither the other functions out nor a second Close waiting.
+func TestOnCloseGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		ran := 0
+		s.OnClose(func() error { ran++; return errBoom })
+		s.OnClose(func() error { runtime.Goexit(); return nil })
+		s.OnClose(func() error { ran++; return nil })
+		go func() { _ = s.Close() }()
+		synctest.Wait()
+		err := s.Close()
+		require.ErrorIs(t, err, lazy.ErrGoexit)
+		require.ErrorIs(t, err, errBoom)
+		require.Equal(t, 2, ran)
+		s.OnClose(func() error { ran++; return nil })
+		require.Equal(t, 3, ran)
+	})
+}
+
+func TestCloseTwiceAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		closed := 0
+		s.OnClose(func() error {
+			<-time.After(time.Second)
+			closed++
+			return errBoom
+		})
+		_ = lazy.Go(s, func(context.Context) (int, error) {
+			<-time.After(time.Second)
+			return 0, nil
+		})
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				if err := s.Close(); err == nil || err.Error() != "boom" || time.Since(began) != 2*time.Second {
+					t.Error(err, time.Since(began))
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 1, closed)
+	})
+}
+
+func TestCloseReportsLostPanics(t *testing.T) {
+	boom := func(context.Context) (int, error) { panic(errBoom) }
+	later := func(ctx context.Context) (int, error) {
+		<-time.After(time.Second)
+		panic(errBoom)
+	}
+	for _, c := range []struct {
+		name string
+		lost bool
+		do   func(t *testing.T, s *lazy.Scope)
+	}{
+		{"Go and nobody waits", true, func(_ *testing.T, s *lazy.Scope) { lazy.Go(s, boom) }},
+		{"Start twice and nobody waits", true, func(t *testing.T, s *lazy.Scope) {
+			v := lazy.In(s, later)
+			v.Start(t.Context())
+			v.Start(t.Context())
+		}},
+		{"Spawn", true, func(t *testing.T, s *lazy.Scope) {
+			require.NoError(t, s.Spawn("task", func(context.Context) { panic(errBoom) }))
+		}},
+		{"the only waiter left", true, func(t *testing.T, s *lazy.Scope) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			require.ErrorIs(t, lazy.In(s, later).Wait(ctx), context.DeadlineExceeded)
+		}},
+		{"Set overtook it", true, func(t *testing.T, s *lazy.Scope) {
+			v := lazy.Go(s, later)
+			go func() { _ = v.Wait(t.Context()) }()
+			synctest.Wait()
+			v.Set(1)
+		}},
+		{"Reset detached it", true, func(_ *testing.T, s *lazy.Scope) { lazy.Go(s, later).Reset() }},
+		{"through another that nobody waits for", true, func(_ *testing.T, s *lazy.Scope) {
+			v := lazy.In(s, boom)
+			lazy.Go(s, func(ctx context.Context) (int, error) { return v.Get(ctx) })
+		}},
+		{"a Get raised it", false, func(t *testing.T, s *lazy.Scope) {
+			_, _, p := get(t.Context(), lazy.Go(s, later))
+			require.NotNil(t, p)
+		}},
+		{"a Get raised it later", false, func(t *testing.T, s *lazy.Scope) {
+			v := lazy.Go(s, boom)
+			synctest.Wait()
+			_, _, p := get(t.Context(), v)
+			require.NotNil(t, p)
+		}},
+		{"an inline Get raised it", false, func(t *testing.T, s *lazy.Scope) {
+			_, _, p := get(s.Context(), lazy.In(s, boom))
+			require.NotNil(t, p)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := lazy.NewScope(t.Context())
+				c.do(t, s)
+				synctest.Wait()
+				err := s.Close()
+				if !c.lost {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorIs(t, err, errBoom)
+				joined := err.(interface{ Unwrap() []error }).Unwrap() //nolint:errorlint // Close joins
+				require.Len(t, joined, 1, "once")
+			})
+		})
+	}
+}
+
+// A panic that a waiter was counted on to take is not lost when its context ends
+// at that very moment: the waiter takes it.
+func TestAPanicAtTheMomentOfLeaving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		ended := make(chan bool)
+		v := lazy.In(s, func(context.Context) (int, error) {
+			<-ended
+			panic(errBoom)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err, p := get(causeContext{ctx, func() {
+			close(ended)
+			synctest.Wait()
+		}}, v)
+		require.NoError(t, err)
+		require.NotNil(t, p)
+		require.NoError(t, s.Close())
+	})
+}
+
+// causeContext calls fn when it has ended and is asked for the cause.
+type causeContext struct {
+	context.Context
+	fn func()
+}
+
+func (c causeContext) Value(key any) any {
+	if c.Err() != nil {
+		c.fn()
+	}
+	return c.Context.Value(key)
+}

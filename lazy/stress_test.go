@@ -1,0 +1,239 @@
+package lazy_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+// stress runs do on many goroutines, many times each with its own randomness. In
+// a bubble, it fails when nobody can go on.
+func stress(goroutines, times int, do func(rnd *rand.Rand)) {
+	var wg sync.WaitGroup
+	for i := range uint64(goroutines) {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(i, rand.Uint64()))
+			for range times {
+				do(rnd)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// bubbles runs fn in n bubbles. Each is small: the race detector gives up on
+// bubbles with thousands of timers (golang/go issue 78156).
+func bubbles(t *testing.T, n int, fn func(t *testing.T)) {
+	for range n {
+		synctest.Test(t, fn)
+	}
+}
+
+// briefly returns a context that ends within 3 µs, or never.
+func briefly(rnd *rand.Rand) (context.Context, context.CancelFunc) {
+	switch d := rnd.IntN(6); d {
+	case 0:
+		return context.Background(), func() {}
+	case 1:
+		return context.WithCancel(context.Background())
+	default:
+		return context.WithTimeoutCause(context.Background(), time.Duration(d-2)*time.Microsecond, errGone)
+	}
+}
+
+var errGone = errors.New("gone")
+
+// As long as nobody leaves and nothing is reset, there is one computation at a
+// time, also where each one fails and the next begins.
+func TestStressOneAtATime(t *testing.T) {
+	bubbles(t, 10, func(t *testing.T) {
+		var running, most, runs atomic.Int32
+		v := lazy.New(func(ctx context.Context) (int, error) {
+			if n := running.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			runs.Add(1)
+			err := pause(ctx, time.Duration(rand.IntN(3))*time.Microsecond)
+			running.Add(-1)
+			return 0, errors.Join(errBoom, err)
+		})
+		live, cancel := context.WithCancel(context.Background())
+		stress(30, 10, func(rnd *rand.Rand) {
+			switch rnd.IntN(4) {
+			case 0:
+				v.Start(live)
+			case 1:
+				_, _, _ = v.Peek()
+			case 2:
+				if err := v.Wait(context.Background()); err.Error() != "boom" {
+					t.Error(err)
+				}
+			default:
+				if err := v.Wait(live); err.Error() != "boom" {
+					t.Error(err)
+				}
+			}
+		})
+		<-time.After(time.Second)
+		require.EqualValues(t, 1, most.Load())
+		require.Zero(t, running.Load())
+		require.Greater(t, runs.Load(), int32(1))
+		cancel()
+	})
+}
+
+// Everything at once on a stand-alone value. Whoever stays gets a value, and
+// never the cancellation of a computation that others have abandoned.
+func TestStressStandAlone(t *testing.T) {
+	var abandoned, left atomic.Int32
+	bubbles(t, 30, func(t *testing.T) {
+		var running atomic.Int32
+		v := lazy.New(func(ctx context.Context) (int, error) {
+			running.Add(1)
+			defer running.Add(-1)
+			if err := pause(ctx, time.Duration(rand.IntN(4))*time.Microsecond); err != nil {
+				abandoned.Add(1)
+				return 0, err
+			}
+			return 1, nil
+		})
+		stress(30, 10, func(rnd *rand.Rand) {
+			ctx, cancel := briefly(rnd)
+			defer cancel()
+			switch rnd.IntN(8) {
+			case 0:
+				v.Set(2)
+			case 1, 2, 3:
+				v.Reset()
+			case 4:
+				if got, err, ok := v.Peek(); ok && (err != nil || got == 0) {
+					t.Error(got, err)
+				}
+			case 5:
+				if ctx.Done() == nil {
+					ctx = t.Context()
+				}
+				v.Start(ctx)
+				_ = pause(t.Context(), time.Microsecond)
+			default:
+				got, err := v.Get(ctx)
+				switch {
+				case err == nil && got != 0:
+				case err == errGone && ctx.Err() != nil: //nolint:errorlint // the cause itself
+					left.Add(1)
+				default:
+					t.Error(got, err, ctx.Err())
+				}
+			}
+		})
+		<-time.After(time.Second)
+		synctest.Wait()
+		require.Zero(t, running.Load())
+	})
+	require.Positive(t, abandoned.Load())
+	require.Positive(t, left.Load())
+}
+
+// Everything at once on values of a scope that is closed in between.
+func TestStressScope(t *testing.T) {
+	bubbles(t, 50, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		var running, closers, closed atomic.Int32
+		fn := func(ctx context.Context) (int, error) {
+			running.Add(1)
+			defer running.Add(-1)
+			err := pause(ctx, time.Duration(rand.IntN(4))*time.Microsecond)
+			if err == nil && rand.IntN(8) == 0 {
+				panic(errBoom)
+			}
+			return 1, err
+		}
+		vs := []*lazy.Value[int]{lazy.In(s, fn), lazy.In(s, fn), lazy.Go(s, fn)}
+		time.AfterFunc(time.Duration(1+rand.IntN(50))*time.Microsecond, func() {
+			_ = s.Close() // the panics that reached nobody
+			if n := running.Load(); n != 0 {
+				t.Errorf("%d run on after Close", n)
+			}
+			closed.Add(1)
+		})
+		stress(20, 20, func(rnd *rand.Rand) {
+			ctx, cancel := briefly(rnd)
+			defer cancel()
+			if rnd.IntN(2) == 0 {
+				ctx = s.Context()
+			}
+			v := vs[rnd.IntN(len(vs))]
+			switch rnd.IntN(8) {
+			case 0:
+				v.Set(2)
+			case 1, 2:
+				v.Reset()
+			case 3:
+				_, _, _ = v.Peek()
+			case 4:
+				v.Start(ctx)
+			case 5:
+				closers.Add(1)
+				s.OnClose(func() error { closers.Add(-1); return nil })
+				_ = s.Spawn("task", func(context.Context) { _ = v.Wait(ctx) })
+			default:
+				got, err, p := get(ctx, v)
+				switch {
+				case p != nil:
+					if e, ok := p.(error); !ok || !errors.Is(e, errBoom) {
+						t.Error(p)
+					}
+				case err == nil && got != 0:
+				case err == errGone && ctx.Err() != nil: //nolint:errorlint // the cause itself
+				case errors.Is(err, lazy.ErrClosed) && s.Context().Err() != nil:
+				default:
+					t.Error(got, err, ctx.Err())
+				}
+			}
+		})
+		<-time.After(time.Second)
+		require.EqualValues(t, 1, closed.Load())
+		require.Zero(t, closers.Load(), "every OnClose ran once")
+		require.Zero(t, running.Load())
+	})
+}
+
+// The same outside of a bubble, on the real clock and scheduler.
+func TestStressRealTime(t *testing.T) {
+	s := lazy.NewScope(t.Context())
+	fn := func(ctx context.Context) (int, error) {
+		return 1, pause(ctx, time.Duration(rand.IntN(20))*time.Microsecond)
+	}
+	vs := []*lazy.Value[int]{lazy.New(fn), lazy.In(s, fn)}
+	stress(8, 2000, func(rnd *rand.Rand) {
+		v := vs[rnd.IntN(len(vs))]
+		ctx, cancel := briefly(rnd)
+		defer cancel()
+		switch rnd.IntN(6) {
+		case 0:
+			v.Reset()
+		case 1:
+			v.Set(1)
+		case 2:
+			if ctx.Done() == nil {
+				ctx = s.Context()
+			}
+			v.Start(ctx)
+		default:
+			got, err := v.Get(ctx)
+			if (err != nil || got != 1) && (err != errGone || ctx.Err() == nil) { //nolint:errorlint // the cause itself
+				t.Error(got, err)
+			}
+		}
+	})
+	require.NoError(t, s.Close())
+}

@@ -1,0 +1,125 @@
+package server_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/server"
+)
+
+// untouched is the same small handler on a bare mux and on a Server. It uses no
+// property.
+func untouched(tb testing.TB) (bare, lazy http.Handler) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /fast", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	srv, err := server.New(server.Options{})
+	require.NoError(tb, err)
+	srv.HandleFunc("GET /fast", func(w http.ResponseWriter, req *server.Request) error {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	})
+	return mux, srv
+}
+
+type nullWriter struct{ h http.Header }
+
+func (w nullWriter) Header() http.Header         { return w.h }
+func (w nullWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (w nullWriter) WriteHeader(int)             {}
+
+// A request that touches no property costs two allocations: itself, and the copy
+// of the http.Request with its context.
+func TestUntouchedRequestAllocatesTwice(t *testing.T) {
+	bare, lazy := untouched(t)
+	w, r := nullWriter{http.Header{}}, httptest.NewRequest("GET", "/fast", nil)
+	allocs := func(h http.Handler) float64 {
+		return testing.AllocsPerRun(1000, func() { h.ServeHTTP(w, r) })
+	}
+	require.LessOrEqual(t, allocs(lazy)-allocs(bare), 2.0)
+}
+
+func BenchmarkServeHTTP(b *testing.B) {
+	bare, lazy := untouched(b)
+	for _, bb := range []struct {
+		name string
+		h    http.Handler
+	}{{"bare", bare}, {"lazyreq", lazy}} {
+		b.Run(bb.name, func(b *testing.B) {
+			w, r := nullWriter{http.Header{}}, httptest.NewRequest("GET", "/fast", nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				bb.h.ServeHTTP(w, r)
+			}
+		})
+	}
+}
+
+// BenchmarkLoopback sends requests that touch nothing to both servers in turn, a
+// round to each, over one connection each, and reports the medians of the rounds
+// and the ratio, ours to bare.
+func BenchmarkLoopback(b *testing.B) {
+	const round = 100
+	bare, lazy := untouched(b)
+	conns := []*roundTripper{dial(b, bare), dial(b, lazy)}
+	var took [2][]time.Duration
+	for n := 0; b.Loop(); n++ {
+		for i := range conns {
+			i = (i + n) % 2 // neither is always first
+			began := time.Now()
+			for range round {
+				conns[i].do(b)
+			}
+			took[i] = append(took[i], time.Since(began)/round)
+		}
+	}
+	b.ReportMetric(float64(median(took[0])), "bare-ns/req")
+	b.ReportMetric(float64(median(took[1])), "lazyreq-ns/req")
+	b.ReportMetric(float64(median(took[1]))/float64(median(took[0])), "ratio")
+}
+
+func median(ds []time.Duration) time.Duration {
+	slices.Sort(ds)
+	return ds[len(ds)/2]
+}
+
+// roundTripper sends one request at a time with next to no work of its own.
+type roundTripper struct {
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func dial(tb testing.TB, h http.Handler) *roundTripper {
+	ts := httptest.NewServer(h)
+	tb.Cleanup(ts.Close)
+	conn, err := net.Dial("tcp", ts.Listener.Addr().String())
+	require.NoError(tb, err)
+	tb.Cleanup(func() { conn.Close() })
+	return &roundTripper{conn, bufio.NewReader(conn)}
+}
+
+func (rt *roundTripper) do(tb testing.TB) {
+	if _, err := io.WriteString(rt.conn, "GET /fast HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		tb.Fatal(err)
+	}
+	status, err := rt.in.ReadSlice('\n')
+	if err != nil || string(status) != "HTTP/1.1 204 No Content\r\n" {
+		tb.Fatalf("%q %v", status, err)
+	}
+	for {
+		line, err := rt.in.ReadSlice('\n')
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if len(line) == 2 {
+			return
+		}
+	}
+}

@@ -1,0 +1,478 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// ways are all the ways in which a handler can have the header sent. Each returns
+// the error that the writer gave, if the way has one.
+func ways(tb testing.TB) map[string]func(w http.ResponseWriter) error {
+	path := filepath.Join(tb.TempDir(), "file")
+	require.NoError(tb, os.WriteFile(path, []byte("body"), 0o600))
+	return map[string]func(w http.ResponseWriter) error{
+		"Write":       func(w http.ResponseWriter) error { _, err := w.Write([]byte("body")); return err },
+		"WriteString": func(w http.ResponseWriter) error { _, err := w.(io.StringWriter).WriteString("body"); return err },
+		"WriteHeader": func(w http.ResponseWriter) error {
+			w.WriteHeader(http.StatusAccepted)
+			_, err := io.WriteString(w, "body")
+			return err
+		},
+		"ReadFrom": func(w http.ResponseWriter) error {
+			f, err := os.Open(path)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			_, err = w.(io.ReaderFrom).ReadFrom(f)
+			return err
+		},
+		"io.Copy": func(w http.ResponseWriter) error {
+			_, err := io.Copy(w, struct{ io.Reader }{strings.NewReader("body")})
+			return err
+		},
+		"http.ServeFile": func(w http.ResponseWriter) error {
+			http.ServeFile(w, httptest.NewRequest("GET", "/", nil), path)
+			return nil
+		},
+		"Flusher": func(w http.ResponseWriter) error {
+			w.(http.Flusher).Flush()
+			_, err := io.WriteString(w, "body")
+			return err
+		},
+		"ResponseController": func(w http.ResponseWriter) error {
+			err := http.NewResponseController(w).Flush()
+			if err == nil {
+				_, err = io.WriteString(w, "body")
+			}
+			return err
+		},
+		"return":    func(http.ResponseWriter) error { return nil },
+		"204":       func(w http.ResponseWriter) error { w.WriteHeader(http.StatusNoContent); return nil },
+		"304":       func(w http.ResponseWriter) error { w.WriteHeader(http.StatusNotModified); return nil },
+		"404":       func(w http.ResponseWriter) error { http.Error(w, "body", http.StatusNotFound); return nil },
+		"redirect":  func(w http.ResponseWriter) error { w.Header().Set("Location", "/"); w.WriteHeader(303); return nil },
+		"a problem": func(http.ResponseWriter) error { return server.Errorf(http.StatusTeapot, "body") },
+	}
+}
+
+func TestEveryWayOutCommitsFirst(t *testing.T) {
+	for name, way := range ways(t) {
+		t.Run(name, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			provideMark(srv)
+			srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, req *server.Request) error {
+				if err := way(w); err != nil {
+					return err
+				}
+				if name != "return" && name != "a problem" {
+					require.ErrorIs(t, mark.Set(req.Context(), "late"), reqctx.ErrCommitted)
+				}
+				return nil
+			}))
+			url, c := listen(t, srv)
+			for _, method := range []string{"GET", "HEAD"} {
+				res, err := request(t, c, method, url)
+				require.NoError(t, err)
+				require.Equal(t, []string{"1"}, res.Header.Values("X-Mark"), method)
+				if method == "GET" && name != "return" && res.StatusCode/100 != 3 && res.StatusCode != 204 {
+					require.Contains(t, res.body, "body")
+				}
+			}
+			require.Empty(t, l.at(""))
+		})
+	}
+}
+
+// fromWriter is a ResponseWriter that says who reads from what.
+type fromWriter struct {
+	*httptest.ResponseRecorder
+	src io.Reader
+}
+
+func (w *fromWriter) ReadFrom(src io.Reader) (int64, error) {
+	w.src = src
+	return io.Copy(w.ResponseRecorder, src)
+}
+
+// Only the file itself can be sent by sendfile.
+func TestReadFromPassesTheFileOn(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	path := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(path, []byte("body"), 0o600))
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error {
+		_, err := io.Copy(w, struct{ io.Reader }{f})
+		return err
+	})
+	w := &fromWriter{ResponseRecorder: httptest.NewRecorder()}
+	srv.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	require.Equal(t, struct{ io.Reader }{f}, w.src)
+	require.Equal(t, "body", w.Body.String())
+
+	// A writer that cannot read is written to.
+	_, err = f.Seek(0, io.SeekStart)
+	require.NoError(t, err)
+	require.Equal(t, "body", ask(srv, "GET", "/").body)
+}
+
+// raw sends one request for a URL and returns the connection.
+func raw(t *testing.T, url string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.NoError(t, err)
+	return conn, bufio.NewReader(conn)
+}
+
+func TestHijackCommitsAndLeavesTheRestToTheHandler(t *testing.T) {
+	for name, switched := range map[string]bool{"at once": false, "after WriteHeader(101)": true} {
+		t.Run(name, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			provideMark(srv)
+			done := make(chan struct{})
+			srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, req *server.Request) error {
+				req.OnClose(func() error { close(done); return nil })
+				if switched {
+					w.WriteHeader(http.StatusSwitchingProtocols)
+					require.ErrorIs(t, mark.Set(req.Context(), "late"), reqctx.ErrCommitted)
+				}
+				conn, rw, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					return err
+				}
+				defer conn.Close()
+				require.ErrorIs(t, mark.Set(req.Context(), "late"), reqctx.ErrCommitted)
+				_, err = w.Write([]byte("x"))
+				require.ErrorIs(t, err, http.ErrHijacked)
+				_, _, err = w.(http.Hijacker).Hijack()
+				require.ErrorIs(t, err, http.ErrHijacked)
+				if !switched {
+					_, _ = io.WriteString(rw, "HTTP/1.1 101 Switching Protocols\r\n")
+					_ = w.Header().Write(rw)
+					_, _ = io.WriteString(rw, "\r\n")
+				}
+				_, _ = io.WriteString(rw, "raw")
+				_ = rw.Flush()
+				return errors.New("the handler's own")
+			}))
+			url, _ := listen(t, srv)
+			_, in := raw(t, url)
+			text := textproto.NewReader(in)
+			status, err := text.ReadLine()
+			require.NoError(t, err)
+			require.Equal(t, "HTTP/1.1 101 Switching Protocols", status)
+			h, err := text.ReadMIMEHeader()
+			require.NoError(t, err)
+			require.Equal(t, []string{"1"}, h.Values("X-Mark"))
+			rest, err := io.ReadAll(in)
+			require.NoError(t, err)
+			require.Equal(t, "raw", string(rest))
+			<-done
+			require.Equal(t, "handler of a hijacked connection failed", l.only(t)["msg"])
+		})
+	}
+}
+
+func TestAHijackThatIsNotSupportedLeavesTheResponse(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	provideMark(srv)
+	srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error {
+		_, _, err := http.NewResponseController(w).Hijack()
+		require.ErrorIs(t, err, http.ErrNotSupported)
+		_, err = io.WriteString(w, "body")
+		return err
+	}))
+	res := ask(srv, "GET", "/")
+	require.Equal(t, "body", res.body)
+	require.Equal(t, []string{"1"}, res.Header.Values("X-Mark"))
+}
+
+// A session that is written after Early Hints still gets its cookie, and not with
+// the hints.
+func TestInformationalResponsesCommitNothing(t *testing.T) {
+	field := session.NewField[string]("informed")
+	srv, l := newServer(t, server.Options{})
+	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
+		w.Header().Set("Link", "</style.css>; rel=preload")
+		for _, status := range []int{http.StatusContinue, http.StatusProcessing, http.StatusEarlyHints} {
+			w.WriteHeader(status)
+		}
+		if err := field.Set(req.Context(), "x"); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, "body")
+		w.WriteHeader(http.StatusEarlyHints) // too late
+		return err
+	})
+	url, c := listen(t, srv)
+	var informed []int
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+			informed = append(informed, code)
+			require.Empty(t, h.Values("Set-Cookie"))
+			return nil
+		},
+	})
+	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	require.NoError(t, err)
+	res, err := c.Do(req)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Equal(t, []int{100, 102, 103}, informed)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Len(t, res.Cookies(), 1)
+	require.Len(t, l.at("WARN"), 1)
+}
+
+func TestASecondHeaderIsLoggedAndIgnored(t *testing.T) {
+	srv, l := newServer(t, server.Options{})
+	srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error {
+		w.WriteHeader(http.StatusAccepted)
+		w.WriteHeader(http.StatusConflict)
+		return nil
+	})
+	require.Equal(t, http.StatusAccepted, ask(srv, "GET", "/path").StatusCode)
+	require.Len(t, l.at("WARN"), 1)
+	require.Equal(t, "/path", l.at("WARN")[0]["path"])
+}
+
+var errSave = errors.New("the disk is full")
+
+// unsaved is a property whose Commit fails, after it has set a cookie.
+func unsaved(srv *server.Server, err error) {
+	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
+		Resolve: func(context.Context) (string, error) { return "1", nil },
+		Commit: func(_ context.Context, _ string, h http.Header) error {
+			h.Add("Set-Cookie", "promise=1")
+			return err
+		},
+	})
+}
+
+func TestAFailedCommitIsOneCleanProblem(t *testing.T) {
+	for name, way := range ways(t) {
+		t.Run(name, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			unsaved(srv, errSave)
+			srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, req *server.Request) error {
+				for _, h := range []string{"Content-Encoding", "ETag", "Content-Range", "Cache-Control", "Last-Modified", "Trailer"} {
+					w.Header().Set(h, "x")
+				}
+				w.Header().Set("Content-Length", "999")
+				w.Header().Set("Set-Cookie", "mine=1")
+				w.Header().Set("X-Kept", "yes")
+				err := way(w)
+				switch name {
+				case "return", "a problem":
+				case "204", "304", "404", "redirect", "http.ServeFile":
+					_, err = w.Write([]byte("more"))
+					require.Error(t, err)
+				default:
+					require.Error(t, err)
+				}
+				return err
+			}))
+			url, c := listen(t, srv)
+			res, err := request(t, c, "GET", url)
+			require.NoError(t, err)
+			requireProblem(t, 500, `{"status":500,"title":"Internal Server Error"}`, res)
+			for _, h := range []string{"Set-Cookie", "Content-Encoding", "ETag", "Content-Range", "Cache-Control", "Last-Modified", "Trailer", "Location"} {
+				require.Empty(t, res.Header.Values(h), h)
+			}
+			require.Equal(t, "yes", res.Header.Get("X-Kept"))
+			require.Contains(t, l.only(t)["error"], errSave.Error())
+			require.Contains(t, l.only(t)["error"], `"mark"`)
+		})
+	}
+}
+
+func TestAFailedCommitRefusesTheHijack(t *testing.T) {
+	srv, l := newServer(t, server.Options{})
+	unsaved(srv, errSave)
+	srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error {
+		_, _, err := w.(http.Hijacker).Hijack()
+		require.ErrorIs(t, err, errSave)
+		_, _, again := w.(http.Hijacker).Hijack()
+		require.Error(t, again)
+		return err
+	}))
+	url, c := listen(t, srv)
+	res, err := request(t, c, "GET", url)
+	require.NoError(t, err)
+	requireProblem(t, 500, `{"status":500,"title":"Internal Server Error"}`, res)
+	require.Empty(t, res.Cookies())
+	l.only(t)
+}
+
+// What the response is when a commit fails: the server's failure, whatever the
+// error says of itself.
+func TestAFailedCommitIsAServerError(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err    error
+		status int
+		want   string
+	}{
+		"503 stays":   {&session.Error{Action: "save", Err: errSave}, 503, `{"status":503,"title":"Session unavailable","detail":"The server could not save the session. Try again."}`},
+		"409 becomes": {&session.Error{Action: "save", Err: session.ErrGone}, 500, `{"status":500,"title":"Internal Server Error"}`},
+		"a problem":   {&server.Problem{Status: 507, Detail: "Full."}, 507, `{"status":507,"title":"Insufficient Storage","detail":"Full."}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, _ := newServer(t, server.Options{})
+			unsaved(srv, tt.err)
+			srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error { return nil }))
+			res := ask(srv, "GET", "/")
+			require.Equal(t, tt.status, res.StatusCode)
+			require.JSONEq(t, tt.want, res.body)
+		})
+	}
+}
+
+// A handler that cannot write panics, as httputil.ReverseProxy does; the problem
+// that the client is to get is whole nevertheless.
+func TestAPanicAfterAFailedCommitLeavesTheProblem(t *testing.T) {
+	for _, v := range []any{http.ErrAbortHandler, "must"} {
+		srv, _ := newServer(t, server.Options{})
+		unsaved(srv, errSave)
+		srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error {
+			if _, err := io.WriteString(w, "body"); err != nil {
+				panic(v)
+			}
+			return nil
+		}))
+		url, c := listen(t, srv)
+		res, err := request(t, c, "GET", url)
+		require.NoError(t, err)
+		requireProblem(t, 500, `{"status":500,"title":"Internal Server Error"}`, res)
+	}
+}
+
+func TestAnErrorAfterTheHeaderCutsTheConnection(t *testing.T) {
+	srv, l := newServer(t, server.Options{})
+	srv.HandleFunc("GET /path", func(w http.ResponseWriter, _ *server.Request) error {
+		_, _ = io.WriteString(w, "half")
+		_ = http.NewResponseController(w).Flush()
+		return errSave
+	})
+	url, c := listen(t, srv)
+	res, err := request(t, c, "GET", url+"/path")
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Equal(t, "half", res.body)
+	line := l.only(t)
+	require.Equal(t, errSave.Error(), line["error"])
+	require.Equal(t, "/path", line["path"])
+}
+
+// A goroutine that outlives its handler gets nothing through.
+func TestTheGateIsClosedAfterTheHandler(t *testing.T) {
+	srv, l := newServer(t, server.Options{})
+	provideMark(srv)
+	writers := make(chan http.ResponseWriter, 1)
+	srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error {
+		writers <- w
+		return nil
+	}))
+	rec := httptest.NewRecorder()
+	srv.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+	w := <-writers
+	_, err := w.Write([]byte("late"))
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+	_, err = io.WriteString(w, "late")
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+	_, err = w.(io.ReaderFrom).ReadFrom(strings.NewReader("late"))
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+	require.ErrorIs(t, http.NewResponseController(w).Flush(), reqctx.ErrFinished)
+	_, _, err = http.NewResponseController(w).Hijack()
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+	w.(http.Flusher).Flush()
+	w.WriteHeader(http.StatusTeapot)
+	w.Header().Set("X-Late", "yes")
+	require.Equal(t, http.StatusOK, rec.Code)
+	require.Empty(t, rec.Body.String())
+	require.False(t, rec.Flushed)
+	require.Empty(t, rec.Header().Get("X-Late"))
+	require.Contains(t, l.only(t)["error"], reqctx.ErrFinished.Error())
+}
+
+// A goroutine that goes on writing disturbs no later response on its connection.
+func TestLateWritesStayOutOfLaterResponses(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	srv.HandleFunc("GET /leak", func(w http.ResponseWriter, req *server.Request) error {
+		finished := make(chan struct{})
+		req.OnClose(func() error { close(finished); return nil })
+		go func() {
+			defer close(stopped)
+			<-finished
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _ = w.Write([]byte("leak"))
+					w.Header().Set("X-Leak", "yes")
+				}
+			}
+		}()
+		return nil
+	})
+	srv.HandleFunc("GET /next", func(w http.ResponseWriter, _ *server.Request) error {
+		_, err := io.WriteString(w, "next")
+		return err
+	})
+	url, c := listen(t, srv)
+	res, err := request(t, c, "GET", url+"/leak")
+	require.NoError(t, err)
+	require.Empty(t, res.body)
+	for range 50 {
+		res, err = request(t, c, "GET", url+"/next")
+		require.NoError(t, err)
+		require.Equal(t, "next", res.body)
+		require.Empty(t, res.Header.Get("X-Leak"))
+	}
+	close(stop)
+	<-stopped
+}
+
+func TestResponseControllerReachesTheConnection(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	srv.HandleFunc("POST /", func(w http.ResponseWriter, req *server.Request) error {
+		rc := http.NewResponseController(w)
+		require.NoError(t, rc.SetWriteDeadline(time.Now().Add(time.Minute)))
+		require.NoError(t, rc.EnableFullDuplex())
+		require.NoError(t, rc.SetReadDeadline(time.Now().Add(-time.Second)))
+		_, err := io.ReadAll(req.Body)
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		return nil
+	})
+	url, c := listen(t, srv)
+	body, feed := io.Pipe()
+	defer feed.Close()
+	res, err := c.Post(url, "text/plain", io.MultiReader(bytes.NewReader(make([]byte, 1)), body))
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, http.StatusOK, res.StatusCode)
+}

@@ -1,0 +1,236 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/params"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// teller is an error that says what response it is.
+type teller struct {
+	status  int
+	members map[string]any
+}
+
+func (e *teller) Error() string                  { return "told" }
+func (e *teller) Problem() (int, map[string]any) { return e.status, e.members }
+
+func TestWhatAnErrorBecomes(t *testing.T) {
+	secret := errors.New("password=hunter2")
+	for name, tt := range map[string]struct {
+		err    error
+		status int
+		want   string
+		logged bool
+	}{
+		"Errorf": {server.Errorf(404, "No %s.", "fish"), 404, `{"status":404,"title":"Not Found","detail":"No fish."}`, false},
+		"every member": {
+			&server.Problem{
+				Status: 402, Type: "https://x/credit", Title: "No credit", Detail: "30 more.", Instance: "/orders/7",
+				Members: map[string]any{"balance": 30, "status": 200}, Err: secret,
+			},
+			402, `{"status":402,"type":"https://x/credit","title":"No credit","detail":"30 more.","instance":"/orders/7","balance":30}`, false,
+		},
+		"wrapped":         {fmt.Errorf("on the way: %w", server.Errorf(409, "Taken.")), 409, `{"status":409,"title":"Conflict","detail":"Taken."}`, false},
+		"zero":            {&server.Problem{Err: secret}, 500, `{"status":500,"title":"Internal Server Error"}`, true},
+		"no error status": {server.Errorf(204, "?"), 500, `{"status":500,"title":"Internal Server Error","detail":"?"}`, true},
+		"no JSON": {
+			&server.Problem{Status: 422, Detail: "x", Members: map[string]any{"f": func() {}}},
+			422, `{"status":422,"title":"Unprocessable Entity","detail":"x"}`, false,
+		},
+		"told":          {&teller{418, map[string]any{"tea": true}}, 418, `{"status":418,"title":"I'm a teapot","tea":true}`, false},
+		"told wrapped":  {errors.Join(secret, &teller{status: 503}), 503, `{"status":503,"title":"Service Unavailable"}`, true},
+		"told no error": {&teller{status: 200}, 500, `{"status":500,"title":"Internal Server Error"}`, true},
+		"problem over told": {
+			fmt.Errorf("%w: %w", &teller{status: 400}, server.Errorf(410, "")), 410, `{"status":410,"title":"Gone"}`, false,
+		},
+		"params": {
+			&params.Error{Name: "n", Source: params.SourceQuery, Reason: params.ErrMalformed, Detail: "must be a whole number"},
+			400, `{"status":400,"title":"Bad Request","detail":"query parameter \"n\" must be a whole number",
+				"errors":[{"parameter":"n","source":"query","detail":"must be a whole number"}]}`, false,
+		},
+		"session": {
+			fmt.Errorf("x: %w", &session.Error{Action: "load", Err: secret}),
+			503, `{"status":503,"title":"Session unavailable","detail":"The server could not load the session. Try again."}`, true,
+		},
+		"ratelimit denied": {
+			&ratelimit.DeniedError{Policies: []string{"p"}, Limit: 1, RetryAfter: 1500 * time.Millisecond},
+			429, `{"status":429,"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded",
+				"detail":"Too many requests. Try again in 2 seconds.","violated-policies":["p"]}`, false,
+		},
+		"ratelimit down": {
+			fmt.Errorf("%w: %w", ratelimit.ErrStore, secret),
+			503, `{"status":503,"title":"Rate limit unavailable","detail":"The rate limit could not be checked. Try again later."}`, true,
+		},
+		"property timeout": {&reqctx.TimeoutError{Name: "slow", After: time.Second}, 503, `{"status":503,"title":"Service Unavailable"}`, true},
+		"body too large": {
+			fmt.Errorf("x: %w", &http.MaxBytesError{Limit: 10}),
+			413, `{"status":413,"title":"Request Entity Too Large","detail":"The body may have at most 10 bytes."}`, false,
+		},
+		"deadline":  {fmt.Errorf("x: %w", context.DeadlineExceeded), 503, `{"status":503,"title":"Service Unavailable"}`, true},
+		"cancelled": {context.Canceled, 500, `{"status":500,"title":"Internal Server Error"}`, true}, // not the request itself
+		"unknown":   {secret, 500, `{"status":500,"title":"Internal Server Error"}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			srv.HandleFunc("POST /path", func(w http.ResponseWriter, _ *server.Request) error {
+				w.Header().Set("Content-Type", "text/plain")
+				w.Header().Set("Content-Encoding", "gzip")
+				w.Header().Set("WWW-Authenticate", "Basic")
+				return tt.err
+			})
+			res := ask(srv, "POST", "/path")
+			requireProblem(t, tt.status, tt.want, res)
+			require.Empty(t, res.Header.Get("Content-Encoding"))
+			require.Equal(t, "nosniff", res.Header.Get("X-Content-Type-Options"))
+			require.Equal(t, "Basic", res.Header.Get("WWW-Authenticate"), "what the handler says otherwise is kept")
+			if !tt.logged {
+				require.Empty(t, l.at(""))
+				return
+			}
+			line := l.only(t)
+			require.Equal(t, "POST", line["method"])
+			require.Equal(t, "/path", line["path"])
+			require.Equal(t, tt.err.Error(), line["error"])
+		})
+	}
+}
+
+func TestAProblemIsCommitted(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	provideMark(srv)
+	srv.HandleFunc("GET /", marked(func(http.ResponseWriter, *server.Request) error { return server.Errorf(401, "") }))
+	require.Equal(t, []string{"1"}, ask(srv, "GET", "/").Header.Values("X-Mark"))
+}
+
+func TestMaxBytesReaderIs413(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	srv.HandleFunc("POST /", func(w http.ResponseWriter, req *server.Request) error {
+		_, err := io.Copy(io.Discard, http.MaxBytesReader(w, req.Body, 3))
+		return err
+	})
+	rec := httptest.NewRecorder()
+	srv.ServeHTTP(rec, httptest.NewRequest("POST", "/", strings.NewReader("four")))
+	require.Equal(t, 413, rec.Code)
+	require.Contains(t, rec.Body.String(), "at most 3 bytes")
+}
+
+func TestAProblemIsAnError(t *testing.T) {
+	p := &server.Problem{Status: 409, Detail: "Taken.", Err: io.EOF}
+	require.ErrorIs(t, p, io.EOF)
+	require.Equal(t, "409 Conflict: Taken.: EOF", p.Error())
+	require.Equal(t, "500 Internal Server Error", new(server.Problem).Error())
+}
+
+// One problem may be the response of many requests.
+func TestAProblemIsNotChangedBySending(t *testing.T) {
+	shared := &server.Problem{Status: 404, Members: map[string]any{"a": 1}}
+	told := &teller{400, map[string]any{"a": 1}}
+	srv, _ := newServer(t, server.Options{})
+	srv.HandleFunc("GET /shared", func(http.ResponseWriter, *server.Request) error { return shared })
+	srv.HandleFunc("GET /told", func(http.ResponseWriter, *server.Request) error { return told })
+	concurrently(8, func(int) {
+		_ = ask(srv, "GET", "/shared")
+		_ = ask(srv, "GET", "/told")
+	})
+	require.Equal(t, &server.Problem{Status: 404, Members: map[string]any{"a": 1}}, shared)
+	require.Equal(t, map[string]any{"a": 1}, told.members)
+}
+
+func TestTheMuxAnswersWithProblemsToo(t *testing.T) {
+	srv, l := newServer(t, server.Options{})
+	srv.HandleFunc("GET /path", func(http.ResponseWriter, *server.Request) error { return nil })
+	srv.Handle("GET /own", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "the handler's own 404", http.StatusNotFound)
+	}))
+	srv.HandleFunc("GET /tree/", func(http.ResponseWriter, *server.Request) error { return nil })
+	url, c := listen(t, srv)
+
+	res, err := request(t, c, "GET", url+"/elsewhere")
+	require.NoError(t, err)
+	requireProblem(t, 404, `{"status":404,"title":"Not Found"}`, res)
+
+	res, err = request(t, c, "DELETE", url+"/path")
+	require.NoError(t, err)
+	requireProblem(t, 405, `{"status":405,"title":"Method Not Allowed"}`, res)
+	require.Equal(t, "GET, HEAD", res.Header.Get("Allow"))
+
+	res, err = request(t, c, "HEAD", url+"/elsewhere")
+	require.NoError(t, err)
+	require.Equal(t, 404, res.StatusCode)
+	require.Equal(t, "application/problem+json", res.Header.Get("Content-Type"))
+
+	res, err = request(t, c, "GET", url+"/own")
+	require.NoError(t, err)
+	require.Equal(t, "the handler's own 404\n", res.body)
+
+	res, err = request(t, c, "GET", url+"/tree")
+	require.NoError(t, err)
+	require.Equal(t, "/tree/", res.Header.Get("Location"))
+	require.Empty(t, l.at(""))
+}
+
+// When the client is gone, what fails is nobody's fault.
+func TestAClientThatIsGoneIsNoError(t *testing.T) {
+	for name, h := range map[string]func(w http.ResponseWriter, req *server.Request) error{
+		"before the header": func(_ http.ResponseWriter, req *server.Request) error { return context.Cause(req.Context()) },
+		"after the header": func(w http.ResponseWriter, req *server.Request) error {
+			_, err := w.Write(bytes.Repeat([]byte("x"), 1<<20))
+			return errors.Join(err, req.Context().Err())
+		},
+		"in the commit": marked(func(http.ResponseWriter, *server.Request) error { return nil }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
+				Resolve: func(context.Context) (string, error) { return "", nil },
+				Commit:  func(ctx context.Context, _ string, _ http.Header) error { return ctx.Err() },
+			})
+			began, done := make(chan struct{}), make(chan struct{})
+			srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
+				req.OnClose(func() error { close(done); return nil })
+				_ = marked(func(http.ResponseWriter, *server.Request) error { return nil })(w, req)
+				close(began)
+				<-req.Context().Done()
+				return h(w, req)
+			})
+			url, c := listen(t, srv)
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { <-began; cancel() }()
+			req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+			require.NoError(t, err)
+			_, err = c.Do(req)
+			require.ErrorIs(t, err, context.Canceled)
+			<-done
+			require.Empty(t, l.at("ERROR"))
+			require.NotEmpty(t, l.at("DEBUG"))
+		})
+	}
+}
+
+// A deadline that somebody further out has set is a failure that the client sees.
+func TestARequestThatTakesTooLongIsLogged(t *testing.T) {
+	srv, l := newServer(t, server.Options{})
+	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error { return req.Context().Err() })
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	rec := httptest.NewRecorder()
+	srv.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil).WithContext(ctx))
+	require.Equal(t, 503, rec.Code)
+	l.only(t)
+}
