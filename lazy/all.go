@@ -3,6 +3,7 @@ package lazy
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -34,12 +35,20 @@ func AllN(ctx context.Context, n int, ws ...Waiter) error {
 	ends := make(chan outcome[struct{}], len(ws))
 	started := 0
 	var first error
+	hold := holdScopes(ctx, ws)
 	for _, w := range ws {
-		if sem.Acquire(ctx, 1) != nil {
-			first = context.Cause(ctx)
-			break
+		if !sem.TryAcquire(1) {
+			hold.release() // who is there must get on for this one to get its turn
+			if sem.Acquire(ctx, 1) != nil {
+				first = context.Cause(ctx)
+				break
+			}
+			hold.again()
 		}
 		started++
+		if v, ok := w.(owned); ok {
+			v.startOwned(ctx) // so that its scope counts it before we let go
+		}
 		go waitFor(func() (struct{}, error) { return struct{}{}, w.Wait(ctx) }, func(o outcome[struct{}]) {
 			if o.err != nil {
 				cancel(o.err) // the others leave with this error as their cause
@@ -48,6 +57,7 @@ func AllN(ctx context.Context, n int, ws ...Waiter) error {
 			sem.Release(1)
 		})
 	}
+	hold.release()
 	var panics *PanicError
 	for range started {
 		o := <-ends
@@ -121,4 +131,47 @@ func waitFor[T any](wait func() (T, error), end func(outcome[T])) {
 		}
 		end(o)
 	})
+}
+
+// owned is a [Value] that may belong to a scope.
+type owned interface {
+	home() *Scope
+	startOwned(ctx context.Context)
+}
+
+// holds keeps the gatherings of several scopes while computations are started.
+type holds struct {
+	scopes   []*Scope
+	releases []func()
+}
+
+// holdScopes holds the scopes that ws belong to, and that of ctx.
+func holdScopes(ctx context.Context, ws []Waiter) *holds {
+	h := new(holds)
+	add := func(s *Scope) {
+		if s != nil && !slices.Contains(h.scopes, s) {
+			h.scopes = append(h.scopes, s)
+		}
+	}
+	add(ScopeOf(ctx))
+	for _, w := range ws {
+		if v, ok := w.(owned); ok {
+			add(v.home())
+		}
+	}
+	h.again()
+	return h
+}
+
+func (h *holds) again() {
+	for _, s := range h.scopes {
+		h.releases = append(h.releases, s.Hold())
+	}
+}
+
+func (h *holds) release() {
+	for _, release := range h.releases {
+		release()
+	}
+	h.releases = h.releases[:0]
 }

@@ -16,7 +16,7 @@ import (
 
 func TestAllWaitsInParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		a, b, c := lazy.New(slow(time.Second, 1)), lazy.In(s, slow(3*time.Second, "b")), lazy.Go(s, slow(time.Second, 2.5))
 		began := time.Now()
 		require.NoError(t, lazy.All(t.Context(), a, b, c))
@@ -54,7 +54,7 @@ func TestAllIsBounded(t *testing.T) {
 
 func TestAllReturnsTheFirstError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		var cancelled atomic.Bool
 		alone := lazy.New(func(ctx context.Context) (int, error) {
 			err := pause(ctx, time.Hour)
@@ -195,22 +195,24 @@ func TestAllAndAnyTakeTheirWaitsBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 300 {
-				s := lazy.NewScope(t.Context())
-				var user *lazy.Value[int]
-				asked := make(chan bool)
-				org := lazy.In(s, func(ctx context.Context) (int, error) {
-					<-asked
-					return user.Get(ctx)
+				synctest.Test(t, func(t *testing.T) {
+					s := lazy.NewScope(apart(t))
+					var user *lazy.Value[int]
+					asked := make(chan bool)
+					org := lazy.In(s, func(ctx context.Context) (int, error) {
+						<-asked
+						return user.Get(ctx)
+					})
+					user = lazy.In(s, func(ctx context.Context) (int, error) {
+						ask(ctx, org, lazy.New(slow(0, 1)))
+						close(asked)
+						return 1, pause(ctx, time.Second)
+					})
+					org.Start(t.Context())
+					require.NoError(t, user.Wait(t.Context()))
+					require.NoError(t, org.Wait(t.Context()))
+					require.NoError(t, s.Close())
 				})
-				user = lazy.In(s, func(ctx context.Context) (int, error) {
-					ask(ctx, org, lazy.New(slow(0, 1)))
-					close(asked)
-					return 1, nil
-				})
-				org.Start(t.Context())
-				require.NoError(t, user.Wait(t.Context()))
-				require.NoError(t, org.Wait(t.Context()))
-				require.NoError(t, s.Close())
 			}
 		})
 	}

@@ -34,7 +34,7 @@ func newAttempt[T any](v *Value[T], ctx context.Context, inline bool) *attempt[T
 	case !inline:
 		ctx, a.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	}
-	a.Init(ctx, a)
+	a.Init(ctx, v.scope, a)
 	return a
 }
 
@@ -117,26 +117,16 @@ func (a *attempt[T]) deliver() (T, error) {
 	return a.out.val, a.out.err
 }
 
-// launch computes on a goroutine of its own, which the scope tracks if there is
-// one. Nobody waits for it yet.
+// launch computes on a goroutine of its own.
 func (a *attempt[T]) launch() {
-	if a.v.scope == nil {
-		go a.Run(nil)
-		return
+	if !a.Launch() {
+		a.abort()
 	}
-	if !a.v.scope.enter() {
-		a.abort(ErrClosed)
-		return
-	}
-	go func() {
-		defer a.v.scope.exit()
-		a.Run(nil)
-	}()
 }
 
-// abort ends an attempt that cannot begin.
-func (a *attempt[T]) abort(err error) {
-	a.Finish(err)
+// abort ends an attempt that cannot begin because the scope is closed.
+func (a *attempt[T]) abort() {
+	a.Finish(ErrClosed)
 	a.Release()
 }
 

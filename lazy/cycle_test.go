@@ -33,7 +33,7 @@ func owners(s *lazy.Scope) map[string]func(func(context.Context) (int, error)) *
 func TestRule7AValueThatNeedsItself(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		for name, owned := range owners(s) {
 			for how, ask := range map[string]func(context.Context, *lazy.Value[int]) error{
 				"Get": func(ctx context.Context, v *lazy.Value[int]) error { return v.Wait(ctx) },
@@ -68,7 +68,7 @@ func TestRule7AValueThatNeedsItself(t *testing.T) {
 
 func TestRule7ACycleNamesItsPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		for _, ctx := range []context.Context{context.Background(), t.Context(), s.Context()} {
 			for _, owned := range owners(s) {
 				// Scoped and stand-alone values in one cycle.
@@ -104,7 +104,7 @@ func TestRule7ThePathLeavesOutWhatIsBefore(t *testing.T) {
 func TestRule7ACycleAcrossGoroutines(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
-			s := lazy.NewScope(t.Context())
+			s := lazy.NewScope(apart(t))
 			for _, owned := range owners(s) {
 				var user, org *lazy.Value[int]
 				user = owned(func(ctx context.Context) (int, error) {
@@ -134,7 +134,7 @@ func TestRule7ACycleAcrossGoroutines(t *testing.T) {
 func TestRule7ACycleOfThreeStartedByAll(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
-			s := lazy.NewScope(t.Context())
+			s := lazy.NewScope(apart(t))
 			for _, owned := range owners(s) {
 				var a, b, c *lazy.Value[int]
 				need := func(ctx context.Context, v *lazy.Value[int]) (int, error) {
@@ -160,7 +160,7 @@ func TestRule7ACycleOfThreeStartedByAll(t *testing.T) {
 // One of the values that All waits for needs the one who asks for all of them.
 func TestRule7ACycleThroughOneOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		for _, owned := range owners(s) {
 			var root, back *lazy.Value[int]
 			root = owned(func(ctx context.Context) (int, error) {
@@ -196,7 +196,7 @@ func TestRule7ACycleIsAnOrdinaryError(t *testing.T) {
 func TestADiamondIsNotACycle(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
-			s := lazy.NewScope(t.Context())
+			s := lazy.NewScope(apart(t))
 			for _, ownedTop := range owners(s) {
 				for _, owned := range owners(s) {
 					bottom := owned(slow(time.Second, 1))
@@ -219,7 +219,7 @@ func TestADiamondIsNotACycle(t *testing.T) {
 // needs are between computations.
 func TestAResetValueMayNeedWhatNeededIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		var a, b *lazy.Value[int]
 		reversed := false
 		a = lazy.In(s, func(ctx context.Context) (int, error) {
@@ -244,7 +244,7 @@ func TestAResetValueMayNeedWhatNeededIt(t *testing.T) {
 func TestAFunctionThatSetItsValueMayNeedItsWaiters(t *testing.T) {
 	for range 300 {
 		synctest.Test(t, func(t *testing.T) {
-			s := lazy.NewScope(t.Context())
+			s := lazy.NewScope(apart(t))
 			var a, b *lazy.Value[int]
 			a = lazy.In(s, func(ctx context.Context) (int, error) {
 				<-time.After(time.Second) // b waits by now
@@ -263,7 +263,7 @@ func TestAFunctionThatSetItsValueMayNeedItsWaiters(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		for name, ctx := range map[string]context.Context{"directly": s.Context(), "through another": t.Context()} {
 			var a, b, c *lazy.Value[int]
 			a = lazy.In(s, func(ctx context.Context) (int, error) {
@@ -341,7 +341,7 @@ func (g *graph) reachesCycle(i int, path map[int]bool) bool {
 }
 
 func (g *graph) run(t *testing.T, rnd *rand.Rand) {
-	s := lazy.NewScope(t.Context())
+	s := lazy.NewScope(apart(t))
 	vs := make([]*lazy.Value[int], len(g.needs))
 	for i := range vs {
 		fn := func(ctx context.Context) (int, error) {

@@ -23,17 +23,20 @@ type Work interface {
 // gets, those who wait for it, and what it waits for itself. It is embedded in
 // the value that implements its [Work], so that a computation is one allocation.
 //
-// Init comes first, then Run exactly once; all other methods may be called
-// concurrently. A Flight must not be copied or used again.
+// Init comes first, then Run or Launch exactly once; all other methods may be
+// called concurrently. A Flight must not be copied or used again.
 type Flight struct {
 	context.Context
-	work Work
+	work   Work
+	scope  *Scope // counts the computation; nil: nobody does
+	served bool   // it is a call made for those who wait, not a computation that might still ask for one
 
-	mu     sync.Mutex
-	landed bool          // Release was called
-	done   chan struct{} // closed by Release; made by the first who waits
-	needs  []need        // what holds this computation up, once for each of its waits
-	buf    [1]need       // needs, as long as there is one at a time
+	mu      sync.Mutex
+	landed  bool          // Release was called
+	done    chan struct{} // closed by Release; made by the first who waits
+	blocked []*Flight     // the computations that wait for it
+	needs   []need        // what holds this computation up, once for each of its waits
+	buf     [1]need       // needs, as long as there is one at a time
 }
 
 // need is that one computation cannot go on before another does.
@@ -55,9 +58,10 @@ func Current(ctx context.Context) *Flight {
 }
 
 // Init prepares f to carry out work under ctx, whose cancellation and values
-// the computation sees.
-func (f *Flight) Init(ctx context.Context, work Work) {
-	f.Context, f.work = ctx, work
+// the computation sees. The scope, which may be nil, waits for the computation when
+// it closes; ctx need not be its context.
+func (f *Flight) Init(ctx context.Context, scope *Scope, work Work) {
+	f.Context, f.scope, f.work = ctx, scope, work
 }
 
 // Work returns what f carries out.
@@ -74,8 +78,30 @@ func (f *Flight) Value(key any) any {
 // Run computes on this goroutine, publishes the outcome and wakes those who
 // wait. caller is the flight that is held up meanwhile, the [Current] one of
 // whoever runs f in place of waiting for it, or nil. Run returns normally also
-// after a panic, whose [*PanicError] the work's Finish was given.
-func (f *Flight) Run(caller *Flight) {
+// after a panic, whose [*PanicError] the work's Finish was given. It does nothing
+// and returns false if the scope is closed.
+func (f *Flight) Run(caller *Flight) bool {
+	if !f.enter() {
+		return false
+	}
+	if f.foreign(caller) { // its goroutine is in here and has nothing to add elsewhere
+		f.scope.attend()
+		defer f.scope.unattend()
+	}
+	f.run(caller)
+	return true
+}
+
+// Launch is Run on a goroutine of its own, without waiting for it.
+func (f *Flight) Launch() bool {
+	if !f.enter() {
+		return false
+	}
+	go f.run(nil)
+	return true
+}
+
+func (f *Flight) run(caller *Flight) {
 	caller.add(need{f, true})
 	returned := false
 	defer func() {
@@ -88,9 +114,23 @@ func (f *Flight) Run(caller *Flight) {
 		caller.remove(need{f, true})
 		f.work.Finish(abnormal)
 		f.Release()
+		f.exit() // after Release, which has counted the woken as busy again
 	}()
 	f.work.Compute(f)
 	returned = true
+}
+
+// foreign says whether f belongs to a scope and caller is none of its computations.
+func (f *Flight) foreign(caller *Flight) bool {
+	return f.scope != nil && (caller == nil || caller.scope != f.scope)
+}
+
+func (f *Flight) enter() bool { return f.scope == nil || f.scope.enter(f.served) }
+
+func (f *Flight) exit() {
+	if f.scope != nil {
+		f.scope.exit(f.served)
+	}
 }
 
 // Release wakes those who wait. Run does it at the end; a work that learns of
@@ -98,13 +138,19 @@ func (f *Flight) Run(caller *Flight) {
 // be called more than once.
 func (f *Flight) Release() {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.landed {
+		f.mu.Unlock()
 		return
 	}
 	f.landed = true
 	if f.done != nil {
 		close(f.done)
+	}
+	blocked := f.blocked
+	f.blocked = nil
+	f.mu.Unlock()
+	for _, g := range blocked {
+		g.remove(need{f, false})
 	}
 }
 
@@ -112,7 +158,7 @@ func (f *Flight) Release() {
 // ctx. It returns [context.Cause] when ctx ends first, and a [*CycleError] at
 // once when f, directly or not, is waiting for the caller.
 func (f *Flight) Wait(ctx context.Context, caller *Flight) error {
-	done := f.doneChan()
+	done := f.doneChan(caller)
 	if done == nil {
 		return nil
 	}
@@ -125,6 +171,13 @@ func (f *Flight) Wait(ctx context.Context, caller *Flight) error {
 			return newCycleError(path)
 		}
 	}
+	if f.scope != nil {
+		if f.foreign(caller) {
+			f.scope.attend()
+			defer f.scope.unattend()
+		}
+		f.scope.settle()
+	}
 	select {
 	case <-done:
 		return nil
@@ -133,8 +186,9 @@ func (f *Flight) Wait(ctx context.Context, caller *Flight) error {
 	}
 }
 
-// doneChan returns nil once f has landed.
-func (f *Flight) doneChan() chan struct{} {
+// doneChan returns what to wait on and notes that caller does, or nil if f has
+// landed.
+func (f *Flight) doneChan(caller *Flight) chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.landed {
@@ -142,6 +196,9 @@ func (f *Flight) doneChan() chan struct{} {
 	}
 	if f.done == nil {
 		f.done = make(chan struct{})
+	}
+	if caller != nil {
+		f.blocked = append(f.blocked, caller)
 	}
 	return f.done
 }
@@ -153,27 +210,44 @@ func (f *Flight) over() bool {
 	return f.landed
 }
 
-// add notes what f's computation needs.
+// add notes what f's computation needs. The first need leaves f's scope with one
+// computation less that could go on.
 func (f *Flight) add(n need) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.needs == nil {
 		f.needs = f.buf[:0]
 	}
 	f.needs = append(f.needs, n)
+	parked := len(f.needs) == 1 && f.counted()
+	if parked {
+		f.scope.park() // under f.mu, so that it is in order with unpark
+	}
+	f.mu.Unlock()
+	if parked {
+		f.scope.settle()
+	}
 }
 
-// remove takes back one need.
+// remove takes back one need, if it is still there.
 func (f *Flight) remove(n need) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if i := slices.Index(f.needs, n); i >= 0 {
-		f.needs = slices.Delete(f.needs, i, i+1)
+	i := slices.Index(f.needs, n)
+	if i < 0 {
+		return
+	}
+	f.needs = slices.Delete(f.needs, i, i+1)
+	if len(f.needs) == 0 && f.counted() {
+		f.scope.unpark()
 	}
 }
+
+// counted says whether the scope counts f among those who could still ask for
+// something.
+func (f *Flight) counted() bool { return f.scope != nil && !f.served }

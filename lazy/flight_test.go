@@ -2,8 +2,10 @@ package lazy
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -20,7 +22,7 @@ func (w work) Finish(error)            {}
 
 func newFlight(name string) *Flight {
 	f := new(Flight)
-	f.Init(context.Background(), work(name))
+	f.Init(context.Background(), nil, work(name))
 	return f
 }
 
@@ -85,7 +87,7 @@ func TestFlightWait(t *testing.T) {
 func TestFlightIsFoundByItsContext(t *testing.T) {
 	type key struct{}
 	outer, inner := newFlight("outer"), new(Flight)
-	inner.Init(context.WithValue(outer, key{}, 1), work("inner"))
+	inner.Init(context.WithValue(outer, key{}, 1), nil, work("inner"))
 	require.Nil(t, Current(t.Context()))
 	require.Same(t, outer, Current(context.WithValue(outer, key{}, 2)))
 	ctx, cancel := context.WithCancel(inner)
@@ -143,6 +145,42 @@ func TestAReleasedFlightInACycle(t *testing.T) {
 		})
 	}
 }
+
+// Of two waits that close a cycle together, at least one finds it.
+func TestTwoWaitsThatCloseACycleTogether(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range 5000 {
+		a, b := newFlight("a"), newFlight("b")
+		ends := make(chan error, 2)
+		for _, pair := range [][2]*Flight{{a, b}, {b, a}} {
+			go func() {
+				err := pair[0].Wait(ctx, pair[1])
+				pair[1].Release() // its computation ends with the error
+				ends <- err
+			}()
+		}
+		one, two := <-ends, <-ends
+		var cycle *CycleError
+		require.ErrorAs(t, errors.Join(one, two), &cycle)
+		require.Empty(t, append(a.needs, b.needs...))
+	}
+}
+
+// While a flight runs inline its caller needs it, and no longer.
+func TestRunIsANeed(t *testing.T) {
+	f, caller := newFlight("f"), newFlight("caller")
+	f.work = probe(func() { require.Equal(t, []need{{f, true}}, caller.needs) })
+	f.Run(caller)
+	require.Empty(t, caller.needs)
+}
+
+// probe is a Work that calls a function.
+type probe func()
+
+func (p probe) Name() string            { return "probe" }
+func (p probe) Compute(context.Context) { p() }
+func (p probe) Finish(error)            {}
 
 // A dense graph is searched once, not once for each of its paths.
 func TestTheSearchForACycleIsLinear(t *testing.T) {

@@ -59,3 +59,12 @@ func goroutine() int {
 	id, _ := strconv.Atoi(string(bytes.Fields(buf)[1]))
 	return id
 }
+
+// apart returns a context that a scope can have to itself: one that ends with the
+// test, but whose Done nobody else has. Who waits with t.Context() can then leave
+// before the scope ends, as far as the scope knows.
+func apart(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -21,7 +21,7 @@ func blowUp(v any) { panic(v) }
 
 func TestRule6APanicReachesEveryWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		fn := func(ctx context.Context) (int, error) {
 			_ = pause(ctx, time.Second)
 			blowUp(errBoom)
@@ -81,7 +81,7 @@ func TestPanicsOfOtherKinds(t *testing.T) {
 }
 
 func TestRule6APanicIsForgottenByAStandAloneValueAndKeptByAScopes(t *testing.T) {
-	s := lazy.NewScope(t.Context())
+	s := lazy.NewScope(apart(t))
 	runs := 0
 	fn := func(context.Context) (int, error) {
 		if runs++; runs == 1 {
@@ -124,7 +124,7 @@ func TestRule6APanicIsForgottenByAStandAloneValueAndKeptByAScopes(t *testing.T) 
 // Set while others ask for a kept panic: they get the panic or the value, and no
 // third thing.
 func TestSetOverAKeptPanic(t *testing.T) {
-	s := lazy.NewScope(t.Context())
+	s := lazy.NewScope(apart(t))
 	for range 2000 {
 		v := lazy.In(s, func(context.Context) (int, error) { panic("kept") })
 		_, _, _ = get(s.Context(), v)
@@ -143,7 +143,7 @@ func TestSetOverAKeptPanic(t *testing.T) {
 }
 
 func TestRule6ErrAbortHandlerPassesUnwrapped(t *testing.T) {
-	s := lazy.NewScope(t.Context())
+	s := lazy.NewScope(apart(t))
 	abort := func(context.Context) (int, error) { panic(http.ErrAbortHandler) }
 	outer := func(v *lazy.Value[int]) *lazy.Value[int] {
 		return lazy.In(s, func(ctx context.Context) (int, error) { return v.Get(ctx) })
@@ -180,7 +180,7 @@ func (w waiter) Wait(context.Context) error { return w() }
 // A panic that travels through outer values keeps the name and the stack of
 // where it happened.
 func TestRule6ANestedPanicKeepsTheInnerNameAndStack(t *testing.T) {
-	s := lazy.NewScope(t.Context())
+	s := lazy.NewScope(apart(t))
 	for name, ctx := range map[string]context.Context{"inline": s.Context(), "on goroutines": t.Context()} {
 		inner := lazy.New(innermost)
 		middle := lazy.In(s, func(ctx context.Context) (int, error) { return inner.Get(ctx) })
@@ -200,12 +200,14 @@ func innermost(context.Context) (int, error) { panic("deep") }
 
 func TestRule6GoexitIsAnErrorForTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
+		shorter, cancel := context.WithCancel(t.Context())
+		defer cancel()
 		for name, first := range map[string]context.Context{
 			"stand-alone, inline":         context.Background(),
 			"stand-alone, on a goroutine": t.Context(),
 			"of a scope, inline":          s.Context(),
-			"of a scope, on a goroutine":  t.Context(),
+			"of a scope, on a goroutine":  shorter,
 		} {
 			var runs atomic.Int32
 			fn := func(ctx context.Context) (int32, error) {
@@ -255,7 +257,7 @@ func TestRule6GoexitThroughAllAndAny(t *testing.T) {
 // A function that ends its goroutine ends, inline, those of the functions that
 // called it; their waiters learn of it as well.
 func TestGoexitOfANestedValue(t *testing.T) {
-	s := lazy.NewScope(t.Context())
+	s := lazy.NewScope(apart(t))
 	inner := lazy.In(s, func(context.Context) (int, error) { runtime.Goexit(); return 0, nil })
 	outer := lazy.In(s, func(ctx context.Context) (int, error) { return inner.Get(ctx) })
 	require.ErrorIs(t, outer.Wait(t.Context()), lazy.ErrGoexit)

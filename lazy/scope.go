@@ -17,24 +17,57 @@ var ErrClosed = errors.New("lazy: scope closed")
 // All methods may be called concurrently, but Close must not be called from a
 // function that the scope computes: it would wait for itself.
 type Scope struct {
-	ctx    context.Context
+	ctx    scopeContext
+	parent <-chan struct{} // Done of the context the scope was made with
 	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex
-	running int
+	running int // computations and spawned functions
 	closed  bool
 	idle    chan struct{} // closed when running falls to 0 after closed
 	over    chan struct{} // closed when Close is through
 	onClose []func() error
 	drained bool    // Close has run all of onClose
 	errs    []error // what Close has to report
+
+	moment
+}
+
+// scopeContext is a scope's context, from which the scope is found.
+type scopeContext struct {
+	context.Context
+	s *Scope
+}
+
+// ScopeKey is the key of the [Scope] that a context belongs to: a context.Context
+// that has a scope of its own answers it with a *Scope, or nil for none.
+type ScopeKey struct{}
+
+// Value makes the scope findable by [ScopeOf].
+func (c scopeContext) Value(key any) any {
+	if _, ok := key.(ScopeKey); ok {
+		return c.s
+	}
+	return c.Context.Value(key)
+}
+
+// ScopeOf returns the scope that ctx belongs to, or nil.
+func ScopeOf(ctx context.Context) *Scope {
+	s, _ := ctx.Value(ScopeKey{}).(*Scope)
+	return s
 }
 
 // NewScope returns a scope whose computations run under ctx until Close.
 func NewScope(ctx context.Context) *Scope {
-	s := &Scope{idle: make(chan struct{}), over: make(chan struct{})}
-	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	s := &Scope{parent: ctx.Done(), idle: make(chan struct{}), over: make(chan struct{})}
+	ctx, s.cancel = context.WithCancelCause(ctx)
+	s.ctx = scopeContext{ctx, s}
 	return s
+}
+
+// outlivedBy says whether who leaves by done cannot leave before the scope ends.
+func (s *Scope) outlivedBy(done <-chan struct{}) bool {
+	return done == s.ctx.Done() || done == s.parent || done == nil
 }
 
 // Context is what the scope's values are computed under.
@@ -59,18 +92,29 @@ func (s *Scope) OnClose(fn func() error) {
 // runs nothing, on a closed scope. A panic in fn is reported by Close, under
 // name.
 func (s *Scope) Spawn(name string, fn func(ctx context.Context)) error {
-	if !s.enter() {
+	t := &task{s: s, name: name, fn: fn}
+	t.Init(s.ctx, s, t)
+	if !t.Launch() {
 		return ErrClosed
 	}
-	go func() {
-		defer s.exit()
-		guard(name, func() { fn(s.ctx) }, func(abnormal error) {
-			if p, ok := abnormal.(*PanicError); ok {
-				s.lose(p)
-			}
-		})
-	}()
 	return nil
+}
+
+// task is a spawned function. Nobody waits for it but the scope.
+type task struct {
+	Flight
+	s    *Scope
+	name string
+	fn   func(ctx context.Context)
+}
+
+func (t *task) Name() string                { return t.name }
+func (t *task) Compute(ctx context.Context) { t.fn(ctx) }
+
+func (t *task) Finish(abnormal error) {
+	if p, ok := abnormal.(*PanicError); ok {
+		t.s.lose(p)
+	}
 }
 
 // Close cancels the scope's context with [ErrClosed], waits for all computations
@@ -87,6 +131,7 @@ func (s *Scope) Close() error {
 	s.mu.Unlock()
 	if first {
 		s.cancel(ErrClosed)
+		s.settle()
 		<-s.idle
 		s.runClosers()
 	}
@@ -150,22 +195,40 @@ func (s *Scope) found(p *PanicError) {
 	}
 }
 
-// enter counts a computation in, unless the scope is closed.
-func (s *Scope) enter() bool {
+// enter counts a computation in, unless the scope is closed. A served one counts as
+// parked all the while.
+func (s *Scope) enter(served bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
 	s.running++
+	if served {
+		s.parked++
+	} else {
+		s.fresh = true
+	}
 	return true
 }
 
-func (s *Scope) exit() {
+func (s *Scope) exit(served bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.running--
+	if served {
+		s.parked--
+	}
 	if s.closed && s.running == 0 {
 		close(s.idle)
 	}
+	s.mu.Unlock()
+	s.settle()
+}
+
+// Idle says whether nothing that the scope counts is running, and nothing is left
+// for Close to do but to end the scope.
+func (s *Scope) Idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running == 0 && len(s.onClose) == 0 && len(s.errs) == 0
 }

@@ -16,7 +16,7 @@ import (
 
 func TestGoBeginsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		began := time.Now()
 		a := lazy.Go(s, slow(time.Second, "a"))
 		b := lazy.Go(s, slow(time.Second, 2))
@@ -33,7 +33,7 @@ func TestGoBeginsAtOnce(t *testing.T) {
 
 func TestCloseCancelsAndWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		listens := lazy.Go(s, slow(time.Hour, 1))
 		stubborn := lazy.Go(s, func(ctx context.Context) (error, error) { //nolint:staticcheck // an error as a value
 			<-time.After(time.Minute)
@@ -63,7 +63,7 @@ func TestCloseCancelsAndWaits(t *testing.T) {
 }
 
 func TestAClosedScopeComputesNothing(t *testing.T) {
-	s := lazy.NewScope(t.Context())
+	s := lazy.NewScope(apart(t))
 	there := lazy.Go(s, slow(0, "there"))
 	require.NoError(t, there.Wait(t.Context()))
 	require.NoError(t, s.Close())
@@ -100,7 +100,7 @@ func TestTheScopeEndsWithItsContext(t *testing.T) {
 }
 
 func TestOnCloseRunsInReverse(t *testing.T) {
-	s := lazy.NewScope(t.Context())
+	s := lazy.NewScope(apart(t))
 	var order []int
 	errOne, errTwo := errors.New("one"), errors.New("two")
 	add := func(n int, err error) {
@@ -122,7 +122,7 @@ func TestOnCloseRunsInReverse(t *testing.T) {
 }
 
 func TestOnClosePanics(t *testing.T) {
-	s := lazy.NewScope(t.Context())
+	s := lazy.NewScope(apart(t))
 	ran := 0
 	s.OnClose(func() error { ran++; return nil })
 	s.OnClose(nil)
@@ -143,7 +143,7 @@ func TestOnClosePanics(t *testing.T) {
 // leaves neither the other functions out nor a second Close waiting.
 func TestOnCloseGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		ran := 0
 		s.OnClose(func() error { ran++; return errBoom })
 		s.OnClose(func() error { runtime.Goexit(); return nil })
@@ -161,7 +161,7 @@ func TestOnCloseGoexit(t *testing.T) {
 
 func TestCloseTwiceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		closed := 0
 		s.OnClose(func() error {
 			<-time.After(time.Second)
@@ -239,7 +239,7 @@ func TestCloseReportsLostPanics(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := lazy.NewScope(t.Context())
+				s := lazy.NewScope(apart(t))
 				c.do(t, s)
 				synctest.Wait()
 				err := s.Close()
@@ -259,7 +259,7 @@ func TestCloseReportsLostPanics(t *testing.T) {
 // at that very moment: the waiter takes it.
 func TestAPanicAtTheMomentOfLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		ended := make(chan bool)
 		v := lazy.In(s, func(context.Context) (int, error) {
 			<-ended
@@ -275,6 +275,31 @@ func TestAPanicAtTheMomentOfLeaving(t *testing.T) {
 		require.NotNil(t, p)
 		require.NoError(t, s.Close())
 	})
+}
+
+// A panic that waiters are about to take is not Close's, however late they wake.
+func TestCloseLeavesPanicsToThoseWhoWait(t *testing.T) {
+	for range 300 {
+		synctest.Test(t, func(t *testing.T) {
+			s := lazy.NewScope(apart(t))
+			v := lazy.In(s, func(ctx context.Context) (int, error) {
+				<-ctx.Done()
+				panic(errBoom)
+			})
+			panics := make(chan any, 3)
+			for range cap(panics) {
+				go func() {
+					_, _, p := get(t.Context(), v)
+					panics <- p
+				}()
+			}
+			synctest.Wait()
+			require.NoError(t, s.Close())
+			for range cap(panics) {
+				require.NotNil(t, <-panics)
+			}
+		})
+	}
 }
 
 // causeContext calls fn when it has ended and is asked for the cause.

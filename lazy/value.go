@@ -3,8 +3,6 @@ package lazy
 import (
 	"context"
 	"errors"
-	"reflect"
-	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -29,7 +27,8 @@ var errNoFunc = errors.New("lazy: the value has no function and was not set")
 // atomic load and does not allocate.
 type Value[T any] struct {
 	fn    func(context.Context) (T, error)
-	scope *Scope // nil: stand-alone
+	scope *Scope        // nil: stand-alone
+	name  func() string // nil: the name of fn
 
 	res atomic.Pointer[result[T]] // the kept outcome; never a panic
 
@@ -141,10 +140,10 @@ func (v *Value[T]) Reset() {
 // Name returns the name of the function, which is how cycles and panics call
 // the value.
 func (v *Value[T]) Name() string {
-	if f := runtime.FuncForPC(reflect.ValueOf(v.fn).Pointer()); f != nil {
-		return f.Name()
+	if v.name != nil {
+		return v.name()
 	}
-	return "value"
+	return funcName(v.fn)
 }
 
 func (v *Value[T]) get(ctx context.Context) (T, error) {
@@ -153,7 +152,7 @@ func (v *Value[T]) get(ctx context.Context) (T, error) {
 		return zero, context.Cause(ctx)
 	}
 	caller := Current(ctx)
-	inline := ctx.Done() == v.ownerDone()
+	inline := v.outlivedBy(ctx)
 	a, started, r := v.join(ctx, inline, true)
 	switch {
 	case r != nil:
@@ -164,15 +163,10 @@ func (v *Value[T]) get(ctx context.Context) (T, error) {
 		// Somebody else computes.
 	case !inline:
 		a.launch()
-	case v.scope == nil:
-		a.Run(caller)
-		return a.deliver()
-	case v.scope.enter():
-		defer v.scope.exit()
-		a.Run(caller)
-		return a.deliver()
+	case !a.Run(caller):
+		a.abort()
 	default:
-		a.abort(ErrClosed)
+		return a.deliver()
 	}
 	if err := a.Wait(ctx, caller); err != nil && a.leave() {
 		return zero, err
@@ -180,13 +174,30 @@ func (v *Value[T]) get(ctx context.Context) (T, error) {
 	return a.deliver()
 }
 
-// ownerDone is what a caller's Done must be for the caller not to leave earlier
-// than the owner. Nobody outlives a stand-alone value, so there it is nil.
-func (v *Value[T]) ownerDone() <-chan struct{} {
+// outlivedBy says whether a caller with ctx cannot leave before the value's owner
+// ends. Nobody outlives a stand-alone value but who never leaves.
+func (v *Value[T]) outlivedBy(ctx context.Context) bool {
 	if v.scope == nil {
-		return nil
+		return ctx.Done() == nil
 	}
-	return v.scope.ctx.Done()
+	return v.scope.outlivedBy(ctx.Done())
+}
+
+// home returns the scope that the value belongs to, or nil.
+func (v *Value[T]) home() *Scope { return v.scope }
+
+// startOwned is Start for a value that belongs to a scope.
+func (v *Value[T]) startOwned(ctx context.Context) {
+	if v.scope != nil {
+		v.Start(ctx)
+	}
+}
+
+// idle says whether the value has no outcome and none is on its way.
+func (v *Value[T]) idle() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.at == nil && v.res.Load() == nil
 }
 
 // join returns the kept outcome, or the computation to wait for and whether it

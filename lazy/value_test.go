@@ -24,7 +24,7 @@ func TestRule1OneComputationIsShared(t *testing.T) {
 	for name, ofScope := range map[string]bool{"stand-alone": false, "of a scope": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := lazy.NewScope(t.Context())
+				s := lazy.NewScope(apart(t))
 				var calls atomic.Int32
 				fn := func(ctx context.Context) (*int, error) {
 					calls.Add(1)
@@ -128,7 +128,7 @@ func TestAHitKeepsNothingButTheValue(t *testing.T) {
 
 func TestRule3AWaiterLeavesWithItsOwnCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		for name, v := range map[string]*lazy.Value[string]{
 			"stand-alone": lazy.New(slow(time.Second, "v")),
 			"of a scope":  lazy.In(s, slow(time.Second, "v")),
@@ -242,7 +242,8 @@ func TestRule3AStandAloneValueKeepsTheFirstCallersValues(t *testing.T) {
 
 func TestRule4RunsInlineUnlessTheCallerCouldLeaveEarlier(t *testing.T) {
 	type key struct{}
-	s := lazy.NewScope(t.Context())
+	parent := apart(t)
+	s := lazy.NewScope(parent)
 	defer s.Close()
 	derived, cancel := context.WithCancel(s.Context())
 	defer cancel()
@@ -261,7 +262,8 @@ func TestRule4RunsInlineUnlessTheCallerCouldLeaveEarlier(t *testing.T) {
 		{"of a scope, ends with it", owned(), s.Context(), true},
 		{"of a scope, ends with it, with a value", owned(), context.WithValue(s.Context(), key{}, 1), true},
 		{"of a scope, can leave", owned(), derived, false},
-		{"of a scope, never ends", owned(), context.Background(), false},
+		{"of a scope, outlives it", owned(), parent, true},
+		{"of a scope, never ends", owned(), context.Background(), true},
 	} {
 		ran, err := c.v.Get(c.ctx)
 		require.NoError(t, err, c.name)
@@ -283,7 +285,7 @@ func TestRule4TheScopeTracksWhatRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := lazy.NewScope(t.Context())
+				s := lazy.NewScope(apart(t))
 				v := lazy.In(s, func(context.Context) (int, error) {
 					<-time.After(time.Minute) // does not listen
 					return 1, nil
@@ -318,7 +320,7 @@ func TestRule5AStandAloneValueForgetsAnError(t *testing.T) {
 }
 
 func TestRule5AScopesValueKeepsItsError(t *testing.T) {
-	s := lazy.NewScope(t.Context())
+	s := lazy.NewScope(apart(t))
 	defer s.Close()
 	for _, ctx := range []context.Context{s.Context(), t.Context()} {
 		runs := 0
@@ -337,7 +339,7 @@ func TestRule5AScopesValueKeepsItsError(t *testing.T) {
 
 func TestRule5ACancellationOfTheAttemptIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		for _, cancelled := range []error{context.Canceled, fmt.Errorf("dial: %w", context.DeadlineExceeded)} {
 			runs := 0
 			v := lazy.In(s, func(context.Context) (int, error) {
@@ -388,7 +390,7 @@ func (brokenError) Is(error) bool { panic("Is") }
 
 func TestAnErrorThatPanicsWhenAskedReachesTheWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		v := lazy.Go(s, func(ctx context.Context) (int, error) {
 			_ = pause(ctx, time.Second)
 			return 0, brokenError{}
@@ -404,7 +406,7 @@ func TestAnErrorThatPanicsWhenAskedReachesTheWaiters(t *testing.T) {
 // scope: if a mutex were held, these would block for ever.
 func TestRule8NoMutexIsHeldAcrossUserCode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		var v *lazy.Value[int]
 		reenter := func() {
 			_, _, _ = v.Peek()
@@ -477,17 +479,24 @@ func TestRule8WaitersBlockOnChannels(t *testing.T) {
 }
 
 func TestGetWithAnEndedContext(t *testing.T) {
-	runs := 0
-	v := lazy.New(func(context.Context) (int, error) { runs++; return runs, nil })
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errBoom)
-	require.ErrorIs(t, v.Wait(ctx), errBoom)
-	v.Start(ctx)
-	require.Zero(t, runs, "nothing begins for who is gone")
-	v.Set(5)
-	got, err := v.Get(ctx)
-	require.NoError(t, err, "but a hit is a hit")
-	require.Equal(t, 5, got)
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(apart(t))
+		runs := 0
+		fn := func(context.Context) (int, error) { runs++; return runs, nil }
+		for _, v := range []*lazy.Value[int]{lazy.New(fn), lazy.In(s, fn)} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(errBoom)
+			require.ErrorIs(t, v.Wait(ctx), errBoom)
+			v.Start(ctx)
+			synctest.Wait()
+			require.Zero(t, runs, "nothing begins for who is gone")
+			v.Set(5)
+			got, err := v.Get(ctx)
+			require.NoError(t, err, "but a hit is a hit")
+			require.Equal(t, 5, got)
+		}
+		require.NoError(t, s.Close())
+	})
 }
 
 func TestPeek(t *testing.T) {
@@ -553,6 +562,10 @@ func TestStartLetsGoOfItsContext(t *testing.T) {
 			synctest.Wait()
 			require.Zero(t, ctx.watches.Load())
 		}
+		v := lazy.New(slow(time.Second, 1))
+		ctx.watch = func() { v.Set(2) } // it is over before the watch is there
+		v.Start(ctx)
+		require.Zero(t, ctx.watches.Load())
 	})
 }
 
@@ -561,18 +574,22 @@ type watchedContext struct {
 	context.Context
 	done    chan struct{}
 	watches atomic.Int32
+	watch   func() // called when something is registered, if not nil
 }
 
 func (c *watchedContext) Done() <-chan struct{} { return c.done }
 
 func (c *watchedContext) AfterFunc(func()) func() bool {
 	c.watches.Add(1)
+	if c.watch != nil {
+		c.watch()
+	}
 	return func() bool { c.watches.Add(-1); return true }
 }
 
 func TestSetOvertakesAComputation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := lazy.NewScope(apart(t))
 		stopped := make(chan error, 1)
 		fn := func(ctx context.Context) (string, error) {
 			err := pause(ctx, time.Minute)

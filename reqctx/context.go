@@ -93,12 +93,17 @@ func From(ctx context.Context) *Context {
 	return c
 }
 
-// Value makes c findable by [From].
+// Value makes c findable by [From], and the scope of its tasks, if it has any, by
+// [lazy.ScopeOf].
 func (c *Context) Value(key any) any {
-	if _, ok := key.(contextKey); ok {
+	switch key.(type) {
+	case contextKey:
 		return c
+	case lazy.ScopeKey:
+		return c.scope.Load()
+	default:
+		return c.Context.Value(key)
 	}
-	return c.Context.Value(key)
 }
 
 // Request returns the HTTP request, or nil when there is none (a raw connection,
@@ -161,33 +166,49 @@ func Set(ctx context.Context, name string, v any) error {
 
 // Resolve resolves several properties of ctx's request in parallel and waits for
 // all of them. It returns their errors, joined, each with the property's name;
-// the properties keep them as well. When ctx ends first, Resolve leaves.
+// the properties keep them as well. When ctx ends first, Resolve leaves. What they
+// ask of a [lazy.Gather] or a [Batch] goes in one call.
 func Resolve(ctx context.Context, names ...string) error {
 	bs := make([]*binding, len(names))
+	missing := 0
 	for i, name := range names {
 		c, b, err := lookupName(ctx, name)
 		if err != nil {
 			return err
 		}
 		bs[i] = b
-		if i < len(names)-1 { // the last one may run on this goroutine
-			if err := c.start(ctx, b); err != nil {
-				return err
-			}
+		if !b.handle && c.slots[b.slot].Load() == nil {
+			missing++
+		}
+	}
+	c := From(ctx)
+	if missing > 1 { // a single one may run on this goroutine
+		if err := c.startAll(ctx, bs); err != nil {
+			return err
 		}
 	}
 	errs := make([]error, len(bs))
-	c := From(ctx)
-	for i := len(bs) - 1; i >= 0; i-- {
-		out, err := c.resolve(ctx, bs[i])
+	for i, b := range bs {
+		out, err := c.resolve(ctx, b)
 		if err == nil {
-			_, err = bs[i].ops.value(out)
+			_, err = b.ops.value(out)
 		}
 		if err != nil {
 			errs[i] = fmt.Errorf("%s: %w", names[i], err)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// startAll begins to resolve bs, each on a goroutine of its own.
+func (c *Context) startAll(ctx context.Context, bs []*binding) error {
+	defer c.tracked().Hold()()
+	for _, b := range bs {
+		if err := c.start(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func lookupName(ctx context.Context, name string) (*Context, *binding, error) {

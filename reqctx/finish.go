@@ -52,7 +52,7 @@ func (c *Context) OnClose(fn func() error) {
 
 // Idle says whether [Context.Finish] has nothing to wait for and nothing to run.
 func (c *Context) Idle() bool {
-	if c.scope.Load() != nil {
+	if s := c.scope.Load(); s != nil && !s.Idle() {
 		return false
 	}
 	c.mu.Lock()

@@ -45,14 +45,12 @@ func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 	began := time.Now()
 	switch {
 	case !started:
-		err = a.Wait(ctx, caller)
-	case inline:
-		a.Run(caller)
-	default:
+	case !inline:
 		a.launch()
-		err = a.Wait(ctx, caller)
+	case !a.Run(caller):
+		a.abort()
 	}
-	if err != nil {
+	if err = a.Wait(ctx, caller); err != nil {
 		a.out.asked.Add(1)
 		return nil, err
 	}
@@ -138,7 +136,7 @@ func (c *Context) join(b *binding, base context.Context, caller *lazy.Flight) (*
 	if c.table.opts.Callers {
 		a.out.pcs = callers()
 	}
-	a.Init(base, a)
+	a.Init(base, c.scope.Load(), a)
 	c.flights = a
 	return a, true, nil, nil
 }
@@ -205,10 +203,15 @@ func (a *attempt) launch() {
 		a.Context, a.cancel = ctx, cancel
 		a.expiry = context.AfterFunc(ctx, func() { a.expire(a.ended(context.Cause(ctx))) })
 	}
-	if a.c.tracked().Spawn(a.b.name, func(context.Context) { a.Run(nil) }) != nil {
-		a.expire(named(ErrFinished, a.b.name))
-		a.release()
+	if !a.Launch() {
+		a.abort()
 	}
+}
+
+// abort ends an attempt that cannot begin because the request is over.
+func (a *attempt) abort() {
+	a.expire(named(ErrFinished, a.b.name))
+	a.release()
 }
 
 // ended says to a's readers what its context ended with.

@@ -18,13 +18,13 @@ func unknown(t *testing.T, s *subject) {
 
 func create(t *testing.T, s *subject) {
 	before := s.create(t, nil)
-	first, err := s.load(t, before)
-	must(t, err)
 	s.advance(t, 3)
 	i := s.create(t, map[string]string{"user": `"ada"`, "empty": ""})
 	s.holds(t, i, map[string]string{"user": `"ada"`, "empty": ""})
 	s.holds(t, before, nil)
 
+	first, err := s.load(t, before)
+	must(t, err)
 	rec, err := s.load(t, i)
 	must(t, err)
 	if apart := rec.Created.Sub(first.Created); apart < s.units(2) || apart > s.units(3)+time.Minute {

@@ -1,0 +1,104 @@
+package lazy
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Memo is a function whose results are computed once for each argument: the
+// asynchronous method, as [Value] is the asynchronous property. Each argument has
+// a Value of its own, with all its rules: callers share a computation, errors are
+// forgotten outside of a scope and kept in one, cycles name the arguments.
+//
+// A Memo remembers every argument until it is told to forget; one that lives long
+// and has arguments without end needs Forget, or a Scope. All methods may be called
+// concurrently.
+type Memo[K comparable, V any] struct {
+	fn    func(ctx context.Context, key K) (V, error)
+	scope *Scope // nil: stand-alone
+
+	mu     sync.RWMutex
+	values map[K]*Value[V]
+}
+
+// NewMemo returns a stand-alone memo of fn.
+func NewMemo[K comparable, V any](fn func(ctx context.Context, key K) (V, error)) *Memo[K, V] {
+	return MemoIn(nil, fn)
+}
+
+// MemoIn returns a memo of fn whose values belong to the scope s.
+func MemoIn[K comparable, V any](s *Scope, fn func(ctx context.Context, key K) (V, error)) *Memo[K, V] {
+	return &Memo[K, V]{fn: fn, scope: s, values: make(map[K]*Value[V])}
+}
+
+// Get returns fn's result for key, computing it first if need be, as [Value.Get]
+// does.
+func (m *Memo[K, V]) Get(ctx context.Context, key K) (V, error) {
+	m.mu.RLock()
+	v := m.values[key]
+	m.mu.RUnlock()
+	if v == nil {
+		v = m.add(key)
+	}
+	val, err := v.Get(ctx)
+	if err != nil && m.scope == nil {
+		m.dropIdle(key, v)
+	}
+	return val, err
+}
+
+// Peek returns the result for key if it is there.
+func (m *Memo[K, V]) Peek(key K) (val V, err error, ok bool) {
+	m.mu.RLock()
+	v := m.values[key]
+	m.mu.RUnlock()
+	if v == nil {
+		return val, nil, false
+	}
+	return v.Peek()
+}
+
+// Set makes val the result for key.
+func (m *Memo[K, V]) Set(key K, val V) { m.add(key).Set(val) }
+
+// Forget forgets the result for key: the next Get computes it anew. Who is already
+// waiting gets the result of the computation it waits for.
+func (m *Memo[K, V]) Forget(key K) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.values, key)
+}
+
+// Reset forgets all results.
+func (m *Memo[K, V]) Reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.values)
+}
+
+// add returns the value of key, made if need be.
+func (m *Memo[K, V]) add(key K) *Value[V] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.values[key]
+	if v == nil {
+		v = &Value[V]{
+			fn:    func(ctx context.Context) (V, error) { return m.fn(ctx, key) },
+			scope: m.scope,
+			name:  func() string { return fmt.Sprintf("%s(%v)", funcName(m.fn), key) },
+		}
+		m.values[key] = v
+	}
+	return v
+}
+
+// dropIdle takes a value away that has nothing and computes nothing, so that
+// failing arguments do not pile up.
+func (m *Memo[K, V]) dropIdle(key K, v *Value[V]) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.values[key] == v && v.idle() {
+		delete(m.values, key)
+	}
+}

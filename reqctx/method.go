@@ -1,0 +1,72 @@
+package reqctx
+
+import (
+	"context"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+// Memo is a property with an argument: the asynchronous method. It is computed at
+// most once for each argument in a request. Make memos like keys, once, in
+// package-level variables.
+type Memo[K comparable, V any] struct {
+	key Key[*lazy.Memo[K, V]]
+}
+
+// NewMemo returns a new memo property. By name, the property is its *lazy.Memo.
+func NewMemo[K comparable, V any](name string) Memo[K, V] {
+	return Memo[K, V]{NewKey[*lazy.Memo[K, V]](name)}
+}
+
+// ProvideMemo adds the property to a registry. fn runs under the request's context,
+// at most once at a time for an argument; the request keeps its results and errors,
+// except cancellations that are not its own. It panics like [Provide].
+func ProvideMemo[K comparable, V any](reg *Registry, m Memo[K, V], fn func(ctx context.Context, arg K) (V, error)) {
+	Provide(reg, m.key, Prop[*lazy.Memo[K, V]]{
+		Handle: true,
+		Resolve: func(ctx context.Context) (*lazy.Memo[K, V], error) {
+			return lazy.MemoIn(From(ctx).tracked(), fn), nil
+		},
+	})
+}
+
+// Name returns the property's name.
+func (m Memo[K, V]) Name() string { return m.key.name }
+
+// Get returns the result for arg in ctx's request, computing it first if need be.
+// Readers share it as they share a property.
+func (m Memo[K, V]) Get(ctx context.Context, arg K) (V, error) {
+	memo, err := m.key.Get(ctx)
+	if err != nil {
+		var zero V
+		return zero, err
+	}
+	return memo.Get(ctx, arg)
+}
+
+// Batch is a property with an argument that is asked for many arguments at once:
+// the Gets of one moment in a request are one call. When the moment has come is said
+// at [lazy.Gather]: with [Context.Resolve], [Context.Go] and [lazy.All], when nobody
+// in the request is left who could still ask. Results are kept as a [Memo]'s are.
+type Batch[K comparable, V any] struct {
+	memo Memo[K, V]
+}
+
+// NewBatch returns a new batch property. By name, the property is a *lazy.Memo.
+func NewBatch[K comparable, V any](name string) Batch[K, V] {
+	return Batch[K, V]{NewMemo[K, V](name)}
+}
+
+// ProvideBatch adds the property to a registry. fn gets each argument at most once
+// in a request and returns what it has found; what it has not is [lazy.ErrMissing].
+// It panics like [Provide].
+func ProvideBatch[K comparable, V any](reg *Registry, b Batch[K, V], fn func(ctx context.Context, args []K) (map[K]V, error)) {
+	batch := lazy.NewBatch(fn) // it keeps the requests apart by their scopes
+	ProvideMemo(reg, b.memo, batch.Get)
+}
+
+// Name returns the property's name.
+func (b Batch[K, V]) Name() string { return b.memo.Name() }
+
+// Get returns the result for arg in ctx's request.
+func (b Batch[K, V]) Get(ctx context.Context, arg K) (V, error) { return b.memo.Get(ctx, arg) }

@@ -1,0 +1,27 @@
+// Package redisstore keeps sessions in Redis, so that several servers share them.
+//
+//	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+//	store, err := redisstore.New(client, redisstore.Options{})
+//	m, err := session.New(session.Options{Store: store})
+//
+// It takes every redis.UniversalClient (a single server, Sentinel, Cluster) and
+// needs Redis 6.2 or later. A session is one hash with one field for each field of
+// the session, and each operation is one script, so that writers of different
+// fields never undo each other and nothing brings back what was destroyed. Times
+// are the server's. Scripts of all the stores on one client that are called at one
+// moment share a round trip.
+//
+// A session holds at most MaxBytes. Redis drops what is over by itself: every key
+// has an expiry, and one that lost it gets it back with the next touch or save. A
+// limit that was made longer counts for a session from its next touch on; one that
+// was made shorter counts at once.
+//
+// Redis holds only digests of the secrets: who reads its memory, its dump or its
+// replication stream cannot log in, but sees the values, which are not encrypted.
+//
+// Nothing is sent twice. An error that is not one of package session's says that
+// Redis gave no answer, or refused: without an answer, the operation may have
+// happened. A Redis whose memory is full refuses saves, and loads that are due to
+// touch. If it evicts keys or loses writes in a failover, sessions go, and a session
+// that was destroyed just before may be back.
+package redisstore

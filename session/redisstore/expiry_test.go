@@ -1,0 +1,133 @@
+package redisstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// expires fails unless the key's life is want, less what the test took so far.
+func expires(t *testing.T, c *redis.Client, v visitor, want time.Duration) {
+	t.Helper()
+	left, err := c.PTTL(t.Context(), v.key()).Result()
+	require.NoError(t, err)
+	require.LessOrEqual(t, left, want+time.Millisecond)
+	require.Greater(t, left, want-time.Minute)
+}
+
+func TestKeysExpireWithTheirSessions(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	lim := session.Limits{Idle: time.Hour, Absolute: 3 * time.Hour, Touch: 10 * time.Minute}
+	load := func(v visitor) {
+		t.Helper()
+		_, err := s.Load(t.Context(), v.locator, v.digest, lim)
+		require.NoError(t, err)
+	}
+	v := newVisitor()
+	d := v.delta("user", "ada")
+	d.Create, d.Limits = true, lim
+	require.NoError(t, s.Commit(t.Context(), d))
+	expires(t, c, v, time.Hour)
+
+	age(t, c, 9*time.Minute)
+	load(v)
+	expires(t, c, v, 51*time.Minute) // not due
+	age(t, c, 2*time.Minute)
+	load(v)
+	expires(t, c, v, time.Hour)
+
+	age(t, c, 50*time.Minute)
+	d.Create = false
+	require.NoError(t, s.Commit(t.Context(), d))
+	expires(t, c, v, time.Hour)
+
+	for range 2 { // until 19 minutes are left of the three hours
+		age(t, c, 50*time.Minute)
+		load(v)
+	}
+	expires(t, c, v, 19*time.Minute)
+	require.NoError(t, s.Commit(t.Context(), d))
+	expires(t, c, v, 19*time.Minute)
+}
+
+func TestALostExpiryIsRepaired(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	for name, use := range map[string]func(v visitor) error{
+		"commit": func(v visitor) error { return s.Commit(t.Context(), v.delta()) },
+		"touch": func(v visitor) error {
+			_, err := s.Load(t.Context(), v.locator, v.digest, session.Limits{Idle: time.Hour, Absolute: time.Hour})
+			return err
+		},
+	} {
+		v := newVisitor().created(t, s, "user", "ada")
+		require.True(t, c.Persist(t.Context(), v.key()).Val(), name)
+		require.NoError(t, use(v), name)
+		expires(t, c, v, time.Hour)
+	}
+}
+
+// TestStoredTimesCount takes the expiry away: a session that is over is over.
+func TestStoredTimesCount(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	over := func() visitor {
+		v := newVisitor().created(t, s, "user", "ada")
+		require.True(t, c.Persist(t.Context(), v.key()).Val())
+		require.NoError(t, c.HIncrBy(t.Context(), v.key(), "touched", -time.Hour.Microseconds()).Err())
+		return v
+	}
+	v := over()
+	_, err := s.Load(t.Context(), v.locator, v.digest, limits)
+	require.ErrorIs(t, err, session.ErrNotFound)
+	require.Zero(t, c.Exists(t.Context(), v.key()).Val())
+
+	v = over()
+	require.ErrorIs(t, s.Commit(t.Context(), v.delta("user", "eve")), session.ErrGone)
+	require.Zero(t, c.Exists(t.Context(), v.key()).Val())
+
+	v = over().created(t, s, "cart", "3") // its place is free
+	rec, err := s.Load(t.Context(), v.locator, v.digest, limits)
+	require.NoError(t, err)
+	require.Equal(t, map[string][]byte{"cart": []byte("3")}, rec.Fields)
+}
+
+func TestShorterLimitsCountAtOnce(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	v := newVisitor().created(t, s)
+	age(t, c, 10*time.Minute)
+	_, err := s.Load(t.Context(), v.locator, v.digest, session.Limits{Idle: 10 * time.Minute, Absolute: time.Hour})
+	require.ErrorIs(t, err, session.ErrNotFound)
+}
+
+func TestTheServersClockCounts(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	before := c.Time(t.Context()).Val()
+	v := newVisitor().created(t, s)
+	after := c.Time(t.Context()).Val()
+	rec, err := s.Load(t.Context(), v.locator, v.digest, limits)
+	require.NoError(t, err)
+	require.False(t, rec.Created.Before(before) || rec.Created.After(after), "created at %v, not in %v to %v", rec.Created, before, after)
+}
+
+// TestRedisDropsWhatIsOver lets real time pass.
+func TestRedisDropsWhatIsOver(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	v := newVisitor()
+	d := v.delta("user", "ada")
+	d.Create, d.Limits = true, session.Limits{Idle: 50 * time.Millisecond, Absolute: time.Hour}
+	require.NoError(t, s.Commit(t.Context(), d))
+	require.Eventually(t, func() bool { return c.Exists(t.Context(), v.key()).Val() == 0 }, 5*time.Second, 5*time.Millisecond)
+	_, err := s.Load(t.Context(), v.locator, v.digest, limits)
+	require.ErrorIs(t, err, session.ErrNotFound)
+	require.NoError(t, s.Destroy(t.Context(), v.locator, v.digest))
+}

@@ -1,0 +1,213 @@
+package redisstore_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redispipe"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/redisstore"
+)
+
+// everything calls each operation once on v, which is not there if it is new.
+func everything(t *testing.T, s session.Store, v visitor) (errs map[string]error) {
+	create := v.delta("user", "s3cret-value")
+	create.Create = true
+	_, load := s.Load(t.Context(), v.locator, v.digest, limits)
+	return map[string]error{
+		"load":    load,
+		"create":  s.Commit(t.Context(), create),
+		"change":  s.Commit(t.Context(), v.delta("user", "s3cret-value")),
+		"destroy": s.Destroy(t.Context(), v.locator, v.digest),
+	}
+}
+
+// fails fails unless every operation fails in time, with an error that is none of
+// the answers a store has.
+func fails(t *testing.T, s session.Store) (errs map[string]error) {
+	t.Helper()
+	began := time.Now()
+	errs = everything(t, s, newVisitor())
+	require.Less(t, time.Since(began), 2*time.Second)
+	for name, err := range errs {
+		require.ErrorContains(t, err, "redisstore: ", name)
+		for _, answer := range []error{session.ErrNotFound, session.ErrGone, session.ErrExists, session.ErrTooLarge} {
+			require.NotErrorIs(t, err, answer, name)
+		}
+	}
+	return errs
+}
+
+// recovers fails unless sessions can be made and read within a second.
+func recovers(t *testing.T, s session.Store) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		v := newVisitor()
+		d := v.delta("user", "ada")
+		d.Create = true
+		if s.Commit(t.Context(), d) != nil {
+			return false
+		}
+		_, err := s.Load(t.Context(), v.locator, v.digest, limits)
+		return err == nil
+	}, time.Second, 10*time.Millisecond)
+}
+
+func TestARedisThatIsDownIsAnErrorUntilItIsBack(t *testing.T) {
+	server := redistest.Start(t)
+	server.Stop()
+	s := newStore(t, server.Client(nil), redisstore.Options{})
+	fails(t, s) // dead at the start
+	server.Restart()
+	recovers(t, s)
+
+	server.Stop() // with connections open
+	fails(t, s)
+	server.Restart()
+	recovers(t, s)
+}
+
+func TestARedisThatHangsIsNoticedInTime(t *testing.T) {
+	server := redistest.Start(t)
+	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 50 * time.Millisecond})
+	recovers(t, s)
+	resume := server.Pause()
+	for name, err := range fails(t, s) {
+		var timeout net.Error // the connection's deadline, if that comes first
+		require.True(t, errors.Is(err, redispipe.ErrTimeout) || errors.As(err, &timeout) && timeout.Timeout(), "%s: %v", name, err)
+	}
+	resume()
+	recovers(t, s)
+}
+
+func TestAFullRedisRefusesWholeSaves(t *testing.T) {
+	server := redistest.Start(t)
+	c := server.Client(nil)
+	s := newStore(t, c, patient)
+	v := newVisitor().created(t, s, "user", "ada", "cart", "3")
+	before := c.HGetAll(t.Context(), v.key()).Val()
+	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	d := v.delta("user", "eve")
+	d.Changes["cart"] = session.Change{Op: session.OpDelete}
+	err := s.Commit(t.Context(), d)
+	require.True(t, redis.HasErrorPrefix(err, "OOM"), "%v", err)
+	require.Equal(t, before, c.HGetAll(t.Context(), v.key()).Val())
+	_, err = s.Load(t.Context(), v.locator, v.digest, limits)
+	require.NoError(t, err, "what needs no memory goes on")
+	require.NoError(t, s.Destroy(t.Context(), v.locator, v.digest))
+}
+
+func TestAForeignKeyIsLeftAlone(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	without := func(field string) func(v visitor) {
+		return func(v visitor) {
+			v.created(t, s, "user", "ada")
+			require.EqualValues(t, 1, c.HDel(t.Context(), v.key(), field).Val())
+		}
+	}
+	with := func(field, value string) func(v visitor) {
+		return func(v visitor) {
+			v.created(t, s, "user", "ada")
+			require.NoError(t, c.HSet(t.Context(), v.key(), field, value).Err())
+		}
+	}
+	for name, put := range map[string]func(v visitor){
+		"string":           func(v visitor) { c.Set(t.Context(), v.key(), "x", 0) },
+		"list":             func(v visitor) { c.RPush(t.Context(), v.key(), "x") },
+		"set":              func(v visitor) { c.SAdd(t.Context(), v.key(), "x") },
+		"stream":           func(v visitor) { c.XAdd(t.Context(), &redis.XAddArgs{Stream: v.key(), Values: []string{"a", "b"}}) },
+		"hash":             func(v visitor) { c.HSet(t.Context(), v.key(), "user", "ada") },
+		"no digest":        without("digest"),
+		"no creation":      without("created"),
+		"no touch":         without("touched"),
+		"no size":          without("size"),
+		"short digest":     with("digest", "x"),
+		"word for a time":  with("created", "nan"),
+		"endless time":     with("touched", strings.Repeat("9", 400)),
+		"fraction of time": with("touched", "1.5"),
+		"negative size":    with("size", "-1"),
+	} {
+		v := newVisitor()
+		put(v)
+		before, err := c.Dump(t.Context(), v.key()).Result()
+		require.NoError(t, err, name)
+		for operation, err := range everything(t, s, v) {
+			require.ErrorIs(t, err, redisstore.ErrForeign, "%s: %s", name, operation)
+		}
+		require.Equal(t, before, c.Dump(t.Context(), v.key()).Val(), name)
+	}
+}
+
+// answering is a server that answers everything with the same bytes.
+func answering(t *testing.T, reply string) *redis.Client {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				b := make([]byte, 64<<10)
+				for {
+					if _, err := conn.Read(b); err != nil {
+						return
+					}
+					if _, err := conn.Write([]byte(reply)); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	c := redis.NewClient(&redis.Options{Addr: l.Addr().String(), Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestErrorsDontQuote(t *testing.T) {
+	v := newVisitor()
+	quote := fmt.Sprintf("%s %s s3cret-value", v.key(), hex.EncodeToString(v.digest[:]))
+	for name, reply := range map[string]string{
+		"unknown command": "-ERR unknown command 'evalsha', with args beginning with: '" + quote + "'\r\n",
+		"unknown alone":   "-ERR unknown command 'evalsha', with args beginning with: 's3cret-value'\r\n",
+		"quoting error":   "-ERR something about " + quote + "\r\n",
+		"quoting type":    "-WRONGTYPE " + quote + "\r\n",
+		"no protocol":     "?" + quote + "\r\n",
+		"number":          ":" + quote + "\r\n",
+		"length":          "$" + quote + "\r\n",
+		"other status":    "+" + quote + "\r\n",
+		"other number":    ":77\r\n",
+		"null":            "$-1\r\n",
+		"empty array":     "*0\r\n",
+		"odd hash":        "*2\r\n:1\r\n*1\r\n+" + quote + "\r\n",
+		"no hash":         "*2\r\n:1\r\n+" + quote + "\r\n",
+		"numbers in hash": "*2\r\n:1\r\n*2\r\n:1\r\n:2\r\n",
+		"no time":         "*2\r\n+" + quote + "\r\n*0\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t, answering(t, reply), redisstore.Options{})
+			for operation, err := range everything(t, s, v) {
+				require.ErrorContains(t, err, "redisstore: ", operation)
+				for e := err; e != nil; e = errors.Unwrap(e) {
+					for _, part := range []string{v.locator.Key(), hex.EncodeToString(v.digest[:]), "s3cret"} {
+						require.NotContains(t, e.Error(), part, operation)
+					}
+				}
+			}
+		})
+	}
+}

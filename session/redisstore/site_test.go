@@ -1,0 +1,138 @@
+package redisstore_test
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// site is one of several servers on one Redis.
+type site struct{ reg *reqctx.Registry }
+
+func newSite(t *testing.T, c *redis.Client) site {
+	m, err := session.New(session.Options{Store: newStore(t, c, patient)})
+	require.NoError(t, err)
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	session.Provide(reg, m)
+	return site{reg}
+}
+
+// request runs one request and returns the cookie that it sets, if any.
+func (s site) request(t *testing.T, cookie *http.Cookie, handle func(s *session.Session) error) (*http.Cookie, error) {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	if cookie != nil {
+		r.AddCookie(cookie)
+	}
+	c := reqctx.New(t.Context(), s.reg)
+	c.SetRequest(r)
+	defer c.Finish()
+	sess, err := session.From(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := handle(sess); err != nil {
+		return nil, err
+	}
+	w := httptest.NewRecorder()
+	if err := c.Commit(w.Header()); err != nil {
+		return nil, err
+	}
+	for _, cookie := range w.Result().Cookies() {
+		return cookie, nil
+	}
+	return nil, nil
+}
+
+func login(s *session.Session) error { return s.Set("user", "ada") }
+
+func TestAThousandRequestsKeepTheirFields(t *testing.T) {
+	const n = 1000
+	server := redistest.Start(t)
+	sites := []site{newSite(t, server.Client(nil)), newSite(t, server.Client(nil))}
+	cookie, err := sites[0].request(t, nil, login)
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	for k := range n {
+		wg.Go(func() {
+			_, err := sites[k%2].request(t, cookie, func(s *session.Session) error { return s.Set(fmt.Sprint("field", k), k) })
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	_, err = sites[0].request(t, cookie, func(s *session.Session) error {
+		for k := range n {
+			v, err := s.Get(fmt.Sprint("field", k))
+			require.NoError(t, err)
+			require.EqualValues(t, k, v)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+}
+
+func TestAWriteAcrossALogoutRevivesNothing(t *testing.T) {
+	server := redistest.Start(t)
+	c := server.Client(nil)
+	one, two := newSite(t, c), newSite(t, server.Client(nil))
+	cookie, err := one.request(t, nil, login)
+	require.NoError(t, err)
+	_, err = one.request(t, cookie, func(s *session.Session) error {
+		require.NoError(t, s.Set("late", true))
+		_, err := two.request(t, cookie, (*session.Session).Destroy)
+		return err
+	})
+	require.ErrorIs(t, err, session.ErrGone)
+	require.Empty(t, c.Keys(t.Context(), "*").Val())
+}
+
+// TestADumpCannotLogIn tries everything that Redis holds as a secret.
+func TestADumpCannotLogIn(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newSite(t, c)
+	cookie, err := s.request(t, nil, login)
+	require.NoError(t, err)
+	locator, text, ok := strings.Cut(cookie.Value, ".")
+	require.True(t, ok)
+	secret, err := base64.RawURLEncoding.DecodeString(text)
+	require.NoError(t, err)
+
+	keys := c.Keys(t.Context(), "*").Val()
+	require.Len(t, keys, 1)
+	hash := c.HGetAll(t.Context(), keys[0]).Val()
+	dump := fmt.Sprint(keys, hash, c.Dump(t.Context(), keys[0]).Val())
+	for _, form := range []string{text, string(secret), hex.EncodeToString(secret), base64.StdEncoding.EncodeToString(secret)} {
+		require.NotContains(t, dump, form)
+	}
+	user := func(cookie *http.Cookie) (user any) {
+		_, err := s.request(t, cookie, func(s *session.Session) error { user, err = s.Get("user"); return err })
+		require.NoError(t, err)
+		return user
+	}
+	tried := 0
+	for name, value := range hash {
+		for _, guess := range []string{name, value} {
+			if len(guess) == len(secret) {
+				tried++
+			}
+			forged := *cookie
+			forged.Value = locator + "." + base64.RawURLEncoding.EncodeToString([]byte(guess))
+			require.Nil(t, user(&forged))
+		}
+	}
+	require.Positive(t, tried, "the digest was not among what was tried")
+	require.Equal(t, "ada", user(cookie))
+}

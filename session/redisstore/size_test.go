@@ -1,0 +1,105 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/redisstore"
+)
+
+const perField = 64
+
+func TestASessionHasALargestSize(t *testing.T) {
+	server := redistest.Start(t)
+	c := server.Client(nil)
+	s := newStore(t, c, patient)
+	full := strings.Repeat("x", redisstore.MaxBytes-perField-1)
+
+	v := newVisitor()
+	d := v.delta("f", full+"x")
+	d.Create = true
+	require.ErrorIs(t, s.Commit(t.Context(), d), session.ErrTooLarge)
+	require.Zero(t, c.Exists(t.Context(), v.key()).Val())
+
+	v.created(t, s, "f", full)
+	before := c.HGetAll(t.Context(), v.key()).Val()
+	d = v.delta("g", "")
+	d.Rotate = session.Digest{1}
+	require.ErrorIs(t, s.Commit(t.Context(), d), session.ErrTooLarge)
+	require.ErrorIs(t, s.Commit(t.Context(), v.delta("f", full+"x")), session.ErrTooLarge)
+	require.True(t, maps.Equal(before, c.HGetAll(t.Context(), v.key()).Val()), "a refused save changes nothing")
+
+	d = v.delta("g", full)
+	d.Changes["f"] = session.Change{Op: session.OpDelete}
+	require.NoError(t, s.Commit(t.Context(), d), "what goes makes room for what comes")
+	require.NoError(t, c.HSet(t.Context(), v.key(), "size", 2*redisstore.MaxBytes).Err())
+	require.NoError(t, s.Commit(t.Context(), v.delta("g", full[1:])), "what is too large may shrink")
+
+	server.Stop()
+	require.ErrorIs(t, s.Commit(t.Context(), v.delta("f", full+"x")), session.ErrTooLarge, "it is not even sent")
+}
+
+// TestTheSizeIsKept commits at random, and the size that is stored stays the sum.
+func TestTheSizeIsKept(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	v := newVisitor().created(t, s)
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for step := range 300 {
+		d := v.delta()
+		for range r.IntN(5) {
+			name := strings.Repeat("n", 1+r.IntN(6))
+			d.Changes[name] = session.Change{Op: session.OpDelete}
+			if r.IntN(3) > 0 {
+				d.Changes[name] = session.Change{Op: session.OpSet, Value: make([]byte, r.IntN(4))}
+			}
+		}
+		require.NoError(t, s.Commit(t.Context(), d))
+		rec, err := s.Load(t.Context(), v.locator, v.digest, limits)
+		require.NoError(t, err)
+		want := 0
+		for name, value := range rec.Fields {
+			want += perField + len(name) + len(value)
+		}
+		require.Equal(t, strconv.Itoa(want), c.HGet(t.Context(), v.key(), "size").Val(), "seed %d, step %d", seed, step)
+	}
+}
+
+// TestACallerMayReuseItsBytes leaves a save that Redis has only half received.
+func TestACallerMayReuseItsBytes(t *testing.T) {
+	server := redistest.Start(t)
+	s := newStore(t, server.Client(nil), patient)
+	v := newVisitor().created(t, s)
+	const size = redisstore.MaxBytes - 1000
+	value := []byte(strings.Repeat("a", size))
+
+	resume := server.Pause()
+	ctx, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer leave()
+	d := v.delta()
+	d.Changes["f"] = session.Change{Op: session.OpSet, Value: value}
+	require.ErrorIs(t, s.Commit(ctx, d), context.DeadlineExceeded)
+	for i := range value {
+		value[i] = 'b'
+	}
+	resume()
+
+	var got []byte
+	require.Eventually(t, func() bool {
+		rec, err := s.Load(t.Context(), v.locator, v.digest, limits)
+		got = rec.Fields["f"]
+		return err == nil && len(got) == size
+	}, 10*time.Second, 10*time.Millisecond)
+	require.Equal(t, size, strings.Count(string(got), "a"), fmt.Sprintf("the bytes are from before: %.20q", got))
+}

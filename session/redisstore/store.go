@@ -1,0 +1,140 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/internal/redispipe"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// MaxBytes is how much a session may hold: the bytes of the names and values of
+// its fields, and 64 more for each. A Commit that would exceed it is
+// session.ErrTooLarge.
+const MaxBytes = 1 << 20
+
+const bytesPerField = 64
+
+// Options configure a Store. The zero value is the default.
+type Options struct {
+	// Prefix begins the name of every key; the session's locator follows. Empty
+	// means "session:". Two applications on one Redis need different ones.
+	Prefix string
+
+	// Timeout bounds the wait for Redis in every operation, whatever the client's
+	// own timeouts; 0 means 250 ms.
+	Timeout time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Prefix == "" {
+		o.Prefix = "session:"
+	}
+	return o
+}
+
+func (o Options) check() error {
+	if o.Timeout < 0 {
+		return fmt.Errorf("redisstore: Options.Timeout: %v is negative", o.Timeout)
+	}
+	return nil
+}
+
+// Store is a session.Store in Redis. It is immutable, safe for concurrent use, and
+// holds nothing that needs closing. Each operation costs one script call; Load
+// costs time and bytes in proportion to the session, Commit to the change.
+type Store struct {
+	prefix string
+	pipe   *redispipe.Pipe
+}
+
+var _ session.Store = (*Store)(nil)
+
+// New returns a store over client, which stays the caller's to close. It makes no
+// connection: a Redis that is down is an error of the operations, until it is back.
+func New(client redis.UniversalClient, o Options) (*Store, error) {
+	if client == nil {
+		return nil, errors.New("redisstore: no client")
+	}
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	pipe, err := redispipe.For(client, redispipe.Options{Timeout: o.Timeout})
+	if err != nil {
+		return nil, fmt.Errorf("redisstore: %w", err)
+	}
+	return &Store{prefix: o.Prefix, pipe: pipe}, nil
+}
+
+// Load implements session.Store.
+func (s *Store) Load(ctx context.Context, l session.Locator, d session.Digest, lim session.Limits) (session.Record, error) {
+	reply, err := s.run(ctx, loadScript, l,
+		string(d[:]), lim.Idle.Microseconds(), lim.Absolute.Microseconds(), lim.Touch.Microseconds())
+	if err != nil {
+		return session.Record{}, err
+	}
+	if reply == notFound {
+		return session.Record{}, session.ErrNotFound
+	}
+	return parseRecord(reply)
+}
+
+// Commit implements session.Store. A session that would be larger than MaxBytes
+// is session.ErrTooLarge, unless the change makes it smaller.
+func (s *Store) Commit(ctx context.Context, d session.Delta) error {
+	if err := d.Validate(); err != nil {
+		return err
+	}
+	args, size := commitArgs(d)
+	if size > MaxBytes { // by itself, whatever is stored
+		return session.ErrTooLarge
+	}
+	reply, err := s.run(ctx, commitScript, d.Locator, args...)
+	if err != nil {
+		return err
+	}
+	switch reply {
+	case done:
+		return nil
+	case notFound:
+		return session.ErrGone
+	case exists:
+		return session.ErrExists
+	case tooLarge:
+		return session.ErrTooLarge
+	}
+	return errUnreadable
+}
+
+// Destroy implements session.Store.
+func (s *Store) Destroy(ctx context.Context, l session.Locator, d session.Digest) error {
+	reply, err := s.run(ctx, destroyScript, l, string(d[:]))
+	if err != nil {
+		return err
+	}
+	switch reply {
+	case done:
+		return nil
+	case notFound:
+		return session.ErrGone
+	}
+	return errUnreadable
+}
+
+// run runs a script on the session at l. Its arguments are strings and numbers,
+// never a caller's []byte: a round trip may outlive the call that it was for.
+func (s *Store) run(ctx context.Context, script *redispipe.Script, l session.Locator, args ...any) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	reply, err := s.pipe.Run(ctx, script, []string{s.prefix + l.Key()}, args...)
+	if err != nil {
+		return nil, failure(err, l)
+	}
+	return reply, nil
+}

@@ -1,0 +1,200 @@
+package redisstore_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/redisstore"
+	"github.com/lazyreq/lazyreq/session/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patient is for tests that are not about time: machines that test are busy.
+var patient = redisstore.Options{Timeout: 10 * time.Second}
+
+var limits = session.Limits{Idle: time.Hour, Absolute: 24 * time.Hour, Touch: time.Minute}
+
+func newStore(t testing.TB, c redis.UniversalClient, o redisstore.Options) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.New(c, o)
+	require.NoError(t, err)
+	return s
+}
+
+// visitor is a session's locator and its secret's digest.
+type visitor struct {
+	locator session.Locator
+	digest  session.Digest
+}
+
+func newVisitor() (v visitor) {
+	rand.Read(v.locator[:])
+	rand.Read(v.digest[:])
+	return v
+}
+
+func (v visitor) key() string { return "session:" + v.locator.Key() }
+
+func (v visitor) delta(fields ...string) session.Delta {
+	d := session.Delta{Locator: v.locator, Digest: v.digest, Limits: limits, Changes: map[string]session.Change{}}
+	for i := 0; i < len(fields); i += 2 {
+		d.Changes[fields[i]] = session.Change{Op: session.OpSet, Value: []byte(fields[i+1])}
+	}
+	return d
+}
+
+func (v visitor) created(t testing.TB, s session.Store, fields ...string) visitor {
+	t.Helper()
+	d := v.delta(fields...)
+	d.Create = true
+	require.NoError(t, s.Commit(t.Context(), d))
+	return v
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	_, err := redisstore.New(nil, redisstore.Options{})
+	require.ErrorContains(t, err, "no client")
+	c := redis.NewClient(&redis.Options{})
+	defer c.Close()
+	_, err = redisstore.New(c, redisstore.Options{Timeout: -1})
+	require.ErrorContains(t, err, "Options.Timeout")
+}
+
+func TestRedisIsAStore(t *testing.T) {
+	server := redistest.Start(t)
+	for name, protocol := range map[string]int{"RESP2": 2, "RESP3": 3} {
+		t.Run(name, func(t *testing.T) {
+			c := server.Client(func(o *redis.Options) { o.Protocol = protocol })
+			storetest.Run(t, aging(c, c))
+		})
+	}
+}
+
+func TestRedisClusterIsAStore(t *testing.T) {
+	server := redistest.Start(t, "--cluster-enabled", "yes")
+	node := server.Client(nil)
+	require.NoError(t, node.ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
+	require.Eventually(t, func() bool {
+		return strings.Contains(node.ClusterInfo(t.Context()).Val(), "cluster_state:ok")
+	}, 10*time.Second, 10*time.Millisecond)
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}})
+	t.Cleanup(func() { _ = cluster.Close() })
+	storetest.Run(t, aging(cluster, node))
+}
+
+// aging lets time pass on a real server by making everything in it older.
+func aging(c redis.UniversalClient, node *redis.Client) storetest.Host {
+	return storetest.Host{
+		Unit: time.Minute,
+		Open: func(t *testing.T) session.Store {
+			require.NoError(t, node.FlushAll(t.Context()).Err())
+			return newStore(t, c, patient)
+		},
+		Advance: func(t *testing.T, d time.Duration) { age(t, node, d) },
+	}
+}
+
+// older makes a session ARGV[1] µs older. Its expiry loses the millisecond, too, by
+// which it may have been rounded up.
+var older = redis.NewScript(`
+local left = redis.call('PTTL', KEYS[1])
+if left < 0 then return redis.error_reply('NOEXPIRY a session without expiry') end
+redis.call('HINCRBY', KEYS[1], 'created', '-' .. ARGV[1])
+redis.call('HINCRBY', KEYS[1], 'touched', '-' .. ARGV[1])
+return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)
+
+func age(t *testing.T, node *redis.Client, d time.Duration) {
+	t.Helper()
+	keys, err := node.Keys(t.Context(), "*").Result()
+	require.NoError(t, err)
+	for _, key := range keys {
+		require.NoError(t, older.Run(t.Context(), node, []string{key}, d.Microseconds()).Err())
+	}
+}
+
+// TestMiniredisIsAStore turns the server's clock, which is far from this machine's.
+func TestMiniredisIsAStore(t *testing.T) {
+	var server *miniredis.Miniredis
+	var now time.Time
+	storetest.Run(t, storetest.Host{
+		Open: func(t *testing.T) session.Store {
+			server, now = miniredis.RunT(t), time.Date(2001, 9, 9, 1, 46, 40, 0, time.UTC)
+			server.SetTime(now)
+			c := redis.NewClient(&redis.Options{Addr: server.Addr()})
+			t.Cleanup(func() { _ = c.Close() })
+			return newStore(t, c, patient)
+		},
+		Advance: func(_ *testing.T, d time.Duration) {
+			now = now.Add(d)
+			server.SetTime(now)
+			server.FastForward(d)
+		},
+	})
+}
+
+func TestAnEndedContextGivesItsError(t *testing.T) {
+	s := newStore(t, redistest.Start(t).Client(nil), patient)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("left"))
+	v := newVisitor()
+	_, err := s.Load(ctx, v.locator, v.digest, limits)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, s.Commit(ctx, v.delta()), context.Canceled)
+	require.ErrorIs(t, s.Destroy(ctx, v.locator, v.digest), context.Canceled)
+}
+
+func TestAPrefixKeepsApplicationsApart(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	one := newStore(t, c, redisstore.Options{Prefix: "one:", Timeout: patient.Timeout})
+	two := newStore(t, c, redisstore.Options{Prefix: "two:", Timeout: patient.Timeout})
+	v := newVisitor().created(t, one)
+	v.created(t, two)
+	require.NoError(t, one.Destroy(t.Context(), v.locator, v.digest))
+	require.Equal(t, []string{"two:" + v.locator.Key()}, c.Keys(t.Context(), "*").Val())
+}
+
+func TestAnOperationIsOneCall(t *testing.T) {
+	server := redistest.Start(t)
+	s := newStore(t, server.Client(nil), patient)
+	v := newVisitor()
+	create, change := v.delta("user", "ada"), v.delta("user", "bob", "cart", "3")
+	create.Create = true
+	change.Changes["gone"] = session.Change{Op: session.OpDelete}
+	steps := []struct {
+		name string
+		call func() error
+	}{
+		{"create", func() error { return s.Commit(t.Context(), create) }},
+		{"change", func() error { return s.Commit(t.Context(), change) }},
+		{"load", func() error { _, err := s.Load(t.Context(), v.locator, v.digest, limits); return err }},
+		{"load and touch", func() error {
+			_, err := s.Load(t.Context(), v.locator, v.digest, session.Limits{Idle: time.Hour, Absolute: time.Hour})
+			return err
+		}},
+		{"destroy", func() error { return s.Destroy(t.Context(), v.locator, v.digest) }},
+	}
+	for _, step := range steps { // the scripts get known
+		require.NoError(t, step.call(), step.name)
+	}
+	sources, _ := server.Calls("eval")
+	for _, step := range steps {
+		before, _ := server.Calls("evalsha")
+		require.NoError(t, step.call(), step.name)
+		after, _ := server.Calls("evalsha")
+		require.Equal(t, 1, after-before, step.name)
+	}
+	again, _ := server.Calls("eval")
+	require.Equal(t, sources, again)
+}
