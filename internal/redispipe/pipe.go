@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/lazy"
 )
 
 // ErrTimeout says that Redis did not answer within Options.Timeout. The scripts
@@ -57,6 +59,7 @@ func (o Options) check() error {
 type Pipe struct {
 	client redis.UniversalClient
 	o      Options
+	gather *lazy.Gather[*call] // what one request, or one moment, asks for together
 
 	mu     sync.Mutex
 	queue  []*call
@@ -77,7 +80,9 @@ func New(client redis.UniversalClient, o Options) (*Pipe, error) {
 		// client has no such copy; there a round trip is given up at its deadline.
 		client = c.WithTimeout(o.Timeout)
 	}
-	return &Pipe{client: client, o: o}, nil
+	p := &Pipe{client: client, o: o}
+	p.gather = lazy.NewGather(p.send)
+	return p, nil
 }
 
 // Run runs a script and returns its reply as go-redis converts it. All keys must
@@ -85,45 +90,54 @@ func New(client redis.UniversalClient, o Options) (*Pipe, error) {
 // cause: a script that still waited for its turn is then not sent, one that was
 // sent may have run. An error reply is a redis.Error.
 func (p *Pipe) Run(ctx context.Context, s *Script, keys []string, args ...any) (any, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	c := &call{ctx: ctx, script: s, keys: keys, args: args}
+	if err := p.gather.Do(ctx, c); err != nil {
+		return nil, err
 	}
-	c := newCall(ctx, s, keys, args)
-	p.send(c)
-	select {
-	case <-c.done:
-		return c.reply, c.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	return c.reply, c.err
 }
 
-// send begins a round trip if one may begin, and else leaves c to the next one.
-func (p *Pipe) send(calls ...*call) {
+// send queues calls and returns when all of them are answered. If a round trip may
+// begin, it is made here.
+func (p *Pipe) send(_ context.Context, calls []*call) error {
+	group := &group{left: len(calls), done: make(chan struct{})}
+	for _, c := range calls {
+		c.group = group
+	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.queue = append(p.queue, calls...)
-	if p.flying < p.o.InFlight {
-		p.takeOff()
+	t := p.takeOff()
+	p.mu.Unlock()
+	if t != nil {
+		t.fly()
 	}
+	<-group.done
+	return nil
 }
 
-// takeOff begins a round trip with what is queued. The caller holds p.mu.
-func (p *Pipe) takeOff() {
+// takeOff returns a round trip with what is queued, to be flown by the caller, or
+// nil if none may begin. The caller holds p.mu.
+func (p *Pipe) takeOff() *trip {
+	if p.flying >= p.o.InFlight {
+		return nil
+	}
 	calls := p.wanted()
 	if len(calls) == 0 {
-		return
+		return nil
 	}
 	p.flying++
-	go newTrip(p, calls).fly()
+	return newTrip(p, calls)
 }
 
 // land ends a round trip and begins the next.
 func (p *Pipe) land() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.flying--
-	p.takeOff()
+	next := p.takeOff()
+	p.mu.Unlock()
+	if next != nil {
+		go next.fly()
+	}
 }
 
 // wanted takes a batch of those calls from the queue whose callers are still
@@ -138,6 +152,8 @@ func (p *Pipe) wanted() []*call {
 		}
 		if c.ctx.Err() == nil {
 			calls = append(calls, c)
+		} else {
+			c.group.answered(1)
 		}
 	}
 	p.queue = slices.Delete(p.queue, 0, rest)

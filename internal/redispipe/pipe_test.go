@@ -1,6 +1,7 @@
 package redispipe
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/lazy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -105,6 +107,28 @@ func TestManyScriptsShareARoundTrip(t *testing.T) {
 	require.EqualValues(t, callers*each+1, n)
 	require.Less(t, int(writes.Load()), callers*each/4)
 	t.Logf("%d scripts in %d writes", callers*each, writes.Load())
+}
+
+// What two tasks of a scope ask for is one write, also when nothing else is under way.
+func TestScriptsOfOneScopeShareARoundTrip(t *testing.T) {
+	s := redistest.Start(t)
+	var writes atomic.Int64
+	p := newPipe(t, countWrites(s, &writes), Options{Timeout: 5 * time.Second})
+	other := NewScript(`return redis.call('GET', KEYS[1])`)
+	both := func(scope *lazy.Scope) error {
+		return lazy.All(t.Context(),
+			lazy.In(scope, func(ctx context.Context) (any, error) { return p.Run(ctx, incr, []string{"n"}, 1) }),
+			lazy.In(scope, func(ctx context.Context) (any, error) { return p.Run(ctx, other, []string{"n"}) }))
+	}
+	for i := range 100 {
+		writes.Store(0)
+		scope := lazy.NewScope(t.Context())
+		require.NoError(t, both(scope))
+		require.NoError(t, scope.Close())
+		if i > 0 { // the first time, the scripts are loaded
+			require.EqualValues(t, 1, writes.Load())
+		}
+	}
 }
 
 func TestFlushedScriptsAreSentAgain(t *testing.T) {
@@ -206,7 +230,7 @@ func TestALostReplyIsNotSentAgain(t *testing.T) {
 	c := s.Client(func(o *redis.Options) {
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			return &cutConn{conn, &cut}, err
+			return &cutConn{Conn: conn, cut: &cut}, err
 		}
 	})
 	p := newPipe(t, c, Options{Timeout: 5 * time.Second, InFlight: 1})
@@ -228,15 +252,23 @@ func TestALostReplyIsNotSentAgain(t *testing.T) {
 	require.Equal(t, "11", s.Client(nil).Get(t.Context(), "n").Val(), "each script ran once")
 }
 
-// cutConn loses the first reply after cut was set.
+// cutConn loses the first reply to a script after cut was set.
 type cutConn struct {
 	net.Conn
-	cut *atomic.Bool
+	cut  *atomic.Bool
+	sent atomic.Bool // a script went out
+}
+
+func (c *cutConn) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("evalsha")) {
+		c.sent.Store(true)
+	}
+	return c.Conn.Write(p)
 }
 
 func (c *cutConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if n > 0 && c.cut.CompareAndSwap(true, false) {
+	if n > 0 && c.sent.Load() && c.cut.CompareAndSwap(true, false) {
 		_ = c.Conn.Close()
 		return 0, net.ErrClosed
 	}

@@ -2,6 +2,8 @@ package redispipe
 
 import (
 	"context"
+	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -14,14 +16,26 @@ type call struct {
 	script *Script
 	keys   []string
 	args   []any
+	group  *group
 
-	done  chan struct{}
-	reply any   // final once done is closed
-	err   error // as well
+	reply any // final once the group is done
+	err   error
 }
 
-func newCall(ctx context.Context, s *Script, keys []string, args []any) *call {
-	return &call{ctx: ctx, script: s, keys: keys, args: args, done: make(chan struct{})}
+// group is the calls of one moment, which wait together.
+type group struct {
+	mu   sync.Mutex
+	left int
+	done chan struct{} // closed when all are answered
+}
+
+// answered says that n of the calls are.
+func (g *group) answered(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.left -= n; g.left == 0 {
+		close(g.done)
+	}
 }
 
 // command makes the call's command, by the script's hash or its source.
@@ -88,7 +102,15 @@ func (t *trip) fly() {
 	timer := time.AfterFunc(t.p.o.Timeout, t.giveUp)
 	cmds := t.exec()
 	timer.Stop()
-	t.end(func(i int, c *call) { c.reply, c.err = cmds[i].Result() })
+	t.end(func(i int, c *call) {
+		c.reply, c.err = cmds[i].Result()
+		switch {
+		case c.err == redis.Nil: // the script returned nil, or false
+			c.err = nil
+		case errors.Is(c.err, os.ErrDeadlineExceeded): // the connection's deadline is ours, too
+			c.err = ErrTimeout
+		}
+	})
 }
 
 func (t *trip) giveUp() {
@@ -109,7 +131,7 @@ func (t *trip) end(answer func(i int, c *call)) {
 	t.over = true
 	for i, c := range t.calls {
 		answer(i, c)
-		close(c.done)
+		c.group.answered(1)
 	}
 	t.p.land()
 }
