@@ -78,8 +78,12 @@ func folder(pkg string) string { first, _, _ := strings.Cut(pkg, "/"); return fi
 
 func checkStep(t *testing.T, from, to string) {
 	a, b := folder(from), folder(to)
-	if a == b || b == "internal" || a == "internal" && strings.HasSuffix(from, "test") {
-		return // within one part, or helpers of tests
+	switch {
+	case a == b, b == "internal":
+		return // within one part
+	case a == "internal":
+		require.Equalf(t, "lazy", b, "%s imports %s", from, to)
+		return
 	}
 	require.Containsf(t, ladder, a, "%s has no step on the ladder", from)
 	require.Greaterf(t, ladder[a], ladder[b], "%s (step %d) imports %s (step %d)", from, ladder[a], to, ladder[b])

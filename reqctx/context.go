@@ -20,14 +20,14 @@ const inlineSlots = 25
 // [context.Context] itself, and every context derived from it leads back to it.
 //
 // Make it with [New] or [Context.Init] and end it with [Context.Finish]. All
-// methods may be called concurrently, except Init, SetRequest and SetRemoteAddr. A Context is
+// methods may be called concurrently, except Init and SetRemoteAddr. A Context is
 // never used for a second request, so that whoever still holds one gets
 // [ErrFinished] and nobody else's properties.
 type Context struct {
 	context.Context
 	table *table
 	slots []atomic.Pointer[outcome] // an outcome is published here when it is done
-	req   *http.Request
+	req   atomic.Pointer[http.Request]
 	peer  string
 
 	scope atomic.Pointer[lazy.Scope] // of everything on goroutines of the request's; nil until the first
@@ -108,17 +108,17 @@ func (c *Context) Value(key any) any {
 
 // Request returns the HTTP request, or nil when there is none (a raw connection,
 // a test).
-func (c *Context) Request() *http.Request { return c.req }
+func (c *Context) Request() *http.Request { return c.req.Load() }
 
-// SetRequest says which HTTP request c belongs to. The server calls it before
-// anything else can read it.
-func (c *Context) SetRequest(r *http.Request) { c.req = r }
+// SetRequest says which HTTP request c belongs to. The server calls it, for each
+// copy of the request that a handler gets.
+func (c *Context) SetRequest(r *http.Request) { c.req.Store(r) }
 
 // RemoteAddr returns the network address of the peer: that of the HTTP request, or
 // else the one that was set, or "".
 func (c *Context) RemoteAddr() string {
-	if c.req != nil {
-		return c.req.RemoteAddr
+	if r := c.req.Load(); r != nil {
+		return r.RemoteAddr
 	}
 	return c.peer
 }

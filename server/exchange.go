@@ -59,9 +59,9 @@ func (x *exchange) begin(s *Server, w http.ResponseWriter, r *http.Request) *htt
 // server. The properties are the same, and so is the gate that commits them; one
 // more gate, on w, has the errors go the way of the response, whatever was put
 // around it on the way here.
-func (x *exchange) nest(w http.ResponseWriter, r *http.Request) {
+func (x *exchange) nest(w http.ResponseWriter, r *http.Request, h http.Handler, routed bool) {
 	outer := x.ctx.Request()
-	x.srv.mux.ServeHTTP(&gate{ResponseWriter: w, x: x, nested: true}, r)
+	h.ServeHTTP(&gate{ResponseWriter: w, x: x, nested: true, routed: routed}, r)
 	x.ctx.SetRequest(outer)
 }
 

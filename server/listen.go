@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,21 +28,47 @@ func (s *Server) ListenAndServe(addr string) error {
 // listeners.
 func (s *Server) Serve(l net.Listener) error { return s.httpServer().Serve(l) }
 
-// Shutdown stops to accept connections and waits for the requests in progress,
-// their tasks and their clean-ups. When ctx ends first, it cancels them with the
+// ListenAndServeTLS serves HTTPS, with HTTP/2, on a TCP address until Shutdown or
+// Close, and then returns [http.ErrServerClosed]. The files are in PEM; when they
+// change, new connections get the new certificate, and as long as the new files are
+// missing or wrong they get the old one.
+func (s *Server) ListenAndServeTLS(addr, certFile, keyFile string) error {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	return s.ServeTLS(l, certFile, keyFile)
+}
+
+// ServeTLS is [Server.ListenAndServeTLS] on l, which it closes in the end.
+func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
+	cert, err := loadCertificate(certFile, keyFile, s.log)
+	if err != nil {
+		_ = l.Close()
+		return err
+	}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: cert.get}
+	return s.httpServer().Serve(tls.NewListener(l, conf))
+}
+
+// Shutdown stops to accept connections and waits for the requests and raw
+// connections in progress, their tasks and their clean-ups. When ctx ends first, it cancels them with the
 // connections' contexts and returns [context.Cause] of ctx. It does not wait for
 // hijacked connections, but cancels their requests as well. It is for good.
 func (s *Server) Shutdown(ctx context.Context) error {
+	quiet := s.conns.drain()
 	err := s.httpServer().Shutdown(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = s.endings.Close() // the requests have logged their errors
+		<-quiet
 	}()
 	select {
 	case <-ended:
 	case <-ctx.Done():
 		err = ctx.Err()
+		s.conns.close()
 	}
 	s.abort(errShutdown)
 	if err != nil && err == ctx.Err() {
@@ -54,6 +81,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // waiting for anything.
 func (s *Server) Close() error {
 	s.abort(errShutdown)
+	s.conns.close()
 	return s.httpServer().Close()
 }
 

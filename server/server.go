@@ -28,6 +28,14 @@ type Options struct {
 	// Params configures req.Params().
 	Params params.Options
 
+	// CrossOrigin says which cross-origin browser requests of unsafe methods (POST,
+	// PUT, DELETE …) are let through; the others are answered 403. Default: those
+	// from the same origin, and clients that are no browsers.
+	CrossOrigin *http.CrossOriginProtection
+	// InsecureAllowCrossOrigin lets all of them through: any web page can then act
+	// with the session of whoever looks at it.
+	InsecureAllowCrossOrigin bool
+
 	// Logger gets failed requests (5xx), panics and failed clean-ups. Default:
 	// [slog.Default].
 	Logger *slog.Logger
@@ -56,6 +64,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.CrossOrigin == nil {
+		o.CrossOrigin = http.NewCrossOriginProtection()
 	}
 	o.ReadHeaderTimeout = orDefault(o.ReadHeaderTimeout, 10*time.Second)
 	o.ReadTimeout = orDefault(o.ReadTimeout, time.Minute)
@@ -88,6 +99,7 @@ type Server struct {
 	log      *slog.Logger
 
 	endings *lazy.Scope // the ends of requests that outlast their handlers
+	conns   connSet     // raw connections
 
 	base     context.Context // of all requests that this server accepts itself
 	abort    context.CancelCauseFunc
@@ -176,14 +188,39 @@ func (s *Server) Handle(pattern string, h http.Handler) {
 
 // ServeHTTP answers one request. A server within itself goes on with the request
 // as it is: the properties are the same and are committed once.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, r, s.mux, false) }
+
+// Wrap returns h with the server's properties in its requests' contexts:
+// session.From(r.Context()) and the like work in h and in whatever h calls, be it a
+// router of another package. Its responses pass the gate, which commits them. h does
+// its own routing, and what it answers is left as it is. A handler that is wrapped
+// again on the way, or is a Server itself, finds the properties and the gate that are
+// there.
+func (s *Server) Wrap(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, h, true) })
+}
+
+// serve has h answer one request. routed says that all that h writes is its own.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, h http.Handler, routed bool) {
 	if x := exchangeOf(r.Context()); x != nil && x.srv == s {
-		x.nest(w, r)
+		x.nest(w, r, h, routed)
 		return
 	}
 	x := new(exchange)
 	r = x.begin(s, w, r)
+	x.gate.routed = routed
 	defer x.end()
-	s.mux.ServeHTTP(&x.gate, r)
+	if err := s.checkOrigin(r); err != nil {
+		x.gate.problem(&Problem{Status: http.StatusForbidden, Detail: "Cross-origin requests are not allowed here.", Err: err})
+	} else {
+		h.ServeHTTP(&x.gate, r)
+	}
 	x.settle()
+}
+
+func (s *Server) checkOrigin(r *http.Request) error {
+	if s.opts.InsecureAllowCrossOrigin {
+		return nil
+	}
+	return s.opts.CrossOrigin.Check(r)
 }

@@ -1,0 +1,113 @@
+package server
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// certificateCheck is how often, at most, the files of a certificate are looked at.
+const certificateCheck = time.Second
+
+// certificate is a key pair from two files, read again when they have changed. It
+// starts no goroutine: the files are looked at when a client connects. Files that
+// are missing or do not fit together, as they may while they are being replaced,
+// leave the old pair in use.
+type certificate struct {
+	certFile, keyFile string
+	log               *slog.Logger
+
+	pair atomic.Pointer[tls.Certificate]
+
+	mu      sync.Mutex
+	checked time.Time
+	loaded  fileState // of the pair in use
+	refused string    // why the files could not be used last, "" if they could
+}
+
+// fileState tells whether files have changed.
+type fileState struct{ cert, key fileVersion }
+
+type fileVersion struct {
+	modified time.Time
+	size     int64
+}
+
+// loadCertificate reads the files for the first time, when an error is final.
+func loadCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
+	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
+	state, err := c.state()
+	if err == nil {
+		err = c.load(state)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("server: TLS certificate: %w", err)
+	}
+	return c, nil
+}
+
+// get is what crypto/tls calls for each handshake. Of several at once, one looks at
+// the files and the others go on with the pair there is.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if c.mu.TryLock() {
+		defer c.mu.Unlock()
+		if now := time.Now(); now.Sub(c.checked) >= certificateCheck {
+			c.checked = now
+			c.refresh()
+		}
+	}
+	return c.pair.Load(), nil
+}
+
+// refresh reads the files if they have changed since the pair in use. It logs a
+// failure once, and tries again until the files are right.
+func (c *certificate) refresh() {
+	state, err := c.state()
+	if err == nil && state == c.loaded {
+		c.refused = ""
+		return
+	}
+	if err == nil {
+		err = c.load(state)
+	}
+	switch {
+	case err == nil:
+		c.refused = ""
+		c.log.Info("TLS certificate reloaded", "file", c.certFile)
+	case err.Error() != c.refused:
+		c.refused = err.Error()
+		c.log.Error("TLS certificate not reloaded; the old one stays in use", "error", err)
+	}
+}
+
+func (c *certificate) load(state fileState) error {
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return err
+	}
+	c.pair.Store(&pair)
+	c.loaded = state
+	return nil
+}
+
+func (c *certificate) state() (s fileState, err error) {
+	if s.cert, err = version(c.certFile); err != nil {
+		return fileState{}, err
+	}
+	if s.key, err = version(c.keyFile); err != nil {
+		return fileState{}, err
+	}
+	return s, nil
+}
+
+func version(file string) (fileVersion, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return fileVersion{}, err
+	}
+	return fileVersion{modified: info.ModTime(), size: info.Size()}, nil
+}

@@ -1,0 +1,218 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/lazyreq/lazyreq/lazy"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// Conn is a raw connection with lazy properties: the server's, resolved at most
+// once for the connection, and closed after it. There is no HTTP request and no
+// header, so nothing is committed; session and params have nothing to go by and
+// return errors.
+//
+// Read and Write are those of [net.Conn], with the server's IdleTimeout: a
+// connection that neither sends nor takes a byte for so long fails. A handler that
+// sets deadlines of its own is left alone. Once the server is shutting down, Read
+// returns [http.ErrServerClosed], also one that waits, and Write goes on to work.
+type Conn struct {
+	net.Conn
+	ctx  reqctx.Context
+	idle time.Duration // not above 0: none
+
+	mu       sync.Mutex // orders our deadlines with drain and the handler's
+	draining bool
+	own      bool // the handler sets the deadlines
+}
+
+// ConnHandler serves a raw connection. The connection is closed when it returns.
+// Its error is logged, unless it says that the connection ended (io.EOF, a
+// deadline, a closed connection).
+type ConnHandler func(c *Conn) error
+
+// Context carries the connection's properties. It ends when the handler returns,
+// and when Shutdown stops waiting.
+func (c *Conn) Context() context.Context { return &c.ctx }
+
+// Get returns a property by name, resolving it first if need be.
+func (c *Conn) Get(name string) (any, error) { return c.ctx.Get(name) }
+
+// Set makes v the property's value, after its Store function has accepted it.
+func (c *Conn) Set(name string, v any) error { return c.ctx.Set(name, v) }
+
+// Resolve resolves several properties in parallel and waits for all of them.
+func (c *Conn) Resolve(names ...string) error { return c.ctx.Resolve(names...) }
+
+// RateLimit returns the limit of the named policy, or of the first one. It takes
+// once for the connection.
+func (c *Conn) RateLimit(name ...string) *ratelimit.Limit {
+	l, _ := ratelimit.From(&c.ctx, name...) // after an error, l returns it
+	return l
+}
+
+// Go runs a task beside the handler. It is cancelled when the handler returns.
+func (c *Conn) Go(name string, fn func(ctx context.Context) error) error { return c.ctx.Go(name, fn) }
+
+// OnClose registers fn to be called after the connection is closed.
+func (c *Conn) OnClose(fn func() error) { c.ctx.OnClose(fn) }
+
+// Read reads from the connection.
+func (c *Conn) Read(p []byte) (int, error) {
+	if err := c.extend(c.Conn.SetReadDeadline); err != nil {
+		return 0, err
+	}
+	n, err := c.Conn.Read(p)
+	if err != nil && n == 0 && c.isDraining() {
+		err = http.ErrServerClosed
+	}
+	return n, err
+}
+
+// Write writes to the connection.
+func (c *Conn) Write(p []byte) (int, error) {
+	_ = c.extend(c.Conn.SetWriteDeadline)
+	return c.Conn.Write(p)
+}
+
+// extend moves a deadline on by the idle timeout. Its error is for reads: the server
+// is shutting down.
+func (c *Conn) extend(set func(time.Time) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.idle > 0 && !c.own {
+		_ = set(time.Now().Add(c.idle))
+	}
+	if c.draining {
+		_ = c.Conn.SetReadDeadline(time.Unix(1, 0))
+		return http.ErrServerClosed
+	}
+	return nil
+}
+
+// SetDeadline is [net.Conn]'s, and ends the server's own idle timeout.
+func (c *Conn) SetDeadline(t time.Time) error { return c.setOwn(t, c.Conn.SetDeadline) }
+
+// SetReadDeadline is [net.Conn]'s, and ends the server's own idle timeout.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.setOwn(t, c.Conn.SetReadDeadline) }
+
+// SetWriteDeadline is [net.Conn]'s, and ends the server's own idle timeout.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setOwn(t, c.Conn.SetWriteDeadline) }
+
+func (c *Conn) setOwn(t time.Time, set func(time.Time) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.own {
+		c.own = true
+		_ = c.Conn.SetDeadline(time.Time{}) // ours would still be there
+	}
+	err := set(t)
+	if c.draining {
+		_ = c.Conn.SetReadDeadline(time.Unix(1, 0))
+	}
+	return err
+}
+
+// drain makes reads fail from now on.
+func (c *Conn) drain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.draining = true
+	_ = c.Conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+func (c *Conn) isDraining() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.draining
+}
+
+// ServeConns accepts raw connections from l, which it closes in the end, and runs h
+// for each on a goroutine of its own, until Shutdown or Close; then it returns
+// [http.ErrServerClosed]. For TLS, l is a tls.Listener.
+func (s *Server) ServeConns(l net.Listener, h ConnHandler) error {
+	if !s.conns.listen(l) {
+		_ = l.Close()
+		return http.ErrServerClosed
+	}
+	defer s.conns.unlisten(l)
+	var pause time.Duration
+	for {
+		nc, err := l.Accept()
+		switch {
+		case err == nil:
+			pause = 0
+			s.serveConn(nc, h)
+		case s.conns.isClosing():
+			return http.ErrServerClosed
+		case temporary(err): // too many open files: what is open will be closed
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			s.log.Error("accept failed; trying again", "error", err, "in", pause)
+			select {
+			case <-time.After(pause):
+			case <-s.base.Done():
+			}
+		default:
+			return err
+		}
+	}
+}
+
+func temporary(err error) bool {
+	var t interface{ Temporary() bool }
+	return errors.As(err, &t) && t.Temporary()
+}
+
+// serveConn runs the life of one connection.
+func (s *Server) serveConn(nc net.Conn, h ConnHandler) {
+	ctx, cancel := context.WithCancelCause(s.base)
+	c := &Conn{Conn: nc, idle: s.opts.IdleTimeout}
+	c.ctx.Init(ctx, s.reg)
+	c.ctx.SetRemoteAddr(nc.RemoteAddr().String())
+	if !s.conns.add(c) {
+		cancel(errShutdown)
+		_ = nc.Close()
+		return
+	}
+	go func() {
+		defer s.conns.remove(c)
+		defer func() {
+			cancel(reqctx.ErrFinished)
+			_ = nc.Close()
+			_ = c.ctx.Finish() // logs its errors
+		}()
+		s.runConn(c, h)
+	}()
+}
+
+func (s *Server) runConn(c *Conn, h ConnHandler) {
+	peer := slog.String("peer", c.RemoteAddr().String())
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case *lazy.PanicError:
+			s.log.Error("panic", peer, slog.String("property", v.Name), slog.Any("panic", v.Value), slog.String("stack", string(v.Stack)))
+		default:
+			if v != http.ErrAbortHandler {
+				s.log.Error("panic", peer, slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
+			}
+		}
+	}()
+	err := h(c)
+	switch {
+	case err == nil, errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), errors.Is(err, http.ErrServerClosed),
+		errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.Canceled):
+	default:
+		s.log.Error("connection failed", peer, slog.Any("error", err))
+	}
+}
