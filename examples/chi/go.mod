@@ -1,0 +1,16 @@
+module github.com/lazyreq/lazyreq/examples/chi
+
+go 1.26.0
+
+require (
+	github.com/go-chi/chi/v5 v5.5.0
+	github.com/lazyreq/lazyreq v0.0.0
+	github.com/stretchr/testify v1.12.1
+)
+
+require (
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+)
+
+replace github.com/lazyreq/lazyreq => ../..

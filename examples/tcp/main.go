@@ -1,0 +1,144 @@
+// Tcp is a line server on raw connections, with lazy properties and a rate limit
+// but without HTTP. Who asks WHO has its name looked up, slowly and once; who does
+// not, does not wait for it.
+//
+//	go run ./examples/tcp
+//	nc 127.0.0.1 7000
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "tcp:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("tcp", flag.ContinueOnError)
+	addr := flags.String("addr", "127.0.0.1:7000", "`host:port` to listen on; port 0 picks a free one")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
+		return err
+	}
+	srv, err := newServer()
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", *addr)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Listening on %s\n\n  commands: TIME, WHO, QUIT\n", l.Addr())
+	served := make(chan error, 1)
+	go func() { served <- srv.ServeConns(l, serve) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := srv.Shutdown(ctx); err != nil {
+		return err
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// peerName is a property of a connection: what its address is called.
+var peerName = reqctx.NewKey[string]("peer-name")
+
+func newServer() (*server.Server, error) {
+	tenPerMinute, err := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10, Per: time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	srv, err := server.New(server.Options{
+		IdleTimeout: time.Minute,
+		RateLimits:  []ratelimit.Policy{{Name: "connect", Rules: []ratelimit.Rule{tenPerMinute}, Key: ratelimit.ByIP()}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	reqctx.Provide(srv.Registry(), peerName, reqctx.Prop[string]{
+		Timeout: 2 * time.Second,
+		Resolve: func(ctx context.Context) (string, error) {
+			host, _, err := net.SplitHostPort(reqctx.From(ctx).RemoteAddr())
+			if err != nil {
+				return "", err
+			}
+			names, err := net.DefaultResolver.LookupAddr(ctx, host)
+			if err != nil || len(names) == 0 {
+				return host, nil // it has none
+			}
+			return strings.TrimSuffix(names[0], "."), nil
+		},
+	})
+	return srv, nil
+}
+
+// serve answers the lines of one connection.
+func serve(c *server.Conn) error {
+	limit, err := c.RateLimit().Take() // once for the connection
+	if err != nil {
+		return err
+	}
+	if !limit.Allowed {
+		_, err := fmt.Fprintf(c, "too many connections; try again in %v\n", limit.RetryAfter.Round(time.Second))
+		return err
+	}
+	lines := bufio.NewScanner(c)
+	for lines.Scan() {
+		answer, err := command(c, strings.TrimSpace(lines.Text()))
+		if err != nil {
+			return err
+		}
+		if answer == "" {
+			return nil
+		}
+		if _, err := fmt.Fprintln(c, answer); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// command returns what to say, "" for nothing any more.
+func command(c *server.Conn, line string) (string, error) {
+	switch strings.ToUpper(line) {
+	case "TIME":
+		return time.Now().Format(time.RFC3339), nil
+	case "WHO":
+		return peerName.Get(c.Context())
+	case "QUIT":
+		return "", nil
+	default:
+		return "unknown command; there are TIME, WHO, QUIT", nil
+	}
+}
