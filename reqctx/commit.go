@@ -97,11 +97,22 @@ func (c *Context) runCommits(h http.Header) error {
 			if !out.b.commits || out.err != nil || c.slots[out.b.slot].Load() != out {
 				continue
 			}
-			if err := out.b.ops.commit(c, out, h); err != nil {
+			if err := c.commitOne(out, h); err != nil {
 				errs = append(errs, fmt.Errorf("reqctx: committing %q: %w", out.b.name, err))
 			}
 		}
 	}
+}
+
+// commitOne calls a Commit function. If it fails, the cookies it has set are taken
+// back: they would promise what was not saved.
+func (c *Context) commitOne(out *outcome, h http.Header) error {
+	before := len(h["Set-Cookie"])
+	err := out.b.ops.commit(c, out, h)
+	if now := h["Set-Cookie"]; err != nil && len(now) > before {
+		h["Set-Cookie"] = now[:before]
+	}
+	return err
 }
 
 // since returns what came into the list after until, oldest first.

@@ -312,3 +312,26 @@ func TestPanicOfAPropertyInCommit(t *testing.T) {
 	require.Equal(t, "bad", p.Name)
 	require.NoError(t, c.Finish())
 }
+
+func TestCommitTakesBackTheCookiesOfAFailure(t *testing.T) {
+	reg := quiet()
+	good, bad := provide(reg, "good", reqctx.Prop[int]{
+		Resolve: gives(1, nil),
+		Commit:  func(_ context.Context, _ int, h http.Header) error { h.Add("Set-Cookie", "good=1"); return nil },
+	}), provide(reg, "bad", reqctx.Prop[int]{
+		Resolve: gives(1, nil),
+		Commit: func(_ context.Context, _ int, h http.Header) error {
+			h.Add("Set-Cookie", "bad=1")
+			return errors.New("down")
+		},
+	})
+	c := reqctx.New(t.Context(), reg)
+	h := http.Header{"Set-Cookie": {"mine=1"}}
+	for _, k := range []reqctx.Key[int]{bad, good} {
+		_, err := k.Get(c)
+		require.NoError(t, err)
+	}
+	require.ErrorContains(t, c.Commit(h), `"bad": down`)
+	require.Equal(t, []string{"mine=1", "good=1"}, h["Set-Cookie"])
+	require.NoError(t, c.Finish())
+}

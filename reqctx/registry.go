@@ -38,7 +38,7 @@ type Prop[T any] struct {
 	Store func(ctx context.Context, v T) error
 	// Commit is called once, before the response's header goes out, if the
 	// property has a value by then. It may add to the header. Its error makes
-	// the response a failure.
+	// the response a failure; cookies that it has added are then taken back.
 	Commit func(ctx context.Context, v T, h http.Header) error
 	// Close undoes Resolve: it is called after the response, once for each time
 	// that Resolve has run, with what it returned, the latest first; after a panic

@@ -135,7 +135,7 @@ func (x *exchange) answerPanic(v any) any {
 	case x.gate.wroteHeader, v == http.ErrAbortHandler:
 		return http.ErrAbortHandler
 	default:
-		x.gate.fail(&Problem{Status: http.StatusInternalServerError})
+		x.gate.fail(&Problem{Status: http.StatusInternalServerError}, nil)
 	}
 	if v == lazy.ErrGoexit { // net/http drops what it has not sent
 		_ = http.NewResponseController(x.gate.ResponseWriter).Flush()

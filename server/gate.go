@@ -163,11 +163,14 @@ func (g *gate) commit() error {
 		return nil
 	}
 	timing := g.x.srv.opts.ServerTiming && !g.x.ctx.Committed()
+	own := len(g.Header()["Set-Cookie"])
 	err := g.x.ctx.Commit(g.Header())
 	switch {
 	case err != nil:
 		g.x.logFailure(err, "response replaced: a property could not be committed")
-		g.fail(commitProblem(err))
+		// A property that did commit has changed what the client must know: a
+		// renewed session is lost without its cookie.
+		g.fail(commitProblem(err), g.Header()["Set-Cookie"][own:])
 	case timing:
 		addServerTiming(g.Header(), &g.x.ctx)
 	}
@@ -189,10 +192,15 @@ func (g *gate) problem(p *Problem) {
 	}
 }
 
-// fail answers with p when nothing was committed: no cookie may promise it.
-func (g *gate) fail(p *Problem) {
-	clearRepresentation(g.Header())
-	g.Header().Del("Set-Cookie")
+// fail answers with p in place of what the handler has prepared. Only these cookies
+// go out: the others would promise what did not happen.
+func (g *gate) fail(p *Problem, cookies []string) {
+	h := g.Header()
+	clearRepresentation(h)
+	h.Del("Set-Cookie")
+	if len(cookies) > 0 {
+		h["Set-Cookie"] = cookies
+	}
 	g.send(p)
 }
 

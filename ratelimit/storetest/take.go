@@ -130,6 +130,10 @@ func testRefundGone(h harness) {
 	h.one(ratelimit.Take, r, "k", 5)
 	same(h, "refund beyond the span", h.refund(r, "k", charge), false)
 	same(h, "count", h.count(r, "k", 0), 5)
+	// The bucket that has taken the old one's place in a ring is over, too.
+	h.clock.Advance(5 * time.Second)
+	same(h, "refund a bucket later", h.refund(r, "k", charge), false)
+	same(h, "count", h.count(r, "k", 0), 5)
 }
 
 func testReset(h harness) {

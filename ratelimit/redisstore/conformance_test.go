@@ -1,0 +1,127 @@
+package redisstore
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storetest"
+)
+
+var someTime = time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)
+
+func TestRedis(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
+		require.NoError(t, c.FlushAll(t.Context()).Err())
+		clock := storetest.NewClock(someTime)
+		s := newStore(t, c, patient)
+		s.clock = clock.Now
+		return s, clock
+	})
+}
+
+// TestMiniredis is the suite with the server's clock under control, so that the
+// scripts read it themselves.
+func TestMiniredis(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
+		server := miniredis.RunT(t)
+		clock := &serverClock{server: server, now: someTime}
+		clock.Advance(0)
+		return newStore(t, clientOf(t, server), patient), clock
+	})
+}
+
+// serverClock is the clock of a miniredis.
+type serverClock struct {
+	server *miniredis.Miniredis
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *serverClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *serverClock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+	c.server.SetTime(c.now)
+}
+
+// The scenarios, on a real Redis.
+
+func onRedis(t *testing.T) (*Store, *storetest.ManualClock) {
+	clock := storetest.NewClock(time.Unix(1_000_000_000, 0))
+	s := newStore(t, redistest.Start(t).Client(nil), patient)
+	s.clock = clock.Now
+	return s, clock
+}
+
+func TestUnitsAgeOutAndALapForgets(t *testing.T) {
+	s, clock := onRedis(t)
+	l := newLimiter(t, s, ratelimit.BucketOptions{Interval: 5 * time.Second, Span: 600 * time.Second, Expiry: 1200 * time.Second})
+	count := func() int64 {
+		n, err := l.Count(t.Context(), "k", 20*time.Second)
+		require.NoError(t, err)
+		return n
+	}
+	for range 5 {
+		_, err := l.Add(t.Context(), "k", 1)
+		require.NoError(t, err)
+	}
+	clock.Advance(19900 * time.Millisecond)
+	require.EqualValues(t, 5, count())
+	clock.Advance(5100 * time.Millisecond)
+	require.EqualValues(t, 0, count())
+	for range 5 {
+		clock.Advance(600 * time.Second)
+		require.EqualValues(t, 0, count())
+		n, err := l.AddCount(t.Context(), "k", 1, 20*time.Second)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, n)
+	}
+}
+
+func TestACountOverTheSpanIsAnError(t *testing.T) {
+	s, _ := onRedis(t)
+	l := newLimiter(t, s, ratelimit.BucketOptions{})
+	_, err := l.Add(t.Context(), "k", 1)
+	require.NoError(t, err)
+	n, err := l.Count(t.Context(), "k", 600*time.Second)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, n)
+	_, err = l.Count(t.Context(), "k", 601*time.Second)
+	require.ErrorIs(t, err, ratelimit.ErrInterval)
+	require.ErrorContains(t, err, "10m0s")
+}
+
+// TestAClockBehindCountsToo also checks that in truth nobody's clock is sent but that
+// of a test.
+func TestAClockBehindCountsToo(t *testing.T) {
+	s, clock := onRedis(t)
+	behind := *s
+	behind.clock = func() time.Time { return clock.Now().Add(-6 * time.Second) }
+	rule := ratelimit.BucketOptions{}
+	for range 5 {
+		_, err := newLimiter(t, s, rule).Add(t.Context(), "k", 1)
+		require.NoError(t, err)
+	}
+	_, err := newLimiter(t, &behind, rule).Add(t.Context(), "k", 1)
+	require.NoError(t, err)
+	n, err := newLimiter(t, s, rule).Count(t.Context(), "k", 20*time.Second)
+	require.NoError(t, err)
+	require.EqualValues(t, 6, n)
+
+	behind.clock = nil
+	require.Zero(t, behind.now())
+}

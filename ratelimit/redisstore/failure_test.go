@@ -1,0 +1,177 @@
+package redisstore
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// fails fails unless a take of l is ErrStore in time.
+func fails(t *testing.T, l *ratelimit.Limiter) {
+	t.Helper()
+	began := time.Now()
+	_, err := l.Take(t.Context(), "k", 1)
+	require.ErrorIs(t, err, ratelimit.ErrStore)
+	require.Less(t, time.Since(began), time.Second)
+}
+
+// recovers fails unless takes of l work within a second.
+func recovers(t *testing.T, l *ratelimit.Limiter) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		_, err := l.Take(t.Context(), "k", 1)
+		return err == nil
+	}, time.Second, 10*time.Millisecond)
+}
+
+func TestARedisThatIsDownIsAnErrorUntilItIsBack(t *testing.T) {
+	server := redistest.Start(t)
+	server.Stop()
+	l := newLimiter(t, newStore(t, server.Client(nil), Options{}), perMinute(1000))
+	fails(t, l) // dead at the start
+	server.Restart()
+	recovers(t, l)
+
+	server.Stop() // with connections open
+	fails(t, l)
+	server.Restart()
+	recovers(t, l)
+}
+
+// TestARedisThatDiesUnderLoad checks that every call gets an answer or ErrStore, and
+// that the dead Redis' scripts come back with it.
+func TestARedisThatDiesUnderLoad(t *testing.T) {
+	server := redistest.Start(t)
+	l := newLimiter(t, newStore(t, server.Client(nil), Options{}), perMinute(1<<40))
+	recovers(t, l)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for {
+				if _, err := l.Take(t.Context(), "k", 1); err != nil {
+					if !errors.Is(err, ratelimit.ErrStore) {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		})
+	}
+	server.Stop()
+	wg.Wait()
+	server.Restart()
+	recovers(t, l)
+}
+
+func TestARedisThatHangsIsNoticedInTime(t *testing.T) {
+	server := redistest.Start(t)
+	l := newLimiter(t, newStore(t, server.Client(nil), Options{Timeout: 50 * time.Millisecond}), perMinute(1000))
+	recovers(t, l)
+	resume := server.Pause()
+	fails(t, l)
+	resume()
+	recovers(t, l)
+}
+
+func TestScriptsAreFlushedUnderLoad(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	l := newLimiter(t, newStore(t, c, patient), perMinute(1<<40))
+	stop := make(chan struct{})
+	var flushes, takes sync.WaitGroup
+	flushes.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				c.ScriptFlush(t.Context())
+			}
+		}
+	})
+	for range 16 {
+		takes.Go(func() {
+			for range 50 {
+				if _, err := l.Take(t.Context(), "k", 1); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	takes.Wait()
+	close(stop)
+	flushes.Wait()
+	n, err := l.Count(t.Context(), "k", 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 800, n, "each take ran once")
+}
+
+func TestAForeignKeyIsLeftAlone(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	r := ratelimit.Must(ratelimit.Buckets(perMinute(5)))
+	key := s.key("k", r)
+	for name, put := range map[string]func(){
+		"hash":       func() { c.HSet(t.Context(), key, "a", "b") },
+		"list":       func() { c.RPush(t.Context(), key, "a") },
+		"string":     func() { c.Set(t.Context(), key, "a rather long string, as long as a counter's head", 0) },
+		"short":      func() { c.Set(t.Context(), key, "lrb1", 0) },
+		"a number":   func() { c.Set(t.Context(), key, 7, 0) },
+		"sorted set": func() { c.IncrBy(t.Context(), "x", 1); c.ZIncrBy(t.Context(), key, 1, "a") },
+	} {
+		require.NoError(t, c.FlushAll(t.Context()).Err())
+		put()
+		before := c.Dump(t.Context(), key).Val()
+		ops := everyKind(r, ratelimit.Receipt{N: 1, At: 1, Life: 1})
+		ops["reset"] = ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset}
+		for kind, op := range ops {
+			_, err := s.DoOne(t.Context(), op)
+			require.ErrorIs(t, err, ratelimit.ErrStore, "%s: %s", name, kind)
+			require.ErrorIs(t, err, ErrForeign, "%s: %s", name, kind)
+			require.ErrorContains(t, err, key, "%s: %s", name, kind)
+		}
+		require.NotEmpty(t, before, name)
+		require.Equal(t, before, c.Dump(t.Context(), key).Val(), name)
+	}
+}
+
+// TestAForeignKeyFailsItsGroup has the foreign key come last, asked by what does not
+// check anything.
+func TestAForeignKeyFailsItsGroup(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	good := ratelimit.Must(ratelimit.Buckets(perMinute(5)))
+	bad := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{}))
+	c.HSet(t.Context(), s.key("k", bad), "a", "b")
+	_, err := s.Do(t.Context(), []ratelimit.Op{
+		{Rule: good, Key: "k", N: 1, Kind: ratelimit.Take},
+		{Rule: bad, Key: "k", Kind: ratelimit.Count},
+	})
+	require.ErrorIs(t, err, ErrForeign)
+	require.EqualValues(t, 1, c.DBSize(t.Context()).Val(), "nothing was charged")
+}
+
+func TestAFullRedisIsAnError(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	l := newLimiter(t, newStore(t, c, patient), perMinute(5))
+	_, err := l.Take(t.Context(), "k", 1)
+	require.NoError(t, err)
+	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	_, err = l.Take(t.Context(), "k", 1)
+	require.ErrorIs(t, err, ratelimit.ErrStore)
+	n, err := l.Count(t.Context(), "k", 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, n)
+}
+
+func TestRepliesThatAreNone(t *testing.T) {
+	ops := []ratelimit.Op{{Rule: ratelimit.Must(ratelimit.Buckets(perMinute(5))), Key: "k", N: 1, Kind: ratelimit.Take}}
+	for _, reply := range []any{nil, "OK", int64(1), []any{}, []any{int64(1)}, []any{[]any{int64(1)}}, []any{[]any{"1", "2", "3", "4", "5", "6", "7"}}} {
+		require.ErrorIs(t, results(reply, ops, make([]ratelimit.Result, 1)), ratelimit.ErrStore, "%v", reply)
+	}
+}

@@ -1,0 +1,77 @@
+package redisstore
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+func TestOptionsNameWhatIsWrong(t *testing.T) {
+	c := redis.NewClient(&redis.Options{})
+	defer c.Close()
+	_, err := New(nil, Options{})
+	require.ErrorContains(t, err, "no client")
+	_, err = New(c, Options{Timeout: -time.Second})
+	require.ErrorContains(t, err, "Options.Timeout is -1s")
+	for _, prefix := range []string{"a{b", "a}b"} {
+		_, err = New(c, Options{Prefix: prefix})
+		require.ErrorContains(t, err, "Options.Prefix is "+fmt.Sprintf("%q", prefix))
+	}
+}
+
+func TestKeys(t *testing.T) {
+	c := redis.NewClient(&redis.Options{})
+	defer c.Close()
+	s := newStore(t, c, Options{})
+	r := ratelimit.Must(ratelimit.Buckets(perMinute(10)))
+	require.Equal(t, "ratelimit:{login:192.0.2.1}:buckets:1m0s/5s/10m0s", s.key("login:192.0.2.1", r))
+	require.Equal(t, "app/{k}:buckets:burst:1s/1s/3s", newStore(t, c, Options{Prefix: "app/"}).key("k", ratelimit.Must(ratelimit.Buckets(
+		ratelimit.BucketOptions{Name: "burst", Limit: 10, Per: time.Second, Interval: time.Second, Span: 3 * time.Second}))))
+
+	// The limit and the expiry can change while keys are in use.
+	require.Equal(t, s.key("k", r), s.key("k", ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 3, Per: time.Minute, Expiry: time.Hour}))))
+	seen := map[string]string{}
+	for _, o := range []ratelimit.BucketOptions{
+		perMinute(1), {}, {Name: "a"}, {Per: 5 * time.Second}, {Interval: time.Second}, {Span: 700 * time.Second, Per: 600 * time.Second},
+	} {
+		for _, subject := range odd {
+			key := s.key(subject, ratelimit.Must(ratelimit.Buckets(o)))
+			require.Empty(t, seen[key])
+			seen[key] = subject
+		}
+	}
+}
+
+// odd are subjects that would break a hash tag, an escape or a line.
+var odd = []string{"k", "}", "}x", "{", "{}", "{}x", "a}b", "a{b}c", "a%7Db", "%", "%25", "a\r\nb", "\x00\xff"}
+
+// TestASubjectIsOneSlot runs groups on a Redis that insists on it.
+func TestASubjectIsOneSlot(t *testing.T) {
+	server := redistest.Start(t, "--cluster-enabled", "yes")
+	plain := server.Client(nil)
+	require.NoError(t, plain.ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
+	require.Eventually(t, func() bool {
+		return plain.Set(t.Context(), "up", 1, time.Minute).Err() == nil
+	}, 10*time.Second, 10*time.Millisecond)
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}, Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { _ = cluster.Close() })
+
+	for _, c := range []redis.UniversalClient{plain, cluster} {
+		s := newStore(t, c, patient)
+		short := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "short", Limit: 2, Per: 10 * time.Second}))
+		long := ratelimit.Must(ratelimit.Buckets(perMinute(4)))
+		for _, subject := range odd {
+			res := do(t, s,
+				ratelimit.Op{Rule: short, Key: subject, N: 1, Kind: ratelimit.Take},
+				ratelimit.Op{Rule: long, Key: subject, N: 1, Kind: ratelimit.Take},
+			)
+			require.True(t, res[0].Allowed && res[1].Allowed, "%q", subject)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package redisstore
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patient is for tests in which Redis may be slow but not silent.
+var patient = Options{Timeout: 10 * time.Second}
+
+func newStore(tb testing.TB, c redis.UniversalClient, o Options) *Store {
+	tb.Helper()
+	s, err := New(c, o)
+	require.NoError(tb, err)
+	return s
+}
+
+func newLimiter(tb testing.TB, s ratelimit.Store, o ratelimit.BucketOptions) *ratelimit.Limiter {
+	tb.Helper()
+	l, err := ratelimit.NewLimiter(s, ratelimit.Must(ratelimit.Buckets(o)))
+	require.NoError(tb, err)
+	return l
+}
+
+func perMinute(limit int64) ratelimit.BucketOptions {
+	return ratelimit.BucketOptions{Limit: limit, Per: time.Minute}
+}
+
+func do(t *testing.T, s *Store, ops ...ratelimit.Op) []ratelimit.Result {
+	t.Helper()
+	results, err := s.Do(t.Context(), ops)
+	require.NoError(t, err)
+	return results
+}

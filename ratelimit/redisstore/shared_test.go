@@ -1,0 +1,158 @@
+package redisstore
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+func TestADecisionIsOneCall(t *testing.T) {
+	server := redistest.Start(t)
+	s := newStore(t, server.Client(nil), patient)
+	r := ratelimit.Must(ratelimit.Buckets(perMinute(5)))
+	charged := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt
+	calls, _ := server.Calls("evalsha")
+	one := func(name string, ops ...ratelimit.Op) {
+		t.Helper()
+		do(t, s, ops...)
+		now, _ := server.Calls("evalsha")
+		require.Equal(t, calls+1, now, name)
+		calls = now
+	}
+	for name, op := range everyKind(r, charged) {
+		one(name, op)
+	}
+	one("reset", ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset})
+	long := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 50}))
+	one("two rules",
+		ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take},
+		ratelimit.Op{Rule: long, Key: "k", N: 1, Kind: ratelimit.Take},
+	)
+	evals, _ := server.Calls("eval")
+	require.Equal(t, 1, evals, "only before Redis knew the script")
+}
+
+// TestStoresShareCounters has two clients with a store each, as two processes have.
+func TestStoresShareCounters(t *testing.T) {
+	server := redistest.Start(t)
+	a := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(3))
+	b := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(3))
+	elsewhere := newLimiter(t, newStore(t, server.Client(nil), Options{Prefix: "other:", Timeout: patient.Timeout}), perMinute(3))
+
+	first, err := a.Take(t.Context(), "k", 2)
+	require.NoError(t, err)
+	res, err := b.Take(t.Context(), "k", 2)
+	require.NoError(t, err)
+	require.False(t, res.Allowed)
+	require.EqualValues(t, 1, res.Remaining)
+	require.Greater(t, res.RetryAfter, 55*time.Second)
+	res, err = elsewhere.Take(t.Context(), "k", 2)
+	require.NoError(t, err)
+	require.True(t, res.Allowed)
+
+	back, err := b.Refund(t.Context(), "k", first)
+	require.NoError(t, err)
+	require.True(t, back)
+	res, err = a.Take(t.Context(), "k", 3)
+	require.NoError(t, err)
+	require.True(t, res.Allowed)
+}
+
+// TestNeverMoreThanTheLimit races takes of one rule and of two in one group.
+func TestNeverMoreThanTheLimit(t *testing.T) {
+	server := redistest.Start(t)
+	stores := []*Store{newStore(t, server.Client(nil), patient), newStore(t, server.Client(nil), patient)}
+	low := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 100}))
+	high := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "high", Limit: 130}))
+	var passed [2]atomic.Int64 // of low, of high
+	var wg sync.WaitGroup
+	for i := range 64 {
+		wg.Go(func() {
+			for j := range 10 {
+				ops := []ratelimit.Op{{Rule: high, Key: "k", N: 1, Kind: ratelimit.Take}}
+				if j%2 == 0 {
+					ops = append(ops, ratelimit.Op{Rule: low, Key: "k", N: 1, Kind: ratelimit.Take})
+				}
+				results, err := stores[i%2].Do(t.Context(), ops)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if results[0].Allowed {
+					passed[1].Add(1)
+					passed[0].Add(int64(len(ops) - 1))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 130, passed[1].Load())
+	require.LessOrEqual(t, passed[0].Load(), int64(100))
+	for i, r := range []ratelimit.Rule{low, high} {
+		got := do(t, stores[0], ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Count})[0].Count
+		require.Equal(t, passed[i].Load(), got, "a denied group charges nothing")
+	}
+}
+
+// TestLivesAreNotSharedByStores checks that a receipt of one life is worthless in the
+// next, whoever began it.
+func TestLivesAreNotSharedByStores(t *testing.T) {
+	server := redistest.Start(t)
+	a := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(3))
+	b := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(3))
+	old, err := a.Take(t.Context(), "k", 2)
+	require.NoError(t, err)
+	require.NoError(t, b.Reset(t.Context(), "k"))
+	_, err = b.Take(t.Context(), "k", 2)
+	require.NoError(t, err)
+	back, err := a.Refund(t.Context(), "k", old)
+	require.NoError(t, err)
+	require.False(t, back)
+}
+
+func TestReceiptsThatNobodyGave(t *testing.T) {
+	s := newStore(t, redistest.Start(t).Client(nil), patient)
+	r := ratelimit.Must(ratelimit.Buckets(perMinute(3)))
+	good := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 2, Kind: ratelimit.Take})[0].Receipt
+	for _, change := range []func(*ratelimit.Receipt){
+		func(c *ratelimit.Receipt) { c.N = -1 },
+		func(c *ratelimit.Receipt) { c.N = 0 },
+		func(c *ratelimit.Receipt) { c.N = 3 },
+		func(c *ratelimit.Receipt) { c.N = 1 << 62 },
+		func(c *ratelimit.Receipt) { c.At = -1 << 62 },
+		func(c *ratelimit.Receipt) { c.At++ },
+		func(c *ratelimit.Receipt) { c.At -= 200 },
+		func(c *ratelimit.Receipt) { c.Life++ },
+		func(c *ratelimit.Receipt) { c.Life = -c.Life },
+	} {
+		bad := good
+		change(&bad)
+		res := do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: bad})[0]
+		require.False(t, res.Allowed, "%+v", bad)
+		require.EqualValues(t, 1, res.Remaining)
+	}
+}
+
+// TestALongRing has more buckets than are read at once.
+func TestALongRing(t *testing.T) {
+	s, clock := onRedis(t)
+	l := newLimiter(t, s, ratelimit.BucketOptions{Limit: 1000, Interval: time.Second, Span: 1000 * time.Second})
+	for range 1000 {
+		_, err := l.Take(t.Context(), "k", 1)
+		require.NoError(t, err)
+		clock.Advance(time.Second)
+	}
+	for _, n := range []int64{1, 2, 500, 1000} {
+		res, err := l.Take(t.Context(), "k", n)
+		require.NoError(t, err)
+		require.False(t, res.Allowed)
+		require.Equal(t, time.Duration(n)*time.Second, res.RetryAfter)
+		require.Equal(t, 1000*time.Second, res.ResetAfter)
+	}
+}

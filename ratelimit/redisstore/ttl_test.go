@@ -1,0 +1,124 @@
+package redisstore
+
+import (
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+func clientOf(t *testing.T, s *miniredis.Miniredis) *redis.Client {
+	c := redis.NewClient(&redis.Options{Addr: s.Addr(), Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestKeysLiveAsLongAsTheyAreUseful(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	for name, tt := range map[string]struct {
+		o    ratelimit.BucketOptions
+		want time.Duration
+	}{
+		"default":              {ratelimit.BucketOptions{Limit: 5}, 1200 * time.Second},
+		"longer":               {ratelimit.BucketOptions{Limit: 5, Expiry: time.Hour}, time.Hour},
+		"what can be counted":  {ratelimit.BucketOptions{Limit: 5, Expiry: 600 * time.Second}, 605 * time.Second},
+		"a part of a ms is up": {ratelimit.BucketOptions{Limit: 5, Interval: time.Minute, Span: time.Hour, Expiry: 2*time.Hour + time.Microsecond}, 2*time.Hour + time.Millisecond},
+	} {
+		r := ratelimit.Must(ratelimit.Buckets(tt.o))
+		for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Add} {
+			do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: kind})
+			ttl := c.PTTL(t.Context(), s.key("k", r)).Val()
+			require.LessOrEqual(t, ttl, tt.want, name)
+			require.Greater(t, ttl, tt.want-4*time.Second, name)
+			// The next charge begins it anew.
+			c.PExpire(t.Context(), s.key("k", r), 25*time.Second)
+		}
+		do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset})
+	}
+	require.Zero(t, c.DBSize(t.Context()).Val())
+}
+
+// TestTheLongerExpiryCounts has rules that share a counter in one group.
+func TestTheLongerExpiryCounts(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	short := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5}))
+	long := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5, Expiry: time.Hour}))
+	op := func(r ratelimit.Rule) ratelimit.Op {
+		return ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}
+	}
+	for _, ops := range [][]ratelimit.Op{{op(short), op(long)}, {op(long), op(short)}} {
+		require.NoError(t, c.FlushAll(t.Context()).Err())
+		do(t, s, ops...)
+		require.EqualValues(t, 1, c.DBSize(t.Context()).Val())
+		require.Greater(t, c.PTTL(t.Context(), s.key("k", short)).Val(), 50*time.Minute)
+	}
+}
+
+// everyKind are ops that work on a counter of limit 5 with 1 used.
+func everyKind(r ratelimit.Rule, charged ratelimit.Receipt) map[string]ratelimit.Op {
+	return map[string]ratelimit.Op{
+		"take":   {Rule: r, Key: "k", N: 1, Kind: ratelimit.Take},
+		"denied": {Rule: r, Key: "k", N: 5, Kind: ratelimit.Take},
+		"peek":   {Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek},
+		"add":    {Rule: r, Key: "k", N: 1, Kind: ratelimit.Add},
+		"count":  {Rule: r, Key: "k", Kind: ratelimit.Count},
+		"refund": {Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: charged},
+	}
+}
+
+func TestALostTTLIsRepaired(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	r := ratelimit.Must(ratelimit.Buckets(perMinute(5)))
+	for name := range everyKind(r, ratelimit.Receipt{}) {
+		require.NoError(t, c.FlushAll(t.Context()).Err())
+		charged := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt
+		require.True(t, c.Persist(t.Context(), s.key("k", r)).Val())
+		do(t, s, everyKind(r, charged)[name])
+		ttl := c.PTTL(t.Context(), s.key("k", r)).Val()
+		require.Greater(t, ttl, 1180*time.Second, name)
+		require.LessOrEqual(t, ttl, 1200*time.Second, name)
+	}
+}
+
+func TestQuestionsKeepNothingAlive(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	r := ratelimit.Must(ratelimit.Buckets(perMinute(5)))
+	ops := everyKind(r, ratelimit.Receipt{})
+	for _, name := range []string{"peek", "count", "refund"} {
+		do(t, s, ops[name])
+	}
+	do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset})
+	require.Zero(t, c.DBSize(t.Context()).Val(), "of an unknown key")
+
+	do(t, s, ops["take"])
+	c.PExpire(t.Context(), s.key("k", r), 30*time.Second)
+	for _, name := range []string{"peek", "count", "refund", "denied"} {
+		do(t, s, ops[name])
+		require.LessOrEqual(t, c.PTTL(t.Context(), s.key("k", r)).Val(), 30*time.Second, name)
+	}
+}
+
+// TestWhatRedisForgetsBeginsAnew also checks that a receipt of before is worthless.
+func TestWhatRedisForgetsBeginsAnew(t *testing.T) {
+	server := miniredis.RunT(t)
+	s := newStore(t, clientOf(t, server), patient)
+	r := ratelimit.Must(ratelimit.Buckets(perMinute(5)))
+	take := ratelimit.Op{Rule: r, Key: "k", N: 5, Kind: ratelimit.Take}
+	charged := do(t, s, take)[0].Receipt
+	server.FastForward(1200*time.Second - time.Millisecond)
+	require.Len(t, server.Keys(), 1)
+	server.FastForward(time.Millisecond)
+	require.Empty(t, server.Keys())
+
+	require.True(t, do(t, s, take)[0].Allowed)
+	require.False(t, do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: charged})[0].Allowed)
+}
