@@ -23,15 +23,19 @@ var (
 // User is a property of this application: who is logged in, "" for nobody.
 var User = reqctx.NewKey[string]("user")
 
-func newServer() (*server.Server, error) {
+func newServer(st stores) (*server.Server, error) {
 	fivePerMinute, err := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5, Per: time.Minute})
 	if err != nil {
 		return nil, err
 	}
 	srv, err := server.New(server.Options{
-		ServerTiming: true,
-		RateLimits:   []ratelimit.Policy{{Name: "search", Rules: []ratelimit.Rule{fivePerMinute}, Key: ratelimit.ByIP()}},
-		Session:      session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, for trying it out
+		ServerTiming:   true,
+		RateLimits:     []ratelimit.Policy{{Name: "search", Rules: []ratelimit.Rule{fivePerMinute}, Key: ratelimit.ByIP()}},
+		RateLimitStore: st.counters,
+		Session: session.Options{
+			Store:  st.sessions,
+			Cookie: session.Cookie{Insecure: true}, // plain HTTP, for trying it out
+		},
 	})
 	if err != nil {
 		return nil, err

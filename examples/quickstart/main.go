@@ -4,6 +4,9 @@
 //
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart -addr 127.0.0.1:9090
+//	REDIS_URL=redis://127.0.0.1:6379 go run ./examples/quickstart
+//
+// With REDIS_URL, several of them share their sessions and limits.
 package main
 
 import (
@@ -39,7 +42,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case err != nil:
 		return err
 	}
-	srv, err := newServer()
+	st, err := openStores(ctx, os.Getenv("REDIS_URL"), out)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = st.close() }()
+	srv, err := newServer(st)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,7 +19,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	_ = os.Unsetenv("REDIS_URL") // the tests say where they need it
+	goleak.VerifyTestMain(m)
+}
 
 // client is a browser of a program that runs.
 type client struct {
@@ -34,9 +38,12 @@ func start(t *testing.T) *client {
 	out, printed := io.Pipe()
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, []string{"-addr", "127.0.0.1:0"}, printed) }()
-	help := make([]byte, 4096)
-	n, err := out.Read(help)
-	require.NoError(t, err)
+	help, n := make([]byte, 4096), 0
+	for !bytes.Contains(help[:n], []byte("Listening")) {
+		more, err := out.Read(help[n:])
+		require.NoError(t, err)
+		n += more
+	}
 	found := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).Find(help[:n])
 	require.NotEmpty(t, found)
 	require.Equal(t, 3, bytes.Count(help[:n], []byte("curl -i ")), "three lines to try")
