@@ -30,8 +30,8 @@ var (
 // All methods are atomic, safe for concurrent use, return the context's error
 // without effect when ctx has ended before they begin, and go by the store's own
 // clock. A session whose limits have passed is treated as if it were not there.
-// Digests are compared in constant time. Errors never contain a locator, a
-// digest or a value.
+// Digests are compared so that timing tells nothing about the secret. Errors never
+// contain a locator, a digest or a value.
 type Store interface {
 	// Load returns the session at l, or ErrNotFound. It counts as use: a session
 	// last touched Limits.Touch ago or longer is touched, in the same call.
