@@ -16,6 +16,9 @@
 // the first reader comes and not at all if nobody does. A property that is
 // there costs an atomic load; one that is never read costs nothing but its slot.
 //
+// A [Memo] is a property with an argument, and a [Batch] one that is asked for many
+// arguments in one call.
+//
 // A request has three phases. Properties are resolved and set; then
 // [Context.Commit], called by the server before the response's header goes out,
 // lets those that have something to save do so; then [Context.Finish] ends the
