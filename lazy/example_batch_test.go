@@ -1,0 +1,58 @@
+package lazy_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+// Three tasks ask for one user each; the database is asked once for all of them.
+func ExampleBatch() {
+	users := lazy.NewBatch(func(_ context.Context, ids []int) (map[int]string, error) {
+		fmt.Println("asked for", len(ids))
+		return map[int]string{1: "ada", 2: "grace", 3: "barbara"}, nil
+	})
+
+	s := lazy.NewScope(context.Background())
+	defer s.Close()
+	load := func(id int) *lazy.Value[string] {
+		return lazy.In(s, func(ctx context.Context) (string, error) { return users.Get(ctx, id) })
+	}
+	a, b, c := load(1), load(2), load(3)
+	if err := lazy.All(s.Context(), a, b, c); err != nil {
+		fmt.Println(err)
+	}
+	for _, v := range []*lazy.Value[string]{a, b, c} {
+		name, _ := v.Get(s.Context())
+		fmt.Println(name)
+	}
+	// Output:
+	// asked for 3
+	// ada
+	// grace
+	// barbara
+}
+
+// A Memo over a Batch loads each thing once, and those of a moment together.
+func ExampleMemo() {
+	s := lazy.NewScope(context.Background())
+	defer s.Close()
+	squares := lazy.NewBatch(func(_ context.Context, ns []int) (map[int]int, error) {
+		fmt.Println("computing", ns)
+		found := map[int]int{}
+		for _, n := range ns {
+			found[n] = n * n
+		}
+		return found, nil
+	})
+	memo := lazy.MemoIn(s, squares.Get)
+	for range 2 {
+		n, err := memo.Get(s.Context(), 12)
+		fmt.Println(n, err)
+	}
+	// Output:
+	// computing [12]
+	// 144 <nil>
+	// 144 <nil>
+}
