@@ -26,8 +26,16 @@ func readBody(ctx context.Context, r *http.Request, limit int64) ([]byte, error)
 		return nil, bodyTooLarge(limit, nil)
 	}
 	body := r.Body
+	shared, _ := body.(*sharedBody)
+	if shared != nil && !shared.rewind() {
+		return nil, ErrBodyTaken
+	}
 	data, err := readAll(ctx, body, r.ContentLength, limit)
-	r.Body = &putBack{data: data, err: err, origin: body}
+	if shared != nil {
+		shared.again = &putBack{data: data, err: err, origin: shared.ReadCloser}
+	} else {
+		r.Body = &putBack{data: data, err: err, origin: body}
+	}
 	switch {
 	case !errors.Is(err, io.EOF):
 		return nil, readError(err)

@@ -30,11 +30,16 @@ type certificate struct {
 }
 
 // fileState tells whether files have changed.
-type fileState struct{ cert, key fileVersion }
+type fileState struct{ cert, key os.FileInfo }
 
-type fileVersion struct {
-	modified time.Time
-	size     int64
+func (s fileState) same(t fileState) bool {
+	return unchanged(s.cert, t.cert) && unchanged(s.key, t.key)
+}
+
+// unchanged also tells apart files that were renamed into place and are as old and as
+// large as each other.
+func unchanged(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
 // loadCertificate reads the files for the first time, when an error is final.
@@ -45,7 +50,7 @@ func loadCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, 
 		err = c.load(state)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("server: TLS certificate: %w", err)
+		return nil, fmt.Errorf("server: TLS certificate %s, key %s: %w", certFile, keyFile, err)
 	}
 	return c, nil
 }
@@ -67,7 +72,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // failure once, and tries again until the files are right.
 func (c *certificate) refresh() {
 	state, err := c.state()
-	if err == nil && state == c.loaded {
+	if err == nil && state.same(c.loaded) {
 		c.refused = ""
 		return
 	}
@@ -80,7 +85,7 @@ func (c *certificate) refresh() {
 		c.log.Info("TLS certificate reloaded", "file", c.certFile)
 	case err.Error() != c.refused:
 		c.refused = err.Error()
-		c.log.Error("TLS certificate not reloaded; the old one stays in use", "error", err)
+		c.log.Error("TLS certificate not reloaded; the old one stays in use", "file", c.certFile, "key", c.keyFile, "error", err)
 	}
 }
 
@@ -95,19 +100,9 @@ func (c *certificate) load(state fileState) error {
 }
 
 func (c *certificate) state() (s fileState, err error) {
-	if s.cert, err = version(c.certFile); err != nil {
-		return fileState{}, err
+	if s.cert, err = os.Stat(c.certFile); err != nil {
+		return s, err
 	}
-	if s.key, err = version(c.keyFile); err != nil {
-		return fileState{}, err
-	}
-	return s, nil
-}
-
-func version(file string) (fileVersion, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return fileVersion{}, err
-	}
-	return fileVersion{modified: info.ModTime(), size: info.Size()}, nil
+	s.key, err = os.Stat(c.keyFile)
+	return s, err
 }

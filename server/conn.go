@@ -10,6 +10,8 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/lazyreq/lazyreq/lazy"
@@ -22,10 +24,11 @@ import (
 // header, so nothing is committed; session and params have nothing to go by and
 // return errors.
 //
-// Read and Write are those of [net.Conn], with the server's IdleTimeout: a
-// connection that neither sends nor takes a byte for so long fails. A handler that
-// sets deadlines of its own is left alone. Once the server is shutting down, Read
-// returns [http.ErrServerClosed], also one that waits, and Write goes on to work.
+// Read and Write are those of [net.Conn], with the server's IdleTimeout: a Read fails
+// after so long without anything read or written, and a Write that takes so long. A
+// handler that sets deadlines of its own is left alone. Once the server is shutting
+// down, Read returns [http.ErrServerClosed], also one that waits, and Write goes on
+// to work.
 type Conn struct {
 	net.Conn
 	ctx  reqctx.Context
@@ -34,11 +37,13 @@ type Conn struct {
 	mu       sync.Mutex // orders our deadlines with drain and the handler's
 	draining bool
 	own      bool // the handler sets the deadlines
+
+	failed atomic.Bool // Read or Write has returned an error
 }
 
 // ConnHandler serves a raw connection. The connection is closed when it returns.
-// Its error is logged, unless it says that the connection ended (io.EOF, a
-// deadline, a closed connection).
+// Its error is logged, unless it says how the connection ended (io.EOF, a deadline,
+// a reset) after Read or Write has failed, or the server has stopped waiting.
 type ConnHandler func(c *Conn) error
 
 // Context carries the connection's properties. It ends when the handler returns,
@@ -70,19 +75,29 @@ func (c *Conn) OnClose(fn func() error) { c.ctx.OnClose(fn) }
 // Read reads from the connection.
 func (c *Conn) Read(p []byte) (int, error) {
 	if err := c.extend(c.Conn.SetReadDeadline); err != nil {
+		c.note(err)
 		return 0, err
 	}
 	n, err := c.Conn.Read(p)
 	if err != nil && n == 0 && c.isDraining() {
 		err = http.ErrServerClosed
 	}
+	c.note(err)
 	return n, err
 }
 
 // Write writes to the connection.
 func (c *Conn) Write(p []byte) (int, error) {
-	_ = c.extend(c.Conn.SetWriteDeadline)
-	return c.Conn.Write(p)
+	_ = c.extend(c.Conn.SetDeadline) // a peer that only listens is not idle
+	n, err := c.Conn.Write(p)
+	c.note(err)
+	return n, err
+}
+
+func (c *Conn) note(err error) {
+	if err != nil {
+		c.failed.Store(true)
+	}
 }
 
 // extend moves a deadline on by the idle timeout. Its error is for reads: the server
@@ -141,11 +156,11 @@ func (c *Conn) isDraining() bool {
 // for each on a goroutine of its own, until Shutdown or Close; then it returns
 // [http.ErrServerClosed]. For TLS, l is a tls.Listener.
 func (s *Server) ServeConns(l net.Listener, h ConnHandler) error {
-	if !s.conns.listen(l) {
+	if !s.conns.listen(&l) {
 		_ = l.Close()
 		return http.ErrServerClosed
 	}
-	defer s.conns.unlisten(l)
+	defer s.conns.unlisten(&l)
 	var pause time.Duration
 	for {
 		nc, err := l.Accept()
@@ -178,7 +193,6 @@ func (s *Server) serveConn(nc net.Conn, h ConnHandler) {
 	ctx, cancel := context.WithCancelCause(s.base)
 	c := &Conn{Conn: nc, idle: s.opts.IdleTimeout}
 	c.ctx.Init(ctx, s.reg)
-	c.ctx.SetRemoteAddr(nc.RemoteAddr().String())
 	if !s.conns.add(c) {
 		cancel(errShutdown)
 		_ = nc.Close()
@@ -191,14 +205,26 @@ func (s *Server) serveConn(nc net.Conn, h ConnHandler) {
 			_ = nc.Close()
 			_ = c.ctx.Finish() // logs its errors
 		}()
+		// Behind a proxy, the address may come from the connection: it can take a while.
+		peer := "unknown"
+		if addr := nc.RemoteAddr(); addr != nil {
+			peer = addr.String()
+		}
+		c.ctx.SetRemoteAddr(peer)
 		s.runConn(c, h)
 	}()
 }
 
+// runConn runs the handler, and logs what it fails with.
 func (s *Server) runConn(c *Conn, h ConnHandler) {
-	peer := slog.String("peer", c.RemoteAddr().String())
+	peer := slog.String("peer", c.ctx.RemoteAddr())
+	returned := false
 	defer func() {
-		switch v := recover().(type) {
+		v := recover()
+		if v == nil && !returned {
+			v = lazy.ErrGoexit
+		}
+		switch v := v.(type) {
 		case nil:
 		case *lazy.PanicError:
 			s.log.Error("panic", peer, slog.String("property", v.Name), slog.Any("panic", v.Value), slog.String("stack", string(v.Stack)))
@@ -209,10 +235,39 @@ func (s *Server) runConn(c *Conn, h ConnHandler) {
 		}
 	}()
 	err := h(c)
-	switch {
-	case err == nil, errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), errors.Is(err, http.ErrServerClosed),
-		errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.Canceled):
-	default:
-		s.log.Error("connection failed", peer, slog.Any("error", err))
+	returned = true
+	if err != nil && !c.ended(err) {
+		s.log.Error("connection failed", peer, slog.String("error", err.Error()))
 	}
+}
+
+// ended says whether the handler's error is nobody's failure: the peer, the handler
+// or the server has ended the connection. A store's connection ends with the same
+// errors, so they count only after this one's has.
+func (c *Conn) ended(err error) bool {
+	if c.ctx.Err() != nil {
+		return true
+	}
+	if !c.failed.Load() {
+		return false
+	}
+	for _, end := range []error{
+		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, http.ErrServerClosed, http.ErrAbortHandler,
+		os.ErrDeadlineExceeded, syscall.ECONNRESET, syscall.EPIPE, context.Canceled,
+	} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// cut closes the connection at once. To close a TLS connection would send the peer a
+// farewell, and wait for it if it does not read.
+func (c *Conn) cut() {
+	if t, ok := c.Conn.(interface{ NetConn() net.Conn }); ok {
+		_ = t.NetConn().Close()
+		return
+	}
+	_ = c.Conn.Close()
 }

@@ -9,30 +9,30 @@ import (
 type connSet struct {
 	mu        sync.Mutex
 	closing   bool
-	listeners map[net.Listener]struct{}
+	listeners map[*net.Listener]struct{} // pointers, since not every listener can be a key
 	conns     map[*Conn]struct{}
-	empty     chan struct{} // made by the first who waits; closed when no connection is left
+	empty     chan struct{} // made when closing; closed when no connection is left
 }
 
 // listen notes a listener, unless the server is closing.
-func (s *connSet) listen(l net.Listener) bool {
+func (s *connSet) listen(l *net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing {
 		return false
 	}
 	if s.listeners == nil {
-		s.listeners = map[net.Listener]struct{}{}
+		s.listeners = map[*net.Listener]struct{}{}
 	}
 	s.listeners[l] = struct{}{}
 	return true
 }
 
-func (s *connSet) unlisten(l net.Listener) {
+func (s *connSet) unlisten(l *net.Listener) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.listeners, l)
-	_ = l.Close()
+	s.mu.Unlock()
+	_ = (*l).Close()
 }
 
 func (s *connSet) isClosing() bool {
@@ -60,8 +60,7 @@ func (s *connSet) remove(c *Conn) {
 	defer s.mu.Unlock()
 	delete(s.conns, c)
 	if len(s.conns) == 0 && s.empty != nil {
-		close(s.empty)
-		s.empty = nil
+		close(s.empty) // once: none is added any more
 	}
 }
 
@@ -72,7 +71,7 @@ func (s *connSet) drain() <-chan struct{} {
 	defer s.mu.Unlock()
 	s.closing = true
 	for l := range s.listeners {
-		_ = l.Close()
+		_ = (*l).Close()
 	}
 	for c := range s.conns {
 		c.drain()
@@ -80,10 +79,7 @@ func (s *connSet) drain() <-chan struct{} {
 	if s.empty == nil {
 		s.empty = make(chan struct{})
 		if len(s.conns) == 0 {
-			done := s.empty
-			s.empty = nil
-			close(done)
-			return done
+			close(s.empty)
 		}
 	}
 	return s.empty
@@ -95,6 +91,6 @@ func (s *connSet) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
-		_ = c.Conn.Close()
+		c.cut()
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 
 	"github.com/lazyreq/lazyreq/lazy"
+	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -51,6 +52,7 @@ func (x *exchange) begin(s *Server, w http.ResponseWriter, r *http.Request) *htt
 	x.ctx.Init(&x.root, s.reg)
 	x.gate.ResponseWriter, x.gate.x = w, x
 	r = r.WithContext(&x.ctx)
+	params.Share(r) // a router of another package may work on a copy
 	x.ctx.SetRequest(r)
 	return r
 }
@@ -81,7 +83,7 @@ func (x *exchange) request(r *http.Request) *Request {
 func (x *exchange) respond(g *gate, err error) {
 	switch {
 	case err == nil:
-	case g.replaced || x.gate.replaced:
+	case g.replaced.Load() || x.gate.replaced.Load():
 		// The client has its error response; this one tells nothing new.
 	case errors.Is(err, http.ErrAbortHandler):
 		panic(http.ErrAbortHandler)
@@ -131,7 +133,7 @@ func (x *exchange) answerPanic(v any) any {
 		x.logPanic(v)
 	}
 	switch {
-	case x.gate.replaced: // by a problem, and that is whole
+	case x.gate.replaced.Load(): // by a problem, and that is whole
 	case x.gate.wroteHeader, v == http.ErrAbortHandler:
 		return http.ErrAbortHandler
 	default:

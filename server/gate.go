@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -30,7 +31,7 @@ type gate struct {
 	routed      bool        // the mux has found a handler; before, what is written is the mux's own
 	wroteHeader bool        // the final header is out, or the connection hijacked
 	hijacked    bool        // the connection is the handler's
-	replaced    bool        // the response is ours; the handler's writes are dropped
+	replaced    atomic.Bool // the response is ours; the handler's writes are dropped
 	over        atomic.Bool // the handler has returned
 }
 
@@ -48,7 +49,7 @@ func (g *gate) WriteHeader(status int) {
 	switch {
 	case g.over.Load():
 		g.x.srv.log.Error("WriteHeader after the handler returned", "error", reqctx.ErrFinished)
-	case g.replaced:
+	case g.replaced.Load():
 	case g.wroteHeader:
 		g.x.srv.log.Warn("superfluous WriteHeader", "path", g.x.ctx.Request().URL.Path, "status", status)
 	case status >= 100 && status < 200 && status != http.StatusSwitchingProtocols:
@@ -106,7 +107,7 @@ func (g *gate) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, reqctx.ErrFinished
 	case g.hijacked:
 		return nil, nil, http.ErrHijacked
-	case g.replaced:
+	case g.replaced.Load():
 		return nil, nil, errReplaced
 	case !g.wroteHeader:
 		if err := g.commit(); err != nil {
@@ -134,7 +135,7 @@ func (g *gate) ready() error {
 	if !g.wroteHeader {
 		g.open(http.StatusOK, false)
 	}
-	if g.replaced {
+	if g.replaced.Load() {
 		return errReplaced
 	}
 	return nil
@@ -163,18 +164,28 @@ func (g *gate) commit() error {
 		return nil
 	}
 	timing := g.x.srv.opts.ServerTiming && !g.x.ctx.Committed()
-	own := len(g.Header()["Set-Cookie"])
+	own := g.Header()["Set-Cookie"]
 	err := g.x.ctx.Commit(g.Header())
 	switch {
 	case err != nil:
 		g.x.logFailure(err, "response replaced: a property could not be committed")
 		// A property that did commit has changed what the client must know: a
 		// renewed session is lost without its cookie.
-		g.fail(commitProblem(err), g.Header()["Set-Cookie"][own:])
+		g.fail(commitProblem(err), added(own, g.Header()["Set-Cookie"]))
 	case timing:
 		addServerTiming(g.Header(), &g.x.ctx)
 	}
 	return err
+}
+
+// added returns the lines that were not there before.
+func added(before, lines []string) (fresh []string) {
+	for _, line := range lines {
+		if !slices.Contains(before, line) {
+			fresh = append(fresh, line)
+		}
+	}
+	return fresh
 }
 
 // unrouted says whether the mux is about to say in plain text that it has no
@@ -206,5 +217,6 @@ func (g *gate) fail(p *Problem, cookies []string) {
 
 func (g *gate) send(p *Problem) {
 	p.write(g.ResponseWriter)
-	g.wroteHeader, g.replaced = true, true
+	g.wroteHeader = true
+	g.replaced.Store(true) // a nested handler's goroutine may look, under a TimeoutHandler
 }

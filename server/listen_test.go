@@ -275,6 +275,39 @@ func TestCloseCancelsWithoutWaiting(t *testing.T) {
 	require.ErrorIs(t, <-served, http.ErrServerClosed)
 }
 
+// Nobody waits for a hijacked connection, but its request ends with the server.
+func TestHijackedRequestsAreCancelled(t *testing.T) {
+	for name, end := range map[string]func(*server.Server) error{
+		"Shutdown": func(srv *server.Server) error { return srv.Shutdown(context.Background()) },
+		"Close":    (*server.Server).Close,
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, _ := newServer(t, server.Options{})
+			began, ended := make(chan struct{}), make(chan struct{})
+			srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					return err
+				}
+				defer conn.Close()
+				close(began)
+				<-req.Context().Done()
+				close(ended)
+				return nil
+			})
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			served := make(chan error, 1)
+			go func() { served <- srv.Serve(l) }()
+			raw(t, l.Addr().String())
+			<-began
+			require.NoError(t, end(srv))
+			<-ended
+			require.ErrorIs(t, <-served, http.ErrServerClosed)
+		})
+	}
+}
+
 func TestAPortInUseIsAClearError(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

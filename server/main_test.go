@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -99,10 +100,20 @@ func request(tb testing.TB, c *http.Client, method, url string) (answer, error) 
 	return answer{res, string(body)}, err
 }
 
+// complaints is for what net/http logs: the gate leaves it nothing to log.
+type complaints struct{ testing.TB }
+
+func (c complaints) Write(p []byte) (int, error) {
+	c.Errorf("net/http: %s", p)
+	return len(p), nil
+}
+
 // listen serves h on a real connection until the test ends.
 func listen(tb testing.TB, h http.Handler) (url string, c *http.Client) {
 	tb.Helper()
-	ts := httptest.NewServer(h)
+	ts := httptest.NewUnstartedServer(h)
+	ts.Config.ErrorLog = log.New(complaints{tb}, "", 0)
+	ts.Start()
 	tb.Cleanup(ts.Close)
 	ts.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return ts.URL, ts.Client()

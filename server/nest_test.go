@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 )
@@ -36,6 +37,13 @@ func TestServersWithinServers(t *testing.T) {
 			}
 			_, err = io.WriteString(w, "leaf "+id)
 			return err
+		}))
+		srv.Handle("GET /standard/{id}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			p, err := params.From(r.Context())
+			require.NoError(t, err)
+			id, err := p.Path().String("id")
+			require.NoError(t, err)
+			_, _ = io.WriteString(w, "standard "+id)
 		}))
 		srv.HandleFunc("GET /fail", marked(func(http.ResponseWriter, *server.Request) error { return server.Errorf(409, "Taken.") }))
 		srv.HandleFunc("GET /cut", marked(func(w http.ResponseWriter, _ *server.Request) error {
@@ -111,6 +119,9 @@ func TestServersWithinServers(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "leaf 7", res.body)
 			once(res)
+			res, err = get("/api/standard/8")
+			require.NoError(t, err)
+			require.Equal(t, "standard 8", res.body)
 			res, err = get("/api/empty")
 			require.NoError(t, err)
 			require.Equal(t, 200, res.StatusCode)
@@ -143,10 +154,11 @@ func through(h http.Handler) http.Handler {
 }
 
 // What a handler of the same server answers goes to the writer that it was given,
-// the errors too.
+// the errors too; what its properties add to the header belongs to the whole.
 func TestASubrequestKeepsToItsWriter(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
-	srv.HandleFunc("GET /part", func(http.ResponseWriter, *server.Request) error { return server.Errorf(404, "No part.") })
+	provideMark(srv)
+	srv.HandleFunc("GET /part", marked(func(http.ResponseWriter, *server.Request) error { return server.Errorf(404, "No part.") }))
 	srv.HandleFunc("GET /whole", func(w http.ResponseWriter, req *server.Request) error {
 		var got bytes.Buffer
 		for range 2 {
@@ -160,6 +172,7 @@ func TestASubrequestKeepsToItsWriter(t *testing.T) {
 	res := ask(srv, "GET", "/whole")
 	require.Equal(t, 200, res.StatusCode)
 	require.Equal(t, "404 404 ", res.body)
+	require.Equal(t, []string{"1"}, res.Header.Values("X-Mark"))
 }
 
 // Standard middleware that answers in the handler's place.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"strconv"
 )
@@ -98,7 +97,7 @@ func asProblem(err error) *Problem {
 		return p
 	case errors.As(err, &told):
 		status, members := told.Problem()
-		return &Problem{Status: status, Members: maps.Clone(members), Err: err}
+		return &Problem{Status: status, Members: members, Err: err}
 	case errors.As(err, &tooLong):
 		return &Problem{Status: http.StatusRequestEntityTooLarge, Err: err,
 			Detail: fmt.Sprintf("The body may have at most %d bytes.", tooLong.Limit)}

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -58,8 +59,14 @@ func From(ctx context.Context) (*Session, error) {
 	return s, nil
 }
 
+// handle refuses a raw connection, which has a peer but no request: there is no header
+// to save a session before, and what was written would be lost.
 func (m *Manager) handle(ctx context.Context) (*Session, error) {
-	return &Session{m: m, c: reqctx.From(ctx)}, nil
+	c := reqctx.From(ctx)
+	if c.Request() == nil && c.RemoteAddr() != "" {
+		return nil, fmt.Errorf("session: a raw connection has no session: %w", reqctx.ErrNoRequest)
+	}
+	return &Session{m: m, c: c}, nil
 }
 
 // load finds the request's session. A missing or malformed cookie is no session

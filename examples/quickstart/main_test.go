@@ -8,12 +8,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -178,8 +181,40 @@ func counted(c *client) string {
 }
 
 func TestSlowDownWhenThereIsNoNeed(t *testing.T) {
-	_, body := start(t).do("GET", "/slow-down", "")
+	c := start(t)
+	_, body := c.do("GET", "/slow-down", "")
 	require.Contains(t, body, "You can search again now.")
+	require.Equal(t, `{"count":0}`, counted(c), "looking does not count")
+}
+
+// The counts go back 20 seconds and the limit a minute, with 5 seconds that a bucket
+// lasts.
+func TestWhatTimeDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := newServer(stores{})
+		require.NoError(t, err)
+		get := func(path string) (int, string) {
+			rec := httptest.NewRecorder()
+			srv.ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
+			return rec.Code, strings.TrimSpace(rec.Body.String())
+		}
+		began := time.Now()
+		at := func(d time.Duration) { <-time.After(time.Until(began.Add(d))) }
+		for range 5 {
+			get("/search?q=go")
+		}
+		at(19900 * time.Millisecond)
+		_, body := get("/count")
+		require.Equal(t, `{"count":5}`, body)
+		at(25 * time.Second)
+		_, body = get("/count")
+		require.Equal(t, `{"count":0}`, body)
+		status, _ := get("/search?q=go")
+		require.Equal(t, 429, status)
+		at(65 * time.Second)
+		status, _ = get("/search?q=go")
+		require.Equal(t, 200, status)
+	})
 }
 
 func TestCountDoesNotCountItself(t *testing.T) {

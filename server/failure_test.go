@@ -1,0 +1,151 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+var errSave = errors.New("the disk is full")
+
+// unsaved is a property whose Commit fails, after it has set a cookie.
+func unsaved(srv *server.Server, err error) {
+	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
+		Resolve: func(context.Context) (string, error) { return "1", nil },
+		Commit: func(_ context.Context, _ string, h http.Header) error {
+			h.Add("Set-Cookie", "promise=1")
+			return err
+		},
+	})
+}
+
+func TestAFailedCommitIsOneCleanProblem(t *testing.T) {
+	for name, way := range ways(t) {
+		t.Run(name, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			unsaved(srv, errSave)
+			srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, req *server.Request) error {
+				for _, h := range []string{"Content-Encoding", "ETag", "Content-Range", "Cache-Control", "Last-Modified", "Trailer"} {
+					w.Header().Set(h, "x")
+				}
+				w.Header().Set("Content-Length", "999")
+				w.Header().Set("Set-Cookie", "mine=1")
+				w.Header().Set("X-Kept", "yes")
+				err := way(w)
+				switch name {
+				case "return", "a problem":
+					return err
+				case "204", "304", "404", "redirect", "http.ServeFile":
+					_, err = w.Write([]byte("more"))
+					require.Error(t, err)
+				default:
+					require.Error(t, err)
+				}
+				w.WriteHeader(http.StatusAccepted)
+				return err
+			}))
+			url, c := listen(t, srv)
+			res, err := request(t, c, "GET", url)
+			require.NoError(t, err)
+			requireProblem(t, 500, `{"status":500,"title":"Internal Server Error"}`, res)
+			for _, h := range []string{"Set-Cookie", "Content-Encoding", "ETag", "Content-Range", "Cache-Control", "Last-Modified", "Trailer", "Location"} {
+				require.Empty(t, res.Header.Values(h), h)
+			}
+			require.Equal(t, "yes", res.Header.Get("X-Kept"))
+			require.Contains(t, l.only(t)["error"], errSave.Error())
+			require.Contains(t, l.only(t)["error"], `"mark"`)
+			require.Empty(t, l.at("WARN"), "there was no second header")
+		})
+	}
+}
+
+func TestAFailedCommitRefusesTheHijack(t *testing.T) {
+	srv, l := newServer(t, server.Options{})
+	unsaved(srv, errSave)
+	srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error {
+		_, _, err := w.(http.Hijacker).Hijack()
+		require.ErrorIs(t, err, errSave)
+		_, _, again := w.(http.Hijacker).Hijack()
+		require.Error(t, again)
+		return err
+	}))
+	url, c := listen(t, srv)
+	res, err := request(t, c, "GET", url)
+	require.NoError(t, err)
+	requireProblem(t, 500, `{"status":500,"title":"Internal Server Error"}`, res)
+	require.Empty(t, res.Cookies())
+	l.only(t)
+}
+
+// What the response is when a commit fails: the server's failure, whatever the
+// error says of itself.
+func TestAFailedCommitIsAServerError(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err    error
+		status int
+		want   string
+	}{
+		"503 stays":   {&session.Error{Action: "save", Err: errSave}, 503, `{"status":503,"title":"Session unavailable","detail":"The server could not save the session. Try again."}`},
+		"409 becomes": {&session.Error{Action: "save", Err: session.ErrGone}, 500, `{"status":500,"title":"Internal Server Error"}`},
+		"a problem":   {&server.Problem{Status: 507, Detail: "Full."}, 507, `{"status":507,"title":"Insufficient Storage","detail":"Full."}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, _ := newServer(t, server.Options{})
+			unsaved(srv, tt.err)
+			srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error { return nil }))
+			res := ask(srv, "GET", "/")
+			require.Equal(t, tt.status, res.StatusCode)
+			require.JSONEq(t, tt.want, res.body)
+		})
+	}
+}
+
+// A handler that cannot write panics, as httputil.ReverseProxy does; the problem
+// that the client is to get is whole nevertheless.
+func TestAPanicAfterAFailedCommitLeavesTheProblem(t *testing.T) {
+	for _, v := range []any{http.ErrAbortHandler, "must"} {
+		srv, _ := newServer(t, server.Options{})
+		unsaved(srv, errSave)
+		srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error {
+			if _, err := io.WriteString(w, "body"); err != nil {
+				panic(v)
+			}
+			return nil
+		}))
+		url, c := listen(t, srv)
+		res, err := request(t, c, "GET", url)
+		require.NoError(t, err)
+		requireProblem(t, 500, `{"status":500,"title":"Internal Server Error"}`, res)
+	}
+}
+
+// The session replaces cookies of its own name; what it has saved is known to the
+// client all the same.
+func TestAFailedCommitKeepsACookieThatReplacedTheHandlers(t *testing.T) {
+	field := session.NewField[string]("kept")
+	srv, l := newServer(t, server.Options{Session: session.Options{Cookie: session.Cookie{Insecure: true}}})
+	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
+		Resolve: func(context.Context) (string, error) { return "", nil },
+		Commit:  func(context.Context, string, http.Header) error { return errSave },
+	})
+	srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, req *server.Request) error {
+		for _, line := range []string{"session=a", "other=b", "session=c"} {
+			w.Header().Add("Set-Cookie", line)
+		}
+		return field.Set(req.Context(), "x")
+	}))
+	res := ask(srv, "GET", "/")
+	requireProblem(t, 500, internalError, res)
+	require.Len(t, res.Cookies(), 1)
+	require.Equal(t, "session", res.Cookies()[0].Name)
+	require.Greater(t, len(res.Cookies()[0].Value), 1)
+	l.only(t)
+}

@@ -1,0 +1,346 @@
+package server_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/server"
+)
+
+// pair is a self-signed certificate with its key. Those with names of one length are
+// of one size.
+type pair struct{ cert, key []byte }
+
+func newPair(tb testing.TB, name string) pair {
+	tb.Helper()
+	pub, priv, err := ed25519.GenerateKey(nil)
+	require.NoError(tb, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: name},
+		DNSNames:     []string{"pipe"},
+		NotBefore:    time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), // bubbles begin in 2000
+		NotAfter:     time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	cert, err := x509.CreateCertificate(nil, template, template, pub, priv)
+	require.NoError(tb, err)
+	key, err := x509.MarshalPKCS8PrivateKey(priv)
+	require.NoError(tb, err)
+	return pair{
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+	}
+}
+
+// pemFiles are where a server finds its pair. Each write is a minute younger than the
+// last one, so that no test depends on how fine the times of files are.
+type pemFiles struct {
+	tb        testing.TB
+	cert, key string
+	writes    int
+}
+
+func newPEMFiles(tb testing.TB, p pair) *pemFiles {
+	dir := tb.TempDir()
+	f := &pemFiles{tb: tb, cert: filepath.Join(dir, "cert.pem"), key: filepath.Join(dir, "key.pem")}
+	f.write(p)
+	return f
+}
+
+func (f *pemFiles) write(p pair) {
+	f.put(f.cert, p.cert)
+	f.put(f.key, p.key)
+}
+
+func (f *pemFiles) put(file string, data []byte) {
+	f.writes++
+	require.NoError(f.tb, os.WriteFile(file, data, 0o600))
+	at := time.Unix(int64(60*f.writes), 0)
+	require.NoError(f.tb, os.Chtimes(file, at, at))
+}
+
+// serveTLS runs srv on pipes until the end of the test.
+func serveTLS(t *testing.T, srv *server.Server, f *pemFiles) *pipes {
+	t.Helper()
+	p := newPipes()
+	served := make(chan error, 1)
+	go func() { served <- srv.ServeTLS(p, f.cert, f.key) }()
+	t.Cleanup(func() {
+		require.NoError(t, srv.Close())
+		require.ErrorIs(t, <-served, http.ErrServerClosed)
+	})
+	return p
+}
+
+// shake makes one connection and returns the name of the server's certificate. In TLS
+// 1.3 the server would write on after the handshake, and a pipe has no buffer.
+func shake(p *pipes) (string, error) {
+	conn, err := p.dial(context.Background(), "", "")
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	c := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}) // it is the name that counts here
+	if err := c.Handshake(); err != nil {
+		return "", err
+	}
+	return c.ConnectionState().PeerCertificates[0].Subject.CommonName, nil
+}
+
+// requireServed checks which certificate a new connection gets, after the files have
+// been looked at once more.
+func requireServed(t *testing.T, p *pipes, name string) {
+	t.Helper()
+	<-time.After(time.Second)
+	got, err := shake(p)
+	require.NoError(t, err)
+	require.Equal(t, name, got)
+}
+
+func TestHTTPSNegotiatesItsVersion(t *testing.T) {
+	srv, l := newServer(t, server.Options{})
+	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
+		_, err := fmt.Fprint(w, req.Proto, " ", req.TLS.NegotiatedProtocol)
+		return err
+	})
+	own := newPair(t, "own")
+	p := serveTLS(t, srv, newPEMFiles(t, own))
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(own.cert))
+	for name, tt := range map[string]struct {
+		http2   bool
+		version uint16
+		want    string
+	}{
+		"HTTP/2":            {true, 0, "HTTP/2.0 h2"},
+		"HTTP/2, TLS 1.2":   {true, tls.VersionTLS12, "HTTP/2.0 h2"},
+		"HTTP/1.1":          {false, 0, "HTTP/1.1 "},
+		"HTTP/1.1, TLS 1.2": {false, tls.VersionTLS12, "HTTP/1.1 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			transport := &http.Transport{
+				DialContext: p.dial, ForceAttemptHTTP2: tt.http2,
+				TLSClientConfig: &tls.Config{RootCAs: roots, MaxVersion: tt.version},
+			}
+			defer transport.CloseIdleConnections()
+			res, err := request(t, &http.Client{Transport: transport}, "GET", "https://pipe/")
+			require.NoError(t, err)
+			require.Equal(t, tt.want, res.body)
+		})
+	}
+	require.Empty(t, l.at(""))
+}
+
+func TestHTTPSRefusesOldTLS(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	p := serveTLS(t, srv, newPEMFiles(t, newPair(t, "own")))
+	conn, err := p.dial(t.Context(), "", "")
+	require.NoError(t, err)
+	defer conn.Close()
+	err = tls.Client(conn, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}).HandshakeContext(t.Context())
+	require.ErrorContains(t, err, "protocol version")
+}
+
+// A client that says nothing does not keep its connection.
+func TestHTTPSHandshakeTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, _ := newServer(t, server.Options{})
+		p := serveTLS(t, srv, newPEMFiles(t, newPair(t, "own")))
+		conn, err := p.dial(t.Context(), "", "")
+		require.NoError(t, err)
+		began := time.Now()
+		_, err = conn.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF)
+		require.Equal(t, 10*time.Second, time.Since(began))
+	})
+}
+
+func TestServeTLSNeedsItsFiles(t *testing.T) {
+	own, other := newPair(t, "own"), newPair(t, "other")
+	for name, tt := range map[string]struct {
+		spoil func(f *pemFiles)
+		want  string
+		is    error
+	}{
+		"no certificate":         {func(f *pemFiles) { _ = os.Remove(f.cert) }, "no such file", fs.ErrNotExist},
+		"no key":                 {func(f *pemFiles) { _ = os.Remove(f.key) }, "no such file", fs.ErrNotExist},
+		"a folder":               {func(f *pemFiles) { f.cert = filepath.Dir(f.cert) }, "is a directory", nil},
+		"an empty certificate":   {func(f *pemFiles) { f.put(f.cert, nil) }, "PEM", nil},
+		"a broken certificate":   {func(f *pemFiles) { f.put(f.cert, own.cert[:len(own.cert)/2]) }, "PEM", nil},
+		"a broken key":           {func(f *pemFiles) { f.put(f.key, []byte("key")) }, "PEM", nil},
+		"the key of another":     {func(f *pemFiles) { f.put(f.key, other.key) }, "match", nil},
+		"one in place of other":  {func(f *pemFiles) { f.cert, f.key = f.key, f.cert }, "PEM", nil},
+		"no names of files":      {func(f *pemFiles) { f.cert, f.key = "", "" }, "no such file", fs.ErrNotExist},
+		"a key that is not ours": {func(f *pemFiles) { f.put(f.key, own.cert) }, "PEM", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			f := newPEMFiles(t, own)
+			tt.spoil(f)
+			p := newPipes()
+			err := srv.ServeTLS(p, f.cert, f.key)
+			require.ErrorContains(t, err, "server: TLS certificate "+f.cert+", key "+f.key+": ")
+			require.ErrorContains(t, err, tt.want)
+			if tt.is != nil {
+				require.ErrorIs(t, err, tt.is)
+			}
+			_, err = p.Accept()
+			require.ErrorIs(t, err, net.ErrClosed)
+			require.Equal(t, srv.ListenAndServeTLS("127.0.0.1:0", f.cert, f.key).Error(), srv.ServeTLS(p, f.cert, f.key).Error())
+			require.Empty(t, l.at(""), "whoever has the error logs it")
+		})
+	}
+}
+
+func TestListenAndServeTLS(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := free.Addr().String()
+	srv, _ := newServer(t, server.Options{})
+	f := newPEMFiles(t, newPair(t, "own"))
+	require.ErrorContains(t, srv.ListenAndServeTLS(addr, f.cert, f.key), addr)
+	require.NoError(t, free.Close())
+	require.NoError(t, srv.Shutdown(t.Context()))
+	require.ErrorIs(t, srv.ListenAndServeTLS("127.0.0.1:0", f.cert, f.key), http.ErrServerClosed)
+	p := newPipes()
+	require.ErrorIs(t, srv.ServeTLS(p, f.cert, f.key), http.ErrServerClosed)
+	_, err = p.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+func TestANewCertificateIsServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, l := newServer(t, server.Options{})
+		f := newPEMFiles(t, newPair(t, "1"))
+		p := serveTLS(t, srv, f)
+		requireServed(t, p, "1")
+		f.write(newPair(t, "2"))
+		got, err := shake(p)
+		require.NoError(t, err)
+		require.Equal(t, "1", got, "the files are looked at once in a second")
+		requireServed(t, p, "2")
+		requireServed(t, p, "2")
+		f.write(newPair(t, "3"))
+		requireServed(t, p, "3")
+		require.Len(t, l.at("INFO"), 2)
+		require.Equal(t, f.cert, l.at("INFO")[0]["file"])
+		require.Len(t, l.at(""), 2)
+	})
+}
+
+// A file that is renamed into place can look like the old one.
+func TestANewCertificateOfTheSameSizeAndTimeIsServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, _ := newServer(t, server.Options{})
+		old, next := newPair(t, "old"), newPair(t, "new")
+		require.Equal(t, []int{len(old.cert), len(old.key)}, []int{len(next.cert), len(next.key)})
+		f := newPEMFiles(t, old)
+		p := serveTLS(t, srv, f)
+		requireServed(t, p, "old")
+		beside := newPEMFiles(t, next)
+		require.NoError(t, os.Rename(beside.cert, f.cert))
+		require.NoError(t, os.Rename(beside.key, f.key))
+		requireServed(t, p, "new")
+	})
+}
+
+// While the files are wrong, the old pair is served and the log says so once; when
+// they are right, they are served.
+func TestWrongFilesLeaveTheOldCertificate(t *testing.T) {
+	for name, spoil := range map[string]func(f *pemFiles, next pair){
+		"no certificate":     func(f *pemFiles, _ pair) { require.NoError(f.tb, os.Remove(f.cert)) },
+		"no key":             func(f *pemFiles, _ pair) { require.NoError(f.tb, os.Remove(f.key)) },
+		"empty":              func(f *pemFiles, _ pair) { f.put(f.cert, nil) },
+		"half":               func(f *pemFiles, next pair) { f.put(f.cert, next.cert[:len(next.cert)/2]) },
+		"certificate before": func(f *pemFiles, next pair) { f.put(f.cert, next.cert) },
+		"key before":         func(f *pemFiles, next pair) { f.put(f.key, next.key) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, l := newServer(t, server.Options{})
+				first, next := newPair(t, "first"), newPair(t, "next")
+				f := newPEMFiles(t, first)
+				p := serveTLS(t, srv, f)
+				requireServed(t, p, "first")
+				spoil(f, next)
+				for range 3 {
+					requireServed(t, p, "first")
+				}
+				line := l.only(t)
+				require.Equal(t, f.cert, line["file"])
+				require.Equal(t, f.key, line["key"])
+				require.NotEmpty(t, line["error"])
+				f.write(next)
+				requireServed(t, p, "next")
+				spoil(f, first)
+				for range 3 {
+					requireServed(t, p, "next")
+				}
+				require.Len(t, l.at("ERROR"), 2, "it is another failure")
+				f.write(first)
+				requireServed(t, p, "first")
+				require.Len(t, l.at("ERROR"), 2)
+				require.Len(t, l.at("INFO"), 2)
+			})
+		})
+	}
+}
+
+// A file that goes and comes back as it was is no new certificate.
+func TestFilesThatComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, l := newServer(t, server.Options{})
+		f := newPEMFiles(t, newPair(t, "own"))
+		p := serveTLS(t, srv, f)
+		requireServed(t, p, "own")
+		for n := range 2 {
+			require.NoError(t, os.Rename(f.key, f.key+"~"))
+			requireServed(t, p, "own")
+			require.Len(t, l.at("ERROR"), n+1)
+			require.NoError(t, os.Rename(f.key+"~", f.key))
+			requireServed(t, p, "own")
+		}
+		require.Empty(t, l.at("INFO"))
+	})
+}
+
+// Clients that come at once, just when the files have changed or are being changed,
+// all get a certificate.
+func TestHandshakesWhileFilesChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, l := newServer(t, server.Options{})
+		pairs := []pair{newPair(t, "0"), newPair(t, "1")}
+		f := newPEMFiles(t, pairs[0])
+		p := serveTLS(t, srv, f)
+		for n := 1; n < 6; n++ {
+			<-time.After(time.Second)
+			go f.write(pairs[n%2])
+			concurrently(20, func(int) {
+				name, err := shake(p)
+				if err != nil || name != "0" && name != "1" {
+					t.Errorf("%q %v", name, err)
+				}
+			})
+			synctest.Wait()
+			requireServed(t, p, fmt.Sprint(n%2))
+		}
+		require.Empty(t, l.at("WARN"), "net/http logs handshakes that fail")
+	})
+}
