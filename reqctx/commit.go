@@ -36,6 +36,19 @@ func (c *Context) Committed() bool {
 	return c.commit != uncommitted
 }
 
+// CommitUnused is [Context.Commit] for a request none of whose properties was used, so
+// that there is nothing to save and nothing to add to a header. It says false, and does
+// nothing, if one was.
+func (c *Context) CommitUnused() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.commit != uncommitted || c.phase >= closing || c.last != nil {
+		return false
+	}
+	c.commit = committed
+	return true
+}
+
 // beginCommit makes the caller the one who commits, or else waits for that one.
 func (c *Context) beginCommit() (first bool, err error) {
 	c.mu.Lock()

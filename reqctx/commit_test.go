@@ -335,3 +335,23 @@ func TestCommitTakesBackTheCookiesOfAFailure(t *testing.T) {
 	require.Equal(t, []string{"mine=1", "good=1"}, h["Set-Cookie"])
 	require.NoError(t, c.Finish())
 }
+
+func TestCommitUnused(t *testing.T) {
+	reg := quiet()
+	k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil)})
+	c := reqctx.New(t.Context(), reg)
+	require.True(t, c.CommitUnused())
+	require.True(t, c.Committed())
+	require.False(t, c.CommitUnused(), "once")
+	require.NoError(t, c.Commit(http.Header{}))
+	require.ErrorIs(t, k.Set(c, 2), reqctx.ErrCommitted)
+	require.NoError(t, c.Finish())
+	require.False(t, c.CommitUnused())
+
+	c = reqctx.New(t.Context(), reg)
+	_, err := k.Get(c)
+	require.NoError(t, err)
+	require.False(t, c.CommitUnused(), "there is something to commit")
+	require.False(t, c.Committed())
+	require.NoError(t, c.Finish())
+}

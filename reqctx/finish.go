@@ -89,7 +89,7 @@ func (c *Context) Finish() error {
 		errs = append(errs, s.Close())
 	}
 	c.awaitFlights()
-	errs = append(errs, c.runClosers()...)
+	c.runClosers(&errs)
 	c.mu.Lock()
 	errs = append(c.taskErrs, errs...)
 	c.mu.Unlock()
@@ -111,13 +111,15 @@ func (c *Context) awaitFlights() {
 	}
 }
 
-// runClosers empties the list and then the slots.
-func (c *Context) runClosers() []error {
-	var errs []error
-	for out := c.popCloser(); out != nil; out = c.popCloser() {
-		errs = append(errs, c.close(out))
+// runClosers empties the list and then the slots. It defers the rest so that a function
+// which ends the goroutine leaves no other one out.
+func (c *Context) runClosers(errs *[]error) {
+	out := c.popCloser()
+	if out == nil {
+		return
 	}
-	return errs
+	defer c.runClosers(errs)
+	*errs = append(*errs, c.close(out))
 }
 
 // close runs what is due for an entry of the list.

@@ -402,3 +402,18 @@ func TestIdle(t *testing.T) {
 	require.False(t, c.Idle())
 	require.NoError(t, c.Finish())
 }
+
+func TestACloserThatEndsItsGoroutineLeavesNoOtherOut(t *testing.T) {
+	c := reqctx.New(t.Context(), quiet())
+	var closed []string
+	c.OnClose(func() error { closed = append(closed, "first"); return nil })
+	c.OnClose(func() error { runtime.Goexit(); return nil })
+	c.OnClose(func() error { closed = append(closed, "last"); return nil })
+	ended := make(chan bool)
+	go func() {
+		defer close(ended)
+		_ = c.Finish()
+	}()
+	<-ended
+	require.Equal(t, []string{"last", "first"}, closed)
+}

@@ -46,6 +46,17 @@ func TestUntouchedRequestAllocatesTwice(t *testing.T) {
 	require.LessOrEqual(t, allocs(lazy)-allocs(bare), 2.0)
 }
 
+// So it does over a connection, where net/http copies the header of a response whose
+// header anybody has asked for.
+func TestUntouchedRequestAllocatesTwiceOverAConnection(t *testing.T) {
+	bare, lazy := untouched(t)
+	allocs := func(h http.Handler) float64 {
+		rt := dial(t, h)
+		return testing.AllocsPerRun(500, func() { rt.do(t) })
+	}
+	require.LessOrEqual(t, allocs(lazy)-allocs(bare), 2.0)
+}
+
 func BenchmarkServeHTTP(b *testing.B) {
 	bare, lazy := untouched(b)
 	for _, bb := range []struct {

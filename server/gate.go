@@ -160,8 +160,8 @@ func (g *gate) open(status int, implicit bool) {
 // commit runs the properties' Commit functions, once. If that fails, it answers
 // with a problem.
 func (g *gate) commit() error {
-	if g.nested {
-		return nil
+	if g.nested || g.x.ctx.CommitUnused() {
+		return nil // and net/http need not copy a header that nobody has asked for
 	}
 	timing := g.x.srv.opts.ServerTiming && !g.x.ctx.Committed()
 	own := g.Header()["Set-Cookie"]

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,9 +15,9 @@ import (
 var errShutdown = errors.New("server: shut down")
 
 // ListenAndServe serves HTTP on a TCP address until Shutdown or Close, and then
-// returns [http.ErrServerClosed].
+// returns [http.ErrServerClosed]. An empty address is ":http".
 func (s *Server) ListenAndServe(addr string) error {
-	l, err := net.Listen("tcp", addr)
+	l, err := net.Listen("tcp", cmp.Or(addr, ":http"))
 	if err != nil {
 		return fmt.Errorf("server: %w", err)
 	}
@@ -33,7 +34,7 @@ func (s *Server) Serve(l net.Listener) error { return s.httpServer().Serve(l) }
 // change, new connections get the new certificate, and as long as the new files are
 // missing or wrong they get the old one.
 func (s *Server) ListenAndServeTLS(addr, certFile, keyFile string) error {
-	l, err := net.Listen("tcp", addr)
+	l, err := net.Listen("tcp", cmp.Or(addr, ":https"))
 	if err != nil {
 		return fmt.Errorf("server: %w", err)
 	}
