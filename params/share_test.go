@@ -75,6 +75,42 @@ func TestSharedBody(t *testing.T) {
 	}
 }
 
+// once is a body like that of net/http: closed, it cannot be read.
+type once struct {
+	io.Reader
+	closed bool
+}
+
+func (o *once) Close() error { o.closed = true; return nil }
+
+func (o *once) Read(p []byte) (int, error) {
+	if o.closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return o.Reader.Read(p)
+}
+
+func TestSharedFormThatWasReadAndClosed(t *testing.T) {
+	r := httptest.NewRequest("POST", "/", nil)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Body, r.ContentLength = &once{Reader: strings.NewReader("a=1")}, 3
+	params.Share(r)
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	require.NoError(t, params.Provide(reg, params.Options{}))
+	c := reqctx.New(t.Context(), reg)
+	defer c.Finish()
+	c.SetRequest(r)
+	other := r.WithContext(c)
+	_, err := io.ReadAll(other.Body)
+	require.NoError(t, err)
+	require.NoError(t, other.Body.Close())
+	p, err := params.From(c)
+	require.NoError(t, err)
+	a, err := p.String("a")
+	require.NoError(t, err)
+	require.Equal(t, "1", a)
+}
+
 func TestShareLeavesARequestWithoutBody(t *testing.T) {
 	for _, body := range []io.ReadCloser{nil, http.NoBody} {
 		r := httptest.NewRequest("GET", "/", nil)

@@ -201,6 +201,7 @@ func (s *Server) serveConn(nc net.Conn, h ConnHandler) {
 	go func() {
 		defer s.conns.remove(c)
 		defer func() {
+			c.linger()
 			cancel(reqctx.ErrFinished)
 			_ = nc.Close()
 			_ = c.ctx.Finish() // logs its errors
@@ -260,6 +261,24 @@ func (c *Conn) ended(err error) bool {
 		}
 	}
 	return false
+}
+
+// lingerTime and lingerBytes bound what is waited for and read at the end.
+const (
+	lingerTime  = 500 * time.Millisecond
+	lingerBytes = 256 << 10
+)
+
+// linger lets the peer read the handler's last words: to close a connection with
+// something unread in it resets it, and the peer can lose what it has not read yet. So
+// the end is sent first, and what still comes is dropped until the peer has ended, too.
+func (c *Conn) linger() {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || c.failed.Load() || c.ctx.Err() != nil || half.CloseWrite() != nil {
+		return
+	}
+	_ = c.Conn.SetReadDeadline(time.Now().Add(lingerTime))
+	_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
 }
 
 // cut closes the connection at once. To close a TLS connection would send the peer a

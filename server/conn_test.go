@@ -654,8 +654,8 @@ func TestWhatEndsAConnection(t *testing.T) {
 					synctest.Wait()
 					began := time.Now()
 					require.NoError(t, tt.end(t, srv))
-					require.Equal(t, tt.took, time.Since(began))
 					require.Error(t, <-ended)
+					require.Equal(t, tt.took, time.Since(began))
 					requireEnd(t, conn, "")
 					require.NoError(t, srv.Shutdown(t.Context()))
 					require.Empty(t, l.at(""))
@@ -681,7 +681,7 @@ func TestServeConnsAfterShutdown(t *testing.T) {
 	}
 }
 
-// failing is a listener whose first Accepts fail. It cannot be the key of a map.
+// failing is a listener whose first Accepts fail, but for those with nil. It cannot be the key of a map.
 type failing struct {
 	*pipes
 	errs []error
@@ -691,7 +691,9 @@ type failing struct {
 func (f failing) Accept() (net.Conn, error) {
 	if n := *f.next; n < len(f.errs) {
 		*f.next++
-		return nil, f.errs[n]
+		if f.errs[n] != nil {
+			return nil, f.errs[n]
+		}
 	}
 	return f.pipes.Accept()
 }
@@ -713,6 +715,19 @@ func TestAcceptGoesOnAfterATemporaryError(t *testing.T) {
 		require.Equal(t, 1275*time.Millisecond+2*time.Second, time.Since(began))
 		require.Len(t, l.at("ERROR"), len(errs))
 		require.EqualValues(t, 5*time.Millisecond, l.at("")[0]["in"])
+	})
+}
+
+// After a connection, the pauses begin anew.
+func TestAcceptRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, _ := newServer(t, server.Options{})
+		p := newPipes()
+		serveConns(t, srv, failing{p, []error{temporary, temporary, nil, temporary}, new(int)}, write)
+		requireEnd(t, p.connect(t), "x")
+		began := time.Now()
+		requireEnd(t, p.connect(t), "x")
+		require.Equal(t, 5*time.Millisecond, time.Since(began))
 	})
 }
 
@@ -902,4 +917,30 @@ func TestShutdownAmongConnections(t *testing.T) {
 	require.NoError(t, <-done)
 	require.Zero(t, running.Load())
 	require.Empty(t, l.at(""))
+}
+
+// The last words of a handler reach a client that has sent more than was read.
+func TestTheLastWordsArrive(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() {
+		served <- srv.ServeConns(l, func(c *server.Conn) error {
+			_, err := io.WriteString(c, "no")
+			return err
+		})
+	}()
+	for range 50 {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		_, err = conn.Write(make([]byte, 1000))
+		require.NoError(t, err)
+		said, err := io.ReadAll(conn)
+		require.NoError(t, err)
+		require.Equal(t, "no", string(said))
+		require.NoError(t, conn.Close())
+	}
+	require.NoError(t, srv.Shutdown(t.Context()))
+	require.ErrorIs(t, <-served, http.ErrServerClosed)
 }

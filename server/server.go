@@ -30,7 +30,8 @@ type Options struct {
 
 	// CrossOrigin says which cross-origin browser requests of unsafe methods (POST,
 	// PUT, DELETE …) are let through; the others are answered 403. Default: those
-	// from the same origin, and clients that are no browsers.
+	// from the same origin, and clients that are no browsers. The answer is the
+	// server's; a deny handler is not asked.
 	CrossOrigin *http.CrossOriginProtection
 	// InsecureAllowCrossOrigin lets all of them through: any web page can then act
 	// with the session of whoever looks at it.
