@@ -40,7 +40,9 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // get calls v.Get and returns what it panicked with.
-func get[T any](ctx context.Context, v *lazy.Value[T]) (val T, err error, panicked any) { //nolint:staticcheck // the panic is last
+//
+//lint:ignore ST1008 the panic comes after what Get returns
+func get[T any](ctx context.Context, v *lazy.Value[T]) (val T, err error, panicked any) {
 	panicked = catch(func() { val, err = v.Get(ctx) })
 	return val, err, panicked
 }

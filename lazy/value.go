@@ -79,7 +79,7 @@ func (v *Value[T]) Wait(ctx context.Context) error {
 
 // Peek returns the outcome if there is one to return without waiting. A kept
 // panic is its *PanicError here. Peek never blocks and never panics.
-func (v *Value[T]) Peek() (val T, err error, ok bool) { //nolint:staticcheck // ok belongs to the error, too
+func (v *Value[T]) Peek() (val T, err error, ok bool) {
 	if r := v.res.Load(); r != nil {
 		return r.val, r.err, true
 	}
