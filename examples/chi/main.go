@@ -61,7 +61,7 @@ func newHandler() (http.Handler, *server.Server, error) {
 		return nil, nil, err
 	}
 	r := chi.NewRouter()
-	r.Use(middleware.RequestID, middleware.RealIP, middleware.Compress(5))
+	r.Use(middleware.RequestID, middleware.Compress(5))
 	r.Use(middleware.Timeout(10 * time.Second))
 	r.Get("/", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "GET /notes, POST /notes/{name}") })
 	r.Get("/notes", list)
