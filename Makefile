@@ -1,4 +1,4 @@
-.PHONY: run test race lint bench fuzz ci
+.PHONY: run test race lint bench bench-compare fuzz ci
 
 run: ## the quickstart server
 	go run ./examples/quickstart
@@ -16,6 +16,10 @@ lint:
 
 bench: ## the benchmarks inside of the packages
 	go test -run '^$$' -bench . -benchmem ./lazy ./reqctx ./params ./session ./ratelimit ./server
+
+SUITE ?=
+bench-compare: ## against others, a suite with SUITE=property, and the plots of it
+	cd bench && go run . -suite '$(SUITE)' && go run . -plot
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target of the library, one after the other

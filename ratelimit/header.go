@@ -9,11 +9,17 @@ import (
 // maxInteger is the largest integer of a structured field.
 const maxInteger = 999_999_999_999_999
 
+// The field names as net/http keeps them in a map.
+const (
+	policyField = "Ratelimit-Policy"
+	limitField  = "Ratelimit"
+)
+
 // writeHeader adds the policy to the header fields of draft-ietf-httpapi-ratelimit-headers-10.
 func (p *limited) writeHeader(h http.Header, results []Result, sum Result) {
 	for i, r := range results {
-		addMember(h, "RateLimit-Policy", p.policyItem(p.Rules[i]))
-		addMember(h, "RateLimit", p.limitItem(p.Rules[i], r))
+		addMember(h, policyField, p.policyItems[i])
+		addMember(h, limitField, p.limitItem(p.Rules[i], r))
 	}
 	if p.XHeaders {
 		writeXHeaders(h, sum)
@@ -22,7 +28,7 @@ func (p *limited) writeHeader(h http.Header, results []Result, sum Result) {
 
 // policyItem returns an item such as "ip";q=100;w=60. The name needs no escapes, see
 // validName. A window that isn't whole seconds cannot be told and is left out.
-func (p *limited) policyItem(r Rule) string {
+func (p Policy) policyItem(r Rule) string {
 	item := `"` + p.quota(r) + `";q=` + integer(r.limit)
 	if r.Per()%time.Second == 0 {
 		item += ";w=" + integer(int64(r.Per()/time.Second))
@@ -41,11 +47,12 @@ func (p *limited) limitItem(r Rule, res Result) string {
 }
 
 // addMember adds a member to a list, as one line: some clients read only the first.
+// The name is in its canonical form, which spares every request two conversions.
 func addMember(h http.Header, name, item string) {
-	if list := h.Get(name); list != "" {
-		item = list + ", " + item
+	if lines := h[name]; len(lines) > 0 && lines[0] != "" {
+		item = lines[0] + ", " + item
 	}
-	h.Set(name, item)
+	h[name] = []string{item}
 }
 
 // writeXHeaders leaves those of another policy that has less left.

@@ -74,7 +74,7 @@ func Provide(reg *reqctx.Registry, store Store, policies ...Policy) error {
 	}
 	for i, p := range policies {
 		p.Rules = append([]Rule(nil), p.Rules...)
-		l := &limited{Policy: p, store: store, keys: keysFor(p.Name)}
+		l := newLimited(p, store)
 		l.provide(reg)
 		if i == 0 {
 			reqctx.Provide(reg, first, reqctx.Prop[*Limit]{Handle: true, Resolve: l.keys.limit.Get})
@@ -115,6 +115,16 @@ type limited struct {
 	Policy
 	store Store
 	keys  *propertyKeys
+	// policyItems are the members of RateLimit-Policy, one for each rule.
+	policyItems []string
+}
+
+func newLimited(p Policy, store Store) *limited {
+	l := &limited{Policy: p, store: store, keys: keysFor(p.Name)}
+	for _, r := range p.Rules {
+		l.policyItems = append(l.policyItems, p.policyItem(r))
+	}
+	return l
 }
 
 func (p *limited) provide(reg *reqctx.Registry) {

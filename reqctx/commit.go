@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 )
 
@@ -56,6 +55,10 @@ func (c *Context) beginCommit() (first bool, err error) {
 	if c.commit == uncommitted {
 		if c.phase >= closing {
 			return false, ErrFinished
+		}
+		if c.last == nil { // most requests use nothing that could have something to commit
+			c.commit = committed
+			return false, nil
 		}
 		c.commit = committing
 		return true, nil
@@ -132,11 +135,18 @@ func (c *Context) commitOne(out *outcome, h http.Header) error {
 func (c *Context) since(until *outcome) []*outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var fresh []*outcome
+	n := 0
 	for out := c.last; out != until; out = out.prev {
-		fresh = append(fresh, out)
+		n++
 	}
-	slices.Reverse(fresh)
+	if n == 0 {
+		return nil
+	}
+	fresh := make([]*outcome, n)
+	for out := c.last; out != until; out = out.prev {
+		n--
+		fresh[n] = out
+	}
 	return fresh
 }
 

@@ -42,20 +42,30 @@ func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 	if a == nil {
 		return out, err
 	}
-	began := time.Now()
+	var began time.Time
 	switch {
-	case !started:
-	case !inline:
+	case started && inline:
+		if !a.Run(caller) {
+			a.abort()
+		}
+	case started:
+		began = time.Now()
 		a.launch()
-	case !a.Run(caller):
-		a.abort()
+	default:
+		began = time.Now()
 	}
 	if err = a.Wait(ctx, caller); err != nil {
 		a.out.asked.Add(1)
 		return nil, err
 	}
+	var waited time.Duration
+	if began.IsZero() {
+		waited = a.out.took // it ran here, and the clock was read for it already
+	} else {
+		waited = time.Since(began)
+	}
 	a.final.asked.Add(1)
-	a.final.waited.Add(int64(time.Since(began)))
+	a.final.waited.Add(int64(waited))
 	return a.final, nil
 }
 

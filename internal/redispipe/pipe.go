@@ -22,7 +22,7 @@ type Options struct {
 	// Timeout bounds a round trip, a connection's dialling included. Default: 250 ms.
 	Timeout time.Duration
 	// InFlight is how many round trips may be under way at once; what is called
-	// meanwhile shares the next one. Default: 2.
+	// meanwhile shares the next one. Default: 4.
 	InFlight int
 	// Batch is the largest number of scripts in a round trip. Default: 128.
 	Batch int
@@ -33,7 +33,7 @@ func (o Options) withDefaults() Options {
 		o.Timeout = 250 * time.Millisecond
 	}
 	if o.InFlight == 0 {
-		o.InFlight = 2
+		o.InFlight = 4
 	}
 	if o.Batch == 0 {
 		o.Batch = 128

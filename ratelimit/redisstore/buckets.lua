@@ -15,28 +15,6 @@
 -- Integers  are exact: Go checked that none in ARGV is above 2^53, fits keeps the
 --           totals there.
 
-local call, floor = redis.call, math.floor
-local byte, char, sub = string.byte, string.char, string.sub
-
-local mark, most = 'lrb1', 9007199254740992
-local epoch_at, total_at, ring_at = 11, 18, 25
-
-local function decode(s, at)
-  local a, b, c, d, e, f, g = byte(s, at + 1, at + 7)
-  return a + b * 0x100 + c * 0x10000 + d * 0x1000000
-    + e * 0x100000000 + f * 0x10000000000 + g * 0x1000000000000
-end
-
-local function encode(v)
-  local a = v % 256 v = (v - a) / 256
-  local b = v % 256 v = (v - b) / 256
-  local c = v % 256 v = (v - c) / 256
-  local d = v % 256 v = (v - d) / 256
-  local e = v % 256 v = (v - e) / 256
-  local f = v % 256
-  return char(a, b, c, d, e, f, (v - f) / 256)
-end
-
 -- put writes n words to the ring, the first that of bucket x.
 local function put(c, x, n, words)
   local from = x % c.size
@@ -96,12 +74,13 @@ local buckets = {
   -- load reads the counter and begins its buckets up to now's. It returns an error if it
   -- cannot, such as that the key is something else's.
   load = function(c)
-    local s = redis.pcall('GETRANGE', c.key, 0, ring_at - 1)
+    local s = known_head or redis.pcall('GETRANGE', c.key, 0, ring_at - 1)
     if type(s) == 'table' then return s end
     if s == '' then fresh(c) return end
     if #s < ring_at or sub(s, 1, 4) ~= mark then return redis.error_reply('WRONGTYPE no counter') end
     local epoch, total, newest = decode(s, epoch_at), decode(s, total_at), floor(c.now / c.interval)
     c.life, c.epoch, c.total, c.was, c.base = decode(s, 4), epoch, total, epoch, total
+    c.last, c.value = known_bucket, known_began
     if newest > epoch then
       local steps = math.min(newest - epoch, c.size)
       put(c, newest - steps + 1, steps, string.rep(encode(total), steps))

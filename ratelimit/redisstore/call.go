@@ -12,13 +12,18 @@ import (
 )
 
 var (
+	//go:embed prelude.lua
+	preludeLua string
+	//go:embed single.lua
+	singleLua string
 	//go:embed buckets.lua
 	bucketsLua string
 	//go:embed driver.lua
 	driverLua string
 
-	// The driver comes last: it runs the algorithm before it.
-	script = redispipe.NewScript(bucketsLua + "\n" + driverLua)
+	// The driver comes last: it runs the algorithm before it. The shortcut comes before
+	// both, whose functions cost it nothing then.
+	script = redispipe.NewScript(preludeLua + "\n" + singleLua + "\n" + bucketsLua + "\n" + driverLua)
 )
 
 const exact = 1 << 53 // up to here Lua's numbers are integers

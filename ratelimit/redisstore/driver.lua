@@ -10,20 +10,15 @@
 --           window  what the limit is over
 --           over    count and add: what is counted over; refund: where it was charged
 --           life    refund: the life of the counter that was charged
--- Result  for each op: verdict (1 done, 0 not done, -1 not done and its own rule denied),
---         remaining, us to retry, us to reset, count, where it was charged, life.
+-- Result  seven numbers for each op: verdict (1 done, 0 not done, -1 not done and its own
+--         rule denied), remaining, us to retry, us to reset, count, where it was
+--         charged, life.
 --         Or an error, and nothing was charged: OVERFLOW, WRONGTYPE.
 -- Clock   the server's, read once
 -- Atomic  because a script is: nothing runs between check and charge. Every key is read
 --         before the first charge, so that a foreign one fails the whole group.
 
-local number, algorithm = tonumber, buckets
-
-local now = number(ARGV[1])
-if now == 0 then
-  local t = call('TIME')
-  now = t[1] * 1000000 + t[2]
-end
+local algorithm = buckets
 
 local counters, first = {}, 2
 for i = 1, #KEYS do
@@ -82,7 +77,9 @@ for i = first, #ARGV, 7 do
     end
     passes, remaining, retry, reset = algorithm.check(c, limit, window, 1)
   end
-  out[#out + 1] = {verdict, remaining, retry, reset, count, where, life}
+  local at = #out
+  out[at + 1], out[at + 2], out[at + 3], out[at + 4] = verdict, remaining, retry, reset
+  out[at + 5], out[at + 6], out[at + 7] = count, where, life
 end
 
 for i = 1, #counters do algorithm.save(counters[i]) end

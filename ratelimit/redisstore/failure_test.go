@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -171,7 +172,23 @@ func TestAFullRedisIsAnError(t *testing.T) {
 
 func TestRepliesThatAreNone(t *testing.T) {
 	ops := []ratelimit.Op{{Rule: ratelimit.Must(ratelimit.Buckets(perMinute(5))), Key: "k", N: 1, Kind: ratelimit.Take}}
-	for _, reply := range []any{nil, "OK", int64(1), []any{}, []any{int64(1)}, []any{[]any{int64(1)}}, []any{[]any{"1", "2", "3", "4", "5", "6", "7"}}} {
+	for _, reply := range []any{nil, "OK", int64(1), []any{}, []any{int64(1)}, []any{[]any{int64(1)}}, []any{"1", "2", "3", "4", "5", "6", "7"}, slices.Repeat([]any{int64(1)}, 14)} {
 		require.ErrorIs(t, results(reply, ops, make([]ratelimit.Result, 1)), ratelimit.ErrStore, "%v", reply)
 	}
+}
+
+// TestAnAddBeyondWhatCanBeCounted is for a rule without a limit, which nothing else
+// stops.
+func TestAnAddBeyondWhatCanBeCounted(t *testing.T) {
+	s := newStore(t, redistest.Start(t).Client(nil), patient)
+	l := newLimiter(t, s, ratelimit.BucketOptions{})
+	for _, n := range []int64{1<<53 - 2, 1, 1} {
+		_, err := l.Add(t.Context(), "k", n)
+		require.NoError(t, err)
+	}
+	_, err := l.Add(t.Context(), "k", 1)
+	require.ErrorIs(t, err, ratelimit.ErrOverflow)
+	n, err := l.Count(t.Context(), "k", 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 1<<53, n)
 }

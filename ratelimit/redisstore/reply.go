@@ -22,33 +22,22 @@ const (
 
 // results reads the script's reply to ops into out.
 func results(reply any, ops []ratelimit.Op, out []ratelimit.Result) error {
-	answers, _ := reply.([]any)
-	if len(answers) != len(ops) {
-		return fmt.Errorf("%w: the script answered %T of %d, want %d", ratelimit.ErrStore, reply, len(answers), len(ops))
+	fields, _ := reply.([]any)
+	if len(fields) != len(ops)*len(answer{}) {
+		return fmt.Errorf("%w: the script answered %v to %d ops", ratelimit.ErrStore, reply, len(ops))
 	}
-	for i := range answers {
-		a, err := readAnswer(answers[i])
-		if err != nil {
-			return err
+	for i := range ops {
+		var a answer
+		for j := range a {
+			n, ok := fields[i*len(a)+j].(int64)
+			if !ok {
+				return fmt.Errorf("%w: the script answered %v to %d ops", ratelimit.ErrStore, reply, len(ops))
+			}
+			a[j] = n
 		}
 		out[i] = a.result(&ops[i])
 	}
 	return nil
-}
-
-func readAnswer(reply any) (a answer, err error) {
-	fields, _ := reply.([]any)
-	if len(fields) != len(a) {
-		return a, fmt.Errorf("%w: the script answered %v for an op", ratelimit.ErrStore, reply)
-	}
-	for i := range fields {
-		n, ok := fields[i].(int64)
-		if !ok {
-			return a, fmt.Errorf("%w: the script answered %v for an op", ratelimit.ErrStore, reply)
-		}
-		a[i] = n
-	}
-	return a, nil
 }
 
 func (a *answer) result(op *ratelimit.Op) ratelimit.Result {

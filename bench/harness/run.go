@@ -1,0 +1,176 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ErrMissing is what a contender's Start returns, wrapped with the reason, when it
+// cannot be had on this machine.
+var ErrMissing = errors.New("missing")
+
+// ErrWrong is what a round returns, wrapped with what was wrong, when the contender
+// gave a wrong result. The contender stays in the table, marked.
+var ErrWrong = errors.New("wrong")
+
+// Suite is a set of cases with a name.
+type Suite struct {
+	Name string
+	// About says in a line what is compared.
+	About string
+	// Run runs all cases. It tells r what it is going to do, and calls r.Compare for
+	// each case.
+	Run func(ctx context.Context, r *Run) error
+}
+
+// Contender is one of those that are compared.
+type Contender struct {
+	Name string
+	Ours bool // exactly one of a case is
+	// Start makes it ready for the rounds.
+	Start func(ctx context.Context) (Instance, error)
+}
+
+// Instance is a contender that is running.
+type Instance interface {
+	// Round does the work of one round and returns a value for each metric it has.
+	// It must be long enough to be measured, a tenth of a second or more.
+	Round(ctx context.Context) (map[string]float64, error)
+	Close() error
+}
+
+// Run is a run of a suite.
+type Run struct {
+	// Quick asks for a run of well under a minute.
+	Quick bool
+
+	suite    string
+	results  []Result
+	progress *progress
+}
+
+// NewRun returns a run of a suite that reports its progress to report, which may be
+// nil.
+func NewRun(suite string, quick bool, report func(done, planned int, what string)) *Run {
+	return &Run{Quick: quick, suite: suite, progress: &progress{report: report}}
+}
+
+// Results returns what was measured so far.
+func (r *Run) Results() []Result { return r.results }
+
+// Plan says how many rounds of single contenders are going to be run, for the
+// progress bar.
+func (r *Run) Plan(rounds int) { r.progress.planned += rounds }
+
+// Compare runs a case: every contender is started, then each does a round in turn,
+// the first of a turn being another one each time, and then each is closed. A
+// contender that is missing or wrong is reported so, and is an error only if it is
+// ours; any other error ends the run.
+func (r *Run) Compare(ctx context.Context, name string, rounds int, metrics []Metric, contenders []Contender) error {
+	entries := make([]*entry, len(contenders))
+	defer func() {
+		for _, e := range entries {
+			e.close()
+		}
+	}()
+	for i, c := range contenders {
+		entries[i] = &entry{Contender: c, samples: map[string][]float64{}}
+		if err := entries[i].start(ctx); err != nil {
+			return fmt.Errorf("%s: %s: %w", name, c.Name, err)
+		}
+	}
+	for round := range rounds {
+		for i := range entries {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			e := entries[(i+round)%len(entries)]
+			r.progress.step(name + " " + e.Name)
+			if err := e.round(ctx); err != nil {
+				return fmt.Errorf("%s: %s: %w", name, e.Name, err)
+			}
+		}
+	}
+	r.report(name, metrics, entries)
+	for _, e := range entries {
+		if e.Ours && e.note != "" {
+			return fmt.Errorf("%s: %s: %s", name, e.Name, e.note)
+		}
+	}
+	return nil
+}
+
+// report turns the samples of a case into results.
+func (r *Run) report(name string, metrics []Metric, entries []*entry) {
+	for _, m := range metrics {
+		var ours *float64
+		for _, e := range entries {
+			if s := e.samples[m.Name]; e.Ours && len(s) > 0 {
+				median, _, _ := summary(s)
+				ours = &median
+			}
+		}
+		for _, e := range entries {
+			res := Result{Suite: r.suite, Case: name, Contender: e.Name, Metric: m.Name, Unit: m.Unit, Note: e.note}
+			if s := e.samples[m.Name]; len(s) > 0 {
+				res.Median, res.Min, res.Max = summary(s)
+				if !e.Ours && ours != nil {
+					res.Ratio = ratio(m, *ours, res.Median)
+				}
+			} else if e.note == "" {
+				continue // it has no such metric
+			}
+			r.results = append(r.results, res)
+		}
+	}
+}
+
+// entry is a contender in a case.
+type entry struct {
+	Contender
+	instance Instance
+	samples  map[string][]float64
+	note     string
+}
+
+func (e *entry) start(ctx context.Context) (err error) {
+	e.instance, err = e.Start(ctx)
+	if errors.Is(err, ErrMissing) {
+		e.note, err = err.Error(), nil
+	}
+	return err
+}
+
+func (e *entry) round(ctx context.Context) error {
+	if e.instance == nil {
+		return nil
+	}
+	values, err := e.instance.Round(ctx)
+	if errors.Is(err, ErrWrong) {
+		e.note, err = err.Error(), nil
+	}
+	for name, v := range values {
+		e.samples[name] = append(e.samples[name], v)
+	}
+	return err
+}
+
+func (e *entry) close() {
+	if e != nil && e.instance != nil {
+		_ = e.instance.Close() // the figures are taken
+	}
+}
+
+// progress counts rounds.
+type progress struct {
+	done, planned int
+	report        func(done, planned int, what string)
+}
+
+func (p *progress) step(what string) {
+	p.done++
+	if p.report != nil {
+		p.report(p.done, max(p.planned, p.done), what)
+	}
+}

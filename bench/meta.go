@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/lazyreq/lazyreq/bench/harness"
+)
+
+// meta says what a suite was run on.
+type meta struct {
+	Suite   string    `json:"suite"`
+	About   string    `json:"about"`
+	Command string    `json:"command"`
+	Quick   bool      `json:"quick"`
+	Date    time.Time `json:"date"`
+	Commit  string    `json:"commit"`
+	Machine machine   `json:"machine"`
+}
+
+type machine struct {
+	OS        string `json:"os"`
+	Kernel    string `json:"kernel"`
+	Processor string `json:"processor"`
+	CPUs      int    `json:"cpus"`
+	Memory    string `json:"memory"`
+	Go        string `json:"go"`
+	Redis     string `json:"redis"`
+	Node      string `json:"node"`
+}
+
+func newMeta(s harness.Suite, quick bool) meta {
+	return meta{
+		Suite:   s.Name,
+		About:   s.About,
+		Command: strings.Join(append([]string{"go run ."}, os.Args[1:]...), " "),
+		Quick:   quick,
+		Date:    time.Now().UTC().Truncate(time.Second),
+		Commit:  commit(),
+		Machine: machine{
+			OS:        runtime.GOOS + "/" + runtime.GOARCH,
+			Kernel:    output("uname", "-r"),
+			Processor: field("/proc/cpuinfo", "model name"),
+			CPUs:      runtime.NumCPU(),
+			Memory:    field("/proc/meminfo", "MemTotal"),
+			Go:        runtime.Version(),
+			Redis:     redisVersion(),
+			Node:      output("node", "--version"),
+		},
+	}
+}
+
+// commit returns what is checked out, with "+" if the library was changed since.
+func commit() string {
+	hash := output("git", "rev-parse", "--short=12", "HEAD")
+	if hash != "" && output("git", "status", "--porcelain", "--", "..", ":!results", ":!../docs") != "" {
+		hash += "+"
+	}
+	return hash
+}
+
+func redisVersion() string {
+	for word := range strings.FieldsSeq(output("redis-server", "--version")) {
+		if v, ok := strings.CutPrefix(word, "v="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// output returns what a command prints, "" if it cannot be had.
+func output(name string, args ...string) string {
+	out, err := exec.Command(name, args...).Output()
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(out))
+}
+
+// field returns the first value of that name in a file of /proc, "" if there is none.
+func field(path, name string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,135 @@
+package plot
+
+import (
+	"image/color"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/lazyreq/lazyreq/bench/harness"
+)
+
+// The colours of the contenders, ours first, to be told apart by the colour-blind too.
+var palette = []color.Color{
+	color.RGBA{0xd5, 0x5e, 0x00, 0xff},
+	color.RGBA{0x00, 0x72, 0xb2, 0xff},
+	color.RGBA{0x00, 0x9e, 0x73, 0xff},
+	color.RGBA{0xcc, 0x79, 0xa7, 0xff},
+	color.RGBA{0x55, 0x55, 0x55, 0xff},
+}
+
+var shapes = []draw.GlyphDrawer{
+	draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{},
+}
+
+// rowHeight is what a contender takes of a case's row, in points.
+const rowHeight = 16
+
+// picture is one metric of a suite.
+type picture struct {
+	suite, metric, unit string
+	cases, contenders   []string
+	results             []harness.Result // those that were measured
+	log                 bool             // the axis is logarithmic
+}
+
+// newPicture returns nil if the metric was never measured.
+func newPicture(all []harness.Result, metric string) *picture {
+	list := slices.DeleteFunc(slices.Clone(all), func(r harness.Result) bool {
+		return r.Metric != metric || r.Note != "" && r.Max == 0
+	})
+	if len(list) == 0 {
+		return nil
+	}
+	return &picture{
+		suite: list[0].Suite, metric: metric, unit: list[0].Unit,
+		cases:      distinct(list, func(r harness.Result) string { return r.Case }),
+		contenders: distinct(list, func(r harness.Result) string { return r.Contender }),
+		results:    list,
+		log:        !slices.ContainsFunc(list, func(r harness.Result) bool { return r.Min <= 0 }),
+	}
+}
+
+func (pic *picture) save(dir string) error {
+	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
+	p := plot.New()
+	p.BackgroundColor = color.White
+	p.Title.Text = pic.suite + ": " + pic.metric
+	p.X.Label.Text = pic.unit
+	p.Legend.Top = true
+	p.Legend.Left = false
+	p.Legend.Padding = vg.Points(3)
+	if pic.log {
+		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
+	} else {
+		p.X.Min = 0
+	}
+	pic.rows(p)
+	for i, contender := range pic.contenders {
+		if err := pic.marks(p, i, contender); err != nil {
+			return err
+		}
+	}
+	pic.widen(p)
+	height := float64(60 + rowHeight*(len(pic.cases)+1)*len(pic.contenders))
+	name := strings.ReplaceAll(pic.suite+"-"+pic.metric, " ", "-") + ".svg"
+	return p.Save(vg.Points(560), vg.Points(height), filepath.Join(dir, name))
+}
+
+// widen leaves room at the ends of the axis for whole marks.
+func (pic *picture) widen(p *plot.Plot) {
+	p.X.Max *= 1.1
+	if pic.log {
+		p.X.Min /= 1.1
+	}
+}
+
+// rows gives each case a row of the vertical axis, the first at the top, and room
+// above them for the legend.
+func (pic *picture) rows(p *plot.Plot) {
+	names := slices.Clone(pic.cases)
+	slices.Reverse(names)
+	p.NominalY(names...)
+	p.Y.Min, p.Y.Max = -0.5, float64(len(names))+0.4
+	p.Y.Label.Text = "case"
+	p.Add(plotter.NewGrid())
+}
+
+// marks draws one contender.
+func (pic *picture) marks(p *plot.Plot, i int, contender string) error {
+	var points intervals
+	for _, r := range pic.results {
+		if r.Contender != contender {
+			continue
+		}
+		row := float64(len(pic.cases) - 1 - slices.Index(pic.cases, r.Case))
+		offset := 0.7 * (0.5 - (float64(i)+0.5)/float64(len(pic.contenders)))
+		points.XYs = append(points.XYs, plotter.XY{X: r.Median, Y: row + offset})
+		points.XErrors = append(points.XErrors, struct{ Low, High float64 }{r.Min - r.Median, r.Max - r.Median})
+	}
+	spread, err := plotter.NewXErrorBars(points)
+	if err != nil {
+		return err
+	}
+	scatter, err := plotter.NewScatter(points)
+	if err != nil {
+		return err
+	}
+	spread.Color = palette[i%len(palette)]
+	scatter.Color, scatter.Shape, scatter.Radius = palette[i%len(palette)], shapes[i%len(shapes)], vg.Points(3.5)
+	p.Add(spread, scatter)
+	p.Legend.Add(contender, scatter)
+	return nil
+}
+
+// intervals are medians with the spread around them.
+type intervals struct {
+	plotter.XYs
+	plotter.XErrors
+}

@@ -1,0 +1,51 @@
+package plot
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const lines = `{"suite":"s","case":"one","contender":"ours","metric":"time","median":3,"min":1,"max":5,"unit":"ns/op","ratio":null}
+{"suite":"s","case":"one","contender":"theirs","metric":"time","median":12,"min":6,"max":60,"unit":"ns/op","ratio":4}
+{"suite":"s","case":"one","contender":"absent","metric":"time","median":0,"min":0,"max":0,"unit":"ns/op","ratio":null,"note":"missing: no node"}
+{"suite":"s","case":"one","contender":"ours","metric":"some allocs","median":0,"min":0,"max":0,"unit":"allocs/op","ratio":null}
+{"suite":"s","case":"one","contender":"absent","metric":"some allocs","median":0,"min":0,"max":0,"unit":"allocs/op","ratio":null,"note":"missing: no node"}
+{"suite":"s","case":"one","contender":"absent","metric":"nothing","median":0,"min":0,"max":0,"unit":"ops","ratio":null,"note":"missing: no node"}
+`
+
+func TestAllDrawsWhatWasMeasured(t *testing.T) {
+	results, plots := t.TempDir(), filepath.Join(t.TempDir(), "new")
+	require.NoError(t, os.WriteFile(filepath.Join(results, "s.json"), []byte(lines), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(results, "s.meta.json"), []byte(`{"suite":"s"}`), 0o600))
+	require.NoError(t, All(results, plots))
+
+	entries, err := os.ReadDir(plots)
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
+	time, err := os.ReadFile(filepath.Join(plots, "s-time.svg"))
+	require.NoError(t, err)
+	require.Contains(t, string(time), "theirs")
+	require.NotContains(t, string(time), "absent")
+	require.FileExists(t, filepath.Join(plots, "s-some-allocs.svg"))
+}
+
+func TestAllNeedsResults(t *testing.T) {
+	dir := t.TempDir()
+	require.ErrorContains(t, All(dir, dir), "no results")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "s.json"), []byte("no JSON\n"), 0o600))
+	require.ErrorContains(t, All(dir, dir), "s.json")
+}
+
+func TestLogTicks(t *testing.T) {
+	values := map[float64]string{}
+	for _, tick := range (logTicks{}).Ticks(0.4, 21) {
+		values[tick.Value] = tick.Label
+	}
+	require.Len(t, values, 6+9+2)
+	require.Equal(t, "0.5", values[0.5])
+	require.Equal(t, "20", values[20])
+	require.Equal(t, "", values[3])
+}

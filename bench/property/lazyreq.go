@@ -1,0 +1,73 @@
+package property
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+var keys = func() (list [defined]reqctx.Key[*value]) {
+	for i := range list {
+		list[i] = reqctx.NewKey[*value](fmt.Sprint("p", i))
+	}
+	return list
+}()
+
+// registry has the first n of keys.
+func registry(n int) *reqctx.Registry {
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	for _, k := range keys[:n] {
+		reqctx.Provide(reg, k, reqctx.Prop[*value]{
+			Resolve: func(context.Context) (*value, error) { return ada, nil },
+		})
+	}
+	return reg
+}
+
+// request returns the context of a request as a handler gets it.
+//
+//go:noinline
+func request(reg *reqctx.Registry) context.Context {
+	return reqctx.New(context.Background(), reg)
+}
+
+func lazyHit() loop {
+	ctx := request(registry(defined))
+	return func(n int) error {
+		for range n {
+			if v, err := keys[0].Get(ctx); v != ada || err != nil {
+				return check(v, err)
+			}
+		}
+		return nil
+	}
+}
+
+func lazyFirst(props int) loop {
+	reg := registry(props)
+	return func(n int) error {
+		for range n {
+			c := reqctx.New(context.Background(), reg)
+			if v, err := keys[0].Get(c); v != ada || err != nil {
+				return check(v, err)
+			}
+			if err := c.Finish(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func lazySetup(props int) loop {
+	reg := registry(props)
+	return func(n int) error {
+		for range n {
+			if err := reqctx.New(context.Background(), reg).Finish(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

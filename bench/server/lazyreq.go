@@ -1,0 +1,73 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	ratestore "github.com/lazyreq/lazyreq/ratelimit/redisstore"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+	sessionstore "github.com/lazyreq/lazyreq/session/redisstore"
+)
+
+var userInSession = session.NewField[string](userField)
+
+// openLazy is ours: no middleware, handlers that read what they need.
+func openLazy(addr string) (http.Handler, error) {
+	client := newRedis(addr)
+	sessions, err := sessionstore.New(client, sessionstore.Options{})
+	if err != nil {
+		return nil, err
+	}
+	counters, err := ratestore.New(client, ratestore.Options{})
+	if err != nil {
+		return nil, err
+	}
+	limit, err := ratelimit.Buckets(ratelimit.BucketOptions{Limit: perMinute, Per: time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	srv, err := server.New(server.Options{
+		Session:        session.Options{Store: sessions},
+		RateLimits:     []ratelimit.Policy{{Name: "api", Rules: []ratelimit.Rule{limit}, Key: ratelimit.ByIP()}},
+		RateLimitStore: counters,
+	})
+	if err != nil {
+		return nil, err
+	}
+	srv.HandleFunc("POST /login", func(w http.ResponseWriter, req *server.Request) error {
+		return userInSession.Set(req.Context(), user)
+	})
+	srv.HandleFunc("GET /light", func(w http.ResponseWriter, _ *server.Request) error { return lightPage.write(w) })
+	srv.HandleFunc("GET /full", lazyFull)
+	return srv, nil
+}
+
+func lazyFull(w http.ResponseWriter, req *server.Request) error {
+	limit, err := req.RateLimit().Take()
+	if err != nil {
+		return err
+	}
+	if err := limit.Err(); err != nil {
+		return err
+	}
+	name, err := userInSession.Get(req.Context())
+	if err != nil {
+		return err
+	}
+	q, err := req.Params().Query().String("q")
+	if err != nil {
+		return err
+	}
+	return page{name, q}.write(w)
+}
+
+// newRedis returns a client such as all stacks have that use go-redis.
+func newRedis(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: addr, Protocol: 2, DisableIdentity: true, PoolSize: poolSize,
+	})
+}

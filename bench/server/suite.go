@@ -1,0 +1,151 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/lazyreq/lazyreq/bench/harness"
+)
+
+// Suite returns the suite "server". The program that runs it calls [Main] first.
+func Suite() harness.Suite {
+	return harness.Suite{
+		Name:  "server",
+		About: "session, parameters and rate limit: lazy properties against middleware on every route",
+		Run:   run,
+	}
+}
+
+// setting is a case: a share of requests that need session and limiter, and what Redis' answers
+// are delayed by.
+type setting struct {
+	percent int
+	delay   time.Duration
+}
+
+func (c setting) String() string {
+	return fmt.Sprintf("%d%%/%gms", c.percent, float64(c.delay)/float64(time.Millisecond))
+}
+
+const slow = 200 * time.Microsecond
+
+var (
+	allCases   = []setting{{0, 0}, {10, 0}, {10, slow}, {10, 5 * slow}, {50, slow}, {100, 0}, {100, slow}}
+	quickCases = []setting{{0, 0}, {10, slow}, {100, slow}}
+)
+
+// metrics are what a round gives.
+var metrics = []harness.Metric{
+	{Name: throughput, Unit: "req/s", More: true},
+	{Name: p50, Unit: "ms"},
+	{Name: p99, Unit: "ms"},
+	{Name: commands, Unit: "commands"},
+	{Name: processor, Unit: "µs"},
+}
+
+// The names of the metrics.
+const (
+	throughput = "throughput"
+	p50        = "p50"
+	p99        = "p99"
+	commands   = "redis commands per request"
+	processor  = "cpu per request"
+)
+
+// plan is how a run goes.
+type plan struct {
+	cases   []setting
+	rounds  int
+	warmUp  time.Duration
+	measure time.Duration
+}
+
+func planned(quick bool) plan {
+	if quick {
+		return plan{quickCases, 3, 100 * time.Millisecond, 800 * time.Millisecond}
+	}
+	return plan{allCases, 5, 300 * time.Millisecond, 3 * time.Second}
+}
+
+func run(ctx context.Context, r *harness.Run) error {
+	if os.Getenv(roleVar) != "" {
+		return errors.New("this is a child of the suite: the program does not call server.Main first")
+	}
+	p := planned(r.Quick)
+	r.Plan(len(p.cases) * p.rounds * len(stacks))
+	b, err := openBench(ctx, p)
+	switch {
+	case errors.Is(err, harness.ErrMissing):
+		return missing(ctx, r, p, err)
+	case err != nil:
+		return err
+	}
+	defer b.close()
+	for _, c := range p.cases {
+		if err := b.compare(ctx, r, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missing reports that nothing can be had here.
+func missing(ctx context.Context, r *harness.Run, p plan, why error) error {
+	for _, c := range p.cases {
+		var contenders []harness.Contender
+		for _, s := range stacks {
+			contenders = append(contenders, harness.Contender{Name: s.name, Ours: s.name == ours,
+				Start: func(context.Context) (harness.Instance, error) { return nil, why }})
+		}
+		if err := r.Compare(ctx, c.String(), p.rounds, metrics, contenders); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bench is what all cases share: the machine and its Redis.
+type bench struct {
+	plan
+	stack, rest cpus
+	db          *database
+}
+
+func openBench(ctx context.Context, p plan) (b *bench, err error) {
+	b = &bench{plan: p}
+	if b.stack, b.rest, err = divide(); err != nil {
+		return nil, err
+	}
+	b.db, err = startRedis(ctx, b.rest)
+	return b, err
+}
+
+func (b *bench) close() { b.db.close() }
+
+// compare runs a case. A delay needs a proxy; without one, the stacks talk to Redis
+// itself.
+func (b *bench) compare(ctx context.Context, r *harness.Run, c setting) error {
+	addr := b.db.addr
+	if c.delay > 0 {
+		p, err := startProxy(addr, c.delay, b.rest)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = p.close() }()
+		addr = p.addr
+	}
+	var contenders []harness.Contender
+	for _, s := range stacks {
+		contenders = append(contenders, harness.Contender{
+			Name: s.name,
+			Ours: s.name == ours,
+			Start: func(ctx context.Context) (harness.Instance, error) {
+				return b.start(ctx, s, addr, c.percent)
+			},
+		})
+	}
+	return r.Compare(ctx, c.String(), b.rounds, metrics, contenders)
+}

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/bench/harness"
+)
+
+func TestMain(m *testing.M) {
+	Main()
+	os.Exit(m.Run())
+}
+
+// One short round of every stack: all of them give the right answers and ask Redis
+// what they should.
+func TestEveryStackAnswersRight(t *testing.T) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip(err)
+	}
+	b, err := openBench(t.Context(), plan{rounds: 1, warmUp: time.Millisecond, measure: 50 * time.Millisecond})
+	require.NoError(t, err)
+	defer b.close()
+	r := harness.NewRun("server", true, nil)
+	require.NoError(t, b.compare(t.Context(), r, setting{50, slow}))
+
+	want := map[string]float64{ours: 1, "chi": 2, "gin": 3, "bare": 0} // gin's store sends a PING first
+	seen := 0
+	for _, res := range r.Results() {
+		require.Empty(t, res.Note, res.Contender)
+		if res.Metric == commands {
+			seen++
+			require.InDelta(t, want[res.Contender], res.Median, 0.2, res.Contender)
+		}
+	}
+	require.Equal(t, len(want), seen)
+}
+
+func TestTheProxyDelaysAndDoesNotSerialise(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	go func() { // an echo
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(c, c); _ = c.Close() }()
+		}
+	}()
+	_, rest, err := divide()
+	require.NoError(t, err)
+	const delay = 20 * time.Millisecond
+	p, err := startProxy(l.Addr().String(), delay, rest)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, p.close()) }()
+
+	c, err := net.Dial("tcp", p.addr)
+	require.NoError(t, err)
+	defer c.Close()
+	const messages = 50
+	began := time.Now()
+	go func() {
+		for range messages {
+			_, _ = c.Write([]byte("x"))
+		}
+	}()
+	_, err = io.ReadFull(c, make([]byte, messages))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, time.Since(began), delay)
+	require.Less(t, time.Since(began), messages*delay/4)
+}
