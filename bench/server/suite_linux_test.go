@@ -24,7 +24,7 @@ func TestEveryStackAnswersRight(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip(err)
 	}
-	b, err := openBench(t.Context(), plan{rounds: 1, warmUp: time.Millisecond, measure: 50 * time.Millisecond})
+	b, err := openBench(t.Context(), plan{rounds: 1, warmUp: 100 * time.Millisecond, measure: time.Second})
 	require.NoError(t, err)
 	defer b.close()
 	r := harness.NewRun("server", true, nil)
@@ -75,5 +75,5 @@ func TestTheProxyDelaysAndDoesNotSerialise(t *testing.T) {
 	_, err = io.ReadFull(c, make([]byte, messages))
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, time.Since(began), delay)
-	require.Less(t, time.Since(began), messages*delay/4)
+	require.Less(t, time.Since(began), messages*delay/2)
 }
