@@ -17,10 +17,10 @@ func TestIdleSessionEnds(t *testing.T) {
 		s := newSite(t, session.Options{IdleTimeout: 10 * time.Minute})
 		cookie := s.login(t, "ada")
 		for range 5 { // reading is use
-			time.Sleep(9 * time.Minute)
+			pass(9 * time.Minute)
 			require.Equal(t, "ada", s.user(t, cookie))
 		}
-		time.Sleep(10 * time.Minute)
+		pass(10 * time.Minute)
 		require.Empty(t, s.user(t, cookie))
 	})
 }
@@ -29,11 +29,11 @@ func TestUseIsNotedAfterATenthOfTheIdleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, session.Options{IdleTimeout: 10 * time.Minute})
 		early, due := s.login(t, "ada"), s.login(t, "bob")
-		time.Sleep(time.Minute - time.Nanosecond)
+		pass(time.Minute - time.Nanosecond)
 		require.Equal(t, "ada", s.user(t, early))
-		time.Sleep(time.Nanosecond)
+		pass(time.Nanosecond)
 		require.Equal(t, "bob", s.user(t, due))
-		time.Sleep(9 * time.Minute)
+		pass(9 * time.Minute)
 		require.Empty(t, s.user(t, early))
 		require.Equal(t, "bob", s.user(t, due))
 	})
@@ -44,14 +44,14 @@ func TestAbsoluteLimitIsNeverExtended(t *testing.T) {
 		s := newSite(t, session.Options{IdleTimeout: 10 * time.Minute, AbsoluteTimeout: time.Hour})
 		cookie := s.login(t, "ada")
 		for range 11 {
-			time.Sleep(5 * time.Minute)
+			pass(5 * time.Minute)
 			cookie = cookieOf(t, s.do(t, cookie, func(ctx context.Context, v *session.Session) {
 				require.NoError(t, v.Renew())
 				require.NoError(t, v.Set("a", 1))
 			}))
 		}
 		require.Equal(t, "ada", s.user(t, cookie))
-		time.Sleep(5 * time.Minute)
+		pass(5 * time.Minute)
 		require.Empty(t, s.user(t, cookie))
 	})
 }
@@ -62,7 +62,7 @@ func TestSessionThatExpiresDuringARequestIsNotSaved(t *testing.T) {
 		cookie := s.login(t, "ada")
 		c := s.begin(t, cookie)
 		require.NoError(t, from(t, c).Set("late", true))
-		time.Sleep(10 * time.Minute)
+		pass(10 * time.Minute)
 		h, err := s.end(t, c)
 		require.ErrorIs(t, err, session.ErrGone)
 		require.Empty(t, h["Set-Cookie"])
@@ -74,7 +74,7 @@ func TestShorterLimitsHoldForSessionsThatAreThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory(t, session.MemoryOptions{})
 		cookie := newSite(t, session.Options{Store: store}).login(t, "ada")
-		time.Sleep(6 * time.Minute)
+		pass(6 * time.Minute)
 		require.Empty(t, newSite(t, session.Options{Store: store, IdleTimeout: 5 * time.Minute}).user(t, cookie))
 	})
 }
@@ -84,7 +84,7 @@ func TestPersistentCookieLivesForTheAbsoluteTimeout(t *testing.T) {
 		s := newSite(t, session.Options{Cookie: session.Cookie{Persistent: true}, IdleTimeout: time.Hour, AbsoluteTimeout: time.Hour})
 		h := s.do(t, "", func(_ context.Context, v *session.Session) { require.NoError(t, v.Set("a", 1)) })
 		require.Contains(t, h.Get("Set-Cookie"), "; Max-Age=3600;")
-		time.Sleep(20*time.Minute + time.Second/2)
+		pass(20*time.Minute + time.Second/2)
 		h = s.do(t, cookieOf(t, h), func(_ context.Context, v *session.Session) { require.NoError(t, v.Renew()) })
 		require.Contains(t, h.Get("Set-Cookie"), "; Max-Age=2400;", "Renew doesn't extend it")
 		require.Equal(t, 1, strings.Count(h.Get("Set-Cookie"), "Max-Age"))
