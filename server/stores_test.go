@@ -168,9 +168,9 @@ func TestSessionAndLimitShareARoundTrip(t *testing.T) {
 	})
 	writes := b.writes.Load()
 	after, _ := b.redis.Calls("evalsha")
-	require.Equal(t, 2*requests, after-calls)
-	require.Less(t, writes, int64(requests/2), "far fewer writes than scripts")
-	t.Logf("%d scripts of %d requests in %d writes", after-calls, requests, writes)
+	require.Less(t, after-calls, requests, "fewer scripts than requests, each of which needs two")
+	require.Less(t, writes, int64(requests/2), "far fewer writes")
+	t.Logf("%d scripts for %d requests in %d writes", after-calls, requests, writes)
 }
 
 func TestWritesOfConcurrentRequestsAreAllKept(t *testing.T) {

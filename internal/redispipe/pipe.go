@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,7 +25,7 @@ type Options struct {
 	// InFlight is how many round trips may be under way at once; what is called
 	// meanwhile shares the next one. Default: 4.
 	InFlight int
-	// Batch is the largest number of scripts in a round trip. Default: 128.
+	// Batch is the largest number of calls in a round trip. Default: 128.
 	Batch int
 }
 
@@ -33,7 +34,7 @@ func (o Options) withDefaults() Options {
 		o.Timeout = 250 * time.Millisecond
 	}
 	if o.InFlight == 0 {
-		o.InFlight = 4
+		o.InFlight = 3
 	}
 	if o.Batch == 0 {
 		o.Batch = 128
@@ -61,6 +62,10 @@ type Pipe struct {
 	o      Options
 	gather *lazy.Gather[*call] // what one request, or one moment, asks for together
 
+	// apart says that calls are joined only within a slot: the client is, or turned
+	// out to be, a Cluster's.
+	apart atomic.Bool
+
 	mu     sync.Mutex
 	queue  []*call
 	flying int // round trips under way, those that were given up not counted
@@ -75,24 +80,25 @@ func New(client redis.UniversalClient, o Options) (*Pipe, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	if c, ok := client.(*redis.Client); ok {
+	c, single := client.(*redis.Client)
+	if single {
 		// The same pool, but reads and writes that end with the round trip. A Cluster
 		// client has no such copy; there a round trip is given up at its deadline.
 		client = c.WithTimeout(o.Timeout)
 	}
 	p := &Pipe{client: client, o: o}
+	p.apart.Store(!single)
 	p.gather = lazy.NewGather(p.send)
 	return p, nil
 }
 
-// Run runs a script and returns its reply as go-redis converts it. All keys must
-// be in one slot; args are what go-redis takes. When ctx ends, Run returns its
-// cause: a script that still waited for its turn is then not sent, one that was
-// sent may have run. An error reply is a redis.Error.
-func (p *Pipe) Run(ctx context.Context, s *Script, keys []string, args ...any) (any, error) {
-	c := &call{ctx: ctx, script: s, keys: keys, args: args}
+// Run runs a call and returns its reply. When ctx ends first, Run returns its cause: a
+// call that still waited for its turn is then not sent, one that was sent may have
+// run. An error reply is a redis.Error.
+func (p *Pipe) Run(ctx context.Context, what Call) (Reply, error) {
+	c := &call{Call: what, ctx: ctx}
 	if err := p.gather.Do(ctx, c); err != nil {
-		return nil, err
+		return Reply{}, err
 	}
 	return c.reply, c.err
 }

@@ -22,9 +22,31 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	incr = NewScript(`return redis.call('INCRBY', KEYS[1], ARGV[1])`)
-	fail = NewScript(`return redis.error_reply('NO not this')`)
+	incr = NewScript(each(`redis.call('INCRBY', KEYS[key], ARGV[at])`, 1))
+	fail = NewScript(each(`redis.error_reply('NO not this')`, 0))
 )
+
+// each returns a script that answers every call, of one key and so many arguments, with
+// an expression.
+func each(expression string, args int) string {
+	return fmt.Sprintf(`
+		local out = {}
+		while key < #KEYS do
+			key = key + 1
+			out[key] = %s
+			at = at + %d
+		end
+		return out`, expression, args)
+}
+
+// run runs a call of one key and returns its one element.
+func run(ctx context.Context, p *Pipe, s *Script, key string, args ...any) (any, error) {
+	reply, err := p.Run(ctx, Call{Script: s, Keys: []string{key}, Args: args, Replies: 1})
+	if err != nil {
+		return nil, err
+	}
+	return reply.Values[0], nil
+}
 
 func newPipe(t *testing.T, c redis.UniversalClient, o Options) *Pipe {
 	p, err := New(c, o)
@@ -49,13 +71,13 @@ func TestRepliesGoToTheirCallers(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 200 {
 		wg.Go(func() {
-			reply, err := p.Run(t.Context(), incr, []string{fmt.Sprint("k", i)}, i)
+			reply, err := run(t.Context(), p, incr, fmt.Sprint("k", i), i)
 			if err != nil || reply != int64(i) {
 				t.Errorf("key %d: %v, %v", i, reply, err)
 			}
 		})
 		wg.Go(func() {
-			if _, err := p.Run(t.Context(), fail, nil); err == nil || err.Error() != "NO not this" {
+			if _, err := run(t.Context(), p, fail, "any"); err == nil || err.Error() != "NO not this" {
 				t.Errorf("script's own error: %v", err)
 			}
 		})
@@ -88,21 +110,21 @@ func TestManyScriptsShareARoundTrip(t *testing.T) {
 	s := redistest.Start(t)
 	var writes atomic.Int64
 	p := newPipe(t, countWrites(s, &writes), Options{Timeout: 5 * time.Second})
-	_, err := p.Run(t.Context(), incr, []string{"n"}, 1) // the script is loaded
+	_, err := run(t.Context(), p, incr, "n", 1) // the script is loaded
 	require.NoError(t, err)
 	writes.Store(0)
 	var wg sync.WaitGroup
 	for range callers {
 		wg.Go(func() {
 			for range each {
-				if _, err := p.Run(t.Context(), incr, []string{"n"}, 1); err != nil {
+				if _, err := run(t.Context(), p, incr, "n", 1); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	n, err := p.Run(t.Context(), incr, []string{"n"}, 0)
+	n, err := run(t.Context(), p, incr, "n", 0)
 	require.NoError(t, err)
 	require.EqualValues(t, callers*each+1, n)
 	require.Less(t, int(writes.Load()), callers*each/4)
@@ -114,11 +136,11 @@ func TestScriptsOfOneScopeShareARoundTrip(t *testing.T) {
 	s := redistest.Start(t)
 	var writes atomic.Int64
 	p := newPipe(t, countWrites(s, &writes), Options{Timeout: 5 * time.Second})
-	other := NewScript(`return redis.call('GET', KEYS[1])`)
+	other := NewScript(each(`redis.call('GET', KEYS[key])`, 0))
 	both := func(scope *lazy.Scope) error {
 		return lazy.All(t.Context(),
-			lazy.In(scope, func(ctx context.Context) (any, error) { return p.Run(ctx, incr, []string{"n"}, 1) }),
-			lazy.In(scope, func(ctx context.Context) (any, error) { return p.Run(ctx, other, []string{"n"}) }))
+			lazy.In(scope, func(ctx context.Context) (any, error) { return run(ctx, p, incr, "n", 1) }),
+			lazy.In(scope, func(ctx context.Context) (any, error) { return run(ctx, p, other, "n") }))
 	}
 	for i := range 100 {
 		writes.Store(0)
@@ -151,7 +173,7 @@ func TestFlushedScriptsAreSentAgain(t *testing.T) {
 	for range 16 {
 		wg.Go(func() {
 			for range 50 {
-				if _, err := p.Run(t.Context(), incr, []string{"n"}, 1); err != nil {
+				if _, err := run(t.Context(), p, incr, "n", 1); err != nil {
 					t.Error(err)
 				}
 			}
@@ -166,7 +188,7 @@ func TestFlushedScriptsAreSentAgain(t *testing.T) {
 func TestACallerLeavesWithItsContext(t *testing.T) {
 	s := redistest.Start(t)
 	p := newPipe(t, s.Client(nil), Options{Timeout: 5 * time.Second, InFlight: 1})
-	_, err := p.Run(t.Context(), incr, []string{"sent"}, 1)
+	_, err := run(t.Context(), p, incr, "sent", 1)
 	require.NoError(t, err)
 
 	resume := s.Pause()
@@ -174,9 +196,9 @@ func TestACallerLeavesWithItsContext(t *testing.T) {
 	sent, leaveSent := context.WithCancelCause(t.Context())
 	queued, leaveQueued := context.WithCancelCause(t.Context())
 	errs := make(chan error, 2)
-	go func() { _, err := p.Run(sent, incr, []string{"sent"}, 1); errs <- err }()
+	go func() { _, err := run(sent, p, incr, "sent", 1); errs <- err }()
 	require.Eventually(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.flying == 1 }, time.Second, time.Millisecond)
-	go func() { _, err := p.Run(queued, incr, []string{"queued"}, 1); errs <- err }()
+	go func() { _, err := run(queued, p, incr, "queued", 1); errs <- err }()
 	require.Eventually(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.queue) == 1 }, time.Second, time.Millisecond)
 	leaveSent(left)
 	leaveQueued(left)
@@ -184,7 +206,7 @@ func TestACallerLeavesWithItsContext(t *testing.T) {
 	require.ErrorIs(t, <-errs, left)
 	resume()
 
-	n, err := p.Run(t.Context(), incr, []string{"queued"}, 0)
+	n, err := run(t.Context(), p, incr, "queued", 0)
 	require.NoError(t, err)
 	require.EqualValues(t, 0, n, "a call whose caller left in the queue is not sent")
 }
@@ -192,7 +214,7 @@ func TestACallerLeavesWithItsContext(t *testing.T) {
 func TestADeadRedisIsNoticedInTime(t *testing.T) {
 	s := redistest.Start(t)
 	p := newPipe(t, s.Client(nil), Options{Timeout: 50 * time.Millisecond, InFlight: 1})
-	_, err := p.Run(t.Context(), incr, []string{"n"}, 1)
+	_, err := run(t.Context(), p, incr, "n", 1)
 	require.NoError(t, err)
 
 	resume := s.Pause()
@@ -200,7 +222,7 @@ func TestADeadRedisIsNoticedInTime(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if _, err := p.Run(t.Context(), incr, []string{"n"}, 1); err == nil {
+			if _, err := run(t.Context(), p, incr, "n", 1); err == nil {
 				t.Error("a paused Redis answered")
 			}
 		})
@@ -209,16 +231,16 @@ func TestADeadRedisIsNoticedInTime(t *testing.T) {
 	require.Less(t, time.Since(began), time.Second)
 	resume()
 	require.Eventually(t, func() bool {
-		_, err := p.Run(t.Context(), incr, []string{"n"}, 0)
+		_, err := run(t.Context(), p, incr, "n", 0)
 		return err == nil
 	}, time.Second, 10*time.Millisecond, "back within a second of Redis")
 
 	s.Stop()
-	_, err = p.Run(t.Context(), incr, []string{"n"}, 1)
+	_, err = run(t.Context(), p, incr, "n", 1)
 	require.Error(t, err)
 	s.Restart()
 	require.Eventually(t, func() bool {
-		_, err := p.Run(t.Context(), incr, []string{"n"}, 0)
+		_, err := run(t.Context(), p, incr, "n", 0)
 		return err == nil
 	}, time.Second, 10*time.Millisecond, "back within a second of Redis")
 }
@@ -234,7 +256,7 @@ func TestALostReplyIsNotSentAgain(t *testing.T) {
 		}
 	})
 	p := newPipe(t, c, Options{Timeout: 5 * time.Second, InFlight: 1})
-	_, err := p.Run(t.Context(), incr, []string{"n"}, 1)
+	_, err := run(t.Context(), p, incr, "n", 1)
 	require.NoError(t, err)
 
 	cut.Store(true)
@@ -242,7 +264,7 @@ func TestALostReplyIsNotSentAgain(t *testing.T) {
 	var failed atomic.Int32
 	for range 10 {
 		wg.Go(func() {
-			if _, err := p.Run(t.Context(), incr, []string{"n"}, 1); err != nil {
+			if _, err := run(t.Context(), p, incr, "n", 1); err != nil {
 				failed.Add(1)
 			}
 		})
@@ -285,7 +307,7 @@ func BenchmarkRun(b *testing.B) {
 		name string
 		run  func() error
 	}{
-		{"pipe", func() error { _, err := p.Run(b.Context(), incr, []string{"n"}, 1); return err }},
+		{"pipe", func() error { _, err := run(b.Context(), p, incr, "n", 1); return err }},
 		{"go-redis", func() error { return plain.Run(b.Context(), c, []string{"n"}, 1).Err() }},
 	} {
 		for _, callers := range []int{1, 8, 64} {

@@ -1,7 +1,6 @@
 package redispipe
 
 import (
-	"context"
 	"errors"
 	"os"
 	"sync"
@@ -9,55 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 )
-
-// call is one script and whoever waits for it.
-type call struct {
-	ctx    context.Context // the caller's
-	script *Script
-	keys   []string
-	args   []any
-	group  *group
-
-	reply any // final once the group is done
-	err   error
-}
-
-// group is the calls of one moment, which wait together.
-type group struct {
-	mu   sync.Mutex
-	left int
-	done chan struct{} // closed when all are answered
-}
-
-// answered says that n of the calls are.
-func (g *group) answered(n int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.left -= n; g.left == 0 {
-		close(g.done)
-	}
-}
-
-// command makes the call's command, by the script's hash or its source.
-func (c *call) command(ctx context.Context, name, script string) onceCmd {
-	args := make([]any, 0, 3+len(c.keys)+len(c.args))
-	args = append(args, name, script, len(c.keys))
-	for _, k := range c.keys {
-		args = append(args, k)
-	}
-	cmd := redis.NewCmd(ctx, append(args, c.args...)...)
-	if len(c.keys) > 0 {
-		cmd.SetFirstKeyPos(3)
-	}
-	return onceCmd{cmd}
-}
-
-// onceCmd is a command that go-redis must not send again when it did not get the
-// reply: the script may have run.
-type onceCmd struct{ *redis.Cmd }
-
-// NoRetry is what go-redis asks.
-func (onceCmd) NoRetry() bool { return true }
 
 // trip is one round trip with its calls. It is the context of its commands, too:
 // one that ends at the deadline.
@@ -100,15 +50,16 @@ func (t *trip) Value(any) any { return nil }
 func (t *trip) fly() {
 	t.deadline = time.Now().Add(t.p.o.Timeout)
 	timer := time.AfterFunc(t.p.o.Timeout, t.giveUp)
-	cmds := t.exec()
+	lists, cmds := t.exec()
 	timer.Stop()
-	t.end(func(i int, c *call) {
-		c.reply, c.err = cmds[i].Result()
-		switch {
-		case c.err == redis.Nil: // the script returned nil, or false
-			c.err = nil
-		case errors.Is(c.err, os.ErrDeadlineExceeded): // the connection's deadline is ours, too
-			c.err = ErrTimeout
+	t.end(func() {
+		for i, calls := range lists {
+			answer(calls, cmds[i])
+		}
+		for _, c := range t.calls {
+			if errors.Is(c.err, os.ErrDeadlineExceeded) { // the connection's deadline is ours, too
+				c.err = ErrTimeout
+			}
 		}
 	})
 }
@@ -118,32 +69,68 @@ func (t *trip) giveUp() {
 	t.late = true
 	close(t.done)
 	t.mu.Unlock()
-	t.end(func(_ int, c *call) { c.err = ErrTimeout })
+	t.end(func() {
+		for _, c := range t.calls {
+			c.err = ErrTimeout
+		}
+	})
 }
 
-// end answers all calls, unless they are answered, and lets the next trip begin.
-func (t *trip) end(answer func(i int, c *call)) {
+// end lets answer answer all calls, unless they are answered, and lets the next trip
+// begin.
+func (t *trip) end(answer func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over {
 		return
 	}
 	t.over = true
-	for i, c := range t.calls {
-		answer(i, c)
+	answer()
+	for _, c := range t.calls {
 		c.group.answered(1)
 	}
 	t.p.land()
 }
 
-// exec runs the scripts by their hashes, and once more by their sources those that
-// Redis did not know: these have not run.
-func (t *trip) exec() []onceCmd {
-	cmds := t.pipeline(t.calls, "evalsha", (*Script).Hash)
-	var unknown []*call
+// exec runs the calls and returns them as they were joined, and what each list got.
+func (t *trip) exec() ([][]*call, []command) {
+	apart := t.p.apart.Load()
+	lists := join(t.calls, apart)
+	cmds := t.run(lists)
+	if apart || !slotsCrossed(cmds) {
+		return lists, cmds
+	}
+	// A node of a Cluster behind a client for one server. Those calls have not run.
+	t.p.apart.Store(true)
+	for i := len(lists) - 1; i >= 0; i-- {
+		if redis.HasErrorPrefix(cmds[i].Err(), crossSlot) {
+			again := join(lists[i], true)
+			lists = append(append(lists[:i:i], again...), lists[i+1:]...)
+			cmds = append(append(cmds[:i:i], t.run(again)...), cmds[i+1:]...)
+		}
+	}
+	return lists, cmds
+}
+
+const crossSlot = "CROSSSLOT"
+
+func slotsCrossed(cmds []command) bool {
+	for _, cmd := range cmds {
+		if redis.HasErrorPrefix(cmd.Err(), crossSlot) {
+			return true
+		}
+	}
+	return false
+}
+
+// run runs scripts by their hashes, and once more by their sources those that Redis
+// did not know: these have not run.
+func (t *trip) run(lists [][]*call) []command {
+	cmds := t.pipeline(lists, "evalsha", (*Script).Hash)
+	var unknown [][]*call
 	for i, cmd := range cmds {
 		if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-			unknown = append(unknown, t.calls[i])
+			unknown = append(unknown, lists[i])
 		}
 	}
 	if len(unknown) == 0 {
@@ -158,10 +145,10 @@ func (t *trip) exec() []onceCmd {
 	return cmds
 }
 
-func (t *trip) pipeline(calls []*call, name string, script func(*Script) string) []onceCmd {
-	cmds := make([]onceCmd, len(calls))
-	for i, c := range calls {
-		cmds[i] = c.command(t, name, script(c.script))
+func (t *trip) pipeline(lists [][]*call, name string, script func(*Script) string) []command {
+	cmds := make([]command, len(lists))
+	for i, calls := range lists {
+		cmds[i] = newCommand(t, calls, name, script(calls[0].Script))
 	}
 	if len(cmds) == 1 {
 		_ = t.p.client.Process(t, cmds[0]) // the command has its error

@@ -3,7 +3,6 @@ package redisstore
 import (
 	_ "embed" // the scripts
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -14,93 +13,69 @@ import (
 var (
 	//go:embed prelude.lua
 	preludeLua string
-	//go:embed single.lua
-	singleLua string
 	//go:embed buckets.lua
 	bucketsLua string
 	//go:embed driver.lua
 	driverLua string
 
-	// The driver comes last: it runs the algorithm before it. The shortcut comes before
-	// both, whose functions cost it nothing then.
-	script = redispipe.NewScript(preludeLua + "\n" + singleLua + "\n" + bucketsLua + "\n" + driverLua)
+	script = redispipe.NewIntScript(preludeLua + "\n" + bucketsLua + "\n" + driverLua)
 )
 
 const exact = 1 << 53 // up to here Lua's numbers are integers
 
-// call is a group of ops as driver.lua takes it.
-type call struct {
-	keys []string
-	args []any
-}
-
-// Where driver.lua has what is in args.
-const (
-	counterArgs = 4
-	opArgs      = 7
-	ttlArg      = 2 // of a counter's
-)
-
-func (s *Store) call(ops []ratelimit.Op) (call, error) {
-	c := call{
-		keys: make([]string, 0, len(ops)),
-		args: make([]any, 1, 1+len(ops)*(counterArgs+opArgs)),
-	}
-	c.args[0] = s.now()
-	index := make([]int, len(ops))
+// call makes the call of a group of ops, as prelude.lua describes it.
+func (s *Store) call(ops []ratelimit.Op) (redispipe.Call, error) {
 	for i := range ops {
 		if a := ops[i].Rule.Algorithm(); a != "buckets" {
-			return call{}, fmt.Errorf("%w: redisstore has no script for %s", ratelimit.ErrOp, a)
+			return redispipe.Call{}, fmt.Errorf("%w: redisstore has no script for %s", ratelimit.ErrOp, a)
 		}
-		index[i] = c.counter(s.key(ops[i].Key, ops[i].Rule), ops[i].Rule)
 	}
+	c := redispipe.Call{Script: script, Replies: len(ops) * len(answer{})}
+	if len(ops) == 1 && ops[0].Kind != ratelimit.Refund {
+		op := &ops[0]
+		t := s.tell(op.Rule)
+		c.Keys = []string{s.key(op.Key, t.counter)}
+		c.Args = []any{0, t.head, kinds[op.Kind], op.N, over(op)}
+		return c, nil
+	}
+	keys, args := make([]string, 0, len(ops)), make([]any, 2, 2+6*len(ops))
 	for i := range ops {
-		c.op(&ops[i], index[i])
+		op := &ops[i]
+		t := s.tell(op.Rule)
+		key := s.key(op.Key, t.counter)
+		number := 1 + slices.Index(keys, key)
+		if number == 0 {
+			keys = append(keys, key)
+			number = len(keys)
+		}
+		n, at, life := op.N, over(op), int64(0)
+		if op.Kind == ratelimit.Refund {
+			n, at, life = receipt(op.Receipt)
+		}
+		args = append(args, t.head, kinds[op.Kind], number, n, at, life)
 	}
+	args[0], args[1] = len(ops), len(keys)
+	c.Keys, c.Args = keys, args
 	return c, nil
 }
 
-// now is 0 for the server's time.
-func (s *Store) now() int64 {
-	if s.clock == nil {
+// kinds are the kinds' names as arguments.
+var kinds = func() (names [ratelimit.Reset + 1]any) {
+	for k := ratelimit.Take; k <= ratelimit.Reset; k++ {
+		names[k] = k.String()
+	}
+	return names
+}()
+
+// over returns the buckets before the newest that an op counts.
+func over(op *ratelimit.Op) int64 {
+	switch {
+	case op.Kind != ratelimit.Count && op.Kind != ratelimit.Add:
 		return 0
+	case op.Interval == 0:
+		return buckets(op.Rule.Per(), op.Rule)
 	}
-	return s.clock().UnixMicro()
-}
-
-// counter returns the number of the counter's key, which it adds if it isn't there yet.
-// Rules that share the counter can differ in expiry; the longest counts.
-func (c *call) counter(key string, r ratelimit.Rule) int {
-	ttl := milliseconds(max(r.Expiry(), r.Span()+r.Interval()))
-	if i := slices.Index(c.keys, key); i >= 0 {
-		if at := 1 + i*counterArgs + ttlArg; c.args[at].(int64) < ttl {
-			c.args[at] = ttl
-		}
-		return i + 1
-	}
-	c.keys = append(c.keys, key)
-	c.args = append(c.args,
-		r.Interval().Microseconds(),
-		int64(r.Span()/r.Interval())+1,
-		ttl,
-		1+rand.Int64N(exact/2), // a life that no counter had, whoever made it
-	)
-	return len(c.keys)
-}
-
-func (c *call) op(op *ratelimit.Op, counter int) {
-	r, n := op.Rule, op.N
-	var over, life int64
-	switch op.Kind {
-	case ratelimit.Count, ratelimit.Add:
-		over = buckets(op.Interval, r)
-		if op.Interval == 0 {
-			over = buckets(r.Per(), r)
-		}
-	case ratelimit.Refund:
-		n, over, life = receipt(op.Receipt)
-	}
-	c.args = append(c.args, op.Kind.String(), counter, n, r.Limit(), buckets(r.Per(), r), over, life)
+	return buckets(op.Interval, op.Rule)
 }
 
 // receipt returns the fields of a receipt. One with fields that no charge can have

@@ -109,14 +109,14 @@ func TestACountOverTheSpanIsAnError(t *testing.T) {
 // of a test.
 func TestAClockBehindCountsToo(t *testing.T) {
 	s, clock := onRedis(t)
-	behind := *s
+	behind := &Store{pipe: s.pipe, prefix: s.prefix}
 	behind.clock = func() time.Time { return clock.Now().Add(-6 * time.Second) }
 	rule := ratelimit.BucketOptions{}
 	for range 5 {
 		_, err := newLimiter(t, s, rule).Add(t.Context(), "k", 1)
 		require.NoError(t, err)
 	}
-	_, err := newLimiter(t, &behind, rule).Add(t.Context(), "k", 1)
+	_, err := newLimiter(t, behind, rule).Add(t.Context(), "k", 1)
 	require.NoError(t, err)
 	n, err := newLimiter(t, s, rule).Count(t.Context(), "k", 20*time.Second)
 	require.NoError(t, err)

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -116,7 +115,7 @@ func TestAForeignKeyIsLeftAlone(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	r := ratelimit.Must(ratelimit.Buckets(perMinute(5)))
-	key := s.key("k", r)
+	key := keyOf(s, "k", r)
 	for name, put := range map[string]func(){
 		"hash":       func() { c.HSet(t.Context(), key, "a", "b") },
 		"list":       func() { c.RPush(t.Context(), key, "a") },
@@ -148,7 +147,7 @@ func TestAForeignKeyFailsItsGroup(t *testing.T) {
 	s := newStore(t, c, patient)
 	good := ratelimit.Must(ratelimit.Buckets(perMinute(5)))
 	bad := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{}))
-	c.HSet(t.Context(), s.key("k", bad), "a", "b")
+	c.HSet(t.Context(), keyOf(s, "k", bad), "a", "b")
 	_, err := s.Do(t.Context(), []ratelimit.Op{
 		{Rule: good, Key: "k", N: 1, Kind: ratelimit.Take},
 		{Rule: bad, Key: "k", Kind: ratelimit.Count},
@@ -168,13 +167,6 @@ func TestAFullRedisIsAnError(t *testing.T) {
 	n, err := l.Count(t.Context(), "k", 0)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, n)
-}
-
-func TestRepliesThatAreNone(t *testing.T) {
-	ops := []ratelimit.Op{{Rule: ratelimit.Must(ratelimit.Buckets(perMinute(5))), Key: "k", N: 1, Kind: ratelimit.Take}}
-	for _, reply := range []any{nil, "OK", int64(1), []any{}, []any{int64(1)}, []any{[]any{int64(1)}}, []any{"1", "2", "3", "4", "5", "6", "7"}, slices.Repeat([]any{int64(1)}, 14)} {
-		require.ErrorIs(t, results(reply, ops, make([]ratelimit.Result, 1)), ratelimit.ErrStore, "%v", reply)
-	}
 }
 
 // TestAnAddBeyondWhatCanBeCounted is for a rule without a limit, which nothing else

@@ -30,18 +30,18 @@ func TestKeys(t *testing.T) {
 	defer c.Close()
 	s := newStore(t, c, Options{})
 	r := ratelimit.Must(ratelimit.Buckets(perMinute(10)))
-	require.Equal(t, "ratelimit:{login:192.0.2.1}:buckets:1m0s/5s/10m0s", s.key("login:192.0.2.1", r))
-	require.Equal(t, "app/{k}:buckets:burst:1s/1s/3s", newStore(t, c, Options{Prefix: "app/"}).key("k", ratelimit.Must(ratelimit.Buckets(
+	require.Equal(t, "ratelimit:{login:192.0.2.1}:buckets:1m0s/5s/10m0s", keyOf(s, "login:192.0.2.1", r))
+	require.Equal(t, "app/{k}:buckets:burst:1s/1s/3s", keyOf(newStore(t, c, Options{Prefix: "app/"}), "k", ratelimit.Must(ratelimit.Buckets(
 		ratelimit.BucketOptions{Name: "burst", Limit: 10, Per: time.Second, Interval: time.Second, Span: 3 * time.Second}))))
 
 	// The limit and the expiry can change while keys are in use.
-	require.Equal(t, s.key("k", r), s.key("k", ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 3, Per: time.Minute, Expiry: time.Hour}))))
+	require.Equal(t, keyOf(s, "k", r), keyOf(s, "k", ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 3, Per: time.Minute, Expiry: time.Hour}))))
 	seen := map[string]string{}
 	for _, o := range []ratelimit.BucketOptions{
 		perMinute(1), {}, {Name: "a"}, {Per: 5 * time.Second}, {Interval: time.Second}, {Span: 700 * time.Second, Per: 600 * time.Second},
 	} {
 		for _, subject := range odd {
-			key := s.key(subject, ratelimit.Must(ratelimit.Buckets(o)))
+			key := keyOf(s, subject, ratelimit.Must(ratelimit.Buckets(o)))
 			require.Empty(t, seen[key])
 			seen[key] = subject
 		}

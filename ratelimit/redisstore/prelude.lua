@@ -1,11 +1,30 @@
--- prelude: what the parts of the script share. The layout is described in buckets.lua.
+-- prelude: what the parts of the script share.
+--
+-- Heads   are rules: algorithm, now in us or 0 for the server's clock, TTL (ms), limit,
+--         and what the algorithm needs: for buckets the interval (us), the size of the
+--         ring, and how many buckets before the newest the limit is over
+-- Calls   come in two forms. Of one op on a counter of one key, if quick may know it:
+--           0, rule, kind, n, over
+--         Of a group of ops on one subject, whose counters are the keys:
+--           number of ops, number of keys, and for each op
+--           rule, kind, number of its key, n, over, life
+--         n      units; of refund, those that were charged
+--         over   count and add: what is counted over; refund: where it was charged
+--         life   refund: the life of the counter that was charged
+-- Result  seven integers for each op: verdict, remaining, us to retry, us to reset,
+--         count, where it was charged, life of the counter. The verdict is 1 done,
+--         0 not done, -1 not done and its own rule denied; of each op of a group that
+--         did nothing at all, -2 a count would leave 2^53, -3 a key is something else's
+-- Clock   the server's, read once
+-- Atomic  because a script is: nothing runs between check and charge
+-- Numbers are exact: Go checked that none in ARGV is above 2^53.
 
 local call, floor, number = redis.call, math.floor, tonumber
-local byte, char, sub = string.byte, string.char, string.sub
+local byte, char, sub, format = string.byte, string.char, string.sub, string.format
+local most = 9007199254740992
 
-local mark, most = 'lrb1', 9007199254740992
-local epoch_at, total_at, ring_at = 11, 18, 25
-
+-- Words are seven bytes, little-endian, and hold 2^53. string.byte is in every Lua that
+-- runs Redis scripts, struct is not.
 local function decode(s, at)
   local a, b, c, d, e, f, g = byte(s, at + 1, at + 7)
   return a + b * 0x100 + c * 0x10000 + d * 0x1000000
@@ -22,9 +41,33 @@ local function encode(v)
   return char(a, b, c, d, e, f, (v - f) / 256)
 end
 
--- The time in us; 0 asks for the server's clock, which is read once.
-local now = number(ARGV[1])
-if now == 0 then
-  local t = call('TIME')
-  now = t[1] * 1000000 + t[2]
+local server
+local function rule(name)
+  local h = heads[name]
+  local now = number(ARGV[h + 2])
+  if now == 0 then
+    if not server then
+      local t = call('TIME')
+      server = t[1] * 1000000 + t[2]
+    end
+    now = server
+  end
+  return {
+    algorithm = ARGV[h + 1], now = now, ttl = number(ARGV[h + 3]), life = ARGV[h + 3], limit = number(ARGV[h + 4]),
+    interval = number(ARGV[h + 5]), size = number(ARGV[h + 6]), window = number(ARGV[h + 7]),
+  }
 end
+
+local rules, out, o = {}, {}, 0
+
+-- answer adds the result of one op.
+local function answer(verdict, remaining, retry, reset, count, where, life)
+  out[o + 1], out[o + 2], out[o + 3], out[o + 4] = verdict, remaining, retry, reset
+  out[o + 5], out[o + 6], out[o + 7] = count, where, life
+  o = o + 7
+end
+
+-- By the name of the algorithm: quick does one op if it is what is nearly always asked,
+-- and says whether it did; what it leaves, make's functions do, which are made only
+-- then.
+local quick, make = {}, {}

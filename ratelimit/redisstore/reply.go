@@ -7,7 +7,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// answer is driver.lua's result of one op, in its order.
+// answer is the script's result of one op, in its order.
 type answer [7]int64
 
 const (
@@ -20,21 +20,22 @@ const (
 	life
 )
 
-// results reads the script's reply to ops into out.
-func results(reply any, ops []ratelimit.Op, out []ratelimit.Result) error {
-	fields, _ := reply.([]any)
-	if len(fields) != len(ops)*len(answer{}) {
-		return fmt.Errorf("%w: the script answered %v to %d ops", ratelimit.ErrStore, reply, len(ops))
+// Verdicts on a group that did nothing at all.
+const (
+	overflow = -2
+	foreign  = -3
+)
+
+// results reads the script's reply to ops, whose counters are keys, into out.
+func results(reply []int64, keys []string, ops []ratelimit.Op, out []ratelimit.Result) error {
+	switch reply[verdict] {
+	case overflow:
+		return ratelimit.ErrOverflow
+	case foreign:
+		return fmt.Errorf("%w: %w: %q", ratelimit.ErrStore, ErrForeign, keys)
 	}
 	for i := range ops {
-		var a answer
-		for j := range a {
-			n, ok := fields[i*len(a)+j].(int64)
-			if !ok {
-				return fmt.Errorf("%w: the script answered %v to %d ops", ratelimit.ErrStore, reply, len(ops))
-			}
-			a[j] = n
-		}
+		a := answer(reply[i*len(answer{}):])
 		out[i] = a.result(&ops[i])
 	}
 	return nil

@@ -50,6 +50,7 @@ type Store struct {
 	pipe   *redispipe.Pipe
 	prefix string
 	clock  func() time.Time // instead of the server's, in tests
+	rules  rules
 }
 
 var _ ratelimit.Store = (*Store)(nil)
@@ -111,21 +112,16 @@ func (s *Store) group(ctx context.Context, ops []ratelimit.Op, out []ratelimit.R
 	if err != nil {
 		return err
 	}
-	reply, err := s.pipe.Run(ctx, script, c.keys, c.args...)
+	reply, err := s.pipe.Run(ctx, c)
 	if err != nil {
-		return failure(ctx, c.keys, err)
+		return failure(ctx, err)
 	}
-	return results(reply, ops, out)
+	return results(reply.Ints, c.Keys, ops, out)
 }
 
-// failure tells what a script can say, the end of ctx and an absent Redis apart.
-func failure(ctx context.Context, keys []string, err error) error {
-	switch {
-	case redis.HasErrorPrefix(err, "OVERFLOW"):
-		return ratelimit.ErrOverflow
-	case redis.HasErrorPrefix(err, "WRONGTYPE"):
-		return fmt.Errorf("%w: %w: %q", ratelimit.ErrStore, ErrForeign, keys)
-	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+// failure tells the end of ctx and an absent Redis apart.
+func failure(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ratelimit.ErrStore, err)

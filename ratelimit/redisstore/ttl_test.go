@@ -33,11 +33,11 @@ func TestKeysLiveAsLongAsTheyAreUseful(t *testing.T) {
 		r := ratelimit.Must(ratelimit.Buckets(tt.o))
 		for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Add} {
 			do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: kind})
-			ttl := c.PTTL(t.Context(), s.key("k", r)).Val()
+			ttl := c.PTTL(t.Context(), keyOf(s, "k", r)).Val()
 			require.LessOrEqual(t, ttl, tt.want, name)
 			require.Greater(t, ttl, tt.want-4*time.Second, name)
 			// The next charge begins it anew.
-			c.PExpire(t.Context(), s.key("k", r), 25*time.Second)
+			c.PExpire(t.Context(), keyOf(s, "k", r), 25*time.Second)
 		}
 		do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset})
 	}
@@ -57,7 +57,7 @@ func TestTheLongerExpiryCounts(t *testing.T) {
 		require.NoError(t, c.FlushAll(t.Context()).Err())
 		do(t, s, ops...)
 		require.EqualValues(t, 1, c.DBSize(t.Context()).Val())
-		require.Greater(t, c.PTTL(t.Context(), s.key("k", short)).Val(), 50*time.Minute)
+		require.Greater(t, c.PTTL(t.Context(), keyOf(s, "k", short)).Val(), 50*time.Minute)
 	}
 }
 
@@ -80,9 +80,9 @@ func TestALostTTLIsRepaired(t *testing.T) {
 	for name := range everyKind(r, ratelimit.Receipt{}) {
 		require.NoError(t, c.FlushAll(t.Context()).Err())
 		charged := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt
-		require.True(t, c.Persist(t.Context(), s.key("k", r)).Val())
+		require.True(t, c.Persist(t.Context(), keyOf(s, "k", r)).Val())
 		do(t, s, everyKind(r, charged)[name])
-		ttl := c.PTTL(t.Context(), s.key("k", r)).Val()
+		ttl := c.PTTL(t.Context(), keyOf(s, "k", r)).Val()
 		require.Greater(t, ttl, 1180*time.Second, name)
 		require.LessOrEqual(t, ttl, 1200*time.Second, name)
 	}
@@ -100,10 +100,10 @@ func TestQuestionsKeepNothingAlive(t *testing.T) {
 	require.Zero(t, c.DBSize(t.Context()).Val(), "of an unknown key")
 
 	do(t, s, ops["take"])
-	c.PExpire(t.Context(), s.key("k", r), 30*time.Second)
+	c.PExpire(t.Context(), keyOf(s, "k", r), 30*time.Second)
 	for _, name := range []string{"peek", "count", "refund", "denied"} {
 		do(t, s, ops[name])
-		require.LessOrEqual(t, c.PTTL(t.Context(), s.key("k", r)).Val(), 30*time.Second, name)
+		require.LessOrEqual(t, c.PTTL(t.Context(), keyOf(s, "k", r)).Val(), 30*time.Second, name)
 	}
 }
 

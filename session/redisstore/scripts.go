@@ -21,7 +21,7 @@ var (
 	destroyScript = redispipe.NewScript(recordLua + destroyLua)
 )
 
-// What the scripts answer. Load answers notFound or an array.
+// What the scripts answer. Load answers notFound or when it was created.
 const (
 	done     = int64(1)
 	notFound = int64(0) // or another digest

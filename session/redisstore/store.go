@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -44,12 +45,13 @@ func (o Options) check() error {
 	return nil
 }
 
-// Store is a session.Store in Redis. It is immutable, safe for concurrent use, and
+// Store is a session.Store in Redis. It is safe for concurrent use, and
 // holds nothing that needs closing. Each operation costs one script call; Load
 // costs time and bytes in proportion to the session, Commit to the change.
 type Store struct {
 	prefix string
 	pipe   *redispipe.Pipe
+	known  atomic.Pointer[knownLimits] // the limits that were asked for last
 }
 
 var _ session.Store = (*Store)(nil)
@@ -73,12 +75,11 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 
 // Load implements session.Store.
 func (s *Store) Load(ctx context.Context, l session.Locator, d session.Digest, lim session.Limits) (session.Record, error) {
-	reply, err := s.run(ctx, loadScript, l,
-		string(d[:]), lim.Idle.Microseconds(), lim.Absolute.Microseconds(), lim.Touch.Microseconds())
+	reply, err := s.run(ctx, loadScript, 2, l, s.head(lim), string(d[:]))
 	if err != nil {
 		return session.Record{}, err
 	}
-	if reply == notFound {
+	if reply[0] == notFound {
 		return session.Record{}, session.ErrNotFound
 	}
 	return parseRecord(reply)
@@ -90,15 +91,15 @@ func (s *Store) Commit(ctx context.Context, d session.Delta) error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
-	args, size := commitArgs(d)
+	args, size := s.commitArgs(d)
 	if size > MaxBytes { // by itself, whatever is stored
 		return session.ErrTooLarge
 	}
-	reply, err := s.run(ctx, commitScript, d.Locator, args...)
+	reply, err := s.run(ctx, commitScript, 1, d.Locator, args...)
 	if err != nil {
 		return err
 	}
-	switch reply {
+	switch reply[0] {
 	case done:
 		return nil
 	case notFound:
@@ -113,11 +114,11 @@ func (s *Store) Commit(ctx context.Context, d session.Delta) error {
 
 // Destroy implements session.Store.
 func (s *Store) Destroy(ctx context.Context, l session.Locator, d session.Digest) error {
-	reply, err := s.run(ctx, destroyScript, l, string(d[:]))
+	reply, err := s.run(ctx, destroyScript, 1, l, string(d[:]))
 	if err != nil {
 		return err
 	}
-	switch reply {
+	switch reply[0] {
 	case done:
 		return nil
 	case notFound:
@@ -126,15 +127,17 @@ func (s *Store) Destroy(ctx context.Context, l session.Locator, d session.Digest
 	return errUnreadable
 }
 
-// run runs a script on the session at l. Its arguments are strings and numbers,
+// run runs a script on the session at l. Its arguments are strings, numbers and heads,
 // never a caller's []byte: a round trip may outlive the call that it was for.
-func (s *Store) run(ctx context.Context, script *redispipe.Script, l session.Locator, args ...any) (any, error) {
+func (s *Store) run(ctx context.Context, script *redispipe.Script, replies int, l session.Locator, args ...any) ([]any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	reply, err := s.pipe.Run(ctx, script, []string{s.prefix + l.Key()}, args...)
+	reply, err := s.pipe.Run(ctx, redispipe.Call{
+		Script: script, Keys: []string{s.prefix + l.Key()}, Args: args, Replies: replies,
+	})
 	if err != nil {
 		return nil, failure(err, l)
 	}
-	return reply, nil
+	return reply.Values, nil
 }
