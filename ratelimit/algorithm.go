@@ -3,7 +3,12 @@ package ratelimit
 // algorithm is a way of counting. The zero algorithm marks a zero [Rule].
 type algorithm uint8
 
-const bucketed algorithm = iota + 1
+const (
+	bucketed algorithm = iota + 1
+	logged
+	windowed
+	leaky
+)
 
 // algorithms has the check/charge pair of each algorithm, which is all that the driver
 // needs: a new one is a constant, an entry here and a constructor of its rules.
@@ -12,6 +17,9 @@ var algorithms = [...]struct {
 	pair pair
 }{
 	bucketed: {"buckets", bucketPair{}},
+	logged:   {"log", nil},
+	windowed: {"window", nil},
+	leaky:    {"gcra", nil},
 }
 
 func (a algorithm) String() string { return algorithms[a].name }

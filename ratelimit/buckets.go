@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -20,19 +21,20 @@ type BucketOptions struct {
 	// buckets, and may be too long by one more. Zero means 5 s.
 	Interval time.Duration
 	// Span is the longest interval that can be counted: a multiple of Interval, at
-	// least 3 and at most 65536 times as long. A counter takes 8 bytes for each
-	// bucket. Zero means 600 s.
+	// least 3 and at most 65536 times as long. A counter takes 4 to 5 bytes of memory
+	// for each bucket, twice that if it holds more than 2^32 units. Zero means 600 s.
 	Span time.Duration
-	// Expiry is how long a subject is kept after its last op, at least Span. Zero
-	// means twice Span, so 1200 s. What can still be counted is kept in any case.
+	// Expiry is how long Redis keeps a counter after its last charge, at least Span.
+	// Zero means twice Span, so 1200 s. What can still be counted is kept in any case,
+	// and memory may be freed of what no longer can.
 	Expiry time.Duration
+	// Block is what denied takes lead to. Zero means nothing.
+	Block Block
 }
 
 const (
 	minBuckets = 3
 	maxBuckets = 1 << 16
-	// maxTime keeps sums of times and durations far from overflow.
-	maxTime = 100 * 365 * 24 * time.Hour
 )
 
 // Buckets returns a rule that counts in time buckets. Durations are in whole
@@ -42,24 +44,18 @@ func Buckets(o BucketOptions) (Rule, error) {
 	if err := o.check(); err != nil {
 		return Rule{}, err
 	}
-	return Rule{
+	r := Rule{
 		algorithm: bucketed,
 		name:      o.Name,
 		limit:     o.Limit,
+		burst:     o.Limit,
 		per:       o.Per.Microseconds(),
 		interval:  o.Interval.Microseconds(),
 		span:      o.Span.Microseconds(),
 		expiry:    o.Expiry.Microseconds(),
-	}, nil
-}
-
-// Must returns r, or panics if err is not nil. It is for rules that are fixed in the
-// program: Must(Buckets(…)).
-func Must(r Rule, err error) Rule {
-	if err != nil {
-		panic(err)
+		block:     o.Block,
 	}
-	return r
+	return r.identified(), nil
 }
 
 func (o BucketOptions) withDefaults() BucketOptions {
@@ -80,40 +76,29 @@ func (o BucketOptions) withDefaults() BucketOptions {
 }
 
 func (o BucketOptions) check() error {
-	if err := o.checkUnits(); err != nil {
+	const of = "ratelimit: BucketOptions."
+	if err := cmp.Or(
+		checkDuration(of+"Interval", o.Interval),
+		checkDuration(of+"Span", o.Span),
+		checkDuration(of+"Per", o.Per),
+		checkDuration(of+"Expiry", o.Expiry),
+		checkLimit(of+"Limit", o.Limit, 0),
+		checkName(of+"Name", o.Name),
+		o.Block.check(of+"Block", o.Limit),
+	); err != nil {
 		return err
 	}
-	buckets := o.Span / o.Interval
-	switch {
-	case o.Limit < 0 || o.Limit > maxCount:
-		return fmt.Errorf("ratelimit: BucketOptions.Limit is %d, want 0 to 2^53", o.Limit)
-	case o.Name != "" && !validName(o.Name):
-		return fmt.Errorf("ratelimit: BucketOptions.Name is %q, want %s", o.Name, nameRule)
+	switch buckets := o.Span / o.Interval; {
 	case o.Span%o.Interval != 0:
-		return fmt.Errorf("ratelimit: BucketOptions.Span is %v, want a multiple of Interval %v", o.Span, o.Interval)
+		return fmt.Errorf(of+"Span is %v, want a multiple of Interval %v", o.Span, o.Interval)
 	case buckets < minBuckets || buckets > maxBuckets:
-		return fmt.Errorf("ratelimit: BucketOptions.Span is %v, want %d to %d times Interval %v", o.Span, minBuckets, maxBuckets, o.Interval)
+		return fmt.Errorf(of+"Span is %v, want %d to %d times Interval %v", o.Span, minBuckets, maxBuckets, o.Interval)
 	case o.Per > o.Span:
-		return fmt.Errorf("ratelimit: BucketOptions.Per is %v, want at most Span %v", o.Per, o.Span)
+		return fmt.Errorf(of+"Per is %v, want at most Span %v", o.Per, o.Span)
 	case o.Per < o.Interval:
-		return fmt.Errorf("ratelimit: BucketOptions.Per is %v, want at least Interval %v", o.Per, o.Interval)
+		return fmt.Errorf(of+"Per is %v, want at least Interval %v", o.Per, o.Interval)
 	case o.Expiry < o.Span:
-		return fmt.Errorf("ratelimit: BucketOptions.Expiry is %v, want at least Span %v", o.Expiry, o.Span)
-	}
-	return nil
-}
-
-func (o BucketOptions) checkUnits() error {
-	for _, f := range []struct {
-		name  string
-		value time.Duration
-	}{{"Interval", o.Interval}, {"Span", o.Span}, {"Per", o.Per}, {"Expiry", o.Expiry}} {
-		switch {
-		case f.value <= 0 || f.value > maxTime:
-			return fmt.Errorf("ratelimit: BucketOptions.%s is %v, want more than 0 and at most %v", f.name, f.value, maxTime)
-		case f.value%time.Microsecond != 0:
-			return fmt.Errorf("ratelimit: BucketOptions.%s is %v, want whole microseconds", f.name, f.value)
-		}
+		return fmt.Errorf(of+"Expiry is %v, want at least Span %v", o.Expiry, o.Span)
 	}
 	return nil
 }

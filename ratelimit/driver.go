@@ -15,7 +15,7 @@ type subject struct {
 
 // counter is the state of one rule.
 type counter struct {
-	rule  Rule // without what counters share, see Rule.counter
+	rule  Rule // by its id
 	state state
 }
 
@@ -24,9 +24,9 @@ func (s *subject) find(r Rule) *counter {
 	if s == nil {
 		return nil
 	}
-	id := r.counter()
+	id := r.id
 	for i := range s.counters {
-		if s.counters[i].rule == id {
+		if s.counters[i].rule.id == id {
 			return &s.counters[i]
 		}
 	}
@@ -43,7 +43,7 @@ func (s *subject) check(ops []Op, out []Result, now int64) (denied bool, err err
 		}
 		out[i] = untouched(op.Rule)
 		if c := s.find(op.Rule); c != nil {
-			p, n := op.Rule.pair(), op.N+pending(ops[:i], op.Rule)
+			p, n := op.Rule.pair(), op.N+pending(ops[:i], &op.Rule)
 			if !p.fits(c.state, op.Rule, n, now) {
 				return false, ErrOverflow
 			}
@@ -93,7 +93,7 @@ func (s *subject) run(ops []Op, out []Result, denied bool, now int64, lives *ato
 func (s *subject) charge(op *Op, now int64, lives *atomic.Int64) Result {
 	c, p := s.find(op.Rule), op.Rule.pair()
 	if c == nil {
-		s.counters = append(s.counters, counter{op.Rule.counter(), p.fresh(op.Rule, now, lives.Add(1))})
+		s.counters = append(s.counters, counter{op.Rule, p.fresh(op.Rule, now, lives.Add(1))})
 		c = &s.counters[len(s.counters)-1]
 	}
 	var receipt Receipt

@@ -17,8 +17,8 @@ var (
 		text: "ratelimit: request has no key", status: http.StatusBadRequest,
 		title: "Caller not identified", detail: "The request lacks what the rate limit counts by.",
 	}
-	// ErrTooLarge means that n is above the limit, so that waiting cannot help. It
-	// becomes a 400.
+	// ErrTooLarge means that n is above the limit, or a GCRA's burst, so that waiting
+	// cannot help. It becomes a 400.
 	ErrTooLarge error = &condition{
 		text: "ratelimit: n is above the limit", status: http.StatusBadRequest,
 		title: "Request too large", detail: "The request costs more than the whole quota.",
@@ -26,14 +26,19 @@ var (
 
 	// ErrOp means that an op is malformed; the text says which part.
 	ErrOp = errors.New("ratelimit: invalid op")
-	// ErrInterval means that a count was asked over more than the rule's span.
-	ErrInterval = errors.New("ratelimit: interval is above the span")
+	// ErrInterval means that a count was asked over more than the rule's span; or of a
+	// fixed window, over anything but its Per.
+	ErrInterval = errors.New("ratelimit: interval cannot be counted")
+	// ErrNoCount means that a GCRA was asked for a count.
+	ErrNoCount = errors.New("ratelimit: rule cannot count")
 	// ErrNoLimit means a take or peek of a rule that only counts.
 	ErrNoLimit = errors.New("ratelimit: rule has no limit")
-	// ErrOverflow means that a count would leave 2^53.
+	// ErrOverflow means that a count would leave 2^53; for a GCRA, units × Per in
+	// microseconds.
 	ErrOverflow = errors.New("ratelimit: count overflow")
-	// ErrNoRoom means that a subject's counters are larger than the store may be.
-	ErrNoRoom = errors.New("ratelimit: counter larger than the store's bound")
+	// ErrNoRoom means that a store's bound has no room for a counter: the counters of
+	// the op's key alone are larger, or the store is full and denies new ones.
+	ErrNoRoom = errors.New("ratelimit: no room for the counter")
 )
 
 // condition is a sentinel that has an HTTP meaning.

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -63,7 +64,7 @@ func (l *Limiter) Add(ctx context.Context, key string, n int64) (Result, error) 
 }
 
 // Count returns the units of the last interval, which is at most the rule's span; zero
-// means its Per. Longer is [ErrInterval].
+// means its Per. Longer is [ErrInterval]; of a GCRA it is [ErrNoCount].
 func (l *Limiter) Count(ctx context.Context, key string, interval time.Duration) (int64, error) {
 	res, err := l.one(ctx, Op{Rule: l.rule, Key: key, Kind: Count, Interval: interval})
 	return res.Count, err
@@ -71,12 +72,16 @@ func (l *Limiter) Count(ctx context.Context, key string, interval time.Duration)
 
 // AddCount is Add and Count in one call; the count includes the n units.
 func (l *Limiter) AddCount(ctx context.Context, key string, n int64, interval time.Duration) (int64, error) {
+	if l.rule.algorithm == leaky {
+		return 0, fmt.Errorf("%w: %v", ErrNoCount, l.rule)
+	}
 	res, err := l.one(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Add, Interval: interval})
 	return res.Count, err
 }
 
 // Refund gives back what res charged to key, and tells whether it could: not if it was a
-// denial, or is older than the span, or the counter was reset or forgotten since. A
+// denial, or is older than the span, or the counter was reset or forgotten since; a fixed
+// window's only within the same window, a GCRA's only if nothing was charged since. A
 // result is to be refunded once; the store doesn't remember which were.
 func (l *Limiter) Refund(ctx context.Context, key string, res Result) (bool, error) {
 	back, err := l.one(ctx, Op{Rule: l.rule, Key: key, Kind: Refund, Receipt: res.Receipt})

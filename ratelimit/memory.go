@@ -137,6 +137,11 @@ func (m *MemoryStore) Bytes() int64 {
 }
 
 func (m *MemoryStore) group(ops []Op, out []Result) error {
+	for i := range ops {
+		if r := ops[i].Rule; r.pair() == nil {
+			return fmt.Errorf("%w: the memory store has no %s yet", ErrOp, r.Algorithm())
+		}
+	}
 	h := maphash.String(m.seed, ops[0].Key)
 	// The time is read under the lock, so that it goes forward as the ops do.
 	return m.shards[h&uint64(len(m.shards)-1)].group(ops, out, m.now)

@@ -53,11 +53,11 @@ func (k Kind) charges() bool { return k == Take || k == Add }
 type Op struct {
 	Rule Rule
 	Key  string // the subject, 1 to MaxKeyLen bytes
-	N    int64  // units, 1 to 2^53; take, peek and add only
+	N    int64  // units, 1 to 2^53 (GCRA: 2^53 / Per in microseconds); take, peek and add only
 	Kind Kind
 
 	// Interval is what a count or an add counts over, up to the rule's span. Zero
-	// means the rule's Per.
+	// means the rule's Per. A GCRA counts nothing: its adds leave this zero.
 	Interval time.Duration
 	// Receipt is the charge to refund.
 	Receipt Receipt
@@ -94,8 +94,8 @@ func groupEnd(ops []Op, from int) int {
 }
 
 // Validate returns what is wrong with ops apart from any store's state: [ErrOp],
-// [ErrTooLarge], [ErrInterval], [ErrNoLimit] or [ErrOverflow]. It is for writers of
-// stores, who call it before the first change.
+// [ErrTooLarge], [ErrInterval], [ErrNoCount], [ErrNoLimit] or [ErrOverflow]. It is for
+// writers of stores, who call it before the first change.
 func Validate(ops []Op) error {
 	for from := 0; from < len(ops); {
 		to := groupEnd(ops, from)
@@ -133,43 +133,56 @@ func validate(op *Op, before []Op) error {
 }
 
 func validateN(op *Op, before []Op) error {
-	limit := op.Rule.limit
+	r := &op.Rule
 	switch {
 	case op.N <= 0:
 		return fmt.Errorf("%w: n is %d, want at least 1", ErrOp, op.N)
-	case op.N > maxCount:
-		return fmt.Errorf("%w: n is %d, want at most 2^53", ErrOverflow, op.N)
-	case op.Kind != Add && limit == 0:
+	case op.N > r.most():
+		return fmt.Errorf("%w: n is %d, want at most %d", ErrOverflow, op.N, r.most())
+	case op.Kind != Add && r.limit == 0:
 		return fmt.Errorf("%w: %v of %v", ErrNoLimit, op.Kind, op.Rule)
 	}
-	n := op.N + pending(before, op.Rule)
+	n := op.N + pending(before, r)
 	switch {
-	case n > maxCount:
+	case n > r.most():
 		return fmt.Errorf("%w: %d units in one group", ErrOverflow, n)
-	case op.Kind == Take && n > limit:
-		return fmt.Errorf("%w: n is %d, limit is %d", ErrTooLarge, n, limit)
-	case op.Kind == Peek && op.N > limit:
-		return fmt.Errorf("%w: n is %d, limit is %d", ErrTooLarge, op.N, limit)
+	case op.Kind == Take && n > r.burst:
+		return fmt.Errorf("%w: n is %d, limit is %d", ErrTooLarge, n, r.burst)
+	case op.Kind == Peek && op.N > r.burst:
+		return fmt.Errorf("%w: n is %d, limit is %d", ErrTooLarge, op.N, r.burst)
 	}
 	return nil
 }
 
+// most returns how many units an op can have, so that the arithmetic stays exact.
+func (r *Rule) most() int64 {
+	if r.algorithm == leaky {
+		return maxCount / r.per
+	}
+	return maxCount
+}
+
 func validateInterval(op *Op) error {
-	switch span := op.Rule.Span(); {
+	switch r := &op.Rule; {
 	case op.Interval < 0:
 		return fmt.Errorf("%w: interval is %v, want more than 0", ErrOp, op.Interval)
-	case op.Interval > span:
-		return fmt.Errorf("%w: %v > %v", ErrInterval, op.Interval, span)
+	case r.algorithm == leaky && (op.Kind == Count || op.Interval > 0):
+		return fmt.Errorf("%w: %v", ErrNoCount, op.Rule)
+	case op.Interval == 0:
+	case r.algorithm == windowed && op.Interval != r.Per():
+		return fmt.Errorf("%w: %v, want %v", ErrInterval, op.Interval, r.Per())
+	case op.Interval > r.Span():
+		return fmt.Errorf("%w: %v > %v", ErrInterval, op.Interval, r.Span())
 	}
 	return nil
 }
 
 // pending is what the ops of a group charge to r's counter; in a group, a take has to
 // pass together with those before it.
-func pending(ops []Op, r Rule) int64 {
+func pending(ops []Op, r *Rule) int64 {
 	var n int64
 	for i := range ops {
-		if ops[i].Kind.charges() && ops[i].Rule.counter() == r.counter() {
+		if ops[i].Kind.charges() && ops[i].Rule.id == r.id {
 			n += ops[i].N
 		}
 	}

@@ -1,6 +1,9 @@
 package ratelimit
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Result answers one [Op].
 //
@@ -14,9 +17,11 @@ type Result struct {
 	// Violated tells that this op's own rule denied. In a group, a take can be not
 	// Allowed because of another rule.
 	Violated bool
+	// Source is who answered.
+	Source Source
 	// Limit is the rule's limit, 0 if it only counts.
 	Limit int64
-	// Remaining is the largest n that passes now.
+	// Remaining is the largest n that passes now, 0 if the rule has no limit.
 	Remaining int64
 	// RetryAfter is how long until this n passes if nobody else charges; if it was
 	// charged, until the next unit does. 0 means now.
@@ -31,12 +36,30 @@ type Result struct {
 	denial *DeniedError // what Err returns, if a policy has made it
 }
 
+// Source is who answered an op. More kinds may come.
+type Source uint8
+
+// FromStore is the store itself, which knows best. It is the zero Source.
+const FromStore Source = 0
+
+// String returns "store", or the number of a source that this package doesn't know.
+func (s Source) String() string {
+	if s == FromStore {
+		return "store"
+	}
+	return fmt.Sprintf("Source(%d)", uint8(s))
+}
+
 // Receipt identifies one charge, for the store that made it. The zero Receipt refunds
 // nothing. Its fields are for stores.
 type Receipt struct {
-	N    int64 // units
-	At   int64 // where they were charged: for buckets, the bucket's number
-	Life int64 // which life of the counter: one that was reset or forgotten begins a new one
+	N int64 // units
+	// At is where they were charged: the bucket's number, the window's end, or the time
+	// in microseconds.
+	At int64
+	// Life is which life of the counter: one that was reset or forgotten begins a new
+	// one. For a GCRA, it is what the charge left the counter at.
+	Life int64
 }
 
 // Err returns nil if the result is allowed, otherwise a [*DeniedError].

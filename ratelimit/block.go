@@ -1,0 +1,32 @@
+package ratelimit
+
+import (
+	"fmt"
+	"time"
+)
+
+// Block makes denied takes lead to a pause: the After-th take that the rule denies within
+// one Per of the first one blocks the key for this rule for the time For. After 1 blocks
+// at the first denial. The zero Block never does.
+//
+// While it lasts, every take and peek is denied, with a RetryAfter of what is left of it,
+// or of the rule's own wait if that is longer, and Remaining is 0. Takes that it denies do
+// not prolong it. Count goes on to count, Add is possible, and Reset ends it.
+type Block struct {
+	After int           // 1 to 2^31 - 1
+	For   time.Duration // whole microseconds
+}
+
+const maxAfter = 1<<31 - 1
+
+func (b Block) check(field string, limit int64) error {
+	switch {
+	case b == Block{}:
+		return nil
+	case b.After < 1 || b.After > maxAfter:
+		return fmt.Errorf("%s.After is %d, want 1 to %d", field, b.After, maxAfter)
+	case limit == 0:
+		return fmt.Errorf("%s is set, but Limit is 0, which denies nothing", field)
+	}
+	return checkDuration(field+".For", b.For)
+}

@@ -1,0 +1,45 @@
+package ratelimit
+
+import (
+	"fmt"
+	"time"
+)
+
+// maxTime keeps sums of times and durations far from overflow.
+const maxTime = 100 * 365 * 24 * time.Hour
+
+// The checks of fields that several options have; field begins the error, as in
+// "ratelimit: GCRAOptions.Limit".
+
+func checkName(field, name string) error {
+	if name != "" && !validName(name) {
+		return fmt.Errorf("%s is %q, want %s", field, name, nameRule)
+	}
+	return nil
+}
+
+func checkLimit(field string, limit, least int64) error {
+	if limit < least || limit > maxCount {
+		return fmt.Errorf("%s is %d, want %d to 2^53", field, limit, least)
+	}
+	return nil
+}
+
+func checkDuration(field string, d time.Duration) error {
+	switch {
+	case d <= 0 || d > maxTime:
+		return fmt.Errorf("%s is %v, want more than 0 and at most %v", field, d, maxTime)
+	case d%time.Microsecond != 0:
+		return fmt.Errorf("%s is %v, want whole microseconds", field, d)
+	}
+	return nil
+}
+
+// checkBurst checks a GCRA's burst: as per microseconds for each unit, it has to leave
+// room for one unit more below 2^53.
+func checkBurst(field string, burst, per int64) error {
+	if most := maxCount/per - 1; burst < 1 || burst > most {
+		return fmt.Errorf("%s is %d, want 1 to %d, so that (burst + 1) × per in microseconds is at most 2^53", field, burst, most)
+	}
+	return nil
+}
