@@ -11,38 +11,36 @@
 -- Windows   are numbers of whole buckets before the newest, 0 to size - 1.
 -- Expiry    of the key begins anew with each charge.
 
-local mark, epoch_at, total_at, ring_at = 'lrb1', 11, 18, 25
-local known_head, known_bucket, known_began -- what quick has read: the key's first words, and one of its ring
+-- Rules     x is the length of a bucket (us), y the size of the ring, z the window that
+--           the limit is over.
 
 -- A take that passes and leaves something, a count, or an add without a limit, of a
 -- counter that was charged in this bucket. Numbers that go to Redis are strings: to format
 -- one costs as much as a call.
 quick.buckets = function(r, name, kind, n, over)
-  known_head, known_bucket = nil, nil
   local limit, now = r.limit, r.now
-  local window = kind == 'take' and r.window or (kind == 'count' or kind == 'add' and limit == 0) and number(over)
+  local window = kind == 'take' and r.z or (kind == 'count' or kind == 'add' and limit == 0) and number(over)
   if not window then return false end
-  local s = redis.pcall('GETRANGE', name, '0', '24')
+  local s = pcall('GETRANGE', name, '0', '24')
   if type(s) ~= 'string' then return false end
-  known_head = s
-  if #s < ring_at or sub(s, 1, 4) ~= mark then return false end
-  local epoch, total, interval = decode(s, epoch_at), decode(s, total_at), r.interval
-  if now >= (epoch + 1) * interval then return false end
-  known_bucket = epoch - window
-  if known_bucket ~= r.bucket then
-    local at = ring_at + 7 * (known_bucket % r.size)
-    r.bucket, r.first, r.last = known_bucket, format('%d', at), format('%d', at + 6)
+  if #s < 25 or sub(s, 1, 4) ~= 'lrb1' then return false, s end
+  local epoch, total, interval = decode(s, 11), decode(s, 18), r.x
+  if now >= (epoch + 1) * interval then return false, s end
+  local bucket = epoch - window
+  if bucket ~= r.bucket then
+    local at = 25 + 7 * (bucket % r.y)
+    r.bucket, r.first, r.last = bucket, format('%d', at), format('%d', at + 6)
   end
-  known_began = decode(call('GETRANGE', name, r.first, r.last), 0)
-  local used = total - known_began
+  local began = decode(call('GETRANGE', name, r.first, r.last), 0)
+  local used = total - began
   if kind == 'count' then
-    if call('PTTL', name) < 0 then call('PEXPIRE', name, r.ttl) end
+    if call('PTTL', name) < 0 then call('PEXPIRE', name, r.life) end
     answer(1, 0, 0, 0, used, 0, 0)
     return true
   end
   n = number(n)
   local remaining = limit - used - n
-  if n > most - total or kind == 'take' and remaining <= 0 then return false end
+  if n > most - total or kind == 'take' and remaining <= 0 then return false, s, bucket, began end
   call('SETRANGE', name, '18', encode(total + n))
   call('PEXPIRE', name, r.life)
   if kind == 'add' then
@@ -54,6 +52,8 @@ quick.buckets = function(r, name, kind, n, over)
 end
 
 make.buckets = function()
+  local mark, epoch_at, total_at, ring_at = 'lrb1', 11, 18, 25
+
   -- put writes n words to the ring, the first that of bucket x.
   local function put(c, x, n, words)
     local from = x % c.size
@@ -110,16 +110,20 @@ make.buckets = function()
   end
 
   return {
+    -- longer takes note of another rule's TTL.
+    longer = function(c, r) c.ttl = math.max(c.ttl, r.ttl) end,
+
     -- load reads the counter and begins its buckets up to now's. It returns false if the key
     -- is something else's.
-    load = function(c)
-      local s = known_head or redis.pcall('GETRANGE', c.key, 0, ring_at - 1)
+    load = function(c, r, read)
+      c.interval, c.size, c.ttl = r.x, r.y, r.ttl
+      local s = read and read[1] or pcall('GETRANGE', c.key, 0, ring_at - 1)
       if type(s) == 'table' then return false end
       if s == '' then fresh(c) return true end
       if #s < ring_at or sub(s, 1, 4) ~= mark then return false end
       local epoch, total, newest = decode(s, epoch_at), decode(s, total_at), floor(c.now / c.interval)
       c.life, c.epoch, c.total, c.was, c.base = decode(s, 4), epoch, total, epoch, total
-      c.last, c.value = known_bucket, known_began
+      if read then c.last, c.value = read[2], read[3] end
       if newest > epoch then
         local steps = math.min(newest - epoch, c.size)
         put(c, newest - steps + 1, steps, string.rep(encode(total), steps))
@@ -129,7 +133,7 @@ make.buckets = function()
     end,
 
     -- fits tells whether n more units can be counted at all.
-    fits = function(c, n)
+    fits = function(c, r, n)
       return n <= most - c.total or n <= most - (c.total - began(c, c.epoch - c.size + 1))
     end,
 
@@ -137,11 +141,11 @@ make.buckets = function()
     count = function(c, window) return c.total - began(c, c.epoch - window) end,
 
     -- passes says whether a take of n does.
-    passes = function(c, r, n) return c.total - began(c, c.epoch - r.window) + n <= r.limit end,
+    passes = function(c, r, n) return c.total - began(c, c.epoch - r.z) + n <= r.limit end,
 
     -- check says what a take of n gets: 1 or 0, what remains, us to retry, us to reset.
     check = function(c, r, n)
-      local limit, window = r.limit, r.window
+      local limit, window = r.limit, r.z
       if limit == 0 then return 1, 0, 0, 0 end
       local used = c.total - began(c, c.epoch - window)
       local remaining = math.max(0, limit - used)
@@ -151,7 +155,7 @@ make.buckets = function()
     end,
 
     -- charge counts n units, which fit, and returns where.
-    charge = function(c, n)
+    charge = function(c, r, n)
       if n > most - c.total then
         local oldest = c.epoch - c.size + 1
         lower(c, oldest, began(c, oldest))
@@ -161,7 +165,7 @@ make.buckets = function()
     end,
 
     -- refund takes n units out of bucket x, if they are still kept.
-    refund = function(c, n, x, life)
+    refund = function(c, r, n, x, life)
       if n <= 0 or c.new or life ~= c.life or x > c.epoch or x <= c.epoch - c.size then return false end
       if began(c, x + 1) - began(c, x) < n then return false end
       lower(c, x + 1, n)

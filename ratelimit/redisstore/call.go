@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	_ "embed" // the scripts
 	"fmt"
 	"slices"
 	"time"
@@ -10,53 +9,52 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-var (
-	//go:embed prelude.lua
-	preludeLua string
-	//go:embed buckets.lua
-	bucketsLua string
-	//go:embed driver.lua
-	driverLua string
-
-	script = redispipe.NewIntScript(preludeLua + "\n" + bucketsLua + "\n" + driverLua)
-)
-
 const exact = 1 << 53 // up to here Lua's numbers are integers
 
 // call makes the call of a group of ops, as prelude.lua describes it.
 func (s *Store) call(ops []ratelimit.Op) (redispipe.Call, error) {
-	for i := range ops {
-		if a := ops[i].Rule.Algorithm(); a != "buckets" {
-			return redispipe.Call{}, fmt.Errorf("%w: redisstore has no script for %s", ratelimit.ErrOp, a)
-		}
+	c := redispipe.Call{Script: scriptFor(ops), Replies: len(ops) * len(answer{})}
+	if c.Script == nil {
+		return c, fmt.Errorf("%w: redisstore has no script for %v", ratelimit.ErrOp, ops[0].Rule)
 	}
-	c := redispipe.Call{Script: script, Replies: len(ops) * len(answer{})}
-	if len(ops) == 1 && ops[0].Kind != ratelimit.Refund {
-		op := &ops[0]
+	if op := &ops[0]; len(ops) == 1 && op.Kind != ratelimit.Refund && op.Rule.Block().After == 0 {
 		t := s.tell(op.Rule)
 		c.Keys = []string{s.key(op.Key, t.counter)}
 		c.Args = []any{0, t.head, kinds[op.Kind], op.N, over(op)}
 		return c, nil
 	}
-	keys, args := make([]string, 0, len(ops)), make([]any, 2, 2+6*len(ops))
+	g := group{keys: make([]string, 0, len(ops)), args: make([]any, 2, 2+7*len(ops))}
 	for i := range ops {
 		op := &ops[i]
 		t := s.tell(op.Rule)
-		key := s.key(op.Key, t.counter)
-		number := 1 + slices.Index(keys, key)
-		if number == 0 {
-			keys = append(keys, key)
-			number = len(keys)
+		block := 0
+		if t.block != "" {
+			block = g.key(s.key(op.Key, t.block))
 		}
 		n, at, life := op.N, over(op), int64(0)
 		if op.Kind == ratelimit.Refund {
 			n, at, life = receipt(op.Receipt)
 		}
-		args = append(args, t.head, kinds[op.Kind], number, n, at, life)
+		g.args = append(g.args, t.head, kinds[op.Kind], g.key(s.key(op.Key, t.counter)), block, n, at, life)
 	}
-	args[0], args[1] = len(ops), len(keys)
-	c.Keys, c.Args = keys, args
+	g.args[0], g.args[1] = len(ops), len(g.keys)
+	c.Keys, c.Args = g.keys, g.args
 	return c, nil
+}
+
+// group is a call while it is made.
+type group struct {
+	keys []string
+	args []any
+}
+
+// key returns the number of a key, which it adds if it isn't there yet.
+func (g *group) key(name string) int {
+	if i := slices.Index(g.keys, name); i >= 0 {
+		return i + 1
+	}
+	g.keys = append(g.keys, name)
+	return len(g.keys)
 }
 
 // kinds are the kinds' names as arguments.
@@ -67,15 +65,19 @@ var kinds = func() (names [ratelimit.Reset + 1]any) {
 	return names
 }()
 
-// over returns the buckets before the newest that an op counts.
+// over returns what an op counts over: buckets before the newest, or microseconds.
 func over(op *ratelimit.Op) int64 {
+	d := op.Interval
 	switch {
 	case op.Kind != ratelimit.Count && op.Kind != ratelimit.Add:
 		return 0
-	case op.Interval == 0:
-		return buckets(op.Rule.Per(), op.Rule)
+	case d == 0:
+		d = op.Rule.Per()
 	}
-	return buckets(op.Interval, op.Rule)
+	if op.Rule.Interval() > 0 {
+		return buckets(d, op.Rule)
+	}
+	return int64((d + time.Microsecond - 1) / time.Microsecond)
 }
 
 // receipt returns the fields of a receipt. One with fields that no charge can have

@@ -1,45 +1,77 @@
--- driver: runs the calls. First every take of a group is checked, together with what the
+-- driver: runs a group of ops. First every take of a group is checked, together with what the
 -- group charges before it; then everything is done in order, or, if a take was denied,
 -- only what changes nothing. What a counter is, it leaves to the algorithm. Every key is
 -- read before the first charge, so that a foreign one fails the whole group.
 
 local made = {}
 
--- open returns the counters of a group's ops, or nil if one is something else's. Rules
--- that share a counter can differ in expiry; the longest counts.
-local function open(ops)
-  local counters = {}
-  for i = 1, #ops do
-    local op = ops[i]
-    local c = counters[op.key]
-    if not c then
-      local r = op.rule
-      local a = made[r.algorithm] or make[r.algorithm]()
-      made[r.algorithm] = a
-      c = {algorithm = a, key = KEYS[key + op.key], now = r.now, interval = r.interval, size = r.size, ttl = r.ttl, pending = 0}
-      if not a.load(c) then return nil end
-      counters[op.key] = c
-    end
-    if op.rule.ttl > c.ttl then c.ttl = op.rule.ttl end
-    op.counter, op.algorithm = c, c.algorithm
-  end
-  return counters
+-- algorithm returns the functions of one:
+--   load(c, r, read)  reads a counter; false if the key is something else's
+--   longer(c, r)      takes note of another rule that shares the counter
+--   fits(c, r, n)     whether n more units can be counted at all
+--   passes(c, r, n)   whether a take of n is allowed
+--   check(c, r, n)    what it gets: 1 or 0, what remains, us to retry, us to reset
+--   charge(c, r, n)   counts n units, which fit; returns where, and leaves c.life
+--   count(c, over)    units of an interval
+--   refund(c, r, n, where, life)  whether it could
+--   reset(c)          forgets the counter
+--   save(c)           writes what changed and leaves no key without a TTL
+local function algorithm(name)
+  if not made[name] then made[name] = make[name]() end
+  return made[name]
 end
 
--- check says whether a take is denied, or nil if a count would leave 2^53.
+-- open finds the counters and blocks of a group's ops. It returns nil if one of the keys
+-- is something else's.
+local function open(ops)
+  local counters, blocks = {}, {}
+  for i = 1, #ops do
+    local op = ops[i]
+    local r, c = op.rule, counters[op.key]
+    op.algorithm = algorithm(r.algorithm)
+    if c then
+      op.algorithm.longer(c, r)
+    else
+      c = {key = KEYS[key + op.key], now = r.now, pending = 0, save = op.algorithm.save}
+      if not op.algorithm.load(c, r, op.read) then return nil end
+      counters[op.key] = c
+    end
+    op.counter = c
+    if r.after then
+      blocks[op.blocks] = blocks[op.blocks] or load_block(KEYS[key + op.blocks], r)
+      op.block = blocks[op.blocks]
+      if not op.block then return nil end
+    end
+  end
+  return counters, blocks
+end
+
+-- check looks for takes that are denied. It returns whether there are any, or nil if a
+-- count would leave 2^53.
 local function check(ops)
   local denied = false
   for i = 1, #ops do
-    local op, kind = ops[i], ops[i].kind
-    if kind == 'take' or kind == 'add' then
-      local c = op.counter
+    local op = ops[i]
+    if op.kind == 'take' or op.kind == 'add' then
+      local c, r = op.counter, op.rule
       c.pending = c.pending + op.n
       op.pending = c.pending
-      if not op.algorithm.fits(c, c.pending) then return nil end
-      denied = denied or kind == 'take' and not op.algorithm.passes(c, op.rule, c.pending)
+      if not op.algorithm.fits(c, r, c.pending) then return nil end
+      op.violated = op.kind == 'take' and (left(op.block, r) > 0 or not op.algorithm.passes(c, r, c.pending))
+      denied = denied or op.violated
     end
   end
   return denied
+end
+
+-- say answers an op with what a take of n would get, and nothing passes during a block,
+-- which lasts for hold. Without a verdict, that is whether it passes.
+local function say(op, verdict, n, hold, count, where, life)
+  local passes, remaining, retry, reset = op.algorithm.check(op.counter, op.rule, n)
+  if hold > 0 then
+    passes, remaining, retry, reset = 0, 0, math.max(retry, hold), math.max(reset, hold)
+  end
+  answer(verdict or 2 * passes - 1, remaining, retry, reset, count, where, life)
 end
 
 local function fail(ops, verdict)
@@ -48,68 +80,32 @@ end
 
 -- run runs a group.
 local function run(ops)
-  local counters = open(ops)
+  local counters, blocks = open(ops)
   if not counters then return fail(ops, -3) end
   local denied = check(ops)
   if denied == nil then return fail(ops, -2) end
   for i = 1, #ops do
     local op = ops[i]
-    local kind, c, a, r, n = op.kind, op.counter, op.algorithm, op.rule, op.n
-    local verdict, count, where, life = 1, 0, 0, 0
-    local passes, remaining, retry, reset = 0, 0, 0, 0
+    local kind, c, a, r, n, b = op.kind, op.counter, op.algorithm, op.rule, op.n, op.block
     if kind == 'count' then
-      count = a.count(c, op.over)
+      answer(1, 0, 0, 0, a.count(c, op.over), 0, 0)
     elseif kind == 'peek' then
-      passes, remaining, retry, reset = a.check(c, r, n)
-      verdict = 2 * passes - 1
+      say(op, nil, n, left(b, r), 0, 0, 0)
+    elseif denied and op.pending then
+      say(op, op.violated and -1 or 0, op.pending, op.violated and note(b, r) or 0, 0, 0, 0)
     elseif denied then
-      verdict = 0
-      if op.pending then
-        passes, remaining, retry, reset = a.check(c, r, op.pending)
-        if kind == 'take' then verdict = passes - 1 end
-      end
+      answer(0, 0, 0, 0, 0, 0, 0)
+    elseif kind == 'refund' then
+      say(op, a.refund(c, r, n, op.over, op.life) and 1 or 0, 1, left(b, r), 0, 0, 0)
+    elseif kind == 'reset' then
+      a.reset(c)
+      unblock(b)
+      say(op, 1, 1, 0, 0, 0, 0)
     else
-      if kind == 'refund' then
-        if not a.refund(c, n, op.over, op.life) then verdict = 0 end
-      elseif kind == 'reset' then
-        a.reset(c)
-      else
-        where, life = a.charge(c, n), c.life
-        if kind == 'add' then count = a.count(c, op.over) end
-      end
-      passes, remaining, retry, reset = a.check(c, r, 1)
+      local where = a.charge(c, r, n)
+      say(op, 1, 1, left(b, r), kind == 'add' and a.count(c, op.over) or 0, where, c.life)
     end
-    answer(verdict, remaining, retry, reset, count, where, life)
   end
-  for _, c in pairs(counters) do c.algorithm.save(c) end
+  for _, c in pairs(counters) do c.save(c) end
+  for _, b in pairs(blocks) do save_block(b) end
 end
-
-local last = #ARGV
-while at <= last do
-  local size = ARGV[at]
-  if size == '0' then
-    local r, kind, n, over = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
-    if not rules[r] then rules[r] = rule(r) end
-    r = rules[r]
-    if not quick[r.algorithm](r, KEYS[key + 1], kind, n, over) then
-      run({{rule = r, kind = kind, key = 1, n = number(n), over = number(over)}})
-    end
-    at, key = at + 5, key + 1
-  else
-    local ops, keys = {}, number(ARGV[at + 1])
-    at = at + 2
-    for i = 1, number(size) do
-      local r = ARGV[at]
-      if not rules[r] then rules[r] = rule(r) end
-      ops[i] = {
-        rule = rules[r], kind = ARGV[at + 1], key = number(ARGV[at + 2]),
-        n = number(ARGV[at + 3]), over = number(ARGV[at + 4]), life = number(ARGV[at + 5]),
-      }
-      at = at + 6
-    end
-    known_head, known_bucket = nil, nil
-    run(ops)
-    key = key + keys
-  end
-end
-return out

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -19,12 +20,28 @@ func (s *Store) key(subject string, counter string) string {
 }
 
 // counterName returns the name of the rule's counter among those of a subject. Two
-// rules have the same one if, and only if, they share a counter: the limit and the
-// expiry are not in it.
+// rules have the same one if, and only if, they share a counter: limits, the expiry and
+// the block are not in it.
 func counterName(r ratelimit.Rule) string {
 	name := r.Algorithm() + ":"
+	if r.Encoding() == ratelimit.Stream {
+		name = "stream:"
+	}
 	if r.Name() != "" {
 		name += r.Name() + ":"
 	}
-	return name + r.Per().String() + "/" + r.Interval().String() + "/" + r.Span().String()
+	name += r.Per().String()
+	if r.Interval() > 0 {
+		name += "/" + r.Interval().String() + "/" + r.Span().String()
+	}
+	return name
+}
+
+// blockName returns the name of what the rule's block remembers, "" if it has none.
+func blockName(r ratelimit.Rule) string {
+	b := r.Block()
+	if b.After == 0 {
+		return ""
+	}
+	return counterName(r) + ":block:" + strconv.Itoa(b.After) + "/" + b.For.String()
 }

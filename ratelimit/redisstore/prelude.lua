@@ -1,13 +1,13 @@
 -- prelude: what the parts of the script share.
 --
 -- Heads   are rules: algorithm, now in us or 0 for the server's clock, TTL (ms), limit,
---         and what the algorithm needs: for buckets the interval (us), the size of the
---         ring, and how many buckets before the newest the limit is over
+--         per (us), three numbers that the algorithm explains, and, if the rule has a
+--         block, after how many denials, and for how long (us)
 -- Calls   come in two forms. Of one op on a counter of one key, if quick may know it:
 --           0, rule, kind, n, over
---         Of a group of ops on one subject, whose counters are the keys:
+--         Of a group of ops on one subject, whose counters and blocks are the keys:
 --           number of ops, number of keys, and for each op
---           rule, kind, number of its key, n, over, life
+--           rule, kind, number of its key, number of its block's or 0, n, over, life
 --         n      units; of refund, those that were charged
 --         over   count and add: what is counted over; refund: where it was charged
 --         life   refund: the life of the counter that was charged
@@ -17,9 +17,9 @@
 --         did nothing at all, -2 a count would leave 2^53, -3 a key is something else's
 -- Clock   the server's, read once
 -- Atomic  because a script is: nothing runs between check and charge
--- Numbers are exact: Go checked that none in ARGV is above 2^53.
+-- Numbers are integers of at most 2^53, which Go checked for those in ARGV.
 
-local call, floor, number = redis.call, math.floor, tonumber
+local call, pcall, floor, fmod, number = redis.call, redis.pcall, math.floor, math.fmod, tonumber
 local byte, char, sub, format = string.byte, string.char, string.sub, string.format
 local most = 9007199254740992
 
@@ -41,6 +41,16 @@ local function encode(v)
   return char(a, b, c, d, e, f, (v - f) / 256)
 end
 
+-- ceil divides integers. The remainder is exact, the quotient alone is not.
+local function ceil(a, b)
+  local rest = fmod(a, b)
+  if rest > 0 then return (a - rest) / b + 1 end
+  return (a - rest) / b
+end
+
+-- digits writes an integer as Redis takes it, and shorter than Redis would.
+local function digits(v) return format('%.0f', v) end
+
 local server
 local function rule(name)
   local h = heads[name]
@@ -52,10 +62,13 @@ local function rule(name)
     end
     now = server
   end
-  return {
-    algorithm = ARGV[h + 1], now = now, ttl = number(ARGV[h + 3]), life = ARGV[h + 3], limit = number(ARGV[h + 4]),
-    interval = number(ARGV[h + 5]), size = number(ARGV[h + 6]), window = number(ARGV[h + 7]),
+  local r = {
+    algorithm = ARGV[h + 1], now = now, ttl = number(ARGV[h + 3]), life = ARGV[h + 3],
+    limit = number(ARGV[h + 4]), per = number(ARGV[h + 5]),
+    x = number(ARGV[h + 6]), y = number(ARGV[h + 7]), z = number(ARGV[h + 8]),
   }
+  if number(ARGV[h]) > 8 then r.after, r.duration = number(ARGV[h + 9]), number(ARGV[h + 10]) end
+  return r
 end
 
 local rules, out, o = {}, {}, 0
@@ -67,7 +80,7 @@ local function answer(verdict, remaining, retry, reset, count, where, life)
   o = o + 7
 end
 
--- By the name of the algorithm: quick does one op if it is what is nearly always asked,
--- and says whether it did; what it leaves, make's functions do, which are made only
--- then.
+-- By the name of the algorithm: quick does one op if it is what is nearly always asked. It
+-- says whether it did, and if not, what it has read, up to three values. What it leaves,
+-- the functions do that make makes, which is only then.
 local quick, make = {}, {}

@@ -11,6 +11,7 @@ import (
 // told is what Redis is told of a rule.
 type told struct {
 	counter string // see counterName
+	block   string // see blockName
 	head    *redispipe.Head
 }
 
@@ -53,8 +54,19 @@ func (s *Store) now() int64 {
 }
 
 func tell(r ratelimit.Rule, now int64) *told {
-	return &told{counterName(r), redispipe.NewHead(
-		r.Algorithm(), now,
-		milliseconds(max(r.Expiry(), r.Span()+r.Interval())), r.Limit(),
-		r.Interval().Microseconds(), int64(r.Span()/r.Interval())+1, buckets(r.Per(), r))}
+	lua := r.Algorithm()
+	if r.Encoding() == ratelimit.Stream {
+		lua = "stream"
+	}
+	values := []any{lua, now, milliseconds(max(r.Expiry(), r.Span()+r.Interval())), r.Limit(), r.Per().Microseconds()}
+	switch {
+	case r.Interval() > 0:
+		values = append(values, r.Interval().Microseconds(), int64(r.Span()/r.Interval())+1, buckets(r.Per(), r))
+	default:
+		values = append(values, r.Burst(), 0, 0)
+	}
+	if b := r.Block(); b.After > 0 {
+		values = append(values, b.After, b.For.Microseconds())
+	}
+	return &told{counterName(r), blockName(r), redispipe.NewHead(values...)}
 }

@@ -1,0 +1,109 @@
+-- gcra: a level that every unit raises and time lowers; in Go it is gcraPair, with the same
+-- answers.
+--
+-- Key     a string, 'lrg1' and then words: when the level was last raised (us), what it
+--         was then. It lives until the level is 0.
+-- Rules   x is the burst. A unit raises the level by per, which falls by limit in every
+--         us, and burst * per is full: all are integers, so every rate is exact. Go
+--         checked that no level is above 2^53.
+
+-- level returns what is left of a level, and the us until it begins to fall: more than 0 if
+-- the clock went back.
+local function level(r, at, was)
+  local past = r.now - at
+  if past <= 0 then return was, -past end
+  local fallen = past * r.limit -- not exact above 2^53, but then above every level
+  if fallen >= was then return 0, 0 end
+  return was - fallen, 0
+end
+
+-- gcra says what a take of n gets at a level: 1 or 0, what remains, us to retry, us to
+-- reset.
+local function gcra(r, lev, behind, n)
+  local free, remaining, retry, reset, passes = r.x * r.per - lev, 0, 0, 0, 1
+  if free > 0 then remaining = (free - fmod(free, r.per)) / r.per end
+  if n > remaining then passes, retry = 0, behind + ceil(n * r.per - free, r.limit) end
+  if lev > 0 then reset = behind + ceil(lev, r.limit) end
+  return passes, remaining, retry, reset
+end
+
+-- write keeps a level until it has fallen to 0.
+local function write(r, name, at, lev)
+  local lasts = math.max(1, ceil(ceil(lev, r.limit) + at - r.now, 1000))
+  call('SET', name, 'lrg1' .. encode(at) .. encode(lev), 'PX', digits(lasts))
+end
+
+-- A take. What it reads is nearly all that the rest would do.
+quick.gcra = function(r, name, kind, n)
+  if kind ~= 'take' then return false end
+  local s = pcall('GET', name)
+  if s and (type(s) ~= 'string' or #s ~= 18 or sub(s, 1, 4) ~= 'lrg1') then return false end
+  n = number(n)
+  local at, lev, behind = r.now, 0, 0
+  if s then
+    at = decode(s, 4)
+    lev, behind = level(r, at, decode(s, 11))
+  end
+  if n * r.per > r.x * r.per - lev then
+    if s and call('PTTL', name) < 0 then write(r, name, at, decode(s, 11)) end
+    local _, remaining, retry, reset = gcra(r, lev, behind, n)
+    answer(-1, remaining, retry, reset, 0, 0, 0)
+    return true
+  end
+  if at < r.now then at = r.now end
+  lev = lev + n * r.per
+  write(r, name, at, lev)
+  local _, remaining, retry, reset = gcra(r, lev, behind, 1)
+  answer(1, remaining, retry, reset, 0, at, lev)
+  return true
+end
+
+make.gcra = function()
+  return {
+    load = function(c, r)
+      local s = pcall('GET', c.key)
+      if not s then
+        c.new, c.at, c.level = true, c.now, 0
+        return true
+      end
+      if type(s) ~= 'string' or #s ~= 18 or sub(s, 1, 4) ~= 'lrg1' then return false end
+      c.at, c.level, c.rule = decode(s, 4), decode(s, 11), r
+      return true
+    end,
+
+    longer = function() end,
+
+    fits = function(c, r, n) return n * r.per <= most - level(r, c.at, c.level) end,
+
+    count = function() return 0 end,
+
+    passes = function(c, r, n) return n * r.per <= r.x * r.per - level(r, c.at, c.level) end,
+
+    check = function(c, r, n)
+      local lev, behind = level(r, c.at, c.level)
+      return gcra(r, lev, behind, n)
+    end,
+
+    charge = function(c, r, n)
+      c.level = level(r, c.at, c.level) + n * r.per
+      c.at, c.new, c.dirty, c.rule = math.max(c.at, r.now), false, true, r
+      c.life = c.level
+      return c.at
+    end,
+
+    refund = function(c, r, n, at, life)
+      if n <= 0 or n > c.level / r.per or at ~= c.at or life ~= c.level then return false end
+      c.level, c.dirty, c.rule = c.level - n * r.per, true, r
+      return true
+    end,
+
+    reset = function(c)
+      call('DEL', c.key)
+      c.new, c.dirty, c.at, c.level = true, false, c.now, 0
+    end,
+
+    save = function(c)
+      if c.dirty or not c.new and call('PTTL', c.key) < 0 then write(c.rule, c.key, c.at, c.level) end
+    end,
+  }
+end
