@@ -1,7 +1,11 @@
 package redisstore
 
 import (
+	"fmt"
+	"runtime"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,17 +44,49 @@ func BenchmarkRatios(b *testing.B) {
 	b.ReportMetric(median(gap), "add-after-119/add")
 }
 
-// BenchmarkCallers shows how callers at once share round trips.
-func BenchmarkCallers(b *testing.B) {
+// BenchmarkRules shows what a take costs by each rule: of one caller, and of 64 callers at
+// once on as many subjects or on one, who share round trips and scripts.
+func BenchmarkRules(b *testing.B) {
+	const subjects = 64
 	w := newWorkload(b)
-	b.SetParallelism(32)
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if _, err := w.store.DoOne(b.Context(), w.ops["take"]); err != nil {
-				b.Error(err)
+	for _, r := range []ratelimit.Rule{
+		ratelimit.Must(ratelimit.Buckets(perMinute(1 << 40))),
+		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 40, Per: 100 * time.Millisecond})),
+		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 40, Per: 100 * time.Millisecond, Encoding: ratelimit.Stream})),
+		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1 << 40, Per: time.Minute})),
+		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1 << 20, Per: time.Second})),
+	} {
+		name, _, _ := strings.Cut(counterName(r), ":")
+		op := ratelimit.Op{Rule: r, Key: "bench", N: 1, Kind: ratelimit.Take}
+		b.Run(name+"/alone", func(b *testing.B) {
+			w.reset()
+			for b.Loop() {
+				w.run(op)
 			}
+			b.ReportMetric(w.serverTime(), "server-us/op")
+		})
+		for _, c := range []struct {
+			name     string
+			subjects int64
+		}{{"many", subjects}, {"hot", 1}} {
+			b.Run(name+"/"+c.name, func(b *testing.B) {
+				w.reset()
+				var next atomic.Int64
+				b.SetParallelism(subjects / runtime.GOMAXPROCS(0))
+				b.RunParallel(func(pb *testing.PB) {
+					op := op
+					op.Key = fmt.Sprint("bench", next.Add(1)%c.subjects)
+					for pb.Next() {
+						if _, err := w.store.DoOne(b.Context(), op); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+				calls, each := w.server.Calls("evalsha")
+				b.ReportMetric(float64(calls)*each/float64(b.N), "server-us/op")
+			})
 		}
-	})
+	}
 }
 
 // workload is a Redis with one counter whose buckets are all in use.

@@ -26,7 +26,7 @@ local encodings = {}
 encodings.log = function()
   local function one(reply) return reply[1] and event(number(reply[2]), reply[1]) end
 
-  -- between returns the events from a time on.
+  -- from returns the events from a time on.
   local function from(key, at)
     local events, reply = {}, call('ZRANGEBYSCORE', key, digits(at), '+inf', 'WITHSCORES')
     for i = 1, #reply, 2 do events[#events + 1] = event(number(reply[i + 1]), reply[i]) end
@@ -87,7 +87,7 @@ encodings.stream = function()
     return e
   end
 
-  local function id(e) return digits(e.at) .. '-' .. digits(e.number or 0) end
+  local function id(e) return digits(e.at) .. '-' .. digits(e.number) end
 
   -- add adds an event at the end.
   local function add(key, e) call('XADD', key, id(e), 'e', words(e)) end
@@ -117,6 +117,7 @@ encodings.stream = function()
     end,
 
     put = function(key, e, newest, cut)
+      e.number = 0
       if newest then
         call('XDEL', key, newest.id)
         e.number = newest.number + 1
@@ -254,7 +255,57 @@ local function make_log(encoding)
   }
 end
 
-quick.log = function() return false end
-quick.stream = quick.log
+-- take is a take that passes and leaves something, of a log that nothing is wrong with. All
+-- calls of a script have one time, so what it makes of that, it makes once.
+local function take(r, name, kind, n, stream)
+  if kind ~= 'take' then return false end
+  local now, per = r.now, r.per
+  if not r.cut then
+    r.cut, r.time, r.lasts = digits(now - per), digits(now), digits(ceil(per, 1000))
+    r.open, r.since = '(' .. r.cut, digits(math.max(now - per, -1) + 1)
+  end
+  local reply, last, at, id, first
+  if stream then
+    reply = pcall('XREVRANGE', name, '+', '-', 'COUNT', '1')
+    if reply.err then return false end
+    if reply[1] then
+      id, last = reply[1][1], reply[1][2][2]
+      at = number(string.match(id, '^%d+'))
+      first = call('XRANGE', name, r.since, '+', 'COUNT', '1')[1]
+      first = first and first[2][2]
+    end
+  else
+    reply = pcall('ZRANGE', name, '-1', '-1', 'WITHSCORES')
+    if reply.err then return false end
+    last, at = reply[1], number(reply[2] or 0)
+    first = last and call('ZRANGEBYSCORE', name, r.open, '+inf', 'LIMIT', '0', '1')[1]
+  end
+  if last and (#last ~= 21 or at > now or stream and at == now) then return false end
+  n = number(n)
+  local used, units, sum, life = 0, n, 0, seed
+  if first then
+    sum, life = decode(last, 7), decode(last, 14)
+    used = sum - decode(first, 7) + decode(first, 0)
+  end
+  local remaining = r.limit - used - n
+  if remaining <= 0 or n > most - sum then return false end
+  if not first then seed = seed + 1 end
+  if stream then
+    call('XADD', name, 'MINID', '~', r.since, r.time .. '-0', 'e', encode(n) .. encode(sum + n) .. encode(life))
+  else
+    if first and at == now then
+      units = decode(last, 0) + n
+      call('ZREM', name, last)
+    end
+    call('ZREMRANGEBYSCORE', name, '-inf', r.cut)
+    call('ZADD', name, r.time, encode(units) .. encode(sum + n) .. encode(life))
+  end
+  call('PEXPIRE', name, r.lasts)
+  answer(1, remaining, 0, per, 0, now, life)
+  return true
+end
+
+quick.log = function(r, name, kind, n) return take(r, name, kind, n, false) end
+quick.stream = function(r, name, kind, n) return take(r, name, kind, n, true) end
 make.log = function() return make_log('log') end
 make.stream = function() return make_log('stream') end
