@@ -86,7 +86,7 @@ func TestProvideRefuses(t *testing.T) {
 		`policy "a": Rules is empty`:        {{Name: "a", Key: ByIP()}},
 		`policy "a": Key is nil`:            {{Name: "a", Rules: []Rule{r}}},
 		`Rules[0] is the zero Rule`:         {{Name: "a", Rules: []Rule{{}}, Key: ByIP()}},
-		`Rules[0] has no limit`:             {{Name: "a", Rules: []Rule{Must(Buckets(BucketOptions{}))}, Key: ByIP()}},
+		`policy "a": Unit is "x y"`:         {{Name: "a", Rules: []Rule{r}, Key: ByIP(), Unit: "x y"}},
 		`Rules[1] has the same name`:        {{Name: "a", Rules: []Rule{named, named}, Key: ByIP()}},
 		`two policies have the name "same"`: {perMinute("same", 1), perMinute("same", 2)},
 	} {
@@ -176,7 +176,7 @@ func TestMissingKey(t *testing.T) {
 	}
 	require.Zero(t, q.store.calls)
 	q.take("lenient")
-	require.Equal(t, []string{"lenient:192.0.2.1"}, q.store.keys)
+	require.Equal(t, []string{"lenient~192.0.2.1"}, q.store.keys, "not the key of a header that reads like an address")
 }
 
 func TestRawConnectionHasNoKey(t *testing.T) {
