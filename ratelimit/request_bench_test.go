@@ -56,3 +56,22 @@ func BenchmarkRequest(b *testing.B) {
 		})
 	}
 }
+
+// What a take adds to a request, from the handle to the header's fields.
+func TestTakeAllocates(t *testing.T) {
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	require.NoError(t, Provide(reg, newMemory(t, MemoryOptions{}), perMinute("ip", maxCount)))
+	r := httptest.NewRequest("GET", "/", nil)
+	h := make(http.Header, 8)
+	require.LessOrEqual(t, testing.AllocsPerRun(500, func() {
+		clear(h)
+		c := reqctx.New(context.Background(), reg)
+		c.SetRequest(r)
+		l, _ := From(c)
+		if res, err := l.Take(); err != nil || !res.Allowed {
+			t.Error(res, err)
+		}
+		_ = c.Commit(h)
+		_ = c.Finish()
+	}), 12.0)
+}
