@@ -106,7 +106,7 @@ func (m *middleware) admits(w http.ResponseWriter, r *http.Request, res Result, 
 	if err == nil && res.Allowed {
 		return true
 	}
-	open := err != nil && m.opts.FailOpen && errors.Is(err, ErrStore)
+	open := m.opts.FailOpen && errors.Is(err, ErrStore)
 	if err == nil {
 		err = res.Err()
 	}

@@ -137,6 +137,18 @@ func TestHandlerBehindAMiddleware(t *testing.T) {
 	}
 }
 
+// So is one that the handler had never asked for.
+func TestAskedTooLate(t *testing.T) {
+	m := newLimiting(t, perMinute("ip", 5), MiddlewareOptions{})
+	var ctx context.Context
+	ask(m.wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ctx = r.Context() })))
+	l, err := From(ctx)
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+	_, err = l.Add(1)
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+	require.Equal(t, 1, m.store.calls)
+}
+
 func TestMiddlewareWhenTheStoreFails(t *testing.T) {
 	down := errors.New("connection refused")
 	for open, want := range map[bool]int{false: 503, true: 200} {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -20,13 +19,6 @@ func BySession() ratelimit.KeyFunc {
 		if err != nil {
 			return "", err
 		}
-		id, err := s.ID()
-		if err != nil {
-			return "", err
-		}
-		if id == "" {
-			return "", fmt.Errorf("%w: no session", ratelimit.ErrNoKey)
-		}
-		return id, nil
+		return s.ID() // "" is no key
 	}
 }
