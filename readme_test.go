@@ -10,16 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The program on README's first screen is a whole one: it compiles as it stands.
-func TestREADMEProgramCompiles(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(readme), "```go\n")
-	require.True(t, found)
-	program, _, found := strings.Cut(rest, "```")
-	require.True(t, found)
-	file := filepath.Join(t.TempDir(), "main.go")
-	require.NoError(t, os.WriteFile(file, []byte(program), 0o600))
-	out, err := exec.CommandContext(t.Context(), "go", "vet", file).CombinedOutput()
-	require.NoError(t, err, string(out))
+// The first program of each of these is a whole one: it compiles as it stands.
+func TestDocumentedProgramsCompile(t *testing.T) {
+	for _, doc := range []string{"README.md", "docs/ratelimit.md"} {
+		text, err := os.ReadFile(doc)
+		require.NoError(t, err)
+		_, rest, found := strings.Cut(string(text), "```go\n")
+		require.True(t, found)
+		program, _, found := strings.Cut(rest, "```")
+		require.True(t, found)
+		file := filepath.Join(t.TempDir(), "main.go")
+		require.NoError(t, os.WriteFile(file, []byte(program), 0o600))
+		out, err := exec.CommandContext(t.Context(), "go", "vet", file).CombinedOutput()
+		require.NoError(t, err, doc+": "+string(out))
+	}
 }

@@ -10,45 +10,165 @@ const (
 	leaky
 )
 
-// algorithms has the check/charge pair of each algorithm, which is all that the driver
-// needs: a new one is a constant, an entry here and a constructor of its rules.
-var algorithms = [...]struct {
-	name string
-	pair pair
-}{
-	bucketed: {"buckets", bucketPair{}},
-	logged:   {"log", nil},
-	windowed: {"window", nil},
-	leaky:    {"gcra", nil},
+var algorithmNames = [...]string{bucketed: "buckets", logged: "log", windowed: "window", leaky: "gcra"}
+
+func (a algorithm) String() string { return algorithmNames[a] }
+
+// state is what the memory store remembers of one counter. It is passed by value.
+type state struct {
+	*entry
+	words []uint32 // of its block, nil if the entry is enough
 }
 
-func (a algorithm) String() string { return algorithms[a].name }
-
-// pair is an algorithm over the state of one counter in memory. Times are microseconds,
-// and are whatever the clock says: they may go back. The caller holds the subject's
-// lock. The pair may bring a state up to date in every method, as long as no answer
+// pair is an algorithm's check and charge over the state of one counter in memory. Times
+// are microseconds, and are whatever the clock says: they may go back. The caller holds
+// the lock. A pair may bring a state up to date in every method, as long as no answer
 // changes by it.
+//
+// A rule finds its pair by a switch rather than by an interface, which would send every
+// op to the heap. A new algorithm is a constant above, a case in each switch below and a
+// constructor of its rules.
 type pair interface {
-	// fresh returns the state of an untouched counter; life is never used twice.
-	fresh(r Rule, now, life int64) state
-	// size returns the length of a fresh state.
-	size(r Rule) int64
-	// check says what a take of n would get, in all fields but Receipt and Count.
-	check(s state, r Rule, n, now int64) Result
+	// need returns how many words the state has to have before n units are charged, 0
+	// if the entry is enough. For a new counter, s is zero.
+	need(s state, r *Rule, n, now int64) int
+	// begin makes a state that of an untouched counter; life is never used twice. Its
+	// words are zero, and as many as n units need.
+	begin(s state, r *Rule, n, now, life int64)
+	// reshape moves a state into the number of words that it needs before n units are
+	// charged. They are zero.
+	reshape(s state, r *Rule, to []uint32, n, now int64)
 	// fits tells whether n more units can be counted at all.
-	fits(s state, r Rule, n, now int64) bool
-	// charge counts n units, which fit, and returns the state that holds them.
-	charge(s state, r Rule, n, now int64) (state, Receipt)
+	fits(s state, r *Rule, n, now int64) bool
+	// passes tells whether a take of n is allowed.
+	passes(s state, r *Rule, n, now int64) bool
+	// check says what a take of n would get, in all fields but Receipt and Count.
+	check(s state, r *Rule, n, now int64) Result
+	// charge counts n units, which fit and for which there are words.
+	charge(s state, r *Rule, n, now int64) Receipt
 	// count returns the units of the last interval.
-	count(s state, r Rule, interval, now int64) int64
-	// refund undoes a charge and tells whether it was still kept.
-	refund(s state, r Rule, c Receipt, now int64) bool
+	count(s state, r *Rule, interval, now int64) int64
+	// refund undoes a charge and tells whether it was still kept. The receipt may be
+	// anybody's invention.
+	refund(s state, r *Rule, c Receipt, now int64) bool
 }
 
-// state is what a counter remembers: words that only its pair understands.
-type state []int64
+var _ = []pair{bucketPair{}, logPair{}, windowPair{}, gcraPair{}}
+
+// hasBlock tells whether the rule's state needs a block of the arena.
+func (a algorithm) hasBlock() bool { return a == bucketed || a == logged }
+
+func (r *Rule) need(s state, n, now int64) int {
+	switch r.algorithm {
+	case bucketed:
+		return bucketPair{}.need(s, r, n, now)
+	case logged:
+		return logPair{}.need(s, r, n, now)
+	default:
+		return 0
+	}
+}
+
+func (r *Rule) begin(s state, n, now, life int64) {
+	switch r.algorithm {
+	case bucketed:
+		bucketPair{}.begin(s, r, n, now, life)
+	case logged:
+		logPair{}.begin(s, r, n, now, life)
+	case windowed:
+		windowPair{}.begin(s, r, n, now, life)
+	default:
+		gcraPair{}.begin(s, r, n, now, life)
+	}
+}
+
+func (r *Rule) reshape(s state, to []uint32, n, now int64) {
+	if r.algorithm == bucketed {
+		bucketPair{}.reshape(s, r, to, n, now)
+	} else {
+		logPair{}.reshape(s, r, to, n, now)
+	}
+}
+
+func (r *Rule) fits(s state, n, now int64) bool {
+	switch r.algorithm {
+	case bucketed:
+		return bucketPair{}.fits(s, r, n, now)
+	case logged:
+		return logPair{}.fits(s, r, n, now)
+	case windowed:
+		return windowPair{}.fits(s, r, n, now)
+	default:
+		return gcraPair{}.fits(s, r, n, now)
+	}
+}
+
+func (r *Rule) passes(s state, n, now int64) bool {
+	switch r.algorithm {
+	case bucketed:
+		return bucketPair{}.passes(s, r, n, now)
+	case logged:
+		return logPair{}.passes(s, r, n, now)
+	case windowed:
+		return windowPair{}.passes(s, r, n, now)
+	default:
+		return gcraPair{}.passes(s, r, n, now)
+	}
+}
+
+func (r *Rule) check(s state, n, now int64) Result {
+	switch r.algorithm {
+	case bucketed:
+		return bucketPair{}.check(s, r, n, now)
+	case logged:
+		return logPair{}.check(s, r, n, now)
+	case windowed:
+		return windowPair{}.check(s, r, n, now)
+	default:
+		return gcraPair{}.check(s, r, n, now)
+	}
+}
+
+func (r *Rule) charge(s state, n, now int64) Receipt {
+	switch r.algorithm {
+	case bucketed:
+		return bucketPair{}.charge(s, r, n, now)
+	case logged:
+		return logPair{}.charge(s, r, n, now)
+	case windowed:
+		return windowPair{}.charge(s, r, n, now)
+	default:
+		return gcraPair{}.charge(s, r, n, now)
+	}
+}
+
+func (r *Rule) count(s state, interval, now int64) int64 {
+	switch r.algorithm {
+	case bucketed:
+		return bucketPair{}.count(s, r, interval, now)
+	case logged:
+		return logPair{}.count(s, r, interval, now)
+	case windowed:
+		return windowPair{}.count(s, r, interval, now)
+	default:
+		return 0 // a GCRA's count was refused before
+	}
+}
+
+func (r *Rule) refund(s state, c Receipt, now int64) bool {
+	switch r.algorithm {
+	case bucketed:
+		return bucketPair{}.refund(s, r, c, now)
+	case logged:
+		return logPair{}.refund(s, r, c, now)
+	case windowed:
+		return windowPair{}.refund(s, r, c, now)
+	default:
+		return gcraPair{}.refund(s, r, c, now)
+	}
+}
 
 // untouched is the check of a counter that doesn't exist, whatever the algorithm.
-func untouched(r Rule) Result {
-	return Result{Allowed: true, Limit: r.limit, Remaining: r.limit}
+func (r *Rule) untouched() Result {
+	return Result{Allowed: true, Limit: r.limit, Remaining: r.burst}
 }

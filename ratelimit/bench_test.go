@@ -10,30 +10,58 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func BenchmarkTake(b *testing.B) {
-	rules := map[string]Rule{
-		"allowed": Must(Buckets(BucketOptions{Limit: maxCount, Per: time.Minute})),
-		"denied":  Must(Buckets(BucketOptions{Limit: 1, Per: time.Minute})),
-	}
-	for name, r := range rules {
-		b.Run(name, func(b *testing.B) {
-			l, ctx := newLimiter(b, newMemory(b, MemoryOptions{}), r), context.Background()
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := l.Take(ctx, "192.0.2.1", 1); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+// everyRule has one rule of each algorithm; limit is one that lasts for a benchmark.
+func everyRule(limit int64) map[string]Rule {
+	return map[string]Rule{
+		"buckets": Must(Buckets(BucketOptions{Limit: limit, Per: time.Minute})),
+		"log":     Must(SlidingLog(LogOptions{Limit: min(limit, 100), Per: time.Minute})),
+		"window":  Must(FixedWindow(WindowOptions{Limit: limit, Per: time.Minute})),
+		"gcra":    Must(GCRA(GCRAOptions{Limit: limit, Per: time.Minute})),
 	}
 }
 
-func BenchmarkTake16kKeys(b *testing.B) {
-	l, ctx := newLimiter(b, newMemory(b, MemoryOptions{}), Must(Buckets(BucketOptions{Limit: 1000, Per: time.Minute}))), context.Background()
-	keys := make([]string, 16<<10)
+func BenchmarkTake(b *testing.B) {
+	for _, limit := range []int64{1, 100_000_000} {
+		for name, r := range everyRule(limit) {
+			b.Run(fmt.Sprintf("%s/limit=%d", name, limit), func(b *testing.B) {
+				l, ctx := newLimiter(b, newMemory(b, MemoryOptions{}), r), context.Background()
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := l.Take(ctx, "192.0.2.1", 1); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkTakeKeys takes from many keys in turn, on all processors. The limit is such
+// that most takes pass.
+func BenchmarkTakeKeys(b *testing.B) {
+	for _, n := range []int{16 << 10, 1 << 20} {
+		keys := addresses(n)
+		for name, r := range everyRule(100_000_000) {
+			b.Run(fmt.Sprintf("%s/%dk", name, n>>10), func(b *testing.B) {
+				m := newMemory(b, MemoryOptions{MaxSubjects: 2 << 20, MaxBytes: 8 << 30})
+				takeKeys(b, newLimiter(b, m, r), keys)
+			})
+		}
+	}
+}
+
+func addresses(n int) []string {
+	keys := make([]string, n)
 	for i := range keys {
-		keys[i] = fmt.Sprintf("198.51.%d.%d", i>>8, i&255)
-		_, err := l.Take(ctx, keys[i], 1)
+		keys[i] = fmt.Sprintf("198.%d.%d.%d", i>>16, i>>8&255, i&255)
+	}
+	return keys
+}
+
+func takeKeys(b *testing.B, l *Limiter, keys []string) {
+	ctx := context.Background()
+	for _, k := range keys {
+		_, err := l.Take(ctx, k, 1)
 		require.NoError(b, err)
 	}
 	var at atomic.Int64
@@ -41,12 +69,45 @@ func BenchmarkTake16kKeys(b *testing.B) {
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for i := int(at.Add(7919)); pb.Next(); i += 7919 {
-			if _, err := l.Take(ctx, keys[i%len(keys)], 1); err != nil {
+			if _, err := l.Take(ctx, keys[i&(len(keys)-1)], 1); err != nil {
 				b.Error(err)
 				return
 			}
 		}
 	})
+}
+
+// BenchmarkNewKey shows what a key costs that was not there before, growth included.
+func BenchmarkNewKey(b *testing.B) {
+	for name, r := range everyRule(10) {
+		b.Run(name, func(b *testing.B) {
+			m, keys := newMemory(b, MemoryOptions{MaxSubjects: 1 << 20, MaxBytes: 8 << 30}), addresses(1<<20)
+			l, ctx := newLimiter(b, m, r), context.Background()
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if _, err := l.Take(ctx, keys[i&(len(keys)-1)], 1); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFull shows what a new key costs that another has to go for.
+func BenchmarkFull(b *testing.B) {
+	for _, n := range []int{500, 100_000} {
+		for name, r := range everyRule(10) {
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				l, keys, ctx := newLimiter(b, newMemory(b, MemoryOptions{MaxSubjects: n}), r), addresses(1<<20), context.Background()
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					if _, err := l.Take(ctx, keys[i&(len(keys)-1)], 1); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
 }
 
 // BenchmarkCount shows that the interval costs nothing.

@@ -1,158 +1,214 @@
 package ratelimit
 
-import "sort"
+import (
+	"math"
+	"sort"
+)
 
 // bucketPair counts in running totals. Its state is
 //
-//	epoch  the number of the newest bucket: time / interval. It never goes back, so a
-//	       clock that does charges the newest bucket, and nothing is lost.
-//	total  units charged so far
-//	life   which life of the counter this is
-//	ring   for each of the newest span/interval + 1 buckets, the total as it began
+//	b      epoch: the number of the newest bucket, time / interval. It never goes back,
+//	       so a clock that does charges the newest bucket, and nothing is lost.
+//	words  life: which life of the counter this is, two words
+//	       head: the newest bucket's place in the ring
+//	       total: units charged so far, one word, or two when one cannot hold them
+//	       ring: for each of the newest span/interval + 1 buckets, the total as it began,
+//	       as wide as the total
 //
-// which is span/interval + 4 words. The units of a bucket and all after it are the total
-// minus one entry of the ring, so a count of any interval costs the same; and as the ring
-// never falls from older to newer, the moment when units age out is a binary search.
+// The units of a bucket and all after it are the total minus one entry of the ring, so a
+// count of any interval costs the same; and as the ring never falls from older to newer,
+// the moment when units age out is a binary search. Only differences matter: before a
+// total no longer fits, that of the oldest bucket is taken off all of them.
 type bucketPair struct{}
 
+// Where things are among a counter's words.
 const (
-	epoch = iota
-	total
-	life
-	ring
+	ringHead   = 2
+	ringTotals = 3
 )
 
-func (bucketPair) size(r Rule) int64 { return ring + r.buckets() + 1 }
+// ringWords is the length of a state with totals of that many words.
+func (r *Rule) ringWords(width int) int { return ringTotals + width*(int(r.buckets)+2) }
 
-func (p bucketPair) fresh(r Rule, now, lifeNumber int64) state {
-	s := make(state, p.size(r))
-	s[epoch] = floorDiv(now, r.interval)
-	s[life] = lifeNumber
-	return s
+func (p bucketPair) need(s state, r *Rule, n, now int64) int {
+	if s.words != nil {
+		g := p.ring(s, r, now)
+		n += g.total() - g.began(int64(r.buckets))
+		if g.wide {
+			n = maxCount
+		}
+	}
+	if n > math.MaxUint32 {
+		return r.ringWords(2)
+	}
+	return r.ringWords(1)
+}
+
+func (bucketPair) begin(s state, r *Rule, _, now, life int64) {
+	s.b = floorDiv(now, r.interval)
+	put64(s.words, uint64(life))
+}
+
+func (bucketPair) reshape(s state, r *Rule, to []uint32, _, _ int64) {
+	copy(to, s.words[:ringTotals])
+	old, g := newRing(s, r), newRing(state{s.entry, to}, r)
+	for i := range int64(r.buckets) + 2 {
+		g.set(i, old.get(i))
+	}
+}
+
+func (p bucketPair) fits(s state, r *Rule, n, now int64) bool {
+	g := p.ring(s, r, now)
+	return n <= maxCount-(g.total()-g.began(int64(r.buckets)))
+}
+
+func (p bucketPair) passes(s state, r *Rule, n, now int64) bool {
+	g := p.ring(s, r, now)
+	return n <= r.limit-(g.total()-g.began(int64(r.window)))
 }
 
 // check counts over Per: the current bucket and as many before it as touch the interval.
-func (bucketPair) check(s state, r Rule, n, now int64) Result {
+func (p bucketPair) check(s state, r *Rule, n, now int64) Result {
 	if r.limit == 0 {
 		return Result{Allowed: true}
 	}
-	s.advance(r, now)
-	v := s.view()
-	back := ceilDiv(r.per, r.interval)
-	used := s[total] - v.began(back)
+	g := p.ring(s, r, now)
+	back, total := int64(r.window), g.total()
+	used := total - g.began(back)
 	res := Result{Limit: r.limit, Remaining: max(0, r.limit-used)}
 	res.Allowed = n <= res.Remaining
 	if !res.Allowed {
-		res.RetryAfter = micros(v.until(r, back, s[total]+n-r.limit, now))
+		res.RetryAfter = micros(g.until(r, back, total+n-r.limit, now))
 	}
 	if used > 0 {
-		res.ResetAfter = micros(v.until(r, back, s[total], now))
+		res.ResetAfter = micros(g.until(r, back, total, now))
 	}
 	return res
 }
 
-func (bucketPair) fits(s state, r Rule, n, now int64) bool {
-	s.advance(r, now)
-	return n <= maxCount-(s[total]-s.view().began(r.buckets()))
-}
-
-func (bucketPair) charge(s state, r Rule, n, now int64) (state, Receipt) {
-	s.advance(r, now)
-	if n > maxCount-s[total] {
-		s.rebase(r)
+func (p bucketPair) charge(s state, r *Rule, n, now int64) Receipt {
+	g := p.ring(s, r, now)
+	if n > g.most()-g.total() {
+		g.rebase(r)
 	}
-	s[total] += n
-	return s, Receipt{N: n, At: s[epoch], Life: s[life]}
+	g.set(0, g.total()+n)
+	s.until = max((s.b+1)*r.interval+r.span, now+r.expiry)
+	return Receipt{N: n, At: s.b, Life: int64(get64(s.words))}
 }
 
-func (bucketPair) count(s state, r Rule, interval, now int64) int64 {
-	s.advance(r, now)
-	return s[total] - s.view().began(ceilDiv(interval, r.interval))
+func (p bucketPair) count(s state, r *Rule, interval, now int64) int64 {
+	g := p.ring(s, r, now)
+	return g.total() - g.began(ceilDiv(interval, r.interval))
 }
 
 // refund takes the units out of their bucket, so the totals at which the later ones
 // began fall too.
-func (bucketPair) refund(s state, r Rule, c Receipt, now int64) bool {
-	s.advance(r, now)
-	v := s.view()
-	back := s[epoch] - c.At
-	if c.N <= 0 || c.Life != s[life] || back < 0 || back > r.buckets() {
+func (p bucketPair) refund(s state, r *Rule, c Receipt, now int64) bool {
+	g := p.ring(s, r, now)
+	if c.N <= 0 || c.Life != int64(get64(s.words)) || c.At > s.b || c.At < s.b-int64(r.buckets) {
 		return false
 	}
-	if v.began(back-1)-v.began(back) < c.N {
+	back := s.b - c.At
+	if g.began(back-1)-g.began(back) < c.N {
 		return false
 	}
 	for b := back - 1; b >= 0; b-- {
-		*v.entry(b) -= c.N
+		i := g.slot(b)
+		g.set(i, g.get(i)-c.N)
 	}
-	s[total] -= c.N
+	g.set(0, g.total()-c.N)
 	return true
 }
 
-func (r Rule) buckets() int64 { return r.span / r.interval }
-
-// advance begins the buckets up to now's; a gap of more than a lap begins them all.
-func (s state) advance(r Rule, now int64) {
+// ring returns the state's ring, after it has begun the buckets up to now's. A gap of
+// more than a lap begins them all.
+func (bucketPair) ring(s state, r *Rule, now int64) ring {
+	g := newRing(s, r)
+	if now < (s.b+1)*r.interval {
+		return g
+	}
 	newest := floorDiv(now, r.interval)
-	if newest <= s[epoch] {
+	for range min(newest-s.b, g.size) {
+		if g.head++; g.head == g.size {
+			g.head = 0
+		}
+		g.set(1+g.head, g.total())
+	}
+	g.epoch, s.b = newest, newest
+	s.words[ringHead] = uint32(g.head)
+	return g
+}
+
+// ring addresses the totals: 0 is the present one, the others lie in a circle.
+type ring struct {
+	words []uint32
+	wide  bool  // two words each
+	size  int64 // buckets in the circle
+	epoch int64 // the newest of them
+	head  int64 // its place, from 0 to size-1
+}
+
+func newRing(s state, r *Rule) ring {
+	g := ring{words: s.words[ringTotals:], size: int64(r.buckets) + 1, epoch: s.b, head: int64(s.words[ringHead])}
+	g.wide = int64(len(g.words)) > g.size+1
+	return g
+}
+
+func (g *ring) get(i int64) int64 {
+	if g.wide {
+		return int64(get64(g.words[2*i:]))
+	}
+	return int64(g.words[i])
+}
+
+func (g *ring) set(i, v int64) {
+	if g.wide {
+		put64(g.words[2*i:], uint64(v))
 		return
 	}
-	entries := s[ring:]
-	steps := min(newest-s[epoch], int64(len(entries)))
-	s[epoch] = newest
-	for i, at := steps, s.view().head; i > 0; i-- {
-		entries[at] = s[total]
-		if at--; at < 0 {
-			at += int64(len(entries))
-		}
+	g.words[i] = uint32(v)
+}
+
+func (g *ring) total() int64 { return g.get(0) }
+
+// most returns the largest total that is exact and has room.
+func (g *ring) most() int64 {
+	if g.wide {
+		return maxCount
 	}
+	return math.MaxUint32
 }
 
-// rebase makes the totals as small as they can be.
-func (s state) rebase(r Rule) {
-	base := s.view().began(r.buckets())
-	s[total] -= base
-	for i := range s[ring:] {
-		s[ring+i] -= base
-	}
-}
-
-// ringView addresses the ring by age: 0 is the newest bucket.
-type ringView struct {
-	s    state
-	head int64
-}
-
-func (s state) view() ringView {
-	n := int64(len(s) - ring)
-	head := s[epoch] % n
-	if head < 0 {
-		head += n
-	}
-	return ringView{s, head}
-}
-
-func (v ringView) entry(back int64) *int64 {
-	i := v.head - back
+// slot returns the index of the bucket that is back before the newest.
+func (g *ring) slot(back int64) int64 {
+	i := g.head - back
 	if i < 0 {
-		i += int64(len(v.s) - ring)
+		i += g.size
 	}
-	return &v.s[ring+i]
+	return 1 + i
 }
 
 // began returns the total as the bucket began that is back before the newest; the one
 // after the newest begins with all that there is.
-func (v ringView) began(back int64) int64 {
+func (g *ring) began(back int64) int64 {
 	if back < 0 {
-		return v.s[total]
+		return g.total()
 	}
-	return *v.entry(back)
+	return g.get(g.slot(back))
+}
+
+// rebase makes the totals as small as they can be.
+func (g *ring) rebase(r *Rule) {
+	base := g.began(int64(r.buckets))
+	for i := range g.size + 1 {
+		g.set(i, g.get(i)-base)
+	}
 }
 
 // until returns the time to the end of the bucket after which the window of back+1
 // buckets begins with at least need charged before it. It is always within reach: the
 // caller's need is at most the total.
-func (v ringView) until(r Rule, back, need, now int64) int64 {
-	out := sort.Search(int(back), func(i int) bool { return v.began(back-1-int64(i)) >= need })
-	return (v.s[epoch]+1+int64(out))*r.interval - now
+func (g *ring) until(r *Rule, back, need, now int64) int64 {
+	out := sort.Search(int(back), func(i int) bool { return g.began(back-1-int64(i)) >= need })
+	return (g.epoch+1+int64(out))*r.interval - now
 }

@@ -24,9 +24,8 @@ type BucketOptions struct {
 	// least 3 and at most 65536 times as long. A counter takes 4 to 5 bytes of memory
 	// for each bucket, twice that if it holds more than 2^32 units. Zero means 600 s.
 	Span time.Duration
-	// Expiry is how long Redis keeps a counter after its last charge, at least Span.
-	// Zero means twice Span, so 1200 s. What can still be counted is kept in any case,
-	// and memory may be freed of what no longer can.
+	// Expiry is how long a counter is kept after its last charge, at least Span. Zero
+	// means twice Span, so 1200 s. What can still be counted is kept in any case.
 	Expiry time.Duration
 	// Block is what denied takes lead to. Zero means nothing.
 	Block Block
@@ -53,6 +52,8 @@ func Buckets(o BucketOptions) (Rule, error) {
 		interval:  o.Interval.Microseconds(),
 		span:      o.Span.Microseconds(),
 		expiry:    o.Expiry.Microseconds(),
+		window:    int32((o.Per + o.Interval - 1) / o.Interval),
+		buckets:   int32(o.Span / o.Interval),
 		block:     o.Block,
 	}
 	return r.identified(), nil

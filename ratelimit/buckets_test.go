@@ -62,10 +62,3 @@ func TestBucketsRefuses(t *testing.T) {
 		})
 	}
 }
-
-func TestBucketsSize(t *testing.T) {
-	r := Must(Buckets(BucketOptions{}))
-	s := bucketPair{}.fresh(r, 0, 1)
-	require.Len(t, s, 600/5+4, "8 bytes × (span/interval + 4)")
-	require.Equal(t, len(s), cap(s))
-}

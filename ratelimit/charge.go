@@ -5,104 +5,106 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
 // charge is what a request's take came to.
 type charge struct {
-	results []Result // one for each of the policy's rules
+	*terms
 	sum     Result
+	results []Result    // one for each rule
+	one     [1]Result   // their place if it is only one
+	pass    *passage    // of the middleware that took, and has written the header; nil: none did
+	back    atomic.Bool // the results are refunded by now
+	after   []Result    // what the refund came to; to be read once back is true
 }
 
-func (p *limited) resolveTake(ctx context.Context) (*charge, error) {
-	results, err := p.askAll(ctx, Take)
+// take charges a request.
+func (t *terms) take(ctx context.Context, r *http.Request) (*charge, error) {
+	n, err := t.policy.cost(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	// A count from before is the past. This fails only if the request is over.
-	_ = p.keys.count.Invalidate(ctx)
-	return &charge{results: results, sum: p.combine(results)}, nil
-}
-
-// resolveRefund gives back what the request was charged, which its caller has looked up.
-func (p *limited) resolveRefund(ctx context.Context) ([]Result, error) {
-	key, err := p.keys.key.Get(ctx)
-	if err != nil {
+	c := &charge{terms: t}
+	if c.results, err = t.ask(ctx, Take, n, c.one[:]); err != nil {
 		return nil, err
 	}
-	c, err := p.keys.take.Get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ops := make([]Op, len(p.Rules))
-	for i, r := range p.Rules {
-		ops[i] = Op{Rule: r, Key: key, Kind: Refund, Receipt: c.results[i].Receipt}
-	}
-	results, err := p.do(ctx, ops)
-	_ = p.keys.count.Invalidate(ctx)
-	return results, err
+	c.sum = t.sum(c.results)
+	return c, nil
 }
 
-// commit tells in the response's header what the request's take came to.
-func (p *limited) commit(ctx context.Context, c *charge, h http.Header) error {
+// refund gives back what the request was charged. It is to be called once.
+func (c *charge) refund(ctx context.Context) (bool, error) {
+	ops := make([]Op, len(c.rules))
+	for i, r := range c.rules {
+		ops[i] = Op{Rule: r, Key: c.subject, Kind: Refund, Receipt: c.results[i].Receipt}
+	}
+	results, err := c.policy.do(ctx, ops)
+	if err != nil {
+		return false, err
+	}
+	c.after = results
+	c.back.Store(true)
+	for _, r := range results {
+		if !r.Allowed {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// writeHeader tells in the response's header what the take came to.
+func (c *charge) writeHeader(h http.Header) {
 	results, sum := c.results, c.sum
-	if back, err, ok := p.keys.refund.Peek(ctx); ok && err == nil {
-		results, sum = back, p.combine(back)
+	if c.back.Load() {
+		results, sum = c.after, c.terms.sum(c.after)
 	}
-	p.writeHeader(h, results, sum)
-	if !c.sum.Allowed {
-		writeRetryAfter(h, c.sum.denial)
+	c.writeFields(h, results, sum)
+	if c.sum.Allowed {
+		return
 	}
-	return nil
-}
-
-// askAll asks every rule about the request's cost.
-func (p *limited) askAll(ctx context.Context, kind Kind) ([]Result, error) {
-	key, err := p.keys.key.Get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r, err := request(ctx)
-	if err != nil {
-		return nil, err
-	}
-	n, err := p.cost(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	ops := make([]Op, len(p.Rules))
-	for i, r := range p.Rules {
-		ops[i] = Op{Rule: r, Key: key, N: n, Kind: kind}
-	}
-	return p.do(ctx, ops)
+	writeRetryAfter(h, c.sum.denial)
+	h["Cache-Control"] = []string{"no-store"} // it is about this moment
 }
 
 // countIn counts over d by the first rule; zero means its Per.
-func (p *limited) countIn(ctx context.Context, d time.Duration) (int64, error) {
-	key, err := p.keys.key.Get(ctx)
-	if err != nil {
-		return 0, err
-	}
-	results, err := p.do(ctx, []Op{{Rule: p.Rules[0], Key: key, Kind: Count, Interval: d}})
-	if err != nil {
-		return 0, err
-	}
-	return results[0].Count, nil
+func (t *terms) countIn(ctx context.Context, d time.Duration) (int64, error) {
+	res, err := t.policy.doOne(ctx, Op{Rule: t.rules[0], Key: t.subject, Kind: Count, Interval: d})
+	return res.Count, err
 }
 
-// do tells a wrong question, a request that ended and a store that failed apart.
 func (p *limited) do(ctx context.Context, ops []Op) ([]Result, error) {
 	if err := Validate(ops); err != nil {
-		return nil, fmt.Errorf("policy %q: %w", p.Name, err)
+		return nil, p.wrong(err)
 	}
 	results, err := p.store.Do(ctx, ops)
+	if err != nil {
+		return nil, p.failed(ctx, err)
+	}
+	return results, nil
+}
+
+func (p *limited) doOne(ctx context.Context, op Op) (Result, error) {
+	if err := validate(&op, nil); err != nil {
+		return Result{}, p.wrong(err)
+	}
+	res, err := p.one(ctx, op)
+	if err != nil {
+		return Result{}, p.failed(ctx, err)
+	}
+	return res, nil
+}
+
+func (p *limited) wrong(err error) error { return fmt.Errorf("policy %q: %w", p.Name, err) }
+
+// failed tells a store that failed from a request that ended.
+func (p *limited) failed(ctx context.Context, err error) error {
 	switch {
-	case err == nil:
-		return results, nil
 	case ctx.Err() != nil:
-		return nil, err
+		return err
 	case !errors.Is(err, ErrStore):
 		err = fmt.Errorf("%w: %w", ErrStore, err)
 	}
-	return nil, fmt.Errorf("policy %q: %w", p.Name, err)
+	return p.wrong(err)
 }

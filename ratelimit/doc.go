@@ -4,6 +4,7 @@
 //
 //   - In a handler: [Provide] registers a [Policy], [From] finds its [Limit], and
 //     [Limit.Take] charges the request once, however often it is called.
+//   - In front of handlers of any server: [Middleware], with the same policies.
 //   - Outside of a request: a [Limiter] takes from one [Rule] in a [Store].
 //   - To count without a limit: a Limiter of a rule whose Limit is 0, with
 //     [Limiter.Add] and [Limiter.Count].
@@ -20,6 +21,6 @@
 // that the store failed. All or nothing: a denial charges nothing.
 //
 // The package does not wait for quota, does not queue, does not share counters between
-// processes by itself (a store does), and never reads a forwarding header: [ByIP] is
-// the address of the peer.
+// processes by itself (a store does), and reads a forwarding header only from proxies
+// that it was told to trust: see [IPOptions].
 package ratelimit

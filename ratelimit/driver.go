@@ -1,136 +1,211 @@
 package ratelimit
 
-import "sync/atomic"
-
-// subject is what a [MemoryStore] remembers of one key. The shard's lock guards it.
-type subject struct {
-	key      string
-	counters []counter // few: one for each rule that charged
-	bytes    int64     // what the subject counts for in the store's bound
-
-	newer, older *subject // in its queue
-	used         int64    // time of the last op
-	keep         int64    // how long after it the subject may be forgotten
+// group runs one atomic group of ops on a shard, which is locked: first every take is
+// checked, then there is room for all that is charged, then everything is done in order.
+// A denied group changes nothing but what a Block remembers.
+type group struct {
+	*shard
+	ops []Op
+	out []Result // one for each op; until an op is done, only Violated has a meaning
+	key uint64   // hash of the ops' key
+	now int64
+	// wait is how long a full store has no room for the group's counters, if it denies.
+	wait int64
 }
 
-// counter is the state of one rule.
-type counter struct {
-	rule  Rule // by its id
-	state state
-}
-
-// find returns the subject's counter of r, nil if there is none or no subject.
-func (s *subject) find(r Rule) *counter {
-	if s == nil {
-		return nil
+func (g *group) do() error {
+	denied, err := g.check()
+	if err == nil && !denied {
+		denied, err = g.open()
 	}
-	id := r.id
-	for i := range s.counters {
-		if s.counters[i].rule.id == id {
-			return &s.counters[i]
-		}
+	if err == nil {
+		g.run(denied)
 	}
-	return nil
+	return err
 }
 
-// check runs the first half of a group: what each take would get, together with the
-// units that the group charges before it.
-func (s *subject) check(ops []Op, out []Result, now int64) (denied bool, err error) {
-	for i := range ops {
-		op := &ops[i]
+// check looks for takes that are denied, together with the units that the group charges
+// before them.
+func (g *group) check() (denied bool, err error) {
+	for i := range g.ops {
+		op := &g.ops[i]
 		if !op.Kind.charges() {
 			continue
 		}
-		out[i] = untouched(op.Rule)
-		if c := s.find(op.Rule); c != nil {
-			p, n := op.Rule.pair(), op.N+pending(ops[:i], &op.Rule)
-			if !p.fits(c.state, op.Rule, n, now) {
+		r, n, passes := &op.Rule, op.N+pending(g.ops[:i], &op.Rule), true
+		if s := g.find(r); s.entry != nil {
+			if !r.fits(s, n, g.now) {
 				return false, ErrOverflow
 			}
-			out[i] = p.check(c.state, op.Rule, n, now)
+			passes = r.passes(s, n, g.now)
 		}
-		if op.Kind == Take && !out[i].Allowed {
-			out[i].Violated, denied = true, true
+		if op.Kind == Take && (!passes || g.blocked(r) > 0) {
+			g.out[i].Violated, denied = true, true
 		}
 	}
 	return denied, nil
 }
 
-// would says what a take of n would get.
-func (s *subject) would(r Rule, n, now int64) Result {
-	c := s.find(r)
-	if c == nil {
-		return untouched(r)
-	}
-	return r.pair().check(c.state, r, n, now)
-}
-
-// run is the second half of a group: it does what each op asks, except that a denied
-// group changes nothing. Counters that begin get the next of lives.
-func (s *subject) run(ops []Op, out []Result, denied bool, now int64, lives *atomic.Int64) {
-	for i := range ops {
-		op := &ops[i]
+func (g *group) run(denied bool) {
+	for i := range g.ops {
+		op, out := &g.ops[i], &g.out[i]
 		switch {
 		case op.Kind == Peek:
-			out[i] = s.would(op.Rule, op.N, now)
-			out[i].Violated = !out[i].Allowed
+			*out = g.would(&op.Rule, op.N)
+			out.Violated = !out.Allowed
 		case op.Kind == Count:
-			out[i] = Result{Allowed: true, Limit: op.Rule.limit, Count: s.count(op, now)}
+			*out = Result{Allowed: true, Limit: op.Rule.limit, Count: g.count(op)}
+		case denied && op.Kind.charges():
+			g.deny(i)
 		case denied:
-			out[i].Allowed = false
+			*out = Result{Limit: op.Rule.limit}
 		case op.Kind == Refund:
-			out[i] = s.refund(op, now)
+			*out = g.refund(op)
 		case op.Kind == Reset:
-			s.reset(op.Rule)
-			out[i] = untouched(op.Rule)
+			g.reset(op, g.ops[i+1:])
+			*out = op.Rule.untouched()
 		default:
-			out[i] = s.charge(op, now, lives)
+			*out = g.charge(op)
 		}
 	}
 }
 
-// charge charges the op; what it reports beyond is what the next unit would get.
-func (s *subject) charge(op *Op, now int64, lives *atomic.Int64) Result {
-	c, p := s.find(op.Rule), op.Rule.pair()
-	if c == nil {
-		s.counters = append(s.counters, counter{op.Rule, p.fresh(op.Rule, now, lives.Add(1))})
-		c = &s.counters[len(s.counters)-1]
+// find returns the state of the key's counter of r; its entry is nil if there is none.
+func (g *group) find(r *Rule) state {
+	e := g.table.find(r.hash(g.key))
+	if e == nil {
+		return state{}
 	}
-	var receipt Receipt
-	c.state, receipt = p.charge(c.state, op.Rule, op.N, now)
-	res := p.check(c.state, op.Rule, 1, now)
+	return g.state(e)
+}
+
+// asked says what a take of n would get from the counter alone.
+func (g *group) asked(r *Rule, n int64) Result {
+	s := g.find(r)
+	if s.entry == nil {
+		return r.untouched()
+	}
+	return r.check(s, n, g.now)
+}
+
+// would says what a take of n would get.
+func (g *group) would(r *Rule, n int64) Result {
+	res := g.asked(r, n)
+	res.hold(g.blocked(r))
+	return res
+}
+
+// blocked returns how long r's block of the key lasts, 0 if there is none.
+func (g *group) blocked(r *Rule) int64 {
+	if r.block.After == 0 {
+		return 0
+	}
+	return blockPair{}.left(g.table.find(r.blockHash(g.key)), r, g.now)
+}
+
+// hold makes the result one of a time in which nothing passes.
+func (r *Result) hold(left int64) {
+	if left <= 0 {
+		return
+	}
+	r.Allowed, r.Remaining = false, 0
+	r.RetryAfter = max(r.RetryAfter, micros(left))
+	r.ResetAfter = max(r.ResetAfter, micros(left))
+}
+
+// deny answers a take or an add of a denied group.
+func (g *group) deny(i int) {
+	op, out := &g.ops[i], &g.out[i]
+	r, violated := &op.Rule, out.Violated
+	*out = g.asked(r, op.N+pending(g.ops[:i], r))
+	switch {
+	case !violated:
+	case !out.Allowed || g.blocked(r) > 0:
+		out.hold(g.note(r))
+	default:
+		out.hold(g.wait) // only a full store denies
+	}
+	out.Allowed, out.Violated = false, violated
+}
+
+// note tells r's block of a denial, and returns how long it lasts. A store that is full
+// and denies what is new doesn't count denials either.
+func (g *group) note(r *Rule) int64 {
+	if r.block.After == 0 {
+		return 0
+	}
+	hash := r.blockHash(g.key)
+	e := g.table.find(hash)
+	if e == nil {
+		if e = g.insert(hash); e == nil {
+			return 0
+		}
+	}
+	return blockPair{}.note(e, r, g.now)
+}
+
+// charge charges the op; what it reports beyond is what the next unit would get.
+func (g *group) charge(op *Op) Result {
+	r, s := &op.Rule, g.find(&op.Rule)
+	receipt := r.charge(s, op.N, g.now)
+	res := r.check(s, 1, g.now)
+	res.hold(g.blocked(r))
 	res.Allowed, res.Receipt = true, receipt
 	if op.Kind == Add {
-		res.Count = p.count(c.state, op.Rule, op.interval(), now)
+		res.Count = r.count(s, op.interval(), g.now)
 	}
 	return res
 }
 
-func (s *subject) count(op *Op, now int64) int64 {
-	c := s.find(op.Rule)
-	if c == nil {
+func (g *group) count(op *Op) int64 {
+	s := g.find(&op.Rule)
+	if s.entry == nil {
 		return 0
 	}
-	return op.Rule.pair().count(c.state, op.Rule, op.interval(), now)
+	return op.Rule.count(s, op.interval(), g.now)
 }
 
-func (s *subject) refund(op *Op, now int64) Result {
-	c := s.find(op.Rule)
-	done := c != nil && op.Rule.pair().refund(c.state, op.Rule, op.Receipt, now)
-	res := s.would(op.Rule, 1, now)
+func (g *group) refund(op *Op) Result {
+	s := g.find(&op.Rule)
+	done := s.entry != nil && op.Rule.refund(s, op.Receipt, g.now)
+	res := g.would(&op.Rule, 1)
 	res.Allowed = done
 	return res
 }
 
-// reset forgets one counter; the shard forgets the subject when its time comes.
-func (s *subject) reset(r Rule) {
-	c := s.find(r)
-	if c == nil {
-		return
+// reset forgets a counter and its block. If a later op of the group charges the counter,
+// there has to be room for it then, so it begins anew in place.
+func (g *group) reset(op *Op, later []Op) {
+	r := &op.Rule
+	if r.block.After > 0 {
+		g.forget(r.blockHash(g.key))
 	}
-	*c = s.counters[len(s.counters)-1]
-	s.counters[len(s.counters)-1] = counter{}
-	s.counters = s.counters[:len(s.counters)-1]
+	n := pending(later, r)
+	s := g.find(r)
+	switch {
+	case s.entry == nil:
+	case n == 0:
+		g.forget(r.hash(g.key))
+	default:
+		s.until = g.now
+		clear(s.words)
+		g.lives++
+		r.begin(s, n, g.now, g.lives)
+	}
 }
 
-func (r Rule) pair() pair { return algorithms[r.algorithm].pair }
+// hash returns the hash of the key's counter of r, from that of the key.
+func (r *Rule) hash(key uint64) uint64 {
+	h := (key ^ r.id) &^ 1
+	if r.algorithm.hasBlock() {
+		return h | 1
+	}
+	return max(h, 2) // 0 is a gap
+}
+
+// blockHash returns the hash of what r's block remembers of the key.
+func (r *Rule) blockHash(key uint64) uint64 {
+	const odd = 0x9e3779b97f4a7c15
+	which := ((r.id^uint64(r.block.After))*odd ^ uint64(r.block.For)) * odd
+	return max((key^which)&^1, 2)
+}

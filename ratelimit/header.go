@@ -1,7 +1,10 @@
 package ratelimit
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -15,44 +18,98 @@ const (
 	limitField  = "Ratelimit"
 )
 
-// writeHeader adds the policy to the header fields of draft-ietf-httpapi-ratelimit-headers-10.
-func (p *limited) writeHeader(h http.Header, results []Result, sum Result) {
-	for i, r := range results {
-		addMember(h, policyField, p.policyItems[i])
-		addMember(h, limitField, p.limitItem(p.Rules[i], r))
+// writeFields adds the charge's policy to the header fields of
+// draft-ietf-httpapi-ratelimit-headers-10. A policy without limits has nothing to tell.
+func (t *terms) writeFields(h http.Header, results []Result, sum Result) {
+	if sum.Limit == 0 {
+		return
 	}
+	p, pk := t.policy, t.partition()
+	line := p.policyLine
+	if t.chosen || line == "" {
+		line = string(p.appendPolicies(nil, t.rules, pk))
+	}
+	lines := &[2]string{line, t.limitLine(results, pk)}
+	addMembers(h, policyField, lines[0:1:1])
+	addMembers(h, limitField, lines[1:2:2])
 	if p.XHeaders {
 		writeXHeaders(h, sum)
 	}
 }
 
-// policyItem returns an item such as "ip";q=100;w=60. The name needs no escapes, see
-// validName. A window that isn't whole seconds cannot be told and is left out.
-func (p Policy) policyItem(r Rule) string {
-	item := `"` + p.quota(r) + `";q=` + integer(r.limit)
-	if r.Per()%time.Second == 0 {
-		item += ";w=" + integer(int64(r.Per()/time.Second))
+// appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. The names
+// need no escapes, see validName. A window that isn't whole seconds cannot be told and is
+// left out.
+func (p *Policy) appendPolicies(b []byte, rules []Rule, pk string) []byte {
+	for _, r := range rules {
+		if r.Limit() == 0 {
+			continue
+		}
+		b = p.appendItem(b, r)
+		b = appendInteger(append(b, ";q="...), r.Limit())
+		if p.Unit != "" {
+			b = append(append(append(b, `;qu="`...), p.Unit...), '"')
+		}
+		if r.Per()%time.Second == 0 {
+			b = appendInteger(append(b, ";w="...), int64(r.Per()/time.Second))
+		}
+		b = append(b, pk...)
 	}
-	return item
+	return b
 }
 
-// limitItem returns an item such as "ip";r=0;t=18: what remains, and for how long that
-// is all that there is. If it isn't enough, that is the time to wait.
-func (p *limited) limitItem(r Rule, res Result) string {
-	wait := res.RetryAfter
-	if wait == 0 {
-		wait = res.ResetAfter
+// limitLine returns a list such as "ip";r=0;t=18: what remains, and for how long that is
+// all that there is. If it isn't enough, that is the time to wait.
+func (t *terms) limitLine(results []Result, pk string) string {
+	var room [96]byte
+	b := room[:0]
+	for i, r := range t.rules {
+		if r.Limit() == 0 {
+			continue
+		}
+		wait := results[i].RetryAfter
+		if wait == 0 {
+			wait = results[i].ResetAfter
+		}
+		b = t.policy.appendItem(b, r)
+		b = appendInteger(append(b, ";r="...), results[i].Remaining)
+		b = appendInteger(append(b, ";t="...), ceilSeconds(wait))
+		b = append(b, pk...)
 	}
-	return `"` + p.quota(r) + `";r=` + integer(res.Remaining) + ";t=" + integer(ceilSeconds(wait))
+	return string(b)
 }
 
-// addMember adds a member to a list, as one line: some clients read only the first.
-// The name is in its canonical form, which spares every request two conversions.
-func addMember(h http.Header, name, item string) {
-	if lines := h[name]; len(lines) > 0 && lines[0] != "" {
-		item = lines[0] + ", " + item
+// appendItem begins a list's next item with the rule's name, a string.
+func (p *Policy) appendItem(b []byte, r Rule) []byte {
+	if len(b) > 0 {
+		b = append(b, ", "...)
 	}
-	h[name] = []string{item}
+	b = append(append(b, '"'), p.Name...)
+	if r.Name() != "" {
+		b = append(append(b, '.'), r.Name()...)
+	}
+	return append(b, '"')
+}
+
+// partition returns the parameter pk, a byte sequence, "" if it isn't to be sent.
+func (t *terms) partition() string {
+	if !t.policy.PartitionKey {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(t.subject))
+	return ";pk=:" + base64.StdEncoding.EncodeToString(sum[:9]) + ":"
+}
+
+// addMembers adds members to a list, as one line: some clients read only the first. The
+// name is in its canonical form, which spares every request two conversions. line has one
+// element, and becomes the header's.
+func addMembers(h http.Header, name string, line []string) {
+	for _, had := range slices.Backward(h[name]) {
+		if had != "" {
+			line[0] = had + ", " + line[0]
+		}
+	}
+	h[name] = line
 }
 
 // writeXHeaders leaves those of another policy that has less left.
@@ -74,4 +131,6 @@ func writeRetryAfter(h http.Header, denied *DeniedError) {
 	h.Set("Retry-After", integer(seconds))
 }
 
-func integer(n int64) string { return strconv.FormatInt(min(n, maxInteger), 10) }
+func integer(n int64) string { return string(appendInteger(nil, n)) }
+
+func appendInteger(b []byte, n int64) []byte { return strconv.AppendInt(b, min(n, maxInteger), 10) }

@@ -1,81 +1,12 @@
 package ratelimit
 
 import (
-	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-func TestByIP(t *testing.T) {
-	for peer, want := range map[string]string{
-		"192.0.2.1:1234":                     "192.0.2.1",
-		"[::ffff:192.0.2.1]:1234":            "192.0.2.1",
-		"[::ffff:192.0.2.2]:1234":            "192.0.2.2",
-		"[2001:db8:1:2:3:4:5:6]:80":          "2001:db8:1:2::/64",
-		"[2001:db8:1:2::ffff]:80":            "2001:db8:1:2::/64",
-		"[fe80::1%eth0]:80":                  "fe80::/64",
-		"[::1]:80":                           "::/64",
-		"[64:ff9b::c000:201]:80":             "192.0.2.1",
-		"[64:ff9b:1::c000:201]:80":           "64:ff9b:1::/64",
-		"[::ffff:192.0.2.1%eth0]:80":         "192.0.2.1",
-		"[64:ff9b::192.0.2.1%eth0]:80":       "192.0.2.1",
-		"":                                   "",
-		"@":                                  "",
-		"192.0.2.1":                          "",
-		"localhost:80":                       "",
-		"/run/app.sock":                      "",
-		"192.0.2.1:80, 198.51.100.7:80":      "",
-		"[2001:db8:1:2::ffff]:80\r\nX: evil": "",
-	} {
-		r := httptest.NewRequest("GET", "/", nil)
-		r.RemoteAddr = peer
-		r.Header.Set("X-Forwarded-For", "203.0.113.9")
-		got, err := ByIP()(t.Context(), r)
-		require.Equal(t, want, got, peer)
-		if want == "" {
-			require.ErrorIs(t, err, ErrNoKey, peer)
-		} else {
-			require.NoError(t, err, peer)
-		}
-	}
-}
-
-func TestIPOptions(t *testing.T) {
-	for _, bits := range []int{-1, 31, 129} {
-		_, err := IPOptions{IPv6Bits: bits}.Key()
-		require.ErrorContains(t, err, "IPOptions.IPv6Bits is")
-	}
-	key, err := IPOptions{IPv6Bits: 56}.Key()
-	require.NoError(t, err)
-	got, err := key(t.Context(), &http.Request{RemoteAddr: "[2001:db8:1:2ff::1]:80"})
-	require.NoError(t, err)
-	require.Equal(t, "2001:db8:1:200::/56", got)
-}
-
-func FuzzByIP(f *testing.F) {
-	for _, s := range []string{"192.0.2.1:1", "[::ffff:1.2.3.4%z]:1", "[64:ff9b::1]:0", "@", "[fe80::%]:1"} {
-		f.Add(s)
-	}
-	key := ByIP()
-	f.Fuzz(func(t *testing.T, peer string) {
-		got, err := key(t.Context(), &http.Request{RemoteAddr: peer})
-		if err != nil {
-			require.ErrorIs(t, err, ErrNoKey)
-			require.Empty(t, got)
-			return
-		}
-		if p, err := netip.ParsePrefix(got); err == nil {
-			require.Equal(t, 64, p.Bits())
-			require.Equal(t, p.Masked(), p)
-			return
-		}
-		require.True(t, netip.MustParseAddr(got).Is4())
-	})
-}
 
 func TestByHeader(t *testing.T) {
 	ask := func(lines ...string) (string, error) {
@@ -83,23 +14,69 @@ func TestByHeader(t *testing.T) {
 		r.Header["X-Api-Key"] = lines
 		return ByHeader("x-api-key")(t.Context(), r)
 	}
-	for _, none := range [][]string{nil, {""}, {"", ""}} {
+	for _, none := range [][]string{nil, {""}, {"", ""}, {"secret", "more"}, {"secret", "secret"}} {
 		got, err := ask(none...)
-		require.ErrorIs(t, err, ErrNoKey)
+		require.ErrorIs(t, err, ErrNoKey, "%q", none)
 		require.Empty(t, got)
+		require.NotContains(t, err.Error(), "secret")
 	}
 	seen := map[string]bool{}
-	for _, lines := range [][]string{{"secret"}, {"secret2"}, {"a", "b"}, {"ab"}, {"a,b"}, {"a", "", "b"}, {strings.Repeat("x", 1<<20)}} {
-		got, err := ask(lines...)
+	for _, value := range []string{"secret", "secret2", "Secret", "a b", "a,b", strings.Repeat("x", 1<<20)} {
+		got, err := ask(value)
 		require.NoError(t, err)
-		require.False(t, seen[got], "%v", lines)
+		require.False(t, seen[got], "%v", value)
 		seen[got] = true
 		require.Len(t, got, len("sha256-")+22)
-		require.NotContains(t, got, lines[0][:min(6, len(lines[0]))]+"e")
-		again, err := ask(lines...)
+		require.NotContains(t, got, value[:min(6, len(value))]+"e")
+		again, err := ask(value)
 		require.NoError(t, err)
 		require.Equal(t, got, again)
 	}
+}
+
+// One valid credential is one quota, however it is spelled.
+func TestByHeaderAuthorization(t *testing.T) {
+	ask := func(name, value string) string {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set(name, value)
+		got, err := ByHeader(name)(t.Context(), r)
+		require.NoError(t, err)
+		return got
+	}
+	want := ask("Authorization", "Bearer abc")
+	require.Equal(t, want, ask("Authorization", "bEARER abc"))
+	require.Equal(t, want, ask("authorization", "BEARER   abc"))
+	require.NotEqual(t, want, ask("Authorization", "Bearer ABC"))
+	require.NotEqual(t, want, ask("Authorization", "Basic abc"))
+	require.NotEqual(t, ask("X-Key", "A b"), ask("X-Key", "a b"))
+	require.NotEqual(t, ask("X-Key", "a"), ask("X-Other", "a"))
+}
+
+func TestByCookie(t *testing.T) {
+	ask := func(cookies string) (string, error) {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Cookie", cookies)
+		return ByCookie("id")(t.Context(), r)
+	}
+	for _, none := range []string{"", "id=", "other=1", "ID=1", "id"} {
+		_, err := ask(none)
+		require.ErrorIs(t, err, ErrNoKey, none)
+	}
+	want, err := ask("id=secret")
+	require.NoError(t, err)
+	require.NotContains(t, want, "secret")
+	got, err := ask("a=b; id=secret; id=other")
+	require.NoError(t, err)
+	require.Equal(t, want, got, "the first, as others read it")
+	got, err = ask("id=other; id=secret")
+	require.NoError(t, err)
+	require.NotEqual(t, want, got)
+
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("id", "secret")
+	header, err := ByHeader("id")(t.Context(), r)
+	require.NoError(t, err)
+	require.NotEqual(t, want, header, "a cookie is not the header of its name")
 }
 
 func TestBounded(t *testing.T) {

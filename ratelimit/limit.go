@@ -2,19 +2,63 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/lazyreq/lazyreq/reqctx"
 )
 
 // Limit is one request's view of one policy. [From] returns it without any I/O; its
 // methods ask the store, and carry the errors of finding the request's key (ErrNoKey),
-// of its cost (ErrTooLarge) and of the store (ErrStore). If there is no such policy, or
-// the request is over, they return that error of From.
+// of its rules and its cost (ErrTooLarge) and of the store (ErrStore). If there is no
+// such policy, or the request is over, they return that error of From.
 //
 // All methods may be called concurrently.
 type Limit struct {
-	ctx    context.Context
-	policy *limited
-	err    error // why there is no policy
+	ctx  context.Context // the caller's
+	home context.Context // where the properties are: ctx, but for a middleware's
+	use  *use
+	err  error // why there is no policy; the others are nil then
+}
+
+// From returns the limit of ctx's request by the policy's name: one that was registered
+// with [Provide], or that a [Middleware] on the way here has charged. Without a name it
+// is the first that was registered, or else the nearest middleware's.
+//
+// It does no I/O. It fails if ctx has no request, the request is over, or there is no
+// such policy; the limit isn't nil then, and its methods return the error.
+func From(ctx context.Context, name ...string) (*Limit, error) {
+	l, err := provided(ctx, name)
+	home := ctx
+	if err != nil {
+		if pass := passageNamed(ctx, name); pass != nil {
+			if l, err = pass.limit(); err == nil {
+				home = l.home
+			}
+		}
+	}
+	switch {
+	case err != nil:
+		return &Limit{err: err}, err
+	case ctx == l.ctx:
+		return l, nil
+	}
+	// The caller's own context knows which property asks, and when the caller leaves.
+	return &Limit{ctx: ctx, home: home, use: l.use}, nil
+}
+
+// provided returns the limit that is a property.
+func provided(ctx context.Context, name []string) (*Limit, error) {
+	if len(name) == 0 {
+		return first.Get(ctx)
+	}
+	k := keysOf(name[0])
+	if k == nil {
+		// No registry has it: the error says what this one has.
+		_, err := reqctx.Get(ctx, "ratelimit."+name[0])
+		return nil, err
+	}
+	return k.limit.Get(ctx)
 }
 
 // Name returns the policy's name, "" if there is no policy.
@@ -22,19 +66,20 @@ func (l *Limit) Name() string {
 	if l.err != nil {
 		return ""
 	}
-	return l.policy.Name
+	return l.use.policy.Name
 }
 
 // Take charges the request, once: further calls return the same result, from whatever
-// goroutine. A denial is a result; its Err is an error to return from a handler.
+// goroutine. A denial is a result; its Err is an error to return from a handler. A
+// policy without limits never denies.
 //
-// A take before the response's header goes out adds the headers RateLimit-Policy and
-// RateLimit to it, and Retry-After if denied.
+// A take before the response's header goes out adds the fields RateLimit-Policy and
+// RateLimit to it, and Retry-After and Cache-Control: no-store if denied.
 func (l *Limit) Take() (Result, error) {
 	if l.err != nil {
 		return Result{}, l.err
 	}
-	c, err := l.policy.keys.take.Get(l.ctx)
+	c, err := l.use.policy.keys.take.Get(l.home)
 	if err != nil {
 		return Result{}, err
 	}
@@ -42,52 +87,95 @@ func (l *Limit) Take() (Result, error) {
 }
 
 // Peek says what a take would come to now, and charges nothing. It asks the store each
-// time; if the request was charged, that counts.
+// time; if the request was charged, that counts. A policy without limits allows it.
 func (l *Limit) Peek() (Result, error) {
-	if l.err != nil {
-		return Result{}, l.err
-	}
-	results, err := l.policy.askAll(l.ctx, Peek)
+	t, err := l.terms()
 	if err != nil {
 		return Result{}, err
 	}
-	return l.policy.combine(results), nil
+	r, err := request(l.home)
+	if err != nil {
+		return Result{}, err
+	}
+	n, err := t.policy.cost(l.ctx, r)
+	if err != nil {
+		return Result{}, err
+	}
+	return l.ask(t, Peek, n)
 }
 
-// Count returns the units of the last Per of the policy's first rule. It asks the store
-// once for the request, and once more after the request was charged or refunded.
+// Add charges n units more, each time that it is called and whatever the limits: what
+// a request turned out to cost. The result's Count is that of the policy's first rule
+// over its Per, with the n units; the response's header says nothing of them.
+func (l *Limit) Add(n int64) (Result, error) {
+	t, err := l.terms()
+	if err != nil {
+		return Result{}, err
+	}
+	res, err := l.ask(t, Add, n)
+	_ = l.use.policy.keys.count.Invalidate(l.home) // fails only if the request is over
+	return res, err
+}
+
+func (l *Limit) ask(t *terms, kind Kind, n int64) (Result, error) {
+	var one [1]Result
+	results, err := t.ask(l.ctx, kind, n, one[:])
+	if err != nil {
+		return Result{}, err
+	}
+	return t.sum(results), nil
+}
+
+// Count returns the units of the last Per of the first of the request's rules. It asks
+// the store once for the request, and once more after the request was charged or
+// refunded. A rule that cannot count is [ErrNoCount].
 func (l *Limit) Count() (int64, error) {
 	if l.err != nil {
 		return 0, l.err
 	}
-	return l.policy.keys.count.Get(l.ctx)
+	return l.use.policy.keys.count.Get(l.home)
 }
 
 // CountIn returns the units of the last d, at most the first rule's span; more is
 // [ErrInterval], and zero means the rule's Per. It asks the store each time.
 func (l *Limit) CountIn(d time.Duration) (int64, error) {
-	if l.err != nil {
-		return 0, l.err
+	t, err := l.terms()
+	if err != nil {
+		return 0, err
 	}
-	return l.policy.countIn(l.ctx, d)
+	return t.countIn(l.ctx, d)
 }
 
-// Refund gives back what the request was charged, once: further calls return the same.
-// It returns false if nothing was charged yet, if the take was denied, or if the store
+// Refund gives back what Take has charged, once: further calls return the same. It
+// returns false if nothing was charged yet, if the take was denied, or if the store
 // no longer keeps the charge. Take goes on to return its result, and charges no more.
+// The response's header tells of it, unless it is out or a middleware has taken.
 func (l *Limit) Refund() (bool, error) {
 	if l.err != nil {
 		return false, l.err
 	}
-	c, err, taken := l.policy.keys.take.Peek(l.ctx)
+	c, err, taken := l.use.policy.keys.take.Peek(l.home)
+	if l.use.pass != nil && err == nil && !taken {
+		c, err = l.use.policy.keys.take.Get(l.home) // it is there, and only has to be fetched
+		taken = err == nil
+	}
 	if err != nil || !taken || !c.sum.Allowed {
 		return false, err
 	}
-	results, err := l.policy.keys.refund.Get(l.ctx)
-	for _, r := range results {
-		if !r.Allowed {
-			return false, err
-		}
+	return refunds.Get(l.home, l.use)
+}
+
+// terms returns the request's, unless the request is over.
+func (l *Limit) terms() (*terms, error) {
+	if l.err != nil {
+		return nil, l.err
 	}
-	return err == nil, err
+	if _, err, _ := l.use.policy.keys.take.Peek(l.home); errors.Is(err, reqctx.ErrFinished) {
+		return nil, err
+	}
+	r, err := request(l.home)
+	if err != nil {
+		return nil, err
+	}
+	return l.use.settleHere(l.ctx, r)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -61,6 +62,7 @@ func TestDenial(t *testing.T) {
 		"Ratelimit-Policy": {`"ip";q=2;w=60`},
 		"Ratelimit":        {`"ip";r=0;t=45`},
 		"Retry-After":      {"45"},
+		"Cache-Control":    {"no-store"},
 	}, h)
 	q.hand.now = q.hand.now.Add(res.RetryAfter)
 	res, _ = q.take("ip")
@@ -236,21 +238,32 @@ func TestLimitOfADerivedContext(t *testing.T) {
 	})
 }
 
-func TestTakeInsideItsOwnKeyIsACycle(t *testing.T) {
-	p := perMinute("ip", 5)
-	p.Key = func(ctx context.Context, _ *http.Request) (string, error) {
-		l, err := From(ctx)
-		if err != nil {
-			return "", err
-		}
-		_, err = l.Take()
-		return "k", err
+// Whatever a Key asks of its own policy is a cycle, however it was called.
+func TestKeyThatAsksItsOwnPolicy(t *testing.T) {
+	asks := map[string]func(l *Limit) error{
+		"take":  func(l *Limit) error { _, err := l.Take(); return err },
+		"peek":  func(l *Limit) error { _, err := l.Peek(); return err },
+		"count": func(l *Limit) error { _, err := l.Count(); return err },
 	}
-	q := provide(t, p)
-	q.serve(func(c *reqctx.Context) {
-		l, err := From(c)
-		require.NoError(t, err)
-		_, err = l.Take()
-		require.ErrorContains(t, err, "ratelimit.ip.take -> ratelimit.ip.key -> ratelimit.ip.take")
-	})
+	for inside, ask := range asks {
+		p := perMinute("ip", 5)
+		p.Key = func(ctx context.Context, _ *http.Request) (string, error) {
+			l, err := From(ctx)
+			if err != nil {
+				return "", err
+			}
+			return "k", ask(l)
+		}
+		q := provide(t, p)
+		for outside, ask := range asks {
+			q.serve(func(c *reqctx.Context) {
+				l, err := From(c)
+				require.NoError(t, err)
+				err = ask(l)
+				var cycle *lazy.CycleError
+				require.ErrorAs(t, err, &cycle, "%s inside of %s", inside, outside)
+				require.ErrorContains(t, err, "ratelimit.ip.")
+			})
+		}
+	}
 }

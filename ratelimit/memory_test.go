@@ -3,7 +3,8 @@ package ratelimit
 import (
 	"context"
 	"fmt"
-	"strings"
+	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -55,36 +56,65 @@ func TestMemoryReadsTheClockOfTheBubble(t *testing.T) {
 	})
 }
 
-func TestMemoryEvictsTheIdlest(t *testing.T) {
-	h, ctx := newHand(), t.Context()
-	m := newMemory(t, MemoryOptions{MaxSubjects: 3, Clock: h.clock})
-	l := newLimiter(t, m, Must(Buckets(BucketOptions{})))
-	add := func(key string) {
-		h.now = h.now.Add(time.Second)
-		_, err := l.Add(ctx, key, 1)
-		require.NoError(t, err)
+func TestMemoryEvictsTheNearestToFullQuota(t *testing.T) {
+	for name, r := range everyRule(10) {
+		t.Run(name, func(t *testing.T) {
+			h, ctx := newHand(), t.Context()
+			m := newMemory(t, MemoryOptions{MaxSubjects: 3, Clock: h.clock})
+			l := newLimiter(t, m, r)
+			add := func(key string, n int64) {
+				h.now = h.now.Add(time.Second)
+				_, err := l.Add(ctx, key, n)
+				require.NoError(t, err)
+			}
+			add("a", 1)
+			add("b", 1)
+			add("c", 5)
+			if r.Algorithm() != "window" { // whose windows don't move
+				add("a", 9)
+			}
+			_, err := l.Peek(ctx, "b", 1) // reading changes nothing
+			require.NoError(t, err)
+			add("d", 1)
+			require.Equal(t, 3, m.Len())
+			gone := map[string]bool{}
+			for _, key := range []string{"a", "b", "c", "d"} {
+				res, err := l.Peek(ctx, key, 1)
+				require.NoError(t, err)
+				gone[key] = res.Remaining == 10
+			}
+			want := "b"
+			if r.Algorithm() == "window" {
+				want = "a"
+			}
+			require.Equal(t, map[string]bool{"a": want == "a", "b": want == "b", "c": false, "d": false}, gone)
+		})
 	}
-	add("a")
-	add("b")
-	add("c")
-	_, err := l.Count(ctx, "a", 0) // reading is using
-	require.NoError(t, err)
-	add("d")
-	require.Equal(t, 3, m.Len())
-	require.Equal(t, map[string]int64{"a": 1, "b": 0, "c": 1, "d": 1}, counts(t, l, "a", "b", "c", "d"))
 }
 
-func TestMemoryEvictsTheIdlestOfAllExpiries(t *testing.T) {
+// TestMemoryEvictsNearlyTheNearest has a store so large that it looks at a sample.
+func TestMemoryEvictsNearlyTheNearest(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	m := newMemory(t, MemoryOptions{MaxSubjects: 2, Clock: h.clock})
-	long := newLimiter(t, m, Must(Buckets(BucketOptions{})))
-	longer := newLimiter(t, m, Must(Buckets(BucketOptions{Expiry: 24 * time.Hour})))
-	for _, l := range []*Limiter{longer, long, long} {
-		h.now = h.now.Add(time.Second)
-		_, err := l.Add(ctx, fmt.Sprint(h.now.Second()), 1)
+	m := newMemory(t, MemoryOptions{MaxSubjects: 64 * subjectsPerShard * 8, Clock: h.clock})
+	l := newLimiter(t, m, Must(GCRA(GCRAOptions{Limit: 1000, Per: time.Hour})))
+	const heavy = 5000
+	for i := range heavy {
+		_, err := l.Add(ctx, fmt.Sprint("heavy", i), 900)
 		require.NoError(t, err)
 	}
-	require.Equal(t, map[string]int64{"1": 0, "2": 1, "3": 1}, counts(t, long, "1", "2", "3"))
+	for i := range 400_000 {
+		_, err := l.Add(ctx, fmt.Sprint("light", i), 1)
+		require.NoError(t, err)
+	}
+	kept := 0
+	for i := range heavy {
+		res, err := l.Peek(ctx, fmt.Sprint("heavy", i), 1)
+		require.NoError(t, err)
+		if res.Remaining < 1000 {
+			kept++
+		}
+	}
+	require.Equal(t, heavy, kept)
 }
 
 func TestMemoryEvictsWhileOthersTake(t *testing.T) {
@@ -108,35 +138,97 @@ func TestMemoryEvictsWhileOthersTake(t *testing.T) {
 func TestMemoryReusesTheExpiredFirst(t *testing.T) {
 	h, ctx := newHand(), t.Context()
 	m := newMemory(t, MemoryOptions{MaxSubjects: 2, Clock: h.clock})
-	long := newLimiter(t, m, Must(Buckets(BucketOptions{})))
-	brief := newLimiter(t, m, Must(Buckets(BucketOptions{Interval: time.Second, Span: 3 * time.Second})))
+	long := newLimiter(t, m, Must(FixedWindow(WindowOptions{Name: "long", Limit: 5, Per: 10 * time.Second})))
+	brief := newLimiter(t, m, Must(FixedWindow(WindowOptions{Limit: 5, Per: 4 * time.Second})))
 	for _, l := range []*Limiter{long, brief} {
-		_, err := l.Add(ctx, l.Rule().Span().String(), 1)
+		_, err := l.Add(ctx, "k", 1)
 		require.NoError(t, err)
 		h.now = h.now.Add(3 * time.Second)
 	}
-	h.now = h.now.Add(3 * time.Second)
+	h.now = h.now.Add(time.Second)
 	_, err := long.Add(ctx, "new", 1)
 	require.NoError(t, err)
-	require.Equal(t, map[string]int64{"10m0s": 1, "new": 1}, counts(t, long, "10m0s", "new"), "the idlest isn't over")
+	require.Equal(t, map[string]int64{"k": 1, "new": 1}, counts(t, long, "k", "new"))
 	require.Equal(t, 2, m.Len())
 }
 
 func TestMemoryForgetsTheExpiredAsOthersCome(t *testing.T) {
+	for name, r := range everyRule(10) {
+		t.Run(name, func(t *testing.T) {
+			h, ctx := newHand(), t.Context()
+			m := newMemory(t, MemoryOptions{MaxSubjects: 500, Clock: h.clock})
+			l := newLimiter(t, m, r)
+			for i := range 300 {
+				_, err := l.Add(ctx, fmt.Sprint(i), 1)
+				require.NoError(t, err)
+			}
+			before := m.Bytes()
+			h.now = h.now.Add(1200*time.Second + 10*time.Second)
+			for i := range 300 {
+				_, err := l.Add(ctx, fmt.Sprint("new", i), 1)
+				require.NoError(t, err)
+			}
+			require.Less(t, m.Len(), 310)
+			require.LessOrEqual(t, m.Bytes(), before*5/4)
+		})
+	}
+}
+
+func TestMemoryDeniesWhatIsNew(t *testing.T) {
+	for name, r := range everyRule(10) {
+		t.Run(name, func(t *testing.T) {
+			h, ctx := newHand(), t.Context()
+			m := newMemory(t, MemoryOptions{MaxSubjects: 2, WhenFull: DenyNew, Clock: h.clock})
+			l := newLimiter(t, m, r)
+			for _, key := range []string{"a", "b"} {
+				_, err := l.Take(ctx, key, 1)
+				require.NoError(t, err)
+			}
+			res, err := l.Take(ctx, "c", 1)
+			require.NoError(t, err)
+			require.False(t, res.Allowed)
+			require.True(t, res.Violated)
+			require.Zero(t, res.Remaining)
+			require.Positive(t, res.RetryAfter)
+			_, err = l.Add(ctx, "c", 1)
+			require.ErrorIs(t, err, ErrNoRoom)
+			res, err = l.Take(ctx, "a", 1)
+			require.NoError(t, err)
+			require.True(t, res.Allowed, "what is known is served")
+			require.EqualValues(t, 8, res.Remaining)
+
+			res, err = l.Take(ctx, "c", 1)
+			require.NoError(t, err)
+			h.now = h.now.Add(res.RetryAfter - time.Microsecond)
+			again, err := l.Take(ctx, "c", 1)
+			require.NoError(t, err)
+			require.False(t, again.Allowed)
+			h.now = h.now.Add(again.RetryAfter)
+			res, err = l.Take(ctx, "c", 1)
+			require.NoError(t, err)
+			require.True(t, res.Allowed)
+			require.Equal(t, 2, m.Len())
+		})
+	}
+}
+
+// TestMemoryUndoesAGroupWithoutRoom checks that a group that fails leaves nothing.
+func TestMemoryUndoesAGroupWithoutRoom(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	m := newMemory(t, MemoryOptions{MaxSubjects: 500, Clock: h.clock})
-	l := newLimiter(t, m, Must(Buckets(BucketOptions{})))
-	for i := range 300 {
-		_, err := l.Add(ctx, fmt.Sprint(i), 1)
-		require.NoError(t, err)
-	}
-	h.now = h.now.Add(1200 * time.Second)
-	require.Equal(t, map[string]int64{"0": 0}, counts(t, l, "0"))
-	for i := range 150 {
-		_, err := l.Add(ctx, fmt.Sprint("new", i), 1)
-		require.NoError(t, err)
-	}
-	require.Equal(t, 150, m.Len())
+	m := newMemory(t, MemoryOptions{MaxSubjects: 2, WhenFull: DenyNew, Clock: h.clock})
+	one := Must(GCRA(GCRAOptions{Limit: 5, Per: time.Minute}))
+	two := Must(SlidingLog(LogOptions{Limit: 5, Per: time.Minute}))
+	_, err := newLimiter(t, m, one).Add(ctx, "k", 1)
+	require.NoError(t, err)
+	_, err = m.Do(ctx, []Op{{Rule: two, Key: "new", N: 1, Kind: Add}, {Rule: one, Key: "new", N: 1, Kind: Add}})
+	require.ErrorIs(t, err, ErrNoRoom)
+	require.Equal(t, 1, m.Len())
+	results, err := m.Do(ctx, []Op{{Rule: two, Key: "new", N: 1, Kind: Take}, {Rule: one, Key: "new", N: 1, Kind: Take}})
+	require.NoError(t, err)
+	require.False(t, results[0].Allowed)
+	require.False(t, results[0].Violated)
+	require.True(t, results[1].Violated)
+	require.Equal(t, 1, m.Len())
 }
 
 func counts(t *testing.T, l *Limiter, keys ...string) map[string]int64 {
@@ -151,24 +243,53 @@ func counts(t *testing.T, l *Limiter, keys ...string) map[string]int64 {
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	ctx := t.Context()
-	m := newMemory(t, MemoryOptions{MaxSubjects: 5000, MaxBytes: 2 << 20})
-	l := newLimiter(t, m, Must(Buckets(BucketOptions{Limit: 5})))
-	for i := range 20_000 {
-		_, err := l.Take(ctx, fmt.Sprint(strings.Repeat("k", i%500), i), 1)
-		require.NoError(t, err)
-	}
-	require.LessOrEqual(t, m.Bytes(), int64(2<<20))
-	require.Greater(t, m.Bytes(), int64(2<<20)*9/10)
+	for name, r := range everyRule(100) {
+		for _, full := range []WhenFull{EvictNearestFull, DenyNew} {
+			t.Run(fmt.Sprint(name, full), func(t *testing.T) {
+				h, ctx := newHand(), t.Context()
+				m := newMemory(t, MemoryOptions{MaxSubjects: 1 << 20, MaxBytes: 2 << 20, WhenFull: full, Clock: h.clock})
+				l := newLimiter(t, m, r)
+				for i := range 80_000 {
+					h.now = h.now.Add(time.Microsecond)
+					_, err := l.Take(ctx, fmt.Sprint(i%70_000), 1)
+					require.NoError(t, err)
+					if i%64 == 0 {
+						require.LessOrEqual(t, m.Bytes(), int64(2<<20))
+					}
+				}
+				require.Greater(t, m.Bytes(), int64(2<<20)*8/10)
 
-	m = newMemory(t, MemoryOptions{MaxSubjects: 1000})
-	l = newLimiter(t, m, Must(Buckets(BucketOptions{Limit: 5})))
-	for i := range 5000 {
-		_, err := l.Take(ctx, fmt.Sprint(i), 1)
-		require.NoError(t, err)
+				m = newMemory(t, MemoryOptions{MaxSubjects: 1000, WhenFull: full})
+				l = newLimiter(t, m, r)
+				for i := range 5000 {
+					_, err := l.Take(ctx, fmt.Sprint(i), 1)
+					require.NoError(t, err)
+				}
+				require.LessOrEqual(t, m.Len(), 1000)
+				require.Greater(t, m.Len(), 900)
+			})
+		}
 	}
-	require.LessOrEqual(t, m.Len(), 1000)
-	require.Greater(t, m.Len(), 900)
+}
+
+// TestMemoryIsBoundedForAllSizes fills a store with states of many sizes, whose blocks
+// make room for one another.
+func TestMemoryIsBoundedForAllSizes(t *testing.T) {
+	h, ctx := newHand(), t.Context()
+	m := newMemory(t, MemoryOptions{MaxBytes: minBytes, Clock: h.clock})
+	r := rand.New(rand.NewPCG(1, 2))
+	var rules []Rule
+	for _, span := range []time.Duration{3, 10, 100, 1000} {
+		rules = append(rules, Must(Buckets(BucketOptions{Limit: 1 << 40, Interval: time.Second, Span: span * time.Second})))
+	}
+	rules = append(rules, Must(SlidingLog(LogOptions{Per: time.Minute})), Must(SlidingLog(LogOptions{Per: 1000 * time.Hour})))
+	for range 100_000 {
+		h.now = h.now.Add(time.Duration(r.IntN(1000)) * time.Microsecond)
+		_, err := m.DoOne(ctx, Op{Rule: rules[r.IntN(len(rules))], Key: fmt.Sprint(r.IntN(300)), N: 1 << r.IntN(40), Kind: Add})
+		require.NoError(t, err)
+		require.LessOrEqual(t, m.Bytes(), int64(minBytes))
+	}
+	require.Greater(t, m.Bytes(), int64(minBytes)*8/10)
 }
 
 func TestMemoryReadsAndDenialsKeepNothing(t *testing.T) {
@@ -184,52 +305,144 @@ func TestMemoryReadsAndDenialsKeepNothing(t *testing.T) {
 
 	_, err = l.Take(ctx, "k", 1)
 	require.NoError(t, err)
-	before := m.Bytes()
+	before, known := m.Bytes(), m.Len()
 	results, err := m.Do(ctx, []Op{{Rule: high, Key: "k", N: 1, Kind: Take}, {Rule: low, Key: "k", N: 1, Kind: Take}})
 	require.NoError(t, err)
 	require.False(t, results[0].Allowed)
 	require.Equal(t, before, m.Bytes(), "a denied group makes no counter")
-}
-
-func TestMemoryAccountsForReset(t *testing.T) {
-	m, ctx := newMemory(t, MemoryOptions{}), t.Context()
-	l := newLimiter(t, m, Must(Buckets(BucketOptions{})))
-	_, err := l.Add(ctx, "k", 1)
-	require.NoError(t, err)
-	full := m.Bytes()
-	require.NoError(t, l.Reset(ctx, "k"))
-	require.Equal(t, full-8*124, m.Bytes())
-	_, err = l.Add(ctx, "k", 1)
-	require.NoError(t, err)
-	require.Equal(t, full, m.Bytes())
+	require.Equal(t, known, m.Len())
 }
 
 func TestMemoryRefusesWhatCannotFit(t *testing.T) {
 	m, ctx := newMemory(t, MemoryOptions{MaxBytes: minBytes}), t.Context()
 	huge := func(name string) Op {
 		o := BucketOptions{Name: name, Interval: time.Second, Span: 65000 * time.Second}
-		return Op{Rule: Must(Buckets(o)), Key: "k", N: 1, Kind: Add}
+		return Op{Rule: Must(Buckets(o)), Key: "k", N: 1 << 40, Kind: Add}
 	}
 	_, err := m.Do(ctx, []Op{huge("a")})
 	require.NoError(t, err)
-	_, err = m.Do(ctx, []Op{huge("b"), huge("c")})
+	_, err = m.Do(ctx, []Op{huge("b"), huge("c"), huge("d")})
 	require.ErrorIs(t, err, ErrNoRoom)
-	require.Equal(t, 1, m.Len())
+	require.LessOrEqual(t, m.Len(), 1)
+	require.LessOrEqual(t, m.Bytes(), int64(minBytes))
+}
+
+func TestMemoryMakesRoomAfterReset(t *testing.T) {
+	for name, r := range everyRule(10) {
+		t.Run(name, func(t *testing.T) {
+			m, ctx := newMemory(t, MemoryOptions{}), t.Context()
+			l := newLimiter(t, m, r)
+			_, err := l.Add(ctx, "k", 1)
+			require.NoError(t, err)
+			full := m.Bytes()
+			for range 100 {
+				require.NoError(t, l.Reset(ctx, "k"))
+				require.Zero(t, m.Len())
+				_, err = l.Add(ctx, "k", 1)
+				require.NoError(t, err)
+				require.Equal(t, full, m.Bytes())
+			}
+		})
+	}
+}
+
+// TestMemoryTakesWhatItSays measures what a key takes, and what the store says.
+func TestMemoryTakesWhatItSays(t *testing.T) {
+	const n = 100_000
+	keys := addresses(1 << 17)[:n]
+	for _, c := range []struct {
+		name  string
+		rule  Rule
+		takes int
+		most  float64 // bytes a key
+	}{
+		{"gcra", Must(GCRA(GCRAOptions{Limit: 1000, Per: time.Minute})), 1, 64},
+		{"window", Must(FixedWindow(WindowOptions{Limit: 1000, Per: time.Minute})), 1, 64},
+		{"buckets", Must(Buckets(BucketOptions{Limit: 1000})), 1, 8 * (120 + 4)},
+		{"20 buckets", Must(Buckets(BucketOptions{Limit: 1000, Span: 100 * time.Second})), 1, 8 * (20 + 4)},
+		{"log", Must(SlidingLog(LogOptions{Limit: 1000, Per: time.Minute})), 100, 16 * 100},
+		{"log of a day", Must(SlidingLog(LogOptions{Limit: 1000, Per: 24 * time.Hour})), 100, 16 * 100},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, ctx := newHand(), t.Context()
+			before := heap()
+			m := newMemory(t, MemoryOptions{MaxSubjects: 2 * n, MaxBytes: 1 << 30, Clock: h.clock})
+			keys := keys
+			if c.takes > 1 {
+				keys = keys[:n/c.takes*5]
+			}
+			for range c.takes {
+				h.now = h.now.Add(time.Millisecond)
+				for _, key := range keys {
+					_, err := m.DoOne(ctx, Op{Rule: c.rule, Key: key, N: 1, Kind: Take})
+					require.NoError(t, err)
+				}
+			}
+			require.Equal(t, len(keys), m.Len())
+			took, says := float64(heap()-before), float64(m.Bytes())
+			each := took / float64(len(keys))
+			t.Logf("%.1f bytes a key, %.1f for each take", each, each/float64(c.takes))
+			require.LessOrEqual(t, each, c.most)
+			require.InEpsilon(t, took, says, 0.1)
+			runtime.KeepAlive(m)
+		})
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return int64(s.HeapAlloc)
 }
 
 func TestTakeOnAKnownKeyDoesNotAllocate(t *testing.T) {
 	ctx := context.Background()
-	l := newLimiter(t, newMemory(t, MemoryOptions{}), Must(Buckets(BucketOptions{Limit: 100})))
-	take := func() {
-		if _, err := l.Take(ctx, "k", 1); err != nil {
-			t.Fatal(err)
-		}
+	for name, r := range everyRule(100) {
+		t.Run(name, func(t *testing.T) {
+			h := newHand()
+			l := newLimiter(t, newMemory(t, MemoryOptions{Clock: h.clock}), r)
+			take := func() {
+				if _, err := l.Take(ctx, "k", 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 100 { // a log has its size then
+				h.now = h.now.Add(time.Microsecond)
+				take()
+			}
+			require.Zero(t, testing.AllocsPerRun(1000, take), "denied")
+			require.Zero(t, testing.AllocsPerRun(1000, func() {
+				h.now = h.now.Add(time.Second)
+				take()
+			}), "allowed and denied")
+			require.Zero(t, testing.AllocsPerRun(100, func() {
+				if _, err := l.Add(ctx, "k", 1); err != nil {
+					t.Fatal(err)
+				}
+			}), "Add")
+		})
 	}
-	take()
-	require.Zero(t, testing.AllocsPerRun(1000, take), "Take, allowed and denied")
-	require.Zero(t, testing.AllocsPerRun(1000, func() {
-		if _, err := l.AddCount(ctx, "k", 1, 20*time.Second); err != nil {
-			t.Fatal(err)
-		}
-	}), "AddCount")
+}
+
+// TestANewKeyDoesNotAllocate except when tables grow.
+func TestANewKeyDoesNotAllocate(t *testing.T) {
+	ctx, keys := context.Background(), addresses(1<<15)
+	for name, r := range everyRule(100) {
+		t.Run(name, func(t *testing.T) {
+			l := newLimiter(t, newMemory(t, MemoryOptions{}), r)
+			i := 0
+			take := func() {
+				if _, err := l.Take(ctx, keys[i], 1); err != nil {
+					t.Fatal(err)
+				}
+				i++
+			}
+			for range 1 << 14 {
+				take()
+			}
+			require.Less(t, testing.AllocsPerRun(1<<14-1, take), 1.0/8)
+		})
+	}
 }

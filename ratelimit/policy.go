@@ -12,72 +12,122 @@ type Policy struct {
 	// Name is part of property names, headers and keys in the store: letters, digits,
 	// "-" and "_", at most 64 of them.
 	Name string
-	// Rules all have to allow a request; it is charged to all or to none. Each needs
-	// a limit. If there are several, they have different names, and all but one a
-	// name that isn't empty.
+	// Rules all have to allow a request; it is charged to all or to none. If there are
+	// several, they have different names, and all but one a name that isn't empty. A
+	// rule without a limit only counts what the others let through. A policy that has
+	// no other rules is a meter: its takes are never denied and send no headers.
 	Rules []Rule
+	// RulesFor chooses the rules of one request, in place of Rules: those of the
+	// caller's plan, or Rule.WithLimit of the number in the caller's contract. Each
+	// needs a limit, so that a 0 from a database is an error and not a meter; nil
+	// means Rules, which may then be empty if there is always another choice. It is
+	// called as Key is. What it returns must not change afterwards.
+	RulesFor func(ctx context.Context, r *http.Request) ([]Rule, error)
 	// Key tells what a request is counted by. It must be chosen: see [ByIP].
 	Key KeyFunc
-	// Fallback is asked when Key finds nothing (ErrNoKey). Nil means that such a
-	// request is an error, which becomes a 400.
+	// Fallback is asked when Key finds nothing (ErrNoKey). Its keys are never those of
+	// Key, even if they read the same. Nil means that such a request is an error, which
+	// becomes a 400.
 	Fallback KeyFunc
 	// Cost tells how many units a request costs, at least 1. Nil means 1. More than
 	// a limit is ErrTooLarge.
 	Cost func(ctx context.Context, r *http.Request) (int64, error)
+
+	// Unit is what a unit is, if it isn't a request, such as "content-bytes": the
+	// parameter qu of RateLimit-Policy. It is made of the same characters as Name.
+	Unit string
+	// PartitionKey also sends the parameter pk, which tells a client with several
+	// quotas (one for each of its API keys, say) which of them this is: 72 bits of a
+	// hash of the request's key. Whoever can guess the key can check the guess.
+	PartitionKey bool
 	// XHeaders also sends X-RateLimit-Limit, -Remaining and -Reset (in seconds from
 	// now). If several policies do, they are those of the one with the least left.
 	XHeaders bool
 }
 
 // check returns what is wrong with the policy itself.
-func (p Policy) check() error {
+func (p *Policy) check() error {
 	switch {
 	case !validName(p.Name):
 		return fmt.Errorf("ratelimit: Policy.Name is %q, want %s", p.Name, nameRule)
-	case len(p.Rules) == 0:
+	case len(p.Rules) == 0 && p.RulesFor == nil:
 		return fmt.Errorf("ratelimit: policy %q: Rules is empty", p.Name)
 	case p.Key == nil:
 		return fmt.Errorf("ratelimit: policy %q: Key is nil", p.Name)
+	case p.Unit != "" && !validName(p.Unit):
+		return fmt.Errorf("ratelimit: policy %q: Unit is %q, want %s", p.Name, p.Unit, nameRule)
 	}
-	seen := map[string]bool{}
-	for i, r := range p.Rules {
-		switch {
-		case r == Rule{}:
-			return fmt.Errorf("ratelimit: policy %q: Rules[%d] is the zero Rule", p.Name, i)
-		case r.limit == 0:
-			return fmt.Errorf("ratelimit: policy %q: Rules[%d] has no limit: %v", p.Name, i, r)
-		case seen[r.name]:
-			return fmt.Errorf("ratelimit: policy %q: Rules[%d] has the same name as another, %q", p.Name, i, r.name)
+	return p.checkRules("Rules", p.Rules)
+}
+
+// checkRules returns what is wrong with rules that come from the field.
+func (p *Policy) checkRules(field string, rules []Rule) error {
+	for i, r := range rules {
+		if r == (Rule{}) {
+			return fmt.Errorf("ratelimit: policy %q: %s[%d] is the zero Rule", p.Name, field, i)
 		}
-		seen[r.name] = true
+		for _, before := range rules[:i] {
+			if before.Name() == r.Name() {
+				return fmt.Errorf("ratelimit: policy %q: %s[%d] has the same name as another, %q", p.Name, field, i, r.Name())
+			}
+		}
 	}
 	return nil
 }
 
-// quota is what a rule of the policy is called in headers and problems.
-func (p Policy) quota(r Rule) string {
-	if r.name == "" {
-		return p.Name
+// rulesFor returns the rules of one request.
+func (p *Policy) rulesFor(ctx context.Context, r *http.Request) ([]Rule, error) {
+	if p.RulesFor == nil {
+		return p.Rules, nil
 	}
-	return p.Name + "." + r.name
+	rules, err := p.RulesFor(ctx, r)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("policy %q: %w", p.Name, err)
+	case len(rules) == 0 && len(p.Rules) == 0:
+		return nil, fmt.Errorf("ratelimit: policy %q: RulesFor returned no rules, and there are no others", p.Name)
+	case len(rules) == 0:
+		return p.Rules, nil
+	}
+	for i, r := range rules {
+		if r != (Rule{}) && r.Limit() == 0 {
+			return nil, fmt.Errorf("policy %q: RulesFor[%d]: %w: %v", p.Name, i, ErrNoLimit, r)
+		}
+	}
+	return rules, p.checkRules("RulesFor", rules)
 }
 
-func (p Policy) cost(ctx context.Context, r *http.Request) (int64, error) {
+// quota is what a rule of the policy is called in headers and problems.
+func (p *Policy) quota(r Rule) string {
+	if r.Name() == "" {
+		return p.Name
+	}
+	return p.Name + "." + r.Name()
+}
+
+func (p *Policy) cost(ctx context.Context, r *http.Request) (int64, error) {
 	if p.Cost == nil {
 		return 1, nil
 	}
 	n, err := p.Cost(ctx, r)
-	if err == nil && n < 1 {
-		err = fmt.Errorf("ratelimit: policy %q: Cost returned %d, want at least 1", p.Name, n)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("policy %q: %w", p.Name, err)
+	case n < 1:
+		return 0, fmt.Errorf("ratelimit: policy %q: Cost returned %d, want at least 1", p.Name, n)
 	}
-	return n, err
+	return n, nil
 }
 
-// subject returns the key in the store of what the request is counted by.
-func (p Policy) subject(ctx context.Context, r *http.Request) (string, error) {
+// subject returns the key in the store of what the request is counted by. The name
+// contains neither ":" nor "~", so that no two policies have a subject in common, nor a
+// key and a fallback key.
+func (p *Policy) subject(ctx context.Context, r *http.Request) (string, error) {
 	key, err := p.Key(ctx, r)
+	by := ":"
 	if p.Fallback != nil && (errors.Is(err, ErrNoKey) || err == nil && key == "") {
 		key, err = p.Fallback(ctx, r)
+		by = "~"
 	}
 	switch {
 	case err != nil:
@@ -85,36 +135,5 @@ func (p Policy) subject(ctx context.Context, r *http.Request) (string, error) {
 	case key == "":
 		return "", fmt.Errorf("policy %q: %w", p.Name, ErrNoKey)
 	}
-	return p.Name + ":" + bounded(key), nil
-}
-
-// combine makes one result of those of a policy's rules: the units that all of them
-// leave, and the longest of the waits.
-func (p Policy) combine(results []Result) Result {
-	out := results[0]
-	var violated []string
-	for i, r := range results {
-		if r.Violated {
-			violated = append(violated, p.quota(p.Rules[i]))
-		}
-		if tighter(r, out) {
-			out.Limit, out.Violated, out.Receipt = r.Limit, r.Violated, r.Receipt
-		}
-		out.Remaining = min(out.Remaining, r.Remaining)
-		out.RetryAfter = max(out.RetryAfter, r.RetryAfter)
-		out.ResetAfter = max(out.ResetAfter, r.ResetAfter)
-	}
-	if !out.Allowed {
-		out.denial = &DeniedError{Policies: violated, Limit: out.Limit, RetryAfter: out.RetryAfter}
-	}
-	return out
-}
-
-// tighter tells whether a rather than b speaks for both: what one waits for longest,
-// or has the least left of.
-func tighter(a, b Result) bool {
-	if a.RetryAfter != b.RetryAfter {
-		return a.RetryAfter > b.RetryAfter
-	}
-	return a.Remaining < b.Remaining
+	return p.Name + by + bounded(key), nil
 }

@@ -3,8 +3,12 @@ package ratelimit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,7 +90,7 @@ func TestProvideRefuses(t *testing.T) {
 		`policy "a": Rules is empty`:        {{Name: "a", Key: ByIP()}},
 		`policy "a": Key is nil`:            {{Name: "a", Rules: []Rule{r}}},
 		`Rules[0] is the zero Rule`:         {{Name: "a", Rules: []Rule{{}}, Key: ByIP()}},
-		`Rules[0] has no limit`:             {{Name: "a", Rules: []Rule{Must(Buckets(BucketOptions{}))}, Key: ByIP()}},
+		`policy "a": Unit is "x y"`:         {{Name: "a", Rules: []Rule{r}, Key: ByIP(), Unit: "x y"}},
 		`Rules[1] has the same name`:        {{Name: "a", Rules: []Rule{named, named}, Key: ByIP()}},
 		`two policies have the name "same"`: {perMinute("same", 1), perMinute("same", 2)},
 	} {
@@ -176,7 +180,7 @@ func TestMissingKey(t *testing.T) {
 	}
 	require.Zero(t, q.store.calls)
 	q.take("lenient")
-	require.Equal(t, []string{"lenient:192.0.2.1"}, q.store.keys)
+	require.Equal(t, []string{"lenient~192.0.2.1"}, q.store.keys, "not the key of a header that reads like an address")
 }
 
 func TestRawConnectionHasNoKey(t *testing.T) {
@@ -241,4 +245,68 @@ func TestStoreFailure(t *testing.T) {
 	})
 	require.Empty(t, h)
 	require.Equal(t, 1, q.store.calls, "the request keeps the error")
+}
+
+// Methods that look for the key at the same moment may find two; one counts for both.
+func TestOneKeyForTheRequest(t *testing.T) {
+	p := perMinute("ip", 5)
+	var calls atomic.Int32
+	both := make(chan struct{})
+	p.Key = func(context.Context, *http.Request) (string, error) {
+		n := calls.Add(1)
+		if n == 2 {
+			close(both)
+		}
+		<-both
+		return fmt.Sprint("key", n), nil
+	}
+	q := provide(t, p)
+	store := &lockedKeys{Store: q.store.Store}
+	q.reg = reqctx.NewRegistry(reqctx.Options{})
+	require.NoError(t, Provide(q.reg, store, p))
+	q.serve(func(c *reqctx.Context) {
+		l, err := From(c)
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = l.Take() })
+		wg.Go(func() { _, _ = l.Peek() })
+		wg.Wait()
+		_, err = l.CountIn(0)
+		require.NoError(t, err)
+	})
+	require.EqualValues(t, 2, calls.Load())
+	require.Len(t, store.keys, 3)
+	require.Equal(t, store.keys[0], store.keys[1])
+	require.Equal(t, store.keys[0], store.keys[2])
+}
+
+type lockedKeys struct {
+	Store
+	mu   sync.Mutex
+	keys []string
+}
+
+func (s *lockedKeys) Do(ctx context.Context, ops []Op) ([]Result, error) {
+	s.mu.Lock()
+	s.keys = append(s.keys, ops[0].Key)
+	s.mu.Unlock()
+	return s.Store.Do(ctx, ops)
+}
+
+// Keys may have any bytes and any length; each has its own counter.
+func TestOddKeys(t *testing.T) {
+	p := perMinute("ip", 1)
+	key := ""
+	p.Key = func(context.Context, *http.Request) (string, error) { return key, nil }
+	q := provide(t, p)
+	for _, key = range []string{"a", "a\n", "\r\na: b", "{a}", "a}", "\x00", "\xff\xfe", ":", strings.Repeat("x", 1<<20), strings.Repeat("x", 1<<20) + "y"} {
+		for _, want := range []bool{true, false} {
+			res, h := q.take("ip")
+			require.Equal(t, want, res.Allowed, "%.20q", key)
+			require.Equal(t, `"ip";q=1;w=60`, h.Get("RateLimit-Policy"))
+		}
+	}
+	for _, key := range q.store.keys {
+		require.LessOrEqual(t, len(key), MaxKeyLen)
+	}
 }

@@ -5,19 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
+	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// propertyKeys are the properties of a policy, "ratelimit.<name>" and what it reads.
+// propertyKeys are the properties of a policy: the handle, and what takes time, so that
+// it is shared, measured and can be waited for by name.
 type propertyKeys struct {
-	limit  reqctx.Key[*Limit]
-	key    reqctx.Key[string]   // ….key: the subject
-	take   reqctx.Key[*charge]  // ….take: the one charge of the request
-	count  reqctx.Key[int64]    // ….count: over the first rule's Per
-	refund reqctx.Key[[]Result] // ….refund: the one refund of the charge
+	limit reqctx.Key[*Limit]  // ratelimit.NAME
+	take  reqctx.Key[*charge] // ratelimit.NAME.take: the one charge of the request
+	count reqctx.Key[int64]   // ratelimit.NAME.count: over the first rule's Per
 }
 
 var (
@@ -36,20 +36,25 @@ func keysFor(name string) *propertyKeys {
 	if k == nil {
 		full := "ratelimit." + name
 		k = &propertyKeys{
-			limit:  reqctx.NewKey[*Limit](full),
-			key:    reqctx.NewKey[string](full + ".key"),
-			take:   reqctx.NewKey[*charge](full + ".take"),
-			count:  reqctx.NewKey[int64](full + ".count"),
-			refund: reqctx.NewKey[[]Result](full + ".refund"),
+			limit: reqctx.NewKey[*Limit](full),
+			take:  reqctx.NewKey[*charge](full + ".take"),
+			count: reqctx.NewKey[int64](full + ".count"),
 		}
 		keysByName[name] = k
 	}
 	return k
 }
 
+func keysOf(name string) *propertyKeys {
+	keysMu.RLock()
+	defer keysMu.RUnlock()
+	return keysByName[name]
+}
+
 // Provide registers the policies, with their counters in store. Each is the property
 // "ratelimit.<name>", the first of them also "ratelimit"; their values are *[Limit].
-// An error names the policy and the field that is wrong; then nothing was registered.
+// "ratelimit.<name>.take" is the charge of the request. An error names the policy and
+// the field that is wrong; then nothing was registered.
 //
 // Call it once for a registry: like reqctx.Provide, it panics if a property of one of
 // the names is there.
@@ -72,94 +77,114 @@ func Provide(reg *reqctx.Registry, store Store, policies ...Policy) error {
 		}
 		seen[p.Name] = true
 	}
+	reqctx.ProvideMemo(reg, refunds, refund)
 	for i, p := range policies {
-		p.Rules = append([]Rule(nil), p.Rules...)
-		l := newLimited(p, store)
-		l.provide(reg)
-		if i == 0 {
-			reqctx.Provide(reg, first, reqctx.Prop[*Limit]{Handle: true, Resolve: l.keys.limit.Get})
-		}
+		newLimited(p, store).provide(reg, i == 0)
 	}
 	return nil
 }
 
-// From returns the limit of ctx's request by the policy's name, by default the first
-// policy's. It does no I/O. It fails if ctx has no request, the request is over, or
-// there is no such policy; the limit isn't nil then, and its methods return the error.
-func From(ctx context.Context, name ...string) (*Limit, error) {
-	key := first
-	if len(name) > 0 {
-		keysMu.RLock()
-		k := keysByName[name[0]]
-		keysMu.RUnlock()
-		if k == nil {
-			// No registry has it: the error says what this one has.
-			_, err := reqctx.Get(ctx, "ratelimit."+name[0])
-			return &Limit{err: err}, err
-		}
-		key = k.limit
-	}
-	l, err := key.Get(ctx)
-	if err != nil {
-		return &Limit{err: err}, err
-	}
-	if ctx == l.ctx {
-		return l, nil
-	}
-	// The caller's own context knows which property asks, and when the caller leaves.
-	return &Limit{ctx: ctx, policy: l.policy}, nil
-}
-
-// limited is a policy with its store: what the properties of all requests share.
+// limited is a policy with its store: what all requests share.
 type limited struct {
 	Policy
-	store Store
-	keys  *propertyKeys
-	// policyItems are the members of RateLimit-Policy, one for each rule.
-	policyItems []string
+	store   Store
+	storeID any // comparable, and equal for what is the same store
+	one     func(context.Context, Op) (Result, error)
+	keys    *propertyKeys
+	handle  reqctx.Key[*Limit] // where the request's Limit is
+	// policyLine is RateLimit-Policy for Rules; "" if it depends on the request.
+	policyLine string
 }
 
 func newLimited(p Policy, store Store) *limited {
-	l := &limited{Policy: p, store: store, keys: keysFor(p.Name)}
-	for _, r := range p.Rules {
-		l.policyItems = append(l.policyItems, p.policyItem(r))
+	p.Rules = slices.Clone(p.Rules)
+	l := &limited{Policy: p, store: store, one: doOne(store), keys: keysFor(p.Name)}
+	l.handle = l.keys.limit
+	l.storeID = l // no other has it
+	if reflect.ValueOf(store).Comparable() {
+		l.storeID = store
+	}
+	if !p.PartitionKey {
+		l.policyLine = string(l.appendPolicies(nil, p.Rules, ""))
 	}
 	return l
 }
 
-func (p *limited) provide(reg *reqctx.Registry) {
-	reqctx.Provide(reg, p.keys.limit, reqctx.Prop[*Limit]{
-		Handle: true,
-		Resolve: func(ctx context.Context) (*Limit, error) {
-			return &Limit{ctx: ctx, policy: p}, nil
-		},
-	})
-	reqctx.Provide(reg, p.keys.key, reqctx.Prop[string]{Resolve: p.resolveKey})
-	reqctx.Provide(reg, p.keys.take, reqctx.Prop[*charge]{Resolve: p.resolveTake, Commit: p.commit})
-	reqctx.Provide(reg, p.keys.count, reqctx.Prop[int64]{
-		Resolve: func(ctx context.Context) (int64, error) { return p.countIn(ctx, 0) },
-	})
-	reqctx.Provide(reg, p.keys.refund, reqctx.Prop[[]Result]{Resolve: p.resolveRefund})
+// same tells whether a charge by one is a charge by the other: same name, so same keys,
+// same store and same rules.
+func (p *limited) same(q *limited) bool {
+	return p == q || p.Name == q.Name && p.storeID == q.storeID &&
+		slices.Equal(p.Rules, q.Rules) && (p.RulesFor == nil) == (q.RulesFor == nil)
 }
 
-func (p *limited) resolveKey(ctx context.Context) (string, error) {
+func (p *limited) provide(reg *reqctx.Registry, isFirst bool) {
+	handle := reqctx.Prop[*Limit]{Handle: true, Resolve: p.resolveLimit}
+	if isFirst { // which most ask for without a name
+		p.handle = first
+		reqctx.Provide(reg, first, handle)
+		handle.Resolve = first.Get
+	}
+	reqctx.Provide(reg, p.keys.limit, handle)
+	reqctx.Provide(reg, p.keys.take, reqctx.Prop[*charge]{Resolve: p.resolveTake, Commit: commit})
+	reqctx.Provide(reg, p.keys.count, reqctx.Prop[int64]{Resolve: p.resolveCount})
+}
+
+func (p *limited) resolveLimit(ctx context.Context) (*Limit, error) {
+	both := new(struct {
+		Limit
+		use
+	})
+	both.use.policy, both.use.pass = p, passageOf(ctx, p)
+	if pass := both.use.pass; pass != nil {
+		both.use.terms.Store(pass.terms)
+	}
+	both.Limit = Limit{ctx: ctx, home: ctx, use: &both.use}
+	return &both.Limit, nil
+}
+
+// resolveTake charges the request, unless a middleware of the same policy has, on its
+// way to the one whose property this is.
+func (p *limited) resolveTake(ctx context.Context) (*charge, error) {
+	l, err := p.handle.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if pass := l.use.pass; pass != nil {
+		return pass.charge, pass.err
+	}
 	r, err := request(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return p.subject(ctx, r)
+	t, err := l.use.settle(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	c, err := t.take(ctx, r)
+	// A count from before is the past. This fails only if the request is over.
+	_ = p.keys.count.Invalidate(ctx)
+	return c, err
 }
 
-// request returns the HTTP request of ctx. A raw connection has none: its place takes
-// one that has only the peer's address.
-func request(ctx context.Context) (*http.Request, error) {
-	c := reqctx.From(ctx)
-	switch {
-	case c == nil || c.Request() == nil && c.RemoteAddr() == "":
-		return nil, fmt.Errorf("%w: neither an HTTP request nor a connection", ErrNoKey)
-	case c.Request() == nil:
-		return &http.Request{RemoteAddr: c.RemoteAddr(), Header: http.Header{}, URL: &url.URL{}}, nil
-	default:
-		return c.Request(), nil
+func (p *limited) resolveCount(ctx context.Context) (int64, error) {
+	l, err := p.handle.Get(ctx)
+	if err != nil {
+		return 0, err
 	}
+	r, err := request(ctx)
+	if err != nil {
+		return 0, err
+	}
+	t, err := l.use.settle(ctx, r)
+	if err != nil {
+		return 0, err
+	}
+	return t.countIn(ctx, 0)
+}
+
+func commit(_ context.Context, c *charge, h http.Header) error {
+	if c.pass == nil {
+		c.writeHeader(h)
+	}
+	return nil
 }

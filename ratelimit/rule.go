@@ -24,8 +24,11 @@ type Rule struct {
 	burst     int64 // the largest n that can pass
 	// In microseconds.
 	per, interval, span, expiry int64
-	block                       Block
-	id                          uint64 // hash of what tells its counter from a key's others
+	// In buckets: how many before the newest the limit is over, and how many there are
+	// before the newest.
+	window, buckets int32
+	block           Block
+	id              uint64 // hash of what tells its counter from a key's others
 }
 
 // Must returns r, or panics if err is not nil. It is for rules that are fixed in the

@@ -1,184 +1,100 @@
 package ratelimit
 
-import (
-	"fmt"
-	"math/bits"
-	"reflect"
-	"strings"
-	"sync"
-	"sync/atomic"
-)
+import "sync"
 
-// shard is a part of a [MemoryStore] with a lock and bounds of its own.
+// shard is a part of a [MemoryStore] with a lock and bounds of its own. All counters of a
+// key are in one shard, so that a group is atomic under one lock.
 type shard struct {
-	mu       sync.Mutex
-	subjects map[string]*subject
-	bytes    int64
-	// queues hold the subjects in order of use, those of similar keep together: then
-	// what is over is found at the old end of one of them.
-	queues [64]queue
-	inUse  uint64 // bit i: queues[i] isn't empty
+	mu    sync.Mutex
+	table table
+	arena arena
+	lives int64 // of counters, so far
+	hand  int   // where evict goes on
+	broom int   // where sweep goes on
 
-	maxSubjects int
-	maxBytes    int64
-	lives       *atomic.Int64
+	maxUsed  int
+	maxBytes int64
+	denies   bool // what is new, when it is full
 
 	_ [64]byte // apart from the next shard's lock
 }
 
-var (
-	// A map takes about a third more than its slots of key and pointer.
-	subjectBytes = int64(reflect.TypeFor[subject]().Size()) + 32
-	counterBytes = int64(reflect.TypeFor[counter]().Size())
-)
+// noBlock is the ref of an entry that has no block yet.
+const noBlock = -1
 
-func (s *shard) init(maxSubjects int, maxBytes int64, lives *atomic.Int64) {
-	s.subjects = make(map[string]*subject)
-	s.maxSubjects, s.maxBytes, s.lives = maxSubjects, maxBytes, lives
-}
-
-func (s *shard) size() (subjects int, bytes int64) {
+// do runs one atomic group of ops on the key of a hash.
+func (s *shard) do(ops []Op, out []Result, key uint64, now int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.subjects), s.bytes
+	g := group{shard: s, ops: ops, out: out, key: key, now: now}
+	return g.do()
 }
 
-// group runs one atomic group of ops.
-func (s *shard) group(ops []Op, out []Result, clock func() int64) error {
+// take is a shortcut for what is nearly always asked: one take without a Block, of a
+// counter that is known and doesn't need more room. It answers as do does. Everything
+// else it leaves to that, and tells so, before it changes anything.
+func (s *shard) take(op *Op, out *Result, key uint64, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := clock()
-	sub := s.find(ops[0].Key, now)
-	denied, err := sub.check(ops, out, now)
-	if err != nil {
-		return err
+	r, n := &op.Rule, op.N
+	e := s.table.find(r.hash(key))
+	if e == nil {
+		return false
 	}
-	if !denied {
-		if sub, err = s.open(sub, ops, now); err != nil {
-			return err
-		}
+	st := s.state(e)
+	if !r.passes(st, n, now) {
+		*out = r.check(st, n, now)
+		out.Violated = true
+		return r.fits(st, n, now) // otherwise it is an error
 	}
-	if sub == nil {
-		sub = &nobody
+	if r.algorithm.hasBlock() && (!r.fits(st, n, now) || r.need(st, n, now) != len(st.words)) {
+		return false
 	}
-	sub.run(ops, out, denied, now, s.lives)
-	s.weigh(sub)
-	return nil
+	receipt := r.charge(st, n, now)
+	*out = r.check(st, 1, now)
+	out.Allowed, out.Receipt = true, receipt
+	return true
 }
 
-// nobody stands for a subject that isn't known, in groups that charge nothing: it has
-// no counters, and such a group gives it none.
-var nobody subject
-
-// find returns the subject of key, nil if there is none or its time is over. Being
-// found is being used.
-func (s *shard) find(key string, now int64) *subject {
-	sub := s.subjects[key]
-	if sub == nil {
-		return nil
-	}
-	if sub.over(now) {
-		s.remove(sub)
-		return nil
-	}
-	s.unlink(sub)
-	s.link(sub, now)
-	return sub
+// size returns the number of entries and what they take.
+func (s *shard) size() (used int, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.used, s.bytes()
 }
 
-// open makes room for every counter that the group charges, so that charging cannot fail.
-func (s *shard) open(sub *subject, ops []Op, now int64) (*subject, error) {
-	var need, keep int64
-	for i := range ops {
-		if r := ops[i].Rule; ops[i].Kind.charges() && sub.find(r) == nil {
-			need += counterBytes + 8*r.pair().size(r)
-			keep = max(keep, r.expiry, r.span+r.interval)
-		}
+func (s *shard) bytes() int64 { return tableBytes(s.table.homes) + s.arena.bytes }
+
+// state returns the state of an entry that there is.
+func (s *shard) state(e *entry) state {
+	if e.hash&1 == 0 || e.a == noBlock {
+		return state{entry: e}
 	}
-	if need == 0 {
-		return sub, nil
-	}
-	if sub == nil {
-		need += subjectBytes + int64(len(ops[0].Key))
-	}
-	if err := s.makeRoom(sub, need, now); err != nil {
-		return sub, err
-	}
-	if sub == nil {
-		sub = s.add(ops[0].Key, now)
-	}
-	s.unlink(sub)
-	sub.keep = max(sub.keep, keep)
-	s.link(sub, now)
-	return sub, nil
+	return state{e, s.arena.words(e.a)}
 }
 
-func (s *shard) add(key string, now int64) *subject {
-	sub := &subject{key: strings.Clone(key)}
-	s.subjects[sub.key] = sub
-	s.link(sub, now)
-	return sub
+// forget removes the entry of hash, if there is one.
+func (s *shard) forget(hash uint64) {
+	if s.table.find(hash) != nil {
+		s.remove(int(s.table.place(hash)))
+	}
 }
 
-// makeRoom removes others than sub until need bytes fit, and also what is over: two for
-// each that comes, so they never pile up.
-func (s *shard) makeRoom(sub *subject, need, now int64) error {
-	var own int64
-	if sub != nil {
-		own = sub.bytes
+// remove removes the entry of a slot and its block.
+func (s *shard) remove(slot int) {
+	e := s.table.slots[slot]
+	s.table.remove(slot)
+	if e.hash&1 != 0 {
+		s.release(e.a)
 	}
-	if own+need > s.maxBytes {
-		return fmt.Errorf("%w: %d bytes > %d", ErrNoRoom, own+need, s.maxBytes)
-	}
-	for range 2 {
-		if old := s.oldest(sub, now); old != nil && old.over(now) {
-			s.remove(old)
-		}
-	}
-	for s.bytes+need > s.maxBytes || (sub == nil && len(s.subjects) >= s.maxSubjects) {
-		s.remove(s.oldest(sub, now))
-	}
-	return nil
 }
 
-// oldest returns a subject whose time is over, if there is one, otherwise the one idle
-// longest; nil if there is none but except.
-func (s *shard) oldest(except *subject, now int64) *subject {
-	var idle *subject
-	for rest := s.inUse; rest != 0; rest &= rest - 1 {
-		old := s.queues[bits.TrailingZeros64(rest)].oldest
-		if old == except {
-			if old = old.newer; old == nil {
-				continue
-			}
-		}
-		if old.over(now) {
-			return old
-		}
-		if idle == nil || old.used < idle.used {
-			idle = old
-		}
-	}
-	return idle
-}
-
-func (s *shard) remove(sub *subject) {
-	s.unlink(sub)
-	delete(s.subjects, sub.key)
-	s.bytes -= sub.bytes
-}
-
-// weigh brings the shard's sum up to date with what the subject takes now.
-func (s *shard) weigh(sub *subject) {
-	if sub == &nobody {
+// release frees a block, if it is one.
+func (s *shard) release(ref int64) {
+	if ref == noBlock {
 		return
 	}
-	size := subjectBytes + int64(len(sub.key)) + int64(cap(sub.counters))*counterBytes
-	for i := range sub.counters {
-		size += 8 * int64(cap(sub.counters[i].state))
+	if moved := s.arena.free(ref); moved != 0 {
+		s.table.find(moved).a = ref
 	}
-	s.bytes += size - sub.bytes
-	sub.bytes = size
 }
-
-func (sub *subject) over(now int64) bool { return now-sub.used >= sub.keep }

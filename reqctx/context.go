@@ -13,7 +13,8 @@ import (
 )
 
 // inlineSlots is how many properties a registry may have (with the empty slot 0)
-// before a request needs a second allocation for them. The library's own take ten.
+// before a request needs a second allocation for them. The library's own take nine,
+// and three more for each further rate limit.
 const inlineSlots = 25
 
 // Context is one request: its context and its lazy properties. It is a

@@ -132,3 +132,42 @@ func ExampleServer_Handle() {
 	show(srv, httptest.NewRequest("GET", "/", nil))
 	// Output: 200 known: false <nil>
 }
+
+// A visitor's session has a quota of its own, and who has none the address's.
+func ExampleBySession() {
+	rule, err := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1, Per: time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+	srv, err := server.New(server.Options{RateLimits: []ratelimit.Policy{{
+		Name:  "page",
+		Rules: []ratelimit.Rule{rule},
+		Key:   ratelimit.FirstOf(server.BySession(), ratelimit.ByIP()),
+	}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
+		res, err := req.RateLimit().Take()
+		if err == nil {
+			err = res.Err()
+		}
+		if err != nil {
+			return err
+		}
+		return req.Session().Set("seen", true)
+	})
+	first := httptest.NewRecorder()
+	srv.ServeHTTP(first, httptest.NewRequest("GET", "/", nil)) // counts for the address
+	again := httptest.NewRequest("GET", "/", nil)
+	again.AddCookie(first.Result().Cookies()[0]) // counts for the session
+	for _, r := range []*http.Request{again, again.Clone(again.Context()), httptest.NewRequest("GET", "/", nil)} {
+		rec := httptest.NewRecorder()
+		srv.ServeHTTP(rec, r)
+		fmt.Println(rec.Code)
+	}
+	// Output:
+	// 200
+	// 429
+	// 429
+}

@@ -1,0 +1,192 @@
+package ratelimit_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// perMinute is a rule for examples.
+func perMinute(limit int64) ratelimit.Rule {
+	return ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: time.Minute}))
+}
+
+func newStore() ratelimit.Store {
+	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	if err != nil {
+		panic(err)
+	}
+	return store
+}
+
+// A handler of net/http, limited as a whole.
+func ExampleMiddleware() {
+	limited, err := ratelimit.Middleware(newStore(), ratelimit.Policy{
+		Name:  "api",
+		Rules: []ratelimit.Rule{perMinute(2)},
+		Key:   ratelimit.ByIP(),
+	}, ratelimit.MiddlewareOptions{})
+	if err != nil {
+		panic(err)
+	}
+	api := limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l, err := ratelimit.From(r.Context())
+		if err != nil {
+			panic(err)
+		}
+		res, err := l.Take() // has been charged; this is what it came to
+		fmt.Fprintln(w, res.Remaining, "left", err)
+	}))
+	for range 3 {
+		rec := httptest.NewRecorder()
+		api.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+		fmt.Print(rec.Code, " ", rec.Header().Get("RateLimit-Policy"), " ", rec.Body.String()[:6], "\n")
+	}
+	// Output:
+	// 200 "api";q=2;w=60 1 left
+	// 200 "api";q=2;w=60 0 left
+	// 429 "api";q=2;w=60 {"deta
+}
+
+// The client behind a proxy at 10.0.0.1 that appends to X-Forwarded-For.
+func ExampleIPOptions() {
+	byClient, err := ratelimit.IPOptions{
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+		Header:         "X-Forwarded-For",
+	}.Key()
+	if err != nil {
+		panic(err)
+	}
+	for _, peer := range []string{"10.0.0.1:80", "192.0.2.7:80"} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = peer
+		r.Header.Set("X-Forwarded-For", "1.1.1.1, 203.0.113.9, 10.0.0.2") // the client made up 1.1.1.1
+		fmt.Println(byClient(context.Background(), r))
+	}
+	// Output:
+	// 203.0.113.9 <nil>
+	// 192.0.2.7 <nil>
+}
+
+func ExampleFirstOf() {
+	key := ratelimit.FirstOf(ratelimit.ByHeader("X-Api-Key"), ratelimit.ByAll(ratelimit.ByIP(), ratelimit.ByPath()))
+	r := httptest.NewRequest("GET", "/search", nil)
+	fmt.Println(key(context.Background(), r))
+	r.Header.Set("X-Api-Key", "secret")
+	fmt.Println(key(context.Background(), r))
+	// Output:
+	// 1:9:192.0.2.1,7:/search, <nil>
+	// 0:sha256-0ksRQSC0LT82HyDgYcTzng <nil>
+}
+
+// request runs a handler as a server would.
+func request(reg *reqctx.Registry, header string, handler func(l *ratelimit.Limit)) {
+	c, h := reqctx.New(context.Background(), reg), http.Header{}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("X-Plan", header)
+	c.SetRequest(r)
+	l, err := ratelimit.From(c)
+	if err != nil {
+		panic(err)
+	}
+	handler(l)
+	if err := c.Commit(h); err != nil {
+		panic(err)
+	}
+	if line := h.Get("RateLimit-Policy"); line != "" {
+		fmt.Println(line)
+	}
+	if err := c.Finish(); err != nil {
+		panic(err)
+	}
+}
+
+// Plans have rules of their own. They share the counter, so that a new plan is not a new
+// quota.
+func ExamplePolicy_tiers() {
+	free := perMinute(60)
+	pro, err := free.WithLimit(6000)
+	if err != nil {
+		panic(err)
+	}
+	plans := map[string][]ratelimit.Rule{"pro": {pro}}
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	err = ratelimit.Provide(reg, newStore(), ratelimit.Policy{
+		Name:  "api",
+		Rules: []ratelimit.Rule{free},
+		RulesFor: func(_ context.Context, r *http.Request) ([]ratelimit.Rule, error) {
+			return plans[r.Header.Get("X-Plan")], nil // in earnest: of the user who is logged in
+		},
+		Key: ratelimit.ByIP(),
+	})
+	if err != nil {
+		panic(err)
+	}
+	for _, plan := range []string{"", "pro"} {
+		request(reg, plan, func(l *ratelimit.Limit) {
+			res, err := l.Take()
+			fmt.Println(res.Remaining, err)
+		})
+	}
+	// Output:
+	// 59 <nil>
+	// "api";q=60;w=60
+	// 5998 <nil>
+	// "api";q=6000;w=60
+}
+
+// A policy whose rules have no limit only counts.
+func ExamplePolicy_meter() {
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	err := ratelimit.Provide(reg, newStore(), ratelimit.Policy{
+		Name:  "hits",
+		Rules: []ratelimit.Rule{ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{}))},
+		Key:   ratelimit.ByIP(),
+	})
+	if err != nil {
+		panic(err)
+	}
+	for range 3 {
+		request(reg, "", func(l *ratelimit.Limit) {
+			res, err := l.Take()
+			fmt.Println(res.Allowed, res.Count, err)
+		})
+	}
+	request(reg, "", func(l *ratelimit.Limit) {
+		fmt.Println(l.CountIn(20 * time.Second))
+	})
+	// Output:
+	// true 1 <nil>
+	// true 2 <nil>
+	// true 3 <nil>
+	// 3 <nil>
+}
+
+// What a request did in vain is given back, once.
+func ExampleLimit_Refund() {
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	err := ratelimit.Provide(reg, newStore(), ratelimit.Policy{
+		Name: "mail", Rules: []ratelimit.Rule{perMinute(5)}, Key: ratelimit.ByIP()})
+	if err != nil {
+		panic(err)
+	}
+	request(reg, "", func(l *ratelimit.Limit) {
+		if res, err := l.Take(); err != nil || !res.Allowed {
+			panic("denied")
+		}
+		fmt.Println(l.Refund())
+		fmt.Println(l.Refund())
+		fmt.Println(l.Count())
+	})
+	// Output:
+	// true <nil>
+	// true <nil>
+	// 0 <nil>
+	// "mail";q=5;w=60
+}

@@ -1,0 +1,147 @@
+package ratelimit
+
+import (
+	"iter"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// hops goes through the addresses of a header's lines, which are one list, from the
+// last to the first. What is no address comes as the zero Addr. Empty elements are none.
+//
+// It reads backwards, so that nothing further left, where a client may have written
+// what it likes, decides how an element is read: not even a quote that never ends.
+func hops(header string, lines []string) iter.Seq[netip.Addr] {
+	cut, parse := cutLast, parseHop
+	if header == "Forwarded" {
+		cut, parse = cutLastQuoted, parseForwarded
+	}
+	return func(yield func(netip.Addr) bool) {
+		for _, line := range slices.Backward(lines) {
+			for more := true; more; {
+				var last string
+				line, last, more = cut(line)
+				if last = strings.Trim(last, " \t"); last != "" && !yield(parse(last)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// cutLast cuts off the last element of a list.
+func cutLast(list string) (rest, last string, more bool) {
+	i := strings.LastIndexByte(list, ',')
+	if i < 0 {
+		return "", list, false
+	}
+	return list[:i], list[i+1:], true
+}
+
+// cutLastQuoted is cutLast for a list with quoted strings, whose commas are not the
+// list's.
+func cutLastQuoted(list string) (rest, last string, more bool) {
+	quoted := false
+	for i := len(list) - 1; i >= 0; i-- {
+		switch {
+		case list[i] == '"' && !(quoted && escaped(list, i)):
+			quoted = !quoted
+		case list[i] == ',' && !quoted:
+			return list[:i], list[i+1:], true
+		}
+	}
+	return "", list, false
+}
+
+// escaped tells whether an odd number of backslashes is before s[i].
+func escaped(s string, i int) bool {
+	n := 0
+	for i--; i >= 0 && s[i] == '\\'; i-- {
+		n++
+	}
+	return n%2 == 1
+}
+
+// parseForwarded returns the address of an element's one "for" parameter, as in
+// for="[2001:db8::1]:4711";proto=https.
+func parseForwarded(element string) netip.Addr {
+	var node string
+	for rest, more := element, true; more; {
+		var pair string
+		pair, rest, more = cutPair(rest)
+		name, value, _ := strings.Cut(strings.Trim(pair, " \t"), "=")
+		if !strings.EqualFold(name, "for") {
+			continue
+		}
+		if node != "" { // two of them: which is it?
+			return netip.Addr{}
+		}
+		if node = unquoted(value); node == "" {
+			return netip.Addr{}
+		}
+	}
+	return parseHop(node)
+}
+
+// cutPair cuts off the first of the pairs of an element.
+func cutPair(s string) (pair, rest string, more bool) {
+	quoted := false
+	for i := range len(s) {
+		switch {
+		case s[i] == '"' && !(quoted && escaped(s, i)):
+			quoted = !quoted
+		case s[i] == ';' && !quoted:
+			return s[:i], s[i+1:], true
+		}
+	}
+	return s, "", false
+}
+
+// unquoted returns a token as it is and a quoted string without its quotes. No address
+// needs escapes: one with a backslash will not parse as one.
+func unquoted(s string) string {
+	if inner, ok := strings.CutPrefix(s, `"`); ok {
+		if inner, ok = strings.CutSuffix(inner, `"`); ok {
+			return inner
+		}
+	}
+	return s
+}
+
+// parseHop returns the address of an element, without port and zone: 192.0.2.1,
+// 192.0.2.1:80, 2001:db8::1, [2001:db8::1] or [2001:db8::1]:80.
+func parseHop(s string) netip.Addr {
+	host, port := s, ""
+	if inner, ok := strings.CutPrefix(s, "["); ok {
+		if host, port, ok = strings.Cut(inner, "]"); !ok || !strings.Contains(host, ":") {
+			return netip.Addr{}
+		}
+	} else if strings.Count(s, ":") == 1 {
+		i := strings.IndexByte(s, ':')
+		host, port = s[:i], s[i:]
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil || !validPort(port) {
+		return netip.Addr{}
+	}
+	return plain(a)
+}
+
+// validPort accepts nothing, a number, and what RFC 7239 has in place of one, such as
+// ":_hidden".
+func validPort(s string) bool {
+	if s == "" {
+		return true
+	}
+	number, ok := strings.CutPrefix(s, ":")
+	if !ok || number == "" {
+		return false
+	}
+	if number[0] == '_' {
+		return len(number) > 1
+	}
+	_, err := strconv.ParseUint(number, 10, 16)
+	return err == nil
+}

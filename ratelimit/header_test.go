@@ -1,0 +1,87 @@
+package ratelimit
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+func TestUnitAndPartitionKey(t *testing.T) {
+	p := perMinute("ip", 5)
+	p.Unit, p.PartitionKey = "content-bytes", true
+	q := provide(t, p)
+	_, h := q.take("ip")
+	const pk = `;pk=:[A-Za-z0-9+/]{12}:`
+	require.Regexp(t, `^"ip";q=5;qu="content-bytes";w=60`+pk+`$`, h.Get("RateLimit-Policy"))
+	require.Regexp(t, `^"ip";r=4;t=65`+pk+`$`, h.Get("RateLimit"))
+	require.NotContains(t, h.Get("RateLimit"), "192.0.2.1")
+}
+
+// Integers of structured fields have at most 15 digits.
+func TestHugeLimit(t *testing.T) {
+	q := provide(t, perMinute("ip", maxCount))
+	_, h := q.take("ip")
+	require.Equal(t, `"ip";q=999999999999999;w=60`, h.Get("RateLimit-Policy"))
+	require.Equal(t, `"ip";r=999999999999999;t=65`, h.Get("RateLimit"))
+}
+
+// What a handler or a proxy has put there stays, if it can.
+func TestHeaderThatIsThere(t *testing.T) {
+	p := perMinute("ip", 1)
+	p.XHeaders = true
+	q := provide(t, p)
+	q.take("ip")
+	for _, tt := range []struct{ name, had, want string }{
+		{"RateLimit", `"up";r=1`, `"up";r=1, "ip";r=0;t=65`},
+		{"RateLimit", "", `"ip";r=0;t=65`},
+		{"RateLimit-Policy", "\x00\n;;", "\x00\n;;, " + `"ip";q=1;w=60`},
+		{"Retry-After", "100", "100"},
+		{"Retry-After", "10", "65"},
+		{"Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT", "65"},
+		{"Retry-After", "99999999999999999999", "65"},
+		{"X-RateLimit-Remaining", "x", "0"},
+		{"X-RateLimit-Remaining", "-5", "-5"},
+		{"Cache-Control", "public, max-age=60", "no-store"},
+	} {
+		c, h := reqctx.New(t.Context(), q.reg), http.Header{}
+		c.SetRequest(&http.Request{RemoteAddr: "192.0.2.1:1"})
+		h.Set(tt.name, tt.had)
+		l, err := From(c)
+		require.NoError(t, err)
+		_, err = l.Take()
+		require.NoError(t, err)
+		require.NoError(t, c.Commit(h))
+		require.Equal(t, []string{tt.want}, h.Values(tt.name), "%s: %s", tt.name, tt.had)
+		require.NoError(t, c.Finish())
+	}
+
+	lines := http.Header{"Ratelimit": {`"a";r=1`, "", `"b";r=2`}}
+	addMembers(lines, "Ratelimit", []string{`"c";r=3`})
+	require.Equal(t, []string{`"a";r=1, "b";r=2, "c";r=3`}, lines["Ratelimit"])
+}
+
+// Requests share no memory through their headers.
+func TestHeadersAreApart(t *testing.T) {
+	q := provide(t, perMinute("ip", 9))
+	_, one := q.take("ip")
+	one["Ratelimit-Policy"][0] = "overwritten"
+	one["Ratelimit-Policy"] = append(one["Ratelimit-Policy"], "appended")
+	require.Equal(t, []string{`"ip";r=8;t=65`}, one["Ratelimit"])
+	_, two := q.take("ip")
+	require.Equal(t, []string{`"ip";q=9;w=60`}, two["Ratelimit-Policy"])
+}
+
+// An allowed take says nothing about caches and retries.
+func TestAllowedTakeHasNoRetryAfter(t *testing.T) {
+	q := provide(t, perMinute("ip", 1))
+	_, h := q.take("ip")
+	require.NotContains(t, h, "Retry-After")
+	require.NotContains(t, h, "Cache-Control")
+	q.hand.now = q.hand.now.Add(65*time.Second - time.Microsecond)
+	_, h = q.take("ip")
+	require.Equal(t, "1", h.Get("Retry-After"), "at least 1")
+}

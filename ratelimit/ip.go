@@ -1,0 +1,161 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/textproto"
+	"slices"
+	"strings"
+)
+
+// ByIP counts by the address of the peer: an IPv4 address, or the /64 of an IPv6
+// address, without zone. IPv4 inside of IPv6 (mapped, or NAT64's 64:ff9b::/96) is that
+// IPv4 address. No header is read, so behind a proxy every request has the proxy's
+// address: see [IPOptions]. A peer without an IP address, such as on a Unix socket, is
+// ErrNoKey.
+func ByIP() KeyFunc {
+	key, err := IPOptions{}.Key()
+	if err != nil {
+		panic(err) // the defaults are valid
+	}
+	return key
+}
+
+// IPOptions describes how clients' addresses become keys.
+//
+// Behind proxies of your own, name them and the one header in which they tell the
+// address of who has called them. The header is read only if the peer is one of them,
+// from the right, where the nearest proxy has written, to the left as long as the
+// addresses are those of trusted proxies; the first other one is the client's. So what a
+// client writes into the header itself is never reached. If the header is missing, or
+// all its addresses are trusted, or the walk comes to something that is no address
+// ("unknown", an obfuscated name, a syntax error), it is the last good address: that of
+// the trusted proxy that didn't say better.
+type IPOptions struct {
+	// IPv6Bits is the length of the prefix that an IPv6 address is counted by, 32 to
+	// 128. Zero means 64, which is what one line has at least.
+	IPv6Bits int
+	// TrustedProxies are the addresses of your proxies, and of nobody else. Empty means
+	// that no header is read, and 0.0.0.0/0 or ::/0 is refused.
+	TrustedProxies []netip.Prefix
+	// Header is what they tell the client's address in: "Forwarded" (RFC 7239), or one
+	// with a list of addresses or a single one, such as "X-Forwarded-For", "X-Real-Ip" or
+	// "Cf-Connecting-Ip". It must be one that each of the proxies appends to or
+	// replaces. It is to be set if anybody is trusted.
+	Header string
+	// TrustUnixSocket also trusts whoever connects through a Unix socket that the server
+	// listens on: a proxy on the same machine.
+	TrustUnixSocket bool
+}
+
+// Key returns the key function with these options. An error names the field that is
+// wrong.
+func (o IPOptions) Key() (KeyFunc, error) {
+	if o.IPv6Bits == 0 {
+		o.IPv6Bits = 64
+	}
+	o.Header = textproto.CanonicalMIMEHeaderKey(o.Header)
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	trusted := make([]netip.Prefix, len(o.TrustedProxies))
+	for i, p := range o.TrustedProxies {
+		trusted[i] = plainPrefix(p)
+	}
+	o.TrustedProxies = trusted
+	return func(ctx context.Context, r *http.Request) (string, error) {
+		a := o.client(ctx, r)
+		if !a.IsValid() {
+			return "", fmt.Errorf("%w: peer address %q", ErrNoKey, r.RemoteAddr)
+		}
+		return o.key(a), nil
+	}, nil
+}
+
+func (o IPOptions) check() error {
+	trusts := len(o.TrustedProxies) > 0 || o.TrustUnixSocket
+	switch {
+	case o.IPv6Bits < 32 || o.IPv6Bits > 128:
+		return fmt.Errorf("ratelimit: IPOptions.IPv6Bits is %d, want 32 to 128", o.IPv6Bits)
+	case trusts && o.Header == "":
+		return errors.New("ratelimit: IPOptions.Header is empty: which one do the trusted proxies write?")
+	case strings.ContainsAny(o.Header, " \t\r\n,:;"):
+		return fmt.Errorf("ratelimit: IPOptions.Header is %q, which is not one header's name", o.Header)
+	case o.Header != "" && !trusts:
+		return fmt.Errorf("ratelimit: IPOptions.Header is %q, but nobody is trusted to write it", o.Header)
+	}
+	for i, p := range o.TrustedProxies {
+		switch {
+		case !p.IsValid():
+			return fmt.Errorf("ratelimit: IPOptions.TrustedProxies[%d] is not a prefix", i)
+		case plainPrefix(p).Bits() == 0:
+			return fmt.Errorf("ratelimit: IPOptions.TrustedProxies[%d] is %v: that trusts everybody", i, p)
+		}
+	}
+	return nil
+}
+
+// client returns the address of who has sent r, as far as it can be known. The zero Addr
+// means that the peer has none and isn't trusted to tell.
+func (o *IPOptions) client(ctx context.Context, r *http.Request) netip.Addr {
+	var peer netip.Addr
+	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		peer = plain(at.Addr())
+		if !o.trusts(peer) {
+			return peer
+		}
+	} else if !o.TrustUnixSocket || !onUnixSocket(ctx) {
+		return peer
+	}
+	for a := range hops(o.Header, r.Header[o.Header]) {
+		switch {
+		case !a.IsValid():
+			return peer
+		case !o.trusts(a):
+			return a
+		}
+		peer = a
+	}
+	return peer
+}
+
+func (o *IPOptions) trusts(a netip.Addr) bool {
+	return slices.ContainsFunc(o.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// onUnixSocket tells by the server's own end of the connection: the client's has no name.
+func onUnixSocket(ctx context.Context) bool {
+	a, ok := ctx.Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && a.Network() == "unix"
+}
+
+// plain returns the address without what doesn't tell clients apart.
+func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+
+// plainPrefix returns the prefix that plain addresses are in.
+func plainPrefix(p netip.Prefix) netip.Prefix {
+	if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
+	}
+	return p.Masked()
+}
+
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// key returns what a plain address is counted by.
+func (o *IPOptions) key(a netip.Addr) string {
+	if nat64.Contains(a) {
+		b := a.As16()
+		a = netip.AddrFrom4([4]byte(b[12:]))
+	}
+	if a.Is4() {
+		return a.String()
+	}
+	// Prefix fails only for lengths that Key refuses.
+	p, _ := a.Prefix(o.IPv6Bits)
+	return p.String()
+}

@@ -1,0 +1,109 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestByPath(t *testing.T) {
+	ask := func(path string) (got string) {
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /items/{id}", func(_ http.ResponseWriter, r *http.Request) {
+			var err error
+			got, err = ByPath()(t.Context(), r)
+			require.NoError(t, err)
+		})
+		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
+		return got
+	}
+	require.Equal(t, "GET /items/{id}", ask("/items/1"))
+	require.Equal(t, "GET /items/{id}", ask("/items/2?x=1"))
+
+	for path, want := range map[string]string{"/a/b": "/a/b", "/a/": "/a", "//a/./b/../c": "/a/c", "/%61?q": "/a", "/": "/"} {
+		r := httptest.NewRequest("GET", path, nil)
+		got, err := ByPath()(t.Context(), r)
+		require.NoError(t, err)
+		require.Equal(t, want, got, path)
+	}
+	_, err := ByPath()(t.Context(), &http.Request{})
+	require.ErrorIs(t, err, ErrNoKey)
+}
+
+// fixed is a key that is always the same.
+func fixed(key string, err error) KeyFunc {
+	return func(context.Context, *http.Request) (string, error) { return key, err }
+}
+
+func TestByAll(t *testing.T) {
+	r := httptest.NewRequest("GET", "/x", nil)
+	got, err := ByAll(ByIP(), ByPath())(t.Context(), r)
+	require.NoError(t, err)
+	require.Equal(t, "9:192.0.2.1,2:/x,", got)
+
+	seen := map[string]bool{}
+	for _, parts := range [][]string{{"a", "b"}, {"a,1:b"}, {"a", "b", "c"}, {"ab"}, {"a,", "b"}, {"a", ",b"}, {"1:a,", "b"}, {"b", "a"}} {
+		var keys []KeyFunc
+		for _, p := range parts {
+			keys = append(keys, fixed(p, nil))
+		}
+		got, err := ByAll(keys...)(t.Context(), r)
+		require.NoError(t, err)
+		require.False(t, seen[got], "%q", parts)
+		seen[got] = true
+	}
+
+	broken := errors.New("broken")
+	_, err = ByAll(fixed("a", nil), fixed("", nil))(t.Context(), r)
+	require.ErrorIs(t, err, ErrNoKey)
+	_, err = ByAll(fixed("a", nil), fixed("b", broken))(t.Context(), r)
+	require.ErrorIs(t, err, broken)
+	require.Panics(t, func() { ByAll() })
+	require.Panics(t, func() { ByAll(ByIP(), nil) })
+}
+
+func TestFirstOf(t *testing.T) {
+	broken := errors.New("broken")
+	missing := fixed("", errors.Join(ErrNoKey, errors.New("why")))
+	for _, tt := range []struct {
+		keys []KeyFunc
+		want string
+		err  error
+	}{
+		{[]KeyFunc{fixed("a", nil), fixed("b", nil)}, "0:a", nil},
+		{[]KeyFunc{missing, fixed("", nil), fixed("a", nil)}, "2:a", nil},
+		{[]KeyFunc{missing, fixed("b", broken), fixed("a", nil)}, "", broken},
+		{[]KeyFunc{missing, fixed("", nil)}, "", ErrNoKey},
+	} {
+		got, err := FirstOf(tt.keys...)(t.Context(), nil)
+		require.Equal(t, tt.want, got)
+		require.ErrorIs(t, err, tt.err)
+	}
+	require.Panics(t, func() { FirstOf() })
+	require.Panics(t, func() { FirstOf(nil) })
+}
+
+// No key of one policy is one of another's, and no fallback one of its Key's.
+func TestSubjectsAreApart(t *testing.T) {
+	seen := map[string]string{}
+	for _, name := range []string{"a", "a-a"} {
+		for _, key := range []string{"k", ":k", "~k", "a:k", "\n", "{k}", "}", strings.Repeat("k", 128), strings.Repeat("k", 129)} {
+			p := Policy{Name: name, Key: fixed(key, nil)}
+			plain, err := p.subject(t.Context(), nil)
+			require.NoError(t, err)
+			p.Key, p.Fallback = fixed("", nil), fixed(key, nil)
+			back, err := p.subject(t.Context(), nil)
+			require.NoError(t, err)
+			for _, s := range []string{plain, back} {
+				require.Emptyf(t, seen[s], "%s of %q and %q", s, key, seen[s])
+				seen[s] = key
+				require.LessOrEqual(t, len(s), MaxKeyLen)
+			}
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package ratelimit
+
+import (
+	"math"
+	"sort"
+)
+
+// logPair remembers every charge, those of one microsecond as one event. Its state is
+//
+//	b      base: the time that the events' times are relative to
+//	words  life:  which life of the counter this is, two words
+//	       floor: units charged before the first event, two words
+//	       head:  place of the first event
+//	       count: how many there are, at least 1 once there was a charge
+//	       width: words of an event
+//	       ring:  the events, each a time, and the units charged up to it and with it
+//
+// Time and units have half of an event's words each: 32, 48 or 64 bits. As both only
+// grow, what a window holds and when units leave it are binary searches. Only differences
+// matter: before one no longer fits, base and floor move up to the first event.
+//
+// The newest event is kept even if it is refunded, so that the time never goes back: a
+// clock that does charges at the newest event's time, and nothing is lost.
+type logPair struct{}
+
+// Where things are among a log's words.
+const (
+	logFloor  = 2
+	logHead   = 4
+	logCount  = 5
+	logWidth  = 6
+	logEvents = 7
+)
+
+// minEvents is the room that a log begins with.
+const minEvents = 4
+
+func (p logPair) need(s state, r *Rule, n, now int64) int {
+	if s.words == nil {
+		return logEvents + minEvents*widthFor(max(r.per, n))
+	}
+	room, width := p.shape(s, r, n, now)
+	return logEvents + room*width
+}
+
+// shape drops what is out of the window, and returns for how many events, and of what
+// width, there has to be room if n units are charged. Room grows by an eighth, and
+// shrinks when two thirds of it are empty.
+func (logPair) shape(s state, r *Rule, n, now int64) (room, width int) {
+	l := newLog(s)
+	at := l.now(now)
+	l.forget(min(l.after(at-r.per), l.count-1))
+	events := l.count
+	if l.count == 0 || at != l.at(l.count-1) {
+		events++
+	}
+	width = max(l.width, widthFor(max(r.per, l.since(at-r.per)+n)))
+	if events <= l.room && l.room <= 3*events+minEvents {
+		return l.room, width
+	}
+	for room = minEvents; room < events; {
+		room += max(2, room/8)
+	}
+	return room, width
+}
+
+// widthFor returns how many words an event needs for numbers up to n.
+func widthFor(n int64) int {
+	switch {
+	case n <= mostOf(2):
+		return 2
+	case n <= mostOf(3):
+		return 3
+	}
+	return 4
+}
+
+// mostOf returns the largest number in an event of that width.
+func mostOf(width int) int64 {
+	if width == 4 {
+		return math.MaxInt64
+	}
+	return 1<<(16*width) - 1
+}
+
+func (logPair) begin(s state, r *Rule, n, now, life int64) {
+	s.b = now
+	put64(s.words, uint64(life))
+	s.words[logWidth] = uint32(widthFor(max(r.per, n)))
+}
+
+func (p logPair) reshape(s state, r *Rule, to []uint32, n, now int64) {
+	_, width := p.shape(s, r, n, now)
+	old := newLog(s)
+	copy(to, s.words[:logEvents])
+	to[logHead], to[logWidth] = 0, uint32(width)
+	l := newLog(state{s.entry, to})
+	for i := range old.count {
+		l.set(i, old.at(i), old.sum(i))
+	}
+}
+
+func (logPair) fits(s state, r *Rule, n, now int64) bool {
+	l := newLog(s)
+	return n <= maxCount-l.since(l.now(now)-r.per)
+}
+
+func (logPair) passes(s state, r *Rule, n, now int64) bool {
+	l := newLog(s)
+	return n <= r.limit-l.since(l.now(now)-r.per)
+}
+
+func (logPair) check(s state, r *Rule, n, now int64) Result {
+	if r.limit == 0 {
+		return Result{Allowed: true}
+	}
+	l := newLog(s)
+	used, total := l.since(l.now(now)-r.per), l.total()
+	res := Result{Limit: r.limit, Remaining: max(0, r.limit-used)}
+	res.Allowed = n <= res.Remaining
+	if !res.Allowed {
+		res.RetryAfter = micros(l.when(total+n-r.limit) + r.per - now)
+	}
+	if used > 0 {
+		res.ResetAfter = micros(l.when(total) + r.per - now)
+	}
+	return res
+}
+
+func (logPair) charge(s state, r *Rule, n, now int64) Receipt {
+	l := newLog(s)
+	at := l.now(now)
+	l.forget(l.after(at - r.per))
+	if l.count == 0 {
+		s.b = at
+		l.setFloor(0)
+	} else if most := mostOf(l.width); at-s.b > most || l.total()+n > most {
+		l.rebase()
+	}
+	total := l.total() + n
+	if l.count == 0 || l.at(l.count-1) != at {
+		l.setCount(l.count + 1)
+	}
+	l.set(l.count-1, at, total)
+	s.until = at + r.per
+	return Receipt{N: n, At: at, Life: int64(get64(s.words))}
+}
+
+func (logPair) count(s state, _ *Rule, interval, now int64) int64 {
+	l := newLog(s)
+	return l.since(l.now(now) - interval)
+}
+
+// refund takes the units out of their event, and so off all sums from there on.
+func (logPair) refund(s state, r *Rule, c Receipt, now int64) bool {
+	l := newLog(s)
+	if c.N <= 0 || c.Life != int64(get64(s.words)) || c.At <= l.now(now)-r.per {
+		return false
+	}
+	i := l.after(c.At - 1)
+	if i == l.count || l.at(i) != c.At || l.sum(i)-l.before(i) < c.N {
+		return false
+	}
+	for ; i < l.count; i++ {
+		l.set(i, l.at(i), l.sum(i)-c.N)
+	}
+	return true
+}
+
+// events is a log's ring, addressed by age: 0 is the first, the oldest.
+type events struct {
+	state
+	head, count, width, room int
+}
+
+func newLog(s state) events {
+	l := events{state: s, head: int(s.words[logHead]), count: int(s.words[logCount]), width: int(s.words[logWidth])}
+	l.room = (len(s.words) - logEvents) / l.width
+	return l
+}
+
+// now returns the time at which a log is asked, which is never before its newest event.
+func (l *events) now(now int64) int64 {
+	if l.count == 0 {
+		return now
+	}
+	return max(now, l.at(l.count-1))
+}
+
+func (l *events) slot(i int) []uint32 {
+	if i += l.head; i >= l.room {
+		i -= l.room
+	}
+	from := logEvents + i*l.width
+	return l.words[from : from+l.width]
+}
+
+// at returns the time of event i.
+func (l *events) at(i int) int64 {
+	w := l.slot(i)
+	switch l.width {
+	case 2:
+		return l.b + int64(w[0])
+	case 3:
+		return l.b + int64(uint64(w[0])|uint64(w[1]&0xffff)<<32)
+	}
+	return l.b + int64(get64(w))
+}
+
+// sum returns the units charged up to event i and with it.
+func (l *events) sum(i int) int64 {
+	w := l.slot(i)
+	switch l.width {
+	case 2:
+		return int64(w[1])
+	case 3:
+		return int64(uint64(w[1]>>16) | uint64(w[2])<<16)
+	}
+	return int64(get64(w[2:]))
+}
+
+func (l *events) set(i int, at, sum int64) {
+	w, at64, sum64 := l.slot(i), uint64(at-l.b), uint64(sum)
+	switch l.width {
+	case 2:
+		w[0], w[1] = uint32(at64), uint32(sum64)
+	case 3:
+		w[0], w[1], w[2] = uint32(at64), uint32(at64>>32)|uint32(sum64)<<16, uint32(sum64>>16)
+	default:
+		put64(w, at64)
+		put64(w[2:], sum64)
+	}
+}
+
+// before returns the units charged before event i.
+func (l *events) before(i int) int64 {
+	if i == 0 {
+		return int64(get64(l.words[logFloor:]))
+	}
+	return l.sum(i - 1)
+}
+
+func (l *events) total() int64 { return l.before(l.count) }
+
+// after returns the first event after a time.
+func (l *events) after(at int64) int {
+	if l.count == 0 || l.at(0) > at {
+		return 0
+	}
+	return sort.Search(l.count, func(i int) bool { return l.at(i) > at })
+}
+
+// since returns the units charged after a time.
+func (l *events) since(at int64) int64 { return l.total() - l.before(l.after(at)) }
+
+// when returns the time of the event with which the units reached n.
+func (l *events) when(n int64) int64 {
+	return l.at(sort.Search(l.count-1, func(i int) bool { return l.sum(i) >= n }))
+}
+
+// forget drops the first n events.
+func (l *events) forget(n int) {
+	if n <= 0 {
+		return
+	}
+	l.setFloor(l.before(n))
+	l.head = (l.head + n) % l.room
+	l.words[logHead] = uint32(l.head)
+	l.setCount(l.count - n)
+}
+
+func (l *events) setFloor(sum int64) { put64(l.words[logFloor:], uint64(sum)) }
+
+func (l *events) setCount(n int) {
+	l.count = n
+	l.words[logCount] = uint32(n)
+}
+
+// rebase makes the times and sums as small as they can be.
+func (l *events) rebase() {
+	base, floor := l.at(0), l.before(0)
+	for i := range l.count {
+		at, sum := l.at(i)-(base-l.b), l.sum(i)-floor
+		l.set(i, at, sum)
+	}
+	l.b = base
+	l.setFloor(0)
+}

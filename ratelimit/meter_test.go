@@ -1,0 +1,130 @@
+package ratelimit
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+func meter(name string) Policy {
+	return Policy{Name: name, Rules: []Rule{Must(Buckets(BucketOptions{}))}, Key: ByIP(), XHeaders: true}
+}
+
+func TestMeterNeverDeniesAndSaysNothing(t *testing.T) {
+	p := meter("hits")
+	p.Cost = func(context.Context, *http.Request) (int64, error) { return 3, nil }
+	q := provide(t, p)
+	for i := range int64(5) {
+		h := q.serve(func(c *reqctx.Context) {
+			l, err := From(c)
+			require.NoError(t, err)
+			res, err := l.Peek()
+			require.NoError(t, err)
+			require.True(t, res.Allowed)
+			for range 3 {
+				res, err = l.Take()
+				require.NoError(t, err)
+				require.NoError(t, res.Err())
+				require.Equal(t, 3*(i+1), res.Count)
+			}
+			n, err := l.Count()
+			require.NoError(t, err)
+			require.Equal(t, 3*(i+1), n)
+		})
+		require.Empty(t, h)
+	}
+	q.serve(func(c *reqctx.Context) {
+		l, err := From(c)
+		require.NoError(t, err)
+		_, err = l.Take()
+		require.NoError(t, err)
+		ok, err := l.Refund()
+		require.NoError(t, err)
+		require.True(t, ok)
+		n, err := l.Count()
+		require.NoError(t, err)
+		require.EqualValues(t, 15, n)
+		n, err = l.CountIn(20 * time.Second)
+		require.NoError(t, err)
+		require.EqualValues(t, 15, n)
+	})
+}
+
+func TestAddChargesEachTime(t *testing.T) {
+	q := provide(t, perMinute("bytes", 10))
+	h := q.serve(func(c *reqctx.Context) {
+		l, err := From(c)
+		require.NoError(t, err)
+		for i := range int64(3) { // the third is beyond the limit
+			res, err := l.Add(4)
+			require.NoError(t, err)
+			require.True(t, res.Allowed)
+			require.Equal(t, 4*(i+1), res.Count)
+			require.Equal(t, max(0, 10-4*(i+1)), res.Remaining)
+			n, err := l.Count()
+			require.NoError(t, err)
+			require.Equal(t, 4*(i+1), n, "a count is asked anew after an add")
+		}
+		for _, n := range []int64{0, -1} {
+			_, err = l.Add(n)
+			require.ErrorIs(t, err, ErrOp)
+		}
+		_, err = l.Add(maxCount + 1)
+		require.ErrorIs(t, err, ErrOverflow)
+		res, err := l.Take()
+		require.NoError(t, err)
+		require.False(t, res.Allowed)
+	})
+	require.Equal(t, `"bytes";r=0;t=65`, h.Get("RateLimit"))
+}
+
+// A rule without a limit counts what its neighbours let through.
+func TestMeterBesideALimit(t *testing.T) {
+	p := perMinute("ip", 2)
+	p.Rules = []Rule{Must(Buckets(BucketOptions{Name: "all"})), p.Rules[0]}
+	q := provide(t, p)
+	for i := range 4 {
+		res, h := q.take("ip")
+		require.Equal(t, i < 2, res.Allowed)
+		require.EqualValues(t, 2, res.Limit)
+		require.EqualValues(t, max(0, 1-i), res.Remaining)
+		require.Equal(t, `"ip";q=2;w=60`, h.Get("RateLimit-Policy"), "a rule without limit is not told")
+		require.NotContains(t, h.Get("RateLimit"), "all")
+	}
+	q.serve(func(c *reqctx.Context) {
+		l, err := From(c)
+		require.NoError(t, err)
+		res, err := l.Peek()
+		require.NoError(t, err)
+		require.False(t, res.Allowed)
+		require.Equal(t, []string{"ip"}, res.Err().(*DeniedError).Policies)
+		n, err := l.Count()
+		require.NoError(t, err)
+		require.EqualValues(t, 2, n, "by the first rule, and only what passed")
+	})
+}
+
+// A peek of several rules is what the take would be, whichever of them denies.
+func TestPeekOfSeveralRules(t *testing.T) {
+	for _, order := range [][]int64{{1, 5}, {5, 1}} {
+		p := perMinute("ip", order[0])
+		p.Rules = append(p.Rules, Must(Buckets(BucketOptions{Name: "other", Limit: order[1], Per: time.Minute})))
+		q := provide(t, p)
+		q.take("ip")
+		q.serve(func(c *reqctx.Context) {
+			l, err := From(c)
+			require.NoError(t, err)
+			peek, err := l.Peek()
+			require.NoError(t, err)
+			take, err := l.Take()
+			require.NoError(t, err)
+			require.False(t, peek.Allowed)
+			require.Equal(t, take, peek)
+		})
+	}
+}

@@ -1,0 +1,319 @@
+package ratelimit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// limiting is a middleware on a store that counts its calls.
+type limiting struct {
+	*testing.T
+	store *spy
+	log   bytes.Buffer
+	wrap  func(http.Handler) http.Handler
+}
+
+func newLimiting(t *testing.T, p Policy, o MiddlewareOptions) *limiting {
+	m := &limiting{T: t, store: &spy{Store: newMemory(t, MemoryOptions{Clock: newHand().clock})}}
+	o.Logger = slog.New(slog.NewTextHandler(&m.log, nil))
+	var err error
+	m.wrap, err = Middleware(m.store, p, o)
+	require.NoError(t, err)
+	return m
+}
+
+func ask(h http.Handler) *httptest.ResponseRecorder {
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, httptest.NewRequest("GET", "/x", nil))
+	return rec
+}
+
+var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
+
+func TestMiddleware(t *testing.T) {
+	m := newLimiting(t, perMinute("ip", 2), MiddlewareOptions{})
+	h := m.wrap(hello)
+	for i, left := range []string{"1", "0"} {
+		rec := ask(h)
+		require.Equal(t, 200, rec.Code)
+		require.Equal(t, "hello", rec.Body.String())
+		require.Equal(t, `"ip";q=2;w=60`, rec.Header().Get("RateLimit-Policy"))
+		require.Equal(t, `"ip";r=`+left+`;t=65`, rec.Header().Get("RateLimit"))
+		require.Empty(t, rec.Header().Get("Cache-Control"))
+		require.Equal(t, i+1, m.store.calls)
+	}
+	rec := ask(h)
+	require.Equal(t, 429, rec.Code)
+	require.Equal(t, "65", rec.Header().Get("Retry-After"))
+	require.Equal(t, "no-store", rec.Header().Get("Cache-Control"))
+	require.Equal(t, "application/problem+json", rec.Header().Get("Content-Type"))
+	require.JSONEq(t, `{"status":429,"title":"Quota exceeded","detail":"Too many requests. Try again in 65 seconds.",
+		"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","violated-policies":["ip"]}`, rec.Body.String())
+	require.Equal(t, 3, m.store.calls)
+	require.Empty(t, m.log.String(), "a denial is nobody's failure")
+}
+
+func TestMiddlewareRefuses(t *testing.T) {
+	_, err := Middleware(nil, perMinute("ip", 1), MiddlewareOptions{})
+	require.ErrorContains(t, err, "store is nil")
+	_, err = Middleware(newMemory(t, MemoryOptions{}), Policy{Name: "ip"}, MiddlewareOptions{})
+	require.ErrorContains(t, err, `policy "ip": Rules is empty`)
+}
+
+// A handler has the whole Limit, without any server.
+func TestHandlerBehindAMiddleware(t *testing.T) {
+	m := newLimiting(t, perMinute("ip", 5), MiddlewareOptions{})
+	var kept *Limit
+	rec := ask(m.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, name := range [][]string{nil, {"ip"}} {
+			l, err := From(r.Context(), name...)
+			require.NoError(t, err)
+			require.Equal(t, "ip", l.Name())
+			kept = l
+			var wg sync.WaitGroup
+			for range 5 {
+				wg.Go(func() {
+					res, err := l.Take()
+					if err != nil || res.Remaining != 4 {
+						t.Errorf("%+v %v", res, err)
+					}
+				})
+			}
+			wg.Wait()
+		}
+		require.Equal(t, 1, m.store.calls)
+		for range 3 {
+			n, err := kept.Count()
+			require.NoError(t, err)
+			require.EqualValues(t, 1, n)
+		}
+		require.Equal(t, 2, m.store.calls)
+		res, err := kept.Add(2)
+		require.NoError(t, err)
+		require.EqualValues(t, 3, res.Count)
+		n, err := kept.Count()
+		require.NoError(t, err)
+		require.EqualValues(t, 3, n)
+		for range 3 {
+			ok, err := kept.Refund()
+			require.NoError(t, err)
+			require.True(t, ok)
+		}
+		res, err = kept.Peek()
+		require.NoError(t, err)
+		require.EqualValues(t, 3, res.Remaining)
+		_, err = From(r.Context(), "nobody-has-this")
+		require.ErrorIs(t, err, reqctx.ErrNoRequest)
+
+		ctx, cancel := context.WithCancel(r.Context())
+		short, err := From(ctx)
+		require.NoError(t, err)
+		cancel()
+		_, err = short.Peek()
+		require.ErrorIs(t, err, context.Canceled)
+	})))
+	require.Equal(t, 200, rec.Code)
+	require.Equal(t, `"ip";r=4;t=65`, rec.Header().Get("RateLimit"))
+	for _, use := range []func() error{
+		func() error { _, err := kept.Take(); return err },
+		func() error { _, err := kept.Peek(); return err },
+		func() error { _, err := kept.Count(); return err },
+		func() error { _, err := kept.Add(1); return err },
+		func() error { _, err := kept.Refund(); return err },
+	} {
+		require.ErrorIs(t, use(), reqctx.ErrFinished)
+	}
+}
+
+// So is one that the handler had never asked for.
+func TestAskedTooLate(t *testing.T) {
+	m := newLimiting(t, perMinute("ip", 5), MiddlewareOptions{})
+	var ctx context.Context
+	ask(m.wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ctx = r.Context() })))
+	l, err := From(ctx)
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+	_, err = l.Add(1)
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+	require.Equal(t, 1, m.store.calls)
+}
+
+func TestMiddlewareWhenTheStoreFails(t *testing.T) {
+	down := errors.New("connection refused")
+	for open, want := range map[bool]int{false: 503, true: 200} {
+		m := newLimiting(t, perMinute("ip", 2), MiddlewareOptions{FailOpen: open})
+		m.store.err = down
+		rec := ask(m.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			l, err := From(r.Context())
+			require.NoError(t, err)
+			_, err = l.Take()
+			require.ErrorIs(t, err, down)
+			ok, err := l.Refund()
+			require.ErrorIs(t, err, ErrStore)
+			require.False(t, ok)
+		})))
+		require.Equal(t, want, rec.Code)
+		require.Equal(t, 1, m.store.calls, "a take whose reply was lost may have charged: no second one")
+		require.NotContains(t, rec.Body.String(), "connection")
+		require.Contains(t, m.log.String(), "connection refused")
+		require.Contains(t, m.log.String(), "level=ERROR")
+		require.Contains(t, m.log.String(), "path=/x")
+		require.NotContains(t, rec.Header(), "Ratelimit")
+		if !open {
+			require.JSONEq(t, `{"status":503,"title":"Rate limit unavailable","detail":"The rate limit could not be checked. Try again later."}`, rec.Body.String())
+		}
+	}
+}
+
+// What isn't the store's failure is refused, also if it fails open.
+func TestMiddlewareOtherErrors(t *testing.T) {
+	for _, tt := range []struct {
+		change func(*Policy)
+		status int
+		logged string
+	}{
+		{func(p *Policy) { p.Key = ByHeader("X-Api-Key") }, 400, ""},
+		{func(p *Policy) { p.Cost = func(context.Context, *http.Request) (int64, error) { return 9, nil } }, 400, ""},
+		{func(p *Policy) { p.Key = fixed("", errors.New("secret broke")) }, 500, "secret broke"},
+		{func(p *Policy) { p.Key = fixed("", context.DeadlineExceeded) }, 503, "deadline"},
+	} {
+		p := perMinute("ip", 2)
+		tt.change(&p)
+		m := newLimiting(t, p, MiddlewareOptions{FailOpen: true})
+		rec := ask(m.wrap(hello))
+		require.Equal(t, tt.status, rec.Code)
+		require.Equal(t, "application/problem+json", rec.Header().Get("Content-Type"))
+		var body map[string]any
+		require.NoError(t, json.Unmarshal(rec.Body.Bytes(), &body))
+		require.EqualValues(t, tt.status, body["status"])
+		require.NotEmpty(t, body["title"])
+		require.NotContains(t, rec.Body.String(), "secret")
+		require.Contains(t, m.log.String(), tt.logged)
+		require.Equal(t, tt.logged == "", m.log.Len() == 0)
+	}
+}
+
+func TestMiddlewareClientGone(t *testing.T) {
+	m := newLimiting(t, perMinute("ip", 2), MiddlewareOptions{FailOpen: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	rec := httptest.NewRecorder()
+	m.wrap(hello).ServeHTTP(rec, httptest.NewRequestWithContext(ctx, "GET", "/", nil))
+	require.Equal(t, 503, rec.Code)
+	require.Empty(t, m.log.String(), "logged for debugging only")
+}
+
+func TestMiddlewareAnswer(t *testing.T) {
+	var got error
+	m := newLimiting(t, perMinute("ip", 1), MiddlewareOptions{Answer: func(w http.ResponseWriter, _ *http.Request, err error) {
+		got = err
+		w.WriteHeader(420)
+	}})
+	ask(m.wrap(hello))
+	rec := ask(m.wrap(hello))
+	require.Equal(t, 420, rec.Code)
+	var denied *DeniedError
+	require.ErrorAs(t, got, &denied)
+	require.Equal(t, "65", rec.Header().Get("Retry-After"))
+}
+
+// However they are stacked, a policy charges once, and all of them are there inside.
+func TestMiddlewaresStacked(t *testing.T) {
+	store := &spy{Store: newMemory(t, MemoryOptions{})}
+	wrap := func(p Policy) func(http.Handler) http.Handler {
+		m, err := Middleware(store, p, MiddlewareOptions{})
+		require.NoError(t, err)
+		return m
+	}
+	outer, inner := perMinute("outer", 2), perMinute("inner", 9)
+	again := outer
+	again.Rules = []Rule{outer.Rules[0]}
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, limit := range map[string]int64{"outer": 2, "inner": 9} {
+			l, err := From(r.Context(), name)
+			require.NoError(t, err)
+			res, err := l.Take()
+			require.NoError(t, err)
+			require.Equal(t, limit, res.Limit)
+		}
+		l, err := From(r.Context())
+		require.NoError(t, err)
+		require.Equal(t, "inner", l.Name(), "the nearest")
+	})
+	rec := ask(wrap(outer)(wrap(inner)(wrap(again)(h))))
+	require.Equal(t, 200, rec.Code)
+	require.Equal(t, []string{"outer:192.0.2.1", "inner:192.0.2.1"}, store.keys)
+	require.Equal(t, `"outer";q=2;w=60, "inner";q=9;w=60`, rec.Header().Get("RateLimit-Policy"))
+
+	// One of the same name that isn't the same limits for itself.
+	stricter := outer
+	stricter.Rules = []Rule{Must(outer.Rules[0].WithLimit(1))}
+	require.Equal(t, 429, ask(wrap(outer)(wrap(stricter)(h))).Code)
+}
+
+func TestMiddlewarePanicsPass(t *testing.T) {
+	p := perMinute("ip", 1)
+	p.Key = func(context.Context, *http.Request) (string, error) { panic("key") }
+	require.PanicsWithValue(t, "key", func() { ask(newLimiting(t, p, MiddlewareOptions{}).wrap(hello)) })
+	m := newLimiting(t, perMinute("ip", 1), MiddlewareOptions{})
+	require.PanicsWithValue(t, http.ErrAbortHandler, func() {
+		ask(m.wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = From(r.Context())
+			panic(http.ErrAbortHandler)
+		})))
+	})
+}
+
+// A store that cannot be compared is never the same as another, and no panic.
+type oddStore struct {
+	Store
+	_ []int
+}
+
+func TestStoresThatCannotBeCompared(t *testing.T) {
+	s := oddStore{Store: newMemory(t, MemoryOptions{})}
+	p := perMinute("ip", 9)
+	one, two := newLimited(p, s), newLimited(p, s)
+	require.True(t, one.same(one))
+	require.False(t, one.same(two))
+	m := newMemory(t, MemoryOptions{})
+	require.True(t, newLimited(p, m).same(newLimited(p, m)))
+	require.False(t, newLimited(p, m).same(newLimited(p, newMemory(t, MemoryOptions{}))))
+	tiers := p
+	tiers.RulesFor = func(context.Context, *http.Request) ([]Rule, error) { return nil, nil }
+	require.False(t, newLimited(p, m).same(newLimited(tiers, m)))
+}
+
+func BenchmarkMiddleware(b *testing.B) {
+	wrap, err := Middleware(newMemory(b, MemoryOptions{}), perMinute("ip", maxCount), MiddlewareOptions{})
+	require.NoError(b, err)
+	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	for name, h := range map[string]http.Handler{"bare": nothing, "limited": wrap(nothing)} {
+		b.Run(name, func(b *testing.B) {
+			w := &discard{http.Header{}}
+			r := httptest.NewRequest("GET", "/", nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				clear(w.h)
+				h.ServeHTTP(w, r)
+			}
+		})
+	}
+}
+
+type discard struct{ h http.Header }
+
+func (d *discard) Header() http.Header         { return d.h }
+func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d *discard) WriteHeader(int)             {}

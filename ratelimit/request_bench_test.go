@@ -1,0 +1,77 @@
+package ratelimit
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// BenchmarkRequest is a request's life with and without a take, so that the difference
+// is what the take costs.
+func BenchmarkRequest(b *testing.B) {
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	p := perMinute("ip", maxCount)
+	require.NoError(b, Provide(reg, newMemory(b, MemoryOptions{}), p))
+	r := httptest.NewRequest("GET", "/", nil)
+	for name, use := range map[string]func(*Limit) error{
+		"untouched": nil,
+		"take":      func(l *Limit) error { _, err := l.Take(); return err },
+		"count":     func(l *Limit) error { _, err := l.Count(); return err },
+		"take and count": func(l *Limit) error {
+			if _, err := l.Take(); err != nil {
+				return err
+			}
+			_, err := l.Count()
+			return err
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			h := make(http.Header, 8)
+			b.ReportAllocs()
+			for b.Loop() {
+				clear(h)
+				c := reqctx.New(context.Background(), reg)
+				c.SetRequest(r)
+				if use != nil {
+					l, err := From(c)
+					if err == nil {
+						err = use(l)
+					}
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := c.Commit(h); err != nil {
+					b.Fatal(err)
+				}
+				if err := c.Finish(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// What a take adds to a request, from the handle to the header's fields.
+func TestTakeAllocates(t *testing.T) {
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	require.NoError(t, Provide(reg, newMemory(t, MemoryOptions{}), perMinute("ip", maxCount)))
+	r := httptest.NewRequest("GET", "/", nil)
+	h := make(http.Header, 8)
+	require.LessOrEqual(t, testing.AllocsPerRun(500, func() {
+		clear(h)
+		c := reqctx.New(context.Background(), reg)
+		c.SetRequest(r)
+		l, _ := From(c)
+		if res, err := l.Take(); err != nil || !res.Allowed {
+			t.Error(res, err)
+		}
+		_ = c.Commit(h)
+		_ = c.Finish()
+	}), 12.0)
+}

@@ -1,0 +1,214 @@
+package ratelimit
+
+import "fmt"
+
+const (
+	// exactSlots is how large a table can be for the search of what is nearest to full
+	// quota to go through all of it. That is so in every store of up to 511 subjects,
+	// which is one shard.
+	exactSlots = 1024
+	sample     = 32 // entries that the search in a larger table looks at
+	sweepSlots = 4  // looked at with each entry that comes, so that old ones never pile up
+	// grace is how long what equals a fresh counter is kept, in microseconds, as long
+	// as there is room: a clock may go back by as much, and nothing is lost.
+	grace = 10_000_000
+)
+
+// open makes entries and blocks for all that the group charges, so that charging cannot
+// fail. It tells whether the store is full and denies, or returns ErrNoRoom; then no
+// counter has begun.
+func (g *group) open() (denied bool, err error) {
+	for i := range g.ops {
+		op := &g.ops[i]
+		if !op.Kind.charges() {
+			continue
+		}
+		hash := op.Rule.hash(g.key)
+		known := g.table.find(hash) != nil || g.begin(hash, &op.Rule) != nil
+		if !known || !g.enlarge(hash, &op.Rule, op.N+pending(g.ops[:i], &op.Rule)) {
+			g.undo(i)
+			return g.full(i)
+		}
+	}
+	return false, nil
+}
+
+// begin inserts an entry that equals a fresh counter; without its block, if it needs one.
+// It returns nil if there is no room.
+func (g *group) begin(hash uint64, r *Rule) *entry {
+	e := g.insert(hash)
+	switch {
+	case e == nil:
+	case r.algorithm.hasBlock():
+		e.a = noBlock
+	default:
+		g.lives++
+		r.begin(state{entry: e}, 0, g.now, g.lives)
+	}
+	return e
+}
+
+// enlarge gives the entry of hash the words that it needs before n units are charged, and
+// tells whether there was room.
+func (g *group) enlarge(hash uint64, r *Rule, n int64) bool {
+	if !r.algorithm.hasBlock() {
+		return true
+	}
+	s := g.state(g.table.find(hash))
+	words := r.need(s, n, g.now)
+	if words == len(s.words) {
+		return true
+	}
+	class := g.arena.class(words)
+	if !g.reserve(class) {
+		return false
+	}
+	s = g.state(g.table.find(hash)) // it may have moved
+	old, ref := s.a, g.arena.take(class, hash)
+	to := g.arena.words(ref)
+	if old == noBlock {
+		g.lives++
+		r.begin(state{s.entry, to}, n, g.now, g.lives)
+	} else {
+		r.reshape(s, to, n, g.now)
+	}
+	s.a = ref
+	g.release(old)
+	return true
+}
+
+// undo removes what open began for ops up to the given one. Of the others it may remove
+// what equals a fresh counter, which makes no difference.
+func (g *group) undo(last int) {
+	for i := range last + 1 {
+		hash := g.ops[i].Rule.hash(g.key)
+		if e := g.table.find(hash); e != nil && e.until <= g.now {
+			g.forget(hash)
+		}
+	}
+}
+
+// full says what becomes of a group of which op i has no room.
+func (g *group) full(i int) (denied bool, err error) {
+	if g.denies && g.ops[i].Kind == Take && g.wait > 0 {
+		g.out[i].Violated = true
+		return true, nil
+	}
+	return false, fmt.Errorf("%w: %d bytes and %d counters of at most %d and %d", ErrNoRoom, g.bytes(), g.table.used, g.maxBytes, g.maxUsed)
+}
+
+// insert adds an entry, that equals a fresh counter, and returns nil if there is no room.
+func (g *group) insert(hash uint64) *entry {
+	g.sweep()
+	for g.table.used >= g.maxUsed {
+		if !g.evict(0, len(g.table.slots)) {
+			return nil
+		}
+	}
+	for g.table.full() && !g.grow() {
+		if !g.evict(0, len(g.table.slots)) {
+			return nil
+		}
+	}
+	e := g.table.insert(hash)
+	for e == nil {
+		// The tail is full, and a place in it is needed.
+		if !g.grow() && !g.evict(int(g.table.homes), len(g.table.slots)) {
+			return nil
+		}
+		e = g.table.insert(hash)
+	}
+	e.until = g.now
+	return e
+}
+
+// grow makes the table larger, if the bound allows it.
+func (g *group) grow() bool {
+	homes := g.table.larger()
+	if g.bytes()+tableBytes(homes)-tableBytes(g.table.homes) > g.maxBytes {
+		return false
+	}
+	g.table.grow(homes)
+	return true
+}
+
+// reserve makes sure that a class has a free block, and tells whether there was room.
+func (g *group) reserve(class int) bool {
+	for {
+		c := &g.arena.classes[class]
+		if c.used < c.blocks() {
+			return true
+		}
+		for _, more := range [...]int{c.used / 8, c.used / 64, 1} {
+			if more > 0 && g.bytes()+c.bytesFor(c.used+more)-c.bytesFor(c.used) <= g.maxBytes {
+				g.arena.resize(class, c.used+more)
+				return true
+			}
+		}
+		if !g.arena.tighten() && !g.evict(0, len(g.table.slots)) {
+			return false
+		}
+	}
+}
+
+// evict removes the entry among some slots that equals a fresh counter soonest, or does
+// already, and tells whether it could. It leaves those of the group. A store that denies
+// when it is full only removes what equals a fresh one.
+func (g *group) evict(from, to int) bool {
+	best := -1
+	seen, slots := 0, g.table.slots
+	at, step := from, to-from
+	if step > exactSlots {
+		at = from + g.hand%step
+	}
+	for range step {
+		if e := &slots[at]; e.hash != 0 {
+			if (best < 0 || e.until < slots[best].until) && !g.owns(e.hash) {
+				best = at
+			}
+			seen++
+		}
+		if at++; at == to {
+			at = from
+		}
+		if step > exactSlots && seen == sample {
+			break
+		}
+	}
+	g.hand = at
+	if best < 0 {
+		return false
+	}
+	if wait := slots[best].until - g.now; g.denies && wait > 0 {
+		g.wait = wait
+		return false
+	}
+	g.remove(best)
+	return true
+}
+
+// sweep looks at a few entries, in turn, and removes those that were over long ago.
+func (g *group) sweep() {
+	for range min(sweepSlots, len(g.table.slots)) {
+		if g.broom >= len(g.table.slots) {
+			g.broom = 0
+		}
+		e := &g.table.slots[g.broom]
+		if e.hash != 0 && g.now-e.until >= grace && !g.owns(e.hash) {
+			g.remove(g.broom)
+		} else {
+			g.broom++
+		}
+	}
+}
+
+// owns tells whether an entry is one of the group's.
+func (g *group) owns(hash uint64) bool {
+	for i := range g.ops {
+		r := &g.ops[i].Rule
+		if hash == r.hash(g.key) || r.block.After > 0 && hash == r.blockHash(g.key) {
+			return true
+		}
+	}
+	return false
+}

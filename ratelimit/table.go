@@ -1,0 +1,143 @@
+package ratelimit
+
+import "math/bits"
+
+// table finds the entries of a shard by their hash. It has no pointers, so that the
+// garbage collector doesn't look into it.
+//
+// It is a hash table with linear probing whose entries are in the order of their hashes,
+// gaps between them: an entry's home grows with its hash, it is at home or, if that was
+// taken, right of it with no gap between, and so the search for one that isn't there
+// ends as soon as one that is there. Beyond the homes there is a tail for those pushed out
+// of the last of them; its last slot is always a gap, which ends every search.
+type table struct {
+	slots []entry
+	homes uint64
+	used  int
+}
+
+// entry is what a shard remembers of one counter. Pointers to entries are good until the
+// next insert or remove.
+type entry struct {
+	// hash is that of the key and the counter, 0 in a gap. Its lowest bit tells whether
+	// the state has a block in the arena.
+	hash uint64
+	// until is when the counter equals a fresh one and may be forgotten, in microseconds.
+	until int64
+	// a and b are the state, as its pair understands it. If there is a block, a is where.
+	a, b int64
+}
+
+const (
+	entryBytes = 32
+	minHomes   = 8
+)
+
+func tail(homes uint64) uint64 { return 8 + homes/64 }
+
+func (t *table) home(hash uint64) uint64 {
+	high, _ := bits.Mul64(hash, t.homes)
+	return high
+}
+
+// find returns the entry of hash, nil if there is none.
+func (t *table) find(hash uint64) *entry {
+	if t.used == 0 {
+		return nil
+	}
+	i := t.place(hash)
+	if t.slots[i].hash != hash {
+		return nil
+	}
+	return &t.slots[i]
+}
+
+// place returns where the entry of hash is, or would be inserted.
+func (t *table) place(hash uint64) uint64 {
+	i := t.home(hash)
+	// A gap's 0 becomes the largest number.
+	for t.slots[i].hash-1 < hash-1 {
+		i++
+	}
+	return i
+}
+
+// full tells whether the table has to grow before it takes one more.
+func (t *table) full() bool { return uint64(t.used) >= t.homes/8*7 }
+
+// insert adds an empty entry of a hash that isn't there, and returns it; nil if the
+// table's tail is full.
+func (t *table) insert(hash uint64) *entry {
+	i := t.place(hash)
+	gap := i
+	for t.slots[gap].hash != 0 {
+		gap++
+	}
+	if gap == uint64(len(t.slots)-1) {
+		return nil
+	}
+	copy(t.slots[i+1:gap+1], t.slots[i:gap])
+	t.slots[i] = entry{hash: hash}
+	t.used++
+	return &t.slots[i]
+}
+
+// remove makes a gap of slot i, and moves those that may be nearer to their homes now.
+func (t *table) remove(i int) {
+	end := i + 1
+	for t.slots[end].hash != 0 && t.home(t.slots[end].hash) < uint64(end) {
+		end++
+	}
+	copy(t.slots[i:], t.slots[i+1:end])
+	t.slots[end-1] = entry{}
+	t.used--
+}
+
+// larger returns how many homes the table has after it grows: a quarter more.
+func (t *table) larger() uint64 { return max(minHomes, (t.homes+t.homes/4+7)/8*8) }
+
+// grow gives the table that many homes. It takes the time of copying it.
+func (t *table) grow(homes uint64) {
+	for ; ; homes += homes / 4 {
+		bigger := table{slots: make([]entry, homes+tail(homes)), homes: homes, used: t.used}
+		if bigger.fill(t.slots) {
+			*t = bigger
+			return
+		}
+	}
+}
+
+// fill copies entries, which are in order, and tells whether they had room.
+func (t *table) fill(from []entry) bool {
+	var next uint64
+	for i := range from {
+		if from[i].hash == 0 {
+			continue
+		}
+		next = max(next, t.home(from[i].hash))
+		if next == uint64(len(t.slots)-1) {
+			return false
+		}
+		t.slots[next] = from[i]
+		next++
+	}
+	return true
+}
+
+// tableBytes is what a table of that many homes takes.
+func tableBytes(homes uint64) int64 {
+	if homes == 0 {
+		return 0
+	}
+	return allocated(entryBytes * int64(homes+tail(homes)))
+}
+
+// allocated is what the allocator takes for n bytes: whole pages if they are many. What
+// it rounds up a small allocation by is small.
+func allocated(n int64) int64 {
+	const page = 8 << 10
+	if n <= 32<<10 {
+		return n
+	}
+	return (n + page - 1) / page * page
+}

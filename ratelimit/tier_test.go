@@ -1,0 +1,122 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+func TestRulesForAPlan(t *testing.T) {
+	p := perMinute("api", 2)
+	pro, err := p.Rules[0].WithLimit(4)
+	require.NoError(t, err)
+	burst := Must(Buckets(BucketOptions{Name: "burst", Limit: 3, Per: 10 * time.Second}))
+	plan, calls := "", 0
+	p.RulesFor = func(context.Context, *http.Request) ([]Rule, error) {
+		calls++
+		return map[string][]Rule{"pro": {pro, burst}}[plan], nil // nil: what all others have
+	}
+	q := provide(t, p)
+
+	_, h := q.take("api")
+	require.Equal(t, `"api";q=2;w=60`, h.Get("RateLimit-Policy"))
+	require.Equal(t, `"api";r=1;t=65`, h.Get("RateLimit"))
+	q.take("api")
+	res, _ := q.take("api")
+	require.False(t, res.Allowed)
+
+	plan = "pro" // the same counter, another limit
+	calls = 0
+	h = q.serve(func(c *reqctx.Context) {
+		l, err := From(c)
+		require.NoError(t, err)
+		for range 3 {
+			res, err = l.Take()
+			require.NoError(t, err)
+		}
+		require.True(t, res.Allowed)
+		require.EqualValues(t, 1, res.Remaining)
+		n, err := l.Count()
+		require.NoError(t, err)
+		require.EqualValues(t, 3, n)
+	})
+	require.Equal(t, 1, calls, "once for a request")
+	require.Equal(t, `"api";q=4;w=60, "api.burst";q=3;w=10`, h.Get("RateLimit-Policy"))
+	require.Equal(t, `"api";r=1;t=65, "api.burst";r=2;t=15`, h.Get("RateLimit"))
+
+	plan = "" // back to the smaller one
+	res, _ = q.take("api")
+	require.False(t, res.Allowed)
+	require.EqualValues(t, 2, res.Limit)
+}
+
+func TestRulesForIsChecked(t *testing.T) {
+	plain := Must(Buckets(BucketOptions{Limit: 1, Per: time.Minute}))
+	broken := errors.New("no database")
+	none, err := plain.WithLimit(0)
+	require.NoError(t, err)
+	var rules []Rule
+	var failure error
+	p := Policy{Name: "api", Key: ByIP(), RulesFor: func(context.Context, *http.Request) ([]Rule, error) { return rules, failure }}
+	q := provide(t, p)
+	ask := func(use func(l *Limit) error) (err error) {
+		h := q.serve(func(c *reqctx.Context) {
+			l, e := From(c)
+			require.NoError(t, e)
+			err = use(l)
+		})
+		require.Empty(t, h)
+		return err
+	}
+	for want, r := range map[string][]Rule{
+		"RulesFor returned no rules":                  {},
+		"RulesFor[1] is the zero Rule":                {plain, {}},
+		"RulesFor[1] has the same name":               {plain, plain},
+		"RulesFor[0]: ratelimit: rule has no limit: ": {none},
+	} {
+		rules = r
+		for _, use := range []func(l *Limit) error{
+			func(l *Limit) error { _, err := l.Take(); return err },
+			func(l *Limit) error { _, err := l.Peek(); return err },
+			func(l *Limit) error { _, err := l.Count(); return err },
+			func(l *Limit) error { _, err := l.CountIn(time.Minute); return err },
+			func(l *Limit) error { _, err := l.Add(1); return err },
+		} {
+			err := ask(use)
+			require.ErrorContains(t, err, `policy "api": `+want)
+		}
+	}
+	failure = broken
+	require.ErrorIs(t, ask(func(l *Limit) error { _, err := l.Take(); return err }), broken)
+	require.Zero(t, q.store.calls)
+
+	failure, rules = nil, []Rule{plain}
+	res, _ := q.take("api")
+	require.True(t, res.Allowed)
+}
+
+func TestCostAboveTheTier(t *testing.T) {
+	p := perMinute("api", 10)
+	small, err := p.Rules[0].WithLimit(2)
+	require.NoError(t, err)
+	p.RulesFor = func(context.Context, *http.Request) ([]Rule, error) { return []Rule{small}, nil }
+	p.Cost = func(context.Context, *http.Request) (int64, error) { return 3, nil }
+	q := provide(t, p)
+	h := q.serve(func(c *reqctx.Context) {
+		l, err := From(c)
+		require.NoError(t, err)
+		_, err = l.Take()
+		require.ErrorIs(t, err, ErrTooLarge)
+		require.ErrorContains(t, err, `policy "api"`)
+		_, err = l.Peek()
+		require.ErrorIs(t, err, ErrTooLarge)
+	})
+	require.Empty(t, h)
+	require.Zero(t, q.store.calls)
+}

@@ -1,0 +1,297 @@
+package server_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// calls counts what a store is asked.
+type calls struct {
+	ratelimit.Store
+	keys []string
+}
+
+func (c *calls) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	c.keys = append(c.keys, ops[0].Kind.String()+" "+ops[0].Key)
+	return c.Store.Do(ctx, ops)
+}
+
+func newCalls(t *testing.T) *calls {
+	m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	require.NoError(t, err)
+	return &calls{Store: m}
+}
+
+func eager(t *testing.T, store ratelimit.Store, p ratelimit.Policy) func(http.Handler) http.Handler {
+	m, err := ratelimit.Middleware(store, p, ratelimit.MiddlewareOptions{})
+	require.NoError(t, err)
+	return m
+}
+
+// taking is a handler that takes from the policy p, as a helper of the application might.
+func taking(t *testing.T, remaining int64) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l, err := ratelimit.From(r.Context(), "p")
+		require.NoError(t, err)
+		res, err := l.Take()
+		require.NoError(t, err)
+		require.Equal(t, remaining, res.Remaining)
+		_, err = session.From(r.Context())
+		require.NoError(t, err, "the server's properties are there, too")
+		_, _ = io.WriteString(w, "ok")
+	})
+}
+
+// Wherever the middleware is, a request is charged once and told so once.
+func TestMiddlewareAndServerChargeOnce(t *testing.T) {
+	for where, build := range map[string]func(srv *server.Server, m func(http.Handler) http.Handler) http.Handler{
+		"inside of Wrap": func(srv *server.Server, m func(http.Handler) http.Handler) http.Handler {
+			return srv.Wrap(m(taking(t, 2)))
+		},
+		"inside of Handle": func(srv *server.Server, m func(http.Handler) http.Handler) http.Handler {
+			srv.Handle("GET /", m(taking(t, 2)))
+			return srv
+		},
+		"around Wrap": func(srv *server.Server, m func(http.Handler) http.Handler) http.Handler {
+			return m(srv.Wrap(taking(t, 2)))
+		},
+		"around, inside and inside": func(srv *server.Server, m func(http.Handler) http.Handler) http.Handler {
+			return m(srv.Wrap(m(m(srv.Wrap(taking(t, 2))))))
+		},
+	} {
+		t.Run(where, func(t *testing.T) {
+			store, p := newCalls(t), policy(t, "p")
+			srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p}, RateLimitStore: store})
+			h := build(srv, eager(t, store, p))
+			res := ask(h, "GET", "/")
+			require.Equal(t, "ok", res.body)
+			require.Equal(t, []string{"take p:192.0.2.1"}, store.keys)
+			require.Equal(t, []string{`"p";q=3;w=60`}, res.Header.Values("RateLimit-Policy"))
+			for range 2 {
+				store.keys = nil
+				_, err := store.Do(t.Context(), []ratelimit.Op{{Rule: p.Rules[0], Key: "p:192.0.2.1", N: 1, Kind: ratelimit.Take}})
+				require.NoError(t, err)
+			}
+			res = ask(h, "GET", "/")
+			require.Equal(t, 429, res.StatusCode)
+			require.Equal(t, "no-store", res.Header.Get("Cache-Control"))
+			require.NotEmpty(t, res.Header.Get("Retry-After"))
+			require.Contains(t, res.body, `"violated-policies":["p"]`)
+			require.Len(t, store.keys, 2)
+		})
+	}
+}
+
+// A charge that a middleware made is refunded once, however many views of it there are.
+func TestRefundOfAMiddlewaresCharge(t *testing.T) {
+	store, p := newCalls(t), policy(t, "p")
+	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p}, RateLimitStore: store})
+	refund := func(ctx context.Context) {
+		l, err := ratelimit.From(ctx, "p")
+		require.NoError(t, err)
+		ok, err := l.Refund()
+		require.NoError(t, err)
+		require.True(t, ok)
+	}
+	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
+		refund(req.Context())
+		n, err := req.RateLimit().Count()
+		require.NoError(t, err)
+		require.Zero(t, n)
+		refund(req.Context())
+		return nil
+	})
+	h := eager(t, store, p)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		srv.ServeHTTP(w, r)
+		refund(r.Context())
+	}))
+	require.Equal(t, 200, ask(h, "GET", "/").StatusCode)
+	require.Equal(t, []string{"take p:192.0.2.1", "refund p:192.0.2.1", "count p:192.0.2.1"}, store.keys)
+}
+
+// A middleware inside of a server that has no such policy charges by itself, by a key
+// that may read the server's properties.
+func TestMiddlewareInsideOfAServerWithoutThePolicy(t *testing.T) {
+	store, p := newCalls(t), policy(t, "p")
+	p.Key = ratelimit.FirstOf(server.BySession(), ratelimit.ByIP())
+	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{policy(t, "other")}})
+	m := eager(t, store, p)
+	res := ask(srv.Wrap(m(taking(t, 2))), "GET", "/")
+	require.Equal(t, "ok", res.body)
+	require.Equal(t, []string{"take p:1:192.0.2.1"}, store.keys)
+	require.Equal(t, []string{`"p";q=3;w=60`}, res.Header.Values("RateLimit-Policy"))
+	require.Equal(t, []string{"Cookie"}, res.Header.Values("Vary"))
+
+	cookie := login(t, srv)
+	store.keys = nil
+	res = askAs(srv.Wrap(m(taking(t, 2))), cookie, "GET", "/")
+	require.Equal(t, "ok", res.body)
+	require.Regexp(t, `^take p:0:[\w-]{16}$`, store.keys[0])
+}
+
+// Two policies of a name that are not the same both count.
+func TestMiddlewareOfAnotherPolicyOfTheName(t *testing.T) {
+	store, other := newCalls(t), newCalls(t)
+	p := policy(t, "p")
+	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p}, RateLimitStore: other})
+	require.Equal(t, "ok", ask(eager(t, store, p)(srv.Wrap(taking(t, 2))), "GET", "/").body)
+	require.Len(t, store.keys, 1)
+	require.Len(t, other.keys, 1)
+	require.Equal(t, "ok", ask(srv.Wrap(eager(t, store, p)(taking(t, 1))), "GET", "/").body)
+	require.Len(t, store.keys, 2)
+	require.Len(t, other.keys, 2)
+}
+
+func TestBySession(t *testing.T) {
+	store, p := newCalls(t), policy(t, "p")
+	p.Key = server.BySession()
+	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p}, RateLimitStore: store,
+		Session: session.Options{Cookie: session.Cookie{Insecure: true}}})
+	srv.HandleFunc("GET /take", func(w http.ResponseWriter, req *server.Request) error {
+		res, err := req.RateLimit().Take()
+		if err != nil {
+			return err
+		}
+		return res.Err()
+	})
+	cookie := login(t, srv)
+	require.Equal(t, 400, ask(srv, "GET", "/take").StatusCode)
+	forged := *cookie
+	forged.Value = forged.Value[:len(forged.Value)-4] + "AAAA"
+	require.Equal(t, 400, askAs(srv, &forged, "GET", "/take").StatusCode)
+	require.Empty(t, store.keys)
+	for i := range 4 {
+		require.Equal(t, map[bool]int{true: 200, false: 429}[i < 3], askAs(srv, cookie, "GET", "/take").StatusCode)
+	}
+	for _, key := range store.keys {
+		require.NotContains(t, cookie.Value, key[len("take p:"):])
+		require.Equal(t, store.keys[0], key)
+	}
+	require.Equal(t, 200, askAs(srv, login2(t, srv), "GET", "/take").StatusCode, "another session")
+}
+
+// login2 logs in once more, after login.
+func login2(t *testing.T, srv *server.Server) *http.Cookie {
+	res := ask(srv, "POST", "/login")
+	require.Len(t, res.Cookies(), 1)
+	return res.Cookies()[0]
+}
+
+// A handler of the server is known by its pattern, whatever the path.
+func TestByPathOfARoute(t *testing.T) {
+	store, p := newCalls(t), policy(t, "p")
+	p.Key = ratelimit.ByAll(ratelimit.ByIP(), ratelimit.ByPath())
+	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p}, RateLimitStore: store})
+	srv.HandleFunc("GET /items/{id}", func(w http.ResponseWriter, req *server.Request) error {
+		_, err := req.RateLimit().Take()
+		return err
+	})
+	ask(srv, "GET", "/items/1")
+	ask(srv, "GET", "/items/2")
+	const want = "take p:9:192.0.2.1,15:GET /items/{id},"
+	require.Equal(t, []string{want, want}, store.keys)
+}
+
+// A proxy on the same machine, that speaks through a Unix socket, is trusted if told so.
+func TestUnixSocketPeer(t *testing.T) {
+	for trust, want := range map[bool]int{true: 200, false: 400} {
+		store, p := newCalls(t), policy(t, "p")
+		if trust {
+			key, err := ratelimit.IPOptions{Header: "X-Real-IP", TrustUnixSocket: true}.Key()
+			require.NoError(t, err)
+			p.Key = key
+		}
+		srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p}, RateLimitStore: store})
+		srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
+			_, err := req.RateLimit().Take()
+			return err
+		})
+		sock := filepath.Join(t.TempDir(), "s")
+		l, err := net.Listen("unix", sock)
+		require.NoError(t, err)
+		ts := &httptest.Server{Listener: l, Config: &http.Server{Handler: srv, ReadHeaderTimeout: time.Second}}
+		ts.Start()
+		c := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", sock)
+		}}}
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://app/", nil)
+		require.NoError(t, err)
+		r.Header.Set("X-Real-IP", "203.0.113.9")
+		res, err := c.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, want, res.StatusCode)
+		if trust {
+			require.Equal(t, []string{"take p:203.0.113.9"}, store.keys)
+		}
+		c.CloseIdleConnections()
+		ts.Close()
+	}
+}
+
+// A raw connection has an address and nothing else of a request.
+func TestKeysOfARawConnection(t *testing.T) {
+	p, q, m := policy(t, "address"), policy(t, "key"), policy(t, "path")
+	key, err := ratelimit.IPOptions{Header: "X-Real-IP", TrustUnixSocket: true}.Key()
+	require.NoError(t, err)
+	p.Key, q.Key, m.Key = key, ratelimit.FirstOf(ratelimit.ByHeader("X-Api-Key"), ratelimit.ByCookie("id")), ratelimit.ByPath()
+	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p, q, m}})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	errs := make(chan error, 3)
+	served := make(chan error, 1)
+	go func() {
+		served <- srv.ServeConns(l, func(c *server.Conn) error {
+			for _, name := range []string{"address", "key", "path"} {
+				_, err := c.RateLimit(name).Take()
+				errs <- err
+			}
+			return nil
+		})
+	}()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, <-errs)
+	require.ErrorIs(t, <-errs, ratelimit.ErrNoKey)
+	require.ErrorIs(t, <-errs, ratelimit.ErrNoKey)
+	require.NoError(t, srv.Close())
+	<-served
+}
+
+// What the rate limit adds to each request is bounded: a policy has three properties, all
+// share two.
+func TestPropertiesOfThePolicies(t *testing.T) {
+	count := func(n int) (properties int) {
+		var ps []ratelimit.Policy
+		for i := range n {
+			ps = append(ps, policy(t, string(rune('a'+i))))
+		}
+		srv, _ := newServer(t, server.Options{RateLimits: ps})
+		srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
+			for range reqctx.From(req.Context()).Props() {
+				properties++
+			}
+			return nil
+		})
+		ask(srv, "GET", "/")
+		return properties
+	}
+	none := count(0)
+	require.Equal(t, none+5, count(1))
+	require.Equal(t, none+8, count(2))
+	t.Logf("%d without a policy", none)
+}
