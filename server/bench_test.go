@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -53,9 +54,14 @@ func TestUntouchedRequestAllocatesTwiceOverAConnection(t *testing.T) {
 		t.Skip("under the race detector, sync.Pool drops what net/http keeps in it at random")
 	}
 	bare, lazy := untouched(t)
+	// Garbage collections empty the pools of net/http, and a busy machine brings
+	// more of them: the least of several is what a request itself allocates.
 	allocs := func(h http.Handler) float64 {
-		rt := dial(t, h)
-		return testing.AllocsPerRun(500, func() { rt.do(t) })
+		rt, least := dial(t, h), math.Inf(1)
+		for range 8 {
+			least = min(least, testing.AllocsPerRun(100, func() { rt.do(t) }))
+		}
+		return least
 	}
 	require.LessOrEqual(t, allocs(lazy)-allocs(bare), 2.0)
 }
