@@ -17,6 +17,7 @@ type call struct {
 	keys   []string
 	args   []any
 	group  *group
+	until  time.Time // when trying again ends; zero before the first time
 
 	reply any // final once the group is done
 	err   error
@@ -102,14 +103,18 @@ func (t *trip) fly() {
 	timer := time.AfterFunc(t.p.o.Timeout, t.giveUp)
 	cmds := t.exec()
 	timer.Stop()
-	t.end(func(i int, c *call) {
+	t.doubt(cmds)
+	t.end(func(i int, c *call) (answered bool) {
 		c.reply, c.err = cmds[i].Result()
 		switch {
+		case t.p.again(c, t.deadline):
+			return false
 		case c.err == redis.Nil: // the script returned nil, or false
 			c.err = nil
 		case errors.Is(c.err, os.ErrDeadlineExceeded): // the connection's deadline is ours, too
 			c.err = ErrTimeout
 		}
+		return true
 	})
 }
 
@@ -118,11 +123,13 @@ func (t *trip) giveUp() {
 	t.late = true
 	close(t.done)
 	t.mu.Unlock()
-	t.end(func(_ int, c *call) { c.err = ErrTimeout })
+	t.p.reload()
+	t.end(func(_ int, c *call) bool { c.err = ErrTimeout; return true })
 }
 
-// end answers all calls, unless they are answered, and lets the next trip begin.
-func (t *trip) end(answer func(i int, c *call)) {
+// end answers all calls, unless they are answered, and lets the next trip begin. Those
+// that answer does not, another trip will.
+func (t *trip) end(answer func(i int, c *call) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over {
@@ -130,8 +137,9 @@ func (t *trip) end(answer func(i int, c *call)) {
 	}
 	t.over = true
 	for i, c := range t.calls {
-		answer(i, c)
-		c.group.answered(1)
+		if answer(i, c) {
+			c.group.answered(1)
+		}
 	}
 	t.p.land()
 }
@@ -173,4 +181,50 @@ func (t *trip) pipeline(calls []*call, name string, script func(*Script) string)
 	}
 	_, _ = pipe.Exec(t) // each command has its own error
 	return cmds
+}
+
+// pause is how long a script waits that is to be tried again.
+const pause = 10 * time.Millisecond
+
+// again queues a call once more, after a pause, whose keys are on different nodes of a
+// Cluster because their slot is on its way. Redis did not run it. Others of its trip
+// don't wait for it, unless they are of its group. again tells whether it did: not beyond
+// the deadline of the first trip.
+func (p *Pipe) again(c *call, deadline time.Time) bool {
+	if c.until.IsZero() {
+		c.until = deadline
+	}
+	if !redis.IsTryAgainError(c.err) || time.Until(c.until) < pause {
+		return false
+	}
+	time.AfterFunc(pause, func() {
+		p.mu.Lock()
+		p.queue = append(p.queue, c)
+		t := p.takeOff()
+		p.mu.Unlock()
+		if t != nil {
+			t.fly()
+		}
+	})
+	return true
+}
+
+// doubt reloads what the client knows of a Cluster if a node gave no answer.
+func (t *trip) doubt(cmds []onceCmd) {
+	for _, cmd := range cmds {
+		var reply redis.Error
+		if err := cmd.Err(); err != nil && !errors.As(err, &reply) {
+			t.p.reload()
+			return
+		}
+	}
+}
+
+// reload lets the client of a Cluster ask who the masters are. By itself it asks once a
+// minute, or when a node sends it to another, which a dead one never does. It returns at
+// once, and costs the Cluster a few questions a second at most.
+func (p *Pipe) reload() {
+	if c, ok := p.client.(*redis.ClusterClient); ok {
+		c.ReloadState(context.Background())
+	}
 }
