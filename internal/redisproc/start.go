@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"github.com/lazyreq/lazyreq/internal/loopback"
 )
@@ -15,44 +16,44 @@ var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
 // Start starts a redis-server that works in dir, an empty folder, and waits until it
 // answers. It keeps nothing on disk, unless args say otherwise, which are added to the
-// server's, as --name value. Without one on the machine the error is
-// [exec.ErrNotFound]. The caller kills or stops it.
+// server's, as --name value. With --cluster-enabled yes it is the node of a Cluster, and
+// its second port, for other nodes, is 10000 above the first. Without a redis-server on
+// the machine the error is [exec.ErrNotFound]. The caller closes it.
 func Start(dir string, args ...string) (*Server, error) {
-	port, err := loopback.Reserve()
+	reserve := reserveOne
+	if slices.Contains(args, "--cluster-enabled") {
+		reserve = reserveNode
+	}
+	ports, err := reserve()
 	if err != nil {
 		return nil, err
 	}
-	return start(&Server{Addr: port.Addr(), dir: dir, ports: []*loopback.Port{port}}, append(plain(dir), args...))
-}
-
-// StartNode is Start for a node of a Cluster, which knows no other node yet. Its second
-// port, for the other nodes, is 10000 above the first.
-func StartNode(dir string, args ...string) (*Server, error) {
-	port, bus, err := loopback.ReservePair(10000)
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{Addr: port.Addr(), dir: dir, ports: []*loopback.Port{port, bus}}
-	return start(s, append(append(plain(dir), "--cluster-enabled", "yes"), args...))
+	plain := []string{"--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir", dir}
+	return start(&Server{dir: dir, ports: ports}, append(plain, args...))
 }
 
 // StartSentinel is Start for a Sentinel with this configuration.
 func StartSentinel(dir, config string) (*Server, error) {
-	port, err := loopback.Reserve()
+	ports, err := reserveOne()
 	if err != nil {
 		return nil, err
 	}
 	file := filepath.Join(dir, "sentinel.conf") // it writes there what it learns
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		port.Release()
+		ports[0].Release()
 		return nil, err
 	}
-	s := &Server{Addr: port.Addr(), dir: dir, ports: []*loopback.Port{port}}
-	return start(s, []string{file, "--sentinel", "--bind", "127.0.0.1", "--dir", dir})
+	return start(&Server{dir: dir, ports: ports}, []string{file, "--sentinel", "--bind", "127.0.0.1", "--dir", dir})
 }
 
-func plain(dir string) []string {
-	return []string{"--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir", dir}
+func reserveOne() ([]*loopback.Port, error) {
+	port, err := loopback.Reserve()
+	return []*loopback.Port{port}, err
+}
+
+func reserveNode() ([]*loopback.Port, error) {
+	port, bus, err := loopback.ReservePair(10000)
+	return []*loopback.Port{port, bus}, err
 }
 
 func start(s *Server, args []string) (*Server, error) {
@@ -61,6 +62,7 @@ func start(s *Server, args []string) (*Server, error) {
 		s.release()
 		return nil, err
 	}
+	s.Addr = s.ports[0].Addr()
 	s.bin, s.args = bin, append(args, "--port", s.ports[0].String())
 	if err := s.Restart(); err != nil {
 		s.release()

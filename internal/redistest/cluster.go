@@ -41,6 +41,7 @@ type node struct {
 func StartCluster(tb testing.TB, args ...string) *Cluster {
 	tb.Helper()
 	args = append([]string{
+		"--cluster-enabled", "yes",
 		"--cluster-node-timeout", strconv.FormatInt(nodeTimeout.Milliseconds(), 10),
 		"--cluster-replica-validity-factor", "0", // a replica may always take over
 		"--repl-diskless-sync-delay", "0",
@@ -49,7 +50,7 @@ func StartCluster(tb testing.TB, args ...string) *Cluster {
 	var wg sync.WaitGroup
 	for i := range procs {
 		dir := tb.TempDir()
-		wg.Go(func() { procs[i], errs[i] = redisproc.StartNode(dir, args...) })
+		wg.Go(func() { procs[i], errs[i] = redisproc.Start(dir, args...) })
 	}
 	wg.Wait()
 	for _, p := range procs {
@@ -134,6 +135,21 @@ func (c *Cluster) Masters(slot int) []*Server {
 		}
 	}
 	return servers
+}
+
+// Replicated waits until the replica of a slot's master has all that was written there
+// until now.
+func (c *Cluster) Replicated(slot int) {
+	c.tb.Helper()
+	owner := c.owner(slot)
+	_, port := owner.hostPort()
+	for _, n := range c.alive() {
+		if roleOf(n.admin).follows == port {
+			caughtUp(c.tb, owner.Server, n.Server)
+			return
+		}
+	}
+	c.tb.Fatalf("redistest: the master of slot %d has no replica", slot)
 }
 
 // KillMaster kills the master of a slot and waits until its replica has taken over. It

@@ -35,7 +35,7 @@ func TestCluster(t *testing.T) {
 		require.Equal(t, fmt.Sprint(i), client.Get(t.Context(), fmt.Sprintf("{a}%d", i)).Val())
 	}
 
-	waitReplicated(t, before[1])
+	c.Replicated(slot)
 	killed := time.Now()
 	heir := c.KillMaster(slot)
 	t.Logf("taken over after %v", time.Since(killed))
@@ -46,14 +46,6 @@ func TestCluster(t *testing.T) {
 
 	c.Stop()
 	require.Error(t, c.Client(nil).Get(t.Context(), "k1").Err())
-}
-
-// waitReplicated waits until the master's replica has all that was written.
-func waitReplicated(t *testing.T, s *Server) {
-	t.Helper()
-	n, err := s.Client(nil).Wait(t.Context(), 1, 5*time.Second).Result()
-	require.NoError(t, err)
-	require.EqualValues(t, 1, n)
 }
 
 func TestAMoveInSteps(t *testing.T) {

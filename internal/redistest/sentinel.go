@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -21,6 +22,7 @@ type Sentinel struct {
 
 	Master, Replica *Server // as they began
 
+	tb    testing.TB
 	admin *redis.SentinelClient
 }
 
@@ -29,10 +31,15 @@ type Sentinel struct {
 // replica's.
 func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	tb.Helper()
-	s := &Sentinel{Master: Start(tb, append([]string{"--repl-diskless-sync-delay", "0"}, args...)...)}
+	s := &Sentinel{tb: tb, Master: Start(tb, append([]string{"--repl-diskless-sync-delay", "0"}, args...)...)}
 	host, port := s.Master.hostPort()
 	s.Replica = Start(tb, append([]string{"--replicaof", host + " " + port}, args...)...)
 	waitFor(tb, "the replica follows", func() bool { return s.Replica.role().following })
+	// The stream begins with the first write that the replica asks for.
+	if err := s.Master.Client(nil).Set(context.Background(), "redistest", "", time.Millisecond).Err(); err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	s.Replicated()
 	// What a Sentinel does not see at its start, it looks for again 10 s later.
 	waitFor(tb, "the master has it", func() bool { return s.Master.role().online })
 
@@ -73,7 +80,7 @@ func (s *Sentinel) Failover() {
 	if err := s.admin.Failover(context.Background(), MasterName).Err(); err != nil {
 		s.tb.Fatalf("redistest: failover: %v", err)
 	}
-	s.Promoted()
+	s.promoted()
 }
 
 // KillMaster kills the master and waits until the replica has taken over, which then has
@@ -81,11 +88,30 @@ func (s *Sentinel) Failover() {
 func (s *Sentinel) KillMaster() {
 	s.tb.Helper()
 	s.Master.Kill()
-	s.Promoted()
+	s.promoted()
 }
 
-// Promoted waits until the replica is the master, and the Sentinel says so.
-func (s *Sentinel) Promoted() {
+// Replicated waits until the replica has all that was written until now.
+func (s *Sentinel) Replicated() {
+	s.tb.Helper()
+	caughtUp(s.tb, s.Master, s.Replica)
+}
+
+// Lose lets the replica take over from a master that dies, without what write did: the
+// replica was down meanwhile. It had all that was written before. It wants servers that
+// are [redisproc.Durable].
+func (s *Sentinel) Lose(write func()) {
+	s.tb.Helper()
+	s.Replicated()
+	s.Replica.Kill()
+	write()
+	s.Master.Kill()
+	s.Replica.Restart()
+	s.promoted()
+}
+
+// promoted waits until the replica is the master, and the Sentinel says so.
+func (s *Sentinel) promoted() {
 	s.tb.Helper()
 	_, port := s.Replica.hostPort()
 	waitFor(s.tb, "the replica is the master", func() bool {
