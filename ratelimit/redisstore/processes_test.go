@@ -1,0 +1,97 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/ratecheck"
+	"github.com/lazyreq/lazyreq/internal/redispipe"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// short is a rule of which some intervals pass in a test.
+var short = ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{
+	Limit: 100, Per: 250 * time.Millisecond, Interval: 100 * time.Millisecond, Span: time.Second,
+}))
+
+// checked is what ratecheck knows the rule by.
+func checked(t *testing.T, r ratelimit.Rule) ratecheck.Rule {
+	require.Equal(t, "buckets", r.Algorithm())
+	return ratecheck.Buckets(r.Limit(), r.Per(), r.Interval())
+}
+
+// take is what a process does.
+type take = func(ctx context.Context, n int64) (allowed bool, err error)
+
+// taking takes from one subject in one step.
+func taking(l *ratelimit.Limiter) take {
+	return func(ctx context.Context, n int64) (bool, error) {
+		res, err := l.Take(ctx, "k", n)
+		return res.Allowed, err
+	}
+}
+
+// processes lets two processes take by rule, and says what ratecheck thinks.
+func processes(t *testing.T, r ratelimit.Rule, taker func(*ratelimit.Limiter) take) error {
+	takes := ratecheck.Run(t, ratecheck.Plan{
+		Processes: 2, Goroutines: 32, Units: 3, For: 1200 * time.Millisecond,
+		Server: func() string { return redistest.Start(t).Addr },
+		Taker: func(addr string) take {
+			c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
+			t.Cleanup(func() { _ = c.Close() })
+			l, err := ratelimit.NewLimiter(newStore(t, c, patient), r)
+			require.NoError(t, err)
+			return taker(l)
+		},
+	})
+	allowed := 0
+	for _, k := range takes {
+		require.False(t, k.Failed, "%v", k)
+		if k.Allowed {
+			allowed++
+		}
+	}
+	require.Greater(t, allowed, 100, "more than one interval's")
+	t.Logf("%d takes, %d allowed", len(takes), allowed)
+	return ratecheck.Check(checked(t, short), takes)
+}
+
+func TestTwoProcessesKeepTheLimit(t *testing.T) {
+	require.NoError(t, processes(t, short, taking))
+}
+
+// TestTwoProcessesNotice checks that the test before this one can fail: by scripts that
+// count wrongly by one, and by a check and a charge in two calls.
+func TestTwoProcessesNotice(t *testing.T) {
+	const condition = "used + c.pending > number(ARGV[i + 3])"
+	for name, condition := range map[string][2]string{
+		"one too many": {condition, condition + " + 1"},
+		"one too few":  {condition, condition + " - 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := script
+			t.Cleanup(func() { script = old })
+			require.Equal(t, 1, strings.Count(old.Source(), condition[0]), "the script's condition")
+			script = redispipe.NewScript(strings.Replace(old.Source(), condition[0], condition[1], 1))
+			require.ErrorContains(t, processes(t, short, taking), "ratecheck: ")
+		})
+	}
+	t.Run("two calls", func(t *testing.T) {
+		require.ErrorContains(t, processes(t, short, func(l *ratelimit.Limiter) take {
+			return func(ctx context.Context, n int64) (bool, error) {
+				res, err := l.Peek(ctx, "k", n)
+				if err != nil || !res.Allowed {
+					return false, err
+				}
+				_, err = l.Add(ctx, "k", n)
+				return true, err
+			}
+		}), "where 100 may pass")
+	})
+}
