@@ -107,6 +107,12 @@ func (s *Sentinel) Lose(write func()) {
 	write()
 	s.Master.Kill()
 	s.Replica.Restart()
+	// The Sentinel would try by itself, fail while it has no connection to the replica,
+	// and wait some seconds.
+	waitFor(s.tb, "the Sentinel accepts the replica", func() bool {
+		err := s.admin.Failover(context.Background(), MasterName).Err()
+		return err == nil || redis.HasErrorPrefix(err, "INPROG")
+	})
 	s.promoted()
 }
 

@@ -38,9 +38,9 @@ func taking(l *ratelimit.Limiter) take {
 }
 
 // processes lets two processes take by rule, and says what ratecheck thinks.
-func processes(t *testing.T, r ratelimit.Rule, taker func(*ratelimit.Limiter) take) error {
+func processes(t *testing.T, r ratelimit.Rule, length time.Duration, taker func(*ratelimit.Limiter) take) error {
 	takes := ratecheck.Run(t, ratecheck.Plan{
-		Processes: 2, Goroutines: 32, Units: 3, For: 1200 * time.Millisecond,
+		Processes: 2, Goroutines: 32, Units: 3, For: length,
 		Server: func() string { return redistest.Start(t).Addr },
 		Taker: func(addr string) take {
 			c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
@@ -57,13 +57,13 @@ func processes(t *testing.T, r ratelimit.Rule, taker func(*ratelimit.Limiter) ta
 			allowed++
 		}
 	}
-	require.Greater(t, allowed, 100, "more than one interval's")
+	require.Greater(t, allowed, 33, "all of an interval, in takes of up to 3")
 	t.Logf("%d takes, %d allowed", len(takes), allowed)
 	return ratecheck.Check(checked(t, short), takes)
 }
 
 func TestTwoProcessesKeepTheLimit(t *testing.T) {
-	require.NoError(t, processes(t, short, taking))
+	require.NoError(t, processes(t, short, time.Second, taking))
 }
 
 // TestTwoProcessesNotice checks that the test before this one can fail: by scripts that
@@ -79,11 +79,11 @@ func TestTwoProcessesNotice(t *testing.T) {
 			t.Cleanup(func() { script = old })
 			require.Equal(t, 1, strings.Count(old.Source(), condition[0]), "the script's condition")
 			script = redispipe.NewScript(strings.Replace(old.Source(), condition[0], condition[1], 1))
-			require.ErrorContains(t, processes(t, short, taking), "ratecheck: ")
+			require.ErrorContains(t, processes(t, short, 600*time.Millisecond, taking), "ratecheck: ")
 		})
 	}
 	t.Run("two calls", func(t *testing.T) {
-		require.ErrorContains(t, processes(t, short, func(l *ratelimit.Limiter) take {
+		require.ErrorContains(t, processes(t, short, 600*time.Millisecond, func(l *ratelimit.Limiter) take {
 			return func(ctx context.Context, n int64) (bool, error) {
 				res, err := l.Peek(ctx, "k", n)
 				if err != nil || !res.Allowed {
@@ -92,6 +92,6 @@ func TestTwoProcessesNotice(t *testing.T) {
 				_, err = l.Add(ctx, "k", n)
 				return true, err
 			}
-		}), "where 100 may pass")
+		}), "may pass")
 	})
 }
