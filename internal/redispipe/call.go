@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -32,6 +33,8 @@ type call struct {
 	Call
 	ctx   context.Context // the caller's
 	group *group
+	until time.Time // when trying again ends; zero before the first time
+	alone bool      // it is a command by itself
 
 	reply Reply // final once the group is done
 	err   error

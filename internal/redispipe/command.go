@@ -45,9 +45,12 @@ func (c intsCommand) reply() (ints []int64, _ []any, err error) {
 func join(calls []*call, apart bool) [][]*call {
 	var lists [][]*call
 	for _, c := range calls {
-		i := slices.IndexFunc(lists, func(l []*call) bool {
-			return l[0].Script == c.Script && len(l) < maxJoined && (!apart || l[0].tag() == c.tag())
-		})
+		i := -1
+		if !c.alone {
+			i = slices.IndexFunc(lists, func(l []*call) bool {
+				return l[0].Script == c.Script && len(l) < maxJoined && !l[0].alone && (!apart || l[0].tag() == c.tag())
+			})
+		}
 		if i >= 0 {
 			lists[i] = append(lists[i], c)
 		} else {

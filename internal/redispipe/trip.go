@@ -52,14 +52,10 @@ func (t *trip) fly() {
 	timer := time.AfterFunc(t.p.o.Timeout, t.giveUp)
 	lists, cmds := t.exec()
 	timer.Stop()
+	t.doubt(cmds)
 	t.end(func() {
 		for i, calls := range lists {
 			answer(calls, cmds[i])
-		}
-		for _, c := range t.calls {
-			if errors.Is(c.err, os.ErrDeadlineExceeded) { // the connection's deadline is ours, too
-				c.err = ErrTimeout
-			}
 		}
 	})
 }
@@ -69,6 +65,7 @@ func (t *trip) giveUp() {
 	t.late = true
 	close(t.done)
 	t.mu.Unlock()
+	t.p.reload()
 	t.end(func() {
 		for _, c := range t.calls {
 			c.err = ErrTimeout
@@ -77,7 +74,7 @@ func (t *trip) giveUp() {
 }
 
 // end lets answer answer all calls, unless they are answered, and lets the next trip
-// begin.
+// begin. Another one takes those that are to be tried again.
 func (t *trip) end(answer func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,6 +84,12 @@ func (t *trip) end(answer func()) {
 	t.over = true
 	answer()
 	for _, c := range t.calls {
+		if t.p.again(c, t.deadline) {
+			continue
+		}
+		if errors.Is(c.err, os.ErrDeadlineExceeded) { // the connection's deadline is ours, too
+			c.err = ErrTimeout
+		}
 		c.group.answered(1)
 	}
 	t.p.land()

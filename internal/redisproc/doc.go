@@ -1,4 +1,5 @@
-// Package redisproc runs the real redis-server on a free port of this machine,
-// without persistence, for as long as tests or benchmarks need it. Package redistest
-// is what tests use; redisproc is for programs that have no testing.TB.
+// Package redisproc runs the real redis-server on ports of this machine's own, for as
+// long as tests or benchmarks need it: alone, as a node of a Cluster, or as a Sentinel.
+// Package redistest is what tests use; redisproc is for programs that have no
+// testing.TB.
 package redisproc

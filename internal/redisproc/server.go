@@ -9,84 +9,116 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/loopback"
 )
 
-// Server is a redis-server. Its methods may be called concurrently.
+// Server is a redis-server. Its methods may be called concurrently. While it does not
+// run, its address is refused, and nobody else gets it.
 type Server struct {
 	// Addr is where it listens, on the loopback interface.
 	Addr string
 
-	args []string
+	bin, dir string
+	args     []string
 
 	mu     sync.Mutex
+	ports  []*loopback.Port
 	proc   *os.Process   // nil when it does not run
 	exited chan struct{} // closed when proc is gone
 }
 
-// Start starts a redis-server that works in dir, and waits until it answers. args are
-// added to the server's, as --name value. Without one on the machine the error is
-// [exec.ErrNotFound]. The caller stops it.
-func Start(dir string, args ...string) (*Server, error) {
-	bin, err := exec.LookPath("redis-server")
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{args: append([]string{bin, "--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir", dir}, args...)}
-	for range 5 { // somebody else may take the port that was free a moment ago
-		if s.Addr, err = freeAddr(); err != nil {
-			return nil, err
-		}
-		if err = s.Restart(); err == nil {
-			return s, nil
-		}
-	}
-	return nil, err
-}
+// Kill ends the server at once, as a crash does, even one that is paused. It waits until
+// the process is gone.
+func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 
-// Stop kills the server, as a crash would. It waits until the process is gone.
-func (s *Server) Stop() {
+// Stop asks the server to end in good order. It waits until the process is gone, which
+// takes a moment more than with Kill.
+func (s *Server) Stop() { s.end(syscall.SIGTERM) }
+
+// Close kills the server and gives its address away. It is for the end.
+func (s *Server) Close() {
+	s.Kill()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.proc != nil {
-		s.kill()
-	}
+	s.release()
 }
 
-// kill ends the process. The caller holds s.mu.
-func (s *Server) kill() {
-	_ = s.proc.Kill() // it fails for a process that is gone
-	<-s.exited
+// release gives the address away. The caller holds s.mu, or is alone.
+func (s *Server) release() {
+	for _, p := range s.ports {
+		p.Release()
+	}
+	s.ports = nil
+}
+
+func (s *Server) end(how syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return
+	}
+	_ = s.proc.Signal(how)             // it fails for a process that is gone
+	_ = s.proc.Signal(syscall.SIGCONT) // a paused process hears only SIGKILL
+	select {
+	case <-s.exited:
+	case <-time.After(5 * time.Second): // it does not end in good order
+		_ = s.proc.Kill()
+		<-s.exited
+	}
 	s.proc = nil
 }
 
 // Pause stops the server's process without closing its connections, as a machine
-// does that hangs. The returned function lets it go on.
+// does that hangs. The returned function lets it go on. A server that does not run
+// stays as it is.
 func (s *Server) Pause() (resume func()) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	p := s.proc
-	s.mu.Unlock()
+	if p == nil {
+		return func() {}
+	}
 	_ = p.Signal(syscall.SIGSTOP)
 	return func() { _ = p.Signal(syscall.SIGCONT) }
 }
 
-// Restart starts a stopped server again, empty, at the same address, and waits until
-// it answers.
+// Restart starts a server again that was killed or stopped, at the same address, and
+// waits until it answers. It has the data that it kept on disk, none if it is not
+// [Durable]. A server that runs is killed first.
 func (s *Server) Restart() error {
+	s.Kill()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, port, _ := net.SplitHostPort(s.Addr)
+	return s.run()
+}
+
+// RestartEmpty is Restart without any data.
+func (s *Server) RestartEmpty() error {
+	s.Kill()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.wipe(); err != nil {
+		return err
+	}
+	return s.run()
+}
+
+// run starts the process and waits until it answers. The caller holds s.mu.
+func (s *Server) run() error {
 	var log bytes.Buffer // read only when the process is gone
-	cmd := exec.Command(s.args[0], append(s.args[1:], "--port", port)...)
+	cmd := exec.Command(s.bin, s.args...)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	s.proc, s.exited = cmd.Process, make(chan struct{})
-	go func() { _ = cmd.Wait(); close(s.exited) }()
+	exited := s.exited
+	go func() { _ = cmd.Wait(); close(exited) }()
 
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for range 2500 {
+	for range 5000 {
 		select {
 		case <-s.exited:
 			s.proc = nil
@@ -97,10 +129,13 @@ func (s *Server) Restart() error {
 			return nil
 		}
 	}
-	s.kill()
+	_ = s.proc.Kill()
+	<-s.exited
+	s.proc = nil
 	return fmt.Errorf("redis-server does not answer:\n%s", &log)
 }
 
+// answers tells whether a server at addr answers, and has read what it keeps.
 func answers(addr string) bool {
 	conn, err := net.DialTimeout("tcp", addr, 100*time.Millisecond)
 	if err != nil {
@@ -114,13 +149,4 @@ func answers(addr string) bool {
 	b := make([]byte, 7)
 	n, _ := conn.Read(b)
 	return string(b[:n]) == "+PONG\r\n"
-}
-
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }

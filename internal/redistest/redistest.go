@@ -1,5 +1,8 @@
-// Package redistest gives tests a Redis: the real redis-server, on a free port of
-// this machine, started for the test and stopped with it.
+// Package redistest gives tests a Redis: the real redis-server, on free ports of this
+// machine, started for the test and gone with it. [Start] makes a single server,
+// [StartCluster] a Cluster of six nodes, [StartSentinel] a master, its replica and a
+// Sentinel. They are killed, stopped, paused and started again; for faults of the
+// network in front of them there is package faultproxy.
 package redistest
 
 import (
@@ -16,7 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redisproc"
 )
 
-// Server is a redis-server of a test's own, without persistence.
+// Server is a redis-server of a test's own.
 type Server struct {
 	*redisproc.Server
 	tb testing.TB
@@ -24,10 +27,16 @@ type Server struct {
 
 // Start starts a redis-server for the test. Without one on the machine the test is
 // skipped, but with CI=true it fails: there it must run. args are added to the
-// server's, as --name value.
+// server's, as --name value; [redisproc.Durable] keeps its data for a Restart.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	p, err := redisproc.Start(tb.TempDir(), args...)
+	return started(tb, p, err)
+}
+
+// started makes p, which lives as long as the test, a Server of the test.
+func started(tb testing.TB, p *redisproc.Server, err error) *Server {
+	tb.Helper()
 	switch {
 	case errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") == "true":
 		tb.Fatal("redistest: redis-server is not installed, and CI needs it")
@@ -36,7 +45,7 @@ func Start(tb testing.TB, args ...string) *Server {
 	case err != nil:
 		tb.Fatalf("redistest: %v", err)
 	}
-	tb.Cleanup(p.Stop)
+	tb.Cleanup(p.Close)
 	return &Server{p, tb}
 }
 
@@ -52,10 +61,19 @@ func (s *Server) Client(change func(*redis.Options)) *redis.Client {
 	return c
 }
 
-// Restart starts a stopped server again, empty, at the same address.
+// Restart starts the server again, at the same address, with the data that it kept on
+// disk: none if it is not durable.
 func (s *Server) Restart() {
 	s.tb.Helper()
 	if err := s.Server.Restart(); err != nil {
+		s.tb.Fatalf("redistest: restart: %v", err)
+	}
+}
+
+// RestartEmpty is Restart without any data.
+func (s *Server) RestartEmpty() {
+	s.tb.Helper()
+	if err := s.Server.RestartEmpty(); err != nil {
 		s.tb.Fatalf("redistest: restart: %v", err)
 	}
 }

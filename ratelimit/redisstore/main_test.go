@@ -11,7 +11,11 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// A pool that could not dial asks once a second whether it can, and notices only then
+	// that it is closed.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
 
 // patient is for tests in which Redis may be slow but not silent.
 var patient = Options{Timeout: 10 * time.Second}

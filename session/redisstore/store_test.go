@@ -19,7 +19,11 @@ import (
 	"github.com/lazyreq/lazyreq/session/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// A pool that could not dial asks once a second whether it can, and notices only then
+	// that it is closed.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
 
 // patient is for tests that are not about time: machines that test are busy.
 var patient = redisstore.Options{Timeout: 10 * time.Second}

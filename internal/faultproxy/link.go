@@ -1,0 +1,155 @@
+package faultproxy
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// The directions of a link.
+const (
+	requests = iota
+	replies
+)
+
+// link is one connection through the proxy.
+type link struct {
+	p              *Proxy
+	client, server *net.TCPConn
+	once           sync.Once
+	closed         chan struct{}
+}
+
+// chunk is bytes under way.
+type chunk struct {
+	b   []byte
+	due time.Time
+}
+
+// serve carries a connection that l accepted until one side ends it, or a fault.
+func (p *Proxy) serve(l net.Listener, client *net.TCPConn) {
+	conn, err := net.Dial("tcp", p.target)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	k := &link{p: p, client: client, server: conn.(*net.TCPConn), closed: make(chan struct{})}
+	p.mu.Lock()
+	if p.l == l { // not cut meanwhile
+		p.links[k] = struct{}{}
+	} else {
+		k.close()
+	}
+	p.mu.Unlock()
+	var both sync.WaitGroup
+	both.Go(func() { k.carry(requests, k.client, k.server) })
+	both.Go(func() { k.carry(replies, k.server, k.client) })
+	both.Wait()
+	p.mu.Lock()
+	delete(p.links, k)
+	p.mu.Unlock()
+}
+
+// carry passes on what from sends, and ends the link when it sends no more. Reading does
+// not wait for what is under way, so that latency does not limit the rate.
+func (k *link) carry(direction int, from, to *net.TCPConn) {
+	way := make(chan chunk, 1024)
+	k.p.work.Go(func() { k.deliver(direction, way, to) })
+	defer close(way)
+	for {
+		b := make([]byte, 16<<10)
+		n, err := from.Read(b)
+		if err != nil {
+			return
+		}
+		select {
+		case way <- chunk{b[:n], time.Now().Add(k.p.latency(direction))}:
+		case <-k.closed:
+			return
+		}
+	}
+}
+
+func (k *link) deliver(direction int, way <-chan chunk, to *net.TCPConn) {
+	defer k.close()
+	for c := range way {
+		if !k.wait(c.due) {
+			return
+		}
+		b, end := c.b, func() {}
+		if direction == replies {
+			b, end = k.p.pass(c.b)
+		}
+		_, err := to.Write(b)
+		end()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// wait returns when bytes may pass that are due then: not before, and not while the
+// proxy stalls. It returns false if the link ends first.
+func (k *link) wait(due time.Time) bool {
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-k.closed:
+		return false
+	}
+	for {
+		stalled, changed := k.p.stall()
+		if !stalled {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-k.closed:
+			return false
+		}
+	}
+}
+
+func (k *link) close() {
+	k.once.Do(func() {
+		close(k.closed)
+		_ = k.client.Close()
+		_ = k.server.Close()
+	})
+}
+
+func (k *link) reset() {
+	_ = k.client.SetLinger(0) // closed with bytes to send or not, it sends RST
+	_ = k.server.SetLinger(0)
+	k.close()
+}
+
+func (p *Proxy) latency(direction int) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.delay[direction]
+}
+
+func (p *Proxy) stall() (stalled bool, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stalled, p.changed
+}
+
+// pass takes bytes of a reply off the quota. It returns those that pass, and what to do
+// after them.
+func (p *Proxy) pass(b []byte) (passing []byte, end func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.ending == nil:
+		return b, func() {}
+	case len(b) < p.quota:
+		p.quota -= len(b)
+		return b, func() {}
+	}
+	b, end = b[:p.quota], p.ending
+	p.ending = nil
+	return b, end
+}

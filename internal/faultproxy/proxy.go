@@ -1,0 +1,140 @@
+package faultproxy
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lazyreq/lazyreq/internal/loopback"
+)
+
+// Proxy passes the connections that it accepts on to one address, with the faults that
+// are set. Its methods may be called concurrently; faults hold for open connections and
+// new ones, until [Proxy.Restore].
+type Proxy struct {
+	// Addr is where it listens, on the loopback interface.
+	Addr string
+
+	target string
+	port   *loopback.Port
+	work   sync.WaitGroup
+
+	mu      sync.Mutex
+	l       net.Listener // nil while connections are refused
+	links   map[*link]struct{}
+	delay   [2]time.Duration
+	stalled bool
+	quota   int           // bytes of replies that pass before ending; only if that is set
+	ending  func()        // nil for no end
+	changed chan struct{} // closed, and made anew, when stalled ends
+}
+
+// New starts a proxy in front of the TCP server at target, which need not be there yet.
+// It ends with the test.
+func New(tb testing.TB, target string) *Proxy {
+	tb.Helper()
+	port, err := loopback.Reserve()
+	if err != nil {
+		tb.Fatalf("faultproxy: %v", err)
+	}
+	p := &Proxy{
+		Addr: port.Addr(), target: target, port: port,
+		links: map[*link]struct{}{}, changed: make(chan struct{}),
+	}
+	if err := p.listen(); err != nil {
+		tb.Fatalf("faultproxy: %v", err)
+	}
+	tb.Cleanup(p.close)
+	return p
+}
+
+// Delay makes requests and replies late, by so much each. Bytes that are under way
+// overtake nothing.
+func (p *Proxy) Delay(request, reply time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = [2]time.Duration{request, reply}
+}
+
+// Cut closes all connections and refuses new ones.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.l != nil {
+		_ = p.l.Close()
+		p.l = nil
+	}
+	p.drop((*link).close)
+}
+
+// CutAfter is Cut as soon as n more bytes of replies have passed.
+func (p *Proxy) CutAfter(n int) { p.after(n, p.Cut) }
+
+// Reset ends all connections by RST. New ones are accepted.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop((*link).reset)
+}
+
+// ResetAfter is Reset, once, as soon as n more bytes of replies have passed.
+func (p *Proxy) ResetAfter(n int) { p.after(n, p.Reset) }
+
+// Stall keeps connections open and accepts new ones, but lets nothing pass.
+func (p *Proxy) Stall() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stalled = true
+}
+
+// Restore ends all faults. What stalled goes on, as after a break in the network.
+func (p *Proxy) Restore() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay, p.stalled, p.ending = [2]time.Duration{}, false, nil
+	close(p.changed)
+	p.changed = make(chan struct{})
+	if p.l != nil {
+		return nil
+	}
+	return p.listen()
+}
+
+func (p *Proxy) after(n int, end func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.quota, p.ending = n, end
+}
+
+// drop ends all links. The caller holds p.mu.
+func (p *Proxy) drop(end func(*link)) {
+	for l := range p.links {
+		end(l)
+	}
+}
+
+// listen begins to accept. The caller holds p.mu, or is alone.
+func (p *Proxy) listen() error {
+	l, err := net.Listen("tcp", p.Addr)
+	if err != nil {
+		return err
+	}
+	p.l = l
+	p.work.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return // closed
+			}
+			p.work.Go(func() { p.serve(l, conn.(*net.TCPConn)) })
+		}
+	})
+	return nil
+}
+
+func (p *Proxy) close() {
+	p.Cut()
+	p.work.Wait()
+	p.port.Release()
+}

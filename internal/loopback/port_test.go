@@ -1,0 +1,40 @@
+package loopback
+
+import (
+	"net"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAPortCanBeListenedOnAgainAndAgain(t *testing.T) {
+	p, err := Reserve()
+	require.NoError(t, err)
+	defer p.Release()
+	for range 3 {
+		l, err := net.Listen("tcp", p.Addr())
+		require.NoError(t, err)
+		conn, err := net.Dial("tcp", p.Addr())
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+		require.NoError(t, l.Close())
+		_, err = net.Dial("tcp", p.Addr())
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	}
+}
+
+func TestAPairIsApart(t *testing.T) {
+	low, high, err := ReservePair(10000)
+	require.NoError(t, err)
+	defer low.Release()
+	defer high.Release()
+	require.Equal(t, low.number+10000, high.number)
+	for _, p := range []*Port{low, high} {
+		l, err := net.Listen("tcp", p.Addr())
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+	}
+	_, _, err = ReservePair(65535)
+	require.ErrorContains(t, err, "65535 apart")
+}

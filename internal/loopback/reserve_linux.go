@@ -1,0 +1,39 @@
+package loopback
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// reserve binds a socket to the port, 0 for any, and never listens on it. With
+// SO_REUSEADDR, which Go and Redis set too, Linux lets a listener share the port with
+// such a socket, and gives it to nobody who asks for any.
+func reserve(number int) (*Port, error) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("loopback: %w", os.NewSyscallError("socket", err))
+	}
+	if number, err = bind(fd, number); err != nil {
+		_ = syscall.Close(fd)
+		return nil, fmt.Errorf("loopback: port %d: %w", number, err)
+	}
+	return &Port{number: number, free: func() { _ = syscall.Close(fd) }}, nil
+}
+
+func bind(fd, number int) (int, error) {
+	// Set only afterwards, so that a port in which a server listens, or another
+	// reservation, is an error.
+	addr := &syscall.SockaddrInet4{Port: number, Addr: [4]byte{127, 0, 0, 1}}
+	if err := syscall.Bind(fd, addr); err != nil {
+		return number, os.NewSyscallError("bind", err)
+	}
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		return number, os.NewSyscallError("setsockopt", err)
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		return number, os.NewSyscallError("getsockname", err)
+	}
+	return name.(*syscall.SockaddrInet4).Port, nil
+}

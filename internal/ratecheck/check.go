@@ -1,0 +1,114 @@
+package ratecheck
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Take is one take, as its caller saw it. Times are in microseconds, as Redis has them.
+type Take struct {
+	Sent, Received int64 // since 1970
+	N              int64 // units
+	Allowed        bool
+	Failed         bool // no answer: it may have been admitted, then or later
+}
+
+func (t Take) String() string {
+	answer := "denied"
+	switch {
+	case t.Failed:
+		answer = "failed"
+	case t.Allowed:
+		answer = "allowed"
+	}
+	return fmt.Sprintf("take of %d, %d to %d µs, %s", t.N, t.Sent, t.Received, answer)
+}
+
+// Check returns an error if no limiter that keeps the rule can have answered like this:
+// more was admitted in some interval than may be, or a take was denied without reason.
+// takes are all of one subject, in any order. It costs time in proportion to those that
+// are allowed, times all.
+func Check(r Rule, takes []Take) error {
+	if err := admitted(r, takes); err != nil {
+		return err
+	}
+	return denied(r, takes)
+}
+
+// admitted checks the units of takes that were both sent and answered in an interval.
+func admitted(r Rule, takes []Take) error {
+	var allowed []Take
+	for _, t := range takes {
+		if t.Allowed && !t.Failed {
+			allowed = append(allowed, t)
+		}
+	}
+	slices.SortFunc(allowed, func(a, b Take) int { return cmp.Compare(a.Received, b.Received) })
+	if r.Windows != nil {
+		if err := r.Windows(allowed); err != nil {
+			return err
+		}
+	}
+	for _, first := range allowed {
+		var units int64
+		for _, t := range allowed {
+			if t.Sent < first.Sent {
+				continue
+			}
+			units += t.N
+			w := micros(t.Received - first.Sent)
+			if most := r.Most(w); units > most {
+				return fmt.Errorf("ratecheck: %d units within %v from %d µs, where %d may pass", units, w, first.Sent, most)
+			}
+		}
+	}
+	return nil
+}
+
+// denied looks for a reason for each denial, among all that may have been admitted
+// before it.
+func denied(r Rule, takes []Take) error {
+	var charged []Take // the latest first
+	for _, t := range takes {
+		switch {
+		case t.Failed:
+			t.Received = math.MaxInt64
+		case !t.Allowed:
+			continue
+		}
+		charged = append(charged, t)
+	}
+	slices.SortFunc(charged, func(a, b Take) int { return cmp.Compare(b.Received, a.Received) })
+	for _, t := range takes {
+		if !t.Allowed && !t.Failed && !hasReason(r, t, charged) {
+			return fmt.Errorf("ratecheck: without reason: %v", t)
+		}
+	}
+	return nil
+}
+
+func hasReason(r Rule, denied Take, charged []Take) bool {
+	units := denied.N
+	if units > r.Denies(0) {
+		return true
+	}
+	for _, t := range charged {
+		if t.Sent > denied.Received {
+			continue // admitted later
+		}
+		units += t.N
+		w := micros(denied.Sent - min(denied.Sent, t.Received))
+		switch most := r.Denies(w); {
+		case units > most:
+			return true
+		case most == math.MaxInt64:
+			return false // what comes now is older
+		}
+	}
+	return false
+}
+
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -1,0 +1,175 @@
+package ratecheck
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	ms  = int64(1000)
+	per = 100 * time.Millisecond
+)
+
+// at is a take of 1 that was allowed at some time from sent to received.
+func at(sent, received int64) Take { return Take{Sent: sent, Received: received, N: 1, Allowed: true} }
+
+func not(t Take) Take { t.Allowed = false; return t }
+
+func TestCheck(t *testing.T) {
+	failed := not(at(0, 1*ms))
+	failed.Failed = true
+	two := at(10*ms, 11*ms)
+	two.N = 2
+	for name, tt := range map[string]struct {
+		rule  Rule
+		takes []Take
+		want  string // in the error; none if empty
+	}{
+		"nothing":                     {SlidingLog(2, per), nil, ""},
+		"as many as may be":           {SlidingLog(2, per), []Take{at(0, 1), at(0, 1)}, ""},
+		"one too many":                {SlidingLog(2, per), []Take{at(0, 1), at(50*ms, 60*ms), at(70*ms, 100*ms-1)}, "3 units"},
+		"in any order":                {SlidingLog(2, per), []Take{at(70*ms, 90*ms), at(0, 1), at(50*ms, 60*ms)}, "3 units"},
+		"units, not takes":            {SlidingLog(2, per), []Take{at(0, 1), two}, "3 units"},
+		"may have been later":         {SlidingLog(2, per), []Take{at(0, 1), at(50*ms, 60*ms), at(70*ms, 100*ms)}, ""},
+		"may have been earlier":       {SlidingLog(2, per), []Take{at(0, 30*ms), at(50*ms, 60*ms), at(70*ms, 110*ms)}, ""},
+		"two intervals":               {SlidingLog(2, per), []Take{at(0, 1), at(2, 3), at(100*ms, 110*ms), at(120*ms, 130*ms)}, ""},
+		"too many of two intervals":   {SlidingLog(1, per), []Take{at(0, 150*ms), at(10*ms, 160*ms), at(20*ms, 180*ms)}, "3 units"},
+		"failed, so perhaps not":      {SlidingLog(2, per), []Take{failed, at(0, 1), at(0, 1)}, ""},
+		"denied in order":             {SlidingLog(1, per), []Take{at(0, 1), not(at(50*ms, 60*ms))}, ""},
+		"denied without reason":       {SlidingLog(2, per), []Take{at(0, 1), not(at(50*ms, 60*ms))}, "without reason"},
+		"denied too late":             {SlidingLog(1, per), []Take{at(0, 1), not(at(101*ms, 102*ms))}, "without reason"},
+		"denied before":               {SlidingLog(1, per), []Take{not(at(0, 1)), at(2, 3)}, "without reason"},
+		"denied at once":              {SlidingLog(1, per), []Take{not(at(0, 5)), at(2, 3)}, ""},
+		"denied, one has failed":      {SlidingLog(1, per), []Take{failed, not(at(900*ms, 910*ms))}, ""},
+		"more than ever passes":       {SlidingLog(1, per), []Take{not(two)}, ""},
+		"a window's edge":             {FixedWindow(2, per), []Take{at(0, 1), at(98*ms, 98*ms), at(101*ms, 101*ms), at(102*ms, 102*ms)}, ""},
+		"a window's edge, too many":   {FixedWindow(2, per), []Take{at(0, 1), at(1, 2), at(97*ms, 97*ms), at(98*ms, 98*ms), at(99*ms, 99*ms)}, "5 units"},
+		"a window's next":             {FixedWindow(2, per), []Take{at(0, 1), at(1, 2), at(100*ms, 101*ms), at(102*ms, 103*ms), at(199*ms, 199*ms)}, ""},
+		"a window's next, too many":   {FixedWindow(2, per), []Take{at(0, 1), at(1, 2), at(101*ms, 101*ms), at(102*ms, 103*ms), at(199*ms, 199*ms)}, "3 units in a window"},
+		"rounded up to buckets":       {Buckets(1, per, 30*time.Millisecond), []Take{at(0, 1), at(119*ms, 120*ms)}, "2 units"},
+		"after the buckets":           {Buckets(1, per, 30*time.Millisecond), []Take{at(0, 1), at(119*ms, 120*ms+1)}, ""},
+		"denied by a bucket":          {Buckets(1, per, 30*time.Millisecond), []Take{at(0, 1), not(at(149*ms, 150*ms))}, ""},
+		"denied longer than a bucket": {Buckets(1, per, 30*time.Millisecond), []Take{at(0, 1), not(at(151*ms, 152*ms))}, "without reason"},
+		"filled up":                   {GCRA(10, per, 2), []Take{at(0, 1), at(0, 1), at(10*ms, 10*ms)}, ""},
+		"not yet filled up":           {GCRA(10, per, 2), []Take{at(0, 1), at(0, 1), at(9*ms, 9*ms)}, "3 units"},
+		"denied, not yet filled up":   {GCRA(10, per, 2), []Take{at(0, 1), at(0, 1), not(at(9*ms, 9*ms))}, ""},
+		"denied, though filled up":    {GCRA(10, per, 2), []Take{at(0, 1), at(0, 1), not(at(12*ms, 12*ms))}, "without reason"},
+	} {
+		err := Check(tt.rule, tt.takes)
+		if tt.want == "" {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorContains(t, err, tt.want, name)
+		}
+	}
+}
+
+// limiter is one that keeps every event; at times it admits extra units too many, or
+// few.
+type limiter struct {
+	kind   string
+	extra  int64
+	events []Take // Sent is when
+	opened int64  // when a fixed window was
+}
+
+const (
+	limit  = 20
+	bucket = 30 * time.Millisecond
+)
+
+var rules = map[string]Rule{
+	"buckets": Buckets(limit, per, bucket),
+	"log":     SlidingLog(limit, per),
+	"window":  FixedWindow(limit, per),
+	"gcra":    GCRA(limit, per, 5),
+}
+
+func (l *limiter) used(now int64) (units int64) {
+	p, b := per.Microseconds(), bucket.Microseconds()
+	for _, e := range l.events {
+		switch l.kind {
+		case "buckets":
+			if e.Sent/b >= now/b-(p+b-1)/b {
+				units += e.N
+			}
+		case "log":
+			if now-e.Sent < p {
+				units += e.N
+			}
+		case "window":
+			if e.Sent >= l.opened && now < l.opened+p {
+				units += e.N
+			}
+		}
+	}
+	return units
+}
+
+func (l *limiter) take(now, n int64) bool {
+	allowed := false
+	if l.kind == "gcra" {
+		allowed = l.level(now)+n*per.Microseconds() <= (5+l.extra)*per.Microseconds()
+	} else {
+		allowed = l.used(now)+n <= limit+l.extra
+	}
+	if allowed {
+		if now >= l.opened+per.Microseconds() {
+			l.opened = now
+		}
+		l.events = append(l.events, Take{Sent: now, N: n})
+	}
+	return allowed
+}
+
+// level is that of a leaky bucket, in 1/limit µs.
+func (l *limiter) level(now int64) (level int64) {
+	var last int64
+	for _, e := range l.events {
+		level = max(0, level-(e.Sent-last)*limit) + e.N*per.Microseconds()
+		last = e.Sent
+	}
+	return max(0, level-(now-last)*limit)
+}
+
+// simulate takes at random times, which are known to within some 100 µs.
+func simulate(kind string, extra int64) (takes []Take) {
+	l := &limiter{kind: kind, extra: extra, opened: -per.Microseconds()}
+	for now := int64(1_000_000); now < 1_600_000; now += rand.Int64N(1000) {
+		n := 1 + rand.Int64N(3)
+		takes = append(takes, Take{
+			Sent: now - rand.Int64N(100), Received: now + rand.Int64N(100),
+			N: n, Allowed: l.take(now, n),
+		})
+	}
+	return takes
+}
+
+func TestASimulatedLimiter(t *testing.T) {
+	for kind, rule := range rules {
+		t.Run(kind, func(t *testing.T) {
+			for range 20 {
+				require.NoError(t, Check(rule, simulate(kind, 0)))
+			}
+			found := map[int64]int{}
+			for range 20 {
+				for _, extra := range []int64{-1, 1} {
+					if Check(rule, simulate(kind, extra)) != nil {
+						found[extra]++
+					}
+				}
+			}
+			require.GreaterOrEqual(t, found[-1], 15, "too few")
+			require.GreaterOrEqual(t, found[1], 15, "too many")
+		})
+	}
+}
+
+func TestTakesSayWhatTheyAre(t *testing.T) {
+	require.Equal(t, "take of 1, 2 to 3 µs, allowed", fmt.Sprint(at(2, 3)))
+	require.Equal(t, "take of 1, 2 to 3 µs, denied", fmt.Sprint(not(at(2, 3))))
+}

@@ -1,0 +1,49 @@
+package ratecheck
+
+import "fmt"
+
+// windows follows the windows of FixedWindow from one to the next: it knows from when to
+// when each must have begun, and so which takes are surely in it.
+func windows(limit, per int64) func([]Take) error {
+	return func(allowed []Take) error {
+		if len(allowed) == 0 {
+			return nil
+		}
+		over := allowed[0].Sent // no take that is sent from then on is in an earlier window
+		for _, t := range allowed {
+			over = min(over, t.Sent)
+		}
+		for from, to := over, allowed[0].Received; ; {
+			var units int64
+			for _, t := range allowed {
+				if t.Sent >= over && t.Received < from+per {
+					units += t.N
+				}
+			}
+			if units > limit {
+				return fmt.Errorf("ratecheck: %d units in a window from %d µs or later, where %d may pass", units, from, limit)
+			}
+			over = to + per
+			var more bool
+			if from, to, more = next(allowed, from+per, over); !more {
+				return nil
+			}
+		}
+	}
+}
+
+// next returns from when to when the window begins that is the next after one that ends
+// between early and late: with a take, which was answered no earlier than early, and no
+// later than one was answered that was sent when the last window was over.
+func next(allowed []Take, early, late int64) (from, to int64, more bool) {
+	first := true
+	for _, t := range allowed {
+		if t.Received >= early && (first || t.Sent < from) {
+			from, first = t.Sent, false
+		}
+		if t.Sent >= late && !more {
+			to, more = t.Received, true
+		}
+	}
+	return max(from, early), to, more
+}

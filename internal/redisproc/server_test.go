@@ -1,0 +1,101 @@
+package redisproc
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func started(t *testing.T, args ...string) *Server {
+	t.Helper()
+	s, err := Start(t.TempDir(), args...)
+	if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") != "true" {
+		t.Skip("redis-server is not installed")
+	}
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// ask sends one inline command and returns the reply, or why there is none.
+func ask(s *Server, command string) string {
+	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
+	if err != nil {
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return "refused"
+		}
+		return err.Error()
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(200 * time.Millisecond))
+	_, _ = conn.Write([]byte(command + "\r\n"))
+	b := make([]byte, 100)
+	n, err := conn.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return "silence"
+	}
+	return strings.TrimSpace(string(b[:n]))
+}
+
+func TestAServerEndsAndComesBack(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args []string
+		end  func(*Server)
+		back func(*Server) error
+		want string // the reply to GET k
+	}{
+		"killed":             {nil, (*Server).Kill, (*Server).Restart, "$-1"},
+		"stopped":            {nil, (*Server).Stop, (*Server).Restart, "$-1"},
+		"killed, durable":    {Durable, (*Server).Kill, (*Server).Restart, "$1\r\nv"},
+		"stopped, durable":   {Durable, (*Server).Stop, (*Server).Restart, "$1\r\nv"},
+		"killed, then empty": {Durable, (*Server).Kill, (*Server).RestartEmpty, "$-1"},
+	} {
+		s := started(t, tt.args...)
+		require.Equal(t, "+OK", ask(s, "SET k v"), name)
+		tt.end(s)
+		tt.end(s) // nothing is left to end
+		require.Equal(t, "refused", ask(s, "PING"), name)
+		require.NoError(t, tt.back(s), name)
+		require.Equal(t, tt.want, ask(s, "GET k"), name)
+	}
+}
+
+func TestAPausedServerIsSilent(t *testing.T) {
+	t.Parallel()
+	s := started(t)
+	require.Equal(t, "+OK", ask(s, "SET k v"))
+	resume := s.Pause()
+	require.Equal(t, "silence", ask(s, "PING"))
+	resume()
+	require.Equal(t, "$1\r\nv", ask(s, "GET k"))
+
+	for _, end := range []func(){s.Stop, s.Kill} { // paused, too
+		s.Pause()
+		began := time.Now()
+		end()
+		require.Less(t, time.Since(began), 4*time.Second)
+		require.NoError(t, s.Restart())
+	}
+	s.Kill()
+	s.Pause()()
+}
+
+func TestAServerThatCannotStartSaysWhy(t *testing.T) {
+	t.Parallel()
+	_, err := Start(t.TempDir(), "--no-such-option", "yes")
+	if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") != "true" {
+		t.Skip("redis-server is not installed")
+	}
+	require.ErrorContains(t, err, "no-such-option")
+}

@@ -1,0 +1,86 @@
+package redisproc
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"github.com/lazyreq/lazyreq/internal/loopback"
+)
+
+// Durable are the args of a server whose data outlives it, up to the last write that it
+// answered.
+var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
+
+// Start starts a redis-server that works in dir, an empty folder, and waits until it
+// answers. It keeps nothing on disk, unless args say otherwise, which are added to the
+// server's, as --name value. With --cluster-enabled yes it is the node of a Cluster, and
+// its second port, for other nodes, is 10000 above the first. Without a redis-server on
+// the machine the error is [exec.ErrNotFound]. The caller closes it.
+func Start(dir string, args ...string) (*Server, error) {
+	reserve := reserveOne
+	if slices.Contains(args, "--cluster-enabled") {
+		reserve = reserveNode
+	}
+	ports, err := reserve()
+	if err != nil {
+		return nil, err
+	}
+	plain := []string{"--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir", dir}
+	return start(&Server{dir: dir, ports: ports}, append(plain, args...))
+}
+
+// StartSentinel is Start for a Sentinel with this configuration.
+func StartSentinel(dir, config string) (*Server, error) {
+	ports, err := reserveOne()
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "sentinel.conf") // it writes there what it learns
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		ports[0].Release()
+		return nil, err
+	}
+	return start(&Server{dir: dir, ports: ports}, []string{file, "--sentinel", "--bind", "127.0.0.1", "--dir", dir})
+}
+
+func reserveOne() ([]*loopback.Port, error) {
+	port, err := loopback.Reserve()
+	return []*loopback.Port{port}, err
+}
+
+func reserveNode() ([]*loopback.Port, error) {
+	port, bus, err := loopback.ReservePair(10000)
+	return []*loopback.Port{port, bus}, err
+}
+
+func start(s *Server, args []string) (*Server, error) {
+	bin, err := exec.LookPath("redis-server")
+	if err != nil {
+		s.release()
+		return nil, err
+	}
+	s.Addr = s.ports[0].Addr()
+	s.bin, s.args = bin, append(args, "--port", s.ports[0].String())
+	if err := s.Restart(); err != nil {
+		s.release()
+		return nil, err
+	}
+	return s, nil
+}
+
+// wipe removes what the server wrote.
+func (s *Server) wipe() error {
+	files, err := os.ReadDir(s.dir)
+	if err != nil {
+		return fmt.Errorf("redisproc: %w", err)
+	}
+	for _, f := range files {
+		if err := os.RemoveAll(filepath.Join(s.dir, f.Name())); err != nil {
+			return fmt.Errorf("redisproc: %w", err)
+		}
+	}
+	return nil
+}

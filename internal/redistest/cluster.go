@@ -1,0 +1,175 @@
+package redistest
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/internal/redisproc"
+)
+
+const (
+	masters = 3
+	slots   = 16384
+	// nodeTimeout is when a Cluster holds a node that is silent for dead. A busy machine
+	// must not make it think so of one that is only slow.
+	nodeTimeout = 1500 * time.Millisecond
+)
+
+// Cluster is a Redis Cluster of a test's own: three masters with a replica each. Its
+// methods fail the test if the Cluster does not do what they ask for. They are for the
+// test's goroutine; clients are for any.
+type Cluster struct {
+	tb    testing.TB
+	nodes []*node // the first three begin as masters, the others as their replicas, in order
+}
+
+// node is one server of the Cluster.
+type node struct {
+	*Server
+	id    string
+	admin *redis.Client
+	dead  bool
+}
+
+// StartCluster starts a Cluster for the test, and waits until all of it works. Where
+// [Start] skips or fails, it does too. args are added to each server's.
+func StartCluster(tb testing.TB, args ...string) *Cluster {
+	tb.Helper()
+	args = append([]string{
+		"--cluster-enabled", "yes",
+		"--cluster-node-timeout", strconv.FormatInt(nodeTimeout.Milliseconds(), 10),
+		"--cluster-replica-validity-factor", "0", // a replica may always take over
+		"--repl-diskless-sync-delay", "0",
+	}, args...)
+	procs, errs := make([]*redisproc.Server, 2*masters), make([]error, 2*masters)
+	var wg sync.WaitGroup
+	for i := range procs {
+		dir := tb.TempDir()
+		wg.Go(func() { procs[i], errs[i] = redisproc.Start(dir, args...) })
+	}
+	wg.Wait()
+	for _, p := range procs {
+		if p != nil { // whether all of them started or not
+			tb.Cleanup(p.Close)
+		}
+	}
+	c := &Cluster{tb: tb}
+	for i, p := range procs {
+		n := &node{Server: started(tb, p, errs[i])}
+		n.admin = n.Client(impatient)
+		n.id = n.admin.ClusterMyID(context.Background()).Val()
+		c.nodes = append(c.nodes, n)
+	}
+	c.join()
+	return c
+}
+
+// impatient is for questions to servers that may be dead.
+func impatient(o *redis.Options) {
+	o.MaxRetries, o.DialerRetries = -1, 1
+	o.DialTimeout, o.ReadTimeout = time.Second, 2*time.Second
+}
+
+// join makes one Cluster of the nodes.
+func (c *Cluster) join() {
+	c.tb.Helper()
+	ctx := context.Background()
+	for i, n := range c.nodes {
+		// Different epochs from the start: there is nothing to vote on.
+		c.must(n.admin.Do(ctx, "cluster", "set-config-epoch", i+1).Err())
+		if i < masters {
+			c.must(n.admin.ClusterAddSlotsRange(ctx, i*slots/masters, (i+1)*slots/masters-1).Err())
+		}
+		for _, other := range c.nodes[:i] { // everybody meets everybody, which is faster than gossip
+			host, port := other.hostPort()
+			c.must(n.admin.ClusterMeet(ctx, host, port).Err())
+		}
+	}
+	c.wait("the nodes know one another", func(n *node) bool {
+		return len(n.view(ctx, "connected")) == len(c.nodes)
+	})
+	for i, n := range c.nodes[masters:] {
+		c.must(n.admin.ClusterReplicate(ctx, c.nodes[i].id).Err())
+	}
+	c.wait("replicas follow their masters", func(n *node) bool {
+		return n.ready(ctx) && len(n.view(ctx, "slave")) == len(c.nodes)-masters
+	})
+}
+
+// Client returns a client of the Cluster, closed with the test. Its options may be
+// changed by change, which may be nil.
+func (c *Cluster) Client(change func(*redis.ClusterOptions)) *redis.ClusterClient {
+	o := &redis.ClusterOptions{Protocol: 2, DisableIdentity: true}
+	for _, n := range c.nodes {
+		o.Addrs = append(o.Addrs, n.Addr)
+	}
+	if change != nil {
+		change(o)
+	}
+	client := redis.NewClusterClient(o)
+	c.tb.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// Slot returns the slot of a key.
+func (c *Cluster) Slot(key string) int {
+	c.tb.Helper()
+	slot, err := c.alive()[0].admin.ClusterKeySlot(context.Background(), key).Result()
+	c.must(err)
+	return int(slot)
+}
+
+// Masters returns those that are masters now, the one that has the slot first.
+func (c *Cluster) Masters(slot int) []*Server {
+	c.tb.Helper()
+	owner := c.owner(slot)
+	servers := []*Server{owner.Server}
+	for _, n := range c.alive() {
+		if n != owner && roleOf(n.admin).master {
+			servers = append(servers, n.Server)
+		}
+	}
+	return servers
+}
+
+// Replicated waits until the replica of a slot's master has all that was written there
+// until now.
+func (c *Cluster) Replicated(slot int) {
+	c.tb.Helper()
+	owner := c.owner(slot)
+	_, port := owner.hostPort()
+	for _, n := range c.alive() {
+		if roleOf(n.admin).follows == port {
+			caughtUp(c.tb, owner.Server, n.Server)
+			return
+		}
+	}
+	c.tb.Fatalf("redistest: the master of slot %d has no replica", slot)
+}
+
+// KillMaster kills the master of a slot and waits until its replica has taken over. It
+// returns the new master.
+func (c *Cluster) KillMaster(slot int) *Server {
+	c.tb.Helper()
+	old := c.owner(slot)
+	old.Kill()
+	old.dead = true
+	c.wait("a replica takes over", func(n *node) bool {
+		owner := n.ownerOf(context.Background(), slot)
+		return owner != "" && owner != old.id && n.ready(context.Background())
+	})
+	return c.owner(slot).Server
+}
+
+// Stop kills all nodes.
+func (c *Cluster) Stop() {
+	for _, n := range c.nodes {
+		n.Kill()
+		n.dead = true
+	}
+}

@@ -1,0 +1,69 @@
+package redistest
+
+import "context"
+
+// Move is a slot on its way from one master of a Cluster to another. Until it ends, the
+// new master serves what has moved, and what is new; the old one what has not.
+type Move struct {
+	c        *Cluster
+	slot     int
+	from, to *node
+}
+
+// BeginMove begins to move a slot, with no key of it yet, to a master that is another
+// than the one that has it.
+func (c *Cluster) BeginMove(slot int, to *Server) *Move {
+	c.tb.Helper()
+	ctx := context.Background()
+	m := &Move{c: c, slot: slot, from: c.owner(slot)}
+	for _, n := range c.alive() {
+		if n.Server == to {
+			m.to = n
+		}
+	}
+	c.must(m.to.admin.Do(ctx, "cluster", "setslot", slot, "importing", m.from.id).Err())
+	c.must(m.from.admin.Do(ctx, "cluster", "setslot", slot, "migrating", m.to.id).Err())
+	return m
+}
+
+// Keys moves up to n keys of the slot, and returns how many there were.
+func (m *Move) Keys(n int) int {
+	m.c.tb.Helper()
+	ctx := context.Background()
+	keys, err := m.from.admin.ClusterGetKeysInSlot(ctx, m.slot, n).Result()
+	m.c.must(err)
+	if len(keys) == 0 {
+		return 0
+	}
+	host, port := m.to.hostPort()
+	args := []any{"migrate", host, port, "", 0, 5000, "keys"}
+	for _, k := range keys {
+		args = append(args, k)
+	}
+	m.c.must(m.from.admin.Do(ctx, args...).Err())
+	return len(keys)
+}
+
+// End moves what is left, and ends the move for all nodes.
+func (m *Move) End() {
+	m.c.tb.Helper()
+	for m.Keys(100) > 0 {
+	}
+	// First the new owner, so that the slot always has one.
+	nodes := []*node{m.to, m.from}
+	for _, n := range m.c.alive() {
+		if n != m.to && n != m.from && roleOf(n.admin).master {
+			nodes = append(nodes, n)
+		}
+	}
+	for _, n := range nodes {
+		m.c.must(n.admin.Do(context.Background(), "cluster", "setslot", m.slot, "node", m.to.id).Err())
+	}
+	m.c.owner(m.slot) // when all of them know
+}
+
+// MoveSlot moves a slot to another master, while clients go on.
+func (c *Cluster) MoveSlot(slot int, to *Server) {
+	c.tb.Helper()
+	c.BeginMove(slot, to).End()
+}

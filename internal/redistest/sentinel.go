@@ -1,0 +1,127 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/internal/redisproc"
+)
+
+// MasterName is the name of the master that a [Sentinel] watches.
+const MasterName = "main"
+
+// Sentinel is a master and its replica of a test's own, and one Sentinel that watches
+// them and decides alone. Its methods fail the test if the three do not do what they ask
+// for. They are for the test's goroutine; clients are for any.
+type Sentinel struct {
+	*Server // the Sentinel
+
+	Master, Replica *Server // as they began
+
+	tb    testing.TB
+	admin *redis.SentinelClient
+}
+
+// StartSentinel starts the three for the test, and waits until they know one another.
+// Where [Start] skips or fails, it does too. args are added to the master's and the
+// replica's.
+func StartSentinel(tb testing.TB, args ...string) *Sentinel {
+	tb.Helper()
+	s := &Sentinel{tb: tb, Master: Start(tb, append([]string{"--repl-diskless-sync-delay", "0"}, args...)...)}
+	host, port := s.Master.hostPort()
+	s.Replica = Start(tb, append([]string{"--replicaof", host + " " + port}, args...)...)
+	waitFor(tb, "the replica follows", func() bool { return s.Replica.role().following })
+	// The stream begins with the first write that the replica asks for.
+	if err := s.Master.Client(nil).Set(context.Background(), "redistest", "", time.Millisecond).Err(); err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	s.Replicated()
+	// What a Sentinel does not see at its start, it looks for again 10 s later.
+	waitFor(tb, "the master has it", func() bool { return s.Master.role().online })
+
+	p, err := redisproc.StartSentinel(tb.TempDir(), fmt.Sprintf(`
+sentinel monitor %[1]s %[2]s %[3]s 1
+sentinel down-after-milliseconds %[1]s 500
+sentinel failover-timeout %[1]s 2000
+`, MasterName, host, port))
+	s.Server = started(tb, p, err)
+	s.admin = redis.NewSentinelClient(&redis.Options{Addr: s.Addr, Protocol: 2, DisableIdentity: true})
+	tb.Cleanup(func() { _ = s.admin.Close() })
+	waitFor(tb, "the Sentinel knows the replica", func() bool {
+		replicas, err := s.admin.Replicas(context.Background(), MasterName).Result()
+		return err == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok"
+	})
+	return s
+}
+
+// Client returns a client that asks the Sentinel for the master, closed with the test.
+// Its options may be changed by change, which may be nil.
+func (s *Sentinel) Client(change func(*redis.FailoverOptions)) *redis.Client {
+	o := &redis.FailoverOptions{
+		MasterName: MasterName, SentinelAddrs: []string{s.Addr},
+		Protocol: 2, DisableIdentity: true,
+	}
+	if change != nil {
+		change(o)
+	}
+	c := redis.NewFailoverClient(o)
+	s.tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Failover makes the replica the master, in good order, and waits until it is. It is
+// called once.
+func (s *Sentinel) Failover() {
+	s.tb.Helper()
+	if err := s.admin.Failover(context.Background(), MasterName).Err(); err != nil {
+		s.tb.Fatalf("redistest: failover: %v", err)
+	}
+	s.promoted()
+}
+
+// KillMaster kills the master and waits until the replica has taken over, which then has
+// what had reached it.
+func (s *Sentinel) KillMaster() {
+	s.tb.Helper()
+	s.Master.Kill()
+	s.promoted()
+}
+
+// Replicated waits until the replica has all that was written until now.
+func (s *Sentinel) Replicated() {
+	s.tb.Helper()
+	caughtUp(s.tb, s.Master, s.Replica)
+}
+
+// Lose lets the replica take over from a master that dies, without what write did: the
+// replica was down meanwhile. It had all that was written before. It wants servers that
+// are [redisproc.Durable].
+func (s *Sentinel) Lose(write func()) {
+	s.tb.Helper()
+	s.Replicated()
+	s.Replica.Kill()
+	write()
+	s.Master.Kill()
+	s.Replica.Restart()
+	// The Sentinel would try by itself, fail while it has no connection to the replica,
+	// and wait some seconds.
+	waitFor(s.tb, "the Sentinel accepts the replica", func() bool {
+		err := s.admin.Failover(context.Background(), MasterName).Err()
+		return err == nil || redis.HasErrorPrefix(err, "INPROG")
+	})
+	s.promoted()
+}
+
+// promoted waits until the replica is the master, and the Sentinel says so.
+func (s *Sentinel) promoted() {
+	s.tb.Helper()
+	_, port := s.Replica.hostPort()
+	waitFor(s.tb, "the replica is the master", func() bool {
+		addr, err := s.admin.GetMasterAddrByName(context.Background(), MasterName).Result()
+		return err == nil && addr[1] == port && s.Replica.role().master
+	})
+}

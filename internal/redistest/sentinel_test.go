@@ -1,0 +1,46 @@
+package redistest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redisproc"
+)
+
+func TestSentinel(t *testing.T) {
+	for name, fail := range map[string]func(*Sentinel){
+		"in good order": (*Sentinel).Failover,
+		"by a crash":    (*Sentinel).KillMaster,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			s := StartSentinel(t)
+			t.Logf("up after %v", time.Since(began))
+			c := s.Client(nil)
+			require.NoError(t, c.Set(t.Context(), "k", "v", 0).Err())
+			s.Replicated()
+			began = time.Now()
+			fail(s)
+			t.Logf("taken over after %v", time.Since(began))
+			require.Equal(t, "v", s.Client(nil).Get(t.Context(), "k").Val())
+			require.NoError(t, s.Replica.Client(nil).Set(t.Context(), "k", "w", 0).Err(), "a master")
+			require.Eventually(t, func() bool { // the client of before notices
+				return c.Get(t.Context(), "k").Val() == "w"
+			}, 10*time.Second, 10*time.Millisecond)
+		})
+	}
+}
+
+// TestAReplicaThatFellBehind takes over without what it missed.
+func TestAReplicaThatFellBehind(t *testing.T) {
+	t.Parallel()
+	s := StartSentinel(t, redisproc.Durable...)
+	c := s.Client(nil)
+	require.NoError(t, c.Set(t.Context(), "early", "v", 0).Err())
+	s.Lose(func() { require.NoError(t, c.Set(t.Context(), "late", "v", 0).Err()) })
+	require.EqualValues(t, 1, s.Client(nil).Exists(t.Context(), "early", "late").Val())
+	require.Equal(t, "v", s.Client(nil).Get(t.Context(), "early").Val())
+}

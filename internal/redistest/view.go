@@ -1,0 +1,121 @@
+package redistest
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// view returns the lines of CLUSTER NODES, one for each node that this one knows, in
+// which the word is.
+func (n *node) view(ctx context.Context, word string) (lines []string) {
+	text, _ := n.admin.ClusterNodes(ctx).Result()
+	for line := range strings.Lines(text) {
+		if isWordOf(line, word) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func isWordOf(line, word string) bool {
+	for w := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' }) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// ready tells whether the node serves, or follows the master that it replicates.
+func (n *node) ready(ctx context.Context) bool {
+	state, _ := n.admin.ClusterInfo(ctx).Result()
+	if !strings.Contains(state, "cluster_state:ok") {
+		return false
+	}
+	r := roleOf(n.admin)
+	return r.master || r.following
+}
+
+// ownerOf returns the id of the master that has the slot, as this node knows, or "".
+func (n *node) ownerOf(ctx context.Context, slot int) (id string) {
+	ranges, _ := n.admin.ClusterSlots(ctx).Result()
+	for _, r := range ranges {
+		if r.Start <= slot && slot <= r.End && len(r.Nodes) > 0 {
+			return r.Nodes[0].ID
+		}
+	}
+	return ""
+}
+
+// owner returns the master that has the slot, when all nodes agree.
+func (c *Cluster) owner(slot int) *node {
+	c.tb.Helper()
+	id := ""
+	c.wait("the nodes agree on a slot", func(n *node) bool {
+		if n == c.alive()[0] {
+			id = n.ownerOf(context.Background(), slot)
+		}
+		return id != "" && n.ownerOf(context.Background(), slot) == id
+	})
+	for _, n := range c.alive() {
+		if n.id == id {
+			return n
+		}
+	}
+	c.tb.Fatalf("redistest: a dead node has slot %d", slot)
+	return nil
+}
+
+func (c *Cluster) alive() (nodes []*node) {
+	for _, n := range c.nodes {
+		if !n.dead {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// wait returns when done says so of every node that lives, in one pass over them.
+func (c *Cluster) wait(what string, done func(*node) bool) {
+	c.tb.Helper()
+	waitFor(c.tb, what, func() bool {
+		for _, n := range c.alive() {
+			if !done(n) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// waitFor fails the test if something does not come true in half a minute, which is much
+// more than it takes.
+func waitFor(tb testing.TB, what string, done func() bool) {
+	tb.Helper()
+	tick, late := time.NewTicker(10*time.Millisecond), time.After(30*time.Second)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-late:
+			tb.Fatalf("redistest: after 30 s it is not so that %s", what)
+		}
+	}
+}
+
+func (c *Cluster) must(err error) {
+	c.tb.Helper()
+	if err != nil && err != redis.Nil {
+		c.tb.Fatalf("redistest: %v", err)
+	}
+}
+
+func (s *Server) hostPort() (host, port string) {
+	host, port, _ = net.SplitHostPort(s.Addr)
+	return host, port
+}

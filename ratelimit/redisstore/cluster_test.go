@@ -1,0 +1,133 @@
+package redisstore
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// callers run work until they are stopped.
+type callers struct {
+	stop chan struct{}
+	wg   sync.WaitGroup
+}
+
+func calling(n int, work func()) *callers {
+	c := &callers{stop: make(chan struct{})}
+	for range n {
+		c.wg.Go(func() {
+			for {
+				select {
+				case <-c.stop:
+					return
+				default:
+					work()
+				}
+			}
+		})
+	}
+	return c
+}
+
+// counted returns a count. A client that has just found the heir may still close a
+// connection that is in use.
+func counted(t *testing.T, l *ratelimit.Limiter, key string) (n int64) {
+	t.Helper()
+	require.Eventually(t, func() (ok bool) {
+		var err error
+		n, err = l.Count(t.Context(), key, 0)
+		return err == nil
+	}, 5*time.Second, 10*time.Millisecond)
+	return n
+}
+
+func (c *callers) end() { close(c.stop); c.wg.Wait() }
+
+// TestASlotMovesUnderLoad moves a subject's counters around the Cluster, and dwells
+// where they are on two nodes. Callers of one counter, and of two that are charged
+// together, notice nothing.
+func TestASlotMovesUnderLoad(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	s := newStore(t, c.Client(nil), patient)
+	const limit = 300
+	low := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "low", Limit: limit}))
+	open := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "open", Limit: 1 << 40}))
+	wide := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "wide", Limit: 1 << 40}))
+	var lows, pairs atomic.Int64
+	load := calling(64, func() {
+		one, err := s.DoOne(t.Context(), ratelimit.Op{Rule: low, Key: "k", N: 1, Kind: ratelimit.Take})
+		if err != nil {
+			t.Error(err)
+		}
+		two, err := s.Do(t.Context(), []ratelimit.Op{
+			{Rule: open, Key: "k", N: 1, Kind: ratelimit.Take},
+			{Rule: wide, Key: "k", N: 1, Kind: ratelimit.Take},
+		})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if one.Allowed {
+			lows.Add(1)
+		}
+		if two[0].Allowed && two[1].Allowed {
+			pairs.Add(1)
+		}
+	})
+	slot := c.Slot("{k}")
+	for i := range 6 {
+		before := pairs.Load()
+		m := c.BeginMove(slot, c.Masters(slot)[1+i%2])
+		m.Keys(1 + i%3)
+		<-time.After(20 * time.Millisecond)
+		m.End()
+		require.Eventually(t, func() bool { return pairs.Load() > before+64 }, 10*time.Second, time.Millisecond)
+	}
+	load.end()
+	require.EqualValues(t, limit, lows.Load(), "no more than the limit, and no less")
+	for _, r := range []ratelimit.Rule{open, wide} {
+		n := do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Count})[0].Count
+		require.Equal(t, pairs.Load(), n, "each was charged once")
+	}
+	t.Logf("%d charges of two counters", pairs.Load())
+}
+
+// TestAMasterDiesUnderLoad checks that callers get an answer or ErrStore, and that the
+// heir goes on with the limit. What the dead master had not told it is lost: so much more
+// can pass.
+func TestAMasterDiesUnderLoad(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	const limit = 1 << 40
+	l := newLimiter(t, newStore(t, c.Client(nil), Options{}), perMinute(limit))
+	var acked, failed atomic.Int64
+	load := calling(16, func() {
+		switch _, err := l.Take(t.Context(), "k", 1); {
+		case err == nil:
+			acked.Add(1)
+		case errors.Is(err, ratelimit.ErrStore):
+			failed.Add(1)
+		default:
+			t.Error(err)
+		}
+	})
+	require.Eventually(t, func() bool { return acked.Load() > 1000 }, 10*time.Second, time.Millisecond)
+	slot := c.Slot("{k}")
+	c.Replicated(slot)
+	c.KillMaster(slot)
+	before := acked.Load()
+	require.Eventually(t, func() bool { return acked.Load() > before+1000 }, 5*time.Second, time.Millisecond)
+	load.end()
+	n := counted(t, l, "k")
+	require.LessOrEqual(t, n, acked.Load()+failed.Load(), "nothing was charged twice")
+	require.Greater(t, n, int64(1000), "the heir has what was told")
+	require.NotZero(t, failed.Load())
+}

@@ -1,0 +1,186 @@
+package redisstore
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/faultproxy"
+	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// behind returns a client of server that goes through a fault proxy.
+func behind(t *testing.T, server *redistest.Server) (*redis.Client, *faultproxy.Proxy) {
+	p := faultproxy.New(t, server.Addr)
+	return server.Client(func(o *redis.Options) { o.Addr = p.Addr }), p
+}
+
+// TestALostReplyIsAnErrorAndOneCharge ends the connection in the middle of the reply to
+// a take that was charged.
+func TestALostReplyIsAnErrorAndOneCharge(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	direct := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(1000))
+	client, proxy := behind(t, server)
+	l := newLimiter(t, newStore(t, client, patient), perMinute(1000))
+	recovers(t, l)
+	for i, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
+		for after := range 8 {
+			before, err := direct.Count(t.Context(), "k", 0)
+			require.NoError(t, err)
+			lose(after)
+			_, err = l.Take(t.Context(), "k", 1)
+			require.ErrorIs(t, err, ratelimit.ErrStore, "%d %d", i, after)
+			require.NoError(t, proxy.Restore())
+			n, err := direct.Count(t.Context(), "k", 0)
+			require.NoError(t, err)
+			require.Equal(t, before+1, n, "%d %d", i, after)
+			recovers(t, l)
+		}
+	}
+}
+
+// TestARunOfFaultsNeverChargesTwice has callers while all kinds of faults come and go.
+func TestARunOfFaultsNeverChargesTwice(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	direct := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(1<<40))
+	client, proxy := behind(t, server)
+	l := newLimiter(t, newStore(t, client, Options{Timeout: 50 * time.Millisecond}), perMinute(1<<40))
+	var acked, failed atomic.Int64
+	load := calling(32, func() {
+		switch _, err := l.Take(t.Context(), "k", 1); {
+		case err == nil:
+			acked.Add(1)
+		case errors.Is(err, ratelimit.ErrStore):
+			failed.Add(1)
+		default:
+			t.Error(err)
+		}
+	})
+	faults := []func(){
+		proxy.Cut, proxy.Reset, proxy.Stall,
+		func() { proxy.CutAfter(rand.IntN(2000)) },
+		func() { proxy.ResetAfter(rand.IntN(2000)) },
+		func() { proxy.Delay(20*time.Millisecond, 80*time.Millisecond) },
+		func() { defer server.Pause()(); <-time.After(60 * time.Millisecond) },
+	}
+	for i := range 4 * len(faults) {
+		before := acked.Load()
+		faults[i%len(faults)]()
+		<-time.After(time.Duration(rand.IntN(70)) * time.Millisecond)
+		require.NoError(t, proxy.Restore())
+		require.Eventually(t, func() bool { return acked.Load() > before }, time.Second, time.Millisecond, "back")
+	}
+	load.end()
+	n, err := direct.Count(t.Context(), "k", 0)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, n, acked.Load())
+	require.LessOrEqual(t, n, acked.Load()+failed.Load())
+	require.NotZero(t, failed.Load())
+	t.Logf("%d acknowledged, %d failed, %d counted", acked.Load(), failed.Load(), n)
+}
+
+// TestSilenceEndsInTime checks the deadline, on open connections and on new ones.
+func TestSilenceEndsInTime(t *testing.T) {
+	t.Parallel()
+	const timeout = 80 * time.Millisecond
+	server := redistest.Start(t)
+	for name, silence := range map[string]func(*faultproxy.Proxy){
+		"late replies":  func(p *faultproxy.Proxy) { p.Delay(0, 3*timeout) },
+		"late requests": func(p *faultproxy.Proxy) { p.Delay(3*timeout, 0) },
+		"stalled":       (*faultproxy.Proxy).Stall,
+	} {
+		for _, warm := range []bool{true, false} {
+			client, proxy := behind(t, server)
+			l := newLimiter(t, newStore(t, client, Options{Timeout: timeout}), perMinute(1<<40))
+			if warm {
+				recovers(t, l)
+			}
+			silence(proxy)
+			best := time.Hour // the machine may be busy
+			for range 3 {
+				began := time.Now()
+				_, err := l.Take(t.Context(), "k", 1)
+				took := time.Since(began)
+				require.ErrorIs(t, err, ratelimit.ErrStore, name)
+				require.GreaterOrEqual(t, took, timeout, "it was waited for")
+				best = min(best, took)
+			}
+			require.LessOrEqual(t, best, timeout+50*time.Millisecond, "%s, warm: %v", name, warm)
+			require.NoError(t, proxy.Restore())
+			recovers(t, l)
+		}
+	}
+}
+
+func TestRefusedIsNoticedAtOnce(t *testing.T) {
+	t.Parallel()
+	const timeout = 80 * time.Millisecond
+	client, proxy := behind(t, redistest.Start(t))
+	l := newLimiter(t, newStore(t, client, Options{Timeout: timeout}), perMinute(1<<40))
+	recovers(t, l)
+	for range 2 {
+		proxy.Cut()
+		best := time.Hour
+		for range 3 {
+			began := time.Now()
+			_, err := l.Take(t.Context(), "k", 1)
+			require.ErrorIs(t, err, ratelimit.ErrStore)
+			best = min(best, time.Since(began))
+		}
+		require.LessOrEqual(t, best, timeout+50*time.Millisecond)
+		require.NoError(t, proxy.Restore())
+		recovers(t, l)
+	}
+}
+
+// TestLatencyWithinTheTimeoutIsNoError also has the callers share what is under way.
+func TestLatencyWithinTheTimeoutIsNoError(t *testing.T) {
+	t.Parallel()
+	client, proxy := behind(t, redistest.Start(t))
+	l := newLimiter(t, newStore(t, client, patient), perMinute(1<<40))
+	proxy.Delay(20*time.Millisecond, 20*time.Millisecond)
+	var acked atomic.Int64
+	load := calling(32, func() {
+		if _, err := l.Take(t.Context(), "k", 1); err != nil {
+			t.Error(err)
+		}
+		acked.Add(1)
+	})
+	require.Eventually(t, func() bool { return acked.Load() > 200 }, 10*time.Second, time.Millisecond)
+	load.end()
+	n, err := l.Count(t.Context(), "k", 0)
+	require.NoError(t, err)
+	require.Equal(t, acked.Load(), n)
+}
+
+// TestWhatACrashLeaves has a Redis that keeps its data, or loses it.
+func TestWhatACrashLeaves(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redisproc.Durable...)
+	l := newLimiter(t, newStore(t, server.Client(nil), Options{}), perMinute(1000))
+	for _, tt := range []struct {
+		restart func()
+		want    int64
+	}{{server.Restart, 3}, {server.RestartEmpty, 0}} {
+		require.NoError(t, l.Reset(t.Context(), "k"))
+		_, err := l.Take(t.Context(), "k", 3)
+		require.NoError(t, err)
+		server.Kill()
+		_, err = l.Take(t.Context(), "k", 1)
+		require.ErrorIs(t, err, ratelimit.ErrStore)
+		tt.restart()
+		require.Eventually(t, func() bool {
+			n, err := l.Count(t.Context(), "k", 0)
+			return err == nil && n == tt.want
+		}, time.Second, 10*time.Millisecond)
+	}
+}

@@ -1,0 +1,141 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/redisstore"
+)
+
+// writers are goroutines with a field each, in which they count up until they are ended.
+type writers struct {
+	stop          chan struct{}
+	wg            sync.WaitGroup
+	sent, acked   []int64 // the last value of each field; to be read when they have ended
+	total, failed atomic.Int64
+}
+
+// write starts n writers of v's session. Errors go to failed, which says whether they
+// may be.
+func write(t *testing.T, s session.Store, v visitor, n int, failed func(error) bool) *writers {
+	w := &writers{stop: make(chan struct{}), sent: make([]int64, n), acked: make([]int64, n)}
+	for i := range n {
+		w.wg.Go(func() {
+			for value := int64(1); ; value++ {
+				select {
+				case <-w.stop:
+					return
+				default:
+				}
+				w.sent[i] = value
+				switch err := s.Commit(t.Context(), v.delta(fmt.Sprint("f", i), fmt.Sprint(value))); {
+				case err == nil:
+					w.acked[i] = value
+					w.total.Add(1)
+				case failed(err):
+					w.failed.Add(1)
+				default:
+					t.Errorf("commit: %v", err)
+					return
+				}
+			}
+		})
+	}
+	return w
+}
+
+func (w *writers) end() { close(w.stop); w.wg.Wait() }
+
+// goOn fails unless n more writes are acknowledged in time.
+func (w *writers) goOn(t *testing.T, n int64, within time.Duration) {
+	t.Helper()
+	before := w.total.Load()
+	require.Eventually(t, func() bool { return w.total.Load() >= before+n }, within, time.Millisecond)
+}
+
+// check fails unless every field has what was acknowledged last, or was sent after it.
+func (w *writers) check(t *testing.T, s session.Store, v visitor) {
+	t.Helper()
+	rec := loaded(t, s, v)
+	for i := range w.sent {
+		value, _ := strconv.ParseInt(string(rec.Fields[fmt.Sprint("f", i)]), 10, 64)
+		require.GreaterOrEqual(t, value, w.acked[i], "an acknowledged write is lost")
+		require.LessOrEqual(t, value, w.sent[i])
+	}
+}
+
+// loaded returns v's session. A client that has just found the heir of a master may
+// still close a connection that is in use.
+func loaded(t *testing.T, s session.Store, v visitor) (rec session.Record) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var err error
+		rec, err = s.Load(t.Context(), v.locator, v.digest, limits)
+		return err == nil
+	}, 5*time.Second, 10*time.Millisecond)
+	return rec
+}
+
+func never(error) bool { return false }
+
+// TestASlotMovesUnderLoad moves a slot of many sessions around the Cluster, and dwells
+// where some of them have moved and some have not. Nobody notices, and what is destroyed
+// meanwhile stays so.
+func TestASlotMovesUnderLoad(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	client := c.Client(nil)
+	s := newStore(t, client, redisstore.Options{Prefix: "{one slot}:", Timeout: patient.Timeout})
+	v := newVisitor().created(t, s)
+	w := write(t, s, v, 64, never)
+	slot := c.Slot("{one slot}")
+	for i := range 6 {
+		doomed := make([]visitor, 8)
+		for k := range doomed {
+			doomed[k] = newVisitor().created(t, s, "user", "ada")
+		}
+		m := c.BeginMove(slot, c.Masters(slot)[1+i%2])
+		m.Keys(4) // of nine
+		for _, d := range doomed {
+			require.NoError(t, s.Destroy(t.Context(), d.locator, d.digest))
+			require.ErrorIs(t, s.Commit(t.Context(), d.delta("late", "1")), session.ErrGone)
+		}
+		w.goOn(t, 64, 10*time.Second)
+		m.End()
+		w.goOn(t, 64, 10*time.Second)
+		for _, d := range doomed {
+			require.Zero(t, client.Exists(t.Context(), "{one slot}:"+d.locator.Key()).Val(), "revived")
+		}
+	}
+	w.end()
+	w.check(t, s, v)
+	require.Equal(t, w.sent, w.acked)
+}
+
+// TestAMasterDies checks that its heir is found, and has the sessions that reached it.
+func TestAMasterDies(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	s := newStore(t, c.Client(nil), redisstore.Options{})
+	v := newVisitor()
+	slot := c.Slot(v.key())
+	require.Eventually(t, func() bool { // the first call also learns the Cluster
+		d := v.delta("user", "ada")
+		d.Create = true
+		return s.Commit(t.Context(), d) == nil
+	}, 5*time.Second, 10*time.Millisecond)
+	c.Replicated(slot)
+	c.KillMaster(slot)
+	require.Eventually(t, func() bool {
+		rec, err := s.Load(t.Context(), v.locator, v.digest, limits)
+		return err == nil && string(rec.Fields["user"]) == "ada"
+	}, 5*time.Second, 10*time.Millisecond)
+}

@@ -1,0 +1,167 @@
+package redisstore_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/faultproxy"
+	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/redisstore"
+)
+
+// behind returns a client of server that goes through a fault proxy.
+func behind(t *testing.T, server *redistest.Server) (*redis.Client, *faultproxy.Proxy) {
+	p := faultproxy.New(t, server.Addr)
+	return server.Client(func(o *redis.Options) { o.Addr = p.Addr }), p
+}
+
+// TestALostReplyIsAnErrorThoughItHappened ends the connection in the middle of the
+// replies to a creation, a change and a destruction.
+func TestALostReplyIsAnErrorThoughItHappened(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	direct := newStore(t, server.Client(nil), patient)
+	client, proxy := behind(t, server)
+	s := newStore(t, client, patient)
+	for _, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
+		for after := range 3 {
+			recovers(t, s)
+			lost := func(operation func() error) {
+				t.Helper()
+				recovers(t, s) // the scripts are known, a connection is open
+				lose(after)
+				err := operation()
+				require.ErrorContains(t, err, "redisstore: ")
+				for _, answer := range []error{session.ErrNotFound, session.ErrGone, session.ErrExists, session.ErrTooLarge} {
+					require.NotErrorIs(t, err, answer, "as if it had been sent again")
+				}
+				require.NoError(t, proxy.Restore())
+			}
+			v, old := newVisitor(), newVisitor().created(t, direct, "user", "ada")
+			create := v.delta("user", "ada")
+			create.Create = true
+			lost(func() error { return s.Commit(t.Context(), create) })
+			lost(func() error { return s.Commit(t.Context(), v.delta("cart", "3")) })
+			rec, err := direct.Load(t.Context(), v.locator, v.digest, limits)
+			require.NoError(t, err)
+			require.Equal(t, map[string][]byte{"user": []byte("ada"), "cart": []byte("3")}, rec.Fields)
+			require.NoError(t, direct.Destroy(t.Context(), old.locator, old.digest))
+			recovers(t, s)
+			require.NoError(t, s.Destroy(t.Context(), v.locator, v.digest))
+			require.Zero(t, server.Client(nil).Exists(t.Context(), v.key()).Val())
+		}
+	}
+}
+
+// TestARunOfFaultsLosesNothing has writers while all kinds of faults come and go, then
+// destroys their session in the middle of one: late writes don't bring it back.
+func TestARunOfFaultsLosesNothing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	direct := newStore(t, server.Client(nil), patient)
+	client, proxy := behind(t, server)
+	s := newStore(t, client, redisstore.Options{Timeout: 50 * time.Millisecond})
+	v := newVisitor().created(t, direct)
+	gone := make(chan struct{})
+	unavailable := func(err error) bool {
+		select {
+		case <-gone:
+			return true // ErrGone, too
+		default:
+			return !errors.Is(err, session.ErrGone)
+		}
+	}
+	faults := []func(){
+		proxy.Cut, proxy.Reset, proxy.Stall,
+		func() { proxy.CutAfter(rand.IntN(500)) },
+		func() { proxy.ResetAfter(rand.IntN(500)) },
+		func() { proxy.Delay(20*time.Millisecond, 80*time.Millisecond) },
+		func() { defer server.Pause()(); <-time.After(60 * time.Millisecond) },
+	}
+	w := write(t, s, v, 32, unavailable)
+	for i := range 4 * len(faults) {
+		faults[i%len(faults)]()
+		<-time.After(time.Duration(rand.IntN(70)) * time.Millisecond)
+		require.NoError(t, proxy.Restore())
+		w.goOn(t, 32, 2*time.Second)
+	}
+	w.end()
+	w.check(t, direct, v)
+	require.NotZero(t, w.failed.Load())
+	t.Logf("%d acknowledged, %d failed", w.total.Load(), w.failed.Load())
+
+	w = write(t, s, v, 32, unavailable)
+	w.goOn(t, 32, 2*time.Second)
+	proxy.Stall() // with writes under way
+	<-time.After(10 * time.Millisecond)
+	close(gone)
+	require.NoError(t, direct.Destroy(t.Context(), v.locator, v.digest))
+	require.NoError(t, proxy.Restore())
+	failed := w.failed.Load()
+	require.Eventually(t, func() bool { return w.failed.Load() > failed+320 }, 5*time.Second, time.Millisecond)
+	w.end()
+	require.Zero(t, server.Client(nil).Exists(t.Context(), v.key()).Val(), "revived")
+}
+
+// TestSilenceEndsInTime checks the deadline of every operation.
+func TestSilenceEndsInTime(t *testing.T) {
+	t.Parallel()
+	const timeout = 100 * time.Millisecond
+	server := redistest.Start(t)
+	for name, silence := range map[string]func(*faultproxy.Proxy){
+		"late replies":  func(p *faultproxy.Proxy) { p.Delay(0, 3*timeout) },
+		"late requests": func(p *faultproxy.Proxy) { p.Delay(3*timeout, 0) },
+		"stalled":       (*faultproxy.Proxy).Stall,
+	} {
+		client, proxy := behind(t, server)
+		s := newStore(t, client, redisstore.Options{Timeout: timeout})
+		recovers(t, s)
+		silence(proxy)
+		v := newVisitor()
+		for operation, run := range map[string]func() error{
+			"load":    func() error { _, err := s.Load(t.Context(), v.locator, v.digest, limits); return err },
+			"commit":  func() error { return s.Commit(t.Context(), v.delta("user", "ada")) },
+			"destroy": func() error { return s.Destroy(t.Context(), v.locator, v.digest) },
+		} {
+			best := time.Hour // the machine may be busy
+			for range 3 {
+				began := time.Now()
+				require.ErrorContains(t, run(), "redisstore: ", name)
+				best = min(best, time.Since(began))
+			}
+			require.GreaterOrEqual(t, best, timeout, "it was waited for")
+			require.LessOrEqual(t, best, timeout+50*time.Millisecond, "%s: %s", name, operation)
+		}
+		require.NoError(t, proxy.Restore())
+		recovers(t, s)
+	}
+}
+
+// TestWhatACrashLeaves has a Redis that keeps its data, or loses it.
+func TestWhatACrashLeaves(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redisproc.Durable...)
+	s := newStore(t, server.Client(nil), redisstore.Options{})
+	v := newVisitor().created(t, s, "user", "ada")
+	ended := newVisitor().created(t, s, "user", "bob")
+	require.NoError(t, s.Destroy(t.Context(), ended.locator, ended.digest))
+	load := func(v visitor) error {
+		_, err := s.Load(t.Context(), v.locator, v.digest, limits)
+		return err
+	}
+	server.Kill()
+	require.Error(t, load(v))
+	server.Restart()
+	require.Eventually(t, func() bool { return load(v) == nil }, time.Second, 10*time.Millisecond)
+	require.ErrorIs(t, load(ended), session.ErrNotFound)
+	server.Kill()
+	server.RestartEmpty()
+	require.Eventually(t, func() bool { return errors.Is(load(v), session.ErrNotFound) }, time.Second, 10*time.Millisecond)
+}

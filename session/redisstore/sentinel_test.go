@@ -1,0 +1,62 @@
+package redisstore_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/redisstore"
+)
+
+// TestAFailoverUnderLoad checks that writes fail during it, if at all, and work again
+// soon after.
+func TestAFailoverUnderLoad(t *testing.T) {
+	for name, fail := range map[string]func(*redistest.Sentinel){
+		"in good order": (*redistest.Sentinel).Failover,
+		"by a crash":    (*redistest.Sentinel).KillMaster,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			host := redistest.StartSentinel(t)
+			s := newStore(t, host.Client(nil), redisstore.Options{})
+			v := newVisitor().created(t, s, "user", "ada")
+			w := write(t, s, v, 16, func(err error) bool { return !errors.Is(err, session.ErrGone) })
+			w.goOn(t, 200, 10*time.Second)
+			host.Replicated() // the session; what is written from now on may be lost
+			fail(host)
+			w.goOn(t, 200, 5*time.Second)
+			// What is written on the new master stays: each writer has been there.
+			w.goOn(t, 16*16, 5*time.Second)
+			w.end()
+			require.Equal(t, "ada", string(loaded(t, s, v).Fields["user"]))
+			w.check(t, s, v)
+		})
+	}
+}
+
+// TestAFailoverForgetsWhatTheReplicaMissed shows what the documentation says: what never
+// reached the replica is undone, a destruction too.
+func TestAFailoverForgetsWhatTheReplicaMissed(t *testing.T) {
+	t.Parallel()
+	host := redistest.StartSentinel(t, redisproc.Durable...)
+	s := newStore(t, host.Client(nil), patient)
+	kept := newVisitor().created(t, s, "user", "ada")
+	destroyed := newVisitor().created(t, s, "user", "bob")
+	var late visitor
+	host.Lose(func() {
+		late = newVisitor().created(t, s, "user", "eve")
+		require.NoError(t, s.Destroy(t.Context(), destroyed.locator, destroyed.digest))
+	})
+	load := func(v visitor) error {
+		_, err := s.Load(t.Context(), v.locator, v.digest, limits)
+		return err
+	}
+	require.Equal(t, "ada", string(loaded(t, s, kept).Fields["user"]))
+	require.Equal(t, "bob", string(loaded(t, s, destroyed).Fields["user"]), "is back")
+	require.Eventually(t, func() bool { return errors.Is(load(late), session.ErrNotFound) }, 5*time.Second, 10*time.Millisecond)
+}
