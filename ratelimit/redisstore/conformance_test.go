@@ -15,6 +15,10 @@ import (
 
 var someTime = time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)
 
+func supported(r ratelimit.Rule) bool {
+	return r.Algorithm() == "buckets" && r.Block() == ratelimit.Block{}
+}
+
 func TestRedis(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
@@ -23,7 +27,7 @@ func TestRedis(t *testing.T) {
 		s := newStore(t, c, patient)
 		s.clock = clock.Now
 		return s, clock
-	})
+	}, supported)
 }
 
 // TestMiniredis is the suite with the server's clock under control, so that the
@@ -34,7 +38,7 @@ func TestMiniredis(t *testing.T) {
 		clock := &serverClock{server: server, now: someTime}
 		clock.Advance(0)
 		return newStore(t, clientOf(t, server), patient), clock
-	})
+	}, supported)
 }
 
 // serverClock is the clock of a miniredis.
