@@ -7,6 +7,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -60,6 +61,23 @@ func (c *serverClock) Advance(d time.Duration) {
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
 	c.server.SetTime(c.now)
+}
+
+// TestRedisIsTheModel looks for a short sequence of questions that a Redis answers
+// differently from the model.
+func TestRedisIsTheModel(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	rapid.Check(t, func(rt *rapid.T) {
+		require.NoError(rt, c.FlushAll(t.Context()).Err())
+		clock := storetest.NewClock(someTime)
+		store := newStore(t, c, patient)
+		store.clock = clock.Now
+		s := &storetest.Sequence{
+			TB: rt, Store: store, Clock: clock, Supports: supported, Back: rapid.Bool().Draw(rt, "clock goes back"),
+			Draw: func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "") },
+		}
+		s.Run(rapid.IntRange(1, 30).Draw(rt, "groups"))
+	})
 }
 
 // The scenarios, on a real Redis.
