@@ -16,7 +16,7 @@ func TestMemoryStore(t *testing.T) {
 		store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{Clock: clock.Now})
 		require.NoError(t, err)
 		return store, clock
-	})
+	}, storetest.Everything)
 }
 
 func TestMemoryStoreBefore1970(t *testing.T) {
@@ -25,5 +25,5 @@ func TestMemoryStoreBefore1970(t *testing.T) {
 		store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{Clock: clock.Now})
 		require.NoError(t, err)
 		return store, clock
-	})
+	}, storetest.Everything)
 }

@@ -34,10 +34,10 @@ func (g *group) check() (denied bool, err error) {
 		}
 		r, n, passes := &op.Rule, op.N+pending(g.ops[:i], &op.Rule), true
 		if s := g.find(r); s.entry != nil {
-			if !r.fits(s, n, g.now) {
+			passes = op.Kind == Add || r.passes(s, n, g.now)
+			if passes && !r.fits(s, n, g.now) {
 				return false, ErrOverflow
 			}
-			passes = r.passes(s, n, g.now)
 		}
 		if op.Kind == Take && (!passes || g.blocked(r) > 0) {
 			g.out[i].Violated, denied = true, true

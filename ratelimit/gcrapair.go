@@ -70,9 +70,10 @@ func (p gcraPair) charge(s state, r *Rule, n, now int64) Receipt {
 func (gcraPair) count(state, *Rule, int64, int64) int64 { return 0 }
 
 // refund compares and sets: if the state is as the charge left it, nothing came after,
-// and taking the units off leaves what a charge of less would have.
-func (gcraPair) refund(s state, r *Rule, c Receipt, _ int64) bool {
-	if c.N <= 0 || c.N > s.b/r.per || c.At != s.a || c.Life != s.b {
+// and taking the units off leaves what a charge of less would have. When the level has
+// fallen to nothing there is nothing to give back, and the state may be forgotten.
+func (p gcraPair) refund(s state, r *Rule, c Receipt, now int64) bool {
+	if c.N <= 0 || c.N > s.b/r.per || c.At != s.a || c.Life != s.b || p.level(s, r, now) == 0 {
 		return false
 	}
 	s.b -= c.N * r.per

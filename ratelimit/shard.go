@@ -45,7 +45,7 @@ func (s *shard) take(op *Op, out *Result, key uint64, now int64) bool {
 	if !r.passes(st, n, now) {
 		*out = r.check(st, n, now)
 		out.Violated = true
-		return r.fits(st, n, now) // otherwise it is an error
+		return true
 	}
 	if r.algorithm.hasBlock() && (!r.fits(st, n, now) || r.need(st, n, now) != len(st.words)) {
 		return false

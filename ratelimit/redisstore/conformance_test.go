@@ -7,6 +7,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -14,6 +15,10 @@ import (
 )
 
 var someTime = time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)
+
+func supported(r ratelimit.Rule) bool {
+	return r.Algorithm() == "buckets" && r.Block() == ratelimit.Block{}
+}
 
 func TestRedis(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
@@ -23,7 +28,7 @@ func TestRedis(t *testing.T) {
 		s := newStore(t, c, patient)
 		s.clock = clock.Now
 		return s, clock
-	})
+	}, supported)
 }
 
 // TestMiniredis is the suite with the server's clock under control, so that the
@@ -34,7 +39,7 @@ func TestMiniredis(t *testing.T) {
 		clock := &serverClock{server: server, now: someTime}
 		clock.Advance(0)
 		return newStore(t, clientOf(t, server), patient), clock
-	})
+	}, supported)
 }
 
 // serverClock is the clock of a miniredis.
@@ -56,6 +61,23 @@ func (c *serverClock) Advance(d time.Duration) {
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
 	c.server.SetTime(c.now)
+}
+
+// TestRedisIsTheModel looks for a short sequence of questions that a Redis answers
+// differently from the model.
+func TestRedisIsTheModel(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	rapid.Check(t, func(rt *rapid.T) {
+		require.NoError(rt, c.FlushAll(t.Context()).Err())
+		clock := storetest.NewClock(someTime)
+		store := newStore(t, c, patient)
+		store.clock = clock.Now
+		s := &storetest.Sequence{
+			TB: rt, Store: store, Clock: clock, Supports: supported, Back: rapid.Bool().Draw(rt, "clock goes back"),
+			Draw: func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "") },
+		}
+		s.Run(rapid.IntRange(1, 30).Draw(rt, "groups"))
+	})
 }
 
 // The scenarios, on a real Redis.

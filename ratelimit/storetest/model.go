@@ -1,22 +1,78 @@
 package storetest
 
 import (
+	"math/big"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// event is one charge. The model keeps every one.
+// event is one charge. A model keeps every one, and goes through all of them for every
+// answer. Times are since 1970.
 type event struct {
-	id     int
-	n      int64
-	at     time.Duration // since 1970, when it was charged
-	bucket int64
+	id int
+	n  int64
+	at time.Duration // when it was charged, or the newest charge before if the clock went back
+
+	charged time.Duration  // when it was charged by the clock
+	bucket  int64          // of a bucket counter
+	end     time.Duration  // of a fixed window
+	rule    ratelimit.Rule // the one of the rules that share the counter
+	level   *big.Int       // a GCRA's, after the charge
 }
 
-// model is one counter as the documentation defines it, by going through all events.
-type model struct {
+// model is one counter as the documentation defines it.
+type model interface {
+	// see tells it that it is asked.
+	see(r ratelimit.Rule, now time.Duration)
+	// free returns the largest n that passes at a time from now on, if nobody charges.
+	free(r ratelimit.Rule, at time.Duration) int64
+	// charge charges e, of which it has id, n, charged and rule.
+	charge(e event)
+	// count returns the units of the last d.
+	count(r ratelimit.Rule, d, now time.Duration) int64
+	// refund takes out the charge with an id, if it is kept.
+	refund(r ratelimit.Rule, id int, now time.Duration) bool
+}
+
+func newModel(r ratelimit.Rule) model {
+	switch r.Algorithm() {
+	case "buckets":
+		return &bucketModel{}
+	case "log":
+		return &logModel{}
+	case "window":
+		return &windowModel{}
+	default:
+		return &gcraModel{}
+	}
+}
+
+// check says what a take of n gets, by trying all times.
+func check(m model, r ratelimit.Rule, n int64, now time.Duration) ratelimit.Result {
+	if r.Limit() == 0 {
+		return ratelimit.Result{Allowed: true}
+	}
+	res := ratelimit.Result{Limit: r.Limit(), Remaining: m.free(r, now)}
+	res.Allowed = n <= res.Remaining
+	res.RetryAfter = firstTime(func(d time.Duration) bool { return m.free(r, now+d) >= n })
+	res.ResetAfter = firstTime(func(d time.Duration) bool { return m.free(r, now+d) >= r.Burst() })
+	return res
+}
+
+// firstTime returns the first microsecond from now on at which f, which stays true.
+func firstTime(f func(time.Duration) bool) time.Duration {
+	if f(0) {
+		return 0
+	}
+	n := sort.Search(1<<32, func(i int) bool { return f(time.Duration(i) * time.Microsecond) })
+	return time.Duration(n) * time.Microsecond
+}
+
+// bucketModel is a counter in time buckets.
+type bucketModel struct {
 	exists bool
 	newest int64 // the bucket that the time has reached; it doesn't go back
 	events []event
@@ -31,80 +87,229 @@ func bucket(r ratelimit.Rule, now time.Duration) int64 {
 	return n
 }
 
-func (m *model) see(r ratelimit.Rule, now time.Duration) {
+func (m *bucketModel) see(r ratelimit.Rule, now time.Duration) {
 	if m.exists {
 		m.newest = max(m.newest, bucket(r, now))
 	}
 }
 
-// units returns what a count over d says in the given bucket.
-func (m *model) units(r ratelimit.Rule, d time.Duration, at int64) int64 {
-	from := at - int64((d+r.Interval()-1)/r.Interval())
-	var sum int64
-	for _, e := range m.events {
-		if e.bucket >= from {
+func (m *bucketModel) units(r ratelimit.Rule, d, now time.Duration) int64 {
+	newest := bucket(r, now)
+	if m.exists {
+		newest = max(newest, m.newest)
+	}
+	from := newest - int64((d+r.Interval()-1)/r.Interval())
+	return units(m.events, func(e event) bool { return e.bucket >= from })
+}
+
+func units(events []event, counts func(event) bool) (sum int64) {
+	for _, e := range events {
+		if counts(e) {
 			sum += e.n
 		}
 	}
 	return sum
 }
 
-func (m *model) count(r ratelimit.Rule, d, now time.Duration) int64 {
-	m.see(r, now)
-	return m.units(r, d, m.newest)
+func (m *bucketModel) free(r ratelimit.Rule, at time.Duration) int64 {
+	return max(0, r.Limit()-m.units(r, r.Per(), at))
 }
 
-// wait returns how long until at most allowed units are left of Per.
-func (m *model) wait(r ratelimit.Rule, allowed int64, now time.Duration) time.Duration {
-	if m.units(r, r.Per(), m.newest) <= allowed {
+func (m *bucketModel) charge(e event) {
+	if !m.exists {
+		m.exists, m.newest = true, bucket(e.rule, e.charged)
+	}
+	m.see(e.rule, e.charged)
+	e.bucket = m.newest
+	m.events = append(m.events, e)
+}
+
+func (m *bucketModel) count(r ratelimit.Rule, d, now time.Duration) int64 {
+	m.see(r, now)
+	return m.units(r, d, now)
+}
+
+func (m *bucketModel) refund(r ratelimit.Rule, id int, now time.Duration) bool {
+	m.see(r, now)
+	return drop(&m.events, func(e event) bool { return e.id == id && e.bucket >= m.newest-int64(r.Span()/r.Interval()) })
+}
+
+func drop(events *[]event, which func(event) bool) bool {
+	i := slices.IndexFunc(*events, which)
+	if i >= 0 {
+		*events = slices.Delete(*events, i, i+1)
+	}
+	return i >= 0
+}
+
+// logModel is a sliding log.
+type logModel struct {
+	exists bool
+	newest time.Duration // charge
+	events []event
+}
+
+func (m *logModel) see(ratelimit.Rule, time.Duration) {}
+
+func (m *logModel) count(_ ratelimit.Rule, d, now time.Duration) int64 {
+	return units(m.events, func(e event) bool { return max(now, m.newest)-e.at < d })
+}
+
+func (m *logModel) free(r ratelimit.Rule, at time.Duration) int64 {
+	return max(0, r.Limit()-m.count(r, r.Per(), at))
+}
+
+func (m *logModel) charge(e event) {
+	if !m.exists {
+		m.exists, m.newest = true, e.charged
+	}
+	m.newest = max(m.newest, e.charged)
+	e.at = m.newest
+	m.events = append(m.events, e)
+}
+
+func (m *logModel) refund(r ratelimit.Rule, id int, now time.Duration) bool {
+	return drop(&m.events, func(e event) bool { return e.id == id && max(now, m.newest)-e.at < r.Per() })
+}
+
+// windowModel is a fixed window.
+type windowModel struct {
+	end    time.Duration
+	open   bool
+	events []event
+}
+
+func (m *windowModel) see(ratelimit.Rule, time.Duration) {}
+
+func (m *windowModel) count(_ ratelimit.Rule, _, now time.Duration) int64 {
+	return units(m.events, func(e event) bool { return m.open && now < m.end && e.end == m.end })
+}
+
+func (m *windowModel) free(r ratelimit.Rule, at time.Duration) int64 {
+	return max(0, r.Limit()-m.count(r, 0, at))
+}
+
+func (m *windowModel) charge(e event) {
+	if !m.open || e.charged >= m.end {
+		m.open, m.end = true, e.charged+e.rule.Per()
+	}
+	e.end = m.end
+	m.events = append(m.events, e)
+}
+
+func (m *windowModel) refund(_ ratelimit.Rule, id int, now time.Duration) bool {
+	return now < m.end && drop(&m.events, func(e event) bool { return e.id == id && e.end == m.end })
+}
+
+// gcraModel is a bucket that leaks, in fractions of a unit.
+type gcraModel struct{ events []event }
+
+func (m *gcraModel) see(ratelimit.Rule, time.Duration) {}
+
+// level returns what is in it after the newest charge, in 1/limit µs, and when that was.
+func (m *gcraModel) level() (*big.Int, time.Duration) {
+	level, at := new(big.Int), time.Duration(0)
+	for i, e := range m.events {
+		if i > 0 {
+			level = leak(level, e.rule, e.at-at)
+		}
+		level.Add(level, product(e.n, e.rule.Per().Microseconds()))
+		at = e.at
+	}
+	return level, at
+}
+
+func product(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
+
+// leak returns what is left of a level after d, at r's rate.
+func leak(level *big.Int, r ratelimit.Rule, d time.Duration) *big.Int {
+	left := new(big.Int).Sub(level, product(max(0, d.Microseconds()), r.Limit()))
+	if left.Sign() < 0 {
+		left.SetInt64(0)
+	}
+	return left
+}
+
+// settled returns r, or the rule that charged last, if only that one says that all has
+// leaked out: then the store may have forgotten it.
+func (m *gcraModel) settled(r ratelimit.Rule, now time.Duration) ratelimit.Rule {
+	level, at := m.level()
+	if len(m.events) > 0 {
+		if last := m.events[len(m.events)-1].rule; leak(level, last, now-at).Sign() == 0 {
+			return last
+		}
+	}
+	return r
+}
+
+func (m *gcraModel) free(r ratelimit.Rule, at time.Duration) int64 {
+	level, since := m.level()
+	room := product(r.Burst(), r.Per().Microseconds())
+	if len(m.events) > 0 {
+		room.Sub(room, leak(level, r, at-since))
+	}
+	if room.Sign() <= 0 {
 		return 0
 	}
-	at := m.newest
-	for m.units(r, r.Per(), at) > allowed {
-		at++
+	return room.Div(room, big.NewInt(r.Per().Microseconds())).Int64()
+}
+
+func (m *gcraModel) charge(e event) {
+	e.at = e.charged
+	if n := len(m.events); n > 0 {
+		e.at = max(e.at, m.events[n-1].at)
 	}
-	return time.Duration(at)*r.Interval() - now
+	m.events = append(m.events, e)
+	m.events[len(m.events)-1].level, _ = m.level()
 }
 
-func (m *model) check(r ratelimit.Rule, n int64, now time.Duration) ratelimit.Result {
-	m.see(r, now)
-	res := ratelimit.Result{Limit: r.Limit(), Remaining: max(0, r.Limit()-m.units(r, r.Per(), m.newest))}
-	res.Allowed = n <= res.Remaining
-	res.RetryAfter = m.wait(r, r.Limit()-n, now)
-	res.ResetAfter = m.wait(r, 0, now)
-	return res
-}
+func (m *gcraModel) count(ratelimit.Rule, time.Duration, time.Duration) int64 { return 0 }
 
-func (m *model) charge(r ratelimit.Rule, id int, n int64, now time.Duration) ratelimit.Result {
-	if !m.exists {
-		m.exists, m.newest = true, bucket(r, now)
-	}
-	m.see(r, now)
-	m.events = append(m.events, event{id, n, now, m.newest})
-	res := m.check(r, 1, now)
-	res.Allowed = true
-	return res
-}
-
-func (m *model) refund(r ratelimit.Rule, id int, now time.Duration) bool {
-	m.see(r, now)
-	i := slices.IndexFunc(m.events, func(e event) bool {
-		return e.id == id && e.bucket >= m.newest-int64(r.Span()/r.Interval())
-	})
+// refund compares what there is with what the charge left.
+func (m *gcraModel) refund(r ratelimit.Rule, id int, now time.Duration) bool {
+	i := slices.IndexFunc(m.events, func(e event) bool { return e.id == id })
 	if i < 0 {
 		return false
 	}
-	m.events = slices.Delete(m.events, i, i+1)
+	level, at := m.level()
+	if level.Cmp(m.events[i].level) != 0 || at != m.events[i].at || leak(level, r, now-at).Sign() == 0 {
+		return false
+	}
+	m.events[i].n = 0
 	return true
 }
 
-// charged returns the units that were charged after a moment.
-func (m *model) charged(after time.Duration) int64 {
-	var sum int64
-	for _, e := range m.events {
-		if e.at > after {
-			sum += e.n
-		}
+// blockModel is what a Block remembers of a key.
+type blockModel struct {
+	denials []time.Duration
+	until   time.Duration
+	begun   bool
+}
+
+func (m *blockModel) left(now time.Duration) time.Duration {
+	if !m.begun {
+		return 0
 	}
-	return sum
+	return max(0, m.until-now)
+}
+
+func (m *blockModel) note(r ratelimit.Rule, now time.Duration) {
+	if m.left(now) > 0 {
+		return
+	}
+	m.begun = false
+	if len(m.denials) > 0 && now-m.denials[0] >= r.Per() {
+		m.denials = nil
+	}
+	if m.denials = append(m.denials, now); len(m.denials) == r.Block().After {
+		*m = blockModel{until: now + r.Block().For, begun: true}
+	}
+}
+
+// hold makes a result that of a time in which nothing passes.
+func hold(res *ratelimit.Result, left time.Duration) {
+	if left > 0 {
+		res.Allowed, res.Remaining = false, 0
+		res.RetryAfter, res.ResetAfter = max(res.RetryAfter, left), max(res.ResetAfter, left)
+	}
 }

@@ -10,8 +10,16 @@ import (
 // Open returns an empty store for one test, and its clock.
 type Open func(t *testing.T) (ratelimit.Store, Clock)
 
-// Run runs the suite as subtests of t, each with a store of its own.
-func Run(t *testing.T, open Open) {
+// Supports tells whether a store has an algorithm, an encoding and a Block: whether it
+// can be asked about a rule like that one.
+type Supports func(ratelimit.Rule) bool
+
+// Everything is for a store that can be asked about every rule.
+func Everything(ratelimit.Rule) bool { return true }
+
+// Run runs the suite as subtests of t, each with a store of its own, for all rules that
+// the store supports.
+func Run(t *testing.T, open Open, supports Supports) {
 	for _, c := range []struct {
 		name string
 		test func(h harness)
@@ -36,12 +44,27 @@ func Run(t *testing.T, open Open) {
 		{"ended context", testContext},
 		{"overflow", testOverflow},
 		{"callers at once", testConcurrent},
+		{"the limit is exact", testLimitIsExact},
+		{"every rate", testRates},
+		{"tiers", testTiers},
+		{"refund by every rule", testRefunds},
+		{"overflow by every rule", testOverflows},
+		{"boundaries", testBoundaries},
+		{"what cannot be counted", testNoCount},
+		{"block", testBlock},
+		{"block ends", testBlockResets},
+		{"block in a group", testBlockInGroups},
+		{"idle for a lap, every rule", testIdle},
+		{"two clocks", testTwoClocks},
+		{"window slides", testSlides},
+		{"eleven of ten", testElevenOfTen},
+		{"throttle", testThrottle},
 		{"random", testRandom},
 		{"random, clock goes back", testRandomBack},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store, clock := open(t)
-			c.test(harness{t, store, clock})
+			c.test(harness{t, store, clock, supports})
 		})
 	}
 }
@@ -49,8 +72,9 @@ func Run(t *testing.T, open Open) {
 // harness asks one store, and fails the test if the store does.
 type harness struct {
 	*testing.T
-	store ratelimit.Store
-	clock Clock
+	store    ratelimit.Store
+	clock    Clock
+	supports Supports
 }
 
 func (h harness) do(ops ...ratelimit.Op) []ratelimit.Result {

@@ -1,0 +1,245 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// rulesOf returns a rule of each algorithm and encoding that the store supports; those
+// that can only count if limit is 0.
+func (h harness) rulesOf(limit int64, per time.Duration, block ratelimit.Block) []ratelimit.Rule {
+	var rules []ratelimit.Rule
+	add := func(r ratelimit.Rule, err error) {
+		if err != nil {
+			h.Fatal(err)
+		}
+		if h.supports(r) {
+			rules = append(rules, r)
+		}
+	}
+	interval := ((per + 12*time.Microsecond - 1) / 12).Truncate(time.Microsecond)
+	add(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: per, Interval: interval, Span: 12 * interval, Block: block}))
+	add(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: limit, Per: per, Block: block}))
+	add(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: limit, Per: per, Encoding: ratelimit.Stream, Block: block}))
+	if limit > 0 {
+		add(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: per, Block: block}))
+		add(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: limit, Per: per, Block: block}))
+	}
+	return rules
+}
+
+// each runs a test for every rule that the store supports, each on a key of its own.
+func (h harness) each(limit int64, per time.Duration, block ratelimit.Block, test func(h harness, r ratelimit.Rule, key string)) {
+	for _, r := range h.rulesOf(limit, per, block) {
+		test(h, r, r.String()+r.Encoding().String())
+	}
+}
+
+func counted(r ratelimit.Rule) bool { return r.Algorithm() != "gcra" }
+
+// testLimitIsExact takes one at a time, then too many, then waits as long as it is told.
+func testLimitIsExact(h harness) {
+	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
+		for i := range int64(9) {
+			res := h.one(ratelimit.Take, r, key, 1)
+			same(h, "Allowed", res.Allowed, true)
+			same(h, "Remaining", res.Remaining, 9-i)
+			same(h, "RetryAfter", res.RetryAfter, 0)
+			same(h, "Source", res.Source, ratelimit.FromStore)
+		}
+		res := h.one(ratelimit.Take, r, key, 5)
+		same(h, "5 at 9 used: Allowed", res.Allowed, false)
+		same(h, "5 at 9 used: Violated", res.Violated, true)
+		same(h, "5 at 9 used: Remaining", res.Remaining, 1)
+		if counted(r) {
+			same(h, "count after a denial", h.count(r, key, 0), 9)
+		}
+		same(h, "peek after a denial", h.one(ratelimit.Peek, r, key, 1).Remaining, 1)
+		same(h, "tenth", h.one(ratelimit.Take, r, key, 1).Allowed, true)
+		same(h, "eleventh", h.one(ratelimit.Take, r, key, 1).Allowed, false)
+		for _, n := range []int64{1, 4, 10} {
+			wait := h.one(ratelimit.Peek, r, key, n).RetryAfter
+			if wait == 0 { // a window begins anew as a whole
+				h.one(ratelimit.Take, r, key, n)
+				continue
+			}
+			h.clock.Advance(wait - time.Microsecond)
+			res := h.one(ratelimit.Take, r, key, n)
+			same(h, "a microsecond early: Allowed", res.Allowed, false)
+			same(h, "a microsecond early: RetryAfter", res.RetryAfter, time.Microsecond)
+			h.clock.Advance(time.Microsecond)
+			same(h, "in time: Allowed", h.one(ratelimit.Take, r, key, n).Allowed, true)
+		}
+		h.clock.Advance(h.one(ratelimit.Peek, r, key, 1).ResetAfter - time.Microsecond)
+		same(h, "before ResetAfter: full", h.one(ratelimit.Peek, r, key, 1).Remaining == 10, false)
+		h.clock.Advance(time.Microsecond)
+		same(h, "after ResetAfter: Remaining", h.one(ratelimit.Peek, r, key, 1).Remaining, 10)
+	})
+}
+
+// testRates takes at every rate from 1 to 1000 in a minute.
+func testRates(h harness) {
+	for limit := int64(1); limit <= 1000; limit++ {
+		h.each(limit, time.Minute, ratelimit.Block{}, func(h harness, r ratelimit.Rule, _ string) {
+			key := r.String()
+			left := limit
+			for _, n := range []int64{1, limit / 3, limit / 2, 1} {
+				if n < 1 || n > left {
+					continue
+				}
+				left -= n
+				res := h.one(ratelimit.Take, r, key, n)
+				if !res.Allowed || res.Remaining != left {
+					h.Fatalf("%v: a take of %d: %+v, want %d to remain", r, n, res, left)
+				}
+			}
+			same(h, "Peek: Remaining", h.one(ratelimit.Peek, r, key, 1).Remaining, left)
+			h.one(ratelimit.Reset, r, key, 0)
+		})
+	}
+}
+
+// testTiers gives callers of one counter different limits.
+func testTiers(h harness) {
+	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
+		low, err := r.WithLimit(5)
+		if err != nil {
+			h.Fatal(err)
+		}
+		high, err := r.WithLimit(20)
+		if err != nil {
+			h.Fatal(err)
+		}
+		h.one(ratelimit.Take, r, key, 8)
+		res := h.one(ratelimit.Take, low, key, 1)
+		same(h, "8 of 5 used: Allowed", res.Allowed, false)
+		same(h, "8 of 5 used: Remaining", res.Remaining, 0)
+		same(h, "8 of 5 used: Limit", res.Limit, 5)
+		same(h, "8 of 10 used: Remaining", h.one(ratelimit.Peek, r, key, 1).Remaining, 2)
+		res = h.one(ratelimit.Take, high, key, 12)
+		same(h, "8 of 20 used: Allowed", res.Allowed, true)
+		same(h, "20 of 20 used: Remaining", res.Remaining, 0)
+		h.one(ratelimit.Reset, low, key, 0)
+		same(h, "reset by another tier", h.one(ratelimit.Peek, high, key, 1).Remaining, 20)
+	})
+}
+
+// testRefunds gives back what is kept, once, and nothing else.
+func testRefunds(h harness) {
+	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
+		charge := h.one(ratelimit.Take, r, key, 3).Receipt
+		same(h, "refund of nothing", h.refund(r, key, ratelimit.Receipt{}), false)
+		same(h, "refund of another key", h.refund(r, key+"?", charge), false)
+		same(h, "refund", h.refund(r, key, charge), true)
+		same(h, "Remaining", h.one(ratelimit.Peek, r, key, 1).Remaining, 10)
+		same(h, "refund again", h.refund(r, key, charge), false)
+
+		charge = h.one(ratelimit.Take, r, key, 3).Receipt
+		h.clock.Advance(time.Second)
+		later := h.one(ratelimit.Take, r, key, 2).Receipt
+		same(h, "refund after another charge", h.refund(r, key, charge), counted(r))
+		same(h, "refund of the later one", h.refund(r, key, later), true)
+
+		h.one(ratelimit.Reset, r, key, 0)
+		h.clock.Advance(time.Second)
+		charge = h.one(ratelimit.Take, r, key, 4).Receipt
+		h.one(ratelimit.Reset, r, key, 0)
+		h.clock.Advance(time.Second)
+		h.one(ratelimit.Take, r, key, 5)
+		same(h, "refund of a charge before the reset", h.refund(r, key, charge), false)
+		h.clock.Advance(13 * time.Second)
+		charge = h.one(ratelimit.Take, r, key, 1).Receipt
+		h.clock.Advance(13 * time.Second)
+		same(h, "refund of what is gone", h.refund(r, key, charge), false)
+		h.one(ratelimit.Take, r, key, 1)
+		same(h, "refund of what is gone, after another", h.refund(r, key, charge), false)
+	})
+}
+
+// testOverflows adds up to 2^53 units, and one more.
+func testOverflows(h harness) {
+	const most = 1 << 53
+	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
+		most := int64(most)
+		if r.Algorithm() == "gcra" {
+			most /= r.Per().Microseconds()
+		}
+		res := h.one(ratelimit.Add, r, key, most-1)
+		same(h, "Remaining", res.Remaining, 0)
+		same(h, "Allowed", h.one(ratelimit.Add, r, key, 1).Allowed, true)
+		_, err := h.store.Do(h.Context(), []ratelimit.Op{{Rule: r, Key: key, N: 1, Kind: ratelimit.Add}})
+		if !errors.Is(err, ratelimit.ErrOverflow) {
+			h.Errorf("%v: an add beyond 2^53: error %v, want ErrOverflow", r, err)
+		}
+		if counted(r) {
+			same(h, "count", h.count(r, key, 0), most)
+			h.clock.Advance(13 * time.Second)
+			same(h, "count when the units are out of sight", h.count(r, key, 0), 0)
+			for range 1100 { // all together would leave 2^63
+				same(h, "Allowed", h.one(ratelimit.Add, r, key, most).Allowed, true)
+				h.clock.Advance(13 * time.Second)
+			}
+		}
+	})
+}
+
+// testBoundaries has GCRAs whose arithmetic is at its limits.
+func testBoundaries(h harness) {
+	for _, o := range []ratelimit.GCRAOptions{
+		{Limit: 1 << 53, Per: time.Microsecond, Burst: 1<<53 - 1},
+		{Limit: 104_248, Per: 24 * time.Hour},
+		{Limit: 1, Per: 100 * 365 * 24 * time.Hour},
+		{Limit: 1 << 53, Per: 100 * 365 * 24 * time.Hour, Burst: 1},
+		{Limit: 600_000, Per: time.Second},
+	} {
+		r := ratelimit.Must(ratelimit.GCRA(o))
+		if !h.supports(r) {
+			continue
+		}
+		res := h.one(ratelimit.Take, r, "k", 1)
+		same(h, "Remaining", res.Remaining, r.Burst()-1)
+		if r.Burst() > 1 {
+			same(h, "all but one", h.one(ratelimit.Take, r, "k", r.Burst()-1).Remaining, 0)
+		}
+		res = h.one(ratelimit.Take, r, "k", r.Burst())
+		same(h, "Allowed", res.Allowed, false)
+		same(h, "RetryAfter is ResetAfter", res.RetryAfter, res.ResetAfter)
+		h.clock.Advance(res.RetryAfter - time.Microsecond)
+		same(h, "early", h.one(ratelimit.Peek, r, "k", r.Burst()).Allowed, false)
+		h.clock.Advance(time.Microsecond)
+		same(h, "in time", h.one(ratelimit.Take, r, "k", r.Burst()).Allowed, true)
+		h.one(ratelimit.Reset, r, "k", 0)
+	}
+}
+
+// testNoCount asks rules for counts that they don't have.
+func testNoCount(h harness) {
+	fails := func(want error, op ratelimit.Op) {
+		h.Helper()
+		if !h.supports(op.Rule) {
+			return
+		}
+		op.Key, op.N = "k", 1
+		if _, err := h.store.Do(h.Context(), []ratelimit.Op{op}); !errors.Is(err, want) {
+			h.Errorf("%v of %v over %v: error %v, want %v", op.Kind, op.Rule, op.Interval, err, want)
+		}
+	}
+	gcra := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 3, Per: time.Minute, Burst: 5}))
+	fails(ratelimit.ErrNoCount, ratelimit.Op{Rule: gcra, Kind: ratelimit.Count})
+	fails(ratelimit.ErrNoCount, ratelimit.Op{Rule: gcra, Kind: ratelimit.Add, Interval: time.Second})
+	window := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 3, Per: time.Minute}))
+	fails(ratelimit.ErrInterval, ratelimit.Op{Rule: window, Kind: ratelimit.Count, Interval: time.Second})
+	for _, e := range []ratelimit.Encoding{ratelimit.SortedSet, ratelimit.Stream} {
+		log := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: time.Minute, Encoding: e}))
+		fails(ratelimit.ErrInterval, ratelimit.Op{Rule: log, Kind: ratelimit.Count, Interval: time.Minute + 1})
+		fails(ratelimit.ErrNoLimit, ratelimit.Op{Rule: log, Kind: ratelimit.Take})
+	}
+	if h.supports(gcra) {
+		_, err := h.store.Do(h.Context(), []ratelimit.Op{{Rule: gcra, Key: "k", N: 6, Kind: ratelimit.Take}})
+		if !errors.Is(err, ratelimit.ErrTooLarge) {
+			h.Errorf("6 of burst 5: error %v, want ErrTooLarge", err)
+		}
+	}
+}
