@@ -16,10 +16,6 @@ import (
 
 var someTime = time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)
 
-func supported(r ratelimit.Rule) bool {
-	return r.Algorithm() == "buckets" && r.Block() == ratelimit.Block{}
-}
-
 func TestRedis(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
@@ -28,7 +24,7 @@ func TestRedis(t *testing.T) {
 		s := newStore(t, c, patient)
 		s.clock = clock.Now
 		return s, clock
-	}, supported)
+	}, storetest.Everything)
 }
 
 // TestMiniredis is the suite with the server's clock under control, so that the
@@ -39,7 +35,7 @@ func TestMiniredis(t *testing.T) {
 		clock := &serverClock{server: server, now: someTime}
 		clock.Advance(0)
 		return newStore(t, clientOf(t, server), patient), clock
-	}, supported)
+	}, storetest.Everything)
 }
 
 // serverClock is the clock of a miniredis.
@@ -73,7 +69,7 @@ func TestRedisIsTheModel(t *testing.T) {
 		store := newStore(t, c, patient)
 		store.clock = clock.Now
 		s := &storetest.Sequence{
-			TB: rt, Store: store, Clock: clock, Supports: supported, Back: rapid.Bool().Draw(rt, "clock goes back"),
+			TB: rt, Store: store, Clock: clock, Supports: storetest.Everything, Back: rapid.Bool().Draw(rt, "clock goes back"),
 			Draw: func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "") },
 		}
 		s.Run(rapid.IntRange(1, 30).Draw(rt, "groups"))

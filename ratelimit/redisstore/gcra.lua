@@ -92,7 +92,7 @@ make.gcra = function()
     end,
 
     refund = function(c, r, n, at, life)
-      if n <= 0 or n > c.level / r.per or at ~= c.at or life ~= c.level then return false end
+      if n <= 0 or n * r.per > c.level or at ~= c.at or life ~= c.level or level(r, at, life) == 0 then return false end
       c.level, c.dirty, c.rule = c.level - n * r.per, true, r
       return true
     end,
