@@ -128,7 +128,7 @@ func (s *Session) mayReplace(snap *snapshot, name, doing string, old, value Valu
 func (s *Session) reload(ctx context.Context, snap *snapshot, name string) error {
 	rec, err := s.m.store.Load(ctx, snap.token.locator, snap.token.digest(), s.m.limits)
 	switch {
-	case errors.Is(err, ErrNotFound), err == nil && rec.Old:
+	case errors.Is(err, ErrNotFound):
 		return &Error{Action: "save", Err: ErrGone}
 	case err != nil:
 		return &Error{Action: "load", Err: err}
