@@ -25,12 +25,14 @@ import (
 	"github.com/lazyreq/lazyreq/bench/plot"
 	"github.com/lazyreq/lazyreq/bench/property"
 	"github.com/lazyreq/lazyreq/bench/server"
+	"github.com/lazyreq/lazyreq/bench/session"
 )
 
 var suites = []harness.Suite{
 	property.Suite(),
 	counter.Suite(),
 	server.Suite(),
+	session.Suite(),
 }
 
 // options are the command line.

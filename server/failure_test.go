@@ -86,15 +86,17 @@ func TestAFailedCommitRefusesTheHijack(t *testing.T) {
 }
 
 // What the response is when a commit fails: the server's failure, whatever the
-// error says of itself.
+// error says of itself, unless it is a conflict.
 func TestAFailedCommitIsAServerError(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err    error
 		status int
 		want   string
 	}{
-		"503 stays":   {&session.Error{Action: "save", Err: errSave}, 503, `{"status":503,"title":"Session unavailable","detail":"The server could not save the session. Try again."}`},
-		"409 becomes": {&session.Error{Action: "save", Err: session.ErrGone}, 500, `{"status":500,"title":"Internal Server Error"}`},
+		"503 stays": {&session.Error{Action: "save", Err: errSave}, 503, `{"status":503,"title":"Session unavailable","detail":"The server could not save the session. Try again."}`},
+		"409 stays": {&session.Error{Action: "save", Err: session.ErrGone}, 409,
+			`{"status":409,"title":"Session ended","detail":"The session ended or was renewed while this request ran. What it changed was not saved."}`},
+		"403 becomes": {&server.Problem{Status: 403}, 500, `{"status":500,"title":"Internal Server Error"}`},
 		"a problem":   {&server.Problem{Status: 507, Detail: "Full."}, 507, `{"status":507,"title":"Insufficient Storage","detail":"Full."}`},
 	} {
 		t.Run(name, func(t *testing.T) {

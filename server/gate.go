@@ -168,10 +168,13 @@ func (g *gate) commit() error {
 	err := g.x.ctx.Commit(g.Header())
 	switch {
 	case err != nil:
-		g.x.logFailure(err, "response replaced: a property could not be committed")
+		p := commitProblem(err)
+		if p.status() >= 500 {
+			g.x.logFailure(err, "response replaced: a property could not be committed")
+		}
 		// A property that did commit has changed what the client must know: a
 		// renewed session is lost without its cookie.
-		g.fail(commitProblem(err), added(own, g.Header()["Set-Cookie"]))
+		g.fail(p, added(own, g.Header()["Set-Cookie"]))
 	case timing:
 		addServerTiming(g.Header(), &g.x.ctx)
 	}

@@ -108,11 +108,12 @@ func asProblem(err error) *Problem {
 	}
 }
 
-// commitProblem is the response when the handler's could not be committed: a
-// failure of the server, whatever the error says of itself.
+// commitProblem is the response when the handler's could not be committed: a failure of
+// the server, whatever the error says of itself, or a conflict with another request,
+// which the client can resolve.
 func commitProblem(err error) *Problem {
 	p := asProblem(err)
-	if p.status() < 500 {
+	if p.status() < 500 && p.status() != http.StatusConflict {
 		p = &Problem{Status: http.StatusInternalServerError, Err: err}
 	}
 	return p

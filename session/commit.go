@@ -10,18 +10,19 @@ import (
 type plan struct {
 	redacted
 	delta  *Delta // to save, or nil
-	token  token  // of the cookie to set after the save
-	set    bool   // the client needs that cookie
-	maxAge int    // its life in seconds; 0: until the browser ends
-	expire bool   // the client's cookie is void
+	token  token  // to send after the save
+	set    bool   // the client needs that token
+	maxAge int    // the life of its cookie in seconds; 0: until the browser ends
+	expire bool   // the client's token is void
 }
 
-// commit runs once, before the header goes out. It sets no cookie unless the
+// commit runs once, before the header goes out. It sends no token unless the
 // save has succeeded.
 func (m *Manager) commit(ctx context.Context, s *Session, h http.Header) error {
 	p := s.plan(ctx)
 	if p.expire {
-		m.cookie.send(h, "", -1)
+		m.carrier.send(h, "", -1)
+		makePrivate(h)
 	}
 	if p.delta == nil {
 		return nil
@@ -30,7 +31,8 @@ func (m *Manager) commit(ctx context.Context, s *Session, h http.Header) error {
 		return &Error{Action: "save", Err: err}
 	}
 	if p.set {
-		m.cookie.send(h, p.token.text(), p.maxAge)
+		m.carrier.send(h, p.token.text(), p.maxAge)
+		makePrivate(h)
 	}
 	return nil
 }
@@ -47,37 +49,65 @@ func (s *Session) plan(ctx context.Context) plan {
 	if s.liveLocked(snap) {
 		return s.updateLocked(snap)
 	}
-	if sets := s.setsLocked(); len(sets) > 0 {
-		return s.createLocked(sets)
+	if s.createsLocked() {
+		return s.createLocked()
 	}
 	return plan{expire: s.ended && snap.sent}
 }
 
 func (s *Session) updateLocked(snap *snapshot) plan {
-	if len(s.changes) == 0 && !s.renew {
+	if len(s.writes) == 0 && !s.renew && s.user == "" {
 		return plan{}
 	}
-	p := plan{delta: &Delta{
-		Locator: snap.token.locator, Digest: snap.token.digest(), Changes: s.changes, Limits: s.m.limits,
-	}}
-	if s.renew {
+	d := s.m.delta(snap.token)
+	d.Changes = make(map[string]Change, len(s.writes))
+	for name, w := range s.writes {
+		d.Changes[name] = w.Change
+		if w.guard {
+			d.expect(name, s.storedLocked(snap, name))
+		}
+	}
+	p := plan{delta: &d}
+	if s.renew || s.user != "" {
 		p.set, p.token = true, snap.token.renewed()
-		p.delta.Rotate = p.token.digest()
 		p.maxAge = s.m.maxAge(time.Since(snap.created))
+		d.Rotate, d.Bind = p.token.digest(), s.user
+		if s.user == "" && len(s.writes)+len(s.known) == 0 { // nothing that an old secret must not read
+			d.Grace = s.m.grace
+		}
 	}
 	return p
 }
 
-func (s *Session) createLocked(sets map[string]Change) plan {
+// createLocked leaves deletions out: a new session has nothing to delete.
+func (s *Session) createLocked() plan {
 	t := newToken()
-	return plan{set: true, token: t, maxAge: s.m.maxAge(0), delta: &Delta{
-		Create: true, Locator: t.locator, Digest: t.digest(), Changes: sets, Limits: s.m.limits,
-	}}
+	d := s.m.delta(t)
+	d.Create, d.Bind = true, s.user
+	d.Changes = make(map[string]Change, len(s.writes))
+	for name, w := range s.writes {
+		if w.Op != OpDelete {
+			d.Changes[name] = w.Change
+		}
+	}
+	return plan{set: true, token: t, maxAge: s.m.maxAge(0), delta: &d}
+}
+
+// delta returns one that changes nothing yet.
+func (m *Manager) delta(t token) Delta {
+	return Delta{Locator: t.locator, Digest: t.digest(), Limits: m.limits}
+}
+
+func (d *Delta) expect(name string, v Value) {
+	if d.Expect == nil {
+		d.Expect = make(map[string]Value)
+	}
+	d.Expect[name] = v
 }
 
 // maxAge returns how many seconds a cookie may live for a session of that age.
 func (m *Manager) maxAge(age time.Duration) int {
-	if !m.cookie.Persistent {
+	if !m.persistent {
 		return 0
 	}
 	return max(1, int((m.limits.Absolute-age+time.Second-1)/time.Second))

@@ -96,17 +96,14 @@ func (c Cookie) find(r *http.Request) (t token, ok, sent bool) {
 	if r == nil {
 		return token{}, false, false
 	}
+	var texts []string
 	for _, hc := range r.CookiesNamed(c.Name) {
 		sent = true
-		found, valid := parseToken(hc.Value)
-		if !valid || hc.Quoted {
-			continue
+		if !hc.Quoted {
+			texts = append(texts, hc.Value)
 		}
-		if ok && found != t {
-			return token{}, false, true
-		}
-		t, ok = found, true
 	}
+	t, ok = onlyToken(texts)
 	return t, ok, sent
 }
 
@@ -124,24 +121,7 @@ func (c Cookie) send(h http.Header, value string, maxAge int) {
 		}
 	}
 	h["Set-Cookie"] = append(lines, line)
-	makePrivate(h)
 }
 
-// makePrivate keeps the response, which has somebody's cookie, out of shared
-// caches. It leaves no-store and private as they are.
-func makePrivate(h http.Header) {
-	var kept []string
-	for _, line := range h["Cache-Control"] {
-		for d := range strings.SplitSeq(line, ",") {
-			d = strings.TrimSpace(d)
-			switch name, _, _ := strings.Cut(strings.ToLower(d), "="); {
-			case d == "", name == "public", name == "s-maxage", d == "private":
-			case name == "no-store":
-				return
-			default:
-				kept = append(kept, d)
-			}
-		}
-	}
-	h["Cache-Control"] = []string{strings.Join(append([]string{"private"}, kept...), ", ")}
-}
+// vary is the request header that the session depends on.
+func (Cookie) vary() string { return "Cookie" }

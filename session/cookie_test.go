@@ -38,6 +38,18 @@ func TestImpossibleOptionsFailNamingTheField(t *testing.T) {
 		"negative idle":                   {Options{IdleTimeout: -1}, "IdleTimeout"},
 		"negative absolute":               {Options{AbsoluteTimeout: -1}, "AbsoluteTimeout"},
 		"idle above absolute":             {Options{IdleTimeout: 2 * time.Hour, AbsoluteTimeout: time.Hour}, "IdleTimeout"},
+		"grace above a minute":            {Options{RenewGrace: time.Minute + 1}, "RenewGrace"},
+		"negative size":                   {Options{MaxBytes: -1}, "MaxBytes"},
+		"negative field size":             {Options{MaxFieldBytes: -1}, "MaxFieldBytes"},
+		"field larger than the session":   {Options{MaxFieldBytes: 2000, MaxBytes: 1000}, "MaxFieldBytes"},
+		"header and cookie":               {Options{Header: "X-Token", Cookie: Cookie{Insecure: true}}, "Cookie"},
+		"header with a space":             {Options{Header: "X Token"}, "Header"},
+		"header with a line break":        {Options{Header: "X-Token\r\nX: y"}, "Header"},
+		"header beyond ASCII":             {Options{Header: "X-Tokén"}, "Header"},
+		"header with a colon":             {Options{Header: "X-Token:"}, "Header"},
+		"header that is a cookie":         {Options{Header: "cookie"}, "Header"},
+		"header that is authorization":    {Options{Header: "AUTHORIZATION"}, "Header"},
+		"header of the connection":        {Options{Header: "connection"}, "Header"},
 		"idle above the default absolute": {Options{IdleTimeout: 48 * time.Hour}, "IdleTimeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,6 +67,10 @@ func TestPossibleOptions(t *testing.T) {
 		{Cookie: Cookie{Name: "__Secure-id", Domain: "example.com", Path: "/app"}},
 		{Cookie: Cookie{Insecure: true, Path: "/app", Domain: "localhost"}},
 		{IdleTimeout: time.Hour, AbsoluteTimeout: time.Hour},
+		{Header: "X-Session-Token", RenewGrace: time.Minute},
+		{Header: "x_auth.2"},
+		{MaxBytes: 1000},
+		{MaxFieldBytes: 1 << 18},
 	} {
 		_, err := New(o)
 		require.NoError(t, err)
@@ -124,6 +140,7 @@ func TestCacheControlIsMadePrivate(t *testing.T) {
 		"PUBLIC, S-MaxAge=9, max-age=6": "private, max-age=6",
 		"max-age=60, must-revalidate":   "private, max-age=60, must-revalidate",
 		"private, max-age=60":           "private, max-age=60",
+		"Private, max-age=60":           "private, max-age=60",
 		"no-cache":                      "private, no-cache",
 		"no-store":                      "no-store",
 		"public, No-Store":              "public, No-Store",

@@ -12,6 +12,7 @@ import (
 type Field[T any] struct {
 	name  string
 	codec Codec
+	guard bool // FailOnConflict
 }
 
 // A Codec turns a field's value into bytes and back. Encode returns bytes that
@@ -38,6 +39,16 @@ func (f Field[T]) WithCodec(c Codec) Field[T] {
 	return f
 }
 
+// FailOnConflict returns the field with another way to deal with concurrent
+// requests. By default the last one that writes the field wins. With it, a save of
+// this field fails with ErrConflict, and saves nothing else either, if the field was
+// changed since the request loaded the session; the client gets a 409. Where the
+// change can be made again, use Update instead.
+func (f Field[T]) FailOnConflict() Field[T] {
+	f.guard = true
+	return f
+}
+
 // Get returns the field's value in the session of ctx's request; the zero value if
 // there is none. A value that cannot be decoded is logged and reads as the zero
 // value: it doesn't end the session.
@@ -59,7 +70,7 @@ func (f Field[T]) Set(ctx context.Context, v T) error {
 	if err != nil {
 		return err
 	}
-	return s.encode(ctx, f.name, f.codec, v)
+	return s.encode(ctx, f.name, f.codec, v, f.guard)
 }
 
 // Delete removes the field, as Session.Delete does.
@@ -68,7 +79,48 @@ func (f Field[T]) Delete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.change(ctx, f.name, Change{Op: OpDelete})
+	return s.write(ctx, f.name, write{Change: Change{Op: OpDelete}, guard: f.guard})
+}
+
+// Update replaces the value of the field by what fn makes of it, at once, and only
+// if nobody else has changed it meanwhile; otherwise it begins again with the new
+// value, so that fn may run several times. It returns the error of fn, and changes
+// nothing then. Against very many others it gives up with ErrConflict. For numbers
+// that are only counted, a Counter costs less.
+//
+// A value that cannot be decoded is logged and is the zero value to fn. In a request
+// without session, or over its own earlier write of the field, fn runs on what is
+// there and the result is saved with the rest.
+//
+// It costs one store call, and two more for each time that it begins again.
+func (f Field[T]) Update(ctx context.Context, fn func(T) (T, error)) error {
+	s, err := f.session(ctx)
+	if err != nil {
+		return err
+	}
+	return s.update(ctx, f.name, func(old Value) (Value, error) {
+		var zero, v T
+		if old.Exists && !s.decodeValue(f.name, old, f.codec, &v) {
+			v = zero
+		}
+		v, err := fn(v)
+		if err != nil {
+			return Value{}, err
+		}
+		data, err := encodeField(f.name, f.codec, v)
+		return Value{Exists: true, Bytes: data}, err
+	})
+}
+
+// Of returns the field's value in a session of a list, the zero value if there is
+// none or it cannot be decoded.
+func (f Field[T]) Of(i Info) T {
+	var zero, v T
+	data := lookup(i.fields, f.name)
+	if !data.Exists || f.codec == nil || f.codec.Decode(data.Bytes, &v) != nil {
+		return zero
+	}
+	return v
 }
 
 func (f Field[T]) session(ctx context.Context) (*Session, error) {

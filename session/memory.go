@@ -1,10 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 )
@@ -15,8 +15,8 @@ type MemoryOptions struct {
 	MaxSessions int
 
 	// MaxBytes is how much memory they may take together; 0 means 64 MiB.
-	// Counted are the bytes of names and values, 128 for each field and 512 for
-	// each session, which is about what Go needs for them.
+	// Counted are the bytes of names, values and users, 128 for each field and 512
+	// for each session, which is about what Go needs for them.
 	MaxBytes int
 }
 
@@ -26,14 +26,16 @@ const (
 
 	bytesPerSession = 512
 	bytesPerField   = 128
+	bytesPerUser    = 256 // in the index
 )
 
 // Memory is a Store in this process. Its bounds are hard: what would exceed them
 // evicts the sessions that were used least recently. Sessions that have expired
 // leave when they are asked for, and up to two with each save once they are the
-// least recently used. It is safe for concurrent use, starts no goroutine, and
-// its content ends with the process. Load costs no more for a large session than
-// for a small one; Commit costs one copy of the session's table of fields.
+// least recently used. It is safe for concurrent use, starts no goroutine, needs no
+// Close, and its content ends with the process. Load costs no more for a large session than
+// for a small one; Commit costs one copy of the session's table of fields, List and
+// RevokeAll cost time in proportion to the user's sessions.
 type Memory struct {
 	redacted
 	maxSessions, maxBytes int
@@ -41,6 +43,7 @@ type Memory struct {
 	mu       sync.Mutex // never held across I/O or a caller's code
 	sessions map[Locator]*list.Element
 	recent   list.List // of *entry, the most recently used first
+	users    map[string]map[Locator]*list.Element
 	bytes    int
 }
 
@@ -49,6 +52,9 @@ type Memory struct {
 type entry struct {
 	locator          Locator
 	digest           Digest
+	old              Digest    // the one before, which still loads
+	oldUntil         time.Time // … before this moment; zero if there is none
+	user             string
 	created, touched time.Time
 	limits           Limits // of the latest call
 	fields           map[string][]byte
@@ -74,6 +80,7 @@ func NewMemory(o MemoryOptions) (*Memory, error) {
 		maxSessions: o.MaxSessions,
 		maxBytes:    o.MaxBytes,
 		sessions:    make(map[Locator]*list.Element),
+		users:       make(map[string]map[Locator]*list.Element),
 	}, nil
 }
 
@@ -98,6 +105,11 @@ func (m *Memory) Load(ctx context.Context, l Locator, d Digest, lim Limits) (Rec
 		return Record{}, ErrNotFound
 	}
 	e := el.Value.(*entry)
+	if e.old.Equal(d) && now.Before(e.oldUntil) {
+		rec := e.record()
+		rec.Old = true
+		return rec, nil
+	}
 	if !e.digest.Equal(d) {
 		return Record{}, ErrNotFound
 	}
@@ -106,7 +118,11 @@ func (m *Memory) Load(ctx context.Context, l Locator, d Digest, lim Limits) (Rec
 		e.touched = now
 	}
 	m.recent.MoveToFront(el)
-	return Record{Fields: e.fields, Created: e.created}, nil
+	return e.record(), nil
+}
+
+func (e *entry) record() Record {
+	return Record{Fields: e.fields, Created: e.created, Touched: e.touched, User: e.user}
 }
 
 // Commit implements Store. A session that is larger than MaxBytes is
@@ -154,25 +170,36 @@ func (m *Memory) Destroy(ctx context.Context, l Locator, d Digest) error {
 }
 
 func (m *Memory) createLocked(d Delta, now time.Time) error {
-	fields := apply(nil, d.Changes)
+	fields, err := d.apply(nil)
+	if err != nil {
+		return err
+	}
 	e := &entry{
 		locator: d.Locator, digest: d.Digest, created: now, touched: now,
-		limits: d.Limits, fields: fields, bytes: sizeOf(fields),
+		limits: d.Limits, fields: fields, bytes: sizeOf(fields, d.Bind),
 	}
 	if e.bytes > m.maxBytes {
 		return ErrTooLarge
 	}
-	m.sessions[d.Locator] = m.recent.PushFront(e)
+	el := m.recent.PushFront(e)
+	m.sessions[d.Locator] = el
 	m.bytes += e.bytes
+	m.bindLocked(el, d.Bind)
 	m.makeRoomLocked(now)
 	return nil
 }
 
 func (m *Memory) changeLocked(el *list.Element, d Delta, now time.Time) error {
 	e := el.Value.(*entry)
-	if len(d.Changes) > 0 {
-		fields := apply(e.fields, d.Changes)
-		size := sizeOf(fields)
+	if !d.meets(e.fields) {
+		return ErrConflict
+	}
+	if len(d.Changes) > 0 || d.Bind != "" {
+		fields, err := d.apply(e.fields)
+		if err != nil {
+			return err
+		}
+		size := sizeOf(fields, cmp.Or(d.Bind, e.user))
 		if size > m.maxBytes {
 			return ErrTooLarge
 		}
@@ -180,8 +207,9 @@ func (m *Memory) changeLocked(el *list.Element, d Delta, now time.Time) error {
 		e.fields, e.bytes = fields, size
 	}
 	if d.Rotate != (Digest{}) {
-		e.digest = d.Rotate
+		e.old, e.oldUntil, e.digest = e.digest, now.Add(d.Grace), d.Rotate
 	}
+	m.bindLocked(el, d.Bind)
 	e.limits, e.touched = d.Limits, now
 	m.recent.MoveToFront(el)
 	m.makeRoomLocked(now)
@@ -222,26 +250,16 @@ func (m *Memory) makeRoomLocked(now time.Time) {
 
 func (m *Memory) dropLocked(el *list.Element) {
 	e := m.recent.Remove(el).(*entry)
+	m.unbindLocked(e)
 	delete(m.sessions, e.locator)
 	m.bytes -= e.bytes
 }
 
-// apply returns old with the changes made, in a new map.
-func apply(old map[string][]byte, changes map[string]Change) map[string][]byte {
-	fields := make(map[string][]byte, len(old)+len(changes))
-	maps.Copy(fields, old)
-	for name, c := range changes {
-		if c.Op == OpDelete {
-			delete(fields, name)
-			continue
-		}
-		fields[name] = append([]byte{}, c.Value...)
-	}
-	return fields
-}
-
-func sizeOf(fields map[string][]byte) int {
+func sizeOf(fields map[string][]byte, user string) int {
 	size := bytesPerSession
+	if user != "" {
+		size += bytesPerUser + len(user)
+	}
 	for name, v := range fields {
 		size += bytesPerField + len(name) + len(v)
 	}

@@ -118,6 +118,25 @@ func TestMemoryDropsTheExpired(t *testing.T) {
 	})
 }
 
+func TestMemoryForgetsTheUsersOfWhatItEvicts(t *testing.T) {
+	m := newMemory(t, session.MemoryOptions{MaxSessions: 2})
+	for n := range 5 {
+		d := session.Delta{Create: true, Locator: locator(n), Digest: session.Digest{1}, Limits: limits, Bind: fmt.Sprint("user", n)}
+		require.NoError(t, m.Commit(t.Context(), d))
+	}
+	for n := range 5 {
+		entries, err := m.List(t.Context(), fmt.Sprint("user", n), limits)
+		require.NoError(t, err)
+		require.Len(t, entries, max(0, min(1, n-2)))
+	}
+	users := newMemory(t, session.MemoryOptions{MaxBytes: 2 * (512 + 256 + 1000)})
+	for n := range 5 {
+		d := session.Delta{Create: true, Locator: locator(n), Digest: session.Digest{1}, Limits: limits, Bind: strings.Repeat(fmt.Sprint(n), 1000)}
+		require.NoError(t, users.Commit(t.Context(), d))
+	}
+	require.Equal(t, 2, users.Len(), "names of users take memory")
+}
+
 func TestMemoryOptionsAreChecked(t *testing.T) {
 	_, err := session.NewMemory(session.MemoryOptions{MaxSessions: -1})
 	require.ErrorContains(t, err, "MemoryOptions.MaxSessions")

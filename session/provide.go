@@ -19,11 +19,14 @@ var (
 // snapshot is what a request found when it loaded its session. It is immutable.
 type snapshot struct {
 	redacted
-	sent    bool // the request had a cookie of our name, of whatever shape
+	sent    bool // the request had something in the token's place, whatever its shape
 	exists  bool // the store had the session; otherwise what follows is empty
+	old     bool // its secret was renewed: nothing may be written
 	token   token
 	fields  map[string][]byte
+	size    int // of the fields
 	created time.Time
+	user    string
 }
 
 // Provide gives the requests of reg their sessions, as the properties "session"
@@ -41,7 +44,7 @@ func Provide(reg *reqctx.Registry, m *Manager) {
 	reqctx.Provide(reg, loadKey, reqctx.Prop[*snapshot]{
 		Resolve: m.load,
 		Store:   func(context.Context, *snapshot) error { return errReplaced },
-		Vary:    []string{"Cookie"},
+		Vary:    []string{m.carrier.vary()},
 	})
 }
 
@@ -69,19 +72,31 @@ func (m *Manager) handle(ctx context.Context) (*Session, error) {
 	return &Session{m: m, c: c}, nil
 }
 
-// load finds the request's session. A missing or malformed cookie is no session
-// and makes no store call; an unknown or expired one is no session either.
+// load finds the request's session. A missing or malformed token is no session
+// and makes no store call; an unknown or expired one is no session either. Nor is
+// what the store cannot read: the client would be locked out until it forgets its
+// token.
 func (m *Manager) load(ctx context.Context) (*snapshot, error) {
-	t, ok, sent := m.cookie.find(reqctx.From(ctx).Request())
+	c := reqctx.From(ctx)
+	t, ok, sent := m.carrier.find(c.Request())
 	if !ok {
 		return &snapshot{sent: sent}, nil
 	}
 	rec, err := m.store.Load(ctx, t.locator, t.digest(), m.limits)
-	if errors.Is(err, ErrNotFound) {
+	switch {
+	case errors.Is(err, ErrNotFound):
 		return &snapshot{sent: sent}, nil
-	}
-	if err != nil {
+	case errors.Is(err, ErrCorrupt):
+		c.Logger().Error("session: a stored session cannot be read and is ignored", "error", err)
+		return &snapshot{sent: sent}, nil
+	case err != nil:
 		return nil, &Error{Action: "load", Err: err}
 	}
-	return &snapshot{sent: sent, exists: true, token: t, fields: rec.Fields, created: rec.Created}, nil
+	snap := &snapshot{
+		sent: sent, exists: true, old: rec.Old, token: t, fields: rec.Fields, created: rec.Created, user: rec.User,
+	}
+	for name, b := range rec.Fields {
+		snap.size += cost(name, Value{Exists: true, Bytes: b})
+	}
+	return snap, nil
 }

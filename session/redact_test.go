@@ -53,10 +53,13 @@ func TestTokensShowInNoFormat(t *testing.T) {
 		Changes: map[string]Change{"user": {Op: OpSet, Value: []byte("hunter2")}},
 	}
 	require.NoError(t, memory.Commit(t.Context(), delta))
+	hidden := Value{Exists: true, Bytes: []byte("hunter2")}
 	snap := &snapshot{exists: true, token: tok}
-	s := &Session{m: m, c: reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{})), changes: delta.Changes}
+	s := &Session{m: m, c: reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{})), writes: map[string]write{"user": {Change: delta.Changes["user"]}}, known: map[string]Value{"user": hidden}}
+	info := Info{ID: infoID(tok.locator), fields: map[string][]byte{"user": hidden.Bytes}}
+	entry := Entry{Locator: tok.locator, Record: Record{Fields: info.fields}}
 
-	for _, v := range []any{tok, &tok, tok.locator, tok.digest(), delta, &delta, memory, snap, *snap, s, m, Record{}, plan{token: tok, delta: &delta}} {
+	for _, v := range []any{tok, &tok, tok.locator, tok.digest(), delta, &delta, memory, snap, *snap, s, m, Record{}, info, entry, hidden, plan{token: tok, delta: &delta}} {
 		name := reflect.TypeOf(v).String()
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%c"} {
 			requireNoTrace(t, tok, fmt.Sprintf(verb, v))
@@ -92,7 +95,7 @@ func TestTokensShowInNoLogOrError(t *testing.T) {
 	}))
 	c := reqctx.New(t.Context(), reg)
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
-	r.AddCookie(&http.Cookie{Name: m.cookie.Name, Value: tok.text()})
+	r.AddCookie(&http.Cookie{Name: m.carrier.(Cookie).Name, Value: tok.text()})
 	c.SetRequest(r)
 	s, err := From(c)
 	require.NoError(t, err)
@@ -100,7 +103,7 @@ func TestTokensShowInNoLogOrError(t *testing.T) {
 	require.NoError(t, err)
 	loaded, err := c.Get("session.load")
 	require.NoError(t, err)
-	require.NoError(t, s.Set("big", strings.Repeat("x", 4096)))
+	require.NoError(t, s.Set("big", strings.Repeat("x", 4096)), "the store has less room")
 	saveErr := c.Commit(http.Header{})
 	require.ErrorIs(t, saveErr, ErrTooLarge)
 	c.Logger().Error("failed", "error", saveErr, "session", s, "loaded", loaded)

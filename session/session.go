@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -17,6 +16,9 @@ import (
 // out and are saved then, together; later ones return an error that is
 // reqctx.ErrCommitted. A write to a request without session makes a new one.
 //
+// A request that came with a secret which was renewed a moment ago may read the
+// session during Options.RenewGrace; what writes fails with ErrGone.
+//
 // All methods may be called concurrently. A Session must not be used after its
 // request: methods return reqctx.ErrFinished then. It formats as "[redacted]".
 type Session struct {
@@ -25,10 +27,13 @@ type Session struct {
 	c   *reqctx.Context
 	err error // why From failed; m and c are nil then
 
-	mu      sync.Mutex        // never held across I/O or a caller's code
-	changes map[string]Change // what the request has written; read-only once that is late
-	renew   bool              // a save also replaces the secret
-	ended   bool              // destroyed by this request: what was loaded is void
+	mu     sync.Mutex       // never held across I/O or a caller's code
+	writes map[string]write // what a save has to do; read-only once that is late
+	known  map[string]Value // fields that the store has got or shown since the load
+	growth int              // of the session's size, by writes and known
+	renew  bool             // a save also replaces the secret
+	user   string           // a save also binds the session to this user, unless empty
+	ended  bool             // destroyed by this request: what was loaded is void
 }
 
 // Get returns the value of a field as encoding/json decodes it into an any, so
@@ -43,14 +48,23 @@ func (s *Session) Get(name string) (any, error) {
 }
 
 // Set gives a field the JSON encoding of v; later changes of v don't count. It
-// returns the error of encoding, and changes nothing then.
+// returns the error of encoding, or one that is ErrTooLarge for what would exceed
+// Options.MaxFieldBytes or MaxBytes, and changes nothing then.
 func (s *Session) Set(name string, v any) error {
-	return s.encode(s.c, name, jsonCodec{}, v)
+	return s.encode(s.c, name, jsonCodec{}, v, false)
+}
+
+// Add adds n to a field that holds a whole number, or nothing, which counts as 0.
+// The store adds, so that concurrent requests lose nothing. It fails with
+// ErrNotCounter if the field holds something else, or the sum would be beyond
+// MaxCounter either way.
+func (s *Session) Add(name string, n int64) error {
+	return s.write(s.c, name, write{Change: Change{Op: OpAdd, N: n}})
 }
 
 // Delete removes a field, if it is there. It doesn't make a session.
 func (s *Session) Delete(name string) error {
-	return s.change(s.c, name, Change{Op: OpDelete})
+	return s.write(s.c, name, write{Change: Change{Op: OpDelete}})
 }
 
 // Exists says whether the request has a session: one that was loaded, or one
@@ -62,25 +76,18 @@ func (s *Session) Exists() (bool, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.liveLocked(snap) || len(s.setsLocked()) > 0, nil
+	return s.liveLocked(snap) || s.createsLocked(), nil
 }
 
-// Renew gives the session a new secret when it is saved, which makes every
-// cookie sent before worthless. Call it at login and whenever rights change, so
-// that nobody who planted or saw the old cookie shares in them. The values stay.
-// Requests that run at the same time with the old cookie can no longer save. It
-// does nothing without a session; a new one has a new secret anyhow.
+// Renew gives the session a new secret when it is saved. The values stay. Requests
+// on their way with the old cookie can no longer save. They can still read for
+// Options.RenewGrace, provided that the renewing request changes nothing else: if it
+// also writes, the old secret is worthless at once, so that what is written at a
+// login never shows to whoever planted or saw the cookie of before. (Bind is the
+// better call at a login.) It does nothing without a session; a new one has a new
+// secret anyhow.
 func (s *Session) Renew() error {
-	if _, err := s.writable(s.c, "Renew"); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lateLocked() {
-		return committed("Renew")
-	}
-	s.renew = true
-	return nil
+	return s.mark("Renew", func() { s.renew = true })
 }
 
 // Destroy removes the session from the store at once, and its cookie from the
@@ -100,58 +107,71 @@ func (s *Session) Destroy() error {
 			return &Error{Action: "destroy", Err: err}
 		}
 	}
+	s.end()
+	return nil
+}
+
+// end makes void what was loaded and written.
+func (s *Session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.changes, s.renew, s.ended = nil, false, true
-	return nil
+	s.writes, s.known, s.growth = nil, nil, 0
+	s.renew, s.user, s.ended = false, "", true
 }
 
 // decode reads a field into the pointer v. It says false if there is none or it
 // cannot be decoded, which may leave v half written.
 func (s *Session) decode(ctx context.Context, name string, codec Codec, v any) (bool, error) {
-	data, ok, err := s.value(ctx, name)
-	if err != nil || !ok {
+	val, err := s.value(ctx, name)
+	if err != nil || !val.Exists {
 		return false, err
 	}
-	if err := codec.Decode(data, v); err != nil {
-		s.c.Logger().Warn("session: a field cannot be decoded and is ignored", "field", name, "error", err)
-		return false, nil
-	}
-	return true, nil
+	return s.decodeValue(name, val, codec, v), nil
 }
 
-func (s *Session) encode(ctx context.Context, name string, codec Codec, v any) error {
+// decodeValue says whether it could. If not, it has logged that.
+func (s *Session) decodeValue(name string, val Value, codec Codec, v any) bool {
+	err := codec.Decode(val.Bytes, v)
+	if err != nil {
+		s.undecodable(name, err)
+	}
+	return err == nil
+}
+
+func (s *Session) undecodable(name string, err error) {
+	s.c.Logger().Warn("session: a field cannot be decoded and is ignored", "field", name, "error", err)
+}
+
+func (s *Session) encode(ctx context.Context, name string, codec Codec, v any, guard bool) error {
+	data, err := encodeField(name, codec, v)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, name, write{Change: Change{Op: OpSet, Value: data}, guard: guard})
+}
+
+func encodeField(name string, codec Codec, v any) ([]byte, error) {
 	data, err := codec.Encode(v)
 	if err != nil {
-		return fmt.Errorf("session: field %q cannot be encoded: %w", name, err)
+		return nil, fmt.Errorf("session: field %q cannot be encoded: %w", name, err)
 	}
-	return s.change(ctx, name, Change{Op: OpSet, Value: data})
+	return data, nil
 }
 
-// value returns a field's encoded bytes, the request's own writes first.
-func (s *Session) value(ctx context.Context, name string) (data []byte, ok bool, err error) {
+// value returns a field, the request's own writes first.
+func (s *Session) value(ctx context.Context, name string) (Value, error) {
 	snap, err := s.load(ctx)
 	if err != nil {
-		return nil, false, err
+		return Value{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c, written := s.changes[name]; written {
-		return c.Value, c.Op == OpSet, nil
-	}
-	if !s.liveLocked(snap) {
-		return nil, false, nil
-	}
-	data, ok = snap.fields[name]
-	return data, ok, nil
+	return s.valueLocked(snap, name), nil
 }
 
-func (s *Session) change(ctx context.Context, name string, c Change) error {
-	if name == "" {
-		return errors.New("session: a field needs a name")
-	}
-	doing := fmt.Sprintf("the write of field %q", name)
-	if _, err := s.writable(ctx, doing); err != nil {
+// mark notes what else a save has to do.
+func (s *Session) mark(doing string, note func()) error {
+	if _, err := s.writable(s.c, doing); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -159,15 +179,13 @@ func (s *Session) change(ctx context.Context, name string, c Change) error {
 	if s.lateLocked() {
 		return committed(doing)
 	}
-	if s.changes == nil {
-		s.changes = make(map[string]Change)
-	}
-	s.changes[name] = c
+	note()
 	return nil
 }
 
-// writable loads the session unless it is too late to write. The answer holds
-// only until the caller looks again, under the lock.
+// writable loads the session unless it is too late to write, and fails if its
+// secret is an old one. The answer holds only until the caller looks again, under
+// the lock.
 func (s *Session) writable(ctx context.Context, doing string) (*snapshot, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -178,7 +196,11 @@ func (s *Session) writable(ctx context.Context, doing string) (*snapshot, error)
 	if late {
 		return nil, committed(doing)
 	}
-	return s.load(ctx)
+	snap, err := s.load(ctx)
+	if err == nil && snap.old {
+		return nil, &Error{Action: "save", Err: ErrGone}
+	}
+	return snap, err
 }
 
 func (s *Session) load(ctx context.Context) (*snapshot, error) {
@@ -193,14 +215,3 @@ func (s *Session) load(ctx context.Context) (*snapshot, error) {
 func (s *Session) lateLocked() bool { return s.c.Committed() }
 
 func (s *Session) liveLocked(snap *snapshot) bool { return snap.exists && !s.ended }
-
-// setsLocked returns the changes without deletions: all that a new session needs.
-func (s *Session) setsLocked() map[string]Change {
-	sets := make(map[string]Change, len(s.changes))
-	for name, c := range s.changes {
-		if c.Op == OpSet {
-			sets[name] = c
-		}
-	}
-	return sets
-}

@@ -20,6 +20,7 @@ import (
 // site is a server without a server: requests that have a session.
 type site struct {
 	store *spy
+	m     *session.Manager
 	reg   *reqctx.Registry
 	log   *lockedBuffer
 }
@@ -33,6 +34,7 @@ func newSite(t testing.TB, o session.Options) *site {
 	o.Store = s.store
 	m, err := session.New(o)
 	require.NoError(t, err)
+	s.m = m
 	s.reg = reqctx.NewRegistry(reqctx.Options{Logger: slog.New(slog.NewJSONHandler(s.log, nil))})
 	session.Provide(s.reg, m)
 	return s
@@ -112,7 +114,7 @@ type spy struct {
 	session.Store
 	loads, commits, destroys atomic.Int64
 
-	onLoad, onCommit, onDestroy func() error // nil, or called before the store is
+	onLoad, onCommit, onDestroy, onUser func() error // nil, or called before the store is
 }
 
 func (s *spy) calls() [3]int64 {
@@ -147,6 +149,24 @@ func (s *spy) Destroy(ctx context.Context, l session.Locator, d session.Digest) 
 		}
 	}
 	return s.Store.Destroy(ctx, l, d)
+}
+
+func (s *spy) List(ctx context.Context, user string, lim session.Limits) ([]session.Entry, error) {
+	if s.onUser != nil {
+		if err := s.onUser(); err != nil {
+			return nil, err
+		}
+	}
+	return s.Store.List(ctx, user, lim)
+}
+
+func (s *spy) RevokeAll(ctx context.Context, user string, except session.Locator) (int, error) {
+	if s.onUser != nil {
+		if err := s.onUser(); err != nil {
+			return 0, err
+		}
+	}
+	return s.Store.RevokeAll(ctx, user, except)
 }
 
 type lockedBuffer struct {

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -20,32 +19,63 @@ var (
 	// locator that is taken.
 	ErrExists = errors.New("session: locator is taken")
 
+	// ErrConflict is what Commit returns when a field that it expects to find in a
+	// certain state was changed meanwhile.
+	ErrConflict = errors.New("session: a field was changed meanwhile")
+
+	// ErrNotCounter is what Commit returns when it should add to a field that holds
+	// something else than a whole number, or whose sum would be out of range.
+	ErrNotCounter = errors.New("session: the field is not a counter, or its sum is out of range")
+
 	// ErrTooLarge is what Commit returns for a session that is larger than the
 	// store may ever keep.
-	ErrTooLarge = errors.New("session: too large for the store")
+	ErrTooLarge = errors.New("session: too large")
+
+	// ErrCorrupt is what a store returns, wrapped, for a locator at which something
+	// is kept that it cannot read: half a record, or one of another version. It
+	// leaves that alone.
+	ErrCorrupt = errors.New("session: what is stored cannot be read")
 )
 
 // A Store keeps sessions. Memory is one; others pass the suite in storetest.
 //
-// All methods are atomic, safe for concurrent use, return the context's error
-// without effect when ctx has ended before they begin, and go by the store's own
-// clock. A session whose limits have passed is treated as if it were not there.
-// Digests are compared so that timing tells nothing about the secret. Errors never
-// contain a locator, a digest or a value.
+// All methods are safe for concurrent use, return the context's error without
+// effect when ctx has ended before they begin, and go by the store's own clock. A
+// session whose limits have passed is treated as if it were not there. Digests are
+// compared so that timing tells nothing about the secret. Errors never contain a
+// locator, a digest, a user or a value.
+//
+// Load, Commit, Destroy and Revoke are atomic. List and RevokeAll need not be: they
+// cover every session that was bound to the user before they began, and may or may
+// not cover one that is being bound while they run.
 type Store interface {
 	// Load returns the session at l, or ErrNotFound. It counts as use: a session
-	// last touched Limits.Touch ago or longer is touched, in the same call.
+	// last touched Limits.Touch ago or longer is touched, in the same call. For a
+	// digest that was rotated away less than its grace ago the record is Old, and
+	// nothing is touched.
 	Load(ctx context.Context, l Locator, d Digest, lim Limits) (Record, error)
 
 	// Commit creates a session or changes one, all or nothing, and touches it. It
 	// changes only the fields that the delta names, so that writers of different
 	// fields never undo each other. It never creates over an existing session
-	// (ErrExists) and never changes or brings back one that is gone (ErrGone).
+	// (ErrExists), never changes or brings back one that is gone or whose digest is
+	// another (ErrGone), and changes nothing if an expectation fails (ErrConflict).
 	Commit(ctx context.Context, d Delta) error
 
 	// Destroy removes the session at l. It returns nil if nothing is there any
 	// more, and ErrGone, removing nothing, if the digest is not the session's.
 	Destroy(ctx context.Context, l Locator, d Digest) error
+
+	// List returns the sessions that are bound to user, in no particular order. It
+	// is not use: nothing is touched.
+	List(ctx context.Context, user string, lim Limits) ([]Entry, error)
+
+	// Revoke removes the session at l if it is bound to user, and nothing otherwise.
+	Revoke(ctx context.Context, user string, l Locator) error
+
+	// RevokeAll removes the sessions that are bound to user, but not the one at
+	// except, and returns how many there were. After an error some may be left.
+	RevokeAll(ctx context.Context, user string, except Locator) (int, error)
 }
 
 // Limits bound a session's life. They come with every call
@@ -67,52 +97,14 @@ type Record struct {
 	redacted
 	Fields  map[string][]byte // encoded values by name; nil if there are none
 	Created time.Time         // by the store's clock
+	Touched time.Time         // when it was last used, as far as that was noted
+	User    string            // whom it is bound to; empty for nobody
+	Old     bool              // the digest was replaced lately: it reads, and no longer writes
 }
 
-// An Op is what a Change does to its field. A store refuses one that it doesn't
-// know with an error that names it, before it changes anything.
-type Op uint8
-
-const (
-	OpSet    Op = iota + 1 // replace or add the value; the last commit wins
-	OpDelete               // remove the field, if it is there
-)
-
-// A Change is what a Delta does to one field.
-type Change struct {
-	Op    Op
-	Value []byte // for OpSet; may be empty; the store keeps no reference to it
-}
-
-// A Delta is what one request changes in one session. The zero Delta is not
-// valid. It formats and logs as "[redacted]".
-type Delta struct {
+// An Entry is a session of a user's. It formats and logs as "[redacted]".
+type Entry struct {
 	redacted
 	Locator Locator
-	Digest  Digest            // of the secret that the writer holds; for Create, of the new session
-	Create  bool              // make the session; otherwise it must be there
-	Rotate  Digest            // replaces the stored digest; zero keeps it; not with Create
-	Changes map[string]Change // by field; a name is any bytes, at least one
-	Limits  Limits
-}
-
-// Validate returns an error if the delta is malformed: an unknown Op, a field
-// without a name, Idle or Absolute not above zero, or Rotate together with
-// Create. Stores call it first.
-func (d Delta) Validate() error {
-	if d.Limits.Idle <= 0 || d.Limits.Absolute <= 0 {
-		return errors.New("session: delta without limits")
-	}
-	if d.Create && d.Rotate != (Digest{}) {
-		return errors.New("session: delta that creates and rotates")
-	}
-	for name, c := range d.Changes {
-		if name == "" {
-			return errors.New("session: delta with a nameless field")
-		}
-		if c.Op != OpSet && c.Op != OpDelete {
-			return fmt.Errorf("session: field %q: unknown op %d", name, c.Op)
-		}
-	}
-	return nil
+	Record  Record
 }

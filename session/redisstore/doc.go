@@ -6,10 +6,17 @@
 //
 // It takes every redis.UniversalClient (a single server, Sentinel, Cluster) and
 // needs Redis 6.2 or later. A session is one hash with one field for each field of
-// the session, and each operation is one script, so that writers of different
+// the session, and each operation on it is one script, so that writers of different
 // fields never undo each other and nothing brings back what was destroyed. Times
 // are the server's. Scripts of all the stores on one client that are called at one
 // moment share a round trip.
+//
+// A session that is bound to a user has an entry in the user's index, a sorted set of
+// its own, often on another node of a Cluster. It is written first, so that every
+// bound session can be found without a scan; what it says besides is checked against
+// the session. A session ends before its entry does: at the latest by the absolute
+// limit under which it was bound. The clocks of a Cluster's nodes must agree within a
+// minute.
 //
 // A session holds at most MaxBytes. Redis drops what is over by itself: every key
 // has an expiry, and one that lost it gets it back with the next touch or save. A
@@ -22,6 +29,7 @@
 // Nothing is sent twice. An error that is not one of package session's says that
 // Redis gave no answer, or refused: without an answer, the operation may have
 // happened. A Redis whose memory is full refuses saves, and loads that are due to
-// touch. If it evicts keys or loses writes in a failover, sessions go, and a session
-// that was destroyed just before may be back.
+// touch. If it evicts keys or loses writes in a failover, sessions go, a session that
+// was destroyed just before may be back, and one whose index went is not found when
+// all of its user's are revoked.
 package redisstore

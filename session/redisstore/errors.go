@@ -10,22 +10,23 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// ErrForeign is what every operation returns for a key under the prefix that holds
-// something else than a session. The key is left as it is.
-var ErrForeign = errors.New("redisstore: the key holds something that is not a session")
+// ErrForeign is what Load, Commit and Destroy return for a key under the prefix that
+// holds something else than a session, or half of one. The key is left as it is. It is
+// session.ErrCorrupt: a manager takes it for no session.
+var ErrForeign = fmt.Errorf("redisstore: the key holds something that is not a session: %w", session.ErrCorrupt)
 
 var errUnreadable = errors.New("redisstore: Redis gave an answer that makes no sense")
 
 // failure makes an operation's error from the one of its round trip. It contains
 // nothing of the session: some replies of Redis, and some errors about replies,
 // quote what was sent or stored.
-func failure(err error, l session.Locator) error {
+func (s *Store) failure(err error) error {
 	var reply redis.Error
 	switch {
 	case redis.HasErrorPrefix(err, "WRONGTYPE"), redis.HasErrorPrefix(err, "NOTSESSION"):
 		return ErrForeign
 	case errors.As(err, &reply):
-		return fmt.Errorf("redisstore: %w", redact(reply, l))
+		return fmt.Errorf("redisstore: %w", redact(reply, s.prefix))
 	case strings.Contains(err.Error(), "can't parse"):
 		return errUnreadable
 	}
@@ -40,10 +41,11 @@ func (r refusal) Error() string { return string(r) }
 // RedisError makes it a redis.Error.
 func (refusal) RedisError() {}
 
-// redact keeps of a reply what the server itself says.
-func redact(reply redis.Error, l session.Locator) refusal {
+// redact keeps of a reply what the server itself says. If that has one of our keys in
+// it, only the first word is left.
+func redact(reply redis.Error, prefix string) refusal {
 	text, _, _ := strings.Cut(reply.Error(), ", with args beginning with")
-	if strings.Contains(text, l.Key()) {
+	if strings.Contains(text, prefix) {
 		text, _, _ = strings.Cut(text, " ")
 	}
 	return refusal(text)

@@ -1,10 +1,14 @@
--- The beginning of each script of this folder: Go puts it in front of them. Each call has
+-- The beginning of each script on sessions: Go puts it in front of them. Each call has
 -- one key, a session, which is one hash:
 --   digest   SHA-256 of the secret: 32 bytes
 --   created  µs since 1970
 --   touched  µs since 1970: when it was last used
 --   size     bytes that its fields cost together
---   :<name>  a field; no name, whatever its bytes, can meet the four above
+--   old      the digest before this one, if that may still read, with
+--   grace    µs since 1970 until which it may
+--   user     whom it is bound to, if to anybody, with
+--   over     µs since 1970 at which it ends at the latest: before the user's index does
+--   :<name>  a field; no name, whatever its bytes, can meet those above
 --
 -- Clock: the server's TIME, read once, in whole µs, which a Lua number holds
 -- exactly until the year 2255.
@@ -33,7 +37,7 @@ end
 
 -- ends returns when a session is over, in µs.
 local function ends(s, idle, absolute)
-  return math.min(s.touched + idle, s.created + absolute)
+  return math.min(s.touched + idle, s.created + absolute, s.over or math.huge)
 end
 
 -- expire lets Redis drop the key, not before the session is over.
@@ -41,20 +45,41 @@ local function expire(key, s, idle, absolute)
   call('PEXPIREAT', key, digits(math.ceil(ends(s, idle, absolute) / 1000)))
 end
 
--- session makes one of the four, or returns an error reply.
-local function session(digest, created, touched, size)
-  local s = {digest = digest, created = whole(created), touched = whole(touched), size = whole(size)}
-  if s.digest and #s.digest == 32 and s.created and s.touched and s.size then return s end
+-- session makes one of what its hash has, or returns an error reply.
+local function session(digest, created, touched, size, old, grace, user, over)
+  local s = {digest = digest, created = whole(created), touched = whole(touched), size = whole(size),
+    old = old, grace = whole(grace), user = user, over = whole(over)}
+  if s.digest and #s.digest == 32 and s.created and s.touched and s.size
+    and (not old or #old == 32 and s.grace) and (not user or s.over) then return s end
   return nil, redis.error_reply('NOTSESSION the key holds a hash that is not a session')
 end
 
 -- read returns the session at key, nil if nothing is there, and nil and an error
 -- reply if something else is there.
 local function read(key)
-  local m = redis.pcall('HMGET', key, 'digest', 'created', 'touched', 'size')
+  local m = redis.pcall('HMGET', key, 'digest', 'created', 'touched', 'size', 'old', 'grace', 'user', 'over')
   if m.err then return nil, m end
   if not (m[1] or m[2] or m[3] or m[4]) and call('EXISTS', key) == 0 then return nil end
-  return session(m[1], m[2], m[3], m[4])
+  return session(m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8])
+end
+
+-- readAll is read which also returns the fields: session, error reply, {name, value, …}.
+local function readAll(key)
+  local hash = redis.pcall('HGETALL', key)
+  if hash.err then return nil, hash end
+  if #hash == 0 then return nil end
+  local own, fields, n = {}, {}, 0
+  for i = 1, #hash, 2 do
+    local name = hash[i]
+    if string.byte(name) == 58 then
+      fields[n + 1], fields[n + 2] = name, hash[i + 1]
+      n = n + 2
+    else
+      own[name] = hash[i + 1]
+    end
+  end
+  local s, wrong = session(own.digest, own.created, own.touched, own.size, own.old, own.grace, own.user, own.over)
+  return s, wrong, fields
 end
 
 -- alive returns s, or nil if it is over, and removes it then.

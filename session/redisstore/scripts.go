@@ -15,16 +15,27 @@ var (
 	commitLua string
 	//go:embed destroy.lua
 	destroyLua string
+	//go:embed peek.lua
+	peekLua string
+	//go:embed revoke.lua
+	revokeLua string
+	//go:embed index.lua
+	indexLua string
 
 	loadScript    = redispipe.NewScript(recordLua + loadLua)
 	commitScript  = redispipe.NewScript(recordLua + commitLua)
 	destroyScript = redispipe.NewScript(recordLua + destroyLua)
+	peekScript    = redispipe.NewScript(recordLua + peekLua)
+	revokeScript  = redispipe.NewScript(recordLua + revokeLua)
+	indexScript   = redispipe.NewScript(indexLua)
 )
 
 // What the scripts answer. Load answers notFound or when it was created.
 const (
-	done     = int64(1)
-	notFound = int64(0) // or another digest
-	exists   = int64(-1)
-	tooLarge = int64(-2)
+	done       = int64(1)
+	notFound   = int64(0) // or another digest, or somebody else's
+	exists     = int64(-1)
+	tooLarge   = int64(-2)
+	conflict   = int64(-3)
+	notCounter = int64(-4)
 )

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -103,7 +104,9 @@ func TestAWriteAcrossALogoutRevivesNothing(t *testing.T) {
 func TestADumpCannotLogIn(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newSite(t, c)
-	cookie, err := s.request(t, nil, login)
+	cookie, err := s.request(t, nil, func(s *session.Session) error { return errors.Join(login(s), s.Bind("ada@example.com")) })
+	require.NoError(t, err)
+	cookie, err = s.request(t, cookie, (*session.Session).Renew) // which leaves the digest of the old secret, too
 	require.NoError(t, err)
 	locator, text, ok := strings.Cut(cookie.Value, ".")
 	require.True(t, ok)
@@ -111,9 +114,13 @@ func TestADumpCannotLogIn(t *testing.T) {
 	require.NoError(t, err)
 
 	keys := c.Keys(t.Context(), "*").Val()
-	require.Len(t, keys, 1)
-	hash := c.HGetAll(t.Context(), keys[0]).Val()
-	dump := fmt.Sprint(keys, hash, c.Dump(t.Context(), keys[0]).Val())
+	require.Len(t, keys, 2, "the session and the user's index")
+	hash := c.HGetAll(t.Context(), "session:"+locator).Val()
+	dump := fmt.Sprint(keys, hash)
+	for _, key := range keys {
+		dump += c.Dump(t.Context(), key).Val()
+		require.NotContains(t, key, "ada")
+	}
 	for _, form := range []string{text, string(secret), hex.EncodeToString(secret), base64.StdEncoding.EncodeToString(secret)} {
 		require.NotContains(t, dump, form)
 	}
@@ -133,6 +140,47 @@ func TestADumpCannotLogIn(t *testing.T) {
 			require.Nil(t, user(&forged))
 		}
 	}
-	require.Positive(t, tried, "the digest was not among what was tried")
+	require.Equal(t, 2, tried, "the digests were not among what was tried")
 	require.Equal(t, "ada", user(cookie))
+}
+
+func TestAThousandIncrementsOnTwoServers(t *testing.T) {
+	const n = 1000
+	server := redistest.Start(t)
+	sites := []site{newSite(t, server.Client(nil)), newSite(t, server.Client(nil))}
+	cookie, err := sites[0].request(t, nil, login)
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	for k := range n {
+		wg.Go(func() {
+			if _, err := sites[k%2].request(t, cookie, func(s *session.Session) error { return s.Add("n", 1) }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	_, err = sites[0].request(t, cookie, func(s *session.Session) error {
+		v, err := s.Get("n")
+		require.EqualValues(t, n, v)
+		return err
+	})
+	require.NoError(t, err)
+}
+
+// TestHalfARecordIsNoSession cuts a session, and its visitor goes on with a new one.
+func TestHalfARecordIsNoSession(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newSite(t, c)
+	cookie, err := s.request(t, nil, login)
+	require.NoError(t, err)
+	locator, _, _ := strings.Cut(cookie.Value, ".")
+	require.EqualValues(t, 2, c.HDel(t.Context(), "session:"+locator, "touched", "size").Val())
+	fresh, err := s.request(t, cookie, func(s *session.Session) error {
+		exists, err := s.Exists()
+		require.False(t, exists)
+		return errors.Join(err, login(s))
+	})
+	require.NoError(t, err)
+	require.NotNil(t, fresh)
+	require.NotContains(t, fresh.Value, locator)
 }

@@ -22,8 +22,9 @@ const bytesPerField = 64
 
 // Options configure a Store. The zero value is the default.
 type Options struct {
-	// Prefix begins the name of every key; the session's locator follows. Empty
-	// means "session:". Two applications on one Redis need different ones.
+	// Prefix begins the name of every key; the session's locator follows, or "user:" and
+	// a digest of a user's name. Empty means "session:". Two applications on one Redis
+	// need different ones.
 	Prefix string
 
 	// Timeout bounds the wait for Redis in every operation, whatever the client's
@@ -46,8 +47,10 @@ func (o Options) check() error {
 }
 
 // Store is a session.Store in Redis. It is safe for concurrent use, and
-// holds nothing that needs closing. Each operation costs one script call; Load
-// costs time and bytes in proportion to the session, Commit to the change.
+// holds nothing that needs closing. Load, Commit and Destroy cost one script call; Load
+// costs time and bytes in proportion to the session, Commit to the change. List and
+// RevokeAll cost two on the user's index, and one for each session on it, many of which
+// share a command.
 type Store struct {
 	prefix string
 	pipe   *redispipe.Pipe
@@ -75,7 +78,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 
 // Load implements session.Store.
 func (s *Store) Load(ctx context.Context, l session.Locator, d session.Digest, lim session.Limits) (session.Record, error) {
-	reply, err := s.run(ctx, loadScript, 2, l, s.head(lim), string(d[:]))
+	reply, err := s.run(ctx, loadScript, recordReplies, l, s.head(lim), string(d[:]))
 	if err != nil {
 		return session.Record{}, err
 	}
@@ -86,7 +89,8 @@ func (s *Store) Load(ctx context.Context, l session.Locator, d session.Digest, l
 }
 
 // Commit implements session.Store. A session that would be larger than MaxBytes
-// is session.ErrTooLarge, unless the change makes it smaller.
+// is session.ErrTooLarge, unless the change makes it smaller. A binding costs a second
+// call, on the user's index.
 func (s *Store) Commit(ctx context.Context, d session.Delta) error {
 	if err := d.Validate(); err != nil {
 		return err
@@ -95,11 +99,23 @@ func (s *Store) Commit(ctx context.Context, d session.Delta) error {
 	if size > MaxBytes { // by itself, whatever is stored
 		return session.ErrTooLarge
 	}
+	if d.Bind != "" {
+		var leave context.CancelFunc
+		ctx, leave = context.WithTimeout(ctx, bindTimeout)
+		defer leave()
+		if err := s.enter(ctx, d); err != nil {
+			return err
+		}
+	}
 	reply, err := s.run(ctx, commitScript, 1, d.Locator, args...)
 	if err != nil {
 		return err
 	}
-	switch reply[0] {
+	return commitError(reply[0])
+}
+
+func commitError(answer any) error {
+	switch answer {
 	case done:
 		return nil
 	case notFound:
@@ -108,6 +124,10 @@ func (s *Store) Commit(ctx context.Context, d session.Delta) error {
 		return session.ErrExists
 	case tooLarge:
 		return session.ErrTooLarge
+	case conflict:
+		return session.ErrConflict
+	case notCounter:
+		return session.ErrNotCounter
 	}
 	return errUnreadable
 }
@@ -127,17 +147,23 @@ func (s *Store) Destroy(ctx context.Context, l session.Locator, d session.Digest
 	return errUnreadable
 }
 
-// run runs a script on the session at l. Its arguments are strings, numbers and heads,
-// never a caller's []byte: a round trip may outlive the call that it was for.
+// run runs a script on the session at l.
 func (s *Store) run(ctx context.Context, script *redispipe.Script, replies int, l session.Locator, args ...any) ([]any, error) {
+	return s.runAt(ctx, script, replies, l.Key(), args...)
+}
+
+// runAt runs a script on the key of that name, less the prefix. Its arguments are
+// strings, numbers and heads, never a caller's []byte: a round trip may outlive the call
+// that it was for.
+func (s *Store) runAt(ctx context.Context, script *redispipe.Script, replies int, name string, args ...any) ([]any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	reply, err := s.pipe.Run(ctx, redispipe.Call{
-		Script: script, Keys: []string{s.prefix + l.Key()}, Args: args, Replies: replies,
+		Script: script, Keys: []string{s.prefix + name}, Args: args, Replies: replies,
 	})
 	if err != nil {
-		return nil, failure(err, l)
+		return nil, s.failure(err)
 	}
 	return reply.Values, nil
 }

@@ -110,13 +110,20 @@ func aging(c redis.UniversalClient, node *redis.Client) storetest.Host {
 	}
 }
 
-// older makes a session ARGV[1] µs older. Its expiry loses the millisecond, too, by
-// which it may have been rounded up.
+// older makes a session, or an index of them, ARGV[1] µs older. Its expiry loses the
+// millisecond, too, by which it may have been rounded up.
 var older = redis.NewScript(`
 local left = redis.call('PTTL', KEYS[1])
-if left < 0 then return redis.error_reply('NOEXPIRY a session without expiry') end
-redis.call('HINCRBY', KEYS[1], 'created', '-' .. ARGV[1])
-redis.call('HINCRBY', KEYS[1], 'touched', '-' .. ARGV[1])
+if left < 0 then return redis.error_reply('NOEXPIRY a key without expiry') end
+if redis.call('TYPE', KEYS[1]).ok == 'zset' then
+  for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+    if member ~= 'longest' then redis.call('ZINCRBY', KEYS[1], '-' .. ARGV[1], member) end
+  end
+else
+  for _, field in ipairs({'created', 'touched', 'grace', 'over'}) do
+    if redis.call('HEXISTS', KEYS[1], field) == 1 then redis.call('HINCRBY', KEYS[1], field, '-' .. ARGV[1]) end
+  end
+end
 return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)
 
 func age(t *testing.T, node *redis.Client, d time.Duration) {

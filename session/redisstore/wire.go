@@ -33,38 +33,58 @@ type knownLimits struct {
 // commitArgs returns the arguments of the commit script, and what the fields that
 // it sets cost.
 func (s *Store) commitArgs(d session.Delta) (args []any, size int) {
-	create, rotate := 0, ""
-	if d.Create {
-		create = 1
-	}
+	rotate := ""
 	if d.Rotate != (session.Digest{}) {
 		rotate = string(d.Rotate[:])
 	}
-	args = append(make([]any, 0, 5+3*len(d.Changes)),
-		s.head(d.Limits), create, string(d.Digest[:]), rotate, len(d.Changes))
+	args = append(make([]any, 0, 8+3*len(d.Expect)+3*len(d.Changes)),
+		s.head(d.Limits), bit(d.Create), string(d.Digest[:]), rotate, d.Grace.Microseconds(), d.Bind, len(d.Expect))
+	for name, v := range d.Expect {
+		args = append(args, storedName(name), bit(v.Exists), string(v.Bytes))
+	}
+	args = append(args, len(d.Changes))
 	for name, c := range d.Changes {
-		if c.Op == session.OpDelete {
+		switch c.Op {
+		case session.OpDelete:
 			args = append(args, "d", storedName(name), "")
-			continue
+		case session.OpAdd:
+			args = append(args, "a", storedName(name), c.N)
+		default:
+			args = append(args, "s", storedName(name), string(c.Value))
+			size += len(name) + len(c.Value) + bytesPerField
 		}
-		args = append(args, "s", storedName(name), string(c.Value))
-		size += len(name) + len(c.Value) + bytesPerField
 	}
 	return args, size
 }
 
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// recordReplies is how many elements parseRecord reads.
+const recordReplies = 5
+
 // parseRecord reads what the load script returns for a session.
 func parseRecord(reply []any) (session.Record, error) {
 	created, ok1 := reply[0].(int64)
-	list, ok2 := reply[1].([]any)
-	if !ok1 || !ok2 || len(list)%2 != 0 {
+	touched, ok2 := reply[1].(int64)
+	old, ok3 := reply[2].(int64)
+	user, ok4 := reply[3].(string)
+	list, ok5 := reply[4].([]any)
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || len(list)%2 != 0 {
 		return session.Record{}, errUnreadable
 	}
 	fields, ok := parseFields(list)
 	if !ok {
 		return session.Record{}, errUnreadable
 	}
-	return session.Record{Fields: fields, Created: time.UnixMicro(created)}, nil
+	return session.Record{
+		Fields: fields, Created: time.UnixMicro(created), Touched: time.UnixMicro(touched),
+		User: user, Old: old == 1,
+	}, nil
 }
 
 // parseFields makes the session's fields of name, value, …

@@ -106,20 +106,6 @@ func wrongSecret(t *testing.T, s *subject) {
 	}
 }
 
-func rotate(t *testing.T, s *subject) {
-	i := s.create(t, map[string]string{"cart": "3"})
-	renewed := id{i.locator, newDigest()}
-	d := s.delta(i, set("user", "ada"))
-	d.Rotate = renewed.digest
-	must(t, s.store.Commit(t.Context(), d))
-
-	s.gone(t, i)
-	is(t, s.store.Destroy(t.Context(), i.locator, i.digest), session.ErrGone)
-	s.holds(t, renewed, map[string]string{"cart": "3", "user": "ada"})
-	must(t, s.commit(t, renewed, set("cart", "4")))
-	s.holds(t, renewed, map[string]string{"cart": "4", "user": "ada"})
-}
-
 func destroy(t *testing.T, s *subject) {
 	i := s.create(t, map[string]string{"user": "ada"})
 	other := s.create(t, map[string]string{"user": "bob"})
@@ -139,6 +125,13 @@ func endedContext(t *testing.T, s *subject) {
 	is(t, err, context.Canceled)
 	is(t, s.store.Commit(ctx, s.delta(i, set("user", "eve"))), context.Canceled)
 	is(t, s.store.Destroy(ctx, i.locator, i.digest), context.Canceled)
+	mine := s.login(t, "ada")
+	_, err = s.store.List(ctx, "ada", s.limits())
+	is(t, err, context.Canceled)
+	is(t, s.store.Revoke(ctx, "ada", mine.locator), context.Canceled)
+	_, err = s.store.RevokeAll(ctx, "ada", session.Locator{})
+	is(t, err, context.Canceled)
+	s.lists(t, "ada", mine)
 	s.holds(t, i, map[string]string{"user": "ada"})
 }
 
@@ -151,17 +144,38 @@ func malformed(t *testing.T, s *subject) {
 	mixed := sets(map[string]string{"user": "eve", "a": "1", "z": "1"})
 	mixed["odd"] = session.Change{Op: 200}
 
+	expecting := s.delta(newID(), nil)
+	expecting.Create, expecting.Expect = true, map[string]session.Value{"user": {}}
+	graceful := s.delta(i, set("user", "eve"))
+	graceful.Grace = time.Second
+	bound := s.delta(i, set("user", "eve"))
+	bound.Bind = "eve"
+	lenient := bound
+	lenient.Rotate, lenient.Grace = newDigest(), time.Second
+	backwards := s.delta(i, set("user", "eve"))
+	backwards.Rotate, backwards.Grace = newDigest(), -1
+	nameless := s.delta(i, set("user", "eve"))
+	nameless.Expect = map[string]session.Value{"": {}}
+
 	for name, d := range map[string]session.Delta{
-		"create and rotate": both,
-		"no limits":         unlimited,
-		"unknown op":        s.delta(i, mixed),
-		"zero op":           s.delta(i, map[string]session.Change{"user": {}}),
-		"nameless field":    s.delta(i, set("", "eve")),
+		"create and expect":  expecting,
+		"grace for nothing":  graceful,
+		"bind, same secret":  bound,
+		"bind with a grace":  lenient,
+		"negative grace":     backwards,
+		"nameless condition": nameless,
+		"boundless addition": s.delta(i, map[string]session.Change{"n": {Op: session.OpAdd, N: session.MaxCounter + 1}}),
+		"create and rotate":  both,
+		"no limits":          unlimited,
+		"unknown op":         s.delta(i, mixed),
+		"zero op":            s.delta(i, map[string]session.Change{"user": {}}),
+		"nameless field":     s.delta(i, set("", "eve")),
 	} {
 		if err := s.store.Commit(t.Context(), d); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
 	s.gone(t, id{both.Locator, both.Digest})
+	s.gone(t, id{expecting.Locator, expecting.Digest})
 	s.holds(t, i, map[string]string{"user": "ada"})
 }

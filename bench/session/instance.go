@@ -1,0 +1,215 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/bench/harness"
+)
+
+// instance is a contender in a case.
+type instance struct {
+	handler http.Handler
+	close   func() error
+	load    load
+	length  time.Duration
+	redis   *redis.Client // for questions about it
+	next    atomic.Int64
+	cookies [visitors]string
+}
+
+func open(c contender, addr string, client *redis.Client, l load, length time.Duration) (*instance, error) {
+	handler, closer, err := c.open(addr)
+	if err != nil {
+		return nil, err
+	}
+	return &instance{handler: handler, close: closer, load: l, length: length, redis: client}, nil
+}
+
+// Close implements [harness.Instance].
+func (in *instance) Close() error { return in.close() }
+
+// Round implements [harness.Instance].
+func (in *instance) Round(ctx context.Context) (map[string]float64, error) {
+	if err := in.prepare(ctx); err != nil {
+		return nil, err
+	}
+	before, err := in.usage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	requests, err := in.run(ctx)
+	seconds := time.Since(began).Seconds()
+	if err != nil {
+		return nil, err
+	}
+	after, err := in.usage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n := float64(requests)
+	return map[string]float64{
+		"redis commands per request": float64(sent(before, after)) / n,
+		"throughput":                 n / seconds,
+		"redis cpu per request":      (after.redis - before.redis).Seconds() * 1e6 / n,
+		"server cpu per request":     (after.server - before.server).Seconds() * 1e6 / n,
+	}, nil
+}
+
+// prepare empties Redis and has every visitor log in.
+func (in *instance) prepare(ctx context.Context) error {
+	if err := in.redis.FlushAll(ctx).Err(); err != nil {
+		return err
+	}
+	for i := range visitors {
+		w, err := in.ask(ctx, "POST", fmt.Sprint("/login?", name(i)), "")
+		if err != nil {
+			return err
+		}
+		cookies := (&http.Response{Header: w.header}).Cookies()
+		if len(cookies) != 1 {
+			return fmt.Errorf("%w: %d cookies after the login", harness.ErrWrong, len(cookies))
+		}
+		in.cookies[i] = cookies[0].Name + "=" + cookies[0].Value
+	}
+	return nil
+}
+
+func name(i int) string { return fmt.Sprintf("visitor-%03d", i) }
+
+// run sends requests for as long as a round is, and returns how many.
+func (in *instance) run(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var over atomic.Bool
+	defer time.AfterFunc(in.length, func() { over.Store(true) }).Stop()
+	var requests atomic.Int64
+	var callers sync.WaitGroup
+	for range inFlight {
+		callers.Go(func() {
+			done := int64(0)
+			for ; !over.Load() && ctx.Err() == nil; done++ {
+				if err := in.request(ctx, int(in.next.Add(1))); err != nil {
+					cancel(err)
+				}
+			}
+			requests.Add(done)
+		})
+	}
+	callers.Wait()
+	return requests.Load(), context.Cause(ctx)
+}
+
+// request sends the request number n. The visitors take turns so that all of them do
+// everything.
+func (in *instance) request(ctx context.Context, n int) error {
+	visitor := (n + n/visitors) % visitors
+	method, path, want := "GET", "/light", "light"
+	switch turn := n % 10; {
+	case turn < in.load.read:
+		path, want = "/me", name(visitor)
+	case turn < in.load.read+in.load.write:
+		method, path, want = "POST", "/visit", ""
+	}
+	w, err := in.ask(ctx, method, path, in.cookies[visitor])
+	if err != nil {
+		return err
+	}
+	if got := w.body.String(); got != want {
+		return fmt.Errorf("%w: %s says %q, want %q", harness.ErrWrong, path, got, want)
+	}
+	return nil
+}
+
+func (in *instance) ask(ctx context.Context, method, target, cookie string) (*response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, target, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	r.RemoteAddr = "192.0.2.1:1234"
+	if cookie != "" {
+		r.Header["Cookie"] = []string{cookie}
+	}
+	w := &response{header: http.Header{}}
+	in.handler.ServeHTTP(w, r)
+	if w.status != 0 && w.status != http.StatusOK {
+		return nil, fmt.Errorf("%s %s: status %d: %s", method, target, w.status, w.body.String())
+	}
+	return w, nil
+}
+
+// response is an http.ResponseWriter without a connection.
+type response struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *response) Header() http.Header         { return w.header }
+func (w *response) WriteHeader(status int)      { w.status = status }
+func (w *response) Write(p []byte) (int, error) { return w.body.Write(p) }
+
+// usage is what was used up so far.
+type usage struct {
+	redis, server time.Duration // of processors
+	commands      int           // that were run, by clients and by scripts
+	scripts       int           // of them, calls of scripts
+}
+
+// sent returns how many commands clients have sent. Who sends scripts sends nothing else
+// here: all other commands were theirs.
+func sent(before, after usage) int {
+	if n := after.scripts - before.scripts; n > 0 {
+		return n
+	}
+	return after.commands - before.commands
+}
+
+func (in *instance) usage(ctx context.Context) (u usage, err error) {
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		return u, err
+	}
+	u.server = time.Duration(own.Utime.Nano() + own.Stime.Nano())
+	info, err := in.redis.Info(ctx, "cpu", "commandstats").Result()
+	if err != nil {
+		return u, err
+	}
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		command, ofCommand := strings.CutPrefix(name, "cmdstat_")
+		switch {
+		case name == "used_cpu_user" || name == "used_cpu_sys":
+			seconds, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return u, fmt.Errorf("INFO cpu: %w", err)
+			}
+			u.redis += time.Duration(seconds * float64(time.Second))
+		case !ofCommand || command == "info" || command == "flushall":
+		default:
+			u.commands += calls(value)
+			if strings.HasPrefix(command, "eval") {
+				u.scripts += calls(value)
+			}
+		}
+	}
+	return u, nil
+}
+
+// calls reads calls=N,… of a line of commandstats.
+func calls(stats string) int {
+	first, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
+	n, _ := strconv.Atoi(first)
+	return n
+}

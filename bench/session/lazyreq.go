@@ -1,0 +1,49 @@
+package session
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/redisstore"
+)
+
+var (
+	user   = session.NewField[string]("user")
+	basket = session.NewField[string]("basket")
+	visits = session.NewCounter("visits")
+)
+
+func openLazyreq(addr string) (http.Handler, func() error, error) {
+	client := newClient(addr)
+	store, err := redisstore.New(client, redisstore.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	srv, err := server.New(server.Options{Session: session.Options{Store: store}})
+	if err != nil {
+		return nil, nil, err
+	}
+	srv.HandleFunc("POST /login", func(_ http.ResponseWriter, req *server.Request) error {
+		if err := user.Set(req.Context(), req.URL.RawQuery); err != nil {
+			return err
+		}
+		return basket.Set(req.Context(), goods)
+	})
+	srv.HandleFunc("GET /light", func(w http.ResponseWriter, _ *server.Request) error {
+		_, err := io.WriteString(w, "light")
+		return err
+	})
+	srv.HandleFunc("GET /me", func(w http.ResponseWriter, req *server.Request) error {
+		name, err := user.Get(req.Context())
+		if err == nil {
+			_, err = io.WriteString(w, name)
+		}
+		return err
+	})
+	srv.HandleFunc("POST /visit", func(_ http.ResponseWriter, req *server.Request) error {
+		return visits.Add(req.Context(), 1)
+	})
+	return srv, client.Close, nil
+}

@@ -1,0 +1,67 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/internal/redisproc"
+)
+
+func start(t *testing.T) *redisproc.Server {
+	s, err := redisproc.Start(t.TempDir())
+	if errors.Is(err, exec.ErrNotFound) {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("no redis-server, and CI needs it")
+		}
+		t.Skip("no redis-server")
+	}
+	require.NoError(t, err)
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func instanceOf(t *testing.T, s *redisproc.Server, c contender, l load) *instance {
+	client := newClient(s.Addr)
+	in, err := open(c, s.Addr, client, l, 100*time.Millisecond)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, errors.Join(in.Close(), client.Close())) })
+	return in
+}
+
+func TestRoundsOfAll(t *testing.T) {
+	s := start(t)
+	for _, l := range cases {
+		commands := map[string]float64{}
+		for _, c := range contenders {
+			values, err := instanceOf(t, s, c, l).Round(t.Context())
+			require.NoError(t, err, "%s %s", c.name, l.name)
+			require.Greater(t, values["throughput"], 100.0, "%s %s", c.name, l.name)
+			commands[c.name] = values["redis commands per request"]
+		}
+		if l.name == "10% read" {
+			require.Greater(t, commands["scs"], 9*commands["lazyreq"], "%s: %v", l.name, commands)
+		}
+	}
+}
+
+func TestAWrongAnswerIsNoticed(t *testing.T) {
+	s := start(t)
+	for _, c := range contenders {
+		in := instanceOf(t, s, c, load{"all", 10, 0})
+		require.NoError(t, in.prepare(t.Context()))
+		require.NoError(t, in.request(t.Context(), 1), c.name)
+		require.NoError(t, in.redis.FlushAll(t.Context()).Err())
+		require.ErrorIs(t, in.request(t.Context(), 1), harness.ErrWrong, c.name)
+	}
+	in := &instance{handler: http.NotFoundHandler()}
+	_, err := in.ask(t.Context(), "GET", "/", "")
+	require.ErrorContains(t, err, fmt.Sprint(http.StatusNotFound))
+}

@@ -1,0 +1,104 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/internal/redisproc"
+)
+
+const (
+	inFlight = 50
+	visitors = 256
+	poolSize = 64
+)
+
+// load is the mix of a case: of ten requests, so many read their session and so many
+// change it; the others don't need it.
+type load struct {
+	name        string
+	read, write int
+}
+
+var cases = []load{
+	{"10% read", 1, 0},
+	{"10% write", 0, 1},
+	{"100% read", 10, 0},
+}
+
+var metrics = []harness.Metric{
+	{Name: "redis commands per request", Unit: ""},
+	{Name: "throughput", Unit: "req/s", More: true},
+	{Name: "redis cpu per request", Unit: "µs"},
+	{Name: "server cpu per request", Unit: "µs"},
+}
+
+// contender makes a handler of these routes, on the Redis at addr:
+//
+//	POST /login  begins a session of the visitor in the query
+//	GET /light   says "light", and needs no session
+//	GET /me      says who the visitor is
+//	POST /visit  counts a visit in the session
+type contender struct {
+	name string
+	ours bool
+	open func(addr string) (http.Handler, func() error, error)
+}
+
+var contenders = []contender{
+	{"lazyreq", true, openLazyreq},
+	{"scs", false, openSCS},
+	{"gorilla", false, openGorilla},
+}
+
+// Suite returns the suite.
+func Suite() harness.Suite {
+	return harness.Suite{
+		Name:  "session",
+		About: fmt.Sprintf("sessions on one Redis, %d requests in flight of %d visitors, without a network to the client", inFlight, visitors),
+		Run:   run,
+	}
+}
+
+func run(ctx context.Context, r *harness.Run) error {
+	rounds, length := 7, 2*time.Second
+	if r.Quick {
+		rounds, length = 5, 700*time.Millisecond
+	}
+	dir, err := os.MkdirTemp("", "bench-session-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	server, err := redisproc.Start(dir)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	client := newClient(server.Addr)
+	defer client.Close()
+
+	r.Plan(len(cases) * len(contenders) * rounds)
+	for _, l := range cases {
+		var list []harness.Contender
+		for _, c := range contenders {
+			list = append(list, harness.Contender{Name: c.name, Ours: c.ours, Start: func(context.Context) (harness.Instance, error) {
+				return open(c, server.Addr, client, l, length)
+			}})
+		}
+		if err := r.Compare(ctx, l.name, rounds, metrics, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newClient(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, PoolSize: poolSize})
+}

@@ -1,0 +1,93 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"slices"
+	"time"
+)
+
+// An Info is one of a user's sessions. Field.Of reads its values. It formats as
+// "[redacted]".
+type Info struct {
+	redacted
+	ID      string    // names the session to Revoke, in a form for instance; it logs nobody in
+	Created time.Time // by the store's clock
+	Used    time.Time // as far as that was noted: see Options.IdleTimeout
+	Current bool      // it is the session of the request that asks
+	fields  map[string][]byte
+}
+
+// List returns the sessions that are bound to user, the newest first. It needs no
+// request.
+func (m *Manager) List(ctx context.Context, user string) ([]Info, error) {
+	return m.list(ctx, user, Locator{})
+}
+
+// Revoke removes one of user's sessions, by its Info.ID, at once. One that is gone
+// already, or is somebody else's, is no error. It needs no request.
+func (m *Manager) Revoke(ctx context.Context, user, id string) error {
+	entries, err := m.entries(ctx, user)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(entries, func(e Entry) bool { return infoID(e.Locator) == id })
+	if i < 0 {
+		return nil
+	}
+	if err := m.store.Revoke(ctx, user, entries[i].Locator); err != nil {
+		return &Error{Action: "revoke", Err: err}
+	}
+	return nil
+}
+
+// RevokeAll removes every session that is bound to user, at once, and returns how
+// many there were. It promises what Session.RevokeOthers does, and needs no request.
+func (m *Manager) RevokeAll(ctx context.Context, user string) (int, error) {
+	return m.revokeAll(ctx, user, Locator{})
+}
+
+func (m *Manager) revokeAll(ctx context.Context, user string, except Locator) (int, error) {
+	if user == "" {
+		return 0, ErrNotBound
+	}
+	n, err := m.store.RevokeAll(ctx, user, except)
+	if err != nil {
+		return n, &Error{Action: "revoke", Err: err}
+	}
+	return n, nil
+}
+
+func (m *Manager) list(ctx context.Context, user string, own Locator) ([]Info, error) {
+	entries, err := m.entries(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]Info, len(entries))
+	for i, e := range entries {
+		infos[i] = Info{
+			ID: infoID(e.Locator), Created: e.Record.Created, Used: e.Record.Touched,
+			Current: e.Locator == own, fields: e.Record.Fields,
+		}
+	}
+	slices.SortFunc(infos, func(a, b Info) int { return b.Created.Compare(a.Created) })
+	return infos, nil
+}
+
+func (m *Manager) entries(ctx context.Context, user string) ([]Entry, error) {
+	if user == "" {
+		return nil, ErrNotBound
+	}
+	entries, err := m.store.List(ctx, user, m.limits)
+	if err != nil {
+		return nil, &Error{Action: "list", Err: err}
+	}
+	return entries, nil
+}
+
+// infoID tells sessions apart without telling their locators.
+func infoID(l Locator) string {
+	sum := sha256.Sum256(l[:])
+	return base64.RawURLEncoding.EncodeToString(sum[:12])
+}

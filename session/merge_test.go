@@ -1,0 +1,224 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/session"
+)
+
+var (
+	visits  = session.NewCounter("visits")
+	balance = session.NewField[int]("balance")
+	seat    = session.NewField[string]("seat").FailOnConflict()
+)
+
+// meet runs n requests that all have loaded the session before any of them writes,
+// and returns their errors.
+func meet(t *testing.T, s *site, cookie string, n int, write func(ctx context.Context, i int) error) []error {
+	t.Helper()
+	errs := make([]error, n)
+	var wg, loaded sync.WaitGroup
+	loaded.Add(n)
+	for i := range n {
+		c := s.begin(t, cookie)
+		wg.Go(func() {
+			_, err := userField.Get(c)
+			loaded.Done()
+			loaded.Wait()
+			if err = errors.Join(err, write(c, i)); err == nil {
+				err = c.Commit(http.Header{})
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+func TestAThousandIncrementsAreAThousand(t *testing.T) {
+	const n = 1000
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	before := s.store.calls()
+	for _, err := range meet(t, s, cookie, n, func(ctx context.Context, _ int) error { return visits.Add(ctx, 1) }) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, [3]int64{before[0] + n, before[1] + n, 0}, s.store.calls(), "two store calls each")
+	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+		got, err := visits.Get(ctx)
+		require.NoError(t, err)
+		require.EqualValues(t, n, got)
+	})
+}
+
+func TestACounterIsReadWithWhatTheRequestAdds(t *testing.T) {
+	s := newSite(t, session.Options{})
+	get := func(ctx context.Context, want int64) {
+		t.Helper()
+		got, err := visits.Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, v *session.Session) {
+		get(ctx, 0)
+		require.NoError(t, visits.Add(ctx, 2))
+		require.NoError(t, visits.Add(ctx, 3))
+		require.NoError(t, v.Add("visits", -1))
+		get(ctx, 4)
+		exists, err := v.Exists()
+		require.NoError(t, err)
+		require.True(t, exists)
+	}))
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		get(ctx, 4)
+		require.NoError(t, visits.Delete(ctx))
+		get(ctx, 0)
+		require.NoError(t, visits.Add(ctx, 7))
+		get(ctx, 7)
+	})
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		get(ctx, 7)
+		require.NoError(t, v.Set("visits", 10))
+		require.NoError(t, visits.Add(ctx, 1))
+		get(ctx, 11)
+		typed, err := session.NewField[int64]("visits").Get(ctx)
+		require.NoError(t, err)
+		require.EqualValues(t, 11, typed)
+	})
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		get(ctx, 11)
+		require.NoError(t, visits.Add(ctx, 1))
+		require.NoError(t, v.Set("visits", 0))
+	})
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) { get(ctx, 0) })
+}
+
+func TestWhatIsNoCounterIsNotAddedTo(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		require.ErrorIs(t, v.Add("user", 1), session.ErrNotCounter)
+		require.ErrorIs(t, v.Add("n", session.MaxCounter+1), session.ErrNotCounter)
+		require.NoError(t, v.Add("n", session.MaxCounter))
+		require.ErrorIs(t, v.Add("n", 1), session.ErrNotCounter)
+		require.Error(t, v.Add("", 1))
+		got, err := session.NewCounter("user").Get(ctx)
+		require.NoError(t, err)
+		require.Zero(t, got)
+		require.Contains(t, s.log.String(), `"field":"user"`)
+	})
+	require.Equal(t, "ada", s.user(t, cookie))
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) { // from one end to the other
+		for range 2 {
+			require.NoError(t, v.Add("n", -session.MaxCounter))
+		}
+		require.NoError(t, v.Add("n", -session.MaxCounter+session.MaxCounter))
+	})
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		got, err := session.NewCounter("n").Get(ctx)
+		require.NoError(t, err)
+		require.EqualValues(t, -session.MaxCounter, got)
+	})
+	require.Panics(t, func() { session.NewCounter("") })
+}
+
+// Somebody makes the counter a word while another request adds to it.
+func TestAnAdditionThatCannotBeSavedIsTheServersFault(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	slow := s.begin(t, cookie)
+	require.NoError(t, visits.Add(slow, 1))
+	s.do(t, cookie, func(_ context.Context, v *session.Session) { require.NoError(t, v.Set("visits", "many")) })
+	_, err := s.end(t, slow)
+	require.ErrorIs(t, err, session.ErrNotCounter)
+	requireStatus(t, err, http.StatusInternalServerError)
+}
+
+func TestOfWritesThatFailOnConflictOneWins(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	var won atomic.Int64
+	errs := meet(t, s, cookie, 20, func(ctx context.Context, i int) error {
+		return errors.Join(seat.Set(ctx, fmt.Sprint(i)), visits.Add(ctx, 1))
+	})
+	winner := -1
+	for i, err := range errs {
+		if err == nil {
+			won.Add(1)
+			winner = i
+			continue
+		}
+		require.ErrorIs(t, err, session.ErrConflict)
+		requireStatus(t, err, http.StatusConflict)
+	}
+	require.EqualValues(t, 1, won.Load())
+	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+		got, err := seat.Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprint(winner), got)
+		n, err := visits.Get(ctx)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, n, "a save that fails saves nothing else either")
+	})
+}
+
+func TestFailOnConflict(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	alone := func(do func(ctx context.Context) error) {
+		t.Helper()
+		s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, do(ctx)) })
+	}
+	alone(func(ctx context.Context) error { return seat.Set(ctx, "1A") })
+	alone(func(ctx context.Context) error { return errors.Join(seat.Set(ctx, "1B"), seat.Set(ctx, "1C")) })
+	alone(func(ctx context.Context) error { return errors.Join(seat.Delete(ctx), seat.Delete(ctx)) })
+	alone(func(ctx context.Context) error { return seat.Set(ctx, "1D") })
+
+	for name, write := range map[string]func(ctx context.Context, v *session.Session) error{
+		"Set":    func(ctx context.Context, _ *session.Session) error { return seat.Set(ctx, "9Z") },
+		"Delete": func(ctx context.Context, _ *session.Session) error { return seat.Delete(ctx) },
+		"unguarded as well": func(ctx context.Context, v *session.Session) error {
+			return errors.Join(seat.Set(ctx, "9Z"), v.Set("seat", "9Y"))
+		},
+		"taken": func(ctx context.Context, v *session.Session) error {
+			return second(v.Take("seat"))(seat.Set(ctx, "9Z"))
+		},
+	} {
+		c := s.begin(t, cookie)
+		_, err := seat.Get(c)
+		require.NoError(t, err)
+		if name == "taken" {
+			require.NoError(t, write(c, from(t, c)), "what it took itself is no conflict")
+			_, err = s.end(t, c)
+			require.NoError(t, err)
+			continue
+		}
+		alone(func(ctx context.Context) error { return seat.Set(ctx, name) })
+		require.NoError(t, write(c, from(t, c)))
+		_, err = s.end(t, c)
+		require.ErrorIs(t, err, session.ErrConflict, name)
+	}
+	t.Run("another field is no conflict", func(t *testing.T) {
+		c := s.begin(t, cookie)
+		require.NoError(t, seat.Set(c, "2A"))
+		alone(func(ctx context.Context) error { return userField.Set(ctx, "bob") })
+		_, err := s.end(t, c)
+		require.NoError(t, err)
+	})
+	t.Run("a new session has none", func(t *testing.T) {
+		s.do(t, "", func(ctx context.Context, _ *session.Session) { require.NoError(t, seat.Set(ctx, "3A")) })
+	})
+}
+
+// second joins the error of a call of two results with another one.
+func second(_ any, err error) func(error) error {
+	return func(other error) error { return errors.Join(err, other) }
+}

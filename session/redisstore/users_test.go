@@ -1,0 +1,257 @@
+package redisstore_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// loggedIn makes v a session of user's.
+func (v visitor) loggedIn(t testing.TB, s session.Store, user string, lim session.Limits) visitor {
+	t.Helper()
+	d := v.delta("device", "phone")
+	d.Create, d.Bind, d.Limits = true, user, lim
+	require.NoError(t, s.Commit(t.Context(), d))
+	return v
+}
+
+func listed(t *testing.T, s session.Store, user string) int {
+	t.Helper()
+	entries, err := s.List(t.Context(), user, limits)
+	require.NoError(t, err)
+	return len(entries)
+}
+
+// index returns the key of the only user's index.
+func index(t *testing.T, c *redis.Client) string {
+	t.Helper()
+	keys := c.Keys(t.Context(), "session:user:*").Val()
+	require.Len(t, keys, 1)
+	return keys[0]
+}
+
+// entries returns how many sessions the only index has.
+func entries(t *testing.T, c *redis.Client) int64 {
+	t.Helper()
+	return c.ZCard(t.Context(), index(t, c)).Val() - 1 // less the longest limit
+}
+
+func TestAnIndexOutlivesItsSessions(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	life := func(want time.Duration) {
+		t.Helper()
+		left := c.PTTL(t.Context(), index(t, c)).Val()
+		require.Greater(t, left, want)
+		require.Less(t, left, want+2*time.Minute)
+	}
+	newVisitor().loggedIn(t, s, "ada", limits)
+	life(24 * time.Hour)
+	age(t, c, 20*time.Hour)
+	life(4 * time.Hour)
+	short := session.Limits{Idle: time.Hour, Absolute: 2 * time.Hour}
+	newVisitor().loggedIn(t, s, "ada", short)
+	life(24 * time.Hour) // those of before have not ended with the limit
+	long := session.Limits{Idle: time.Hour, Absolute: 100 * time.Hour}
+	newVisitor().loggedIn(t, s, "ada", long)
+	life(100 * time.Hour)
+}
+
+// A limit that was made longer after the login must not let the session outlive the
+// index from which it is revoked.
+func TestABoundSessionEndsAsItWasBound(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	v := newVisitor().loggedIn(t, s, "ada", session.Limits{Idle: time.Hour, Absolute: 2 * time.Hour})
+	long := session.Limits{Idle: 10 * time.Hour, Absolute: 100 * time.Hour}
+	age(t, c, 30*time.Minute)
+	_, err := s.Load(t.Context(), v.locator, v.digest, long)
+	require.NoError(t, err)
+	d := v.delta()
+	d.Limits = long
+	require.NoError(t, s.Commit(t.Context(), d))
+	expires(t, c, v, 90*time.Minute)
+	age(t, c, 90*time.Minute)
+	_, err = s.Load(t.Context(), v.locator, v.digest, long)
+	require.ErrorIs(t, err, session.ErrNotFound)
+}
+
+func TestAnIndexForgetsWhatHasEnded(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	for range 3 {
+		v := newVisitor().loggedIn(t, s, "ada", limits)
+		require.NoError(t, s.Destroy(t.Context(), v.locator, v.digest))
+	}
+	require.Zero(t, listed(t, s, "ada"))
+	require.EqualValues(t, 3, entries(t, c), "they might be about to be bound")
+	age(t, c, 61*time.Second)
+	kept := newVisitor().loggedIn(t, s, "ada", limits)
+	require.Equal(t, 1, listed(t, s, "ada"))
+	require.EqualValues(t, 1, entries(t, c))
+
+	require.NoError(t, s.Destroy(t.Context(), kept.locator, kept.digest))
+	age(t, c, 2*time.Minute)
+	require.Zero(t, listed(t, s, "ada"))
+	require.Empty(t, c.Keys(t.Context(), "*").Val(), "nothing is left of a user without sessions")
+}
+
+// A user who logs in all day and whose sessions nobody lists.
+func TestALoginForgetsWhatIsLongOver(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	for range 8 {
+		newVisitor().loggedIn(t, s, "ada", limits)
+		age(t, c, 7*time.Hour)
+	}
+	require.EqualValues(t, 4, entries(t, c))
+}
+
+// The entry comes first. Whoever reads the index meanwhile leaves it there, so that the
+// session can be revoked once it is bound.
+func TestAListBetweenTheTwoStepsOfALogin(t *testing.T) {
+	server := redistest.Start(t)
+	c := server.Client(nil)
+	s := newStore(t, c, patient)
+	v := newVisitor()
+	calls := 0
+	slow := server.Client(func(o *redis.Options) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return &tappedConn{conn, func(p []byte) {
+				if !bytes.Contains(p, []byte(v.key())) || calls > 0 {
+					return
+				}
+				calls++
+				require.Zero(t, listed(t, s, "ada"))
+				_, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
+				require.NoError(t, err)
+			}}, err
+		}
+	})
+	v.loggedIn(t, newStore(t, slow, patient), "ada", limits)
+	require.Equal(t, 1, calls)
+	require.Equal(t, 1, listed(t, s, "ada"))
+	n, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	_, err = s.Load(t.Context(), v.locator, v.digest, limits)
+	require.ErrorIs(t, err, session.ErrNotFound)
+}
+
+// tappedConn shows what is written to it before it goes out.
+type tappedConn struct {
+	net.Conn
+	tap func(p []byte)
+}
+
+func (c *tappedConn) Write(p []byte) (int, error) {
+	c.tap(p)
+	return c.Conn.Write(p)
+}
+
+// An index is only where to look. What it says wrongly harms nobody.
+func TestAStaleIndexRevokesNobodyElse(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	newVisitor().loggedIn(t, s, "ada", limits)
+	ada := index(t, c)
+	bob, nobody := newVisitor().loggedIn(t, s, "bob", limits), newVisitor().created(t, s)
+	list := newVisitor()
+	require.NoError(t, c.RPush(t.Context(), list.key(), "x").Err())
+	for _, v := range []visitor{bob, nobody, list, newVisitor()} {
+		require.NoError(t, c.ZAdd(t.Context(), ada, redis.Z{Score: 1, Member: string(v.locator[:])}).Err())
+	}
+	require.Equal(t, 1, listed(t, s, "ada"))
+	require.EqualValues(t, 2, c.ZCard(t.Context(), ada).Val(), "the others are old and dropped")
+	for _, v := range []visitor{bob, nobody, list} {
+		require.NoError(t, c.ZAdd(t.Context(), ada, redis.Z{Score: 1, Member: string(v.locator[:])}).Err())
+	}
+	n, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	for _, v := range []visitor{bob, nobody} {
+		_, err := s.Load(t.Context(), v.locator, v.digest, limits)
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 1, c.Exists(t.Context(), list.key()).Val())
+}
+
+// A login is two calls, and three hundred sessions are revoked in a few commands,
+// none of which looks through all keys.
+func TestUsersCostFewCommands(t *testing.T) {
+	server := redistest.Start(t)
+	c := server.Client(nil)
+	s := newStore(t, c, patient)
+	newVisitor().loggedIn(t, s, "bob", limits) // the scripts get known
+	listed(t, s, "bob")
+	_, err := s.RevokeAll(t.Context(), "bob", session.Locator{})
+	require.NoError(t, err)
+	commands := func(f func()) int {
+		before, _ := server.Calls("evalsha")
+		f()
+		after, _ := server.Calls("evalsha")
+		return after - before
+	}
+	require.Equal(t, 2, commands(func() { newVisitor().loggedIn(t, s, "ada", limits) }))
+	for range 299 {
+		newVisitor().loggedIn(t, s, "ada", limits)
+	}
+	require.LessOrEqual(t, commands(func() { require.Equal(t, 300, listed(t, s, "ada")) }), 25)
+	require.LessOrEqual(t, commands(func() {
+		n, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
+		require.NoError(t, err)
+		require.Equal(t, 300, n)
+	}), 25)
+	for _, command := range []string{"scan", "keys"} {
+		calls, _ := server.Calls(command)
+		require.Zero(t, calls, command)
+	}
+}
+
+// A resolver that revokes runs in the request's scope, which waits for it before
+// anything that is gathered there may go.
+func TestRevokingInsideAResolver(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	for range 5 {
+		newVisitor().loggedIn(t, s, "ada", limits)
+	}
+	count := reqctx.NewKey[int]("count")
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	reqctx.Provide(reg, count, reqctx.Prop[int]{
+		Timeout: time.Minute, // on a goroutine of its own
+		Resolve: func(ctx context.Context) (int, error) { return s.RevokeAll(ctx, "ada", session.Locator{}) },
+	})
+	rc := reqctx.New(t.Context(), reg)
+	n, err := count.Get(rc)
+	require.NoError(t, err)
+	require.Equal(t, 5, n)
+	require.NoError(t, rc.Finish())
+}
+
+func TestALoginWithoutIndexMakesNoSession(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	newVisitor().loggedIn(t, s, "ada", limits)
+	ada := index(t, c)
+	require.NoError(t, c.Del(t.Context(), ada).Err())
+	require.NoError(t, c.Set(t.Context(), ada, "x", 0).Err())
+	v := newVisitor()
+	d := v.delta()
+	d.Create, d.Bind = true, "ada"
+	require.Error(t, s.Commit(t.Context(), d))
+	require.Zero(t, c.Exists(t.Context(), v.key()).Val())
+	_, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
+	require.Error(t, err, "what cannot be looked up is not said to be revoked")
+	require.Equal(t, "x", c.Get(t.Context(), ada).Val())
+}

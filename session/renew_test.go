@@ -1,0 +1,148 @@
+package session_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/session"
+)
+
+func renew(_ context.Context, v *session.Session) {
+	if err := v.Renew(); err != nil {
+		panic(err)
+	}
+}
+
+func TestRenewReplacesTheSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, session.Options{})
+		old := s.login(t, "ada")
+		h := s.do(t, old, renew)
+		renewed := cookieOf(t, h)
+		require.NotEqual(t, old, renewed)
+		require.Equal(t, old[:38], renewed[:38], "one key, the same locator")
+		require.Equal(t, "private", h.Get("Cache-Control"))
+		require.Equal(t, "ada", s.user(t, renewed))
+
+		pass(10*time.Second - 1)
+		require.Equal(t, "ada", s.user(t, old), "a request on its way still reads")
+		pass(1)
+		require.Empty(t, s.user(t, old), "the grace is over")
+		require.Equal(t, "ada", s.user(t, renewed))
+	})
+}
+
+// An attacker who planted a cookie must not read for ten seconds what its victim's
+// login has written.
+func TestRenewTogetherWithAWriteGivesNoGrace(t *testing.T) {
+	for name, write := range map[string]func(ctx context.Context, v *session.Session) error{
+		"Set":    func(_ context.Context, v *session.Session) error { return v.Set("role", "admin") },
+		"Add":    func(_ context.Context, v *session.Session) error { return v.Add("logins", 1) },
+		"Delete": func(_ context.Context, v *session.Session) error { return v.Delete("guest") },
+		"Bind":   func(_ context.Context, v *session.Session) error { return v.Bind("ada") },
+		"Update": func(ctx context.Context, _ *session.Session) error {
+			return userField.Update(ctx, func(string) (string, error) { return "ada", nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, session.Options{})
+			planted := s.login(t, "ada")
+			renewed := cookieOf(t, s.do(t, planted, func(ctx context.Context, v *session.Session) {
+				require.NoError(t, v.Renew())
+				require.NoError(t, write(ctx, v))
+			}))
+			require.Empty(t, s.user(t, planted))
+			require.Equal(t, "ada", s.user(t, renewed))
+		})
+	}
+}
+
+func TestAnOldSecretReadsAndNeverWrites(t *testing.T) {
+	s := newSite(t, session.Options{})
+	old := s.login(t, "ada")
+	notice := session.NewFlash[string]("notice")
+	s.do(t, old, func(ctx context.Context, _ *session.Session) { require.NoError(t, notice.Set(ctx, "hello")) })
+	renewed := cookieOf(t, s.do(t, old, renew))
+
+	h := s.do(t, old, func(ctx context.Context, v *session.Session) {
+		user, err := v.Get("user")
+		require.NoError(t, err)
+		require.Equal(t, "ada", user)
+		before := s.store.calls()
+		_, othersErr := v.RevokeOthers()
+		_, allErr := v.RevokeAll()
+		for name, err := range map[string]error{
+			"Set": v.Set("a", 1), "Add": v.Add("n", 1), "Delete": v.Delete("user"), "Renew": v.Renew(),
+			"Bind": v.Bind("eve"), "Destroy": v.Destroy(), "Field.Set": userField.Set(ctx, "eve"),
+			"RevokeOthers": othersErr, "RevokeAll": allErr, "Revoke": v.Revoke("x"),
+			"Update": userField.Update(ctx, func(string) (string, error) { return "eve", nil }),
+		} {
+			require.ErrorIs(t, err, session.ErrGone, name)
+			requireStatus(t, err, http.StatusConflict)
+		}
+		_, ok, err := notice.Take(ctx)
+		require.NoError(t, err)
+		require.False(t, ok, "the flash is for a request that may remove it")
+		require.Equal(t, before, s.store.calls(), "the store is not even asked")
+	})
+	require.Empty(t, h["Set-Cookie"], "the renewed cookie stays")
+	s.do(t, renewed, func(ctx context.Context, v *session.Session) {
+		user, err := v.Get("user")
+		require.NoError(t, err)
+		require.Equal(t, "ada", user)
+		got, ok, err := notice.Take(ctx)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, "hello", got)
+	})
+}
+
+func TestOnlyTheLatestSecretHasAGrace(t *testing.T) {
+	s := newSite(t, session.Options{})
+	first := s.login(t, "ada")
+	second := cookieOf(t, s.do(t, first, renew))
+	third := cookieOf(t, s.do(t, second, renew))
+	require.Empty(t, s.user(t, first))
+	require.Equal(t, "ada", s.user(t, second))
+	require.Equal(t, "ada", s.user(t, third))
+	s.do(t, third, func(_ context.Context, v *session.Session) { require.NoError(t, v.Bind("ada")) })
+	for _, dead := range []string{first, second, third} {
+		require.Empty(t, s.user(t, dead), "Bind ends every grace at once")
+	}
+}
+
+func TestTheGraceIsAnOption(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, session.Options{RenewGrace: -1})
+		old := s.login(t, "ada")
+		s.do(t, old, renew)
+		require.Empty(t, s.user(t, old))
+
+		s = newSite(t, session.Options{RenewGrace: time.Second})
+		old = s.login(t, "ada")
+		s.do(t, old, renew)
+		pass(time.Second - 1)
+		require.Equal(t, "ada", s.user(t, old))
+		pass(1)
+		require.Empty(t, s.user(t, old))
+	})
+}
+
+func TestAGraceDoesNotOutliveTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, session.Options{IdleTimeout: 5 * time.Second, AbsoluteTimeout: 12 * time.Second})
+		old := s.login(t, "ada")
+		s.do(t, old, renew)
+		for range 2 {
+			pass(2 * time.Second)
+			require.Equal(t, "ada", s.user(t, old))
+		}
+		pass(time.Second)
+		require.Empty(t, s.user(t, old), "reading with an old secret is not use")
+	})
+}

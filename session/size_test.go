@@ -1,0 +1,100 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/session"
+)
+
+func TestAFieldHasALargestSize(t *testing.T) {
+	s := newSite(t, session.Options{MaxFieldBytes: 100})
+	cookie := s.login(t, "ada")
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		require.NoError(t, v.Set("f", strings.Repeat("x", 97))) // and its quotes
+		err := v.Set("f", strings.Repeat("x", 98))
+		require.ErrorIs(t, err, session.ErrTooLarge)
+		require.ErrorContains(t, err, `field "f"`)
+		require.ErrorContains(t, err, "101 bytes, and Options.MaxFieldBytes is 100")
+		got, err := v.Get("f")
+		require.NoError(t, err)
+		require.Len(t, got, 97, "what was refused has changed nothing")
+		require.ErrorIs(t, v.Set(strings.Repeat("n", 100), 1), session.ErrTooLarge, "names count")
+		require.ErrorIs(t, userField.Update(ctx, func(string) (string, error) { return strings.Repeat("x", 200), nil }), session.ErrTooLarge)
+	})
+	require.Equal(t, "ada", s.user(t, cookie))
+}
+
+func TestASessionHasALargestSize(t *testing.T) {
+	const each = 64 + 2 + 34
+	s := newSite(t, session.Options{MaxBytes: 5 * each})
+	value := strings.Repeat("x", 32)
+	cookie := cookieOf(t, s.do(t, "", func(_ context.Context, v *session.Session) {
+		for i := range 3 {
+			require.NoError(t, v.Set(fmt.Sprint("f", i), value))
+		}
+	}))
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		for range 3 { // what replaces counts once
+			require.NoError(t, v.Set("f3", value))
+			require.NoError(t, v.Set("f4", value))
+		}
+		err := v.Set("f5", "")
+		require.ErrorIs(t, err, session.ErrTooLarge)
+		require.ErrorContains(t, err, "Options.MaxBytes is 500")
+		require.ErrorIs(t, v.Add("n", 1), session.ErrTooLarge)
+		require.NoError(t, v.Set("f0", ""), "what shrinks is allowed")
+		require.NoError(t, v.Delete("f1"))
+		require.NoError(t, v.Delete("f1"))
+		require.NoError(t, v.Set("f5", value), "what goes makes room")
+		require.ErrorIs(t, v.Set("f6", value), session.ErrTooLarge)
+		_, err = v.Take("f2")
+		require.NoError(t, err)
+		require.NoError(t, v.Set("f6", value))
+		require.NoError(t, v.Destroy())
+		for i := range 5 {
+			require.NoError(t, v.Set(fmt.Sprint("g", i), value))
+		}
+		require.ErrorIs(t, v.Set("g5", value), session.ErrTooLarge)
+	})
+}
+
+func TestWhatUpdatesAddCounts(t *testing.T) {
+	s := newSite(t, session.Options{MaxBytes: 1000})
+	cookie := s.login(t, "ada")
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		require.NoError(t, device.Update(ctx, func(string) (string, error) { return strings.Repeat("x", 700), nil }))
+		require.ErrorIs(t, v.Set("more", strings.Repeat("x", 100)), session.ErrTooLarge)
+	})
+}
+
+func TestFiveMegabytesAreRefusedAtOnce(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	s.do(t, cookie, func(_ context.Context, v *session.Session) {
+		require.ErrorIs(t, v.Set("big", strings.Repeat("x", 5<<20)), session.ErrTooLarge)
+		for i := range 3 {
+			require.NoError(t, v.Set(fmt.Sprint("f", i), strings.Repeat("x", 60<<10)))
+		}
+	})
+	require.Equal(t, "ada", s.user(t, cookie))
+}
+
+// A limit that was lowered must not lock anybody out of what is there.
+func TestWhatIsTooLargeAlreadyMayShrink(t *testing.T) {
+	store := newMemory(t, session.MemoryOptions{})
+	cookie := cookieOf(t, newSite(t, session.Options{Store: store}).do(t, "", func(_ context.Context, v *session.Session) {
+		require.NoError(t, v.Set("big", strings.Repeat("x", 5000)))
+	}))
+	s := newSite(t, session.Options{Store: store, MaxBytes: 1000})
+	s.do(t, cookie, func(_ context.Context, v *session.Session) {
+		require.ErrorIs(t, v.Set("a", 1), session.ErrTooLarge)
+		require.NoError(t, v.Set("big", strings.Repeat("x", 4000)))
+		require.NoError(t, v.Delete("big"))
+		require.NoError(t, v.Set("a", 1))
+	})
+}

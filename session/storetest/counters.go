@@ -1,0 +1,117 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lazyreq/lazyreq/session"
+)
+
+func adding(name string, n int64) map[string]session.Change {
+	return map[string]session.Change{name: {Op: session.OpAdd, N: n}}
+}
+
+func add(t *testing.T, s *subject) {
+	d := s.delta(newID(), adding("n", 5))
+	d.Create = true
+	must(t, s.store.Commit(t.Context(), d))
+	i := id{d.Locator, d.Digest}
+	s.holds(t, i, map[string]string{"n": "5"})
+	for _, n := range []int64{-7, 2, session.MaxCounter, -session.MaxCounter, -session.MaxCounter} {
+		must(t, s.commit(t, i, adding("n", n)))
+	}
+	s.holds(t, i, map[string]string{"n": strconv.Itoa(-session.MaxCounter)})
+	must(t, s.commit(t, i, map[string]session.Change{
+		"n": {Op: session.OpDelete}, "m": {Op: session.OpAdd}, "s": {Op: session.OpSet, Value: []byte("41")},
+	}))
+	must(t, s.commit(t, i, adding("s", 1)))
+	s.holds(t, i, map[string]string{"m": "0", "s": "42"})
+}
+
+func addToOther(t *testing.T, s *subject) {
+	fields := map[string]string{
+		"word": "x", "empty": "", "fraction": "1.5", "zeros": "007", "plus": "+1", "minus zero": "-0", "space": " 1",
+		"hex": "0x1", "exponent": "1e3", "quoted": `"1"`, "most": strconv.Itoa(session.MaxCounter), "nan": "nan",
+		"least": strconv.Itoa(-session.MaxCounter), "beyond": strconv.Itoa(session.MaxCounter + 1), "line": "1\n",
+		"long": "11111111111111111111111111111111111111111", "big": "9007199254740993",
+	}
+	i := s.create(t, fields)
+	for name := range fields {
+		n := int64(1)
+		if name == "least" {
+			n = -1
+		}
+		d := s.delta(i, adding(name, n))
+		d.Changes["also"] = session.Change{Op: session.OpSet, Value: []byte("1")}
+		d.Changes["another"] = session.Change{Op: session.OpAdd, N: 1}
+		if err := s.store.Commit(t.Context(), d); !errors.Is(err, session.ErrNotCounter) {
+			t.Fatalf("adding to %q: %v", fields[name], err)
+		}
+	}
+	s.holds(t, i, fields)
+}
+
+func expect(t *testing.T, s *subject) {
+	i := s.create(t, map[string]string{"a": "1", "empty": ""})
+	for name, found := range map[string]map[string]session.Value{
+		"another value":    {"a": {Exists: true, Bytes: []byte("2")}},
+		"a longer one":     {"a": {Exists: true, Bytes: []byte("1 ")}},
+		"nothing there":    {"a": {}},
+		"something there":  {"b": {Exists: true}},
+		"empty is a value": {"empty": {}},
+		"one of two":       {"a": {Exists: true, Bytes: []byte("1")}, "b": {Exists: true, Bytes: []byte("1")}},
+	} {
+		d := s.delta(i, set("a", "eve"))
+		d.Changes["b"] = session.Change{Op: session.OpSet}
+		d.Changes["n"] = session.Change{Op: session.OpAdd, N: 1}
+		d.Expect, d.Rotate = found, newDigest()
+		if err := s.store.Commit(t.Context(), d); !errors.Is(err, session.ErrConflict) {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	s.holds(t, i, map[string]string{"a": "1", "empty": ""})
+	d := s.delta(i, set("a", "2"))
+	d.Expect = map[string]session.Value{"a": {Exists: true, Bytes: []byte("1")}, "empty": {Exists: true}, "b": {}}
+	must(t, s.store.Commit(t.Context(), d))
+	s.holds(t, i, map[string]string{"a": "2", "empty": ""})
+}
+
+func concurrentAdds(t *testing.T, s *subject) {
+	const n = 1000
+	i := s.create(t, nil)
+	var failed atomic.Int64
+	together(n, func(int) {
+		if s.commit(t, i, adding("n", 1)) != nil {
+			failed.Add(1)
+		}
+	})
+	if failed.Load() != 0 {
+		t.Fatalf("%d of %d additions failed", failed.Load(), n)
+	}
+	s.holds(t, i, map[string]string{"n": fmt.Sprint(n)})
+}
+
+func concurrentExpectations(t *testing.T, s *subject) {
+	const n = 50
+	i := s.create(t, map[string]string{"owner": ""})
+	var won, odd atomic.Int64
+	together(n, func(k int) {
+		d := s.delta(i, set("owner", fmt.Sprint(k)))
+		d.Changes["wins"] = session.Change{Op: session.OpAdd, N: 1}
+		d.Expect = map[string]session.Value{"owner": {Exists: true}}
+		switch err := s.store.Commit(t.Context(), d); {
+		case err == nil:
+			won.Add(1)
+		case !errors.Is(err, session.ErrConflict):
+			odd.Add(1)
+		}
+	})
+	rec, err := s.load(t, i)
+	must(t, err)
+	if won.Load() != 1 || odd.Load() != 0 || string(rec.Fields["wins"]) != "1" {
+		t.Fatalf("%d won (the store says %s), %d failed oddly", won.Load(), rec.Fields["wins"], odd.Load())
+	}
+}

@@ -1,0 +1,243 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+func plus(n int) func(int) (int, error) { return func(v int) (int, error) { return v + n, nil } }
+
+func (s *site) balance(t *testing.T, cookie string) (n int) {
+	t.Helper()
+	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+		var err error
+		n, err = balance.Get(ctx)
+		require.NoError(t, err)
+	})
+	return n
+}
+
+func TestUpdateIsAtOnceAndOneStoreCall(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	before := s.store.calls()
+	h := s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+		require.NoError(t, balance.Update(ctx, plus(5)))
+		require.Equal(t, 5, s.balance(t, cookie), "another request sees it already")
+		got, err := balance.Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, 5, got, "and this one too")
+	})
+	require.Empty(t, h["Set-Cookie"])
+	require.Equal(t, [3]int64{before[0] + 2, before[1] + 1, 0}, s.store.calls())
+}
+
+func TestUpdatesThatMeetAllCount(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	const n = 25
+	for _, err := range meet(t, s, cookie, n, func(ctx context.Context, _ int) error { return balance.Update(ctx, plus(1)) }) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, n, s.balance(t, cookie))
+}
+
+func TestUpdatesOfOneRequestAllCount(t *testing.T) {
+	for name, prepare := range map[string]func(ctx context.Context) error{
+		"stored":       func(context.Context) error { return nil },
+		"its own Set":  func(ctx context.Context) error { return balance.Set(ctx, 0) },
+		"own addition": func(ctx context.Context) error { return session.NewCounter("balance").Add(ctx, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, session.Options{})
+			cookie := s.login(t, "ada")
+			s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+				require.NoError(t, prepare(ctx))
+				var wg sync.WaitGroup
+				for range 10 {
+					wg.Go(func() {
+						if err := balance.Update(ctx, plus(1)); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+			})
+			require.Equal(t, 10, s.balance(t, cookie))
+		})
+	}
+}
+
+func TestUpdateBeginsAgainWithTheNewValue(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	var seen []int
+	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+		require.NoError(t, balance.Update(ctx, func(v int) (int, error) {
+			seen = append(seen, v)
+			if len(seen) == 1 {
+				s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, balance.Set(ctx, 40)) })
+			}
+			return v + 2, nil
+		}))
+	})
+	require.Equal(t, []int{0, 40}, seen)
+	require.Equal(t, 42, s.balance(t, cookie))
+}
+
+func TestUpdateGivesUpInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, session.Options{})
+		cookie := s.login(t, "ada")
+		tries := 0
+		contended := func(ctx context.Context) error {
+			return balance.Update(ctx, func(v int) (int, error) {
+				tries++
+				s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, balance.Set(ctx, v+1000)) })
+				return v + 1, nil
+			})
+		}
+		s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+			err := contended(ctx)
+			require.ErrorIs(t, err, session.ErrConflict)
+			requireStatus(t, err, http.StatusConflict)
+			require.Greater(t, tries, 5)
+			require.Less(t, tries, 50)
+		})
+		c := s.begin(t, cookie)
+		ctx, cancel := context.WithCancelCause(c)
+		left := errors.New("left")
+		_, err := balance.Get(c)
+		require.NoError(t, err)
+		tries = 0
+		require.ErrorIs(t, balance.Update(ctx, func(v int) (int, error) {
+			if tries++; tries == 2 {
+				go func() { // while it pauses before the third try
+					synctest.Wait()
+					cancel(left)
+				}()
+			}
+			s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, balance.Set(ctx, v+1000)) })
+			return v + 1, nil
+		}), left)
+		require.Equal(t, 2, tries)
+	})
+}
+
+func TestUpdateThatRefusesChangesNothing(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	broke := errors.New("broke")
+	h := s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+		before := s.store.calls()
+		require.ErrorIs(t, balance.Update(ctx, func(int) (int, error) { return 0, broke }), broke)
+		callback := session.NewField[any]("callback")
+		require.ErrorContains(t, callback.Update(ctx, func(any) (any, error) { return func() {}, nil }), `field "callback" cannot be encoded`)
+		require.PanicsWithValue(t, "boom", func() { _ = balance.Update(ctx, func(int) (int, error) { panic("boom") }) })
+		require.Equal(t, [3]int64{before[0] + 1, before[1], 0}, s.store.calls())
+		require.NoError(t, balance.Update(ctx, plus(1)), "the session still works")
+	})
+	require.Empty(t, h["Set-Cookie"])
+	require.Equal(t, 1, s.balance(t, cookie))
+}
+
+func TestUpdateWithoutSessionIsSavedWithTheRest(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, v *session.Session) {
+		require.NoError(t, balance.Update(ctx, plus(3)))
+		require.NoError(t, balance.Update(ctx, plus(4)))
+		require.NoError(t, v.Set("user", "ada"))
+		require.Zero(t, s.store.calls())
+	}))
+	require.Equal(t, 7, s.balance(t, cookie))
+}
+
+// An update over the request's own addition says what becomes of the number that
+// was loaded; if that was changed, the save is a conflict.
+func TestUpdateOverAnAdditionLosesNothing(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	count := session.NewCounter("balance")
+	c := s.begin(t, cookie)
+	require.NoError(t, count.Add(c, 1))
+	require.NoError(t, balance.Update(c, plus(10)))
+	s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, count.Add(ctx, 100)) })
+	_, err := s.end(t, c)
+	require.ErrorIs(t, err, session.ErrConflict)
+	require.Equal(t, 100, s.balance(t, cookie))
+}
+
+func TestUpdateOfAnEndedSession(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	c := s.begin(t, cookie)
+	_, err := balance.Get(c)
+	require.NoError(t, err)
+	s.do(t, cookie, func(_ context.Context, v *session.Session) { require.NoError(t, v.Destroy()) })
+	require.ErrorIs(t, balance.Update(c, plus(1)), session.ErrGone)
+	require.NoError(t, c.Commit(http.Header{}))
+	require.ErrorIs(t, balance.Update(c, plus(1)), reqctx.ErrCommitted)
+	require.Zero(t, s.balance(t, cookie))
+}
+
+func TestUpdateWhileTheSessionEnds(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		err := balance.Update(ctx, func(int) (int, error) { return 1, v.Destroy() })
+		require.ErrorIs(t, err, session.ErrGone)
+	})
+	c := s.begin(t, s.login(t, "ada"))
+	err := balance.Update(c, func(int) (int, error) { return 1, c.Commit(http.Header{}) })
+	require.ErrorIs(t, err, reqctx.ErrCommitted)
+	c = s.begin(t, "")
+	err = balance.Update(c, func(int) (int, error) { return 1, errors.Join(balance.Set(c, 1), c.Commit(http.Header{})) })
+	require.ErrorIs(t, err, reqctx.ErrCommitted)
+}
+
+func TestUpdateWithAStoreThatIsDown(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	c := s.begin(t, cookie)
+	_, err := balance.Get(c)
+	require.NoError(t, err)
+	s.store.onCommit = down
+	err = balance.Update(c, plus(1))
+	require.ErrorIs(t, err, errDown)
+	requireStatus(t, err, http.StatusServiceUnavailable)
+	s.store.onCommit = func() error { return session.ErrConflict }
+	s.store.onLoad = down
+	require.ErrorIs(t, balance.Update(c, plus(1)), errDown)
+	s.store.onCommit, s.store.onLoad = nil, nil
+	_, err = s.end(t, c)
+	require.NoError(t, err)
+	require.Zero(t, s.balance(t, cookie))
+}
+
+func TestUpdateOfAValueThatCannotBeDecoded(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		require.NoError(t, v.Set("cart", strings.Repeat("x", 10)))
+	})
+	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+		require.NoError(t, cartField.Update(ctx, func(c cart) (cart, error) {
+			require.Equal(t, cart{}, c)
+			return cart{Total: 1}, nil
+		}))
+		require.Contains(t, s.log.String(), `"field":"cart"`)
+		got, err := cartField.Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, cart{Total: 1}, got)
+	})
+}
