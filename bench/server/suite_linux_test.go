@@ -33,16 +33,23 @@ func TestEveryStackAnswersRight(t *testing.T) {
 	r := harness.NewRun("server", true, nil)
 	require.NoError(t, b.compare(t.Context(), r, setting{50, slow}))
 
-	want := map[string]float64{ours: 1, "chi": 2, "gin": 3, "bare": 0} // gin's store sends a PING first
+	// gin's store sends a PING first. Ours needs two scripts in every second request, but
+	// those of several requests are one command.
+	want := map[string]float64{"chi": 2, "gin": 3, "bare": 0}
 	seen := 0
 	for _, res := range r.Results() {
 		require.Empty(t, res.Note, res.Contender)
 		if res.Metric == commands {
 			seen++
+			if res.Contender == ours {
+				require.Greater(t, res.Median, 0.01)
+				require.Less(t, res.Median, 1.0)
+				continue
+			}
 			require.InDelta(t, want[res.Contender], res.Median, 0.2, res.Contender)
 		}
 	}
-	require.Equal(t, len(want), seen)
+	require.Equal(t, len(want)+1, seen)
 }
 
 func TestTheProxyDelaysAndDoesNotSerialise(t *testing.T) {
