@@ -141,6 +141,11 @@ func testRefunds(h harness) {
 		later := h.one(ratelimit.Take, r, key, 2).Receipt
 		same(h, "refund after another charge", h.refund(r, key, charge), counted(r))
 		same(h, "refund of the later one", h.refund(r, key, later), true)
+		left := int64(10)
+		if !counted(r) {
+			left = 8 // 3 were used, and 5/3 of them came back
+		}
+		same(h, "Remaining after both", h.one(ratelimit.Peek, r, key, 1).Remaining, left)
 
 		h.one(ratelimit.Reset, r, key, 0)
 		h.clock.Advance(time.Second)
@@ -202,6 +207,11 @@ func testBoundaries(h harness) {
 		same(h, "Remaining", res.Remaining, r.Burst()-1)
 		if r.Burst() > 1 {
 			same(h, "all but one", h.one(ratelimit.Take, r, "k", r.Burst()-1).Remaining, 0)
+		}
+		if r.Per() == time.Microsecond {
+			charge := h.one(ratelimit.Add, r, "k", 1)
+			same(h, "exactly 2^53", charge.Allowed, true)
+			same(h, "and back", h.refund(r, "k", charge.Receipt), true)
 		}
 		res = h.one(ratelimit.Take, r, "k", r.Burst())
 		same(h, "Allowed", res.Allowed, false)
