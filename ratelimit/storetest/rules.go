@@ -150,6 +150,10 @@ func testRefunds(h harness) {
 		h.one(ratelimit.Reset, r, key, 0)
 		h.clock.Advance(time.Second)
 		charge = h.one(ratelimit.Take, r, key, 4).Receipt
+		h.clock.Advance(r.Per())
+		same(h, "refund a Per later", h.refund(r, key, charge), r.Algorithm() == "buckets")
+		h.one(ratelimit.Reset, r, key, 0)
+		charge = h.one(ratelimit.Take, r, key, 4).Receipt
 		h.one(ratelimit.Reset, r, key, 0)
 		h.clock.Advance(time.Second)
 		h.one(ratelimit.Take, r, key, 5)
@@ -220,6 +224,10 @@ func testBoundaries(h harness) {
 		same(h, "early", h.one(ratelimit.Peek, r, "k", r.Burst()).Allowed, false)
 		h.clock.Advance(time.Microsecond)
 		same(h, "in time", h.one(ratelimit.Take, r, "k", r.Burst()).Allowed, true)
+		if r.Limit() == 1<<53 { // all comes back long before this product leaves 2^64
+			h.clock.Advance(1 << 32 * time.Microsecond)
+			same(h, "much later", h.one(ratelimit.Peek, r, "k", 1).Remaining, r.Burst())
+		}
 		h.one(ratelimit.Reset, r, "k", 0)
 	}
 }
