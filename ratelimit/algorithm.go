@@ -42,8 +42,9 @@ type pair interface {
 	fits(s state, r *Rule, n, now int64) bool
 	// passes tells whether a take of n is allowed.
 	passes(s state, r *Rule, n, now int64) bool
-	// check says what a take of n would get, in all fields but Receipt and Count.
-	check(s state, r *Rule, n, now int64) Result
+	// check says what a take of n would get, in all fields but Receipt and Count. It
+	// leaves those, and what is zero.
+	check(s state, r *Rule, n, now int64, res *Result)
 	// charge counts n units, which fit and for which there are words.
 	charge(s state, r *Rule, n, now int64) Receipt
 	// count returns the units of the last interval.
@@ -116,16 +117,16 @@ func (r *Rule) passes(s state, n, now int64) bool {
 	}
 }
 
-func (r *Rule) check(s state, n, now int64) Result {
+func (r *Rule) check(s state, n, now int64, res *Result) {
 	switch r.algorithm {
 	case bucketed:
-		return bucketPair{}.check(s, r, n, now)
+		bucketPair{}.check(s, r, n, now, res)
 	case logged:
-		return logPair{}.check(s, r, n, now)
+		logPair{}.check(s, r, n, now, res)
 	case windowed:
-		return windowPair{}.check(s, r, n, now)
+		windowPair{}.check(s, r, n, now, res)
 	default:
-		return gcraPair{}.check(s, r, n, now)
+		gcraPair{}.check(s, r, n, now, res)
 	}
 }
 

@@ -68,14 +68,15 @@ func (p bucketPair) passes(s state, r *Rule, n, now int64) bool {
 }
 
 // check counts over Per: the current bucket and as many before it as touch the interval.
-func (p bucketPair) check(s state, r *Rule, n, now int64) Result {
+func (p bucketPair) check(s state, r *Rule, n, now int64, res *Result) {
 	if r.limit == 0 {
-		return Result{Allowed: true}
+		res.Allowed = true
+		return
 	}
 	g := p.ring(s, r, now)
 	back, total := int64(r.window), g.total()
 	used := total - g.began(back)
-	res := Result{Limit: r.limit, Remaining: max(0, r.limit-used)}
+	res.Limit, res.Remaining = r.limit, max(0, r.limit-used)
 	res.Allowed = n <= res.Remaining
 	if !res.Allowed {
 		res.RetryAfter = micros(g.until(r, back, total+n-r.limit, now))
@@ -83,7 +84,6 @@ func (p bucketPair) check(s state, r *Rule, n, now int64) Result {
 	if used > 0 {
 		res.ResetAfter = micros(g.until(r, back, total, now))
 	}
-	return res
 }
 
 func (p bucketPair) charge(s state, r *Rule, n, now int64) Receipt {

@@ -80,12 +80,13 @@ func (g *group) find(r *Rule) state {
 }
 
 // asked says what a take of n would get from the counter alone.
-func (g *group) asked(r *Rule, n int64) Result {
+func (g *group) asked(r *Rule, n int64) (res Result) {
 	s := g.find(r)
 	if s.entry == nil {
 		return r.untouched()
 	}
-	return r.check(s, n, g.now)
+	r.check(s, n, g.now, &res)
+	return res
 }
 
 // would says what a take of n would get.
@@ -145,12 +146,12 @@ func (g *group) note(r *Rule) int64 {
 }
 
 // charge charges the op; what it reports beyond is what the next unit would get.
-func (g *group) charge(op *Op) Result {
+func (g *group) charge(op *Op) (res Result) {
 	r, s := &op.Rule, g.find(&op.Rule)
-	receipt := r.charge(s, op.N, g.now)
-	res := r.check(s, 1, g.now)
+	res.Receipt = r.charge(s, op.N, g.now)
+	r.check(s, 1, g.now, &res)
 	res.hold(g.blocked(r))
-	res.Allowed, res.Receipt = true, receipt
+	res.Allowed = true
 	if op.Kind == Add {
 		res.Count = r.count(s, op.interval(), g.now)
 	}

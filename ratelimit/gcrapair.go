@@ -42,10 +42,10 @@ func (p gcraPair) passes(s state, r *Rule, n, now int64) bool {
 	return n*r.per <= r.burst*r.per-p.level(s, r, now)
 }
 
-func (p gcraPair) check(s state, r *Rule, n, now int64) Result {
+func (p gcraPair) check(s state, r *Rule, n, now int64, res *Result) {
 	level := p.level(s, r, now)
 	free := r.burst*r.per - level // below 0 after an Add, or under a lower limit
-	res := Result{Limit: r.limit}
+	res.Limit = r.limit
 	if free > 0 {
 		res.Remaining = quotient(free, r.per)
 	}
@@ -57,7 +57,6 @@ func (p gcraPair) check(s state, r *Rule, n, now int64) Result {
 	if level > 0 {
 		res.ResetAfter = micros(behind + quotient(level+r.limit-1, r.limit))
 	}
-	return res
 }
 
 func (p gcraPair) charge(s state, r *Rule, n, now int64) Receipt {
@@ -77,6 +76,9 @@ func (p gcraPair) refund(s state, r *Rule, c Receipt, now int64) bool {
 		return false
 	}
 	s.b -= c.N * r.per
+	if s.b == 0 {
+		s.a = now // as a fresh one: at may lie ahead of a clock that went back
+	}
 	s.until = s.a + quotient(s.b+r.limit-1, r.limit)
 	return true
 }

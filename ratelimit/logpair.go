@@ -110,13 +110,14 @@ func (logPair) passes(s state, r *Rule, n, now int64) bool {
 	return n <= r.limit-l.since(l.now(now)-r.per)
 }
 
-func (logPair) check(s state, r *Rule, n, now int64) Result {
+func (logPair) check(s state, r *Rule, n, now int64, res *Result) {
 	if r.limit == 0 {
-		return Result{Allowed: true}
+		res.Allowed = true
+		return
 	}
 	l := newLog(s)
 	used, total := l.since(l.now(now)-r.per), l.total()
-	res := Result{Limit: r.limit, Remaining: max(0, r.limit-used)}
+	res.Limit, res.Remaining = r.limit, max(0, r.limit-used)
 	res.Allowed = n <= res.Remaining
 	if !res.Allowed {
 		res.RetryAfter = micros(l.when(total+n-r.limit) + r.per - now)
@@ -124,7 +125,6 @@ func (logPair) check(s state, r *Rule, n, now int64) Result {
 	if used > 0 {
 		res.ResetAfter = micros(l.when(total) + r.per - now)
 	}
-	return res
 }
 
 func (logPair) charge(s state, r *Rule, n, now int64) Receipt {

@@ -147,7 +147,7 @@ func TestReceiptsThatNobodyGave(t *testing.T) {
 		l := newLimiter(t, newMemory(t, MemoryOptions{}), r)
 		good, err := l.Take(ctx, "k", 2)
 		require.NoError(t, err)
-		for _, extreme := range []int64{math.MinInt64, -1, 0, 3, 1 << 53, math.MaxInt64} {
+		for _, extreme := range []int64{math.MinInt64, -1, 0, 3, good.Receipt.At - 1, 1 << 53, math.MaxInt64} {
 			for i := range 3 {
 				bad := good
 				*[]*int64{&bad.Receipt.N, &bad.Receipt.At, &bad.Receipt.Life}[i] = extreme

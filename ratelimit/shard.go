@@ -32,7 +32,7 @@ func (s *shard) do(ops []Op, out []Result, key uint64, now int64) error {
 
 // take is a shortcut for what is nearly always asked: one take without a Block, of a
 // counter that is known and doesn't need more room. It answers as do does. Everything
-// else it leaves to that, and tells so, before it changes anything.
+// else it leaves to that, and tells so, before it changes anything. out is zero.
 func (s *shard) take(op *Op, out *Result, key uint64, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,16 +43,16 @@ func (s *shard) take(op *Op, out *Result, key uint64, now int64) bool {
 	}
 	st := s.state(e)
 	if !r.passes(st, n, now) {
-		*out = r.check(st, n, now)
+		r.check(st, n, now, out)
 		out.Violated = true
 		return true
 	}
 	if r.algorithm.hasBlock() && (!r.fits(st, n, now) || r.need(st, n, now) != len(st.words)) {
 		return false
 	}
-	receipt := r.charge(st, n, now)
-	*out = r.check(st, 1, now)
-	out.Allowed, out.Receipt = true, receipt
+	out.Receipt = r.charge(st, n, now)
+	r.check(st, 1, now, out)
+	out.Allowed = true
 	return true
 }
 

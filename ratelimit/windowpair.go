@@ -30,9 +30,9 @@ func (p windowPair) passes(s state, r *Rule, n, now int64) bool {
 	return n <= r.limit-p.used(s, now)
 }
 
-func (p windowPair) check(s state, r *Rule, n, now int64) Result {
+func (p windowPair) check(s state, r *Rule, n, now int64, res *Result) {
 	used := p.used(s, now)
-	res := Result{Limit: r.limit, Remaining: max(0, r.limit-used)}
+	res.Limit, res.Remaining = r.limit, max(0, r.limit-used)
 	res.Allowed = n <= res.Remaining
 	if !res.Allowed {
 		res.RetryAfter = micros(s.until - now)
@@ -40,7 +40,6 @@ func (p windowPair) check(s state, r *Rule, n, now int64) Result {
 	if used > 0 {
 		res.ResetAfter = micros(s.until - now)
 	}
-	return res
 }
 
 func (windowPair) charge(s state, r *Rule, n, now int64) Receipt {

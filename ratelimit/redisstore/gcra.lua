@@ -94,6 +94,7 @@ make.gcra = function()
     refund = function(c, r, n, at, life)
       if n <= 0 or n * r.per > c.level or at ~= c.at or life ~= c.level or level(r, at, life) == 0 then return false end
       c.level, c.dirty, c.rule = c.level - n * r.per, true, r
+      if c.level == 0 then c.at = c.now end -- as a fresh one
       return true
     end,
 
@@ -103,7 +104,9 @@ make.gcra = function()
     end,
 
     save = function(c)
-      if c.dirty or not c.new and call('PTTL', c.key) < 0 then write(c.rule, c.key, c.at, c.level) end
+      if c.dirty and c.level == 0 then
+        call('DEL', c.key)
+      elseif c.dirty or not c.new and call('PTTL', c.key) < 0 then write(c.rule, c.key, c.at, c.level) end
     end,
   }
 end

@@ -265,7 +265,8 @@ func (m *gcraModel) charge(e event) {
 
 func (m *gcraModel) count(ratelimit.Rule, time.Duration, time.Duration) int64 { return 0 }
 
-// refund compares what there is with what the charge left.
+// refund compares what there is with what the charge left. If nothing is left, the counter
+// is a fresh one.
 func (m *gcraModel) refund(r ratelimit.Rule, id int, now time.Duration) bool {
 	i := slices.IndexFunc(m.events, func(e event) bool { return e.id == id })
 	if i < 0 {
@@ -276,6 +277,9 @@ func (m *gcraModel) refund(r ratelimit.Rule, id int, now time.Duration) bool {
 		return false
 	}
 	m.events[i].n = 0
+	if level, _ := m.level(); level.Sign() == 0 {
+		m.events = nil
+	}
 	return true
 }
 

@@ -223,7 +223,11 @@ func (s *Sequence) fix(q *question, before []question) {
 		if len(s.paid) == 0 {
 			return
 		}
-		p := s.paid[s.Draw(len(s.paid))]
+		recent := s.paid
+		if s.Draw(2) == 0 { // those that can still be given back, most likely
+			recent = s.paid[max(0, len(s.paid)-3):]
+		}
+		p := recent[s.Draw(len(recent))]
 		if p.key != q.Key || resets(before, p.subject) {
 			return
 		}

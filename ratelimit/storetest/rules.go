@@ -141,9 +141,18 @@ func testRefunds(h harness) {
 		later := h.one(ratelimit.Take, r, key, 2).Receipt
 		same(h, "refund after another charge", h.refund(r, key, charge), counted(r))
 		same(h, "refund of the later one", h.refund(r, key, later), true)
+		left := int64(10)
+		if !counted(r) {
+			left = 8 // 3 were used, and 5/3 of them came back
+		}
+		same(h, "Remaining after both", h.one(ratelimit.Peek, r, key, 1).Remaining, left)
 
 		h.one(ratelimit.Reset, r, key, 0)
 		h.clock.Advance(time.Second)
+		charge = h.one(ratelimit.Take, r, key, 4).Receipt
+		h.clock.Advance(r.Per())
+		same(h, "refund a Per later", h.refund(r, key, charge), r.Algorithm() == "buckets")
+		h.one(ratelimit.Reset, r, key, 0)
 		charge = h.one(ratelimit.Take, r, key, 4).Receipt
 		h.one(ratelimit.Reset, r, key, 0)
 		h.clock.Advance(time.Second)
@@ -203,6 +212,11 @@ func testBoundaries(h harness) {
 		if r.Burst() > 1 {
 			same(h, "all but one", h.one(ratelimit.Take, r, "k", r.Burst()-1).Remaining, 0)
 		}
+		if r.Per() == time.Microsecond {
+			charge := h.one(ratelimit.Add, r, "k", 1)
+			same(h, "exactly 2^53", charge.Allowed, true)
+			same(h, "and back", h.refund(r, "k", charge.Receipt), true)
+		}
 		res = h.one(ratelimit.Take, r, "k", r.Burst())
 		same(h, "Allowed", res.Allowed, false)
 		same(h, "RetryAfter is ResetAfter", res.RetryAfter, res.ResetAfter)
@@ -210,6 +224,10 @@ func testBoundaries(h harness) {
 		same(h, "early", h.one(ratelimit.Peek, r, "k", r.Burst()).Allowed, false)
 		h.clock.Advance(time.Microsecond)
 		same(h, "in time", h.one(ratelimit.Take, r, "k", r.Burst()).Allowed, true)
+		if r.Limit() == 1<<53 { // all comes back long before this product leaves 2^64
+			h.clock.Advance(1 << 32 * time.Microsecond)
+			same(h, "much later", h.one(ratelimit.Peek, r, "k", 1).Remaining, r.Burst())
+		}
 		h.one(ratelimit.Reset, r, "k", 0)
 	}
 }

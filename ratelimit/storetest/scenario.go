@@ -59,6 +59,12 @@ func testSlides(h harness) {
 			h.clock.Advance(c.after)
 			same(h, "count", h.count(r, key, 0), c.want)
 		}
+		// Until the last microsecond, also while others are charged.
+		h.one(ratelimit.Add, r, key, 1)
+		h.clock.Advance(r.Per() - time.Microsecond)
+		same(h, "in the last microsecond", h.one(ratelimit.Add, r, key, 1).Count, 2)
+		h.clock.Advance(time.Microsecond)
+		same(h, "after it", h.one(ratelimit.Add, r, key, 1).Count, 2)
 	}
 }
 

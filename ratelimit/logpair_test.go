@@ -1,0 +1,53 @@
+package ratelimit
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLogsOfAllWidths has times and sums of 32, 48 and 64 bits, which grow while units
+// are kept, and compares with a list of all charges.
+func TestLogsOfAllWidths(t *testing.T) {
+	for _, per := range []time.Duration{time.Second, time.Hour, 24 * time.Hour, 20 * 365 * 24 * time.Hour} {
+		for _, bits := range []int{3, 30, 34, 46} {
+			h, ctx, r := newHand(), t.Context(), rand.New(rand.NewPCG(uint64(per), uint64(bits)))
+			l := newLimiter(t, newMemory(t, MemoryOptions{Clock: h.clock}), Must(SlidingLog(LogOptions{Per: per})))
+			type charge struct {
+				at  time.Time
+				n   int64
+				res Result
+			}
+			var all []charge
+			sum := func(d time.Duration) (n int64) {
+				for _, c := range all {
+					if h.now.Sub(c.at) < d {
+						n += c.n
+					}
+				}
+				return n
+			}
+			for i := range 300 { // durations end at 292 years
+				h.now = h.now.Add((time.Duration(r.Int64N(int64(per/15))) + time.Microsecond).Truncate(time.Microsecond))
+				n := 1 + r.Int64N(1<<r.IntN(bits+1))
+				res, err := l.Add(ctx, "k", n)
+				require.NoError(t, err)
+				all = append(all, charge{h.now, n, res})
+				if c := &all[r.IntN(len(all))]; i%3 == 0 && c.n > 0 && h.now.Sub(c.at) < per {
+					ok, err := l.Refund(ctx, "k", c.res)
+					require.NoError(t, err)
+					require.True(t, ok)
+					c.n = 0
+				}
+				for _, d := range []time.Duration{per, per / 3} {
+					d = d.Truncate(time.Microsecond)
+					got, err := l.Count(ctx, "k", d)
+					require.NoError(t, err)
+					require.Equal(t, sum(d), got, "%v, %d bits, step %d", per, bits, i)
+				}
+			}
+		}
+	}
+}
