@@ -60,6 +60,9 @@ func (p gcraPair) check(s state, r *Rule, n, now int64, res *Result) {
 }
 
 func (p gcraPair) charge(s state, r *Rule, n, now int64) Receipt {
+	if s.b == 0 {
+		s.a = now // as a fresh one: at may lie ahead of a clock that went back
+	}
 	s.b = p.level(s, r, now) + n*r.per
 	s.a = max(s.a, now)
 	s.until = s.a + quotient(s.b+r.limit-1, r.limit)
@@ -76,9 +79,6 @@ func (p gcraPair) refund(s state, r *Rule, c Receipt, now int64) bool {
 		return false
 	}
 	s.b -= c.N * r.per
-	if s.b == 0 {
-		s.a = now // as a fresh one: at may lie ahead of a clock that went back
-	}
 	s.until = s.a + quotient(s.b+r.limit-1, r.limit)
 	return true
 }

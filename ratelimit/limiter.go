@@ -16,6 +16,9 @@ type Limiter struct {
 	store Store
 	one   func(context.Context, Op) (Result, error)
 	rule  Rule
+	// memory is the store if it is one in memory, whose takes are so fast that copies of
+	// the rule would show.
+	memory *MemoryStore
 }
 
 // NewLimiter returns a limiter, or an error if there is no store or no rule.
@@ -26,7 +29,8 @@ func NewLimiter(store Store, rule Rule) (*Limiter, error) {
 	case rule == Rule{}:
 		return nil, errors.New("ratelimit: NewLimiter: zero Rule")
 	}
-	return &Limiter{store: store, one: doOne(store), rule: rule}, nil
+	memory, _ := store.(*MemoryStore)
+	return &Limiter{store: store, one: doOne(store), rule: rule, memory: memory}, nil
 }
 
 // doOne returns store's DoOne, made from Do if it has none.
@@ -50,6 +54,9 @@ func (l *Limiter) Rule() Rule { return l.rule }
 
 // Take charges n units if the limit allows them, otherwise nothing.
 func (l *Limiter) Take(ctx context.Context, key string, n int64) (Result, error) {
+	if l.memory != nil {
+		return l.memory.take(ctx, &l.rule, key, n)
+	}
 	return l.one(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Take})
 }
 

@@ -131,21 +131,36 @@ func (m *MemoryStore) Do(ctx context.Context, ops []Op) ([]Result, error) {
 }
 
 // DoOne is Do with a list of one, without an allocation on a known key.
-func (m *MemoryStore) DoOne(ctx context.Context, op Op) (res Result, err error) {
+func (m *MemoryStore) DoOne(ctx context.Context, op Op) (Result, error) {
+	if op.Kind == Take {
+		return m.take(ctx, &op.Rule, op.Key, op.N)
+	}
+	return m.one(ctx, op)
+}
+
+// take is what nearly always is asked, without a copy of the rule.
+func (m *MemoryStore) take(ctx context.Context, r *Rule, key string, n int64) (res Result, err error) {
 	if ctx.Err() != nil {
 		return res, context.Cause(ctx)
 	}
-	if err := validate(&op, nil); err != nil {
-		return res, err
-	}
-	if op.Kind == Take && op.Rule.block.After == 0 {
-		key, now := maphash.String(m.seed, op.Key), m.now()
-		if m.shard(key).take(&op, &res, key, now) {
+	if r.block.After == 0 && 1 <= n && n <= r.burst && 1 <= len(key) && len(key) <= MaxKeyLen {
+		hash := maphash.String(m.seed, key)
+		if m.shard(hash).take(r, n, &res, hash, m.now()) {
 			return res, nil
 		}
 	}
+	return m.one(ctx, Op{Rule: *r, Key: key, N: n, Kind: Take})
+}
+
+func (m *MemoryStore) one(ctx context.Context, op Op) (Result, error) {
+	if ctx.Err() != nil {
+		return Result{}, context.Cause(ctx)
+	}
+	if err := validate(&op, nil); err != nil {
+		return Result{}, err
+	}
 	ops, out := [1]Op{op}, [1]Result{}
-	err = m.group(ops[:], out[:])
+	err := m.group(ops[:], out[:])
 	return out[0], err
 }
 

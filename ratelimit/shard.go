@@ -33,10 +33,9 @@ func (s *shard) do(ops []Op, out []Result, key uint64, now int64) error {
 // take is a shortcut for what is nearly always asked: one take without a Block, of a
 // counter that is known and doesn't need more room. It answers as do does. Everything
 // else it leaves to that, and tells so, before it changes anything. out is zero.
-func (s *shard) take(op *Op, out *Result, key uint64, now int64) bool {
+func (s *shard) take(r *Rule, n int64, out *Result, key uint64, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, n := &op.Rule, op.N
 	e := s.table.find(r.hash(key))
 	if e == nil {
 		return false
