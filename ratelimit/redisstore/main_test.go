@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"flag"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "6") // parallel tests wait for Redis, not for a processor
 	// A pool that could not dial asks once a second whether it can, and notices only then
 	// that it is closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"flag"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "6") // parallel tests wait for Redis, not for a processor
 	// A pool that could not dial asks once a second whether it can, and notices only then
 	// that it is closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
