@@ -13,7 +13,7 @@ const exact = 1 << 53 // up to here Lua's numbers are integers
 
 // call makes the call of a group of ops, as prelude.lua describes it.
 func (s *Store) call(ops []ratelimit.Op) (redispipe.Call, error) {
-	c := redispipe.Call{Script: scriptFor(ops), Replies: len(ops) * len(answer{})}
+	c := redispipe.Call{Script: s.script(ops), Replies: len(ops) * len(answer{})}
 	if c.Script == nil {
 		return c, fmt.Errorf("%w: redisstore has no script for %v", ratelimit.ErrOp, ops[0].Rule)
 	}

@@ -47,16 +47,16 @@ func newScript(algorithms ...string) *redispipe.Script {
 	return redispipe.NewIntScript(src)
 }
 
-// scriptFor returns the script that knows the rules of all ops, nil if there is none.
-func scriptFor(ops []ratelimit.Op) *redispipe.Script {
+// script returns the script that knows the rules of all ops, nil if there is none.
+func (s *Store) script(ops []ratelimit.Op) *redispipe.Script {
 	first := ops[0].Rule.Algorithm()
 	for i := range ops[1:] {
 		if a := ops[1+i].Rule.Algorithm(); a != first {
-			if scripts[a] == nil || scripts[first] == nil {
+			if s.scripts[a] == nil || s.scripts[first] == nil {
 				return nil
 			}
-			return scripts[""]
+			return s.scripts[""]
 		}
 	}
-	return scripts[first]
+	return s.scripts[first]
 }

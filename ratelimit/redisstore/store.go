@@ -47,10 +47,11 @@ func (o Options) check() error {
 // Store is a [ratelimit.Store] in Redis. It is safe for concurrent use, has no goroutine
 // of its own and needs no closing.
 type Store struct {
-	pipe   *redispipe.Pipe
-	prefix string
-	clock  func() time.Time // instead of the server's, in tests
-	rules  rules
+	pipe    *redispipe.Pipe
+	prefix  string
+	clock   func() time.Time // instead of the server's, in tests
+	rules   rules
+	scripts map[string]*redispipe.Script
 }
 
 var _ ratelimit.Store = (*Store)(nil)
@@ -69,7 +70,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	return &Store{pipe: pipe, prefix: o.Prefix}, nil
+	return &Store{pipe: pipe, prefix: o.Prefix, scripts: scripts}, nil
 }
 
 // Do runs ops as [ratelimit.Store] says: each group is one script call, and the next
