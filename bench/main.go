@@ -2,13 +2,16 @@
 //
 //	go run . [-suite NAME] [-quick] [-json]
 //	go run . -plot
+//	go run . -algorithms
 //
 // What it finds goes to results/ as well, a line of JSON for each figure, with the
-// machine and the command beside it; -plot draws results/ as SVG. Run it in its own
+// machine and the command beside it; -plot draws results/ as SVG. -algorithms computes how
+// exact the rules of package ratelimit are, for docs/algorithms.md. Run it in its own
 // directory.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -20,6 +23,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/lazyreq/lazyreq/bench/algorithms"
 	"github.com/lazyreq/lazyreq/bench/counter"
 	"github.com/lazyreq/lazyreq/bench/harness"
 	"github.com/lazyreq/lazyreq/bench/plot"
@@ -41,6 +45,7 @@ type options struct {
 	quick   bool
 	json    bool
 	plot    bool
+	exact   bool
 	results string
 	plots   string
 	out     io.Writer
@@ -53,8 +58,9 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "fewer and shorter rounds: a suite ends within 50 s")
 	flag.BoolVar(&o.json, "json", false, "print one JSON object per line instead of a table")
 	flag.BoolVar(&o.plot, "plot", false, "draw the results, run nothing")
+	flag.BoolVar(&o.exact, "algorithms", false, "draw how exact the rules are, run no suite")
 	flag.StringVar(&o.results, "results", "results", "`directory` of the results")
-	flag.StringVar(&o.plots, "plots", "../docs/plots", "`directory` of the plots")
+	flag.StringVar(&o.plots, "plots", "", "`directory` of the plots; default ../docs/plots, or ../docs/algorithms")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := o.run(ctx)
@@ -69,8 +75,11 @@ func (o options) run(ctx context.Context) error {
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
+	if o.exact {
+		return algorithms.Run(o.out, cmp.Or(o.plots, "../docs/algorithms"))
+	}
 	if o.plot {
-		return plot.All(o.results, o.plots)
+		return plot.All(o.results, cmp.Or(o.plots, "../docs/plots"))
 	}
 	chosen := suites
 	if o.suite != "" {

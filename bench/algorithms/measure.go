@@ -1,0 +1,47 @@
+package algorithms
+
+import (
+	"io"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// report is all that is measured, in the order of the subjects.
+type report struct {
+	over   []over
+	strict []strict
+}
+
+// measure takes some seconds. It gives the same figures each time.
+func measure() (report, error) {
+	list := subjects()
+	r := report{over: make([]over, len(list)), strict: make([]strict, len(list))}
+	exactly := subject{"SlidingLog", []ratelimit.Rule{slidingLog(Limit, Per)}}
+	var group errgroup.Group
+	for i, s := range list {
+		group.Go(func() (err error) {
+			r.over[i], err = measureOver(s)
+			return err
+		})
+		group.Go(func() (err error) {
+			r.strict[i], err = measureStrict(s, exactly)
+			return err
+		})
+	}
+	return r, group.Wait()
+}
+
+// Run measures all rules, prints the tables of docs/algorithms.md to w, and draws its
+// pictures into dir.
+func Run(w io.Writer, dir string) error {
+	r, err := measure()
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, r.tables()); err != nil {
+		return err
+	}
+	return r.save(dir)
+}

@@ -1,0 +1,97 @@
+package algorithms
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A search tries tries attacks from each of starts for each window of its targets.
+const (
+	starts = 3
+	tries  = 50
+)
+
+// targets are the windows that the search makes the most of, one after the other.
+func targets() []time.Duration {
+	list := []time.Duration{2 * tick}
+	for i := time.Duration(1); i <= 12; i++ {
+		list = append(list, i*Per/4+500*time.Millisecond)
+	}
+	return append(list, Per)
+}
+
+// search climbs: it changes an attack at random, and keeps what lets through at least as
+// much in the window. seen gets all that is kept.
+func search(s subject, rng *rand.Rand, seen func([]charge)) error {
+	for _, w := range targets() {
+		for range starts {
+			if err := climb(s, rng, w, seen); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func climb(s subject, rng *rand.Rand, w time.Duration, seen func([]charge)) error {
+	best, most := attack{steps: []step{anyStep(rng)}}, int64(-1)
+	for range tries {
+		a := best.changed(rng)
+		charges, err := a.run(s)
+		if err != nil {
+			return err
+		}
+		if got := worst(charges, w); got >= most {
+			best, most = a, got
+			seen(charges)
+		}
+	}
+	return nil
+}
+
+func anyStep(rng *rand.Rand) step {
+	s := step{
+		until: moment(rng.IntN(int(moments))),
+		lead:  tick,
+		wait:  tick + anyTime(rng, Per),
+		take:  amount(rng.IntN(int(amounts))),
+	}
+	if rng.IntN(2) == 0 {
+		s.lead = anyTime(rng, Per/2)
+	}
+	if rng.IntN(2) == 0 {
+		s.drain = anyTime(rng, Per)
+	}
+	return s
+}
+
+// changed returns the attack with another phase, or with one step that is new, changed or
+// gone.
+func (a attack) changed(rng *rand.Rand) attack {
+	a.steps = slices.Clone(a.steps)
+	i := rng.IntN(len(a.steps))
+	switch rng.IntN(6) {
+	case 0:
+		a.phase = anyTime(rng, Per)
+	case 1:
+		a.phase = Per - tick // the last moment of a bucket of any length
+	case 2:
+		a.steps = slices.Insert(a.steps, i, anyStep(rng))
+	case 3:
+		if len(a.steps) > 1 {
+			a.steps = slices.Delete(a.steps, i, i+1)
+		}
+	case 4:
+		a.steps[i] = anyStep(rng)
+	default:
+		s := &a.steps[i]
+		s.lead, s.drain = nearby(rng, s.lead), nearby(rng, s.drain)
+	}
+	return a
+}
+
+// nearby returns a time that is up to a quarter shorter or longer.
+func nearby(rng *rand.Rand, d time.Duration) time.Duration {
+	return max(tick, time.Duration(float64(d)*(0.75+rng.Float64()/2)).Truncate(tick))
+}

@@ -1,0 +1,135 @@
+package algorithms
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// strict is how much less gets through than could.
+type strict struct {
+	subject
+	patient float64              // units in a Per, in the long run, of a client that takes all that comes
+	pause   time.Duration        // its longest, at worst, from one unit to the next
+	shares  map[string][]float64 // of each honest client, for each of loads, at the worst phase
+}
+
+// loads are what honest clients ask for, in units of the limit.
+func loads() []float64 {
+	var list []float64
+	for i := 5; i <= 20; i++ {
+		list = append(list, float64(i)/10)
+	}
+	return list
+}
+
+// arrivals are moments at which a client comes for a unit.
+type arrivals func(rng *rand.Rand, load float64, until time.Duration) []time.Duration
+
+// The honest clients, who know nothing of the rules' state.
+const (
+	evenly  = "evenly"
+	chance  = "at random"
+	bunched = "ten at once"
+)
+
+var honest = map[string]arrivals{evenly: even, chance: poisson, bunched: inBunches}
+
+func even(_ *rand.Rand, load float64, until time.Duration) (list []time.Duration) {
+	for i := 0; ; i++ {
+		at := (time.Duration(float64(i) * float64(Per) / (load * Limit))).Truncate(tick)
+		if at >= until {
+			return list
+		}
+		list = append(list, at)
+	}
+}
+
+func poisson(rng *rand.Rand, load float64, until time.Duration) (list []time.Duration) {
+	for at := time.Duration(0); ; {
+		at += time.Duration(rng.ExpFloat64() * float64(Per) / (load * Limit)).Truncate(tick)
+		if at >= until {
+			return list
+		}
+		list = append(list, at)
+	}
+}
+
+// inBunches comes ten times at once, and then as rarely as the load says.
+func inBunches(rng *rand.Rand, load float64, until time.Duration) (list []time.Duration) {
+	for _, at := range even(rng, load/10, until) {
+		for range 10 {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+const (
+	long   = 50 * Per // how long an honest client goes on
+	phases = 4        // at how many it begins
+	// cycles is a whole number of each subject's cycles: 60, 61, 65 and 80 s.
+	cycles = 190_320 * time.Second
+)
+
+// measureStrict compares s with what is exact: a sliding log.
+func measureStrict(s, log subject) (strict, error) {
+	out := strict{subject: s, shares: map[string][]float64{}}
+	var err error
+	if out.patient, out.pause, err = patient(s); err != nil {
+		return strict{}, err
+	}
+	for name, come := range honest {
+		for _, load := range loads() {
+			share, err := leastShare(s, log, come, load)
+			if err != nil {
+				return strict{}, err
+			}
+			out.shares[name] = append(out.shares[name], share)
+		}
+	}
+	return out, nil
+}
+
+// leastShare returns how many units s lets through, for each that the log does.
+func leastShare(s, log subject, come arrivals, load float64) (float64, error) {
+	least := math.Inf(1)
+	for i := range phases {
+		rng, phase := rand.New(rand.NewPCG(seed, uint64(i))), time.Duration(i)*1237*time.Millisecond
+		comes := come(rng, load, long)
+		got, err := serve(s, phase, comes)
+		if err != nil {
+			return 0, err
+		}
+		exact, err := serve(log, phase, comes)
+		if err != nil {
+			return 0, err
+		}
+		least = min(least, float64(got)/float64(exact))
+	}
+	return least, nil
+}
+
+// patient measures the second of two times cycles, so that the beginning doesn't count.
+func patient(s subject) (inPer float64, pause time.Duration, err error) {
+	c := newClient(s, 0)
+	c.drain(2*cycles - tick)
+	var units int64
+	for i, ch := range c.charges {
+		if ch.at >= cycles {
+			units += ch.n
+			pause = max(pause, ch.at-c.charges[i-1].at)
+		}
+	}
+	return float64(units) * float64(Per) / float64(cycles), pause, c.err
+}
+
+// serve returns how many units get through, of one at each of some moments.
+func serve(s subject, phase time.Duration, comes []time.Duration) (int, error) {
+	c := newClient(s, phase)
+	for _, at := range comes {
+		c.now = at
+		c.take(1)
+	}
+	return len(c.charges), c.err
+}
