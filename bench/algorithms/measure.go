@@ -4,8 +4,6 @@ import (
 	"io"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 // report is all that is measured, in the order of the subjects.
@@ -18,7 +16,10 @@ type report struct {
 func measure() (report, error) {
 	list := subjects()
 	r := report{over: make([]over, len(list)), strict: make([]strict, len(list))}
-	exactly := subject{"SlidingLog", []ratelimit.Rule{slidingLog(Limit, Per)}}
+	all, err := crowds()
+	if err != nil {
+		return report{}, err
+	}
 	var group errgroup.Group
 	for i, s := range list {
 		group.Go(func() (err error) {
@@ -26,7 +27,7 @@ func measure() (report, error) {
 			return err
 		})
 		group.Go(func() (err error) {
-			r.strict[i], err = measureStrict(s, exactly)
+			r.strict[i], err = measureStrict(s, all)
 			return err
 		})
 	}

@@ -53,9 +53,6 @@ func measureOver(s subject) (over, error) {
 	return o, search(s, rng, see(&o.search))
 }
 
-// most is what was found in any Per.
-func (o over) most() int64 { return max(o.greedy, o.edge, o.random, o.search) }
-
 // at returns what was found in windows of length w, one of lengths.
 func (o over) at(w time.Duration) int64 {
 	for i, l := range lengths() {

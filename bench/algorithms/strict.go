@@ -1,9 +1,10 @@
 package algorithms
 
 import (
-	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 // strict is how much less gets through than could.
@@ -66,48 +67,67 @@ func inBunches(rng *rand.Rand, load float64, until time.Duration) (list []time.D
 }
 
 const (
-	long   = 50 * Per // how long an honest client goes on
+	long   = 30 * Per // how long an honest client goes on
 	phases = 4        // at how many it begins
 	// cycles is a whole number of each subject's cycles: 60, 61, 65 and 80 s.
 	cycles = 190_320 * time.Second
 )
 
-// measureStrict compares s with what is exact: a sliding log.
-func measureStrict(s, log subject) (strict, error) {
+// crowd is what one honest client asks for, and how much of it a sliding log lets through.
+type crowd struct {
+	name  string
+	load  float64
+	phase time.Duration
+	comes []time.Duration
+	exact int
+}
+
+// crowds are those of all honest clients, by name, then by load, then by phase.
+func crowds() (list []crowd, err error) {
+	log := subject{"", []ratelimit.Rule{slidingLog(Limit, Per)}}
+	for name, come := range honest {
+		for _, load := range loads() {
+			for i := range phases {
+				rng := rand.New(rand.NewPCG(seed, uint64(i)))
+				c := crowd{name: name, load: load, phase: time.Duration(i) * 1237 * time.Millisecond, comes: come(rng, load, long)}
+				if c.exact, err = c.served(log); err != nil {
+					return nil, err
+				}
+				list = append(list, c)
+			}
+		}
+	}
+	return list, nil
+}
+
+// served returns how many units s lets through.
+func (c crowd) served(s subject) (int, error) {
+	one := newClient(s, c.phase)
+	for _, one.now = range c.comes {
+		one.take(1)
+	}
+	return len(one.charges), one.err
+}
+
+func measureStrict(s subject, all []crowd) (strict, error) {
 	out := strict{subject: s, shares: map[string][]float64{}}
 	var err error
 	if out.patient, out.pause, err = patient(s); err != nil {
 		return strict{}, err
 	}
-	for name, come := range honest {
-		for _, load := range loads() {
-			share, err := leastShare(s, log, come, load)
-			if err != nil {
-				return strict{}, err
-			}
-			out.shares[name] = append(out.shares[name], share)
+	for i, c := range all {
+		got, err := c.served(s)
+		if err != nil {
+			return strict{}, err
+		}
+		share, list := float64(got)/float64(c.exact), out.shares[c.name]
+		if i%phases == 0 {
+			out.shares[c.name] = append(list, share)
+		} else {
+			list[len(list)-1] = min(list[len(list)-1], share)
 		}
 	}
 	return out, nil
-}
-
-// leastShare returns how many units s lets through, for each that the log does.
-func leastShare(s, log subject, come arrivals, load float64) (float64, error) {
-	least := math.Inf(1)
-	for i := range phases {
-		rng, phase := rand.New(rand.NewPCG(seed, uint64(i))), time.Duration(i)*1237*time.Millisecond
-		comes := come(rng, load, long)
-		got, err := serve(s, phase, comes)
-		if err != nil {
-			return 0, err
-		}
-		exact, err := serve(log, phase, comes)
-		if err != nil {
-			return 0, err
-		}
-		least = min(least, float64(got)/float64(exact))
-	}
-	return least, nil
 }
 
 // patient measures the second of two times cycles, so that the beginning doesn't count.
@@ -122,14 +142,4 @@ func patient(s subject) (inPer float64, pause time.Duration, err error) {
 		}
 	}
 	return float64(units) * float64(Per) / float64(cycles), pause, c.err
-}
-
-// serve returns how many units get through, of one at each of some moments.
-func serve(s subject, phase time.Duration, comes []time.Duration) (int, error) {
-	c := newClient(s, phase)
-	for _, at := range comes {
-		c.now = at
-		c.take(1)
-	}
-	return len(c.charges), c.err
 }
