@@ -8,7 +8,7 @@ local function load_block(key, r)
   local s = pcall('GET', key)
   local b = {key = key, now = r.now, denials = 0, ends = 0}
   if s then
-    if type(s) ~= 'string' or #s ~= 18 or sub(s, 1, 4) ~= 'lrd1' then return nil end
+    if type(s) ~= 'string' or #s ~= 18 or sub(s, 1, 4) ~= 'lrd1' then error(foreign) end
     b.denials, b.ends, b.there = decode(s, 4), decode(s, 11), true
   end
   return b

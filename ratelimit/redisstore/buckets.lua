@@ -9,13 +9,19 @@
 --           so the units of a bucket and all after it are one subtraction, and a gap
 --           is filled by one or two writes.
 -- Windows   are numbers of whole buckets before the newest, 0 to size - 1.
--- Expiry    of the key begins anew with each charge.
-
+-- Expiry    of the key begins anew with the charges, once in a bucket.
 -- Rules     x is the length of a bucket (us), y the size of the ring, z the window that
 --           the limit is over.
 
+-- extend lets a key live for a TTL of ms at least, and for less than a bucket more than
+-- that from now on: a TTL costs more to write than to read, and goes to every replica.
+local function extend(name, ttl, interval)
+  local left = call('PTTL', name)
+  if left < 0 or left < ttl - floor(interval / 1000) then call('PEXPIRE', name, digits(ttl)) end
+end
+
 -- A take that passes and leaves something, a count, or an add without a limit, of a
--- counter that was charged in this bucket. Numbers that go to Redis are strings: to format
+-- counter that has reached this bucket. Numbers that go to Redis are strings: to format
 -- one costs as much as a call.
 quick.buckets = function(r, name, kind, n, over)
   local limit, now = r.limit, r.now
@@ -25,7 +31,7 @@ quick.buckets = function(r, name, kind, n, over)
   if type(s) ~= 'string' then return false end
   if #s < 25 or sub(s, 1, 4) ~= 'lrb1' then return false, s end
   local epoch, total, interval = decode(s, 11), decode(s, 18), r.x
-  if now >= (epoch + 1) * interval then return false, s end
+  if now >= (epoch + 1) * interval or now < epoch * interval then return false, s end
   local bucket = epoch - window
   if bucket ~= r.bucket then
     local at = 25 + 7 * (bucket % r.y)
@@ -34,6 +40,7 @@ quick.buckets = function(r, name, kind, n, over)
   local began = decode(call('GETRANGE', name, r.first, r.last), 0)
   local used = total - began
   if kind == 'count' then
+    if call('STRLEN', name) ~= 25 + 7 * r.y then error(foreign) end
     if call('PTTL', name) < 0 then call('PEXPIRE', name, r.life) end
     answer(1, 0, 0, 0, used, 0, 0)
     return true
@@ -41,8 +48,11 @@ quick.buckets = function(r, name, kind, n, over)
   n = number(n)
   local remaining = limit - used - n
   if n > most - total or kind == 'take' and remaining <= 0 then return false, s, bucket, began end
-  call('SETRANGE', name, '18', encode(total + n))
-  call('PEXPIRE', name, r.life)
+  if call('SETRANGE', name, '18', encode(total + n)) ~= 25 + 7 * r.y then
+    call('SETRANGE', name, '18', sub(s, 19, 25)) -- it is as it was
+    error(foreign)
+  end
+  extend(name, r.ttl, interval)
   if kind == 'add' then
     answer(1, 0, 0, 0, used + n, epoch, decode(s, 4))
   else
@@ -64,29 +74,36 @@ make.buckets = function()
 
   -- began returns the total as bucket x began; the one after the newest begins with all
   -- that there is. Those after c.was began in this call, with c.base. Of the others it
-  -- remembers the last one, or all if wait has read them.
+  -- remembers what it has read.
   local function began(c, x)
     if x > c.epoch then return c.total end
     if x > c.was then return c.base end
-    if x == c.last then return c.value end
-    local at, value = 7 * (x % c.size), nil
-    if c.ring then
-      value = decode(c.ring, at)
-    else
-      value = decode(call('GETRANGE', c.key, ring_at + at, ring_at + at + 6), 0)
+    local at, value = 7 * (x % c.size), c.seen[x]
+    if c.ring then return decode(c.ring, at) end
+    if not value then
+      value = decode(call('GETRANGE', c.key, format('%d', ring_at + at), format('%d', ring_at + at + 6)), 0)
+      c.seen[x] = value
     end
-    c.last, c.value = x, value
     return value
   end
 
+  -- fill begins the buckets that the time has reached.
+  local function fill(c)
+    local steps = math.min(c.epoch - c.was, c.size)
+    if steps > 0 and not c.new then
+      put(c, c.epoch - steps + 1, steps, string.rep(encode(c.base), steps))
+      c.was, c.ring, c.dirty = c.epoch, nil, true
+    end
+  end
+
   -- wait returns the us to the end of the bucket after which the window begins with at
-  -- least need charged before it. What this call charged is in the newest bucket.
+  -- least need charged before it.
   local function wait(c, window, need)
     local low, high = 0, window
-    if c.charged and need == c.total then
+    if began(c, c.epoch) < need then -- it is the newest, in which this call charged
       low = window
     elseif c.size <= 512 and not c.ring then -- one read instead of up to ten
-      c.ring = call('GETRANGE', c.key, ring_at, ring_at + 7 * c.size - 1)
+      c.ring = call('GETRANGE', c.key, '25', '-1')
     end
     while low < high do
       local middle = floor((low + high) / 2)
@@ -97,15 +114,16 @@ make.buckets = function()
 
   -- lower takes n off the totals as bucket x and all after it began.
   local function lower(c, x, n)
+    fill(c)
     local words = {}
     for i = x, c.epoch do words[#words + 1] = encode(began(c, i) - n) end
     if #words > 0 then put(c, x, #words, table.concat(words)) end
     c.total = c.total - n
-    c.dirty, c.was, c.last, c.ring = true, c.epoch, nil, nil
+    c.dirty, c.seen, c.ring = true, {}, nil
   end
 
   local function fresh(c)
-    c.new, c.epoch, c.total, c.was, c.base = true, floor(c.now / c.interval), 0, -1, 0
+    c.new, c.epoch, c.total, c.was, c.base = true, floor(c.now / c.interval), 0, -math.huge, 0
     c.life, seed = seed, seed + 1
   end
 
@@ -113,23 +131,20 @@ make.buckets = function()
     -- longer takes note of another rule's TTL.
     longer = function(c, r) c.ttl = math.max(c.ttl, r.ttl) end,
 
-    -- load reads the counter and begins its buckets up to now's. It returns false if the key
-    -- is something else's.
+    -- load reads the counter and begins its buckets up to now's.
     load = function(c, r, read)
       c.interval, c.size, c.ttl = r.x, r.y, r.ttl
-      local s = read and read[1] or pcall('GETRANGE', c.key, 0, ring_at - 1)
-      if type(s) == 'table' then return false end
-      if s == '' then fresh(c) return true end
-      if #s < ring_at or sub(s, 1, 4) ~= mark then return false end
-      local epoch, total, newest = decode(s, epoch_at), decode(s, total_at), floor(c.now / c.interval)
-      c.life, c.epoch, c.total, c.was, c.base = decode(s, 4), epoch, total, epoch, total
-      if read then c.last, c.value = read[2], read[3] end
-      if newest > epoch then
-        local steps = math.min(newest - epoch, c.size)
-        put(c, newest - steps + 1, steps, string.rep(encode(total), steps))
-        c.epoch, c.dirty = newest, true
+      local s = read and read[1] or pcall('GETRANGE', c.key, '0', '24')
+      if s == '' and call('EXISTS', c.key) == 0 then return fresh(c) end
+      if type(s) ~= 'string' or sub(s, 1, 4) ~= mark or call('STRLEN', c.key) ~= ring_at + 7 * c.size then
+        error(foreign)
       end
-      return true
+      local epoch, total = decode(s, epoch_at), decode(s, total_at)
+      if (epoch + 1) * c.interval > most then error(foreign) end
+      c.life, c.epoch, c.total, c.was, c.base = decode(s, 4), epoch, total, epoch, total
+      c.seen = {}
+      if read and read[2] then c.seen[read[2]] = read[3] end
+      c.epoch = math.max(epoch, floor(c.now / c.interval))
     end,
 
     -- fits tells whether n more units can be counted at all.
@@ -174,22 +189,29 @@ make.buckets = function()
 
     reset = function(c)
       call('DEL', c.key)
-      c.charged, c.dirty, c.last, c.ring = nil, nil, nil, nil
+      c.charged, c.dirty, c.ring = nil, nil, nil
       fresh(c)
     end,
 
     -- save writes what changed and leaves no key without a TTL.
     save = function(c)
+      -- Longer, if the clock went back: until the newest bucket is out of every window.
+      local ttl = math.max(c.ttl, ceil((c.epoch + c.size) * c.interval - c.now, 1000))
       if not c.new then
+        fill(c)
         if c.dirty then
           call('SETRANGE', c.key, epoch_at, encode(c.epoch) .. encode(c.total))
         elseif c.charged then
           call('SETRANGE', c.key, total_at, encode(c.total))
         end
-        if c.charged or call('PTTL', c.key) < 0 then call('PEXPIRE', c.key, c.ttl) end
+        if c.charged then
+          extend(c.key, ttl, c.interval)
+        elseif call('PTTL', c.key) < 0 then
+          call('PEXPIRE', c.key, digits(ttl))
+        end
       elseif c.charged then
         local head = mark .. encode(c.life) .. encode(c.epoch) .. encode(c.total)
-        call('SET', c.key, head .. string.rep('\0', 7 * c.size), 'PX', c.ttl)
+        call('SET', c.key, head .. string.rep('\0', 7 * c.size), 'PX', digits(ttl))
       end
     end,
   }

@@ -1,12 +1,12 @@
 -- driver: runs a group of ops. First every take of a group is checked, together with what the
 -- group charges before it; then everything is done in order, or, if a take was denied,
 -- only what changes nothing. What a counter is, it leaves to the algorithm. Every key is
--- read before the first charge, so that a foreign one fails the whole group.
+-- read before the first write, so that a foreign one fails the whole group.
 
 local made = {}
 
 -- algorithm returns the functions of one:
---   load(c, r, read)  reads a counter; false if the key is something else's
+--   load(c, r, read)  reads a counter
 --   longer(c, r)      takes note of another rule that shares the counter
 --   fits(c, r, n)     whether n more units can be counted at all
 --   passes(c, r, n)   whether a take of n is allowed
@@ -21,8 +21,7 @@ local function algorithm(name)
   return made[name]
 end
 
--- open finds the counters and blocks of a group's ops. It returns nil if one of the keys
--- is something else's.
+-- open finds the counters and blocks of a group's ops.
 local function open(ops)
   local counters, blocks = {}, {}
   for i = 1, #ops do
@@ -33,14 +32,13 @@ local function open(ops)
       op.algorithm.longer(c, r)
     else
       c = {key = KEYS[key + op.key], now = r.now, pending = 0, save = op.algorithm.save}
-      if not op.algorithm.load(c, r, op.read) then return nil end
+      op.algorithm.load(c, r, op.read)
       counters[op.key] = c
     end
     op.counter = c
     if r.after then
       blocks[op.blocks] = blocks[op.blocks] or load_block(KEYS[key + op.blocks], r)
       op.block = blocks[op.blocks]
-      if not op.block then return nil end
     end
   end
   return counters, blocks
@@ -65,25 +63,22 @@ local function check(ops)
 end
 
 -- say answers an op with what a take of n would get, and nothing passes during a block,
--- which lasts for hold. Without a verdict, that is whether it passes.
+-- which lasts for hold. Without a verdict, that is whether it passes. An add in a denied
+-- group may be of more than ever passes; it has no wait, but never one below 0.
 local function say(op, verdict, n, hold, count, where, life)
   local passes, remaining, retry, reset = op.algorithm.check(op.counter, op.rule, n)
-  if hold > 0 then
-    passes, remaining, retry, reset = 0, 0, math.max(retry, hold), math.max(reset, hold)
-  end
-  answer(verdict or 2 * passes - 1, remaining, retry, reset, count, where, life)
-end
-
-local function fail(ops, verdict)
-  for _ = 1, #ops do answer(verdict, 0, 0, 0, 0, 0, 0) end
+  if hold > 0 then passes, remaining = 0, 0 end
+  answer(verdict or 2 * passes - 1, remaining, math.max(retry, hold), math.max(reset, hold), count, where, life)
 end
 
 -- run runs a group.
 local function run(ops)
   local counters, blocks = open(ops)
-  if not counters then return fail(ops, -3) end
   local denied = check(ops)
-  if denied == nil then return fail(ops, -2) end
+  if denied == nil then
+    for _ = 1, #ops do answer(-2, 0, 0, 0, 0, 0, 0) end
+    return
+  end
   for i = 1, #ops do
     local op = ops[i]
     local kind, c, a, r, n, b = op.kind, op.counter, op.algorithm, op.rule, op.n, op.block

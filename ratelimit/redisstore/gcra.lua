@@ -37,7 +37,7 @@ end
 quick.gcra = function(r, name, kind, n)
   if kind ~= 'take' then return false end
   local s = pcall('GET', name)
-  if s and (type(s) ~= 'string' or #s ~= 18 or sub(s, 1, 4) ~= 'lrg1') then return false end
+  if s and (type(s) ~= 'string' or #s ~= 18 or sub(s, 1, 4) ~= 'lrg1') then error(foreign) end
   n = number(n)
   local at, lev, behind = r.now, 0, 0
   if s then
@@ -64,11 +64,10 @@ make.gcra = function()
       local s = pcall('GET', c.key)
       if not s then
         c.new, c.at, c.level = true, c.now, 0
-        return true
+        return
       end
-      if type(s) ~= 'string' or #s ~= 18 or sub(s, 1, 4) ~= 'lrg1' then return false end
+      if type(s) ~= 'string' or #s ~= 18 or sub(s, 1, 4) ~= 'lrg1' then error(foreign) end
       c.at, c.level, c.rule = decode(s, 4), decode(s, 11), r
-      return true
     end,
 
     longer = function() end,

@@ -13,18 +13,28 @@
 --          long as that is in the window.
 -- Rules    x, y and z mean nothing.
 
--- event makes one of its time and its words, nil if they are none.
+-- event makes one of its time and its words.
 local function event(at, words)
-  if #words ~= 21 then return nil end
-  return {at = at, n = decode(words, 0), sum = decode(words, 7), life = decode(words, 14), words = words}
+  local e = {at = at, n = decode(words, 0), sum = decode(words, 7), life = decode(words, 14), words = words}
+  if #words ~= 21 or e.n > e.sum or not at or at % 1 ~= 0 or at > most then error(foreign) end
+  return e
 end
 
 local function words(e) return encode(e.n) .. encode(e.sum) .. encode(e.life) end
 
+-- append adds to a stream, whose last id is that of its newest event unless somebody else
+-- has changed it.
+local function append(...)
+  local id = pcall('XADD', ...)
+  if type(id) ~= 'table' then return end
+  if string.find(id.err, 'equal or smaller') then error(foreign) end
+  call('XADD', ...) -- which raises the error
+end
+
 local encodings = {}
 
 encodings.log = function()
-  local function one(reply) return reply[1] and event(number(reply[2]), reply[1]) end
+  local function one(reply) return reply[1] and event(number(reply[2]), reply[1]) or nil end
 
   -- from returns the events from a time on.
   local function from(key, at)
@@ -34,11 +44,11 @@ encodings.log = function()
   end
 
   return {
-    -- newest returns an event, nil if there is none, or false if it is something else.
+    -- newest returns an event, nil if there is none.
     newest = function(key)
       local reply = pcall('ZRANGE', key, '-1', '-1', 'WITHSCORES')
-      if reply.err then return false end
-      return reply[1] and (one(reply) or false) or nil
+      if reply.err then error(foreign) end
+      return one(reply)
     end,
 
     -- first returns the first event after a time.
@@ -81,16 +91,17 @@ end
 encodings.stream = function()
   local function one(entry)
     if not entry then return nil end
+    if entry[2][1] ~= 'e' then error(foreign) end
     local at, number_ = string.match(entry[1], '^(%d+)-(%d+)$')
-    local e = entry[2][1] == 'e' and event(number(at), entry[2][2])
-    if e then e.id, e.number = entry[1], number(number_) end
+    local e = event(number(at), entry[2][2])
+    e.id, e.number = entry[1], number(number_)
     return e
   end
 
   local function id(e) return digits(e.at) .. '-' .. digits(e.number) end
 
   -- add adds an event at the end.
-  local function add(key, e) call('XADD', key, id(e), 'e', words(e)) end
+  local function add(key, e) append(key, id(e), 'e', words(e)) end
 
   local function first(key, at)
     return one(call('XRANGE', key, digits(math.max(at, -1) + 1), '+', 'COUNT', '1')[1])
@@ -99,8 +110,8 @@ encodings.stream = function()
   return {
     newest = function(key)
       local reply = pcall('XREVRANGE', key, '+', '-', 'COUNT', '1')
-      if reply.err then return false end
-      return reply[1] and (one(reply[1]) or false) or nil
+      if reply.err or not reply[1] and call('EXISTS', key) > 0 then error(foreign) end
+      return one(reply[1])
     end,
 
     first = first,
@@ -117,22 +128,18 @@ encodings.stream = function()
     end,
 
     put = function(key, e, newest, cut)
-      e.number = 0
-      if newest then
-        call('XDEL', key, newest.id)
-        e.number = newest.number + 1
-      end
+      e.number = newest and newest.number + 1 or 0
       e.id = id(e)
-      call('XADD', key, 'MINID', '~', digits(math.max(cut, -1) + 1), e.id, 'e', words(e))
+      append(key, 'MINID', '~', digits(math.max(cut, -1) + 1), e.id, 'e', words(e))
+      if newest then call('XDEL', key, newest.id) end
     end,
 
     -- change takes the events out and adds them again, for which the stream has to forget
     -- that it had them; where it cannot, it begins anew.
     change = function(key, at, f)
       local entries, events = call('XRANGE', key, digits(math.max(at, 0)), '+'), {}
-      for i = 1, #entries do
-        local e = one(entries[i])
-        events[i] = e
+      for i = 1, #entries do events[i] = one(entries[i]) end
+      for _, e in ipairs(events) do
         call('XDEL', key, e.id)
         f(e)
       end
@@ -153,7 +160,7 @@ local function make_log(encoding)
 
   -- since returns the units charged after a time.
   local function since(c, at)
-    local e = c.last and log.first(c.key, at)
+    local e = c.last and c.last.at > at and log.first(c.key, at)
     return e and c.last.sum - e.sum + e.n or 0
   end
 
@@ -179,13 +186,11 @@ local function make_log(encoding)
     load = function(c, r)
       c.per = r.per
       local newest = log.newest(c.key)
-      if newest == false then return false end
       if newest then
         c.last, c.at = newest, math.max(newest.at, c.now)
       else
         fresh(c)
       end
-      return true
     end,
 
     longer = function() end,
@@ -198,6 +203,7 @@ local function make_log(encoding)
 
     check = function(c, r, n)
       if r.limit == 0 then return 1, 0, 0, 0 end
+      if not c.last then return 1, r.limit, 0, 0 end
       local u = used(c)
       local remaining = math.max(0, r.limit - u)
       local reset = u > 0 and wait(c, c.last.sum) or 0
@@ -255,8 +261,25 @@ local function make_log(encoding)
   }
 end
 
--- take is a take that passes and leaves something, of a log that nothing is wrong with. All
--- calls of a script have one time, so what it makes of that, it makes once.
+-- denied denies a take of n that only waits for the first event in the window to leave it,
+-- if the newest one leaves last.
+local function denied(r, name, n, first, last, at, stream)
+  local sum, past = decode(last, 7), decode(first, 7)
+  if past < sum + n - r.limit or decode(last, 0) == 0 then return false end
+  local left = r.limit - sum + past - decode(first, 0)
+  local leaves
+  if stream then
+    leaves = string.match(call('XRANGE', name, r.since, '+', 'COUNT', '1')[1][1], '^%d+')
+  else
+    leaves = call('ZSCORE', name, first)
+  end
+  if call('PTTL', name) < 0 then call('PEXPIRE', name, digits(ceil(at + r.per - r.now, 1000))) end
+  answer(-1, left > 0 and left or 0, leaves + r.per - r.now, at + r.per - r.now, 0, 0, 0)
+  return true
+end
+
+-- take is a take that passes and leaves something, or is denied, of a log that nothing is
+-- wrong with. All calls of a script have one time, so what it makes of that, it makes once.
 local function take(r, name, kind, n, stream)
   if kind ~= 'take' then return false end
   local now, per = r.now, r.per
@@ -267,16 +290,17 @@ local function take(r, name, kind, n, stream)
   local reply, last, at, id, first
   if stream then
     reply = pcall('XREVRANGE', name, '+', '-', 'COUNT', '1')
-    if reply.err then return false end
+    if reply.err or not reply[1] and call('EXISTS', name) > 0 then error(foreign) end
     if reply[1] then
       id, last = reply[1][1], reply[1][2][2]
+      if reply[1][2][1] ~= 'e' then error(foreign) end
       at = number(string.match(id, '^%d+'))
       first = call('XRANGE', name, r.since, '+', 'COUNT', '1')[1]
       first = first and first[2][2]
     end
   else
     reply = pcall('ZRANGE', name, '-1', '-1', 'WITHSCORES')
-    if reply.err then return false end
+    if reply.err then error(foreign) end
     last, at = reply[1], number(reply[2] or 0)
     first = last and call('ZRANGEBYSCORE', name, r.open, '+inf', 'LIMIT', '0', '1')[1]
   end
@@ -288,10 +312,11 @@ local function take(r, name, kind, n, stream)
     used = sum - decode(first, 7) + decode(first, 0)
   end
   local remaining = r.limit - used - n
-  if remaining <= 0 or n > most - sum then return false end
+  if remaining < 0 then return denied(r, name, n, first, last, at, stream) end
+  if remaining == 0 or n > most - sum then return false end
   if not first then seed = seed + 1 end
   if stream then
-    call('XADD', name, 'MINID', '~', r.since, r.time .. '-0', 'e', encode(n) .. encode(sum + n) .. encode(life))
+    append(name, 'MINID', '~', r.since, r.time .. '-0', 'e', encode(n) .. encode(sum + n) .. encode(life))
   else
     if first and at == now then
       units = decode(last, 0) + n

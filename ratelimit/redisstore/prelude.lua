@@ -19,16 +19,24 @@
 -- Atomic  because a script is: nothing runs between check and charge
 -- Numbers are integers of at most 2^53, which Go checked for those in ARGV.
 
+local protected = pcall
 local call, pcall, floor, fmod, number = redis.call, redis.pcall, math.floor, math.fmod, tonumber
 local byte, char, sub, format = string.byte, string.char, string.sub, string.format
 local most = 9007199254740992
 
--- Words are seven bytes, little-endian, and hold 2^53. string.byte is in every Lua that
--- runs Redis scripts, struct is not.
+-- foreign is the error of a call whose key is something else's, or was changed by somebody
+-- else. It is raised before the first write, and fails only the call itself.
+local foreign = {}
+
+-- Words are seven bytes, little-endian, and hold up to 2^53: hardly any text does.
+-- string.byte is in every Lua that runs Redis scripts, struct is not.
 local function decode(s, at)
   local a, b, c, d, e, f, g = byte(s, at + 1, at + 7)
-  return a + b * 0x100 + c * 0x10000 + d * 0x1000000
+  if not g or g > 0x20 then error(foreign) end
+  local v = a + b * 0x100 + c * 0x10000 + d * 0x1000000
     + e * 0x100000000 + f * 0x10000000000 + g * 0x1000000000000
+  if v > most then error(foreign) end
+  return v
 end
 
 local function encode(v)
@@ -82,5 +90,5 @@ end
 
 -- By the name of the algorithm: quick does one op if it is what is nearly always asked. It
 -- says whether it did, and if not, what it has read, up to three values. What it leaves,
--- the functions do that make makes, which is only then.
+-- the functions do that make makes, which is only then. Both may raise foreign.
 local quick, make = {}, {}

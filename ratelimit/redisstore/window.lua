@@ -10,12 +10,13 @@
 quick.window = function(r, name, kind, n)
   if kind ~= 'take' then return false end
   local s = pcall('GET', name)
-  if s and (type(s) ~= 'string' or #s ~= 25 or sub(s, 1, 4) ~= 'lrw1') then return false end
-  local now, limit, life, ends, used = r.now, r.limit, nil, nil, 0
+  if s and (type(s) ~= 'string' or #s ~= 25 or sub(s, 1, 4) ~= 'lrw1') then error(foreign) end
+  local now, limit, life, ends, used, begun = r.now, r.limit, nil, nil, 0, false
   n = number(n)
   if s then
     life, ends, used = decode(s, 4), decode(s, 11), decode(s, 18)
-    if now >= ends then ends, used = now + r.per, 0 end
+    begun = now < ends
+    if not begun then ends, used = now + r.per, 0 end
   else
     life, ends = seed, now + r.per
     seed = seed + 1
@@ -28,7 +29,11 @@ quick.window = function(r, name, kind, n)
     return true
   end
   used = used + n
-  call('SET', name, 'lrw1' .. encode(life) .. encode(ends) .. encode(used), 'PX', digits(ceil(wait, 1000)))
+  if begun and call('PTTL', name) > 0 then
+    call('SETRANGE', name, '18', encode(used))
+  else
+    call('SET', name, 'lrw1' .. encode(life) .. encode(ends) .. encode(used), 'PX', digits(ceil(wait, 1000)))
+  end
   answer(1, limit - used, used < limit and 0 or wait, wait, 0, ends, life)
   return true
 end
@@ -42,11 +47,10 @@ make.window = function()
       if not s then
         c.new, c.life, c.ends, c.units = true, seed, c.now, 0
         seed = seed + 1
-        return true
+        return
       end
-      if type(s) ~= 'string' or #s ~= 25 or sub(s, 1, 4) ~= 'lrw1' then return false end
+      if type(s) ~= 'string' or #s ~= 25 or sub(s, 1, 4) ~= 'lrw1' then error(foreign) end
       c.life, c.ends, c.units = decode(s, 4), decode(s, 11), decode(s, 18)
-      return true
     end,
 
     longer = function() end,
