@@ -170,9 +170,10 @@ func testInvalid(h harness) {
 		{"take without a limit", ratelimit.Op{Rule: counts, Key: "k", N: 1, Kind: ratelimit.Take}, ratelimit.ErrNoLimit},
 		{"negative interval", ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Count, Interval: -1}, ratelimit.ErrOp},
 	} {
-		_, err := h.store.Do(h.Context(), []ratelimit.Op{good, c.op})
-		if !errors.Is(err, c.want) {
-			h.Errorf("%s: error %v, want %v", c.name, err, c.want)
+		for _, ops := range [][]ratelimit.Op{{good, c.op}, {c.op}} {
+			if _, err := do(h.Context(), h.store, ops); !errors.Is(err, c.want) {
+				h.Errorf("%s, %d ops: error %v, want %v", c.name, len(ops), err, c.want)
+			}
 		}
 	}
 	same(h, "count after calls that were refused", h.count(r, "k", 0), 0)
