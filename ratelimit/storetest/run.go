@@ -43,6 +43,7 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"denied group changes nothing", testDeniedGroup},
 		{"apart", testApart},
 		{"invalid ops", testInvalid},
+		{"odd keys", testOddKeys},
 		{"ended context", testContext},
 		{"overflow", testOverflow},
 		{"callers at once", testConcurrent},

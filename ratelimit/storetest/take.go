@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -178,4 +179,20 @@ func testInvalid(h harness) {
 	}
 	same(h, "count after calls that were refused", h.count(r, "k", 0), 0)
 	same(h, "results of no ops", len(h.do()), 0)
+}
+
+// testOddKeys has keys of all bytes, of which no two are one.
+func testOddKeys(h harness) {
+	r := minute(h, 100)
+	keys := []string{
+		"k", "K", " k", "k ", "k\n", "k\r\nk: 1", "k\x00", "\x00", "\xff\xfe", "k:", ":", "*", "%", "\"", "\\",
+		"{", "}", "{}", "{k}", "{k", "k}", "a{k}b", "}{", strings.Repeat("k", ratelimit.MaxKeyLen),
+		strings.Repeat("}", ratelimit.MaxKeyLen), strings.Repeat("k", ratelimit.MaxKeyLen-1) + "\n",
+	}
+	for i, key := range keys {
+		h.one(ratelimit.Take, r, key, int64(i+1))
+	}
+	for i, key := range keys {
+		same(h, fmt.Sprintf("count of %.20q", key), h.count(r, key, 0), int64(i+1))
+	}
 }
