@@ -146,7 +146,9 @@ func (s *Sequence) step() {
 	}
 	ask := s.Store.Do
 	if s.Draw(2) == 0 {
-		ask = func(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) { return do(ctx, s.Store, ops) }
+		ask = func(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+			return do(ctx, s.Store, ops)
+		}
 	}
 	results, err := ask(s.Context(), ops)
 	s.log = append(s.log, fmt.Sprintf("%v %v: %v %v", s.now(), ops, results, err))

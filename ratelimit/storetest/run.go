@@ -41,6 +41,7 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"group", testGroup},
 		{"group on one counter", testGroupOneCounter},
 		{"denied group changes nothing", testDeniedGroup},
+		{"reset in a group", testResetInGroup},
 		{"apart", testApart},
 		{"invalid ops", testInvalid},
 		{"odd keys", testOddKeys},
