@@ -33,9 +33,11 @@ func (r *Rule) ringWords(width int) int { return ringTotals + width*(int(r.bucke
 func (p bucketPair) need(s state, r *Rule, n, now int64) int {
 	if s.words != nil {
 		g := p.ring(s, r, now)
-		n += g.total() - g.began(int64(r.buckets))
 		if g.wide {
-			n = maxCount
+			return len(s.words)
+		}
+		if n += g.total(); n > math.MaxUint32 { // the oldest is far from the rest in memory
+			n -= g.began(int64(r.buckets))
 		}
 	}
 	if n > math.MaxUint32 {
@@ -59,7 +61,7 @@ func (bucketPair) reshape(s state, r *Rule, to []uint32, _, _ int64) {
 
 func (p bucketPair) fits(s state, r *Rule, n, now int64) bool {
 	g := p.ring(s, r, now)
-	return n <= maxCount-(g.total()-g.began(int64(r.buckets)))
+	return n <= maxCount-g.total() || n <= maxCount-(g.total()-g.began(int64(r.buckets)))
 }
 
 func (p bucketPair) passes(s state, r *Rule, n, now int64) bool {
@@ -209,6 +211,9 @@ func (g *ring) rebase(r *Rule) {
 // buckets begins with at least need charged before it. It is always within reach: the
 // caller's need is at most the total.
 func (g *ring) until(r *Rule, back, need, now int64) int64 {
-	out := sort.Search(int(back), func(i int) bool { return g.began(back-1-int64(i)) >= need })
+	out := int(back)
+	if g.began(0) >= need { // not so if it is all that there is, and some is new
+		out = sort.Search(out, func(i int) bool { return g.began(back-1-int64(i)) >= need })
+	}
 	return (g.epoch+1+int64(out))*r.interval - now
 }

@@ -96,7 +96,7 @@ func (g *group) would(r *Rule, n int64) Result {
 	return res
 }
 
-// blocked returns how long r's block of the key lasts, 0 if there is none.
+// blocked returns how long r's block of the key lasts, 0 or less if there is none.
 func (g *group) blocked(r *Rule) int64 {
 	if r.block.After == 0 {
 		return 0
@@ -129,8 +129,8 @@ func (g *group) deny(i int) {
 	out.Allowed, out.Violated = false, violated
 }
 
-// note tells r's block of a denial, and returns how long it lasts. A store that is full
-// and denies what is new doesn't count denials either.
+// note tells r's block of a denial, and returns how long it lasts, as blocked does. A
+// store that is full and denies what is new doesn't count denials either.
 func (g *group) note(r *Rule) int64 {
 	if r.block.After == 0 {
 		return 0
@@ -188,7 +188,6 @@ func (g *group) reset(op *Op, later []Op) {
 	case n == 0:
 		g.forget(r.hash(g.key))
 	default:
-		s.until = g.now
 		clear(s.words)
 		g.lives++
 		r.begin(s, n, g.now, g.lives)

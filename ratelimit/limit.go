@@ -39,6 +39,7 @@ func From(ctx context.Context, name ...string) (*Limit, error) {
 	}
 	switch {
 	case err != nil:
+		err = absent(ctx, name, err)
 		return &Limit{err: err}, err
 	case ctx == l.ctx:
 		return l, nil

@@ -116,6 +116,7 @@ func TestHandlerBehindAMiddleware(t *testing.T) {
 		require.EqualValues(t, 3, res.Remaining)
 		_, err = From(r.Context(), "nobody-has-this")
 		require.ErrorIs(t, err, reqctx.ErrNoRequest)
+		require.ErrorContains(t, err, `no middleware of policy "nobody-has-this" around this handler, only of "ip"`)
 
 		ctx, cancel := context.WithCancel(r.Context())
 		short, err := From(ctx)

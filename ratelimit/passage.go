@@ -2,7 +2,10 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -57,6 +60,23 @@ func passageNamed(ctx context.Context, name []string) *passage {
 		p = p.up
 	}
 	return p
+}
+
+// absent makes err, with which no property was found, one that speaks of middlewares, too:
+// where there are some, or where nothing else could have brought the policy.
+func absent(ctx context.Context, name []string, err error) error {
+	p := nearest(ctx)
+	if !errors.Is(err, reqctx.ErrNoRequest) && (p == nil || !errors.Is(err, reqctx.ErrNoProperty)) {
+		return err
+	}
+	which, others := "", ""
+	if len(name) > 0 {
+		which = fmt.Sprintf(" of policy %q", name[0])
+	}
+	for sep := ", only of "; p != nil; p, sep = p.up, ", " {
+		others += sep + strconv.Quote(p.m.policy.Name)
+	}
+	return fmt.Errorf("ratelimit: no middleware%s around this handler%s: %w", which, others, err)
 }
 
 // enter charges the request.

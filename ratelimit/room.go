@@ -88,9 +88,10 @@ func (g *group) undo(last int) {
 	}
 }
 
-// full says what becomes of a group of which op i has no room.
+// full says what becomes of a group of which op i has no room: a take is denied if there
+// will be some, which a store that denies knows.
 func (g *group) full(i int) (denied bool, err error) {
-	if g.denies && g.ops[i].Kind == Take && g.wait > 0 {
+	if g.ops[i].Kind == Take && g.wait > 0 {
 		g.out[i].Violated = true
 		return true, nil
 	}

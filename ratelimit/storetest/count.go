@@ -52,7 +52,7 @@ func testOverSpan(h harness) {
 	r := rule(h, ratelimit.BucketOptions{Interval: 10 * time.Second, Span: 30 * time.Second, Expiry: time.Minute})
 	h.one(ratelimit.Add, r, "k", 1)
 	same(h, "count(span)", h.count(r, "k", 30*time.Second), 1)
-	_, err := h.store.Do(h.Context(), []ratelimit.Op{{Rule: r, Key: "k", Kind: ratelimit.Count, Interval: 31 * time.Second}})
+	_, err := do(h.Context(), h.store, []ratelimit.Op{{Rule: r, Key: "k", Kind: ratelimit.Count, Interval: 31 * time.Second}})
 	if !errors.Is(err, ratelimit.ErrInterval) || !strings.Contains(err.Error(), "30s") {
 		h.Fatalf("count over the span: error %v, want ErrInterval that names 30s", err)
 	}
@@ -79,7 +79,7 @@ func testOverflow(h harness) {
 	h.one(ratelimit.Take, r, "k", 1)
 	for _, kind := range []ratelimit.Kind{ratelimit.Add, ratelimit.Take} {
 		h.clock.Advance(10 * time.Second)
-		_, err := h.store.Do(h.Context(), []ratelimit.Op{{Rule: r, Key: "k", N: 1, Kind: kind}})
+		_, err := do(h.Context(), h.store, []ratelimit.Op{{Rule: r, Key: "k", N: 1, Kind: kind}})
 		if !errors.Is(err, ratelimit.ErrOverflow) {
 			h.Fatalf("%v beyond 2^53 within the span: error %v, want ErrOverflow", kind, err)
 		}
@@ -100,7 +100,7 @@ func testContext(h harness) {
 	why := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(h.Context())
 	cancel(why)
-	if _, err := h.store.Do(ctx, []ratelimit.Op{{Rule: r, Key: "k", N: 1, Kind: ratelimit.Add}}); !errors.Is(err, why) && !errors.Is(err, context.Canceled) {
+	if _, err := do(ctx, h.store, []ratelimit.Op{{Rule: r, Key: "k", N: 1, Kind: ratelimit.Add}}); !errors.Is(err, why) && !errors.Is(err, context.Canceled) {
 		h.Fatalf("error %v, want that of the context", err)
 	}
 	same(h, "count", h.count(r, "k", 0), 0)
@@ -113,7 +113,7 @@ func testConcurrent(h harness) {
 	for range 16 {
 		wg.Go(func() {
 			for range 20 {
-				results, err := h.store.Do(h.Context(), []ratelimit.Op{{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}})
+				results, err := do(h.Context(), h.store, []ratelimit.Op{{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}})
 				if err != nil {
 					h.Error(err)
 					return

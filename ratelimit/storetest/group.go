@@ -76,6 +76,8 @@ func testDeniedGroup(h harness) {
 		}
 	}
 	same(h, "who denied", res[4].Violated, true)
+	same(h, "a refund in a denied group: Limit", res[1].Limit, 5)
+	same(h, "a refund in a denied group: Remaining", res[1].Remaining, 0)
 	same(h, "count before", res[0].Count, 4)
 	same(h, "count after", res[6].Count, 4)
 	same(h, "count of the add", h.count(short, "k", 0), 0)
@@ -94,4 +96,20 @@ func testApart(h harness) {
 		}
 	}
 	same(h, "count of the short", h.count(short, "k", 0), 2)
+}
+
+// testResetInGroup charges a counter that the same group has reset.
+func testResetInGroup(h harness) {
+	h.each(10, time.Minute, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
+		old := h.one(ratelimit.Add, r, key, 2).Receipt
+		h.one(ratelimit.Add, r, key, 7)
+		// Of a reset, n says nothing.
+		reset := ratelimit.Op{Rule: r, Key: key, N: 1 << 53, Kind: ratelimit.Reset}
+		res := h.do(reset, ratelimit.Op{Rule: r, Key: key, N: 2, Kind: ratelimit.Add})
+		same(h, "Remaining after a reset", res[1].Remaining, 8)
+		same(h, "Remaining later", h.one(ratelimit.Peek, r, key, 1).Remaining, 8)
+		if counted(r) && r.Algorithm() != "window" {
+			same(h, "refund of what was reset", h.refund(r, key, old), false)
+		}
+	})
 }

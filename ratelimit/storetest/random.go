@@ -144,7 +144,13 @@ func (s *Sequence) step() {
 		asked[i] = s.ask(key, asked[:i])
 		ops[i] = asked[i].Op
 	}
-	results, err := s.Store.Do(s.Context(), ops)
+	ask := s.Store.Do
+	if s.Draw(2) == 0 {
+		ask = func(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+			return do(ctx, s.Store, ops)
+		}
+	}
+	results, err := ask(s.Context(), ops)
 	s.log = append(s.log, fmt.Sprintf("%v %v: %v %v", s.now(), ops, results, err))
 	if tooLarge(asked) {
 		if err == nil {

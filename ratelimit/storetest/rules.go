@@ -178,7 +178,7 @@ func testOverflows(h harness) {
 		res := h.one(ratelimit.Add, r, key, most-1)
 		same(h, "Remaining", res.Remaining, 0)
 		same(h, "Allowed", h.one(ratelimit.Add, r, key, 1).Allowed, true)
-		_, err := h.store.Do(h.Context(), []ratelimit.Op{{Rule: r, Key: key, N: 1, Kind: ratelimit.Add}})
+		_, err := do(h.Context(), h.store, []ratelimit.Op{{Rule: r, Key: key, N: 1, Kind: ratelimit.Add}})
 		if !errors.Is(err, ratelimit.ErrOverflow) {
 			h.Errorf("%v: an add beyond 2^53: error %v, want ErrOverflow", r, err)
 		}
@@ -240,7 +240,7 @@ func testNoCount(h harness) {
 			return
 		}
 		op.Key, op.N = "k", 1
-		if _, err := h.store.Do(h.Context(), []ratelimit.Op{op}); !errors.Is(err, want) {
+		if _, err := do(h.Context(), h.store, []ratelimit.Op{op}); !errors.Is(err, want) {
 			h.Errorf("%v of %v over %v: error %v, want %v", op.Kind, op.Rule, op.Interval, err, want)
 		}
 	}
@@ -255,7 +255,7 @@ func testNoCount(h harness) {
 		fails(ratelimit.ErrNoLimit, ratelimit.Op{Rule: log, Kind: ratelimit.Take})
 	}
 	if h.supports(gcra) {
-		_, err := h.store.Do(h.Context(), []ratelimit.Op{{Rule: gcra, Key: "k", N: 6, Kind: ratelimit.Take}})
+		_, err := do(h.Context(), h.store, []ratelimit.Op{{Rule: gcra, Key: "k", N: 6, Kind: ratelimit.Take}})
 		if !errors.Is(err, ratelimit.ErrTooLarge) {
 			h.Errorf("6 of burst 5: error %v, want ErrTooLarge", err)
 		}

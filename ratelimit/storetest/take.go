@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -170,11 +171,28 @@ func testInvalid(h harness) {
 		{"take without a limit", ratelimit.Op{Rule: counts, Key: "k", N: 1, Kind: ratelimit.Take}, ratelimit.ErrNoLimit},
 		{"negative interval", ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Count, Interval: -1}, ratelimit.ErrOp},
 	} {
-		_, err := h.store.Do(h.Context(), []ratelimit.Op{good, c.op})
-		if !errors.Is(err, c.want) {
-			h.Errorf("%s: error %v, want %v", c.name, err, c.want)
+		for _, ops := range [][]ratelimit.Op{{good, c.op}, {c.op}} {
+			if _, err := do(h.Context(), h.store, ops); !errors.Is(err, c.want) {
+				h.Errorf("%s, %d ops: error %v, want %v", c.name, len(ops), err, c.want)
+			}
 		}
 	}
 	same(h, "count after calls that were refused", h.count(r, "k", 0), 0)
 	same(h, "results of no ops", len(h.do()), 0)
+}
+
+// testOddKeys has keys of all bytes, of which no two are one.
+func testOddKeys(h harness) {
+	r := minute(h, 100)
+	keys := []string{
+		"k", "K", " k", "k ", "k\n", "k\r\nk: 1", "k\x00", "\x00", "\xff\xfe", "k:", ":", "*", "%", "\"", "\\",
+		"{", "}", "{}", "{k}", "{k", "k}", "a{k}b", "}{", strings.Repeat("k", ratelimit.MaxKeyLen),
+		strings.Repeat("}", ratelimit.MaxKeyLen), strings.Repeat("k", ratelimit.MaxKeyLen-1) + "\n",
+	}
+	for i, key := range keys {
+		h.one(ratelimit.Take, r, key, int64(i+1))
+	}
+	for i, key := range keys {
+		same(h, fmt.Sprintf("count of %.20q", key), h.count(r, key, 0), int64(i+1))
+	}
 }

@@ -1,0 +1,90 @@
+package ratelimit
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// blocking has a rule of each algorithm, whose denials are remembered, too.
+func blocking() []Rule {
+	block := Block{After: 2, For: time.Hour}
+	return []Rule{
+		Must(Buckets(BucketOptions{Limit: 2, Block: block})),
+		Must(SlidingLog(LogOptions{Limit: 2, Per: time.Hour, Block: block})),
+		Must(FixedWindow(WindowOptions{Limit: 2, Per: time.Hour, Block: block})),
+		Must(GCRA(GCRAOptions{Limit: 2, Per: time.Hour, Block: block})),
+	}
+}
+
+// TestMemoryIsBoundedWhileAllAsk has goroutines make counters, blocks and logs at once,
+// in groups and alone, and looks at the bounds all the while.
+func TestMemoryIsBoundedWhileAllAsk(t *testing.T) {
+	const subjects, bytes = 1500, 2 << 20
+	for _, full := range []WhenFull{EvictNearestFull, DenyNew} {
+		m, rules := newMemory(t, MemoryOptions{MaxSubjects: subjects, MaxBytes: bytes, WhenFull: full}), blocking()
+		var asked sync.WaitGroup
+		var over atomic.Bool
+		for g := range 4 {
+			asked.Go(func() {
+				for i := range 2000 {
+					key := fmt.Sprint(i * (g + 1) % 3001)
+					var ops []Op
+					for k := range 1 + i%len(rules) {
+						ops = append(ops, Op{Rule: rules[(i+k)%len(rules)], Key: key, N: 1 + int64(i%2), Kind: Take})
+					}
+					if _, err := m.Do(t.Context(), ops); err != nil {
+						t.Error(err)
+						return
+					}
+					if i%16 == 0 && (m.Len() > subjects || m.Bytes() > bytes) {
+						over.Store(true)
+					}
+				}
+			})
+		}
+		asked.Wait()
+		require.False(t, over.Load())
+		require.Greater(t, m.Len(), subjects*8/10, "the bound was met")
+	}
+}
+
+// TestMemoryAdmitsTheLimitWhileOthersCome takes from one key by all goroutines while
+// others fill the store, within which the key is never the nearest to full quota.
+func TestMemoryAdmitsTheLimitWhileOthersCome(t *testing.T) {
+	const limit = 500
+	for name, r := range map[string]Rule{
+		"buckets": Must(Buckets(BucketOptions{Limit: limit})),
+		"log":     Must(SlidingLog(LogOptions{Limit: limit, Per: time.Hour})),
+		"window":  Must(FixedWindow(WindowOptions{Limit: limit, Per: time.Hour})),
+		"gcra":    Must(GCRA(GCRAOptions{Limit: limit, Per: 24 * time.Hour})),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, ctx := newHand(), t.Context()
+			m := newMemory(t, MemoryOptions{MaxSubjects: 100, Clock: h.clock})
+			hot, brief := newLimiter(t, m, r), newLimiter(t, m, Must(FixedWindow(WindowOptions{Limit: 1, Per: time.Second})))
+			var passed atomic.Int64
+			var wg sync.WaitGroup
+			for g := range 8 {
+				wg.Go(func() {
+					for i := range 200 {
+						res, err := hot.Take(ctx, "hot", 1)
+						if err == nil && res.Allowed {
+							passed.Add(1)
+						}
+						if _, err2 := brief.Take(ctx, fmt.Sprint(g, i), 1); err != nil || err2 != nil {
+							t.Error(err, err2)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			require.EqualValues(t, limit, passed.Load())
+			require.Equal(t, 100, m.Len())
+		})
+	}
+}

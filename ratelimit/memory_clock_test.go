@@ -1,0 +1,108 @@
+package ratelimit
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// centuries are clocks that show anything that a time.Duration can tell apart.
+var centuries = []time.Duration{
+	time.Microsecond, time.Second, time.Hour, 24 * 365 * time.Hour, 100 * 24 * 365 * time.Hour, math.MaxInt64,
+}
+
+// TestMemoryAfterAClockThatJumps charges, lets the clock jump, and checks that nothing
+// that was charged before a jump back is forgotten, and all that was before a jump on.
+func TestMemoryAfterAClockThatJumps(t *testing.T) {
+	for name, r := range everyRule(10) {
+		for _, d := range centuries {
+			h, ctx := newHand(), t.Context()
+			l := newLimiter(t, newMemory(t, MemoryOptions{Clock: h.clock}), r)
+			_, err := l.Take(ctx, "k", 10)
+			require.NoError(t, err)
+			h.now = h.now.Add(-d)
+			res, err := l.Take(ctx, "k", 1)
+			require.NoError(t, err)
+			require.False(t, res.Allowed, "%s, %v back", name, d)
+			require.GreaterOrEqual(t, res.RetryAfter, min(d, time.Duration(math.MaxInt64).Truncate(time.Microsecond)), "%s, %v back", name, d)
+			require.GreaterOrEqual(t, res.ResetAfter, res.RetryAfter)
+			require.NoError(t, l.Reset(ctx, "k"))
+			res, err = l.Take(ctx, "k", 10)
+			require.NoError(t, err)
+			require.True(t, res.Allowed, "%s, %v back, after Reset", name, d)
+			h.now = h.now.Add(max(d, 2*time.Minute))
+			res, err = l.Take(ctx, "k", 10)
+			require.NoError(t, err)
+			require.True(t, res.Allowed, "%s, %v on", name, d)
+		}
+	}
+}
+
+// jumps reads a list of ops and jumps of the clock from bytes.
+type jumps struct {
+	data []byte
+}
+
+func (j *jumps) next() int64 {
+	if len(j.data) == 0 {
+		return 0
+	}
+	b := j.data[0]
+	j.data = j.data[1:]
+	return int64(b)
+}
+
+// move is a jump of any size, back or on.
+func (j *jumps) move() time.Duration {
+	size, sign := j.next(), time.Duration(1)
+	if size >= 128 {
+		size, sign = size-128, -1
+	}
+	return sign * time.Duration(1+j.next()) * time.Duration(1000<<(size%46))
+}
+
+// FuzzMemoryUnderAnyClock asks a small store whatever, at whatever time: it never panics,
+// its bounds hold, and its answers are ones that there can be.
+func FuzzMemoryUnderAnyClock(f *testing.F) {
+	f.Add([]byte("\x00\x01\x02\x03 take it easy"))
+	f.Add([]byte("\xff\xfe\x80\x80 and back again, by years"))
+	rules := []Rule{
+		Must(Buckets(BucketOptions{Limit: 5, Interval: time.Microsecond, Span: 3 * time.Microsecond})),
+		Must(Buckets(BucketOptions{Limit: 1 << 53, Block: Block{After: 1, For: maxTime}})),
+		Must(SlidingLog(LogOptions{Limit: 5, Per: time.Second, Block: Block{After: 2, For: time.Microsecond}})),
+		Must(SlidingLog(LogOptions{Limit: 1 << 53, Per: maxTime})),
+		Must(FixedWindow(WindowOptions{Limit: 5, Per: maxTime, Block: Block{After: 1, For: time.Hour}})),
+		Must(Throttle(time.Microsecond)),
+		Must(GCRA(GCRAOptions{Limit: 1<<53 - 1, Per: time.Microsecond, Block: Block{After: 1, For: time.Hour}})),
+		Must(GCRA(GCRAOptions{Limit: 1, Per: maxTime / 2, Burst: 1})),
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		h, j := newHand(), &jumps{data}
+		m := newMemory(t, MemoryOptions{Clock: h.clock, MaxSubjects: 4, WhenFull: WhenFull(j.next() & 1)})
+		for len(j.data) > 0 {
+			h.now = h.now.Add(j.move())
+			op := Op{Rule: rules[j.next()%int64(len(rules))], Key: string(rune('a' + j.next()%8)), Kind: Kind(1 + j.next()%6)}
+			op.N = 1 + j.next()<<(j.next()%48)
+			op.Receipt = Receipt{N: j.next(), At: h.now.UnixMicro() + j.next(), Life: j.next()}
+			res, err := m.DoOne(t.Context(), op)
+			for _, known := range []error{ErrOp, ErrTooLarge, ErrNoCount, ErrOverflow, ErrNoRoom} {
+				if err != nil && errors.Is(err, known) {
+					err, res = nil, Result{}
+				}
+			}
+			require.NoError(t, err)
+			require.LessOrEqual(t, m.Len(), 4)
+			require.GreaterOrEqual(t, res.RetryAfter, time.Duration(0))
+			require.GreaterOrEqual(t, res.ResetAfter, time.Duration(0))
+			require.GreaterOrEqual(t, res.Count, int64(0))
+			require.GreaterOrEqual(t, res.Remaining, int64(0))
+			require.LessOrEqual(t, res.Remaining, op.Rule.Burst())
+			if op.Kind == Take && res.Limit > 0 && !res.Allowed {
+				require.Positive(t, res.RetryAfter)
+			}
+		}
+	})
+}

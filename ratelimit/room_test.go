@@ -1,0 +1,121 @@
+package ratelimit
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestInsertWhereAllAreOneHome has hashes that are all pushed out of the last home, into
+// a tail that is full after a few: the table grows for them as long as the bound allows
+// it, which is to the last byte, and then makes room among them.
+func TestInsertWhereAllAreOneHome(t *testing.T) {
+	for _, homes := range []uint64{minHomes, 4 * minHomes} {
+		s := &shard{maxUsed: 100, maxBytes: tableBytes(homes)}
+		g := group{shard: s}
+		for i := range uint64(40) {
+			g.now++
+			e := g.insert(math.MaxUint64 - 1 - 2*i)
+			require.NotNil(t, e, i)
+			require.Same(t, e, s.table.find(math.MaxUint64-1-2*i))
+			e.until = g.now + 1000
+			require.LessOrEqual(t, s.bytes(), s.maxBytes)
+			require.LessOrEqual(t, s.table.homes, homes)
+		}
+		require.GreaterOrEqual(t, s.table.used, 7, "the tail is used")
+		g.denies = true
+		require.Nil(t, g.insert(math.MaxUint64-1-80), "none is over")
+		require.Positive(t, g.wait)
+	}
+}
+
+// TestReserveToTheLastByte has room for exactly one block.
+func TestReserveToTheLastByte(t *testing.T) {
+	s := &shard{maxUsed: 100}
+	g := group{shard: s}
+	class := s.arena.class(10)
+	s.maxBytes = s.arena.classes[class].bytesFor(1)
+	require.True(t, g.reserve(class))
+	s.arena.take(class, 2)
+	require.False(t, g.reserve(class))
+}
+
+// TestMemoryGivesBackBeforeItForgets lets counters of one size become free blocks, and
+// then needs their room for one of another size.
+func TestMemoryGivesBackBeforeItForgets(t *testing.T) {
+	h, ctx := newHand(), t.Context()
+	m := newMemory(t, MemoryOptions{MaxSubjects: 500, Clock: h.clock})
+	l := newLimiter(t, m, Must(Buckets(BucketOptions{})))
+	keys := addresses(200)
+	for _, key := range keys {
+		_, err := l.Add(ctx, key, 1)
+		require.NoError(t, err)
+	}
+	for _, key := range keys[:60] { // not so many that the room is given back at once
+		require.NoError(t, l.Reset(ctx, key))
+	}
+	m.shards[0].maxBytes = m.Bytes()
+	for _, key := range keys[:20] {
+		_, err := newLimiter(t, m, Must(Buckets(BucketOptions{Span: 300 * time.Second}))).Add(ctx, key, 1)
+		require.NoError(t, err)
+	}
+	require.Equal(t, 140+20, m.Len(), "nothing was forgotten")
+}
+
+// TestMemoryDeniesOnlyWhatWaitingHelps has counters that are too large for the store alone.
+func TestMemoryDeniesOnlyWhatWaitingHelps(t *testing.T) {
+	m := newMemory(t, MemoryOptions{MaxBytes: minBytes, WhenFull: DenyNew})
+	r := Must(Buckets(BucketOptions{Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second}))
+	other := Must(Buckets(BucketOptions{Name: "other", Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second}))
+	third := Must(Buckets(BucketOptions{Name: "third", Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second}))
+	var ops []Op
+	for _, r := range []Rule{r, other, third} {
+		ops = append(ops, Op{Rule: r, Key: "k", N: 1 << 40, Kind: Take})
+	}
+	_, err := m.Do(t.Context(), ops)
+	require.ErrorIs(t, err, ErrNoRoom)
+	require.Zero(t, m.Len())
+}
+
+// TestMemoryMakesRoomForAWholeGroup charges two times in a group what fits into narrow
+// numbers only one by one.
+func TestMemoryMakesRoomForAWholeGroup(t *testing.T) {
+	const n = 3 << 30
+	for _, r := range []Rule{Must(Buckets(BucketOptions{})), Must(SlidingLog(LogOptions{Per: time.Minute}))} {
+		for _, before := range []int64{0, 1} {
+			h := newHand()
+			m := newMemory(t, MemoryOptions{Clock: h.clock})
+			if before > 0 {
+				_, err := m.DoOne(t.Context(), Op{Rule: r, Key: "k", N: before, Kind: Add})
+				require.NoError(t, err)
+			}
+			add := Op{Rule: r, Key: "k", N: n, Kind: Add}
+			results, err := m.Do(t.Context(), []Op{add, add, add})
+			require.NoError(t, err)
+			require.EqualValues(t, before+3*n, results[2].Count)
+			h.now = h.now.Add(30 * time.Second)
+			res, err := m.DoOne(t.Context(), add)
+			require.NoError(t, err)
+			require.EqualValues(t, before+4*n, res.Count)
+		}
+	}
+}
+
+// No hash is that of a gap.
+func TestHashesAreNoGaps(t *testing.T) {
+	window := Must(FixedWindow(WindowOptions{Limit: 1, Per: time.Second, Block: Block{After: 1, For: time.Second}}))
+	require.EqualValues(t, 2, window.hash(window.id))
+	require.EqualValues(t, 2, window.blockHash(window.blockHash(0)))
+	log := Must(SlidingLog(LogOptions{Per: time.Second}))
+	require.EqualValues(t, 1, log.hash(log.id))
+}
+
+func TestKindString(t *testing.T) {
+	for kind, want := range map[Kind]string{
+		0: "Kind(0)", Take: "take", Peek: "peek", Add: "add", Count: "count", Refund: "refund", Reset: "reset", 7: "Kind(7)",
+	} {
+		require.Equal(t, want, kind.String())
+	}
+}
