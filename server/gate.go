@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -44,7 +45,8 @@ func (g *gate) Header() http.Header {
 	return g.ResponseWriter.Header()
 }
 
-// WriteHeader sends the header.
+// WriteHeader sends the header. It panics, with nothing committed, if there is no such
+// status.
 func (g *gate) WriteHeader(status int) {
 	switch {
 	case g.over.Load():
@@ -52,7 +54,9 @@ func (g *gate) WriteHeader(status int) {
 	case g.replaced.Load():
 	case g.wroteHeader:
 		g.x.srv.log.Warn("superfluous WriteHeader", "path", g.x.ctx.Request().URL.Path, "status", status)
-	case status >= 100 && status < 200 && status != http.StatusSwitchingProtocols:
+	case status < 100 || status > 999:
+		panic(fmt.Sprintf("server: WriteHeader with status %d", status))
+	case status < 200 && status != http.StatusSwitchingProtocols:
 		g.ResponseWriter.WriteHeader(status)
 	default:
 		g.open(status, false)
@@ -152,7 +156,7 @@ func (g *gate) open(status int, implicit bool) {
 		return
 	}
 	if !implicit {
-		g.ResponseWriter.WriteHeader(status) // panics if there is no such status
+		g.ResponseWriter.WriteHeader(status)
 	}
 	g.wroteHeader = true
 }

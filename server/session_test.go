@@ -104,6 +104,31 @@ func TestASaveThatFailsIsOneCleanProblem(t *testing.T) {
 	}
 }
 
+// The cookie that says so would not go out either.
+func TestAHeaderThatIsNoneSavesNothing(t *testing.T) {
+	srv, l := newStored(t, inMemory(t))
+	srv.HandleFunc("POST /renew", func(w http.ResponseWriter, req *server.Request) error {
+		if err := req.Session().Bind("eve"); err != nil {
+			return err
+		}
+		w.WriteHeader(1000)
+		return nil
+	})
+	srv.HandleFunc("GET /there", func(w http.ResponseWriter, req *server.Request) error {
+		there, err := req.Session().Exists()
+		if err == nil {
+			_, err = fmt.Fprint(w, there)
+		}
+		return err
+	})
+	cookie := login(t, srv)
+	res := askAs(srv, cookie, "POST", "/renew")
+	require.Equal(t, http.StatusInternalServerError, res.StatusCode)
+	require.Empty(t, res.Cookies())
+	require.Equal(t, "true", askAs(srv, cookie, "GET", "/there").body)
+	require.Len(t, l.at("ERROR"), 1)
+}
+
 func TestHijackSavesTheSessionFirst(t *testing.T) {
 	b := inMemory(t)
 	srv, _ := newStored(t, b)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"time"
 )
@@ -105,10 +106,12 @@ func (d *Delta) expect(name string, v Value) {
 	d.Expect[name] = v
 }
 
-// maxAge returns how many seconds a cookie may live for a session of that age.
+// maxAge returns how many seconds a cookie may live for a session of that age. It
+// fits into 32 bits, which browsers cut short anyhow.
 func (m *Manager) maxAge(age time.Duration) int {
 	if !m.persistent {
 		return 0
 	}
-	return max(1, int((m.limits.Absolute-age+time.Second-1)/time.Second))
+	left := math.Ceil((m.limits.Absolute - age).Seconds())
+	return int(min(max(1, left), math.MaxInt32))
 }

@@ -157,3 +157,17 @@ func TestCacheControlIsMadePrivate(t *testing.T) {
 	makePrivate(h)
 	require.Equal(t, []string{"private, max-age=5"}, h["Cache-Control"])
 }
+
+// A cache that is told something of its own goes by that, and not by Cache-Control.
+func TestNothingTellsASharedCacheOtherwise(t *testing.T) {
+	for _, own := range []string{"max-age=60", "no-store"} {
+		h := http.Header{"Cache-Control": {own}, "Date": {"now"}}
+		for _, name := range []string{"CDN-Cache-Control", "Cloudflare-CDN-Cache-Control", "Surrogate-Control"} {
+			h.Set(name, "max-age=600")
+		}
+		makePrivate(h)
+		require.Len(t, h, 2)
+		require.Equal(t, "now", h.Get("Date"))
+		require.Contains(t, []string{"private, max-age=60", "no-store"}, h.Get("Cache-Control"))
+	}
+}

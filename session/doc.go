@@ -29,9 +29,10 @@
 // a request that still holds it: its save fails with ErrGone. The client sees 409 in
 // both cases.
 //
-// The cookie (or, with Options.Header, a header) is "locator.secret", 128 and 256 random bits. A store is keyed by
-// the locator and keeps only the SHA-256 digest of the secret, so what it holds
-// cannot log anyone in. Neither part shows in logs, errors or formatted values.
+// The cookie (or, with Options.Header, a header) is "locator.secret", 128 and 256
+// random bits. A store is keyed by the locator and keeps only the SHA-256 digest of
+// the secret, so what it holds cannot log anyone in. Neither part shows in logs,
+// errors or formatted values.
 //
 // The package doesn't read tokens from a query or a form, doesn't encrypt
 // values, doesn't protect from cross-site requests beyond SameSite, and starts

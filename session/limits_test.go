@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -76,6 +77,22 @@ func TestShorterLimitsHoldForSessionsThatAreThere(t *testing.T) {
 		cookie := newSite(t, session.Options{Store: store}).login(t, "ada")
 		pass(6 * time.Minute)
 		require.Empty(t, newSite(t, session.Options{Store: store, IdleTimeout: 5 * time.Minute}).user(t, cookie))
+	})
+}
+
+func TestTheLongestTimeoutsAreForever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, session.Options{
+			Cookie: session.Cookie{Persistent: true}, IdleTimeout: math.MaxInt64, AbsoluteTimeout: math.MaxInt64,
+		})
+		h := s.do(t, "", func(_ context.Context, v *session.Session) { require.NoError(t, v.Bind("ada")) })
+		require.Contains(t, h.Get("Set-Cookie"), "; Max-Age=2147483647;")
+		pass(100 * 365 * 24 * time.Hour)
+		s.do(t, cookieOf(t, h), func(_ context.Context, v *session.Session) {
+			user, err := v.User()
+			require.NoError(t, err)
+			require.Equal(t, "ada", user)
+		})
 	})
 }
 

@@ -35,8 +35,8 @@ type Options struct {
 	// seconds, negative not at all. It is at most a minute.
 	RenewGrace time.Duration
 
-	// MaxFieldBytes bounds the name and encoded value of a field; 0 means 64 KiB,
-	// or MaxBytes if that is less.
+	// MaxFieldBytes bounds the name and encoded value of a field, and the name of a
+	// user; 0 means 64 KiB, or MaxBytes if that is less.
 	MaxFieldBytes int
 
 	// MaxBytes bounds what a session holds: the bytes of names and values, and 64

@@ -6,8 +6,14 @@ import (
 )
 
 // makePrivate keeps the response, which has somebody's token, out of shared
-// caches. It leaves no-store and private as they are.
+// caches. It leaves no-store and private as they are, and takes away what some of
+// those caches go by instead of Cache-Control (RFC 9213).
 func makePrivate(h http.Header) {
+	for name := range h {
+		if strings.HasSuffix(name, "Cdn-Cache-Control") || name == "Surrogate-Control" {
+			delete(h, name)
+		}
+	}
 	var kept []string
 	for _, line := range h["Cache-Control"] {
 		for d := range strings.SplitSeq(line, ",") {

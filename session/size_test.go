@@ -84,6 +84,28 @@ func TestFiveMegabytesAreRefusedAtOnce(t *testing.T) {
 	require.Equal(t, "ada", s.user(t, cookie))
 }
 
+// A user's name may be what somebody typed.
+func TestAUserHasALargestSize(t *testing.T) {
+	s := newSite(t, session.Options{MaxFieldBytes: 100})
+	s.do(t, "", func(_ context.Context, v *session.Session) {
+		require.NoError(t, v.Bind(strings.Repeat("a", 100)))
+		require.ErrorIs(t, v.Bind(strings.Repeat("a", 101)), session.ErrTooLarge)
+		user, err := v.User()
+		require.NoError(t, err)
+		require.Len(t, user, 100, "what was refused has changed nothing")
+	})
+}
+
+func TestANameThatIsTooLongIsNotSent(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	before := s.store.calls()
+	s.do(t, cookie, func(_ context.Context, v *session.Session) {
+		require.ErrorIs(t, v.Delete(strings.Repeat("n", 5<<20)), session.ErrTooLarge)
+	})
+	require.Equal(t, before[1], s.store.calls()[1])
+}
+
 // A limit that was lowered must not lock anybody out of what is there.
 func TestWhatIsTooLargeAlreadyMayShrink(t *testing.T) {
 	store := newMemory(t, session.MemoryOptions{})

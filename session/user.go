@@ -1,6 +1,9 @@
 package session
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // ErrNotBound is returned by what concerns the sessions of a user, for a session
 // that is nobody's.
@@ -10,10 +13,14 @@ var ErrNotBound = errors.New("session: not bound to a user")
 // bound to, and makes a session if there is none. It is the call for a login: the
 // session gets a new secret, and every cookie sent before is worthless at once, so
 // that nobody who planted or saw one shares in it. user is any string that is not
-// empty, best an id that never changes. It is stored with the session as it is.
+// empty and not longer than Options.MaxFieldBytes (ErrTooLarge), best an id that
+// never changes. It is stored with the session as it is.
 func (s *Session) Bind(user string) error {
 	if user == "" {
 		return errors.New("session: Bind needs a user")
+	}
+	if s.err == nil && len(user) > s.m.maxFieldBytes {
+		return fmt.Errorf("session: user: %w: %d bytes, and Options.MaxFieldBytes is %d", ErrTooLarge, len(user), s.m.maxFieldBytes)
 	}
 	return s.mark("Bind", func() { s.user = user })
 }

@@ -80,13 +80,11 @@ func (s *Session) mergeLocked(snap *snapshot, name string, w write, after Value)
 // fitsLocked says whether a field may become after.
 func (s *Session) fitsLocked(snap *snapshot, name string, before, after Value) error {
 	grows := cost(name, after) - cost(name, before)
-	if grows <= 0 {
-		return nil
-	}
-	if n := len(name) + len(after.Bytes); n > s.m.maxFieldBytes {
+	sent := grows > 0 || !before.Exists // also to delete what another request may have set
+	if n := len(name) + len(after.Bytes); n > s.m.maxFieldBytes && sent {
 		return fmt.Errorf("%w: %d bytes, and Options.MaxFieldBytes is %d", ErrTooLarge, n, s.m.maxFieldBytes)
 	}
-	if n := s.sizeLocked(snap) + grows; n > s.m.maxBytes {
+	if n := s.sizeLocked(snap) + grows; n > s.m.maxBytes && grows > 0 {
 		return fmt.Errorf("%w: the session would have %d bytes, and Options.MaxBytes is %d", ErrTooLarge, n, s.m.maxBytes)
 	}
 	return nil

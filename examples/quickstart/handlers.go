@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"net/http"
 	"strings"
@@ -14,11 +15,8 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// user and visits are fields of the session.
-var (
-	user   = session.NewField[string]("user")
-	visits = session.NewField[int]("visits")
-)
+// visits is a field of the session, which the store adds to: two tabs at once both count.
+var visits = session.NewCounter("visits")
 
 // User is a property of this application: who is logged in, "" for nobody.
 var User = reqctx.NewKey[string]("user")
@@ -41,7 +39,13 @@ func newServer(st stores) (*server.Server, error) {
 		return nil, err
 	}
 	reqctx.Provide(srv.Registry(), User, reqctx.Prop[string]{
-		Resolve: func(ctx context.Context) (string, error) { return user.Get(ctx) },
+		Resolve: func(ctx context.Context) (string, error) {
+			s, err := session.From(ctx)
+			if err != nil {
+				return "", err
+			}
+			return s.User()
+		},
 	})
 	srv.HandleFunc("GET /{$}", index)
 	srv.HandleFunc("GET /fast", fast)
@@ -108,10 +112,10 @@ func login(w http.ResponseWriter, req *server.Request) error {
 	if name = strings.TrimSpace(name); name == "" {
 		return server.Errorf(http.StatusBadRequest, "The user must not be empty.")
 	}
-	if err := req.Session().Renew(); err != nil { // a new id: nobody who knew the old one is logged in
-		return err
-	}
-	if err := user.Set(req.Context(), name); err != nil {
+	if err := req.Session().Bind(name); err != nil { // under a new id: nobody who knew the old one is logged in
+		if errors.Is(err, session.ErrTooLarge) {
+			return server.Errorf(http.StatusBadRequest, "The user is too long.")
+		}
 		return err
 	}
 	http.Redirect(w, req.Request, "/me", http.StatusSeeOther)
@@ -126,14 +130,14 @@ func me(w http.ResponseWriter, req *server.Request) error {
 	if name == "" {
 		return server.Errorf(http.StatusUnauthorized, "Nobody is logged in. POST user=NAME to /login.")
 	}
+	if err := visits.Add(req.Context(), 1); err != nil {
+		return err
+	}
 	n, err := visits.Get(req.Context())
 	if err != nil {
 		return err
 	}
-	if err := visits.Set(req.Context(), n+1); err != nil {
-		return err
-	}
-	return writeJSON(w, map[string]any{"user": name, "visits": n + 1})
+	return writeJSON(w, map[string]any{"user": name, "visits": n})
 }
 
 func logout(w http.ResponseWriter, req *server.Request) error {

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -287,6 +288,19 @@ func TestLoginMeLogout(t *testing.T) {
 	}
 }
 
+// Two tabs of one browser at once: each visit counts.
+func TestTabsLoseNoVisit(t *testing.T) {
+	c := start(t)
+	_, _ = c.loginForm("ada")
+	var tabs sync.WaitGroup
+	for range 50 {
+		tabs.Go(func() { c.do("GET", "/me", "") })
+	}
+	tabs.Wait()
+	_, body := c.do("GET", "/me", "")
+	require.JSONEq(t, `{"user":"ada","visits":51}`, body)
+}
+
 func cookie(t *testing.T, res *http.Response) *http.Cookie {
 	t.Helper()
 	require.Len(t, res.Cookies(), 1)
@@ -313,6 +327,7 @@ func TestLoginRefusesWhatItCannotRead(t *testing.T) {
 		"trailing bytes":  {"application/json", `{"user":"ada"} {}`, 400},
 		"cut off":         {"application/json", `{"user":"ad`, 400},
 		"another type":    {"text/plain", "user=ada", 415},
+		"long user":       {"application/json", `{"user":"` + strings.Repeat("a", 65<<10) + `"}`, 400},
 		"too large":       {"application/json", `{"user":"` + strings.Repeat("a", 1<<20) + `"}`, 413},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@
 -- Atomic   because between the check that the session is there and the writes
 --          another caller could destroy it, and a write would bring it back
 
-local most = 9007199254740991 -- the largest counter, exact in a Lua number
+local most = 9007199254740991 -- the largest counter and time: exact in a Lua number
 
 -- cost returns what a field takes now.
 local function cost(key, field, each)
@@ -117,7 +117,7 @@ local function commit(key, from, first, last)
 
   if replacing ~= '' then rotate(key, s, replacing, number(ARGV[from + 4])) end
   if user ~= '' then
-    s.over = now + absolute
+    s.over = math.min(now + absolute, most)
     call('HSET', key, 'user', user, 'over', digits(s.over))
   end
   s.touched, s.size = now, size

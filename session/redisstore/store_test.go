@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"flag"
-	"strings"
 	"testing"
 	"time"
 
@@ -83,33 +82,41 @@ func TestRedisIsAStore(t *testing.T) {
 	for name, protocol := range map[string]int{"RESP2": 2, "RESP3": 3} {
 		t.Run(name, func(t *testing.T) {
 			c := server.Client(func(o *redis.Options) { o.Protocol = protocol })
-			storetest.Run(t, aging(c, c))
+			storetest.Run(t, aging(c))
 		})
 	}
 }
 
+// TestRedisClusterIsAStore has sessions on one node and their users' indexes on another.
 func TestRedisClusterIsAStore(t *testing.T) {
-	server := redistest.Start(t, "--cluster-enabled", "yes")
-	node := server.Client(nil)
-	require.NoError(t, node.ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
-	require.Eventually(t, func() bool {
-		return strings.Contains(node.ClusterInfo(t.Context()).Val(), "cluster_state:ok")
-	}, 10*time.Second, 10*time.Millisecond)
-	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}})
-	t.Cleanup(func() { _ = cluster.Close() })
-	storetest.Run(t, aging(cluster, node))
+	storetest.Run(t, aging(redistest.StartCluster(t).Client(nil)))
+}
+
+func TestRedisBehindASentinelIsAStore(t *testing.T) {
+	storetest.Run(t, aging(redistest.StartSentinel(t).Client(nil)))
 }
 
 // aging lets time pass on a real server by making everything in it older.
-func aging(c redis.UniversalClient, node *redis.Client) storetest.Host {
+func aging(c redis.UniversalClient) storetest.Host {
 	return storetest.Host{
 		Unit: time.Minute,
 		Open: func(t *testing.T) session.Store {
-			require.NoError(t, node.FlushAll(t.Context()).Err())
+			require.NoError(t, masters(t, c, func(ctx context.Context, node *redis.Client) error {
+				return node.FlushAll(ctx).Err()
+			}))
 			return newStore(t, c, patient)
 		},
-		Advance: func(t *testing.T, d time.Duration) { age(t, node, d) },
+		Advance: func(t *testing.T, d time.Duration) { age(t, c, d) },
 	}
+}
+
+// masters calls f, maybe concurrently, for each server that keys are written to.
+func masters(t *testing.T, c redis.UniversalClient, f func(context.Context, *redis.Client) error) error {
+	t.Helper()
+	if cluster, ok := c.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(t.Context(), f)
+	}
+	return f(t.Context(), c.(*redis.Client))
 }
 
 // older makes a session, or an index of them, ARGV[1] µs older. Its expiry loses the
@@ -128,13 +135,15 @@ else
 end
 return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)
 
-func age(t *testing.T, node *redis.Client, d time.Duration) {
+func age(t *testing.T, c redis.UniversalClient, d time.Duration) {
 	t.Helper()
-	keys, err := node.Keys(t.Context(), "*").Result()
-	require.NoError(t, err)
-	for _, key := range keys {
-		require.NoError(t, older.Run(t.Context(), node, []string{key}, d.Microseconds()).Err())
-	}
+	require.NoError(t, masters(t, c, func(ctx context.Context, node *redis.Client) error {
+		keys, err := node.Keys(ctx, "*").Result()
+		for _, key := range keys {
+			err = errors.Join(err, older.Run(ctx, node, []string{key}, d.Microseconds()).Err())
+		}
+		return err
+	}))
 }
 
 // TestMiniredisIsAStore turns the server's clock, which is far from this machine's.

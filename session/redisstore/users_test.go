@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"bytes"
 	"context"
+	"math"
 	"net"
 	"testing"
 	"time"
@@ -83,6 +84,25 @@ func TestABoundSessionEndsAsItWasBound(t *testing.T) {
 	age(t, c, 90*time.Minute)
 	_, err = s.Load(t.Context(), v.locator, v.digest, long)
 	require.ErrorIs(t, err, session.ErrNotFound)
+}
+
+func TestTheLongestLimitsAreForever(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	forever := session.Limits{Idle: math.MaxInt64, Absolute: math.MaxInt64, Touch: time.Minute}
+	v := newVisitor().loggedIn(t, s, "ada", forever)
+	for range 3 { // the later ones touch
+		rec, err := s.Load(t.Context(), v.locator, v.digest, forever)
+		require.NoError(t, err)
+		require.Equal(t, "ada", rec.User)
+		age(t, c, 10*365*24*time.Hour)
+	}
+	d := v.delta("a", "1")
+	d.Limits = forever
+	require.NoError(t, s.Commit(t.Context(), d))
+	n, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
 }
 
 func TestAnIndexForgetsWhatHasEnded(t *testing.T) {
