@@ -115,6 +115,7 @@ func TestWhatIsTooLargeAlreadyMayShrink(t *testing.T) {
 	s := newSite(t, session.Options{Store: store, MaxBytes: 1000})
 	s.do(t, cookie, func(_ context.Context, v *session.Session) {
 		require.ErrorIs(t, v.Set("a", 1), session.ErrTooLarge)
+		require.NoError(t, v.Set("big", strings.Repeat("y", 5000)), "as large as before")
 		require.NoError(t, v.Set("big", strings.Repeat("x", 4000)))
 		require.NoError(t, v.Delete("big"))
 		require.NoError(t, v.Set("a", 1))

@@ -247,6 +247,27 @@ func TestARevokedSessionRevokesNobody(t *testing.T) {
 	require.Equal(t, "ada", s.bound(t, mine))
 }
 
+// The old secret may still read: that is not enough to end others.
+func TestASecretThatWasRenewedMeanwhileRevokesNobody(t *testing.T) {
+	s := newSite(t, session.Options{})
+	bind := func(_ context.Context, v *session.Session) { require.NoError(t, v.Bind("ada")) }
+	cookie, other := cookieOf(t, s.do(t, "", bind)), cookieOf(t, s.do(t, "", bind))
+	c := s.begin(t, cookie)
+	v := from(t, c)
+	_, err := v.User()
+	require.NoError(t, err)
+	s.do(t, cookie, func(_ context.Context, v *session.Session) { require.NoError(t, v.Renew()) })
+	_, err = v.RevokeOthers()
+	require.ErrorIs(t, err, session.ErrGone)
+	_, err = v.RevokeAll()
+	require.ErrorIs(t, err, session.ErrGone)
+	s.do(t, other, func(_ context.Context, v *session.Session) {
+		infos, err := v.List()
+		require.NoError(t, err)
+		require.Len(t, infos, 2)
+	})
+}
+
 func TestNobodysSessionHasNoOthers(t *testing.T) {
 	s := newSite(t, session.Options{})
 	for _, cookie := range []string{"", s.login(t, "ada")} {
