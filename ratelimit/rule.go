@@ -47,8 +47,9 @@ func (r Rule) Name() string { return r.name }
 // zero Rule.
 func (r Rule) Algorithm() string { return r.algorithm.String() }
 
-// Limit returns the largest number of units in any Per, 0 if the rule only counts. For a
-// GCRA it is the rate: how many units come back in a Per.
+// Limit returns how many units a Per allows, in the sense of the algorithm, 0 if the rule
+// only counts: the most in any Per for buckets and logs, the most in a window, and for a
+// GCRA how many come back.
 func (r Rule) Limit() int64 { return r.limit }
 
 // Burst returns the largest number of units that can pass at once: that of a GCRA, the
