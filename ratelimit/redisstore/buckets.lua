@@ -13,11 +13,10 @@
 -- Rules     x is the length of a bucket (us), y the size of the ring, z the window that
 --           the limit is over.
 
--- extend lets a key live for a TTL of ms at least, and for less than a bucket more than
--- that from now on: a TTL costs more to write than to read, and goes to every replica.
+-- extend lets a key live for a TTL of ms from now, or less than a bucket shorter if it
+-- already does: a TTL costs more to write than to read, and goes to every replica.
 local function extend(name, ttl, interval)
-  local left = call('PTTL', name)
-  if left < 0 or left < ttl - floor(interval / 1000) then call('PEXPIRE', name, digits(ttl)) end
+  if call('PTTL', name) < ttl - floor(interval / 1000) then call('PEXPIRE', name, digits(ttl)) end
 end
 
 -- A take that passes and leaves something, a count, or an add without a limit, of a

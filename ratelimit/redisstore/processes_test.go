@@ -89,7 +89,7 @@ func TestTwoProcessesKeepTheLimit(t *testing.T) {
 func TestTwoProcessesNotice(t *testing.T) {
 	for name, condition := range map[string]struct{ right, most, least string }{
 		"buckets": {"+ n <= r.limit end", "+ n <= r.limit + 1 end", "+ n <= r.limit - 1 end"},
-		"log":     {"return n <= r.limit - used(c)", "return n <= r.limit - used(c) + 1", "return n <= r.limit - used(c) - 1"},
+		"log":     {"= r.limit - used - n\n", "= r.limit - used - n + 2\n", "= r.limit - used - n - 1\n"},
 		"window":  {"if n > limit - used then", "if n > limit - used + 1 then", "if n > limit - used - 1 then"},
 		"gcra":    {"if n * r.per > r.x * r.per - lev then", "if n * r.per > r.x * r.per - lev + 9 * r.per then", "if n * r.per > r.x * r.per - lev - 9 * r.per then"},
 	} {
