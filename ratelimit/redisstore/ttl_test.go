@@ -149,15 +149,14 @@ func TestAClockThatNobodySet(t *testing.T) {
 	for name, r := range lasting(ratelimit.Block{}) {
 		clock := time.Unix(10, 0)
 		s.clock = func() time.Time { return clock }
-		for _, used := range []int64{0, 3} {
-			left := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 2, Kind: ratelimit.Take})[0].Remaining
-			require.Equal(t, max(0, 3-used), left, name)
-			if used == 0 {
-				do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 3, Kind: ratelimit.Take})
-				require.False(t, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Allowed, name)
-				do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset})
-				do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 3, Kind: ratelimit.Take})
-			}
+		take := func(n int64) ratelimit.Result {
+			return do(t, s, ratelimit.Op{Rule: r, Key: "k", N: n, Kind: ratelimit.Take})[0]
 		}
+		require.EqualValues(t, 3, take(2).Remaining, name)
+		require.EqualValues(t, 1, take(2).Remaining, name)
+		require.False(t, take(2).Allowed, name)
+		require.EqualValues(t, 0, take(1).Remaining, name)
+		do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset})
+		require.EqualValues(t, 0, take(5).Remaining, name)
 	}
 }
