@@ -13,16 +13,41 @@
 -- Rules     x is the length of a bucket (us), y the size of the ring, z the window that
 --           the limit is over.
 
--- extend lets a key live for a TTL of ms at least, and for less than a bucket more than
--- that from now on: a TTL costs more to write than to read, and goes to every replica.
+-- extend lets a key live for a TTL of ms from now, or less than a bucket shorter if it
+-- already does: a TTL costs more to write than to read, and goes to every replica.
 local function extend(name, ttl, interval)
-  local left = call('PTTL', name)
-  if left < 0 or left < ttl - floor(interval / 1000) then call('PEXPIRE', name, digits(ttl)) end
+  if call('PTTL', name) < ttl - floor(interval / 1000) then call('PEXPIRE', name, digits(ttl)) end
 end
 
--- A take that passes and leaves something, a count, or an add without a limit, of a
--- counter that has reached this bucket. Numbers that go to Redis are strings: to format
--- one costs as much as a call.
+-- ends returns the us to the end of the bucket after which the window begins with at least
+-- need charged before it. The ring has reached this bucket.
+local function ends(r, ring, epoch, need)
+  local low, high, size = 0, r.z, r.y
+  if decode(ring, 7 * (epoch % size)) < need then
+    low = high
+  else
+    high = high - 1 -- what was there before the newest bucket is enough
+  end
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if decode(ring, 7 * ((epoch - r.z + 1 + middle) % size)) >= need then high = middle else low = middle + 1 end
+  end
+  return (epoch + 1 + low) * r.x - r.now
+end
+
+-- deny denies a take of n.
+local function deny(r, name, n, epoch, total, used)
+  local ring, left = call('GETRANGE', name, '25', '-1'), r.limit - used
+  if #ring ~= 7 * r.y then error(foreign) end
+  if call('PTTL', name) < 0 then call('PEXPIRE', name, r.life) end
+  local retry = ends(r, ring, epoch, total + n - r.limit)
+  answer(-1, left > 0 and left or 0, retry, ends(r, ring, epoch, total), 0, 0, 0)
+  return true
+end
+
+-- A take that passes and leaves something, or is denied, a count, or an add without a
+-- limit, of a counter that has reached this bucket. Numbers that go to Redis are strings:
+-- to format one costs as much as a call.
 quick.buckets = function(r, name, kind, n, over)
   local limit, now = r.limit, r.now
   local window = kind == 'take' and r.z or (kind == 'count' or kind == 'add' and limit == 0) and number(over)
@@ -47,6 +72,7 @@ quick.buckets = function(r, name, kind, n, over)
   end
   n = number(n)
   local remaining = limit - used - n
+  if kind == 'take' and remaining < 0 and r.y <= 512 then return deny(r, name, n, epoch, total, used) end
   if n > most - total or kind == 'take' and remaining <= 0 then return false, s, bucket, began end
   if call('SETRANGE', name, '18', encode(total + n)) ~= 25 + 7 * r.y then
     call('SETRANGE', name, '18', sub(s, 19, 25)) -- it is as it was

@@ -304,12 +304,15 @@ local function take(r, name, kind, n, stream)
     last, at = reply[1], number(reply[2] or 0)
     first = last and call('ZRANGEBYSCORE', name, r.open, '+inf', 'LIMIT', '0', '1')[1]
   end
-  if last and (#last ~= 21 or at > now or stream and at == now) then return false end
+  if last and (#last ~= 21 or at > now or at % 1 ~= 0 or stream and at == now) then return false end
   n = number(n)
   local used, units, sum, life = 0, n, 0, seed
-  if first then
-    sum, life = decode(last, 7), decode(last, 14)
-    used = sum - decode(first, 7) + decode(first, 0)
+  if last then
+    local all, one = decode(last, 7), decode(last, 14)
+    if first then
+      sum, life = all, one
+      used = sum - decode(first, 7) + decode(first, 0)
+    end
   end
   local remaining = r.limit - used - n
   if remaining < 0 then return denied(r, name, n, first, last, at, stream) end

@@ -44,6 +44,26 @@ func TestKeysLiveAsLongAsTheyAreUseful(t *testing.T) {
 	require.Zero(t, c.DBSize(t.Context()).Val())
 }
 
+// TestAClockThatWentBackNeedsLonger has a newest bucket that begins a minute from now.
+func TestAClockThatWentBackNeedsLonger(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	clock := time.Unix(1_000_000_000, 0)
+	s.clock = func() time.Time { return clock }
+	r := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5, Per: time.Minute, Expiry: 600 * time.Second}))
+	for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Add, ratelimit.Peek} {
+		clock = time.Unix(1_000_000_000, 0)
+		do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})
+		c.Persist(t.Context(), keyOf(s, "k", r))
+		clock = clock.Add(-time.Minute)
+		do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: kind})
+		ttl := c.PTTL(t.Context(), keyOf(s, "k", r)).Val()
+		require.LessOrEqual(t, ttl, 665*time.Second, "%v", kind)
+		require.Greater(t, ttl, 660*time.Second, "%v", kind)
+		do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset})
+	}
+}
+
 // TestTheLongerExpiryCounts has rules that share a counter in one group.
 func TestTheLongerExpiryCounts(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
@@ -121,4 +141,22 @@ func TestWhatRedisForgetsBeginsAnew(t *testing.T) {
 
 	require.True(t, do(t, s, take)[0].Allowed)
 	require.False(t, do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: charged})[0].Allowed)
+}
+
+// TestAClockThatNobodySet begins in 1970, when some windows begin before.
+func TestAClockThatNobodySet(t *testing.T) {
+	s := newStore(t, redistest.Start(t).Client(nil), patient)
+	for name, r := range lasting(ratelimit.Block{}) {
+		clock := time.Unix(10, 0)
+		s.clock = func() time.Time { return clock }
+		take := func(n int64) ratelimit.Result {
+			return do(t, s, ratelimit.Op{Rule: r, Key: "k", N: n, Kind: ratelimit.Take})[0]
+		}
+		require.EqualValues(t, 3, take(2).Remaining, name)
+		require.EqualValues(t, 1, take(2).Remaining, name)
+		require.False(t, take(2).Allowed, name)
+		require.EqualValues(t, 0, take(1).Remaining, name)
+		do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset})
+		require.EqualValues(t, 0, take(5).Remaining, name)
+	}
 }

@@ -1,0 +1,150 @@
+package redisstore
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// document returns docs/redis.md.
+func document(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/redis.md")
+	require.NoError(t, err)
+	return string(text)
+}
+
+// aclRule returns the rule of the ACL that the document gives to a user.
+func aclRule(t *testing.T, user string) []any {
+	t.Helper()
+	for line := range strings.Lines(document(t)) {
+		if rule, ok := strings.CutPrefix(strings.TrimSpace(line), "ACL SETUSER "+user+" "); ok {
+			args := []any{"ACL", "SETUSER", user}
+			for _, word := range strings.Fields(rule) {
+				args = append(args, word)
+			}
+			return args
+		}
+	}
+	t.Fatalf("docs/redis.md has no ACL SETUSER %s", user)
+	return nil
+}
+
+// TestTheDocumentedUserIsEnough runs every kind of every rule as the restricted user of
+// docs/redis.md, and denies it the rest: nearly each command of the list is needed.
+func TestTheDocumentedUserIsEnough(t *testing.T) {
+	admin := redistest.Start(t)
+	root := admin.Client(nil)
+	full := aclRule(t, "limits")
+	ops := func() (err error) {
+		require.NoError(t, root.FlushAll(t.Context()).Err())
+		require.NoError(t, root.ScriptFlush(t.Context()).Err())
+		c := admin.Client(func(o *redis.Options) { o.Username, o.Password = "limits", "secret" })
+		return everything(t, newStore(t, c, patient), root)
+	}
+	require.NoError(t, root.Do(t.Context(), full...).Err())
+	require.NoError(t, ops())
+	c := admin.Client(func(o *redis.Options) { o.Username, o.Password = "limits", "secret" })
+	require.ErrorContains(t, c.Set(t.Context(), "elsewhere", 1, 0).Err(), "NOPERM")
+	require.ErrorContains(t, c.FlushAll(t.Context()).Err(), "NOPERM")
+
+	for i, word := range full {
+		command, ok := strings.CutPrefix(word.(string), "+")
+		if !ok {
+			continue
+		}
+		switch command {
+		case "eval", "ping", "hello": // the test's client can do without
+			continue
+		case "xsetid": // without it, a refund rewrites the stream
+			continue
+		}
+		less := slices.Delete(slices.Clone(full), i, i+1)
+		require.NoError(t, root.Do(t.Context(), append([]any{"ACL", "SETUSER", "limits", "reset"}, less[3:]...)...).Err())
+		require.Error(t, ops(), "without %s", command)
+	}
+}
+
+// everything does every kind of every rule, in good order and not.
+func everything(t *testing.T, s *Store, root *redis.Client) error {
+	clock := time.Unix(1_000_000_000, 0)
+	own := &Store{pipe: s.pipe, prefix: s.prefix, clock: func() time.Time { return clock }}
+	for _, store := range []*Store{s, own} {
+		for _, block := range []ratelimit.Block{{}, {After: 1, For: time.Minute}} {
+			for _, r := range lasting(block) {
+				for range 3 {
+					var charged ratelimit.Receipt
+					for i := range 3 {
+						res, err := store.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})
+						if err != nil {
+							return err
+						}
+						if i < 2 {
+							charged = res.Receipt
+						}
+						clock = clock.Add(time.Second)
+					}
+					for _, op := range allKinds(r, charged) {
+						for _, key := range root.Keys(t.Context(), "*").Val() {
+							root.Persist(t.Context(), key)
+						}
+						if _, err := store.DoOne(t.Context(), op); err != nil {
+							return err
+						}
+					}
+					clock = clock.Add(10 * time.Second)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// TestMemoryOfTheDocument measures what a key of each rule takes: about what the table of
+// docs/redis.md says.
+func TestMemoryOfTheDocument(t *testing.T) {
+	_, text, _ := strings.Cut(document(t), "## Memory")
+	c := redistest.Start(t).Client(nil)
+	clock := time.Unix(1_000_000_000, 0)
+	s := newStore(t, c, patient)
+	s.clock = func() time.Time { return clock }
+	log := func(e ratelimit.Encoding) ratelimit.Rule {
+		return ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 30, Per: time.Hour, Encoding: e}))
+	}
+	for _, tt := range []struct {
+		name  string
+		rule  ratelimit.Rule
+		takes int
+	}{
+		{"FixedWindow", ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1 << 30, Per: time.Hour})), 10},
+		{"GCRA", ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1 << 20, Per: time.Minute})), 10},
+		{"Buckets, 12 of them", ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 30, Span: time.Minute})), 10},
+		{"Buckets, 120 of them", ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 30})), 10},
+		{"SlidingLog, 10 events", log(ratelimit.SortedSet), 10},
+		{"SlidingLog, 1000 events", log(ratelimit.SortedSet), 1000},
+		{"SlidingLog as a stream, 10 events", log(ratelimit.Stream), 10},
+		{"SlidingLog as a stream, 1000 events", log(ratelimit.Stream), 1000},
+	} {
+		for range tt.takes {
+			do(t, s, ratelimit.Op{Rule: tt.rule, Key: "192.0.2.1", N: 1, Kind: ratelimit.Take})
+			clock = clock.Add(time.Millisecond)
+		}
+		used := c.MemoryUsage(t.Context(), keyOf(s, "192.0.2.1", tt.rule), 0).Val()
+		_, row, found := strings.Cut(text, "| "+tt.name+" | ")
+		require.True(t, found, "%s: %d", tt.name, used)
+		var want int64
+		_, err := fmt.Sscan(row, &want)
+		require.NoError(t, err)
+		require.InEpsilon(t, want, used, 0.3, "%s", tt.name)
+		do(t, s, ratelimit.Op{Rule: tt.rule, Key: "192.0.2.1", Kind: ratelimit.Reset})
+	}
+}
