@@ -17,12 +17,12 @@ import (
 
 var someTime = time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)
 
-// lasting are the scripts for a Redis whose clock is not the one of the test, with keys
+// slowScripts are the scripts for a Redis whose clock is not the one of the test, with keys
 // that outlive it: for Redis, a test of days passes within a millisecond.
-var lasting = func() map[string]*redispipe.Script {
-	lasting := map[string]*redispipe.Script{}
+var slowScripts = func() map[string]*redispipe.Script {
+	slow := map[string]*redispipe.Script{}
 	for name, s := range scripts {
-		lasting[name] = redispipe.NewIntScript(`
+		slow[name] = redispipe.NewIntScript(`
 			local real = redis
 			local redis = {pcall = real.pcall, call = function(name, ...)
 				local args = {...}
@@ -33,7 +33,7 @@ var lasting = func() map[string]*redispipe.Script {
 			end}
 		` + s.Source())
 	}
-	return lasting
+	return slow
 }()
 
 func TestRedis(t *testing.T) {
@@ -42,7 +42,7 @@ func TestRedis(t *testing.T) {
 		require.NoError(t, c.FlushAll(t.Context()).Err())
 		clock := storetest.NewClock(someTime)
 		s := newStore(t, c, patient)
-		s.clock, s.scripts = clock.Now, lasting
+		s.clock, s.scripts = clock.Now, slowScripts
 		return s, clock
 	}, storetest.Everything)
 }
@@ -91,7 +91,7 @@ func TestRedisIsTheModel(t *testing.T) {
 		require.NoError(rt, c.FlushAll(t.Context()).Err())
 		clock := storetest.NewClock(someTime)
 		s := newStore(t, c, patient)
-		s.clock, s.scripts = clock.Now, lasting
+		s.clock, s.scripts = clock.Now, slowScripts
 		return s, clock
 	})
 }

@@ -31,5 +31,5 @@ func TestTheDocumentedUserIsEnough(t *testing.T) {
 	c := server.Client(func(o *redis.Options) { o.Username, o.Password = "sessions", "secret" })
 	require.ErrorContains(t, c.Get(t.Context(), "elsewhere").Err(), "NOPERM")
 	require.NoError(t, admin.ScriptFlush(t.Context()).Err())
-	storetest.Run(t, aging(c, admin))
+	storetest.Run(t, agingAs(c, admin))
 }

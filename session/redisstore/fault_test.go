@@ -148,7 +148,7 @@ func TestSilenceEndsInTime(t *testing.T) {
 func TestWhatACrashLeaves(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redisproc.Durable...)
-	s := newStore(t, server.Client(nil), redisstore.Options{})
+	s := newStore(t, server.Client(nil), patient)
 	v := newVisitor().created(t, s, "user", "ada")
 	ended := newVisitor().created(t, s, "user", "bob")
 	require.NoError(t, s.Destroy(t.Context(), ended.locator, ended.digest))
@@ -159,9 +159,9 @@ func TestWhatACrashLeaves(t *testing.T) {
 	server.Kill()
 	require.Error(t, load(v))
 	server.Restart()
-	require.Eventually(t, func() bool { return load(v) == nil }, time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return load(v) == nil }, 5*time.Second, 10*time.Millisecond)
 	require.ErrorIs(t, load(ended), session.ErrNotFound)
 	server.Kill()
 	server.RestartEmpty()
-	require.Eventually(t, func() bool { return errors.Is(load(v), session.ErrNotFound) }, time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(load(v), session.ErrNotFound) }, 5*time.Second, 10*time.Millisecond)
 }

@@ -97,16 +97,19 @@ func TestRedisBehindASentinelIsAStore(t *testing.T) {
 }
 
 // aging lets time pass on a real server by making everything in it older.
-func aging(c redis.UniversalClient) storetest.Host {
+func aging(c redis.UniversalClient) storetest.Host { return agingAs(c, c) }
+
+// agingAs has one client for the store, and another that may do everything.
+func agingAs(c, admin redis.UniversalClient) storetest.Host {
 	return storetest.Host{
 		Unit: time.Minute,
 		Open: func(t *testing.T) session.Store {
-			require.NoError(t, masters(t, c, func(ctx context.Context, node *redis.Client) error {
+			require.NoError(t, masters(t, admin, func(ctx context.Context, node *redis.Client) error {
 				return node.FlushAll(ctx).Err()
 			}))
 			return newStore(t, c, patient)
 		},
-		Advance: func(t *testing.T, d time.Duration) { age(t, c, d) },
+		Advance: func(t *testing.T, d time.Duration) { age(t, admin, d) },
 	}
 }
 
