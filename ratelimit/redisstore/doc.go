@@ -7,16 +7,19 @@
 //   - The time is the Redis server's.
 //   - A group of ops is one call of one script, which is what makes it atomic. Calls of
 //     one moment, of all stores on one client, share a round trip.
-//   - A counter is a Redis string of 7 bytes × (span/interval + 5). It has a TTL of the
-//     rule's Expiry, at least Span + Interval, which begins anew with each charge, but
-//     not with a question: what nobody charges is forgotten.
+//   - Every key has a TTL, as long as the counter can matter. Charges prolong it, questions
+//     don't: what nobody charges is forgotten. That of buckets is the rule's Expiry, at
+//     least Span + Interval, and begins anew with the first charge in a bucket.
+//   - A key that holds something else is left as it is. Who asks for it gets [ErrForeign];
+//     others whose calls share the script don't notice.
 //
 // The counter of a rule on a subject's key has the name
 //
-//	<prefix>{<key>}:<algorithm>:[<rule's name>:]<per>/<interval>/<span>
+//	<prefix>{<key>}:<algorithm>:[<rule's name>:]<per>[/<interval>/<span>]
 //
 // such as ratelimit:{login:192.0.2.1}:buckets:1m0s/5s/10m0s. The braces put all
-// counters of a subject into one slot of a Cluster.
+// counters of a subject into one slot of a Cluster. docs/redis.md has the types, the memory
+// that they take, and the ACL that a user needs.
 //
 // The package does not decide what happens without Redis: a failure is an error that
 // wraps [ratelimit.ErrStore], after [Options.Timeout] at the latest. Nothing is sent
