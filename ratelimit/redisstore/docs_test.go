@@ -77,7 +77,7 @@ func TestTheDocumentedUserIsEnough(t *testing.T) {
 // everything does every kind of every rule, in good order and not.
 func everything(t *testing.T, s *Store, root *redis.Client) error {
 	clock := time.Unix(1_000_000_000, 0)
-	own := &Store{pipe: s.pipe, prefix: s.prefix, clock: func() time.Time { return clock }}
+	own := &Store{pipe: s.pipe, prefix: s.prefix, scripts: s.scripts, clock: func() time.Time { return clock }}
 	for _, store := range []*Store{s, own} {
 		for _, block := range []ratelimit.Block{{}, {After: 1, For: time.Minute}} {
 			for _, r := range lasting(block) {
