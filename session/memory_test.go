@@ -137,6 +137,24 @@ func TestMemoryForgetsTheUsersOfWhatItEvicts(t *testing.T) {
 	require.Equal(t, 2, users.Len(), "names of users take memory")
 }
 
+func TestMemoryForgetsAllWhenItIsClosed(t *testing.T) {
+	m := newMemory(t, session.MemoryOptions{MaxSessions: 3})
+	for n := 1; n <= 3; n++ {
+		require.NoError(t, put(m, n, strings.Repeat("x", 1000)))
+	}
+	require.NoError(t, m.Close())
+	require.Zero(t, m.Len())
+	require.False(t, has(t, m, 1))
+	for n := 1; n <= 4; n++ { // an empty store, with the same bounds
+		require.NoError(t, put(m, n, ""))
+	}
+	require.Equal(t, 3, m.Len())
+	require.False(t, has(t, m, 1))
+	require.True(t, has(t, m, 4))
+	require.NoError(t, m.Close())
+	require.NoError(t, m.Close())
+}
+
 func TestMemoryOptionsAreChecked(t *testing.T) {
 	_, err := session.NewMemory(session.MemoryOptions{MaxSessions: -1})
 	require.ErrorContains(t, err, "MemoryOptions.MaxSessions")
