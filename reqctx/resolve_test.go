@@ -141,13 +141,15 @@ func TestPropertyThatNeedsItself(t *testing.T) {
 	provide(reg, "needy", reqctx.Prop[int]{Resolve: many.Get})
 	provide(reg, "other", reqctx.Prop[int]{Resolve: many.Get})
 
+	// The path begins with the wait that closed the cycle: of two goroutines, either's.
+	either := [][]string{{"a", "b", "a"}, {"b", "a", "b"}}
 	for _, tc := range []struct {
-		key  reqctx.Key[int]
-		path []string
+		key   reqctx.Key[int]
+		paths [][]string
 	}{
-		{self, []string{"self", "self"}},
-		{a, []string{"a", "b", "a"}},
-		{b, []string{"b", "a", "b"}},
+		{self, [][]string{{"self", "self"}}},
+		{a, either},
+		{b, either},
 		{many, nil},
 	} {
 		t.Run(tc.key.Name(), func(t *testing.T) {
@@ -156,8 +158,8 @@ func TestPropertyThatNeedsItself(t *testing.T) {
 				_, err := tc.key.Get(c)
 				var cycle *lazy.CycleError
 				require.ErrorAs(t, err, &cycle)
-				if tc.path != nil {
-					require.Equal(t, tc.path, cycle.Path)
+				if tc.paths != nil {
+					require.Contains(t, tc.paths, cycle.Path)
 				}
 				require.NoError(t, c.Finish())
 			})
