@@ -23,7 +23,7 @@ type Options struct {
 	// Timeout bounds a round trip, a connection's dialling included. Default: 250 ms.
 	Timeout time.Duration
 	// InFlight is how many round trips may be under way at once; what is called
-	// meanwhile shares the next one. Default: 4.
+	// meanwhile shares the next one. Default: 3.
 	InFlight int
 	// Batch is the largest number of calls in a round trip. Default: 128.
 	Batch int

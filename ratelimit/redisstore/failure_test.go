@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
@@ -169,16 +170,21 @@ func TestAForeignKeyFailsItsGroup(t *testing.T) {
 }
 
 func TestAFullRedisIsAnError(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
-	l := newLimiter(t, newStore(t, c, patient), perMinute(5))
-	_, err := l.Take(t.Context(), "k", 1)
-	require.NoError(t, err)
-	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	_, err = l.Take(t.Context(), "k", 1)
-	require.ErrorIs(t, err, ratelimit.ErrStore)
-	n, err := l.Count(t.Context(), "k", 0)
-	require.NoError(t, err)
-	require.EqualValues(t, 1, n)
+	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
+		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
+		do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})
+		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
+		for _, key := range []string{"k", "new"} {
+			for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Add} {
+				_, err := s.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: key, N: 1, Kind: kind})
+				require.ErrorIs(t, err, ratelimit.ErrStore)
+				require.ErrorContains(t, err, "OOM")
+				require.NotErrorIs(t, err, ErrForeign)
+			}
+		}
+		require.EqualValues(t, 4, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek})[0].Remaining)
+		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	})
 }
 
 // TestAnAddBeyondWhatCanBeCounted is for a rule without a limit, which nothing else

@@ -69,11 +69,11 @@ encodings.log = function()
     end,
 
     -- put adds an event, in place of the newest one if that is given, and may drop those
-    -- up to a time.
+    -- up to a time. It adds first: a full Redis refuses that only before the first write.
     put = function(key, e, newest, cut)
-      call('ZREMRANGEBYSCORE', key, '-inf', digits(cut))
-      if newest then call('ZREM', key, newest.words) end
       call('ZADD', key, digits(e.at), words(e))
+      if newest then call('ZREM', key, newest.words) end
+      call('ZREMRANGEBYSCORE', key, '-inf', digits(cut))
     end,
 
     -- change lets f change the events from a time on.
@@ -321,12 +321,11 @@ local function take(r, name, kind, n, stream)
   if stream then
     append(name, 'MINID', '~', r.since, r.time .. '-0', 'e', encode(n) .. encode(sum + n) .. encode(life))
   else
-    if first and at == now then
-      units = decode(last, 0) + n
-      call('ZREM', name, last)
-    end
-    call('ZREMRANGEBYSCORE', name, '-inf', r.cut)
+    local same = first and at == now
+    if same then units = decode(last, 0) + n end
     call('ZADD', name, r.time, encode(units) .. encode(sum + n) .. encode(life))
+    if same then call('ZREM', name, last) end
+    call('ZREMRANGEBYSCORE', name, '-inf', r.cut)
   end
   call('PEXPIRE', name, r.lasts)
   answer(1, remaining, 0, per, 0, now, life)

@@ -32,7 +32,7 @@ local foreign = {}
 -- string.byte is in every Lua that runs Redis scripts, struct is not.
 local function decode(s, at)
   local a, b, c, d, e, f, g = byte(s, at + 1, at + 7)
-  if not g or g > 0x20 then error(foreign) end
+  if not g then error(foreign) end
   local v = a + b * 0x100 + c * 0x10000 + d * 0x1000000
     + e * 0x100000000 + f * 0x10000000000 + g * 0x1000000000000
   if v > most then error(foreign) end

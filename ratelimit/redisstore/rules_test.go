@@ -201,3 +201,125 @@ func TestAnAddBeyondTheLimitInADeniedGroup(t *testing.T) {
 		do(t, s, ratelimit.Op{Rule: full, Key: "k", Kind: ratelimit.Reset})
 	}
 }
+
+// TestAResetEndsALife has a charge, a reset and a charge in one moment.
+func TestAResetEndsALife(t *testing.T) {
+	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, _ *redis.Client, r ratelimit.Rule) {
+		s.clock = func() time.Time { return time.Unix(1_000_000_000, 0) }
+		old := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 2, Kind: ratelimit.Take})[0].Receipt
+		do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset})
+		do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 3, Kind: ratelimit.Take})
+		res := do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: old})[0]
+		require.False(t, res.Allowed)
+		require.EqualValues(t, 2, res.Remaining)
+	})
+}
+
+// TestAGroupIsItsOpsInOrder asks one counter in a group and another op by op, some time
+// after both were charged.
+func TestAGroupIsItsOpsInOrder(t *testing.T) {
+	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, _ *redis.Client, r ratelimit.Rule) {
+		clock := time.Unix(1_000_000_000, 0)
+		s.clock = func() time.Time { return clock }
+		sequence := func(key string) (ops []ratelimit.Op) {
+			var charged ratelimit.Receipt
+			for i := range 4 {
+				res := do(t, s, ratelimit.Op{Rule: r, Key: key, N: 1, Kind: ratelimit.Take})[0]
+				require.True(t, res.Allowed)
+				if i == 1 || r.Algorithm() == "gcra" {
+					charged = res.Receipt
+				}
+				clock = clock.Add(7 * time.Second)
+			}
+			clock = clock.Add(-28 * time.Second)
+			ask := func(kind ratelimit.Kind, n int64) {
+				ops = append(ops, ratelimit.Op{Rule: r, Key: key, N: n, Kind: kind})
+			}
+			ask(ratelimit.Peek, 3)
+			ops = append(ops, ratelimit.Op{Rule: r, Key: key, Kind: ratelimit.Refund, Receipt: charged})
+			for n := range int64(5) {
+				ask(ratelimit.Peek, n+1)
+			}
+			ask(ratelimit.Add, 2)
+			ask(ratelimit.Peek, 4)
+			if r.Algorithm() != "gcra" {
+				ask(ratelimit.Count, 0)
+			}
+			ask(ratelimit.Reset, 0)
+			ask(ratelimit.Add, 4)
+			ask(ratelimit.Peek, 2)
+			return ops
+		}
+		// In the newest bucket, and in one after it.
+		for _, later := range []time.Duration{23 * time.Second, 30 * time.Second} {
+			group, singles := sequence("group"+later.String()), sequence("singles"+later.String())
+			clock = clock.Add(later)
+			together := do(t, s, group...)
+			for i, op := range singles {
+				alone := do(t, s, op)[0]
+				together[i].Receipt, alone.Receipt = ratelimit.Receipt{}, ratelimit.Receipt{}
+				require.Equal(t, alone, together[i], "%v, op %d", op.Kind, i)
+			}
+			require.True(t, together[1].Allowed, "refunded")
+		}
+	})
+}
+
+// TestALogWaitsForTheEventThatIsEnough has events of one unit, a second apart, of which
+// the newest may be refunded.
+func TestALogWaitsForTheEventThatIsEnough(t *testing.T) {
+	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
+		if r.Algorithm() != "log" {
+			return
+		}
+		clock := time.Unix(1_000_000_000, 0)
+		s.clock = func() time.Time { return clock }
+		var newest ratelimit.Receipt
+		for range 5 {
+			newest = do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt
+			clock = clock.Add(time.Second)
+		}
+		denied := func(n int64, retry, reset time.Duration) {
+			t.Helper()
+			res := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: n, Kind: ratelimit.Take})[0]
+			require.False(t, res.Allowed)
+			require.Equal(t, []time.Duration{retry, reset}, []time.Duration{res.RetryAfter, res.ResetAfter}, "%d", n)
+		}
+		for n := range int64(5) {
+			denied(1+n, time.Duration(55+n)*time.Second, 59*time.Second)
+		}
+		require.True(t, do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: newest})[0].Allowed)
+		denied(2, 55*time.Second, 58*time.Second)
+		denied(5, 58*time.Second, 58*time.Second)
+
+		// What has left the window has left Redis, too.
+		clock = clock.Add(time.Minute)
+		do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})
+		if r.Encoding() == ratelimit.SortedSet {
+			require.EqualValues(t, 1, c.ZCard(t.Context(), keyOf(s, "k", r)).Val())
+		}
+	})
+}
+
+// TestALogThatIsFullOfUnits has nearly as many as can be counted.
+func TestALogThatIsFullOfUnits(t *testing.T) {
+	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, _ *redis.Client, r ratelimit.Rule) {
+		if r.Algorithm() != "log" {
+			return
+		}
+		clock := time.Unix(1_000_000_000, 0)
+		s.clock = func() time.Time { return clock }
+		most := ratelimit.Must(r.WithLimit(1 << 53))
+		for range 5 { // all sums together would leave 2^53
+			for _, n := range []int64{1 << 52, 1 << 51, 1 << 50} {
+				require.True(t, do(t, s, ratelimit.Op{Rule: most, Key: "k", N: n, Kind: ratelimit.Take})[0].Allowed)
+				clock = clock.Add(time.Second)
+			}
+			require.EqualValues(t, 7<<50, do(t, s, ratelimit.Op{Rule: most, Key: "k", Kind: ratelimit.Count})[0].Count)
+			clock = clock.Add(57 * time.Second)
+			require.EqualValues(t, 3<<50, do(t, s, ratelimit.Op{Rule: most, Key: "k", Kind: ratelimit.Count})[0].Count)
+			require.True(t, do(t, s, ratelimit.Op{Rule: most, Key: "k", N: 1 << 52, Kind: ratelimit.Take})[0].Allowed)
+			clock = clock.Add(time.Minute)
+		}
+	})
+}

@@ -59,6 +59,10 @@ func strangers(own string) map[string]func(c *redis.Client, key string) {
 			c.Do(context.Background(), "XDEL", key, "9007199254740999-1")
 		},
 	}
+	out["emptied stream"] = func(c *redis.Client, key string) {
+		c.Do(context.Background(), "XADD", key, "5-1", "e", "v")
+		c.Do(context.Background(), "XDEL", key, "5-1")
+	}
 	for rule, mark := range map[string]string{"buckets": "lrb1", "window": "lrw1", "gcra": "lrg1", "block": "lrd1"} {
 		out[rule+"' mark"] = str(mark)
 		out[rule+"' truncated"] = str(mark + word + word[:6])
@@ -137,6 +141,49 @@ func TestACounterThatWasCutIsForeign(t *testing.T) {
 		require.ErrorIs(t, err, ErrForeign, kind)
 		require.Equal(t, cut, c.Get(t.Context(), key).Val(), kind)
 	}
+}
+
+// TestAGroupFailsAsAWhole has the damage found when its first op was answered.
+func TestAGroupFailsAsAWhole(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	clock := time.Unix(1_000_000_000, 0)
+	s.clock = func() time.Time { return clock }
+	r := lasting(ratelimit.Block{})["buckets"]
+	for range 3 {
+		do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})
+		clock = clock.Add(r.Interval())
+	}
+	clock = clock.Add(-r.Interval())
+	within := clock.Unix()/5 - 5 // a bucket in the window of 12
+	require.NoError(t, c.SetRange(t.Context(), keyOf(s, "k", r), 25+7*(within%121), strings.Repeat("\xff", 7)).Err())
+	count := ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Count}
+	require.EqualValues(t, 3, do(t, s, count)[0].Count)
+	_, err := s.Do(t.Context(), []ratelimit.Op{count, {Rule: r, Key: "k", N: 4, Kind: ratelimit.Peek}})
+	require.ErrorIs(t, err, ErrForeign)
+}
+
+// TestAStreamThatWasSetAhead takes no more events, which is nobody else's error.
+func TestAStreamThatWasSetAhead(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	r := lasting(ratelimit.Block{})["stream"]
+	take := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}
+	do(t, s, take)
+	require.NoError(t, c.Do(t.Context(), "XSETID", keyOf(s, "k", r), "9007199254740999-1").Err())
+	before := c.Dump(t.Context(), keyOf(s, "k", r)).Val()
+	last := take
+	last.N = 4 // not for the quick path
+	var calls []redispipe.Call
+	for _, op := range []ratelimit.Op{take, last, {Rule: r, Key: "good", N: 1, Kind: ratelimit.Take}} {
+		call, err := s.call([]ratelimit.Op{op})
+		require.NoError(t, err)
+		calls = append(calls, call)
+	}
+	replies := joined(t, s, calls)
+	require.EqualValues(t, []int64{foreign, foreign, 1}, []int64{replies[0][verdict], replies[1][verdict], replies[2][verdict]})
+	require.Equal(t, before, c.Dump(t.Context(), keyOf(s, "k", r)).Val())
+	require.EqualValues(t, 4, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek})[0].Remaining)
 }
 
 // joined runs calls at one moment, while others are under way.
