@@ -36,18 +36,32 @@ type Result struct {
 	denial *DeniedError // what Err returns, if a policy has made it
 }
 
-// Source is who answered an op. More kinds may come.
+// Source is who answered an op: the store, which is the zero Source, or one of the layers
+// of package layer.
 type Source uint8
 
-// FromStore is the store itself, which knows best. It is the zero Source.
-const FromStore Source = 0
+// The sources.
+const (
+	FromStore     Source = iota // the store itself, which knows best
+	FromAllowList               // the key always passes
+	FromDenyList                // the key never passes
+	FromShadow                  // the store denied, or failed, and the rule is only tried out
+	FromDenyCache               // the store denied before
+	FromFailover                // the store failed, and this is what stands in for it
+	FromLease                   // units that were taken in advance
+)
 
-// String returns "store", or the number of a source that this package doesn't know.
+var sourceNames = [...]string{
+	FromStore: "store", FromAllowList: "allow list", FromDenyList: "deny list", FromShadow: "shadow",
+	FromDenyCache: "deny cache", FromFailover: "failover", FromLease: "lease",
+}
+
+// String returns the source's name in lower case.
 func (s Source) String() string {
-	if s == FromStore {
-		return "store"
+	if int(s) >= len(sourceNames) {
+		return fmt.Sprintf("Source(%d)", uint8(s))
 	}
-	return fmt.Sprintf("Source(%d)", uint8(s))
+	return sourceNames[s]
 }
 
 // Receipt identifies one charge, for the store that made it. The zero Receipt refunds

@@ -67,7 +67,7 @@ func TestRulesTellWhatStoresNeed(t *testing.T) {
 	require.Equal(t, "window", throttle.Algorithm())
 	require.Zero(t, throttle.Interval())
 	require.Empty(t, Rule{}.Algorithm())
-	require.Equal(t, []string{"store", "Source(3)"}, []string{FromStore.String(), Source(3).String()})
+	require.Equal(t, []string{"store", "lease", "Source(7)"}, []string{FromStore.String(), FromLease.String(), Source(7).String()})
 }
 
 func TestTiersShareACounter(t *testing.T) {
