@@ -30,30 +30,27 @@ type answer struct {
 	returned bool
 }
 
-// inBubble runs test twice: on a store that takes many, and on one that doesn't.
-func inBubble(t *testing.T, limit int64, o CoalesceOptions, test func(q *queueing, many bool)) {
-	for _, many := range []bool{true, false} {
-		name := "Do"
+// inBubbles runs test twice: on a store that takes many, and on one that doesn't.
+func inBubbles(t *testing.T, limit int64, o CoalesceOptions, test func(q *queueing, many bool)) {
+	t.Run("TakeMany", func(t *testing.T) { inBubble(t, true, limit, o, test) })
+	t.Run("Do", func(t *testing.T) { inBubble(t, false, limit, o, test) })
+}
+
+func inBubble(t *testing.T, many bool, limit int64, o CoalesceOptions, test func(q *queueing, many bool)) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, _ := newMemory(t)
+		q := &queueing{T: t, spy: &spy{Store: memory, hold: make(chan struct{})}, rule: gcra(limit)}
+		var inner ratelimit.Store = q.spy
 		if many {
-			name = "TakeMany"
+			inner = spyOfMany{q.spy}
 		}
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				memory, _ := newMemory(t)
-				q := &queueing{T: t, spy: &spy{Store: memory, hold: make(chan struct{})}, rule: gcra(limit)}
-				var inner ratelimit.Store = q.spy
-				if many {
-					inner = spyOfMany{q.spy}
-				}
-				var err error
-				q.Coalesce, err = NewCoalesce(inner, o)
-				require.NoError(t, err)
-				test(q, many)
-				synctest.Wait()
-				q.empty()
-			})
-		})
-	}
+		var err error
+		q.Coalesce, err = NewCoalesce(inner, o)
+		require.NoError(t, err)
+		test(q, many)
+		synctest.Wait()
+		q.empty()
+	})
 }
 
 // take takes on a goroutine of its own, and returns when it waits.
@@ -118,7 +115,7 @@ func TestCoalesceConforms(t *testing.T) {
 }
 
 func TestTakesOfAKeyShareACall(t *testing.T) {
-	inBubble(t, 6, CoalesceOptions{}, func(q *queueing, many bool) {
+	inBubbles(t, 6, CoalesceOptions{}, func(q *queueing, many bool) {
 		ctx := q.Context()
 		a := []*answer{q.take(ctx, 1)}
 		require.Equal(q, []string{"DoOne"}, q.hows(), "the first doesn't wait")
@@ -151,7 +148,7 @@ func TestTakesOfAKeyShareACall(t *testing.T) {
 
 // Whoever doesn't fit takes nothing, and those behind may still fit.
 func TestEachTakeIsDecidedByItselfInTheOrderOfArrival(t *testing.T) {
-	inBubble(t, 10, CoalesceOptions{}, func(q *queueing, many bool) {
+	inBubbles(t, 10, CoalesceOptions{}, func(q *queueing, many bool) {
 		ctx := q.Context()
 		q.take(ctx, 1)
 		a := []*answer{q.take(ctx, 5), q.take(ctx, 5), q.take(ctx, 3), q.take(ctx, 2), q.take(ctx, 1)}
@@ -170,7 +167,7 @@ func TestEachTakeIsDecidedByItselfInTheOrderOfArrival(t *testing.T) {
 }
 
 func TestLongRunsOfEqualTakesAreACallEach(t *testing.T) {
-	inBubble(t, 1000, CoalesceOptions{}, func(q *queueing, many bool) {
+	inBubbles(t, 1000, CoalesceOptions{}, func(q *queueing, many bool) {
 		var a []*answer
 		q.take(q.Context(), 1)
 		for i := range int64(3 * worthACall) {
@@ -196,7 +193,7 @@ func TestLongRunsOfEqualTakesAreACallEach(t *testing.T) {
 }
 
 func TestWhoLeavesTheQueueIsNotCharged(t *testing.T) {
-	inBubble(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
+	inBubbles(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
 		gone := errors.New("gone")
 		ctx, cancel := context.WithCancelCause(q.Context())
 		q.take(q.Context(), 1)
@@ -221,7 +218,7 @@ func (q *queueing) remaining() int64 {
 }
 
 func TestAQueueThatAllHaveLeftIsNoCall(t *testing.T) {
-	inBubble(t, 10, CoalesceOptions{MaxQueue: 2}, func(q *queueing, _ bool) {
+	inBubbles(t, 10, CoalesceOptions{MaxQueue: 2}, func(q *queueing, _ bool) {
 		q.take(q.Context(), 1)
 		for range 3 { // and takes no room
 			ctx, cancel := context.WithCancel(q.Context())
@@ -241,7 +238,7 @@ type valueKey struct{}
 
 // A call of several goes on when the first of them leaves, and has nobody's values.
 func TestACallBelongsToAllInIt(t *testing.T) {
-	inBubble(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
+	inBubbles(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
 		first, cancelFirst := context.WithCancel(context.WithValue(q.Context(), valueKey{}, "first's"))
 		second, cancelSecond := context.WithCancel(q.Context())
 		q.take(q.Context(), 1)
@@ -267,7 +264,7 @@ func TestACallBelongsToAllInIt(t *testing.T) {
 }
 
 func TestAnErrorOfTheStoreIsEverybodys(t *testing.T) {
-	inBubble(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
+	inBubbles(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
 		broken := errors.New("broken")
 		q.take(q.Context(), 1)
 		a, b := q.take(q.Context(), 1), q.take(q.Context(), 1)
@@ -284,7 +281,7 @@ func TestAnErrorOfTheStoreIsEverybodys(t *testing.T) {
 }
 
 func TestAPanicOfTheStoreIsEverybodys(t *testing.T) {
-	inBubble(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
+	inBubbles(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
 		panics := func(context.Context) error { panic("boom") }
 		q.spy.first = panics
 		alone := q.take(q.Context(), 1)
@@ -304,7 +301,7 @@ func TestAPanicOfTheStoreIsEverybodys(t *testing.T) {
 }
 
 func TestAStoreThatEndsTheGoroutine(t *testing.T) {
-	inBubble(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
+	inBubbles(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
 		q.spy.first = func(context.Context) error { runtime.Goexit(); return nil }
 		q.take(q.Context(), 1)
 		a, b := q.take(q.Context(), 1), q.take(q.Context(), 1)
@@ -320,7 +317,7 @@ func TestAStoreThatEndsTheGoroutine(t *testing.T) {
 }
 
 func TestAFullQueue(t *testing.T) {
-	inBubble(t, 10, CoalesceOptions{MaxQueue: 2}, func(q *queueing, _ bool) {
+	inBubbles(t, 10, CoalesceOptions{MaxQueue: 2}, func(q *queueing, _ bool) {
 		q.take(q.Context(), 1)
 		a, b := q.take(q.Context(), 1), q.take(q.Context(), 1)
 		full := q.take(q.Context(), 1)
@@ -336,7 +333,7 @@ func TestAFullQueue(t *testing.T) {
 
 // What isn't a take by itself, or is none at all, neither waits nor is waited for.
 func TestOnlyTakesQueue(t *testing.T) {
-	inBubble(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
+	inBubbles(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
 		q.take(q.Context(), 1)
 		waits := q.take(q.Context(), 1)
 		q.hows()
