@@ -42,7 +42,7 @@ func BenchmarkCoalesce(b *testing.B) {
 		}{{"store", store}, {"coalesce", coalesce}} {
 			b.Run(fmt.Sprintf("%s/%d/%s", load.name, load.callers, by.name), func(b *testing.B) {
 				before, _ := server.Calls("evalsha")
-				takes(b, by.store, load.keys, load.callers)
+				takeAll(b, by.store, load.keys, load.callers)
 				after, _ := server.Calls("evalsha")
 				b.ReportMetric(float64(after-before)/float64(b.N), "scripts/op")
 			})
@@ -50,8 +50,8 @@ func BenchmarkCoalesce(b *testing.B) {
 	}
 }
 
-// takes makes b.N takes, each of which is allowed, by so many callers.
-func takes(b *testing.B, store ratelimit.Store, keys []string, callers int) {
+// takeAll makes b.N takes, each of which is allowed, by so many callers.
+func takeAll(b *testing.B, store ratelimit.Store, keys []string, callers int) {
 	one := doOne(store)
 	rule := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1 << 30, Per: time.Second}))
 	var next atomic.Int64
