@@ -25,7 +25,6 @@ type caller struct {
 	cancel  context.CancelFunc
 	n       int64
 	left    bool // before it was answered
-	sent    bool
 	done    bool
 	allowed bool
 	remains int64

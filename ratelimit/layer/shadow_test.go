@@ -194,6 +194,13 @@ func TestWhatIsTriedOutInSeveralGroups(t *testing.T) {
 	}
 	require.EqualValues(t, 1, s.remaining(b))
 	require.Equal(t, ShadowStats{Passed: 3, Denied: 1}, s.Stats())
+
+	other := ratelimit.Op{Rule: a, Key: "between", N: 1, Kind: ratelimit.Take}
+	c := ratelimit.Must(b.WithLimit(5))
+	out = s.do(take(c, "k", 2), other, take(c, "k", 2))
+	require.False(t, out[0].Violated)
+	require.True(t, out[2].Violated)
+	require.EqualValues(t, 1, s.remaining(c))
 }
 
 // What a rule that is tried out has counted is what it would have counted in force, and
