@@ -81,7 +81,7 @@ func NewDenyCache(inner ratelimit.Store, o DenyCacheOptions) (*DenyCache, error)
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return &DenyCache{inner: inner, one: askOne(inner), notes: newNotes(o.Keys), block: o.Block, start: time.Now()}, nil
+	return &DenyCache{inner: inner, one: doOne(inner), notes: newNotes(o.Keys), block: o.Block, start: time.Now()}, nil
 }
 
 func (c *DenyCache) place() place { return denyCachePlace }
@@ -130,15 +130,15 @@ func (c *DenyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 		return nil, err
 	}
 	out := make([]ratelimit.Result, len(ops))
-	l := c.split(ops, out)
-	if len(l.ops) == 0 {
+	u := c.split(ops, out)
+	if len(u.ops) == 0 {
 		return out, nil
 	}
-	results, err := l.ask(ctx)
+	results, err := u.ask(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for i, at := range l.at {
+	for i, at := range u.at {
 		out[at] = results[i]
 	}
 	return out, nil

@@ -36,11 +36,11 @@ func (t *notes) any(now time.Duration) bool {
 	return false
 }
 
-func newClock() *forward {
-	return &forward{ManualClock: storetest.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC))}
+func forwardClock() *forward {
+	return &forward{ManualClock: storetest.NewClock(someTime)}
 }
 
-func newMemory(tb require.TestingT, clock *forward) *ratelimit.MemoryStore {
+func memoryOf(tb require.TestingT, clock *forward) *ratelimit.MemoryStore {
 	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{Clock: clock.Now})
 	require.NoError(tb, err)
 	return store
@@ -56,8 +56,8 @@ func newDenyCache(tb require.TestingT, inner ratelimit.Store, clock *forward, o 
 
 func TestDenyCacheIsAStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
-		clock := newClock()
-		return newDenyCache(t, newMemory(t, clock), clock, DenyCacheOptions{Keys: 64}), clock
+		clock := forwardClock()
+		return newDenyCache(t, memoryOf(t, clock), clock, DenyCacheOptions{Keys: 64}), clock
 	}, storetest.Everything)
 }
 
@@ -65,10 +65,10 @@ func TestDenyCacheIsAStore(t *testing.T) {
 // in another way than it may.
 func TestDenyCacheIsTheModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		clock := newClock()
+		clock := forwardClock()
 		s := &storetest.Sequence{
 			TB: rt, Clock: clock, Supports: storetest.Everything, Back: rapid.Bool().Draw(rt, "clock goes back"),
-			Store: newDenyCache(rt, newMemory(rt, clock), clock, DenyCacheOptions{Keys: 8}),
+			Store: newDenyCache(rt, memoryOf(rt, clock), clock, DenyCacheOptions{Keys: 8}),
 			Draw:  func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "") },
 		}
 		s.Run(rapid.IntRange(1, 150).Draw(rt, "groups"))

@@ -75,8 +75,8 @@ func (c *DenyCache) refuse(ops []ratelimit.Op, out []ratelimit.Result, set *note
 	return true
 }
 
-// list is what of a list of ops the store has to be asked.
-type list struct {
+// unknown is what of a list of ops the store has to be asked.
+type unknown struct {
 	*DenyCache
 	ops    []ratelimit.Op
 	at     []int // where each op is in the whole list
@@ -85,8 +85,8 @@ type list struct {
 
 // split refuses what groups of ops it can, and returns the others. If one of the groups
 // loosens anything, the store is asked about all.
-func (c *DenyCache) split(ops []ratelimit.Op, out []ratelimit.Result) list {
-	l := list{DenyCache: c, ops: make([]ratelimit.Op, 0, len(ops)), at: make([]int, 0, len(ops))}
+func (c *DenyCache) split(ops []ratelimit.Op, out []ratelimit.Result) unknown {
+	u := unknown{DenyCache: c, ops: make([]ratelimit.Op, 0, len(ops)), at: make([]int, 0, len(ops))}
 	loose := false
 	for i := range ops {
 		loose = loose || ops[i].Kind == ratelimit.Refund || ops[i].Kind == ratelimit.Reset
@@ -96,24 +96,24 @@ func (c *DenyCache) split(ops []ratelimit.Op, out []ratelimit.Result) list {
 		if !loose && c.refuse(group, out[i:i+len(group)], set, tag) {
 			continue
 		}
-		from := len(l.ops)
-		l.ops = append(l.ops, group...)
-		l.ops[from].Apart = true // whatever is before it now
+		from := len(u.ops)
+		u.ops = append(u.ops, group...)
+		u.ops[from].Apart = true // whatever is before it now
 		for j := range group {
-			l.at = append(l.at, i+j)
+			u.at = append(u.at, i+j)
 		}
-		l.groups = append(l.groups, c.before(l.ops[from:], set, tag))
+		u.groups = append(u.groups, c.before(u.ops[from:], set, tag))
 	}
-	return l
+	return u
 }
 
 // ask asks the store, and takes note of what it says.
-func (l *list) ask(ctx context.Context) (results []ratelimit.Result, err error) {
+func (u *unknown) ask(ctx context.Context) (results []ratelimit.Result, err error) {
 	ok := false
 	defer func() {
 		from := 0
-		for i := range l.groups {
-			g, to := &l.groups[i], from+len(l.groups[i].ops)
+		for i := range u.groups {
+			g, to := &u.groups[i], from+len(u.groups[i].ops)
 			if ok {
 				g.after(results[from:to], true)
 			} else {
@@ -122,9 +122,9 @@ func (l *list) ask(ctx context.Context) (results []ratelimit.Result, err error) 
 			from = to
 		}
 	}()
-	results, err = l.inner.Do(ctx, l.ops)
-	if err == nil && len(results) != len(l.ops) {
-		err = fmt.Errorf("%w: %d results of %d ops", ratelimit.ErrStore, len(results), len(l.ops))
+	results, err = u.inner.Do(ctx, u.ops)
+	if err == nil && len(results) != len(u.ops) {
+		err = fmt.Errorf("%w: %d results of %d ops", ratelimit.ErrStore, len(results), len(u.ops))
 	}
 	ok = err == nil
 	return results, err

@@ -13,13 +13,13 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// counting counts the ops that a store is asked.
-type counting struct {
+// opCounter counts the ops that a store is asked.
+type opCounter struct {
 	ratelimit.Store
 	ops int
 }
 
-func (c *counting) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+func (c *opCounter) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	c.ops += len(ops)
 	return c.Store.Do(ctx, ops)
 }
@@ -29,7 +29,7 @@ type twins struct {
 	*rapid.T
 	clock         *forward
 	alone, cached ratelimit.Store
-	inner         *counting
+	inner         *opCounter
 	families      [][]ratelimit.Rule
 	receipts      []twinReceipt
 	asked         int
@@ -65,8 +65,8 @@ func twinFamilies() (all [][]ratelimit.Rule) {
 
 // newTwins returns twins that are mostly asked about one family.
 func newTwins(rt *rapid.T, family int, around func(ratelimit.Store, *forward) ratelimit.Store) *twins {
-	clock, all := newClock(), twinFamilies()
-	w := &twins{T: rt, clock: clock, alone: newMemory(rt, clock), inner: &counting{Store: newMemory(rt, clock)}}
+	clock, all := forwardClock(), twinFamilies()
+	w := &twins{T: rt, clock: clock, alone: memoryOf(rt, clock), inner: &opCounter{Store: memoryOf(rt, clock)}}
 	w.cached = around(w.inner, clock)
 	other := all[(family+1+w.draw(len(all)-1))%len(all)]
 	w.families = [][]ratelimit.Rule{all[family], all[family], other}
