@@ -136,9 +136,26 @@ func (s *noteSet) forget(key string, r *ratelimit.Rule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version.Add(1)
+	s.remove(key, r)
+}
+
+// remove removes the notes on a key's counter of r, those on blocks included. The caller
+// holds s.mu.
+func (s *noteSet) remove(key string, r *ratelimit.Rule) {
 	for i := range s.at {
 		if t := s.at[i].Load(); t != nil && t.key == key && t.rule.SharesCounter(*r) {
 			s.at[i].Store(nil)
 		}
 	}
+}
+
+// replace notes t instead of what was noted of the same. One that is over removes that.
+func (s *noteSet) replace(tag uint32, t *note, now time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.until > now {
+		s.set(tag, t, now)
+		return
+	}
+	s.remove(t.key, &t.rule)
 }
