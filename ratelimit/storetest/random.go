@@ -350,6 +350,7 @@ func (s *Sequence) denied(q question, before int64, violated bool, now time.Dura
 	if violated && q.Rule.Block().After > 0 {
 		q.block.note(q.Rule, now)
 		hold(&want, q.left(now))
+		want.Blocked = q.left(now)
 	}
 	want.Allowed, want.Violated = false, violated
 	s.wait = want.RetryAfter
@@ -403,7 +404,7 @@ func (s *Sequence) want(q question, receipt ratelimit.Receipt, now time.Duration
 	hold(&want, q.left(now))
 	switch q.Kind {
 	case ratelimit.Peek:
-		want.Violated = !want.Allowed
+		want.Violated, want.Blocked = !want.Allowed, q.left(now)
 	case ratelimit.Add:
 		want.Allowed, want.Count = allowed, q.count(r, over, now)
 	default:
