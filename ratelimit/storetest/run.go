@@ -64,8 +64,12 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"eleven of ten", testElevenOfTen},
 		{"throttle", testThrottle},
 		{"many takes at once", testMany},
+		{"ahead", testAhead},
+		{"ahead keeps the old", testAheadKeepsTheOld},
+		{"ahead, invalid", testAheadInvalid},
 		{"random", testRandom},
 		{"random, clock goes back", testRandomBack},
+		{"random, one rule", testRandomAlone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store, clock := open(t)

@@ -1,0 +1,116 @@
+package layer
+
+import (
+	"context"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// other does what is no take.
+func (l *Lease) other(ctx context.Context, r *leaseRule, op *ratelimit.Op) (ratelimit.Result, error) {
+	h := l.table.find(r.hash(l.seed, op.Key), r, op.Key)
+	if h == nil || ctx.Err() != nil {
+		return l.one(ctx, *op)
+	}
+	switch op.Kind {
+	case ratelimit.Peek, ratelimit.Refund:
+		if res, ok := l.local(h, op); ok {
+			return res, nil
+		}
+	case ratelimit.Reset:
+		defer l.reset(h)()
+	}
+	res, err := l.one(ctx, *op)
+	if err == nil {
+		l.know(h, op, &res)
+	}
+	return res, err
+}
+
+// local answers a peek by what is leased, and takes back units of a lease that lives.
+func (l *Lease) local(h *holding, op *ratelimit.Op) (res ratelimit.Result, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := l.now()
+	for _, lease := range [...]*lent{h.cur.Load(), h.spare} {
+		if lease == nil {
+			continue
+		}
+		if op.Kind == ratelimit.Refund {
+			at := lease.got.Receipt
+			ok = at.At == op.Receipt.At && at.Life == op.Receipt.Life && lease.restore(op.Receipt.N, now)
+		} else {
+			ok = op.N > 0 && op.N <= lease.alive(now)
+		}
+		if ok {
+			res = lease.result(0, lease.alive(now), now)
+			res.Receipt = ratelimit.Receipt{}
+			return res, true
+		}
+	}
+	return res, false
+}
+
+// know adds to what the store says of a key what it has lent to this process.
+func (l *Lease) know(h *holding, op *ratelimit.Op, res *ratelimit.Result) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	own := h.own(l.now())
+	switch op.Kind {
+	case ratelimit.Count:
+		res.Count = max(0, res.Count-own)
+		return
+	case ratelimit.Add:
+		res.Count = max(0, res.Count-own)
+	case ratelimit.Peek:
+		if op.N <= res.Remaining+own {
+			res.Allowed, res.Violated, res.RetryAfter = true, false, 0
+		}
+	}
+	addOwn(res, own)
+}
+
+// reset ends a key's leases and has none until the function that it returns is called: what
+// was charged before a reset must not be spent after it.
+func (l *Lease) reset(h *holding) (done func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := l.now()
+	for _, lease := range [...]*lent{h.cur.Load(), h.spare} {
+		if lease != nil {
+			h.drop(lease, now)
+			l.ends.remove(lease)
+		}
+	}
+	if h.refill != nil {
+		h.refill.void = true
+	}
+	h.left = unknown
+	h.resets++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.resets--
+	}
+}
+
+// forget is reset for all resets among ops.
+func (l *Lease) forget(ops []ratelimit.Op) (done func()) {
+	var all []func()
+	for i := range ops {
+		op := &ops[i]
+		if op.Kind != ratelimit.Reset {
+			continue
+		}
+		if r := l.rules.of(&op.Rule, &l.o); r != nil {
+			if h := l.table.find(r.hash(l.seed, op.Key), r, op.Key); h != nil {
+				all = append(all, l.reset(h))
+			}
+		}
+	}
+	return func() {
+		for _, f := range all {
+			f()
+		}
+	}
+}
