@@ -152,12 +152,13 @@ func (r Rule) identified() Rule {
 	return r
 }
 
-// micros saturates: a clock that goes back by centuries makes waits that long.
+// micros saturates at both ends: a clock that goes back by centuries makes waits that
+// long, and the wait for what is past is none.
 func micros(n int64) time.Duration {
 	if n > math.MaxInt64/int64(time.Microsecond) {
 		return math.MaxInt64
 	}
-	return time.Duration(n) * time.Microsecond
+	return time.Duration(max(0, n)) * time.Microsecond
 }
 
 // ceilDiv and floorDiv divide by a positive b.

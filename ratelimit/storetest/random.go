@@ -33,7 +33,10 @@ type Sequence struct {
 	paid     []paid
 	ids      int
 	log      []string
-	wait     time.Duration // what a denial said last
+	some     []int         // families that are asked for a while
+	last     subject       // what was asked or denied last
+	wait     time.Duration // what its denial said
+	due      bool          // whether that is over, or in a microsecond
 	latest   time.Duration
 }
 
@@ -65,46 +68,6 @@ func (s *Sequence) Run(groups int) {
 	for range groups {
 		s.step()
 	}
-}
-
-// families returns rules, those that share a counter together.
-func families(supports Supports, back bool) [][]ratelimit.Rule {
-	// What a store forgets when the clock goes back over an expiry is not promised.
-	var expiry time.Duration
-	if back {
-		expiry = 1000 * time.Hour
-	}
-	s := time.Second
-	block := ratelimit.Block{After: 2, For: 3 * s}
-	var all [][]ratelimit.Rule
-	for _, r := range []ratelimit.Rule{
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 6, Per: 4 * s, Interval: s, Span: 10 * s, Expiry: expiry})),
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 9, Interval: s, Span: 10 * s, Expiry: expiry})),
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "odd", Limit: 20, Per: 2500 * time.Millisecond, Interval: 700 * time.Millisecond, Span: 2800 * time.Millisecond, Expiry: expiry})),
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "blocks", Limit: 5, Per: 3 * s, Interval: s, Span: 3 * s, Expiry: expiry, Block: block})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 6, Per: 4 * s})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 9, Per: 2500 * time.Millisecond, Encoding: ratelimit.Stream})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Name: "blocks", Limit: 5, Per: 3 * s, Block: block})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Name: "counts", Per: 5 * s})),
-		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 6, Per: 4 * s})),
-		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "blocks", Limit: 5, Per: 3 * s, Block: ratelimit.Block{After: 1, For: 5 * s}})),
-		ratelimit.Must(ratelimit.Throttle(s)),
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 6, Per: 4 * s})),
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "burst", Limit: 7, Per: 2500 * time.Millisecond, Burst: 12})),
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "blocks", Limit: 5, Per: 3 * s, Block: block})),
-	} {
-		if !supports(r) {
-			continue
-		}
-		family := []ratelimit.Rule{r}
-		for _, limit := range []int64{3, 11} {
-			if r.Limit() > 1 {
-				family = append(family, ratelimit.Must(r.WithLimit(limit)))
-			}
-		}
-		all = append(all, family)
-	}
-	return all
 }
 
 type subject struct {
@@ -146,7 +109,8 @@ func (s *Sequence) counter(at subject) *counter {
 
 func (s *Sequence) step() {
 	s.move()
-	key := fmt.Sprint("key", s.Draw(3))
+	s.focus()
+	key := s.last.key
 	asked := make([]question, 1+s.Draw(3))
 	ops := make([]ratelimit.Op, len(asked))
 	for i := range asked {
@@ -176,20 +140,20 @@ func (s *Sequence) step() {
 	s.compare(asked, results)
 }
 
-// move moves the clock: mostly a little, sometimes a lap, or to a moment that matters.
+// move moves the clock: mostly a little, rarely a lap, or to a moment that matters.
 // It goes back at most 5 s behind where it was: what is forgotten longer ago may be gone.
 func (s *Sequence) move() {
 	var d time.Duration
-	switch s.Draw(12) {
-	case 0:
+	k := s.Draw(24)
+	s.due = s.wait > 0 && k < 12
+	switch {
+	case s.due:
+		d = s.wait - time.Duration(k%2)*time.Microsecond
+	case k == 0:
 		d = time.Duration(s.Draw(30_000_000)) * time.Microsecond
-	case 1:
-		d = s.wait
-	case 2:
-		d = s.wait - time.Microsecond
-	case 3:
+	case k < 4:
 		d = time.Second - s.now()%time.Second
-	case 4:
+	case k < 6:
 		if s.Back {
 			d = max(-time.Duration(s.Draw(3_000_000))*time.Microsecond, s.latest-5*time.Second-s.now())
 		}
@@ -203,8 +167,22 @@ func (s *Sequence) move() {
 	s.latest = max(s.latest, s.now())
 }
 
+// focus chooses what is asked: for a while a few families, and one key more than others, so
+// that charges pile up, and when a wait is over, what has waited.
+func (s *Sequence) focus() {
+	if len(s.some) == 0 || s.Draw(40) == 0 {
+		s.some = []int{s.Draw(len(s.families)), s.Draw(len(s.families)), s.Draw(len(s.families))}
+	}
+	if s.last.key == "" || !s.due && s.Draw(4) == 0 {
+		s.last.key = fmt.Sprint("key", s.Draw(3))
+	}
+}
+
 func (s *Sequence) ask(key string, before []question) question {
-	q := question{subject: subject{key, s.Draw(len(s.families))}}
+	if !s.due {
+		s.last.family = s.some[s.Draw(len(s.some))]
+	}
+	q := question{subject: s.last}
 	tiers := s.families[q.family]
 	q.Op = ratelimit.Op{Key: key, Rule: tiers[s.Draw(len(tiers))], N: int64(1 + s.Draw(4))}
 	switch kinds := []ratelimit.Kind{ratelimit.Peek, ratelimit.Add, ratelimit.Count, ratelimit.Refund, ratelimit.Reset}; s.Draw(9) {
@@ -215,6 +193,10 @@ func (s *Sequence) ask(key string, before []question) question {
 	default:
 		q.Kind = ratelimit.Take
 	}
+	if s.due && s.Draw(2) == 0 { // a take that passes may bring in order what was wrong
+		q.Kind = ratelimit.Peek
+	}
+	s.due = false
 	s.fix(&q, before)
 	q.counter = s.counter(q.subject)
 	if m, ok := q.model.(*gcraModel); ok {
@@ -243,7 +225,7 @@ func (s *Sequence) fix(q *question, before []question) {
 		}
 		recent := s.paid
 		if s.Draw(2) == 0 { // those that can still be given back, most likely
-			recent = s.paid[max(0, len(s.paid)-3):]
+			recent = s.paid[max(0, len(s.paid)-1-s.Draw(3)):]
 		}
 		p := recent[s.Draw(len(recent))]
 		if p.key != q.Key || resets(before, p.subject) {
@@ -335,8 +317,10 @@ func (s *Sequence) compare(asked []question, got []ratelimit.Result) {
 			s.good(q, got[i], now)
 		case q.Kind == ratelimit.Take:
 			s.equal(i, got[i], s.denied(q, pending(asked[:i], q.counter), violated[i], now))
-		case got[i].Allowed:
-			s.fail("op %d is allowed in a denied group", i)
+		case q.Kind == ratelimit.Add:
+			s.equal(i, got[i], s.undone(q, pending(asked[:i], q.counter), got[i].RetryAfter, now))
+		default:
+			s.equal(i, got[i], ratelimit.Result{Limit: q.Rule.Limit()})
 		}
 		if denied {
 			s.look(q, now)
@@ -353,7 +337,18 @@ func (s *Sequence) denied(q question, before int64, violated bool, now time.Dura
 		want.Blocked = q.left(now)
 	}
 	want.Allowed, want.Violated = false, violated
-	s.wait = want.RetryAfter
+	s.wait, s.last = want.RetryAfter, q.subject
+	return want
+}
+
+// undone is an add in a denied group. If it is of more than ever passes, what it says of a
+// wait is up to the store, as long as that isn't below 0.
+func (s *Sequence) undone(q question, before int64, wait, now time.Duration) ratelimit.Result {
+	n := q.N + before
+	want := check(q.model, q.Rule, n, now)
+	if want.Allowed = false; n > q.Rule.Burst() {
+		want.RetryAfter = max(0, wait)
+	}
 	return want
 }
 

@@ -41,6 +41,7 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"group", testGroup},
 		{"group on one counter", testGroupOneCounter},
 		{"denied group changes nothing", testDeniedGroup},
+		{"add in a denied group", testAddInDeniedGroup},
 		{"reset in a group", testResetInGroup},
 		{"apart", testApart},
 		{"invalid ops", testInvalid},
