@@ -44,27 +44,29 @@ type Run struct {
 	Unattended time.Duration // how long a user may have no holder
 }
 
-// Check returns an error if leases that keep their promises can't have led to this.
+// Check returns an error if leases that keep their promises can't have led to this. What it
+// looks for first is two holders and wrong numbers, then writes, then who had no holder.
 func Check(r Run) error {
-	for _, user := range r.Users {
-		holds := slices.DeleteFunc(slices.Clone(r.Holds), func(h Hold) bool { return h.User != user })
-		slices.SortFunc(holds, func(a, b Hold) int { return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To)) })
-		if err := alone(holds); err != nil {
-			return fmt.Errorf("leasecheck: %s: %w", user, err)
-		}
-		if err := r.attended(holds); err != nil {
-			return fmt.Errorf("leasecheck: %s: %w", user, err)
-		}
-		writes := slices.DeleteFunc(slices.Clone(r.Writes), func(w Write) bool { return w.User != user })
-		if err := fenced(writes); err != nil {
-			return fmt.Errorf("leasecheck: %s: %w", user, err)
+	for _, check := range []func(user string) error{r.alone, r.fenced, r.attended} {
+		for _, user := range r.Users {
+			if err := check(user); err != nil {
+				return fmt.Errorf("leasecheck: %s: %w", user, err)
+			}
 		}
 	}
 	return nil
 }
 
-// alone checks that holds, in order, don't overlap and have numbers that grow.
-func alone(holds []Hold) error {
+// holds returns those of a user, in order.
+func (r *Run) holds(user string) []Hold {
+	holds := slices.DeleteFunc(slices.Clone(r.Holds), func(h Hold) bool { return h.User != user })
+	slices.SortFunc(holds, func(a, b Hold) int { return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To)) })
+	return holds
+}
+
+// alone checks that holds don't overlap and have numbers that grow.
+func (r *Run) alone(user string) error {
+	holds := r.holds(user)
 	for i := 1; i < len(holds); i++ {
 		before, h := holds[i-1], holds[i]
 		switch {
@@ -78,9 +80,9 @@ func alone(holds []Hold) error {
 }
 
 // attended checks that there is no long time without a holder.
-func (r *Run) attended(holds []Hold) error {
+func (r *Run) attended(user string) error {
 	last := r.From
-	for _, h := range append(slices.Clone(holds), Hold{From: r.To}) {
+	for _, h := range append(r.holds(user), Hold{From: r.To}) {
 		if gap := h.From.Sub(last); gap > r.Unattended {
 			return fmt.Errorf("nobody for %v from %s, where at most %v may be", gap, last.Format(clock), r.Unattended)
 		}
@@ -91,7 +93,8 @@ func (r *Run) attended(holds []Hold) error {
 
 // fenced checks that what was accepted came in the order of numbers, and that a number is
 // of one process.
-func fenced(writes []Write) error {
+func (r *Run) fenced(user string) error {
+	writes := slices.DeleteFunc(slices.Clone(r.Writes), func(w Write) bool { return w.User != user })
 	slices.SortFunc(writes, func(a, b Write) int { return cmp.Compare(a.Order, b.Order) })
 	process := make(map[int64]int)
 	var largest int64

@@ -31,7 +31,7 @@ func TestCheck(t *testing.T) {
 		"a number again":      {holds: append(good[:3:3], hold(4, 9, 6, 7)), want: "numbers that don't grow"},
 		"a smaller number":    {holds: append(good[:3:3], hold(4, 6, 6, 7)), want: "numbers that don't grow"},
 		"nobody at first":     {holds: good[2:3], want: "nobody for 4s"},
-		"nobody in between":   {holds: []leasecheck.Hold{good[1], hold(3, 9, 4.1, 6)}, want: "nobody for 2.1s"},
+		"nobody in between":   {holds: []leasecheck.Hold{good[1], hold(3, 9, 4.25, 6)}, want: "nobody for 2.25s"},
 		"nobody for a while":  {holds: []leasecheck.Hold{good[1], good[2]}},
 		"nobody at the end":   {holds: good[:2], want: "nobody for 4s"},
 		"nobody at all":       {want: "nobody for 8s"},
