@@ -15,7 +15,7 @@ lint:
 		&& $$bin/staticcheck ./...; code=$$?; rm -rf $$bin; exit $$code
 
 bench: ## the benchmarks inside of the packages
-	go test -run '^$$' -bench . -benchmem ./lazy ./reqctx ./params ./session ./ratelimit ./server
+	go test -run '^$$' -bench . -benchmem ./lazy ./reqctx ./params ./session ./ratelimit ./coord ./server
 
 SUITE ?=
 bench-compare: ## against others, a suite with SUITE=property, and the plots of it

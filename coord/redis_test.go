@@ -289,3 +289,21 @@ func TestRealTimePasses(t *testing.T) {
 	eventually(func() bool { _, held, err := s.Holder(t.Context(), "u"); return err == nil && !held })
 	require.ErrorIs(t, s.Release(t.Context(), "u", r), coord.ErrLost)
 }
+
+// TestMemoryOfTheDocument measures what docs/coord.md says that tokens and a user take.
+func TestMemoryOfTheDocument(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newRedis(t, c, patient)
+	for metadata, want := range map[int]int{0: 220, 1000: 1600} {
+		require.NoError(t, s.Issue(t.Context(), key(1), make([]byte, metadata), time.Minute, time.Minute))
+		_, err := s.Use(t.Context(), key(1), "192.0.2.1:49152")
+		require.NoError(t, err)
+		require.InEpsilon(t, want, c.MemoryUsage(t.Context(), only(t, c), 0).Val(), 0.2)
+		require.NoError(t, c.FlushAll(t.Context()).Err())
+	}
+	r := request(1)
+	r.Name = "worker-17.example:4711"
+	_, err := s.Acquire(t.Context(), "192.0.2.1", r)
+	require.NoError(t, err)
+	require.InEpsilon(t, 220, c.MemoryUsage(t.Context(), "coord:lease:192.0.2.1").Val(), 0.2)
+}
