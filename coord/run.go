@@ -22,12 +22,15 @@ func Run(ctx context.Context, leases *Leases, user string, fn func(ctx context.C
 // has to return: nothing can make it, and others may begin.
 //
 // Run returns fn's error. If that is nil although the lease ended before fn did, it returns
-// why the lease ended: ErrEnded or ErrLost, since fn may not have been the only one at
-// the end.
+// why the lease ended: ErrEnded or ErrLost, since fn may not have been the only one at the
+// end. If it had ended before, fn is not called.
 func (l *Lease) Run(ctx context.Context, fn func(ctx context.Context) error) error {
+	defer func() { _ = l.Release() }() // if it fails, the lease ends by itself
+	if l.over() {
+		return context.Cause(l.ended)
+	}
 	ctx, leave := l.within(ctx)
 	defer leave()
-	defer func() { _ = l.Release() }() // if it fails, the lease ends by itself
 	defer l.keep()()
 	err := fn(ctx)
 	if err == nil && l.over() {

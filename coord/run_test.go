@@ -193,6 +193,15 @@ func oneWorker(t *testing.T, leases []*coord.Leases) {
 	require.NoError(t, next.Release())
 }
 
+func TestRunOfALeaseThatHasEnded(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		lease := acquired(t, l, "u")
+		pass(9 * time.Second)
+		require.ErrorIs(t, lease.Run(t.Context(), nil), coord.ErrEnded)
+		acquired(t, l, "u") // it was released
+	})
+}
+
 func TestALeaseNeedsNoGoroutine(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
 		before := runtime.NumGoroutine()
