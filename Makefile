@@ -1,4 +1,4 @@
-.PHONY: run test race lint bench bench-compare fuzz ci
+.PHONY: run test race fight lint bench bench-compare fuzz ci
 
 run: ## the quickstart server
 	go run ./examples/quickstart
@@ -8,6 +8,10 @@ test:
 
 race:
 	go test -race -shuffle=on ./...
+
+FIGHT ?= 60s
+fight: ## processes fight for leases, killed and stopped meanwhile; the tests have 5 s of it
+	LAZYREQ_FIGHT=$(FIGHT) go test ./coord -run 'TestAFight$$$$' -v
 
 lint:
 	go vet ./...
