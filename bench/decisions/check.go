@@ -3,9 +3,7 @@ package decisions
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
-	"time"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
 )
@@ -65,18 +63,3 @@ func (in *instance) check(ctx context.Context) error {
 	}
 	return nil
 }
-
-// latencies adds what calls took, in µs.
-func (t *tally) latencies(values map[string]float64) {
-	slices.Sort(t.took)
-	var sum time.Duration
-	for _, d := range t.took {
-		sum += d
-	}
-	n := len(t.took)
-	values["mean latency"] = micros(sum) / float64(n)
-	values["p50 latency"] = micros(t.took[n/2])
-	values["p99 latency"] = micros(t.took[n*99/100])
-}
-
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

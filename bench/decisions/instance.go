@@ -7,11 +7,13 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/redisinfo"
 )
 
 // instance is a contender in a case.
@@ -59,14 +61,14 @@ func (in *instance) Round(ctx context.Context) (map[string]float64, error) {
 func (in *instance) measure(ctx context.Context, keys []string) (map[string]float64, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	used, err := in.usage(ctx)
+	used, cpu, err := in.usage(ctx)
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	done := in.run(ctx, keys, in.length)
 	seconds := time.Since(began).Seconds()
-	use, err := in.usage(ctx)
+	use, cpuAfter, err := in.usage(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,9 +80,9 @@ func (in *instance) measure(ctx context.Context, keys []string) (map[string]floa
 	values := map[string]float64{
 		"throughput":                  n / seconds,
 		"allocations per decision":    float64(after.Mallocs-before.Mallocs) / n,
-		"redis commands per decision": float64(use.commands-used.commands) / n,
-		"redis cpu per decision":      (use.redis - used.redis).Seconds() * 1e6 / n,
-		"client cpu per decision":     (use.client - used.client).Seconds() * 1e6 / n,
+		"redis commands per decision": float64(use.Sum(in.sends)-used.Sum(in.sends)) / n,
+		"redis cpu per decision":      (use.CPU - used.CPU).Seconds() * 1e6 / n,
+		"client cpu per decision":     (cpuAfter - cpu).Seconds() * 1e6 / n,
 	}
 	if in.load.timed {
 		done.latencies(values)
@@ -88,25 +90,14 @@ func (in *instance) measure(ctx context.Context, keys []string) (map[string]floa
 	return values, done.wrong(ctx)
 }
 
-// tally is what some calls came to.
-type tally struct {
-	decided, denied, failed int64
-	err                     error // of one that failed
-	took                    []time.Duration
-}
-
-// wrong says what is wrong with calls none of which should be denied.
-func (t *tally) wrong(ctx context.Context) error {
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case t.failed > 0:
-		all := t.decided + t.failed
-		return fmt.Errorf("%w: %.2g %% of %d calls failed: %w", harness.ErrWrong, 100*float64(t.failed)/float64(all), all, t.err)
-	case t.denied > 0:
-		return fmt.Errorf("%w: %d of %d takes denied, far below the limit", harness.ErrWrong, t.denied, t.decided)
+// usage is what Redis did so far, and the processor time of this process.
+func (in *instance) usage(ctx context.Context) (redisinfo.Info, time.Duration, error) {
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		return redisinfo.Info{}, 0, err
 	}
-	return nil
+	info, err := redisinfo.Read(ctx, in.redis)
+	return info, time.Duration(own.Utime.Nano() + own.Stime.Nano()), err
 }
 
 // run has callers take for so long.
@@ -147,27 +138,4 @@ func (in *instance) caller(ctx context.Context, keys []string, number int, over 
 		}
 	}
 	return t
-}
-
-func (t *tally) count(ok bool, err error) {
-	switch {
-	case err != nil:
-		t.failed++
-		t.err = err
-	case !ok:
-		t.denied++
-		t.decided++
-	default:
-		t.decided++
-	}
-}
-
-func (t *tally) add(o tally) {
-	t.decided += o.decided
-	t.denied += o.denied
-	t.failed += o.failed
-	t.took = append(t.took, o.took...)
-	if t.err == nil {
-		t.err = o.err
-	}
 }
