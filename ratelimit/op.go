@@ -19,7 +19,8 @@ import (
 // [ErrStore]; groups before it may have been charged.
 //
 // A store may also have DoOne(ctx, Op) (Result, error), which does what Do does with a
-// list of one; a [Limiter] prefers it, because it needs no slices.
+// list of one; a [Limiter] prefers it, because it needs no slices. It may also be a
+// [ManyTaker].
 type Store interface {
 	Do(ctx context.Context, ops []Op) ([]Result, error)
 }
