@@ -25,6 +25,8 @@ import (
 
 	"github.com/lazyreq/lazyreq/bench/algorithms"
 	"github.com/lazyreq/lazyreq/bench/counter"
+	"github.com/lazyreq/lazyreq/bench/decisions"
+	"github.com/lazyreq/lazyreq/bench/denycache"
 	"github.com/lazyreq/lazyreq/bench/harness"
 	"github.com/lazyreq/lazyreq/bench/plot"
 	"github.com/lazyreq/lazyreq/bench/property"
@@ -37,6 +39,8 @@ var suites = []harness.Suite{
 	counter.Suite(),
 	server.Suite(),
 	session.Suite(),
+	decisions.Suite(),
+	denycache.Suite(),
 }
 
 // options are the command line.
