@@ -203,29 +203,33 @@ func (b *binder) json(pl *plan, p *Params, r *http.Request, v reflect.Value) err
 // error that is the program's.
 func blame(err error) error {
 	var list Errors
-	if err == nil || !list.gather(err) {
-		return err
+	if own := list.gather(err); own != nil {
+		return own
 	}
 	return list.err()
 }
 
-// gather adds the errors that err joins, up to as many as are told. It says false if
-// one of them isn't the client's.
-func (l *Errors) gather(err error) bool {
+// gather adds the errors that err joins, up to as many as are told. It returns the
+// first that isn't the client's.
+func (l *Errors) gather(err error) (own error) {
 	switch e := err.(type) {
+	case nil:
+		return nil
 	case *Error:
 		if !l.full() {
 			*l = append(*l, e)
 		}
-		return true
+		return nil
 	case interface{ Unwrap() []error }:
 		for _, inner := range e.Unwrap() {
-			if !l.gather(inner) {
-				return false
+			if own := l.gather(inner); own != nil {
+				return own
 			}
 		}
-		return true
+		return nil
 	}
-	inner := errors.Unwrap(err)
-	return inner != nil && l.gather(inner)
+	if inner := errors.Unwrap(err); inner == nil || l.gather(inner) != nil {
+		return err
+	}
+	return nil
 }

@@ -203,12 +203,15 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-func requireRefusedForAReason(t *testing.T, data []byte, err error) {
+func requireRefusedForAReason(t testing.TB, data []byte, err error) {
 	t.Helper()
 	if !json.Valid(data) || !utf8.Valid(data) || errors.Is(err, ErrTooLarge) {
 		return
 	}
-	for _, reason := range []string{"is given twice", "has a NUL character", "has an unpaired surrogate"} {
+	for _, reason := range []string{
+		"is given twice", "has a NUL character", "has an unpaired surrogate",
+		"must be an RFC 3339 time", // encoding/json takes an hour of one digit and a comma
+	} {
 		if strings.Contains(err.Error(), reason) {
 			return
 		}
