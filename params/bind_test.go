@@ -312,6 +312,10 @@ func TestMistakesInTheType(t *testing.T) {
 	type inner struct {
 		X int `json:"x"`
 	}
+	type sameName struct {
+		X     int `json:"x"`
+		Group inner
+	}
 	for want, bind := range map[string]func(*Params) error{
 		"Bind of a int: it is no struct":               try[int],
 		`A: names two sources, query and form`:         try[twoSources],
@@ -344,9 +348,7 @@ func TestMistakesInTheType(t *testing.T) {
 		`the query parameter "a" has a field already`: try[struct {
 			A, B int `query:"a"`
 		}],
-		"two fields have the same name in JSON": try[struct {
-			A, B int `json:"a"`
-		}],
+		"two fields have the same name in JSON": try[sameName],
 		"a *int can't have a default": try[struct {
 			A *int `query:"a" default:"1"`
 		}],

@@ -139,22 +139,24 @@ func (u *upload) receive(pr *partReader, o *Options) error {
 			return nil
 		case err != nil:
 			return err
+		case part.IsFile:
+			err = u.file(part, o, &memory)
 		case len(u.pairs) == o.MaxParams:
-			return tooMany(SourceForm, o.MaxParams)
+			err = tooMany(SourceForm, o.MaxParams)
+		default:
+			err = u.text(part, &memory)
 		}
-		if !part.IsFile {
-			text, err := part.Text()
-			if err != nil {
-				return err
-			}
-			u.pairs = append(u.pairs, pair{part.Name, text})
-			memory -= int64(len(text))
-			continue
-		}
-		if err := u.file(part, o, &memory); err != nil {
+		if err != nil {
 			return err
 		}
 	}
+}
+
+func (u *upload) text(part *Part, memory *int64) error {
+	text, err := part.Text()
+	u.pairs = append(u.pairs, pair{part.Name, text})
+	*memory -= int64(len(text))
+	return err
 }
 
 // file receives a file. One without name and content is a field of a page in which
