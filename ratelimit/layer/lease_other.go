@@ -85,7 +85,7 @@ func (l *Lease) reset(h *holding) (done func()) {
 	if h.refill != nil {
 		h.refill.void = true
 	}
-	h.left = unknown
+	h.left = notKnown
 	h.resets++
 	return func() {
 		h.mu.Lock()
