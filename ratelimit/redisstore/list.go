@@ -21,7 +21,7 @@ type takes struct {
 // listed tells whether a group is one take of a list: a single take by a rule without a
 // block, which would need another key.
 func listed(group []ratelimit.Op) bool {
-	return len(group) == 1 && group[0].Kind == ratelimit.Take && group[0].Rule.Block().After == 0
+	return len(group) == 1 && group[0].Kind == ratelimit.Take && group[0].Ahead == 0 && group[0].Rule.Block().After == 0
 }
 
 // call returns the list's call.
