@@ -22,7 +22,16 @@ var someTime = time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)
 var slowScripts = func() map[string]*redispipe.Script {
 	slow := map[string]*redispipe.Script{}
 	for name, s := range scripts {
-		slow[name] = redispipe.NewIntScript(`
+		make := redispipe.NewIntScript
+		switch name {
+		case "takes:gcra":
+			make = func(src string) *redispipe.Script { return redispipe.NewListScript(src, gcraBytes) }
+		case "takes:window":
+			make = func(src string) *redispipe.Script { return redispipe.NewListScript(src, windowBytes) }
+		case "takes:log", "takes:buckets":
+			make = func(src string) *redispipe.Script { return redispipe.NewListScript(src, answerBytes) }
+		}
+		slow[name] = make(`
 			local real = redis
 			local redis = {pcall = real.pcall, call = function(name, ...)
 				local args = {...}
