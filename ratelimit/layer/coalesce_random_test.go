@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -129,7 +130,7 @@ func (m *model) answer() {
 func TestEveryResultIsOneOfTheStores(t *testing.T) {
 	const callers, each, limit = 32, 60, 3000
 	memory, _ := newMemory(t)
-	store := &spy{Store: memory}
+	store := &spy{Store: memory, first: func(context.Context) error { runtime.Gosched(); return nil }}
 	c, err := NewCoalesce(spyOfMany{store}, CoalesceOptions{})
 	require.NoError(t, err)
 	got := make([][]ratelimit.Result, callers)
