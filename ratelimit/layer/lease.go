@@ -150,7 +150,11 @@ func (l *Lease) now() time.Duration { return time.Since(l.start) }
 // Do runs ops as [ratelimit.Store] says.
 func (l *Lease) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if len(ops) != 1 {
-		defer l.forget(ops)()
+		for i := range ops {
+			if ops[i].Kind == ratelimit.Reset {
+				defer l.forget(&ops[i])()
+			}
+		}
 		return l.inner.Do(ctx, ops)
 	}
 	res, err := l.DoOne(ctx, ops[0])
@@ -164,6 +168,9 @@ func (l *Lease) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 func (l *Lease) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	r := l.rules.of(&op.Rule, &l.o)
 	switch {
+	case op.Kind == ratelimit.Reset:
+		defer l.forget(&op)()
+		return l.one(ctx, op)
 	case r == nil || op.Ahead != 0:
 		return l.one(ctx, op)
 	case op.Kind == ratelimit.Take:

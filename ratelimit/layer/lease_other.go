@@ -6,19 +6,16 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// other does what is no take.
+// other does what is neither a take nor a reset.
 func (l *Lease) other(ctx context.Context, r *leaseRule, op *ratelimit.Op) (ratelimit.Result, error) {
 	h := l.table.find(r.hash(l.seed, op.Key), r, op.Key)
 	if h == nil || ctx.Err() != nil {
 		return l.one(ctx, *op)
 	}
-	switch op.Kind {
-	case ratelimit.Peek, ratelimit.Refund:
+	if op.Kind == ratelimit.Peek || op.Kind == ratelimit.Refund {
 		if res, ok := l.local(h, op); ok {
 			return res, nil
 		}
-	case ratelimit.Reset:
-		defer l.reset(h)()
 	}
 	res, err := l.one(ctx, *op)
 	if err == nil {
@@ -70,9 +67,29 @@ func (l *Lease) know(h *holding, op *ratelimit.Op, res *ratelimit.Result) {
 	addOwn(res, own)
 }
 
-// reset ends a key's leases and has none until the function that it returns is called: what
-// was charged before a reset must not be spent after it.
-func (l *Lease) reset(h *holding) (done func()) {
+// forget ends the leases of what op resets, and has none until the function that it returns
+// is called: what was charged before a reset must not be spent after it.
+func (l *Lease) forget(op *ratelimit.Op) (done func()) {
+	var held []*holding
+	for _, r := range l.rules.all() {
+		if !r.rule.SharesCounter(op.Rule) {
+			continue
+		}
+		if h := l.table.find(r.hash(l.seed, op.Key), r, op.Key); h != nil {
+			l.reset(h)
+			held = append(held, h)
+		}
+	}
+	return func() {
+		for _, h := range held {
+			h.mu.Lock()
+			h.resets--
+			h.mu.Unlock()
+		}
+	}
+}
+
+func (l *Lease) reset(h *holding) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := l.now()
@@ -87,30 +104,4 @@ func (l *Lease) reset(h *holding) (done func()) {
 	}
 	h.left = notKnown
 	h.resets++
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.resets--
-	}
-}
-
-// forget is reset for all resets among ops.
-func (l *Lease) forget(ops []ratelimit.Op) (done func()) {
-	var all []func()
-	for i := range ops {
-		op := &ops[i]
-		if op.Kind != ratelimit.Reset {
-			continue
-		}
-		if r := l.rules.of(&op.Rule, &l.o); r != nil {
-			if h := l.table.find(r.hash(l.seed, op.Key), r, op.Key); h != nil {
-				all = append(all, l.reset(h))
-			}
-		}
-	}
-	return func() {
-		for _, f := range all {
-			f()
-		}
-	}
 }

@@ -52,19 +52,23 @@ type leaseRules struct {
 
 // of returns what is known of a rule, nil if it has no leases.
 func (rs *leaseRules) of(r *ratelimit.Rule, o *LeaseOptions) *leaseRule {
-	known := rs.known.Load()
-	if known == nil {
-		known = new([]*leaseRule)
-	}
-	for _, k := range *known {
+	known := rs.all()
+	for _, k := range known {
 		if k.rule == *r {
 			return k.leased()
 		}
 	}
-	if len(*known) == maxLeaseRules || *r == (ratelimit.Rule{}) {
+	if len(known) == maxLeaseRules || *r == (ratelimit.Rule{}) {
 		return nil
 	}
 	return rs.add(r, o)
+}
+
+func (rs *leaseRules) all() []*leaseRule {
+	if known := rs.known.Load(); known != nil {
+		return *known
+	}
+	return nil
 }
 
 func (r *leaseRule) leased() *leaseRule {
@@ -77,10 +81,7 @@ func (r *leaseRule) leased() *leaseRule {
 func (rs *leaseRules) add(r *ratelimit.Rule, o *LeaseOptions) *leaseRule {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	var known []*leaseRule
-	if p := rs.known.Load(); p != nil {
-		known = *p
-	}
+	known := rs.all()
 	for _, k := range known { // another may have been faster
 		if k.rule == *r {
 			return k.leased()
