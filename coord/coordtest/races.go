@@ -3,6 +3,7 @@ package coordtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -51,6 +52,53 @@ func overlap(t *testing.T, s *subject) {
 	if wrong.Load() != 0 || got.Load() == 0 {
 		t.Fatalf("of %d holders, %d were not alone, or had a number that was not the largest", got.Load(), wrong.Load())
 	}
+}
+
+// apart has many calls of one kind at one moment, each with arguments of its own.
+func apart(t *testing.T, s *subject) {
+	const n = 40
+	keys, requests := make([]coord.TokenKey, n), make([]coord.LeaseRequest, n)
+	each := func(what string, f func(k int, name string) bool) {
+		t.Helper()
+		if yes := together(n, func(k int) bool { return f(k, fmt.Sprint("number ", k)) }); yes != n {
+			t.Fatalf("%s: %d of %d calls got something that is not theirs", what, n-yes, n)
+		}
+	}
+	each("issue", func(k int, name string) bool {
+		keys[k] = newKey()
+		return s.Issue(t.Context(), keys[k], []byte(name), s.units(10+k), s.units(100+k)) == nil
+	})
+	each("inspect", func(k int, name string) bool {
+		tok, err := s.Inspect(t.Context(), keys[k])
+		return err == nil && string(tok.Metadata) == name &&
+			tok.Expires.Sub(tok.Issued) == s.units(10+k) && tok.Forgotten.Sub(tok.Expires) == s.units(100+k)
+	})
+	each("use", func(k int, name string) bool {
+		tok, err := s.Use(t.Context(), keys[k], name)
+		return err == nil && string(tok.Metadata) == name && tok.UsedBy == name
+	})
+	each("revoke", func(k int, name string) bool { return errors.Is(s.Revoke(t.Context(), keys[k]), coord.ErrUsed) })
+
+	each("acquire", func(k int, name string) bool {
+		r := s.request(name)
+		r.Lifetime, r.MaxLife = s.units(10+k), s.units(1000)
+		requests[k] = r
+		number, err := s.Acquire(t.Context(), name, r)
+		return err == nil && number > 0
+	})
+	each("holder", func(k int, name string) bool {
+		h, held, err := s.Holder(t.Context(), name)
+		return err == nil && held && h.Name == name && h.Until.Sub(h.Since) == s.units(10+k)
+	})
+	s.advance(t, 5)
+	each("renew", func(k int, name string) bool {
+		left, err := s.Renew(t.Context(), name, requests[k])
+		return err == nil && left == s.units(10+k)
+	})
+	each("release", func(k int, name string) bool {
+		other := s.Release(t.Context(), name, requests[(k+1)%n])
+		return errors.Is(other, coord.ErrLost) && s.Release(t.Context(), name, requests[k]) == nil
+	})
 }
 
 func endedContext(t *testing.T, s *subject) {

@@ -84,6 +84,7 @@ var cases = []testCase{
 	{"one of 50 acquisitions succeeds", concurrentAcquisitions},
 	{"holders don't overlap", overlap},
 
+	{"calls of one moment are apart", apart},
 	{"an ended context has no effect", endedContext},
 }
 
