@@ -26,6 +26,7 @@ import (
 	"github.com/lazyreq/lazyreq/bench/algorithms"
 	"github.com/lazyreq/lazyreq/bench/counter"
 	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/params"
 	"github.com/lazyreq/lazyreq/bench/plot"
 	"github.com/lazyreq/lazyreq/bench/property"
 	"github.com/lazyreq/lazyreq/bench/server"
@@ -37,6 +38,7 @@ var suites = []harness.Suite{
 	counter.Suite(),
 	server.Suite(),
 	session.Suite(),
+	params.Suite(),
 }
 
 // options are the command line.
