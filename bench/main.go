@@ -28,6 +28,7 @@ import (
 	"github.com/lazyreq/lazyreq/bench/decisions"
 	"github.com/lazyreq/lazyreq/bench/denycache"
 	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/params"
 	"github.com/lazyreq/lazyreq/bench/plot"
 	"github.com/lazyreq/lazyreq/bench/property"
 	"github.com/lazyreq/lazyreq/bench/server"
@@ -39,8 +40,12 @@ var suites = []harness.Suite{
 	counter.Suite(),
 	server.Suite(),
 	session.Suite(),
+<<<<<<< HEAD
 	decisions.Suite(),
 	denycache.Suite(),
+=======
+	params.Suite(),
+>>>>>>> refs/heads/params
 }
 
 // options are the command line.
