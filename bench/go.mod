@@ -9,15 +9,12 @@ require (
 	github.com/gin-contrib/sessions v1.0.4
 	github.com/gin-gonic/gin v1.12.0
 	github.com/go-chi/chi/v5 v5.5.0
-<<<<<<< HEAD
 	github.com/go-chi/httprate v0.16.1
 	github.com/go-chi/httprate-redis v0.6.0
+	github.com/go-playground/form/v4 v4.2.1
 	github.com/go-redis/redis_rate/v10 v10.0.1
 	github.com/gomodule/redigo v1.9.2
-=======
-	github.com/go-playground/form/v4 v4.2.1
 	github.com/gorilla/schema v1.4.1
->>>>>>> refs/heads/params
 	github.com/gorilla/sessions v1.4.0
 	github.com/labstack/echo/v4 v4.16.0
 	github.com/lazyreq/lazyreq v0.0.0
@@ -73,23 +70,17 @@ require (
 	github.com/sethvargo/go-limiter v1.2.0 // indirect
 	github.com/twitchyliquid64/golang-asm v0.15.1 // indirect
 	github.com/ugorji/go/codec v1.3.1 // indirect
-<<<<<<< HEAD
-	github.com/zeebo/xxh3 v1.1.0 // indirect
-=======
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
 	github.com/valyala/fasttemplate v1.2.2 // indirect
->>>>>>> refs/heads/params
+	github.com/zeebo/xxh3 v1.1.0 // indirect
 	go.mongodb.org/mongo-driver/v2 v2.5.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/arch v0.22.0 // indirect
-<<<<<<< HEAD
 	golang.org/x/crypto v0.53.0 // indirect
 	golang.org/x/image v0.30.0 // indirect
 	golang.org/x/net v0.56.0 // indirect
 	golang.org/x/text v0.40.0 // indirect
-=======
->>>>>>> refs/heads/params
 	google.golang.org/protobuf v1.36.10 // indirect
 )
 

@@ -40,12 +40,9 @@ var suites = []harness.Suite{
 	counter.Suite(),
 	server.Suite(),
 	session.Suite(),
-<<<<<<< HEAD
 	decisions.Suite(),
 	denycache.Suite(),
-=======
 	params.Suite(),
->>>>>>> refs/heads/params
 }
 
 // options are the command line.
