@@ -28,7 +28,9 @@ func (m *Manager) commit(ctx context.Context, s *Session, h http.Header) error {
 	if p.delta == nil {
 		return nil
 	}
-	if err := m.store.Commit(ctx, *p.delta); err != nil {
+	lasting, cancel := m.lasting(ctx)
+	defer cancel()
+	if err := m.store.Commit(lasting, *p.delta); err != nil {
 		return &Error{Action: "save", Err: err}
 	}
 	if p.set {

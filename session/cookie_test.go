@@ -39,6 +39,7 @@ func TestImpossibleOptionsFailNamingTheField(t *testing.T) {
 		"negative absolute":               {Options{AbsoluteTimeout: -1}, "AbsoluteTimeout"},
 		"idle above absolute":             {Options{IdleTimeout: 2 * time.Hour, AbsoluteTimeout: time.Hour}, "IdleTimeout"},
 		"grace above a minute":            {Options{RenewGrace: time.Minute + 1}, "RenewGrace"},
+		"negative save timeout":           {Options{SaveTimeout: -1}, "SaveTimeout"},
 		"negative size":                   {Options{MaxBytes: -1}, "MaxBytes"},
 		"negative field size":             {Options{MaxFieldBytes: -1}, "MaxFieldBytes"},
 		"field larger than the session":   {Options{MaxFieldBytes: 2000, MaxBytes: 1000}, "MaxFieldBytes"},

@@ -1,6 +1,9 @@
 package session
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // A Manager makes the sessions of one server. It is immutable and safe for
 // concurrent use. It formats as "[redacted]", because its store may hold sessions.
@@ -11,6 +14,7 @@ type Manager struct {
 	persistent bool // cookies have a Max-Age
 	limits     Limits
 	grace      time.Duration
+	patience   time.Duration // with a call that saves or ends a session
 
 	maxFieldBytes, maxBytes int
 }
@@ -41,7 +45,19 @@ func New(o Options) (*Manager, error) {
 			Touch:    o.IdleTimeout / touchesPerIdle,
 		},
 		grace:         max(0, o.RenewGrace),
+		patience:      o.SaveTimeout,
 		maxFieldBytes: o.MaxFieldBytes,
 		maxBytes:      o.MaxBytes,
 	}, nil
+}
+
+// lasting returns a context for what is done even if the client doesn't wait for it: it
+// has the values and the deadline of the request's, and one of its own. The first counts
+// because whoever set it has answered the client then, and not with what is saved here.
+func (m *Manager) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	until := time.Now().Add(m.patience)
+	if d, ok := ctx.Deadline(); ok && d.Before(until) {
+		until = d
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), until)
 }

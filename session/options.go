@@ -35,6 +35,12 @@ type Options struct {
 	// seconds, negative not at all. It is at most a minute.
 	RenewGrace time.Duration
 
+	// SaveTimeout bounds each call of the store that saves or ends a session: the save
+	// before the header, Destroy, Revoke, RevokeOthers and RevokeAll. Besides it, only a
+	// deadline of the request ends them: a client that goes away, as after a click on
+	// "log out", doesn't cancel them. 0 means 5 seconds.
+	SaveTimeout time.Duration
+
 	// MaxFieldBytes bounds the name and encoded value of a field, and the name of a
 	// user; 0 means 64 KiB, or MaxBytes if that is less.
 	MaxFieldBytes int
@@ -51,6 +57,7 @@ const (
 	defaultAbsolute = 24 * time.Hour
 	defaultGrace    = 10 * time.Second
 	maxGrace        = time.Minute
+	defaultPatience = 5 * time.Second
 
 	defaultFieldBytes = 64 << 10
 	defaultBytes      = 256 << 10
@@ -67,6 +74,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.RenewGrace == 0 {
 		o.RenewGrace = defaultGrace
+	}
+	if o.SaveTimeout == 0 {
+		o.SaveTimeout = defaultPatience
 	}
 	if o.MaxBytes == 0 {
 		o.MaxBytes = defaultBytes
@@ -89,6 +99,9 @@ func (o Options) check() error {
 	}
 	if o.RenewGrace > maxGrace {
 		return fmt.Errorf("session: Options.RenewGrace: %v is longer than %v", o.RenewGrace, maxGrace)
+	}
+	if o.SaveTimeout < 0 {
+		return fmt.Errorf("session: Options.SaveTimeout: %v is negative", o.SaveTimeout)
 	}
 	if o.MaxBytes < 0 {
 		return fmt.Errorf("session: Options.MaxBytes: %d is negative", o.MaxBytes)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -14,7 +15,8 @@ import (
 // *Error, if that failed. Reads see the session as it was loaded, with the
 // request's own writes over it. Writes are kept until the response's header goes
 // out and are saved then, together; later ones return an error that is
-// reqctx.ErrCommitted. A write to a request without session makes a new one.
+// reqctx.ErrCommitted. A write to a request without session makes a new one. The
+// save doesn't need the client to wait for it: see Options.SaveTimeout.
 //
 // A request that came with a secret which was renewed a moment ago may read the
 // session during Options.RenewGrace; what writes fails with ErrGone.
@@ -95,15 +97,17 @@ func (s *Session) Renew() error {
 // writes later makes a new session. A request that loaded the session earlier
 // cannot bring it back: its save fails with ErrGone. Destroy itself fails with
 // ErrGone, removing nothing, if another request has renewed the session since.
-// If the header goes out while Destroy runs, the client keeps a cookie that leads
-// nowhere.
+// A client that goes away doesn't cancel it: see Options.SaveTimeout. If the header
+// goes out while Destroy runs, the client keeps a cookie that leads nowhere.
 func (s *Session) Destroy() error {
-	snap, err := s.writable(s.c, "Destroy")
+	snap, err := s.ending("Destroy")
 	if err != nil {
 		return err
 	}
 	if snap.exists {
-		if err := s.m.store.Destroy(s.c, snap.token.locator, snap.token.digest()); err != nil {
+		ctx, cancel := s.m.lasting(s.c)
+		defer cancel()
+		if err := s.m.store.Destroy(ctx, snap.token.locator, snap.token.digest()); err != nil {
 			return &Error{Action: "destroy", Err: err}
 		}
 	}
@@ -187,16 +191,42 @@ func (s *Session) mark(doing string, note func()) error {
 // secret is an old one. The answer holds only until the caller looks again, under
 // the lock.
 func (s *Session) writable(ctx context.Context, doing string) (*snapshot, error) {
+	if err := s.early(doing); err != nil {
+		return nil, err
+	}
+	return current(s.load(ctx))
+}
+
+// ending is writable for what ends sessions: it loads this one even for a client that
+// has gone away.
+func (s *Session) ending(doing string) (*snapshot, error) {
+	if err := s.early(doing); err != nil {
+		return nil, err
+	}
+	snap, err := s.load(s.c)
+	if err == nil || s.c.Err() == nil || errors.Is(err, reqctx.ErrFinished) {
+		return current(snap, err)
+	}
+	ctx, cancel := s.m.lasting(s.c)
+	defer cancel()
+	return current(s.m.load(ctx))
+}
+
+// early fails if it is too late to write.
+func (s *Session) early(doing string) error {
 	if s.err != nil {
-		return nil, s.err
+		return s.err
 	}
 	s.mu.Lock()
-	late := s.lateLocked()
-	s.mu.Unlock()
-	if late {
-		return nil, committed(doing)
+	defer s.mu.Unlock()
+	if s.lateLocked() {
+		return committed(doing)
 	}
-	snap, err := s.load(ctx)
+	return nil
+}
+
+// current fails if what was loaded has an old secret.
+func current(snap *snapshot, err error) (*snapshot, error) {
 	if err == nil && snap.old {
 		return nil, &Error{Action: "save", Err: ErrGone}
 	}

@@ -33,10 +33,14 @@ func (s *Session) User() (string, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.userLocked(snap), nil
+}
+
+func (s *Session) userLocked(snap *snapshot) string {
 	if s.user == "" && s.liveLocked(snap) {
-		return snap.user, nil
+		return snap.user
 	}
-	return s.user, nil
+	return s.user
 }
 
 // List returns the saved sessions of this session's user, the newest first. This
@@ -60,7 +64,9 @@ func (s *Session) Revoke(id string) error {
 	if id == infoID(own) {
 		return errors.New("session: Revoke of the request's own session; use Destroy")
 	}
-	return s.m.Revoke(s.c, user, id)
+	ctx, cancel := s.m.lasting(s.c)
+	defer cancel()
+	return s.m.Revoke(ctx, user, id)
 }
 
 // RevokeOthers removes all the other sessions of the user, at once, and returns how
@@ -75,7 +81,9 @@ func (s *Session) RevokeOthers() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.m.revokeAll(s.c, user, own)
+	ctx, cancel := s.m.lasting(s.c)
+	defer cancel()
+	return s.m.revokeAll(ctx, user, own)
 }
 
 // RevokeAll is RevokeOthers and Destroy: it removes all sessions of the user.
@@ -84,7 +92,9 @@ func (s *Session) RevokeAll() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := s.m.revokeAll(s.c, user, Locator{})
+	ctx, cancel := s.m.lasting(s.c)
+	defer cancel()
+	n, err := s.m.revokeAll(ctx, user, Locator{})
 	if err != nil {
 		return n, err
 	}
@@ -93,18 +103,20 @@ func (s *Session) RevokeAll() (int, error) {
 
 // owner returns the user, and the session's own locator if it is saved.
 func (s *Session) owner() (user string, own Locator, err error) {
-	if user, err = s.User(); err != nil {
-		return "", own, err
-	}
-	if user == "" {
-		return "", own, ErrNotBound
-	}
 	snap, err := s.load(s.c)
 	if err != nil {
 		return "", own, err
 	}
+	return s.ownerOf(snap)
+}
+
+func (s *Session) ownerOf(snap *snapshot) (user string, own Locator, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	user = s.userLocked(snap)
+	if user == "" {
+		return "", own, ErrNotBound
+	}
 	if s.liveLocked(snap) {
 		own = snap.token.locator
 	}
@@ -115,14 +127,16 @@ func (s *Session) owner() (user string, own Locator, err error) {
 // again, because a request that a stolen session has begun must not end them after
 // that one was revoked.
 func (s *Session) entitled(doing string) (user string, own Locator, err error) {
-	snap, err := s.writable(s.c, doing)
+	snap, err := s.ending(doing)
 	if err != nil {
 		return "", own, err
 	}
-	if user, own, err = s.owner(); err != nil || own == (Locator{}) {
+	if user, own, err = s.ownerOf(snap); err != nil || own == (Locator{}) {
 		return user, own, err
 	}
-	rec, err := s.m.store.Load(s.c, own, snap.token.digest(), s.m.limits)
+	ctx, cancel := s.m.lasting(s.c)
+	defer cancel()
+	rec, err := s.m.store.Load(ctx, own, snap.token.digest(), s.m.limits)
 	switch {
 	case errors.Is(err, ErrNotFound), err == nil && rec.Old:
 		return "", own, &Error{Action: "revoke", Err: ErrGone}

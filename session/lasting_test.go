@@ -1,0 +1,99 @@
+package session_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// stuck is a store whose calls that save or end end only with their contexts.
+type stuck struct{ session.Store }
+
+func wait(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+
+func (stuck) Commit(ctx context.Context, _ session.Delta) error { return wait(ctx) }
+func (stuck) Destroy(ctx context.Context, _ session.Locator, _ session.Digest) error {
+	return wait(ctx)
+}
+func (stuck) Revoke(ctx context.Context, _ string, _ session.Locator) error { return wait(ctx) }
+func (stuck) RevokeAll(ctx context.Context, _ string, _ session.Locator) (int, error) {
+	return 0, wait(ctx)
+}
+
+// TestWhatLastsIsBounded has a client that leaves at once, and a store that hangs.
+func TestWhatLastsIsBounded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		timeout, deadline, want time.Duration
+	}{
+		"by default":                   {0, 0, 5 * time.Second},
+		"by the option":                {time.Second, 0, time.Second},
+		"by the request's, if earlier": {time.Second, time.Second / 2, time.Second / 2},
+		"by the option, if earlier":    {time.Second, time.Minute, time.Second},
+	} {
+		for what, act := range map[string]func(v *session.Session) error{
+			"save":         func(v *session.Session) error { return v.Set("a", 1) },
+			"Destroy":      (*session.Session).Destroy,
+			"RevokeOthers": func(v *session.Session) error { _, err := v.RevokeOthers(); return err },
+			"RevokeAll":    func(v *session.Session) error { _, err := v.RevokeAll(); return err },
+		} {
+			t.Run(what+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newSite(t, session.Options{SaveTimeout: tt.timeout})
+					cookie := cookieOf(t, s.do(t, "", func(_ context.Context, v *session.Session) { require.NoError(t, v.Bind("ada")) }))
+					ctx, leave := context.WithCancel(t.Context())
+					defer leave()
+					if tt.deadline > 0 {
+						var cancel context.CancelFunc
+						ctx, cancel = context.WithTimeout(ctx, tt.deadline)
+						defer cancel()
+					}
+					c := reqctx.New(ctx, s.reg)
+					r := httptest.NewRequestWithContext(c, http.MethodPost, "/", nil)
+					r.Header.Set("Cookie", cookie)
+					c.SetRequest(r)
+					v := from(t, c)
+					_, err := v.Exists()
+					require.NoError(t, err)
+					leave()
+					s.store.Store = stuck{s.store.Store}
+					began := time.Now()
+					err = act(v)
+					if _, errSave := s.end(t, c); err == nil {
+						err = errSave
+					}
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					requireStatus(t, err, http.StatusServiceUnavailable)
+					require.Equal(t, tt.want, time.Since(began))
+				})
+			})
+		}
+	}
+}
+
+// TestReadsEndWithTheClient: nobody waits for them.
+func TestReadsEndWithTheClient(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	ctx, leave := context.WithCancel(t.Context())
+	c := reqctx.New(ctx, s.reg)
+	r := httptest.NewRequestWithContext(c, http.MethodGet, "/", nil)
+	r.Header.Set("Cookie", cookie)
+	c.SetRequest(r)
+	leave()
+	before := s.store.calls()
+	v := from(t, c)
+	_, err := v.Get("user")
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, before, s.store.calls())
+	require.NoError(t, c.Finish())
+	require.ErrorIs(t, v.Destroy(), reqctx.ErrFinished)
+	require.Equal(t, before, s.store.calls(), "a finished request ends nothing")
+}
