@@ -4,8 +4,7 @@ takes = function(r)
   local limit, now, interval, size, window = r.limit, r.now, r.x, r.y, r.z
   local epoch, length = floor(now / interval), 25 + 7 * r.y
   local began, read = 25 + 7 * ((epoch - window) % size), {}
-  local reset = (epoch + 1 + window) * interval - now
-  local usual, counters = encode(reset), nil
+  local usual, counters = encode((epoch + 1 + window) * interval - now), nil
   if size <= 512 then counters = call('MGET', unpack(KEYS, key + 1, key + r.keys)) end
 
   -- wait returns the us to the end of the bucket after which the window begins with at least
@@ -30,28 +29,32 @@ takes = function(r)
 
   -- deny denies n, and all after it.
   local function deny(name, s, n, total, used)
+    local retry, whole = wait(s, total + n - limit), wait(s, total)
     if call('PTTL', name) < 0 then call('PEXPIRE', name, r.life) end
-    put_all(0, math.max(0, limit - used), 0, wait(s, total + n - limit), wait(s, total), 0, 0)
+    put_all(0, math.max(0, limit - used), 0, retry, whole, 0, 0)
   end
 
   -- charge charges what passed of the takes, and says until when the next wait.
   local function charge(name, s, n, times, passed, total, used)
-    local remaining = limit - used
+    local remaining, waits = limit - used, zeros
+    if remaining <= 0 or passed < times then
+      waits = encode(remaining > 0 and 0 or wait(s, total + 1 - limit))
+        .. encode(passed < times and wait(s, total + n - limit) or 0)
+    end
     call('SETRANGE', name, '18', encode(total))
     extend(name, r.ttl, interval)
     put(passed == 1 and one_passed or four(passed), encode(remaining))
-    if remaining > 0 and passed == times then
-      put(zeros, usual)
-    else
-      put(encode(remaining > 0 and 0 or wait(s, total + 1 - limit)),
-        encode(passed < times and wait(s, total + n - limit) or 0) .. usual)
-    end
+    put(waits, usual)
     put(sub(s, 12, 18), sub(s, 5, 11))
   end
 
-  -- quickly does the takes of a counter that has reached this bucket, if it can.
-  local function quickly(name, s, n, times)
-    if type(s) ~= 'string' or #s ~= length or sub(s, 1, 4) ~= 'lrb1' then return false end
+  each(r, function(i, name, n, times)
+    local s = counters and counters[i]
+    if counters then
+      if read[name] then s = call('GET', name) end -- it may have changed
+      read[name] = true
+    end
+    if not s or #s ~= length or sub(s, 1, 4) ~= 'lrb1' then return false end
     local newest, total = pair(s, 12)
     if newest ~= epoch then return false end
     local used, passed = total - decode(s, began), 1
@@ -64,16 +67,5 @@ takes = function(r)
       charge(name, s, n, times, passed, total + units, used + units)
     end
     return true
-  end
-
-  for i = 1, r.keys do
-    local name, n, times, s = KEYS[key + i], 1, 1, nil
-    if r.mode > 0 then n, times = numbers(r, i) end
-    if counters then
-      s = counters[i]
-      if read[name] then s = call('GET', name) end -- it may have changed
-      read[name] = true
-    end
-    if not quickly(name, s, n, times) then slowly(r, i, n, times) end
-  end
+  end)
 end

@@ -70,3 +70,23 @@ local function slowly(r, i, n, times)
     put_all(passed, remaining, retry, wait, reset, where, life)
   end
 end
+
+-- each does the keys of a list, quickly(i, name, n, times) those in which nothing is special:
+-- it says whether it did. It may raise foreign before its first write.
+local function each(r, quickly)
+  local i, n, times = 0, 1, 1
+  local function rest()
+    while i < r.keys do
+      i = i + 1
+      if r.mode > 0 then n, times = numbers(r, i) end
+      if not quickly(i, KEYS[key + i], n, times) then slowly(r, i, n, times) end
+    end
+  end
+  repeat
+    local ok, err = protected(rest)
+    if not ok then
+      if err ~= foreign then error(err, 0) end
+      slowly(r, i, n, times)
+    end
+  until ok
+end

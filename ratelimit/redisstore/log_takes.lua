@@ -39,14 +39,14 @@ takes = function(r)
     return true
   end
 
-  -- quickly does the takes if all pass and leave something, or none does, of a log that
-  -- nothing is wrong with. All that pass are one event.
-  local function quickly(name, n, times)
+  -- If all pass and leave something, or none does. All that pass are one event.
+  each(r, function(_, name, n, times)
     local last, at, first = ends(name)
     if last and (#last ~= 21 or at > now or at % 1 ~= 0 or stream and at == now) then
       return false
     end
     local used, units, sum, life = 0, n * times, 0, nil
+    if last and not pair(last, 8) then error(foreign) end
     if first then
       if #first ~= 21 then error(foreign) end
       sum, life = decode(last, 7), sub(last, 15, 21)
@@ -73,13 +73,5 @@ takes = function(r)
     put(reset, at_once)
     put(life, '')
     return true
-  end
-
-  for i = 1, r.keys do
-    local name, n, times = KEYS[key + i], 1, 1
-    if r.mode > 0 then n, times = numbers(r, i) end
-    local ok, done = protected(quickly, name, n, times)
-    if not ok and done ~= foreign then error(done, 0) end
-    if not ok or not done then slowly(r, i, n, times) end
-  end
+  end)
 end
