@@ -185,7 +185,7 @@ func TestWhatIsOnAList(t *testing.T) {
 		{"search:10.1.2.3", List{Networks: networksOf("0.0.0.0/0")}, true},
 		{"search:2001:db8:1:2::/64", List{Networks: networksOf("2001:db8::/32")}, true},
 		{"search:2001:db8:1:2::/64", List{Networks: networksOf("2001:db8:1:2::/64")}, true},
-		{"search:2001:db8:1:2::/64", List{Networks: networksOf("2001:db8:1:2::1/128")}, false},
+		{"search:2001:db8:1:2::/64", List{Networks: networksOf("2001:db8:1:2::/128")}, false},
 		{"search:2001:db8:1:2::1", List{Networks: networksOf("2001:db8:1:2::1/128")}, true},
 		{"b2b:2001:db8::/64", List{Networks: networksOf("b2b::/16")}, false},
 		{"b2b:2001:db8::/64", List{Networks: networksOf("2001:db8::/64")}, true},
