@@ -80,7 +80,7 @@ func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.R
 		Taker: func(addr string) func(context.Context, int64) (bool, error) {
 			client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
 			t.Cleanup(func() { _ = client.Close() })
-			s = newStack(t, client, layer.FailoverOptions{Mode: mode, Replicas: 2, Ratio: 0.2})
+			s = newStack(t, client, layer.FailoverOptions{Mode: mode, Replicas: 2, Ratio: 0.02})
 			l := limiter(t, s, rule)
 			return func(ctx context.Context, n int64) (bool, error) {
 				sent := time.Now()

@@ -89,7 +89,8 @@ func (c *DenyCache) split(ops []ratelimit.Op, out []ratelimit.Result) unknown {
 	u := unknown{DenyCache: c, ops: make([]ratelimit.Op, 0, len(ops)), at: make([]int, 0, len(ops))}
 	loose := false
 	for i := range ops {
-		loose = loose || ops[i].Kind == ratelimit.Refund || ops[i].Kind == ratelimit.Reset
+		set, _ := c.notes.place(ops[i].Key)
+		loose = loose || set.loosens(&ops[i])
 	}
 	for i, group := range ratelimit.Groups(ops) {
 		set, tag := c.notes.place(group[0].Key)
