@@ -63,6 +63,7 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"window slides", testSlides},
 		{"eleven of ten", testElevenOfTen},
 		{"throttle", testThrottle},
+		{"many takes at once", testMany},
 		{"random", testRandom},
 		{"random, clock goes back", testRandomBack},
 	} {
