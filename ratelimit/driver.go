@@ -53,6 +53,7 @@ func (g *group) run(denied bool) {
 		case op.Kind == Peek:
 			*out = g.would(&op.Rule, op.N)
 			out.Violated = !out.Allowed
+			out.Blocked = micros(max(0, g.blocked(&op.Rule)))
 		case op.Kind == Count:
 			*out = Result{Allowed: true, Limit: op.Rule.limit, Count: g.count(op)}
 		case denied && op.Kind.charges():
@@ -122,7 +123,9 @@ func (g *group) deny(i int) {
 	switch {
 	case !violated:
 	case !out.Allowed || g.blocked(r) > 0:
-		out.hold(g.note(r))
+		left := g.note(r)
+		out.hold(left)
+		out.Blocked = micros(max(0, left))
 	default:
 		out.hold(g.wait) // only a full store denies
 	}

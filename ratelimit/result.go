@@ -28,6 +28,9 @@ type Result struct {
 	RetryAfter time.Duration
 	// ResetAfter is how long until the full quota is there if nobody charges.
 	ResetAfter time.Duration
+	// Blocked is how long the rule's [Block] lasts that this Take or Peek met or began, 0
+	// if there is none. Until then, the store need not be asked.
+	Blocked time.Duration
 	// Count is the number of units in the op's interval, for Count and Add.
 	Count int64
 	// Receipt identifies the charge of a Take or Add for a Refund.

@@ -64,11 +64,14 @@ end
 
 -- say answers an op with what a take of n would get, and nothing passes during a block,
 -- which lasts for hold. Without a verdict, that is whether it passes. An add in a denied
--- group may be of more than ever passes; it has no wait, but never one below 0.
+-- group may be of more than ever passes; it has no wait, but never one below 0. A denial
+-- was not charged anywhere: in place of where, it tells what is left of the block.
 local function say(op, verdict, n, hold, count, where, life)
   local passes, remaining, retry, reset = op.algorithm.check(op.counter, op.rule, n)
   if hold > 0 then passes, remaining = 0, 0 end
-  answer(verdict or 2 * passes - 1, remaining, math.max(retry, hold), math.max(reset, hold), count, where, life)
+  verdict = verdict or 2 * passes - 1
+  if verdict < 0 then where = hold end
+  answer(verdict, remaining, math.max(retry, hold), math.max(reset, hold), count, where, life)
 end
 
 -- run runs a group.

@@ -16,7 +16,7 @@ const (
 	retry
 	reset
 	count
-	where
+	where // of a denial: what is left of the block
 	life
 )
 
@@ -54,6 +54,9 @@ func (a *answer) result(op *ratelimit.Op) ratelimit.Result {
 		RetryAfter: time.Duration(a[retry]) * time.Microsecond,
 		ResetAfter: time.Duration(a[reset]) * time.Microsecond,
 		Count:      a[count],
+	}
+	if res.Violated {
+		res.Blocked = time.Duration(a[where]) * time.Microsecond
 	}
 	if a[life] != 0 {
 		res.Receipt = ratelimit.Receipt{N: op.N, At: a[where], Life: a[life]}

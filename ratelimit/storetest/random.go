@@ -324,6 +324,7 @@ func (s *Sequence) denied(q question, before int64, violated bool, now time.Dura
 	if violated && q.Rule.Block().After > 0 {
 		q.block.note(q.Rule, now)
 		hold(&want, q.left(now))
+		want.Blocked = q.left(now)
 	}
 	want.Allowed, want.Violated = false, violated
 	s.wait = want.RetryAfter
@@ -377,7 +378,7 @@ func (s *Sequence) want(q question, receipt ratelimit.Receipt, now time.Duration
 	hold(&want, q.left(now))
 	switch q.Kind {
 	case ratelimit.Peek:
-		want.Violated = !want.Allowed
+		want.Violated, want.Blocked = !want.Allowed, q.left(now)
 	case ratelimit.Add:
 		want.Allowed, want.Count = allowed, q.count(r, over, now)
 	default:
@@ -402,9 +403,21 @@ func (s *Sequence) bounds(q question, d, now time.Duration, count int64) {
 }
 
 func (s *Sequence) equal(i int, got, want ratelimit.Result) {
+	if got.Source == ratelimit.FromDenyCache {
+		s.refused(i, got, want)
+		return
+	}
 	got.Receipt = ratelimit.Receipt{}
 	if got != want {
 		s.fail("op %d: result %+v, want %+v", i, got, want)
+	}
+}
+
+// refused checks an answer of package layer's DenyCache: it is right in Allowed, and lets
+// nobody wait for too long.
+func (s *Sequence) refused(i int, got, want ratelimit.Result) {
+	if got.Allowed || want.Allowed || got.Limit != want.Limit || got.RetryAfter > want.RetryAfter || got.Violated && !want.Violated {
+		s.fail("op %d: refused by %+v, want %+v", i, got, want)
 	}
 }
 
