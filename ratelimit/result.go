@@ -72,7 +72,8 @@ func (s Source) String() string {
 func (r *Result) tacit(of Rule) bool { return of.limit == 0 || r.Source == FromShadow }
 
 // Receipt identifies one charge, for the store that made it. The zero Receipt refunds
-// nothing. Its fields are for stores.
+// nothing, and one with a smaller N a part of the charge. Its fields are for stores, and
+// layers around them.
 type Receipt struct {
 	N int64 // units
 	// At is where they were charged: the bucket's number, the window's end, or the time

@@ -126,7 +126,7 @@ func testTiers(h harness) {
 	})
 }
 
-// testRefunds gives back what is kept, once, and nothing else.
+// testRefunds gives back what is kept, once, or a part of it, and nothing else.
 func testRefunds(h harness) {
 	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		charge := h.one(ratelimit.Take, r, key, 3).Receipt
@@ -135,6 +135,12 @@ func testRefunds(h harness) {
 		same(h, "refund", h.refund(r, key, charge), true)
 		same(h, "Remaining", h.one(ratelimit.Peek, r, key, 1).Remaining, 10)
 		same(h, "refund again", h.refund(r, key, charge), false)
+
+		part := h.one(ratelimit.Take, r, key, 5).Receipt
+		part.N = 2
+		same(h, "refund of a part", h.refund(r, key, part), true)
+		same(h, "Remaining after a part", h.one(ratelimit.Peek, r, key, 1).Remaining, 7)
+		h.one(ratelimit.Reset, r, key, 0)
 
 		charge = h.one(ratelimit.Take, r, key, 3).Receipt
 		h.clock.Advance(time.Second)
