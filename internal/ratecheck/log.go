@@ -14,10 +14,10 @@ import (
 // is there at any time, also if the process is killed: a take is noted before it is sent, and
 // again when it is answered. That costs time.
 type log struct {
-	file  *os.File
-	safe  bool
-	n     int64 // takes
-	notes []byte
+	name  string
+	file  *os.File // of one that is safe
+	n     int64    // takes
+	notes []byte   // of one that isn't
 }
 
 const recordLen = 4 * 8 // sent, received, units, what became of it
@@ -31,9 +31,12 @@ const (
 )
 
 // newLog begins the log of a goroutine of this process.
-func newLog(dir string, number int, safe bool) (*log, error) {
-	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d-%d", os.Getpid(), number)))
-	return &log{file: f, safe: safe}, err
+func newLog(dir string, number int, safe bool) (l *log, err error) {
+	l = &log{name: filepath.Join(dir, fmt.Sprintf("%d-%d", os.Getpid(), number))}
+	if safe {
+		l.file, err = os.Create(l.name)
+	}
+	return l, err
 }
 
 // take takes n units.
@@ -57,24 +60,26 @@ func (l *log) take(n int64, take func(int64) (bool, error)) error {
 }
 
 func (l *log) write(k Take, what uint64) error {
-	if !l.safe && what == isSent {
+	if l.file == nil && what == isSent {
 		return nil
 	}
-	from := len(l.notes)
-	for _, v := range [...]uint64{uint64(k.Sent), uint64(k.Received), uint64(k.N), what} {
-		l.notes = binary.LittleEndian.AppendUint64(l.notes, v)
+	var note [recordLen]byte
+	for i, v := range [...]uint64{uint64(k.Sent), uint64(k.Received), uint64(k.N), what} {
+		binary.LittleEndian.PutUint64(note[8*i:], v)
 	}
-	if !l.safe {
+	if l.file == nil {
+		l.notes = append(l.notes, note[:]...)
 		return nil
 	}
-	_, err := l.file.WriteAt(l.notes[from:], l.n*recordLen)
-	l.notes = l.notes[:from]
+	_, err := l.file.WriteAt(note[:], l.n*recordLen)
 	return err
 }
 
 func (l *log) close() error {
-	_, err := l.file.WriteAt(l.notes, l.n*recordLen-int64(len(l.notes)))
-	return errors.Join(err, l.file.Close())
+	if l.file == nil {
+		return os.WriteFile(l.name, l.notes, 0o600)
+	}
+	return l.file.Close()
 }
 
 // readLogs returns the takes of all logs, and of how many processes they are. One without an
