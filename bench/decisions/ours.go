@@ -7,16 +7,32 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/layer"
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
 
 // stack makes a store over client, and what ends it, if anything does.
 type stack func(client *redis.Client) (ratelimit.Store, func() error, error)
 
-// store is redisstore as it is.
+// plain makes a script call for each decision.
+func plain(client *redis.Client) (ratelimit.Store, func() error, error) {
+	s, err := redisstore.New(client, redisstore.Options{Joined: 1})
+	return s, nil, err
+}
+
+// store is redisstore as it is, which joins decisions of one moment.
 func store(client *redis.Client) (ratelimit.Store, func() error, error) {
 	s, err := redisstore.New(client, redisstore.Options{})
 	return s, nil, err
+}
+
+func coalesce(client *redis.Client) (ratelimit.Store, func() error, error) {
+	inner, _, err := store(client)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := layer.NewCoalesce(inner, layer.CoalesceOptions{})
+	return c, nil, err
 }
 
 // window makes the kind of rule that most of the peers have.

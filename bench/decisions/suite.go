@@ -44,9 +44,17 @@ type group struct {
 	contenders []contender
 }
 
+var both = []string{"many", "hot"}
+
 var groups = []group{
-	{"plain", []string{"many", "hot"}, slices.Concat([]contender{ours("store", window, store), ours("store, GCRA", gcra, store)}, peers, floors)},
+	{"plain", both, slices.Concat([]contender{ours("plain", window, plain), ours("plain, GCRA", gcra, plain), ours("store", window, store)}, peers, floors)},
+	{"coalesce", both, slices.Concat([]contender{ours("coalesce", window, coalesce), ours("plain", window, plain), ours("store", window, store)}, peers)},
 }
+
+// alone compares one caller's latency with Coalesce and without it.
+var alone = group{name: "idle", contenders: []contender{
+	ours("coalesce", window, coalesce), ours("store", window, store), ours("plain", window, plain),
+}}
 
 // Suite returns the suite.
 func Suite() harness.Suite {
@@ -89,6 +97,7 @@ func run(ctx context.Context, r *harness.Run) error {
 	for _, g := range groups {
 		r.Plan(len(p.callers) * len(g.loads) * len(g.contenders) * p.rounds)
 	}
+	r.Plan(len(alone.contenders) * p.idling)
 	for _, g := range groups {
 		for _, keys := range g.loads {
 			for _, callers := range p.callers {
@@ -103,7 +112,8 @@ func run(ctx context.Context, r *harness.Run) error {
 			}
 		}
 	}
-	return nil
+	one := load{name: alone.name, size: many, callers: 1, timed: true}
+	return r.Compare(ctx, one.name, p.idling, idle, alone.list(server.Addr, client, one, p.length))
 }
 
 // list returns the contenders of a case.

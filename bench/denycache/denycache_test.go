@@ -73,6 +73,10 @@ func TestWhatIsAdmittedIsChecked(t *testing.T) {
 		s.admitted[0] -= 2
 		require.ErrorIs(t, s.check(2500*time.Millisecond), harness.ErrWrong)
 	}
+	long := sample{seconds: 3.1, admitted: []int{20, 15, 15, 15, 15}}
+	require.NoError(t, long.check(2500*time.Millisecond))
+	long.admitted[0]++
+	require.ErrorIs(t, long.check(2500*time.Millisecond), harness.ErrWrong)
 }
 
 const table = `response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset

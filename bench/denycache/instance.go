@@ -2,6 +2,7 @@ package denycache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -75,9 +76,12 @@ func (in *instance) Round(ctx context.Context) (map[string]float64, error) {
 	return s.values(after-calls, cpu-used), s.check(in.length)
 }
 
-// warm makes connections and loads scripts.
+// warm makes connections and loads scripts. What is wrong then is wrong later, too.
 func (in *instance) warm(ctx context.Context) error {
 	_, err := in.load(ctx, in.subject, fmt.Sprint("warm", in.rounds), 200*time.Millisecond)
+	if errors.Is(err, harness.ErrWrong) {
+		return nil
+	}
 	return err
 }
 
@@ -98,16 +102,17 @@ func (s *sample) values(calls int, cpu time.Duration) map[string]float64 {
 	}
 }
 
-// check compares what was admitted with the windows that began in the round.
+// check compares what was admitted with the windows that began in the round, which on a
+// machine that is busy may have lasted longer than it should.
 func (s *sample) check(length time.Duration) error {
-	windows := int(length/per) + 1
-	want := windows * limit
+	took := max(length, time.Duration(s.seconds*float64(time.Second)))
+	least, most := int(length/per+1)*limit, int(took/per+1)*limit
 	if len(s.admitted) == 1 {
-		want *= subjects
+		least, most = least*subjects, most*subjects
 	}
 	for _, n := range s.admitted {
-		if n != want {
-			return fmt.Errorf("%w: admitted %v, allowed were %d in %d windows", harness.ErrWrong, s.admitted, want, windows)
+		if n < least || n > most {
+			return fmt.Errorf("%w: admitted %v, allowed were %d to %d in %.2f s", harness.ErrWrong, s.admitted, least, most, s.seconds)
 		}
 	}
 	return nil

@@ -58,7 +58,8 @@ type contender struct {
 }
 
 var contenders = []contender{
-	{"lazyreq, plain", true, newOurs(plain)},
+	{"lazyreq", true, newOurs(cached)},
+	{"lazyreq, plain", false, newOurs(plain)},
 	{"rate-limiter-flexible", false, newFlexible("block")},
 	{"rate-limiter-flexible, plain", false, newFlexible("plain")},
 }

@@ -1,7 +1,7 @@
 package layer
 
 import (
-	fifo "container/list"
+	linked "container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +14,8 @@ import (
 // store, or waits for the moment to. The queue's mutex guards it.
 type line struct {
 	key     string
-	callers fifo.List // of *waiter
-	units   int64     // what all of them want
+	callers linked.List // of *waiter
+	units   int64       // what all of them want
 
 	// What is known of when a take passes.
 	next  time.Time // no take passes before
@@ -27,7 +27,7 @@ type line struct {
 // waiter is one who stands in line.
 type waiter struct {
 	n     int64
-	place *fifo.Element
+	place *linked.Element
 	// turn gets nil when it is the caller's turn, or the error that ended the line
 	// before.
 	turn chan error

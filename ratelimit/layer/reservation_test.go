@@ -231,15 +231,15 @@ func TestWhoLeavesASettlement(t *testing.T) {
 	})
 }
 
-// mild is a layer that lets all pass, and has no receipt.
-type mild struct{ ratelimit.Store }
+// passesAll is a layer that lets all pass, and has no receipt.
+type passesAll struct{ ratelimit.Store }
 
-func (mild) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
+func (passesAll) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
 	return []ratelimit.Result{{Allowed: true, Source: ratelimit.FromAllowList}}, nil
 }
 
 func TestAChargeWithoutAReceiptIsNotGivenBack(t *testing.T) {
-	r, err := NewReservations(mild{}, fixed(10, time.Minute), ReservationOptions{})
+	r, err := NewReservations(passesAll{}, fixed(10, time.Minute), ReservationOptions{})
 	require.NoError(t, err)
 	v, err := r.Reserve(t.Context(), "k", 4)
 	require.NoError(t, err)
