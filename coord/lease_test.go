@@ -229,7 +229,7 @@ func TestAGrantThatComesTooLateIsGivenBack(t *testing.T) {
 // A process that was stopped must see the end when it looks, even if no timer has run.
 func TestErrLooksAtTheClock(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // which runs no timer while it is busy
-	o := coord.LeaseOptions{Lifetime: 20 * time.Millisecond}
+	o := coord.LeaseOptions{Lifetime: 300 * time.Millisecond}
 	l := newLeases(t, newMemory(t, coord.MemoryOptions{}), o)
 	lease := acquired(t, l, "u")
 	err := lease.Run(t.Context(), func(ctx context.Context) error {

@@ -42,7 +42,7 @@ func TestAFullMemoryRefusesWhatIsNew(t *testing.T) {
 		require.NoError(t, lease.Release())
 		acquired(t, l, "u")
 		for n := range 63 {
-			_, err := m.Use(t.Context(), key(n), "ada")
+			_, err := m.Use(t.Context(), key(n), "somebody with a name")
 			require.NoError(t, err)
 		}
 

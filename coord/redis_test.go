@@ -275,7 +275,7 @@ func TestRealTimePasses(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t).Client(nil)
 	s := newRedis(t, c, patient)
-	require.NoError(t, s.Issue(t.Context(), key(1), nil, 50*time.Millisecond, 50*time.Millisecond))
+	require.NoError(t, s.Issue(t.Context(), key(1), nil, 50*time.Millisecond, 2*time.Second))
 	eventually := func(cond func() bool) { t.Helper(); require.Eventually(t, cond, 5*time.Second, time.Millisecond) }
 	eventually(func() bool {
 		tok, err := s.Inspect(t.Context(), key(1))

@@ -1,0 +1,35 @@
+package coord
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestNumbersAheadOfTheClock has a user forgotten whose number the clock has not reached, as
+// after a clock that was set back.
+func TestNumbersAheadOfTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := NewMemory(MemoryOptions{})
+		require.NoError(t, err)
+		l, err := NewLeases(m, LeaseOptions{Lifetime: time.Second})
+		require.NoError(t, err)
+		lease, err := l.Acquire(t.Context(), "u")
+		require.NoError(t, err)
+		require.NoError(t, lease.Release())
+		ahead := time.Now().Add(1000 * time.Hour).UnixMicro()
+		m.leases["u"].Number = ahead
+		<-time.After(2 * remember)
+		_, _, err = l.Holder(t.Context(), "u")
+		require.NoError(t, err)
+		require.Zero(t, m.Len(), "forgotten")
+		for i := range int64(2) {
+			lease, err = l.Acquire(t.Context(), "u")
+			require.NoError(t, err)
+			require.Equal(t, ahead+1+i, lease.Number())
+			require.NoError(t, lease.Release())
+		}
+	})
+}
