@@ -56,7 +56,7 @@ func TestFaultyForm(t *testing.T) {
 }
 
 func TestDecodedPairs(t *testing.T) {
-	pairs, err := parsePairs("a+b=c%20d%2B&&e&=f&g=h=i&%C3%A9=%e2%82%ac&", SourceQuery, 10)
+	pairs, err := parsePairs(nil, "a+b=c%20d%2B&&e&=f&g=h=i&%C3%A9=%e2%82%ac&", SourceQuery, 10)
 	require.NoError(t, err)
 	require.Equal(t, []pair{{"a b", "c d+"}, {"e", ""}, {"", "f"}, {"g", "h=i"}, {"é", "€"}}, pairs)
 }
@@ -86,7 +86,7 @@ func TestTooManyParametersAreNotHeld(t *testing.T) {
 	form := strings.Repeat("a&", 500_000)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := parsePairs(form, SourceForm, defaultMaxParams)
+	_, err := parsePairs(nil, form, SourceForm, defaultMaxParams)
 	runtime.ReadMemStats(&after)
 	require.ErrorIs(t, err, ErrTooLarge)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10))
@@ -113,7 +113,7 @@ func FuzzQuery(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, query string) {
 		const limit = 8
-		pairs, err := parsePairs(query, SourceQuery, limit)
+		pairs, err := parsePairs(nil, query, SourceQuery, limit)
 		want, wantErr := url.ParseQuery(query)
 		if err != nil {
 			if errors.Is(err, ErrMalformed) && wantErr == nil && faultless(want) {
