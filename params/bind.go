@@ -85,17 +85,30 @@ func (p *Params) bind(v reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	b := &binder{options: p.budgets.of(r)}
-	for _, step := range [...]func(*plan, *Params, *http.Request, reflect.Value) error{
-		b.singles, b.query, b.form, b.json,
-	} {
-		if err := step(pl, p, r, v); err == errEnough {
-			return b.faults
-		} else if err != nil {
+	b := binder{options: p.budgets.of(r)}
+	if err := b.sources(pl, p, r, v); err != nil && err != errEnough {
+		return err
+	}
+	return b.faults.err()
+}
+
+// sources fills v from one source after the other.
+func (b *binder) sources(pl *plan, p *Params, r *http.Request, v reflect.Value) error {
+	if err := b.singles(pl, p, r, v); err != nil {
+		return err
+	}
+	if pl.query != nil {
+		if err := b.query(pl, p, r, v); err != nil {
 			return err
 		}
 	}
-	return b.faults.err()
+	if pl.form != nil {
+		return b.form(pl, p, r, v)
+	}
+	if pl.json != nil {
+		return b.json(pl, p, v)
+	}
+	return nil
 }
 
 // singles fills the fields from the path, the header and the cookies.
@@ -148,17 +161,20 @@ func (b *binder) texts(from Source, f *textField, v reflect.Value, values []stri
 			return b.refuse(from, f.name, fault, nil)
 		}
 	}
+	switch {
+	case len(values) == 0:
+		return b.absent(from, f, v, nil, 0)
+	case len(values) > 1 && !f.many:
+		return b.refuse(from, f.name, givenTimes(len(values)), nil)
+	}
 	pairs := make([]pair, len(values))
 	for i, text := range values {
 		pairs[i] = pair{f.name, text}
 	}
-	return b.field(&pairPlan{from: from}, f, v, pairs, 0, tally{count: len(values)})
+	return b.first(from, f, v, pairs)
 }
 
 func (b *binder) query(pl *plan, p *Params, r *http.Request, v reflect.Value) error {
-	if pl.query == nil {
-		return nil
-	}
 	pairs, err := p.queryPairs(r)
 	if err != nil {
 		return b.faults.add(err)
@@ -167,9 +183,6 @@ func (b *binder) query(pl *plan, p *Params, r *http.Request, v reflect.Value) er
 }
 
 func (b *binder) form(pl *plan, p *Params, r *http.Request, v reflect.Value) error {
-	if pl.form == nil {
-		return nil
-	}
 	pairs, err := p.formPairs(r, formKind|multipartKind)
 	if err != nil {
 		return b.faults.add(err)
@@ -180,10 +193,7 @@ func (b *binder) form(pl *plan, p *Params, r *http.Request, v reflect.Value) err
 	return b.files(pl.form, p, r, v)
 }
 
-func (b *binder) json(pl *plan, p *Params, r *http.Request, v reflect.Value) error {
-	if pl.json == nil {
-		return nil
-	}
+func (b *binder) json(pl *plan, p *Params, v reflect.Value) error {
 	body, err := p.body(jsonKind)
 	if err != nil {
 		return b.faults.add(err)

@@ -23,20 +23,23 @@ func (b *binder) refuse(from Source, name, detail string, cause error) error {
 // pairs fills v with the parameters that have a name in it, after the first skip
 // bytes of each.
 func (b *binder) pairs(pp *pairPlan, v reflect.Value, pairs []pair, skip, depth int) error {
-	var few [16]tally
-	tallies := few[:]
+	var few [16]uint32
+	counts := few[:]
 	if len(pp.fields) > len(few) {
-		tallies = make([]tally, len(pp.fields))
+		counts = make([]uint32, len(pp.fields))
 	}
 	var within []inBranch
 	next := 0
 	for at := range pairs {
 		name := pairs[at].name[skip:]
 		if i := pp.find(name, next); i >= 0 {
-			if tallies[i].count++; tallies[i].count == 1 {
-				tallies[i].first = at
-			}
 			next = i + 1
+			if counts[i]++; counts[i] > 1 {
+				continue
+			}
+			if err := b.first(pp.from, &pp.fields[i], v, pairs[at:]); err != nil {
+				return err
+			}
 		} else if i, number, length := pp.branchOf(name); i >= 0 {
 			within = append(within, inBranch{i, number, skip + length, pairs[at]})
 		} else if b.options.DisallowUnknownFields && !pp.isFile(name) {
@@ -46,38 +49,43 @@ func (b *binder) pairs(pp *pairPlan, v reflect.Value, pairs []pair, skip, depth 
 		}
 	}
 	for i := range pp.fields {
-		if err := b.field(pp, &pp.fields[i], v, pairs, skip, tallies[i]); err != nil {
+		f := &pp.fields[i]
+		var err error
+		switch {
+		case counts[i] == 0:
+			err = b.absent(pp.from, f, v, pairs, skip)
+		case counts[i] > 1 && !f.many:
+			err = b.refuse(pp.from, nameIn(pairs, skip, f), givenTimes(int(counts[i])), nil)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return b.branches(pp, v, within, depth)
 }
 
-// A tally is how often a parameter was given, and where first.
-type tally struct{ count, first int }
-
-// field fills one field.
-func (b *binder) field(pp *pairPlan, f *textField, v reflect.Value, pairs []pair, skip int, t tally) error {
-	switch {
-	case t.count == 0:
-		return b.absent(pp.from, f, v, pairs, skip)
-	case !f.many && t.count > 1:
-		return b.refuse(pp.from, pairs[t.first].name, givenTimes(t.count), nil)
-	case !f.many:
-		return b.set(pp.from, f, pairs[t.first].name, fieldAt(v, f.index), pairs[t.first].value)
+// first fills a field that is found for the first time, as that of the first of pairs.
+func (b *binder) first(from Source, f *textField, v reflect.Value, pairs []pair) error {
+	if !f.many {
+		return b.set(from, f, pairs[0].name, fieldAt(v, f.index), pairs[0].value)
 	}
-	if err := b.grow(pp.from, t.count); err != nil {
+	name, count := pairs[0].name, 0
+	for i := range pairs {
+		if pairs[i].name == name {
+			count++
+		}
+	}
+	if err := b.grow(from, count); err != nil {
 		return err
 	}
-	name := pairs[t.first].name
 	list := fieldAt(v, f.index)
-	list.Set(reflect.MakeSlice(list.Type(), t.count, t.count))
+	list.Set(reflect.MakeSlice(list.Type(), count, count))
 	i := 0
-	for _, p := range pairs[t.first:] {
+	for _, p := range pairs {
 		if p.name != name {
 			continue
 		}
-		if err := b.set(pp.from, f, name, list.Index(i), p.value); err != nil {
+		if err := b.set(from, f, name, list.Index(i), p.value); err != nil {
 			return err
 		}
 		i++
@@ -99,13 +107,17 @@ func (b *binder) absent(from Source, f *textField, v reflect.Value, pairs []pair
 	case f.def.IsValid():
 		fieldAt(v, f.index).Set(f.def)
 	case f.required:
-		name := f.name
-		if skip > 0 { // every pair has the way to here in its name
-			name = pairs[0].name[:skip] + name
-		}
-		return b.faults.add(missing(from, name))
+		return b.faults.add(missing(from, nameIn(pairs, skip, f)))
 	}
 	return nil
+}
+
+// nameIn is the whole name of a field. All of pairs have the way to it in theirs.
+func nameIn(pairs []pair, skip int, f *textField) string {
+	if skip == 0 {
+		return f.name
+	}
+	return pairs[0].name[:skip] + f.name
 }
 
 // grow counts elements that are going to be made.

@@ -81,7 +81,7 @@ func (p *Params) Stream() (io.Reader, error) {
 }
 
 // stream begins to read the body as a stream.
-func (p *Params) stream(ctx context.Context, r *http.Request, c content, o *Options) (*stream, error) {
+func (p *Params) stream(ctx context.Context, r *http.Request, c *content, o *Options) (*stream, error) {
 	if r.ContentLength > o.MaxStream {
 		return nil, bodyTooLarge(o.MaxStream, nil)
 	}
@@ -164,14 +164,15 @@ func resolveBody(ctx context.Context) (*body, error) {
 		b.form, b.formErr = pairsOf(r.PostForm, SourceForm, o)
 		return b, nil
 	}
-	if c.codings != "" && o.inflaterOf(c.codings) == nil {
-		c.codings = "" // only to see whether there is anything
+	coding := c.codings
+	if coding != "" && o.inflaterOf(coding) == nil {
+		coding = "" // only to see whether there is anything
 	}
-	if b.raw, err = readBody(ctx, r, c.codings, o); err != nil {
+	if b.raw, err = readBody(ctx, r, coding, o); err != nil {
 		return nil, err
 	}
 	if b.kind == formKind {
-		b.form, b.formErr = parsePairs(string(b.raw), SourceForm, o.MaxParams)
+		b.form, b.formErr = parsePairs(nil, string(b.raw), SourceForm, o.MaxParams)
 	}
 	return b, nil
 }

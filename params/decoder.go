@@ -3,6 +3,7 @@ package params
 import (
 	"reflect"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -13,12 +14,26 @@ type decoder struct {
 	faults Errors
 }
 
+// decoders are kept to be used again.
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
 // decodeDocument reads a JSON text into v as c says. ok is false if the text is empty.
 func decodeDocument(data []byte, o *Options, c *codec, v reflect.Value) (ok bool, err error) {
-	var few [8]step
-	d := &decoder{scanner: scanner{data: data, options: o, path: few[:0]}}
+	d := decoders.Get().(*decoder)
+	d.scanner = scanner{data: data, options: o, path: d.path[:0]}
+	ok, err = d.document(c, v)
+	if cap(d.path) > defaultMaxDepth {
+		d.path = nil
+	}
+	clear(d.path[:cap(d.path)]) // the names are parts of the text
+	*d = decoder{scanner: scanner{path: d.path}}
+	decoders.Put(d)
+	return ok, err
+}
+
+func (d *decoder) document(c *codec, v reflect.Value) (ok bool, err error) {
 	start, err := d.begin()
-	if err != nil || start == len(data) {
+	if err != nil || start == len(d.data) {
 		return false, err
 	}
 	switch err := d.into(c, v); {

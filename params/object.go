@@ -109,7 +109,10 @@ func (s *structCodec) member(d *decoder, v reflect.Value, m *members, name []byt
 		return d.twice(name, inOtherCase)
 	}
 	if f.required && d.peek() == 'n' {
-		return d.mismatch("must not be null")
+		if err := d.literal("null"); err != nil {
+			return err
+		}
+		return d.refuse("must not be null", nil)
 	}
 	return d.into(f.codec, fieldAt(v, f.index))
 }

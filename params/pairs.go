@@ -11,38 +11,81 @@ import (
 // A pair is one name=value of a query or a form, decoded.
 type pair struct{ name, value string }
 
-// parsePairs decodes a query or an urlencoded form. It stops at the first
-// fault, and at most limit pairs are ever held.
-func parsePairs(raw string, from Source, limit int) ([]pair, error) {
+// parsePairs decodes a query or an urlencoded form, into room if it is enough. It
+// stops at the first fault, and at most limit pairs are ever held.
+func parsePairs(room []pair, raw string, from Source, limit int) ([]pair, error) {
 	if raw == "" {
 		return nil, nil
 	}
-	pairs := make([]pair, 0, min(strings.Count(raw, "&")+1, limit))
-	for raw != "" {
-		var item string
-		item, raw, _ = strings.Cut(raw, "&")
-		if item == "" {
+	pairs := room
+	if n := min(strings.Count(raw, "&")+1, limit); n > cap(room) {
+		pairs = make([]pair, 0, n)
+	}
+	for begin := 0; begin < len(raw); begin++ {
+		item := itemAt(raw, begin)
+		if item.end == begin {
 			continue
 		}
 		if len(pairs) == limit {
 			return nil, tooMany(from, limit)
 		}
-		p, err := parsePair(item, from)
+		p, err := parsePair(raw, begin, item, from)
 		if err != nil {
 			return nil, err
 		}
 		pairs = append(pairs, p)
+		begin = item.end
 	}
 	return pairs, nil
 }
 
-func parsePair(item string, from Source) (pair, error) {
-	rawName, rawValue, _ := strings.Cut(item, "=")
-	name, fault := unescape(rawName)
+// An item is where a pair is in a text.
+type item struct {
+	mid, end int  // of the name, and of the pair
+	plain    bool // there is nothing to decode or to refuse
+}
+
+// plainParam tells the bytes that stand for themselves in a pair.
+var plainParam = func() (plain [256]bool) {
+	for c := 1; c < utf8.RuneSelf; c++ {
+		plain[c] = strings.IndexByte("%+;&=", byte(c)) < 0
+	}
+	return plain
+}()
+
+// itemAt finds the pair that begins at a place.
+func itemAt(raw string, begin int) item {
+	it := item{mid: -1, end: begin, plain: true}
+	for ; it.end < len(raw); it.end++ {
+		c := raw[it.end]
+		if plainParam[c] {
+			continue
+		}
+		if c == '&' {
+			break
+		}
+		if c != '=' {
+			it.plain = false
+		} else if it.mid < 0 {
+			it.mid = it.end
+		}
+	}
+	if it.mid < 0 {
+		it.mid = it.end
+	}
+	return it
+}
+
+func parsePair(raw string, begin int, it item, from Source) (pair, error) {
+	p := pair{name: raw[begin:it.mid], value: raw[min(it.mid+1, it.end):it.end]}
+	if it.plain {
+		return p, nil
+	}
+	name, fault := unescape(p.name)
 	if fault != "" {
 		return pair{}, malformed(from, "", "has a parameter whose name "+fault)
 	}
-	value, fault := unescape(rawValue)
+	value, fault := unescape(p.value)
 	if fault != "" {
 		return pair{}, malformed(from, clip(name), fault)
 	}

@@ -3,9 +3,11 @@ package params
 import (
 	"errors"
 	"net/url"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -56,7 +58,7 @@ func TestFaultyForm(t *testing.T) {
 }
 
 func TestDecodedPairs(t *testing.T) {
-	pairs, err := parsePairs("a+b=c%20d%2B&&e&=f&g=h=i&%C3%A9=%e2%82%ac&", SourceQuery, 10)
+	pairs, err := parsePairs(nil, "a+b=c%20d%2B&&e&=f&g=h=i&%C3%A9=%e2%82%ac&", SourceQuery, 10)
 	require.NoError(t, err)
 	require.Equal(t, []pair{{"a b", "c d+"}, {"e", ""}, {"", "f"}, {"g", "h=i"}, {"é", "€"}}, pairs)
 }
@@ -86,7 +88,7 @@ func TestTooManyParametersAreNotHeld(t *testing.T) {
 	form := strings.Repeat("a&", 500_000)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := parsePairs(form, SourceForm, defaultMaxParams)
+	_, err := parsePairs(nil, form, SourceForm, defaultMaxParams)
 	runtime.ReadMemStats(&after)
 	require.ErrorIs(t, err, ErrTooLarge)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10))
@@ -111,9 +113,13 @@ func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{"", "a=1&b=2", "a+b=%20", "%zz", "a;b", "=&=", "a=%C3%A9", "a=%00", "\xff=1", "a%", "a=b=c&a"} {
 		f.Add(seed)
 	}
+	for _, seed := range []string{"a=1&n=2&n=3", "l.0.n=1&l.5.l.1.n=2", "p.n=1&p.p.p.a=x", "l.01.a=1", "n=x&a=1&a=2", "t=2026-01-02T03:04:05Z&o="} {
+		f.Add(seed)
+	}
 	f.Fuzz(func(t *testing.T, query string) {
+		bindAnything(t, query)
 		const limit = 8
-		pairs, err := parsePairs(query, SourceQuery, limit)
+		pairs, err := parsePairs(nil, query, SourceQuery, limit)
 		want, wantErr := url.ParseQuery(query)
 		if err != nil {
 			if errors.Is(err, ErrMalformed) && wantErr == nil && faultless(want) {
@@ -136,19 +142,82 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
+// bound has fields of every kind that a name can lead to.
+type bound struct {
+	A string    `query:"a" form:"a"`
+	N []int     `query:"n" form:"n"`
+	T time.Time `query:"t" form:"t"`
+	O Opt[bool] `query:"o" form:"o"`
+	V struct {
+		A string `query:"a" form:"a"`
+	} `query:"v" form:"v"`
+	P *bound  `query:"p" form:"p"`
+	L []bound `query:"l" form:"l"`
+}
+
+// count returns how many structs and elements were made.
+func (b *bound) count() int {
+	n := len(b.N) + len(b.L)
+	if b.P != nil {
+		n += 1 + b.P.count()
+	}
+	for i := range b.L {
+		n += b.L[i].count()
+	}
+	return n
+}
+
+// bindAnything checks that a binding makes no more than was given, and what was given.
+func bindAnything(t *testing.T, query string) {
+	v, pl := bound{}, &pairPlan{from: SourceQuery}
+	require.NoError(t, pairCompiler{reflect.TypeFor[bound](): pl}.fields(pl, reflect.TypeFor[bound](), "", nil))
+	o := testOptions()
+	o.MaxElements = 50
+	pairs, err := parsePairs(nil, query, SourceQuery, 50)
+	if err != nil {
+		return
+	}
+	b := binder{options: o}
+	if err := b.pairs(pl, reflect.ValueOf(&v).Elem(), pairs, 0, 0); err != nil && err != errEnough {
+		t.Fatalf("%q: %v", query, err)
+	}
+	require.LessOrEqual(t, v.count(), o.MaxElements)
+	require.LessOrEqual(t, v.count(), len(query))
+	if b.faults != nil {
+		return
+	}
+	want, err := url.ParseQuery(query)
+	require.NoError(t, err)
+	require.Equal(t, want.Get("a"), v.A)
+	require.Equal(t, want.Get("v.a"), v.V.A)
+	require.Len(t, v.N, len(want["n"]))
+	if v.P != nil {
+		require.Equal(t, want.Get("p.a"), v.P.A)
+	}
+}
+
 // FuzzForm checks that ParseForm, called afterwards on the same request, finds
 // what the package found.
 func FuzzForm(f *testing.F) {
 	for _, seed := range []string{"", "a=1&b=2", "a=1&a=2&&", "a=%zz", "a=1;b", "a=\x00", "%e2%82%ac=%e2%82%ac"} {
 		f.Add(seed)
 	}
-	f.Fuzz(func(t *testing.T, form string) {
-		r := postForm("/", form)
+	f.Fuzz(func(t *testing.T, text string) {
+		r := postForm("/", text)
 		b, err := paramsOf(t, r, Options{}).body(formKind)
 		require.NoError(t, err)
+		type form struct {
+			A bound `form:"a"`
+		}
+		_, bindErr := Bind[form](newContext(t, postForm("/", text), Options{}))
+		if bindErr != nil {
+			require.NotErrorIs(t, bindErr, ErrBodyTaken)
+			statusOf(t, bindErr)
+		}
+		require.True(t, b.formErr == nil || bindErr != nil)
 		stdErr := r.ParseForm()
 		if b.formErr != nil {
-			require.True(t, stdErr != nil || !faultless(r.PostForm) || strings.Count(form, "&") >= defaultMaxParams)
+			require.True(t, stdErr != nil || !faultless(r.PostForm) || strings.Count(text, "&") >= defaultMaxParams)
 			return
 		}
 		require.NoError(t, stdErr)

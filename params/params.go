@@ -30,13 +30,13 @@ type Params struct {
 	budgets *budgets
 	err     error // why there is no request, for every accessor
 
+	content atomic.Pointer[content] // of the body, nil until it is asked for
+	way     atomic.Int32            // in which the body is read
+
 	parseQuery sync.Once
 	query      []pair
 	queryErr   error
-
-	classify sync.Once
-	content  content
-	way      atomic.Int32 // in which the body is read
+	few        [6]pair // room for the query, mostly enough
 }
 
 // Provide registers the property "params", a handle whose value is a *Params,
@@ -127,17 +127,19 @@ func (p *Params) JSON() View { return View{p, jsonSource} }
 func (p *Params) queryPairs(r *http.Request) ([]pair, error) {
 	p.parseQuery.Do(func() {
 		if r.URL != nil {
-			p.query, p.queryErr = parsePairs(r.URL.RawQuery, SourceQuery, p.budgets.of(r).MaxParams)
+			p.query, p.queryErr = parsePairs(p.few[:0], r.URL.RawQuery, SourceQuery, p.budgets.of(r).MaxParams)
 		}
 	})
 	return p.query, p.queryErr
 }
 
 // contentOf looks at r's Body only the first time, since reading replaces it.
-func (p *Params) contentOf(r *http.Request) content {
-	p.classify.Do(func() {
-		p.content = contentOf(r.Header)
-		p.content.none = !hasBody(r)
-	})
-	return p.content
+func (p *Params) contentOf(r *http.Request) *content {
+	if c := p.content.Load(); c != nil {
+		return c
+	}
+	c := contentOf(r.Header)
+	c.none = !hasBody(r)
+	p.content.CompareAndSwap(nil, &c)
+	return p.content.Load()
 }

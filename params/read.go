@@ -40,10 +40,12 @@ func readBody(ctx context.Context, r *http.Request, coding string, o *Options) (
 	if !w.keep {
 		w.kept = data
 	}
+	w.back = putBack{data: w.kept, err: w.err, origin: body}
 	if shared != nil {
-		shared.again = &putBack{data: w.kept, err: w.err, origin: shared.ReadCloser}
+		w.back.origin = shared.ReadCloser
+		shared.again = &w.back
 	} else {
-		r.Body = &putBack{data: w.kept, err: w.err, origin: body}
+		r.Body = &w.back
 	}
 	switch {
 	case w.err == io.EOF && w.n < r.ContentLength:

@@ -36,9 +36,9 @@ func setterOf(t reflect.Type) (setter, error) {
 	case k == reflect.Bool:
 		return setBool, nil
 	case reflect.Int <= k && k <= reflect.Int64:
-		return setInt, nil
+		return setInt(t.Bits()), nil
 	case reflect.Uint <= k && k <= reflect.Uintptr:
-		return setUint, nil
+		return setUint(t.Bits()), nil
 	case k == reflect.Float32 || k == reflect.Float64:
 		return setFloat, nil
 	case k == reflect.Pointer:
@@ -57,25 +57,29 @@ func setBool(v reflect.Value, text string) (string, error) {
 	return fault, nil
 }
 
-func setInt(v reflect.Value, text string) (string, error) {
-	n, err := strconv.ParseInt(text, 10, v.Type().Bits())
-	if err != nil {
-		return numberFault(err), nil
+func setInt(bits int) setter {
+	return func(v reflect.Value, text string) (string, error) {
+		n, err := strconv.ParseInt(text, 10, bits)
+		if err != nil {
+			return numberFault(err), nil
+		}
+		v.SetInt(n)
+		return "", nil
 	}
-	v.SetInt(n)
-	return "", nil
 }
 
-func setUint(v reflect.Value, text string) (string, error) {
-	n, err := strconv.ParseUint(text, 10, v.Type().Bits())
-	if err != nil {
+func setUint(bits int) setter {
+	return func(v reflect.Value, text string) (string, error) {
+		n, err := strconv.ParseUint(text, 10, bits)
+		if err == nil {
+			v.SetUint(n)
+			return "", nil
+		}
 		if _, ierr := strconv.ParseInt(text, 10, 64); ierr == nil {
 			return "is out of range", nil // a negative one
 		}
 		return numberFault(err), nil
 	}
-	v.SetUint(n)
-	return "", nil
 }
 
 func numberFault(err error) string {

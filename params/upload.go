@@ -118,7 +118,7 @@ func resolveUpload(ctx context.Context) (_ *upload, err error) {
 }
 
 // formSource is the body, from memory if it is there.
-func (p *Params) formSource(ctx context.Context, r *http.Request, c content, o *Options) (io.Reader, error) {
+func (p *Params) formSource(ctx context.Context, r *http.Request, c *content, o *Options) (io.Reader, error) {
 	if p.way.Load() != held {
 		s, err := p.stream(ctx, r, c, o)
 		if err == nil || p.way.Load() != held {

@@ -21,7 +21,8 @@ type wire struct {
 	hurry  bool // the connection has the deadline, too
 	keep   bool
 	kept   []byte
-	err    error // what ended it
+	err    error   // what ended it
+	back   putBack // to be read again
 }
 
 // errSlow is why a body that came too slowly was not read on.

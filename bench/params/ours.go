@@ -1,7 +1,6 @@
 package params
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/lazyreq/lazyreq/params"
@@ -17,18 +16,21 @@ type ourQuery struct {
 	Exact bool   `query:"exact"`
 }
 
-func lazyreqQuery() func(*http.Request) (query, error) {
-	bind := ours(params.Bind[ourQuery])
-	return func(r *http.Request) (query, error) {
-		v, err := bind(r)
+func lazyreqQuery() func(*reqctx.Context) (query, error) {
+	return func(c *reqctx.Context) (query, error) {
+		v, err := params.Bind[ourQuery](c)
 		return query(v), err
 	}
 }
 
-func lazyreqJSON() func(*http.Request) (profile, error) { return ours(params.Bind[profile]) }
+func lazyreqJSON() func(*reqctx.Context) (profile, error) {
+	return func(c *reqctx.Context) (profile, error) { return params.Bind[profile](c) }
+}
 
-// ours makes a request context for each binding, as a server does.
-func ours[T any](bind func(context.Context, ...func(*T) error) (T, error)) func(*http.Request) (T, error) {
+// inContext runs a binding in a request's context, which is made and ended as a server
+// does. For the others it does nothing, but it costs them as much as us: what is compared
+// is what a binding adds to a request.
+func inContext[T any](bind func(*reqctx.Context) (T, error)) func(*http.Request) (T, error) {
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	if err := params.Provide(reg, params.Options{}); err != nil {
 		panic(err) // there is no option that could be wrong

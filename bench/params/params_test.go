@@ -1,12 +1,12 @@
 package params
 
 import (
-	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/reqctx"
 )
 
 func TestEveryLoopBindsTheRightValues(t *testing.T) {
@@ -18,12 +18,12 @@ func TestEveryLoopBindsTheRightValues(t *testing.T) {
 }
 
 func TestAWrongValueIsNoticed(t *testing.T) {
-	wrong := queryLoop(func() func(*http.Request) (query, error) {
-		return func(*http.Request) (query, error) { return query{Q: "lazy"}, nil }
+	wrong := queryLoop(func() func(*reqctx.Context) (query, error) {
+		return func(*reqctx.Context) (query, error) { return query{Q: "lazy"}, nil }
 	})
 	require.ErrorIs(t, wrong()(1), harness.ErrWrong)
-	empty := jsonLoop(func() func(*http.Request) (profile, error) {
-		return func(*http.Request) (profile, error) { return profile{}, nil }
+	empty := jsonLoop(func() func(*reqctx.Context) (profile, error) {
+		return func(*reqctx.Context) (profile, error) { return profile{}, nil }
 	})
 	require.ErrorIs(t, empty()(1), harness.ErrWrong)
 }

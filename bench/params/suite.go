@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/reqctx"
 )
 
 // query is a struct of five fields, with the tags of the others.
@@ -101,9 +102,9 @@ func run(ctx context.Context, r *harness.Run) error {
 }
 
 // queryLoop makes a loop of binding one request's query.
-func queryLoop(make func() func(*http.Request) (query, error)) func() harness.Loop {
+func queryLoop(make func() func(*reqctx.Context) (query, error)) func() harness.Loop {
 	return func() harness.Loop {
-		bind, r := make(), request("GET", "/?"+rawQuery, nil)
+		bind, r := inContext(make()), request("GET", "/?"+rawQuery, nil)
 		return func(n int) error {
 			for range n {
 				if v, err := bind(r); err != nil || v != wantQuery {
@@ -116,9 +117,9 @@ func queryLoop(make func() func(*http.Request) (query, error)) func() harness.Lo
 }
 
 // jsonLoop makes a loop of binding a new body.
-func jsonLoop(make func() func(*http.Request) (profile, error)) func() harness.Loop {
+func jsonLoop(make func() func(*reqctx.Context) (profile, error)) func() harness.Loop {
 	return func() harness.Loop {
-		bind, r := make(), request("POST", "/", http.NoBody)
+		bind, r := inContext(make()), request("POST", "/", http.NoBody)
 		r.Header.Set("Content-Type", "application/json")
 		r.ContentLength = int64(len(document))
 		return func(n int) error {
