@@ -254,6 +254,7 @@ func (p *Pipe) wanted() []*call {
 			calls = append(calls, c)
 		} else {
 			size -= c.size()
+			c.err = context.Cause(c.ctx)
 			c.group.answered()
 		}
 	}

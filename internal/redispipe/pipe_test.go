@@ -337,3 +337,22 @@ func BenchmarkRun(b *testing.B) {
 		}
 	}
 }
+
+// TestACallerThatLeftGetsNoReply has the place in the queue and the context end at one
+// moment, of which Run may notice either first.
+func TestACallerThatLeftGetsNoReply(t *testing.T) {
+	p := newPipe(t, redistest.Start(t).Client(nil), Options{Timeout: 5 * time.Second, InFlight: 1})
+	for range 300 {
+		ctx, cancel := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		for range 8 {
+			callers.Go(func() {
+				if reply, err := p.Run(ctx, Call{Script: incr, Keys: []string{"n"}, Args: []any{1}, Replies: 1}); err == nil && len(reply.Values) != 1 {
+					t.Error("no error and no reply")
+				}
+			})
+		}
+		cancel()
+		callers.Wait()
+	}
+}
