@@ -86,7 +86,7 @@ func (s *laneList) lane(hash uint64, op *ratelimit.Op) *lane {
 }
 
 // passed ends a take that went past the queue.
-func (c *Coalesce) passed(l *lane) {
+func (l *lane) passed() {
 	l.list.mu.Lock()
 	defer l.list.mu.Unlock()
 	l.passing = false
