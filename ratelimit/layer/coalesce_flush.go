@@ -11,7 +11,7 @@ import (
 type flush struct {
 	lazy.Flight
 	c    *Coalesce
-	list *laneList
+	lane *lane
 	ctx  context.Context // the call's
 	op   ratelimit.Op    // what all have in common
 
@@ -40,7 +40,7 @@ type part struct {
 
 // newFlush returns an empty flush of a lane, whose call is under ctx.
 func newFlush(ctx context.Context, c *Coalesce, l *lane) *flush {
-	f := &flush{c: c, list: l.list, ctx: ctx, op: l.op, units: make([]int64, 0, max(1, l.size))}
+	f := &flush{c: c, lane: l, ctx: ctx, op: l.op, units: make([]int64, 0, max(1, l.size))}
 	f.Init(ctx, nil, f)
 	return f
 }
@@ -55,26 +55,23 @@ func (f *flush) add(n int64) int {
 // leave takes a take out whose caller doesn't wait any longer, and tells whether it could:
 // the outcome may be there.
 func (f *flush) leave(place int) bool {
-	f.list.mu.Lock()
-	defer f.list.mu.Unlock()
-	if f.ended {
-		return false
-	}
+	f.lane.list.mu.Lock()
+	defer f.lane.list.mu.Unlock()
 	if f.begun {
-		return true
+		return !f.ended
 	}
 	f.units[place] = 0
 	if f.waiting--; f.waiting == 0 {
-		f.units = f.units[:0]
+		f.lane.queue = nil
 	}
 	return true
 }
 
-// depart begins the call, unless everybody has left. The caller holds the list's mutex.
-func (f *flush) depart() bool {
+// depart begins the call, for those who have not left. The caller holds the list's mutex.
+func (f *flush) depart() {
 	f.begun = true
 	if f.waiting == len(f.units) {
-		return f.waiting > 0
+		return
 	}
 	f.ranks = make([]int, len(f.units))
 	stayed := f.units[:0]
@@ -85,7 +82,6 @@ func (f *flush) depart() bool {
 		}
 	}
 	f.units = stayed
-	return f.waiting > 0
 }
 
 // Name names the call in panics.
@@ -148,8 +144,8 @@ func (f *flush) each() part {
 
 // Finish keeps the outcome from those who leave.
 func (f *flush) Finish(abnormal error) {
-	f.list.mu.Lock()
-	defer f.list.mu.Unlock()
+	f.lane.list.mu.Lock()
+	defer f.lane.list.mu.Unlock()
 	f.ended = true
 	if p, ok := abnormal.(*lazy.PanicError); ok {
 		f.panicked = p
