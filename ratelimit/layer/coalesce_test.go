@@ -153,7 +153,7 @@ func TestEachTakeIsDecidedByItselfInTheOrderOfArrival(t *testing.T) {
 		q.take(ctx, 1)
 		a := []*answer{q.take(ctx, 5), q.take(ctx, 5), q.take(ctx, 3), q.take(ctx, 2), q.take(ctx, 1)}
 		q.answered()
-		require.Equal(q, []string{"DoOne", "Do"}, q.hows(), "one call of few takes")
+		require.Equal(q, []string{"DoOne", "Do"}, q.hows(), "one call")
 		q.answered()
 		for i, want := range []struct {
 			allowed bool
@@ -162,32 +162,6 @@ func TestEachTakeIsDecidedByItselfInTheOrderOfArrival(t *testing.T) {
 			require.NoError(q, a[i].err)
 			require.Equal(q, want.allowed, a[i].res.Allowed, i)
 			require.Equal(q, want.left, a[i].res.Remaining, i)
-		}
-	})
-}
-
-func TestLongRunsOfEqualTakesAreACallEach(t *testing.T) {
-	inBubbles(t, 1000, CoalesceOptions{}, func(q *queueing, many bool) {
-		var a []*answer
-		q.take(q.Context(), 1)
-		for i := range int64(3 * worthACall) {
-			a = append(a, q.take(q.Context(), 1+i/worthACall))
-		}
-		q.answered()
-		if !many {
-			q.answered()
-			require.Equal(q, []string{"DoOne", "Do"}, q.hows())
-		} else {
-			for range 3 {
-				q.answered()
-			}
-			require.Equal(q, []string{"DoOne", "TakeMany", "TakeMany", "TakeMany"}, q.hows())
-		}
-		left := int64(999)
-		for i, a := range a {
-			require.NoError(q, a.err)
-			left -= 1 + int64(i)/worthACall
-			require.Equal(q, left, a.res.Remaining)
 		}
 	})
 }
