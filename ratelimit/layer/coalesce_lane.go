@@ -22,7 +22,8 @@ type laneList struct {
 }
 
 // lane is where the takes of one rule and key are. It is in its list as long as there are
-// any. Its fields are guarded by the list's mutex, but the first three don't change.
+// any. Its fields are guarded by the list's mutex; the first never changes, the next two not
+// as long as it is in the list.
 type lane struct {
 	list *laneList
 	hash uint64
@@ -86,7 +87,7 @@ func (s *laneList) lane(hash uint64, op *ratelimit.Op) *lane {
 }
 
 // passed ends a take that went past the queue.
-func (c *Coalesce) passed(l *lane) {
+func (l *lane) passed() {
 	l.list.mu.Lock()
 	defer l.list.mu.Unlock()
 	l.passing = false
@@ -105,13 +106,13 @@ func (l *lane) takeOff() *flush {
 	l.list.mu.Lock()
 	defer l.list.mu.Unlock()
 	f := l.queue
-	l.queue = nil
-	if f == nil || !f.depart() {
+	if f == nil {
 		l.flying = false
 		l.leave()
 		return nil
 	}
-	l.size = len(f.units)
+	f.depart()
+	l.queue, l.size = nil, len(f.units)
 	return f
 }
 
