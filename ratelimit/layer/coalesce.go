@@ -32,9 +32,9 @@ type CoalesceOptions struct {
 //
 // While it queues, a take's context counts: when it ends, the take returns its cause at
 // once. It isn't charged if the call with it had not begun; else it may be, as with a call
-// of its own. The call itself has no caller's values and ends early only when all of them
-// have left. It bounds itself, as that of package redisstore does: a store that never
-// answers holds up its key, until the queue is full and every take is ErrQueueFull.
+// of its own. The call itself belongs to none of them: its context has no values and no
+// end. It bounds itself, as that of package redisstore does; a store that never answers
+// holds up its key, until the queue is full and every take is ErrQueueFull.
 //
 // An error of the call is that of each take in it, even if only one of them, such as one
 // that is [ratelimit.ErrOverflow], has caused it; those before that one may be charged. A

@@ -16,12 +16,16 @@ import (
 )
 
 // BenchmarkCoalesce shows what a take costs on a Redis of the benchmark's own, through the
-// store alone and through a Coalesce around it: of one caller (idle), of many callers on as
+// store alone, with a script call for each decision (plain) and as it is (store), and
+// through a Coalesce around it: of one caller (idle), of many callers on as
 // many as 16384 keys (many), and of many on one (hot). scripts/op is the number of script
 // calls.
 func BenchmarkCoalesce(b *testing.B) {
 	server := redistest.Start(b)
-	store, err := redisstore.New(server.Client(nil), redisstore.Options{Timeout: 10 * time.Second})
+	client := server.Client(nil)
+	plain, err := redisstore.New(client, redisstore.Options{Timeout: 10 * time.Second, Joined: 1})
+	require.NoError(b, err)
+	store, err := redisstore.New(client, redisstore.Options{Timeout: 10 * time.Second})
 	require.NoError(b, err)
 	coalesce, err := NewCoalesce(store, CoalesceOptions{})
 	require.NoError(b, err)
@@ -39,10 +43,10 @@ func BenchmarkCoalesce(b *testing.B) {
 		for _, by := range []struct {
 			name  string
 			store ratelimit.Store
-		}{{"store", store}, {"coalesce", coalesce}} {
+		}{{"plain", plain}, {"store", store}, {"coalesce", coalesce}} {
 			b.Run(fmt.Sprintf("%s/%d/%s", load.name, load.callers, by.name), func(b *testing.B) {
 				before, _ := server.Calls("evalsha")
-				takes(b, by.store, load.keys, load.callers)
+				takeAll(b, by.store, load.keys, load.callers)
 				after, _ := server.Calls("evalsha")
 				b.ReportMetric(float64(after-before)/float64(b.N), "scripts/op")
 			})
@@ -50,8 +54,8 @@ func BenchmarkCoalesce(b *testing.B) {
 	}
 }
 
-// takes makes b.N takes, each of which is allowed, by so many callers.
-func takes(b *testing.B, store ratelimit.Store, keys []string, callers int) {
+// takeAll makes b.N takes, each of which is allowed, by so many callers.
+func takeAll(b *testing.B, store ratelimit.Store, keys []string, callers int) {
 	one := doOne(store)
 	rule := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1 << 30, Per: time.Second}))
 	var next atomic.Int64

@@ -7,20 +7,22 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// flush is the takes of a lane that wait for one call. It is the call's context, too.
+// flush is the takes of a lane that wait for one call.
 type flush struct {
 	lazy.Flight
-	c      *Coalesce
-	list   *laneList
-	cancel context.CancelFunc
-	op     ratelimit.Op // what all have in common
+	c    *Coalesce
+	list *laneList
+	ctx  context.Context // the call's
+	op   ratelimit.Op    // what all have in common
 
-	// Guarded by the list's mutex. units and ranks don't change once it has begun.
+	// Guarded by the list's mutex until the call has begun. Then they don't change.
 	units   []int64 // of each take, in the order in which they came; 0: it has left
 	ranks   []int   // of each take, which it is of those that have not left; nil: none has
 	waiting int     // how many have not left
-	begun   bool
-	ended   bool
+
+	// Guarded by the list's mutex.
+	begun bool
+	ended bool
 
 	// Written by the call, before the flight is released.
 	parts    []part
@@ -38,8 +40,7 @@ type part struct {
 
 // newFlush returns an empty flush of a lane, whose call is under ctx.
 func newFlush(ctx context.Context, c *Coalesce, l *lane) *flush {
-	f := &flush{c: c, list: l.list, op: l.op, units: make([]int64, 0, max(1, l.size))}
-	ctx, f.cancel = context.WithCancel(ctx)
+	f := &flush{c: c, list: l.list, ctx: ctx, op: l.op, units: make([]int64, 0, max(1, l.size))}
 	f.Init(ctx, nil, f)
 	return f
 }
@@ -59,14 +60,12 @@ func (f *flush) leave(place int) bool {
 	if f.ended {
 		return false
 	}
-	f.waiting--
-	switch {
-	case f.begun && f.waiting == 0:
-		f.cancel()
-	case f.waiting == 0:
+	if f.begun {
+		return true
+	}
+	f.units[place] = 0
+	if f.waiting--; f.waiting == 0 {
 		f.units = f.units[:0]
-	case !f.begun:
-		f.units[place] = 0
 	}
 	return true
 }
@@ -93,7 +92,9 @@ func (f *flush) depart() bool {
 func (f *flush) Name() string { return "layer: coalesced takes of " + f.op.Rule.String() }
 
 // Compute makes the call, or several where that is faster: one for each run of equal takes.
-func (f *flush) Compute(ctx context.Context) {
+// They are under the flush's context and not that of its flight: to the store it's nobody's
+// computation.
+func (f *flush) Compute(context.Context) {
 	runs := 1
 	for i, n := range f.units[1:] {
 		if n != f.units[i] {
@@ -101,7 +102,7 @@ func (f *flush) Compute(ctx context.Context) {
 		}
 	}
 	if f.c.many == nil || runs > 1 && runs*worthACall > len(f.units) {
-		f.parts = []part{f.each(ctx)}
+		f.parts = []part{f.each()}
 		return
 	}
 	f.parts = make([]part, 0, runs)
@@ -110,7 +111,7 @@ func (f *flush) Compute(ctx context.Context) {
 		for to < len(f.units) && f.units[to] == f.units[from] {
 			to++
 		}
-		f.parts = append(f.parts, f.run(ctx, from, to))
+		f.parts = append(f.parts, f.run(from, to))
 		from = to
 	}
 }
@@ -119,29 +120,29 @@ func (f *flush) Compute(ctx context.Context) {
 const worthACall = 16
 
 // run makes the call of equal takes.
-func (f *flush) run(ctx context.Context, from, to int) part {
+func (f *flush) run(from, to int) part {
 	p, op := part{from: from, to: to}, f.op
 	op.N = f.units[from]
 	if to-from > 1 {
-		p.series, p.err = f.c.many.TakeMany(ctx, op, to-from)
+		p.series, p.err = f.c.many.TakeMany(f.ctx, op, to-from)
 		return p
 	}
-	res, err := f.c.one(ctx, op)
+	res, err := f.c.one(f.ctx, op)
 	p.results, p.err = []ratelimit.Result{res}, err
 	return p
 }
 
 // each makes one call of all takes.
-func (f *flush) each(ctx context.Context) part {
+func (f *flush) each() part {
 	if len(f.units) == 1 {
-		return f.run(ctx, 0, 1)
+		return f.run(0, 1)
 	}
 	ops := make([]ratelimit.Op, len(f.units))
 	for i, n := range f.units {
 		ops[i] = f.op
 		ops[i].N, ops[i].Apart = n, true
 	}
-	results, err := f.c.inner.Do(ctx, ops)
+	results, err := f.c.inner.Do(f.ctx, ops)
 	return part{to: len(ops), results: results, err: err}
 }
 
@@ -155,7 +156,6 @@ func (f *flush) Finish(abnormal error) {
 	} else {
 		f.goexit = abnormal
 	}
-	f.cancel()
 }
 
 // result returns what the take at a place came to, once the call has ended.

@@ -18,10 +18,27 @@ func (c *Coalesce) fly(l *lane, f *flush) {
 	}()
 	for f != nil {
 		f.Run(nil)
-		// Who was woken may ask again, and comes along.
-		runtime.Gosched()
+		l.gather()
 		f = l.takeOff()
 	}
+}
+
+// gather yields the processor as long as that makes the queue longer: those who were woken
+// may ask again, and come along.
+func (l *lane) gather() {
+	for had, has := -1, l.queued(); has > had; had, has = has, l.queued() {
+		runtime.Gosched()
+	}
+}
+
+// queued returns how many wait.
+func (l *lane) queued() int {
+	l.list.mu.Lock()
+	defer l.list.mu.Unlock()
+	if l.queue == nil {
+		return 0
+	}
+	return l.queue.waiting
 }
 
 // wait waits for a flush. A computation of a scope is known to wait, so that what its scope

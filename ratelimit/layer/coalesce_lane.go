@@ -80,7 +80,7 @@ func (s *laneList) lane(hash uint64, op *ratelimit.Op) *lane {
 		l = new(lane)
 	}
 	s.spare = nil
-	*l = lane{list: s, hash: hash, op: *op, next: s.first}
+	l.list, l.hash, l.op, l.next = s, hash, *op, s.first
 	s.first = l
 	return l
 }
@@ -126,7 +126,6 @@ func (l *lane) leave() {
 		at = &(*at).next
 	}
 	*at = l.next
-	list := l.list
-	*l = lane{}
-	list.spare = l
+	l.next, l.op.Key, l.size = nil, "", 0
+	l.list.spare = l
 }

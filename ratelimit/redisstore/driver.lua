@@ -109,3 +109,26 @@ local function run(ops)
   for _, c in pairs(counters) do c.save(c) end
   for _, b in pairs(blocks) do save_block(b) end
 end
+
+-- series does an op that is a take so many times. It returns nothing if a count would leave
+-- 2^53, or how many passed, what remains, us until the next unit passes after the last of
+-- them, us until n do after a denial, us to reset, where they were charged and in which
+-- life, and how many denials there are before the block holds, and for how long it does.
+local function series(op, times)
+  local counters, blocks = open({op})
+  local c, b, a, r, n = op.counter, op.block, op.algorithm, op.rule, op.n
+  local passed, retry, where, life = 0, 0, 0, 0
+  local _, remaining, wait, reset = a.check(c, r, n)
+  if left(b, r) == 0 then passed = math.min(times, (remaining - fmod(remaining, n)) / n) end
+  if passed > 0 then
+    if not a.fits(c, r, passed * n) then return nil end
+    where, life = a.charge(c, r, passed * n), c.life
+    _, remaining, retry, reset = a.check(c, r, 1)
+    if passed < times then _, _, wait = a.check(c, r, n) end
+  end
+  local free, hold = 0, 0
+  if passed < times then free, hold = notes(b, r, times - passed) end
+  for _, x in pairs(counters) do x.save(x) end
+  for _, x in pairs(blocks) do save_block(x) end
+  return passed, remaining, retry, wait, reset, where, life, free, hold
+end

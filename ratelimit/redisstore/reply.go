@@ -32,13 +32,17 @@ func results(reply []int64, keys []string, ops []ratelimit.Op, out []ratelimit.R
 	case overflow:
 		return ratelimit.ErrOverflow
 	case foreign:
-		return fmt.Errorf("%w: %w: %q", ratelimit.ErrStore, ErrForeign, keys)
+		return isForeign(keys...)
 	}
 	for i := range ops {
 		a := answer(reply[i*len(answer{}):])
 		out[i] = a.result(&ops[i])
 	}
 	return nil
+}
+
+func isForeign(keys ...string) error {
+	return fmt.Errorf("%w: %w: %q", ratelimit.ErrStore, ErrForeign, keys)
 }
 
 func (a *answer) result(op *ratelimit.Op) ratelimit.Result {

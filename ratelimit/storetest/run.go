@@ -66,6 +66,7 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"ahead", testAhead},
 		{"ahead keeps the old", testAheadKeepsTheOld},
 		{"ahead, invalid", testAheadInvalid},
+		{"many takes at once", testMany},
 		{"random", testRandom},
 		{"random, clock goes back", testRandomBack},
 		{"random, one rule", testRandomAlone},
