@@ -40,7 +40,7 @@ func (o Options) withDefaults() Options {
 		o.Timeout = 250 * time.Millisecond
 	}
 	if o.InFlight == 0 {
-		o.InFlight = 3
+		o.InFlight = 2
 	}
 	if o.Batch == 0 {
 		o.Batch = 256
