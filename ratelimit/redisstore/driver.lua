@@ -122,7 +122,7 @@ local function series(op, times)
   if left(b, r) == 0 then passed = math.min(times, (remaining - fmod(remaining, n)) / n) end
   if passed > 0 then
     if not a.fits(c, r, passed * n) then return nil end
-    where, life = a.charge(c, r, passed * n), c.life
+    where, life = a.charge(c, r, passed * n, 0), c.life
     _, remaining, retry, reset = a.check(c, r, 1)
     if passed < times then _, _, wait = a.check(c, r, n) end
   end
