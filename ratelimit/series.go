@@ -58,7 +58,7 @@ func (s *Series) Result(i int) Result {
 	}
 	res := s.Denied
 	if i-s.Passed >= s.Free && s.Hold > 0 {
-		res.Remaining = 0
+		res.Remaining, res.Blocked = 0, s.Hold
 		res.RetryAfter, res.ResetAfter = max(res.RetryAfter, s.Hold), max(res.ResetAfter, s.Hold)
 	}
 	return res

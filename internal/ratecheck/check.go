@@ -41,13 +41,15 @@ func Check(r Rule, takes []Take) error {
 // admitted checks the units of takes that were both sent and answered in an interval.
 func admitted(r Rule, takes []Take) error {
 	var allowed []Take
+	failed := false
 	for _, t := range takes {
+		failed = failed || t.Failed
 		if t.Allowed && !t.Failed {
 			allowed = append(allowed, t)
 		}
 	}
 	slices.SortFunc(allowed, func(a, b Take) int { return cmp.Compare(a.Received, b.Received) })
-	if r.Windows != nil {
+	if r.Windows != nil && !failed { // what failed may have begun a window that nobody saw begin
 		if err := r.Windows(allowed); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ type Rule struct {
 	// that what happened so long ago is no reason.
 	Denies func(w time.Duration) int64
 	// Windows, unless nil, checks what Most can't say, of the takes that are allowed, in
-	// the order of Received.
+	// the order of Received. It is for runs in which no take failed.
 	Windows func(allowed []Take) error
 }
 

@@ -2,6 +2,7 @@ package layer
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
@@ -15,8 +16,11 @@ func doOne(store ratelimit.Store) func(context.Context, ratelimit.Op) (ratelimit
 	}
 	return func(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 		out, err := store.Do(ctx, []ratelimit.Op{op})
-		if err != nil {
+		switch {
+		case err != nil:
 			return ratelimit.Result{}, err
+		case len(out) != 1:
+			return ratelimit.Result{}, fmt.Errorf("%w: %d results of one op", ratelimit.ErrStore, len(out))
 		}
 		return out[0], nil
 	}

@@ -106,13 +106,13 @@ type holding struct {
 	refill  *refill // the call under way that takes a lease, nil if there is none
 	resets  int     // under way
 	waiting int64   // units of those who wait for the refill
-	left    int64   // what the store had left last, or unknown
+	left    int64   // what the store had left last, or notKnown
 	demand  demand
 	retired bool // it is not in the table any more
 }
 
-// unknown stands for a number of units.
-const unknown = -1
+// notKnown stands for a number of units.
+const notKnown = -1
 
 // spend takes n units from what is leased. The caller holds mu.
 func (h *holding) spend(n int64, now time.Duration) (res ratelimit.Result, ok bool) {
@@ -167,7 +167,7 @@ func (h *holding) want(n int64, now time.Duration) int64 {
 	}
 	k := max(h.demand.recent(now, h.rule.life)/2, h.waiting)
 	k = min(k, h.rule.most, h.rule.room-n)
-	if h.left != unknown {
+	if h.left != notKnown {
 		k = min(k, (h.left-n)/4)
 	}
 	if k < 2 || h.resets > 0 {

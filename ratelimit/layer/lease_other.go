@@ -102,6 +102,6 @@ func (l *Lease) reset(h *holding) {
 	if h.refill != nil {
 		h.refill.void = true
 	}
-	h.left = unknown
+	h.left = notKnown
 	h.resets++
 }

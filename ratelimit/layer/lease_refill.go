@@ -78,7 +78,7 @@ func (l *Lease) ask(op ratelimit.Op) (res ratelimit.Result, err error) {
 	defer cancel()
 	defer func() {
 		if recover() != nil {
-			res, err = ratelimit.Result{Remaining: unknown}, nil
+			res, err = ratelimit.Result{Remaining: notKnown}, nil
 		}
 	}()
 	return l.one(ctx, op)

@@ -72,7 +72,7 @@ func (t *leaseTable) hold(hash uint64, r *leaseRule, key string, now time.Durati
 		return nil
 	}
 	// The key may be a part of something large, which is not to be kept.
-	h := &holding{rule: r, key: strings.Clone(key), hash: hash, left: unknown}
+	h := &holding{rule: r, key: strings.Clone(key), hash: hash, left: notKnown}
 	chain := s.chain(hash)
 	h.next.Store(chain.Load())
 	chain.Store(h)

@@ -443,9 +443,21 @@ func (s *Sequence) good(q question, got ratelimit.Result, now time.Duration) {
 }
 
 func (s *Sequence) equal(i int, got, want ratelimit.Result) {
+	if got.Source == ratelimit.FromDenyCache {
+		s.refused(i, got, want)
+		return
+	}
 	got.Receipt = ratelimit.Receipt{}
 	if got != want {
 		s.fail("op %d: result %+v, want %+v", i, got, want)
+	}
+}
+
+// refused checks an answer of package layer's DenyCache: it is right in Allowed, and lets
+// nobody wait for too long.
+func (s *Sequence) refused(i int, got, want ratelimit.Result) {
+	if got.Allowed || want.Allowed || got.Limit != want.Limit || got.RetryAfter > want.RetryAfter || got.Violated && !want.Violated {
+		s.fail("op %d: refused by %+v, want %+v", i, got, want)
 	}
 }
 

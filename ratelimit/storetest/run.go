@@ -115,6 +115,18 @@ func (h harness) one(kind ratelimit.Kind, r ratelimit.Rule, key string, n int64)
 	return h.do(ratelimit.Op{Rule: r, Key: key, N: n, Kind: kind})[0]
 }
 
+// denied has a take of n denied, and returns what a peek says of it. That is the take's
+// answer, too, unless package layer's DenyCache gave it, which knows less.
+func (h harness) denied(r ratelimit.Rule, key string, n int64) ratelimit.Result {
+	h.Helper()
+	res, told := h.one(ratelimit.Take, r, key, n), h.one(ratelimit.Peek, r, key, n)
+	same(h, "Allowed", res.Allowed, false)
+	if res.Source == ratelimit.FromStore {
+		same(h, "a denied take, and a peek", res, told)
+	}
+	return told
+}
+
 func (h harness) count(r ratelimit.Rule, key string, d time.Duration) int64 {
 	h.Helper()
 	return h.do(ratelimit.Op{Rule: r, Key: key, Kind: ratelimit.Count, Interval: d})[0].Count

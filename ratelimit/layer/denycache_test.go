@@ -1,0 +1,468 @@
+package layer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// denying is a cache around a spy, with a clock that stands still.
+type denying struct {
+	*testing.T
+	*DenyCache
+	spy   *spy
+	clock *forward
+}
+
+func newDenying(t *testing.T, o DenyCacheOptions) *denying {
+	clock := forwardClock()
+	s := &spy{Store: memoryOf(t, clock)}
+	return &denying{t, newDenyCache(t, s, clock, o), s, clock}
+}
+
+// ask asks, and fails unless that costs so many calls.
+func (d *denying) ask(calls int, ops ...ratelimit.Op) []ratelimit.Result {
+	d.Helper()
+	d.spy.hows()
+	results, err := d.Do(d.Context(), ops)
+	require.NoError(d, err)
+	require.Len(d, d.spy.hows(), calls)
+	return results
+}
+
+func (d *denying) take(calls int, r ratelimit.Rule, n int64) ratelimit.Result {
+	d.Helper()
+	d.spy.hows()
+	res, err := d.DoOne(d.Context(), take(r, "k", n))
+	require.NoError(d, err)
+	require.Len(d, d.spy.hows(), calls)
+	return res
+}
+
+func TestWhatIsDeniedIsDeniedAgain(t *testing.T) {
+	for _, r := range localRules(10) {
+		d := newDenying(t, DenyCacheOptions{})
+		d.take(1, r, 7)
+		told := d.take(1, r, 5)
+		require.False(t, told.Allowed)
+		for _, n := range []int64{5, 6, 10} {
+			res := d.take(0, r, n)
+			require.Equal(t, ratelimit.FromDenyCache, res.Source)
+			require.False(t, res.Allowed)
+			require.True(t, res.Violated)
+			require.Equal(t, told.Limit, res.Limit)
+			require.Equal(t, told.Remaining, res.Remaining)
+			require.Equal(t, told.ResetAfter, res.ResetAfter)
+			if n == 5 {
+				require.Equal(t, told.RetryAfter, res.RetryAfter)
+			}
+			require.Error(t, res.Err())
+		}
+		d.clock.Advance(told.RetryAfter - time.Microsecond)
+		require.Equal(t, time.Microsecond, d.take(0, r, 5).RetryAfter)
+		d.clock.Advance(time.Microsecond)
+		require.True(t, d.take(1, r, 5).Allowed, "%v", r)
+
+		d = newDenying(t, DenyCacheOptions{})
+		d.take(1, r, 7)
+		d.take(1, r, 5)
+		require.True(t, d.take(1, r, 3).Allowed, "less than what was denied")
+		if r.Name() != "burst" {
+			d.take(0, r, 5)
+			require.True(t, d.take(1, ratelimit.Must(r.WithLimit(15)), 5).Allowed, "a higher limit")
+		}
+		_, err := d.DoOne(t.Context(), take(r, "k", 11))
+		require.ErrorIs(t, err, ratelimit.ErrTooLarge)
+	}
+}
+
+func TestWhoTakesTheLastSaysWhenTheNextComes(t *testing.T) {
+	for _, r := range localRules(5) {
+		d := newDenying(t, DenyCacheOptions{})
+		var last ratelimit.Result
+		for range 5 {
+			last = d.take(1, r, 1)
+			require.True(t, last.Allowed)
+		}
+		res := d.take(0, r, 1)
+		require.Equal(t, last.RetryAfter, res.RetryAfter, "%v", r)
+		require.Zero(t, res.Remaining)
+		d.clock.Advance(last.RetryAfter)
+		require.True(t, d.take(1, r, 1).Allowed)
+	}
+}
+
+// TestAWindowsDenialSaysMore has a take that would fit, but for others.
+func TestAWindowsDenialSaysMore(t *testing.T) {
+	d := newDenying(t, DenyCacheOptions{})
+	d.take(1, windowOf(10), 7)
+	d.take(1, windowOf(10), 9)
+	require.False(t, d.take(0, windowOf(10), 4).Allowed, "nothing comes back before the window's end")
+	require.True(t, d.take(1, windowOf(10), 3).Allowed)
+}
+
+// TestTheStoreSeesDenialsUntilItsBlock has both kinds of blocks.
+func TestTheStoreSeesDenialsUntilItsBlock(t *testing.T) {
+	for _, o := range []DenyCacheOptions{{}, {Block: time.Second}} {
+		block := ratelimit.Block{After: 3, For: time.Hour}
+		r := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 2, Per: time.Minute, Block: block}))
+		d := newDenying(t, o)
+		d.take(1, r, 2)
+		for range 3 {
+			require.False(t, d.take(1, r, 1).Allowed)
+		}
+		d.clock.Advance(2 * time.Minute)
+		for _, n := range []int64{1, 2} {
+			res := d.take(0, r, n)
+			require.Equal(t, 58*time.Minute, res.RetryAfter)
+			require.Equal(t, 58*time.Minute, res.Blocked)
+			require.Zero(t, res.Remaining)
+		}
+		d.take(0, ratelimit.Must(r.WithLimit(20)), 20)
+		_, err := d.DoOne(t.Context(), take(r, "k", 0))
+		require.ErrorIs(t, err, ratelimit.ErrOp)
+		d.clock.Advance(58 * time.Minute)
+		require.True(t, d.take(1, r, 2).Allowed)
+		require.False(t, d.take(1, r, 1).Allowed, "and it counts anew")
+		require.False(t, d.take(1, r, 1).Allowed)
+	}
+}
+
+func TestALongerBlockOfOnesOwn(t *testing.T) {
+	for _, r := range localRules(10) {
+		d := newDenying(t, DenyCacheOptions{Block: time.Hour})
+		d.take(1, r, 10)
+		res := d.take(1, r, 4)
+		require.False(t, res.Allowed, "the store is asked: only a denial blocks")
+		d.clock.Advance(59 * time.Minute)
+		require.Equal(t, time.Minute, d.take(0, r, 4).RetryAfter)
+		require.True(t, d.take(1, r, 3).Allowed, "less than what was denied")
+		d.clock.Advance(time.Minute)
+		require.True(t, d.take(1, r, 4).Allowed)
+	}
+}
+
+// TestAPeekDoesNotBlock has one that is denied.
+func TestAPeekDoesNotBlock(t *testing.T) {
+	d := newDenying(t, DenyCacheOptions{Block: time.Hour})
+	d.take(1, windowOf(1), 1)
+	d.ask(1, ratelimit.Op{Rule: windowOf(1), Key: "k", N: 1, Kind: ratelimit.Peek})
+	d.clock.Advance(time.Minute)
+	require.True(t, d.take(1, windowOf(1), 1).Allowed)
+}
+
+func TestAUnionIsDeniedAgain(t *testing.T) {
+	second, day := windowOf(2), ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 100, Per: 24 * time.Hour}))
+	meter := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{}))
+	group := []ratelimit.Op{take(day, "k", 1), take(second, "k", 1), {Rule: meter, Key: "k", N: 1, Kind: ratelimit.Add}}
+	d := newDenying(t, DenyCacheOptions{})
+	for range 2 {
+		require.True(t, d.ask(1, group...)[0].Allowed)
+	}
+	told := d.ask(1, group...) // nothing is known of the day
+	again := d.ask(0, group...)
+	for i := range told {
+		require.Equal(t, ratelimit.FromDenyCache, again[i].Source)
+		again[i].Source = ratelimit.FromStore
+	}
+	require.Equal(t, told, again)
+	require.False(t, again[0].Violated)
+	require.EqualValues(t, 98, again[0].Remaining)
+
+	require.True(t, d.take(1, day, 1).Allowed, "it denies nothing by itself")
+	d.ask(0, group[1:]...)
+	d.ask(1, append(group, ratelimit.Op{Rule: day, Key: "k", N: 1, Kind: ratelimit.Peek})...)
+	d.ask(1, append(group, take(gcra(5), "k", 1))...) // nothing was known of it
+	d.ask(0, append(group, take(gcra(5), "k", 1))...)
+
+	// Other groups of the list go to the store, in one call.
+	all := d.ask(1, append(group, take(second, "other", 1), take(second, "k", 1), take(day, "another", 1))...)
+	require.Equal(t, ratelimit.FromDenyCache, all[1].Source)
+	require.True(t, all[3].Allowed)
+	require.Equal(t, ratelimit.FromDenyCache, all[4].Source)
+	require.EqualValues(t, 99, all[5].Remaining)
+	d.clock.Advance(time.Minute)
+	require.True(t, d.ask(1, group...)[0].Allowed)
+}
+
+// TestAResetIsNotUndoneByAnOldAnswer has a take that is denied before a reset, and answered
+// after it.
+func TestAResetIsNotUndoneByAnOldAnswer(t *testing.T) {
+	for _, kind := range []ratelimit.Kind{ratelimit.Reset, ratelimit.Refund} {
+		synctest.Test(t, func(t *testing.T) {
+			m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+			require.NoError(t, err)
+			slow := &slowAnswers{Store: m}
+			c, err := NewDenyCache(slow, DenyCacheOptions{})
+			require.NoError(t, err)
+			r := windowOf(1)
+			paid, err := c.DoOne(t.Context(), take(r, "k", 1))
+			require.NoError(t, err)
+			for i := range c.notes.sets {
+				c.notes.sets[i].forget("k", &r)
+			}
+			slow.hold = make(chan struct{})
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				res, err := c.DoOne(t.Context(), take(r, "k", 1))
+				require.NoError(t, err)
+				require.False(t, res.Allowed)
+			})
+			synctest.Wait() // it is decided
+			hold := slow.hold
+			slow.hold = nil
+			_, err = c.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", Kind: kind, Receipt: paid.Receipt})
+			require.NoError(t, err)
+			close(hold)
+			wg.Wait()
+			res, err := c.DoOne(t.Context(), take(r, "k", 1))
+			require.NoError(t, err)
+			require.True(t, res.Allowed, "%v", kind)
+		})
+	}
+}
+
+// slowAnswers is a store whose answers take long, its decisions don't.
+type slowAnswers struct {
+	ratelimit.Store
+	hold chan struct{}
+}
+
+func (s *slowAnswers) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	results, err := s.Store.Do(ctx, ops)
+	if s.hold != nil {
+		<-s.hold
+	}
+	return results, err
+}
+
+// TestWhatMayHaveBeenDoneIsForgotten has resets that fail, or panic.
+func TestWhatMayHaveBeenDoneIsForgotten(t *testing.T) {
+	for name, first := range map[string]func(context.Context) error{
+		"error": func(context.Context) error { return errBroken },
+		"panic": func(context.Context) error { panic(errBroken) },
+	} {
+		for _, kind := range []ratelimit.Kind{ratelimit.Reset, ratelimit.Refund} {
+			for _, alone := range []bool{true, false} {
+				d := newDenying(t, DenyCacheOptions{})
+				d.take(1, windowOf(1), 1)
+				d.take(0, windowOf(1), 1)
+				d.spy.first = first
+				func() {
+					defer func() { _ = recover() }()
+					op := ratelimit.Op{Rule: windowOf(1), Key: "k", Kind: kind}
+					var err error
+					if alone {
+						_, err = d.DoOne(t.Context(), op)
+					} else {
+						_, err = d.Do(t.Context(), []ratelimit.Op{take(gcra(1), "other", 1), op})
+					}
+					require.ErrorIs(t, err, errBroken)
+				}()
+				d.spy.first = nil
+				require.False(t, d.take(1, windowOf(1), 1).Allowed, "%s %v", name, kind)
+			}
+		}
+	}
+}
+
+func TestOnlyTheStoresOwnWordIsRemembered(t *testing.T) {
+	for s := ratelimit.FromAllowList; s <= ratelimit.FromLease; s++ {
+		calls := 0
+		inner := answering(func() ratelimit.Result {
+			calls++
+			return ratelimit.Result{Violated: true, RetryAfter: time.Hour, Source: s}
+		})
+		c, err := NewDenyCache(inner, DenyCacheOptions{})
+		require.NoError(t, err)
+		for range 3 {
+			_, err = c.DoOne(t.Context(), take(gcra(1), "k", 1))
+			require.NoError(t, err)
+		}
+		require.Equal(t, 3, calls, "%v", s)
+	}
+}
+
+// answering is a store that gives one answer to everything.
+type answering func() ratelimit.Result
+
+func (a answering) Do(_ context.Context, ops []ratelimit.Op) (out []ratelimit.Result, err error) {
+	for range ops {
+		out = append(out, a())
+	}
+	return out, nil
+}
+
+func TestARefusalHeedsItsContext(t *testing.T) {
+	d := newDenying(t, DenyCacheOptions{})
+	d.take(1, windowOf(1), 1)
+	why := errors.New("gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	_, err := d.DoOne(ctx, take(windowOf(1), "k", 1))
+	require.ErrorIs(t, err, why)
+	_, err = d.Do(ctx, []ratelimit.Op{take(windowOf(1), "k", 1)})
+	require.ErrorIs(t, err, why)
+}
+
+func TestAStoreWithoutResults(t *testing.T) {
+	c, err := NewDenyCache(nothing{}, DenyCacheOptions{})
+	require.NoError(t, err)
+	_, err = c.DoOne(t.Context(), take(gcra(1), "k", 1))
+	require.ErrorIs(t, err, ratelimit.ErrStore)
+	_, err = c.Do(t.Context(), []ratelimit.Op{take(gcra(1), "k", 1), take(gcra(1), "other", 1)})
+	require.ErrorIs(t, err, ratelimit.ErrStore)
+}
+
+// TestAFullCacheForgetsWhatEndsFirst has more keys than it has room for.
+func TestAFullCacheForgetsWhatEndsFirst(t *testing.T) {
+	d := newDenying(t, DenyCacheOptions{Keys: 8})
+	key := func(i int) string { return fmt.Sprint("key", i) }
+	for i := range 9 {
+		op := take(windowOf(1), key(i), 1)
+		require.True(t, d.ask(1, op)[0].Allowed)
+		d.clock.Advance(time.Second)
+	}
+	for i := 1; i < 9; i++ {
+		require.False(t, d.ask(0, take(windowOf(1), key(i), 1))[0].Allowed)
+	}
+	require.False(t, d.ask(1, take(windowOf(1), key(0), 1))[0].Allowed)
+	d.clock.Advance(time.Hour)
+	require.True(t, d.ask(1, take(windowOf(1), "new", 1))[0].Allowed)
+	require.False(t, d.ask(0, take(windowOf(1), "new", 1))[0].Allowed, "in the place of one that is over")
+}
+
+// TestTwoKeysAreNeverOne has keys of one set and one hash.
+func TestTwoKeysAreNeverOne(t *testing.T) {
+	s, r := &newNotes(1).sets[0], windowOf(1)
+	for i := range ways {
+		s.put(7, &note{key: fmt.Sprint(i), rule: r, n: int64(i), until: time.Hour}, 0, 0)
+	}
+	for i := range ways {
+		require.EqualValues(t, i, s.find(7, fmt.Sprint(i), &r, 0).n)
+	}
+	require.Nil(t, s.find(7, "another", &r, 0))
+	other := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "other", Limit: 1, Per: time.Minute}))
+	require.Nil(t, s.find(7, "1", &other, 0))
+	require.Nil(t, s.find(7, "1", &r, time.Hour))
+}
+
+// TestAKeyIsCloned has keys that are parts of something large.
+func TestAKeyIsCloned(t *testing.T) {
+	s, r := &newNotes(1).sets[0], windowOf(1)
+	large := strings.Repeat("k", 1<<20)
+	s.put(7, &note{key: large[:1], rule: r, n: 1, until: time.Hour}, 0, 0)
+	require.Equal(t, "k", s.find(7, "k", &r, 0).key)
+	before := s.find(7, "k", &r, 0)
+	s.put(7, &note{key: large[1:2], rule: r, n: 1, until: 2 * time.Hour}, 0, 0)
+	require.NotSame(t, before, s.find(7, "k", &r, 0))
+	require.Equal(t, time.Duration(2)*time.Hour, s.find(7, "k", &r, 0).until)
+}
+
+// TestWhatIsNotedOfOneCounter has notes meet.
+func TestWhatIsNotedOfOneCounter(t *testing.T) {
+	r, low := windowOf(10), windowOf(5)
+	for name, tt := range map[string]struct{ first, second, want note }{
+		"the one that refuses more stays": {note{rule: r, n: 1, until: 1}, note{rule: r, n: 5, until: 9}, note{n: 1, until: 1}},
+		"and comes":                       {note{rule: r, n: 5, until: 9}, note{rule: r, n: 1, until: 1}, note{n: 1, until: 1}},
+		"the longer of equals":            {note{rule: r, n: 1, until: 1}, note{rule: r, n: 1, until: 9}, note{n: 1, until: 9}},
+		"stays":                           {note{rule: r, n: 1, until: 9}, note{rule: r, n: 1, until: 1}, note{n: 1, until: 9}},
+		"a higher limit":                  {note{rule: low, n: 1, until: 9}, note{rule: r, n: 1, until: 1}, note{n: 1, until: 1}},
+		"a lower one":                     {note{rule: r, n: 1, until: 1}, note{rule: low, n: 1, until: 9}, note{n: 1, until: 1}},
+	} {
+		s := &newNotes(1).sets[0]
+		s.put(7, &tt.first, 0, 0)
+		s.put(7, &tt.second, 0, 0)
+		got := s.find(7, "", &r, 0)
+		require.Equal(t, tt.want.n, got.n, name)
+		require.Equal(t, tt.want.until, got.until, name)
+		s.put(7, &note{rule: r, n: 1, until: 100}, 1, 0)
+		require.NotEqualValues(t, 100, s.find(7, "", &r, 0).until, "of another version")
+	}
+}
+
+// TestAdmittedIsAllowed has many callers, with tiers, weights and refunds, of a real clock.
+func TestAdmittedIsAllowed(t *testing.T) {
+	m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	require.NoError(t, err)
+	c, err := NewDenyCache(m, DenyCacheOptions{Keys: 8})
+	require.NoError(t, err)
+	long := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 500, Per: time.Hour}))
+	half := ratelimit.Must(long.WithLimit(250))
+	var units atomic.Int64
+	var wg sync.WaitGroup
+	for g := range 16 {
+		wg.Go(func() {
+			for i := range 2000 {
+				r, n := long, int64(1+(g+i)%3)
+				if i%4 == 0 {
+					r = half
+				}
+				res, err := c.DoOne(t.Context(), take(r, "k", n))
+				if err != nil {
+					t.Error(err)
+				}
+				if !res.Allowed {
+					continue
+				}
+				if i%5 == 0 {
+					back, err := c.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: res.Receipt})
+					if err != nil || !back.Allowed {
+						t.Error(back, err)
+					}
+					continue
+				}
+				units.Add(n)
+			}
+		})
+	}
+	wg.Wait()
+	for { // what a refund left at the end
+		res, err := c.DoOne(t.Context(), take(long, "k", 1))
+		require.NoError(t, err)
+		if !res.Allowed {
+			break
+		}
+		units.Add(1)
+	}
+	require.EqualValues(t, 500, units.Load())
+}
+
+func TestNewDenyCacheRefuses(t *testing.T) {
+	m, _ := newMemory(t)
+	for field, o := range map[string]DenyCacheOptions{
+		"Keys is -1,":  {Keys: -1},
+		"Keys is ":     {Keys: maxKeys + 1},
+		"Block is -1s": {Block: -time.Second},
+	} {
+		_, err := NewDenyCache(m, o)
+		require.ErrorContains(t, err, "layer: DenyCacheOptions."+field)
+	}
+	_, err := NewDenyCache(nil, DenyCacheOptions{})
+	require.ErrorContains(t, err, "NewDenyCache: store is nil")
+	c, err := NewDenyCache(m, DenyCacheOptions{})
+	require.NoError(t, err)
+	_, err = NewFailover(c, FailoverOptions{})
+	require.ErrorIs(t, err, ErrOrder)
+}
+
+func TestARefusalAllocatesNothing(t *testing.T) {
+	d := newDenying(t, DenyCacheOptions{})
+	d.take(1, windowOf(1), 1)
+	op, ctx := take(windowOf(1), "k", 1), t.Context()
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if res, err := d.DoOne(ctx, op); err != nil || res.Allowed {
+			t.Fatal(res, err)
+		}
+	}))
+}

@@ -1,0 +1,80 @@
+package layer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// BenchmarkDenyCache takes what is refused, from one key and from many, and what isn't: a
+// memory store is around, whose own cost is in the last.
+func BenchmarkDenyCache(b *testing.B) {
+	m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	require.NoError(b, err)
+	c, err := NewDenyCache(m, DenyCacheOptions{})
+	require.NoError(b, err)
+	hour := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: time.Hour}))
+	keys := make([]string, 16<<10)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("198.51.%d.%d", i>>8, i&255)
+		_, err := c.DoOne(context.Background(), take(hour, keys[i], 1))
+		require.NoError(b, err)
+	}
+	denied := func(b *testing.B, keys []string) {
+		l, err := ratelimit.NewLimiter(c, hour)
+		require.NoError(b, err)
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for i := 0; pb.Next(); i += 7919 {
+				res, err := l.Take(context.Background(), keys[i&(len(keys)-1)], 1)
+				if err != nil || res.Allowed { // a few have found no place
+					b.Error(res, err)
+					return
+				}
+			}
+		})
+	}
+	b.Run("hit/one", func(b *testing.B) { denied(b, keys[:1]) })
+	b.Run("hit/16k", func(b *testing.B) { denied(b, keys) })
+	for name, store := range map[string]ratelimit.Store{"miss": c, "store": m} {
+		b.Run(name, func(b *testing.B) { passing(b, store) })
+	}
+}
+
+// BenchmarkFailover shows what a call of the store, which costs next to nothing here, costs
+// more, and what one costs that is answered without it.
+func BenchmarkFailover(b *testing.B) {
+	m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	require.NoError(b, err)
+	for _, mode := range []Mode{Closed, Local} {
+		f, err := NewFailover(m, FailoverOptions{Mode: mode, Timeout: time.Minute})
+		require.NoError(b, err)
+		b.Run("up/"+mode.String(), func(b *testing.B) { passing(b, f) })
+	}
+	for _, mode := range []Mode{Open, Local} {
+		f, err := NewFailover(&shaky{Store: m, fail: breaks}, FailoverOptions{Mode: mode, Retry: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(b, err)
+		for !f.Stats().Down {
+			_, err := f.DoOne(context.Background(), take(gcra(1), "k", 1))
+			require.NoError(b, err)
+		}
+		b.Run("down/"+mode.String(), func(b *testing.B) { passing(b, f) })
+	}
+}
+
+func passing(b *testing.B, store ratelimit.Store) {
+	l, err := ratelimit.NewLimiter(store, windowOf(1<<50))
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		if res, err := l.Take(context.Background(), "192.0.2.1", 1); err != nil || !res.Allowed {
+			b.Fatal(res, err)
+		}
+	}
+}
