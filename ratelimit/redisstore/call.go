@@ -71,7 +71,7 @@ func over(op *ratelimit.Op) int64 {
 	d := op.Interval
 	switch {
 	case op.Kind == ratelimit.Take:
-		return wholeMicros(op.Ahead)
+		return inMicroseconds(op.Ahead)
 	case op.Kind != ratelimit.Count && op.Kind != ratelimit.Add:
 		return 0
 	case d == 0:
@@ -80,7 +80,7 @@ func over(op *ratelimit.Op) int64 {
 	if op.Rule.Interval() > 0 {
 		return buckets(d, op.Rule)
 	}
-	return wholeMicros(d)
+	return inMicroseconds(d)
 }
 
 // receipt returns the fields of a receipt. One with fields that no charge can have
@@ -99,7 +99,7 @@ func buckets(d time.Duration, r ratelimit.Rule) int64 {
 	return int64((d + r.Interval() - 1) / r.Interval())
 }
 
-func wholeMicros(d time.Duration) int64 {
+func inMicroseconds(d time.Duration) int64 {
 	return int64((d + time.Microsecond - 1) / time.Microsecond)
 }
 
