@@ -24,7 +24,7 @@ type Options struct {
 	// Timeout bounds a round trip, a connection's dialling included. Default: 250 ms.
 	Timeout time.Duration
 	// InFlight is how many round trips may be under way at once; what is called
-	// meanwhile shares the next one. Default: 3.
+	// meanwhile shares the next one. Default: 2.
 	InFlight int
 	// Batch is the largest number of calls in a round trip; of a list, each key counts.
 	// Default: 256.
@@ -40,7 +40,7 @@ func (o Options) withDefaults() Options {
 		o.Timeout = 250 * time.Millisecond
 	}
 	if o.InFlight == 0 {
-		o.InFlight = 3
+		o.InFlight = 2
 	}
 	if o.Batch == 0 {
 		o.Batch = 256

@@ -30,18 +30,6 @@ end
 -- quotient divides integers that aren't negative, and exactly.
 local function quotient(a, b) return (a - fmod(a, b)) / b end
 
--- pair returns the two words from a byte on, nil if they aren't there.
-local function pair(s, from)
-  local a, b, c, d, e, f, g, h, i, j, k, l, m, n = byte(s, from, from + 13)
-  if not n then return nil end
-  local v = a + b * 0x100 + c * 0x10000 + d * 0x1000000
-    + e * 0x100000000 + f * 0x10000000000 + g * 0x1000000000000
-  local w = h + i * 0x100 + j * 0x10000 + k * 0x1000000
-    + l * 0x100000000 + m * 0x10000000000 + n * 0x1000000000000
-  if v > most or w > most then return nil end
-  return v, w
-end
-
 -- What takes of buckets and logs get, after how many passed: what remains, us until the next
 -- unit passes if one did, us until n do if one was denied, us to reset, and where and in
 -- which life they were charged.

@@ -23,17 +23,13 @@
 -- Atomic  because a script is: nothing runs between check and charge
 -- Numbers are integers of at most 2^53, which Go checked for those in ARGV.
 
-local protected = pcall
-local call, pcall, floor, fmod, number = redis.call, redis.pcall, math.floor, math.fmod, tonumber
-local byte, char, sub, format = string.byte, string.char, string.sub, string.format
-local most = 9007199254740992
+local protected, pcall = pcall, redis.pcall
 
 -- foreign is the error of a call whose key is something else's, or was changed by somebody
 -- else. It is raised before the first write, and fails only the call itself.
 local foreign = {}
 
--- Words are seven bytes, little-endian, and hold up to 2^53: hardly any text does.
--- string.byte is in every Lua that runs Redis scripts, struct is not.
+-- decode returns the word after so many bytes.
 local function decode(s, at)
   local a, b, c, d, e, f, g = byte(s, at + 1, at + 7)
   if not g then error(foreign) end
@@ -41,16 +37,6 @@ local function decode(s, at)
     + e * 0x100000000 + f * 0x10000000000 + g * 0x1000000000000
   if v > most then error(foreign) end
   return v
-end
-
-local function encode(v)
-  local a = v % 256 v = (v - a) / 256
-  local b = v % 256 v = (v - b) / 256
-  local c = v % 256 v = (v - c) / 256
-  local d = v % 256 v = (v - d) / 256
-  local e = v % 256 v = (v - e) / 256
-  local f = v % 256
-  return char(a, b, c, d, e, f, (v - f) / 256)
 end
 
 -- ceil divides integers. The remainder is exact, the quotient alone is not.

@@ -91,8 +91,11 @@ func TestTwoProcessesNotice(t *testing.T) {
 		for what, wrong := range map[string]string{"too many": " + 9", "too few": " - 9"} {
 			t.Run(name+" "+what, func(t *testing.T) {
 				right := "limit = number(ARGV[h + 4])"
-				if name == "gcra" {
-					right = "x = number(ARGV[h + 6])" // the burst
+				switch name {
+				case "gcra":
+					right = "number(ARGV[at + 6])" // the burst
+				case "window":
+					right = "number(ARGV[at + 4])"
 				}
 				algorithm := "takes:" + r.Algorithm()
 				old := scripts[algorithm]

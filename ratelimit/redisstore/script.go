@@ -9,6 +9,8 @@ import (
 )
 
 var (
+	//go:embed words.lua
+	wordsLua string
 	//go:embed prelude.lua
 	preludeLua string
 	//go:embed buckets.lua
@@ -49,25 +51,20 @@ var scripts = map[string]*redispipe.Script{
 	"gcra":    newScript(gcraLua),
 	"":        newScript(bucketsLua, logLua, windowLua, gcraLua),
 
-	"takes:buckets": newTakes(answerBytes, bucketsLua, bucketsTakesLua),
-	"takes:log":     newTakes(answerBytes, logLua, logTakesLua),
-	"takes:window":  newTakes(windowBytes, "", windowTakesLua),
-	"takes:gcra":    newTakes(gcraBytes, "", gcraTakesLua),
+	"takes:buckets": newTakes(bucketsLua, bucketsTakesLua),
+	"takes:log":     newTakes(logLua, logTakesLua),
+	"takes:window":  redispipe.NewListScript(lines(wordsLua, windowTakesLua), windowBytes),
+	"takes:gcra":    redispipe.NewListScript(lines(wordsLua, gcraTakesLua), gcraBytes),
 }
 
 // newScript puts a script together.
 func newScript(algorithms ...string) *redispipe.Script {
-	return redispipe.NewIntScript(lines(preludeLua, lines(algorithms...), driverFunction, callsLua))
+	return redispipe.NewIntScript(lines(wordsLua, preludeLua, lines(algorithms...), driverFunction, callsLua))
 }
 
-// newTakes puts a script of lists together, whose replies have so many bytes for each key.
-// If the takes can do without it, there is no algorithm.
-func newTakes(each int, algorithm, takes string) *redispipe.Script {
-	driver := driverFunction
-	if algorithm == "" {
-		driver = "local driver"
-	}
-	return redispipe.NewListScript(lines(preludeLua, algorithm, driver, listsLua, takes, takesLua), each)
+// newTakes puts a script of lists together, whose replies are what lists.lua says.
+func newTakes(algorithm, takes string) *redispipe.Script {
+	return redispipe.NewListScript(lines(wordsLua, preludeLua, algorithm, driverFunction, listsLua, takes, takesLua), answerBytes)
 }
 
 // driverFunction makes of the driver a function, which makes its own only when it is
