@@ -45,8 +45,8 @@ type CoalesceOptions struct {
 // has them done in that order.
 //
 // A Coalesce is safe for concurrent use, has a goroutine only while somebody queues, and
-// needs no closing. A key that nobody asks for takes no room. A take that doesn't queue
-// costs some 100 ns and no allocation more than the store's.
+// needs no closing. It takes 250 KB at most, and nothing for a key that nobody asks for. A
+// take that doesn't queue costs some 100 ns and no allocation more than the store's.
 type Coalesce struct {
 	inner    ratelimit.Store
 	one      func(context.Context, ratelimit.Op) (ratelimit.Result, error)
@@ -110,11 +110,10 @@ func (c *Coalesce) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result
 	case turn.full:
 		return ratelimit.Result{}, ErrQueueFull
 	case turn.passes:
-		defer c.passed(l)
-		return c.one(ctx, op)
+		return c.pass(ctx, l, &op)
 	case scope != nil || lazy.Current(ctx) != nil:
 		return c.goApart(ctx, l, &op)
+	default:
+		return c.goAlone(ctx, l, &op)
 	}
-	defer c.land(l)
-	return c.one(ctx, op)
 }

@@ -23,10 +23,20 @@ func (c *Coalesce) fly(l *lane, f *flush) {
 	}
 }
 
+// mostYields is how often a flight yields the processor for one call. A yield lets some 60
+// goroutines run.
+const mostYields = 8
+
 // gather yields the processor as long as that makes the queue longer: those who were woken
-// may ask again, and come along.
+// may ask again, and come along. On a busy machine others may come for ever.
 func (l *lane) gather() {
-	for had, has := -1, l.queued(); has > had; had, has = has, l.queued() {
+	had := -1
+	for range mostYields {
+		has := l.queued()
+		if has <= had {
+			return
+		}
+		had = has
 		runtime.Gosched()
 	}
 }
@@ -48,6 +58,18 @@ func (c *Coalesce) wait(ctx context.Context, t turn) (ratelimit.Result, error) {
 		return ratelimit.Result{}, err
 	}
 	return t.flush.result(t.place)
+}
+
+// pass makes the call of a take that goes past the queue.
+func (c *Coalesce) pass(ctx context.Context, l *lane, op *ratelimit.Op) (ratelimit.Result, error) {
+	defer l.passed()
+	return c.one(ctx, *op)
+}
+
+// goAlone makes the call of one take.
+func (c *Coalesce) goAlone(ctx context.Context, l *lane, op *ratelimit.Op) (ratelimit.Result, error) {
+	defer c.land(l)
+	return c.one(ctx, *op)
 }
 
 // goApart makes the call of one take apart from its scope, which others wait for.

@@ -22,7 +22,8 @@ type laneList struct {
 }
 
 // lane is where the takes of one rule and key are. It is in its list as long as there are
-// any. Its fields are guarded by the list's mutex, but the first three don't change.
+// any. Its fields are guarded by the list's mutex; the first never changes, the next two not
+// as long as it is in the list.
 type lane struct {
 	list *laneList
 	hash uint64
@@ -80,13 +81,13 @@ func (s *laneList) lane(hash uint64, op *ratelimit.Op) *lane {
 		l = new(lane)
 	}
 	s.spare = nil
-	*l = lane{list: s, hash: hash, op: *op, next: s.first}
+	l.list, l.hash, l.op, l.next = s, hash, *op, s.first
 	s.first = l
 	return l
 }
 
 // passed ends a take that went past the queue.
-func (c *Coalesce) passed(l *lane) {
+func (l *lane) passed() {
 	l.list.mu.Lock()
 	defer l.list.mu.Unlock()
 	l.passing = false
@@ -105,13 +106,13 @@ func (l *lane) takeOff() *flush {
 	l.list.mu.Lock()
 	defer l.list.mu.Unlock()
 	f := l.queue
-	l.queue = nil
-	if f == nil || !f.depart() {
+	if f == nil {
 		l.flying = false
 		l.leave()
 		return nil
 	}
-	l.size = len(f.units)
+	f.depart()
+	l.queue, l.size = nil, len(f.units)
 	return f
 }
 
@@ -126,7 +127,6 @@ func (l *lane) leave() {
 		at = &(*at).next
 	}
 	*at = l.next
-	list := l.list
-	*l = lane{}
-	list.spare = l
+	l.next, l.op.Key, l.size = nil, "", 0
+	l.list.spare = l
 }

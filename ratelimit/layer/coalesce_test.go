@@ -3,13 +3,11 @@ package layer
 import (
 	"context"
 	"errors"
-	"runtime"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
@@ -153,7 +151,7 @@ func TestEachTakeIsDecidedByItselfInTheOrderOfArrival(t *testing.T) {
 		q.take(ctx, 1)
 		a := []*answer{q.take(ctx, 5), q.take(ctx, 5), q.take(ctx, 3), q.take(ctx, 2), q.take(ctx, 1)}
 		q.answered()
-		require.Equal(q, []string{"DoOne", "Do"}, q.hows(), "one call of few takes")
+		require.Equal(q, []string{"DoOne", "Do"}, q.hows(), "one call")
 		q.answered()
 		for i, want := range []struct {
 			allowed bool
@@ -162,32 +160,6 @@ func TestEachTakeIsDecidedByItselfInTheOrderOfArrival(t *testing.T) {
 			require.NoError(q, a[i].err)
 			require.Equal(q, want.allowed, a[i].res.Allowed, i)
 			require.Equal(q, want.left, a[i].res.Remaining, i)
-		}
-	})
-}
-
-func TestLongRunsOfEqualTakesAreACallEach(t *testing.T) {
-	inBubbles(t, 1000, CoalesceOptions{}, func(q *queueing, many bool) {
-		var a []*answer
-		q.take(q.Context(), 1)
-		for i := range int64(3 * worthACall) {
-			a = append(a, q.take(q.Context(), 1+i/worthACall))
-		}
-		q.answered()
-		if !many {
-			q.answered()
-			require.Equal(q, []string{"DoOne", "Do"}, q.hows())
-		} else {
-			for range 3 {
-				q.answered()
-			}
-			require.Equal(q, []string{"DoOne", "TakeMany", "TakeMany", "TakeMany"}, q.hows())
-		}
-		left := int64(999)
-		for i, a := range a {
-			require.NoError(q, a.err)
-			left -= 1 + int64(i)/worthACall
-			require.Equal(q, left, a.res.Remaining)
 		}
 	})
 }
@@ -262,74 +234,6 @@ func TestACallBelongsToAllInIt(t *testing.T) {
 	})
 }
 
-func TestAnErrorOfTheStoreIsEverybodys(t *testing.T) {
-	inBubbles(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
-		broken := errors.New("broken")
-		q.take(q.Context(), 1)
-		a, b := q.take(q.Context(), 1), q.take(q.Context(), 1)
-		q.answered()
-		q.spy.first = func(context.Context) error { return broken }
-		c := q.take(q.Context(), 1)
-		q.answered()
-		require.ErrorIs(q, a.err, broken)
-		require.ErrorIs(q, b.err, broken)
-		q.spy.first = nil
-		q.answered()
-		q.left(8, c)
-	})
-}
-
-func TestAPanicOfTheStoreIsEverybodys(t *testing.T) {
-	inBubbles(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
-		panics := func(context.Context) error { panic("boom") }
-		q.spy.first = panics
-		alone := q.take(q.Context(), 1)
-		a, b := q.take(q.Context(), 1), q.take(q.Context(), 1)
-		q.answered()
-		require.Equal(q, "boom", alone.panicked)
-		c := q.take(q.Context(), 1)
-		q.answered()
-		for _, a := range []*answer{a, b} {
-			require.IsType(q, &lazy.PanicError{}, a.panicked)
-			require.Contains(q, a.panicked.(error).Error(), "layer: coalesced takes of gcra(10 per 1m0s) panicked: boom")
-		}
-		q.spy.first = nil
-		q.answered()
-		q.left(9, c)
-	})
-}
-
-func TestAStoreThatEndsTheGoroutine(t *testing.T) {
-	inBubbles(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
-		q.spy.first = func(context.Context) error { runtime.Goexit(); return nil }
-		q.take(q.Context(), 1)
-		a, b := q.take(q.Context(), 1), q.take(q.Context(), 1)
-		q.answered()
-		c := q.take(q.Context(), 1)
-		q.answered()
-		require.ErrorIs(q, a.err, lazy.ErrGoexit)
-		require.ErrorIs(q, b.err, lazy.ErrGoexit)
-		q.spy.first = nil
-		q.answered()
-		q.left(9, c)
-	})
-}
-
-func TestAFullQueue(t *testing.T) {
-	inBubbles(t, 10, CoalesceOptions{MaxQueue: 2}, func(q *queueing, _ bool) {
-		q.take(q.Context(), 1)
-		a, b := q.take(q.Context(), 1), q.take(q.Context(), 1)
-		full := q.take(q.Context(), 1)
-		require.ErrorIs(q, full.err, ErrQueueFull)
-		require.ErrorIs(q, full.err, ratelimit.ErrStore)
-		q.answered()
-		c := q.take(q.Context(), 1)
-		q.answered()
-		q.answered()
-		q.left(8, a, b, c)
-	})
-}
-
 // What isn't a take by itself, or is none at all, neither waits nor is waited for.
 func TestOnlyTakesQueue(t *testing.T) {
 	inBubbles(t, 10, CoalesceOptions{}, func(q *queueing, _ bool) {
@@ -359,18 +263,6 @@ func TestOnlyTakesQueue(t *testing.T) {
 		synctest.Wait()
 		require.NoError(q, waits.err)
 	})
-}
-
-func TestNewCoalesceRefuses(t *testing.T) {
-	memory, _ := newMemory(t)
-	_, err := NewCoalesce(nil, CoalesceOptions{})
-	require.ErrorContains(t, err, "store is nil")
-	_, err = NewCoalesce(memory, CoalesceOptions{MaxQueue: -1})
-	require.ErrorContains(t, err, "CoalesceOptions.MaxQueue is -1")
-	c, err := NewCoalesce(memory, CoalesceOptions{})
-	require.NoError(t, err)
-	_, err = NewCoalesce(c, CoalesceOptions{})
-	require.ErrorIs(t, err, ErrOrder)
 }
 
 func TestATakeThatDoesNotQueueAllocatesNothing(t *testing.T) {

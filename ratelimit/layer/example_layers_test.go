@@ -1,0 +1,87 @@
+package layer_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/netip"
+	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/layer"
+)
+
+// Layers are put together from the inside out.
+func Example_order() {
+	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{}) // or one on Redis
+	if err != nil {
+		log.Fatal(err)
+	}
+	coalesce, err := layer.NewCoalesce(store, layer.CoalesceOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	lists, err := layer.NewLists(coalesce, layer.ListsOptions{
+		Deny: layer.List{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	perMinute := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 10, Per: time.Minute}))
+	limiter, err := ratelimit.NewLimiter(lists, perMinute)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, key := range []string{"search:192.0.2.1", "search:203.0.113.7"} {
+		res, err := limiter.Take(context.Background(), key, 1)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s: %v, by the %v\n", key, res.Allowed, res.Source)
+	}
+	_, err = layer.NewCoalesce(lists, layer.CoalesceOptions{})
+	fmt.Println(err)
+	// Output:
+	// search:192.0.2.1: true, by the store
+	// search:203.0.113.7: false, by the deny list
+	// layer: wrong order: Coalesce around Lists, want Lists around Coalesce
+}
+
+// A lower limit is tried out before it is one.
+func ExampleShadow() {
+	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	shadow, err := layer.NewShadow(store, layer.ShadowOptions{
+		Match: func(op ratelimit.Op) bool { return op.Rule.Name() == "lower" },
+		Report: func(_ context.Context, op ratelimit.Op, res ratelimit.Result, _ error) {
+			fmt.Printf("%s would be denied by %v\n", op.Key, op.Rule)
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	rules := []ratelimit.Rule{
+		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 10, Per: time.Hour})),
+		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "lower", Limit: 2, Per: time.Hour})),
+	}
+	both, err := ratelimit.NewUnion(shadow, rules...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 3 {
+		v, err := both.Take(context.Background(), "ada", 1)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(v.Allowed, v.Remaining)
+	}
+	fmt.Printf("%+v\n", shadow.Stats())
+	// Output:
+	// true 9
+	// true 8
+	// ada would be denied by window(lower: 2 per 1h0m0s)
+	// true 7
+	// {Passed:2 Denied:1 Failed:0}
+}

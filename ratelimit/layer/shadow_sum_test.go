@@ -1,0 +1,90 @@
+package layer
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// asPolicy serves requests that are limited by rules through a shadow.
+func (s *shadowing) asPolicy(cost int64, rules ...ratelimit.Rule) func() *httptest.ResponseRecorder {
+	limited, err := ratelimit.Middleware(s.Shadow, ratelimit.Policy{
+		Name: "api", Rules: rules, XHeaders: true,
+		Key:  func(context.Context, *http.Request) (string, error) { return "k", nil },
+		Cost: func(context.Context, *http.Request) (int64, error) { return cost, nil },
+	}, ratelimit.MiddlewareOptions{})
+	require.NoError(s, err)
+	h := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	return func() *httptest.ResponseRecorder {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+		return rec
+	}
+}
+
+func TestAPolicyThatIsTriedOut(t *testing.T) {
+	s := newShadowing(t, isTried)
+	for _, cost := range []int64{1, 4} {
+		ask := s.asPolicy(cost, tried(3))
+		for range 5 {
+			rec := ask()
+			require.Equal(t, http.StatusOK, rec.Code)
+			require.Empty(t, rec.Header())
+		}
+	}
+	require.Equal(t, ShadowStats{Passed: 3, Denied: 2, Failed: 5}, s.Stats())
+	s.spy.first = func(context.Context) error { return errors.New("gone") }
+	require.Equal(t, http.StatusOK, s.asPolicy(1, tried(3))().Code)
+}
+
+func TestARuleThatIsTriedOutInAPolicy(t *testing.T) {
+	s := newShadowing(t, isTried)
+	ask := s.asPolicy(1, tried(3), gcra(5))
+	for i := range 6 {
+		rec := ask()
+		require.Equal(t, `"api";q=5;w=60`, rec.Header().Get("RateLimit-Policy"))
+		require.Equal(t, "5", rec.Header().Get("X-RateLimit-Limit"))
+		if i < 5 {
+			require.Equal(t, http.StatusOK, rec.Code)
+			require.Empty(t, rec.Header().Get("Retry-After"))
+			continue
+		}
+		require.Equal(t, http.StatusTooManyRequests, rec.Code)
+		require.Equal(t, `"api";r=0;t=12`, rec.Header().Get("RateLimit"))
+		require.NotContains(t, rec.Body.String(), "tried")
+	}
+	require.Equal(t, ShadowStats{Passed: 3, Denied: 2}, s.Stats())
+}
+
+func TestAUnionWithARuleThatIsTriedOut(t *testing.T) {
+	s := newShadowing(t, isTried)
+	for _, rules := range [][]ratelimit.Rule{{tried(2), gcra(4)}, {gcra(4), tried(2)}} {
+		u, err := ratelimit.NewUnion(s.Shadow, rules...)
+		require.NoError(t, err)
+		require.NoError(t, u.Reset(t.Context(), "k"))
+		var charged []ratelimit.Verdict
+		for i := range int64(3) {
+			v, err := u.Take(t.Context(), "k", 1)
+			require.NoError(t, err)
+			require.True(t, v.Allowed)
+			require.Equal(t, 3-i, v.Remaining)
+			require.EqualValues(t, 4, v.Limit)
+			require.Empty(t, u.Denied(v))
+			charged = append(charged, v)
+		}
+		v, err := u.Take(t.Context(), "k", 2)
+		require.NoError(t, err)
+		require.False(t, v.Allowed)
+		require.Equal(t, []ratelimit.Rule{gcra(4)}, u.Denied(v))
+		back, err := u.Refund(t.Context(), "k", charged[1])
+		require.NoError(t, err)
+		require.False(t, back, "a GCRA's last charge is another")
+		require.EqualValues(t, 1, s.remaining(tried(2)))
+	}
+}
