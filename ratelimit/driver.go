@@ -151,7 +151,7 @@ func (g *group) note(r *Rule) int64 {
 // charge charges the op; what it reports beyond is what the next unit would get.
 func (g *group) charge(op *Op) (res Result) {
 	r, s := &op.Rule, g.find(&op.Rule)
-	res.Receipt = r.charge(s, op.N, g.now)
+	res.Receipt = r.charge(s, op.N, g.now, op.ahead())
 	r.check(s, 1, g.now, &res)
 	res.hold(g.blocked(r))
 	res.Allowed = true
@@ -193,7 +193,7 @@ func (g *group) reset(op *Op, later []Op) {
 	default:
 		clear(s.words)
 		g.lives++
-		r.begin(s, n, g.now, g.lives)
+		r.begin(s, n, g.now, g.lives, 0)
 	}
 }
 

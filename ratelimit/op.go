@@ -62,6 +62,10 @@ type Op struct {
 	Interval time.Duration
 	// Receipt is the charge to refund.
 	Receipt Receipt
+	// Ahead, of a take that is a group of its own, charges its units so that the rule is
+	// kept whenever they are spent within that time; see [Op.GoodFor]. It is at most the
+	// rule's Per, and MaxAhead.
+	Ahead time.Duration
 	// Apart begins a new group, even if the op before has the same key.
 	Apart bool
 }
@@ -125,6 +129,9 @@ func validate(op *Op, before []Op) error {
 		if err := validateN(op, before); err != nil {
 			return err
 		}
+	}
+	if err := validateAhead(op, before); err != nil {
+		return err
 	}
 	switch op.Kind {
 	case Add, Count:

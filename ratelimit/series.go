@@ -26,6 +26,8 @@ func ValidateMany(op *Op, times int) error {
 	switch {
 	case op.Kind != Take:
 		return fmt.Errorf("%w: %v of many, want a take", ErrOp, op.Kind)
+	case op.Ahead != 0:
+		return fmt.Errorf("%w: Ahead of many", ErrOp)
 	case times < 1 || times > maxTimes:
 		return fmt.Errorf("%w: %d takes, want 1 to %d", ErrOp, times, maxTimes)
 	}

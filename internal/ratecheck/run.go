@@ -3,12 +3,11 @@ package ratecheck
 import (
 	"bytes"
 	"context"
-	"encoding/gob"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,69 +24,85 @@ type Plan struct {
 	Taker func(addr string) func(ctx context.Context, n int64) (allowed bool, err error)
 
 	Processes  int           // the test's own one included
+	Killed     int           // of the others, those that are killed while takes are sent
 	Goroutines int           // of each process
 	Units      int64         // a take is of 1 to so many
 	For        time.Duration // how long takes are sent
 }
 
-// variable holds a child's server address.
-const variable = "LAZYREQ_RATECHECK"
+// The environment of a child.
+const (
+	addrVariable = "LAZYREQ_RATECHECK"
+	logVariable  = "LAZYREQ_RATECHECK_LOG" // the folder of the logs
+)
 
 // Run carries out the plan and returns the takes of all processes. The others run this
 // test as far as this call, which does not return there, so a test calls it once, and
 // does before it what both need.
 func Run(t *testing.T, p Plan) []Take {
 	t.Helper()
-	if addr, child := os.LookupEnv(variable); child {
+	if addr, child := os.LookupEnv(addrVariable); child {
 		p.serve(t, addr)
 	}
-	addr := p.Server()
+	addr, logs := p.Server(), t.TempDir()
 	taker := p.Taker(addr)
 	children := make([]*child, p.Processes-1)
 	for i := range children {
-		children[i] = begin(t, addr)
+		children[i] = begin(t, addr, logs)
 	}
 	for _, c := range children {
-		c.ready(t)
+		c.ready()
 	}
-	for _, c := range children {
+	for i, c := range children {
 		c.release()
+		if i < p.Killed {
+			// One after the other, within the middle of the time.
+			kill := time.AfterFunc(p.For*time.Duration(i+1)/time.Duration(p.Killed+1), c.kill)
+			t.Cleanup(func() { kill.Stop() })
+		}
 	}
-	takes := p.load(t.Context(), taker)
-	for _, c := range children {
-		takes = append(takes, c.end(t)...)
+	must(t, p.load(t.Context(), taker, logs))
+	for i, c := range children {
+		c.end(t, i < p.Killed)
+	}
+	takes, processes, err := readLogs(logs)
+	must(t, err)
+	if processes < p.Processes {
+		t.Fatalf("ratecheck: only %d processes took something", processes)
 	}
 	return takes
 }
 
 // load takes for as long as is planned.
-func (p *Plan) load(ctx context.Context, take func(context.Context, int64) (bool, error)) []Take {
+func (p *Plan) load(ctx context.Context, take func(context.Context, int64) (bool, error), logs string) error {
 	var wg sync.WaitGroup
 	end := time.Now().Add(p.For)
-	logs := make([][]Take, p.Goroutines)
-	for i := range logs {
+	errs := make(chan error, p.Goroutines)
+	for i := range p.Goroutines {
 		wg.Go(func() {
-			for time.Now().Before(end) {
-				k := Take{N: 1 + rand.Int64N(p.Units), Sent: time.Now().UnixMicro()}
-				allowed, err := take(ctx, k.N)
-				k.Received, k.Allowed, k.Failed = time.Now().UnixMicro(), allowed, err != nil
-				logs[i] = append(logs[i], k)
+			log, err := newLog(logs, i, p.Killed > 0)
+			for err == nil && time.Now().Before(end) {
+				err = log.take(1+rand.Int64N(p.Units), func(n int64) (bool, error) { return take(ctx, n) })
 			}
+			errs <- errors.Join(err, log.close())
 		})
 	}
 	wg.Wait()
-	return slices.Concat(logs...)
+	for range p.Goroutines {
+		if err := <-errs; err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // serve is a child's part. It writes to the pipe that it got as its fourth file.
 func (p *Plan) serve(t *testing.T, addr string) {
-	pipe := os.NewFile(3, "takes")
-	defer pipe.Close()
+	pipe := os.NewFile(3, "ready")
 	taker := p.Taker(addr)
-	enc := gob.NewEncoder(pipe)
-	must(t, enc.Encode(true)) // ready
+	must(t, pipe.Close())
 	_, _ = os.Stdin.Read(make([]byte, 1))
-	must(t, enc.Encode(p.load(t.Context(), taker)))
+	must(t, p.load(t.Context(), taker, os.Getenv(logVariable)))
 	t.SkipNow() // the rest is the parent's
 }
 
@@ -96,12 +111,11 @@ type child struct {
 	cmd     *exec.Cmd
 	out     bytes.Buffer // read when it has ended
 	release func()       // lets it begin
-	pipe    *os.File
-	dec     *gob.Decoder
+	pipe    *os.File     // ends when it is ready
 }
 
 // begin starts the test's binary with this test alone. The process ends with the test.
-func begin(t *testing.T, addr string) *child {
+func begin(t *testing.T, addr, logs string) *child {
 	t.Helper()
 	bin, err := os.Executable()
 	must(t, err)
@@ -109,8 +123,8 @@ func begin(t *testing.T, addr string) *child {
 	must(t, err)
 	defer theirs.Close()
 	name := strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^")
-	c := &child{cmd: exec.CommandContext(t.Context(), bin, "-test.run=^"+name+"$", "-test.count=1"), pipe: pipe, dec: gob.NewDecoder(pipe)}
-	c.cmd.Env = append(os.Environ(), variable+"="+addr)
+	c := &child{cmd: exec.CommandContext(t.Context(), bin, "-test.run=^"+name+"$", "-test.count=1"), pipe: pipe}
+	c.cmd.Env = append(os.Environ(), addrVariable+"="+addr, logVariable+"="+logs)
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.out
 	c.cmd.ExtraFiles = []*os.File{theirs}
 	stdin, err := c.cmd.StdinPipe()
@@ -121,35 +135,20 @@ func begin(t *testing.T, addr string) *child {
 	return c
 }
 
-// ready waits until the child has its taker.
-func (c *child) ready(t *testing.T) {
-	t.Helper()
-	var ready bool
-	if err := c.dec.Decode(&ready); err != nil {
-		c.fail(t, err)
-	}
+// ready waits until the child has its taker, or is no more.
+func (c *child) ready() {
+	_, _ = c.pipe.Read(make([]byte, 1))
 }
 
-// end waits for the child's takes and its end.
-func (c *child) end(t *testing.T) (takes []Take) {
+// kill gives the child no time for anything.
+func (c *child) kill() { _ = c.cmd.Process.Kill() }
+
+// end waits for the child's end.
+func (c *child) end(t *testing.T, killed bool) {
 	t.Helper()
-	if err := c.dec.Decode(&takes); err != nil {
-		c.fail(t, err)
-	}
-	if err := c.cmd.Wait(); err != nil {
+	if err := c.cmd.Wait(); err != nil && !killed {
 		t.Fatalf("ratecheck: another process: %v\n%s", err, &c.out)
 	}
-	if len(takes) == 0 {
-		t.Fatalf("ratecheck: another process took nothing\n%s", &c.out)
-	}
-	return takes
-}
-
-func (c *child) fail(t *testing.T, err error) {
-	t.Helper()
-	_ = c.cmd.Process.Kill()
-	_ = c.cmd.Wait()
-	t.Fatalf("ratecheck: another process: %v\n%s", err, &c.out)
 }
 
 func must(t *testing.T, err error) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sort"
 	"sync"
 	"testing"
 	"time"
@@ -117,7 +118,11 @@ func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.R
 	t.Logf("%d takes, %d allowed, %d without the store, 99%% of them within %v, all within %v; %+v",
 		len(takes), allowed, failed, late[len(late)*99/100], late[len(late)-1], s.failover.Stats())
 	require.NotZero(t, allowed)
-	require.Less(t, late[len(late)*99/100], 100*time.Millisecond, "50 ms on a machine that is not busy")
+	waited := late[sort.Search(len(late), func(i int) bool { return late[i] > 5*time.Millisecond }):]
+	if len(waited) > 0 { // for 50 ms, on a machine that is not busy
+		require.Less(t, waited[len(waited)/2], 75*time.Millisecond)
+		require.Less(t, waited[len(waited)-1], time.Second)
+	}
 	require.NotZero(t, s.failover.Stats().GivenUp)
 	require.Eventually(t, func() bool { return s.failover.Stats().Abandoned == 0 }, time.Second, time.Millisecond)
 }

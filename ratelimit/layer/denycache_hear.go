@@ -46,7 +46,8 @@ func (s *noteSet) loosens(op *ratelimit.Op) bool {
 	case ratelimit.Refund, ratelimit.Reset:
 		return true
 	case ratelimit.Take, ratelimit.Add:
-		return op.Rule.Algorithm() == "gcra" && op.Rule.Limit() > s.slowest.Load()
+		slowest := s.slowest.Load()
+		return slowest != 0 && op.Rule.Algorithm() == "gcra" && op.Rule.Limit() > slowest
 	default:
 		return false
 	}

@@ -13,7 +13,7 @@ import (
 func (f *failover) passes(r ratelimit.Rule, key string) (n int) {
 	f.Helper()
 	for {
-		res, err, _ := f.take(r, key, 1)
+		res, _, err := f.take(r, key, 1)
 		require.NoError(f, err)
 		require.Equal(f, ratelimit.FromFailover, res.Source)
 		require.Equal(f, r.Limit(), res.Limit)
@@ -60,7 +60,7 @@ func TestLocalBeginsWithWhatRemains(t *testing.T) {
 		}{{0, 1, 12}, {5, 1, 7}, {12, 1, 0}, {4, 4, 2}, {11, 4, 1}, {12, 4, 0}} {
 			withFailover(t, FailoverOptions{Mode: Local, Replicas: tt.replicas}, func(t *testing.T, f *failover) {
 				for range tt.used {
-					_, err, _ := f.take(r, "k", 1)
+					_, _, err := f.take(r, "k", 1)
 					require.NoError(t, err)
 				}
 				f.down()
@@ -78,7 +78,7 @@ func TestLocalForgetsWhatIsOver(t *testing.T) {
 	for _, r := range localRules(4) {
 		withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failover) {
 			for _, key := range []string{"old", "reset"} {
-				_, err, _ := f.take(r, key, 4)
+				_, _, err := f.take(r, key, 4)
 				require.NoError(t, err)
 			}
 			_, err := f.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "reset", Kind: ratelimit.Reset})
@@ -99,15 +99,15 @@ func TestLocalAndOtherLimits(t *testing.T) {
 			low = ratelimit.Must(r.WithBurst(6))
 		}
 		withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failover) {
-			_, err, _ := f.take(r, "k", 3)
+			_, _, err := f.take(r, "k", 3)
 			require.NoError(t, err)
 			f.down()
 			for range 3 {
-				res, err, _ := f.take(low, "k", 1)
+				res, _, err := f.take(low, "k", 1)
 				require.NoError(t, err)
 				require.True(t, res.Allowed, "%v", r)
 			}
-			res, err, _ := f.take(low, "k", 1)
+			res, _, err := f.take(low, "k", 1)
 			require.NoError(t, err)
 			require.False(t, res.Allowed, "%v", r)
 		})
@@ -119,10 +119,10 @@ func TestMoreThanAShareIsADenial(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Local, Replicas: 4}, func(t *testing.T, f *failover) {
 		f.down()
 		r, other := windowOf(8), gcra(100)
-		res, err, _ := f.take(r, "k", 3)
+		res, _, err := f.take(r, "k", 3)
 		require.NoError(t, err)
 		require.Equal(t, ratelimit.Result{Violated: true, Source: ratelimit.FromFailover, Limit: 8, RetryAfter: 250 * time.Millisecond}, res)
-		_, err, _ = f.take(r, "k", 9)
+		_, _, err = f.take(r, "k", 9)
 		require.ErrorIs(t, err, ratelimit.ErrTooLarge)
 		both, err := f.Do(t.Context(), []ratelimit.Op{take(other, "k", 1), take(r, "k", 3)})
 		require.NoError(t, err)
@@ -164,7 +164,7 @@ func TestLocalIsBounded(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Local, Keys: 100}, func(t *testing.T, f *failover) {
 		keys := func(r ratelimit.Rule) {
 			for i := range 2000 {
-				_, err, _ := f.take(r, string(rune('a'+i)), 1)
+				_, _, err := f.take(r, string(rune('a'+i)), 1)
 				require.NoError(t, err)
 			}
 		}

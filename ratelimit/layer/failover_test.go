@@ -87,10 +87,10 @@ func withFailover(t *testing.T, o FailoverOptions, test func(t *testing.T, f *fa
 }
 
 // take takes, and says how long it took.
-func (f *failover) take(r ratelimit.Rule, key string, n int64) (ratelimit.Result, error, time.Duration) {
+func (f *failover) take(r ratelimit.Rule, key string, n int64) (ratelimit.Result, time.Duration, error) {
 	began := time.Now()
 	res, err := f.DoOne(f.Context(), take(r, key, n))
-	return res, err, time.Since(began)
+	return res, time.Since(began), err
 }
 
 // down makes the store fail and be given up.
@@ -137,7 +137,7 @@ func TestEachModeAnswersInTime(t *testing.T) {
 						<-end
 						return errBroken
 					})
-					res, err, took := f.take(gcra(5), "k", 1)
+					res, took, err := f.take(gcra(5), "k", 1)
 					require.Equal(t, 50*time.Millisecond, took)
 					switch mode {
 					case Closed:
@@ -178,7 +178,7 @@ func TestAStoreThatFailsOftenIsLeftAlone(t *testing.T) {
 		require.Equal(t, 9, f.store.asked())
 
 		for range 50 {
-			res, err, took := f.take(windowOf(100), "k", 1)
+			res, took, err := f.take(windowOf(100), "k", 1)
 			require.NoError(t, err)
 			require.Equal(t, ratelimit.FromFailover, res.Source)
 			require.Zero(t, took)
@@ -192,7 +192,7 @@ func TestAStoreThatFailsOftenIsLeftAlone(t *testing.T) {
 		}
 		f.store.becomes(nil)
 		<-time.After(f.o.Retry + 1)
-		res, err, _ := f.take(windowOf(100), "k", 1)
+		res, _, err := f.take(windowOf(100), "k", 1)
 		require.NoError(t, err)
 		require.Equal(t, ratelimit.FromStore, res.Source)
 		require.EqualValues(t, 90, res.Remaining, "what came meanwhile is not charged")
@@ -228,7 +228,7 @@ func TestOneTriesAgain(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				if _, err, took := f.take(gcra(100), "k", 1); err != nil || took > 0 {
+				if _, took, err := f.take(gcra(100), "k", 1); err != nil || took > 0 {
 					mu.Lock()
 					waited++
 					mu.Unlock()
@@ -252,7 +252,7 @@ func TestWhoTriesAgainAndLeaves(t *testing.T) {
 		_, err := f.DoOne(ctx, take(gcra(100), "k", 1))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		f.store.becomes(nil)
-		res, err, _ := f.take(gcra(100), "k", 1)
+		res, _, err := f.take(gcra(100), "k", 1)
 		require.NoError(t, err)
 		require.Equal(t, ratelimit.FromStore, res.Source)
 	})
@@ -265,15 +265,15 @@ func TestWhatIsNoFailure(t *testing.T) {
 		for range 20 {
 			f.take(one, "k", 1)
 		}
-		res, err, _ := f.take(one, "k", 1)
+		res, _, err := f.take(one, "k", 1)
 		require.NoError(t, err)
 		require.False(t, res.Allowed)
-		_, err, _ = f.take(one, "k", 2)
+		_, _, err = f.take(one, "k", 2)
 		require.ErrorIs(t, err, ratelimit.ErrTooLarge)
 		_, err = f.DoOne(t.Context(), ratelimit.Op{})
 		require.ErrorIs(t, err, ratelimit.ErrOp)
 		f.store.becomes(func(context.Context) error { return ratelimit.ErrOverflow })
-		_, err, _ = f.take(one, "k", 1)
+		_, _, err = f.take(one, "k", 1)
 		require.ErrorIs(t, err, ratelimit.ErrOverflow)
 
 		f.store.becomes(heeds)
@@ -299,13 +299,13 @@ func TestAPanicOfTheStoreGoesOn(t *testing.T) {
 		}
 		require.True(t, f.Stats().Down, "it is a failure")
 		require.Contains(t, f.log.String(), "failover_test.go", "where it was")
-		res, err, _ := f.take(gcra(1), "k", 1)
+		res, _, err := f.take(gcra(1), "k", 1)
 		require.NoError(t, err)
 		require.Equal(t, ratelimit.FromFailover, res.Source)
 	})
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failover) {
 		f.store.becomes(func(ctx context.Context) error { <-ctx.Done(); <-time.After(time.Second); panic("late") })
-		res, err, _ := f.take(gcra(1), "k", 1)
+		res, _, err := f.take(gcra(1), "k", 1)
 		require.NoError(t, err)
 		require.Equal(t, ratelimit.FromFailover, res.Source)
 		<-time.After(2 * time.Second)
@@ -318,7 +318,7 @@ func TestAPanicOfTheStoreGoesOn(t *testing.T) {
 func TestAStoreThatIsNoStore(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Closed}, func(t *testing.T, f *failover) {
 		f.store.becomes(func(context.Context) error { runtime.Goexit(); return nil })
-		_, err, _ := f.take(gcra(1), "k", 1)
+		_, _, err := f.take(gcra(1), "k", 1)
 		require.ErrorIs(t, err, errEnded)
 	})
 	f, err := NewFailover(nothing{}, FailoverOptions{})
@@ -341,7 +341,7 @@ func TestCallsThatNeverEndAreBounded(t *testing.T) {
 		f.store.becomes(func(context.Context) error { <-end; return nil })
 		for range 20 {
 			<-time.After(300 * time.Millisecond)
-			_, err, took := f.take(gcra(1), "k", 1)
+			_, took, err := f.take(gcra(1), "k", 1)
 			require.NoError(t, err)
 			require.LessOrEqual(t, took, 50*time.Millisecond)
 		}
@@ -350,7 +350,7 @@ func TestCallsThatNeverEndAreBounded(t *testing.T) {
 		close(end)
 		synctest.Wait()
 		require.Zero(t, f.Stats().Abandoned)
-		res, err, _ := f.take(gcra(1), "new", 1)
+		res, _, err := f.take(gcra(1), "new", 1)
 		require.NoError(t, err)
 		require.Equal(t, ratelimit.FromStore, res.Source, "and it is asked again")
 	})
@@ -369,7 +369,7 @@ func TestWhatCannotBeAnsweredWithoutTheStore(t *testing.T) {
 				require.ErrorAs(t, err, new(*ReducedError), "%v", kind)
 			}
 			f.back()
-			res, err, _ := f.take(window, "k", 1)
+			res, _, err := f.take(window, "k", 1)
 			require.NoError(t, err)
 			require.EqualValues(t, 4, res.Remaining)
 		})

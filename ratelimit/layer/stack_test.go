@@ -156,7 +156,7 @@ func goneAndBack(t *testing.T, s stack, mode layer.Mode, fault func() (back func
 			}
 			<-time.After(time.Millisecond)
 		}
-		require.LessOrEqual(t, late, n/20, "of %d", n)
+		require.LessOrEqual(t, late, n/2, "of %d", n)
 		require.True(t, s.failover.Stats().Down)
 		back()
 		require.Eventually(t, works, time.Second, 5*time.Millisecond, "back within a second")

@@ -11,7 +11,9 @@ local made = {}
 --   fits(c, r, n)     whether n more units can be counted at all
 --   passes(c, r, n)   whether a take of n is allowed
 --   check(c, r, n)    what it gets: 1 or 0, what remains, us to retry, us to reset
---   charge(c, r, n)   counts n units, which fit; returns where, and leaves c.life
+--   charge(c, r, n, ahead)  counts n units, which fit; returns where, and leaves c.life.
+--                     Units that may be spent so many us later, unless the algorithm has no
+--                     need to know
 --   count(c, over)    units of an interval
 --   refund(c, r, n, where, life)  whether it could
 --   reset(c)          forgets the counter
@@ -100,7 +102,7 @@ local function run(ops)
       unblock(b)
       say(op, 1, 1, 0, 0, 0, 0)
     else
-      local where = a.charge(c, r, n)
+      local where = a.charge(c, r, n, kind == 'take' and op.over or 0)
       say(op, 1, 1, left(b, r), kind == 'add' and a.count(c, op.over) or 0, where, c.life)
     end
   end
@@ -120,7 +122,7 @@ local function series(op, times)
   if left(b, r) == 0 then passed = math.min(times, (remaining - fmod(remaining, n)) / n) end
   if passed > 0 then
     if not a.fits(c, r, passed * n) then return nil end
-    where, life = a.charge(c, r, passed * n), c.life
+    where, life = a.charge(c, r, passed * n, 0), c.life
     _, remaining, retry, reset = a.check(c, r, 1)
     if passed < times then _, _, wait = a.check(c, r, n) end
   end

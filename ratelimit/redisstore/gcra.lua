@@ -58,8 +58,9 @@ make.gcra = function()
       return gcra(r, lev, behind, n)
     end,
 
-    charge = function(c, r, n)
-      c.level = level(r, c.at, c.level) + n * r.per
+    -- Units that are charged ahead must still be in the level when they are spent.
+    charge = function(c, r, n, ahead)
+      c.level = math.max(level(r, c.at, c.level), ahead * r.limit) + n * r.per
       c.at, c.new, c.dirty, c.rule = math.max(c.at, r.now), false, true, r
       c.life = c.level
       return c.at

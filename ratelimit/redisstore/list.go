@@ -18,10 +18,11 @@ type takes struct {
 	to  int                // after the last of them among the ops of a Do
 }
 
-// listed tells whether a group is one take of a list: a single take by a rule without a
-// block, which would need another key.
+// listed tells whether a group is one take of a list: a single one that isn't ahead, by a
+// rule without a block, which would need another key.
 func listed(group []ratelimit.Op) bool {
-	return len(group) == 1 && group[0].Kind == ratelimit.Take && group[0].Rule.Block().After == 0
+	op := &group[0]
+	return len(group) == 1 && op.Kind == ratelimit.Take && op.Ahead == 0 && op.Rule.Block().After == 0
 }
 
 // call returns the list's call.

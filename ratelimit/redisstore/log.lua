@@ -4,23 +4,31 @@
 -- Event    what was charged in one us: its time and three words, units, sum, life. The
 --          sum is of all units charged up to it and with it, so what a window holds is
 --          the difference of two sums, and when units leave it is a search. life is
---          that of the counter.
+--          that of the counter. One that was charged ahead has a fourth, clock: when.
 -- Log      a sorted set: the words, with the time as score; or
 --          a stream: time-number, in a field e the words. It is trimmed now and then, so
 --          some events at its beginning may be of before.
 --          Both end at the newest event, even if it was refunded, so that the time never
 --          goes back: a clock that does charges at the newest event's time. They live as
---          long as that is in the window.
+--          long as that is in the window. What is charged ahead has a later time, and
+--          what is charged next no earlier one; but the window moves by the clock.
 -- Rules    x, y and z mean nothing.
 
 -- event makes one of its time and its words.
 local function event(at, words)
   local e = {at = at, n = decode(words, 0), sum = decode(words, 7), life = decode(words, 14), words = words}
-  if #words ~= 21 or e.n > e.sum or not at or at % 1 ~= 0 or at > most then error(foreign) end
+  e.clock = #words == 28 and decode(words, 21) or at
+  if #words ~= 21 and #words ~= 28 or e.n > e.sum or not at or at % 1 ~= 0 or at > most or e.clock > at then
+    error(foreign)
+  end
   return e
 end
 
-local function words(e) return encode(e.n) .. encode(e.sum) .. encode(e.life) end
+local function words(e)
+  local w = encode(e.n) .. encode(e.sum) .. encode(e.life)
+  if e.clock == e.at then return w end
+  return w .. encode(e.clock)
+end
 
 -- append adds to a stream, whose last id is that of its newest event unless somebody else
 -- has changed it.
@@ -166,7 +174,7 @@ local function make_log(encoding)
 
   -- used returns the units in the window.
   local function used(c)
-    c.used = c.used or since(c, c.at - c.per)
+    c.used = c.used or since(c, c.clock - c.per)
     return c.used
   end
 
@@ -174,12 +182,12 @@ local function make_log(encoding)
   -- that sum.
   local function wait(c, sum)
     local e = c.last
-    if e.sum - e.n >= sum then e = log.reached(c.key, sum, c.at - c.per + 1, e) end
+    if e.sum - e.n >= sum then e = log.reached(c.key, sum, c.clock - c.per + 1, e) end
     return e.at + c.per - c.now
   end
 
   local function fresh(c)
-    c.last, c.at, c.used = nil, c.now, 0
+    c.last, c.clock, c.used = nil, c.now, 0
   end
 
   return {
@@ -187,7 +195,7 @@ local function make_log(encoding)
       c.per = r.per
       local newest = log.newest(c.key)
       if newest then
-        c.last, c.at = newest, math.max(newest.at, c.now)
+        c.last, c.clock = newest, math.max(newest.clock, c.now)
       else
         fresh(c)
       end
@@ -197,7 +205,7 @@ local function make_log(encoding)
 
     fits = function(c, r, n) return n <= most - used(c) end,
 
-    count = function(c, over) return since(c, c.at - over) end,
+    count = function(c, over) return since(c, c.clock - over) end,
 
     passes = function(c, r, n) return n <= r.limit - used(c) end,
 
@@ -211,8 +219,11 @@ local function make_log(encoding)
       return 0, remaining, wait(c, c.last.sum + n - r.limit), reset
     end,
 
-    charge = function(c, r, n)
-      local e, cut, last = {at = c.at, n = n, sum = n}, c.at - c.per, c.last
+    charge = function(c, r, n, ahead)
+      local last = c.last
+      local at, cut = c.clock + ahead, c.clock - c.per
+      if last then at = math.max(at, last.at) end
+      local e = {at = at, n = n, sum = n, clock = c.clock}
       local same
       if last and last.at > cut then
         if last.sum + n > most then
@@ -236,7 +247,7 @@ local function make_log(encoding)
 
     -- refund takes the units out of their event, and so off all sums from there on.
     refund = function(c, r, n, at, life)
-      if n <= 0 or not c.last or life ~= c.last.life or at <= c.at - c.per then return false end
+      if n <= 0 or not c.last or life ~= c.last.life or at <= c.clock - c.per then return false end
       local e = log.first(c.key, at - 1)
       if not e or e.at ~= at or e.n < n then return false end
       log.change(c.key, at, function(x)

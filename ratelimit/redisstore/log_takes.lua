@@ -48,7 +48,7 @@ takes = function(r)
     local used, units, sum, life = 0, n * times, 0, nil
     if last and not pair(last, 8) then error(foreign) end
     if first then
-      if #first ~= 21 then error(foreign) end
+      if #first ~= 21 and #first ~= 28 then error(foreign) end
       sum, life = decode(last, 7), sub(last, 15, 21)
       used = sum - decode(first, 7) + decode(first, 0)
     end

@@ -12,7 +12,8 @@
 --         Of equal takes by a rule with a block; the keys are the counter and the block:
 --           many, rule, n, how many
 --         n      units; of refund, those that were charged
---         over   count and add: what is counted over; refund: where it was charged
+--         over   count and add: what is counted over; refund: where it was charged; take:
+--                how many us later the units may be spent, 0 in the first form
 --         life   refund: the life of the counter that was charged
 -- Result  seven integers for each op: verdict, remaining, us to retry, us to reset,
 --         count, where it was charged, life of the counter. The verdict is 1 done,

@@ -37,15 +37,24 @@ type Sequence struct {
 	latest   time.Duration
 }
 
-func testRandom(h harness)     { random(h, false) }
-func testRandomBack(h harness) { random(h, true) }
+func testRandom(h harness)     { random(h, false, 2000) }
+func testRandomBack(h harness) { random(h, true, 2000) }
 
-func random(h harness, back bool) {
+// testRandomAlone asks about one rule at a time, so that each key is asked often.
+func testRandomAlone(h harness) {
+	supports := h.supports
+	for _, family := range families(supports, true) {
+		h.supports = func(r ratelimit.Rule) bool { return r == family[0] }
+		random(h, true, 100)
+	}
+}
+
+func random(h harness, back bool, groups int) {
 	seed := uint64(time.Now().UnixNano())
 	h.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := &Sequence{TB: h, Store: h.store, Clock: h.clock, Supports: h.supports, Draw: r.IntN, Back: back}
-	s.Run(2000)
+	s.Run(groups)
 }
 
 // Run asks that many groups of questions.
@@ -142,6 +151,9 @@ func (s *Sequence) step() {
 	ops := make([]ratelimit.Op, len(asked))
 	for i := range asked {
 		asked[i] = s.ask(key, asked[:i])
+		if q := &asked[i]; len(asked) == 1 && q.Kind == ratelimit.Take && s.Draw(3) == 0 {
+			q.Ahead = time.Duration(s.Draw(int(q.Rule.Per().Microseconds())+1)) * time.Microsecond
+		}
 		ops[i] = asked[i].Op
 	}
 	ask := s.Store.Do
@@ -237,9 +249,16 @@ func (s *Sequence) fix(q *question, before []question) {
 		if p.key != q.Key || resets(before, p.subject) {
 			return
 		}
-		// Once each: a store doesn't remember which were refunded.
+		// Each unit once: a store doesn't remember which were refunded.
 		q.subject, q.Rule, q.Receipt, q.refund = p.subject, s.families[p.family][0], p.receipt, p.id
 		s.forget(func(other paid) bool { return other.id == p.id })
+		if n := p.receipt.N; n > 1 && s.Draw(2) == 0 {
+			q.Receipt.N = 1 + int64(s.Draw(int(n-1)))
+			p.receipt.N -= q.Receipt.N
+			if q.Rule.Algorithm() != "gcra" { // whose charges only the first refund finds
+				s.paid = append(s.paid, p)
+			}
+		}
 	}
 }
 
@@ -282,11 +301,17 @@ func tooLarge(asked []question) bool {
 		} else if q.Kind != ratelimit.Peek {
 			continue
 		}
-		if n > q.Rule.Burst() {
+		if n > q.Rule.Burst() || q.Rule.Algorithm() == "gcra" && ahead(q.Op) > q.Rule.Burst()-n {
 			return true
 		}
 	}
 	return false
+}
+
+// ahead returns how many units of a GCRA fall in the op's Ahead, rounded up.
+func ahead(op ratelimit.Op) int64 {
+	per := op.Rule.Per().Microseconds()
+	return (op.Ahead.Microseconds()*op.Rule.Limit() + per - 1) / per
 }
 
 func (s *Sequence) compare(asked []question, got []ratelimit.Result) {
@@ -307,6 +332,7 @@ func (s *Sequence) compare(asked []question, got []ratelimit.Result) {
 		switch {
 		case !denied || q.Kind == ratelimit.Peek || q.Kind == ratelimit.Count:
 			s.equal(i, got[i], s.want(q, got[i].Receipt, now))
+			s.good(q, got[i], now)
 		case q.Kind == ratelimit.Take:
 			s.equal(i, got[i], s.denied(q, pending(asked[:i], q.counter), violated[i], now))
 		case got[i].Allowed:
@@ -361,10 +387,10 @@ func (s *Sequence) want(q question, receipt ratelimit.Receipt, now time.Duration
 		return want
 	case ratelimit.Take, ratelimit.Add:
 		s.ids++
-		q.charge(event{id: s.ids, n: q.N, charged: now, rule: r})
+		q.charge(event{id: s.ids, n: q.N, charged: now, ahead: q.Ahead, rule: r})
 		s.paid = append(s.paid, paid{q.subject, s.ids, receipt})
 	case ratelimit.Refund:
-		allowed = q.refund > 0 && q.model.refund(r, q.refund, now)
+		allowed = q.refund > 0 && q.model.refund(r, q.refund, q.Receipt.N, now)
 	case ratelimit.Reset:
 		*q.counter = counter{model: newModel(r)}
 		if algorithm := r.Algorithm(); algorithm == "gcra" || algorithm == "window" {
@@ -399,6 +425,20 @@ func (s *Sequence) bounds(q question, d, now time.Duration, count int64) {
 	high := units(m.events, func(e event) bool { return e.charged > now-whole-q.Rule.Interval() })
 	if count < low || count > high {
 		s.fail("count(%v) is %d, truly %d to %d", d, count, low, high)
+	}
+}
+
+// good checks for how long units that were taken ahead may be spent.
+func (s *Sequence) good(q question, got ratelimit.Result, now time.Duration) {
+	want := q.Ahead
+	switch m := q.model.(type) {
+	case *bucketModel:
+		want = min(want, time.Duration(m.newest+1)*q.Rule.Interval()-now)
+	case *windowModel:
+		want = min(want, m.end-now)
+	}
+	if want = max(0, want-time.Microsecond); q.Kind == ratelimit.Take && q.GoodFor(got) != want {
+		s.fail("units of %v ahead are good for %v, want %v", q.Ahead, q.GoodFor(got), want)
 	}
 }
 

@@ -63,9 +63,13 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"window slides", testSlides},
 		{"eleven of ten", testElevenOfTen},
 		{"throttle", testThrottle},
+		{"ahead", testAhead},
+		{"ahead keeps the old", testAheadKeepsTheOld},
+		{"ahead, invalid", testAheadInvalid},
 		{"many takes at once", testMany},
 		{"random", testRandom},
 		{"random, clock goes back", testRandomBack},
+		{"random, one rule", testRandomAlone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store, clock := open(t)

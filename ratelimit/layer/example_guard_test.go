@@ -1,0 +1,65 @@
+package layer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/layer"
+)
+
+// A store with a cache of denials around it, which answers in time whatever happens.
+func Example() {
+	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{}) // or redisstore.New
+	if err != nil {
+		panic(err)
+	}
+	safe, err := layer.NewFailover(store, layer.FailoverOptions{Mode: layer.Local, Replicas: 3})
+	if err != nil {
+		panic(err)
+	}
+	cached, err := layer.NewDenyCache(safe, layer.DenyCacheOptions{})
+	if err != nil {
+		panic(err)
+	}
+	twoPerHour := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 2, Per: time.Hour}))
+	limiter, err := ratelimit.NewLimiter(cached, twoPerHour)
+	if err != nil {
+		panic(err)
+	}
+	for range 3 {
+		res, err := limiter.Take(context.Background(), "192.0.2.1", 1)
+		fmt.Println(res.Allowed, res.Source, err)
+	}
+	// Output:
+	// true store <nil>
+	// true store <nil>
+	// false deny cache <nil>
+}
+
+// Logins stay shut without the store; all else has a share of its limit.
+func ExampleFailoverOptions_modeFor() {
+	login := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "login", Limit: 5, Per: time.Minute}))
+	search := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "search", Limit: 60, Per: time.Minute}))
+	f, err := layer.NewFailover(gone{}, layer.FailoverOptions{
+		Replicas: 4,
+		ModeFor: func(r ratelimit.Rule) layer.Mode {
+			if r.Name() == "login" {
+				return layer.Closed
+			}
+			return layer.Local
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	for _, r := range []ratelimit.Rule{login, search} {
+		res, err := f.DoOne(context.Background(), ratelimit.Op{Rule: r, Key: "ada", N: 1, Kind: ratelimit.Take})
+		fmt.Println(res.Allowed, res.Remaining, errors.Is(err, ratelimit.ErrStore))
+	}
+	// Output:
+	// false 0 true
+	// true 14 false
+}

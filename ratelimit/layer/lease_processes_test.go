@@ -1,0 +1,185 @@
+package layer
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/ratecheck"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
+)
+
+// quickRules are rules of which some intervals pass in a test.
+var quickRules = map[string]ratelimit.Rule{
+	"buckets": ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{
+		Limit: 1000, Per: 500 * time.Millisecond, Interval: 100 * time.Millisecond, Span: time.Second,
+	})),
+	"log":    ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1000, Per: 500 * time.Millisecond})),
+	"stream": ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1000, Per: 500 * time.Millisecond, Encoding: ratelimit.Stream})),
+	"window": ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1000, Per: 500 * time.Millisecond})),
+	"gcra":   ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1000, Per: 500 * time.Millisecond, Burst: 800})),
+}
+
+// How long the processes of a test take: as long as this says, or a second and a half.
+const lengthVariable = "LAZYREQ_LEASE_FOR"
+
+func lengthOfTakes(t *testing.T) time.Duration {
+	if s := os.Getenv(lengthVariable); s != "" {
+		d, err := time.ParseDuration(s)
+		require.NoError(t, err)
+		return d
+	}
+	return 1500 * time.Millisecond
+}
+
+// noting is a store that notes in Redis which windows there were, how many leases, and what
+// could not be given back; also for a process that is killed.
+type noting struct {
+	ratelimit.Store
+	c     *redis.Client
+	wrong bool // it charges leases at once, and says that windows end later
+	last  atomic.Int64
+}
+
+func (s *noting) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	ahead := ops[0].Ahead
+	if s.wrong {
+		ops = append([]ratelimit.Op(nil), ops...)
+		ops[0].Ahead = 0
+	}
+	results, err := s.Store.Do(ctx, ops)
+	for i, res := range results {
+		switch at := res.Receipt.At; {
+		case ops[i].Kind == ratelimit.Refund && !res.Allowed:
+			s.c.IncrBy(ctx, "lost", ops[i].Receipt.N)
+		case ops[i].Kind != ratelimit.Take || !res.Allowed:
+		case ops[i].Rule.Algorithm() == "window" && s.last.Swap(at) != at:
+			s.c.SAdd(ctx, "ends", at)
+		case ahead > 0:
+			s.c.Incr(ctx, "leases")
+		}
+		if s.wrong {
+			results[i].ResetAfter += ops[i].Rule.Per() / 2
+		}
+	}
+	return results, err
+}
+
+// leaseInProcesses lets four processes take by a rule, of which two are killed, and says what ratecheck
+// thinks.
+func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
+	const processes, share = 4, 50
+	killed := 2
+	if wrong {
+		killed = 0 // those who are alive do more that is wrong
+	}
+	var c *redis.Client
+	takes := ratecheck.Run(t, ratecheck.Plan{
+		Processes: processes, Killed: killed, Goroutines: 8, Units: 3, For: lengthOfTakes(t),
+		Server: func() string { return redistest.Start(t).Addr },
+		Taker: func(addr string) func(context.Context, int64) (bool, error) {
+			c = redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
+			t.Cleanup(func() { _ = c.Close() })
+			store, err := redisstore.New(c, redisstore.Options{Timeout: time.Minute})
+			require.NoError(t, err)
+			l, err := NewLease(&noting{Store: store, c: c, wrong: wrong}, LeaseOptions{Share: share, Timeout: time.Minute})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, l.Close()) })
+			if wrong { // by enough to be seen from outside
+				as := l.rules.of(&r, &l.o)
+				as.life, as.most = r.Per()*2/5, r.Burst()/4
+			}
+			return pacing(l, r)
+		},
+	})
+	admitted := int64(0)
+	for _, k := range takes {
+		if k.Allowed {
+			admitted += k.N
+		}
+	}
+	leases, lost := number(t, c, "leases"), number(t, c, "lost")
+	t.Logf("%d takes, %d units admitted, %d leases or more, %d units not given back", len(takes), admitted, leases, lost)
+	rule := checkedRule(r)
+	if r.Algorithm() == "window" {
+		rule = rule.In(r.Limit(), r.Per(), ends(t, c))
+	} else {
+		require.Greater(t, leases, int64(20))
+	}
+	life := r.Per() / 20
+	held := int64(processes+killed) * (2*r.Burst()/share + 3)
+	if r.Algorithm() == "gcra" {
+		held += lost + r.Limit()*int64(life)/int64(r.Per())
+	}
+	if wrong {
+		held = 1 << 40
+	}
+	return ratecheck.Check(ratecheck.Leased(rule, life, held), takes)
+}
+
+// pacing takes now and then, by turns with all processes at once.
+func pacing(l *Lease, r ratelimit.Rule) func(context.Context, int64) (bool, error) {
+	return func(ctx context.Context, n int64) (bool, error) {
+		const turn = 1200 * time.Millisecond
+		wait := time.Duration(rand.Int64N(int64(2 * time.Millisecond)))
+		if calm := turn*4/5 - time.Duration(time.Now().UnixNano())%turn; calm > 0 {
+			wait = min(calm, time.Duration(rand.Int64N(int64(150*time.Millisecond))))
+		}
+		<-time.After(wait)
+		res, err := l.DoOne(ctx, ratelimit.Op{Rule: r, Key: "k", N: n, Kind: ratelimit.Take})
+		return res.Allowed, err
+	}
+}
+
+func number(t *testing.T, c *redis.Client, key string) int64 {
+	n, err := c.Get(t.Context(), key).Int64()
+	if err != redis.Nil {
+		require.NoError(t, err)
+	}
+	return n
+}
+
+func ends(t *testing.T, c *redis.Client) (ends []int64) {
+	members, err := c.SMembers(t.Context(), "ends").Result()
+	require.NoError(t, err)
+	for _, m := range members {
+		at, err := strconv.ParseInt(m, 10, 64)
+		require.NoError(t, err)
+		ends = append(ends, at)
+	}
+	return ends
+}
+
+func TestProcessesWithLeasesKeepTheLimit(t *testing.T) {
+	for name, r := range quickRules {
+		t.Run(name, func(t *testing.T) { require.NoError(t, leaseInProcesses(t, r, false)) })
+	}
+}
+
+// TestWrongLeasesOfProcessesAreNoticed checks that the test before this one can fail. What is
+// wrong doesn't show from outside each time.
+func TestWrongLeasesOfProcessesAreNoticed(t *testing.T) {
+	for _, name := range []string{"log", "window", "gcra"} {
+		t.Run(name, func(t *testing.T) {
+			const most = 10
+			runs, noticed := 0, false
+			for i := 0; i < most && !noticed; i++ {
+				t.Run(strconv.Itoa(i), func(t *testing.T) {
+					err := leaseInProcesses(t, quickRules[name], true)
+					t.Log(err)
+					runs, noticed = runs+1, err != nil
+				})
+			}
+			require.False(t, runs == most && !noticed, "the other processes run one of these")
+		})
+	}
+}
