@@ -37,13 +37,13 @@ func main() {
 // order is an order: where each field comes from, and what is a good value.
 type order struct {
 	Region string `path:"region" validate:"oneof=eu us"`
-	Email  string `json:"email,required" validate:"email"`
+	Email  string `json:"email" required:"true" validate:"email"`
 	Lines  []line `json:"lines" validate:"min=1,dive"`
 	Notify bool   `query:"notify"`
 }
 
 type line struct {
-	SKU   string `json:"sku,required" validate:"min=3"`
+	SKU   string `json:"sku" required:"true" validate:"min=3"`
 	Count int    `json:"count" validate:"gt=0"`
 }
 
