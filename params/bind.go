@@ -11,23 +11,24 @@ import (
 // names the one source of its value and its name there:
 //
 //	type Search struct {
-//		Shelf  int               `path:"shelf"`
-//		Words  string            `query:"q,required"`
-//		Size   int               `query:"size" default:"20"`
-//		Tags   []string          `query:"tag"`
+//		Shelf  int                   `path:"shelf"`
+//		Words  string                `query:"q" required:"true"`
+//		Size   int                   `query:"size" default:"20"`
+//		Tags   []string              `query:"tag"`
 //		Since  params.Opt[time.Time] `query:"since"`
-//		Items  []Item            `form:"items"`
-//		Note   string            `json:"note"`
-//		Photo  *params.File      `form:"photo"`
-//		Client string            `header:"X-Client-Id"`
-//		Theme  string            `cookie:"theme"`
-//		Owner  string            `params:"-"`
+//		Client string                `header:"X-Client-Id"`
+//		Theme  string                `cookie:"theme"`
+//		Lines  []Line                `json:"lines"`
+//		Owner  string                `params:"-"` // not from a client
 //	}
 //
-// A struct without a tag is a group: its fields are taken as if they were the
-// outer one's. What is not given leaves its field zero, or is the tag's default, or
-// with the option required an [ErrMissing]; null is not enough for that. A pointer
-// stays nil, and an [Opt] tells null from absent.
+// Instead of JSON it can be a form: `form:"lines"`, and a [*File] or []*File for the
+// files of a multipart one. A struct without a tag is a group: its fields are taken as
+// if they were the outer one's.
+//
+// What is not given leaves its field zero, or is the tag's default, or if the field is
+// required an [ErrMissing]; null is not enough for that. A pointer stays nil, and an
+// [Opt] tells null from absent.
 //
 // Texts can be strings, booleans, numbers, [time.Time] (RFC 3339), [time.Duration]
 // ("1m30s") and what implements [encoding.TextUnmarshaler]; a slice takes all values
@@ -187,7 +188,7 @@ func (b *binder) form(pl *plan, p *Params, r *http.Request, v reflect.Value) err
 	if err != nil {
 		return b.faults.add(err)
 	}
-	if err := b.pairs(pl.form, v, pairs, 0, 0); err != nil || len(pl.form.files) == 0 {
+	if err := b.pairs(pl.form, v, pairs, 0, 0); err != nil {
 		return err
 	}
 	return b.files(pl.form, p, r, v)

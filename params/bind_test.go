@@ -21,14 +21,19 @@ type Page struct {
 }
 
 type address struct {
-	City string `query:"city" form:"city,required"`
-	Zip  string `query:"zip" form:"zip"`
+	City string `query:"city"`
+	Zip  string `query:"zip"`
+}
+
+type formAddress struct {
+	City string `form:"city" required:"true"`
+	Zip  string `form:"zip"`
 }
 
 type search struct {
 	Page
 	Shelf   int           `path:"shelf"`
-	Words   string        `query:"q,required"`
+	Words   string        `query:"q" required:"true"`
 	Exact   bool          `query:"exact"`
 	Tags    []string      `query:"tag"`
 	Years   []uint16      `query:"year"`
@@ -92,13 +97,13 @@ func TestBindCollectsAllErrors(t *testing.T) {
 		Shelf  uint8   `path:"shelf"`
 		Size   int     `query:"size"`
 		Page   int     `query:"page"`
-		Words  string  `query:"q,required"`
+		Words  string  `query:"q" required:"true"`
 		Rate   float64 `query:"rate"`
-		Secret string  `header:"X-Secret,required"`
+		Secret string  `header:"X-Secret" required:"true"`
 		Theme  int     `cookie:"theme"`
-		Name   string  `json:"name,required"`
+		Name   string  `json:"name" required:"true"`
 		Lines  []struct {
-			Price int `json:"price,required"`
+			Price int `json:"price" required:"true"`
 		} `json:"lines"`
 	}
 	r := httptest.NewRequest("POST", "/?size=x&page=1&page=2&rate=NaN", strings.NewReader(`{"lines":[{"price":1},{"price":"1"},{"pri/ce":1}]}`))
@@ -178,16 +183,16 @@ func TestStatusOfSeveralErrors(t *testing.T) {
 
 func TestBindOfForm(t *testing.T) {
 	type item struct {
-		Name  string   `form:"name,required"`
+		Name  string   `form:"name" required:"true"`
 		Price float64  `form:"price"`
 		Tags  []string `form:"tag"`
 		Sub   []item   `form:"sub"`
 	}
 	type order struct {
-		Note  string   `form:"note"`
-		Items []item   `form:"items"`
-		Ship  *address `form:"ship"`
-		Bill  address  `form:"bill"`
+		Note  string       `form:"note"`
+		Items []item       `form:"items"`
+		Ship  *formAddress `form:"ship"`
+		Bill  formAddress  `form:"bill"`
 	}
 	form := url.Values{"note": {"hi"}, "bill.city": {"Rome"}, "ship.city": {"Oslo"}}
 	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
@@ -199,8 +204,8 @@ func TestBindOfForm(t *testing.T) {
 	got, err := Bind[order](newContext(t, postForm("/", form.Encode()), Options{}))
 	require.NoError(t, err)
 	require.Equal(t, "hi", got.Note)
-	require.Equal(t, address{City: "Rome"}, got.Bill)
-	require.Equal(t, &address{City: "Oslo"}, got.Ship)
+	require.Equal(t, formAddress{City: "Rome"}, got.Bill)
+	require.Equal(t, &formAddress{City: "Oslo"}, got.Ship)
 	require.Len(t, got.Items, 12, "numbers order, and gaps are closed")
 	for i := range got.Items {
 		require.Equal(t, string(rune('a'+i)), got.Items[i].Name)
@@ -226,9 +231,9 @@ func TestBindOfForm(t *testing.T) {
 
 func TestUnknownParameters(t *testing.T) {
 	type form struct {
-		A     int     `form:"a"`
-		Photo *File   `form:"photo"`
-		Ship  address `form:"ship"`
+		A     int         `form:"a"`
+		Photo *File       `form:"photo"`
+		Ship  formAddress `form:"ship"`
 	}
 	strict := Options{DisallowUnknownFields: true}
 	_, err := Bind[form](newContext(t, postForm("/?q=1", "a=1&photo=x.png&ship.city=Rome"), strict))
@@ -288,7 +293,7 @@ func TestBindOfEmptyBody(t *testing.T) {
 	_, err := Bind[doc](newContext(t, postJSON("null"), Options{}))
 	requireReason(t, err, ErrMalformed, "the request body must be an object, not null")
 	type must struct {
-		A Opt[int] `json:"a,required"`
+		A Opt[int] `json:"a" required:"true"`
 	}
 	for _, doc := range []string{"", "{}"} {
 		_, err = Bind[must](newContext(t, postJSON(doc), Options{}))
@@ -338,10 +343,16 @@ func TestMistakesInTheType(t *testing.T) {
 			A int `query:"a" default:"x"`
 		}],
 		"a required field needs no default": try[struct {
-			A int `query:"a,required" default:"1"`
+			A int `query:"a" required:"true" default:"1"`
 		}],
 		"A: a required field needs no default": try[struct {
-			A int `json:"a,required" default:"1"`
+			A int `json:"a" required:"true" default:"1"`
+		}],
+		`has a comma in the tag "a,required"`: try[struct {
+			A int `query:"a,required"`
+		}],
+		`has the tag required with "yes", want true`: try[struct {
+			A int `json:"a" required:"yes"`
 		}],
 		"a tag without a name": try[struct {
 			A int `query:""`
@@ -356,8 +367,8 @@ func TestMistakesInTheType(t *testing.T) {
 		"A: X: has no tag query": try[struct {
 			A inner `query:"a"`
 		}],
-		"a struct needs a name and has no options": try[struct {
-			A address `query:"a,required"`
+		"a struct can't be required or have a default": try[struct {
+			A address `query:"a" required:"true"`
 		}],
 		"a file is a field of a form": try[struct {
 			A *File `query:"a"`

@@ -166,7 +166,7 @@ func TestBombs(t *testing.T) {
 				r.Header.Set("Content-Type", bomb.contentType)
 				r.Header.Set("Content-Encoding", bomb.coding)
 			}
-			p := paramsOf(t, r, Options{TempDir: t.TempDir(), Decoders: g.decoders()})
+			p := paramsOf(t, r, Options{TempDir: t.TempDir(), Decoders: g.decoders(), ReadTimeout: -1})
 			err := bomb.bind(p)
 			g.measure()
 			require.Less(t, g.most, uint64(mostLive))

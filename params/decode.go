@@ -12,8 +12,7 @@ import (
 // As encoding/json matches the fields of a struct without regard to letter case,
 // two names that mean one field are refused as well. A member that has no field is
 // ignored, unless Options.DisallowUnknownFields. A slice is always a new one, and
-// the tag option required (`json:"name,required"`) and the tag default do what they
-// do in [Bind].
+// the tags required and default do what they do in [Bind].
 //
 // The error is an [*Error] for what the client did wrong, its Name and Pointer the
 // path of the field, or [Errors] for several; after one, v may be partly filled.

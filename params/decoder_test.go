@@ -43,7 +43,8 @@ type everything struct {
 	Str  quoted            `json:"str"`
 	Dup  shadowing         `json:"dup"`
 	Skip int               `json:"-"`
-	Dash int               `json:"-,"`
+	//lint:ignore SA5008 it is how encoding/json is told of the name "-"
+	Dash int `json:"-,"`
 	NoTag
 	Untagged int
 	private  int

@@ -117,7 +117,7 @@ func (pr *partReader) next() (*Part, error) {
 	pr.source.limited = false
 	switch {
 	case err == io.EOF:
-		return nil, io.EOF
+		return nil, pr.end()
 	case err != nil:
 		return nil, pr.fault(err)
 	case pr.parts == pr.options.MaxParts:
@@ -126,6 +126,15 @@ func (pr *partReader) next() (*Part, error) {
 	pr.parts++
 	pr.current, err = pr.part(raw)
 	return pr.current, err
+}
+
+// end reads what comes after the last part, which means nothing: the body has to be
+// whole and within the budget all the same.
+func (pr *partReader) end() error {
+	if _, err := io.Copy(io.Discard, &pr.source); err != nil {
+		return err
+	}
+	return io.EOF
 }
 
 // part reads the header of a part.

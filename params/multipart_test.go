@@ -419,10 +419,10 @@ func TestParseMultipartFormBefore(t *testing.T) {
 
 func TestBindOfFiles(t *testing.T) {
 	type upload struct {
-		Title  string  `form:"title,required"`
+		Title  string  `form:"title" required:"true"`
 		Photo  *File   `form:"photo"`
 		Pages  []*File `form:"page"`
-		Cover  *File   `form:"cover,required"`
+		Cover  *File   `form:"cover" required:"true"`
 		Number int     `form:"n"`
 	}
 	got, err := Bind[upload](newContext(t, form(t, "title", "T", "photo/p", "1", "page/1", "a", "page/2", "b", "cover/c", "c", "n", "3"), Options{}))
@@ -437,6 +437,43 @@ func TestBindOfFiles(t *testing.T) {
 	require.Len(t, list, 3)
 	_, err = Bind[upload](newContext(t, postForm("/", "title=T"), Options{}))
 	requireReason(t, err, ErrMissing, `form parameter "cover" is missing`)
+}
+
+func TestUnknownFiles(t *testing.T) {
+	type upload struct {
+		Photo *File `form:"photo"`
+	}
+	strict := Options{DisallowUnknownFields: true}
+	_, err := Bind[upload](newContext(t, form(t, "photo/p", "1"), strict))
+	require.NoError(t, err)
+	_, err = Bind[upload](newContext(t, form(t, "photo/p", "1", "video/v", "2"), strict))
+	requireReason(t, err, ErrMalformed, `form parameter "video" is unknown`)
+	_, err = Bind[struct {
+		Title string `form:"title"`
+	}](newContext(t, form(t, "video/v", "2"), strict))
+	require.ErrorIs(t, err, ErrMalformed)
+}
+
+// A body is read to its end: the connection can be used again, and one that is cut off
+// is noticed.
+func TestFormIsReadToItsEnd(t *testing.T) {
+	epilogue := strings.Repeat("x", 10_000)
+	r := rawForm("--b", `Content-Disposition: form-data; name="a"`, "", "1", "--b--", epilogue)
+	body := watch(r)
+	a, err := paramsOf(t, r, Options{}).String("a")
+	require.NoError(t, err)
+	require.Equal(t, "1", a)
+	n, err := body.Reader.Read(make([]byte, 1))
+	require.Equal(t, io.EOF, err, n)
+
+	r = rawForm("--b", `Content-Disposition: form-data; name="a"`, "", "1", "--b--", "")
+	r.Body = io.NopCloser(io.MultiReader(r.Body, iotest.ErrReader(io.ErrUnexpectedEOF)))
+	_, err = paramsOf(t, r, Options{}).String("a")
+	require.ErrorIs(t, err, ErrInterrupted)
+	r = rawForm("--b", `Content-Disposition: form-data; name="a"`, "", "1", "--b--", epilogue)
+	r.ContentLength = -1
+	_, err = paramsOf(t, r, Options{MaxStream: 9000}).String("a")
+	require.ErrorIs(t, err, ErrTooLarge)
 }
 
 // FuzzMultipart checks that a form is what the standard library says, or is refused

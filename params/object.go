@@ -232,7 +232,7 @@ func (m compiler) jsonFields(t reflect.Type, index []int) (fields []jsonField, s
 		case strings.ContainsAny(name, "\\\"'`"), hasOption(options, "string"):
 			simple = false
 		}
-		f, err := m.jsonField(sf, name, options, at)
+		f, err := m.jsonField(sf, name, at)
 		if err != nil {
 			return nil, false, fmt.Errorf("params: %v.%s: %w", t, sf.Name, err)
 		}
@@ -241,16 +241,13 @@ func (m compiler) jsonFields(t reflect.Type, index []int) (fields []jsonField, s
 	return fields, simple && len(fields) <= mostFields, nil
 }
 
-func (m compiler) jsonField(sf reflect.StructField, name, options string, index []int) (f jsonField, err error) {
+func (m compiler) jsonField(sf reflect.StructField, name string, index []int) (f jsonField, err error) {
 	if name == "" {
 		name = sf.Name
 	}
-	f = jsonField{name: name, index: index, required: hasOption(options, "required")}
+	f = jsonField{name: name, index: index}
 	if f.codec, err = m.codec(sf.Type); err == nil {
-		f.def, err = defaultOf(sf)
-	}
-	if err == nil && f.required && f.def.IsValid() {
-		err = errDefaultRequired
+		f.required, f.def, err = demandOf(sf)
 	}
 	return f, err
 }

@@ -82,7 +82,10 @@ func (m pairCompiler) fields(pp *pairPlan, t reflect.Type, prefix string, index 
 
 // field compiles a field: a text, a file, or a struct with fields of its own.
 func (m pairCompiler) field(pp *pairPlan, sf reflect.StructField, tag, prefix string, index []int) error {
-	name, options, _ := strings.Cut(tag, ",")
+	if err := checkName(tag); err != nil {
+		return err
+	}
+	required, def, err := demandOf(sf)
 	t := sf.Type
 	many := isList(t)
 	if many {
@@ -92,8 +95,8 @@ func (m pairCompiler) field(pp *pairPlan, sf reflect.StructField, tag, prefix st
 		if pp.from != SourceForm || prefix != "" {
 			return fmt.Errorf("a file is a field of a form, and not of a struct in it")
 		}
-		pp.files = append(pp.files, fileField{name, index, many, hasOption(options, "required")})
-		return nil
+		pp.files = append(pp.files, fileField{tag, index, many, required})
+		return err
 	}
 	if _, err := setterOf(t); err == nil {
 		f, err := textFieldOf(sf, tag, index)
@@ -110,14 +113,16 @@ func (m pairCompiler) field(pp *pairPlan, sf reflect.StructField, tag, prefix st
 	switch {
 	case t.Kind() != reflect.Struct:
 		return fmt.Errorf("no text can be a %v", sf.Type)
-	case name == "" || options != "":
-		return fmt.Errorf("a struct needs a name and has no options")
+	case err != nil:
+		return err
+	case required || def.IsValid():
+		return fmt.Errorf("a struct can't be required or have a default")
 	case many || pointer:
 		inner, err := m.structOf(t, pp.from)
-		pp.branches = append(pp.branches, branch{prefix + name + ".", index, many, inner})
+		pp.branches = append(pp.branches, branch{prefix + tag + ".", index, many, inner})
 		return err
 	}
-	return m.fields(pp, t, prefix+name+".", index)
+	return m.fields(pp, t, prefix+tag+".", index)
 }
 
 // add adds a field under its name.

@@ -117,13 +117,13 @@ func sourceOf(sf reflect.StructField) (from Source, tag string, err error) {
 
 // field compiles a field with its source.
 func (pl *plan) field(sf reflect.StructField, from Source, tag string, index []int, members *[]jsonField) error {
-	name, options, _ := strings.Cut(tag, ",")
 	switch from {
 	case SourceJSON:
+		name, options, _ := strings.Cut(tag, ",")
 		if hasOption(options, "string") {
 			return errors.New("the option string is not supported")
 		}
-		f, err := make(compiler).jsonField(sf, name, options, index)
+		f, err := make(compiler).jsonField(sf, name, index)
 		*members = append(*members, f)
 		return err
 	case SourceQuery, SourceForm:
@@ -157,11 +157,10 @@ func (pl *plan) field(sf reflect.StructField, from Source, tag string, index []i
 
 // textFieldOf compiles a field whose values are texts.
 func textFieldOf(sf reflect.StructField, tag string, index []int) (f textField, err error) {
-	name, options, _ := strings.Cut(tag, ",")
-	if name == "" {
-		return f, errors.New("has a tag without a name")
+	if err := checkName(tag); err != nil {
+		return f, err
 	}
-	f = textField{name: name, index: index, required: hasOption(options, "required")}
+	f = textField{name: tag, index: index}
 	t := sf.Type
 	if f.many = isList(t); f.many {
 		if t = t.Elem(); t.Kind() == reflect.Uint8 {
@@ -171,10 +170,20 @@ func textFieldOf(sf reflect.StructField, tag string, index []int) (f textField, 
 	if f.set, err = setterOf(t); err != nil {
 		return f, err
 	}
-	if f.def, err = defaultOf(sf); err == nil && f.required && f.def.IsValid() {
-		err = errDefaultRequired
-	}
+	f.required, f.def, err = demandOf(sf)
 	return f, err
+}
+
+// checkName refuses a tag that names nothing, and one with what other packages have as
+// options.
+func checkName(tag string) error {
+	switch {
+	case tag == "":
+		return errors.New("has a tag without a name")
+	case strings.Contains(tag, ","):
+		return fmt.Errorf("has a comma in the tag %q", tag)
+	}
+	return nil
 }
 
 // isList says whether a field takes all values of a name.

@@ -117,25 +117,30 @@ func setByMethod(v reflect.Value, text string) (string, error) {
 	return "", nil
 }
 
-var errDefaultRequired = errors.New("a required field needs no default")
-
-// defaultOf returns the value of a field's tag default, the zero Value if it has
-// none. It is shared by all that get it, so it must have nothing to change in it.
-func defaultOf(sf reflect.StructField) (reflect.Value, error) {
-	text, ok := sf.Tag.Lookup("default")
-	if !ok {
-		return reflect.Value{}, nil
+// demandOf returns what a field's tags required and default say. The default is shared
+// by all that get it, so it has nothing to change in it; it is the zero Value for none.
+func demandOf(sf reflect.StructField) (required bool, def reflect.Value, err error) {
+	if word, ok := sf.Tag.Lookup("required"); ok {
+		if required = word == "true"; !required {
+			return false, def, fmt.Errorf("has the tag required with %q, want true", word)
+		}
 	}
-	if sf.Type.Kind() == reflect.Pointer {
-		return reflect.Value{}, fmt.Errorf("a %v can't have a default", sf.Type)
+	text, ok := sf.Tag.Lookup("default")
+	switch {
+	case !ok:
+		return required, def, nil
+	case required:
+		return false, def, errors.New("a required field needs no default")
+	case sf.Type.Kind() == reflect.Pointer:
+		return false, def, fmt.Errorf("a %v can't have a default", sf.Type)
 	}
 	set, err := setterOf(sf.Type)
 	if err != nil {
-		return reflect.Value{}, err
+		return false, def, err
 	}
 	v := reflect.New(sf.Type).Elem()
 	if fault, cause := set(v, text); fault != "" {
-		return reflect.Value{}, errors.Join(fmt.Errorf("the default %q %s", text, fault), cause)
+		return false, def, errors.Join(fmt.Errorf("the default %q %s", text, fault), cause)
 	}
-	return v, nil
+	return false, v, nil
 }

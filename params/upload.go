@@ -243,15 +243,24 @@ func uploadOf(form *multipart.Form, o *Options) (*upload, error) {
 
 // files fills the fields that are files.
 func (b *binder) files(pp *pairPlan, p *Params, r *http.Request, v reflect.Value) error {
-	var u *upload
-	if p.contentOf(r).kind == multipartKind {
-		var err error
-		if u, err = p.upload(r); err != nil {
-			return b.faults.add(err)
-		}
-	} else {
-		u = &upload{} // a form of another type has none
+	if p.contentOf(r).kind != multipartKind {
+		return b.fileFields(pp, &upload{}, v) // a form of another type has none
 	}
+	u, err := p.upload(r)
+	if err != nil {
+		return b.faults.add(err)
+	}
+	for _, f := range u.files {
+		if b.options.DisallowUnknownFields && !pp.isFile(f.Name) {
+			if err := b.refuse(SourceForm, f.Name, "is unknown", nil); err != nil {
+				return err
+			}
+		}
+	}
+	return b.fileFields(pp, u, v)
+}
+
+func (b *binder) fileFields(pp *pairPlan, u *upload, v reflect.Value) error {
 	for _, f := range pp.files {
 		found := u.named(f.name)
 		var err error

@@ -13,7 +13,7 @@ import (
 )
 
 // inlineSlots is how many properties a registry may have (with the empty slot 0)
-// before a request needs a second allocation for them. The library's own take nine,
+// before a request needs a second allocation for them. The library's own take ten,
 // and three more for each further rate limit.
 const inlineSlots = 25
 

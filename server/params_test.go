@@ -42,7 +42,7 @@ func upload(tb testing.TB, size int) *http.Request {
 func TestMistakesOfABindingAreOneProblem(t *testing.T) {
 	type search struct {
 		Page int    `query:"page"`
-		Name string `json:"name,required"`
+		Name string `json:"name" required:"true"`
 	}
 	srv, l := newServer(t, server.Options{Params: params.Options{Validate: func(_ context.Context, v any) error {
 		return params.Fault(v, "Name", "is taken")
@@ -189,7 +189,7 @@ func TestABodyThatDoesNotComeIs408(t *testing.T) {
 // The deadline for the body is not one for the handler: the server would take it for a
 // client that went away.
 func TestTheDeadlineOfABodyEndsWithIt(t *testing.T) {
-	srv, _ := newServer(t, server.Options{Params: params.Options{ReadTimeout: 50 * time.Millisecond}})
+	srv, _ := newServer(t, server.Options{Params: params.Options{ReadTimeout: 500 * time.Millisecond}})
 	srv.HandleFunc("POST /", func(_ http.ResponseWriter, req *server.Request) error {
 		if _, err := req.Params().Form().String("a"); err != nil {
 			return err
@@ -197,7 +197,7 @@ func TestTheDeadlineOfABodyEndsWithIt(t *testing.T) {
 		select {
 		case <-req.Context().Done():
 			return context.Cause(req.Context())
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(700 * time.Millisecond):
 			return nil
 		}
 	})

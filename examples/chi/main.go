@@ -82,7 +82,12 @@ func list(w http.ResponseWriter, r *http.Request) {
 }
 
 func add(w http.ResponseWriter, r *http.Request) {
-	p, err := params.From(r.Context())
+	p, err := params.Of(r) // chi works on a copy of the request, which has the path values
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	name, err := p.Path().String("name")
 	if err != nil {
 		fail(w, err)
 		return
@@ -100,7 +105,7 @@ func add(w http.ResponseWriter, r *http.Request) {
 	if all == nil {
 		all = map[string]string{}
 	}
-	all[chi.URLParam(r, "name")] = text
+	all[name] = text
 	if err := notes.Set(r.Context(), all); err != nil {
 		fail(w, err)
 		return
