@@ -216,6 +216,18 @@ func TestASlowStoreShortensLeases(t *testing.T) {
 	}
 }
 
+func TestARenewalNeverShortens(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+		slow := &slowStore{LeaseStore: m}
+		lease := acquired(t, newLeases(t, slow, tenSeconds), "u")
+		deadline := lease.Deadline()
+		slow.before = 3 * time.Second // so that what is left then is counted from three seconds earlier
+		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrMaxLife)
+		require.Equal(t, deadline, lease.Deadline())
+		require.NoError(t, lease.Release())
+	})
+}
+
 func TestAGrantThatComesTooLateIsGivenBack(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
 		_, err := newLeases(t, &slowStore{LeaseStore: m, after: 9 * time.Second}, tenSeconds).Acquire(t.Context(), "u")
@@ -231,13 +243,15 @@ func TestErrLooksAtTheClock(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // which runs no timer while it is busy
 	o := coord.LeaseOptions{Lifetime: 300 * time.Millisecond}
 	l := newLeases(t, newMemory(t, coord.MemoryOptions{}), o)
-	lease := acquired(t, l, "u")
+	other, lease := acquired(t, l, "other"), acquired(t, l, "u")
 	err := lease.Run(t.Context(), func(ctx context.Context) error {
 		for deadline := lease.Deadline(); time.Now().Before(deadline); {
 			continue
 		}
 		require.Error(t, ctx.Err())
 		require.ErrorIs(t, context.Cause(ctx), coord.ErrEnded)
+		_ = other.Release()
+		require.ErrorIs(t, context.Cause(other.Context()), coord.ErrEnded, "it was not the release")
 		return ctx.Err()
 	})
 	require.ErrorIs(t, err, context.Canceled)
