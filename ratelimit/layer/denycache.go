@@ -98,7 +98,7 @@ func (c *DenyCache) now() time.Duration {
 // allocation.
 func (c *DenyCache) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	set, tag := c.notes.place(op.Key)
-	if op.Kind == ratelimit.Take {
+	if op.Kind == ratelimit.Take && op.Ahead == 0 {
 		now := c.now()
 		if t := set.find(tag, op.Key, &op.Rule, now); t != nil && 1 <= op.N && op.N <= op.Rule.Burst() && t.refuses(op.N, &op.Rule) {
 			if ctx.Err() != nil {

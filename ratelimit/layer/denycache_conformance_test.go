@@ -19,9 +19,13 @@ type forward struct {
 }
 
 func (c *forward) Advance(d time.Duration) {
-	if d >= 0 || c.cache == nil || !c.cache.notes.any(c.cache.now()) {
-		c.ManualClock.Advance(d)
+	if d < 0 && c.cache != nil {
+		if c.cache.notes.any(c.cache.now()) {
+			return
+		}
+		c.cache.notes.clear() // what is over stays so
 	}
+	c.ManualClock.Advance(d)
 }
 
 // any tells whether there is a note.
@@ -34,6 +38,14 @@ func (t *notes) any(now time.Duration) bool {
 		}
 	}
 	return false
+}
+
+func (t *notes) clear() {
+	for i := range t.sets {
+		for j := range t.sets[i].at {
+			t.sets[i].at[j].Store(nil)
+		}
+	}
 }
 
 func forwardClock() *forward {

@@ -48,7 +48,7 @@ func (c *DenyCache) refuse(ops []ratelimit.Op, out []ratelimit.Result, set *note
 		switch {
 		case op.Kind == ratelimit.Add && op.Rule.Limit() == 0:
 			continue // it has nothing to say
-		case op.Kind != ratelimit.Take:
+		case op.Kind != ratelimit.Take || op.Ahead != 0:
 			return false
 		}
 		t := set.find(tag, op.Key, &op.Rule, now)
