@@ -28,9 +28,7 @@ func (p *Pipe) again(c *call, deadline time.Time) bool {
 		p.queue = append(p.queue, c)
 		t := p.takeOff()
 		p.mu.Unlock()
-		if t != nil {
-			t.begin()
-		}
+		t.runAll()
 	})
 	return true
 }

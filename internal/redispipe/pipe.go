@@ -183,9 +183,9 @@ func (p *Pipe) await(ctx context.Context, g *group, calls ...*call) error {
 		switch {
 		case t == nil:
 		case ctx.Done() == nil && t.calls[0] == calls[0]:
-			t.begin()
+			t.run()
 		default:
-			go t.begin()
+			go t.runAll()
 		}
 	}
 	if ctx.Done() == nil {
@@ -212,7 +212,7 @@ func (p *Pipe) send(_ context.Context, calls []*call) error {
 	t := p.takeOff()
 	p.mu.Unlock()
 	if t != nil {
-		t.begin()
+		t.run()
 	}
 	<-g.done
 	return nil

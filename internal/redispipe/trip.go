@@ -45,14 +45,17 @@ func (t *trip) Err() error {
 // Value returns nil: a trip has several callers.
 func (t *trip) Value(any) any { return nil }
 
-// begin makes the trip, and then the next ones, as long as there are any that may begin.
-func (t *trip) begin() {
+// run makes the trip. If another one may begin then, somebody else makes it.
+func (t *trip) run() {
 	if next := t.fly(); next != nil {
-		go func() {
-			for t := next; t != nil; {
-				t = t.fly()
-			}
-		}()
+		go next.runAll()
+	}
+}
+
+// runAll makes the trip, and then the next ones, as long as there are any that may begin.
+func (t *trip) runAll() {
+	for t != nil {
+		t = t.fly()
 	}
 }
 
@@ -83,9 +86,7 @@ func (t *trip) giveUp() {
 			c.err = ErrTimeout
 		}
 	})
-	if next != nil {
-		next.begin()
-	}
+	next.runAll()
 }
 
 // end lets answer answer all calls, unless they are answered, and returns the next trip.
@@ -114,7 +115,7 @@ func (t *trip) end(answer func()) (next *trip) {
 func (t *trip) exec() ([][]*call, []command) {
 	apart := t.p.apart.Load()
 	lists := join(t.calls, apart, t.p.o.Joined)
-	cmds := t.run(lists)
+	cmds := t.send(lists)
 	if apart || !slotsCrossed(cmds) {
 		return lists, cmds
 	}
@@ -124,7 +125,7 @@ func (t *trip) exec() ([][]*call, []command) {
 		if redis.HasErrorPrefix(cmds[i].Err(), crossSlot) {
 			again := join(lists[i], true, t.p.o.Joined)
 			lists = append(append(lists[:i:i], again...), lists[i+1:]...)
-			cmds = append(append(cmds[:i:i], t.run(again)...), cmds[i+1:]...)
+			cmds = append(append(cmds[:i:i], t.send(again)...), cmds[i+1:]...)
 		}
 	}
 	return lists, cmds
@@ -141,9 +142,9 @@ func slotsCrossed(cmds []command) bool {
 	return false
 }
 
-// run runs scripts by their hashes, and once more by their sources those that Redis
+// send runs scripts by their hashes, and once more by their sources those that Redis
 // did not know: these have not run.
-func (t *trip) run(lists [][]*call) []command {
+func (t *trip) send(lists [][]*call) []command {
 	cmds := t.pipeline(lists, "evalsha", (*Script).Hash)
 	var unknown [][]*call
 	for i, cmd := range cmds {
