@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -363,6 +364,7 @@ func TestAKeyIsCloned(t *testing.T) {
 	large := strings.Repeat("k", 1<<20)
 	s.put(7, &note{key: large[:1], rule: r, n: 1, until: time.Hour}, 0, 0)
 	require.Equal(t, "k", s.find(7, "k", &r, 0).key)
+	require.False(t, unsafe.StringData(large) == unsafe.StringData(s.find(7, "k", &r, 0).key), "it is not kept alive")
 	before := s.find(7, "k", &r, 0)
 	s.put(7, &note{key: large[1:2], rule: r, n: 1, until: 2 * time.Hour}, 0, 0)
 	require.NotSame(t, before, s.find(7, "k", &r, 0))
