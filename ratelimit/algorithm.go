@@ -22,8 +22,8 @@ type state struct {
 
 // pair is an algorithm's check and charge over the state of one counter in memory. Times
 // are microseconds, and are whatever the clock says: they may go back. ahead is the op's
-// Ahead, which some pairs need not know. The caller holds the lock. A pair may bring a state up to date in every method, as long as no answer
-// changes by it.
+// Ahead, which some pairs need not know. The caller holds the lock. A pair may bring a
+// state up to date in every method, as long as no answer changes by it.
 //
 // A rule finds its pair by a switch rather than by an interface, which would send every
 // op to the heap. A new algorithm is a constant above, a case in each switch below and a

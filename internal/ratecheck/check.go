@@ -49,6 +49,11 @@ func admitted(r Rule, takes []Take) error {
 		}
 	}
 	slices.SortFunc(allowed, func(a, b Take) int { return cmp.Compare(a.Received, b.Received) })
+	if r.known != nil {
+		if err := r.known(allowed); err != nil {
+			return err
+		}
+	}
 	if r.Windows != nil && !failed { // what failed may have begun a window that nobody saw begin
 		if err := r.Windows(allowed); err != nil {
 			return err

@@ -17,6 +17,7 @@ type Rule struct {
 	// Windows, unless nil, checks what Most can't say, of the takes that are allowed, in
 	// the order of Received. It is for runs in which no take failed.
 	Windows func(allowed []Take) error
+	known   func(allowed []Take) error // unless nil, the same for windows that are known
 }
 
 // Buckets is the rule of a limit over per that is counted in whole buckets, those that
@@ -74,7 +75,7 @@ func Leased(r Rule, life time.Duration, held int64) Rule {
 // In is the rule of a limiter whose windows are known: they end at these times, in
 // microseconds.
 func (r Rule) In(limit int64, per time.Duration, ends []int64) Rule {
-	r.Windows = known(limit, per.Microseconds(), ends)
+	r.Windows, r.known = nil, known(limit, per.Microseconds(), ends)
 	return r
 }
 

@@ -100,9 +100,12 @@ func (o LeaseOptions) check() error {
 // when the lease was taken, brought up to date by what is known here: Remaining is what the
 // store had left, and the rest of the lease. A Refund gives units back to their lease as
 // long as that lives. Peeks, counts and adds see the rest of this process's own leases as
-// not used, those of others as used. A Reset ends the key's leases here; of other
-// processes' only the units that they have left can pass beyond the limit. Neither comes to
-// pass in ops of several.
+// not used, those of others as used. A Reset ends the key's leases here, before it is done;
+// other processes spend theirs. Groups of several ops are charged by the store alone, and
+// see all leases as used.
+//
+// An error of the call that takes a lease is that of all who wait for it. A panic in it is
+// nobody's; they ask the store by themselves then, on their own goroutines.
 //
 // A take from a lease costs no allocation and no lock. A caller whose take waits for a
 // lease may leave at any time, and is not charged.

@@ -1,36 +1,31 @@
 package layer
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
 
-func BenchmarkLeaseMemory(b *testing.B) {
-	m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+// BenchmarkLease shows what a take of one key costs on a Redis of the benchmark's own, through
+// a Lease around the store (hot). scripts/op is the number of script calls.
+func BenchmarkLease(b *testing.B) {
+	server := redistest.Start(b)
+	store, err := redisstore.New(server.Client(nil), redisstore.Options{Timeout: 10 * time.Second})
 	require.NoError(b, err)
-	for _, r := range []ratelimit.Rule{
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1 << 40, Per: time.Second, Burst: 1 << 33})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 40, Per: time.Minute})),
-	} {
-		b.Run(r.Algorithm(), func(b *testing.B) {
-			l, err := NewLease(m, LeaseOptions{})
-			require.NoError(b, err)
-			defer l.Close()
-			b.ReportAllocs()
-			b.SetParallelism(32)
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					res, err := l.DoOne(b.Context(), ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})
-					if err != nil || !res.Allowed {
-						b.Error(res, err)
-						return
-					}
-				}
-			})
+	lease, err := NewLease(store, LeaseOptions{})
+	require.NoError(b, err)
+	defer func() { require.NoError(b, lease.Close()) }()
+	for _, callers := range []int{1, 64, 256} {
+		b.Run(fmt.Sprintf("hot/%d", callers), func(b *testing.B) {
+			before, _ := server.Calls("evalsha")
+			takeAll(b, lease, []string{"k"}, callers)
+			after, _ := server.Calls("evalsha")
+			b.ReportMetric(float64(after-before)/float64(b.N), "scripts/op")
 		})
 	}
 }
