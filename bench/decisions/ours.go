@@ -35,6 +35,19 @@ func coalesce(client *redis.Client) (ratelimit.Store, func() error, error) {
 	return c, nil, err
 }
 
+// lease stands around a store whose calls are coalesced.
+func lease(client *redis.Client) (ratelimit.Store, func() error, error) {
+	inner, _, err := coalesce(client)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := layer.NewLease(inner, layer.LeaseOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return l, l.Close, nil
+}
+
 // window makes the kind of rule that most of the peers have.
 func window(q quota) (ratelimit.Rule, error) {
 	return ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: int64(q.limit), Per: q.per})

@@ -48,6 +48,7 @@ var both = []string{"many", "hot"}
 
 var groups = []group{
 	{"plain", both, slices.Concat([]contender{ours("plain", window, plain), ours("plain, GCRA", gcra, plain), ours("store", window, store)}, peers, floors)},
+	{"lease", both[1:], slices.Concat([]contender{ours("lease", window, lease), ours("plain", window, plain), ours("coalesce", window, coalesce)}, peers)},
 	{"coalesce", both, slices.Concat([]contender{ours("coalesce", window, coalesce), ours("plain", window, plain), ours("store", window, store)}, peers)},
 }
 
@@ -76,7 +77,7 @@ func planned(quick bool) plan {
 	if quick {
 		return plan{callers: []int{64}, rounds: 5, idling: 5, length: 60 * time.Millisecond}
 	}
-	return plan{callers: []int{1, 8, 64, 256}, rounds: 5, idling: 15, length: 400 * time.Millisecond}
+	return plan{callers: []int{1, 8, 64, 256}, rounds: 5, idling: 15, length: 300 * time.Millisecond}
 }
 
 func run(ctx context.Context, r *harness.Run) error {
