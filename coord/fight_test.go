@@ -265,6 +265,7 @@ type spoiled struct {
 func (s spoiled) Acquire(ctx context.Context, user string, r coord.LeaseRequest) (int64, error) {
 	if s.there != nil {
 		r.Lifetime = s.there(r.Lifetime)
+		r.MaxLife = max(r.MaxLife, r.Lifetime)
 	}
 	number, err := s.LeaseStore.Acquire(ctx, user, r)
 	if s.acquire != nil {
@@ -299,12 +300,12 @@ func TestAFightNotices(t *testing.T) {
 			there: func(d time.Duration) time.Duration { return d / 3 }, renew: coord.ErrStore,
 		}, "two holders at once"},
 		"too long there": {spoiled{
-			there: func(d time.Duration) time.Duration { return 5 * d }, renew: coord.ErrStore,
+			there: func(d time.Duration) time.Duration { return 100 * d }, renew: coord.ErrStore,
 		}, "nobody for"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := fight{processes: 4, users: 8, length: 3500 * time.Millisecond}
+			f := fight{processes: 4, users: 8, length: 5 * time.Second}
 			f.spoil = func(s coord.LeaseStore) coord.LeaseStore {
 				tt.bug.LeaseStore = s
 				return tt.bug
