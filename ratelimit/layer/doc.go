@@ -16,4 +16,7 @@
 // denial that was only a try must not be remembered as one; what the cache knows doesn't
 // need the store, which may be down; what was leased can be spent while it is down; and
 // leases are taken with few calls.
+//
+// Two types are no layers, and ask a store for their callers: a [Queue] waits for quota
+// instead of denying, and [Reservations] take an estimate and settle it.
 package layer
