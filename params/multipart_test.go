@@ -403,7 +403,8 @@ func TestFormAfterBody(t *testing.T) {
 func TestParseMultipartFormBefore(t *testing.T) {
 	r := form(t, "a", "1", "f/f.txt", "data", "g/g", strings.Repeat("x", 100_000))
 	require.NoError(t, r.ParseMultipartForm(1))
-	t.Cleanup(func() { require.NoError(t, r.MultipartForm.RemoveAll()) })
+	received := r.MultipartForm
+	t.Cleanup(func() { require.NoError(t, received.RemoveAll()) })
 	p := paramsOf(t, r, Options{})
 	a, err := p.Int("a")
 	require.NoError(t, err)
