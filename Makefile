@@ -1,4 +1,4 @@
-.PHONY: run test race lint bench bench-compare fuzz ci
+.PHONY: run test race fight lint bench bench-compare fuzz ci
 
 run: ## the quickstart server
 	go run ./examples/quickstart
@@ -9,13 +9,17 @@ test:
 race:
 	go test -race -shuffle=on ./...
 
+FIGHT ?= 60s
+fight: ## processes fight for leases, killed and stopped meanwhile; the tests have 5 s of it
+	LAZYREQ_FIGHT=$(FIGHT) go test ./coord -run 'TestAFight$$$$' -v
+
 lint:
 	go vet ./...
 	@bin=$$(mktemp -d) && go build -C .ci/tools -o $$bin/staticcheck honnef.co/go/tools/cmd/staticcheck \
 		&& $$bin/staticcheck ./...; code=$$?; rm -rf $$bin; exit $$code
 
 bench: ## the benchmarks inside of the packages
-	go test -run '^$$' -bench . -benchmem ./lazy ./reqctx ./params ./session ./ratelimit ./server
+	go test -run '^$$' -bench . -benchmem ./lazy ./reqctx ./params ./session ./ratelimit ./coord ./server
 
 SUITE ?=
 bench-compare: ## against others, a suite with SUITE=property, and the plots of it

@@ -12,5 +12,6 @@
 //   - [github.com/lazyreq/lazyreq/params]: query, path, form and JSON, parsed on first use
 //   - [github.com/lazyreq/lazyreq/session]: loaded on first use, saved before the header
 //   - [github.com/lazyreq/lazyreq/ratelimit]: counters and limits
+//   - [github.com/lazyreq/lazyreq/coord]: what is done once, and by one worker at a time
 //   - [github.com/lazyreq/lazyreq/server]: HTTP servers, and the gate that responses pass
 package lazyreq

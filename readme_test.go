@@ -12,7 +12,7 @@ import (
 
 // The first program of each of these is a whole one: it compiles as it stands.
 func TestDocumentedProgramsCompile(t *testing.T) {
-	for _, doc := range []string{"README.md", "docs/ratelimit.md"} {
+	for _, doc := range []string{"README.md", "docs/ratelimit.md", "docs/coord.md"} {
 		text, err := os.ReadFile(doc)
 		require.NoError(t, err)
 		_, rest, found := strings.Cut(string(text), "```go\n")

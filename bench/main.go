@@ -25,7 +25,10 @@ import (
 
 	"github.com/lazyreq/lazyreq/bench/algorithms"
 	"github.com/lazyreq/lazyreq/bench/counter"
+	"github.com/lazyreq/lazyreq/bench/decisions"
+	"github.com/lazyreq/lazyreq/bench/denycache"
 	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/params"
 	"github.com/lazyreq/lazyreq/bench/plot"
 	"github.com/lazyreq/lazyreq/bench/property"
 	"github.com/lazyreq/lazyreq/bench/server"
@@ -37,6 +40,9 @@ var suites = []harness.Suite{
 	counter.Suite(),
 	server.Suite(),
 	session.Suite(),
+	decisions.Suite(),
+	denycache.Suite(),
+	params.Suite(),
 }
 
 // options are the command line.

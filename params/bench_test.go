@@ -87,6 +87,30 @@ func BenchmarkQuery(b *testing.B) {
 	})
 }
 
+type searchQuery struct {
+	Q     string `query:"q"`
+	Page  int    `query:"page"`
+	Size  int    `query:"size"`
+	Sort  string `query:"sort"`
+	Exact bool   `query:"exact"`
+}
+
+// BenchmarkBindQuery binds five fields.
+func BenchmarkBindQuery(b *testing.B) {
+	r := getRequest(benchQuery)
+	reg := benchRegistry(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		c := reqctx.New(r.Context(), reg)
+		c.SetRequest(r)
+		v, err := Bind[searchQuery](c)
+		if err != nil || v != (searchQuery{"lazy params", 2, 50, "name", true}) {
+			b.Fatal(v, err)
+		}
+		_ = c.Finish()
+	}
+}
+
 // BenchmarkJSON decodes ten fields from a body.
 func BenchmarkJSON(b *testing.B) {
 	r := postJSON("")
@@ -99,6 +123,20 @@ func BenchmarkJSON(b *testing.B) {
 			c := reqctx.New(r.Context(), reg)
 			c.SetRequest(r)
 			v, err := JSON[profile](c)
+			if err != nil || v.Visits != 42 {
+				b.Fatal(v, err)
+			}
+			_ = c.Finish()
+		}
+	})
+	b.Run("bind", func(b *testing.B) {
+		reg := benchRegistry(b)
+		b.ReportAllocs()
+		for b.Loop() {
+			r.Body = io.NopCloser(strings.NewReader(benchJSON))
+			c := reqctx.New(r.Context(), reg)
+			c.SetRequest(r)
+			v, err := Bind[profile](c)
 			if err != nil || v.Visits != 42 {
 				b.Fatal(v, err)
 			}
@@ -125,7 +163,7 @@ func decodeAll(r *http.Request, v any) error {
 	return json.Unmarshal(data, v)
 }
 
-// BenchmarkScan is what the strictness costs.
+// BenchmarkScan is what an accessor of a JSON body needs.
 func BenchmarkScan(b *testing.B) {
 	data, o := []byte(benchJSON), testOptions()
 	b.SetBytes(int64(len(data)))

@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	formType = "application/x-www-form-urlencoded"
-	jsonType = "application/json"
+	formType      = "application/x-www-form-urlencoded"
+	jsonType      = "application/json"
+	multipartType = "multipart/form-data"
 )
 
 // kinds is a set of kinds of content.
@@ -18,7 +19,10 @@ type kinds uint8
 const (
 	formKind kinds = 1 << iota
 	jsonKind
-	otherKind // something that only Body returns
+	multipartKind
+	otherKind // something that only Body and Stream return
+
+	anyKind = formKind | jsonKind | multipartKind | otherKind
 )
 
 // accepted names the media types of the kinds.
@@ -26,6 +30,9 @@ func (k kinds) accepted() []string {
 	var types []string
 	if k&formKind != 0 {
 		types = append(types, formType)
+	}
+	if k&multipartKind != 0 {
+		types = append(types, multipartType)
 	}
 	if k&jsonKind != 0 {
 		types = append(types, jsonType)
@@ -35,19 +42,28 @@ func (k kinds) accepted() []string {
 
 // content is what is known of a request's body before it is read.
 type content struct {
-	none  bool // there is no body
-	kind  kinds
-	coded string // why no kind can be read: a content coding
-	fault string // why it is otherKind, as a predicate
+	none     bool // there is no body
+	kind     kinds
+	boundary string // between the parts of a multipart form
+	codings  string // the content codings in lower case; "" is none
+	fault    string // why it is otherKind, as a predicate
 }
 
 func contentOf(h http.Header) content {
+	c := contentOfTypes(h["Content-Type"])
 	if codings := h["Content-Encoding"]; len(codings) > 0 {
-		if c := strings.Join(codings, ", "); c != "" && !strings.EqualFold(c, "identity") {
-			return content{kind: otherKind, coded: "has the content coding " + strconv.Quote(clip(c)) + "; send it without"}
+		if all := strings.ToLower(strings.Join(codings, ", ")); all != "identity" {
+			c.codings = all
 		}
 	}
-	switch types := h["Content-Type"]; len(types) {
+	return c
+}
+
+// kindOfHeader is the kind of a body, whatever its coding.
+func kindOfHeader(h http.Header) kinds { return contentOfTypes(h["Content-Type"]).kind }
+
+func contentOfTypes(types []string) content {
+	switch len(types) {
 	case 0:
 		return content{kind: otherKind, fault: "has no Content-Type"}
 	case 1:
@@ -72,10 +88,25 @@ func contentOfType(t string) content {
 	if kind == otherKind {
 		return content{kind: kind, fault: "has the type " + strconv.Quote(clip(media))}
 	}
-	if charset, ok := attributes["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
-		return content{kind: otherKind, fault: "has the charset " + strconv.Quote(clip(charset)) + "; send UTF-8"}
+	if fault := charsetFault(attributes); fault != "" {
+		return content{kind: otherKind, fault: fault}
 	}
-	return content{kind: kind}
+	c := content{kind: kind}
+	if kind == multipartKind {
+		// RFC 2046 allows 70 characters. A longer one makes the search for it slow.
+		if c.boundary = attributes["boundary"]; c.boundary == "" || len(c.boundary) > 70 {
+			return content{kind: otherKind, fault: "has a Content-Type without a valid boundary"}
+		}
+	}
+	return c
+}
+
+// charsetFault says as a predicate that the text is not in UTF-8.
+func charsetFault(attributes map[string]string) string {
+	if charset, ok := attributes["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
+		return "has the charset " + strconv.Quote(clip(charset)) + "; send UTF-8"
+	}
+	return ""
 }
 
 // kindOf classifies a media type in lower case.
@@ -83,23 +114,24 @@ func kindOf(media string) kinds {
 	switch {
 	case media == formType:
 		return formKind
+	case media == multipartType:
+		return multipartKind
 	case media == jsonType, strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"):
 		return jsonKind
 	}
 	return otherKind
 }
 
-// check returns a 415 unless the content is of one of the wanted kinds.
-func (c content) check(want kinds) error {
-	if c.coded == "" && c.kind&want != 0 {
+// check returns a 415 unless the content is of one of the wanted kinds, in a coding
+// that o can inflate.
+func (c content) check(want kinds, o *Options) error {
+	if c.codings != "" && o.inflaterOf(c.codings) == nil {
+		return &Error{Source: SourceBody, Reason: ErrUnsupported, Detail: unsupportedCoding(c.codings)}
+	}
+	if c.kind&want != 0 {
 		return nil
 	}
-	e := &Error{Source: SourceBody, Reason: ErrUnsupported, Detail: c.coded}
-	if c.coded != "" {
-		return e
-	}
-	e.accepted = want.accepted()
-	e.Detail = c.fault
+	e := &Error{Source: SourceBody, Reason: ErrUnsupported, accepted: want.accepted(), Detail: c.fault}
 	if e.Detail == "" {
 		e.Detail = "has the type " + strconv.Quote(c.kind.accepted()[0])
 	}

@@ -37,6 +37,37 @@ func toInt(f found) (n int, fault string) {
 	return n, ""
 }
 
+func toFloat(f found) (x float64, fault string) {
+	text := f.text
+	if f.raw != nil {
+		if typeOf(f.raw) != "a number" {
+			return 0, "must be a number" + butIs(f.raw)
+		}
+		text = string(f.raw)
+	}
+	return parseFloat(text, 64)
+}
+
+// parseFloat reads a number as JSON and HTML write it: ParseFloat alone also takes
+// hexadecimal ones, underscores, infinities and NaN.
+func parseFloat(text string, bits int) (x float64, fault string) {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case '0' <= c && c <= '9', c == '-', c == '+', c == '.', c == 'e', c == 'E':
+		default:
+			return 0, "must be a number"
+		}
+	}
+	x, err := strconv.ParseFloat(text, bits)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, "is out of range"
+	case err != nil:
+		return 0, "must be a number"
+	}
+	return x, ""
+}
+
 func toBool(f found) (b bool, fault string) {
 	if f.raw != nil {
 		if typeOf(f.raw) != "a boolean" {
@@ -44,7 +75,11 @@ func toBool(f found) (b bool, fault string) {
 		}
 		return f.raw[0] == 't', ""
 	}
-	switch f.text {
+	return parseBool(f.text)
+}
+
+func parseBool(text string) (b bool, fault string) {
+	switch text {
 	case "true", "1", "on":
 		return true, ""
 	case "false", "0", "off":
@@ -58,6 +93,10 @@ func toTime(f found) (t time.Time, fault string) {
 	if fault != "" {
 		return t, fault
 	}
+	return parseTime(text)
+}
+
+func parseTime(text string) (t time.Time, fault string) {
 	t, err := time.Parse(time.RFC3339, text)
 	// Parse also takes an hour of one digit and a comma before the fraction.
 	if err != nil || text[len("2006-01-02T15")] != ':' || text[len("2006-01-02T15:04:05")] == ',' {
@@ -66,11 +105,10 @@ func toTime(f found) (t time.Time, fault string) {
 	return t, ""
 }
 
-// texts returns all values that were given under name; of a JSON array at most
-// limit of them, for a longer one is refused.
-func (f found) texts(name string, limit int) ([]string, error) {
+// texts returns all values that were given under name.
+func (f found) texts(name string) ([]string, error) {
 	if f.raw != nil {
-		return jsonStrings(f.raw, name, limit)
+		return jsonStrings(f.raw, name)
 	}
 	if f.count == 1 {
 		return []string{f.text}, nil
@@ -84,19 +122,17 @@ func (f found) texts(name string, limit int) ([]string, error) {
 	return all, nil
 }
 
-func jsonStrings(raw []byte, name string, limit int) ([]string, error) {
+// jsonStrings decodes an array of strings, whose number the scanner has bounded.
+func jsonStrings(raw []byte, name string) ([]string, error) {
 	const want = "must be an array of strings"
 	if typeOf(raw) != "an array" {
-		return nil, malformed(SourceJSON, name, want+butIs(raw))
+		return nil, malformedMember(name, want+butIs(raw))
 	}
 	all := []string{}
 	s := scanner{data: raw, pos: 1}
 	for s.next() != ']' {
-		if len(all) == limit {
-			return nil, tooManyValues(name, limit)
-		}
 		if s.peek() != '"' {
-			return nil, malformed(SourceJSON, name, want)
+			return nil, malformedMember(name, want)
 		}
 		text, err := s.text()
 		if err != nil {
@@ -110,11 +146,11 @@ func jsonStrings(raw []byte, name string, limit int) ([]string, error) {
 	return all, nil
 }
 
-func tooManyValues(name string, limit int) *Error {
-	return &Error{
-		Name: name, Source: SourceJSON, Reason: ErrTooLarge,
-		Detail: "has more than " + strconv.Itoa(limit) + " values",
-	}
+// malformedMember is a fault of a member of the JSON object.
+func malformedMember(name, detail string) *Error {
+	e := malformed(SourceJSON, name, detail)
+	e.pointer = pointerTo(step{name: []byte(name)})
+	return e
 }
 
 // jsonString decodes a value that the scanner has checked.

@@ -12,22 +12,28 @@ import (
 // The reasons of an [Error], to be matched with errors.Is.
 var (
 	// ErrMissing: no source that was asked has the name, or the JSON body is empty.
+	// Status 400.
 	ErrMissing = errors.New("params: missing")
 	// ErrMalformed: the value or its source is not what it should be. Status 400.
 	ErrMalformed = errors.New("params: malformed")
+	// ErrInvalid: the value is what it should be, and validation refused it.
+	// Status 422.
+	ErrInvalid = errors.New("params: invalid")
 	// ErrTooLarge: a limit of Options was exceeded. Status 413, for a query 414.
 	ErrTooLarge = errors.New("params: too large")
 	// ErrUnsupported: the body's type, charset or coding isn't read here. Status 415.
 	ErrUnsupported = errors.New("params: unsupported content")
 	// ErrInterrupted: the body was not received whole, mostly because the client
-	// went away. Status 400, or 408 if the server's read deadline passed. The
-	// reader's own error is in the chain. If it was the request's context that
-	// ended, its cause is in the chain and the error isn't an Error.
+	// went away. Status 400, or 408 if Options.ReadTimeout or the server's read
+	// deadline passed. The reader's own error is in the chain. If it was the
+	// request's context that ended, its cause is in the chain and the error isn't
+	// an Error.
 	ErrInterrupted = errors.New("params: body interrupted")
 )
 
-// ErrBodyTaken is returned when something else read or closed the body before:
-// a fault of the program, not of the client, so it isn't an [Error].
+// ErrBodyTaken is returned when the body was already read as a stream, or
+// something else read or closed it before: a fault of the program, not of the
+// client, so it isn't an [Error].
 var ErrBodyTaken = errors.New("params: the request body was already read or closed by something else")
 
 // A Source is a part of a request that holds parameters.
@@ -35,21 +41,24 @@ type Source string
 
 // The sources, as they appear in an [Error].
 const (
-	SourcePath  Source = "path"
-	SourceQuery Source = "query"
-	SourceForm  Source = "form"
-	SourceJSON  Source = "json"
-	SourceBody  Source = "body" // a body that isn't read as a form or as JSON
+	SourcePath   Source = "path"
+	SourceQuery  Source = "query"
+	SourceForm   Source = "form"
+	SourceJSON   Source = "json"
+	SourceHeader Source = "header"
+	SourceCookie Source = "cookie"
+	SourceBody   Source = "body" // a body that isn't read as a form or as JSON
 )
 
 // An Error is a client's mistake: which parameter, from where, and what is
 // wrong with it. It is immutable and may be shared.
 type Error struct {
-	Name   string // the parameter; empty if the whole source is at fault
+	Name   string // the parameter, in JSON like "items.0.price"; empty if the whole source is at fault
 	Source Source // where it was found; empty if it is in none of several
-	Reason error  // ErrMissing, ErrMalformed, ErrTooLarge, ErrUnsupported or ErrInterrupted
+	Reason error  // ErrMissing, ErrMalformed, ErrInvalid, ErrTooLarge, ErrUnsupported or ErrInterrupted
 	Detail string // what is wrong, as a predicate: "must be a whole number"
 
+	pointer  string   // where in a JSON body, "#/items/0/price"
 	accepted []string // media types that would have been accepted
 	cause    error
 }
@@ -65,22 +74,41 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Reason, e.cause}
 }
 
+// Pointer returns where in a JSON body the fault is, a JSON Pointer (RFC 6901) as
+// a URI fragment: "#/items/0/price". It is empty for another source, and for a
+// body that is no JSON.
+func (e *Error) Pointer() string { return e.pointer }
+
 // Problem returns the status of the answer and the members of its RFC 9457
-// problem details: "detail"; for a parameter, "errors", a list with "parameter",
-// "detail" and, if known, "source"; for an unsupported type, "accepted".
+// problem details: "detail"; for a parameter, "errors", a list with "detail",
+// "source" if known, and "parameter", or "pointer" in a JSON body; for an
+// unsupported type, "accepted".
 func (e *Error) Problem() (status int, members map[string]any) {
 	members = map[string]any{"detail": e.sentence()}
 	if e.Name != "" {
-		item := map[string]string{"parameter": e.Name, "detail": e.Detail}
-		if e.Source != "" {
-			item["source"] = string(e.Source)
-		}
-		members["errors"] = []map[string]string{item}
+		members["errors"] = []map[string]string{e.item()}
 	}
 	if len(e.accepted) > 0 {
 		members["accepted"] = e.accepted
 	}
 	return e.status(), members
+}
+
+// item is e in the list of errors.
+func (e *Error) item() map[string]string {
+	item := map[string]string{"detail": e.Detail}
+	if e.Source != "" {
+		item["source"] = string(e.Source)
+	}
+	switch {
+	case e.pointer != "":
+		item["pointer"] = e.pointer
+	case e.Name != "":
+		item["parameter"] = e.Name
+	default:
+		item["detail"] = e.sentence()
+	}
+	return item
 }
 
 func (e *Error) status() int {
@@ -91,6 +119,8 @@ func (e *Error) status() int {
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(e.Reason, ErrUnsupported):
 		return http.StatusUnsupportedMediaType
+	case errors.Is(e.Reason, ErrInvalid):
+		return http.StatusUnprocessableEntity
 	case errors.Is(e.cause, os.ErrDeadlineExceeded):
 		return http.StatusRequestTimeout
 	}
@@ -113,6 +143,10 @@ func (e *Error) subject() string {
 
 func malformed(from Source, name, detail string) *Error {
 	return &Error{Name: name, Source: from, Reason: ErrMalformed, Detail: detail}
+}
+
+func missing(from Source, name string) *Error {
+	return &Error{Name: name, Source: from, Reason: ErrMissing, Detail: "is missing"}
 }
 
 // clip makes a name that the client chose fit for a message.

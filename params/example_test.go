@@ -58,5 +58,5 @@ func ExampleJSON() {
 	// Output:
 	// ada <nil>
 	//  params: json parameter "user" is given twice
-	//  params: json parameter "user" must be a string
+	//  params: json parameter "user" must be a string, not a number
 }

@@ -51,22 +51,22 @@ func parsePair(item string, from Source) (pair, error) {
 
 // pairsOf returns the pairs of a form that the standard library parsed, which
 // has checked neither their number nor their size nor their text.
-func pairsOf(form url.Values, o *Options) ([]pair, error) {
+func pairsOf(form url.Values, from Source, o *Options) ([]pair, error) {
 	var pairs []pair
 	var size int64
 	for name, values := range form {
 		for _, value := range values {
 			if len(pairs) == o.MaxParams {
-				return nil, tooMany(SourceForm, o.MaxParams)
+				return nil, tooMany(from, o.MaxParams)
 			}
 			if size += int64(len(name) + len(value)); size > o.MaxBody {
 				return nil, bodyTooLarge(o.MaxBody, nil)
 			}
 			if fault := textFault(name); fault != "" {
-				return nil, malformed(SourceForm, "", "has a parameter whose name "+fault)
+				return nil, malformed(from, "", "has a parameter whose name "+fault)
 			}
 			if fault := textFault(value); fault != "" {
-				return nil, malformed(SourceForm, clip(name), fault)
+				return nil, malformed(from, clip(name), fault)
 			}
 			pairs = append(pairs, pair{name, value})
 		}

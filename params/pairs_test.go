@@ -147,7 +147,7 @@ func FuzzForm(f *testing.F) {
 		b, err := paramsOf(t, r, Options{}).body(formKind)
 		require.NoError(t, err)
 		stdErr := r.ParseForm()
-		if b.parseErr != nil {
+		if b.formErr != nil {
 			require.True(t, stdErr != nil || !faultless(r.PostForm) || strings.Count(form, "&") >= defaultMaxParams)
 			return
 		}

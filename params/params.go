@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/reqctx"
 )
@@ -12,20 +13,21 @@ import (
 var (
 	handleKey = reqctx.NewKey[*Params]("params")
 	bodyKey   = reqctx.NewKey[*body]("params.body")
+	uploadKey = reqctx.NewKey[*upload]("params.upload")
 )
 
 // Params are the parameters of one request. Its accessors ask the path, then
 // the body of a POST, PUT or PATCH, then the query, see the package
 // documentation; its methods Path, Query, Content, Form and JSON narrow them to
 // one source. So a POST with a body that is neither a form nor JSON is answered
-// 415 by the former, not by Path and Query. It belongs to its request and is safe for concurrent use; as
-// reading a body replaces the request's Body, nothing else may use that at the
-// same time.
+// 415 by the former, not by Path and Query. It belongs to its request and is safe
+// for concurrent use, except for streams; as reading a body replaces the request's
+// Body, nothing else may use that at the same time.
 type Params struct {
 	View
 
 	ctx     *reqctx.Context
-	options *Options
+	budgets *budgets
 	err     error // why there is no request, for every accessor
 
 	parseQuery sync.Once
@@ -34,23 +36,27 @@ type Params struct {
 
 	classify sync.Once
 	content  content
+	way      atomic.Int32 // in which the body is read
 }
 
 // Provide registers the property "params", a handle whose value is a *Params,
-// and the property "params.body", which reads and parses the body. A request
-// whose params aren't touched pays nothing for them. The error names the field
-// of o that is out of range; a second Provide on a registry panics.
+// and the properties "params.body" and "params.upload", which read the body and a
+// multipart form. A request whose params aren't touched pays nothing for them. The
+// error names the field of o that is out of range; a second Provide on a registry
+// panics.
 func Provide(reg *reqctx.Registry, o Options) error {
-	o, err := o.withDefaults()
+	b, err := newBudgets(o)
 	if err != nil {
 		return err
 	}
 	reqctx.Provide(reg, handleKey, reqctx.Prop[*Params]{
 		Handle:  true,
-		Resolve: func(ctx context.Context) (*Params, error) { return newParams(ctx, &o) },
+		Resolve: func(ctx context.Context) (*Params, error) { return newParams(ctx, b) },
 	})
-	reqctx.Provide(reg, bodyKey, reqctx.Prop[*body]{
-		Resolve: resolveBody,
+	reqctx.Provide(reg, bodyKey, reqctx.Prop[*body]{Resolve: resolveBody})
+	reqctx.Provide(reg, uploadKey, reqctx.Prop[*upload]{
+		Resolve: resolveUpload,
+		Close:   func(_ context.Context, u *upload, _ error) error { return u.close() },
 	})
 	return nil
 }
@@ -67,26 +73,22 @@ func From(ctx context.Context) (*Params, error) {
 	return p, nil
 }
 
-// JSON is From and [Params.DecodeJSON] into a new T, which is T's zero value
-// after an error.
-func JSON[T any](ctx context.Context) (T, error) {
-	var v, zero T
-	p, err := From(ctx)
-	if err != nil {
-		return zero, err
+// Of is From for a handler of another router, which may work on a copy of the
+// request: path values and the route's budget are those of r from then on.
+func Of(r *http.Request) (*Params, error) {
+	p, err := From(r.Context())
+	if err == nil {
+		p.ctx.SetRequest(r)
 	}
-	if err := p.DecodeJSON(&v); err != nil {
-		return zero, err
-	}
-	return v, nil
+	return p, err
 }
 
-func newParams(ctx context.Context, o *Options) (*Params, error) {
+func newParams(ctx context.Context, b *budgets) (*Params, error) {
 	c := reqctx.From(ctx)
 	if c == nil || c.Request() == nil {
 		return nil, fmt.Errorf("params: %w", reqctx.ErrNoRequest)
 	}
-	p := &Params{ctx: c, options: o}
+	p := &Params{ctx: c, budgets: b}
 	p.View = View{p, anySource}
 	return p, nil
 }
@@ -110,11 +112,12 @@ func (p *Params) Path() View { return View{p, pathSource} }
 // Query is a view of the URL's query. It never reads the body.
 func (p *Params) Query() View { return View{p, querySource} }
 
-// Content is a view of the body, be it a form or a JSON object. Another type
-// is answered 415, before any of it is read.
+// Content is a view of the body, be it a form, also a multipart one, or a JSON
+// object. Another type is answered 415, before any of it is read.
 func (p *Params) Content() View { return View{p, formSource | jsonSource} }
 
-// Form is a view of an urlencoded body. Another type is answered 415.
+// Form is a view of an urlencoded or a multipart form, of which it shows the
+// texts. Another type is answered 415.
 func (p *Params) Form() View { return View{p, formSource} }
 
 // JSON is a view of the members of the object that is the JSON body. Another
@@ -124,7 +127,7 @@ func (p *Params) JSON() View { return View{p, jsonSource} }
 func (p *Params) queryPairs(r *http.Request) ([]pair, error) {
 	p.parseQuery.Do(func() {
 		if r.URL != nil {
-			p.query, p.queryErr = parsePairs(r.URL.RawQuery, SourceQuery, p.options.MaxParams)
+			p.query, p.queryErr = parsePairs(r.URL.RawQuery, SourceQuery, p.budgets.of(r).MaxParams)
 		}
 	})
 	return p.query, p.queryErr

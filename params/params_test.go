@@ -301,19 +301,6 @@ func TestZeroViewIsAnError(t *testing.T) {
 	require.ErrorIs(t, err, errNoParams)
 }
 
-func TestProvideChecksOptions(t *testing.T) {
-	for field, o := range map[string]Options{
-		"MaxBody":   {MaxBody: -1},
-		"MaxBody ":  {MaxBody: largestBody + 1},
-		"MaxParams": {MaxParams: -1},
-		"MaxDepth":  {MaxDepth: -1},
-		"MaxDepth ": {MaxDepth: deepest + 1},
-	} {
-		err := Provide(reqctx.NewRegistry(reqctx.Options{}), o)
-		require.ErrorContains(t, err, "Options."+field)
-	}
-}
-
 func TestSecondProvidePanics(t *testing.T) {
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	require.NoError(t, Provide(reg, Options{}))

@@ -15,46 +15,54 @@ const firstBuffer = 64 << 10
 // hasBody reports whether the request can have content at all.
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
-// readBody reads the request's body and puts it back, so that the next reader
-// finds the same bytes, and after them the same error if there was one. A body
-// that is refused for its declared length is not touched.
-func readBody(ctx context.Context, r *http.Request, limit int64) ([]byte, error) {
+// readBody reads the request's body, inflates it, and puts back what came, so that
+// the next reader finds the same bytes, and after them the same error if there was
+// one. A body that is refused for its declared length is not touched.
+func readBody(ctx context.Context, r *http.Request, coding string, o *Options) ([]byte, error) {
 	if !hasBody(r) {
 		return nil, nil
 	}
-	if r.ContentLength > limit {
-		return nil, bodyTooLarge(limit, nil)
+	if r.ContentLength > o.MaxBody {
+		return nil, bodyTooLarge(o.MaxBody, nil)
 	}
 	body := r.Body
 	shared, _ := body.(*sharedBody)
 	if shared != nil && !shared.rewind() {
 		return nil, ErrBodyTaken
 	}
-	data, err := readAll(ctx, body, r.ContentLength, limit)
+	w := newWire(ctx, r, body, o, o.MaxBody)
+	w.keep = coding != ""
+	declared := r.ContentLength
+	if w.keep {
+		declared = -1
+	}
+	data, err := readAll(w.content(coding, o, o.MaxBody), declared, o.MaxBody)
+	if !w.keep {
+		w.kept = data
+	}
 	if shared != nil {
-		shared.again = &putBack{data: data, err: err, origin: shared.ReadCloser}
+		shared.again = &putBack{data: w.kept, err: w.err, origin: shared.ReadCloser}
 	} else {
-		r.Body = &putBack{data: data, err: err, origin: body}
+		r.Body = &putBack{data: w.kept, err: w.err, origin: body}
 	}
 	switch {
-	case !errors.Is(err, io.EOF):
-		return nil, readError(err)
-	case int64(len(data)) < r.ContentLength:
+	case w.err == io.EOF && w.n < r.ContentLength:
 		return nil, ErrBodyTaken
+	case err != io.EOF:
+		return nil, readError(err)
 	}
 	return data, nil
 }
 
-// readAll returns what it could read and the error that ended it, io.EOF if
-// that was the body's end; ErrInterrupted, if it was ctx's. It holds at most
-// limit+1 bytes.
-func readAll(ctx context.Context, body io.Reader, declared, limit int64) ([]byte, error) {
+// readAll returns what it could read and the error that ended it, io.EOF if that
+// was the body's end. It holds at most limit+1 bytes.
+func readAll(body io.Reader, declared, limit int64) ([]byte, error) {
 	size := int64(512)
 	if declared > 0 {
 		size = min(declared+1, firstBuffer) // one more, to see the end without growing
 	}
 	data := make([]byte, 0, min(size, limit+1))
-	for ctx.Err() == nil {
+	for {
 		if len(data) == cap(data) {
 			grown := make([]byte, len(data), min(2*int64(cap(data)), limit+1))
 			copy(grown, data)
@@ -62,23 +70,22 @@ func readAll(ctx context.Context, body io.Reader, declared, limit int64) ([]byte
 		}
 		n, err := body.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
-		if int64(len(data)) > limit {
-			return data, &http.MaxBytesError{Limit: limit}
-		}
 		if err != nil {
 			return data, err
 		}
 	}
-	return data, fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(ctx))
 }
 
 // readError says whose fault it is that a body could not be read.
 func readError(err error) error {
 	var tooLarge *http.MaxBytesError
+	var told *Error
 	switch {
+	case errors.As(err, &told):
+		return told
 	case errors.As(err, &tooLarge):
 		return bodyTooLarge(tooLarge.Limit, err)
-	case errors.Is(err, ErrInterrupted):
+	case errors.Is(err, ErrInterrupted), errors.Is(err, ErrBodyTaken):
 		return err
 	case errors.Is(err, http.ErrBodyReadAfterClose):
 		return ErrBodyTaken
@@ -103,19 +110,19 @@ func bodyTooLarge(limit int64, cause error) *Error {
 // putBack is a body that was read before.
 type putBack struct {
 	data   []byte // what of it is still to be read again
-	err    error  // what ended the first reading
+	err    error  // what ended the first reading, nil if nothing did
 	origin io.ReadCloser
 }
 
-// Read returns what the first reading did. One that was only interrupted by its
-// context goes on from where that was.
+// Read returns what the first reading did. One that was only interrupted, by its
+// context or because it had enough, goes on from where that was.
 func (b *putBack) Read(p []byte) (int, error) {
 	switch {
 	case len(b.data) > 0 || len(p) == 0:
 		n := copy(p, b.data)
 		b.data = b.data[n:]
 		return n, nil
-	case errors.Is(b.err, ErrInterrupted):
+	case b.err == nil, errors.Is(b.err, ErrInterrupted):
 		return b.origin.Read(p)
 	}
 	return 0, b.err

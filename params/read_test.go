@@ -21,8 +21,8 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// stream is a form POST of unknown length.
-func stream(body io.Reader) *http.Request {
+// streamOf is a form POST of unknown length.
+func streamOf(body io.Reader) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/", body)
 	r.ContentLength = -1
 	r.Header.Set("Content-Type", formType)
@@ -32,7 +32,7 @@ func stream(body io.Reader) *http.Request {
 func TestBodyLimit(t *testing.T) {
 	for size, fits := range map[int]bool{99: true, 100: true, 101: false, 5000: false} {
 		form := "a=" + strings.Repeat("x", size-2)
-		for _, r := range []*http.Request{postForm("/", form), stream(strings.NewReader(form)), stream(iotest.OneByteReader(strings.NewReader(form)))} {
+		for _, r := range []*http.Request{postForm("/", form), streamOf(strings.NewReader(form)), streamOf(iotest.OneByteReader(strings.NewReader(form)))} {
 			p := paramsOf(t, r, Options{MaxBody: 100})
 			a, err := p.String("a")
 			if fits {
@@ -50,10 +50,10 @@ func TestBodyLimit(t *testing.T) {
 }
 
 func TestDefaultBodyLimitIsAMebibyte(t *testing.T) {
-	p := paramsOf(t, stream(strings.NewReader("a="+strings.Repeat("x", 1<<20-2))), Options{})
+	p := paramsOf(t, streamOf(strings.NewReader("a="+strings.Repeat("x", 1<<20-2))), Options{})
 	_, err := p.String("a")
 	require.NoError(t, err)
-	p = paramsOf(t, stream(strings.NewReader("a="+strings.Repeat("x", 1<<20-1))), Options{})
+	p = paramsOf(t, streamOf(strings.NewReader("a="+strings.Repeat("x", 1<<20-1))), Options{})
 	_, err = p.String("a")
 	require.ErrorIs(t, err, ErrTooLarge)
 }
@@ -72,19 +72,19 @@ func TestDeclaredLengthIsRefusedUnread(t *testing.T) {
 func TestNoMoreIsReadThanTheLimit(t *testing.T) {
 	endless := iotest.OneByteReader(strings.NewReader(strings.Repeat("x", 10_000)))
 	counted := &spy{Reader: endless}
-	_, err := paramsOf(t, stream(counted), Options{MaxBody: 100}).Body()
+	_, err := paramsOf(t, streamOf(counted), Options{MaxBody: 100}).Body()
 	require.ErrorIs(t, err, ErrTooLarge)
 	require.Equal(t, 101, counted.reads)
 }
 
 func TestLengthIsNotAllocatedOnTrust(t *testing.T) {
-	data, err := readAll(t.Context(), strings.NewReader("a"), 1<<30, 1<<30)
+	data, err := readAll(strings.NewReader("a"), 1<<30, 1<<30)
 	require.Equal(t, io.EOF, err)
 	require.LessOrEqual(t, cap(data), firstBuffer)
 }
 
 func TestLimitOfAnotherReader(t *testing.T) {
-	r := stream(strings.NewReader(strings.Repeat("x", 100)))
+	r := streamOf(strings.NewReader(strings.Repeat("x", 100)))
 	r.Body = http.MaxBytesReader(httptest.NewRecorder(), r.Body, 10)
 	_, err := paramsOf(t, r, Options{}).Body()
 	requireReason(t, err, ErrTooLarge, "larger than 10 bytes")
@@ -102,7 +102,7 @@ func TestInterruptedBody(t *testing.T) {
 		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, 400, "could not be received"},
 		{fmt.Errorf("read: %w", os.ErrDeadlineExceeded), 408, "was not received in time"},
 	} {
-		r := stream(io.MultiReader(strings.NewReader("a=1"), iotest.ErrReader(c.cause)))
+		r := streamOf(io.MultiReader(strings.NewReader("a=1"), iotest.ErrReader(c.cause)))
 		p := paramsOf(t, r, Options{})
 		_, err := p.StringOr("a", "def")
 		e := requireReason(t, err, ErrInterrupted, c.text)
@@ -118,7 +118,7 @@ func TestInterruptedBody(t *testing.T) {
 }
 
 func TestTooLargeBodyStaysTooLarge(t *testing.T) {
-	r := stream(strings.NewReader("a=" + strings.Repeat("x", 200)))
+	r := streamOf(strings.NewReader("a=" + strings.Repeat("x", 200)))
 	_, err := paramsOf(t, r, Options{MaxBody: 100}).String("a")
 	require.ErrorIs(t, err, ErrTooLarge)
 	var tooLarge *http.MaxBytesError
@@ -251,7 +251,7 @@ func TestWhatParseFormReadIsChecked(t *testing.T) {
 		"a=" + strings.Repeat("x", 50):    ErrTooLarge,
 		"a=1&b=" + strings.Repeat("x", 9): nil,
 	} {
-		r := stream(strings.NewReader(form))
+		r := streamOf(strings.NewReader(form))
 		require.NoError(t, r.ParseForm())
 		_, err := paramsOf(t, r, Options{MaxBody: 20, MaxParams: 3}).StringOr("none", "")
 		require.ErrorIs(t, err, reason, form)
@@ -262,20 +262,20 @@ func TestCancelledReadingIsGoneOnWith(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("no more")
 	body := strings.NewReader("a=1&b=2&c=3")
-	r := stream(readerFunc(func(p []byte) (int, error) {
+	r := streamOf(readerFunc(func(p []byte) (int, error) {
 		if body.Len() <= 7 {
 			cancel(gone)
 		}
 		return body.Read(p[:min(len(p), 4)])
 	}))
-	_, err := readBody(ctx, r, 100)
+	_, err := readBody(ctx, r, "", testOptions())
 	require.ErrorIs(t, err, ErrInterrupted)
 	require.ErrorIs(t, err, gone)
 	var e *Error
 	require.False(t, errors.As(err, &e), "the server's doing, not the client's")
 	require.Equal(t, 3, body.Len(), "it stopped reading")
 
-	data, err := readBody(t.Context(), r, 100)
+	data, err := readBody(t.Context(), r, "", testOptions())
 	require.NoError(t, err)
 	require.Equal(t, "a=1&b=2&c=3", string(data), "nothing is lost")
 }

@@ -33,36 +33,54 @@ func (d document) find(name string) (found, error) {
 }
 
 // A scanner checks what encoding/json lets pass and one shouldn't: duplicate
-// names, invalid UTF-8, unpaired surrogates, NULs, and depth. It reads the text
-// once, and allocates only for members, escaped names and large objects.
+// names, invalid UTF-8, unpaired surrogates, NULs, depth, and the number of
+// elements. It reads the text once, and allocates only for members, escaped names
+// and large objects.
 type scanner struct {
-	data    []byte
-	pos     int
-	depth   int
-	options *Options
-	members []member
-	similar []byte
+	data     []byte
+	pos      int
+	depth    int
+	elements int // and members, so far
+	options  *Options
+	path     []step // to the value at pos, within the values that begin before
+	keep     bool   // the members of the outermost object
+	members  []member
+	similar  []byte
 }
 
 // scan checks a JSON text. One that is empty, but for space, is no error.
 func scan(data []byte, o *Options) (document, error) {
-	if !utf8.Valid(data) {
-		return document{}, malformed(SourceJSON, "", "is not valid UTF-8")
-	}
-	s := &scanner{data: data, options: o}
-	s.next()
-	start := s.pos
-	if start == len(data) {
-		return document{}, nil
+	var few [8]step
+	s := &scanner{data: data, options: o, keep: true, path: few[:0]}
+	start, err := s.begin()
+	if err != nil || start == len(data) {
+		return document{}, err
 	}
 	if err := s.value(); err != nil {
 		return document{}, err
 	}
 	end := s.pos
-	if s.next(); s.pos < len(data) {
-		return document{}, s.fault("has more after the JSON value,")
+	if err := s.finish(); err != nil {
+		return document{}, err
 	}
 	return document{data: data[start:end], members: s.members, similar: s.similar}, nil
+}
+
+// begin goes to where the value begins: the end, if there is none.
+func (s *scanner) begin() (start int, err error) {
+	if !utf8.Valid(s.data) {
+		return 0, malformed(SourceJSON, "", "is not valid UTF-8")
+	}
+	s.next()
+	return s.pos, nil
+}
+
+// finish checks that there is nothing after the value.
+func (s *scanner) finish() error {
+	if s.next(); s.pos < len(s.data) {
+		return s.fault("has more after the JSON value,")
+	}
+	return nil
 }
 
 func (s *scanner) fault(what string) error {
@@ -120,17 +138,35 @@ func (s *scanner) value() error {
 }
 
 func (s *scanner) nested(scan func() error) error {
-	if s.depth == s.options.MaxDepth {
-		return &Error{
-			Source: SourceJSON, Reason: ErrTooLarge,
-			Detail: fmt.Sprintf("is nested more than %d deep", s.depth),
-		}
+	if err := s.enter(); err != nil {
+		return err
 	}
-	s.depth++
-	s.pos++
 	err := scan()
 	s.depth--
 	return err
+}
+
+// enter goes into an array or an object. Whoever leaves it takes 1 from the depth.
+func (s *scanner) enter() error {
+	if s.depth == s.options.MaxDepth {
+		return s.tooLarge(fmt.Sprintf("is nested more than %d deep", s.depth))
+	}
+	s.depth++
+	s.pos++
+	return nil
+}
+
+// element counts an element of an array or a member of an object.
+func (s *scanner) element() error {
+	if s.elements == s.options.MaxElements {
+		return s.tooLarge(fmt.Sprintf("has more than %d elements", s.elements))
+	}
+	s.elements++
+	return nil
+}
+
+func (s *scanner) tooLarge(detail string) *Error {
+	return &Error{Source: SourceJSON, Reason: ErrTooLarge, Detail: detail}
 }
 
 func (s *scanner) object() error {
@@ -150,23 +186,20 @@ func (s *scanner) object() error {
 }
 
 func (s *scanner) member(names *nameSet) error {
-	if s.next() != '"' {
-		return s.unexpected()
+	name, err := s.memberName()
+	if err == nil {
+		err = s.newName(names, name)
 	}
-	name, err := s.name(names)
 	if err != nil {
 		return err
 	}
-	if s.next() != ':' {
-		return s.unexpected()
-	}
-	s.pos++
-	s.next()
 	start := s.pos
+	s.path = append(s.path, step{name: name})
 	if err := s.value(); err != nil {
 		return err
 	}
-	if s.depth == 1 {
+	s.path = s.path[:len(s.path)-1]
+	if s.depth == 1 && s.keep {
 		if s.members == nil {
 			s.members = make([]member, 0, len(names.few))
 		}
@@ -175,27 +208,48 @@ func (s *scanner) member(names *nameSet) error {
 	return nil
 }
 
-// name reads a member's name, which must be new to its object.
-func (s *scanner) name(names *nameSet) ([]byte, error) {
+// memberName reads a member's name and goes to its value.
+func (s *scanner) memberName() ([]byte, error) {
+	if s.next() != '"' {
+		return nil, s.unexpected()
+	}
 	raw, err := s.text()
 	if err != nil {
 		return nil, err
 	}
-	if names.count == s.options.MaxParams {
-		return nil, &Error{
-			Source: SourceJSON, Reason: ErrTooLarge,
-			Detail: fmt.Sprintf("has an object with more than %d members", names.count),
-		}
+	if err := s.element(); err != nil {
+		return nil, err
 	}
-	name := unquote(raw)
+	if s.next() != ':' {
+		return nil, s.unexpected()
+	}
+	s.pos++
+	s.next()
+	return unquote(raw), nil
+}
+
+// newName checks that name is new to its object.
+func (s *scanner) newName(names *nameSet, name []byte) error {
+	if names.count == s.options.MaxParams {
+		return s.tooManyMembers()
+	}
 	same, similar := names.add(name)
 	if same {
-		return nil, malformed(SourceJSON, clip(string(name)), "is given twice")
+		return s.twice(name, "is given twice")
 	}
 	if similar && s.similar == nil {
 		s.similar = name
 	}
-	return name, nil
+	return nil
+}
+
+func (s *scanner) tooManyMembers() error {
+	return s.tooLarge(fmt.Sprintf("has an object with more than %d members", s.options.MaxParams))
+}
+
+// twice is the fault of a name that its object has already.
+func (s *scanner) twice(name []byte, detail string) error {
+	return s.at(&Error{Source: SourceJSON, Reason: ErrMalformed, Detail: detail}, step{name: name})
 }
 
 func (s *scanner) array() error {
@@ -203,12 +257,18 @@ func (s *scanner) array() error {
 		s.pos++
 		return nil
 	}
-	for {
+	s.path = append(s.path, step{})
+	for i := 0; ; i++ {
+		s.path[len(s.path)-1].index = i
+		if err := s.element(); err != nil {
+			return err
+		}
 		s.next()
 		if err := s.value(); err != nil {
 			return err
 		}
 		if more, err := s.separator(']'); !more {
+			s.path = s.path[:len(s.path)-1]
 			return err
 		}
 	}

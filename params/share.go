@@ -3,20 +3,23 @@ package params
 import (
 	"io"
 	"net/http"
+	"time"
 )
 
 // keepForm bounds the form that is kept for Params when something else reads it.
 const keepForm = 1 << 20
 
 // Share gives r a body that later copies of r have in common: whether a form is read
-// from r or from a copy, by ParseForm or by Params, the other finds it too. It is to be
-// called before anything has read the body. A request without body is left as it is.
-func Share(r *http.Request) {
+// from r or from a copy, by ParseForm or by Params, the other finds it too. Through w,
+// the response's writer as the server made it, Options.ReadTimeout becomes a deadline of
+// the connection; w may be nil. It is to be called before anything has read the body. A
+// request without body is left as it is.
+func Share(r *http.Request, w http.ResponseWriter) {
 	if !hasBody(r) {
 		return
 	}
 	if _, done := r.Body.(*sharedBody); !done {
-		r.Body = &sharedBody{ReadCloser: r.Body, header: r.Header}
+		r.Body = &sharedBody{ReadCloser: r.Body, header: r.Header, writer: w}
 	}
 }
 
@@ -25,8 +28,9 @@ func Share(r *http.Request) {
 type sharedBody struct {
 	io.ReadCloser             // what the client sends
 	header        http.Header // until the first Read, which looks at the type
-	again         *putBack    // what Params has read, to be read again
-	keep          bool        // a form that is not too large is kept as it is read
+	writer        http.ResponseWriter
+	again         *putBack // what Params has read, to be read again
+	keep          bool     // a form that is not too large is kept as it is read
 	kept          []byte
 	lost          bool // something was read, by others, and not kept
 	ended         bool
@@ -41,7 +45,7 @@ func (b *sharedBody) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	if b.header != nil {
-		b.keep, b.header = contentOf(b.header).kind == formKind, nil
+		b.keep, b.header = kindOfHeader(b.header) == formKind, nil
 	}
 	n, err := b.ReadCloser.Read(p)
 	b.ended = err == io.EOF
@@ -68,4 +72,24 @@ func (b *sharedBody) rewind() bool {
 	}
 	b.header, b.keep, b.kept = nil, false, nil // Params keeps what it reads itself
 	return true
+}
+
+// detach returns the body to be read as a stream, and leaves nothing to others. It
+// returns nil if something was read before and is lost.
+func (b *sharedBody) detach() io.Reader {
+	if !b.rewind() {
+		return nil
+	}
+	var source io.Reader = b.ReadCloser
+	if b.again != nil {
+		source = b.again
+	}
+	b.again = &putBack{err: ErrBodyTaken, origin: b.ReadCloser}
+	return source
+}
+
+// deadline sets when reads of the connection end, the zero time for never. It says
+// false where that can't be set.
+func (b *sharedBody) deadline(t time.Time) bool {
+	return b.writer != nil && http.NewResponseController(b.writer).SetReadDeadline(t) == nil
 }

@@ -45,9 +45,9 @@ func TestSharedBody(t *testing.T) {
 				if declared {
 					r.ContentLength = int64(len(tt.body))
 				}
-				params.Share(r)
+				params.Share(r, nil)
 				shared := r.Body
-				params.Share(r)
+				params.Share(r, nil)
 				require.Same(t, shared, r.Body)
 				reg := reqctx.NewRegistry(reqctx.Options{})
 				require.NoError(t, params.Provide(reg, params.Options{MaxBody: 8 << 20}))
@@ -94,7 +94,7 @@ func TestSharedFormThatWasReadAndClosed(t *testing.T) {
 	r := httptest.NewRequest("POST", "/", nil)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Body, r.ContentLength = &once{Reader: strings.NewReader("a=1")}, 3
-	params.Share(r)
+	params.Share(r, nil)
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	require.NoError(t, params.Provide(reg, params.Options{}))
 	c := reqctx.New(t.Context(), reg)
@@ -115,7 +115,7 @@ func TestShareLeavesARequestWithoutBody(t *testing.T) {
 	for _, body := range []io.ReadCloser{nil, http.NoBody} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Body = body
-		params.Share(r)
+		params.Share(r, nil)
 		require.Equal(t, body, r.Body)
 	}
 }

@@ -44,6 +44,14 @@ func (v View) Int(name string) (int, error) { return get(v, name, toInt) }
 // IntOr is Int with a default for a missing parameter.
 func (v View) IntOr(name string, def int) (int, error) { return getOr(v, name, def, toInt) }
 
+// Float returns a number that is neither infinite nor NaN.
+func (v View) Float(name string) (float64, error) { return get(v, name, toFloat) }
+
+// FloatOr is Float with a default for a missing parameter.
+func (v View) FloatOr(name string, def float64) (float64, error) {
+	return getOr(v, name, def, toFloat)
+}
+
 // Bool returns whether a parameter is true, from the texts true, 1 and on, or
 // false, 0 and off: "on" is what a browser sends for a checkbox.
 func (v View) Bool(name string) (bool, error) { return get(v, name, toBool) }
@@ -67,7 +75,7 @@ func (v View) Strings(name string) ([]string, error) {
 	if err != nil || f.count == 0 {
 		return nil, err
 	}
-	return f.texts(name, v.params.options.MaxParams)
+	return f.texts(name)
 }
 
 // A found value is what a source has under a name.
@@ -82,7 +90,7 @@ type found struct {
 func get[T any](v View, name string, convert func(found) (T, string)) (T, error) {
 	t, ok, err := lookup(v, name, convert)
 	if err == nil && !ok {
-		err = &Error{Name: name, Source: v.source(), Reason: ErrMissing, Detail: "is missing"}
+		err = missing(v.source(), name)
 	}
 	return t, err
 }
@@ -102,15 +110,20 @@ func lookup[T any](v View, name string, convert func(found) (T, string)) (t T, o
 		return t, false, err
 	}
 	if f.count > 1 {
-		return t, false, malformed(f.from, name, "is given "+strconv.Itoa(f.count)+" times")
+		return t, false, malformed(f.from, name, givenTimes(f.count))
 	}
 	t, fault := convert(f)
-	if fault != "" {
-		var zero T
-		return zero, false, malformed(f.from, name, fault)
+	if fault == "" {
+		return t, true, nil
 	}
-	return t, true, nil
+	var zero T
+	if f.from == SourceJSON {
+		return zero, false, malformedMember(name, fault)
+	}
+	return zero, false, malformed(f.from, name, fault)
 }
+
+func givenTimes(n int) string { return "is given " + strconv.Itoa(n) + " times" }
 
 // find asks the view's sources in order. The zero found means none has name.
 func (v View) find(name string) (found, error) {
@@ -122,14 +135,14 @@ func (v View) find(name string) (found, error) {
 		return found{}, err
 	}
 	if v.from&pathSource != 0 {
-		if f, err := findPath(r, name); err != nil || f.count > 0 {
+		if f, err := v.params.findPath(r, name); err != nil || f.count > 0 {
 			return f, err
 		}
 	}
 	// Several sources are asked for what the request means, so its method counts;
 	// a view of the body alone was asked for the body.
 	if v.from&bodySources != 0 && (v.from&^bodySources == 0 || hasContent(r.Method)) {
-		if f, err := v.findContent(name); err != nil || f.count > 0 {
+		if f, err := v.findContent(r, name); err != nil || f.count > 0 {
 			return f, err
 		}
 	}
@@ -142,32 +155,57 @@ func (v View) find(name string) (found, error) {
 
 var errNoParams = errors.New("params: a View must come from a Params")
 
-func (v View) findContent(name string) (found, error) {
+func (v View) findContent(r *http.Request, name string) (found, error) {
 	var want kinds
 	if v.from&formSource != 0 {
-		want |= formKind
+		want |= formKind | multipartKind
 	}
 	if v.from&jsonSource != 0 {
 		want |= jsonKind
 	}
-	b, err := v.params.body(want)
-	switch {
-	case err != nil:
-		return found{}, err
-	case b.parseErr != nil:
-		return found{}, b.parseErr
-	case b.kind == jsonKind:
-		return b.doc.find(name)
+	if want&v.params.contentOf(r).kind == jsonKind {
+		b, err := v.params.body(want)
+		if err != nil {
+			return found{}, err
+		}
+		doc, err := b.document(v.params.budgets.of(r))
+		if err != nil {
+			return found{}, err
+		}
+		return doc.find(name)
 	}
-	return findPair(b.form, name, SourceForm), nil
+	pairs, err := v.params.formPairs(r, want)
+	return findPair(pairs, name, SourceForm), err
+}
+
+// formPairs returns the pairs of a form, if the body is of a wanted kind.
+func (p *Params) formPairs(r *http.Request, want kinds) ([]pair, error) {
+	if c := p.contentOf(r); !c.none && c.kind == multipartKind && want&multipartKind != 0 {
+		u, err := p.upload(r)
+		if err != nil {
+			return nil, err
+		}
+		return u.pairs, nil
+	}
+	b, err := p.body(want)
+	if err != nil {
+		return nil, err
+	}
+	return b.form, b.formErr
 }
 
 // findPath looks name up among the route's wildcards. A wildcard that matched
 // nothing is an empty value, so that no other source can stand in for it.
-func findPath(r *http.Request, name string) (found, error) {
+func (p *Params) findPath(r *http.Request, name string) (found, error) {
 	value := r.PathValue(name)
 	if value == "" && !isWildcard(r.Pattern, name) {
-		return found{}, nil
+		ask, ok := p.budgets.of(r).PathValue, false
+		if ask != nil {
+			value, ok = ask(r, name)
+		}
+		if !ok {
+			return found{}, nil
+		}
 	}
 	if fault := textFault(value); fault != "" {
 		return found{}, malformed(SourcePath, name, fault)

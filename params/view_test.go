@@ -155,9 +155,9 @@ func TestJSONMembersAreNotConverted(t *testing.T) {
 
 func TestJSONStringsAreBounded(t *testing.T) {
 	doc := `{"n":["a"` + strings.Repeat(`,"a"`, 10) + `]}`
-	_, err := paramsOf(t, postJSON(doc), Options{MaxParams: 10}).Strings("n")
-	requireReason(t, err, ErrTooLarge, `"n" has more than 10 values`)
-	all, err := paramsOf(t, postJSON(doc), Options{MaxParams: 11}).Strings("n")
+	_, err := paramsOf(t, postJSON(doc), Options{MaxElements: 11}).Strings("n")
+	requireReason(t, err, ErrTooLarge, "has more than 11 elements")
+	all, err := paramsOf(t, postJSON(doc), Options{MaxElements: 12}).Strings("n")
 	require.NoError(t, err)
 	require.Len(t, all, 11)
 }

@@ -21,8 +21,8 @@ type state struct {
 }
 
 // pair is an algorithm's check and charge over the state of one counter in memory. Times
-// are microseconds, and are whatever the clock says: they may go back. The caller holds
-// the lock. A pair may bring a state up to date in every method, as long as no answer
+// are microseconds, and are whatever the clock says: they may go back. ahead is the op's
+// Ahead, which some pairs need not know. The caller holds the lock. A pair may bring a state up to date in every method, as long as no answer
 // changes by it.
 //
 // A rule finds its pair by a switch rather than by an interface, which would send every
@@ -31,13 +31,13 @@ type state struct {
 type pair interface {
 	// need returns how many words the state has to have before n units are charged, 0
 	// if the entry is enough. For a new counter, s is zero.
-	need(s state, r *Rule, n, now int64) int
+	need(s state, r *Rule, n, now, ahead int64) int
 	// begin makes a state that of an untouched counter; life is never used twice. Its
 	// words are zero, and as many as n units need.
-	begin(s state, r *Rule, n, now, life int64)
+	begin(s state, r *Rule, n, now, life, ahead int64)
 	// reshape moves a state into the number of words that it needs before n units are
 	// charged. They are zero.
-	reshape(s state, r *Rule, to []uint32, n, now int64)
+	reshape(s state, r *Rule, to []uint32, n, now, ahead int64)
 	// fits tells whether n more units can be counted at all.
 	fits(s state, r *Rule, n, now int64) bool
 	// passes tells whether a take of n is allowed.
@@ -46,7 +46,7 @@ type pair interface {
 	// leaves those, and what is zero.
 	check(s state, r *Rule, n, now int64, res *Result)
 	// charge counts n units, which fit and for which there are words.
-	charge(s state, r *Rule, n, now int64) Receipt
+	charge(s state, r *Rule, n, now, ahead int64) Receipt
 	// count returns the units of the last interval.
 	count(s state, r *Rule, interval, now int64) int64
 	// refund undoes a charge and tells whether it was still kept. The receipt may be
@@ -59,35 +59,35 @@ var _ = []pair{bucketPair{}, logPair{}, windowPair{}, gcraPair{}}
 // hasBlock tells whether the rule's state needs a block of the arena.
 func (a algorithm) hasBlock() bool { return a == bucketed || a == logged }
 
-func (r *Rule) need(s state, n, now int64) int {
+func (r *Rule) need(s state, n, now, ahead int64) int {
 	switch r.algorithm {
 	case bucketed:
-		return bucketPair{}.need(s, r, n, now)
+		return bucketPair{}.need(s, r, n, now, ahead)
 	case logged:
-		return logPair{}.need(s, r, n, now)
+		return logPair{}.need(s, r, n, now, ahead)
 	default:
 		return 0
 	}
 }
 
-func (r *Rule) begin(s state, n, now, life int64) {
+func (r *Rule) begin(s state, n, now, life, ahead int64) {
 	switch r.algorithm {
 	case bucketed:
-		bucketPair{}.begin(s, r, n, now, life)
+		bucketPair{}.begin(s, r, n, now, life, ahead)
 	case logged:
-		logPair{}.begin(s, r, n, now, life)
+		logPair{}.begin(s, r, n, now, life, ahead)
 	case windowed:
-		windowPair{}.begin(s, r, n, now, life)
+		windowPair{}.begin(s, r, n, now, life, ahead)
 	default:
-		gcraPair{}.begin(s, r, n, now, life)
+		gcraPair{}.begin(s, r, n, now, life, ahead)
 	}
 }
 
-func (r *Rule) reshape(s state, to []uint32, n, now int64) {
+func (r *Rule) reshape(s state, to []uint32, n, now, ahead int64) {
 	if r.algorithm == bucketed {
-		bucketPair{}.reshape(s, r, to, n, now)
+		bucketPair{}.reshape(s, r, to, n, now, ahead)
 	} else {
-		logPair{}.reshape(s, r, to, n, now)
+		logPair{}.reshape(s, r, to, n, now, ahead)
 	}
 }
 
@@ -130,16 +130,16 @@ func (r *Rule) check(s state, n, now int64, res *Result) {
 	}
 }
 
-func (r *Rule) charge(s state, n, now int64) Receipt {
+func (r *Rule) charge(s state, n, now, ahead int64) Receipt {
 	switch r.algorithm {
 	case bucketed:
-		return bucketPair{}.charge(s, r, n, now)
+		return bucketPair{}.charge(s, r, n, now, ahead)
 	case logged:
-		return logPair{}.charge(s, r, n, now)
+		return logPair{}.charge(s, r, n, now, ahead)
 	case windowed:
-		return windowPair{}.charge(s, r, n, now)
+		return windowPair{}.charge(s, r, n, now, ahead)
 	default:
-		return gcraPair{}.charge(s, r, n, now)
+		return gcraPair{}.charge(s, r, n, now, ahead)
 	}
 }
 

@@ -30,7 +30,7 @@ const (
 // ringWords is the length of a state with totals of that many words.
 func (r *Rule) ringWords(width int) int { return ringTotals + width*(int(r.buckets)+2) }
 
-func (p bucketPair) need(s state, r *Rule, n, now int64) int {
+func (p bucketPair) need(s state, r *Rule, n, now, _ int64) int {
 	if s.words != nil {
 		g := p.ring(s, r, now)
 		if g.wide {
@@ -46,12 +46,12 @@ func (p bucketPair) need(s state, r *Rule, n, now int64) int {
 	return r.ringWords(1)
 }
 
-func (bucketPair) begin(s state, r *Rule, _, now, life int64) {
+func (bucketPair) begin(s state, r *Rule, _, now, life, _ int64) {
 	s.b = floorDiv(now, r.interval)
 	put64(s.words, uint64(life))
 }
 
-func (bucketPair) reshape(s state, r *Rule, to []uint32, _, _ int64) {
+func (bucketPair) reshape(s state, r *Rule, to []uint32, _, _, _ int64) {
 	copy(to, s.words[:ringTotals])
 	old, g := newRing(s, r), newRing(state{s.entry, to}, r)
 	for i := range int64(r.buckets) + 2 {
@@ -88,7 +88,7 @@ func (p bucketPair) check(s state, r *Rule, n, now int64, res *Result) {
 	}
 }
 
-func (p bucketPair) charge(s state, r *Rule, n, now int64) Receipt {
+func (p bucketPair) charge(s state, r *Rule, n, now, _ int64) Receipt {
 	g := p.ring(s, r, now)
 	if n > g.most()-g.total() {
 		g.rebase(r)

@@ -75,34 +75,31 @@ func (t *terms) countIn(ctx context.Context, d time.Duration) (int64, error) {
 }
 
 func (p *limited) do(ctx context.Context, ops []Op) ([]Result, error) {
-	if err := Validate(ops); err != nil {
-		return nil, p.wrong(err)
-	}
 	results, err := p.store.Do(ctx, ops)
 	if err != nil {
-		return nil, p.failed(ctx, err)
+		return nil, p.failed(ctx, ops, err)
 	}
 	return results, nil
 }
 
 func (p *limited) doOne(ctx context.Context, op Op) (Result, error) {
-	if err := validate(&op, nil); err != nil {
-		return Result{}, p.wrong(err)
-	}
 	res, err := p.one(ctx, op)
 	if err != nil {
-		return Result{}, p.failed(ctx, err)
+		return Result{}, p.failed(ctx, []Op{op}, err)
 	}
 	return res, nil
 }
 
 func (p *limited) wrong(err error) error { return fmt.Errorf("policy %q: %w", p.Name, err) }
 
-// failed tells a store that failed from a request that ended.
-func (p *limited) failed(ctx context.Context, err error) error {
+// failed tells a store that failed from a request that ended, and from ops that it refused.
+func (p *limited) failed(ctx context.Context, ops []Op, err error) error {
+	wrong := Validate(ops)
 	switch {
 	case ctx.Err() != nil:
 		return err
+	case wrong != nil:
+		return p.wrong(wrong)
 	case !errors.Is(err, ErrStore):
 		err = fmt.Errorf("%w: %w", ErrStore, err)
 	}

@@ -53,6 +53,7 @@ func (g *group) run(denied bool) {
 		case op.Kind == Peek:
 			*out = g.would(&op.Rule, op.N)
 			out.Violated = !out.Allowed
+			out.Blocked = micros(max(0, g.blocked(&op.Rule)))
 		case op.Kind == Count:
 			*out = Result{Allowed: true, Limit: op.Rule.limit, Count: g.count(op)}
 		case denied && op.Kind.charges():
@@ -122,7 +123,9 @@ func (g *group) deny(i int) {
 	switch {
 	case !violated:
 	case !out.Allowed || g.blocked(r) > 0:
-		out.hold(g.note(r))
+		left := g.note(r)
+		out.hold(left)
+		out.Blocked = micros(max(0, left))
 	default:
 		out.hold(g.wait) // only a full store denies
 	}
@@ -148,7 +151,7 @@ func (g *group) note(r *Rule) int64 {
 // charge charges the op; what it reports beyond is what the next unit would get.
 func (g *group) charge(op *Op) (res Result) {
 	r, s := &op.Rule, g.find(&op.Rule)
-	res.Receipt = r.charge(s, op.N, g.now)
+	res.Receipt = r.charge(s, op.N, g.now, op.ahead())
 	r.check(s, 1, g.now, &res)
 	res.hold(g.blocked(r))
 	res.Allowed = true
@@ -190,7 +193,7 @@ func (g *group) reset(op *Op, later []Op) {
 	default:
 		clear(s.words)
 		g.lives++
-		r.begin(s, n, g.now, g.lives)
+		r.begin(s, n, g.now, g.lives, 0)
 	}
 }
 

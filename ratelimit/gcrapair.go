@@ -14,11 +14,11 @@ import "math/bits"
 // in a second.
 type gcraPair struct{}
 
-func (gcraPair) need(state, *Rule, int64, int64) int { return 0 }
+func (gcraPair) need(state, *Rule, int64, int64, int64) int { return 0 }
 
-func (gcraPair) begin(s state, _ *Rule, _, now, _ int64) { s.a, s.b = now, 0 }
+func (gcraPair) begin(s state, _ *Rule, _, now, _, _ int64) { s.a, s.b = now, 0 }
 
-func (gcraPair) reshape(state, *Rule, []uint32, int64, int64) {}
+func (gcraPair) reshape(state, *Rule, []uint32, int64, int64, int64) {}
 
 // level returns what is left of the level.
 func (gcraPair) level(s state, r *Rule, now int64) int64 {
@@ -32,12 +32,19 @@ func (gcraPair) level(s state, r *Rule, now int64) int64 {
 	return s.b - int64(fallen)
 }
 
+// lifted returns what is left of the level, or what falls of it in ahead, if that is more:
+// units that are charged ahead must still be in the level when they are spent.
+func (p gcraPair) lifted(s state, r *Rule, now, ahead int64) int64 {
+	return max(p.level(s, r, now), ahead*r.limit)
+}
+
 // fits multiplies an n of at most maxCount/per.
 func (p gcraPair) fits(s state, r *Rule, n, now int64) bool {
 	return n*r.per <= maxCount-p.level(s, r, now)
 }
 
-// passes multiplies an n of at most burst.
+// passes multiplies an n of at most burst. For n units ahead there is room in an empty
+// bucket, which was validated.
 func (p gcraPair) passes(s state, r *Rule, n, now int64) bool {
 	return n*r.per <= r.burst*r.per-p.level(s, r, now)
 }
@@ -59,11 +66,11 @@ func (p gcraPair) check(s state, r *Rule, n, now int64, res *Result) {
 	}
 }
 
-func (p gcraPair) charge(s state, r *Rule, n, now int64) Receipt {
+func (p gcraPair) charge(s state, r *Rule, n, now, ahead int64) Receipt {
 	if s.b == 0 {
 		s.a = now // as a fresh one: at may lie ahead of a clock that went back
 	}
-	s.b = p.level(s, r, now) + n*r.per
+	s.b = p.lifted(s, r, now, ahead) + n*r.per
 	s.a = max(s.a, now)
 	s.until = s.a + quotient(s.b+r.limit-1, r.limit)
 	return Receipt{N: n, At: s.a, Life: s.b}

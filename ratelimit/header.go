@@ -19,15 +19,16 @@ const (
 )
 
 // writeFields adds the charge's policy to the header fields of
-// draft-ietf-httpapi-ratelimit-headers-10. A policy without limits has nothing to tell.
+// draft-ietf-httpapi-ratelimit-headers-10. A policy without limits has nothing to tell, nor
+// have rules that are only tried out.
 func (t *terms) writeFields(h http.Header, results []Result, sum Result) {
 	if sum.Limit == 0 {
 		return
 	}
 	p, pk := t.policy, t.partition()
 	line := p.policyLine
-	if t.chosen || line == "" {
-		line = string(p.appendPolicies(nil, t.rules, pk))
+	if t.chosen || line == "" || slices.ContainsFunc(results, fromShadow) {
+		line = string(p.appendPolicies(nil, t.rules, results, pk))
 	}
 	lines := &[2]string{line, t.limitLine(results, pk)}
 	addMembers(h, policyField, lines[0:1:1])
@@ -39,10 +40,10 @@ func (t *terms) writeFields(h http.Header, results []Result, sum Result) {
 
 // appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. The names
 // need no escapes, see validName. A window that isn't whole seconds cannot be told and is
-// left out.
-func (p *Policy) appendPolicies(b []byte, rules []Rule, pk string) []byte {
-	for _, r := range rules {
-		if r.Limit() == 0 {
+// left out. Without results all rules are in force.
+func (p *Policy) appendPolicies(b []byte, rules []Rule, results []Result, pk string) []byte {
+	for i, r := range rules {
+		if r.Limit() == 0 || results != nil && fromShadow(results[i]) {
 			continue
 		}
 		b = p.appendItem(b, r)
@@ -64,7 +65,7 @@ func (t *terms) limitLine(results []Result, pk string) string {
 	var room [96]byte
 	b := room[:0]
 	for i, r := range t.rules {
-		if r.Limit() == 0 {
+		if results[i].tacit(r) {
 			continue
 		}
 		wait := results[i].RetryAfter
@@ -78,6 +79,8 @@ func (t *terms) limitLine(results []Result, pk string) string {
 	}
 	return string(b)
 }
+
+func fromShadow(r Result) bool { return r.Source == FromShadow }
 
 // appendItem begins a list's next item with the rule's name, a string.
 func (p *Policy) appendItem(b []byte, r Rule) []byte {

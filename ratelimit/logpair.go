@@ -13,6 +13,7 @@ import (
 //	       head:  place of the first event
 //	       count: how many there are, at least 1 once there was a charge
 //	       width: words of an event
+//	       lead:  how far the newest event is ahead of the clock of its charge
 //	       ring:  the events, each a time, and the units charged up to it and with it
 //
 // Time and units have half of an event's words each: 32, 48 or 64 bits. As both only
@@ -20,7 +21,9 @@ import (
 // matter: before one no longer fits, base and floor move up to the first event.
 //
 // The newest event is kept even if it is refunded, so that the time never goes back: a
-// clock that does charges at the newest event's time, and nothing is lost.
+// clock that does charges at the newest event's time, and nothing is lost. What is charged
+// ahead is an event of a later time, and what is charged next is no earlier one. The lead
+// tells it from a clock that was ahead: it moves no old unit out of the window.
 type logPair struct{}
 
 // Where things are among a log's words.
@@ -29,32 +32,33 @@ const (
 	logHead   = 4
 	logCount  = 5
 	logWidth  = 6
-	logEvents = 7
+	logLead   = 7
+	logEvents = 8
 )
 
 // minEvents is the room that a log begins with.
 const minEvents = 4
 
-func (p logPair) need(s state, r *Rule, n, now int64) int {
+func (p logPair) need(s state, r *Rule, n, now, ahead int64) int {
 	if s.words == nil {
-		return logEvents + minEvents*widthFor(max(r.per, n))
+		return logEvents + minEvents*widthFor(max(r.per+ahead, n))
 	}
-	room, width := p.shape(s, r, n, now)
+	room, width := p.shape(s, r, n, now, ahead)
 	return logEvents + room*width
 }
 
 // shape drops what is out of the window, and returns for how many events, and of what
 // width, there has to be room if n units are charged. Room grows by an eighth, and
 // shrinks when two thirds of it are empty.
-func (logPair) shape(s state, r *Rule, n, now int64) (room, width int) {
+func (logPair) shape(s state, r *Rule, n, now, ahead int64) (room, width int) {
 	l := newLog(s)
-	at := l.now(now)
-	l.forget(min(l.after(at-r.per), l.count-1))
+	clock, at := l.moment(now, ahead)
+	l.forget(min(l.after(clock-r.per), l.count-1))
 	events := l.count
 	if l.count == 0 || at != l.at(l.count-1) {
 		events++
 	}
-	width = max(l.width, widthFor(max(r.per, l.since(at-r.per)+n)))
+	width = max(l.width, widthFor(max(r.per+at-clock, l.since(clock-r.per)+n)))
 	if events <= l.room && l.room <= 3*events+minEvents {
 		return l.room, width
 	}
@@ -83,14 +87,14 @@ func mostOf(width int) int64 {
 	return 1<<(16*width) - 1
 }
 
-func (logPair) begin(s state, r *Rule, n, now, life int64) {
+func (logPair) begin(s state, r *Rule, n, now, life, ahead int64) {
 	s.b = now
 	put64(s.words, uint64(life))
-	s.words[logWidth] = uint32(widthFor(max(r.per, n)))
+	s.words[logWidth] = uint32(widthFor(max(r.per+ahead, n)))
 }
 
-func (p logPair) reshape(s state, r *Rule, to []uint32, n, now int64) {
-	_, width := p.shape(s, r, n, now)
+func (p logPair) reshape(s state, r *Rule, to []uint32, n, now, ahead int64) {
+	_, width := p.shape(s, r, n, now, ahead)
 	old := newLog(s)
 	copy(to, s.words[:logEvents])
 	to[logHead], to[logWidth] = 0, uint32(width)
@@ -102,12 +106,12 @@ func (p logPair) reshape(s state, r *Rule, to []uint32, n, now int64) {
 
 func (logPair) fits(s state, r *Rule, n, now int64) bool {
 	l := newLog(s)
-	return n <= maxCount-l.since(l.now(now)-r.per)
+	return n <= maxCount-l.since(l.clock(now)-r.per)
 }
 
 func (logPair) passes(s state, r *Rule, n, now int64) bool {
 	l := newLog(s)
-	return n <= r.limit-l.since(l.now(now)-r.per)
+	return n <= r.limit-l.since(l.clock(now)-r.per)
 }
 
 func (logPair) check(s state, r *Rule, n, now int64, res *Result) {
@@ -116,7 +120,7 @@ func (logPair) check(s state, r *Rule, n, now int64, res *Result) {
 		return
 	}
 	l := newLog(s)
-	used, total := l.since(l.now(now)-r.per), l.total()
+	used, total := l.since(l.clock(now)-r.per), l.total()
 	res.Limit, res.Remaining = r.limit, max(0, r.limit-used)
 	res.Allowed = n <= res.Remaining
 	if !res.Allowed {
@@ -127,10 +131,10 @@ func (logPair) check(s state, r *Rule, n, now int64, res *Result) {
 	}
 }
 
-func (logPair) charge(s state, r *Rule, n, now int64) Receipt {
+func (logPair) charge(s state, r *Rule, n, now, ahead int64) Receipt {
 	l := newLog(s)
-	at := l.now(now)
-	l.forget(l.after(at - r.per))
+	clock, at := l.moment(now, ahead)
+	l.forget(l.after(clock - r.per))
 	if l.count == 0 {
 		s.b = at
 		l.setFloor(0)
@@ -142,19 +146,20 @@ func (logPair) charge(s state, r *Rule, n, now int64) Receipt {
 		l.setCount(l.count + 1)
 	}
 	l.set(l.count-1, at, total)
+	s.words[logLead] = uint32(at - clock)
 	s.until = at + r.per
 	return Receipt{N: n, At: at, Life: int64(get64(s.words))}
 }
 
 func (logPair) count(s state, _ *Rule, interval, now int64) int64 {
 	l := newLog(s)
-	return l.since(l.now(now) - interval)
+	return l.since(l.clock(now) - interval)
 }
 
 // refund takes the units out of their event, and so off all sums from there on.
 func (logPair) refund(s state, r *Rule, c Receipt, now int64) bool {
 	l := newLog(s)
-	if c.N <= 0 || c.Life != int64(get64(s.words)) || c.At <= l.now(now)-r.per {
+	if c.N <= 0 || c.Life != int64(get64(s.words)) || c.At <= l.clock(now)-r.per {
 		return false
 	}
 	i := l.after(c.At - 1)
@@ -179,12 +184,24 @@ func newLog(s state) events {
 	return l
 }
 
-// now returns the time at which a log is asked, which is never before its newest event.
-func (l *events) now(now int64) int64 {
+// clock returns the time at which a log is asked, which is never before that of its newest
+// charge.
+func (l *events) clock(now int64) int64 {
 	if l.count == 0 {
 		return now
 	}
-	return max(now, l.at(l.count-1))
+	return max(now, l.at(l.count-1)-int64(l.words[logLead]))
+}
+
+// moment returns the time at which a log is asked, and that of what is charged then, which
+// is never before the newest event.
+func (l *events) moment(now, ahead int64) (clock, at int64) {
+	clock = l.clock(now)
+	at = clock + ahead
+	if l.count > 0 {
+		at = max(at, l.at(l.count-1))
+	}
+	return clock, at
 }
 
 func (l *events) slot(i int) []uint32 {

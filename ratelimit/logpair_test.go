@@ -51,3 +51,34 @@ func TestLogsOfAllWidths(t *testing.T) {
 		}
 	}
 }
+
+// TestLogsAheadOfAllWidths has a Per that fits 32 bits, and events that are an hour ahead.
+func TestLogsAheadOfAllWidths(t *testing.T) {
+	h, ctx := newHand(), t.Context()
+	r := Must(SlidingLog(LogOptions{Limit: 1000, Per: 71 * time.Minute}))
+	m := newMemory(t, MemoryOptions{Clock: h.clock})
+	begun := h.now
+	for i := range 60 {
+		op := Op{Rule: r, Key: "k", N: 1, Kind: Take}
+		if i%2 == 1 {
+			op.Ahead = time.Hour - time.Duration(i)*time.Second
+		}
+		res, err := m.DoOne(ctx, op)
+		require.NoError(t, err)
+		require.EqualValues(t, 999-i, res.Remaining)
+		h.now = h.now.Add(time.Minute)
+	}
+	for _, leave := range []struct {
+		at   time.Duration
+		left int64
+	}{{71 * time.Minute, 999 - 58}, {71*time.Minute + time.Minute + time.Hour - time.Second, 999 - 56}} {
+		h.now = begun.Add(leave.at - time.Microsecond)
+		before, err := m.DoOne(ctx, Op{Rule: r, Key: "k", N: 1, Kind: Peek})
+		require.NoError(t, err)
+		h.now = begun.Add(leave.at)
+		after, err := m.DoOne(ctx, Op{Rule: r, Key: "k", N: 1, Kind: Peek})
+		require.NoError(t, err)
+		require.Less(t, before.Remaining, after.Remaining)
+		require.Equal(t, leave.left, after.Remaining)
+	}
+}

@@ -132,7 +132,7 @@ func (m *MemoryStore) Do(ctx context.Context, ops []Op) ([]Result, error) {
 
 // DoOne is Do with a list of one, without an allocation on a known key.
 func (m *MemoryStore) DoOne(ctx context.Context, op Op) (Result, error) {
-	if op.Kind == Take {
+	if op.Kind == Take && op.Ahead == 0 {
 		return m.take(ctx, &op.Rule, op.Key, op.N)
 	}
 	return m.one(ctx, op)

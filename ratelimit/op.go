@@ -19,7 +19,8 @@ import (
 // [ErrStore]; groups before it may have been charged.
 //
 // A store may also have DoOne(ctx, Op) (Result, error), which does what Do does with a
-// list of one; a [Limiter] prefers it, because it needs no slices.
+// list of one; a [Limiter] prefers it, because it needs no slices. It may also be a
+// [ManyTaker].
 type Store interface {
 	Do(ctx context.Context, ops []Op) ([]Result, error)
 }
@@ -61,6 +62,10 @@ type Op struct {
 	Interval time.Duration
 	// Receipt is the charge to refund.
 	Receipt Receipt
+	// Ahead, of a take that is a group of its own, charges its units so that the rule is
+	// kept whenever they are spent within that time; see [Op.GoodFor]. It is at most the
+	// rule's Per, and MaxAhead.
+	Ahead time.Duration
 	// Apart begins a new group, even if the op before has the same key.
 	Apart bool
 }
@@ -124,6 +129,9 @@ func validate(op *Op, before []Op) error {
 		if err := validateN(op, before); err != nil {
 			return err
 		}
+	}
+	if err := validateAhead(op, before); err != nil {
+		return err
 	}
 	switch op.Kind {
 	case Add, Count:

@@ -224,7 +224,9 @@ func TestCost(t *testing.T) {
 	require.ErrorContains(t, try(), `policy "ip": Cost returned 0`)
 	failure = errors.New("no idea")
 	require.ErrorIs(t, try(), failure)
-	require.Equal(t, 1, q.store.calls)
+	cost, failure = 1, nil
+	res, _ = q.take("ip")
+	require.EqualValues(t, 1, res.Remaining, "errors charge nothing")
 }
 
 func TestStoreFailure(t *testing.T) {

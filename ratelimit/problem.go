@@ -34,14 +34,18 @@ func writeProblem(w http.ResponseWriter, _ *http.Request, err error) {
 		problem[name] = v
 	}
 	problem["status"] = status
-	body, err := json.Marshal(problem)
-	if err != nil { // a member that is no JSON
+	body, wrong := json.Marshal(problem)
+	if wrong != nil { // a member that is no JSON
 		body, _ = json.Marshal(map[string]any{"status": status, "title": http.StatusText(status)})
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Length", strconv.Itoa(len(body)+1))
+	var wait interface{ RetrySeconds() int64 }
+	if errors.As(err, &wait) && h.Get("Retry-After") == "" {
+		h.Set("Retry-After", integer(wait.RetrySeconds()))
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n')) // a client that is gone is nobody to tell
 }

@@ -105,7 +105,7 @@ func newLimited(p Policy, store Store) *limited {
 		l.storeID = store
 	}
 	if !p.PartitionKey {
-		l.policyLine = string(l.appendPolicies(nil, p.Rules, ""))
+		l.policyLine = string(l.appendPolicies(nil, p.Rules, nil, ""))
 	}
 	return l
 }

@@ -28,6 +28,9 @@ type Result struct {
 	RetryAfter time.Duration
 	// ResetAfter is how long until the full quota is there if nobody charges.
 	ResetAfter time.Duration
+	// Blocked is how long the rule's [Block] lasts that this Take or Peek met or began, 0
+	// if there is none. Until then, the store need not be asked.
+	Blocked time.Duration
 	// Count is the number of units in the op's interval, for Count and Add.
 	Count int64
 	// Receipt identifies the charge of a Take or Add for a Refund.
@@ -45,7 +48,7 @@ const (
 	FromStore     Source = iota // the store itself, which knows best
 	FromAllowList               // the key always passes
 	FromDenyList                // the key never passes
-	FromShadow                  // the store denied, or failed, and the rule is only tried out
+	FromShadow                  // the rule is only tried out, and denies nobody
 	FromDenyCache               // the store denied before
 	FromFailover                // the store failed, and this is what stands in for it
 	FromLease                   // units that were taken in advance
@@ -63,6 +66,10 @@ func (s Source) String() string {
 	}
 	return sourceNames[s]
 }
+
+// tacit tells that a rule's result is not for a caller's headers and sums: the rule has no
+// limit, or none that is in force.
+func (r *Result) tacit(of Rule) bool { return of.limit == 0 || r.Source == FromShadow }
 
 // Receipt identifies one charge, for the store that made it. The zero Receipt refunds
 // nothing. Its fields are for stores.

@@ -25,7 +25,7 @@ func (g *group) open() (denied bool, err error) {
 		}
 		hash := op.Rule.hash(g.key)
 		known := g.table.find(hash) != nil || g.begin(hash, &op.Rule) != nil
-		if !known || !g.enlarge(hash, &op.Rule, op.N+pending(g.ops[:i], &op.Rule)) {
+		if !known || !g.enlarge(hash, &op.Rule, op.N+pending(g.ops[:i], &op.Rule), op.ahead()) {
 			g.undo(i)
 			return g.full(i)
 		}
@@ -43,19 +43,19 @@ func (g *group) begin(hash uint64, r *Rule) *entry {
 		e.a = noBlock
 	default:
 		g.lives++
-		r.begin(state{entry: e}, 0, g.now, g.lives)
+		r.begin(state{entry: e}, 0, g.now, g.lives, 0)
 	}
 	return e
 }
 
 // enlarge gives the entry of hash the words that it needs before n units are charged, and
 // tells whether there was room.
-func (g *group) enlarge(hash uint64, r *Rule, n int64) bool {
+func (g *group) enlarge(hash uint64, r *Rule, n, ahead int64) bool {
 	if !r.algorithm.hasBlock() {
 		return true
 	}
 	s := g.state(g.table.find(hash))
-	words := r.need(s, n, g.now)
+	words := r.need(s, n, g.now, ahead)
 	if words == len(s.words) {
 		return true
 	}
@@ -68,9 +68,9 @@ func (g *group) enlarge(hash uint64, r *Rule, n int64) bool {
 	to := g.arena.words(ref)
 	if old == noBlock {
 		g.lives++
-		r.begin(state{s.entry, to}, n, g.now, g.lives)
+		r.begin(state{s.entry, to}, n, g.now, g.lives, ahead)
 	} else {
-		r.reshape(s, to, n, g.now)
+		r.reshape(s, to, n, g.now, ahead)
 	}
 	s.a = ref
 	g.release(old)

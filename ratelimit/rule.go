@@ -75,6 +75,12 @@ func (r Rule) Encoding() Encoding { return r.encoding }
 // Block returns what denied takes lead to.
 func (r Rule) Block() Block { return r.block }
 
+// SharesCounter tells whether a key has one counter for both rules.
+func (r Rule) SharesCounter(other Rule) bool {
+	return r.id == other.id && r.algorithm == other.algorithm && r.encoding == other.encoding &&
+		r.per == other.per && r.interval == other.interval && r.span == other.span && r.name == other.name
+}
+
 // WithLimit returns the rule with another limit, such as that of one caller's plan. The
 // counter is the same. A GCRA's burst follows, unless it was chosen. An error says what
 // is wrong with the limit.
@@ -146,12 +152,13 @@ func (r Rule) identified() Rule {
 	return r
 }
 
-// micros saturates: a clock that goes back by centuries makes waits that long.
+// micros saturates at both ends: a clock that goes back by centuries makes waits that
+// long, and the wait for what is past is none.
 func micros(n int64) time.Duration {
 	if n > math.MaxInt64/int64(time.Microsecond) {
 		return math.MaxInt64
 	}
-	return time.Duration(n) * time.Microsecond
+	return time.Duration(max(0, n)) * time.Microsecond
 }
 
 // ceilDiv and floorDiv divide by a positive b.

@@ -164,3 +164,41 @@ func TestReceiptsThatNobodyGave(t *testing.T) {
 		require.True(t, ok, name)
 	}
 }
+
+func TestWhichRulesShareACounter(t *testing.T) {
+	buckets := BucketOptions{Limit: 10, Per: time.Minute}
+	log := LogOptions{Limit: 10, Per: time.Minute}
+	r := Must(Buckets(buckets))
+	for _, like := range []func(o *BucketOptions){
+		func(o *BucketOptions) { o.Limit = 3 },
+		func(o *BucketOptions) { o.Expiry = time.Hour },
+		func(o *BucketOptions) { o.Block = Block{After: 2, For: time.Second} },
+	} {
+		o := buckets
+		like(&o)
+		require.True(t, r.SharesCounter(Must(Buckets(o))), "%+v", o)
+	}
+	for _, unlike := range []func(o *BucketOptions){
+		func(o *BucketOptions) { o.Name = "other" },
+		func(o *BucketOptions) { o.Per = 2 * time.Minute },
+		func(o *BucketOptions) { o.Interval = time.Second },
+		func(o *BucketOptions) { o.Span = 1200 * time.Second },
+	} {
+		o := buckets
+		unlike(&o)
+		require.False(t, r.SharesCounter(Must(Buckets(o))), "%+v", o)
+	}
+	stream := log
+	stream.Encoding = Stream
+	require.False(t, r.SharesCounter(Must(SlidingLog(log))))
+	require.False(t, Must(SlidingLog(log)).SharesCounter(Must(SlidingLog(stream))))
+	bucket := Must(GCRA(GCRAOptions{Limit: 10, Per: time.Minute}))
+	require.True(t, bucket.SharesCounter(Must(GCRA(GCRAOptions{Limit: 3, Per: time.Minute, Burst: 7}))))
+
+	same := r
+	same.id++ // as if the hashes of two were one, the other way round
+	require.False(t, r.SharesCounter(same))
+	clash := Must(FixedWindow(WindowOptions{Limit: 10, Per: time.Minute}))
+	clash.id = r.id
+	require.False(t, r.SharesCounter(clash))
+}

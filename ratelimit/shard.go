@@ -30,7 +30,7 @@ func (s *shard) do(ops []Op, out []Result, key uint64, now int64) error {
 	return g.do()
 }
 
-// take is a shortcut for what is nearly always asked: one take without a Block, of a
+// take is a shortcut for what is nearly always asked: one take without Ahead or a Block, of a
 // counter that is known and doesn't need more room. It answers as do does. Everything
 // else it leaves to that, and tells so, before it changes anything. out is zero.
 func (s *shard) take(r *Rule, n int64, out *Result, key uint64, now int64) bool {
@@ -46,10 +46,10 @@ func (s *shard) take(r *Rule, n int64, out *Result, key uint64, now int64) bool 
 		out.Violated = true
 		return true
 	}
-	if r.algorithm.hasBlock() && (!r.fits(st, n, now) || r.need(st, n, now) != len(st.words)) {
+	if r.algorithm.hasBlock() && (!r.fits(st, n, now) || r.need(st, n, now, 0) != len(st.words)) {
 		return false
 	}
-	out.Receipt = r.charge(st, n, now)
+	out.Receipt = r.charge(st, n, now, 0)
 	r.check(st, 1, now, out)
 	out.Allowed = true
 	return true

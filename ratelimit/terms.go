@@ -59,7 +59,7 @@ func (t *terms) ask(ctx context.Context, kind Kind, n int64, buf []Result) ([]Re
 }
 
 // sum makes one result of those of the rules: the units that all of them leave, and the
-// longest of the waits. Rules without a limit have no say in it.
+// longest of the waits. Rules without a limit, or that are only tried out, have no say in it.
 func (t *terms) sum(results []Result) Result {
 	var out Result
 	var violated []string
@@ -67,7 +67,7 @@ func (t *terms) sum(results []Result) Result {
 	for i, r := range results {
 		allowed = allowed && r.Allowed
 		switch {
-		case t.rules[i].Limit() == 0:
+		case r.tacit(t.rules[i]):
 			continue
 		case r.Violated:
 			violated = append(violated, t.policy.quota(t.rules[i]))
@@ -80,7 +80,7 @@ func (t *terms) sum(results []Result) Result {
 	}
 	out.Allowed, out.Count = allowed, results[0].Count
 	if !limited {
-		out.Receipt = results[0].Receipt
+		out.Receipt, out.Source = results[0].Receipt, results[0].Source
 	}
 	if !out.Allowed {
 		out.denial = &DeniedError{Policies: violated, Limit: out.Limit, RetryAfter: out.RetryAfter}

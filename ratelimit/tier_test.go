@@ -118,5 +118,5 @@ func TestCostAboveTheTier(t *testing.T) {
 		require.ErrorIs(t, err, ErrTooLarge)
 	})
 	require.Empty(t, h)
-	require.Zero(t, q.store.calls)
+	require.Zero(t, q.store.Store.(*MemoryStore).Len())
 }

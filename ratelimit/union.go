@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Union asks one store about several rules at once, such as 10 in a second and 1000 in a
@@ -40,7 +41,8 @@ func NewUnion(store Store, rules ...Rule) (*Union, error) {
 
 // Verdict is what the rules of a [Union] say together. Its Result is that of the rule
 // that one waits for longest, or has the least left of, but Remaining is what all of
-// them leave, RetryAfter and ResetAfter are the longest, and there is no receipt.
+// them leave, RetryAfter and ResetAfter are the longest, and there is no receipt. Rules that
+// are only tried out ([FromShadow]) have a say in it only if all are.
 type Verdict struct {
 	Result
 	Each []Result // one for each rule, in the union's order; not to be changed
@@ -61,7 +63,7 @@ func (u *Union) Peek(ctx context.Context, key string, n int64) (Verdict, error) 
 func (u *Union) Denied(v Verdict) []Rule {
 	var denied []Rule
 	for i, r := range v.Each {
-		if r.Violated {
+		if r.Violated && !fromShadow(r) {
 			denied = append(denied, u.rules[i])
 		}
 	}
@@ -109,8 +111,12 @@ func (u *Union) ask(ctx context.Context, kind Kind, key string, n int64) (Verdic
 
 // together makes one result of several, as Verdict says.
 func together(each []Result) Result {
-	sum := each[0]
-	for _, r := range each[1:] {
+	first := max(0, slices.IndexFunc(each, func(r Result) bool { return !fromShadow(r) }))
+	sum := each[first]
+	for _, r := range each[first+1:] {
+		if fromShadow(r) && !fromShadow(sum) {
+			continue
+		}
 		longer := r.RetryAfter > sum.RetryAfter || r.RetryAfter == sum.RetryAfter && r.Remaining < sum.Remaining
 		if longer {
 			sum.Limit = r.Limit

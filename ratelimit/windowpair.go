@@ -9,11 +9,11 @@ package ratelimit
 // A clock that goes back stays in the newest window, and nothing is lost.
 type windowPair struct{}
 
-func (windowPair) need(state, *Rule, int64, int64) int { return 0 }
+func (windowPair) need(state, *Rule, int64, int64, int64) int { return 0 }
 
-func (windowPair) begin(s state, _ *Rule, _, now, life int64) { s.until, s.a, s.b = now, 0, life }
+func (windowPair) begin(s state, _ *Rule, _, now, life, _ int64) { s.until, s.a, s.b = now, 0, life }
 
-func (windowPair) reshape(state, *Rule, []uint32, int64, int64) {}
+func (windowPair) reshape(state, *Rule, []uint32, int64, int64, int64) {}
 
 func (windowPair) used(s state, now int64) int64 {
 	if now >= s.until {
@@ -42,7 +42,7 @@ func (p windowPair) check(s state, r *Rule, n, now int64, res *Result) {
 	}
 }
 
-func (windowPair) charge(s state, r *Rule, n, now int64) Receipt {
+func (windowPair) charge(s state, r *Rule, n, now, _ int64) Receipt {
 	if now >= s.until {
 		s.until, s.a = now+r.per, 0
 	}

@@ -52,7 +52,7 @@ func (x *exchange) begin(s *Server, w http.ResponseWriter, r *http.Request) *htt
 	x.ctx.Init(&x.root, s.reg)
 	x.gate.ResponseWriter, x.gate.x = w, x
 	r = r.WithContext(&x.ctx)
-	params.Share(r) // a router of another package may work on a copy
+	params.Share(r, w) // a router of another package may work on a copy
 	x.ctx.SetRequest(r)
 	return r
 }
@@ -118,11 +118,22 @@ func (x *exchange) end() {
 		v = x.answerPanic(v)
 	}
 	x.gate.over.Store(true)
+	x.removeForm()
 	if x.ctx.Idle() || x.finishLater() != nil {
 		_ = x.ctx.Finish() // logs its errors
 	}
 	if v != nil {
 		panic(v)
+	}
+}
+
+// removeForm removes the files of a ParseMultipartForm, which net/http does only for
+// the request that it made itself.
+func (x *exchange) removeForm() {
+	if f := x.ctx.Request().MultipartForm; f != nil {
+		if err := f.RemoveAll(); err != nil {
+			x.logFailure(err, "files of a multipart form are left")
+		}
 	}
 }
 

@@ -129,6 +129,11 @@ func (p *Problem) write(w http.ResponseWriter) {
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Length", strconv.Itoa(len(body)+1))
+	var wait interface{ RetrySeconds() int64 } // a denial by a rate limit, or one that can't be checked
+	passes := p.status() == http.StatusTooManyRequests || p.status() == http.StatusServiceUnavailable
+	if passes && errors.As(p.Err, &wait) && h.Get("Retry-After") == "" {
+		h.Set("Retry-After", strconv.FormatInt(wait.RetrySeconds(), 10))
+	}
 	w.WriteHeader(p.status())
 	_, _ = w.Write(append(body, '\n')) // a client that is gone is nobody to tell
 }

@@ -234,3 +234,32 @@ func TestARequestThatTakesTooLongIsLogged(t *testing.T) {
 	require.Equal(t, 503, rec.Code)
 	l.only(t)
 }
+
+// waiting is an error after which a client should wait.
+type waiting struct{ status int }
+
+func (w waiting) Error() string                  { return "wait" }
+func (w waiting) Problem() (int, map[string]any) { return w.status, nil }
+func (w waiting) RetrySeconds() int64            { return 7 }
+
+func TestProblemsAfterWhichToWait(t *testing.T) {
+	for status, want := range map[int]string{429: "7", 503: "7", 400: ""} {
+		for _, wrap := range []func(error) error{
+			func(err error) error { return err },
+			func(err error) error { return fmt.Errorf("policy: %w", err) },
+			func(err error) error { return &server.Problem{Status: status, Err: err} },
+		} {
+			srv, _ := newServer(t, server.Options{})
+			srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error { return wrap(waiting{status}) })
+			res := ask(srv, "GET", "/")
+			require.Equal(t, status, res.StatusCode)
+			require.Equal(t, want, res.Header.Get("Retry-After"), "%d", status)
+		}
+	}
+	srv, _ := newServer(t, server.Options{})
+	srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error {
+		w.Header().Set("Retry-After", "60")
+		return waiting{503}
+	})
+	require.Equal(t, "60", ask(srv, "GET", "/").Header.Get("Retry-After"), "whoever knows better")
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -89,14 +88,6 @@ func run(ctx context.Context, r *harness.Run) error {
 		if err := r.Compare(ctx, l.name, rounds, metrics, list); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// missing is the error of what is not installed.
-func missing(program string) error {
-	if _, err := exec.LookPath(program); err != nil {
-		return fmt.Errorf("%w: no %s on this machine", harness.ErrMissing, program)
 	}
 	return nil
 }

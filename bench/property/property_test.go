@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/bench/harness"
 )
 
 func TestEveryLoopReadsTheRightValue(t *testing.T) {
@@ -16,7 +18,7 @@ func TestEveryLoopReadsTheRightValue(t *testing.T) {
 
 func TestRoundMeasures(t *testing.T) {
 	for _, w := range ways {
-		timed, err := newTimed(w.setup(4), quickRound/50)
+		timed, err := harness.NewTimed(w.setup(4), harness.QuickRound/50)
 		require.NoError(t, err)
 		values, err := timed.Round(t.Context())
 		require.NoError(t, err, w.name)

@@ -17,12 +17,6 @@ const (
 	depth   = 5  // values that were put into the chain after the one that is read
 )
 
-var metrics = []harness.Metric{
-	{Name: "time", Unit: "ns/op"},
-	{Name: "allocs", Unit: "allocs/op"},
-	{Name: "bytes", Unit: "B/op"},
-}
-
 // way is a way to give a request its values. Each function makes a loop of n times
 // what the case is about; a loop returns [harness.ErrWrong] if it reads a wrong value.
 type way struct {
@@ -32,7 +26,7 @@ type way struct {
 	setup func(props int) loop // make a request with props values, read none
 }
 
-type loop func(n int) error
+type loop = harness.Loop
 
 var ways = []way{
 	{"lazyreq", lazyHit, lazyFirst, lazySetup},
@@ -61,9 +55,9 @@ func run(ctx context.Context, r *harness.Run) error {
 		{"setup-4", func(w way) loop { return w.setup(4) }},
 		{"setup-16", func(w way) loop { return w.setup(16) }},
 	}
-	rounds, length := 15, fullRound
+	rounds, length := 15, harness.FullRound
 	if r.Quick {
-		rounds, length = 5, quickRound
+		rounds, length = 5, harness.QuickRound
 	}
 	r.Plan(len(cases) * len(ways) * rounds)
 	for _, c := range cases {
@@ -71,10 +65,10 @@ func run(ctx context.Context, r *harness.Run) error {
 		for i, w := range ways {
 			contenders = append(contenders, harness.Contender{
 				Name: w.name, Ours: i == 0,
-				Start: func(context.Context) (harness.Instance, error) { return newTimed(c.loop(w), length) },
+				Start: func(context.Context) (harness.Instance, error) { return harness.NewTimed(c.loop(w), length) },
 			})
 		}
-		if err := r.Compare(ctx, c.name, rounds, metrics, contenders); err != nil {
+		if err := r.Compare(ctx, c.name, rounds, harness.LoopMetrics, contenders); err != nil {
 			return err
 		}
 	}

@@ -56,6 +56,28 @@ func GCRA(limit int64, per time.Duration, burst int64) Rule {
 	return Rule{Most: most, Denies: most}
 }
 
+// Leased is the rule of a limiter some of whose units are held by its callers, each for at
+// most a life: of those that were admitted, up to so many may not be spent, and the others
+// count for up to a life longer. It admits no more than r.
+func Leased(r Rule, life time.Duration, held int64) Rule {
+	denies := r.Denies
+	r.Denies = func(w time.Duration) int64 {
+		most := denies(max(0, w-life))
+		if most == math.MaxInt64 {
+			return most
+		}
+		return max(0, most-held)
+	}
+	return r
+}
+
+// In is the rule of a limiter whose windows are known: they end at these times, in
+// microseconds.
+func (r Rule) In(limit int64, per time.Duration, ends []int64) Rule {
+	r.Windows = known(limit, per.Microseconds(), ends)
+	return r
+}
+
 // until returns limit for less than d.
 func until(d time.Duration, limit int64) func(time.Duration) int64 {
 	return func(w time.Duration) int64 {

@@ -1,6 +1,9 @@
 package ratecheck
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // windows follows the windows of FixedWindow from one to the next: it knows from when to
 // when each must have begun, and so which takes are surely in it.
@@ -46,4 +49,29 @@ func next(allowed []Take, early, late int64) (from, to int64, more bool) {
 		}
 	}
 	return max(from, early), to, more
+}
+
+// known checks takes in windows that end at known times. Those that may have been in either
+// of two are held against none.
+func known(limit, per int64, ends []int64) func([]Take) error {
+	ends = slices.Compact(slices.Sorted(slices.Values(ends)))
+	return func(allowed []Take) error {
+		for _, end := range ends {
+			var units int64
+			for _, t := range allowed {
+				if t.Sent >= end-per && t.Received < end {
+					units += t.N
+				}
+			}
+			if units > limit {
+				return fmt.Errorf("ratecheck: %d units in the window to %d µs, where %d may pass", units, end, limit)
+			}
+		}
+		for _, t := range allowed {
+			if !slices.ContainsFunc(ends, func(end int64) bool { return t.Received >= end-per && t.Sent < end }) {
+				return fmt.Errorf("ratecheck: in no window: %v", t)
+			}
+		}
+		return nil
+	}
 }

@@ -29,7 +29,7 @@ func (p *Pipe) again(c *call, deadline time.Time) bool {
 		t := p.takeOff()
 		p.mu.Unlock()
 		if t != nil {
-			t.fly()
+			t.begin()
 		}
 	})
 	return true

@@ -111,7 +111,7 @@ func TestNoMoreThanSoManyCallsAreOneCommand(t *testing.T) {
 	for range 2*maxJoined + 1 {
 		calls = append(calls, &call{Call: Call{Script: typed}})
 	}
-	lists := join(calls, false)
+	lists := join(calls, false, 128)
 	require.Len(t, lists, 3)
 	require.Len(t, lists[0], maxJoined)
 	require.Len(t, lists[2], 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,8 +26,13 @@ type Options struct {
 	// InFlight is how many round trips may be under way at once; what is called
 	// meanwhile shares the next one. Default: 3.
 	InFlight int
-	// Batch is the largest number of calls in a round trip. Default: 128.
+	// Batch is the largest number of calls in a round trip; of a list, each key counts.
+	// Default: 256.
 	Batch int
+	// Joined is the largest number of calls, and of the keys of lists, in one EVALSHA:
+	// Redis does nothing else while it runs. Of calls that aren't lists no more than 64 are
+	// joined. Default: 128.
+	Joined int
 }
 
 func (o Options) withDefaults() Options {
@@ -37,7 +43,10 @@ func (o Options) withDefaults() Options {
 		o.InFlight = 3
 	}
 	if o.Batch == 0 {
-		o.Batch = 128
+		o.Batch = 256
+	}
+	if o.Joined == 0 {
+		o.Joined = 128
 	}
 	return o
 }
@@ -46,7 +55,7 @@ func (o Options) check() error {
 	for _, f := range []struct {
 		name  string
 		value int64
-	}{{"Timeout", int64(o.Timeout)}, {"InFlight", int64(o.InFlight)}, {"Batch", int64(o.Batch)}} {
+	}{{"Timeout", int64(o.Timeout)}, {"InFlight", int64(o.InFlight)}, {"Batch", int64(o.Batch)}, {"Joined", int64(o.Joined)}} {
 		if f.value < 0 {
 			return fmt.Errorf("redispipe: Options.%s is negative", f.name)
 		}
@@ -96,6 +105,9 @@ func New(client redis.UniversalClient, o Options) (*Pipe, error) {
 // call that still waited for its turn is then not sent, one that was sent may have
 // run. An error reply is a redis.Error.
 func (p *Pipe) Run(ctx context.Context, what Call) (Reply, error) {
+	if lazy.ScopeOf(ctx) == nil && lazy.Current(ctx) == nil {
+		return p.runAlone(ctx, what)
+	}
 	c := &call{Call: what, ctx: ctx}
 	if err := p.gather.Do(ctx, c); err != nil {
 		return Reply{}, err
@@ -103,25 +115,110 @@ func (p *Pipe) Run(ctx context.Context, what Call) (Reply, error) {
 	return c.reply, c.err
 }
 
+// Apart tells whether the client is, or turned out to be, one of a Cluster: a call's keys
+// must be in one slot.
+func (p *Pipe) Apart() bool { return p.apart.Load() }
+
+// RunAll runs calls as Run does, all at once and in any order, and returns the reply or
+// the error of each, or the cause of ctx's end.
+func (p *Pipe) RunAll(ctx context.Context, what []Call) ([]Reply, error) {
+	if len(what) == 0 {
+		return nil, nil
+	}
+	g := newGroup(len(what))
+	list, calls := make([]call, len(what)), make([]*call, len(what))
+	for i := range what {
+		list[i] = call{Call: what[i], ctx: ctx, group: g}
+		calls[i] = &list[i]
+	}
+	if err := p.await(ctx, g, calls...); err != nil {
+		return nil, err
+	}
+	replies := make([]Reply, len(list))
+	for i := range list {
+		replies[i] = list[i].reply
+		replies[i].Err = list[i].err
+	}
+	return replies, nil
+}
+
+// alone is a call that is its own group.
+type alone struct {
+	call
+	group group
+}
+
+var alones = sync.Pool{New: func() any { return &alone{group: group{done: make(chan struct{}, 1)}} }}
+
+func (p *Pipe) runAlone(ctx context.Context, what Call) (Reply, error) {
+	a := alones.Get().(*alone)
+	a.group.left.Store(1)
+	a.call = call{Call: what, ctx: ctx, group: &a.group}
+	if err := p.await(ctx, &a.group, &a.call); err != nil {
+		return Reply{}, err
+	}
+	reply, err := a.reply, a.err
+	if err == nil { // else a trip that was given up may still use it
+		a.call = call{}
+		alones.Put(a)
+	}
+	return reply, err
+}
+
+// await queues calls, which are g's, and returns when all of them are answered, or with
+// the cause of ctx's end.
+func (p *Pipe) await(ctx context.Context, g *group, calls ...*call) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	p.mu.Lock()
+	p.queue = append(p.queue, calls...)
+	free := p.flying < p.o.InFlight
+	p.mu.Unlock()
+	if free {
+		runtime.Gosched() // whoever is ready to add something does so now
+		p.mu.Lock()
+		t := p.takeOff()
+		p.mu.Unlock()
+		switch {
+		case t == nil:
+		case ctx.Done() == nil && t.calls[0] == calls[0]:
+			t.begin()
+		default:
+			go t.begin()
+		}
+	}
+	if ctx.Done() == nil {
+		<-g.done
+		return nil
+	}
+	select {
+	case <-g.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // send queues calls and returns when all of them are answered. If a round trip may
 // begin, it is made here.
 func (p *Pipe) send(_ context.Context, calls []*call) error {
-	group := &group{left: len(calls), done: make(chan struct{})}
+	g := newGroup(len(calls))
 	for _, c := range calls {
-		c.group = group
+		c.group = g
 	}
 	p.mu.Lock()
 	p.queue = append(p.queue, calls...)
 	t := p.takeOff()
 	p.mu.Unlock()
 	if t != nil {
-		t.fly()
+		t.begin()
 	}
-	<-group.done
+	<-g.done
 	return nil
 }
 
-// takeOff returns a round trip with what is queued, to be flown by the caller, or
+// takeOff returns a round trip with what is queued, to be run by the caller, or
 // nil if none may begin. The caller holds p.mu.
 func (p *Pipe) takeOff() *trip {
 	if p.flying >= p.o.InFlight {
@@ -135,31 +232,29 @@ func (p *Pipe) takeOff() *trip {
 	return newTrip(p, calls)
 }
 
-// land ends a round trip and begins the next.
-func (p *Pipe) land() {
+// land ends a round trip and returns the next, if there is one.
+func (p *Pipe) land() *trip {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.flying--
-	next := p.takeOff()
-	p.mu.Unlock()
-	if next != nil {
-		go next.fly()
-	}
+	return p.takeOff()
 }
 
 // wanted takes a batch of those calls from the queue whose callers are still
 // there. The caller holds p.mu.
 func (p *Pipe) wanted() []*call {
 	calls := make([]*call, 0, min(len(p.queue), p.o.Batch))
-	rest := len(p.queue)
+	rest, size := len(p.queue), 0
 	for i, c := range p.queue {
-		if len(calls) == p.o.Batch {
+		if size += c.size(); size > p.o.Batch && len(calls) > 0 {
 			rest = i
 			break
 		}
 		if c.ctx.Err() == nil {
 			calls = append(calls, c)
 		} else {
-			c.group.answered(1)
+			size -= c.size()
+			c.group.answered()
 		}
 	}
 	p.queue = slices.Delete(p.queue, 0, rest)

@@ -2,12 +2,16 @@ package redispipe
 
 import (
 	"crypto/sha1"
-	_ "embed" // the frame
+	_ "embed" // the frames
 	"encoding/hex"
 )
 
-//go:embed frame.lua
-var frameLua string
+var (
+	//go:embed frame.lua
+	frameLua string
+	//go:embed list.lua
+	listLua string
+)
 
 // Script is a Lua script that runs any number of calls: those of one moment, of
 // whatever callers, are one EVALSHA. Its source comes after frame.lua, which says how
@@ -22,19 +26,33 @@ var frameLua string
 type Script struct {
 	src, sha string
 	ints     bool
+	each     int // bytes of the reply for each key of a list, 0 if its calls aren't lists
 }
 
 // NewScript returns the script with this source, whose reply has elements of any type.
 // A call whose first element is an error reply fails with that.
-func NewScript(src string) *Script { return newScript(src, false) }
+func NewScript(src string) *Script { return newScript(frameLua + src) }
 
 // NewIntScript returns the script with this source, whose reply has integers only.
-func NewIntScript(src string) *Script { return newScript(src, true) }
+func NewIntScript(src string) *Script {
+	s := newScript(frameLua + src)
+	s.ints = true
+	return s
+}
 
-func newScript(src string, ints bool) *Script {
-	src = frameLua + src
+// NewListScript returns the script with this source, which does one thing to any number of
+// keys: its calls are lists, which say nothing but a head, the keys, and numbers for each
+// key, and it returns a string with so many bytes for each key. Its frame is list.lua. The
+// lists with one head become one, those with others stand one after another.
+func NewListScript(src string, each int) *Script {
+	s := newScript(listLua + src)
+	s.each = each
+	return s
+}
+
+func newScript(src string) *Script {
 	sum := sha1.Sum([]byte(src)) // Redis names scripts by it
-	return &Script{src: src, sha: hex.EncodeToString(sum[:]), ints: ints}
+	return &Script{src: src, sha: hex.EncodeToString(sum[:])}
 }
 
 // Hash returns the name by which Redis knows the script.

@@ -45,15 +45,27 @@ func (t *trip) Err() error {
 // Value returns nil: a trip has several callers.
 func (t *trip) Value(any) any { return nil }
 
+// begin makes the trip, and then the next ones, as long as there are any that may begin.
+func (t *trip) begin() {
+	if next := t.fly(); next != nil {
+		go func() {
+			for t := next; t != nil; {
+				t = t.fly()
+			}
+		}()
+	}
+}
+
 // fly sends the calls and hands out the replies. At the deadline it is given up:
-// the calls fail and the pipe goes on, even if the client still waits.
-func (t *trip) fly() {
+// the calls fail and the pipe goes on, even if the client still waits. It returns the
+// trip that takes its place.
+func (t *trip) fly() (next *trip) {
 	t.deadline = time.Now().Add(t.p.o.Timeout)
 	timer := time.AfterFunc(t.p.o.Timeout, t.giveUp)
 	lists, cmds := t.exec()
 	timer.Stop()
 	t.doubt(cmds)
-	t.end(func() {
+	return t.end(func() {
 		for i, calls := range lists {
 			answer(calls, cmds[i])
 		}
@@ -66,20 +78,23 @@ func (t *trip) giveUp() {
 	close(t.done)
 	t.mu.Unlock()
 	t.p.reload()
-	t.end(func() {
+	next := t.end(func() {
 		for _, c := range t.calls {
 			c.err = ErrTimeout
 		}
 	})
+	if next != nil {
+		next.begin()
+	}
 }
 
-// end lets answer answer all calls, unless they are answered, and lets the next trip
-// begin. Another one takes those that are to be tried again.
-func (t *trip) end(answer func()) {
+// end lets answer answer all calls, unless they are answered, and returns the next trip.
+// Another one takes those that are to be tried again.
+func (t *trip) end(answer func()) (next *trip) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over {
-		return
+		return nil
 	}
 	t.over = true
 	answer()
@@ -90,15 +105,15 @@ func (t *trip) end(answer func()) {
 		if errors.Is(c.err, os.ErrDeadlineExceeded) { // the connection's deadline is ours, too
 			c.err = ErrTimeout
 		}
-		c.group.answered(1)
+		c.group.answered()
 	}
-	t.p.land()
+	return t.p.land()
 }
 
 // exec runs the calls and returns them as they were joined, and what each list got.
 func (t *trip) exec() ([][]*call, []command) {
 	apart := t.p.apart.Load()
-	lists := join(t.calls, apart)
+	lists := join(t.calls, apart, t.p.o.Joined)
 	cmds := t.run(lists)
 	if apart || !slotsCrossed(cmds) {
 		return lists, cmds
@@ -107,7 +122,7 @@ func (t *trip) exec() ([][]*call, []command) {
 	t.p.apart.Store(true)
 	for i := len(lists) - 1; i >= 0; i-- {
 		if redis.HasErrorPrefix(cmds[i].Err(), crossSlot) {
-			again := join(lists[i], true)
+			again := join(lists[i], true, t.p.o.Joined)
 			lists = append(append(lists[:i:i], again...), lists[i+1:]...)
 			cmds = append(append(cmds[:i:i], t.run(again)...), cmds[i+1:]...)
 		}

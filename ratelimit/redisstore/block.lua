@@ -31,6 +31,17 @@ local function note(b, r)
   return left(b, r)
 end
 
+-- notes counts denials of one moment as note does each of them. It returns after how many of
+-- them the block holds, and for how long then.
+local function notes(b, r, denials)
+  if not b then return denials, 0 end
+  for i = 1, math.min(denials, r.after) do
+    local hold = note(b, r)
+    if hold > 0 then return i - 1, hold end
+  end
+  return denials, 0
+end
+
 local function unblock(b)
   if b then
     call('DEL', b.key)

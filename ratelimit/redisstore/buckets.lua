@@ -19,39 +19,11 @@ local function extend(name, ttl, interval)
   if call('PTTL', name) < ttl - floor(interval / 1000) then call('PEXPIRE', name, digits(ttl)) end
 end
 
--- ends returns the us to the end of the bucket after which the window begins with at least
--- need charged before it. The ring has reached this bucket.
-local function ends(r, ring, epoch, need)
-  local low, high, size = 0, r.z, r.y
-  if decode(ring, 7 * (epoch % size)) < need then
-    low = high
-  else
-    high = high - 1 -- what was there before the newest bucket is enough
-  end
-  while low < high do
-    local middle = floor((low + high) / 2)
-    if decode(ring, 7 * ((epoch - r.z + 1 + middle) % size)) >= need then high = middle else low = middle + 1 end
-  end
-  return (epoch + 1 + low) * r.x - r.now
-end
-
--- deny denies a take of n.
-local function deny(r, name, n, epoch, total, used)
-  local ring, left = call('GETRANGE', name, '25', '-1'), r.limit - used
-  if #ring ~= 7 * r.y then error(foreign) end
-  if call('PTTL', name) < 0 then call('PEXPIRE', name, r.life) end
-  local retry = ends(r, ring, epoch, total + n - r.limit)
-  answer(-1, left > 0 and left or 0, retry, ends(r, ring, epoch, total), 0, 0, 0)
-  return true
-end
-
--- A take that passes and leaves something, or is denied, a count, or an add without a
--- limit, of a counter that has reached this bucket. Numbers that go to Redis are strings:
--- to format one costs as much as a call.
+-- A count, or an add without a limit, of a counter that has reached this bucket. Numbers
+-- that go to Redis are strings: to format one costs as much as a call.
 quick.buckets = function(r, name, kind, n, over)
-  local limit, now = r.limit, r.now
-  local window = kind == 'take' and r.z or (kind == 'count' or kind == 'add' and limit == 0) and number(over)
-  if not window then return false end
+  if kind ~= 'count' and not (kind == 'add' and r.limit == 0) then return false end
+  local now, window = r.now, number(over)
   local s = pcall('GETRANGE', name, '0', '24')
   if type(s) ~= 'string' then return false end
   if #s < 25 or sub(s, 1, 4) ~= 'lrb1' then return false, s end
@@ -71,19 +43,13 @@ quick.buckets = function(r, name, kind, n, over)
     return true
   end
   n = number(n)
-  local remaining = limit - used - n
-  if kind == 'take' and remaining < 0 and r.y <= 512 then return deny(r, name, n, epoch, total, used) end
-  if n > most - total or kind == 'take' and remaining <= 0 then return false, s, bucket, began end
+  if n > most - total then return false, s, bucket, began end
   if call('SETRANGE', name, '18', encode(total + n)) ~= 25 + 7 * r.y then
     call('SETRANGE', name, '18', sub(s, 19, 25)) -- it is as it was
     error(foreign)
   end
   extend(name, r.ttl, interval)
-  if kind == 'add' then
-    answer(1, 0, 0, 0, used + n, epoch, decode(s, 4))
-  else
-    answer(1, remaining, 0, (epoch + 1 + window) * interval - now, 0, epoch, decode(s, 4))
-  end
+  answer(1, 0, 0, 0, used + n, epoch, decode(s, 4))
   return true
 end
 

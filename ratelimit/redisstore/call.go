@@ -17,7 +17,7 @@ func (s *Store) call(ops []ratelimit.Op) (redispipe.Call, error) {
 	if c.Script == nil {
 		return c, fmt.Errorf("%w: redisstore has no script for %v", ratelimit.ErrOp, ops[0].Rule)
 	}
-	if op := &ops[0]; len(ops) == 1 && op.Kind != ratelimit.Refund && op.Rule.Block().After == 0 {
+	if op := &ops[0]; len(ops) == 1 && op.Kind != ratelimit.Refund && op.Ahead == 0 && op.Rule.Block().After == 0 {
 		t := s.tell(op.Rule)
 		c.Keys = []string{s.key(op.Key, t.counter)}
 		c.Args = []any{0, t.head, kinds[op.Kind], op.N, over(op)}
@@ -65,10 +65,13 @@ var kinds = func() (names [ratelimit.Reset + 1]any) {
 	return names
 }()
 
-// over returns what an op counts over: buckets before the newest, or microseconds.
+// over returns what an op counts over: buckets before the newest, or microseconds; of a
+// take, its Ahead.
 func over(op *ratelimit.Op) int64 {
 	d := op.Interval
 	switch {
+	case op.Kind == ratelimit.Take:
+		return wholeMicros(op.Ahead)
 	case op.Kind != ratelimit.Count && op.Kind != ratelimit.Add:
 		return 0
 	case d == 0:
@@ -77,7 +80,7 @@ func over(op *ratelimit.Op) int64 {
 	if op.Rule.Interval() > 0 {
 		return buckets(d, op.Rule)
 	}
-	return int64((d + time.Microsecond - 1) / time.Microsecond)
+	return wholeMicros(d)
 }
 
 // receipt returns the fields of a receipt. One with fields that no charge can have
@@ -94,6 +97,10 @@ func receipt(c ratelimit.Receipt) (n, at, life int64) {
 // buckets returns how many buckets before the newest an interval touches.
 func buckets(d time.Duration, r ratelimit.Rule) int64 {
 	return int64((d + r.Interval() - 1) / r.Interval())
+}
+
+func wholeMicros(d time.Duration) int64 {
+	return int64((d + time.Microsecond - 1) / time.Microsecond)
 }
 
 func milliseconds(d time.Duration) int64 {

@@ -1,9 +1,9 @@
 -- calls: the last part of the script, which runs them one after another.
 
-local run
+local run, series
 
 local function known(name)
-  if not rules[name] then rules[name] = rule(name) end
+  if not rules[name] then rules[name] = rule(heads[name]) end
   return rules[name]
 end
 
@@ -17,18 +17,40 @@ local function only(from, ops, ok, done, ...)
   return true
 end
 
+-- many does equal takes.
+local function many(r, n, times)
+  o = o + 9
+  for i = o - 8, o do out[i] = 0 end
+  local ok, passed, remaining, retry, wait, reset, where, life, free, hold =
+    protected(series, {rule = r, kind = 'take', key = 1, blocks = 2, n = n}, times)
+  if not ok and passed ~= foreign then error(passed, 0) end
+  if not ok or not passed then
+    out[o - 8] = ok and -2 or -3
+    return
+  end
+  out[o - 8], out[o - 7], out[o - 6], out[o - 5], out[o - 4] = passed, remaining, retry, wait, reset
+  out[o - 3], out[o - 2], out[o - 1], out[o] = where, life, free, hold
+end
+
 local last = #ARGV
 while at <= last do
   local size = ARGV[at]
   if size == '0' then
     local r, kind, n, over = known(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
-    local done, a, b, c = only(o, 1, protected(quick[r.algorithm], r, KEYS[key + 1], kind, n, over))
+    local done, a, b, c
+    if quick[r.algorithm] then
+      done, a, b, c = only(o, 1, protected(quick[r.algorithm], r, KEYS[key + 1], kind, n, over))
+    end
     if not done then
-      run = run or driver()
+      if not run then run, series = driver() end
       local op = {rule = r, kind = kind, key = 1, n = number(n), over = number(over), read = a and {a, b, c}}
       only(o, 1, protected(run, {op}))
     end
     at, key = at + 5, key + 1
+  elseif size == 'many' then
+    if not run then run, series = driver() end
+    many(known(ARGV[at + 1]), number(ARGV[at + 2]), number(ARGV[at + 3]))
+    at, key = at + 4, key + 2
   else
     local ops, keys = {}, number(ARGV[at + 1])
     at = at + 2
@@ -39,7 +61,7 @@ while at <= last do
       }
       at = at + 7
     end
-    run = run or driver()
+    if not run then run, series = driver() end
     only(o, #ops, protected(run, ops))
     key = key + keys
   end

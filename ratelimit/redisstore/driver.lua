@@ -11,7 +11,9 @@ local made = {}
 --   fits(c, r, n)     whether n more units can be counted at all
 --   passes(c, r, n)   whether a take of n is allowed
 --   check(c, r, n)    what it gets: 1 or 0, what remains, us to retry, us to reset
---   charge(c, r, n)   counts n units, which fit; returns where, and leaves c.life
+--   charge(c, r, n, ahead)  counts n units, which fit; returns where, and leaves c.life.
+--                     Units that may be spent so many us later, unless the algorithm has no
+--                     need to know
 --   count(c, over)    units of an interval
 --   refund(c, r, n, where, life)  whether it could
 --   reset(c)          forgets the counter
@@ -64,11 +66,14 @@ end
 
 -- say answers an op with what a take of n would get, and nothing passes during a block,
 -- which lasts for hold. Without a verdict, that is whether it passes. An add in a denied
--- group may be of more than ever passes; it has no wait, but never one below 0.
+-- group may be of more than ever passes; it has no wait, but never one below 0. A denial
+-- was not charged anywhere: in place of where, it tells what is left of the block.
 local function say(op, verdict, n, hold, count, where, life)
   local passes, remaining, retry, reset = op.algorithm.check(op.counter, op.rule, n)
   if hold > 0 then passes, remaining = 0, 0 end
-  answer(verdict or 2 * passes - 1, remaining, math.max(retry, hold), math.max(reset, hold), count, where, life)
+  verdict = verdict or 2 * passes - 1
+  if verdict < 0 then where = hold end
+  answer(verdict, remaining, math.max(retry, hold), math.max(reset, hold), count, where, life)
 end
 
 -- run runs a group.
@@ -97,10 +102,33 @@ local function run(ops)
       unblock(b)
       say(op, 1, 1, 0, 0, 0, 0)
     else
-      local where = a.charge(c, r, n)
+      local where = a.charge(c, r, n, kind == 'take' and op.over or 0)
       say(op, 1, 1, left(b, r), kind == 'add' and a.count(c, op.over) or 0, where, c.life)
     end
   end
   for _, c in pairs(counters) do c.save(c) end
   for _, b in pairs(blocks) do save_block(b) end
+end
+
+-- series does an op that is a take so many times. It returns nothing if a count would leave
+-- 2^53, or how many passed, what remains, us until the next unit passes after the last of
+-- them, us until n do after a denial, us to reset, where they were charged and in which
+-- life, and how many denials there are before the block holds, and for how long it does.
+local function series(op, times)
+  local counters, blocks = open({op})
+  local c, b, a, r, n = op.counter, op.block, op.algorithm, op.rule, op.n
+  local passed, retry, where, life = 0, 0, 0, 0
+  local _, remaining, wait, reset = a.check(c, r, n)
+  if left(b, r) == 0 then passed = math.min(times, (remaining - fmod(remaining, n)) / n) end
+  if passed > 0 then
+    if not a.fits(c, r, passed * n) then return nil end
+    where, life = a.charge(c, r, passed * n), c.life
+    _, remaining, retry, reset = a.check(c, r, 1)
+    if passed < times then _, _, wait = a.check(c, r, n) end
+  end
+  local free, hold = 0, 0
+  if passed < times then free, hold = notes(b, r, times - passed) end
+  for _, x in pairs(counters) do x.save(x) end
+  for _, x in pairs(blocks) do save_block(x) end
+  return passed, remaining, retry, wait, reset, where, life, free, hold
 end

@@ -33,31 +33,6 @@ local function write(r, name, at, lev)
   call('SET', name, 'lrg1' .. encode(at) .. encode(lev), 'PX', digits(lasts))
 end
 
--- A take. What it reads is nearly all that the rest would do.
-quick.gcra = function(r, name, kind, n)
-  if kind ~= 'take' then return false end
-  local s = pcall('GET', name)
-  if s and (type(s) ~= 'string' or #s ~= 18 or sub(s, 1, 4) ~= 'lrg1') then error(foreign) end
-  n = number(n)
-  local at, lev, behind = r.now, 0, 0
-  if s then
-    at = decode(s, 4)
-    lev, behind = level(r, at, decode(s, 11))
-  end
-  if n * r.per > r.x * r.per - lev then
-    if s and call('PTTL', name) < 0 then write(r, name, at, decode(s, 11)) end
-    local _, remaining, retry, reset = gcra(r, lev, behind, n)
-    answer(-1, remaining, retry, reset, 0, 0, 0)
-    return true
-  end
-  if at < r.now then at = r.now end
-  lev = lev + n * r.per
-  write(r, name, at, lev)
-  local _, remaining, retry, reset = gcra(r, lev, behind, 1)
-  answer(1, remaining, retry, reset, 0, at, lev)
-  return true
-end
-
 make.gcra = function()
   return {
     load = function(c, r)
@@ -83,8 +58,9 @@ make.gcra = function()
       return gcra(r, lev, behind, n)
     end,
 
-    charge = function(c, r, n)
-      c.level = level(r, c.at, c.level) + n * r.per
+    -- Units that are charged ahead must still be in the level when they are spent.
+    charge = function(c, r, n, ahead)
+      c.level = math.max(level(r, c.at, c.level), ahead * r.limit) + n * r.per
       c.at, c.new, c.dirty, c.rule = math.max(c.at, r.now), false, true, r
       c.life = c.level
       return c.at

@@ -4,23 +4,31 @@
 -- Event    what was charged in one us: its time and three words, units, sum, life. The
 --          sum is of all units charged up to it and with it, so what a window holds is
 --          the difference of two sums, and when units leave it is a search. life is
---          that of the counter.
+--          that of the counter. One that was charged ahead has a fourth, clock: when.
 -- Log      a sorted set: the words, with the time as score; or
 --          a stream: time-number, in a field e the words. It is trimmed now and then, so
 --          some events at its beginning may be of before.
 --          Both end at the newest event, even if it was refunded, so that the time never
 --          goes back: a clock that does charges at the newest event's time. They live as
---          long as that is in the window.
+--          long as that is in the window. What is charged ahead has a later time, and
+--          what is charged next no earlier one; but the window moves by the clock.
 -- Rules    x, y and z mean nothing.
 
 -- event makes one of its time and its words.
 local function event(at, words)
   local e = {at = at, n = decode(words, 0), sum = decode(words, 7), life = decode(words, 14), words = words}
-  if #words ~= 21 or e.n > e.sum or not at or at % 1 ~= 0 or at > most then error(foreign) end
+  e.clock = #words == 28 and decode(words, 21) or at
+  if #words ~= 21 and #words ~= 28 or e.n > e.sum or not at or at % 1 ~= 0 or at > most or e.clock > at then
+    error(foreign)
+  end
   return e
 end
 
-local function words(e) return encode(e.n) .. encode(e.sum) .. encode(e.life) end
+local function words(e)
+  local w = encode(e.n) .. encode(e.sum) .. encode(e.life)
+  if e.clock == e.at then return w end
+  return w .. encode(e.clock)
+end
 
 -- append adds to a stream, whose last id is that of its newest event unless somebody else
 -- has changed it.
@@ -166,7 +174,7 @@ local function make_log(encoding)
 
   -- used returns the units in the window.
   local function used(c)
-    c.used = c.used or since(c, c.at - c.per)
+    c.used = c.used or since(c, c.clock - c.per)
     return c.used
   end
 
@@ -174,12 +182,12 @@ local function make_log(encoding)
   -- that sum.
   local function wait(c, sum)
     local e = c.last
-    if e.sum - e.n >= sum then e = log.reached(c.key, sum, c.at - c.per + 1, e) end
+    if e.sum - e.n >= sum then e = log.reached(c.key, sum, c.clock - c.per + 1, e) end
     return e.at + c.per - c.now
   end
 
   local function fresh(c)
-    c.last, c.at, c.used = nil, c.now, 0
+    c.last, c.clock, c.used = nil, c.now, 0
   end
 
   return {
@@ -187,7 +195,7 @@ local function make_log(encoding)
       c.per = r.per
       local newest = log.newest(c.key)
       if newest then
-        c.last, c.at = newest, math.max(newest.at, c.now)
+        c.last, c.clock = newest, math.max(newest.clock, c.now)
       else
         fresh(c)
       end
@@ -197,7 +205,7 @@ local function make_log(encoding)
 
     fits = function(c, r, n) return n <= most - used(c) end,
 
-    count = function(c, over) return since(c, c.at - over) end,
+    count = function(c, over) return since(c, c.clock - over) end,
 
     passes = function(c, r, n) return n <= r.limit - used(c) end,
 
@@ -211,8 +219,11 @@ local function make_log(encoding)
       return 0, remaining, wait(c, c.last.sum + n - r.limit), reset
     end,
 
-    charge = function(c, r, n)
-      local e, cut, last = {at = c.at, n = n, sum = n}, c.at - c.per, c.last
+    charge = function(c, r, n, ahead)
+      local last = c.last
+      local at, cut = c.clock + ahead, c.clock - c.per
+      if last then at = math.max(at, last.at) end
+      local e = {at = at, n = n, sum = n, clock = c.clock}
       local same
       if last and last.at > cut then
         if last.sum + n > most then
@@ -236,7 +247,7 @@ local function make_log(encoding)
 
     -- refund takes the units out of their event, and so off all sums from there on.
     refund = function(c, r, n, at, life)
-      if n <= 0 or not c.last or life ~= c.last.life or at <= c.at - c.per then return false end
+      if n <= 0 or not c.last or life ~= c.last.life or at <= c.clock - c.per then return false end
       local e = log.first(c.key, at - 1)
       if not e or e.at ~= at or e.n < n then return false end
       log.change(c.key, at, function(x)
@@ -261,78 +272,5 @@ local function make_log(encoding)
   }
 end
 
--- denied denies a take of n that only waits for the first event in the window to leave it,
--- if the newest one leaves last.
-local function denied(r, name, n, first, last, at, stream)
-  local sum, past = decode(last, 7), decode(first, 7)
-  if past < sum + n - r.limit or decode(last, 0) == 0 then return false end
-  local left = r.limit - sum + past - decode(first, 0)
-  local leaves
-  if stream then
-    leaves = string.match(call('XRANGE', name, r.since, '+', 'COUNT', '1')[1][1], '^%d+')
-  else
-    leaves = call('ZSCORE', name, first)
-  end
-  if call('PTTL', name) < 0 then call('PEXPIRE', name, digits(ceil(at + r.per - r.now, 1000))) end
-  answer(-1, left > 0 and left or 0, leaves + r.per - r.now, at + r.per - r.now, 0, 0, 0)
-  return true
-end
-
--- take is a take that passes and leaves something, or is denied, of a log that nothing is
--- wrong with. All calls of a script have one time, so what it makes of that, it makes once.
-local function take(r, name, kind, n, stream)
-  if kind ~= 'take' then return false end
-  local now, per = r.now, r.per
-  if not r.cut then
-    r.cut, r.time, r.lasts = digits(now - per), digits(now), digits(ceil(per, 1000))
-    r.open, r.since = '(' .. r.cut, digits(math.max(now - per, -1) + 1)
-  end
-  local reply, last, at, id, first
-  if stream then
-    reply = pcall('XREVRANGE', name, '+', '-', 'COUNT', '1')
-    if reply.err or not reply[1] and call('EXISTS', name) > 0 then error(foreign) end
-    if reply[1] then
-      id, last = reply[1][1], reply[1][2][2]
-      if reply[1][2][1] ~= 'e' then error(foreign) end
-      at = number(string.match(id, '^%d+'))
-      first = call('XRANGE', name, r.since, '+', 'COUNT', '1')[1]
-      first = first and first[2][2]
-    end
-  else
-    reply = pcall('ZRANGE', name, '-1', '-1', 'WITHSCORES')
-    if reply.err then error(foreign) end
-    last, at = reply[1], number(reply[2] or 0)
-    first = last and call('ZRANGEBYSCORE', name, r.open, '+inf', 'LIMIT', '0', '1')[1]
-  end
-  if last and (#last ~= 21 or at > now or at % 1 ~= 0 or stream and at == now) then return false end
-  n = number(n)
-  local used, units, sum, life = 0, n, 0, seed
-  if last then
-    local all, one = decode(last, 7), decode(last, 14)
-    if first then
-      sum, life = all, one
-      used = sum - decode(first, 7) + decode(first, 0)
-    end
-  end
-  local remaining = r.limit - used - n
-  if remaining < 0 then return denied(r, name, n, first, last, at, stream) end
-  if remaining == 0 or n > most - sum then return false end
-  if not first then seed = seed + 1 end
-  if stream then
-    append(name, 'MINID', '~', r.since, r.time .. '-0', 'e', encode(n) .. encode(sum + n) .. encode(life))
-  else
-    local same = first and at == now
-    if same then units = decode(last, 0) + n end
-    call('ZADD', name, r.time, encode(units) .. encode(sum + n) .. encode(life))
-    if same then call('ZREM', name, last) end
-    call('ZREMRANGEBYSCORE', name, '-inf', r.cut)
-  end
-  call('PEXPIRE', name, r.lasts)
-  answer(1, remaining, 0, per, 0, now, life)
-  return true
-end
-
-quick.log = function(r, name, kind, n) return take(r, name, kind, n, false) end
-quick.stream = function(r, name, kind, n) return take(r, name, kind, n, true) end
 make.log = function() return make_log('log') end
 make.stream = function() return make_log('stream') end

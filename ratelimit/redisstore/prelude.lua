@@ -3,18 +3,23 @@
 -- Heads   are rules: algorithm, now in us or 0 for the server's clock, TTL (ms), limit,
 --         per (us), three numbers that the algorithm explains, and, if the rule has a
 --         block, after how many denials, and for how long (us)
--- Calls   come in two forms. Of one op on a counter of one key, if quick may know it:
+-- Calls   are lists of takes (see lists.lua), or come in three forms. Of one op on a counter
+--         of one key:
 --           0, rule, kind, n, over
 --         Of a group of ops on one subject, whose counters and blocks are the keys:
 --           number of ops, number of keys, and for each op
 --           rule, kind, number of its key, number of its block's or 0, n, over, life
+--         Of equal takes by a rule with a block; the keys are the counter and the block:
+--           many, rule, n, how many
 --         n      units; of refund, those that were charged
---         over   count and add: what is counted over; refund: where it was charged
+--         over   count and add: what is counted over; refund: where it was charged; take:
+--                how many us later the units may be spent, 0 in the first form
 --         life   refund: the life of the counter that was charged
 -- Result  seven integers for each op: verdict, remaining, us to retry, us to reset,
 --         count, where it was charged, life of the counter. The verdict is 1 done,
 --         0 not done, -1 not done and its own rule denied; of each op of a group that
---         did nothing at all, -2 a count would leave 2^53, -3 a key is something else's
+--         did nothing at all, -2 a count would leave 2^53, -3 a key is something else's.
+--         Of equal takes nine: what series returns, or -2 or -3
 -- Clock   the server's, read once
 -- Atomic  because a script is: nothing runs between check and charge
 -- Numbers are integers of at most 2^53, which Go checked for those in ARGV.
@@ -60,8 +65,7 @@ end
 local function digits(v) return format('%.0f', v) end
 
 local server
-local function rule(name)
-  local h = heads[name]
+local function rule(h) -- where in ARGV it says how many values it has
   local now = number(ARGV[h + 2])
   if now == 0 then
     if not server then
@@ -88,7 +92,7 @@ local function answer(verdict, remaining, retry, reset, count, where, life)
   o = o + 7
 end
 
--- By the name of the algorithm: quick does one op if it is what is nearly always asked. It
+-- By the name of the algorithm, which may have none: quick does one op if it is easy. It
 -- says whether it did, and if not, what it has read, up to three values. What it leaves,
 -- the functions do that make makes, which is only then. Both may raise foreign.
 local quick, make = {}, {}

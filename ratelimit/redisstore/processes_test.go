@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/ratecheck"
-	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
@@ -95,11 +94,11 @@ func TestTwoProcessesNotice(t *testing.T) {
 				if name == "gcra" {
 					right = "x = number(ARGV[h + 6])" // the burst
 				}
-				algorithm := r.Algorithm()
+				algorithm := "takes:" + r.Algorithm()
 				old := scripts[algorithm]
 				t.Cleanup(func() { scripts[algorithm] = old })
 				require.Equal(t, 1, strings.Count(old.Source(), right))
-				scripts[algorithm] = redispipe.NewIntScript(strings.Replace(old.Source(), right, right+wrong, 1))
+				scripts[algorithm] = remade(algorithm, strings.Replace(old.Source(), right, right+wrong, 1))
 				require.ErrorContains(t, processes(t, r, 600*time.Millisecond, taking), "ratecheck: ")
 			})
 		}

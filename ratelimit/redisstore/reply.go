@@ -16,7 +16,7 @@ const (
 	retry
 	reset
 	count
-	where
+	where // of a denial: what is left of the block
 	life
 )
 
@@ -32,13 +32,17 @@ func results(reply []int64, keys []string, ops []ratelimit.Op, out []ratelimit.R
 	case overflow:
 		return ratelimit.ErrOverflow
 	case foreign:
-		return fmt.Errorf("%w: %w: %q", ratelimit.ErrStore, ErrForeign, keys)
+		return isForeign(keys...)
 	}
 	for i := range ops {
 		a := answer(reply[i*len(answer{}):])
 		out[i] = a.result(&ops[i])
 	}
 	return nil
+}
+
+func isForeign(keys ...string) error {
+	return fmt.Errorf("%w: %w: %q", ratelimit.ErrStore, ErrForeign, keys)
 }
 
 func (a *answer) result(op *ratelimit.Op) ratelimit.Result {
@@ -50,6 +54,9 @@ func (a *answer) result(op *ratelimit.Op) ratelimit.Result {
 		RetryAfter: time.Duration(a[retry]) * time.Microsecond,
 		ResetAfter: time.Duration(a[reset]) * time.Microsecond,
 		Count:      a[count],
+	}
+	if res.Violated {
+		res.Blocked = time.Duration(a[where]) * time.Microsecond
 	}
 	if a[life] != 0 {
 		res.Receipt = ratelimit.Receipt{N: op.N, At: a[where], Life: a[life]}

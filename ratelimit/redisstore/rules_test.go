@@ -175,33 +175,6 @@ func TestQuestionsProlongNothing(t *testing.T) {
 	})
 }
 
-// TestAnAddBeyondTheLimitInADeniedGroup has a counter that is unknown, that is new, and
-// whose units have left.
-func TestAnAddBeyondTheLimitInADeniedGroup(t *testing.T) {
-	server := redistest.Start(t)
-	for name, r := range lasting(ratelimit.Block{}) {
-		clock := time.Unix(1_000_000_000, 0)
-		s := newStore(t, server.Client(nil), patient)
-		s.clock = func() time.Time { return clock }
-		full := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "full", Limit: 1, Per: time.Hour}))
-		one := ratelimit.Op{Rule: full, Key: "k", N: 1, Kind: ratelimit.Take}
-		do(t, s, one)
-		group := func(left int64) {
-			t.Helper()
-			res := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 9, Kind: ratelimit.Add}, one)
-			require.False(t, res[0].Allowed || res[0].Violated || res[1].Allowed, name)
-			require.Equal(t, left, res[0].Remaining, name)
-			require.GreaterOrEqual(t, res[0].RetryAfter, time.Duration(0), name)
-		}
-		group(5)
-		do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 2, Kind: ratelimit.Take})
-		group(3)
-		clock = clock.Add(70 * time.Second)
-		group(5)
-		do(t, s, ratelimit.Op{Rule: full, Key: "k", Kind: ratelimit.Reset})
-	}
-}
-
 // TestAResetEndsALife has a charge, a reset and a charge in one moment.
 func TestAResetEndsALife(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, _ *redis.Client, r ratelimit.Rule) {

@@ -25,11 +25,19 @@ type Options struct {
 	// Timeout bounds a call, a connection's dialling included, whatever the client's
 	// own timeouts. Default: 250 ms.
 	Timeout time.Duration
+	// Joined is how many decisions of one moment may be one script call, while which Redis
+	// does nothing else: with 1, each is a call of its own, which costs Redis and this
+	// process several times as much. Lower it where others on the same Redis are to wait
+	// for less than a fifth of a millisecond. Default: 128.
+	Joined int
 }
 
 func (o Options) withDefaults() Options {
 	if o.Prefix == "" {
 		o.Prefix = "ratelimit:"
+	}
+	if o.Joined == 0 {
+		o.Joined = 128
 	}
 	return o
 }
@@ -40,6 +48,8 @@ func (o Options) check() error {
 		return fmt.Errorf("redisstore: Options.Prefix is %q, want no braces", o.Prefix)
 	case o.Timeout < 0:
 		return fmt.Errorf("redisstore: Options.Timeout is %v, want at least 0", o.Timeout)
+	case o.Joined < 0:
+		return fmt.Errorf("redisstore: Options.Joined is %d, want at least 0", o.Joined)
 	}
 	return nil
 }
@@ -49,6 +59,7 @@ func (o Options) check() error {
 type Store struct {
 	pipe    *redispipe.Pipe
 	prefix  string
+	joined  int
 	clock   func() time.Time // instead of the server's, in tests
 	rules   rules
 	scripts map[string]*redispipe.Script
@@ -66,28 +77,46 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	pipe, err := redispipe.For(client, redispipe.Options{Timeout: o.Timeout})
+	pipe, err := redispipe.For(client, redispipe.Options{Timeout: o.Timeout, Joined: o.Joined})
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	return &Store{pipe: pipe, prefix: o.Prefix, scripts: scripts}, nil
+	return &Store{pipe: pipe, prefix: o.Prefix, joined: o.Joined, scripts: scripts}, nil
 }
 
-// Do runs ops as [ratelimit.Store] says: each group is one script call, and the next
-// begins when it is answered. Its errors are those of [ratelimit.Validate],
+// Do runs ops as [ratelimit.Store] says. Groups on different keys are sent together, and
+// run in any order; one on a key that has come before, unless both are takes by one rule,
+// waits until those are answered. Its errors are those of [ratelimit.Validate],
 // [ratelimit.ErrOverflow], the cause of ctx's end, and what wraps [ratelimit.ErrStore].
-// A call that failed by the end of ctx or of the time may have been charged.
+// With an error, any of the groups may have been charged.
 func (s *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if err := validate(ctx, ops); err != nil {
 		return nil, err
 	}
 	out := make([]ratelimit.Result, len(ops))
-	for i, group := range ratelimit.Groups(ops) {
-		if err := s.group(ctx, group, out[i:i+len(group)]); err != nil {
-			return nil, err
-		}
+	if err := s.run(ctx, ops, out); err != nil {
+		return nil, err
 	}
 	return out, nil
+}
+
+// run runs all groups of ops.
+func (s *Store) run(ctx context.Context, ops []ratelimit.Op, out []ratelimit.Result) error {
+	w := s.newWave()
+	for i, group := range ratelimit.Groups(ops) {
+		if len(group) == len(ops) {
+			return s.group(ctx, ops, out)
+		}
+		if w.add(i, group, out[i:i+len(group)]) {
+			continue
+		}
+		if err := w.run(ctx); err != nil {
+			return err
+		}
+		w = s.newWave()
+		w.add(i, group, out[i:i+len(group)])
+	}
+	return w.run(ctx)
 }
 
 // DoOne is Do with a list of one.
@@ -109,6 +138,13 @@ func validate(ctx context.Context, ops []ratelimit.Op) error {
 
 // group runs one atomic group of ops.
 func (s *Store) group(ctx context.Context, ops []ratelimit.Op, out []ratelimit.Result) error {
+	if listed(ops) {
+		series, err := s.take(ctx, &ops[0], 1)
+		if err == nil {
+			out[0] = series.Result(0)
+		}
+		return err
+	}
 	c, err := s.call(ops)
 	if err != nil {
 		return err

@@ -2,48 +2,56 @@ package redisstore
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// told is what Redis is told of a rule.
+// told is what Redis is told of a rule, and what it takes to read what it answers.
 type told struct {
 	counter string // see counterName
 	block   string // see blockName
 	head    *redispipe.Head
+
+	takes             string // the name of the script of lists
+	read              reader
+	limit, burst, per int64
 }
 
-// rules remembers what is told of the rules that are in use, which are few; of more
-// than maxRules, such as with limits made up for each call, it is made anew.
+// rules remembers what is told of the rules that are in use, which are few; before there
+// are more than maxRules, such as with limits made up for each call, it forgets them.
 type rules struct {
-	byRule sync.Map // *told by ratelimit.Rule
-	n      atomic.Int32
+	mu   sync.RWMutex
+	told map[toldOf]*told
+}
+
+type toldOf struct {
+	rule ratelimit.Rule
+	now  int64
 }
 
 const maxRules = 1000
 
-func (rs *rules) of(r ratelimit.Rule) *told {
-	if known, ok := rs.byRule.Load(r); ok {
-		return known.(*told)
+func (rs *rules) of(what toldOf) *told {
+	rs.mu.RLock()
+	t := rs.told[what]
+	rs.mu.RUnlock()
+	if t != nil {
+		return t
 	}
-	t := tell(r, 0)
-	if rs.n.Load() < maxRules {
-		if _, loaded := rs.byRule.LoadOrStore(r, t); !loaded {
-			rs.n.Add(1)
-		}
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.told == nil || len(rs.told) >= maxRules {
+		rs.told = make(map[toldOf]*told)
 	}
-	return t
+	if rs.told[what] == nil { // everybody gets the same one
+		rs.told[what] = tell(what.rule, what.now)
+	}
+	return rs.told[what]
 }
 
 // tell returns what Redis is told of a rule. The time of a test goes with it.
-func (s *Store) tell(r ratelimit.Rule) *told {
-	if now := s.now(); now != 0 {
-		return tell(r, now)
-	}
-	return s.rules.of(r)
-}
+func (s *Store) tell(r ratelimit.Rule) *told { return s.rules.of(toldOf{r, s.now()}) }
 
 // now is 0 for the server's time.
 func (s *Store) now() int64 {
@@ -68,5 +76,9 @@ func tell(r ratelimit.Rule, now int64) *told {
 	if b := r.Block(); b.After > 0 {
 		values = append(values, b.After, b.For.Microseconds())
 	}
-	return &told{counterName(r), blockName(r), redispipe.NewHead(values...)}
+	return &told{
+		counter: counterName(r), block: blockName(r), head: redispipe.NewHead(values...),
+		takes: "takes:" + r.Algorithm(), read: readers[r.Algorithm()],
+		limit: r.Limit(), burst: r.Burst(), per: r.Per().Microseconds(),
+	}
 }

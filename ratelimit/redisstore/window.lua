@@ -6,38 +6,6 @@
 --         begins anew if its TTL was lost, because the end is in it.
 -- Rules   x, y and z mean nothing.
 
--- A take. What it reads is nearly all that the rest would do.
-quick.window = function(r, name, kind, n)
-  if kind ~= 'take' then return false end
-  local s = pcall('GET', name)
-  if s and (type(s) ~= 'string' or #s ~= 25 or sub(s, 1, 4) ~= 'lrw1') then error(foreign) end
-  local now, limit, life, ends, used, begun = r.now, r.limit, nil, nil, 0, false
-  n = number(n)
-  if s then
-    life, ends, used = decode(s, 4), decode(s, 11), decode(s, 18)
-    begun = now < ends
-    if not begun then ends, used = now + r.per, 0 end
-  else
-    life, ends = seed, now + r.per
-    seed = seed + 1
-  end
-  local wait = ends - now
-  if n > limit - used then
-    if used > limit then used = limit end
-    if call('PTTL', name) < 0 then call('PEXPIRE', name, digits(ceil(wait, 1000))) end
-    answer(-1, limit - used, wait, wait, 0, 0, 0)
-    return true
-  end
-  used = used + n
-  if begun and call('PTTL', name) > 0 then
-    call('SETRANGE', name, '18', encode(used))
-  else
-    call('SET', name, 'lrw1' .. encode(life) .. encode(ends) .. encode(used), 'PX', digits(ceil(wait, 1000)))
-  end
-  answer(1, limit - used, used < limit and 0 or wait, wait, 0, ends, life)
-  return true
-end
-
 make.window = function()
   local function used(c) return c.now < c.ends and c.units or 0 end
 

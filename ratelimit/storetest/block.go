@@ -17,11 +17,13 @@ func testBlock(h harness) {
 			if res.RetryAfter >= block.For {
 				h.Fatalf("%v: RetryAfter is %v before the block", r, res.RetryAfter)
 			}
+			same(h, "before the block: Blocked", res.Blocked, 0)
 			same(h, "a peek doesn't add up", h.one(ratelimit.Peek, r, key, 10).Allowed, false)
 		}
 		res := h.one(ratelimit.Take, r, key, 10)
 		same(h, "the third: RetryAfter", res.RetryAfter, block.For)
 		same(h, "the third: ResetAfter", res.ResetAfter, block.For)
+		same(h, "the third: Blocked", res.Blocked, block.For)
 		for range 3 {
 			h.clock.Advance(9 * time.Second) // the rule's own wait is over
 			for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Peek} {
@@ -31,7 +33,10 @@ func testBlock(h harness) {
 				same(h, "while blocked: Remaining", res.Remaining, 0)
 			}
 		}
-		same(h, "what is left", h.one(ratelimit.Take, r, key, 1).RetryAfter, 3*time.Second)
+		res = h.one(ratelimit.Take, r, key, 1)
+		same(h, "what is left: RetryAfter", res.RetryAfter, 3*time.Second)
+		same(h, "what is left: Blocked", res.Blocked, 3*time.Second)
+		same(h, "a peek tells, too", h.one(ratelimit.Peek, r, key, 1).Blocked, 3*time.Second)
 		if counted(r) {
 			same(h, "count", h.count(r, key, 0), 0)
 			same(h, "Add", h.one(ratelimit.Add, r, key, 2).Allowed, true)
@@ -85,6 +90,8 @@ func testBlockInGroups(h harness) {
 		same(h, "the other: Violated", res[0].Violated, false)
 		same(h, "blocked: Violated", res[1].Violated, true)
 		same(h, "blocked: RetryAfter", res[1].RetryAfter, 30*time.Second)
+		same(h, "blocked: Blocked", res[1].Blocked, 30*time.Second)
+		same(h, "the other: Blocked", res[0].Blocked, 0)
 		same(h, "nothing was charged", h.one(ratelimit.Peek, other, key, 1).Remaining, 50)
 		// A rule that only differs in its Block counts the same units, but isn't blocked.
 		bare := h.rulesOf(2, 6*time.Second, ratelimit.Block{})[i]

@@ -83,6 +83,31 @@ func testDeniedGroup(h harness) {
 	same(h, "count of the add", h.count(short, "k", 0), 0)
 }
 
+// testAddInDeniedGroup adds more than ever passes, to a counter that is unknown, that is
+// new, and whose units have left.
+func testAddInDeniedGroup(h harness) {
+	h.each(5, time.Minute, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
+		full := h.rulesOf(1, time.Hour, ratelimit.Block{})[0]
+		h.one(ratelimit.Take, full, key, 1)
+		denied := func(what string, left int64) {
+			h.Helper()
+			add := ratelimit.Op{Rule: r, Key: key, N: 9, Kind: ratelimit.Add}
+			res := h.do(add, ratelimit.Op{Rule: full, Key: key, N: 1, Kind: ratelimit.Take})
+			same(h, what+": Allowed", res[0].Allowed || res[1].Allowed, false)
+			same(h, what+": Violated", res[0].Violated, false)
+			same(h, what+": Remaining", res[0].Remaining, left)
+			if res[0].RetryAfter < 0 {
+				h.Fatalf("%s: RetryAfter of %v is %v", what, r, res[0].RetryAfter)
+			}
+		}
+		denied("unknown", 5)
+		h.one(ratelimit.Take, r, key, 2)
+		denied("new", 3)
+		h.clock.Advance(70 * time.Second)
+		denied("empty", 5)
+	})
+}
+
 func testApart(h harness) {
 	short, long := pairOfRules(h)
 	apart := take(short, 2)

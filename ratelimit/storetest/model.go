@@ -14,9 +14,10 @@ import (
 type event struct {
 	id int
 	n  int64
-	at time.Duration // when it was charged, or the newest charge before if the clock went back
+	at time.Duration // from when it counts: never before the charge, nor before another
 
 	charged time.Duration  // when it was charged by the clock
+	ahead   time.Duration  // of its op
 	bucket  int64          // of a bucket counter
 	end     time.Duration  // of a fixed window
 	rule    ratelimit.Rule // the one of the rules that share the counter
@@ -29,12 +30,12 @@ type model interface {
 	see(r ratelimit.Rule, now time.Duration)
 	// free returns the largest n that passes at a time from now on, if nobody charges.
 	free(r ratelimit.Rule, at time.Duration) int64
-	// charge charges e, of which it has id, n, charged and rule.
+	// charge charges e, of which it has id, n, charged, ahead and rule.
 	charge(e event)
 	// count returns the units of the last d.
 	count(r ratelimit.Rule, d, now time.Duration) int64
-	// refund takes out the charge with an id, if it is kept.
-	refund(r ratelimit.Rule, id int, now time.Duration) bool
+	// refund takes n units out of the charge with an id, if it is kept.
+	refund(r ratelimit.Rule, id int, n int64, now time.Duration) bool
 }
 
 func newModel(r ratelimit.Rule) model {
@@ -129,15 +130,15 @@ func (m *bucketModel) count(r ratelimit.Rule, d, now time.Duration) int64 {
 	return m.units(r, d, now)
 }
 
-func (m *bucketModel) refund(r ratelimit.Rule, id int, now time.Duration) bool {
+func (m *bucketModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration) bool {
 	m.see(r, now)
-	return drop(&m.events, func(e event) bool { return e.id == id && e.bucket >= m.newest-int64(r.Span()/r.Interval()) })
+	return drop(m.events, n, func(e event) bool { return e.id == id && e.bucket >= m.newest-int64(r.Span()/r.Interval()) })
 }
 
-func drop(events *[]event, which func(event) bool) bool {
-	i := slices.IndexFunc(*events, which)
+func drop(events []event, n int64, which func(event) bool) bool {
+	i := slices.IndexFunc(events, which)
 	if i >= 0 {
-		*events = slices.Delete(*events, i, i+1)
+		events[i].n -= n
 	}
 	return i >= 0
 }
@@ -145,14 +146,15 @@ func drop(events *[]event, which func(event) bool) bool {
 // logModel is a sliding log.
 type logModel struct {
 	exists bool
-	newest time.Duration // charge
+	clock  time.Duration // of the newest charge
+	newest time.Duration // from when that counts
 	events []event
 }
 
 func (m *logModel) see(ratelimit.Rule, time.Duration) {}
 
 func (m *logModel) count(_ ratelimit.Rule, d, now time.Duration) int64 {
-	return units(m.events, func(e event) bool { return max(now, m.newest)-e.at < d })
+	return units(m.events, func(e event) bool { return max(now, m.clock)-e.at < d })
 }
 
 func (m *logModel) free(r ratelimit.Rule, at time.Duration) int64 {
@@ -161,15 +163,16 @@ func (m *logModel) free(r ratelimit.Rule, at time.Duration) int64 {
 
 func (m *logModel) charge(e event) {
 	if !m.exists {
-		m.exists, m.newest = true, e.charged
+		m.exists, m.clock, m.newest = true, e.charged, e.charged
 	}
-	m.newest = max(m.newest, e.charged)
+	m.clock = max(m.clock, e.charged)
+	m.newest = max(m.newest, m.clock+e.ahead)
 	e.at = m.newest
 	m.events = append(m.events, e)
 }
 
-func (m *logModel) refund(r ratelimit.Rule, id int, now time.Duration) bool {
-	return drop(&m.events, func(e event) bool { return e.id == id && max(now, m.newest)-e.at < r.Per() })
+func (m *logModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration) bool {
+	return drop(m.events, n, func(e event) bool { return e.id == id && max(now, m.clock)-e.at < r.Per() })
 }
 
 // windowModel is a fixed window.
@@ -197,8 +200,8 @@ func (m *windowModel) charge(e event) {
 	m.events = append(m.events, e)
 }
 
-func (m *windowModel) refund(_ ratelimit.Rule, id int, now time.Duration) bool {
-	return now < m.end && drop(&m.events, func(e event) bool { return e.id == id && e.end == m.end })
+func (m *windowModel) refund(_ ratelimit.Rule, id int, n int64, now time.Duration) bool {
+	return now < m.end && drop(m.events, n, func(e event) bool { return e.id == id && e.end == m.end })
 }
 
 // gcraModel is a bucket that leaks, in fractions of a unit.
@@ -212,6 +215,9 @@ func (m *gcraModel) level() (*big.Int, time.Duration) {
 	for i, e := range m.events {
 		if i > 0 {
 			level = leak(level, e.rule, e.at-at)
+		}
+		if lift := product(e.ahead.Microseconds(), e.rule.Limit()); level.Cmp(lift) < 0 {
+			level = lift
 		}
 		level.Add(level, product(e.n, e.rule.Per().Microseconds()))
 		at = e.at
@@ -267,7 +273,7 @@ func (m *gcraModel) count(ratelimit.Rule, time.Duration, time.Duration) int64 { 
 
 // refund compares what there is with what the charge left. If nothing is left, the counter
 // is a fresh one.
-func (m *gcraModel) refund(r ratelimit.Rule, id int, now time.Duration) bool {
+func (m *gcraModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration) bool {
 	i := slices.IndexFunc(m.events, func(e event) bool { return e.id == id })
 	if i < 0 {
 		return false
@@ -276,7 +282,7 @@ func (m *gcraModel) refund(r ratelimit.Rule, id int, now time.Duration) bool {
 	if level.Cmp(m.events[i].level) != 0 || at != m.events[i].at || leak(level, r, now-at).Sign() == 0 {
 		return false
 	}
-	m.events[i].n = 0
+	m.events[i].n -= n
 	if level, _ := m.level(); level.Sign() == 0 {
 		m.events = nil
 	}

@@ -33,19 +33,31 @@ type Sequence struct {
 	paid     []paid
 	ids      int
 	log      []string
-	wait     time.Duration // what a denial said last
+	some     []int         // families that are asked for a while
+	last     subject       // what was asked or denied last
+	wait     time.Duration // what its denial said
+	due      bool          // whether that is over, or in a microsecond
 	latest   time.Duration
 }
 
-func testRandom(h harness)     { random(h, false) }
-func testRandomBack(h harness) { random(h, true) }
+func testRandom(h harness)     { random(h, false, 2000) }
+func testRandomBack(h harness) { random(h, true, 2000) }
 
-func random(h harness, back bool) {
+// testRandomAlone asks about one rule at a time, so that each key is asked often.
+func testRandomAlone(h harness) {
+	supports := h.supports
+	for _, family := range families(supports, true) {
+		h.supports = func(r ratelimit.Rule) bool { return r == family[0] }
+		random(h, true, 100)
+	}
+}
+
+func random(h harness, back bool, groups int) {
 	seed := uint64(time.Now().UnixNano())
 	h.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := &Sequence{TB: h, Store: h.store, Clock: h.clock, Supports: h.supports, Draw: r.IntN, Back: back}
-	s.Run(2000)
+	s.Run(groups)
 }
 
 // Run asks that many groups of questions.
@@ -56,46 +68,6 @@ func (s *Sequence) Run(groups int) {
 	for range groups {
 		s.step()
 	}
-}
-
-// families returns rules, those that share a counter together.
-func families(supports Supports, back bool) [][]ratelimit.Rule {
-	// What a store forgets when the clock goes back over an expiry is not promised.
-	var expiry time.Duration
-	if back {
-		expiry = 1000 * time.Hour
-	}
-	s := time.Second
-	block := ratelimit.Block{After: 2, For: 3 * s}
-	var all [][]ratelimit.Rule
-	for _, r := range []ratelimit.Rule{
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 6, Per: 4 * s, Interval: s, Span: 10 * s, Expiry: expiry})),
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 9, Interval: s, Span: 10 * s, Expiry: expiry})),
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "odd", Limit: 20, Per: 2500 * time.Millisecond, Interval: 700 * time.Millisecond, Span: 2800 * time.Millisecond, Expiry: expiry})),
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "blocks", Limit: 5, Per: 3 * s, Interval: s, Span: 3 * s, Expiry: expiry, Block: block})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 6, Per: 4 * s})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 9, Per: 2500 * time.Millisecond, Encoding: ratelimit.Stream})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Name: "blocks", Limit: 5, Per: 3 * s, Block: block})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Name: "counts", Per: 5 * s})),
-		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 6, Per: 4 * s})),
-		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "blocks", Limit: 5, Per: 3 * s, Block: ratelimit.Block{After: 1, For: 5 * s}})),
-		ratelimit.Must(ratelimit.Throttle(s)),
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 6, Per: 4 * s})),
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "burst", Limit: 7, Per: 2500 * time.Millisecond, Burst: 12})),
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "blocks", Limit: 5, Per: 3 * s, Block: block})),
-	} {
-		if !supports(r) {
-			continue
-		}
-		family := []ratelimit.Rule{r}
-		for _, limit := range []int64{3, 11} {
-			if r.Limit() > 1 {
-				family = append(family, ratelimit.Must(r.WithLimit(limit)))
-			}
-		}
-		all = append(all, family)
-	}
-	return all
 }
 
 type subject struct {
@@ -137,11 +109,15 @@ func (s *Sequence) counter(at subject) *counter {
 
 func (s *Sequence) step() {
 	s.move()
-	key := fmt.Sprint("key", s.Draw(3))
+	s.focus()
+	key := s.last.key
 	asked := make([]question, 1+s.Draw(3))
 	ops := make([]ratelimit.Op, len(asked))
 	for i := range asked {
 		asked[i] = s.ask(key, asked[:i])
+		if q := &asked[i]; len(asked) == 1 && q.Kind == ratelimit.Take && s.Draw(3) == 0 {
+			q.Ahead = time.Duration(s.Draw(int(q.Rule.Per().Microseconds())+1)) * time.Microsecond
+		}
 		ops[i] = asked[i].Op
 	}
 	ask := s.Store.Do
@@ -164,20 +140,20 @@ func (s *Sequence) step() {
 	s.compare(asked, results)
 }
 
-// move moves the clock: mostly a little, sometimes a lap, or to a moment that matters.
+// move moves the clock: mostly a little, rarely a lap, or to a moment that matters.
 // It goes back at most 5 s behind where it was: what is forgotten longer ago may be gone.
 func (s *Sequence) move() {
 	var d time.Duration
-	switch s.Draw(12) {
-	case 0:
+	k := s.Draw(24)
+	s.due = s.wait > 0 && k < 12
+	switch {
+	case s.due:
+		d = s.wait - time.Duration(k%2)*time.Microsecond
+	case k == 0:
 		d = time.Duration(s.Draw(30_000_000)) * time.Microsecond
-	case 1:
-		d = s.wait
-	case 2:
-		d = s.wait - time.Microsecond
-	case 3:
+	case k < 4:
 		d = time.Second - s.now()%time.Second
-	case 4:
+	case k < 6:
 		if s.Back {
 			d = max(-time.Duration(s.Draw(3_000_000))*time.Microsecond, s.latest-5*time.Second-s.now())
 		}
@@ -191,8 +167,22 @@ func (s *Sequence) move() {
 	s.latest = max(s.latest, s.now())
 }
 
+// focus chooses what is asked: for a while a few families, and one key more than others, so
+// that charges pile up, and when a wait is over, what has waited.
+func (s *Sequence) focus() {
+	if len(s.some) == 0 || s.Draw(40) == 0 {
+		s.some = []int{s.Draw(len(s.families)), s.Draw(len(s.families)), s.Draw(len(s.families))}
+	}
+	if s.last.key == "" || !s.due && s.Draw(4) == 0 {
+		s.last.key = fmt.Sprint("key", s.Draw(3))
+	}
+}
+
 func (s *Sequence) ask(key string, before []question) question {
-	q := question{subject: subject{key, s.Draw(len(s.families))}}
+	if !s.due {
+		s.last.family = s.some[s.Draw(len(s.some))]
+	}
+	q := question{subject: s.last}
 	tiers := s.families[q.family]
 	q.Op = ratelimit.Op{Key: key, Rule: tiers[s.Draw(len(tiers))], N: int64(1 + s.Draw(4))}
 	switch kinds := []ratelimit.Kind{ratelimit.Peek, ratelimit.Add, ratelimit.Count, ratelimit.Refund, ratelimit.Reset}; s.Draw(9) {
@@ -203,6 +193,10 @@ func (s *Sequence) ask(key string, before []question) question {
 	default:
 		q.Kind = ratelimit.Take
 	}
+	if s.due && s.Draw(2) == 0 { // a take that passes may bring in order what was wrong
+		q.Kind = ratelimit.Peek
+	}
+	s.due = false
 	s.fix(&q, before)
 	q.counter = s.counter(q.subject)
 	if m, ok := q.model.(*gcraModel); ok {
@@ -231,15 +225,22 @@ func (s *Sequence) fix(q *question, before []question) {
 		}
 		recent := s.paid
 		if s.Draw(2) == 0 { // those that can still be given back, most likely
-			recent = s.paid[max(0, len(s.paid)-3):]
+			recent = s.paid[max(0, len(s.paid)-1-s.Draw(3)):]
 		}
 		p := recent[s.Draw(len(recent))]
 		if p.key != q.Key || resets(before, p.subject) {
 			return
 		}
-		// Once each: a store doesn't remember which were refunded.
+		// Each unit once: a store doesn't remember which were refunded.
 		q.subject, q.Rule, q.Receipt, q.refund = p.subject, s.families[p.family][0], p.receipt, p.id
 		s.forget(func(other paid) bool { return other.id == p.id })
+		if n := p.receipt.N; n > 1 && s.Draw(2) == 0 {
+			q.Receipt.N = 1 + int64(s.Draw(int(n-1)))
+			p.receipt.N -= q.Receipt.N
+			if q.Rule.Algorithm() != "gcra" { // whose charges only the first refund finds
+				s.paid = append(s.paid, p)
+			}
+		}
 	}
 }
 
@@ -282,11 +283,17 @@ func tooLarge(asked []question) bool {
 		} else if q.Kind != ratelimit.Peek {
 			continue
 		}
-		if n > q.Rule.Burst() {
+		if n > q.Rule.Burst() || q.Rule.Algorithm() == "gcra" && ahead(q.Op) > q.Rule.Burst()-n {
 			return true
 		}
 	}
 	return false
+}
+
+// ahead returns how many units of a GCRA fall in the op's Ahead, rounded up.
+func ahead(op ratelimit.Op) int64 {
+	per := op.Rule.Per().Microseconds()
+	return (op.Ahead.Microseconds()*op.Rule.Limit() + per - 1) / per
 }
 
 func (s *Sequence) compare(asked []question, got []ratelimit.Result) {
@@ -307,10 +314,13 @@ func (s *Sequence) compare(asked []question, got []ratelimit.Result) {
 		switch {
 		case !denied || q.Kind == ratelimit.Peek || q.Kind == ratelimit.Count:
 			s.equal(i, got[i], s.want(q, got[i].Receipt, now))
+			s.good(q, got[i], now)
 		case q.Kind == ratelimit.Take:
 			s.equal(i, got[i], s.denied(q, pending(asked[:i], q.counter), violated[i], now))
-		case got[i].Allowed:
-			s.fail("op %d is allowed in a denied group", i)
+		case q.Kind == ratelimit.Add:
+			s.equal(i, got[i], s.undone(q, pending(asked[:i], q.counter), got[i].RetryAfter, now))
+		default:
+			s.equal(i, got[i], ratelimit.Result{Limit: q.Rule.Limit()})
 		}
 		if denied {
 			s.look(q, now)
@@ -324,9 +334,21 @@ func (s *Sequence) denied(q question, before int64, violated bool, now time.Dura
 	if violated && q.Rule.Block().After > 0 {
 		q.block.note(q.Rule, now)
 		hold(&want, q.left(now))
+		want.Blocked = q.left(now)
 	}
 	want.Allowed, want.Violated = false, violated
-	s.wait = want.RetryAfter
+	s.wait, s.last = want.RetryAfter, q.subject
+	return want
+}
+
+// undone is an add in a denied group. If it is of more than ever passes, what it says of a
+// wait is up to the store, as long as that isn't below 0.
+func (s *Sequence) undone(q question, before int64, wait, now time.Duration) ratelimit.Result {
+	n := q.N + before
+	want := check(q.model, q.Rule, n, now)
+	if want.Allowed = false; n > q.Rule.Burst() {
+		want.RetryAfter = max(0, wait)
+	}
 	return want
 }
 
@@ -360,10 +382,10 @@ func (s *Sequence) want(q question, receipt ratelimit.Receipt, now time.Duration
 		return want
 	case ratelimit.Take, ratelimit.Add:
 		s.ids++
-		q.charge(event{id: s.ids, n: q.N, charged: now, rule: r})
+		q.charge(event{id: s.ids, n: q.N, charged: now, ahead: q.Ahead, rule: r})
 		s.paid = append(s.paid, paid{q.subject, s.ids, receipt})
 	case ratelimit.Refund:
-		allowed = q.refund > 0 && q.model.refund(r, q.refund, now)
+		allowed = q.refund > 0 && q.model.refund(r, q.refund, q.Receipt.N, now)
 	case ratelimit.Reset:
 		*q.counter = counter{model: newModel(r)}
 		if algorithm := r.Algorithm(); algorithm == "gcra" || algorithm == "window" {
@@ -377,7 +399,7 @@ func (s *Sequence) want(q question, receipt ratelimit.Receipt, now time.Duration
 	hold(&want, q.left(now))
 	switch q.Kind {
 	case ratelimit.Peek:
-		want.Violated = !want.Allowed
+		want.Violated, want.Blocked = !want.Allowed, q.left(now)
 	case ratelimit.Add:
 		want.Allowed, want.Count = allowed, q.count(r, over, now)
 	default:
@@ -401,10 +423,36 @@ func (s *Sequence) bounds(q question, d, now time.Duration, count int64) {
 	}
 }
 
+// good checks for how long units that were taken ahead may be spent.
+func (s *Sequence) good(q question, got ratelimit.Result, now time.Duration) {
+	want := q.Ahead
+	switch m := q.model.(type) {
+	case *bucketModel:
+		want = min(want, time.Duration(m.newest+1)*q.Rule.Interval()-now)
+	case *windowModel:
+		want = min(want, m.end-now)
+	}
+	if want = max(0, want-time.Microsecond); q.Kind == ratelimit.Take && q.GoodFor(got) != want {
+		s.fail("units of %v ahead are good for %v, want %v", q.Ahead, q.GoodFor(got), want)
+	}
+}
+
 func (s *Sequence) equal(i int, got, want ratelimit.Result) {
+	if got.Source == ratelimit.FromDenyCache {
+		s.refused(i, got, want)
+		return
+	}
 	got.Receipt = ratelimit.Receipt{}
 	if got != want {
 		s.fail("op %d: result %+v, want %+v", i, got, want)
+	}
+}
+
+// refused checks an answer of package layer's DenyCache: it is right in Allowed, and lets
+// nobody wait for too long.
+func (s *Sequence) refused(i int, got, want ratelimit.Result) {
+	if got.Allowed || want.Allowed || got.Limit != want.Limit || got.RetryAfter > want.RetryAfter || got.Violated && !want.Violated {
+		s.fail("op %d: refused by %+v, want %+v", i, got, want)
 	}
 }
 

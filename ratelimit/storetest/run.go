@@ -41,6 +41,7 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"group", testGroup},
 		{"group on one counter", testGroupOneCounter},
 		{"denied group changes nothing", testDeniedGroup},
+		{"add in a denied group", testAddInDeniedGroup},
 		{"reset in a group", testResetInGroup},
 		{"apart", testApart},
 		{"invalid ops", testInvalid},
@@ -63,8 +64,13 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"window slides", testSlides},
 		{"eleven of ten", testElevenOfTen},
 		{"throttle", testThrottle},
+		{"many takes at once", testMany},
+		{"ahead", testAhead},
+		{"ahead keeps the old", testAheadKeepsTheOld},
+		{"ahead, invalid", testAheadInvalid},
 		{"random", testRandom},
 		{"random, clock goes back", testRandomBack},
+		{"random, one rule", testRandomAlone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store, clock := open(t)
@@ -108,6 +114,18 @@ func (h harness) do(ops ...ratelimit.Op) []ratelimit.Result {
 func (h harness) one(kind ratelimit.Kind, r ratelimit.Rule, key string, n int64) ratelimit.Result {
 	h.Helper()
 	return h.do(ratelimit.Op{Rule: r, Key: key, N: n, Kind: kind})[0]
+}
+
+// denied has a take of n denied, and returns what a peek says of it. That is the take's
+// answer, too, unless package layer's DenyCache gave it, which knows less.
+func (h harness) denied(r ratelimit.Rule, key string, n int64) ratelimit.Result {
+	h.Helper()
+	res, told := h.one(ratelimit.Take, r, key, n), h.one(ratelimit.Peek, r, key, n)
+	same(h, "Allowed", res.Allowed, false)
+	if res.Source == ratelimit.FromStore {
+		same(h, "a denied take, and a peek", res, told)
+	}
+	return told
 }
 
 func (h harness) count(r ratelimit.Rule, key string, d time.Duration) int64 {

@@ -1,0 +1,122 @@
+package decisions
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/internal/redisproc"
+)
+
+func start(t *testing.T) (*redisproc.Server, *redis.Client) {
+	s, err := redisproc.Start(t.TempDir())
+	if errors.Is(err, exec.ErrNotFound) {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("no redis-server, and CI needs it")
+		}
+		t.Skip("no redis-server")
+	}
+	require.NoError(t, err)
+	t.Cleanup(s.Stop)
+	client := newClient(s.Addr)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return s, client
+}
+
+// contenders returns every contender once.
+func contenders() []contender {
+	seen := map[string]bool{}
+	var all []contender
+	for _, g := range groups {
+		for _, c := range g.contenders {
+			if !seen[c.name] {
+				all, seen[c.name] = append(all, c), true
+			}
+		}
+	}
+	return all
+}
+
+func TestRoundsOfAll(t *testing.T) {
+	server, client := start(t)
+	for _, c := range contenders() {
+		in, err := open(c, server.Addr, client, load{size: 512, callers: 8}, 50*time.Millisecond)
+		require.NoError(t, err, c.name)
+		values, err := in.Round(t.Context())
+		if c.name == "throttled" { // some of its calls fail where several are at one key
+			require.True(t, err == nil || errors.Is(err, harness.ErrWrong), err)
+		} else {
+			require.NoError(t, err, c.name)
+		}
+		require.Greater(t, values["throughput"], 100.0, c.name)
+		require.Greater(t, values["redis commands per decision"], 0.0, c.name)
+		require.NoError(t, in.Close(), c.name)
+	}
+}
+
+func TestCommandsAreThoseThatAreSent(t *testing.T) {
+	server, client := start(t)
+	want := map[string]float64{"redis_rate": 1, "rueidislimiter": 1, "ulule": 1, "go-redisstore": 1, "throttled": 3, "httprate-redis": 5, "INCR": 1}
+	for _, c := range contenders() {
+		if want[c.name] == 0 {
+			continue
+		}
+		in, err := open(c, server.Addr, client, load{size: 4, callers: 1}, 30*time.Millisecond)
+		require.NoError(t, err, c.name)
+		values, err := in.Round(t.Context())
+		require.NoError(t, err, c.name)
+		require.InDelta(t, want[c.name], values["redis commands per decision"], 0.1, c.name)
+		require.NoError(t, in.Close(), c.name)
+	}
+}
+
+// fake is a contender without a Redis.
+func fake(wide, narrow func() (bool, error)) contender {
+	return contender{name: "fake", sends: scripts, open: func(_ string, q quota) (limiter, error) {
+		take := wide
+		if q.per > time.Hour {
+			take = narrow
+		}
+		return limiter{
+			take:  func(context.Context, string) (bool, error) { return take() },
+			close: func() error { return nil },
+		}, nil
+	}}
+}
+
+func TestWhatIsWrongIsNoticed(t *testing.T) {
+	server, client := start(t)
+	yes := func() (bool, error) { return true, nil }
+	no := func() (bool, error) { return false, nil }
+	fails := func() (bool, error) { return false, errors.New("boom") }
+	for want, c := range map[string]contender{
+		"admitted 200, allowed were 100": fake(yes, yes),
+		"admitted 0, allowed were 100":   fake(yes, no),
+		"at the limit: boom":             fake(yes, fails),
+		"denied, far below the limit":    fake(no, no),
+		"no decision":                    fake(fails, no),
+	} {
+		in, err := open(c, server.Addr, client, load{size: 1, callers: 1}, 10*time.Millisecond)
+		require.NoError(t, err)
+		_, err = in.Round(t.Context())
+		require.ErrorIs(t, err, harness.ErrWrong)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestLatencies(t *testing.T) {
+	values := map[string]float64{}
+	done := &tally{}
+	for i := range 100 {
+		done.took = append(done.took, time.Duration(100-i)*time.Microsecond)
+	}
+	done.latencies(values)
+	require.Equal(t, map[string]float64{"mean latency": 50.5, "p50 latency": 51, "p99 latency": 100}, values)
+}

@@ -1,0 +1,141 @@
+package decisions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/redisinfo"
+)
+
+// instance is a contender in a case.
+type instance struct {
+	contender
+	load   load
+	length time.Duration
+	redis  *redis.Client // for questions about it
+	wide   limiter
+	narrow limiter
+	rounds int
+}
+
+func open(c contender, addr string, client *redis.Client, l load, length time.Duration) (*instance, error) {
+	in := &instance{contender: c, load: l, length: length, redis: client}
+	var err error
+	if in.wide, err = c.open(addr, wide); err != nil {
+		return nil, err
+	}
+	if in.narrow, err = c.open(addr, narrow); err != nil {
+		return nil, errors.Join(err, in.wide.close())
+	}
+	return in, nil
+}
+
+// Close implements [harness.Instance].
+func (in *instance) Close() error { return errors.Join(in.wide.close(), in.narrow.close()) }
+
+// Round implements [harness.Instance].
+func (in *instance) Round(ctx context.Context) (map[string]float64, error) {
+	in.rounds++
+	if err := in.redis.FlushAll(ctx).Err(); err != nil {
+		return nil, err
+	}
+	keys := in.load.keys("wide", in.rounds)
+	in.run(ctx, keys, in.length/8) // connections, scripts, keys
+	values, err := in.measure(ctx, keys)
+	if err != nil {
+		return values, err
+	}
+	return values, in.check(ctx)
+}
+
+// measure runs callers for as long as a round is.
+func (in *instance) measure(ctx context.Context, keys []string) (map[string]float64, error) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	used, cpu, err := in.usage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	done := in.run(ctx, keys, in.length)
+	seconds := time.Since(began).Seconds()
+	use, cpuAfter, err := in.usage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	runtime.ReadMemStats(&after)
+	n := float64(done.decided)
+	if n == 0 {
+		return nil, errors.Join(fmt.Errorf("%w: no decision", harness.ErrWrong), done.wrong(ctx))
+	}
+	values := map[string]float64{
+		"throughput":                  n / seconds,
+		"allocations per decision":    float64(after.Mallocs-before.Mallocs) / n,
+		"redis commands per decision": float64(use.Sum(in.sends)-used.Sum(in.sends)) / n,
+		"redis cpu per decision":      (use.CPU - used.CPU).Seconds() * 1e6 / n,
+		"client cpu per decision":     (cpuAfter - cpu).Seconds() * 1e6 / n,
+	}
+	if in.load.timed {
+		done.latencies(values)
+	}
+	return values, done.wrong(ctx)
+}
+
+// usage is what Redis did so far, and the processor time of this process.
+func (in *instance) usage(ctx context.Context) (redisinfo.Info, time.Duration, error) {
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		return redisinfo.Info{}, 0, err
+	}
+	info, err := redisinfo.Read(ctx, in.redis)
+	return info, time.Duration(own.Utime.Nano() + own.Stime.Nano()), err
+}
+
+// run has callers take for so long.
+func (in *instance) run(ctx context.Context, keys []string, length time.Duration) *tally {
+	var over atomic.Bool
+	defer time.AfterFunc(length, func() { over.Store(true) }).Stop()
+	var mu sync.Mutex
+	var sum tally
+	var callers sync.WaitGroup
+	for i := range in.load.callers {
+		callers.Go(func() {
+			t := in.caller(ctx, keys, i, &over)
+			mu.Lock()
+			defer mu.Unlock()
+			sum.add(t)
+		})
+	}
+	callers.Wait()
+	return &sum
+}
+
+// caller takes of one key after the other, until it is over. Callers begin far from each
+// other.
+func (in *instance) caller(ctx context.Context, keys []string, number int, over *atomic.Bool) (t tally) {
+	next := number * len(keys) / in.load.callers
+	for !over.Load() && ctx.Err() == nil {
+		var began time.Time
+		if in.load.timed {
+			began = time.Now()
+		}
+		ok, err := in.wide.take(ctx, keys[next])
+		if in.load.timed {
+			t.took = append(t.took, time.Since(began))
+		}
+		t.count(ok, err)
+		if next++; next == len(keys) {
+			next = 0
+		}
+	}
+	return t
+}

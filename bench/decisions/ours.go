@@ -1,0 +1,61 @@
+package decisions
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
+)
+
+// stack makes a store over client, and what ends it, if anything does.
+type stack func(client *redis.Client) (ratelimit.Store, func() error, error)
+
+// store is redisstore as it is.
+func store(client *redis.Client) (ratelimit.Store, func() error, error) {
+	s, err := redisstore.New(client, redisstore.Options{})
+	return s, nil, err
+}
+
+// window makes the kind of rule that most of the peers have.
+func window(q quota) (ratelimit.Rule, error) {
+	return ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: int64(q.limit), Per: q.per})
+}
+
+// gcra makes the kind that redis_rate and throttled have.
+func gcra(q quota) (ratelimit.Rule, error) {
+	return ratelimit.GCRA(ratelimit.GCRAOptions{Limit: int64(q.limit), Per: q.per})
+}
+
+// ours is a contender that asks a stack.
+func ours(name string, rule func(quota) (ratelimit.Rule, error), make stack) contender {
+	return contender{name: name, sends: scripts, open: func(addr string, q quota) (limiter, error) {
+		rule, err := rule(q)
+		if err != nil {
+			return limiter{}, err
+		}
+		client := newClient(addr)
+		s, end, err := make(client)
+		if err != nil {
+			return limiter{}, errors.Join(err, client.Close())
+		}
+		l, err := ratelimit.NewLimiter(s, rule)
+		if err != nil {
+			return limiter{}, errors.Join(err, client.Close())
+		}
+		return limiter{
+			take: func(ctx context.Context, key string) (bool, error) {
+				res, err := l.Take(ctx, key, 1)
+				return res.Allowed, err
+			},
+			close: func() error {
+				if end == nil {
+					return client.Close()
+				}
+				return errors.Join(end(), client.Close())
+			},
+		}, nil
+	}}
+}

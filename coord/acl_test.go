@@ -1,0 +1,77 @@
+package coord_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/coordtest"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+)
+
+// TestTheDocumentedUserIsEnough runs the suite as the restricted user of docs/redis.md, and
+// without each of its commands one after the other fails to do all that there is.
+func TestTheDocumentedUserIsEnough(t *testing.T) {
+	const line = "ACL SETUSER coord "
+	text, err := os.ReadFile("../docs/redis.md")
+	require.NoError(t, err)
+	_, rule, found := strings.Cut(string(text), line)
+	require.True(t, found)
+	rule, _, _ = strings.Cut(rule, "\n")
+	words := strings.Fields(rule)
+	server := redistest.Start(t)
+	admin := server.Client(nil)
+	set := func(words []string) {
+		t.Helper()
+		args := []any{"ACL", "SETUSER", "coord", "reset"}
+		for _, word := range words {
+			args = append(args, word)
+		}
+		require.NoError(t, admin.Do(t.Context(), args...).Err())
+		require.NoError(t, admin.ScriptFlush(t.Context()).Err())
+	}
+	client := func() *redis.Client {
+		return server.Client(func(o *redis.Options) { o.Username, o.Password = "coord", "secret" })
+	}
+	set(words)
+	c := client()
+	require.ErrorContains(t, c.Get(t.Context(), "elsewhere").Err(), "NOPERM")
+	coordtest.Run(t, aging(c, admin))
+
+	require.NoError(t, allowed(t, c, admin))
+	for i, word := range words {
+		if !strings.HasPrefix(word, "+") || slices.Contains([]string{"+hello", "+ping", "+eval"}, word) {
+			continue // the test's client can do without
+		}
+		set(slices.Delete(slices.Clone(words), i, i+1))
+		require.Error(t, allowed(t, client(), admin), "nothing needs %s", word)
+	}
+}
+
+// allowed does all that there is, and returns why something could not be done.
+func allowed(t *testing.T, c, admin *redis.Client) error {
+	t.Helper()
+	require.NoError(t, admin.FlushAll(t.Context()).Err())
+	s := newRedis(t, c, patient)
+	for _, err := range everything(t.Context(), s) {
+		if errors.Is(err, coord.ErrStore) {
+			return err
+		}
+	}
+	require.NoError(t, admin.FlushAll(t.Context()).Err())
+	if err := s.Issue(t.Context(), key(1), nil, time.Minute, 0); err != nil {
+		return err
+	}
+	require.NoError(t, admin.HSet(t.Context(), only(t, admin), "forgotten", 1).Err())
+	if _, err := s.Inspect(t.Context(), key(1)); !errors.Is(err, coord.ErrUnknown) {
+		return err
+	}
+	return nil
+}

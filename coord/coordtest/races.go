@@ -1,0 +1,126 @@
+package coordtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lazyreq/lazyreq/coord"
+)
+
+func concurrentAcquisitions(t *testing.T, s *subject) {
+	for range 10 {
+		var winner atomic.Pointer[coord.LeaseRequest]
+		if n := together(50, func(int) bool {
+			r := s.request("one")
+			_, err := s.Acquire(t.Context(), "u", r)
+			if err == nil {
+				winner.Store(&r)
+			}
+			return !errors.Is(err, coord.ErrHeld)
+		}); n != 1 {
+			t.Fatalf("%d of 50 acquisitions succeeded, or failed with another error than ErrHeld", n)
+		}
+		must(t, s.Release(t.Context(), "u", *winner.Load()))
+	}
+}
+
+// overlap has many who take and release one lease: the number of those inside is never two,
+// and their numbers grow in the order in which they were inside.
+func overlap(t *testing.T, s *subject) {
+	var inside, last, got, wrong atomic.Int64
+	together(20, func(int) bool {
+		for range 50 {
+			r := s.request("one")
+			number, err := s.Acquire(t.Context(), "u", r)
+			if errors.Is(err, coord.ErrHeld) {
+				continue
+			}
+			if err != nil || inside.Add(1) != 1 || last.Swap(number) >= number {
+				wrong.Add(1)
+			}
+			got.Add(1)
+			inside.Add(-1)
+			if s.Release(t.Context(), "u", r) != nil {
+				wrong.Add(1)
+			}
+		}
+		return true
+	})
+	if wrong.Load() != 0 || got.Load() == 0 {
+		t.Fatalf("of %d holders, %d were not alone, or had a number that was not the largest", got.Load(), wrong.Load())
+	}
+}
+
+// apart has many calls of one kind at one moment, each with arguments of its own.
+func apart(t *testing.T, s *subject) {
+	const n = 40
+	keys, requests := make([]coord.TokenKey, n), make([]coord.LeaseRequest, n)
+	each := func(what string, f func(k int, name string) bool) {
+		t.Helper()
+		if yes := together(n, func(k int) bool { return f(k, fmt.Sprint("number ", k)) }); yes != n {
+			t.Fatalf("%s: %d of %d calls got something that is not theirs", what, n-yes, n)
+		}
+	}
+	each("issue", func(k int, name string) bool {
+		keys[k] = newKey()
+		return s.Issue(t.Context(), keys[k], []byte(name), s.units(10+k), s.units(100+k)) == nil
+	})
+	each("inspect", func(k int, name string) bool {
+		tok, err := s.Inspect(t.Context(), keys[k])
+		return err == nil && string(tok.Metadata) == name &&
+			tok.Expires.Sub(tok.Issued) == s.units(10+k) && tok.Forgotten.Sub(tok.Expires) == s.units(100+k)
+	})
+	each("use", func(k int, name string) bool {
+		tok, err := s.Use(t.Context(), keys[k], name)
+		return err == nil && string(tok.Metadata) == name && tok.UsedBy == name
+	})
+	each("revoke", func(k int, name string) bool { return errors.Is(s.Revoke(t.Context(), keys[k]), coord.ErrUsed) })
+
+	each("acquire", func(k int, name string) bool {
+		r := s.request(name)
+		r.Lifetime, r.MaxLife = s.units(10+k), s.units(1000)
+		requests[k] = r
+		number, err := s.Acquire(t.Context(), name, r)
+		return err == nil && number > 0
+	})
+	each("holder", func(k int, name string) bool {
+		h, held, err := s.Holder(t.Context(), name)
+		return err == nil && held && h.Name == name && h.Until.Sub(h.Since) == s.units(10+k)
+	})
+	s.advance(t, 5)
+	each("renew", func(k int, name string) bool {
+		left, err := s.Renew(t.Context(), name, requests[k])
+		return err == nil && left == s.units(10+k)
+	})
+	each("release", func(k int, name string) bool {
+		other := s.Release(t.Context(), name, requests[(k+1)%n])
+		return errors.Is(other, coord.ErrLost) && s.Release(t.Context(), name, requests[k]) == nil
+	})
+}
+
+func endedContext(t *testing.T, s *subject) {
+	left := errors.New("left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(left)
+	key, r := s.issue(t, ""), s.request("one")
+	is(t, s.Issue(ctx, newKey(), nil, s.units(1), 0), left)
+	_, err := s.Use(ctx, key, "")
+	is(t, err, left)
+	_, err = s.Inspect(ctx, key)
+	is(t, err, left)
+	is(t, s.Revoke(ctx, key), left)
+	s.in(t, key, coord.Usable)
+
+	_, err = s.Acquire(ctx, "u", r)
+	is(t, err, left)
+	s.get(t, "u", r)
+	_, err = s.Renew(ctx, "u", r)
+	is(t, err, left)
+	is(t, s.Release(ctx, "u", r), left)
+	_, _, err = s.Holder(ctx, "u")
+	is(t, err, left)
+	s.holder(t, "u", "one")
+}

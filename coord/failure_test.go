@@ -1,0 +1,219 @@
+package coord_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/internal/faultproxy"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+)
+
+// everything calls each operation once.
+func everything(ctx context.Context, s *coord.Redis) map[string]error {
+	r := request(1)
+	r.Name = "s3cret-name"
+	issue := s.Issue(ctx, key(1), []byte("s3cret-metadata"), time.Minute, time.Minute)
+	_, use := s.Use(ctx, key(1), "s3cret-by")
+	_, inspect := s.Inspect(ctx, key(1))
+	_, acquire := s.Acquire(ctx, "s3cret-user", r)
+	_, renew := s.Renew(ctx, "s3cret-user", r)
+	_, _, holder := s.Holder(ctx, "s3cret-user")
+	return map[string]error{
+		"issue": issue, "use": use, "inspect": inspect, "revoke": s.Revoke(ctx, key(1)),
+		"acquire": acquire, "renew": renew, "holder": holder, "release": s.Release(ctx, "s3cret-user", r),
+	}
+}
+
+// answers are errors that say something about a token or a lease.
+var answers = []error{
+	coord.ErrInvalid, coord.ErrExists, coord.ErrUnknown, coord.ErrUsed, coord.ErrExpired, coord.ErrRevoked,
+	coord.ErrHeld, coord.ErrTooSoon, coord.ErrEnded, coord.ErrLost, coord.ErrReleased, coord.ErrMaxLife,
+}
+
+// fails fails unless every operation fails in time, with an error that is no answer.
+func fails(t *testing.T, s *coord.Redis) map[string]error {
+	t.Helper()
+	began := time.Now()
+	errs := everything(t.Context(), s)
+	require.Less(t, time.Since(began), 2*time.Second)
+	for name, err := range errs {
+		require.ErrorIs(t, err, coord.ErrStore, name)
+		for _, answer := range answers {
+			require.NotErrorIs(t, err, answer, name)
+		}
+	}
+	return errs
+}
+
+// recovers fails unless a token can be used and a lease be had within a second.
+func recovers(t *testing.T, s *coord.Redis) {
+	t.Helper()
+	tokens, r := newTokens(t, s), request(9)
+	require.Eventually(t, func() bool {
+		id := coord.NewID()
+		if tokens.Issue(t.Context(), id, nil, time.Minute) != nil {
+			return false
+		}
+		if _, err := tokens.Use(t.Context(), id, ""); err != nil {
+			return false
+		}
+		_, err := s.Acquire(t.Context(), id, r)
+		return err == nil && s.Release(t.Context(), id, r) == nil
+	}, time.Second, 10*time.Millisecond)
+}
+
+func TestARedisThatIsDownIsAnErrorUntilItIsBack(t *testing.T) {
+	server := redistest.Start(t)
+	server.Stop()
+	s := newRedis(t, server.Client(nil), coord.RedisOptions{Timeout: 100 * time.Millisecond})
+	fails(t, s) // dead at the start
+	server.Restart()
+	recovers(t, s)
+	server.Stop() // with connections open
+	fails(t, s)
+	server.Restart()
+	recovers(t, s)
+}
+
+func TestARedisThatHangsIsNoticedInTime(t *testing.T) {
+	server := redistest.Start(t)
+	s := newRedis(t, server.Client(nil), coord.RedisOptions{Timeout: 50 * time.Millisecond})
+	recovers(t, s)
+	resume := server.Pause()
+	fails(t, s)
+	resume()
+	recovers(t, s)
+}
+
+// TestAHolderWithoutRedis takes Redis away from two workers in four ways: their
+// contexts end in time, and not at once.
+func TestAHolderWithoutRedis(t *testing.T) {
+	for name, fault := range map[string]func(*redistest.Server, *faultproxy.Proxy){
+		"dead":   func(s *redistest.Server, _ *faultproxy.Proxy) { s.Kill() },
+		"hangs":  func(s *redistest.Server, _ *faultproxy.Proxy) { s.Pause() },
+		"cut":    func(_ *redistest.Server, p *faultproxy.Proxy) { p.Cut() },
+		"silent": func(_ *redistest.Server, p *faultproxy.Proxy) { p.Stall() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			client, proxy := behind(t, server)
+			l := newLeases(t, newRedis(t, client, coord.RedisOptions{}), coord.LeaseOptions{Lifetime: 600 * time.Millisecond, MaxLife: time.Hour})
+			lease := acquired(t, l, "alone")
+			err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
+				for range 3 { // it is renewed
+					pass(300 * time.Millisecond)
+					require.NoError(t, ctx.Err())
+					require.NoError(t, lease.Renew(ctx))
+				}
+				fault(server, proxy)
+				began := time.Now()
+				<-ctx.Done()
+				<-lease.Context().Done()
+				require.Less(t, time.Since(began), time.Second)
+				require.Greater(t, time.Since(began), 100*time.Millisecond)
+				require.ErrorIs(t, context.Cause(ctx), coord.ErrEnded)
+				return nil
+			})
+			require.ErrorIs(t, err, coord.ErrEnded)
+			require.ErrorIs(t, lease.Release(), coord.ErrStore)
+		})
+	}
+}
+
+// behind returns a client of server that goes through a fault proxy.
+func behind(t *testing.T, server *redistest.Server) (*redis.Client, *faultproxy.Proxy) {
+	p := faultproxy.New(t, server.Addr)
+	return server.Client(func(o *redis.Options) { o.Addr = p.Addr }), p
+}
+
+// TestALostReply ends the connection in the middle of the reply to a use, and to a grant.
+func TestALostReply(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	direct := newTokens(t, newRedis(t, server.Client(nil), patient))
+	client, proxy := behind(t, server)
+	s := newRedis(t, client, patient)
+	tokens := newTokens(t, s)
+	for _, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
+		for after := range 3 {
+			id := coord.NewID()
+			require.NoError(t, direct.Issue(t.Context(), id, nil, time.Minute))
+			recovers(t, s)
+			lose(after)
+			_, err := tokens.Use(t.Context(), id, "this attempt")
+			require.ErrorIs(t, err, coord.ErrStore)
+			require.NotErrorIs(t, err, coord.ErrUsed, "as if it had been sent again")
+			require.NoError(t, proxy.Restore())
+			tok, err := direct.Inspect(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, "this attempt", tok.UsedBy)
+		}
+	}
+	for after := range 3 { // new connections are accepted, so that the grant is given back
+		recovers(t, s)
+		proxy.ResetAfter(after)
+		_, err := s.Acquire(t.Context(), "u", request(1))
+		require.ErrorIs(t, err, coord.ErrStore)
+		_, held, err := s.Holder(t.Context(), "u")
+		require.NoError(t, err)
+		require.False(t, held)
+	}
+}
+
+// TestWhoLeavesHoldsNothing ends contexts while the grant is under way.
+func TestWhoLeavesHoldsNothing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client, proxy := behind(t, server)
+	s := newRedis(t, client, patient)
+	recovers(t, s)
+	proxy.Delay(20*time.Millisecond, 20*time.Millisecond)
+	for i := range 5 {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(5+10*i)*time.Millisecond, errors.New("left"))
+		_, err := s.Acquire(ctx, "u", request(1))
+		cancel()
+		if err == nil {
+			require.NoError(t, s.Release(t.Context(), "u", request(1)))
+			continue
+		}
+		require.ErrorContains(t, err, "left")
+		_, held, err := s.Holder(t.Context(), "u")
+		require.NoError(t, err)
+		require.False(t, held, "after %d ms", 5+10*i)
+	}
+}
+
+func TestAFullRedisChangesNothing(t *testing.T) {
+	server := redistest.Start(t)
+	c := server.Client(nil)
+	s := newRedis(t, c, patient)
+	r := request(1)
+	require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Minute, time.Minute))
+	_, err := s.Acquire(t.Context(), "u", r)
+	require.NoError(t, err)
+	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	for name, err := range map[string]error{
+		"issue":   s.Issue(t.Context(), key(2), nil, time.Minute, time.Minute),
+		"use":     second(s.Use(t.Context(), key(1), "")),
+		"revoke":  s.Revoke(t.Context(), key(1)),
+		"acquire": second(s.Acquire(t.Context(), "v", r)),
+		"renew":   second(s.Renew(t.Context(), "u", r)),
+	} {
+		require.ErrorIs(t, err, coord.ErrStore, name)
+		require.ErrorContains(t, err, "OOM", name)
+	}
+	tok, err := s.Inspect(t.Context(), key(1))
+	require.NoError(t, err, "what needs no memory goes on")
+	require.Equal(t, coord.Usable, tok.State)
+	require.NoError(t, s.Release(t.Context(), "u", r))
+	require.Len(t, c.Keys(t.Context(), "*").Val(), 2)
+}
+
+func second[T any](_ T, err error) error { return err }

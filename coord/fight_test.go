@@ -1,0 +1,315 @@
+package coord_test
+
+import (
+	"context"
+	"encoding/gob"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/internal/leasecheck"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/siblings"
+)
+
+// fight has workers in many processes who all want the leases of some users, and are killed
+// and stopped meanwhile.
+type fight struct {
+	processes, users int
+	length           time.Duration
+	spoil            func(coord.LeaseStore) coord.LeaseStore // makes a store with a bug; nil for none
+}
+
+// fightLeases are renewed, so that a worker who lives has one for up to five seconds.
+var fightLeases = coord.LeaseOptions{Lifetime: time.Second, MaxLife: 5 * time.Second, Poll: 200 * time.Millisecond}
+
+// seen is what a worker tells.
+type seen struct {
+	What     string // "ready", "got", "alive", or "wrote"
+	User     string
+	Number   int64
+	At       time.Time
+	Order    int64
+	Accepted bool
+}
+
+// fenced is a thing that refuses a number below the largest it has seen.
+var fenced = redis.NewScript(`
+local n, top = tonumber(ARGV[1]), tonumber(redis.call('HGET', KEYS[1], 'top') or 0)
+local order = redis.call('HINCRBY', KEYS[1], 'order', 1)
+if n < top then return {order, 0} end
+redis.call('HSET', KEYS[1], 'top', ARGV[1])
+return {order, 1}`)
+
+// worker is a process in the fight.
+type worker struct {
+	leases *coord.Leases
+	client *redis.Client
+	mu     sync.Mutex
+	enc    *gob.Encoder
+}
+
+func (w *worker) say(s seen) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_ = w.enc.Encode(s) // to nobody, if the parent is gone
+}
+
+// serve is a process's part, until in ends.
+func (f fight) serve(t *testing.T, addr string, in io.Reader, out io.Writer) {
+	c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
+	defer c.Close()
+	var store coord.LeaseStore = newRedis(t, c, coord.RedisOptions{})
+	if f.spoil != nil {
+		store = f.spoil(store)
+	}
+	w := &worker{leases: newLeases(t, store, fightLeases), client: c, enc: gob.NewEncoder(out)}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	w.say(seen{What: "ready"})
+	var wg sync.WaitGroup
+	for u := range f.users {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if lease, err := w.leases.Wait(ctx, fmt.Sprint(u)); err == nil {
+					_ = lease.Run(ctx, func(ctx context.Context) error { return w.work(ctx, lease) })
+				} else {
+					pass(10 * time.Millisecond)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// work does what a holder does, for some time: look whether it still is one, and write.
+func (w *worker) work(ctx context.Context, l *coord.Lease) error {
+	w.say(seen{What: "got", User: l.User(), Number: l.Number(), At: time.Now()})
+	end := time.After(rand.N(3 * time.Second))
+	for {
+		now := time.Now() // before the look: then it was one
+		if ctx.Err() != nil {
+			return nil
+		}
+		w.say(seen{What: "alive", User: l.User(), Number: l.Number(), At: now})
+		pass(rand.N(5 * time.Millisecond)) // whoever is stopped here, writes too late
+		if reply, err := fenced.Run(context.Background(), w.client, []string{"fenced:" + l.User()}, l.Number()).Int64Slice(); err == nil {
+			w.say(seen{What: "wrote", User: l.User(), Number: l.Number(), Order: reply[0], Accepted: reply[1] == 1})
+		}
+		select {
+		case <-end:
+			return nil
+		case <-ctx.Done():
+			return nil
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// arena is the parent's part.
+type arena struct {
+	t       *testing.T
+	f       fight
+	addr    string
+	ready   chan struct{}
+	readers sync.WaitGroup
+
+	mu   sync.Mutex
+	n    int // processes that were started
+	run  leasecheck.Run
+	open map[[2]any]*leasecheck.Hold // by process and number
+}
+
+// run has the fight, and says what leasecheck thinks of it.
+func (f fight) run(t *testing.T) error {
+	siblings.Serve(t, func(addr string, in io.Reader, out io.Writer) { f.serve(t, addr, in, out) })
+	server := redistest.Start(t)
+	a := &arena{
+		t: t, f: f, addr: server.Addr, ready: make(chan struct{}, 1000), open: make(map[[2]any]*leasecheck.Hold),
+		run: leasecheck.Run{Unattended: fightLeases.Lifetime + time.Second},
+	}
+	for u := range f.users {
+		a.run.Users = append(a.run.Users, fmt.Sprint(u))
+	}
+	running := make([]*siblings.Process, f.processes)
+	for i := range running {
+		running[i] = a.begin()
+	}
+	for range running {
+		<-a.ready
+	}
+	a.run.From = time.Now().Round(0)
+	killed, stopped := a.attack(running)
+	a.run.To = time.Now().Round(0)
+	for _, p := range running {
+		p.End(t)
+	}
+	a.readers.Wait()
+	refused := 0
+	for _, h := range a.open {
+		if !h.To.IsZero() { // it found itself the holder
+			a.run.Holds = append(a.run.Holds, *h)
+		}
+	}
+	for _, w := range a.run.Writes {
+		if !w.Accepted {
+			refused++
+		}
+	}
+	t.Logf("%d killed, %d stopped; %d leases, %d writes, of which %d were refused",
+		killed, stopped, len(a.run.Holds), len(a.run.Writes), refused)
+	require.NotEmpty(t, a.run.Holds)
+	require.NotEmpty(t, a.run.Writes)
+	require.Positive(t, killed)
+	require.Positive(t, stopped)
+	return leasecheck.Check(a.run)
+}
+
+// begin starts a process, and reads what it tells.
+func (a *arena) begin() *siblings.Process {
+	p := siblings.Start(a.t, a.addr)
+	a.mu.Lock()
+	a.n++
+	process := a.n
+	a.mu.Unlock()
+	a.readers.Go(func() {
+		for dec := gob.NewDecoder(p.Out); ; {
+			var s seen
+			if dec.Decode(&s) != nil {
+				return // it has ended, maybe in the middle of a word
+			}
+			a.note(process, s)
+		}
+	})
+	return p
+}
+
+func (a *arena) note(process int, s seen) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	k := [2]any{process, s.User + fmt.Sprint(s.Number)}
+	switch s.What {
+	case "ready":
+		a.ready <- struct{}{}
+	case "got":
+		a.open[k] = &leasecheck.Hold{User: s.User, Process: process, Number: s.Number, From: s.At.Round(0)}
+	case "alive":
+		a.open[k].To = s.At.Round(0)
+	case "wrote":
+		a.run.Writes = append(a.run.Writes, leasecheck.Write{User: s.User, Process: process, Number: s.Number, Order: s.Order, Accepted: s.Accepted})
+	}
+}
+
+// attack kills and stops processes, for as long as the fight lasts. What was killed is
+// started again, what was stopped goes on.
+func (a *arena) attack(running []*siblings.Process) (killed, stopped int) {
+	resume := make(map[int]time.Time) // of those that stand still
+	for end := time.Now().Add(a.f.length); time.Now().Before(end); {
+		pass(50*time.Millisecond + rand.N(250*time.Millisecond))
+		i := rand.IntN(len(running))
+		switch _, still := resume[i]; {
+		case !still && rand.IntN(2) == 0:
+			running[i].Stop()
+			resume[i] = time.Now().Add(rand.N(2500 * time.Millisecond))
+			stopped++
+		case len(resume) < len(running)/2 || still:
+			running[i].Kill()
+			running[i] = a.begin()
+			delete(resume, i)
+			killed++
+		}
+		for i, at := range resume {
+			if time.Now().After(at) || len(resume) > len(running)/2 {
+				running[i].Continue()
+				delete(resume, i)
+			}
+		}
+	}
+	for i := range resume {
+		running[i].Continue()
+	}
+	return killed, stopped
+}
+
+// TestAFight has eight processes fight for the leases of twenty users. LAZYREQ_FIGHT says for
+// how long, such as 60s.
+func TestAFight(t *testing.T) {
+	length := 5 * time.Second
+	if text := os.Getenv("LAZYREQ_FIGHT"); text != "" {
+		var err error
+		length, err = time.ParseDuration(text)
+		require.NoError(t, err)
+	}
+	require.NoError(t, fight{processes: 8, users: 20, length: length}.run(t))
+}
+
+// spoiled is a store with a bug.
+type spoiled struct {
+	coord.LeaseStore
+	acquire func(number int64, err error) (int64, error)
+	there   func(d time.Duration) time.Duration // Lifetime, as the store hears of it
+	renew   error
+}
+
+func (s spoiled) Acquire(ctx context.Context, user string, r coord.LeaseRequest) (int64, error) {
+	if s.there != nil {
+		r.Lifetime = s.there(r.Lifetime)
+	}
+	number, err := s.LeaseStore.Acquire(ctx, user, r)
+	if s.acquire != nil {
+		return s.acquire(number, err)
+	}
+	return number, err
+}
+
+func (s spoiled) Renew(ctx context.Context, user string, r coord.LeaseRequest) (time.Duration, error) {
+	if s.renew != nil {
+		return 0, s.renew
+	}
+	return s.LeaseStore.Renew(ctx, user, r)
+}
+
+// TestAFightNotices checks that the test before this one can fail.
+func TestAFightNotices(t *testing.T) {
+	for name, tt := range map[string]struct {
+		bug  spoiled
+		want string
+	}{
+		"two holders": {spoiled{acquire: func(number int64, err error) (int64, error) {
+			if err != nil && rand.IntN(10) == 0 {
+				return time.Now().UnixMicro(), nil
+			}
+			return number, err
+		}}, "two holders at once"},
+		"numbers that shrink": {spoiled{acquire: func(number int64, err error) (int64, error) {
+			return 1<<62 - number, err
+		}}, "numbers that don't grow"},
+		"too long here": {spoiled{
+			there: func(d time.Duration) time.Duration { return d / 3 }, renew: coord.ErrStore,
+		}, "two holders at once"},
+		"too long there": {spoiled{
+			there: func(d time.Duration) time.Duration { return 5 * d }, renew: coord.ErrStore,
+		}, "nobody for"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := fight{processes: 4, users: 8, length: 3500 * time.Millisecond}
+			f.spoil = func(s coord.LeaseStore) coord.LeaseStore {
+				tt.bug.LeaseStore = s
+				return tt.bug
+			}
+			require.ErrorContains(t, f.run(t), tt.want)
+		})
+	}
+}

@@ -1,0 +1,165 @@
+package coord_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+)
+
+// TestAForeignKeyIsLeftAlone puts something else where a token and a lease should be.
+func TestAForeignKeyIsLeftAlone(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newRedis(t, c, patient)
+	require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Minute, time.Minute))
+	token := only(t, c)
+	ours := func(field string, change func(name string) error) func(name string) {
+		return func(name string) {
+			if name == token {
+				require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Minute, time.Minute))
+			} else {
+				_, err := s.Acquire(t.Context(), "s3cret-user", request(1))
+				require.NoError(t, err)
+			}
+			require.NoError(t, change(name), field)
+		}
+	}
+	without := func(field string) func(name string) {
+		return ours(field, func(name string) error { return c.HDel(t.Context(), name, field).Err() })
+	}
+	with := func(field, value string) func(name string) {
+		return ours(field, func(name string) error { return c.HSet(t.Context(), name, field, value).Err() })
+	}
+	both := []string{token, "coord:lease:s3cret-user"}
+	for name, tt := range map[string]struct {
+		put func(name string)
+		of  []string
+	}{
+		"string":           {func(name string) { c.Set(t.Context(), name, "x", 0) }, both},
+		"list":             {func(name string) { c.RPush(t.Context(), name, "x") }, both},
+		"another hash":     {func(name string) { c.HSet(t.Context(), name, "user", "ada") }, both},
+		"no issue":         {without("issued"), both[:1]},
+		"no end":           {without("forgotten"), both[:1]},
+		"word for a time":  {with("expires", "nan"), both[:1]},
+		"endless time":     {with("forgotten", strings.Repeat("9", 400)), both[:1]},
+		"used by nobody":   {with("used", "1"), both[:1]},
+		"used at no time":  {with("by", "ada"), both[:1]},
+		"revoked, a word":  {with("revoked", "yes"), both[:1]},
+		"no number":        {without("number"), both[1:]},
+		"no beginning":     {without("since"), both[1:]},
+		"negative number":  {with("number", "-1"), both[1:]},
+		"held, no end":     {without("until"), both[1:]},
+		"held, no last":    {without("latest"), both[1:]},
+		"held by nobody":   {without("name"), both[1:]},
+		"fraction of time": {with("until", "1.5"), both[1:]},
+	} {
+		for _, k := range tt.of {
+			require.NoError(t, c.FlushAll(t.Context()).Err())
+			tt.put(k)
+			before, err := c.Dump(t.Context(), k).Result()
+			require.NoError(t, err, name)
+			for operation, err := range everything(t.Context(), s) {
+				ofToken := operation == "issue" || operation == "use" || operation == "inspect" || operation == "revoke"
+				if ofToken == (k == token) {
+					require.ErrorIs(t, err, coord.ErrForeign, "%s: %s", name, operation)
+					require.ErrorIs(t, err, coord.ErrStore)
+				}
+			}
+			require.Equal(t, before, c.Dump(t.Context(), k).Val(), name)
+		}
+	}
+}
+
+// TestAForeignKeyFailsNobodyElse joins calls in one command of which one is wrong.
+func TestAForeignKeyFailsNobodyElse(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newRedis(t, c, patient)
+	require.NoError(t, c.Set(t.Context(), "coord:lease:3", "x", 0).Err())
+	errs := make(chan error, 32)
+	for i := range cap(errs) {
+		go func() {
+			_, err := s.Acquire(t.Context(), fmt.Sprint(i), request(1))
+			if (i == 3) != errors.Is(err, coord.ErrForeign) || i != 3 && err != nil {
+				errs <- fmt.Errorf("%d: %w", i, err)
+				return
+			}
+			errs <- nil
+		}()
+	}
+	for range cap(errs) {
+		require.NoError(t, <-errs)
+	}
+}
+
+// answering is a server that answers everything with the same bytes.
+func answering(t *testing.T, reply string) *redis.Client {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				b := make([]byte, 64<<10)
+				for {
+					if _, err := conn.Read(b); err != nil {
+						return
+					}
+					if _, err := conn.Write([]byte(reply)); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	c := redis.NewClient(&redis.Options{Addr: l.Addr().String(), Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestErrorsDontQuote(t *testing.T) {
+	quote := "coord:lease:s3cret-user coord:token:" + strings.Repeat("s3cret", 5)
+	for name, reply := range map[string]string{
+		"unknown command": "-ERR unknown command 'evalsha', with args beginning with: '" + quote + "'\r\n",
+		"unknown alone":   "-ERR unknown command 'evalsha', with args beginning with: 's3cret'\r\n",
+		"quoting error":   "-ERR something about " + quote + "\r\n",
+		"quoting type":    "-WRONGTYPE " + quote + "\r\n",
+		"no protocol":     "?" + quote + "\r\n",
+		"number":          ":" + quote + "\r\n",
+		"length":          "$" + quote + "\r\n",
+		"other status":    "+" + quote + "\r\n",
+		"other number":    ":77\r\n",
+		"null":            "$-1\r\n",
+		"empty array":     "*0\r\n",
+		"token of words":  "*8\r\n" + strings.Repeat("+"+quote+"\r\n", 8),
+		"unknown state":   "*8\r\n:9\r\n+\r\n:0\r\n:0\r\n:0\r\n:0\r\n+\r\n:0\r\n",
+		"lease of words":  "*7\r\n" + strings.Repeat("+"+quote+"\r\n", 7),
+		"unknown verdict": "*7\r\n:9\r\n:0\r\n:0\r\n:0\r\n+\r\n:0\r\n:0\r\n",
+		"holder of words": "*5\r\n" + strings.Repeat("+"+quote+"\r\n", 5),
+		"renewal of":      "*2\r\n+x\r\n+y\r\n",
+		"release of":      "*1\r\n+x\r\n",
+		"another release": "*1\r\n:9\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newRedis(t, answering(t, reply), coord.RedisOptions{})
+			for operation, err := range fails(t, s) {
+				for e := err; e != nil; e = errors.Unwrap(e) {
+					require.NotContains(t, e.Error(), "s3cret", operation)
+				}
+			}
+		})
+	}
+}

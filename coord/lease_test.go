@@ -1,0 +1,338 @@
+package coord_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/coord"
+)
+
+// tenSeconds is a lifetime with a margin of a second.
+var tenSeconds = coord.LeaseOptions{Lifetime: 10 * time.Second, Margin: time.Second, Name: "one"}
+
+func acquired(t *testing.T, l *coord.Leases, user string) *coord.Lease {
+	t.Helper()
+	lease, err := l.Acquire(t.Context(), user)
+	require.NoError(t, err)
+	return lease
+}
+
+// in runs a test in a bubble, with leases in memory.
+func in(t *testing.T, o coord.LeaseOptions, test func(t *testing.T, m *coord.Memory, l *coord.Leases)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t, coord.MemoryOptions{})
+		test(t, m, newLeases(t, m, o))
+	})
+}
+
+// ended fails unless the lease has, for that reason.
+func ended(t *testing.T, l *coord.Lease, cause error) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case <-l.Context().Done():
+	default:
+		t.Fatal("the lease has not ended")
+	}
+	require.ErrorIs(t, l.Context().Err(), context.Canceled)
+	require.ErrorIs(t, context.Cause(l.Context()), cause)
+}
+
+func lives(t *testing.T, l *coord.Lease) {
+	t.Helper()
+	synctest.Wait()
+	require.NoError(t, l.Context().Err())
+	select {
+	case <-l.Context().Done():
+		t.Fatal("the lease has ended")
+	default:
+	}
+}
+
+func TestALeaseEndsHereBeforeItEndsInTheStore(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		lease := acquired(t, l, "u")
+		require.Equal(t, "u", lease.User())
+		require.Equal(t, time.Now().Add(9*time.Second), lease.Deadline())
+		derived, cancel := context.WithCancel(lease.Context())
+		defer cancel()
+		pass(9*time.Second - 1)
+		lives(t, lease)
+		pass(1)
+		ended(t, lease, coord.ErrEnded)
+		require.ErrorIs(t, context.Cause(derived), coord.ErrEnded)
+		_, err := l.Acquire(t.Context(), "u")
+		require.ErrorIs(t, err, coord.ErrHeld, "by the store's clock")
+		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrEnded)
+		pass(time.Second)
+		next := acquired(t, l, "u")
+		require.Greater(t, next.Number(), lease.Number())
+		require.ErrorIs(t, lease.Release(), coord.ErrLost)
+		lives(t, next)
+		require.NoError(t, next.Release())
+	})
+}
+
+func TestTheDefaults(t *testing.T) {
+	in(t, coord.LeaseOptions{}, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		lease := acquired(t, l, "u")
+		require.Equal(t, time.Now().Add(28500*time.Millisecond), lease.Deadline())
+		h, held, err := l.Holder(t.Context(), "u")
+		require.NoError(t, err)
+		require.True(t, held)
+		require.Regexp(t, `:\d+$`, h.Name)
+		require.Equal(t, lease.Number(), h.Number)
+		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrMaxLife)
+		require.NoError(t, lease.Release())
+		acquired(t, l, "u").Release() // at once
+	})
+}
+
+func TestOptionsOfLeasesAreChecked(t *testing.T) {
+	m := newMemory(t, coord.MemoryOptions{})
+	for field, o := range map[string]coord.LeaseOptions{
+		"Lifetime":    {Lifetime: time.Millisecond - 1},
+		"MaxLife":     {Lifetime: time.Second, MaxLife: time.Second - 1},
+		"MinInterval": {MinInterval: -1},
+		"Margin":      {Lifetime: time.Second, Margin: time.Second},
+		"Poll":        {Poll: 1},
+		"name":        {Name: string(make([]byte, coord.MaxName+1))},
+	} {
+		_, err := coord.NewLeases(m, o)
+		require.ErrorIs(t, err, coord.ErrInvalid)
+		require.ErrorContains(t, err, field)
+	}
+	_, err := coord.NewLeases(m, coord.LeaseOptions{Lifetime: time.Second, Margin: -1})
+	require.ErrorContains(t, err, "Margin")
+	_, err = coord.NewLeases(nil, coord.LeaseOptions{})
+	require.ErrorContains(t, err, "no store")
+	l := newLeases(t, m, coord.LeaseOptions{})
+	for _, user := range []string{"", string(make([]byte, coord.MaxName+1))} {
+		_, err = l.Acquire(t.Context(), user)
+		require.ErrorIs(t, err, coord.ErrInvalid)
+		_, err = l.Wait(t.Context(), user)
+		require.ErrorIs(t, err, coord.ErrInvalid)
+		_, _, err = l.Holder(t.Context(), user)
+		require.ErrorIs(t, err, coord.ErrInvalid)
+	}
+}
+
+// The shortest lifetime there is works.
+func TestAMillisecond(t *testing.T) {
+	in(t, coord.LeaseOptions{Lifetime: time.Millisecond}, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		lease := acquired(t, l, "u")
+		pass(950*time.Microsecond - 1)
+		lives(t, lease)
+		pass(1)
+		ended(t, lease, coord.ErrEnded)
+	})
+}
+
+func TestARenewedLeaseLivesOn(t *testing.T) {
+	o := tenSeconds
+	o.MaxLife = 25 * time.Second
+	in(t, o, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		lease := acquired(t, l, "u")
+		for range 2 {
+			pass(8 * time.Second)
+			require.NoError(t, lease.Renew(t.Context()))
+		}
+		require.Equal(t, time.Now().Add(8*time.Second), lease.Deadline(), "MaxLife less Margin")
+		pass(time.Second)
+		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrMaxLife)
+		pass(7*time.Second - 1)
+		lives(t, lease)
+		pass(1)
+		ended(t, lease, coord.ErrEnded)
+	})
+}
+
+func TestAnEarlyRenewalThatIsTooLateHere(t *testing.T) {
+	o := tenSeconds
+	o.MaxLife = time.Hour
+	in(t, o, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+		slow := &slowStore{LeaseStore: m}
+		l := newLeases(t, slow, o)
+		lease := acquired(t, l, "u")
+		pass(8 * time.Second)
+		slow.after = 2 * time.Second
+		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrEnded, "the answer came after the end")
+		ended(t, lease, coord.ErrEnded)
+		slow.after = 0
+		require.NoError(t, lease.Release())
+		_, err := l.Acquire(t.Context(), "u")
+		require.NoError(t, err)
+	})
+}
+
+// slowStore answers late.
+type slowStore struct {
+	coord.LeaseStore
+	before, after time.Duration // it works
+	asked         int
+	mu            sync.Mutex
+}
+
+func (s *slowStore) Acquire(ctx context.Context, user string, r coord.LeaseRequest) (int64, error) {
+	s.mu.Lock()
+	s.asked++
+	s.mu.Unlock()
+	pass(s.before)
+	defer pass(s.after)
+	return s.LeaseStore.Acquire(ctx, user, r)
+}
+
+func (s *slowStore) Renew(ctx context.Context, user string, r coord.LeaseRequest) (time.Duration, error) {
+	pass(s.before)
+	defer pass(s.after)
+	return s.LeaseStore.Renew(ctx, user, r)
+}
+
+// A lease is counted from before the question, whenever the store works and the answer comes.
+func TestASlowStoreShortensLeases(t *testing.T) {
+	for _, slow := range []*slowStore{{before: 3 * time.Second}, {after: 3 * time.Second}} {
+		o := tenSeconds
+		o.MaxLife = time.Hour
+		in(t, o, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+			slow.LeaseStore = m
+			l := newLeases(t, slow, o)
+			began := time.Now()
+			lease := acquired(t, l, "u")
+			require.Equal(t, began.Add(9*time.Second), lease.Deadline())
+			began = time.Now()
+			require.NoError(t, lease.Renew(t.Context()))
+			require.Equal(t, began.Add(9*time.Second), lease.Deadline())
+			require.NoError(t, lease.Release())
+		})
+	}
+}
+
+func TestAGrantThatComesTooLateIsGivenBack(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+		_, err := newLeases(t, &slowStore{LeaseStore: m, after: 9 * time.Second}, tenSeconds).Acquire(t.Context(), "u")
+		require.ErrorIs(t, err, coord.ErrStore)
+		_, held, err := m.Holder(t.Context(), "u")
+		require.NoError(t, err)
+		require.False(t, held)
+	})
+}
+
+// A process that was stopped must see the end when it looks, even if no timer has run.
+func TestErrLooksAtTheClock(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // which runs no timer while it is busy
+	o := coord.LeaseOptions{Lifetime: 20 * time.Millisecond}
+	l := newLeases(t, newMemory(t, coord.MemoryOptions{}), o)
+	lease := acquired(t, l, "u")
+	err := lease.Run(t.Context(), func(ctx context.Context) error {
+		for deadline := lease.Deadline(); time.Now().Before(deadline); {
+			continue
+		}
+		require.Error(t, ctx.Err())
+		require.ErrorIs(t, context.Cause(ctx), coord.ErrEnded)
+		return ctx.Err()
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Error(t, lease.Context().Err())
+}
+
+func TestReleasedIsReleased(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		lease := acquired(t, l, "u")
+		require.NoError(t, lease.Release())
+		ended(t, lease, coord.ErrReleased)
+		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrReleased)
+		next := acquired(t, l, "u")
+		require.NoError(t, lease.Release(), "nothing is left to release")
+		lives(t, next)
+		pass(time.Hour)
+		ended(t, lease, coord.ErrReleased)
+	})
+}
+
+// failingStore fails when it should.
+type failingStore struct {
+	coord.LeaseStore
+	err atomic.Pointer[error]
+}
+
+func (s *failingStore) fail(err error) { s.err.Store(&err) }
+
+func (s *failingStore) failure() error {
+	if err := s.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (s *failingStore) Release(ctx context.Context, user string, r coord.LeaseRequest) error {
+	if err := s.failure(); err != nil {
+		return err
+	}
+	return s.LeaseStore.Release(ctx, user, r)
+}
+
+func (s *failingStore) Renew(ctx context.Context, user string, r coord.LeaseRequest) (time.Duration, error) {
+	if err := s.failure(); err != nil {
+		return 0, err
+	}
+	return s.LeaseStore.Renew(ctx, user, r)
+}
+
+func TestAReleaseThatFailedMayBeTriedAgain(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+		s := &failingStore{LeaseStore: m}
+		s.fail(coord.ErrStore)
+		l := newLeases(t, s, tenSeconds)
+		lease := acquired(t, l, "u")
+		require.ErrorIs(t, lease.Release(), coord.ErrStore)
+		ended(t, lease, coord.ErrReleased)
+		_, err := l.Acquire(t.Context(), "u")
+		require.ErrorIs(t, err, coord.ErrHeld)
+		s.fail(nil)
+		require.NoError(t, lease.Release())
+		acquired(t, l, "u")
+	})
+}
+
+func TestARenewalThatFails(t *testing.T) {
+	o := tenSeconds
+	o.MaxLife = time.Hour
+	in(t, o, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+		s := &failingStore{LeaseStore: m}
+		lease := acquired(t, newLeases(t, s, o), "u")
+		deadline := lease.Deadline()
+		pass(time.Second)
+		s.fail(coord.ErrStore)
+		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrStore)
+		require.Equal(t, deadline, lease.Deadline())
+		lives(t, lease)
+		s.fail(coord.ErrLost)
+		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrLost)
+		ended(t, lease, coord.ErrLost)
+		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrLost)
+	})
+}
+
+func TestARenewalOfWhoLeaves(t *testing.T) {
+	o := tenSeconds
+	o.MaxLife = time.Hour
+	in(t, o, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+		lease := acquired(t, newLeases(t, &slowStore{LeaseStore: m, after: 5 * time.Second}, o), "u")
+		go lease.Renew(t.Context())
+		synctest.Wait()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("left"))
+		defer cancel()
+		require.ErrorContains(t, lease.Renew(ctx), "left", "behind the other")
+		lives(t, lease)
+		require.NoError(t, lease.Release())
+	})
+}

@@ -1,0 +1,120 @@
+package coord_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/coord"
+)
+
+func key(n int) (k coord.TokenKey) {
+	copy(k[:], fmt.Sprint(n))
+	return k
+}
+
+func TestAFullMemoryRefusesWhatIsNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t, coord.MemoryOptions{MaxBytes: 64 << 10})
+		issue := func(n int) error { return m.Issue(t.Context(), key(n), make([]byte, 512), time.Minute, time.Minute) }
+		for n := range 63 {
+			require.NoError(t, issue(n))
+		}
+		l := newLeases(t, m, coord.LeaseOptions{Lifetime: 10 * time.Second, Name: "one"})
+		lease := acquired(t, l, "u")
+		require.Equal(t, 64, m.Len())
+
+		err := issue(100)
+		require.ErrorIs(t, err, coord.ErrFull)
+		require.ErrorIs(t, err, coord.ErrStore)
+		_, err = l.Acquire(t.Context(), strings.Repeat("v", 600))
+		require.ErrorIs(t, err, coord.ErrFull)
+		require.Equal(t, 64, m.Len())
+
+		// What is there goes on, and nothing was evicted.
+		_, err = l.Acquire(t.Context(), "u")
+		require.ErrorIs(t, err, coord.ErrHeld)
+		require.NoError(t, lease.Release())
+		acquired(t, l, "u")
+		for n := range 63 {
+			_, err := m.Use(t.Context(), key(n), "ada")
+			require.NoError(t, err)
+		}
+
+		pass(2 * time.Minute)
+		require.NoError(t, issue(100))
+		require.Equal(t, 2, m.Len(), "what was forgotten has left")
+		pass(2 * time.Hour)
+		_, _, err = m.Holder(t.Context(), "v")
+		require.NoError(t, err)
+		require.Zero(t, m.Len())
+		for n := range 64 {
+			require.NoError(t, issue(n), "nothing is counted that has left")
+		}
+		require.Error(t, issue(64))
+	})
+}
+
+// TestNamesThatGrow counts what comes into records that are there.
+func TestNamesThatGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t, coord.MemoryOptions{MaxBytes: 3 << 10})
+		for _, name := range []string{"a", strings.Repeat("a", coord.MaxName), "a", strings.Repeat("a", coord.MaxName)} {
+			l := newLeases(t, m, coord.LeaseOptions{Name: name})
+			require.NoError(t, acquired(t, l, "u").Release())
+		}
+		require.NoError(t, m.Issue(t.Context(), key(1), make([]byte, 900), time.Minute, 0))
+		require.ErrorIs(t, m.Issue(t.Context(), key(2), nil, time.Minute, 0), coord.ErrFull)
+		_, err := m.Use(t.Context(), key(1), strings.Repeat("a", coord.MaxName))
+		require.NoError(t, err, "a use is never refused for want of memory")
+		pass(2 * time.Minute)
+		require.NoError(t, m.Issue(t.Context(), key(2), make([]byte, 900), time.Minute, 0))
+	})
+}
+
+func TestAMemoryWithoutRoom(t *testing.T) {
+	_, err := coord.NewMemory(coord.MemoryOptions{MaxBytes: -1})
+	require.ErrorIs(t, err, coord.ErrInvalid)
+	require.ErrorIs(t, newMemory(t, coord.MemoryOptions{MaxBytes: 1}).Issue(t.Context(), key(1), nil, time.Minute, 0), coord.ErrFull)
+}
+
+// TestManyEnds has records leave in another order than they came.
+func TestManyEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 1000
+		m := newMemory(t, coord.MemoryOptions{})
+		for i := range n {
+			life := time.Duration(1+(i*7919)%n) * time.Second
+			require.NoError(t, m.Issue(t.Context(), key(i), nil, life, 0))
+		}
+		for i := range n {
+			pass(time.Second)
+			_, err := m.Inspect(t.Context(), key(n)) // an unknown one
+			require.ErrorIs(t, err, coord.ErrUnknown)
+			require.Equal(t, n-1-i, m.Len())
+		}
+	})
+}
+
+func TestNumbersSurviveTheirUsers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t, coord.MemoryOptions{})
+		l := newLeases(t, m, coord.LeaseOptions{Lifetime: time.Second})
+		last := int64(0)
+		for range 3 {
+			for range 10 {
+				lease := acquired(t, l, "u")
+				require.Greater(t, lease.Number(), last)
+				last = lease.Number()
+				require.NoError(t, lease.Release())
+			}
+			pass(2 * time.Hour)
+		}
+		require.Less(t, last, int64(math.MaxInt64/2))
+	})
+}

@@ -1,0 +1,91 @@
+package coord_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/siblings"
+)
+
+// connect returns the store of a process of its own.
+func connect(t *testing.T, addr string) *coord.Redis {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { _ = c.Close() })
+	return newRedis(t, c, patient)
+}
+
+// uses lets n goroutines use a token at one moment, and returns how many succeeded.
+func uses(t *testing.T, tokens *coord.Tokens, id string, n int) int {
+	var used atomic.Int64
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for range n {
+		wg.Go(func() {
+			<-start
+			switch _, err := tokens.Use(t.Context(), id, "somebody"); {
+			case err == nil:
+				used.Add(1)
+			case !errors.Is(err, coord.ErrUsed):
+				t.Error(err)
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+	return int(used.Load())
+}
+
+// TestFourProcessesUseATokenOnce has four processes with fifty goroutines use each of a
+// thousand tokens.
+func TestFourProcessesUseATokenOnce(t *testing.T) {
+	siblings.Serve(t, func(addr string, in io.Reader, out io.Writer) {
+		tokens := newTokens(t, connect(t, addr))
+		for lines := bufio.NewScanner(in); lines.Scan(); {
+			fmt.Fprintln(out, uses(t, tokens, lines.Text(), 12))
+		}
+	})
+	server := redistest.Start(t)
+	tokens := newTokens(t, connect(t, server.Addr))
+	var others []*siblings.Process
+	var answers []*bufio.Scanner
+	for range 3 {
+		p := siblings.Start(t, server.Addr)
+		others, answers = append(others, p), append(answers, bufio.NewScanner(p.Out))
+	}
+	winners := make(map[int]int)
+	for range 1000 {
+		id := coord.NewID()
+		require.NoError(t, tokens.Issue(t.Context(), id, nil, time.Minute))
+		for _, p := range others {
+			fmt.Fprintln(p.In, id)
+		}
+		total := uses(t, tokens, id, 50-3*12)
+		winners[0] += total
+		for i, a := range answers {
+			require.True(t, a.Scan())
+			n, err := strconv.Atoi(a.Text())
+			require.NoError(t, err)
+			winners[i+1] += n
+			total += n
+		}
+		require.Equal(t, 1, total)
+	}
+	for _, p := range others {
+		p.End(t)
+	}
+	t.Logf("tokens used by each process: %v", winners)
+	require.Greater(t, len(winners), 1)
+}

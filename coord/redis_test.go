@@ -1,0 +1,309 @@
+package coord_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+)
+
+// request returns an attempt to get a lease of a minute, which can be renewed for an hour.
+func request(id byte) coord.LeaseRequest {
+	return coord.LeaseRequest{ID: [16]byte{id}, Name: "one", Lifetime: time.Minute, MaxLife: time.Hour}
+}
+
+func TestOptionsOfRedisAreChecked(t *testing.T) {
+	_, err := coord.NewRedis(nil, coord.RedisOptions{})
+	require.ErrorContains(t, err, "no client")
+	c := redis.NewClient(&redis.Options{})
+	defer c.Close()
+	_, err = coord.NewRedis(c, coord.RedisOptions{Timeout: -1})
+	require.ErrorContains(t, err, "RedisOptions.Timeout")
+}
+
+// TestAnUnknownTokenLeavesNoKey is the fault of the seed, whose token came to be by being
+// used.
+func TestAnUnknownTokenLeavesNoKey(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	tokens := newTokens(t, newRedis(t, c, patient))
+	_, err := tokens.Use(t.Context(), coord.NewID(), "ada")
+	require.ErrorIs(t, err, coord.ErrUnknown)
+	_, err = tokens.Inspect(t.Context(), coord.NewID())
+	require.ErrorIs(t, err, coord.ErrUnknown)
+	require.ErrorIs(t, tokens.Revoke(t.Context(), coord.NewID()), coord.ErrUnknown)
+	require.ErrorIs(t, tokens.Issue(t.Context(), coord.NewID(), make([]byte, 1<<20), time.Minute), coord.ErrInvalid)
+	s := newRedis(t, c, patient)
+	_, _, err = s.Holder(t.Context(), "u")
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Release(t.Context(), "u", request(1)), coord.ErrLost)
+	_, err = s.Renew(t.Context(), "u", request(1))
+	require.ErrorIs(t, err, coord.ErrLost)
+	require.Empty(t, c.Keys(t.Context(), "*").Val())
+}
+
+// TestADumpUsesNothing looks for ids in all that Redis holds.
+func TestADumpUsesNothing(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	tokens := newTokens(t, newRedis(t, c, patient))
+	id := coord.NewID()
+	require.NoError(t, tokens.Issue(t.Context(), id, []byte("a vm"), time.Minute))
+	_, err := tokens.Use(t.Context(), id, "ada")
+	require.NoError(t, err)
+	keys := c.Keys(t.Context(), "*").Val()
+	require.Len(t, keys, 1)
+	require.Regexp(t, `^coord:token:[A-Za-z0-9_-]{43}$`, keys[0])
+	require.NotContains(t, keys[0], id)
+	for _, value := range c.HGetAll(t.Context(), keys[0]).Val() {
+		require.NotContains(t, value, id)
+	}
+	_, err = tokens.Use(t.Context(), strings.TrimPrefix(keys[0], "coord:token:"), "eve")
+	require.ErrorIs(t, err, coord.ErrUnknown)
+}
+
+// expires fails unless the key's life is want, less what the test took so far.
+func expires(t *testing.T, c *redis.Client, name string, want time.Duration) {
+	t.Helper()
+	left, err := c.PTTL(t.Context(), name).Result()
+	require.NoError(t, err)
+	require.LessOrEqual(t, left, want+time.Millisecond)
+	require.Greater(t, left, want-30*time.Second)
+}
+
+func only(t *testing.T, c *redis.Client) string {
+	t.Helper()
+	keys := c.Keys(t.Context(), "*").Val()
+	require.Len(t, keys, 1)
+	return keys[0]
+}
+
+func TestKeysOfTokensExpire(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newRedis(t, c, patient)
+	for name, use := range map[string]func() error{
+		"use":    func() error { _, err := s.Use(t.Context(), key(1), ""); return err },
+		"revoke": func() error { return s.Revoke(t.Context(), key(1)) },
+	} {
+		require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Hour, 2*time.Hour))
+		expires(t, c, only(t, c), 3*time.Hour)
+		age(t, c, 30*time.Minute)
+		require.True(t, c.Persist(t.Context(), only(t, c)).Val())
+		require.NoError(t, use(), name)
+		expires(t, c, only(t, c), 150*time.Minute) // repaired
+		require.NoError(t, c.FlushAll(t.Context()).Err())
+	}
+}
+
+func TestKeysOfLeasesExpire(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newRedis(t, c, patient)
+	r := request(1)
+	lost := func() { t.Helper(); require.True(t, c.Persist(t.Context(), "coord:lease:u").Val()) }
+	acquire := func() {
+		t.Helper()
+		_, err := s.Acquire(t.Context(), "u", r)
+		require.NoError(t, err)
+	}
+	renew := func() {
+		t.Helper()
+		_, err := s.Renew(t.Context(), "u", r)
+		require.NoError(t, err)
+	}
+	acquire()
+	expires(t, c, "coord:lease:u", 61*time.Minute) // the number is remembered for an hour
+	lost()
+	renew()
+	expires(t, c, "coord:lease:u", 61*time.Minute)
+	lost()
+	require.NoError(t, s.Release(t.Context(), "u", r))
+	expires(t, c, "coord:lease:u", time.Hour)
+	lost()
+	acquire()
+	expires(t, c, "coord:lease:u", 61*time.Minute)
+	require.NoError(t, s.Release(t.Context(), "u", r))
+
+	r.MinInterval = 100 * time.Hour // which neither renewal nor release shortens
+	age(t, c, 100*time.Hour)
+	acquire()
+	expires(t, c, "coord:lease:u", 100*time.Hour)
+	age(t, c, 30*time.Second)
+	renew()
+	require.NoError(t, s.Release(t.Context(), "u", r))
+	expires(t, c, "coord:lease:u", 100*time.Hour-30*time.Second)
+}
+
+// TestStoredTimesCount takes the expiry away: what is over is over.
+func TestStoredTimesCount(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newRedis(t, c, patient)
+	for range 2 {
+		require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Minute, time.Minute))
+		require.True(t, c.Persist(t.Context(), only(t, c)).Val())
+		for _, field := range []string{"issued", "expires", "forgotten"} {
+			require.NoError(t, c.HIncrBy(t.Context(), only(t, c), field, -(2*time.Minute).Microseconds()).Err())
+		}
+	}
+	_, err := s.Use(t.Context(), key(1), "")
+	require.ErrorIs(t, err, coord.ErrUnknown)
+	require.Empty(t, c.Keys(t.Context(), "*").Val())
+}
+
+func TestTheServersClockCounts(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newRedis(t, c, patient)
+	before := c.Time(t.Context()).Val()
+	require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Minute, 0))
+	number, err := s.Acquire(t.Context(), "u", request(1))
+	require.NoError(t, err)
+	after := c.Time(t.Context()).Val()
+	tok, err := s.Inspect(t.Context(), key(1))
+	require.NoError(t, err)
+	h, _, err := s.Holder(t.Context(), "u")
+	require.NoError(t, err)
+	for _, at := range []time.Time{tok.Issued, h.Since, time.UnixMicro(number)} {
+		require.False(t, at.Before(before) || at.After(after), "at %v, not in %v to %v", at, before, after)
+	}
+}
+
+// TestNumbersGrowWhenTheClockGoesBack has a record whose number is ahead of the clock.
+func TestNumbersGrowWhenTheClockGoesBack(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newRedis(t, c, patient)
+	first, err := s.Acquire(t.Context(), "u", request(1))
+	require.NoError(t, err)
+	require.NoError(t, s.Release(t.Context(), "u", request(1)))
+	ahead := first + time.Hour.Microseconds()
+	require.NoError(t, c.HSet(t.Context(), "coord:lease:u", "number", ahead).Err())
+	for i := range int64(3) {
+		number, err := s.Acquire(t.Context(), "u", request(1))
+		require.NoError(t, err)
+		require.Equal(t, ahead+1+i, number)
+		require.NoError(t, s.Release(t.Context(), "u", request(1)))
+	}
+}
+
+func TestAPrefixKeepsApplicationsApart(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	one := newRedis(t, c, coord.RedisOptions{Prefix: "one:", Timeout: patient.Timeout})
+	two := newRedis(t, c, coord.RedisOptions{Prefix: "two:", Timeout: patient.Timeout})
+	for _, s := range []*coord.Redis{one, two} {
+		require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Minute, 0))
+		_, err := s.Acquire(t.Context(), "u", request(1))
+		require.NoError(t, err)
+	}
+	require.NoError(t, one.Revoke(t.Context(), key(1)))
+	_, err := two.Use(t.Context(), key(1), "")
+	require.NoError(t, err)
+	require.Len(t, c.Keys(t.Context(), "one:*").Val(), 2)
+	require.Len(t, c.Keys(t.Context(), "two:*").Val(), 2)
+}
+
+func TestAnOperationIsOneCall(t *testing.T) {
+	server := redistest.Start(t)
+	s := newRedis(t, server.Client(nil), patient)
+	ctx, r := t.Context(), request(1)
+	steps := []struct {
+		name string
+		call func(n int) error
+	}{
+		{"issue", func(n int) error { return s.Issue(ctx, key(n), []byte("a vm"), time.Minute, time.Minute) }},
+		{"inspect", func(n int) error { _, err := s.Inspect(ctx, key(n)); return err }},
+		{"use", func(n int) error { _, err := s.Use(ctx, key(n), "ada"); return err }},
+		{"issue another", func(n int) error { return s.Issue(ctx, key(n+10), nil, time.Minute, time.Minute) }},
+		{"revoke", func(n int) error { return s.Revoke(ctx, key(n+10)) }},
+		{"acquire", func(int) error { _, err := s.Acquire(ctx, "u", r); return err }},
+		{"holder", func(int) error { _, _, err := s.Holder(ctx, "u"); return err }},
+		{"renew", func(int) error { _, err := s.Renew(ctx, "u", r); return err }},
+		{"release", func(int) error { return s.Release(ctx, "u", r) }},
+	}
+	for _, step := range steps { // the scripts get known
+		require.NoError(t, step.call(1), step.name)
+	}
+	sources, _ := server.Calls("eval")
+	for _, step := range steps {
+		before, _ := server.Calls("evalsha")
+		require.NoError(t, step.call(2), step.name)
+		after, _ := server.Calls("evalsha")
+		require.Equal(t, 1, after-before, step.name)
+	}
+	again, _ := server.Calls("eval")
+	require.Equal(t, sources, again)
+}
+
+// TestOneWorkerOnRedis is the twelfth scenario in real time.
+func TestOneWorkerOnRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	var leases []*coord.Leases
+	for range 2 {
+		leases = append(leases, newLeases(t, newRedis(t, server.Client(nil), patient), coord.LeaseOptions{Lifetime: 2 * time.Second}))
+	}
+	oneWorker(t, leases)
+}
+
+// TestFiftyUsesOfAShortToken is the tenth scenario.
+func TestFiftyUsesOfAShortToken(t *testing.T) {
+	server := redistest.Start(t)
+	tokens := []*coord.Tokens{newTokens(t, newRedis(t, server.Client(nil), patient)), newTokens(t, newRedis(t, server.Client(nil), patient))}
+	id := coord.NewID()
+	require.NoError(t, tokens[0].Issue(t.Context(), id, []byte("a vm"), 30*time.Second))
+	errs := make(chan error, 50)
+	for i := range cap(errs) {
+		go func() {
+			_, err := tokens[i%2].Use(t.Context(), id, fmt.Sprint(i))
+			errs <- err
+		}()
+	}
+	used := 0
+	for range cap(errs) {
+		if err := <-errs; err == nil {
+			used++
+		} else {
+			require.ErrorIs(t, err, coord.ErrUsed)
+		}
+	}
+	require.Equal(t, 1, used)
+}
+
+// TestRealTimePasses has tokens and leases that end by themselves.
+func TestRealTimePasses(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t).Client(nil)
+	s := newRedis(t, c, patient)
+	require.NoError(t, s.Issue(t.Context(), key(1), nil, 50*time.Millisecond, 50*time.Millisecond))
+	eventually := func(cond func() bool) { t.Helper(); require.Eventually(t, cond, 5*time.Second, time.Millisecond) }
+	eventually(func() bool {
+		tok, err := s.Inspect(t.Context(), key(1))
+		return err == nil && tok.State == coord.Expired
+	})
+	eventually(func() bool { return len(c.Keys(t.Context(), "*").Val()) == 0 })
+	r := request(1)
+	r.Lifetime = time.Millisecond
+	_, err := s.Acquire(t.Context(), "u", r)
+	require.NoError(t, err)
+	eventually(func() bool { _, held, err := s.Holder(t.Context(), "u"); return err == nil && !held })
+	require.ErrorIs(t, s.Release(t.Context(), "u", r), coord.ErrLost)
+}
+
+// TestMemoryOfTheDocument measures what docs/coord.md says that tokens and a user take.
+func TestMemoryOfTheDocument(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newRedis(t, c, patient)
+	for metadata, want := range map[int]int{0: 220, 1000: 1600} {
+		require.NoError(t, s.Issue(t.Context(), key(1), make([]byte, metadata), time.Minute, time.Minute))
+		_, err := s.Use(t.Context(), key(1), "192.0.2.1:49152")
+		require.NoError(t, err)
+		require.InEpsilon(t, want, c.MemoryUsage(t.Context(), only(t, c), 0).Val(), 0.2)
+		require.NoError(t, c.FlushAll(t.Context()).Err())
+	}
+	r := request(1)
+	r.Name = "worker-17.example:4711"
+	_, err := s.Acquire(t.Context(), "192.0.2.1", r)
+	require.NoError(t, err)
+	require.InEpsilon(t, 220, c.MemoryUsage(t.Context(), "coord:lease:192.0.2.1").Val(), 0.2)
+}

@@ -1,0 +1,216 @@
+package coord_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/coord"
+)
+
+type ctxKey struct{}
+
+func TestRunIsAloneAndThenFree(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		ctx, failed := context.WithValue(t.Context(), ctxKey{}, "value"), errors.New("failed")
+		err := coord.Run(ctx, l, "u", func(ctx context.Context) error {
+			require.Equal(t, "value", ctx.Value(ctxKey{}))
+			require.ErrorIs(t, coord.Run(ctx, l, "u", nil), coord.ErrHeld)
+			require.NoError(t, coord.Run(ctx, l, "v", func(context.Context) error { return nil }))
+			return failed
+		})
+		require.ErrorIs(t, err, failed)
+		acquired(t, l, "u")
+	})
+}
+
+func TestRunEndsWithTheLease(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		began := time.Now()
+		err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
+			<-ctx.Done()
+			require.ErrorIs(t, context.Cause(ctx), coord.ErrEnded)
+			return nil
+		})
+		require.ErrorIs(t, err, coord.ErrEnded, "it may not have been alone at the end")
+		require.Equal(t, 9*time.Second, time.Since(began))
+		acquired(t, l, "u") // it was released
+	})
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("left"))
+		defer cancel()
+		err := coord.Run(ctx, l, "u", func(ctx context.Context) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		require.ErrorContains(t, err, "left")
+		acquired(t, l, "u")
+	})
+}
+
+func TestRunRenews(t *testing.T) {
+	o := tenSeconds
+	o.MaxLife = time.Minute
+	in(t, o, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		began := time.Now()
+		err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
+			for ctx.Err() == nil {
+				_, held, err := m.Holder(t.Context(), "u")
+				require.NoError(t, err)
+				require.True(t, held)
+				pass(100 * time.Millisecond)
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, coord.ErrEnded)
+		require.Equal(t, 59*time.Second, time.Since(began))
+	})
+}
+
+// A store that fails for a while ends nothing, and one that fails on does so in time.
+func TestRunWithAFailingStore(t *testing.T) {
+	o := tenSeconds
+	o.MaxLife = time.Hour
+	in(t, o, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+		s := &failingStore{LeaseStore: m}
+		l := newLeases(t, s, o)
+		began := time.Now()
+		err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
+			pass(o.Lifetime / 6) // between two renewals
+			for range 5 {
+				s.fail(coord.ErrStore)
+				pass(o.Lifetime / 3)
+				s.fail(nil)
+				pass(o.Lifetime / 3)
+				require.NoError(t, ctx.Err())
+			}
+			began = time.Now()
+			s.fail(coord.ErrStore)
+			<-ctx.Done()
+			return nil
+		})
+		require.ErrorIs(t, err, coord.ErrEnded)
+		require.LessOrEqual(t, time.Since(began), 9*time.Second)
+	})
+}
+
+func TestRunEndsWhenTheLeaseIsLost(t *testing.T) {
+	o := tenSeconds
+	o.MaxLife = time.Hour
+	in(t, o, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+		s := &failingStore{LeaseStore: m}
+		began := time.Now()
+		err := coord.Run(t.Context(), newLeases(t, s, o), "u", func(ctx context.Context) error {
+			s.fail(coord.ErrLost)
+			<-ctx.Done()
+			return nil
+		})
+		require.ErrorIs(t, err, coord.ErrLost)
+		require.Less(t, time.Since(began), 4*time.Second)
+	})
+}
+
+func TestAPanicReleases(t *testing.T) {
+	o := tenSeconds
+	o.MaxLife = time.Hour
+	in(t, o, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		require.PanicsWithValue(t, "mine", func() {
+			_ = coord.Run(t.Context(), l, "u", func(context.Context) error { panic("mine") })
+		})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = coord.Run(t.Context(), l, "u", func(context.Context) error { runtime.Goexit(); return nil })
+		}()
+		<-done
+		acquired(t, l, "u")
+	})
+}
+
+// What fn releases itself it may not go on with.
+func TestAReleaseInsideOfRun(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		lease := acquired(t, l, "u")
+		require.ErrorIs(t, lease.Run(t.Context(), func(ctx context.Context) error {
+			require.NoError(t, lease.Release())
+			require.ErrorIs(t, context.Cause(ctx), coord.ErrReleased)
+			return nil
+		}), coord.ErrReleased)
+	})
+}
+
+// TestOneWorkerForAUser is the twelfth scenario: of ten starts, one succeeds; after its life
+// of two seconds another does, which the first cannot release.
+func TestOneWorkerForAUser(t *testing.T) {
+	in(t, coord.LeaseOptions{Lifetime: 2 * time.Second}, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		oneWorker(t, []*coord.Leases{l, newLeases(t, m, coord.LeaseOptions{Lifetime: 2 * time.Second})})
+	})
+}
+
+func oneWorker(t *testing.T, leases []*coord.Leases) {
+	var first atomic.Pointer[coord.Lease]
+	began := time.Now()
+	errs := make(chan error, 10)
+	for i := range cap(errs) {
+		go func() {
+			lease, err := leases[i%len(leases)].Acquire(t.Context(), "u")
+			if err == nil {
+				first.Store(lease)
+			}
+			errs <- err
+		}()
+	}
+	denied := 0
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			require.ErrorIs(t, err, coord.ErrHeld)
+			denied++
+		}
+	}
+	require.Equal(t, 9, denied)
+	old := first.Load()
+	require.NoError(t, old.Context().Err())
+	pass(time.Until(began.Add(2100 * time.Millisecond)))
+	require.ErrorIs(t, context.Cause(old.Context()), coord.ErrEnded)
+	next, err := leases[1].Acquire(t.Context(), "u")
+	require.NoError(t, err)
+	require.ErrorIs(t, old.Release(), coord.ErrLost)
+	require.NoError(t, next.Context().Err())
+	h, held, err := leases[0].Holder(t.Context(), "u")
+	require.NoError(t, err)
+	require.True(t, held)
+	require.Equal(t, next.Number(), h.Number)
+	require.Greater(t, next.Number(), old.Number())
+	require.NoError(t, next.Release())
+}
+
+func TestRunOfALeaseThatHasEnded(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		lease := acquired(t, l, "u")
+		pass(9 * time.Second)
+		require.ErrorIs(t, lease.Run(t.Context(), nil), coord.ErrEnded)
+		acquired(t, l, "u") // it was released
+	})
+}
+
+func TestALeaseNeedsNoGoroutine(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		before := runtime.NumGoroutine()
+		lease := acquired(t, l, "u")
+		derived, cancel := context.WithCancel(lease.Context())
+		defer cancel()
+		_, cancel = context.WithTimeout(derived, time.Hour)
+		defer cancel()
+		synctest.Wait()
+		require.Equal(t, before, runtime.NumGoroutine())
+	})
+}

@@ -1,0 +1,109 @@
+package coord_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/coord"
+)
+
+func TestIDsAreLongAndDifferent(t *testing.T) {
+	seen := make(map[string]bool)
+	for range 1000 {
+		id := coord.NewID()
+		require.Regexp(t, regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`), id)
+		require.False(t, seen[id])
+		seen[id] = true
+	}
+}
+
+func TestAnEmptyIDIsInvalid(t *testing.T) {
+	tokens := newTokens(t, newMemory(t, coord.MemoryOptions{}))
+	require.ErrorIs(t, tokens.Issue(t.Context(), "", nil, time.Minute), coord.ErrInvalid)
+	_, err := tokens.Use(t.Context(), "", "")
+	require.ErrorIs(t, err, coord.ErrInvalid)
+	_, err = tokens.Inspect(t.Context(), "")
+	require.ErrorIs(t, err, coord.ErrInvalid)
+	require.ErrorIs(t, tokens.Revoke(t.Context(), ""), coord.ErrInvalid)
+	_, err = coord.NewTokens(nil)
+	require.ErrorContains(t, err, "no store")
+}
+
+// TestATombstoneLasts as long as its token did, and a day at most.
+func TestATombstoneLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := newTokens(t, newMemory(t, coord.MemoryOptions{}))
+		for ttl, keep := range map[time.Duration]time.Duration{
+			time.Second: time.Second, 24 * time.Hour: 24 * time.Hour, 1000 * time.Hour: 24 * time.Hour,
+		} {
+			id := coord.NewID()
+			require.NoError(t, tokens.Issue(t.Context(), id, nil, ttl))
+			tok, err := tokens.Inspect(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, ttl, tok.Expires.Sub(tok.Issued))
+			require.Equal(t, keep, tok.Forgotten.Sub(tok.Expires))
+			pass(ttl + keep - 1)
+			_, err = tokens.Use(t.Context(), id, "")
+			require.ErrorIs(t, err, coord.ErrExpired)
+			pass(1)
+			_, err = tokens.Use(t.Context(), id, "")
+			require.ErrorIs(t, err, coord.ErrUnknown)
+		}
+	})
+}
+
+func TestIDsDontShow(t *testing.T) {
+	var key coord.TokenKey
+	copy(key[:], "s3cret")
+	for _, verb := range []string{"%v", "%s", "%x", "%q", "%#v", "%+v"} {
+		require.Equal(t, "[redacted]", fmt.Sprintf(verb, key))
+	}
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("token", "key", key)
+	require.NotContains(t, log.String(), "s3cret")
+}
+
+func TestStatesHaveNames(t *testing.T) {
+	names := map[string]bool{}
+	for s := range coord.Revoked + 1 {
+		names[s.String()] = true
+	}
+	require.Equal(t, map[string]bool{"unknown": true, "usable": true, "used": true, "expired": true, "revoked": true}, names)
+}
+
+// TestErrorsAreResponses checks what package server makes of them.
+func TestErrorsAreResponses(t *testing.T) {
+	status := func(err error) int {
+		var p interface {
+			Problem() (int, map[string]any)
+		}
+		require.ErrorAs(t, fmt.Errorf("wrapped: %w", err), &p)
+		code, _ := p.Problem()
+		return code
+	}
+	soon := &coord.DeniedError{Reason: coord.ErrTooSoon, RetryAfter: 1001 * time.Millisecond}
+	held := &coord.DeniedError{Reason: coord.ErrHeld, RetryAfter: time.Second, Holder: coord.Holder{Name: "host:7"}}
+	for err, want := range map[error]int{
+		coord.ErrInvalid: 400, coord.ErrUnknown: 404, coord.ErrUsed: 409, coord.ErrExists: 409,
+		coord.ErrExpired: 410, coord.ErrRevoked: 410, coord.ErrStore: 503, soon: 429, held: 409,
+		fmt.Errorf("%w: %w", coord.ErrStore, errors.New("cause")): 503,
+	} {
+		require.Equal(t, want, status(err), "%v", err)
+	}
+	_, members := soon.Problem()
+	require.Contains(t, members["detail"], "in 2 s")
+	require.EqualValues(t, 2, soon.RetrySeconds())
+	require.EqualValues(t, 1, (&coord.DeniedError{}).RetrySeconds())
+	_, members = held.Problem()
+	require.NotContains(t, fmt.Sprint(members), "host")
+	require.Equal(t, "coord: the lease is held by host:7: retry after 1s", held.Error())
+	require.ErrorIs(t, held, coord.ErrHeld)
+}

@@ -1,0 +1,161 @@
+package coord_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/coord"
+)
+
+func TestWhoWaitsGetsIt(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		began := time.Now()
+		lease, err := l.Wait(t.Context(), "u")
+		require.NoError(t, err)
+		require.Zero(t, time.Since(began), "it was free")
+		other := newLeases(t, m, tenSeconds)
+
+		time.AfterFunc(5*time.Second, func() { _ = lease.Release() }) // in this process
+		lease, err = l.Wait(t.Context(), "u")
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Second, time.Since(began))
+
+		began = time.Now()
+		time.AfterFunc(5*time.Second, func() { _ = lease.Release() }) // in another one
+		lease, err = other.Wait(t.Context(), "u")
+		require.NoError(t, err)
+		require.InDelta(t, 5.6, time.Since(began).Seconds(), 0.6)
+
+		began = time.Now() // never
+		_, err = l.Wait(t.Context(), "u")
+		require.NoError(t, err)
+		require.InDelta(t, 10.05, time.Since(began).Seconds(), 0.051, "the end is known")
+		ended(t, lease, coord.ErrEnded)
+	})
+}
+
+func TestAWaiterAsksNowAndThen(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+		s := &slowStore{LeaseStore: m}
+		l := newLeases(t, s, tenSeconds)
+		acquired(t, l, "u")
+		var wg sync.WaitGroup
+		for range 20 { // nineteen of them in line behind the first
+			wg.Go(func() {
+				lease, err := l.Wait(t.Context(), "u")
+				if err != nil || lease.Release() != nil {
+					t.Error(err)
+				}
+			})
+		}
+		pass(9 * time.Second)
+		require.InDelta(t, 9, s.asked, 2)
+		wg.Wait()
+		require.InDelta(t, 11+19, s.asked, 3)
+	})
+}
+
+func TestAWaiterIsNotTooSoon(t *testing.T) {
+	o := tenSeconds
+	o.MinInterval = 30 * time.Second
+	in(t, o, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+		s := &slowStore{LeaseStore: m}
+		l := newLeases(t, s, o)
+		began := time.Now()
+		lease := acquired(t, l, "u")
+		time.AfterFunc(5*time.Second, func() { _ = lease.Release() }) // wakes nobody for nothing
+		lease, err := l.Wait(t.Context(), "u")
+		require.NoError(t, err)
+		require.InDelta(t, 30, time.Since(began).Seconds(), 0.01)
+		require.Equal(t, 3, s.asked)
+		require.NoError(t, lease.Release())
+
+		before := s.asked // once more, when nobody holds it
+		began = time.Now()
+		_, err = l.Wait(t.Context(), "u")
+		require.NoError(t, err)
+		require.InDelta(t, 31.5, time.Since(began).Seconds(), 1.501)
+		require.Equal(t, 2, s.asked-before)
+	})
+}
+
+// TestInLine has waiters come one after another, and some of them leave.
+func TestInLine(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		lease := acquired(t, l, "u")
+		var got []int
+		var wg sync.WaitGroup
+		leave := make(map[int]context.CancelCauseFunc)
+		left := errors.New("left")
+		for i := range 10 {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			leave[i] = cancel
+			wg.Go(func() {
+				lease, err := l.Wait(ctx, "u")
+				if err != nil {
+					require.ErrorIs(t, err, left)
+					return
+				}
+				got = append(got, i)
+				pass(time.Second)
+				require.NoError(t, lease.Release())
+			})
+			synctest.Wait()
+		}
+		for _, i := range []int{0, 4, 9} { // the first, one in the middle, the last
+			leave[i](left)
+			synctest.Wait()
+		}
+		other := acquired(t, l, "v")
+		require.NoError(t, other.Release())
+		require.NoError(t, lease.Release())
+		began := time.Now()
+		wg.Wait()
+		require.Equal(t, []int{1, 2, 3, 5, 6, 7, 8}, got)
+		require.Equal(t, 7*time.Second, time.Since(began), "each was woken by the one before")
+	})
+}
+
+func TestWhoWaitsCanLeave(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		lease := acquired(t, l, "u")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 1500*time.Millisecond, errors.New("left"))
+		defer cancel()
+		began := time.Now()
+		_, err := l.Wait(ctx, "u")
+		require.ErrorContains(t, err, "left")
+		require.Equal(t, 1500*time.Millisecond, time.Since(began))
+		lives(t, lease)
+		_, err = l.Wait(ctx, "free")
+		require.ErrorContains(t, err, "left", "whose context has ended before")
+	})
+}
+
+func TestAnErrorEndsTheWait(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		full := newMemory(t, coord.MemoryOptions{MaxBytes: 1})
+		_, err := newLeases(t, full, tenSeconds).Wait(t.Context(), "u")
+		require.ErrorIs(t, err, coord.ErrFull)
+	})
+}
+
+// TestALeaseOutlivesWhoAsked says that the contexts of asking are only for that.
+func TestALeaseOutlivesWhoAsked(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+		for i, get := range []func(context.Context, string) (*coord.Lease, error){l.Acquire, l.Wait} {
+			ctx, cancel := context.WithCancel(t.Context())
+			lease, err := get(ctx, fmt.Sprint(i))
+			require.NoError(t, err)
+			cancel()
+			lives(t, lease)
+			require.NoError(t, lease.Release())
+		}
+	})
+}

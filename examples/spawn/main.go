@@ -1,0 +1,164 @@
+// Spawn is a server with one call that must not be made twice: it starts a machine. Whoever
+// wants one asks for a token first, at most one each second, and then uses it, once.
+//
+//	go run ./examples/spawn
+//	go run ./examples/spawn -addr 127.0.0.1:9090
+//	REDIS_URL=redis://127.0.0.1:6379 go run ./examples/spawn
+//
+// With REDIS_URL, several of them accept one another's tokens.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
+	"github.com/lazyreq/lazyreq/server"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "spawn:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx ends, and then waits for the requests in progress.
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("spawn", flag.ContinueOnError)
+	addr := flags.String("addr", "127.0.0.1:8080", "`host:port` to listen on; port 0 picks a free one")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
+		return err
+	}
+	st, err := openStores(os.Getenv("REDIS_URL"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = st.close() }()
+	srv, err := newServer(st)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", *addr)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Listening on http://%[1]s\n\n  curl -d size=small http://%[1]s/tokens\n  curl 'http://%[1]s/spawn_vm?token=…'\n", l.Addr())
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := srv.Shutdown(ctx); err != nil {
+		return err
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// stores are where tokens and counters live. Nil counters are in memory.
+type stores struct {
+	tokens   coord.TokenStore
+	counters ratelimit.Store
+	close    func() error
+}
+
+func openStores(url string) (s stores, err error) {
+	if url == "" {
+		s.close = func() error { return nil }
+		s.tokens, err = coord.NewMemory(coord.MemoryOptions{})
+		return s, err
+	}
+	o, err := redis.ParseURL(url)
+	if err != nil {
+		return s, fmt.Errorf("REDIS_URL: %w", err)
+	}
+	client := redis.NewClient(o)
+	s.close = client.Close
+	if s.tokens, err = coord.NewRedis(client, coord.RedisOptions{}); err != nil {
+		return s, err
+	}
+	s.counters, err = redisstore.New(client, redisstore.Options{})
+	return s, err
+}
+
+func newServer(st stores) (*server.Server, error) {
+	tokens, err := coord.NewTokens(st.tokens)
+	if err != nil {
+		return nil, err
+	}
+	perSecond, err := ratelimit.Throttle(time.Second)
+	if err != nil {
+		return nil, err
+	}
+	srv, err := server.New(server.Options{
+		RateLimitStore: st.counters,
+		RateLimits:     []ratelimit.Policy{{Name: "tokens", Rules: []ratelimit.Rule{perSecond}, Key: ratelimit.ByIP()}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	srv.HandleFunc("POST /tokens", func(w http.ResponseWriter, req *server.Request) error { return issue(w, req, tokens) })
+	srv.HandleFunc("GET /spawn_vm", func(w http.ResponseWriter, req *server.Request) error { return spawn(w, req, tokens) })
+	return srv, nil
+}
+
+// issue gives a token for a machine of a size. The token is for half a minute.
+func issue(w http.ResponseWriter, req *server.Request, tokens *coord.Tokens) error {
+	limit, err := req.RateLimit().Take()
+	if err == nil {
+		err = limit.Err()
+	}
+	if err != nil {
+		return err
+	}
+	size, err := req.Params().Form().String("size")
+	if err != nil {
+		return err
+	}
+	id := coord.NewID()
+	if err := tokens.Issue(req.Context(), id, []byte(size), 30*time.Second); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(w, id)
+	return err
+}
+
+// spawn starts the machine, if this request is the one that uses the token. The others
+// get a 409; a token that never was, a 404; one that has expired, a 410.
+func spawn(w http.ResponseWriter, req *server.Request, tokens *coord.Tokens) error {
+	id, err := req.Params().Query().String("token")
+	if err != nil {
+		return err
+	}
+	token, err := tokens.Use(req.Context(), id, req.RemoteAddr)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "a %s machine is starting\n", token.Metadata)
+	return err
+}

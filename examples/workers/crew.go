@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// variable holds the options of a process that a crew started.
+const variable = "LAZYREQ_WORKER"
+
+// options are what a worker process is told.
+type options struct {
+	URL   string // of the Redis
+	Name  string
+	Users int
+}
+
+// childOptions says whether this process is one that a crew started.
+func childOptions() (o options, child bool) {
+	text, child := os.LookupEnv(variable)
+	if child && json.Unmarshal([]byte(text), &o) != nil {
+		return options{}, false
+	}
+	return o, child
+}
+
+// crew is the processes that run.
+type crew struct {
+	options options
+
+	mu      sync.Mutex // of out
+	out     io.Writer
+	started int
+	readers sync.WaitGroup
+}
+
+// member is one process.
+type member struct {
+	name string
+	cmd  *exec.Cmd
+	in   io.Closer // its end is the end of the process
+}
+
+// run has n processes until ctx ends, and kills one of them every so often.
+func (c *crew) run(ctx context.Context, n int, every time.Duration) (err error) {
+	var members []*member
+	defer func() {
+		for _, m := range members {
+			_ = m.in.Close()
+		}
+		c.readers.Wait()
+		for _, m := range members {
+			_ = m.cmd.Wait() // how a worker ends is told by what it says
+		}
+	}()
+	for range n {
+		m, err := c.start()
+		if err != nil {
+			return err
+		}
+		members = append(members, m)
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			c.say("the end")
+			return nil
+		case <-tick.C:
+		}
+		i := rand.IntN(len(members))
+		c.say(members[i].name + " is killed")
+		_ = members[i].cmd.Process.Kill()
+		_ = members[i].in.Close()
+		_ = members[i].cmd.Wait()
+		if members[i], err = c.start(); err != nil {
+			members = append(members[:i], members[i+1:]...)
+			return err
+		}
+	}
+}
+
+func (c *crew) start() (*member, error) {
+	bin, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c.started++
+	o := c.options
+	o.Name = fmt.Sprintf("worker %d", c.started)
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	m := &member{name: o.Name, cmd: exec.Command(bin)}
+	m.cmd.Env = append(os.Environ(), variable+"="+string(text))
+	m.cmd.Stderr = os.Stderr
+	if m.in, err = m.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	// A pipe of our own: Wait would close that of StdoutPipe before all is read.
+	said, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	m.cmd.Stdout = theirs
+	if err := m.cmd.Start(); err != nil {
+		_ = said.Close()
+		return nil, err
+	}
+	c.say(m.name + " starts")
+	c.readers.Go(func() {
+		defer said.Close()
+		for lines := bufio.NewScanner(said); lines.Scan(); {
+			c.say(m.name + ": " + lines.Text())
+		}
+	})
+	return m, nil
+}
+
+func (c *crew) say(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fmt.Fprintln(c.out, time.Now().Format("15:04:05.000"), line)
+}

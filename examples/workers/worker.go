@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/coord"
+)
+
+// work is a process of the crew: it waits for the lease of each user, and works for those
+// that it gets, until ctx or in ends.
+func (o options) work(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	ro, err := redis.ParseURL(o.URL)
+	if err != nil {
+		return fmt.Errorf("REDIS_URL: %w", err)
+	}
+	client := redis.NewClient(ro)
+	defer client.Close()
+	store, err := coord.NewRedis(client, coord.RedisOptions{Prefix: "workers:"})
+	if err != nil {
+		return err
+	}
+	leases, err := coord.NewLeases(store, coord.LeaseOptions{
+		Lifetime: time.Second,     // so long nobody works for the users of who was killed
+		MaxLife:  8 * time.Second, // and so long nobody else gets a turn
+		Name:     o.Name,
+	})
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	for i := range o.Users {
+		wg.Go(func() { serve(ctx, leases, &ledger{client, fmt.Sprintf("user %d", i+1), out}) })
+	}
+	wg.Wait()
+	return nil
+}
+
+// serve works for one user, whenever nobody else does.
+func serve(ctx context.Context, leases *coord.Leases, l *ledger) {
+	for ctx.Err() == nil {
+		lease, err := leases.Wait(ctx, l.user)
+		if err == nil {
+			err = lease.Run(ctx, func(ctx context.Context) error { return steps(ctx, lease, l) })
+		}
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, coord.ErrEnded):
+			l.say("that was long enough")
+		case err != nil:
+			l.say(err.Error())
+			wait(ctx, 100*time.Millisecond)
+		default:
+			l.say("done for now")
+			wait(ctx, time.Second)
+		}
+	}
+}
+
+// steps does some steps of work, each with the lease's number.
+func steps(ctx context.Context, lease *coord.Lease, l *ledger) error {
+	for range 2 + rand.IntN(10) {
+		n, err := l.step(ctx, lease.Number())
+		if err != nil {
+			return err
+		}
+		l.say(fmt.Sprintf("step %d, under number %d", n, lease.Number()))
+		wait(ctx, time.Second)
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// wait returns after d, or when ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// ledger is what a worker writes to. It is fenced: a number below one that it has seen is of
+// a worker who does not know yet that another has taken over.
+type ledger struct {
+	client *redis.Client
+	user   string
+	out    io.Writer
+}
+
+var errFenced = errors.New("refused: somebody has a larger number")
+
+var stepScript = redis.NewScript(`
+if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'number') or 0) then return 0 end
+redis.call('HSET', KEYS[1], 'number', ARGV[1])
+redis.call('EXPIRE', KEYS[1], 3600)
+return redis.call('HINCRBY', KEYS[1], 'steps', 1)`)
+
+// step notes one more step, and returns how many there are.
+func (l *ledger) step(ctx context.Context, number int64) (int64, error) {
+	n, err := stepScript.Run(ctx, l.client, []string{"workers:ledger:" + l.user}, number).Int64()
+	if err == nil && n == 0 {
+		err = errFenced
+	}
+	return n, err
+}
+
+func (l *ledger) say(what string) { fmt.Fprintf(l.out, "%s: %s\n", l.user, what) }

@@ -1,0 +1,112 @@
+// Package leasecheck says whether what workers in many processes saw can be the work of
+// leases that keep their promises: one holder at a time, whose fencing numbers grow, and no
+// user without a holder for long. It knows nothing of how leases are made.
+package leasecheck
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Hold is what one worker saw of one lease. Times are of one clock that all processes share.
+type Hold struct {
+	User    string
+	Process int
+	Number  int64
+	From    time.Time // after it was granted
+	To      time.Time // before the worker last found that it still held
+}
+
+func (h Hold) String() string {
+	return fmt.Sprintf("process %d, number %d, %s to %s", h.Process, h.Number, h.From.Format(clock), h.To.Format(clock))
+}
+
+const clock = "05.000000"
+
+// Write is one write to something that is fenced: it accepts no number below the largest it
+// has seen.
+type Write struct {
+	User     string
+	Process  int
+	Number   int64
+	Order    int64 // of the writes to this user's thing
+	Accepted bool
+}
+
+// Run is what was seen between two times.
+type Run struct {
+	Users      []string
+	From, To   time.Time
+	Holds      []Hold
+	Writes     []Write
+	Unattended time.Duration // how long a user may have no holder
+}
+
+// Check returns an error if leases that keep their promises can't have led to this. What it
+// looks for first is two holders and wrong numbers, then writes, then who had no holder.
+func Check(r Run) error {
+	for _, check := range []func(user string) error{r.alone, r.fenced, r.attended} {
+		for _, user := range r.Users {
+			if err := check(user); err != nil {
+				return fmt.Errorf("leasecheck: %s: %w", user, err)
+			}
+		}
+	}
+	return nil
+}
+
+// holds returns those of a user, in order.
+func (r *Run) holds(user string) []Hold {
+	holds := slices.DeleteFunc(slices.Clone(r.Holds), func(h Hold) bool { return h.User != user })
+	slices.SortFunc(holds, func(a, b Hold) int { return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To)) })
+	return holds
+}
+
+// alone checks that holds don't overlap and have numbers that grow.
+func (r *Run) alone(user string) error {
+	holds := r.holds(user)
+	for i := 1; i < len(holds); i++ {
+		before, h := holds[i-1], holds[i]
+		switch {
+		case h.From.Before(before.To):
+			return fmt.Errorf("two holders at once: %v, and %v", before, h)
+		case h.Number <= before.Number:
+			return fmt.Errorf("numbers that don't grow: %v, and then %v", before, h)
+		}
+	}
+	return nil
+}
+
+// attended checks that there is no long time without a holder.
+func (r *Run) attended(user string) error {
+	last := r.From
+	for _, h := range append(r.holds(user), Hold{From: r.To}) {
+		if gap := h.From.Sub(last); gap > r.Unattended {
+			return fmt.Errorf("nobody for %v from %s, where at most %v may be", gap, last.Format(clock), r.Unattended)
+		}
+		last = h.To
+	}
+	return nil
+}
+
+// fenced checks that what was accepted came in the order of numbers, and that a number is
+// of one process.
+func (r *Run) fenced(user string) error {
+	writes := slices.DeleteFunc(slices.Clone(r.Writes), func(w Write) bool { return w.User != user })
+	slices.SortFunc(writes, func(a, b Write) int { return cmp.Compare(a.Order, b.Order) })
+	process := make(map[int64]int)
+	var largest int64
+	for _, w := range writes {
+		if of, seen := process[w.Number]; seen && of != w.Process {
+			return fmt.Errorf("number %d is of the processes %d and %d", w.Number, of, w.Process)
+		}
+		process[w.Number] = w.Process
+		if w.Accepted && w.Number < largest {
+			return fmt.Errorf("a write with number %d was accepted after one with %d", w.Number, largest)
+		}
+		largest = max(largest, w.Number)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package lazy_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+func TestRule5AStandAloneValueForgetsAnError(t *testing.T) {
+	for _, ctx := range []context.Context{context.Background(), t.Context()} {
+		runs := 0
+		v := lazy.New(func(context.Context) (int, error) {
+			if runs++; runs == 1 {
+				return 7, errBoom
+			}
+			return runs, nil
+		})
+		_, err := v.Get(ctx)
+		require.ErrorIs(t, err, errBoom)
+		_, _, ok := v.Peek()
+		require.False(t, ok)
+		got, err := v.Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, 2, got)
+	}
+}
+
+func TestRule5AScopesValueKeepsItsError(t *testing.T) {
+	s := lazy.NewScope(apart(t))
+	defer s.Close()
+	for _, ctx := range []context.Context{s.Context(), t.Context()} {
+		runs := 0
+		v := lazy.In(s, func(context.Context) (int, error) { runs++; return 7, errBoom })
+		for range 2 {
+			got, err := v.Get(ctx)
+			require.ErrorIs(t, err, errBoom)
+			require.Equal(t, 7, got, "a value beside the error stays")
+		}
+		require.Equal(t, 1, runs)
+		v.Reset()
+		require.ErrorIs(t, v.Wait(ctx), errBoom)
+		require.Equal(t, 2, runs)
+	}
+}
+
+func TestRule5ACancellationOfTheAttemptIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(apart(t))
+		for _, cancelled := range []error{context.Canceled, fmt.Errorf("dial: %w", context.DeadlineExceeded)} {
+			runs := 0
+			v := lazy.In(s, func(context.Context) (int, error) {
+				if runs++; runs == 1 {
+					return 0, cancelled
+				}
+				return runs, nil
+			})
+			require.ErrorIs(t, v.Wait(t.Context()), cancelled)
+			got, err := v.Get(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, 2, got)
+		}
+		v := lazy.Go(s, slow(time.Hour, "v"))
+		synctest.Wait()
+		require.NoError(t, s.Close())
+		_, err, ok := v.Peek()
+		require.True(t, ok, "the owner's own end is kept")
+		require.ErrorIs(t, err, lazy.ErrClosed)
+	})
+}
+
+func TestOwnCancellation(t *testing.T) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, c := range []struct {
+		owner context.Context
+		err   error
+		own   bool
+	}{
+		{context.Background(), context.Canceled, true},
+		{context.Background(), fmt.Errorf("x: %w", context.DeadlineExceeded), true},
+		{context.Background(), errBoom, false},
+		{context.Background(), nil, false},
+		{context.Background(), brokenError{}, false},
+		{ended, context.Canceled, false},
+		{ended, errBoom, false},
+	} {
+		require.Equal(t, c.own, lazy.OwnCancellation(c.owner, c.err), "%v", c.err)
+	}
+}
+
+// brokenError panics when it is asked what it is.
+type brokenError struct{}
+
+func (brokenError) Error() string { return "broken" }
+func (brokenError) Is(error) bool { panic("Is") }
+
+func TestAnErrorThatPanicsWhenAskedReachesTheWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(apart(t))
+		v := lazy.Go(s, func(ctx context.Context) (int, error) {
+			_ = pause(ctx, time.Second)
+			return 0, brokenError{}
+		})
+		_, err, p := get(t.Context(), v)
+		require.Nil(t, p)
+		require.Equal(t, brokenError{}, err)
+		require.NoError(t, s.Close())
+	})
+}

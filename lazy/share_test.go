@@ -1,0 +1,200 @@
+package lazy_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+// A value takes 50 ms and 100 goroutines read it: one call, the same value for
+// all. Another value of the same function has its own.
+func TestRule1OneComputationIsShared(t *testing.T) {
+	for name, ofScope := range map[string]bool{"stand-alone": false, "of a scope": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := lazy.NewScope(apart(t))
+				var calls atomic.Int32
+				fn := func(ctx context.Context) (*int, error) {
+					calls.Add(1)
+					return new(int), pause(ctx, 50*time.Millisecond)
+				}
+				first, second := lazy.New(fn), lazy.New(fn)
+				if ofScope {
+					first, second = lazy.In(s, fn), lazy.In(s, fn)
+				}
+				began := time.Now()
+				got := make([]*int, 100)
+				var wg sync.WaitGroup
+				for i := range got {
+					wg.Go(func() {
+						ctx, cancel := context.WithCancel(t.Context())
+						defer cancel()
+						p, err := first.Get(ctx)
+						if err == nil {
+							got[i] = p
+						}
+					})
+				}
+				wg.Wait()
+				require.Equal(t, 50*time.Millisecond, time.Since(began))
+				require.EqualValues(t, 1, calls.Load())
+				require.NotNil(t, got[0])
+				for _, p := range got {
+					require.Same(t, got[0], p)
+				}
+				other, err := second.Get(t.Context())
+				require.NoError(t, err)
+				require.NotSame(t, got[0], other)
+				require.EqualValues(t, 2, calls.Load())
+				require.NoError(t, s.Close())
+			})
+		})
+	}
+}
+
+// A function fails while two wait: both get its error, and the process lives.
+func TestRule1AnErrorIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		v := lazy.New(func(ctx context.Context) (int, error) {
+			calls.Add(1)
+			_ = pause(ctx, time.Second)
+			return 0, fmt.Errorf("load: %w", errBoom)
+		})
+		errs := make([]error, 2)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() { errs[i] = v.Wait(t.Context()) })
+		}
+		wg.Wait()
+		require.ErrorIs(t, errs[0], errBoom)
+		require.ErrorIs(t, errs[1], errBoom)
+		require.EqualValues(t, 1, calls.Load())
+	})
+}
+
+func TestRule2AHitDoesNotAllocate(t *testing.T) {
+	ctx := t.Context()
+	s := lazy.NewScope(ctx)
+	defer s.Close()
+	for _, v := range []*lazy.Value[string]{lazy.New(slow(0, "v")), lazy.In(s, slow(0, "v"))} {
+		require.NoError(t, v.Wait(ctx))
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			if got, err := v.Get(ctx); got != "v" || err != nil {
+				t.Error(got, err)
+			}
+		}))
+		require.Zero(t, testing.AllocsPerRun(100, func() { v.Start(ctx) }))
+		require.Zero(t, testing.AllocsPerRun(100, func() { _, _, _ = v.Peek() }))
+	}
+}
+
+// What is kept is the value, and not the computation with the first caller's
+// context behind it.
+func TestAHitKeepsNothingButTheValue(t *testing.T) {
+	type key struct{}
+	collected := make(chan bool)
+	v := lazy.New(slow(0, "v"))
+	func() {
+		big := new([1 << 10]int)
+		runtime.AddCleanup(big, func(c chan bool) { close(c) }, collected)
+		require.NoError(t, v.Wait(context.WithValue(context.Background(), key{}, big)))
+	}()
+	for i := 0; ; i++ {
+		runtime.GC()
+		select {
+		case <-collected:
+			got, err := v.Get(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "v", got)
+			return
+		case <-time.After(10 * time.Millisecond):
+			require.Less(t, i, 500, "the first caller's context is still reachable")
+		}
+	}
+}
+
+// A function and the contexts and errors that it meets may use the value and its
+// scope: if a mutex were held, these would block for ever.
+func TestRule8NoMutexIsHeldAcrossUserCode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(apart(t))
+		var v *lazy.Value[int]
+		reenter := func() {
+			_, _, _ = v.Peek()
+			v.Start(t.Context())
+			s.OnClose(func() error { return nil })
+			_ = s.Spawn("nothing", func(context.Context) {})
+		}
+		runs := 0
+		v = lazy.In(s, func(context.Context) (int, error) {
+			runs++
+			reenter()
+			return runs, callingError{reenter}
+		})
+		ctx := callingContext{t.Context(), reenter}
+		got, err := v.Get(ctx)
+		require.EqualError(t, err, "calling")
+		require.Equal(t, 1, got)
+		v.Reset()
+		v.Start(ctx)
+		synctest.Wait()
+		require.Equal(t, 2, runs)
+		require.NoError(t, s.Close())
+
+		v = lazy.New(func(context.Context) (int, error) {
+			v.Set(1)
+			v.Reset()
+			v.Set(2)
+			return 3, nil
+		})
+		got, err = v.Get(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, got, "what was set first released the waiters")
+
+		alone := lazy.New(func(ctx context.Context) (int, error) { return 3, pause(ctx, time.Second) })
+		ctx.fn = func() { _, _, _ = alone.Peek() }
+		alone.Start(ctx)
+		got, err = alone.Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, 3, got)
+	})
+}
+
+// callingContext calls fn in each of its methods.
+type callingContext struct {
+	context.Context
+	fn func()
+}
+
+func (c callingContext) Done() <-chan struct{} { c.fn(); return c.Context.Done() }
+func (c callingContext) Err() error            { c.fn(); return c.Context.Err() }
+func (c callingContext) Value(key any) any     { c.fn(); return c.Context.Value(key) }
+
+// callingError calls fn when it is asked what it is.
+type callingError struct{ fn func() }
+
+func (callingError) Error() string   { return "calling" }
+func (e callingError) Is(error) bool { e.fn(); return false }
+
+// Waiters block on channels: a bubble sees that they are blocked, so that its
+// clock advances.
+func TestRule8WaitersBlockOnChannels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := lazy.New(slow(24*time.Hour, 1))
+		for range 10 {
+			go func() { _ = v.Wait(t.Context()) }()
+		}
+		synctest.Wait()
+		require.NoError(t, v.Wait(t.Context()))
+	})
+}

@@ -1,0 +1,235 @@
+package params
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+)
+
+// Bind fills a new T, a struct, from the request of ctx. Each field has a tag that
+// names the one source of its value and its name there:
+//
+//	type Search struct {
+//		Shelf  int               `path:"shelf"`
+//		Words  string            `query:"q,required"`
+//		Size   int               `query:"size" default:"20"`
+//		Tags   []string          `query:"tag"`
+//		Since  params.Opt[time.Time] `query:"since"`
+//		Items  []Item            `form:"items"`
+//		Note   string            `json:"note"`
+//		Photo  *params.File      `form:"photo"`
+//		Client string            `header:"X-Client-Id"`
+//		Theme  string            `cookie:"theme"`
+//		Owner  string            `params:"-"`
+//	}
+//
+// A struct without a tag is a group: its fields are taken as if they were the
+// outer one's. What is not given leaves its field zero, or is the tag's default, or
+// with the option required an [ErrMissing]; null is not enough for that. A pointer
+// stays nil, and an [Opt] tells null from absent.
+//
+// Texts can be strings, booleans, numbers, [time.Time] (RFC 3339), [time.Duration]
+// ("1m30s") and what implements [encoding.TextUnmarshaler]; a slice takes all values
+// of its name, any other field is malformed if there are several. In a query or a
+// form the fields of a struct have names like "address.city", of a slice of structs
+// like "items.0.price", where the numbers only group and order. JSON is decoded as by
+// [Params.DecodeJSON]; an empty body is an object without members.
+//
+// Only the sources that T names are read. After a successful binding
+// Options.Validate is asked, and then each function of validate.
+//
+// The error is an [*Error] or, for several mistakes of the client, [Errors]; T is its
+// zero value then. A mistake in T is another error, whatever the request.
+func Bind[T any](ctx context.Context, validate ...func(*T) error) (T, error) {
+	var zero T
+	p, err := From(ctx)
+	if err != nil {
+		return zero, err
+	}
+	v := new(T)
+	if err := p.bind(reflect.ValueOf(v).Elem()); err != nil {
+		return zero, err
+	}
+	if err := p.validate(ctx, v); err != nil {
+		return zero, err
+	}
+	for _, check := range validate {
+		if err := blame(check(v)); err != nil {
+			return zero, err
+		}
+	}
+	return *v, nil
+}
+
+// validate asks Options.Validate.
+func (p *Params) validate(ctx context.Context, v any) error {
+	r, err := p.request()
+	if err != nil {
+		return err
+	}
+	check := p.budgets.of(r).Validate
+	if check == nil {
+		return nil
+	}
+	return blame(check(ctx, v))
+}
+
+// bind fills v.
+func (p *Params) bind(v reflect.Value) error {
+	pl, err := planOf(v.Type())
+	if err != nil {
+		return err
+	}
+	r, err := p.request()
+	if err != nil {
+		return err
+	}
+	b := &binder{options: p.budgets.of(r)}
+	for _, step := range [...]func(*plan, *Params, *http.Request, reflect.Value) error{
+		b.singles, b.query, b.form, b.json,
+	} {
+		if err := step(pl, p, r, v); err == errEnough {
+			return b.faults
+		} else if err != nil {
+			return err
+		}
+	}
+	return b.faults.err()
+}
+
+// singles fills the fields from the path, the header and the cookies.
+func (b *binder) singles(pl *plan, p *Params, r *http.Request, v reflect.Value) error {
+	for i := range pl.path {
+		f := &pl.path[i]
+		got, err := p.findPath(r, f.name)
+		if err != nil {
+			err = b.faults.add(err)
+		} else if got.count == 0 {
+			err = b.absent(SourcePath, f, v, nil, 0)
+		} else {
+			err = b.set(SourcePath, f, f.name, fieldAt(v, f.index), got.text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i := range pl.header {
+		f := &pl.header[i]
+		if err := b.texts(SourceHeader, f, v, headerValues(r, f.name)); err != nil {
+			return err
+		}
+	}
+	for i := range pl.cookie {
+		f := &pl.cookie[i]
+		var values []string
+		for _, c := range r.CookiesNamed(f.name) {
+			values = append(values, c.Value)
+		}
+		if err := b.texts(SourceCookie, f, v, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// headerValues returns the lines of a field of the header, be it the host's.
+func headerValues(r *http.Request, name string) []string {
+	if name == "Host" && r.Host != "" {
+		return []string{r.Host} // net/http takes it out of the header
+	}
+	return r.Header[name]
+}
+
+// texts fills a field with values that nothing has checked.
+func (b *binder) texts(from Source, f *textField, v reflect.Value, values []string) error {
+	for _, text := range values {
+		if fault := textFault(text); fault != "" {
+			return b.refuse(from, f.name, fault, nil)
+		}
+	}
+	pairs := make([]pair, len(values))
+	for i, text := range values {
+		pairs[i] = pair{f.name, text}
+	}
+	return b.field(&pairPlan{from: from}, f, v, pairs, 0, tally{count: len(values)})
+}
+
+func (b *binder) query(pl *plan, p *Params, r *http.Request, v reflect.Value) error {
+	if pl.query == nil {
+		return nil
+	}
+	pairs, err := p.queryPairs(r)
+	if err != nil {
+		return b.faults.add(err)
+	}
+	return b.pairs(pl.query, v, pairs, 0, 0)
+}
+
+func (b *binder) form(pl *plan, p *Params, r *http.Request, v reflect.Value) error {
+	if pl.form == nil {
+		return nil
+	}
+	pairs, err := p.formPairs(r, formKind|multipartKind)
+	if err != nil {
+		return b.faults.add(err)
+	}
+	if err := b.pairs(pl.form, v, pairs, 0, 0); err != nil || len(pl.form.files) == 0 {
+		return err
+	}
+	return b.files(pl.form, p, r, v)
+}
+
+func (b *binder) json(pl *plan, p *Params, r *http.Request, v reflect.Value) error {
+	if pl.json == nil {
+		return nil
+	}
+	body, err := p.body(jsonKind)
+	if err != nil {
+		return b.faults.add(err)
+	}
+	ok, err := decodeDocument(body.raw, b.options, pl.doc, v)
+	if err == nil && !ok {
+		d := &decoder{}
+		err = pl.json.complete(d, v, &members{})
+		if err == nil {
+			err = d.faults.err()
+		}
+	}
+	return b.faults.add(err)
+}
+
+// blame returns the mistakes that validation found in what the client sent, or the
+// error that is the program's.
+func blame(err error) error {
+	var list Errors
+	if own := list.gather(err); own != nil {
+		return own
+	}
+	return list.err()
+}
+
+// gather adds the errors that err joins, up to as many as are told. It returns the
+// first that isn't the client's.
+func (l *Errors) gather(err error) (own error) {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *Error:
+		if !l.full() {
+			*l = append(*l, e)
+		}
+		return nil
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			if own := l.gather(inner); own != nil {
+				return own
+			}
+		}
+		return nil
+	}
+	if inner := errors.Unwrap(err); inner == nil || l.gather(inner) != nil {
+		return err
+	}
+	return nil
+}

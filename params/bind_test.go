@@ -1,0 +1,438 @@
+package params
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Page is a group: embedded here, and by name elsewhere.
+type Page struct {
+	Number int `query:"page" default:"1"`
+	Size   int `query:"size" default:"20"`
+}
+
+type address struct {
+	City string `query:"city" form:"city,required"`
+	Zip  string `query:"zip" form:"zip"`
+}
+
+type search struct {
+	Page
+	Shelf   int           `path:"shelf"`
+	Words   string        `query:"q,required"`
+	Exact   bool          `query:"exact"`
+	Tags    []string      `query:"tag"`
+	Years   []uint16      `query:"year"`
+	Price   float32       `query:"price"`
+	Since   time.Time     `query:"since"`
+	Wait    time.Duration `query:"wait"`
+	From    netip.Addr    `query:"from"`
+	Hosts   []netip.Addr  `query:"host"`
+	Limit   *int          `query:"limit"`
+	Near    address       `query:"near"`
+	Far     *address      `query:"far"`
+	Opt     Opt[int]      `query:"opt"`
+	Client  string        `header:"x-client-id"`
+	Accept  []string      `header:"Accept"`
+	Host    string        `header:"Host"`
+	Theme   string        `cookie:"theme" default:"light"`
+	Owner   string        `params:"-"`
+	hidden  string
+	Ordered Opt[string] `query:"order"`
+}
+
+func TestBindOfEverySource(t *testing.T) {
+	r := getRequest("q=go+lang&exact=on&tag=a&year=1&tag=b&year=2&price=1.5&since=2026-01-02T03:04:05Z&wait=1m30s" +
+		"&from=192.0.2.1&host=::1&host=192.0.2.7&limit=7&near.city=Paris&near.zip=75001&far.city=Rome&size=50&opt=0&utm=x")
+	r.SetPathValue("shelf", "12")
+	r.Header.Set("X-Client-Id", "c1")
+	r.Header["Accept"] = []string{"a", "b"}
+	r.AddCookie(&http.Cookie{Name: "theme", Value: "dark"})
+	got, err := Bind[search](newContext(t, r, Options{}))
+	require.NoError(t, err)
+	seven := 7
+	require.Equal(t, search{
+		Page: Page{Number: 1, Size: 50}, Shelf: 12, Words: "go lang", Exact: true, Tags: []string{"a", "b"}, Years: []uint16{1, 2},
+		Price: 1.5, Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Wait: 90 * time.Second,
+		From: netip.MustParseAddr("192.0.2.1"), Hosts: []netip.Addr{netip.MustParseAddr("::1"), netip.MustParseAddr("192.0.2.7")},
+		Limit: &seven, Near: address{"Paris", "75001"}, Far: &address{City: "Rome"}, Opt: Some(0),
+		Client: "c1", Accept: []string{"a", "b"}, Host: "example.com", Theme: "dark",
+	}, got)
+	require.Empty(t, got.hidden)
+	require.True(t, got.Ordered.IsAbsent())
+}
+
+func TestBindReadsOnlyWhatItNeeds(t *testing.T) {
+	r := postForm("/?q=1", "%zz")
+	body := watch(r)
+	_, err := Bind[struct {
+		Q int `query:"q"`
+	}](newContext(t, r, Options{}))
+	require.NoError(t, err)
+	require.Zero(t, body.reads)
+
+	r = getRequest("%zz")
+	_, err = Bind[struct {
+		Client string `header:"X-Client"`
+	}](newContext(t, r, Options{}))
+	require.NoError(t, err, "the query has nothing to do with it")
+}
+
+func TestBindCollectsAllErrors(t *testing.T) {
+	type order struct {
+		Shelf  uint8   `path:"shelf"`
+		Size   int     `query:"size"`
+		Page   int     `query:"page"`
+		Words  string  `query:"q,required"`
+		Rate   float64 `query:"rate"`
+		Secret string  `header:"X-Secret,required"`
+		Theme  int     `cookie:"theme"`
+		Name   string  `json:"name,required"`
+		Lines  []struct {
+			Price int `json:"price,required"`
+		} `json:"lines"`
+	}
+	r := httptest.NewRequest("POST", "/?size=x&page=1&page=2&rate=NaN", strings.NewReader(`{"lines":[{"price":1},{"price":"1"},{"pri/ce":1}]}`))
+	r.Header.Set("Content-Type", jsonType)
+	r.SetPathValue("shelf", "256")
+	r.AddCookie(&http.Cookie{Name: "theme", Value: "dark"})
+	got, err := Bind[order](newContext(t, r, Options{}))
+	require.Equal(t, order{}, got)
+	var list Errors
+	require.ErrorAs(t, err, &list)
+	var told []string
+	for _, e := range list {
+		told = append(told, fmt.Sprintf("%s|%s|%s|%s", e.Source, e.Name, e.Pointer(), e.Detail))
+	}
+	require.Equal(t, []string{
+		"path|shelf||is out of range",
+		"header|X-Secret||is missing",
+		"cookie|theme||must be a whole number",
+		"query|size||must be a whole number",
+		"query|page||is given 2 times",
+		"query|q||is missing",
+		"query|rate||must be a number",
+		"json|lines.1.price|#/lines/1/price|must be a whole number, not a string",
+		"json|lines.2.price|#/lines/2/price|is missing",
+		"json|name|#/name|is missing",
+	}, told)
+	require.ErrorIs(t, err, ErrMissing)
+	require.ErrorIs(t, err, ErrMalformed)
+	status, members := list.Problem()
+	require.Equal(t, 400, status)
+	require.Equal(t, "10 parameters are not as they should be", members["detail"])
+	items := members["errors"].([]map[string]string)
+	require.Equal(t, map[string]string{"source": "query", "parameter": "size", "detail": "must be a whole number"}, items[3])
+	require.Equal(t, map[string]string{"source": "json", "pointer": "#/lines/2/price", "detail": "is missing"}, items[8])
+}
+
+func TestOneErrorIsItself(t *testing.T) {
+	_, err := Bind[search](newContext(t, getRequest(""), Options{}))
+	e, ok := err.(*Error)
+	require.True(t, ok, "%T", err)
+	require.Equal(t, "q", e.Name)
+}
+
+func TestNumberOfErrorsIsBounded(t *testing.T) {
+	type numbers struct {
+		N []int `query:"n"`
+	}
+	_, err := Bind[numbers](newContext(t, getRequest("n=x"+strings.Repeat("&n=x", 500)), Options{}))
+	var list Errors
+	require.ErrorAs(t, err, &list)
+	require.Len(t, list, mostErrors)
+
+	type doc struct {
+		N []int `json:"n"`
+	}
+	_, err = Bind[doc](newContext(t, postJSON(`{"n":["x"`+strings.Repeat(`,"x"`, 500)+`]}`), Options{}))
+	require.ErrorAs(t, err, &list)
+	require.Len(t, list, mostErrors)
+}
+
+func TestStatusOfSeveralErrors(t *testing.T) {
+	bad := malformed(SourceQuery, "q", "is bad")
+	invalid := &Error{Name: "n", Source: SourceQuery, Reason: ErrInvalid}
+	unsupported := &Error{Source: SourceBody, Reason: ErrUnsupported, accepted: []string{jsonType}}
+	large := &Error{Source: SourceBody, Reason: ErrTooLarge}
+	for want, list := range map[int]Errors{
+		422: {invalid, invalid},
+		400: {invalid, bad, invalid},
+		415: {invalid, bad, unsupported, large},
+		413: {large, unsupported},
+	} {
+		status, members := list.Problem()
+		require.Equal(t, want, status)
+		require.Equal(t, want == 415 || want == 413, members["accepted"] != nil)
+	}
+}
+
+func TestBindOfForm(t *testing.T) {
+	type item struct {
+		Name  string   `form:"name,required"`
+		Price float64  `form:"price"`
+		Tags  []string `form:"tag"`
+		Sub   []item   `form:"sub"`
+	}
+	type order struct {
+		Note  string   `form:"note"`
+		Items []item   `form:"items"`
+		Ship  *address `form:"ship"`
+		Bill  address  `form:"bill"`
+	}
+	form := url.Values{"note": {"hi"}, "bill.city": {"Rome"}, "ship.city": {"Oslo"}}
+	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
+		form.Set(fmt.Sprintf("items.%d.name", i*3), name) // Encode sorts 12 before 3
+	}
+	form.Set("items.6.price", "2.5")
+	form["items.6.tag"] = []string{"x", "y"}
+	form.Set("items.9.sub.70.name", "inner")
+	got, err := Bind[order](newContext(t, postForm("/", form.Encode()), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, "hi", got.Note)
+	require.Equal(t, address{City: "Rome"}, got.Bill)
+	require.Equal(t, &address{City: "Oslo"}, got.Ship)
+	require.Len(t, got.Items, 12, "numbers order, and gaps are closed")
+	for i := range got.Items {
+		require.Equal(t, string(rune('a'+i)), got.Items[i].Name)
+	}
+	require.Equal(t, item{Name: "c", Price: 2.5, Tags: []string{"x", "y"}}, got.Items[2])
+	require.Equal(t, []item{{Name: "inner"}}, got.Items[3].Sub)
+
+	_, err = Bind[order](newContext(t, postForm("/", "bill.city=Rome&ship.zip=1&items.3.price=1&items.03.name=x&items.3.name=a&items.4.sub.1.price=x"), Options{}))
+	var list Errors
+	require.ErrorAs(t, err, &list)
+	var told []string
+	for _, e := range list {
+		told = append(told, e.Error())
+	}
+	require.ElementsMatch(t, []string{
+		`params: form parameter "ship.city" is missing`,
+		`params: form parameter "items.4.name" is missing`,
+		`params: form parameter "items.4.sub.1.name" is missing`,
+		`params: form parameter "items.4.sub.1.price" must be a number`,
+	}, told)
+}
+
+func TestUnknownParameters(t *testing.T) {
+	type form struct {
+		A     int     `form:"a"`
+		Photo *File   `form:"photo"`
+		Ship  address `form:"ship"`
+	}
+	strict := Options{DisallowUnknownFields: true}
+	_, err := Bind[form](newContext(t, postForm("/?q=1", "a=1&photo=x.png&ship.city=Rome"), strict))
+	require.NoError(t, err, "the query isn't bound")
+	for _, name := range []string{"b", "ship.street", "ship", "ship.city.x", ""} {
+		_, err := Bind[form](newContext(t, postForm("/", "ship.city=Rome&"+name+"=1"), strict))
+		e := requireReason(t, err, ErrMalformed, "is unknown")
+		require.Equal(t, name, e.Name)
+		_, err = Bind[form](newContext(t, postForm("/", "ship.city=Rome&"+name+"=1"), Options{}))
+		require.NoError(t, err)
+	}
+}
+
+func TestBindOfFaultySources(t *testing.T) {
+	type both struct {
+		Q int `query:"q"`
+		J int `json:"j"`
+	}
+	r := httptest.NewRequest("POST", "/", strings.NewReader(`{"j":`))
+	r.URL.RawQuery = "q=%zz"
+	r.Header.Set("Content-Type", jsonType)
+	_, err := Bind[both](newContext(t, r, Options{}))
+	var list Errors
+	require.ErrorAs(t, err, &list)
+	require.Len(t, list, 2)
+
+	r = postForm("/?q=x", "j=1")
+	_, err = Bind[both](newContext(t, r, Options{}))
+	require.ErrorAs(t, err, &list)
+	status, members := list.Problem()
+	require.Equal(t, 415, status)
+	require.Equal(t, []string{jsonType}, members["accepted"])
+
+	r = getRequest("")
+	r.Header["X"], r.Header["Y"] = []string{"a\xff"}, []string{"1", "2"}
+	r.Header.Set("Cookie", "c=1; c=2")
+	_, err = Bind[struct {
+		X string `header:"X"`
+		Y string `header:"Y"`
+		C string `cookie:"c"`
+	}](newContext(t, r, Options{}))
+	require.ErrorAs(t, err, &list)
+	require.Len(t, list, 3)
+	require.Equal(t, "params: header parameter \"X\" is not valid UTF-8; header parameter \"Y\" is given 2 times; cookie parameter \"c\" is given 2 times", err.Error())
+}
+
+func TestBindOfEmptyBody(t *testing.T) {
+	type doc struct {
+		A int `json:"a" default:"3"`
+		B int `json:"b"`
+	}
+	for _, r := range []*http.Request{getRequest(""), postJSON(""), postJSON(" "), postJSON("{}")} {
+		got, err := Bind[doc](newContext(t, r, Options{}))
+		require.NoError(t, err)
+		require.Equal(t, doc{A: 3}, got)
+	}
+	_, err := Bind[doc](newContext(t, postJSON("null"), Options{}))
+	requireReason(t, err, ErrMalformed, "the request body must be an object, not null")
+	type must struct {
+		A Opt[int] `json:"a,required"`
+	}
+	for _, doc := range []string{"", "{}"} {
+		_, err = Bind[must](newContext(t, postJSON(doc), Options{}))
+		e := requireReason(t, err, ErrMissing, `json parameter "a" is missing`)
+		require.Equal(t, "#/a", e.Pointer())
+	}
+	_, err = Bind[must](newContext(t, postJSON(`{"a":null}`), Options{}))
+	requireReason(t, err, ErrMalformed, `json parameter "a" must not be null`)
+}
+
+func TestMistakesInTheType(t *testing.T) {
+	type twoSources struct {
+		A int `query:"a" form:"a"`
+	}
+	type noSource struct {
+		A int
+	}
+	type bodies struct {
+		A int `form:"a"`
+		B int `json:"b"`
+	}
+	type inner struct {
+		X int `json:"x"`
+	}
+	type sameName struct {
+		X     int `json:"x"`
+		Group inner
+	}
+	for want, bind := range map[string]func(*Params) error{
+		"Bind of a int: it is no struct":               try[int],
+		`A: names two sources, query and form`:         try[twoSources],
+		`A: names no source; params:"-" leaves it out`: try[noSource],
+		"and a body can't be both":                     try[bodies],
+		"A: is not exported": try[struct {
+			a int `query:"a"`
+		}],
+		"A: no text can be a map[string]int": try[struct {
+			A map[string]int `query:"a"`
+		}],
+		"no text can be bytes": try[struct {
+			A []byte `query:"a"`
+		}],
+		"a path has no list of values": try[struct {
+			A []int `path:"a"`
+		}],
+		`the default "x" must be a whole number`: try[struct {
+			A int `query:"a" default:"x"`
+		}],
+		"a required field needs no default": try[struct {
+			A int `query:"a,required" default:"1"`
+		}],
+		"A: a required field needs no default": try[struct {
+			A int `json:"a,required" default:"1"`
+		}],
+		"a tag without a name": try[struct {
+			A int `query:""`
+		}],
+		`the query parameter "a" has a field already`: try[struct {
+			A, B int `query:"a"`
+		}],
+		"two fields have the same name in JSON": try[sameName],
+		"a *int can't have a default": try[struct {
+			A *int `query:"a" default:"1"`
+		}],
+		"A: X: has no tag query": try[struct {
+			A inner `query:"a"`
+		}],
+		"a struct needs a name and has no options": try[struct {
+			A address `query:"a,required"`
+		}],
+		"a file is a field of a form": try[struct {
+			A *File `query:"a"`
+		}],
+		"the option string is not supported": try[struct {
+			A int `json:"a,string"`
+		}],
+		"no text can be a params.inner": try[struct {
+			A inner `header:"a"`
+		}],
+		"since it has what is left to encoding/json": try[struct {
+			A struct {
+				B int `json:"b,string" default:"1"`
+			} `json:"a"`
+		}],
+	} {
+		for range 2 {
+			err := bind(paramsOf(t, postJSON("{}"), Options{}))
+			require.Error(t, err, want)
+			require.Contains(t, strings.ToLower(err.Error()), strings.ToLower(want))
+			var e *Error
+			require.False(t, errors.As(err, &e), "not the client's")
+		}
+	}
+}
+
+func try[T any](p *Params) error { _, err := Bind[T](p.ctx); return err }
+
+func TestBindWithoutRequest(t *testing.T) {
+	_, err := Bind[search](t.Context())
+	require.Error(t, err)
+}
+
+func TestDefaultsAreNotShared(t *testing.T) {
+	type with struct {
+		At time.Time `query:"at" default:"2026-01-02T03:04:05Z"`
+		On bool      `query:"on" default:"true"`
+		In Opt[int]  `query:"in" default:"7"`
+	}
+	for range 2 {
+		got, err := Bind[with](newContext(t, getRequest(""), Options{}))
+		require.NoError(t, err)
+		require.Equal(t, 2026, got.At.Year())
+		require.True(t, got.On)
+		require.Equal(t, Some(7), got.In)
+		got.In = Some(8)
+	}
+	got, err := Bind[with](newContext(t, getRequest("on=off&in=1"), Options{}))
+	require.NoError(t, err)
+	require.False(t, got.On)
+	require.Equal(t, Some(1), got.In)
+}
+
+func TestTextFaults(t *testing.T) {
+	type texts struct {
+		I8  int8          `query:"i8"`
+		U8  uint8         `query:"u8"`
+		F32 float32       `query:"f32"`
+		B   bool          `query:"b"`
+		T   time.Time     `query:"t"`
+		D   time.Duration `query:"d"`
+		A   netip.Addr    `query:"a"`
+		P   *int          `query:"p"`
+		O   Opt[uint]     `query:"o"`
+	}
+	for query, want := range map[string]string{
+		"i8=128": "is out of range", "i8=-129": "is out of range", "i8=1.0": "must be a whole number", "i8=": "must be a whole number",
+		"u8=256": "is out of range", "u8=-1": "is out of range", "u8=x": "must be a whole number",
+		"f32=1e39": "is out of range", "f32=0x1p-2": "must be a number", "f32=Inf": "must be a number", "f32=1_0": "must be a number",
+		"b=yes": "must be true or false", "t=2026": "must be an RFC 3339 time", "d=5": "must be a duration", "d=x": "must be a duration",
+		"a=300.1.1.1": "has a value that can't be decoded", "p=x": "must be a whole number", "o=-1": "is out of range",
+		"i8=9999999999999999999999": "is out of range",
+	} {
+		_, err := Bind[texts](newContext(t, getRequest(query), Options{}))
+		requireReason(t, err, ErrMalformed, want)
+	}
+	_, err := Bind[texts](newContext(t, getRequest("a=300.1.1.1"), Options{}))
+	require.NotContains(t, err.Error(), "ParseAddr", "a type's own words stay inside")
+}

@@ -1,0 +1,103 @@
+package params
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// mostErrors bounds what is told to a client that makes very many mistakes.
+const mostErrors = 50
+
+// Errors are several mistakes of a client in one request, at most 50 of them.
+// errors.As finds the first as an [*Error], errors.Is matches any.
+type Errors []*Error
+
+// Error joins the sentences of all.
+func (l Errors) Error() string { return "params: " + l.sentences() }
+
+func (l Errors) sentences() string {
+	var b strings.Builder
+	for i, e := range l {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(e.sentence())
+	}
+	return b.String()
+}
+
+// Unwrap returns the single errors.
+func (l Errors) Unwrap() []error {
+	all := make([]error, len(l))
+	for i, e := range l {
+		all[i] = e
+	}
+	return all
+}
+
+// Problem returns the status of the answer and the members of its RFC 9457
+// problem details, as [Error.Problem] does, with an item of "errors" for each.
+// The status is that of the first error which isn't just about a value (408, 413,
+// 414, 415), else 400 if any value is malformed or missing, else 422.
+func (l Errors) Problem() (status int, members map[string]any) {
+	if len(l) == 1 {
+		return l[0].Problem()
+	}
+	items := make([]map[string]string, len(l))
+	members = map[string]any{"detail": strconv.Itoa(len(l)) + " parameters are not as they should be", "errors": items}
+	status = http.StatusUnprocessableEntity
+	for i, e := range l {
+		items[i] = e.item()
+		if len(e.accepted) > 0 && members["accepted"] == nil {
+			members["accepted"] = e.accepted
+		}
+		switch s := e.status(); {
+		case status != http.StatusUnprocessableEntity && status != http.StatusBadRequest:
+		case s != http.StatusUnprocessableEntity:
+			status = s
+		}
+	}
+	return status, members
+}
+
+// err returns nil for none, the error itself for one.
+func (l Errors) err() error {
+	switch len(l) {
+	case 0:
+		return nil
+	case 1:
+		return l[0]
+	}
+	return l
+}
+
+// full says that no more is told.
+func (l Errors) full() bool { return len(l) >= mostErrors }
+
+// add notes a mistake of the client's. It returns any other error, and one that
+// is one too many.
+func (l *Errors) add(err error) error {
+	var list Errors
+	var e *Error
+	switch {
+	case err == nil, err == errEnough:
+		return err
+	case errors.As(err, &list):
+	case errors.As(err, &e):
+		list = Errors{e}
+	default:
+		return err
+	}
+	for _, e := range list {
+		if l.full() {
+			return errEnough
+		}
+		*l = append(*l, e)
+	}
+	return nil
+}
+
+// errEnough ends a decoding after so many mistakes that no more are told.
+var errEnough = errors.New("params: enough errors")

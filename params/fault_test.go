@@ -1,0 +1,123 @@
+package params
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+type checked struct {
+	Page
+	Q     string `query:"q"`
+	Lines []line `json:"lines"`
+	Extra struct {
+		Key string `header:"X-Key"`
+	}
+	Ship  *Opt[line]      `json:"ship"`
+	ByID  map[string]line `json:"by/id"`
+	Inner `json:"inner"`
+}
+
+type line struct {
+	Price int `json:"price"`
+	Plain int
+}
+
+type Inner struct {
+	X int `json:"x"`
+}
+
+func TestFaultNamesTheParameter(t *testing.T) {
+	for field, want := range map[string]string{
+		"Q":                 "query|q|",
+		"Page.Size":         "query|size|",
+		"Size":              "query|size|",
+		"Lines[2].Price":    "json|lines.2.price|#/lines/2/price",
+		"Lines[0].Plain":    "json|lines.0.Plain|#/lines/0/Plain",
+		"Lines":             "json|lines|#/lines",
+		"Extra.Key":         "header|X-Key|",
+		"Ship.Price":        "json|ship.price|#/ship/price",
+		"ByID[a b/c].Price": "json|by/id.a b/c.price|#/by~1id/a%20b~1c/price",
+		"Inner.X":           "json|inner.x|#/inner/x",
+		"Nothing":           "|Nothing|",
+		"Lines[x].Price":    "|Lines[x].Price|",
+		"Q.More":            "|Q.More|",
+		"Q[0]":              "|Q[0]|",
+	} {
+		for _, v := range []any{checked{}, &checked{}} {
+			e := Fault(v, field, "is bad")
+			require.Equal(t, want, fmt.Sprintf("%s|%s|%s", e.Source, e.Name, e.Pointer()), field)
+			require.ErrorIs(t, e, ErrInvalid)
+			status, _ := e.Problem()
+			require.Equal(t, 422, status)
+		}
+	}
+	require.Equal(t, "x", Fault(nil, "x", "is bad").Name)
+
+	type plain struct{ Ship struct{ City string } }
+	e := Fault(plain{}, "Ship.City", "is bad")
+	require.Equal(t, "#/Ship/City", e.Pointer(), "of a type for JSON alone")
+}
+
+func TestValidation(t *testing.T) {
+	type numbers struct {
+		A int `query:"a"`
+		B int `query:"b"`
+	}
+	own := errors.New("database is down")
+	positive := func(_ context.Context, v any) error {
+		n := v.(*numbers)
+		switch {
+		case n.A == 13:
+			return own
+		case n.A < 0 && n.B < 0:
+			return errors.Join(Fault(n, "A", "must be positive"), Fault(n, "B", "must be positive"))
+		case n.A < 0:
+			return fmt.Errorf("check: %w", Fault(n, "A", "must be positive"))
+		}
+		return nil
+	}
+	bind := func(query string, more ...func(*numbers) error) (numbers, error) {
+		return Bind(newContext(t, getRequest(query), Options{Validate: positive}), more...)
+	}
+	got, err := bind("a=1&b=2")
+	require.NoError(t, err)
+	require.Equal(t, numbers{1, 2}, got)
+
+	got, err = bind("a=-1&b=-2")
+	require.Equal(t, numbers{}, got)
+	var list Errors
+	require.ErrorAs(t, err, &list)
+	require.Len(t, list, 2)
+	status, _ := list.Problem()
+	require.Equal(t, 422, status)
+
+	_, err = bind("a=-1")
+	requireReason(t, err, ErrInvalid, `query parameter "a" must be positive`)
+	_, err = bind("a=13")
+	require.Equal(t, own, err, "the program's own error is nobody else's")
+	_, err = bind("a=x")
+	require.ErrorIs(t, err, ErrMalformed, "what can't be bound isn't validated")
+
+	calls := 0
+	check := func(n *numbers) error { calls++; n.B = 9; return nil }
+	got, err = bind("a=1", check)
+	require.NoError(t, err)
+	require.Equal(t, 9, got.B, "a function may also tidy up")
+	_, err = bind("a=-1", check)
+	require.Error(t, err)
+	require.Equal(t, 1, calls)
+	_, err = bind("a=1", func(*numbers) error { return errors.Join(Fault(numbers{}, "A", "is odd"), own) })
+	require.Equal(t, own, err, "a client isn't told of what the program got wrong, too")
+	_, err = bind("a=1", func(*numbers) error { return fmt.Errorf("check: %w", own) })
+	require.EqualError(t, err, "check: database is down")
+
+	type doc struct{ A int }
+	refuse := Options{Validate: func(_ context.Context, v any) error { return Fault(v, "A", "is odd") }}
+	v, err := JSON[doc](newContext(t, postJSON(`{"A":1}`), refuse))
+	require.Equal(t, doc{}, v)
+	require.Equal(t, "#/A", requireReason(t, err, ErrInvalid, "is odd").Pointer())
+}

@@ -1,0 +1,237 @@
+package params
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+func gzipped(data string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, data)
+	_ = w.Close()
+	return b.String()
+}
+
+func zlibbed(data string) string {
+	var b bytes.Buffer
+	w := zlib.NewWriter(&b)
+	_, _ = io.WriteString(w, data)
+	_ = w.Close()
+	return b.String()
+}
+
+// coded is a POST of a body in a coding.
+func coded(contentType, coding, body string) *http.Request {
+	r := post("/", contentType, body)
+	r.Header.Set("Content-Encoding", coding)
+	return r
+}
+
+func TestCodedBodies(t *testing.T) {
+	text := strings.Repeat("a=1&", 200) + "b=é"
+	for coding, body := range map[string]string{
+		"gzip": gzipped(text), "GZIP": gzipped(text), "x-gzip": gzipped(text), "deflate": zlibbed(text),
+		"gzip ": gzipped(text[:300]) + gzipped(text[300:]),
+	} {
+		r := coded(formType, strings.TrimSpace(coding), body)
+		p := paramsOf(t, r, Options{})
+		b, err := p.String("b")
+		require.NoError(t, err, coding)
+		require.Equal(t, "é", b)
+		data, err := p.Body()
+		require.NoError(t, err)
+		require.Equal(t, text, string(data))
+		wire, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		require.Equal(t, body, string(wire), "what is put back fits the header")
+	}
+	n, err := Bind[struct {
+		N int `json:"n"`
+	}](newContext(t, coded(jsonType, "gzip", gzipped(`{"n":7}`)), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, 7, n.N)
+
+	r := form(t, "a", "1", "f/f", "data")
+	raw, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	f, err := paramsOf(t, coded(r.Header.Get("Content-Type"), "gzip", gzipped(string(raw))), Options{}).File("f")
+	require.NoError(t, err)
+	require.Equal(t, "data", contentOfFile(t, f))
+}
+
+func TestFaultyCodings(t *testing.T) {
+	good := gzipped("a=1")
+	for body, text := range map[string]string{
+		"a=1&b=2&c=3":                   "the request body is not valid gzip",
+		good[:len(good)-1]:              "the request body ends too early for gzip",
+		good[:5]:                        "ends too early for gzip",
+		good + "x":                      "gzip",
+		good[:len(good)-8] + "xxxxxxxx": "is not valid gzip",
+	} {
+		p := paramsOf(t, coded(formType, "gzip", body), Options{})
+		_, err := p.String("a")
+		e := requireReason(t, err, ErrMalformed, text)
+		status, _ := e.Problem()
+		require.Equal(t, 400, status)
+	}
+	_, err := paramsOf(t, coded(formType, "deflate", zlibbed("a=1")+"x"), Options{}).String("a")
+	requireReason(t, err, ErrMalformed, "has more after its deflate content")
+	var raw bytes.Buffer
+	w, _ := flate.NewWriter(&raw, 5)
+	_, _ = io.WriteString(w, "a=1")
+	_ = w.Close()
+	_, err = paramsOf(t, coded(formType, "deflate", raw.String()), Options{}).String("a")
+	requireReason(t, err, ErrMalformed, "is not valid deflate")
+
+	r := coded(formType, "gzip", "")
+	r.ContentLength = -1
+	a, err := paramsOf(t, r, Options{}).StringOr("a", "none")
+	require.NoError(t, err, "nothing is nothing")
+	require.Equal(t, "none", a)
+}
+
+func TestBothSizesAreBounded(t *testing.T) {
+	o := Options{MaxBody: 1000, MaxStream: 1000}
+	large := strings.Repeat("x", 1001)
+	random := strings.Repeat(gzipped("x"), 60) // more than a thousand bytes of sixty
+	for body, text := range map[string]string{gzipped(large): "is larger than 1000 bytes", random: "is larger than 1000 bytes"} {
+		for _, length := range []int64{-1, int64(len(body))} {
+			r := coded("text/plain", "gzip", body)
+			r.ContentLength = length
+			_, err := paramsOf(t, r, o).Body()
+			requireReason(t, err, ErrTooLarge, text)
+
+			r = coded("text/plain", "gzip", body)
+			r.ContentLength = length
+			s, err := paramsOf(t, r, o).Stream()
+			if err == nil {
+				_, err = io.ReadAll(s)
+			}
+			requireReason(t, err, ErrTooLarge, text)
+		}
+	}
+	data, err := paramsOf(t, coded("text/plain", "gzip", gzipped(large[1:])), o).Body()
+	require.NoError(t, err)
+	require.Len(t, data, 1000)
+}
+
+func TestInterruptedCodedBody(t *testing.T) {
+	body := gzipped(strings.Repeat("a=1&", 100))
+	r := coded(formType, "gzip", "")
+	r.ContentLength = -1
+	r.Body = io.NopCloser(io.MultiReader(strings.NewReader(body[:20]), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	_, err := paramsOf(t, r, Options{}).String("a")
+	requireReason(t, err, ErrInterrupted, "ended before it was complete")
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	source := strings.NewReader(body)
+	r.Body = io.NopCloser(readerFunc(func(p []byte) (int, error) {
+		if source.Len() <= 10 {
+			cancel(errors.New("no more"))
+		}
+		return source.Read(p[:min(len(p), 5)])
+	}))
+	_, err = readBody(ctx, r, "gzip", testOptions())
+	require.ErrorIs(t, err, ErrInterrupted)
+	data, err := readBody(t.Context(), r, "gzip", testOptions())
+	require.NoError(t, err)
+	require.Equal(t, strings.Repeat("a=1&", 100), string(data), "nothing is lost")
+}
+
+func TestDecoderOfAnApplication(t *testing.T) {
+	upper := func(r io.Reader) (io.ReadCloser, error) {
+		data, err := io.ReadAll(r)
+		return io.NopCloser(strings.NewReader(strings.ToUpper(string(data)))), err
+	}
+	o := Options{Decoders: map[string]func(io.Reader) (io.ReadCloser, error){"upper": upper, "gzip, upper": upper}}
+	data, err := paramsOf(t, coded("text/plain", "Upper", "abc"), o).Body()
+	require.NoError(t, err)
+	require.Equal(t, "ABC", string(data))
+
+	fail := errors.New("no such dictionary")
+	o.Decoders["fail"] = func(io.Reader) (io.ReadCloser, error) { return nil, fail }
+	_, err = paramsOf(t, coded("text/plain", "fail", "abc"), o).Body()
+	requireReason(t, err, ErrMalformed, "is not valid fail")
+	require.ErrorIs(t, err, fail)
+}
+
+func TestStream(t *testing.T) {
+	for _, r := range []*http.Request{post("/", "text/plain", "hello"), coded("text/plain", "gzip", gzipped("hello"))} {
+		p := paramsOf(t, r, Options{MaxBody: 1})
+		s, err := p.Stream()
+		require.NoError(t, err)
+		data, err := io.ReadAll(s)
+		require.NoError(t, err)
+		require.Equal(t, "hello", string(data))
+		_, err = p.Stream()
+		require.ErrorIs(t, err, ErrBodyTaken)
+		_, err = p.Body()
+		require.ErrorIs(t, err, ErrBodyTaken)
+		_, err = io.ReadAll(r.Body)
+		require.ErrorIs(t, err, ErrBodyTaken, "others learn of it")
+	}
+	p := paramsOf(t, post("/", "text/plain", "hello"), Options{})
+	_, err := p.Body()
+	require.NoError(t, err)
+	for range 2 {
+		s, err := p.Stream()
+		require.NoError(t, err)
+		data, err := io.ReadAll(s)
+		require.NoError(t, err)
+		require.Equal(t, "hello", string(data), "what is held can be streamed")
+	}
+	s, err := paramsOf(t, getRequest(""), Options{}).Stream()
+	require.NoError(t, err)
+	data, err := io.ReadAll(s)
+	require.NoError(t, err)
+	require.Empty(t, data)
+
+	r := post("/", "text/plain", strings.Repeat("x", 200))
+	body := watch(r)
+	_, err = paramsOf(t, r, Options{MaxStream: 100}).Stream()
+	require.ErrorIs(t, err, ErrTooLarge)
+	require.Zero(t, body.reads, "refused for what it says of itself")
+	_, err = (&Params{err: errNoParams}).Stream()
+	require.ErrorIs(t, err, errNoParams)
+}
+
+func TestStreamOfASharedBody(t *testing.T) {
+	r := post("/", "text/plain", "hello")
+	Share(r, nil)
+	copied := r.WithContext(t.Context())
+	s, err := paramsOf(t, r, Options{}).Stream()
+	require.NoError(t, err)
+	data, err := io.ReadAll(s)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(data))
+	_, err = io.ReadAll(copied.Body)
+	require.ErrorIs(t, err, ErrBodyTaken)
+
+	r = post("/", "text/plain", "hello")
+	Share(r, nil)
+	_, err = r.Body.Read(make([]byte, 2))
+	require.NoError(t, err)
+	_, err = paramsOf(t, r, Options{}).Stream()
+	require.ErrorIs(t, err, ErrBodyTaken)
+
+	r = postForm("/", "a=1")
+	Share(r, nil)
+	require.NoError(t, r.ParseForm())
+	s, err = paramsOf(t, r, Options{}).Stream()
+	require.NoError(t, err)
+	data, err = io.ReadAll(s)
+	require.NoError(t, err)
+	require.Equal(t, "a=1", string(data), "a form that ParseForm has read is still there")
+}

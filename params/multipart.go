@@ -1,0 +1,272 @@
+package params
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"mime"
+	"mime/multipart"
+	"net/textproto"
+	"path/filepath"
+	"strings"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// maxPartHeader bounds what comes before the content of a part: its header, and the
+// first of them what is before it.
+const maxPartHeader = 16 << 10
+
+// A Part is a part of a multipart form while it comes in: a text, or a file. It is an
+// [io.Reader] of its content, until the next part is asked for.
+type Part struct {
+	Name        string // of the parameter
+	IsFile      bool
+	FileName    string // as the client calls it, without a folder; "" if it doesn't say
+	ContentType string // as the client says, unchecked; "" if it doesn't
+
+	from    *partReader
+	content io.Reader
+	left    int64 // that may still come
+	err     error
+}
+
+// Parts goes through a multipart form while it comes in, in its order, so that no file
+// needs to be held anywhere. It ends after the first error. As the body is read, only
+// one can: the others, and the views of the body, return [ErrBodyTaken] then, as Parts
+// does after one of these has read the form. (To leave the loop early is allowed; the
+// rest stays unread.)
+//
+//	for part, err := range p.Parts() {
+//		if err != nil {
+//			return err
+//		}
+//		if part.IsFile {
+//			n, err := io.Copy(dst, part)
+//
+// The budget holds: parts, bytes of a file, and bytes of all texts together.
+func (p *Params) Parts() iter.Seq2[*Part, error] {
+	return func(yield func(*Part, error) bool) {
+		pr, err := p.partReader()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for {
+			part, err := pr.next()
+			if err == io.EOF {
+				return
+			}
+			if !yield(part, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// partReader begins to read a multipart form.
+func (p *Params) partReader() (*partReader, error) {
+	r, err := p.request()
+	if err != nil {
+		return nil, err
+	}
+	c, o := p.contentOf(r), p.budgets.of(r)
+	if err := c.check(multipartKind, o); err != nil || c.none {
+		return nil, err
+	}
+	s, err := p.stream(p.ctx, r, c, o)
+	if err != nil {
+		return nil, err
+	}
+	pr := newPartReader(s, c.boundary, o)
+	pr.ctx = p.ctx
+	return pr, nil
+}
+
+// A partReader reads the parts of a multipart form, within the budget. A nil one has
+// none.
+type partReader struct {
+	source  headLimit
+	reader  *multipart.Reader
+	options *Options
+	ctx     *reqctx.Context // of the request that files end with
+	parts   int
+	texts   int64 // bytes that texts may still have
+	current *Part
+}
+
+func newPartReader(body io.Reader, boundary string, o *Options) *partReader {
+	pr := &partReader{source: headLimit{from: body}, options: o, texts: o.MaxBody}
+	pr.reader = multipart.NewReader(&pr.source, boundary)
+	return pr
+}
+
+// next returns the next part, or io.EOF.
+func (pr *partReader) next() (*Part, error) {
+	if pr == nil {
+		return nil, io.EOF
+	}
+	if pr.current != nil { // the rest of it counts as its content, not as a header
+		if _, err := io.Copy(io.Discard, pr.current); err != nil {
+			return nil, err
+		}
+	}
+	pr.source.left, pr.source.limited = maxPartHeader, true
+	raw, err := pr.reader.NextRawPart()
+	pr.source.limited = false
+	switch {
+	case err == io.EOF:
+		return nil, io.EOF
+	case err != nil:
+		return nil, pr.fault(err)
+	case pr.parts == pr.options.MaxParts:
+		return nil, formTooLarge("", fmt.Sprintf("has more than %d parts", pr.parts))
+	}
+	pr.parts++
+	pr.current, err = pr.part(raw)
+	return pr.current, err
+}
+
+// part reads the header of a part.
+func (pr *partReader) part(raw *multipart.Part) (*Part, error) {
+	disposition, attributes, err := mime.ParseMediaType(raw.Header.Get("Content-Disposition"))
+	name, named := attributes["name"]
+	if err != nil || disposition != "form-data" || !named {
+		return nil, malformed(SourceForm, "", "has a part without a name")
+	}
+	if fault := textFault(name); fault != "" {
+		return nil, malformed(SourceForm, "", "has a parameter whose name "+fault)
+	}
+	part := &Part{Name: name, ContentType: raw.Header.Get("Content-Type"), from: pr, content: raw, left: pr.texts}
+	if fileName, ok := attributes["filename"]; ok {
+		part.IsFile, part.left = true, pr.options.MaxFile
+		if fault := textFault(fileName); fault != "" {
+			return nil, malformed(SourceForm, clip(name), "has a file name that "+fault)
+		}
+		part.FileName = baseName(fileName)
+	}
+	return part, part.check(raw.Header)
+}
+
+// check refuses what nobody sends and some would read differently.
+func (p *Part) check(h textproto.MIMEHeader) error {
+	if coding := h.Get("Content-Transfer-Encoding"); coding != "" && !isIdentity(coding) {
+		return p.unsupported("has a content transfer encoding, which RFC 7578 took away")
+	}
+	if p.IsFile || p.ContentType == "" {
+		return nil
+	}
+	_, attributes, err := mime.ParseMediaType(p.ContentType)
+	if err != nil {
+		return malformed(SourceForm, clip(p.Name), "has a malformed Content-Type")
+	}
+	if fault := charsetFault(attributes); fault != "" {
+		return p.unsupported(fault)
+	}
+	return nil
+}
+
+func isIdentity(coding string) bool {
+	switch strings.ToLower(coding) {
+	case "7bit", "8bit", "binary":
+		return true
+	}
+	return false
+}
+
+func (p *Part) unsupported(detail string) *Error {
+	return &Error{Name: clip(p.Name), Source: SourceForm, Reason: ErrUnsupported, Detail: detail}
+}
+
+// baseName is the last element of a path of any system, "" if it is none of a file.
+func baseName(name string) string {
+	name = filepath.Base(name[strings.LastIndexAny(name, `/\`)+1:])
+	if name == "." || name == ".." || name == string(filepath.Separator) {
+		return ""
+	}
+	return name
+}
+
+// Read reads the part's content. Its error is an [*Error] for a client's mistake.
+func (p *Part) Read(b []byte) (int, error) {
+	switch {
+	case p.err != nil:
+		return 0, p.err
+	case p.from.current != p:
+		return 0, ErrBodyTaken
+	}
+	if int64(len(b)) > p.left+1 {
+		b = b[:p.left+1]
+	}
+	n, err := p.content.Read(b)
+	p.left -= int64(n)
+	switch {
+	case p.left < 0 && p.IsFile:
+		err = formTooLarge(p.Name, fmt.Sprintf("is larger than %d bytes", p.from.options.MaxFile))
+	case p.left < 0:
+		err = formTooLarge("", fmt.Sprintf("has more than %d bytes of text", p.from.options.MaxBody))
+	case err != nil && err != io.EOF:
+		err = p.from.fault(err)
+	}
+	if !p.IsFile {
+		p.from.texts = p.left
+	}
+	p.err = err
+	return n, err
+}
+
+// Text reads the rest of a part as a text, in UTF-8 and without NUL.
+func (p *Part) Text() (string, error) {
+	var b strings.Builder
+	if _, err := io.Copy(&b, p); err != nil {
+		return "", err
+	}
+	if fault := textFault(b.String()); fault != "" {
+		return "", malformed(SourceForm, clip(p.Name), fault)
+	}
+	return b.String(), nil
+}
+
+// fault says whose an error of the parser is. The body's own come first.
+func (pr *partReader) fault(err error) error {
+	switch {
+	case pr.source.err != nil:
+		return pr.source.err
+	case errors.Is(err, io.ErrUnexpectedEOF), strings.HasSuffix(err.Error(), "EOF"):
+		return malformed(SourceForm, "", "is a multipart form that ends too early")
+	}
+	return malformed(SourceForm, "", "is not a valid multipart form")
+}
+
+func formTooLarge(name, detail string) *Error {
+	return &Error{Name: clip(name), Source: SourceForm, Reason: ErrTooLarge, Detail: detail}
+}
+
+// headLimit bounds what the parser reads of a body for the header of a part; by itself
+// it would hold 10 MB.
+type headLimit struct {
+	from    io.Reader
+	limited bool
+	left    int64
+	err     error // what ended the body, but for io.EOF
+}
+
+func (h *headLimit) Read(p []byte) (int, error) {
+	if h.err != nil {
+		return 0, h.err
+	}
+	if h.limited {
+		if h.left <= 0 {
+			h.err = formTooLarge("", fmt.Sprintf("has a part with a header of more than %d bytes", maxPartHeader))
+			return 0, h.err
+		}
+		p = p[:min(int64(len(p)), h.left)]
+	}
+	n, err := h.from.Read(p)
+	h.left -= int64(n)
+	if err != nil && err != io.EOF {
+		h.err = err
+	}
+	return n, err
+}

@@ -1,0 +1,486 @@
+package params
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// form is a multipart form that is being written. A name with a slash is a file's:
+// "photo/cat.png".
+func form(t testing.TB, parts ...string) *http.Request {
+	t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for i := 0; i < len(parts); i += 2 {
+		name, file, isFile := strings.Cut(parts[i], "/")
+		var part io.Writer
+		var err error
+		if isFile {
+			part, err = w.CreateFormFile(name, file)
+		} else {
+			part, err = w.CreateFormField(name)
+		}
+		require.NoError(t, err)
+		_, err = io.WriteString(part, parts[i+1])
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return post("/", w.FormDataContentType(), b.String())
+}
+
+// rawForm is a form of boundary b with lines that end in CRLF.
+func rawForm(lines ...string) *http.Request {
+	return post("/", "multipart/form-data; boundary=b", strings.Join(lines, "\r\n"))
+}
+
+func contentOfFile(t testing.TB, f *File) string {
+	t.Helper()
+	data, err := io.ReadAll(f.Open())
+	require.NoError(t, err)
+	require.EqualValues(t, len(data), f.Size)
+	return string(data)
+}
+
+func TestMultipartForm(t *testing.T) {
+	large := strings.Repeat("x", 3*fileBuffer)
+	r := form(t, "title", "Été", "photo/cat.png", "small", "tag", "a", "tag", "b", "video/cat.mp4", large, "n", "7")
+	p := paramsOf(t, r, Options{TempDir: t.TempDir()})
+	title, err := p.String("title")
+	require.NoError(t, err)
+	require.Equal(t, "Été", title)
+	n, err := p.Form().Int("n")
+	require.NoError(t, err)
+	require.Equal(t, 7, n)
+	tags, err := p.Content().Strings("tag")
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, tags)
+
+	photo, err := p.File("photo")
+	require.NoError(t, err)
+	require.Equal(t, "small", contentOfFile(t, photo))
+	require.Equal(t, []string{"photo", "cat.png", "application/octet-stream"}, []string{photo.Name, photo.FileName, photo.ContentType})
+	require.Nil(t, photo.disk)
+	video, err := p.File("video")
+	require.NoError(t, err)
+	require.NotNil(t, video.disk)
+	require.Equal(t, large, contentOfFile(t, video))
+	require.Equal(t, large, contentOfFile(t, video), "again")
+	tail := make([]byte, 3)
+	_, err = video.Open().ReadAt(tail, video.Size-3)
+	require.NoError(t, err)
+	require.Equal(t, "xxx", string(tail))
+
+	_, err = p.File("title")
+	requireReason(t, err, ErrMissing, `form parameter "title" is missing`)
+	_, err = p.Body()
+	require.ErrorIs(t, err, ErrBodyTaken)
+	_, err = p.Stream()
+	require.ErrorIs(t, err, ErrBodyTaken)
+	require.Error(t, r.ParseMultipartForm(1<<20), "it isn't taken for an empty form")
+}
+
+func TestFilesOfOneName(t *testing.T) {
+	p := paramsOf(t, form(t, "f/a", "1", "f/b", "2"), Options{})
+	_, err := p.File("f")
+	requireReason(t, err, ErrMalformed, `form parameter "f" is given 2 times`)
+	files, err := p.Files("f")
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+	require.Equal(t, "2", contentOfFile(t, files[1]))
+	files, err = p.Files("none")
+	require.NoError(t, err)
+	require.Empty(t, files)
+}
+
+// entries lists what is in dir.
+func entries(t testing.TB, dir string) []os.DirEntry {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	return list
+}
+
+// handle runs a handler as a server does, whatever becomes of it.
+func handle(r *http.Request, o Options, handler func(p *Params)) (panicked any) {
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	if err := Provide(reg, o); err != nil {
+		panic(err)
+	}
+	c := reqctx.New(r.Context(), reg)
+	c.SetRequest(r)
+	defer func() {
+		panicked = recover()
+		if err := c.Finish(); err != nil {
+			panic(err)
+		}
+	}()
+	p, err := From(c)
+	if err != nil {
+		panic(err)
+	}
+	handler(p)
+	return nil
+}
+
+func TestFilesEndWithTheRequest(t *testing.T) {
+	large := strings.Repeat("x", 2*fileBuffer)
+	for name, end := range map[string]func(){
+		"return": func() {},
+		"panic":  func() { panic("handler") },
+	} {
+		dir := t.TempDir()
+		var kept []*File
+		handle(form(t, "a/a", large, "b/b", "small"), Options{TempDir: dir}, func(p *Params) {
+			a, err := p.File("a")
+			require.NoError(t, err)
+			b, err := p.File("b")
+			require.NoError(t, err)
+			kept = []*File{a, b}
+			end()
+		})
+		require.Empty(t, entries(t, dir), name)
+		_, err := kept[0].disk.Stat()
+		require.ErrorIs(t, err, os.ErrClosed)
+	}
+}
+
+// Where files can't be without a name, they are removed when they are closed.
+func TestNamedFilesAreRemovedToo(t *testing.T) {
+	dir := t.TempDir()
+	disk, err := os.CreateTemp(dir, "x")
+	require.NoError(t, err)
+	f := &File{disk: disk, name: disk.Name()}
+	require.Len(t, entries(t, dir), 1)
+	require.NoError(t, f.close())
+	require.Empty(t, entries(t, dir))
+}
+
+func TestFilesOfAFormThatFails(t *testing.T) {
+	large := strings.Repeat("x", 2*fileBuffer)
+	dir := t.TempDir()
+	o := Options{TempDir: dir, MaxFile: 3 * fileBuffer}
+	opened := openFiles(t)
+	p := paramsOf(t, form(t, "a/a", large, "b/b", large+large), o)
+	_, err := p.File("a")
+	e := requireReason(t, err, ErrTooLarge, `form parameter "b" is larger than 196608 bytes`)
+	status, _ := e.Problem()
+	require.Equal(t, 413, status)
+	require.Empty(t, entries(t, dir))
+	require.Equal(t, opened, openFiles(t), "closed at once")
+
+	r := form(t, "a/a", large, "b/b", large)
+	r.Body = io.NopCloser(iotest.TimeoutReader(iotest.OneByteReader(r.Body)))
+	r.ContentLength = -1
+	_, err = paramsOf(t, r, o).File("a")
+	require.ErrorIs(t, err, ErrInterrupted)
+	require.Equal(t, opened, openFiles(t))
+
+	_, err = paramsOf(t, form(t, "a/a", large), Options{TempDir: dir + "/none"}).File("a")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.False(t, errors.As(err, &e), "not the client's fault")
+}
+
+func openFiles(t testing.TB) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Log("no /proc:", err)
+	}
+	return len(list)
+}
+
+func TestBudgetOfAForm(t *testing.T) {
+	for text, r := range map[string]*http.Request{
+		"has more than 3 parts":               form(t, "a", "", "b", "", "c/c", "", "d/d", ""),
+		"has more than 2 parameters":          form(t, "a", "", "b", "", "c", ""),
+		`"f" is larger than 20 bytes`:         form(t, "f/f", strings.Repeat("x", 21)),
+		"has more than 30 bytes of text":      form(t, "a", strings.Repeat("x", 15), "b", strings.Repeat("x", 16)),
+		"is larger than 800 bytes":            form(t, "a", strings.Repeat("x", 800)),
+		"with a header of more than 16384":    form(t, strings.Repeat("x", 17<<10), ""),
+		"a header of more than 16384 bytes":   post("/", "multipart/form-data; boundary=b", strings.Repeat("x\r\n", 10_000)),
+		"part with a header of more than 163": rawForm("--b", strings.Repeat("A: b\r\n", 5000)),
+	} {
+		o := Options{MaxParts: 3, MaxParams: 2, MaxFile: 20, MaxBody: 30, MaxStream: 800}
+		if strings.Contains(text, "header") {
+			o.MaxStream = 1 << 20
+		}
+		p := paramsOf(t, r, o)
+		_, err := p.String("a")
+		e := requireReason(t, err, ErrTooLarge, text)
+		status, _ := e.Problem()
+		require.Equal(t, 413, status)
+	}
+	p := paramsOf(t, form(t, "a", strings.Repeat("x", 15), "b", strings.Repeat("x", 15), "f/f", strings.Repeat("x", 20)),
+		Options{MaxParts: 3, MaxParams: 2, MaxFile: 20, MaxBody: 30, MaxStream: 800})
+	_, err := p.String("a")
+	require.NoError(t, err)
+	f, err := p.File("f")
+	require.NoError(t, err)
+	require.EqualValues(t, 20, f.Size, "it went to disk, since the memory is used up")
+}
+
+func TestFaultyForms(t *testing.T) {
+	const head = `Content-Disposition: form-data; name="a"`
+	for text, r := range map[string]*http.Request{
+		"is a multipart form that ends too early":              rawForm("--b", head, "", "x"),
+		"is a multipart form that ends too early ":             rawForm("--b", head, "", "x", "--b"),
+		"is a multipart form that ends too early  ":            rawForm("nothing"),
+		"is not a valid multipart form":                        rawForm("--b", "no header", "", "x", "--b--"),
+		"has a part without a name":                            rawForm("--b", "", "x", "--b--"),
+		"has a part without a name ":                           rawForm("--b", "Content-Disposition: form-data", "", "x", "--b--"),
+		"has a part without a name  ":                          rawForm("--b", `Content-Disposition: attachment; name="a"`, "", "x", "--b--"),
+		"has a part without a name   ":                         rawForm("--b", `Content-Disposition: form-data; name="a`, "", "x", "--b--"),
+		"whose name is not valid UTF-8":                        rawForm("--b", "Content-Disposition: form-data; name=\"\xff\"", "", "x", "--b--"),
+		`form parameter "a" is not valid UTF-8`:                rawForm("--b", head, "", "\xff", "--b--"),
+		`form parameter "a" has a NUL byte`:                    rawForm("--b", head, "", "\x00", "--b--"),
+		`form parameter "a" has a file name that is not valid`: rawForm("--b", head+"; filename=\"\xff\"", "", "x", "--b--"),
+		`form parameter "a" has a malformed Content-Type`:      rawForm("--b", head, "Content-Type: ;", "", "x", "--b--"),
+	} {
+		_, err := paramsOf(t, r, Options{}).String("a")
+		e := requireReason(t, err, ErrMalformed, strings.TrimSpace(text))
+		status, _ := e.Problem()
+		require.Equal(t, 400, status)
+	}
+	for text, r := range map[string]*http.Request{
+		`"a" has the charset "latin1"; send UTF-8`:    rawForm("--b", head, "Content-Type: text/plain; charset=latin1", "", "x", "--b--"),
+		`"a" has a content transfer encoding`:         rawForm("--b", head, "Content-Transfer-Encoding: base64", "", "eA==", "--b--"),
+		`"a" has a content transfer encoding, which `: rawForm("--b", head, "Content-Transfer-Encoding: quoted-printable", "", "=41", "--b--"),
+	} {
+		_, err := paramsOf(t, r, Options{}).String("a")
+		e := requireReason(t, err, ErrUnsupported, text)
+		status, _ := e.Problem()
+		require.Equal(t, 415, status)
+	}
+	a, err := paramsOf(t, rawForm("--b", head, "Content-Type: text/plain; charset=UTF-8", "Content-Transfer-Encoding: 8BIT", "", "é", "--b--", "epilogue"), Options{}).String("a")
+	require.NoError(t, err)
+	require.Equal(t, "é", a)
+}
+
+func TestFileNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"cat.png": "cat.png", "/etc/passwd": "passwd", `C:\\dir\\cat.png`: "cat.png", "../../x": "x", "..": "", ".": "", "/": "", "a/..": "", "": "",
+	} {
+		r := rawForm("--b", `Content-Disposition: form-data; name="f"; filename="`+name+`"`, "", "x", "--b--")
+		f, err := paramsOf(t, r, Options{}).File("f")
+		require.NoError(t, err)
+		require.Equal(t, want, f.FileName, name)
+	}
+	r := rawForm("--b", `Content-Disposition: form-data; name="f"; filename*=UTF-8''%e2%82%ac.txt`, "", "x", "--b--")
+	f, err := paramsOf(t, r, Options{}).File("f")
+	require.NoError(t, err)
+	require.Equal(t, "€.txt", f.FileName)
+}
+
+// A page sends an empty part where no file was chosen.
+func TestNoFileChosen(t *testing.T) {
+	r := rawForm("--b", `Content-Disposition: form-data; name="f"; filename=""`, "Content-Type: application/octet-stream", "", "", "--b--")
+	_, err := paramsOf(t, r, Options{}).File("f")
+	require.ErrorIs(t, err, ErrMissing)
+}
+
+func TestPartsOneByOne(t *testing.T) {
+	large := strings.Repeat("x", 300_000)
+	var got []string
+	handle(form(t, "a", "1", "f/f.bin", large, "g/g.bin", large, "b", "2", "h/h.bin", large), Options{TempDir: t.TempDir()}, func(p *Params) {
+		var before *Part
+		for part, err := range p.Parts() {
+			require.NoError(t, err)
+			if before != nil {
+				_, err := before.Read(make([]byte, 1))
+				require.Error(t, err, "the part before is over")
+			}
+			before = part
+			switch part.Name {
+			case "a", "b":
+				text, err := part.Text()
+				require.NoError(t, err)
+				got = append(got, part.Name+text)
+			case "f":
+				n, err := io.Copy(io.Discard, part)
+				require.NoError(t, err)
+				got = append(got, fmt.Sprint(part.FileName, n))
+			case "h":
+				f, err := part.Save()
+				require.NoError(t, err)
+				require.Equal(t, large, contentOfFile(t, f))
+				require.NotNil(t, f.disk)
+				got = append(got, fmt.Sprint(f.FileName, f.Size))
+			}
+		}
+		_, err := p.File("f")
+		require.ErrorIs(t, err, ErrBodyTaken)
+		for _, err := range p.Parts() {
+			require.ErrorIs(t, err, ErrBodyTaken)
+		}
+	})
+	require.Equal(t, []string{"a1", "f.bin300000", "b2", "h.bin300000"}, got)
+}
+
+func TestSavedPartsEndWithTheRequest(t *testing.T) {
+	dir := t.TempDir()
+	var saved *File
+	require.Equal(t, "handler", handle(form(t, "f/f", "data"), Options{TempDir: dir}, func(p *Params) {
+		for part, err := range p.Parts() {
+			require.NoError(t, err)
+			saved, err = part.Save()
+			require.NoError(t, err)
+		}
+		panic("handler")
+	}))
+	require.Empty(t, entries(t, dir))
+	_, err := saved.disk.Stat()
+	require.ErrorIs(t, err, os.ErrClosed)
+}
+
+func TestPartsAreReadAsTheyCome(t *testing.T) {
+	r := form(t, "a", "1", "f/f", strings.Repeat("x", 1<<20))
+	body := watch(r)
+	for part, err := range paramsOf(t, r, Options{}).Parts() {
+		require.NoError(t, err)
+		require.Equal(t, "a", part.Name)
+		break
+	}
+	require.LessOrEqual(t, body.reads, 2)
+}
+
+func TestPartsOfOtherBodies(t *testing.T) {
+	count := func(r *http.Request) (n int, err error) {
+		for _, err = range paramsOf(t, r, Options{}).Parts() {
+			n++
+		}
+		return n, err
+	}
+	n, err := count(postForm("/", "a=1"))
+	require.Equal(t, 1, n)
+	require.ErrorIs(t, err, ErrUnsupported)
+	_, err = count(httptest.NewRequest("POST", "/", nil))
+	require.ErrorIs(t, err, ErrUnsupported)
+	r := form(t)
+	r.Body = http.NoBody
+	n, err = count(r)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	_, err = paramsOf(t, postJSON("{}"), Options{}).File("f")
+	e := requireReason(t, err, ErrUnsupported, "accepted is multipart/form-data")
+	require.Equal(t, []string{multipartType}, e.accepted)
+}
+
+func TestFormAfterBody(t *testing.T) {
+	r := form(t, "a", "1", "f/f", "data")
+	p := paramsOf(t, r, Options{})
+	data, err := p.Body()
+	require.NoError(t, err)
+	require.Contains(t, string(data), "data")
+	a, err := p.Int("a")
+	require.NoError(t, err)
+	require.Equal(t, 1, a)
+	f, err := p.File("f")
+	require.NoError(t, err)
+	require.Equal(t, "data", contentOfFile(t, f))
+	require.NoError(t, r.ParseMultipartForm(1<<20), "the body was put back")
+	require.Equal(t, "1", r.FormValue("a"))
+}
+
+func TestParseMultipartFormBefore(t *testing.T) {
+	r := form(t, "a", "1", "f/f.txt", "data", "g/g", strings.Repeat("x", 100_000))
+	require.NoError(t, r.ParseMultipartForm(1))
+	t.Cleanup(func() { require.NoError(t, r.MultipartForm.RemoveAll()) })
+	p := paramsOf(t, r, Options{})
+	a, err := p.Int("a")
+	require.NoError(t, err)
+	require.Equal(t, 1, a)
+	f, err := p.File("f")
+	require.NoError(t, err)
+	require.Equal(t, "data", contentOfFile(t, f))
+	require.Equal(t, "f.txt", f.FileName)
+	g, err := p.File("g")
+	require.NoError(t, err)
+	require.Len(t, contentOfFile(t, g), 100_000)
+
+	r = form(t, "a", "1")
+	_, err = r.MultipartReader()
+	require.NoError(t, err)
+	_, err = paramsOf(t, r, Options{}).String("a")
+	require.ErrorIs(t, err, ErrBodyTaken)
+}
+
+func TestBindOfFiles(t *testing.T) {
+	type upload struct {
+		Title  string  `form:"title,required"`
+		Photo  *File   `form:"photo"`
+		Pages  []*File `form:"page"`
+		Cover  *File   `form:"cover,required"`
+		Number int     `form:"n"`
+	}
+	got, err := Bind[upload](newContext(t, form(t, "title", "T", "photo/p", "1", "page/1", "a", "page/2", "b", "cover/c", "c", "n", "3"), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, "1", contentOfFile(t, got.Photo))
+	require.Equal(t, "b", contentOfFile(t, got.Pages[1]))
+	require.Equal(t, 3, got.Number)
+
+	_, err = Bind[upload](newContext(t, form(t, "photo/p", "1", "photo/q", "2"), Options{}))
+	var list Errors
+	require.ErrorAs(t, err, &list)
+	require.Len(t, list, 3)
+	_, err = Bind[upload](newContext(t, postForm("/", "title=T"), Options{}))
+	requireReason(t, err, ErrMissing, `form parameter "cover" is missing`)
+}
+
+// FuzzMultipart checks that a form is what the standard library says, or is refused
+// for a reason, and that nothing is left of it.
+func FuzzMultipart(f *testing.F) {
+	const head = "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n"
+	for _, seed := range []string{
+		"", head + "1\r\n--b--", head + "1\r\n" + head + "2\r\n--b--\r\n", head + "1", "--b--", "preamble\r\n" + head + "x\r\n--b--epilogue",
+		"--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\nContent-Type: text/plain\r\n\r\ndata\r\n--b--",
+		"--b\r\nContent-Disposition: form-data; name=f; filename*=UTF-8''%41\r\n\r\n\r\n--b--", "--b\n\nx\n--b--", head + "\xff\r\n--b--",
+		"--b\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=41\r\n--b--",
+	} {
+		f.Add([]byte(seed))
+	}
+	o := *testOptions()
+	o.MaxBody, o.MaxFile = 300, 200
+	f.Fuzz(func(t *testing.T, body []byte) {
+		u := &upload{}
+		err := u.receive(newPartReader(bytes.NewReader(body), "b", &o), &o)
+		defer func() { require.NoError(t, u.close()) }()
+		if err != nil {
+			var e *Error
+			require.ErrorAs(t, err, &e)
+			return
+		}
+		want, err := multipart.NewReader(bytes.NewReader(body), "b").ReadForm(1 << 20)
+		require.NoError(t, err, "accepted %q", body)
+		got := map[string][]string{}
+		for _, p := range u.pairs {
+			if p.name != "" {
+				got[p.name] = append(got[p.name], p.value)
+			}
+		}
+		for name, headers := range want.File {
+			files := u.named(name)
+			require.Len(t, files, len(headers), "%q", body)
+			for i, f := range files {
+				require.Equal(t, headers[i].Size, f.Size)
+			}
+		}
+		for name, values := range want.Value {
+			if len(u.named(name)) == 0 { // a file without a name is a text to the standard library
+				require.Equal(t, values, append([]string(nil), got[name]...), "%q", body)
+			}
+		}
+	})
+}

@@ -1,0 +1,61 @@
+package params
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+type patch struct {
+	Name Opt[string]   `json:"name,omitzero"`
+	Tags Opt[[]string] `json:"tags,omitzero"`
+	Ship Opt[struct {
+		City string `json:"city"`
+	}] `json:"ship,omitzero"`
+}
+
+func TestOptTellsAbsentFromNull(t *testing.T) {
+	for doc, want := range map[string]patch{
+		`{}`:                       {},
+		`{"name":null}`:            {Name: Null[string]()},
+		`{"name":""}`:              {Name: Some("")},
+		`{"tags":[]}`:              {Tags: Some([]string{})},
+		`{"tags":null,"name":"a"}`: {Tags: Null[[]string](), Name: Some("a")},
+	} {
+		got, err := Bind[patch](newContext(t, postJSON(doc), Options{}))
+		require.NoError(t, err)
+		require.Equal(t, want, got, doc)
+		var std patch
+		require.NoError(t, json.Unmarshal([]byte(doc), &std))
+		require.Equal(t, want, std, "encoding/json")
+		again, err := json.Marshal(want)
+		require.NoError(t, err)
+		require.JSONEq(t, doc, string(again))
+	}
+	got, err := Bind[patch](newContext(t, postJSON(`{"ship":{"city":"Rome"}}`), Options{}))
+	require.NoError(t, err)
+	ship, ok := got.Ship.Get()
+	require.True(t, ok)
+	require.Equal(t, "Rome", ship.City)
+
+	_, err = Bind[patch](newContext(t, postJSON(`{"ship":{"city":1},"name":2,"tags":[3]}`), Options{}))
+	var list Errors
+	require.ErrorAs(t, err, &list)
+	require.Len(t, list, 3)
+	require.Equal(t, "#/ship/city", list[0].Pointer())
+	require.Error(t, json.Unmarshal([]byte(`{"name":2}`), &patch{}))
+}
+
+func TestOptAccessors(t *testing.T) {
+	none, null, some := Opt[int]{}, Null[int](), Some(7)
+	require.True(t, none.IsAbsent() && none.IsZero() && !none.IsNull())
+	require.True(t, !null.IsAbsent() && !null.IsZero() && null.IsNull())
+	require.True(t, !some.IsAbsent() && !some.IsZero() && !some.IsNull())
+	require.Equal(t, []int{1, 1, 7}, []int{none.Or(1), null.Or(1), some.Or(1)})
+	v, ok := some.Get()
+	require.True(t, ok)
+	require.Equal(t, 7, v)
+	_, ok = null.Get()
+	require.False(t, ok)
+}

@@ -1,0 +1,141 @@
+package params
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+func TestProvideChecksOptions(t *testing.T) {
+	for field, o := range map[string]Options{
+		"MaxBody":      {MaxBody: -1},
+		"MaxBody ":     {MaxBody: largestBody + 1},
+		"MaxStream":    {MaxStream: -1},
+		"MaxFile":      {MaxFile: -1},
+		"MaxParts":     {MaxParts: -1},
+		"MaxParams":    {MaxParams: -1},
+		"MaxDepth":     {MaxDepth: -1},
+		"MaxDepth ":    {MaxDepth: deepest + 1},
+		"MaxElements":  {MaxElements: -1},
+		`Decoders["BR`: {Decoders: map[string]func(io.Reader) (io.ReadCloser, error){"BR": func(io.Reader) (io.ReadCloser, error) { return nil, nil }}},
+		`Decoders["br`: {Decoders: map[string]func(io.Reader) (io.ReadCloser, error){"br": nil}},
+		`Routes["GET`:  {Routes: map[string]Options{"GET /": {MaxDepth: -1}}},
+		`Routes["PUT`:  {Routes: map[string]Options{"PUT /": {Routes: map[string]Options{}}}},
+	} {
+		err := Provide(reqctx.NewRegistry(reqctx.Options{}), o)
+		require.ErrorContains(t, err, "Options."+field)
+	}
+}
+
+// A field that over forgets would silently not be inherited by routes.
+func TestRoutesInheritEveryField(t *testing.T) {
+	var base Options
+	v := reflect.ValueOf(&base).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.Int, reflect.Int64:
+			f.SetInt(7)
+		case reflect.String:
+			f.SetString("x")
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.Map:
+			f.Set(reflect.MakeMap(f.Type()))
+		case reflect.Func:
+			f.Set(reflect.MakeFunc(f.Type(), func([]reflect.Value) []reflect.Value { return nil }))
+		default:
+			t.Fatalf("%s: add its kind here", v.Type().Field(i).Name)
+		}
+	}
+	got := reflect.ValueOf(Options{}.over(base))
+	for i := range got.NumField() {
+		name := got.Type().Field(i).Name
+		require.Equal(t, name == "Routes", got.Field(i).IsZero(), name)
+	}
+	require.Equal(t, int64(3), Options{MaxBody: 3}.over(base).MaxBody)
+}
+
+func TestBudgetOfARoute(t *testing.T) {
+	o := Options{MaxParams: 2, MaxDepth: 9, Routes: map[string]Options{"GET /many": {MaxParams: 4}, "GET /few": {MaxParams: 1, MaxDepth: 3}}}
+	mux := http.NewServeMux()
+	var err error
+	var p *Params
+	handler := func(_ http.ResponseWriter, r *http.Request) {
+		p = paramsOf(t, r, o)
+		_, err = p.StringOr("x", "")
+	}
+	for _, pattern := range []string{"GET /many", "GET /few", "GET /rest"} {
+		mux.HandleFunc(pattern, handler)
+	}
+	for target, fits := range map[string]bool{
+		"/many?a&b&c&d": true, "/many?a&b&c&d&e": false, "/few?a": true, "/few?a&b": false, "/rest?a&b": true, "/rest?a&b&c": false,
+	} {
+		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", target, nil))
+		if fits {
+			require.NoError(t, err, target)
+		} else {
+			require.ErrorIs(t, err, ErrTooLarge, target)
+		}
+	}
+	b, err := newBudgets(o)
+	require.NoError(t, err)
+	require.Equal(t, 9, b.routes["GET /many"].MaxDepth)
+	require.Equal(t, 3, b.routes["GET /few"].MaxDepth)
+	require.Equal(t, defaultReadTimeout, b.routes["GET /few"].ReadTimeout)
+	require.EqualValues(t, defaultMaxBody, b.rest.MaxBody)
+	require.Equal(t, time.Duration(-1), must(t, Options{ReadTimeout: -1}).rest.ReadTimeout)
+}
+
+func must(t *testing.T, o Options) *budgets {
+	b, err := newBudgets(o)
+	require.NoError(t, err)
+	return b
+}
+
+func TestPathValuesOfAnotherRouter(t *testing.T) {
+	o := Options{PathValue: func(r *http.Request, name string) (string, bool) {
+		return r.Header.Get("Route-" + name), name == "id" || name == "bad"
+	}}
+	r := getRequest("id=query&other=query")
+	r.Header.Set("Route-Id", "7")
+	r.Header.Set("Route-Bad", "\xff")
+	r.SetPathValue("std", "1")
+	p := paramsOf(t, r, o)
+	for name, want := range map[string]string{"id": "7", "other": "query", "std": "1"} {
+		got, err := p.String(name)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err := p.Path().String("other")
+	require.ErrorIs(t, err, ErrMissing)
+	_, err = p.Path().String("bad")
+	requireReason(t, err, ErrMalformed, "is not valid UTF-8")
+}
+
+func TestOfTakesTheRoutersRequest(t *testing.T) {
+	c := newContext(t, getRequest("id=query"), Options{MaxParams: 1, Routes: map[string]Options{"/{id}": {MaxParams: 2}}})
+	p, err := From(c)
+	require.NoError(t, err)
+	r := c.Request().WithContext(c)
+	r.SetPathValue("id", "7")
+	r.Pattern = "/{id}"
+	id, err := p.Int("id")
+	require.Error(t, err, "what the router knows isn't known here: %d", id)
+	of, err := Of(r)
+	require.NoError(t, err)
+	require.Same(t, p, of)
+	id, err = p.Int("id")
+	require.NoError(t, err)
+	require.Equal(t, 7, id)
+	require.Equal(t, 2, p.budgets.of(c.Request()).MaxParams)
+
+	_, err = Of(getRequest(""))
+	require.ErrorIs(t, err, reqctx.ErrNoRequest)
+}

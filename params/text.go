@@ -1,0 +1,137 @@
+package params
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+)
+
+// A setter puts a text into a value, or says as a predicate what is wrong with it;
+// cause is what a type's own method says.
+type setter func(v reflect.Value, text string) (fault string, cause error)
+
+var durationType = reflect.TypeFor[time.Duration]()
+
+// setterOf returns the setter of a type. Its error is that there is none.
+func setterOf(t reflect.Type) (setter, error) {
+	switch inner, isOpt := innerOf(t); {
+	case isOpt:
+		set, err := setterOf(inner)
+		return func(v reflect.Value, text string) (string, error) {
+			return set(reflect.ValueOf(v.Addr().Interface().(optional).slot()).Elem(), text)
+		}, err
+	case t == timeType:
+		return setTime, nil
+	case t == durationType:
+		return setDuration, nil
+	case reflect.PointerTo(t).Implements(unmarshalText):
+		return setByMethod, nil
+	}
+	switch k := t.Kind(); {
+	case k == reflect.String:
+		return func(v reflect.Value, text string) (string, error) { v.SetString(text); return "", nil }, nil
+	case k == reflect.Bool:
+		return setBool, nil
+	case reflect.Int <= k && k <= reflect.Int64:
+		return setInt, nil
+	case reflect.Uint <= k && k <= reflect.Uintptr:
+		return setUint, nil
+	case k == reflect.Float32 || k == reflect.Float64:
+		return setFloat, nil
+	case k == reflect.Pointer:
+		set, err := setterOf(t.Elem())
+		return func(v reflect.Value, text string) (string, error) {
+			v.Set(reflect.New(v.Type().Elem()))
+			return set(v.Elem(), text)
+		}, err
+	}
+	return nil, fmt.Errorf("no text can be a %v", t)
+}
+
+func setBool(v reflect.Value, text string) (string, error) {
+	b, fault := parseBool(text)
+	v.SetBool(b)
+	return fault, nil
+}
+
+func setInt(v reflect.Value, text string) (string, error) {
+	n, err := strconv.ParseInt(text, 10, v.Type().Bits())
+	if err != nil {
+		return numberFault(err), nil
+	}
+	v.SetInt(n)
+	return "", nil
+}
+
+func setUint(v reflect.Value, text string) (string, error) {
+	n, err := strconv.ParseUint(text, 10, v.Type().Bits())
+	if err != nil {
+		if _, ierr := strconv.ParseInt(text, 10, 64); ierr == nil {
+			return "is out of range", nil // a negative one
+		}
+		return numberFault(err), nil
+	}
+	v.SetUint(n)
+	return "", nil
+}
+
+func numberFault(err error) string {
+	if errors.Is(err, strconv.ErrRange) {
+		return "is out of range"
+	}
+	return "must be a whole number"
+}
+
+func setFloat(v reflect.Value, text string) (string, error) {
+	x, fault := parseFloat(text, v.Type().Bits())
+	v.SetFloat(x)
+	return fault, nil
+}
+
+func setTime(v reflect.Value, text string) (string, error) {
+	t, fault := parseTime(text)
+	*v.Addr().Interface().(*time.Time) = t
+	return fault, nil
+}
+
+func setDuration(v reflect.Value, text string) (string, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return "must be a duration, such as 1m30s", nil
+	}
+	v.SetInt(int64(d))
+	return "", nil
+}
+
+func setByMethod(v reflect.Value, text string) (string, error) {
+	if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil {
+		return "has a value that can't be decoded", err
+	}
+	return "", nil
+}
+
+var errDefaultRequired = errors.New("a required field needs no default")
+
+// defaultOf returns the value of a field's tag default, the zero Value if it has
+// none. It is shared by all that get it, so it must have nothing to change in it.
+func defaultOf(sf reflect.StructField) (reflect.Value, error) {
+	text, ok := sf.Tag.Lookup("default")
+	if !ok {
+		return reflect.Value{}, nil
+	}
+	if sf.Type.Kind() == reflect.Pointer {
+		return reflect.Value{}, fmt.Errorf("a %v can't have a default", sf.Type)
+	}
+	set, err := setterOf(sf.Type)
+	if err != nil {
+		return reflect.Value{}, err
+	}
+	v := reflect.New(sf.Type).Elem()
+	if fault, cause := set(v, text); fault != "" {
+		return reflect.Value{}, errors.Join(fmt.Errorf("the default %q %s", text, fault), cause)
+	}
+	return v, nil
+}

@@ -1,0 +1,83 @@
+package params
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+// A wire is a request's body as the client sends it: counted, timed, and kept if
+// it is to be read again. It reads no more than its limit and one byte.
+type wire struct {
+	ctx    context.Context
+	body   io.Reader
+	limit  int64
+	n      int64
+	until  time.Time // zero: no limit of time
+	shared *sharedBody
+	hurry  bool // the connection has the deadline, too
+	keep   bool
+	kept   []byte
+	err    error // what ended it
+}
+
+// errSlow is why a body that came too slowly was not read on.
+var errSlow = fmt.Errorf("params: the time to read the body is over: %w", os.ErrDeadlineExceeded)
+
+// newWire returns a wire that reads body, which is r's, from now on.
+func newWire(ctx context.Context, r *http.Request, body io.Reader, o *Options, limit int64) *wire {
+	w := &wire{ctx: ctx, body: body, limit: limit}
+	w.shared, _ = r.Body.(*sharedBody)
+	if o.ReadTimeout > 0 {
+		w.until = time.Now().Add(o.ReadTimeout)
+		w.hurry = w.shared != nil && !serverIsStricter(ctx, o.ReadTimeout) && w.shared.deadline(w.until)
+	}
+	return w
+}
+
+// serverIsStricter says whether the server's own deadline for the request, whose
+// time began earlier, comes before one in d. It isn't to be moved then.
+func serverIsStricter(ctx context.Context, d time.Duration) bool {
+	s, _ := ctx.Value(http.ServerContextKey).(*http.Server)
+	return s != nil && s.ReadTimeout > 0 && s.ReadTimeout <= d
+}
+
+func (w *wire) Read(p []byte) (int, error) {
+	switch {
+	case w.err != nil:
+		return 0, w.err
+	case w.ctx.Err() != nil:
+		w.err = fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(w.ctx))
+		return 0, w.err
+	}
+	if room := w.limit - w.n + 1; int64(len(p)) > room {
+		p = p[:room]
+	}
+	n, err := w.body.Read(p)
+	w.n += int64(n)
+	if w.keep {
+		w.kept = append(w.kept, p[:n]...)
+	}
+	switch {
+	case w.n > w.limit:
+		w.err = &http.MaxBytesError{Limit: w.limit}
+	case err != nil:
+		w.err = err
+		w.calm()
+	case !w.until.IsZero() && time.Now().After(w.until):
+		w.err = errSlow
+	}
+	return n, w.err
+}
+
+// calm takes the deadline from the connection once the body is there: the server
+// reads on, to notice when the client goes away, and must not take a time that has
+// passed for that.
+func (w *wire) calm() {
+	if w.hurry && w.err == io.EOF {
+		w.shared.deadline(time.Time{})
+	}
+}

@@ -1,0 +1,62 @@
+package ratelimit
+
+import (
+	"fmt"
+	"time"
+)
+
+// MaxAhead is the longest Ahead of an op.
+const MaxAhead = time.Hour
+
+// GoodFor returns for how long the units of op, a take that res has allowed, may be spent
+// without breaking the rule, counted from any moment before op was sent. It is what keeps
+// the promise of Ahead, by algorithm:
+//
+// A log has the units as if they were charged when Ahead is over, so they count for longer
+// than those that are spent at once, never for less. A GCRA holds as much more of its
+// level as falls in Ahead: an op with too little room for that is [ErrTooLarge]. Buckets
+// and windows know no finer time than a bucket or a window: the units are charged to the
+// present one, and good only until its end, which may be sooner than Ahead.
+//
+// Without Ahead it is 0: the units are spent when they are taken. What is not spent can be
+// given back, once, by a Refund of the receipt with N lowered to the rest; of a GCRA only
+// if nothing else was charged.
+//
+// Both clocks are trusted to run alike; a caller whose clock is another machine's should
+// stop a little earlier.
+func (op Op) GoodFor(res Result) time.Duration {
+	if op.Ahead <= 0 || !res.Allowed {
+		return 0
+	}
+	good := op.Ahead
+	switch r := &op.Rule; r.algorithm {
+	case windowed:
+		good = min(good, res.ResetAfter)
+	case bucketed: // the newest bucket was charged, so it is what leaves the window last
+		good = min(good, res.ResetAfter-micros(int64(r.window)*r.interval))
+	}
+	return max(0, good-time.Microsecond) // the store's clock is in whole ones
+}
+
+// ahead is Ahead in microseconds.
+func (op *Op) ahead() int64 { return ceilDiv(int64(op.Ahead), int64(time.Microsecond)) }
+
+// validateAhead checks op's Ahead, and that no op of that kind is among those before it.
+func validateAhead(op *Op, before []Op) error {
+	switch {
+	case len(before) > 0 && (op.Ahead != 0 || before[0].Ahead != 0):
+		return fmt.Errorf("%w: Ahead in a group of several", ErrOp)
+	case op.Ahead == 0:
+		return nil
+	case op.Kind != Take:
+		return fmt.Errorf("%w: Ahead of a %v", ErrOp, op.Kind)
+	}
+	r := &op.Rule
+	if most := min(r.Per(), MaxAhead); op.Ahead < 0 || op.Ahead > most {
+		return fmt.Errorf("%w: Ahead is %v, want 0 to %v", ErrOp, op.Ahead, most)
+	}
+	if r.algorithm == leaky && op.ahead() > (r.burst-op.N)*r.per/r.limit {
+		return fmt.Errorf("%w: n is %d, burst is %d less the units of %v", ErrTooLarge, op.N, r.burst, op.Ahead)
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package layer_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/ratecheck"
+	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/layer"
+)
+
+// chaosTime is how long a run of chaos takes, if the environment doesn't say.
+const chaosTime = 4 * time.Second
+
+// chaosVariable has another length, such as 1m.
+const chaosVariable = "LAZYREQ_CHAOS"
+
+var errStandIn = errors.New("answered without the store")
+
+// TestARedisThatDiesEverySecond has two processes take from a Redis that is killed, and
+// started again with what it kept, once a second: what it admits keeps to the limit, what
+// it doesn't answer is answered in time, and nothing is left behind.
+func TestARedisThatDiesEverySecond(t *testing.T) {
+	length := chaosTime
+	if s := os.Getenv(chaosVariable); s != "" {
+		var err error
+		length, err = time.ParseDuration(s)
+		require.NoError(t, err)
+	}
+	const limit, per = 100, 300 * time.Millisecond
+	for name, c := range map[string]struct {
+		mode  layer.Mode
+		rule  ratelimit.Rule
+		check ratecheck.Rule
+	}{
+		"window": {layer.Closed, windowOf(limit, per), ratecheck.FixedWindow(limit, per)},
+		"log": {
+			layer.Open, ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: limit, Per: per})),
+			ratecheck.SlidingLog(limit, per),
+		},
+		"gcra": {
+			layer.Local, ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: limit, Per: per, Burst: 20})),
+			ratecheck.GCRA(limit, per, 20),
+		},
+	} {
+		t.Run(name, func(t *testing.T) { chaos(t, c.mode, c.rule, c.check, length) })
+	}
+}
+
+func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.Rule, length time.Duration) {
+	var mu sync.Mutex
+	var late []time.Duration // of what was answered without the store, in this process
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() {
+		select {
+		case <-stop:
+		default:
+			close(stop)
+		}
+	})
+	var s stack
+	takes := ratecheck.Run(t, ratecheck.Plan{
+		Processes: 2, Goroutines: 16, Units: 3, For: length,
+		Server: func() string {
+			server := redistest.Start(t, redisproc.Durable...)
+			go func() { defer close(stopped); killing(t, server, stop) }()
+			return server.Addr
+		},
+		Taker: func(addr string) func(context.Context, int64) (bool, error) {
+			client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
+			t.Cleanup(func() { _ = client.Close() })
+			s = newStack(t, client, layer.FailoverOptions{Mode: mode, Replicas: 2, Ratio: 0.2})
+			l := limiter(t, s, rule)
+			return func(ctx context.Context, n int64) (bool, error) {
+				sent := time.Now()
+				res, err := l.Take(ctx, "k", n)
+				took := time.Since(sent)
+				if err == nil && res.Source != ratelimit.FromStore && !res.Allowed {
+					<-time.After(2 * time.Millisecond) // or it would be asked millions of times
+				}
+				if err == nil && res.Source != ratelimit.FromFailover {
+					return res.Allowed, nil
+				}
+				mu.Lock()
+				late = append(late, took)
+				mu.Unlock()
+				<-time.After(2 * time.Millisecond)
+				return standIn(t, mode, res, err)
+			}
+		},
+	})
+	close(stop)
+	<-stopped
+	require.NoError(t, ratecheck.Check(check, takes))
+
+	allowed, failed := 0, 0
+	for _, k := range takes {
+		switch {
+		case k.Failed:
+			failed++
+		case k.Allowed:
+			allowed++
+		}
+	}
+	slices.Sort(late)
+	t.Logf("%d takes, %d allowed, %d without the store, 99%% of them within %v, all within %v; %+v",
+		len(takes), allowed, failed, late[len(late)*99/100], late[len(late)-1], s.failover.Stats())
+	require.NotZero(t, allowed)
+	require.Less(t, late[len(late)*99/100], 100*time.Millisecond, "50 ms on a machine that is not busy")
+	require.NotZero(t, s.failover.Stats().GivenUp)
+	require.Eventually(t, func() bool { return s.failover.Stats().Abandoned == 0 }, time.Second, time.Millisecond)
+}
+
+// standIn checks what was answered without the store. For ratecheck it has failed: the
+// store may have admitted it, then or later.
+func standIn(t *testing.T, mode layer.Mode, res ratelimit.Result, err error) (bool, error) {
+	var reduced *layer.ReducedError
+	switch {
+	case errors.As(err, &reduced) == (mode == layer.Closed) && (err == nil || reduced != nil) && (mode != layer.Open || res.Allowed):
+	default:
+		t.Errorf("%v answers %+v, %v", mode, res, err)
+	}
+	return false, errStandIn
+}
+
+// killing kills the server once a second, until it is stopped, and leaves it running.
+func killing(t *testing.T, server *redistest.Server, stop <-chan struct{}) {
+	for {
+		select {
+		case <-time.After(600 * time.Millisecond):
+		case <-stop:
+			return
+		}
+		server.Kill()
+		<-time.After(350 * time.Millisecond)
+		if err := server.Server.Restart(); err != nil {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// TestNothingIsLeftBehind has many callers, of many keys, of a Redis that comes and goes,
+// and looks for what remains of them.
+func TestNothingIsLeftBehind(t *testing.T) {
+	for _, mode := range []layer.Mode{layer.Closed, layer.Open, layer.Local} {
+		server := redistest.Start(t, redisproc.Durable...)
+		s := newStack(t, server.Client(nil), layer.FailoverOptions{Mode: mode, Keys: 1000})
+		l := limiter(t, s, windowOf(1, time.Minute))
+		round := func() {
+			var wg sync.WaitGroup
+			for g := range 32 {
+				wg.Go(func() {
+					for i := range 300 {
+						_, _ = l.Take(t.Context(), string(rune('a'+g*300+i)), 1)
+					}
+				})
+			}
+			<-time.After(20 * time.Millisecond)
+			server.Kill()
+			wg.Wait()
+			server.Restart()
+			require.Eventually(t, func() bool {
+				res, err := l.Take(t.Context(), "back", 1)
+				return err == nil && res.Source != ratelimit.FromFailover
+			}, 2*time.Second, 5*time.Millisecond)
+		}
+		round() // makes what is made once
+		goroutines, heap := runtime.NumGoroutine(), inUse()
+		for range 4 {
+			round()
+		}
+		require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+2 }, 3*time.Second, 10*time.Millisecond,
+			"%d goroutines before", goroutines)
+		require.Less(t, inUse(), heap+4<<20, "%v", mode)
+		require.Zero(t, s.failover.Stats().Abandoned)
+	}
+}
+
+func inUse() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

@@ -1,0 +1,76 @@
+package layer
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storetest"
+)
+
+// forward is a clock that goes back only while the cache has nothing noted: what a store
+// does whose clock goes back, the cache need not foresee, whose own never does.
+type forward struct {
+	*storetest.ManualClock
+	cache *DenyCache
+}
+
+func (c *forward) Advance(d time.Duration) {
+	if d >= 0 || c.cache == nil || !c.cache.notes.any(c.cache.now()) {
+		c.ManualClock.Advance(d)
+	}
+}
+
+// any tells whether there is a note.
+func (t *notes) any(now time.Duration) bool {
+	for i := range t.sets {
+		for j := range t.sets[i].at {
+			if n := t.sets[i].at[j].Load(); n != nil && n.until > now {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func forwardClock() *forward {
+	return &forward{ManualClock: storetest.NewClock(someTime)}
+}
+
+func memoryOf(tb require.TestingT, clock *forward) *ratelimit.MemoryStore {
+	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{Clock: clock.Now})
+	require.NoError(tb, err)
+	return store
+}
+
+// newDenyCache returns a cache that reads clock.
+func newDenyCache(tb require.TestingT, inner ratelimit.Store, clock *forward, o DenyCacheOptions) *DenyCache {
+	c, err := NewDenyCache(inner, o)
+	require.NoError(tb, err)
+	c.clock, c.start, clock.cache = clock.Now, clock.Now(), c
+	return c
+}
+
+func TestDenyCacheIsAStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
+		clock := forwardClock()
+		return newDenyCache(t, memoryOf(t, clock), clock, DenyCacheOptions{Keys: 64}), clock
+	}, storetest.Everything)
+}
+
+// TestDenyCacheIsTheModel looks for a short sequence of questions that the cache answers
+// in another way than it may.
+func TestDenyCacheIsTheModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		clock := forwardClock()
+		s := &storetest.Sequence{
+			TB: rt, Clock: clock, Supports: storetest.Everything, Back: rapid.Bool().Draw(rt, "clock goes back"),
+			Store: newDenyCache(rt, memoryOf(rt, clock), clock, DenyCacheOptions{Keys: 8}),
+			Draw:  func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "") },
+		}
+		s.Run(rapid.IntRange(1, 150).Draw(rt, "groups"))
+	})
+}

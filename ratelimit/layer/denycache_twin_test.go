@@ -1,0 +1,213 @@
+package layer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// opCounter counts the ops that a store is asked.
+type opCounter struct {
+	ratelimit.Store
+	ops int
+}
+
+func (c *opCounter) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	c.ops += len(ops)
+	return c.Store.Do(ctx, ops)
+}
+
+// twins are two stores with one clock, one of them behind a cache. They are asked the same.
+type twins struct {
+	*rapid.T
+	clock         *forward
+	alone, cached ratelimit.Store
+	inner         *opCounter
+	families      [][]ratelimit.Rule
+	receipts      []twinReceipt
+	asked         int
+	log           []string
+}
+
+type twinReceipt struct {
+	op            ratelimit.Op
+	alone, cached ratelimit.Receipt
+}
+
+// twinFamilies are rules that share a counter, of every algorithm. What a GCRA's key may be
+// forgotten by is longer than a test.
+func twinFamilies() (all [][]ratelimit.Rule) {
+	must, s := ratelimit.Must, time.Second
+	for _, block := range []ratelimit.Block{{}, {After: 2, For: 3 * s}, {After: 1, For: s}} {
+		for _, r := range []ratelimit.Rule{
+			must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 6, Per: 4 * s, Interval: s, Span: 10 * s, Block: block})),
+			must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 6, Per: 2 * s, Block: block})),
+			must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 6, Per: 2 * s, Block: block})),
+			must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 6, Per: 2 * s, Block: block})),
+			must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "burst", Limit: 6, Per: s, Burst: 8, Block: block})),
+		} {
+			family := []ratelimit.Rule{r, must(r.WithLimit(3)), must(r.WithLimit(11))}
+			if r.Algorithm() == "gcra" {
+				family = append(family, must(r.WithBurst(4)))
+			}
+			all = append(all, family)
+		}
+	}
+	return all
+}
+
+// newTwins returns twins that are mostly asked about one family.
+func newTwins(rt *rapid.T, family int, around func(ratelimit.Store, *forward) ratelimit.Store) *twins {
+	clock, all := forwardClock(), twinFamilies()
+	w := &twins{T: rt, clock: clock, alone: memoryOf(rt, clock), inner: &opCounter{Store: memoryOf(rt, clock)}}
+	w.cached = around(w.inner, clock)
+	other := all[(family+1+w.draw(len(all)-1))%len(all)]
+	w.families = [][]ratelimit.Rule{all[family], all[family], other}
+	return w
+}
+
+func (w *twins) draw(n int) int { return rapid.IntRange(0, n-1).Draw(w.T, "") }
+
+// step asks both the same, and returns what is wrong.
+func (w *twins) step() error {
+	w.clock.Advance([]time.Duration{0, time.Microsecond, 7 * time.Millisecond, 300 * time.Millisecond, time.Second}[w.draw(5)])
+	key := fmt.Sprint("key", max(0, w.draw(7)-5))
+	group, refunds := w.group(key)
+	other := make([]ratelimit.Op, len(group))
+	for i, op := range group {
+		other[i] = op
+		if r := refunds[i]; r != nil {
+			group[i].Receipt, other[i].Receipt = r.cached, r.alone
+		}
+	}
+	got, err := w.cached.Do(context.Background(), group)
+	want, wantErr := w.alone.Do(context.Background(), other)
+	w.log = append(w.log, fmt.Sprintf("%v %v: %+v, want %+v", w.clock.Now().UnixMicro(), group, got, want))
+	if wantErr != nil || err != nil {
+		if !errors.Is(err, errors.Unwrap(wantErr)) {
+			return fmt.Errorf("error %w, want %w", err, wantErr)
+		}
+		return nil
+	}
+	w.asked += len(group)
+	return w.compare(group, got, want)
+}
+
+// group draws ops: mostly a single take, otherwise some of any kind.
+func (w *twins) group(key string) (ops []ratelimit.Op, refunds []*twinReceipt) {
+	n := max(1, w.draw(9)-5)
+	for range n {
+		family := w.families[w.draw(len(w.families))]
+		op := ratelimit.Op{Key: key, Rule: family[w.draw(len(family))], N: int64(1 + w.draw(4)), Kind: ratelimit.Take}
+		var refund *twinReceipt
+		switch w.draw(24) { // small numbers are drawn more often
+		case 13:
+			op.Kind = ratelimit.Reset
+		case 14, 21:
+			op.Kind = ratelimit.Add
+		case 11:
+			op.Kind = ratelimit.Peek
+		case 17, 18, 19:
+			if len(w.receipts) > 0 {
+				refund = &w.receipts[w.draw(len(w.receipts))]
+				op.Kind, op.Key, op.Rule = ratelimit.Refund, refund.op.Key, refund.op.Rule
+			}
+		}
+		if w.draw(8) == 5 {
+			op.Apart = true
+		}
+		ops, refunds = append(ops, op), append(refunds, refund)
+	}
+	return ops, refunds
+}
+
+func (w *twins) compare(ops []ratelimit.Op, got, want []ratelimit.Result) error {
+	for i := range ops {
+		g, h := got[i], want[i]
+		if g.Receipt != (ratelimit.Receipt{}) && len(ops) == 1 {
+			w.receipts = append(w.receipts, twinReceipt{ops[i], h.Receipt, g.Receipt})
+		}
+		g.Receipt, h.Receipt = ratelimit.Receipt{}, ratelimit.Receipt{}
+		switch {
+		case g.Source == ratelimit.FromStore && g != h:
+			return fmt.Errorf("op %d: the store says %+v, want %+v", i, g, h)
+		case g.Allowed != h.Allowed, g.RetryAfter > h.RetryAfter, g.Limit != h.Limit, g.Violated && !h.Violated, g.Blocked > h.Blocked:
+			return fmt.Errorf("op %d: %+v, want %+v", i, g, h)
+		}
+	}
+	return nil
+}
+
+// run takes some steps, and returns what is wrong.
+func (w *twins) run() error {
+	for range rapid.IntRange(20, 80).Draw(w.T, "steps") {
+		if err := w.step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestDenyCacheNeverDiffersFromTheStoreAlone(t *testing.T) {
+	for i, family := range twinFamilies() {
+		t.Run(fmt.Sprintf("%v %v", family[0], family[0].Block()), func(t *testing.T) {
+			asked, called := 0, 0
+			rapid.Check(t, func(rt *rapid.T) {
+				w := newTwins(rt, i, func(inner ratelimit.Store, clock *forward) ratelimit.Store {
+					return newDenyCache(rt, inner, clock, DenyCacheOptions{Keys: 16})
+				})
+				if err := w.run(); err != nil {
+					for _, line := range w.log {
+						rt.Log(line)
+					}
+					rt.Fatal(err)
+				}
+				asked, called = asked+w.asked, called+w.inner.ops
+			})
+			t.Logf("%d of %d ops went to the store", called, asked)
+			require.Less(t, called, asked)
+		})
+	}
+}
+
+// byKeyAlone is a cache with a fault: it refuses whatever comes for a key that was denied.
+type byKeyAlone struct {
+	ratelimit.Store
+	clock *forward
+	until map[string]time.Time
+}
+
+func (c *byKeyAlone) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	op := ops[0]
+	if op.Kind == ratelimit.Take && len(ops) == 1 && ratelimit.Validate(ops) == nil && c.clock.Now().Before(c.until[op.Key]) {
+		return []ratelimit.Result{{Violated: true, Limit: op.Rule.Limit(), Source: ratelimit.FromDenyCache}}, nil
+	}
+	results, err := c.Store.Do(ctx, ops)
+	if err == nil && op.Kind == ratelimit.Take && !results[0].Allowed {
+		c.until[op.Key] = c.clock.Now().Add(results[0].RetryAfter)
+	}
+	return results, err
+}
+
+// TestTheTwinsNotice checks that the test before this one can fail.
+func TestTheTwinsNotice(t *testing.T) {
+	for i := range twinFamilies() {
+		differ := 0
+		rapid.Check(t, func(rt *rapid.T) {
+			w := newTwins(rt, i, func(inner ratelimit.Store, clock *forward) ratelimit.Store {
+				return &byKeyAlone{inner, clock, map[string]time.Time{}}
+			})
+			if w.run() != nil {
+				differ++
+			}
+		})
+		require.NotZero(t, differ)
+	}
+}

@@ -1,0 +1,187 @@
+package layer
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// passes takes one by one until one is denied.
+func (f *failover) passes(r ratelimit.Rule, key string) (n int) {
+	f.Helper()
+	for {
+		res, err, _ := f.take(r, key, 1)
+		require.NoError(f, err)
+		require.Equal(f, ratelimit.FromFailover, res.Source)
+		require.Equal(f, r.Limit(), res.Limit)
+		if !res.Allowed {
+			require.True(f, res.Violated)
+			require.Positive(f, res.RetryAfter)
+			return n
+		}
+		n++
+		require.Less(f, n, 1000)
+	}
+}
+
+func localRules(limit int64) []ratelimit.Rule {
+	must, per := ratelimit.Must, time.Minute
+	return []ratelimit.Rule{
+		must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: per})),
+		must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: limit, Per: per})),
+		windowOf(limit), gcra(limit),
+		must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "burst", Limit: 600, Per: time.Hour, Burst: limit})),
+	}
+}
+
+func TestLocalHasAShareOfTheLimit(t *testing.T) {
+	for _, r := range localRules(10) {
+		for _, tt := range []struct{ replicas, want int }{{0, 10}, {1, 10}, {3, 3}, {10, 1}, {50, 1}} {
+			withFailover(t, FailoverOptions{Mode: Local, Replicas: tt.replicas}, func(t *testing.T, f *failover) {
+				f.down()
+				require.Equal(t, tt.want, f.passes(r, "k"), "%v", r)
+				<-time.After(10 * time.Minute)
+				require.Equal(t, tt.want, f.passes(r, "k"), "%v", r)
+			})
+		}
+	}
+}
+
+// TestLocalBeginsWithWhatRemains has some units used before the store is gone.
+func TestLocalBeginsWithWhatRemains(t *testing.T) {
+	for _, r := range localRules(12) {
+		for _, tt := range []struct {
+			used     int64
+			replicas int
+			want     int
+		}{{0, 1, 12}, {5, 1, 7}, {12, 1, 0}, {4, 4, 2}, {11, 4, 1}, {12, 4, 0}} {
+			withFailover(t, FailoverOptions{Mode: Local, Replicas: tt.replicas}, func(t *testing.T, f *failover) {
+				for range tt.used {
+					_, err, _ := f.take(r, "k", 1)
+					require.NoError(t, err)
+				}
+				f.down()
+				require.Equal(t, tt.want, f.passes(r, "k"), "%v, %+v", r, tt)
+				require.Equal(t, 12/tt.replicas, f.passes(r, "stranger"), "%v, %+v", r, tt)
+				f.back()
+				f.down() // what passed meanwhile was counted here, and is not forgotten
+				require.Zero(t, f.passes(r, "k"), "%v, %+v", r, tt)
+			})
+		}
+	}
+}
+
+func TestLocalForgetsWhatIsOver(t *testing.T) {
+	for _, r := range localRules(4) {
+		withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failover) {
+			for _, key := range []string{"old", "reset"} {
+				_, err, _ := f.take(r, key, 4)
+				require.NoError(t, err)
+			}
+			_, err := f.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "reset", Kind: ratelimit.Reset})
+			require.NoError(t, err)
+			f.down()
+			require.Equal(t, 4, f.passes(r, "reset"), "%v", r)
+			<-time.After(2 * time.Minute)
+			require.Equal(t, 4, f.passes(r, "old"), "%v", r)
+		})
+	}
+}
+
+// TestLocalAndOtherLimits has what remains told by one tier, and asked by another.
+func TestLocalAndOtherLimits(t *testing.T) {
+	for _, r := range localRules(10) {
+		low := ratelimit.Must(r.WithLimit(6))
+		if r.Name() == "burst" {
+			low = ratelimit.Must(r.WithBurst(6))
+		}
+		withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failover) {
+			_, err, _ := f.take(r, "k", 3)
+			require.NoError(t, err)
+			f.down()
+			for range 3 {
+				res, err, _ := f.take(low, "k", 1)
+				require.NoError(t, err)
+				require.True(t, res.Allowed, "%v", r)
+			}
+			res, err, _ := f.take(low, "k", 1)
+			require.NoError(t, err)
+			require.False(t, res.Allowed, "%v", r)
+		})
+	}
+}
+
+// TestMoreThanAShareIsADenial has a take that the limit allows, but not a part of it.
+func TestMoreThanAShareIsADenial(t *testing.T) {
+	withFailover(t, FailoverOptions{Mode: Local, Replicas: 4}, func(t *testing.T, f *failover) {
+		f.down()
+		r, other := windowOf(8), gcra(100)
+		res, err, _ := f.take(r, "k", 3)
+		require.NoError(t, err)
+		require.Equal(t, ratelimit.Result{Violated: true, Source: ratelimit.FromFailover, Limit: 8, RetryAfter: 250 * time.Millisecond}, res)
+		_, err, _ = f.take(r, "k", 9)
+		require.ErrorIs(t, err, ratelimit.ErrTooLarge)
+		both, err := f.Do(t.Context(), []ratelimit.Op{take(other, "k", 1), take(r, "k", 3)})
+		require.NoError(t, err)
+		require.False(t, both[0].Allowed)
+		require.False(t, both[1].Allowed)
+		require.Equal(t, 25, f.passes(other, "k"), "nothing was charged")
+	})
+}
+
+// TestEachRuleHasItsMode has a group of rules of several modes.
+func TestEachRuleHasItsMode(t *testing.T) {
+	open, local, closed := gcra(5), windowOf(2), ratelimit.Must(ratelimit.Throttle(time.Second))
+	modes := map[ratelimit.Rule]Mode{open: Open, local: Local, closed: Closed}
+	withFailover(t, FailoverOptions{ModeFor: func(r ratelimit.Rule) Mode { return modes[r] }}, func(t *testing.T, f *failover) {
+		f.down()
+		group := []ratelimit.Op{take(open, "k", 1), take(local, "k", 1)}
+		for range 2 {
+			both, err := f.Do(t.Context(), group)
+			require.NoError(t, err)
+			require.True(t, both[0].Allowed && both[1].Allowed)
+		}
+		both, err := f.Do(t.Context(), group)
+		require.NoError(t, err)
+		require.False(t, both[0].Allowed)
+		require.False(t, both[0].Violated)
+		require.True(t, both[1].Violated)
+		_, err = f.Do(t.Context(), append(group, take(closed, "k", 1)))
+		require.ErrorAs(t, err, new(*ReducedError))
+		// Each group by itself.
+		all, err := f.Do(t.Context(), append(group, take(open, "other", 1)))
+		require.NoError(t, err)
+		require.False(t, all[0].Allowed)
+		require.True(t, all[2].Allowed)
+	})
+}
+
+// TestLocalIsBounded has many keys come by, before and while the store is gone.
+func TestLocalIsBounded(t *testing.T) {
+	withFailover(t, FailoverOptions{Mode: Local, Keys: 100}, func(t *testing.T, f *failover) {
+		keys := func(r ratelimit.Rule) {
+			for i := range 2000 {
+				_, err, _ := f.take(r, string(rune('a'+i)), 1)
+				require.NoError(t, err)
+			}
+		}
+		keys(gcra(10))
+		known := 0
+		for i := range f.local.known.sets {
+			for j := range f.local.known.sets[i].at {
+				if f.local.known.sets[i].at[j].Load() != nil {
+					known++
+				}
+			}
+		}
+		require.LessOrEqual(t, known, 128)
+		require.Greater(t, known, 100)
+		<-time.After(2 * time.Second) // so many successes are not soon outnumbered
+		f.down()
+		keys(gcra(10))
+		require.LessOrEqual(t, f.local.store.Len(), 100)
+	})
+}

@@ -1,0 +1,402 @@
+package layer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storetest"
+)
+
+var errBroken = errors.New("broken")
+
+// shaky is a store that fails as it is told to.
+type shaky struct {
+	ratelimit.Store
+	mu    sync.Mutex
+	fail  func(context.Context) error // nil while it works
+	calls int
+}
+
+func (s *shaky) becomes(fail func(context.Context) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail, s.calls = fail, 0
+}
+
+// asked returns how often the store was asked, since the last time.
+func (s *shaky) asked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.calls
+	s.calls = 0
+	return n
+}
+
+func (s *shaky) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	s.mu.Lock()
+	fail := s.fail
+	s.calls++
+	s.mu.Unlock()
+	if fail != nil {
+		if err := fail(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.Store.Do(ctx, ops)
+}
+
+// The ways to fail.
+func breaks(context.Context) error    { return errBroken }
+func heeds(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
+func windowOf(limit int64) ratelimit.Rule {
+	return ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: time.Minute}))
+}
+
+// failover is a Failover around a shaky store, in a bubble.
+type failover struct {
+	*testing.T
+	*Failover
+	store *shaky
+	log   *bytes.Buffer
+}
+
+func withFailover(t *testing.T, o FailoverOptions, test func(t *testing.T, f *failover)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+		require.NoError(t, err)
+		log := &bytes.Buffer{}
+		o.Logger = slog.New(slog.NewTextHandler(log, nil))
+		store := &shaky{Store: m}
+		f, err := NewFailover(store, o)
+		require.NoError(t, err)
+		test(t, &failover{t, f, store, log})
+	})
+}
+
+// take takes, and says how long it took.
+func (f *failover) take(r ratelimit.Rule, key string, n int64) (ratelimit.Result, error, time.Duration) {
+	began := time.Now()
+	res, err := f.DoOne(f.Context(), take(r, key, n))
+	return res, err, time.Since(began)
+}
+
+// down makes the store fail and be given up.
+func (f *failover) down() {
+	f.Helper()
+	f.store.becomes(breaks)
+	for i := 0; !f.Stats().Down; i++ {
+		require.Less(f, i, 1000)
+		_, _ = f.DoOne(f.Context(), ratelimit.Op{Rule: gcra(1), Key: "other", Kind: ratelimit.Reset})
+	}
+	f.store.asked()
+}
+
+// back has the store work, and be found to.
+func (f *failover) back() {
+	f.Helper()
+	f.store.becomes(nil)
+	<-time.After(f.o.Retry + 1)
+	_, _ = f.DoOne(f.Context(), ratelimit.Op{Rule: gcra(1), Key: "other", Kind: ratelimit.Reset})
+	require.False(f, f.Stats().Down)
+}
+
+func TestFailoverIsAStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
+		m, clock := newMemory(t)
+		f, err := NewFailover(m, FailoverOptions{Timeout: time.Minute, Mode: Local})
+		require.NoError(t, err)
+		return f, clock
+	}, storetest.Everything)
+}
+
+// TestEachModeAnswersInTime has a store that ends its calls with their context, or doesn't
+// heed it.
+func TestEachModeAnswersInTime(t *testing.T) {
+	for _, mode := range []Mode{Closed, Open, Local} {
+		for name, heeding := range map[string]bool{"heeds its context": true, "doesn't": false} {
+			t.Run(mode.String()+", "+name, func(t *testing.T) {
+				withFailover(t, FailoverOptions{Mode: mode}, func(t *testing.T, f *failover) {
+					end := make(chan struct{})
+					f.store.becomes(func(ctx context.Context) error {
+						if heeding {
+							return heeds(ctx)
+						}
+						<-end
+						return errBroken
+					})
+					res, err, took := f.take(gcra(5), "k", 1)
+					require.Equal(t, 50*time.Millisecond, took)
+					switch mode {
+					case Closed:
+						var reduced *ReducedError
+						require.ErrorAs(t, err, &reduced)
+						require.ErrorIs(t, err, ratelimit.ErrStore)
+						require.Equal(t, 250*time.Millisecond, reduced.RetryAfter)
+					case Open:
+						require.NoError(t, err)
+						require.Equal(t, ratelimit.Result{Allowed: true, Source: ratelimit.FromFailover, Limit: 5, Remaining: 5}, res)
+					case Local:
+						require.NoError(t, err)
+						require.Equal(t, ratelimit.FromFailover, res.Source)
+						require.EqualValues(t, 4, res.Remaining)
+						require.Zero(t, res.Receipt)
+					}
+					close(end)
+					synctest.Wait()
+					require.Zero(t, f.Stats().Abandoned)
+				})
+			})
+		}
+	}
+}
+
+func TestAStoreThatFailsOftenIsLeftAlone(t *testing.T) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failover) {
+		for range 9 {
+			f.take(windowOf(100), "k", 1)
+		}
+		f.store.becomes(breaks)
+		for range 8 { // 8 of 17
+			f.take(windowOf(100), "k", 1)
+		}
+		require.False(t, f.Stats().Down)
+		f.take(windowOf(100), "k", 1) // 9 of 18
+		require.True(t, f.Stats().Down)
+		require.Equal(t, 9, f.store.asked())
+
+		for range 50 {
+			res, err, took := f.take(windowOf(100), "k", 1)
+			require.NoError(t, err)
+			require.Equal(t, ratelimit.FromFailover, res.Source)
+			require.Zero(t, took)
+		}
+		require.Zero(t, f.store.asked())
+		for range 4 { // once in each Retry
+			<-time.After(f.o.Retry + 1)
+			f.take(windowOf(100), "k", 1)
+			f.take(windowOf(100), "k", 1)
+			require.Equal(t, 1, f.store.asked())
+		}
+		f.store.becomes(nil)
+		<-time.After(f.o.Retry + 1)
+		res, err, _ := f.take(windowOf(100), "k", 1)
+		require.NoError(t, err)
+		require.Equal(t, ratelimit.FromStore, res.Source)
+		require.EqualValues(t, 90, res.Remaining, "what came meanwhile is not charged")
+		require.Equal(t, FailoverStats{GivenUp: 1, Failed: 13, Answered: 67}, f.Stats())
+
+		require.Equal(t, 2, strings.Count(f.log.String(), "\n"), f.log.String())
+		require.Contains(t, f.log.String(), `level=ERROR msg="the rate limit's store is given up for now" calls=18 failed=9`)
+		require.Contains(t, f.log.String(), `level=INFO msg="the rate limit's store is back" after=1.250000005s answered=59`)
+	})
+}
+
+// TestFailuresOfLongAgoDontCount has a store that fails now and then.
+func TestFailuresOfLongAgoDontCount(t *testing.T) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failover) {
+		f.store.becomes(breaks)
+		for range 50 { // at most 9 in a second
+			f.take(gcra(100), "k", 1)
+			<-time.After(130 * time.Millisecond)
+		}
+		require.False(t, f.Stats().Down)
+	})
+}
+
+// TestOneTriesAgain has many callers when the store is tried again: all but one are
+// answered at once.
+func TestOneTriesAgain(t *testing.T) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failover) {
+		f.down()
+		f.store.becomes(heeds)
+		<-time.After(f.o.Retry + 1)
+		var mu sync.Mutex
+		waited := 0
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if _, err, took := f.take(gcra(100), "k", 1); err != nil || took > 0 {
+					mu.Lock()
+					waited++
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 1, waited)
+		require.Equal(t, 1, f.store.asked())
+	})
+}
+
+// TestWhoTriesAgainAndLeaves must not keep others from trying.
+func TestWhoTriesAgainAndLeaves(t *testing.T) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failover) {
+		f.down()
+		f.store.becomes(heeds)
+		<-time.After(f.o.Retry + 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, err := f.DoOne(ctx, take(gcra(100), "k", 1))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		f.store.becomes(nil)
+		res, err, _ := f.take(gcra(100), "k", 1)
+		require.NoError(t, err)
+		require.Equal(t, ratelimit.FromStore, res.Source)
+	})
+}
+
+// TestWhatIsNoFailure has denials, ops that are wrong, and callers who leave.
+func TestWhatIsNoFailure(t *testing.T) {
+	withFailover(t, FailoverOptions{Mode: Open, Calls: 1, Ratio: 0.01}, func(t *testing.T, f *failover) {
+		one := gcra(1)
+		for range 20 {
+			f.take(one, "k", 1)
+		}
+		res, err, _ := f.take(one, "k", 1)
+		require.NoError(t, err)
+		require.False(t, res.Allowed)
+		_, err, _ = f.take(one, "k", 2)
+		require.ErrorIs(t, err, ratelimit.ErrTooLarge)
+		_, err = f.DoOne(t.Context(), ratelimit.Op{})
+		require.ErrorIs(t, err, ratelimit.ErrOp)
+		f.store.becomes(func(context.Context) error { return ratelimit.ErrOverflow })
+		_, err, _ = f.take(one, "k", 1)
+		require.ErrorIs(t, err, ratelimit.ErrOverflow)
+
+		f.store.becomes(heeds)
+		why := errors.New("gone")
+		for _, d := range []time.Duration{0, time.Millisecond, 49 * time.Millisecond} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(d, func() { cancel(why) })
+			_, err = f.DoOne(ctx, take(one, "k", 1))
+			require.ErrorIs(t, err, why)
+		}
+		synctest.Wait()
+		require.Equal(t, FailoverStats{}, f.Stats())
+		f.take(one, "k", 1)
+		require.True(t, f.Stats().Down, "this is one")
+	})
+}
+
+func TestAPanicOfTheStoreGoesOn(t *testing.T) {
+	withFailover(t, FailoverOptions{Mode: Open, Calls: 2}, func(t *testing.T, f *failover) {
+		f.store.becomes(func(context.Context) error { panic("oh") })
+		for range 2 {
+			require.PanicsWithValue(t, "oh", func() { f.take(gcra(1), "k", 1) })
+		}
+		require.True(t, f.Stats().Down, "it is a failure")
+		require.Contains(t, f.log.String(), "failover_test.go", "where it was")
+		res, err, _ := f.take(gcra(1), "k", 1)
+		require.NoError(t, err)
+		require.Equal(t, ratelimit.FromFailover, res.Source)
+	})
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failover) {
+		f.store.becomes(func(ctx context.Context) error { <-ctx.Done(); <-time.After(time.Second); panic("late") })
+		res, err, _ := f.take(gcra(1), "k", 1)
+		require.NoError(t, err)
+		require.Equal(t, ratelimit.FromFailover, res.Source)
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+		require.Contains(t, f.log.String(), "late", "there is nobody else to tell")
+		require.Zero(t, f.Stats().Abandoned)
+	})
+}
+
+func TestAStoreThatIsNoStore(t *testing.T) {
+	withFailover(t, FailoverOptions{Mode: Closed}, func(t *testing.T, f *failover) {
+		f.store.becomes(func(context.Context) error { runtime.Goexit(); return nil })
+		_, err, _ := f.take(gcra(1), "k", 1)
+		require.ErrorIs(t, err, errEnded)
+	})
+	f, err := NewFailover(nothing{}, FailoverOptions{})
+	require.NoError(t, err)
+	_, err = f.Do(t.Context(), []ratelimit.Op{take(gcra(1), "k", 1)})
+	require.ErrorIs(t, err, ratelimit.ErrStore)
+	_, err = f.DoOne(t.Context(), take(gcra(1), "k", 1))
+	require.ErrorIs(t, err, ratelimit.ErrStore)
+}
+
+// nothing is a store that answers without results.
+type nothing struct{}
+
+func (nothing) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) { return nil, nil }
+
+// TestCallsThatNeverEndAreBounded has a store that never answers.
+func TestCallsThatNeverEndAreBounded(t *testing.T) {
+	withFailover(t, FailoverOptions{Mode: Open, MaxAbandoned: 3}, func(t *testing.T, f *failover) {
+		end := make(chan struct{})
+		f.store.becomes(func(context.Context) error { <-end; return nil })
+		for range 20 {
+			<-time.After(300 * time.Millisecond)
+			_, err, took := f.take(gcra(1), "k", 1)
+			require.NoError(t, err)
+			require.LessOrEqual(t, took, 50*time.Millisecond)
+		}
+		require.EqualValues(t, 3, f.Stats().Abandoned)
+		require.Equal(t, 3, f.store.asked())
+		close(end)
+		synctest.Wait()
+		require.Zero(t, f.Stats().Abandoned)
+		res, err, _ := f.take(gcra(1), "new", 1)
+		require.NoError(t, err)
+		require.Equal(t, ratelimit.FromStore, res.Source, "and it is asked again")
+	})
+}
+
+func TestWhatCannotBeAnsweredWithoutTheStore(t *testing.T) {
+	for _, mode := range []Mode{Closed, Open, Local} {
+		withFailover(t, FailoverOptions{Mode: mode}, func(t *testing.T, f *failover) {
+			f.down()
+			window := windowOf(5)
+			for _, kind := range []ratelimit.Kind{ratelimit.Count, ratelimit.Refund, ratelimit.Reset} {
+				op := ratelimit.Op{Rule: window, Key: "k", Kind: kind}
+				_, err := f.DoOne(t.Context(), op)
+				require.ErrorAs(t, err, new(*ReducedError), "%v", kind)
+				_, err = f.Do(t.Context(), []ratelimit.Op{take(window, "k", 1), op})
+				require.ErrorAs(t, err, new(*ReducedError), "%v", kind)
+			}
+			f.back()
+			res, err, _ := f.take(window, "k", 1)
+			require.NoError(t, err)
+			require.EqualValues(t, 4, res.Remaining)
+		})
+	}
+}
+
+func TestNewFailoverRefuses(t *testing.T) {
+	m, _ := newMemory(t)
+	for field, o := range map[string]FailoverOptions{
+		"Timeout":      {Timeout: -1},
+		"Retry":        {Retry: -time.Second},
+		"Replicas":     {Replicas: -1},
+		"Keys":         {Keys: -1},
+		"Calls":        {Calls: -1},
+		"MaxAbandoned": {MaxAbandoned: -1},
+		"Mode":         {Mode: Local + 1},
+		"Ratio":        {Ratio: 1.1},
+	} {
+		_, err := NewFailover(m, o)
+		require.ErrorContains(t, err, "FailoverOptions."+field)
+	}
+	_, err := NewFailover(nil, FailoverOptions{})
+	require.ErrorContains(t, err, "NewFailover: store is nil")
+	f, err := NewFailover(m, FailoverOptions{})
+	require.NoError(t, err)
+	_, err = NewFailover(f, FailoverOptions{})
+	require.ErrorIs(t, err, ErrOrder)
+	_, err = NewCoalesce(f, CoalesceOptions{})
+	require.ErrorIs(t, err, ErrOrder)
+}

@@ -1,0 +1,281 @@
+package layer
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/ratecheck"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// leaseRulesUnderTest are rules of each algorithm that many intervals of pass in a simulation.
+var leaseRulesUnderTest = map[string]ratelimit.Rule{
+	"buckets": ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{
+		Limit: 1000, Per: 2 * time.Second, Interval: 200 * time.Millisecond, Span: 2 * time.Second,
+	})),
+	"log":    ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1000, Per: 2 * time.Second})),
+	"window": ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1000, Per: 2 * time.Second})),
+	"gcra":   ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1000, Per: 2 * time.Second, Burst: 800})),
+}
+
+// checkedRule is what ratecheck knows a rule by.
+func checkedRule(r ratelimit.Rule) ratecheck.Rule {
+	switch r.Algorithm() {
+	case "buckets":
+		return ratecheck.Buckets(r.Limit(), r.Per(), r.Interval())
+	case "log":
+		return ratecheck.SlidingLog(r.Limit(), r.Per())
+	case "window":
+		return ratecheck.FixedWindow(r.Limit(), r.Per())
+	}
+	return ratecheck.GCRA(r.Limit(), r.Per(), r.Burst())
+}
+
+// far is a store at the other end of a network, as one process sees it.
+type far struct {
+	ratelimit.Store
+	sim  *simulation
+	dead atomic.Bool // the process
+}
+
+func (f *far) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	f.sim.wait(time.Millisecond)
+	if f.dead.Load() {
+		return nil, ratelimit.ErrStore
+	}
+	ops = slices.Clone(ops)
+	for i := range ops {
+		if f.sim.wrong {
+			ops[i].Ahead = 0
+		}
+	}
+	results, err := f.Store.Do(ctx, ops)
+	f.sim.note(ops, results)
+	for i := range results {
+		if f.sim.wrong {
+			results[i].ResetAfter += f.sim.rule.Per() / 20
+		}
+	}
+	f.sim.wait(time.Millisecond)
+	return results, err
+}
+
+// simulation is processes that take from one key, in a bubble.
+type simulation struct {
+	rule   ratelimit.Rule
+	wrong  bool // the store charges leases at once, and says that windows end later
+	storms bool // there are calm times, and storms
+	length time.Duration
+
+	mu     sync.Mutex
+	rand   *rand.Rand
+	takes  []ratecheck.Take
+	ends   []int64 // of windows
+	leases int
+	lost   map[int64]int64 // units that could not be given back, by times of an Expiry
+}
+
+func (s *simulation) draw(n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rand.IntN(n)
+}
+
+// wait waits for a random time.
+func (s *simulation) wait(most time.Duration) { <-time.After(time.Duration(s.draw(int(most)))) }
+
+func (s *simulation) note(ops []ratelimit.Op, results []ratelimit.Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, res := range results {
+		if ops[i].Kind == ratelimit.Refund && !res.Allowed {
+			s.lost[time.Now().UnixMicro()/s.rule.Expiry().Microseconds()] += ops[i].Receipt.N
+		}
+		if ops[i].Kind != ratelimit.Take || !res.Allowed {
+			continue
+		}
+		s.ends = append(s.ends, res.Receipt.At)
+		if ops[i].Ahead > 0 || ops[i].N > 3 {
+			s.leases++
+		}
+	}
+}
+
+// process runs takers in bursts, until it is over or dead.
+func (s *simulation) process(t *testing.T, store ratelimit.Store, o LeaseOptions, dies time.Duration) {
+	f := &far{Store: store, sim: s}
+	l, err := NewLease(f, o)
+	require.NoError(t, err)
+	begun := time.Now()
+	var takers sync.WaitGroup
+	for range 8 {
+		takers.Go(func() {
+			for !f.dead.Load() && time.Since(begun) < s.length {
+				s.ask(t, f, l)
+			}
+		})
+	}
+	if dies > 0 {
+		<-time.After(dies)
+		f.dead.Store(true)
+	}
+	takers.Wait()
+	if err := l.Close(); dies == 0 {
+		require.NoError(t, err)
+	}
+}
+
+// ask takes in bursts of each taker's own; or now and then, by turns with all at once.
+func (s *simulation) ask(t *testing.T, f *far, l *Lease) {
+	if !s.storms {
+		for range s.draw(60) {
+			s.take(t, f, l)
+			s.wait(4 * time.Millisecond)
+		}
+		s.wait(400 * time.Millisecond)
+		return
+	}
+	s.take(t, f, l)
+	const turn = 3 * time.Second
+	if calm := turn*4/5 - time.Duration(time.Now().UnixNano())%turn; calm > 0 {
+		s.wait(min(400*time.Millisecond, calm))
+	} else {
+		s.wait(4 * time.Millisecond)
+	}
+}
+
+func (s *simulation) take(t *testing.T, f *far, l *Lease) {
+	n := int64(1 + s.draw(3))
+	k := ratecheck.Take{N: n, Sent: time.Now().UnixMicro()}
+	res, err := l.DoOne(t.Context(), ratelimit.Op{Rule: s.rule, Key: "k", N: n, Kind: ratelimit.Take})
+	k.Received, k.Allowed, k.Failed = time.Now().UnixMicro(), res.Allowed, err != nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !k.Failed || !f.dead.Load() {
+		s.takes = append(s.takes, k)
+	}
+}
+
+// run has three processes that live, and some that die and are replaced, if deaths are
+// wanted. It returns the units that were admitted.
+func (s *simulation) run(t *testing.T, o LeaseOptions, deaths bool) (admitted int64) {
+	synctest.Test(t, func(t *testing.T) {
+		store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+		require.NoError(t, err)
+		var processes sync.WaitGroup
+		for range 3 {
+			processes.Go(func() { s.process(t, store, o, 0) })
+		}
+		for range 3 {
+			if deaths {
+				s.process(t, store, o, s.length/6+time.Duration(s.draw(int(s.length/6))))
+			}
+		}
+		processes.Wait()
+		for _, k := range s.takes {
+			require.False(t, k.Failed, "%v", k)
+			if k.Allowed {
+				admitted += k.N
+			}
+		}
+		if s.rule.Algorithm() != "gcra" && !deaths && !s.wrong {
+			s.compare(t, store)
+		}
+	})
+	return admitted
+}
+
+// compare checks that exactly what was spent is charged when all leases are given back.
+func (s *simulation) compare(t *testing.T, store ratelimit.Store) {
+	out, err := store.Do(t.Context(), []ratelimit.Op{{Rule: s.rule, Key: "k", Kind: ratelimit.Count}})
+	require.NoError(t, err)
+	var least, most int64
+	for _, k := range s.takes {
+		age := time.Duration(time.Now().UnixMicro()-k.Received) * time.Microsecond
+		if window := slices.Max(s.ends); s.rule.Algorithm() == "window" {
+			if time.Now().UnixMicro() >= window {
+				break
+			}
+			age = time.Duration(window-k.Received) * time.Microsecond
+		}
+		if k.Allowed && age < s.rule.Per() {
+			least += k.N
+		}
+		if k.Allowed && age < s.rule.Per()*3/2 {
+			most += k.N
+		}
+	}
+	require.GreaterOrEqual(t, out[0].Count, least)
+	require.LessOrEqual(t, out[0].Count, most)
+}
+
+// check says what ratecheck thinks, with so many units held.
+func (s *simulation) check(life time.Duration, held int64) error {
+	rule := checkedRule(s.rule)
+	if s.rule.Algorithm() == "window" {
+		rule = rule.In(s.rule.Limit(), s.rule.Per(), s.ends)
+	}
+	return ratecheck.Check(ratecheck.Leased(rule, life, held), s.takes)
+}
+
+func newSimulation(r ratelimit.Rule) *simulation {
+	return &simulation{rule: r, length: 8 * time.Second, rand: rand.New(rand.NewPCG(rand.Uint64(), 1)), lost: map[int64]int64{}}
+}
+
+// TestLeasesKeepTheLimit has processes with leases take from one store. What they admit is
+// never more than the rule allows, and less only by what is held, or was lost with a
+// process.
+func TestLeasesKeepTheLimit(t *testing.T) {
+	const share = 50
+	for name, r := range leaseRulesUnderTest {
+		for i, what := range []string{"", "deaths", "storms", "storms, deaths"} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				s, deaths := newSimulation(r), i%2 == 1
+				s.storms = i > 1
+				admitted := s.run(t, LeaseOptions{Share: share}, deaths)
+				life, most := 100*time.Millisecond, r.Burst()/share
+				held := 3 * (2*most + 3)
+				if deaths {
+					held += 2 * (2*most + 3) // that the counter still has of the dead
+				}
+				if r.Algorithm() == "gcra" {
+					held += r.Limit()*int64(life)/int64(r.Per()) + 2*slices.Max(append(slices.Collect(maps.Values(s.lost)), 0))
+				} else if r.Algorithm() != "window" && !deaths { // a window that is over takes nothing back
+					require.Empty(t, s.lost)
+				}
+				t.Logf("%d takes, %d units admitted, %d leases, %d units held", len(s.takes), admitted, s.leases, held)
+				require.NoError(t, s.check(life, held))
+				require.Greater(t, s.leases, 20)
+				require.Greater(t, admitted, r.Limit()*int64(s.length)/int64(r.Per())/2)
+			})
+		}
+	}
+}
+
+// TestWrongLeasesAreNoticed checks that the test before this one can fail: by leases that are
+// charged when they are taken, and by ones that outlive what they were charged to.
+func TestWrongLeasesAreNoticed(t *testing.T) {
+	for name, r := range leaseRulesUnderTest {
+		t.Run(name, func(t *testing.T) {
+			for i := range 20 {
+				s := newSimulation(r)
+				s.wrong, s.storms = true, i%2 == 0
+				s.run(t, LeaseOptions{}, false)
+				if err := s.check(0, 1<<40); err != nil {
+					t.Log(err)
+					return
+				}
+			}
+			t.Fatal("nothing was noticed in 20 runs")
+		})
+	}
+}

@@ -1,0 +1,255 @@
+package layer
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// ListsOptions configure [Lists]. The zero value has two empty lists.
+type ListsOptions struct {
+	// Allow has the keys whose takes always pass, Deny those whose takes never do. What
+	// is on both is denied.
+	Allow, Deny List
+	// RetryAfter is what a denied take is told. Default: an hour.
+	RetryAfter time.Duration
+	// Address finds the addresses that a key counts by, for the lists' networks; the zero
+	// Prefix says that there are none. Default: those that a Policy's key by
+	// [ratelimit.ByIP] or IPOptions has after the policy's name and ":" or "~", or that
+	// are the whole key of a Limiter if there is neither. Keys that have more in them, or
+	// IPv6 addresses without a name before them, need a function of their own.
+	Address func(key string) netip.Prefix
+}
+
+// Lists answers for keys that are on a list, without the store: an allow list, and a deny
+// list, which is asked first. All other keys are the store's.
+//
+// A take or peek of an allowed key has Allowed, and all of the rule's burst remaining, even
+// if it asks for more; an add, too. Nothing is counted. A take or peek of a denied key is not Allowed, has nothing
+// remaining, and its RetryAfter and ResetAfter are the option; nor is anything else
+// in a group with such a take done. The Source is [ratelimit.FromAllowList] or
+// [ratelimit.FromDenyList]. Counts, resets, refunds of what was charged before the key
+// was listed, and adds to a denied key go to the store.
+//
+// A Lists is safe for concurrent use and needs no closing. It costs a key that is on no
+// list some 10 to 100 ns and no allocation, however long the lists are: a look-up for each
+// list, and for each of the lengths that its prefixes, and its networks, have.
+type Lists struct {
+	inner ratelimit.Store
+	one   func(context.Context, ratelimit.Op) (ratelimit.Result, error)
+	wait  time.Duration
+	find  func(key string) netip.Prefix
+	both  atomic.Pointer[lists]
+}
+
+// lists are the two lists at one moment.
+type lists struct {
+	allow, deny *list
+}
+
+// NewLists returns a layer around inner. An error names the option that is wrong, or wraps
+// [ErrOrder].
+func NewLists(inner ratelimit.Store, o ListsOptions) (*Lists, error) {
+	if err := fits(listsPlace, inner); err != nil {
+		return nil, err
+	}
+	if o.RetryAfter < 0 {
+		return nil, fmt.Errorf("layer: ListsOptions.RetryAfter is %v, want at least 0", o.RetryAfter)
+	}
+	if o.RetryAfter == 0 {
+		o.RetryAfter = time.Hour
+	}
+	if o.Address == nil {
+		o.Address = addressAfterName
+	}
+	l := &Lists{inner: inner, one: doOne(inner), wait: o.RetryAfter, find: o.Address}
+	if err := l.Set(o.Allow, o.Deny); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Set replaces both lists, for all ops that begin later. If one has something wrong, the
+// error says so and nothing is changed. It costs as much as the lists are long.
+func (l *Lists) Set(allow, deny List) error {
+	a, err := newList("Allow", allow)
+	if err != nil {
+		return err
+	}
+	d, err := newList("Deny", deny)
+	if err != nil {
+		return err
+	}
+	l.both.Store(&lists{a, d})
+	return nil
+}
+
+func (l *Lists) place() place { return listsPlace }
+
+// DoOne is Do with a list of one.
+func (l *Lists) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	source := l.source(l.both.Load(), op.Key)
+	if asksStore(&op, source, false) {
+		return l.one(ctx, op)
+	}
+	checked := [1]ratelimit.Op{op}
+	if source == ratelimit.FromAllowList {
+		lenient(&checked[0])
+	}
+	if err := check(ctx, checked[:]); err != nil {
+		return ratelimit.Result{}, err
+	}
+	return l.answer(&op, source), nil
+}
+
+// Do runs ops as [ratelimit.Store] says. What isn't answered here is one call of the store.
+func (l *Lists) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	sources, listed := l.sources(ops)
+	if !listed {
+		return l.inner.Do(ctx, ops)
+	}
+	checked := slices.Clone(ops)
+	for i := range checked {
+		if sources[i] == ratelimit.FromAllowList {
+			lenient(&checked[i])
+		}
+	}
+	if err := check(ctx, checked); err != nil {
+		return nil, err
+	}
+	out := make([]ratelimit.Result, len(ops))
+	rest := rest{out: out}
+	for from, group := range ratelimit.Groups(ops) {
+		source := sources[from]
+		denied := source == ratelimit.FromDenyList && slices.ContainsFunc(group, isTake)
+		rest.apart = true
+		for i := range group {
+			if asksStore(&group[i], source, denied) {
+				rest.add(group[i], from+i)
+			} else {
+				out[from+i] = l.answer(&group[i], source)
+			}
+		}
+	}
+	if err := rest.do(ctx, l.inner); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func isTake(op ratelimit.Op) bool { return op.Kind == ratelimit.Take }
+
+// check says what is wrong with ops before anything is done.
+func check(ctx context.Context, ops []ratelimit.Op) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return ratelimit.Validate(ops)
+}
+
+// lenient makes an op that would be too large one that isn't: it passes all the same.
+func lenient(op *ratelimit.Op) {
+	op.Apart = true
+	if burst := op.Rule.Burst(); burst > 0 {
+		op.N = min(op.N, burst)
+	}
+}
+
+// sources returns whose each op is, and whether any is on a list.
+func (l *Lists) sources(ops []ratelimit.Op) (sources []ratelimit.Source, listed bool) {
+	both := l.both.Load()
+	for i := range ops {
+		source := l.source(both, ops[i].Key)
+		if source != ratelimit.FromStore && !listed {
+			sources, listed = make([]ratelimit.Source, len(ops)), true
+		}
+		if listed {
+			sources[i] = source
+		}
+	}
+	return sources, listed
+}
+
+// source returns whose key it is.
+func (l *Lists) source(both *lists, key string) ratelimit.Source {
+	var at netip.Prefix
+	if both.allow.networks.any() || both.deny.networks.any() {
+		at = l.find(key)
+	}
+	if at.IsValid() {
+		at = plainPrefix(at)
+	}
+	switch {
+	case both.deny.has(key, at):
+		return ratelimit.FromDenyList
+	case both.allow.has(key, at):
+		return ratelimit.FromAllowList
+	default:
+		return ratelimit.FromStore
+	}
+}
+
+// asksStore tells whether an op is the store's. denied says that it is in a group that is
+// denied.
+func asksStore(op *ratelimit.Op, source ratelimit.Source, denied bool) bool {
+	if source == ratelimit.FromStore {
+		return true
+	}
+	switch op.Kind {
+	case ratelimit.Take, ratelimit.Peek:
+		return false
+	case ratelimit.Add:
+		return source == ratelimit.FromDenyList && !denied
+	case ratelimit.Refund:
+		return !denied && op.Receipt != ratelimit.Receipt{}
+	case ratelimit.Reset:
+		return !denied
+	default:
+		return op.Kind == ratelimit.Count
+	}
+}
+
+// answer answers an op that isn't the store's.
+func (l *Lists) answer(op *ratelimit.Op, source ratelimit.Source) ratelimit.Result {
+	res := ratelimit.Result{Source: source, Limit: op.Rule.Limit()}
+	switch asks := op.Kind == ratelimit.Take || op.Kind == ratelimit.Peek; {
+	case source == ratelimit.FromAllowList:
+		res.Allowed, res.Remaining = op.Kind != ratelimit.Refund, op.Rule.Burst()
+	case asks:
+		res.Violated = true
+		res.RetryAfter, res.ResetAfter = l.wait, l.wait
+	}
+	return res
+}
+
+// rest is the ops that are left for the store, and where their results go.
+type rest struct {
+	out   []ratelimit.Result
+	ops   []ratelimit.Op
+	at    []int
+	apart bool // the next one begins a group
+}
+
+func (r *rest) add(op ratelimit.Op, at int) {
+	op.Apart, r.apart = r.apart, false
+	r.ops, r.at = append(r.ops, op), append(r.at, at)
+}
+
+func (r *rest) do(ctx context.Context, store ratelimit.Store) error {
+	if len(r.ops) == 0 {
+		return nil
+	}
+	out, err := store.Do(ctx, r.ops)
+	if err != nil {
+		return err
+	}
+	for i, at := range r.at {
+		r.out[at] = out[i]
+	}
+	return nil
+}

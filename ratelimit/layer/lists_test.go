@@ -1,0 +1,296 @@
+package layer
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storetest"
+)
+
+func newLists(t *testing.T, o ListsOptions) (*Lists, *spy) {
+	memory, _ := newMemory(t)
+	store := &spy{Store: memory}
+	l, err := NewLists(store, o)
+	require.NoError(t, err)
+	return l, store
+}
+
+func TestListsConform(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
+		memory, clock := newMemory(t)
+		// With something on the lists, so that nothing is spared.
+		l, err := NewLists(memory, ListsOptions{
+			Allow: List{Keys: []string{"allowed"}, Networks: networksOf("10.0.0.0/8")},
+			Deny:  List{Prefixes: []string{"denied:"}},
+		})
+		require.NoError(t, err)
+		return l, clock
+	}, storetest.Everything)
+}
+
+func networksOf(s ...string) (p []netip.Prefix) {
+	for _, s := range s {
+		p = append(p, netip.MustParsePrefix(s))
+	}
+	return p
+}
+
+func TestAnAllowedKeyAlwaysPasses(t *testing.T) {
+	l, store := newLists(t, ListsOptions{Allow: List{Keys: []string{"k"}}})
+	for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Peek} {
+		for range 12 {
+			res, err := l.DoOne(t.Context(), ratelimit.Op{Rule: gcra(10), Key: "k", N: 100, Kind: kind})
+			require.NoError(t, err)
+			require.Equal(t, ratelimit.Result{Allowed: true, Limit: 10, Remaining: 10, Source: ratelimit.FromAllowList}, res)
+		}
+	}
+	// As part of a group, and beside others.
+	day := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 5, Per: time.Hour}))
+	out, err := l.Do(t.Context(), []ratelimit.Op{take(day, "k", 6), take(gcra(10), "k", 9), take(gcra(10), "k", 9)})
+	require.NoError(t, err)
+	for _, res := range out {
+		require.True(t, res.Allowed)
+		require.Equal(t, ratelimit.FromAllowList, res.Source)
+	}
+	require.Empty(t, store.hows(), "the store isn't asked")
+}
+
+func TestADeniedKeyNeverPasses(t *testing.T) {
+	l, store := newLists(t, ListsOptions{Allow: List{Keys: []string{"k"}}, Deny: List{Keys: []string{"k"}}, RetryAfter: time.Minute})
+	want := ratelimit.Result{
+		Violated: true, Limit: 10, RetryAfter: time.Minute, ResetAfter: time.Minute, Source: ratelimit.FromDenyList,
+	}
+	for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Peek} {
+		res, err := l.DoOne(t.Context(), ratelimit.Op{Rule: gcra(10), Key: "k", N: 1, Kind: kind})
+		require.NoError(t, err)
+		require.Equal(t, want, res)
+	}
+	require.Empty(t, store.hows(), "the store isn't asked")
+	unlisted, _ := newLists(t, ListsOptions{Deny: List{Keys: []string{"k"}}})
+	res, err := unlisted.DoOne(t.Context(), take(gcra(10), "k", 1))
+	require.NoError(t, err)
+	require.Equal(t, time.Hour, res.RetryAfter)
+}
+
+// A listed key's counters are there for who looks after them.
+func TestOtherOpsOnListedKeys(t *testing.T) {
+	const key = "k"
+	l, store := newLists(t, ListsOptions{})
+	w := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 10, Per: time.Minute}))
+	charged, err := l.DoOne(t.Context(), take(w, key, 4))
+	require.NoError(t, err)
+	one := func(op ratelimit.Op) ratelimit.Result {
+		op.Rule, op.Key = w, key
+		res, err := l.DoOne(t.Context(), op)
+		require.NoError(t, err)
+		return res
+	}
+	count := ratelimit.Op{Kind: ratelimit.Count}
+
+	require.NoError(t, l.Set(List{Keys: []string{key}}, List{}))
+	free := one(ratelimit.Op{N: 1, Kind: ratelimit.Take})
+	require.False(t, one(ratelimit.Op{Kind: ratelimit.Refund, Receipt: free.Receipt}).Allowed)
+	require.True(t, one(ratelimit.Op{N: 3, Kind: ratelimit.Add}).Allowed)
+	require.EqualValues(t, 4, one(count).Count, "nothing is counted")
+	require.True(t, one(ratelimit.Op{Kind: ratelimit.Refund, Receipt: charged.Receipt}).Allowed)
+	require.Zero(t, one(count).Count)
+
+	require.NoError(t, l.Set(List{}, List{Keys: []string{key}}))
+	require.EqualValues(t, 3, one(ratelimit.Op{N: 3, Kind: ratelimit.Add}).Count, "adds are never denied")
+	store.hows()
+	out, err := l.Do(t.Context(), []ratelimit.Op{
+		{Rule: w, Key: key, N: 1, Kind: ratelimit.Add},
+		{Rule: w, Key: key, N: 1, Kind: ratelimit.Peek},
+		{Rule: w, Key: key, N: 1, Kind: ratelimit.Take},
+		{Rule: w, Key: key, Kind: ratelimit.Count},
+		{Rule: w, Key: key, Kind: ratelimit.Reset},
+	})
+	require.NoError(t, err)
+	require.False(t, out[0].Allowed, "a denied group charges nothing")
+	require.True(t, out[1].Violated)
+	require.True(t, out[2].Violated)
+	require.EqualValues(t, 3, out[3].Count)
+	require.False(t, out[4].Allowed)
+	require.Equal(t, []string{"Do"}, store.hows())
+	one(ratelimit.Op{Kind: ratelimit.Reset})
+	require.Zero(t, one(count).Count)
+}
+
+// What is left of a list of ops is asked in one call, and in the groups that it had.
+func TestListedKeysBesideOthers(t *testing.T) {
+	l, store := newLists(t, ListsOptions{Allow: List{Keys: []string{"a"}}, Deny: List{Keys: []string{"d"}}})
+	hour := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 5, Per: time.Hour}))
+	out, err := l.Do(t.Context(), []ratelimit.Op{
+		take(gcra(3), "k", 2), take(hour, "k", 2), take(gcra(3), "a", 1), take(gcra(3), "k", 2), take(gcra(3), "d", 1), take(hour, "k", 1),
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{"Do"}, store.hows())
+	for i, allowed := range []bool{true, true, true, false, false, true} {
+		require.Equal(t, allowed, out[i].Allowed, i)
+	}
+	require.EqualValues(t, 2, out[5].Remaining)
+}
+
+func TestListsCheckBeforeAnyChange(t *testing.T) {
+	l, store := newLists(t, ListsOptions{Allow: List{Keys: []string{"a"}}, Deny: List{Keys: []string{"d"}}})
+	for _, bad := range []ratelimit.Op{
+		{}, take(ratelimit.Rule{}, "a", 1), take(gcra(3), "a", 0), take(gcra(3), "a", -1), take(gcra(3), "d", 0),
+		{Rule: gcra(3), Key: "a", N: 1, Kind: 99},
+	} {
+		_, err := l.Do(t.Context(), []ratelimit.Op{take(gcra(3), "k", 1), take(gcra(3), "a", 1), bad})
+		require.ErrorIs(t, err, ratelimit.ErrOp)
+		if bad.Key != "" {
+			_, err = l.DoOne(t.Context(), bad)
+			require.ErrorIs(t, err, ratelimit.ErrOp)
+		}
+	}
+	require.Empty(t, store.hows())
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := l.DoOne(ended, take(gcra(3), "a", 1))
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = l.Do(ended, []ratelimit.Op{take(gcra(3), "d", 1)})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestWhatIsOnAList(t *testing.T) {
+	l, _ := newLists(t, ListsOptions{})
+	for _, c := range []struct {
+		key  string
+		list List
+		has  bool
+	}{
+		{"search:k", List{Keys: []string{"search:k"}}, true},
+		{"search:k2", List{Keys: []string{"search:k"}}, false},
+		{"k", List{Keys: []string{"search:k"}}, false},
+		{"search:k", List{Prefixes: []string{"login:", "search:"}}, true},
+		{"search:k", List{Prefixes: []string{"search:k"}}, true},
+		{"search:", List{Prefixes: []string{"search:k"}}, false},
+		{"search:10.1.2.3", List{Networks: networksOf("10.0.0.0/8")}, true},
+		{"search:10.1.2.3", List{Networks: networksOf("192.168.0.0/16", "10.1.2.3/32")}, true},
+		{"search:10.1.2.3", List{Networks: networksOf("10.1.2.4/32")}, false},
+		{"search:11.1.2.3", List{Networks: networksOf("10.0.0.0/8")}, false},
+		{"search~10.1.2.3", List{Networks: networksOf("10.99.0.0/8")}, true}, // not masked, and a fallback's
+		{"10.1.2.3", List{Networks: networksOf("10.0.0.0/8")}, true},
+		{"search:10.1.2.3", List{Networks: networksOf("::ffff:10.0.0.0/104")}, true},
+		{"search:10.1.2.3", List{Networks: networksOf("::/0")}, false},
+		{"search:10.1.2.3", List{Networks: networksOf("0.0.0.0/0")}, true},
+		{"search:2001:db8:1:2::/64", List{Networks: networksOf("2001:db8::/32")}, true},
+		{"search:2001:db8:1:2::/64", List{Networks: networksOf("2001:db8:1:2::/64")}, true},
+		{"search:2001:db8:1:2::/64", List{Networks: networksOf("2001:db8:1:2::/128")}, false},
+		{"search:2001:db8:1:2::1", List{Networks: networksOf("2001:db8:1:2::1/128")}, true},
+		{"b2b:2001:db8::/64", List{Networks: networksOf("b2b::/16")}, false},
+		{"b2b:2001:db8::/64", List{Networks: networksOf("2001:db8::/64")}, true},
+		{"search:10.1.2", List{Networks: networksOf("0.0.0.0/0")}, false},
+		{"search:10.1.2.3/33", List{Networks: networksOf("0.0.0.0/0")}, false},
+		{"search:name", List{Networks: networksOf("0.0.0.0/0", "::/0")}, false},
+		{"search:", List{Networks: networksOf("0.0.0.0/0", "::/0")}, false},
+	} {
+		require.NoError(t, l.Set(List{}, c.list))
+		res, err := l.DoOne(t.Context(), take(gcra(1000), c.key, 1))
+		require.NoError(t, err)
+		require.Equal(t, c.has, res.Source == ratelimit.FromDenyList, fmt.Sprint(c.key, c.list))
+	}
+}
+
+// The keys that ByIP makes are those that networks are looked for in.
+func TestNetworksOfAPolicy(t *testing.T) {
+	l, _ := newLists(t, ListsOptions{
+		Allow: List{Networks: networksOf("10.0.0.0/8", "2001:db8::/32")},
+		Deny:  List{Networks: networksOf("10.6.6.0/24")},
+	})
+	limited, err := ratelimit.Middleware(l, ratelimit.Policy{Name: "ad", Rules: []ratelimit.Rule{gcra(1)}, Key: ratelimit.ByIP()}, ratelimit.MiddlewareOptions{})
+	require.NoError(t, err)
+	h := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	ask := func(from string) *httptest.ResponseRecorder {
+		rec, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = from
+		h.ServeHTTP(rec, r)
+		return rec
+	}
+	for range 3 {
+		for _, from := range []string{"10.1.2.3:1", "[::ffff:10.1.2.3]:1", "[2001:db8::1%eth0]:1", "[64:ff9b::10.1.2.3]:1"} {
+			rec := ask(from)
+			require.Equal(t, http.StatusOK, rec.Code, from)
+			require.Equal(t, `"ad";r=1;t=0`, rec.Header().Get("RateLimit"))
+		}
+	}
+	rec := ask("10.6.6.6:1")
+	require.Equal(t, http.StatusTooManyRequests, rec.Code)
+	require.Equal(t, "3600", rec.Header().Get("Retry-After"))
+	require.Equal(t, http.StatusOK, ask("192.0.2.1:1").Code)
+	require.Equal(t, http.StatusTooManyRequests, ask("192.0.2.1:1").Code)
+}
+
+func TestAnAddressFunctionOfYourOwn(t *testing.T) {
+	l, _ := newLists(t, ListsOptions{
+		Deny:    List{Networks: networksOf("2001:db8::/32")},
+		Address: func(key string) netip.Prefix { return netip.MustParsePrefix(key) },
+	})
+	res, err := l.DoOne(t.Context(), take(gcra(1), "2001:db8::/64", 1))
+	require.NoError(t, err)
+	require.Equal(t, ratelimit.FromDenyList, res.Source)
+}
+
+func TestListsRefuse(t *testing.T) {
+	memory, _ := newMemory(t)
+	for want, o := range map[string]ListsOptions{
+		"Allow.Keys[1] is empty":           {Allow: List{Keys: []string{"k", ""}}},
+		"Deny.Prefixes[0] is empty":        {Deny: List{Prefixes: []string{""}}},
+		"Deny.Networks[0] is not a prefix": {Deny: List{Networks: []netip.Prefix{{}}}},
+		"ListsOptions.RetryAfter is -1ns":  {RetryAfter: -1},
+	} {
+		_, err := NewLists(memory, o)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := NewLists(nil, ListsOptions{})
+	require.ErrorContains(t, err, "store is nil")
+
+	l, _ := newLists(t, ListsOptions{Deny: List{Keys: []string{"k"}}})
+	require.Error(t, l.Set(List{}, List{Keys: []string{""}}))
+	res, err := l.DoOne(t.Context(), take(gcra(1), "k", 1))
+	require.NoError(t, err)
+	require.Equal(t, ratelimit.FromDenyList, res.Source, "the lists are as they were")
+}
+
+func TestListsAllocateNothing(t *testing.T) {
+	memory, _ := newMemory(t)
+	l, err := NewLists(memory, ListsOptions{
+		Allow: List{Keys: []string{"login:me"}, Prefixes: []string{"free:"}, Networks: networksOf("10.0.0.0/8", "2001:db8::/32")},
+	})
+	require.NoError(t, err)
+	for _, key := range []string{"search:someone", "login:me", "search:10.0.0.1", "search:192.0.2.1", "search:2001:db8::/64"} {
+		op := take(gcra(1<<20), key, 1)
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			if res, err := l.DoOne(t.Context(), op); err != nil || !res.Allowed {
+				t.Error(res, err)
+			}
+		}), key)
+	}
+}
+
+func BenchmarkLists(b *testing.B) {
+	memory, _ := newMemory(b)
+	l, err := NewLists(memory, ListsOptions{
+		Allow: List{Keys: []string{"login:me"}, Prefixes: []string{"free:"}, Networks: networksOf("10.0.0.0/8", "2001:db8::/32")},
+	})
+	require.NoError(b, err)
+	for _, key := range []string{"search:someone", "login:me", "search:10.0.0.1"} {
+		b.Run(key, func(b *testing.B) {
+			op := take(gcra(1<<20), key, 1)
+			for b.Loop() {
+				if _, err := l.DoOne(b.Context(), op); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

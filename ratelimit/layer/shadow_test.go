@@ -1,0 +1,336 @@
+package layer
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storetest"
+)
+
+// tried is a rule that the shadows of these tests try out; all others are in force.
+func tried(limit int64) ratelimit.Rule {
+	return ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "tried", Limit: limit, Per: time.Hour}))
+}
+
+func isTried(op ratelimit.Op) bool { return op.Rule.Name() == "tried" }
+
+type report struct {
+	op  ratelimit.Op
+	res ratelimit.Result
+	err error
+}
+
+type shadowing struct {
+	*testing.T
+	*spy
+	*Shadow
+	reports []report
+}
+
+func newShadowing(t *testing.T, match func(ratelimit.Op) bool) *shadowing {
+	memory, _ := newMemory(t)
+	s := &shadowing{T: t, spy: &spy{Store: memory}}
+	var err error
+	s.Shadow, err = NewShadow(s.spy, ShadowOptions{
+		Match: match,
+		Report: func(_ context.Context, op ratelimit.Op, res ratelimit.Result, err error) {
+			s.reports = append(s.reports, report{op, res, err})
+		},
+	})
+	require.NoError(t, err)
+	return s
+}
+
+func (s *shadowing) do(ops ...ratelimit.Op) []ratelimit.Result {
+	s.Helper()
+	out, err := s.Shadow.Do(s.Context(), ops)
+	require.NoError(s, err)
+	require.Len(s, out, len(ops))
+	return out
+}
+
+func (s *shadowing) remaining(r ratelimit.Rule) int64 {
+	s.Helper()
+	out, err := s.spy.Store.Do(s.Context(), []ratelimit.Op{{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek}})
+	require.NoError(s, err)
+	return out[0].Remaining
+}
+
+// The contract is kept where nothing is tried out, beside what is.
+func TestShadowConforms(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
+		memory, clock := newMemory(t)
+		s, err := NewShadow(memory, ShadowOptions{Match: isTried})
+		require.NoError(t, err)
+		return besideTried{s}, clock
+	}, storetest.Everything)
+}
+
+// besideTried asks about a tried rule along with every list of ops.
+type besideTried struct{ *Shadow }
+
+func (b besideTried) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	out, err := b.Shadow.Do(ctx, append([]ratelimit.Op{take(tried(3), "beside", 4)}, ops...))
+	if err != nil {
+		return nil, err
+	}
+	return out[1:], nil
+}
+
+func TestWhatIsTriedOutDeniesNobody(t *testing.T) {
+	s := newShadowing(t, nil)
+	for i := range int64(5) {
+		res, err := s.Shadow.DoOne(t.Context(), take(tried(3), "k", 1))
+		require.NoError(t, err)
+		require.True(t, res.Allowed)
+		require.Equal(t, ratelimit.FromShadow, res.Source)
+		require.Equal(t, i >= 3, res.Violated)
+		require.Equal(t, max(0, 2-i), res.Remaining)
+		require.Equal(t, i >= 2, res.RetryAfter > 0)
+	}
+	peek, err := s.Shadow.DoOne(t.Context(), ratelimit.Op{Rule: tried(3), Key: "k", N: 1, Kind: ratelimit.Peek})
+	require.NoError(t, err)
+	require.True(t, peek.Allowed)
+	require.True(t, peek.Violated)
+	require.Equal(t, ShadowStats{Passed: 3, Denied: 2}, s.Stats())
+	require.Len(t, s.reports, 2)
+	require.Equal(t, take(tried(3), "k", 1), s.reports[0].op)
+	require.False(t, s.reports[0].res.Allowed)
+	require.Equal(t, ratelimit.FromStore, s.reports[0].res.Source)
+	require.Positive(t, s.reports[0].res.RetryAfter)
+
+	count, err := s.Shadow.DoOne(t.Context(), ratelimit.Op{Rule: tried(3), Key: "k", Kind: ratelimit.Count})
+	require.NoError(t, err)
+	require.EqualValues(t, 3, count.Count, "denials charge nothing")
+}
+
+func TestWhatIsTriedOutDoesNotFail(t *testing.T) {
+	s := newShadowing(t, isTried)
+	res, err := s.Shadow.DoOne(t.Context(), take(tried(3), "k", 4))
+	require.NoError(t, err)
+	require.Equal(t, ratelimit.Result{Allowed: true, Limit: 3, Source: ratelimit.FromShadow}, res)
+	require.ErrorIs(t, s.reports[0].err, ratelimit.ErrTooLarge)
+
+	s.spy.first = func(context.Context) error { return ratelimit.ErrStore }
+	res, err = s.Shadow.DoOne(t.Context(), take(tried(3), "k", 1))
+	require.NoError(t, err)
+	require.True(t, res.Allowed)
+	require.ErrorIs(t, s.reports[1].err, ratelimit.ErrStore)
+	require.Equal(t, ShadowStats{Failed: 2}, s.Stats())
+
+	for _, op := range []ratelimit.Op{take(gcra(3), "k", 1), {Rule: tried(3), Key: "k", Kind: ratelimit.Count}} {
+		_, err = s.Shadow.DoOne(t.Context(), op)
+		require.ErrorIs(t, err, ratelimit.ErrStore)
+	}
+	_, err = s.Shadow.Do(t.Context(), []ratelimit.Op{take(gcra(3), "k", 1), take(tried(3), "k", 1)})
+	require.ErrorIs(t, err, ratelimit.ErrStore)
+
+	// The store fails for the second call alone.
+	calls := 0
+	s.spy.first = func(context.Context) error {
+		if calls++; calls == 2 {
+			return ratelimit.ErrStore
+		}
+		return nil
+	}
+	out := s.do(take(gcra(3), "k", 1), take(tried(3), "k", 1))
+	require.True(t, out[0].Allowed)
+	require.True(t, out[1].Allowed)
+	require.EqualValues(t, 2, s.remaining(gcra(3)))
+}
+
+func TestWhatIsTriedOutInAGroup(t *testing.T) {
+	s := newShadowing(t, isTried)
+	a, b := gcra(4), tried(2)
+	for range 2 {
+		out := s.do(take(b, "k", 1), take(a, "k", 1))
+		require.True(t, out[0].Allowed && !out[0].Violated)
+		require.True(t, out[1].Allowed)
+	}
+	out := s.do(take(b, "k", 1), take(a, "k", 1))
+	require.True(t, out[0].Allowed && out[0].Violated, "it would have denied")
+	require.True(t, out[1].Allowed)
+	require.EqualValues(t, 1, s.remaining(a), "but the others are charged")
+
+	s.hows()
+	denied := s.do(take(a, "k", 2), take(b, "k", 1))
+	require.Equal(t, []string{"Do"}, s.hows(), "what is denied anyway isn't tried")
+	require.False(t, denied[0].Allowed)
+	require.True(t, denied[0].Violated)
+	require.False(t, denied[1].Allowed)
+	require.False(t, denied[1].Violated)
+
+	s.hows()
+	s.do(take(b, "k", 1), ratelimit.Op{Rule: b, Key: "k", N: 1, Kind: ratelimit.Add})
+	s.do(take(a, "k2", 1), take(a, "k3", 1))
+	require.Equal(t, []string{"Do", "Do"}, s.hows(), "one call where nothing is mixed")
+}
+
+// Groups of one call are apart, however they are taken to pieces.
+func TestWhatIsTriedOutInSeveralGroups(t *testing.T) {
+	s := newShadowing(t, isTried)
+	a, b := gcra(2), tried(3)
+	out := s.do(
+		take(a, "k", 2), take(b, "k", 2),
+		take(b, "x", 1),
+		take(a, "k", 1), take(b, "k", 1), // denied
+		take(b, "y", 1),
+		take(b, "k", 2), // would be
+		take(a, "y", 1),
+	)
+	for i, want := range []struct{ allowed, violated bool }{
+		{true, false}, {true, false}, {true, false}, {false, true}, {false, false}, {true, false}, {true, true}, {true, false},
+	} {
+		require.Equal(t, want.allowed, out[i].Allowed, i)
+		require.Equal(t, want.violated, out[i].Violated, i)
+	}
+	require.EqualValues(t, 1, s.remaining(b))
+	require.Equal(t, ShadowStats{Passed: 3, Denied: 1}, s.Stats())
+
+	other := ratelimit.Op{Rule: a, Key: "between", N: 1, Kind: ratelimit.Take}
+	c := ratelimit.Must(b.WithLimit(5))
+	out = s.do(take(c, "k", 2), other, take(c, "k", 2))
+	require.False(t, out[0].Violated)
+	require.True(t, out[2].Violated)
+	require.EqualValues(t, 1, s.remaining(c))
+}
+
+// What a rule that is tried out has counted is what it would have counted in force, and
+// those in force don't notice it.
+func TestShadowCountsAsInForce(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := newShadowing(t, isTried)
+		inForce, _ := newMemory(t)
+		without, _ := newMemory(t)
+		a, b, b2 := gcra(20), tried(15), ratelimit.Must(tried(15).WithLimit(9))
+		rule := rapid.SampledFrom([]ratelimit.Rule{a, b, b2})
+		for range rapid.IntRange(1, 30).Draw(rt, "groups") {
+			var ops, others []ratelimit.Op
+			for range rapid.IntRange(1, 3).Draw(rt, "ops") {
+				op := take(rule.Draw(rt, "rule"), "k", rapid.Int64Range(1, 3).Draw(rt, "n"))
+				ops = append(ops, op)
+				if !isTried(op) {
+					others = append(others, op)
+				}
+			}
+			got := s.do(ops...)
+			want, err := without.Do(t.Context(), others)
+			require.NoError(rt, err)
+			allowed := true
+			for i, op := range ops {
+				if !isTried(op) {
+					require.Equal(rt, want[0], got[i])
+					want = want[1:]
+				}
+				allowed = allowed && got[i].Allowed && !got[i].Violated
+			}
+			res, err := inForce.Do(t.Context(), ops)
+			require.NoError(rt, err)
+			require.Equal(rt, res[0].Allowed, allowed)
+			if !allowed { // what is in force was charged nevertheless, if it allowed
+				_, err = inForce.Do(t.Context(), others)
+				require.NoError(rt, err)
+			}
+			require.Equal(rt, ofTried(t, inForce), s.remaining(b))
+		}
+	})
+}
+
+func ofTried(t *testing.T, store ratelimit.Store) int64 {
+	out, err := store.Do(t.Context(), []ratelimit.Op{{Rule: tried(15), Key: "k", N: 1, Kind: ratelimit.Peek}})
+	require.NoError(t, err)
+	return out[0].Remaining
+}
+
+// asPolicy serves requests that are limited by rules through a shadow.
+func (s *shadowing) asPolicy(cost int64, rules ...ratelimit.Rule) func() *httptest.ResponseRecorder {
+	limited, err := ratelimit.Middleware(s.Shadow, ratelimit.Policy{
+		Name: "api", Rules: rules, XHeaders: true,
+		Key:  func(context.Context, *http.Request) (string, error) { return "k", nil },
+		Cost: func(context.Context, *http.Request) (int64, error) { return cost, nil },
+	}, ratelimit.MiddlewareOptions{})
+	require.NoError(s, err)
+	h := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	return func() *httptest.ResponseRecorder {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+		return rec
+	}
+}
+
+func TestAPolicyThatIsTriedOut(t *testing.T) {
+	s := newShadowing(t, isTried)
+	for _, cost := range []int64{1, 4} {
+		ask := s.asPolicy(cost, tried(3))
+		for range 5 {
+			rec := ask()
+			require.Equal(t, http.StatusOK, rec.Code)
+			require.Empty(t, rec.Header())
+		}
+	}
+	require.Equal(t, ShadowStats{Passed: 3, Denied: 2, Failed: 5}, s.Stats())
+	s.spy.first = func(context.Context) error { return errors.New("gone") }
+	require.Equal(t, http.StatusOK, s.asPolicy(1, tried(3))().Code)
+}
+
+func TestARuleThatIsTriedOutInAPolicy(t *testing.T) {
+	s := newShadowing(t, isTried)
+	ask := s.asPolicy(1, tried(3), gcra(5))
+	for i := range 6 {
+		rec := ask()
+		require.Equal(t, `"api";q=5;w=60`, rec.Header().Get("RateLimit-Policy"))
+		require.Equal(t, "5", rec.Header().Get("X-RateLimit-Limit"))
+		if i < 5 {
+			require.Equal(t, http.StatusOK, rec.Code)
+			require.Empty(t, rec.Header().Get("Retry-After"))
+			continue
+		}
+		require.Equal(t, http.StatusTooManyRequests, rec.Code)
+		require.Equal(t, `"api";r=0;t=12`, rec.Header().Get("RateLimit"))
+		require.NotContains(t, rec.Body.String(), "tried")
+	}
+	require.Equal(t, ShadowStats{Passed: 3, Denied: 2}, s.Stats())
+}
+
+func TestAUnionWithARuleThatIsTriedOut(t *testing.T) {
+	s := newShadowing(t, isTried)
+	for _, rules := range [][]ratelimit.Rule{{tried(2), gcra(4)}, {gcra(4), tried(2)}} {
+		u, err := ratelimit.NewUnion(s.Shadow, rules...)
+		require.NoError(t, err)
+		require.NoError(t, u.Reset(t.Context(), "k"))
+		var charged []ratelimit.Verdict
+		for i := range int64(3) {
+			v, err := u.Take(t.Context(), "k", 1)
+			require.NoError(t, err)
+			require.True(t, v.Allowed)
+			require.Equal(t, 3-i, v.Remaining)
+			require.EqualValues(t, 4, v.Limit)
+			require.Empty(t, u.Denied(v))
+			charged = append(charged, v)
+		}
+		v, err := u.Take(t.Context(), "k", 2)
+		require.NoError(t, err)
+		require.False(t, v.Allowed)
+		require.Equal(t, []ratelimit.Rule{gcra(4)}, u.Denied(v))
+		back, err := u.Refund(t.Context(), "k", charged[1])
+		require.NoError(t, err)
+		require.False(t, back, "a GCRA's last charge is another")
+		require.EqualValues(t, 1, s.remaining(tried(2)))
+	}
+}
+
+func TestNewShadowRefuses(t *testing.T) {
+	_, err := NewShadow(nil, ShadowOptions{})
+	require.ErrorContains(t, err, "store is nil")
+	l, _ := newLists(t, ListsOptions{})
+	_, err = NewShadow(l, ShadowOptions{})
+	require.ErrorIs(t, err, ErrOrder)
+}

@@ -1,0 +1,199 @@
+package layer_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/faultproxy"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/layer"
+	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
+)
+
+// gone is a store that can't be asked.
+type gone struct{}
+
+func (gone) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
+	return nil, errors.New("gone")
+}
+
+// stack is all that may stand around a Redis, but what changes who is counted.
+type stack struct {
+	*layer.DenyCache
+	failover *layer.Failover
+}
+
+func newStack(tb testing.TB, client redis.UniversalClient, o layer.FailoverOptions) stack {
+	tb.Helper()
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	store, err := redisstore.New(client, redisstore.Options{})
+	require.NoError(tb, err)
+	c, err := layer.NewCoalesce(store, layer.CoalesceOptions{})
+	require.NoError(tb, err)
+	f, err := layer.NewFailover(c, o)
+	require.NoError(tb, err)
+	d, err := layer.NewDenyCache(f, layer.DenyCacheOptions{})
+	require.NoError(tb, err)
+	return stack{d, f}
+}
+
+func limiter(tb testing.TB, store ratelimit.Store, r ratelimit.Rule) *ratelimit.Limiter {
+	tb.Helper()
+	l, err := ratelimit.NewLimiter(store, r)
+	require.NoError(tb, err)
+	return l
+}
+
+func windowOf(limit int64, per time.Duration) ratelimit.Rule {
+	return ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: per}))
+}
+
+// TestFiveOfSevenPass is a deny cache in each of two processes.
+func TestFiveOfSevenPass(t *testing.T) {
+	server := redistest.Start(t)
+	patient := layer.FailoverOptions{Timeout: 10 * time.Second}
+	here := limiter(t, newStack(t, server.Client(nil), patient), windowOf(5, time.Second))
+	there := limiter(t, newStack(t, server.Client(nil), patient), windowOf(5, time.Second))
+	calls := func() int { n, _ := server.Calls("evalsha"); m, _ := server.Calls("eval"); return n + m }
+	take := func(l *ratelimit.Limiter) ratelimit.Result {
+		res, err := l.Take(t.Context(), "k", 1)
+		require.NoError(t, err)
+		return res
+	}
+	take(limiter(t, newStack(t, server.Client(nil), patient), windowOf(1, time.Hour))) // loads the script
+	for {                                                                              // until all of it is within one window
+		began, before := time.Now(), calls()
+		var res ratelimit.Result
+		for i := range 7 {
+			res = take(here)
+			require.Equal(t, i < 5, res.Allowed, "%d", i)
+		}
+		require.Equal(t, ratelimit.FromDenyCache, res.Source)
+		require.Positive(t, res.RetryAfter)
+		require.LessOrEqual(t, res.RetryAfter, time.Second)
+		seen := calls()
+		first := take(there)
+		for range 3 {
+			require.False(t, take(there).Allowed)
+		}
+		now := calls()
+		if time.Since(began) < 900*time.Millisecond {
+			require.Equal(t, before+5, seen, "the store saw those that passed")
+			require.Equal(t, ratelimit.FromStore, first.Source)
+			require.Equal(t, seen+1, now, "one call tells the other process")
+			break
+		}
+		<-time.After(time.Second)
+	}
+	for _, l := range []*ratelimit.Limiter{here, there} {
+		res := take(l)
+		for !res.Allowed {
+			<-time.After(res.RetryAfter)
+			res = take(l)
+		}
+		require.Equal(t, ratelimit.FromStore, res.Source)
+	}
+}
+
+// TestRedisIsGoneAndBack has each mode answer in time while Redis is down in several ways,
+// and Redis be asked again within a second of its return.
+func TestRedisIsGoneAndBack(t *testing.T) {
+	for _, mode := range []layer.Mode{layer.Closed, layer.Open, layer.Local} {
+		for name, fault := range map[string]func(*faultproxy.Proxy, *redistest.Server) (back func()){
+			"refuses": func(_ *faultproxy.Proxy, s *redistest.Server) func() { s.Kill(); return s.Restart },
+			"hangs":   func(_ *faultproxy.Proxy, s *redistest.Server) func() { return s.Pause() },
+			"silent": func(p *faultproxy.Proxy, _ *redistest.Server) func() {
+				p.Stall()
+				return func() { require.NoError(t, p.Restore()) }
+			},
+			"cut": func(p *faultproxy.Proxy, _ *redistest.Server) func() {
+				p.Cut()
+				return func() { require.NoError(t, p.Restore()) }
+			},
+		} {
+			t.Run(mode.String()+", "+name, func(t *testing.T) {
+				t.Parallel()
+				server := redistest.Start(t)
+				proxy := faultproxy.New(t, server.Addr)
+				s := newStack(t, server.Client(func(o *redis.Options) { o.Addr = proxy.Addr }), layer.FailoverOptions{Mode: mode})
+				goneAndBack(t, s, mode, func() func() { return fault(proxy, server) })
+			})
+		}
+	}
+}
+
+func goneAndBack(t *testing.T, s stack, mode layer.Mode, fault func() (back func())) {
+	l := limiter(t, s, windowOf(1<<40, time.Hour))
+	works := func() bool {
+		res, err := l.Take(t.Context(), "k", 1)
+		return err == nil && res.Source == ratelimit.FromStore
+	}
+	require.Eventually(t, works, time.Second, time.Millisecond)
+	for range 2 {
+		back := fault()
+		late, n := 0, 0
+		for began := time.Now(); time.Since(began) < 700*time.Millisecond; n++ {
+			sent := time.Now()
+			res, err := l.Take(t.Context(), "k", 1)
+			if time.Since(sent) > 75*time.Millisecond { // the machine may be busy
+				late++
+			}
+			if mode == layer.Closed {
+				require.ErrorAs(t, err, new(*layer.ReducedError))
+			} else {
+				require.NoError(t, err)
+				require.True(t, res.Allowed)
+				require.Equal(t, ratelimit.FromFailover, res.Source)
+			}
+			<-time.After(time.Millisecond)
+		}
+		require.LessOrEqual(t, late, n/20, "of %d", n)
+		require.True(t, s.failover.Stats().Down)
+		back()
+		require.Eventually(t, works, time.Second, 5*time.Millisecond, "back within a second")
+		require.False(t, s.failover.Stats().Down)
+	}
+	require.Eventually(t, func() bool { return s.failover.Stats().Abandoned == 0 }, time.Second, time.Millisecond)
+}
+
+// TestALostReplyIsChargedOnce cuts the connection in the middle of the reply to a take that
+// Redis has charged.
+func TestALostReplyIsChargedOnce(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	r := windowOf(1<<40, time.Hour)
+	store, err := redisstore.New(server.Client(nil), redisstore.Options{Timeout: 10 * time.Second})
+	require.NoError(t, err)
+	direct := limiter(t, store, r)
+	proxy := faultproxy.New(t, server.Addr)
+	s := newStack(t, server.Client(func(o *redis.Options) { o.Addr = proxy.Addr }), layer.FailoverOptions{Mode: layer.Open, Retry: 10 * time.Millisecond})
+	l := limiter(t, s, r)
+	works := func() bool {
+		res, err := l.Take(t.Context(), "k", 1)
+		return err == nil && res.Source == ratelimit.FromStore
+	}
+	for i, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
+		for after := range 8 {
+			require.Eventually(t, works, time.Second, time.Millisecond)
+			before, err := direct.Count(t.Context(), "k", 0)
+			require.NoError(t, err)
+			lose(after)
+			res, err := l.Take(t.Context(), "k", 1)
+			require.NoError(t, err)
+			require.Equal(t, ratelimit.FromFailover, res.Source, "%d %d", i, after)
+			require.NoError(t, proxy.Restore())
+			n, err := direct.Count(t.Context(), "k", 0)
+			require.NoError(t, err)
+			require.Equal(t, before+1, n, "%d %d", i, after)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+)
+
+// A connection finishes what it does: no more is read, but what is written arrives.
+func TestShutdownLetsAConnectionFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, l := newServer(t, server.Options{})
+		work, hook := make(chan struct{}), make(chan struct{})
+		p := newPipes()
+		serveConns(t, srv, p, func(c *server.Conn) error {
+			c.OnClose(func() error { <-hook; return nil })
+			line, err := bufio.NewReader(c).ReadString('\n')
+			if err != nil {
+				return err
+			}
+			stopped := make(chan error, 1)
+			_ = c.Go("read", func(context.Context) error { stopped <- read(c); return nil })
+			require.ErrorIs(t, <-stopped, http.ErrServerClosed)
+			require.ErrorIs(t, read(c), http.ErrServerClosed)
+			require.NoError(t, c.SetDeadline(time.Time{}))
+			require.ErrorIs(t, read(c), http.ErrServerClosed, "a deadline of its own changes nothing")
+			<-work
+			require.NoError(t, c.Context().Err())
+			for range 2 {
+				if _, err = io.WriteString(c, line); err != nil {
+					return err
+				}
+			}
+			return read(c)
+		})
+		busy, quiet := p.connect(t), p.connect(t)
+		_, err := io.WriteString(busy, "work\n")
+		require.NoError(t, err)
+		synctest.Wait()
+		done := shutdown(t.Context(), srv)
+		pending(t, done)
+		_, err = p.dial(t.Context(), "", "")
+		require.ErrorIs(t, err, net.ErrClosed)
+		requireEnd(t, quiet, "")
+		close(work)
+		requireEnd(t, busy, "work\nwork\n")
+		pending(t, done)
+		close(hook)
+		require.NoError(t, <-done)
+		require.Empty(t, l.at(""))
+		require.NoError(t, srv.Shutdown(t.Context()), "a second one finds nothing to do")
+	})
+}
+
+// Several that wait for one connection all end with it.
+func TestShutdownsWaitTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, _ := newServer(t, server.Options{})
+		work := make(chan struct{})
+		_ = connect(t, srv, func(*server.Conn) error { <-work; return nil })
+		synctest.Wait()
+		one, two := shutdown(t.Context(), srv), shutdown(t.Context(), srv)
+		pending(t, one)
+		pending(t, two)
+		close(work)
+		require.NoError(t, <-one)
+		require.NoError(t, <-two)
+	})
+}
+
+// When the wait is over, what is left is cut off, and nothing of it is a failure.
+func TestWhatEndsAConnection(t *testing.T) {
+	impatient := errors.New("no more time")
+	for name, tt := range map[string]struct {
+		end  func(t *testing.T, srv *server.Server) error
+		took time.Duration
+	}{
+		"Close": {func(_ *testing.T, srv *server.Server) error { return srv.Close() }, 0},
+		"an impatient Shutdown": {func(t *testing.T, srv *server.Server) error {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, impatient)
+			defer cancel()
+			require.ErrorIs(t, srv.Shutdown(ctx), impatient)
+			return nil
+		}, time.Second},
+	} {
+		for what, wait := range map[string]func(c *server.Conn) error{
+			"a write":    write,
+			"a context":  func(c *server.Conn) error { <-c.Context().Done(); return context.Cause(c.Context()) },
+			"a property": getMark,
+			"a failure":  func(c *server.Conn) error { <-c.Context().Done(); return errSave },
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv, l := newServer(t, server.Options{})
+					reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
+						Resolve: func(ctx context.Context) (string, error) { <-ctx.Done(); return "", context.Cause(ctx) },
+					})
+					ended := make(chan error, 1)
+					conn := connect(t, srv, func(c *server.Conn) error {
+						err := wait(c)
+						ended <- err
+						<-c.Context().Done()
+						return err
+					})
+					synctest.Wait()
+					began := time.Now()
+					require.NoError(t, tt.end(t, srv))
+					require.Error(t, <-ended)
+					require.Equal(t, tt.took, time.Since(began))
+					requireEnd(t, conn, "")
+					require.NoError(t, srv.Shutdown(t.Context()))
+					require.Empty(t, l.at(""))
+				})
+			})
+		}
+	}
+}
+
+func TestServeConnsAfterShutdown(t *testing.T) {
+	for name, end := range map[string]func(*server.Server) error{
+		"Shutdown": func(srv *server.Server) error { return srv.Shutdown(context.Background()) },
+		"Close":    (*server.Server).Close,
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, _ := newServer(t, server.Options{})
+			require.NoError(t, end(srv))
+			p := newPipes()
+			require.ErrorIs(t, srv.ServeConns(p, nil), http.ErrServerClosed)
+			_, err := p.Accept()
+			require.ErrorIs(t, err, net.ErrClosed)
+		})
+	}
+}
+
+// Many that come and go while the server shuts down: each is served to its end or
+// never accepted, and Shutdown returns after the last.
+func TestShutdownAmongConnections(t *testing.T) {
+	srv, l := newServer(t, server.Options{})
+	provideMark(srv)
+	var running atomic.Int32
+	tcp := listenTCP(t)
+	serveConns(t, srv, tcp, func(c *server.Conn) error {
+		running.Add(1)
+		c.OnClose(func() error { running.Add(-1); return nil })
+		in := bufio.NewReader(c)
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return err
+			}
+			if err := getMark(c); err != nil {
+				return err
+			}
+			if _, err := io.WriteString(c, line); err != nil {
+				return err
+			}
+		}
+	})
+	var done <-chan error
+	concurrently(50, func(i int) {
+		conn, err := net.Dial("tcp", tcp.Addr().String())
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		in := bufio.NewReader(conn)
+		for n := range 1000 {
+			if i == 0 && n == 5 {
+				done = shutdown(t.Context(), srv)
+			}
+			if _, err := io.WriteString(conn, "line\n"); err != nil {
+				return
+			}
+			if _, err := in.ReadString('\n'); err != nil {
+				return
+			}
+		}
+		t.Error("the connection was not ended")
+	})
+	require.NoError(t, <-done)
+	require.Zero(t, running.Load())
+	require.Empty(t, l.at(""))
+}
