@@ -8,9 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -97,12 +94,11 @@ func (r *runCommand) run(ctx context.Context, stdout io.Writer, log *slog.Logger
 		fmt.Fprintf(stdout, "listening on %s://%s\n", scheme, l.Addr())
 		work.Go(func() error { return ended(s.Serve(l)) })
 	}
-	if c.Admin != "" {
-		if err := serveAdmin(ctx, work, c.Admin, p, stdout); err != nil {
-			return err
-		}
+	admin, err := serveAdmin(work, c.Admin, p, stdout)
+	if err != nil {
+		return err
 	}
-	r.reloadOn(ctx, work, p, log)
+	(&reloader{r, p, c, log}).on(ctx, work)
 	work.Go(func() error {
 		<-ctx.Done()
 		log.Info("stopping", slog.Duration("grace", r.Grace))
@@ -111,7 +107,7 @@ func (r *runCommand) run(ctx context.Context, stdout io.Writer, log *slog.Logger
 		if err := s.Shutdown(grace); err != nil {
 			log.Warn("requests were cut off", slog.Any("error", err))
 		}
-		return nil
+		return admin.Close() // so long, /healthz tells of the end
 	})
 	return work.Wait()
 }
@@ -124,66 +120,17 @@ func ended(err error) error {
 	return err
 }
 
-// serveAdmin answers /healthz and /metrics until ctx ends and a moment longer, so that
-// /healthz can tell of the end.
-func serveAdmin(ctx context.Context, work *errgroup.Group, address string, p *proxy.Proxy, stdout io.Writer) error {
+// serveAdmin answers /healthz and /metrics until it is closed, if there is an address.
+func serveAdmin(work *errgroup.Group, address string, p *proxy.Proxy, stdout io.Writer) (*http.Server, error) {
+	admin := &http.Server{Handler: p.Admin(), ReadHeaderTimeout: 10 * time.Second}
+	if address == "" {
+		return admin, nil
+	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintf(stdout, "admin on http://%s\n", l.Addr())
-	admin := &http.Server{Handler: p.Admin(), ReadHeaderTimeout: 10 * time.Second}
 	work.Go(func() error { return ended(admin.Serve(l)) })
-	work.Go(func() error {
-		<-ctx.Done()
-		return admin.Close()
-	})
-	return nil
-}
-
-// reloadOn reads the configuration again on SIGHUP and when its file changes.
-func (r *runCommand) reloadOn(ctx context.Context, work *errgroup.Group, p *proxy.Proxy, log *slog.Logger) {
-	if r.Config == "" {
-		return
-	}
-	reload := make(chan string, 1)
-	ask := func(why string) {
-		select {
-		case reload <- why:
-		default: // one is about to begin
-		}
-	}
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	work.Go(func() error {
-		defer signal.Stop(hangup)
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-hangup:
-				r.reload(p, "SIGHUP", log)
-			case why := <-reload:
-				r.reload(p, why, log)
-			}
-		}
-	})
-	work.Go(func() error {
-		if err := proxy.Watch(ctx, r.Config, func() { ask("the file has changed") }); err != nil {
-			log.Error("changes of the configuration go unnoticed, only SIGHUP is left", slog.Any("error", err))
-		}
-		return nil
-	})
-}
-
-func (r *runCommand) reload(p *proxy.Proxy, why string, log *slog.Logger) {
-	c, err := r.config()
-	if err == nil {
-		err = p.Reload(c)
-	}
-	if err != nil {
-		log.Error("configuration not reloaded: the old one stays", slog.String("why", why), slog.Any("error", err))
-		return
-	}
-	log.Info("configuration reloaded", slog.String("why", why))
+	return admin, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
+	"net/textproto"
 	"slices"
 	"strings"
 
@@ -15,32 +16,23 @@ type clients struct {
 	address func(context.Context, *http.Request) netip.Addr
 	key     ratelimit.KeyFunc
 	trusted []netip.Prefix
+	header  string // the one in which they tell, "" if nobody is trusted
 }
 
 func newClients(c *Config, f *faults) clients {
-	o := ratelimit.IPOptions{TrustedProxies: c.TrustedProxies, Header: c.ClientHeader}
+	o := ratelimit.IPOptions{TrustedProxies: prefixes(c.TrustedProxies), Header: c.ClientHeader}
 	if len(c.TrustedProxies) > 0 && o.Header == "" {
 		o.Header = "X-Forwarded-For"
 	}
-	out := clients{trusted: unmapped(c.TrustedProxies)}
+	out := clients{trusted: o.TrustedProxies, header: textproto.CanonicalMIMEHeaderKey(o.Header)}
 	var err error
 	if out.address, err = o.Client(); err != nil {
-		f.add("trusted_proxies", err)
+		f.add("trusted_proxies", plainly(err))
 		return out
 	}
 	out.key, err = o.Key()
 	if err != nil {
 		f.add("trusted_proxies", err)
-	}
-	return out
-}
-
-func unmapped(prefixes []netip.Prefix) []netip.Prefix {
-	out := slices.Clone(prefixes)
-	for i, p := range out {
-		if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
-			out[i] = netip.PrefixFrom(a.Unmap(), p.Bits()-96).Masked()
-		}
 	}
 	return out
 }
@@ -60,7 +52,9 @@ func within(prefixes []netip.Prefix, a netip.Addr) bool {
 }
 
 // forward makes the fields that tell the upstream about the client right: what a trusted
-// proxy has written is carried on, what anybody else has written is not.
+// proxy has written is carried on, what anybody else has written is not. Of the two lists
+// of addresses, only the one that trusted proxies keep is carried on: the other may be the
+// client's own.
 func (c *clients) forward(in, out *http.Request, withForwarded bool) {
 	h, from := out.Header, peer(in)
 	trusted := within(c.trusted, from)
@@ -72,25 +66,26 @@ func (c *clients) forward(in, out *http.Request, withForwarded bool) {
 	if from.IsValid() {
 		node = from.String()
 	}
-	list(h, "X-Forwarded-For", in.Header, trusted, node)
+	if client := c.text(in.Context(), in); trusted && c.header != "X-Forwarded-For" && client != node {
+		node = client + ", " + node
+	}
+	list(h, "X-Forwarded-For", in.Header, trusted && c.header == "X-Forwarded-For", node)
 	first(h, "X-Forwarded-Proto", in.Header, trusted, proto)
 	first(h, "X-Forwarded-Host", in.Header, trusted, in.Host)
-	for _, name := range []string{"X-Real-Ip", "X-Forwarded-Port", "X-Forwarded-Server"} {
-		if !trusted {
-			h.Del(name)
+	if !trusted {
+		for _, name := range [...]string{"X-Real-Ip", "X-Forwarded-Port", "X-Forwarded-Server", "X-Forwarded-Prefix"} {
+			delete(h, name)
 		}
 	}
-	switch carried := in.Header["Forwarded"]; {
-	case withForwarded || trusted && len(carried) > 0:
-		list(h, "Forwarded", in.Header, trusted, element(from, in.Host, proto))
-	default:
-		h.Del("Forwarded")
+	keeps := trusted && c.header == "Forwarded"
+	if withForwarded || keeps && len(in.Header["Forwarded"]) > 0 {
+		list(h, "Forwarded", in.Header, keeps, element(from, in.Host, proto))
 	}
 }
 
 // list appends to a list that the nearest proxy began, or begins it.
-func list(h http.Header, name string, in http.Header, trusted bool, value string) {
-	if had := in[name]; trusted && len(had) > 0 {
+func list(h http.Header, name string, in http.Header, carry bool, value string) {
+	if had := in[name]; carry && len(had) > 0 {
 		value = strings.Join(had, ", ") + ", " + value
 	}
 	h[name] = []string{value}

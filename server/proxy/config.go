@@ -1,9 +1,6 @@
 package proxy
 
-import (
-	"net/netip"
-	"time"
-)
+import "time"
 
 // Config is what a proxy does, as one writes it in YAML. The zero value of a field is its
 // default. [Parse] reads one, [New] and [Proxy.Reload] check it.
@@ -15,10 +12,13 @@ type Config struct {
 	// Redis is the URL of the Redis that has the counters: redis://, rediss:// or
 	// unix://. Default: the counters are in memory.
 	Redis string `yaml:"redis"`
+	// Replicas is how many proxies share it: without it, each allows so much less by the
+	// rules whose OnError is local. Default: 1.
+	Replicas int `yaml:"replicas"`
 
 	// TrustedProxies are the addresses of proxies in front of this one, and of nobody
 	// else. What they write into ClientHeader is believed.
-	TrustedProxies []netip.Prefix `yaml:"trusted_proxies"`
+	TrustedProxies []Network `yaml:"trusted_proxies"`
 	// ClientHeader is where they tell the client's address. Default: X-Forwarded-For.
 	ClientHeader string `yaml:"client_header"`
 
@@ -49,7 +49,7 @@ type Listener struct {
 	Key  string `yaml:"key"`
 	// ProxyProtocol says that connections from these addresses begin with a PROXY protocol
 	// header (version 1 or 2), which tells the client's address. Others must not send one.
-	ProxyProtocol []netip.Prefix `yaml:"proxy_protocol"`
+	ProxyProtocol []Network `yaml:"proxy_protocol"`
 }
 
 // UnmarshalYAML takes the address alone, too.
@@ -117,13 +117,14 @@ type Rule struct {
 	// and "_".
 	Name  string `yaml:"name"`
 	Match Match  `yaml:"match"`
-	// Key is what requests are counted by, a template of these, of which credentials are
-	// hashed: {client.ip}, {header.NAME}, {cookie.NAME}, {query.NAME}, {host}, {path},
-	// {method}. Default: {header.Authorization}.
+	// Key is what requests are counted by, a template of {client.ip}, {header.NAME},
+	// {cookie.NAME}, {query.NAME}, {host}, {path} and {method}. Of headers, cookies and
+	// query parameters, which may be credentials, only hashes are kept. Default:
+	// {header.Authorization}.
 	Key string `yaml:"key"`
 	// Missing says what happens to a request that the key finds nothing in: it is counted
 	// by its address ("address", the default), answered 400 ("reject"), or not limited by
-	// this rule ("skip").
+	// this rule ("skip"). A header or query parameter that is there twice is none.
 	Missing string `yaml:"missing"`
 	// Limit is a limit in short, such as 10/60s: a fixed window.
 	Limit Rate `yaml:"limit"`
@@ -138,9 +139,6 @@ type Rule struct {
 	// pass ("open"), are answered 503 ("closed", the default), or are limited by what this
 	// process alone has seen ("local").
 	OnError string `yaml:"on_error"`
-	// Replicas is how many proxies share the limits: each allows so much less when OnError
-	// is local. Default: 1.
-	Replicas int `yaml:"replicas"`
 	// Shadow only tries the rule out: what it would deny passes, and is logged and counted.
 	Shadow bool `yaml:"shadow"`
 	// Allow and Deny are who isn't limited, and who is answered 403 instead: addresses
@@ -185,9 +183,9 @@ type Tier struct {
 // Headers say what clients are told. The fields RateLimit-Policy and RateLimit, and
 // Retry-After with a denial, are always sent.
 type Headers struct {
-	// Seed are X-RateLimit-MaxRequests, -Requests, -Remaining, -TTL and -Reset of the rule
-	// with the least left. Default: true. If the upstream sends any of them, its own stay,
-	// and ours are left out.
+	// Seed are X-RateLimit-MaxRequests, -Requests, -Remaining, -TTL (in seconds) and -Reset
+	// (Unix time) of the rule with the least left. Default: true. If the upstream sends any
+	// of them, its own stay, and ours are left out.
 	Seed *bool `yaml:"seed"`
 	// Forwarded adds a Forwarded field (RFC 7239) for the upstream. Without it, one that a
 	// trusted proxy has sent is still carried on.
@@ -201,7 +199,7 @@ type Status struct {
 	// Header lets a request with X-RateLimit-Status: true ask about itself. Default: true.
 	Header *bool `yaml:"header"`
 	// Allow are the addresses of clients that are answered. Default: this machine's.
-	Allow []netip.Prefix `yaml:"allow"`
+	Allow []Network `yaml:"allow"`
 	// Token is answered everywhere, as Authorization: Bearer <token> at the path, and as
 	// X-RateLimit-Token with the header.
 	Token string `yaml:"token"`
@@ -217,11 +215,11 @@ type Limits struct {
 	// Idle bounds the wait for the next request on a connection. Default: 2m.
 	Idle time.Duration `yaml:"idle"`
 	// HeaderBytes bounds a request's header. Default: 64 KiB.
-	HeaderBytes int `yaml:"header_bytes"`
+	HeaderBytes Size `yaml:"header_bytes"`
 }
 
 // Memory bounds the counters in memory.
 type Memory struct {
-	// MaxBytes is for all counters. Default: that of ratelimit.MemoryOptions.
-	MaxBytes int64 `yaml:"max_bytes"`
+	// MaxBytes is for all counters. When it changes, they begin anew. Default: 128 MiB.
+	MaxBytes Size `yaml:"max_bytes"`
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
@@ -21,17 +22,21 @@ type exchange struct {
 	req  *server.Request
 	up   *upstream
 	body *body
+	told *told // what the client learns of its limit, nil if there is nothing
 	err  error // why the upstream has not answered
+
+	few [4]*rule // room for those that match
 }
 
 // serve answers the request.
 func (x *exchange) serve() error {
 	r := x.req.Request
+	x.g.bound(x.w, r)
 	if err := x.refuse(r); err != nil {
 		return err
 	}
 	at := cleaned(r)
-	rules := x.g.matching(r, at)
+	rules := x.g.matching(r, at, x.few[:0])
 	if x.g.status.header && strings.EqualFold(r.Header.Get(statusHeader), "true") {
 		return x.answerStatus(r, rules)
 	}
@@ -44,11 +49,21 @@ func (x *exchange) serve() error {
 	return x.forward(r)
 }
 
+// bound bounds how long a body is waited for that nobody reads, as that of a request which
+// is denied: net/http waits for it before the next request of the connection.
+func (g *generation) bound(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody {
+		_ = http.NewResponseController(w).SetReadDeadline(deadline(g.stall)) // not every writer can
+	}
+}
+
 // refuse returns why a request goes nowhere, whatever it is for.
 func (x *exchange) refuse(r *http.Request) error {
 	switch {
 	case r.Method == http.MethodConnect:
 		return server.Errorf(http.StatusNotImplemented, "This is no tunnel.")
+	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // "a:http://host/path", which an upstream may read otherwise
+		return server.Errorf(http.StatusBadRequest, "The request's target is no path.")
 	case x.p.sawBefore(r):
 		x.p.log.Error("loop: a request of this proxy has come back to it", slog.String("host", r.Host), slog.String("path", r.URL.Path))
 		return server.Errorf(http.StatusLoopDetected, "The request came through here before.")
@@ -58,9 +73,8 @@ func (x *exchange) refuse(r *http.Request) error {
 	return nil
 }
 
-// matching returns the rules of a request, up to a last one.
-func (g *generation) matching(r *http.Request, at string) []*rule {
-	var out []*rule
+// matching appends the rules of a request, up to a last one.
+func (g *generation) matching(r *http.Request, at string, out []*rule) []*rule {
 	for _, rule := range g.rules {
 		if rule.match.matches(r, at) {
 			out = append(out, rule)
@@ -84,18 +98,18 @@ func (g *generation) upstreamOf(r *http.Request, at string) *upstream {
 // forward has the upstream answer.
 func (x *exchange) forward(r *http.Request) error {
 	control := http.NewResponseController(x.w)
-	out := &writer{x.w, control, x.g.stall}
-	defer out.done()
-	ctx := r.Context()
+	timed := r.ProtoMajor >= 2
+	out := newWriter(x.w, control, x.g.stall, timed)
+	defer out.begin()                     // for what net/http has still to send
 	if x.up.transport.DisableKeepAlives { // the connection begins with the client's address
-		ctx = context.WithValue(ctx, clientKey{}, x.from(r))
+		r = r.WithContext(context.WithValue(r.Context(), clientKey{}, x.ends(r)))
 	}
 	if r.Body != nil && r.Body != http.NoBody {
-		x.body = &body{ReadCloser: r.Body, control: control, stall: x.g.stall}
-		r = r.WithContext(ctx)
-		r.Body = x.body
-	} else if ctx != r.Context() {
-		r = r.WithContext(ctx)
+		x.body = &body{ReadCloser: r.Body, control: control, stall: x.g.stall, timed: timed}
+		defer x.body.finish()
+		with := *r
+		with.Body = x.body
+		r = &with
 	}
 	proxy := httputil.ReverseProxy{
 		Rewrite:        x.rewrite,
@@ -112,30 +126,39 @@ func (x *exchange) forward(r *http.Request) error {
 	return nil
 }
 
-// from returns the client's address and port, the port as 0 if a proxy has told the address.
-func (x *exchange) from(r *http.Request) netip.AddrPort {
+// ends returns the client's address, its port as 0 if a proxy has told it, and ours.
+func (x *exchange) ends(r *http.Request) (e ends) {
 	at, _ := netip.ParseAddrPort(r.RemoteAddr)
-	a := x.g.clients.address(r.Context(), r)
-	if a == at.Addr().Unmap().WithZone("") {
-		return netip.AddrPortFrom(a, at.Port())
+	client := x.g.clients.address(r.Context(), r)
+	if client == at.Addr().Unmap().WithZone("") {
+		e.client = netip.AddrPortFrom(client, at.Port())
+	} else {
+		e.client = netip.AddrPortFrom(client, 0)
 	}
-	return netip.AddrPortFrom(a, 0)
+	if here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		at, _ := netip.ParseAddrPort(here.String())
+		e.here = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
+	}
+	return e
 }
 
 func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 	x.up.rewrite(pr.In, pr.Out)
 	x.g.clients.forward(pr.In, pr.Out, x.g.forwarded)
 	x.p.sign(pr.In, pr.Out)
+	pr.Out.Trailer = pr.In.Trailer // which has no values yet
 	delete(pr.Out.Header, tokenHeader)
 	if _, ok := pr.Out.Header["User-Agent"]; !ok {
 		pr.Out.Header["User-Agent"] = nil // net/http would name itself
 	}
 }
 
-// answered sees the upstream's header.
+// answered sees the upstream's final header, and not yet those before it (1xx), with which
+// net/http/httputil takes away what was set so far.
 func (x *exchange) answered(res *http.Response) error {
-	if x.g.seed {
-		yield(x.w.Header(), res.Header)
+	x.up.answers[min(max(res.StatusCode/100, 0), 5)].Inc()
+	if x.told != nil && !hasSeedFields(res.Header) {
+		x.told.write(x.w.Header())
 	}
 	return nil
 }
@@ -143,6 +166,9 @@ func (x *exchange) answered(res *http.Response) error {
 // failure returns the response to a request that the upstream has not answered.
 func (x *exchange) failure() error {
 	r := x.req.Request
+	if x.told != nil {
+		x.told.write(x.w.Header())
+	}
 	if status := x.body.status(); status != 0 {
 		return &server.Problem{Status: status, Detail: "The body could not be read to its end.", Err: x.err}
 	}

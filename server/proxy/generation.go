@@ -3,11 +3,12 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -28,11 +29,12 @@ type generation struct {
 	stall     time.Duration
 	handler   http.Handler // of all but the status path
 	srv       *server.Server
+	store     *store
 
-	mu      sync.Mutex
-	users   int
-	retired bool // no more users come
+	users atomic.Int64 // requests, and retired if no more of them come
 }
+
+const retired = 1 << 62
 
 type route struct {
 	match *matcher
@@ -51,6 +53,9 @@ func newGeneration(p *Proxy, c Config) (*generation, error) {
 	g.clients = newClients(&c, f)
 	g.status = newStatusAPI(c.Status, f)
 	g.route(&c, f)
+	if c.Replicas < 0 {
+		f.addf("replicas", "is %d, want at least 1", c.Replicas)
+	}
 	for i, r := range c.Rules {
 		field := fmt.Sprintf("rules[%d]", i)
 		made := newRule(r, field, &g.clients, f)
@@ -74,12 +79,17 @@ func (l Limits) check(f *faults) {
 	if l.Header < 0 || l.Stall < 0 || l.Idle < 0 || l.HeaderBytes < 0 {
 		f.addf("limits", "has a negative number")
 	}
+	if l.HeaderBytes > 64<<20 {
+		f.addf("limits.header_bytes", "is more than 64MiB")
+	}
 }
 
 // route makes upstreams and routes.
 func (g *generation) route(c *Config, f *faults) {
 	for name, u := range c.Upstreams {
-		if up := newUpstream(name, u, f); up != nil {
+		if had := g.p.upstream(name); had != nil && had.same(u) {
+			g.upstreams[name] = had
+		} else if up := newUpstream(name, u, g.p.metrics, f); up != nil {
 			g.upstreams[name] = up
 		}
 	}
@@ -110,10 +120,14 @@ func (g *generation) serve(c *Config, f *faults) error {
 	for _, r := range g.rules {
 		policies = append(policies, r.policy)
 	}
-	store, err := g.p.stores.store(c, g)
-	if err != nil {
-		f.add("redis", err)
+	var err error
+	if g.store, err = g.p.stores.open(c); err != nil {
+		f.add(storeField(c), plainly(err))
 		return f.err()
+	}
+	store, err := g.layers()
+	if err != nil {
+		return errors.Join(err, g.p.stores.release(g.store))
 	}
 	g.srv, err = server.New(server.Options{
 		RateLimits: policies, RateLimitStore: store,
@@ -121,8 +135,8 @@ func (g *generation) serve(c *Config, f *faults) error {
 		Logger:                   g.p.log,
 	})
 	if err != nil { // a rule's name, mostly
-		f.add("rules", fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "server: Options.RateLimits: ratelimit: ")))
-		return f.err()
+		f.add("rules", plainly(err))
+		return errors.Join(f.err(), g.p.stores.release(g.store))
 	}
 	g.handler = g.srv.WrapFunc(func(w http.ResponseWriter, req *server.Request) error {
 		x := exchange{p: g.p, g: g, w: w, req: req}
@@ -131,52 +145,62 @@ func (g *generation) serve(c *Config, f *faults) error {
 	return nil
 }
 
-// ruleOf returns the rule that an op in the store is of: the policy's name begins its key.
-func (g *generation) ruleOf(op ratelimit.Op) *rule {
-	if i := strings.IndexAny(op.Key, ":~"); i >= 0 {
-		return g.byName[op.Key[:i]]
+func storeField(c *Config) string {
+	if c.Redis != "" {
+		return "redis"
 	}
-	return nil
+	return "memory.max_bytes"
+}
+
+// plainly leaves out of an error where in the Go code it is from.
+func plainly(err error) error {
+	text := err.Error()
+	for _, prefix := range []string{"server: Options.RateLimits: ", "ratelimit: ", "IPOptions.", "MemoryOptions.", "redis: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return errors.New(text)
+}
+
+// ruleOf returns the rule that an op in the store is of: its name begins the key.
+func (g *generation) ruleOf(op ratelimit.Op) *rule {
+	return g.byName[op.Key[:strings.IndexAny(op.Key, ":~")]]
 }
 
 // enter says that a request uses the generation; it can't if that is retired.
 func (g *generation) enter() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.retired {
-		return false
+	for {
+		n := g.users.Load()
+		if n&retired != 0 {
+			return false
+		}
+		if g.users.CompareAndSwap(n, n+1) {
+			return true
+		}
 	}
-	g.users++
-	return true
 }
 
 func (g *generation) leave() {
-	g.mu.Lock()
-	g.users--
-	last := g.retired && g.users == 0
-	g.mu.Unlock()
-	if last {
+	if g.users.Add(-1) == retired {
 		g.close()
 	}
 }
 
-// retire says that no more requests come.
+// retire says that no more requests come. It is called once.
 func (g *generation) retire() {
-	g.mu.Lock()
-	g.retired = true
-	idle := g.users == 0
-	g.mu.Unlock()
-	if idle {
+	if g.users.Add(retired) == retired {
 		g.close()
 	}
 }
 
 // close is called when the last request is over.
 func (g *generation) close() {
-	for _, u := range g.upstreams {
-		u.transport.CloseIdleConnections()
+	for name, u := range g.upstreams {
+		if g.p.closed.Load() || g.p.upstream(name) != u {
+			u.transport.CloseIdleConnections()
+		}
 	}
-	if err := g.srv.Shutdown(context.Background()); err != nil { // waits for clean-ups only
+	err := g.srv.Shutdown(context.Background()) // waits for clean-ups only
+	if err = errors.Join(err, g.p.stores.release(g.store)); err != nil {
 		g.p.log.Error("closing what a configuration has used", slog.Any("error", err))
 	}
 }

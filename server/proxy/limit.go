@@ -19,7 +19,7 @@ func (x *exchange) limit(r *http.Request, rules []*rule) error {
 	if err != nil {
 		return err
 	}
-	if len(rules) > 1 {
+	if len(rules) > 1 && x.g.store.client != nil {
 		x.ask(rules)
 	}
 	var tightest ratelimit.Result
@@ -30,11 +30,14 @@ func (x *exchange) limit(r *http.Request, rules []*rule) error {
 		case err != nil && errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == skip:
 			continue
 		case err != nil:
-			x.p.metrics.failed(rule.Name)
+			x.p.metrics.rule(rule.Name).failed.Inc()
 			x.giveBack(rules, i)
 			return err
 		}
 		x.count(r, rule, res)
+		if res.Source == ratelimit.FromShadow {
+			continue
+		}
 		if of == nil || !res.Allowed || res.Remaining < tightest.Remaining {
 			tightest, of = res, rule
 		}
@@ -47,9 +50,14 @@ func (x *exchange) limit(r *http.Request, rules []*rule) error {
 		return nil
 	}
 	if x.g.seed {
-		tell(tightest, of.policy.Rules[0].Per(), x.p.now()).write(x.w.Header())
+		told := tell(tightest, x.g.speaking(of, r, tightest), x.p.now())
+		x.told = &told
 	}
-	return tightest.Err()
+	err = tightest.Err()
+	if err != nil && x.told != nil {
+		x.told.write(x.w.Header())
+	}
+	return err
 }
 
 // listed leaves out the rules whose lists let the request pass, and refuses it if a list
@@ -74,8 +82,8 @@ func (x *exchange) listed(r *http.Request, rules []*rule) ([]*rule, error) {
 	return out, nil
 }
 
-// ask has all rules asked at one moment, which is one round trip to Redis. What comes of it
-// the loop over the rules sees.
+// ask has all rules asked at one moment, which is one round trip to Redis; in memory they
+// are asked one after the other. What comes of it the loop over the rules sees.
 func (x *exchange) ask(rules []*rule) {
 	names := make([]string, len(rules))
 	for i, rule := range rules {
@@ -96,13 +104,17 @@ func (x *exchange) giveBack(rules []*rule, but int) {
 
 // count keeps the statistics of a take.
 func (x *exchange) count(r *http.Request, rule *rule, res ratelimit.Result) {
-	x.p.metrics.took(rule.Name, res)
+	m := x.p.metrics.rule(rule.Name)
+	if res.Allowed {
+		m.allowed.Inc()
+	} else {
+		m.denied.Inc()
+	}
 	switch {
-	case res.Source == ratelimit.FromFailover:
+	case res.Source == ratelimit.FromFailover, res.Source == ratelimit.FromShadow: // that tells by itself
 	case !res.Allowed:
-		n := x.p.beyond.deny(rule.subjectOf(r.Context(), r), 1, res.ResetAfter, x.p.now())
-		x.p.metrics.wentBeyond(rule.Name, n)
-	case x.p.beyond.any():
+		m.wentBeyond(x.p.beyond.deny(rule.subjectOf(r.Context(), r), res.ResetAfter, x.p.now()))
+	case x.p.beyond.size() > 0:
 		x.p.beyond.allow(rule.subjectOf(r.Context(), r))
 	}
 }

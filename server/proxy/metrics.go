@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/VictoriaMetrics/metrics"
-
-	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 // counters are the proxy's metrics. Their labels are names from the configuration and
@@ -25,7 +23,17 @@ type ruleCounters struct {
 	furthest                          atomic.Int64
 }
 
-func newCounters() *counters { return &counters{set: metrics.NewSet()} }
+func newCounters(p *Proxy) *counters {
+	c := &counters{set: metrics.NewSet()}
+	c.set.NewGauge("ratelimit_proxy_beyond_keys", func() float64 { return float64(p.beyond.size()) })
+	c.set.NewGauge("ratelimit_proxy_store_down", func() float64 {
+		if p.stores.down() {
+			return 1
+		}
+		return 0
+	})
+	return c
+}
 
 func (c *counters) rule(name string) *ruleCounters {
 	if known, ok := c.rules.Load(name); ok {
@@ -34,7 +42,10 @@ func (c *counters) rule(name string) *ruleCounters {
 	decision := func(kind string) *metrics.Counter {
 		return c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_decisions_total{rule=%q,decision=%q}", name, kind))
 	}
-	made := &ruleCounters{allowed: decision("allowed"), denied: decision("denied"), shadowed: decision("shadowed"), failed: decision("failed")}
+	made := &ruleCounters{
+		allowed: decision("allowed"), denied: decision("denied"), failed: decision("error"),
+		shadowed: decision("shadow_denied"), // and allowed
+	}
 	known, loaded := c.rules.LoadOrStore(name, made)
 	if !loaded {
 		c.set.NewGauge(fmt.Sprintf("ratelimit_proxy_furthest_beyond{rule=%q}", name), func() float64 { return float64(made.furthest.Load()) })
@@ -42,31 +53,22 @@ func (c *counters) rule(name string) *ruleCounters {
 	return known.(*ruleCounters)
 }
 
-// took counts a decision.
-func (c *counters) took(rule string, res ratelimit.Result) {
-	r := c.rule(rule)
-	switch {
-	case res.Source == ratelimit.FromShadow:
-		r.shadowed.Inc()
-	case res.Allowed:
-		r.allowed.Inc()
-	default:
-		r.denied.Inc()
-	}
-}
-
-// failed counts a decision that could not be made.
-func (c *counters) failed(rule string) { c.rule(rule).failed.Inc() }
-
 // wentBeyond keeps the furthest that any key went beyond its limit.
-func (c *counters) wentBeyond(rule string, n int64) {
-	furthest := &c.rule(rule).furthest
+func (r *ruleCounters) wentBeyond(n int64) {
 	for {
-		had := furthest.Load()
-		if n <= had || furthest.CompareAndSwap(had, n) {
+		had := r.furthest.Load()
+		if n <= had || r.furthest.CompareAndSwap(had, n) {
 			return
 		}
 	}
+}
+
+// answers returns the counters of an upstream's responses, by the status's first digit.
+func (c *counters) answers(upstream string) (out [6]*metrics.Counter) {
+	for i := range out {
+		out[i] = c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_responses_total{upstream=%q,status=\"%dxx\"}", upstream, i))
+	}
+	return out
 }
 
 func (c *counters) listed(rule, list string) {

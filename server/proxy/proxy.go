@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"log"
 	"log/slog"
 	"net/http"
@@ -33,7 +34,10 @@ type Proxy struct {
 }
 
 // New returns a proxy. An error names the fields that are wrong.
-func New(c Config, o Options) (*Proxy, error) {
+func New(c Config, o Options) (*Proxy, error) { return newProxy(c, o, nil) }
+
+// newProxy returns a proxy whose time is told by clock, nil for the real one.
+func newProxy(c Config, o Options, clock func() time.Time) (*Proxy, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -41,18 +45,20 @@ func New(c Config, o Options) (*Proxy, error) {
 		log:       o.Logger,
 		quiet:     slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 		pseudonym: newPseudonym(),
-		stores:    &stores{log: o.Logger},
+		stores:    &stores{log: o.Logger, now: clock},
 		beyond:    newBeyond(),
-		metrics:   newCounters(),
 		now:       time.Now,
 	}
+	if clock != nil {
+		p.now = clock
+	}
+	p.metrics = newCounters(p)
 	g, err := newGeneration(p, c)
 	if err != nil {
-		p.stores.close()
 		return nil, err
 	}
 	p.current.Store(g)
-	return p, nil
+	return p, p.stores.keep(g.store)
 }
 
 // Reload changes the configuration. Requests that are under way end by the old one, and
@@ -61,12 +67,27 @@ func New(c Config, o Options) (*Proxy, error) {
 func (p *Proxy) Reload(c Config) error {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
+	if p.closed.Load() {
+		return errClosed
+	}
 	g, err := newGeneration(p, c)
 	p.metrics.reloaded(err == nil)
 	if err != nil {
 		return err
 	}
-	p.current.Swap(g).retire()
+	had := p.current.Swap(g)
+	err = p.stores.keep(g.store)
+	had.retire()
+	return err
+}
+
+var errClosed = errors.New("proxy: closed")
+
+// upstream returns the one that the current configuration has by that name, nil if none.
+func (p *Proxy) upstream(name string) *upstream {
+	if g := p.current.Load(); g != nil {
+		return g.upstreams[name]
+	}
 	return nil
 }
 
@@ -79,12 +100,16 @@ func Check(c Config) error {
 	return p.Close()
 }
 
-// Close lets go of connections to upstreams and to Redis that are idle. Requests that are
-// under way go on; there should be none.
+// Close has requests that come from now on answered 503, and lets go of connections to
+// upstreams and to Redis: at once, or after the last request that is under way.
 func (p *Proxy) Close() error {
-	p.closed.Store(true)
+	p.reloads.Lock()
+	defer p.reloads.Unlock()
+	if p.closed.Swap(true) {
+		return nil
+	}
 	p.current.Load().retire()
-	return p.stores.close()
+	return p.stores.keep(nil)
 }
 
 // enter returns the configuration for a request, which has to leave it; nil once the proxy
@@ -113,7 +138,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.handler.ServeHTTP(w, r)
 }
 
-// Admin answers /healthz, which is 200 until [Proxy.Shutdown] or the end, and /metrics.
+// Admin answers /healthz, which is 200 until [Server.Shutdown] and 503 then, and /metrics.
 func (p *Proxy) Admin() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -129,14 +154,3 @@ func (p *Proxy) Admin() http.Handler {
 	})
 	return mux
 }
-
-// buffers are what bodies are copied with.
-var buffers = &bufferPool{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
-
-type bufferPool struct{ pool sync.Pool }
-
-// Get is for httputil.ReverseProxy.
-func (b *bufferPool) Get() []byte { return b.pool.Get().(*[32 << 10]byte)[:] }
-
-// Put is for httputil.ReverseProxy.
-func (b *bufferPool) Put(p []byte) { b.pool.Put((*[32 << 10]byte)(p)) }

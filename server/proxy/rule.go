@@ -3,14 +3,11 @@ package proxy
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"net/textproto"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
+	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
@@ -38,6 +35,8 @@ type rule struct {
 	tiers  []tier
 	allow  *who
 	deny   *who
+
+	reported atomic.Int64 // the second in which a try was logged
 }
 
 type tier struct {
@@ -53,8 +52,8 @@ func newRule(r Rule, field string, by *clients, f *faults) *rule {
 	out := &rule{Rule: r, match: newMatcher(r.Match, field+".match", f)}
 	oneOf(f, field+".missing", r.Missing, byAddress, reject, skip)
 	oneOf(f, field+".on_error", r.OnError, open, closed, local)
-	if r.Replicas < 0 {
-		f.addf(field+".replicas", "is %d, want at least 1", r.Replicas)
+	if !validName(r.Name) {
+		f.addf(field+".name", "is %q, want letters, digits, - and _, at most 64", r.Name)
 	}
 	var err error
 	if out.key, err = newTemplate(r.Key, by.key); err != nil {
@@ -67,13 +66,17 @@ func newRule(r Rule, field string, by *clients, f *faults) *rule {
 		p.Fallback = by.key
 	}
 	p.Rules = limitsOf(r.Limit, r.Limits, field, f)
-	if p.Cost, err = costOf(r.Cost); err != nil {
+	var cost int64
+	if p.Cost, cost, err = costOf(r.Cost); err != nil {
 		f.add(field+".cost", err)
 	}
+	affordable(f, field, cost, p.Rules)
 	out.allow, out.deny = newWho(r.Allow), newWho(r.Deny)
 	for i, t := range r.Tiers {
 		at := fmt.Sprintf("%s.tiers[%d]", field, i)
-		out.tiers = append(out.tiers, tier{newMatcher(t.Match, at+".match", f), t.Keys, limitsOf(t.Limit, t.Limits, at, f)})
+		limits := limitsOf(t.Limit, t.Limits, at, f)
+		affordable(f, at, cost, limits)
+		out.tiers = append(out.tiers, tier{newMatcher(t.Match, at+".match", f), t.Keys, limits})
 	}
 	if len(out.tiers) > 0 {
 		p.RulesFor = func(ctx context.Context, r *http.Request) ([]ratelimit.Rule, error) {
@@ -81,6 +84,13 @@ func newRule(r Rule, field string, by *clients, f *faults) *rule {
 		}
 	}
 	return out
+}
+
+// validName is what package ratelimit says of a policy's name.
+func validName(name string) bool {
+	return name != "" && len(name) <= 64 && !strings.ContainsFunc(name, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
+	})
 }
 
 func oneOf(f *faults, field, got string, want ...string) {
@@ -107,113 +117,4 @@ func (r *rule) limitsFor(req *http.Request, address string) []ratelimit.Rule {
 		}
 	}
 	return nil
-}
-
-// limitsOf makes the engine's rules of a limit in short and limits in full.
-func limitsOf(short Rate, full []Limit, field string, f *faults) []ratelimit.Rule {
-	var out []ratelimit.Rule
-	if short != (Rate{}) {
-		if len(full) > 0 {
-			f.addf(field+".limit", "is set, and limits as well: want one of them")
-		}
-		full, field = []Limit{{Rate: short}}, field+".limit"
-	} else if len(full) == 0 {
-		f.addf(field, "has no limit, want one such as limit: 10/60s")
-	}
-	names := map[string]bool{}
-	for i, l := range full {
-		at := field
-		if short == (Rate{}) {
-			at = fmt.Sprintf("%s.limits[%d]", field, i)
-		}
-		r, err := l.rule()
-		switch {
-		case err != nil:
-			f.add(at, errors.New(strings.TrimPrefix(err.Error(), "ratelimit: ")))
-		case names[l.Name]:
-			f.addf(at, "has the same name as another, %q", l.Name)
-		}
-		names[l.Name] = true
-		out = append(out, r)
-	}
-	return out
-}
-
-// rule makes the engine's rule of a limit.
-func (l *Limit) rule() (ratelimit.Rule, error) {
-	block := ratelimit.Block{After: l.Block.After, For: l.Block.For}
-	limit, per := l.Rate.Limit, l.Rate.Per
-	switch {
-	case l.Rate == (Rate{}):
-		return ratelimit.Rule{}, errors.New("has no rate, want one such as rate: 10/60s")
-	case l.Burst != 0 && l.Algorithm != "gcra":
-		return ratelimit.Rule{}, errors.New("burst is set, which only a gcra has")
-	case l.Interval != 0 && l.Algorithm != "buckets":
-		return ratelimit.Rule{}, errors.New("interval is set, which only buckets have")
-	}
-	switch l.Algorithm {
-	case "", "window":
-		return ratelimit.FixedWindow(ratelimit.WindowOptions{Name: l.Name, Limit: limit, Per: per, Block: block})
-	case "throttle":
-		if limit != 1 {
-			return ratelimit.Rule{}, fmt.Errorf("a throttle's rate is 1 in a time, not %d", limit)
-		}
-		return ratelimit.FixedWindow(ratelimit.WindowOptions{Name: l.Name, Limit: 1, Per: per, Block: block})
-	case "gcra":
-		return ratelimit.GCRA(ratelimit.GCRAOptions{Name: l.Name, Limit: limit, Per: per, Burst: l.Burst, Block: block})
-	case "log":
-		return ratelimit.SlidingLog(ratelimit.LogOptions{Name: l.Name, Limit: limit, Per: per, Block: block})
-	case "stream":
-		return ratelimit.SlidingLog(ratelimit.LogOptions{Name: l.Name, Limit: limit, Per: per, Encoding: ratelimit.Stream, Block: block})
-	case "buckets":
-		o := ratelimit.BucketOptions{Name: l.Name, Limit: limit, Per: per, Interval: l.Interval, Span: per, Block: block}
-		if o.Interval == 0 {
-			o.Interval = max(per/12, time.Microsecond)
-		}
-		o.Span = (per + o.Interval - 1) / o.Interval * o.Interval
-		return ratelimit.Buckets(o)
-	default:
-		return ratelimit.Rule{}, fmt.Errorf("algorithm %q, want window, buckets, log, stream, gcra or throttle", l.Algorithm)
-	}
-}
-
-// maxCost bounds what a client can say that its request costs.
-const maxCost = 1 << 53
-
-// costOf reads what a request costs; nil is 1.
-func costOf(text string) (func(context.Context, *http.Request) (int64, error), error) {
-	if text == "" {
-		return nil, nil
-	}
-	if name, ok := strings.CutPrefix(text, "{header."); ok && strings.HasSuffix(name, "}") {
-		name = textproto.CanonicalMIMEHeaderKey(strings.TrimSuffix(name, "}"))
-		return func(_ context.Context, r *http.Request) (int64, error) {
-			v := r.Header.Get(name)
-			if v == "" {
-				return 1, nil
-			}
-			n, err := strconv.ParseInt(v, 10, 64)
-			if err != nil || n < 1 || n > maxCost {
-				return 0, &badCost{name, v}
-			}
-			return n, nil
-		}, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 1 {
-		return nil, fmt.Errorf("%q, want a number above 0 or {header.NAME}", text)
-	}
-	return func(context.Context, *http.Request) (int64, error) { return n, nil }, nil
-}
-
-// badCost is a request header that should say what a request costs.
-type badCost struct{ name, value string }
-
-func (e *badCost) Error() string {
-	return fmt.Sprintf("%s is %q, want a number above 0", e.name, e.value)
-}
-
-// Problem returns the response.
-func (e *badCost) Problem() (int, map[string]any) {
-	return http.StatusBadRequest, map[string]any{"detail": "The header " + e.name + " should be a number above 0."}
 }

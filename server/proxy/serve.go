@@ -33,8 +33,9 @@ func (p *Proxy) Server(l Limits) *Server {
 	return &Server{p: p, abort: abort, http: &http.Server{
 		Handler:           p,
 		ReadHeaderTimeout: cmp.Or(l.Header, 10*time.Second),
+		WriteTimeout:      2 * cmp.Or(l.Stall, time.Minute), // of what isn't an upstream's (see writer), after a body nobody reads
 		IdleTimeout:       cmp.Or(l.Idle, 2*time.Minute),
-		MaxHeaderBytes:    cmp.Or(l.HeaderBytes, 64<<10),
+		MaxHeaderBytes:    int(cmp.Or(l.HeaderBytes, 64<<10)),
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 	}}
@@ -79,7 +80,7 @@ func (l Listener) Open(log *slog.Logger) (net.Listener, error) {
 		return nil, err
 	}
 	if len(l.ProxyProtocol) > 0 {
-		out = &proxyproto.Listener{Listener: out, ReadHeaderTimeout: 10 * time.Second, ConnPolicy: announced(unmapped(l.ProxyProtocol))}
+		out = &proxyproto.Listener{Listener: out, ReadHeaderTimeout: 10 * time.Second, ConnPolicy: announced(prefixes(l.ProxyProtocol))}
 	}
 	if conf != nil {
 		out = tls.NewListener(out, conf)

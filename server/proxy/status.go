@@ -32,7 +32,7 @@ type statusAPI struct {
 }
 
 func newStatusAPI(s Status, f *faults) statusAPI {
-	api := statusAPI{header: s.Header == nil || *s.Header, allow: unmapped(s.Allow), token: s.Token}
+	api := statusAPI{header: s.Header == nil || *s.Header, allow: prefixes(s.Allow), token: s.Token}
 	if p := cmp.Or(s.Path, "/status"); p != "off" {
 		if !strings.HasPrefix(p, "/") || strings.Trim(p, "/") == "" {
 			f.addf("status.path", "%q, want a path such as /status, or off", p)
@@ -102,6 +102,7 @@ func (g *generation) serveStatus(w http.ResponseWriter, r *http.Request, escaped
 		r = asking
 		answer = func(w http.ResponseWriter, req *server.Request) error { return g.tellStatus(w, req, []*rule{of}) }
 	}
+	g.bound(w, r)
 	g.srv.WrapFunc(answer).ServeHTTP(w, r)
 }
 
@@ -192,7 +193,10 @@ func (g *generation) tellStatus(w http.ResponseWriter, req *server.Request, rule
 		case err != nil:
 			return fmt.Errorf("rule %s: %w", rule.Name, err)
 		}
-		t := tell(res, rule.policy.Rules[0].Per(), g.p.now())
+		if res.Source == ratelimit.FromShadow { // which limits nothing
+			continue
+		}
+		t := tell(res, g.speaking(rule, req.Request, res), g.p.now())
 		t.Beyond = g.p.beyond.of(rule.subjectOf(req.Context(), req.Request), g.p.now())
 		if !found || t.Remaining < out.Remaining {
 			out, found = t, true

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -20,16 +19,17 @@ type told struct {
 	Beyond int64 `json:"beyond,omitempty"`
 }
 
-// tell says what a result comes to. A quota that nobody has touched ends after per.
-func tell(res ratelimit.Result, per time.Duration, now time.Time) told {
+// tell says what a result of a limit comes to. A quota that nobody has touched ends after
+// the limit's time.
+func tell(res ratelimit.Result, limit ratelimit.Rule, now time.Time) told {
 	reset := res.ResetAfter
 	if reset == 0 {
-		reset = per
+		reset = limit.Per()
 	}
 	ttl := int64((reset + time.Second - 1) / time.Second)
 	return told{
-		MaxRequests: res.Limit,
-		Requests:    max(0, res.Limit-res.Remaining),
+		MaxRequests: limit.Burst(),
+		Requests:    max(0, limit.Burst()-res.Remaining),
 		Remaining:   res.Remaining,
 		TTL:         ttl,
 		Reset:       now.Add(reset).Unix(),
@@ -50,13 +50,30 @@ func (t told) write(h http.Header) {
 	}
 }
 
-// yield takes the fields away if the upstream has some of its own: a mixture of both would
-// mean nothing.
-func yield(h, upstream http.Header) {
-	if !slices.ContainsFunc(seedFields, func(name string) bool { return len(upstream[name]) > 0 }) {
-		return
-	}
+// hasSeedFields tells whether an upstream has some of its own, which are left as they are:
+// a mixture of both would mean nothing.
+func hasSeedFields(h http.Header) bool {
 	for _, name := range seedFields {
-		delete(h, name)
+		if len(h[name]) > 0 {
+			return true
+		}
 	}
+	return false
+}
+
+// speaking returns that of a rule's limits for the request which a result is of.
+func (g *generation) speaking(r *rule, req *http.Request, res ratelimit.Result) ratelimit.Rule {
+	limits := r.policy.Rules
+	if len(r.tiers) > 0 {
+		if chosen := r.limitsFor(req, g.clients.text(req.Context(), req)); chosen != nil {
+			limits = chosen
+		}
+	}
+	out := limits[0]
+	for _, l := range limits[1:] {
+		if l.Limit() == res.Limit && (out.Limit() != res.Limit || l.Per() > out.Per()) {
+			out = l
+		}
+	}
+	return out
 }

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/textproto"
@@ -96,10 +98,15 @@ func (p part) keyFunc(address ratelimit.KeyFunc) ratelimit.KeyFunc {
 		return ratelimit.ByCookie(p.name)
 	default:
 		return func(_ context.Context, r *http.Request) (string, error) {
-			if v := p.value(r); v != "" {
+			switch v := p.value(r); {
+			case v == "":
+				return "", fmt.Errorf("%w: no %s %q", ratelimit.ErrNoKey, p.kind, p.name)
+			case p.kind == "query": // it may be a credential
+				sum := sha256.Sum256([]byte(v))
+				return "sha256-" + base64.RawURLEncoding.EncodeToString(sum[:16]), nil
+			default:
 				return v, nil
 			}
-			return "", fmt.Errorf("%w: no %s %q", ratelimit.ErrNoKey, p.kind, p.name)
 		}
 	}
 }
@@ -115,7 +122,10 @@ func (p part) value(r *http.Request) string {
 		}
 		return ""
 	case "query":
-		return r.URL.Query().Get(p.name)
+		if values := r.URL.Query()[p.name]; len(values) == 1 { // of several, the upstream may read another
+			return values[0]
+		}
+		return ""
 	case "host":
 		return hostOf(r)
 	case "path":

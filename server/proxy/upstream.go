@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/pires/go-proxyproto"
 )
 
@@ -24,9 +25,14 @@ type upstream struct {
 	url       *url.URL
 	ownHost   bool // the URL's host goes out, not the client's
 	transport *http.Transport
+	from      Upstream
+	answers   [6]*metrics.Counter // by the status's first digit
 }
 
-func newUpstream(name string, u Upstream, f *faults) *upstream {
+// same tells whether the upstream is what a configuration says. Files may have changed.
+func (up *upstream) same(u Upstream) bool { return up.from == u && u.CA == "" }
+
+func newUpstream(name string, u Upstream, m *counters, f *faults) *upstream {
 	field := "upstreams." + name
 	target, err := url.Parse(u.URL)
 	switch {
@@ -45,7 +51,7 @@ func newUpstream(name string, u Upstream, f *faults) *upstream {
 	case u.DialTimeout < 0 || u.ResponseTimeout < 0 || u.IdleConnections < 0 || u.MaxConnections < 0:
 		f.addf(field, "has a negative number")
 	}
-	up := &upstream{name: name, url: target, ownHost: u.Host == "upstream"}
+	up := &upstream{name: name, url: target, ownHost: u.Host == "upstream", from: u, answers: m.answers(name)}
 	up.transport = u.transport(field, target, f)
 	return up
 }
@@ -111,8 +117,11 @@ func (u Upstream) tls(field string, target *url.URL, f *faults) *tls.Config {
 	return conf
 }
 
-// clientKey is where a request's context has the client's address, a netip.AddrPort.
+// clientKey is where a request's context has the ends of its client's connection.
 type clientKey struct{}
+
+// ends are the client's address, and the one that it has connected to.
+type ends struct{ client, here netip.AddrPort }
 
 // announcing dials connections that begin with a PROXY protocol header.
 func announcing(d *net.Dialer, version byte) func(context.Context, string, string) (net.Conn, error) {
@@ -122,8 +131,8 @@ func announcing(d *net.Dialer, version byte) func(context.Context, string, strin
 			return nil, err
 		}
 		h := &proxyproto.Header{Version: version, Command: proxyproto.LOCAL, TransportProtocol: proxyproto.UNSPEC}
-		if client, ok := ctx.Value(clientKey{}).(netip.AddrPort); ok && client.IsValid() {
-			h = proxyproto.HeaderProxyFromAddrs(version, net.TCPAddrFromAddrPort(client), conn.RemoteAddr())
+		if e, ok := ctx.Value(clientKey{}).(ends); ok && e.client.IsValid() && e.here.IsValid() {
+			h = proxyproto.HeaderProxyFromAddrs(version, net.TCPAddrFromAddrPort(e.client), net.TCPAddrFromAddrPort(e.here))
 		}
 		_ = conn.SetWriteDeadline(time.Now().Add(d.Timeout))
 		_, err = h.WriteTo(conn)
@@ -145,6 +154,7 @@ func (u *upstream) rewrite(in, out *http.Request) {
 		out.URL.Path = strings.TrimSuffix(joined.Path, "/") + slashed(in.URL.Path)
 		out.URL.RawPath = strings.TrimSuffix(joined.EscapedPath(), "/") + slashed(in.URL.EscapedPath())
 	}
+	out.URL.RawQuery, out.URL.ForceQuery = in.URL.RawQuery, in.URL.ForceQuery
 	out.Host = in.Host
 	if u.ownHost {
 		out.Host = ""

@@ -20,14 +20,14 @@ func newWho(entries []string) *who {
 	w := &who{values: map[string]bool{}}
 	for _, e := range entries {
 		if p, err := netip.ParsePrefix(e); err == nil {
-			w.prefixes = append(w.prefixes, p.Masked())
+			w.prefixes = append(w.prefixes, unmapped(p))
 		} else if a, err := netip.ParseAddr(e); err == nil {
-			w.prefixes = append(w.prefixes, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
+			a = a.Unmap().WithZone("")
+			w.prefixes = append(w.prefixes, netip.PrefixFrom(a, a.BitLen()))
 		} else {
 			w.values[e] = true
 		}
 	}
-	w.prefixes = unmapped(w.prefixes)
 	return w
 }
 
