@@ -55,18 +55,10 @@ type IPOptions struct {
 // Key returns the key function with these options. An error names the field that is
 // wrong.
 func (o IPOptions) Key() (KeyFunc, error) {
-	if o.IPv6Bits == 0 {
-		o.IPv6Bits = 64
-	}
-	o.Header = textproto.CanonicalMIMEHeaderKey(o.Header)
-	if err := o.check(); err != nil {
+	o, err := o.resolved()
+	if err != nil {
 		return nil, err
 	}
-	trusted := make([]netip.Prefix, len(o.TrustedProxies))
-	for i, p := range o.TrustedProxies {
-		trusted[i] = plainPrefix(p)
-	}
-	o.TrustedProxies = trusted
 	return func(ctx context.Context, r *http.Request) (string, error) {
 		a := o.client(ctx, r)
 		if !a.IsValid() {
@@ -74,6 +66,34 @@ func (o IPOptions) Key() (KeyFunc, error) {
 		}
 		return o.key(a), nil
 	}, nil
+}
+
+// Client returns the function that tells the whole address of who has sent a request,
+// without zone, and an IPv4 address as such. It is the zero Addr for a peer that has none
+// and isn't trusted to tell. An error names the field that is wrong.
+func (o IPOptions) Client() (func(ctx context.Context, r *http.Request) netip.Addr, error) {
+	o, err := o.resolved()
+	if err != nil {
+		return nil, err
+	}
+	return o.client, nil
+}
+
+// resolved returns the options with their defaults, or what is wrong with them.
+func (o IPOptions) resolved() (IPOptions, error) {
+	if o.IPv6Bits == 0 {
+		o.IPv6Bits = 64
+	}
+	o.Header = textproto.CanonicalMIMEHeaderKey(o.Header)
+	if err := o.check(); err != nil {
+		return IPOptions{}, err
+	}
+	trusted := make([]netip.Prefix, len(o.TrustedProxies))
+	for i, p := range o.TrustedProxies {
+		trusted[i] = plainPrefix(p)
+	}
+	o.TrustedProxies = trusted
+	return o, nil
 }
 
 func (o IPOptions) check() error {

@@ -42,6 +42,17 @@ func unchanged(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
+// Certificate reads a key pair from two PEM files, for the field GetCertificate of a
+// [tls.Config]: when the files change, new connections get the new pair, and as long as
+// the new files are missing or wrong, which the log is told, they get the old one.
+func Certificate(certFile, keyFile string, log *slog.Logger) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	c, err := loadCertificate(certFile, keyFile, log)
+	if err != nil {
+		return nil, err
+	}
+	return c.get, nil
+}
+
 // loadCertificate reads the files for the first time, when an error is final.
 func loadCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}

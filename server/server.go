@@ -201,6 +201,16 @@ func (s *Server) Wrap(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, h, true) })
 }
 
+// WrapFunc is [Server.Wrap] for straight-line code: it answers every request, with its own
+// routing if there is any, and the error that it returns becomes the response as one of
+// [Server.HandleFunc] does.
+func (s *Server) WrapFunc(h HandlerFunc) http.Handler {
+	return s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g := w.(*gate)
+		g.x.respond(g, h(g, g.x.request(r)))
+	}))
+}
+
 // serve has h answer one request. routed says that all that h writes is its own.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, h http.Handler, routed bool) {
 	if x := exchangeOf(r.Context()); x != nil && x.srv == s {

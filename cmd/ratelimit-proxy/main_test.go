@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+)
+
+// binary is the program, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "ratelimit-proxy")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "ratelimit-proxy")
+	out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput()
+	code := 1
+	if err == nil {
+		code = m.Run()
+	} else {
+		fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
+	}
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// process is the running program.
+type process struct {
+	cmd    *exec.Cmd
+	lines  chan string // of standard output
+	log    *logs
+	ended  chan error
+	client *http.Client
+}
+
+// logs keeps standard error.
+type logs struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func start(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(binary, args...), lines: make(chan string, 16), log: &logs{}, ended: make(chan error, 1)}
+	p.cmd.Env = append(os.Environ(), append([]string{"REDIS_URL="}, env...)...)
+	p.cmd.Stderr = p.log
+	stdout, err := p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Start())
+	go func() {
+		for s := bufio.NewScanner(stdout); s.Scan(); {
+			p.lines <- s.Text()
+		}
+		p.ended <- p.cmd.Wait()
+	}()
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	p.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	return p
+}
+
+// line returns the next line of standard output, without what it has to begin with.
+func (p *process) line(t *testing.T, prefix string) string {
+	t.Helper()
+	select {
+	case line := <-p.lines:
+		rest, ok := strings.CutPrefix(line, prefix)
+		require.True(t, ok, line)
+		return rest
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "no line on standard output", p.log.String())
+		return ""
+	}
+}
+
+func (p *process) get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	res, err := p.client.Get(url)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return res.StatusCode, string(body)
+}
+
+// logged waits until a line is logged that has a text in it, and returns it.
+func (p *process) logged(t *testing.T, text string) (line map[string]any) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for l := range strings.Lines(p.log.String()) {
+			if strings.HasSuffix(l, "\n") && strings.Contains(l, text) {
+				require.NoError(t, json.Unmarshal([]byte(l), &line), "JSON, as it is no terminal")
+				return true
+			}
+		}
+		return false
+	}, 30*time.Second, 5*time.Millisecond, "%s: %s", text, p.log)
+	return line
+}
+
+// stop ends the program as a service manager does.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	select {
+	case err := <-p.ended:
+		require.NoError(t, err, p.log.String())
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "it does not stop", p.log.String())
+	}
+}
+
+func behind(t *testing.T, answer string) string {
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+	t.Cleanup(up.Close)
+	return up.URL
+}
+
+func TestFlagsAlone(t *testing.T) {
+	p := start(t, nil, "--listen", "127.0.0.1:0", "--upstream", behind(t, "hello"), "--limit", "2/60s", "--admin", "127.0.0.1:0")
+	url, admin := p.line(t, "listening on "), p.line(t, "admin on ")
+	for _, want := range []int{200, 200, 429} {
+		status, _ := p.get(t, url)
+		require.Equal(t, want, status)
+	}
+	_, body := p.get(t, url+"/status/127.0.0.1")
+	require.Contains(t, body, `"remaining":2`, "it is of the Authorization header")
+	status, _ := p.get(t, admin+"/healthz")
+	require.Equal(t, 200, status)
+	_, body = p.get(t, admin+"/metrics")
+	require.Contains(t, body, `ratelimit_proxy_decisions_total{rule="limit",decision="denied"} 1`)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP))
+	p.logged(t, "configuration reloaded")
+	p.stop(t)
+	require.Equal(t, "stopping", p.logged(t, "stopping")["msg"])
+}
+
+func TestRedisOfTheEnvironment(t *testing.T) {
+	redis := redistest.Start(t)
+	env := []string{"REDIS_URL=redis://" + redis.Addr}
+	up := behind(t, "hello")
+	var status []int
+	for range 2 {
+		p := start(t, env, "--listen", "127.0.0.1:0", "--upstream", up, "--limit", "1/60s")
+		got, _ := p.get(t, p.line(t, "listening on "))
+		status = append(status, got)
+		p.stop(t)
+	}
+	require.Equal(t, []int{200, 429}, status)
+}
+
+func TestConfigurationIsReloaded(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "proxy.yaml")
+	write := func(text string) {
+		require.NoError(t, os.WriteFile(file+".new", []byte(text), 0o600))
+		require.NoError(t, os.Rename(file+".new", file))
+	}
+	text := func(answer string) string {
+		return fmt.Sprintf("listen: ['127.0.0.1:0']\nupstreams: {main: {url: %q}}\n", behind(t, answer))
+	}
+	write(text("one"))
+	p := start(t, nil, "--config", file)
+	url := p.line(t, "listening on ")
+	_, body := p.get(t, url)
+	require.Equal(t, "one", body)
+
+	write(text("two"))
+	require.Eventually(t, func() bool {
+		if _, body = p.get(t, url); body == "one" {
+			_ = p.cmd.Process.Signal(syscall.SIGHUP)
+		}
+		return body == "two"
+	}, 30*time.Second, 50*time.Millisecond)
+
+	write(text("three") + "nonsense: 1\n")
+	line := p.logged(t, "the old one stays")
+	require.Equal(t, "ERROR", line["level"])
+	require.Contains(t, line["error"], file+`:3:1: unknown field "nonsense"`)
+	_, body = p.get(t, url)
+	require.Equal(t, "two", body)
+
+	write("admin: 127.0.0.1:0\n" + text("four"))
+	require.Equal(t, "admin", p.logged(t, "need a restart")["fields"])
+	require.Equal(t, "the file has changed", p.logged(t, "the file has changed")["why"])
+	_, body = p.get(t, url)
+	require.Equal(t, "four", body)
+	p.stop(t)
+}
+
+func TestCommandLinesThatAreWrong(t *testing.T) {
+	dir := t.TempDir()
+	good, bad := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml")
+	require.NoError(t, os.WriteFile(good, []byte("upstreams: {main: {url: http://a}}\n"), 0o600))
+	require.NoError(t, os.WriteFile(bad, []byte("upstreams: {main: {url: http://a}}\nrules:\n  - name: a\n    limit: 1/s\n    key: x\n"), 0o600))
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{nil, 2, "--upstream or --config is needed"},
+		{[]string{"--upstream", "x"}, 2, "upstreams.upstream.url"},
+		{[]string{"--upstream", "http://a", "--limit", "x"}, 2, "--limit"},
+		{[]string{"--nonsense"}, 2, "unknown flag"},
+		{[]string{"--config", filepath.Join(dir, "none")}, 2, "no such file"},
+		{[]string{"--config", bad}, 2, bad + ":5:10: rules[0].key"},
+		{[]string{"check", bad}, 2, bad + ":5:10: rules[0].key"},
+		{[]string{"check", filepath.Join(dir, "none")}, 2, "no such file"},
+		{[]string{"check", good}, 0, good + " is valid"},
+		{[]string{"--listen", "256.0.0.1:x", "--upstream", "http://a"}, 1, "256.0.0.1"},
+		{[]string{"--help"}, 0, "--upstream=URL"},
+	} {
+		cmd := exec.Command(binary, c.args...)
+		cmd.Env = append(os.Environ(), "REDIS_URL=")
+		out, _ := cmd.CombinedOutput()
+		require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%q: %s", c.args, out)
+		require.Contains(t, string(out), c.says)
+	}
+}

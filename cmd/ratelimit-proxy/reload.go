@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"reflect"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lazyreq/lazyreq/server/proxy"
+)
+
+// reloader reads the configuration again.
+type reloader struct {
+	command *runCommand
+	p       *proxy.Proxy
+	began   proxy.Config // what the program has started with
+	log     *slog.Logger
+}
+
+// on reloads on SIGHUP and when the file changes, until ctx ends.
+func (r *reloader) on(ctx context.Context, work *errgroup.Group) {
+	hangup, changed := make(chan os.Signal, 1), make(chan struct{}, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	work.Go(func() error {
+		defer signal.Stop(hangup)
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-hangup:
+				r.reload("SIGHUP")
+			case <-changed:
+				r.reload("the file has changed")
+			}
+		}
+	})
+	if r.command.Config == "" {
+		return
+	}
+	work.Go(func() error {
+		ask := func() {
+			select {
+			case changed <- struct{}{}:
+			default: // one is about to begin
+			}
+		}
+		if err := proxy.Watch(ctx, r.command.Config, ask); err != nil {
+			r.log.Error("changes of the configuration go unnoticed, only SIGHUP is left", slog.Any("error", err))
+		}
+		return nil
+	})
+}
+
+// reload makes the configuration anew, of the flags and the file.
+func (r *reloader) reload(why string) {
+	c, err := r.command.config()
+	if err == nil {
+		err = r.p.Reload(c)
+	}
+	if err != nil {
+		r.log.Error("configuration not reloaded: the old one stays", slog.String("why", why), slog.Any("error", err))
+		return
+	}
+	r.log.Info("configuration reloaded", slog.String("why", why))
+	if fields := fixed(r.began, c); len(fields) > 0 {
+		r.log.Warn("these changes need a restart", slog.String("fields", strings.Join(fields, ", ")))
+	}
+}
+
+// fixed returns the fields in which configurations differ and that only a restart changes.
+func fixed(a, b proxy.Config) (fields []string) {
+	if !reflect.DeepEqual(a.Listen, b.Listen) {
+		fields = append(fields, "listen")
+	}
+	if a.Admin != b.Admin {
+		fields = append(fields, "admin")
+	}
+	if a.Limits.Header != b.Limits.Header {
+		fields = append(fields, "limits.header")
+	}
+	if a.Limits.Idle != b.Limits.Idle {
+		fields = append(fields, "limits.idle")
+	}
+	if a.Limits.HeaderBytes != b.Limits.HeaderBytes {
+		fields = append(fields, "limits.header_bytes")
+	}
+	return fields
+}

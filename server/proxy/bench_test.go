@@ -1,0 +1,109 @@
+package proxy
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// BenchmarkProxy compares requests over loopback through a bare ReverseProxy and through
+// ours, with the same transport; allocations are those of all three ends.
+func BenchmarkProxy(b *testing.B) {
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
+	defer up.Close()
+	target, err := url.Parse(up.URL)
+	require.NoError(b, err)
+	proxy := func(yaml string) *Proxy {
+		p, err := New(parse(b, "upstreams: {main: {url: %q}}\n%s\n", up.URL, yaml), Options{Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(b, err)
+		b.Cleanup(func() { _ = p.Close() })
+		return p
+	}
+	unlimited := proxy("")
+	transport := unlimited.current.Load().upstreams["main"].transport
+	bare := &httputil.ReverseProxy{
+		Rewrite:    func(pr *httputil.ProxyRequest) { pr.SetURL(target); pr.SetXForwarded() },
+		Transport:  transport,
+		BufferPool: buffers,
+	}
+	denied := proxy("rules: [{name: limit, limit: 1/h}]")
+	for _, c := range []struct {
+		name string
+		h    http.Handler
+		want int
+	}{
+		{"bare", bare, 200},
+		{"no-rule", unlimited, 200},
+		{"limit", proxy("rules: [{name: limit, limit: 1000000000/h}]"), 200},
+		{"denied", denied, 429},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			ts := httptest.NewServer(c.h)
+			defer ts.Close()
+			client := newClient(b)
+			req, err := http.NewRequest("GET", ts.URL, nil)
+			require.NoError(b, err)
+			ask := func() int {
+				res, err := client.Do(req)
+				require.NoError(b, err)
+				_, _ = io.Copy(io.Discard, res.Body)
+				_ = res.Body.Close()
+				return res.StatusCode
+			}
+			ask()
+			b.ReportAllocs()
+			for b.Loop() {
+				require.Equal(b, c.want, ask())
+			}
+		})
+	}
+}
+
+// BenchmarkDecision is what a limit in memory adds, without connections.
+func BenchmarkDecision(b *testing.B) {
+	p, err := New(parse(b, "upstreams: {main: {url: 'http://127.0.0.1:1'}}\nrules: [{name: limit, limit: 1/h}]\n"), Options{Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(b, err)
+	defer p.Close()
+	r := httptest.NewRequest("GET", "/", nil)
+	p.ServeHTTP(httptest.NewRecorder(), r)
+	w := &discard{header: http.Header{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		clear(w.header)
+		p.ServeHTTP(w, r)
+	}
+	require.Equal(b, 429, w.status)
+}
+
+type discard struct {
+	header http.Header
+	status int
+}
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d *discard) WriteHeader(status int)      { d.status = status }
+
+// A request that no rule matches costs no call of the store, and nothing else for limits.
+func TestNoRuleNoCost(t *testing.T) {
+	allocs := func(yaml string) float64 {
+		p, err := New(parse(t, "upstreams: {main: {url: 'http://127.0.0.1:1'}}\nroutes: [{upstream: main, match: {paths: [/nowhere]}}]\n%s\n", yaml), Options{Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		defer p.Close()
+		r := httptest.NewRequest("GET", "/", nil)
+		w := &discard{header: http.Header{}}
+		return testing.AllocsPerRun(100, func() { clear(w.header); p.ServeHTTP(w, r) })
+	}
+	require.Equal(t, allocs(""), allocs("rules: [{name: limit, limit: 1/h, match: {paths: [/x, '/y/**'], methods: [GET]}}]"))
+	begin := time.Now()
+	p := run(t, parse(t, "redis: 'redis://127.0.0.1:1'\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 1/h, match: {paths: [/x]}}]\n", behind(t, nil).URL))
+	require.Equal(t, 200, p.get(t, "/").StatusCode, "there is no Redis, and it isn't asked")
+	require.Less(t, time.Since(begin), 10*time.Second)
+}

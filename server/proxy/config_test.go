@@ -1,0 +1,162 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestErrorsNameLineAndField(t *testing.T) {
+	const ok = "upstreams:\n  main: {url: http://127.0.0.1:9000}\n"
+	for _, c := range []struct{ yaml, want string }{
+		{ok + "nonsense: 1\n", `p.yaml:3:1: unknown field "nonsense"`},
+		{ok + "rules:\n  - name: a\n    limit: 10\n", `p.yaml:5:`},
+		{ok + "rules:\n  - name: a\n    limit: 10/x\n", `want one such as 60s or h`},
+		{ok + "rules:\n  - name: a\n    limit: 0/s\n", `is no number above 0`},
+		{ok + "rules:\n  - name: a\n    colour: red\n", `p.yaml:5:5: unknown field "colour"`},
+		{ok + "listen: [1, 2\n", `p.yaml:3:`},
+		{ok + "rules:\n  - name: a\n    name: b\n", `p.yaml:5:5: `},
+		{ok + "rules:\n  - name: a\n", `p.yaml:4:9: rules[0]: has no limit`},
+		{ok + "rules:\n  - limit: 1/s\n", `rules[0].name: is ""`},
+		{ok + "rules:\n  - {name: a b, limit: 1/s}\n", `p.yaml:4:12: rules[0].name: is "a b"`},
+		{ok + "rules:\n  - {name: a, limit: 1/s}\n  - {name: a, limit: 1/s}\n", `p.yaml:5:12: rules[1].name: is also that of another`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, key: '{client}'}\n", `rules[0].key: {client} is unknown`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, key: 'x'}\n", `rules[0].key: "x" is the same for all`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, key: '{path'}\n", `rules[0].key: "{path" has no }`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, missing: x}\n", `rules[0].missing: "x", want address, reject, skip`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, on_error: x}\n", `rules[0].on_error: "x", want open, closed, local`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, cost: 0}\n", `rules[0].cost: "0", want`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, cost: 2}\n", `a request costs 2: none would ever pass`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, tiers: [{keys: [b]}]}\n", `rules[0].tiers[0]: has no limit`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, limits: [{rate: 1/s}]}\n", `rules[0].limit: is set, and limits as well`},
+		{ok + "rules:\n  - {name: a, limits: [{rate: 1/s}, {rate: 2/s}]}\n", `rules[0].limits[1]: has the same name`},
+		{ok + "rules:\n  - {name: a, limits: [{rate: 1/s, algorithm: x}]}\n", `rules[0].limits[0]: algorithm "x", want window`},
+		{ok + "rules:\n  - {name: a, limits: [{rate: 2/s, algorithm: throttle}]}\n", `a throttle's rate is 1`},
+		{ok + "rules:\n  - {name: a, limits: [{rate: 2/s, burst: 2}]}\n", `burst is set, which only a gcra has`},
+		{ok + "rules:\n  - {name: a, limits: [{rate: 2/s, interval: 1s}]}\n", `interval is set, which only buckets have`},
+		{ok + "rules:\n  - {name: a, limits: [{burst: 2}]}\n", `rules[0].limits[0]: has no rate`},
+		{ok + "rules:\n  - {name: a, limits: [{rate: 5/s, block: {after: 2}}]}\n", `rules[0].limits[0]: `},
+		{ok + "rules:\n  - {name: a, limit: 1/s, match: {paths: [x]}}\n", `rules[0].match.paths[0]: "x" is no path pattern`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, match: {paths: [/x/../y]}}\n", `never matches`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, match: {paths: ['/**/y']}}\n", `"**" only the last one`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, match: {methods: [get]}}\n", `rules[0].match.methods[0]: "get" is no method`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, match: {hosts: ['a:80']}}\n", `rules[0].match.hosts[0]: "a:80" is no host`},
+		{ok + "trusted_proxies: [x]\n", `p.yaml:3:`},
+		{ok + "trusted_proxies: [0.0.0.0/0]\n", `p.yaml:3:19: trusted_proxies: `},
+		{ok + "client_header: X-Real-Ip\n", `trusted_proxies: `},
+		{ok + "status: {path: status}\n", `status.path: "status", want`},
+		{ok + "limits: {stall: -1s}\n", `limits: has a negative number`},
+		{ok + "limits: {header_bytes: 1GiB}\n", `limits.header_bytes: is more`},
+		{ok + "limits: {header_bytes: many}\n", `p.yaml:3:`},
+		{ok + "memory: {max_bytes: 1KiB}\n", `memory.max_bytes: `},
+		{ok + "redis: http://x\n", `p.yaml:3:8: redis: `},
+		{ok + "replicas: -1\n", `replicas: is -1`},
+		{ok + "routes: [{upstream: other}]\n", `p.yaml:3:21: routes[0].upstream: there is no upstream "other"`},
+		{"upstreams:\n  a: {url: http://a}\n  b: {url: http://b}\n", `routes: there are none, and more than one upstream`},
+		{"upstreams:\n  a: {url: ftp://a}\n", `p.yaml:2:12: upstreams.a.url: "ftp://a" is no address`},
+		{"upstreams:\n  a: {url: http://u:secret@a}\n", `has more than scheme, host and path`},
+		{"upstreams:\n  a: {url: http://a, http2: x}\n", `upstreams.a.http2: "x", want`},
+		{"upstreams:\n  a: {url: https://a, http2: cleartext}\n", `upstreams.a.http2: is cleartext`},
+		{"upstreams:\n  a: {url: https://a, ca: /nowhere}\n", `upstreams.a.ca: open /nowhere`},
+		{"upstreams:\n  a: {url: http://a, proxy_protocol: 3}\n", `upstreams.a.proxy_protocol: is 3`},
+		{"upstreams:\n  a: {url: http://a, host: b}\n", `upstreams.a.host: "b", want`},
+		{"upstreams:\n  a: {url: http://a, dial_timeout: -1s}\n", `upstreams.a: has a negative number`},
+		{"", `upstreams: there is none`},
+		{"# nothing\n", `upstreams: there is none`},
+	} {
+		conf, err := Parse("p.yaml", []byte(c.yaml))
+		if err == nil {
+			err = Check(conf)
+		}
+		require.ErrorContains(t, err, c.want, "%s", c.yaml)
+		for line := range strings.Lines(err.Error()) {
+			require.True(t, strings.HasPrefix(line, "p.yaml"), "%s: %s", c.yaml, line)
+		}
+		require.NotContains(t, err.Error(), "secret")
+	}
+}
+
+func TestAllErrorsAtOnce(t *testing.T) {
+	conf := parse(t, "rules: [{name: a}, {name: a, key: x}]\nlimits: {idle: -1s}\n")
+	err := Check(conf)
+	require.Len(t, strings.Split(err.Error(), "\n"), 6, "%v", err)
+	var field *FieldError
+	require.True(t, errors.As(err, &field))
+	require.NotEmpty(t, field.At)
+	conf.source = nil
+	require.True(t, errors.As(Check(conf), &field))
+	require.Empty(t, field.At, "a configuration in Go has no lines")
+}
+
+func TestRates(t *testing.T) {
+	for text, want := range map[string]Rate{
+		"10/60s": {10, time.Minute}, "1000/h": {1000, time.Hour}, "5/500ms": {5, 500 * time.Millisecond}, " 7 / 1m30s": {7, 90 * time.Second},
+	} {
+		var r Rate
+		require.NoError(t, r.UnmarshalText([]byte(text)))
+		require.Equal(t, want, r)
+		var again Rate
+		out, err := r.MarshalText()
+		require.NoError(t, err)
+		require.NoError(t, again.UnmarshalText(out))
+		require.Equal(t, r, again)
+	}
+	for _, text := range []string{"", "10", "10/", "/s", "-1/s", "0/s", "1/0s", "1/-1s", "1/x", "1/s/s", "99999999999999999999/s"} {
+		require.Error(t, new(Rate).UnmarshalText([]byte(text)), text)
+	}
+	for text, want := range map[string]Size{"1": 1, "64KiB": 65536, "2 MiB": 2 << 20, "1GiB": 1 << 30} {
+		var s Size
+		require.NoError(t, s.UnmarshalText([]byte(text)))
+		require.Equal(t, want, s)
+	}
+	for _, text := range []string{"", "0", "-1", "KiB", "1kb", "9999999999GiB"} {
+		require.Error(t, new(Size).UnmarshalText([]byte(text)), text)
+	}
+}
+
+func FuzzRate(f *testing.F) {
+	for _, text := range []string{"10/60s", "1/h", "5/500ms", "1/s/s", "/", "-1/-1s"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var r, again Rate
+		if r.UnmarshalText([]byte(text)) != nil {
+			return
+		}
+		require.Positive(t, r.Limit)
+		require.Positive(t, r.Per)
+		require.NoError(t, again.UnmarshalText([]byte(r.String())))
+		require.Equal(t, r, again)
+	})
+}
+
+// The documented example is a configuration that works, and has all that there is in it.
+func TestTheExample(t *testing.T) {
+	data, err := os.ReadFile("../../docs/proxy.yaml")
+	require.NoError(t, err)
+	certs := newCertificates(t)
+	text := strings.NewReplacer("/etc/ratelimit-proxy/cert.pem", certs.cert, "/etc/ratelimit-proxy/key.pem", certs.key,
+		"/etc/ratelimit-proxy/ca.pem", certs.cert).Replace(string(data))
+	conf, err := Parse("proxy.yaml", []byte(text))
+	require.NoError(t, err)
+	require.NoError(t, Check(conf))
+
+	up := behind(t, nil)
+	for name, u := range conf.Upstreams {
+		conf.Upstreams[name] = Upstream{URL: up.URL, Host: u.Host}
+	}
+	conf.Redis = ""
+	p, err := New(conf, Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	require.NoError(t, err)
+	defer p.Close()
+	r := &running{Proxy: p}
+	for _, want := range exampleRequests {
+		require.Equal(t, want.status, r.serve(want.method, want.path, want.headers...), "%s %s", want.method, want.path)
+	}
+}

@@ -1,0 +1,195 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"strings"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/server"
+)
+
+// exchange is one request on its way to an upstream.
+type exchange struct {
+	p    *Proxy
+	g    *generation
+	w    http.ResponseWriter
+	req  *server.Request
+	up   *upstream
+	body *body
+	told *told // what the client learns of its limit, nil if there is nothing
+	err  error // why the upstream has not answered
+
+	few [4]*rule // room for those that match
+}
+
+// serve answers the request.
+func (x *exchange) serve() error {
+	r := x.req.Request
+	x.g.bound(x.w, r)
+	if err := x.refuse(r); err != nil {
+		return err
+	}
+	at := cleaned(r)
+	rules := x.g.matching(r, at, x.few[:0])
+	if x.g.status.header && strings.EqualFold(r.Header.Get(statusHeader), "true") {
+		return x.answerStatus(r, rules)
+	}
+	if x.up = x.g.upstreamOf(r, at); x.up == nil {
+		return server.Errorf(http.StatusNotFound, "No route leads there.")
+	}
+	if err := x.limit(r, rules); err != nil {
+		return err
+	}
+	return x.forward(r)
+}
+
+// bound bounds how long a body is waited for that nobody reads, as that of a request which
+// is denied: net/http waits for it before the next request of the connection.
+func (g *generation) bound(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody {
+		_ = http.NewResponseController(w).SetReadDeadline(deadline(g.stall)) // not every writer can
+	}
+}
+
+// refuse returns why a request goes nowhere, whatever it is for.
+func (x *exchange) refuse(r *http.Request) error {
+	switch {
+	case r.Method == http.MethodConnect:
+		return server.Errorf(http.StatusNotImplemented, "This is no tunnel.")
+	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // "a:http://host/path", which an upstream may read otherwise
+		return server.Errorf(http.StatusBadRequest, "The request's target is no path.")
+	case x.p.sawBefore(r):
+		x.p.log.Error("loop: a request of this proxy has come back to it", slog.String("host", r.Host), slog.String("path", r.URL.Path))
+		return server.Errorf(http.StatusLoopDetected, "The request came through here before.")
+	case len(r.Header["Upgrade"]) > 0 && !(len(r.Header["Upgrade"]) == 1 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")):
+		return server.Errorf(http.StatusBadRequest, "Only websocket can be upgraded to.")
+	}
+	return nil
+}
+
+// matching appends the rules of a request, up to a last one.
+func (g *generation) matching(r *http.Request, at string, out []*rule) []*rule {
+	for _, rule := range g.rules {
+		if rule.match.matches(r, at) {
+			out = append(out, rule)
+			if rule.Last {
+				break
+			}
+		}
+	}
+	return out
+}
+
+func (g *generation) upstreamOf(r *http.Request, at string) *upstream {
+	for i := range g.routes {
+		if g.routes[i].match.matches(r, at) {
+			return g.routes[i].to
+		}
+	}
+	return nil
+}
+
+// forward has the upstream answer.
+func (x *exchange) forward(r *http.Request) error {
+	control := http.NewResponseController(x.w)
+	timed := r.ProtoMajor >= 2
+	out := newWriter(x.w, control, x.g.stall, timed)
+	defer out.begin()                     // for what net/http has still to send
+	if x.up.transport.DisableKeepAlives { // the connection begins with the client's address
+		r = r.WithContext(context.WithValue(r.Context(), clientKey{}, x.ends(r)))
+	}
+	if r.Body != nil && r.Body != http.NoBody {
+		x.body = &body{ReadCloser: r.Body, control: control, stall: x.g.stall, timed: timed}
+		defer x.body.finish()
+		with := *r
+		with.Body = x.body
+		r = &with
+	}
+	proxy := httputil.ReverseProxy{
+		Rewrite:        x.rewrite,
+		Transport:      x.up.transport,
+		ModifyResponse: x.answered,
+		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { x.err = err },
+		BufferPool:     buffers,
+		ErrorLog:       x.p.quiet,
+	}
+	proxy.ServeHTTP(out, r)
+	if x.err != nil {
+		return x.failure()
+	}
+	return nil
+}
+
+// ends returns the client's address, its port as 0 if a proxy has told it, and ours.
+func (x *exchange) ends(r *http.Request) (e ends) {
+	at, _ := netip.ParseAddrPort(r.RemoteAddr)
+	client := x.g.clients.address(r.Context(), r)
+	if client == at.Addr().Unmap().WithZone("") {
+		e.client = netip.AddrPortFrom(client, at.Port())
+	} else {
+		e.client = netip.AddrPortFrom(client, 0)
+	}
+	if here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		at, _ := netip.ParseAddrPort(here.String())
+		e.here = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
+	}
+	return e
+}
+
+func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
+	x.up.rewrite(pr.In, pr.Out)
+	x.g.clients.forward(pr.In, pr.Out, x.g.forwarded)
+	x.p.sign(pr.In, pr.Out)
+	pr.Out.Trailer = pr.In.Trailer // which has no values yet
+	delete(pr.Out.Header, tokenHeader)
+	if _, ok := pr.Out.Header["User-Agent"]; !ok {
+		pr.Out.Header["User-Agent"] = nil // net/http would name itself
+	}
+}
+
+// answered sees the upstream's final header, and not yet those before it (1xx), with which
+// net/http/httputil takes away what was set so far.
+func (x *exchange) answered(res *http.Response) error {
+	x.up.answers[min(max(res.StatusCode/100, 0), 5)].Inc()
+	if x.told != nil && !hasSeedFields(res.Header) {
+		x.told.write(x.w.Header())
+	}
+	return nil
+}
+
+// failure returns the response to a request that the upstream has not answered.
+func (x *exchange) failure() error {
+	r := x.req.Request
+	if x.told != nil {
+		x.told.write(x.w.Header())
+	}
+	if status := x.body.status(); status != 0 {
+		return &server.Problem{Status: status, Detail: "The body could not be read to its end.", Err: x.err}
+	}
+	if r.Context().Err() != nil && errors.Is(x.err, context.Canceled) {
+		panic(http.ErrAbortHandler) // there is nobody to tell
+	}
+	status := statusOf(x.err)
+	x.p.metrics.upstreamFailed(x.up.name, status)
+	detail := "The server behind this one could not be reached."
+	if status == http.StatusGatewayTimeout {
+		detail = "The server behind this one took too long."
+	}
+	return &server.Problem{Status: status, Detail: detail, Err: x.err}
+}
+
+// subjectOf returns what a rule counts a request by, for the statistics.
+func (r *rule) subjectOf(ctx context.Context, req *http.Request) string {
+	key, err := r.key.key(ctx, req)
+	if r.policy.Fallback != nil && (errors.Is(err, ratelimit.ErrNoKey) || err == nil && key == "") {
+		key, _ = r.policy.Fallback(ctx, req)
+		return r.Name + "~" + key
+	}
+	return r.Name + ":" + key
+}

@@ -1,0 +1,95 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAnUpstreamsOwnFieldsAreKept(t *testing.T) {
+	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("RateLimit", `"up";r=5;t=7`)
+		h.Set("RateLimit-Policy", `"up";q=6;w=8`)
+		h.Set("X-RateLimit-Limit", "6")
+		h.Set("Retry-After", "77")
+		if r.URL.Path == "/own" {
+			h.Set("X-RateLimit-Remaining", "5")
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	p := run(t, limited(t, up.URL, "10/60s"))
+	a := p.get(t, "/")
+	require.Equal(t, `"up";r=5;t=7, "limit";r=9;t=60`, a.Header.Get("RateLimit"))
+	require.Equal(t, `"up";q=6;w=8, "limit";q=10;w=60`, a.Header.Get("RateLimit-Policy"))
+	require.Equal(t, []string{"6"}, a.Header["X-Ratelimit-Limit"])
+	require.Equal(t, []string{"77"}, a.Header["Retry-After"])
+	require.Equal(t, "9", a.Header.Get("X-RateLimit-Remaining"))
+	a = p.get(t, "/own")
+	require.Equal(t, []string{"5"}, a.Header["X-Ratelimit-Remaining"])
+	require.Empty(t, a.Header["X-Ratelimit-Maxrequests"], "no mixture of both")
+}
+
+func TestSeedFieldsAreASwitch(t *testing.T) {
+	p := run(t, parse(t, "upstreams: {main: {url: %q}}\nheaders: {seed: false}\nrules: [{name: limit, limit: 1/60s}]\n", behind(t, nil).URL))
+	for range 2 {
+		a := p.get(t, "/")
+		require.NotEmpty(t, a.Header["Ratelimit"])
+		for _, name := range seedFields {
+			require.Empty(t, a.Header[name])
+		}
+	}
+}
+
+// What comes before the final header (1xx) passes, and takes nothing of it away.
+func TestEarlyHints(t *testing.T) {
+	p := run(t, limited(t, behind(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", "</x>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		_, _ = io.WriteString(w, "body")
+	}).URL, "10/60s"))
+	hints := 0
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+		hints++
+		require.Equal(t, "</x>; rel=preload", h.Get("Link"))
+		require.Empty(t, h.Get("RateLimit"))
+		return nil
+	}})
+	req, err := http.NewRequestWithContext(ctx, "GET", p.url, nil)
+	require.NoError(t, err)
+	res, err := p.client.Do(req)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Equal(t, 1, hints)
+	require.Equal(t, "9", res.Header.Get("X-RateLimit-Remaining"))
+	require.Equal(t, `"limit";r=9;t=60`, res.Header.Get("RateLimit"))
+}
+
+func TestWithoutRulesNothingIsAdded(t *testing.T) {
+	p := run(t, parse(t, "upstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 1/60s, match: {paths: [/x]}}]\n", behind(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Date"] = nil
+		require.Empty(t, r.UserAgent())
+		require.Equal(t, "gzip", r.Header.Get("Accept-Encoding"))
+	}).URL))
+	a := p.get(t, "/", "User-Agent", "", "Accept-Encoding", "gzip")
+	a.Header.Del("Date")
+	require.Equal(t, http.Header{"Content-Length": {"0"}}, a.Header)
+}
+
+func TestHeadRangeAndNotModified(t *testing.T) {
+	p := run(t, limited(t, behind(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Etag", `"v1"`)
+		http.ServeContent(w, r, "x.txt", newClock().t, readSeeker("0123456789"))
+	}).URL, "10/60s"))
+	a := p.do(t, "HEAD", "/", nil)
+	require.Equal(t, "10", a.Header.Get("Content-Length"))
+	require.Equal(t, "9", a.Header.Get("X-RateLimit-Remaining"))
+	a = p.get(t, "/", "Range", "bytes=2-4")
+	require.Equal(t, 206, a.StatusCode)
+	require.Equal(t, "234", a.body)
+	require.Equal(t, 304, p.get(t, "/", "If-None-Match", `"v1"`).StatusCode)
+}

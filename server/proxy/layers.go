@@ -1,0 +1,71 @@
+package proxy
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/layer"
+)
+
+// layers returns the store that the rules of a configuration ask.
+func (g *generation) layers() (ratelimit.Store, error) {
+	store := g.store.base
+	if g.store.client != nil {
+		by := &byRule{ruleOf: g.ruleOf, chains: map[*rule]*chain{}}
+		for _, r := range g.rules {
+			c, err := g.store.answering(r.OnError)
+			if err != nil {
+				return nil, err
+			}
+			by.chains[r] = c
+		}
+		store = by
+	}
+	if !slices.ContainsFunc(g.rules, func(r *rule) bool { return r.Shadow }) {
+		return store, nil
+	}
+	return layer.NewShadow(store, layer.ShadowOptions{
+		Match:  func(op ratelimit.Op) bool { return g.ruleOf(op).Shadow },
+		Report: g.reportShadow,
+	})
+}
+
+// byRule has each rule's ops answered by its chain. All ops of a call are one rule's.
+type byRule struct {
+	ruleOf func(ratelimit.Op) *rule
+	chains map[*rule]*chain
+}
+
+// Do runs ops as [ratelimit.Store] says.
+func (b *byRule) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	if len(ops) == 0 {
+		return nil, nil
+	}
+	return b.chains[b.ruleOf(ops[0])].cache.Do(ctx, ops)
+}
+
+// DoOne is Do with a list of one.
+func (b *byRule) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	return b.chains[b.ruleOf(op)].cache.DoOne(ctx, op)
+}
+
+// reportShadow counts what a rule that is tried out would have denied, and logs it, at most
+// once in a second for each rule: clients decide how often it happens.
+func (g *generation) reportShadow(ctx context.Context, op ratelimit.Op, res ratelimit.Result, err error) {
+	r := g.ruleOf(op)
+	if err != nil {
+		g.p.metrics.rule(r.Name).failed.Inc()
+		return
+	}
+	now := g.p.now()
+	n := g.p.beyond.deny(op.Key, res.ResetAfter, now)
+	m := g.p.metrics.rule(r.Name)
+	m.shadowed.Inc()
+	m.wentBeyond(n)
+	if last := r.reported.Load(); now.Unix() != last && r.reported.CompareAndSwap(last, now.Unix()) {
+		g.p.log.InfoContext(ctx, "a rule that is tried out would have denied a request",
+			slog.String("rule", r.Name), slog.String("key", op.Key), slog.Int64("beyond", n))
+	}
+}

@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/server"
+)
+
+// limit asks the rules whether a request may go on. All have to allow it; if one doesn't,
+// the others get back what they have charged, as far as they can.
+func (x *exchange) limit(r *http.Request, rules []*rule) error {
+	if len(rules) == 0 {
+		return nil
+	}
+	rules, err := x.listed(r, rules)
+	if err != nil {
+		return err
+	}
+	if len(rules) > 1 && x.g.store.client != nil {
+		x.ask(rules)
+	}
+	var tightest ratelimit.Result
+	var of *rule
+	for i, rule := range rules {
+		res, err := x.req.RateLimit(rule.Name).Take()
+		switch {
+		case err != nil && errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == skip:
+			continue
+		case err != nil:
+			x.p.metrics.rule(rule.Name).failed.Inc()
+			x.giveBack(rules, i)
+			return err
+		}
+		x.count(r, rule, res)
+		if res.Source == ratelimit.FromShadow {
+			continue
+		}
+		if of == nil || !res.Allowed || res.Remaining < tightest.Remaining {
+			tightest, of = res, rule
+		}
+		if !res.Allowed {
+			x.giveBack(rules, i)
+			break
+		}
+	}
+	if of == nil {
+		return nil
+	}
+	if x.g.seed {
+		told := tell(tightest, x.g.speaking(of, r, tightest), x.p.now())
+		x.told = &told
+	}
+	err = tightest.Err()
+	if err != nil && x.told != nil {
+		x.told.write(x.w.Header())
+	}
+	return err
+}
+
+// listed leaves out the rules whose lists let the request pass, and refuses it if a list
+// says so.
+func (x *exchange) listed(r *http.Request, rules []*rule) ([]*rule, error) {
+	if !slices.ContainsFunc(rules, func(rule *rule) bool { return rule.allow != nil || rule.deny != nil }) {
+		return rules, nil
+	}
+	address := x.g.clients.address(r.Context(), r)
+	var out []*rule
+	for _, rule := range rules {
+		switch {
+		case rule.deny.has(r, rule.key, address):
+			x.p.metrics.listed(rule.Name, "denied")
+			return nil, server.Errorf(http.StatusForbidden, "This client is not served.")
+		case rule.allow.has(r, rule.key, address):
+			x.p.metrics.listed(rule.Name, "allowed")
+		default:
+			out = append(out, rule)
+		}
+	}
+	return out, nil
+}
+
+// ask has all rules asked at one moment, which is one round trip to Redis; in memory they
+// are asked one after the other. What comes of it the loop over the rules sees.
+func (x *exchange) ask(rules []*rule) {
+	names := make([]string, len(rules))
+	for i, rule := range rules {
+		names[i] = "ratelimit." + rule.Name + ".take"
+	}
+	_ = x.req.Resolve(names...)
+}
+
+// giveBack refunds what all rules but one have charged. A refund that fails is a request
+// more that counts, and no reason to answer otherwise.
+func (x *exchange) giveBack(rules []*rule, but int) {
+	for i, rule := range rules {
+		if i != but {
+			_, _ = x.req.RateLimit(rule.Name).Refund()
+		}
+	}
+}
+
+// count keeps the statistics of a take.
+func (x *exchange) count(r *http.Request, rule *rule, res ratelimit.Result) {
+	m := x.p.metrics.rule(rule.Name)
+	if res.Allowed {
+		m.allowed.Inc()
+	} else {
+		m.denied.Inc()
+	}
+	switch {
+	case res.Source == ratelimit.FromFailover, res.Source == ratelimit.FromShadow: // that tells by itself
+	case !res.Allowed:
+		m.wentBeyond(x.p.beyond.deny(rule.subjectOf(r.Context(), r), res.ResetAfter, x.p.now()))
+	case x.p.beyond.size() > 0:
+		x.p.beyond.allow(rule.subjectOf(r.Context(), r))
+	}
+}

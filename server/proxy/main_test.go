@@ -1,0 +1,236 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// parse reads a configuration.
+func parse(tb testing.TB, format string, args ...any) Config {
+	tb.Helper()
+	c, err := Parse("proxy.yaml", []byte(fmt.Sprintf(format, args...)))
+	require.NoError(tb, err)
+	return c
+}
+
+// limited is the configuration of the command line's flags alone.
+func limited(tb testing.TB, upstream, limit string) Config {
+	return parse(tb, "upstreams: {main: {url: %q}}\nrules: [{name: limit, limit: %s}]\n", upstream, limit)
+}
+
+// running is a proxy that listens.
+type running struct {
+	*Proxy
+	server *Server
+	addr   string
+	url    string
+	log    *logs
+	client *http.Client
+}
+
+// run starts a proxy, which ends with the test.
+func run(tb testing.TB, c Config) *running { return runAt(tb, c, nil) }
+
+// runAt is run with a clock.
+func runAt(tb testing.TB, c Config, clock func() time.Time) *running {
+	tb.Helper()
+	r := &running{log: &logs{}}
+	var err error
+	r.Proxy, err = newProxy(c, Options{Logger: slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, clock)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, r.Close()) })
+	listener := Listener{Address: "127.0.0.1:0"}
+	scheme := "http"
+	if len(c.Listen) > 0 {
+		listener = c.Listen[0]
+		if listener.Cert != "" {
+			scheme = "https"
+		}
+	}
+	l, err := listener.Open(r.Proxy.log)
+	require.NoError(tb, err)
+	r.server = r.Server(c.Limits)
+	served := make(chan error, 1)
+	go func() { served <- r.server.Serve(l) }()
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = r.server.Shutdown(ctx)
+		require.ErrorIs(tb, <-served, http.ErrServerClosed)
+	})
+	r.addr = l.Addr().String()
+	r.url = scheme + "://" + r.addr
+	r.client = newClient(tb)
+	return r
+}
+
+func newClient(tb testing.TB) *http.Client {
+	t := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}
+	tb.Cleanup(t.CloseIdleConnections)
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// answer is a response with its body.
+type answer struct {
+	*http.Response
+	body string
+}
+
+// get asks the proxy, with headers as names and values.
+func (r *running) get(tb testing.TB, path string, headers ...string) answer {
+	tb.Helper()
+	return r.do(tb, http.MethodGet, path, nil, headers...)
+}
+
+func (r *running) do(tb testing.TB, method, path string, body io.Reader, headers ...string) answer {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), method, r.url+path, body)
+	require.NoError(tb, err)
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+		}
+		req.Header[headers[i]] = append(req.Header[headers[i]], headers[i+1]) // as it is written
+	}
+	res, err := r.client.Do(req)
+	require.NoError(tb, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(tb, err)
+	return answer{res, string(text)}
+}
+
+// passes tells whether the proxy lets a request pass.
+func (r *running) passes(tb testing.TB, path string, headers ...string) bool {
+	tb.Helper()
+	a := r.get(tb, path, headers...)
+	if a.StatusCode != http.StatusTooManyRequests {
+		require.Equal(tb, http.StatusOK, a.StatusCode, a.body)
+	}
+	return a.StatusCode == http.StatusOK
+}
+
+// status asks for the status of the requests with this path and these headers.
+func (r *running) status(tb testing.TB, path string, headers ...string) map[string]int64 {
+	tb.Helper()
+	a := r.get(tb, path, append(headers, "X-RateLimit-Status", "true")...)
+	return statusIn(tb, a)
+}
+
+func statusIn(tb testing.TB, a answer) (out map[string]int64) {
+	tb.Helper()
+	require.Equal(tb, http.StatusOK, a.StatusCode, a.body)
+	require.Equal(tb, "application/json", a.Header.Get("Content-Type"))
+	require.NoError(tb, json.Unmarshal([]byte(a.body), &out))
+	return out
+}
+
+// metrics returns the lines of /metrics that begin with a name.
+func (r *running) metrics(tb testing.TB, name string) string {
+	tb.Helper()
+	rec := httptest.NewRecorder()
+	r.Admin().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	require.Equal(tb, 200, rec.Code)
+	var out strings.Builder
+	for line := range strings.Lines(rec.Body.String()) {
+		if strings.HasPrefix(line, name) {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// send writes a request as it is, and returns all that comes until the connection ends.
+func (r *running) send(tb testing.TB, text string) string {
+	tb.Helper()
+	conn, err := net.Dial("tcp", r.addr)
+	require.NoError(tb, err)
+	defer conn.Close()
+	require.NoError(tb, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	go func() { _, _ = io.WriteString(conn, text) }() // the proxy may stop to read
+	out, _ := io.ReadAll(conn)                        // it may be reset behind the answer
+	return string(out)
+}
+
+// backend is a server behind the proxy, and what it was asked.
+type backend struct {
+	*httptest.Server
+	n    atomic.Int64
+	last atomic.Pointer[http.Request]
+}
+
+// behind starts an upstream, which answers "ok" if there is no handler.
+func behind(tb testing.TB, h http.HandlerFunc) *backend {
+	u := &backend{}
+	u.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u.n.Add(1)
+		u.last.Store(r)
+		if h == nil {
+			_, _ = io.WriteString(w, "ok")
+			return
+		}
+		h(w, r)
+	}))
+	tb.Cleanup(u.Close)
+	return u
+}
+
+// clock is a time that stands still until it is moved.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func newClock() *clock { return &clock{t: time.Date(2010, 11, 21, 12, 0, 0, 0, time.UTC)} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+// logs keeps what a proxy logs.
+type logs struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// lines returns those that have a text in them.
+func (l *logs) lines(with string) (found []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, with) {
+			found = append(found, line)
+		}
+	}
+	return found
+}

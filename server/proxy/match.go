@@ -1,0 +1,144 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/textproto"
+	"path"
+	"slices"
+	"strings"
+)
+
+// matcher is a [Match] that was checked.
+type matcher struct {
+	methods []string
+	hosts   []string
+	paths   []pattern
+	headers []headerMatch
+}
+
+type headerMatch struct{ name, value string }
+
+func newMatcher(m Match, field string, f *faults) *matcher {
+	out := &matcher{methods: m.Methods}
+	for i, method := range m.Methods {
+		if method == "" || method != strings.ToUpper(method) {
+			f.addf(fmt.Sprintf("%s.methods[%d]", field, i), "%q is no method, want one such as GET", method)
+		}
+	}
+	for i, host := range m.Hosts {
+		if strings.Contains(strings.TrimPrefix(host, "*."), "*") || strings.ContainsAny(host, ":/ ") || host == "" {
+			f.addf(fmt.Sprintf("%s.hosts[%d]", field, i), "%q is no host, want one such as example.com or *.example.com", host)
+		}
+		out.hosts = append(out.hosts, strings.ToLower(host))
+	}
+	for i, p := range m.Paths {
+		pat, err := newPattern(p)
+		if err != nil {
+			f.add(fmt.Sprintf("%s.paths[%d]", field, i), err)
+		}
+		out.paths = append(out.paths, pat)
+	}
+	for name, value := range m.Headers {
+		out.headers = append(out.headers, headerMatch{textproto.CanonicalMIMEHeaderKey(name), value})
+	}
+	return out
+}
+
+// matches tells whether r meets the condition. at is the path that is meant, see [cleaned].
+func (m *matcher) matches(r *http.Request, at string) bool {
+	if len(m.methods) > 0 && !slices.Contains(m.methods, r.Method) {
+		return false
+	}
+	if len(m.hosts) > 0 {
+		host := hostOf(r)
+		if !slices.ContainsFunc(m.hosts, func(h string) bool { return hostMatches(h, host) }) {
+			return false
+		}
+	}
+	if len(m.paths) > 0 && !slices.ContainsFunc(m.paths, func(p pattern) bool { return p.matches(at) }) {
+		return false
+	}
+	for _, h := range m.headers {
+		values := r.Header[h.name]
+		if h.value == "*" && len(values) > 0 {
+			continue
+		}
+		if !slices.Contains(values, h.value) {
+			return false
+		}
+	}
+	return true
+}
+
+// hostOf returns the host that the client named, in lower case, without port and without
+// the dot at the end of a name that is complete.
+func hostOf(r *http.Request) string {
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+func hostMatches(want, host string) bool {
+	if suffix, ok := strings.CutPrefix(want, "*"); ok {
+		return len(host) > len(suffix) && strings.HasSuffix(host, suffix)
+	}
+	return want == host
+}
+
+// cleaned returns the path that a server would take r's for: decoded, without empty, "."
+// and ".." segments. A rule for /admin/** so holds for /x/../admin/ as well.
+func cleaned(r *http.Request) string {
+	p := r.URL.Path
+	if p == "" || p[0] != '/' {
+		p = "/" + p
+	}
+	return path.Clean(p)
+}
+
+// pattern is a path pattern by its segments.
+type pattern struct {
+	segments []string
+	deep     bool // "**" is at the end
+}
+
+func newPattern(p string) (pattern, error) {
+	if p == "" || p[0] != '/' {
+		return pattern{}, fmt.Errorf("%q is no path pattern: it has to begin with /", p)
+	}
+	if path.Clean(p) != p && path.Clean(p)+"/" != p {
+		return pattern{}, fmt.Errorf("%q never matches: paths are matched in their shortest form, %q", p, path.Clean(p))
+	}
+	var out pattern
+	out.segments = strings.Split(strings.Trim(p, "/"), "/")
+	if last := len(out.segments) - 1; out.segments[last] == "**" {
+		out.segments, out.deep = out.segments[:last], true
+	} else if out.segments[0] == "" {
+		out.segments = nil // "/"
+	}
+	for _, s := range out.segments {
+		if strings.Contains(s, "*") && s != "*" {
+			return pattern{}, errors.New(`"*" is a whole segment, and "**" only the last one`)
+		}
+	}
+	return out, nil
+}
+
+func (p pattern) matches(at string) bool {
+	rest := strings.TrimPrefix(at, "/")
+	for _, want := range p.segments {
+		if rest == "" {
+			return false
+		}
+		var segment string
+		segment, rest, _ = strings.Cut(rest, "/")
+		if want != "*" && want != segment {
+			return false
+		}
+	}
+	return rest == "" || p.deep
+}

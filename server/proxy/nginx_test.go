@@ -1,0 +1,135 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/loopback"
+)
+
+// startNginx starts an nginx whose documents are in a folder, and returns its URL. Without
+// one on the machine the test is skipped, but with CI=true it fails.
+func startNginx(tb testing.TB) (url, docs string) {
+	tb.Helper()
+	binary, err := exec.LookPath("nginx")
+	if err != nil {
+		if _, err := os.Stat("/usr/sbin/nginx"); err != nil {
+			if os.Getenv("CI") == "true" {
+				tb.Fatal("nginx is not installed, and CI needs it")
+			}
+			tb.Skip("nginx is not installed")
+		}
+		binary = "/usr/sbin/nginx"
+	}
+	port, err := loopback.Reserve()
+	require.NoError(tb, err)
+	tb.Cleanup(port.Release)
+	dir := tb.TempDir()
+	docs = filepath.Join(dir, "docs")
+	require.NoError(tb, os.Mkdir(docs, 0o755))
+	require.NoError(tb, os.Chmod(dir, 0o755))
+	conf := fmt.Sprintf(`
+daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/error.log;
+events {}
+http {
+	access_log off; client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy;
+	fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
+	keepalive_requests 1000000;
+	server {
+		listen %[2]s; root %[1]s/docs; client_max_body_size 0;
+		location /seen { return 200 "$request_method $request_uri $http_x_forwarded_for $server_protocol"; }
+	}
+}`, dir, port.Addr())
+	file := filepath.Join(dir, "nginx.conf")
+	require.NoError(tb, os.WriteFile(file, []byte(conf), 0o600))
+	cmd := exec.Command(binary, "-p", dir, "-c", file)
+	cmd.Stderr = os.Stderr
+	require.NoError(tb, cmd.Start())
+	tb.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	url = "http://" + port.Addr()
+	client := newClient(tb)
+	require.Eventually(tb, func() bool {
+		res, err := client.Get(url + "/seen")
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		return err == nil
+	}, 20*time.Second, 10*time.Millisecond)
+	return url, docs
+}
+
+// A gigabyte goes through nginx, the proxy and the client in one process's bounded memory.
+func TestOneGigabyteFromNginx(t *testing.T) {
+	url, docs := startNginx(t)
+	file, err := os.Create(filepath.Join(docs, "large"))
+	require.NoError(t, err)
+	const size = 1 << 30
+	require.NoError(t, file.Truncate(size)) // it takes no room on the disk
+	_, err = file.WriteAt([]byte("last"), size-4)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+
+	p := run(t, limited(t, url, "10/60s"))
+	require.Equal(t, "GET /seen?x=%20y 127.0.0.1 HTTP/1.1", p.get(t, "/seen?x=%20y").body)
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	res, err := p.client.Get(p.url + "/large")
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.EqualValues(t, size, res.ContentLength)
+	last := &tail{}
+	n, err := io.CopyBuffer(last, res.Body, make([]byte, 256<<10))
+	require.NoError(t, err)
+	require.EqualValues(t, size, n)
+	require.Equal(t, "last", string(last.bytes))
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20), "what was allocated, garbage included")
+
+	half, err := http.NewRequestWithContext(t.Context(), "GET", p.url+"/large", nil)
+	require.NoError(t, err)
+	half.Header.Set("Range", "bytes=1073741820-")
+	res, err = p.client.Do(half)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.Equal(t, "last", string(body))
+}
+
+// A quarter of that to an upstream, in chunks.
+func TestQuarterOfAGigabyteUp(t *testing.T) {
+	p := run(t, limited(t, behind(t, hashing).URL, "10/60s"))
+	const size = 1 << 28
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	want := sha256.New()
+	a := p.do(t, "POST", "/", io.TeeReader(io.LimitReader(zeros{}, size), want))
+	require.Equal(t, fmt.Sprintf("%x", want.Sum(nil)), a.body)
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// tail keeps the last bytes that were written.
+type tail struct{ bytes []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.bytes = append(t.bytes[:0], p[max(0, len(p)-4):]...)
+	return len(p), nil
+}

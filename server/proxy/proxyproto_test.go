@@ -1,0 +1,32 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPROXYProtocolOfClients(t *testing.T) {
+	up := behind(t, nil)
+	conf := func(from string) Config {
+		return parse(t, "listen: [{address: '127.0.0.1:0', proxy_protocol: [%s]}]\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 1/60s}]\n", from, up.URL)
+	}
+	const request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+	const announced = "PROXY TCP4 192.0.2.7 192.0.2.1 1234 80\r\n"
+	p := run(t, conf("127.0.0.0/8"))
+	require.Contains(t, p.send(t, announced+request), "200 OK")
+	require.Equal(t, "192.0.2.7", up.last.Load().Header.Get("X-Forwarded-For"))
+	require.Contains(t, p.send(t, announced+request), "429 ", "it is who is counted")
+	require.Contains(t, p.send(t, strings.Replace(announced, "2.7", "2.8", 1)+request), "200 OK")
+	require.Contains(t, p.send(t, "PROXY UNKNOWN\r\n"+request), "200 OK")
+	require.Equal(t, "127.0.0.1", up.last.Load().Header.Get("X-Forwarded-For"))
+	n := up.n.Load()
+	require.NotContains(t, p.send(t, request), "200 OK", "who has to send one, and doesn't")
+	require.NotContains(t, p.send(t, "PROXY TCP4 nonsense\r\n"+request), "200 OK")
+
+	p = run(t, conf("192.0.2.1"))
+	require.Contains(t, p.send(t, announced+request), "400 ", "from somebody who must not")
+	require.Equal(t, n, up.n.Load())
+	require.Contains(t, p.send(t, request), "200 OK")
+}

@@ -1,0 +1,225 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+)
+
+func TestTwoThousandRequestsDuringTwentyReloads(t *testing.T) {
+	a := behind(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
+	b := behind(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "b") })
+	conf := func(url string, i int) Config {
+		return parse(t, "upstreams: {main: {url: %q, idle_connections: %d}}\nrules: [{name: limit, limit: 100000/h}]\n", url, 100+i)
+	}
+	p := run(t, conf(a.URL, 0))
+	p.client.Transport.(*http.Transport).MaxConnsPerHost = 8
+	const requests, reloads = 2000, 20
+	var next atomic.Int64
+	var work sync.WaitGroup
+	lost := make(chan string, requests)
+	for range 8 {
+		work.Go(func() {
+			for next.Add(1) <= requests {
+				res, err := p.client.Get(p.url)
+				if err != nil {
+					lost <- err.Error()
+					continue
+				}
+				body, err := io.ReadAll(res.Body)
+				_ = res.Body.Close()
+				if err != nil || res.StatusCode != 200 || len(body) != 1 {
+					lost <- fmt.Sprint(res.Status, err)
+				}
+			}
+		})
+	}
+	for i := range reloads {
+		at := int64((i + 1) * requests / (reloads + 2))
+		require.Eventually(t, func() bool { return next.Load() >= at }, time.Minute, 100*time.Microsecond)
+		require.NoError(t, p.Reload(conf([]string{b.URL, a.URL}[i%2], i)))
+	}
+	work.Wait()
+	close(lost)
+	for text := range lost {
+		require.Fail(t, "a request was lost", text)
+	}
+	require.EqualValues(t, requests, a.n.Load()+b.n.Load())
+	require.Greater(t, b.n.Load(), int64(100))
+	require.EqualValues(t, requests, p.status(t, "/")["requests"], "the counters stay")
+	require.Contains(t, p.metrics(t, "ratelimit_proxy_reloads"), fmt.Sprintf(`{ok="true"} %d`, reloads))
+}
+
+func TestABadConfigurationKeepsTheOldOne(t *testing.T) {
+	up := behind(t, nil)
+	p := run(t, limited(t, up.URL, "3/60s"))
+	require.True(t, p.passes(t, "/"))
+	for _, bad := range []string{
+		"{}",
+		"upstreams: {main: {url: 'http://127.0.0.1:1'}}\nrules: [{name: limit}]",
+		"upstreams: {main: {url: 'http://127.0.0.1:1'}}\nredis: 'http://x'",
+		"upstreams: {main: {url: 'http://127.0.0.1:1'}}\nmemory: {max_bytes: 5}",
+	} {
+		require.Error(t, p.Reload(parse(t, "%s\n", bad)))
+		require.EqualValues(t, 2, p.status(t, "/")["remaining"], "counters included")
+	}
+	require.Contains(t, p.metrics(t, "ratelimit_proxy_reloads"), `{ok="false"} 4`)
+	require.NoError(t, p.Reload(limited(t, up.URL, "5/60s")))
+	require.EqualValues(t, 4, p.status(t, "/")["remaining"], "another limit for the same counter")
+	require.NoError(t, p.Close())
+	require.ErrorIs(t, p.Reload(limited(t, up.URL, "5/60s")), errClosed)
+}
+
+// A request ends by the configuration that it began with, and with its connections.
+func TestReloadWhileARequestIsUnderWay(t *testing.T) {
+	redis := redistest.Start(t)
+	release := make(chan struct{})
+	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		<-release
+		_, _ = io.WriteString(w, "old")
+	})
+	p := run(t, parse(t, "redis: redis://%s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 10/60s}]\n", redis.Addr, up.URL))
+	res, err := p.client.Get(p.url)
+	require.NoError(t, err)
+	had := p.current.Load()
+	require.NoError(t, p.Reload(limited(t, behind(t, nil).URL, "10/60s")))
+	require.Equal(t, "ok", p.get(t, "/").body)
+	require.EqualValues(t, retired+1, had.users.Load())
+	require.NoError(t, had.store.client.Ping(t.Context()).Err(), "Redis is still in use")
+	close(release)
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, "old", string(body))
+	require.Eventually(t, func() bool { return had.store.client.Ping(t.Context()).Err() != nil }, 10*time.Second, time.Millisecond)
+}
+
+func TestCloseWhileARequestIsUnderWay(t *testing.T) {
+	arrived, release := make(chan struct{}), make(chan struct{})
+	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-release
+		_, _ = io.WriteString(w, "ok")
+	})
+	p := run(t, limited(t, up.URL, "10/60s"))
+	got := make(chan string)
+	go func() { got <- p.get(t, "/").body }()
+	<-arrived
+	require.NoError(t, p.Close())
+	require.Equal(t, 503, p.get(t, "/").StatusCode)
+	close(release)
+	require.Equal(t, "ok", <-got)
+}
+
+func TestGracefulStop(t *testing.T) {
+	arrived, release := make(chan struct{}), make(chan struct{})
+	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-release
+		_, _ = io.WriteString(w, "ok")
+	})
+	p := run(t, limited(t, up.URL, "10/60s"))
+	health := func() int {
+		rec := httptest.NewRecorder()
+		p.Admin().ServeHTTP(rec, httptest.NewRequest("GET", "/healthz", nil))
+		return rec.Code
+	}
+	require.Equal(t, 200, health())
+	got := make(chan string)
+	go func() { got <- p.get(t, "/").body }()
+	<-arrived
+	stopped := make(chan error)
+	go func() { stopped <- p.server.Shutdown(context.Background()) }()
+	require.Eventually(t, func() bool { return health() == 503 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", p.addr)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	}, 10*time.Second, time.Millisecond, "no new ones come")
+	close(release)
+	require.Equal(t, "ok", <-got)
+	require.NoError(t, <-stopped)
+}
+
+func TestAStopThatIsNotWaitedFor(t *testing.T) {
+	arrived := make(chan struct{})
+	up := behind(t, func(_ http.ResponseWriter, r *http.Request) { close(arrived); <-r.Context().Done() })
+	p := run(t, limited(t, up.URL, "10/60s"))
+	ended := make(chan error)
+	go func() {
+		_, err := p.client.Get(p.url) //nolint:bodyclose // there is none
+		ended <- err
+	}()
+	<-arrived
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(io.ErrUnexpectedEOF)
+	require.ErrorIs(t, p.server.Shutdown(ctx), io.ErrUnexpectedEOF)
+	require.Error(t, <-ended)
+}
+
+func TestWatch(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "proxy.yaml")
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	write(file, "1")
+	changed := make(chan string, 16)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	began := make(chan struct{})
+	go func() {
+		close(began)
+		ended <- Watch(ctx, file, func() {
+			text, _ := os.ReadFile(file)
+			changed <- string(text)
+		})
+	}()
+	<-began
+	sees := func(text string, change func()) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			change() // again, for a watch that has not begun
+			select {
+			case got := <-changed:
+				return got == text
+			case <-time.After(3 * settled):
+				return false
+			}
+		}, 20*time.Second, time.Millisecond)
+	}
+	i := 0
+	sees("1x", func() { i++; write(file, strings.Repeat(" ", i)); write(file, "1x") })
+	sees("2", func() { write(file+".new", "2"); require.NoError(t, os.Rename(file+".new", file)) })
+	sees("3", func() { _ = os.Remove(file); write(file, "3") })
+
+	// What happens to others in the folder, or to nothing but its time, is no change.
+	write(filepath.Join(dir, "other"), "3")
+	write(file, "3")
+	require.NoError(t, os.Chtimes(file, time.Now(), time.Now()))
+	select {
+	case got := <-changed:
+		require.Fail(t, "nothing has changed", got)
+	case <-time.After(4 * settled):
+	}
+	stop()
+	require.NoError(t, <-ended)
+	require.Error(t, Watch(t.Context(), filepath.Join(dir, "none", "x"), nil))
+}

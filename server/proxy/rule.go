@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// What happens to a request that the key finds nothing in.
+const (
+	byAddress = "address"
+	reject    = "reject"
+	skip      = "skip"
+)
+
+// What happens when the store can't be asked.
+const (
+	open   = "open"
+	closed = "closed"
+	local  = "local"
+)
+
+// rule is a [Rule] that was checked.
+type rule struct {
+	Rule
+	match  *matcher
+	key    *template
+	policy ratelimit.Policy
+	tiers  []tier
+	allow  *who
+	deny   *who
+
+	reported atomic.Int64 // the second in which a try was logged
+}
+
+type tier struct {
+	match  *matcher
+	keys   []string
+	limits []ratelimit.Rule
+}
+
+func newRule(r Rule, field string, by *clients, f *faults) *rule {
+	r.Key = cmp.Or(r.Key, "{header.Authorization}")
+	r.Missing = cmp.Or(r.Missing, byAddress)
+	r.OnError = cmp.Or(r.OnError, closed)
+	out := &rule{Rule: r, match: newMatcher(r.Match, field+".match", f)}
+	oneOf(f, field+".missing", r.Missing, byAddress, reject, skip)
+	oneOf(f, field+".on_error", r.OnError, open, closed, local)
+	if !validName(r.Name) {
+		f.addf(field+".name", "is %q, want letters, digits, - and _, at most 64", r.Name)
+	}
+	var err error
+	if out.key, err = newTemplate(r.Key, by.key); err != nil {
+		f.add(field+".key", err)
+		return out
+	}
+	p := &out.policy
+	p.Name, p.Key = r.Name, out.key.key
+	if r.Missing == byAddress {
+		p.Fallback = by.key
+	}
+	p.Rules = limitsOf(r.Limit, r.Limits, field, f)
+	var cost int64
+	if p.Cost, cost, err = costOf(r.Cost); err != nil {
+		f.add(field+".cost", err)
+	}
+	affordable(f, field, cost, p.Rules)
+	out.allow, out.deny = newWho(r.Allow), newWho(r.Deny)
+	for i, t := range r.Tiers {
+		at := fmt.Sprintf("%s.tiers[%d]", field, i)
+		limits := limitsOf(t.Limit, t.Limits, at, f)
+		affordable(f, at, cost, limits)
+		out.tiers = append(out.tiers, tier{newMatcher(t.Match, at+".match", f), t.Keys, limits})
+	}
+	if len(out.tiers) > 0 {
+		p.RulesFor = func(ctx context.Context, r *http.Request) ([]ratelimit.Rule, error) {
+			return out.limitsFor(r, by.text(ctx, r)), nil
+		}
+	}
+	return out
+}
+
+// validName is what package ratelimit says of a policy's name.
+func validName(name string) bool {
+	return name != "" && len(name) <= 64 && !strings.ContainsFunc(name, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
+	})
+}
+
+func oneOf(f *faults, field, got string, want ...string) {
+	if !slices.Contains(want, got) {
+		f.addf(field, "%q, want %s", got, strings.Join(want, ", "))
+	}
+}
+
+// limitsFor returns the limits of a request's tier, nil if it has none.
+func (r *rule) limitsFor(req *http.Request, address string) []ratelimit.Rule {
+	at, value := cleaned(req), ""
+	for i := range r.tiers {
+		t := &r.tiers[i]
+		if len(t.keys) > 0 {
+			if value == "" {
+				value = r.key.value(req, address)
+			}
+			if !slices.Contains(t.keys, value) {
+				continue
+			}
+		}
+		if t.match.matches(req, at) {
+			return t.limits
+		}
+	}
+	return nil
+}

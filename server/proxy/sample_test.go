@@ -1,0 +1,49 @@
+package proxy
+
+import (
+	"net/http/httptest"
+)
+
+// exampleRequests are what docs/proxy.yaml means, from a client at 10.0.0.1, which is a
+// trusted proxy.
+var exampleRequests = []struct {
+	method, path string
+	headers      []string
+	status       int
+}{
+	{"GET", "/x", []string{"Host", "api.example.com"}, 200},
+	{"GET", "/x", []string{"Host", "eu.api.example.com"}, 200},
+	{"GET", "/x", []string{"Host", "example.com"}, 404},
+	{"GET", "/files/a", nil, 200},
+	{"PUT", "/files/a", nil, 404},
+	{"POST", "/login", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.9"}, 200},
+	{"POST", "/login", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.9"}, 200},
+	{"POST", "/login", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.9"}, 200},
+	{"POST", "/login", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.9"}, 429},
+	{"POST", "/login", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.8"}, 200},
+	{"GET", "/x", []string{"Host", "api.example.com", "X-Api-Key", "k", "X-Cost", "100"}, 200},
+	{"GET", "/x", []string{"Host", "api.example.com", "X-Api-Key", "k"}, 429},
+	{"GET", "/x", []string{"Host", "api.example.com", "X-Api-Key", "k", "X-Plan", "gold"}, 200},
+	{"GET", "/x", []string{"Host", "api.example.com", "X-Api-Key", "key-of-our-own", "X-Cost", "101"}, 200},
+	{"GET", "/x", []string{"Host", "api.example.com", "X-Api-Key", "key-that-leaked"}, 403},
+	{"GET", "/x", []string{"Host", "api.example.com", "X-Forwarded-For", "198.51.100.7"}, 403},
+	{"GET", "/status/k", nil, 403},
+	{"GET", "/status/k", []string{"Authorization", "Bearer change-me"}, 200},
+	{"GET", "/status/k", []string{"X-Forwarded-For", "127.0.0.1"}, 200},
+}
+
+// serve answers a request without a connection.
+func (r *running) serve(method, path string, headers ...string) int {
+	req := httptest.NewRequest(method, path, nil)
+	req.RemoteAddr = "10.0.0.1:1234"
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+		} else {
+			req.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	rec := httptest.NewRecorder()
+	r.ServeHTTP(rec, req)
+	return rec.Code
+}

@@ -1,0 +1,168 @@
+package proxy
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// template is a rule's key: what requests are counted by.
+type template struct {
+	parts []part
+	key   ratelimit.KeyFunc
+}
+
+// part is what stands in braces, or the text between.
+type part struct {
+	kind string // client, header, cookie, query, host, path, method; "" is text
+	name string // of the header and the like; the text
+}
+
+// newTemplate reads a template. address is the key function of {client.ip}.
+func newTemplate(text string, address ratelimit.KeyFunc) (*template, error) {
+	t := &template{}
+	for rest := text; rest != ""; {
+		before, after, found := strings.Cut(rest, "{")
+		if before != "" {
+			t.parts = append(t.parts, part{name: before})
+		}
+		if !found {
+			break
+		}
+		inner, behind, closed := strings.Cut(after, "}")
+		if !closed {
+			return nil, fmt.Errorf("%q has no } for its {", text)
+		}
+		p, err := newPart(inner)
+		if err != nil {
+			return nil, err
+		}
+		t.parts, rest = append(t.parts, p), behind
+	}
+	var keys []ratelimit.KeyFunc
+	for _, p := range t.parts {
+		if p.kind != "" {
+			keys = append(keys, p.keyFunc(address))
+		}
+	}
+	switch len(keys) {
+	case 0:
+		return nil, fmt.Errorf("%q is the same for all requests, want something such as {client.ip} in it", text)
+	case 1:
+		t.key = keys[0]
+	default:
+		t.key = ratelimit.ByAll(keys...)
+	}
+	return t, nil
+}
+
+func newPart(inner string) (part, error) {
+	kind, name, named := strings.Cut(inner, ".")
+	p := part{kind: kind, name: name}
+	switch kind {
+	case "client":
+		if name == "ip" {
+			return p, nil
+		}
+	case "header":
+		if name != "" {
+			p.name = textproto.CanonicalMIMEHeaderKey(name)
+			return p, nil
+		}
+	case "cookie", "query":
+		if name != "" {
+			return p, nil
+		}
+	case "host", "path", "method":
+		if !named {
+			return p, nil
+		}
+	}
+	return part{}, fmt.Errorf("{%s} is unknown, want {client.ip}, {header.NAME}, {cookie.NAME}, {query.NAME}, {host}, {path} or {method}", inner)
+}
+
+// keyFunc returns the function of what stands in braces.
+func (p part) keyFunc(address ratelimit.KeyFunc) ratelimit.KeyFunc {
+	switch p.kind {
+	case "client":
+		return address
+	case "header":
+		return ratelimit.ByHeader(p.name)
+	case "cookie":
+		return ratelimit.ByCookie(p.name)
+	default:
+		return func(_ context.Context, r *http.Request) (string, error) {
+			switch v := p.value(r); {
+			case v == "":
+				return "", fmt.Errorf("%w: no %s %q", ratelimit.ErrNoKey, p.kind, p.name)
+			case p.kind == "query": // it may be a credential
+				sum := sha256.Sum256([]byte(v))
+				return "sha256-" + base64.RawURLEncoding.EncodeToString(sum[:16]), nil
+			default:
+				return v, nil
+			}
+		}
+	}
+}
+
+// value returns what the part is in a request, "" if it isn't there. It is not hashed.
+func (p part) value(r *http.Request) string {
+	switch p.kind {
+	case "header":
+		return r.Header.Get(p.name)
+	case "cookie":
+		if c, err := r.Cookie(p.name); err == nil {
+			return c.Value
+		}
+		return ""
+	case "query":
+		if values := r.URL.Query()[p.name]; len(values) == 1 { // of several, the upstream may read another
+			return values[0]
+		}
+		return ""
+	case "host":
+		return hostOf(r)
+	case "path":
+		return cleaned(r)
+	case "method":
+		return r.Method
+	default:
+		return p.name
+	}
+}
+
+// only returns the one part in braces, and whether it is the only one.
+func (t *template) only() (p part, ok bool) {
+	for _, q := range t.parts {
+		switch {
+		case q.kind == "":
+		case ok:
+			return part{}, false
+		default:
+			p, ok = q, true
+		}
+	}
+	return p, ok
+}
+
+// value returns the key in clear, to be compared with the values of a list.
+func (t *template) value(r *http.Request, address string) string {
+	if len(t.parts) == 1 && t.parts[0].kind != "client" {
+		return t.parts[0].value(r)
+	}
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.kind == "client" {
+			b.WriteString(address)
+		} else {
+			b.WriteString(p.value(r))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,166 @@
+package proxy
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/loopback"
+)
+
+// answering returns the address of a server that answers each connection with text, and
+// then closes it, resetting it if asked to.
+func answering(tb testing.TB, text string, reset bool) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = http.ReadRequest(bufio.NewReader(conn))
+			_, _ = io.WriteString(conn, text)
+			if reset {
+				_ = conn.(*net.TCPConn).SetLinger(0)
+			}
+			_ = conn.Close()
+		}
+	}()
+	tb.Cleanup(func() { _ = l.Close(); <-done })
+	return "http://" + l.Addr().String()
+}
+
+func TestUpstreamsThatFail(t *testing.T) {
+	free, err := loopback.Reserve()
+	require.NoError(t, err)
+	defer free.Release()
+	slow := behind(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	})
+	for _, c := range []struct {
+		name, url string
+		want      int
+	}{
+		{"down", "http://" + free.Addr(), 502},
+		{"slow", slow.URL, 504},
+		{"resetting", answering(t, "", true), 502},
+		{"silent", answering(t, "", false), 502},
+		{"speaking something else", answering(t, "SSH-2.0-x\r\n", false), 502},
+		{"header cut off", answering(t, "HTTP/1.1 200 OK\r\nConten", true), 502},
+	} {
+		p := run(t, parse(t, "upstreams: {main: {url: %q, response_timeout: 100ms}}\nrules: [{name: limit, limit: 10/60s}]\n", c.url))
+		for _, method := range []string{"GET", "POST"} {
+			var body io.Reader
+			if method == "POST" {
+				body = strings.NewReader("x")
+			}
+			a := p.do(t, method, "/", body)
+			require.Equal(t, c.want, a.StatusCode, "%s: %s", c.name, a.body)
+			require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
+			require.NotContains(t, a.body, "127.0.0.1", "what is inside is nobody's business")
+			require.NotEmpty(t, a.Header.Get("X-RateLimit-Remaining"), "it was charged")
+		}
+		require.Len(t, p.log.lines(`"level":"ERROR"`), 2, c.name)
+		require.Contains(t, p.metrics(t, "ratelimit_proxy_upstream_failures_total"), " 2\n")
+	}
+}
+
+// A client must not take the half of an answer for the whole.
+func TestUpstreamsThatFailInTheMiddle(t *testing.T) {
+	for _, text := range []string{
+		"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+	} {
+		for _, reset := range []bool{true, false} {
+			p := run(t, limited(t, answering(t, text, reset), "10/60s"))
+			res, err := p.client.Get(p.url)
+			if err == nil {
+				_, err = io.ReadAll(res.Body)
+				_ = res.Body.Close()
+			}
+			require.Error(t, err)
+		}
+	}
+}
+
+func TestClientsThatLeave(t *testing.T) {
+	arrived, left := make(chan struct{}), make(chan struct{})
+	up := behind(t, func(_ http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-r.Context().Done()
+		close(left)
+	})
+	p := run(t, limited(t, up.URL, "10/60s"))
+	conn, err := net.Dial("tcp", p.addr)
+	require.NoError(t, err)
+	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	require.NoError(t, err)
+	<-arrived
+	require.NoError(t, conn.Close())
+	<-left
+	require.Empty(t, p.log.lines(`"level":"ERROR"`))
+}
+
+func TestConnectionsAreKept(t *testing.T) {
+	addresses := map[string]bool{}
+	up := behind(t, func(_ http.ResponseWriter, r *http.Request) { addresses[r.RemoteAddr] = true })
+	p := run(t, limited(t, up.URL, "1000/60s"))
+	for range 20 {
+		require.True(t, p.passes(t, "/"))
+	}
+	require.NoError(t, p.Reload(limited(t, up.URL, "1000/60s")))
+	require.True(t, p.passes(t, "/"))
+	require.Len(t, addresses, 1, "over a reload, too")
+}
+
+func TestWebsocket(t *testing.T) {
+	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer c.CloseNow()
+		for {
+			kind, message, err := c.Read(r.Context())
+			if err != nil || c.Write(r.Context(), kind, message) != nil {
+				return
+			}
+		}
+	})
+	p := run(t, slowly(t, up.URL, "rules: [{name: limit, limit: 2/60s}]"))
+	c, res, err := websocket.Dial(t.Context(), p.url, &websocket.DialOptions{HTTPClient: p.client})
+	require.NoError(t, err)
+	require.Equal(t, "1", res.Header.Get("X-RateLimit-Remaining"))
+	require.Equal(t, `"limit";r=1;t=60`, res.Header.Get("RateLimit"))
+	for _, message := range []string{"hello", strings.Repeat("x", 30_000), "bye"} {
+		require.NoError(t, c.Write(t.Context(), websocket.MessageText, []byte(message)))
+		_, echo, err := c.Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, message, string(echo))
+		<-time.After(350 * time.Millisecond) // longer than a body may stall
+	}
+	require.NoError(t, c.Close(websocket.StatusNormalClosure, ""))
+
+	c, _, err = websocket.Dial(t.Context(), p.url, &websocket.DialOptions{HTTPClient: p.client})
+	require.NoError(t, err)
+	_, res, err = websocket.Dial(t.Context(), p.url, &websocket.DialOptions{HTTPClient: p.client})
+	require.Error(t, err)
+	require.Equal(t, 429, res.StatusCode)
+
+	// The end of the server is that of its websockets.
+	require.NoError(t, p.server.Shutdown(t.Context()))
+	_, _, err = c.Read(t.Context())
+	require.Error(t, err)
+	_ = c.CloseNow()
+}
