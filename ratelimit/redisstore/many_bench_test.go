@@ -19,7 +19,7 @@ import (
 
 // BenchmarkMany shows takes of many callers at once on 16384 subjects, against the same with
 // a script call for each: medians of the rounds, which take turns; -benchtime=5x for five.
-// server-us/op is what EVALSHA takes of Redis' time.
+// server-us/op is what EVALSHA takes of Redis' time, and the two of cpu are processor time.
 func BenchmarkMany(b *testing.B) {
 	const each = 40_000
 	server := redistest.Start(b)
