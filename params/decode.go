@@ -16,9 +16,9 @@ import (
 //
 // The error is an [*Error] for what the client did wrong, its Name and Pointer the
 // path of the field, or [Errors] for several; after one, v may be partly filled.
-// Decoding again is allowed. It is faster than encoding/json for structs, slices,
-// pointers and plain values; maps, arrays, interfaces and structs with the tag option
-// string are left to encoding/json, after a check.
+// Decoding again is allowed. Structs, slices, pointers and plain values are checked and
+// decoded in one pass; maps, arrays, interfaces and structs with the tag option string
+// are checked first and then left to encoding/json.
 func (p *Params) DecodeJSON(v any) error {
 	b, err := p.body(jsonKind)
 	if err != nil {

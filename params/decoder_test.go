@@ -130,7 +130,7 @@ func TestDecodingIntoWhatIsThere(t *testing.T) {
 		M    map[string]int
 	}
 	one := 1
-	shared := []int{1, 2, 3}
+	shared := append(make([]int, 0, 16), 1, 2, 3) // with room to be written into
 	v := T{A: 1, B: 2, P: &one, L: shared, M: map[string]int{"a": 1}}
 	require.NoError(t, paramsOf(t, postJSON(`{"A":5,"P":6,"L":[9],"M":{"b":2}}`), Options{}).DecodeJSON(&v))
 	require.Equal(t, T{A: 5, B: 2, P: &one, L: []int{9}, M: map[string]int{"a": 1, "b": 2}}, v)

@@ -88,8 +88,9 @@ func (b *sharedBody) detach() io.Reader {
 	return source
 }
 
-// deadline sets when reads of the connection end, the zero time for never. It says
-// false where that can't be set.
-func (b *sharedBody) deadline(t time.Time) bool {
-	return b.writer != nil && http.NewResponseController(b.writer).SetReadDeadline(t) == nil
+// deadline sets when reads of the connection end, where that can be set.
+func (b *sharedBody) deadline(t time.Time) {
+	if b.writer != nil {
+		_ = http.NewResponseController(b.writer).SetReadDeadline(t)
+	}
 }

@@ -12,17 +12,15 @@ import (
 // A wire is a request's body as the client sends it: counted, timed, and kept if
 // it is to be read again. It reads no more than its limit and one byte.
 type wire struct {
-	ctx    context.Context
-	body   io.Reader
-	limit  int64
-	n      int64
-	until  time.Time // zero: no limit of time
-	shared *sharedBody
-	hurry  bool // the connection has the deadline, too
-	keep   bool
-	kept   []byte
-	err    error   // what ended it
-	back   putBack // to be read again
+	ctx   context.Context
+	body  io.Reader
+	limit int64
+	n     int64
+	until time.Time // zero: no limit of time
+	keep  bool
+	kept  []byte
+	err   error   // what ended it
+	back  putBack // to be read again
 }
 
 // errSlow is why a body that came too slowly was not read on.
@@ -31,10 +29,12 @@ var errSlow = fmt.Errorf("params: the time to read the body is over: %w", os.Err
 // newWire returns a wire that reads body, which is r's, from now on.
 func newWire(ctx context.Context, r *http.Request, body io.Reader, o *Options, limit int64) *wire {
 	w := &wire{ctx: ctx, body: body, limit: limit}
-	w.shared, _ = r.Body.(*sharedBody)
-	if o.ReadTimeout > 0 {
-		w.until = time.Now().Add(o.ReadTimeout)
-		w.hurry = w.shared != nil && !serverIsStricter(ctx, o.ReadTimeout) && w.shared.deadline(w.until)
+	if o.ReadTimeout <= 0 {
+		return w
+	}
+	w.until = time.Now().Add(o.ReadTimeout)
+	if shared, ok := r.Body.(*sharedBody); ok && !serverIsStricter(ctx, o.ReadTimeout) {
+		shared.deadline(w.until) // net/http takes it away when the body has ended
 	}
 	return w
 }
@@ -67,18 +67,8 @@ func (w *wire) Read(p []byte) (int, error) {
 		w.err = &http.MaxBytesError{Limit: w.limit}
 	case err != nil:
 		w.err = err
-		w.calm()
 	case !w.until.IsZero() && time.Now().After(w.until):
 		w.err = errSlow
 	}
 	return n, w.err
-}
-
-// calm takes the deadline from the connection once the body is there: the server
-// reads on, to notice when the client goes away, and must not take a time that has
-// passed for that.
-func (w *wire) calm() {
-	if w.hurry && w.err == io.EOF {
-		w.shared.deadline(time.Time{})
-	}
 }
