@@ -235,8 +235,9 @@ func TestCommandLinesThatAreWrong(t *testing.T) {
 		{[]string{"check", bad}, 2, bad + ":5:10: rules[0].key"},
 		{[]string{"check", filepath.Join(dir, "none")}, 2, "no such file"},
 		{[]string{"check", good}, 0, good + " is valid"},
-		{[]string{"--listen", "256.0.0.1:x", "--upstream", "http://a"}, 1, "256.0.0.1"},
-		{[]string{"--help"}, 0, "--upstream=URL"},
+		{[]string{"--listen", "256.0.0.1:x", "--upstream", "http://a"}, 1, "unknown port"},
+		{[]string{"--help"}, 0, "check <config>"},
+		{[]string{"run", "--help"}, 0, "--upstream=URL"},
 	} {
 		cmd := exec.Command(binary, c.args...)
 		cmd.Env = append(os.Environ(), "REDIS_URL=")

@@ -48,7 +48,7 @@ func TestErrorsNameLineAndField(t *testing.T) {
 		{ok + "rules:\n  - {name: a, limit: 1/s, match: {methods: [get]}}\n", `rules[0].match.methods[0]: "get" is no method`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, match: {hosts: ['a:80']}}\n", `rules[0].match.hosts[0]: "a:80" is no host`},
 		{ok + "trusted_proxies: [x]\n", `p.yaml:3:`},
-		{ok + "trusted_proxies: [0.0.0.0/0]\n", `p.yaml:3:19: trusted_proxies: `},
+		{ok + "trusted_proxies: [0.0.0.0/0]\n", `p.yaml:3:18: trusted_proxies: `},
 		{ok + "client_header: X-Real-Ip\n", `trusted_proxies: `},
 		{ok + "status: {path: status}\n", `status.path: "status", want`},
 		{ok + "limits: {stall: -1s}\n", `limits: has a negative number`},
