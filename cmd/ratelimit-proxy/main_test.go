@@ -176,6 +176,18 @@ func TestRedisOfTheEnvironment(t *testing.T) {
 		p.stop(t)
 	}
 	require.Equal(t, []int{200, 429}, status)
+
+	redis.Kill()
+	p := start(t, env, "--listen", "127.0.0.1:0", "--upstream", up, "--limit", "1/60s")
+	url := p.line(t, "listening on ")
+	for range 12 {
+		got, _ := p.get(t, url)
+		require.Equal(t, 503, got)
+	}
+	p.stop(t)
+	for line := range strings.Lines(p.log.String()) {
+		require.True(t, json.Valid([]byte(line)), line)
+	}
 }
 
 func TestConfigurationIsReloaded(t *testing.T) {

@@ -52,6 +52,8 @@ func TestErrorsNameLineAndField(t *testing.T) {
 		{ok + "client_header: X-Real-Ip\n", `trusted_proxies: `},
 		{ok + "status: {path: status}\n", `status.path: "status", want`},
 		{ok + "limits: {stall: -1s}\n", `limits: has a negative number`},
+		{ok + "limits: {stall: soon}\n", `p.yaml:3:17: time: invalid duration "soon"`},
+		{ok + "limits: {stall: 10}\n", `p.yaml:3:17: `},
 		{ok + "limits: {header_bytes: 1GiB}\n", `limits.header_bytes: is more`},
 		{ok + "limits: {header_bytes: many}\n", `p.yaml:3:`},
 		{ok + "memory: {max_bytes: 1KiB}\n", `memory.max_bytes: `},

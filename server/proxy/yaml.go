@@ -3,9 +3,12 @@ package proxy
 import (
 	"encoding"
 	"errors"
+	"strconv"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
 )
 
 // UnmarshalYAML reads a rate.
@@ -28,4 +31,34 @@ func textAt(node ast.Node, to encoding.TextUnmarshaler) error {
 		return nil
 	}
 	return &yaml.SyntaxError{Message: err.Error(), Token: node.GetToken()}
+}
+
+// located says where a duration is that could not be read: of all that can be wrong, the
+// package for YAML doesn't tell it of this. Such an error ends with the text that was read.
+func located(file *ast.File, err error) error {
+	if !strings.HasPrefix(err.Error(), "time: ") {
+		return err
+	}
+	f := &finder{message: err.Error()}
+	for _, doc := range file.Docs {
+		ast.Walk(f, doc)
+	}
+	if f.at == nil {
+		return err
+	}
+	return &yaml.SyntaxError{Message: err.Error(), Token: f.at}
+}
+
+// finder looks for the value that a message ends with.
+type finder struct {
+	message string
+	at      *token.Token
+}
+
+// Visit is for ast.Walk.
+func (f *finder) Visit(n ast.Node) ast.Visitor {
+	if _, ok := n.(ast.ScalarNode); ok && f.at == nil && strings.HasSuffix(f.message, strconv.Quote(n.GetToken().Value)) {
+		f.at = n.GetToken()
+	}
+	return f
 }
