@@ -121,9 +121,9 @@ func commitProblem(err error) *Problem {
 
 // write sends p as the whole response.
 func (p *Problem) write(w http.ResponseWriter) {
-	body, err := json.Marshal(p)
+	body, err := p.MarshalJSON()
 	if err != nil { // a member that is no JSON
-		body, _ = json.Marshal(&Problem{Status: p.Status, Title: p.Title, Detail: p.Detail})
+		body, _ = (&Problem{Status: p.Status, Title: p.Title, Detail: p.Detail}).MarshalJSON()
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")

@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/server/proxy"
 )
@@ -66,6 +67,7 @@ func program(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return check(c.Check.Config, stdout, stderr)
 	}
 	log := newLogger(stderr)
+	redis.SetLogger(redisLog{log})
 	err = c.Run.run(ctx, stdout, log)
 	var wrong *usageError
 	switch {
@@ -101,6 +103,14 @@ func load(file string) (proxy.Config, error) {
 		return proxy.Config{}, err
 	}
 	return proxy.Parse(file, data)
+}
+
+// redisLog is where the client of Redis complains. What comes of it is logged elsewhere.
+type redisLog struct{ log *slog.Logger }
+
+// Printf is for the client of Redis.
+func (l redisLog) Printf(ctx context.Context, format string, args ...any) {
+	l.log.DebugContext(ctx, fmt.Sprintf(format, args...))
 }
 
 // newLogger logs readably on a terminal and as JSON elsewhere.

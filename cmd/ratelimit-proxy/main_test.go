@@ -176,6 +176,18 @@ func TestRedisOfTheEnvironment(t *testing.T) {
 		p.stop(t)
 	}
 	require.Equal(t, []int{200, 429}, status)
+
+	redis.Kill()
+	p := start(t, env, "--listen", "127.0.0.1:0", "--upstream", up, "--limit", "1/60s")
+	url := p.line(t, "listening on ")
+	for range 12 {
+		got, _ := p.get(t, url)
+		require.Equal(t, 503, got)
+	}
+	p.stop(t)
+	for line := range strings.Lines(p.log.String()) {
+		require.True(t, json.Valid([]byte(line)), line)
+	}
 }
 
 func TestConfigurationIsReloaded(t *testing.T) {
@@ -235,8 +247,9 @@ func TestCommandLinesThatAreWrong(t *testing.T) {
 		{[]string{"check", bad}, 2, bad + ":5:10: rules[0].key"},
 		{[]string{"check", filepath.Join(dir, "none")}, 2, "no such file"},
 		{[]string{"check", good}, 0, good + " is valid"},
-		{[]string{"--listen", "256.0.0.1:x", "--upstream", "http://a"}, 1, "256.0.0.1"},
-		{[]string{"--help"}, 0, "--upstream=URL"},
+		{[]string{"--listen", "256.0.0.1:x", "--upstream", "http://a"}, 1, "unknown port"},
+		{[]string{"--help"}, 0, "check <config>"},
+		{[]string{"run", "--help"}, 0, "--upstream=URL"},
 	} {
 		cmd := exec.Command(binary, c.args...)
 		cmd.Env = append(os.Environ(), "REDIS_URL=")

@@ -18,10 +18,14 @@ import (
 func Parse(name string, data []byte) (Config, error) {
 	var c Config
 	err := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(&c)
+	file, wrong := parser.ParseBytes(data, 0)
 	if err != nil && !errors.Is(err, io.EOF) { // an empty file
+		if wrong == nil {
+			err = located(file, err)
+		}
 		return Config{}, parseError(name, err)
 	}
-	if file, err := parser.ParseBytes(data, 0); err == nil {
+	if wrong == nil {
 		c.source = &source{name, file}
 	}
 	return c, nil

@@ -58,7 +58,7 @@ func newRule(r Rule, field string, by *clients, f *faults) *rule {
 	var err error
 	if out.key, err = newTemplate(r.Key, by.key); err != nil {
 		f.add(field+".key", err)
-		return out
+		out.key = &template{}
 	}
 	p := &out.policy
 	p.Name, p.Key = r.Name, out.key.key

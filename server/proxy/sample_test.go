@@ -27,9 +27,9 @@ var exampleRequests = []struct {
 	{"GET", "/x", []string{"Host", "api.example.com", "X-Api-Key", "key-of-our-own", "X-Cost", "101"}, 200},
 	{"GET", "/x", []string{"Host", "api.example.com", "X-Api-Key", "key-that-leaked"}, 403},
 	{"GET", "/x", []string{"Host", "api.example.com", "X-Forwarded-For", "198.51.100.7"}, 403},
-	{"GET", "/status/k", nil, 403},
-	{"GET", "/status/k", []string{"Authorization", "Bearer change-me"}, 200},
-	{"GET", "/status/k", []string{"X-Forwarded-For", "127.0.0.1"}, 200},
+	{"GET", "/status/k?rule=api", nil, 403},
+	{"GET", "/status/k?rule=api", []string{"Authorization", "Bearer change-me"}, 200},
+	{"GET", "/status/k?rule=api", []string{"X-Forwarded-For", "127.0.0.1"}, 200},
 }
 
 // serve answers a request without a connection.

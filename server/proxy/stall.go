@@ -26,11 +26,12 @@ type body struct {
 }
 
 // Read reads from the client. At the end, the deadline must not be left behind: net/http
-// goes on to read, to notice when the client leaves.
+// goes on to read, to notice when the client leaves. After an error it must: net/http goes on
+// to wait for the rest.
 func (b *body) Read(p []byte) (int, error) {
 	b.limit(b.stall)
 	n, err := b.ReadCloser.Read(p)
-	if err != nil || b.timed {
+	if err == io.EOF || b.timed {
 		b.limit(0)
 	}
 	if err != nil && err != io.EOF { // which a body never wraps

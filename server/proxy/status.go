@@ -86,7 +86,10 @@ var errStatusRefused = server.Errorf(http.StatusForbidden, "The status is not fo
 // has it would see it.
 func (g *generation) serveStatus(w http.ResponseWriter, r *http.Request, escaped string) {
 	var answer server.HandlerFunc
-	bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		bearer = ""
+	}
 	switch {
 	case !g.allows(r, bearer):
 		answer = refusing(errStatusRefused)

@@ -13,7 +13,7 @@ func TestStatusByPath(t *testing.T) {
 upstreams: {main: {url: %q}}
 status: {path: /limits/}
 rules:
-  - {name: several, key: "{header.X-A}{header.X-B}", limit: 1/60s}
+  - {name: several, key: "{header.X-A}{header.X-B}", limit: 100/60s}
   - {name: auth, limit: 10/60s}
   - {name: key, key: "{header.X-Key}", limit: 5/60s}
   - {name: cookie, key: "{cookie.id}", limit: 6/60s}

@@ -16,22 +16,22 @@ func TestTheUpstreamIsTheConfigurations(t *testing.T) {
 	p := run(t, limited(t, up.URL, "1000/60s"))
 	elsewhere := strings.TrimPrefix(evil.URL, "http://")
 	for request, want := range map[string]string{
-		"GET /x HTTP/1.1\r\nHost: " + elsewhere:                                 "up " + elsewhere + " /x",
-		"GET " + evil.URL + "/x?y HTTP/1.1\r\nHost: other":                      "up " + elsewhere + " /x?y",
-		"GET //" + elsewhere + "/x HTTP/1.1\r\nHost: other":                     "up other //" + elsewhere + "/x",
-		"GET /x HTTP/1.1\r\nHost: a\r\nX-Forwarded-Host: " + elsewhere:          "up a /x",
-		"GET /\\" + elsewhere + " HTTP/1.1\r\nHost: a":                          "up a /",
-		"GET ftp://" + elsewhere + "/x HTTP/1.1\r\nHost: a":                     "up " + elsewhere + " /x",
-		"CONNECT " + elsewhere + " HTTP/1.1\r\nHost: " + elsewhere:              "501 Not Implemented",
-		"CONNECT /x HTTP/1.1\r\nHost: a":                                        "501 Not Implemented",
-		"GET a:" + up.URL + "/admin HTTP/1.1\r\nHost: a":                        "400 Bad Request",
-		"GET x HTTP/1.1\r\nHost: a":                                             "400 Bad Request",
-		"GET / HTTP/1.1":                                                        "400 Bad Request",
-		"GET / HTTP/1.1\r\nHost: a\r\nHost: b":                                  "400 Bad Request",
+		"GET /x HTTP/1.1\r\nHost: " + elsewhere:                                        "up " + elsewhere + " /x",
+		"GET " + evil.URL + "/x?y HTTP/1.1\r\nHost: other":                             "up " + elsewhere + " /x?y",
+		"GET //" + elsewhere + "/x HTTP/1.1\r\nHost: other":                            "up other //" + elsewhere + "/x",
+		"GET /x HTTP/1.1\r\nHost: a\r\nX-Forwarded-Host: " + elsewhere:                 "up a /x",
+		"GET /\\" + elsewhere + " HTTP/1.1\r\nHost: a":                                 "up a /",
+		"GET ftp://" + elsewhere + "/x HTTP/1.1\r\nHost: a":                            "up " + elsewhere + " /x",
+		"CONNECT " + elsewhere + " HTTP/1.1\r\nHost: " + elsewhere:                     "501 Not Implemented",
+		"CONNECT /x HTTP/1.1\r\nHost: a":                                               "501 Not Implemented",
+		"GET a:" + up.URL + "/admin HTTP/1.1\r\nHost: a":                               "400 Bad Request",
+		"GET x HTTP/1.1\r\nHost: a":                                                    "400 Bad Request",
+		"GET / HTTP/1.1":                                                               "400 Bad Request",
+		"GET / HTTP/1.1\r\nHost: a\r\nHost: b":                                         "400 Bad Request",
 		"GET /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: h2c":     "400 Bad Request",
 		"GET /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: foo":     "400 Bad Request",
 		"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket, h2c\r\nConnection: u, close": "400 Bad Request",
-		"PRI * HTTP/2.0\r\n\r\nSM":                                              "",
+		"PRI * HTTP/2.0\r\n\r\nSM":                                                     "",
 	} {
 		before := up.n.Load()
 		got := p.send(t, request+connectionClose(request)+"\r\n\r\n")
