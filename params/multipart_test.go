@@ -2,20 +2,16 @@ package params
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/lazyreq/lazyreq/reqctx"
 )
 
 // form is a multipart form that is being written. A name with a slash is a file's:
@@ -90,122 +86,6 @@ func TestMultipartForm(t *testing.T) {
 	_, err = p.Stream()
 	require.ErrorIs(t, err, ErrBodyTaken)
 	require.Error(t, r.ParseMultipartForm(1<<20), "it isn't taken for an empty form")
-}
-
-func TestFilesOfOneName(t *testing.T) {
-	p := paramsOf(t, form(t, "f/a", "1", "f/b", "2"), Options{})
-	_, err := p.File("f")
-	requireReason(t, err, ErrMalformed, `form parameter "f" is given 2 times`)
-	files, err := p.Files("f")
-	require.NoError(t, err)
-	require.Len(t, files, 2)
-	require.Equal(t, "2", contentOfFile(t, files[1]))
-	files, err = p.Files("none")
-	require.NoError(t, err)
-	require.Empty(t, files)
-}
-
-// entries lists what is in dir.
-func entries(t testing.TB, dir string) []os.DirEntry {
-	t.Helper()
-	list, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	return list
-}
-
-// handle runs a handler as a server does, whatever becomes of it.
-func handle(r *http.Request, o Options, handler func(p *Params)) (panicked any) {
-	reg := reqctx.NewRegistry(reqctx.Options{})
-	if err := Provide(reg, o); err != nil {
-		panic(err)
-	}
-	c := reqctx.New(r.Context(), reg)
-	c.SetRequest(r)
-	defer func() {
-		panicked = recover()
-		if err := c.Finish(); err != nil {
-			panic(err)
-		}
-	}()
-	p, err := From(c)
-	if err != nil {
-		panic(err)
-	}
-	handler(p)
-	return nil
-}
-
-func TestFilesEndWithTheRequest(t *testing.T) {
-	large := strings.Repeat("x", 2*fileBuffer)
-	for name, end := range map[string]func(){
-		"return": func() {},
-		"panic":  func() { panic("handler") },
-	} {
-		dir := t.TempDir()
-		var kept []*File
-		handle(form(t, "a/a", large, "b/b", "small"), Options{TempDir: dir}, func(p *Params) {
-			a, err := p.File("a")
-			require.NoError(t, err)
-			b, err := p.File("b")
-			require.NoError(t, err)
-			kept = []*File{a, b}
-			end()
-		})
-		require.Empty(t, entries(t, dir), name)
-		_, err := kept[0].disk.Stat()
-		require.ErrorIs(t, err, os.ErrClosed)
-	}
-}
-
-// Where files can't be without a name, they are removed when they are closed.
-func TestNamedFilesAreRemovedToo(t *testing.T) {
-	dir := t.TempDir()
-	disk, err := os.CreateTemp(dir, "x")
-	require.NoError(t, err)
-	f := &File{disk: disk, name: disk.Name()}
-	require.Len(t, entries(t, dir), 1)
-	require.NoError(t, f.close())
-	require.Empty(t, entries(t, dir))
-}
-
-func TestFilesOfAFormThatFails(t *testing.T) {
-	large := strings.Repeat("x", 2*fileBuffer)
-	dir := t.TempDir()
-	o := Options{TempDir: dir, MaxFile: 3 * fileBuffer}
-	p := paramsOf(t, form(t, "a/a", large, "b/b", large+large), o)
-	_, err := p.File("a")
-	e := requireReason(t, err, ErrTooLarge, `form parameter "b" is larger than 196608 bytes`)
-	status, _ := e.Problem()
-	require.Equal(t, 413, status)
-	require.Empty(t, entries(t, dir))
-	require.Zero(t, openIn(t, dir), "closed at once")
-
-	r := form(t, "a/a", large, "b/b", large)
-	r.Body = io.NopCloser(iotest.TimeoutReader(iotest.OneByteReader(r.Body)))
-	r.ContentLength = -1
-	_, err = paramsOf(t, r, o).File("a")
-	require.ErrorIs(t, err, ErrInterrupted)
-	require.Zero(t, openIn(t, dir))
-
-	_, err = paramsOf(t, form(t, "a/a", large), Options{TempDir: dir + "/none"}).File("a")
-	require.ErrorIs(t, err, os.ErrNotExist)
-	require.False(t, errors.As(err, &e), "not the client's fault")
-}
-
-// openIn counts the files of dir that this process has open, where that can be known;
-// those that have no name any more count too.
-func openIn(t testing.TB, dir string) (n int) {
-	t.Helper()
-	list, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Log("unknown here:", err)
-	}
-	for _, fd := range list {
-		if target, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(target, dir) {
-			n++
-		}
-	}
-	return n
 }
 
 func TestBudgetOfAForm(t *testing.T) {
@@ -290,13 +170,6 @@ func TestFileNames(t *testing.T) {
 	require.Equal(t, "€.txt", f.FileName)
 }
 
-// A page sends an empty part where no file was chosen.
-func TestNoFileChosen(t *testing.T) {
-	r := rawForm("--b", `Content-Disposition: form-data; name="f"; filename=""`, "Content-Type: application/octet-stream", "", "", "--b--")
-	_, err := paramsOf(t, r, Options{}).File("f")
-	require.ErrorIs(t, err, ErrMissing)
-}
-
 func TestPartsOneByOne(t *testing.T) {
 	large := strings.Repeat("x", 300_000)
 	var got []string
@@ -333,22 +206,6 @@ func TestPartsOneByOne(t *testing.T) {
 		}
 	})
 	require.Equal(t, []string{"a1", "f.bin300000", "b2", "h.bin300000"}, got)
-}
-
-func TestSavedPartsEndWithTheRequest(t *testing.T) {
-	dir := t.TempDir()
-	var saved *File
-	require.Equal(t, "handler", handle(form(t, "f/f", "data"), Options{TempDir: dir}, func(p *Params) {
-		for part, err := range p.Parts() {
-			require.NoError(t, err)
-			saved, err = part.Save()
-			require.NoError(t, err)
-		}
-		panic("handler")
-	}))
-	require.Empty(t, entries(t, dir))
-	_, err := saved.disk.Stat()
-	require.ErrorIs(t, err, os.ErrClosed)
 }
 
 func TestPartsAreReadAsTheyCome(t *testing.T) {
@@ -422,43 +279,6 @@ func TestParseMultipartFormBefore(t *testing.T) {
 	require.NoError(t, err)
 	_, err = paramsOf(t, r, Options{}).String("a")
 	require.ErrorIs(t, err, ErrBodyTaken)
-}
-
-func TestBindOfFiles(t *testing.T) {
-	type upload struct {
-		Title  string  `form:"title" required:"true"`
-		Photo  *File   `form:"photo"`
-		Pages  []*File `form:"page"`
-		Cover  *File   `form:"cover" required:"true"`
-		Number int     `form:"n"`
-	}
-	got, err := Bind[upload](newContext(t, form(t, "title", "T", "photo/p", "1", "page/1", "a", "page/2", "b", "cover/c", "c", "n", "3"), Options{}))
-	require.NoError(t, err)
-	require.Equal(t, "1", contentOfFile(t, got.Photo))
-	require.Equal(t, "b", contentOfFile(t, got.Pages[1]))
-	require.Equal(t, 3, got.Number)
-
-	_, err = Bind[upload](newContext(t, form(t, "photo/p", "1", "photo/q", "2"), Options{}))
-	var list Errors
-	require.ErrorAs(t, err, &list)
-	require.Len(t, list, 3)
-	_, err = Bind[upload](newContext(t, postForm("/", "title=T"), Options{}))
-	requireReason(t, err, ErrMissing, `form parameter "cover" is missing`)
-}
-
-func TestUnknownFiles(t *testing.T) {
-	type upload struct {
-		Photo *File `form:"photo"`
-	}
-	strict := Options{DisallowUnknownFields: true}
-	_, err := Bind[upload](newContext(t, form(t, "photo/p", "1"), strict))
-	require.NoError(t, err)
-	_, err = Bind[upload](newContext(t, form(t, "photo/p", "1", "video/v", "2"), strict))
-	requireReason(t, err, ErrMalformed, `form parameter "video" is unknown`)
-	_, err = Bind[struct {
-		Title string `form:"title"`
-	}](newContext(t, form(t, "video/v", "2"), strict))
-	require.ErrorIs(t, err, ErrMalformed)
 }
 
 // A body is read to its end: the connection can be used again, and one that is cut off

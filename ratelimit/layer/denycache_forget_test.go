@@ -1,0 +1,143 @@
+package layer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// TestAResetIsNotUndoneByAnOldAnswer has a take that is denied before a reset, and answered
+// after it.
+func TestAResetIsNotUndoneByAnOldAnswer(t *testing.T) {
+	for _, kind := range []ratelimit.Kind{ratelimit.Reset, ratelimit.Refund} {
+		synctest.Test(t, func(t *testing.T) {
+			m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+			require.NoError(t, err)
+			slow := &slowAnswers{Store: m}
+			c, err := NewDenyCache(slow, DenyCacheOptions{})
+			require.NoError(t, err)
+			r := windowOf(1)
+			paid, err := c.DoOne(t.Context(), take(r, "k", 1))
+			require.NoError(t, err)
+			for i := range c.notes.sets {
+				c.notes.sets[i].forget("k", &r)
+			}
+			slow.hold = make(chan struct{})
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				res, err := c.DoOne(t.Context(), take(r, "k", 1))
+				require.NoError(t, err)
+				require.False(t, res.Allowed)
+			})
+			synctest.Wait() // it is decided
+			hold := slow.hold
+			slow.hold = nil
+			_, err = c.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", Kind: kind, Receipt: paid.Receipt})
+			require.NoError(t, err)
+			close(hold)
+			wg.Wait()
+			res, err := c.DoOne(t.Context(), take(r, "k", 1))
+			require.NoError(t, err)
+			require.True(t, res.Allowed, "%v", kind)
+		})
+	}
+}
+
+// slowAnswers is a store whose answers take long, its decisions don't.
+type slowAnswers struct {
+	ratelimit.Store
+	hold chan struct{}
+}
+
+func (s *slowAnswers) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	results, err := s.Store.Do(ctx, ops)
+	if s.hold != nil {
+		<-s.hold
+	}
+	return results, err
+}
+
+// TestWhatMayHaveBeenDoneIsForgotten has resets that fail, or panic.
+func TestWhatMayHaveBeenDoneIsForgotten(t *testing.T) {
+	for name, first := range map[string]func(context.Context) error{
+		"error": func(context.Context) error { return errBroken },
+		"panic": func(context.Context) error { panic(errBroken) },
+	} {
+		for _, kind := range []ratelimit.Kind{ratelimit.Reset, ratelimit.Refund} {
+			for _, alone := range []bool{true, false} {
+				d := newDenying(t, DenyCacheOptions{})
+				d.take(1, windowOf(1), 1)
+				d.take(0, windowOf(1), 1)
+				d.spy.first = first
+				func() {
+					defer func() { _ = recover() }()
+					op := ratelimit.Op{Rule: windowOf(1), Key: "k", Kind: kind}
+					var err error
+					if alone {
+						_, err = d.DoOne(t.Context(), op)
+					} else {
+						_, err = d.Do(t.Context(), []ratelimit.Op{take(gcra(1), "other", 1), op})
+					}
+					require.ErrorIs(t, err, errBroken)
+				}()
+				d.spy.first = nil
+				require.False(t, d.take(1, windowOf(1), 1).Allowed, "%s %v", name, kind)
+			}
+		}
+	}
+}
+
+func TestOnlyTheStoresOwnWordIsRemembered(t *testing.T) {
+	for s := ratelimit.FromAllowList; s <= ratelimit.FromLease; s++ {
+		calls := 0
+		inner := answering(func() ratelimit.Result {
+			calls++
+			return ratelimit.Result{Violated: true, RetryAfter: time.Hour, Source: s}
+		})
+		c, err := NewDenyCache(inner, DenyCacheOptions{})
+		require.NoError(t, err)
+		for range 3 {
+			_, err = c.DoOne(t.Context(), take(gcra(1), "k", 1))
+			require.NoError(t, err)
+		}
+		require.Equal(t, 3, calls, "%v", s)
+	}
+}
+
+// answering is a store that gives one answer to everything.
+type answering func() ratelimit.Result
+
+func (a answering) Do(_ context.Context, ops []ratelimit.Op) (out []ratelimit.Result, err error) {
+	for range ops {
+		out = append(out, a())
+	}
+	return out, nil
+}
+
+func TestARefusalHeedsItsContext(t *testing.T) {
+	d := newDenying(t, DenyCacheOptions{})
+	d.take(1, windowOf(1), 1)
+	why := errors.New("gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	_, err := d.DoOne(ctx, take(windowOf(1), "k", 1))
+	require.ErrorIs(t, err, why)
+	_, err = d.Do(ctx, []ratelimit.Op{take(windowOf(1), "k", 1)})
+	require.ErrorIs(t, err, why)
+}
+
+func TestAStoreWithoutResults(t *testing.T) {
+	c, err := NewDenyCache(nothing{}, DenyCacheOptions{})
+	require.NoError(t, err)
+	_, err = c.DoOne(t.Context(), take(gcra(1), "k", 1))
+	require.ErrorIs(t, err, ratelimit.ErrStore)
+	_, err = c.Do(t.Context(), []ratelimit.Op{take(gcra(1), "k", 1), take(gcra(1), "other", 1)})
+	require.ErrorIs(t, err, ratelimit.ErrStore)
+}

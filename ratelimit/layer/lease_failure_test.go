@@ -1,0 +1,229 @@
+package layer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// Whoever leaves while a lease is taken is not charged: its units are the lease's.
+func TestACallerThatLeavesIsNotCharged(t *testing.T) {
+	lending(t, leasable, LeaseOptions{}, func(q lender) {
+		for range 10 {
+			require.True(q, q.take(1).Allowed)
+		}
+		require.NoError(q, drain(q))
+		before := q.charged() - q.own()
+		q.spy.hold = make(chan struct{})
+		why := errors.New("gone")
+		ctx, cancel := context.WithCancelCause(q.Context())
+		errs := make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := q.DoOne(ctx, ratelimit.Op{Rule: q.rule, Key: "k", N: 3, Kind: ratelimit.Take})
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		require.NotNil(q, q.holding().refill)
+		cancel(why)
+		require.ErrorIs(q, <-errs, why)
+		require.ErrorIs(q, <-errs, why)
+		close(q.spy.hold)
+		synctest.Wait()
+		require.Equal(q, before, q.charged()-q.own())
+		require.Greater(q, q.own(), int64(0))
+	})
+}
+
+// drain spends what is leased.
+func drain(q lender) error {
+	synctest.Wait()
+	for n := q.own(); n > 0; n = q.own() {
+		h := q.holding()
+		h.mu.Lock()
+		h.spend(1, q.now())
+		h.mu.Unlock()
+	}
+	return nil
+}
+
+func TestAnErrorIsThatOfAllWhoWait(t *testing.T) {
+	down := fmt.Errorf("%w: it is down", ratelimit.ErrStore)
+	lending(t, leasable, LeaseOptions{}, func(q lender) {
+		for range 10 {
+			q.take(1)
+		}
+		require.NoError(q, drain(q))
+		q.spy.hold = make(chan struct{})
+		q.spy.first = func(context.Context) error { return down }
+		errs := make(chan error, 5)
+		for range cap(errs) {
+			go func() {
+				_, err := q.DoOne(q.Context(), ratelimit.Op{Rule: q.rule, Key: "k", N: 1, Kind: ratelimit.Take})
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		calls := q.calls()
+		close(q.spy.hold)
+		for range cap(errs) {
+			require.ErrorIs(q, <-errs, down)
+		}
+		require.Equal(q, calls, q.calls(), "one call for all")
+		q.spy.first = nil
+		require.True(q, q.take(1).Allowed, "it goes on")
+	})
+}
+
+func TestAStoreThatNeverAnswers(t *testing.T) {
+	lending(t, leasable, LeaseOptions{Timeout: 300 * time.Millisecond}, func(q lender) {
+		for range 10 {
+			q.take(1)
+		}
+		require.NoError(q, drain(q))
+		q.spy.first = func(ctx context.Context) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		begun := time.Now()
+		_, err := q.DoOne(q.Context(), ratelimit.Op{Rule: q.rule, Key: "k", N: 1, Kind: ratelimit.Take})
+		require.ErrorIs(q, err, ratelimit.ErrStore)
+		require.Equal(q, 300*time.Millisecond, time.Since(begun))
+		q.spy.first = nil
+	})
+}
+
+func TestAPanicIsItsCallers(t *testing.T) {
+	lending(t, leasable, LeaseOptions{}, func(q lender) {
+		for range 10 {
+			q.take(1)
+		}
+		require.NoError(q, drain(q))
+		q.spy.first = func(context.Context) error { panic("ouch") }
+		require.PanicsWithValue(q, "ouch", func() { q.take(1) })
+		require.NoError(q, drain(q))
+		q.spy.first = func(context.Context) error { runtime.Goexit(); return nil }
+		_, err := q.DoOne(q.Context(), ratelimit.Op{Rule: q.rule, Key: "k", N: 1, Kind: ratelimit.Take})
+		require.ErrorIs(q, err, ratelimit.ErrStore)
+		q.spy.first = nil
+		require.True(q, q.take(1).Allowed)
+	})
+}
+
+func TestCloseDuringCalls(t *testing.T) {
+	lending(t, leasable, LeaseOptions{}, func(q lender) {
+		q.spy.first = func(context.Context) error { <-time.After(time.Millisecond); return nil }
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range 50 {
+					q.take(1)
+					<-time.After(100 * time.Microsecond)
+				}
+			})
+		}
+		<-time.After(7 * time.Millisecond)
+		require.NoError(q, q.Close())
+		require.Zero(q, q.own())
+		all.Wait()
+		require.EqualValues(q, 400, q.charged())
+		require.Equal(q, ratelimit.FromStore, q.take(1).Source)
+	})
+}
+
+func TestCloseDoesNotHang(t *testing.T) {
+	lending(t, leasable, LeaseOptions{}, func(q lender) {
+		q.warm()
+		q.spy.hold = make(chan struct{})
+		begun := time.Now()
+		require.ErrorContains(q, q.Close(), "does not answer")
+		require.Equal(q, 2*time.Second, time.Since(begun))
+		close(q.spy.hold)
+	})
+	lending(t, leasable, LeaseOptions{}, func(q lender) {
+		q.warm()
+		q.spy.first = func(context.Context) error { return ratelimit.ErrStore }
+		require.ErrorIs(q, q.Close(), ratelimit.ErrStore)
+	})
+}
+
+func TestLeaseKnowsABoundedNumberOfKeys(t *testing.T) {
+	lending(t, leasable, LeaseOptions{MaxKeys: 640}, func(q lender) {
+		known := func() (n int) {
+			for i := range q.table.shards {
+				n += q.table.shards[i].used
+			}
+			return n
+		}
+		ask := func(name string, keys int) {
+			for i := range keys {
+				_, err := q.DoOne(q.Context(), ratelimit.Op{Rule: q.rule, Key: fmt.Sprint(name, i), N: 1, Kind: ratelimit.Take})
+				require.NoError(q, err)
+			}
+		}
+		ask("old", 5000)
+		require.LessOrEqual(q, known(), 640)
+		require.Greater(q, known(), 500)
+		<-time.After(3 * time.Second)
+		ask("new", 400) // by keys that come, old ones go
+		require.LessOrEqual(q, known(), 500)
+	})
+}
+
+func TestLeaseOptions(t *testing.T) {
+	m, _ := newMemory(t)
+	for field, o := range map[string]LeaseOptions{
+		"Life is 1µs":      {Life: time.Microsecond},
+		"Life is 2h0m0s":   {Life: 2 * time.Hour},
+		"Max is -1":        {Max: -1},
+		"Share is -1":      {Share: -1},
+		"MaxKeys is -1":    {MaxKeys: -1},
+		"MaxCalls is -1":   {MaxCalls: -1},
+		"Timeout is -1ns,": {Timeout: -1},
+	} {
+		_, err := NewLease(m, o)
+		require.ErrorContains(t, err, "layer: LeaseOptions."+field)
+	}
+	_, err := NewLease(nil, LeaseOptions{})
+	require.ErrorContains(t, err, "store is nil")
+	c, err := NewCoalesce(m, CoalesceOptions{})
+	require.NoError(t, err)
+	l, err := NewLease(c, LeaseOptions{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	_, err = NewCoalesce(l, CoalesceOptions{})
+	require.ErrorIs(t, err, ErrOrder)
+	_, err = NewLease(l, LeaseOptions{})
+	require.ErrorIs(t, err, ErrOrder)
+}
+
+func TestLeaseRefusesWhatIsInvalid(t *testing.T) {
+	lending(t, leasable, LeaseOptions{}, func(q lender) {
+		q.warm()
+		for want, op := range map[error]ratelimit.Op{
+			ratelimit.ErrOp:       {Rule: leasable, Key: "k", N: -1, Kind: ratelimit.Take},
+			ratelimit.ErrTooLarge: {Rule: leasable, Key: "k", N: 1001, Kind: ratelimit.Take},
+			ratelimit.ErrOverflow: {Rule: leasable, Key: "k", N: 1 << 54, Kind: ratelimit.Peek},
+			ratelimit.ErrInterval: {Rule: leasable, Key: "k", Interval: time.Hour, Kind: ratelimit.Count},
+		} {
+			_, err := q.DoOne(q.Context(), op)
+			require.ErrorIs(q, err, want)
+		}
+		_, err := q.DoOne(q.Context(), ratelimit.Op{Key: "k", N: 1, Kind: ratelimit.Take})
+		require.ErrorIs(q, err, ratelimit.ErrOp)
+		ctx, cancel := context.WithCancel(q.Context())
+		cancel()
+		_, err = q.DoOne(ctx, ratelimit.Op{Rule: leasable, Key: "k", N: 1, Kind: ratelimit.Take})
+		require.ErrorIs(q, err, context.Canceled)
+	})
+}

@@ -1,0 +1,142 @@
+package layer
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+func TestADenialIsTheStores(t *testing.T) {
+	lending(t, leasable, LeaseOptions{}, func(q lender) {
+		for range 1000 {
+			require.True(q, q.take(1).Allowed)
+		}
+		synctest.Wait()
+		res := q.take(1)
+		require.False(q, res.Allowed)
+		require.True(q, res.Violated)
+		require.Equal(q, ratelimit.FromStore, res.Source)
+		require.Zero(q, res.Remaining)
+		require.InDelta(q, time.Minute, res.RetryAfter, float64(time.Second))
+		<-time.After(res.RetryAfter)
+		require.True(q, q.take(1).Allowed)
+	})
+}
+
+// What this process holds must not make it deny what the limit allows.
+func TestALeaseIsNoReasonToDeny(t *testing.T) {
+	lending(t, leasable, LeaseOptions{}, func(q lender) {
+		n := q.warm()
+		res := q.take(1000 - n)
+		require.True(q, res.Allowed)
+		require.Zero(q, res.Remaining)
+		require.Zero(q, q.own())
+		require.EqualValues(q, 1000, q.charged())
+		require.False(q, q.take(1).Allowed)
+	})
+}
+
+func TestPeekAndCountSeeWhatIsLeasedAsNotUsed(t *testing.T) {
+	lending(t, leasable, LeaseOptions{}, func(q lender) {
+		n := q.warm()
+		require.Greater(q, q.own(), int64(0))
+		require.Equal(q, n, q.ask(ratelimit.Count, 0).Count)
+		calls := q.calls()
+		res := q.ask(ratelimit.Peek, 1)
+		require.True(q, res.Allowed)
+		require.Equal(q, ratelimit.FromLease, res.Source)
+		require.Equal(q, 1000-n, res.Remaining)
+		require.Equal(q, ratelimit.Receipt{}, res.Receipt)
+		require.Equal(q, calls, q.calls())
+
+		res = q.ask(ratelimit.Peek, 1000-n)
+		require.True(q, res.Allowed)
+		require.Equal(q, 1000-n, res.Remaining)
+		res = q.ask(ratelimit.Peek, 1001-n)
+		require.False(q, res.Allowed)
+		require.True(q, res.Violated)
+		require.Equal(q, 1000-n, res.Remaining)
+
+		res = q.ask(ratelimit.Add, 2000)
+		require.Equal(q, 2000+n, res.Count)
+		require.Equal(q, q.own(), res.Remaining, "which can still be spent")
+	})
+}
+
+func TestARefundGoesToTheLease(t *testing.T) {
+	lending(t, leasable, LeaseOptions{}, func(q lender) {
+		n := q.warm()
+		own, calls := q.own(), q.calls()
+		res := q.take(1)
+		require.Equal(q, own-1, q.own())
+		refund := func(c ratelimit.Receipt) bool {
+			back, err := q.DoOne(q.Context(), ratelimit.Op{Rule: q.rule, Key: "k", Kind: ratelimit.Refund, Receipt: c})
+			require.NoError(q, err)
+			return back.Allowed
+		}
+		require.True(q, refund(res.Receipt))
+		require.Equal(q, own, q.own())
+		require.Equal(q, calls, q.calls())
+
+		res = q.take(1)
+		many := res.Receipt
+		many.N = own + n + 1
+		require.False(q, refund(many), "more than was taken")
+		<-time.After(2 * time.Second)
+		require.Equal(q, n+1, q.charged())
+		require.True(q, refund(res.Receipt), "by the store")
+		require.Equal(q, n, q.charged())
+	})
+}
+
+func TestAResetEndsTheLeasesOfTheCounter(t *testing.T) {
+	other := ratelimit.Must(leasable.WithLimit(10))
+	for name, reset := range map[string]func(q lender) error{
+		"alone": func(q lender) error {
+			_, err := q.DoOne(q.Context(), ratelimit.Op{Rule: leasable, Key: "k", Kind: ratelimit.Reset})
+			return err
+		},
+		"by another limit": func(q lender) error {
+			_, err := q.DoOne(q.Context(), ratelimit.Op{Rule: other, Key: "k", Kind: ratelimit.Reset})
+			return err
+		},
+		"in a group": func(q lender) error {
+			op := ratelimit.Op{Rule: leasable, Key: "k", Kind: ratelimit.Reset}
+			_, err := q.Do(q.Context(), []ratelimit.Op{op, {Rule: leasable, Key: "k", Kind: ratelimit.Count}})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lending(t, leasable, LeaseOptions{}, func(q lender) {
+				q.warm()
+				require.NoError(q, reset(q))
+				require.Zero(q, q.own())
+				require.Zero(q, q.charged())
+				n := q.warm()
+				require.Equal(q, n+q.own(), q.charged(), "there are new leases")
+			})
+		})
+	}
+}
+
+// A lease that was charged before a reset, and comes after it, is not spent.
+func TestAResetEndsALeaseOnItsWay(t *testing.T) {
+	lending(t, leasable, LeaseOptions{}, func(q lender) {
+		n := q.warm()
+		q.spy.hold = make(chan struct{})
+		for q.holding().refill == nil {
+			q.take(1)
+			n++
+		}
+		synctest.Wait() // it has asked
+		go func() { q.spy.hold <- struct{}{}; q.spy.hold <- struct{}{} }()
+		q.ask(ratelimit.Reset, 0)
+		synctest.Wait()
+		q.spy.hold = nil
+		require.Zero(q, q.own())
+	})
+}
