@@ -101,7 +101,9 @@ func TestNoRuleNoCost(t *testing.T) {
 		w := &discard{header: http.Header{}}
 		return testing.AllocsPerRun(100, func() { clear(w.header); p.ServeHTTP(w, r) })
 	}
-	require.Equal(t, allocs(""), allocs("rules: [{name: limit, limit: 1/h, match: {paths: [/x, '/y/**'], methods: [GET]}}]"))
+	if !raceEnabled { // which loses a part of what is pooled
+		require.Equal(t, allocs(""), allocs("rules: [{name: limit, limit: 1/h, match: {paths: [/x, '/y/**'], methods: [GET]}}]"))
+	}
 	begin := time.Now()
 	p := run(t, parse(t, "redis: 'redis://127.0.0.1:1'\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 1/h, match: {paths: [/x]}}]\n", behind(t, nil).URL))
 	require.Equal(t, 200, p.get(t, "/").StatusCode, "there is no Redis, and it isn't asked")
