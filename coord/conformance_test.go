@@ -1,15 +1,12 @@
 package coord_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/coordtest"
@@ -53,22 +50,11 @@ func aging(c, admin redis.UniversalClient) coordtest.Host {
 	return coordtest.Host{
 		Unit: time.Minute,
 		Open: func(t *testing.T) coordtest.Store {
-			require.NoError(t, masters(t, admin, func(ctx context.Context, node *redis.Client) error {
-				return node.FlushAll(ctx).Err()
-			}))
+			redistest.FlushAll(t, admin)
 			return newRedis(t, c, patient)
 		},
-		Advance: func(t *testing.T, d time.Duration) { age(t, admin, d) },
+		Advance: func(t *testing.T, d time.Duration) { redistest.Age(t, admin, older, d) },
 	}
-}
-
-// masters calls f, maybe concurrently, for each server that keys are written to.
-func masters(t *testing.T, c redis.UniversalClient, f func(context.Context, *redis.Client) error) error {
-	t.Helper()
-	if cluster, ok := c.(*redis.ClusterClient); ok {
-		return cluster.ForEachMaster(t.Context(), f)
-	}
-	return f(t.Context(), c.(*redis.Client))
 }
 
 // older makes a token or a lease ARGV[1] µs older. Its expiry loses the millisecond, too, by
@@ -80,17 +66,6 @@ for _, field in ipairs({'issued', 'expires', 'forgotten', 'used', 'revoked', 'si
   if redis.call('HEXISTS', KEYS[1], field) == 1 then redis.call('HINCRBY', KEYS[1], field, '-' .. ARGV[1]) end
 end
 return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)
-
-func age(t *testing.T, c redis.UniversalClient, d time.Duration) {
-	t.Helper()
-	require.NoError(t, masters(t, c, func(ctx context.Context, node *redis.Client) error {
-		keys, err := node.Keys(ctx, "*").Result()
-		for _, key := range keys {
-			err = errors.Join(err, older.Run(ctx, node, []string{key}, d.Microseconds()).Err())
-		}
-		return err
-	}))
-}
 
 // TestMiniredisIsAStore turns the server's clock, which is far from this machine's.
 func TestMiniredisIsAStore(t *testing.T) {

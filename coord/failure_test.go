@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
@@ -103,7 +102,7 @@ func TestAHolderWithoutRedis(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
-			client, proxy := behind(t, server)
+			client, proxy := server.Behind()
 			l := newLeases(t, newRedis(t, client, coord.RedisOptions{}), coord.LeaseOptions{Lifetime: 3 * time.Second, MaxLife: time.Hour})
 			lease := acquired(t, l, "alone")
 			err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
@@ -125,18 +124,12 @@ func TestAHolderWithoutRedis(t *testing.T) {
 	}
 }
 
-// behind returns a client of server that goes through a fault proxy.
-func behind(t *testing.T, server *redistest.Server) (*redis.Client, *faultproxy.Proxy) {
-	p := faultproxy.New(t, server.Addr)
-	return server.Client(func(o *redis.Options) { o.Addr = p.Addr }), p
-}
-
 // TestALostReply ends the connection in the middle of the reply to a use, and to a grant.
 func TestALostReply(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newTokens(t, newRedis(t, server.Client(nil), patient))
-	client, proxy := behind(t, server)
+	client, proxy := server.Behind()
 	s := newRedis(t, client, patient)
 	tokens := newTokens(t, s)
 	for _, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
@@ -169,7 +162,7 @@ func TestALostReply(t *testing.T) {
 func TestWhoLeavesHoldsNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client, proxy := behind(t, server)
+	client, proxy := server.Behind()
 	s := newRedis(t, client, patient)
 	recovers(t, s)
 	proxy.Delay(20*time.Millisecond, 20*time.Millisecond)

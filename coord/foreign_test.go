@@ -3,12 +3,10 @@ package coord_test
 import (
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
@@ -99,36 +97,6 @@ func TestAForeignKeyFailsNobodyElse(t *testing.T) {
 	}
 }
 
-// answering is a server that answers everything with the same bytes.
-func answering(t *testing.T, reply string) *redis.Client {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				b := make([]byte, 64<<10)
-				for {
-					if _, err := conn.Read(b); err != nil {
-						return
-					}
-					if _, err := conn.Write([]byte(reply)); err != nil {
-						return
-					}
-				}
-			}()
-		}
-	}()
-	c := redis.NewClient(&redis.Options{Addr: l.Addr().String(), Protocol: 2, DisableIdentity: true})
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
 func TestErrorsDontQuote(t *testing.T) {
 	quote := "coord:lease:s3cret-user coord:token:" + strings.Repeat("s3cret", 5)
 	for name, reply := range map[string]string{
@@ -154,7 +122,7 @@ func TestErrorsDontQuote(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newRedis(t, answering(t, reply), coord.RedisOptions{})
+			s := newRedis(t, redistest.Answering(t, reply), coord.RedisOptions{})
 			for operation, err := range fails(t, s) {
 				for e := err; e != nil; e = errors.Unwrap(e) {
 					require.NotContains(t, e.Error(), "s3cret", operation)

@@ -3,15 +3,13 @@ package counter
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
 func TestMain(m *testing.M) {
@@ -21,23 +19,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func start(t *testing.T) (*redisproc.Server, *redis.Client) {
-	s, err := redisproc.Start(t.TempDir())
-	if errors.Is(err, exec.ErrNotFound) {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no redis-server, and CI needs it")
-		}
-		t.Skip("no redis-server")
-	}
-	require.NoError(t, err)
-	t.Cleanup(s.Stop)
-	c := redis.NewClient(&redis.Options{Addr: s.Addr, Protocol: 2, DisableIdentity: true})
-	t.Cleanup(func() { _ = c.Close() })
-	return s, c
-}
-
 func TestRoundsOfBoth(t *testing.T) {
-	server, client := start(t)
+	server := redistest.Start(t)
+	client := server.Client(nil)
 	o, err := newOurs(client)
 	require.NoError(t, err)
 	contenders := map[string]counter{"ours": o}
@@ -61,7 +45,8 @@ func TestRoundsOfBoth(t *testing.T) {
 
 // TestAWrongCountIsNoticed changes Redis behind the counters' backs.
 func TestAWrongCountIsNoticed(t *testing.T) {
-	server, client := start(t)
+	server := redistest.Start(t)
+	client := server.Client(nil)
 	o, err := newOurs(client)
 	require.NoError(t, err)
 	contenders := map[string]counter{"ours": o}

@@ -3,32 +3,14 @@ package decisions
 import (
 	"context"
 	"errors"
-	"os"
-	"os/exec"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/internal/redistest"
 )
-
-func start(t *testing.T) (*redisproc.Server, *redis.Client) {
-	s, err := redisproc.Start(t.TempDir())
-	if errors.Is(err, exec.ErrNotFound) {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no redis-server, and CI needs it")
-		}
-		t.Skip("no redis-server")
-	}
-	require.NoError(t, err)
-	t.Cleanup(s.Stop)
-	client := newClient(s.Addr)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return s, client
-}
 
 // contenders returns every contender once.
 func contenders() []contender {
@@ -45,7 +27,8 @@ func contenders() []contender {
 }
 
 func TestRoundsOfAll(t *testing.T) {
-	server, client := start(t)
+	server := redistest.Start(t)
+	client := server.Client(nil)
 	for _, c := range contenders() {
 		in, err := open(c, server.Addr, client, load{size: 512, callers: 8}, 50*time.Millisecond)
 		require.NoError(t, err, c.name)
@@ -62,7 +45,8 @@ func TestRoundsOfAll(t *testing.T) {
 }
 
 func TestCommandsAreThoseThatAreSent(t *testing.T) {
-	server, client := start(t)
+	server := redistest.Start(t)
+	client := server.Client(nil)
 	want := map[string]float64{"redis_rate": 1, "rueidislimiter": 1, "ulule": 1, "go-redisstore": 1, "throttled": 3, "httprate-redis": 5, "INCR": 1}
 	for _, c := range contenders() {
 		if want[c.name] == 0 {
@@ -92,7 +76,8 @@ func fake(wide, narrow func() (bool, error)) contender {
 }
 
 func TestWhatIsWrongIsNoticed(t *testing.T) {
-	server, client := start(t)
+	server := redistest.Start(t)
+	client := server.Client(nil)
 	yes := func() (bool, error) { return true, nil }
 	no := func() (bool, error) { return false, nil }
 	fails := func() (bool, error) { return false, errors.New("boom") }

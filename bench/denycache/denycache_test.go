@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
 func TestMain(m *testing.M) {
@@ -23,24 +21,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func start(t *testing.T) (*redisproc.Server, *redis.Client) {
-	s, err := redisproc.Start(t.TempDir())
-	if errors.Is(err, exec.ErrNotFound) {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no redis-server, and CI needs it")
-		}
-		t.Skip("no redis-server")
-	}
-	require.NoError(t, err)
-	t.Cleanup(s.Stop)
-	client := newClient(s.Addr)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	return s, client
-}
-
 // TestRoundsOfAll has as many contenders and cases as the machine has what they need.
 func TestRoundsOfAll(t *testing.T) {
-	server, client := start(t)
+	server := redistest.Start(t)
+	client := server.Client(nil)
 	for _, c := range contenders {
 		made, err := c.make(t.Context(), server.Addr, client)
 		if errors.Is(err, harness.ErrMissing) {

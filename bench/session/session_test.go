@@ -4,31 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
-func start(t *testing.T) *redisproc.Server {
-	s, err := redisproc.Start(t.TempDir())
-	if errors.Is(err, exec.ErrNotFound) {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no redis-server, and CI needs it")
-		}
-		t.Skip("no redis-server")
-	}
-	require.NoError(t, err)
-	t.Cleanup(s.Stop)
-	return s
-}
-
-func instanceOf(t *testing.T, s *redisproc.Server, c contender, l load) *instance {
+func instanceOf(t *testing.T, s *redistest.Server, c contender, l load) *instance {
 	client := newClient(s.Addr)
 	in, err := open(c, s.Addr, client, l, 100*time.Millisecond)
 	require.NoError(t, err)
@@ -37,7 +22,7 @@ func instanceOf(t *testing.T, s *redisproc.Server, c contender, l load) *instanc
 }
 
 func TestRoundsOfAll(t *testing.T) {
-	s := start(t)
+	s := redistest.Start(t)
 	for _, l := range cases {
 		commands := map[string]float64{}
 		for _, c := range contenders {
@@ -53,7 +38,7 @@ func TestRoundsOfAll(t *testing.T) {
 }
 
 func TestAWrongAnswerIsNoticed(t *testing.T) {
-	s := start(t)
+	s := redistest.Start(t)
 	for _, c := range contenders {
 		in := instanceOf(t, s, c, load{"all", 10, 0})
 		require.NoError(t, in.prepare(t.Context()))

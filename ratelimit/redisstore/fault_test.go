@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
@@ -16,19 +15,13 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// behind returns a client of server that goes through a fault proxy.
-func behind(t *testing.T, server *redistest.Server) (*redis.Client, *faultproxy.Proxy) {
-	p := faultproxy.New(t, server.Addr)
-	return server.Client(func(o *redis.Options) { o.Addr = p.Addr }), p
-}
-
 // TestALostReplyIsAnErrorAndOneCharge ends the connection in the middle of the reply to
 // a take that was charged.
 func TestALostReplyIsAnErrorAndOneCharge(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(1000))
-	client, proxy := behind(t, server)
+	client, proxy := server.Behind()
 	l := newLimiter(t, newStore(t, client, patient), perMinute(1000))
 	recovers(t, l)
 	for i, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
@@ -52,7 +45,7 @@ func TestARunOfFaultsNeverChargesTwice(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(1<<40))
-	client, proxy := behind(t, server)
+	client, proxy := server.Behind()
 	l := newLimiter(t, newStore(t, client, Options{Timeout: 50 * time.Millisecond}), perMinute(1<<40))
 	var acked, failed atomic.Int64
 	load := calling(32, func() {
@@ -99,7 +92,7 @@ func TestSilenceEndsInTime(t *testing.T) {
 		"stalled":       (*faultproxy.Proxy).Stall,
 	} {
 		for _, warm := range []bool{true, false} {
-			client, proxy := behind(t, server)
+			client, proxy := server.Behind()
 			l := newLimiter(t, newStore(t, client, Options{Timeout: timeout}), perMinute(1<<40))
 			if warm {
 				recovers(t, l)
@@ -124,7 +117,7 @@ func TestSilenceEndsInTime(t *testing.T) {
 func TestRefusedIsNoticedAtOnce(t *testing.T) {
 	t.Parallel()
 	const timeout = 80 * time.Millisecond
-	client, proxy := behind(t, redistest.Start(t))
+	client, proxy := redistest.Start(t).Behind()
 	l := newLimiter(t, newStore(t, client, Options{Timeout: timeout}), perMinute(1<<40))
 	recovers(t, l)
 	for range 2 {
@@ -145,7 +138,7 @@ func TestRefusedIsNoticedAtOnce(t *testing.T) {
 // TestLatencyWithinTheTimeoutIsNoError also has the callers share what is under way.
 func TestLatencyWithinTheTimeoutIsNoError(t *testing.T) {
 	t.Parallel()
-	client, proxy := behind(t, redistest.Start(t))
+	client, proxy := redistest.Start(t).Behind()
 	l := newLimiter(t, newStore(t, client, patient), perMinute(1<<40))
 	proxy.Delay(20*time.Millisecond, 20*time.Millisecond)
 	var acked atomic.Int64

@@ -35,20 +35,20 @@ func TestKeysExpireWithTheirSessions(t *testing.T) {
 	require.NoError(t, s.Commit(t.Context(), d))
 	expires(t, c, v, time.Hour)
 
-	age(t, c, 9*time.Minute)
+	redistest.Age(t, c, older, 9*time.Minute)
 	load(v)
 	expires(t, c, v, 51*time.Minute) // not due
-	age(t, c, 2*time.Minute)
+	redistest.Age(t, c, older, 2*time.Minute)
 	load(v)
 	expires(t, c, v, time.Hour)
 
-	age(t, c, 50*time.Minute)
+	redistest.Age(t, c, older, 50*time.Minute)
 	d.Create = false
 	require.NoError(t, s.Commit(t.Context(), d))
 	expires(t, c, v, time.Hour)
 
 	for range 2 { // until 19 minutes are left of the three hours
-		age(t, c, 50*time.Minute)
+		redistest.Age(t, c, older, 50*time.Minute)
 		load(v)
 	}
 	expires(t, c, v, 19*time.Minute)
@@ -102,7 +102,7 @@ func TestShorterLimitsCountAtOnce(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	v := newVisitor().created(t, s)
-	age(t, c, 10*time.Minute)
+	redistest.Age(t, c, older, 10*time.Minute)
 	_, err := s.Load(t.Context(), v.locator, v.digest, session.Limits{Idle: 10 * time.Minute, Absolute: time.Hour})
 	require.ErrorIs(t, err, session.ErrNotFound)
 }

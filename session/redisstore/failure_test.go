@@ -165,36 +165,6 @@ func TestAForeignKeyIsLeftAlone(t *testing.T) {
 	}
 }
 
-// answering is a server that answers everything with the same bytes.
-func answering(t *testing.T, reply string) *redis.Client {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				b := make([]byte, 64<<10)
-				for {
-					if _, err := conn.Read(b); err != nil {
-						return
-					}
-					if _, err := conn.Write([]byte(reply)); err != nil {
-						return
-					}
-				}
-			}()
-		}
-	}()
-	c := redis.NewClient(&redis.Options{Addr: l.Addr().String(), Protocol: 2, DisableIdentity: true})
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
 func TestErrorsDontQuote(t *testing.T) {
 	v := newVisitor()
 	quote := fmt.Sprintf("%s %s s3cret-value", v.key(), hex.EncodeToString(v.digest[:]))
@@ -216,7 +186,7 @@ func TestErrorsDontQuote(t *testing.T) {
 		"no time":         "*2\r\n+" + quote + "\r\n*0\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStore(t, answering(t, reply), redisstore.Options{})
+			s := newStore(t, redistest.Answering(t, reply), redisstore.Options{})
 			errs := everything(t, s, v)
 			maps.Copy(errs, ofUsers(t, s, v))
 			if revoke := errs["revoke"]; revoke == nil {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
@@ -16,19 +15,13 @@ import (
 	"github.com/lazyreq/lazyreq/session/redisstore"
 )
 
-// behind returns a client of server that goes through a fault proxy.
-func behind(t *testing.T, server *redistest.Server) (*redis.Client, *faultproxy.Proxy) {
-	p := faultproxy.New(t, server.Addr)
-	return server.Client(func(o *redis.Options) { o.Addr = p.Addr }), p
-}
-
 // TestALostReplyIsAnErrorThoughItHappened ends the connection in the middle of the
 // replies to a creation, a change and a destruction.
 func TestALostReplyIsAnErrorThoughItHappened(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newStore(t, server.Client(nil), patient)
-	client, proxy := behind(t, server)
+	client, proxy := server.Behind()
 	s := newStore(t, client, patient)
 	for _, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
 		for after := range 3 {
@@ -66,7 +59,7 @@ func TestARunOfFaultsLosesNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newStore(t, server.Client(nil), patient)
-	client, proxy := behind(t, server)
+	client, proxy := server.Behind()
 	s := newStore(t, client, redisstore.Options{Timeout: 50 * time.Millisecond})
 	v := newVisitor().created(t, direct)
 	gone := make(chan struct{})
@@ -120,7 +113,7 @@ func TestSilenceEndsInTime(t *testing.T) {
 		"late requests": func(p *faultproxy.Proxy) { p.Delay(3*timeout, 0) },
 		"stalled":       (*faultproxy.Proxy).Stall,
 	} {
-		client, proxy := behind(t, server)
+		client, proxy := server.Behind()
 		s := newStore(t, client, redisstore.Options{Timeout: timeout})
 		recovers(t, s)
 		silence(proxy)

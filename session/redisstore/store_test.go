@@ -104,22 +104,11 @@ func agingAs(c, admin redis.UniversalClient) storetest.Host {
 	return storetest.Host{
 		Unit: time.Minute,
 		Open: func(t *testing.T) session.Store {
-			require.NoError(t, masters(t, admin, func(ctx context.Context, node *redis.Client) error {
-				return node.FlushAll(ctx).Err()
-			}))
+			redistest.FlushAll(t, admin)
 			return newStore(t, c, patient)
 		},
-		Advance: func(t *testing.T, d time.Duration) { age(t, admin, d) },
+		Advance: func(t *testing.T, d time.Duration) { redistest.Age(t, admin, older, d) },
 	}
-}
-
-// masters calls f, maybe concurrently, for each server that keys are written to.
-func masters(t *testing.T, c redis.UniversalClient, f func(context.Context, *redis.Client) error) error {
-	t.Helper()
-	if cluster, ok := c.(*redis.ClusterClient); ok {
-		return cluster.ForEachMaster(t.Context(), f)
-	}
-	return f(t.Context(), c.(*redis.Client))
 }
 
 // older makes a session, or an index of them, ARGV[1] µs older. Its expiry loses the
@@ -137,17 +126,6 @@ else
   end
 end
 return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)
-
-func age(t *testing.T, c redis.UniversalClient, d time.Duration) {
-	t.Helper()
-	require.NoError(t, masters(t, c, func(ctx context.Context, node *redis.Client) error {
-		keys, err := node.Keys(ctx, "*").Result()
-		for _, key := range keys {
-			err = errors.Join(err, older.Run(ctx, node, []string{key}, d.Microseconds()).Err())
-		}
-		return err
-	}))
-}
 
 // TestMiniredisIsAStore turns the server's clock, which is far from this machine's.
 func TestMiniredisIsAStore(t *testing.T) {

@@ -57,7 +57,7 @@ func TestAnIndexOutlivesItsSessions(t *testing.T) {
 	}
 	newVisitor().loggedIn(t, s, "ada", limits)
 	life(24 * time.Hour)
-	age(t, c, 20*time.Hour)
+	redistest.Age(t, c, older, 20*time.Hour)
 	life(4 * time.Hour)
 	short := session.Limits{Idle: time.Hour, Absolute: 2 * time.Hour}
 	newVisitor().loggedIn(t, s, "ada", short)
@@ -74,14 +74,14 @@ func TestABoundSessionEndsAsItWasBound(t *testing.T) {
 	s := newStore(t, c, patient)
 	v := newVisitor().loggedIn(t, s, "ada", session.Limits{Idle: time.Hour, Absolute: 2 * time.Hour})
 	long := session.Limits{Idle: 10 * time.Hour, Absolute: 100 * time.Hour}
-	age(t, c, 30*time.Minute)
+	redistest.Age(t, c, older, 30*time.Minute)
 	_, err := s.Load(t.Context(), v.locator, v.digest, long)
 	require.NoError(t, err)
 	d := v.delta()
 	d.Limits = long
 	require.NoError(t, s.Commit(t.Context(), d))
 	expires(t, c, v, 90*time.Minute)
-	age(t, c, 90*time.Minute)
+	redistest.Age(t, c, older, 90*time.Minute)
 	_, err = s.Load(t.Context(), v.locator, v.digest, long)
 	require.ErrorIs(t, err, session.ErrNotFound)
 }
@@ -95,7 +95,7 @@ func TestTheLongestLimitsAreForever(t *testing.T) {
 		rec, err := s.Load(t.Context(), v.locator, v.digest, forever)
 		require.NoError(t, err)
 		require.Equal(t, "ada", rec.User)
-		age(t, c, 10*365*24*time.Hour)
+		redistest.Age(t, c, older, 10*365*24*time.Hour)
 	}
 	d := v.delta("a", "1")
 	d.Limits = forever
@@ -114,13 +114,13 @@ func TestAnIndexForgetsWhatHasEnded(t *testing.T) {
 	}
 	require.Zero(t, listed(t, s, "ada"))
 	require.EqualValues(t, 3, entries(t, c), "they might be about to be bound")
-	age(t, c, 61*time.Second)
+	redistest.Age(t, c, older, 61*time.Second)
 	kept := newVisitor().loggedIn(t, s, "ada", limits)
 	require.Equal(t, 1, listed(t, s, "ada"))
 	require.EqualValues(t, 1, entries(t, c))
 
 	require.NoError(t, s.Destroy(t.Context(), kept.locator, kept.digest))
-	age(t, c, 2*time.Minute)
+	redistest.Age(t, c, older, 2*time.Minute)
 	require.Zero(t, listed(t, s, "ada"))
 	require.Empty(t, c.Keys(t.Context(), "*").Val(), "nothing is left of a user without sessions")
 }
@@ -131,7 +131,7 @@ func TestALoginForgetsWhatIsLongOver(t *testing.T) {
 	s := newStore(t, c, patient)
 	for range 8 {
 		newVisitor().loggedIn(t, s, "ada", limits)
-		age(t, c, 7*time.Hour)
+		redistest.Age(t, c, older, 7*time.Hour)
 	}
 	require.EqualValues(t, 4, entries(t, c))
 }

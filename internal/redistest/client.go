@@ -1,0 +1,87 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/internal/faultproxy"
+)
+
+// Behind returns a client that reaches the server through a fault proxy.
+func (s *Server) Behind() (*redis.Client, *faultproxy.Proxy) {
+	p := faultproxy.New(s.tb, s.Addr)
+	return s.Client(func(o *redis.Options) { o.Addr = p.Addr }), p
+}
+
+// Masters calls f, maybe concurrently, for each server that keys are written to.
+func Masters(ctx context.Context, c redis.UniversalClient, f func(context.Context, *redis.Client) error) error {
+	if cluster, ok := c.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, f)
+	}
+	return f(ctx, c.(*redis.Client))
+}
+
+// FlushAll forgets all keys of all masters.
+func FlushAll(tb testing.TB, c redis.UniversalClient) {
+	tb.Helper()
+	err := Masters(tb.Context(), c, func(ctx context.Context, node *redis.Client) error { return node.FlushAll(ctx).Err() })
+	if err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+}
+
+// Age runs a script that makes a key older, with the microseconds as its argument, for
+// every key there is.
+func Age(tb testing.TB, c redis.UniversalClient, older *redis.Script, d time.Duration) {
+	tb.Helper()
+	err := Masters(tb.Context(), c, func(ctx context.Context, node *redis.Client) error {
+		keys, err := node.Keys(ctx, "*").Result()
+		for _, key := range keys {
+			err = errors.Join(err, older.Run(ctx, node, []string{key}, d.Microseconds()).Err())
+		}
+		return err
+	})
+	if err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+}
+
+// Answering returns a client of a server that answers everything with the same bytes.
+func Answering(tb testing.TB, reply string) *redis.Client {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	tb.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go answer(conn, reply)
+		}
+	}()
+	c := redis.NewClient(&redis.Options{Addr: l.Addr().String(), Protocol: 2, DisableIdentity: true})
+	tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func answer(conn net.Conn, reply string) {
+	defer conn.Close()
+	b := make([]byte, 64<<10)
+	for {
+		if _, err := conn.Read(b); err != nil {
+			return
+		}
+		if _, err := conn.Write([]byte(reply)); err != nil {
+			return
+		}
+	}
+}
