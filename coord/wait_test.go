@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
@@ -100,12 +101,12 @@ func TestInLine(t *testing.T) {
 			wg.Go(func() {
 				lease, err := l.Wait(ctx, "u")
 				if err != nil {
-					require.ErrorIs(t, err, left)
+					assert.ErrorIs(t, err, left)
 					return
 				}
 				got = append(got, i)
 				pass(time.Second)
-				require.NoError(t, lease.Release())
+				assert.NoError(t, lease.Release())
 			})
 			synctest.Wait()
 		}

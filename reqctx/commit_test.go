@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/lazy"
@@ -137,8 +138,8 @@ func TestSecondCommitWaits(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
-				require.ErrorIs(t, c.Commit(http.Header{}), errBoom)
-				require.Equal(t, time.Second, time.Since(start))
+				assert.ErrorIs(t, c.Commit(http.Header{}), errBoom)
+				assert.Equal(t, time.Second, time.Since(start))
 			})
 		}
 		synctest.Wait()
@@ -165,7 +166,7 @@ func TestCommitThatPanics(t *testing.T) {
 		c := reqctx.New(t.Context(), reg)
 		_, _ = k.Get(c)
 		var wg sync.WaitGroup
-		wg.Go(func() { require.Equal(t, errBoom, panicOf(func() { _ = c.Commit(http.Header{}) })) })
+		wg.Go(func() { assert.Equal(t, errBoom, panicOf(func() { _ = c.Commit(http.Header{}) })) })
 		synctest.Wait()
 		const text = "reqctx: a Commit function panicked"
 		require.EqualError(t, c.Commit(http.Header{}), text, "who waits is told")
@@ -210,9 +211,9 @@ func TestFinishWaitsForCommit(t *testing.T) {
 		c := reqctx.New(t.Context(), reg)
 		_, _ = k.Get(c)
 		var wg sync.WaitGroup
-		wg.Go(func() { require.NoError(t, c.Commit(http.Header{})) })
+		wg.Go(func() { assert.NoError(t, c.Commit(http.Header{})) })
 		synctest.Wait()
-		wg.Go(func() { require.NoError(t, c.Finish()) })
+		wg.Go(func() { assert.NoError(t, c.Finish()) })
 		require.NoError(t, c.Finish())
 		wg.Wait()
 		require.Equal(t, []string{"k", "more", "close more", "close k"}, j.all())
@@ -285,8 +286,8 @@ func TestVaryOfAResolutionThatWasOvertaken(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			v, err := k.Get(c)
-			require.NoError(t, err)
-			require.Equal(t, 1, v)
+			assert.NoError(t, err)
+			assert.Equal(t, 1, v)
 		})
 		synctest.Wait()
 		require.NoError(t, k.Invalidate(c))

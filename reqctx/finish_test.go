@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/lazy"
@@ -198,11 +199,11 @@ func TestGoroutineThatOutlivesItsRequest(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			v, err := k.Get(c)
-			require.NoError(t, err)
-			require.Equal(t, 1, v)
+			assert.NoError(t, err)
+			assert.Equal(t, 1, v)
 			<-time.After(time.Second)
 			_, err = k.Get(c)
-			require.ErrorIs(t, err, reqctx.ErrFinished)
+			assert.ErrorIs(t, err, reqctx.ErrFinished)
 		})
 		synctest.Wait()
 		require.NoError(t, c.Finish())
@@ -231,10 +232,10 @@ func TestTasksEndWithTheRequest(t *testing.T) {
 		var j journal
 		require.NoError(t, c.Go("task", func(ctx context.Context) error {
 			v, err := k.Get(ctx)
-			require.NoError(t, err)
-			require.Equal(t, 1, v)
+			assert.NoError(t, err)
+			assert.Equal(t, 1, v)
 			<-ctx.Done()
-			require.ErrorIs(t, context.Cause(ctx), lazy.ErrClosed)
+			assert.ErrorIs(t, context.Cause(ctx), lazy.ErrClosed)
 			<-time.After(time.Second) // Finish waits
 			j.add("task")
 			return ctx.Err()
@@ -289,7 +290,7 @@ func TestTaskThatTheEndInterrupts(t *testing.T) {
 			require.NoError(t, c.Go("task", func(ctx context.Context) error {
 				<-ctx.Done()
 				err := task(ctx)
-				require.Error(t, err)
+				assert.Error(t, err)
 				return err
 			}))
 			require.NoError(t, c.Finish())
@@ -314,7 +315,7 @@ func TestFinishEndsResolutions(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, err := limited.Get(c)
-			require.ErrorIs(t, err, reqctx.ErrFinished, "a reader does not wait for a stubborn Resolve")
+			assert.ErrorIs(t, err, reqctx.ErrFinished, "a reader does not wait for a stubborn Resolve")
 			j.add("left")
 		})
 		synctest.Wait()
@@ -335,8 +336,8 @@ func TestFinishWaitsForResolutionsOnGoroutinesOfOthers(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			v, err := k.Get(c)
-			require.NoError(t, err)
-			require.Equal(t, "v", v)
+			assert.NoError(t, err)
+			assert.Equal(t, "v", v)
 		})
 		synctest.Wait()
 		require.False(t, c.Idle())
@@ -367,8 +368,8 @@ func TestLateOutcomeIsClosed(t *testing.T) {
 		synctest.Wait()
 		wg.Go(func() {
 			v, err := k.Get(derived)
-			require.NoError(t, err)
-			require.Equal(t, "v", v)
+			assert.NoError(t, err)
+			assert.Equal(t, "v", v)
 			j.add("read")
 		})
 		synctest.Wait()

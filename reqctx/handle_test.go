@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -88,7 +89,7 @@ func TestHandleThatIsMadeTooLate(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, err := h.Get(c)
-			require.ErrorIs(t, err, reqctx.ErrFinished)
+			assert.ErrorIs(t, err, reqctx.ErrFinished)
 		})
 		synctest.Wait()
 		require.NoError(t, c.Finish())

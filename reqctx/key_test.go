@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/lazy"
@@ -37,8 +38,8 @@ func TestGetResolvesOnceForEachRequest(t *testing.T) {
 				}
 				wg.Go(func() {
 					v, err := k.Get(ctx)
-					require.NoError(t, err)
-					require.Equal(t, request, v)
+					assert.NoError(t, err)
+					assert.Equal(t, request, v)
 				})
 			}
 			wg.Wait()
@@ -78,7 +79,7 @@ func TestErrorIsSharedAndKept(t *testing.T) {
 		for range 2 {
 			wg.Go(func() {
 				_, err := k.Get(c)
-				require.ErrorIs(t, err, errBoom)
+				assert.ErrorIs(t, err, errBoom)
 			})
 		}
 		wg.Wait()

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/lazy"
@@ -100,7 +101,7 @@ func TestWaitedAndAskedCountEveryReader(t *testing.T) {
 			defer cancel()
 			<-time.After(time.Second)
 			_, err := k.Get(ctx)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
 		})
 		wg.Wait()
 		_, _ = k.Get(c)

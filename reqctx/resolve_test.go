@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/lazy"
@@ -42,8 +43,8 @@ func TestTwentyRequestsOfTwoWaits(t *testing.T) {
 				for range 20 {
 					wg.Go(func() {
 						c := reqctx.New(t.Context(), reg)
-						require.NoError(t, tc.handler(c))
-						require.NoError(t, c.Finish())
+						assert.NoError(t, tc.handler(c))
+						assert.NoError(t, c.Finish())
 					})
 				}
 				wg.Wait()
@@ -183,8 +184,8 @@ func TestCycleAcrossGoroutines(t *testing.T) {
 				wg.Go(func() {
 					_, err := k.Get(c)
 					var cycle *lazy.CycleError
-					require.ErrorAs(t, err, &cycle)
-					require.Len(t, cycle.Path, 4)
+					assert.ErrorAs(t, err, &cycle)
+					assert.Len(t, cycle.Path, 4)
 				})
 			}
 			wg.Wait()

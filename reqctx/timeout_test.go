@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -41,12 +42,12 @@ func TestTimeout(t *testing.T) {
 			wg.Go(func() {
 				_, err := k.Get(ctx)
 				var timeout *reqctx.TimeoutError
-				require.ErrorAs(t, err, &timeout)
-				require.Equal(t, reqctx.TimeoutError{Name: "slow", After: 100 * time.Millisecond}, *timeout)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.EqualError(t, err, `reqctx: property "slow" took longer than 100ms`)
+				assert.ErrorAs(t, err, &timeout)
+				assert.Equal(t, reqctx.TimeoutError{Name: "slow", After: 100 * time.Millisecond}, *timeout)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.EqualError(t, err, `reqctx: property "slow" took longer than 100ms`)
 				status, _ := timeout.Problem()
-				require.Equal(t, 503, status)
+				assert.Equal(t, 503, status)
 			})
 		}
 		wg.Wait()

@@ -12,6 +12,9 @@ type Config struct {
 	// Redis is the URL of the Redis that has the counters: redis://, rediss:// or
 	// unix://. Default: the counters are in memory.
 	Redis string `yaml:"redis"`
+	// RedisTimeout is how long a request waits for it, before a rule's OnError says how the
+	// request goes on. Default: 50ms.
+	RedisTimeout time.Duration `yaml:"redis_timeout"`
 	// Replicas is how many proxies share it: without it, each allows so much less by the
 	// rules whose OnError is local. Default: 1.
 	Replicas int `yaml:"replicas"`

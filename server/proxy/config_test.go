@@ -57,6 +57,7 @@ func TestErrorsNameLineAndField(t *testing.T) {
 		{ok + "limits: {header_bytes: 1GiB}\n", `limits.header_bytes: is more`},
 		{ok + "limits: {header_bytes: many}\n", `p.yaml:3:`},
 		{ok + "memory: {max_bytes: 1KiB}\n", `memory.max_bytes: `},
+		{ok + "redis_timeout: -1s\n", `redis_timeout: is -1s`},
 		{ok + "redis: http://x\n", `p.yaml:3:8: redis: `},
 		{ok + "replicas: -1\n", `replicas: is -1`},
 		{ok + "routes: [{upstream: other}]\n", `p.yaml:3:21: routes[0].upstream: there is no upstream "other"`},

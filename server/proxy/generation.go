@@ -56,6 +56,9 @@ func newGeneration(p *Proxy, c Config) (*generation, error) {
 	if c.Replicas < 0 {
 		f.addf("replicas", "is %d, want at least 1", c.Replicas)
 	}
+	if c.RedisTimeout < 0 || c.RedisTimeout > time.Hour {
+		f.addf("redis_timeout", "is %v, want 0 to 1h", c.RedisTimeout)
+	}
 	for i, r := range c.Rules {
 		field := fmt.Sprintf("rules[%d]", i)
 		made := newRule(r, field, &g.clients, f)

@@ -93,7 +93,7 @@ func TestReloadWhileARequestIsUnderWay(t *testing.T) {
 		<-release
 		_, _ = io.WriteString(w, "old")
 	})
-	p := run(t, parse(t, "redis: redis://%s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 10/60s}]\n", redis.Addr, up.URL))
+	p := run(t, parse(t, "redis: redis://%s\nredis_timeout: 20s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 10/60s}]\n", redis.Addr, up.URL))
 	res, err := p.client.Get(p.url)
 	require.NoError(t, err)
 	had := p.current.Load()
@@ -118,7 +118,7 @@ func TestCloseWhileARequestIsUnderWay(t *testing.T) {
 	})
 	p := run(t, limited(t, up.URL, "10/60s"))
 	got := make(chan string)
-	go func() { got <- p.get(t, "/").body }()
+	go func() { got <- p.ask(t, http.MethodGet, "/", nil).body }()
 	<-arrived
 	require.NoError(t, p.Close())
 	require.Equal(t, 503, p.get(t, "/").StatusCode)
@@ -141,7 +141,7 @@ func TestGracefulStop(t *testing.T) {
 	}
 	require.Equal(t, 200, health())
 	got := make(chan string)
-	go func() { got <- p.get(t, "/").body }()
+	go func() { got <- p.ask(t, http.MethodGet, "/", nil).body }()
 	<-arrived
 	stopped := make(chan error)
 	go func() { stopped <- p.server.Shutdown(context.Background()) }()

@@ -28,6 +28,7 @@ type store struct {
 	client   *redis.Client // nil in memory
 	url      string
 	replicas int
+	timeout  time.Duration // of Redis
 	memory   Memory
 	log      *slog.Logger
 
@@ -51,7 +52,7 @@ func (s *stores) open(c *Config) (*store, error) {
 		s.current.users++
 		return s.current, nil
 	}
-	made := &store{url: c.Redis, replicas: max(1, c.Replicas), memory: c.Memory, log: s.log, users: 1, chains: map[string]*chain{}}
+	made := &store{url: c.Redis, replicas: max(1, c.Replicas), timeout: c.RedisTimeout, memory: c.Memory, log: s.log, users: 1, chains: map[string]*chain{}}
 	var err error
 	if c.Redis == "" {
 		made.base, err = ratelimit.NewMemory(ratelimit.MemoryOptions{MaxBytes: int64(c.Memory.MaxBytes), Clock: s.now})
@@ -62,16 +63,16 @@ func (s *stores) open(c *Config) (*store, error) {
 		return nil, err
 	}
 	made.client = redis.NewClient(o)
-	made.base, err = redisstore.New(made.client, redisstore.Options{})
+	made.base, err = redisstore.New(made.client, redisstore.Options{Timeout: max(made.timeout, 250*time.Millisecond)})
 	return made, err
 }
 
 // means tells whether a configuration's counters are in the store.
 func (s *store) means(c *Config) bool {
-	if s.url != c.Redis || s.replicas != max(1, c.Replicas) {
-		return false
+	if s.url == "" {
+		return c.Redis == "" && s.memory == c.Memory
 	}
-	return s.url != "" || s.memory == c.Memory
+	return s.url == c.Redis && s.replicas == max(1, c.Replicas) && s.timeout == c.RedisTimeout
 }
 
 // keep makes the store that of the next configurations that mean it. nil is none.
@@ -112,7 +113,9 @@ func (s *store) answering(onError string) (*chain, error) {
 	}
 	var c chain
 	var err error
-	c.failover, err = layer.NewFailover(s.base, layer.FailoverOptions{Mode: modes[onError], Replicas: s.replicas, Logger: s.log})
+	c.failover, err = layer.NewFailover(s.base, layer.FailoverOptions{
+		Mode: modes[onError], Replicas: s.replicas, Timeout: s.timeout, Logger: s.log,
+	})
 	if err != nil {
 		return nil, err
 	}
