@@ -276,7 +276,7 @@ func TestRealTimePasses(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newRedis(t, c, patient)
 	require.NoError(t, s.Issue(t.Context(), key(1), nil, 50*time.Millisecond, 2*time.Second))
-	eventually := func(cond func() bool) { t.Helper(); require.Eventually(t, cond, 5*time.Second, time.Millisecond) }
+	eventually := func(cond func() bool) { t.Helper(); require.Eventually(t, cond, 20*time.Second, time.Millisecond) }
 	eventually(func() bool {
 		tok, err := s.Inspect(t.Context(), key(1))
 		return err == nil && tok.State == coord.Expired

@@ -202,7 +202,7 @@ func TestBatchInsideOfSpawnedTasks(t *testing.T) {
 		}))
 	}
 	release()
-	require.Eventually(t, func() bool { return sum.Load() == 14 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return sum.Load() == 14 }, 20*time.Second, time.Millisecond)
 	require.Len(t, c.seen(), 1)
 	require.NoError(t, s.Close())
 }

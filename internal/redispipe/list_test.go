@@ -136,7 +136,7 @@ func TestACallerOfManyCanLeave(t *testing.T) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			return p.flying == 1 && len(p.queue) == 2*queued
-		}, 5*time.Second, time.Millisecond)
+		}, 20*time.Second, time.Millisecond)
 	}
 	cancel(gone)
 	for range 2 {

@@ -124,7 +124,7 @@ func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.R
 		require.Less(t, waited[len(waited)-1], time.Second)
 	}
 	require.NotZero(t, s.failover.Stats().GivenUp)
-	require.Eventually(t, func() bool { return s.failover.Stats().Abandoned == 0 }, time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.failover.Stats().Abandoned == 0 }, 20*time.Second, time.Millisecond)
 }
 
 // standIn checks what was answered without the store. For ratecheck it has failed: the

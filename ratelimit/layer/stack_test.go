@@ -137,7 +137,7 @@ func goneAndBack(t *testing.T, s stack, mode layer.Mode, fault func() (back func
 		res, err := l.Take(t.Context(), "k", 1)
 		return err == nil && res.Source == ratelimit.FromStore
 	}
-	require.Eventually(t, works, time.Second, time.Millisecond)
+	require.Eventually(t, works, 20*time.Second, time.Millisecond)
 	for range 2 {
 		back := fault()
 		late, n := 0, 0
@@ -162,7 +162,7 @@ func goneAndBack(t *testing.T, s stack, mode layer.Mode, fault func() (back func
 		require.Eventually(t, works, time.Second, 5*time.Millisecond, "back within a second")
 		require.False(t, s.failover.Stats().Down)
 	}
-	require.Eventually(t, func() bool { return s.failover.Stats().Abandoned == 0 }, time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.failover.Stats().Abandoned == 0 }, 20*time.Second, time.Millisecond)
 }
 
 // TestALostReplyIsChargedOnce cuts the connection in the middle of the reply to a take that
@@ -183,7 +183,7 @@ func TestALostReplyIsChargedOnce(t *testing.T) {
 	}
 	for i, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
 		for after := range 8 {
-			require.Eventually(t, works, time.Second, time.Millisecond)
+			require.Eventually(t, works, 20*time.Second, time.Millisecond)
 			before, err := direct.Count(t.Context(), "k", 0)
 			require.NoError(t, err)
 			lose(after)

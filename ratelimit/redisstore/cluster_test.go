@@ -13,19 +13,21 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// callers run work until they are stopped.
+// callers run work until they are stopped, at the latest when the test ends.
 type callers struct {
-	stop chan struct{}
+	stop func()
 	wg   sync.WaitGroup
 }
 
-func calling(n int, work func()) *callers {
-	c := &callers{stop: make(chan struct{})}
+func calling(t *testing.T, n int, work func()) *callers {
+	stopped := make(chan struct{})
+	c := &callers{stop: sync.OnceFunc(func() { close(stopped) })}
+	t.Cleanup(c.end)
 	for range n {
 		c.wg.Go(func() {
 			for {
 				select {
-				case <-c.stop:
+				case <-stopped:
 					return
 				default:
 					work()
@@ -44,11 +46,11 @@ func counted(t *testing.T, l *ratelimit.Limiter, key string) (n int64) {
 		var err error
 		n, err = l.Count(t.Context(), key, 0)
 		return err == nil
-	}, 5*time.Second, 10*time.Millisecond)
+	}, 20*time.Second, 10*time.Millisecond)
 	return n
 }
 
-func (c *callers) end() { close(c.stop); c.wg.Wait() }
+func (c *callers) end() { c.stop(); c.wg.Wait() }
 
 // TestASlotMovesUnderLoad moves a subject's counters around the Cluster, and dwells
 // where they are on two nodes. Callers of one counter, and of two that are charged
@@ -62,7 +64,7 @@ func TestASlotMovesUnderLoad(t *testing.T) {
 	open := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "open", Limit: 1 << 40}))
 	wide := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "wide", Limit: 1 << 40}))
 	var lows, pairs atomic.Int64
-	load := calling(64, func() {
+	load := calling(t, 64, func() {
 		one, err := s.DoOne(t.Context(), ratelimit.Op{Rule: low, Key: "k", N: 1, Kind: ratelimit.Take})
 		if err != nil {
 			t.Error(err)
@@ -109,7 +111,7 @@ func TestAMasterDiesUnderLoad(t *testing.T) {
 	const limit = 1 << 40
 	l := newLimiter(t, newStore(t, c.Client(nil), Options{}), perMinute(limit))
 	var acked, failed atomic.Int64
-	load := calling(16, func() {
+	load := calling(t, 16, func() {
 		switch _, err := l.Take(t.Context(), "k", 1); {
 		case err == nil:
 			acked.Add(1)
@@ -124,7 +126,7 @@ func TestAMasterDiesUnderLoad(t *testing.T) {
 	c.Replicated(slot)
 	c.KillMaster(slot)
 	before := acked.Load()
-	require.Eventually(t, func() bool { return acked.Load() > before+1000 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return acked.Load() > before+1000 }, 20*time.Second, time.Millisecond)
 	load.end()
 	n := counted(t, l, "k")
 	require.LessOrEqual(t, n, acked.Load()+failed.Load(), "nothing was charged twice")

@@ -27,7 +27,7 @@ func TestAFailoverUnderLoad(t *testing.T) {
 			open, low := newLimiter(t, store, perMinute(1<<40)), newLimiter(t, store, perMinute(100))
 			var acked, failed, passed, passedAfter atomic.Int64
 			var after atomic.Bool
-			load := calling(16, func() {
+			load := calling(t, 16, func() {
 				_, err := open.Take(t.Context(), "open", 1)
 				switch {
 				case err == nil:
@@ -51,7 +51,7 @@ func TestAFailoverUnderLoad(t *testing.T) {
 			fail(s)
 			after.Store(true)
 			promoted := acked.Load()
-			require.Eventually(t, func() bool { return acked.Load() > promoted+1000 }, 5*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return acked.Load() > promoted+1000 }, 20*time.Second, time.Millisecond)
 			load.end()
 			require.LessOrEqual(t, before, int64(100))
 			require.Zero(t, passedAfter.Load(), "the replica had them all")

@@ -100,7 +100,7 @@ func loaded(t *testing.T, s session.Store, v visitor) (rec session.Record) {
 		var err error
 		rec, err = s.Load(t.Context(), v.locator, v.digest, limits)
 		return err == nil
-	}, 5*time.Second, 10*time.Millisecond)
+	}, 20*time.Second, 10*time.Millisecond)
 	return rec
 }
 
@@ -153,11 +153,11 @@ func TestAMasterDies(t *testing.T) {
 		d := v.delta("user", "ada")
 		d.Create = true
 		return s.Commit(t.Context(), d) == nil
-	}, 5*time.Second, 10*time.Millisecond)
+	}, 20*time.Second, 10*time.Millisecond)
 	c.Replicated(slot)
 	c.KillMaster(slot)
 	require.Eventually(t, func() bool {
 		rec, err := s.Load(t.Context(), v.locator, v.digest, limits)
 		return err == nil && string(rec.Fields["user"]) == "ada"
-	}, 5*time.Second, 10*time.Millisecond)
+	}, 20*time.Second, 10*time.Millisecond)
 }

@@ -98,7 +98,7 @@ func TestARunOfFaultsLosesNothing(t *testing.T) {
 	require.NoError(t, direct.Destroy(t.Context(), v.locator, v.digest))
 	require.NoError(t, proxy.Restore())
 	failed := w.failed.Load()
-	require.Eventually(t, func() bool { return w.failed.Load() > failed+320 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.failed.Load() > failed+320 }, 20*time.Second, time.Millisecond)
 	w.end()
 	require.Zero(t, server.Client(nil).Exists(t.Context(), v.key()).Val(), "revived")
 }
@@ -152,9 +152,9 @@ func TestWhatACrashLeaves(t *testing.T) {
 	server.Kill()
 	require.Error(t, load(v))
 	server.Restart()
-	require.Eventually(t, func() bool { return load(v) == nil }, 5*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return load(v) == nil }, 20*time.Second, 10*time.Millisecond)
 	require.ErrorIs(t, load(ended), session.ErrNotFound)
 	server.Kill()
 	server.RestartEmpty()
-	require.Eventually(t, func() bool { return errors.Is(load(v), session.ErrNotFound) }, 5*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(load(v), session.ErrNotFound) }, 20*time.Second, 10*time.Millisecond)
 }

@@ -58,5 +58,5 @@ func TestAFailoverForgetsWhatTheReplicaMissed(t *testing.T) {
 	}
 	require.Equal(t, "ada", string(loaded(t, s, kept).Fields["user"]))
 	require.Equal(t, "bob", string(loaded(t, s, destroyed).Fields["user"]), "is back")
-	require.Eventually(t, func() bool { return errors.Is(load(late), session.ErrNotFound) }, 5*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(load(late), session.ErrNotFound) }, 20*time.Second, 10*time.Millisecond)
 }
