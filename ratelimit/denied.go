@@ -34,14 +34,14 @@ func (e *DeniedError) RetrySeconds() int64 { return max(1, ceilSeconds(e.RetryAf
 // Problem returns the 429 response that the denial stands for.
 func (e *DeniedError) Problem() (status int, members map[string]any) {
 	seconds := e.RetrySeconds()
-	unit := "seconds"
+	detail := "Too many requests. Try again in " + integer(seconds) + " seconds."
 	if seconds == 1 {
-		unit = "second"
+		detail = "Too many requests. Try again in 1 second."
 	}
 	members = map[string]any{
 		"type":   "https://iana.org/assignments/http-problem-types#quota-exceeded",
 		"title":  "Quota exceeded",
-		"detail": fmt.Sprintf("Too many requests. Try again in %d %s.", seconds, unit),
+		"detail": detail,
 	}
 	if len(e.Policies) > 0 {
 		members["violated-policies"] = e.Policies

@@ -128,10 +128,12 @@ func writeXHeaders(h http.Header, sum Result) {
 // writeRetryAfter leaves a later time that is there: all policies have to allow.
 func writeRetryAfter(h http.Header, denied *DeniedError) {
 	seconds := denied.RetrySeconds()
-	if had, err := strconv.ParseInt(h.Get("Retry-After"), 10, 64); err == nil && had >= seconds {
-		return
+	if lines := h["Retry-After"]; len(lines) > 0 {
+		if had, err := strconv.ParseInt(lines[0], 10, 64); err == nil && had >= seconds {
+			return
+		}
 	}
-	h.Set("Retry-After", integer(seconds))
+	h["Retry-After"] = []string{integer(seconds)}
 }
 
 func integer(n int64) string { return string(appendInteger(nil, n)) }

@@ -32,13 +32,14 @@ type KeyFunc func(ctx context.Context, r *http.Request) (string, error)
 // quotas.
 func ByHeader(name string) KeyFunc {
 	name = textproto.CanonicalMIMEHeaderKey(name)
+	missing := noKey("header", name)
 	return func(_ context.Context, r *http.Request) (string, error) {
 		lines := r.Header[name]
 		switch {
 		case len(lines) > 1:
 			return "", fmt.Errorf("%w: %d headers %q", ErrNoKey, len(lines), name)
 		case len(lines) == 0 || lines[0] == "":
-			return "", fmt.Errorf("%w: no header %q", ErrNoKey, name)
+			return "", missing
 		}
 		value := lines[0]
 		if name == "Authorization" {
@@ -59,14 +60,19 @@ func oneSpelling(credentials string) string {
 // [ByHeader]. Of several with the name it is the first, as for [http.Request.Cookie]. A
 // request without it, or with an empty one, is ErrNoKey.
 func ByCookie(name string) KeyFunc {
+	missing := noKey("cookie", name)
 	return func(_ context.Context, r *http.Request) (string, error) {
 		c, err := r.Cookie(name)
 		if err != nil || c.Value == "" {
-			return "", fmt.Errorf("%w: no cookie %q", ErrNoKey, name)
+			return "", missing
 		}
 		return digest("cookie", name, c.Value), nil
 	}
 }
+
+// noKey returns the error of requests without something. It is made once, as such a request
+// is no exception where there is a fallback.
+func noKey(kind, name string) error { return fmt.Errorf("%w: no %s %q", ErrNoKey, kind, name) }
 
 const maxSubjectLen = 128
 
@@ -80,12 +86,15 @@ func bounded(key string) string {
 
 // digest hashes parts so that no two lists of parts look alike: 128 bits of SHA-256.
 func digest(parts ...string) string {
-	h := sha256.New()
-	var size [8]byte
+	var room [256]byte
+	b := room[:0]
 	for _, p := range parts {
-		binary.BigEndian.PutUint64(size[:], uint64(len(p)))
-		h.Write(size[:])
-		h.Write([]byte(p))
+		b = append(binary.BigEndian.AppendUint64(b, uint64(len(p))), p...)
 	}
-	return "sha256-" + base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
+	sum := sha256.Sum256(b)
+	const prefix = "sha256-"
+	var text [len(prefix) + 22]byte
+	copy(text[:], prefix)
+	base64.RawURLEncoding.Encode(text[len(prefix):], sum[:16])
+	return string(text[:])
 }

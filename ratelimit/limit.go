@@ -70,6 +70,18 @@ func (l *Limit) Name() string {
 	return l.use.policy.Name
 }
 
+// Subject returns what the request is counted by, as it is in the store's keys: the policy's
+// name and the key that the policy's Key (behind ":") or Fallback (behind "~") has found, or
+// its hash if it is long. It doesn't ask the store. Two requests with the same subject share
+// their quota.
+func (l *Limit) Subject() (string, error) {
+	t, err := l.terms()
+	if err != nil {
+		return "", err
+	}
+	return t.subject, nil
+}
+
 // Take charges the request, once: further calls return the same result, from whatever
 // goroutine. A denial is a result; its Err is an error to return from a handler. A
 // policy without limits never denies.

@@ -2,10 +2,10 @@ package ratelimit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
+
+	"github.com/lazyreq/lazyreq/internal/problem"
 )
 
 // problemOf returns the response that an error stands for.
@@ -26,26 +26,5 @@ func problemOf(err error) (status int, members map[string]any) {
 // writeProblem answers with the RFC 9457 problem that the error stands for.
 func writeProblem(w http.ResponseWriter, _ *http.Request, err error) {
 	status, members := problemOf(err)
-	if status < 400 || status > 599 {
-		status = http.StatusInternalServerError
-	}
-	problem := map[string]any{"title": http.StatusText(status)}
-	for name, v := range members {
-		problem[name] = v
-	}
-	problem["status"] = status
-	body, wrong := json.Marshal(problem)
-	if wrong != nil { // a member that is no JSON
-		body, _ = json.Marshal(map[string]any{"status": status, "title": http.StatusText(status)})
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/problem+json")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Length", strconv.Itoa(len(body)+1))
-	var wait interface{ RetrySeconds() int64 }
-	if errors.As(err, &wait) && h.Get("Retry-After") == "" {
-		h.Set("Retry-After", integer(wait.RetrySeconds()))
-	}
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // a client that is gone is nobody to tell
+	problem.Write(w, status, members, err)
 }

@@ -2,11 +2,14 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
+
+	"github.com/lazyreq/lazyreq/internal/problem"
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 // Problem is an error response by RFC 9457, and an error that a handler can
@@ -56,19 +59,28 @@ func (p *Problem) Error() string {
 func (p *Problem) Unwrap() error { return p.Err }
 
 // MarshalJSON gives the problem+json object.
-func (p *Problem) MarshalJSON() ([]byte, error) {
-	m := map[string]any{"status": p.status(), "title": p.title()}
-	for name, v := range map[string]string{"type": p.Type, "detail": p.Detail, "instance": p.Instance} {
-		if v != "" {
-			m[name] = v
-		}
+func (p *Problem) MarshalJSON() ([]byte, error) { return problem.Append(nil, p.status(), p.members()) }
+
+// members returns those of the JSON object, but for the status.
+func (p *Problem) members() map[string]any {
+	fields := [...]struct{ name, text string }{
+		{"type", p.Type}, {"title", p.Title}, {"detail", p.Detail}, {"instance", p.Instance},
 	}
-	for name, v := range p.Members {
-		if name != "status" {
-			m[name] = v
+	var all map[string]any
+	for _, f := range fields {
+		if _, overruled := p.Members[f.name]; f.text == "" || overruled {
+			continue
 		}
+		if all == nil {
+			all = make(map[string]any, len(fields)+len(p.Members))
+			maps.Copy(all, p.Members)
+		}
+		all[f.name] = f.text
 	}
-	return json.Marshal(m)
+	if all == nil {
+		return p.Members
+	}
+	return all
 }
 
 func (p *Problem) status() int {
@@ -92,6 +104,13 @@ func asProblem(err error) *Problem {
 		told    problemer
 		tooLong *http.MaxBytesError
 	)
+	switch e := err.(type) { // as it is mostly, without a search
+	case *Problem:
+		return e
+	case *ratelimit.DeniedError:
+		status, members := e.Problem()
+		return &Problem{Status: status, Members: members, Err: err}
+	}
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -120,32 +139,17 @@ func commitProblem(err error) *Problem {
 }
 
 // write sends p as the whole response.
-func (p *Problem) write(w http.ResponseWriter) {
-	body, err := p.MarshalJSON()
-	if err != nil { // a member that is no JSON
-		body, _ = (&Problem{Status: p.Status, Title: p.Title, Detail: p.Detail}).MarshalJSON()
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/problem+json")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Length", strconv.Itoa(len(body)+1))
-	var wait interface{ RetrySeconds() int64 } // a denial by a rate limit, or one that can't be checked
-	passes := p.status() == http.StatusTooManyRequests || p.status() == http.StatusServiceUnavailable
-	if passes && errors.As(p.Err, &wait) && h.Get("Retry-After") == "" {
-		h.Set("Retry-After", strconv.FormatInt(wait.RetrySeconds(), 10))
-	}
-	w.WriteHeader(p.status())
-	_, _ = w.Write(append(body, '\n')) // a client that is gone is nobody to tell
-}
+func (p *Problem) write(w http.ResponseWriter) { problem.Write(w, p.status(), p.members(), p.Err) }
 
 // clearRepresentation takes away what described a body that is not going to be
 // sent.
 func clearRepresentation(h http.Header) {
-	for _, name := range []string{
-		"Content-Length", "Content-Type", "Content-Encoding", "Content-Language", "Content-Location",
-		"Content-Range", "Content-Disposition", "Content-Digest", "Repr-Digest", "Accept-Ranges",
-		"Cache-Control", "Expires", "Etag", "Last-Modified", "Location", "Trailer", "Transfer-Encoding",
-	} {
-		h.Del(name)
+	for name := range h {
+		switch name {
+		case "Content-Length", "Content-Type", "Content-Encoding", "Content-Language", "Content-Location",
+			"Content-Range", "Content-Disposition", "Content-Digest", "Repr-Digest", "Accept-Ranges",
+			"Cache-Control", "Expires", "Etag", "Last-Modified", "Location", "Trailer", "Transfer-Encoding":
+			delete(h, name)
+		}
 	}
 }

@@ -212,8 +212,8 @@ type Status struct {
 type Limits struct {
 	// Header bounds the reading of a request's header. Default: 10s.
 	Header time.Duration `yaml:"header"`
-	// Stall bounds how long a client may send or take nothing in the middle of a body.
-	// Default: 1m.
+	// Stall bounds how long a client may send nothing in the middle of a body, and twice
+	// that how long it may take nothing. Default: 1m.
 	Stall time.Duration `yaml:"stall"`
 	// Idle bounds the wait for the next request on a connection. Default: 2m.
 	Idle time.Duration `yaml:"idle"`

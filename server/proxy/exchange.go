@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/server"
 )
 
@@ -22,8 +21,10 @@ type exchange struct {
 	req  *server.Request
 	up   *upstream
 	body *body
-	told *told // what the client learns of its limit, nil if there is nothing
 	err  error // why the upstream has not answered
+
+	told  told // what the client learns of its limit
+	tells bool // there is something to learn
 
 	few [4]*rule // room for those that match
 }
@@ -99,7 +100,7 @@ func (g *generation) upstreamOf(r *http.Request, at string) *upstream {
 func (x *exchange) forward(r *http.Request) error {
 	control := http.NewResponseController(x.w)
 	timed := r.ProtoMajor >= 2
-	out := newWriter(x.w, control, x.g.stall, timed)
+	out := newWriter(x.w, control, r, x.g.stall)
 	defer out.begin()                     // for what net/http has still to send
 	if x.up.transport.DisableKeepAlives { // the connection begins with the client's address
 		r = r.WithContext(context.WithValue(r.Context(), clientKey{}, x.ends(r)))
@@ -157,7 +158,7 @@ func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 // net/http/httputil takes away what was set so far.
 func (x *exchange) answered(res *http.Response) error {
 	x.up.answers[min(max(res.StatusCode/100, 0), 5)].Inc()
-	if x.told != nil && !hasSeedFields(res.Header) {
+	if x.tells && !hasSeedFields(res.Header) {
 		x.told.write(x.w.Header())
 	}
 	return nil
@@ -166,7 +167,7 @@ func (x *exchange) answered(res *http.Response) error {
 // failure returns the response to a request that the upstream has not answered.
 func (x *exchange) failure() error {
 	r := x.req.Request
-	if x.told != nil {
+	if x.tells {
 		x.told.write(x.w.Header())
 	}
 	if status := x.body.status(); status != 0 {
@@ -182,14 +183,4 @@ func (x *exchange) failure() error {
 		detail = "The server behind this one took too long."
 	}
 	return &server.Problem{Status: status, Detail: detail, Err: x.err}
-}
-
-// subjectOf returns what a rule counts a request by, for the statistics.
-func (r *rule) subjectOf(ctx context.Context, req *http.Request) string {
-	key, err := r.key.key(ctx, req)
-	if r.policy.Fallback != nil && (errors.Is(err, ratelimit.ErrNoKey) || err == nil && key == "") {
-		key, _ = r.policy.Fallback(ctx, req)
-		return r.Name + "~" + key
-	}
-	return r.Name + ":" + key
 }

@@ -122,6 +122,7 @@ func (g *generation) serve(c *Config, f *faults) error {
 	var policies []ratelimit.Policy
 	for _, r := range g.rules {
 		policies = append(policies, r.policy)
+		r.counters = g.p.metrics.rule(r.Name)
 	}
 	var err error
 	if g.store, err = g.p.stores.open(c); err != nil {

@@ -56,14 +56,13 @@ func (b *byRule) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, 
 func (g *generation) reportShadow(ctx context.Context, op ratelimit.Op, res ratelimit.Result, err error) {
 	r := g.ruleOf(op)
 	if err != nil {
-		g.p.metrics.rule(r.Name).failed.Inc()
+		r.counters.failed.Inc()
 		return
 	}
 	now := g.p.now()
 	n := g.p.beyond.deny(op.Key, res.ResetAfter, now)
-	m := g.p.metrics.rule(r.Name)
-	m.shadowed.Inc()
-	m.wentBeyond(n)
+	r.counters.shadowed.Inc()
+	r.counters.wentBeyond(n)
 	if last := r.reported.Load(); now.Unix() != last && r.reported.CompareAndSwap(last, now.Unix()) {
 		g.p.log.InfoContext(ctx, "a rule that is tried out would have denied a request",
 			slog.String("rule", r.Name), slog.String("key", op.Key), slog.Int64("beyond", n))

@@ -30,11 +30,11 @@ func (x *exchange) limit(r *http.Request, rules []*rule) error {
 		case err != nil && errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == skip:
 			continue
 		case err != nil:
-			x.p.metrics.rule(rule.Name).failed.Inc()
+			rule.counters.failed.Inc()
 			x.giveBack(rules, i)
 			return err
 		}
-		x.count(r, rule, res)
+		x.count(rule, res)
 		if res.Source == ratelimit.FromShadow {
 			continue
 		}
@@ -50,11 +50,10 @@ func (x *exchange) limit(r *http.Request, rules []*rule) error {
 		return nil
 	}
 	if x.g.seed {
-		told := tell(tightest, x.g.speaking(of, r, tightest), x.p.now())
-		x.told = &told
+		x.told, x.tells = tell(tightest, x.g.speaking(of, r, tightest), x.p.now()), true
 	}
 	err = tightest.Err()
-	if err != nil && x.told != nil {
+	if err != nil && x.tells {
 		x.told.write(x.w.Header())
 	}
 	return err
@@ -103,18 +102,23 @@ func (x *exchange) giveBack(rules []*rule, but int) {
 }
 
 // count keeps the statistics of a take.
-func (x *exchange) count(r *http.Request, rule *rule, res ratelimit.Result) {
-	m := x.p.metrics.rule(rule.Name)
+func (x *exchange) count(rule *rule, res ratelimit.Result) {
+	m := rule.counters
 	if res.Allowed {
 		m.allowed.Inc()
 	} else {
 		m.denied.Inc()
 	}
-	switch {
-	case res.Source == ratelimit.FromFailover, res.Source == ratelimit.FromShadow: // that tells by itself
-	case !res.Allowed:
-		m.wentBeyond(x.p.beyond.deny(rule.subjectOf(r.Context(), r), res.ResetAfter, x.p.now()))
-	case x.p.beyond.size() > 0:
-		x.p.beyond.allow(rule.subjectOf(r.Context(), r))
+	if res.Source == ratelimit.FromFailover || res.Source == ratelimit.FromShadow { // that tells by itself
+		return
+	}
+	if res.Allowed && x.p.beyond.size() == 0 {
+		return
+	}
+	subject, _ := x.req.RateLimit(rule.Name).Subject() // the take has found it
+	if res.Allowed {
+		x.p.beyond.allow(subject)
+	} else {
+		m.wentBeyond(x.p.beyond.deny(subject, res.ResetAfter, x.p.now()))
 	}
 }

@@ -22,6 +22,7 @@ type Proxy struct {
 	log       *slog.Logger
 	quiet     *log.Logger // of net/http/httputil
 	pseudonym string
+	via       []string // of a request by HTTP/1.1 that has been nowhere else; it doesn't change
 	stores    *stores
 	beyond    *beyond
 	metrics   *counters
@@ -52,6 +53,7 @@ func newProxy(c Config, o Options, clock func() time.Time) (*Proxy, error) {
 	if clock != nil {
 		p.now = clock
 	}
+	p.via = []string{"1.1 " + p.pseudonym}
 	p.metrics = newCounters(p)
 	g, err := newGeneration(p, c)
 	if err != nil {

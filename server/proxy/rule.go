@@ -36,6 +36,7 @@ type rule struct {
 	allow  *who
 	deny   *who
 
+	counters *ruleCounters
 	reported atomic.Int64 // the second in which a try was logged
 }
 

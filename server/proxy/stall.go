@@ -77,23 +77,32 @@ func (b *body) status() int {
 	}
 }
 
-// writer is a response's writer, of which no write waits for the client longer than stall.
-// How long the upstream takes between two writes is not the client's fault.
+// writer is a response's writer, of which no write waits for the client longer than twice
+// stall, but at least for stall. How long the upstream takes between two writes is not the
+// client's fault.
 type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	stall   time.Duration
-	timed   bool // as in body
+	timed   bool      // as in body
+	until   time.Time // the deadline that is set; of HTTP/1, where it is only for writes
 }
 
-func newWriter(w http.ResponseWriter, control *http.ResponseController, stall time.Duration, timed bool) *writer {
-	out := &writer{w, control, stall, timed}
+func newWriter(w http.ResponseWriter, control *http.ResponseController, r *http.Request, stall time.Duration) *writer {
+	out := &writer{ResponseWriter: w, control: control, stall: stall, timed: r.ProtoMajor >= 2}
 	out.end()
+	if s, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && s.WriteTimeout > 0 {
+		out.until = time.Now().Add(s.WriteTimeout) // since about now
+	}
 	return out
 }
 
 // WriteHeader sends informational responses at once.
 func (w *writer) WriteHeader(status int) {
+	if status >= 200 && !w.timed { // to a buffer
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
 	w.begin()
 	defer w.end()
 	w.ResponseWriter.WriteHeader(status)
@@ -115,7 +124,16 @@ func (w *writer) FlushError() error {
 // Unwrap is for http.ResponseController, which hijacks.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (w *writer) begin() { _ = w.control.SetWriteDeadline(deadline(w.stall)) }
+// begin gives the next write its time. The deadline stays if it will do, as it does for a
+// response that is sent at once: to move it costs about as much as to write a header.
+func (w *writer) begin() {
+	now := time.Now()
+	if left := w.until.Sub(now); !w.timed && w.stall <= left && left <= 2*w.stall {
+		return
+	}
+	w.until = now.Add(w.stall + w.stall/2)
+	_ = w.control.SetWriteDeadline(w.until)
+}
 
 // end takes away a deadline that would end the stream while nobody writes.
 func (w *writer) end() {

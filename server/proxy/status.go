@@ -200,7 +200,8 @@ func (g *generation) tellStatus(w http.ResponseWriter, req *server.Request, rule
 			continue
 		}
 		t := tell(res, g.speaking(rule, req.Request, res), g.p.now())
-		t.Beyond = g.p.beyond.of(rule.subjectOf(req.Context(), req.Request), g.p.now())
+		subject, _ := req.RateLimit(rule.Name).Subject() // the peek has found it
+		t.Beyond = g.p.beyond.of(subject, g.p.now())
 		if !found || t.Remaining < out.Remaining {
 			out, found = t, true
 		}

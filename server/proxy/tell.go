@@ -37,16 +37,25 @@ func tell(res ratelimit.Result, limit ratelimit.Rule, now time.Time) told {
 }
 
 // seedFields are the response's fields, as net/http keeps them in a map.
-var seedFields = []string{
+var seedFields = [...]string{
 	"X-Ratelimit-Maxrequests", "X-Ratelimit-Requests", "X-Ratelimit-Remaining", "X-Ratelimit-Ttl", "X-Ratelimit-Reset",
 }
 
 // write sets the fields.
 func (t told) write(h http.Header) {
-	values := make([]string, len(seedFields))
-	for i, v := range []int64{t.MaxRequests, t.Requests, t.Remaining, t.TTL, t.Reset} {
-		values[i] = strconv.FormatInt(v, 10)
+	var room [5 * 20]byte
+	var ends [len(seedFields)]int
+	digits := room[:0]
+	for i, v := range [...]int64{t.MaxRequests, t.Requests, t.Remaining, t.TTL, t.Reset} {
+		digits = strconv.AppendInt(digits, v, 10)
+		ends[i] = len(digits)
+	}
+	text, begin := string(digits), 0
+	values := new([len(seedFields)]string)
+	for i, end := range ends {
+		values[i] = text[begin:end]
 		h[seedFields[i]] = values[i : i+1 : i+1]
+		begin = end
 	}
 }
 

@@ -97,10 +97,11 @@ func (p part) keyFunc(address ratelimit.KeyFunc) ratelimit.KeyFunc {
 	case "cookie":
 		return ratelimit.ByCookie(p.name)
 	default:
+		missing := fmt.Errorf("%w: no %s %q", ratelimit.ErrNoKey, p.kind, p.name)
 		return func(_ context.Context, r *http.Request) (string, error) {
 			switch v := p.value(r); {
 			case v == "":
-				return "", fmt.Errorf("%w: no %s %q", ratelimit.ErrNoKey, p.kind, p.name)
+				return "", missing
 			case p.kind == "query": // it may be a credential
 				sum := sha256.Sum256([]byte(v))
 				return "sha256-" + base64.RawURLEncoding.EncodeToString(sum[:16]), nil

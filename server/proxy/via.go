@@ -22,6 +22,10 @@ func (p *Proxy) sawBefore(r *http.Request) bool {
 
 // sign adds the proxy to the Via field.
 func (p *Proxy) sign(in, out *http.Request) {
+	if len(in.Header["Via"]) == 0 && in.ProtoMajor == 1 && in.ProtoMinor == 1 { // most requests
+		out.Header["Via"] = p.via
+		return
+	}
 	version := "1." + strconv.Itoa(in.ProtoMinor)
 	if in.ProtoMajor != 1 {
 		version = strconv.Itoa(in.ProtoMajor) + "." + strconv.Itoa(in.ProtoMinor)
