@@ -61,11 +61,9 @@ func (c *charge) writeHeader(h http.Header) {
 		results, sum = c.after, c.terms.sum(c.after)
 	}
 	c.writeFields(h, results, sum)
-	if c.sum.Allowed {
-		return
+	if !c.sum.Allowed {
+		writeDenial(h, c.sum.denial.RetrySeconds())
 	}
-	writeRetryAfter(h, c.sum.denial)
-	h["Cache-Control"] = []string{"no-store"} // it is about this moment
 }
 
 // countIn counts over d by the first rule; zero means its Per.

@@ -125,17 +125,19 @@ func writeXHeaders(h http.Header, sum Result) {
 	h.Set("X-RateLimit-Reset", integer(ceilSeconds(sum.ResetAfter)))
 }
 
-// writeRetryAfter leaves a later time that is there: all policies have to allow.
-func writeRetryAfter(h http.Header, denied *DeniedError) {
-	seconds := denied.RetrySeconds()
+// writeDenial says when to come again, unless a later time is there, as all policies have to
+// allow; and that the answer is about this moment.
+func writeDenial(h http.Header, seconds int64) {
+	values := &[2]string{"no-store", integer(seconds)}
+	h["Cache-Control"] = values[0:1:1]
 	if lines := h["Retry-After"]; len(lines) > 0 {
 		if had, err := strconv.ParseInt(lines[0], 10, 64); err == nil && had >= seconds {
 			return
 		}
 	}
-	h["Retry-After"] = []string{integer(seconds)}
+	h["Retry-After"] = values[1:2:2]
 }
 
-func integer(n int64) string { return string(appendInteger(nil, n)) }
+func integer(n int64) string { return strconv.FormatInt(min(n, maxInteger), 10) }
 
 func appendInteger(b []byte, n int64) []byte { return strconv.AppendInt(b, min(n, maxInteger), 10) }

@@ -97,8 +97,9 @@ func (c *Context) endCommit(err error) {
 func (c *Context) runCommits(h http.Header) error {
 	var errs []error
 	var until *outcome
+	var room [8]*outcome
 	for {
-		fresh := c.since(until)
+		fresh := c.since(until, room[:])
 		if len(fresh) == 0 {
 			return errors.Join(errs...)
 		}
@@ -131,18 +132,19 @@ func (c *Context) commitOne(out *outcome, h http.Header) error {
 	return err
 }
 
-// since returns what came into the list after until, oldest first.
-func (c *Context) since(until *outcome) []*outcome {
+// since returns what came into the list after until, oldest first, in room if there is
+// enough of it.
+func (c *Context) since(until *outcome, room []*outcome) []*outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := 0
 	for out := c.last; out != until; out = out.prev {
 		n++
 	}
-	if n == 0 {
-		return nil
+	fresh := room[:min(n, len(room))]
+	if n > len(room) {
+		fresh = make([]*outcome, n)
 	}
-	fresh := make([]*outcome, n)
 	for out := c.last; out != until; out = out.prev {
 		n--
 		fresh[n] = out

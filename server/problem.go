@@ -99,18 +99,24 @@ func (p *Problem) title() string {
 
 // asProblem maps an error to the response it is.
 func asProblem(err error) *Problem {
-	var (
-		p       *Problem
-		told    problemer
-		tooLong *http.MaxBytesError
-	)
-	switch e := err.(type) { // as it is mostly, without a search
+	switch e := err.(type) { // as it is mostly
 	case *Problem:
 		return e
 	case *ratelimit.DeniedError:
 		status, members := e.Problem()
 		return &Problem{Status: status, Members: members, Err: err}
+	default:
+		return findProblem(err)
 	}
+}
+
+// findProblem is asProblem for an error that may wrap what the response is.
+func findProblem(err error) *Problem {
+	var (
+		p       *Problem
+		told    problemer
+		tooLong *http.MaxBytesError
+	)
 	switch {
 	case errors.As(err, &p):
 		return p

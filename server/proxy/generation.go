@@ -120,8 +120,9 @@ func (g *generation) route(c *Config, f *faults) {
 // serve makes the server whose requests have the limits as properties.
 func (g *generation) serve(c *Config, f *faults) error {
 	var policies []ratelimit.Policy
-	for _, r := range g.rules {
+	for i, r := range g.rules {
 		policies = append(policies, r.policy)
+		r.first = i == 0
 		r.counters = g.p.metrics.rule(r.Name)
 	}
 	var err error

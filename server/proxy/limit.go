@@ -25,7 +25,7 @@ func (x *exchange) limit(r *http.Request, rules []*rule) error {
 	var tightest ratelimit.Result
 	var of *rule
 	for i, rule := range rules {
-		res, err := x.req.RateLimit(rule.Name).Take()
+		res, err := rule.of(x.req).Take()
 		switch {
 		case err != nil && errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == skip:
 			continue
@@ -96,7 +96,7 @@ func (x *exchange) ask(rules []*rule) {
 func (x *exchange) giveBack(rules []*rule, but int) {
 	for i, rule := range rules {
 		if i != but {
-			_, _ = x.req.RateLimit(rule.Name).Refund()
+			_, _ = rule.of(x.req).Refund()
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (x *exchange) count(rule *rule, res ratelimit.Result) {
 	if res.Allowed && x.p.beyond.size() == 0 {
 		return
 	}
-	subject, _ := x.req.RateLimit(rule.Name).Subject() // the take has found it
+	subject, _ := rule.of(x.req).Subject() // the take has found it
 	if res.Allowed {
 		x.p.beyond.allow(subject)
 	} else {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/server"
 )
 
 // What happens to a request that the key finds nothing in.
@@ -36,6 +37,7 @@ type rule struct {
 	allow  *who
 	deny   *who
 
+	first    bool // of all, whose limit a request has without a name
 	counters *ruleCounters
 	reported atomic.Int64 // the second in which a try was logged
 }
@@ -85,6 +87,14 @@ func newRule(r Rule, field string, by *clients, f *faults) *rule {
 		}
 	}
 	return out
+}
+
+// of returns the rule's limit of a request.
+func (r *rule) of(req *server.Request) *ratelimit.Limit {
+	if r.first {
+		return req.RateLimit()
+	}
+	return req.RateLimit(r.Name)
 }
 
 // validName is what package ratelimit says of a policy's name.

@@ -189,7 +189,7 @@ func (g *generation) tellStatus(w http.ResponseWriter, req *server.Request, rule
 	var out told
 	found := false
 	for _, rule := range rules {
-		res, err := req.RateLimit(rule.Name).Peek()
+		res, err := rule.of(req).Peek()
 		switch {
 		case errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == skip:
 			continue
@@ -200,7 +200,7 @@ func (g *generation) tellStatus(w http.ResponseWriter, req *server.Request, rule
 			continue
 		}
 		t := tell(res, g.speaking(rule, req.Request, res), g.p.now())
-		subject, _ := req.RateLimit(rule.Name).Subject() // the peek has found it
+		subject, _ := rule.of(req).Subject() // the peek has found it
 		t.Beyond = g.p.beyond.of(subject, g.p.now())
 		if !found || t.Remaining < out.Remaining {
 			out, found = t, true
