@@ -12,6 +12,11 @@ import (
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
 )
 
+// Lingers is the function of go-redis in which a goroutine may outlive its client: a pool
+// that could not dial asks once a second whether it can, and notices only then that it is
+// closed. Tests for leaks ignore it.
+const Lingers = "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"
+
 // Behind returns a client that reaches the server through a fault proxy.
 func (s *Server) Behind() (*redis.Client, *faultproxy.Proxy) {
 	p := faultproxy.New(s.tb, s.Addr)
