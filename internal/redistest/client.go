@@ -90,3 +90,21 @@ func answer(conn net.Conn, reply string) {
 		}
 	}
 }
+
+// Quoting returns replies by name: errors that quote, and what makes no sense to any store.
+// No error may repeat them. secret is a part of quote without a key.
+func Quoting(quote, secret string) map[string]string {
+	return map[string]string{
+		"unknown command": "-ERR unknown command 'evalsha', with args beginning with: '" + quote + "'\r\n",
+		"unknown alone":   "-ERR unknown command 'evalsha', with args beginning with: '" + secret + "'\r\n",
+		"quoting error":   "-ERR something about " + quote + "\r\n",
+		"quoting type":    "-WRONGTYPE " + quote + "\r\n",
+		"no protocol":     "?" + quote + "\r\n",
+		"number":          ":" + quote + "\r\n",
+		"length":          "$" + quote + "\r\n",
+		"other status":    "+" + quote + "\r\n",
+		"other number":    ":77\r\n",
+		"null":            "$-1\r\n",
+		"empty array":     "*0\r\n",
+	}
+}
