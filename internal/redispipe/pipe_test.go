@@ -157,18 +157,7 @@ func TestFlushedScriptsAreSentAgain(t *testing.T) {
 	s := redistest.Start(t)
 	c := s.Client(nil)
 	p := newPipe(t, c, Options{Timeout: 5 * time.Second})
-	stop := make(chan struct{})
-	var flushes sync.WaitGroup
-	flushes.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				c.ScriptFlush(context.Background())
-			}
-		}
-	})
+	endFlushes := redistest.Flushing(t, c)
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
@@ -180,8 +169,7 @@ func TestFlushedScriptsAreSentAgain(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	close(stop)
-	flushes.Wait()
+	endFlushes()
 	require.Equal(t, "800", c.Get(t.Context(), "n").Val())
 }
 
