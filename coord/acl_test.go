@@ -2,7 +2,6 @@ package coord_test
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -19,29 +18,16 @@ import (
 // TestTheDocumentedUserIsEnough runs the suite as the restricted user of docs/redis.md, and
 // without each of its commands one after the other fails to do all that there is.
 func TestTheDocumentedUserIsEnough(t *testing.T) {
-	const line = "ACL SETUSER coord "
-	text, err := os.ReadFile("../docs/redis.md")
-	require.NoError(t, err)
-	_, rule, found := strings.Cut(string(text), line)
-	require.True(t, found)
-	rule, _, _ = strings.Cut(rule, "\n")
-	words := strings.Fields(rule)
+	words := redistest.UserOf(t, "../docs/redis.md", "coord")
 	server := redistest.Start(t)
 	admin := server.Client(nil)
 	set := func(words []string) {
 		t.Helper()
-		args := []any{"ACL", "SETUSER", "coord", "reset"}
-		for _, word := range words {
-			args = append(args, word)
-		}
-		require.NoError(t, admin.Do(t.Context(), args...).Err())
+		server.SetUser("coord", words)
 		require.NoError(t, admin.ScriptFlush(t.Context()).Err())
 	}
-	client := func() *redis.Client {
-		return server.Client(func(o *redis.Options) { o.Username, o.Password = "coord", "secret" })
-	}
 	set(words)
-	c := client()
+	c := server.As("coord")
 	require.ErrorContains(t, c.Get(t.Context(), "elsewhere").Err(), "NOPERM")
 	coordtest.Run(t, aging(c, admin))
 
@@ -51,7 +37,7 @@ func TestTheDocumentedUserIsEnough(t *testing.T) {
 			continue // the test's client can do without
 		}
 		set(slices.Delete(slices.Clone(words), i, i+1))
-		require.Error(t, allowed(t, client(), admin), "nothing needs %s", word)
+		require.Error(t, allowed(t, server.As("coord"), admin), "nothing needs %s", word)
 	}
 }
 

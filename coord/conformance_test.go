@@ -5,11 +5,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/coordtest"
+	"github.com/lazyreq/lazyreq/internal/redismini"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
@@ -69,19 +69,14 @@ return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)
 
 // TestMiniredisIsAStore turns the server's clock, which is far from this machine's.
 func TestMiniredisIsAStore(t *testing.T) {
-	var server *miniredis.Miniredis
-	var now time.Time
+	var server *redismini.Server
 	coordtest.Run(t, coordtest.Host{
 		Open: func(t *testing.T) coordtest.Store {
-			server, now = miniredis.RunT(t), time.Date(2001, 9, 9, 1, 46, 40, 0, time.UTC)
-			server.SetTime(now)
-			c := redis.NewClient(&redis.Options{Addr: server.Addr()})
-			t.Cleanup(func() { _ = c.Close() })
-			return newRedis(t, c, patient)
+			server = redismini.Start(t)
+			return newRedis(t, server.Client(), patient)
 		},
 		Advance: func(_ *testing.T, d time.Duration) {
-			now = now.Add(d)
-			server.SetTime(now)
+			server.Advance(d)
 			server.FastForward(d)
 		},
 	})

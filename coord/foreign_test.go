@@ -3,6 +3,7 @@ package coord_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -99,18 +100,8 @@ func TestAForeignKeyFailsNobodyElse(t *testing.T) {
 
 func TestErrorsDontQuote(t *testing.T) {
 	quote := "coord:lease:s3cret-user coord:token:" + strings.Repeat("s3cret", 5)
-	for name, reply := range map[string]string{
-		"unknown command": "-ERR unknown command 'evalsha', with args beginning with: '" + quote + "'\r\n",
-		"unknown alone":   "-ERR unknown command 'evalsha', with args beginning with: 's3cret'\r\n",
-		"quoting error":   "-ERR something about " + quote + "\r\n",
-		"quoting type":    "-WRONGTYPE " + quote + "\r\n",
-		"no protocol":     "?" + quote + "\r\n",
-		"number":          ":" + quote + "\r\n",
-		"length":          "$" + quote + "\r\n",
-		"other status":    "+" + quote + "\r\n",
-		"other number":    ":77\r\n",
-		"null":            "$-1\r\n",
-		"empty array":     "*0\r\n",
+	replies := redistest.Quoting(quote, "s3cret")
+	maps.Copy(replies, map[string]string{
 		"token of words":  "*8\r\n" + strings.Repeat("+"+quote+"\r\n", 8),
 		"unknown state":   "*8\r\n:9\r\n+\r\n:0\r\n:0\r\n:0\r\n:0\r\n+\r\n:0\r\n",
 		"lease of words":  "*7\r\n" + strings.Repeat("+"+quote+"\r\n", 7),
@@ -119,7 +110,8 @@ func TestErrorsDontQuote(t *testing.T) {
 		"renewal of":      "*2\r\n+x\r\n+y\r\n",
 		"release of":      "*1\r\n+x\r\n",
 		"another release": "*1\r\n:9\r\n",
-	} {
+	})
+	for name, reply := range replies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newRedis(t, redistest.Answering(t, reply), coord.RedisOptions{})

@@ -10,13 +10,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "6") // parallel tests wait for Redis, not for a processor
-	// A pool that could not dial asks once a second whether it can, and notices only then
-	// that it is closed.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
 }
 
 // patient is for tests that are not about time: machines that test are busy.

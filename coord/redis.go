@@ -86,29 +86,11 @@ func (s *Redis) failure(ctx context.Context, err error) error {
 	case redis.HasErrorPrefix(err, "WRONGTYPE"), redis.HasErrorPrefix(err, "FOREIGN"):
 		return fmt.Errorf("%w: %w", ErrStore, ErrForeign)
 	case errors.As(err, &reply):
-		return fmt.Errorf("%w: %w", ErrStore, redact(reply, s.prefix))
+		return fmt.Errorf("%w: %w", ErrStore, redispipe.Redact(reply, s.prefix))
 	case strings.Contains(err.Error(), "can't parse"):
 		return errUnreadable
 	}
 	return fmt.Errorf("%w: %w", ErrStore, err)
-}
-
-// refusal is an error reply of Redis without what it quotes: nothing was done.
-type refusal string
-
-func (r refusal) Error() string { return string(r) }
-
-// RedisError makes it a redis.Error.
-func (refusal) RedisError() {}
-
-// redact keeps of a reply what the server itself says. If that has one of our keys in it,
-// only the first word is left.
-func redact(reply redis.Error, prefix string) refusal {
-	text, _, _ := strings.Cut(reply.Error(), ", with args beginning with")
-	if strings.Contains(text, prefix) {
-		text, _, _ = strings.Cut(text, " ")
-	}
-	return refusal(text)
 }
 
 // values are what a script returned to a call. Its methods note in bad what is not as it

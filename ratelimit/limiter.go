@@ -30,23 +30,7 @@ func NewLimiter(store Store, rule Rule) (*Limiter, error) {
 		return nil, errors.New("ratelimit: NewLimiter: zero Rule")
 	}
 	memory, _ := store.(*MemoryStore)
-	return &Limiter{store: store, one: doOne(store), rule: rule, memory: memory}, nil
-}
-
-// doOne returns store's DoOne, made from Do if it has none.
-func doOne(store Store) func(context.Context, Op) (Result, error) {
-	if s, ok := store.(interface {
-		DoOne(ctx context.Context, op Op) (Result, error)
-	}); ok {
-		return s.DoOne
-	}
-	return func(ctx context.Context, op Op) (Result, error) {
-		out, err := store.Do(ctx, []Op{op})
-		if err != nil {
-			return Result{}, err
-		}
-		return out[0], nil
-	}
+	return &Limiter{store: store, one: DoOne(store), rule: rule, memory: memory}, nil
 }
 
 // Rule returns the limiter's rule.

@@ -69,3 +69,14 @@ func TestLimiter(t *testing.T) {
 		})
 	}
 }
+
+// silent is a store that answers nothing.
+type silent struct{}
+
+func (silent) Do(context.Context, []Op) ([]Result, error) { return nil, nil }
+
+func TestAStoreThatAnswersNothing(t *testing.T) {
+	_, err := newLimiter(t, silent{}, Must(Buckets(BucketOptions{Limit: 1}))).Take(t.Context(), "k", 1)
+	require.ErrorIs(t, err, ErrStore)
+	require.ErrorContains(t, err, "0 results of one op")
+}

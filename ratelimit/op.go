@@ -25,6 +25,26 @@ type Store interface {
 	Do(ctx context.Context, ops []Op) ([]Result, error)
 }
 
+// DoOne returns store's DoOne, made from Do if it has none. It is for writers of layers,
+// who call it once for each store.
+func DoOne(store Store) func(context.Context, Op) (Result, error) {
+	if s, ok := store.(interface {
+		DoOne(ctx context.Context, op Op) (Result, error)
+	}); ok {
+		return s.DoOne
+	}
+	return func(ctx context.Context, op Op) (Result, error) {
+		out, err := store.Do(ctx, []Op{op})
+		switch {
+		case err != nil:
+			return Result{}, err
+		case len(out) != 1:
+			return Result{}, fmt.Errorf("%w: %d results of one op", ErrStore, len(out))
+		}
+		return out[0], nil
+	}
+}
+
 // Kind is what an [Op] does.
 type Kind uint8
 

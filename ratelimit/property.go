@@ -98,7 +98,7 @@ type limited struct {
 
 func newLimited(p Policy, store Store) *limited {
 	p.Rules = slices.Clone(p.Rules)
-	l := &limited{Policy: p, store: store, one: doOne(store), keys: keysFor(p.Name)}
+	l := &limited{Policy: p, store: store, one: DoOne(store), keys: keysFor(p.Name)}
 	l.handle = l.keys.limit
 	l.storeID = l // no other has it
 	if reflect.ValueOf(store).Comparable() {

@@ -3,11 +3,11 @@ package counter
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/bench/redisinfo"
 )
 
 // counter is one of those that are compared. It has fresh subjects in each round, and
@@ -75,19 +75,7 @@ func (in *instance) usage(ctx context.Context) (u usage, err error) {
 	if u.client, err = in.cpu(); err != nil {
 		return u, err
 	}
-	info, err := in.redis.Info(ctx, "cpu").Result()
-	if err != nil {
-		return u, err
-	}
-	for line := range strings.Lines(info) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if name == "used_cpu_user" || name == "used_cpu_sys" {
-			seconds, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				return u, fmt.Errorf("INFO cpu: %w", err)
-			}
-			u.redis += time.Duration(seconds * float64(time.Second))
-		}
-	}
-	return u, nil
+	info, err := redisinfo.Read(ctx, in.redis)
+	u.redis = info.CPU
+	return u, err
 }

@@ -3,13 +3,12 @@ package counter
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/bench/rig"
 )
 
 const (
@@ -38,6 +37,18 @@ var metrics = []harness.Metric{
 	{Name: "client cpu per op", Unit: "µs"},
 }
 
+// contender makes a counter on the Redis at addr, whose client it may use.
+type contender struct {
+	name string
+	ours bool
+	make func(ctx context.Context, addr string, client *redis.Client) (counter, error)
+}
+
+var contenders = []contender{
+	{"lazyreq", true, func(_ context.Context, _ string, client *redis.Client) (counter, error) { return newOurs(client) }},
+	{"redback", false, func(ctx context.Context, addr string, _ *redis.Client) (counter, error) { return newRedback(ctx, addr) }},
+}
+
 // Suite returns the suite.
 func Suite() harness.Suite {
 	return harness.Suite{
@@ -52,42 +63,23 @@ func run(ctx context.Context, r *harness.Run) error {
 	if r.Quick {
 		rounds, length = 5, 700*time.Millisecond
 	}
-	dir, err := os.MkdirTemp("", "bench-counter-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	server, err := redisproc.Start(dir)
-	if err != nil {
-		return err
-	}
-	defer server.Stop()
-	client := redis.NewClient(&redis.Options{Addr: server.Addr, Protocol: 2, DisableIdentity: true})
-	defer client.Close()
-
-	contenders := []struct {
-		name string
-		ours bool
-		make func(context.Context) (counter, error)
-	}{
-		{"lazyreq", true, func(context.Context) (counter, error) { return newOurs(client) }},
-		{"redback", false, func(ctx context.Context) (counter, error) { return newRedback(ctx, server.Addr) }},
-	}
 	r.Plan(len(cases) * len(contenders) * rounds)
-	for _, l := range cases {
-		var list []harness.Contender
-		for _, c := range contenders {
-			list = append(list, harness.Contender{Name: c.name, Ours: c.ours, Start: func(ctx context.Context) (harness.Instance, error) {
-				made, err := c.make(ctx)
-				if err != nil {
-					return nil, err
-				}
-				return &instance{counter: made, load: l, length: length, redis: client}, nil
-			}})
+	return rig.WithRedis(func(addr string, client *redis.Client) error {
+		for _, l := range cases {
+			var list []harness.Contender
+			for _, c := range contenders {
+				list = append(list, harness.Contender{Name: c.name, Ours: c.ours, Start: func(ctx context.Context) (harness.Instance, error) {
+					made, err := c.make(ctx, addr, client)
+					if err != nil {
+						return nil, err
+					}
+					return &instance{counter: made, load: l, length: length, redis: client}, nil
+				}})
+			}
+			if err := r.Compare(ctx, l.name, rounds, metrics, list); err != nil {
+				return err
+			}
 		}
-		if err := r.Compare(ctx, l.name, rounds, metrics, list); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/bench/rig"
 )
 
 // poolSize is how many connections a client may have, if it uses more than one.
@@ -43,6 +45,4 @@ type limiter struct {
 // scripts are what those send who leave everything to a script.
 var scripts = []string{"evalsha", "eval"}
 
-func newClient(addr string) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, PoolSize: poolSize})
-}
+func newClient(addr string) *redis.Client { return rig.NewClient(addr, poolSize) }

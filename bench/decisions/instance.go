@@ -7,13 +7,13 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
 	"github.com/lazyreq/lazyreq/bench/redisinfo"
+	"github.com/lazyreq/lazyreq/bench/rig"
 )
 
 // instance is a contender in a case.
@@ -92,12 +92,9 @@ func (in *instance) measure(ctx context.Context, keys []string) (map[string]floa
 
 // usage is what Redis did so far, and the processor time of this process.
 func (in *instance) usage(ctx context.Context) (redisinfo.Info, time.Duration, error) {
-	var own syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
-		return redisinfo.Info{}, 0, err
-	}
+	cpu := rig.ProcessorTime()
 	info, err := redisinfo.Read(ctx, in.redis)
-	return info, time.Duration(own.Utime.Nano() + own.Stime.Nano()), err
+	return info, cpu, err
 }
 
 // run has callers take for so long.

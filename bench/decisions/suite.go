@@ -3,14 +3,13 @@ package decisions
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/bench/rig"
 )
 
 const many = 16384 // keys
@@ -81,40 +80,36 @@ func planned(quick bool) plan {
 }
 
 func run(ctx context.Context, r *harness.Run) error {
-	dir, err := os.MkdirTemp("", "bench-redis-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	server, err := redisproc.Start(dir)
-	if err != nil {
-		return err
-	}
-	defer server.Stop()
-	client := newClient(server.Addr)
-	defer client.Close()
-
 	p := planned(r.Quick)
 	for _, g := range groups {
 		r.Plan(len(p.callers) * len(g.loads) * len(g.contenders) * p.rounds)
 	}
 	r.Plan(len(alone.contenders) * p.idling)
-	for _, g := range groups {
-		for _, keys := range g.loads {
-			for _, callers := range p.callers {
-				l := load{name: fmt.Sprintf("%s/%s/%d", g.name, keys, callers), size: 1, callers: callers}
-				if keys == "many" {
-					l.size = many
-				}
-				list := g.list(server.Addr, client, l, p.length)
-				if err := r.Compare(ctx, l.name, p.rounds, metrics, list); err != nil {
-					return err
-				}
+	return rig.WithRedis(func(addr string, client *redis.Client) error {
+		for _, g := range groups {
+			if err := g.run(ctx, r, p, addr, client); err != nil {
+				return err
+			}
+		}
+		one := load{name: alone.name, size: many, callers: 1, timed: true}
+		return r.Compare(ctx, one.name, p.idling, idle, alone.list(addr, client, one, p.length))
+	})
+}
+
+// run runs the cases of a group.
+func (g *group) run(ctx context.Context, r *harness.Run, p plan, addr string, client *redis.Client) error {
+	for _, keys := range g.loads {
+		for _, callers := range p.callers {
+			l := load{name: fmt.Sprintf("%s/%s/%d", g.name, keys, callers), size: 1, callers: callers}
+			if keys == "many" {
+				l.size = many
+			}
+			if err := r.Compare(ctx, l.name, p.rounds, metrics, g.list(addr, client, l, p.length)); err != nil {
+				return err
 			}
 		}
 	}
-	one := load{name: alone.name, size: many, callers: 1, timed: true}
-	return r.Compare(ctx, one.name, p.idling, idle, alone.list(server.Addr, client, one, p.length))
+	return nil
 }
 
 // list returns the contenders of a case.

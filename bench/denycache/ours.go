@@ -11,11 +11,11 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lazyreq/lazyreq/bench/rig"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
@@ -64,7 +64,7 @@ func newOurs(around func(ratelimit.Store) (ratelimit.Store, error)) func(context
 		if err != nil {
 			return nil, err
 		}
-		client := newClient(addr)
+		client := rig.NewClient(addr, 0)
 		bottom, err := redisstore.New(client, redisstore.Options{})
 		if err != nil {
 			return nil, errors.Join(err, client.Close())
@@ -171,13 +171,7 @@ func (o *ours) answer(w http.ResponseWriter, r *http.Request) {
 
 func (o *ours) calls(context.Context) (int, error) { return int(o.store.calls.Load()), nil }
 
-func (o *ours) cpu() (time.Duration, error) {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0, err
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
-}
+func (o *ours) cpu() (time.Duration, error) { return rig.ProcessorTime(), nil }
 
 func (o *ours) Close() error {
 	if o.server != nil {

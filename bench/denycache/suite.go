@@ -3,13 +3,12 @@ package denycache
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/bench/rig"
 )
 
 const (
@@ -78,42 +77,27 @@ func run(ctx context.Context, r *harness.Run) error {
 	if r.Quick {
 		length = 500 * time.Millisecond
 	}
-	dir, err := os.MkdirTemp("", "bench-denycache-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	server, err := redisproc.Start(dir)
-	if err != nil {
-		return err
-	}
-	defer server.Stop()
-	client := newClient(server.Addr)
-	defer client.Close()
-
 	r.Plan(len(cases) * len(contenders) * rounds)
-	for _, c := range cases {
-		var list []harness.Contender
-		for _, who := range contenders {
-			list = append(list, harness.Contender{Name: who.name, Ours: who.ours, Start: func(ctx context.Context) (harness.Instance, error) {
-				if err := c.need(); err != nil {
-					return nil, err
-				}
-				made, err := who.make(ctx, server.Addr, client)
-				if err != nil {
-					return nil, err
-				}
-				return &instance{subject: made, load: c.load, length: length, redis: client}, nil
-			}})
+	return rig.WithRedis(func(addr string, client *redis.Client) error {
+		for _, c := range cases {
+			var list []harness.Contender
+			for _, who := range contenders {
+				list = append(list, harness.Contender{Name: who.name, Ours: who.ours, Start: func(ctx context.Context) (harness.Instance, error) {
+					if err := c.need(); err != nil {
+						return nil, err
+					}
+					made, err := who.make(ctx, addr, client)
+					if err != nil {
+						return nil, err
+					}
+					return &instance{subject: made, load: c.load, length: length, redis: client}, nil
+				}})
+			}
+			// A case without what it needs stands in the results as missing.
+			if err := r.Compare(ctx, c.name, rounds, metrics, list); err != nil && c.need() == nil {
+				return err
+			}
 		}
-		// A case without what it needs stands in the results as missing.
-		if err := r.Compare(ctx, c.name, rounds, metrics, list); err != nil && c.need() == nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func newClient(addr string) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
+		return nil
+	})
 }

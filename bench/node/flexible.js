@@ -2,7 +2,7 @@
 
 // Drives rate-limiter-flexible for the suite "denycache": 5 points a second of each key,
 // with its in-memory block if the second argument is "block". The first is the port of a
-// Redis. It reads one JSON command per line from stdin, and answers each with a line:
+// Redis. It reads commands as commands.js says:
 //
 //   {"do": "run", "round": "r1", "keys": 5, "callers": 50, "ms": 1500}
 //   {"do": "serve", "keys": 5}
@@ -15,7 +15,7 @@
 const Redis = require('ioredis')
 const { RateLimiterRedis } = require('rate-limiter-flexible')
 const http = require('node:http')
-const readline = require('node:readline')
+const { answer, fatal } = require('./commands.js')
 const { performance } = require('node:perf_hooks')
 
 const every = 61
@@ -85,25 +85,5 @@ function serve ({ keys }) {
   })
 }
 
-function cpu () {
-  const { user, system } = process.cpuUsage()
-  return { seconds: (user + system) / 1e6 }
-}
-
-const commands = { run, serve, cpu }
-const lines = readline.createInterface({ input: process.stdin })
-lines.on('line', async line => {
-  const command = JSON.parse(line)
-  let answer
-  try {
-    answer = await commands[command.do](command)
-  } catch (err) {
-    answer = { error: String(err) }
-  }
-  process.stdout.write(JSON.stringify(answer) + '\n')
-})
-lines.on('close', () => process.exit(0))
-client.on('error', err => {
-  console.error(String(err))
-  process.exit(1)
-})
+answer({ run, serve }, () => process.exit(0))
+client.on('error', fatal)

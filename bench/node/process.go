@@ -35,6 +35,11 @@ func Start(ctx context.Context, pkg, script string, args ...string) (*Process, e
 	}
 	cmd := exec.CommandContext(ctx, "node", append([]string{script}, args...)...)
 	cmd.Dir = dir
+	return start(cmd)
+}
+
+// start starts what reads commands and answers them.
+func start(cmd *exec.Cmd) (*Process, error) {
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -75,7 +80,7 @@ func (p *Process) Ask(command map[string]any, answer any) error {
 	}
 	line, err := p.answers.ReadBytes('\n')
 	if err != nil {
-		return fmt.Errorf("%s ended: %w", p.cmd.Args[1], err)
+		return fmt.Errorf("%s ended: %w", strings.Join(p.cmd.Args, " "), err)
 	}
 	var failed struct{ Wrong, Error string }
 	if err := json.Unmarshal(line, &failed); err != nil {

@@ -1,7 +1,7 @@
 'use strict'
 
 // Drives redback's rate limit for the suite "counter". It is started with the port of
-// a Redis, reads one JSON command per line from stdin, and answers each with a line:
+// a Redis, and reads commands as commands.js says:
 //
 //   {"do": "prepare", "round": "r1", "subjects": 64, "charge": true}
 //   {"do": "run", "op": "addCount", "interval": 20, "callers": 50, "ms": 1000}
@@ -13,7 +13,7 @@
 
 const redis = require('redis')
 const redback = require('redback')
-const readline = require('node:readline')
+const { Wrong, answer, fatal } = require('./commands.js')
 
 const span = 595
 
@@ -57,8 +57,6 @@ async function run ({ op, interval, callers, ms }) {
   return { ops, seconds: Number(process.hrtime.bigint() - began) / 1e9 }
 }
 
-class Wrong extends Error {}
-
 // calls return what is wrong, if anything.
 const calls = {
   async add (i) {
@@ -84,25 +82,5 @@ async function verify () {
   return {}
 }
 
-function cpu () {
-  const { user, system } = process.cpuUsage()
-  return { seconds: (user + system) / 1e6 }
-}
-
-const commands = { prepare, run, verify, cpu }
-const lines = readline.createInterface({ input: process.stdin })
-lines.on('line', async line => {
-  const command = JSON.parse(line)
-  let answer
-  try {
-    answer = await commands[command.do](command)
-  } catch (err) {
-    answer = err instanceof Wrong ? { wrong: err.message } : { error: String(err) }
-  }
-  process.stdout.write(JSON.stringify(answer) + '\n')
-})
-lines.on('close', () => client.quit())
-client.on('error', err => {
-  console.error(String(err))
-  process.exit(1)
-})
+answer({ prepare, run, verify }, () => client.quit())
+client.on('error', fatal)

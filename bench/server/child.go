@@ -9,8 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
-	"syscall"
 	"time"
+
+	"github.com/lazyreq/lazyreq/bench/rig"
 )
 
 // The variables by which the program knows that it is a child of its own.
@@ -85,16 +86,7 @@ func (s stack) serve(redisAddr string) error {
 	fmt.Println(l.Addr())
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
-		fmt.Println(processorTime().Microseconds())
+		fmt.Println(rig.ProcessorTime().Microseconds())
 	}
 	return in.Err()
-}
-
-// processorTime returns what this process has used so far, in user and in system mode.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // the arguments are right
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -8,13 +8,13 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/redisinfo"
 )
 
 // database is a redis-server of the suite's own, without persistence.
@@ -68,22 +68,9 @@ func (d *database) close() {
 
 // calls returns how often each command was called so far, by clients and by scripts.
 func (d *database) calls(ctx context.Context) (map[string]int, error) {
-	info, err := d.client.Info(ctx, "commandstats").Result()
-	if err != nil {
-		return nil, err
-	}
-	calls := map[string]int{}
-	for line := range strings.Lines(info) {
-		name, stats, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
-		if !ok || name == "info" {
-			continue
-		}
-		n, _, _ := strings.Cut(stats, ",")
-		if calls[name], err = strconv.Atoi(n); err != nil {
-			return nil, fmt.Errorf("INFO commandstats: %q", line)
-		}
-	}
-	return calls, nil
+	info, err := redisinfo.Read(ctx, d.client)
+	delete(info.Calls, "info")
+	return info.Calls, err
 }
 
 // watch returns how often each command is called by clients while fn runs; what

@@ -5,16 +5,16 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/redisinfo"
+	"github.com/lazyreq/lazyreq/bench/rig"
 )
 
 // instance is a contender in a case.
@@ -60,9 +60,9 @@ func (in *instance) Round(ctx context.Context) (map[string]float64, error) {
 	}
 	n := float64(requests)
 	return map[string]float64{
-		"redis commands per request": float64(sent(before, after)) / n,
+		"redis commands per request": float64(sent(before.redis, after.redis)) / n,
 		"throughput":                 n / seconds,
-		"redis cpu per request":      (after.redis - before.redis).Seconds() * 1e6 / n,
+		"redis cpu per request":      (after.redis.CPU - before.redis.CPU).Seconds() * 1e6 / n,
 		"server cpu per request":     (after.server - before.server).Seconds() * 1e6 / n,
 	}, nil
 }
@@ -162,54 +162,32 @@ func (w *response) Write(p []byte) (int, error) { return w.body.Write(p) }
 
 // usage is what was used up so far.
 type usage struct {
-	redis, server time.Duration // of processors
-	commands      int           // that were run, by clients and by scripts
-	scripts       int           // of them, calls of scripts
+	redis  redisinfo.Info
+	server time.Duration // of processors
+}
+
+func (in *instance) usage(ctx context.Context) (usage, error) {
+	cpu := rig.ProcessorTime()
+	info, err := redisinfo.Read(ctx, in.redis)
+	return usage{info, cpu}, err
 }
 
 // sent returns how many commands clients have sent. Who sends scripts sends nothing else
 // here: all other commands were theirs.
-func sent(before, after usage) int {
-	if n := after.scripts - before.scripts; n > 0 {
-		return n
-	}
-	return after.commands - before.commands
-}
-
-func (in *instance) usage(ctx context.Context) (u usage, err error) {
-	var own syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
-		return u, err
-	}
-	u.server = time.Duration(own.Utime.Nano() + own.Stime.Nano())
-	info, err := in.redis.Info(ctx, "cpu", "commandstats").Result()
-	if err != nil {
-		return u, err
-	}
-	for line := range strings.Lines(info) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		command, ofCommand := strings.CutPrefix(name, "cmdstat_")
+func sent(before, after redisinfo.Info) int {
+	commands, scripts := 0, 0
+	for name, n := range after.Calls {
+		n -= before.Calls[name]
 		switch {
-		case name == "used_cpu_user" || name == "used_cpu_sys":
-			seconds, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				return u, fmt.Errorf("INFO cpu: %w", err)
-			}
-			u.redis += time.Duration(seconds * float64(time.Second))
-		case !ofCommand || command == "info" || command == "flushall":
+		case name == "info" || name == "flushall":
+		case strings.HasPrefix(name, "eval"):
+			scripts += n
 		default:
-			u.commands += calls(value)
-			if strings.HasPrefix(command, "eval") {
-				u.scripts += calls(value)
-			}
+			commands += n
 		}
 	}
-	return u, nil
-}
-
-// calls reads calls=N,… of a line of commandstats.
-func calls(stats string) int {
-	first, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
-	n, _ := strconv.Atoi(first)
-	return n
+	if scripts > 0 {
+		return scripts
+	}
+	return commands
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/lazyreq/lazyreq/bench/rig"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/redisstore"
@@ -16,7 +17,7 @@ var (
 )
 
 func openLazyreq(addr string) (http.Handler, func() error, error) {
-	client := newClient(addr)
+	client := rig.NewClient(addr, poolSize)
 	store, err := redisstore.New(client, redisstore.Options{})
 	if err != nil {
 		return nil, nil, err

@@ -7,6 +7,8 @@ import (
 
 	"github.com/alexedwards/scs/goredisstore"
 	"github.com/alexedwards/scs/v2"
+
+	"github.com/lazyreq/lazyreq/bench/rig"
 )
 
 // goods are what a visitor has in the session besides the name.
@@ -15,7 +17,7 @@ var goods = strings.Repeat("a good thing, ", 8)
 // openSCS wraps all routes in LoadAndSave, as its documentation says. The idle timeout,
 // which would cost a save in each request, is left off.
 func openSCS(addr string) (http.Handler, func() error, error) {
-	client := newClient(addr)
+	client := rig.NewClient(addr, poolSize)
 	sessions := scs.New()
 	sessions.Store = goredisstore.New(client)
 	mux := http.NewServeMux()

@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/rig"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
 func instanceOf(t *testing.T, s *redistest.Server, c contender, l load) *instance {
-	client := newClient(s.Addr)
+	client := rig.NewClient(s.Addr, 0)
 	in, err := open(c, s.Addr, client, l, 100*time.Millisecond)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, errors.Join(in.Close(), client.Close())) })

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/bench/rig"
 )
 
 const (
@@ -71,34 +70,19 @@ func run(ctx context.Context, r *harness.Run) error {
 	if r.Quick {
 		rounds, length = 5, 700*time.Millisecond
 	}
-	dir, err := os.MkdirTemp("", "bench-session-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	server, err := redisproc.Start(dir)
-	if err != nil {
-		return err
-	}
-	defer server.Stop()
-	client := newClient(server.Addr)
-	defer client.Close()
-
 	r.Plan(len(cases) * len(contenders) * rounds)
-	for _, l := range cases {
-		var list []harness.Contender
-		for _, c := range contenders {
-			list = append(list, harness.Contender{Name: c.name, Ours: c.ours, Start: func(context.Context) (harness.Instance, error) {
-				return open(c, server.Addr, client, l, length)
-			}})
+	return rig.WithRedis(func(addr string, client *redis.Client) error {
+		for _, l := range cases {
+			var list []harness.Contender
+			for _, c := range contenders {
+				list = append(list, harness.Contender{Name: c.name, Ours: c.ours, Start: func(context.Context) (harness.Instance, error) {
+					return open(c, addr, client, l, length)
+				}})
+			}
+			if err := r.Compare(ctx, l.name, rounds, metrics, list); err != nil {
+				return err
+			}
 		}
-		if err := r.Compare(ctx, l.name, rounds, metrics, list); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func newClient(addr string) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, PoolSize: poolSize})
+		return nil
+	})
 }

@@ -129,14 +129,7 @@ func TestTags(t *testing.T) {
 
 // TestSlotsAreKeptApart has a client for one server, which is a node of a Cluster.
 func TestSlotsAreKeptApart(t *testing.T) {
-	server := redistest.Start(t, "--cluster-enabled", "yes")
-	plain := server.Client(nil)
-	require.NoError(t, plain.ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
-	require.Eventually(t, func() bool {
-		return plain.Set(t.Context(), "up", 1, time.Minute).Err() == nil
-	}, 10*time.Second, 10*time.Millisecond)
-	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}, Protocol: 2, DisableIdentity: true})
-	t.Cleanup(func() { _ = cluster.Close() })
+	server, plain, cluster := redistest.StartNode(t)
 
 	for name, client := range map[string]redis.UniversalClient{"plain": plain, "cluster": cluster} {
 		t.Run(name, func(t *testing.T) {

@@ -19,11 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-func TestMain(m *testing.M) {
-	// A pool that could not dial asks once a second whether it can, and notices only then
-	// that it is closed.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers)) }
 
 var (
 	incr = NewScript(each(`redis.call('INCRBY', KEYS[key], ARGV[at])`, 1))
@@ -161,18 +157,7 @@ func TestFlushedScriptsAreSentAgain(t *testing.T) {
 	s := redistest.Start(t)
 	c := s.Client(nil)
 	p := newPipe(t, c, Options{Timeout: 5 * time.Second})
-	stop := make(chan struct{})
-	var flushes sync.WaitGroup
-	flushes.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				c.ScriptFlush(context.Background())
-			}
-		}
-	})
+	endFlushes := redistest.Flushing(t, c)
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
@@ -184,8 +169,7 @@ func TestFlushedScriptsAreSentAgain(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	close(stop)
-	flushes.Wait()
+	endFlushes()
 	require.Equal(t, "800", c.Get(t.Context(), "n").Val())
 }
 

@@ -12,6 +12,11 @@ import (
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
 )
 
+// Lingers is the function of go-redis in which a goroutine may outlive its client: a pool
+// that could not dial asks once a second whether it can, and notices only then that it is
+// closed. Tests for leaks ignore it.
+const Lingers = "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"
+
 // Behind returns a client that reaches the server through a fault proxy.
 func (s *Server) Behind() (*redis.Client, *faultproxy.Proxy) {
 	p := faultproxy.New(s.tb, s.Addr)
@@ -83,5 +88,23 @@ func answer(conn net.Conn, reply string) {
 		if _, err := conn.Write([]byte(reply)); err != nil {
 			return
 		}
+	}
+}
+
+// Quoting returns replies by name: errors that quote, and what makes no sense to any store.
+// No error may repeat them. secret is a part of quote without a key.
+func Quoting(quote, secret string) map[string]string {
+	return map[string]string{
+		"unknown command": "-ERR unknown command 'evalsha', with args beginning with: '" + quote + "'\r\n",
+		"unknown alone":   "-ERR unknown command 'evalsha', with args beginning with: '" + secret + "'\r\n",
+		"quoting error":   "-ERR something about " + quote + "\r\n",
+		"quoting type":    "-WRONGTYPE " + quote + "\r\n",
+		"no protocol":     "?" + quote + "\r\n",
+		"number":          ":" + quote + "\r\n",
+		"length":          "$" + quote + "\r\n",
+		"other status":    "+" + quote + "\r\n",
+		"other number":    ":77\r\n",
+		"null":            "$-1\r\n",
+		"empty array":     "*0\r\n",
 	}
 }

@@ -70,7 +70,7 @@ func NewCoalesce(inner ratelimit.Store, o CoalesceOptions) (*Coalesce, error) {
 	}
 	many, _ := inner.(ratelimit.ManyTaker)
 	return &Coalesce{
-		inner: inner, one: doOne(inner), many: many, maxQueue: o.MaxQueue,
+		inner: inner, one: ratelimit.DoOne(inner), many: many, maxQueue: o.MaxQueue,
 		seed: maphash.MakeSeed(), lanes: new([laneLists]laneList),
 	}, nil
 }

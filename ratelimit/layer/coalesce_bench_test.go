@@ -56,7 +56,7 @@ func BenchmarkCoalesce(b *testing.B) {
 
 // takeAll makes b.N takes, each of which is allowed, by so many callers.
 func takeAll(b *testing.B, store ratelimit.Store, keys []string, callers int) {
-	one := doOne(store)
+	one := ratelimit.DoOne(store)
 	rule := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1 << 30, Per: time.Second}))
 	var next atomic.Int64
 	done := make(chan error, callers)

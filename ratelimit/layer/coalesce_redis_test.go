@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/redismini"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
@@ -25,28 +24,14 @@ func TestCoalesceOnRedisConforms(t *testing.T) {
 		return r.Per() != time.Minute || r.Limit()%1000 == 60
 	}
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
-		server := miniredis.RunT(t)
-		clock := &serverClock{server: server, ManualClock: storetest.NewClock(someTime)}
-		clock.Advance(0)
-		client := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2, DisableIdentity: true})
-		t.Cleanup(func() { _ = client.Close() })
-		store, err := redisstore.New(client, patient)
+		server := redismini.Start(t)
+		server.Advance(678_901 * time.Microsecond)
+		store, err := redisstore.New(server.Client(), patient)
 		require.NoError(t, err)
 		c, err := NewCoalesce(store, CoalesceOptions{})
 		require.NoError(t, err)
-		return c, clock
+		return c, server
 	}, some)
-}
-
-// serverClock is the clock of a miniredis.
-type serverClock struct {
-	server *miniredis.Miniredis
-	*storetest.ManualClock
-}
-
-func (c *serverClock) Advance(d time.Duration) {
-	c.ManualClock.Advance(d)
-	c.server.SetTime(c.Now())
 }
 
 // TestCoalesceOnRedisIsExact has many callers take what is there, by every kind of rule:

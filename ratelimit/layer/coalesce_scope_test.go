@@ -31,7 +31,7 @@ func newGathering(inner ratelimit.Store) *gathering {
 	g.gather = lazy.NewGather(func(ctx context.Context, asked []*gathered) error {
 		g.calls.Add(1)
 		for _, a := range asked {
-			a.res, a.err = doOne(inner)(ctx, a.op)
+			a.res, a.err = ratelimit.DoOne(inner)(ctx, a.op)
 		}
 		return nil
 	})

@@ -81,7 +81,7 @@ func NewDenyCache(inner ratelimit.Store, o DenyCacheOptions) (*DenyCache, error)
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return &DenyCache{inner: inner, one: doOne(inner), notes: newNotes(o.Keys), block: o.Block, start: time.Now()}, nil
+	return &DenyCache{inner: inner, one: ratelimit.DoOne(inner), notes: newNotes(o.Keys), block: o.Block, start: time.Now()}, nil
 }
 
 func (c *DenyCache) place() place { return denyCachePlace }

@@ -156,7 +156,7 @@ func NewFailover(inner ratelimit.Store, o FailoverOptions) (*Failover, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	f := &Failover{inner: inner, one: doOne(inner), o: o}
+	f := &Failover{inner: inner, one: ratelimit.DoOne(inner), o: o}
 	if o.Mode == Local || o.ModeFor != nil {
 		var err error
 		if f.local, err = newLocal(o); err != nil {

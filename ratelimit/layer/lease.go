@@ -137,7 +137,7 @@ func NewLease(inner ratelimit.Store, o LeaseOptions) (*Lease, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	l := &Lease{inner: inner, one: doOne(inner), o: o, start: time.Now(), seed: maphash.MakeSeed()}
+	l := &Lease{inner: inner, one: ratelimit.DoOne(inner), o: o, start: time.Now(), seed: maphash.MakeSeed()}
 	l.calls, l.stop = make(chan struct{}, o.MaxCalls), make(chan struct{})
 	l.table.init(o.MaxKeys)
 	l.ends.wake = make(chan struct{}, 1)

@@ -67,7 +67,7 @@ func NewLists(inner ratelimit.Store, o ListsOptions) (*Lists, error) {
 	if o.Address == nil {
 		o.Address = addressAfterName
 	}
-	l := &Lists{inner: inner, one: doOne(inner), wait: o.RetryAfter, find: o.Address}
+	l := &Lists{inner: inner, one: ratelimit.DoOne(inner), wait: o.RetryAfter, find: o.Address}
 	if err := l.Set(o.Allow, o.Deny); err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func NewQueue(store ratelimit.Store, rule ratelimit.Rule, o QueueOptions) (*Queu
 		return nil, fmt.Errorf("layer: QueueOptions.MaxWaiting is %d, want at least 0", o.MaxWaiting)
 	}
 	return &Queue{
-		one: doOne(store), rule: rule, o: o.withDefaults(),
+		one: ratelimit.DoOne(store), rule: rule, o: o.withDefaults(),
 		closed: make(chan struct{}), lines: map[string]*line{},
 	}, nil
 }

@@ -44,7 +44,7 @@ func NewReservations(store ratelimit.Store, rule ratelimit.Rule, o ReservationOp
 	if o.Life == 0 {
 		o.Life = rule.Per()
 	}
-	return &Reservations{one: doOne(store), rule: rule, life: o.Life}, nil
+	return &Reservations{one: ratelimit.DoOne(store), rule: rule, life: o.Life}, nil
 }
 
 // Reserve takes estimate units of key. If there are not so many, the reservation's Result

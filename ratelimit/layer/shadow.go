@@ -60,7 +60,7 @@ func NewShadow(inner ratelimit.Store, o ShadowOptions) (*Shadow, error) {
 	if o.Match == nil {
 		o.Match = func(ratelimit.Op) bool { return true }
 	}
-	return &Shadow{inner: inner, one: doOne(inner), o: o}, nil
+	return &Shadow{inner: inner, one: ratelimit.DoOne(inner), o: o}, nil
 }
 
 func (s *Shadow) place() place { return shadowPlace }

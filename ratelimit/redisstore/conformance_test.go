@@ -1,14 +1,13 @@
 package redisstore
 
 import (
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lazyreq/lazyreq/internal/redismini"
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -16,6 +15,9 @@ import (
 )
 
 var someTime = time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)
+
+// oddTime is no round number of anything.
+const oddTime = 678_901 * time.Microsecond
 
 // slowScripts are the scripts for a Redis whose clock is not the one of the test, with keys
 // that outlive it: for Redis, a test of days passes within a millisecond.
@@ -68,32 +70,10 @@ func TestMiniredis(t *testing.T) {
 		return r.Per() != time.Minute || r.Limit() < 10 || r.Limit()%50 == 0
 	}
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
-		server := miniredis.RunT(t)
-		clock := &serverClock{server: server, now: someTime}
-		clock.Advance(0)
-		return newStore(t, clientOf(t, server), patient), clock
+		server := redismini.Start(t)
+		server.Advance(oddTime)
+		return newStore(t, server.Client(), patient), server
 	}, some)
-}
-
-// serverClock is the clock of a miniredis.
-type serverClock struct {
-	server *miniredis.Miniredis
-
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *serverClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *serverClock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-	c.server.SetTime(c.now)
 }
 
 // TestRedisIsTheModel and TestMiniredisIsTheModel look for a short sequence of questions
@@ -110,13 +90,13 @@ func TestRedisIsTheModel(t *testing.T) {
 }
 
 func TestMiniredisIsTheModel(t *testing.T) {
-	server := miniredis.RunT(t)
-	c := clientOf(t, server)
+	server := redismini.Start(t)
+	server.Advance(oddTime)
+	c, began := server.Client(), server.Now()
 	isTheModel(t, func(*rapid.T) (ratelimit.Store, storetest.Clock) {
 		server.FlushAll()
-		clock := &serverClock{server: server, now: someTime}
-		clock.Advance(0)
-		return newStore(t, c, patient), clock
+		server.Advance(began.Sub(server.Now()))
+		return newStore(t, c, patient), server
 	})
 }
 

@@ -15,50 +15,27 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// document returns docs/redis.md.
-func document(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../../docs/redis.md")
-	require.NoError(t, err)
-	return string(text)
-}
-
-// aclRule returns the rule of the ACL that the document gives to a user.
-func aclRule(t *testing.T, user string) []any {
-	t.Helper()
-	for line := range strings.Lines(document(t)) {
-		if rule, ok := strings.CutPrefix(strings.TrimSpace(line), "ACL SETUSER "+user+" "); ok {
-			args := []any{"ACL", "SETUSER", user}
-			for _, word := range strings.Fields(rule) {
-				args = append(args, word)
-			}
-			return args
-		}
-	}
-	t.Fatalf("docs/redis.md has no ACL SETUSER %s", user)
-	return nil
-}
+const document = "../../docs/redis.md"
 
 // TestTheDocumentedUserIsEnough runs every kind of every rule as the restricted user of
 // docs/redis.md, and denies it the rest: nearly each command of the list is needed.
 func TestTheDocumentedUserIsEnough(t *testing.T) {
-	admin := redistest.Start(t)
-	root := admin.Client(nil)
-	full := aclRule(t, "limits")
+	server := redistest.Start(t)
+	root := server.Client(nil)
+	full := redistest.UserOf(t, document, "limits")
 	ops := func() (err error) {
 		require.NoError(t, root.FlushAll(t.Context()).Err())
 		require.NoError(t, root.ScriptFlush(t.Context()).Err())
-		c := admin.Client(func(o *redis.Options) { o.Username, o.Password = "limits", "secret" })
-		return everything(t, newStore(t, c, patient), root)
+		return everything(t, newStore(t, server.As("limits"), patient), root)
 	}
-	require.NoError(t, root.Do(t.Context(), full...).Err())
+	server.SetUser("limits", full)
 	require.NoError(t, ops())
-	c := admin.Client(func(o *redis.Options) { o.Username, o.Password = "limits", "secret" })
+	c := server.As("limits")
 	require.ErrorContains(t, c.Set(t.Context(), "elsewhere", 1, 0).Err(), "NOPERM")
 	require.ErrorContains(t, c.FlushAll(t.Context()).Err(), "NOPERM")
 
 	for i, word := range full {
-		command, ok := strings.CutPrefix(word.(string), "+")
+		command, ok := strings.CutPrefix(word, "+")
 		if !ok {
 			continue
 		}
@@ -68,8 +45,7 @@ func TestTheDocumentedUserIsEnough(t *testing.T) {
 		case "xsetid": // without it, a refund rewrites the stream
 			continue
 		}
-		less := slices.Delete(slices.Clone(full), i, i+1)
-		require.NoError(t, root.Do(t.Context(), append([]any{"ACL", "SETUSER", "limits", "reset"}, less[3:]...)...).Err())
+		server.SetUser("limits", slices.Delete(slices.Clone(full), i, i+1))
 		require.Error(t, ops(), "without %s", command)
 	}
 }
@@ -117,7 +93,9 @@ func everything(t *testing.T, s *Store, root *redis.Client) error {
 // TestMemoryOfTheDocument measures what a key of each rule takes: about what the table of
 // docs/redis.md says.
 func TestMemoryOfTheDocument(t *testing.T) {
-	_, text, _ := strings.Cut(document(t), "## Memory")
+	all, err := os.ReadFile(document)
+	require.NoError(t, err)
+	_, text, _ := strings.Cut(string(all), "## Memory")
 	c := redistest.Start(t).Client(nil)
 	clock := time.Unix(1_000_000_000, 0)
 	s := newStore(t, c, patient)
@@ -147,7 +125,7 @@ func TestMemoryOfTheDocument(t *testing.T) {
 		_, row, found := strings.Cut(text, "| "+tt.name+" | ")
 		require.True(t, found, "%s: %d", tt.name, used)
 		var want int64
-		_, err := fmt.Sscan(row, &want)
+		_, err = fmt.Sscan(row, &want)
 		require.NoError(t, err)
 		require.InEpsilon(t, want, used, 0.3, "%s", tt.name)
 		do(t, s, ratelimit.Op{Rule: tt.rule, Key: "192.0.2.1", Kind: ratelimit.Reset})

@@ -89,18 +89,8 @@ func TestScriptsAreFlushedUnderLoad(t *testing.T) {
 		require.NoError(t, err)
 		limiters = append(limiters, l)
 	}
-	stop := make(chan struct{})
-	var flushes, takes sync.WaitGroup
-	flushes.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				c.ScriptFlush(t.Context())
-			}
-		}
-	})
+	endFlushes := redistest.Flushing(t, c)
+	var takes sync.WaitGroup
 	for range 16 {
 		takes.Go(func() {
 			for range 50 {
@@ -113,8 +103,7 @@ func TestScriptsAreFlushedUnderLoad(t *testing.T) {
 		})
 	}
 	takes.Wait()
-	close(stop)
-	flushes.Wait()
+	endFlushes()
 	for _, l := range limiters {
 		res, err := l.Peek(t.Context(), "k", 1)
 		require.NoError(t, err)

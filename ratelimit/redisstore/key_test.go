@@ -53,14 +53,7 @@ var odd = []string{"k", "}", "}x", "{", "{}", "{}x", "a}b", "a{b}c", "a%7Db", "%
 
 // TestASubjectIsOneSlot runs groups on a Redis that insists on it.
 func TestASubjectIsOneSlot(t *testing.T) {
-	server := redistest.Start(t, "--cluster-enabled", "yes")
-	plain := server.Client(nil)
-	require.NoError(t, plain.ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
-	require.Eventually(t, func() bool {
-		return plain.Set(t.Context(), "up", 1, time.Minute).Err() == nil
-	}, 10*time.Second, 10*time.Millisecond)
-	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}, Protocol: 2, DisableIdentity: true})
-	t.Cleanup(func() { _ = cluster.Close() })
+	_, plain, cluster := redistest.StartNode(t)
 
 	for _, c := range []redis.UniversalClient{plain, cluster} {
 		s := newStore(t, c, patient)

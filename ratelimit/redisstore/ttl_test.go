@@ -4,19 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/redismini"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
-
-func clientOf(t *testing.T, s *miniredis.Miniredis) *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: s.Addr(), Protocol: 2, DisableIdentity: true})
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
 
 func TestKeysLiveAsLongAsTheyAreUseful(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
@@ -129,8 +122,8 @@ func TestQuestionsKeepNothingAlive(t *testing.T) {
 
 // TestWhatRedisForgetsBeginsAnew also checks that a receipt of before is worthless.
 func TestWhatRedisForgetsBeginsAnew(t *testing.T) {
-	server := miniredis.RunT(t)
-	s := newStore(t, clientOf(t, server), patient)
+	server := redismini.Start(t)
+	s := newStore(t, server.Client(), patient)
 	r := ratelimit.Must(ratelimit.Buckets(perMinute(5)))
 	take := ratelimit.Op{Rule: r, Key: "k", N: 5, Kind: ratelimit.Take}
 	charged := do(t, s, take)[0].Receipt

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/session"
 )
 
@@ -26,27 +27,9 @@ func (s *Store) failure(err error) error {
 	case redis.HasErrorPrefix(err, "WRONGTYPE"), redis.HasErrorPrefix(err, "NOTSESSION"):
 		return ErrForeign
 	case errors.As(err, &reply):
-		return fmt.Errorf("redisstore: %w", redact(reply, s.prefix))
+		return fmt.Errorf("redisstore: %w", redispipe.Redact(reply, s.prefix))
 	case strings.Contains(err.Error(), "can't parse"):
 		return errUnreadable
 	}
 	return fmt.Errorf("redisstore: %w", err)
-}
-
-// refusal is an error reply of Redis without what it quotes.
-type refusal string
-
-func (r refusal) Error() string { return string(r) }
-
-// RedisError makes it a redis.Error.
-func (refusal) RedisError() {}
-
-// redact keeps of a reply what the server itself says. If that has one of our keys in
-// it, only the first word is left.
-func redact(reply redis.Error, prefix string) refusal {
-	text, _, _ := strings.Cut(reply.Error(), ", with args beginning with")
-	if strings.Contains(text, prefix) {
-		text, _, _ = strings.Cut(text, " ")
-	}
-	return refusal(text)
 }

@@ -168,23 +168,14 @@ func TestAForeignKeyIsLeftAlone(t *testing.T) {
 func TestErrorsDontQuote(t *testing.T) {
 	v := newVisitor()
 	quote := fmt.Sprintf("%s %s s3cret-value", v.key(), hex.EncodeToString(v.digest[:]))
-	for name, reply := range map[string]string{
-		"unknown command": "-ERR unknown command 'evalsha', with args beginning with: '" + quote + "'\r\n",
-		"unknown alone":   "-ERR unknown command 'evalsha', with args beginning with: 's3cret-value'\r\n",
-		"quoting error":   "-ERR something about " + quote + "\r\n",
-		"quoting type":    "-WRONGTYPE " + quote + "\r\n",
-		"no protocol":     "?" + quote + "\r\n",
-		"number":          ":" + quote + "\r\n",
-		"length":          "$" + quote + "\r\n",
-		"other status":    "+" + quote + "\r\n",
-		"other number":    ":77\r\n",
-		"null":            "$-1\r\n",
-		"empty array":     "*0\r\n",
+	replies := redistest.Quoting(quote, "s3cret-value")
+	maps.Copy(replies, map[string]string{
 		"odd hash":        "*2\r\n:1\r\n*1\r\n+" + quote + "\r\n",
 		"no hash":         "*2\r\n:1\r\n+" + quote + "\r\n",
 		"numbers in hash": "*2\r\n:1\r\n*2\r\n:1\r\n:2\r\n",
 		"no time":         "*2\r\n+" + quote + "\r\n*0\r\n",
-	} {
+	})
+	for name, reply := range replies {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t, redistest.Answering(t, reply), redisstore.Options{})
 			errs := everything(t, s, v)

@@ -52,18 +52,8 @@ func TestFlushedScriptsComeBack(t *testing.T) {
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
 	v := newVisitor().created(t, s)
-	stop := make(chan struct{})
-	var flushes, wg sync.WaitGroup
-	flushes.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				c.ScriptFlush(t.Context())
-			}
-		}
-	})
+	endFlushes := redistest.Flushing(t, c)
+	var wg sync.WaitGroup
 	for k := range 16 {
 		wg.Go(func() {
 			for n := range 25 {
@@ -77,8 +67,7 @@ func TestFlushedScriptsComeBack(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	close(stop)
-	flushes.Wait()
+	endFlushes()
 	rec, err := s.Load(t.Context(), v.locator, v.digest, limits)
 	require.NoError(t, err)
 	require.Len(t, rec.Fields, 16*25)

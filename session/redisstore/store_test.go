@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lazyreq/lazyreq/internal/redismini"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/redisstore"
@@ -21,9 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "6") // parallel tests wait for Redis, not for a processor
-	// A pool that could not dial asks once a second whether it can, and notices only then
-	// that it is closed.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
 }
 
 // patient is for tests that are not about time: machines that test are busy.
@@ -129,19 +127,14 @@ return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)
 
 // TestMiniredisIsAStore turns the server's clock, which is far from this machine's.
 func TestMiniredisIsAStore(t *testing.T) {
-	var server *miniredis.Miniredis
-	var now time.Time
+	var server *redismini.Server
 	storetest.Run(t, storetest.Host{
 		Open: func(t *testing.T) session.Store {
-			server, now = miniredis.RunT(t), time.Date(2001, 9, 9, 1, 46, 40, 0, time.UTC)
-			server.SetTime(now)
-			c := redis.NewClient(&redis.Options{Addr: server.Addr()})
-			t.Cleanup(func() { _ = c.Close() })
-			return newStore(t, c, patient)
+			server = redismini.Start(t)
+			return newStore(t, server.Client(), patient)
 		},
 		Advance: func(_ *testing.T, d time.Duration) {
-			now = now.Add(d)
-			server.SetTime(now)
+			server.Advance(d)
 			server.FastForward(d)
 		},
 	})

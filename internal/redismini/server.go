@@ -1,0 +1,49 @@
+package redismini
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+)
+
+// Server is a miniredis of a test's own. Its TIME stands still until Advance moves it, and
+// keys expire only by FastForward. It is safe for concurrent use.
+type Server struct {
+	*miniredis.Miniredis
+	tb testing.TB
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+// Start starts one for the test, at a time far from this machine's.
+func Start(tb testing.TB) *Server {
+	s := &Server{Miniredis: miniredis.RunT(tb), tb: tb, now: time.Date(2001, 9, 9, 1, 46, 40, 0, time.UTC)}
+	s.SetTime(s.now)
+	return s
+}
+
+// Now returns its time.
+func (s *Server) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+// Advance moves its time on, or back if d is negative.
+func (s *Server) Advance(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = s.now.Add(d)
+	s.SetTime(s.now)
+}
+
+// Client returns a client, closed with the test.
+func (s *Server) Client() *redis.Client {
+	c := redis.NewClient(&redis.Options{Addr: s.Addr(), Protocol: 2, DisableIdentity: true})
+	s.tb.Cleanup(func() { _ = c.Close() })
+	return c
+}

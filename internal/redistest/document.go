@@ -1,0 +1,42 @@
+package redistest
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// UserOf returns the words that follow ACL SETUSER and the user's name in a document.
+func UserOf(tb testing.TB, document, user string) (words []string) {
+	tb.Helper()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rule, ok := strings.CutPrefix(strings.TrimSpace(line), "ACL SETUSER "+user+" "); ok {
+			return strings.Fields(rule)
+		}
+	}
+	tb.Fatalf("redistest: %s has no ACL SETUSER %s", document, user)
+	return nil
+}
+
+// SetUser makes a user that may do what the words say, and nothing else.
+func (s *Server) SetUser(user string, words []string) {
+	s.tb.Helper()
+	args := []any{"ACL", "SETUSER", user, "reset"}
+	for _, word := range words {
+		args = append(args, word)
+	}
+	if err := s.Client(nil).Do(s.tb.Context(), args...).Err(); err != nil {
+		s.tb.Fatalf("redistest: %v", err)
+	}
+}
+
+// As returns a client of a user whose password is secret.
+func (s *Server) As(user string) *redis.Client {
+	return s.Client(func(o *redis.Options) { o.Username, o.Password = user, "secret" })
+}

@@ -1,0 +1,42 @@
+package redistest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// StartNode starts a Cluster of one node, which refuses calls of several slots, and returns
+// clients of it: one that doesn't know of the Cluster, and one that does.
+func StartNode(tb testing.TB) (server *Server, plain *redis.Client, cluster *redis.ClusterClient) {
+	tb.Helper()
+	server = Start(tb, "--cluster-enabled", "yes")
+	plain = server.Client(nil)
+	if err := plain.ClusterAddSlotsRange(tb.Context(), 0, 16383).Err(); err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	waitFor(tb, "the node has all slots", func() bool {
+		return plain.Set(tb.Context(), "up", 1, time.Minute).Err() == nil
+	})
+	cluster = redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}, Protocol: 2, DisableIdentity: true})
+	tb.Cleanup(func() { _ = cluster.Close() })
+	return server, plain, cluster
+}
+
+// Flushing forgets all scripts again and again, until the returned function is called.
+func Flushing(tb testing.TB, c *redis.Client) (end func()) {
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				c.ScriptFlush(tb.Context())
+			}
+		}
+	}()
+	return func() { close(stop); <-ended }
+}
