@@ -66,8 +66,10 @@ func (c *clients) forward(in, out *http.Request, withForwarded bool) {
 	if from.IsValid() {
 		node = from.String()
 	}
-	if client := c.text(in.Context(), in); trusted && c.header != "X-Forwarded-For" && client != node {
-		node = client + ", " + node
+	if trusted && c.header != "X-Forwarded-For" {
+		if client := c.text(in.Context(), in); client != node {
+			node = client + ", " + node
+		}
 	}
 	list(h, "X-Forwarded-For", in.Header, trusted && c.header == "X-Forwarded-For", node)
 	first(h, "X-Forwarded-Proto", in.Header, trusted, proto)
