@@ -24,6 +24,7 @@ import (
 	"syscall"
 
 	"github.com/lazyreq/lazyreq/bench/algorithms"
+	"github.com/lazyreq/lazyreq/bench/child"
 	"github.com/lazyreq/lazyreq/bench/counter"
 	"github.com/lazyreq/lazyreq/bench/decisions"
 	"github.com/lazyreq/lazyreq/bench/denycache"
@@ -58,7 +59,7 @@ type options struct {
 }
 
 func main() {
-	server.Main() // which does not return in the processes that the suite starts
+	child.Main(server.Roles) // which does not return in the processes that a suite starts
 	o := options{out: os.Stdout}
 	flag.StringVar(&o.suite, "suite", "", "run only this suite: "+names())
 	flag.BoolVar(&o.quick, "quick", false, "fewer and shorter rounds: a suite ends within 50 s")
