@@ -17,17 +17,19 @@ const roleVar = "LAZYREQ_BENCH_ROLE"
 // Role is what a child does, with a task in JSON. The process ends when it returns.
 type Role func(task []byte) error
 
-// Main plays the role of this process and ends it, if it is a child. It belongs at the
-// very beginning of main.
-func Main(roles map[string]Role) {
+// Main plays the role of this process, one of these, and ends it, if it is a child. It
+// belongs at the very beginning of main.
+func Main(roles ...map[string]Role) {
 	text := os.Getenv(roleVar)
 	if text == "" {
 		return
 	}
 	name, task, _ := strings.Cut(text, " ")
 	err := fmt.Errorf("there is no role %q", name)
-	if play := roles[name]; play != nil {
-		err = play([]byte(task))
+	for _, known := range roles {
+		if play := known[name]; play != nil {
+			err = play([]byte(task))
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
