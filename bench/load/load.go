@@ -32,7 +32,6 @@ var ErrWrong = errors.New("wrong answer")
 // Result is what came of a load.
 type Result struct {
 	Requests   int           // all of them, also while warming up
-	Measured   int           // answers in the measured time to requests in it
 	Throughput float64       // per second
 	P50, P99   time.Duration // of those that were measured
 	Wrong      string        // the first wrong answer, "" if there was none
@@ -46,7 +45,6 @@ func (o *Options) sum(requests int, took []time.Duration) (Result, error) {
 	slices.Sort(took)
 	return Result{
 		Requests:   requests,
-		Measured:   len(took),
 		Throughput: float64(len(took)) / o.Measure.Seconds(),
 		P50:        took[len(took)/2],
 		P99:        took[len(took)*99/100],

@@ -97,11 +97,11 @@ func (i *instance) Round(ctx context.Context) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := i.check(t, res, before, after); err != nil {
+	if err := i.check(res, before, after); err != nil {
 		return nil, err
 	}
 	return map[string]float64{
-		processor:  float64(res.Used) / float64(time.Microsecond) / float64(res.Measured),
+		processor:  float64(res.Used) / float64(time.Microsecond) / float64(res.Answered),
 		throughput: res.Throughput,
 		p50:        milliseconds(res.P50),
 		p99:        milliseconds(res.P99),
@@ -110,16 +110,12 @@ func (i *instance) Round(ctx context.Context) (map[string]float64, error) {
 }
 
 // check compares what was counted.
-func (i *instance) check(t task, res result, before, after counts) error {
+func (i *instance) check(res result, before, after counts) error {
 	if res.Wrong != "" {
 		return fmt.Errorf("after %d requests: %s", res.Requests, res.Wrong)
 	}
-	passed := res.Requests
-	if t.Passes > 0 {
-		passed = t.Passes * t.Conns
-	}
-	if n := after.upstream - before.upstream; n != passed {
-		return fmt.Errorf("the upstream has answered %d requests, want %d", n, passed)
+	if n := after.upstream - before.upstream; n != res.Passed {
+		return fmt.Errorf("the upstream has answered %d requests, want %d", n, res.Passed)
 	}
 	if n := after.proxy - before.proxy; i.proxy.count != nil && n != res.Requests {
 		return fmt.Errorf("the proxy has counted %d requests, want %d", n, res.Requests)

@@ -68,7 +68,10 @@ func startNginx(ctx context.Context, b *bench, s setup) (*running, error) {
 	}
 	r := &running{addr: port.Addr(), count: stubStatus(port.Addr())}
 	r.close = func() error { defer port.Release(); return ender(p)() }
-	if r.pids, err = children(p.Pid()); err != nil {
+	if _, err = r.count(ctx); err == nil { // then there is a worker
+		r.pids, err = children(p.Pid())
+	}
+	if err != nil {
 		_ = r.close()
 		return nil, err
 	}

@@ -3,14 +3,20 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/lazyreq/lazyreq/bench/child"
 	"github.com/lazyreq/lazyreq/bench/harness"
 )
 
-// startOurs starts ratelimit-proxy with flags alone.
+// patient is a configuration in which Redis has time to answer, even on a machine that has
+// other work to do: no request may fail.
+const patient = "redis_timeout: 5s\n"
+
+// startOurs starts ratelimit-proxy with flags alone, but for Redis.
 func startOurs(_ context.Context, b *bench, s setup) (*running, error) {
 	args := []string{"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--upstream", "http://" + b.behind}
 	if s.limit != unlimited {
@@ -20,7 +26,11 @@ func startOurs(_ context.Context, b *bench, s setup) (*running, error) {
 		if b.redis == nil {
 			return nil, fmt.Errorf("%w: %w", harness.ErrMissing, exec.ErrNotFound)
 		}
-		args = append(args, "--redis", "redis://"+b.redis.Addr)
+		file := filepath.Join(b.dir, "patient.yaml")
+		if err := os.WriteFile(file, []byte(patient), 0o600); err != nil {
+			return nil, err
+		}
+		args = append(args, "--redis", "redis://"+b.redis.Addr, "--config", file)
 	}
 	p, err := child.Start(command(b.lazyreq.path, args...), b.proxy)
 	if err != nil {

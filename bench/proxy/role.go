@@ -42,33 +42,57 @@ type task struct {
 // result is what came of it.
 type result struct {
 	load.Result
-	Used time.Duration // of processors by the proxy, in the measured time
-	Took time.Duration // which was so long
+	Passed int // of the requests
+	// Used is what the proxy has used of processors in the measured time, which was so long
+	// and in which so many answers came.
+	Used     time.Duration
+	Took     time.Duration
+	Answered int
+}
+
+// loading is a load that is sent.
+type loading struct {
+	task
+	clients []*client
 }
 
 func playLoad(text []byte) error {
-	var t task
-	if err := json.Unmarshal(text, &t); err != nil {
+	var l loading
+	if err := json.Unmarshal(text, &l.task); err != nil {
 		return err
 	}
-	var res result
-	var began time.Time
-	t.Began = func() (err error) {
-		began = time.Now()
-		res.Used, err = used(t.Pids)
-		return err
-	}
-	t.Ended = func() error {
-		total, err := used(t.Pids)
-		res.Used, res.Took = total-res.Used, time.Since(began)
-		return err
-	}
-	var err error
-	res.Result, err = load.Run(t.Options, func(i int) load.Conn { return t.client(i) })
+	var before, after moment
+	l.Began = func() (err error) { before, err = l.now(); return err }
+	l.Ended = func() (err error) { after, err = l.now(); return err }
+	res, err := load.Run(l.Options, l.client)
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(res)
+	return json.NewEncoder(os.Stdout).Encode(result{
+		Result: res, Passed: l.sum(func(c *client) int { return c.passed }),
+		Used: after.used - before.used, Took: after.at.Sub(before.at), Answered: after.answered - before.answered,
+	})
+}
+
+// moment is how far it is.
+type moment struct {
+	at       time.Time
+	used     time.Duration
+	answered int
+}
+
+func (l *loading) now() (m moment, err error) {
+	m.at = time.Now()
+	m.answered = l.sum(func(c *client) int { return c.passed + c.denied })
+	m.used, err = used(l.Pids)
+	return m, err
+}
+
+func (l *loading) sum(of func(*client) int) (n int) {
+	for _, c := range l.clients {
+		n += of(c)
+	}
+	return n
 }
 
 // used returns the processor time of processes, in user and in system mode.
@@ -87,14 +111,16 @@ func used(pids []int) (sum time.Duration, err error) {
 type client struct {
 	text           []byte
 	passes         int // all, if it is 0
-	asked          int
-	passed, denied load.Answer
+	yes, no        load.Answer
+	passed, denied int
 }
 
-func (t *task) client(i int) *client {
-	text := "GET /some/page?n=1 HTTP/1.1\r\nHost: " + t.Addr + "\r\nUser-Agent: bench\r\nAccept: */*\r\n" +
-		"Authorization: " + authorization(t.Clients, i) + "\r\n\r\n"
-	return &client{text: []byte(text), passes: t.Passes, passed: load.Answer{Status: "200", Body: page}, denied: load.Answer{Status: "429"}}
+func (l *loading) client(i int) load.Conn {
+	text := "GET /some/page?n=1 HTTP/1.1\r\nHost: " + l.Addr + "\r\nUser-Agent: bench\r\nAccept: */*\r\n" +
+		"Authorization: " + authorization(l.Clients, i) + "\r\n\r\n"
+	c := &client{text: []byte(text), passes: l.Passes, yes: load.Answer{Status: "200", Body: page}, no: load.Answer{Status: "429"}}
+	l.clients = append(l.clients, c)
+	return c
 }
 
 // authorization returns the header by which a client is known.
@@ -103,17 +129,18 @@ func authorization(clients string, i int) string {
 }
 
 // Next is for [load.Conn].
-func (c *client) Next() []byte {
-	c.asked++
-	return c.text
-}
+func (c *client) Next() []byte { return c.text }
 
 // Check is for [load.Conn].
 func (c *client) Check(got []byte) (whole bool, err error) {
-	if c.passes > 0 && c.asked > c.passes {
-		return c.denied.Check(got)
+	answer, count := &c.yes, &c.passed
+	if c.passes > 0 && c.passed == c.passes {
+		answer, count = &c.no, &c.denied
 	}
-	return c.passed.Check(got)
+	if whole, err = answer.Check(got); whole && err == nil {
+		*count++
+	}
+	return whole, err
 }
 
 // playBare serves as the bare proxy, until the standard input ends. The task is the

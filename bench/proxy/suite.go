@@ -73,7 +73,7 @@ func planned(quick bool) plan {
 	if quick {
 		return plan{3, 100 * time.Millisecond, 250 * time.Millisecond}
 	}
-	return plan{7, 500 * time.Millisecond, 3 * time.Second}
+	return plan{15, 300 * time.Millisecond, 1200 * time.Millisecond}
 }
 
 func run(ctx context.Context, r *harness.Run) error {
@@ -86,7 +86,9 @@ func run(ctx context.Context, r *harness.Run) error {
 	if err != nil && !errors.Is(err, harness.ErrMissing) {
 		return err
 	}
-	b.missing = err
+	if b.missing = err; err == nil {
+		b.buildCaddy(ctx)
+	}
 	return b.compare(ctx, r, b.cases(contenders))
 }
 
