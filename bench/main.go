@@ -24,6 +24,7 @@ import (
 	"syscall"
 
 	"github.com/lazyreq/lazyreq/bench/algorithms"
+	"github.com/lazyreq/lazyreq/bench/child"
 	"github.com/lazyreq/lazyreq/bench/counter"
 	"github.com/lazyreq/lazyreq/bench/decisions"
 	"github.com/lazyreq/lazyreq/bench/denycache"
@@ -31,6 +32,7 @@ import (
 	"github.com/lazyreq/lazyreq/bench/params"
 	"github.com/lazyreq/lazyreq/bench/plot"
 	"github.com/lazyreq/lazyreq/bench/property"
+	"github.com/lazyreq/lazyreq/bench/proxy"
 	"github.com/lazyreq/lazyreq/bench/server"
 	"github.com/lazyreq/lazyreq/bench/session"
 )
@@ -43,6 +45,7 @@ var suites = []harness.Suite{
 	decisions.Suite(),
 	denycache.Suite(),
 	params.Suite(),
+	proxy.Suite(),
 }
 
 // options are the command line.
@@ -58,7 +61,7 @@ type options struct {
 }
 
 func main() {
-	server.Main() // which does not return in the processes that the suite starts
+	child.Main(server.Roles, proxy.Roles) // which does not return in the processes that a suite starts
 	o := options{out: os.Stdout}
 	flag.StringVar(&o.suite, "suite", "", "run only this suite: "+names())
 	flag.BoolVar(&o.quick, "quick", false, "fewer and shorter rounds: a suite ends within 50 s")

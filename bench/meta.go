@@ -31,6 +31,7 @@ type machine struct {
 	Go        string `json:"go"`
 	Redis     string `json:"redis"`
 	Node      string `json:"node"`
+	Nginx     string `json:"nginx"`
 }
 
 func newMeta(s harness.Suite, quick bool) meta {
@@ -50,6 +51,7 @@ func newMeta(s harness.Suite, quick bool) meta {
 			Go:        runtime.Version(),
 			Redis:     redisVersion(),
 			Node:      output("node", "--version"),
+			Nginx:     nginxVersion(),
 		},
 	}
 }
@@ -70,6 +72,20 @@ func redisVersion() string {
 		}
 	}
 	return ""
+}
+
+// nginxVersion asks nginx, which says it on its standard error.
+func nginxVersion() string {
+	cmd := exec.Command("nginx", "-v")
+	if cmd.Err != nil {
+		cmd = exec.Command("/usr/sbin/nginx", "-v") // which not everybody has in the PATH
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return ""
+	}
+	_, v, _ := strings.Cut(string(bytes.TrimSpace(out)), "nginx/")
+	return v
 }
 
 // output returns what a command prints, "" if it cannot be had.

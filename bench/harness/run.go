@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ErrMissing is what a contender's Start returns, wrapped with the reason, when it
@@ -47,6 +48,7 @@ type Run struct {
 
 	suite    string
 	results  []Result
+	entries  []*entry // of all cases that are done
 	progress *progress
 }
 
@@ -63,39 +65,65 @@ func (r *Run) Results() []Result { return r.results }
 // progress bar.
 func (r *Run) Plan(rounds int) { r.progress.planned += rounds }
 
+// Case is what contenders are compared in.
+type Case struct {
+	Name       string
+	Contenders []Contender
+}
+
 // Compare runs a case: every contender is started, then each does a round in turn,
 // the first of a turn being another one each time, and then each is closed. A
 // contender that is missing or wrong is reported so, and is an error only if it is
 // ours; any other error ends the run.
 func (r *Run) Compare(ctx context.Context, name string, rounds int, metrics []Metric, contenders []Contender) error {
-	entries := make([]*entry, len(contenders))
+	return r.CompareAll(ctx, rounds, metrics, []Case{{name, contenders}})
+}
+
+// CompareAll is [Run.Compare] of several cases whose contenders take turns with one
+// another, too, so that [Run.Quotient] can divide across cases.
+func (r *Run) CompareAll(ctx context.Context, rounds int, metrics []Metric, cases []Case) error {
+	var all []*entry
 	defer func() {
-		for _, e := range entries {
+		for _, e := range all {
 			e.close()
 		}
 	}()
-	for i, c := range contenders {
-		entries[i] = &entry{Contender: c, samples: map[string][]float64{}}
-		if err := entries[i].start(ctx); err != nil {
-			return fmt.Errorf("%s: %s: %w", name, c.Name, err)
+	for _, c := range cases {
+		for _, contender := range c.Contenders {
+			e := &entry{Contender: contender, of: c.Name, samples: map[string][]float64{}}
+			all = append(all, e)
+			if err := e.start(ctx); err != nil {
+				return e.failed(err)
+			}
 		}
 	}
-	for round := range rounds {
-		for i := range entries {
+	if err := r.rounds(ctx, rounds, all); err != nil {
+		return err
+	}
+	r.entries = append(r.entries, all...)
+	for _, c := range cases {
+		r.report(c.Name, metrics, slices.DeleteFunc(slices.Clone(all), func(e *entry) bool { return e.of != c.Name }))
+	}
+	for _, e := range all {
+		if e.Ours && e.note != "" {
+			return e.failed(errors.New(e.note))
+		}
+	}
+	return nil
+}
+
+// rounds has the contenders take turns.
+func (r *Run) rounds(ctx context.Context, n int, all []*entry) error {
+	for round := range n {
+		for i := range all {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			e := entries[(i+round)%len(entries)]
-			r.progress.step(name + " " + e.Name)
+			e := all[(i+round)%len(all)]
+			r.progress.step(e.of + " " + e.Name)
 			if err := e.round(ctx); err != nil {
-				return fmt.Errorf("%s: %s: %w", name, e.Name, err)
+				return e.failed(err)
 			}
-		}
-	}
-	r.report(name, metrics, entries)
-	for _, e := range entries {
-		if e.Ours && e.note != "" {
-			return fmt.Errorf("%s: %s: %s", name, e.Name, e.note)
 		}
 	}
 	return nil
@@ -129,10 +157,13 @@ func (r *Run) report(name string, metrics []Metric, entries []*entry) {
 // entry is a contender in a case.
 type entry struct {
 	Contender
+	of       string // its case
 	instance Instance
 	samples  map[string][]float64
 	note     string
 }
+
+func (e *entry) failed(err error) error { return fmt.Errorf("%s: %s: %w", e.of, e.Name, err) }
 
 func (e *entry) start(ctx context.Context) (err error) {
 	e.instance, err = e.Start(ctx)
@@ -157,7 +188,7 @@ func (e *entry) round(ctx context.Context) error {
 }
 
 func (e *entry) close() {
-	if e != nil && e.instance != nil {
+	if e.instance != nil {
 		_ = e.instance.Close() // the figures are taken
 	}
 }

@@ -11,54 +11,52 @@ import (
 	"runtime/pprof"
 	"time"
 
+	"github.com/lazyreq/lazyreq/bench/child"
+	"github.com/lazyreq/lazyreq/bench/load"
 	"github.com/lazyreq/lazyreq/bench/rig"
 )
 
-// The variables by which the program knows that it is a child of its own.
+// profileVar names a folder: every stack leaves a CPU profile there.
+const profileVar = "LAZYREQ_BENCH_PROFILE"
+
+// The roles of child processes.
 const (
-	roleVar    = "LAZYREQ_BENCH_ROLE"    // a role in JSON
-	profileVar = "LAZYREQ_BENCH_PROFILE" // a folder: every stack leaves a CPU profile there
+	stackRole = "server.stack"
+	loadRole  = "server.load"
 )
 
-// role is what a child is to do. One of its fields is set.
-type role struct {
-	Stack string `json:",omitempty"`
-	Redis string `json:",omitempty"` // of the stack
-	Load  *load  `json:",omitempty"`
+// task is the one of a stack.
+type task struct {
+	Stack string
+	Redis string
 }
 
-// Main does the work of a child and ends the process, if this process is one that
-// the suite has started. It belongs at the very beginning of main.
-func Main() {
-	text := os.Getenv(roleVar)
-	if text == "" {
-		return
-	}
-	if err := play(text); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
+// Roles are what child processes of the suite do, for [child.Main].
+var Roles = map[string]child.Role{stackRole: playStack, loadRole: playLoad}
 
-func play(text string) error {
-	var r role
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
+func playLoad(text []byte) error {
+	var l asked
+	if err := json.Unmarshal(text, &l); err != nil {
 		return err
 	}
-	if r.Load != nil {
-		res, err := r.Load.run()
-		if err != nil {
-			return err
-		}
-		return json.NewEncoder(os.Stdout).Encode(res)
+	res, err := load.Run(l.Options, func(i int) load.Conn { m := l.mix(i); return &m })
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(res)
+}
+
+func playStack(text []byte) error {
+	var t task
+	if err := json.Unmarshal(text, &t); err != nil {
+		return err
 	}
 	for _, s := range stacks {
-		if s.name == r.Stack {
-			return s.serve(r.Redis)
+		if s.name == t.Stack {
+			return s.serve(t.Redis)
 		}
 	}
-	return fmt.Errorf("no stack is called %q", r.Stack)
+	return fmt.Errorf("no stack is called %q", t.Stack)
 }
 
 // serve serves until the standard input ends, which it does with the parent. It

@@ -1,15 +1,16 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
+	"github.com/lazyreq/lazyreq/bench/child"
 	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/load"
 )
 
 const connections = 64
@@ -17,26 +18,27 @@ const connections = 64
 // instance is a stack that is running, and how it is asked in this case.
 type instance struct {
 	b      *bench
-	p      *process
-	load   load
+	p      *child.Process
+	load   asked
 	direct map[string]float64 // of a command's calls, the share that are not a script's; all if it is not there
 }
 
 // start starts a stack, logs in, and finds out which commands its scripts call.
 func (b *bench) start(ctx context.Context, s stack, redisAddr string, percent int) (_ *instance, err error) {
-	p, err := startStack(s.name, redisAddr, b.stack)
+	p, addr, err := child.StartRole(stackRole, task{s.name, redisAddr}, b.stack)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			_ = p.close()
+			_ = p.Close()
 		}
 	}()
-	i := &instance{b: b, p: p, load: load{
-		Addr: p.addr, Conns: connections, Percent: percent, WarmUp: b.warmUp, Measure: b.measure,
+	i := &instance{b: b, p: p, load: asked{
+		Options: load.Options{Addr: addr, Conns: connections, WarmUp: b.warmUp, Measure: b.measure},
+		Percent: percent,
 	}}
-	if i.load.Cookie, err = login(ctx, s, p.addr); err != nil {
+	if i.load.Cookie, err = login(ctx, s, addr); err != nil {
 		return nil, err
 	}
 	return i, i.learn(ctx)
@@ -127,7 +129,7 @@ func (i *instance) Round(ctx context.Context) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	used, err := i.p.used()
+	used, err := i.used()
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +137,7 @@ func (i *instance) Round(ctx context.Context) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	usedAfter, err := i.p.used()
+	usedAfter, err := i.used()
 	if err != nil {
 		return nil, err
 	}
@@ -157,22 +159,20 @@ func (i *instance) Round(ctx context.Context) (map[string]float64, error) {
 }
 
 // send runs the load in a process of its own.
-func (i *instance) send(ctx context.Context) (res loaded, err error) {
+func (i *instance) send(ctx context.Context) (res load.Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, i.load.WarmUp+i.load.Measure+20*time.Second)
 	defer cancel()
-	cmd, err := child(ctx, role{Load: &i.load}, len(i.b.rest))
+	return res, child.Run(ctx, i.b.rest, loadRole, &i.load, &res)
+}
+
+// used returns the processor time that the stack took so far.
+func (i *instance) used() (time.Duration, error) {
+	line, err := i.p.Ask()
 	if err != nil {
-		return res, err
+		return 0, err
 	}
-	var out, log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &log
-	if err := i.b.rest.start(cmd); err != nil {
-		return res, err
-	}
-	if err := cmd.Wait(); err != nil {
-		return res, fmt.Errorf("load: %w\n%s", err, &log)
-	}
-	return res, json.Unmarshal(out.Bytes(), &res)
+	n, err := strconv.ParseInt(line, 10, 64)
+	return time.Duration(n) * time.Microsecond, err
 }
 
 // sent returns how many commands clients have sent in between. A script counts as
@@ -190,6 +190,6 @@ func (i *instance) sent(before, after map[string]int) float64 {
 }
 
 // Close ends the stack.
-func (i *instance) Close() error { return i.p.close() }
+func (i *instance) Close() error { return i.p.Close() }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/bench/load"
 )
 
 func TestTheMixIsExactAndSpread(t *testing.T) {
 	for _, percent := range []int{0, 10, 50, 100} {
-		l := load{Percent: percent}
+		l := asked{Percent: percent}
 		for i := range 64 {
 			m := l.mix(i)
 			full, gap, longest := 0, 0, 0
@@ -29,16 +31,16 @@ func TestTheMixIsExactAndSpread(t *testing.T) {
 }
 
 func TestAnAnswerIsComparedWhole(t *testing.T) {
-	q := new(load).question("/light", page{"a", "b"})
+	q := new(asked).question("/light", page{"a", "b"})
 	body := page{"a", "b"}.body()
 	header := "HTTP/1.1 200 OK\r\nDate: now\r\nContent-Length: 25\r\n\r\n"
 	require.Len(t, body, 25)
 	for n := range len(header + body) {
-		whole, err := q.check([]byte((header + body)[:n]))
+		whole, err := q.answer.Check([]byte((header + body)[:n]))
 		require.NoError(t, err, n)
 		require.False(t, whole, n)
 	}
-	whole, err := q.check([]byte(header + body))
+	whole, err := q.answer.Check([]byte(header + body))
 	require.NoError(t, err)
 	require.True(t, whole)
 
@@ -49,8 +51,8 @@ func TestAnAnswerIsComparedWhole(t *testing.T) {
 		"no length":    "HTTP/1.1 200 OK\r\n\r\n" + body,
 		"too much":     header + body + "x",
 	} {
-		_, err := q.check([]byte(wrong))
-		require.ErrorIs(t, err, errWrong, name)
+		_, err := q.answer.Check([]byte(wrong))
+		require.ErrorIs(t, err, load.ErrWrong, name)
 	}
 }
 

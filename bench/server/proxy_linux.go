@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lazyreq/lazyreq/bench/child"
 )
 
 // proxy passes on to Redis what it gets, and back, each after a delay. It is one
@@ -33,7 +35,7 @@ type parcel struct {
 const parcelSize = 64 << 10
 
 // startProxy starts a proxy in front of addr, with half the delay in each direction.
-func startProxy(addr string, delay time.Duration, on cpus) (*proxy, error) {
+func startProxy(addr string, delay time.Duration, on child.CPUs) (*proxy, error) {
 	to, err := net.ResolveTCPAddr("tcp4", addr)
 	if err != nil {
 		return nil, err
@@ -47,7 +49,7 @@ func startProxy(addr string, delay time.Duration, on cpus) (*proxy, error) {
 	if err := p.open(); err != nil {
 		return nil, err
 	}
-	go func() { p.done <- on.do(p.run) }()
+	go func() { p.done <- on.Do(p.run) }()
 	return p, nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lazyreq/lazyreq/bench/child"
 	"github.com/lazyreq/lazyreq/bench/harness"
 	"github.com/lazyreq/lazyreq/bench/redisinfo"
 )
@@ -26,7 +27,7 @@ type database struct {
 }
 
 // startRedis starts one on these processors and waits until it answers.
-func startRedis(ctx context.Context, on cpus) (*database, error) {
+func startRedis(ctx context.Context, on child.CPUs) (*database, error) {
 	bin, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, fmt.Errorf("%w: redis-server is not installed", harness.ErrMissing)
@@ -45,7 +46,7 @@ func startRedis(ctx context.Context, on cpus) (*database, error) {
 	d.cmd = exec.Command(bin, "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no")
 	var log bytes.Buffer
 	d.cmd.Stdout = &log
-	if err := on.start(d.cmd); err != nil {
+	if err := on.Do(d.cmd.Start); err != nil {
 		return nil, err
 	}
 	d.client = redis.NewClient(&redis.Options{Addr: d.addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1})

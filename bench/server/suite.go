@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
+	"github.com/lazyreq/lazyreq/bench/child"
 	"github.com/lazyreq/lazyreq/bench/harness"
 )
 
-// Suite returns the suite "server". The program that runs it calls [Main] first.
+// Suite returns the suite "server". The program that runs it plays its [Roles].
 func Suite() harness.Suite {
 	return harness.Suite{
 		Name:  "server",
@@ -71,8 +71,8 @@ func planned(quick bool) plan {
 }
 
 func run(ctx context.Context, r *harness.Run) error {
-	if os.Getenv(roleVar) != "" {
-		return errors.New("this is a child of the suite: the program does not call server.Main first")
+	if child.Is() {
+		return errors.New("this is a child of the suite: the program does not call child.Main first")
 	}
 	p := planned(r.Quick)
 	r.Plan(len(p.cases) * p.rounds * len(stacks))
@@ -110,15 +110,17 @@ func missing(ctx context.Context, r *harness.Run, p plan, why error) error {
 // bench is what all cases share: the machine and its Redis.
 type bench struct {
 	plan
-	stack, rest cpus
+	stack, rest child.CPUs
 	db          *database
 }
 
 func openBench(ctx context.Context, p plan) (b *bench, err error) {
 	b = &bench{plan: p}
-	if b.stack, b.rest, err = divide(); err != nil {
+	all, err := child.All()
+	if err != nil {
 		return nil, err
 	}
+	b.stack, b.rest = all.Split(len(all) / 2)
 	b.db, err = startRedis(ctx, b.rest)
 	return b, err
 }

@@ -10,11 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/bench/child"
 	"github.com/lazyreq/lazyreq/bench/harness"
 )
 
 func TestMain(m *testing.M) {
-	Main()
+	child.Main(Roles)
 	os.Exit(m.Run())
 }
 
@@ -65,7 +66,7 @@ func TestTheProxyDelaysAndDoesNotSerialise(t *testing.T) {
 			go func() { _, _ = io.Copy(c, c); _ = c.Close() }()
 		}
 	}()
-	_, rest, err := divide()
+	rest, err := child.All()
 	require.NoError(t, err)
 	const delay = 20 * time.Millisecond
 	p, err := startProxy(l.Addr().String(), delay, rest)

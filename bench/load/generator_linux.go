@@ -1,4 +1,4 @@
-package server
+package load
 
 import (
 	"errors"
@@ -9,56 +9,62 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run sends the load from this process, on one thread that waits for all connections
-// at once: it takes as little as it can of the processors that Redis has, too.
-func (l *load) run() (loaded, error) {
-	g := &generator{load: l, clients: map[int]*client{}}
-	err := g.open()
+// Run sends the load of connections that conn returns by their numbers, from 0 on. A
+// wrong answer ends it, and is in the result; what the server can't help is an error.
+func Run(o Options, conn func(i int) Conn) (Result, error) {
+	g := &generator{o: &o, clients: map[int]*client{}}
+	err := g.open(conn)
 	defer g.close()
 	if err == nil {
 		err = g.run()
 	}
-	if errors.Is(err, errWrong) {
-		return loaded{Requests: g.sent, Wrong: err.Error()}, nil
+	if errors.Is(err, ErrWrong) {
+		return Result{Requests: g.sent, Wrong: err.Error()}, nil
 	} else if err != nil {
-		return loaded{}, err
+		return Result{}, err
 	}
-	return l.sum(g.sent, g.took)
+	return o.sum(g.sent, g.took)
 }
 
 type generator struct {
-	load       *load
+	o          *Options
 	poll       int
 	clients    map[int]*client // by file descriptor
 	began, end time.Time       // of what is measured
+	marks      []mark          // that are still to come
 	sent       int
 	took       []time.Duration
+}
+
+// mark is something to be called at a time.
+type mark struct {
+	at time.Time
+	fn func() error
 }
 
 // client is one connection.
 type client struct {
 	fd    int
-	mix   mix
-	asked *question
+	conn  Conn
 	since time.Time
 	buf   [4096]byte // an answer
 	n     int        // how much of it is here
 }
 
-func (g *generator) open() error {
-	to, err := net.ResolveTCPAddr("tcp4", g.load.Addr)
+func (g *generator) open(conn func(i int) Conn) error {
+	to, err := net.ResolveTCPAddr("tcp4", g.o.Addr)
 	if err != nil {
 		return err
 	}
 	if g.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return err
 	}
-	for i := range g.load.Conns {
+	for i := range g.o.Conns {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return err
 		}
-		g.clients[fd] = &client{fd: fd, mix: g.load.mix(i)}
+		g.clients[fd] = &client{fd: fd, conn: conn(i)}
 		if err := unix.Connect(fd, &unix.SockaddrInet4{Port: to.Port, Addr: [4]byte(to.IP.To4())}); err != nil {
 			return err
 		}
@@ -82,8 +88,9 @@ func (g *generator) close() {
 
 func (g *generator) run() error {
 	now := time.Now()
-	g.began = now.Add(g.load.WarmUp)
-	g.end = g.began.Add(g.load.Measure)
+	g.began = now.Add(g.o.WarmUp)
+	g.end = g.began.Add(g.o.Measure)
+	g.marks = []mark{{g.began, g.o.Began}, {g.end, g.o.Ended}}
 	for _, c := range g.clients {
 		if err := g.ask(c, now); err != nil {
 			return err
@@ -115,10 +122,11 @@ func (g *generator) run() error {
 
 // ask sends c's next request. It is far smaller than a socket's buffer.
 func (g *generator) ask(c *client, now time.Time) error {
-	c.asked, c.since, c.n = c.mix.next(), now, 0
+	c.since, c.n = now, 0
 	g.sent++
-	n, err := unix.Write(c.fd, c.asked.text)
-	if err == nil && n < len(c.asked.text) {
+	text := c.conn.Next()
+	n, err := unix.Write(c.fd, text)
+	if err == nil && n < len(text) {
 		err = errors.New("a request was sent in part")
 	}
 	return err
@@ -134,14 +142,17 @@ func (g *generator) receive(c *client) (more bool, err error) {
 	case err != nil:
 		return false, err
 	case n == 0:
-		return false, fmt.Errorf("%w: the connection ended, or the answer is too long", errWrong)
+		return false, fmt.Errorf("%w: the connection ended, or the answer is too long", ErrWrong)
 	}
 	c.n += n
-	whole, err := c.asked.check(c.buf[:c.n])
+	whole, err := c.conn.Check(c.buf[:c.n])
 	if err != nil || !whole {
 		return true, err
 	}
 	now := time.Now()
+	if err := g.pass(now); err != nil {
+		return false, err
+	}
 	if !c.since.Before(g.began) && !now.After(g.end) {
 		g.took = append(g.took, now.Sub(c.since))
 	}
@@ -149,4 +160,18 @@ func (g *generator) receive(c *client) (more bool, err error) {
 		return false, nil
 	}
 	return true, g.ask(c, now)
+}
+
+// pass calls what is due.
+func (g *generator) pass(now time.Time) error {
+	for len(g.marks) > 0 && now.After(g.marks[0].at) {
+		fn := g.marks[0].fn
+		g.marks = g.marks[1:]
+		if fn != nil {
+			if err := fn(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

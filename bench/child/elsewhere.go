@@ -1,0 +1,21 @@
+//go:build !linux
+
+package child
+
+import (
+	"fmt"
+	"os/exec"
+	"runtime"
+
+	"github.com/lazyreq/lazyreq/bench/harness"
+)
+
+var errNotLinux = fmt.Errorf("%w: processors are divided as Linux does it, and this is %s", harness.ErrMissing, runtime.GOOS)
+
+// All returns an error: only on Linux can processes be kept on processors.
+func All() (CPUs, error) { return nil, errNotLinux }
+
+// Do returns an error, too.
+func (CPUs) Do(func() error) error { return errNotLinux }
+
+func (CPUs) start(*exec.Cmd) error { return errNotLinux }

@@ -1,0 +1,111 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/lazyreq/lazyreq/bench/child"
+	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/internal/redisproc"
+)
+
+// bench is what all contenders share.
+type bench struct {
+	plan
+	proxy, rest child.CPUs // what the contender has, and everybody else
+	dir         string
+	upstream    *child.Process
+	behind      string // the upstream's address
+	redis       *redisproc.Server
+
+	// Programs that were built, or why they can't be had.
+	lazyreq, caddy program
+
+	missing error        // why nothing can be measured
+	begun   atomic.Int64 // names for clients that were given away
+}
+
+type program struct {
+	path string
+	err  error
+}
+
+// openBench builds ours and starts what all need. What it returns is to be closed also
+// with an error.
+func openBench(ctx context.Context, p plan) (b *bench, err error) {
+	b = &bench{plan: p}
+	all, err := child.All()
+	if err != nil {
+		return b, err
+	}
+	b.proxy, b.rest = all.Split(1)
+	if b.dir, err = os.MkdirTemp("", "bench-proxy-"); err != nil {
+		return b, err
+	}
+	if err := os.Chmod(b.dir, 0o755); err != nil { // nginx's worker may be somebody else
+		return b, err
+	}
+	if b.upstream, b.behind, err = child.StartRole(upstreamRole, nil, b.rest); err != nil {
+		return b, err
+	}
+	err = b.rest.Do(func() (err error) {
+		dir := filepath.Join(b.dir, "redis")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+		b.redis, err = redisproc.Start(dir)
+		return err
+	})
+	if err != nil && !errors.Is(err, exec.ErrNotFound) {
+		return b, err
+	}
+	b.lazyreq = b.build(ctx, "ratelimit-proxy", ".", "./cmd/ratelimit-proxy")
+	return b, b.lazyreq.err
+}
+
+// buildCaddy builds Caddy, which takes minutes if it was never built before.
+func (b *bench) buildCaddy(ctx context.Context) { b.caddy = b.build(ctx, "caddy", "bench/caddy", ".") }
+
+func (b *bench) close() {
+	if b.redis != nil {
+		b.redis.Close()
+	}
+	if b.upstream != nil {
+		_ = b.upstream.Close()
+	}
+	if b.dir != "" {
+		_ = os.RemoveAll(b.dir)
+	}
+}
+
+// build builds a package of a module in a folder of this tree.
+func (b *bench) build(ctx context.Context, name, module, pkg string) program {
+	p := program{path: filepath.Join(b.dir, name)}
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/lazyreq/lazyreq").Output()
+	if err != nil {
+		p.err = fmt.Errorf("go list: %w", err)
+		return p
+	}
+	dir := filepath.Join(strings.TrimSpace(string(root)), module)
+	out, err := exec.CommandContext(ctx, "go", "build", "-C", dir, "-o", p.path, pkg).CombinedOutput()
+	if err != nil {
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		p.err = fmt.Errorf("%w: go build %s: %w: %s", harness.ErrMissing, name, err, lines[len(lines)-1])
+	}
+	return p
+}
+
+// served returns how many requests the upstream has answered.
+func (b *bench) served() (n int, err error) {
+	line, err := b.upstream.Ask()
+	if err == nil {
+		_, err = fmt.Sscan(line, &n)
+	}
+	return n, err
+}

@@ -1,0 +1,27 @@
+package proxy
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// children returns the numbers of a process's children, of which it has some.
+func children(pid int) (pids []int, err error) {
+	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
+	if err != nil {
+		return nil, err
+	}
+	for field := range strings.FieldsSeq(string(list)) {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, n)
+	}
+	if len(pids) == 0 {
+		return nil, fmt.Errorf("process %d has no children", pid)
+	}
+	return pids, nil
+}

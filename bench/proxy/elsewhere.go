@@ -1,0 +1,16 @@
+//go:build !linux
+
+package proxy
+
+import (
+	"errors"
+	"time"
+)
+
+var errNotLinux = errors.New("proxy: this is not Linux")
+
+func processorTime(int) (time.Duration, error) { return 0, errNotLinux }
+
+func playUpstream([]byte) error { return errNotLinux }
+
+func children(int) ([]int, error) { return nil, errNotLinux }

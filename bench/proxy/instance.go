@@ -1,0 +1,136 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/lazyreq/lazyreq/bench/child"
+	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/load"
+)
+
+const connections = 64
+
+// instance is a contender in a case.
+type instance struct {
+	b     *bench
+	proxy *running
+	limit limit
+}
+
+// start starts a contender, after another process of it has shown that it limits.
+func (b *bench) start(ctx context.Context, c contender, s setup) (harness.Instance, error) {
+	if b.missing != nil {
+		return nil, b.missing
+	}
+	if s.limit != unlimited {
+		strict := s
+		strict.limit = few
+		p, err := c.start(ctx, b, strict)
+		if err != nil {
+			return nil, err
+		}
+		err = b.limits(ctx, p)
+		_ = p.close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	p, err := c.start(ctx, b, s)
+	if err != nil {
+		return nil, err
+	}
+	return &instance{b, p, s.limit}, nil
+}
+
+// limits checks that a proxy lets pass few requests of a client, no more of it, and those of
+// another one.
+func (b *bench) limits(ctx context.Context, p *running) error {
+	one, other := b.clients(), b.clients()
+	for i := range few.n + 2 {
+		want := 200
+		if i >= few.n {
+			want = 429
+		}
+		if err := ask(ctx, p.addr, authorization(one, 0), want); err != nil {
+			return fmt.Errorf("request %d with a limit of %d: %w", i+1, few.n, err)
+		}
+	}
+	return ask(ctx, p.addr, authorization(other, 0), 200)
+}
+
+// clients returns a name for clients that nobody has seen before.
+func (b *bench) clients() string { return "round-" + strconv.FormatInt(b.begun.Add(1), 10) }
+
+// counts are what the upstream and the proxy have counted.
+type counts struct{ upstream, proxy int }
+
+func (i *instance) counts(ctx context.Context) (c counts, err error) {
+	if c.upstream, err = i.b.served(); err != nil || i.proxy.count == nil {
+		return c, err
+	}
+	c.proxy, err = i.proxy.count(ctx)
+	return c, err
+}
+
+// Round sends the load once.
+func (i *instance) Round(ctx context.Context) (map[string]float64, error) {
+	before, err := i.counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := task{
+		Options: load.Options{Addr: i.proxy.addr, Conns: connections, WarmUp: i.b.warmUp, Measure: i.b.measure},
+		Clients: i.b.clients(),
+		Pids:    i.proxy.pids,
+	}
+	if i.limit == few {
+		t.Passes = few.n
+	}
+	res, err := i.send(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	after, err := i.counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := i.check(res, before, after); err != nil {
+		return nil, err
+	}
+	return map[string]float64{
+		processor:  float64(res.Used) / float64(time.Microsecond) / float64(res.Answered),
+		throughput: res.Throughput,
+		p50:        milliseconds(res.P50),
+		p99:        milliseconds(res.P99),
+		busy:       100 * float64(res.Used) / float64(res.Took),
+	}, nil
+}
+
+// check compares what was counted.
+func (i *instance) check(res result, before, after counts) error {
+	if res.Wrong != "" {
+		return fmt.Errorf("after %d requests: %s", res.Requests, res.Wrong)
+	}
+	if n := after.upstream - before.upstream; n != res.Passed {
+		return fmt.Errorf("the upstream has answered %d requests, want %d", n, res.Passed)
+	}
+	if n := after.proxy - before.proxy; i.proxy.count != nil && n != res.Requests {
+		return fmt.Errorf("the proxy has counted %d requests, want %d", n, res.Requests)
+	}
+	return nil
+}
+
+// send runs the load in a process of its own.
+func (i *instance) send(ctx context.Context, t task) (res result, err error) {
+	ctx, cancel := context.WithTimeout(ctx, t.WarmUp+t.Measure+20*time.Second)
+	defer cancel()
+	return res, child.Run(ctx, i.b.rest, loadRole, t, &res)
+}
+
+// Close ends the proxy.
+func (i *instance) Close() error { return i.proxy.close() }
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,100 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/lazyreq/lazyreq/bench/child"
+	"github.com/lazyreq/lazyreq/bench/harness"
+)
+
+// patient is a configuration in which Redis has time to answer, even on a machine that has
+// other work to do: no request may fail.
+const patient = "redis_timeout: 5s\n"
+
+// startOurs starts ratelimit-proxy with flags alone, but for Redis.
+func startOurs(_ context.Context, b *bench, s setup) (*running, error) {
+	args := []string{"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--upstream", "http://" + b.behind}
+	if s.limit != unlimited {
+		args = append(args, "--limit", s.limit.String())
+	}
+	if s.redis {
+		if b.redis == nil {
+			return nil, fmt.Errorf("%w: %w", harness.ErrMissing, exec.ErrNotFound)
+		}
+		file := filepath.Join(b.dir, "patient.yaml")
+		if err := os.WriteFile(file, []byte(patient), 0o600); err != nil {
+			return nil, err
+		}
+		args = append(args, "--redis", "redis://"+b.redis.Addr, "--config", file)
+	}
+	p, err := child.Start(command(b.lazyreq.path, args...), b.proxy)
+	if err != nil {
+		return nil, err
+	}
+	addr, err := announced(p, "listening on http://")
+	if err != nil {
+		return nil, p.Failed(err)
+	}
+	admin, err := announced(p, "admin on http://")
+	if err != nil {
+		return nil, p.Failed(err)
+	}
+	count := func(ctx context.Context) (int, error) { return decisions(ctx, "http://"+admin+"/metrics", s.limit) }
+	return &running{addr, []int{p.Pid()}, count, ender(p)}, nil
+}
+
+// announced reads the address from a line of the program.
+func announced(p *child.Process, prefix string) (string, error) {
+	line, err := p.Line()
+	if err != nil {
+		return "", err
+	}
+	addr, ok := strings.CutPrefix(line, prefix)
+	if !ok {
+		return "", fmt.Errorf("printed %q, want %q and an address", line, prefix)
+	}
+	return addr, nil
+}
+
+// decisions reads how often the proxy has allowed or denied a request; without a limit,
+// how many the upstream has answered.
+func decisions(ctx context.Context, url string, l limit) (int, error) {
+	names := []string{
+		`ratelimit_proxy_decisions_total{rule="limit",decision="allowed"}`,
+		`ratelimit_proxy_decisions_total{rule="limit",decision="denied"}`,
+	}
+	if l == unlimited {
+		names = []string{`ratelimit_proxy_responses_total{upstream="upstream",status="2xx"}`}
+	}
+	metrics, err := text(ctx, url)
+	if err != nil {
+		return 0, err
+	}
+	sum := 0 // before the first request, there are no decisions
+	for line := range strings.Lines(metrics) {
+		for _, name := range names {
+			if value, ok := strings.CutPrefix(line, name+" "); ok {
+				n := 0
+				if _, err := fmt.Sscan(value, &n); err != nil {
+					return 0, err
+				}
+				sum += n
+			}
+		}
+	}
+	return sum, nil
+}
+
+// startBare starts the bare proxy.
+func startBare(_ context.Context, b *bench, _ setup) (*running, error) {
+	p, addr, err := child.StartRole(bareRole, b.behind, b.proxy)
+	if err != nil {
+		return nil, err
+	}
+	return &running{addr, []int{p.Pid()}, nil, p.Close}, nil
+}

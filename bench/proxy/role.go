@@ -1,0 +1,172 @@
+package proxy
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lazyreq/lazyreq/bench/child"
+	"github.com/lazyreq/lazyreq/bench/load"
+	"github.com/lazyreq/lazyreq/internal/bareproxy"
+)
+
+// The roles of child processes.
+const (
+	upstreamRole = "proxy.upstream"
+	loadRole     = "proxy.load"
+	bareRole     = "proxy.bare"
+)
+
+// Roles are what child processes of the suite do, for [child.Main].
+var Roles = map[string]child.Role{upstreamRole: playUpstream, loadRole: playLoad, bareRole: playBare}
+
+// page is what the upstream answers.
+var page = []byte(strings.Repeat("what the upstream has to say\n", 36)[:1024])
+
+// task is what the load does.
+type task struct {
+	load.Options
+	Clients string // a name for them
+	Passes  int    // of each client, so many requests pass, and none after that; 0: all
+	Pids    []int  // the proxy's processes
+}
+
+// result is what came of it.
+type result struct {
+	load.Result
+	Passed int // of the requests
+	// Used is what the proxy has used of processors in the measured time, which was so long
+	// and in which so many answers came.
+	Used     time.Duration
+	Took     time.Duration
+	Answered int
+}
+
+// loading is a load that is sent.
+type loading struct {
+	task
+	clients []*client
+}
+
+func playLoad(text []byte) error {
+	var l loading
+	if err := json.Unmarshal(text, &l.task); err != nil {
+		return err
+	}
+	var before, after moment
+	l.Began = func() (err error) { before, err = l.now(); return err }
+	l.Ended = func() (err error) { after, err = l.now(); return err }
+	res, err := load.Run(l.Options, l.client)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(result{
+		Result: res, Passed: l.sum(func(c *client) int { return c.passed }),
+		Used: after.used - before.used, Took: after.at.Sub(before.at), Answered: after.answered - before.answered,
+	})
+}
+
+// moment is how far it is.
+type moment struct {
+	at       time.Time
+	used     time.Duration
+	answered int
+}
+
+func (l *loading) now() (m moment, err error) {
+	m.at = time.Now()
+	m.answered = l.sum(func(c *client) int { return c.passed + c.denied })
+	m.used, err = used(l.Pids)
+	return m, err
+}
+
+func (l *loading) sum(of func(*client) int) (n int) {
+	for _, c := range l.clients {
+		n += of(c)
+	}
+	return n
+}
+
+// used returns the processor time of processes, in user and in system mode.
+func used(pids []int) (sum time.Duration, err error) {
+	for _, pid := range pids {
+		t, err := processorTime(pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += t
+	}
+	return sum, nil
+}
+
+// client is a connection of the load.
+type client struct {
+	text           []byte
+	passes         int // all, if it is 0
+	yes, no        load.Answer
+	passed, denied int
+}
+
+func (l *loading) client(i int) load.Conn {
+	text := "GET /some/page?n=1 HTTP/1.1\r\nHost: " + l.Addr + "\r\nUser-Agent: bench\r\nAccept: */*\r\n" +
+		"Authorization: " + authorization(l.Clients, i) + "\r\n\r\n"
+	c := &client{text: []byte(text), passes: l.Passes, yes: load.Answer{Status: "200", Body: page}, no: load.Answer{Status: "429"}}
+	l.clients = append(l.clients, c)
+	return c
+}
+
+// authorization returns the header by which a client is known.
+func authorization(clients string, i int) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(clients+"-"+strconv.Itoa(i)+":secret"))
+}
+
+// Next is for [load.Conn].
+func (c *client) Next() []byte { return c.text }
+
+// Check is for [load.Conn].
+func (c *client) Check(got []byte) (whole bool, err error) {
+	answer, count := &c.yes, &c.passed
+	if c.passes > 0 && c.passed == c.passes {
+		answer, count = &c.no, &c.denied
+	}
+	if whole, err = answer.Check(got); whole && err == nil {
+		*count++
+	}
+	return whole, err
+}
+
+// playBare serves as the bare proxy, until the standard input ends. The task is the
+// upstream's address.
+func playBare(text []byte) error {
+	var upstream string
+	if err := json.Unmarshal(text, &upstream); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	h := bareproxy.Handler(&url.URL{Scheme: "http", Host: upstream}, bareproxy.Transport())
+	go func() { _ = bareproxy.Server(h).Serve(l) }() // for as long as the process
+	fmt.Println(l.Addr())
+	return eachLine(func() error { return errors.New("the bare proxy is asked nothing") })
+}
+
+// eachLine calls fn for each line of the standard input.
+func eachLine(fn func() error) error {
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		if err := fn(); err != nil {
+			return err
+		}
+	}
+	return in.Err()
+}

@@ -1,0 +1,100 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lazyreq/lazyreq/bench/child"
+)
+
+// asking asks each time by a new connection: none is left at a proxy that is to end.
+var asking = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+
+// ask asks a proxy for the page, as a client of that name.
+func ask(ctx context.Context, addr, authorization string, want int) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/", nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", authorization)
+	res, err := asking.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode != want || want == http.StatusOK && string(body) != string(page) {
+		return fmt.Errorf("%s with %d bytes, want %d", res.Status, len(body), want)
+	}
+	return nil
+}
+
+// text returns what a GET of a URL answers.
+func text(ctx context.Context, url string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	res, err := asking.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = errors.New(res.Status)
+	}
+	return string(body), err
+}
+
+// command returns a command whose environment has nothing that tells a proxy what to do.
+func command(path string, args ...string) *exec.Cmd {
+	cmd := exec.Command(path, args...)
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "REDIS_URL=") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	return cmd
+}
+
+// launch starts a program that listens at addr, and waits until it does.
+func launch(ctx context.Context, on child.CPUs, addr string, cmd *exec.Cmd) (*child.Process, error) {
+	p, err := child.Start(cmd, on)
+	if err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	timeout := time.After(20 * time.Second)
+	for {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			return p, conn.Close()
+		}
+		select {
+		case <-tick.C:
+		case <-timeout:
+			return nil, p.Failed(err)
+		case <-ctx.Done():
+			return nil, p.Failed(context.Cause(ctx))
+		}
+	}
+}
+
+// ender returns what ends a process in good order.
+func ender(p *child.Process) func() error {
+	return func() error { return p.Stop(syscall.SIGTERM) }
+}

@@ -1,0 +1,62 @@
+// Package bareproxy is a reverse proxy of the standard library and nothing else, to compare
+// ours with: connections to the upstream, buffers and the server's bounds are those that
+// server/proxy has by default, which a test there holds it to.
+package bareproxy
+
+import (
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Handler passes everything on to target over a transport, and says from whom it is.
+func Handler(target *url.URL, t http.RoundTripper) *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite:    func(pr *httputil.ProxyRequest) { pr.SetURL(target); pr.SetXForwarded() },
+		Transport:  t,
+		BufferPool: &buffers{sync.Pool{New: func() any { return new([32 << 10]byte) }}},
+	}
+}
+
+// Transport returns the pool of connections to an upstream that is http://.
+func Transport() *http.Transport {
+	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}
+	t := &http.Transport{
+		DialContext:           dialer.DialContext,
+		TLSHandshakeTimeout:   5 * time.Second,
+		ResponseHeaderTimeout: 30 * time.Second,
+		ExpectContinueTimeout: time.Second,
+		IdleConnTimeout:       90 * time.Second,
+		MaxIdleConns:          512,
+		MaxIdleConnsPerHost:   512,
+		DisableCompression:    true,
+		WriteBufferSize:       16 << 10,
+		ReadBufferSize:        16 << 10,
+		Protocols:             new(http.Protocols),
+	}
+	t.Protocols.SetHTTP1(true)
+	t.Protocols.SetHTTP2(true)
+	return t
+}
+
+// Server returns a server for h.
+func Server(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		WriteTimeout:      2 * time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+}
+
+type buffers struct{ pool sync.Pool }
+
+// Get is for httputil.ReverseProxy.
+func (b *buffers) Get() []byte { return b.pool.Get().(*[32 << 10]byte)[:] }
+
+// Put is for httputil.ReverseProxy.
+func (b *buffers) Put(p []byte) { b.pool.Put((*[32 << 10]byte)(p)) }
