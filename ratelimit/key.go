@@ -41,19 +41,28 @@ func ByHeader(name string) KeyFunc {
 		case len(lines) == 0 || lines[0] == "":
 			return "", missing
 		}
-		value := lines[0]
+		var room [256]byte
+		b := appendPart(appendPart(room[:0], "header"), name)
 		if name == "Authorization" {
-			value = oneSpelling(value)
+			return hashed(appendCredentials(b, lines[0])), nil
 		}
-		return digest("header", name, value), nil
+		return hashed(appendPart(b, lines[0])), nil
 	}
 }
 
-// oneSpelling makes credentials that differ in the scheme's case or the spaces after it,
-// which mean the same, the same.
-func oneSpelling(credentials string) string {
+// appendCredentials is appendPart, with what makes no difference made the same: the case of
+// the scheme, and how many spaces are after it.
+func appendCredentials(b []byte, credentials string) []byte {
 	scheme, rest, _ := strings.Cut(credentials, " ")
-	return strings.ToLower(scheme) + " " + strings.TrimLeft(rest, " ")
+	rest = strings.TrimLeft(rest, " ")
+	b = binary.BigEndian.AppendUint64(b, uint64(len(scheme)+1+len(rest)))
+	for _, c := range []byte(scheme) {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		b = append(b, c)
+	}
+	return append(append(b, ' '), rest...)
 }
 
 // ByCookie counts by the value of a cookie, of which only a hash is kept; see
@@ -84,13 +93,22 @@ func bounded(key string) string {
 	return digest(key)
 }
 
-// digest hashes parts so that no two lists of parts look alike: 128 bits of SHA-256.
+// digest hashes parts so that no two lists of parts look alike.
 func digest(parts ...string) string {
 	var room [256]byte
 	b := room[:0]
 	for _, p := range parts {
-		b = append(binary.BigEndian.AppendUint64(b, uint64(len(p))), p...)
+		b = appendPart(b, p)
 	}
+	return hashed(b)
+}
+
+func appendPart(b []byte, part string) []byte {
+	return append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)
+}
+
+// hashed returns 128 bits of SHA-256.
+func hashed(b []byte) string {
 	sum := sha256.Sum256(b)
 	const prefix = "sha256-"
 	var text [len(prefix) + 22]byte
