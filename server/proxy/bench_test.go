@@ -5,12 +5,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/bareproxy"
 )
 
 // BenchmarkProxy compares requests over loopback through a bare ReverseProxy and through
@@ -28,11 +29,7 @@ func BenchmarkProxy(b *testing.B) {
 	}
 	unlimited := proxy("")
 	transport := unlimited.current.Load().upstreams["main"].transport
-	bare := &httputil.ReverseProxy{
-		Rewrite:    func(pr *httputil.ProxyRequest) { pr.SetURL(target); pr.SetXForwarded() },
-		Transport:  transport,
-		BufferPool: buffers,
-	}
+	bare := bareproxy.Handler(target, transport)
 	denied := proxy("rules: [{name: limit, limit: 1/h}]")
 	for _, c := range []struct {
 		name string
