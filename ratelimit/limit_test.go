@@ -267,3 +267,25 @@ func TestKeyThatAsksItsOwnPolicy(t *testing.T) {
 		}
 	}
 }
+
+func TestSubjectIsWhatIsCounted(t *testing.T) {
+	byKey := Policy{Name: "key", Rules: perMinute("key", 5).Rules, Key: ByHeader("X-Key"), Fallback: ByIP()}
+	q := provide(t, byKey)
+	q.serve(func(c *reqctx.Context) {
+		l, err := From(c)
+		require.NoError(t, err)
+		s, err := l.Subject()
+		require.NoError(t, err)
+		require.Equal(t, "key~192.0.2.1", s, "by the address, behind another sign")
+		require.Zero(t, q.store.calls, "the store isn't asked")
+		_, err = l.Take()
+		require.NoError(t, err)
+		again, err := l.Subject()
+		require.NoError(t, err)
+		require.Equal(t, s, again)
+
+		none, _ := From(c, "none")
+		_, err = none.Subject()
+		require.ErrorIs(t, err, reqctx.ErrNoProperty)
+	})
+}

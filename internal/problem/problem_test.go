@@ -1,0 +1,103 @@
+package problem
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// delayed is an error that can say when to come again.
+type delayed int64
+
+func (d delayed) Error() string       { return "later" }
+func (d delayed) RetrySeconds() int64 { return int64(d) }
+
+func write(status int, members map[string]any, cause error) *httptest.ResponseRecorder {
+	rec := httptest.NewRecorder()
+	Write(rec, status, members, cause)
+	return rec
+}
+
+// What Append writes is what encoding/json makes of the same map, to the byte.
+func TestAppendIsJSON(t *testing.T) {
+	many := map[string]any{"title": "t"}
+	for i := range 40 {
+		many[fmt.Sprint("m", i)] = i
+	}
+	for _, members := range []map[string]any{
+		nil,
+		{"detail": "plain"},
+		{"title": "own", "type": "https://example.com/a?b=c&d=e", "violated-policies": []string{"a", "b\"c"}},
+		{"title": nil, "none": []string(nil), "empty": []string{}},
+		{"quote\"d": "\\ \" < > & \u2028 é \x00 \xff \x7f ~", "n": 1.5, "b": true, "m": map[string]any{"y": 1, "x": []int{2}}},
+		{"status": 200, "detail": ""},
+		many,
+	} {
+		all := map[string]any{"title": http.StatusText(418)}
+		for name, v := range members {
+			all[name] = v
+		}
+		all["status"] = 418
+		want, err := json.Marshal(all)
+		require.NoError(t, err)
+		got, err := Append([]byte("before"), 418, members)
+		require.NoError(t, err)
+		require.Equal(t, "before"+string(want), string(got))
+	}
+}
+
+func FuzzAppend(f *testing.F) {
+	f.Add("name", "value")
+	f.Add("a\xff", "<\u2029>")
+	f.Fuzz(func(t *testing.T, name, value string) {
+		if name == "status" || name == "title" {
+			return
+		}
+		want, err := json.Marshal(map[string]any{"status": 400, "title": "Bad Request", name: value})
+		require.NoError(t, err)
+		got, err := Append(nil, 400, map[string]any{name: value})
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+	})
+}
+
+func TestWrite(t *testing.T) {
+	rec := write(404, map[string]any{"detail": "x"}, nil)
+	require.Equal(t, 404, rec.Code)
+	require.Equal(t, `{"detail":"x","status":404,"title":"Not Found"}`+"\n", rec.Body.String())
+	require.Equal(t, "application/problem+json", rec.Header().Get("Content-Type"))
+	require.Equal(t, "nosniff", rec.Header().Get("X-Content-Type-Options"))
+	require.Equal(t, strconv.Itoa(rec.Body.Len()), rec.Header().Get("Content-Length"))
+	require.Len(t, rec.Header(), 3)
+
+	for _, status := range []int{-1, 0, 200, 399, 600} {
+		require.Equal(t, 500, write(status, nil, nil).Code)
+	}
+	long := strings.Repeat("x", 4096)
+	require.Contains(t, write(400, map[string]any{"detail": long}, nil).Body.String(), long)
+	rec = write(422, map[string]any{"detail": "x", "title": "y", "more": 1, "n": math.NaN()}, nil)
+	require.Equal(t, `{"detail":"x","status":422,"title":"y"}`+"\n", rec.Body.String(), "without what is no JSON")
+	rec = write(422, map[string]any{"title": math.NaN()}, nil)
+	require.Equal(t, `{"status":422,"title":"Unprocessable Entity"}`+"\n", rec.Body.String())
+}
+
+func TestRetryAfter(t *testing.T) {
+	wrapped := errors.Join(errors.New("x"), delayed(7))
+	require.Equal(t, "7", write(429, nil, delayed(7)).Header().Get("Retry-After"))
+	require.Equal(t, "7", write(503, nil, wrapped).Header().Get("Retry-After"))
+	require.Empty(t, write(400, nil, wrapped).Header().Get("Retry-After"), "no waiting helps")
+	require.Empty(t, write(503, nil, errors.New("x")).Header().Get("Retry-After"))
+	require.Empty(t, write(503, nil, nil).Header().Get("Retry-After"))
+	rec := httptest.NewRecorder()
+	rec.Header().Set("Retry-After", "60")
+	Write(rec, 429, nil, delayed(7))
+	require.Equal(t, []string{"60"}, rec.Header()["Retry-After"])
+}

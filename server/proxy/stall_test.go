@@ -1,0 +1,75 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// timedWriter is a response's writer with a deadline.
+type timedWriter struct {
+	*httptest.ResponseRecorder
+	until time.Time
+	sets  int
+}
+
+func (w *timedWriter) SetWriteDeadline(t time.Time) error {
+	w.until = t
+	w.sets++
+	return nil
+}
+
+// At every write the deadline is further than stall and no further than twice that, and it
+// is not moved each time.
+func TestWritesHaveTheirTime(t *testing.T) {
+	const stall = time.Minute
+	for name, own := range map[string]time.Duration{"our server": 2 * stall, "another's": time.Second, "none": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &timedWriter{ResponseRecorder: httptest.NewRecorder()}
+			r := httptest.NewRequest("GET", "/", nil)
+			if own > 0 {
+				w.until = time.Now().Add(own)
+				r = r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, &http.Server{WriteTimeout: own}))
+			}
+			out := newWriter(w, http.NewResponseController(w), r, stall)
+			out.WriteHeader(200)
+			require.Zero(t, w.sets, "it is not sent yet")
+			for i := range 600 {
+				_, err := out.Write([]byte("x"))
+				require.NoError(t, err)
+				left := time.Until(w.until)
+				require.True(t, stall <= left && left <= 2*stall, "%s: %v left at write %d", name, left, i)
+				if i == 0 && own == 2*stall {
+					require.Zero(t, w.sets, "net/http has set one that will do")
+				}
+				<-time.After(time.Duration(i%3) * time.Second)
+			}
+			require.Less(t, w.sets, 40)
+			<-time.After(10 * stall) // the upstream takes its time
+			require.NoError(t, out.FlushError())
+			require.GreaterOrEqual(t, time.Until(w.until), stall)
+		})
+	}
+}
+
+// Over HTTP/2 a deadline that passes ends the stream, whether somebody writes or not.
+func TestNoDeadlineBetweenTheWritesOfAStream(t *testing.T) {
+	w := &timedWriter{ResponseRecorder: httptest.NewRecorder(), until: time.Now()}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.ProtoMajor = 2
+	out := newWriter(w, http.NewResponseController(w), r, time.Minute)
+	require.True(t, w.until.IsZero())
+	for range 3 {
+		_, err := out.Write([]byte("x"))
+		require.NoError(t, err)
+		require.True(t, w.until.IsZero())
+	}
+	require.Equal(t, 1+2*3, w.sets)
+	out.begin()
+	require.False(t, w.until.IsZero())
+}
