@@ -223,6 +223,8 @@ type Limits struct {
 
 // Memory bounds the counters in memory.
 type Memory struct {
-	// MaxBytes is for all counters. When it changes, they begin anew. Default: 128 MiB.
+	// MaxBytes is for all counters: a key of a fixed window or a gcra takes about 40 bytes, one
+	// of other algorithms more. When they are full, those make room that are nearest to
+	// their full quota. When it changes, they begin anew. At least 1 MiB. Default: 128 MiB.
 	MaxBytes Size `yaml:"max_bytes"`
 }

@@ -204,6 +204,42 @@ rules:
 	require.False(t, p.passes(t, "/", "X-Key", "x"))
 }
 
+// Of a header or the like that is there several times, the upstream may read any.
+func TestListsAndKeysThatAreThereTwice(t *testing.T) {
+	up := behind(t, nil)
+	p := run(t, parse(t, `
+upstreams: {main: {url: %q}}
+rules:
+  - name: key
+    match: {paths: [/key]}
+    key: "{header.X-Key}"
+    limit: 3/60s
+    allow: [friend]
+    deny: [enemy]
+    tiers: [{keys: [large], limit: 9/60s}]
+  - {name: query, match: {paths: [/query]}, key: "{query.key}", limit: 9/60s, deny: [enemy]}
+  - {name: cookie, match: {paths: [/cookie]}, key: "{cookie.key}", limit: 9/60s, deny: [enemy]}
+  - {name: auth, match: {paths: [/auth]}, limit: 3/60s, deny: [Bearer enemy], tiers: [{keys: [Bearer large], limit: 9/60s}]}
+`, up.URL))
+	for _, h := range [][]string{{"X-Key", "x", "X-Key", "enemy"}, {"X-Key", "enemy", "X-Key", "x"}} {
+		require.Equal(t, 403, p.get(t, "/key", h...).StatusCode)
+	}
+	require.Equal(t, 403, p.get(t, "/query?key=x&key=enemy").StatusCode)
+	require.Equal(t, 403, p.get(t, "/cookie", "Cookie", "key=x; key=enemy").StatusCode)
+	for _, spelled := range []string{"Bearer enemy", "bearer enemy", "BEARER   enemy"} {
+		require.Equal(t, 403, p.get(t, "/auth", "Authorization", spelled).StatusCode)
+	}
+	require.Zero(t, up.n.Load())
+	require.Equal(t, 200, p.get(t, "/auth", "Authorization", "Bearer Enemy").StatusCode, "the rest of it is as it is")
+	require.Equal(t, "9", p.get(t, "/auth", "Authorization", "bearer  large").Header.Get("X-RateLimit-MaxRequests"))
+
+	for _, h := range [][]string{{"X-Key", "friend", "X-Key", "x"}, {"X-Key", "large", "X-Key", "x"}} {
+		require.Equal(t, "3", p.get(t, "/key", h...).Header.Get("X-RateLimit-MaxRequests"), "counted by the address")
+	}
+	require.Empty(t, p.get(t, "/key", "X-Key", "friend").Header.Get("X-RateLimit-MaxRequests"))
+	require.Equal(t, "9", p.get(t, "/key", "X-Key", "large").Header.Get("X-RateLimit-MaxRequests"))
+}
+
 func TestCosts(t *testing.T) {
 	p := run(t, parse(t, `
 upstreams: {main: {url: %q}}
@@ -223,6 +259,8 @@ rules:
 	}
 	tooLarge := p.get(t, "/header", "X-Cost", "8")
 	require.True(t, tooLarge.StatusCode >= 400 && tooLarge.StatusCode < 500, tooLarge.body)
+	require.Contains(t, p.metrics(t, "ratelimit_proxy_decisions"), `{rule="header",decision="refused"} 6`)
+	require.Contains(t, p.metrics(t, "ratelimit_proxy_decisions"), `{rule="header",decision="error"} 0`)
 	require.EqualValues(t, 6, p.status(t, "/header")["requests"])
 }
 
