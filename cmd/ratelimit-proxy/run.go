@@ -18,7 +18,7 @@ import (
 // runCommand is what one can say on the command line.
 type runCommand struct {
 	Config   string        `help:"YAML file with the whole configuration; the other flags overrule it." placeholder:"FILE"`
-	Listen   []string      `help:"Address to listen on, such as 127.0.0.1:8080." placeholder:"ADDRESS"`
+	Listen   []string      `help:"Address to listen on. Default: 127.0.0.1:8080." placeholder:"ADDRESS"`
 	Upstream string        `help:"Server that requests go to, such as http://127.0.0.1:9000." placeholder:"URL"`
 	Limit    string        `help:"Requests in a time, for each client, such as 10/60s." placeholder:"N/TIME"`
 	Redis    string        `help:"Redis that all proxies with the same limits share." env:"REDIS_URL" placeholder:"URL"`

@@ -218,7 +218,7 @@ rules:
     deny: [enemy]
     tiers: [{keys: [large], limit: 9/60s}]
   - {name: query, match: {paths: [/query]}, key: "{query.key}", limit: 9/60s, deny: [enemy]}
-  - {name: cookie, match: {paths: [/cookie]}, key: "{cookie.key}", limit: 9/60s, deny: [enemy]}
+  - {name: cookie, match: {paths: [/cookie]}, key: "{cookie.key}", limit: 9/60s, deny: [enemy], allow: [friend]}
   - {name: auth, match: {paths: [/auth]}, limit: 3/60s, deny: [Bearer enemy], tiers: [{keys: [Bearer large], limit: 9/60s}]}
 `, up.URL))
 	for _, h := range [][]string{{"X-Key", "x", "X-Key", "enemy"}, {"X-Key", "enemy", "X-Key", "x"}} {
@@ -236,6 +236,8 @@ rules:
 	for _, h := range [][]string{{"X-Key", "friend", "X-Key", "x"}, {"X-Key", "large", "X-Key", "x"}} {
 		require.Equal(t, "3", p.get(t, "/key", h...).Header.Get("X-RateLimit-MaxRequests"), "counted by the address")
 	}
+	require.Equal(t, "9", p.get(t, "/cookie", "Cookie", "key=friend; key=x").Header.Get("X-RateLimit-MaxRequests"))
+	require.Empty(t, p.get(t, "/cookie", "Cookie", "key=friend").Header.Get("X-RateLimit-MaxRequests"))
 	require.Empty(t, p.get(t, "/key", "X-Key", "friend").Header.Get("X-RateLimit-MaxRequests"))
 	require.Equal(t, "9", p.get(t, "/key", "X-Key", "large").Header.Get("X-RateLimit-MaxRequests"))
 }

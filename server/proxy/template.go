@@ -131,8 +131,8 @@ func (p part) value(r *http.Request) string {
 		}
 		return ""
 	case "cookie":
-		if c, err := r.Cookie(p.name); err == nil {
-			return c.Value
+		if cookies := r.CookiesNamed(p.name); len(cookies) == 1 {
+			return cookies[0].Value
 		}
 		return ""
 	case "query":
