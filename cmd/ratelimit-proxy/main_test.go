@@ -273,8 +273,8 @@ func TestSignals(t *testing.T) {
 		}, io.EOF, -1, ""},
 	} {
 		url, asked, answer := slow(t)
-		p := start(t, nil, "--listen", "127.0.0.1:0", "--upstream", url, "--grace", c.grace)
-		at := p.line(t, "listening on ")
+		p := start(t, nil, "--listen", "127.0.0.1:0", "--upstream", url, "--grace", c.grace, "--admin", "127.0.0.1:0")
+		at, admin := p.line(t, "listening on "), p.line(t, "admin on ")
 		p.logged(t, "there is no rule: nothing is limited")
 		got := make(chan error, 1)
 		go func() {
@@ -287,6 +287,12 @@ func TestSignals(t *testing.T) {
 		<-asked
 		require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM), name)
 		require.Equal(t, c.grace, strings.Replace(p.logged(t, "stopping")["grace"].(string), "5m0s", "5m", 1), "a time one can read")
+		if c.want == nil {
+			require.Eventually(t, func() bool {
+				status, _ := p.get(t, admin+"/healthz")
+				return status == 503
+			}, 30*time.Second, time.Millisecond, "it tells of the end until then")
+		}
 		c.do(p, answer)
 		if c.want == nil {
 			require.NoError(t, <-got, name)
