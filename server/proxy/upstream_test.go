@@ -206,7 +206,7 @@ func TestWebsocketsAtTheEnd(t *testing.T) {
 	}
 	cancel(errors.New("the grace is over"))
 	require.EqualError(t, <-stopped, "the grace is over")
-	require.Error(t, echo())
+	require.Eventually(t, func() bool { return echo() != nil }, 20*time.Second, time.Millisecond, "it is cut off")
 	_ = c.CloseNow()
 
 	p = run(t, slowly(t, echoing(t).URL, ""))
