@@ -267,13 +267,13 @@ rules:
 }
 
 func TestShadow(t *testing.T) {
-	up := behind(t, nil)
-	p := run(t, parse(t, `
+	up, c := behind(t, nil), newClock()
+	p := runAt(t, parse(t, `
 upstreams: {main: {url: %q}}
 rules:
   - {name: tried, key: "{client.ip}", limit: 2/60s, shadow: true}
   - {name: real, key: "{client.ip}", limit: 7/60s}
-`, up.URL))
+`, up.URL), c.now)
 	for range 7 {
 		a := p.get(t, "/")
 		require.Equal(t, 200, a.StatusCode)
@@ -286,11 +286,32 @@ rules:
 	require.Contains(t, m, `decisions_total{rule="tried",decision="denied"} 0`)
 	require.Contains(t, m, `furthest_beyond{rule="tried"} 6`)
 	lines := p.log.lines("tried out")
-	require.NotEmpty(t, lines)
+	require.Len(t, lines, 1, "of one second")
 	require.Contains(t, lines[0], `"rule":"tried"`)
-	require.LessOrEqual(t, len(lines), 6)
+	c.move(time.Second)
+	require.False(t, p.passes(t, "/"))
+	require.Len(t, p.log.lines("tried out"), 2)
 	require.EqualValues(t, 7, p.status(t, "/")["max_requests"])
 	require.Equal(t, 404, p.get(t, "/?rule=tried", "X-RateLimit-Status", "true").StatusCode)
+}
+
+// However a client writes a path, it is counted as one, and a host as well.
+func TestKeysOfPathsAndHosts(t *testing.T) {
+	p := run(t, parse(t, `
+upstreams: {main: {url: %q}}
+rules:
+  - {name: path, match: {paths: ["/x/**"]}, key: "{path}", limit: 4/60s}
+  - {name: host, match: {paths: [/host]}, key: "{host}", limit: 3/60s}
+`, behind(t, nil).URL))
+	for _, path := range []string{"/x/a", "//x/./a", "/x/b/..%2Fa", "/%78/a/"} {
+		require.True(t, p.passes(t, path), path)
+	}
+	require.False(t, p.passes(t, "/x/a"))
+	require.True(t, p.passes(t, "/x/c"))
+	for _, host := range []string{"example.com", "EXAMPLE.com:8080", "example.com."} {
+		require.True(t, p.passes(t, "/host", "Host", host), host)
+	}
+	require.False(t, p.passes(t, "/host", "Host", "example.com"))
 }
 
 func TestKeysAreNotInClear(t *testing.T) {
