@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -26,6 +27,8 @@ import (
 
 // commands are the program's command line.
 type commands struct {
+	Version kong.VersionFlag `help:"Tell the version."`
+
 	Run   runCommand   `cmd:"" default:"withargs" help:"Run the proxy."`
 	Check checkCommand `cmd:"" help:"Check a configuration and run nothing."`
 }
@@ -42,6 +45,7 @@ var ballast = make([]byte, 32<<20)
 func main() {
 	defer runtime.KeepAlive(ballast)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal ends the program at once
 	code := program(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -55,6 +59,8 @@ func program(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	parser, err := kong.New(&c,
 		kong.Name("ratelimit-proxy"),
 		kong.Description("A reverse proxy that limits how much its clients may ask for."),
+		kong.Vars{"version": version()},
+		kong.Help(help),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 	)
@@ -73,7 +79,7 @@ func program(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if parsed.Command() == "check <config>" {
 		return check(c.Check.Config, stdout, stderr)
 	}
-	log := newLogger(stderr)
+	log := newLogger(stderr, c.Run.Debug)
 	redis.SetLogger(redisLog{log})
 	err = c.Run.run(ctx, stdout, log)
 	var wrong *usageError
@@ -86,6 +92,28 @@ func program(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// help prints that of the command that is the default, too.
+func help(o kong.HelpOptions, ctx *kong.Context) error {
+	if err := kong.DefaultHelpPrinter(o, ctx); err != nil || ctx.Selected() != nil {
+		return err
+	}
+	run, err := kong.Trace(ctx.Kong, []string{"run"})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(ctx.Stdout)
+	return kong.DefaultHelpPrinter(o, run)
+}
+
+// version returns what the program was built of.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return fmt.Sprintf("ratelimit-proxy %s %s", info.Main.Version, info.GoVersion)
 }
 
 // usageError is a mistake of whoever has started the program.
@@ -121,11 +149,23 @@ func (l redisLog) Printf(ctx context.Context, format string, args ...any) {
 }
 
 // newLogger logs readably on a terminal and as JSON elsewhere.
-func newLogger(w io.Writer) *slog.Logger {
+func newLogger(w io.Writer, all bool) *slog.Logger {
+	o := &slog.HandlerOptions{ReplaceAttr: readable}
+	if all {
+		o.Level = slog.LevelDebug
+	}
 	if f, ok := w.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return slog.New(slog.NewTextHandler(w, nil))
+			return slog.New(slog.NewTextHandler(w, o))
 		}
 	}
-	return slog.New(slog.NewJSONHandler(w, nil))
+	return slog.New(slog.NewJSONHandler(w, o))
+}
+
+// readable writes durations as they are configured, which JSON has no way for.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -178,13 +179,19 @@ func TestRedisOfTheEnvironment(t *testing.T) {
 	require.Equal(t, []int{200, 429}, status)
 
 	redis.Kill()
+	dead := "redis://:secret@" + redis.Addr
+	env = []string{"REDIS_URL=" + dead}
 	p := start(t, env, "--listen", "127.0.0.1:0", "--upstream", up, "--limit", "1/60s")
 	url := p.line(t, "listening on ")
+	line := p.logged(t, "Redis doesn't answer")
+	require.Equal(t, "WARN", line["level"])
+	require.Contains(t, line["error"], "connection refused", "the cause")
 	for range 12 {
 		got, _ := p.get(t, url)
 		require.Equal(t, 503, got)
 	}
 	p.stop(t)
+	require.NotContains(t, p.log.String(), "secret")
 	for line := range strings.Lines(p.log.String()) {
 		require.True(t, json.Valid([]byte(line)), line)
 	}
@@ -225,7 +232,95 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	require.Equal(t, "the file has changed", p.logged(t, "the file has changed")["why"])
 	_, body = p.get(t, url)
 	require.Equal(t, "four", body)
+
+	// What only a restart changes is told, whichever it is.
+	other := strings.Replace(text("five"), "127.0.0.1:0", "127.0.0.1:1", 1)
+	write(other + "limits: {header: 1s, stall: 2s, idle: 3s, header_bytes: 4KiB}\n")
+	line = p.logged(t, "limits.header_bytes")
+	require.Equal(t, "listen, limits.header, limits.idle, limits.header_bytes", line["fields"], "stall is not among them")
+	require.Equal(t, "WARN", line["level"])
+	_, body = p.get(t, url)
+	require.Equal(t, "five", body, "at the old address")
 	p.stop(t)
+}
+
+// slow starts an upstream that answers when it is told to, and tells that it was asked.
+func slow(t *testing.T) (url string, asked, answer chan struct{}) {
+	asked, answer = make(chan struct{}), make(chan struct{})
+	up := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		select {
+		case <-answer:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(up.Close)
+	return up.URL, asked, answer
+}
+
+func TestSignals(t *testing.T) {
+	for name, c := range map[string]struct {
+		grace string
+		do    func(p *process, answer chan struct{})
+		want  error // of the request
+		code  int   // of the program, -1 if the signal has ended it
+		says  string
+	}{
+		"the request is waited for": {"5m", func(_ *process, answer chan struct{}) { close(answer) }, nil, 0, ""},
+		"as long as the grace":      {"10ms", func(*process, chan struct{}) {}, io.EOF, 0, "the grace is over"},
+		"the second ends it": {"5m", func(p *process, _ chan struct{}) {
+			require.Eventually(t, func() bool { return p.cmd.Process.Signal(syscall.SIGTERM) != nil || len(p.ended) > 0 }, 30*time.Second, 10*time.Millisecond)
+		}, io.EOF, -1, ""},
+	} {
+		url, asked, answer := slow(t)
+		p := start(t, nil, "--listen", "127.0.0.1:0", "--upstream", url, "--grace", c.grace, "--admin", "127.0.0.1:0")
+		at, admin := p.line(t, "listening on "), p.line(t, "admin on ")
+		p.logged(t, "there is no rule: nothing is limited")
+		got := make(chan error, 1)
+		go func() {
+			res, err := p.client.Get(at)
+			if err == nil {
+				err = res.Body.Close()
+			}
+			got <- err
+		}()
+		<-asked
+		require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM), name)
+		require.Equal(t, c.grace, strings.Replace(p.logged(t, "stopping")["grace"].(string), "5m0s", "5m", 1), "a time one can read")
+		if c.want == nil {
+			require.Eventually(t, func() bool {
+				status, _ := p.get(t, admin+"/healthz")
+				return status == 503
+			}, 30*time.Second, time.Millisecond, "it tells of the end until then")
+		}
+		c.do(p, answer)
+		if c.want == nil {
+			require.NoError(t, <-got, name)
+		} else {
+			require.Error(t, <-got, name)
+		}
+		select {
+		case <-p.ended:
+		case <-time.After(60 * time.Second):
+			require.Fail(t, "it goes on", name)
+		}
+		require.Equal(t, c.code, p.cmd.ProcessState.ExitCode(), "%s: %s", name, p.log)
+		require.Contains(t, p.log.String(), c.says, name)
+	}
+}
+
+func TestDebug(t *testing.T) {
+	for _, debug := range []bool{false, true} {
+		args := []string{"--listen", "127.0.0.1:0", "--upstream", "http://a", "--redis", "redis://127.0.0.1:1"}
+		if debug {
+			args = append(args, "--debug")
+		}
+		p := start(t, nil, args...)
+		p.line(t, "listening on ")
+		p.logged(t, "Redis doesn't answer")
+		p.stop(t)
+		require.Equal(t, debug, strings.Contains(p.log.String(), "DEBUG"), p.log.String())
+	}
 }
 
 func TestCommandLinesThatAreWrong(t *testing.T) {
@@ -233,6 +328,12 @@ func TestCommandLinesThatAreWrong(t *testing.T) {
 	good, bad := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml")
 	require.NoError(t, os.WriteFile(good, []byte("upstreams: {main: {url: http://a}}\n"), 0o600))
 	require.NoError(t, os.WriteFile(bad, []byte("upstreams: {main: {url: http://a}}\nrules:\n  - name: a\n    limit: 1/s\n    key: x\n"), 0o600))
+	addresses := filepath.Join(dir, "addresses.yaml")
+	require.NoError(t, os.WriteFile(addresses, []byte("listen: ['127.0.0.1']\nupstreams: {main: {url: http://a}}\n"), 0o600))
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer busy.Close()
+	taken := busy.Addr().String()
 	for _, c := range []struct {
 		args []string
 		code int
@@ -247,8 +348,16 @@ func TestCommandLinesThatAreWrong(t *testing.T) {
 		{[]string{"check", bad}, 2, bad + ":5:10: rules[0].key"},
 		{[]string{"check", filepath.Join(dir, "none")}, 2, "no such file"},
 		{[]string{"check", good}, 0, good + " is valid"},
-		{[]string{"--listen", "256.0.0.1:x", "--upstream", "http://a"}, 1, "unknown port"},
+		{[]string{"check", addresses}, 2, addresses + ":1:10: listen[0].address"},
+		{[]string{"--listen", "256.0.0.1:x", "--upstream", "http://a"}, 2, "no address to listen on"},
+		{[]string{"--listen", "256.0.0.1:1", "--upstream", "http://a"}, 1, "listen tcp"},
+		{[]string{"--listen", "127.0.0.1:0", "--admin", taken, "--upstream", "http://a"}, 1, "admin: listen tcp " + taken},
+		{[]string{"--upstream", "127.0.0.1:9000"}, 2, "want one such as http://127.0.0.1:9000"},
+		{[]string{"--upstream", "http://a", "--redis", "127.0.0.1:6379"}, 2, "want one such as redis://127.0.0.1:6379/0"},
 		{[]string{"--help"}, 0, "check <config>"},
+		{[]string{"--help"}, 0, "--upstream=URL"},
+		{[]string{"check", "--help"}, 0, "The configuration's file"},
+		{[]string{"--version"}, 0, "ratelimit-proxy "},
 		{[]string{"run", "--help"}, 0, "--upstream=URL"},
 	} {
 		cmd := exec.Command(binary, c.args...)
@@ -256,5 +365,6 @@ func TestCommandLinesThatAreWrong(t *testing.T) {
 		out, _ := cmd.CombinedOutput()
 		require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%q: %s", c.args, out)
 		require.Contains(t, string(out), c.says)
+		require.NotContains(t, string(out), "listening on", "all addresses or none")
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"reflect"
 	"strings"
 	"syscall"
+	"time"
 
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lazyreq/lazyreq/server/proxy"
@@ -20,12 +22,14 @@ type reloader struct {
 	p       *proxy.Proxy
 	began   proxy.Config // what the program has started with
 	log     *slog.Logger
+	redis   string // the URL that was tried last
 }
 
 // on reloads on SIGHUP and when the file changes, until ctx ends.
 func (r *reloader) on(ctx context.Context, work *errgroup.Group) {
 	hangup, changed := make(chan os.Signal, 1), make(chan struct{}, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
+	r.warn(ctx, work, r.began)
 	work.Go(func() error {
 		defer signal.Stop(hangup)
 		for {
@@ -33,9 +37,9 @@ func (r *reloader) on(ctx context.Context, work *errgroup.Group) {
 			case <-ctx.Done():
 				return nil
 			case <-hangup:
-				r.reload("SIGHUP")
+				r.reload(ctx, work, "SIGHUP")
 			case <-changed:
-				r.reload("the file has changed")
+				r.reload(ctx, work, "the file has changed")
 			}
 		}
 	})
@@ -56,8 +60,40 @@ func (r *reloader) on(ctx context.Context, work *errgroup.Group) {
 	})
 }
 
+// warn tells what may not be meant, and doesn't wait to find out.
+func (r *reloader) warn(ctx context.Context, work *errgroup.Group, c proxy.Config) {
+	if len(c.Rules) == 0 {
+		r.log.Warn("there is no rule: nothing is limited")
+	}
+	tried := r.redis
+	r.redis = c.Redis
+	if c.Redis == "" || c.Redis == tried {
+		return
+	}
+	work.Go(func() error {
+		if err := ping(ctx, c.Redis); err != nil && ctx.Err() == nil {
+			r.log.Warn("Redis doesn't answer: on_error says what becomes of requests", slog.Any("error", err))
+		}
+		return nil
+	})
+}
+
+// ping returns why a Redis doesn't answer, in the words of the first attempt.
+func ping(ctx context.Context, url string) error {
+	o, err := redis.ParseURL(url)
+	if err != nil {
+		return err
+	}
+	o.MaxRetries, o.DialerRetries = -1, 1
+	client := redis.NewClient(o)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return client.Ping(ctx).Err()
+}
+
 // reload makes the configuration anew, of the flags and the file.
-func (r *reloader) reload(why string) {
+func (r *reloader) reload(ctx context.Context, work *errgroup.Group, why string) {
 	c, err := r.command.config()
 	if err == nil {
 		err = r.p.Reload(c)
@@ -67,6 +103,7 @@ func (r *reloader) reload(why string) {
 		return
 	}
 	r.log.Info("configuration reloaded", slog.String("why", why))
+	r.warn(ctx, work, c)
 	if fields := fixed(r.began, c); len(fields) > 0 {
 		r.log.Warn("these changes need a restart", slog.String("fields", strings.Join(fields, ", ")))
 	}

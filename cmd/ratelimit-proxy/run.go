@@ -18,12 +18,13 @@ import (
 // runCommand is what one can say on the command line.
 type runCommand struct {
 	Config   string        `help:"YAML file with the whole configuration; the other flags overrule it." placeholder:"FILE"`
-	Listen   []string      `help:"Address to listen on, such as 127.0.0.1:8080." placeholder:"ADDRESS"`
+	Listen   []string      `help:"Address to listen on. Default: 127.0.0.1:8080." placeholder:"ADDRESS"`
 	Upstream string        `help:"Server that requests go to, such as http://127.0.0.1:9000." placeholder:"URL"`
 	Limit    string        `help:"Requests in a time, for each client, such as 10/60s." placeholder:"N/TIME"`
 	Redis    string        `help:"Redis that all proxies with the same limits share." env:"REDIS_URL" placeholder:"URL"`
 	Admin    string        `help:"Address of /healthz and /metrics." placeholder:"ADDRESS"`
 	Grace    time.Duration `help:"How long requests under way are waited for at the end." default:"30s"`
+	Debug    bool          `help:"Log what clients and Redis do wrong, too."`
 }
 
 // config returns the configuration: the file's, overruled by the flags.
@@ -75,37 +76,33 @@ func (r *runCommand) run(ctx context.Context, stdout io.Writer, log *slog.Logger
 		return &usageError{err}
 	}
 	defer func() { _ = p.Close() }()
-	var listeners []net.Listener
-	for _, l := range c.Listen {
-		opened, err := l.Open(log)
-		if err != nil {
-			return err
-		}
-		defer opened.Close()
-		listeners = append(listeners, opened)
-	}
-	s := p.Server(c.Limits)
-	work, ctx := errgroup.WithContext(ctx)
-	for i, l := range listeners {
-		scheme := "http"
-		if c.Listen[i].Cert != "" {
-			scheme = "https"
-		}
-		fmt.Fprintf(stdout, "listening on %s://%s\n", scheme, l.Addr())
-		work.Go(func() error { return ended(s.Serve(l)) })
-	}
-	admin, err := serveAdmin(work, c.Admin, p, stdout)
+	listeners, err := listen(c, log)
 	if err != nil {
 		return err
 	}
-	(&reloader{r, p, c, log}).on(ctx, work)
+	s, admin := p.Server(c.Limits), &http.Server{Handler: p.Admin(), ReadHeaderTimeout: 10 * time.Second}
+	work, ctx := errgroup.WithContext(ctx)
+	for i, l := range listeners {
+		serve := s.Serve
+		switch {
+		case i == len(c.Listen):
+			serve = admin.Serve
+			fmt.Fprintf(stdout, "admin on http://%s\n", l.Addr())
+		case c.Listen[i].Cert != "":
+			fmt.Fprintf(stdout, "listening on https://%s\n", l.Addr())
+		default:
+			fmt.Fprintf(stdout, "listening on http://%s\n", l.Addr())
+		}
+		work.Go(func() error { return ended(serve(l)) })
+	}
+	(&reloader{command: r, p: p, began: c, log: log}).on(ctx, work)
 	work.Go(func() error {
 		<-ctx.Done()
 		log.Info("stopping", slog.Duration("grace", r.Grace))
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.Grace)
 		defer cancel()
 		if err := s.Shutdown(grace); err != nil {
-			log.Warn("requests were cut off", slog.Any("error", err))
+			log.Warn("the grace is over: requests and websockets were cut off", slog.Any("error", err))
 		}
 		return admin.Close() // so long, /healthz tells of the end
 	})
@@ -120,17 +117,28 @@ func ended(err error) error {
 	return err
 }
 
-// serveAdmin answers /healthz and /metrics until it is closed, if there is an address.
-func serveAdmin(work *errgroup.Group, address string, p *proxy.Proxy, stdout io.Writer) (*http.Server, error) {
-	admin := &http.Server{Handler: p.Admin(), ReadHeaderTimeout: 10 * time.Second}
-	if address == "" {
-		return admin, nil
+// listen opens all addresses or none, that of /healthz and /metrics as the last.
+func listen(c proxy.Config, log *slog.Logger) (out []net.Listener, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range out {
+				_ = l.Close()
+			}
+		}
+	}()
+	for _, l := range c.Listen {
+		opened, err := l.Open(log)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, opened)
 	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, err
+	if c.Admin != "" {
+		l, err := net.Listen("tcp", c.Admin)
+		if err != nil {
+			return out, fmt.Errorf("admin: %w", err)
+		}
+		out = append(out, l)
 	}
-	fmt.Fprintf(stdout, "admin on http://%s\n", l.Addr())
-	work.Go(func() error { return ended(admin.Serve(l)) })
-	return admin, nil
+	return out, nil
 }

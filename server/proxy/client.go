@@ -26,6 +26,14 @@ func newClients(c *Config, f *faults) clients {
 	}
 	out := clients{trusted: o.TrustedProxies, header: textproto.CanonicalMIMEHeaderKey(o.Header)}
 	var err error
+	switch {
+	case c.ClientHeader != "" && !isToken(c.ClientHeader):
+		f.addf("client_header", "%q is no header's name", c.ClientHeader)
+		return out
+	case c.ClientHeader != "" && len(c.TrustedProxies) == 0:
+		f.addf("client_header", "is %q, but trusted_proxies names nobody who is believed", c.ClientHeader)
+		return out
+	}
 	if out.address, err = o.Client(); err != nil {
 		f.add("trusted_proxies", plainly(err))
 		return out

@@ -5,7 +5,8 @@ import "time"
 // Config is what a proxy does, as one writes it in YAML. The zero value of a field is its
 // default. [Parse] reads one, [New] and [Proxy.Reload] check it.
 type Config struct {
-	// Listen is where clients come in. Required for the program, unused by [Proxy].
+	// Listen is where clients come in. Unused by [Proxy], but for being checked. Default of
+	// the program: 127.0.0.1:8080.
 	Listen []Listener `yaml:"listen"`
 	// Admin is the address of /healthz and /metrics. Default: none.
 	Admin string `yaml:"admin"`
@@ -145,7 +146,8 @@ type Rule struct {
 	// Shadow only tries the rule out: what it would deny passes, and is logged and counted.
 	Shadow bool `yaml:"shadow"`
 	// Allow and Deny are who isn't limited, and who is answered 403 instead: addresses
-	// ("192.0.2.7", "10.0.0.0/8") of clients, or values of the key. Deny comes first.
+	// ("192.0.2.7", "10.0.0.0/8") of clients, or values of the key. Deny comes first, and
+	// takes any value of a header or the like that is there several times.
 	Allow []string `yaml:"allow"`
 	Deny  []string `yaml:"deny"`
 	// Last says that no rule after this one is asked if this one matches.
@@ -223,6 +225,8 @@ type Limits struct {
 
 // Memory bounds the counters in memory.
 type Memory struct {
-	// MaxBytes is for all counters. When it changes, they begin anew. Default: 128 MiB.
+	// MaxBytes is for all counters: a key of a fixed window or a gcra takes about 40 bytes, one
+	// of other algorithms more. When they are full, those make room that are nearest to
+	// their full quota. When it changes, they begin anew. At least 1 MiB. Default: 128 MiB.
 	MaxBytes Size `yaml:"max_bytes"`
 }

@@ -22,6 +22,9 @@ func costOf(text string) (func(context.Context, *http.Request) (int64, error), i
 	}
 	if name, ok := strings.CutPrefix(text, "{header."); ok && strings.HasSuffix(name, "}") {
 		name = textproto.CanonicalMIMEHeaderKey(strings.TrimSuffix(name, "}"))
+		if !isToken(name) {
+			return nil, 1, fmt.Errorf("%q names no header, want {header.NAME}", text)
+		}
 		return func(_ context.Context, r *http.Request) (int64, error) {
 			v := r.Header.Get(name)
 			if v == "" {

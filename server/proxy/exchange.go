@@ -3,11 +3,13 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/lazyreq/lazyreq/server"
@@ -118,7 +120,7 @@ func (x *exchange) forward(r *http.Request) error {
 		ModifyResponse: x.answered,
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { x.err = err },
 		BufferPool:     buffers,
-		ErrorLog:       x.p.quiet,
+		ErrorLog:       x.up.log,
 	}
 	proxy.ServeHTTP(out, r)
 	if x.err != nil {
@@ -157,7 +159,7 @@ func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 // answered sees the upstream's final header, and not yet those before it (1xx), with which
 // net/http/httputil takes away what was set so far.
 func (x *exchange) answered(res *http.Response) error {
-	x.up.answers[min(max(res.StatusCode/100, 0), 5)].Inc()
+	x.up.answers[min(max(res.StatusCode/100, 1), 5)-1].Inc()
 	if x.tells && !hasSeedFields(res.Header) {
 		x.told.write(x.w.Header())
 	}
@@ -177,10 +179,10 @@ func (x *exchange) failure() error {
 		panic(http.ErrAbortHandler) // there is nobody to tell
 	}
 	status := statusOf(x.err)
-	x.p.metrics.upstreamFailed(x.up.name, status)
+	x.p.metrics.upstreamFailed(x.up.name, strconv.Itoa(status))
 	detail := "The server behind this one could not be reached."
 	if status == http.StatusGatewayTimeout {
 		detail = "The server behind this one took too long."
 	}
-	return &server.Problem{Status: status, Detail: detail, Err: x.err}
+	return &server.Problem{Status: status, Detail: detail, Err: fmt.Errorf("upstream %s: %w", x.up.name, x.err)}
 }

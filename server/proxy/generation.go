@@ -68,6 +68,15 @@ func newGeneration(p *Proxy, c Config) (*generation, error) {
 		g.rules = append(g.rules, made)
 		g.byName[r.Name] = made
 	}
+	for i, l := range c.Listen {
+		l.check(fmt.Sprintf("listen[%d]", i), f)
+	}
+	if p.current.Load() == nil { // a reload may come in the middle of a pair that is replaced
+		checkFiles(c.Listen, f)
+	}
+	if c.Admin != "" {
+		checkAddress("admin", c.Admin, f)
+	}
 	c.Limits.check(f)
 	if err := f.err(); err != nil {
 		return nil, err
@@ -92,7 +101,7 @@ func (g *generation) route(c *Config, f *faults) {
 	for name, u := range c.Upstreams {
 		if had := g.p.upstream(name); had != nil && had.same(u) {
 			g.upstreams[name] = had
-		} else if up := newUpstream(name, u, g.p.metrics, f); up != nil {
+		} else if up := newUpstream(name, u, g.p, f); up != nil {
 			g.upstreams[name] = up
 		}
 	}

@@ -30,7 +30,7 @@ func (x *exchange) limit(r *http.Request, rules []*rule) error {
 		case err != nil && errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == skip:
 			continue
 		case err != nil:
-			rule.counters.failed.Inc()
+			rule.counters.undecided(err)
 			x.giveBack(rules, i)
 			return err
 		}
@@ -69,7 +69,7 @@ func (x *exchange) listed(r *http.Request, rules []*rule) ([]*rule, error) {
 	var out []*rule
 	for _, rule := range rules {
 		switch {
-		case rule.deny.has(r, rule.key, address):
+		case rule.deny.mentions(r, rule.key, address):
 			x.p.metrics.listed(rule.Name, "denied")
 			return nil, server.Errorf(http.StatusForbidden, "This client is not served.")
 		case rule.allow.has(r, rule.key, address):

@@ -29,7 +29,7 @@ func limitsOf(short Rate, full []Limit, field string, f *faults) []ratelimit.Rul
 		r, err := l.rule()
 		switch {
 		case err != nil:
-			f.add(at, errors.New(strings.TrimPrefix(err.Error(), "ratelimit: ")))
+			f.add(at, errors.New(inYAML.Replace(err.Error())))
 		case names[l.Name]:
 			f.addf(at, "has the same name as another, %q", l.Name)
 		}
@@ -38,6 +38,12 @@ func limitsOf(short Rate, full []Limit, field string, f *faults) []ratelimit.Rul
 	}
 	return out
 }
+
+// inYAML names the fields of package ratelimit as a configuration does.
+var inYAML = strings.NewReplacer("ratelimit: ", "", "WindowOptions.", "", "BucketOptions.", "", "LogOptions.", "", "GCRAOptions.", "",
+	"Name is", "name is", "Per is", "the rate's time is", "Span is", "the rate's time is", "Limit is", "the rate's number is",
+	"Burst is", "burst is", "Interval is", "interval is", "times Interval", "times the interval",
+	"Block.After is", "block.after is", "Block.For is", "block.for is")
 
 // rule makes the engine's rule of a limit.
 func (l *Limit) rule() (ratelimit.Rule, error) {

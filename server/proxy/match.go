@@ -42,6 +42,9 @@ func newMatcher(m Match, field string, f *faults) *matcher {
 		out.paths = append(out.paths, pat)
 	}
 	for name, value := range m.Headers {
+		if !isToken(name) {
+			f.addf(field+".headers", "%q is no header's name", name)
+		}
 		out.headers = append(out.headers, headerMatch{textproto.CanonicalMIMEHeaderKey(name), value})
 	}
 	return out

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -8,19 +10,21 @@ import (
 	"sync/atomic"
 
 	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 // counters are the proxy's metrics. Their labels are names from the configuration and
 // statuses, never what a client sends.
 type counters struct {
-	set   *metrics.Set
-	rules sync.Map // *ruleCounters by name
+	set   *metrics.Set // its names are in help
+	rules sync.Map     // *ruleCounters by name
 }
 
 // ruleCounters are one rule's, looked up once.
 type ruleCounters struct {
-	allowed, denied, shadowed, failed *metrics.Counter
-	furthest                          atomic.Int64
+	allowed, denied, shadowed, refused, failed *metrics.Counter
+	furthest                                   atomic.Int64
 }
 
 func newCounters(p *Proxy) *counters {
@@ -44,6 +48,7 @@ func (c *counters) rule(name string) *ruleCounters {
 	}
 	made := &ruleCounters{
 		allowed: decision("allowed"), denied: decision("denied"), failed: decision("error"),
+		refused:  decision("refused"),
 		shadowed: decision("shadow_denied"), // and allowed
 	}
 	known, loaded := c.rules.LoadOrStore(name, made)
@@ -51,6 +56,17 @@ func (c *counters) rule(name string) *ruleCounters {
 		c.set.NewGauge(fmt.Sprintf("ratelimit_proxy_furthest_beyond{rule=%q}", name), func() float64 { return float64(made.furthest.Load()) })
 	}
 	return known.(*ruleCounters)
+}
+
+// undecided counts a request that could not be decided about: what is wrong with it, or with
+// the store.
+func (r *ruleCounters) undecided(err error) {
+	var cost *badCost
+	if errors.Is(err, ratelimit.ErrNoKey) || errors.Is(err, ratelimit.ErrTooLarge) || errors.As(err, &cost) {
+		r.refused.Inc()
+	} else {
+		r.failed.Inc()
+	}
 }
 
 // wentBeyond keeps the furthest that any key went beyond its limit.
@@ -63,10 +79,10 @@ func (r *ruleCounters) wentBeyond(n int64) {
 	}
 }
 
-// answers returns the counters of an upstream's responses, by the status's first digit.
-func (c *counters) answers(upstream string) (out [6]*metrics.Counter) {
+// answers returns the counters of an upstream's responses, by the status's first digit less 1.
+func (c *counters) answers(upstream string) (out [5]*metrics.Counter) {
 	for i := range out {
-		out[i] = c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_responses_total{upstream=%q,status=\"%dxx\"}", upstream, i))
+		out[i] = c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_responses_total{upstream=%q,status=\"%dxx\"}", upstream, i+1))
 	}
 	return out
 }
@@ -75,16 +91,40 @@ func (c *counters) listed(rule, list string) {
 	c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_listed_total{rule=%q,list=%q}", rule, list)).Inc()
 }
 
-func (c *counters) upstreamFailed(name string, status int) {
-	c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_upstream_failures_total{upstream=%q,status=%q}", name, strconv.Itoa(status))).Inc()
+// upstreamFailed counts what an upstream didn't answer by the status that the client got, and
+// a response that broke off by "cut".
+func (c *counters) upstreamFailed(name, status string) {
+	c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_upstream_failures_total{upstream=%q,status=%q}", name, status)).Inc()
 }
 
 func (c *counters) reloaded(ok bool) {
 	c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_reloads_total{ok=%q}", strconv.FormatBool(ok))).Inc()
 }
 
+// help is what stands before the metrics of a name: their type, and what they are.
+var help = map[string][2]string{
+	"ratelimit_proxy_decisions_total":         {"counter", "Requests by rule and decision."},
+	"ratelimit_proxy_furthest_beyond":         {"gauge", "The most denials in a row that any key of the rule has had."},
+	"ratelimit_proxy_beyond_keys":             {"gauge", "Keys beyond their limit that are known of."},
+	"ratelimit_proxy_listed_total":            {"counter", "Requests by the lists of a rule."},
+	"ratelimit_proxy_responses_total":         {"counter", "Responses of an upstream by the first digit of their status."},
+	"ratelimit_proxy_upstream_failures_total": {"counter", "Requests that an upstream has not answered, or not to the end."},
+	"ratelimit_proxy_store_down":              {"gauge", "Whether Redis is given up."},
+	"ratelimit_proxy_reloads_total":           {"counter", "Times the configuration was read again."},
+}
+
 // write writes the metrics as Prometheus reads them.
 func (c *counters) write(w io.Writer) {
-	c.set.WritePrometheus(w)
+	var all bytes.Buffer
+	c.set.WritePrometheus(&all) // sorted, so that those of a name stand together
+	had := ""
+	for line := range bytes.Lines(all.Bytes()) {
+		name := string(line[:bytes.IndexAny(line, "{ ")])
+		if about := help[name]; name != had {
+			fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, about[1], name, about[0])
+			had = name
+		}
+		_, _ = w.Write(line)
+	}
 	metrics.WriteProcessMetrics(w)
 }

@@ -23,7 +23,10 @@ func Parse(name string, data []byte) (Config, error) {
 		if wrong == nil {
 			err = located(file, err)
 		}
-		return Config{}, parseError(name, err)
+		return Config{}, parseError(name, plainType(err))
+	}
+	if wrong == nil && len(file.Docs) > 1 {
+		return Config{}, fmt.Errorf("%s: there is more than one document, of which only the first would count", name)
 	}
 	if wrong == nil {
 		c.source = &source{name, file}

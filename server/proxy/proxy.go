@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"log"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -20,7 +19,6 @@ type Options struct {
 // [http.Handler], and all methods may be called concurrently. Make it with [New].
 type Proxy struct {
 	log       *slog.Logger
-	quiet     *log.Logger // of net/http/httputil
 	pseudonym string
 	via       []string // of a request by HTTP/1.1 that has been nowhere else; it doesn't change
 	stores    *stores
@@ -44,7 +42,6 @@ func newProxy(c Config, o Options, clock func() time.Time) (*Proxy, error) {
 	}
 	p := &Proxy{
 		log:       o.Logger,
-		quiet:     slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 		pseudonym: newPseudonym(),
 		stores:    &stores{log: o.Logger, now: clock},
 		beyond:    newBeyond(),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -74,12 +75,13 @@ func newRule(r Rule, field string, by *clients, f *faults) *rule {
 		f.add(field+".cost", err)
 	}
 	affordable(f, field, cost, p.Rules)
-	out.allow, out.deny = newWho(r.Allow), newWho(r.Deny)
+	out.allow, out.deny = newWho(r.Allow, out.key, field+".allow", f), newWho(r.Deny, out.key, field+".deny", f)
 	for i, t := range r.Tiers {
 		at := fmt.Sprintf("%s.tiers[%d]", field, i)
 		limits := limitsOf(t.Limit, t.Limits, at, f)
 		affordable(f, at, cost, limits)
-		out.tiers = append(out.tiers, tier{newMatcher(t.Match, at+".match", f), t.Keys, limits})
+		keys := keysOf(t.Keys, out.key, at+".keys", f)
+		out.tiers = append(out.tiers, tier{newMatcher(t.Match, at+".match", f), keys, limits})
 	}
 	if len(out.tiers) > 0 {
 		p.RulesFor = func(ctx context.Context, r *http.Request) ([]ratelimit.Rule, error) {
@@ -95,6 +97,23 @@ func (r *rule) of(req *server.Request) *ratelimit.Limit {
 		return req.RateLimit()
 	}
 	return req.RateLimit(r.Name)
+}
+
+// keysOf returns values of a key as requests have them.
+func keysOf(values []string, key *template, field string, f *faults) (out []string) {
+	for i, v := range values {
+		a, err := netip.ParseAddr(v)
+		switch {
+		case v == "":
+			f.addf(fmt.Sprintf("%s[%d]", field, i), "is empty, which no key is")
+		case key.isAddress() && err != nil:
+			f.addf(fmt.Sprintf("%s[%d]", field, i), "%q is no address, which the rule counts by", v)
+		case key.isAddress():
+			v = text(a.Unmap().WithZone(""))
+		}
+		out = append(out, key.spelled(v))
+	}
+	return out
 }
 
 // validName is what package ratelimit says of a policy's name.

@@ -204,6 +204,44 @@ rules:
 	require.False(t, p.passes(t, "/", "X-Key", "x"))
 }
 
+// Of a header or the like that is there several times, the upstream may read any.
+func TestListsAndKeysThatAreThereTwice(t *testing.T) {
+	up := behind(t, nil)
+	p := run(t, parse(t, `
+upstreams: {main: {url: %q}}
+rules:
+  - name: key
+    match: {paths: [/key]}
+    key: "{header.X-Key}"
+    limit: 3/60s
+    allow: [friend]
+    deny: [enemy]
+    tiers: [{keys: [large], limit: 9/60s}]
+  - {name: query, match: {paths: [/query]}, key: "{query.key}", limit: 9/60s, deny: [enemy]}
+  - {name: cookie, match: {paths: [/cookie]}, key: "{cookie.key}", limit: 9/60s, deny: [enemy], allow: [friend]}
+  - {name: auth, match: {paths: [/auth]}, limit: 3/60s, deny: [Bearer enemy], tiers: [{keys: [Bearer large], limit: 9/60s}]}
+`, up.URL))
+	for _, h := range [][]string{{"X-Key", "x", "X-Key", "enemy"}, {"X-Key", "enemy", "X-Key", "x"}} {
+		require.Equal(t, 403, p.get(t, "/key", h...).StatusCode)
+	}
+	require.Equal(t, 403, p.get(t, "/query?key=x&key=enemy").StatusCode)
+	require.Equal(t, 403, p.get(t, "/cookie", "Cookie", "key=x; key=enemy").StatusCode)
+	for _, spelled := range []string{"Bearer enemy", "bearer enemy", "BEARER   enemy"} {
+		require.Equal(t, 403, p.get(t, "/auth", "Authorization", spelled).StatusCode)
+	}
+	require.Zero(t, up.n.Load())
+	require.Equal(t, 200, p.get(t, "/auth", "Authorization", "Bearer Enemy").StatusCode, "the rest of it is as it is")
+	require.Equal(t, "9", p.get(t, "/auth", "Authorization", "bearer  large").Header.Get("X-RateLimit-MaxRequests"))
+
+	for _, h := range [][]string{{"X-Key", "friend", "X-Key", "x"}, {"X-Key", "large", "X-Key", "x"}} {
+		require.Equal(t, "3", p.get(t, "/key", h...).Header.Get("X-RateLimit-MaxRequests"), "counted by the address")
+	}
+	require.Equal(t, "9", p.get(t, "/cookie", "Cookie", "key=friend; key=x").Header.Get("X-RateLimit-MaxRequests"))
+	require.Empty(t, p.get(t, "/cookie", "Cookie", "key=friend").Header.Get("X-RateLimit-MaxRequests"))
+	require.Empty(t, p.get(t, "/key", "X-Key", "friend").Header.Get("X-RateLimit-MaxRequests"))
+	require.Equal(t, "9", p.get(t, "/key", "X-Key", "large").Header.Get("X-RateLimit-MaxRequests"))
+}
+
 func TestCosts(t *testing.T) {
 	p := run(t, parse(t, `
 upstreams: {main: {url: %q}}
@@ -223,17 +261,19 @@ rules:
 	}
 	tooLarge := p.get(t, "/header", "X-Cost", "8")
 	require.True(t, tooLarge.StatusCode >= 400 && tooLarge.StatusCode < 500, tooLarge.body)
+	require.Contains(t, p.metrics(t, "ratelimit_proxy_decisions"), `{rule="header",decision="refused"} 6`)
+	require.Contains(t, p.metrics(t, "ratelimit_proxy_decisions"), `{rule="header",decision="error"} 0`)
 	require.EqualValues(t, 6, p.status(t, "/header")["requests"])
 }
 
 func TestShadow(t *testing.T) {
-	up := behind(t, nil)
-	p := run(t, parse(t, `
+	up, c := behind(t, nil), newClock()
+	p := runAt(t, parse(t, `
 upstreams: {main: {url: %q}}
 rules:
   - {name: tried, key: "{client.ip}", limit: 2/60s, shadow: true}
   - {name: real, key: "{client.ip}", limit: 7/60s}
-`, up.URL))
+`, up.URL), c.now)
 	for range 7 {
 		a := p.get(t, "/")
 		require.Equal(t, 200, a.StatusCode)
@@ -246,11 +286,32 @@ rules:
 	require.Contains(t, m, `decisions_total{rule="tried",decision="denied"} 0`)
 	require.Contains(t, m, `furthest_beyond{rule="tried"} 6`)
 	lines := p.log.lines("tried out")
-	require.NotEmpty(t, lines)
+	require.Len(t, lines, 1, "of one second")
 	require.Contains(t, lines[0], `"rule":"tried"`)
-	require.LessOrEqual(t, len(lines), 6)
+	c.move(time.Second)
+	require.False(t, p.passes(t, "/"))
+	require.Len(t, p.log.lines("tried out"), 2)
 	require.EqualValues(t, 7, p.status(t, "/")["max_requests"])
 	require.Equal(t, 404, p.get(t, "/?rule=tried", "X-RateLimit-Status", "true").StatusCode)
+}
+
+// However a client writes a path, it is counted as one, and a host as well.
+func TestKeysOfPathsAndHosts(t *testing.T) {
+	p := run(t, parse(t, `
+upstreams: {main: {url: %q}}
+rules:
+  - {name: path, match: {paths: ["/x/**"]}, key: "{path}", limit: 4/60s}
+  - {name: host, match: {paths: [/host]}, key: "{host}", limit: 3/60s}
+`, behind(t, nil).URL))
+	for _, path := range []string{"/x/a", "//x/./a", "/x/b/..%2Fa", "/%78/a/"} {
+		require.True(t, p.passes(t, path), path)
+	}
+	require.False(t, p.passes(t, "/x/a"))
+	require.True(t, p.passes(t, "/x/c"))
+	for _, host := range []string{"example.com", "EXAMPLE.com:8080", "example.com."} {
+		require.True(t, p.passes(t, "/host", "Host", host), host)
+	}
+	require.False(t, p.passes(t, "/host", "Host", "example.com"))
 }
 
 func TestKeysAreNotInClear(t *testing.T) {

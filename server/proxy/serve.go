@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/pires/go-proxyproto"
@@ -22,6 +22,8 @@ type Server struct {
 	p     *Proxy
 	http  *http.Server
 	abort context.CancelCauseFunc
+
+	upgrades sync.WaitGroup // requests that want one: net/http forgets those connections
 }
 
 // errStopped is the cause of requests that Shutdown did not wait for.
@@ -30,27 +32,40 @@ var errStopped = errors.New("proxy: stopped")
 // Server returns a server with the bounds of a configuration.
 func (p *Proxy) Server(l Limits) *Server {
 	base, abort := context.WithCancelCause(context.Background())
-	return &Server{p: p, abort: abort, http: &http.Server{
-		Handler:           p,
+	s := &Server{p: p, abort: abort}
+	s.http = &http.Server{
+		Handler:           http.HandlerFunc(s.serve),
 		ReadHeaderTimeout: cmp.Or(l.Header, 10*time.Second),
 		WriteTimeout:      2 * cmp.Or(l.Stall, time.Minute), // of what isn't an upstream's (see writer), after a body nobody reads
 		IdleTimeout:       cmp.Or(l.Idle, 2*time.Minute),
 		MaxHeaderBytes:    int(cmp.Or(l.HeaderBytes, 64<<10)),
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
-	}}
+	}
+	return s
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if len(r.Header["Upgrade"]) > 0 {
+		s.upgrades.Add(1)
+		defer s.upgrades.Done()
+	}
+	s.p.ServeHTTP(w, r)
 }
 
 // Serve serves clients of l, which [Listener.Open] has made, until Shutdown; then it
 // returns [http.ErrServerClosed].
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
 
-// Shutdown stops to accept connections and waits for the requests that are under way.
-// When ctx ends first, it cuts them off and returns [context.Cause] of ctx. Websockets are
-// cut off at once.
+// Shutdown stops to accept connections and waits for the requests that are under way, and
+// for websockets, until their clients or upstreams end them. When ctx ends first, it cuts
+// all off and returns [context.Cause] of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.p.stopping.Store(true)
 	err := s.http.Shutdown(ctx)
+	if err == nil {
+		err = s.upgradesEnd(ctx)
+	}
 	s.abort(errStopped)
 	if err == nil {
 		return nil
@@ -60,6 +75,53 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// upgradesEnd waits for websockets. No more of them begin.
+func (s *Server) upgradesEnd(ctx context.Context) error {
+	over := make(chan struct{})
+	go func() {
+		s.upgrades.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// check says what is wrong with a listener, but for its files.
+func (l Listener) check(field string, f *faults) {
+	checkAddress(field+".address", l.Address, f)
+	if (l.Cert == "") != (l.Key == "") {
+		f.addf(field, "has a cert or a key alone: they belong together")
+	}
+}
+
+func checkAddress(field, address string, f *faults) {
+	if _, port, err := net.SplitHostPort(address); err != nil || port != "0" && !validPort(port) {
+		f.addf(field, "%q is no address to listen on, want one such as 127.0.0.1:8080", address)
+	}
+}
+
+// validPort tells whether a port can be connected to, by its number or its name.
+func validPort(port string) bool {
+	n, err := net.LookupPort("tcp", port)
+	return err == nil && n > 0
+}
+
+// checkFiles says which certificates can't be used.
+func checkFiles(listeners []Listener, f *faults) {
+	for i, l := range listeners {
+		if l.Cert == "" || l.Key == "" {
+			continue
+		}
+		if _, err := tls.LoadX509KeyPair(l.Cert, l.Key); err != nil {
+			f.addf(fmt.Sprintf("listen[%d].cert", i), "%s, key %s: %w", l.Cert, l.Key, err)
+		}
+	}
 }
 
 // Open listens, and lets TLS and the PROXY protocol be spoken as the listener says.
@@ -80,22 +142,12 @@ func (l Listener) Open(log *slog.Logger) (net.Listener, error) {
 		return nil, err
 	}
 	if len(l.ProxyProtocol) > 0 {
-		out = &proxyproto.Listener{Listener: out, ReadHeaderTimeout: 10 * time.Second, ConnPolicy: announced(prefixes(l.ProxyProtocol))}
+		out = &announcedListener{Listener: &proxyproto.Listener{
+			Listener: out, ReadHeaderTimeout: 10 * time.Second, ConnPolicy: announced(prefixes(l.ProxyProtocol)),
+		}, log: log}
 	}
 	if conf != nil {
 		out = tls.NewListener(out, conf)
 	}
 	return out, nil
-}
-
-// announced wants a PROXY protocol header of the connections from some addresses. To the
-// others it is no more than a malformed request.
-func announced(from []netip.Prefix) proxyproto.ConnPolicyFunc {
-	return func(o proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
-		at, err := netip.ParseAddrPort(o.Upstream.String())
-		if err == nil && within(from, at.Addr().Unmap().WithZone("")) {
-			return proxyproto.REQUIRE, nil
-		}
-		return proxyproto.SKIP, nil
-	}
 }

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"cmp"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -20,6 +22,9 @@ type stores struct {
 	mu      sync.Mutex
 	current *store // of the newest configuration
 }
+
+// leastCounter is less than any counter takes in memory: bytes alone are the bound.
+const leastCounter = 32
 
 // store is where counters are, and what is around it that reloads should not lose. It is
 // shared by the configurations that mean the same store.
@@ -55,12 +60,15 @@ func (s *stores) open(c *Config) (*store, error) {
 	made := &store{url: c.Redis, replicas: max(1, c.Replicas), timeout: c.RedisTimeout, memory: c.Memory, log: s.log, users: 1, chains: map[string]*chain{}}
 	var err error
 	if c.Redis == "" {
-		made.base, err = ratelimit.NewMemory(ratelimit.MemoryOptions{MaxBytes: int64(c.Memory.MaxBytes), Clock: s.now})
+		size := int64(cmp.Or(c.Memory.MaxBytes, 128<<20))
+		made.base, err = ratelimit.NewMemory(ratelimit.MemoryOptions{
+			MaxBytes: size, MaxSubjects: int(size / leastCounter), Clock: s.now,
+		})
 		return made, err
 	}
 	o, err := redis.ParseURL(c.Redis)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("is no URL of a Redis, want one such as redis://127.0.0.1:6379/0: %w", withoutURL(err))
 	}
 	made.client = redis.NewClient(o)
 	made.base, err = redisstore.New(made.client, redisstore.Options{Timeout: max(made.timeout, 250*time.Millisecond)})

@@ -16,22 +16,23 @@ func TestTheUpstreamIsTheConfigurations(t *testing.T) {
 	p := run(t, limited(t, up.URL, "1000/60s"))
 	elsewhere := strings.TrimPrefix(evil.URL, "http://")
 	for request, want := range map[string]string{
-		"GET /x HTTP/1.1\r\nHost: " + elsewhere:                                        "up " + elsewhere + " /x",
-		"GET " + evil.URL + "/x?y HTTP/1.1\r\nHost: other":                             "up " + elsewhere + " /x?y",
-		"GET //" + elsewhere + "/x HTTP/1.1\r\nHost: other":                            "up other //" + elsewhere + "/x",
-		"GET /x HTTP/1.1\r\nHost: a\r\nX-Forwarded-Host: " + elsewhere:                 "up a /x",
-		"GET /\\" + elsewhere + " HTTP/1.1\r\nHost: a":                                 "up a /",
-		"GET ftp://" + elsewhere + "/x HTTP/1.1\r\nHost: a":                            "up " + elsewhere + " /x",
-		"CONNECT " + elsewhere + " HTTP/1.1\r\nHost: " + elsewhere:                     "501 Not Implemented",
-		"CONNECT /x HTTP/1.1\r\nHost: a":                                               "501 Not Implemented",
-		"GET a:" + up.URL + "/admin HTTP/1.1\r\nHost: a":                               "400 Bad Request",
-		"GET x HTTP/1.1\r\nHost: a":                                                    "400 Bad Request",
-		"GET / HTTP/1.1":                                                               "400 Bad Request",
-		"GET / HTTP/1.1\r\nHost: a\r\nHost: b":                                         "400 Bad Request",
-		"GET /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: h2c":     "400 Bad Request",
-		"GET /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: foo":     "400 Bad Request",
-		"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket, h2c\r\nConnection: u, close": "400 Bad Request",
-		"PRI * HTTP/2.0\r\n\r\nSM":                                                     "",
+		"GET /x HTTP/1.1\r\nHost: " + elsewhere:                                                   "up " + elsewhere + " /x",
+		"GET " + evil.URL + "/x?y HTTP/1.1\r\nHost: other":                                        "up " + elsewhere + " /x?y",
+		"GET //" + elsewhere + "/x HTTP/1.1\r\nHost: other":                                       "up other //" + elsewhere + "/x",
+		"GET /x HTTP/1.1\r\nHost: a\r\nX-Forwarded-Host: " + elsewhere:                            "up a /x",
+		"GET /\\" + elsewhere + " HTTP/1.1\r\nHost: a":                                            "up a /",
+		"GET ftp://" + elsewhere + "/x HTTP/1.1\r\nHost: a":                                       "up " + elsewhere + " /x",
+		"CONNECT " + elsewhere + " HTTP/1.1\r\nHost: " + elsewhere:                                "501 Not Implemented",
+		"CONNECT /x HTTP/1.1\r\nHost: a":                                                          "501 Not Implemented",
+		"GET a:" + up.URL + "/admin HTTP/1.1\r\nHost: a":                                          "400 Bad Request",
+		"GET x HTTP/1.1\r\nHost: a":                                                               "400 Bad Request",
+		"GET / HTTP/1.1":                                                                          "400 Bad Request",
+		"GET / HTTP/1.1\r\nHost: a\r\nHost: b":                                                    "400 Bad Request",
+		"GET /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: h2c":                "400 Bad Request",
+		"GET /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: foo":                "400 Bad Request",
+		"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket, h2c\r\nConnection: u, close":            "400 Bad Request",
+		"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nUpgrade: h2c\r\nConnection: u, close": "400 Bad Request",
+		"PRI * HTTP/2.0\r\n\r\nSM":                                                                "",
 	} {
 		before := up.n.Load()
 		got := p.send(t, request+connectionClose(request)+"\r\n\r\n")
@@ -110,6 +111,13 @@ func TestLoops(t *testing.T) {
 	next = second.url
 	require.Equal(t, 200, first.get(t, "/").StatusCode, "two proxies in a row are none")
 	require.Regexp(t, `^1\.1 ratelimit-proxy-\S+, 1\.1 ratelimit-proxy-\S+$`, up.last.Load().Header.Get("Via"))
+
+	// Somebody between may have signed in a line of its own.
+	own := strings.Fields(up.last.Load().Header.Get("Via"))[3]
+	require.Contains(t, second.send(t, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nVia: 1.1 other\r\nVia: 1.1 "+own+"\r\n\r\n"), "508 ")
+	require.Contains(t, second.send(t, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nVia: 1.1 other\r\nVia: 1.0 third\r\n\r\n"), "200 OK")
+	require.Equal(t, "1.1 other, 1.0 third, 1.1 "+own, up.last.Load().Header.Get("Via"))
+	require.NotContains(t, up.last.Load().Header, "User-Agent", "a request without one goes on without one")
 }
 
 func TestFieldsAboutTheClient(t *testing.T) {

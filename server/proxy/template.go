@@ -71,11 +71,15 @@ func newPart(inner string) (part, error) {
 			return p, nil
 		}
 	case "header":
-		if name != "" {
+		if isToken(name) {
 			p.name = textproto.CanonicalMIMEHeaderKey(name)
 			return p, nil
 		}
-	case "cookie", "query":
+	case "cookie":
+		if isToken(name) {
+			return p, nil
+		}
+	case "query":
 		if name != "" {
 			return p, nil
 		}
@@ -85,6 +89,13 @@ func newPart(inner string) (part, error) {
 		}
 	}
 	return part{}, fmt.Errorf("{%s} is unknown, want {client.ip}, {header.NAME}, {cookie.NAME}, {query.NAME}, {host}, {path} or {method}", inner)
+}
+
+// isToken tells whether headers and cookies can have that name (RFC 9110).
+func isToken(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
+		return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
+	})
 }
 
 // keyFunc returns the function of what stands in braces.
@@ -116,14 +127,17 @@ func (p part) keyFunc(address ratelimit.KeyFunc) ratelimit.KeyFunc {
 func (p part) value(r *http.Request) string {
 	switch p.kind {
 	case "header":
-		return r.Header.Get(p.name)
+		if lines := r.Header[p.name]; len(lines) == 1 { // of several, the upstream may read another
+			return p.spelled(lines[0])
+		}
+		return ""
 	case "cookie":
-		if c, err := r.Cookie(p.name); err == nil {
-			return c.Value
+		if cookies := r.CookiesNamed(p.name); len(cookies) == 1 {
+			return cookies[0].Value
 		}
 		return ""
 	case "query":
-		if values := r.URL.Query()[p.name]; len(values) == 1 { // of several, the upstream may read another
+		if values := r.URL.Query()[p.name]; len(values) == 1 { // as with headers
 			return values[0]
 		}
 		return ""
@@ -136,6 +150,46 @@ func (p part) value(r *http.Request) string {
 	default:
 		return p.name
 	}
+}
+
+// values returns all that the part is in a request: what an upstream may take it for.
+func (p part) values(r *http.Request) (out []string) {
+	switch p.kind {
+	case "header":
+		for _, line := range r.Header[p.name] {
+			out = append(out, p.spelled(line))
+		}
+	case "cookie":
+		for _, c := range r.CookiesNamed(p.name) {
+			out = append(out, c.Value)
+		}
+	case "query":
+		out = r.URL.Query()[p.name]
+	default:
+		out = []string{p.value(r)}
+	}
+	return out
+}
+
+// spelled makes credentials of an Authorization header that mean the same the same, as
+// ratelimit.ByHeader does: the scheme's case and the spaces behind it mean nothing.
+func (p part) spelled(value string) string {
+	if p.kind != "header" || p.name != "Authorization" {
+		return value
+	}
+	scheme, rest, found := strings.Cut(value, " ")
+	if !found {
+		return strings.ToLower(scheme)
+	}
+	return strings.ToLower(scheme) + " " + strings.TrimLeft(rest, " ")
+}
+
+// spelled returns a value of the key as [template.value] has it.
+func (t *template) spelled(value string) string {
+	if len(t.parts) == 1 {
+		return t.parts[0].spelled(value)
+	}
+	return value
 }
 
 // only returns the one part in braces, and whether it is the only one.
@@ -151,6 +205,9 @@ func (t *template) only() (p part, ok bool) {
 	}
 	return p, ok
 }
+
+// isAddress tells whether the key is the client's address and nothing else.
+func (t *template) isAddress() bool { return len(t.parts) == 1 && t.parts[0].kind == "client" }
 
 // value returns the key in clear, to be compared with the values of a list.
 func (t *template) value(r *http.Request, address string) string {

@@ -7,6 +7,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -26,24 +28,27 @@ type upstream struct {
 	ownHost   bool // the URL's host goes out, not the client's
 	transport *http.Transport
 	from      Upstream
-	answers   [6]*metrics.Counter // by the status's first digit
+	answers   [5]*metrics.Counter // by the status's first digit less 1
+	log       *log.Logger         // of net/http/httputil
 }
 
 // same tells whether the upstream is what a configuration says. Files may have changed.
 func (up *upstream) same(u Upstream) bool { return up.from == u && u.CA == "" }
 
-func newUpstream(name string, u Upstream, m *counters, f *faults) *upstream {
+func newUpstream(name string, u Upstream, p *Proxy, f *faults) *upstream {
 	field := "upstreams." + name
 	target, err := url.Parse(u.URL)
 	switch {
 	case err != nil:
-		f.add(field+".url", err)
+		f.addf(field+".url", "is no address of a server, want one such as http://127.0.0.1:9000: %w", withoutURL(err))
 		return nil
 	case target.Scheme != "http" && target.Scheme != "https" || target.Host == "":
-		f.addf(field+".url", "%q is no address of a server, want one such as http://127.0.0.1:9000", u.URL)
+		f.addf(field+".url", "%q is no address of a server, want one such as http://127.0.0.1:9000", target.Redacted())
 		return nil
 	case target.User != nil || target.RawQuery != "" || target.Fragment != "":
 		f.addf(field+".url", "%q has more than scheme, host and path", target.Redacted())
+	case !validPort(target.Port()) && target.Port() != "":
+		f.addf(field+".url", "%q has no port from 1 to 65535", target.Redacted())
 	case u.Host != "" && u.Host != "client" && u.Host != "upstream":
 		f.addf(field+".host", "%q, want client or upstream", u.Host)
 	case u.ProxyProtocol < 0 || u.ProxyProtocol > 2:
@@ -51,9 +56,37 @@ func newUpstream(name string, u Upstream, m *counters, f *faults) *upstream {
 	case u.DialTimeout < 0 || u.ResponseTimeout < 0 || u.IdleConnections < 0 || u.MaxConnections < 0:
 		f.addf(field, "has a negative number")
 	}
-	up := &upstream{name: name, url: target, ownHost: u.Host == "upstream", from: u, answers: m.answers(name)}
+	up := &upstream{name: name, url: target, ownHost: u.Host == "upstream", from: u, answers: p.metrics.answers(name)}
+	up.log = log.New(&breakOffs{p, name}, "", 0)
 	up.transport = u.transport(field, target, f)
 	return up
+}
+
+// breakOffs gets what net/http/httputil logs: that a response's body could not be read to its
+// end.
+type breakOffs struct {
+	p        *Proxy
+	upstream string
+}
+
+// Write counts and logs it. Of which request it was isn't told.
+func (b *breakOffs) Write(text []byte) (int, error) {
+	cause, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "httputil: ReverseProxy read error during body copy: ")
+	if ok && cause != errStopped.Error() { // which is our own doing
+		b.p.metrics.upstreamFailed(b.upstream, "cut")
+		b.p.log.Error("an upstream has broken off in the middle of a response",
+			slog.String("upstream", b.upstream), slog.String("error", cause))
+	}
+	return len(text), nil
+}
+
+// withoutURL leaves out of an error the URL that could not be read: it may have a password.
+func withoutURL(err error) error {
+	var wrong *url.Error
+	if errors.As(err, &wrong) {
+		return wrong.Err
+	}
+	return err
 }
 
 // transport makes the pool of connections.

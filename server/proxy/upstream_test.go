@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -90,6 +92,9 @@ func TestUpstreamsThatFailInTheMiddle(t *testing.T) {
 				_ = res.Body.Close()
 			}
 			require.Error(t, err)
+			require.Eventually(t, func() bool { return len(p.log.lines("has broken off")) == 1 }, 20*time.Second, time.Millisecond)
+			require.Contains(t, p.log.lines("has broken off")[0], `"upstream":"main"`)
+			require.Contains(t, p.metrics(t, "ratelimit_proxy_upstream_failures_total"), `{upstream="main",status="cut"} 1`)
 		}
 	}
 }
@@ -124,8 +129,9 @@ func TestConnectionsAreKept(t *testing.T) {
 	require.Len(t, addresses, 1, "over a reload, too")
 }
 
-func TestWebsocket(t *testing.T) {
-	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
+// echoing starts an upstream whose websockets repeat what they get.
+func echoing(t *testing.T) *backend {
+	return behind(t, func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, nil)
 		if err != nil {
 			return
@@ -138,7 +144,10 @@ func TestWebsocket(t *testing.T) {
 			}
 		}
 	})
-	p := run(t, slowly(t, up.URL, "rules: [{name: limit, limit: 2/60s}]"))
+}
+
+func TestWebsocket(t *testing.T) {
+	p := run(t, slowly(t, echoing(t).URL, "rules: [{name: limit, limit: 2/60s}]"))
 	c, res, err := websocket.Dial(t.Context(), p.url, &websocket.DialOptions{HTTPClient: p.client})
 	require.NoError(t, err)
 	require.Equal(t, "1", res.Header.Get("X-RateLimit-Remaining"))
@@ -158,9 +167,54 @@ func TestWebsocket(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, 429, res.StatusCode)
 
-	// The end of the server is that of its websockets.
-	require.NoError(t, p.server.Shutdown(t.Context()))
-	_, _, err = c.Read(t.Context())
-	require.Error(t, err)
+	require.NoError(t, c.CloseNow())
+}
+
+// The end of the server waits for websockets, too, and cuts them off in the end.
+func TestWebsocketsAtTheEnd(t *testing.T) {
+	p := run(t, slowly(t, echoing(t).URL, ""))
+	c, _, err := websocket.Dial(t.Context(), p.url, &websocket.DialOptions{HTTPClient: p.client})
+	require.NoError(t, err)
+	stopping := func(ctx context.Context) <-chan error {
+		stopped := make(chan error, 1)
+		go func() { stopped <- p.server.Shutdown(ctx) }()
+		require.Eventually(t, func() bool { // it accepts nobody any more
+			conn, err := net.Dial("tcp", p.addr)
+			if err == nil {
+				_ = conn.Close()
+			}
+			return err != nil
+		}, 20*time.Second, time.Millisecond)
+		return stopped
+	}
+	echo := func() error {
+		if err := c.Write(t.Context(), websocket.MessageText, []byte("hello")); err != nil {
+			return err
+		}
+		_, _, err := c.Read(t.Context())
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := stopping(ctx)
+	for range 3 {
+		require.NoError(t, echo())
+		select {
+		case err := <-stopped:
+			require.Fail(t, "it has not waited", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	cancel(errors.New("the grace is over"))
+	require.EqualError(t, <-stopped, "the grace is over")
+	require.Eventually(t, func() bool { return echo() != nil }, 20*time.Second, time.Millisecond, "it is cut off")
 	_ = c.CloseNow()
+
+	p = run(t, slowly(t, echoing(t).URL, ""))
+	c, _, err = websocket.Dial(t.Context(), p.url, &websocket.DialOptions{HTTPClient: p.client})
+	require.NoError(t, err)
+	stopped = stopping(t.Context())
+	require.NoError(t, echo())
+	require.NoError(t, c.Close(websocket.StatusNormalClosure, ""))
+	require.NoError(t, <-stopped, "it ends with the last of them")
+	require.Empty(t, p.log.lines(`"level":"ERROR"`))
 }

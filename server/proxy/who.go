@@ -2,9 +2,11 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // who is a list of clients: addresses, and values of a rule's key.
@@ -13,22 +15,42 @@ type who struct {
 	values   map[string]bool
 }
 
-func newWho(entries []string) *who {
+func newWho(entries []string, key *template, field string, f *faults) *who {
 	if len(entries) == 0 {
 		return nil
 	}
 	w := &who{values: map[string]bool{}}
-	for _, e := range entries {
+	for i, e := range entries {
 		if p, err := netip.ParsePrefix(e); err == nil {
 			w.prefixes = append(w.prefixes, unmapped(p))
 		} else if a, err := netip.ParseAddr(e); err == nil {
 			a = a.Unmap().WithZone("")
 			w.prefixes = append(w.prefixes, netip.PrefixFrom(a, a.BitLen()))
+		} else if e == "" || looksLikeAddress(e) || key.isAddress() {
+			f.addf(fmt.Sprintf("%s[%d]", field, i), "%q is no address or network, and no value of the key", e)
 		} else {
-			w.values[e] = true
+			w.values[key.spelled(e)] = true
 		}
 	}
 	return w
+}
+
+// looksLikeAddress tells whether something is, but for a slip, an address of IPv4.
+func looksLikeAddress(e string) bool {
+	return strings.Count(e, ".") == 3 && strings.Trim(e, "0123456789./") == ""
+}
+
+// mentions is has for a list that forbids: whatever is there several times, each counts.
+func (w *who) mentions(r *http.Request, key *template, address netip.Addr) bool {
+	if w == nil {
+		return false
+	}
+	if len(w.values) > 0 && len(key.parts) == 1 {
+		if slices.ContainsFunc(key.parts[0].values(r), func(v string) bool { return w.values[v] }) {
+			return true
+		}
+	}
+	return w.has(r, key, address)
 }
 
 // has tells whether a request is of somebody on the list. The nil list is empty.

@@ -3,8 +3,10 @@ package proxy
 import (
 	"encoding"
 	"errors"
+	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -47,6 +49,31 @@ func located(file *ast.File, err error) error {
 		return err
 	}
 	return &yaml.SyntaxError{Message: err.Error(), Token: f.at}
+}
+
+// plainType says of a value that is of the wrong kind what is wanted, in terms of YAML
+// instead of Go.
+func plainType(err error) error {
+	var wrong *yaml.TypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	want := ""
+	switch {
+	case wrong.DstType == reflect.TypeFor[time.Duration]():
+		want = "want a time with its unit, such as 50ms"
+	case wrong.DstType.Kind() == reflect.Bool:
+		want = "want true or false"
+	case wrong.DstType.Kind() == reflect.String && wrong.SrcType.Kind() == reflect.Map:
+		want = `want text: what begins with { has to stand in quotes, "{client.ip}"`
+	case wrong.DstType.Kind() == reflect.String:
+		want = "want text"
+	case wrong.DstType.Kind() == reflect.Int, wrong.DstType.Kind() == reflect.Int64:
+		want = "want a whole number"
+	default:
+		return err
+	}
+	return &yaml.SyntaxError{Message: strconv.Quote(wrong.Token.Value) + ": " + want, Token: wrong.Token}
 }
 
 // finder looks for the value that a message ends with.

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/server/proxy"
+)
+
+func TestFlagsOverruleTheFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "proxy.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+listen: ['127.0.0.1:1', '127.0.0.1:2']
+admin: 127.0.0.1:3
+redis: redis://file
+upstreams: {a: {url: http://a}, b: {url: http://b}}
+routes: [{upstream: b}]
+rules: [{name: one, limit: 1/s}, {name: two, limit: 2/s}]
+`), 0o600))
+	c, err := (&runCommand{Config: file}).config()
+	require.NoError(t, err)
+	require.Len(t, c.Listen, 2)
+	require.Equal(t, "127.0.0.1:3", c.Admin)
+	require.Equal(t, "redis://file", c.Redis)
+	require.Len(t, c.Upstreams, 2)
+	require.Len(t, c.Routes, 1)
+	require.Len(t, c.Rules, 2)
+
+	c, err = (&runCommand{
+		Config: file, Listen: []string{"127.0.0.1:4"}, Admin: "127.0.0.1:5", Redis: "redis://flag", Upstream: "http://c", Limit: "3/s",
+	}).config()
+	require.NoError(t, err)
+	require.Equal(t, []proxy.Listener{{Address: "127.0.0.1:4"}}, c.Listen)
+	require.Equal(t, "127.0.0.1:5", c.Admin)
+	require.Equal(t, "redis://flag", c.Redis)
+	require.Equal(t, map[string]proxy.Upstream{"upstream": {URL: "http://c"}}, c.Upstreams)
+	require.Empty(t, c.Routes, "they lead to upstreams that are gone")
+	require.Len(t, c.Rules, 1)
+	require.Equal(t, "limit", c.Rules[0].Name)
+
+	c, err = (&runCommand{Upstream: "http://c"}).config()
+	require.NoError(t, err)
+	require.Equal(t, []proxy.Listener{{Address: "127.0.0.1:8080"}}, c.Listen, "this machine's alone")
+}

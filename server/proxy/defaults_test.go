@@ -1,0 +1,149 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is not configured is bounded as the documentation says, and what is, as configured.
+func TestBounds(t *testing.T) {
+	p := run(t, limited(t, "http://127.0.0.1:1", "10/60s"))
+	g, s := p.current.Load(), p.server.http
+	require.Equal(t, time.Minute, g.stall)
+	require.Equal(t, 10*time.Second, s.ReadHeaderTimeout)
+	require.Equal(t, 2*time.Minute, s.IdleTimeout)
+	require.Equal(t, 64<<10, s.MaxHeaderBytes)
+	up := g.upstreams["main"].transport
+	require.Equal(t, 30*time.Second, up.ResponseHeaderTimeout)
+	require.Equal(t, 5*time.Second, up.TLSHandshakeTimeout)
+	require.Equal(t, 512, up.MaxIdleConnsPerHost)
+	require.Zero(t, up.MaxConnsPerHost)
+
+	c := parse(t, `
+upstreams: {main: {url: http://a, response_timeout: 1s, dial_timeout: 2s, idle_connections: 3, max_connections: 4}}
+limits: {header: 5s, stall: 6s, idle: 7s, header_bytes: 8KiB}
+`)
+	p = run(t, c)
+	g, s = p.current.Load(), p.server.http
+	require.Equal(t, 6*time.Second, g.stall)
+	require.Equal(t, 5*time.Second, s.ReadHeaderTimeout)
+	require.Equal(t, 7*time.Second, s.IdleTimeout)
+	require.Equal(t, 8<<10, s.MaxHeaderBytes)
+	up = g.upstreams["main"].transport
+	require.Equal(t, time.Second, up.ResponseHeaderTimeout)
+	require.Equal(t, 2*time.Second, up.TLSHandshakeTimeout)
+	require.Equal(t, 3, up.MaxIdleConnsPerHost)
+	require.Equal(t, 4, up.MaxConnsPerHost)
+}
+
+func TestOldTLSIsRefused(t *testing.T) {
+	certs := newCertificates(t)
+	c := limited(t, behind(t, nil).URL, "10/60s")
+	c.Listen = []Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
+	p := run(t, c)
+	for version, want := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
+		conn, err := tls.Dial("tcp", p.addr, &tls.Config{RootCAs: certs.pool, MinVersion: tls.VersionTLS10, MaxVersion: version})
+		require.Equal(t, want, err == nil, tls.VersionName(version))
+		if err == nil {
+			require.NoError(t, conn.Close())
+		}
+	}
+}
+
+// A reload that comes while a certificate is being replaced is none the worse for it.
+func TestReloadWithoutTheCertificate(t *testing.T) {
+	certs := newCertificates(t)
+	c := limited(t, behind(t, nil).URL, "10/60s")
+	c.Listen = []Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
+	p := run(t, c)
+	require.NoError(t, os.Remove(certs.key))
+	require.NoError(t, p.Reload(c))
+	require.ErrorContains(t, Check(c), "listen[0].cert")
+	c.Listen[0].Address = "nowhere"
+	require.ErrorContains(t, p.Reload(c), "listen[0].address")
+}
+
+// The file of an upstream's authorities may have changed though its name has not.
+func TestReloadReadsAuthoritiesAgain(t *testing.T) {
+	certs, others := newCertificates(t), newCertificates(t)
+	c := limited(t, behind(t, nil).URL, "1000/60s")
+	c.Listen = []Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
+	up := run(t, c)
+	ca := t.TempDir() + "/ca.pem"
+	trust := func(file string) {
+		pem, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(ca, pem, 0o600))
+	}
+	trust(others.cert)
+	c = parse(t, "upstreams: {main: {url: %q, ca: %q}}\n", up.url, ca)
+	p := run(t, c)
+	require.Equal(t, 502, p.get(t, "/").StatusCode)
+	trust(certs.cert)
+	require.NoError(t, p.Reload(c))
+	require.Equal(t, 200, p.get(t, "/").StatusCode)
+}
+
+// Which settings mean another store, and which the same.
+func TestWhatMeansAnotherStore(t *testing.T) {
+	const redis = "redis://127.0.0.1:1"
+	for name, c := range map[string]struct {
+		a, b Config
+		same bool
+	}{
+		"replicas":         {Config{Redis: redis, Replicas: 2}, Config{Redis: redis, Replicas: 3}, false},
+		"default replicas": {Config{Redis: redis}, Config{Redis: redis, Replicas: 1}, true},
+		"timeout":          {Config{Redis: redis}, Config{Redis: redis, RedisTimeout: time.Second}, false},
+		"url":              {Config{Redis: redis}, Config{Redis: redis + "/1"}, false},
+		"bytes with Redis": {Config{Redis: redis}, Config{Redis: redis, Memory: Memory{MaxBytes: 2 << 20}}, true},
+		"bytes":            {Config{}, Config{Memory: Memory{MaxBytes: 2 << 20}}, false},
+		"from memory":      {Config{}, Config{Redis: redis}, false},
+		"to memory":        {Config{Redis: redis}, Config{}, false},
+		"trusted proxies":  {Config{}, Config{TrustedProxies: []Network{Network(netip.MustParsePrefix("10.0.0.0/8"))}}, true},
+	} {
+		s := &stores{}
+		had, err := s.open(&c.a)
+		require.NoError(t, err)
+		require.NoError(t, s.keep(had))
+		next, err := s.open(&c.b)
+		require.NoError(t, err)
+		require.Equal(t, c.same, next == had, name)
+		require.NoError(t, s.keep(next))
+		for range 2 {
+			require.NoError(t, s.release(had))
+			had = next
+		}
+		require.NoError(t, s.keep(nil))
+		for _, of := range []*store{had, next} {
+			require.Zero(t, of.users, name)
+		}
+	}
+}
+
+// What the end of the proxy cuts off, the upstream has not broken off.
+func TestAStopIsNoUpstreamsFault(t *testing.T) {
+	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "half")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	p := run(t, limited(t, up.URL, "10/60s"))
+	res, err := p.client.Get(p.url)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Error(t, p.server.Shutdown(ctx))
+	_, err = io.ReadAll(res.Body)
+	require.Error(t, err)
+	require.Eventually(t, func() bool { return p.current.Load().users.Load() == 0 }, 20*time.Second, time.Millisecond)
+	require.Empty(t, p.log.lines("has broken off"))
+}

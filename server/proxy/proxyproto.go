@@ -1,0 +1,63 @@
+package proxy
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/pires/go-proxyproto"
+)
+
+// announced wants a PROXY protocol header of the connections from some addresses. To the
+// others it is no more than a malformed request.
+func announced(from []netip.Prefix) proxyproto.ConnPolicyFunc {
+	return func(o proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
+		at, err := netip.ParseAddrPort(o.Upstream.String())
+		if err == nil && within(from, at.Addr().Unmap().WithZone("")) {
+			return proxyproto.REQUIRE, nil
+		}
+		return proxyproto.SKIP, nil
+	}
+}
+
+// announcedListener logs connections that have to begin with a header and don't, at most
+// once in a minute: a check that only connects is one of them.
+type announcedListener struct {
+	net.Listener
+	log  *slog.Logger
+	last atomic.Int64 // the minute in which one was logged
+}
+
+// Accept is for net/http.
+func (l *announcedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if told, ok := conn.(*proxyproto.Conn); ok {
+		return &announcedConn{told, l}, nil
+	}
+	return conn, err
+}
+
+func (l *announcedListener) missing(from net.Addr, err error) {
+	now := time.Now().Unix() / 60
+	if last := l.last.Load(); now != last && l.last.CompareAndSwap(last, now) {
+		l.log.Warn("a connection that should begin with a PROXY protocol header was closed",
+			slog.String("from", from.String()), slog.Any("error", err))
+	}
+}
+
+// announcedConn is a connection that should begin with a header.
+type announcedConn struct {
+	*proxyproto.Conn
+	of *announcedListener
+}
+
+// Read reads what comes after the header.
+func (c *announcedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil && c.ProxyHeader() == nil {
+		c.of.missing(c.Raw().RemoteAddr(), err)
+	}
+	return n, err
+}
