@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/problem"
 )
 
 // DeniedError is a denial as an error, for code that returns errors rather than results.
@@ -31,22 +33,38 @@ func (e *DeniedError) Error() string {
 // a Retry-After header.
 func (e *DeniedError) RetrySeconds() int64 { return max(1, ceilSeconds(e.RetryAfter)) }
 
+// What a denial is as a problem (RFC 9457).
+const (
+	deniedType  = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	deniedTitle = "Quota exceeded"
+)
+
 // Problem returns the 429 response that the denial stands for.
 func (e *DeniedError) Problem() (status int, members map[string]any) {
-	seconds := e.RetrySeconds()
-	detail := "Too many requests. Try again in " + integer(seconds) + " seconds."
-	if seconds == 1 {
-		detail = "Too many requests. Try again in 1 second."
-	}
-	members = map[string]any{
-		"type":   "https://iana.org/assignments/http-problem-types#quota-exceeded",
-		"title":  "Quota exceeded",
-		"detail": detail,
-	}
+	members = map[string]any{"type": deniedType, "title": deniedTitle, "detail": string(e.appendDetail(nil))}
 	if len(e.Policies) > 0 {
 		members["violated-policies"] = e.Policies
 	}
 	return http.StatusTooManyRequests, members
+}
+
+// AppendProblem appends the JSON object of the response that Problem tells, with less effort:
+// denials are what a server has most of when it has too much to do.
+func (e *DeniedError) AppendProblem(b []byte) []byte {
+	b = append(e.appendDetail(append(b, `{"detail":"`...)), `","status":429,"title":"`+deniedTitle+`","type":"`+deniedType+`"`...)
+	if len(e.Policies) > 0 {
+		b = problem.AppendStrings(append(b, `,"violated-policies":`...), e.Policies)
+	}
+	return append(b, '}')
+}
+
+func (e *DeniedError) appendDetail(b []byte) []byte {
+	seconds := e.RetrySeconds()
+	b = appendInteger(append(b, "Too many requests. Try again in "...), seconds)
+	if seconds == 1 {
+		return append(b, " second."...)
+	}
+	return append(b, " seconds."...)
 }
 
 func ceilSeconds(d time.Duration) int64 { return ceilDiv(int64(d), int64(time.Second)) }

@@ -25,6 +25,10 @@ func problemOf(err error) (status int, members map[string]any) {
 
 // writeProblem answers with the RFC 9457 problem that the error stands for.
 func writeProblem(w http.ResponseWriter, _ *http.Request, err error) {
+	if denied, ok := err.(*DeniedError); ok {
+		problem.WriteJSON(w, http.StatusTooManyRequests, denied.AppendProblem(make([]byte, 0, 256)), err)
+		return
+	}
 	status, members := problemOf(err)
 	problem.Write(w, status, members, err)
 }

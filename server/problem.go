@@ -31,6 +31,8 @@ type Problem struct {
 	Members map[string]any
 	// Err is the cause, for the log and for [errors.Is]; clients do not see it.
 	Err error
+
+	denied *ratelimit.DeniedError // what the members are, if it is only this
 }
 
 // problemer is how packages below this one say what response an error is.
@@ -103,8 +105,7 @@ func asProblem(err error) *Problem {
 	case *Problem:
 		return e
 	case *ratelimit.DeniedError:
-		status, members := e.Problem()
-		return &Problem{Status: status, Members: members, Err: err}
+		return &Problem{Status: http.StatusTooManyRequests, Err: err, denied: e}
 	default:
 		return findProblem(err)
 	}
@@ -145,7 +146,13 @@ func commitProblem(err error) *Problem {
 }
 
 // write sends p as the whole response.
-func (p *Problem) write(w http.ResponseWriter) { problem.Write(w, p.status(), p.members(), p.Err) }
+func (p *Problem) write(w http.ResponseWriter) {
+	if p.denied != nil {
+		problem.WriteJSON(w, p.status(), p.denied.AppendProblem(make([]byte, 0, 256)), p.Err)
+		return
+	}
+	problem.Write(w, p.status(), p.members(), p.Err)
+}
 
 // clearRepresentation takes away what described a body that is not going to be
 // sent.

@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
 	"syscall"
 
@@ -37,13 +36,7 @@ type checkCommand struct {
 	Config string `arg:"" help:"The configuration's file."`
 }
 
-// ballast has the garbage collector wait for as much garbage as this and not for 4 MB, which
-// are a few hundred requests: half of what it would do otherwise is to begin and to end. Its
-// pages are never touched, so it takes no memory itself.
-var ballast = make([]byte, 32<<20)
-
 func main() {
-	defer runtime.KeepAlive(ballast)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal ends the program at once
 	code := program(ctx, os.Args[1:], os.Stdout, os.Stderr)

@@ -17,11 +17,15 @@ func Write(w http.ResponseWriter, status int, members map[string]any, cause erro
 	if status < 400 || status > 599 {
 		status = http.StatusInternalServerError
 	}
-	var room [512]byte
-	body, err := Append(room[:0], status, members)
+	body, err := Append(make([]byte, 0, 256), status, members)
 	if err != nil {
-		body, _ = Append(room[:0], status, textOnly(members))
+		body, _ = Append(nil, status, textOnly(members))
 	}
+	WriteJSON(w, status, body, cause)
+}
+
+// WriteJSON is Write for a JSON object that is there already, and keeps it.
+func WriteJSON(w http.ResponseWriter, status int, body []byte, cause error) {
 	body = append(body, '\n')
 	h := w.Header()
 	values := &[3]string{"application/problem+json", "nosniff", strconv.Itoa(len(body))}
@@ -63,14 +67,14 @@ func Append(b []byte, status int, members map[string]any) ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendString(b, name), ':')
+		b = append(AppendString(b, name), ':')
 		v, told := members[name]
 		var err error
 		switch {
 		case name == "status":
 			b = strconv.AppendInt(b, int64(status), 10)
 		case !told: // the title
-			b = appendString(b, http.StatusText(status))
+			b = AppendString(b, http.StatusText(status))
 		default:
 			b, err = appendValue(b, v)
 		}
@@ -94,26 +98,31 @@ func textOnly(members map[string]any) map[string]any {
 func appendValue(b []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case string:
-		return appendString(b, v), nil
+		return AppendString(b, v), nil
 	case []string:
 		if v == nil {
 			break
 		}
-		b = append(b, '[')
-		for i, s := range v {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendString(b, s)
-		}
-		return append(b, ']'), nil
+		return AppendStrings(b, v), nil
 	}
 	text, err := json.Marshal(v)
 	return append(b, text...), err
 }
 
-// appendString appends what encoding/json makes of a string, most of them without it.
-func appendString(b []byte, s string) []byte {
+// AppendStrings appends a list.
+func AppendStrings(b []byte, list []string) []byte {
+	b = append(b, '[')
+	for i, s := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = AppendString(b, s)
+	}
+	return append(b, ']')
+}
+
+// AppendString appends what encoding/json makes of a string, most of them without it.
+func AppendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c < ' ', c > '~', c == '"', c == '\\', c == '<', c == '>', c == '&':

@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +60,58 @@ func BenchmarkProxy(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				require.Equal(b, c.want, ask())
+			}
+		})
+	}
+}
+
+// canned is an upstream without a connection.
+type canned struct{}
+
+func (canned) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: 200, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r, ContentLength: 2,
+		Header: http.Header{"Content-Type": {"text/plain"}, "Content-Length": {"2"}, "Date": {"Sun, 21 Nov 2010 12:00:00 GMT"}},
+		Body:   io.NopCloser(strings.NewReader("ok")),
+	}, nil
+}
+
+// BenchmarkForward is what a request costs without the connections on both sides.
+func BenchmarkForward(b *testing.B) {
+	target, err := url.Parse("http://127.0.0.1:1")
+	require.NoError(b, err)
+	proxy := func(yaml string) http.Handler {
+		p, err := New(parse(b, "upstreams: {main: {url: 'http://127.0.0.1:1'}}\n%s\n", yaml), Options{Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(b, err)
+		b.Cleanup(func() { _ = p.Close() })
+		p.current.Load().upstreams["main"].transport.RegisterProtocol("http", canned{})
+		return p
+	}
+	transport := bareproxy.Transport()
+	transport.RegisterProtocol("http", canned{})
+	for _, c := range []struct {
+		name string
+		h    http.Handler
+	}{
+		{"bare", bareproxy.Handler(target, transport)},
+		{"no-rule", proxy("")},
+		{"limit", proxy("rules: [{name: limit, limit: 1000000000/h}]")},
+		{"limit-without-seed-fields", proxy("headers: {seed: false}\nrules: [{name: limit, limit: 1000000000/h}]")},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			w := &discard{header: http.Header{}}
+			ctx, cancel := context.WithCancel(context.WithValue(b.Context(), http.ServerContextKey, &http.Server{WriteTimeout: 2 * time.Minute}))
+			defer cancel()
+			r := httptest.NewRequestWithContext(ctx, "GET", "/", nil)
+			r.Header.Set("Authorization", "Bearer 0123456789")
+			r.Header.Set("User-Agent", "x")
+			b.ReportAllocs()
+			for b.Loop() {
+				w.header = http.Header{}
+				c.h.ServeHTTP(w, r)
+				if w.status != 200 {
+					b.Fatal(w.status)
+				}
 			}
 		})
 	}
