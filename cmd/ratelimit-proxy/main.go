@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 
@@ -36,7 +37,14 @@ type checkCommand struct {
 	Config string `arg:"" help:"The configuration's file."`
 }
 
+// ballast is how much garbage the collector waits for, at least. By itself it would wait for
+// 4 MB, which are some 250 requests, and a tenth of the processor's time would go into
+// collections. It is never touched, so that it takes no memory itself.
+const ballast = 16 << 20
+
 func main() {
+	held := make([]byte, ballast)
+	defer runtime.KeepAlive(held)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal ends the program at once
 	code := program(ctx, os.Args[1:], os.Stdout, os.Stderr)
