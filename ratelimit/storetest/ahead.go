@@ -46,6 +46,22 @@ func testAhead(h harness) {
 	})
 }
 
+// testAheadGivenBack gives all back that was charged ahead, and then a part of what was
+// charged before: nothing is left of what was ahead.
+func testAheadGivenBack(h harness) {
+	h.each(100, 60*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
+		if r.Algorithm() == "buckets" {
+			h.align(r)
+		}
+		first := h.one(ratelimit.Take, r, key, 3).Receipt
+		ahead := h.do(takeAhead(r, key, 1, 1200*time.Millisecond))[0].Receipt
+		same(h, "give 1 ahead back", h.refund(r, key, ahead), true)
+		first.N = 2
+		same(h, "give 2 of 3 back", h.refund(r, key, first), true)
+		same(h, "Remaining", h.one(ratelimit.Peek, r, key, 1).Remaining, 99)
+	})
+}
+
 // testAheadKeepsTheOld charges ahead, then at once: older units leave no earlier for it.
 func testAheadKeepsTheOld(h harness) {
 	h.each(10, 12*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {

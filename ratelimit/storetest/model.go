@@ -283,10 +283,24 @@ func (m *gcraModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration)
 		return false
 	}
 	m.events[i].n -= n
+	if m.traceless(i) {
+		m.events = slices.Delete(m.events, i, i+1)
+	}
 	if level, _ := m.level(); level.Sign() == 0 {
 		m.events = nil
 	}
 	return true
+}
+
+// traceless tells whether a charge that was given back has left everything as it was before:
+// it was ahead by no more than was there, and at the same time.
+func (m *gcraModel) traceless(i int) bool {
+	e := m.events[i]
+	if i == 0 || e.n > 0 || e.at != m.events[i-1].at {
+		return false
+	}
+	before, _ := (&gcraModel{m.events[:i]}).level()
+	return before.Cmp(product(e.ahead.Microseconds(), e.rule.Limit())) >= 0
 }
 
 // blockModel is what a Block remembers of a key.

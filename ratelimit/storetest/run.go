@@ -66,6 +66,7 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"throttle", testThrottle},
 		{"many takes at once", testMany},
 		{"ahead", testAhead},
+		{"ahead, given back", testAheadGivenBack},
 		{"ahead keeps the old", testAheadKeepsTheOld},
 		{"ahead, invalid", testAheadInvalid},
 		{"random", testRandom},
