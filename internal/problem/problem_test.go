@@ -41,14 +41,14 @@ func TestAppendIsJSON(t *testing.T) {
 		{"status": 200, "detail": ""},
 		many,
 	} {
-		all := map[string]any{"title": http.StatusText(418)}
+		all := map[string]any{"title": http.StatusText(http.StatusConflict)}
 		for name, v := range members {
 			all[name] = v
 		}
-		all["status"] = 418
+		all["status"] = 409
 		want, err := json.Marshal(all)
 		require.NoError(t, err)
-		got, err := Append([]byte("before"), 418, members)
+		got, err := Append([]byte("before"), 409, members)
 		require.NoError(t, err)
 		require.Equal(t, "before"+string(want), string(got))
 	}
