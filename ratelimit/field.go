@@ -3,6 +3,8 @@ package ratelimit
 import (
 	"fmt"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/names"
 )
 
 // maxTime keeps sums of times and durations far from overflow.
@@ -12,8 +14,8 @@ const maxTime = 100 * 365 * 24 * time.Hour
 // "ratelimit: GCRAOptions.Limit".
 
 func checkName(field, name string) error {
-	if name != "" && !validName(name) {
-		return fmt.Errorf("%s is %q, want %s", field, name, nameRule)
+	if name != "" && !names.Valid(name) {
+		return fmt.Errorf("%s is %q, want %s", field, name, names.Rule)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (t *terms) writeFields(h http.Header, results []Result, sum Result) {
 }
 
 // appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. The names
-// need no escapes, see validName. A window that isn't whole seconds cannot be told and is
+// need no escapes, see names.Valid. A window that isn't whole seconds cannot be told and is
 // left out. Without results all rules are in force.
 func (p *Policy) appendPolicies(b []byte, rules []Rule, results []Result, pk string) []byte {
 	for i, r := range rules {

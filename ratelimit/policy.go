@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/lazyreq/lazyreq/internal/names"
 )
 
 // Policy says what requests are counted by and how much they may.
@@ -48,14 +50,14 @@ type Policy struct {
 // check returns what is wrong with the policy itself.
 func (p *Policy) check() error {
 	switch {
-	case !validName(p.Name):
-		return fmt.Errorf("ratelimit: Policy.Name is %q, want %s", p.Name, nameRule)
+	case !names.Valid(p.Name):
+		return fmt.Errorf("ratelimit: Policy.Name is %q, want %s", p.Name, names.Rule)
 	case len(p.Rules) == 0 && p.RulesFor == nil:
 		return fmt.Errorf("ratelimit: policy %q: Rules is empty", p.Name)
 	case p.Key == nil:
 		return fmt.Errorf("ratelimit: policy %q: Key is nil", p.Name)
-	case p.Unit != "" && !validName(p.Unit):
-		return fmt.Errorf("ratelimit: policy %q: Unit is %q, want %s", p.Name, p.Unit, nameRule)
+	case p.Unit != "" && !names.Valid(p.Unit):
+		return fmt.Errorf("ratelimit: policy %q: Unit is %q, want %s", p.Name, p.Unit, names.Rule)
 	}
 	return p.checkRules("Rules", p.Rules)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/lazyreq/lazyreq/internal/names"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/server"
 )
@@ -56,8 +57,8 @@ func newRule(r Rule, field string, by *clients, f *faults) *rule {
 	out := &rule{Rule: r, match: newMatcher(r.Match, field+".match", f)}
 	oneOf(f, field+".missing", r.Missing, byAddress, reject, skip)
 	oneOf(f, field+".on_error", r.OnError, open, closed, local)
-	if !validName(r.Name) {
-		f.addf(field+".name", "is %q, want letters, digits, - and _, at most 64", r.Name)
+	if !names.Valid(r.Name) {
+		f.addf(field+".name", "is %q, want %s", r.Name, names.Rule)
 	}
 	var err error
 	if out.key, err = newTemplate(r.Key, by.key); err != nil {
@@ -114,13 +115,6 @@ func keysOf(values []string, key *template, field string, f *faults) (out []stri
 		out = append(out, key.spelled(v))
 	}
 	return out
-}
-
-// validName is what package ratelimit says of a policy's name.
-func validName(name string) bool {
-	return name != "" && len(name) <= 64 && !strings.ContainsFunc(name, func(c rune) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
-	})
 }
 
 func oneOf(f *faults, field, got string, want ...string) {

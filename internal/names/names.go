@@ -1,0 +1,21 @@
+// Package names says what may be the name of a policy or a rule.
+package names
+
+// Rule says what [Valid] accepts.
+const Rule = `1 to 64 letters, digits, "-" or "_"`
+
+// Valid tells whether s can be a part of a property's name, of a key in a store and of a
+// header, without escapes in any.
+func Valid(s string) bool {
+	if len(s) < 1 || len(s) > 64 {
+		return false
+	}
+	for _, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}
