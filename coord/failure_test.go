@@ -71,13 +71,7 @@ func TestARedisThatIsDownIsAnErrorUntilItIsBack(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
 	s := newRedis(t, server.Client(nil), coord.RedisOptions{Timeout: 100 * time.Millisecond})
-	fails(t, s) // dead at the start
-	server.Restart()
-	recovers(t, s)
-	server.Stop() // with connections open
-	fails(t, s)
-	server.Restart()
-	recovers(t, s)
+	server.ComesBack(func() { fails(t, s) }, func() { recovers(t, s) })
 }
 
 func TestARedisThatHangsIsNoticedInTime(t *testing.T) {

@@ -23,6 +23,20 @@ func (s *Server) Behind() (*redis.Client, *faultproxy.Proxy) {
 	return s.Client(func(o *redis.Options) { o.Addr = p.Addr }), p
 }
 
+// ComesBack has a server that was stopped come back, go and come back again. fails is called
+// while it is away, first by clients that have never seen it and then with connections open,
+// and recovers when it is back.
+func (s *Server) ComesBack(fails, recovers func()) {
+	s.tb.Helper()
+	fails()
+	s.Restart()
+	recovers()
+	s.Stop()
+	fails()
+	s.Restart()
+	recovers()
+}
+
 // Masters calls f, maybe concurrently, for each server that keys are written to.
 func Masters(ctx context.Context, c redis.UniversalClient, f func(context.Context, *redis.Client) error) error {
 	if cluster, ok := c.(*redis.ClusterClient); ok {

@@ -35,14 +35,7 @@ func TestARedisThatIsDownIsAnErrorUntilItIsBack(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
 	l := newLimiter(t, newStore(t, server.Client(nil), Options{}), perMinute(1000))
-	fails(t, l) // dead at the start
-	server.Restart()
-	recovers(t, l)
-
-	server.Stop() // with connections open
-	fails(t, l)
-	server.Restart()
-	recovers(t, l)
+	server.ComesBack(func() { fails(t, l) }, func() { recovers(t, l) })
 }
 
 // TestARedisThatDiesUnderLoad checks that every call gets an answer or ErrStore, and
