@@ -65,14 +65,20 @@ func TestARunOfFaultsNeverChargesTwice(t *testing.T) {
 		func() { proxy.Delay(20*time.Millisecond, 80*time.Millisecond) },
 		func() { defer server.Pause()(); <-time.After(60 * time.Millisecond) },
 	}
+	late := 0
 	for i := range 4 * len(faults) {
 		before := acked.Load()
 		faults[i%len(faults)]()
 		<-time.After(time.Duration(rand.IntN(70)) * time.Millisecond)
 		require.NoError(t, proxy.Restore())
+		began := time.Now()
 		require.Eventually(t, func() bool { return acked.Load() > before }, 20*time.Second, time.Millisecond, "back")
+		if time.Since(began) > time.Second { // the machine may be busy
+			late++
+		}
 	}
 	load.end()
+	require.Less(t, late, len(faults), "back within a second, mostly")
 	n, err := direct.Count(t.Context(), "k", 0)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, n, acked.Load())
@@ -99,15 +105,17 @@ func TestSilenceEndsInTime(t *testing.T) {
 			}
 			silence(proxy)
 			best := time.Hour // the machine may be busy
-			for range 3 {
+			for range 10 {
 				began := time.Now()
 				_, err := l.Take(t.Context(), "k", 1)
 				took := time.Since(began)
 				require.ErrorIs(t, err, ratelimit.ErrStore, name)
 				require.GreaterOrEqual(t, took, timeout, "it was waited for")
-				best = min(best, took)
+				if best = min(best, took); best <= timeout+50*time.Millisecond {
+					break
+				}
 			}
-			require.LessOrEqual(t, best, 5*timeout, "%s, warm: %v", name, warm)
+			require.LessOrEqual(t, best, timeout+50*time.Millisecond, "%s, warm: %v", name, warm)
 			require.NoError(t, proxy.Restore())
 			recovers(t, l)
 		}
