@@ -2,134 +2,130 @@ package redispipe
 
 import (
 	"context"
-	"fmt"
-	"strings"
+	"errors"
+	"math"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
-// Call is one call of a script: of one that [NewListScript] made, a list.
+// Call is one EVALSHA.
 type Call struct {
 	Script *Script
-	Keys   []string // in one slot
-	// Args are strings, numbers and *Head; of a Head the script gets the name. They
-	// must not change, even after the call has returned with its context's end.
-	Args []any
-	// Replies is how many elements of the script's reply are the call's.
-	Replies int
-
-	// Head is what all keys of a list have in common. Numbers are Mode of them for each
-	// key; that script gets more of 1, if others give more. They must not change either.
-	Head    *Head
-	Mode    int
-	Numbers []int64
+	Keys   []string // at least one; on a Cluster all in one slot
+	Args   []any    // strings and numbers; they must not change, even after Run has returned
 }
 
-// Reply is what a call got: Replies elements of what its script returned, or of a list
-// as many bytes for each key as NewListScript was told. It is shared with nobody.
+// Reply is what a call got. It is shared with other calls of its Batch and must not be
+// changed.
 type Reply struct {
-	Ints   []int64 // of a script that NewIntScript made
-	Values []any   // of one of NewScript: string, int64, []any or nil
-	Text   string  // of one of NewListScript
-	Err    error   // of RunAll
+	Values []any   // of a script made by NewScript
+	Ints   []int64 // of one made by NewIntScript; of a Batch, those of the call's key
+
+	// Of a Batch: the integer for all calls, and which of the equal calls this one is.
+	Common int64
+	Index  int
 }
 
-// call is a Call and whoever waits for it.
+// call is a call in the queue or in flight, and the place where its caller waits.
 type call struct {
-	Call
-	ctx   context.Context // the caller's
-	group *group
-	until time.Time // when trying again ends; zero before the first time
-	alone bool      // it is a command by itself
+	Call              // of a Batch, only Keys[0] is set
+	batch    *Batch   // nil if it is an EVALSHA of its own
+	n        int64    // of a Batch
+	key      [1]string // room for Keys
+	ctx      context.Context
+	deadline time.Time
 
-	reply Reply // final once the group is done
+	state atomic.Int32
+	done  chan struct{} // has an element once the call has its outcome
+	timer *time.Timer   // calls expire at the deadline
+	timed bool          // the timer was started
+	reply Reply
 	err   error
+
+	// How it is sent; for the goroutine that makes its round trip.
+	next      *call // the next equal call of its Batch
+	last      *call // of the first one: the last one
+	source    bool  // by EVAL: Redis does not know the script
+	alone     bool  // in an EVALSHA of its own, although it is of a Batch
+	asking    bool  // after ASKING
+	redirects int
 }
 
-// size is what the call counts for Batch and Joined.
-func (c *call) size() int {
-	if c.Head == nil {
-		return 1
+// The states of a call.
+const (
+	waiting int32 = iota
+	sent
+	finished
+)
+
+var calls = sync.Pool{New: func() any {
+	c := &call{done: make(chan struct{}, 1)}
+	c.timer = time.AfterFunc(math.MaxInt64, c.expire)
+	c.timer.Stop()
+	return c
+}}
+
+// newCall returns a call whose deadline is the earlier of ctx's and timeout from now.
+func newCall(ctx context.Context, timeout time.Duration) *call {
+	c := calls.Get().(*call)
+	c.ctx, c.deadline = ctx, time.Now().Add(timeout)
+	if d, ok := ctx.Deadline(); ok && d.Before(c.deadline) {
+		c.deadline = d
 	}
-	return len(c.Keys)
+	return c
 }
 
-// group is the calls of one moment, which wait together.
-type group struct {
-	left atomic.Int64
-	done chan struct{} // gets an element when all are answered
-}
-
-func newGroup(calls int) *group {
-	g := &group{done: make(chan struct{}, 1)}
-	g.left.Store(int64(calls))
-	return g
-}
-
-// answered says that one of the calls is. Nobody touches it after that but its caller.
-func (g *group) answered() {
-	if g.left.Add(-1) == 0 {
-		g.done <- struct{}{}
-	}
-}
-
-// tag returns the part of the call's first key that decides its slot: keys with the
-// same tag are in the same one.
-func (c *call) tag() string {
-	if len(c.Keys) == 0 {
-		return ""
-	}
-	key := c.Keys[0]
-	if _, rest, found := strings.Cut(key, "{"); found {
-		if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {
-			return tag
-		}
-	}
-	return key
-}
-
-// answer gives each call its part of the reply.
-func answer(calls []*call, cmd command) {
-	all, err := cmd.reply()
-	want := 0
-	for _, c := range calls {
-		want += c.wants()
-	}
-	if got := len(all.Ints) + len(all.Values) + len(all.Text); err == nil && got != want {
-		err = fmt.Errorf("redispipe: the script returned %d elements to %d calls, want %d", got, len(calls), want)
-	}
-	for _, c := range calls {
-		n := c.wants()
-		switch {
-		case err != nil:
-			c.err = err
-		case c.Script.each > 0:
-			c.reply.Text, all.Text = all.Text[:n], all.Text[n:]
-		case c.Script.ints:
-			c.reply.Ints, all.Ints = all.Ints[:n:n], all.Ints[n:]
-		default:
-			c.reply.Values, all.Values = all.Values[:n:n], all.Values[n:]
-			c.err = refused(c.reply.Values)
-		}
+// finish gives the call its outcome, unless it has one. Its caller may use it again from then
+// on.
+func (c *call) finish(r Reply, err error) {
+	if c.state.Swap(finished) != finished {
+		c.reply, c.err = r, err
+		c.done <- struct{}{}
 	}
 }
 
-// wants returns how many elements of the reply are the call's: bytes, of a list.
-func (c *call) wants() int {
-	if c.Script.each > 0 {
-		return len(c.Keys) * c.Script.each
+// expire finishes the call at its deadline.
+func (c *call) expire() {
+	switch c.state.Swap(finished) {
+	case waiting:
+		c.err = ErrNotSent
+	case sent:
+		c.err = ErrNoReply
+	default:
+		return
 	}
-	return c.Replies
+	c.done <- struct{}{}
 }
 
-// refused returns the error that a call got instead of its reply.
-func refused(values []any) error {
-	if len(values) > 0 {
-		if err, ok := values[0].(redis.Error); ok {
-			return err
-		}
+// wait returns when the call has its outcome, which its deadline and the end of its context
+// give it, too.
+func (c *call) wait() {
+	select {
+	case <-c.done:
+		return
+	default:
 	}
-	return nil
+	c.timed = true
+	c.timer.Reset(time.Until(c.deadline))
+	select {
+	case <-c.done:
+	case <-c.ctx.Done():
+		c.finish(Reply{}, context.Cause(c.ctx))
+		<-c.done
+	}
+}
+
+// outcome returns what wait has waited for, and lets the call be used again if nothing else
+// refers to it. A round trip that went on without the call, or its timer, may.
+func (c *call) outcome() (Reply, error) {
+	r, err := c.reply, c.err
+	switch {
+	case err == nil && (!c.timed || c.timer.Stop()):
+		*c = call{done: c.done, timer: c.timer}
+		calls.Put(c)
+	case c.ctx.Err() != nil && (errors.Is(err, ErrNotSent) || errors.Is(err, ErrNoReply)):
+		err = context.Cause(c.ctx) // its deadline was the call's
+	}
+	return r, err
 }

@@ -1,0 +1,159 @@
+package redispipe
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+const (
+	// pause is how long a call waits that no node takes, since the slot of its keys is on its
+	// way.
+	pause = 10 * time.Millisecond
+	// maxRedirects keeps two nodes that contradict each other from sending a call to and fro.
+	maxRedirects = 8
+)
+
+// cluster finds the queue of a node. The client knows which node has which slots.
+type cluster struct {
+	pipe   *Pipe
+	client *redis.ClusterClient
+	slots  *lazy.Value[struct{}] // done once the client has loaded the slots, which may dial
+
+	mu     sync.RWMutex
+	queues map[string]*queue // by the address of the node
+}
+
+func newCluster(p *Pipe, client *redis.ClusterClient) *cluster {
+	load := func(ctx context.Context) (struct{}, error) {
+		var err error
+		if panicked := guard(func() { _, err = client.MasterForKey(ctx, "") }); panicked != nil {
+			err = panicked
+		}
+		return struct{}{}, err
+	}
+	return &cluster{pipe: p, client: client, slots: lazy.New(load), queues: make(map[string]*queue)}
+}
+
+// queue returns the queue of the node that has a call's keys, before the call's deadline.
+func (r *cluster) queue(c *call) (*queue, error) {
+	if _, _, loaded := r.slots.Peek(); !loaded {
+		ctx, cancel := context.WithDeadline(c.ctx, c.deadline)
+		defer cancel()
+		switch _, err := r.slots.Get(ctx); {
+		case c.ctx.Err() != nil:
+			return nil, context.Cause(c.ctx)
+		case err != nil && ctx.Err() != nil:
+			return nil, ErrNotSent
+		case err != nil:
+			return nil, errors.Join(ErrNotSent, lost(err))
+		}
+	}
+	node, err := r.client.MasterForKey(c.ctx, c.Keys[0])
+	if err != nil {
+		return nil, errors.Join(ErrNotSent, lost(err))
+	}
+	return r.queueOf(node), nil
+}
+
+// queueOf returns the queue of the node that a client is for. A client that the Cluster's has
+// closed since is replaced.
+func (r *cluster) queueOf(node *redis.Client) *queue {
+	addr := node.Options().Addr
+	r.mu.RLock()
+	q := r.queues[addr]
+	r.mu.RUnlock()
+	if q != nil && q.of == node {
+		return q
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if q = r.queues[addr]; q == nil || q.of != node {
+		q = newQueue(r.pipe, node)
+		r.queues[addr] = q
+	}
+	return q
+}
+
+// queueAt returns the queue of the node at an address, which may be new to the client. from is
+// the queue of another node.
+func (r *cluster) queueAt(addr string, from *queue) *queue {
+	if host, port, err := net.SplitHostPort(addr); err == nil && host == "" { // the same host
+		host, _, _ = net.SplitHostPort(from.of.Options().Addr)
+		addr = net.JoinHostPort(host, port)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if q := r.queues[addr]; q != nil {
+		return q
+	}
+	o := *from.of.Options()
+	o.Addr = addr
+	node := redis.NewClient(&o)
+	runtime.AddCleanup(r.pipe, func(c *redis.Client) { _ = c.Close() }, node)
+	r.queues[addr] = newQueue(r.pipe, node)
+	return r.queues[addr]
+}
+
+// redirected reports whether a command was refused since its keys are on another node, or on
+// their way, and sends its calls there.
+func (q *queue) redirected(cmd *command) bool {
+	r, err := q.pipe.cluster, cmd.Err()
+	if r == nil || err == nil {
+		return false
+	}
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		r.client.ReloadState(context.Background()) // the node may be gone
+		return false
+	}
+	kind, rest, _ := strings.Cut(reply.Error(), " ")
+	if kind != "MOVED" && kind != "ASK" && kind != "TRYAGAIN" {
+		return false
+	}
+	if kind == "MOVED" {
+		r.client.ReloadState(context.Background())
+	}
+	_, addr, _ := strings.Cut(rest, " ")
+	for _, c := range cmd.split() {
+		if c.redirects++; c.redirects > maxRedirects && kind != "TRYAGAIN" {
+			c.finish(Reply{}, reply)
+			continue
+		}
+		c.asking = kind == "ASK"
+		if kind == "TRYAGAIN" {
+			time.AfterFunc(pause, func() { r.again(c) })
+		} else {
+			r.queueAt(addr, q).requeue(c)
+		}
+	}
+	return true
+}
+
+// again sends a call once more to the node that has its keys now.
+func (r *cluster) again(c *call) {
+	q, err := r.queue(c)
+	if err != nil {
+		c.finish(Reply{}, err)
+		return
+	}
+	q.requeue(c)
+}
+
+// requeue queues a call again that was refused, unless its caller has left.
+func (q *queue) requeue(c *call) {
+	if !c.state.CompareAndSwap(sent, waiting) {
+		return
+	}
+	if calls := q.add(c); calls != nil {
+		go q.run(calls)
+	}
+}
