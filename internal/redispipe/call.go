@@ -9,11 +9,16 @@ import (
 	"time"
 )
 
-// Call is one EVALSHA.
+// Call is one EVALSHA, or one entry of a Batch. Arguments must not change, even after the call
+// has returned.
 type Call struct {
 	Script *Script
 	Keys   []string // at least one; on a Cluster all in one slot
-	Args   []any    // strings and numbers; they must not change, even after Run has returned
+	Args   []any    // strings and numbers
+
+	Batch *Batch // instead of the above
+	Key   string
+	N     int64
 }
 
 // Reply is what a call got. It is shared with other calls of its Batch and must not be
@@ -29,10 +34,7 @@ type Reply struct {
 
 // call is a call in the queue or in flight, and the place where its caller waits.
 type call struct {
-	Call              // of a Batch, only Keys[0] is set
-	batch    *Batch   // nil if it is an EVALSHA of its own
-	n        int64    // of a Batch
-	key      [1]string // room for Keys
+	Call
 	ctx      context.Context
 	deadline time.Time
 
@@ -47,7 +49,6 @@ type call struct {
 	next      *call // the next equal call of its Batch
 	last      *call // of the first one: the last one
 	source    bool  // by EVAL: Redis does not know the script
-	alone     bool  // in an EVALSHA of its own, although it is of a Batch
 	asking    bool  // after ASKING
 	redirects int
 }
@@ -67,13 +68,21 @@ var calls = sync.Pool{New: func() any {
 }}
 
 // newCall returns a call whose deadline is the earlier of ctx's and timeout from now.
-func newCall(ctx context.Context, timeout time.Duration) *call {
+func newCall(ctx context.Context, timeout time.Duration, what Call) *call {
 	c := calls.Get().(*call)
-	c.ctx, c.deadline = ctx, time.Now().Add(timeout)
+	c.Call, c.ctx, c.deadline = what, ctx, time.Now().Add(timeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(c.deadline) {
 		c.deadline = d
 	}
 	return c
+}
+
+// firstKey returns the key that decides which node the call is for.
+func (c *call) firstKey() string {
+	if c.Batch != nil {
+		return c.Key
+	}
+	return c.Keys[0]
 }
 
 // finish gives the call its outcome, unless it has one. Its caller may use it again from then

@@ -57,7 +57,7 @@ func (r *cluster) queue(c *call) (*queue, error) {
 			return nil, errors.Join(ErrNotSent, lost(err))
 		}
 	}
-	node, err := r.client.MasterForKey(c.ctx, c.Keys[0])
+	node, err := r.client.MasterForKey(c.ctx, c.firstKey())
 	if err != nil {
 		return nil, errors.Join(ErrNotSent, lost(err))
 	}

@@ -30,22 +30,22 @@ func commands(calls []*call, apart bool) []*command {
 	open := make(map[*Batch]*command, 4)
 	var entries map[entry]*call
 	for _, c := range calls {
-		if c.batch != nil && c.batch.Join && len(calls) > 1 {
+		if b := c.Batch; b != nil && b.Join && len(calls) > 1 {
 			if entries == nil {
 				entries = make(map[entry]*call, len(calls))
 			}
-			e := entry{c.batch, c.Keys[0], c.n}
+			e := entry{b, c.Key, c.N}
 			if first := entries[e]; first != nil {
 				first.last.next, first.last = c, c
 				continue
 			}
 			entries[e], c.last = c, c
 		}
-		cmd := open[c.batch]
-		if c.batch == nil || apart || cmd == nil || len(cmd.calls) == c.batch.Max || cmd.calls[0].source != c.source {
+		cmd := open[c.Batch]
+		if c.Batch == nil || apart || cmd == nil || len(cmd.calls) == c.Batch.Max || cmd.calls[0].source != c.source {
 			cmd = new(command)
 			cmds = append(cmds, cmd)
-			open[c.batch] = cmd
+			open[c.Batch] = cmd
 		}
 		cmd.calls = append(cmd.calls, c)
 	}
@@ -57,30 +57,41 @@ func commands(calls []*call, apart bool) []*command {
 
 // prepare makes what go-redis sends.
 func (cmd *command) prepare() {
-	c := cmd.calls[0]
-	name, script := "evalsha", c.Script.sha
-	if c.source {
-		name, script = "eval", c.Script.src
+	c, script := cmd.calls[0], cmd.calls[0].Script
+	if c.Batch != nil {
+		script = c.Batch.Script
 	}
-	args := make([]any, 0, 3+len(c.Keys)+len(c.Args)+3*len(cmd.calls))
-	args = append(args, name, script, 0)
-	for _, c := range cmd.calls {
+	name, which := "evalsha", script.sha
+	if c.source {
+		name, which = "eval", script.src
+	}
+	var args []any
+	if c.Batch != nil {
+		args = cmd.batchArgs(c.Batch, name, which)
+	} else {
+		args = append(make([]any, 0, 3+len(c.Keys)+len(c.Args)), name, which, len(c.Keys))
 		for _, key := range c.Keys {
 			args = append(args, key)
 		}
+		args = append(args, c.Args...)
 	}
-	args[2] = len(args) - 3
-	args = append(args, c.Args...)
-	if c.batch != nil {
-		for _, c := range cmd.calls {
-			args = append(args, c.n, c.equal())
-		}
-	}
-	if c.Script.ints {
+	if script.ints {
 		cmd.Cmder = redis.NewIntSliceCmd(c.ctx, args...)
 	} else {
 		cmd.Cmder = redis.NewCmd(c.ctx, args...)
 	}
+}
+
+func (cmd *command) batchArgs(b *Batch, name, which string) []any {
+	args := append(make([]any, 0, 3+len(b.Args)+3*len(cmd.calls)), name, which, len(cmd.calls))
+	for _, c := range cmd.calls {
+		args = append(args, c.Key)
+	}
+	args = append(args, b.Args...)
+	for _, c := range cmd.calls {
+		args = append(args, c.N, c.equal())
+	}
+	return args
 }
 
 // equal returns how many equal calls a call is the first of.
@@ -107,7 +118,7 @@ func (cmd *command) split() (calls []*call) {
 // deliver gives each call its part of the reply.
 func (cmd *command) deliver() {
 	reply, err := cmd.reply()
-	if b := cmd.calls[0].batch; b != nil {
+	if b := cmd.calls[0].Batch; b != nil {
 		cmd.deliverBatch(b, reply.Ints, err)
 		return
 	}

@@ -42,30 +42,55 @@ func New(client redis.UniversalClient) (*Pipe, error) {
 // ends before there is a reply, the error is the cause of ctx, [ErrNotSent] or [ErrNoReply]; a
 // call that goes out on its caller's goroutine may notice the end of ctx only at its deadline.
 func (p *Pipe) Run(ctx context.Context, timeout time.Duration, what Call) (Reply, error) {
-	c := newCall(ctx, timeout)
-	c.Call = what
-	return p.do(c)
-}
-
-// RunBatch runs a call of a batch as Run does: n units of key.
-func (p *Pipe) RunBatch(ctx context.Context, timeout time.Duration, b *Batch, key string, n int64) (Reply, error) {
-	c := newCall(ctx, timeout)
-	c.batch, c.key[0], c.n = b, key, n
-	c.Call = Call{Script: b.Script, Keys: c.key[:], Args: b.Args}
-	return p.do(c)
-}
-
-func (p *Pipe) do(c *call) (Reply, error) {
-	if c.ctx.Err() != nil {
-		return Reply{}, context.Cause(c.ctx)
+	if ctx.Err() != nil {
+		return Reply{}, context.Cause(ctx)
 	}
-	q := p.single
-	if q == nil {
-		var err error
-		if q, err = p.cluster.queue(c); err != nil {
-			return Reply{}, err
-		}
+	c := newCall(ctx, timeout, what)
+	q, err := p.queue(c)
+	if err != nil {
+		return Reply{}, err
 	}
 	q.do(c)
 	return c.outcome()
+}
+
+// Result is what a call of RunAll got.
+type Result struct {
+	Reply
+	Err error
+}
+
+// RunAll runs calls as Run does, all at once and in any order.
+func (p *Pipe) RunAll(ctx context.Context, timeout time.Duration, what []Call) []Result {
+	results, sent := make([]Result, len(what)), make([]*call, len(what))
+	queues := make(map[*queue][]*call)
+	for i := range what {
+		c := newCall(ctx, timeout, what[i])
+		q, err := p.queue(c)
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		sent[i], queues[q] = c, append(queues[q], c)
+	}
+	for q, calls := range queues {
+		if first := q.add(calls...); first != nil {
+			go q.run(first)
+		}
+	}
+	for i, c := range sent {
+		if c != nil {
+			c.wait()
+			results[i].Reply, results[i].Err = c.outcome()
+		}
+	}
+	return results
+}
+
+// queue returns the queue of the node that has a call's keys.
+func (p *Pipe) queue(c *call) (*queue, error) {
+	if p.single != nil {
+		return p.single, nil
+	}
+	return p.cluster.queue(c)
 }

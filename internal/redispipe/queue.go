@@ -47,13 +47,13 @@ func (q *queue) do(c *call) {
 	c.wait()
 }
 
-// add queues a call. If a round trip may begin, add returns the calls of it, which its caller
+// add queues calls. If a round trip may begin, add returns the calls of it, which its caller
 // sends.
-func (q *queue) add(c *call) []*call {
+func (q *queue) add(calls ...*call) []*call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.calls = append(q.calls, c)
-	if q.trips == maxTrips || len(q.calls) > 1 { // the end of a trip, or who yields, takes it
+	q.calls = append(q.calls, calls...)
+	if q.trips == maxTrips || len(q.calls) > len(calls) { // the end of a trip, or who yields, takes it
 		return nil
 	}
 	q.trips++

@@ -1,67 +1,38 @@
--- window: a counter of a window that begins with its first charge; in Go it is windowPair,
--- with the same answers.
+-- window: a window that begins with its first charge.
 --
--- Key     a string, 'lrw1' and then words: which life of the counter this is, when its
---         window ends (us), units charged in it. It lives as long as its window, which
---         begins anew if its TTL was lost, because the end is in it.
--- Rules   x, y and z mean nothing.
+-- Key    two integers: when the window ends, and the units charged in it. It lives as long.
+-- State  the same; of a window that has not begun, the end that it would have
+-- Shows  units used, end of the window
+-- Where  a unit was charged: the end of the window
 
-make.window = function()
-  local function used(c) return c.now < c.ends and c.units or 0 end
+algorithms.window = {
+  width = 2,
 
-  return {
-    load = function(c)
-      local s = pcall('GET', c.key)
-      if not s then
-        c.new, c.life, c.ends, c.units = true, seed, c.now, 0
-        seed = seed + 1
-        return
-      end
-      if type(s) ~= 'string' or #s ~= 25 or sub(s, 1, 4) ~= 'lrw1' then error(foreign) end
-      c.life, c.ends, c.units = decode(s, 4), decode(s, 11), decode(s, 18)
-    end,
+  read = function(key, r)
+    local ends, used = load(key)
+    if not ends or ends <= now then return now + r.per, 0 end
+    return ends, used
+  end,
 
-    longer = function() end,
+  room = function(_, r, _, used) return r.limit - used end,
 
-    fits = function(c, r, n) return n <= most - used(c) end,
+  fits = function(_, _, n, _, used) return n <= most - used end,
 
-    count = function(c) return used(c) end,
+  charge = function(key, _, n, _, ends, used)
+    save(key, ends, used + n, ends - now)
+    return ends, used + n
+  end,
 
-    passes = function(c, r, n) return n <= r.limit - used(c) end,
+  count = function(_, _, _, _, used) return used end,
 
-    check = function(c, r, n)
-      local u = used(c)
-      local remaining, left = math.max(0, r.limit - u), c.ends - c.now
-      local reset = u > 0 and left or 0
-      if n <= remaining then return 1, remaining, 0, reset end
-      return 0, remaining, left, reset
-    end,
+  refund = function(key, _, n, at, _, ends, used)
+    if at ~= ends or n > used then return false, ends, used end
+    save(key, ends, used - n, ends - now)
+    return true, ends, used - n
+  end,
 
-    charge = function(c, r, n)
-      if c.now >= c.ends then c.ends, c.units = c.now + r.per, 0 end
-      c.units, c.new, c.dirty = c.units + n, false, true
-      return c.ends
-    end,
-
-    refund = function(c, r, n, ends, life)
-      if n <= 0 or n > used(c) or ends ~= c.ends or life ~= c.life then return false end
-      c.units, c.dirty = c.units - n, true
-      return true
-    end,
-
-    reset = function(c)
-      call('DEL', c.key)
-      c.new, c.dirty, c.life, c.ends, c.units = true, false, seed, c.now, 0
-      seed = seed + 1
-    end,
-
-    save = function(c)
-      local left = math.max(1, ceil(c.ends - c.now, 1000))
-      if c.dirty then
-        call('SET', c.key, 'lrw1' .. encode(c.life) .. encode(c.ends) .. encode(c.units), 'PX', digits(left))
-      elseif not c.new and call('PTTL', c.key) < 0 then
-        call('PEXPIRE', c.key, digits(left))
-      end
-    end,
-  }
-end
+  show = function(_, _, _, _, ends, used)
+    add(used)
+    add(ends)
+  end,
+}

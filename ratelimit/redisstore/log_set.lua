@@ -1,0 +1,51 @@
+-- log_set: a log in a sorted set. A member is sum, of 16 digits so that those of one time are in
+-- order, and n; its score is at.
+
+local function event(member, score)
+  local sum, n = match(member, '^(%d+) (%d+)$')
+  local at = number(score)
+  if not sum or not at or at % 1 ~= 0 then error(foreign) end
+  return at, number(sum), number(n)
+end
+
+local function member(sum, n) return string.format('%016.0f %.0f', sum, n) end
+
+algorithms.log = make_log({
+  newest = function(key)
+    local e = pcall_redis('ZRANGE', key, -1, -1, 'WITHSCORES')
+    if e.err then error(foreign) end
+    if not e[1] then return 0, 0, 0 end
+    return event(e[1], e[2])
+  end,
+
+  after = function(key, at)
+    local e = call('ZRANGEBYSCORE', key, '(' .. digits(at), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    if e[1] then return event(e[1], e[2]) end
+  end,
+
+  reached = function(key, sum)
+    local low, high = 0, call('ZCARD', key) - 1
+    while low < high do
+      local middle = floor((low + high) / 2)
+      local _, s = event(call('ZRANGE', key, middle, middle)[1], 0)
+      if s >= sum then high = middle else low = middle + 1 end
+    end
+    local e = call('ZRANGE', key, low, low, 'WITHSCORES')
+    return (event(e[1], e[2]))
+  end,
+
+  -- It adds first: a full Redis refuses that only before the first write.
+  append = function(key, at, sum, n, cut)
+    call('ZADD', key, digits(at), member(sum, n))
+    call('ZREMRANGEBYSCORE', key, '-inf', digits(cut))
+  end,
+
+  change = function(key, at, f)
+    local events = call('ZRANGEBYSCORE', key, digits(at), '+inf', 'WITHSCORES')
+    call('ZREMRANGEBYSCORE', key, digits(at), '+inf')
+    for i = 1, #events, 2 do
+      local sum, n = f(event(events[i], events[i + 1]))
+      if n > 0 then call('ZADD', key, events[i + 1], member(sum, n)) end
+    end
+  end,
+})

@@ -1,0 +1,51 @@
+-- log_stream: a log in a stream. An entry's id is at-sum, and its field n.
+
+local function event(entry)
+  local at, sum = match(entry[1], '^(%d+)-(%d+)$')
+  local n = entry[2][1] == 'n' and number(entry[2][2])
+  if not n then error(foreign) end
+  return number(at), number(sum), n
+end
+
+algorithms.stream = make_log({
+  newest = function(key)
+    local e = pcall_redis('XREVRANGE', key, '+', '-', 'COUNT', 1)
+    if e.err then error(foreign) end
+    if not e[1] then return 0, 0, 0 end
+    return event(e[1])
+  end,
+
+  after = function(key, at)
+    local e = call('XRANGE', key, digits(math.max(at, -1) + 1), '+', 'COUNT', 1)[1]
+    if e then return event(e) end
+  end,
+
+  reached = function(key, sum, cut, at)
+    local low, high = cut + 1, at
+    while low < high do
+      local middle = low + floor((high - low) / 2) -- low + high may be more than 2^53
+      local e = call('XREVRANGE', key, digits(middle), '-', 'COUNT', 1)[1]
+      local t, s = at, 0
+      if e then t, s = event(e) end
+      if s >= sum then high = t else low = middle + 1 end
+    end
+    return high
+  end,
+
+  append = function(key, at, sum, n, cut)
+    local id = pcall_redis('XADD', key, 'MINID', '=', digits(math.max(cut, -1) + 1),
+      digits(at) .. '-' .. digits(sum), 'n', digits(n))
+    if type(id) == 'table' then error(match(id.err, 'smaller') and foreign or id) end
+  end,
+
+  -- A stream takes no entry before its newest, so it is written anew.
+  change = function(key, from, f)
+    local entries = call('XRANGE', key, '-', '+')
+    call('DEL', key)
+    for i = 1, #entries do
+      local at, sum, n = event(entries[i])
+      if at >= from then sum, n = f(at, sum, n) end
+      if n > 0 then call('XADD', key, digits(at) .. '-' .. digits(sum), 'n', digits(n)) end
+    end
+  end,
+})
