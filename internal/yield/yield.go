@@ -1,5 +1,9 @@
-// Package yield lets calls that are made at the same moment be sent together, without
-// a timer.
+// Package yield lets a queue collect the calls that are made at the same moment, so that
+// they are sent together.
+//
+// A timer would delay every call, and one that is alone the most. A yield of the processor
+// lets only those goroutines run that are ready, and so costs a lone call less than a
+// microsecond.
 package yield
 
 import (
@@ -11,22 +15,24 @@ import (
 const (
 	maxYields = 3
 
-	// A yield with nothing else to run takes less than a microsecond, and one that lets
-	// a few goroutines join a queue a few. After busyAfter the processor has run other
-	// work meanwhile, which in a busy program each yield would have to wait for.
+	// A yield in which a few goroutines join a queue takes a few microseconds. One that
+	// takes longer than busyAfter has waited behind other work: the processor is busy, and
+	// the next yields would wait as well. (A busy program collects without yields, too,
+	// because calls queue while others are under way.)
 	busyAfter = 50 * time.Microsecond
 
-	// After a yield that took d, none is made for skipFactor times d, so that yielding
-	// costs a busy program about 1 % of its time.
+	// After a slow yield, none is made for skipFactor times as long as it took, so that
+	// yields cost a busy program about 1 % of its time.
 	skipFactor = 100
 	maxSkip    = time.Second
 )
 
-// WhileGrowing yields the processor at most three times, as long as each yield makes
-// size grow: goroutines that are ready to add to a queue do so now. It returns at once
-// while the processor is busy, and never waits for a goroutine that is blocked.
+// WhileGrowing yields the processor as long as that makes size grow, at most three times:
+// goroutines that are ready to add to a queue do so meanwhile. It never waits for a
+// goroutine that is blocked. After a yield of more than 50 µs it returns, and so do all
+// calls at once for 100 times as long, at most for a second.
 //
-// It is safe for concurrent use. What it learns of the processor counts for all callers.
+// WhileGrowing is safe for concurrent use, and calls size without a lock.
 func WhileGrowing(size func() int) { processor.whileGrowing(size) }
 
 var (
@@ -37,11 +43,11 @@ var (
 	}
 )
 
-// yielder holds what tests replace.
+// yielder is WhileGrowing with a clock and a scheduler, which tests replace.
 type yielder struct {
-	now       func() time.Duration // monotonic
+	now       func() time.Duration // on a monotonic clock
 	yield     func()
-	busyUntil atomic.Int64 // the processor counts as busy before this time, of now, in ns
+	busyUntil atomic.Int64 // until when the processor counts as busy, in nanoseconds of now
 }
 
 func (y *yielder) whileGrowing(size func() int) {
