@@ -1,7 +1,6 @@
 package redispipe
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -10,25 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/lazy"
 )
 
 // together runs calls that are made at one moment, and returns their replies and errors.
 func together(t *testing.T, p *Pipe, calls ...Call) ([]Reply, []error) {
 	t.Helper()
-	scope := lazy.NewScope(t.Context())
-	release := scope.Hold()
-	replies, errs := make([]Reply, len(calls)), make([]error, len(calls))
-	var tasks []lazy.Waiter
-	for i, c := range calls {
-		tasks = append(tasks, lazy.Go(scope, func(ctx context.Context) (struct{}, error) {
-			replies[i], errs[i] = p.Run(ctx, c)
-			return struct{}{}, nil
-		}))
+	replies, err := p.RunAll(t.Context(), calls)
+	require.NoError(t, err)
+	errs := make([]error, len(calls))
+	for i, r := range replies {
+		errs[i] = r.Err
 	}
-	release()
-	require.NoError(t, lazy.All(t.Context(), tasks...))
-	require.NoError(t, scope.Close())
 	return replies, errs
 }
 

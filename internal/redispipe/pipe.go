@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/lazyreq/lazyreq/lazy"
 )
 
 // ErrTimeout says that Redis did not answer within Options.Timeout. The scripts
@@ -69,7 +67,6 @@ func (o Options) check() error {
 type Pipe struct {
 	client redis.UniversalClient
 	o      Options
-	gather *lazy.Gather[*call] // what one request, or one moment, asks for together
 
 	// apart says that calls are joined only within a slot: the client is, or turned
 	// out to be, a Cluster's.
@@ -97,7 +94,6 @@ func New(client redis.UniversalClient, o Options) (*Pipe, error) {
 	}
 	p := &Pipe{client: client, o: o}
 	p.apart.Store(!single)
-	p.gather = lazy.NewGather(p.send)
 	return p, nil
 }
 
@@ -105,14 +101,7 @@ func New(client redis.UniversalClient, o Options) (*Pipe, error) {
 // call that still waited for its turn is then not sent, one that was sent may have
 // run. An error reply is a redis.Error.
 func (p *Pipe) Run(ctx context.Context, what Call) (Reply, error) {
-	if lazy.ScopeOf(ctx) == nil && lazy.Current(ctx) == nil {
-		return p.runAlone(ctx, what)
-	}
-	c := &call{Call: what, ctx: ctx}
-	if err := p.gather.Do(ctx, c); err != nil {
-		return Reply{}, err
-	}
-	return c.reply, c.err
+	return p.runAlone(ctx, what)
 }
 
 // Apart tells whether the client is, or turned out to be, one of a Cluster: a call's keys
@@ -198,24 +187,6 @@ func (p *Pipe) await(ctx context.Context, g *group, calls ...*call) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// send queues calls and returns when all of them are answered. If a round trip may
-// begin, it is made here.
-func (p *Pipe) send(_ context.Context, calls []*call) error {
-	g := newGroup(len(calls))
-	for _, c := range calls {
-		c.group = g
-	}
-	p.mu.Lock()
-	p.queue = append(p.queue, calls...)
-	t := p.takeOff()
-	p.mu.Unlock()
-	if t != nil {
-		t.run()
-	}
-	<-g.done
-	return nil
 }
 
 // takeOff returns a round trip with what is queued, to be run by the caller, or

@@ -16,7 +16,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/lazy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers)) }
@@ -129,28 +128,6 @@ func TestManyScriptsShareARoundTrip(t *testing.T) {
 	require.EqualValues(t, callers*each+1, n)
 	require.Less(t, int(writes.Load()), callers*each/4)
 	t.Logf("%d scripts in %d writes", callers*each, writes.Load())
-}
-
-// What two tasks of a scope ask for is one write, also when nothing else is under way.
-func TestScriptsOfOneScopeShareARoundTrip(t *testing.T) {
-	s := redistest.Start(t)
-	var writes atomic.Int64
-	p := newPipe(t, countWrites(s, &writes), Options{Timeout: 5 * time.Second})
-	other := NewScript(each(`redis.call('GET', KEYS[key])`, 0))
-	both := func(scope *lazy.Scope) error {
-		return lazy.All(t.Context(),
-			lazy.In(scope, func(ctx context.Context) (any, error) { return run(ctx, p, incr, "n", 1) }),
-			lazy.In(scope, func(ctx context.Context) (any, error) { return run(ctx, p, other, "n") }))
-	}
-	for i := range 100 {
-		writes.Store(0)
-		scope := lazy.NewScope(t.Context())
-		require.NoError(t, both(scope))
-		require.NoError(t, scope.Close())
-		if i > 0 { // the first time, the scripts are loaded
-			require.EqualValues(t, 1, writes.Load())
-		}
-	}
 }
 
 func TestFlushedScriptsAreSentAgain(t *testing.T) {
