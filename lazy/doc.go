@@ -10,8 +10,7 @@
 //   - [Go] makes one that is computed at once: a task whose result is read later.
 //   - [All] and [Any] wait for several of them in parallel.
 //   - [NewMemo] makes a function that is computed once for each argument.
-//   - [NewBatch] answers the Gets of one moment with one call; [NewGather] is the
-//     same for calls that return nothing but an error.
+//   - [NewBatch] answers Gets that are made at the same moment with one call.
 //   - [Flight] is the machinery under Value, for packages that keep their
 //     values in a form of their own, as reqctx does.
 //
