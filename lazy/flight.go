@@ -30,12 +30,12 @@ type Flight struct {
 	work  Work
 	scope *Scope // waits for the computation; may be nil
 
-	mu      sync.Mutex
-	landed  bool          // Release was called
-	done    chan struct{} // closed by Release; made by the first who waits
-	blocked []*Flight     // the computations that wait for it
-	needs   []need        // what holds this computation up, once for each of its waits
-	buf     [1]need       // needs, as long as there is one at a time
+	mu       sync.Mutex
+	released bool          // Release was called
+	done     chan struct{} // closed by Release; made by the first who waits
+	blocked  []*Flight     // the computations that wait for it
+	needs    []need        // what holds this computation up, once for each of its waits
+	buf      [1]need       // needs, as long as there is one at a time
 }
 
 // need is that one computation cannot go on before another does.
@@ -124,11 +124,11 @@ func (f *Flight) enter() bool { return f.scope == nil || f.scope.enter() }
 // be called more than once.
 func (f *Flight) Release() {
 	f.mu.Lock()
-	if f.landed {
+	if f.released {
 		f.mu.Unlock()
 		return
 	}
-	f.landed = true
+	f.released = true
 	if f.done != nil {
 		close(f.done)
 	}
@@ -166,11 +166,11 @@ func (f *Flight) Wait(ctx context.Context, caller *Flight) error {
 }
 
 // doneChan returns what to wait on and notes that caller does, or nil if f has
-// landed.
+// is released.
 func (f *Flight) doneChan(caller *Flight) chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.landed {
+	if f.released {
 		return nil
 	}
 	if f.done == nil {
@@ -186,7 +186,7 @@ func (f *Flight) doneChan(caller *Flight) chan struct{} {
 func (f *Flight) over() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.landed
+	return f.released
 }
 
 // add notes what f's computation needs.
