@@ -2,6 +2,7 @@ package redispipe
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -88,6 +89,9 @@ func (cmd *command) batchArgs(b *Batch, name, which string) []any {
 		args = append(args, c.Key)
 	}
 	args = append(args, b.Args...)
+	if !slices.ContainsFunc(cmd.calls, func(c *call) bool { return c.N > 1 || c.next != nil }) {
+		return args
+	}
 	for _, c := range cmd.calls {
 		args = append(args, c.N, c.equal())
 	}

@@ -12,6 +12,18 @@ import (
 const (
 	maxTrips = 4   // round trips of one queue in flight
 	maxCalls = 256 // calls in a round trip
+
+	// While a round trip is in flight, calls are better off in the next one, as a command of
+	// many keys costs Redis and this process a fraction of many commands. Another trip begins
+	// beside it if there are enough calls for one, if trips take so long that the wait would
+	// cost more than it saves, or if the newest has not come back for a while.
+	enough   = 64
+	longTrip = 500 * time.Microsecond
+	lateTrip = time.Millisecond
+
+	// A yield wakes another processor, which costs a lone call a tenth of its time. After so
+	// many first calls that no other has joined, only one of as many yields.
+	maxAlone = 8
 )
 
 // queue is where the calls on one node meet. It has no bound: a call stays in it until its
@@ -23,7 +35,10 @@ type queue struct {
 
 	mu    sync.Mutex
 	calls []*call
-	trips int // in flight, or about to be
+	trips int           // in flight, or about to be
+	began time.Time     // when the newest of them did
+	rtt   time.Duration // how long the shortest of the last trips took
+	alone int           // calls that were first since one was joined by another
 }
 
 func newQueue(p *Pipe, client *redis.Client) *queue {
@@ -53,16 +68,41 @@ func (q *queue) add(calls ...*call) []*call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.calls = append(q.calls, calls...)
-	if q.trips == maxTrips || len(q.calls) > len(calls) { // the end of a trip, or who yields, takes it
-		return nil
+	if !q.mayBegin() {
+		return nil // the next trip takes them along
 	}
 	q.trips++
+	q.began = time.Now()
 	if q.trips == 1 {
-		q.mu.Unlock()
-		yield.WhileGrowing(q.len)
-		q.mu.Lock()
+		q.collect(len(calls))
 	}
 	return q.take()
+}
+
+// mayBegin reports whether a round trip begins now. The caller holds q.mu.
+func (q *queue) mayBegin() bool {
+	switch q.trips {
+	case 0:
+		return true
+	case maxTrips:
+		return false
+	}
+	return len(q.calls) >= enough || q.rtt > longTrip || time.Since(q.began) > lateTrip
+}
+
+// collect yields the processor while calls come, of which there are n. The caller holds q.mu,
+// which is released meanwhile.
+func (q *queue) collect(n int) {
+	q.alone++
+	if q.alone > maxAlone && q.alone%maxAlone != 0 {
+		return
+	}
+	q.mu.Unlock()
+	yield.WhileGrowing(q.len)
+	q.mu.Lock()
+	if len(q.calls) != n {
+		q.alone = 0
+	}
 }
 
 func (q *queue) len() int {
@@ -100,6 +140,23 @@ func (q *queue) run(calls []*call) {
 	for calls != nil {
 		calls = q.trip(calls)
 	}
+}
+
+// next returns the calls of the trip that takes the place of one which took so long. Callers who
+// have just got their replies often call again, so it yields to them if nothing else is in flight.
+func (q *queue) next(took time.Duration) []*call {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.rtt += q.rtt / 64; took < q.rtt || q.rtt == 0 {
+		q.rtt = took
+	}
+	if q.trips == 1 && len(q.calls) > 0 {
+		q.mu.Unlock()
+		yield.WhileGrowing(q.len)
+		q.mu.Lock()
+	}
+	q.began = time.Now()
+	return q.take()
 }
 
 // latest returns the latest deadline of calls.

@@ -31,7 +31,8 @@ func (s *Script) Source() string { return s.src }
 // of one Batch, by its address, share an EVALSHA:
 //
 //	KEYS   the keys
-//	ARGV   Args, and then for each key n and the number of equal calls
+//	ARGV   Args, and then for each key n and the number of equal calls, or nothing if all of
+//	       that is 1
 //	Reply  one integer for all calls, such as the time, and then Width integers for each key
 //
 // The script must not raise an error for what is wrong with one key.

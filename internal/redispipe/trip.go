@@ -2,6 +2,7 @@ package redispipe
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -10,6 +11,7 @@ import (
 func (q *queue) trip(calls []*call) (next []*call) {
 	ctx, cancel := context.WithDeadline(context.Background(), latest(calls))
 	defer cancel()
+	began := time.Now()
 	for calls != nil {
 		cmds := commands(calls, q.pipe.apart.Load())
 		if err := guard(func() { q.exec(ctx, cmds) }); err != nil {
@@ -29,9 +31,7 @@ func (q *queue) trip(calls []*call) (next []*call) {
 			}
 		}
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.take()
+	return q.next(time.Since(began))
 }
 
 // exec sends commands in one write. Each has its reply or its error then.

@@ -1,5 +1,7 @@
 -- buckets: a counter in time buckets, of running totals.
 --
+-- Rule   limit; length of a bucket, size of the ring, buckets before the newest that the limit is
+--        over; ttl (ms)
 -- Key    a string: 'lrb1' and then words of seven bytes, little-endian:
 --          life   when the counter began
 --          epoch  number of the newest bucket, time / interval; it never goes back
@@ -29,13 +31,13 @@ end
 -- decode returns the word after so many bytes.
 local function decode(s, at)
   local a, b, c, d, e, f, g = byte(s, at + 1, at + 7)
-  if not g then error(foreign) end
+  if not g then error(foreign, 0) end
   return a + b * 0x100 + c * 0x10000 + d * 0x1000000
     + e * 0x100000000 + f * 0x10000000000 + g * 0x1000000000000
 end
 
 -- newest returns the number of the bucket that the time has reached.
-local function newest(r, epoch) return math.max(epoch or 0, floor(now / r.interval)) end
+local function newest(r, epoch) return max(epoch or 0, floor(now / r.interval)) end
 
 -- began returns the total as bucket x began. Buckets after epoch began with all.
 local function began(key, r, x, epoch, total)
@@ -71,7 +73,7 @@ local function fill(key, r, epoch, total)
   if n > 0 then
     put(key, r, last - n + 1, n, rep(encode(total), n))
     call('SETRANGE', key, '11', encode(last))
-    call('PEXPIRE', key, digits(math.max(r.ttl, math.ceil(((last + r.size) * r.interval - now) / 1000))))
+    call('PEXPIRE', key, digits(max(r.ttl, ceil(((last + r.size) * r.interval - now) / 1000))))
   end
   return last
 end
@@ -87,20 +89,21 @@ end
 
 algorithms.buckets = {
   width = 6,
+  size = 5,
 
-  read = function(key)
-    local s = pcall_redis('GETRANGE', key, '0', '24')
-    if s == '' and call('EXISTS', key) == 0 then return now, nil, 0 end
-    if type(s) ~= 'string' or sub(s, 1, 4) ~= mark then error(foreign) end
-    return decode(s, 4), decode(s, 11), decode(s, 18)
+  rule = function(at)
+    return {
+      limit = number(ARGV[at]), interval = number(ARGV[at + 1]), size = number(ARGV[at + 2]),
+      window = number(ARGV[at + 3]), ttl = number(ARGV[at + 4]),
+    }
   end,
 
-  room = function(key, r, _, epoch, total)
-    return r.limit - total + began(key, r, newest(r, epoch) - r.window, epoch, total)
-  end,
-
-  fits = function(key, r, n, _, epoch, total)
-    return n <= most - total + began(key, r, newest(r, epoch) - r.size + 1, epoch, total)
+  read = function(key, r)
+    local s = try('GETRANGE', key, '0', '24')
+    if s == '' and call('EXISTS', key) == 0 then return r.limit, now, nil, 0 end
+    if type(s) ~= 'string' or sub(s, 1, 4) ~= mark then error(foreign, 0) end
+    local life, epoch, total = decode(s, 4), decode(s, 11), decode(s, 18)
+    return r.limit - total + began(key, r, newest(r, epoch) - r.window, epoch, total), life, epoch, total
   end,
 
   charge = function(key, r, n, _, life, epoch, total)
@@ -111,7 +114,7 @@ algorithms.buckets = {
       return life, epoch, n
     end
     local oldest = newest(r, epoch) - r.size + 1
-    if n > most - total and n > most - total + began(key, r, oldest, epoch, total) then error(overflow) end
+    if n > most - total and n > most - total + began(key, r, oldest, epoch, total) then error(overflow, 0) end
     epoch = fill(key, r, epoch, total)
     if n > most - total then -- only differences matter
       total = lower(key, r, oldest, began(key, r, oldest, epoch, total), epoch, total)
@@ -120,35 +123,36 @@ algorithms.buckets = {
     return life, epoch, total + n
   end,
 
-  count = function(key, r, over, _, epoch, total)
-    return total - began(key, r, newest(r, epoch) - over, epoch, total)
-  end,
-
-  refund = function(key, r, n, x, kept, life, epoch, total)
-    local last = newest(r, epoch)
-    if not epoch or kept ~= life or x > epoch or x <= last - r.size
-      or began(key, r, x + 1, epoch, total) - began(key, r, x, epoch, total) < n then
-      return false, life, epoch, total
-    end
-    epoch = fill(key, r, epoch, total)
-    return true, life, epoch, lower(key, r, x + 1, n, epoch, total)
-  end,
-
   show = function(key, r, one, n, life, epoch, total)
     local used = total - began(key, r, newest(r, epoch) - r.window, epoch, total)
     local function wait(n)
       if n == 0 or n > r.limit or used + n <= r.limit then return 0 end
       return leaves(key, r, total + n - r.limit, epoch, total)
     end
-    add(used)
-    add(wait(one))
-    add(wait(n))
-    if one > 0 then -- the newest bucket was charged
-      add((newest(r, epoch) + 1 + r.window) * r.interval)
-    else
-      add(used > 0 and leaves(key, r, total, epoch, total) or 0)
-    end
-    add(epoch or 0)
-    add(life)
+    local reset = (newest(r, epoch) + 1 + r.window) * r.interval -- if the newest was charged
+    if one == 0 then reset = used > 0 and leaves(key, r, total, epoch, total) or 0 end
+    out[o + 1], out[o + 2], out[o + 3], out[o + 4] = used, wait(one), wait(n), reset
+    out[o + 5], out[o + 6] = epoch or 0, life
+    o = o + 6
   end,
 }
+
+-- Only groups need what follows.
+
+function algorithms.buckets.fits(key, r, n, _, epoch, total)
+  return n <= most - total + began(key, r, newest(r, epoch) - r.size + 1, epoch, total)
+end
+
+function algorithms.buckets.count(key, r, over, _, epoch, total)
+  return total - began(key, r, newest(r, epoch) - over, epoch, total)
+end
+
+function algorithms.buckets.refund(key, r, n, x, kept, life, epoch, total)
+  local last = newest(r, epoch)
+  if not epoch or kept ~= life or x > epoch or x <= last - r.size
+    or began(key, r, x + 1, epoch, total) - began(key, r, x, epoch, total) < n then
+    return false, life, epoch, total
+  end
+  epoch = fill(key, r, epoch, total)
+  return true, life, epoch, lower(key, r, x + 1, n, epoch, total)
+end

@@ -3,7 +3,8 @@
 -- A unit raises the level by per, which falls by limit in every us, and burst * per is full:
 -- all of these are integers, so that every rate is exact.
 --
--- Key    two integers: when the level was last raised, and what it was then. It lives until the
+-- Rule   limit, per, burst
+-- Key    a string: when the level was last raised, and what it was then. It lives until the
 --        level is 0.
 -- State  the same
 -- Shows  the same, level first
@@ -12,50 +13,61 @@
 -- fallen returns what is left of a level.
 local function fallen(r, at, level)
   if now <= at then return level end -- the clock went back
-  return math.max(0, level - (now - at) * r.limit) -- not exact below -2^53, but then 0
+  return max(0, level - (now - at) * r.limit) -- not exact below -2^53, but then 0
 end
 
-local function save_level(key, r, at, level) save(key, at, level, at - now + level / r.limit) end
+local function save(key, r, at, level)
+  local life = ceil((at - now + level / r.limit) / 1000)
+  call('SET', key, format('%.0f %.0f', at, level), 'PX', digits(max(1, life)))
+end
 
 algorithms.gcra = {
   width = 2,
+  size = 3,
 
-  read = function(key)
-    local at, level = load(key)
-    return at or now, level or 0
+  rule = function(at)
+    return {limit = number(ARGV[at]), per = number(ARGV[at + 1]), burst = number(ARGV[at + 2])}
   end,
 
-  room = function(_, r, at, level)
+  read = function(key, r)
+    local s, at, level = try('GET', key), now, 0
+    if s then
+      at, level = match(type(s) == 'string' and #s <= 33 and s or '', '^(%d+) (%d+)$')
+      if not at then error(foreign, 0) end
+      at, level = number(at), number(level)
+    end
     local free = r.burst * r.per - fallen(r, at, level)
-    return free > 0 and quotient(free, r.per) or 0
+    return (free - fmod(free, r.per)) / r.per, at, level
   end,
-
-  fits = function(_, r, n, at, level) return n * r.per <= most - fallen(r, at, level) end,
 
   -- Units that are charged ahead must still be in the level when they are spent.
   charge = function(key, r, n, ahead, at, level)
-    level = math.max(fallen(r, at, level), ahead * r.limit) + n * r.per
-    at = math.max(at, now)
-    save_level(key, r, at, level)
+    level = max(fallen(r, at, level), ahead * r.limit) + n * r.per
+    at = max(at, now)
+    save(key, r, at, level)
     return at, level
   end,
 
-  count = function() return 0 end,
-
-  -- Only the last charge can be taken back: then the level is what the charge left.
-  refund = function(key, r, n, where, life, at, level)
-    if where ~= at or life ~= level or n * r.per > level or fallen(r, at, level) == 0 then return false, at, level end
-    level = level - n * r.per
-    if level > 0 then
-      save_level(key, r, at, level)
-      return true, at, level
-    end
-    call('DEL', key)
-    return true, now, 0
-  end,
-
   show = function(_, _, _, _, at, level)
-    add(level)
-    add(at)
+    out[o + 1], out[o + 2] = level, at
+    o = o + 2
   end,
 }
+
+-- Only groups need what follows.
+
+function algorithms.gcra.fits(_, r, n, at, level) return n * r.per <= most - fallen(r, at, level) end
+
+function algorithms.gcra.count() return 0 end
+
+-- Only the last charge can be taken back: then the level is what the charge left.
+function algorithms.gcra.refund(key, r, n, where, life, at, level)
+  if where ~= at or life ~= level or n * r.per > level or fallen(r, at, level) == 0 then return false, at, level end
+  level = level - n * r.per
+  if level > 0 then
+    save(key, r, at, level)
+    return true, at, level
+  end
+  call('DEL', key)
+  return true, now, 0
+end

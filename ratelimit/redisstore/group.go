@@ -82,8 +82,8 @@ func (s *Store) groupCall(ops []ratelimit.Op, rules []*ruleArgs) (c redispipe.Ca
 		if op.Kind == ratelimit.Refund {
 			n, over, life = receipt(op.Receipt)
 		}
-		c.Args = append(c.Args, op.Kind.String(), keyNumber(s.key(op.Key, a.counter)), block, n, over, life, a.algorithm.name)
-		c.Args = append(append(c.Args, a.args...), a.blockArgs...)
+		c.Args = append(c.Args, op.Kind.String(), keyNumber(s.key(op.Key, a.counter)), block, n, over, life)
+		c.Args = append(append(append(c.Args, a.blockArgs...), a.algorithm.name), a.args...)
 	}
 	return c
 }

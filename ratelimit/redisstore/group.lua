@@ -5,7 +5,8 @@
 -- KEYS   the counters, and the blocks of rules that have one
 -- ARGV   now, and then for each op
 --          kind, number of its counter in KEYS, number of its block or 0,
---          n, over, life, algorithm, the rule, and of its block denials and us
+--          n, over, life, denials that lead to a block, us within which they do, us of the block,
+--          algorithm, the rule
 --        over is an interval; of a refund, where it was charged; of a take, how many us later
 --        the units may be spent
 -- Reply  now, status, and then for each op verdict, count, us that its block lasts, and what the
@@ -16,15 +17,30 @@
 --        there are enough of them, of the block. It lives as long
 -- Atomic because nothing else runs between check and charge
 
-local size = 16
-local ops = {}
-for at = 2, #ARGV, size do
+local ops, at = {}, 2
+while at <= #ARGV do
+  local algorithm = algorithms[ARGV[at + 9]]
   ops[#ops + 1] = {
     kind = ARGV[at], key = KEYS[number(ARGV[at + 1])], block = KEYS[number(ARGV[at + 2])],
     n = number(ARGV[at + 3]), over = number(ARGV[at + 4]), life = number(ARGV[at + 5]),
-    algorithm = algorithms[ARGV[at + 6]], rule = rule(at + 7),
-    after = number(ARGV[at + 14]), lasts = number(ARGV[at + 15]),
+    after = number(ARGV[at + 6]), within = number(ARGV[at + 7]), lasts = number(ARGV[at + 8]),
+    algorithm = algorithm, rule = algorithm.rule(at + 10),
   }
+  at = at + 10 + algorithm.size
+end
+
+local function add(v)
+  o = o + 1
+  out[o] = v
+end
+
+-- load reads the denials of a block and its end; nothing if there is none.
+local function load(key)
+  local s = try('GET', key)
+  if not s then return end
+  local denials, ends = match(type(s) == 'string' and #s <= 33 and s or '', '^(%d+) (%d+)$')
+  if not denials then error(foreign, 0) end
+  return number(denials), number(ends)
 end
 
 local function charges(op) return op.kind == 'take' or op.kind == 'add' end
@@ -41,11 +57,11 @@ end
 local function note(op)
   if not op.block then return 0 end
   local denials, ends = load(op.block)
-  if not denials or ends <= now then denials, ends = 0, now + op.rule.per end
+  if not denials or ends <= now then denials, ends = 0, now + op.within end
   if denials < op.after then
     denials = denials + 1
     if denials == op.after then ends = now + op.lasts end
-    save(op.block, denials, ends, ends - now)
+    call('SET', op.block, format('%.0f %.0f', denials, ends), 'PX', digits(max(1, ceil((ends - now) / 1000))))
   end
   return block_left(op)
 end
@@ -56,13 +72,13 @@ local function check()
   local pending, denied, overflow = {}, false, false
   for _, op in ipairs(ops) do
     local a, r = op.algorithm, op.rule
-    local s, t, u = a.read(op.key, r)
+    local room, s, t, u = a.read(op.key, r)
     local held = block_left(op)
     if charges(op) then
       op.pending = (pending[op.key] or 0) + op.n
       pending[op.key] = op.pending
       if op.kind == 'take' then
-        op.violated = held > 0 or op.pending > a.room(op.key, r, s, t, u)
+        op.violated = held > 0 or op.pending > room
         denied = denied or op.violated
       end
       overflow = overflow or not op.violated and not a.fits(op.key, r, op.pending, s, t, u)
@@ -80,27 +96,27 @@ local function answer(op, verdict, count, held, just, n, s, t, u)
 end
 
 local run = {
-  count = function(op, ...)
+  count = function(op, _, ...)
     answer(op, 1, op.algorithm.count(op.key, op.rule, op.over, ...), 0, 0, 0, ...)
   end,
 
-  peek = function(op, ...)
+  peek = function(op, room, ...)
     local held = block_left(op)
-    local passes = held == 0 and op.n <= op.algorithm.room(op.key, op.rule, ...)
+    local passes = held == 0 and op.n <= room
     answer(op, passes and 1 or -1, 0, held, 0, op.n, ...)
   end,
 
-  take = function(op, ...)
+  take = function(op, _, ...)
     answer(op, 1, 0, 0, 1, 0, op.algorithm.charge(op.key, op.rule, op.n, op.over, ...))
   end,
 
-  add = function(op, ...)
+  add = function(op, _, ...)
     local a = op.algorithm
     local s, t, u = a.charge(op.key, op.rule, op.n, 0, ...)
     answer(op, 1, a.count(op.key, op.rule, op.over, s, t, u), block_left(op), 1, 0, s, t, u)
   end,
 
-  refund = function(op, ...)
+  refund = function(op, _, ...)
     local back, s, t, u = op.algorithm.refund(op.key, op.rule, op.n, op.over, op.life, ...)
     answer(op, back and 1 or 0, 0, block_left(op), 0, 1, s, t, u)
   end,
@@ -108,14 +124,14 @@ local run = {
   reset = function(op)
     call('DEL', op.key)
     if op.block then call('DEL', op.block) end
-    answer(op, 1, 0, 0, 0, 1, op.algorithm.read(op.key, op.rule))
+    answer(op, 1, 0, 0, 0, 1, select(2, op.algorithm.read(op.key, op.rule)))
   end,
 }
 
 -- deny answers an op of a group that was denied.
-local function deny(op, ...)
+local function deny(op, room, ...)
   if op.kind == 'count' or op.kind == 'peek' then
-    run[op.kind](op, ...)
+    run[op.kind](op, room, ...)
   elseif op.pending then
     answer(op, op.violated and -1 or 0, 0, op.violated and note(op) or 0, 0, op.pending, ...)
   else

@@ -1,21 +1,21 @@
 -- log: a counter that remembers every charge. There are two encodings: a sorted set
 -- (log_set.lua) and a stream (log_stream.lua).
 --
+-- Rule    limit, per
 -- Event   at, sum, n: n units were charged then, and sum is all units charged up to it and with
 --         it. So what a window holds is the difference of two sums, and when units leave it is
 --         a search. Events never go back in time: a clock that does charges at the newest
 --         event's time.
 -- Key     the events of the window. It lives as long as the newest is in the window.
--- State   the newest event; zeros if there is none
+-- State   at and sum of the newest event; zeros if there is none
 -- Shows   units used; when one unit passes, when n do, when all have left; at
 -- Where   a unit was charged: at
 -- Over    is counted in us
 --
 -- An encoding has:
---   newest(key)             the newest event
+--   newest(key)             the time and the sum of the newest event; zeros if there is none
 --   after(key, at)          the first event after a time, nil if there is none
---   reached(key, sum, ...)  when the sum was reached; ... is the time before the window, and
---                           the newest event
+--   reached(key, sum, cut, at)  when the sum was reached: after cut, and by the newest event
 --   append(key, at, sum, n, cut)  adds an event; what is not after cut may be dropped
 --   change(key, at, f)      replaces the events from a time on, at least, by what f makes of
 --                           each: its sum and n. Those with n = 0 go
@@ -28,14 +28,16 @@ local function make_log(log)
     return sum - first + n
   end
 
-  local function expire(key, r, at) call('PEXPIRE', key, digits(math.max(1, math.ceil((at + r.per - now) / 1000)))) end
-
   return {
     width = 5,
+    size = 2,
 
-    read = log.newest,
+    rule = function(at) return {limit = number(ARGV[at]), per = number(ARGV[at + 1])} end,
 
-    room = function(key, r, at, sum) return r.limit - since(key, now - r.per, at, sum) end,
+    read = function(key, r)
+      local at, sum = log.newest(key)
+      return r.limit - since(key, now - r.per, at, sum), at, sum
+    end,
 
     fits = function(key, r, n, at, sum) return n <= most - since(key, now - r.per, at, sum) end,
 
@@ -49,41 +51,39 @@ local function make_log(log)
         log.change(key, cut + 1, function(_, s, c) return s - first + m, c end)
         sum = sum - first + m
       end
-      at = math.max(at, now + ahead)
+      at = max(at, now + ahead)
       log.append(key, at, sum + n, n, cut)
-      expire(key, r, at)
-      return at, sum + n, n
+      expire(key, at + r.per - now)
+      return at, sum + n
     end,
 
     count = function(key, _, over, at, sum) return since(key, now - over, at, sum) end,
 
-    refund = function(key, r, n, where, _, at, sum, last)
-      if where <= now - r.per or where > at then return false, at, sum, last end
+    refund = function(key, r, n, where, _, at, sum)
+      if where <= now - r.per or where > at then return false, at, sum end
       local units = since(key, where - 1, at, sum) - since(key, where, at, sum)
-      if units < n then return false, at, sum, last end
+      if units < n then return false, at, sum end
       local left = n
       log.change(key, where, function(t, s, m)
         local back = t == where and math.min(left, m) or 0
         left = left - back
         return s - n + left, m - back
       end)
-      at, sum, last = log.newest(key)
-      if sum > 0 then expire(key, r, at) end
-      return true, at, sum, last
+      at, sum = log.newest(key)
+      if sum > 0 then expire(key, at + r.per - now) end
+      return true, at, sum
     end,
 
-    show = function(key, r, one, n, at, sum, last)
+    show = function(key, r, one, n, at, sum)
       local cut = now - r.per
       local used = since(key, cut, at, sum)
       local function wait(n)
         if n == 0 or n > r.limit or used + n <= r.limit then return 0 end
-        return log.reached(key, sum + n - r.limit, cut, at, sum, last) + r.per
+        return log.reached(key, sum + n - r.limit, cut, at) + r.per
       end
-      add(used)
-      add(wait(one))
-      add(wait(n))
-      add(used > 0 and at + r.per or 0)
-      add(at)
+      out[o + 1], out[o + 2], out[o + 3] = used, wait(one), wait(n)
+      out[o + 4], out[o + 5] = used > 0 and at + r.per or 0, at
+      o = o + 5
     end,
   }
 end

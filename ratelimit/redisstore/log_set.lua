@@ -4,17 +4,17 @@
 local function event(member, score)
   local sum, n = match(member, '^(%d+) (%d+)$')
   local at = number(score)
-  if not sum or not at or at % 1 ~= 0 then error(foreign) end
+  if not sum or not at or at % 1 ~= 0 then error(foreign, 0) end
   return at, number(sum), number(n)
 end
 
-local function member(sum, n) return string.format('%016.0f %.0f', sum, n) end
+local function member(sum, n) return format('%016.0f %.0f', sum, n) end
 
 algorithms.log = make_log({
   newest = function(key)
-    local e = pcall_redis('ZRANGE', key, -1, -1, 'WITHSCORES')
-    if e.err then error(foreign) end
-    if not e[1] then return 0, 0, 0 end
+    local e = try('ZRANGE', key, -1, -1, 'WITHSCORES')
+    if e.err then error(foreign, 0) end
+    if not e[1] then return 0, 0 end
     return event(e[1], e[2])
   end,
 

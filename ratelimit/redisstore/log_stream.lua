@@ -3,20 +3,20 @@
 local function event(entry)
   local at, sum = match(entry[1], '^(%d+)-(%d+)$')
   local n = entry[2][1] == 'n' and number(entry[2][2])
-  if not n then error(foreign) end
+  if not n then error(foreign, 0) end
   return number(at), number(sum), n
 end
 
 algorithms.stream = make_log({
   newest = function(key)
-    local e = pcall_redis('XREVRANGE', key, '+', '-', 'COUNT', 1)
-    if e.err then error(foreign) end
-    if not e[1] then return 0, 0, 0 end
+    local e = try('XREVRANGE', key, '+', '-', 'COUNT', 1)
+    if e.err then error(foreign, 0) end
+    if not e[1] then return 0, 0 end
     return event(e[1])
   end,
 
   after = function(key, at)
-    local e = call('XRANGE', key, digits(math.max(at, -1) + 1), '+', 'COUNT', 1)[1]
+    local e = call('XRANGE', key, digits(max(at, -1) + 1), '+', 'COUNT', 1)[1]
     if e then return event(e) end
   end,
 
@@ -33,9 +33,9 @@ algorithms.stream = make_log({
   end,
 
   append = function(key, at, sum, n, cut)
-    local id = pcall_redis('XADD', key, 'MINID', '=', digits(math.max(cut, -1) + 1),
+    local id = try('XADD', key, 'MINID', '=', digits(max(cut, -1) + 1),
       digits(at) .. '-' .. digits(sum), 'n', digits(n))
-    if type(id) == 'table' then error(match(id.err, 'smaller') and foreign or id) end
+    if type(id) == 'table' then error(match(id.err, 'smaller') and foreign or id, 0) end
   end,
 
   -- A stream takes no entry before its newest, so it is written anew.

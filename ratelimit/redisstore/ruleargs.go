@@ -14,7 +14,7 @@ type ruleArgs struct {
 	counter   string // see counterName
 	block     string // see blockName
 	now       int64  // of a test's clock, 0 for the server's
-	args      []any  // the rule, as prelude.lua reads it
+	args      []any  // the rule, as its algorithm's script reads it
 	blockArgs []any  // its block, as group.lua reads it
 
 	limit, burst, per int64
@@ -70,13 +70,16 @@ func (s *Store) newRuleArgs(key ruleKey) *ruleArgs {
 	if a.algorithm == nil {
 		return nil
 	}
-	var interval, size, window int64
-	if r.Interval() > 0 {
-		interval, size, window = r.Interval().Microseconds(), int64(r.Span()/r.Interval())+1, buckets(r.Per(), r)
+	switch a.algorithm.name {
+	case "buckets":
+		ttl := max(r.Expiry(), r.Span()+r.Interval())
+		a.args = []any{a.limit, r.Interval().Microseconds(), int64(r.Span()/r.Interval()) + 1, buckets(r.Per(), r), milliseconds(ttl)}
+	case "gcra":
+		a.args = []any{a.limit, a.per, a.burst}
+	default:
+		a.args = []any{a.limit, a.per}
 	}
-	ttl := max(r.Expiry(), r.Span()+r.Interval())
-	a.args = []any{a.limit, a.per, a.burst, interval, size, window, milliseconds(ttl)}
-	a.blockArgs = []any{r.Block().After, r.Block().For.Microseconds()}
+	a.blockArgs = []any{r.Block().After, a.per, r.Block().For.Microseconds()}
 	a.takes = redispipe.Batch{
 		Script: s.scripts.takes[a.algorithm.name],
 		Args:   append([]any{key.now}, a.args...),

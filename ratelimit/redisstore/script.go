@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	_ "embed" // the parts of the scripts
+	"strings"
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -71,6 +72,7 @@ func newScripts(first string) scripts {
 	for name, source := range sources {
 		s.group[name] = redispipe.NewIntScript(first + preludeLua + source + groupLua)
 		if name != "mixed" {
+			source, _, _ = strings.Cut(source, "-- Only groups need what follows.")
 			s.takes[name] = redispipe.NewIntScript(first + preludeLua + source + "local a = algorithms." + name + "\n" + takesLua)
 		}
 	}

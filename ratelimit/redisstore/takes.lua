@@ -2,26 +2,29 @@
 -- name for the algorithm, which Go puts before it: a.
 --
 -- KEYS   the counters
--- ARGV   now, the rule, and then for each key n and how many equal takes there are
+-- ARGV   now, the rule, and then for each key n and how many equal takes there are, or nothing if
+--        all of that is 1
 -- Reply  now, and then for each key how many of the takes passed, and what the algorithm shows of
 --        the counter as it is then: the first so many passed. If the key is something else's,
 --        -1 and zeros; if the counter would leave 2^53, -2 and zeros
 -- Atomic because nothing else runs between read and charge
 
-local r, i, entry = rule(2), 0, 0
+local r, numbers, i, entry = a.rule(2), a.size, 0, 0
 
 local function rest()
   while i < #KEYS do
     i = i + 1
     entry = o
-    local key, n, times = KEYS[i], number(ARGV[7 + 2 * i]), number(ARGV[8 + 2 * i])
-    local s, t, u = a.read(key, r)
-    local room, passed = a.room(key, r, s, t, u), 0
+    local key, n, times = KEYS[i], number(ARGV[numbers + 2 * i] or 1), number(ARGV[numbers + 2 * i + 1] or 1)
+    local room, s, t, u = a.read(key, r)
+    local passed = 0
     if room >= n then
-      passed = math.min(times, quotient(room, n))
+      passed = times
+      if times * n > room then passed = (room - fmod(room, n)) / n end
       s, t, u = a.charge(key, r, passed * n, 0, s, t, u)
     end
-    add(passed)
+    o = o + 1
+    out[o] = passed
     a.show(key, r, passed > 0 and 1 or 0, passed < times and n or 0, s, t, u)
   end
 end
@@ -30,9 +33,9 @@ repeat
   local done, err = pcall(rest)
   if not done then
     if err ~= foreign and err ~= overflow then error(err, 0) end
-    o = entry
-    add(err == foreign and -1 or -2)
-    for _ = 1, a.width do add(0) end
+    out[entry + 1] = err == foreign and -1 or -2
+    o = entry + 1 + a.width
+    for i = entry + 2, o do out[i] = 0 end
   end
 until done
 return out

@@ -1,38 +1,52 @@
 -- window: a window that begins with its first charge.
 --
--- Key    two integers: when the window ends, and the units charged in it. It lives as long.
--- State  the same; of a window that has not begun, the end that it would have
--- Shows  units used, end of the window
+-- Rule   limit, per
+-- Key    a hash: ends, when the window ends, and n, the units charged in it. It lives as long.
+-- State  ends, n; of a window that has not begun, the end that it would have
+-- Shows  n, ends
 -- Where  a unit was charged: the end of the window
 
 algorithms.window = {
   width = 2,
+  size = 2,
+
+  rule = function(at) return {limit = number(ARGV[at]), per = number(ARGV[at + 1])} end,
 
   read = function(key, r)
-    local ends, used = load(key)
-    if not ends or ends <= now then return now + r.per, 0 end
-    return ends, used
+    local w = try('HMGET', key, 'ends', 'n')
+    local ends, n = number(w[1]), number(w[2])
+    if not ends or not n then
+      if w.err or w[1] or w[2] or call('EXISTS', key) > 0 then error(foreign, 0) end
+      return r.limit, now + r.per, 0
+    end
+    if ends <= now then return r.limit, now + r.per, 0 end
+    return r.limit - n, ends, n
   end,
 
-  room = function(_, r, _, used) return r.limit - used end,
-
-  fits = function(_, _, n, _, used) return n <= most - used end,
-
-  charge = function(key, _, n, _, ends, used)
-    save(key, ends, used + n, ends - now)
-    return ends, used + n
+  charge = function(key, _, more, _, ends, n)
+    if n > 0 then
+      call('HINCRBY', key, 'n', digits(more))
+    else
+      call('HSET', key, 'ends', digits(ends), 'n', digits(more))
+      expire(key, ends - now)
+    end
+    return ends, n + more
   end,
 
-  count = function(_, _, _, _, used) return used end,
-
-  refund = function(key, _, n, at, _, ends, used)
-    if at ~= ends or n > used then return false, ends, used end
-    save(key, ends, used - n, ends - now)
-    return true, ends, used - n
-  end,
-
-  show = function(_, _, _, _, ends, used)
-    add(used)
-    add(ends)
+  show = function(_, _, _, _, ends, n)
+    out[o + 1], out[o + 2] = n, ends
+    o = o + 2
   end,
 }
+
+-- Only groups need what follows.
+
+function algorithms.window.fits(_, _, more, _, n) return more <= most - n end
+
+function algorithms.window.count(_, _, _, _, n) return n end
+
+function algorithms.window.refund(key, _, less, at, _, ends, n)
+  if at ~= ends or less > n then return false, ends, n end
+  call('HINCRBY', key, 'n', digits(-less))
+  return true, ends, n - less
+end
