@@ -1,6 +1,7 @@
 // Package decisions compares what decisions about rate limits cost when the counters are
-// in one Redis: ours, one script call for each, coalesced and leased; limiters of others;
-// and bare commands, which decide nothing and say where the floor is.
+// in one Redis: ours, with one script call for each, with those of one moment joined, and
+// leased; limiters of others; and bare commands, which decide nothing and say where the
+// floor is.
 //
 // Callers take one unit each of one key (hot) or of 16384 keys in turn (many). The limit
 // is never reached then. In each round there is also a limit that is: of the takes

@@ -26,18 +26,8 @@ func store(client *redis.Client) (ratelimit.Store, func() error, error) {
 	return s, nil, err
 }
 
-func coalesce(client *redis.Client) (ratelimit.Store, func() error, error) {
-	inner, _, err := store(client)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := layer.NewCoalesce(inner, layer.CoalesceOptions{})
-	return c, nil, err
-}
-
-// lease stands around a store whose calls are coalesced.
 func lease(client *redis.Client) (ratelimit.Store, func() error, error) {
-	inner, _, err := coalesce(client)
+	inner, _, err := store(client)
 	if err != nil {
 		return nil, nil, err
 	}

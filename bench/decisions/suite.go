@@ -47,14 +47,11 @@ var both = []string{"many", "hot"}
 
 var groups = []group{
 	{"plain", both, slices.Concat([]contender{ours("plain", window, plain), ours("plain, GCRA", gcra, plain), ours("store", window, store)}, peers, floors)},
-	{"lease", both[1:], slices.Concat([]contender{ours("lease", window, lease), ours("plain", window, plain), ours("coalesce", window, coalesce)}, peers)},
-	{"coalesce", both, slices.Concat([]contender{ours("coalesce", window, coalesce), ours("plain", window, plain), ours("store", window, store)}, peers)},
+	{"lease", both[1:], slices.Concat([]contender{ours("lease", window, lease), ours("plain", window, plain), ours("store", window, store)}, peers)},
 }
 
-// alone compares one caller's latency with Coalesce and without it.
-var alone = group{name: "idle", contenders: []contender{
-	ours("coalesce", window, coalesce), ours("store", window, store), ours("plain", window, plain),
-}}
+// alone compares one caller's latency, whose calls have no others to be joined with.
+var alone = group{name: "idle", contenders: []contender{ours("store", window, store), ours("plain", window, plain)}}
 
 // Suite returns the suite.
 func Suite() harness.Suite {

@@ -397,6 +397,6 @@ func TestNewFailoverRefuses(t *testing.T) {
 	require.NoError(t, err)
 	_, err = NewFailover(f, FailoverOptions{})
 	require.ErrorIs(t, err, ErrOrder)
-	_, err = NewCoalesce(f, CoalesceOptions{})
+	_, err = NewLease(f, LeaseOptions{})
 	require.ErrorIs(t, err, ErrOrder)
 }
