@@ -52,25 +52,25 @@ func (s *Store) listCall(l *list) redispipe.Call {
 func (l *list) results(text string, keys []string) error {
 	each := len(text) / len(l.takes)
 	for i, t := range l.takes {
-		series, err := l.told.series(text[i*each:(i+1)*each], t.op.N, keys[i])
+		taken, err := l.told.series(text[i*each:(i+1)*each], t.op.N, keys[i])
 		if err != nil {
 			return err
 		}
 		for j := range t.out {
-			t.out[j] = series.Result(j)
+			t.out[j] = taken.result(j)
 		}
 	}
 	return nil
 }
 
 // series reads the part of a reply that is of one key.
-func (t *told) series(reply string, n int64, key string) (ratelimit.Series, error) {
-	series := t.read(reply, t, n)
-	switch series.Passed {
+func (t *told) series(reply string, n int64, key string) (series, error) {
+	taken := t.read(reply, t, n)
+	switch taken.passed {
 	case foreignPassed:
-		return series, isForeign(key)
+		return taken, isForeign(key)
 	case overflowPassed:
-		return series, ratelimit.ErrOverflow
+		return taken, ratelimit.ErrOverflow
 	}
-	return series, nil
+	return taken, nil
 }

@@ -139,9 +139,9 @@ func validate(ctx context.Context, ops []ratelimit.Op) error {
 // group runs one atomic group of ops.
 func (s *Store) group(ctx context.Context, ops []ratelimit.Op, out []ratelimit.Result) error {
 	if listed(ops) {
-		series, err := s.take(ctx, &ops[0], 1)
+		taken, err := s.take(ctx, &ops[0])
 		if err == nil {
-			out[0] = series.Result(0)
+			out[0] = taken.result(0)
 		}
 		return err
 	}
@@ -154,6 +154,21 @@ func (s *Store) group(ctx context.Context, ops []ratelimit.Op, out []ratelimit.R
 		return failure(ctx, err)
 	}
 	return results(reply.Ints, c.Keys, ops, out)
+}
+
+// take does a take by a rule without a block.
+func (s *Store) take(ctx context.Context, op *ratelimit.Op) (series, error) {
+	t := s.tell(op.Rule)
+	key := s.key(op.Key, t.counter)
+	c := redispipe.Call{Script: s.scripts[t.takes], Head: t.head, Keys: []string{key}}
+	if op.N > 1 {
+		c.Mode, c.Numbers = 1, []int64{op.N}
+	}
+	reply, err := s.pipe.Run(ctx, c)
+	if err != nil {
+		return series{}, failure(ctx, err)
+	}
+	return t.series(reply.Text, op.N, key)
 }
 
 // failure tells the end of ctx and an absent Redis apart.

@@ -24,8 +24,8 @@ const (
 	overflowPassed = 1<<32 - 2
 )
 
-// reader returns what takes of n got. Series.Passed may be one of the two above.
-type reader func(reply string, t *told, n int64) ratelimit.Series
+// reader returns what takes of n got. series.passed may be one of the two above.
+type reader func(reply string, t *told, n int64) series
 
 var readers = map[string]reader{"gcra": readGCRA, "window": readWindow, "buckets": readAnswer, "log": readAnswer}
 
@@ -46,7 +46,7 @@ func microseconds(n int64) time.Duration { return time.Duration(n) * time.Micros
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
 // readGCRA works out what gcra in gcra.lua does, from the counter.
-func readGCRA(reply string, t *told, n int64) ratelimit.Series {
+func readGCRA(reply string, t *told, n int64) series {
 	now, at, level := word(reply, 0), word(reply, 15), word(reply, 22)
 	left, behind := level, max(0, at-now)
 	if now > at {
@@ -66,11 +66,11 @@ func readGCRA(reply string, t *told, n int64) ratelimit.Series {
 		last.RetryAfter = until(1)
 	}
 	last.Receipt = ratelimit.Receipt{N: n, At: at, Life: level}
-	return ratelimit.Series{Passed: passed(reply, wordBytes), Last: last, Denied: denied, Raise: n * t.per}
+	return series{passed: passed(reply, wordBytes), last: last, denied: denied, raise: n * t.per}
 }
 
 // readWindow works out what check in window.lua does, from the counter.
-func readWindow(reply string, t *told, n int64) ratelimit.Series {
+func readWindow(reply string, t *told, n int64) series {
 	now, life, ends, used := word(reply, 0), word(reply, 15), word(reply, 22), word(reply, 29)
 	wait := microseconds(ends - now)
 	last := ratelimit.Result{Allowed: true, Limit: t.limit, Remaining: max(0, t.limit-used)}
@@ -82,17 +82,17 @@ func readWindow(reply string, t *told, n int64) ratelimit.Series {
 		last.RetryAfter = wait
 	}
 	last.Receipt = ratelimit.Receipt{N: n, At: ends, Life: life}
-	return ratelimit.Series{Passed: passed(reply, wordBytes), Last: last, Denied: denied}
+	return series{passed: passed(reply, wordBytes), last: last, denied: denied}
 }
 
 // readAnswer reads what put_all in lists.lua puts.
-func readAnswer(reply string, t *told, n int64) ratelimit.Series {
+func readAnswer(reply string, t *told, n int64) series {
 	number := func(i int) int64 { return word(reply, passedBytes+i*wordBytes) }
 	last := ratelimit.Result{Allowed: true, Limit: t.limit, Remaining: number(0), ResetAfter: microseconds(number(3))}
 	denied := violated(last, microseconds(number(2)))
 	last.RetryAfter = microseconds(number(1))
 	last.Receipt = ratelimit.Receipt{N: n, At: number(4), Life: number(5)}
-	return ratelimit.Series{Passed: passed(reply, 0), Last: last, Denied: denied}
+	return series{passed: passed(reply, 0), last: last, denied: denied}
 }
 
 // violated returns the result of a take that was denied where that of last leaves things.

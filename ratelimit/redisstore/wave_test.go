@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -135,50 +136,39 @@ func TestAWaveSaysWhatIsForeign(t *testing.T) {
 		peek.Kind = ratelimit.Peek
 		require.EqualValues(t, 4, do(t, s, peek)[0].Remaining)
 	}
-	_, err = s.TakeMany(t.Context(), takeOf(r, "bad", 1), 3)
-	require.ErrorIs(t, err, ErrForeign)
 }
 
-// TestManyTakesAreOneCommand also has a rule with a block, whose counter and block are two
-// keys, and a stranger there.
+// manyOf returns equal takes of one key.
+func manyOf(op ratelimit.Op, times int) []ratelimit.Op {
+	return slices.Repeat([]ratelimit.Op{op}, times)
+}
+
 func TestManyTakesAreOneCommand(t *testing.T) {
 	server := redistest.Start(t)
-	c := server.Client(nil)
-	s := newStore(t, c, patient)
-	block := ratelimit.Block{After: 3, For: time.Hour}
-	blocks := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "blocks", Limit: 300, Per: time.Hour, Block: block}))
-	for _, r := range []ratelimit.Rule{limited(t, 300), blocks} {
-		take := takeOf(r, "k", 2)
-		_, err := s.TakeMany(t.Context(), take, 1)
-		require.NoError(t, err)
-		before, _ := server.Calls("evalsha")
-		series, err := s.TakeMany(t.Context(), take, 1000)
-		require.NoError(t, err)
-		after, _ := server.Calls("evalsha")
-		require.Equal(t, before+1, after)
-		require.Equal(t, 149, series.Passed)
-		require.EqualValues(t, 296, series.Result(0).Remaining)
-	}
-	require.NoError(t, c.Set(t.Context(), s.key("k", blockName(blocks)), "x", 0).Err())
-	_, err := s.TakeMany(t.Context(), takeOf(blocks, "k", 1), 2)
-	require.ErrorIs(t, err, ErrForeign)
+	s := newStore(t, server.Client(nil), patient)
+	take := takeOf(limited(t, 300), "k", 2)
+	do(t, s, take)
+	before, _ := server.Calls("evalsha")
+	results := do(t, s, manyOf(take, 1000)...)
+	after, _ := server.Calls("evalsha")
+	require.Equal(t, before+1, after)
+	require.EqualValues(t, 296, results[0].Remaining)
+	require.True(t, results[148].Allowed)
+	require.False(t, results[149].Allowed)
 }
 
 // TestManyTakesOverflow has a counter of buckets of which all but the newest are out of the
 // window, and together too many.
 func TestManyTakesOverflow(t *testing.T) {
 	s, clock := onRedis(t)
-	for _, block := range []ratelimit.Block{{}, {After: 1, For: time.Hour}} {
-		r := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 52, Per: time.Minute, Block: block}))
-		for range 2 {
-			do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1 << 51, Kind: ratelimit.Add})
-			clock.Advance(2 * time.Minute)
-		}
-		do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1<<53 - 1<<52 - 1<<30, Kind: ratelimit.Add})
+	r := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 52, Per: time.Minute}))
+	for range 2 {
+		do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1 << 51, Kind: ratelimit.Add})
 		clock.Advance(2 * time.Minute)
-		_, err := s.TakeMany(t.Context(), takeOf(r, "k", 1<<20), 1<<11)
-		require.ErrorIs(t, err, ratelimit.ErrOverflow)
-		require.Zero(t, do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Count})[0].Count)
-		do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset})
 	}
+	do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1<<53 - 1<<52 - 1<<30, Kind: ratelimit.Add})
+	clock.Advance(2 * time.Minute)
+	_, err := s.Do(t.Context(), manyOf(takeOf(r, "k", 1<<20), 1<<11))
+	require.ErrorIs(t, err, ratelimit.ErrOverflow)
+	require.Zero(t, do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Count})[0].Count)
 }
