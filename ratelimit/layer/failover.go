@@ -54,7 +54,8 @@ type FailoverOptions struct {
 	Keys int
 
 	// Calls and Ratio say when the store is given up: when, of at least so many calls in
-	// the last second, this part has failed. Default: 10, and 0.5.
+	// the last second, this part has failed. If Timeout is more than half a second, it is
+	// the last two Timeouts instead. Default: 10, and 0.5.
 	Calls int
 	Ratio float64
 	// Retry is how long the store is then left alone. After it one take tries again; if it

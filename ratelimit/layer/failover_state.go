@@ -14,15 +14,12 @@ import (
 // errLeft means that the caller has left, so that the store can't be judged.
 var errLeft = errors.New("layer: the caller has left")
 
-// The breaker knows of the last second, in tenths of it.
-const (
-	memory = time.Second
-	grain  = memory / 10
-)
-
 func (f *Failover) newBreaker() *gobreaker.TwoStepCircuitBreaker[struct{}] {
+	// The breaker counts a call at the time at which it began, and drops one that began
+	// before its interval: with a shorter one, a call that takes a Timeout would not count.
+	interval := max(time.Second, 2*f.o.Timeout)
 	return gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		MaxRequests: 1, Interval: memory, BucketPeriod: grain, Timeout: f.o.Retry,
+		MaxRequests: 1, Interval: interval, BucketPeriod: interval / 10, Timeout: f.o.Retry,
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			judged := c.TotalSuccesses + c.TotalFailures
 			trips := int(judged) >= f.o.Calls && float64(c.TotalFailures) >= f.o.Ratio*float64(judged)
