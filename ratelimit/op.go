@@ -19,8 +19,7 @@ import (
 // [ErrStore]; groups before it may have been charged.
 //
 // A store may also have DoOne(ctx, Op) (Result, error), which does what Do does with a
-// list of one; a [Limiter] prefers it, because it needs no slices. It may also be a
-// [ManyTaker].
+// list of one; a [Limiter] prefers it, because it needs no slices.
 type Store interface {
 	Do(ctx context.Context, ops []Op) ([]Result, error)
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/layer"
 	ratestore "github.com/lazyreq/lazyreq/ratelimit/redisstore"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/session"
@@ -132,17 +131,7 @@ func TestOnlyGoroutinesWaitForASlowStore(t *testing.T) {
 }
 
 func TestSessionAndLimitShareARoundTrip(t *testing.T) {
-	t.Run("store", func(t *testing.T) { testSharedRoundTrip(t, onRedis(t)) })
-	t.Run("coalesced", func(t *testing.T) {
-		b := onRedis(t)
-		var err error
-		b.counters, err = layer.NewCoalesce(b.counters, layer.CoalesceOptions{})
-		require.NoError(t, err)
-		testSharedRoundTrip(t, b)
-	})
-}
-
-func testSharedRoundTrip(t *testing.T, b backend) {
+	b := onRedis(t)
 	srv, _ := newStored(t, b)
 	srv.HandleFunc("GET /both", func(w http.ResponseWriter, req *server.Request) error {
 		if err := req.Resolve("session.load", "ratelimit.plenty.take"); err != nil {

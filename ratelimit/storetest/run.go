@@ -64,7 +64,6 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"window slides", testSlides},
 		{"eleven of ten", testElevenOfTen},
 		{"throttle", testThrottle},
-		{"many takes at once", testMany},
 		{"ahead", testAhead},
 		{"ahead, given back", testAheadGivenBack},
 		{"ahead keeps the old", testAheadKeepsTheOld},
