@@ -3,6 +3,7 @@ package redispipe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"runtime"
 	"strings"
@@ -51,15 +52,13 @@ func (r *cluster) queue(c *call) (*queue, error) {
 		switch _, err := r.slots.Get(ctx); {
 		case c.ctx.Err() != nil:
 			return nil, context.Cause(c.ctx)
-		case err != nil && ctx.Err() != nil:
-			return nil, ErrNotSent
 		case err != nil:
-			return nil, errors.Join(ErrNotSent, lost(err))
+			return nil, fmt.Errorf("%w: %w", ErrNotSent, err)
 		}
 	}
 	node, err := r.client.MasterForKey(c.ctx, c.firstKey())
 	if err != nil {
-		return nil, errors.Join(ErrNotSent, lost(err))
+		return nil, fmt.Errorf("%w: %w", ErrNotSent, err)
 	}
 	return r.queueOf(node), nil
 }
