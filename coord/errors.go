@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/redispipe"
 )
 
 // Answers and failures; test for them with errors.Is. Those with an HTTP meaning have a
@@ -13,8 +15,14 @@ var (
 	// ErrInvalid means an argument out of range; the text says which. It becomes a 400.
 	ErrInvalid error = &condition{text: "coord: invalid argument", status: http.StatusBadRequest}
 	// ErrStore means that the store gave no answer, or refused. What was asked for may
-	// have happened. It becomes a 503.
+	// have happened, unless ErrNotSent comes with it. It becomes a 503.
 	ErrStore error = &condition{text: "coord: store unavailable", status: http.StatusServiceUnavailable}
+	// ErrNotSent comes with ErrStore: the operation was not sent to Redis within Timeout. It
+	// was not done and will not be.
+	ErrNotSent = redispipe.ErrNotSent
+	// ErrNoReply comes with ErrStore: Redis did not reply within Timeout, or the connection
+	// broke. The operation may have been done, or may still be.
+	ErrNoReply = redispipe.ErrNoReply
 	// ErrForeign comes with ErrStore: a key of the store's holds something else, which is
 	// left as it is.
 	ErrForeign = errors.New("coord: the key holds something else")

@@ -93,7 +93,8 @@ func NewID() string {
 // be one that others can guess and must not use. An id that was issued before is
 // ErrExists until it is forgotten: ttl after its end, and at most a day after it.
 //
-// After ErrStore the token may exist: Inspect says so.
+// After ErrStore, or the end of ctx, the token may exist, unless the error is ErrNotSent:
+// Inspect says so.
 func (t *Tokens) Issue(ctx context.Context, id string, metadata []byte, ttl time.Duration) error {
 	key, err := tokenKey(id)
 	if err != nil {
@@ -108,8 +109,8 @@ func (t *Tokens) Issue(ctx context.Context, id string, metadata []byte, ttl time
 // without its metadata. ErrUnknown is a token that never was, or is forgotten; nothing is
 // left in the store of it.
 //
-// After ErrStore, or the end of ctx, the token may be used: if by is different for each
-// attempt, Inspect says whether it was this one.
+// After ErrStore, or the end of ctx, the token may be used, unless the error is ErrNotSent: if
+// by is different for each attempt, Inspect says whether it was this one.
 func (t *Tokens) Use(ctx context.Context, id, by string) (Token, error) {
 	key, err := tokenKey(id)
 	if err != nil {
