@@ -93,8 +93,8 @@ func NewLeases(store LeaseStore, o LeaseOptions) (*Leases, error) {
 // it can overtake some.
 //
 // The lease does not end with ctx, which is only for asking. Who has it releases it. It
-// costs one call of the store; after the end of ctx or ErrStore a second one gives back
-// what may have been granted.
+// costs one call of the store; after the end of ctx or ErrStore a second one, which Acquire
+// doesn't wait for, gives back what may have been granted.
 func (l *Leases) Acquire(ctx context.Context, user string) (*Lease, error) {
 	if err := checkUser(user); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (l *Leases) Acquire(ctx context.Context, user string) (*Lease, error) {
 	}
 	lease := newLease(l, user, r, number, sent.Add(l.o.Lifetime-l.o.Margin))
 	if lease.over() {
-		_ = lease.Release() // or it ends by itself, soon
+		go func() { _ = lease.Release() }() // or it ends by itself
 		return nil, fmt.Errorf("%w: the answer came when the lease had ended", ErrStore)
 	}
 	return lease, nil
