@@ -38,12 +38,12 @@ var (
 	ErrUsed error = &condition{text: "coord: the token is used", status: http.StatusConflict}
 	// ErrExpired means a token whose time is over. It becomes a 410.
 	ErrExpired error = &condition{text: "coord: the token has expired", status: http.StatusGone}
-	// ErrRevoked means a token that was revoked before anybody used it. It becomes a 410.
+	// ErrRevoked means a token that was revoked before it was used. It becomes a 410.
 	ErrRevoked error = &condition{text: "coord: the token is revoked", status: http.StatusGone}
 
-	// ErrHeld is a [DeniedError]: somebody holds the lease.
+	// ErrHeld is a [DeniedError]: the lease has a holder.
 	ErrHeld = errors.New("coord: the lease is held")
-	// ErrTooSoon is a [DeniedError]: nobody holds the lease, but MinInterval is not over.
+	// ErrTooSoon is a [DeniedError]: the lease is free, but MinInterval is not over.
 	ErrTooSoon = errors.New("coord: the last lease began too recently")
 	// ErrEnded means that a lease's time is over.
 	ErrEnded = errors.New("coord: the lease has ended")
@@ -76,7 +76,7 @@ type DeniedError struct {
 	// Soonest is how long it takes if the holder releases it now: the rest of
 	// MinInterval.
 	Soonest time.Duration
-	// Holder is who has it; nobody with ErrTooSoon.
+	// Holder is the holder of the lease; the zero Holder with ErrTooSoon.
 	Holder Holder
 }
 
@@ -99,7 +99,7 @@ func (e *DeniedError) RetrySeconds() int64 {
 }
 
 // Problem returns the response that the denial stands for: 429 if it came too soon, 409
-// if somebody holds the lease. It doesn't say who.
+// if the lease has a holder, whom it does not name.
 func (e *DeniedError) Problem() (status int, members map[string]any) {
 	if errors.Is(e.Reason, ErrTooSoon) {
 		return http.StatusTooManyRequests, map[string]any{

@@ -86,7 +86,7 @@ func (l *Lease) Renew(ctx context.Context) error {
 	return err
 }
 
-// prolong moves the deadline, and says whether the lease had not ended before.
+// prolong moves the deadline, and reports whether the lease had not ended before.
 func (l *Lease) prolong(deadline time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +128,7 @@ func (l *Lease) end(cause error) {
 	l.timer.Stop()
 }
 
-// over says whether the lease has ended.
+// over reports whether the lease has ended.
 func (l *Lease) over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

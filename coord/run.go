@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Run calls fn as the only worker for a user, if nobody else is: otherwise the error is a
+// Run calls fn as the only worker for a user, if there is no other: otherwise the error is a
 // *DeniedError. It is Acquire and [Lease.Run].
 func Run(ctx context.Context, leases *Leases, user string, fn func(ctx context.Context) error) error {
 	lease, err := leases.Acquire(ctx, user)

@@ -40,7 +40,7 @@ type LeaseStore interface {
 	Renew(ctx context.Context, user string, r LeaseRequest) (left time.Duration, err error)
 	// Release ends the lease, if r.ID holds it; otherwise the error is ErrLost.
 	Release(ctx context.Context, user string, r LeaseRequest) error
-	// Holder returns who holds the lease of a user, and whether anybody does.
+	// Holder returns the holder of a user's lease, and whether there is one.
 	Holder(ctx context.Context, user string) (h Holder, held bool, err error)
 }
 
