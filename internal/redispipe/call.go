@@ -133,8 +133,20 @@ func (c *call) outcome() (Reply, error) {
 	case err == nil && (!c.timed || c.timer.Stop()):
 		*c = call{done: c.done, timer: c.timer}
 		calls.Put(c)
-	case c.ctx.Err() != nil && (errors.Is(err, ErrNotSent) || errors.Is(err, ErrNoReply)):
-		err = context.Cause(c.ctx) // its deadline was the call's
+	case (errors.Is(err, ErrNotSent) || errors.Is(err, ErrNoReply)) && c.leaves():
+		err = context.Cause(c.ctx)
 	}
 	return r, err
+}
+
+// leaves reports whether the call's context has ended. If its deadline was the call's, the
+// deadline of the connection, which is the same, may have come a little before.
+func (c *call) leaves() bool {
+	if d, ok := c.ctx.Deadline(); ok && d.Equal(c.deadline) && !time.Now().Before(d) {
+		select {
+		case <-c.ctx.Done():
+		case <-time.After(100 * time.Millisecond): // for contexts that have a deadline and no timer
+		}
+	}
+	return c.ctx.Err() != nil
 }
