@@ -21,16 +21,18 @@ const (
 	// because calls queue while others are under way.)
 	busyAfter = 50 * time.Microsecond
 
-	// After a slow yield, none is made for skipFactor times as long as it took, so that
-	// yields cost a busy program about 1 % of its time.
-	skipFactor = 100
+	// After two slow yields in a row (one may be an interruption by the operating system),
+	// none is made for skipFactor times as long as the second took, so that yields cost a
+	// busy program some percent of its time at most.
+	skipFactor = 50
 	maxSkip    = time.Second
 )
 
-// WhileGrowing yields the processor as long as that makes size grow, at most three times:
-// goroutines that are ready to add to a queue do so meanwhile. It never waits for a
-// goroutine that is blocked. After a yield of more than 50 µs it returns, and so do all
-// calls at once for 100 times as long, at most for a second.
+// WhileGrowing yields the processor twice, and once more if the second yield made size grow:
+// goroutines that are ready to add to a queue do so meanwhile, and those that another processor
+// has just begun. It never waits for a
+// goroutine that is blocked. After a yield of more than 50 µs it returns, and after the second
+// in a row so do all calls at once for 50 times as long, at most for a second.
 //
 // WhileGrowing is safe for concurrent use, and calls size without a lock.
 func WhileGrowing(size func() int) { processor.whileGrowing(size) }
@@ -47,6 +49,7 @@ var (
 type yielder struct {
 	now       func() time.Duration // on a monotonic clock
 	yield     func()
+	slow      atomic.Bool  // the last yield was
 	busyUntil atomic.Int64 // until when the processor counts as busy, in nanoseconds of now
 }
 
@@ -56,15 +59,18 @@ func (y *yielder) whileGrowing(size func() int) {
 		return
 	}
 	before := size()
-	for range maxYields {
+	for i := range maxYields {
 		y.yield()
 		ended := y.now()
-		if took := ended - began; took > busyAfter {
-			y.busyUntil.Store(int64(ended + min(skipFactor*took, maxSkip)))
+		took := ended - began
+		if again := y.slow.Swap(took > busyAfter); took > busyAfter {
+			if again {
+				y.busyUntil.Store(int64(ended + min(skipFactor*took, maxSkip)))
+			}
 			return
 		}
 		after := size()
-		if after <= before {
+		if after <= before && i > 0 {
 			return
 		}
 		began, before = ended, after

@@ -46,11 +46,11 @@ func TestYieldsWhileTheQueueGrows(t *testing.T) {
 		adds []int
 		want int
 	}{
-		{"nothing came", nil, 1},
-		{"one came", []int{1}, 2},
-		{"several came, then none", []int{5, 1, 0, 7}, 3},
+		{"nothing came", nil, 2},
+		{"one came at once", []int{1, 0, 1}, 2},
+		{"one came late", []int{0, 1}, 3},
 		{"always more", []int{1, 1, 1, 1, 1}, maxYields},
-		{"what was there was taken away", []int{-1, 2}, 1},
+		{"what was there was taken away", []int{0, -1, 2}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, newFake(time.Microsecond, c.adds...).run())
@@ -58,20 +58,25 @@ func TestYieldsWhileTheQueueGrows(t *testing.T) {
 	}
 }
 
-func TestASlowYieldIsTheLastForAWhile(t *testing.T) {
+func TestTwoSlowYieldsAreTheLastForAWhile(t *testing.T) {
 	for took, skip := range map[time.Duration]time.Duration{
-		busyAfter + 1:         100 * (busyAfter + 1),
-		time.Millisecond:      100 * time.Millisecond,
-		20 * time.Millisecond: time.Second,
+		busyAfter + 1:         50 * (busyAfter + 1),
+		time.Millisecond:      50 * time.Millisecond,
+		40 * time.Millisecond: time.Second,
 		10 * time.Hour:        time.Second,
 	} {
 		f := newFake(took, 1, 1, 1, 1, 1, 1)
+		require.Equal(t, 1, f.run(), "%v", took)
 		require.Equal(t, 1, f.run(), "%v", took)
 		f.clock += skip - 1
 		require.Zero(t, f.run(), "%v", took)
 		f.clock++
 		f.takes = busyAfter // not yet slow
 		require.Equal(t, maxYields, f.run(), "%v", took)
+		f.takes = took
+		require.Equal(t, 1, f.run(), "%v: the first since", took)
+		require.Equal(t, 1, f.run(), "%v", took)
+		require.Zero(t, f.run(), "%v", took)
 	}
 }
 
