@@ -67,10 +67,10 @@ var calls = sync.Pool{New: func() any {
 	return c
 }}
 
-// newCall returns a call whose deadline is the earlier of ctx's and timeout from now.
-func newCall(ctx context.Context, timeout time.Duration, what Call) *call {
+// newCall returns a call whose deadline is the earlier of ctx's and this one.
+func newCall(ctx context.Context, deadline time.Time, what Call) *call {
 	c := calls.Get().(*call)
-	c.Call, c.ctx, c.deadline = what, ctx, time.Now().Add(timeout)
+	c.Call, c.ctx, c.deadline = what, ctx, deadline
 	if d, ok := ctx.Deadline(); ok && d.Before(c.deadline) {
 		c.deadline = d
 	}

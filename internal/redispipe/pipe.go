@@ -45,7 +45,7 @@ func (p *Pipe) Run(ctx context.Context, timeout time.Duration, what Call) (Reply
 	if ctx.Err() != nil {
 		return Reply{}, context.Cause(ctx)
 	}
-	c := newCall(ctx, timeout, what)
+	c := newCall(ctx, time.Now().Add(timeout), what)
 	q, err := p.queue(c)
 	if err != nil {
 		return Reply{}, err
@@ -63,9 +63,15 @@ type Result struct {
 // RunAll runs calls as Run does, all at once and in any order.
 func (p *Pipe) RunAll(ctx context.Context, timeout time.Duration, what []Call) []Result {
 	results, sent := make([]Result, len(what)), make([]*call, len(what))
-	queues := make(map[*queue][]*call)
+	if ctx.Err() != nil {
+		for i := range results {
+			results[i].Err = context.Cause(ctx)
+		}
+		return results
+	}
+	deadline, queues := time.Now().Add(timeout), make(map[*queue][]*call)
 	for i := range what {
-		c := newCall(ctx, timeout, what[i])
+		c := newCall(ctx, deadline, what[i])
 		q, err := p.queue(c)
 		if err != nil {
 			results[i].Err = err
