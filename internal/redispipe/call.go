@@ -133,8 +133,22 @@ func (c *call) outcome() (Reply, error) {
 	case err == nil && (!c.timed || c.timer.Stop()):
 		*c = call{done: c.done, timer: c.timer}
 		calls.Put(c)
-	case c.ctx.Err() != nil && (errors.Is(err, ErrNotSent) || errors.Is(err, ErrNoReply)):
-		err = context.Cause(c.ctx) // its deadline was the call's
+	case (errors.Is(err, ErrNotSent) || errors.Is(err, ErrNoReply)) && c.left():
+		err = context.Cause(c.ctx)
 	}
 	return r, err
+}
+
+// left reports whether the call's context is over. If its deadline is the call's, which has passed,
+// its own timer is only a moment late.
+func (c *call) left() bool {
+	if d, ok := c.ctx.Deadline(); ok && !d.After(c.deadline) && !time.Now().Before(d) {
+		late := time.NewTimer(10 * time.Millisecond)
+		defer late.Stop()
+		select {
+		case <-c.ctx.Done():
+		case <-late.C:
+		}
+	}
+	return c.ctx.Err() != nil
 }

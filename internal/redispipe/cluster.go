@@ -49,7 +49,7 @@ func (r *cluster) queue(c *call) (*queue, error) {
 		ctx, cancel := context.WithDeadline(c.ctx, c.deadline)
 		defer cancel()
 		switch _, err := r.slots.Get(ctx); {
-		case c.ctx.Err() != nil:
+		case c.left():
 			return nil, context.Cause(c.ctx)
 		case err != nil && ctx.Err() != nil:
 			return nil, ErrNotSent
