@@ -72,7 +72,8 @@ func (q *queue) len() int {
 }
 
 // take returns the calls of a round trip that has its place. If there are none, the place
-// becomes free, and it returns nil. The caller holds q.mu.
+// becomes free, and it returns nil. More calls than that are sent at once, too, as long as there
+// are places. The caller holds q.mu.
 func (q *queue) take() []*call {
 	var taken []*call
 	for i, c := range q.calls {
@@ -85,6 +86,10 @@ func (q *queue) take() []*call {
 		}
 		if len(taken) == maxCalls {
 			q.calls = q.calls[i+1:]
+			if q.trips < maxTrips {
+				q.trips++
+				go q.run(q.take())
+			}
 			return taken
 		}
 	}
