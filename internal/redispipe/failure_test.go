@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -379,10 +378,4 @@ var keyed = Batch{
 		end
 		return out`),
 	Width: 2, Max: 100, Join: true,
-}
-
-func TestErrorsDontQuote(t *testing.T) {
-	for _, text := range []string{"redis: can't parse int reply: \"x\"", "redis: invalid reply: \"x\""} {
-		require.False(t, strings.Contains(lost(errors.New(text)).Error(), "\"x\""), text)
-	}
 }
