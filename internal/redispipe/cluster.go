@@ -54,12 +54,12 @@ func (r *cluster) queue(c *call) (*queue, error) {
 		case err != nil && ctx.Err() != nil:
 			return nil, ErrNotSent
 		case err != nil:
-			return nil, errors.Join(ErrNotSent, lost(err))
+			return nil, unsent(err)
 		}
 	}
 	node, err := r.client.MasterForKey(c.ctx, c.firstKey())
 	if err != nil {
-		return nil, errors.Join(ErrNotSent, lost(err))
+		return nil, unsent(err)
 	}
 	return r.queueOf(node), nil
 }

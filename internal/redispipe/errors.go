@@ -38,6 +38,14 @@ func lost(err error) error {
 	return fmt.Errorf("%w: %w", ErrNoReply, err)
 }
 
+// unsent makes the error of a call that found no node, since loading the slots failed.
+func unsent(err error) error {
+	if unreadable(err) {
+		err = ErrUnreadable
+	}
+	return fmt.Errorf("%w: %w", ErrNotSent, err)
+}
+
 // unreadable reports whether go-redis could not read a reply. Its errors quote it.
 func unreadable(err error) bool {
 	var number *strconv.NumError
