@@ -14,7 +14,7 @@ func (q *queue) trip(calls []*call) (next []*call) {
 		cmds := commands(calls, q.pipe.apart.Load())
 		if err := guard(func() { q.exec(ctx, cmds) }); err != nil {
 			for _, c := range calls {
-				c.finish(Reply{}, err)
+				c.finish(Reply{}, lost(err)) // the hook may have sent it before
 			}
 			break
 		}
