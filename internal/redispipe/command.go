@@ -143,6 +143,14 @@ func (cmd *command) deliverBatch(b *Batch, ints []int64, err error) {
 	}
 }
 
+// answered reports whether a command has a reply.
+func (cmd *command) answered() bool {
+	if c, ok := cmd.Cmder.(*redis.IntSliceCmd); ok {
+		return c.Val() != nil
+	}
+	return cmd.Cmder.(*redis.Cmd).Val() != nil
+}
+
 func (cmd *command) reply() (r Reply, err error) {
 	switch c := cmd.Cmder.(type) {
 	case *redis.IntSliceCmd:
