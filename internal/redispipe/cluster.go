@@ -86,10 +86,6 @@ func (r *cluster) queueOf(node *redis.Client) *queue {
 // queueAt returns the queue of the node at an address, which may be new to the client. from is
 // the queue of another node.
 func (r *cluster) queueAt(addr string, from *queue) *queue {
-	if host, port, err := net.SplitHostPort(addr); err == nil && host == "" { // the same host
-		host, _, _ = net.SplitHostPort(from.of.Options().Addr)
-		addr = net.JoinHostPort(host, port)
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if q := r.queues[addr]; q != nil {
@@ -122,7 +118,10 @@ func (q *queue) redirected(cmd *command) bool {
 	if kind == "MOVED" {
 		r.client.ReloadState(context.Background())
 	}
-	_, addr, _ := strings.Cut(rest, " ")
+	addr := target(rest, q)
+	if addr == "" && kind != "TRYAGAIN" {
+		return false
+	}
 	for _, c := range cmd.split() {
 		if c.redirects++; c.redirects > maxRedirects && kind != "TRYAGAIN" {
 			c.finish(Reply{}, reply)
@@ -136,6 +135,20 @@ func (q *queue) redirected(cmd *command) bool {
 		}
 	}
 	return true
+}
+
+// target returns the address in a redirection, which follows the slot, or "" if there is none. A
+// node may leave out the host if it is that of the queue's.
+func target(redirection string, q *queue) string {
+	_, addr, _ := strings.Cut(redirection, " ")
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || port == "" {
+		return ""
+	}
+	if host == "" {
+		host, _, _ = net.SplitHostPort(q.of.Options().Addr)
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // again sends a call once more to the node that has its keys now.
