@@ -138,17 +138,18 @@ func (q *queue) redirected(cmd *command) bool {
 }
 
 // target returns the address in a redirection, which follows the slot, or "" if there is none. A
-// node may leave out the host if it is that of the queue's.
+// node may leave out the host if it is that of the queue's. IPv6 addresses have no brackets.
 func target(redirection string, q *queue) string {
 	_, addr, _ := strings.Cut(redirection, " ")
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil || port == "" {
+	colon := strings.LastIndexByte(addr, ':')
+	if colon < 0 || colon == len(addr)-1 {
 		return ""
 	}
+	host := strings.Trim(addr[:colon], "[]")
 	if host == "" {
 		host, _, _ = net.SplitHostPort(q.of.Options().Addr)
 	}
-	return net.JoinHostPort(host, port)
+	return net.JoinHostPort(host, addr[colon+1:])
 }
 
 // again sends a call once more to the node that has its keys now.

@@ -344,8 +344,21 @@ func TestRedirections(t *testing.T) {
 	}
 }
 
+func TestTargets(t *testing.T) {
+	q := newQueue(nil, client(t, "[::2]:6379", nil))
+	for redirection, want := range map[string]string{
+		"1 10.0.0.1:6380": "10.0.0.1:6380",
+		"1 host:6380":     "host:6380",
+		"1 ::1:6380":      "[::1]:6380",
+		"1 [::1]:6380":    "[::1]:6380",
+		"1 :6380":         "[::2]:6380",
+	} {
+		require.Equal(t, want, target(redirection, q), redirection)
+	}
+}
+
 func TestRedirectionsThatMakeNoSense(t *testing.T) {
-	for _, reply := range []string{"MOVED", "MOVED 1", "MOVED 1 ", "ASK 1 nowhere", "MOVED 1 a:b:c", "MOVED 1 :", "ASK 1 host:"} {
+	for _, reply := range []string{"MOVED", "MOVED 1", "MOVED 1 ", "ASK 1 nowhere", "MOVED 1 :", "ASK 1 host:"} {
 		t.Run(reply, func(t *testing.T) {
 			f := newFake(t, func([]string) string { return "-" + reply + "\r\n" })
 			p := fakeCluster(t, f)
