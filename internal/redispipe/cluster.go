@@ -123,14 +123,17 @@ func (q *queue) redirected(cmd *command) bool {
 		return false
 	}
 	for _, c := range cmd.split() {
-		if c.redirects++; c.redirects > maxRedirects && kind != "TRYAGAIN" {
-			c.finish(Reply{}, reply)
-			continue
+		if !c.state.CompareAndSwap(sent, waiting) {
+			continue // its caller has left
 		}
 		c.asking = kind == "ASK"
-		if kind == "TRYAGAIN" {
+		switch c.redirects++; {
+		case kind == "TRYAGAIN": // as long as the slot is on its way, maybe after an ASK
+			c.redirects = 0
 			time.AfterFunc(pause, func() { r.again(c) })
-		} else {
+		case c.redirects > maxRedirects:
+			c.finish(Reply{}, reply)
+		default:
 			r.queueAt(addr, q).requeue(c)
 		}
 	}
@@ -162,11 +165,8 @@ func (r *cluster) again(c *call) {
 	q.requeue(c)
 }
 
-// requeue queues a call again that was refused, unless its caller has left.
+// requeue queues a call again that was refused.
 func (q *queue) requeue(c *call) {
-	if !c.state.CompareAndSwap(sent, waiting) {
-		return
-	}
 	if calls := q.add(c); calls != nil {
 		go q.run(calls)
 	}
