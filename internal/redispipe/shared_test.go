@@ -52,16 +52,19 @@ type unhashable struct {
 func TestClientsThatArentSupported(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}, HeartbeatFrequency: long})
 	defer ring.Close()
-	for want, c := range map[string]redis.UniversalClient{
-		"no client":                  nil,
-		"*redis.Ring":                ring,
-		"a nil *redis.Client":        (*redis.Client)(nil),
-		"a nil *redis.ClusterClient": (*redis.ClusterClient)(nil),
-		"redispipe.unhashable":       unhashable{},
+	for _, test := range []struct {
+		client redis.UniversalClient
+		want   string
+	}{
+		{nil, "no client"},
+		{(*redis.Client)(nil), "no client"},
+		{(*redis.ClusterClient)(nil), "no client"},
+		{ring, "*redis.Ring"},
+		{unhashable{}, "redispipe.unhashable"},
 	} {
 		for _, f := range []func(redis.UniversalClient) (*Pipe, error){New, For} {
-			p, err := f(c)
-			require.ErrorContains(t, err, want)
+			p, err := f(test.client)
+			require.ErrorContains(t, err, test.want)
 			require.Nil(t, p)
 		}
 	}
