@@ -92,14 +92,14 @@ func TestTimeoutsOfTheirOwn(t *testing.T) {
 	defer resume()
 	ctx, cancel := context.WithCancel(t.Context())
 	var patient sync.WaitGroup
-	for range 20 {
+	for i := range maxTrips {
 		patient.Go(func() { _ = run(ctx, p, long, "n", 1) })
+		eventually(t, "a place is taken", func() bool {
+			p.single.mu.Lock()
+			defer p.single.mu.Unlock()
+			return p.single.trips == i+1 && len(p.single.calls) == 0
+		})
 	}
-	eventually(t, "all places are taken", func() bool {
-		p.single.mu.Lock()
-		defer p.single.mu.Unlock()
-		return p.single.trips == maxTrips
-	})
 	requireInTime(t, 100, func() error { return run(t.Context(), p, timeout, "n", 1) })
 	resume()
 	patient.Wait()

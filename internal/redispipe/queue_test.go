@@ -206,8 +206,8 @@ func TestACallWaitsForNoRoundTripWhileThereAreFewerThanFour(t *testing.T) {
 			}
 		}
 	})
-	require.Equal(t, maxCalls, receive(t, g.began))
-	require.Equal(t, 10, receive(t, g.began), "the others don't wait for the first ones")
+	sizes := []int{receive(t, g.began), receive(t, g.began)}
+	require.ElementsMatch(t, []int{maxCalls, 10}, sizes, "the others don't wait for the first ones")
 	ended.Go(func() {
 		if err := run(t.Context(), p, long, "n", 1); err != nil {
 			t.Error(err)
