@@ -140,10 +140,10 @@ func (c *call) outcome() (Reply, error) {
 }
 
 // left reports whether the call's context is over. If its deadline is the call's, which has passed,
-// its own timer is only a moment late.
+// its own timer is only a moment late, on a busy machine a long one.
 func (c *call) left() bool {
 	if d, ok := c.ctx.Deadline(); ok && !d.After(c.deadline) && !time.Now().Before(d) {
-		late := time.NewTimer(10 * time.Millisecond)
+		late := time.NewTimer(100 * time.Millisecond)
 		defer late.Stop()
 		select {
 		case <-c.ctx.Done():
