@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync"
@@ -383,6 +384,67 @@ func TestTryingAgainEndsInTime(t *testing.T) {
 	requireInTime(t, 20, try)
 	require.Greater(t, f.count("evalsha"), 20)
 	bestOf(t, 10, func() bool { return errors.Is(try(), ErrNotSent) }) // if it wasn't in flight just then
+}
+
+// TestNoiseOnACluster has two nodes that redirect calls as they like, and callers that leave. No
+// reply may go astray.
+func TestNoiseOnACluster(t *testing.T) {
+	var nodes [2]*fake
+	answer := func(args []string) string {
+		if args[0] == "asking" {
+			return "+OK\r\n"
+		}
+		other := nodes[rand.IntN(2)].Addr
+		switch rand.IntN(8) {
+		case 0:
+			return "-MOVED 1 " + other + "\r\n"
+		case 1:
+			return "-ASK 1 " + other + "\r\n"
+		case 2:
+			return "-TRYAGAIN why\r\n"
+		case 3:
+			return "-NOSCRIPT why\r\n"
+		case 4:
+			return "-OOM why\r\n"
+		}
+		return fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(args[3]), args[3], len(args[4]), args[4])
+	}
+	nodes[0], nodes[1] = newFake(t, answer), newFake(t, answer)
+	p := fakeCluster(t, nodes[0])
+	ends := time.Now().Add(700 * time.Millisecond)
+	var wg sync.WaitGroup
+	var fine atomic.Int64
+	for i := range 32 {
+		wg.Go(func() {
+			for j := 0; time.Now().Before(ends); j++ {
+				ctx, cancel := context.WithCancel(t.Context())
+				if j%3 == 0 {
+					time.AfterFunc(time.Duration(rand.IntN(3000))*time.Microsecond, cancel)
+				}
+				key := fmt.Sprint("k", i)
+				c := Call{Script: get, Keys: []string{key}, Args: []any{j}}
+				for _, r := range p.RunAll(ctx, time.Duration(rand.IntN(20))*time.Millisecond, []Call{c, c}) {
+					if r.Err == nil {
+						fine.Add(1)
+						if r.Values[0] != key || r.Values[1] != fmt.Sprint(j) {
+							t.Errorf("%s %d: %v", key, j, r.Values)
+						}
+					}
+				}
+				r, err := p.Run(ctx, time.Duration(rand.IntN(20))*time.Millisecond, c)
+				if err == nil && (r.Values[0] != key || r.Values[1] != fmt.Sprint(j)) {
+					t.Errorf("%s %d: %v", key, j, r.Values)
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d calls succeeded", fine.Load())
+	require.Positive(t, fine.Load())
+	for _, q := range p.cluster.queues {
+		requireFree(t, q)
+	}
 }
 
 // TestANewClientForANode is what a Cluster's client makes of a node that went and came.
