@@ -281,6 +281,32 @@ func TestAHookThatPanics(t *testing.T) {
 	require.Equal(t, 4*maxTrips, value(t, s.Client(nil), "n"))
 }
 
+// TestHooksOfTheClient checks that they see the calls if the client heeds deadlines itself, and
+// that the calls' deadlines hold with its own timeouts, too.
+func TestHooksOfTheClient(t *testing.T) {
+	s := redistest.Start(t)
+	for _, enabled := range []bool{true, false} {
+		c := s.Client(func(o *redis.Options) { o.ContextTimeoutEnabled = enabled })
+		var seen atomic.Int64
+		c.AddHook(hook(func(cmds []redis.Cmder, send func() error) error {
+			seen.Add(int64(len(cmds)))
+			return send()
+		}))
+		p := newPipe(t, c)
+		load(t, p, incr)
+		seen.Store(0)
+		require.NoError(t, run(t.Context(), p, long, "n", 1))
+		together(t, p, add("n", 1), add("n", 1))
+		require.Equal(t, enabled, seen.Load() == 3)
+		require.Equal(t, enabled, seen.Load() != 0)
+
+		resume := s.Pause()
+		requireInTime(t, 1, func() error { return run(t.Context(), p, timeout, "n", 1) })
+		requireInTime(t, 100, func() error { return run(t.Context(), p, timeout, "n", 1) })
+		resume()
+	}
+}
+
 // TestAHookThatRefuses has a hook that sends nothing, and doesn't tell the commands why.
 func TestAHookThatRefuses(t *testing.T) {
 	p := newPipe(t, redistest.Start(t).Client(nil))

@@ -19,7 +19,7 @@ const (
 type queue struct {
 	pipe   *Pipe
 	of     *redis.Client // whose node it is
-	client *redis.Client // of, with deadlines that are those of contexts
+	client *redis.Client // of, or what has its pool, with deadlines that are those of contexts
 
 	mu    sync.Mutex
 	calls []*call
@@ -27,9 +27,12 @@ type queue struct {
 }
 
 func newQueue(p *Pipe, client *redis.Client) *queue {
-	bounded := client.WithTimeout(0) // the same pool, with options of its own
-	bounded.Options().ContextTimeoutEnabled = true
-	return &queue{pipe: p, of: client, client: bounded}
+	q := &queue{pipe: p, of: client, client: client}
+	if !client.Options().ContextTimeoutEnabled {
+		q.client = client.WithTimeout(0) // the same pool, with options of its own, and no hooks
+		q.client.Options().ContextTimeoutEnabled = true
+	}
+	return q
 }
 
 // do sends a call and returns when it has its outcome. The call goes out on this goroutine if
