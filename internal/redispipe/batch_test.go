@@ -67,6 +67,16 @@ func TestEqualCallsAreOneEntry(t *testing.T) {
 	require.Equal(t, 1, cap(replies[1].Ints[1:]), "a caller that appends to its integers doesn't write to others'")
 }
 
+// TestCallsThatAskAreApart has calls of a key whose slot is on its way to this node: those that the
+// other node sent here follow ASKING, and only those.
+func TestCallsThatAskAreApart(t *testing.T) {
+	asking := &call{Call: of(&counters, "a", 1), asking: true}
+	cmds := commands([]*call{{Call: of(&counters, "a", 1)}, asking, {Call: of(&counters, "a", 1)}}, true)
+	require.Len(t, cmds, 2)
+	require.Equal(t, []*call{asking}, cmds[1].calls)
+	require.Equal(t, 1, asking.equal())
+}
+
 func TestEntriesAreAtMostMax(t *testing.T) {
 	s := redistest.Start(t)
 	p := newPipe(t, s.Client(nil))

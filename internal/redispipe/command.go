@@ -18,9 +18,10 @@ func (*command) NoRetry() bool { return true }
 
 // entry is what equal calls of a Batch have in common.
 type entry struct {
-	batch *Batch
-	key   string
-	n     int64
+	batch  *Batch
+	key    string
+	n      int64
+	asking bool
 }
 
 // commands makes the commands of calls. If apart is set, an EVALSHA has keys of one call only,
@@ -34,7 +35,7 @@ func commands(calls []*call, apart bool) []*command {
 			if entries == nil {
 				entries = make(map[entry]*call, len(calls))
 			}
-			e := entry{b, c.Key, c.N}
+			e := entry{b, c.Key, c.N, c.asking}
 			if first := entries[e]; first != nil {
 				first.last.next, first.last = c, c
 				continue
