@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -319,6 +321,32 @@ func TestAHookThatRefuses(t *testing.T) {
 		require.ErrorIs(t, err, refused)
 	}
 	requireIdle(t, p)
+}
+
+// TestLost checks which failures leave open whether a script ran.
+func TestLost(t *testing.T) {
+	late := os.ErrDeadlineExceeded
+	for _, test := range []struct{ err, want error }{
+		{&net.OpError{Op: "dial", Err: late}, ErrNotSent},
+		{&net.OpError{Op: "dial", Err: io.EOF}, ErrNotSent},
+		{fmt.Errorf("wrapped: %w", &net.OpError{Op: "dial", Err: late}), ErrNotSent},
+		{context.DeadlineExceeded, ErrNotSent},
+		{redis.ErrPoolTimeout, ErrNotSent},
+		{redis.ErrPoolExhausted, ErrNotSent},
+		{redis.ErrClosed, ErrNotSent},
+		{&net.OpError{Op: "read", Err: late}, ErrNoReply},
+		{&net.OpError{Op: "write", Err: late}, ErrNoReply},
+		{&net.OpError{Op: "read", Err: io.EOF}, ErrNoReply},
+		{late, ErrNoReply},
+		{io.EOF, ErrNoReply},
+		{errors.New("something"), ErrNoReply},
+		{errors.New("redis: can't parse it"), ErrUnreadable},
+	} {
+		got := lost(test.err)
+		for _, err := range []error{ErrNotSent, ErrNoReply, ErrUnreadable} {
+			require.Equal(t, err == test.want, errors.Is(got, err), "%v: %v", test.err, got)
+		}
+	}
 }
 
 func TestAClosedClient(t *testing.T) {

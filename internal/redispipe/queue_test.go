@@ -50,6 +50,33 @@ func TestRepliesGoToTheirCallers(t *testing.T) {
 	}
 }
 
+// TestDefaultOptions has a client as most are: with RESP3, handshakes of several commands, and
+// calls of its own.
+func TestDefaultOptions(t *testing.T) {
+	c := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	defer c.Close()
+	p := newPipe(t, c)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for i := range 20 {
+				if err := run(t.Context(), p, long, "n", 1); err != nil {
+					t.Error(err)
+				}
+				if r, err := p.Run(t.Context(), long, of(&counters, "m", int64(i))); err != nil || len(r.Ints) != 2 {
+					t.Errorf("%v, %v", r, err)
+				}
+				if err := c.Incr(t.Context(), "n").Err(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, 2*16*20, value(t, c, "n"))
+	require.Equal(t, 16*190, value(t, c, "m"))
+}
+
 func TestRunAllReturnsResultsInOrder(t *testing.T) {
 	s := redistest.Start(t)
 	p := newPipe(t, s.Client(nil))
