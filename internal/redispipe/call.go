@@ -40,8 +40,7 @@ type call struct {
 
 	state atomic.Int32
 	done  chan struct{} // has an element once the call has its outcome
-	timer *time.Timer   // calls expire at the deadline
-	timed bool          // the timer was started
+	timer *time.Timer   // of the deadline
 	reply Reply
 	err   error
 
@@ -61,16 +60,15 @@ const (
 )
 
 var calls = sync.Pool{New: func() any {
-	c := &call{done: make(chan struct{}, 1)}
-	c.timer = time.AfterFunc(math.MaxInt64, c.expire)
+	c := &call{done: make(chan struct{}, 1), timer: time.NewTimer(math.MaxInt64)}
 	c.timer.Stop()
 	return c
 }}
 
-// newCall returns a call whose deadline is the earlier of ctx's and timeout from now.
-func newCall(ctx context.Context, timeout time.Duration, what Call) *call {
+// newCall returns a call whose deadline is the earlier of ctx's and this one.
+func newCall(ctx context.Context, deadline time.Time, what Call) *call {
 	c := calls.Get().(*call)
-	c.Call, c.ctx, c.deadline = what, ctx, time.Now().Add(timeout)
+	c.Call, c.ctx, c.deadline = what, ctx, deadline
 	if d, ok := ctx.Deadline(); ok && d.Before(c.deadline) {
 		c.deadline = d
 	}
@@ -94,17 +92,18 @@ func (c *call) finish(r Reply, err error) {
 	}
 }
 
-// expire finishes the call at its deadline.
-func (c *call) expire() {
-	switch c.state.Swap(finished) {
-	case waiting:
+// leave gives the call an outcome without a reply, unless it has one. It is for the call's caller.
+func (c *call) leave(err error) {
+	switch was := c.state.Swap(finished); {
+	case was == finished:
+		<-c.done // which may be about to come
+	case err != nil:
+		c.err = err
+	case was == waiting:
 		c.err = ErrNotSent
-	case sent:
-		c.err = ErrNoReply
 	default:
-		return
+		c.err = ErrNoReply
 	}
-	c.done <- struct{}{}
 }
 
 // wait returns when the call has its outcome, which its deadline and the end of its context
@@ -115,34 +114,35 @@ func (c *call) wait() {
 		return
 	default:
 	}
-	c.timed = true
 	c.timer.Reset(time.Until(c.deadline))
+	defer c.timer.Stop()
 	select {
 	case <-c.done:
+	case <-c.timer.C:
+		c.leave(nil)
 	case <-c.ctx.Done():
-		c.finish(Reply{}, context.Cause(c.ctx))
-		<-c.done
+		c.leave(context.Cause(c.ctx))
 	}
 }
 
-// outcome returns what wait has waited for, and lets the call be used again if nothing else
-// refers to it. A round trip that went on without the call, or its timer, may.
+// outcome returns what wait has waited for, and lets the call be used again unless a round trip
+// that goes on without it may refer to it.
 func (c *call) outcome() (Reply, error) {
 	r, err := c.reply, c.err
 	switch {
-	case err == nil && (!c.timed || c.timer.Stop()):
+	case err == nil:
 		*c = call{done: c.done, timer: c.timer}
 		calls.Put(c)
-	case (errors.Is(err, ErrNotSent) || errors.Is(err, ErrNoReply)) && c.leaves():
+	case (errors.Is(err, ErrNotSent) || errors.Is(err, ErrNoReply)) && c.left():
 		err = context.Cause(c.ctx)
 	}
 	return r, err
 }
 
-// leaves reports whether the call's context has ended. If its deadline was the call's, the
-// deadline of the connection, which is the same, may have come a little before.
-func (c *call) leaves() bool {
-	if d, ok := c.ctx.Deadline(); ok && d.Equal(c.deadline) && !time.Now().Before(d) {
+// left reports whether the call's context has ended. If its deadline was the call's, the
+// connection's, which is the same, may have come a little before.
+func (c *call) left() bool {
+	if d, ok := c.ctx.Deadline(); ok && !d.After(c.deadline) && !time.Now().Before(d) {
 		select {
 		case <-c.ctx.Done():
 		case <-time.After(100 * time.Millisecond): // for contexts that have a deadline and no timer

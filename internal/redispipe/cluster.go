@@ -3,7 +3,6 @@ package redispipe
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"runtime"
 	"strings"
@@ -50,15 +49,15 @@ func (r *cluster) queue(c *call) (*queue, error) {
 		ctx, cancel := context.WithDeadline(c.ctx, c.deadline)
 		defer cancel()
 		switch _, err := r.slots.Get(ctx); {
-		case c.ctx.Err() != nil:
+		case c.left():
 			return nil, context.Cause(c.ctx)
 		case err != nil:
-			return nil, fmt.Errorf("%w: %w", ErrNotSent, err)
+			return nil, unsent(err)
 		}
 	}
 	node, err := r.client.MasterForKey(c.ctx, c.firstKey())
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotSent, err)
+		return nil, unsent(err)
 	}
 	return r.queueOf(node), nil
 }
@@ -85,10 +84,6 @@ func (r *cluster) queueOf(node *redis.Client) *queue {
 // queueAt returns the queue of the node at an address, which may be new to the client. from is
 // the queue of another node.
 func (r *cluster) queueAt(addr string, from *queue) *queue {
-	if host, port, err := net.SplitHostPort(addr); err == nil && host == "" { // the same host
-		host, _, _ = net.SplitHostPort(from.of.Options().Addr)
-		addr = net.JoinHostPort(host, port)
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if q := r.queues[addr]; q != nil {
@@ -121,20 +116,41 @@ func (q *queue) redirected(cmd *command) bool {
 	if kind == "MOVED" {
 		r.client.ReloadState(context.Background())
 	}
-	_, addr, _ := strings.Cut(rest, " ")
+	addr := target(rest, q)
+	if addr == "" && kind != "TRYAGAIN" {
+		return false
+	}
 	for _, c := range cmd.split() {
-		if c.redirects++; c.redirects > maxRedirects && kind != "TRYAGAIN" {
-			c.finish(Reply{}, reply)
-			continue
+		if !c.state.CompareAndSwap(sent, waiting) {
+			continue // its caller has left
 		}
 		c.asking = kind == "ASK"
-		if kind == "TRYAGAIN" {
+		switch c.redirects++; {
+		case kind == "TRYAGAIN": // as long as the slot is on its way, maybe after an ASK
+			c.redirects = 0
 			time.AfterFunc(pause, func() { r.again(c) })
-		} else {
+		case c.redirects > maxRedirects:
+			c.finish(Reply{}, reply)
+		default:
 			r.queueAt(addr, q).requeue(c)
 		}
 	}
 	return true
+}
+
+// target returns the address in a redirection, which follows the slot, or "" if there is none. A
+// node may leave out the host if it is that of the queue's. IPv6 addresses have no brackets.
+func target(redirection string, q *queue) string {
+	_, addr, _ := strings.Cut(redirection, " ")
+	colon := strings.LastIndexByte(addr, ':')
+	if colon < 0 || colon == len(addr)-1 {
+		return ""
+	}
+	host := strings.Trim(addr[:colon], "[]")
+	if host == "" {
+		host, _, _ = net.SplitHostPort(q.of.Options().Addr)
+	}
+	return net.JoinHostPort(host, addr[colon+1:])
 }
 
 // again sends a call once more to the node that has its keys now.
@@ -147,11 +163,8 @@ func (r *cluster) again(c *call) {
 	q.requeue(c)
 }
 
-// requeue queues a call again that was refused, unless its caller has left.
+// requeue queues a call again that was refused.
 func (q *queue) requeue(c *call) {
-	if !c.state.CompareAndSwap(sent, waiting) {
-		return
-	}
 	if calls := q.add(c); calls != nil {
 		go q.run(calls)
 	}

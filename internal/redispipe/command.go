@@ -19,9 +19,10 @@ func (*command) NoRetry() bool { return true }
 
 // entry is what equal calls of a Batch have in common.
 type entry struct {
-	batch *Batch
-	key   string
-	n     int64
+	batch  *Batch
+	key    string
+	n      int64
+	asking bool
 }
 
 // commands makes the commands of calls. If apart is set, an EVALSHA has keys of one call only,
@@ -35,7 +36,7 @@ func commands(calls []*call, apart bool) []*command {
 			if entries == nil {
 				entries = make(map[entry]*call, len(calls))
 			}
-			e := entry{b, c.Key, c.N}
+			e := entry{b, c.Key, c.N, c.asking}
 			if first := entries[e]; first != nil {
 				first.last.next, first.last = c, c
 				continue
@@ -145,6 +146,14 @@ func (cmd *command) deliverBatch(b *Batch, ints []int64, err error) {
 			c = next
 		}
 	}
+}
+
+// answered reports whether a command has a reply.
+func (cmd *command) answered() bool {
+	if c, ok := cmd.Cmder.(*redis.IntSliceCmd); ok {
+		return c.Val() != nil
+	}
+	return cmd.Cmder.(*redis.Cmd).Val() != nil
 }
 
 func (cmd *command) reply() (r Reply, err error) {

@@ -17,6 +17,9 @@
 //   - On a Cluster each node has its own queue, so that a node which hangs fails the calls of
 //     its own keys only.
 //
+// A client's hooks see the calls only if its ContextTimeoutEnabled is set. Otherwise a Pipe has
+// them sent by a copy of the client that heeds deadlines, and such a copy has no hooks.
+//
 // It works with a *redis.Client, Sentinel's included, and with a *redis.ClusterClient, where
 // the keys of a call must be in one slot.
 package redispipe

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -31,10 +32,32 @@ func lost(err error) error {
 		return ErrNotSent
 	case dialing, errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
 		return fmt.Errorf("%w: %w", ErrNotSent, err)
-	case strings.Contains(err.Error(), "can't parse"): // go-redis quotes the reply
+	case unreadable(err):
 		return ErrUnreadable
 	}
 	return fmt.Errorf("%w: %w", ErrNoReply, err)
+}
+
+// unsent makes the error of a call that found no node, since loading the slots failed.
+func unsent(err error) error {
+	if unreadable(err) {
+		err = ErrUnreadable
+	}
+	return fmt.Errorf("%w: %w", ErrNotSent, err)
+}
+
+// unreadable reports whether go-redis could not read a reply. Its errors quote it.
+func unreadable(err error) bool {
+	var number *strconv.NumError
+	if errors.As(err, &number) {
+		return true
+	}
+	for _, words := range []string{"can't parse", "invalid reply", "out of range"} {
+		if strings.Contains(err.Error(), words) {
+			return true
+		}
+	}
+	return false
 }
 
 // guard calls f, and returns an error if it panics, as a client's hook may: that must not end

@@ -23,19 +23,36 @@ type Pipe struct {
 // New returns a pipe over client, which stays the caller's to close. It does not talk to Redis
 // yet.
 func New(client redis.UniversalClient) (*Pipe, error) {
+	if err := check(client); err != nil {
+		return nil, err
+	}
 	p := new(Pipe)
 	switch c := client.(type) {
-	case nil:
-		return nil, errors.New("redispipe: no client")
 	case *redis.Client:
 		p.single = newQueue(p, c)
 	case *redis.ClusterClient:
 		p.cluster = newCluster(p, c)
 		p.apart.Store(true)
-	default:
-		return nil, fmt.Errorf("redispipe: client is a %T, want a *redis.Client or a *redis.ClusterClient", client)
 	}
 	return p, nil
+}
+
+// check returns an error if there is no pipe over client.
+func check(client redis.UniversalClient) error {
+	switch c := client.(type) {
+	case *redis.Client:
+		if c != nil {
+			return nil
+		}
+	case *redis.ClusterClient:
+		if c != nil {
+			return nil
+		}
+	case nil:
+	default:
+		return fmt.Errorf("redispipe: client is a %T, want a *redis.Client or a *redis.ClusterClient", client)
+	}
+	return errors.New("redispipe: no client")
 }
 
 // Run runs a call and returns its reply. An error reply is a redis.Error. When ctx or timeout
@@ -45,7 +62,7 @@ func (p *Pipe) Run(ctx context.Context, timeout time.Duration, what Call) (Reply
 	if ctx.Err() != nil {
 		return Reply{}, context.Cause(ctx)
 	}
-	c := newCall(ctx, timeout, what)
+	c := newCall(ctx, time.Now().Add(timeout), what)
 	q, err := p.queue(c)
 	if err != nil {
 		return Reply{}, err
@@ -63,9 +80,15 @@ type Result struct {
 // RunAll runs calls as Run does, all at once and in any order.
 func (p *Pipe) RunAll(ctx context.Context, timeout time.Duration, what []Call) []Result {
 	results, sent := make([]Result, len(what)), make([]*call, len(what))
-	queues := make(map[*queue][]*call)
+	if ctx.Err() != nil {
+		for i := range results {
+			results[i].Err = context.Cause(ctx)
+		}
+		return results
+	}
+	deadline, queues := time.Now().Add(timeout), make(map[*queue][]*call)
 	for i := range what {
-		c := newCall(ctx, timeout, what[i])
+		c := newCall(ctx, deadline, what[i])
 		q, err := p.queue(c)
 		if err != nil {
 			results[i].Err = err

@@ -31,7 +31,7 @@ const (
 type queue struct {
 	pipe   *Pipe
 	of     *redis.Client // whose node it is
-	client *redis.Client // of, with deadlines that are those of contexts
+	client *redis.Client // of, or what has its pool, with deadlines that are those of contexts
 
 	mu    sync.Mutex
 	calls []*call
@@ -42,9 +42,12 @@ type queue struct {
 }
 
 func newQueue(p *Pipe, client *redis.Client) *queue {
-	bounded := client.WithTimeout(0) // the same pool, with options of its own
-	bounded.Options().ContextTimeoutEnabled = true
-	return &queue{pipe: p, of: client, client: bounded}
+	q := &queue{pipe: p, of: client, client: client}
+	if !client.Options().ContextTimeoutEnabled {
+		q.client = client.WithTimeout(0) // the same pool, with options of its own, and no hooks
+		q.client.Options().ContextTimeoutEnabled = true
+	}
+	return q
 }
 
 // do sends a call and returns when it has its outcome. The call goes out on this goroutine if
@@ -112,7 +115,8 @@ func (q *queue) len() int {
 }
 
 // take returns the calls of a round trip that has its place. If there are none, the place
-// becomes free, and it returns nil. The caller holds q.mu.
+// becomes free, and it returns nil. More calls than that are sent at once, too, as long as there
+// are places. The caller holds q.mu.
 func (q *queue) take() []*call {
 	var taken []*call
 	for i, c := range q.calls {
@@ -125,6 +129,10 @@ func (q *queue) take() []*call {
 		}
 		if len(taken) == maxCalls {
 			q.calls = q.calls[i+1:]
+			if q.trips < maxTrips {
+				q.trips++
+				go q.run(q.take())
+			}
 			return taken
 		}
 	}

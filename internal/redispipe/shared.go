@@ -17,6 +17,9 @@ var (
 // For returns the pipe over client, the same one each time while it is in use, so that
 // different stores on one client share round trips.
 func For(client redis.UniversalClient) (*Pipe, error) {
+	if err := check(client); err != nil { // it may be what a map can't have
+		return nil, err
+	}
 	sharedMu.Lock()
 	defer sharedMu.Unlock()
 	if p := shared[client].Value(); p != nil {

@@ -16,7 +16,7 @@ func (q *queue) trip(calls []*call) (next []*call) {
 		cmds := commands(calls, q.pipe.apart.Load())
 		if err := guard(func() { q.exec(ctx, cmds) }); err != nil {
 			for _, c := range calls {
-				c.finish(Reply{}, err)
+				c.finish(Reply{}, lost(err)) // the hook may have sent it before
 			}
 			break
 		}
@@ -47,7 +47,13 @@ func (q *queue) exec(ctx context.Context, cmds []*command) {
 		}
 		_ = pipe.Process(ctx, cmd)
 	}
-	_, _ = pipe.Exec(ctx)
+	if _, err := pipe.Exec(ctx); err != nil {
+		for _, cmd := range cmds {
+			if cmd.Err() == nil && !cmd.answered() { // a hook has sent nothing
+				cmd.SetErr(err)
+			}
+		}
+	}
 }
 
 // refused reports whether the node did not run a command, and runs its calls if they are sent
