@@ -18,7 +18,7 @@ var counters = Batch{
 	Script: NewIntScript(`
 		local out = {#KEYS}
 		for i, key in ipairs(KEYS) do
-			local n, times = ARGV[2 * i], ARGV[2 * i + 1]
+			local n, times = ARGV[2 * i] or 1, ARGV[2 * i + 1] or 1
 			out[2 * i] = redis.call('INCRBY', key, n * times) - n * times
 			out[2 * i + 1] = times + 0
 		end

@@ -90,7 +90,7 @@ func (cmd *command) batchArgs(b *Batch, name, which string) []any {
 		args = append(args, c.Key)
 	}
 	args = append(args, b.Args...)
-	if !slices.ContainsFunc(cmd.calls, func(c *call) bool { return c.N > 1 || c.next != nil }) {
+	if !slices.ContainsFunc(cmd.calls, func(c *call) bool { return c.N != 1 || c.next != nil }) {
 		return args
 	}
 	for _, c := range cmd.calls {

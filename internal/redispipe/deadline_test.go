@@ -88,6 +88,7 @@ func TestTimeoutsOfTheirOwn(t *testing.T) {
 	s := redistest.Start(t)
 	p := newPipe(t, s.Client(nil))
 	load(t, p, incr)
+	farAway(p)
 	resume := s.Pause()
 	defer resume()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -428,7 +428,7 @@ var keyed = Batch{
 	Script: NewIntScript(`
 		local out = {0}
 		for i, key in ipairs(KEYS) do
-			out[2 * i], out[2 * i + 1] = string.sub(key, 2) + 0, ARGV[2 * i - 1] + 0
+			out[2 * i], out[2 * i + 1] = string.sub(key, 2) + 0, (ARGV[2 * i - 1] or 1) + 0
 		end
 		return out`),
 	Width: 2, Max: 100, Join: true,

@@ -326,3 +326,42 @@ func TestACallIsNotMadeIfItsContextIsOver(t *testing.T) {
 	requireIdle(t, p)
 	require.Equal(t, before, writes.Load())
 }
+
+// TestNearbyOneRoundTripIsInFlight checks when another one begins beside it.
+func TestNearbyOneRoundTripIsInFlight(t *testing.T) {
+	p := newPipe(t, redistest.Start(t).Client(nil))
+	load(t, p, incr)
+	g := newGate(t, p)
+	q := p.single
+	near := func(began time.Time) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.rtt, q.began = 50*time.Microsecond, began
+	}
+	var ended sync.WaitGroup
+	call := func(n int) {
+		for range n {
+			ended.Go(func() {
+				if err := run(t.Context(), p, long, "n", 1); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	call(1)
+	require.Equal(t, 1, receive(t, g.began))
+	near(time.Now().Add(time.Hour)) // which keeps it young
+	call(enough - 1)
+	eventually(t, "the others are queued", func() bool { return q.len() == enough-1 })
+	nothing(t, g.began)
+	call(1)
+	require.Equal(t, enough, receive(t, g.began), "enough for a trip of their own")
+	near(time.Now().Add(-time.Second))
+	call(1)
+	require.Equal(t, 1, receive(t, g.began), "the newest is late")
+	for range 3 {
+		g.pass <- struct{}{}
+	}
+	ended.Wait()
+	requireIdle(t, p)
+}
