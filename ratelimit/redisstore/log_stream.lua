@@ -21,7 +21,7 @@ algorithms.stream = make_log({
   end,
 
   reached = function(key, sum, cut, at)
-    local low, high = cut + 1, at
+    local low, high = math.max(cut, -1) + 1, at
     while low < high do
       local middle = low + floor((high - low) / 2) -- low + high may be more than 2^53
       local e = call('XREVRANGE', key, digits(middle), '-', 'COUNT', 1)[1]
