@@ -42,10 +42,13 @@ algorithms.log = make_log({
 
   change = function(key, at, f)
     local events = call('ZRANGEBYSCORE', key, digits(at), '+inf', 'WITHSCORES')
-    call('ZREMRANGEBYSCORE', key, digits(at), '+inf')
     for i = 1, #events, 2 do
       local sum, n = f(event(events[i], events[i + 1]))
-      if n > 0 then call('ZADD', key, events[i + 1], member(sum, n)) end
+      events[i] = n > 0 and member(sum, n)
+    end
+    call('ZREMRANGEBYSCORE', key, digits(at), '+inf')
+    for i = 1, #events, 2 do
+      if events[i] then call('ZADD', key, events[i + 1], events[i]) end
     end
   end,
 })

@@ -40,12 +40,13 @@ algorithms.stream = make_log({
 
   -- A stream takes no entry before its newest, so it is written anew.
   change = function(key, from, f)
-    local entries = call('XRANGE', key, '-', '+')
-    call('DEL', key)
+    local entries, kept = call('XRANGE', key, '-', '+'), {}
     for i = 1, #entries do
       local at, sum, n = event(entries[i])
       if at >= from then sum, n = f(at, sum, n) end
-      if n > 0 then call('XADD', key, digits(at) .. '-' .. digits(sum), 'n', digits(n)) end
+      if n > 0 then kept[#kept + 1] = {digits(at) .. '-' .. digits(sum), digits(n)} end
     end
+    call('DEL', key)
+    for i = 1, #kept do call('XADD', key, kept[i][1], 'n', kept[i][2]) end
   end,
 })
