@@ -20,6 +20,12 @@
 --   change(key, at, f)      replaces the events from a time on, at least, by what f makes of
 --                           each: its sum and n. Those with n = 0 go
 
+-- checked returns an event, if it can be one.
+local function checked(at, sum, n)
+  if not (at and sum and n) or at % 1 ~= 0 or at > most or sum > most or n < 1 or n > sum then error(foreign) end
+  return at, sum, n
+end
+
 local function make_log(log)
   -- since returns the units charged after a time.
   local function since(key, cut, at, sum)

@@ -3,9 +3,7 @@
 
 local function event(member, score)
   local sum, n = match(member, '^(%d+) (%d+)$')
-  local at = number(score)
-  if not sum or not at or at % 1 ~= 0 then error(foreign) end
-  return at, number(sum), number(n)
+  return checked(number(score), number(sum), number(n))
 end
 
 local function member(sum, n) return string.format('%016.0f %.0f', sum, n) end

@@ -2,9 +2,8 @@
 
 local function event(entry)
   local at, sum = match(entry[1], '^(%d+)-(%d+)$')
-  local n = entry[2][1] == 'n' and number(entry[2][2])
-  if not n then error(foreign) end
-  return number(at), number(sum), n
+  local n = entry[2][1] == 'n' and match(entry[2][2], '^%d+$')
+  return checked(number(at), number(sum), number(n))
 end
 
 algorithms.stream = make_log({

@@ -63,8 +63,9 @@ local function load(key)
   if not s then return end
   if type(s) ~= 'string' or #s > 33 then error(foreign) end
   local a, b = match(s, '^(%d+) (%d+)$')
-  if not a then error(foreign) end
-  return number(a), number(b)
+  a, b = number(a), number(b)
+  if not a or a > most or b > most then error(foreign) end
+  return a, b
 end
 
 -- save writes two integers to a key that lives for so long.
