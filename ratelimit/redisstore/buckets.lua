@@ -17,6 +17,7 @@ local byte, char, sub, rep = string.byte, string.char, string.sub, string.rep
 local mark, ring_at = 'lrb1', 25
 
 local function encode(v)
+  if v < 0 then error(foreign) end
   local a = v % 256 v = (v - a) / 256
   local b = v % 256 v = (v - b) / 256
   local c = v % 256 v = (v - c) / 256
@@ -29,7 +30,7 @@ end
 -- decode returns the word after so many bytes.
 local function decode(s, at)
   local a, b, c, d, e, f, g = byte(s, at + 1, at + 7)
-  if not g then error(foreign) end
+  if not g or g > 32 then error(foreign) end
   return a + b * 0x100 + c * 0x10000 + d * 0x1000000
     + e * 0x100000000 + f * 0x10000000000 + g * 0x1000000000000
 end
@@ -78,21 +79,25 @@ end
 
 -- lower takes n off the total, and off those as bucket x and all after it began.
 local function lower(key, r, x, n, epoch, total)
-  local words = {}
+  local words, lowered = {}, encode(total - n)
   for i = x, epoch do words[#words + 1] = encode(began(key, r, i, epoch, total) - n) end
   if #words > 0 then put(key, r, x, #words, table.concat(words)) end
-  call('SETRANGE', key, '18', encode(total - n))
+  call('SETRANGE', key, '18', lowered)
   return total - n
 end
 
 algorithms.buckets = {
   width = 6,
 
-  read = function(key)
+  -- A new bucket is written to the ring, which must not complete one that was cut.
+  read = function(key, r)
     local s = pcall_redis('GETRANGE', key, '0', '24')
     if s == '' and call('EXISTS', key) == 0 then return now, nil, 0 end
     if type(s) ~= 'string' or sub(s, 1, 4) ~= mark then error(foreign) end
-    return decode(s, 4), decode(s, 11), decode(s, 18)
+    local life, epoch, total = decode(s, 4), decode(s, 11), decode(s, 18)
+    local begins = newest(r, epoch) > epoch
+    if epoch * r.interval >= most or begins and call('STRLEN', key) ~= ring_at + 7 * r.size then error(foreign) end
+    return life, epoch, total
   end,
 
   room = function(key, r, _, epoch, total)
