@@ -142,8 +142,8 @@ algorithms.buckets = {
   show = function(key, r, one, n, life, epoch, total)
     local used = total - began(key, r, newest(r, epoch) - r.window, epoch, total)
     local function wait(n)
-      if n == 0 or n > r.limit or used + n <= r.limit then return 0 end
-      return leaves(key, r, total + n - r.limit, epoch, total)
+      if n == 0 or n > r.limit or n <= r.limit - used then return 0 end
+      return leaves(key, r, total - r.limit + n, epoch, total)
     end
     add(used)
     add(wait(one))

@@ -82,8 +82,8 @@ local function make_log(log)
       local cut = now - r.per
       local used = since(key, cut, at, sum)
       local function wait(n)
-        if n == 0 or n > r.limit or used + n <= r.limit then return 0 end
-        return log.reached(key, sum + n - r.limit, cut, at, sum, last) + r.per
+        if n == 0 or n > r.limit or n <= r.limit - used then return 0 end
+        return log.reached(key, sum - r.limit + n, cut, at, sum, last) + r.per
       end
       add(used)
       add(wait(one))

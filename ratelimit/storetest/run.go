@@ -54,6 +54,7 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"tiers", testTiers},
 		{"refund by every rule", testRefunds},
 		{"overflow by every rule", testOverflows},
+		{"large denials", testLargeDenials},
 		{"boundaries", testBoundaries},
 		{"what cannot be counted", testNoCount},
 		{"block", testBlock},
