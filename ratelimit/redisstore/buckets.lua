@@ -17,7 +17,7 @@ local byte, char, sub, rep = string.byte, string.char, string.sub, string.rep
 local mark, ring_at = 'lrb1', 25
 
 local function encode(v)
-  if v < 0 then error(foreign) end
+  if v < 0 then error(foreign, 0) end
   local a = v % 256 v = (v - a) / 256
   local b = v % 256 v = (v - b) / 256
   local c = v % 256 v = (v - c) / 256
@@ -30,7 +30,7 @@ end
 -- decode returns the word after so many bytes.
 local function decode(s, at)
   local a, b, c, d, e, f, g = byte(s, at + 1, at + 7)
-  if not g or g > 32 then error(foreign) end
+  if not g or g > 32 then error(foreign, 0) end
   return a + b * 0x100 + c * 0x10000 + d * 0x1000000
     + e * 0x100000000 + f * 0x10000000000 + g * 0x1000000000000
 end
@@ -93,10 +93,10 @@ algorithms.buckets = {
   read = function(key, r)
     local s = pcall_redis('GETRANGE', key, '0', '24')
     if s == '' and call('EXISTS', key) == 0 then return now, nil, 0 end
-    if type(s) ~= 'string' or sub(s, 1, 4) ~= mark then error(foreign) end
+    if type(s) ~= 'string' or sub(s, 1, 4) ~= mark then error(foreign, 0) end
     local life, epoch, total = decode(s, 4), decode(s, 11), decode(s, 18)
     local begins = newest(r, epoch) > epoch
-    if epoch * r.interval >= most or begins and call('STRLEN', key) ~= ring_at + 7 * r.size then error(foreign) end
+    if epoch * r.interval >= most or begins and call('STRLEN', key) ~= ring_at + 7 * r.size then error(foreign, 0) end
     return life, epoch, total
   end,
 
@@ -116,7 +116,7 @@ algorithms.buckets = {
       return life, epoch, n
     end
     local oldest = newest(r, epoch) - r.size + 1
-    if n > most - total and n > most - total + began(key, r, oldest, epoch, total) then error(overflow) end
+    if n > most - total and n > most - total + began(key, r, oldest, epoch, total) then error(overflow, 0) end
     epoch = fill(key, r, epoch, total)
     if n > most - total then -- only differences matter
       total = lower(key, r, oldest, began(key, r, oldest, epoch, total), epoch, total)

@@ -135,5 +135,5 @@ end
 
 local done, err = pcall(all)
 if done then return out end
-if err ~= foreign then error(err, 0) end
-return {now, -1}
+if err == foreign then return {now, -1} end
+return refusal(err)

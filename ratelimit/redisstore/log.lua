@@ -22,7 +22,7 @@
 
 -- checked returns an event, if it can be one.
 local function checked(at, sum, n)
-  if not (at and sum and n) or at % 1 ~= 0 or at > most or sum > most or n < 1 or n > sum then error(foreign) end
+  if not (at and sum and n) or at % 1 ~= 0 or at > most or sum > most or n < 1 or n > sum then error(foreign, 0) end
   return at, sum, n
 end
 

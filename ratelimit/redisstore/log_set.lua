@@ -11,7 +11,7 @@ local function member(sum, n) return string.format('%016.0f %.0f', sum, n) end
 algorithms.log = make_log({
   newest = function(key)
     local e = pcall_redis('ZRANGE', key, -1, -1, 'WITHSCORES')
-    if e.err then error(foreign) end
+    if e.err then error(foreign, 0) end
     if not e[1] then return 0, 0, 0 end
     return event(e[1], e[2])
   end,

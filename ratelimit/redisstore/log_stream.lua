@@ -9,7 +9,7 @@ end
 algorithms.stream = make_log({
   newest = function(key)
     local e = pcall_redis('XREVRANGE', key, '+', '-', 'COUNT', 1)
-    if e.err then error(foreign) end
+    if e.err then error(foreign, 0) end
     if not e[1] then return 0, 0, 0 end
     return event(e[1])
   end,
@@ -34,7 +34,7 @@ algorithms.stream = make_log({
   append = function(key, at, sum, n, cut)
     local id = pcall_redis('XADD', key, 'MINID', '=', digits(math.max(cut, -1) + 1),
       digits(at) .. '-' .. digits(sum), 'n', digits(n))
-    if type(id) == 'table' then error(match(id.err, 'smaller') and foreign or id) end
+    if type(id) == 'table' then error(match(id.err, 'smaller') and foreign or id.err, 0) end
   end,
 
   -- A stream takes no entry before its newest, so it is written anew.

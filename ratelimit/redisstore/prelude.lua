@@ -26,7 +26,7 @@
 local call, pcall_redis, number = redis.call, redis.pcall, tonumber
 local floor, fmod, match = math.floor, math.fmod, string.match
 local most = 9007199254740992
-local foreign, overflow = {}, {}
+local foreign, overflow = 'foreign', 'overflow' -- Redis 7.0 crashes of errors that are tables
 local algorithms = {}
 
 local now = number(ARGV[1]) -- 0 unless a test has a clock of its own
@@ -51,6 +51,9 @@ local function rule(at)
   }
 end
 
+-- refusal returns what a script returns to fail as Redis did: raised again, an error loses its code.
+local function refusal(err) return {err = err} end
+
 -- digits writes an integer as Redis takes it.
 local function digits(n) return string.format('%.0f', n) end
 
@@ -61,10 +64,10 @@ local function quotient(a, b) return (a - fmod(a, b)) / b end
 local function load(key)
   local s = pcall_redis('GET', key)
   if not s then return end
-  if type(s) ~= 'string' or #s > 33 then error(foreign) end
+  if type(s) ~= 'string' or #s > 33 then error(foreign, 0) end
   local a, b = match(s, '^(%d+) (%d+)$')
   a, b = number(a), number(b)
-  if not a or a > most or b > most then error(foreign) end
+  if not a or a > 2 * most or b > 2 * most then error(foreign, 0) end -- times may be a century later
   return a, b
 end
 

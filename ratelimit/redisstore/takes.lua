@@ -29,7 +29,7 @@ end
 repeat
   local done, err = pcall(rest)
   if not done then
-    if err ~= foreign and err ~= overflow then error(err, 0) end
+    if err ~= foreign and err ~= overflow then return refusal(err) end
     o = entry
     add(err == foreign and -1 or -2)
     for _ = 1, a.width do add(0) end
