@@ -193,6 +193,25 @@ func TestWhatScriptsRaiseIsAnErrorToRedis(t *testing.T) {
 	require.NoError(t, c.Ping(t.Context()).Err())
 }
 
+// TestADenialOfAFullRedis has no room for what a block remembers of it.
+func TestADenialOfAFullRedis(t *testing.T) {
+	eachRule(t, ratelimit.Block{After: 2, For: time.Hour}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
+		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
+		take := ratelimit.Op{Rule: r, Key: "k", N: 5, Kind: ratelimit.Take}
+		do(t, s, take)
+		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
+		for range 3 {
+			res := do(t, s, take)[0]
+			require.False(t, res.Allowed)
+			require.True(t, res.Violated)
+			require.Zero(t, res.Blocked)
+		}
+		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
+		do(t, s, take)
+		require.Equal(t, time.Hour, do(t, s, take)[0].Blocked)
+	})
+}
+
 // TestAnAddBeyondWhatCanBeCounted is for a rule without a limit, which nothing else
 // stops.
 func TestAnAddBeyondWhatCanBeCounted(t *testing.T) {

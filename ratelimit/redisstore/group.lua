@@ -37,7 +37,8 @@ local function block_left(op)
   return ends - now
 end
 
--- note counts a denial, and returns how long the block lasts, which it does not prolong.
+-- note counts a denial, and returns how long the block lasts, which it does not prolong. If Redis
+-- is full or may not be written to, it is a denial all the same.
 local function note(op)
   if not op.block then return 0 end
   local denials, ends = load(op.block)
@@ -45,7 +46,7 @@ local function note(op)
   if denials < op.after then
     denials = denials + 1
     if denials == op.after then ends = now + op.lasts end
-    save(op.block, denials, ends, ends - now)
+    pcall(save, op.block, denials, ends, ends - now)
   end
   return block_left(op)
 end
