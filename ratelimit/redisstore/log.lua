@@ -64,7 +64,7 @@ local function make_log(log)
     count = function(key, _, over, at, sum) return since(key, now - over, at, sum) end,
 
     refund = function(key, r, n, where, _, at, sum, last)
-      if where <= now - r.per or where > at then return false, at, sum, last end
+      if n == 0 or where <= now - r.per or where > at then return false, at, sum, last end
       local units = since(key, where - 1, at, sum) - since(key, where, at, sum)
       if units < n then return false, at, sum, last end
       local left = n
