@@ -70,3 +70,25 @@ func (h harness) deniesLarge(r ratelimit.Rule, key string, used, n int64) {
 	h.clock.Advance(time.Microsecond)
 	same(h, key+": in time", h.do(op)[0].Allowed, true)
 }
+
+// testLargeAddInDeniedGroup adds as much as can be counted to as much, in a group that is denied:
+// the time until it would pass is longer than a duration can be.
+func testLargeAddInDeniedGroup(h harness) {
+	for _, r := range append(largeRules(ratelimit.Block{}), ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1, Per: time.Second}))) {
+		if !h.supports(r) {
+			continue
+		}
+		n, key, full := int64(1<<53), r.String()+r.Encoding().String(), rule(h, ratelimit.BucketOptions{Name: "full", Limit: 1})
+		if r.Algorithm() == "gcra" {
+			n /= r.Per().Microseconds()
+		}
+		add := ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Add}
+		h.do(add)
+		h.one(ratelimit.Take, full, key, 1)
+		res := h.do(add, ratelimit.Op{Rule: full, Key: key, N: 1, Kind: ratelimit.Take})[0]
+		same(h, key+": Allowed", res.Allowed, false)
+		if res.RetryAfter < 0 || res.ResetAfter <= 0 {
+			h.Errorf("%s: RetryAfter is %v, ResetAfter %v", key, res.RetryAfter, res.ResetAfter)
+		}
+	}
+}

@@ -55,6 +55,7 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"refund by every rule", testRefunds},
 		{"overflow by every rule", testOverflows},
 		{"large denials", testLargeDenials},
+		{"a large add in a denied group", testLargeAddInDeniedGroup},
 		{"boundaries", testBoundaries},
 		{"what cannot be counted", testNoCount},
 		{"block", testBlock},
