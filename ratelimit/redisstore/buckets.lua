@@ -6,8 +6,7 @@
 --          total  units charged so far
 --          ring   the totals as the newest size buckets began, that of bucket x at x % size
 --        so the units of a bucket and all after it are one subtraction, and a gap is filled by
---        one or two writes. It lives for ttl ms after the last bucket in which it was charged
---        began, or longer if a clock that went back needs it.
+--        one or two writes. It lives for ttl ms after the first charge in the newest bucket.
 -- State  life, epoch, total; epoch is nil if there is no key
 -- Shows  units used; when one unit passes, when n do, when all have left; epoch, life
 -- Where  a unit was charged: the number of the bucket, and the counter's life
@@ -72,7 +71,7 @@ local function fill(key, r, epoch, total)
   if n > 0 then
     put(key, r, last - n + 1, n, rep(encode(total), n))
     call('SETRANGE', key, '11', encode(last))
-    call('PEXPIRE', key, digits(math.max(r.ttl, math.ceil(((last + r.size) * r.interval - now) / 1000))))
+    call('PEXPIRE', key, digits(r.ttl))
   end
   return last
 end
