@@ -8,8 +8,7 @@
 --          total  units charged so far
 --          ring   the totals as the newest size buckets began, that of bucket x at x % size
 --        so the units of a bucket and all after it are one subtraction, and a gap is filled by
---        one or two writes. It lives for ttl ms after the last bucket in which it was charged
---        began, or longer if a clock that went back needs it.
+--        one or two writes. It lives for ttl ms after the first charge in the newest bucket.
 -- State  life, epoch, total; epoch is nil if there is no key
 -- Shows  units used; when one unit passes, when n do, when all have left; epoch, life
 -- Where  a unit was charged: the number of the bucket, and the counter's life
@@ -19,6 +18,7 @@ local byte, char, sub, rep = string.byte, string.char, string.sub, string.rep
 local mark, ring_at = 'lrb1', 25
 
 local function encode(v)
+  if v < 0 then error(foreign, 0) end
   local a = v % 256 v = (v - a) / 256
   local b = v % 256 v = (v - b) / 256
   local c = v % 256 v = (v - c) / 256
@@ -31,7 +31,7 @@ end
 -- decode returns the word after so many bytes.
 local function decode(s, at)
   local a, b, c, d, e, f, g = byte(s, at + 1, at + 7)
-  if not g then error(foreign, 0) end
+  if not g or g > 32 then error(foreign, 0) end
   return a + b * 0x100 + c * 0x10000 + d * 0x1000000
     + e * 0x100000000 + f * 0x10000000000 + g * 0x1000000000000
 end
@@ -73,17 +73,17 @@ local function fill(key, r, epoch, total)
   if n > 0 then
     put(key, r, last - n + 1, n, rep(encode(total), n))
     call('SETRANGE', key, '11', encode(last))
-    call('PEXPIRE', key, digits(max(r.ttl, ceil(((last + r.size) * r.interval - now) / 1000))))
+    call('PEXPIRE', key, digits(r.ttl))
   end
   return last
 end
 
 -- lower takes n off the total, and off those as bucket x and all after it began.
 local function lower(key, r, x, n, epoch, total)
-  local words = {}
+  local words, lowered = {}, encode(total - n)
   for i = x, epoch do words[#words + 1] = encode(began(key, r, i, epoch, total) - n) end
   if #words > 0 then put(key, r, x, #words, table.concat(words)) end
-  call('SETRANGE', key, '18', encode(total - n))
+  call('SETRANGE', key, '18', lowered)
   return total - n
 end
 
@@ -98,12 +98,17 @@ algorithms.buckets = {
     }
   end,
 
+  -- A new bucket is written to the ring, which must not complete one that was cut.
   read = function(key, r)
     local s = try('GETRANGE', key, '0', '24')
     if s == '' and call('EXISTS', key) == 0 then return r.limit, now, nil, 0 end
-    if type(s) ~= 'string' or sub(s, 1, 4) ~= mark then error(foreign, 0) end
+    if type(s) == 'table' then fail(s) end
+    if sub(s, 1, 4) ~= mark then error(foreign, 0) end
     local life, epoch, total = decode(s, 4), decode(s, 11), decode(s, 18)
-    return r.limit - total + began(key, r, newest(r, epoch) - r.window, epoch, total), life, epoch, total
+    local last = newest(r, epoch)
+    local cut = last > epoch and call('STRLEN', key) ~= ring_at + 7 * r.size
+    if cut or epoch * r.interval >= most then error(foreign, 0) end
+    return r.limit - total + began(key, r, last - r.window, epoch, total), life, epoch, total
   end,
 
   charge = function(key, r, n, _, life, epoch, total)
@@ -126,8 +131,8 @@ algorithms.buckets = {
   show = function(key, r, one, n, life, epoch, total)
     local used = total - began(key, r, newest(r, epoch) - r.window, epoch, total)
     local function wait(n)
-      if n == 0 or n > r.limit or used + n <= r.limit then return 0 end
-      return leaves(key, r, total + n - r.limit, epoch, total)
+      if n == 0 or n > r.limit or n <= r.limit - used then return 0 end
+      return leaves(key, r, total - r.limit + n, epoch, total)
     end
     local reset = (newest(r, epoch) + 1 + r.window) * r.interval -- if the newest was charged
     if one == 0 then reset = used > 0 and leaves(key, r, total, epoch, total) or 0 end

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"math"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -94,4 +95,10 @@ func (a *ruleArgs) result(q quota) ratelimit.Result {
 	}
 }
 
-func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+// microseconds saturates: what is longer than a duration can be is that long.
+func microseconds(n int64) time.Duration {
+	if n > math.MaxInt64/int64(time.Microsecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(n) * time.Microsecond
+}

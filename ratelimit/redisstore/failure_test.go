@@ -169,6 +169,49 @@ func TestAFullRedisIsAnError(t *testing.T) {
 	})
 }
 
+// TestARefusalKeepsItsCode has a master become a replica: the client drops connections to one,
+// if it knows the error.
+func TestARefusalKeepsItsCode(t *testing.T) {
+	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
+		require.NoError(t, c.SlaveOf(t.Context(), "127.0.0.1", "1").Err())
+		for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Add} {
+			_, err := s.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: kind})
+			require.ErrorIs(t, err, ratelimit.ErrStore)
+			require.True(t, redis.IsReadOnlyError(err), "%v: %v", kind, err)
+		}
+		require.NoError(t, c.SlaveOf(t.Context(), "no", "one").Err())
+	})
+}
+
+// TestWhatScriptsRaiseIsAnErrorToRedis raises it where nothing catches it: Redis 7.0 crashes of
+// an error that is a table.
+func TestWhatScriptsRaiseIsAnErrorToRedis(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	for _, name := range []string{"foreign", "overflow"} {
+		require.ErrorContains(t, c.Eval(t.Context(), preludeLua+"error("+name+", 0)", nil, 0).Err(), name)
+	}
+	require.NoError(t, c.Ping(t.Context()).Err())
+}
+
+// TestADenialOfAFullRedis has no room for what a block remembers of it.
+func TestADenialOfAFullRedis(t *testing.T) {
+	eachRule(t, ratelimit.Block{After: 2, For: time.Hour}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
+		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
+		take := ratelimit.Op{Rule: r, Key: "k", N: 5, Kind: ratelimit.Take}
+		do(t, s, take)
+		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
+		for range 3 {
+			res := do(t, s, take)[0]
+			require.False(t, res.Allowed)
+			require.True(t, res.Violated)
+			require.Zero(t, res.Blocked)
+		}
+		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
+		do(t, s, take)
+		require.Equal(t, time.Hour, do(t, s, take)[0].Blocked)
+	})
+}
+
 // TestAnAddBeyondWhatCanBeCounted is for a rule without a limit, which nothing else
 // stops.
 func TestAnAddBeyondWhatCanBeCounted(t *testing.T) {

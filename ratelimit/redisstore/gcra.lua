@@ -32,9 +32,9 @@ algorithms.gcra = {
   read = function(key, r)
     local s, at, level = try('GET', key), now, 0
     if s then
-      at, level = match(type(s) == 'string' and #s <= 33 and s or '', '^(%d+) (%d+)$')
-      if not at then error(foreign, 0) end
-      at, level = number(at), number(level)
+      if type(s) == 'table' then fail(s) end
+      at, level = match(s, '^(%d+) (%d+)$')
+      at, level = bounded(number(at)), bounded(number(level))
     end
     local free = r.burst * r.per - fallen(r, at, level)
     return (free - fmod(free, r.per)) / r.per, at, level

@@ -110,10 +110,8 @@ func over(op *ratelimit.Op) int64 {
 // which refunds nothing.
 func receipt(c ratelimit.Receipt) (n, at, life int64) {
 	const exact = 1 << 53 // up to here Lua's numbers are integers
-	for _, field := range []int64{c.N - 1, c.At, c.Life} {
-		if field < 0 || field > exact {
-			return 0, 0, 0
-		}
+	if c.N < 1 || min(c.At, c.Life) < 0 || max(c.N, c.At, c.Life) > exact {
+		return 0, 0, 0
 	}
 	return c.N, c.At, c.Life
 }

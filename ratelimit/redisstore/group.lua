@@ -38,9 +38,9 @@ end
 local function load(key)
   local s = try('GET', key)
   if not s then return end
-  local denials, ends = match(type(s) == 'string' and #s <= 33 and s or '', '^(%d+) (%d+)$')
-  if not denials then error(foreign, 0) end
-  return number(denials), number(ends)
+  if type(s) == 'table' then fail(s) end
+  local denials, ends = match(s, '^(%d+) (%d+)$')
+  return bounded(number(denials)), bounded(number(ends))
 end
 
 local function charges(op) return op.kind == 'take' or op.kind == 'add' end
@@ -53,7 +53,8 @@ local function block_left(op)
   return ends - now
 end
 
--- note counts a denial, and returns how long the block lasts, which it does not prolong.
+-- note counts a denial, and returns how long the block lasts, which it does not prolong. If Redis
+-- is full or may not be written to, it is a denial all the same.
 local function note(op)
   if not op.block then return 0 end
   local denials, ends = load(op.block)
@@ -61,7 +62,7 @@ local function note(op)
   if denials < op.after then
     denials = denials + 1
     if denials == op.after then ends = now + op.lasts end
-    call('SET', op.block, format('%.0f %.0f', denials, ends), 'PX', digits(max(1, ceil((ends - now) / 1000))))
+    try('SET', op.block, format('%.0f %.0f', denials, ends), 'PX', digits(max(1, ceil((ends - now) / 1000))))
   end
   return block_left(op)
 end
@@ -151,5 +152,5 @@ end
 
 local done, err = pcall(all)
 if done then return out end
-if err ~= foreign then error(err, 0) end
-return {now, -1}
+if err == foreign then return {now, -1} end
+return refusal(err)

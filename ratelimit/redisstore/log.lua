@@ -20,6 +20,12 @@
 --   change(key, at, f)      replaces the events from a time on, at least, by what f makes of
 --                           each: its sum and n. Those with n = 0 go
 
+-- checked returns an event, if it can be one.
+local function checked(at, sum, n)
+  if not (at and sum and n) or at % 1 ~= 0 or at > most or sum > most or n < 1 or n > sum then error(foreign, 0) end
+  return at, sum, n
+end
+
 local function make_log(log)
   -- since returns the units charged after a time.
   local function since(key, cut, at, sum)
@@ -60,7 +66,7 @@ local function make_log(log)
     count = function(key, _, over, at, sum) return since(key, now - over, at, sum) end,
 
     refund = function(key, r, n, where, _, at, sum)
-      if where <= now - r.per or where > at then return false, at, sum end
+      if n == 0 or where <= now - r.per or where > at then return false, at, sum end
       local units = since(key, where - 1, at, sum) - since(key, where, at, sum)
       if units < n then return false, at, sum end
       local left = n
@@ -78,8 +84,8 @@ local function make_log(log)
       local cut = now - r.per
       local used = since(key, cut, at, sum)
       local function wait(n)
-        if n == 0 or n > r.limit or used + n <= r.limit then return 0 end
-        return log.reached(key, sum + n - r.limit, cut, at) + r.per
+        if n == 0 or n > r.limit or n <= r.limit - used then return 0 end
+        return log.reached(key, sum - r.limit + n, cut, at) + r.per
       end
       out[o + 1], out[o + 2], out[o + 3] = used, wait(one), wait(n)
       out[o + 4], out[o + 5] = used > 0 and at + r.per or 0, at

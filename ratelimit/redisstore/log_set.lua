@@ -3,9 +3,7 @@
 
 local function event(member, score)
   local sum, n = match(member, '^(%d+) (%d+)$')
-  local at = number(score)
-  if not sum or not at or at % 1 ~= 0 then error(foreign, 0) end
-  return at, number(sum), number(n)
+  return checked(number(score), number(sum), number(n))
 end
 
 local function member(sum, n) return format('%016.0f %.0f', sum, n) end
@@ -13,7 +11,7 @@ local function member(sum, n) return format('%016.0f %.0f', sum, n) end
 algorithms.log = make_log({
   newest = function(key)
     local e = try('ZRANGE', key, -1, -1, 'WITHSCORES')
-    if e.err then error(foreign, 0) end
+    if e.err then fail(e) end
     if not e[1] then return 0, 0 end
     return event(e[1], e[2])
   end,
@@ -42,10 +40,13 @@ algorithms.log = make_log({
 
   change = function(key, at, f)
     local events = call('ZRANGEBYSCORE', key, digits(at), '+inf', 'WITHSCORES')
-    call('ZREMRANGEBYSCORE', key, digits(at), '+inf')
     for i = 1, #events, 2 do
       local sum, n = f(event(events[i], events[i + 1]))
-      if n > 0 then call('ZADD', key, events[i + 1], member(sum, n)) end
+      events[i] = n > 0 and member(sum, n)
+    end
+    call('ZREMRANGEBYSCORE', key, digits(at), '+inf')
+    for i = 1, #events, 2 do
+      if events[i] then call('ZADD', key, events[i + 1], events[i]) end
     end
   end,
 })

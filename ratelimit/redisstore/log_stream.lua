@@ -2,15 +2,14 @@
 
 local function event(entry)
   local at, sum = match(entry[1], '^(%d+)-(%d+)$')
-  local n = entry[2][1] == 'n' and number(entry[2][2])
-  if not n then error(foreign, 0) end
-  return number(at), number(sum), n
+  local n = entry[2][1] == 'n' and match(entry[2][2], '^%d+$')
+  return checked(number(at), number(sum), number(n))
 end
 
 algorithms.stream = make_log({
   newest = function(key)
     local e = try('XREVRANGE', key, '+', '-', 'COUNT', 1)
-    if e.err then error(foreign, 0) end
+    if e.err then fail(e) end
     if not e[1] then return 0, 0 end
     return event(e[1])
   end,
@@ -21,7 +20,7 @@ algorithms.stream = make_log({
   end,
 
   reached = function(key, sum, cut, at)
-    local low, high = cut + 1, at
+    local low, high = max(cut, -1) + 1, at
     while low < high do
       local middle = low + floor((high - low) / 2) -- low + high may be more than 2^53
       local e = call('XREVRANGE', key, digits(middle), '-', 'COUNT', 1)[1]
@@ -35,17 +34,18 @@ algorithms.stream = make_log({
   append = function(key, at, sum, n, cut)
     local id = try('XADD', key, 'MINID', '=', digits(max(cut, -1) + 1),
       digits(at) .. '-' .. digits(sum), 'n', digits(n))
-    if type(id) == 'table' then error(match(id.err, 'smaller') and foreign or id, 0) end
+    if type(id) == 'table' then error(match(id.err, 'smaller') and foreign or id.err, 0) end
   end,
 
   -- A stream takes no entry before its newest, so it is written anew.
   change = function(key, from, f)
-    local entries = call('XRANGE', key, '-', '+')
-    call('DEL', key)
+    local entries, kept = call('XRANGE', key, '-', '+'), {}
     for i = 1, #entries do
       local at, sum, n = event(entries[i])
       if at >= from then sum, n = f(at, sum, n) end
-      if n > 0 then call('XADD', key, digits(at) .. '-' .. digits(sum), 'n', digits(n)) end
+      if n > 0 then kept[#kept + 1] = {digits(at) .. '-' .. digits(sum), digits(n)} end
     end
+    call('DEL', key)
+    for i = 1, #kept do call('XADD', key, kept[i][1], 'n', kept[i][2]) end
   end,
 })

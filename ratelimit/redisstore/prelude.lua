@@ -32,7 +32,7 @@ local call, try, number = redis.call, redis.pcall, tonumber
 local floor, fmod, max, ceil = math.floor, math.fmod, math.max, math.ceil
 local match, format = string.match, string.format
 local most = 9007199254740992
-local foreign, overflow = 'foreign', 'overflow'
+local foreign, overflow = 'foreign', 'overflow' -- Redis 7.0 crashes of errors that are tables
 
 local now = number(ARGV[1]) -- 0 unless a test has a clock of its own
 if now == 0 then
@@ -44,6 +44,18 @@ local out, o, algorithms = {now}, 1, {}
 
 -- digits writes an integer as Redis takes it.
 local function digits(n) return format('%.0f', n) end
+
+-- fail raises the error that a read got: the key is something else's, or Redis refuses to read.
+local function fail(reply) error(match(reply.err, '^WRONGTYPE') and foreign or reply.err, 0) end
+
+-- bounded returns a number that a counter may hold; times may be a century later than now.
+local function bounded(n)
+  if not n or n < 0 or n > 2 * most then error(foreign, 0) end
+  return n
+end
+
+-- refusal returns what a script returns to fail as Redis did: raised again, an error loses its code.
+local function refusal(err) return {err = err} end
 
 -- expire lets a key live for so many us.
 local function expire(key, life) call('PEXPIRE', key, digits(max(1, ceil(life / 1000)))) end

@@ -32,7 +32,7 @@ end
 repeat
   local done, err = pcall(rest)
   if not done then
-    if err ~= foreign and err ~= overflow then error(err, 0) end
+    if err ~= foreign and err ~= overflow then return refusal(err) end
     out[entry + 1] = err == foreign and -1 or -2
     o = entry + 1 + a.width
     for i = entry + 2, o do out[i] = 0 end

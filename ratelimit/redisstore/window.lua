@@ -1,7 +1,8 @@
 -- window: a window that begins with its first charge.
 --
 -- Rule   limit, per
--- Key    a hash: ends, when the window ends, and n, the units charged in it. It lives as long.
+-- Key    a hash: ends, when the window ends, and n, the units charged in it. It lives as long: a TTL that was lost
+--        comes back with the next window.
 -- State  ends, n; of a window that has not begun, the end that it would have
 -- Shows  n, ends
 -- Where  a unit was charged: the end of the window
@@ -14,11 +15,9 @@ algorithms.window = {
 
   read = function(key, r)
     local w = try('HMGET', key, 'ends', 'n')
-    local ends, n = number(w[1]), number(w[2])
-    if not ends or not n then
-      if w.err or w[1] or w[2] or call('EXISTS', key) > 0 then error(foreign, 0) end
-      return r.limit, now + r.per, 0
-    end
+    if w.err then fail(w) end
+    if not w[1] and not w[2] and call('EXISTS', key) == 0 then return r.limit, now + r.per, 0 end
+    local ends, n = bounded(number(w[1])), bounded(number(w[2]))
     if ends <= now then return r.limit, now + r.per, 0 end
     return r.limit - n, ends, n
   end,

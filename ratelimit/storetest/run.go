@@ -54,6 +54,8 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"tiers", testTiers},
 		{"refund by every rule", testRefunds},
 		{"overflow by every rule", testOverflows},
+		{"large denials", testLargeDenials},
+		{"a large add in a denied group", testLargeAddInDeniedGroup},
 		{"boundaries", testBoundaries},
 		{"what cannot be counted", testNoCount},
 		{"block", testBlock},
