@@ -30,12 +30,8 @@ algorithms.gcra = {
   end,
 
   read = function(key, r)
-    local s, at, level = try('GET', key), now, 0
-    if s then
-      if type(s) == 'table' then fail(s) end
-      at, level = match(s, '^(%d+) (%d+)$')
-      at, level = bounded(number(at)), bounded(number(level))
-    end
+    local at, level = pair(key)
+    if not at then at, level = now, 0 end
     local free = r.burst * r.per - fallen(r, at, level)
     return (free - fmod(free, r.per)) / r.per, at, level
   end,

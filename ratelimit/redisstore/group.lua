@@ -34,21 +34,12 @@ local function add(v)
   out[o] = v
 end
 
--- load reads the denials of a block and its end; nothing if there is none.
-local function load(key)
-  local s = try('GET', key)
-  if not s then return end
-  if type(s) == 'table' then fail(s) end
-  local denials, ends = match(s, '^(%d+) (%d+)$')
-  return bounded(number(denials)), bounded(number(ends))
-end
-
 local function charges(op) return op.kind == 'take' or op.kind == 'add' end
 
 -- block_left returns how long an op's block lasts, 0 if there is none.
 local function block_left(op)
   if not op.block then return 0 end
-  local denials, ends = load(op.block)
+  local denials, ends = pair(op.block)
   if not denials or denials < op.after or ends <= now then return 0 end
   return ends - now
 end
@@ -57,7 +48,7 @@ end
 -- is full or may not be written to, it is a denial all the same.
 local function note(op)
   if not op.block then return 0 end
-  local denials, ends = load(op.block)
+  local denials, ends = pair(op.block)
   if not denials or ends <= now then denials, ends = 0, now + op.within end
   if denials < op.after then
     denials = denials + 1

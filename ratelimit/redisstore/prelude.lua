@@ -54,6 +54,16 @@ local function bounded(n)
   return n
 end
 
+-- pair reads a string of two integers; it returns nothing if there is no such key.
+local function pair(key)
+  local s = try('GET', key)
+  if not s then return end
+  if type(s) == 'table' then fail(s) end
+  local a, b = match(s, '^(%d+) (%d+)$')
+  if #s > 33 then error(foreign, 0) end
+  return bounded(number(a)), bounded(number(b))
+end
+
 -- refusal returns what a script returns to fail as Redis did: raised again, an error loses its code.
 local function refusal(err) return {err = err} end
 
