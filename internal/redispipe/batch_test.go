@@ -160,6 +160,7 @@ func TestSlotsAreKeptApart(t *testing.T) {
 	for name, c := range map[string]redis.UniversalClient{"plain": plain, "cluster": cluster} {
 		t.Run(name, func(t *testing.T) {
 			p := newPipe(t, c)
+			require.Equal(t, name == "cluster", p.apart.Load())
 			loadBatch(t, p, &counters)
 			var calls []Call
 			for i := range 12 {

@@ -164,7 +164,9 @@ func testOneNodeHangs(t *testing.T, c *redistest.Cluster, client *redis.ClusterC
 	require.Eventually(t, func() bool { return run(t.Context(), p, timeout, "a", 0) == nil }, time.Second, time.Millisecond)
 }
 
-func testASlotMoves(t *testing.T, c *redistest.Cluster, client *redis.ClusterClient, p *Pipe) {
+func testASlotMoves(t *testing.T, c *redistest.Cluster, _ *redis.ClusterClient, _ *Pipe) {
+	client := c.Client(nil) // one that has no other reason to ask for the slots
+	p := newPipe(t, client)
 	slot := c.Slot("{moves}")
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -185,7 +187,9 @@ func testASlotMoves(t *testing.T, c *redistest.Cluster, client *redis.ClusterCli
 		})
 	}
 	c.MoveSlot(slot, c.Masters(slot)[1])
-	c.MoveSlot(slot, c.Masters(slot)[1])
+	c.MoveSlot(slot, c.Masters(slot)[2])
+	owner := c.Masters(slot)[0].Addr
+	require.Eventually(t, func() bool { return nodeOf(t, client, "{moves}") == owner }, 3*time.Second, time.Millisecond, "the client learns it")
 	before := ran.Load()
 	eventually(t, "calls go on", func() bool { return ran.Load() > before+100 })
 	close(stop)

@@ -11,7 +11,9 @@ type Script struct {
 	ints     bool
 }
 
-// NewScript returns the script with this source, whose reply is an array.
+// NewScript returns the script with this source, whose reply is an array. An error must be the
+// whole reply: at some errors inside an array go-redis stops reading, and takes the rest of it for
+// the replies of other calls.
 func NewScript(src string) *Script {
 	sum := sha1.Sum([]byte(src)) // Redis names scripts by it
 	return &Script{src: src, sha: hex.EncodeToString(sum[:])}
