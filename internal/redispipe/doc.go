@@ -2,9 +2,9 @@
 //
 // All calls on one node meet in one queue. While nothing is in flight, a call yields the
 // processor a few times, so that calls of the same moment join it, and then goes out on its
-// caller's goroutine. While fewer than four round trips are in flight, a call goes out at
-// once. Otherwise it waits, and the next round trip takes what has come: under load the
-// pipeline grows by itself, and without load a call waits for no timer.
+// caller's goroutine. While a round trip is in flight, calls wait, and the next trip takes all of
+// them: under load the pipeline grows by itself, and no call waits for a timer. If round trips are
+// long, or one is late, up to four go side by side.
 //
 // A call is one EVALSHA. Calls of one [Batch] share an EVALSHA that loops over their keys,
 // and equal calls of one key are one entry of it.
