@@ -1,0 +1,121 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/ratecheck"
+	"github.com/lazyreq/lazyreq/internal/redispipe"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// short are rules of which some intervals pass in a test.
+var short = map[string]ratelimit.Rule{
+	"buckets": ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{
+		Limit: 100, Per: 250 * time.Millisecond, Interval: 100 * time.Millisecond, Span: time.Second,
+	})),
+	"log":    ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 100, Per: 250 * time.Millisecond})),
+	"stream": ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 100, Per: 250 * time.Millisecond, Encoding: ratelimit.Stream})),
+	"window": ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 100, Per: 250 * time.Millisecond})),
+	"gcra":   ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 100, Per: 250 * time.Millisecond, Burst: 50})),
+}
+
+// checked is what ratecheck knows the rule by.
+func checked(t *testing.T, r ratelimit.Rule) ratecheck.Rule {
+	switch r.Algorithm() {
+	case "buckets":
+		return ratecheck.Buckets(r.Limit(), r.Per(), r.Interval())
+	case "log":
+		return ratecheck.SlidingLog(r.Limit(), r.Per())
+	case "window":
+		return ratecheck.FixedWindow(r.Limit(), r.Per())
+	case "gcra":
+		return ratecheck.GCRA(r.Limit(), r.Per(), r.Burst())
+	}
+	t.Fatalf("no check of %v", r)
+	return ratecheck.Rule{}
+}
+
+// take is what a process does.
+type take = func(ctx context.Context, n int64) (allowed bool, err error)
+
+// taking takes from one subject in one step.
+func taking(l *ratelimit.Limiter) take {
+	return func(ctx context.Context, n int64) (bool, error) {
+		res, err := l.Take(ctx, "k", n)
+		return res.Allowed, err
+	}
+}
+
+// processes lets two processes take by rule, with some scripts, and returns what ratecheck thinks.
+func processes(t *testing.T, r ratelimit.Rule, s scripts, length time.Duration, taker func(*ratelimit.Limiter) take) error {
+	takes := ratecheck.Run(t, ratecheck.Plan{
+		Processes: 2, Goroutines: 32, Units: 3, For: length,
+		Server: func() string { return redistest.Start(t).Addr },
+		Taker: func(addr string) take {
+			c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
+			t.Cleanup(func() { _ = c.Close() })
+			store := newStore(t, c, patient)
+			store.scripts = s
+			l, err := ratelimit.NewLimiter(store, r)
+			require.NoError(t, err)
+			return taker(l)
+		},
+	})
+	allowed := 0
+	for _, k := range takes {
+		require.False(t, k.Failed, "%v", k)
+		if k.Allowed {
+			allowed++
+		}
+	}
+	require.Greater(t, allowed, 33, "all of an interval, in takes of up to 3")
+	t.Logf("%d takes, %d allowed", len(takes), allowed)
+	return ratecheck.Check(checked(t, r), takes)
+}
+
+func TestTwoProcessesKeepTheLimit(t *testing.T) {
+	for name, r := range short {
+		t.Run(name, func(t *testing.T) { require.NoError(t, processes(t, r, theScripts, 700*time.Millisecond, taking)) })
+	}
+}
+
+// TestTwoProcessesNotice checks that the test before this one can fail: by scripts that
+// count wrongly by as many units as are surely seen from outside on a busy machine, and by
+// a check and a charge in two calls.
+func TestTwoProcessesNotice(t *testing.T) {
+	for name, r := range short {
+		for what, wrong := range map[string]string{"too many": " + 9", "too few": " - 9"} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				right := "limit = number(ARGV[at])"
+				if name == "gcra" {
+					right = "burst = number(ARGV[at + 2])"
+				}
+				source := theScripts.takes[name].Source()
+				require.Equal(t, 1, strings.Count(source, right))
+				changed := scripts{takes: map[string]*redispipe.Script{
+					name: redispipe.NewIntScript(strings.Replace(source, right, right+wrong, 1)),
+				}}
+				require.ErrorContains(t, processes(t, r, changed, 450*time.Millisecond, taking), "ratecheck: ")
+			})
+		}
+	}
+	t.Run("two calls", func(t *testing.T) {
+		require.ErrorContains(t, processes(t, short["buckets"], theScripts, 450*time.Millisecond, func(l *ratelimit.Limiter) take {
+			return func(ctx context.Context, n int64) (bool, error) {
+				res, err := l.Peek(ctx, "k", n)
+				if err != nil || !res.Allowed {
+					return false, err
+				}
+				_, err = l.Add(ctx, "k", n)
+				return true, err
+			}
+		}), "may pass")
+	})
+}
