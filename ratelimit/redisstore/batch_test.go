@@ -122,13 +122,14 @@ func TestBatchSizeIsHowManyKeysShareACommand(t *testing.T) {
 	}
 }
 
-// TestTheLargestBatch takes from more keys at once than the arguments of a Lua call can be.
+// TestTheLargestBatch takes from more keys than one script call or one round trip has.
 func TestTheLargestBatch(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	s := newStore(t, server.Client(nil), Options{Timeout: patient.Timeout, BatchSize: maxBatchSize})
 	for name, r := range lasting(ratelimit.Block{}) {
 		for left := int64(4); left >= 3; left-- {
-			for _, res := range do(t, s, manyTakes(r, 9000)...) {
+			for _, res := range do(t, s, manyTakes(r, 4000)...) {
 				require.Equal(t, left, res.Remaining, name)
 			}
 		}
@@ -137,6 +138,7 @@ func TestTheLargestBatch(t *testing.T) {
 
 // TestManyKeysOfACluster has a client that knows of the Cluster, and one that does not.
 func TestManyKeysOfACluster(t *testing.T) {
+	t.Parallel()
 	server, plain, cluster := redistest.StartNode(t)
 	for name, client := range map[string]redis.UniversalClient{"plain": plain, "cluster": cluster} {
 		t.Run(name, func(t *testing.T) {

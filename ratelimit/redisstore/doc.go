@@ -7,11 +7,16 @@
 //   - The time is the Redis server's.
 //   - A group of ops is one call of one script, which is what makes it atomic. Calls of
 //     one moment, of all stores on one client, share a round trip.
-//   - Every key has a TTL, as long as the counter can matter. Charges prolong it, questions
-//     don't: what nobody charges is forgotten. That of buckets is the rule's Expiry, at
-//     least Span + Interval, and begins anew with the first charge in a bucket.
-//   - A key that holds something else is left as it is. Who asks for it gets [ErrForeign];
-//     others whose calls share the script don't notice.
+//   - Every key has a TTL, as long as the counter can matter. Only a charge writes it, so a
+//     counter that is not charged is forgotten, and a TTL that was lost is back with the next
+//     charge. That of buckets is the rule's Expiry, at least Span + Interval, and begins anew
+//     with the first charge in a bucket.
+//   - A receipt is known by the time of its charge: a charge, a Reset and a charge within one
+//     microsecond have the same receipt.
+//   - A key that holds something else is left as it is. A call that asks for it gets
+//     [ErrForeign]; other calls that share the script don't notice.
+//   - Of equal takes of one moment that together would leave what can be counted, each is
+//     [ratelimit.ErrOverflow].
 //
 // The counter of a rule on a subject's key has the name
 //

@@ -82,7 +82,7 @@ func processes(t *testing.T, r ratelimit.Rule, s scripts, length time.Duration, 
 
 func TestTwoProcessesKeepTheLimit(t *testing.T) {
 	for name, r := range short {
-		t.Run(name, func(t *testing.T) { require.NoError(t, processes(t, r, theScripts, time.Second, taking)) })
+		t.Run(name, func(t *testing.T) { require.NoError(t, processes(t, r, theScripts, 700*time.Millisecond, taking)) })
 	}
 }
 
@@ -102,12 +102,12 @@ func TestTwoProcessesNotice(t *testing.T) {
 				changed := scripts{takes: map[string]*redispipe.Script{
 					name: redispipe.NewIntScript(strings.Replace(source, right, right+wrong, 1)),
 				}}
-				require.ErrorContains(t, processes(t, r, changed, 600*time.Millisecond, taking), "ratecheck: ")
+				require.ErrorContains(t, processes(t, r, changed, 450*time.Millisecond, taking), "ratecheck: ")
 			})
 		}
 	}
 	t.Run("two calls", func(t *testing.T) {
-		require.ErrorContains(t, processes(t, short["buckets"], theScripts, 600*time.Millisecond, func(l *ratelimit.Limiter) take {
+		require.ErrorContains(t, processes(t, short["buckets"], theScripts, 450*time.Millisecond, func(l *ratelimit.Limiter) take {
 			return func(ctx context.Context, n int64) (bool, error) {
 				res, err := l.Peek(ctx, "k", n)
 				if err != nil || !res.Allowed {

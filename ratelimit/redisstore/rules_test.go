@@ -127,7 +127,8 @@ func TestNoKeyOutlivesItsUse(t *testing.T) {
 }
 
 // TestALostTTLIsRepairedByACharge has all keys lose theirs. The TTL of a block comes back with
-// the next denial that it counts, and that of buckets with a new bucket.
+// the next denial that it counts, that of buckets with a new bucket, and that of a window with the
+// next one.
 func TestALostTTLIsRepairedByACharge(t *testing.T) {
 	for _, block := range []ratelimit.Block{{}, {After: 3, For: 90 * time.Second}} {
 		eachRule(t, block, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
@@ -139,6 +140,9 @@ func TestALostTTLIsRepairedByACharge(t *testing.T) {
 			repairs := func(key string, op ratelimit.Op) {
 				t.Helper()
 				clock = clock.Add(r.Interval())
+				if r.Algorithm() == "window" && key == keyOf(s, "k", r) {
+					clock = clock.Add(r.Per())
+				}
 				require.True(t, c.Persist(t.Context(), key).Val(), key)
 				do(t, s, op)
 				require.Positive(t, c.PTTL(t.Context(), key).Val(), key)

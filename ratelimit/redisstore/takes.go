@@ -45,6 +45,6 @@ func (s *Store) taken(op *ratelimit.Op, a *ruleArgs, reply redispipe.Reply) (rat
 		return a.charged(view, op.N), nil
 	}
 	res := a.asked(view, op.N)
-	res.Violated = true
+	res.Allowed, res.Violated = false, true
 	return res, nil
 }
