@@ -173,13 +173,13 @@ func TestAFullRedisIsAnError(t *testing.T) {
 // if it knows the error.
 func TestARefusalKeepsItsCode(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
-		require.NoError(t, c.SlaveOf(t.Context(), "127.0.0.1", "1").Err())
+		require.NoError(t, c.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 		for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Add} {
 			_, err := s.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: kind})
 			require.ErrorIs(t, err, ratelimit.ErrStore)
 			require.True(t, redis.IsReadOnlyError(err), "%v: %v", kind, err)
 		}
-		require.NoError(t, c.SlaveOf(t.Context(), "no", "one").Err())
+		require.NoError(t, c.ReplicaOf(t.Context(), "no", "one").Err())
 	})
 }
 
