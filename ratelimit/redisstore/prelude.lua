@@ -50,7 +50,7 @@ local function fail(reply) error(match(reply.err, '^WRONGTYPE') and foreign or r
 
 -- bounded returns a number that a counter may hold; times may be a century later than now.
 local function bounded(n)
-  if not n or n < 0 or n > 2 * most then error(foreign, 0) end
+  if not n or n % 1 ~= 0 or n < 0 or n > 2 * most then error(foreign, 0) end
   return n
 end
 

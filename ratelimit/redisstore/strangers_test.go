@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -23,6 +24,10 @@ type put = func(c *redis.Client, key string)
 
 func aString(v string) put {
 	return func(c *redis.Client, key string) { c.Set(context.Background(), key, v, 0) }
+}
+
+func aHash(fields ...string) put {
+	return func(c *redis.Client, key string) { c.HSet(context.Background(), key, fields) }
 }
 
 func aSet(score, member string) put {
@@ -41,7 +46,7 @@ func strangers(own string) map[string]put {
 			"empty string": aString(""),
 			"text":         aString("a rather long string, as long as a counter's head"),
 			"number":       aString("7"),
-			"hash":         func(c *redis.Client, key string) { c.HSet(context.Background(), key, "e", "b") },
+			"hash":         aHash("e", "b"),
 			"list":         func(c *redis.Client, key string) { c.RPush(context.Background(), key, "a") },
 			"set":          func(c *redis.Client, key string) { c.SAdd(context.Background(), key, "a") },
 			"sorted set":   aSet("1", "a"),
@@ -59,6 +64,17 @@ func strangers(own string) map[string]put {
 			"long":            aString("5 " + strings.Repeat("0", 40)),
 			"buckets'":        aString("lrb1" + strings.Repeat(word, 124)),
 			"buckets' mark":   aString("lrb1"),
+			"of another type": aSet("5", "3 3"),
+		},
+		"window": {
+			"no n":            aHash("ends", "9"),
+			"no end":          aHash("n", "9"),
+			"text":            aHash("ends", "9", "n", "x"),
+			"fraction":        aHash("ends", "9", "n", "1.5"),
+			"negative":        aHash("ends", "9", "n", "-1"),
+			"large":           aHash("ends", "9", "n", "18014398509481988"),
+			"large end":       aHash("ends", "18014398509481988", "n", "9"),
+			"a gcra's":        aString("5 3"),
 			"of another type": aSet("5", "3 3"),
 		},
 		"buckets": {
@@ -101,7 +117,7 @@ func strangers(own string) map[string]put {
 		},
 	}
 	out := maps.Clone(all[""])
-	if own == "window" || own == "gcra" || own == "block" {
+	if own == "gcra" || own == "block" {
 		own = "pair"
 	}
 	for what, put := range all[own] {
@@ -345,4 +361,19 @@ func damage(t *testing.T, c *redis.Client, key string, r ratelimit.Rule, random 
 		c.SetRange(t.Context(), key, random.Int64N(length-int64(len(junk))+1), string(junk))
 	}
 	return string(junk)
+}
+
+// TestANumberThatIsWrittenOtherwise has a window's units in a form that only Lua reads as a number.
+func TestANumberThatIsWrittenOtherwise(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	r := lasting(ratelimit.Block{})["window"]
+	ends := time.Now().Add(time.Minute).UnixMicro()
+	require.NoError(t, c.HSet(t.Context(), keyOf(s, "k", r), "ends", ends, "n", "0x1").Err())
+	op := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}
+	good := op
+	good.Key = "good"
+	_, err := s.Do(t.Context(), []ratelimit.Op{good, op})
+	require.ErrorIs(t, err, ErrForeign)
+	require.EqualValues(t, 1, do(t, s, ratelimit.Op{Rule: r, Key: "good", Kind: ratelimit.Count})[0].Count)
 }

@@ -1,11 +1,17 @@
 -- window: a window that begins with its first charge.
 --
 -- Rule   limit, per
--- Key    a hash: ends, when the window ends, and n, the units charged in it. It lives as long: a TTL that was lost
---        comes back with the next window.
+-- Key    a hash: ends, when the window ends, and n, the units charged in it. It lives as long: a
+--        TTL that was lost comes back with the next window.
 -- State  ends, n; of a window that has not begun, the end that it would have
 -- Shows  n, ends
 -- Where  a unit was charged: the end of the window
+
+-- increase adds to n, which may be written as only a stranger writes it.
+local function increase(key, more)
+  local reply = try('HINCRBY', key, 'n', digits(more))
+  if type(reply) == 'table' then error(match(reply.err, 'not an integer') and foreign or reply.err, 0) end
+end
 
 algorithms.window = {
   width = 2,
@@ -24,7 +30,7 @@ algorithms.window = {
 
   charge = function(key, _, more, _, ends, n)
     if n > 0 then
-      call('HINCRBY', key, 'n', digits(more))
+      increase(key, more)
     else
       call('HSET', key, 'ends', digits(ends), 'n', digits(more))
       expire(key, ends - now)
@@ -46,6 +52,6 @@ function algorithms.window.count(_, _, _, _, n) return n end
 
 function algorithms.window.refund(key, _, less, at, _, ends, n)
   if at ~= ends or less > n then return false, ends, n end
-  call('HINCRBY', key, 'n', digits(-less))
+  increase(key, -less)
   return true, ends, n - less
 end
