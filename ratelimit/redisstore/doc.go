@@ -15,8 +15,12 @@
 //     microsecond have the same receipt.
 //   - A key that holds something else is left as it is. A call that asks for it gets
 //     [ErrForeign]; other calls that share the script don't notice.
-//   - Of equal takes of one moment that together would leave what can be counted, each is
-//     [ratelimit.ErrOverflow].
+//   - Takes of one key that are made at the same moment, by one rule and of the same n, are one
+//     entry of a call: the first so many pass, in the order in which they came, and each gets the
+//     result that it would have got after those before it. Takes of different n may change places.
+//     Of a GCRA only the last one can be refunded. If together they would leave what can be
+//     counted, each is [ratelimit.ErrOverflow]. Takes by a rule with a Block, and those of a log,
+//     are entries each.
 //
 // The counter of a rule on a subject's key has the name
 //
