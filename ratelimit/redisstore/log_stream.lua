@@ -20,12 +20,12 @@ algorithms.stream = make_log({
   end,
 
   reached = function(key, sum, cut, at)
-    local low, high = max(cut, -1) + 1, at
+    -- Before its first entry, a stream would be searched as a whole.
+    local first = event(call('XRANGE', key, digits(max(cut, -1) + 1), '+', 'COUNT', 1)[1])
+    local low, high = first, at
     while low < high do
       local middle = low + floor((high - low) / 2) -- low + high may be more than 2^53
-      local e = call('XREVRANGE', key, digits(middle), '-', 'COUNT', 1)[1]
-      local t, s = at, 0
-      if e then t, s = event(e) end
+      local t, s = event(call('XREVRANGE', key, digits(middle), '-', 'COUNT', 1)[1])
       if s >= sum then high = t else low = middle + 1 end
     end
     return high
