@@ -3,10 +3,12 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -177,6 +179,29 @@ func TestStrangersFailTheirCallerOnly(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAStrangerAmongManyCallers has them join by chance.
+func TestAStrangerAmongManyCallers(t *testing.T) {
+	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
+		r = ratelimit.Must(r.WithLimit(1 << 16))
+		require.NoError(t, c.HSet(t.Context(), keyOf(s, "bad", r), "f", "v").Err())
+		var wg sync.WaitGroup
+		for i := range 64 {
+			wg.Go(func() {
+				op := takeOf(r, fmt.Sprint("good", i%5), 1)
+				if i%3 == 0 {
+					op.Key = "bad"
+				}
+				for range 10 {
+					if _, err := s.DoOne(t.Context(), op); errors.Is(err, ErrForeign) != (op.Key == "bad") || err != nil && op.Key != "bad" {
+						t.Errorf("%s: %v", op.Key, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	})
 }
 
 // TestARingThatWasCutIsNotCompleted takes the last bucket from a counter in use.

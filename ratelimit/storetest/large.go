@@ -63,6 +63,17 @@ func (h harness) deniesLarge(r ratelimit.Rule, key string, used, n int64) {
 			}
 		}
 	}
+	wide := rule(h, ratelimit.BucketOptions{Name: "wide", Limit: 1 << 53})
+	union, err := ratelimit.NewUnion(h.store, wide, r)
+	if err != nil {
+		h.Fatal(err)
+	}
+	verdict, err := union.Take(h.Context(), key, n)
+	if err != nil {
+		h.Fatalf("%s: a union: %v", key, err)
+	}
+	same(h, key+": allowed by a union", verdict.Allowed, false)
+	same(h, key+": charged by a union", h.count(wide, key, 0), 0)
 	same(h, key+": charged by a denied group", h.one(ratelimit.Peek, other.Rule, key, 1).Remaining, 9)
 	wait := h.do(peek)[0].RetryAfter
 	h.clock.Advance(wait - time.Microsecond)
