@@ -47,6 +47,9 @@ func TestRedis(t *testing.T) {
 // scripts read it themselves. It is slow, and so it has only some of a thousand rates.
 func TestMiniredis(t *testing.T) {
 	t.Parallel()
+	if raceEnabled {
+		t.Skip("the store's Go is that of TestRedis, and miniredis takes half a minute")
+	}
 	some := func(r ratelimit.Rule) bool {
 		return r.Per() != time.Minute || r.Limit() < 10 || r.Limit() > 1000 || r.Limit()%50 == 0
 	}

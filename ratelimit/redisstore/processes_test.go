@@ -103,6 +103,9 @@ func wrongScripts(t *testing.T, algorithm, wrong string) scripts {
 // count wrongly by as many units as are surely seen from outside on a busy machine, and by
 // a check and a charge in two calls.
 func TestTwoProcessesNotice(t *testing.T) {
+	if raceEnabled {
+		t.Skip("what it checks is another test's strength")
+	}
 	for name, r := range short {
 		for what, wrong := range map[string]string{"too many": " + 9", "too few": " - 9"} {
 			t.Run(name+" "+what, func(t *testing.T) {
