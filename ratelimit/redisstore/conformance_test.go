@@ -140,8 +140,7 @@ func TestACountOverTheSpanIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "10m0s")
 }
 
-// TestAClockBehindCountsToo also checks that in truth nobody's clock is sent but that
-// of a test.
+// TestAClockBehindCountsToo also checks that no clock is sent but that of a test.
 func TestAClockBehindCountsToo(t *testing.T) {
 	s, clock := onRedis(t)
 	behind := &Store{pipe: s.pipe, prefix: s.prefix, timeout: s.timeout, scripts: s.scripts, batch: s.batch}

@@ -117,7 +117,7 @@ func strangers(own string) map[string]put {
 // algorithmName returns what strangers and scripts call a rule's algorithm.
 func algorithmName(r ratelimit.Rule) string { return algorithmOf(r).name }
 
-// TestStrangersFailTheirCallerOnly has callers share a script of whom some ask for a key that is
+// TestStrangersFailTheirCallerOnly has calls share a script of which some ask for a key that is
 // something else's, more than once, and the others for one that is in order.
 func TestStrangersFailTheirCallerOnly(t *testing.T) {
 	for _, block := range []ratelimit.Block{{}, {After: 1, For: time.Minute}} {
