@@ -47,6 +47,9 @@ func TestRedis(t *testing.T) {
 // scripts read it themselves. It is slow, and so it has only some of a thousand rates.
 func TestMiniredis(t *testing.T) {
 	t.Parallel()
+	if raceEnabled {
+		t.Skip("the store's Go is that of TestRedis, and miniredis takes half a minute")
+	}
 	some := func(r ratelimit.Rule) bool {
 		return r.Per() != time.Minute || r.Limit() < 10 || r.Limit() > 1000 || r.Limit()%50 == 0
 	}
@@ -137,8 +140,7 @@ func TestACountOverTheSpanIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "10m0s")
 }
 
-// TestAClockBehindCountsToo also checks that in truth nobody's clock is sent but that
-// of a test.
+// TestAClockBehindCountsToo also checks that no clock is sent but that of a test.
 func TestAClockBehindCountsToo(t *testing.T) {
 	s, clock := onRedis(t)
 	behind := &Store{pipe: s.pipe, prefix: s.prefix, timeout: s.timeout, scripts: s.scripts, batch: s.batch}

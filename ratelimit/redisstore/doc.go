@@ -7,8 +7,8 @@
 //   - The time is the Redis server's.
 //   - A group of ops is one call of one script, which is what makes it atomic. Calls of
 //     one moment, of all stores on one client, share a round trip.
-//   - Every key has a TTL, as long as the counter can matter. Only a charge writes it, so a
-//     counter that is not charged is forgotten, and a TTL that was lost is back with the next
+//   - Every key has a TTL, as long as the counter can matter. Only charges and refunds write it, so
+//     a counter that is not charged is forgotten, and a TTL that was lost is back with the next
 //     charge. That of buckets is the rule's Expiry, at least Span + Interval, and begins anew
 //     with the first charge in a bucket.
 //   - A receipt is known by the time of its charge: a charge, a Reset and a charge within one
@@ -32,6 +32,6 @@
 //
 // The package does not decide what happens without Redis: a failure is an error that
 // wraps [ratelimit.ErrStore], after [Options.Timeout] at the latest. Nothing is sent
-// twice, so a lost reply can leave units charged that nobody was told of, never the
+// twice, so a lost reply can leave units charged that no caller knows of, never the
 // other way round. It does not bound the number of subjects: that is Redis' maxmemory.
 package redisstore

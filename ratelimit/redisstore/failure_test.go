@@ -106,35 +106,6 @@ func TestScriptsAreFlushedUnderLoad(t *testing.T) {
 	}
 }
 
-func TestAForeignKeyIsLeftAlone(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
-	s := newStore(t, c, patient)
-	r := ratelimit.Must(ratelimit.Buckets(perMinute(5)))
-	key := keyOf(s, "k", r)
-	for name, put := range map[string]func(){
-		"hash":       func() { c.HSet(t.Context(), key, "a", "b") },
-		"list":       func() { c.RPush(t.Context(), key, "a") },
-		"string":     func() { c.Set(t.Context(), key, "a rather long string, as long as a counter's head", 0) },
-		"short":      func() { c.Set(t.Context(), key, "lrb1", 0) },
-		"a number":   func() { c.Set(t.Context(), key, 7, 0) },
-		"sorted set": func() { c.IncrBy(t.Context(), "x", 1); c.ZIncrBy(t.Context(), key, 1, "a") },
-	} {
-		require.NoError(t, c.FlushAll(t.Context()).Err())
-		put()
-		before := c.Dump(t.Context(), key).Val()
-		ops := everyKind(r, ratelimit.Receipt{N: 1, At: 1, Life: 1})
-		ops["reset"] = ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset}
-		for kind, op := range ops {
-			_, err := s.DoOne(t.Context(), op)
-			require.ErrorIs(t, err, ratelimit.ErrStore, "%s: %s", name, kind)
-			require.ErrorIs(t, err, ErrForeign, "%s: %s", name, kind)
-			require.ErrorContains(t, err, key, "%s: %s", name, kind)
-		}
-		require.NotEmpty(t, before, name)
-		require.Equal(t, before, c.Dump(t.Context(), key).Val(), name)
-	}
-}
-
 // TestAForeignKeyFailsItsGroup has the foreign key come last, asked by what does not
 // check anything.
 func TestAForeignKeyFailsItsGroup(t *testing.T) {

@@ -84,6 +84,7 @@ func strangers(own string) map[string]put {
 			"head, cut":       aString("lrb1" + word + word + word[:6]),
 			"head":            aString("lrb1" + word + "\x01\x00\x00\x00\x00\x00\x00" + word),
 			"ring, cut":       aString("lrb1" + word + "\x01\x00\x00\x00\x00\x00\x00" + word + strings.Repeat("\x00", 120*7)),
+			"epoch of 2^53":   aString("lrb1" + word + "\x00\x00\x00\x00\x00\x00\x20" + word + strings.Repeat(word, 121)),
 			"high bytes":      aString("lrb1" + strings.Repeat("\xff", 21)),
 			"all high bytes":  aString("lrb1" + strings.Repeat("\xff", 21+121*7)),
 			"a window's":      aString("5 3"),
@@ -131,7 +132,7 @@ func strangers(own string) map[string]put {
 // algorithmName returns what strangers and scripts call a rule's algorithm.
 func algorithmName(r ratelimit.Rule) string { return algorithmOf(r).name }
 
-// TestStrangersFailTheirCallerOnly has callers share a script of whom some ask for a key that is
+// TestStrangersFailTheirCallerOnly has calls share a script of which some ask for a key that is
 // something else's, more than once, and the others for one that is in order.
 func TestStrangersFailTheirCallerOnly(t *testing.T) {
 	for _, block := range []ratelimit.Block{{}, {After: 1, For: time.Minute}} {
@@ -319,6 +320,26 @@ func TestARefundOfADamagedLogRemovesNothing(t *testing.T) {
 		require.ErrorIs(t, err, ErrForeign)
 		require.Equal(t, before, c.Dump(t.Context(), key).Val())
 	})
+}
+
+// TestARefundOfDamagedBucketsIsForeign takes more off the newest bucket than it began with.
+func TestARefundOfDamagedBucketsIsForeign(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	clock := time.Unix(1_000_000_000, 0)
+	s.clock = func() time.Time { return clock }
+	r := lasting(ratelimit.Block{})["buckets"]
+	charged := do(t, s, takeOf(r, "k", 1))[0].Receipt
+	for range 2 {
+		clock = clock.Add(r.Interval())
+		do(t, s, takeOf(r, "k", 1))
+	}
+	key := keyOf(s, "k", r)
+	require.NoError(t, c.SetRange(t.Context(), key, 25+7*(clock.Unix()/5%121), strings.Repeat("\x00", 7)).Err())
+	before := c.Get(t.Context(), key).Val()
+	_, err := s.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: charged})
+	require.ErrorIs(t, err, ErrForeign)
+	require.Equal(t, before, c.Get(t.Context(), key).Val())
 }
 
 // TestDamageFailsItsCallersOnly changes bytes of counters, and entries of logs, that are in use.
