@@ -195,7 +195,7 @@ func (g *group) reset(op *Op, later []Op) {
 	default:
 		clear(s.words)
 		g.lives++
-		r.begin(s, n, g.now, g.lives, 0)
+		r.begin(s, maxCount, g.now, g.lives, 0) // as wide as the words may have been
 	}
 }
 

@@ -15,8 +15,9 @@ const (
 
 	// While a round trip is in flight, calls are better off in the next one, as a command of
 	// many keys costs Redis and this process a fraction of many commands. Another trip begins
-	// beside it if there are enough calls for one, if trips take so long that the wait would
-	// cost more than it saves, or if the newest has not come back for a while.
+	// beside it if there is enough for one, so that Redis and this process work at the same
+	// time, if trips take so long that the wait would cost more than it saves, or if the
+	// newest has not come back for a while.
 	enough   = 64
 	longTrip = 500 * time.Microsecond
 	lateTrip = time.Millisecond
@@ -90,7 +91,17 @@ func (q *queue) mayBegin() bool {
 	case maxTrips:
 		return false
 	}
-	return len(q.calls) >= enough || q.rtt > longTrip || time.Since(q.began) > lateTrip
+	return weight(q.calls) >= enough || q.rtt > longTrip || time.Since(q.began) > lateTrip
+}
+
+// weight returns what calls cost Redis, of which a call of a Batch is one.
+func weight(calls []*call) (w int) {
+	for _, c := range calls {
+		if w++; c.Batch == nil {
+			w += 3
+		}
+	}
+	return w
 }
 
 // collect yields the processor while calls come, of which there are n. The caller holds q.mu,

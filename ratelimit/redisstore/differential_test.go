@@ -124,9 +124,6 @@ func (d *differential) step() {
 	asked := make([]question, 1+d.number(3))
 	for i := range asked {
 		asked[i] = d.ask(key)
-		if q := &asked[i]; q.Kind == ratelimit.Reset && len(asked) > 1 && q.Rule.Algorithm() == "log" && q.large() {
-			q.Kind = ratelimit.Peek // the memory store loses what such a group charges to a wide log
-		}
 	}
 	if q := &asked[0]; len(asked) == 1 && q.Kind == ratelimit.Take {
 		q.Ahead = time.Duration(d.number(4000)) * time.Millisecond * time.Duration(d.number(1))

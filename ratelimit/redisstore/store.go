@@ -24,7 +24,7 @@ type Options struct {
 	// BatchSize is the largest number of keys whose takes are one script call, while which
 	// Redis does nothing else: 128 take about half a millisecond, by logs three times that. With
 	// 1, each key is a call of its own, which costs Redis and this process several times as
-	// much. At most 1000. Default: 128.
+	// much. At most 256. Default: 128.
 	BatchSize int
 }
 
@@ -53,8 +53,8 @@ func (o Options) check() error {
 	return nil
 }
 
-// maxBatchSize keeps Redis from being busy with one script for more than some milliseconds.
-const maxBatchSize = 1000
+// maxBatchSize is how many calls a round trip has at most.
+const maxBatchSize = 256
 
 // Store is a [ratelimit.Store] in Redis. It is safe for concurrent use, has no goroutine
 // of its own and needs no closing.
