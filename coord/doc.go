@@ -25,7 +25,7 @@
 // [Memory] is a store for one process and for tests, and needs no Redis; package coordtest
 // checks stores of others.
 //
-// The package is no queue: who waits is not in order beyond its process, and work that
-// nobody asks for is not remembered. It does not limit rates: that is package ratelimit,
+// The package is no queue: callers that wait are in order within a process only, and work
+// that no caller asks for is not remembered. It does not limit rates: that is package ratelimit,
 // whose Throttle says how often something may be asked for.
 package coord

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/redispipe"
 )
 
 // Answers and failures; test for them with errors.Is. Those with an HTTP meaning have a
@@ -13,8 +15,14 @@ var (
 	// ErrInvalid means an argument out of range; the text says which. It becomes a 400.
 	ErrInvalid error = &condition{text: "coord: invalid argument", status: http.StatusBadRequest}
 	// ErrStore means that the store gave no answer, or refused. What was asked for may
-	// have happened. It becomes a 503.
+	// have happened, unless ErrNotSent comes with it. It becomes a 503.
 	ErrStore error = &condition{text: "coord: store unavailable", status: http.StatusServiceUnavailable}
+	// ErrNotSent comes with ErrStore: the operation was not sent to Redis within Timeout. It
+	// was not done and will not be.
+	ErrNotSent = redispipe.ErrNotSent
+	// ErrNoReply comes with ErrStore: Redis did not reply within Timeout, or the connection
+	// broke. The operation may have been done, or may still be.
+	ErrNoReply = redispipe.ErrNoReply
 	// ErrForeign comes with ErrStore: a key of the store's holds something else, which is
 	// left as it is.
 	ErrForeign = errors.New("coord: the key holds something else")
@@ -30,12 +38,12 @@ var (
 	ErrUsed error = &condition{text: "coord: the token is used", status: http.StatusConflict}
 	// ErrExpired means a token whose time is over. It becomes a 410.
 	ErrExpired error = &condition{text: "coord: the token has expired", status: http.StatusGone}
-	// ErrRevoked means a token that was revoked before anybody used it. It becomes a 410.
+	// ErrRevoked means a token that was revoked before it was used. It becomes a 410.
 	ErrRevoked error = &condition{text: "coord: the token is revoked", status: http.StatusGone}
 
-	// ErrHeld is a [DeniedError]: somebody holds the lease.
+	// ErrHeld is a [DeniedError]: the lease has a holder.
 	ErrHeld = errors.New("coord: the lease is held")
-	// ErrTooSoon is a [DeniedError]: nobody holds the lease, but MinInterval is not over.
+	// ErrTooSoon is a [DeniedError]: the lease is free, but MinInterval is not over.
 	ErrTooSoon = errors.New("coord: the last lease began too recently")
 	// ErrEnded means that a lease's time is over.
 	ErrEnded = errors.New("coord: the lease has ended")
@@ -68,7 +76,7 @@ type DeniedError struct {
 	// Soonest is how long it takes if the holder releases it now: the rest of
 	// MinInterval.
 	Soonest time.Duration
-	// Holder is who has it; nobody with ErrTooSoon.
+	// Holder is the holder of the lease; the zero Holder with ErrTooSoon.
 	Holder Holder
 }
 
@@ -91,7 +99,7 @@ func (e *DeniedError) RetrySeconds() int64 {
 }
 
 // Problem returns the response that the denial stands for: 429 if it came too soon, 409
-// if somebody holds the lease. It doesn't say who.
+// if the lease has a holder, whom it does not name.
 func (e *DeniedError) Problem() (status int, members map[string]any) {
 	if errors.Is(e.Reason, ErrTooSoon) {
 		return http.StatusTooManyRequests, map[string]any{

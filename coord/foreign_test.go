@@ -77,8 +77,8 @@ func TestAForeignKeyIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAForeignKeyFailsNobodyElse joins calls in one command of which one is wrong.
-func TestAForeignKeyFailsNobodyElse(t *testing.T) {
+// TestAForeignKeyFailsNoOtherCall has calls of one moment of which one is wrong.
+func TestAForeignKeyFailsNoOtherCall(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newRedis(t, c, patient)
 	require.NoError(t, c.Set(t.Context(), "coord:lease:3", "x", 0).Err())

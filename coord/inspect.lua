@@ -1,12 +1,11 @@
--- Reads tokens.
+-- Reads a token.
 --
--- Calls   nothing
--- Result  state, metadata, and the token
+-- KEYS    the token
+-- ARGV    nothing
+-- Result  state, metadata, and the token, as reply of token.lua returns them
 -- Clock   the server's
 -- Atomic  as it reads twice; it only drops what is forgotten
 
-for i = 1, #KEYS do
-  local t, wrong = read(KEYS[i])
-  answer(t, wrong, t and state(t) or none, t and call('HGET', KEYS[i], 'meta'))
-end
-return out
+local t, wrong = read()
+if wrong then return wrong end
+return reply(state(t), t and call('HGET', key, 'meta') or '', t)

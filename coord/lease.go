@@ -19,18 +19,18 @@ type Lease struct {
 	ended  context.Context         // ends with the lease
 	cancel context.CancelCauseFunc // ends ended; under mu, so that no renewal comes between
 
-	asking chan struct{} // has an element while the store is asked to renew or release
-
 	mu       sync.Mutex
 	deadline time.Time // has a monotonic clock's reading; over from then on
 	timer    *time.Timer
-	released bool // the store knows; guarded by asking
+
+	releasing sync.Mutex // held during a Release
+	released  bool       // in the store, too; under releasing
 }
 
 func newLease(leases *Leases, user string, r LeaseRequest, number int64, deadline time.Time) *Lease {
 	l := &Lease{
 		leases: leases, user: user, request: r, number: number,
-		deadline: deadline, asking: make(chan struct{}, 1),
+		deadline: deadline,
 	}
 	l.ended, l.cancel = context.WithCancelCause(context.Background())
 	l.ctx = leaseContext{l.ended, l, l.cancel}
@@ -68,12 +68,6 @@ func (l *Lease) Context() context.Context { return l.ctx }
 // it lasts until then already, and otherwise what ended it: ErrEnded, ErrLost or
 // ErrReleased. After ErrStore, or the end of ctx, it lasts at least as long as before.
 func (l *Lease) Renew(ctx context.Context) error {
-	select {
-	case l.asking <- struct{}{}:
-		defer func() { <-l.asking }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 	if l.over() {
 		return context.Cause(l.ended)
 	}
@@ -92,7 +86,7 @@ func (l *Lease) Renew(ctx context.Context) error {
 	return err
 }
 
-// prolong moves the deadline, and says whether the lease had not ended before.
+// prolong moves the deadline, and reports whether the lease had not ended before.
 func (l *Lease) prolong(deadline time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,8 +106,8 @@ func (l *Lease) prolong(deadline time.Time) bool {
 // lease ends by itself. It waits no longer than the store does.
 func (l *Lease) Release() error {
 	l.end(ErrReleased)
-	l.asking <- struct{}{}
-	defer func() { <-l.asking }()
+	l.releasing.Lock()
+	defer l.releasing.Unlock()
 	if l.released {
 		return nil
 	}
@@ -134,7 +128,7 @@ func (l *Lease) end(cause error) {
 	l.timer.Stop()
 }
 
-// over says whether the lease has ended.
+// over reports whether the lease has ended.
 func (l *Lease) over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,8 +1,8 @@
--- The second part of each script on leases. What is known of a user is one hash:
+-- The second part of each script on a lease. What is known of a user is one hash:
 --   number    the last fencing number
 --   since     µs since 1970: when the last lease began
 --   grant     the ID of the lease, and with it, until it is released:
---   name      of who holds it
+--   name      of its holder
 --   until     µs since 1970: when it ends
 --   latest    µs since 1970: when it ends however often it is renewed
 --
@@ -13,8 +13,8 @@
 
 -- read returns what is known of a user, nil if nothing is, and nil and an error reply if
 -- the key holds something else. ends is when the lease ends, nil if it was released.
-local function read(key)
-  local m, wrong = fields(key, 'number', 'since', 'grant', 'name', 'until', 'latest')
+local function read()
+  local m, wrong = fields('number', 'since', 'grant', 'name', 'until', 'latest')
   if not m then return nil, wrong end
   local l = {number = whole(m[1]), since = whole(m[2]), grant = m[3], name = m[4],
     ends = whole(m[5]), latest = whole(m[6])}
@@ -25,6 +25,6 @@ end
 local function held(l) return l and l.grant and l.ends > now end
 
 -- keep remembers the user, if the last lease ended at ends.
-local function keep(key, l, ends, interval, remember)
-  expire(key, math.max(ends + remember, l.since + interval))
+local function keep(l, ends, interval, remember)
+  expire(math.max(ends + remember, l.since + interval))
 end

@@ -2,7 +2,6 @@ package coord_test
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -191,6 +190,13 @@ func (s *slowStore) Acquire(ctx context.Context, user string, r coord.LeaseReque
 	return s.LeaseStore.Acquire(ctx, user, r)
 }
 
+// questions returns how often it was asked for a lease.
+func (s *slowStore) questions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
 func (s *slowStore) Renew(ctx context.Context, user string, r coord.LeaseRequest) (time.Duration, error) {
 	pass(s.before)
 	defer pass(s.after)
@@ -232,6 +238,7 @@ func TestAGrantThatComesTooLateIsGivenBack(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
 		_, err := newLeases(t, &slowStore{LeaseStore: m, after: 9 * time.Second}, tenSeconds).Acquire(t.Context(), "u")
 		require.ErrorIs(t, err, coord.ErrStore)
+		synctest.Wait()
 		_, held, err := m.Holder(t.Context(), "u")
 		require.NoError(t, err)
 		require.False(t, held)
@@ -336,17 +343,29 @@ func TestARenewalThatFails(t *testing.T) {
 	})
 }
 
-func TestARenewalOfWhoLeaves(t *testing.T) {
+// TestNothingWaitsForARenewal has one that takes five seconds.
+func TestNothingWaitsForARenewal(t *testing.T) {
 	o := tenSeconds
 	o.MaxLife = time.Hour
 	in(t, o, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
-		lease := acquired(t, newLeases(t, &slowStore{LeaseStore: m, after: 5 * time.Second}, o), "u")
-		go lease.Renew(t.Context())
+		slow := &slowStore{LeaseStore: m}
+		l := newLeases(t, slow, o)
+		lease, other := acquired(t, l, "u"), acquired(t, l, "v")
+		slow.after = 5 * time.Second
+		began := time.Now()
+		renewed := make(chan error)
+		go func() { renewed <- lease.Renew(t.Context()) }()
 		synctest.Wait()
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("left"))
-		defer cancel()
-		require.ErrorContains(t, lease.Renew(ctx), "left", "behind the other")
-		lives(t, lease)
 		require.NoError(t, lease.Release())
+		require.NoError(t, other.Run(t.Context(), func(context.Context) error {
+			pass(o.Lifetime/3 + time.Second) // the renewal is under way
+			return nil
+		}))
+		require.Equal(t, o.Lifetime/3+time.Second, time.Since(began))
+		require.ErrorIs(t, <-renewed, coord.ErrReleased)
+		pass(5 * time.Second) // the other renewal ends, too
+		slow.after = 0
+		acquired(t, l, "u")
+		acquired(t, l, "v")
 	})
 }

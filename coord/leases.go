@@ -12,8 +12,8 @@ import (
 // LeaseOptions say what leases are like. The zero value is usable. All who compete for the
 // same users should have the same.
 type LeaseOptions struct {
-	// Lifetime is how long a lease lasts without renewal: so long nobody works for a user
-	// whose worker died. Default: 30 s; at least 1 ms.
+	// Lifetime is how long a lease lasts without renewal: so long a user whose worker
+	// died has none. Default: 30 s; at least 1 ms.
 	Lifetime time.Duration
 	// MaxLife is how long a lease lasts at most, however often it is renewed. Default:
 	// Lifetime, so that it can't be.
@@ -93,8 +93,8 @@ func NewLeases(store LeaseStore, o LeaseOptions) (*Leases, error) {
 // it can overtake some.
 //
 // The lease does not end with ctx, which is only for asking. Who has it releases it. It
-// costs one call of the store; after the end of ctx or ErrStore a second one gives back
-// what may have been granted.
+// costs one call of the store; after the end of ctx or ErrStore a second one, which Acquire
+// doesn't wait for, gives back what may have been granted.
 func (l *Leases) Acquire(ctx context.Context, user string) (*Lease, error) {
 	if err := checkUser(user); err != nil {
 		return nil, err
@@ -109,13 +109,13 @@ func (l *Leases) Acquire(ctx context.Context, user string) (*Lease, error) {
 	}
 	lease := newLease(l, user, r, number, sent.Add(l.o.Lifetime-l.o.Margin))
 	if lease.over() {
-		_ = lease.Release() // or it ends by itself, soon
+		go func() { _ = lease.Release() }() // or it ends by itself
 		return nil, fmt.Errorf("%w: the answer came when the lease had ended", ErrStore)
 	}
 	return lease, nil
 }
 
-// Holder returns who holds the lease of a user, and whether anybody does. That may have
+// Holder returns the holder of a user's lease, and whether there is one. That may have
 // changed when it is read: it is for people.
 func (l *Leases) Holder(ctx context.Context, user string) (h Holder, held bool, err error) {
 	if err := checkUser(user); err != nil {

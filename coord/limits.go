@@ -13,7 +13,7 @@ const (
 	MaxTime = 100 * 365 * 24 * time.Hour
 )
 
-// checkTime says whether a store can count d.
+// checkTime returns an error if a store cannot count d.
 func checkTime(name string, d time.Duration) error {
 	if d < MinTime || d > MaxTime {
 		return invalid("%s is %v, want %v to %v", name, d, MinTime, MaxTime)

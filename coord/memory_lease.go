@@ -14,7 +14,7 @@ type memoryLease struct {
 	end    ending
 }
 
-// heldAt says whether somebody holds the lease.
+// heldAt reports whether the lease has a holder.
 func (e *memoryLease) heldAt(now time.Time) bool {
 	return e != nil && e.held && now.Before(e.Until)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,21 +16,25 @@ type RedisOptions struct {
 	// Prefix begins the name of every key. Two applications on one Redis need different
 	// ones. Default: "coord:".
 	Prefix string
-	// Timeout bounds the wait for Redis in every operation, dialling included, whatever
-	// the client's own timeouts. Default: 250 ms.
+	// Timeout bounds every operation, from the moment when it is called and with
+	// dialling, whatever the client's own timeouts. Default: 250 ms.
 	Timeout time.Duration
 }
 
+const defaultTimeout = 250 * time.Millisecond
+
 // Redis is a [TokenStore] and a [LeaseStore] that processes share. Each operation is one
 // script call on one key, by the server's clock; those of one moment, of all the stores on
-// one client, share a round trip. Nothing is sent twice. It is safe for concurrent use,
-// has no goroutine of its own and needs no closing.
+// one client, share a round trip. Nothing is sent twice. It is safe for concurrent use and
+// needs no closing: its only goroutine gives back what a failed Acquire may have got, and
+// ends within Timeout.
 //
 // It must not be a Redis that evicts keys: maxmemory-policy noeviction. docs/redis.md has
 // the keys and the ACL that a user needs.
 type Redis struct {
-	prefix string
-	pipe   *redispipe.Pipe
+	prefix  string
+	timeout time.Duration
+	pipe    *redispipe.Pipe
 }
 
 var (
@@ -49,35 +52,34 @@ func NewRedis(client redis.UniversalClient, o RedisOptions) (*Redis, error) {
 	if o.Timeout < 0 {
 		return nil, invalid("RedisOptions.Timeout is %v", o.Timeout)
 	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
 	if o.Prefix == "" {
 		o.Prefix = "coord:"
 	}
-	pipe, err := redispipe.For(client, redispipe.Options{Timeout: o.Timeout})
+	pipe, err := redispipe.For(client)
 	if err != nil {
 		return nil, fmt.Errorf("coord: %w", err)
 	}
-	return &Redis{prefix: o.Prefix, pipe: pipe}, nil
+	return &Redis{prefix: o.Prefix, timeout: o.Timeout, pipe: pipe}, nil
 }
 
 // run runs a script on the key of that name, less the prefix. Its arguments are strings and
 // numbers, never a caller's []byte: a round trip may outlive the call that it was for.
-func (s *Redis) run(ctx context.Context, script *redispipe.Script, replies int, name string, args ...any) (values, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	reply, err := s.pipe.Run(ctx, redispipe.Call{
-		Script: script, Keys: []string{s.prefix + name}, Args: args, Replies: replies,
-	})
+func (s *Redis) run(ctx context.Context, script *redispipe.Script, name string, args ...any) (*reply, error) {
+	call := redispipe.Call{Script: script, Keys: []string{s.prefix + name}, Args: args}
+	r, err := s.pipe.Run(ctx, s.timeout, call)
 	if err != nil {
 		return nil, s.failure(ctx, err)
 	}
-	return reply.Values, nil
+	return &reply{values: r.Values}, nil
 }
 
-var errUnreadable = fmt.Errorf("%w: Redis gave an answer that makes no sense", ErrStore)
+var errUnreadable = fmt.Errorf("%w: %w", ErrStore, redispipe.ErrUnreadable)
 
-// failure makes an operation's error from the one of its round trip. It quotes neither
-// keys nor arguments, as some replies of Redis do, and some errors about replies.
+// failure makes an operation's error from a call's. It quotes neither keys nor arguments, as
+// some error replies of Redis do.
 func (s *Redis) failure(ctx context.Context, err error) error {
 	var reply redis.Error
 	switch {
@@ -87,38 +89,46 @@ func (s *Redis) failure(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ErrStore, ErrForeign)
 	case errors.As(err, &reply):
 		return fmt.Errorf("%w: %w", ErrStore, redispipe.Redact(reply, s.prefix))
-	case strings.Contains(err.Error(), "can't parse"):
-		return errUnreadable
 	}
 	return fmt.Errorf("%w: %w", ErrStore, err)
 }
 
-// values are what a script returned to a call. Its methods note in bad what is not as it
-// should be.
-type values []any
-
-func (v values) int(i int, bad *bool) int64 {
-	n, ok := v[i].(int64)
-	*bad = *bad || !ok
-	return n
+// reply is what a script returned. Its methods read the next value, and note in bad if that
+// is missing or of another type.
+type reply struct {
+	values []any
+	bad    bool
 }
 
-func (v values) string(i int, bad *bool) string {
-	s, ok := v[i].(string)
-	*bad = *bad || !ok
-	return s
+func next[T int64 | string](r *reply) (v T) {
+	if len(r.values) == 0 {
+		r.bad = true
+		return v
+	}
+	v, ok := r.values[0].(T)
+	r.values, r.bad = r.values[1:], r.bad || !ok
+	return v
 }
 
-// time returns a time in µs; zero for 0.
-func (v values) time(i int, bad *bool) time.Time {
-	n := v.int(i, bad)
+func (r *reply) int() int64     { return next[int64](r) }
+func (r *reply) string() string { return next[string](r) }
+
+// time reads a time in µs; zero for 0.
+func (r *reply) time() time.Time {
+	n := r.int()
 	if n == 0 {
 		return time.Time{}
 	}
 	return time.UnixMicro(n)
 }
 
-// duration returns what is in µs.
-func (v values) duration(i int, bad *bool) time.Duration {
-	return time.Duration(v.int(i, bad)) * time.Microsecond
+// duration reads a number of µs.
+func (r *reply) duration() time.Duration { return time.Duration(r.int()) * time.Microsecond }
+
+// end returns an error if a value was not as it should be, or some are left.
+func (r *reply) end() error {
+	if r.bad || len(r.values) > 0 {
+		return errUnreadable
+	}
+	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/lazyreq/lazyreq/internal/redispipe"
 )
 
 func leaseName(user string) string { return "lease:" + user }
@@ -18,38 +18,47 @@ func (s *Redis) Acquire(ctx context.Context, user string, r LeaseRequest) (numbe
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	reply, err := s.run(ctx, acquireScript, 7, leaseName(user), string(r.ID[:]), r.Name,
-		r.Lifetime.Microseconds(), r.MaxLife.Microseconds(), r.MinInterval.Microseconds(), remember.Microseconds())
+	number, err = acquired(s.run(ctx, acquireScript, leaseName(user), string(r.ID[:]), r.Name,
+		r.Lifetime.Microseconds(), r.MaxLife.Microseconds(), r.MinInterval.Microseconds(), remember.Microseconds()))
+	if mayBeGranted(ctx, err) {
+		go s.giveBack(user, r)
+	}
+	return number, err
+}
+
+// acquired reads the reply of the acquire script.
+func acquired(r *reply, err error) (number int64, _ error) {
 	if err != nil {
-		s.giveBack(user, r, err)
 		return 0, err
 	}
-	var bad bool
-	verdict, number := reply.int(0, &bad), reply.int(1, &bad)
-	denied := &DeniedError{
-		Reason: ErrTooSoon, RetryAfter: reply.duration(2, &bad), Soonest: reply.duration(3, &bad),
-		Holder: Holder{Name: reply.string(4, &bad), Number: number, Since: reply.time(5, &bad), Until: reply.time(6, &bad)},
-	}
-	switch {
-	case bad || verdict < 0 || verdict > 1:
-		return 0, errUnreadable
-	case verdict == 1:
+	verdict, number := r.int(), r.int()
+	if verdict == 1 && r.end() == nil {
 		return number, nil
-	case denied.Holder.Since.IsZero():
-		denied.Holder = Holder{}
-	default:
-		denied.Reason = ErrHeld
+	}
+	denied := &DeniedError{
+		Reason: ErrHeld, RetryAfter: r.duration(), Soonest: r.duration(),
+		Holder: Holder{Name: r.string(), Number: number, Since: r.time(), Until: r.time()},
+	}
+	if r.end() != nil || verdict != 0 {
+		return 0, errUnreadable
+	}
+	if denied.Holder.Since.IsZero() {
+		denied.Reason, denied.Holder = ErrTooSoon, Holder{}
 	}
 	return 0, denied
 }
 
-// giveBack releases what may have been granted to a caller who got err instead. It is one
-// more call, bounded by the timeout. If that fails, too, the lease ends by itself.
-func (s *Redis) giveBack(user string, r LeaseRequest, err error) {
-	var reply redis.Error
-	if !errors.As(err, &reply) && !errors.Is(err, ErrForeign) { // those say that nothing was done
-		_ = s.Release(context.Background(), user, r)
-	}
+// mayBeGranted reports whether the store may have granted a lease to a caller who gets err.
+// Of the errors of Redis, a call that was not sent and an error reply say that it did not.
+func mayBeGranted(ctx context.Context, err error) bool {
+	return errors.Is(err, ErrNoReply) || errors.Is(err, redispipe.ErrUnreadable) ||
+		ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
+}
+
+// giveBack releases a lease that may have been granted. If that fails, the lease ends by
+// itself.
+func (s *Redis) giveBack(user string, r LeaseRequest) {
+	_ = s.Release(context.Background(), user, r)
 }
 
 // Renew implements [LeaseStore].
@@ -57,15 +66,14 @@ func (s *Redis) Renew(ctx context.Context, user string, r LeaseRequest) (left ti
 	if err := checkLease(user, r); err != nil {
 		return 0, err
 	}
-	reply, err := s.run(ctx, renewScript, 2, leaseName(user), string(r.ID[:]),
+	got, err := s.run(ctx, renewScript, leaseName(user), string(r.ID[:]),
 		r.Lifetime.Microseconds(), r.MinInterval.Microseconds(), remember.Microseconds())
 	if err != nil {
 		return 0, err
 	}
-	var bad bool
-	verdict, left := reply.int(0, &bad), reply.duration(1, &bad)
+	verdict, left := got.int(), got.duration()
 	switch {
-	case bad || verdict < 0 || verdict > 2:
+	case got.end() != nil || verdict < 0 || verdict > 2:
 		return 0, errUnreadable
 	case verdict == 0:
 		return 0, ErrLost
@@ -80,16 +88,15 @@ func (s *Redis) Release(ctx context.Context, user string, r LeaseRequest) error 
 	if err := checkLease(user, r); err != nil {
 		return err
 	}
-	reply, err := s.run(ctx, releaseScript, 1, leaseName(user), string(r.ID[:]),
+	got, err := s.run(ctx, releaseScript, leaseName(user), string(r.ID[:]),
 		r.MinInterval.Microseconds(), remember.Microseconds())
 	if err != nil {
 		return err
 	}
-	var bad bool
-	switch done := reply.int(0, &bad); {
-	case bad || done < 0 || done > 1:
+	switch released := got.int(); {
+	case got.end() != nil || released < 0 || released > 1:
 		return errUnreadable
-	case done == 0:
+	case released == 0:
 		return ErrLost
 	}
 	return nil
@@ -100,18 +107,17 @@ func (s *Redis) Holder(ctx context.Context, user string) (h Holder, held bool, e
 	if err := checkUser(user); err != nil {
 		return Holder{}, false, err
 	}
-	reply, err := s.run(ctx, holderScript, 5, leaseName(user))
+	r, err := s.run(ctx, holderScript, leaseName(user))
 	if err != nil {
 		return Holder{}, false, err
 	}
-	var bad bool
-	verdict := reply.int(0, &bad)
-	h = Holder{Number: reply.int(1, &bad), Name: reply.string(2, &bad), Since: reply.time(3, &bad), Until: reply.time(4, &bad)}
-	switch {
-	case bad || verdict < 0 || verdict > 1:
-		return Holder{}, false, errUnreadable
-	case verdict == 0:
+	verdict := r.int()
+	if verdict == 0 && r.end() == nil {
 		return Holder{}, false, nil
+	}
+	h = Holder{Number: r.int(), Name: r.string(), Since: r.time(), Until: r.time()}
+	if r.end() != nil || verdict != 1 {
+		return Holder{}, false, errUnreadable
 	}
 	return h, true, nil
 }

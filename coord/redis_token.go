@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// tokenReplies is how many elements parseToken reads: see token.lua.
-const tokenReplies = 8
-
 func (k TokenKey) name() string { return "token:" + base64.RawURLEncoding.EncodeToString(k[:]) }
 
 // Issue implements [TokenStore].
@@ -16,14 +13,14 @@ func (s *Redis) Issue(ctx context.Context, key TokenKey, metadata []byte, ttl, k
 	if err := checkToken(metadata, ttl, keep); err != nil {
 		return err
 	}
-	reply, err := s.run(ctx, issueScript, tokenReplies, key.name(), string(metadata), ttl.Microseconds(), keep.Microseconds())
+	r, err := s.run(ctx, issueScript, key.name(), string(metadata), ttl.Microseconds(), keep.Microseconds())
 	if err != nil {
 		return err
 	}
-	switch t, err := parseToken(reply); {
-	case err != nil:
-		return err
-	case t.State != 0:
+	switch issued := r.int(); {
+	case r.end() != nil || issued < 0 || issued > 1:
+		return errUnreadable
+	case issued == 0:
 		return ErrExists
 	}
 	return nil
@@ -34,14 +31,10 @@ func (s *Redis) Use(ctx context.Context, key TokenKey, by string) (Token, error)
 	if err := checkName("who uses the token", by); err != nil {
 		return Token{}, err
 	}
-	reply, err := s.run(ctx, useScript, tokenReplies, key.name(), by)
-	if err != nil {
-		return Token{}, err
-	}
-	t, err := parseToken(reply)
+	t, err := s.token(s.run(ctx, useScript, key.name(), by))
 	switch {
-	case err != nil || t.State == 0:
-		return Token{}, refusalOr(err, t)
+	case err != nil:
+		return Token{}, err
 	case t.State != Usable:
 		t.Metadata = nil
 		return t, t.State.refusal()
@@ -52,47 +45,39 @@ func (s *Redis) Use(ctx context.Context, key TokenKey, by string) (Token, error)
 
 // Inspect implements [TokenStore].
 func (s *Redis) Inspect(ctx context.Context, key TokenKey) (Token, error) {
-	reply, err := s.run(ctx, inspectScript, tokenReplies, key.name())
-	if err != nil {
-		return Token{}, err
-	}
-	t, err := parseToken(reply)
-	if err != nil || t.State == 0 {
-		return Token{}, refusalOr(err, t)
-	}
-	return t, nil
+	return s.token(s.run(ctx, inspectScript, key.name()))
 }
 
 // Revoke implements [TokenStore].
 func (s *Redis) Revoke(ctx context.Context, key TokenKey) error {
-	reply, err := s.run(ctx, revokeScript, tokenReplies, key.name())
+	r, err := s.run(ctx, revokeScript, key.name())
 	if err != nil {
 		return err
 	}
-	t, err := parseToken(reply)
-	if err == nil && (t.State == Usable || t.State == Revoked) {
+	switch before := State(r.int()); {
+	case r.end() != nil || before < 0 || before > Revoked:
+		return errUnreadable
+	case before == Revoked:
 		return nil
+	default:
+		return before.refusal()
 	}
-	return refusalOr(err, t)
 }
 
-// refusalOr returns err, or why the token can't be used.
-func refusalOr(err error, t Token) error {
+// token reads the reply of a script that returns a token; ErrUnknown for none.
+func (s *Redis) token(r *reply, err error) (Token, error) {
 	if err != nil {
-		return err
+		return Token{}, err
 	}
-	return t.State.refusal()
-}
-
-// parseToken reads what a script on tokens returns.
-func parseToken(v values) (Token, error) {
-	var bad bool
+	state := State(r.int())
+	if state == 0 && r.end() == nil {
+		return Token{}, ErrUnknown
+	}
 	t := Token{
-		State: State(v.int(0, &bad)), Metadata: []byte(v.string(1, &bad)),
-		Issued: v.time(2, &bad), Expires: v.time(3, &bad), Forgotten: v.time(4, &bad),
-		Used: v.time(5, &bad), UsedBy: v.string(6, &bad), Revoked: v.time(7, &bad),
+		State: state, Metadata: []byte(r.string()), Issued: r.time(), Expires: r.time(), Forgotten: r.time(),
+		Used: r.time(), UsedBy: r.string(), Revoked: r.time(),
 	}
-	if bad || t.State < 0 || t.State > Revoked {
+	if r.end() != nil || t.State < Usable || t.State > Revoked {
 		return Token{}, errUnreadable
 	}
 	return t, nil

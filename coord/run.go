@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Run calls fn as the only worker for a user, if nobody else is: otherwise the error is a
+// Run calls fn as the only worker for a user, if there is no other: otherwise the error is a
 // *DeniedError. It is Acquire and [Lease.Run].
 func Run(ctx context.Context, leases *Leases, user string, fn func(ctx context.Context) error) error {
 	lease, err := leases.Acquire(ctx, user)
@@ -46,18 +46,14 @@ func (l *Lease) within(ctx context.Context) (both context.Context, leave func())
 	return leaseContext{inside, l, cancel}, func() { stop(); cancel(nil) }
 }
 
-// keep renews the lease until stop is called, which returns when that has ended.
+// keep renews the lease until stop is called. It ends by itself then: stop doesn't wait for a
+// renewal that is under way.
 func (l *Lease) keep() (stop func()) {
-	if l.request.MaxLife == l.request.Lifetime {
-		return func() {}
-	}
 	ctx, cancel := context.WithCancel(l.ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		l.renewals(ctx)
-	}()
-	return func() { cancel(); <-done }
+	if l.request.MaxLife > l.request.Lifetime {
+		go l.renewals(ctx)
+	}
+	return cancel
 }
 
 func (l *Lease) renewals(ctx context.Context) {

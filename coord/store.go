@@ -31,7 +31,7 @@ type LeaseStore interface {
 	// Acquire gives the lease of a user to r.ID, for r.Lifetime from now, and returns the
 	// fencing number. The number is larger than all that were given for this user before.
 	// A *DeniedError says that it can't, and then nothing has changed. After any other
-	// error the store has done what it can to leave the lease to others.
+	// error the store does what it can to leave the lease to others, without the caller.
 	Acquire(ctx context.Context, user string, r LeaseRequest) (number int64, err error)
 	// Renew prolongs the lease, if r.ID holds it, to r.Lifetime from now, but not beyond
 	// r.MaxLife from when it began. It returns how long the lease lasts from now, and
@@ -40,7 +40,7 @@ type LeaseStore interface {
 	Renew(ctx context.Context, user string, r LeaseRequest) (left time.Duration, err error)
 	// Release ends the lease, if r.ID holds it; otherwise the error is ErrLost.
 	Release(ctx context.Context, user string, r LeaseRequest) error
-	// Holder returns who holds the lease of a user, and whether anybody does.
+	// Holder returns the holder of a user's lease, and whether there is one.
 	Holder(ctx context.Context, user string) (h Holder, held bool, err error)
 }
 

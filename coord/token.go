@@ -67,7 +67,7 @@ type Token struct {
 }
 
 // Tokens are permissions to do something once. A token is issued under an id, which is
-// passed to whoever may do it. All methods may be called concurrently; each is one call of
+// passed to the one who may do it. All methods may be called concurrently; each is one call of
 // the store.
 //
 // An id is a credential. The store gets only its SHA-256, and no error has it in its text.
@@ -81,7 +81,7 @@ func NewTokens(store TokenStore) (*Tokens, error) {
 	return &Tokens{store}, nil
 }
 
-// NewID returns an id that nobody can guess: 256 random bits in base64url, 43 characters.
+// NewID returns an id that cannot be guessed: 256 random bits in base64url, 43 characters.
 func NewID() string {
 	b := make([]byte, 32)
 	rand.Read(b) // never fails: crypto/rand ends the program instead
@@ -93,7 +93,8 @@ func NewID() string {
 // be one that others can guess and must not use. An id that was issued before is
 // ErrExists until it is forgotten: ttl after its end, and at most a day after it.
 //
-// After ErrStore the token may exist: Inspect says so.
+// After ErrStore, or the end of ctx, the token may exist, unless the error is ErrNotSent:
+// Inspect says so.
 func (t *Tokens) Issue(ctx context.Context, id string, metadata []byte, ttl time.Duration) error {
 	key, err := tokenKey(id)
 	if err != nil {
@@ -108,8 +109,8 @@ func (t *Tokens) Issue(ctx context.Context, id string, metadata []byte, ttl time
 // without its metadata. ErrUnknown is a token that never was, or is forgotten; nothing is
 // left in the store of it.
 //
-// After ErrStore, or the end of ctx, the token may be used: if by is different for each
-// attempt, Inspect says whether it was this one.
+// After ErrStore, or the end of ctx, the token may be used, unless the error is ErrNotSent: if
+// by is different for each attempt, Inspect says whether it was this one.
 func (t *Tokens) Use(ctx context.Context, id, by string) (Token, error) {
 	key, err := tokenKey(id)
 	if err != nil {
@@ -128,8 +129,8 @@ func (t *Tokens) Inspect(ctx context.Context, id string) (Token, error) {
 	return t.store.Inspect(ctx, key)
 }
 
-// Revoke makes sure that nobody uses a token any more. It returns ErrUsed if somebody has,
-// ErrExpired or ErrUnknown if nobody could, and nil if it was revoked before.
+// Revoke makes a token unusable. It returns ErrUsed if the token was used, ErrExpired or
+// ErrUnknown if it could not be used any more, and nil if it was revoked before.
 func (t *Tokens) Revoke(ctx context.Context, id string) error {
 	key, err := tokenKey(id)
 	if err != nil {

@@ -39,7 +39,7 @@ func (l *Leases) Wait(ctx context.Context, user string) (*Lease, error) {
 	}
 }
 
-// lines are the places of those who wait, by user. The zero value is nobody.
+// lines are the places of callers that wait, by user. The zero value has none.
 type lines struct {
 	mu sync.Mutex
 	of map[string][]*place
@@ -47,7 +47,7 @@ type lines struct {
 
 // place is one place in a line.
 type place struct {
-	first chan struct{} // closed when nobody is before it
+	first chan struct{} // closed when no place is before it
 	woken chan struct{} // has an element when the lease was released since it last asked
 }
 

@@ -57,9 +57,9 @@ func TestAWaiterAsksNowAndThen(t *testing.T) {
 			})
 		}
 		pass(9 * time.Second)
-		require.InDelta(t, 9, s.asked, 2)
+		require.InDelta(t, 9, s.questions(), 2)
 		wg.Wait()
-		require.InDelta(t, 11+19, s.asked, 3)
+		require.InDelta(t, 11+19, s.questions(), 3)
 	})
 }
 
@@ -75,15 +75,15 @@ func TestAWaiterIsNotTooSoon(t *testing.T) {
 		lease, err := l.Wait(t.Context(), "u")
 		require.NoError(t, err)
 		require.InDelta(t, 30, time.Since(began).Seconds(), 0.01)
-		require.Equal(t, 3, s.asked)
+		require.Equal(t, 3, s.questions())
 		require.NoError(t, lease.Release())
 
-		before := s.asked // once more, when nobody holds it
+		before := s.questions() // once more, when nobody holds it
 		began = time.Now()
 		_, err = l.Wait(t.Context(), "u")
 		require.NoError(t, err)
 		require.InDelta(t, 31.5, time.Since(began).Seconds(), 1.501)
-		require.Equal(t, 2, s.asked-before)
+		require.Equal(t, 2, s.questions()-before)
 	})
 }
 

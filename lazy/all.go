@@ -3,7 +3,6 @@ package lazy
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -21,8 +20,9 @@ type Waiter interface {
 
 // All waits for all of ws, in parallel, at most [Parallel] at a time, and
 // returns the first error that occurs. It leaves the others then: those that
-// belong to a scope go on, stand-alone ones that nobody else waits for are
-// cancelled. A panic of one is a panic of All.
+// belong to a scope go on, stand-alone ones without another waiter are
+// cancelled. A panic of one is a panic of All. Computations start together, so
+// that what they ask of a [Batch] is usually one call.
 func All(ctx context.Context, ws ...Waiter) error {
 	return AllN(ctx, Parallel, ws...)
 }
@@ -31,24 +31,18 @@ func All(ctx context.Context, ws ...Waiter) error {
 func AllN(ctx context.Context, n int, ws ...Waiter) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	sem := semaphore.NewWeighted(int64(max(n, 1)))
+	n = max(n, 1)
+	startAll(ctx, ws[:min(n, len(ws))])
+	sem := semaphore.NewWeighted(int64(n))
 	ends := make(chan outcome[struct{}], len(ws))
 	started := 0
 	var first error
-	hold := holdScopes(ctx, ws)
 	for _, w := range ws {
-		if !sem.TryAcquire(1) {
-			hold.release() // who is there must get on for this one to get its turn
-			if sem.Acquire(ctx, 1) != nil {
-				first = context.Cause(ctx)
-				break
-			}
-			hold.again()
+		if !sem.TryAcquire(1) && sem.Acquire(ctx, 1) != nil {
+			first = context.Cause(ctx)
+			break
 		}
 		started++
-		if v, ok := w.(owned); ok {
-			v.startOwned(ctx) // so that its scope counts it before we let go
-		}
 		go waitFor(func() (struct{}, error) { return struct{}{}, w.Wait(ctx) }, func(o outcome[struct{}]) {
 			if o.err != nil {
 				cancel(o.err) // the others leave with this error as their cause
@@ -57,7 +51,6 @@ func AllN(ctx context.Context, n int, ws ...Waiter) error {
 			sem.Release(1)
 		})
 	}
-	hold.release()
 	var panics *PanicError
 	for range started {
 		o := <-ends
@@ -72,6 +65,16 @@ func AllN(ctx context.Context, n int, ws ...Waiter) error {
 		panics.Raise()
 	}
 	return first
+}
+
+// startAll starts the values that belong to scopes, one right after the other. A
+// stand-alone value could fail, and forget its error, before All waits for it.
+func startAll(ctx context.Context, ws []Waiter) {
+	for _, w := range ws {
+		if v, ok := w.(interface{ startInScope(ctx context.Context) }); ok {
+			v.startInScope(ctx)
+		}
+	}
 }
 
 // Any waits for vs in parallel and returns the first success, or, when all have
@@ -131,47 +134,4 @@ func waitFor[T any](wait func() (T, error), end func(outcome[T])) {
 		}
 		end(o)
 	})
-}
-
-// owned is a [Value] that may belong to a scope.
-type owned interface {
-	home() *Scope
-	startOwned(ctx context.Context)
-}
-
-// holds keeps the gatherings of several scopes while computations are started.
-type holds struct {
-	scopes   []*Scope
-	releases []func()
-}
-
-// holdScopes holds the scopes that ws belong to, and that of ctx.
-func holdScopes(ctx context.Context, ws []Waiter) *holds {
-	h := new(holds)
-	add := func(s *Scope) {
-		if s != nil && !slices.Contains(h.scopes, s) {
-			h.scopes = append(h.scopes, s)
-		}
-	}
-	add(ScopeOf(ctx))
-	for _, w := range ws {
-		if v, ok := w.(owned); ok {
-			add(v.home())
-		}
-	}
-	h.again()
-	return h
-}
-
-func (h *holds) again() {
-	for _, s := range h.scopes {
-		h.releases = append(h.releases, s.Hold())
-	}
-}
-
-func (h *holds) release() {
-	for _, release := range h.releases {
-		release()
-	}
-	h.releases = h.releases[:0]
 }

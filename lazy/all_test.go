@@ -107,6 +107,15 @@ func TestAllEndsWithItsContext(t *testing.T) {
 	})
 }
 
+func TestAllOfWhatIsThere(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	v := lazy.New(slow(0, 1))
+	require.NoError(t, lazy.All(ctx, v))
+	cancel()
+	require.NoError(t, lazy.All(ctx, v), "as Get returns it")
+	require.ErrorIs(t, lazy.All(ctx, lazy.New(slow(0, 1))), context.Canceled)
+}
+
 func TestAllPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		later := lazy.New(func(ctx context.Context) (int, error) {

@@ -117,6 +117,26 @@ func (a *attempt[T]) deliver() (T, error) {
 	return a.out.val, a.out.err
 }
 
+// computeOrWait returns a's outcome to a caller with ctx that has joined a: the caller
+// that started it computes, if inline on its own goroutine, and the others wait.
+func (a *attempt[T]) computeOrWait(ctx context.Context, started, inline bool) (T, error) {
+	caller := Current(ctx)
+	switch {
+	case !started:
+	case !inline:
+		a.launch()
+	case a.Run(caller):
+		return a.deliver()
+	default:
+		a.abort()
+	}
+	if err := a.Wait(ctx, caller); err != nil && a.leave() {
+		var zero T
+		return zero, err
+	}
+	return a.deliver()
+}
+
 // launch computes on a goroutine of its own.
 func (a *attempt[T]) launch() {
 	if !a.Launch() {

@@ -4,62 +4,122 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/lazyreq/lazyreq/internal/yield"
 )
 
 // ErrMissing is what [Batch.Get] returns for a key that the batch's function
 // returned no value for.
 var ErrMissing = errors.New("lazy: no value for the key")
 
-// Batch answers many Gets of one moment with one call. When the moment has come is
-// said at [Gather]. It keeps nothing: [NewMemo] over its Get does.
+// Batch answers Gets that are made at the same moment with one call of its function.
+// It keeps no values: [NewMemo] over its Get does.
+//
+// The first Get yields the processor, up to four times, as long as other Gets come
+// meanwhile, and then the function is called; a Get that comes later is in the next
+// call. There is no timer, and a Get never waits for another computation to finish or
+// to block. So goroutines that are started together usually share a call or two, but
+// this is not guaranteed.
+//
+// The Gets of a call have the same [Scope], that of their contexts, so that one Batch
+// serves any number of scopes. The function runs under the scope's context, whether or
+// not the callers stay. Without a scope it runs under the values of the first caller's
+// context, and is cancelled when the last caller has left.
+//
+// A Batch is safe for concurrent use.
 type Batch[K comparable, V any] struct {
-	gather *Gather[*want[K, V]]
+	fn    func(ctx context.Context, keys []K) (map[K]V, error)
+	yield func(size func() int) // yieldAtLeastOnce, unless a test replaces it
+
+	mu         sync.Mutex                  // never held while user code runs
+	collecting map[*Scope]*batchCall[K, V] // by the callers' scope, nil for none
 }
 
-// want is one Get: its key, and what comes of it.
-type want[K comparable, V any] struct {
-	key K
-	val V
-	err error
+// batchCall is one call of a Batch's function.
+type batchCall[K comparable, V any] struct {
+	keys  []K // guarded by Batch.mu while the call collects, then final
+	found *Value[map[K]V]
 }
 
-// NewBatch returns a batch that gets values from fn. fn is called with each key
-// once, in the order of the Gets, and returns what it has found.
+// NewBatch returns a Batch of fn. fn gets each key once, in the order of the Gets, and
+// returns the values that it found, in a map that must not change afterwards.
 func NewBatch[K comparable, V any](fn func(ctx context.Context, keys []K) (map[K]V, error)) *Batch[K, V] {
-	return &Batch[K, V]{gather: NewGather(func(ctx context.Context, wants []*want[K, V]) error {
-		found, err := fn(ctx, distinct(wants))
-		if err != nil {
-			return err
-		}
-		for _, w := range wants {
-			var ok bool
-			if w.val, ok = found[w.key]; !ok {
-				w.err = fmt.Errorf("%w: %v", ErrMissing, w.key)
-			}
-		}
-		return nil
-	})}
+	return &Batch[K, V]{fn: fn, yield: yieldAtLeastOnce, collecting: make(map[*Scope]*batchCall[K, V])}
 }
 
-// Get returns the value for key. An error of the function is that of every Get
-// of its call; a key without a value is [ErrMissing].
+// yieldAtLeastOnce yields once even if the processor is busy: a Batch exists to save
+// calls, each of which usually costs more than that.
+func yieldAtLeastOnce(size func() int) {
+	runtime.Gosched()
+	yield.WhileGrowing(size)
+}
+
+// Get returns the value for key. An error or a panic of the function is one of every
+// Get of the call. Get returns [ErrMissing] if the function returned no value for key,
+// and [context.Cause] when ctx ends first; the call goes on for the others.
 func (b *Batch[K, V]) Get(ctx context.Context, key K) (V, error) {
-	w := &want[K, V]{key: key}
-	if err := b.gather.Do(ctx, w); err != nil {
-		var zero V
+	var zero V
+	if ctx.Err() != nil {
+		return zero, context.Cause(ctx)
+	}
+	s := ScopeOf(ctx)
+	inline := s.outlivedBy(ctx.Done())
+	call, first := b.join(ctx, s, inline, key)
+	if first {
+		b.collect(s)
+	}
+	found, err := call.computeOrWait(ctx, first, inline)
+	if err != nil {
 		return zero, err
 	}
-	return w.val, w.err
+	val, ok := found[key]
+	if !ok {
+		return zero, fmt.Errorf("%w: %v", ErrMissing, key)
+	}
+	return val, nil
 }
 
-func distinct[K comparable, V any](wants []*want[K, V]) []K {
-	keys := make([]K, 0, len(wants))
-	seen := make(map[K]bool, len(wants))
-	for _, w := range wants {
-		if !seen[w.key] {
-			seen[w.key] = true
-			keys = append(keys, w.key)
+// join adds key to the call that collects for s, and reports whether it is the first.
+// The call's attempt counts a waiter for each key, and begins after collect.
+func (b *Batch[K, V]) join(ctx context.Context, s *Scope, inline bool, key K) (*attempt[map[K]V], bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.collecting[s]
+	if c == nil {
+		c = new(batchCall[K, V])
+		c.found = &Value[map[K]V]{
+			fn:    func(ctx context.Context) (map[K]V, error) { return b.fn(ctx, distinct(c.keys)) },
+			scope: s,
+			name:  func() string { return funcName(b.fn) },
 		}
+		b.collecting[s] = c
 	}
-	return keys
+	c.keys = append(c.keys, key)
+	a, first, _ := c.found.join(ctx, inline, true)
+	return a, first
+}
+
+// collect lets other Gets of s join the call, and then closes it to them.
+func (b *Batch[K, V]) collect(s *Scope) {
+	b.yield(func() int {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return len(b.collecting[s].keys)
+	})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.collecting, s)
+}
+
+// distinct removes each key that occurred before.
+func distinct[K comparable](keys []K) []K {
+	seen := make(map[K]bool, len(keys))
+	return slices.DeleteFunc(keys, func(k K) bool {
+		again := seen[k]
+		seen[k] = true
+		return again
+	})
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// Three tasks ask for one user each; the database is asked once for all of them.
+// Three tasks ask for one user each. Usually the database is asked once for all of them.
 func ExampleBatch() {
 	users := lazy.NewBatch(func(_ context.Context, ids []int) (map[int]string, error) {
-		fmt.Println("asked for", len(ids))
-		return map[int]string{1: "ada", 2: "grace", 3: "barbara"}, nil
+		return map[int]string{1: "ada", 2: "grace", 3: "barbara"}, nil // SELECT … WHERE id IN (ids)
 	})
 
 	s := lazy.NewScope(context.Background())
@@ -28,13 +27,13 @@ func ExampleBatch() {
 		fmt.Println(name)
 	}
 	// Output:
-	// asked for 3
 	// ada
 	// grace
 	// barbara
 }
 
-// A Memo over a Batch loads each thing once, and those of a moment together.
+// A Memo over a Batch loads each thing once, and things that are asked for together in
+// one call.
 func ExampleMemo() {
 	s := lazy.NewScope(context.Background())
 	defer s.Close()

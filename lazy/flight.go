@@ -27,16 +27,15 @@ type Work interface {
 // called concurrently. A Flight must not be copied or used again.
 type Flight struct {
 	context.Context
-	work   Work
-	scope  *Scope // counts the computation; nil: nobody does
-	served bool   // it is a call made for those who wait, not a computation that might still ask for one
+	work  Work
+	scope *Scope // waits for the computation; may be nil
 
-	mu      sync.Mutex
-	landed  bool          // Release was called
-	done    chan struct{} // closed by Release; made by the first who waits
-	blocked []*Flight     // the computations that wait for it
-	needs   []need        // what holds this computation up, once for each of its waits
-	buf     [1]need       // needs, as long as there is one at a time
+	mu       sync.Mutex
+	released bool          // Release was called
+	done     chan struct{} // closed by Release; made by the first who waits
+	blocked  []*Flight     // the computations that wait for it
+	needs    []need        // what holds this computation up, once for each of its waits
+	buf      [1]need       // needs, as long as there is one at a time
 }
 
 // need is that one computation cannot go on before another does.
@@ -84,10 +83,6 @@ func (f *Flight) Run(caller *Flight) bool {
 	if !f.enter() {
 		return false
 	}
-	if f.foreign(caller) { // its goroutine is in here and has nothing to add elsewhere
-		f.scope.attend()
-		defer f.scope.unattend()
-	}
 	f.run(caller)
 	return true
 }
@@ -114,35 +109,26 @@ func (f *Flight) run(caller *Flight) {
 		caller.remove(need{f, true})
 		f.work.Finish(abnormal)
 		f.Release()
-		f.exit() // after Release, which has counted the woken as busy again
+		if f.scope != nil {
+			f.scope.exit()
+		}
 	}()
 	f.work.Compute(f)
 	returned = true
 }
 
-// foreign says whether f belongs to a scope and caller is none of its computations.
-func (f *Flight) foreign(caller *Flight) bool {
-	return f.scope != nil && (caller == nil || caller.scope != f.scope)
-}
-
-func (f *Flight) enter() bool { return f.scope == nil || f.scope.enter(f.served) }
-
-func (f *Flight) exit() {
-	if f.scope != nil {
-		f.scope.exit(f.served)
-	}
-}
+func (f *Flight) enter() bool { return f.scope == nil || f.scope.enter() }
 
 // Release wakes those who wait. Run does it at the end; a work that learns of
 // its outcome earlier (a value that was set meanwhile) may do it before. It may
 // be called more than once.
 func (f *Flight) Release() {
 	f.mu.Lock()
-	if f.landed {
+	if f.released {
 		f.mu.Unlock()
 		return
 	}
-	f.landed = true
+	f.released = true
 	if f.done != nil {
 		close(f.done)
 	}
@@ -171,13 +157,6 @@ func (f *Flight) Wait(ctx context.Context, caller *Flight) error {
 			return newCycleError(path)
 		}
 	}
-	if f.scope != nil {
-		if f.foreign(caller) {
-			f.scope.attend()
-			defer f.scope.unattend()
-		}
-		f.scope.settle()
-	}
 	select {
 	case <-done:
 		return nil
@@ -187,11 +166,11 @@ func (f *Flight) Wait(ctx context.Context, caller *Flight) error {
 }
 
 // doneChan returns what to wait on and notes that caller does, or nil if f has
-// landed.
+// is released.
 func (f *Flight) doneChan(caller *Flight) chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.landed {
+	if f.released {
 		return nil
 	}
 	if f.done == nil {
@@ -207,28 +186,20 @@ func (f *Flight) doneChan(caller *Flight) chan struct{} {
 func (f *Flight) over() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.landed
+	return f.released
 }
 
-// add notes what f's computation needs. The first need leaves f's scope with one
-// computation less that could go on.
+// add notes what f's computation needs.
 func (f *Flight) add(n need) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.needs == nil {
 		f.needs = f.buf[:0]
 	}
 	f.needs = append(f.needs, n)
-	parked := len(f.needs) == 1 && f.counted()
-	if parked {
-		f.scope.park() // under f.mu, so that it is in order with unpark
-	}
-	f.mu.Unlock()
-	if parked {
-		f.scope.settle()
-	}
 }
 
 // remove takes back one need, if it is still there.
@@ -238,16 +209,7 @@ func (f *Flight) remove(n need) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	i := slices.Index(f.needs, n)
-	if i < 0 {
-		return
-	}
-	f.needs = slices.Delete(f.needs, i, i+1)
-	if len(f.needs) == 0 && f.counted() {
-		f.scope.unpark()
+	if i := slices.Index(f.needs, n); i >= 0 {
+		f.needs = slices.Delete(f.needs, i, i+1)
 	}
 }
-
-// counted says whether the scope counts f among those who could still ask for
-// something.
-func (f *Flight) counted() bool { return f.scope != nil && !f.served }

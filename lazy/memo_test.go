@@ -109,18 +109,20 @@ func TestMemoHitDoesNotAllocate(t *testing.T) {
 // The composition that loads many things of one kind: each once, all of a moment in
 // one call.
 func TestMemoOverBatch(t *testing.T) {
-	var c tally
-	s := lazy.NewScope(t.Context())
-	defer s.Close()
-	m := lazy.MemoIn(s, lazy.NewBatch(c.squares).Get)
-	var ws []lazy.Waiter
-	for i := range 10 {
-		ws = append(ws, lazy.In(s, func(ctx context.Context) (int, error) { return m.Get(ctx, i%3) }))
-	}
-	require.NoError(t, lazy.All(t.Context(), ws...))
-	require.Len(t, c.seen(), 1)
-	require.Len(t, c.seen()[0], 3)
-	_, err := m.Get(t.Context(), 0)
-	require.NoError(t, err)
-	require.Len(t, c.seen(), 1)
+	synctest.Test(t, func(t *testing.T) {
+		var c tally
+		s := lazy.NewScope(t.Context())
+		m := lazy.MemoIn(s, gathering(c.squares).Get)
+		var ws []lazy.Waiter
+		for i := range 10 {
+			ws = append(ws, lazy.In(s, func(ctx context.Context) (int, error) { return m.Get(ctx, i%3) }))
+		}
+		require.NoError(t, lazy.All(t.Context(), ws...))
+		require.Len(t, c.seen(), 1)
+		require.Len(t, c.seen()[0], 3)
+		_, err := m.Get(t.Context(), 0)
+		require.NoError(t, err)
+		require.Len(t, c.seen(), 1)
+		require.NoError(t, s.Close())
+	})
 }

@@ -29,8 +29,6 @@ type Scope struct {
 	onClose []func() error
 	drained bool    // Close has run all of onClose
 	errs    []error // what Close has to report
-
-	moment
 }
 
 // scopeContext is a scope's context, from which the scope is found.
@@ -65,8 +63,12 @@ func NewScope(ctx context.Context) *Scope {
 	return s
 }
 
-// outlivedBy says whether who leaves by done cannot leave before the scope ends.
+// outlivedBy reports whether a caller that leaves when done is closed cannot leave
+// before the scope ends: without a scope, only a caller that never leaves.
 func (s *Scope) outlivedBy(done <-chan struct{}) bool {
+	if s == nil {
+		return done == nil
+	}
 	return done == s.ctx.Done() || done == s.parent || done == nil
 }
 
@@ -131,7 +133,6 @@ func (s *Scope) Close() error {
 	s.mu.Unlock()
 	if first {
 		s.cancel(ErrClosed)
-		s.settle()
 		<-s.idle
 		s.runClosers()
 	}
@@ -195,34 +196,24 @@ func (s *Scope) found(p *PanicError) {
 	}
 }
 
-// enter counts a computation in, unless the scope is closed. A served one counts as
-// parked all the while.
-func (s *Scope) enter(served bool) bool {
+// enter counts a computation in, unless the scope is closed.
+func (s *Scope) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
 	s.running++
-	if served {
-		s.parked++
-	} else {
-		s.fresh = true
-	}
 	return true
 }
 
-func (s *Scope) exit(served bool) {
+func (s *Scope) exit() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.running--
-	if served {
-		s.parked--
-	}
 	if s.closed && s.running == 0 {
 		close(s.idle)
 	}
-	s.mu.Unlock()
-	s.settle()
 }
 
 // Idle says whether nothing that the scope counts is running, and nothing is left

@@ -3,6 +3,8 @@ package lazy
 import (
 	"context"
 	"errors"
+	"reflect"
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -110,6 +112,13 @@ func (v *Value[T]) Start(ctx context.Context) {
 	}
 }
 
+// startInScope is Start for a value of a scope.
+func (v *Value[T]) startInScope(ctx context.Context) {
+	if v.scope != nil {
+		v.Start(ctx)
+	}
+}
+
 // Set makes val the value. Who is waiting for a computation gets val as well,
 // and what that computation returns is dropped.
 func (v *Value[T]) Set(val T) {
@@ -151,45 +160,15 @@ func (v *Value[T]) get(ctx context.Context) (T, error) {
 	if ctx.Err() != nil {
 		return zero, context.Cause(ctx)
 	}
-	caller := Current(ctx)
-	inline := v.outlivedBy(ctx)
+	inline := v.scope.outlivedBy(ctx.Done())
 	a, started, r := v.join(ctx, inline, true)
 	switch {
 	case r != nil:
 		return r.val, r.err
 	case a == nil:
 		return zero, errNoFunc
-	case !started:
-		// Somebody else computes.
-	case !inline:
-		a.launch()
-	case !a.Run(caller):
-		a.abort()
 	default:
-		return a.deliver()
-	}
-	if err := a.Wait(ctx, caller); err != nil && a.leave() {
-		return zero, err
-	}
-	return a.deliver()
-}
-
-// outlivedBy says whether a caller with ctx cannot leave before the value's owner
-// ends. Nobody outlives a stand-alone value but who never leaves.
-func (v *Value[T]) outlivedBy(ctx context.Context) bool {
-	if v.scope == nil {
-		return ctx.Done() == nil
-	}
-	return v.scope.outlivedBy(ctx.Done())
-}
-
-// home returns the scope that the value belongs to, or nil.
-func (v *Value[T]) home() *Scope { return v.scope }
-
-// startOwned is Start for a value that belongs to a scope.
-func (v *Value[T]) startOwned(ctx context.Context) {
-	if v.scope != nil {
-		v.Start(ctx)
+		return a.computeOrWait(ctx, started, inline)
 	}
 }
 
@@ -220,4 +199,14 @@ func (v *Value[T]) join(ctx context.Context, inline, claim bool) (*attempt[T], b
 		v.at.waiters++
 	}
 	return v.at, begin, nil
+}
+
+// funcName returns the name of a function in the program.
+func funcName(fn any) string {
+	if v := reflect.ValueOf(fn); !v.IsNil() {
+		if f := runtime.FuncForPC(v.Pointer()); f != nil {
+			return f.Name()
+		}
+	}
+	return "value"
 }

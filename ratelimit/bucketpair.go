@@ -7,8 +7,8 @@ import (
 
 // bucketPair counts in running totals. Its state is
 //
-//	b      epoch: the number of the newest bucket, time / interval. It never goes back,
-//	       so a clock that does charges the newest bucket, and nothing is lost.
+//	b      epoch: the number of the newest bucket that was charged, time / interval. It
+//	       never goes back, so a clock that does charges it, and nothing is lost.
 //	words  life: which life of the counter this is, two words
 //	       head: the newest bucket's place in the ring
 //	       total: units charged so far, one word, or two when one cannot hold them
@@ -90,6 +90,7 @@ func (p bucketPair) check(s state, r *Rule, n, now int64, res *Result) {
 
 func (p bucketPair) charge(s state, r *Rule, n, now, _ int64) Receipt {
 	g := p.ring(s, r, now)
+	g.advance(s)
 	if n > g.most()-g.total() {
 		g.rebase(r)
 	}
@@ -107,13 +108,14 @@ func (p bucketPair) count(s state, r *Rule, interval, now int64) int64 {
 // began fall too.
 func (p bucketPair) refund(s state, r *Rule, c Receipt, now int64) bool {
 	g := p.ring(s, r, now)
-	if c.N <= 0 || c.Life != int64(get64(s.words)) || c.At > s.b || c.At < s.b-int64(r.buckets) {
+	if c.N <= 0 || c.Life != int64(get64(s.words)) || c.At > g.epoch || c.At < g.newest-int64(r.buckets) {
 		return false
 	}
-	back := s.b - c.At
+	back := g.newest - c.At
 	if g.began(back-1)-g.began(back) < c.N {
 		return false
 	}
+	g.advance(s)
 	for b := back - 1; b >= 0; b-- {
 		i := g.slot(b)
 		g.set(i, g.get(i)-c.N)
@@ -122,36 +124,40 @@ func (p bucketPair) refund(s state, r *Rule, c Receipt, now int64) bool {
 	return true
 }
 
-// ring returns the state's ring, after it has begun the buckets up to now's. A gap of
-// more than a lap begins them all.
+// ring returns the state's ring at a time.
 func (bucketPair) ring(s state, r *Rule, now int64) ring {
 	g := newRing(s, r)
-	if now < (s.b+1)*r.interval {
-		return g
+	if now >= (s.b+1)*r.interval {
+		g.newest = floorDiv(now, r.interval)
 	}
-	newest := floorDiv(now, r.interval)
-	for range min(newest-s.b, g.size) {
+	return g
+}
+
+// advance begins the buckets that the time has reached. A gap of more than a lap begins them
+// all.
+func (g *ring) advance(s state) {
+	for range min(g.newest-g.epoch, g.size) {
 		if g.head++; g.head == g.size {
 			g.head = 0
 		}
 		g.set(1+g.head, g.total())
 	}
-	g.epoch, s.b = newest, newest
+	g.epoch, s.b = g.newest, g.newest
 	s.words[ringHead] = uint32(g.head)
-	return g
 }
 
 // ring addresses the totals: 0 is the present one, the others lie in a circle.
 type ring struct {
-	words []uint32
-	wide  bool  // two words each
-	size  int64 // buckets in the circle
-	epoch int64 // the newest of them
-	head  int64 // its place, from 0 to size-1
+	words  []uint32
+	wide   bool  // two words each
+	size   int64 // buckets in the circle
+	epoch  int64 // the newest of them
+	newest int64 // the bucket that the time has reached
+	head   int64 // place of epoch, from 0 to size-1
 }
 
 func newRing(s state, r *Rule) ring {
-	g := ring{words: s.words[ringTotals:], size: int64(r.buckets) + 1, epoch: s.b, head: int64(s.words[ringHead])}
+	g := ring{words: s.words[ringTotals:], size: int64(r.buckets) + 1, epoch: s.b, newest: s.b, head: int64(s.words[ringHead])}
 	g.wide = int64(len(g.words)) > g.size+1
 	return g
 }
@@ -181,7 +187,7 @@ func (g *ring) most() int64 {
 	return math.MaxUint32
 }
 
-// slot returns the index of the bucket that is back before the newest.
+// slot returns the index of the bucket that is back before epoch.
 func (g *ring) slot(back int64) int64 {
 	i := g.head - back
 	if i < 0 {
@@ -190,10 +196,10 @@ func (g *ring) slot(back int64) int64 {
 	return 1 + i
 }
 
-// began returns the total as the bucket began that is back before the newest; the one
-// after the newest begins with all that there is.
+// began returns the total as the bucket began that is back before the newest. Those after epoch
+// began with all that there is.
 func (g *ring) began(back int64) int64 {
-	if back < 0 {
+	if back -= g.newest - g.epoch; back < 0 {
 		return g.total()
 	}
 	return g.get(g.slot(back))
@@ -215,5 +221,5 @@ func (g *ring) until(r *Rule, back, need, now int64) int64 {
 	if g.began(0) >= need { // not so if it is all that there is, and some is new
 		out = sort.Search(out, func(i int) bool { return g.began(back-1-int64(i)) >= need })
 	}
-	return (g.epoch+1+int64(out))*r.interval - now
+	return (g.newest+1+int64(out))*r.interval - now
 }

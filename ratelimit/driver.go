@@ -25,7 +25,7 @@ func (g *group) do() error {
 }
 
 // check looks for takes that are denied, together with the units that the group charges
-// before them.
+// before them. Only a group that is not denied can be too large to count.
 func (g *group) check() (denied bool, err error) {
 	for i := range g.ops {
 		op := &g.ops[i]
@@ -34,16 +34,18 @@ func (g *group) check() (denied bool, err error) {
 		}
 		r, n, passes := &op.Rule, op.N+pending(g.ops[:i], &op.Rule), true
 		if s := g.find(r); s.entry != nil {
-			passes = op.Kind == Add || r.passes(s, n, g.now)
-			if passes && !r.fits(s, n, g.now) {
-				return false, ErrOverflow
+			if passes = op.Kind == Add || r.passes(s, n, g.now); passes && !r.fits(s, n, g.now) {
+				err = ErrOverflow
 			}
 		}
 		if op.Kind == Take && (!passes || g.blocked(r) > 0) {
 			g.out[i].Violated, denied = true, true
 		}
 	}
-	return denied, nil
+	if denied {
+		return true, nil
+	}
+	return false, err
 }
 
 func (g *group) run(denied bool) {
@@ -193,7 +195,7 @@ func (g *group) reset(op *Op, later []Op) {
 	default:
 		clear(s.words)
 		g.lives++
-		r.begin(s, n, g.now, g.lives, 0)
+		r.begin(s, maxCount, g.now, g.lives, 0) // as wide as the words may have been
 	}
 }
 

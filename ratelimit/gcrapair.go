@@ -1,17 +1,11 @@
 package ratelimit
 
-import "math/bits"
+import "github.com/lazyreq/lazyreq/ratelimit/internal/gcra"
 
-// gcraPair keeps a level in 1/limit µs, which makes whole numbers of everything: a unit
-// raises it by per, it falls by limit in every microsecond, and burst × per is full. The
-// level is also the number of units used, in 1/per, so it keeps its meaning if the limit
-// changes. Its state is
+// gcraPair keeps a level, as package gcra defines it. Its state is
 //
 //	a  at     when the level was last raised; it never goes back
 //	b  level  what it was then, at most 2^53
-//
-// Rounding the time of a unit to microseconds instead would lose 17 % of a rate of 600,000
-// in a second.
 type gcraPair struct{}
 
 func (gcraPair) need(state, *Rule, int64, int64, int64) int { return 0 }
@@ -22,14 +16,7 @@ func (gcraPair) reshape(state, *Rule, []uint32, int64, int64, int64) {}
 
 // level returns what is left of the level.
 func (gcraPair) level(s state, r *Rule, now int64) int64 {
-	if now <= s.a {
-		return s.b
-	}
-	high, fallen := bits.Mul64(uint64(now-s.a), uint64(r.limit))
-	if high != 0 || fallen >= uint64(s.b) {
-		return 0
-	}
-	return s.b - int64(fallen)
+	return gcra.Rule{Limit: r.limit, Burst: r.burst, Per: r.per}.Level(s.a, s.b, now)
 }
 
 // lifted returns what is left of the level, or what falls of it in ahead, if that is more:
@@ -50,20 +37,10 @@ func (p gcraPair) passes(s state, r *Rule, n, now int64) bool {
 }
 
 func (p gcraPair) check(s state, r *Rule, n, now int64, res *Result) {
-	level := p.level(s, r, now)
-	free := r.burst*r.per - level // below 0 after an Add, or under a lower limit
-	res.Limit = r.limit
-	if free > 0 {
-		res.Remaining = quotient(free, r.per)
-	}
-	res.Allowed = n <= res.Remaining
-	behind := max(0, s.a-now) // the level doesn't fall before at
-	if !res.Allowed {
-		res.RetryAfter = micros(behind + quotient(n*r.per-free+r.limit-1, r.limit))
-	}
-	if level > 0 {
-		res.ResetAfter = micros(behind + quotient(level+r.limit-1, r.limit))
-	}
+	g := gcra.Rule{Limit: r.limit, Burst: r.burst, Per: r.per}
+	remaining, retry, reset := g.Check(g.Level(s.a, s.b, now), max(0, s.a-now), n)
+	res.Limit, res.Remaining, res.Allowed = r.limit, remaining, n <= remaining
+	res.RetryAfter, res.ResetAfter = micros(retry), micros(reset)
 }
 
 func (p gcraPair) charge(s state, r *Rule, n, now, ahead int64) Receipt {
@@ -72,7 +49,7 @@ func (p gcraPair) charge(s state, r *Rule, n, now, ahead int64) Receipt {
 	}
 	s.b = p.lifted(s, r, now, ahead) + n*r.per
 	s.a = max(s.a, now)
-	s.until = s.a + quotient(s.b+r.limit-1, r.limit)
+	s.until = s.a + gcra.Quotient(s.b+r.limit-1, r.limit)
 	return Receipt{N: n, At: s.a, Life: s.b}
 }
 
@@ -86,14 +63,6 @@ func (p gcraPair) refund(s state, r *Rule, c Receipt, now int64) bool {
 		return false
 	}
 	s.b -= c.N * r.per
-	s.until = s.a + quotient(s.b+r.limit-1, r.limit)
+	s.until = s.a + gcra.Quotient(s.b+r.limit-1, r.limit)
 	return true
-}
-
-// quotient divides what isn't negative. Small numbers divide in half of the time.
-func quotient(a, b int64) int64 {
-	if uint64(a|b)>>32 == 0 {
-		return int64(uint32(a) / uint32(b))
-	}
-	return int64(uint64(a) / uint64(b))
 }

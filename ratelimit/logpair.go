@@ -11,19 +11,16 @@ import (
 //	words  life:  which life of the counter this is, two words
 //	       floor: units charged before the first event, two words
 //	       head:  place of the first event
-//	       count: how many there are, at least 1 once there was a charge
+//	       count: how many there are
 //	       width: words of an event
-//	       lead:  how far the newest event is ahead of the clock of its charge
 //	       ring:  the events, each a time, and the units charged up to it and with it
 //
 // Time and units have half of an event's words each: 32, 48 or 64 bits. As both only
 // grow, what a window holds and when units leave it are binary searches. Only differences
 // matter: before one no longer fits, base and floor move up to the first event.
 //
-// The newest event is kept even if it is refunded, so that the time never goes back: a
-// clock that does charges at the newest event's time, and nothing is lost. What is charged
-// ahead is an event of a later time, and what is charged next is no earlier one. The lead
-// tells it from a clock that was ahead: it moves no old unit out of the window.
+// Events never go back in time: under a clock that does, and after a charge ahead, the next
+// charge is an event of the newest event's time. The window always ends at the clock's time.
 type logPair struct{}
 
 // Where things are among a log's words.
@@ -32,8 +29,7 @@ const (
 	logHead   = 4
 	logCount  = 5
 	logWidth  = 6
-	logLead   = 7
-	logEvents = 8
+	logEvents = 7
 )
 
 // minEvents is the room that a log begins with.
@@ -52,13 +48,13 @@ func (p logPair) need(s state, r *Rule, n, now, ahead int64) int {
 // shrinks when two thirds of it are empty.
 func (logPair) shape(s state, r *Rule, n, now, ahead int64) (room, width int) {
 	l := newLog(s)
-	clock, at := l.moment(now, ahead)
-	l.forget(min(l.after(clock-r.per), l.count-1))
+	at := l.moment(now, ahead)
+	l.forget(l.after(now - r.per))
 	events := l.count
 	if l.count == 0 || at != l.at(l.count-1) {
 		events++
 	}
-	width = max(l.width, widthFor(max(r.per+at-clock, l.since(clock-r.per)+n)))
+	width = max(l.width, widthFor(max(r.per+at-now, l.since(now-r.per)+n)))
 	if events <= l.room && l.room <= 3*events+minEvents {
 		return l.room, width
 	}
@@ -106,12 +102,12 @@ func (p logPair) reshape(s state, r *Rule, to []uint32, n, now, ahead int64) {
 
 func (logPair) fits(s state, r *Rule, n, now int64) bool {
 	l := newLog(s)
-	return n <= maxCount-l.since(l.clock(now)-r.per)
+	return n <= maxCount-l.since(now-r.per)
 }
 
 func (logPair) passes(s state, r *Rule, n, now int64) bool {
 	l := newLog(s)
-	return n <= r.limit-l.since(l.clock(now)-r.per)
+	return n <= r.limit-l.since(now-r.per)
 }
 
 func (logPair) check(s state, r *Rule, n, now int64, res *Result) {
@@ -120,7 +116,7 @@ func (logPair) check(s state, r *Rule, n, now int64, res *Result) {
 		return
 	}
 	l := newLog(s)
-	used, total := l.since(l.clock(now)-r.per), l.total()
+	used, total := l.since(now-r.per), l.total()
 	res.Limit, res.Remaining = r.limit, max(0, r.limit-used)
 	res.Allowed = n <= res.Remaining
 	if !res.Allowed {
@@ -133,8 +129,8 @@ func (logPair) check(s state, r *Rule, n, now int64, res *Result) {
 
 func (logPair) charge(s state, r *Rule, n, now, ahead int64) Receipt {
 	l := newLog(s)
-	clock, at := l.moment(now, ahead)
-	l.forget(l.after(clock - r.per))
+	at := l.moment(now, ahead)
+	l.forget(l.after(now - r.per))
 	if l.count == 0 {
 		s.b = at
 		l.setFloor(0)
@@ -146,20 +142,19 @@ func (logPair) charge(s state, r *Rule, n, now, ahead int64) Receipt {
 		l.setCount(l.count + 1)
 	}
 	l.set(l.count-1, at, total)
-	s.words[logLead] = uint32(at - clock)
 	s.until = at + r.per
 	return Receipt{N: n, At: at, Life: int64(get64(s.words))}
 }
 
 func (logPair) count(s state, _ *Rule, interval, now int64) int64 {
 	l := newLog(s)
-	return l.since(l.clock(now) - interval)
+	return l.since(now - interval)
 }
 
 // refund takes the units out of their event, and so off all sums from there on.
 func (logPair) refund(s state, r *Rule, c Receipt, now int64) bool {
 	l := newLog(s)
-	if c.N <= 0 || c.Life != int64(get64(s.words)) || c.At <= l.clock(now)-r.per {
+	if c.N <= 0 || c.Life != int64(get64(s.words)) || c.At <= now-r.per {
 		return false
 	}
 	i := l.after(c.At - 1)
@@ -168,6 +163,9 @@ func (logPair) refund(s state, r *Rule, c Receipt, now int64) bool {
 	}
 	for ; i < l.count; i++ {
 		l.set(i, l.at(i), l.sum(i)-c.N)
+	}
+	for l.count > 0 && l.total() == l.before(l.count-1) { // as if it had not been charged
+		l.setCount(l.count - 1)
 	}
 	return true
 }
@@ -184,24 +182,13 @@ func newLog(s state) events {
 	return l
 }
 
-// clock returns the time at which a log is asked, which is never before that of its newest
-// charge.
-func (l *events) clock(now int64) int64 {
-	if l.count == 0 {
-		return now
-	}
-	return max(now, l.at(l.count-1)-int64(l.words[logLead]))
-}
-
-// moment returns the time at which a log is asked, and that of what is charged then, which
-// is never before the newest event.
-func (l *events) moment(now, ahead int64) (clock, at int64) {
-	clock = l.clock(now)
-	at = clock + ahead
+// moment returns the time of the event of what is charged now.
+func (l *events) moment(now, ahead int64) int64 {
+	at := now + ahead
 	if l.count > 0 {
 		at = max(at, l.at(l.count-1))
 	}
-	return clock, at
+	return at
 }
 
 func (l *events) slot(i int) []uint32 {

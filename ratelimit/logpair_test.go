@@ -82,3 +82,21 @@ func TestLogsAheadOfAllWidths(t *testing.T) {
 		require.Equal(t, leave.left, after.Remaining)
 	}
 }
+
+// TestAResetOfAWideLog charges what needs wide events to a log that a group has reset.
+func TestAResetOfAWideLog(t *testing.T) {
+	h, ctx := newHand(), t.Context()
+	r := Must(SlidingLog(LogOptions{Limit: 1 << 53, Per: 4 * time.Second}))
+	m := newMemory(t, MemoryOptions{Clock: h.clock})
+	op := func(k Kind, n int64) Op { return Op{Rule: r, Key: "k", N: n, Kind: k} }
+	for _, ops := range [][]Op{{op(Add, 1<<50)}, {op(Reset, 0), op(Add, 1)}} {
+		_, err := m.Do(ctx, ops)
+		require.NoError(t, err)
+	}
+	h.now = h.now.Add(5 * time.Second)
+	_, err := m.DoOne(ctx, op(Take, 1<<50))
+	require.NoError(t, err)
+	res, err := m.DoOne(ctx, op(Count, 0))
+	require.NoError(t, err)
+	require.EqualValues(t, 1<<50, res.Count)
+}

@@ -19,8 +19,7 @@ import (
 // [ErrStore]; groups before it may have been charged.
 //
 // A store may also have DoOne(ctx, Op) (Result, error), which does what Do does with a
-// list of one; a [Limiter] prefers it, because it needs no slices. It may also be a
-// [ManyTaker].
+// list of one; a [Limiter] prefers it, because it needs no slices.
 type Store interface {
 	Do(ctx context.Context, ops []Op) ([]Result, error)
 }
@@ -160,24 +159,25 @@ func validate(op *Op, before []Op) error {
 	return nil
 }
 
+// validateN asks what the limit says before what can be counted: more than the limit is the
+// caller's mistake, also if it is too much to count.
 func validateN(op *Op, before []Op) error {
 	r := &op.Rule
 	switch {
 	case op.N <= 0:
 		return fmt.Errorf("%w: n is %d, want at least 1", ErrOp, op.N)
-	case op.N > r.most():
-		return fmt.Errorf("%w: n is %d, want at most %d", ErrOverflow, op.N, r.most())
 	case op.Kind != Add && r.limit == 0:
 		return fmt.Errorf("%w: %v of %v", ErrNoLimit, op.Kind, op.Rule)
+	case op.Kind != Add && op.N > r.burst:
+		return fmt.Errorf("%w: n is %d, limit is %d", ErrTooLarge, op.N, r.burst)
+	case op.N > r.most():
+		return fmt.Errorf("%w: n is %d, want at most %d", ErrOverflow, op.N, r.most())
 	}
-	n := op.N + pending(before, r)
-	switch {
-	case n > r.most():
-		return fmt.Errorf("%w: %d units in one group", ErrOverflow, n)
+	switch n := op.N + pending(before, r); {
 	case op.Kind == Take && n > r.burst:
 		return fmt.Errorf("%w: n is %d, limit is %d", ErrTooLarge, n, r.burst)
-	case op.Kind == Peek && op.N > r.burst:
-		return fmt.Errorf("%w: n is %d, limit is %d", ErrTooLarge, op.N, r.burst)
+	case n > r.most():
+		return fmt.Errorf("%w: %d units in one group", ErrOverflow, n)
 	}
 	return nil
 }

@@ -167,8 +167,9 @@ func Set(ctx context.Context, name string, v any) error {
 
 // Resolve resolves several properties of ctx's request in parallel and waits for
 // all of them. It returns their errors, joined, each with the property's name;
-// the properties keep them as well. When ctx ends first, Resolve leaves. What they
-// ask of a [lazy.Gather] or a [Batch] goes in one call.
+// the properties keep them as well. When ctx ends first, Resolve returns its cause for
+// each property that is missing. The properties start together, so that what they ask
+// of a [Batch] is usually one call.
 func Resolve(ctx context.Context, names ...string) error {
 	bs := make([]*binding, len(names))
 	missing := 0
@@ -201,9 +202,9 @@ func Resolve(ctx context.Context, names ...string) error {
 	return errors.Join(errs...)
 }
 
-// startAll begins to resolve bs, each on a goroutine of its own.
+// startAll begins to resolve bs, one right after the other, each on a goroutine of its
+// own.
 func (c *Context) startAll(ctx context.Context, bs []*binding) error {
-	defer c.tracked().Hold()()
 	for _, b := range bs {
 		if err := c.start(ctx, b); err != nil {
 			return err

@@ -44,10 +44,11 @@ func (m Memo[K, V]) Get(ctx context.Context, arg K) (V, error) {
 	return memo.Get(ctx, arg)
 }
 
-// Batch is a property with an argument that is asked for many arguments at once:
-// the Gets of one moment in a request are one call. When the moment has come is said
-// at [lazy.Gather]: with [Context.Resolve], [Context.Go] and [lazy.All], when nobody
-// in the request is left who could still ask. Results are kept as a [Memo]'s are.
+// Batch is a property with an argument that is resolved for many arguments at once:
+// Gets that are made at the same moment in a request are one call, as [lazy.Batch]
+// documents. These are Gets of the properties of a [Context.Resolve], for example, or
+// of several goroutines. A Get never waits for other computations of the request.
+// Results are kept as a [Memo]'s are.
 type Batch[K comparable, V any] struct {
 	memo Memo[K, V]
 }

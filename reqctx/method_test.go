@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,40 +64,103 @@ func TestMemoRunsOnTheReadersGoroutine(t *testing.T) {
 	require.NoError(t, c.Finish())
 }
 
-func TestBatchOfAResolveIsOneCall(t *testing.T) {
-	load := reqctx.NewBatch[string, string]("load")
-	a, b := reqctx.NewKey[string]("a"), reqctx.NewKey[string]("b")
-	reg := quiet()
-	var mu sync.Mutex
-	var calls [][]string
-	reqctx.ProvideBatch(reg, load, func(_ context.Context, keys []string) (map[string]string, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		calls = append(calls, keys)
+// loader is a batch property that remembers its calls.
+type loader struct {
+	reqctx.Batch[string, string]
+	mu    sync.Mutex
+	calls [][]string
+}
+
+// provideLoader adds the batch property load, and properties that ask it, each for its
+// own name.
+func provideLoader(reg *reqctx.Registry, timeout time.Duration, names ...string) *loader {
+	l := &loader{Batch: reqctx.NewBatch[string, string]("load")}
+	reqctx.ProvideBatch(reg, l.Batch, func(_ context.Context, keys []string) (map[string]string, error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.calls = append(l.calls, keys)
 		found := map[string]string{}
 		for _, k := range keys {
 			found[k] = k + "!"
 		}
 		return found, nil
 	})
-	get := func(k string) reqctx.Prop[string] {
-		return reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) { return load.Get(ctx, k) }}
+	for _, name := range names {
+		provide(reg, name, reqctx.Prop[string]{
+			Timeout: timeout,
+			Resolve: func(ctx context.Context) (string, error) { return l.Get(ctx, name) },
+		})
 	}
-	reqctx.Provide(reg, a, get("a"))
-	reqctx.Provide(reg, b, get("b"))
-	for range 100 {
-		calls = nil
+	return l
+}
+
+// seen returns the calls so far, and forgets them.
+func (l *loader) seen() [][]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	calls := l.calls
+	l.calls = nil
+	return calls
+}
+
+func TestBatchOfAResolveIsOneCall(t *testing.T) {
+	const rounds = 100
+	reg := quiet()
+	load := provideLoader(reg, 0, "user", "flags")
+	var calls []int
+	for range rounds {
 		c := reqctx.New(t.Context(), reg)
-		require.NoError(t, c.Resolve("a", "b"))
-		require.Len(t, calls, 1)
-		slices.Sort(calls[0])
-		require.Equal(t, []string{"a", "b"}, calls[0])
-		got, err := load.Get(c, "a")
+		require.NoError(t, c.Resolve("user", "flags"))
+		seen := load.seen()
+		keys := slices.Concat(seen...)
+		slices.Sort(keys)
+		require.Equal(t, []string{"flags", "user"}, keys, "each once")
+		got, err := load.Get(c, "user")
 		require.NoError(t, err)
-		require.Equal(t, "a!", got)
-		require.Len(t, calls, 1, "kept for the request")
+		require.Equal(t, "user!", got)
+		require.Empty(t, load.seen(), "kept for the request")
 		require.NoError(t, c.Finish())
+		calls = append(calls, len(seen))
 	}
+	slices.Sort(calls)
+	require.Equal(t, 1, calls[rounds/2], "in the median")
+}
+
+// A task that lives as long as the request delays no call, also of properties with a
+// timeout, which run on goroutines of their own.
+func TestBatchBesideATask(t *testing.T) {
+	for _, timeout := range []time.Duration{time.Second, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			reg := quiet()
+			provideLoader(reg, timeout, "user", "flags", "org")
+			c := reqctx.New(t.Context(), reg)
+			require.NoError(t, c.Go("heartbeat", func(ctx context.Context) error { <-ctx.Done(); return nil }))
+			synctest.Wait()
+			got, err := c.Get("org")
+			require.NoError(t, err)
+			require.Equal(t, "org!", got)
+			require.NoError(t, c.Resolve("user", "flags"))
+			require.NoError(t, c.Finish())
+		})
+	}
+}
+
+// What Resolve resolves beside it, and takes long, does not delay a call.
+func TestBatchBesideASlowProperty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		load := provideLoader(reg, 0, "user")
+		provide(reg, "slow", reqctx.Prop[int]{Resolve: takes(300*time.Millisecond, 1)})
+		c := reqctx.New(t.Context(), reg)
+		began := time.Now()
+		resolved := make(chan error)
+		go func() { resolved <- c.Resolve("slow", "user") }()
+		synctest.Wait() // before any time has passed
+		require.Equal(t, [][]string{{"user"}}, load.seen())
+		require.NoError(t, <-resolved)
+		require.Equal(t, 300*time.Millisecond, time.Since(began))
+		require.NoError(t, c.Finish())
+	})
 }
 
 func TestBatchOfASingleReader(t *testing.T) {

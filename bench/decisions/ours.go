@@ -14,30 +14,20 @@ import (
 // stack makes a store over client, and what ends it, if anything does.
 type stack func(client *redis.Client) (ratelimit.Store, func() error, error)
 
-// plain makes a script call for each decision.
-func plain(client *redis.Client) (ratelimit.Store, func() error, error) {
-	s, err := redisstore.New(client, redisstore.Options{Joined: 1})
-	return s, nil, err
-}
-
-// store is redisstore as it is, which joins decisions of one moment.
+// store is redisstore as it is by default.
 func store(client *redis.Client) (ratelimit.Store, func() error, error) {
 	s, err := redisstore.New(client, redisstore.Options{})
 	return s, nil, err
 }
 
-func coalesce(client *redis.Client) (ratelimit.Store, func() error, error) {
-	inner, _, err := store(client)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := layer.NewCoalesce(inner, layer.CoalesceOptions{})
-	return c, nil, err
+// single makes a script call for each key.
+func single(client *redis.Client) (ratelimit.Store, func() error, error) {
+	s, err := redisstore.New(client, redisstore.Options{BatchSize: 1})
+	return s, nil, err
 }
 
-// lease stands around a store whose calls are coalesced.
 func lease(client *redis.Client) (ratelimit.Store, func() error, error) {
-	inner, _, err := coalesce(client)
+	inner, _, err := store(client)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -46,15 +46,12 @@ type group struct {
 var both = []string{"many", "hot"}
 
 var groups = []group{
-	{"plain", both, slices.Concat([]contender{ours("plain", window, plain), ours("plain, GCRA", gcra, plain), ours("store", window, store)}, peers, floors)},
-	{"lease", both[1:], slices.Concat([]contender{ours("lease", window, lease), ours("plain", window, plain), ours("coalesce", window, coalesce)}, peers)},
-	{"coalesce", both, slices.Concat([]contender{ours("coalesce", window, coalesce), ours("plain", window, plain), ours("store", window, store)}, peers)},
+	{"plain", both, slices.Concat([]contender{ours("store", window, store), ours("store, GCRA", gcra, store), ours("one call each", window, single)}, peers, floors)},
+	{"lease", both[1:], slices.Concat([]contender{ours("lease", window, lease), ours("store", window, store)}, peers)},
 }
 
-// alone compares one caller's latency with Coalesce and without it.
-var alone = group{name: "idle", contenders: []contender{
-	ours("coalesce", window, coalesce), ours("store", window, store), ours("plain", window, plain),
-}}
+// alone is one caller's latency.
+var alone = group{name: "idle", contenders: slices.Concat([]contender{ours("store", window, store), ours("one call each", window, single)}, peers)}
 
 // Suite returns the suite.
 func Suite() harness.Suite {
@@ -76,7 +73,7 @@ func planned(quick bool) plan {
 	if quick {
 		return plan{callers: []int{64}, rounds: 5, idling: 5, length: 60 * time.Millisecond}
 	}
-	return plan{callers: []int{1, 8, 64, 256}, rounds: 5, idling: 15, length: 300 * time.Millisecond}
+	return plan{callers: []int{1, 2, 4, 8, 64, 256}, rounds: 5, idling: 15, length: 300 * time.Millisecond}
 }
 
 func run(ctx context.Context, r *harness.Run) error {

@@ -2,134 +2,151 @@ package redispipe
 
 import (
 	"context"
-	"fmt"
-	"strings"
+	"errors"
+	"math"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
-// Call is one call of a script: of one that [NewListScript] made, a list.
+// Call is one EVALSHA, or one entry of a Batch. Arguments must not change, even after the call
+// has returned.
 type Call struct {
 	Script *Script
-	Keys   []string // in one slot
-	// Args are strings, numbers and *Head; of a Head the script gets the name. They
-	// must not change, even after the call has returned with its context's end.
-	Args []any
-	// Replies is how many elements of the script's reply are the call's.
-	Replies int
+	Keys   []string // at least one; on a Cluster all in one slot
+	Args   []any    // strings and numbers
 
-	// Head is what all keys of a list have in common. Numbers are Mode of them for each
-	// key; that script gets more of 1, if others give more. They must not change either.
-	Head    *Head
-	Mode    int
-	Numbers []int64
+	Batch *Batch // instead of the above
+	Key   string
+	N     int64
 }
 
-// Reply is what a call got: Replies elements of what its script returned, or of a list
-// as many bytes for each key as NewListScript was told. It is shared with nobody.
+// Reply is what a call got. It is shared with other calls of its Batch and must not be
+// changed.
 type Reply struct {
-	Ints   []int64 // of a script that NewIntScript made
-	Values []any   // of one of NewScript: string, int64, []any or nil
-	Text   string  // of one of NewListScript
-	Err    error   // of RunAll
+	Values []any   // of a script made by NewScript
+	Ints   []int64 // of one made by NewIntScript; of a Batch, those of the call's key
+
+	// Of a Batch: the integer for all calls, and which of the equal calls this one is.
+	Common int64
+	Index  int
 }
 
-// call is a Call and whoever waits for it.
+// call is a call in the queue or in flight, and the place where its caller waits.
 type call struct {
 	Call
-	ctx   context.Context // the caller's
-	group *group
-	until time.Time // when trying again ends; zero before the first time
-	alone bool      // it is a command by itself
+	ctx      context.Context
+	deadline time.Time
 
-	reply Reply // final once the group is done
+	state atomic.Int32
+	done  chan struct{} // has an element once the call has its outcome
+	timer *time.Timer   // of the deadline
+	reply Reply
 	err   error
+
+	// How it is sent; for the goroutine that makes its round trip.
+	next      *call // the next equal call of its Batch
+	last      *call // of the first one: the last one
+	source    bool  // by EVAL: Redis does not know the script
+	asking    bool  // after ASKING
+	redirects int
 }
 
-// size is what the call counts for Batch and Joined.
-func (c *call) size() int {
-	if c.Head == nil {
-		return 1
+// The states of a call.
+const (
+	waiting int32 = iota
+	sent
+	finished
+)
+
+var calls = sync.Pool{New: func() any {
+	c := &call{done: make(chan struct{}, 1), timer: time.NewTimer(math.MaxInt64)}
+	c.timer.Stop()
+	return c
+}}
+
+// newCall returns a call whose deadline is the earlier of ctx's and this one.
+func newCall(ctx context.Context, deadline time.Time, what Call) *call {
+	c := calls.Get().(*call)
+	c.Call, c.ctx, c.deadline = what, ctx, deadline
+	if d, ok := ctx.Deadline(); ok && d.Before(c.deadline) {
+		c.deadline = d
 	}
-	return len(c.Keys)
+	return c
 }
 
-// group is the calls of one moment, which wait together.
-type group struct {
-	left atomic.Int64
-	done chan struct{} // gets an element when all are answered
+// firstKey returns the key that decides which node the call is for.
+func (c *call) firstKey() string {
+	if c.Batch != nil {
+		return c.Key
+	}
+	return c.Keys[0]
 }
 
-func newGroup(calls int) *group {
-	g := &group{done: make(chan struct{}, 1)}
-	g.left.Store(int64(calls))
-	return g
-}
-
-// answered says that one of the calls is. Nobody touches it after that but its caller.
-func (g *group) answered() {
-	if g.left.Add(-1) == 0 {
-		g.done <- struct{}{}
+// finish gives the call its outcome, unless it has one. Its caller may use it again from then
+// on.
+func (c *call) finish(r Reply, err error) {
+	if c.state.Swap(finished) != finished {
+		c.reply, c.err = r, err
+		c.done <- struct{}{}
 	}
 }
 
-// tag returns the part of the call's first key that decides its slot: keys with the
-// same tag are in the same one.
-func (c *call) tag() string {
-	if len(c.Keys) == 0 {
-		return ""
+// leave gives the call an outcome without a reply, unless it has one. It is for the call's caller.
+func (c *call) leave(err error) {
+	switch was := c.state.Swap(finished); {
+	case was == finished:
+		<-c.done // which may be about to come
+	case err != nil:
+		c.err = err
+	case was == waiting:
+		c.err = ErrNotSent
+	default:
+		c.err = ErrNoReply
 	}
-	key := c.Keys[0]
-	if _, rest, found := strings.Cut(key, "{"); found {
-		if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {
-			return tag
+}
+
+// wait returns when the call has its outcome, which its deadline and the end of its context
+// give it, too.
+func (c *call) wait() {
+	select {
+	case <-c.done:
+		return
+	default:
+	}
+	c.timer.Reset(time.Until(c.deadline))
+	defer c.timer.Stop()
+	select {
+	case <-c.done:
+	case <-c.timer.C:
+		c.leave(nil)
+	case <-c.ctx.Done():
+		c.leave(context.Cause(c.ctx))
+	}
+}
+
+// outcome returns what wait has waited for, and lets the call be used again unless a round trip
+// that goes on without it may refer to it.
+func (c *call) outcome() (Reply, error) {
+	r, err := c.reply, c.err
+	switch {
+	case err == nil:
+		*c = call{done: c.done, timer: c.timer}
+		calls.Put(c)
+	case (errors.Is(err, ErrNotSent) || errors.Is(err, ErrNoReply)) && c.left():
+		err = context.Cause(c.ctx)
+	}
+	return r, err
+}
+
+// left reports whether the call's context has ended. If its deadline was the call's, the
+// connection's, which is the same, may have come a little before.
+func (c *call) left() bool {
+	if d, ok := c.ctx.Deadline(); ok && !d.After(c.deadline) && !time.Now().Before(d) {
+		select {
+		case <-c.ctx.Done():
+		case <-time.After(100 * time.Millisecond): // for contexts that have a deadline and no timer
 		}
 	}
-	return key
-}
-
-// answer gives each call its part of the reply.
-func answer(calls []*call, cmd command) {
-	all, err := cmd.reply()
-	want := 0
-	for _, c := range calls {
-		want += c.wants()
-	}
-	if got := len(all.Ints) + len(all.Values) + len(all.Text); err == nil && got != want {
-		err = fmt.Errorf("redispipe: the script returned %d elements to %d calls, want %d", got, len(calls), want)
-	}
-	for _, c := range calls {
-		n := c.wants()
-		switch {
-		case err != nil:
-			c.err = err
-		case c.Script.each > 0:
-			c.reply.Text, all.Text = all.Text[:n], all.Text[n:]
-		case c.Script.ints:
-			c.reply.Ints, all.Ints = all.Ints[:n:n], all.Ints[n:]
-		default:
-			c.reply.Values, all.Values = all.Values[:n:n], all.Values[n:]
-			c.err = refused(c.reply.Values)
-		}
-	}
-}
-
-// wants returns how many elements of the reply are the call's: bytes, of a list.
-func (c *call) wants() int {
-	if c.Script.each > 0 {
-		return len(c.Keys) * c.Script.each
-	}
-	return c.Replies
-}
-
-// refused returns the error that a call got instead of its reply.
-func refused(values []any) error {
-	if len(values) > 0 {
-		if err, ok := values[0].(redis.Error); ok {
-			return err
-		}
-	}
-	return nil
+	return c.ctx.Err() != nil
 }

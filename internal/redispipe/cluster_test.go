@@ -2,8 +2,13 @@ package redispipe
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,115 +18,521 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
-// both is of two keys a call.
-var both = NewScript(`
-	local out = {}
-	for i = 1, #KEYS, 2 do
-		out[#out + 1] = redis.call('INCR', KEYS[i]) + redis.call('INCR', KEYS[i + 1])
-	end
-	return out`)
+// both adds to two keys.
+var both = NewScript(`return {redis.call('INCR', KEYS[1]), redis.call('INCR', KEYS[2])}`)
 
-// ask runs a call of incr or both.
-func ask(ctx context.Context, p *Pipe, s *Script, keys ...string) error {
-	c := Call{Script: s, Keys: keys, Replies: 1}
-	if s == incr {
-		c.Args = []any{1}
-	}
-	_, err := p.Run(ctx, c)
-	return err
-}
+func addBoth(a, b string) Call { return Call{Script: both, Keys: []string{a, b}} }
 
-// TestASlotOnItsWay runs scripts while a slot is half moved: of a key that has moved, of
-// one that has not, of one that is new, and of two that are apart.
-func TestASlotOnItsWay(t *testing.T) {
-	t.Parallel()
+// TestACluster does with one Cluster what takes a real one.
+func TestACluster(t *testing.T) {
 	c := redistest.StartCluster(t)
 	client := c.Client(nil)
-	p := newPipe(t, client, Options{Timeout: 10 * time.Second})
-	run := func(s *Script, keys ...string) {
-		t.Helper()
-		require.NoError(t, ask(t.Context(), p, s, keys...))
+	p := newPipe(t, client)
+	eventually(t, "the Cluster works", func() bool { return run(t.Context(), p, time.Second, "a", 1) == nil })
+	for _, test := range []struct {
+		name string
+		f    func(*testing.T, *redistest.Cluster, *redis.ClusterClient, *Pipe)
+	}{
+		{"nodes have queues", testNodesHaveQueues},
+		{"nodes that the client doesn't know", testUnknownNodes},
+		{"one node hangs", testOneNodeHangs},
+		{"a slot moves", testASlotMoves},
+		{"a slot is on its way", testASlotOnItsWay},
+		{"keys stay apart", testKeysStayApart},
+		{"a master dies", testAMasterDies},
+	} {
+		if !t.Run(test.name, func(t *testing.T) {
+			began := time.Now()
+			test.f(t, c, client, p)
+			t.Log(time.Since(began))
+		}) {
+			return
+		}
 	}
-	many := func(s *Script, keys ...string) {
-		t.Helper()
-		var wg sync.WaitGroup
-		for range 32 {
-			wg.Go(func() {
-				if err := ask(t.Context(), p, s, keys...); err != nil {
+}
+
+// nodeOf returns the address of the node that a key is on, as the client knows.
+func nodeOf(t *testing.T, c *redis.ClusterClient, key string) string {
+	t.Helper()
+	node, err := c.MasterForKey(t.Context(), key)
+	require.NoError(t, err)
+	return node.Options().Addr
+}
+
+func testNodesHaveQueues(t *testing.T, _ *redistest.Cluster, client *redis.ClusterClient, p *Pipe) {
+	var calls []Call
+	nodes := make(map[string]bool)
+	for i := range 60 {
+		key := fmt.Sprint("q", i)
+		calls = append(calls, add(key, i), of(&counters, key, 1))
+		nodes[nodeOf(t, client, key)] = true
+	}
+	require.Len(t, nodes, 3)
+	for i, r := range p.RunAll(t.Context(), long, calls) {
+		require.NoError(t, r.Err)
+		if i%2 == 1 {
+			require.EqualValues(t, 1, r.Common, "an EVALSHA has keys of one call")
+		}
+	}
+	require.Len(t, p.cluster.queues, 3)
+	for i := range 60 {
+		require.Equal(t, i+1, value(t, client, fmt.Sprint("q", i)))
+	}
+}
+
+// testUnknownNodes has a client that believes that one node has all slots.
+func testUnknownNodes(t *testing.T, c *redistest.Cluster, client *redis.ClusterClient, _ *Pipe) {
+	one := nodeOf(t, client, "a")
+	deluded := c.Client(func(o *redis.ClusterOptions) { o.ClusterSlots = allAt(one) })
+	p := newPipe(t, deluded)
+	var wg sync.WaitGroup
+	for i := range 60 {
+		wg.Go(func() {
+			if err := run(t.Context(), p, long, fmt.Sprint("u", i), i+1); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for i := range 60 {
+		require.Equal(t, i+1, value(t, client, fmt.Sprint("u", i)))
+	}
+	require.Len(t, p.cluster.queues, 3)
+}
+
+// allAt tells a Cluster's client that a node has all slots.
+func allAt(addr string) func(context.Context) ([]redis.ClusterSlot, error) {
+	return func(context.Context) ([]redis.ClusterSlot, error) {
+		return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: addr}}}}, nil
+	}
+}
+
+func testOneNodeHangs(t *testing.T, c *redistest.Cluster, client *redis.ClusterClient, p *Pipe) {
+	hung := nodeOf(t, client, "a")
+	var others []string
+	for i := 0; len(others) < 40; i++ {
+		if key := fmt.Sprint("h", i); nodeOf(t, client, key) != hung {
+			others = append(others, key)
+		}
+	}
+	for _, key := range others { // connections are open
+		require.NoError(t, run(t.Context(), p, long, key, 1))
+	}
+	resume := c.Masters(c.Slot("a"))[0].Pause()
+	defer resume()
+	stop := make(chan struct{})
+	var hammering sync.WaitGroup
+	var slow, failed atomic.Int64
+	for range 16 {
+		hammering.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				began := time.Now()
+				err := run(t.Context(), p, timeout, "a", 1)
+				if !errors.Is(err, ErrNotSent) && !errors.Is(err, ErrNoReply) {
 					t.Error(err)
 				}
-			})
+				failed.Add(1)
+				if !inTime(began, timeout) {
+					slow.Add(1)
+				}
+			}
+		})
+	}
+	var wg sync.WaitGroup
+	ends := time.Now().Add(400 * time.Millisecond)
+	for i := range 8 {
+		wg.Go(func() {
+			for time.Now().Before(ends) {
+				for _, key := range others[5*i:][:5] {
+					if err := run(t.Context(), p, time.Second, key, 1); err != nil {
+						t.Errorf("%s: %v", key, err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(stop)
+	hammering.Wait()
+	require.LessOrEqual(t, slow.Load(), failed.Load()/10)
+	resume()
+	require.Eventually(t, func() bool { return run(t.Context(), p, timeout, "a", 0) == nil }, time.Second, time.Millisecond)
+}
+
+func testASlotMoves(t *testing.T, c *redistest.Cluster, _ *redis.ClusterClient, _ *Pipe) {
+	client := c.Client(nil) // one that has no other reason to ask for the slots
+	p := newPipe(t, client)
+	slot := c.Slot("{moves}")
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	var ran atomic.Int64
+	for i := range 16 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := run(t.Context(), p, long, fmt.Sprint("{moves}", i%4), 1); err != nil {
+					t.Error(err)
+				}
+				ran.Add(1)
+			}
+		})
+	}
+	c.MoveSlot(slot, c.Masters(slot)[1])
+	c.MoveSlot(slot, c.Masters(slot)[2])
+	owner := c.Masters(slot)[0].Addr
+	require.Eventually(t, func() bool { return nodeOf(t, client, "{moves}") == owner }, 3*time.Second, time.Millisecond, "the client learns it")
+	before := ran.Load()
+	eventually(t, "calls go on", func() bool { return ran.Load() > before+100 })
+	close(stop)
+	wg.Wait()
+	sum := 0
+	for i := range 4 {
+		sum += value(t, client, fmt.Sprint("{moves}", i))
+	}
+	require.EqualValues(t, ran.Load(), sum, "each script ran once")
+}
+
+// testASlotOnItsWay runs scripts while a slot is half moved: of a key that has moved, of one that
+// has not, of one that is new, and of two that are apart.
+func testASlotOnItsWay(t *testing.T, c *redistest.Cluster, client *redis.ClusterClient, p *Pipe) {
+	must := func(calls ...Call) {
+		t.Helper()
+		for _, r := range p.RunAll(t.Context(), long, calls) {
+			require.NoError(t, r.Err)
 		}
-		wg.Wait()
 	}
-	run(both, "{a}1", "{a}2")
-	slot := c.Slot("{a}")
-	m := c.BeginMove(slot, c.Masters(slot)[1])
+	must(addBoth("{way}1", "{way}2"))
+	slot := c.Slot("{way}")
+	to := c.Masters(slot)[1]
+	require.NoError(t, to.Client(nil).ScriptFlush(t.Context()).Err(), "the new node has to be told the scripts")
+	m := c.BeginMove(slot, to)
 	require.Equal(t, 1, m.Keys(1))
 	for i := range 3 {
-		run(incr, fmt.Sprint("{a}", i))
-		many(incr, fmt.Sprint("{a}", i))
+		key := fmt.Sprint("{way}", i)
+		must(add(key, 1))
+		must(add(key, 1), add(key, 1), of(&counters, key, 1), of(&counters, key, 1), of(&counters, key, 1))
 	}
-	var joined sync.WaitGroup // one command where the slot is whole
-	for i := range 3 {
-		joined.Go(func() { many(incr, fmt.Sprint("{a}", i)) })
+	apart := make(chan Result, 2)
+	go func() { apart <- p.RunAll(t.Context(), long, []Call{addBoth("{way}1", "{way}2")})[0] }()
+	go func() { apart <- p.RunAll(t.Context(), long, []Call{addBoth("{way}new 1", "{way}new 2")})[0] }()
+	ends := time.Now().Add(300 * time.Millisecond)
+	for time.Now().Before(ends) { // others don't wait for them
+		must(add("{way}1", 0), add("{way}2", 0), add("a", 0))
 	}
-	joined.Wait()
-	var apart sync.WaitGroup
-	apart.Go(func() { many(both, "{a}1", "{a}2") })
-	<-time.After(50 * time.Millisecond) // so long they are apart
+	require.Empty(t, apart)
 	m.End()
-	apart.Wait()
-	for i, want := range []int{33 + 32, 33 + 32 + 33, 33 + 32 + 33} {
-		n, err := client.Get(t.Context(), fmt.Sprint("{a}", i)).Int()
-		require.NoError(t, err)
-		require.Equal(t, want, n, "each script ran once")
+	for range 2 {
+		require.NoError(t, receive(t, apart).Err)
+	}
+	must(addBoth("{way}1", "{way}2"))
+	for key, want := range map[string]int{"0": 6, "1": 9, "2": 9, "new 1": 1, "new 2": 1} {
+		require.Equal(t, want, value(t, client, "{way}"+key), "each script ran once: %s", key)
 	}
 }
 
-// TestAMasterDies checks that its heir is found soon, although nobody tells the client.
-func TestAMasterDies(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t)
-	p := newPipe(t, c.Client(nil), Options{})
-	works := func() bool {
-		err := ask(t.Context(), p, incr, "a")
-		return err == nil
-	}
-	require.Eventually(t, works, 20*time.Second, 10*time.Millisecond)
-	c.KillMaster(c.Slot("a"))
-	require.Eventually(t, works, 20*time.Second, 10*time.Millisecond)
-}
-
-// TestKeysThatStayApart checks that trying again ends in time, with what Redis says, and
-// that others don't wait for it.
-func TestKeysThatStayApart(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t)
-	p := newPipe(t, c.Client(nil), Options{Timeout: 2 * time.Second, InFlight: 1})
-	err := ask(t.Context(), p, both, "{a}1", "{a}2")
+// testKeysStayApart checks that waiting for a move ends in time.
+func testKeysStayApart(t *testing.T, c *redistest.Cluster, client *redis.ClusterClient, p *Pipe) {
+	_, err := p.Run(t.Context(), long, addBoth("{apart}1", "{apart}2"))
 	require.NoError(t, err)
-	slot := c.Slot("{a}")
+	slot := c.Slot("{apart}")
 	m := c.BeginMove(slot, c.Masters(slot)[1])
 	require.Equal(t, 1, m.Keys(1))
+	requireInTime(t, 1, func() error {
+		_, err := p.Run(t.Context(), timeout, addBoth("{apart}1", "{apart}2"))
+		return err
+	})
+	left := errors.New("left")
+	ctx, leave := context.WithCancelCause(t.Context())
+	errs := make(chan error)
+	go func() { _, err := p.Run(ctx, long, addBoth("{apart}1", "{apart}2")); errs <- err }()
+	nothing(t, errs)
+	leave(left)
+	require.Equal(t, left, receive(t, errs))
+	m.End()
+	require.Equal(t, 1, value(t, client, "{apart}1"))
+}
 
-	began := time.Now()
-	apart := make(chan error)
-	go func() {
-		err := ask(t.Context(), p, both, "{a}1", "{a}2")
-		apart <- err
-	}()
-	for range 20 {
-		<-time.After(5 * time.Millisecond) // what is asked for at one moment waits together
-		err := ask(t.Context(), p, incr, "b")
-		require.NoError(t, err)
-		require.Less(t, time.Since(began), 1500*time.Millisecond)
+// testAMasterDies has calls of a key each, so that none of them may find its own there.
+func testAMasterDies(t *testing.T, c *redistest.Cluster, _ *redis.ClusterClient, p *Pipe) {
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	var made, failed atomic.Int64
+	try := func() error {
+		r, err := p.Run(t.Context(), timeout, add(fmt.Sprint("{dies}", made.Add(1)), 1))
+		if err == nil && r.Values[0] != int64(1) {
+			t.Errorf("a script ran twice: %v", r.Values)
+		}
+		return err
 	}
-	require.True(t, redis.IsTryAgainError(<-apart))
-	require.Less(t, time.Since(began), 2*time.Second+50*time.Millisecond)
+	for range 8 {
+		wg.Go(func() {
+			tick := time.NewTicker(2 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				select {
+				case <-stop:
+					return
+				case <-tick.C:
+				}
+				if try() != nil {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	c.KillMaster(c.Slot("{dies}"))
+	began := time.Now()
+	require.Eventually(t, func() bool { return try() == nil }, 5*time.Second, 5*time.Millisecond)
+	t.Logf("%d calls, %d failed; back %v after another master was found", made.Load(), failed.Load(), time.Since(began))
+	close(stop)
+	wg.Wait()
+	require.Positive(t, failed.Load())
+}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	err = ask(ctx, p, both, "{a}1", "{a}2")
-	require.ErrorIs(t, err, context.DeadlineExceeded, "a caller can leave")
+// TestNodesThatContradictEachOther has two that send calls to and fro.
+func TestNodesThatContradictEachOther(t *testing.T) {
+	for _, kind := range []string{"MOVED", "ASK"} {
+		t.Run(kind, func(t *testing.T) {
+			var a, b *fake
+			a = newFake(t, func([]string) string { return "-" + kind + " 1 " + b.Addr + "\r\n" })
+			b = newFake(t, func([]string) string { return "-" + kind + " 1 " + a.Addr + "\r\n" })
+			p := fakeCluster(t, a)
+			for i, r := range p.RunAll(t.Context(), long, []Call{add("a", 1), add("b", 1)}) {
+				require.True(t, redis.HasErrorPrefix(r.Err, kind), "%d: %v", i, r.Err)
+			}
+			require.Equal(t, 2*(maxRedirects+1), a.count("evalsha")+b.count("evalsha"))
+		})
+	}
+}
+
+func fakeCluster(t *testing.T, first *fake) *Pipe {
+	t.Helper()
+	c := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: []string{first.Addr}, ClusterSlots: allAt(first.Addr), Protocol: 2, DisableIdentity: true,
+	})
+	t.Cleanup(func() { _ = c.Close() })
+	return newPipe(t, c)
+}
+
+// TestRedirections checks where a call goes. The other server has no script.
+func TestRedirections(t *testing.T) {
+	other := newFake(t, func(args []string) string {
+		switch args[0] {
+		case "asking":
+			return "+OK\r\n"
+		case "evalsha":
+			return "-NOSCRIPT why\r\n"
+		}
+		return "*1\r\n$5\r\nother\r\n"
+	})
+	_, port, _ := strings.Cut(other.Addr, ":")
+	for reply, asks := range map[string]int{
+		"MOVED 1 " + other.Addr: 0,
+		"MOVED 1 :" + port:      0, // the same host
+		"ASK 1 " + other.Addr:   2,
+	} {
+		t.Run(reply, func(t *testing.T) {
+			p := fakeCluster(t, newFake(t, func([]string) string { return "-" + reply + "\r\n" }))
+			before := other.count("asking")
+			r, err := p.Run(t.Context(), long, Call{Script: get, Keys: []string{"k"}})
+			require.NoError(t, err)
+			require.Equal(t, []any{"other"}, r.Values)
+			require.Equal(t, before+asks, other.count("asking"), "before EVALSHA and before EVAL")
+		})
+	}
+}
+
+func TestTargets(t *testing.T) {
+	q := newQueue(nil, client(t, "[::2]:6379", nil))
+	for redirection, want := range map[string]string{
+		"1 10.0.0.1:6380": "10.0.0.1:6380",
+		"1 host:6380":     "host:6380",
+		"1 ::1:6380":      "[::1]:6380",
+		"1 [::1]:6380":    "[::1]:6380",
+		"1 :6380":         "[::2]:6380",
+	} {
+		require.Equal(t, want, target(redirection, q), redirection)
+	}
+}
+
+func TestRedirectionsThatMakeNoSense(t *testing.T) {
+	for _, reply := range []string{"MOVED", "MOVED 1", "MOVED 1 ", "ASK 1 nowhere", "MOVED 1 :", "ASK 1 host:"} {
+		t.Run(reply, func(t *testing.T) {
+			f := newFake(t, func([]string) string { return "-" + reply + "\r\n" })
+			p := fakeCluster(t, f)
+			_, err := p.Run(t.Context(), time.Second, Call{Script: get, Keys: []string{"k"}})
+			var refusal redis.Error
+			require.ErrorAs(t, err, &refusal)
+			require.Equal(t, 1, f.count("evalsha"))
+			require.Len(t, p.cluster.queues, 1, "no client for it")
+		})
+	}
+}
+
+func TestTryingAgainEndsInTime(t *testing.T) {
+	f := newFake(t, func([]string) string { return "-TRYAGAIN why\r\n" })
+	p := fakeCluster(t, f)
+	try := func() error {
+		_, err := p.Run(t.Context(), timeout, addBoth("{a}1", "{a}2"))
+		return err
+	}
+	requireInTime(t, 20, try)
+	require.Greater(t, f.count("evalsha"), 20)
+	bestOf(t, 10, func() bool { return errors.Is(try(), ErrNotSent) }) // if it wasn't in flight just then
+}
+
+// TestNoiseOnACluster has two nodes that redirect calls as they like, and callers that leave. No
+// reply may go astray.
+func TestNoiseOnACluster(t *testing.T) {
+	var nodes [2]*fake
+	answer := func(args []string) string {
+		if args[0] == "asking" {
+			return "+OK\r\n"
+		}
+		other := nodes[rand.IntN(2)].Addr
+		switch rand.IntN(8) {
+		case 0:
+			return "-MOVED 1 " + other + "\r\n"
+		case 1:
+			return "-ASK 1 " + other + "\r\n"
+		case 2:
+			return "-TRYAGAIN why\r\n"
+		case 3:
+			return "-NOSCRIPT why\r\n"
+		case 4:
+			return "-OOM why\r\n"
+		}
+		return fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(args[3]), args[3], len(args[4]), args[4])
+	}
+	nodes[0], nodes[1] = newFake(t, answer), newFake(t, answer)
+	p := fakeCluster(t, nodes[0])
+	ends := time.Now().Add(700 * time.Millisecond)
+	var wg sync.WaitGroup
+	var fine atomic.Int64
+	for i := range 32 {
+		wg.Go(func() {
+			for j := 0; time.Now().Before(ends); j++ {
+				ctx, cancel := context.WithCancel(t.Context())
+				if j%3 == 0 {
+					time.AfterFunc(time.Duration(rand.IntN(3000))*time.Microsecond, cancel)
+				}
+				key := fmt.Sprint("k", i)
+				c := Call{Script: get, Keys: []string{key}, Args: []any{j}}
+				for _, r := range p.RunAll(ctx, time.Duration(rand.IntN(20))*time.Millisecond, []Call{c, c}) {
+					if r.Err == nil {
+						fine.Add(1)
+						if r.Values[0] != key || r.Values[1] != fmt.Sprint(j) {
+							t.Errorf("%s %d: %v", key, j, r.Values)
+						}
+					}
+				}
+				r, err := p.Run(ctx, time.Duration(rand.IntN(20))*time.Millisecond, c)
+				if err == nil && (r.Values[0] != key || r.Values[1] != fmt.Sprint(j)) {
+					t.Errorf("%s %d: %v", key, j, r.Values)
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d calls succeeded", fine.Load())
+	require.Positive(t, fine.Load())
+	for _, q := range p.cluster.queues {
+		requireFree(t, q)
+	}
+}
+
+// TestANewClientForANode is what a Cluster's client makes of a node that went and came.
+func TestANewClientForANode(t *testing.T) {
+	p := fakeCluster(t, newFake(t, func([]string) string { return "*1\r\n:1\r\n" }))
+	old, err := p.cluster.client.MasterForKey(t.Context(), "k")
+	require.NoError(t, err)
+	q := p.cluster.queueOf(old)
+	require.Same(t, q, p.cluster.queueOf(old))
+	require.Same(t, q, p.cluster.queueAt(old.Options().Addr, q))
+	fresh := client(t, old.Options().Addr, nil)
+	require.NotSame(t, q, p.cluster.queueOf(fresh))
+	require.Same(t, fresh, p.cluster.queueAt(old.Options().Addr, q).of)
+}
+
+func TestClientsOfUnknownNodesAreClosed(t *testing.T) {
+	p := fakeCluster(t, newFake(t, func([]string) string { return "*1\r\n:1\r\n" }))
+	known, err := p.cluster.client.MasterForKey(t.Context(), "k")
+	require.NoError(t, err)
+	node := p.cluster.queueAt("127.0.0.1:1", p.cluster.queueOf(known)).of
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, node.Ping(over).Err(), context.Canceled)
+	p = nil
+	eventually(t, "the client is closed", func() bool {
+		runtime.GC()
+		return errors.Is(node.Ping(over).Err(), redis.ErrClosed)
+	})
+}
+
+// TestAHookThatPanicsWhileSlotsAreLoaded fails the calls that wait for the slots.
+func TestAHookThatPanicsWhileSlotsAreLoaded(t *testing.T) {
+	var f *fake
+	f = newFake(t, func(args []string) string {
+		if args[0] == "evalsha" {
+			return "*1\r\n:1\r\n"
+		}
+		host, port, _ := strings.Cut(f.Addr, ":")
+		return fmt.Sprintf("*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$%d\r\n%s\r\n:%s\r\n$1\r\nx\r\n", len(host), host, port)
+	})
+	var broken atomic.Bool
+	c := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: []string{f.Addr}, Protocol: 2, DisableIdentity: true,
+		NewClient: func(o *redis.Options) *redis.Client {
+			c := redis.NewClient(o)
+			c.AddHook(slotsHook{func() {
+				if broken.Load() {
+					panic("the hook")
+				}
+			}})
+			return c
+		},
+	})
+	defer c.Close()
+	p := newPipe(t, c)
+	broken.Store(true)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			err := run(t.Context(), p, long, "n", 1)
+			if err == nil || !strings.Contains(err.Error(), "the hook") || !errors.Is(err, ErrNotSent) || errors.Is(err, ErrNoReply) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	wg.Wait()
+	broken.Store(false)
+	require.NoError(t, run(t.Context(), p, long, "n", 1))
+}
+
+// slotsHook calls a function before slots are loaded.
+type slotsHook struct{ before func() }
+
+func (slotsHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h slotsHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "cluster" {
+			h.before()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (slotsHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }

@@ -1,232 +1,175 @@
 package redispipe
 
 import (
-	"context"
-	"math/rand/v2"
+	"errors"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// maxJoined is the largest number of calls in one EVALSHA if they aren't lists, whose
-// keys cost Redis less than half.
-const maxJoined = 64
-
-// command is one EVALSHA, or EVAL, that go-redis must not send again when it did not
-// get the reply: the script may have run.
-type command interface {
+// command is an EVALSHA, or an EVAL.
+type command struct {
 	redis.Cmder
-	NoRetry() bool
-	reply() (Reply, error)
+	calls []*call // of a Batch, the first call of each entry; otherwise one
 }
 
-type valuesCommand struct{ *redis.Cmd }
+// NoRetry keeps go-redis from sending the command again when it got no reply: the script may
+// have run.
+func (*command) NoRetry() bool { return true }
 
-// NoRetry is what go-redis asks.
-func (valuesCommand) NoRetry() bool { return true }
-
-func (c valuesCommand) reply() (Reply, error) {
-	values, err := c.Slice()
-	return Reply{Values: values}, err
+// entry is what equal calls of a Batch have in common.
+type entry struct {
+	batch  *Batch
+	key    string
+	n      int64
+	asking bool
 }
 
-type intsCommand struct{ *redis.IntSliceCmd }
-
-// NoRetry is what go-redis asks.
-func (intsCommand) NoRetry() bool { return true }
-
-func (c intsCommand) reply() (Reply, error) {
-	ints, err := c.Result()
-	return Reply{Ints: ints}, err
-}
-
-type textCommand struct{ *redis.StringCmd }
-
-// NoRetry is what go-redis asks.
-func (textCommand) NoRetry() bool { return true }
-
-func (c textCommand) reply() (Reply, error) {
-	text, err := c.Result()
-	return Reply{Text: text}, err
-}
-
-// joiner makes lists of the calls that can be one command.
-type joiner struct {
-	apart bool // only those whose keys are in one slot for sure
-	most  int  // calls, and keys of lists, in one command
-	lists [][]*call
-	sizes []int // of the lists, as Options.Joined counts
-	by    map[joint]int
-}
-
-// joint is what calls that can be one command have in common.
-type joint struct {
-	script *Script
-	tag    string
-}
-
-// join makes lists of the calls that can be one command: of those with the same script,
-// all, or if apart only those whose keys are in one slot for sure.
-func join(calls []*call, apart bool, most int) [][]*call {
-	j := joiner{apart: apart, most: most, by: make(map[joint]int, 4)}
+// commands makes the commands of calls. If apart is set, an EVALSHA has keys of one call only,
+// as it must on a Cluster.
+func commands(calls []*call, apart bool) []*command {
+	cmds := make([]*command, 0, 4)
+	open := make(map[*Batch]*command, 4)
+	var entries map[entry]*call
 	for _, c := range calls {
-		j.add(c)
-	}
-	return j.lists
-}
-
-func (j *joiner) add(c *call) {
-	what, most := joint{script: c.Script}, j.most
-	if j.apart {
-		what.tag = c.tag()
-	}
-	if c.Head == nil {
-		most = min(most, maxJoined)
-	}
-	i, found := j.by[what]
-	if found && !c.alone && j.sizes[i]+c.size() <= most {
-		j.lists[i] = append(j.lists[i], c)
-		j.sizes[i] += c.size()
-		return
-	}
-	j.lists, j.sizes = append(j.lists, []*call{c}), append(j.sizes, c.size())
-	if !c.alone {
-		j.by[what] = len(j.lists) - 1
-	}
-}
-
-// newCommand makes the calls' command, which names the script by its hash or gives its
-// source.
-func newCommand(ctx context.Context, calls []*call, name, script string) command {
-	s := calls[0].Script
-	args := []any(nil)
-	if s.each > 0 {
-		args = listArguments(calls, name, script)
-	} else {
-		args = arguments(calls, name, script)
-	}
-	keys := int8(0)
-	if args[2].(int) > 0 {
-		keys = 3
-	}
-	switch {
-	case s.each > 0:
-		cmd := redis.NewStringCmd(ctx, args...)
-		cmd.SetFirstKeyPos(keys)
-		return textCommand{cmd}
-	case s.ints:
-		cmd := redis.NewIntSliceCmd(ctx, args...)
-		cmd.SetFirstKeyPos(keys)
-		return intsCommand{cmd}
-	default:
-		cmd := redis.NewCmd(ctx, args...)
-		cmd.SetFirstKeyPos(keys)
-		return valuesCommand{cmd}
-	}
-}
-
-// seed returns the argument that no other command gets.
-func seed() int64 { return 1 + rand.Int64N(1<<52) }
-
-// listArguments puts lists together as list.lua takes them. It brings the calls into the
-// order of the reply.
-func listArguments(calls []*call, name, script string) []any {
-	byHead(calls)
-	keys := 0
-	for _, c := range calls {
-		keys += len(c.Keys)
-	}
-	args := append(make([]any, 0, keys+16), name, script, keys)
-	for _, c := range calls {
-		for _, k := range c.Keys {
-			args = append(args, k)
+		if b := c.Batch; b != nil && b.Join && len(calls) > 1 {
+			if entries == nil {
+				entries = make(map[entry]*call, len(calls))
+			}
+			e := entry{b, c.Key, c.N, c.asking}
+			if first := entries[e]; first != nil {
+				first.last.next, first.last = c, c
+				continue
+			}
+			entries[e], c.last = c, c
 		}
+		cmd := open[c.Batch]
+		if c.Batch == nil || apart || cmd == nil || len(cmd.calls) == c.Batch.Max || cmd.calls[0].source != c.source {
+			cmd = new(command)
+			cmds = append(cmds, cmd)
+			open[c.Batch] = cmd
+		}
+		cmd.calls = append(cmd.calls, c)
 	}
-	args = append(args, seed())
-	for len(calls) > 0 {
-		var n int
-		args, n = appendList(args, calls)
-		calls = calls[n:]
+	for _, cmd := range cmds {
+		cmd.prepare()
+	}
+	return cmds
+}
+
+// prepare makes what go-redis sends.
+func (cmd *command) prepare() {
+	c, script := cmd.calls[0], cmd.calls[0].Script
+	if c.Batch != nil {
+		script = c.Batch.Script
+	}
+	name, which := "evalsha", script.sha
+	if c.source {
+		name, which = "eval", script.src
+	}
+	var args []any
+	if c.Batch != nil {
+		args = cmd.batchArgs(c.Batch, name, which)
+	} else {
+		args = append(make([]any, 0, 3+len(c.Keys)+len(c.Args)), name, which, len(c.Keys))
+		for _, key := range c.Keys {
+			args = append(args, key)
+		}
+		args = append(args, c.Args...)
+	}
+	if script.ints {
+		cmd.Cmder = redis.NewIntSliceCmd(c.ctx, args...)
+	} else {
+		cmd.Cmder = redis.NewCmd(c.ctx, args...)
+	}
+}
+
+func (cmd *command) batchArgs(b *Batch, name, which string) []any {
+	args := append(make([]any, 0, 3+len(b.Args)+3*len(cmd.calls)), name, which, len(cmd.calls))
+	for _, c := range cmd.calls {
+		args = append(args, c.Key)
+	}
+	args = append(args, b.Args...)
+	if !slices.ContainsFunc(cmd.calls, func(c *call) bool { return c.N != 1 || c.next != nil }) {
+		return args
+	}
+	for _, c := range cmd.calls {
+		args = append(args, c.N, c.equal())
 	}
 	return args
 }
 
-// appendList appends the list that the first calls are, and returns how many they are. If
-// they give different numbers for a key, those that aren't given are 1.
-func appendList(args []any, calls []*call) ([]any, int) {
-	head, keys, mode, n := calls[0].Head, 0, 0, 0
-	for n < len(calls) && calls[n].Head == head {
-		keys += len(calls[n].Keys)
-		mode = max(mode, calls[n].Mode)
+// equal returns how many equal calls a call is the first of.
+func (c *call) equal() (n int) {
+	for ; c != nil; c = c.next {
 		n++
 	}
-	args = append(append(args, len(head.values)), head.values...)
-	args = append(args, keys, mode)
-	if mode == 0 {
-		return args, n
-	}
-	for _, c := range calls[:n] {
-		for i := range c.Keys {
-			for _, v := range c.Numbers[i*c.Mode : (i+1)*c.Mode] {
-				args = append(args, v)
-			}
-			for range mode - c.Mode {
-				args = append(args, 1)
-			}
-		}
-	}
-	return args, n
+	return n
 }
 
-// byHead sorts calls so that those of one list are together. It is stable: lists of one
-// head are in the order in which they came.
-func byHead(calls []*call) {
-	for i := 1; i < len(calls); i++ {
-		if calls[i-1].Head == calls[i].Head {
-			continue
+// split returns the calls of a command, ready to be sent again.
+func (cmd *command) split() (calls []*call) {
+	for _, c := range cmd.calls {
+		for c != nil {
+			next := c.next
+			c.next, c.last = nil, nil
+			calls = append(calls, c)
+			c = next
 		}
-		heads := make(map[*Head]int, 8)
-		for _, c := range calls {
-			if _, known := heads[c.Head]; !known {
-				heads[c.Head] = len(heads)
-			}
-		}
-		slices.SortStableFunc(calls, func(a, b *call) int { return heads[a.Head] - heads[b.Head] })
+	}
+	return calls
+}
+
+// deliver gives each call its part of the reply.
+func (cmd *command) deliver() {
+	reply, err := cmd.reply()
+	if b := cmd.calls[0].Batch; b != nil {
+		cmd.deliverBatch(b, reply.Ints, err)
 		return
 	}
+	cmd.calls[0].finish(reply, err)
 }
 
-// arguments puts the calls together as frame.lua takes them.
-func arguments(calls []*call, name, script string) []any {
-	var known [8]*Head
-	heads, keys, size := known[:0], 0, 5
-	for _, c := range calls {
-		keys += len(c.Keys)
-		size += len(c.Keys) + len(c.Args)
-		for _, a := range c.Args {
-			if h, ok := a.(*Head); ok && !slices.Contains(heads, h) {
-				heads = append(heads, h)
-				size += 2 + len(h.values)
-			}
+func (cmd *command) deliverBatch(b *Batch, ints []int64, err error) {
+	if err == nil && len(ints) != 1+b.Width*len(cmd.calls) {
+		err = ErrUnreadable
+	}
+	for i, c := range cmd.calls {
+		var reply Reply
+		if err == nil {
+			reply = Reply{Common: ints[0], Ints: ints[1+b.Width*i:][:b.Width:b.Width]}
+		}
+		for c != nil {
+			next := c.next // once it has its outcome, c is its caller's
+			c.finish(reply, err)
+			reply.Index++
+			c = next
 		}
 	}
-	args := append(make([]any, 0, size), name, script, keys)
-	for _, c := range calls {
-		for _, k := range c.Keys {
-			args = append(args, k)
+}
+
+// answered reports whether a command has a reply.
+func (cmd *command) answered() bool {
+	if c, ok := cmd.Cmder.(*redis.IntSliceCmd); ok {
+		return c.Val() != nil
+	}
+	return cmd.Cmder.(*redis.Cmd).Val() != nil
+}
+
+func (cmd *command) reply() (r Reply, err error) {
+	switch c := cmd.Cmder.(type) {
+	case *redis.IntSliceCmd:
+		r.Ints, err = c.Result()
+	case *redis.Cmd:
+		var ok bool
+		if r.Values, ok = c.Val().([]any); !ok && c.Err() == nil {
+			return r, ErrUnreadable
 		}
+		err = c.Err()
 	}
-	args = append(args, seed(), len(heads))
-	for i, h := range heads {
-		args = append(append(args, i, len(h.values)), h.values...)
+	var refusal redis.Error
+	if err != nil && !errors.As(err, &refusal) {
+		err = lost(err)
 	}
-	for _, c := range calls {
-		for _, a := range c.Args {
-			if h, ok := a.(*Head); ok {
-				a = slices.Index(heads, h)
-			}
-			args = append(args, a)
-		}
-	}
-	return args
+	return r, err
 }

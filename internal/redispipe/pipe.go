@@ -4,260 +4,116 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// ErrTimeout says that Redis did not answer within Options.Timeout. The scripts
-// may have run.
-var ErrTimeout = errors.New("redis: no answer in time")
-
-// Options configure a [Pipe]. The zero value is usable.
-type Options struct {
-	// Timeout bounds a round trip, a connection's dialling included. Default: 250 ms.
-	Timeout time.Duration
-	// InFlight is how many round trips may be under way at once; what is called
-	// meanwhile shares the next one. Default: 2.
-	InFlight int
-	// Batch is the largest number of calls in a round trip; of a list, each key counts.
-	// Default: 256.
-	Batch int
-	// Joined is the largest number of calls, and of the keys of lists, in one EVALSHA:
-	// Redis does nothing else while it runs. Of calls that aren't lists no more than 64 are
-	// joined. Default: 128.
-	Joined int
-}
-
-func (o Options) withDefaults() Options {
-	if o.Timeout == 0 {
-		o.Timeout = 250 * time.Millisecond
-	}
-	if o.InFlight == 0 {
-		o.InFlight = 2
-	}
-	if o.Batch == 0 {
-		o.Batch = 256
-	}
-	if o.Joined == 0 {
-		o.Joined = 128
-	}
-	return o
-}
-
-func (o Options) check() error {
-	for _, f := range []struct {
-		name  string
-		value int64
-	}{{"Timeout", int64(o.Timeout)}, {"InFlight", int64(o.InFlight)}, {"Batch", int64(o.Batch)}, {"Joined", int64(o.Joined)}} {
-		if f.value < 0 {
-			return fmt.Errorf("redispipe: Options.%s is negative", f.name)
-		}
-	}
-	return nil
-}
-
-// Pipe sends scripts to one Redis. All methods may be called concurrently. It owns
-// neither the client nor any goroutine that outlives its calls by more than a
-// client's timeout.
+// Pipe sends scripts to one Redis. It is safe for concurrent use, owns no goroutine that
+// outlives its calls by more than their timeout, and needs no closing.
 type Pipe struct {
-	client redis.UniversalClient
-	o      Options
-	gather *lazy.Gather[*call] // what one request, or one moment, asks for together
+	single  *queue   // of a client for one server
+	cluster *cluster // of a Cluster's client
 
-	// apart says that calls are joined only within a slot: the client is, or turned
-	// out to be, a Cluster's.
+	// apart is set if an EVALSHA may have keys of one slot only.
 	apart atomic.Bool
-
-	mu     sync.Mutex
-	queue  []*call
-	flying int // round trips under way, those that were given up not counted
 }
 
-// New returns a pipe over client, which stays the caller's to close.
-func New(client redis.UniversalClient, o Options) (*Pipe, error) {
-	if client == nil {
-		return nil, errors.New("redispipe: no client")
-	}
-	if err := o.check(); err != nil {
+// New returns a pipe over client, which stays the caller's to close. It does not talk to Redis
+// yet.
+func New(client redis.UniversalClient) (*Pipe, error) {
+	if err := check(client); err != nil {
 		return nil, err
 	}
-	o = o.withDefaults()
-	c, single := client.(*redis.Client)
-	if single {
-		// The same pool, but reads and writes that end with the round trip. A Cluster
-		// client has no such copy; there a round trip is given up at its deadline.
-		client = c.WithTimeout(o.Timeout)
+	p := new(Pipe)
+	switch c := client.(type) {
+	case *redis.Client:
+		p.single = newQueue(p, c)
+	case *redis.ClusterClient:
+		p.cluster = newCluster(p, c)
+		p.apart.Store(true)
 	}
-	p := &Pipe{client: client, o: o}
-	p.apart.Store(!single)
-	p.gather = lazy.NewGather(p.send)
 	return p, nil
 }
 
-// Run runs a call and returns its reply. When ctx ends first, Run returns its cause: a
-// call that still waited for its turn is then not sent, one that was sent may have
-// run. An error reply is a redis.Error.
-func (p *Pipe) Run(ctx context.Context, what Call) (Reply, error) {
-	if lazy.ScopeOf(ctx) == nil && lazy.Current(ctx) == nil {
-		return p.runAlone(ctx, what)
+// check returns an error if there is no pipe over client.
+func check(client redis.UniversalClient) error {
+	switch c := client.(type) {
+	case *redis.Client:
+		if c != nil {
+			return nil
+		}
+	case *redis.ClusterClient:
+		if c != nil {
+			return nil
+		}
+	case nil:
+	default:
+		return fmt.Errorf("redispipe: client is a %T, want a *redis.Client or a *redis.ClusterClient", client)
 	}
-	c := &call{Call: what, ctx: ctx}
-	if err := p.gather.Do(ctx, c); err != nil {
-		return Reply{}, err
-	}
-	return c.reply, c.err
+	return errors.New("redispipe: no client")
 }
 
-// Apart tells whether the client is, or turned out to be, one of a Cluster: a call's keys
-// must be in one slot.
-func (p *Pipe) Apart() bool { return p.apart.Load() }
-
-// RunAll runs calls as Run does, all at once and in any order, and returns the reply or
-// the error of each, or the cause of ctx's end.
-func (p *Pipe) RunAll(ctx context.Context, what []Call) ([]Reply, error) {
-	if len(what) == 0 {
-		return nil, nil
-	}
-	g := newGroup(len(what))
-	list, calls := make([]call, len(what)), make([]*call, len(what))
-	for i := range what {
-		list[i] = call{Call: what[i], ctx: ctx, group: g}
-		calls[i] = &list[i]
-	}
-	if err := p.await(ctx, g, calls...); err != nil {
-		return nil, err
-	}
-	replies := make([]Reply, len(list))
-	for i := range list {
-		replies[i] = list[i].reply
-		replies[i].Err = list[i].err
-	}
-	return replies, nil
-}
-
-// alone is a call that is its own group.
-type alone struct {
-	call
-	group group
-}
-
-var alones = sync.Pool{New: func() any { return &alone{group: group{done: make(chan struct{}, 1)}} }}
-
-func (p *Pipe) runAlone(ctx context.Context, what Call) (Reply, error) {
-	a := alones.Get().(*alone)
-	a.group.left.Store(1)
-	a.call = call{Call: what, ctx: ctx, group: &a.group}
-	if err := p.await(ctx, &a.group, &a.call); err != nil {
-		return Reply{}, err
-	}
-	reply, err := a.reply, a.err
-	if err == nil { // else a trip that was given up may still use it
-		a.call = call{}
-		alones.Put(a)
-	}
-	return reply, err
-}
-
-// await queues calls, which are g's, and returns when all of them are answered, or with
-// the cause of ctx's end.
-func (p *Pipe) await(ctx context.Context, g *group, calls ...*call) error {
+// Run runs a call and returns its reply. An error reply is a redis.Error. When ctx or timeout
+// ends before there is a reply, the error is the cause of ctx, [ErrNotSent] or [ErrNoReply]; a
+// call that goes out on its caller's goroutine may notice the end of ctx only at its deadline.
+func (p *Pipe) Run(ctx context.Context, timeout time.Duration, what Call) (Reply, error) {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return Reply{}, context.Cause(ctx)
 	}
-	p.mu.Lock()
-	p.queue = append(p.queue, calls...)
-	free := p.flying < p.o.InFlight
-	p.mu.Unlock()
-	if free {
-		runtime.Gosched() // whoever is ready to add something does so now
-		p.mu.Lock()
-		t := p.takeOff()
-		p.mu.Unlock()
-		switch {
-		case t == nil:
-		case ctx.Done() == nil && t.calls[0] == calls[0]:
-			t.run()
-		default:
-			go t.runAll()
+	c := newCall(ctx, time.Now().Add(timeout), what)
+	q, err := p.queue(c)
+	if err != nil {
+		return Reply{}, err
+	}
+	q.do(c)
+	return c.outcome()
+}
+
+// Result is what a call of RunAll got.
+type Result struct {
+	Reply
+	Err error
+}
+
+// RunAll runs calls as Run does, all at once and in any order.
+func (p *Pipe) RunAll(ctx context.Context, timeout time.Duration, what []Call) []Result {
+	results, sent := make([]Result, len(what)), make([]*call, len(what))
+	if ctx.Err() != nil {
+		for i := range results {
+			results[i].Err = context.Cause(ctx)
+		}
+		return results
+	}
+	deadline, queues := time.Now().Add(timeout), make(map[*queue][]*call)
+	for i := range what {
+		c := newCall(ctx, deadline, what[i])
+		q, err := p.queue(c)
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		sent[i], queues[q] = c, append(queues[q], c)
+	}
+	for q, calls := range queues {
+		if first := q.add(calls...); first != nil {
+			go q.run(first)
 		}
 	}
-	if ctx.Done() == nil {
-		<-g.done
-		return nil
-	}
-	select {
-	case <-g.done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// send queues calls and returns when all of them are answered. If a round trip may
-// begin, it is made here.
-func (p *Pipe) send(_ context.Context, calls []*call) error {
-	g := newGroup(len(calls))
-	for _, c := range calls {
-		c.group = g
-	}
-	p.mu.Lock()
-	p.queue = append(p.queue, calls...)
-	t := p.takeOff()
-	p.mu.Unlock()
-	if t != nil {
-		t.run()
-	}
-	<-g.done
-	return nil
-}
-
-// takeOff returns a round trip with what is queued, to be run by the caller, or
-// nil if none may begin. The caller holds p.mu.
-func (p *Pipe) takeOff() *trip {
-	if p.flying >= p.o.InFlight {
-		return nil
-	}
-	calls := p.wanted()
-	if len(calls) == 0 {
-		return nil
-	}
-	p.flying++
-	return newTrip(p, calls)
-}
-
-// land ends a round trip and returns the next, if there is one.
-func (p *Pipe) land() *trip {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.flying--
-	return p.takeOff()
-}
-
-// wanted takes a batch of those calls from the queue whose callers are still
-// there. The caller holds p.mu.
-func (p *Pipe) wanted() []*call {
-	calls := make([]*call, 0, min(len(p.queue), p.o.Batch))
-	rest, size := len(p.queue), 0
-	for i, c := range p.queue {
-		if size += c.size(); size > p.o.Batch && len(calls) > 0 {
-			rest = i
-			break
-		}
-		if c.ctx.Err() == nil {
-			calls = append(calls, c)
-		} else {
-			size -= c.size()
-			c.err = context.Cause(c.ctx)
-			c.group.answered()
+	for i, c := range sent {
+		if c != nil {
+			c.wait()
+			results[i].Reply, results[i].Err = c.outcome()
 		}
 	}
-	p.queue = slices.Delete(p.queue, 0, rest)
-	return calls
+	return results
+}
+
+// queue returns the queue of the node that has a call's keys.
+func (p *Pipe) queue(c *call) (*queue, error) {
+	if p.single != nil {
+		return p.single, nil
+	}
+	return p.cluster.queue(c)
 }

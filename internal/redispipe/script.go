@@ -2,68 +2,46 @@ package redispipe
 
 import (
 	"crypto/sha1"
-	_ "embed" // the frames
 	"encoding/hex"
 )
 
-var (
-	//go:embed frame.lua
-	frameLua string
-	//go:embed list.lua
-	listLua string
-)
-
-// Script is a Lua script that runs any number of calls: those of one moment, of
-// whatever callers, are one EVALSHA. Its source comes after frame.lua, which says how
-// the calls come and what is there to read them. For each call it reads the call's
-// arguments, and returns one array with the elements of all in order.
-//
-// An error that the script raises is the error of all its calls, and those before it
-// have run. What concerns one call only, such as a key of another type, is that call's
-// reply.
-//
-// A Script is immutable.
+// Script is a Lua script. It is immutable.
 type Script struct {
 	src, sha string
 	ints     bool
-	each     int // bytes of the reply for each key of a list, 0 if its calls aren't lists
 }
 
-// NewScript returns the script with this source, whose reply has elements of any type.
-// A call whose first element is an error reply fails with that.
-func NewScript(src string) *Script { return newScript(frameLua + src) }
-
-// NewIntScript returns the script with this source, whose reply has integers only.
-func NewIntScript(src string) *Script {
-	s := newScript(frameLua + src)
-	s.ints = true
-	return s
-}
-
-// NewListScript returns the script with this source, which does one thing to any number of
-// keys: its calls are lists, which say nothing but a head, the keys, and numbers for each
-// key, and it returns a string with so many bytes for each key. Its frame is list.lua. The
-// lists with one head become one, those with others stand one after another.
-func NewListScript(src string, each int) *Script {
-	s := newScript(listLua + src)
-	s.each = each
-	return s
-}
-
-func newScript(src string) *Script {
+// NewScript returns the script with this source, whose reply is an array. An error must be the
+// whole reply: at some errors inside an array go-redis stops reading, and takes the rest of it for
+// the replies of other calls.
+func NewScript(src string) *Script {
 	sum := sha1.Sum([]byte(src)) // Redis names scripts by it
 	return &Script{src: src, sha: hex.EncodeToString(sum[:])}
 }
 
-// Hash returns the name by which Redis knows the script.
-func (s *Script) Hash() string { return s.sha }
+// NewIntScript returns the script with this source, whose reply is an array of integers.
+func NewIntScript(src string) *Script {
+	s := NewScript(src)
+	s.ints = true
+	return s
+}
 
-// Source returns the script itself, with its frame.
+// Source returns the script's source.
 func (s *Script) Source() string { return s.src }
 
-// Head is what many calls say alike, such as a rule. Calls that are one EVALSHA and
-// have the same Head, by its address, send it once. It is immutable.
-type Head struct{ values []any }
-
-// NewHead returns the head with these values: strings and numbers.
-func NewHead(values ...any) *Head { return &Head{values} }
+// Batch is a script that does the same to each of its keys, such as a take by one rule. Calls
+// of one Batch, by its address, share an EVALSHA:
+//
+//	KEYS   the keys
+//	ARGV   Args, and then for each key n and the number of equal calls, or nothing if all of
+//	       that is 1
+//	Reply  one integer for all calls, such as the time, and then Width integers for each key
+//
+// The script must not raise an error for what is wrong with one key.
+type Batch struct {
+	Script *Script // made by NewIntScript
+	Args   []any   // strings and numbers; they must not change
+	Width  int
+	Max    int  // the largest number of keys in one EVALSHA; Redis does nothing else meanwhile
+	Join   bool // whether equal calls of a key are one entry
+}

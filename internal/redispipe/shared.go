@@ -8,41 +8,37 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// shared has the pipes that are in use, by what they were made from.
+// shared has the pipes that are in use, by their clients.
 var (
 	sharedMu sync.Mutex
-	shared   = map[sharedKey]weak.Pointer[Pipe]{}
+	shared   = map[redis.UniversalClient]weak.Pointer[Pipe]{}
 )
 
-type sharedKey struct {
-	client redis.UniversalClient
-	o      Options
-}
-
-// For returns the pipe over client with these options, the same one for everybody
-// who asks, so that different stores on one client share round trips. It lives as
-// long as somebody holds it.
-func For(client redis.UniversalClient, o Options) (*Pipe, error) {
-	key := sharedKey{client, o.withDefaults()}
+// For returns the pipe over client, the same one each time while it is in use, so that
+// different stores on one client share round trips.
+func For(client redis.UniversalClient) (*Pipe, error) {
+	if err := check(client); err != nil { // it may be what a map can't have
+		return nil, err
+	}
 	sharedMu.Lock()
 	defer sharedMu.Unlock()
-	if p := shared[key].Value(); p != nil {
+	if p := shared[client].Value(); p != nil {
 		return p, nil
 	}
-	p, err := New(client, o)
+	p, err := New(client)
 	if err != nil {
 		return nil, err
 	}
-	shared[key] = weak.Make(p)
-	runtime.AddCleanup(p, forget, key)
+	shared[client] = weak.Make(p)
+	runtime.AddCleanup(p, forget, client)
 	return p, nil
 }
 
-// forget takes the entry of a pipe away that is gone, unless it has a successor.
-func forget(key sharedKey) {
+// forget removes the entry of a pipe that is gone, unless it has a successor.
+func forget(client redis.UniversalClient) {
 	sharedMu.Lock()
 	defer sharedMu.Unlock()
-	if shared[key].Value() == nil {
-		delete(shared, key)
+	if shared[client].Value() == nil {
+		delete(shared, client)
 	}
 }

@@ -9,13 +9,11 @@
 //	DenyCache  answers again what the store has denied
 //	Failover   answers in time, whatever the store does
 //	Lease      takes units in advance, and spends them without the store
-//	Coalesce   callers of one key share a call
 //
 // Any of them can be left out. A constructor refuses a store whose outermost layer has to
 // be further out. The reasons for the order: what is on a list needs nothing else; a
 // denial that was only a try must not be remembered as one; what the cache knows doesn't
-// need the store, which may be down; what was leased can be spent while it is down; and
-// leases are taken with few calls.
+// need the store, which may be down; and what was leased can be spent while it is down.
 //
 // Two types are no layers, and ask a store for their callers: a [Queue] waits for quota
 // instead of denying, and [Reservations] take an estimate and settle it.

@@ -17,11 +17,11 @@ func Example_order() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	coalesce, err := layer.NewCoalesce(store, layer.CoalesceOptions{})
+	cache, err := layer.NewDenyCache(store, layer.DenyCacheOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	lists, err := layer.NewLists(coalesce, layer.ListsOptions{
+	lists, err := layer.NewLists(cache, layer.ListsOptions{
 		Deny: layer.List{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}},
 	})
 	if err != nil {
@@ -39,12 +39,12 @@ func Example_order() {
 		}
 		fmt.Printf("%s: %v, by the %v\n", key, res.Allowed, res.Source)
 	}
-	_, err = layer.NewCoalesce(lists, layer.CoalesceOptions{})
+	_, err = layer.NewDenyCache(lists, layer.DenyCacheOptions{})
 	fmt.Println(err)
 	// Output:
 	// search:192.0.2.1: true, by the store
 	// search:203.0.113.7: false, by the deny list
-	// layer: wrong order: Coalesce around Lists, want Lists around Coalesce
+	// layer: wrong order: DenyCache around Lists, want Lists around DenyCache
 }
 
 // A lower limit is tried out before it is one.

@@ -54,9 +54,15 @@ type FailoverOptions struct {
 	Keys int
 
 	// Calls and Ratio say when the store is given up: when, of at least so many calls in
-	// the last second, this part has failed. Default: 10, and 0.5.
+	// the last second, this part has failed. If Timeout is more than half a second, it is
+	// the last two Timeouts instead. Default: 10, and 0.5.
 	Calls int
 	Ratio float64
+	// ConsecutiveFailures says when the store is given up, too, whatever Calls and Ratio
+	// are: when so many calls in a row have failed in that time, and none has succeeded for
+	// a Timeout. So a store that has answered thousands of calls and then hangs is given up
+	// after one Timeout. A very large number turns this off. Default: 10.
+	ConsecutiveFailures int
 	// Retry is how long the store is then left alone. After it one take tries again; if it
 	// fails, that long once more. Default: 250 ms.
 	Retry time.Duration
@@ -78,6 +84,7 @@ func (o FailoverOptions) withDefaults() FailoverOptions {
 	def(&o.Replicas, 1)
 	def(&o.Keys, 1<<16)
 	def(&o.Calls, 10)
+	def(&o.ConsecutiveFailures, 10)
 	def(&o.MaxAbandoned, 256)
 	if o.Timeout == 0 {
 		o.Timeout = 50 * time.Millisecond
@@ -102,7 +109,8 @@ func (o FailoverOptions) check() error {
 	}{
 		{"Timeout", int64(o.Timeout), int64(time.Hour)}, {"Retry", int64(o.Retry), int64(time.Hour)},
 		{"Replicas", int64(o.Replicas), maxKeys}, {"Keys", int64(o.Keys), maxKeys},
-		{"Calls", int64(o.Calls), maxKeys}, {"MaxAbandoned", int64(o.MaxAbandoned), maxKeys},
+		{"Calls", int64(o.Calls), maxKeys}, {"ConsecutiveFailures", int64(o.ConsecutiveFailures), maxKeys},
+		{"MaxAbandoned", int64(o.MaxAbandoned), maxKeys},
 	} {
 		if f.value < 1 || f.value > f.most {
 			return fmt.Errorf("layer: FailoverOptions.%s is %d, want 1 to %d", f.name, f.value, f.most)
@@ -141,6 +149,9 @@ type Failover struct {
 	local   *local // nil if no rule can have that mode
 	state   watch
 
+	start       time.Time
+	lastSuccess atomic.Int64 // of a call, in nanoseconds since start
+
 	abandoned atomic.Int64
 	failed    atomic.Int64
 	answered  atomic.Int64
@@ -156,7 +167,7 @@ func NewFailover(inner ratelimit.Store, o FailoverOptions) (*Failover, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	f := &Failover{inner: inner, one: ratelimit.DoOne(inner), o: o}
+	f := &Failover{inner: inner, one: ratelimit.DoOne(inner), o: o, start: time.Now()}
 	if o.Mode == Local || o.ModeFor != nil {
 		var err error
 		if f.local, err = newLocal(o); err != nil {

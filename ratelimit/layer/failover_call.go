@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
+	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
@@ -79,6 +80,7 @@ func (f *Failover) leave(c *call) error {
 func (f *Failover) judge(ctx context.Context, c *call, err error) error {
 	switch {
 	case err == nil, ofOps(err):
+		f.lastSuccess.Store(int64(time.Since(f.start)))
 		return nil
 	case err == errPanicked: // also if the caller has left by now
 	case ctx.Err() != nil:

@@ -14,20 +14,16 @@ import (
 // errLeft means that the caller has left, so that the store can't be judged.
 var errLeft = errors.New("layer: the caller has left")
 
-// The breaker knows of the last second, in tenths of it.
-const (
-	memory = time.Second
-	grain  = memory / 10
-)
-
 func (f *Failover) newBreaker() *gobreaker.TwoStepCircuitBreaker[struct{}] {
+	// The breaker counts a call at the time at which it began, and drops one that began
+	// before its interval: with a shorter one, a call that takes a Timeout would not count.
+	interval := max(time.Second, 2*f.o.Timeout)
 	return gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		MaxRequests: 1, Interval: memory, BucketPeriod: grain, Timeout: f.o.Retry,
+		MaxRequests: 1, Interval: interval, BucketPeriod: interval / 10, Timeout: f.o.Retry,
 		ReadyToTrip: func(c gobreaker.Counts) bool {
-			judged := c.TotalSuccesses + c.TotalFailures
-			trips := int(judged) >= f.o.Calls && float64(c.TotalFailures) >= f.o.Ratio*float64(judged)
+			trips := f.trips(c)
 			if trips {
-				f.state.counted(judged, c.TotalFailures, f.answered.Load())
+				f.state.counted(c, f.answered.Load())
 			}
 			return trips
 		},
@@ -36,24 +32,40 @@ func (f *Failover) newBreaker() *gobreaker.TwoStepCircuitBreaker[struct{}] {
 	})
 }
 
+// trips reports whether the store is given up, after a failure.
+func (f *Failover) trips(c gobreaker.Counts) bool {
+	judged := c.TotalSuccesses + c.TotalFailures
+	if int(judged) >= f.o.Calls && float64(c.TotalFailures) >= f.o.Ratio*float64(judged) {
+		return true
+	}
+	// When only a part of the store hangs, such as one node of a Cluster, nearly all callers
+	// soon wait for that part and fail in a row, but the rest has answered in between.
+	return int(c.ConsecutiveFailures) >= f.o.ConsecutiveFailures && f.sinceSuccess() >= f.o.Timeout
+}
+
+// sinceSuccess returns how long ago the last call succeeded, or the time since the start.
+func (f *Failover) sinceSuccess() time.Duration {
+	return time.Since(f.start) - time.Duration(f.lastSuccess.Load())
+}
+
 // watch keeps what is to be logged of the breaker's changes, which come while it is locked.
 type watch struct {
 	news atomic.Bool // there is something to log
 
-	mu            sync.Mutex
-	down          bool
-	givenUp       int64
-	since         time.Time
-	calls, failed uint32 // when it was given up
-	before        int64  // answered without the store by then
-	log           []func(*slog.Logger, int64)
+	mu      sync.Mutex
+	down    bool
+	givenUp int64
+	since   time.Time
+	counts  gobreaker.Counts // when it was given up
+	before  int64            // answered without the store by then
+	log     []func(*slog.Logger, int64)
 }
 
 // counted notes by which counts the store is given up.
-func (w *watch) counted(calls, failed uint32, answered int64) {
+func (w *watch) counted(c gobreaker.Counts, answered int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.calls, w.failed, w.before = calls, failed, answered
+	w.counts, w.before = c, answered
 }
 
 // change notes a change. That the store is tried, and fails again, is none.
@@ -64,10 +76,11 @@ func (w *watch) change(from, to gobreaker.State) {
 	case from == gobreaker.StateClosed:
 		w.down, w.since = true, time.Now()
 		w.givenUp++
-		calls, failed := w.calls, w.failed
+		c := w.counts
 		w.log = append(w.log, func(l *slog.Logger, _ int64) {
 			l.LogAttrs(context.Background(), slog.LevelError, "the rate limit's store is given up for now",
-				slog.Int("calls", int(calls)), slog.Int("failed", int(failed)))
+				slog.Int("calls", int(c.TotalSuccesses+c.TotalFailures)), slog.Int("failed", int(c.TotalFailures)),
+				slog.Int("consecutive_failures", int(c.ConsecutiveFailures)))
 		})
 	case to == gobreaker.StateClosed:
 		w.down = false

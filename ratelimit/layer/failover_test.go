@@ -199,7 +199,7 @@ func TestAStoreThatFailsOftenIsLeftAlone(t *testing.T) {
 		require.Equal(t, FailoverStats{GivenUp: 1, Failed: 13, Answered: 67}, f.Stats())
 
 		require.Equal(t, 2, strings.Count(f.log.String(), "\n"), f.log.String())
-		require.Contains(t, f.log.String(), `level=ERROR msg="the rate limit's store is given up for now" calls=18 failed=9`)
+		require.Contains(t, f.log.String(), `level=ERROR msg="the rate limit's store is given up for now" calls=18 failed=9 consecutive_failures=9`)
 		require.Contains(t, f.log.String(), `level=INFO msg="the rate limit's store is back" after=1.250000005s answered=59`)
 	})
 }
@@ -379,14 +379,15 @@ func TestWhatCannotBeAnsweredWithoutTheStore(t *testing.T) {
 func TestNewFailoverRefuses(t *testing.T) {
 	m, _ := newMemory(t)
 	for field, o := range map[string]FailoverOptions{
-		"Timeout":      {Timeout: -1},
-		"Retry":        {Retry: -time.Second},
-		"Replicas":     {Replicas: -1},
-		"Keys":         {Keys: -1},
-		"Calls":        {Calls: -1},
-		"MaxAbandoned": {MaxAbandoned: -1},
-		"Mode":         {Mode: Local + 1},
-		"Ratio":        {Ratio: 1.1},
+		"Timeout":             {Timeout: -1},
+		"Retry":               {Retry: -time.Second},
+		"Replicas":            {Replicas: -1},
+		"Keys":                {Keys: -1},
+		"Calls":               {Calls: -1},
+		"ConsecutiveFailures": {ConsecutiveFailures: -1},
+		"MaxAbandoned":        {MaxAbandoned: -1},
+		"Mode":                {Mode: Local + 1},
+		"Ratio":               {Ratio: 1.1},
 	} {
 		_, err := NewFailover(m, o)
 		require.ErrorContains(t, err, "FailoverOptions."+field)
@@ -397,6 +398,6 @@ func TestNewFailoverRefuses(t *testing.T) {
 	require.NoError(t, err)
 	_, err = NewFailover(f, FailoverOptions{})
 	require.ErrorIs(t, err, ErrOrder)
-	_, err = NewCoalesce(f, CoalesceOptions{})
+	_, err = NewLease(f, LeaseOptions{})
 	require.ErrorIs(t, err, ErrOrder)
 }

@@ -196,13 +196,9 @@ func TestLeaseOptions(t *testing.T) {
 	}
 	_, err := NewLease(nil, LeaseOptions{})
 	require.ErrorContains(t, err, "store is nil")
-	c, err := NewCoalesce(m, CoalesceOptions{})
-	require.NoError(t, err)
-	l, err := NewLease(c, LeaseOptions{})
+	l, err := NewLease(m, LeaseOptions{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
-	_, err = NewCoalesce(l, CoalesceOptions{})
-	require.ErrorIs(t, err, ErrOrder)
 	_, err = NewLease(l, LeaseOptions{})
 	require.ErrorIs(t, err, ErrOrder)
 }

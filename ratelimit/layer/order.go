@@ -16,12 +16,11 @@ const (
 	denyCachePlace
 	failoverPlace
 	leasePlace
-	coalescePlace
 )
 
 var placeNames = [...]string{
 	listsPlace: "Lists", shadowPlace: "Shadow", denyCachePlace: "DenyCache",
-	failoverPlace: "Failover", leasePlace: "Lease", coalescePlace: "Coalesce",
+	failoverPlace: "Failover", leasePlace: "Lease",
 }
 
 func (p place) String() string { return placeNames[p] }

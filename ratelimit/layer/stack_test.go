@@ -37,9 +37,7 @@ func newStack(tb testing.TB, client redis.UniversalClient, o layer.FailoverOptio
 	}
 	store, err := redisstore.New(client, redisstore.Options{})
 	require.NoError(tb, err)
-	c, err := layer.NewCoalesce(store, layer.CoalesceOptions{})
-	require.NoError(tb, err)
-	f, err := layer.NewFailover(c, o)
+	f, err := layer.NewFailover(store, o)
 	require.NoError(tb, err)
 	d, err := layer.NewDenyCache(f, layer.DenyCacheOptions{})
 	require.NoError(tb, err)

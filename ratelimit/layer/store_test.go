@@ -24,10 +24,9 @@ func newMemory(tb testing.TB) (*ratelimit.MemoryStore, *storetest.ManualClock) {
 
 // asked is one call of a store.
 type asked struct {
-	how   string // DoOne, Do or TakeMany
-	ctx   context.Context
-	ops   []ratelimit.Op
-	times int
+	how string // DoOne or Do
+	ctx context.Context
+	ops []ratelimit.Op
 }
 
 // spy is a store that notes its calls, and lets each wait for hold and do first.
@@ -89,41 +88,6 @@ func (s *spy) hows() (how []string) {
 	}
 	s.calls = nil
 	return how
-}
-
-// spyOfMany is a spy that takes many.
-type spyOfMany struct{ *spy }
-
-func (s spyOfMany) TakeMany(ctx context.Context, op ratelimit.Op, times int) (ratelimit.Series, error) {
-	if err := s.come(asked{how: "TakeMany", ctx: ctx, ops: []ratelimit.Op{op}, times: times}); err != nil {
-		return ratelimit.Series{}, err
-	}
-	ops := make([]ratelimit.Op, times)
-	for i := range ops {
-		ops[i] = op
-		ops[i].Apart = true
-	}
-	out, err := s.ask(ctx, ops)
-	if err != nil {
-		return ratelimit.Series{}, err
-	}
-	return seriesOf(op, out), nil
-}
-
-// seriesOf makes a series of the results of equal takes.
-func seriesOf(op ratelimit.Op, out []ratelimit.Result) (s ratelimit.Series) {
-	for _, res := range out {
-		if !res.Allowed {
-			s.Denied = res
-			break
-		}
-		s.Last = res
-		s.Passed++
-	}
-	if op.Rule.Algorithm() == "gcra" {
-		s.Raise = op.N * op.Rule.Per().Microseconds()
-	}
-	return s
 }
 
 func gcra(limit int64) ratelimit.Rule {

@@ -1,210 +1,163 @@
--- buckets: a counter in time buckets; in Go it is bucketPair, with the same answers.
+-- buckets: a counter in time buckets, of running totals.
 --
--- Key       a string, mark and then words:
---             life   which life of the counter this is
---             epoch  number of the newest bucket, time / interval; it never goes back
---             total  units charged so far
---             ring   size words: the totals as the newest buckets began, that of
---                    bucket x at x % size
---           so the units of a bucket and all after it are one subtraction, and a gap
---           is filled by one or two writes.
--- Windows   are numbers of whole buckets before the newest, 0 to size - 1.
--- Expiry    of the key begins anew with the charges, once in a bucket.
--- Rules     x is the length of a bucket (us), y the size of the ring, z the window that
---           the limit is over.
+-- Rule   limit; length of a bucket, size of the ring, buckets before the newest that the limit is
+--        over; ttl (ms)
+-- Key    a string: 'lrb1' and then words of seven bytes, little-endian:
+--          life   when the counter began
+--          epoch  number of the newest bucket, time / interval; it never goes back
+--          total  units charged so far
+--          ring   the totals as the newest size buckets began, that of bucket x at x % size
+--        so the units of a bucket and all after it are one subtraction, and a gap is filled by
+--        one or two writes. It lives for ttl ms after the first charge in the newest bucket.
+-- State  life, epoch, total; epoch is nil if there is no key
+-- Shows  units used; when one unit passes, when n do, when all have left; epoch, life
+-- Where  a unit was charged: the number of the bucket, and the counter's life
+-- Over   is counted in buckets before the newest
 
--- extend lets a key live for a TTL of ms from now, or less than a bucket shorter if it
--- already does: a TTL costs more to write than to read, and goes to every replica.
-local function extend(name, ttl, interval)
-  if call('PTTL', name) < ttl - floor(interval / 1000) then call('PEXPIRE', name, digits(ttl)) end
+local byte, char, sub, rep = string.byte, string.char, string.sub, string.rep
+local mark, ring_at = 'lrb1', 25
+
+local function encode(v)
+  if v < 0 then error(foreign, 0) end
+  local a = v % 256 v = (v - a) / 256
+  local b = v % 256 v = (v - b) / 256
+  local c = v % 256 v = (v - c) / 256
+  local d = v % 256 v = (v - d) / 256
+  local e = v % 256 v = (v - e) / 256
+  local f = v % 256
+  return char(a, b, c, d, e, f, (v - f) / 256)
 end
 
--- A count, or an add without a limit, of a counter that has reached this bucket. Numbers
--- that go to Redis are strings: to format one costs as much as a call.
-quick.buckets = function(r, name, kind, n, over)
-  if kind ~= 'count' and not (kind == 'add' and r.limit == 0) then return false end
-  local now, window = r.now, number(over)
-  local s = pcall('GETRANGE', name, '0', '24')
-  if type(s) ~= 'string' then return false end
-  if #s < 25 or sub(s, 1, 4) ~= 'lrb1' then return false, s end
-  local epoch, total, interval = decode(s, 11), decode(s, 18), r.x
-  if now >= (epoch + 1) * interval or now < epoch * interval then return false, s end
-  local bucket = epoch - window
-  if bucket ~= r.bucket then
-    local at = 25 + 7 * (bucket % r.y)
-    r.bucket, r.first, r.last = bucket, format('%d', at), format('%d', at + 6)
-  end
-  local began = decode(call('GETRANGE', name, r.first, r.last), 0)
-  local used = total - began
-  if kind == 'count' then
-    if call('STRLEN', name) ~= 25 + 7 * r.y then error(foreign) end
-    if call('PTTL', name) < 0 then call('PEXPIRE', name, r.life) end
-    answer(1, 0, 0, 0, used, 0, 0)
-    return true
-  end
-  n = number(n)
-  if n > most - total then return false, s, bucket, began end
-  if call('SETRANGE', name, '18', encode(total + n)) ~= 25 + 7 * r.y then
-    call('SETRANGE', name, '18', sub(s, 19, 25)) -- it is as it was
-    error(foreign)
-  end
-  extend(name, r.ttl, interval)
-  answer(1, 0, 0, 0, used + n, epoch, decode(s, 4))
-  return true
+-- decode returns the word after so many bytes.
+local function decode(s, at)
+  local a, b, c, d, e, f, g = byte(s, at + 1, at + 7)
+  if not g or g > 32 then error(foreign, 0) end
+  return a + b * 0x100 + c * 0x10000 + d * 0x1000000
+    + e * 0x100000000 + f * 0x10000000000 + g * 0x1000000000000
 end
 
-make.buckets = function()
-  local mark, epoch_at, total_at, ring_at = 'lrb1', 11, 18, 25
+-- newest returns the number of the bucket that the time has reached.
+local function newest(r, epoch) return max(epoch or 0, floor(now / r.interval)) end
 
-  -- put writes n words to the ring, the first that of bucket x.
-  local function put(c, x, n, words)
-    local from = x % c.size
-    local fit = math.min(n, c.size - from)
-    call('SETRANGE', c.key, ring_at + 7 * from, sub(words, 1, 7 * fit))
-    if fit < n then call('SETRANGE', c.key, ring_at, sub(words, 7 * fit + 1)) end
+-- began returns the total as bucket x began. Buckets after epoch began with all.
+local function began(key, r, x, epoch, total)
+  if not epoch or x > epoch then return total end
+  local at = ring_at + 7 * (x % r.size)
+  return decode(call('GETRANGE', key, at, at + 6), 0)
+end
+
+-- leaves returns when the window begins with at least need charged before it.
+local function leaves(key, r, need, epoch, total)
+  local ring, last = call('GETRANGE', key, '25', '-1'), newest(r, epoch)
+  local low, high = 0, r.window
+  while low < high do
+    local middle = floor((low + high) / 2)
+    local x = last - r.window + 1 + middle
+    if (x > epoch and total or decode(ring, 7 * (x % r.size))) >= need then high = middle else low = middle + 1 end
   end
+  return (last + 1 + low) * r.interval
+end
 
-  -- began returns the total as bucket x began; the one after the newest begins with all
-  -- that there is. Those after c.was began in this call, with c.base. Of the others it
-  -- remembers what it has read.
-  local function began(c, x)
-    if x > c.epoch then return c.total end
-    if x > c.was then return c.base end
-    local at, value = 7 * (x % c.size), c.seen[x]
-    if c.ring then return decode(c.ring, at) end
-    if not value then
-      value = decode(call('GETRANGE', c.key, format('%d', ring_at + at), format('%d', ring_at + at + 6)), 0)
-      c.seen[x] = value
+-- put writes n words to the ring, the first that of bucket x.
+local function put(key, r, x, n, words)
+  local from = x % r.size
+  local fit = math.min(n, r.size - from)
+  call('SETRANGE', key, ring_at + 7 * from, sub(words, 1, 7 * fit))
+  if fit < n then call('SETRANGE', key, ring_at, sub(words, 7 * fit + 1)) end
+end
+
+-- fill begins the buckets that the time has reached, and returns the newest.
+local function fill(key, r, epoch, total)
+  local last = newest(r, epoch)
+  local n = math.min(last - epoch, r.size)
+  if n > 0 then
+    put(key, r, last - n + 1, n, rep(encode(total), n))
+    call('SETRANGE', key, '11', encode(last))
+    call('PEXPIRE', key, digits(r.ttl))
+  end
+  return last
+end
+
+-- lower takes n off the total, and off those as bucket x and all after it began.
+local function lower(key, r, x, n, epoch, total)
+  local words, lowered = {}, encode(total - n)
+  for i = x, epoch do words[#words + 1] = encode(began(key, r, i, epoch, total) - n) end
+  if #words > 0 then put(key, r, x, #words, table.concat(words)) end
+  call('SETRANGE', key, '18', lowered)
+  return total - n
+end
+
+algorithms.buckets = {
+  width = 6,
+  size = 5,
+
+  rule = function(at)
+    return {
+      limit = number(ARGV[at]), interval = number(ARGV[at + 1]), size = number(ARGV[at + 2]),
+      window = number(ARGV[at + 3]), ttl = number(ARGV[at + 4]),
+    }
+  end,
+
+  -- A new bucket is written to the ring, which must not complete one that was cut.
+  read = function(key, r)
+    local s = try('GETRANGE', key, '0', '24')
+    if s == '' and call('EXISTS', key) == 0 then return r.limit, now, nil, 0 end
+    if type(s) == 'table' then fail(s) end
+    if sub(s, 1, 4) ~= mark then error(foreign, 0) end
+    local life, epoch, total = decode(s, 4), decode(s, 11), decode(s, 18)
+    local last = newest(r, epoch)
+    local cut = last > epoch and call('STRLEN', key) ~= ring_at + 7 * r.size
+    if cut or epoch * r.interval >= most then error(foreign, 0) end
+    return r.limit - total + began(key, r, last - r.window, epoch, total), life, epoch, total
+  end,
+
+  charge = function(key, r, n, _, life, epoch, total)
+    if not epoch then
+      epoch = newest(r)
+      local words = encode(life) .. encode(epoch) .. encode(n) .. rep('\0', 7 * r.size)
+      call('SET', key, mark .. words, 'PX', r.ttl)
+      return life, epoch, n
     end
-    return value
-  end
-
-  -- fill begins the buckets that the time has reached.
-  local function fill(c)
-    local steps = math.min(c.epoch - c.was, c.size)
-    if steps > 0 and not c.new then
-      put(c, c.epoch - steps + 1, steps, string.rep(encode(c.base), steps))
-      c.was, c.ring, c.dirty = c.epoch, nil, true
+    local oldest = newest(r, epoch) - r.size + 1
+    if n > most - total and n > most - total + began(key, r, oldest, epoch, total) then error(overflow, 0) end
+    epoch = fill(key, r, epoch, total)
+    if n > most - total then -- only differences matter
+      total = lower(key, r, oldest, began(key, r, oldest, epoch, total), epoch, total)
     end
-  end
+    call('SETRANGE', key, '18', encode(total + n))
+    return life, epoch, total + n
+  end,
 
-  -- wait returns the us to the end of the bucket after which the window begins with at
-  -- least need charged before it.
-  local function wait(c, window, need)
-    local low, high = 0, window
-    if began(c, c.epoch) < need then -- it is the newest, in which this call charged
-      low = window
-    elseif c.size <= 512 and not c.ring then -- one read instead of up to ten
-      c.ring = call('GETRANGE', c.key, '25', '-1')
+  show = function(key, r, one, n, life, epoch, total)
+    local used = total - began(key, r, newest(r, epoch) - r.window, epoch, total)
+    local function wait(n)
+      if n == 0 or n > r.limit or n <= r.limit - used then return 0 end
+      return leaves(key, r, total - r.limit + n, epoch, total)
     end
-    while low < high do
-      local middle = floor((low + high) / 2)
-      if began(c, c.epoch - window + 1 + middle) >= need then high = middle else low = middle + 1 end
-    end
-    return (c.epoch + 1 + low) * c.interval - c.now
+    local reset = (newest(r, epoch) + 1 + r.window) * r.interval -- if the newest was charged
+    if one == 0 then reset = used > 0 and leaves(key, r, total, epoch, total) or 0 end
+    out[o + 1], out[o + 2], out[o + 3], out[o + 4] = used, wait(one), wait(n), reset
+    out[o + 5], out[o + 6] = epoch or 0, life
+    o = o + 6
+  end,
+}
+
+-- Only groups need what follows.
+
+function algorithms.buckets.fits(key, r, n, _, epoch, total)
+  return n <= most - total + began(key, r, newest(r, epoch) - r.size + 1, epoch, total)
+end
+
+function algorithms.buckets.count(key, r, over, _, epoch, total)
+  return total - began(key, r, newest(r, epoch) - over, epoch, total)
+end
+
+function algorithms.buckets.refund(key, r, n, x, kept, life, epoch, total)
+  local last = newest(r, epoch)
+  if not epoch or kept ~= life or x > epoch or x <= last - r.size
+    or began(key, r, x + 1, epoch, total) - began(key, r, x, epoch, total) < n then
+    return false, life, epoch, total
   end
-
-  -- lower takes n off the totals as bucket x and all after it began.
-  local function lower(c, x, n)
-    fill(c)
-    local words = {}
-    for i = x, c.epoch do words[#words + 1] = encode(began(c, i) - n) end
-    if #words > 0 then put(c, x, #words, table.concat(words)) end
-    c.total = c.total - n
-    c.dirty, c.seen, c.ring = true, {}, nil
-  end
-
-  local function fresh(c)
-    c.new, c.epoch, c.total, c.was, c.base = true, floor(c.now / c.interval), 0, -math.huge, 0
-    c.life, seed = seed, seed + 1
-  end
-
-  return {
-    -- longer takes note of another rule's TTL.
-    longer = function(c, r) c.ttl = math.max(c.ttl, r.ttl) end,
-
-    -- load reads the counter and begins its buckets up to now's.
-    load = function(c, r, read)
-      c.interval, c.size, c.ttl = r.x, r.y, r.ttl
-      local s = read and read[1] or pcall('GETRANGE', c.key, '0', '24')
-      if s == '' and call('EXISTS', c.key) == 0 then return fresh(c) end
-      if type(s) ~= 'string' or sub(s, 1, 4) ~= mark or call('STRLEN', c.key) ~= ring_at + 7 * c.size then
-        error(foreign)
-      end
-      local epoch, total = decode(s, epoch_at), decode(s, total_at)
-      if (epoch + 1) * c.interval > most then error(foreign) end
-      c.life, c.epoch, c.total, c.was, c.base = decode(s, 4), epoch, total, epoch, total
-      c.seen = {}
-      if read and read[2] then c.seen[read[2]] = read[3] end
-      c.epoch = math.max(epoch, floor(c.now / c.interval))
-    end,
-
-    -- fits tells whether n more units can be counted at all.
-    fits = function(c, r, n)
-      return n <= most - c.total or n <= most - (c.total - began(c, c.epoch - c.size + 1))
-    end,
-
-    -- count returns the units of a window.
-    count = function(c, window) return c.total - began(c, c.epoch - window) end,
-
-    -- passes says whether a take of n does.
-    passes = function(c, r, n) return c.total - began(c, c.epoch - r.z) + n <= r.limit end,
-
-    -- check says what a take of n gets: 1 or 0, what remains, us to retry, us to reset.
-    check = function(c, r, n)
-      local limit, window = r.limit, r.z
-      if limit == 0 then return 1, 0, 0, 0 end
-      local used = c.total - began(c, c.epoch - window)
-      local remaining = math.max(0, limit - used)
-      local reset = used > 0 and wait(c, window, c.total) or 0
-      if n <= remaining then return 1, remaining, 0, reset end
-      return 0, remaining, wait(c, window, c.total + n - limit), reset
-    end,
-
-    -- charge counts n units, which fit, and returns where.
-    charge = function(c, r, n)
-      if n > most - c.total then
-        local oldest = c.epoch - c.size + 1
-        lower(c, oldest, began(c, oldest))
-      end
-      c.total, c.charged = c.total + n, true
-      return c.epoch
-    end,
-
-    -- refund takes n units out of bucket x, if they are still kept.
-    refund = function(c, r, n, x, life)
-      if n <= 0 or c.new or life ~= c.life or x > c.epoch or x <= c.epoch - c.size then return false end
-      if began(c, x + 1) - began(c, x) < n then return false end
-      lower(c, x + 1, n)
-      return true
-    end,
-
-    reset = function(c)
-      call('DEL', c.key)
-      c.charged, c.dirty, c.ring = nil, nil, nil
-      fresh(c)
-    end,
-
-    -- save writes what changed and leaves no key without a TTL.
-    save = function(c)
-      -- Longer, if the clock went back: until the newest bucket is out of every window.
-      local ttl = math.max(c.ttl, ceil((c.epoch + c.size) * c.interval - c.now, 1000))
-      if not c.new then
-        fill(c)
-        if c.dirty then
-          call('SETRANGE', c.key, epoch_at, encode(c.epoch) .. encode(c.total))
-        elseif c.charged then
-          call('SETRANGE', c.key, total_at, encode(c.total))
-        end
-        if c.charged then
-          extend(c.key, ttl, c.interval)
-        elseif call('PTTL', c.key) < 0 then
-          call('PEXPIRE', c.key, digits(ttl))
-        end
-      elseif c.charged then
-        local head = mark .. encode(c.life) .. encode(c.epoch) .. encode(c.total)
-        call('SET', c.key, head .. string.rep('\0', 7 * c.size), 'PX', digits(ttl))
-      end
-    end,
-  }
+  epoch = fill(key, r, epoch, total)
+  return true, life, epoch, lower(key, r, x + 1, n, epoch, total)
 end

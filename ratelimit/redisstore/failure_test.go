@@ -106,35 +106,6 @@ func TestScriptsAreFlushedUnderLoad(t *testing.T) {
 	}
 }
 
-func TestAForeignKeyIsLeftAlone(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
-	s := newStore(t, c, patient)
-	r := ratelimit.Must(ratelimit.Buckets(perMinute(5)))
-	key := keyOf(s, "k", r)
-	for name, put := range map[string]func(){
-		"hash":       func() { c.HSet(t.Context(), key, "a", "b") },
-		"list":       func() { c.RPush(t.Context(), key, "a") },
-		"string":     func() { c.Set(t.Context(), key, "a rather long string, as long as a counter's head", 0) },
-		"short":      func() { c.Set(t.Context(), key, "lrb1", 0) },
-		"a number":   func() { c.Set(t.Context(), key, 7, 0) },
-		"sorted set": func() { c.IncrBy(t.Context(), "x", 1); c.ZIncrBy(t.Context(), key, 1, "a") },
-	} {
-		require.NoError(t, c.FlushAll(t.Context()).Err())
-		put()
-		before := c.Dump(t.Context(), key).Val()
-		ops := everyKind(r, ratelimit.Receipt{N: 1, At: 1, Life: 1})
-		ops["reset"] = ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset}
-		for kind, op := range ops {
-			_, err := s.DoOne(t.Context(), op)
-			require.ErrorIs(t, err, ratelimit.ErrStore, "%s: %s", name, kind)
-			require.ErrorIs(t, err, ErrForeign, "%s: %s", name, kind)
-			require.ErrorContains(t, err, key, "%s: %s", name, kind)
-		}
-		require.NotEmpty(t, before, name)
-		require.Equal(t, before, c.Dump(t.Context(), key).Val(), name)
-	}
-}
-
 // TestAForeignKeyFailsItsGroup has the foreign key come last, asked by what does not
 // check anything.
 func TestAForeignKeyFailsItsGroup(t *testing.T) {
@@ -166,6 +137,49 @@ func TestAFullRedisIsAnError(t *testing.T) {
 		}
 		require.EqualValues(t, 4, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek})[0].Remaining)
 		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	})
+}
+
+// TestARefusalKeepsItsCode has a master become a replica: the client drops connections to one,
+// if it knows the error.
+func TestARefusalKeepsItsCode(t *testing.T) {
+	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
+		require.NoError(t, c.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
+		for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Add} {
+			_, err := s.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: kind})
+			require.ErrorIs(t, err, ratelimit.ErrStore)
+			require.True(t, redis.IsReadOnlyError(err), "%v: %v", kind, err)
+		}
+		require.NoError(t, c.ReplicaOf(t.Context(), "no", "one").Err())
+	})
+}
+
+// TestWhatScriptsRaiseIsAnErrorToRedis raises it where nothing catches it: Redis 7.0 crashes of
+// an error that is a table.
+func TestWhatScriptsRaiseIsAnErrorToRedis(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	for _, name := range []string{"foreign", "overflow"} {
+		require.ErrorContains(t, c.Eval(t.Context(), preludeLua+"error("+name+", 0)", nil, 0).Err(), name)
+	}
+	require.NoError(t, c.Ping(t.Context()).Err())
+}
+
+// TestADenialOfAFullRedis has no room for what a block remembers of it.
+func TestADenialOfAFullRedis(t *testing.T) {
+	eachRule(t, ratelimit.Block{After: 2, For: time.Hour}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
+		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
+		take := ratelimit.Op{Rule: r, Key: "k", N: 5, Kind: ratelimit.Take}
+		do(t, s, take)
+		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
+		for range 3 {
+			res := do(t, s, take)[0]
+			require.False(t, res.Allowed)
+			require.True(t, res.Violated)
+			require.Zero(t, res.Blocked)
+		}
+		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
+		do(t, s, take)
+		require.Equal(t, time.Hour, do(t, s, take)[0].Blocked)
 	})
 }
 

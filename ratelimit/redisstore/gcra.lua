@@ -1,87 +1,69 @@
--- gcra: a level that every unit raises and time lowers; in Go it is gcraPair, with the same
--- answers.
+-- gcra: a level that every unit raises and time lowers.
 --
--- Key     a string, 'lrg1' and then words: when the level was last raised (us), what it
---         was then. It lives until the level is 0.
--- Rules   x is the burst. A unit raises the level by per, which falls by limit in every
---         us, and burst * per is full: all are integers, so every rate is exact. Go
---         checked that no level is above 2^53.
+-- A unit raises the level by per, which falls by limit in every us, and burst * per is full:
+-- all of these are integers, so that every rate is exact.
+--
+-- Rule   limit, per, burst
+-- Key    a string: when the level was last raised, and what it was then. It lives until the
+--        level is 0.
+-- State  the same
+-- Shows  the same, level first
+-- Where  a unit was charged: when, and life is the level that the charge left
 
--- level returns what is left of a level, and the us until it begins to fall: more than 0 if
--- the clock went back.
-local function level(r, at, was)
-  local past = r.now - at
-  if past <= 0 then return was, -past end
-  local fallen = past * r.limit -- not exact above 2^53, but then above every level
-  if fallen >= was then return 0, 0 end
-  return was - fallen, 0
+-- fallen returns what is left of a level.
+local function fallen(r, at, level)
+  if now <= at then return level end -- the clock went back
+  return max(0, level - (now - at) * r.limit) -- not exact below -2^53, but then 0
 end
 
--- gcra says what a take of n gets at a level: 1 or 0, what remains, us to retry, us to
--- reset.
-local function gcra(r, lev, behind, n)
-  local free, remaining, retry, reset, passes = r.x * r.per - lev, 0, 0, 0, 1
-  if free > 0 then remaining = (free - fmod(free, r.per)) / r.per end
-  if n > remaining then passes, retry = 0, behind + ceil(n * r.per - free, r.limit) end
-  if lev > 0 then reset = behind + ceil(lev, r.limit) end
-  return passes, remaining, retry, reset
+local function save(key, r, at, level)
+  local life = ceil((at - now + level / r.limit) / 1000)
+  call('SET', key, format('%.0f %.0f', at, level), 'PX', digits(max(1, life)))
 end
 
--- write keeps a level until it has fallen to 0.
-local function write(r, name, at, lev)
-  local lasts = math.max(1, ceil(ceil(lev, r.limit) + at - r.now, 1000))
-  call('SET', name, 'lrg1' .. encode(at) .. encode(lev), 'PX', digits(lasts))
-end
+algorithms.gcra = {
+  width = 2,
+  size = 3,
 
-make.gcra = function()
-  return {
-    load = function(c, r)
-      local s = pcall('GET', c.key)
-      if not s then
-        c.new, c.at, c.level = true, c.now, 0
-        return
-      end
-      if type(s) ~= 'string' or #s ~= 18 or sub(s, 1, 4) ~= 'lrg1' then error(foreign) end
-      c.at, c.level, c.rule = decode(s, 4), decode(s, 11), r
-    end,
+  rule = function(at)
+    return {limit = number(ARGV[at]), per = number(ARGV[at + 1]), burst = number(ARGV[at + 2])}
+  end,
 
-    longer = function() end,
+  read = function(key, r)
+    local at, level = pair(key)
+    if not at then at, level = now, 0 end
+    local free = r.burst * r.per - fallen(r, at, level)
+    return (free - fmod(free, r.per)) / r.per, at, level
+  end,
 
-    fits = function(c, r, n) return n * r.per <= most - level(r, c.at, c.level) end,
+  -- Units that are charged ahead must still be in the level when they are spent.
+  charge = function(key, r, n, ahead, at, level)
+    level = max(fallen(r, at, level), ahead * r.limit) + n * r.per
+    at = max(at, now)
+    save(key, r, at, level)
+    return at, level
+  end,
 
-    count = function() return 0 end,
+  show = function(_, _, _, _, at, level)
+    out[o + 1], out[o + 2] = level, at
+    o = o + 2
+  end,
+}
 
-    passes = function(c, r, n) return n * r.per <= r.x * r.per - level(r, c.at, c.level) end,
+-- Only groups need what follows.
 
-    check = function(c, r, n)
-      local lev, behind = level(r, c.at, c.level)
-      return gcra(r, lev, behind, n)
-    end,
+function algorithms.gcra.fits(_, r, n, at, level) return n * r.per <= most - fallen(r, at, level) end
 
-    -- Units that are charged ahead must still be in the level when they are spent.
-    charge = function(c, r, n, ahead)
-      c.level = math.max(level(r, c.at, c.level), ahead * r.limit) + n * r.per
-      c.at, c.new, c.dirty, c.rule = math.max(c.at, r.now), false, true, r
-      c.life = c.level
-      return c.at
-    end,
+function algorithms.gcra.count() return 0 end
 
-    refund = function(c, r, n, at, life)
-      if n <= 0 or n * r.per > c.level or at ~= c.at or life ~= c.level or level(r, at, life) == 0 then return false end
-      c.level, c.dirty, c.rule = c.level - n * r.per, true, r
-      if c.level == 0 then c.at = c.now end -- as a fresh one
-      return true
-    end,
-
-    reset = function(c)
-      call('DEL', c.key)
-      c.new, c.dirty, c.at, c.level = true, false, c.now, 0
-    end,
-
-    save = function(c)
-      if c.dirty and c.level == 0 then
-        call('DEL', c.key)
-      elseif c.dirty or not c.new and call('PTTL', c.key) < 0 then write(c.rule, c.key, c.at, c.level) end
-    end,
-  }
+-- Only the last charge can be taken back: then the level is what the charge left.
+function algorithms.gcra.refund(key, r, n, where, life, at, level)
+  if where ~= at or life ~= level or n * r.per > level or fallen(r, at, level) == 0 then return false, at, level end
+  level = level - n * r.per
+  if level > 0 then
+    save(key, r, at, level)
+    return true, at, level
+  end
+  call('DEL', key)
+  return true, now, 0
 end

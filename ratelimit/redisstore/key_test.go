@@ -53,6 +53,7 @@ var odd = []string{"k", "}", "}x", "{", "{}", "{}x", "a}b", "a{b}c", "a%7Db", "%
 
 // TestASubjectIsOneSlot runs groups on a Redis that insists on it.
 func TestASubjectIsOneSlot(t *testing.T) {
+	t.Parallel()
 	_, plain, cluster := redistest.StartNode(t)
 
 	for _, c := range []redis.UniversalClient{plain, cluster} {

@@ -24,7 +24,7 @@ func BenchmarkMany(b *testing.B) {
 	const each = 40_000
 	server := redistest.Start(b)
 	client := server.Client(nil)
-	joined, plain := newStore(b, client, patient), newStore(b, client, Options{Timeout: patient.Timeout, Joined: 1})
+	joined, plain := newStore(b, client, patient), newStore(b, client, Options{Timeout: patient.Timeout, BatchSize: 1})
 	for _, name := range []string{"buckets", "window", "gcra"} {
 		r := benchRules[name]
 		for _, callers := range []int{8, 64, 256} {

@@ -1,84 +1,71 @@
--- prelude: what the parts of the script share.
+-- prelude: the beginning of every script.
 --
--- Heads   are rules: algorithm, now in us or 0 for the server's clock, TTL (ms), limit,
---         per (us), three numbers that the algorithm explains, and, if the rule has a
---         block, after how many denials, and for how long (us)
--- Calls   are lists of takes (see lists.lua), or come in three forms. Of one op on a counter
---         of one key:
---           0, rule, kind, n, over
---         Of a group of ops on one subject, whose counters and blocks are the keys:
---           number of ops, number of keys, and for each op
---           rule, kind, number of its key, number of its block's or 0, n, over, life
---         Of equal takes by a rule with a block; the keys are the counter and the block:
---           many, rule, n, how many
---         n      units; of refund, those that were charged
---         over   count and add: what is counted over; refund: where it was charged; take:
---                how many us later the units may be spent, 0 in the first form
---         life   refund: the life of the counter that was charged
--- Result  seven integers for each op: verdict, remaining, us to retry, us to reset,
---         count, where it was charged, life of the counter. The verdict is 1 done,
---         0 not done, -1 not done and its own rule denied; of each op of a group that
---         did nothing at all, -2 a count would leave 2^53, -3 a key is something else's.
---         Of equal takes nine: what series returns, or -2 or -3
--- Clock   the server's, read once
--- Atomic  because a script is: nothing runs between check and charge
--- Numbers are integers of at most 2^53, which Go checked for those in ARGV.
+-- A script has the algorithms that its rules need, and ends with takes.lua or group.lua. An
+-- algorithm is a table of functions on one counter, whose state is up to three values, "...":
+--
+--   width             how many integers show adds
+--   size              how many numbers its rules are
+--   rule(at)          reads a rule, the first number of which is ARGV[at]
+--   read(key, r)      returns how many units pass now, below 1 if none do, and the state; a
+--                     fresh one if the key doesn't exist
+--   charge(key, r, n, ahead, ...)  writes n more units, returns the new state. Units that are
+--                     charged ahead may be spent so many us later
+--   show(key, r, one, n, ...)  adds what Go needs to explain the counter. Some algorithms
+--                     search for when n more units pass. one is 1 if units were charged
+--                     just now: then they search for when the next unit passes, too
+--
+-- What follows the line "-- Only groups need what follows." in its file is not part of takes:
+-- what a short script costs is mostly its functions.
+--
+--   fits(key, r, n, ...)      whether n more units can be counted exactly
+--   count(key, r, over, ...)  units of an interval
+--   refund(key, r, n, at, life, ...)  takes n units back that were charged there, returns
+--                     whether it could, and the new state
+--
+-- What is not this counter is left as it is: reading it raises foreign, before the first write.
+-- charge raises overflow if it can't count the units.
+--
+-- Times are microseconds, and all numbers are integers up to 2^53, which Go checked for those
+-- in ARGV.
 
-local protected, pcall = pcall, redis.pcall
+local call, try, number = redis.call, redis.pcall, tonumber
+local floor, fmod, max, ceil = math.floor, math.fmod, math.max, math.ceil
+local match, format = string.match, string.format
+local most = 9007199254740992
+local foreign, overflow = 'foreign', 'overflow' -- Redis 7.0 crashes of errors that are tables
 
--- foreign is the error of a call whose key is something else's, or was changed by somebody
--- else. It is raised before the first write, and fails only the call itself.
-local foreign = {}
-
--- decode returns the word after so many bytes.
-local function decode(s, at)
-  local a, b, c, d, e, f, g = byte(s, at + 1, at + 7)
-  if not g then error(foreign) end
-  local v = a + b * 0x100 + c * 0x10000 + d * 0x1000000
-    + e * 0x100000000 + f * 0x10000000000 + g * 0x1000000000000
-  if v > most then error(foreign) end
-  return v
+local now = number(ARGV[1]) -- 0 unless a test has a clock of its own
+if now == 0 then
+  local t = call('TIME')
+  now = t[1] * 1000000 + t[2]
 end
 
--- ceil divides integers. The remainder is exact, the quotient alone is not.
-local function ceil(a, b)
-  local rest = fmod(a, b)
-  if rest > 0 then return (a - rest) / b + 1 end
-  return (a - rest) / b
+local out, o, algorithms = {now}, 1, {}
+
+-- digits writes an integer as Redis takes it.
+local function digits(n) return format('%.0f', n) end
+
+-- fail raises the error that a read got: the key is something else's, or Redis refuses to read.
+local function fail(reply) error(match(reply.err, '^WRONGTYPE') and foreign or reply.err, 0) end
+
+-- bounded returns a number that a counter may hold; times may be a century later than now.
+local function bounded(n)
+  if not n or n % 1 ~= 0 or n < 0 or n > 2 * most then error(foreign, 0) end
+  return n
 end
 
--- digits writes an integer as Redis takes it, and shorter than Redis would.
-local function digits(v) return format('%.0f', v) end
-
-local server
-local function rule(h) -- where in ARGV it says how many values it has
-  local now = number(ARGV[h + 2])
-  if now == 0 then
-    if not server then
-      local t = call('TIME')
-      server = t[1] * 1000000 + t[2]
-    end
-    now = server
-  end
-  local r = {
-    algorithm = ARGV[h + 1], now = now, ttl = number(ARGV[h + 3]), life = ARGV[h + 3],
-    limit = number(ARGV[h + 4]), per = number(ARGV[h + 5]),
-    x = number(ARGV[h + 6]), y = number(ARGV[h + 7]), z = number(ARGV[h + 8]),
-  }
-  if number(ARGV[h]) > 8 then r.after, r.duration = number(ARGV[h + 9]), number(ARGV[h + 10]) end
-  return r
+-- pair reads a string of two integers; it returns nothing if there is no such key.
+local function pair(key)
+  local s = try('GET', key)
+  if not s then return end
+  if type(s) == 'table' then fail(s) end
+  local a, b = match(s, '^(%d+) (%d+)$')
+  if #s > 33 then error(foreign, 0) end
+  return bounded(number(a)), bounded(number(b))
 end
 
-local rules, out, o = {}, {}, 0
+-- refusal returns what a script returns to fail as Redis did: raised again, an error loses its code.
+local function refusal(err) return {err = err} end
 
--- answer adds the result of one op.
-local function answer(verdict, remaining, retry, reset, count, where, life)
-  out[o + 1], out[o + 2], out[o + 3], out[o + 4] = verdict, remaining, retry, reset
-  out[o + 5], out[o + 6], out[o + 7] = count, where, life
-  o = o + 7
-end
-
--- By the name of the algorithm, which may have none: quick does one op if it is easy. It
--- says whether it did, and if not, what it has read, up to three values. What it leaves,
--- the functions do that make makes, which is only then. Both may raise foreign.
-local quick, make = {}, {}
+-- expire lets a key live for so many us.
+local function expire(key, life) call('PEXPIRE', key, digits(max(1, ceil(life / 1000)))) end

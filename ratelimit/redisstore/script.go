@@ -9,80 +9,72 @@ import (
 )
 
 var (
-	//go:embed words.lua
-	wordsLua string
 	//go:embed prelude.lua
 	preludeLua string
 	//go:embed buckets.lua
 	bucketsLua string
 	//go:embed log.lua
 	logLua string
+	//go:embed log_set.lua
+	logSetLua string
+	//go:embed log_stream.lua
+	logStreamLua string
 	//go:embed window.lua
 	windowLua string
 	//go:embed gcra.lua
 	gcraLua string
-	//go:embed block.lua
-	blockLua string
-	//go:embed driver.lua
-	driverLua string
-	//go:embed calls.lua
-	callsLua string
-
-	//go:embed lists.lua
-	listsLua string
-	//go:embed buckets_takes.lua
-	bucketsTakesLua string
-	//go:embed log_takes.lua
-	logTakesLua string
-	//go:embed window_takes.lua
-	windowTakesLua string
-	//go:embed gcra_takes.lua
-	gcraTakesLua string
 	//go:embed takes.lua
 	takesLua string
+	//go:embed group.lua
+	groupLua string
 )
 
-// scripts has one script for each algorithm, so that no call pays for the others, and
-// under "" the one for groups of several; and one for lists of takes of each algorithm.
-var scripts = map[string]*redispipe.Script{
-	"buckets": newScript(bucketsLua),
-	"log":     newScript(logLua),
-	"window":  newScript(windowLua),
-	"gcra":    newScript(gcraLua),
-	"":        newScript(bucketsLua, logLua, windowLua, gcraLua),
-
-	"takes:buckets": newTakes(bucketsLua, bucketsTakesLua),
-	"takes:log":     newTakes(logLua, logTakesLua),
-	"takes:window":  redispipe.NewListScript(lines(wordsLua, windowTakesLua), windowBytes),
-	"takes:gcra":    redispipe.NewListScript(lines(wordsLua, gcraTakesLua), gcraBytes),
+// algorithm is how the counters of a rule are kept.
+type algorithm struct {
+	name    string
+	width   int // how many integers the scripts show of a counter
+	explain explain
 }
 
-// newScript puts a script together.
-func newScript(algorithms ...string) *redispipe.Script {
-	return redispipe.NewIntScript(lines(wordsLua, preludeLua, lines(algorithms...), driverFunction, callsLua))
+var algorithms = map[string]*algorithm{
+	"buckets": {"buckets", 6, explainSearched},
+	"log":     {"log", 5, explainSearched},
+	"stream":  {"stream", 5, explainSearched},
+	"window":  {"window", 2, explainWindow},
+	"gcra":    {"gcra", 2, explainGCRA},
 }
 
-// newTakes puts a script of lists together, whose replies are what lists.lua says.
-func newTakes(algorithm, takes string) *redispipe.Script {
-	return redispipe.NewListScript(lines(wordsLua, preludeLua, algorithm, driverFunction, listsLua, takes, takesLua), answerBytes)
+// algorithmOf returns the algorithm of a rule, nil if the store has none.
+func algorithmOf(r ratelimit.Rule) *algorithm {
+	if r.Encoding() == ratelimit.Stream {
+		return algorithms["stream"]
+	}
+	return algorithms[r.Algorithm()]
 }
 
-// driverFunction makes of the driver a function, which makes its own only when it is
-// called: most calls are done without it.
-var driverFunction = lines("local function driver()", blockLua, driverLua, "return run, series", "end")
+// scripts are the store's scripts, by the algorithm: of a takes script, or of a group script,
+// which is called "mixed" if it has all algorithms. So no call pays for what it does not need.
+type scripts struct{ takes, group map[string]*redispipe.Script }
 
-func lines(parts ...string) string { return strings.Join(parts, "\n") + "\n" }
+var theScripts = newScripts("")
 
-// script returns the script that knows the rules of all ops, nil if there is none.
-func (s *Store) script(ops []ratelimit.Op) *redispipe.Script {
-	first := ops[0].Rule.Algorithm()
-	for i := range ops[1:] {
-		if a := ops[1+i].Rule.Algorithm(); a != first {
-			if s.scripts[a] == nil || s.scripts[first] == nil {
-				return nil
-			}
-			return s.scripts[""]
+// newScripts returns scripts with a first part of their own.
+func newScripts(first string) scripts {
+	sources := map[string]string{
+		"buckets": bucketsLua,
+		"log":     logLua + logSetLua,
+		"stream":  logLua + logStreamLua,
+		"window":  windowLua,
+		"gcra":    gcraLua,
+		"mixed":   bucketsLua + logLua + logSetLua + logStreamLua + windowLua + gcraLua,
+	}
+	s := scripts{make(map[string]*redispipe.Script), make(map[string]*redispipe.Script)}
+	for name, source := range sources {
+		s.group[name] = redispipe.NewIntScript(first + preludeLua + source + groupLua)
+		if name != "mixed" {
+			source, _, _ = strings.Cut(source, "-- Only groups need what follows.")
+			s.takes[name] = redispipe.NewIntScript(first + preludeLua + source + "local a = algorithms." + name + "\n" + takesLua)
 		}
 	}
-	return s.scripts[first]
+	return s
 }

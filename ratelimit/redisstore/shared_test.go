@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
@@ -101,7 +102,7 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 }
 
 // TestLivesAreNotSharedByStores checks that a receipt of one life is worthless in the
-// next, whoever began it.
+// next, whichever store began it.
 func TestLivesAreNotSharedByStores(t *testing.T) {
 	server := redistest.Start(t)
 	a := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(3))
@@ -116,26 +117,60 @@ func TestLivesAreNotSharedByStores(t *testing.T) {
 	require.False(t, back)
 }
 
-func TestReceiptsThatNobodyGave(t *testing.T) {
+func TestMadeUpReceipts(t *testing.T) {
+	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, _ *redis.Client, r ratelimit.Rule) {
+		good := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 2, Kind: ratelimit.Take})[0].Receipt
+		refused := func(key string, change func(*ratelimit.Receipt)) {
+			t.Helper()
+			bad := good
+			change(&bad)
+			res := do(t, s, ratelimit.Op{Rule: r, Key: key, Kind: ratelimit.Refund, Receipt: bad})[0]
+			require.False(t, res.Allowed, "%+v", bad)
+		}
+		for _, change := range []func(*ratelimit.Receipt){
+			func(c *ratelimit.Receipt) { *c = ratelimit.Receipt{} },
+			func(c *ratelimit.Receipt) { c.N = -1 },
+			func(c *ratelimit.Receipt) { c.N = 0 },
+			func(c *ratelimit.Receipt) { c.N = 3 },
+			func(c *ratelimit.Receipt) { c.N = 1 << 53 },
+			func(c *ratelimit.Receipt) { c.N = 1 << 62 },
+			func(c *ratelimit.Receipt) { c.At = -1 << 62 },
+			func(c *ratelimit.Receipt) { c.At = 1 << 62 },
+			func(c *ratelimit.Receipt) { c.At++ },
+			func(c *ratelimit.Receipt) { c.At -= 200 },
+			func(c *ratelimit.Receipt) { c.Life = -1 },
+			func(c *ratelimit.Receipt) { c.Life = 1 << 62 },
+		} {
+			refused("k", change)
+			refused("unknown", change)
+		}
+		if good.Life > 0 { // the others know charges by their time alone
+			refused("k", func(c *ratelimit.Receipt) { c.Life++ })
+		}
+		require.EqualValues(t, 3, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek})[0].Remaining)
+		require.True(t, do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: good})[0].Allowed)
+	})
+}
+
+// TestMadeUpReceiptsAtTheEdges has windows that begin before 1970, and as many units as there can
+// be.
+func TestMadeUpReceiptsAtTheEdges(t *testing.T) {
 	s := newStore(t, redistest.Start(t).Client(nil), patient)
-	r := ratelimit.Must(ratelimit.Buckets(perMinute(3)))
-	good := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 2, Kind: ratelimit.Take})[0].Receipt
-	for _, change := range []func(*ratelimit.Receipt){
-		func(c *ratelimit.Receipt) { c.N = -1 },
-		func(c *ratelimit.Receipt) { c.N = 0 },
-		func(c *ratelimit.Receipt) { c.N = 3 },
-		func(c *ratelimit.Receipt) { c.N = 1 << 62 },
-		func(c *ratelimit.Receipt) { c.At = -1 << 62 },
-		func(c *ratelimit.Receipt) { c.At++ },
-		func(c *ratelimit.Receipt) { c.At -= 200 },
-		func(c *ratelimit.Receipt) { c.Life++ },
-		func(c *ratelimit.Receipt) { c.Life = -c.Life },
-	} {
-		bad := good
-		change(&bad)
-		res := do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: bad})[0]
-		require.False(t, res.Allowed, "%+v", bad)
-		require.EqualValues(t, 1, res.Remaining)
+	for _, e := range []ratelimit.Encoding{ratelimit.SortedSet, ratelimit.Stream} {
+		r := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 5, Per: 90 * 365 * 24 * time.Hour, Encoding: e}))
+		for range 2 { // unknown, and with an event
+			res := do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund})[0]
+			require.False(t, res.Allowed, "%v", e)
+			do(t, s, takeOf(r, "k", 1))
+		}
+	}
+	for name, r := range lasting(ratelimit.Block{}) {
+		if r.Algorithm() == "gcra" {
+			continue
+		}
+		charged := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1 << 53, Kind: ratelimit.Add})[0].Receipt
+		charged.N++
+		require.False(t, do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: charged})[0].Allowed, name)
 	}
 }
 

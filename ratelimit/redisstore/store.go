@@ -13,31 +13,30 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// ErrForeign means that a counter's name in Redis is taken by something else, which is
-// left as it is. It comes with [ratelimit.ErrStore].
-var ErrForeign = errors.New("redisstore: the key holds something that is not this counter")
-
 // Options configure a [Store]. The zero value is usable.
 type Options struct {
 	// Prefix begins the names of all keys. It must not have braces in it, which would
 	// take part in a Cluster's choice of slots. Default: "ratelimit:".
 	Prefix string
-	// Timeout bounds a call, a connection's dialling included, whatever the client's
-	// own timeouts. Default: 250 ms.
+	// Timeout bounds a call from the moment when it is made, whatever the client's own
+	// timeouts. Default: 250 ms.
 	Timeout time.Duration
-	// Joined is how many decisions of one moment may be one script call, while which Redis
-	// does nothing else: with 1, each is a call of its own, which costs Redis and this
-	// process several times as much. Lower it where others on the same Redis are to wait
-	// for less than a fifth of a millisecond. Default: 128.
-	Joined int
+	// BatchSize is the largest number of keys whose takes are one script call, while which
+	// Redis does nothing else: 128 take about half a millisecond, by logs three times that. With
+	// 1, each key is a call of its own, which costs Redis and this process several times as
+	// much. At most 256. Default: 128.
+	BatchSize int
 }
 
 func (o Options) withDefaults() Options {
 	if o.Prefix == "" {
 		o.Prefix = "ratelimit:"
 	}
-	if o.Joined == 0 {
-		o.Joined = 128
+	if o.Timeout == 0 {
+		o.Timeout = 250 * time.Millisecond
+	}
+	if o.BatchSize == 0 {
+		o.BatchSize = 128
 	}
 	return o
 }
@@ -48,21 +47,25 @@ func (o Options) check() error {
 		return fmt.Errorf("redisstore: Options.Prefix is %q, want no braces", o.Prefix)
 	case o.Timeout < 0:
 		return fmt.Errorf("redisstore: Options.Timeout is %v, want at least 0", o.Timeout)
-	case o.Joined < 0:
-		return fmt.Errorf("redisstore: Options.Joined is %d, want at least 0", o.Joined)
+	case o.BatchSize < 0 || o.BatchSize > maxBatchSize:
+		return fmt.Errorf("redisstore: Options.BatchSize is %d, want 0 to %d", o.BatchSize, maxBatchSize)
 	}
 	return nil
 }
+
+// maxBatchSize is how many calls a round trip has at most.
+const maxBatchSize = 256
 
 // Store is a [ratelimit.Store] in Redis. It is safe for concurrent use, has no goroutine
 // of its own and needs no closing.
 type Store struct {
 	pipe    *redispipe.Pipe
 	prefix  string
-	joined  int
+	timeout time.Duration
+	batch   int
 	clock   func() time.Time // instead of the server's, in tests
-	rules   rules
-	scripts map[string]*redispipe.Script
+	rules   ruleCache
+	scripts scripts
 }
 
 var _ ratelimit.Store = (*Store)(nil)
@@ -77,55 +80,80 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	pipe, err := redispipe.For(client, redispipe.Options{Timeout: o.Timeout, Joined: o.Joined})
+	pipe, err := redispipe.For(client)
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	return &Store{pipe: pipe, prefix: o.Prefix, joined: o.Joined, scripts: scripts}, nil
+	return &Store{pipe: pipe, prefix: o.Prefix, timeout: o.Timeout, batch: o.BatchSize, scripts: theScripts}, nil
 }
 
-// Do runs ops as [ratelimit.Store] says. Groups on different keys are sent together, and
-// run in any order; one on a key that has come before, unless both are takes by one rule,
-// waits until those are answered. Its errors are those of [ratelimit.Validate],
-// [ratelimit.ErrOverflow], the cause of ctx's end, and what wraps [ratelimit.ErrStore].
-// With an error, any of the groups may have been charged.
+// Do runs ops as [ratelimit.Store] says. Groups on different keys run at the same time, in any
+// order. Its errors are those of [ratelimit.Validate], [ratelimit.ErrOverflow], the cause of
+// ctx's end, and what wraps [ratelimit.ErrStore]. With an error, any of the groups may have been
+// charged.
 func (s *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if err := validate(ctx, ops); err != nil {
 		return nil, err
 	}
 	out := make([]ratelimit.Result, len(ops))
-	if err := s.run(ctx, ops, out); err != nil {
+	var requests []request
+	keys, deadline := make(map[string]bool), time.Now().Add(s.timeout)
+	for i, group := range ratelimit.Groups(ops) {
+		if key := group[0].Key; keys[key] { // after the group before it
+			if err := s.run(ctx, requests, deadline); err != nil {
+				return nil, err
+			}
+			requests = requests[:0]
+			clear(keys)
+		}
+		keys[group[0].Key] = true
+		r, err := s.request(group, out[i:i+len(group)])
+		if err != nil {
+			return nil, err
+		}
+		requests = append(requests, r)
+	}
+	if err := s.run(ctx, requests, deadline); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-// run runs all groups of ops.
-func (s *Store) run(ctx context.Context, ops []ratelimit.Op, out []ratelimit.Result) error {
-	w := s.newWave()
-	for i, group := range ratelimit.Groups(ops) {
-		if len(group) == len(ops) {
-			return s.group(ctx, ops, out)
-		}
-		if w.add(i, group, out[i:i+len(group)]) {
-			continue
-		}
-		if err := w.run(ctx); err != nil {
+// run runs requests at once and returns the first error.
+func (s *Store) run(ctx context.Context, requests []request, deadline time.Time) error {
+	if len(requests) == 1 {
+		reply, err := s.pipe.Run(ctx, time.Until(deadline), requests[0].call)
+		return s.decode(ctx, &requests[0], redispipe.Result{Reply: reply, Err: err})
+	}
+	calls := make([]redispipe.Call, len(requests))
+	for i := range requests {
+		calls[i] = requests[i].call
+	}
+	for i, reply := range s.pipe.RunAll(ctx, time.Until(deadline), calls) {
+		if err := s.decode(ctx, &requests[i], reply); err != nil {
 			return err
 		}
-		w = s.newWave()
-		w.add(i, group, out[i:i+len(group)])
 	}
-	return w.run(ctx)
+	return nil
 }
 
 // DoOne is Do with a list of one.
 func (s *Store) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	ops, out := [1]ratelimit.Op{op}, [1]ratelimit.Result{}
-	if err := validate(ctx, ops[:]); err != nil {
+	if err := validate(ctx, []ratelimit.Op{op}); err != nil {
 		return ratelimit.Result{}, err
 	}
-	err := s.group(ctx, ops[:], out[:])
+	if isTake(&op) {
+		return s.take(ctx, &op)
+	}
+	return s.doOne(ctx, op)
+}
+
+func (s *Store) doOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	var out [1]ratelimit.Result
+	r, err := s.request([]ratelimit.Op{op}, out[:])
+	if err == nil {
+		err = s.run(ctx, []request{r}, time.Now().Add(s.timeout))
+	}
 	return out[0], err
 }
 
@@ -134,32 +162,4 @@ func validate(ctx context.Context, ops []ratelimit.Op) error {
 		return context.Cause(ctx)
 	}
 	return ratelimit.Validate(ops)
-}
-
-// group runs one atomic group of ops.
-func (s *Store) group(ctx context.Context, ops []ratelimit.Op, out []ratelimit.Result) error {
-	if listed(ops) {
-		series, err := s.take(ctx, &ops[0], 1)
-		if err == nil {
-			out[0] = series.Result(0)
-		}
-		return err
-	}
-	c, err := s.call(ops)
-	if err != nil {
-		return err
-	}
-	reply, err := s.pipe.Run(ctx, c)
-	if err != nil {
-		return failure(ctx, err)
-	}
-	return results(reply.Ints, c.Keys, ops, out)
-}
-
-// failure tells the end of ctx and an absent Redis apart.
-func failure(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ratelimit.ErrStore, err)
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -14,246 +15,411 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// Keys that hold something else, and calls that share a script with those who ask for them.
+// Keys that hold something else, and calls that share a script with those that ask for them.
 
-// strangers put something into a key that is not a counter of any rule but own.
-func strangers(own string) map[string]func(c *redis.Client, key string) {
-	str := func(v string) func(*redis.Client, string) {
-		return func(c *redis.Client, key string) { c.Set(context.Background(), key, v, 0) }
+// put puts something into a key.
+type put = func(c *redis.Client, key string)
+
+func aString(v string) put {
+	return func(c *redis.Client, key string) { c.Set(context.Background(), key, v, 0) }
+}
+
+func aHash(fields ...string) put {
+	return func(c *redis.Client, key string) { c.HSet(context.Background(), key, fields) }
+}
+
+func aSet(score, member string) put {
+	return func(c *redis.Client, key string) { c.Do(context.Background(), "ZADD", key, score, member) }
+}
+
+func aStream(id, field, value string) put {
+	return func(c *redis.Client, key string) { c.Do(context.Background(), "XADD", key, id, field, value) }
+}
+
+// strangers are what is no counter of a type, by the name of its algorithm or "block".
+func strangers(own string) map[string]put {
+	word, large := strings.Repeat("\x01", 7), "9007199254740994"
+	all := map[string]map[string]put{
+		"": {
+			"empty string": aString(""),
+			"text":         aString("a rather long string, as long as a counter's head"),
+			"number":       aString("7"),
+			"hash":         aHash("e", "b"),
+			"list":         func(c *redis.Client, key string) { c.RPush(context.Background(), key, "a") },
+			"set":          func(c *redis.Client, key string) { c.SAdd(context.Background(), key, "a") },
+			"sorted set":   aSet("1", "a"),
+			"stream":       aStream("5-1", "f", "v"),
+		},
+		"pair": {
+			"negative":        aString("-5 3"),
+			"fraction":        aString("5 3.5"),
+			"three":           aString("5 3 1"),
+			"spaces":          aString(" 5 3"),
+			"hexadecimal":     aString("0x5 3"),
+			"large first":     aString("18014398509481988 3"), // 2^54, since times may be a century after 2^53
+			"large second":    aString("5 18014398509481988"),
+			"very large":      aString("99999999999999999999999999999 3"),
+			"long":            aString("5 " + strings.Repeat("0", 40)),
+			"buckets'":        aString("lrb1" + strings.Repeat(word, 124)),
+			"buckets' mark":   aString("lrb1"),
+			"of another type": aSet("5", "3 3"),
+		},
+		"window": {
+			"no n":            aHash("ends", "9"),
+			"no end":          aHash("n", "9"),
+			"text":            aHash("ends", "9", "n", "x"),
+			"fraction":        aHash("ends", "9", "n", "1.5"),
+			"negative":        aHash("ends", "9", "n", "-1"),
+			"large":           aHash("ends", "9", "n", "18014398509481988"),
+			"large end":       aHash("ends", "18014398509481988", "n", "9"),
+			"a gcra's":        aString("5 3"),
+			"of another type": aSet("5", "3 3"),
+		},
+		"buckets": {
+			"mark":            aString("lrb1"),
+			"head, cut":       aString("lrb1" + word + word + word[:6]),
+			"head":            aString("lrb1" + word + "\x01\x00\x00\x00\x00\x00\x00" + word),
+			"ring, cut":       aString("lrb1" + word + "\x01\x00\x00\x00\x00\x00\x00" + word + strings.Repeat("\x00", 120*7)),
+			"epoch of 2^53":   aString("lrb1" + word + "\x00\x00\x00\x00\x00\x00\x20" + word + strings.Repeat(word, 121)),
+			"high bytes":      aString("lrb1" + strings.Repeat("\xff", 21)),
+			"all high bytes":  aString("lrb1" + strings.Repeat("\xff", 21+121*7)),
+			"a window's":      aString("5 3"),
+			"of another type": aSet("5", "3 3"),
+		},
+		"log": {
+			"infinite":        aSet("inf", "5 3"),
+			"fraction":        aSet("1.5", "5 3"),
+			"large":           aSet(large, "5 3"),
+			"very large":      aSet("1e300", "5 3"),
+			"large sum":       aSet("5", large+" 3"),
+			"nothing":         aSet("5", "5 0"),
+			"n above its sum": aSet("5", "5 6"),
+			"three":           aSet("5", "5 3 1"),
+			"negative":        aSet("5", "-5 3"),
+			"a window's":      aString("5 3"),
+			"of another type": aStream("5-3", "n", "3"),
+		},
+		"stream": {
+			"other field":     aStream("5-3", "m", "3"),
+			"text":            aStream("5-3", "n", "a"),
+			"infinite":        aStream("5-3", "n", "inf"),
+			"fraction":        aStream("5-3", "n", "1.5"),
+			"hexadecimal":     aStream("5-3", "n", "0x3"),
+			"negative":        aStream("5-3", "n", "-3"),
+			"nothing":         aStream("5-3", "n", "0"),
+			"n above its sum": aStream("5-3", "n", "4"),
+			"large":           aStream(large+"-3", "n", "3"),
+			"endless":         aStream("18446744073709551615-3", "n", "3"),
+			"large sum":       aStream("5-"+large, "n", "3"),
+			"a window's":      aString("5 3"),
+			"of another type": aSet("5", "3 3"),
+		},
 	}
-	word := strings.Repeat("\x01", 7)
-	out := map[string]func(c *redis.Client, key string){
-		"empty string": str(""),
-		"text":         str("a rather long string, as long as a counter's head"),
-		"number":       str("7"),
-		"hash":         func(c *redis.Client, key string) { c.HSet(context.Background(), key, "e", "b") },
-		"list":         func(c *redis.Client, key string) { c.RPush(context.Background(), key, "a") },
-		"set":          func(c *redis.Client, key string) { c.SAdd(context.Background(), key, "a") },
-		"sorted set":   func(c *redis.Client, key string) { c.ZAdd(context.Background(), key, redis.Z{Score: 1, Member: "a"}) },
-		"set of 21": func(c *redis.Client, key string) {
-			c.ZAdd(context.Background(), key, redis.Z{Score: 1, Member: "a member of 21 bytes."})
-		},
-		"endless set": func(c *redis.Client, key string) {
-			c.Do(context.Background(), "ZADD", key, "inf", strings.Repeat("\x01", 21))
-		},
-		"set of halves": func(c *redis.Client, key string) {
-			c.Do(context.Background(), "ZADD", key, "1.5", strings.Repeat("\x01", 21))
-		},
-		"stream": func(c *redis.Client, key string) { c.Do(context.Background(), "XADD", key, "5-1", "f", "v") },
-		"stream of 21": func(c *redis.Client, key string) {
-			c.Do(context.Background(), "XADD", key, "5-1", "e", "a member of 21 bytes.")
-		},
-		"other field": func(c *redis.Client, key string) {
-			c.Do(context.Background(), "XADD", key, "5-1", "f", strings.Repeat("\x01", 21))
-		},
-		"endless stream": func(c *redis.Client, key string) {
-			c.Do(context.Background(), "XADD", key, "18446744073709551615-1", "e", strings.Repeat("\x01", 21))
-		},
-		"empty stream": func(c *redis.Client, key string) {
-			c.Do(context.Background(), "XADD", key, "9007199254740999-1", "e", "v")
-			c.Do(context.Background(), "XDEL", key, "9007199254740999-1")
-		},
+	out := maps.Clone(all[""])
+	if own == "gcra" || own == "block" {
+		own = "pair"
 	}
-	out["emptied stream"] = func(c *redis.Client, key string) {
-		c.Do(context.Background(), "XADD", key, "5-1", "e", "v")
-		c.Do(context.Background(), "XDEL", key, "5-1")
+	for what, put := range all[own] {
+		out["its own type: "+what] = put
 	}
-	for rule, mark := range map[string]string{"buckets": "lrb1", "window": "lrw1", "gcra": "lrg1", "block": "lrd1"} {
-		out[rule+"' mark"] = str(mark)
-		out[rule+"' truncated"] = str(mark + word + word[:6])
-		out[rule+"' head of high bytes"] = str(mark + strings.Repeat("\xff", 21))
-		out[rule+"' all of high bytes"] = str(mark + strings.Repeat("\xff", 21+121*7))
-		if rule != own {
-			out[rule+"' counter"] = str(mark + word + word)
-			out[rule+"' longer counter"] = str(mark + word + word + word)
-		}
-	}
-	out["buckets' head"] = str("lrb1" + word + "\x01\x00\x00\x00\x00\x00\x00" + word)
-	out["buckets' ring, cut"] = str("lrb1" + word + "\x01\x00\x00\x00\x00\x00\x00" + word + strings.Repeat("\x00", 120*7))
 	return out
 }
 
-// TestStrangersFailTheirCallerOnly has 64 callers share a script, one of whom asks about a
-// key that is something else's, and another about one that is in order.
+// algorithmName returns what strangers and scripts call a rule's algorithm.
+func algorithmName(r ratelimit.Rule) string { return algorithmOf(r).name }
+
+// TestStrangersFailTheirCallerOnly has calls share a script of which some ask for a key that is
+// something else's, more than once, and the others for one that is in order.
 func TestStrangersFailTheirCallerOnly(t *testing.T) {
 	for _, block := range []ratelimit.Block{{}, {After: 1, For: time.Minute}} {
 		eachRule(t, block, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
-			key := keyOf(s, "k", r)
+			key, own := keyOf(s, "k", r), algorithmName(r)
 			if block.After > 0 {
-				key = s.key("k", blockName(r))
-			}
-			own := r.Algorithm()
-			if block.After > 0 {
-				own = "block"
+				key, own = s.key("k", blockName(r)), "block"
 			}
 			for what, put := range strangers(own) {
 				c.Del(t.Context(), key)
 				put(c, key)
 				before := c.Dump(t.Context(), key).Val()
 				require.NotEmpty(t, before, what)
-				ops := allKinds(r, ratelimit.Receipt{N: 1, At: 1, Life: 1})
-				calls := make([]redispipe.Call, 0, 2*len(ops))
-				for _, kind := range slices.Sorted(maps.Keys(ops)) {
-					op := ops[kind]
-					_, err := s.DoOne(t.Context(), op)
+				foreign := func(err error, kind string) {
+					t.Helper()
 					require.ErrorIs(t, err, ErrForeign, "%s: %s", what, kind)
+					require.ErrorIs(t, err, ratelimit.ErrStore, "%s: %s", what, kind)
 					require.ErrorContains(t, err, "{k}", "%s: %s", what, kind)
-					for _, subject := range []string{"k", "good"} {
-						op.Key = subject
-						call, err := s.call([]ratelimit.Op{op})
-						require.NoError(t, err)
-						calls = append(calls, call)
+					require.NotContains(t, err.Error(), "WRONGTYPE", "%s: %s", what, kind)
+				}
+				kinds := allKinds(r, ratelimit.Receipt{N: 1, At: 1, Life: 1})
+				var ops []ratelimit.Op
+				for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+					op := kinds[kind]
+					_, err := s.DoOne(t.Context(), op)
+					foreign(err, kind)
+					_, err = s.Do(t.Context(), []ratelimit.Op{op})
+					foreign(err, kind)
+					good := op
+					good.Key = "good"
+					_, err = s.Do(t.Context(), []ratelimit.Op{good, op, good})
+					foreign(err, kind)
+					ops = append(ops, good, op, op, good)
+				}
+				_, errs := atOnce(t.Context(), s, ops...)
+				for i, op := range ops {
+					if op.Key == "k" {
+						foreign(errs[i], op.Kind.String())
+					} else {
+						require.NoError(t, errs[i], "%s: %v", what, op.Kind)
 					}
 				}
 				require.Equal(t, before, c.Dump(t.Context(), key).Val(), what)
-				for i, reply := range joined(t, s, calls) {
-					require.Equal(t, i%2 == 0, reply[verdict] == foreign, "%s: call %d of %d", what, i, len(calls))
-				}
-				require.Equal(t, before, c.Dump(t.Context(), key).Val(), "%s, joined", what)
-				c.Del(t.Context(), key)
 				do(t, s, ratelimit.Op{Rule: r, Key: "good", Kind: ratelimit.Reset})
 			}
 		})
 	}
 }
 
-// TestACounterThatWasCutIsForeign takes its last bucket from a counter in use.
-func TestACounterThatWasCutIsForeign(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
-	s := newStore(t, c, patient)
-	clock := time.Unix(1_000_000_000, 0)
-	s.clock = func() time.Time { return clock }
-	r := lasting(ratelimit.Block{})["buckets"]
-	free := ratelimit.Must(r.WithLimit(0))
-	ops := allKinds(r, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt)
-	ops["free add"] = ratelimit.Op{Rule: free, Key: "k", N: 1, Kind: ratelimit.Add}
-	key := keyOf(s, "k", r)
-	whole := c.Get(t.Context(), key).Val()
-	cut := whole[:len(whole)-7]
-	for kind, op := range ops {
-		require.NoError(t, c.Set(t.Context(), key, cut, 0).Err())
-		_, err := s.DoOne(t.Context(), op)
-		require.ErrorIs(t, err, ErrForeign, kind)
-		require.Equal(t, cut, c.Get(t.Context(), key).Val(), kind)
-	}
-}
-
-// TestAGroupFailsAsAWhole has the damage found when its first op was answered.
-func TestAGroupFailsAsAWhole(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
-	s := newStore(t, c, patient)
-	clock := time.Unix(1_000_000_000, 0)
-	s.clock = func() time.Time { return clock }
-	r := lasting(ratelimit.Block{})["buckets"]
-	for range 3 {
-		do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})
-		clock = clock.Add(r.Interval())
-	}
-	clock = clock.Add(-r.Interval())
-	within := clock.Unix()/5 - 5 // a bucket in the window of 12
-	require.NoError(t, c.SetRange(t.Context(), keyOf(s, "k", r), 25+7*(within%121), strings.Repeat("\xff", 7)).Err())
-	count := ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Count}
-	require.EqualValues(t, 3, do(t, s, count)[0].Count)
-	_, err := s.Do(t.Context(), []ratelimit.Op{count, {Rule: r, Key: "k", N: 4, Kind: ratelimit.Peek}})
-	require.ErrorIs(t, err, ErrForeign)
-}
-
-// TestAStreamThatWasSetAhead takes no more events, which is nobody else's error.
-func TestAStreamThatWasSetAhead(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
-	s := newStore(t, c, patient)
-	r := lasting(ratelimit.Block{})["stream"]
-	take := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}
-	do(t, s, take)
-	require.NoError(t, c.Do(t.Context(), "XSETID", keyOf(s, "k", r), "9007199254740999-1").Err())
-	before := c.Dump(t.Context(), keyOf(s, "k", r)).Val()
-	last := take
-	last.N = 4 // not for the quick path
-	var calls []redispipe.Call
-	for _, op := range []ratelimit.Op{take, last, {Rule: r, Key: "good", N: 1, Kind: ratelimit.Take}} {
-		call, err := s.call([]ratelimit.Op{op})
-		require.NoError(t, err)
-		calls = append(calls, call)
-	}
-	replies := joined(t, s, calls)
-	require.EqualValues(t, []int64{foreign, foreign, 1}, []int64{replies[0][verdict], replies[1][verdict], replies[2][verdict]})
-	require.Equal(t, before, c.Dump(t.Context(), keyOf(s, "k", r)).Val())
-	require.EqualValues(t, 4, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek})[0].Remaining)
-}
-
-// joined runs calls at one moment, while others are under way.
-func joined(t *testing.T, s *Store, calls []redispipe.Call) [][]int64 {
-	t.Helper()
-	replies := make([][]int64, len(calls))
-	var wg sync.WaitGroup
-	for i, call := range calls {
-		wg.Go(func() {
-			reply, err := s.pipe.Run(t.Context(), call)
-			if err != nil {
-				t.Error(err)
-				reply.Ints = []int64{0}
-			}
-			replies[i] = reply.Ints
-		})
-	}
-	wg.Wait()
-	return replies
-}
-
-// TestDamageIsNobodyElses changes bytes of counters, and entries of logs, that are in use.
-func TestDamageIsNobodyElses(t *testing.T) {
+// TestAStrangerAmongManyCallers has them join by chance.
+func TestAStrangerAmongManyCallers(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
+		r = ratelimit.Must(r.WithLimit(1 << 16))
+		require.NoError(t, c.HSet(t.Context(), keyOf(s, "bad", r), "f", "v").Err())
+		var wg sync.WaitGroup
+		for i := range 64 {
+			wg.Go(func() {
+				op := takeOf(r, fmt.Sprint("good", i%5), 1)
+				if i%3 == 0 {
+					op.Key = "bad"
+				}
+				for range 10 {
+					if _, err := s.DoOne(t.Context(), op); errors.Is(err, ErrForeign) != (op.Key == "bad") || err != nil && op.Key != "bad" {
+						t.Errorf("%s: %v", op.Key, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// TestARingThatWasCutIsNotCompleted takes the last bucket from a counter in use.
+func TestARingThatWasCutIsNotCompleted(t *testing.T) {
+	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
+		if r.Algorithm() != "buckets" {
+			return
+		}
+		clock := time.Unix(1_000_000_000, 0)
+		s.clock = func() time.Time { return clock }
+		other := limited(9)
+		ops := allKinds(r, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt)
+		ops["free add"] = ratelimit.Op{Rule: ratelimit.Must(r.WithLimit(0)), Key: "k", N: 1, Kind: ratelimit.Add}
 		key := keyOf(s, "k", r)
+		whole := c.Get(t.Context(), key).Val()
+		cut := whole[:len(whole)-7]
+		for kind, op := range ops { // in the bucket that it has, the head may be charged
+			require.NoError(t, c.Set(t.Context(), key, cut, 0).Err())
+			_, err := s.DoOne(t.Context(), op)
+			if err != nil {
+				require.ErrorIs(t, err, ErrForeign, kind)
+			}
+			if kind != "reset" {
+				require.EqualValues(t, len(cut), c.StrLen(t.Context(), key).Val(), kind)
+			}
+		}
+		require.NoError(t, c.Set(t.Context(), key, cut, 0).Err())
+		for _, later := range []time.Duration{r.Interval(), r.Span(), 10 * r.Span()} {
+			clock = clock.Add(later)
+			for kind, op := range ops {
+				_, err := s.DoOne(t.Context(), op)
+				require.ErrorIs(t, err, ErrForeign, kind)
+				_, err = s.Do(t.Context(), []ratelimit.Op{{Rule: other, Key: "k", N: 1, Kind: ratelimit.Add}, op})
+				require.ErrorIs(t, err, ErrForeign, kind)
+				require.Equal(t, cut, c.Get(t.Context(), key).Val(), kind)
+			}
+		}
+		require.Zero(t, do(t, s, ratelimit.Op{Rule: other, Key: "k", Kind: ratelimit.Count})[0].Count, "charged before the key was found out")
+	})
+}
+
+// TestAGroupFailsAsAWhole has the damage found after its first op was answered.
+func TestAGroupFailsAsAWhole(t *testing.T) {
+	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
+		if r.Algorithm() != "buckets" {
+			return
+		}
+		clock := time.Unix(1_000_000_000, 0)
+		s.clock = func() time.Time { return clock }
+		for range 3 {
+			do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})
+			clock = clock.Add(r.Interval())
+		}
+		clock = clock.Add(-r.Interval())
+		within := clock.Unix()/5 - 1 // the bucket that only the search for four units reads
+		require.NoError(t, c.SetRange(t.Context(), keyOf(s, "k", r), 25+7*(within%121), strings.Repeat("\xff", 7)).Err())
+		count := ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Count}
+		require.EqualValues(t, 3, do(t, s, count)[0].Count)
+		_, err := s.Do(t.Context(), []ratelimit.Op{count, {Rule: r, Key: "k", N: 4, Kind: ratelimit.Peek}})
+		require.ErrorIs(t, err, ErrForeign)
+	})
+}
+
+// TestAStreamThatWasSetAhead takes no more events, which is an error of its own callers only.
+func TestAStreamThatWasSetAhead(t *testing.T) {
+	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
+		if r.Encoding() != ratelimit.Stream {
+			return
+		}
+		take := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}
+		key := keyOf(s, "k", r)
+		for _, left := range []int64{4, 5} {
+			if left == 5 { // one without events
+				c.XTrimMaxLen(t.Context(), key, 0)
+			} else {
+				do(t, s, take)
+			}
+			require.NoError(t, c.Do(t.Context(), "XSETID", key, "9007199254740990-1").Err())
+			before := c.Dump(t.Context(), key).Val()
+			good := take
+			good.Key = "good"
+			_, errs := atOnce(t.Context(), s, take, good, take)
+			require.ErrorIs(t, errs[0], ErrForeign)
+			require.NoError(t, errs[1])
+			require.ErrorIs(t, errs[2], ErrForeign)
+			require.Equal(t, before, c.Dump(t.Context(), key).Val())
+			require.Equal(t, left, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek})[0].Remaining)
+		}
+	})
+}
+
+// TestARefundOfADamagedLogRemovesNothing finds an event that is none after those that the
+// refund has changed.
+func TestARefundOfADamagedLogRemovesNothing(t *testing.T) {
+	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
+		if r.Algorithm() != "log" {
+			return
+		}
+		clock := time.Unix(1_000_000_000, 0)
+		s.clock = func() time.Time { return clock }
+		key := keyOf(s, "k", r)
+		charged := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt
+		if r.Encoding() == ratelimit.Stream {
+			aStream("1000000001000000-2", "n", "1")(c, key)
+			aStream("1000000001500000-0", "m", "1")(c, key)
+			aStream("1000000002000000-3", "n", "1")(c, key)
+		} else {
+			aSet("1000000001000000", "0000000000000002 1")(c, key)
+			aSet("1000000001500000", "junk")(c, key)
+			aSet("1000000002000000", "0000000000000003 1")(c, key)
+		}
+		clock = clock.Add(3 * time.Second)
+		before := c.Dump(t.Context(), key).Val()
+		_, err := s.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: charged})
+		require.ErrorIs(t, err, ErrForeign)
+		require.Equal(t, before, c.Dump(t.Context(), key).Val())
+	})
+}
+
+// TestARefundOfDamagedBucketsIsForeign takes more off the newest bucket than it began with.
+func TestARefundOfDamagedBucketsIsForeign(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	clock := time.Unix(1_000_000_000, 0)
+	s.clock = func() time.Time { return clock }
+	r := lasting(ratelimit.Block{})["buckets"]
+	charged := do(t, s, takeOf(r, "k", 1))[0].Receipt
+	for range 2 {
+		clock = clock.Add(r.Interval())
+		do(t, s, takeOf(r, "k", 1))
+	}
+	key := keyOf(s, "k", r)
+	require.NoError(t, c.SetRange(t.Context(), key, 25+7*(clock.Unix()/5%121), strings.Repeat("\x00", 7)).Err())
+	before := c.Get(t.Context(), key).Val()
+	_, err := s.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: charged})
+	require.ErrorIs(t, err, ErrForeign)
+	require.Equal(t, before, c.Get(t.Context(), key).Val())
+}
+
+// TestDamageFailsItsCallersOnly changes bytes of counters, and entries of logs, that are in use.
+func TestDamageFailsItsCallersOnly(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		ops := allKinds(r, ratelimit.Receipt{})
-		rest := ratelimit.Op{Rule: ratelimit.Must(r.WithLimit(1 << 20)), Key: "good", N: 1, Kind: ratelimit.Take}
-		for range 200 {
-			ops["reset"] = ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Peek, N: 1}
-			c.Del(t.Context(), key)
+		delete(ops, "reset")
+		for range 150 {
 			var charged ratelimit.Receipt
-			for range 3 {
+			do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset}, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})
+			for range 2 {
 				charged = do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt
 			}
 			ops["refund"] = ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: charged}
-			junk := make([]byte, 21)
-			for i := range junk {
-				junk[i] = byte(rand.IntN(256)) >> rand.IntN(8)
-			}
-			switch r.Algorithm() + r.Encoding().String() {
-			case "log" + ratelimit.SortedSet.String():
-				at := c.ZRangeWithScores(t.Context(), key, 0, -1).Val()[rand.IntN(3)]
-				c.ZRem(t.Context(), key, at.Member)
-				c.ZAdd(t.Context(), key, redis.Z{Score: at.Score, Member: string(junk)})
-			case "log" + ratelimit.Stream.String():
-				at := c.XRange(t.Context(), key, "-", "+").Val()[rand.IntN(3)]
-				c.XDel(t.Context(), key, at.ID)
-				if rand.IntN(2) == 0 {
-					c.Do(t.Context(), "XADD", key, "*", "e", string(junk)) // too early: it is in ms
+			ops["large add"] = ratelimit.Op{Rule: r, Key: "k", N: 1 << 53 / r.Per().Microseconds(), Kind: ratelimit.Add}
+			junk := damage(t, c, keyOf(s, "k", r), r, random)
+			for _, kind := range slices.Sorted(maps.Keys(ops)) {
+				good := ratelimit.Op{Rule: ratelimit.Must(r.WithLimit(1 << 16)), Key: "good", N: 1, Kind: ratelimit.Take}
+				bad := ops[kind]
+				bad.Rule = good.Rule // so that takes share a script
+				_, errs := atOnce(t.Context(), s, good, bad, ops[kind], good, bad)
+				for i, err := range errs {
+					mayFail := i != 0 && i != 3
+					if err != nil && (!mayFail || !errors.Is(err, ErrForeign) && !errors.Is(err, ratelimit.ErrOverflow)) {
+						t.Fatalf("%s, call %d: %v; %q", kind, i, err, junk)
+					}
 				}
-			default:
-				length := c.StrLen(t.Context(), key).Val()
-				junk = junk[:min(length, 7)]
-				c.SetRange(t.Context(), key, rand.Int64N(length-int64(len(junk))+1), string(junk))
 			}
-			for kind, op := range ops {
-				var wg sync.WaitGroup
-				for _, op := range []ratelimit.Op{rest, op, rest, op, rest} {
-					wg.Go(func() {
-						_, err := s.DoOne(t.Context(), op)
-						if err != nil && (op.Key != "k" || !errors.Is(err, ErrForeign) && !errors.Is(err, ratelimit.ErrOverflow)) {
-							t.Errorf("%s: of %s: %v; %x", kind, op.Key, err, junk)
-						}
-					})
-				}
-				wg.Wait()
-			}
-			if t.Failed() {
-				return
-			}
+			c.Del(t.Context(), keyOf(s, "k", r), keyOf(s, "good", r))
 		}
 	})
+}
+
+// damage changes a counter of three units somewhere, and returns by what.
+func damage(t *testing.T, c *redis.Client, key string, r ratelimit.Rule, random *rand.Rand) string {
+	junk := make([]byte, 1+random.IntN(21))
+	for i := range junk {
+		switch random.IntN(2) {
+		case 0:
+			junk[i] = "0123456789 "[random.IntN(11)]
+		default:
+			junk[i] = byte(random.IntN(256)) >> random.IntN(8)
+		}
+	}
+	switch algorithmName(r) {
+	case "log":
+		at := c.ZRangeWithScores(t.Context(), key, 0, -1).Val()[random.IntN(3)]
+		c.ZRem(t.Context(), key, at.Member)
+		if random.IntN(2) == 0 {
+			junk = append([]byte("0000000000000002 "), junk[0]%8+'0')
+		}
+		c.ZAdd(t.Context(), key, redis.Z{Score: at.Score * float64(1+random.IntN(2)), Member: string(junk)})
+	case "stream":
+		at := c.XRange(t.Context(), key, "-", "+").Val()[random.IntN(3)]
+		c.XDel(t.Context(), key, at.ID)
+		if random.IntN(2) == 0 {
+			c.Do(t.Context(), "XADD", key, strings.Replace(at.ID, "-", "9-", random.IntN(2)), "n", string(junk))
+		}
+	default:
+		length := c.StrLen(t.Context(), key).Val()
+		junk = junk[:min(length, int64(len(junk)))]
+		c.SetRange(t.Context(), key, random.Int64N(length-int64(len(junk))+1), string(junk))
+	}
+	return string(junk)
+}
+
+// TestANumberThatIsWrittenOtherwise has a window's units in a form that only Lua reads as a number.
+func TestANumberThatIsWrittenOtherwise(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	r := lasting(ratelimit.Block{})["window"]
+	ends := time.Now().Add(time.Minute).UnixMicro()
+	require.NoError(t, c.HSet(t.Context(), keyOf(s, "k", r), "ends", ends, "n", "0x1").Err())
+	op := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}
+	good := op
+	good.Key = "good"
+	_, err := s.Do(t.Context(), []ratelimit.Op{good, op})
+	require.ErrorIs(t, err, ErrForeign)
+	require.EqualValues(t, 1, do(t, s, ratelimit.Op{Rule: r, Key: "good", Kind: ratelimit.Count})[0].Count)
 }

@@ -1,67 +1,57 @@
--- window: a counter of a window that begins with its first charge; in Go it is windowPair,
--- with the same answers.
+-- window: a window that begins with its first charge.
 --
--- Key     a string, 'lrw1' and then words: which life of the counter this is, when its
---         window ends (us), units charged in it. It lives as long as its window, which
---         begins anew if its TTL was lost, because the end is in it.
--- Rules   x, y and z mean nothing.
+-- Rule   limit, per
+-- Key    a hash: ends, when the window ends, and n, the units charged in it. It lives as long: a
+--        TTL that was lost comes back with the next window.
+-- State  ends, n; of a window that has not begun, the end that it would have
+-- Shows  n, ends
+-- Where  a unit was charged: the end of the window
 
-make.window = function()
-  local function used(c) return c.now < c.ends and c.units or 0 end
+-- increase adds to n, which may be written as only a stranger writes it.
+local function increase(key, more)
+  local reply = try('HINCRBY', key, 'n', digits(more))
+  if type(reply) == 'table' then error(match(reply.err, 'not an integer') and foreign or reply.err, 0) end
+end
 
-  return {
-    load = function(c)
-      local s = pcall('GET', c.key)
-      if not s then
-        c.new, c.life, c.ends, c.units = true, seed, c.now, 0
-        seed = seed + 1
-        return
-      end
-      if type(s) ~= 'string' or #s ~= 25 or sub(s, 1, 4) ~= 'lrw1' then error(foreign) end
-      c.life, c.ends, c.units = decode(s, 4), decode(s, 11), decode(s, 18)
-    end,
+algorithms.window = {
+  width = 2,
+  size = 2,
 
-    longer = function() end,
+  rule = function(at) return {limit = number(ARGV[at]), per = number(ARGV[at + 1])} end,
 
-    fits = function(c, r, n) return n <= most - used(c) end,
+  read = function(key, r)
+    local w = try('HMGET', key, 'ends', 'n')
+    if w.err then fail(w) end
+    if not w[1] and not w[2] and call('EXISTS', key) == 0 then return r.limit, now + r.per, 0 end
+    local ends, n = bounded(number(w[1])), bounded(number(w[2]))
+    if ends <= now then return r.limit, now + r.per, 0 end
+    return r.limit - n, ends, n
+  end,
 
-    count = function(c) return used(c) end,
+  charge = function(key, _, more, _, ends, n)
+    if n > 0 then
+      increase(key, more)
+    else
+      call('HSET', key, 'ends', digits(ends), 'n', digits(more))
+      expire(key, ends - now)
+    end
+    return ends, n + more
+  end,
 
-    passes = function(c, r, n) return n <= r.limit - used(c) end,
+  show = function(_, _, _, _, ends, n)
+    out[o + 1], out[o + 2] = n, ends
+    o = o + 2
+  end,
+}
 
-    check = function(c, r, n)
-      local u = used(c)
-      local remaining, left = math.max(0, r.limit - u), c.ends - c.now
-      local reset = u > 0 and left or 0
-      if n <= remaining then return 1, remaining, 0, reset end
-      return 0, remaining, left, reset
-    end,
+-- Only groups need what follows.
 
-    charge = function(c, r, n)
-      if c.now >= c.ends then c.ends, c.units = c.now + r.per, 0 end
-      c.units, c.new, c.dirty = c.units + n, false, true
-      return c.ends
-    end,
+function algorithms.window.fits(_, _, more, _, n) return more <= most - n end
 
-    refund = function(c, r, n, ends, life)
-      if n <= 0 or n > used(c) or ends ~= c.ends or life ~= c.life then return false end
-      c.units, c.dirty = c.units - n, true
-      return true
-    end,
+function algorithms.window.count(_, _, _, _, n) return n end
 
-    reset = function(c)
-      call('DEL', c.key)
-      c.new, c.dirty, c.life, c.ends, c.units = true, false, seed, c.now, 0
-      seed = seed + 1
-    end,
-
-    save = function(c)
-      local left = math.max(1, ceil(c.ends - c.now, 1000))
-      if c.dirty then
-        call('SET', c.key, 'lrw1' .. encode(c.life) .. encode(c.ends) .. encode(c.units), 'PX', digits(left))
-      elseif not c.new and call('PTTL', c.key) < 0 then
-        call('PEXPIRE', c.key, digits(left))
-      end
-    end,
-  }
+function algorithms.window.refund(key, _, less, at, _, ends, n)
+  if at ~= ends or less > n then return false, ends, n end
+  increase(key, -less)
+  return true, ends, n - less
 end

@@ -10,9 +10,6 @@ func (s *Sequence) compare(asked []question, got []ratelimit.Result) {
 	now := s.now()
 	violated, denied := make([]bool, len(asked)), false
 	for i, q := range asked {
-		if charges(q.Kind) {
-			q.see(q.Rule, now)
-		}
 		if q.Kind == ratelimit.Take {
 			res := check(q.model, q.Rule, q.N+pending(asked[:i], q.counter), now)
 			if !res.Allowed || q.left(now) > 0 {
@@ -31,9 +28,6 @@ func (s *Sequence) compare(asked []question, got []ratelimit.Result) {
 			s.equal(i, got[i], s.undone(q, pending(asked[:i], q.counter), got[i].RetryAfter, now))
 		default:
 			s.equal(i, got[i], ratelimit.Result{Limit: q.Rule.Limit()})
-		}
-		if denied {
-			s.look(q, now)
 		}
 	}
 }
@@ -65,18 +59,6 @@ func (s *Sequence) undone(q question, before int64, wait, now time.Duration) rat
 // left is what is left of the counter's block, if the question's rule has one.
 func (q question) left(now time.Duration) time.Duration { return q.block.left(now) }
 
-// look counts, so that the op's counter has surely reached this bucket: whether an op
-// that a denied group left undone has done that much is up to the store.
-func (s *Sequence) look(q question, now time.Duration) {
-	if q.Rule.Algorithm() != "buckets" {
-		return
-	}
-	if _, err := s.Store.Do(s.Context(), []ratelimit.Op{{Rule: q.Rule, Key: q.Key, Kind: ratelimit.Count}}); err != nil {
-		s.fail("%v", err)
-	}
-	q.see(q.Rule, now)
-}
-
 // want runs the question on the model.
 func (s *Sequence) want(q question, receipt ratelimit.Receipt, now time.Duration) (want ratelimit.Result) {
 	r, over := q.Rule, q.Interval
@@ -84,7 +66,6 @@ func (s *Sequence) want(q question, receipt ratelimit.Receipt, now time.Duration
 		over = r.Per()
 	}
 	n, allowed := int64(1), true
-	q.see(r, now)
 	switch q.Kind {
 	case ratelimit.Count:
 		want = ratelimit.Result{Allowed: true, Limit: r.Limit(), Count: q.count(r, over, now)}
@@ -98,10 +79,8 @@ func (s *Sequence) want(q question, receipt ratelimit.Receipt, now time.Duration
 		allowed = q.refund > 0 && q.model.refund(r, q.refund, q.Receipt.N, now)
 	case ratelimit.Reset:
 		*q.counter = counter{model: newModel(r)}
-		if algorithm := r.Algorithm(); algorithm == "gcra" || algorithm == "window" {
-			// What looks as the charge left it may be another's: that is up to the store.
-			s.forget(func(p paid) bool { return p.subject == q.subject })
-		}
+		// What looks as the charge left it may be another's: that is up to the store.
+		s.forget(func(p paid) bool { return p.subject == q.subject })
 	case ratelimit.Peek:
 		n = q.N
 	}

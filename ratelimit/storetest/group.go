@@ -128,6 +128,7 @@ func testResetInGroup(h harness) {
 	h.each(10, time.Minute, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		old := h.one(ratelimit.Add, r, key, 2).Receipt
 		h.one(ratelimit.Add, r, key, 7)
+		h.clock.Advance(time.Microsecond)
 		// Of a reset, n says nothing.
 		reset := ratelimit.Op{Rule: r, Key: key, N: 1 << 53, Kind: ratelimit.Reset}
 		res := h.do(reset, ratelimit.Op{Rule: r, Key: key, N: 2, Kind: ratelimit.Add})

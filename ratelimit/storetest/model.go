@@ -26,8 +26,6 @@ type event struct {
 
 // model is one counter as the documentation defines it.
 type model interface {
-	// see tells it that it is asked.
-	see(r ratelimit.Rule, now time.Duration)
 	// free returns the largest n that passes at a time from now on, if nobody charges.
 	free(r ratelimit.Rule, at time.Duration) int64
 	// charge charges e, of which it has id, n, charged, ahead and rule.
@@ -75,7 +73,7 @@ func firstTime(f func(time.Duration) bool) time.Duration {
 // bucketModel is a counter in time buckets.
 type bucketModel struct {
 	exists bool
-	newest int64 // the bucket that the time has reached; it doesn't go back
+	newest int64 // bucket of the newest charge or refund; it doesn't go back
 	events []event
 }
 
@@ -88,18 +86,16 @@ func bucket(r ratelimit.Rule, now time.Duration) int64 {
 	return n
 }
 
-func (m *bucketModel) see(r ratelimit.Rule, now time.Duration) {
+// reach returns the newest bucket at a time.
+func (m *bucketModel) reach(r ratelimit.Rule, now time.Duration) int64 {
 	if m.exists {
-		m.newest = max(m.newest, bucket(r, now))
+		return max(m.newest, bucket(r, now))
 	}
+	return bucket(r, now)
 }
 
 func (m *bucketModel) units(r ratelimit.Rule, d, now time.Duration) int64 {
-	newest := bucket(r, now)
-	if m.exists {
-		newest = max(newest, m.newest)
-	}
-	from := newest - int64((d+r.Interval()-1)/r.Interval())
+	from := m.reach(r, now) - int64((d+r.Interval()-1)/r.Interval())
 	return units(m.events, func(e event) bool { return e.bucket >= from })
 }
 
@@ -117,22 +113,20 @@ func (m *bucketModel) free(r ratelimit.Rule, at time.Duration) int64 {
 }
 
 func (m *bucketModel) charge(e event) {
-	if !m.exists {
-		m.exists, m.newest = true, bucket(e.rule, e.charged)
-	}
-	m.see(e.rule, e.charged)
+	m.newest, m.exists = m.reach(e.rule, e.charged), true
 	e.bucket = m.newest
 	m.events = append(m.events, e)
 }
 
-func (m *bucketModel) count(r ratelimit.Rule, d, now time.Duration) int64 {
-	m.see(r, now)
-	return m.units(r, d, now)
-}
+func (m *bucketModel) count(r ratelimit.Rule, d, now time.Duration) int64 { return m.units(r, d, now) }
 
 func (m *bucketModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration) bool {
-	m.see(r, now)
-	return drop(m.events, n, func(e event) bool { return e.id == id && e.bucket >= m.newest-int64(r.Span()/r.Interval()) })
+	newest := m.reach(r, now)
+	if !drop(m.events, n, func(e event) bool { return e.id == id && e.bucket >= newest-int64(r.Span()/r.Interval()) }) {
+		return false
+	}
+	m.newest = newest
+	return true
 }
 
 func drop(events []event, n int64, which func(event) bool) bool {
@@ -143,18 +137,11 @@ func drop(events []event, n int64, which func(event) bool) bool {
 	return i >= 0
 }
 
-// logModel is a sliding log.
-type logModel struct {
-	exists bool
-	clock  time.Duration // of the newest charge
-	newest time.Duration // from when that counts
-	events []event
-}
-
-func (m *logModel) see(ratelimit.Rule, time.Duration) {}
+// logModel is a sliding log. Charges forget what has left the window by then.
+type logModel struct{ events []event }
 
 func (m *logModel) count(_ ratelimit.Rule, d, now time.Duration) int64 {
-	return units(m.events, func(e event) bool { return max(now, m.clock)-e.at < d })
+	return units(m.events, func(e event) bool { return now-e.at < d })
 }
 
 func (m *logModel) free(r ratelimit.Rule, at time.Duration) int64 {
@@ -162,17 +149,16 @@ func (m *logModel) free(r ratelimit.Rule, at time.Duration) int64 {
 }
 
 func (m *logModel) charge(e event) {
-	if !m.exists {
-		m.exists, m.clock, m.newest = true, e.charged, e.charged
+	e.at = e.charged + e.ahead
+	m.events = slices.DeleteFunc(m.events, func(old event) bool { return old.n == 0 || e.charged-old.at >= e.rule.Per() })
+	for _, old := range m.events {
+		e.at = max(e.at, old.at)
 	}
-	m.clock = max(m.clock, e.charged)
-	m.newest = max(m.newest, m.clock+e.ahead)
-	e.at = m.newest
 	m.events = append(m.events, e)
 }
 
 func (m *logModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration) bool {
-	return drop(m.events, n, func(e event) bool { return e.id == id && max(now, m.clock)-e.at < r.Per() })
+	return drop(m.events, n, func(e event) bool { return e.id == id && now-e.at < r.Per() })
 }
 
 // windowModel is a fixed window.
@@ -181,8 +167,6 @@ type windowModel struct {
 	open   bool
 	events []event
 }
-
-func (m *windowModel) see(ratelimit.Rule, time.Duration) {}
 
 func (m *windowModel) count(_ ratelimit.Rule, _, now time.Duration) int64 {
 	return units(m.events, func(e event) bool { return m.open && now < m.end && e.end == m.end })
@@ -206,8 +190,6 @@ func (m *windowModel) refund(_ ratelimit.Rule, id int, n int64, now time.Duratio
 
 // gcraModel is a bucket that leaks, in fractions of a unit.
 type gcraModel struct{ events []event }
-
-func (m *gcraModel) see(ratelimit.Rule, time.Duration) {}
 
 // level returns what is in it after the newest charge, in 1/limit µs, and when that was.
 func (m *gcraModel) level() (*big.Int, time.Duration) {

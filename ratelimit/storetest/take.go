@@ -115,6 +115,7 @@ func testRefundGone(h harness) {
 	charge := h.one(ratelimit.Take, r, "k", 3).Receipt
 	same(h, "refund of nothing", h.refund(r, "k", ratelimit.Receipt{}), false)
 	same(h, "refund of an unknown key", h.refund(r, "other", charge), false)
+	h.clock.Advance(time.Microsecond)
 	h.one(ratelimit.Reset, r, "k", 0)
 	h.one(ratelimit.Take, r, "k", 5)
 	same(h, "refund of a charge before the reset", h.refund(r, "k", charge), false)

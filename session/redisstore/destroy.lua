@@ -1,21 +1,15 @@
--- Removes sessions.
+-- Removes a session.
 --
--- Calls    digest that it must have
--- Result   of each: 1 nothing is there any more, 0 it has another digest and stays
--- Clock    the server's, only to let Redis drop what is over
+-- KEYS     the session
+-- ARGV     digest that it must have
+-- Result   {1} if nothing is there any more, {0} if it has another digest and stays
+-- Clock    none
 -- Atomic   because another caller could rotate the digest between the check
 --          and the removal
 
-for i = 1, #KEYS do
-  local s, wrong = read(KEYS[i])
-  if wrong then
-    out[i] = wrong
-  elseif s and s.digest ~= ARGV[at] then
-    out[i] = 0
-  else
-    if s then call('UNLINK', KEYS[i]) end
-    out[i] = 1
-  end
-  at = at + 1
-end
-return out
+local s, wrong = read()
+if wrong then return wrong end
+if not s then return {1} end
+if s.digest ~= ARGV[1] then return {0} end
+call('UNLINK', key)
+return {1}

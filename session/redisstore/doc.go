@@ -8,8 +8,8 @@
 // needs Redis 6.2 or later. A session is one hash with one field for each field of
 // the session, and each operation on it is one script, so that writers of different
 // fields never undo each other and nothing brings back what was destroyed. Times
-// are the server's. Scripts of all the stores on one client that are called at one
-// moment share a round trip.
+// are the server's. Calls of one moment, of all the stores on one client, share a
+// round trip.
 //
 // A session that is bound to a user has an entry in the user's index, a sorted set of
 // its own, often on another node of a Cluster. It is written first, so that every
@@ -27,8 +27,8 @@
 // replication stream cannot log in, but sees the values, which are not encrypted.
 //
 // Nothing is sent twice. An error that is not one of package session's says that
-// Redis gave no answer, or refused: without an answer, the operation may have
-// happened. A Redis whose memory is full refuses saves, and loads that are due to
+// Redis was not asked in time (ErrNotSent: the operation was not done), that it did not
+// reply in time (ErrNoReply: it may have been done), or that it refused. A Redis whose memory is full refuses saves, and loads that are due to
 // touch. If it evicts keys or loses writes in a failover, sessions go, a session that
 // was destroyed just before may be back, and one whose index went is not found when
 // all of its user's are revoked.

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -11,16 +10,24 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// ErrForeign is what Load, Commit and Destroy return for a key under the prefix that
-// holds something else than a session, or half of one. The key is left as it is. It is
-// session.ErrCorrupt: a manager takes it for no session.
-var ErrForeign = fmt.Errorf("redisstore: the key holds something that is not a session: %w", session.ErrCorrupt)
+var (
+	// ErrNotSent means that a call was not sent to Redis within Options.Timeout: the
+	// session is as it was. After a RevokeAll, some sessions may be revoked.
+	ErrNotSent = redispipe.ErrNotSent
+	// ErrNoReply means that Redis did not reply within Options.Timeout, or that the
+	// connection broke. The operation may have been done, or may still be.
+	ErrNoReply = redispipe.ErrNoReply
 
-var errUnreadable = errors.New("redisstore: Redis gave an answer that makes no sense")
+	// ErrForeign is what Load, Commit and Destroy return for a key under the prefix that
+	// holds something else than a session, or half of one. The key is left as it is. It is
+	// session.ErrCorrupt: a manager takes it for no session.
+	ErrForeign = fmt.Errorf("redisstore: the key holds something that is not a session: %w", session.ErrCorrupt)
+)
 
-// failure makes an operation's error from the one of its round trip. It contains
-// nothing of the session: some replies of Redis, and some errors about replies,
-// quote what was sent or stored.
+var errUnreadable = fmt.Errorf("redisstore: %w", redispipe.ErrUnreadable)
+
+// failure makes an operation's error from a call's. It contains nothing of the session, which
+// some error replies of Redis quote.
 func (s *Store) failure(err error) error {
 	var reply redis.Error
 	switch {
@@ -28,8 +35,6 @@ func (s *Store) failure(err error) error {
 		return ErrForeign
 	case errors.As(err, &reply):
 		return fmt.Errorf("redisstore: %w", redispipe.Redact(reply, s.prefix))
-	case strings.Contains(err.Error(), "can't parse"):
-		return errUnreadable
 	}
 	return fmt.Errorf("redisstore: %w", err)
 }

@@ -1,11 +1,12 @@
 package redisstore_test
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
-	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,35 +14,63 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/redisstore"
 )
 
-// everything calls each operation once on v, which is not there if it is new.
-func everything(t *testing.T, s session.Store, v visitor) (errs map[string]error) {
-	create := v.delta("user", "s3cret-value")
-	create.Create = true
-	_, load := s.Load(t.Context(), v.locator, v.digest, limits)
-	return map[string]error{
-		"load":    load,
-		"create":  s.Commit(t.Context(), create),
-		"change":  s.Commit(t.Context(), v.delta("user", "s3cret-value")),
-		"destroy": s.Destroy(t.Context(), v.locator, v.digest),
-	}
+// operation is one of a store's, on a session.
+type operation struct {
+	name string
+	run  func(ctx context.Context, s session.Store, v visitor) error
 }
 
-// ofUsers calls each operation on users once.
-func ofUsers(t *testing.T, s session.Store, v visitor) (errs map[string]error) {
-	bind := v.delta()
-	bind.Create, bind.Bind = true, "s3cret-user"
-	_, list := s.List(t.Context(), "s3cret-user", limits)
-	_, all := s.RevokeAll(t.Context(), "s3cret-user", v.locator)
-	return map[string]error{
-		"bind": s.Commit(t.Context(), bind), "list": list, "revoke all": all,
-		"revoke": s.Revoke(t.Context(), "s3cret-user", v.locator),
+// onSessions are the operations on a session, which is not there if it is new.
+var onSessions = []operation{
+	{"load", func(ctx context.Context, s session.Store, v visitor) error {
+		_, err := s.Load(ctx, v.locator, v.digest, limits)
+		return err
+	}},
+	{"create", func(ctx context.Context, s session.Store, v visitor) error {
+		d := v.delta("user", "s3cret-value")
+		d.Create = true
+		return s.Commit(ctx, d)
+	}},
+	{"change", func(ctx context.Context, s session.Store, v visitor) error {
+		return s.Commit(ctx, v.delta("user", "s3cret-value"))
+	}},
+	{"destroy", func(ctx context.Context, s session.Store, v visitor) error {
+		return s.Destroy(ctx, v.locator, v.digest)
+	}},
+}
+
+// onUsers are the operations on the sessions of a user.
+var onUsers = []operation{
+	{"bind", func(ctx context.Context, s session.Store, v visitor) error {
+		d := v.delta()
+		d.Create, d.Bind = true, "s3cret-user"
+		return s.Commit(ctx, d)
+	}},
+	{"list", func(ctx context.Context, s session.Store, _ visitor) error {
+		_, err := s.List(ctx, "s3cret-user", limits)
+		return err
+	}},
+	{"revoke", func(ctx context.Context, s session.Store, v visitor) error {
+		return s.Revoke(ctx, "s3cret-user", v.locator)
+	}},
+	{"revoke all", func(ctx context.Context, s session.Store, v visitor) error {
+		_, err := s.RevokeAll(ctx, "s3cret-user", session.Locator{})
+		return err
+	}},
+}
+
+// everything runs operations one after another, and returns their errors by name.
+func everything(t *testing.T, s session.Store, v visitor, operations ...[]operation) map[string]error {
+	errs := make(map[string]error)
+	for _, o := range slices.Concat(operations...) {
+		errs[o.name] = o.run(t.Context(), s, v)
 	}
+	return errs
 }
 
 // fails fails unless every operation fails in time, with an error that is none of
@@ -49,8 +78,7 @@ func ofUsers(t *testing.T, s session.Store, v visitor) (errs map[string]error) {
 func fails(t *testing.T, s session.Store) (errs map[string]error) {
 	t.Helper()
 	began := time.Now()
-	errs = everything(t, s, newVisitor())
-	maps.Copy(errs, ofUsers(t, s, newVisitor()))
+	errs = everything(t, s, newVisitor(), onSessions, onUsers)
 	require.Less(t, time.Since(began), 2*time.Second)
 	for name, err := range errs {
 		require.ErrorContains(t, err, "redisstore: ", name)
@@ -89,11 +117,31 @@ func TestARedisThatHangsIsNoticedInTime(t *testing.T) {
 	recovers(t, s)
 	resume := server.Pause()
 	for name, err := range fails(t, s) {
-		var timeout net.Error // the connection's deadline, if that comes first
-		require.True(t, errors.Is(err, redispipe.ErrTimeout) || errors.As(err, &timeout) && timeout.Timeout(), "%s: %v", name, err)
+		require.True(t, errors.Is(err, redisstore.ErrNotSent) || errors.Is(err, redisstore.ErrNoReply), "%s: %v", name, err)
 	}
 	resume()
 	recovers(t, s)
+}
+
+// TestAnErrorSaysWhetherItMayHaveHappened has a Redis that hangs, and then one that is down.
+func TestAnErrorSaysWhetherItMayHaveHappened(t *testing.T) {
+	server := redistest.Start(t)
+	for _, o := range slices.Concat(onSessions, onUsers) {
+		s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
+		recovers(t, s)
+		resume := server.Pause()
+		err := o.run(t.Context(), s, newVisitor())
+		resume()
+		require.ErrorIs(t, err, redisstore.ErrNoReply, o.name)
+		require.NotErrorIs(t, err, redisstore.ErrNotSent, o.name)
+	}
+	server.Stop()
+	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
+	for _, o := range slices.Concat(onSessions, onUsers) {
+		err := o.run(t.Context(), s, newVisitor())
+		require.ErrorIs(t, err, redisstore.ErrNotSent, o.name)
+		require.NotErrorIs(t, err, redisstore.ErrNoReply, o.name)
+	}
 }
 
 func TestAFullRedisRefusesWholeSaves(t *testing.T) {
@@ -151,7 +199,7 @@ func TestAForeignKeyIsLeftAlone(t *testing.T) {
 		put(v)
 		before, err := c.Dump(t.Context(), v.key()).Result()
 		require.NoError(t, err, name)
-		for operation, err := range everything(t, s, v) {
+		for operation, err := range everything(t, s, v, onSessions) {
 			require.ErrorIs(t, err, redisstore.ErrForeign, "%s: %s", name, operation)
 		}
 		require.Equal(t, before, c.Dump(t.Context(), v.key()).Val(), name)
@@ -163,20 +211,17 @@ func TestErrorsDontQuote(t *testing.T) {
 	quote := fmt.Sprintf("%s %s s3cret-value", v.key(), hex.EncodeToString(v.digest[:]))
 	replies := redistest.Quoting(quote, "s3cret-value")
 	maps.Copy(replies, map[string]string{
-		"odd hash":        "*2\r\n:1\r\n*1\r\n+" + quote + "\r\n",
-		"no hash":         "*2\r\n:1\r\n+" + quote + "\r\n",
-		"numbers in hash": "*2\r\n:1\r\n*2\r\n:1\r\n:2\r\n",
-		"no time":         "*2\r\n+" + quote + "\r\n*0\r\n",
+		"odd hash":        "*5\r\n:1\r\n:1\r\n:0\r\n+\r\n*1\r\n+" + quote + "\r\n",
+		"no hash":         "*5\r\n:1\r\n:1\r\n:0\r\n+\r\n+" + quote + "\r\n",
+		"numbers in hash": "*5\r\n:1\r\n:1\r\n:0\r\n+\r\n*2\r\n:1\r\n:2\r\n",
+		"no time":         "*5\r\n+" + quote + "\r\n:1\r\n:0\r\n+\r\n*0\r\n",
+		"no reply of one": "*1\r\n:77\r\n",
+		"a word":          "*1\r\n+" + quote + "\r\n",
 	})
 	for name, reply := range replies {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t, redistest.Answering(t, reply), redisstore.Options{})
-			errs := everything(t, s, v)
-			maps.Copy(errs, ofUsers(t, s, v))
-			if revoke := errs["revoke"]; revoke == nil {
-				delete(errs, "revoke") // a number that is not 1 says that nothing was there
-			}
-			for operation, err := range errs {
+			for operation, err := range everything(t, s, v, onSessions, onUsers) {
 				require.ErrorContains(t, err, "redisstore: ", operation)
 				for e := err; e != nil; e = errors.Unwrap(e) {
 					for _, part := range []string{v.locator.Key(), hex.EncodeToString(v.digest[:]), "s3cret"} {

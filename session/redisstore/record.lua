@@ -1,12 +1,12 @@
--- The beginning of each script on sessions: Go puts it in front of them. Each call has
--- one key, a session, which is one hash:
+-- The beginning of each script on a session: Go puts it in front of them. KEYS[1] is the
+-- session, one hash:
 --   digest   SHA-256 of the secret: 32 bytes
 --   created  µs since 1970
 --   touched  µs since 1970: when it was last used
 --   size     bytes that its fields cost together
 --   old      the digest before this one, if that may still read, with
 --   grace    µs since 1970 until which it may
---   user     whom it is bound to, if to anybody, with
+--   user     the user to whom it is bound, if it is, with
 --   over     µs since 1970 at which it ends at the latest: before the user's index does
 --   :<name>  a field; no name, whatever its bytes, can meet those above
 --
@@ -14,25 +14,18 @@
 -- exactly until the year 2255.
 --
 -- Digests are compared with ==. Lua keeps one copy of a string and compares
--- addresses, and what timing could tell of a digest would log nobody in: that
--- takes the secret behind it.
+-- addresses, and what timing could reveal of a digest is of no use: a login takes
+-- the secret behind it.
 
-local call, number = redis.call, tonumber
+local call, number, key = redis.call, tonumber, KEYS[1]
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local out = {}
 
 local function digits(n) return string.format('%.0f', n) end
 
--- whole returns the number that v says, nil if it is not one that digits made.
+-- whole returns the number in v, nil if digits did not write it.
 local function whole(v)
   if v and #v <= 16 and string.find(v, '^%d+$') then return number(v) end
-end
-
--- limits returns what a head says: idle limit, absolute limit, µs after which use is noted.
-local function limits(name)
-  local h = heads[name]
-  return number(ARGV[h + 1]), number(ARGV[h + 2]), number(ARGV[h + 3])
 end
 
 -- ends returns when a session is over, in µs.
@@ -41,11 +34,11 @@ local function ends(s, idle, absolute)
 end
 
 -- expire lets Redis drop the key, not before the session is over.
-local function expire(key, s, idle, absolute)
+local function expire(s, idle, absolute)
   call('PEXPIREAT', key, digits(math.ceil(ends(s, idle, absolute) / 1000)))
 end
 
--- session makes one of what its hash has, or returns an error reply.
+-- session returns the session with these fields of the hash, or nil and an error reply.
 local function session(digest, created, touched, size, old, grace, user, over)
   local s = {digest = digest, created = whole(created), touched = whole(touched), size = whole(size),
     old = old, grace = whole(grace), user = user, over = whole(over)}
@@ -54,9 +47,9 @@ local function session(digest, created, touched, size, old, grace, user, over)
   return nil, redis.error_reply('NOTSESSION the key holds a hash that is not a session')
 end
 
--- read returns the session at key, nil if nothing is there, and nil and an error
--- reply if something else is there.
-local function read(key)
+-- read returns the session, nil if the key is not there, and nil and an error reply if it
+-- holds something else.
+local function read()
   local m = redis.pcall('HMGET', key, 'digest', 'created', 'touched', 'size', 'old', 'grace', 'user', 'over')
   if m.err then return nil, m end
   if not (m[1] or m[2] or m[3] or m[4]) and call('EXISTS', key) == 0 then return nil end
@@ -64,7 +57,7 @@ local function read(key)
 end
 
 -- readAll is read which also returns the fields: session, error reply, {name, value, …}.
-local function readAll(key)
+local function readAll()
   local hash = redis.pcall('HGETALL', key)
   if hash.err then return nil, hash end
   if #hash == 0 then return nil end
@@ -83,7 +76,7 @@ local function readAll(key)
 end
 
 -- alive returns s, or nil if it is over, and removes it then.
-local function alive(key, s, idle, absolute)
+local function alive(s, idle, absolute)
   if not s or ends(s, idle, absolute) > now then return s end
   call('UNLINK', key)
 end

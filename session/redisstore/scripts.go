@@ -19,21 +19,27 @@ var (
 	peekLua string
 	//go:embed revoke.lua
 	revokeLua string
-	//go:embed index.lua
-	indexLua string
+	//go:embed index_add.lua
+	indexAddLua string
+	//go:embed index_list.lua
+	indexListLua string
+	//go:embed index_drop.lua
+	indexDropLua string
 
-	loadScript    = redispipe.NewScript(recordLua + loadLua)
-	commitScript  = redispipe.NewScript(recordLua + commitLua)
-	destroyScript = redispipe.NewScript(recordLua + destroyLua)
-	peekScript    = redispipe.NewScript(recordLua + peekLua)
-	revokeScript  = redispipe.NewScript(recordLua + revokeLua)
-	indexScript   = redispipe.NewScript(indexLua)
+	loadScript      = redispipe.NewScript(recordLua + loadLua)
+	commitScript    = redispipe.NewScript(recordLua + commitLua)
+	destroyScript   = redispipe.NewScript(recordLua + destroyLua)
+	peekScript      = redispipe.NewScript(recordLua + peekLua)
+	revokeScript    = redispipe.NewScript(recordLua + revokeLua)
+	indexAddScript  = redispipe.NewScript(indexAddLua)
+	indexListScript = redispipe.NewScript(indexListLua)
+	indexDropScript = redispipe.NewScript(indexDropLua)
 )
 
-// What the scripts answer. Load answers notFound or when it was created.
+// What the scripts return.
 const (
 	done       = int64(1)
-	notFound   = int64(0) // or another digest, or somebody else's
+	notFound   = int64(0) // or another digest, or another user's
 	exists     = int64(-1)
 	tooLarge   = int64(-2)
 	conflict   = int64(-3)

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -165,6 +167,50 @@ func TestAThousandIncrementsOnTwoServers(t *testing.T) {
 		return err
 	})
 	require.NoError(t, err)
+}
+
+// TestARunningTaskHoldsNothingUp has a request load, list, revoke and destroy sessions while
+// one of its tasks waits for something else, and one of its properties revokes.
+func TestARunningTaskHoldsNothingUp(t *testing.T) {
+	s := newSite(t, redistest.Start(t).Client(nil))
+	others := reqctx.NewKey[int]("others")
+	reqctx.Provide(s.reg, others, reqctx.Prop[int]{
+		Timeout: time.Minute, // on a goroutine of its own
+		Resolve: func(ctx context.Context) (int, error) {
+			sess, err := session.From(ctx)
+			if err != nil {
+				return 0, err
+			}
+			return sess.RevokeOthers()
+		},
+	})
+	var cookie *http.Cookie
+	for range 6 {
+		var err error
+		cookie, err = s.request(t, nil, func(s *session.Session) error { return s.Bind("ada") })
+		require.NoError(t, err)
+	}
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.AddCookie(cookie)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	c := reqctx.New(ctx, s.reg)
+	c.SetRequest(r)
+	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	defer release()
+	require.NoError(t, c.Go("slow", func(context.Context) error { <-hold; return nil }))
+	sess, err := session.From(c)
+	require.NoError(t, err)
+	infos, err := sess.List()
+	require.NoError(t, err)
+	require.Len(t, infos, 6)
+	n, err := others.Get(c)
+	require.NoError(t, err)
+	require.Equal(t, 5, n)
+	require.NoError(t, sess.Destroy())
+	release()
+	require.NoError(t, c.Finish())
 }
 
 // TestHalfARecordIsNoSession cuts a session, and its visitor goes on with a new one.

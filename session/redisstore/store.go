@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,7 +17,10 @@ import (
 // session.ErrTooLarge.
 const MaxBytes = 1 << 20
 
-const bytesPerField = 64
+const (
+	bytesPerField  = 64
+	defaultTimeout = 250 * time.Millisecond
+)
 
 // Options configure a Store. The zero value is the default.
 type Options struct {
@@ -27,14 +29,18 @@ type Options struct {
 	// need different ones.
 	Prefix string
 
-	// Timeout bounds the wait for Redis in every operation, whatever the client's
-	// own timeouts; 0 means 250 ms.
+	// Timeout bounds every operation, all its calls of Redis together, from the moment
+	// when it is called and with dialling, whatever the client's own timeouts; 0 means
+	// 250 ms. The context of an operation may end it sooner.
 	Timeout time.Duration
 }
 
 func (o Options) withDefaults() Options {
 	if o.Prefix == "" {
 		o.Prefix = "session:"
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
 	}
 	return o
 }
@@ -49,12 +55,12 @@ func (o Options) check() error {
 // Store is a session.Store in Redis. It is safe for concurrent use, and
 // holds nothing that needs closing. Load, Commit and Destroy cost one script call; Load
 // costs time and bytes in proportion to the session, Commit to the change. List and
-// RevokeAll cost two on the user's index, and one for each session on it, many of which
-// share a command.
+// RevokeAll cost one on the user's index and one for each session on it, many of which
+// share a round trip, and one for each 64 entries of the index that are dropped.
 type Store struct {
-	prefix string
-	pipe   *redispipe.Pipe
-	known  atomic.Pointer[knownLimits] // the limits that were asked for last
+	prefix  string
+	timeout time.Duration
+	pipe    *redispipe.Pipe
 }
 
 var _ session.Store = (*Store)(nil)
@@ -69,53 +75,51 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	pipe, err := redispipe.For(client, redispipe.Options{Timeout: o.Timeout})
+	pipe, err := redispipe.For(client)
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	return &Store{prefix: o.Prefix, pipe: pipe}, nil
+	return &Store{prefix: o.Prefix, timeout: o.Timeout, pipe: pipe}, nil
 }
 
 // Load implements session.Store.
 func (s *Store) Load(ctx context.Context, l session.Locator, d session.Digest, lim session.Limits) (session.Record, error) {
-	reply, err := s.run(ctx, loadScript, recordReplies, l, s.head(lim), string(d[:]))
+	reply, err := s.run(ctx, s.deadline(), loadScript, l.Key(),
+		lim.Idle.Microseconds(), lim.Absolute.Microseconds(), lim.Touch.Microseconds(), string(d[:]))
 	if err != nil {
 		return session.Record{}, err
-	}
-	if reply[0] == notFound {
-		return session.Record{}, session.ErrNotFound
 	}
 	return parseRecord(reply)
 }
 
 // Commit implements session.Store. A session that would be larger than MaxBytes
 // is session.ErrTooLarge, unless the change makes it smaller. A binding costs a second
-// call, on the user's index.
+// call, on the user's index; such a Commit takes at most 30 s, also if Options.Timeout is
+// longer.
 func (s *Store) Commit(ctx context.Context, d session.Delta) error {
+	deadline := s.deadline()
 	if err := d.Validate(); err != nil {
 		return err
 	}
-	args, size := s.commitArgs(d)
+	args, size := commitArgs(d)
 	if size > MaxBytes { // by itself, whatever is stored
 		return session.ErrTooLarge
 	}
 	if d.Bind != "" {
-		var leave context.CancelFunc
-		ctx, leave = context.WithTimeout(ctx, bindTimeout)
-		defer leave()
-		if err := s.enter(ctx, d); err != nil {
+		deadline = time.Now().Add(min(s.timeout, bindTimeout))
+		if err := s.index(ctx, deadline, d); err != nil {
 			return err
 		}
 	}
-	reply, err := s.run(ctx, commitScript, 1, d.Locator, args...)
+	reply, err := s.run(ctx, deadline, commitScript, d.Locator.Key(), args...)
 	if err != nil {
 		return err
 	}
-	return commitError(reply[0])
+	return commitError(reply)
 }
 
-func commitError(answer any) error {
-	switch answer {
+func commitError(reply []any) error {
+	switch number(reply) {
 	case done:
 		return nil
 	case notFound:
@@ -134,11 +138,11 @@ func commitError(answer any) error {
 
 // Destroy implements session.Store.
 func (s *Store) Destroy(ctx context.Context, l session.Locator, d session.Digest) error {
-	reply, err := s.run(ctx, destroyScript, 1, l, string(d[:]))
+	reply, err := s.run(ctx, s.deadline(), destroyScript, l.Key(), string(d[:]))
 	if err != nil {
 		return err
 	}
-	switch reply[0] {
+	switch number(reply) {
 	case done:
 		return nil
 	case notFound:
@@ -147,21 +151,18 @@ func (s *Store) Destroy(ctx context.Context, l session.Locator, d session.Digest
 	return errUnreadable
 }
 
-// run runs a script on the session at l.
-func (s *Store) run(ctx context.Context, script *redispipe.Script, replies int, l session.Locator, args ...any) ([]any, error) {
-	return s.runAt(ctx, script, replies, l.Key(), args...)
-}
+// deadline returns when an operation that begins now must have ended.
+func (s *Store) deadline() time.Time { return time.Now().Add(s.timeout) }
 
-// runAt runs a script on the key of that name, less the prefix. Its arguments are
-// strings, numbers and heads, never a caller's []byte: a round trip may outlive the call
+// run runs a script on the key of that name, less the prefix. Its arguments are
+// strings and numbers, never a caller's []byte: a round trip may outlive the call
 // that it was for.
-func (s *Store) runAt(ctx context.Context, script *redispipe.Script, replies int, name string, args ...any) ([]any, error) {
+func (s *Store) run(ctx context.Context, deadline time.Time, script *redispipe.Script, name string, args ...any) ([]any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	reply, err := s.pipe.Run(ctx, redispipe.Call{
-		Script: script, Keys: []string{s.prefix + name}, Args: args, Replies: replies,
-	})
+	call := redispipe.Call{Script: script, Keys: []string{s.prefix + name}, Args: args}
+	reply, err := s.pipe.Run(ctx, time.Until(deadline), call)
 	if err != nil {
 		return nil, s.failure(err)
 	}

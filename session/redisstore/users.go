@@ -4,22 +4,28 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/lazyreq/lazyreq/lazy"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lazyreq/lazyreq/session"
 )
 
 // A session and its user's index are two keys, on a Cluster often of two nodes, so that
 // no script can change both. The index comes first, and an entry stays for settled,
 // whatever its session looks like. A commit that has not come back within bindTimeout,
-// which is less, is a failure: then nobody has got the secret of what it may still bind.
+// which is less, is a failure: then no client has got the secret of what it may still bind.
 const (
 	settled     = time.Minute
 	bindTimeout = settled / 2
 )
+
+// parallel is how many sessions of a user are looked at at a time.
+const parallel = 64
 
 // userKey names the index of a user: its name may be personal, and of any length.
 func userKey(user string) string {
@@ -27,92 +33,118 @@ func userKey(user string) string {
 	return "user:" + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// enter notes in the index that a session is about to be bound.
-func (s *Store) enter(ctx context.Context, d session.Delta) error {
-	_, err := s.runAt(ctx, indexScript, 1, userKey(d.Bind), "add", string(d.Locator[:]), d.Limits.Absolute.Microseconds())
+// index adds a session to its user's index, before it is bound.
+func (s *Store) index(ctx context.Context, deadline time.Time, d session.Delta) error {
+	_, err := s.run(ctx, deadline, indexAddScript, userKey(d.Bind), string(d.Locator[:]), d.Limits.Absolute.Microseconds())
 	return err
 }
 
 // List implements session.Store.
 func (s *Store) List(ctx context.Context, user string, lim session.Limits) ([]session.Entry, error) {
-	locators, err := s.locators(ctx, user)
-	if err != nil {
-		return nil, err
-	}
-	found := make([]*session.Entry, len(locators))
-	err = each(ctx, locators, func(ctx context.Context, i int) error {
-		reply, err := s.run(ctx, peekScript, recordReplies, locators[i], s.head(lim), user)
-		if err != nil || reply[0] == notFound {
-			return err
+	var mu sync.Mutex
+	var entries []session.Entry
+	err := s.visit(ctx, user, func(l session.Locator, deadline time.Time) (ended bool, err error) {
+		rec, err := s.peek(ctx, deadline, l, user, lim)
+		if errors.Is(err, session.ErrNotFound) {
+			return true, nil
 		}
-		rec, err := parseRecord(reply)
-		found[i] = &session.Entry{Locator: locators[i], Record: rec}
-		return err
+		mu.Lock()
+		defer mu.Unlock()
+		entries = append(entries, session.Entry{Locator: l, Record: rec})
+		return false, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	var entries []session.Entry
-	var dead []session.Locator
-	for i, e := range found {
-		if e != nil {
-			entries = append(entries, *e)
-		} else {
-			dead = append(dead, locators[i])
-		}
-	}
-	s.drop(ctx, user, dead)
 	return entries, nil
+}
+
+func (s *Store) peek(ctx context.Context, deadline time.Time, l session.Locator, user string, lim session.Limits) (session.Record, error) {
+	reply, err := s.run(ctx, deadline, peekScript, l.Key(), lim.Idle.Microseconds(), lim.Absolute.Microseconds(), user)
+	if err != nil {
+		return session.Record{}, err
+	}
+	return parseRecord(reply)
 }
 
 // Revoke implements session.Store.
 func (s *Store) Revoke(ctx context.Context, user string, l session.Locator) error {
-	_, err := s.revoke(ctx, user, l)
+	if user == "" {
+		return ctx.Err()
+	}
+	_, err := s.revoke(ctx, s.deadline(), user, l)
 	return err
 }
 
-// RevokeAll implements session.Store.
+// RevokeAll implements session.Store. If Options.Timeout is too short for all of a user's
+// sessions, the next RevokeAll goes on where this one ended.
 func (s *Store) RevokeAll(ctx context.Context, user string, except session.Locator) (int, error) {
-	locators, err := s.locators(ctx, user)
-	if err != nil {
-		return 0, err
-	}
-	locators = slices.DeleteFunc(locators, func(l session.Locator) bool { return l == except })
 	var n atomic.Int64
-	err = each(ctx, locators, func(ctx context.Context, i int) error {
-		revoked, err := s.revoke(ctx, user, locators[i])
+	err := s.visit(ctx, user, func(l session.Locator, deadline time.Time) (ended bool, err error) {
+		if l == except {
+			return false, nil
+		}
+		revoked, err := s.revoke(ctx, deadline, user, l)
 		if revoked {
 			n.Add(1)
 		}
-		return err
+		return true, err
 	})
-	if err != nil {
-		return int(n.Load()), err
-	}
-	s.drop(ctx, user, locators)
-	return int(n.Load()), nil
+	return int(n.Load()), err
 }
 
-func (s *Store) revoke(ctx context.Context, user string, l session.Locator) (bool, error) {
-	if user == "" {
-		return false, ctx.Err()
-	}
-	reply, err := s.run(ctx, revokeScript, 1, l, user)
+func (s *Store) revoke(ctx context.Context, deadline time.Time, user string, l session.Locator) (bool, error) {
+	reply, err := s.run(ctx, deadline, revokeScript, l.Key(), user)
 	if err != nil {
 		return false, err
 	}
-	return reply[0] == done, nil
+	switch number(reply) {
+	case done:
+		return true, nil
+	case notFound:
+		return false, nil
+	}
+	return false, errUnreadable
+}
+
+// visit calls f for each session on a user's index, for many of them at a time. Where f says
+// that there is no session of the user's any more, the entry is dropped. After an error visit
+// begins no more calls.
+func (s *Store) visit(ctx context.Context, user string, f func(l session.Locator, deadline time.Time) (ended bool, err error)) error {
+	deadline := s.deadline()
+	locators, err := s.locators(ctx, deadline, user)
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(locators, parallel) {
+		ended := make([]bool, len(some))
+		var calls errgroup.Group
+		for i, l := range some {
+			calls.Go(func() (err error) {
+				ended[i], err = f(l, deadline)
+				return err
+			})
+		}
+		if err := calls.Wait(); err != nil {
+			return err
+		}
+		s.drop(ctx, deadline, user, some, ended)
+	}
+	return nil
 }
 
 // locators returns what the index of a user has: all of the user's sessions, and some
 // that are not any more, or not yet.
-func (s *Store) locators(ctx context.Context, user string) ([]session.Locator, error) {
+func (s *Store) locators(ctx context.Context, deadline time.Time, user string) ([]session.Locator, error) {
 	if user == "" {
 		return nil, ctx.Err()
 	}
-	reply, err := s.runAt(ctx, indexScript, 1, userKey(user), "all", "", 0)
+	reply, err := s.run(ctx, deadline, indexListScript, userKey(user))
 	if err != nil {
 		return nil, err
+	}
+	if len(reply) != 1 {
+		return nil, errUnreadable
 	}
 	members, ok := reply[0].([]any)
 	if !ok {
@@ -127,38 +159,15 @@ func (s *Store) locators(ctx context.Context, user string) ([]session.Locator, e
 	return locators, nil
 }
 
-// drop takes entries out of an index whose sessions are not the user's. If that fails,
-// the next one does it.
-func (s *Store) drop(ctx context.Context, user string, dead []session.Locator) {
-	if len(dead) == 0 {
-		return
-	}
-	var all []byte
-	for _, l := range dead {
-		all = append(all, l[:]...)
-	}
-	_, _ = s.runAt(ctx, indexScript, 1, userKey(user), "drop", string(all), settled.Microseconds())
-}
-
-// each calls f for each of the locators, by its index, many at a time, so that their
-// scripts share commands. After an error it begins no more.
-func each(ctx context.Context, locators []session.Locator, f func(ctx context.Context, i int) error) error {
-	for begin := 0; begin < len(locators); begin += lazy.Parallel {
-		if err := together(ctx, begin, min(begin+lazy.Parallel, len(locators)), f); err != nil {
-			return err
+// drop drops the entries of sessions that have ended. If that fails, a later call does it.
+func (s *Store) drop(ctx context.Context, deadline time.Time, user string, locators []session.Locator, ended []bool) {
+	args := []any{settled.Microseconds()}
+	for i, l := range locators {
+		if ended[i] {
+			args = append(args, string(l[:]))
 		}
 	}
-	return nil
-}
-
-// together calls f for each i from begin up to end, in a scope of their own: one moment
-// for all of them, whatever the caller's scope is waiting for.
-func together(ctx context.Context, begin, end int, f func(ctx context.Context, i int) error) error {
-	scope := lazy.NewScope(ctx)
-	defer scope.Close()
-	var calls []lazy.Waiter
-	for i := begin; i < end; i++ {
-		calls = append(calls, lazy.In(scope, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx, i) }))
+	if len(args) > 1 {
+		_, _ = s.run(ctx, deadline, indexDropScript, userKey(user), args...)
 	}
-	return lazy.All(ctx, calls...)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/redisstore"
 )
 
 // loggedIn makes v a session of user's.
@@ -144,20 +145,15 @@ func TestAListBetweenTheTwoStepsOfALogin(t *testing.T) {
 	s := newStore(t, c, patient)
 	v := newVisitor()
 	calls := 0
-	slow := server.Client(func(o *redis.Options) {
-		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			return &tappedConn{conn, func(p []byte) {
-				if !bytes.Contains(p, []byte(v.key())) || calls > 0 {
-					return
-				}
-				calls++
-				require.Zero(t, listed(t, s, "ada"))
-				_, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
-				require.NoError(t, err)
-			}}, err
+	slow := server.Client(tapped(func(_ net.Conn, p []byte) {
+		if !bytes.Contains(p, []byte(v.key())) || calls > 0 {
+			return
 		}
-	})
+		calls++
+		require.Zero(t, listed(t, s, "ada"))
+		_, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
+		require.NoError(t, err)
+	}))
 	v.loggedIn(t, newStore(t, slow, patient), "ada", limits)
 	require.Equal(t, 1, calls)
 	require.Equal(t, 1, listed(t, s, "ada"))
@@ -168,14 +164,23 @@ func TestAListBetweenTheTwoStepsOfALogin(t *testing.T) {
 	require.ErrorIs(t, err, session.ErrNotFound)
 }
 
-// tappedConn shows what is written to it before it goes out.
+// tapped makes a client show what it writes before it goes out.
+func tapped(tap func(conn net.Conn, p []byte)) func(*redis.Options) {
+	return func(o *redis.Options) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return &tappedConn{conn, tap}, err
+		}
+	}
+}
+
 type tappedConn struct {
 	net.Conn
-	tap func(p []byte)
+	tap func(conn net.Conn, p []byte)
 }
 
 func (c *tappedConn) Write(p []byte) (int, error) {
-	c.tap(p)
+	c.tap(c.Conn, p)
 	return c.Conn.Write(p)
 }
 
@@ -206,57 +211,69 @@ func TestAStaleIndexRevokesNobodyElse(t *testing.T) {
 	require.EqualValues(t, 1, c.Exists(t.Context(), list.key()).Val())
 }
 
-// A login is two calls, and three hundred sessions are revoked in a few commands,
-// none of which looks through all keys.
-func TestUsersCostFewCommands(t *testing.T) {
+// A login is two calls, and three hundred sessions are one each, in few round trips. None
+// looks through all keys.
+func TestUsersCostFewRoundTrips(t *testing.T) {
 	server := redistest.Start(t)
-	c := server.Client(nil)
-	s := newStore(t, c, patient)
+	var writes atomic.Int64
+	s := newStore(t, server.Client(tapped(func(net.Conn, []byte) { writes.Add(1) })), patient)
 	newVisitor().loggedIn(t, s, "bob", limits) // the scripts get known
 	listed(t, s, "bob")
 	_, err := s.RevokeAll(t.Context(), "bob", session.Locator{})
 	require.NoError(t, err)
-	commands := func(f func()) int {
+	costs := func(f func()) (calls int, trips int64) {
 		before, _ := server.Calls("evalsha")
+		sent := writes.Load()
 		f()
 		after, _ := server.Calls("evalsha")
-		return after - before
+		return after - before, writes.Load() - sent
 	}
-	require.Equal(t, 2, commands(func() { newVisitor().loggedIn(t, s, "ada", limits) }))
+	calls, _ := costs(func() { newVisitor().loggedIn(t, s, "ada", limits) })
+	require.Equal(t, 2, calls)
 	for range 299 {
 		newVisitor().loggedIn(t, s, "ada", limits)
 	}
-	require.LessOrEqual(t, commands(func() { require.Equal(t, 300, listed(t, s, "ada")) }), 25)
-	require.LessOrEqual(t, commands(func() {
+	calls, trips := costs(func() { require.Equal(t, 300, listed(t, s, "ada")) })
+	require.Equal(t, 1+300, calls)
+	require.LessOrEqual(t, trips, int64(100))
+	calls, trips = costs(func() {
 		n, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
 		require.NoError(t, err)
 		require.Equal(t, 300, n)
-	}), 25)
+	})
+	require.Equal(t, 1+300+5, calls)
+	require.LessOrEqual(t, trips, int64(100))
+	t.Logf("%d round trips", trips)
 	for _, command := range []string{"scan", "keys"} {
 		calls, _ := server.Calls(command)
 		require.Zero(t, calls, command)
 	}
 }
 
-// A resolver that revokes runs in the request's scope, which waits for it before
-// anything that is gathered there may go.
-func TestRevokingInsideAResolver(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+// A RevokeAll that fails lets the next one go on, and not begin anew.
+func TestARevocationThatIsCutShort(t *testing.T) {
+	server := redistest.Start(t)
+	c := server.Client(nil)
 	s := newStore(t, c, patient)
-	for range 5 {
+	for range 200 {
 		newVisitor().loggedIn(t, s, "ada", limits)
 	}
-	count := reqctx.NewKey[int]("count")
-	reg := reqctx.NewRegistry(reqctx.Options{})
-	reqctx.Provide(reg, count, reqctx.Prop[int]{
-		Timeout: time.Minute, // on a goroutine of its own
-		Resolve: func(ctx context.Context) (int, error) { return s.RevokeAll(ctx, "ada", session.Locator{}) },
-	})
-	rc := reqctx.New(t.Context(), reg)
-	n, err := count.Get(rc)
+	redistest.Age(t, c, older, 2*time.Minute)
+	locators := c.ZRange(t.Context(), index(t, c), 0, -1).Val() // longest, and then by age
+	key := visitor{locator: session.Locator([]byte(locators[151]))}.key()
+	cut := newStore(t, server.Client(tapped(func(conn net.Conn, p []byte) {
+		if bytes.Contains(p, []byte(key)) {
+			_ = conn.Close()
+		}
+	})), patient)
+	first, err := cut.RevokeAll(t.Context(), "ada", session.Locator{})
+	require.ErrorIs(t, err, redisstore.ErrNoReply)
+	require.GreaterOrEqual(t, first, 128)
+	require.EqualValues(t, 200-128, entries(t, c))
+	second, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
 	require.NoError(t, err)
-	require.Equal(t, 5, n)
-	require.NoError(t, rc.Finish())
+	require.Equal(t, 200, first+second)
+	require.Empty(t, c.Keys(t.Context(), "*").Val())
 }
 
 func TestALoginWithoutIndexMakesNoSession(t *testing.T) {

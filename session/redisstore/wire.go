@@ -3,7 +3,6 @@ package redisstore
 import (
 	"time"
 
-	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/session"
 )
 
@@ -13,36 +12,19 @@ const mark = ':'
 
 func storedName(name string) string { return string(mark) + name }
 
-// head returns what a script is told of a manager's limits: those of one manager are
-// the same all the time.
-func (s *Store) head(lim session.Limits) *redispipe.Head {
-	if known := s.known.Load(); known != nil && known.limits == lim {
-		return known.head
-	}
-	h := redispipe.NewHead(lim.Idle.Microseconds(), lim.Absolute.Microseconds(), lim.Touch.Microseconds(),
-		MaxBytes, bytesPerField-1) // less the mark
-	s.known.Store(&knownLimits{lim, h})
-	return h
-}
-
-type knownLimits struct {
-	limits session.Limits
-	head   *redispipe.Head
-}
-
 // commitArgs returns the arguments of the commit script, and what the fields that
 // it sets cost.
-func (s *Store) commitArgs(d session.Delta) (args []any, size int) {
+func commitArgs(d session.Delta) (args []any, size int) {
 	rotate := ""
 	if d.Rotate != (session.Digest{}) {
 		rotate = string(d.Rotate[:])
 	}
-	args = append(make([]any, 0, 8+3*len(d.Expect)+3*len(d.Changes)),
-		s.head(d.Limits), bit(d.Create), string(d.Digest[:]), rotate, d.Grace.Microseconds(), d.Bind, len(d.Expect))
+	args = append(make([]any, 0, 10+3*len(d.Expect)+3*len(d.Changes)),
+		d.Limits.Idle.Microseconds(), d.Limits.Absolute.Microseconds(), MaxBytes, bytesPerField-1, // less the mark
+		bit(d.Create), string(d.Digest[:]), rotate, d.Grace.Microseconds(), d.Bind, len(d.Expect))
 	for name, v := range d.Expect {
 		args = append(args, storedName(name), bit(v.Exists), string(v.Bytes))
 	}
-	args = append(args, len(d.Changes))
 	for name, c := range d.Changes {
 		switch c.Op {
 		case session.OpDelete:
@@ -64,11 +46,25 @@ func bit(b bool) int {
 	return 0
 }
 
-// recordReplies is how many elements parseRecord reads.
-const recordReplies = 5
+// number returns the number that a reply consists of; one that no script returns, if it
+// is something else.
+func number(reply []any) int64 {
+	if len(reply) == 1 {
+		if n, ok := reply[0].(int64); ok {
+			return n
+		}
+	}
+	return -1 << 63
+}
 
-// parseRecord reads what the load script returns for a session.
+// parseRecord reads the reply of the load script.
 func parseRecord(reply []any) (session.Record, error) {
+	if number(reply) == notFound {
+		return session.Record{}, session.ErrNotFound
+	}
+	if len(reply) != 5 {
+		return session.Record{}, errUnreadable
+	}
 	created, ok1 := reply[0].(int64)
 	touched, ok2 := reply[1].(int64)
 	old, ok3 := reply[2].(int64)

@@ -1,0 +1,42 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+func (refusal) RedisError()     {}
+
+// TestWhatIsGivenBack is what may have been granted.
+func TestWhatIsGivenBack(t *testing.T) {
+	left := errors.New("left")
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(left)
+	s := &Redis{prefix: "coord:"}
+	for _, tt := range []struct {
+		ctx  context.Context
+		err  error
+		want bool
+	}{
+		{t.Context(), s.failure(t.Context(), ErrNoReply), true},
+		{t.Context(), s.failure(t.Context(), fmt.Errorf("%w: %w", ErrNoReply, errors.New("EOF"))), true},
+		{t.Context(), errUnreadable, true},
+		{ended, s.failure(ended, left), true},
+		{t.Context(), nil, false},
+		{ended, nil, false},
+		{t.Context(), s.failure(t.Context(), ErrNotSent), false},
+		{t.Context(), s.failure(t.Context(), refusal("OOM command not allowed")), false},
+		{t.Context(), s.failure(t.Context(), refusal("WRONGTYPE Operation")), false},
+		{t.Context(), &DeniedError{Reason: ErrHeld}, false},
+		{ended, &DeniedError{Reason: ErrTooSoon}, false},
+	} {
+		require.Equal(t, tt.want, mayBeGranted(tt.ctx, tt.err), "%v", tt.err)
+	}
+}

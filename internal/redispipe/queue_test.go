@@ -1,0 +1,368 @@
+package redispipe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+)
+
+func TestRepliesGoToTheirCallers(t *testing.T) {
+	s := redistest.Start(t)
+	p := newPipe(t, s.Client(nil))
+	var wg sync.WaitGroup
+	for i := range 200 {
+		key := fmt.Sprint("k", i)
+		wg.Go(func() {
+			reply, err := p.Run(t.Context(), long, add(key, i))
+			if err != nil || reply.Values[0] != int64(i) {
+				t.Errorf("key %d: %v, %v", i, reply, err)
+			}
+		})
+		wg.Go(func() {
+			reply, err := p.Run(t.Context(), long, Call{Batch: &counters, Key: "batch " + key, N: int64(i)})
+			if err != nil || reply.Ints[0] != 0 || reply.Index != 0 {
+				t.Errorf("key %d of the batch: %v, %v", i, reply, err)
+			}
+		})
+		wg.Go(func() {
+			_, err := p.Run(t.Context(), long, Call{Script: fails, Keys: []string{"any"}})
+			var reply redis.Error
+			if !errors.As(err, &reply) || reply.Error() != "NO not this" {
+				t.Errorf("the script's own error: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	for i := range 200 {
+		require.Equal(t, i, value(t, s.Client(nil), fmt.Sprint("batch k", i)))
+	}
+}
+
+// TestDefaultOptions has a client as most are: with RESP3, handshakes of several commands, and
+// calls of its own.
+func TestDefaultOptions(t *testing.T) {
+	c := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	defer c.Close()
+	p := newPipe(t, c)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for i := range 20 {
+				if err := run(t.Context(), p, long, "n", 1); err != nil {
+					t.Error(err)
+				}
+				if r, err := p.Run(t.Context(), long, of(&counters, "m", int64(i))); err != nil || len(r.Ints) != 2 {
+					t.Errorf("%v, %v", r, err)
+				}
+				if err := c.Incr(t.Context(), "n").Err(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, 2*16*20, value(t, c, "n"))
+	require.Equal(t, 16*190, value(t, c, "m"))
+}
+
+func TestRunAllReturnsResultsInOrder(t *testing.T) {
+	s := redistest.Start(t)
+	p := newPipe(t, s.Client(nil))
+	require.Empty(t, p.RunAll(t.Context(), long, nil))
+	var calls []Call
+	for i := range 600 { // more than one round trip
+		calls = append(calls, add(fmt.Sprint("k", i), i))
+	}
+	calls[300].Script = fails
+	for i, r := range p.RunAll(t.Context(), long, calls) {
+		if i == 300 {
+			require.EqualError(t, r.Err, "NO not this")
+			continue
+		}
+		require.NoError(t, r.Err)
+		require.Equal(t, []any{int64(i)}, r.Values)
+	}
+}
+
+func TestALoneCallIsSentByItsCaller(t *testing.T) {
+	p := newPipe(t, redistest.Start(t).Client(nil))
+	var sender string
+	p.single.client.AddHook(hook(func(_ []redis.Cmder, send func() error) error {
+		sender = goroutine()
+		return send()
+	}))
+	for range 10 {
+		require.NoError(t, run(t.Context(), p, long, "n", 1))
+		require.Equal(t, goroutine(), sender)
+	}
+}
+
+// goroutine returns what tells this goroutine from others.
+func goroutine() string {
+	b := make([]byte, 64)
+	head, _, _ := bytes.Cut(b[:runtime.Stack(b, false)], []byte("["))
+	return string(head)
+}
+
+// countWrites returns a client whose connections count what they write.
+func countWrites(s *redistest.Server, writes *atomic.Int64) *redis.Client {
+	return s.Client(func(o *redis.Options) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return &countingConn{conn, writes}, err
+		}
+	})
+}
+
+type countingConn struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c *countingConn) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+func TestTwoCallsOfAMomentShareAWrite(t *testing.T) {
+	var writes atomic.Int64
+	p := newPipe(t, countWrites(redistest.Start(t), &writes))
+	load(t, p, incr, get)
+	p.RunAll(t.Context(), long, []Call{add("n", 1), add("n", 1)}) // pipelines have connections of their own
+	bestOf(t, 10, func() bool {
+		shared := 0
+		for range 100 {
+			writes.Store(0)
+			var wg sync.WaitGroup
+			wg.Go(func() { _ = run(t.Context(), p, long, "n", 1) })
+			wg.Go(func() { _, _ = p.Run(t.Context(), long, Call{Script: get, Keys: []string{"n"}}) })
+			wg.Wait()
+			if writes.Load() == 1 {
+				shared++
+			}
+		}
+		t.Logf("%d of 100 shared a write", shared)
+		return shared >= 95
+	})
+}
+
+func TestManyCallsShareWrites(t *testing.T) {
+	const callers, each = 64, 50
+	s := redistest.Start(t)
+	var writes atomic.Int64
+	p := newPipe(t, countWrites(s, &writes))
+	load(t, p, incr)
+	bestOf(t, 5, func() bool {
+		before := value(t, s.Client(nil), "n")
+		writes.Store(0)
+		var wg sync.WaitGroup
+		for range callers {
+			wg.Go(func() {
+				for range each {
+					if err := run(t.Context(), p, long, "n", 1); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, before+callers*each, value(t, s.Client(nil), "n"))
+		t.Logf("%d calls in %d writes", callers*each, writes.Load())
+		return int(writes.Load()) < callers*each/4
+	})
+}
+
+// TestAtMostFourRoundTrips fills the places, and looks at what the trips after them take.
+func TestAtMostFourRoundTrips(t *testing.T) {
+	p := newPipe(t, redistest.Start(t).Client(nil))
+	load(t, p, incr)
+	g := newGate(t, p)
+	ended := g.fill(t, p)
+	for i := range 600 {
+		ended.Go(func() {
+			if err := run(t.Context(), p, long, fmt.Sprint("k", i), 1); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	eventually(t, "all others are queued", func() bool { return p.single.len() == 600 })
+	nothing(t, g.began)
+	for _, size := range []int{maxCalls, maxCalls, 600 - 2*maxCalls} {
+		g.pass <- struct{}{}
+		require.Equal(t, size, receive(t, g.began))
+	}
+	for range maxTrips {
+		g.pass <- struct{}{}
+	}
+	ended.Wait()
+	requireIdle(t, p)
+}
+
+// requireIdle checks that every round trip has freed its place.
+func requireIdle(t *testing.T, p *Pipe) {
+	t.Helper()
+	requireFree(t, p.single)
+}
+
+func requireFree(t *testing.T, q *queue) {
+	t.Helper()
+	eventually(t, "no round trip is in flight", func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.trips == 0 && len(q.calls) == 0
+	})
+}
+
+func TestACallWaitsForNoRoundTripWhileThereAreFewerThanFour(t *testing.T) {
+	p := newPipe(t, redistest.Start(t).Client(nil))
+	load(t, p, incr)
+	g := newGate(t, p)
+	var calls []Call
+	for range maxCalls + 10 { // more than one round trip takes
+		calls = append(calls, add("n", 1))
+	}
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for _, r := range p.RunAll(t.Context(), long, calls) {
+			if r.Err != nil {
+				t.Error(r.Err)
+			}
+		}
+	})
+	sizes := []int{receive(t, g.began), receive(t, g.began)}
+	require.ElementsMatch(t, []int{maxCalls, 10}, sizes, "the others don't wait for the first ones")
+	ended.Go(func() {
+		if err := run(t.Context(), p, long, "n", 1); err != nil {
+			t.Error(err)
+		}
+	})
+	require.Equal(t, 1, receive(t, g.began))
+	for range 3 {
+		g.pass <- struct{}{}
+	}
+	ended.Wait()
+	requireIdle(t, p)
+}
+
+func TestACallerLeavesTheQueueAtOnce(t *testing.T) {
+	s := redistest.Start(t)
+	c := s.Client(nil)
+	p := newPipe(t, c)
+	load(t, p, incr)
+	g := newGate(t, p)
+	ended := g.fill(t, p)
+
+	left := errors.New("left")
+	ctx, leave := context.WithCancelCause(t.Context())
+	errs := make(chan error)
+	go func() { errs <- run(ctx, p, long, "cancelled", 1) }()
+	go func() { errs <- p.RunAll(ctx, long, []Call{add("cancelled", 1)})[0].Err }()
+	eventually(t, "they are queued", func() bool { return p.single.len() == 2 })
+	leave(left)
+	require.Equal(t, left, receive(t, errs))
+	require.Equal(t, left, receive(t, errs))
+
+	began := time.Now()
+	require.Equal(t, ErrNotSent, run(t.Context(), p, 20*time.Millisecond, "late", 1))
+	require.Less(t, time.Since(began), long/2)
+
+	for range maxTrips {
+		g.pass <- struct{}{}
+	}
+	ended.Wait()
+	requireIdle(t, p)
+	require.Empty(t, g.began, "nobody waits for a reply to them")
+	require.Zero(t, value(t, c, "cancelled"))
+	require.Zero(t, value(t, c, "late"))
+}
+
+func TestACallerWhoseCallIsInFlightLeavesByTheDeadline(t *testing.T) {
+	s := redistest.Start(t)
+	p := newPipe(t, s.Client(nil))
+	load(t, p, incr)
+	resume := s.Pause()
+	defer resume()
+	left := errors.New("left")
+	ctx, leave := context.WithCancelCause(t.Context())
+	errs := make(chan error)
+	go func() { errs <- run(ctx, p, time.Second, "n", 1) }()
+	go func() { errs <- p.RunAll(ctx, time.Second, []Call{add("n", 1)})[0].Err }()
+	leave(left)
+	require.Equal(t, left, receive(t, errs))
+	require.Equal(t, left, receive(t, errs))
+}
+
+func TestACallIsNotMadeIfItsContextIsOver(t *testing.T) {
+	var writes atomic.Int64
+	p := newPipe(t, countWrites(redistest.Start(t), &writes))
+	load(t, p, incr)
+	before := writes.Load()
+	own := errors.New("own")
+	cancelled, cancel := context.WithCancelCause(t.Context())
+	cancel(own)
+	late, cancelLate := context.WithDeadlineCause(t.Context(), time.Now().Add(-time.Second), own)
+	defer cancelLate()
+	for _, ctx := range []context.Context{cancelled, late} {
+		require.Equal(t, own, run(ctx, p, long, "n", 1))
+		for _, r := range p.RunAll(ctx, long, []Call{add("n", 1), add("n", 1)}) {
+			require.Equal(t, own, r.Err)
+		}
+	}
+	for _, timeout := range []time.Duration{0, -time.Second} {
+		require.Equal(t, ErrNotSent, run(t.Context(), p, timeout, "n", 1))
+	}
+	requireIdle(t, p)
+	require.Equal(t, before, writes.Load())
+}
+
+// TestNearbyOneRoundTripIsInFlight checks when another one begins beside it.
+func TestNearbyOneRoundTripIsInFlight(t *testing.T) {
+	p := newPipe(t, redistest.Start(t).Client(nil))
+	load(t, p, incr)
+	g := newGate(t, p)
+	q := p.single
+	near := func(began time.Time) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.rtt, q.began = 50*time.Microsecond, began
+	}
+	var ended sync.WaitGroup
+	call := func(n int) {
+		for range n {
+			ended.Go(func() {
+				if err := run(t.Context(), p, long, "n", 1); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	call(1)
+	require.Equal(t, 1, receive(t, g.began))
+	near(time.Now().Add(time.Hour)) // which keeps it young
+	const enough = enough / 4       // of EVALSHAs
+	call(enough - 1)
+	eventually(t, "the others are queued", func() bool { return q.len() == enough-1 })
+	nothing(t, g.began)
+	call(1)
+	require.Equal(t, enough, receive(t, g.began), "enough for a trip of their own")
+	near(time.Now().Add(-time.Second))
+	call(1)
+	require.Equal(t, 1, receive(t, g.began), "the newest is late")
+	for range 3 {
+		g.pass <- struct{}{}
+	}
+	ended.Wait()
+	requireIdle(t, p)
+}

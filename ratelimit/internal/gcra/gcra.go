@@ -1,0 +1,49 @@
+// Package gcra is the arithmetic of a GCRA, which the stores share.
+//
+// The level is in 1/Limit µs, which makes integers of everything: a unit raises it by Per, it
+// falls by Limit in every microsecond, and Burst × Per is full. The level is also the number of
+// units used, in 1/Per, so it keeps its meaning if the limit changes. Rounding the time of a
+// unit to microseconds instead would lose 17 % of a rate of 600,000 in a second.
+package gcra
+
+import "math/bits"
+
+// Rule is what a GCRA is made of. Per is in microseconds.
+type Rule struct{ Limit, Burst, Per int64 }
+
+// Level returns what is left at now of a level that was raised at a time. Times are in
+// microseconds. A level does not fall before it was raised.
+func (r Rule) Level(at, level, now int64) int64 {
+	if now <= at {
+		return level
+	}
+	high, fallen := bits.Mul64(uint64(now-at), uint64(r.Limit))
+	if high != 0 || fallen >= uint64(level) {
+		return 0
+	}
+	return level - int64(fallen)
+}
+
+// Check returns how many units pass at a level, the microseconds until n do, and those until
+// the level is 0. The level begins to fall in behind microseconds.
+func (r Rule) Check(level, behind, n int64) (remaining, retry, reset int64) {
+	free := r.Burst*r.Per - level // below 0 after an Add, or under a lower limit
+	if free > 0 {
+		remaining = Quotient(free, r.Per)
+	}
+	if n > remaining {
+		retry = behind + Quotient(n*r.Per-free+r.Limit-1, r.Limit)
+	}
+	if level > 0 {
+		reset = behind + Quotient(level+r.Limit-1, r.Limit)
+	}
+	return remaining, retry, reset
+}
+
+// Quotient divides integers that are not negative. Small ones divide in half of the time.
+func Quotient(a, b int64) int64 {
+	if uint64(a|b)>>32 == 0 {
+		return int64(uint32(a) / uint32(b))
+	}
+	return int64(uint64(a) / uint64(b))
+}

@@ -1,0 +1,135 @@
+package layer
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// underLoad has many callers take, one take after another, until stop says so.
+func (f *failover) underLoad(callers int, stop func() bool) {
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for !stop() {
+				if res, _, err := f.take(windowOf(1<<40), fmt.Sprint("caller", i), 1); err != nil || !res.Allowed {
+					f.Errorf("%+v, %v", res, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// during stops after so long.
+func during(d time.Duration) (stop func() bool) {
+	end := time.Now().Add(d)
+	return func() bool { return !time.Now().Before(end) }
+}
+
+func (f *failover) isDown() bool { return f.Stats().Down }
+
+// works is a store that answers after 5 ms.
+func works(context.Context) error { <-time.After(5 * time.Millisecond); return nil }
+
+// TestADeadStoreIsNoticedUnderLoad has a store that has just answered thousands of calls.
+func TestADeadStoreIsNoticedUnderLoad(t *testing.T) {
+	for _, c := range []struct {
+		callers int
+		most    int           // calls
+		within  time.Duration // until the store is given up
+	}{
+		{1, 10, 10 * 50 * time.Millisecond},
+		{64, 64 + 10, 50 * time.Millisecond}, // the first ten to fail may have begun another call
+	} {
+		withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failover) {
+			f.store.becomes(works)
+			f.underLoad(c.callers, during(2*time.Second))
+			require.Zero(t, f.Stats().Failed)
+
+			f.store.becomes(heeds)
+			began := time.Now()
+			stop := during(2 * time.Second)
+			var downAfter atomic.Int64
+			f.underLoad(c.callers, func() bool {
+				if f.isDown() {
+					downAfter.CompareAndSwap(0, int64(time.Since(began)))
+				}
+				return stop() || downAfter.Load() > 0
+			})
+			require.LessOrEqual(t, f.store.asked(), c.most)
+			require.Equal(t, c.within, time.Duration(downAfter.Load()))
+			require.Contains(t, f.log.String(), "consecutive_failures=10")
+		})
+	}
+}
+
+// TestAStoreWithALongTimeoutIsGivenUp has calls that fail longer ago than a second after
+// they began.
+func TestAStoreWithALongTimeoutIsGivenUp(t *testing.T) {
+	for _, o := range []FailoverOptions{{}, {ConsecutiveFailures: 1000}} {
+		o.Mode, o.Timeout = Open, 3*time.Second
+		withFailover(t, o, func(t *testing.T, f *failover) {
+			f.store.becomes(heeds)
+			stop := during(3 * o.Timeout)
+			f.underLoad(64, func() bool { return stop() || f.isDown() })
+			require.True(t, f.isDown())
+			require.LessOrEqual(t, f.store.asked(), 2*64)
+		})
+	}
+}
+
+// TestAStoreThatHangsInPartIsNotGivenUp has a third of the calls hang, such as those of one
+// node of a Cluster: soon nearly all callers wait for these, and fail in a row.
+func TestAStoreThatHangsInPartIsNotGivenUp(t *testing.T) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failover) {
+		var calls atomic.Int64
+		f.store.becomes(func(ctx context.Context) error {
+			if calls.Add(1)%3 == 0 {
+				return heeds(ctx)
+			}
+			return works(ctx)
+		})
+		stop := during(5 * time.Second)
+		f.underLoad(64, func() bool { return stop() || f.isDown() })
+		require.Zero(t, f.Stats().GivenUp)
+		require.Greater(t, f.Stats().Failed, int64(1000))
+	})
+}
+
+// TestFailuresInARow has few calls: too few for a ratio.
+func TestFailuresInARow(t *testing.T) {
+	take := func(f *failover, store func(context.Context) error, times int) {
+		f.store.becomes(store)
+		for range times {
+			res, _, err := f.take(gcra(100), "k", 1)
+			require.NoError(f, err)
+			require.True(f, res.Allowed)
+		}
+	}
+	withFailover(t, FailoverOptions{Mode: Open, Calls: 1000, ConsecutiveFailures: 3}, func(t *testing.T, f *failover) {
+		for range 10 {
+			take(f, heeds, 2)
+			take(f, works, 1)
+		}
+		take(f, breaks, 10)
+		require.False(t, f.isDown(), "the store answered just now")
+		<-time.After(f.o.Timeout)
+		take(f, breaks, 1)
+		require.True(t, f.isDown())
+		f.back()
+		take(f, heeds, 2)
+		require.False(t, f.isDown(), "those before the store was back don't count")
+		take(f, heeds, 1)
+		require.True(t, f.isDown())
+	})
+	withFailover(t, FailoverOptions{Mode: Open, Calls: 1000}, func(t *testing.T, f *failover) {
+		take(f, heeds, 10)
+		require.True(t, f.isDown(), "a store that has never answered")
+	})
+}

@@ -1,0 +1,184 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redispipe"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// atOnce runs each op as a group of its own, all in one round trip, and returns what callers
+// of the same moment would get.
+func atOnce(ctx context.Context, s *Store, ops ...ratelimit.Op) ([]ratelimit.Result, []error) {
+	results, errs := make([]ratelimit.Result, len(ops)), make([]error, len(ops))
+	requests, calls := make([]request, len(ops)), make([]redispipe.Call, len(ops))
+	for i := range ops {
+		requests[i], errs[i] = s.request(ops[i:i+1], results[i:i+1])
+		calls[i] = requests[i].call
+	}
+	for i, reply := range s.pipe.RunAll(ctx, s.timeout, calls) {
+		if errs[i] == nil {
+			errs[i] = s.decode(ctx, &requests[i], reply)
+		}
+	}
+	return results, errs
+}
+
+func limited(limit int64) ratelimit.Rule {
+	return ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: time.Hour}))
+}
+
+func takeOf(r ratelimit.Rule, key string, n int64) ratelimit.Op {
+	return ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take, Apart: true}
+}
+
+// manyTakes are takes of so many keys.
+func manyTakes(r ratelimit.Rule, keys int) (ops []ratelimit.Op) {
+	for i := range keys {
+		ops = append(ops, takeOf(r, fmt.Sprint("many", i), 1))
+	}
+	return ops
+}
+
+// commands returns how many scripts ops are once Redis knows them, and their results.
+func commands(t *testing.T, server *redistest.Server, s *Store, ops ...ratelimit.Op) (int, []ratelimit.Result) {
+	t.Helper()
+	do(t, s, ops...)
+	for i := range ops {
+		do(t, s, ratelimit.Op{Rule: ops[i].Rule, Key: ops[i].Key, Kind: ratelimit.Reset})
+	}
+	before, _ := server.Calls("evalsha")
+	results := do(t, s, ops...)
+	after, _ := server.Calls("evalsha")
+	return after - before, results
+}
+
+func remains(results []ratelimit.Result) (out []int64) {
+	for _, r := range results {
+		out = append(out, r.Remaining)
+	}
+	return out
+}
+
+// TestTakesShareACommand counts commands: the takes of a moment by one rule are one, and every
+// other group is one of its own.
+func TestTakesShareACommand(t *testing.T) {
+	server := redistest.Start(t)
+	s := newStore(t, server.Client(nil), patient)
+	for name, r := range lasting(ratelimit.Block{}) {
+		n, results := commands(t, server, s, manyTakes(r, 50)...)
+		require.Equal(t, 1, n, name)
+		for _, res := range results {
+			require.EqualValues(t, 4, res.Remaining, name)
+		}
+	}
+	gcra := lasting(ratelimit.Block{})["gcra"]
+	peek := takeOf(gcra, "p", 1)
+	peek.Kind = ratelimit.Peek
+	n, _ := commands(t, server, s,
+		takeOf(limited(3), "a", 1), takeOf(gcra, "b", 1), peek, takeOf(gcra, "c", 2), takeOf(limited(3), "d", 2), takeOf(limited(4), "e", 2))
+	require.Equal(t, 4, n, "GCRAs, the peek, windows of either limit")
+}
+
+// TestGroupsOnOneKeyKeepTheirOrder has groups of different scripts.
+func TestGroupsOnOneKeyKeepTheirOrder(t *testing.T) {
+	server := redistest.Start(t)
+	s := newStore(t, server.Client(nil), patient)
+	r := limited(100)
+	tier := ratelimit.Must(r.WithLimit(50))
+	count, reset := takeOf(r, "k", 0), takeOf(r, "k", 0)
+	count.Kind, reset.Kind = ratelimit.Count, ratelimit.Reset
+	for range 20 {
+		ops := []ratelimit.Op{takeOf(r, "k", 1), count, takeOf(r, "k", 1), takeOf(r, "k", 1), count, takeOf(tier, "k", 4), reset, takeOf(r, "other", 1), count}
+		n, results := commands(t, server, s, ops...)
+		require.Equal(t, 9, n)
+		require.Equal(t, []int64{1, 3, 0}, []int64{results[1].Count, results[4].Count, results[8].Count})
+		require.EqualValues(t, 43, results[5].Remaining)
+	}
+	for name, r := range lasting(ratelimit.Block{}) {
+		results := do(t, s, takeOf(r, "a", 1), takeOf(r, "a", 1), takeOf(r, "b", 1), takeOf(r, "a", 3), takeOf(r, "a", 2))
+		require.Equal(t, []int64{4, 3, 4, 0, 0}, remains(results), name)
+		require.False(t, results[4].Allowed, name)
+	}
+}
+
+func TestBatchSizeIsHowManyKeysShareACommand(t *testing.T) {
+	server := redistest.Start(t)
+	for size, want := range map[int]int{1: 10, 4: 3, 10: 1, 0: 1, maxBatchSize: 1} {
+		s := newStore(t, server.Client(nil), Options{Timeout: patient.Timeout, BatchSize: size})
+		n, _ := commands(t, server, s, manyTakes(limited(100), 10)...)
+		require.Equal(t, want, n, "BatchSize: %d", size)
+	}
+	for _, size := range []int{-1, maxBatchSize + 1, 9000} {
+		_, err := New(server.Client(nil), Options{BatchSize: size})
+		require.ErrorContains(t, err, fmt.Sprint("Options.BatchSize is ", size))
+	}
+}
+
+// TestTheLargestBatch takes from more keys than one script call or one round trip has.
+func TestTheLargestBatch(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := newStore(t, server.Client(nil), Options{Timeout: patient.Timeout, BatchSize: maxBatchSize})
+	for name, r := range lasting(ratelimit.Block{}) {
+		for left := int64(4); left >= 3; left-- {
+			for _, res := range do(t, s, manyTakes(r, 4000)...) {
+				require.Equal(t, left, res.Remaining, name)
+			}
+		}
+	}
+}
+
+// TestManyKeysOfACluster has a client that knows of the Cluster, and one that does not.
+func TestManyKeysOfACluster(t *testing.T) {
+	t.Parallel()
+	server, plain, cluster := redistest.StartNode(t)
+	for name, client := range map[string]redis.UniversalClient{"plain": plain, "cluster": cluster} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t, client, patient)
+			r := limited(5)
+			var ops []ratelimit.Op
+			for i := range 40 {
+				ops = append(ops, takeOf(r, fmt.Sprint(name, i%10), 1))
+			}
+			for _, first := range []bool{true, false} {
+				before, _ := server.Calls("evalsha")
+				results, errs := atOnce(t.Context(), s, ops...)
+				after, _ := server.Calls("evalsha")
+				for i, res := range results {
+					require.NoError(t, errs[i])
+					switch key := int64(i / 10); {
+					case first:
+						require.Equal(t, 4-key, res.Remaining)
+					default:
+						require.Equal(t, key == 0, res.Allowed)
+					}
+				}
+				if !first { // when the script is loaded, and the pipe knows of the slots
+					require.Equal(t, before+10, after, "one for each key")
+				}
+			}
+		})
+	}
+}
+
+// TestABatchSaysWhatIsForeign has one bad key among good ones, which are charged.
+func TestABatchSaysWhatIsForeign(t *testing.T) {
+	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
+		require.NoError(t, c.HSet(t.Context(), keyOf(s, "bad", r), "f", "v").Err())
+		_, err := s.Do(t.Context(), []ratelimit.Op{takeOf(r, "a", 1), takeOf(r, "bad", 1), takeOf(r, "b", 1)})
+		require.ErrorIs(t, err, ErrForeign)
+		require.ErrorIs(t, err, ratelimit.ErrStore)
+		require.ErrorContains(t, err, "{bad}")
+		for _, key := range []string{"a", "b"} {
+			require.EqualValues(t, 4, do(t, s, ratelimit.Op{Rule: r, Key: key, N: 1, Kind: ratelimit.Peek})[0].Remaining)
+		}
+	})
+}

@@ -1,0 +1,283 @@
+package redisstore
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storetest"
+)
+
+// The times at which the stores are compared: now, after 2^52 µs, which is in 2112, and some days
+// before 2^53, which ends the time of all rules here.
+var times = []time.Time{someTime, time.UnixMicro(1<<52 + 12345), time.UnixMicro(1<<53 - 1<<41)}
+
+const large = "large" // the name of rules with the largest limit
+
+// families are rules of small limits and of the largest, those that share a counter together.
+func families() (all [][]ratelimit.Rule) {
+	const s, most, long = time.Second, int64(1 << 53), 1000 * time.Hour // a counter that expires may be forgotten
+	for _, block := range []ratelimit.Block{{}, {After: 2, For: 3 * s}} {
+		for _, limit := range []int64{6, most} {
+			name := ""
+			if limit == most {
+				name = large
+			}
+			family := func(r ratelimit.Rule, err error) {
+				tiers := []ratelimit.Rule{ratelimit.Must(r, err)}
+				if r.Algorithm() != "gcra" { // whose tiers forget at different times
+					tiers = append(tiers, ratelimit.Must(r.WithLimit(limit-1)), ratelimit.Must(r.WithLimit(3)))
+				}
+				all = append(all, tiers)
+			}
+			family(ratelimit.Buckets(ratelimit.BucketOptions{Name: name, Limit: limit, Interval: s, Span: 4 * s, Expiry: long, Block: block}))
+			family(ratelimit.Buckets(ratelimit.BucketOptions{Name: name, Limit: limit, Per: 3500 * time.Millisecond, Interval: s, Span: 9 * s, Expiry: long, Block: block}))
+			family(ratelimit.SlidingLog(ratelimit.LogOptions{Name: name, Limit: limit, Per: 4 * s, Block: block}))
+			family(ratelimit.SlidingLog(ratelimit.LogOptions{Name: name, Limit: limit, Per: 4 * s, Encoding: ratelimit.Stream, Block: block}))
+			family(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: name, Limit: limit, Per: 4 * s, Block: block}))
+			if limit < most {
+				family(ratelimit.GCRA(ratelimit.GCRAOptions{Name: name, Limit: limit, Per: 4 * s, Block: block}))
+			} else {
+				family(ratelimit.GCRA(ratelimit.GCRAOptions{Name: name, Limit: 100_000, Per: 24 * time.Hour, Block: block}))
+			}
+		}
+	}
+	return all
+}
+
+// TestRedisIsTheMemoryStore looks for a short sequence of questions that the stores answer
+// differently: groups of ops, and ops of the same moment, equal takes among them.
+func TestRedisIsTheMemoryStore(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	warm := newStore(t, c, patient)
+	warm.scripts = slowScripts
+	var takes []ratelimit.Op // by all rules, so that Redis knows all scripts: others would run after those it knows
+	for _, tiers := range families() {
+		take := ratelimit.Op{Rule: tiers[0], Key: "k", N: 1, Kind: ratelimit.Take}
+		takes = append(takes, take)
+		do(t, warm, take)
+		do(t, warm, take, take)
+	}
+	do(t, warm, takes...)
+	rapid.Check(t, func(rt *rapid.T) {
+		require.NoError(rt, c.FlushAll(t.Context()).Err())
+		clock := storetest.NewClock(rapid.SampledFrom(times).Draw(rt, "time"))
+		memory, err := ratelimit.NewMemory(ratelimit.MemoryOptions{Clock: clock.Now})
+		require.NoError(rt, err)
+		d := &differential{T: rt, test: t, clock: clock, memory: memory, redis: newStore(t, c, patient), latest: clock.Now()}
+		d.redis.clock, d.redis.scripts = clock.Now, slowScripts
+		all := families()
+		for range 2 {
+			d.families = append(d.families, rapid.SampledFrom(all).Draw(rt, "family"))
+		}
+		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
+			d.step()
+		}
+	})
+}
+
+// differential asks both stores.
+type differential struct {
+	*rapid.T
+	test     *testing.T
+	clock    *storetest.ManualClock
+	latest   time.Time
+	memory   *ratelimit.MemoryStore
+	redis    *Store
+	families [][]ratelimit.Rule
+	charged  []charged
+}
+
+// charged is a charge and its receipts.
+type charged struct {
+	counter       string
+	redis, memory ratelimit.Receipt
+}
+
+// question is an op of both stores, of which a refund has different receipts.
+type question struct {
+	ratelimit.Op
+	memory ratelimit.Receipt
+}
+
+// large reports whether a counter holds up to 2^53 units.
+func (q *question) large() bool { return q.Rule.Name() == large }
+
+func (q *question) counter() string { return q.Key + counterName(q.Rule) }
+
+func (d *differential) number(most int) int { return rapid.IntRange(0, most).Draw(d.T, "") }
+
+func (d *differential) step() {
+	d.move()
+	if d.number(2) == 0 {
+		d.moment()
+		return
+	}
+	key := d.key()
+	asked := make([]question, 1+d.number(3))
+	for i := range asked {
+		asked[i] = d.ask(key)
+	}
+	if q := &asked[0]; len(asked) == 1 && q.Kind == ratelimit.Take {
+		q.Ahead = time.Duration(d.number(4000)) * time.Millisecond * time.Duration(d.number(1))
+	}
+	d.group(asked)
+}
+
+// move moves the clock, also back, and over gaps of more than a lap.
+func (d *differential) move() {
+	by := time.Duration(d.number(3_000_000)) * time.Microsecond
+	switch d.number(9) {
+	case 0:
+		by *= 10
+	case 1:
+		by = max(-by, d.latest.Add(-5*time.Second).Sub(d.clock.Now()))
+	case 2, 3, 4:
+		by = 0
+	}
+	d.clock.Advance(by)
+	if now := d.clock.Now(); now.After(d.latest) {
+		d.latest = now
+	}
+}
+
+func (d *differential) key() string { return fmt.Sprint("k", d.number(1)) }
+
+func (d *differential) ask(key string) (q question) {
+	q.Rule, q.Key = rapid.SampledFrom(d.families[d.number(len(d.families)-1)]).Draw(d.T, "rule"), key
+	q.Kind = rapid.SampledFrom([]ratelimit.Kind{
+		ratelimit.Take, ratelimit.Take, ratelimit.Take, ratelimit.Peek, ratelimit.Add, ratelimit.Count, ratelimit.Refund, ratelimit.Reset,
+	}).Draw(d.T, "kind")
+	q.N = rapid.SampledFrom([]int64{1, 1, 2, 3, q.Rule.Limit() / 2, q.Rule.Limit(), q.Rule.Limit()/10*6 + 1}).Draw(d.T, "n")
+	if q.Kind == ratelimit.Count && q.Rule.Algorithm() == "gcra" {
+		q.Kind = ratelimit.Add
+	}
+	if (q.Kind == ratelimit.Count || q.Kind == ratelimit.Add) && q.Rule.Algorithm() != "gcra" && q.Rule.Algorithm() != "window" {
+		q.Interval = time.Duration(d.number(int(q.Rule.Span()/time.Microsecond))) * time.Microsecond
+	}
+	switch q.Kind {
+	case ratelimit.Reset:
+		d.forget(q.counter())
+	case ratelimit.Refund:
+		for _, c := range d.charged {
+			if c.counter == q.counter() && d.number(1) == 0 {
+				q.Receipt, q.memory = c.redis, c.memory
+				if d.number(2) == 0 { // a part, or more than was charged
+					q.Receipt.N = q.N
+					q.memory.N = q.N
+				}
+			}
+		}
+	}
+	return q
+}
+
+// forget drops the receipts of a counter that is reset: the memory store knows lives apart that
+// began in one microsecond.
+func (d *differential) forget(counter string) {
+	d.charged = slices.DeleteFunc(d.charged, func(c charged) bool { return c.counter == counter })
+}
+
+// group asks a group.
+func (d *differential) group(asked []question) {
+	ops := make([]ratelimit.Op, len(asked))
+	for i, q := range asked {
+		ops[i] = q.Op
+	}
+	got, err := d.redis.Do(d.test.Context(), ops)
+	d.Logf("%v group %v: %v %v", d.clock.Now().UnixMicro(), ops, got, err)
+	for i := range ops {
+		if ops[i].Kind == ratelimit.Refund {
+			ops[i].Receipt = asked[i].memory
+		}
+	}
+	want, wantErr := d.memory.Do(d.test.Context(), ops)
+	require.Equal(d, fmt.Sprint(wantErr), fmt.Sprint(err), "%v", ops)
+	for i := range got {
+		d.compare(asked[i], got[i], want[i])
+	}
+}
+
+// moment asks questions of several callers at once.
+func (d *differential) moment() {
+	asked := make([]question, 2+d.number(10))
+	ops := make([]ratelimit.Op, len(asked))
+	for i := range asked {
+		asked[i] = d.ask(d.key())
+		switch q := &asked[i]; {
+		case q.Kind == ratelimit.Reset: // a refund in the microsecond after it is up to the store
+			q.Kind = ratelimit.Peek
+		case isTake(&q.Op) && q.large() && q.Rule.Per() < q.Rule.Span(): // of equal ones that overflow, all do
+			q.Kind = ratelimit.Peek
+		}
+		if i > 0 && d.number(1) == 0 {
+			asked[i] = asked[d.number(i-1)]
+		}
+		ops[i] = asked[i].Op
+	}
+	if ratelimit.Validate(ops) != nil {
+		return
+	}
+	got, errs := atOnce(d.test.Context(), d.redis, ops...)
+	d.Logf("%v at once %v: %v %v", d.clock.Now().UnixMicro(), ops, got, errs)
+	for _, i := range order(ops) {
+		op := ops[i]
+		if op.Kind == ratelimit.Refund {
+			op.Receipt = asked[i].memory
+		}
+		want, err := d.memory.DoOne(d.test.Context(), op)
+		require.Equal(d, fmt.Sprint(err), fmt.Sprint(errs[i]), "%v", op)
+		if err == nil {
+			d.compare(asked[i], got[i], want)
+		}
+	}
+}
+
+// order returns the indexes of ops in the order in which Redis does them: takes by one rule
+// where the first of them is, and equal ones together.
+func order(ops []ratelimit.Op) []int {
+	first := func(i int, same func(other ratelimit.Op) bool) int {
+		if !isTake(&ops[i]) {
+			return i
+		}
+		return slices.IndexFunc(ops, func(other ratelimit.Op) bool { return isTake(&other) && other.Rule == ops[i].Rule && same(other) })
+	}
+	at := make([]int, len(ops))
+	for i := range at {
+		at[i] = i
+	}
+	slices.SortStableFunc(at, func(i, j int) int {
+		batch := func(i int) int { return first(i, func(ratelimit.Op) bool { return true }) }
+		entry := func(i int) int {
+			if ops[i].Rule.Algorithm() == "log" {
+				return i
+			}
+			return first(i, func(other ratelimit.Op) bool { return other.Key == ops[i].Key && other.N == ops[i].N })
+		}
+		return cmp.Or(cmp.Compare(batch(i), batch(j)), cmp.Compare(entry(i), entry(j)))
+	})
+	return at
+}
+
+func (d *differential) compare(q question, got, want ratelimit.Result) {
+	if got.Allowed && (q.Kind == ratelimit.Take || q.Kind == ratelimit.Add) {
+		d.charged = append(d.charged, charged{q.counter(), got.Receipt, want.Receipt})
+		require.Equal(d, want.Receipt.N, got.Receipt.N)
+		require.Equal(d, want.Receipt.At, got.Receipt.At)
+	}
+	if q.Kind == ratelimit.Reset {
+		d.forget(q.counter())
+	}
+	if q.Kind == ratelimit.Add && !got.Allowed { // what it says of a wait is up to the store
+		got.RetryAfter, want.RetryAfter = 0, 0
+	}
+	got.Receipt, want.Receipt = ratelimit.Receipt{}, ratelimit.Receipt{}
+	require.Equal(d, want, got, "%v", q)
+}

@@ -1,0 +1,171 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	ratestore "github.com/lazyreq/lazyreq/ratelimit/redisstore"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+	sessionstore "github.com/lazyreq/lazyreq/session/redisstore"
+)
+
+var (
+	taskUser  = reqctx.NewKey[string]("task.user")
+	taskFlags = reqctx.NewKey[string]("task.flags")
+)
+
+// withTasks registers a handler that runs so many tasks, which end with the request: heartbeats.
+func withTasks(srv *server.Server, pattern string, tasks int, h server.HandlerFunc) {
+	srv.HandleFunc(pattern, func(w http.ResponseWriter, req *server.Request) error {
+		for range tasks {
+			req.Go("heartbeat", func(ctx context.Context) error {
+				<-ctx.Done()
+				return nil
+			})
+		}
+		return h(w, req)
+	})
+}
+
+// taskHandlers are what a request does beside its tasks.
+var taskHandlers = map[string]server.HandlerFunc{
+	"read": func(_ http.ResponseWriter, req *server.Request) error {
+		_, err := req.Session().Get("user")
+		return err
+	},
+	"write": func(_ http.ResponseWriter, req *server.Request) error { return req.Session().Set("n", 1) },
+	"take": func(_ http.ResponseWriter, req *server.Request) error {
+		_, err := req.RateLimit().Take()
+		return err
+	},
+	"take in a task": func(_ http.ResponseWriter, req *server.Request) error {
+		done := make(chan error, 1)
+		req.Go("take", func(context.Context) error {
+			_, err := req.RateLimit().Take() // without a context
+			done <- err
+			return err
+		})
+		return <-done
+	},
+	"resolve": func(_ http.ResponseWriter, req *server.Request) error { return req.Resolve("task.user", "task.flags") },
+	"by session": func(_ http.ResponseWriter, req *server.Request) error {
+		return req.Resolve("ratelimit.mine.take", "task.user")
+	},
+	"logout": func(_ http.ResponseWriter, req *server.Request) error { return req.Session().Destroy() },
+}
+
+// newTasked returns a server on Redis whose stores wait for a second. task.user reads the session
+// without a context, task.flags under a timeout.
+func newTasked(tb testing.TB) *server.Server {
+	client := redistest.Start(tb).Client(nil)
+	sessions, err := sessionstore.New(client, sessionstore.Options{Timeout: time.Second})
+	require.NoError(tb, err)
+	counters, err := ratestore.New(client, ratestore.Options{Timeout: time.Second})
+	require.NoError(tb, err)
+	rule := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40, Per: time.Minute}))
+	srv, _ := newServer(tb, server.Options{
+		Session: session.Options{Store: sessions, Cookie: session.Cookie{Insecure: true}},
+		RateLimits: []ratelimit.Policy{
+			{Name: "plenty", Rules: []ratelimit.Rule{rule}, Key: ratelimit.ByIP()},
+			{Name: "mine", Rules: []ratelimit.Rule{rule}, Key: server.BySession()},
+		},
+		RateLimitStore: counters,
+	})
+	reqctx.Provide(srv.Registry(), taskUser, reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) {
+		s, err := session.From(reqctx.From(ctx))
+		if err != nil {
+			return "", err
+		}
+		user, err := s.Get("user")
+		return fmt.Sprint(user), err
+	}})
+	reqctx.Provide(srv.Registry(), taskFlags, reqctx.Prop[string]{
+		Timeout: time.Second,
+		Resolve: func(ctx context.Context) (string, error) {
+			s, err := session.From(ctx)
+			if err != nil {
+				return "", err
+			}
+			user, err := s.Get("user")
+			return fmt.Sprint(user), err
+		},
+	})
+	srv.HandleFunc("POST /login", func(_ http.ResponseWriter, req *server.Request) error {
+		return req.Session().Set("user", "ada")
+	})
+	return srv
+}
+
+func loginTo(tb testing.TB, srv http.Handler) *http.Cookie {
+	res := ask(srv, "POST", "/login")
+	require.Equal(tb, http.StatusOK, res.StatusCode)
+	require.Len(tb, res.Cookies(), 1)
+	return res.Cookies()[0]
+}
+
+// TestNothingWaitsForTasks has a request's tasks run until it ends, while it uses Redis.
+func TestNothingWaitsForTasks(t *testing.T) {
+	srv := newTasked(t)
+	for name, h := range taskHandlers {
+		withTasks(srv, "POST /"+slug(name), 3, h)
+	}
+	srv.HandleFunc("GET /exists", func(w http.ResponseWriter, req *server.Request) error {
+		exists, err := req.Session().Exists()
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprint(w, exists)
+		return err
+	})
+	for name := range taskHandlers {
+		cookie := loginTo(t, srv)
+		res := askAs(srv, cookie, "POST", "/"+slug(name))
+		require.Equal(t, http.StatusOK, res.StatusCode, "%s: %s", name, res.body)
+		require.Equal(t, fmt.Sprint(name != "logout"), askAs(srv, cookie, "GET", "/exists").body, name)
+	}
+}
+
+func slug(name string) string { return fmt.Sprintf("%x", name) }
+
+// BenchmarkBesideTasks shows how long requests with ten running tasks take on Redis, against the
+// same without tasks, in turn: medians; -benchtime=50x.
+func BenchmarkBesideTasks(b *testing.B) {
+	srv := newTasked(b)
+	for name, h := range taskHandlers {
+		withTasks(srv, "POST /with/"+slug(name), 10, h)
+		withTasks(srv, "POST /without/"+slug(name), 0, h)
+	}
+	for name := range taskHandlers {
+		b.Run(name, func(b *testing.B) {
+			took := map[string][]time.Duration{}
+			for b.Loop() {
+				for _, side := range []string{"with", "without"} {
+					r := httptest.NewRequest("POST", "/"+side+"/"+slug(name), nil)
+					r.AddCookie(loginTo(b, srv))
+					w := httptest.NewRecorder()
+					began := time.Now()
+					srv.ServeHTTP(w, r)
+					took[side] = append(took[side], time.Since(began))
+					require.Equal(b, http.StatusOK, w.Code, w.Body)
+				}
+			}
+			median := func(side string) float64 {
+				slices.Sort(took[side])
+				return float64(took[side][len(took[side])/2])
+			}
+			b.ReportMetric(median("with")/1000, "µs")
+			b.ReportMetric(median("with")/median("without"), "x-without")
+		})
+	}
+}
