@@ -209,7 +209,7 @@ func TestLeaseRefusesWhatIsInvalid(t *testing.T) {
 		for want, op := range map[error]ratelimit.Op{
 			ratelimit.ErrOp:       {Rule: leasable, Key: "k", N: -1, Kind: ratelimit.Take},
 			ratelimit.ErrTooLarge: {Rule: leasable, Key: "k", N: 1001, Kind: ratelimit.Take},
-			ratelimit.ErrOverflow: {Rule: leasable, Key: "k", N: 1 << 54, Kind: ratelimit.Peek},
+			ratelimit.ErrOverflow: {Rule: leasable, Key: "k", N: 1 << 54, Kind: ratelimit.Add},
 			ratelimit.ErrInterval: {Rule: leasable, Key: "k", Interval: time.Hour, Kind: ratelimit.Count},
 		} {
 			_, err := q.DoOne(q.Context(), op)
