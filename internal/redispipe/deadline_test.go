@@ -47,7 +47,7 @@ func slowest(t *testing.T, callers int, call func() error) time.Duration {
 // requireInTime checks that calls fail in time, all of them, once in a few tries.
 func requireInTime(t *testing.T, callers int, call func() error) {
 	t.Helper()
-	bestOf(t, 5, func() bool {
+	bestOf(t, 10, func() bool {
 		took := slowest(t, callers, call)
 		t.Logf("%d callers: %v", callers, took)
 		return took < timeout+50*time.Millisecond
@@ -144,7 +144,7 @@ func TestNoConnectionIsFree(t *testing.T) {
 	popped := make(chan error)
 	go func() { popped <- c.BLPop(t.Context(), 0, "list").Err() }()
 	eventually(t, "the connection is busy", func() bool { return c.PoolStats().IdleConns == 0 })
-	bestOf(t, 5, func() bool {
+	bestOf(t, 10, func() bool {
 		began := time.Now()
 		require.Equal(t, ErrNotSent, run(t.Context(), p, timeout, "n", 1))
 		return inTime(began, timeout)
@@ -166,7 +166,7 @@ func TestADialerThatHangs(t *testing.T) {
 	})
 	defer close(end)
 	p := newPipe(t, c)
-	bestOf(t, 5, func() bool {
+	bestOf(t, 10, func() bool {
 		began := time.Now()
 		require.Equal(t, ErrNotSent, run(t.Context(), p, timeout, "n", 1))
 		return inTime(began, timeout)

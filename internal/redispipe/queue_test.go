@@ -141,7 +141,7 @@ func TestTwoCallsOfAMomentShareAWrite(t *testing.T) {
 	p := newPipe(t, countWrites(redistest.Start(t), &writes))
 	load(t, p, incr, get)
 	p.RunAll(t.Context(), long, []Call{add("n", 1), add("n", 1)}) // pipelines have connections of their own
-	bestOf(t, 10, func() bool {
+	bestOf(t, 100, func() bool {
 		shared := 0
 		for range 100 {
 			writes.Store(0)
@@ -164,7 +164,7 @@ func TestManyCallsShareWrites(t *testing.T) {
 	var writes atomic.Int64
 	p := newPipe(t, countWrites(s, &writes))
 	load(t, p, incr)
-	bestOf(t, 5, func() bool {
+	bestOf(t, 20, func() bool {
 		before := value(t, s.Client(nil), "n")
 		writes.Store(0)
 		var wg sync.WaitGroup
