@@ -18,7 +18,7 @@ const (
 	// beside it if there is enough for one, so that Redis and this process work at the same
 	// time, if trips take so long that the wait would cost more than it saves, or if the
 	// newest has not come back for a while.
-	enough   = 64
+	enough   = 32
 	longTrip = 500 * time.Microsecond
 	lateTrip = time.Millisecond
 
@@ -98,7 +98,7 @@ func (q *queue) mayBegin() bool {
 func weight(calls []*call) (w int) {
 	for _, c := range calls {
 		if w++; c.Batch == nil {
-			w += 3
+			w++
 		}
 	}
 	return w

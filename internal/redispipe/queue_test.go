@@ -351,7 +351,7 @@ func TestNearbyOneRoundTripIsInFlight(t *testing.T) {
 	call(1)
 	require.Equal(t, 1, receive(t, g.began))
 	near(time.Now().Add(time.Hour)) // which keeps it young
-	const enough = enough / 4       // of EVALSHAs
+	const enough = enough / 2       // of EVALSHAs
 	call(enough - 1)
 	eventually(t, "the others are queued", func() bool { return q.len() == enough-1 })
 	nothing(t, g.began)
