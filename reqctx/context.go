@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -184,13 +185,13 @@ func Resolve(ctx context.Context, names ...string) error {
 		}
 	}
 	c := From(ctx)
-	if missing > 1 { // a single one may run on this goroutine
-		if err := c.startAll(ctx, bs); err != nil {
+	if missing > 1 {
+		if err := c.startAll(ctx, bs[:len(bs)-1]); err != nil {
 			return err
 		}
 	}
 	errs := make([]error, len(bs))
-	for i, b := range bs {
+	for i, b := range slices.Backward(bs) { // the last one may run on this goroutine
 		out, err := c.resolve(ctx, b)
 		if err == nil {
 			_, err = b.ops.value(out)
