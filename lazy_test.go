@@ -42,7 +42,7 @@ var ladder = map[string]int{
 }
 
 // goRedis are the packages of the library that talk to Redis.
-var goRedis = []string{"session/redisstore", "ratelimit/redisstore", "coord", "internal/redispipe"}
+var goRedis = []string{"session/redisstore", "ratelimit/redisstore", "coord/redisstore", "internal/redispipe"}
 
 // testHosts are for tests alone, and may import what they do.
 var testHosts = []string{"internal/redistest", "internal/redismini"}

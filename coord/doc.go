@@ -3,7 +3,7 @@
 //
 // [Tokens] are permissions that succeed exactly once, however many use them at one moment:
 //
-//	store, err := coord.NewRedis(client, coord.RedisOptions{})
+//	store, err := redisstore.New(client, redisstore.Options{})
 //	tokens, err := coord.NewTokens(store)
 //	id := coord.NewID()
 //	err = tokens.Issue(ctx, id, metadata, 30*time.Second)
@@ -22,8 +22,8 @@
 // then, or a failover of Redis, is beyond that: for those there is the fencing number
 // ([Lease.Number]), which whatever is written to has to check. docs/coord.md says how.
 //
-// [Memory] is a store for one process and for tests, and needs no Redis; package coordtest
-// checks stores of others.
+// Package memstore has a store for one process and for tests, which needs no Redis; redisstore has
+// one that processes share; storetest tests others.
 //
 // The package is no queue: callers that wait are in order within a process only, and work
 // that no caller asks for is not remembered. It does not limit rates: that is package ratelimit,

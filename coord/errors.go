@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-
-	"github.com/lazyreq/lazyreq/internal/redispipe"
 )
 
 // Answers and failures; test for them with errors.Is. Those with an HTTP meaning have a
@@ -15,19 +13,8 @@ var (
 	// ErrInvalid means an argument out of range; the text says which. It becomes a 400.
 	ErrInvalid error = &condition{text: "coord: invalid argument", status: http.StatusBadRequest}
 	// ErrStore means that the store gave no answer, or refused. What was asked for may
-	// have happened, unless ErrNotSent comes with it. It becomes a 503.
+	// have happened, unless redisstore.ErrNotSent comes with it. It becomes a 503.
 	ErrStore error = &condition{text: "coord: store unavailable", status: http.StatusServiceUnavailable}
-	// ErrNotSent comes with ErrStore: the operation was not sent to Redis within Timeout. It
-	// was not done and will not be.
-	ErrNotSent = redispipe.ErrNotSent
-	// ErrNoReply comes with ErrStore: Redis did not reply within Timeout, or the connection
-	// broke. The operation may have been done, or may still be.
-	ErrNoReply = redispipe.ErrNoReply
-	// ErrForeign comes with ErrStore: a key of the store's holds something else, which is
-	// left as it is.
-	ErrForeign = errors.New("coord: the key holds something else")
-	// ErrFull comes with ErrStore: a Memory has no room for a new token or user.
-	ErrFull = errors.New("coord: no room")
 
 	// ErrExists means that a token with this id was issued before, and is not forgotten.
 	// It becomes a 409.

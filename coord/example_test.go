@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/memstore"
 )
 
 // A machine is started once, however often the token arrives.
 func ExampleTokens() {
-	store, _ := coord.NewMemory(coord.MemoryOptions{}) // or NewRedis
+	store, _ := memstore.New(memstore.Options{}) // or NewRedis
 	tokens, _ := coord.NewTokens(store)
 	ctx := context.Background()
 
@@ -40,7 +41,7 @@ func ExampleTokens() {
 
 // Only one works for a user at a time.
 func ExampleRun() {
-	store, _ := coord.NewMemory(coord.MemoryOptions{}) // or NewRedis
+	store, _ := memstore.New(memstore.Options{}) // or NewRedis
 	leases, _ := coord.NewLeases(store, coord.LeaseOptions{Lifetime: 10 * time.Second, Name: "worker 1"})
 	ctx := context.Background()
 

@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/memstore"
 )
 
 // tenSeconds is a lifetime with a margin of a second.
@@ -25,10 +27,10 @@ func acquired(t *testing.T, l *coord.Leases, user string) *coord.Lease {
 }
 
 // in runs a test in a bubble, with leases in memory.
-func in(t *testing.T, o coord.LeaseOptions, test func(t *testing.T, m *coord.Memory, l *coord.Leases)) {
+func in(t *testing.T, o coord.LeaseOptions, test func(t *testing.T, m *memstore.Store, l *coord.Leases)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(t, coord.MemoryOptions{})
+		m := newMemory(t, memstore.Options{})
 		test(t, m, newLeases(t, m, o))
 	})
 }
@@ -58,7 +60,7 @@ func lives(t *testing.T, l *coord.Lease) {
 }
 
 func TestALeaseEndsHereBeforeItEndsInTheStore(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		require.Equal(t, "u", lease.User())
 		require.Equal(t, time.Now().Add(9*time.Second), lease.Deadline())
@@ -82,7 +84,7 @@ func TestALeaseEndsHereBeforeItEndsInTheStore(t *testing.T) {
 }
 
 func TestTheDefaults(t *testing.T) {
-	in(t, coord.LeaseOptions{}, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, coord.LeaseOptions{}, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		require.Equal(t, time.Now().Add(28500*time.Millisecond), lease.Deadline())
 		h, held, err := l.Holder(t.Context(), "u")
@@ -97,9 +99,10 @@ func TestTheDefaults(t *testing.T) {
 }
 
 func TestOptionsOfLeasesAreChecked(t *testing.T) {
-	m := newMemory(t, coord.MemoryOptions{})
+	m := newMemory(t, memstore.Options{})
 	for field, o := range map[string]coord.LeaseOptions{
 		"Lifetime":    {Lifetime: time.Millisecond - 1},
+		"Lifetime is": {Lifetime: math.MaxInt64},
 		"MaxLife":     {Lifetime: time.Second, MaxLife: time.Second - 1},
 		"MinInterval": {MinInterval: -1},
 		"Margin":      {Lifetime: time.Second, Margin: time.Second},
@@ -127,7 +130,7 @@ func TestOptionsOfLeasesAreChecked(t *testing.T) {
 
 // The shortest lifetime there is works.
 func TestAMillisecond(t *testing.T) {
-	in(t, coord.LeaseOptions{Lifetime: time.Millisecond}, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, coord.LeaseOptions{Lifetime: time.Millisecond}, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		pass(950*time.Microsecond - 1)
 		lives(t, lease)
@@ -139,7 +142,7 @@ func TestAMillisecond(t *testing.T) {
 func TestARenewedLeaseLivesOn(t *testing.T) {
 	o := tenSeconds
 	o.MaxLife = 25 * time.Second
-	in(t, o, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, o, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		for range 2 {
 			pass(8 * time.Second)
@@ -158,7 +161,7 @@ func TestARenewedLeaseLivesOn(t *testing.T) {
 func TestAnEarlyRenewalThatIsTooLateHere(t *testing.T) {
 	o := tenSeconds
 	o.MaxLife = time.Hour
-	in(t, o, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		slow := &slowStore{LeaseStore: m}
 		l := newLeases(t, slow, o)
 		lease := acquired(t, l, "u")
@@ -208,7 +211,7 @@ func TestASlowStoreShortensLeases(t *testing.T) {
 	for _, slow := range []*slowStore{{before: 3 * time.Second}, {after: 3 * time.Second}} {
 		o := tenSeconds
 		o.MaxLife = time.Hour
-		in(t, o, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+		in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 			slow.LeaseStore = m
 			l := newLeases(t, slow, o)
 			began := time.Now()
@@ -223,7 +226,7 @@ func TestASlowStoreShortensLeases(t *testing.T) {
 }
 
 func TestARenewalNeverShortens(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		slow := &slowStore{LeaseStore: m}
 		lease := acquired(t, newLeases(t, slow, tenSeconds), "u")
 		deadline := lease.Deadline()
@@ -235,7 +238,7 @@ func TestARenewalNeverShortens(t *testing.T) {
 }
 
 func TestAGrantThatComesTooLateIsGivenBack(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		_, err := newLeases(t, &slowStore{LeaseStore: m, after: 9 * time.Second}, tenSeconds).Acquire(t.Context(), "u")
 		require.ErrorIs(t, err, coord.ErrStore)
 		synctest.Wait()
@@ -249,7 +252,7 @@ func TestAGrantThatComesTooLateIsGivenBack(t *testing.T) {
 func TestErrLooksAtTheClock(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // which runs no timer while it is busy
 	o := coord.LeaseOptions{Lifetime: 300 * time.Millisecond}
-	l := newLeases(t, newMemory(t, coord.MemoryOptions{}), o)
+	l := newLeases(t, newMemory(t, memstore.Options{}), o)
 	other, lease := acquired(t, l, "other"), acquired(t, l, "u")
 	err := lease.Run(t.Context(), func(ctx context.Context) error {
 		for deadline := lease.Deadline(); time.Now().Before(deadline); {
@@ -266,7 +269,7 @@ func TestErrLooksAtTheClock(t *testing.T) {
 }
 
 func TestReleasedIsReleased(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		require.NoError(t, lease.Release())
 		ended(t, lease, coord.ErrReleased)
@@ -309,7 +312,7 @@ func (s *failingStore) Renew(ctx context.Context, user string, r coord.LeaseRequ
 }
 
 func TestAReleaseThatFailedMayBeTriedAgain(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		s := &failingStore{LeaseStore: m}
 		s.fail(coord.ErrStore)
 		l := newLeases(t, s, tenSeconds)
@@ -327,7 +330,7 @@ func TestAReleaseThatFailedMayBeTriedAgain(t *testing.T) {
 func TestARenewalThatFails(t *testing.T) {
 	o := tenSeconds
 	o.MaxLife = time.Hour
-	in(t, o, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		s := &failingStore{LeaseStore: m}
 		lease := acquired(t, newLeases(t, s, o), "u")
 		deadline := lease.Deadline()
@@ -347,7 +350,7 @@ func TestARenewalThatFails(t *testing.T) {
 func TestNothingWaitsForARenewal(t *testing.T) {
 	o := tenSeconds
 	o.MaxLife = time.Hour
-	in(t, o, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		slow := &slowStore{LeaseStore: m}
 		l := newLeases(t, slow, o)
 		lease, other := acquired(t, l, "u"), acquired(t, l, "v")

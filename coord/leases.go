@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// keepNumber is LeaseRequest.KeepNumber: no clock should be set back by more.
+const keepNumber = time.Hour
+
 // LeaseOptions say what leases are like. The zero value is usable. All who compete for the
 // same users should have the same.
 type LeaseOptions struct {
@@ -53,7 +56,21 @@ func (o LeaseOptions) withDefaults() LeaseOptions {
 }
 
 func (o LeaseOptions) check() error {
-	if err := o.request().Validate(); err != nil {
+	if err := checkTime("Lifetime", o.Lifetime); err != nil {
+		return err
+	}
+	if err := checkTime("MaxLife", o.MaxLife); err != nil {
+		return err
+	}
+	if o.MaxLife < o.Lifetime {
+		return invalid("MaxLife is %v, want at least Lifetime, %v", o.MaxLife, o.Lifetime)
+	}
+	if o.MinInterval != 0 {
+		if err := checkTime("MinInterval", o.MinInterval); err != nil {
+			return err
+		}
+	}
+	if err := checkName("the holder's name", o.Name); err != nil {
 		return err
 	}
 	if o.Margin < 0 || o.Margin >= o.Lifetime {
@@ -64,7 +81,9 @@ func (o LeaseOptions) check() error {
 
 // request is what a store is told, all but the ID.
 func (o LeaseOptions) request() LeaseRequest {
-	return LeaseRequest{Name: o.Name, Lifetime: o.Lifetime, MaxLife: o.MaxLife, MinInterval: o.MinInterval}
+	return LeaseRequest{
+		Name: o.Name, Lifetime: o.Lifetime, MaxLife: o.MaxLife, MinInterval: o.MinInterval, KeepNumber: keepNumber,
+	}
 }
 
 // Leases see to it that there is only one worker for a user, in all processes that share

@@ -34,10 +34,3 @@ func checkUser(user string) error {
 	}
 	return checkName("the user", user)
 }
-
-func checkLease(user string, r LeaseRequest) error {
-	if err := checkUser(user); err != nil {
-		return err
-	}
-	return r.Validate()
-}

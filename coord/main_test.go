@@ -1,36 +1,24 @@
 package coord_test
 
 import (
-	"flag"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/memstore"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "6") // parallel tests wait for Redis, not for a processor
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
 }
 
-// patient is for tests that are not about time: machines that test are busy.
-var patient = coord.RedisOptions{Timeout: 10 * time.Second}
-
-func newRedis(t testing.TB, c redis.UniversalClient, o coord.RedisOptions) *coord.Redis {
+func newMemory(t testing.TB, o memstore.Options) *memstore.Store {
 	t.Helper()
-	s, err := coord.NewRedis(c, o)
-	require.NoError(t, err)
-	return s
-}
-
-func newMemory(t testing.TB, o coord.MemoryOptions) *coord.Memory {
-	t.Helper()
-	m, err := coord.NewMemory(o)
+	m, err := memstore.New(o)
 	require.NoError(t, err)
 	return m
 }
@@ -48,3 +36,6 @@ func newLeases(t testing.TB, s coord.LeaseStore, o coord.LeaseOptions) *coord.Le
 	require.NoError(t, err)
 	return leases
 }
+
+// pass lets time go by in a bubble.
+func pass(d time.Duration) { <-time.After(d) }

@@ -12,12 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/memstore"
+	"github.com/lazyreq/lazyreq/coord/redisstore"
+	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
 type ctxKey struct{}
 
 func TestRunIsAloneAndThenFree(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		ctx, failed := context.WithValue(t.Context(), ctxKey{}, "value"), errors.New("failed")
 		err := coord.Run(ctx, l, "u", func(ctx context.Context) error {
 			require.Equal(t, "value", ctx.Value(ctxKey{}))
@@ -31,7 +34,7 @@ func TestRunIsAloneAndThenFree(t *testing.T) {
 }
 
 func TestRunEndsWithTheLease(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		began := time.Now()
 		err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
 			<-ctx.Done()
@@ -45,7 +48,7 @@ func TestRunEndsWithTheLease(t *testing.T) {
 }
 
 func TestRunEndsWithItsContext(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("left"))
 		defer cancel()
 		err := coord.Run(ctx, l, "u", func(ctx context.Context) error {
@@ -60,7 +63,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 func TestRunRenews(t *testing.T) {
 	o := tenSeconds
 	o.MaxLife = time.Minute
-	in(t, o, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, o, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		began := time.Now()
 		err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
 			for ctx.Err() == nil {
@@ -80,7 +83,7 @@ func TestRunRenews(t *testing.T) {
 func TestRunWithAFailingStore(t *testing.T) {
 	o := tenSeconds
 	o.MaxLife = time.Hour
-	in(t, o, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		s := &failingStore{LeaseStore: m}
 		l := newLeases(t, s, o)
 		began := time.Now()
@@ -106,7 +109,7 @@ func TestRunWithAFailingStore(t *testing.T) {
 func TestRunEndsWhenTheLeaseIsLost(t *testing.T) {
 	o := tenSeconds
 	o.MaxLife = time.Hour
-	in(t, o, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		s := &failingStore{LeaseStore: m}
 		began := time.Now()
 		err := coord.Run(t.Context(), newLeases(t, s, o), "u", func(ctx context.Context) error {
@@ -122,7 +125,7 @@ func TestRunEndsWhenTheLeaseIsLost(t *testing.T) {
 func TestAPanicReleases(t *testing.T) {
 	o := tenSeconds
 	o.MaxLife = time.Hour
-	in(t, o, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, o, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		require.PanicsWithValue(t, "mine", func() {
 			_ = coord.Run(t.Context(), l, "u", func(context.Context) error { panic("mine") })
 		})
@@ -138,7 +141,7 @@ func TestAPanicReleases(t *testing.T) {
 
 // What fn releases itself it may not go on with.
 func TestAReleaseInsideOfRun(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		require.ErrorIs(t, lease.Run(t.Context(), func(ctx context.Context) error {
 			require.NoError(t, lease.Release())
@@ -151,9 +154,22 @@ func TestAReleaseInsideOfRun(t *testing.T) {
 // TestOneWorkerForAUser is the twelfth scenario: of ten starts, one succeeds; after its life
 // of two seconds another does, which the first cannot release.
 func TestOneWorkerForAUser(t *testing.T) {
-	in(t, coord.LeaseOptions{Lifetime: 2 * time.Second}, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, coord.LeaseOptions{Lifetime: 2 * time.Second}, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		oneWorker(t, []*coord.Leases{l, newLeases(t, m, coord.LeaseOptions{Lifetime: 2 * time.Second})})
 	})
+}
+
+// TestOneWorkerOnRedis is the twelfth scenario in real time.
+func TestOneWorkerOnRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	var leases []*coord.Leases
+	for range 2 {
+		store, err := redisstore.New(server.Client(nil), redisstore.Options{Timeout: 10 * time.Second})
+		require.NoError(t, err)
+		leases = append(leases, newLeases(t, store, coord.LeaseOptions{Lifetime: 2 * time.Second}))
+	}
+	oneWorker(t, leases)
 }
 
 func oneWorker(t *testing.T, leases []*coord.Leases) {
@@ -193,7 +209,7 @@ func oneWorker(t *testing.T, leases []*coord.Leases) {
 }
 
 func TestRunOfALeaseThatHasEnded(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		pass(9 * time.Second)
 		require.ErrorIs(t, lease.Run(t.Context(), nil), coord.ErrEnded)
@@ -202,7 +218,7 @@ func TestRunOfALeaseThatHasEnded(t *testing.T) {
 }
 
 func TestALeaseNeedsNoGoroutine(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		before := runtime.NumGoroutine()
 		lease := acquired(t, l, "u")
 		derived, cancel := context.WithCancel(lease.Context())

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// TokenStore keeps tokens. [Memory] and [Redis] are some; package coordtest holds others
-// to the same promises. All methods may be called concurrently, and check what they are
-// given: an argument out of range is ErrInvalid. An ended ctx gives its cause; every
-// failure wraps ErrStore. Times are the store's.
+// TokenStore keeps tokens. Packages memstore and redisstore have one; package storetest tests
+// others. All methods are safe for concurrent use. [Tokens] has checked their arguments. An ended
+// ctx gives its cause; every failure wraps ErrStore. Times are the store's.
 type TokenStore interface {
 	// Issue makes a token that can be used for ttl, and is kept for keep more. If there
 	// is one already, the error is ErrExists.
@@ -60,25 +59,9 @@ type LeaseRequest struct {
 	Name string
 	// Lifetime, MaxLife and MinInterval are those of [LeaseOptions]; MaxLife is not 0.
 	Lifetime, MaxLife, MinInterval time.Duration
-}
-
-// Validate returns ErrInvalid if a field is out of range.
-func (r LeaseRequest) Validate() error {
-	if err := checkTime("Lifetime", r.Lifetime); err != nil {
-		return err
-	}
-	if err := checkTime("MaxLife", r.MaxLife); err != nil {
-		return err
-	}
-	if r.MaxLife < r.Lifetime {
-		return invalid("MaxLife is %v, want at least Lifetime, %v", r.MaxLife, r.Lifetime)
-	}
-	if r.MinInterval != 0 {
-		if err := checkTime("MinInterval", r.MinInterval); err != nil {
-			return err
-		}
-	}
-	return checkName("the holder's name", r.Name)
+	// KeepNumber is how long the user's last fencing number is kept after a lease, so that the
+	// next one is larger even if the store's clock is set back by so much meanwhile.
+	KeepNumber time.Duration
 }
 
 // Holder is who holds a lease.
@@ -87,7 +70,3 @@ type Holder struct {
 	Number       int64     // the fencing number
 	Since, Until time.Time // by the store's clock; Until moves with each renewal
 }
-
-// remember is how long a store keeps a user's last fencing number after a lease, so that
-// the next one is larger even if the store's clock is set back by so much meanwhile.
-const remember = time.Hour

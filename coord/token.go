@@ -38,8 +38,8 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// refusal is the error of who wants to use a token in this state.
-func (s State) refusal() error {
+// Err returns the error of a Use in this state: nil if the token is usable.
+func (s State) Err() error {
 	switch s {
 	case Usable:
 		return nil
@@ -93,11 +93,17 @@ func NewID() string {
 // be one that others can guess and must not use. An id that was issued before is
 // ErrExists until it is forgotten: ttl after its end, and at most a day after it.
 //
-// After ErrStore, or the end of ctx, the token may exist, unless the error is ErrNotSent:
+// After ErrStore, or the end of ctx, the token may exist, unless the error is redisstore.ErrNotSent:
 // Inspect says so.
 func (t *Tokens) Issue(ctx context.Context, id string, metadata []byte, ttl time.Duration) error {
 	key, err := tokenKey(id)
 	if err != nil {
+		return err
+	}
+	if len(metadata) > MaxMetadata {
+		return invalid("the metadata has %d bytes, want at most %d", len(metadata), MaxMetadata)
+	}
+	if err := checkTime("the token's time", ttl); err != nil {
 		return err
 	}
 	return t.store.Issue(ctx, key, metadata, ttl, min(ttl, maxTombstone))
@@ -109,18 +115,24 @@ func (t *Tokens) Issue(ctx context.Context, id string, metadata []byte, ttl time
 // without its metadata. ErrUnknown is a token that never was, or is forgotten; nothing is
 // left in the store of it.
 //
-// After ErrStore, or the end of ctx, the token may be used, unless the error is ErrNotSent: if
+// After ErrStore, or the end of ctx, the token may be used, unless the error is redisstore.ErrNotSent: if
 // by is different for each attempt, Inspect says whether it was this one.
 func (t *Tokens) Use(ctx context.Context, id, by string) (Token, error) {
 	key, err := tokenKey(id)
 	if err != nil {
 		return Token{}, err
 	}
+	if err := checkName("who uses the token", by); err != nil {
+		return Token{}, err
+	}
 	return t.store.Use(ctx, key, by)
 }
 
-// Inspect returns what is known of a token, in whatever state, and changes nothing. Of one
-// that is not, the error is ErrUnknown.
+// Inspect returns what is known of a token, in whatever state, and changes nothing. The error is
+// ErrUnknown if there is none.
+//
+// A Use or a Revoke that failed with ErrStore may still be on its way to Redis: Inspect then says
+// usable, and the token is used a moment later. What Inspect says is final only for the other states.
 func (t *Tokens) Inspect(ctx context.Context, id string) (Token, error) {
 	key, err := tokenKey(id)
 	if err != nil {
@@ -144,18 +156,4 @@ func tokenKey(id string) (TokenKey, error) {
 		return TokenKey{}, invalid("the token's id is empty")
 	}
 	return sha256.Sum256([]byte(id)), nil
-}
-
-// checkToken checks what a token is issued with.
-func checkToken(metadata []byte, ttl, keep time.Duration) error {
-	if len(metadata) > MaxMetadata {
-		return invalid("the metadata has %d bytes, want at most %d", len(metadata), MaxMetadata)
-	}
-	if err := checkTime("the token's time", ttl); err != nil {
-		return err
-	}
-	if keep < 0 || keep > MaxTime {
-		return invalid("a token is kept for %v, want 0 to %v", keep, MaxTime)
-	}
-	return nil
 }

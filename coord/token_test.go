@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/memstore"
 )
 
 func TestIDsAreLongAndDifferent(t *testing.T) {
@@ -26,7 +28,7 @@ func TestIDsAreLongAndDifferent(t *testing.T) {
 }
 
 func TestAnEmptyIDIsInvalid(t *testing.T) {
-	tokens := newTokens(t, newMemory(t, coord.MemoryOptions{}))
+	tokens := newTokens(t, newMemory(t, memstore.Options{}))
 	require.ErrorIs(t, tokens.Issue(t.Context(), "", nil, time.Minute), coord.ErrInvalid)
 	_, err := tokens.Use(t.Context(), "", "")
 	require.ErrorIs(t, err, coord.ErrInvalid)
@@ -40,7 +42,7 @@ func TestAnEmptyIDIsInvalid(t *testing.T) {
 // TestATombstoneLasts as long as its token did, and a day at most.
 func TestATombstoneLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tokens := newTokens(t, newMemory(t, coord.MemoryOptions{}))
+		tokens := newTokens(t, newMemory(t, memstore.Options{}))
 		for ttl, keep := range map[time.Duration]time.Duration{
 			time.Second: time.Second, 24 * time.Hour: 24 * time.Hour, 1000 * time.Hour: 24 * time.Hour,
 		} {
@@ -106,4 +108,20 @@ func TestErrorsAreResponses(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(members), "host")
 	require.Equal(t, "coord: the lease is held by host:7: retry after 1s", held.Error())
 	require.ErrorIs(t, held, coord.ErrHeld)
+}
+
+func TestTokensThatCannotBeAreInvalid(t *testing.T) {
+	m := newMemory(t, memstore.Options{})
+	tokens, id := newTokens(t, m), coord.NewID()
+	for _, ttl := range []time.Duration{0, -1, time.Microsecond, -time.Hour, coord.MaxTime + 1, math.MaxInt64} {
+		require.ErrorIs(t, tokens.Issue(t.Context(), id, nil, ttl), coord.ErrInvalid)
+	}
+	require.ErrorIs(t, tokens.Issue(t.Context(), id, make([]byte, coord.MaxMetadata+1), time.Minute), coord.ErrInvalid)
+	require.Zero(t, m.Len())
+	require.NoError(t, tokens.Issue(t.Context(), id, nil, time.Minute))
+	_, err := tokens.Use(t.Context(), id, strings.Repeat("a", coord.MaxName+1))
+	require.ErrorIs(t, err, coord.ErrInvalid)
+	token, err := tokens.Inspect(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, coord.Usable, token.State)
 }

@@ -13,10 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/memstore"
 )
 
 func TestWhoWaitsGetsIt(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		began := time.Now()
 		lease, err := l.Wait(t.Context(), "u")
 		require.NoError(t, err)
@@ -43,7 +44,7 @@ func TestWhoWaitsGetsIt(t *testing.T) {
 }
 
 func TestAWaiterAsksNowAndThen(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		s := &slowStore{LeaseStore: m}
 		l := newLeases(t, s, tenSeconds)
 		acquired(t, l, "u")
@@ -66,7 +67,7 @@ func TestAWaiterAsksNowAndThen(t *testing.T) {
 func TestAWaiterIsNotTooSoon(t *testing.T) {
 	o := tenSeconds
 	o.MinInterval = 30 * time.Second
-	in(t, o, func(t *testing.T, m *coord.Memory, _ *coord.Leases) {
+	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		s := &slowStore{LeaseStore: m}
 		l := newLeases(t, s, o)
 		began := time.Now()
@@ -89,7 +90,7 @@ func TestAWaiterIsNotTooSoon(t *testing.T) {
 
 // TestInLine has waiters come one after another, and some of them leave.
 func TestInLine(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		var got []int
 		var wg sync.WaitGroup
@@ -125,7 +126,7 @@ func TestInLine(t *testing.T) {
 }
 
 func TestWhoWaitsCanLeave(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 1500*time.Millisecond, errors.New("left"))
 		defer cancel()
@@ -140,16 +141,16 @@ func TestWhoWaitsCanLeave(t *testing.T) {
 }
 
 func TestAnErrorEndsTheWait(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
-		full := newMemory(t, coord.MemoryOptions{MaxBytes: 1})
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
+		full := newMemory(t, memstore.Options{MaxBytes: 1})
 		_, err := newLeases(t, full, tenSeconds).Wait(t.Context(), "u")
-		require.ErrorIs(t, err, coord.ErrFull)
+		require.ErrorIs(t, err, memstore.ErrFull)
 	})
 }
 
 // TestALeaseOutlivesWhoAsked says that the contexts of asking are only for that.
 func TestALeaseOutlivesWhoAsked(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *coord.Memory, l *coord.Leases) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		for i, get := range []func(context.Context, string) (*coord.Lease, error){l.Acquire, l.Wait} {
 			ctx, cancel := context.WithCancel(t.Context())
 			lease, err := get(ctx, fmt.Sprint(i))

@@ -24,8 +24,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/memstore"
+	coordstore "github.com/lazyreq/lazyreq/coord/redisstore"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
+	ratestore "github.com/lazyreq/lazyreq/ratelimit/redisstore"
 	"github.com/lazyreq/lazyreq/server"
 )
 
@@ -90,7 +92,7 @@ type stores struct {
 func openStores(url string) (s stores, err error) {
 	if url == "" {
 		s.close = func() error { return nil }
-		s.tokens, err = coord.NewMemory(coord.MemoryOptions{})
+		s.tokens, err = memstore.New(memstore.Options{})
 		return s, err
 	}
 	o, err := redis.ParseURL(url)
@@ -99,10 +101,10 @@ func openStores(url string) (s stores, err error) {
 	}
 	client := redis.NewClient(o)
 	s.close = client.Close
-	if s.tokens, err = coord.NewRedis(client, coord.RedisOptions{}); err != nil {
+	if s.tokens, err = coordstore.New(client, coordstore.Options{}); err != nil {
 		return s, err
 	}
-	s.counters, err = redisstore.New(client, redisstore.Options{})
+	s.counters, err = ratestore.New(client, ratestore.Options{})
 	return s, err
 }
 

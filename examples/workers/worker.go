@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/redisstore"
 )
 
 // work is a process of the crew: it waits for the lease of each user, and works for those
@@ -29,7 +30,7 @@ func (o options) work(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	client := redis.NewClient(ro)
 	defer client.Close()
-	store, err := coord.NewRedis(client, coord.RedisOptions{Prefix: "workers:"})
+	store, err := redisstore.New(client, redisstore.Options{Prefix: "workers:"})
 	if err != nil {
 		return err
 	}

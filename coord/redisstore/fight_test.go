@@ -1,4 +1,4 @@
-package coord_test
+package redisstore_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/redisstore"
 	"github.com/lazyreq/lazyreq/internal/leasecheck"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/siblings"
@@ -67,7 +68,7 @@ func (w *worker) say(s seen) {
 func (f fight) serve(t *testing.T, addr string, in io.Reader, out io.Writer) {
 	c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
 	defer c.Close()
-	var store coord.LeaseStore = newRedis(t, c, coord.RedisOptions{})
+	var store coord.LeaseStore = newStore(t, c, redisstore.Options{})
 	if f.spoil != nil {
 		store = f.spoil(store)
 	}

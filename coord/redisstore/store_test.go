@@ -1,4 +1,4 @@
-package coord_test
+package redisstore_test
 
 import (
 	"fmt"
@@ -10,35 +10,36 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/redisstore"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
 // request returns an attempt to get a lease of a minute, which can be renewed for an hour.
 func request(id byte) coord.LeaseRequest {
-	return coord.LeaseRequest{ID: [16]byte{id}, Name: "one", Lifetime: time.Minute, MaxLife: time.Hour}
+	return coord.LeaseRequest{ID: [16]byte{id}, Name: "one", Lifetime: time.Minute, MaxLife: time.Hour, KeepNumber: time.Hour}
 }
 
 func TestOptionsOfRedisAreChecked(t *testing.T) {
-	_, err := coord.NewRedis(nil, coord.RedisOptions{})
+	_, err := redisstore.New(nil, redisstore.Options{})
 	require.ErrorContains(t, err, "no client")
 	c := redis.NewClient(&redis.Options{})
 	defer c.Close()
-	_, err = coord.NewRedis(c, coord.RedisOptions{Timeout: -1})
-	require.ErrorContains(t, err, "RedisOptions.Timeout")
+	_, err = redisstore.New(c, redisstore.Options{Timeout: -1})
+	require.ErrorContains(t, err, "Options.Timeout")
 }
 
 // TestAnUnknownTokenLeavesNoKey is the fault of the seed, whose token came to be by being
 // used.
 func TestAnUnknownTokenLeavesNoKey(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
-	tokens := newTokens(t, newRedis(t, c, patient))
+	tokens := newTokens(t, newStore(t, c, patient))
 	_, err := tokens.Use(t.Context(), coord.NewID(), "ada")
 	require.ErrorIs(t, err, coord.ErrUnknown)
 	_, err = tokens.Inspect(t.Context(), coord.NewID())
 	require.ErrorIs(t, err, coord.ErrUnknown)
 	require.ErrorIs(t, tokens.Revoke(t.Context(), coord.NewID()), coord.ErrUnknown)
 	require.ErrorIs(t, tokens.Issue(t.Context(), coord.NewID(), make([]byte, 1<<20), time.Minute), coord.ErrInvalid)
-	s := newRedis(t, c, patient)
+	s := newStore(t, c, patient)
 	_, _, err = s.Holder(t.Context(), "u")
 	require.NoError(t, err)
 	require.ErrorIs(t, s.Release(t.Context(), "u", request(1)), coord.ErrLost)
@@ -50,7 +51,7 @@ func TestAnUnknownTokenLeavesNoKey(t *testing.T) {
 // TestADumpUsesNothing looks for ids in all that Redis holds.
 func TestADumpUsesNothing(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
-	tokens := newTokens(t, newRedis(t, c, patient))
+	tokens := newTokens(t, newStore(t, c, patient))
 	id := coord.NewID()
 	require.NoError(t, tokens.Issue(t.Context(), id, []byte("a vm"), time.Minute))
 	_, err := tokens.Use(t.Context(), id, "ada")
@@ -84,7 +85,7 @@ func only(t *testing.T, c *redis.Client) string {
 
 func TestKeysOfTokensExpire(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
-	s := newRedis(t, c, patient)
+	s := newStore(t, c, patient)
 	for name, use := range map[string]func() error{
 		"use":    func() error { _, err := s.Use(t.Context(), key(1), ""); return err },
 		"revoke": func() error { return s.Revoke(t.Context(), key(1)) },
@@ -101,7 +102,7 @@ func TestKeysOfTokensExpire(t *testing.T) {
 
 func TestKeysOfLeasesExpire(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
-	s := newRedis(t, c, patient)
+	s := newStore(t, c, patient)
 	r := request(1)
 	lost := func() { t.Helper(); require.True(t, c.Persist(t.Context(), "coord:lease:u").Val()) }
 	acquire := func() {
@@ -140,7 +141,7 @@ func TestKeysOfLeasesExpire(t *testing.T) {
 // TestStoredTimesCount takes the expiry away: what is over is over.
 func TestStoredTimesCount(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
-	s := newRedis(t, c, patient)
+	s := newStore(t, c, patient)
 	for range 2 {
 		require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Minute, time.Minute))
 		require.True(t, c.Persist(t.Context(), only(t, c)).Val())
@@ -155,7 +156,7 @@ func TestStoredTimesCount(t *testing.T) {
 
 func TestTheServersClockCounts(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
-	s := newRedis(t, c, patient)
+	s := newStore(t, c, patient)
 	before := c.Time(t.Context()).Val()
 	require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Minute, 0))
 	number, err := s.Acquire(t.Context(), "u", request(1))
@@ -173,7 +174,7 @@ func TestTheServersClockCounts(t *testing.T) {
 // TestNumbersGrowWhenTheClockGoesBack has a record whose number is ahead of the clock.
 func TestNumbersGrowWhenTheClockGoesBack(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
-	s := newRedis(t, c, patient)
+	s := newStore(t, c, patient)
 	first, err := s.Acquire(t.Context(), "u", request(1))
 	require.NoError(t, err)
 	require.NoError(t, s.Release(t.Context(), "u", request(1)))
@@ -189,9 +190,9 @@ func TestNumbersGrowWhenTheClockGoesBack(t *testing.T) {
 
 func TestAPrefixKeepsApplicationsApart(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
-	one := newRedis(t, c, coord.RedisOptions{Prefix: "one:", Timeout: patient.Timeout})
-	two := newRedis(t, c, coord.RedisOptions{Prefix: "two:", Timeout: patient.Timeout})
-	for _, s := range []*coord.Redis{one, two} {
+	one := newStore(t, c, redisstore.Options{Prefix: "one:", Timeout: patient.Timeout})
+	two := newStore(t, c, redisstore.Options{Prefix: "two:", Timeout: patient.Timeout})
+	for _, s := range []*redisstore.Store{one, two} {
 		require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Minute, 0))
 		_, err := s.Acquire(t.Context(), "u", request(1))
 		require.NoError(t, err)
@@ -205,7 +206,7 @@ func TestAPrefixKeepsApplicationsApart(t *testing.T) {
 
 func TestAnOperationIsOneCall(t *testing.T) {
 	server := redistest.Start(t)
-	s := newRedis(t, server.Client(nil), patient)
+	s := newStore(t, server.Client(nil), patient)
 	ctx, r := t.Context(), request(1)
 	steps := []struct {
 		name string
@@ -235,21 +236,10 @@ func TestAnOperationIsOneCall(t *testing.T) {
 	require.Equal(t, sources, again)
 }
 
-// TestOneWorkerOnRedis is the twelfth scenario in real time.
-func TestOneWorkerOnRedis(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	var leases []*coord.Leases
-	for range 2 {
-		leases = append(leases, newLeases(t, newRedis(t, server.Client(nil), patient), coord.LeaseOptions{Lifetime: 2 * time.Second}))
-	}
-	oneWorker(t, leases)
-}
-
 // TestFiftyUsesOfAShortToken is the tenth scenario.
 func TestFiftyUsesOfAShortToken(t *testing.T) {
 	server := redistest.Start(t)
-	tokens := []*coord.Tokens{newTokens(t, newRedis(t, server.Client(nil), patient)), newTokens(t, newRedis(t, server.Client(nil), patient))}
+	tokens := []*coord.Tokens{newTokens(t, newStore(t, server.Client(nil), patient)), newTokens(t, newStore(t, server.Client(nil), patient))}
 	id := coord.NewID()
 	require.NoError(t, tokens[0].Issue(t.Context(), id, []byte("a vm"), 30*time.Second))
 	errs := make(chan error, 50)
@@ -274,7 +264,7 @@ func TestFiftyUsesOfAShortToken(t *testing.T) {
 func TestRealTimePasses(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t).Client(nil)
-	s := newRedis(t, c, patient)
+	s := newStore(t, c, patient)
 	require.NoError(t, s.Issue(t.Context(), key(1), nil, 50*time.Millisecond, 2*time.Second))
 	eventually := func(cond func() bool) { t.Helper(); require.Eventually(t, cond, 20*time.Second, time.Millisecond) }
 	eventually(func() bool {
@@ -293,7 +283,7 @@ func TestRealTimePasses(t *testing.T) {
 // TestMemoryOfTheDocument measures what docs/coord.md says that tokens and a user take.
 func TestMemoryOfTheDocument(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
-	s := newRedis(t, c, patient)
+	s := newStore(t, c, patient)
 	for metadata, want := range map[int]int{0: 220, 1000: 1600} {
 		require.NoError(t, s.Issue(t.Context(), key(1), make([]byte, metadata), time.Minute, time.Minute))
 		_, err := s.Use(t.Context(), key(1), "192.0.2.1:49152")

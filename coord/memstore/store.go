@@ -1,15 +1,18 @@
-package coord
+package memstore
 
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/lazyreq/lazyreq/coord"
 )
 
-// MemoryOptions bound a [Memory]. The zero value is usable.
-type MemoryOptions struct {
+// Options bound a [Store]. The zero value is usable.
+type Options struct {
 	// MaxBytes is how much memory tokens and leases may take together. Counted are the
 	// bytes of metadata and names, and 512 for each token and user. Default: 64 MiB.
 	MaxBytes int
@@ -20,54 +23,57 @@ const (
 	bytesPerRecord  = 512
 )
 
-// Memory is a [TokenStore] and a [LeaseStore] in this process, for one that is alone, and
+// Store is a [coord.TokenStore] and a [coord.LeaseStore] in this process, for one that is alone, and
 // for tests. It never evicts: when it is full, what is new is refused with ErrFull, because
 // a token or a lease that it forgot could be had again. What is over leaves with later
 // calls. It starts no goroutine, needs no closing, and its content ends with the process.
 //
-// Fencing numbers are as those of [Redis], and grow as long as the Memory lives, whatever the
+// Fencing numbers are as those of [Redis], and grow as long as the Store lives, whatever the
 // clock does.
-type Memory struct {
+type Store struct {
 	maxBytes int
 
 	mu     sync.Mutex // never held across a caller's code
-	tokens map[TokenKey]*memoryToken
-	leases map[string]*memoryLease
+	tokens map[coord.TokenKey]*token
+	leases map[string]*lease
 	ends   endings
 	bytes  int
 	floor  int64 // the largest number of a user who is forgotten
 }
 
+// ErrFull comes with coord.ErrStore: the store has no room for a new token or user.
+var ErrFull = errors.New("memstore: no room")
+
 var (
-	_ TokenStore = (*Memory)(nil)
-	_ LeaseStore = (*Memory)(nil)
+	_ coord.TokenStore = (*Store)(nil)
+	_ coord.LeaseStore = (*Store)(nil)
 )
 
-// NewMemory returns an empty store. It fails if the bound is negative.
-func NewMemory(o MemoryOptions) (*Memory, error) {
+// New returns an empty store. It fails if the bound is negative.
+func New(o Options) (*Store, error) {
 	if o.MaxBytes < 0 {
-		return nil, invalid("MemoryOptions.MaxBytes is %d", o.MaxBytes)
+		return nil, fmt.Errorf("memstore: Options.MaxBytes: %d is negative", o.MaxBytes)
 	}
 	if o.MaxBytes == 0 {
 		o.MaxBytes = defaultMaxBytes
 	}
-	return &Memory{
+	return &Store{
 		maxBytes: o.MaxBytes,
-		tokens:   make(map[TokenKey]*memoryToken),
-		leases:   make(map[string]*memoryLease),
+		tokens:   make(map[coord.TokenKey]*token),
+		leases:   make(map[string]*lease),
 	}, nil
 }
 
 // Len returns how many tokens and users are remembered, those included that are over and
 // still there.
-func (m *Memory) Len() int {
+func (m *Store) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.tokens) + len(m.leases)
 }
 
 // begin locks m and returns the time, when what is over by then has gone.
-func (m *Memory) begin(ctx context.Context) (now time.Time, err error) {
+func (m *Store) begin(ctx context.Context) (now time.Time, err error) {
 	if ctx.Err() != nil {
 		return now, context.Cause(ctx)
 	}
@@ -82,10 +88,10 @@ func (m *Memory) begin(ctx context.Context) (now time.Time, err error) {
 }
 
 // addLocked makes room for a record of so many bytes, besides its own.
-func (m *Memory) addLocked(e *ending, bytes int) error {
+func (m *Store) addLocked(e *ending, bytes int) error {
 	bytes += bytesPerRecord
 	if m.bytes+bytes > m.maxBytes {
-		return fmt.Errorf("%w: %w", ErrStore, ErrFull)
+		return fmt.Errorf("%w: %w", coord.ErrStore, ErrFull)
 	}
 	m.bytes += bytes
 	e.bytes = bytes
@@ -94,7 +100,7 @@ func (m *Memory) addLocked(e *ending, bytes int) error {
 }
 
 // moveLocked changes when a record is forgotten.
-func (m *Memory) moveLocked(e *ending, at time.Time) {
+func (m *Store) moveLocked(e *ending, at time.Time) {
 	e.at = at
 	heap.Fix(&m.ends, e.index)
 }
@@ -104,7 +110,7 @@ type ending struct {
 	at     time.Time
 	bytes  int
 	index  int
-	forget func(*Memory) // takes the record away
+	forget func(*Store) // takes the record away
 }
 
 // endings is a heap, the earliest first.

@@ -1,4 +1,4 @@
-package coord_test
+package redisstore_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/redisstore"
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
@@ -23,31 +24,31 @@ func secretRequest() coord.LeaseRequest {
 // operations are all that there are, in the order in which they succeed.
 var operations = []struct {
 	name string
-	run  func(ctx context.Context, s *coord.Redis) error
+	run  func(ctx context.Context, s *redisstore.Store) error
 }{
-	{"issue", func(ctx context.Context, s *coord.Redis) error {
+	{"issue", func(ctx context.Context, s *redisstore.Store) error {
 		return s.Issue(ctx, key(1), []byte("s3cret-metadata"), time.Minute, time.Minute)
 	}},
-	{"use", func(ctx context.Context, s *coord.Redis) error { return second(s.Use(ctx, key(1), "s3cret-by")) }},
-	{"inspect", func(ctx context.Context, s *coord.Redis) error { return second(s.Inspect(ctx, key(1))) }},
-	{"revoke", func(ctx context.Context, s *coord.Redis) error { return s.Revoke(ctx, key(1)) }},
-	{"acquire", func(ctx context.Context, s *coord.Redis) error {
+	{"use", func(ctx context.Context, s *redisstore.Store) error { return second(s.Use(ctx, key(1), "s3cret-by")) }},
+	{"inspect", func(ctx context.Context, s *redisstore.Store) error { return second(s.Inspect(ctx, key(1))) }},
+	{"revoke", func(ctx context.Context, s *redisstore.Store) error { return s.Revoke(ctx, key(1)) }},
+	{"acquire", func(ctx context.Context, s *redisstore.Store) error {
 		return second(s.Acquire(ctx, "s3cret-user", secretRequest()))
 	}},
-	{"renew", func(ctx context.Context, s *coord.Redis) error {
+	{"renew", func(ctx context.Context, s *redisstore.Store) error {
 		return second(s.Renew(ctx, "s3cret-user", secretRequest()))
 	}},
-	{"holder", func(ctx context.Context, s *coord.Redis) error {
+	{"holder", func(ctx context.Context, s *redisstore.Store) error {
 		_, _, err := s.Holder(ctx, "s3cret-user")
 		return err
 	}},
-	{"release", func(ctx context.Context, s *coord.Redis) error {
+	{"release", func(ctx context.Context, s *redisstore.Store) error {
 		return s.Release(ctx, "s3cret-user", secretRequest())
 	}},
 }
 
 // everything runs each operation once.
-func everything(ctx context.Context, s *coord.Redis) map[string]error {
+func everything(ctx context.Context, s *redisstore.Store) map[string]error {
 	errs := make(map[string]error)
 	for _, o := range operations {
 		errs[o.name] = o.run(ctx, s)
@@ -62,7 +63,7 @@ var answers = []error{
 }
 
 // fails fails unless every operation fails in time, with an error that is no answer.
-func fails(t *testing.T, s *coord.Redis) map[string]error {
+func fails(t *testing.T, s *redisstore.Store) map[string]error {
 	t.Helper()
 	began := time.Now()
 	errs := everything(t.Context(), s)
@@ -77,7 +78,7 @@ func fails(t *testing.T, s *coord.Redis) map[string]error {
 }
 
 // recovers fails unless a token can be used and a lease be had within a second.
-func recovers(t *testing.T, s *coord.Redis) {
+func recovers(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	tokens, r := newTokens(t, s), request(9)
 	require.Eventually(t, func() bool {
@@ -96,13 +97,13 @@ func recovers(t *testing.T, s *coord.Redis) {
 func TestARedisThatIsDownIsAnErrorUntilItIsBack(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
-	s := newRedis(t, server.Client(nil), coord.RedisOptions{Timeout: 100 * time.Millisecond})
+	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
 	server.ComesBack(func() { fails(t, s) }, func() { recovers(t, s) })
 }
 
 func TestARedisThatHangsIsNoticedInTime(t *testing.T) {
 	server := redistest.Start(t)
-	s := newRedis(t, server.Client(nil), coord.RedisOptions{Timeout: 50 * time.Millisecond})
+	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 50 * time.Millisecond})
 	recovers(t, s)
 	resume := server.Pause()
 	fails(t, s)
@@ -116,7 +117,7 @@ func TestOperationsEndInTime(t *testing.T) {
 	t.Parallel()
 	const timeout = 100 * time.Millisecond
 	server := redistest.Start(t)
-	s := newRedis(t, server.Client(nil), coord.RedisOptions{Timeout: timeout})
+	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: timeout})
 	for what, ctx := range map[string]context.Context{"background": context.Background(), "cancellable": t.Context()} {
 		for _, o := range operations {
 			best := time.Hour
@@ -127,7 +128,7 @@ func TestOperationsEndInTime(t *testing.T) {
 				err := o.run(ctx, s)
 				best = min(best, time.Since(began))
 				resume()
-				require.ErrorIs(t, err, coord.ErrNoReply)
+				require.ErrorIs(t, err, redisstore.ErrNoReply)
 			}
 			require.GreaterOrEqual(t, best, timeout-time.Millisecond, "it was waited for")
 			require.LessOrEqual(t, best, timeout+50*time.Millisecond, "%s, %s", o.name, what)
@@ -140,22 +141,22 @@ func TestAnErrorSaysWhetherItMayHaveHappened(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, o := range operations {
-		s := newRedis(t, server.Client(nil), coord.RedisOptions{Timeout: 100 * time.Millisecond})
+		s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
 		recovers(t, s)
 		resume := server.Pause()
 		err := o.run(t.Context(), s)
 		resume()
-		require.ErrorIs(t, err, coord.ErrNoReply, o.name)
+		require.ErrorIs(t, err, redisstore.ErrNoReply, o.name)
 		require.ErrorIs(t, err, coord.ErrStore, o.name)
-		require.NotErrorIs(t, err, coord.ErrNotSent, o.name)
+		require.NotErrorIs(t, err, redisstore.ErrNotSent, o.name)
 	}
 	server.Stop()
-	s := newRedis(t, server.Client(nil), coord.RedisOptions{Timeout: 100 * time.Millisecond})
+	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
 	for _, o := range operations {
 		err := o.run(t.Context(), s)
-		require.ErrorIs(t, err, coord.ErrNotSent, o.name)
+		require.ErrorIs(t, err, redisstore.ErrNotSent, o.name)
 		require.ErrorIs(t, err, coord.ErrStore, o.name)
-		require.NotErrorIs(t, err, coord.ErrNoReply, o.name)
+		require.NotErrorIs(t, err, redisstore.ErrNoReply, o.name)
 	}
 }
 
@@ -172,7 +173,7 @@ func TestAHolderWithoutRedis(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
 			client, proxy := server.Behind()
-			l := newLeases(t, newRedis(t, client, coord.RedisOptions{}), coord.LeaseOptions{Lifetime: 3 * time.Second, MaxLife: time.Hour})
+			l := newLeases(t, newStore(t, client, redisstore.Options{}), coord.LeaseOptions{Lifetime: 3 * time.Second, MaxLife: time.Hour})
 			lease := acquired(t, l, "alone")
 			err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
 				pass(1500 * time.Millisecond) // it was renewed meanwhile
@@ -197,9 +198,9 @@ func TestAHolderWithoutRedis(t *testing.T) {
 func TestALostReply(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	direct := newTokens(t, newRedis(t, server.Client(nil), patient))
+	direct := newTokens(t, newStore(t, server.Client(nil), patient))
 	client, proxy := server.Behind()
-	s := newRedis(t, client, patient)
+	s := newStore(t, client, patient)
 	tokens := newTokens(t, s)
 	for _, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
 		for after := range 3 {
@@ -226,7 +227,7 @@ func TestALostReply(t *testing.T) {
 }
 
 // becomesFree fails unless u's lease is given back soon, long before it ends.
-func becomesFree(t *testing.T, s *coord.Redis, what ...any) {
+func becomesFree(t *testing.T, s *redisstore.Store, what ...any) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		_, held, err := s.Holder(t.Context(), "u")
@@ -239,7 +240,7 @@ func TestWhoLeavesHoldsNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client, proxy := server.Behind()
-	s := newRedis(t, client, patient)
+	s := newStore(t, client, patient)
 	recovers(t, s)
 	proxy.Delay(20*time.Millisecond, 20*time.Millisecond)
 	for i := range 5 {
@@ -258,7 +259,7 @@ func TestWhoLeavesHoldsNothing(t *testing.T) {
 func TestAFullRedisChangesNothing(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client(nil)
-	s := newRedis(t, c, patient)
+	s := newStore(t, c, patient)
 	r := request(1)
 	require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Minute, time.Minute))
 	_, err := s.Acquire(t.Context(), "u", r)

@@ -1,10 +1,9 @@
-package coordtest
+package storetest
 
 import (
 	"errors"
-	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/lazyreq/lazyreq/coord"
 )
@@ -175,22 +174,10 @@ func isolation(t *testing.T, s *subject) {
 	}
 }
 
-func badTokens(t *testing.T, s *subject) {
+func largestToken(t *testing.T, s *subject) {
 	key := newKey()
-	for _, ttl := range []time.Duration{0, -1, time.Microsecond, -time.Hour, coord.MaxTime + 1, 1<<63 - 1} {
-		is(t, s.Issue(t.Context(), key, nil, ttl, 0), coord.ErrInvalid)
-	}
-	for _, keep := range []time.Duration{-1, coord.MaxTime + 1} {
-		is(t, s.Issue(t.Context(), key, nil, s.units(1), keep), coord.ErrInvalid)
-	}
-	is(t, s.Issue(t.Context(), key, make([]byte, 1<<20), s.units(1), 0), coord.ErrInvalid)
-	s.gone(t, key)
-	must(t, s.Issue(t.Context(), key, nil, s.units(10), 0))
-	long := string(slices.Repeat([]byte{'a'}, coord.MaxName+1))
-	_, err := s.Use(t.Context(), key, long)
-	is(t, err, coord.ErrInvalid)
-	s.in(t, key, coord.Usable)
-	_, err = s.Use(t.Context(), key, long[1:])
+	must(t, s.Issue(t.Context(), key, make([]byte, coord.MaxMetadata), coord.MaxTime, coord.MaxTime))
+	_, err := s.Use(t.Context(), key, strings.Repeat("a", coord.MaxName))
 	must(t, err)
 }
 

@@ -1,4 +1,4 @@
-package coord_test
+package redisstore_test
 
 import (
 	"bufio"
@@ -15,16 +15,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/redisstore"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/siblings"
 )
 
 // connect returns the store of a process of its own.
-func connect(t *testing.T, addr string) *coord.Redis {
+func connect(t *testing.T, addr string) *redisstore.Store {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { _ = c.Close() })
-	return newRedis(t, c, patient)
+	return newStore(t, c, patient)
 }
 
 // uses lets n goroutines use a token at one moment, and returns how many succeeded.

@@ -1,4 +1,4 @@
-package coord
+package memstore
 
 import (
 	"testing"
@@ -6,22 +6,24 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/coord"
 )
 
 // TestNumbersAheadOfTheClock has a user forgotten whose number the clock has not reached, as
 // after a clock that was set back.
 func TestNumbersAheadOfTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, err := NewMemory(MemoryOptions{})
+		m, err := New(Options{})
 		require.NoError(t, err)
-		l, err := NewLeases(m, LeaseOptions{Lifetime: time.Second})
+		l, err := coord.NewLeases(m, coord.LeaseOptions{Lifetime: time.Second})
 		require.NoError(t, err)
 		lease, err := l.Acquire(t.Context(), "u")
 		require.NoError(t, err)
 		require.NoError(t, lease.Release())
 		ahead := time.Now().Add(1000 * time.Hour).UnixMicro()
 		m.leases["u"].Number = ahead
-		<-time.After(2 * remember)
+		<-time.After(2 * time.Hour)
 		_, _, err = l.Holder(t.Context(), "u")
 		require.NoError(t, err)
 		require.Zero(t, m.Len(), "forgotten")

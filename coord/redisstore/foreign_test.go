@@ -1,4 +1,4 @@
-package coord_test
+package redisstore_test
 
 import (
 	"errors"
@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/redisstore"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
 // TestAForeignKeyIsLeftAlone puts something else where a token and a lease should be.
 func TestAForeignKeyIsLeftAlone(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
-	s := newRedis(t, c, patient)
+	s := newStore(t, c, patient)
 	require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Minute, time.Minute))
 	token := only(t, c)
 	ours := func(field string, change func(name string) error) func(name string) {
@@ -68,7 +69,7 @@ func TestAForeignKeyIsLeftAlone(t *testing.T) {
 			for operation, err := range everything(t.Context(), s) {
 				ofToken := operation == "issue" || operation == "use" || operation == "inspect" || operation == "revoke"
 				if ofToken == (k == token) {
-					require.ErrorIs(t, err, coord.ErrForeign, "%s: %s", name, operation)
+					require.ErrorIs(t, err, redisstore.ErrKeyType, "%s: %s", name, operation)
 					require.ErrorIs(t, err, coord.ErrStore)
 				}
 			}
@@ -80,13 +81,13 @@ func TestAForeignKeyIsLeftAlone(t *testing.T) {
 // TestAForeignKeyFailsNoOtherCall has calls of one moment of which one is wrong.
 func TestAForeignKeyFailsNoOtherCall(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
-	s := newRedis(t, c, patient)
+	s := newStore(t, c, patient)
 	require.NoError(t, c.Set(t.Context(), "coord:lease:3", "x", 0).Err())
 	errs := make(chan error, 32)
 	for i := range cap(errs) {
 		go func() {
 			_, err := s.Acquire(t.Context(), fmt.Sprint(i), request(1))
-			if (i == 3) != errors.Is(err, coord.ErrForeign) || i != 3 && err != nil {
+			if (i == 3) != errors.Is(err, redisstore.ErrKeyType) || i != 3 && err != nil {
 				errs <- fmt.Errorf("%d: %w", i, err)
 				return
 			}
@@ -114,7 +115,7 @@ func TestErrorsDontQuote(t *testing.T) {
 	for name, reply := range replies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newRedis(t, redistest.Answering(t, reply), coord.RedisOptions{})
+			s := newStore(t, redistest.Answering(t, reply), redisstore.Options{})
 			for operation, err := range fails(t, s) {
 				for e := err; e != nil; e = errors.Unwrap(e) {
 					require.NotContains(t, e.Error(), "s3cret", operation)

@@ -1,7 +1,6 @@
-package coord_test
+package memstore_test
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -11,16 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/memstore"
 )
-
-func key(n int) (k coord.TokenKey) {
-	copy(k[:], fmt.Sprint(n))
-	return k
-}
 
 func TestAFullMemoryRefusesWhatIsNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(t, coord.MemoryOptions{MaxBytes: 64 << 10})
+		m := newStore(t, memstore.Options{MaxBytes: 64 << 10})
 		issue := func(n int) error { return m.Issue(t.Context(), key(n), make([]byte, 512), time.Minute, time.Minute) }
 		for n := range 63 {
 			require.NoError(t, issue(n))
@@ -30,10 +25,10 @@ func TestAFullMemoryRefusesWhatIsNew(t *testing.T) {
 		require.Equal(t, 64, m.Len())
 
 		err := issue(100)
-		require.ErrorIs(t, err, coord.ErrFull)
+		require.ErrorIs(t, err, memstore.ErrFull)
 		require.ErrorIs(t, err, coord.ErrStore)
 		_, err = l.Acquire(t.Context(), strings.Repeat("v", 600))
-		require.ErrorIs(t, err, coord.ErrFull)
+		require.ErrorIs(t, err, memstore.ErrFull)
 		require.Equal(t, 64, m.Len())
 
 		// What is there goes on, and nothing was evicted.
@@ -63,13 +58,13 @@ func TestAFullMemoryRefusesWhatIsNew(t *testing.T) {
 // TestNamesThatGrow counts what comes into records that are there.
 func TestNamesThatGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(t, coord.MemoryOptions{MaxBytes: 3 << 10})
+		m := newStore(t, memstore.Options{MaxBytes: 3 << 10})
 		for _, name := range []string{"a", strings.Repeat("a", coord.MaxName), "a", strings.Repeat("a", coord.MaxName)} {
 			l := newLeases(t, m, coord.LeaseOptions{Name: name})
 			require.NoError(t, acquired(t, l, "u").Release())
 		}
 		require.NoError(t, m.Issue(t.Context(), key(1), make([]byte, 900), time.Minute, 0))
-		require.ErrorIs(t, m.Issue(t.Context(), key(2), nil, time.Minute, 0), coord.ErrFull)
+		require.ErrorIs(t, m.Issue(t.Context(), key(2), nil, time.Minute, 0), memstore.ErrFull)
 		_, err := m.Use(t.Context(), key(1), strings.Repeat("a", coord.MaxName))
 		require.NoError(t, err, "a use is never refused for want of memory")
 		pass(2 * time.Minute)
@@ -78,16 +73,16 @@ func TestNamesThatGrow(t *testing.T) {
 }
 
 func TestAMemoryWithoutRoom(t *testing.T) {
-	_, err := coord.NewMemory(coord.MemoryOptions{MaxBytes: -1})
-	require.ErrorIs(t, err, coord.ErrInvalid)
-	require.ErrorIs(t, newMemory(t, coord.MemoryOptions{MaxBytes: 1}).Issue(t.Context(), key(1), nil, time.Minute, 0), coord.ErrFull)
+	_, err := memstore.New(memstore.Options{MaxBytes: -1})
+	require.ErrorContains(t, err, "MaxBytes")
+	require.ErrorIs(t, newStore(t, memstore.Options{MaxBytes: 1}).Issue(t.Context(), key(1), nil, time.Minute, 0), memstore.ErrFull)
 }
 
 // TestManyEnds has records leave in another order than they came.
 func TestManyEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
-		m := newMemory(t, coord.MemoryOptions{})
+		m := newStore(t, memstore.Options{})
 		for i := range n {
 			life := time.Duration(1+(i*7919)%n) * time.Second
 			require.NoError(t, m.Issue(t.Context(), key(i), nil, life, 0))
@@ -103,7 +98,7 @@ func TestManyEnds(t *testing.T) {
 
 func TestNumbersSurviveTheirUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(t, coord.MemoryOptions{})
+		m := newStore(t, memstore.Options{})
 		l := newLeases(t, m, coord.LeaseOptions{Lifetime: time.Second})
 		last := int64(0)
 		for range 3 {

@@ -1,4 +1,4 @@
-package coord
+package redisstore
 
 import (
 	_ "embed" // the scripts

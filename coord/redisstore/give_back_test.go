@@ -1,4 +1,4 @@
-package coord
+package redisstore
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/coord"
 )
 
 type refusal string
@@ -19,7 +21,7 @@ func TestWhatIsGivenBack(t *testing.T) {
 	left := errors.New("left")
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(left)
-	s := &Redis{prefix: "coord:"}
+	s := &Store{prefix: "coord:"}
 	for _, tt := range []struct {
 		ctx  context.Context
 		err  error
@@ -34,8 +36,8 @@ func TestWhatIsGivenBack(t *testing.T) {
 		{t.Context(), s.failure(t.Context(), ErrNotSent), false},
 		{t.Context(), s.failure(t.Context(), refusal("OOM command not allowed")), false},
 		{t.Context(), s.failure(t.Context(), refusal("WRONGTYPE Operation")), false},
-		{t.Context(), &DeniedError{Reason: ErrHeld}, false},
-		{ended, &DeniedError{Reason: ErrTooSoon}, false},
+		{t.Context(), &coord.DeniedError{Reason: coord.ErrHeld}, false},
+		{ended, &coord.DeniedError{Reason: coord.ErrTooSoon}, false},
 	} {
 		require.Equal(t, tt.want, mayBeGranted(tt.ctx, tt.err), "%v", tt.err)
 	}

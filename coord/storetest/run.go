@@ -1,4 +1,4 @@
-package coordtest
+package storetest
 
 import (
 	"crypto/rand"
@@ -64,7 +64,7 @@ var cases = []testCase{
 	{"a revoked token is not used", revoked},
 	{"a token is not issued again while it is remembered", issuedAgain},
 	{"metadata is the caller's", isolation},
-	{"tokens that cannot be are refused", badTokens},
+	{"the largest token", largestToken},
 	{"one of 50 uses succeeds", concurrentUses},
 	{"one of 50 issues succeeds", concurrentIssues},
 	{"a token is used or revoked", useOrRevoke},
@@ -80,7 +80,7 @@ var cases = []testCase{
 	{"renewals don't count as beginnings", renewalsDontCount},
 	{"users are apart, whatever their names", users},
 	{"numbers grow when a user is forgotten", forgottenNumbers},
-	{"leases that cannot be are refused", badLeases},
+	{"the longest lease", longestLease},
 	{"one of 50 acquisitions succeeds", concurrentAcquisitions},
 	{"holders don't overlap", overlap},
 

@@ -1,4 +1,4 @@
-package coordtest
+package storetest
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 
 // request returns one attempt to get a lease of ten units, which can't be renewed.
 func (s *subject) request(name string) coord.LeaseRequest {
-	return coord.LeaseRequest{ID: newID(), Name: name, Lifetime: s.units(10), MaxLife: s.units(10)}
+	return coord.LeaseRequest{ID: newID(), Name: name, Lifetime: s.units(10), MaxLife: s.units(10), KeepNumber: time.Hour}
 }
 
 // get fails unless the lease can be had.
@@ -244,32 +244,8 @@ func forgottenNumbers(t *testing.T, s *subject) {
 	}
 }
 
-func badLeases(t *testing.T, s *subject) {
-	long := strings.Repeat("u", coord.MaxName+1)
-	bad := func(user string, change func(r *coord.LeaseRequest)) {
-		t.Helper()
-		r := s.request("one")
-		change(&r)
-		_, err := s.Acquire(t.Context(), user, r)
-		is(t, err, coord.ErrInvalid)
-		_, err = s.Renew(t.Context(), user, r)
-		is(t, err, coord.ErrInvalid)
-		is(t, s.Release(t.Context(), user, r), coord.ErrInvalid)
-	}
-	for _, user := range []string{"", long} {
-		bad(user, func(*coord.LeaseRequest) {})
-		_, _, err := s.Holder(t.Context(), user)
-		is(t, err, coord.ErrInvalid)
-	}
-	for _, d := range []time.Duration{-time.Hour, -1, 1, time.Millisecond - 1, coord.MaxTime + 1, 1<<63 - 1} {
-		bad("u", func(r *coord.LeaseRequest) { r.Lifetime, r.MaxLife = d, d })
-		bad("u", func(r *coord.LeaseRequest) { r.MinInterval = d })
-	}
-	bad("u", func(r *coord.LeaseRequest) { r.Lifetime = 0 })
-	bad("u", func(r *coord.LeaseRequest) { r.MaxLife = r.Lifetime - 1 })
-	bad("u", func(r *coord.LeaseRequest) { r.Name = long })
-	s.holder(t, "u", "")
-	r := s.request(long[1:])
+func longestLease(t *testing.T, s *subject) {
+	r := s.request(strings.Repeat("n", coord.MaxName))
 	r.Lifetime, r.MaxLife, r.MinInterval = coord.MaxTime, coord.MaxTime, coord.MaxTime
-	s.get(t, "u", r)
+	s.get(t, strings.Repeat("u", coord.MaxName), r)
 }

@@ -1,19 +1,23 @@
-package coord_test
+package storetest_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/lazyreq/lazyreq/coord"
-	"github.com/lazyreq/lazyreq/coord/coordtest"
+	"github.com/lazyreq/lazyreq/coord/memstore"
+	"github.com/lazyreq/lazyreq/coord/redisstore"
+	"github.com/lazyreq/lazyreq/coord/storetest"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
 // benchmark runs call on both stores, alone and from many goroutines.
-func benchmark(b *testing.B, call func(s coordtest.Store) error) {
-	for name, open := range map[string]func(b *testing.B) coordtest.Store{
-		"memory": func(b *testing.B) coordtest.Store { return newMemory(b, coord.MemoryOptions{MaxBytes: 1 << 40}) },
-		"redis":  func(b *testing.B) coordtest.Store { return newRedis(b, redistest.Start(b).Client(nil), patient) },
+func benchmark(b *testing.B, call func(s storetest.Store) error) {
+	for name, open := range map[string]func(b *testing.B) storetest.Store{
+		"memory": func(b *testing.B) storetest.Store { return must(memstore.New(memstore.Options{MaxBytes: 1 << 40})) },
+		"redis": func(b *testing.B) storetest.Store {
+			return must(redisstore.New(redistest.Start(b).Client(nil), redisstore.Options{Timeout: 10 * time.Second}))
+		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			s := open(b)
@@ -42,7 +46,7 @@ func benchmark(b *testing.B, call func(s coordtest.Store) error) {
 
 // BenchmarkToken issues a token and uses it.
 func BenchmarkToken(b *testing.B) {
-	benchmark(b, func(s coordtest.Store) error {
+	benchmark(b, func(s storetest.Store) error {
 		tokens, err := coord.NewTokens(s)
 		if err != nil {
 			return err
@@ -58,7 +62,7 @@ func BenchmarkToken(b *testing.B) {
 
 // BenchmarkLease gets the lease of a user of its own, and releases it.
 func BenchmarkLease(b *testing.B) {
-	benchmark(b, func(s coordtest.Store) error {
+	benchmark(b, func(s storetest.Store) error {
 		leases, err := coord.NewLeases(s, coord.LeaseOptions{Name: "one"})
 		if err != nil {
 			return err
@@ -69,4 +73,11 @@ func BenchmarkLease(b *testing.B) {
 		}
 		return lease.Release()
 	})
+}
+
+func must[S storetest.Store](s S, err error) storetest.Store {
+	if err != nil {
+		panic(err)
+	}
+	return s
 }

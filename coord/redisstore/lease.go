@@ -1,25 +1,23 @@
-package coord
+package redisstore
 
 import (
 	"context"
 	"errors"
 	"time"
 
+	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 )
 
 func leaseName(user string) string { return "lease:" + user }
 
-// Acquire implements [LeaseStore].
-func (s *Redis) Acquire(ctx context.Context, user string, r LeaseRequest) (number int64, err error) {
-	if err := checkLease(user, r); err != nil {
-		return 0, err
-	}
+// Acquire implements [coord.LeaseStore].
+func (s *Store) Acquire(ctx context.Context, user string, r coord.LeaseRequest) (number int64, err error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
 	number, err = acquired(s.run(ctx, acquireScript, leaseName(user), string(r.ID[:]), r.Name,
-		r.Lifetime.Microseconds(), r.MaxLife.Microseconds(), r.MinInterval.Microseconds(), remember.Microseconds()))
+		r.Lifetime.Microseconds(), r.MaxLife.Microseconds(), r.MinInterval.Microseconds(), r.KeepNumber.Microseconds()))
 	if mayBeGranted(ctx, err) {
 		go s.giveBack(user, r)
 	}
@@ -35,15 +33,15 @@ func acquired(r *reply, err error) (number int64, _ error) {
 	if verdict == 1 && r.end() == nil {
 		return number, nil
 	}
-	denied := &DeniedError{
-		Reason: ErrHeld, RetryAfter: r.duration(), Soonest: r.duration(),
-		Holder: Holder{Name: r.string(), Number: number, Since: r.time(), Until: r.time()},
+	denied := &coord.DeniedError{
+		Reason: coord.ErrHeld, RetryAfter: r.duration(), Soonest: r.duration(),
+		Holder: coord.Holder{Name: r.string(), Number: number, Since: r.time(), Until: r.time()},
 	}
 	if r.end() != nil || verdict != 0 {
 		return 0, errUnreadable
 	}
 	if denied.Holder.Since.IsZero() {
-		denied.Reason, denied.Holder = ErrTooSoon, Holder{}
+		denied.Reason, denied.Holder = coord.ErrTooSoon, coord.Holder{}
 	}
 	return 0, denied
 }
@@ -57,17 +55,14 @@ func mayBeGranted(ctx context.Context, err error) bool {
 
 // giveBack releases a lease that may have been granted. If that fails, the lease ends by
 // itself.
-func (s *Redis) giveBack(user string, r LeaseRequest) {
+func (s *Store) giveBack(user string, r coord.LeaseRequest) {
 	_ = s.Release(context.Background(), user, r)
 }
 
-// Renew implements [LeaseStore].
-func (s *Redis) Renew(ctx context.Context, user string, r LeaseRequest) (left time.Duration, err error) {
-	if err := checkLease(user, r); err != nil {
-		return 0, err
-	}
+// Renew implements [coord.LeaseStore].
+func (s *Store) Renew(ctx context.Context, user string, r coord.LeaseRequest) (left time.Duration, err error) {
 	got, err := s.run(ctx, renewScript, leaseName(user), string(r.ID[:]),
-		r.Lifetime.Microseconds(), r.MinInterval.Microseconds(), remember.Microseconds())
+		r.Lifetime.Microseconds(), r.MinInterval.Microseconds(), r.KeepNumber.Microseconds())
 	if err != nil {
 		return 0, err
 	}
@@ -76,20 +71,17 @@ func (s *Redis) Renew(ctx context.Context, user string, r LeaseRequest) (left ti
 	case got.end() != nil || verdict < 0 || verdict > 2:
 		return 0, errUnreadable
 	case verdict == 0:
-		return 0, ErrLost
+		return 0, coord.ErrLost
 	case verdict == 2:
-		return left, ErrMaxLife
+		return left, coord.ErrMaxLife
 	}
 	return left, nil
 }
 
-// Release implements [LeaseStore].
-func (s *Redis) Release(ctx context.Context, user string, r LeaseRequest) error {
-	if err := checkLease(user, r); err != nil {
-		return err
-	}
+// Release implements [coord.LeaseStore].
+func (s *Store) Release(ctx context.Context, user string, r coord.LeaseRequest) error {
 	got, err := s.run(ctx, releaseScript, leaseName(user), string(r.ID[:]),
-		r.MinInterval.Microseconds(), remember.Microseconds())
+		r.MinInterval.Microseconds(), r.KeepNumber.Microseconds())
 	if err != nil {
 		return err
 	}
@@ -97,27 +89,24 @@ func (s *Redis) Release(ctx context.Context, user string, r LeaseRequest) error 
 	case got.end() != nil || released < 0 || released > 1:
 		return errUnreadable
 	case released == 0:
-		return ErrLost
+		return coord.ErrLost
 	}
 	return nil
 }
 
-// Holder implements [LeaseStore].
-func (s *Redis) Holder(ctx context.Context, user string) (h Holder, held bool, err error) {
-	if err := checkUser(user); err != nil {
-		return Holder{}, false, err
-	}
+// Holder implements [coord.LeaseStore].
+func (s *Store) Holder(ctx context.Context, user string) (h coord.Holder, held bool, err error) {
 	r, err := s.run(ctx, holderScript, leaseName(user))
 	if err != nil {
-		return Holder{}, false, err
+		return coord.Holder{}, false, err
 	}
 	verdict := r.int()
 	if verdict == 0 && r.end() == nil {
-		return Holder{}, false, nil
+		return coord.Holder{}, false, nil
 	}
-	h = Holder{Number: r.int(), Name: r.string(), Since: r.time(), Until: r.time()}
+	h = coord.Holder{Number: r.int(), Name: r.string(), Since: r.time(), Until: r.time()}
 	if r.end() != nil || verdict != 1 {
-		return Holder{}, false, errUnreadable
+		return coord.Holder{}, false, errUnreadable
 	}
 	return h, true, nil
 }

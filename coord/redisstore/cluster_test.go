@@ -1,4 +1,4 @@
-package coord_test
+package redisstore_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/redisstore"
 	"github.com/lazyreq/lazyreq/internal/redisproc"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
@@ -18,7 +19,7 @@ import (
 func TestASlotMovesUnderALease(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	s := newRedis(t, c.Client(nil), coord.RedisOptions{Prefix: "{one slot}:", Timeout: patient.Timeout})
+	s := newStore(t, c.Client(nil), redisstore.Options{Prefix: "{one slot}:", Timeout: patient.Timeout})
 	tokens := newTokens(t, s)
 	l := newLeases(t, s, coord.LeaseOptions{Lifetime: time.Minute, MaxLife: time.Hour})
 	lease := acquired(t, l, "u")
@@ -77,7 +78,7 @@ func useAll(t *testing.T, tokens *coord.Tokens, ids []string) {
 func TestAFailover(t *testing.T) {
 	t.Parallel()
 	host := redistest.StartSentinel(t, redisproc.Durable...)
-	s := newRedis(t, host.Client(nil), patient)
+	s := newStore(t, host.Client(nil), patient)
 	tokens := newTokens(t, s)
 	l := newLeases(t, s, coord.LeaseOptions{Lifetime: time.Minute})
 	kept, undone, late := coord.NewID(), coord.NewID(), coord.NewID()

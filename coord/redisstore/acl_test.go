@@ -1,4 +1,4 @@
-package coord_test
+package redisstore_test
 
 import (
 	"errors"
@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
-	"github.com/lazyreq/lazyreq/coord/coordtest"
+	"github.com/lazyreq/lazyreq/coord/storetest"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
 // TestTheDocumentedUserIsEnough runs the suite as the restricted user of docs/redis.md, and
 // without each of its commands one after the other fails to do all that there is.
 func TestTheDocumentedUserIsEnough(t *testing.T) {
-	words := redistest.UserOf(t, "../docs/redis.md", "coord")
+	words := redistest.UserOf(t, "../../docs/redis.md", "coord")
 	server := redistest.Start(t)
 	admin := server.Client(nil)
 	set := func(words []string) {
@@ -29,7 +29,7 @@ func TestTheDocumentedUserIsEnough(t *testing.T) {
 	set(words)
 	c := server.As("coord")
 	require.ErrorContains(t, c.Get(t.Context(), "elsewhere").Err(), "NOPERM")
-	coordtest.Run(t, aging(c, admin))
+	storetest.Run(t, aging(c, admin))
 
 	require.NoError(t, allowed(t, c, admin))
 	for i, word := range words {
@@ -45,7 +45,7 @@ func TestTheDocumentedUserIsEnough(t *testing.T) {
 func allowed(t *testing.T, c, admin *redis.Client) error {
 	t.Helper()
 	require.NoError(t, admin.FlushAll(t.Context()).Err())
-	s := newRedis(t, c, patient)
+	s := newStore(t, c, patient)
 	for _, err := range everything(t.Context(), s) {
 		if errors.Is(err, coord.ErrStore) {
 			return err

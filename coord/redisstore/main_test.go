@@ -1,0 +1,58 @@
+package redisstore_test
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/redisstore"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "6") // parallel tests wait for Redis, not for a processor
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
+}
+
+// patient is for tests that are not about time: machines that test are busy.
+var patient = redisstore.Options{Timeout: 10 * time.Second}
+
+func newStore(t testing.TB, c redis.UniversalClient, o redisstore.Options) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.New(c, o)
+	require.NoError(t, err)
+	return s
+}
+
+func newTokens(t testing.TB, s coord.TokenStore) *coord.Tokens {
+	t.Helper()
+	tokens, err := coord.NewTokens(s)
+	require.NoError(t, err)
+	return tokens
+}
+
+func newLeases(t testing.TB, s coord.LeaseStore, o coord.LeaseOptions) *coord.Leases {
+	t.Helper()
+	leases, err := coord.NewLeases(s, o)
+	require.NoError(t, err)
+	return leases
+}
+
+// acquired acquires the lease, which must be free.
+func acquired(t *testing.T, l *coord.Leases, user string) *coord.Lease {
+	t.Helper()
+	lease, err := l.Acquire(t.Context(), user)
+	require.NoError(t, err)
+	return lease
+}
+
+// key returns one of many keys of tokens.
+func key(n int) coord.TokenKey { return coord.TokenKey{byte(n)} }
+
+// pass lets time go by.
+func pass(d time.Duration) { <-time.After(d) }
