@@ -2,11 +2,8 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"sync/atomic"
-	"time"
 )
 
 // charge is what a request's take came to.
@@ -15,7 +12,6 @@ type charge struct {
 	sum     Result
 	results []Result    // one for each rule
 	one     [1]Result   // their place if it is only one
-	pass    *passage    // of the middleware that took, and has written the header; nil: none did
 	back    atomic.Bool // the results are refunded by now
 	after   []Result    // what the refund came to; to be read once back is true
 }
@@ -64,42 +60,4 @@ func (c *charge) writeHeader(h http.Header) {
 	if !c.sum.Allowed {
 		writeDenial(h, c.sum.denial.RetrySeconds())
 	}
-}
-
-// countIn counts over d by the first rule; zero means its Per.
-func (t *terms) countIn(ctx context.Context, d time.Duration) (int64, error) {
-	res, err := t.policy.doOne(ctx, Op{Rule: t.rules[0], Key: t.subject, Kind: Count, Interval: d})
-	return res.Count, err
-}
-
-func (p *limited) do(ctx context.Context, ops []Op) ([]Result, error) {
-	results, err := p.store.Do(ctx, ops)
-	if err != nil {
-		return nil, p.failed(ctx, ops, err)
-	}
-	return results, nil
-}
-
-func (p *limited) doOne(ctx context.Context, op Op) (Result, error) {
-	res, err := p.one(ctx, op)
-	if err != nil {
-		return Result{}, p.failed(ctx, []Op{op}, err)
-	}
-	return res, nil
-}
-
-func (p *limited) wrong(err error) error { return fmt.Errorf("policy %q: %w", p.Name, err) }
-
-// failed tells a store that failed from a request that ended, and from ops that it refused.
-func (p *limited) failed(ctx context.Context, ops []Op, err error) error {
-	wrong := Validate(ops)
-	switch {
-	case ctx.Err() != nil:
-		return err
-	case wrong != nil:
-		return p.wrong(wrong)
-	case !errors.Is(err, ErrStore):
-		err = fmt.Errorf("%w: %w", ErrStore, err)
-	}
-	return p.wrong(err)
 }

@@ -65,7 +65,7 @@ func (t *terms) limitLine(results []Result, pk string) string {
 	var room [96]byte
 	b := room[:0]
 	for i, r := range t.rules {
-		if results[i].tacit(r) {
+		if results[i].unenforced(r) {
 			continue
 		}
 		wait := results[i].RetryAfter

@@ -15,37 +15,28 @@ import (
 //
 // All methods may be called concurrently.
 type Limit struct {
-	ctx  context.Context // the caller's
-	home context.Context // where the properties are: ctx, but for a middleware's
-	use  *use
-	err  error // why there is no policy; the others are nil then
+	ctx   context.Context // the caller's
+	state *requestState
+	err   error // why there is no policy; the others are nil then
 }
 
 // From returns the limit of ctx's request by the policy's name: one that was registered
-// with [Provide], or that a [Middleware] on the way here has charged. Without a name it
-// is the first that was registered, or else the nearest middleware's.
+// with [Provide], or that a [Middleware] on the way here has charged, the nearest of them
+// if there are several. Without a name it is the first that was registered, or else the
+// nearest middleware's.
 //
 // It does no I/O. It fails if ctx has no request, the request is over, or there is no
 // such policy; the limit isn't nil then, and its methods return the error.
 func From(ctx context.Context, name ...string) (*Limit, error) {
 	l, err := provided(ctx, name)
-	home := ctx
-	if err != nil {
-		if pass := passageNamed(ctx, name); pass != nil {
-			if l, err = pass.limit(); err == nil {
-				home = l.home
-			}
-		}
-	}
 	switch {
 	case err != nil:
-		err = absent(ctx, name, err)
 		return &Limit{err: err}, err
 	case ctx == l.ctx:
 		return l, nil
 	}
 	// The caller's own context knows which property asks, and when the caller leaves.
-	return &Limit{ctx: ctx, home: home, use: l.use}, nil
+	return &Limit{ctx: ctx, state: l.state}, nil
 }
 
 // provided returns the limit that is a property.
@@ -67,7 +58,7 @@ func (l *Limit) Name() string {
 	if l.err != nil {
 		return ""
 	}
-	return l.use.policy.Name
+	return l.state.policy.Name
 }
 
 // Subject returns what the request is counted by, as it is in the store's keys: the policy's
@@ -92,7 +83,7 @@ func (l *Limit) Take() (Result, error) {
 	if l.err != nil {
 		return Result{}, l.err
 	}
-	c, err := l.use.policy.keys.take.Get(l.home)
+	c, err := l.state.policy.keys.take.Get(l.ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -106,7 +97,7 @@ func (l *Limit) Peek() (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r, err := request(l.home)
+	r, err := request(l.ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -126,7 +117,7 @@ func (l *Limit) Add(n int64) (Result, error) {
 		return Result{}, err
 	}
 	res, err := l.ask(t, Add, n)
-	_ = l.use.policy.keys.count.Invalidate(l.home) // fails only if the request is over
+	_ = l.state.policy.keys.count.Invalidate(l.ctx) // fails only if the request is over
 	return res, err
 }
 
@@ -146,7 +137,7 @@ func (l *Limit) Count() (int64, error) {
 	if l.err != nil {
 		return 0, l.err
 	}
-	return l.use.policy.keys.count.Get(l.home)
+	return l.state.policy.keys.count.Get(l.ctx)
 }
 
 // CountIn returns the units of the last d, at most the first rule's span; more is
@@ -162,20 +153,16 @@ func (l *Limit) CountIn(d time.Duration) (int64, error) {
 // Refund gives back what Take has charged, once: further calls return the same. It
 // returns false if nothing was charged yet, if the take was denied, or if the store
 // no longer keeps the charge. Take goes on to return its result, and charges no more.
-// The response's header tells of it, unless it is out or a middleware has taken.
+// The response's header tells of it, unless it is out or a middleware has written it.
 func (l *Limit) Refund() (bool, error) {
 	if l.err != nil {
 		return false, l.err
 	}
-	c, err, taken := l.use.policy.keys.take.Peek(l.home)
-	if l.use.pass != nil && err == nil && !taken {
-		c, err = l.use.policy.keys.take.Get(l.home) // it is there, and only has to be fetched
-		taken = err == nil
-	}
+	c, err, taken := l.state.policy.keys.take.Peek(l.ctx)
 	if err != nil || !taken || !c.sum.Allowed {
 		return false, err
 	}
-	return refunds.Get(l.home, l.use)
+	return refunds.Get(l.ctx, l.state)
 }
 
 // terms returns the request's, unless the request is over.
@@ -183,12 +170,12 @@ func (l *Limit) terms() (*terms, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
-	if _, err, _ := l.use.policy.keys.take.Peek(l.home); errors.Is(err, reqctx.ErrFinished) {
+	if _, err, _ := l.state.policy.keys.take.Peek(l.ctx); errors.Is(err, reqctx.ErrFinished) {
 		return nil, err
 	}
-	r, err := request(l.home)
+	r, err := request(l.ctx)
 	if err != nil {
 		return nil, err
 	}
-	return l.use.settleHere(l.ctx, r)
+	return l.state.resolveGuarded(l.ctx, r)
 }

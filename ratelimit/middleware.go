@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/lazyreq/lazyreq/reqctx"
 )
@@ -30,10 +31,10 @@ type MiddlewareOptions struct {
 // handler runs: for servers that do not use package server, and for handlers that are
 // to be limited as a whole. An error names the field that is wrong.
 //
-// Handlers find the charge with [From]. A request is charged once by a policy, however
-// many middlewares and [Limit.Take]s it meets: policies are the same if they have the
-// same name, store and rules (as far as they can be compared: Key, Cost and RulesFor
-// are taken to be those of the first).
+// Handlers find the charge with [From]. If the request has the policy already, as a property
+// of its server or from a middleware further out, Middleware takes by that one, which charges
+// once, and its own store, Key, Cost and RulesFor are not used. A policy is the same if it has
+// the same name and Rules.
 //
 // Key, Cost and RulesFor get the request as it comes to the middleware. Outside of the
 // [http.ServeMux] it has no Pattern and no path values yet.
@@ -50,7 +51,7 @@ func Middleware(store Store, p Policy, o MiddlewareOptions) (func(http.Handler) 
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	m := &middleware{policy: newLimited(p, store), opts: o, reg: reqctx.NewRegistry(reqctx.Options{Logger: o.Logger})}
+	m := &middleware{policy: newBoundPolicy(p, store), opts: o, reg: reqctx.NewRegistry(reqctx.Options{Logger: o.Logger})}
 	reqctx.ProvideMemo(m.reg, refunds, refund)
 	m.policy.provide(m.reg, true)
 	return func(next http.Handler) http.Handler {
@@ -59,49 +60,37 @@ func Middleware(store Store, p Policy, o MiddlewareOptions) (func(http.Handler) 
 }
 
 type middleware struct {
-	policy *limited
+	policy *boundPolicy
 	opts   MiddlewareOptions
-	reg    *reqctx.Registry // of the passages
+	reg    *reqctx.Registry // of the policy's properties
 }
 
 func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	if passageOf(r.Context(), m.policy) != nil {
-		next.ServeHTTP(w, r)
-		return
-	}
-	if l := m.property(r); l != nil {
-		// Its server writes the header.
+	if l, err := From(r.Context(), m.policy.Name); err == nil && l.state.policy.same(m.policy) {
 		res, err := l.Take()
 		if m.admits(w, r, res, err) {
 			next.ServeHTTP(w, r)
 		}
 		return
 	}
-	pass := m.enter(r)
-	defer pass.end()
-	var res Result
-	if pass.charge != nil {
-		res = pass.charge.sum
-		pass.charge.writeHeader(w.Header())
-	}
-	if m.admits(w, r, res, pass.err) {
-		next.ServeHTTP(w, r.WithContext(pass))
+	c := reqctx.New(r.Context(), m.reg)
+	defer func() { _ = c.Finish() }() // which logs its errors
+	r = r.WithContext(c)
+	c.SetRequest(r)
+	l, _ := m.policy.handle.Get(c) // which has no error, as the request has just begun
+	res, err := l.Take()
+	_ = c.Commit(w.Header()) // the fields
+	if m.admits(w, r, res, err) {
+		next.ServeHTTP(w, r)
 	}
 }
 
-// property returns the limit of the same policy that the request has, nil if it has none.
-func (m *middleware) property(r *http.Request) *Limit {
-	if reqctx.From(r.Context()) == nil {
-		return nil
-	}
-	l, err := m.policy.keys.limit.Get(r.Context())
-	if err != nil || !l.use.policy.same(m.policy) {
-		return nil
-	}
-	return l
+// same reports whether two policies are one by name and rules.
+func (p *boundPolicy) same(q *boundPolicy) bool {
+	return p.Name == q.Name && slices.Equal(p.Rules, q.Rules) && (p.RulesFor == nil) == (q.RulesFor == nil)
 }
 
-// admits tells whether the request is let through, and answers it otherwise.
+// admits reports whether the request is let through, and answers it otherwise.
 func (m *middleware) admits(w http.ResponseWriter, r *http.Request, res Result, err error) bool {
 	if err == nil && res.Allowed {
 		return true

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -115,8 +116,8 @@ func TestHandlerBehindAMiddleware(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 3, res.Remaining)
 		_, err = From(r.Context(), "nobody-has-this")
-		require.ErrorIs(t, err, reqctx.ErrNoRequest)
-		require.ErrorContains(t, err, `no middleware of policy "nobody-has-this" around this handler, only of "ip"`)
+		require.ErrorIs(t, err, reqctx.ErrNoProperty)
+		require.ErrorContains(t, err, `"ratelimit.nobody-has-this" is not provided (provided: ratelimit, ratelimit.*.refund, ratelimit.ip,`)
 
 		ctx, cancel := context.WithCancel(r.Context())
 		short, err := From(ctx)
@@ -266,7 +267,14 @@ func TestMiddlewaresStacked(t *testing.T) {
 func TestMiddlewarePanicsPass(t *testing.T) {
 	p := perMinute("ip", 1)
 	p.Key = func(context.Context, *http.Request) (string, error) { panic("key") }
-	require.PanicsWithValue(t, "key", func() { ask(newLimiting(t, p, MiddlewareOptions{}).wrap(hello)) })
+	func() {
+		defer func() {
+			var panicked *lazy.PanicError
+			require.ErrorAs(t, recover().(error), &panicked)
+			require.Equal(t, "key", panicked.Value)
+		}()
+		ask(newLimiting(t, p, MiddlewareOptions{}).wrap(hello))
+	}()
 	m := newLimiting(t, perMinute("ip", 1), MiddlewareOptions{})
 	require.PanicsWithValue(t, http.ErrAbortHandler, func() {
 		ask(m.wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -276,24 +284,17 @@ func TestMiddlewarePanicsPass(t *testing.T) {
 	})
 }
 
-// A store that cannot be compared is never the same as another, and no panic.
-type oddStore struct {
-	Store
-	_ []int
-}
-
-func TestStoresThatCannotBeCompared(t *testing.T) {
-	s := oddStore{Store: newMemory(t, MemoryOptions{})}
+// A policy is the same by its name and rules.
+func TestSamePolicies(t *testing.T) {
 	p := perMinute("ip", 9)
-	one, two := newLimited(p, s), newLimited(p, s)
-	require.True(t, one.same(one))
-	require.False(t, one.same(two))
-	m := newMemory(t, MemoryOptions{})
-	require.True(t, newLimited(p, m).same(newLimited(p, m)))
-	require.False(t, newLimited(p, m).same(newLimited(p, newMemory(t, MemoryOptions{}))))
-	tiers := p
+	bound := newBoundPolicy(p, newMemory(t, MemoryOptions{}))
+	require.True(t, bound.same(newBoundPolicy(p, newMemory(t, MemoryOptions{}))))
+	tiers, named := p, p
 	tiers.RulesFor = func(context.Context, *http.Request) ([]Rule, error) { return nil, nil }
-	require.False(t, newLimited(p, m).same(newLimited(tiers, m)))
+	named.Name = "other"
+	for _, q := range []Policy{tiers, named, perMinute("ip", 8)} {
+		require.False(t, bound.same(newBoundPolicy(q, newMemory(t, MemoryOptions{}))))
+	}
 }
 
 func BenchmarkMiddleware(b *testing.B) {

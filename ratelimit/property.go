@@ -1,12 +1,8 @@
 package ratelimit
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"reflect"
-	"slices"
 	"sync"
 
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -79,112 +75,7 @@ func Provide(reg *reqctx.Registry, store Store, policies ...Policy) error {
 	}
 	reqctx.ProvideMemo(reg, refunds, refund)
 	for i, p := range policies {
-		newLimited(p, store).provide(reg, i == 0)
-	}
-	return nil
-}
-
-// limited is a policy with its store: what all requests share.
-type limited struct {
-	Policy
-	store   Store
-	storeID any // comparable, and equal for what is the same store
-	one     func(context.Context, Op) (Result, error)
-	keys    *propertyKeys
-	handle  reqctx.Key[*Limit] // where the request's Limit is
-	// policyLine is RateLimit-Policy for Rules; "" if it depends on the request.
-	policyLine string
-}
-
-func newLimited(p Policy, store Store) *limited {
-	p.Rules = slices.Clone(p.Rules)
-	l := &limited{Policy: p, store: store, one: DoOne(store), keys: keysFor(p.Name)}
-	l.handle = l.keys.limit
-	l.storeID = l // no other has it
-	if reflect.ValueOf(store).Comparable() {
-		l.storeID = store
-	}
-	if !p.PartitionKey {
-		l.policyLine = string(l.appendPolicies(nil, p.Rules, nil, ""))
-	}
-	return l
-}
-
-// same tells whether a charge by one is a charge by the other: same name, so same keys,
-// same store and same rules.
-func (p *limited) same(q *limited) bool {
-	return p == q || p.Name == q.Name && p.storeID == q.storeID &&
-		slices.Equal(p.Rules, q.Rules) && (p.RulesFor == nil) == (q.RulesFor == nil)
-}
-
-func (p *limited) provide(reg *reqctx.Registry, isFirst bool) {
-	handle := reqctx.Prop[*Limit]{Handle: true, Resolve: p.resolveLimit}
-	if isFirst { // which most ask for without a name
-		p.handle = first
-		reqctx.Provide(reg, first, handle)
-		handle.Resolve = first.Get
-	}
-	reqctx.Provide(reg, p.keys.limit, handle)
-	reqctx.Provide(reg, p.keys.take, reqctx.Prop[*charge]{Resolve: p.resolveTake, Commit: commit})
-	reqctx.Provide(reg, p.keys.count, reqctx.Prop[int64]{Resolve: p.resolveCount})
-}
-
-func (p *limited) resolveLimit(ctx context.Context) (*Limit, error) {
-	both := new(struct {
-		Limit
-		use
-	})
-	both.use.policy, both.use.pass = p, passageOf(ctx, p)
-	if pass := both.use.pass; pass != nil {
-		both.use.terms.Store(pass.terms)
-	}
-	both.Limit = Limit{ctx: ctx, home: ctx, use: &both.use}
-	return &both.Limit, nil
-}
-
-// resolveTake charges the request, unless a middleware of the same policy has, on its
-// way to the one whose property this is.
-func (p *limited) resolveTake(ctx context.Context) (*charge, error) {
-	l, err := p.handle.Get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if pass := l.use.pass; pass != nil {
-		return pass.charge, pass.err
-	}
-	r, err := request(ctx)
-	if err != nil {
-		return nil, err
-	}
-	t, err := l.use.settle(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	c, err := t.take(ctx, r)
-	// A count from before is the past. This fails only if the request is over.
-	_ = p.keys.count.Invalidate(ctx)
-	return c, err
-}
-
-func (p *limited) resolveCount(ctx context.Context) (int64, error) {
-	l, err := p.handle.Get(ctx)
-	if err != nil {
-		return 0, err
-	}
-	r, err := request(ctx)
-	if err != nil {
-		return 0, err
-	}
-	t, err := l.use.settle(ctx, r)
-	if err != nil {
-		return 0, err
-	}
-	return t.countIn(ctx, 0)
-}
-
-func commit(_ context.Context, c *charge, h http.Header) error {
-	if c.pass == nil {
-		c.writeHeader(h)
+		newBoundPolicy(p, store).provide(reg, i == 0)
 	}
 	return nil
 }

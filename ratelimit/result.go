@@ -67,9 +67,9 @@ func (s Source) String() string {
 	return sourceNames[s]
 }
 
-// tacit tells that a rule's result is not for a caller's headers and sums: the rule has no
+// unenforced tells that a rule's result is not for a caller's headers and sums: the rule has no
 // limit, or none that is in force.
-func (r *Result) tacit(of Rule) bool { return of.limit == 0 || r.Source == FromShadow }
+func (r *Result) unenforced(of Rule) bool { return of.limit == 0 || r.Source == FromShadow }
 
 // Receipt identifies one charge, for the store that made it. The zero Receipt refunds
 // nothing, and one with a smaller N a part of the charge. Its fields are for stores, and

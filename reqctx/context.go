@@ -21,6 +21,9 @@ const inlineSlots = 25
 // Context is one request: its context and its lazy properties. It is a
 // [context.Context] itself, and every context derived from it leads back to it.
 //
+// A context that is made within another has that one's properties as well, unless its
+// own registry has a property of the same name: as a middleware's has, which adds some.
+//
 // Make it with [New] or [Context.Init] and end it with [Context.Finish]. All
 // methods may be called concurrently, except Init and SetRemoteAddr. A Context is
 // never used for a second request, so that whoever still holds one gets
@@ -172,29 +175,30 @@ func Set(ctx context.Context, name string, v any) error {
 // each property that is missing. The properties start together, so that what they ask
 // of a [Batch] is usually one call.
 func Resolve(ctx context.Context, names ...string) error {
-	bs := make([]*binding, len(names))
+	props := make([]property, len(names))
 	missing := 0
 	for i, name := range names {
 		c, b, err := lookupName(ctx, name)
 		if err != nil {
 			return err
 		}
-		bs[i] = b
+		props[i] = property{c, b}
 		if !b.handle && c.slots[b.slot].Load() == nil {
 			missing++
 		}
 	}
-	c := From(ctx)
 	if missing > 1 {
-		if err := c.startAll(ctx, bs[:len(bs)-1]); err != nil {
-			return err
+		for _, p := range props[:len(props)-1] {
+			if err := p.c.start(ctx, p.b); err != nil {
+				return err
+			}
 		}
 	}
-	errs := make([]error, len(bs))
-	for i, b := range slices.Backward(bs) { // the last one may run on this goroutine
-		out, err := c.resolve(ctx, b)
+	errs := make([]error, len(props))
+	for i, p := range slices.Backward(props) { // the last one may run on this goroutine
+		out, err := p.c.resolve(ctx, p.b)
 		if err == nil {
-			_, err = b.ops.value(out)
+			_, err = p.b.ops.value(out)
 		}
 		if err != nil {
 			errs[i] = fmt.Errorf("%s: %w", names[i], err)
@@ -203,26 +207,15 @@ func Resolve(ctx context.Context, names ...string) error {
 	return errors.Join(errs...)
 }
 
-// startAll begins to resolve bs, one right after the other, each on a goroutine of its
-// own.
-func (c *Context) startAll(ctx context.Context, bs []*binding) error {
-	for _, b := range bs {
-		if err := c.start(ctx, b); err != nil {
-			return err
-		}
-	}
-	return nil
+// property is one of a request's.
+type property struct {
+	c *Context
+	b *binding
 }
 
+// lookupName is lookup by name.
 func lookupName(ctx context.Context, name string) (*Context, *binding, error) {
-	c := From(ctx)
-	if c == nil {
-		return nil, nil, named(ErrNoRequest, name)
-	}
-	if b := c.table.names[name]; b != nil {
-		return c, b, nil
-	}
-	return nil, nil, c.table.unknown(name)
+	return find(ctx, name, func(t *table) *binding { return t.names[name] })
 }
 
 // load returns what is published for the property of a key.

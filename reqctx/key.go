@@ -119,14 +119,21 @@ func (k Key[T]) Invalidate(ctx context.Context) error {
 	return c.invalidate(b)
 }
 
-// lookup finds the request of ctx and its property with that id.
+// lookup finds the request of ctx that has a property with that id.
 func lookup(ctx context.Context, id int32, name string) (*Context, *binding, error) {
-	c := From(ctx)
-	if c == nil {
+	return find(ctx, name, func(t *table) *binding { return t.byID(id) })
+}
+
+// find returns the first context from ctx outwards that has a property, and the property.
+func find(ctx context.Context, name string, in func(*table) *binding) (*Context, *binding, error) {
+	first := From(ctx)
+	for c := first; c != nil; c = From(c.Context) {
+		if b := in(c.table); b != nil {
+			return c, b, nil
+		}
+	}
+	if first == nil {
 		return nil, nil, named(ErrNoRequest, name)
 	}
-	if b := c.table.byID(id); b != nil {
-		return c, b, nil
-	}
-	return nil, nil, c.table.unknown(name)
+	return nil, nil, first.table.unknown(name)
 }

@@ -65,11 +65,12 @@ func TestMiddlewareAndServerChargeOnce(t *testing.T) {
 			srv.Handle("GET /", m(taking(t, 2)))
 			return srv
 		},
-		"around Wrap": func(srv *server.Server, m func(http.Handler) http.Handler) http.Handler {
-			return m(srv.Wrap(taking(t, 2)))
+		"twice inside": func(srv *server.Server, m func(http.Handler) http.Handler) http.Handler {
+			return srv.Wrap(m(srv.Wrap(m(taking(t, 2)))))
 		},
-		"around, inside and inside": func(srv *server.Server, m func(http.Handler) http.Handler) http.Handler {
-			return m(srv.Wrap(m(m(srv.Wrap(taking(t, 2))))))
+		"around a server without it": func(_ *server.Server, m func(http.Handler) http.Handler) http.Handler {
+			srv, _ := newServer(t, server.Options{})
+			return m(m(srv.Wrap(m(taking(t, 2)))))
 		},
 	} {
 		t.Run(where, func(t *testing.T) {
@@ -98,7 +99,7 @@ func TestMiddlewareAndServerChargeOnce(t *testing.T) {
 // A charge that a middleware made is refunded once, however many views of it there are.
 func TestRefundOfAMiddlewaresCharge(t *testing.T) {
 	store, p := newCalls(t), policy(t, "p")
-	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p}, RateLimitStore: store})
+	srv, _ := newServer(t, server.Options{})
 	refund := func(ctx context.Context) {
 		l, err := ratelimit.From(ctx, "p")
 		require.NoError(t, err)
@@ -142,17 +143,23 @@ func TestMiddlewareInsideOfAServerWithoutThePolicy(t *testing.T) {
 	require.Regexp(t, `^take p:0:[\w-]{16}$`, store.keys[0])
 }
 
-// Two policies of a name that are not the same both count.
-func TestMiddlewareOfAnotherPolicyOfTheName(t *testing.T) {
-	store, other := newCalls(t), newCalls(t)
+// A server inside of a middleware has properties of its own: its takes are charged beside the
+// middleware's. So are those of two policies of a name whose rules differ.
+func TestMiddlewareAroundAServerWithThePolicy(t *testing.T) {
+	store, own := newCalls(t), newCalls(t)
 	p := policy(t, "p")
-	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p}, RateLimitStore: other})
+	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p}, RateLimitStore: own})
 	require.Equal(t, "ok", ask(eager(t, store, p)(srv.Wrap(taking(t, 2))), "GET", "/").body)
 	require.Len(t, store.keys, 1)
-	require.Len(t, other.keys, 1)
-	require.Equal(t, "ok", ask(srv.Wrap(eager(t, store, p)(taking(t, 1))), "GET", "/").body)
+	require.Len(t, own.keys, 1)
+
+	stricter := p
+	rule, err := p.Rules[0].WithLimit(2)
+	require.NoError(t, err)
+	stricter.Rules = []ratelimit.Rule{rule}
+	require.Equal(t, "ok", ask(srv.Wrap(eager(t, store, stricter)(taking(t, 0))), "GET", "/").body)
 	require.Len(t, store.keys, 2)
-	require.Len(t, other.keys, 2)
+	require.Len(t, own.keys, 1)
 }
 
 func TestBySession(t *testing.T) {

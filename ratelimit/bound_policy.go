@@ -1,0 +1,143 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// boundPolicy is a policy with its store: what all requests share.
+type boundPolicy struct {
+	Policy
+	store  Store
+	one    func(context.Context, Op) (Result, error)
+	keys   *propertyKeys
+	handle reqctx.Key[*Limit] // where the request's Limit is
+	// policyLine is RateLimit-Policy for Rules; "" if it depends on the request.
+	policyLine string
+}
+
+func newBoundPolicy(p Policy, store Store) *boundPolicy {
+	p.Rules = slices.Clone(p.Rules)
+	b := &boundPolicy{Policy: p, store: store, one: DoOne(store), keys: keysFor(p.Name)}
+	b.handle = b.keys.limit
+	if !p.PartitionKey {
+		b.policyLine = string(b.appendPolicies(nil, p.Rules, nil, ""))
+	}
+	return b
+}
+
+// provide registers the policy's properties.
+func (p *boundPolicy) provide(reg *reqctx.Registry, isFirst bool) {
+	handle := reqctx.Prop[*Limit]{Handle: true, Resolve: p.resolveLimit}
+	if isFirst { // which most ask for without a name
+		p.handle = first
+		reqctx.Provide(reg, first, handle)
+		handle.Resolve = first.Get
+	}
+	reqctx.Provide(reg, p.keys.limit, handle)
+	reqctx.Provide(reg, p.keys.take, reqctx.Prop[*charge]{Resolve: p.resolveTake, Commit: commit})
+	reqctx.Provide(reg, p.keys.count, reqctx.Prop[int64]{Resolve: p.resolveCount})
+}
+
+func (p *boundPolicy) resolveLimit(ctx context.Context) (*Limit, error) {
+	both := new(struct {
+		Limit
+		requestState
+	})
+	both.requestState.policy = p
+	both.Limit = Limit{ctx: ctx, state: &both.requestState}
+	return &both.Limit, nil
+}
+
+// resolveTake charges the request.
+func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
+	t, r, err := p.resolveTerms(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := t.take(ctx, r)
+	// A count from before is the past. This fails only if the request is over.
+	_ = p.keys.count.Invalidate(ctx)
+	return c, err
+}
+
+func (p *boundPolicy) resolveCount(ctx context.Context) (int64, error) {
+	t, _, err := p.resolveTerms(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return t.countIn(ctx, 0)
+}
+
+func (p *boundPolicy) resolveTerms(ctx context.Context) (*terms, *http.Request, error) {
+	l, err := p.handle.Get(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := request(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := l.state.resolve(ctx, r)
+	return t, r, err
+}
+
+func commit(_ context.Context, c *charge, h http.Header) error {
+	c.writeHeader(h)
+	return nil
+}
+
+// refunds are the request's, so that they need no slot for each policy. No policy can
+// have its name.
+var refunds = reqctx.NewMemo[*requestState, bool]("ratelimit.*.refund")
+
+// String names the refund in errors.
+func (s *requestState) String() string { return s.policy.Name }
+
+// refund gives back the charge, which its caller has seen.
+func refund(ctx context.Context, s *requestState) (bool, error) {
+	keys := s.policy.keys
+	c, err := keys.take.Get(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = keys.count.Invalidate(ctx) }() // fails only if the request is over
+	return c.refund(ctx)
+}
+
+func (p *boundPolicy) do(ctx context.Context, ops []Op) ([]Result, error) {
+	results, err := p.store.Do(ctx, ops)
+	if err != nil {
+		return nil, p.failed(ctx, ops, err)
+	}
+	return results, nil
+}
+
+func (p *boundPolicy) doOne(ctx context.Context, op Op) (Result, error) {
+	res, err := p.one(ctx, op)
+	if err != nil {
+		return Result{}, p.failed(ctx, []Op{op}, err)
+	}
+	return res, nil
+}
+
+func (p *boundPolicy) wrong(err error) error { return fmt.Errorf("policy %q: %w", p.Name, err) }
+
+// failed tells a store that failed from a request that ended, and from ops that it refused.
+func (p *boundPolicy) failed(ctx context.Context, ops []Op, err error) error {
+	wrong := Validate(ops)
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case wrong != nil:
+		return p.wrong(wrong)
+	case !errors.Is(err, ErrStore):
+		err = fmt.Errorf("%w: %w", ErrStore, err)
+	}
+	return p.wrong(err)
+}

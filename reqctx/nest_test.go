@@ -1,0 +1,48 @@
+package reqctx_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// A context within another has the properties of both, and its own of a name that both have.
+func TestContextWithinAnother(t *testing.T) {
+	outer, inner := quiet(), quiet()
+	user, both := reqctx.NewKey[string]("user"), reqctx.NewKey[string]("both")
+	resolve := func(v string) reqctx.Prop[string] {
+		return reqctx.Prop[string]{Resolve: func(context.Context) (string, error) { return v, nil }}
+	}
+	reqctx.Provide(outer, user, resolve("ada"))
+	reqctx.Provide(outer, both, resolve("outer"))
+	reqctx.Provide(inner, both, resolve("inner"))
+	c := reqctx.New(t.Context(), outer)
+	in := reqctx.New(context.WithValue(c, t, t), inner)
+
+	require.NoError(t, in.Resolve("user", "both"))
+	for key, want := range map[reqctx.Key[string]]string{user: "ada", both: "inner"} {
+		got, err := key.Get(in)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		byName, err := in.Get(key.Name())
+		require.NoError(t, err)
+		require.Equal(t, want, byName)
+	}
+	require.NoError(t, user.Set(in, "bob"))
+	got, _, ok := user.Peek(c)
+	require.True(t, ok, "there is one of it")
+	require.Equal(t, "bob", got)
+	_, _, ok = both.Peek(c)
+	require.False(t, ok)
+	_, err := in.Get("nothing")
+	require.ErrorIs(t, err, reqctx.ErrNoProperty)
+
+	require.NoError(t, in.Finish())
+	_, err = both.Get(in)
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+	require.NoError(t, user.Set(c, "eve"), "the outer request goes on")
+	require.NoError(t, c.Finish())
+}
