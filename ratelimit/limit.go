@@ -71,9 +71,9 @@ func (l *Limit) Name() string {
 }
 
 // Subject returns what the request is counted by, as it is in the store's keys: the policy's
-// name and the key that the policy's Key (behind ":") or Fallback (behind "~") has found, or
-// its hash if it is long. It doesn't ask the store. Two requests with the same subject share
-// their quota.
+// name and the key that the policy's Key (behind ":") or Fallback (behind "~") has found, in
+// the form that [KeyFunc] describes. It doesn't ask the store. Two requests with the same
+// subject share their quota.
 func (l *Limit) Subject() (string, error) {
 	t, err := l.terms()
 	if err != nil {

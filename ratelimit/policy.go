@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -119,23 +118,4 @@ func (p *Policy) cost(ctx context.Context, r *http.Request) (int64, error) {
 		return 0, fmt.Errorf("ratelimit: policy %q: Cost returned %d, want at least 1", p.Name, n)
 	}
 	return n, nil
-}
-
-// subject returns the key in the store of what the request is counted by. The name
-// contains neither ":" nor "~", so that no two policies have a subject in common, nor a
-// key and a fallback key.
-func (p *Policy) subject(ctx context.Context, r *http.Request) (string, error) {
-	key, err := p.Key(ctx, r)
-	by := ":"
-	if p.Fallback != nil && (errors.Is(err, ErrNoKey) || err == nil && key == "") {
-		key, err = p.Fallback(ctx, r)
-		by = "~"
-	}
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("policy %q: %w", p.Name, err)
-	case key == "":
-		return "", fmt.Errorf("policy %q: %w", p.Name, ErrNoKey)
-	}
-	return p.Name + by + bounded(key), nil
 }

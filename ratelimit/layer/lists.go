@@ -19,10 +19,14 @@ type ListsOptions struct {
 	// RetryAfter is what a denied take is told. Default: an hour.
 	RetryAfter time.Duration
 	// Address finds the addresses that a key counts by, for the lists' networks; the zero
-	// Prefix says that there are none. Default: those that a Policy's key by
-	// [ratelimit.ByIP] or IPOptions has after the policy's name and ":" or "~", or that
-	// are the whole key of a Limiter if there is neither. Keys that have more in them, or
-	// IPv6 addresses without a name before them, need a function of their own.
+	// Prefix says that there are none. Default: of a Policy's keys, those that
+	// [ratelimit.ByIP] or IPOptions has made, and no name that reads like an address. Keys
+	// that have more in them need a function of their own.
+	//
+	// A Limiter's keys are what the program makes them. By default, one counts by an
+	// address if it is an IPv4 address, or has any address after its first ":" or "~". A
+	// name that callers choose must not stand there alone: write "user:=" before it, as a
+	// Policy does, and not "user:".
 	Address func(key string) netip.Prefix
 }
 
