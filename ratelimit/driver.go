@@ -154,6 +154,7 @@ func (g *group) note(r *Rule) int64 {
 func (g *group) charge(op *Op) (res Result) {
 	r, s := &op.Rule, g.find(&op.Rule)
 	res.Receipt = r.charge(s, op.N, g.now, op.ahead())
+	res.Receipt.Counter = s.hash
 	r.check(s, 1, g.now, &res)
 	res.hold(g.blocked(r))
 	res.Allowed = true
@@ -173,7 +174,7 @@ func (g *group) count(op *Op) int64 {
 
 func (g *group) refund(op *Op) Result {
 	s := g.find(&op.Rule)
-	done := s.entry != nil && op.Rule.refund(s, op.Receipt, g.now)
+	done := s.entry != nil && op.Receipt.Counter == s.hash && op.Rule.refund(s, op.Receipt, g.now)
 	res := g.would(&op.Rule, 1)
 	res.Allowed = done
 	return res

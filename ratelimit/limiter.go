@@ -71,7 +71,7 @@ func (l *Limiter) AddCount(ctx context.Context, key string, n int64, interval ti
 }
 
 // Refund gives back what res charged to key, and tells whether it could: not if it was a
-// denial, or is older than the span, or the counter was reset or forgotten since; a fixed
+// denial, or a charge of another key, or is older than the span, or the counter was reset or forgotten since; a fixed
 // window's only within the same window, a GCRA's only if nothing was charged since. A
 // result is to be refunded once; the store doesn't remember which were.
 func (l *Limiter) Refund(ctx context.Context, key string, res Result) (bool, error) {

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"errors"
+	"hash/maphash"
 	"math"
 	"testing"
 	"time"
@@ -86,7 +87,7 @@ func FuzzMemoryUnderAnyClock(f *testing.F) {
 			h.now = h.now.Add(j.move())
 			op := Op{Rule: rules[j.next()%int64(len(rules))], Key: string(rune('a' + j.next()%8)), Kind: Kind(1 + j.next()%6)}
 			op.N = 1 + j.next()<<(j.next()%48)
-			op.Receipt = Receipt{N: j.next(), At: h.now.UnixMicro() + j.next(), Life: j.next()}
+			op.Receipt = Receipt{Counter: op.Rule.hash(maphash.String(m.seed, op.Key)), N: j.next(), At: h.now.UnixMicro() + j.next(), Life: j.next()}
 			res, err := m.DoOne(t.Context(), op)
 			for _, known := range []error{ErrOp, ErrTooLarge, ErrNoCount, ErrOverflow, ErrNoRoom} {
 				if err != nil && errors.Is(err, known) {

@@ -72,10 +72,11 @@ func (s Source) String() string {
 func (r *Result) tacit(of Rule) bool { return of.limit == 0 || r.Source == FromShadow }
 
 // Receipt identifies one charge, for the store that made it. The zero Receipt refunds
-// nothing, and one with a smaller N a part of the charge. Its fields are for stores, and
-// layers around them.
+// nothing, and one with a smaller N a part of the charge. It refunds no other key, nor
+// another rule's counter. Its fields are for stores, and layers around them.
 type Receipt struct {
-	N int64 // units
+	Counter uint64 // hash of the key and of what tells the rule's counter from its others
+	N       int64  // units
 	// At is where they were charged: the bucket's number, the window's end, or the time
 	// in microseconds.
 	At int64

@@ -68,13 +68,13 @@ func explainSearched(a *ruleArgs, s shown, n int64) (q quota) {
 	return q
 }
 
-// charged returns the result of an op that has charged n units.
-func (a *ruleArgs) charged(s shown, n int64) ratelimit.Result {
+// charged returns the result of an op that has charged n units to key.
+func (a *ruleArgs) charged(s shown, key string, n int64) ratelimit.Result {
 	s.charged = true
 	q := a.algorithm.explain(a, s, 1)
 	res := a.result(q)
 	res.Allowed = true
-	res.Receipt = ratelimit.Receipt{N: n, At: q.at, Life: q.life}
+	res.Receipt = ratelimit.Receipt{Counter: a.receiptCounter(key), N: n, At: q.at, Life: q.life}
 	return res
 }
 

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -171,6 +172,56 @@ func testRefunds(h harness) {
 		h.one(ratelimit.Take, r, key, 1)
 		same(h, "refund of what is gone, after another", h.refund(r, key, charge), false)
 	})
+}
+
+// testRefundsOfOthers charges several counters at one moment. A receipt refunds the one that
+// it is of.
+func testRefundsOfOthers(h harness) {
+	const keys = 20
+	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
+		other := h.named(r)
+		var receipts [keys]ratelimit.Receipt
+		for i := range receipts {
+			receipts[i] = h.one(ratelimit.Take, r, fmt.Sprint(key, i), 3).Receipt
+		}
+		for i := range receipts {
+			key, next := fmt.Sprint(key, i), fmt.Sprint(key, (i+1)%keys)
+			h.one(ratelimit.Take, other, key, 3)
+			same(h, r.String()+": refund of another key", h.refund(r, next, receipts[i]), false)
+			same(h, r.String()+": refund of another rule", h.refund(other, key, receipts[i]), false)
+			same(h, r.String()+": Remaining by another rule", h.one(ratelimit.Peek, other, key, 1).Remaining, 7)
+		}
+		low, err := r.WithLimit(5)
+		if err != nil {
+			h.Fatal(err)
+		}
+		for i := range receipts {
+			key := fmt.Sprint(key, i)
+			same(h, r.String()+": Remaining", h.one(ratelimit.Peek, r, key, 1).Remaining, 7)
+			same(h, r.String()+": refund by another limit", h.refund(low, key, receipts[i]), true)
+		}
+	})
+}
+
+// named returns a rule that differs from r only in its name.
+func (h harness) named(r ratelimit.Rule) (named ratelimit.Rule) {
+	h.Helper()
+	var err error
+	const name = "other"
+	switch r.Algorithm() {
+	case "buckets":
+		named, err = ratelimit.Buckets(ratelimit.BucketOptions{Name: name, Limit: r.Limit(), Per: r.Per(), Interval: r.Interval(), Span: r.Span()})
+	case "log":
+		named, err = ratelimit.SlidingLog(ratelimit.LogOptions{Name: name, Limit: r.Limit(), Per: r.Per(), Encoding: r.Encoding()})
+	case "window":
+		named, err = ratelimit.FixedWindow(ratelimit.WindowOptions{Name: name, Limit: r.Limit(), Per: r.Per()})
+	default:
+		named, err = ratelimit.GCRA(ratelimit.GCRAOptions{Name: name, Limit: r.Limit(), Per: r.Per()})
+	}
+	if err != nil {
+		h.Fatal(err)
+	}
+	return named
 }
 
 // testOverflows adds up to 2^53 units, and one more.

@@ -53,6 +53,7 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"every rate", testRates},
 		{"tiers", testTiers},
 		{"refund by every rule", testRefunds},
+		{"refund of others", testRefundsOfOthers},
 		{"overflow by every rule", testOverflows},
 		{"large denials", testLargeDenials},
 		{"a large add in a denied group", testLargeAddInDeniedGroup},
