@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit/internal/gcra"
 )
 
 // Store runs ops. It is safe for concurrent use.
@@ -73,7 +75,7 @@ func (k Kind) charges() bool { return k == Take || k == Add }
 type Op struct {
 	Rule Rule
 	Key  string // the subject, 1 to MaxKeyLen bytes
-	N    int64  // units, 1 to 2^53 (GCRA: 2^53 / Per in microseconds); take, peek and add only
+	N    int64  // units, 1 to 2^53 (GCRA: see GCRAOptions.Burst); take, peek and add only
 	Kind Kind
 
 	// Interval is what a count or an add counts over, up to the rule's span. Zero
@@ -182,10 +184,10 @@ func validateN(op *Op, before []Op) error {
 	return nil
 }
 
-// most returns how many units an op can have, so that the arithmetic stays exact.
+// most returns how many units an op and a counter can have, so that the arithmetic stays exact.
 func (r *Rule) most() int64 {
 	if r.algorithm == leaky {
-		return maxCount / r.per
+		return gcra.Most(r.per)
 	}
 	return maxCount
 }

@@ -20,7 +20,7 @@
 --   fits(key, r, n, ...)      whether n more units can be counted exactly
 --   count(key, r, over, ...)  units of an interval
 --   refund(key, r, n, at, life, ...)  takes n units back that were charged there, returns
---                     whether it could, and the new state
+--                     whether it could, and the new state; life is as Go wrote it
 --
 -- What is not this counter is left as it is: reading it raises foreign, before the first write.
 -- charge raises overflow if it can't count the units.
@@ -54,14 +54,15 @@ local function bounded(n)
   return n
 end
 
--- pair reads a string of two integers; it returns nothing if there is no such key.
-local function pair(key)
+-- integers reads a string of two or three integers, as a pattern says; it returns nothing if there is
+-- no such key.
+local function integers(key, pattern)
   local s = try('GET', key)
   if not s then return end
   if type(s) == 'table' then fail(s) end
-  local a, b = match(s, '^(%d+) (%d+)$')
-  if #s > 33 then error(foreign, 0) end
-  return bounded(number(a)), bounded(number(b))
+  local a, b, c = match(s, pattern)
+  if #s > (c and 50 or 33) then error(foreign, 0) end
+  return bounded(number(a)), bounded(number(b)), c and bounded(number(c))
 end
 
 -- refusal returns what a script returns to fail as Redis did: raised again, an error loses its code.

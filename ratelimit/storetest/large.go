@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
+	"math/big"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -91,7 +93,7 @@ func testLargeAddInDeniedGroup(h harness) {
 		}
 		n, key, full := int64(1<<53), r.String()+r.Encoding().String(), rule(h, ratelimit.BucketOptions{Name: "full", Limit: 1})
 		if r.Algorithm() == "gcra" {
-			n /= r.Per().Microseconds()
+			n = 1000 * (n / r.Per().Microseconds())
 		}
 		add := ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Add}
 		h.do(add)
@@ -103,3 +105,75 @@ func testLargeAddInDeniedGroup(h harness) {
 		}
 	}
 }
+
+// testAddsBeyondTheBurst adds more to GCRAs than can be taken, up to all that can be counted, and
+// compares what is left at some times with what the rule says.
+func testAddsBeyondTheBurst(h harness) {
+	for i, o := range []ratelimit.GCRAOptions{
+		{Limit: 100_000, Per: 24 * time.Hour},
+		{Limit: 10, Per: 6 * time.Second, Burst: 25},
+		{Limit: 600_000, Per: time.Second, Burst: 7},
+		{Limit: 12_345_677, Per: time.Hour, Burst: 1000},
+		{Limit: 1<<53 - 3, Per: 30 * 24 * time.Hour, Burst: 3},
+		{Limit: 1, Per: 24 * time.Hour},
+	} {
+		r := ratelimit.Must(ratelimit.GCRA(o))
+		if !h.supports(r) {
+			continue
+		}
+		most := min(1<<53, (1<<53)/r.Per().Microseconds()*1000)
+		for _, n := range []int64{r.Burst()/2*3 + 1, most / 3, most - r.Burst() - 1} {
+			key := fmt.Sprint(i, n)
+			h.one(ratelimit.Take, r, key, r.Burst())
+			res := h.one(ratelimit.Add, r, key, n)
+			same(h, key+": Allowed", res.Allowed, true)
+			h.levelIs(r, key, n+r.Burst(), 0)
+			same(h, key+": refund", h.refund(r, key, res.Receipt), true)
+			h.levelIs(r, key, r.Burst(), 0)
+			h.one(ratelimit.Add, r, key, n)
+			var passed time.Duration
+			for _, d := range []time.Duration{time.Microsecond, 7_654_321 * time.Microsecond, r.Per(), 27*r.Per() + 3*time.Microsecond} {
+				h.clock.Advance(d)
+				passed += d
+				h.levelIs(r, key, n+r.Burst(), passed)
+			}
+			h.one(ratelimit.Reset, r, key, 0)
+		}
+		_, err := do(h.Context(), h.store, []ratelimit.Op{{Rule: r, Key: "k", N: most + 1, Kind: ratelimit.Add}})
+		same(h, "more than can be counted: ErrOverflow", errors.Is(err, ratelimit.ErrOverflow), true)
+		same(h, "and nothing is charged", h.one(ratelimit.Peek, r, "k", 1).Remaining, r.Burst())
+	}
+}
+
+// levelIs checks what a GCRA says some time after so many units were charged.
+func (h harness) levelIs(r ratelimit.Rule, key string, units int64, passed time.Duration) {
+	h.Helper()
+	per, limit := r.Per().Microseconds(), big.NewInt(r.Limit())
+	level := new(big.Int).Sub(product(units, per), product(passed.Microseconds(), r.Limit()))
+	if level.Sign() < 0 {
+		level.SetInt64(0)
+	}
+	free := new(big.Int).Sub(product(r.Burst(), per), level)
+	remaining := int64(0)
+	if free.Sign() > 0 {
+		remaining = new(big.Int).Div(free, big.NewInt(per)).Int64()
+	}
+	until := func(level *big.Int) time.Duration { // rounded up
+		if level.Sign() <= 0 {
+			return 0
+		}
+		us := level.Add(level, limit)
+		us.Div(us.Sub(us, big.NewInt(1)), limit)
+		if !us.IsInt64() || us.Int64() > maxWait.Microseconds() {
+			return maxWait
+		}
+		return time.Duration(us.Int64()) * time.Microsecond
+	}
+	got := h.one(ratelimit.Peek, r, key, 1)
+	same(h, key+": Remaining", got.Remaining, remaining)
+	same(h, key+": RetryAfter", min(got.RetryAfter, maxWait), until(new(big.Int).Sub(product(1, per), free)))
+	same(h, key+": ResetAfter", min(got.ResetAfter, maxWait), until(new(big.Int).Set(level)))
+}
+
+// maxWait is from how long on the waits of stores may differ.
+const maxWait = 100 * 365 * 24 * time.Hour

@@ -230,7 +230,7 @@ func testOverflows(h harness) {
 	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		most := int64(most)
 		if r.Algorithm() == "gcra" {
-			most /= r.Per().Microseconds()
+			most = 1000 * (most / r.Per().Microseconds())
 		}
 		res := h.one(ratelimit.Add, r, key, most-1)
 		same(h, "Remaining", res.Remaining, 0)
