@@ -24,7 +24,8 @@ type Result struct {
 	// Remaining is the largest n that passes now, 0 if the rule has no limit.
 	Remaining int64
 	// RetryAfter is how long until this n passes if nobody else charges; if it was
-	// charged, until the next unit does. 0 means now.
+	// charged, until the next unit does. 0 means now, and MaxDuration that or longer, as for
+	// the times below.
 	RetryAfter time.Duration
 	// ResetAfter is how long until the full quota is there if nobody charges.
 	ResetAfter time.Duration

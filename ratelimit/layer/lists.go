@@ -2,13 +2,13 @@ package layer
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // ListsOptions configure [Lists]. The zero value has two empty lists.
@@ -62,8 +62,8 @@ func NewLists(inner ratelimit.Store, o ListsOptions) (*Lists, error) {
 	if err := fits(listsPlace, inner); err != nil {
 		return nil, err
 	}
-	if o.RetryAfter < 0 {
-		return nil, fmt.Errorf("layer: ListsOptions.RetryAfter is %v, want at least 0", o.RetryAfter)
+	if err := option.Duration("layer: ListsOptions.RetryAfter", o.RetryAfter, 0); err != nil {
+		return nil, err
 	}
 	if o.RetryAfter == 0 {
 		o.RetryAfter = time.Hour

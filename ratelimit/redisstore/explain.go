@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"math"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -95,10 +94,7 @@ func (a *ruleArgs) result(q quota) ratelimit.Result {
 	}
 }
 
-// microseconds saturates: what is longer than a duration can be is that long.
+// microseconds saturates.
 func microseconds(n int64) time.Duration {
-	if n > math.MaxInt64/int64(time.Microsecond) {
-		return math.MaxInt64
-	}
-	return time.Duration(n) * time.Microsecond
+	return time.Duration(min(n, ratelimit.MaxDuration.Microseconds())) * time.Microsecond
 }
