@@ -21,7 +21,8 @@ type Result struct {
 	Source Source
 	// Limit is the rule's limit, 0 if it only counts.
 	Limit int64
-	// Remaining is the largest n that passes now, 0 if the rule has no limit.
+	// Remaining is the largest n that passes now, 0 if the rule has no limit. It is more than
+	// Limit if a GCRA's burst is; header fields say the Limit then.
 	Remaining int64
 	// RetryAfter is how long until this n passes if nobody else charges; if it was
 	// charged, until the next unit does. 0 means now, and MaxDuration that or longer, as for
