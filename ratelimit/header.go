@@ -81,7 +81,7 @@ func (t *terms) limitLine(results []Result, pk string) string {
 }
 
 // shown returns what the fields say that remains: never more than the limit beside it. A GCRA
-// whose burst is larger allows more, but not for the time that the fields tell.
+// whose burst is larger lets more through at once, but not in every Per.
 func (r *Result) shown() int64 { return min(r.Remaining, r.Limit) }
 
 func fromShadow(r Result) bool { return r.Source == FromShadow }

@@ -117,8 +117,8 @@ func (l *Limit) Peek() (Result, error) {
 	return l.ask(t, Peek, n)
 }
 
-// Add charges n units more, each time that it is called and whatever the limits: what
-// a request turned out to cost. The result's Count is that of the policy's first rule
+// Add charges n units more, 0 or more of them, each time that it is called and whatever the
+// limits: what a request turned out to cost. The result's Count is that of the policy's first rule
 // over its Per, with the n units; the response's header says nothing of them.
 func (l *Limit) Add(n int64) (Result, error) {
 	t, err := l.terms()

@@ -51,9 +51,9 @@ type Kind uint8
 
 // The kinds. The zero Kind is invalid.
 const (
-	Take   Kind = iota + 1 // charge N if the limit allows it
+	Take   Kind = iota + 1 // charge N, at least 1, if the limit allows it
 	Peek                   // say what Take would, charge nothing
-	Add                    // charge N without asking the limit, and count
+	Add                    // charge N, which may be 0, without asking the limit, and count
 	Count                  // count the units of the last Interval
 	Refund                 // undo the charge of Receipt
 	Reset                  // forget the rule's counter of this key
@@ -69,13 +69,11 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-func (k Kind) charges() bool { return k == Take || k == Add }
-
 // Op is one question to a [Store].
 type Op struct {
 	Rule Rule
 	Key  string // the subject, 1 to MaxKeyLen bytes
-	N    int64  // units, 1 to 2^53 (GCRA: see GCRAOptions.Burst); take, peek and add only
+	N    int64  // units, up to 2^53 (GCRA: see GCRAOptions.Burst); take, peek and add only
 	Kind Kind
 
 	// Interval is what a count or an add counts over, up to the rule's span. Zero
@@ -166,7 +164,7 @@ func validate(op *Op, before []Op) error {
 func validateN(op *Op, before []Op) error {
 	r := &op.Rule
 	switch {
-	case op.N <= 0:
+	case op.N < 0 || op.N == 0 && op.Kind != Add:
 		return fmt.Errorf("%w: n is %d, want at least 1", ErrOp, op.N)
 	case op.Kind != Add && r.limit == 0:
 		return fmt.Errorf("%w: %v of %v", ErrNoLimit, op.Kind, op.Rule)
@@ -212,12 +210,15 @@ func validateInterval(op *Op) error {
 func pending(ops []Op, r *Rule) int64 {
 	var n int64
 	for i := range ops {
-		if ops[i].Kind.charges() && ops[i].Rule.id == r.id {
+		if ops[i].charges() && ops[i].Rule.id == r.id {
 			n += ops[i].N
 		}
 	}
 	return n
 }
+
+// charges tells whether the op charges units, if it does what it asks for.
+func (op *Op) charges() bool { return (op.Kind == Take || op.Kind == Add) && op.N > 0 }
 
 // interval is what the op counts over, in microseconds.
 func (op *Op) interval() int64 {

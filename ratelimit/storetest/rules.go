@@ -174,6 +174,50 @@ func testRefunds(h harness) {
 	})
 }
 
+// testAddNothing adds 0 units, which charges nothing and tells the state.
+func testAddNothing(h harness) {
+	block := ratelimit.Block{After: 1, For: time.Hour}
+	h.each(10, 6*time.Second, block, func(h harness, r ratelimit.Rule, key string) {
+		add := func(what string, remaining int64, used int64) ratelimit.Result {
+			h.Helper()
+			res, peek := h.one(ratelimit.Add, r, key, 0), h.one(ratelimit.Peek, r, key, 1)
+			same(h, what+": Allowed", res.Allowed, true)
+			same(h, what+": Remaining", res.Remaining, remaining)
+			same(h, what+": RetryAfter", res.RetryAfter, peek.RetryAfter)
+			same(h, what+": ResetAfter", res.ResetAfter, peek.ResetAfter)
+			same(h, what+": Receipt", res.Receipt, ratelimit.Receipt{})
+			if counted(r) {
+				same(h, what+": Count", res.Count, used)
+			}
+			return res
+		}
+		add("unknown", 10, 0)
+		h.clock.Advance(time.Second)
+		if r.Algorithm() == "buckets" {
+			h.align(r)
+		}
+		reset := h.one(ratelimit.Take, r, key, 4).ResetAfter
+		if r.Algorithm() == "window" {
+			same(h, "the window begins with a charge", reset, 6*time.Second)
+		}
+		same(h, "used: ResetAfter", add("used", 6, 4).ResetAfter, reset)
+		h.one(ratelimit.Take, r, key, 6)
+		add("full", 0, 10)
+		other := h.named(r)
+		nothing := ratelimit.Op{Rule: r, Key: key, Kind: ratelimit.Add}
+		res := h.do(nothing, ratelimit.Op{Rule: other, Key: key, N: 3, Kind: ratelimit.Take}, nothing)
+		same(h, "in a group: the take", res[1].Allowed, true)
+		same(h, "in a group: before", res[0].Allowed, true)
+		same(h, "in a group: after", res[2].Allowed, true)
+		res = h.do(nothing, ratelimit.Op{Rule: other, Key: key, N: 8, Kind: ratelimit.Take})
+		same(h, "in a denied group", res[0], ratelimit.Result{Limit: 10})
+		h.one(ratelimit.Take, r, key, 1)
+		same(h, "blocked: RetryAfter", add("blocked", 0, 10).RetryAfter, time.Hour)
+		h.clock.Advance(time.Hour)
+		add("much later", 10, 0)
+	})
+}
+
 // testRefundsOfOthers charges several counters at one moment. A receipt refunds the one that
 // it is of.
 func testRefundsOfOthers(h harness) {

@@ -57,6 +57,7 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"overflow by every rule", testOverflows},
 		{"large denials", testLargeDenials},
 		{"a large add in a denied group", testLargeAddInDeniedGroup},
+		{"add nothing", testAddNothing},
 		{"adds beyond the burst", testAddsBeyondTheBurst},
 		{"boundaries", testBoundaries},
 		{"what cannot be counted", testNoCount},
