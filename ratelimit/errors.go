@@ -17,8 +17,8 @@ var (
 		text: "ratelimit: request has no key", status: http.StatusBadRequest,
 		title: "Caller not identified", detail: "The request lacks what the rate limit counts by.",
 	}
-	// ErrTooLarge means that n is above the limit, or a GCRA's burst, so that waiting
-	// cannot help. It becomes a 400.
+	// ErrTooLarge means that n is above the limit, or a GCRA's burst, or alone more than can
+	// be counted (then it is ErrOverflow, too), so that waiting cannot help. It becomes a 400.
 	ErrTooLarge error = &condition{
 		text: "ratelimit: n is above the limit", status: http.StatusBadRequest,
 		title: "Request too large", detail: "The request costs more than the whole quota.",

@@ -160,7 +160,7 @@ func validate(op *Op, before []Op) error {
 }
 
 // validateN asks what the limit says before what can be counted: more than the limit is the
-// caller's mistake, also if it is too much to count.
+// caller's mistake, also if it is too much to count, and where the rule has no limit.
 func validateN(op *Op, before []Op) error {
 	r := &op.Rule
 	switch {
@@ -171,7 +171,7 @@ func validateN(op *Op, before []Op) error {
 	case op.Kind != Add && op.N > r.burst:
 		return fmt.Errorf("%w: n is %d, limit is %d", ErrTooLarge, op.N, r.burst)
 	case op.N > r.most():
-		return fmt.Errorf("%w: n is %d, want at most %d", ErrOverflow, op.N, r.most())
+		return fmt.Errorf("%w: %w: n is %d, want at most %d", ErrTooLarge, ErrOverflow, op.N, r.most())
 	}
 	switch n := op.N + pending(before, r); {
 	case op.Kind == Take && n > r.burst:

@@ -30,8 +30,9 @@ type Policy struct {
 	// Key, even if they read the same. Nil means that such a request is an error, which
 	// becomes a 400.
 	Fallback KeyFunc
-	// Cost tells how many units a request costs, at least 1. Nil means 1. More than
-	// a limit is ErrTooLarge.
+	// Cost tells how many units a request costs. Nil means 1. More than a limit is
+	// ErrTooLarge, less than 1 a fault of the function: such a request would pass whatever
+	// the limits, so it is answered 500.
 	Cost func(ctx context.Context, r *http.Request) (int64, error)
 
 	// Unit is what a unit is, if it isn't a request, such as "content-bytes": the

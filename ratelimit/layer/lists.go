@@ -159,9 +159,7 @@ func check(ctx context.Context, ops []ratelimit.Op) error {
 // lenient makes an op that would be too large one that isn't: it passes all the same.
 func lenient(op *ratelimit.Op) {
 	op.Apart = true
-	if burst := op.Rule.Burst(); burst > 0 {
-		op.N = min(op.N, burst)
-	}
+	op.N = min(op.N, 1)
 }
 
 // sources returns whose each op is, and whether any is on a list.
