@@ -21,7 +21,8 @@ type GCRAOptions struct {
 	//
 	// An Add charges more than Burst, too: up to a thousand times the largest Burst (2^53 /
 	// Per × 1000 units, for a day 104 million), and at most 2^53, not counting what has come
-	// back. Beyond that it charges nothing and is [ErrOverflow].
+	// back. Beyond that it charges nothing and is [ErrOverflow]. Above the largest Burst, a store
+	// may round by 1,024/Limit microseconds.
 	Burst int64
 	// Block is what denied takes lead to. Zero means nothing.
 	Block Block

@@ -154,7 +154,7 @@ end
 
 function algorithms.buckets.refund(key, r, n, x, kept, life, epoch, total)
   local last = newest(r, epoch)
-  if not epoch or number(kept) ~= life or x > epoch or x <= last - r.size
+  if not epoch or kept ~= life or x > epoch or x <= last - r.size
     or began(key, r, x + 1, epoch, total) - began(key, r, x, epoch, total) < n then
     return false, life, epoch, total
   end

@@ -42,7 +42,7 @@ func explainWindow(a *ruleArgs, s shown, n int64) (q quota) {
 
 func explainGCRA(a *ruleArgs, s shown, n int64) (q quota) {
 	r := gcra.Rule{Limit: a.limit, Burst: a.burst, Per: a.per}
-	level, at := (s.ints[0]-s.later)*a.per+s.ints[1], s.ints[2]
+	level, at := s.ints[0]-s.later*a.per, s.ints[1]
 	q.remaining, q.retry, q.reset = r.Check(r.Level(at, level, s.now), max(0, at-s.now), n)
 	q.at, q.life = at, level
 	return q

@@ -2,9 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -80,7 +78,7 @@ func (s *Store) groupCall(ops []ratelimit.Op, rules []*ruleArgs) (c redispipe.Ca
 		if a.block != "" {
 			block = keyNumber(s.key(op.Key, a.block))
 		}
-		n, over, life := op.N, over(op), "0"
+		n, over, life := op.N, over(op), int64(0)
 		if op.Kind == ratelimit.Refund {
 			n, over, life = a.receipt(op)
 		}
@@ -108,21 +106,15 @@ func over(op *ratelimit.Op) int64 {
 	return inMicroseconds(d)
 }
 
-// receipt returns the fields of a refund's receipt, as the algorithm's script reads them. One
-// that no charge of its counter can have becomes the zero receipt, which refunds nothing.
-func (a *ruleArgs) receipt(op *ratelimit.Op) (n, at int64, life string) {
+// receipt returns the fields of a refund's receipt. One that no charge of its counter can have
+// becomes the zero receipt, which refunds nothing.
+func (a *ruleArgs) receipt(op *ratelimit.Op) (n, at, life int64) {
 	const exact = 1 << 53 // up to here Lua's numbers are integers
 	c := &op.Receipt
 	if c.Counter != a.receiptCounter(op.Key) || c.N < 1 || min(c.At, c.Life) < 0 || max(c.N, c.At) > exact {
-		return 0, 0, "0"
+		return 0, 0, 0
 	}
-	switch {
-	case a.algorithm.name == "gcra":
-		return c.N, c.At, fmt.Sprintf("%d %d", c.Life/a.per, c.Life%a.per)
-	case c.Life > exact:
-		return 0, 0, "0"
-	}
-	return c.N, c.At, strconv.FormatInt(c.Life, 10)
+	return c.N, c.At, c.Life
 }
 
 // decodeGroup reads the integers of group.lua.

@@ -22,7 +22,7 @@ while at <= #ARGV do
   local algorithm = algorithms[ARGV[at + 9]]
   ops[#ops + 1] = {
     kind = ARGV[at], key = KEYS[number(ARGV[at + 1])], block = KEYS[number(ARGV[at + 2])],
-    n = number(ARGV[at + 3]), over = number(ARGV[at + 4]), life = ARGV[at + 5],
+    n = number(ARGV[at + 3]), over = number(ARGV[at + 4]), life = number(ARGV[at + 5]),
     after = number(ARGV[at + 6]), within = number(ARGV[at + 7]), lasts = number(ARGV[at + 8]),
     algorithm = algorithm, rule = algorithm.rule(at + 10),
   }
@@ -39,7 +39,7 @@ local function charges(op) return op.n > 0 and (op.kind == 'take' or op.kind == 
 -- block_left returns how long an op's block lasts, 0 if there is none.
 local function block_left(op)
   if not op.block then return 0 end
-  local denials, ends = integers(op.block, '^(%d+) (%d+)$')
+  local denials, ends = pair(op.block)
   if not denials or denials < op.after or ends <= now then return 0 end
   return ends - now
 end
@@ -48,7 +48,7 @@ end
 -- is full or may not be written to, it is a denial all the same.
 local function note(op)
   if not op.block then return 0 end
-  local denials, ends = integers(op.block, '^(%d+) (%d+)$')
+  local denials, ends = pair(op.block)
   if not denials or ends <= now then denials, ends = 0, now + op.within end
   if denials < op.after then
     denials = denials + 1

@@ -20,7 +20,7 @@
 --   fits(key, r, n, ...)      whether n more units can be counted exactly
 --   count(key, r, over, ...)  units of an interval
 --   refund(key, r, n, at, life, ...)  takes n units back that were charged there, returns
---                     whether it could, and the new state; life is as Go wrote it
+--                     whether it could, and the new state
 --
 -- What is not this counter is left as it is: reading it raises foreign, before the first write.
 -- charge raises overflow if it can't count the units.
@@ -48,21 +48,20 @@ local function digits(n) return format('%.0f', n) end
 -- fail raises the error that a read got: the key is something else's, or Redis refuses to read.
 local function fail(reply) error(match(reply.err, '^WRONGTYPE') and foreign or reply.err, 0) end
 
--- bounded returns a number that a counter may hold; times may be a century later than now.
-local function bounded(n)
-  if not n or n % 1 ~= 0 or n < 0 or n > 2 * most then error(foreign, 0) end
+-- bounded returns a number that a counter may hold, up to top; times may be a century later than now.
+local function bounded(n, top)
+  if not n or n % 1 ~= 0 or n < 0 or n > (top or 2 * most) then error(foreign, 0) end
   return n
 end
 
--- integers reads a string of two or three integers, as a pattern says; it returns nothing if there is
--- no such key.
-local function integers(key, pattern)
+-- pair reads a string of two integers, the second up to top; it returns nothing if there is no such key.
+local function pair(key, top)
   local s = try('GET', key)
   if not s then return end
   if type(s) == 'table' then fail(s) end
-  local a, b, c = match(s, pattern)
-  if #s > (c and 50 or 33) then error(foreign, 0) end
-  return bounded(number(a)), bounded(number(b)), c and bounded(number(c))
+  local a, b = match(s, '^(%d+) (%d+)$')
+  if #s > 36 then error(foreign, 0) end
+  return bounded(number(a)), bounded(number(b), top)
 end
 
 -- refusal returns what a script returns to fail as Redis did: raised again, an error loses its code.

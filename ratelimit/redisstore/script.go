@@ -41,7 +41,7 @@ var algorithms = map[string]*algorithm{
 	"log":     {"log", 5, explainSearched},
 	"stream":  {"stream", 5, explainSearched},
 	"window":  {"window", 2, explainWindow},
-	"gcra":    {"gcra", 3, explainGCRA},
+	"gcra":    {"gcra", 2, explainGCRA},
 }
 
 // algorithmOf returns the algorithm of a rule, nil if the store has none.

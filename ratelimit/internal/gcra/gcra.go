@@ -5,7 +5,8 @@
 // units used, in 1/Per, so it keeps its meaning if the limit changes. Rounding the time of a
 // unit to microseconds instead would lose 17 % of a rate of 600,000 in a second.
 //
-// Burst × Per is at most 2^53. A level may be a thousand times as high, which an int64 holds.
+// Burst × Per is at most 2^53, up to which a float64 is exact, too. After an add, a level may be a
+// thousand times as high.
 package gcra
 
 import (
