@@ -17,9 +17,11 @@ local function fallen(r, at, level)
   return max(0, level - (now - at) * r.limit) -- not exact below -2^53, but then 0
 end
 
+local longest = 6e12 -- ms that a key lives: 190 years
+
 local function save(key, r, at, level)
   local life = ceil((at - now + level / r.limit) / 1000)
-  call('SET', key, format('%.0f %.0f', at, level), 'PX', digits(max(1, life)))
+  call('SET', key, format('%.0f %.0f', at, level), 'PX', digits(math.min(max(1, life), longest)))
 end
 
 algorithms.gcra = {
