@@ -111,7 +111,8 @@ func over(op *ratelimit.Op) int64 {
 func (a *ruleArgs) receipt(op *ratelimit.Op) (n, at, life int64) {
 	const exact = 1 << 53 // up to here Lua's numbers are integers
 	c := &op.Receipt
-	if c.Counter != a.receiptCounter(op.Key) || c.N < 1 || min(c.At, c.Life) < 0 || max(c.N, c.At) > exact {
+	if c.Counter != a.receiptCounter(op.Key) || c.N < 1 || min(c.At, c.Life) < 0 || max(c.N, c.At) > exact ||
+		c.Life > exact && op.Rule.Algorithm() != "gcra" {
 		return 0, 0, 0
 	}
 	return c.N, c.At, c.Life
