@@ -45,12 +45,13 @@ type pair interface {
 	// check says what a take of n would get, in all fields but Receipt and Count. It
 	// leaves those, and what is zero.
 	check(s state, r *Rule, n, now int64, res *Result)
-	// charge counts n units, which fit and for which there are words.
+	// charge counts n units, which fit and for which there are words. Its receipt lacks the
+	// Counter.
 	charge(s state, r *Rule, n, now, ahead int64) Receipt
 	// count returns the units of the last interval.
 	count(s state, r *Rule, interval, now int64) int64
-	// refund undoes a charge and tells whether it was still kept. The receipt may be
-	// anybody's invention.
+	// refund undoes a charge of this counter and tells whether it was still kept. The receipt
+	// may otherwise be anybody's invention.
 	refund(s state, r *Rule, c Receipt, now int64) bool
 }
 

@@ -71,7 +71,7 @@ func (o BucketOptions) withDefaults() BucketOptions {
 	}
 	if o.Expiry == 0 {
 		// A span out of range is reported by check; twice it must not overflow before.
-		o.Expiry = 2 * min(o.Span, maxTime/2)
+		o.Expiry = 2 * min(o.Span, MaxDuration/2)
 	}
 	return o
 }

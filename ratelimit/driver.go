@@ -29,7 +29,7 @@ func (g *group) do() error {
 func (g *group) check() (denied bool, err error) {
 	for i := range g.ops {
 		op := &g.ops[i]
-		if !op.Kind.charges() {
+		if !op.charges() {
 			continue
 		}
 		r, n, passes := &op.Rule, op.N+pending(g.ops[:i], &op.Rule), true
@@ -58,10 +58,13 @@ func (g *group) run(denied bool) {
 			out.Blocked = micros(max(0, g.blocked(&op.Rule)))
 		case op.Kind == Count:
 			*out = Result{Allowed: true, Limit: op.Rule.limit, Count: g.count(op)}
-		case denied && op.Kind.charges():
+		case denied && op.charges():
 			g.deny(i)
 		case denied:
 			*out = Result{Limit: op.Rule.limit}
+		case op.Kind == Add && op.N == 0:
+			*out = g.would(&op.Rule, 1)
+			out.Allowed, out.Count = true, g.count(op)
 		case op.Kind == Refund:
 			*out = g.refund(op)
 		case op.Kind == Reset:
@@ -154,6 +157,7 @@ func (g *group) note(r *Rule) int64 {
 func (g *group) charge(op *Op) (res Result) {
 	r, s := &op.Rule, g.find(&op.Rule)
 	res.Receipt = r.charge(s, op.N, g.now, op.ahead())
+	res.Receipt.Counter = s.hash
 	r.check(s, 1, g.now, &res)
 	res.hold(g.blocked(r))
 	res.Allowed = true
@@ -173,7 +177,7 @@ func (g *group) count(op *Op) int64 {
 
 func (g *group) refund(op *Op) Result {
 	s := g.find(&op.Rule)
-	done := s.entry != nil && op.Rule.refund(s, op.Receipt, g.now)
+	done := s.entry != nil && op.Receipt.Counter == s.hash && op.Rule.refund(s, op.Receipt, g.now)
 	res := g.would(&op.Rule, 1)
 	res.Allowed = done
 	return res

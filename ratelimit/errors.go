@@ -17,8 +17,8 @@ var (
 		text: "ratelimit: request has no key", status: http.StatusBadRequest,
 		title: "Caller not identified", detail: "The request lacks what the rate limit counts by.",
 	}
-	// ErrTooLarge means that n is above the limit, or a GCRA's burst, so that waiting
-	// cannot help. It becomes a 400.
+	// ErrTooLarge means that n is above the limit, or a GCRA's burst, or alone more than can
+	// be counted (then it is ErrOverflow, too), so that waiting cannot help. It becomes a 400.
 	ErrTooLarge error = &condition{
 		text: "ratelimit: n is above the limit", status: http.StatusBadRequest,
 		title: "Request too large", detail: "The request costs more than the whole quota.",
@@ -33,8 +33,8 @@ var (
 	ErrNoCount = errors.New("ratelimit: rule cannot count")
 	// ErrNoLimit means a take or peek of a rule that only counts.
 	ErrNoLimit = errors.New("ratelimit: rule has no limit")
-	// ErrOverflow means that a count would leave 2^53; for a GCRA, units × Per in
-	// microseconds.
+	// ErrOverflow means that a count would leave 2^53, or a GCRA what [GCRAOptions] says that
+	// can be added.
 	ErrOverflow = errors.New("ratelimit: count overflow")
 	// ErrNoRoom means that a store's bound has no room for a counter: the counters of
 	// the op's key alone are larger, or the store is full and denies new ones.

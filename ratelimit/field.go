@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/names"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
-// maxTime keeps sums of times and durations far from overflow.
-const maxTime = 100 * 365 * 24 * time.Hour
+// MaxDuration is the longest duration of an option or a rule, 100 years, in this package and
+// those below it. Longer ones are errors, as sums with times could overflow.
+const MaxDuration time.Duration = option.MaxDuration
 
 // The checks of fields that several options have; field begins the error, as in
 // "ratelimit: GCRAOptions.Limit".
@@ -28,13 +30,10 @@ func checkLimit(field string, limit, least int64) error {
 }
 
 func checkDuration(field string, d time.Duration) error {
-	switch {
-	case d <= 0 || d > maxTime:
-		return fmt.Errorf("%s is %v, want more than 0 and at most %v", field, d, maxTime)
-	case d%time.Microsecond != 0:
+	if d%time.Microsecond != 0 {
 		return fmt.Errorf("%s is %v, want whole microseconds", field, d)
 	}
-	return nil
+	return option.Duration(field, d, time.Microsecond)
 }
 
 // checkBurst checks a GCRA's burst: as per microseconds for each unit, it has to leave

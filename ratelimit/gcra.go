@@ -18,6 +18,11 @@ type GCRAOptions struct {
 	// Burst is how many units can be taken at once after a rest. In any time d, at most
 	// Burst + Limit × d/Per pass. (Burst + 1) × Per in microseconds is at most 2^53,
 	// which for a day is a burst of 104,248. Zero means Limit.
+	//
+	// An Add charges more than Burst, too: up to a thousand times the largest Burst (2^53 /
+	// Per × 1000 units, for a day 104 million), and at most 2^53, not counting what has come
+	// back. Beyond that it charges nothing and is [ErrOverflow]. Above the largest Burst, a store
+	// may round by 1,024/Limit microseconds.
 	Burst int64
 	// Block is what denied takes lead to. Zero means nothing.
 	Block Block

@@ -5,7 +5,7 @@ import "github.com/lazyreq/lazyreq/ratelimit/internal/gcra"
 // gcraPair keeps a level, as package gcra defines it. Its state is
 //
 //	a  at     when the level was last raised; it never goes back
-//	b  level  what it was then, at most 2^53
+//	b  level  what it was then
 type gcraPair struct{}
 
 func (gcraPair) need(state, *Rule, int64, int64, int64) int { return 0 }
@@ -25,9 +25,8 @@ func (p gcraPair) lifted(s state, r *Rule, now, ahead int64) int64 {
 	return max(p.level(s, r, now), ahead*r.limit)
 }
 
-// fits multiplies an n of at most maxCount/per.
 func (p gcraPair) fits(s state, r *Rule, n, now int64) bool {
-	return n*r.per <= maxCount-p.level(s, r, now)
+	return n <= r.most()-gcra.Quotient(p.level(s, r, now), r.per)
 }
 
 // passes multiplies an n of at most burst. For n units ahead there is room in an empty

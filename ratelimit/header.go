@@ -73,12 +73,16 @@ func (t *terms) limitLine(results []Result, pk string) string {
 			wait = results[i].ResetAfter
 		}
 		b = t.policy.appendItem(b, r)
-		b = appendInteger(append(b, ";r="...), results[i].Remaining)
+		b = appendInteger(append(b, ";r="...), results[i].shown())
 		b = appendInteger(append(b, ";t="...), ceilSeconds(wait))
 		b = append(b, pk...)
 	}
 	return string(b)
 }
+
+// shown returns what the fields say that remains: never more than the limit beside it. A GCRA
+// whose burst is larger lets more through at once, but not in every Per.
+func (r *Result) shown() int64 { return min(r.Remaining, r.Limit) }
 
 func fromShadow(r Result) bool { return r.Source == FromShadow }
 
@@ -117,11 +121,11 @@ func addMembers(h http.Header, name string, line []string) {
 
 // writeXHeaders leaves those of another policy that has less left.
 func writeXHeaders(h http.Header, sum Result) {
-	if had, err := strconv.ParseInt(h.Get("X-RateLimit-Remaining"), 10, 64); err == nil && had <= sum.Remaining {
+	if had, err := strconv.ParseInt(h.Get("X-RateLimit-Remaining"), 10, 64); err == nil && had <= sum.shown() {
 		return
 	}
 	h.Set("X-RateLimit-Limit", integer(sum.Limit))
-	h.Set("X-RateLimit-Remaining", integer(sum.Remaining))
+	h.Set("X-RateLimit-Remaining", integer(sum.shown()))
 	h.Set("X-RateLimit-Reset", integer(ceilSeconds(sum.ResetAfter)))
 }
 

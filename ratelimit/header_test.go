@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"net/http"
+	"regexp"
 	"testing"
 	"time"
 
@@ -84,4 +85,47 @@ func TestAllowedTakeHasNoRetryAfter(t *testing.T) {
 	q.hand.now = q.hand.now.Add(65*time.Second - time.Microsecond)
 	_, h = q.take("ip")
 	require.Equal(t, "1", h.Get("Retry-After"), "at least 1")
+}
+
+// A GCRA's burst may be larger than its limit: what the fields say is left isn't.
+func TestNoMoreIsLeftThanTheLimit(t *testing.T) {
+	gcra := func(name string, limit, burst int64) Rule {
+		return Must(GCRA(GCRAOptions{Name: name, Limit: limit, Per: time.Minute, Burst: burst}))
+	}
+	for _, c := range []struct {
+		rules     []Rule
+		left      []string // of the fields RateLimit, without their t
+		remaining []string // X-RateLimit-Remaining
+		limit     string
+	}{
+		{[]Rule{gcra("", 3, 5)}, []string{`"p";r=3`, `"p";r=3`, `"p";r=2`, `"p";r=1`, `"p";r=0`, `"p";r=0`}, []string{"3", "3", "2", "1", "0", "0"}, "3"},
+		{[]Rule{gcra("", 5, 3)}, []string{`"p";r=2`, `"p";r=1`, `"p";r=0`, `"p";r=0`}, []string{"2", "1", "0", "0"}, "5"},
+		{
+			[]Rule{gcra("a", 2, 4), gcra("b", 1000, 0)},
+			[]string{`"p.a";r=2, "p.b";r=999`, `"p.a";r=2, "p.b";r=998`, `"p.a";r=1, "p.b";r=997`}, []string{"2", "2", "1"}, "2",
+		},
+	} {
+		q := provide(t, Policy{Name: "p", Rules: c.rules, Key: ByIP(), XHeaders: true})
+		for i := range c.left {
+			_, h := q.take("p")
+			left := regexp.MustCompile(`;t=\d+`).ReplaceAllString(h.Get("RateLimit"), "")
+			require.Equal(t, c.left[i], left, "take %d", i)
+			require.Equal(t, c.remaining[i], h.Get("X-RateLimit-Remaining"), "take %d", i)
+			require.Equal(t, c.limit, h.Get("X-RateLimit-Limit"), "take %d", i)
+		}
+	}
+	// Of two policies, the one with less left is that of the other fields.
+	wide := Policy{Name: "wide", Rules: []Rule{gcra("", 2, 9)}, Key: ByIP(), XHeaders: true}
+	q := provide(t, wide)
+	c, h := reqctx.New(t.Context(), q.reg), http.Header{}
+	c.SetRequest(&http.Request{RemoteAddr: "192.0.2.1:1"})
+	h.Set("X-RateLimit-Remaining", "5")
+	l, err := From(c)
+	require.NoError(t, err)
+	res, err := l.Take()
+	require.NoError(t, err)
+	require.EqualValues(t, 8, res.Remaining, "a result says what passes")
+	require.NoError(t, c.Commit(h))
+	require.Equal(t, "2", h.Get("X-RateLimit-Remaining"))
+	require.NoError(t, c.Finish())
 }

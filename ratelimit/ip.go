@@ -64,7 +64,9 @@ func (o IPOptions) Key() (KeyFunc, error) {
 		if !a.IsValid() {
 			return "", fmt.Errorf("%w: peer address %q", ErrNoKey, r.RemoteAddr)
 		}
-		return o.key(a), nil
+		key := o.key(a)
+		madeOfAddress(ctx, key)
+		return key, nil
 	}, nil
 }
 

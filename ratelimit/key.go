@@ -18,7 +18,8 @@ import (
 //
 // It is called once for a request, unless several methods of a [Limit] are the first at
 // the same moment: then the first key that is found counts for all. A key may have any
-// bytes; one of more than 128 is replaced by its hash.
+// bytes. One of more than 128 is replaced by its hash; one that reads like such a hash, or
+// like an address and isn't made by [ByIP] or [IPOptions], gets "=" before it.
 type KeyFunc func(ctx context.Context, r *http.Request) (string, error)
 
 // ByHeader counts by the value of a request header, such as "X-Api-Key". A request
@@ -82,16 +83,6 @@ func ByCookie(name string) KeyFunc {
 // noKey returns the error of requests without something. It is made once, as such a request
 // is no exception where there is a fallback.
 func noKey(kind, name string) error { return fmt.Errorf("%w: no %s %q", ErrNoKey, kind, name) }
-
-const maxSubjectLen = 128
-
-// bounded returns key, or its hash if it is long.
-func bounded(key string) string {
-	if len(key) <= maxSubjectLen {
-		return key
-	}
-	return digest(key)
-}
 
 // digest hashes parts so that no two lists of parts look alike.
 func digest(parts ...string) string {

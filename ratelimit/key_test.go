@@ -1,6 +1,8 @@
 package ratelimit
 
 import (
+	"context"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -79,9 +81,69 @@ func TestByCookie(t *testing.T) {
 	require.NotEqual(t, want, header, "a cookie is not the header of its name")
 }
 
-func TestBounded(t *testing.T) {
+// A long key has the hash's form, and no other key has that, whoever chooses it.
+func TestNoKeyReadsLikeTheHashOfAnother(t *testing.T) {
+	ask := func(key string) string {
+		p := Policy{Name: "p", Key: fixed(key, nil)}
+		subject, err := p.subject(t.Context(), nil)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(subject), MaxKeyLen)
+		return strings.TrimPrefix(subject, "p:")
+	}
 	short, long := strings.Repeat("a", 128), strings.Repeat("a", 129)
-	require.Equal(t, short, bounded(short))
-	require.Regexp(t, "^sha256-", bounded(long))
-	require.NotEqual(t, bounded(long), bounded(long+"a"))
+	require.Equal(t, short, ask(short))
+	require.Regexp(t, "^long-sha256-.{22}$", ask(long))
+	seen := map[string]string{}
+	for _, key := range []string{
+		short, long, long + "a", ask(long), ask(ask(long)), ask(ask(ask(long))), hashed([]byte(long)), digest(long),
+		"==", "=", "k", "=k", "long-", "long-k", "=long-k",
+	} {
+		other, twice := seen[ask(key)]
+		require.False(t, twice, "%q and %q are both %q", key, other, ask(key))
+		seen[ask(key)] = key
+	}
+}
+
+// What reads like an address is one only if ByIP has made it.
+func TestANameIsNoAddress(t *testing.T) {
+	byIP := ByIP()
+	wide, err := IPOptions{IPv6Bits: 48}.Key()
+	require.NoError(t, err)
+	for _, c := range []struct {
+		what string
+		key  KeyFunc
+		from string
+		want string
+	}{
+		{"an address", byIP, "192.0.2.1:1", "192.0.2.1"},
+		{"an address of IPv6", byIP, "[2001:db8::1]:1", "2001:db8::/64"},
+		{"a wider one", wide, "[2001:db8::1]:1", "2001:db8::/48"},
+		{"a name", fixed("192.0.2.1", nil), "192.0.2.1:1", "=192.0.2.1"},
+		{"a name like a network", fixed("2001:db8::/64", nil), "[2001:db8::1]:1", "=2001:db8::/64"},
+		{"a name like a mapped address", fixed("::ffff:192.0.2.1", nil), "192.0.2.1:1", "=::ffff:192.0.2.1"},
+		{"another name", fixed("192.0.2", nil), "192.0.2.1:1", "192.0.2"},
+		{"an escaped name", fixed("=192.0.2.1", nil), "192.0.2.1:1", "==192.0.2.1"},
+		{"a name in place of an address", func(ctx context.Context, r *http.Request) (string, error) {
+			_, err := byIP(ctx, r)
+			return "10.0.0.1", err
+		}, "192.0.2.1:1", "=10.0.0.1"},
+		{"an address found by another function", func(ctx context.Context, r *http.Request) (string, error) {
+			return byIP(ctx, r)
+		}, "192.0.2.1:1", "192.0.2.1"},
+		{"an address and more", ByAll(byIP), "192.0.2.1:1", "9:192.0.2.1,"},
+		{"the first of several", FirstOf(byIP), "192.0.2.1:1", "0:192.0.2.1"},
+		{"the first of several, that reads like an address", FirstOf(byIP), "[2001:db8::1]:1", "=0:2001:db8::/64"},
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = c.from
+		for _, fallback := range []bool{false, true} {
+			p, by := Policy{Name: "p", Key: c.key}, ":"
+			if fallback {
+				p.Key, p.Fallback, by = ByHeader("X-Api-Key"), c.key, "~"
+			}
+			subject, err := p.subject(t.Context(), r)
+			require.NoError(t, err)
+			require.Equal(t, "p"+by+c.want, subject, c.what)
+		}
+	}
 }

@@ -62,9 +62,9 @@ func (l *Limit) Name() string {
 }
 
 // Subject returns what the request is counted by, as it is in the store's keys: the policy's
-// name and the key that the policy's Key (behind ":") or Fallback (behind "~") has found, or
-// its hash if it is long. It doesn't ask the store. Two requests with the same subject share
-// their quota.
+// name and the key that the policy's Key (behind ":") or Fallback (behind "~") has found, in
+// the form that [KeyFunc] describes. It doesn't ask the store. Two requests with the same
+// subject share their quota.
 func (l *Limit) Subject() (string, error) {
 	t, err := l.terms()
 	if err != nil {
@@ -108,8 +108,8 @@ func (l *Limit) Peek() (Result, error) {
 	return l.ask(t, Peek, n)
 }
 
-// Add charges n units more, each time that it is called and whatever the limits: what
-// a request turned out to cost. The result's Count is that of the policy's first rule
+// Add charges n units more, 0 or more of them, each time that it is called and whatever the
+// limits: what a request turned out to cost. The result's Count is that of the policy's first rule
 // over its Per, with the n units; the response's header says nothing of them.
 func (l *Limit) Add(n int64) (Result, error) {
 	t, err := l.terms()

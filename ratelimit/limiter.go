@@ -36,7 +36,8 @@ func NewLimiter(store Store, rule Rule) (*Limiter, error) {
 // Rule returns the limiter's rule.
 func (l *Limiter) Rule() Rule { return l.rule }
 
-// Take charges n units if the limit allows them, otherwise nothing.
+// Take charges n units, at least 1, if the limit allows them, otherwise nothing. (A take of 0
+// would pass whatever the limit: a cost that is 0 by mistake would turn it off.)
 func (l *Limiter) Take(ctx context.Context, key string, n int64) (Result, error) {
 	if l.memory != nil {
 		return l.memory.take(ctx, &l.rule, key, n)
@@ -49,7 +50,8 @@ func (l *Limiter) Peek(ctx context.Context, key string, n int64) (Result, error)
 	return l.one(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Peek})
 }
 
-// Add charges n units whatever the limit.
+// Add charges n units whatever the limit, and says what is left then. An n of 0 charges
+// nothing.
 func (l *Limiter) Add(ctx context.Context, key string, n int64) (Result, error) {
 	return l.one(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Add})
 }
@@ -71,7 +73,7 @@ func (l *Limiter) AddCount(ctx context.Context, key string, n int64, interval ti
 }
 
 // Refund gives back what res charged to key, and tells whether it could: not if it was a
-// denial, or is older than the span, or the counter was reset or forgotten since; a fixed
+// denial, or a charge of another key, or is older than the span, or the counter was reset or forgotten since; a fixed
 // window's only within the same window, a GCRA's only if nothing was charged since. A
 // result is to be refunded once; the store doesn't remember which were.
 func (l *Limiter) Refund(ctx context.Context, key string, res Result) (bool, error) {

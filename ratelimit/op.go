@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit/internal/gcra"
 )
 
 // Store runs ops. It is safe for concurrent use.
@@ -49,9 +51,9 @@ type Kind uint8
 
 // The kinds. The zero Kind is invalid.
 const (
-	Take   Kind = iota + 1 // charge N if the limit allows it
+	Take   Kind = iota + 1 // charge N, at least 1, if the limit allows it
 	Peek                   // say what Take would, charge nothing
-	Add                    // charge N without asking the limit, and count
+	Add                    // charge N, which may be 0, without asking the limit, and count
 	Count                  // count the units of the last Interval
 	Refund                 // undo the charge of Receipt
 	Reset                  // forget the rule's counter of this key
@@ -67,13 +69,11 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-func (k Kind) charges() bool { return k == Take || k == Add }
-
 // Op is one question to a [Store].
 type Op struct {
 	Rule Rule
 	Key  string // the subject, 1 to MaxKeyLen bytes
-	N    int64  // units, 1 to 2^53 (GCRA: 2^53 / Per in microseconds); take, peek and add only
+	N    int64  // units, up to 2^53 (GCRA: see GCRAOptions.Burst); take, peek and add only
 	Kind Kind
 
 	// Interval is what a count or an add counts over, up to the rule's span. Zero
@@ -160,18 +160,18 @@ func validate(op *Op, before []Op) error {
 }
 
 // validateN asks what the limit says before what can be counted: more than the limit is the
-// caller's mistake, also if it is too much to count.
+// caller's mistake, also if it is too much to count, and where the rule has no limit.
 func validateN(op *Op, before []Op) error {
 	r := &op.Rule
 	switch {
-	case op.N <= 0:
+	case op.N < 0 || op.N == 0 && op.Kind != Add:
 		return fmt.Errorf("%w: n is %d, want at least 1", ErrOp, op.N)
 	case op.Kind != Add && r.limit == 0:
 		return fmt.Errorf("%w: %v of %v", ErrNoLimit, op.Kind, op.Rule)
 	case op.Kind != Add && op.N > r.burst:
 		return fmt.Errorf("%w: n is %d, limit is %d", ErrTooLarge, op.N, r.burst)
 	case op.N > r.most():
-		return fmt.Errorf("%w: n is %d, want at most %d", ErrOverflow, op.N, r.most())
+		return fmt.Errorf("%w: %w: n is %d, want at most %d", ErrTooLarge, ErrOverflow, op.N, r.most())
 	}
 	switch n := op.N + pending(before, r); {
 	case op.Kind == Take && n > r.burst:
@@ -182,10 +182,10 @@ func validateN(op *Op, before []Op) error {
 	return nil
 }
 
-// most returns how many units an op can have, so that the arithmetic stays exact.
+// most returns how many units an op and a counter can have, so that the arithmetic stays exact.
 func (r *Rule) most() int64 {
 	if r.algorithm == leaky {
-		return maxCount / r.per
+		return gcra.Most(r.per)
 	}
 	return maxCount
 }
@@ -210,12 +210,15 @@ func validateInterval(op *Op) error {
 func pending(ops []Op, r *Rule) int64 {
 	var n int64
 	for i := range ops {
-		if ops[i].Kind.charges() && ops[i].Rule.id == r.id {
+		if ops[i].charges() && ops[i].Rule.id == r.id {
 			n += ops[i].N
 		}
 	}
 	return n
 }
+
+// charges tells whether the op charges units, if it does what it asks for.
+func (op *Op) charges() bool { return (op.Kind == Take || op.Kind == Add) && op.N > 0 }
 
 // interval is what the op counts over, in microseconds.
 func (op *Op) interval() int64 {

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -31,8 +30,9 @@ type Policy struct {
 	// Key, even if they read the same. Nil means that such a request is an error, which
 	// becomes a 400.
 	Fallback KeyFunc
-	// Cost tells how many units a request costs, at least 1. Nil means 1. More than
-	// a limit is ErrTooLarge.
+	// Cost tells how many units a request costs. Nil means 1. More than a limit is
+	// ErrTooLarge, less than 1 a fault of the function: such a request would pass whatever
+	// the limits, so it is answered 500.
 	Cost func(ctx context.Context, r *http.Request) (int64, error)
 
 	// Unit is what a unit is, if it isn't a request, such as "content-bytes": the
@@ -119,23 +119,4 @@ func (p *Policy) cost(ctx context.Context, r *http.Request) (int64, error) {
 		return 0, fmt.Errorf("ratelimit: policy %q: Cost returned %d, want at least 1", p.Name, n)
 	}
 	return n, nil
-}
-
-// subject returns the key in the store of what the request is counted by. The name
-// contains neither ":" nor "~", so that no two policies have a subject in common, nor a
-// key and a fallback key.
-func (p *Policy) subject(ctx context.Context, r *http.Request) (string, error) {
-	key, err := p.Key(ctx, r)
-	by := ":"
-	if p.Fallback != nil && (errors.Is(err, ErrNoKey) || err == nil && key == "") {
-		key, err = p.Fallback(ctx, r)
-		by = "~"
-	}
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("policy %q: %w", p.Name, err)
-	case key == "":
-		return "", fmt.Errorf("policy %q: %w", p.Name, ErrNoKey)
-	}
-	return p.Name + by + bounded(key), nil
 }

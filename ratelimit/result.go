@@ -21,10 +21,12 @@ type Result struct {
 	Source Source
 	// Limit is the rule's limit, 0 if it only counts.
 	Limit int64
-	// Remaining is the largest n that passes now, 0 if the rule has no limit.
+	// Remaining is the largest n that passes now, 0 if the rule has no limit. It is more than
+	// Limit if a GCRA's burst is; header fields say the Limit then.
 	Remaining int64
 	// RetryAfter is how long until this n passes if nobody else charges; if it was
-	// charged, until the next unit does. 0 means now.
+	// charged, until the next unit does. 0 means now, and MaxDuration that or longer, as for
+	// the times below.
 	RetryAfter time.Duration
 	// ResetAfter is how long until the full quota is there if nobody charges.
 	ResetAfter time.Duration
@@ -72,10 +74,11 @@ func (s Source) String() string {
 func (r *Result) unenforced(of Rule) bool { return of.limit == 0 || r.Source == FromShadow }
 
 // Receipt identifies one charge, for the store that made it. The zero Receipt refunds
-// nothing, and one with a smaller N a part of the charge. Its fields are for stores, and
-// layers around them.
+// nothing, and one with a smaller N a part of the charge. It refunds no other key, nor
+// another rule's counter. Its fields are for stores, and layers around them.
 type Receipt struct {
-	N int64 // units
+	Counter uint64 // hash of the key and of what tells the rule's counter from its others
+	N       int64  // units
 	// At is where they were charged: the bucket's number, the window's end, or the time
 	// in microseconds.
 	At int64

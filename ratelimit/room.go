@@ -20,7 +20,7 @@ const (
 func (g *group) open() (denied bool, err error) {
 	for i := range g.ops {
 		op := &g.ops[i]
-		if !op.Kind.charges() {
+		if !op.charges() {
 			continue
 		}
 		hash := op.Rule.hash(g.key)

@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"fmt"
 	"hash/fnv"
-	"math"
 	"time"
 )
 
@@ -155,10 +154,7 @@ func (r Rule) identified() Rule {
 // micros saturates at both ends: a clock that goes back by centuries makes waits that
 // long, and the wait for what is past is none.
 func micros(n int64) time.Duration {
-	if n > math.MaxInt64/int64(time.Microsecond) {
-		return math.MaxInt64
-	}
-	return time.Duration(max(0, n)) * time.Microsecond
+	return time.Duration(min(max(0, n), MaxDuration.Microseconds())) * time.Microsecond
 }
 
 // ceilDiv and floorDiv divide by a positive b.

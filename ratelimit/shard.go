@@ -50,6 +50,7 @@ func (s *shard) take(r *Rule, n int64, out *Result, key uint64, now int64) bool 
 		return false
 	}
 	out.Receipt = r.charge(st, n, now, 0)
+	out.Receipt.Counter = e.hash
 	r.check(st, 1, now, out)
 	out.Allowed = true
 	return true

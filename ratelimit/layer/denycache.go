@@ -1,11 +1,12 @@
 package layer
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // DenyCacheOptions configure a [DenyCache]. The zero value is usable.
@@ -20,8 +21,6 @@ type DenyCacheOptions struct {
 	Block time.Duration
 }
 
-const maxKeys = 1 << 30
-
 func (o DenyCacheOptions) withDefaults() DenyCacheOptions {
 	if o.Keys == 0 {
 		o.Keys = 1 << 16
@@ -30,13 +29,10 @@ func (o DenyCacheOptions) withDefaults() DenyCacheOptions {
 }
 
 func (o DenyCacheOptions) check() error {
-	switch {
-	case o.Keys < 1 || o.Keys > maxKeys:
-		return fmt.Errorf("layer: DenyCacheOptions.Keys is %d, want 1 to %d", o.Keys, maxKeys)
-	case o.Block < 0:
-		return fmt.Errorf("layer: DenyCacheOptions.Block is %v, want at least 0", o.Block)
-	}
-	return nil
+	return cmp.Or(
+		option.Count("layer: DenyCacheOptions.Keys", o.Keys, 1),
+		option.Duration("layer: DenyCacheOptions.Block", o.Block, 0),
+	)
 }
 
 // DenyCache is a [ratelimit.Store] that remembers what another has denied, and denies it

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // denying is a cache around a spy, with a clock that stands still.
@@ -312,7 +313,7 @@ func TestNewDenyCacheRefuses(t *testing.T) {
 	m, _ := newMemory(t)
 	for field, o := range map[string]DenyCacheOptions{
 		"Keys is -1,":  {Keys: -1},
-		"Keys is ":     {Keys: maxKeys + 1},
+		"Keys is ":     {Keys: option.MaxCount + 1},
 		"Block is -1s": {Block: -time.Second},
 	} {
 		_, err := NewDenyCache(m, o)

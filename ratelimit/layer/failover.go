@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // Mode is how a [Failover] answers takes, peeks and adds without its store.
@@ -102,25 +104,23 @@ func (o FailoverOptions) withDefaults() FailoverOptions {
 }
 
 func (o FailoverOptions) check() error {
-	for _, f := range []struct {
-		name  string
-		value int64
-		most  int64
-	}{
-		{"Timeout", int64(o.Timeout), int64(time.Hour)}, {"Retry", int64(o.Retry), int64(time.Hour)},
-		{"Replicas", int64(o.Replicas), maxKeys}, {"Keys", int64(o.Keys), maxKeys},
-		{"Calls", int64(o.Calls), maxKeys}, {"ConsecutiveFailures", int64(o.ConsecutiveFailures), maxKeys},
-		{"MaxAbandoned", int64(o.MaxAbandoned), maxKeys},
-	} {
-		if f.value < 1 || f.value > f.most {
-			return fmt.Errorf("layer: FailoverOptions.%s is %d, want 1 to %d", f.name, f.value, f.most)
-		}
+	const of = "layer: FailoverOptions."
+	if err := cmp.Or(
+		option.Duration(of+"Timeout", o.Timeout, 1),
+		option.Duration(of+"Retry", o.Retry, 1),
+		option.Count(of+"Replicas", o.Replicas, 1),
+		option.Count(of+"Keys", o.Keys, 1),
+		option.Count(of+"Calls", o.Calls, 1),
+		option.Count(of+"ConsecutiveFailures", o.ConsecutiveFailures, 1),
+		option.Count(of+"MaxAbandoned", o.MaxAbandoned, 1),
+	); err != nil {
+		return err
 	}
 	switch {
 	case o.Mode > Local:
-		return fmt.Errorf("layer: FailoverOptions.Mode is %v, want Closed, Open or Local", o.Mode)
+		return fmt.Errorf(of+"Mode is %v, want Closed, Open or Local", o.Mode)
 	case !(o.Ratio > 0 && o.Ratio <= 1):
-		return fmt.Errorf("layer: FailoverOptions.Ratio is %v, want more than 0 and at most 1", o.Ratio)
+		return fmt.Errorf(of+"Ratio is %v, want more than 0 and at most 1", o.Ratio)
 	}
 	return nil
 }

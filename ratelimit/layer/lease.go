@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // LeaseOptions configure a [Lease]. The zero value is usable.
@@ -71,14 +73,12 @@ func (o LeaseOptions) check() error {
 		return fmt.Errorf(of+"Max is %d, want at least 1", o.Max)
 	case o.Share < 1:
 		return fmt.Errorf(of+"Share is %d, want at least 1", o.Share)
-	case o.MaxKeys < 1:
-		return fmt.Errorf(of+"MaxKeys is %d, want at least 1", o.MaxKeys)
-	case o.MaxCalls < 1:
-		return fmt.Errorf(of+"MaxCalls is %d, want at least 1", o.MaxCalls)
-	case o.Timeout < 0:
-		return fmt.Errorf(of+"Timeout is %v, want at least 0", o.Timeout)
 	}
-	return nil
+	return cmp.Or(
+		option.Count(of+"MaxKeys", o.MaxKeys, 1),
+		option.Count(of+"MaxCalls", o.MaxCalls, 1),
+		option.Duration(of+"Timeout", o.Timeout, 0),
+	)
 }
 
 // Lease takes units of a key in advance, many in one call, and spends them without the

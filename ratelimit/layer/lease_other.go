@@ -34,8 +34,9 @@ func (l *Lease) local(h *holding, op *ratelimit.Op) (res ratelimit.Result, ok bo
 			continue
 		}
 		if op.Kind == ratelimit.Refund {
-			at := lease.got.Receipt
-			ok = at.At == op.Receipt.At && at.Life == op.Receipt.Life && lease.restore(op.Receipt.N, now)
+			of := lease.got.Receipt
+			of.N = op.Receipt.N
+			ok = of == op.Receipt && lease.restore(op.Receipt.N, now)
 		} else {
 			ok = op.N > 0 && op.N <= lease.alive(now)
 		}

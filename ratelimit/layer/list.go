@@ -5,11 +5,13 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/lazyreq/lazyreq/ratelimit/internal/addrkey"
 )
 
 // List says which keys are on a list: those that any of its fields names. Keys are as the
 // store gets them: a Policy's are its name, ":" (for those of its Fallback "~"), and what
-// its Key returned, or the hash of that if it is longer than 128 bytes.
+// its Key returned, in the form that [ratelimit.KeyFunc] describes.
 type List struct {
 	// Keys are whole keys, such as "search:192.0.2.1".
 	Keys []string
@@ -17,7 +19,8 @@ type List struct {
 	Prefixes []string
 	// Networks are those of whose addresses a key counts by one, or by several of which
 	// all are in the network: an IPv6 address alone doesn't list the /64 that it is
-	// counted in. IPv4 inside of IPv6 (mapped) is IPv4.
+	// counted in. IPv4 inside of IPv6 (mapped) is IPv4. See [ListsOptions.Address] for
+	// which keys count by an address.
 	Networks []netip.Prefix
 }
 
@@ -126,19 +129,5 @@ func addressAfterName(key string) netip.Prefix {
 	if i := strings.IndexAny(key, ":~"); i >= 0 {
 		key = key[i+1:]
 	}
-	if strings.Trim(key, "0123456789abcdefABCDEF:./") != "" { // which spares most keys an error's cost
-		return netip.Prefix{}
-	}
-	if strings.Contains(key, "/") {
-		p, err := netip.ParsePrefix(key)
-		if err != nil {
-			return netip.Prefix{}
-		}
-		return p
-	}
-	a, err := netip.ParseAddr(key)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	return netip.PrefixFrom(a, a.BitLen())
+	return addrkey.Parse(key)
 }

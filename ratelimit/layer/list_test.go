@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -49,6 +50,7 @@ func TestWhatIsOnAList(t *testing.T) {
 		{"b2b:2001:db8::/64", List{Networks: networksOf("2001:db8::/64")}, true},
 		{"search:10.1.2", List{Networks: networksOf("0.0.0.0/0")}, false},
 		{"search:10.1.2.3/33", List{Networks: networksOf("0.0.0.0/0")}, false},
+		{"search:=10.1.2.3", List{Networks: networksOf("0.0.0.0/0")}, false},
 		{"search:name", List{Networks: networksOf("0.0.0.0/0", "::/0")}, false},
 		{"search:", List{Networks: networksOf("0.0.0.0/0", "::/0")}, false},
 	} {
@@ -86,6 +88,32 @@ func TestNetworksOfAPolicy(t *testing.T) {
 	require.Equal(t, "3600", rec.Header().Get("Retry-After"))
 	require.Equal(t, http.StatusOK, ask("192.0.2.1:1").Code)
 	require.Equal(t, http.StatusTooManyRequests, ask("192.0.2.1:1").Code)
+}
+
+// A caller whose name reads like an address isn't in its network.
+func TestNamesAreInNoNetwork(t *testing.T) {
+	l, _ := newLists(t, ListsOptions{Allow: List{Networks: networksOf("0.0.0.0/0", "::/0")}})
+	byName := func(_ context.Context, r *http.Request) (string, error) { return r.Header.Get("X-User"), nil }
+	for name, p := range map[string]ratelimit.Policy{
+		"name":     {Key: byName},
+		"fallback": {Key: ratelimit.ByCookie("id"), Fallback: byName},
+		"header":   {Key: ratelimit.ByHeader("X-User")},
+		"first":    {Key: ratelimit.FirstOf(byName, ratelimit.ByIP())},
+		"all":      {Key: ratelimit.ByAll(byName)},
+	} {
+		p.Name, p.Rules = name, []ratelimit.Rule{gcra(1)}
+		limited, err := ratelimit.Middleware(l, p, ratelimit.MiddlewareOptions{})
+		require.NoError(t, err)
+		h := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		for _, user := range []string{"10.0.0.1", "2001:db8::1", "2001:db8::/64", "::ffff:10.0.0.1", "=10.0.0.1"} {
+			for _, want := range []int{http.StatusOK, http.StatusTooManyRequests} {
+				rec, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+				r.Header.Set("X-User", user)
+				h.ServeHTTP(rec, r)
+				require.Equal(t, want, rec.Code, "%s: %s", name, user)
+			}
+		}
+	}
 }
 
 func TestAnAddressFunctionOfYourOwn(t *testing.T) {

@@ -2,13 +2,13 @@ package layer
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // ListsOptions configure [Lists]. The zero value has two empty lists.
@@ -19,10 +19,14 @@ type ListsOptions struct {
 	// RetryAfter is what a denied take is told. Default: an hour.
 	RetryAfter time.Duration
 	// Address finds the addresses that a key counts by, for the lists' networks; the zero
-	// Prefix says that there are none. Default: those that a Policy's key by
-	// [ratelimit.ByIP] or IPOptions has after the policy's name and ":" or "~", or that
-	// are the whole key of a Limiter if there is neither. Keys that have more in them, or
-	// IPv6 addresses without a name before them, need a function of their own.
+	// Prefix says that there are none. Default: of a Policy's keys, those that
+	// [ratelimit.ByIP] or IPOptions has made, and no name that reads like an address. Keys
+	// that have more in them need a function of their own.
+	//
+	// A Limiter's keys are what the program makes them. By default, one counts by an
+	// address if it is an IPv4 address, or has any address after its first ":" or "~". A
+	// name that callers choose must not stand there alone: write "user:=" before it, as a
+	// Policy does, and not "user:".
 	Address func(key string) netip.Prefix
 }
 
@@ -58,8 +62,8 @@ func NewLists(inner ratelimit.Store, o ListsOptions) (*Lists, error) {
 	if err := fits(listsPlace, inner); err != nil {
 		return nil, err
 	}
-	if o.RetryAfter < 0 {
-		return nil, fmt.Errorf("layer: ListsOptions.RetryAfter is %v, want at least 0", o.RetryAfter)
+	if err := option.Duration("layer: ListsOptions.RetryAfter", o.RetryAfter, 0); err != nil {
+		return nil, err
 	}
 	if o.RetryAfter == 0 {
 		o.RetryAfter = time.Hour
@@ -155,9 +159,7 @@ func check(ctx context.Context, ops []ratelimit.Op) error {
 // lenient makes an op that would be too large one that isn't: it passes all the same.
 func lenient(op *ratelimit.Op) {
 	op.Apart = true
-	if burst := op.Rule.Burst(); burst > 0 {
-		op.N = min(op.N, burst)
-	}
+	op.N = min(op.N, 1)
 }
 
 // sources returns whose each op is, and whether any is on a list.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // Errors of [Queue.Wait]. Nothing was charged.
@@ -70,8 +71,9 @@ func NewQueue(store ratelimit.Store, rule ratelimit.Rule, o QueueOptions) (*Queu
 		return nil, errors.New("layer: NewQueue: store is nil")
 	case rule.Limit() == 0:
 		return nil, fmt.Errorf("layer: NewQueue: %v has no limit", rule)
-	case o.MaxWaiting < 0:
-		return nil, fmt.Errorf("layer: QueueOptions.MaxWaiting is %d, want at least 0", o.MaxWaiting)
+	}
+	if err := option.Count("layer: QueueOptions.MaxWaiting", o.MaxWaiting, 0); err != nil {
+		return nil, err
 	}
 	return &Queue{
 		one: ratelimit.DoOne(store), rule: rule, o: o.withDefaults(),

@@ -137,7 +137,6 @@ func (q *Queue) passed(l *line, n int64, now time.Time, res ratelimit.Result) {
 
 // apart returns how long n units take to come back at an even pace.
 func (q *Queue) apart(n int64) time.Duration {
-	const most = 100 * 365 * 24 * time.Hour
 	d := float64(q.rule.Per()) / float64(q.rule.Limit()) * float64(n)
-	return time.Duration(min(d, float64(most)))
+	return time.Duration(min(d, float64(ratelimit.MaxDuration)))
 }

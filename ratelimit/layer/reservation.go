@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // ErrReservationExpired means that a reservation was settled when its life was over.
@@ -38,8 +39,9 @@ func NewReservations(store ratelimit.Store, rule ratelimit.Rule, o ReservationOp
 		return nil, errors.New("layer: NewReservations: store is nil")
 	case rule.Limit() == 0:
 		return nil, fmt.Errorf("layer: NewReservations: %v has no limit", rule)
-	case o.Life < 0:
-		return nil, fmt.Errorf("layer: ReservationOptions.Life is %v, want at least 0", o.Life)
+	}
+	if err := option.Duration("layer: ReservationOptions.Life", o.Life, 0); err != nil {
+		return nil, err
 	}
 	if o.Life == 0 {
 		o.Life = rule.Per()

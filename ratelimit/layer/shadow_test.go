@@ -224,6 +224,7 @@ func TestShadowCountsAsInForce(t *testing.T) {
 			allowed := true
 			for i, op := range ops {
 				if !isTried(op) {
+					want[0].Receipt.Counter, got[i].Receipt.Counter = 0, 0 // of different stores
 					require.Equal(rt, want[0], got[i])
 					want = want[1:]
 				}

@@ -11,8 +11,8 @@
 //     a counter that is not charged is forgotten, and a TTL that was lost is back with the next
 //     charge. That of buckets is the rule's Expiry, at least Span + Interval, and begins anew
 //     with the first charge in a bucket.
-//   - A receipt is known by the time of its charge: a charge, a Reset and a charge within one
-//     microsecond have the same receipt.
+//   - A receipt is known by its counter and the time of its charge: a charge, a Reset and a
+//     charge of one key within one microsecond have the same receipt.
 //   - A key that holds something else is left as it is. A call that asks for it gets
 //     [ErrForeign]; other calls that share the script don't notice.
 //   - Takes of one key that are made at the same moment, by one rule and of the same n, are one

@@ -45,6 +45,7 @@ func TestEqualTakesAreAnsweredInTurn(t *testing.T) {
 				require.NoError(t, errs[i])
 				want, err := s.DoOne(t.Context(), single)
 				require.NoError(t, err)
+				want.Receipt.Counter, got[i].Receipt.Counter = 0, 0 // of different keys
 				require.Equal(t, want, got[i], "%s, %v: take %d", name, c, i)
 			}
 		}

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"math"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -68,13 +67,13 @@ func explainSearched(a *ruleArgs, s shown, n int64) (q quota) {
 	return q
 }
 
-// charged returns the result of an op that has charged n units.
-func (a *ruleArgs) charged(s shown, n int64) ratelimit.Result {
+// charged returns the result of an op that has charged n units to key.
+func (a *ruleArgs) charged(s shown, key string, n int64) ratelimit.Result {
 	s.charged = true
 	q := a.algorithm.explain(a, s, 1)
 	res := a.result(q)
 	res.Allowed = true
-	res.Receipt = ratelimit.Receipt{N: n, At: q.at, Life: q.life}
+	res.Receipt = ratelimit.Receipt{Counter: a.receiptCounter(key), N: n, At: q.at, Life: q.life}
 	return res
 }
 
@@ -95,10 +94,7 @@ func (a *ruleArgs) result(q quota) ratelimit.Result {
 	}
 }
 
-// microseconds saturates: what is longer than a duration can be is that long.
+// microseconds saturates.
 func microseconds(n int64) time.Duration {
-	if n > math.MaxInt64/int64(time.Microsecond) {
-		return math.MaxInt64
-	}
-	return time.Duration(n) * time.Microsecond
+	return time.Duration(min(n, ratelimit.MaxDuration.Microseconds())) * time.Microsecond
 }

@@ -1,7 +1,8 @@
 -- gcra: a level that every unit raises and time lowers.
 --
 -- A unit raises the level by per, which falls by limit in every us, and burst * per is full:
--- all of these are integers, so that every rate is exact.
+-- all of these are integers, so that every rate is exact. Only an add can raise it above 2^53;
+-- then it is rounded to 2^10.
 --
 -- Rule   limit, per, burst
 -- Key    a string: when the level was last raised, and what it was then. It lives until the
@@ -16,9 +17,11 @@ local function fallen(r, at, level)
   return max(0, level - (now - at) * r.limit) -- not exact below -2^53, but then 0
 end
 
+local longest = 6e12 -- ms that a key lives: 190 years
+
 local function save(key, r, at, level)
   local life = ceil((at - now + level / r.limit) / 1000)
-  call('SET', key, format('%.0f %.0f', at, level), 'PX', digits(max(1, life)))
+  call('SET', key, format('%.0f %.0f', at, level), 'PX', digits(math.min(max(1, life), longest)))
 end
 
 algorithms.gcra = {
@@ -26,11 +29,13 @@ algorithms.gcra = {
   size = 3,
 
   rule = function(at)
-    return {limit = number(ARGV[at]), per = number(ARGV[at + 1]), burst = number(ARGV[at + 2])}
+    local r = {limit = number(ARGV[at]), per = number(ARGV[at + 1]), burst = number(ARGV[at + 2])}
+    r.most = math.min(most, floor(most / r.per) * 1000) -- units that there can be
+    return r
   end,
 
   read = function(key, r)
-    local at, level = pair(key)
+    local at, level = pair(key, 1000 * most)
     if not at then at, level = now, 0 end
     local free = r.burst * r.per - fallen(r, at, level)
     return (free - fmod(free, r.per)) / r.per, at, level
@@ -52,7 +57,10 @@ algorithms.gcra = {
 
 -- Only groups need what follows.
 
-function algorithms.gcra.fits(_, r, n, at, level) return n * r.per <= most - fallen(r, at, level) end
+function algorithms.gcra.fits(_, r, n, at, level)
+  level = fallen(r, at, level)
+  return n <= r.most - (level - fmod(level, r.per)) / r.per
+end
 
 function algorithms.gcra.count() return 0 end
 

@@ -80,7 +80,7 @@ func (s *Store) groupCall(ops []ratelimit.Op, rules []*ruleArgs) (c redispipe.Ca
 		}
 		n, over, life := op.N, over(op), int64(0)
 		if op.Kind == ratelimit.Refund {
-			n, over, life = receipt(op.Receipt)
+			n, over, life = a.receipt(op)
 		}
 		c.Args = append(c.Args, op.Kind.String(), keyNumber(s.key(op.Key, a.counter)), block, n, over, life)
 		c.Args = append(append(append(c.Args, a.blockArgs...), a.algorithm.name), a.args...)
@@ -106,11 +106,13 @@ func over(op *ratelimit.Op) int64 {
 	return inMicroseconds(d)
 }
 
-// receipt returns the fields of a receipt. One that no charge can have becomes the zero receipt,
-// which refunds nothing.
-func receipt(c ratelimit.Receipt) (n, at, life int64) {
+// receipt returns the fields of a refund's receipt. One that no charge of its counter can have
+// becomes the zero receipt, which refunds nothing.
+func (a *ruleArgs) receipt(op *ratelimit.Op) (n, at, life int64) {
 	const exact = 1 << 53 // up to here Lua's numbers are integers
-	if c.N < 1 || min(c.At, c.Life) < 0 || max(c.N, c.At, c.Life) > exact {
+	c := &op.Receipt
+	if c.Counter != a.receiptCounter(op.Key) || c.N < 1 || min(c.At, c.Life) < 0 || max(c.N, c.At) > exact ||
+		c.Life > exact && op.Rule.Algorithm() != "gcra" {
 		return 0, 0, 0
 	}
 	return c.N, c.At, c.Life
@@ -167,10 +169,11 @@ func (a *ruleArgs) answer(op *ratelimit.Op, r opReply, pending int64) (res ratel
 		return ratelimit.Result{Limit: a.limit}
 	case op.Kind == ratelimit.Peek:
 		res = a.asked(r.shown, op.N)
-	case op.Kind == ratelimit.Refund || op.Kind == ratelimit.Reset:
+	case op.Kind == ratelimit.Refund || op.Kind == ratelimit.Reset || op.Kind == ratelimit.Add && op.N == 0:
 		res = a.asked(r.shown, 1)
+		res.Count = r.count
 	case r.verdict == verdictDone:
-		res = a.charged(r.shown, op.N)
+		res = a.charged(r.shown, op.Key, op.N)
 		res.Count = r.count
 	default:
 		res = a.asked(r.shown, op.N+pending)

@@ -34,7 +34,7 @@ local function add(v)
   out[o] = v
 end
 
-local function charges(op) return op.kind == 'take' or op.kind == 'add' end
+local function charges(op) return op.n > 0 and (op.kind == 'take' or op.kind == 'add') end
 
 -- block_left returns how long an op's block lasts, 0 if there is none.
 local function block_left(op)
@@ -104,6 +104,7 @@ local run = {
 
   add = function(op, _, ...)
     local a = op.algorithm
+    if op.n == 0 then return answer(op, 1, a.count(op.key, op.rule, op.over, ...), block_left(op), 0, 1, ...) end
     local s, t, u = a.charge(op.key, op.rule, op.n, 0, ...)
     answer(op, 1, a.count(op.key, op.rule, op.over, s, t, u), block_left(op), 1, 0, s, t, u)
   end,

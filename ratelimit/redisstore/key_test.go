@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -19,6 +20,8 @@ func TestOptionsNameWhatIsWrong(t *testing.T) {
 	require.ErrorContains(t, err, "no client")
 	_, err = New(c, Options{Timeout: -time.Second})
 	require.ErrorContains(t, err, "Options.Timeout is -1s")
+	_, err = New(c, Options{Timeout: math.MaxInt64})
+	require.ErrorContains(t, err, "Options.Timeout is 2562047h47m16.854775807s")
 	for _, prefix := range []string{"a{b", "a}b"} {
 		_, err = New(c, Options{Prefix: prefix})
 		require.ErrorContains(t, err, "Options.Prefix is "+fmt.Sprintf("%q", prefix))

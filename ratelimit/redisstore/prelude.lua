@@ -48,20 +48,20 @@ local function digits(n) return format('%.0f', n) end
 -- fail raises the error that a read got: the key is something else's, or Redis refuses to read.
 local function fail(reply) error(match(reply.err, '^WRONGTYPE') and foreign or reply.err, 0) end
 
--- bounded returns a number that a counter may hold; times may be a century later than now.
-local function bounded(n)
-  if not n or n % 1 ~= 0 or n < 0 or n > 2 * most then error(foreign, 0) end
+-- bounded returns a number that a counter may hold, up to top; times may be a century later than now.
+local function bounded(n, top)
+  if not n or n % 1 ~= 0 or n < 0 or n > (top or 2 * most) then error(foreign, 0) end
   return n
 end
 
--- pair reads a string of two integers; it returns nothing if there is no such key.
-local function pair(key)
+-- pair reads a string of two integers, the second up to top; it returns nothing if there is no such key.
+local function pair(key, top)
   local s = try('GET', key)
   if not s then return end
   if type(s) == 'table' then fail(s) end
   local a, b = match(s, '^(%d+) (%d+)$')
-  if #s > 33 then error(foreign, 0) end
-  return bounded(number(a)), bounded(number(b))
+  if #s > 36 then error(foreign, 0) end
+  return bounded(number(a)), bounded(number(b), top)
 end
 
 -- refusal returns what a script returns to fail as Redis did: raised again, an error loses its code.

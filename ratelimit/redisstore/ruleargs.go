@@ -13,6 +13,7 @@ type ruleArgs struct {
 	algorithm *algorithm
 	counter   string // see counterName
 	block     string // see blockName
+	hash      uint64 // of what tells the rule's counters from others
 	now       int64  // of a test's clock, 0 for the server's
 	args      []any  // the rule, as its algorithm's script reads it
 	blockArgs []any  // its block, as group.lua reads it
@@ -70,6 +71,8 @@ func (s *Store) newRuleArgs(key ruleKey) *ruleArgs {
 	if a.algorithm == nil {
 		return nil
 	}
+	const offset = 14695981039346656037
+	a.hash = fnv1a(offset, s.prefix+a.counter+"\x00")
 	switch a.algorithm.name {
 	case "buckets":
 		ttl := max(r.Expiry(), r.Span()+r.Interval())
@@ -88,6 +91,18 @@ func (s *Store) newRuleArgs(key ruleKey) *ruleArgs {
 		Join:   r.Algorithm() != "log", // whose takes are an event each
 	}
 	return a
+}
+
+// receiptCounter returns the Counter of the receipts of a key.
+func (a *ruleArgs) receiptCounter(key string) uint64 { return fnv1a(a.hash, key) }
+
+// fnv1a goes on with a hash of 64 bits, FNV-1a. It is the same in each process.
+func fnv1a(hash uint64, s string) uint64 {
+	const prime = 1099511628211
+	for i := range len(s) {
+		hash = (hash ^ uint64(s[i])) * prime
+	}
+	return hash
 }
 
 // buckets returns how many buckets before the newest an interval touches.

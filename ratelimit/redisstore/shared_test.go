@@ -129,6 +129,8 @@ func TestMadeUpReceipts(t *testing.T) {
 		}
 		for _, change := range []func(*ratelimit.Receipt){
 			func(c *ratelimit.Receipt) { *c = ratelimit.Receipt{} },
+			func(c *ratelimit.Receipt) { c.Counter = 0 },
+			func(c *ratelimit.Receipt) { c.Counter++ },
 			func(c *ratelimit.Receipt) { c.N = -1 },
 			func(c *ratelimit.Receipt) { c.N = 0 },
 			func(c *ratelimit.Receipt) { c.N = 3 },

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // Options configure a [Store]. The zero value is usable.
@@ -45,12 +46,10 @@ func (o Options) check() error {
 	switch {
 	case strings.ContainsAny(o.Prefix, "{}"):
 		return fmt.Errorf("redisstore: Options.Prefix is %q, want no braces", o.Prefix)
-	case o.Timeout < 0:
-		return fmt.Errorf("redisstore: Options.Timeout is %v, want at least 0", o.Timeout)
 	case o.BatchSize < 0 || o.BatchSize > maxBatchSize:
 		return fmt.Errorf("redisstore: Options.BatchSize is %d, want 0 to %d", o.BatchSize, maxBatchSize)
 	}
-	return nil
+	return option.Duration("redisstore: Options.Timeout", o.Timeout, 0)
 }
 
 // maxBatchSize is how many calls a round trip has at most.

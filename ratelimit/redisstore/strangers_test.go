@@ -61,7 +61,7 @@ func strangers(own string) map[string]put {
 			"spaces":          aString(" 5 3"),
 			"hexadecimal":     aString("0x5 3"),
 			"large first":     aString("18014398509481988 3"), // 2^54, since times may be a century after 2^53
-			"large second":    aString("5 18014398509481988"),
+			"large second":    aString("5 9223372036854775807"),
 			"very large":      aString("99999999999999999999999999999 3"),
 			"long":            aString("5 " + strings.Repeat("0", 40)),
 			"buckets'":        aString("lrb1" + strings.Repeat(word, 124)),

@@ -42,7 +42,7 @@ func (s *Store) taken(op *ratelimit.Op, a *ruleArgs, reply redispipe.Reply) (rat
 	}
 	if i := int64(reply.Index); i < passed {
 		view.later = (passed - 1 - i) * op.N
-		return a.charged(view, op.N), nil
+		return a.charged(view, op.Key, op.N), nil
 	}
 	res := a.asked(view, op.N)
 	res.Allowed, res.Violated = false, true

@@ -24,7 +24,7 @@ func (s *Sequence) compare(asked []question, got []ratelimit.Result) {
 			s.good(q, got[i], now)
 		case q.Kind == ratelimit.Take:
 			s.equal(i, got[i], s.denied(q, pending(asked[:i], q.counter), violated[i], now))
-		case q.Kind == ratelimit.Add:
+		case q.Kind == ratelimit.Add && q.N > 0:
 			s.equal(i, got[i], s.undone(q, pending(asked[:i], q.counter), got[i].RetryAfter, now))
 		default:
 			s.equal(i, got[i], ratelimit.Result{Limit: q.Rule.Limit()})
@@ -72,6 +72,9 @@ func (s *Sequence) want(q question, receipt ratelimit.Receipt, now time.Duration
 		s.bounds(q, over, now, want.Count)
 		return want
 	case ratelimit.Take, ratelimit.Add:
+		if q.N == 0 {
+			break
+		}
 		s.ids++
 		q.charge(event{id: s.ids, n: q.N, charged: now, ahead: q.Ahead, rule: r})
 		s.paid = append(s.paid, paid{q.subject, s.ids, receipt})

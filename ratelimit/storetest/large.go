@@ -1,7 +1,10 @@
 package storetest
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"math/big"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -91,7 +94,7 @@ func testLargeAddInDeniedGroup(h harness) {
 		}
 		n, key, full := int64(1<<53), r.String()+r.Encoding().String(), rule(h, ratelimit.BucketOptions{Name: "full", Limit: 1})
 		if r.Algorithm() == "gcra" {
-			n /= r.Per().Microseconds()
+			n = 1000 * (n / r.Per().Microseconds())
 		}
 		add := ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Add}
 		h.do(add)
@@ -101,5 +104,87 @@ func testLargeAddInDeniedGroup(h harness) {
 		if res.RetryAfter < 0 || res.ResetAfter <= 0 {
 			h.Errorf("%s: RetryAfter is %v, ResetAfter %v", key, res.RetryAfter, res.ResetAfter)
 		}
+	}
+}
+
+// testAddsBeyondTheBurst adds more to GCRAs than can be taken, up to all that can be counted, and
+// compares what is left at some times with what the rule says.
+func testAddsBeyondTheBurst(h harness) {
+	for i, o := range []ratelimit.GCRAOptions{
+		{Limit: 100_000, Per: 24 * time.Hour},
+		{Limit: 10, Per: 6 * time.Second, Burst: 25},
+		{Limit: 600_000, Per: time.Second, Burst: 7},
+		{Limit: 12_345_677, Per: time.Hour, Burst: 1000},
+		{Limit: 1<<53 - 3, Per: 30 * 24 * time.Hour, Burst: 3},
+		{Limit: 1, Per: 24 * time.Hour},
+	} {
+		r := ratelimit.Must(ratelimit.GCRA(o))
+		if !h.supports(r) {
+			continue
+		}
+		most := min(1<<53, (1<<53)/r.Per().Microseconds()*1000)
+		for _, n := range []int64{r.Burst()/2*3 + 1, most / 3, most - r.Burst() - 1} {
+			key := fmt.Sprint(i, n)
+			h.one(ratelimit.Take, r, key, r.Burst())
+			res := h.one(ratelimit.Add, r, key, n)
+			same(h, key+": Allowed", res.Allowed, true)
+			h.levelIs(r, key, n+r.Burst(), 0)
+			same(h, key+": refund", h.refund(r, key, res.Receipt), true)
+			h.levelIs(r, key, r.Burst(), 0)
+			h.one(ratelimit.Add, r, key, n)
+			var passed time.Duration
+			for _, d := range []time.Duration{time.Microsecond, 7_654_321 * time.Microsecond, r.Per(), 27*r.Per() + 3*time.Microsecond} {
+				h.clock.Advance(d)
+				passed += d
+				h.levelIs(r, key, n+r.Burst(), passed)
+			}
+			h.one(ratelimit.Reset, r, key, 0)
+		}
+		_, err := do(h.Context(), h.store, []ratelimit.Op{{Rule: r, Key: "k", N: most + 1, Kind: ratelimit.Add}})
+		same(h, "more than can be counted: ErrOverflow", errors.Is(err, ratelimit.ErrOverflow), true)
+		same(h, "and nothing is charged", h.one(ratelimit.Peek, r, "k", 1).Remaining, r.Burst())
+	}
+}
+
+// levelIs checks what a GCRA says some time after so many units were charged. A store may round the
+// level by 1,024, which is what a float64 does to the largest.
+func (h harness) levelIs(r ratelimit.Rule, key string, units int64, passed time.Duration) {
+	h.Helper()
+	per, limit := r.Per().Microseconds(), big.NewInt(r.Limit())
+	level := new(big.Int).Sub(product(units, per), product(passed.Microseconds(), r.Limit()))
+	full := product(r.Burst(), per)
+	remaining := func(rounded int64) int64 {
+		free := new(big.Int).Sub(full, atLeast0(level, rounded))
+		return atLeast0(free.Div(free, big.NewInt(per)), 0).Int64()
+	}
+	until := func(level *big.Int, rounded int64) time.Duration { // rounded up
+		us := atLeast0(level, rounded)
+		us.Add(us, limit).Sub(us, big.NewInt(1)).Div(us, limit)
+		if !us.IsInt64() || us.Int64() > ratelimit.MaxDuration.Microseconds() {
+			return ratelimit.MaxDuration
+		}
+		return time.Duration(us.Int64()) * time.Microsecond
+	}
+	const most = 1024
+	got := h.one(ratelimit.Peek, r, key, 1)
+	between(h, key+": Remaining", got.Remaining, remaining(most), remaining(-most))
+	retry := new(big.Int).Sub(new(big.Int).Add(level, big.NewInt(per)), full)
+	between(h, key+": RetryAfter", got.RetryAfter, until(retry, -most), until(retry, most))
+	between(h, key+": ResetAfter", got.ResetAfter, until(level, -most), until(level, most))
+}
+
+// atLeast0 returns n and more, or 0 if that is negative.
+func atLeast0(n *big.Int, more int64) *big.Int {
+	sum := new(big.Int).Add(n, big.NewInt(more))
+	if sum.Sign() < 0 {
+		sum.SetInt64(0)
+	}
+	return sum
+}
+
+func between[T cmp.Ordered](h harness, what string, got, least, most T) {
+	h.Helper()
+	if got < least || got > most {
+		h.Fatalf("%s is %v, want %v to %v", what, got, least, most)
 	}
 }

@@ -216,6 +216,9 @@ func (s *Sequence) fix(q *question, before []question) {
 	}
 	switch q.Kind {
 	case ratelimit.Count, ratelimit.Add:
+		if s.Draw(6) == 0 {
+			q.N = 0
+		}
 		if algorithm == "buckets" || algorithm == "log" {
 			q.Interval = time.Duration(s.Draw(int(q.Rule.Span().Microseconds())+1)) * time.Microsecond
 		}

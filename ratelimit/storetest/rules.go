@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -173,13 +174,107 @@ func testRefunds(h harness) {
 	})
 }
 
+// testAddNothing adds 0 units, which charges nothing and tells the state.
+func testAddNothing(h harness) {
+	block := ratelimit.Block{After: 1, For: time.Hour}
+	h.each(10, 6*time.Second, block, func(h harness, r ratelimit.Rule, key string) {
+		add := func(what string, remaining int64, used int64) ratelimit.Result {
+			h.Helper()
+			res, peek := h.one(ratelimit.Add, r, key, 0), h.one(ratelimit.Peek, r, key, 1)
+			same(h, what+": Allowed", res.Allowed, true)
+			same(h, what+": Remaining", res.Remaining, remaining)
+			same(h, what+": RetryAfter", res.RetryAfter, peek.RetryAfter)
+			same(h, what+": ResetAfter", res.ResetAfter, peek.ResetAfter)
+			same(h, what+": Receipt", res.Receipt, ratelimit.Receipt{})
+			if counted(r) {
+				same(h, what+": Count", res.Count, used)
+			}
+			return res
+		}
+		add("unknown", 10, 0)
+		h.clock.Advance(time.Second)
+		if r.Algorithm() == "buckets" {
+			h.align(r)
+		}
+		reset := h.one(ratelimit.Take, r, key, 4).ResetAfter
+		if r.Algorithm() == "window" {
+			same(h, "the window begins with a charge", reset, 6*time.Second)
+		}
+		same(h, "used: ResetAfter", add("used", 6, 4).ResetAfter, reset)
+		h.one(ratelimit.Take, r, key, 6)
+		add("full", 0, 10)
+		other := h.named(r)
+		nothing := ratelimit.Op{Rule: r, Key: key, Kind: ratelimit.Add}
+		res := h.do(nothing, ratelimit.Op{Rule: other, Key: key, N: 3, Kind: ratelimit.Take}, nothing)
+		same(h, "in a group: the take", res[1].Allowed, true)
+		same(h, "in a group: before", res[0].Allowed, true)
+		same(h, "in a group: after", res[2].Allowed, true)
+		res = h.do(nothing, ratelimit.Op{Rule: other, Key: key, N: 8, Kind: ratelimit.Take})
+		same(h, "in a denied group", res[0], ratelimit.Result{Limit: 10})
+		h.one(ratelimit.Take, r, key, 1)
+		same(h, "blocked: RetryAfter", add("blocked", 0, 10).RetryAfter, time.Hour)
+		h.clock.Advance(time.Hour)
+		add("much later", 10, 0)
+	})
+}
+
+// testRefundsOfOthers charges several counters at one moment. A receipt refunds the one that
+// it is of.
+func testRefundsOfOthers(h harness) {
+	const keys = 20
+	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
+		other := h.named(r)
+		var receipts [keys]ratelimit.Receipt
+		for i := range receipts {
+			receipts[i] = h.one(ratelimit.Take, r, fmt.Sprint(key, i), 3).Receipt
+		}
+		for i := range receipts {
+			key, next := fmt.Sprint(key, i), fmt.Sprint(key, (i+1)%keys)
+			h.one(ratelimit.Take, other, key, 3)
+			same(h, r.String()+": refund of another key", h.refund(r, next, receipts[i]), false)
+			same(h, r.String()+": refund of another rule", h.refund(other, key, receipts[i]), false)
+			same(h, r.String()+": Remaining by another rule", h.one(ratelimit.Peek, other, key, 1).Remaining, 7)
+		}
+		low, err := r.WithLimit(5)
+		if err != nil {
+			h.Fatal(err)
+		}
+		for i := range receipts {
+			key := fmt.Sprint(key, i)
+			same(h, r.String()+": Remaining", h.one(ratelimit.Peek, r, key, 1).Remaining, 7)
+			same(h, r.String()+": refund by another limit", h.refund(low, key, receipts[i]), true)
+		}
+	})
+}
+
+// named returns a rule that differs from r only in its name.
+func (h harness) named(r ratelimit.Rule) (named ratelimit.Rule) {
+	h.Helper()
+	var err error
+	const name = "other"
+	switch r.Algorithm() {
+	case "buckets":
+		named, err = ratelimit.Buckets(ratelimit.BucketOptions{Name: name, Limit: r.Limit(), Per: r.Per(), Interval: r.Interval(), Span: r.Span()})
+	case "log":
+		named, err = ratelimit.SlidingLog(ratelimit.LogOptions{Name: name, Limit: r.Limit(), Per: r.Per(), Encoding: r.Encoding()})
+	case "window":
+		named, err = ratelimit.FixedWindow(ratelimit.WindowOptions{Name: name, Limit: r.Limit(), Per: r.Per()})
+	default:
+		named, err = ratelimit.GCRA(ratelimit.GCRAOptions{Name: name, Limit: r.Limit(), Per: r.Per()})
+	}
+	if err != nil {
+		h.Fatal(err)
+	}
+	return named
+}
+
 // testOverflows adds up to 2^53 units, and one more.
 func testOverflows(h harness) {
 	const most = 1 << 53
 	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		most := int64(most)
 		if r.Algorithm() == "gcra" {
-			most /= r.Per().Microseconds()
+			most = 1000 * (most / r.Per().Microseconds())
 		}
 		res := h.one(ratelimit.Add, r, key, most-1)
 		same(h, "Remaining", res.Remaining, 0)

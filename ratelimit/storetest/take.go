@@ -166,6 +166,8 @@ func testInvalid(h harness) {
 		{"n below 0", ratelimit.Op{Rule: r, Key: "k", N: -1, Kind: ratelimit.Add}, ratelimit.ErrOp},
 		{"n above the limit", ratelimit.Op{Rule: r, Key: "k", N: 4, Kind: ratelimit.Take}, ratelimit.ErrTooLarge},
 		{"peek above the limit", ratelimit.Op{Rule: r, Key: "k", N: 4, Kind: ratelimit.Peek}, ratelimit.ErrTooLarge},
+		{"n far above the limit", ratelimit.Op{Rule: r, Key: "k", N: 1 << 60, Kind: ratelimit.Take}, ratelimit.ErrTooLarge},
+		{"an add of more than there can be", ratelimit.Op{Rule: counts, Key: "k", N: 1 << 60, Kind: ratelimit.Add}, ratelimit.ErrTooLarge},
 		{"n above 2^53", ratelimit.Op{Rule: r, Key: "k", N: 1<<53 + 1, Kind: ratelimit.Add}, ratelimit.ErrOverflow},
 		{"take without a limit", ratelimit.Op{Rule: counts, Key: "k", N: 1, Kind: ratelimit.Take}, ratelimit.ErrNoLimit},
 		{"negative interval", ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Count, Interval: -1}, ratelimit.ErrOp},

@@ -1,0 +1,121 @@
+package layer
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// Options have one bound each for durations and counts, beyond which sums could overflow.
+func TestOptionsAreBounded(t *testing.T) {
+	store, _ := newMemory(t)
+	r := windowOf(1)
+	for field, wrong := range map[string]func(time.Duration, int) error{
+		"DenyCacheOptions.Block": func(d time.Duration, _ int) error {
+			_, err := NewDenyCache(store, DenyCacheOptions{Block: d})
+			return err
+		},
+		"LeaseOptions.Timeout":    func(d time.Duration, _ int) error { return lease(store, LeaseOptions{Timeout: d}) },
+		"ListsOptions.RetryAfter": func(d time.Duration, _ int) error { _, err := NewLists(store, ListsOptions{RetryAfter: d}); return err },
+		"ReservationOptions.Life": func(d time.Duration, _ int) error {
+			_, err := NewReservations(store, r, ReservationOptions{Life: d})
+			return err
+		},
+		"FailoverOptions.Timeout": func(d time.Duration, _ int) error {
+			_, err := NewFailover(store, FailoverOptions{Timeout: d})
+			return err
+		},
+		"FailoverOptions.Retry": func(d time.Duration, _ int) error {
+			_, err := NewFailover(store, FailoverOptions{Retry: d})
+			return err
+		},
+		"LeaseOptions.Life": func(d time.Duration, _ int) error { return lease(store, LeaseOptions{Life: d}) },
+		"DenyCacheOptions.Keys": func(_ time.Duration, n int) error {
+			_, err := NewDenyCache(store, DenyCacheOptions{Keys: n})
+			return err
+		},
+		"LeaseOptions.MaxKeys":  func(_ time.Duration, n int) error { return lease(store, LeaseOptions{MaxKeys: n}) },
+		"LeaseOptions.MaxCalls": func(_ time.Duration, n int) error { return lease(store, LeaseOptions{MaxCalls: n}) },
+		"QueueOptions.MaxWaiting": func(_ time.Duration, n int) error {
+			_, err := NewQueue(store, r, QueueOptions{MaxWaiting: n})
+			return err
+		},
+		"FailoverOptions.Keys": func(_ time.Duration, n int) error { _, err := NewFailover(store, FailoverOptions{Keys: n}); return err },
+		"FailoverOptions.Calls": func(_ time.Duration, n int) error {
+			_, err := NewFailover(store, FailoverOptions{Calls: n})
+			return err
+		},
+		"FailoverOptions.Replicas": func(_ time.Duration, n int) error {
+			_, err := NewFailover(store, FailoverOptions{Replicas: n})
+			return err
+		},
+		"FailoverOptions.MaxAbando": func(_ time.Duration, n int) error {
+			_, err := NewFailover(store, FailoverOptions{MaxAbandoned: n})
+			return err
+		},
+	} {
+		for _, v := range []int64{-1, math.MaxInt64, math.MinInt64, int64(ratelimit.MaxDuration) + 1} {
+			require.ErrorContains(t, wrong(time.Duration(v), int(v)), "layer: "+field)
+		}
+	}
+}
+
+func lease(store ratelimit.Store, o LeaseOptions) error {
+	l, err := NewLease(store, o)
+	if err == nil {
+		err = l.Close()
+	}
+	return err
+}
+
+// The longest durations that there may be do what shorter ones do.
+func TestTheLongestOptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{MaxSubjects: math.MaxInt, MaxBytes: math.MaxInt64})
+		require.NoError(t, err)
+		s := &spy{Store: store}
+		lease, err := NewLease(s, LeaseOptions{Timeout: ratelimit.MaxDuration, Max: math.MaxInt64, Share: math.MaxInt64})
+		require.NoError(t, err)
+		cache, err := NewDenyCache(lease, DenyCacheOptions{Block: ratelimit.MaxDuration})
+		require.NoError(t, err)
+		for i := range 3 {
+			res, err := cache.DoOne(t.Context(), take(windowOf(1), "k", 1))
+			require.NoError(t, err)
+			require.Equal(t, i == 0, res.Allowed)
+			require.Equal(t, i == 2, res.Source == ratelimit.FromDenyCache)
+			if i > 0 {
+				time.Sleep(24 * time.Hour)
+			}
+		}
+		began := time.Now()
+		require.NoError(t, lease.Close())
+		require.Zero(t, time.Since(began))
+		reserved, err := NewReservations(store, gcra(10), ReservationOptions{Life: ratelimit.MaxDuration})
+		require.NoError(t, err)
+		one, err := reserved.Reserve(t.Context(), "r", 5)
+		require.NoError(t, err)
+		settled, err := one.Commit(t.Context(), 2)
+		require.NoError(t, err)
+		require.Equal(t, Settlement{Charged: 2, Returned: 3}, settled)
+	})
+}
+
+// What is denied for longer than a duration can be is remembered, too.
+func TestWhatIsDeniedForAges(t *testing.T) {
+	store, _ := newMemory(t)
+	cache, err := NewDenyCache(store, DenyCacheOptions{})
+	require.NoError(t, err)
+	r := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1, Per: 24 * time.Hour}))
+	_, err = cache.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", N: 100_000_000, Kind: ratelimit.Add})
+	require.NoError(t, err)
+	res, err := cache.DoOne(t.Context(), take(r, "k", 1))
+	require.NoError(t, err)
+	require.False(t, res.Allowed)
+	require.InDelta(t, ratelimit.MaxDuration, res.RetryAfter, float64(time.Hour))
+	require.Equal(t, ratelimit.FromDenyCache, res.Source)
+}

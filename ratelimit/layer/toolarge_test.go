@@ -1,0 +1,167 @@
+package layer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// rulesOfTen are a rule of each kind, of limit 10, and a counter without a limit.
+func rulesOfTen() (rules []ratelimit.Rule, meter ratelimit.Rule) {
+	block := ratelimit.Block{After: 2, For: time.Minute}
+	return []ratelimit.Rule{
+		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "buckets", Limit: 10, Per: time.Minute})),
+		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Name: "log", Limit: 10, Per: time.Minute})),
+		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Name: "stream", Limit: 10, Per: time.Minute, Encoding: ratelimit.Stream})),
+		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "window", Limit: 10, Per: time.Minute, Block: block})),
+		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "gcra", Limit: 10, Per: time.Minute})),
+		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "burst", Limit: 3, Per: 24 * time.Hour, Burst: 10, Block: block})),
+	}, ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Name: "meter", Per: time.Minute}))
+}
+
+// aroundMemory returns a store in memory with nothing, one layer, or all of them around it. Rules
+// are tried out if they have the name.
+func aroundMemory(t *testing.T, tried string) map[string]ratelimit.Store {
+	t.Helper()
+	all := map[string]ratelimit.Store{}
+	for _, name := range []string{"none", "lists", "shadow", "deny cache", "failover", "local", "lease", "all"} {
+		m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+		require.NoError(t, err)
+		store := ratelimit.Store(m)
+		has := func(layer string) bool { return name == layer || name == "all" }
+		if has("lease") {
+			l, err := NewLease(store, LeaseOptions{})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, l.Close()) })
+			store = l
+		}
+		if has("failover") || name == "local" {
+			o := FailoverOptions{Timeout: time.Minute, Mode: Open}
+			if name == "local" { // with nothing behind it
+				store, o = answeringError{}, FailoverOptions{Mode: Local, Replicas: 3}
+			}
+			store, err = NewFailover(store, o)
+			require.NoError(t, err)
+		}
+		if has("deny cache") {
+			store, err = NewDenyCache(store, DenyCacheOptions{})
+			require.NoError(t, err)
+		}
+		if has("shadow") {
+			store, err = NewShadow(store, ShadowOptions{Match: func(op ratelimit.Op) bool { return op.Rule.Name() == tried }})
+			require.NoError(t, err)
+		}
+		if has("lists") {
+			store, err = NewLists(store, ListsOptions{Allow: List{Prefixes: []string{"p:allowed"}}, Deny: List{Prefixes: []string{"p:denied"}}})
+			require.NoError(t, err)
+		}
+		all[name] = store
+	}
+	return all
+}
+
+type answeringError struct{}
+
+func (answeringError) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
+	return nil, fmt.Errorf("%w: gone", ratelimit.ErrStore)
+}
+
+// askCost returns the status of requests with a cost.
+func askCost(t *testing.T, store ratelimit.Store, key string, rules []ratelimit.Rule, cost int64) int {
+	t.Helper()
+	limited, err := ratelimit.Middleware(store, ratelimit.Policy{
+		Name: "p", Rules: rules,
+		Key:  func(context.Context, *http.Request) (string, error) { return key, nil },
+		Cost: func(context.Context, *http.Request) (int64, error) { return cost, nil },
+	}, ratelimit.MiddlewareOptions{FailOpen: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	require.NoError(t, err)
+	rec := httptest.NewRecorder()
+	limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+	return rec.Code
+}
+
+// A cost that no quota allows is the client's mistake, whatever the number, the rules and the
+// layers; a cost below 1 is the program's.
+func TestACostAboveTheLimit(t *testing.T) {
+	rules, meter := rulesOfTen()
+	policies := map[string][]ratelimit.Rule{
+		"all": rules, "meter first": append([]ratelimit.Rule{meter}, rules...), "meter last": append(rules[:len(rules):len(rules)], meter),
+	}
+	for _, r := range rules {
+		policies[r.Name()] = []ratelimit.Rule{r}
+		policies["meter, "+r.Name()] = []ratelimit.Rule{meter, r}
+	}
+	for name, store := range aroundMemory(t, "") {
+		for which, rules := range policies {
+			for _, cost := range []int64{11, 1<<53 - 1, 1 << 53, 1<<53 + 1, 1 << 60, math.MaxInt64} {
+				require.Equal(t, http.StatusBadRequest, askCost(t, store, "k", rules, cost), "%s, %s: %d", name, which, cost)
+				if name == "lists" || name == "all" {
+					require.Equal(t, http.StatusOK, askCost(t, store, "allowed", rules, cost), "%s, %s: %d", name, which, cost)
+					require.Equal(t, http.StatusBadRequest, askCost(t, store, "denied", rules, cost), "%s, %s: %d", name, which, cost)
+				}
+			}
+			for _, cost := range []int64{0, -1, math.MinInt64} {
+				for _, key := range []string{"k", "allowed", "denied"} {
+					require.Equal(t, http.StatusInternalServerError, askCost(t, store, key, rules, cost), "%s, %s: %d", name, which, cost)
+				}
+			}
+			require.Equal(t, http.StatusOK, askCost(t, store, which, rules, 1), "%s, %s: nothing was charged", name, which)
+		}
+		for _, cost := range []int64{1<<53 + 1, 1 << 60, math.MaxInt64} {
+			require.Equal(t, http.StatusBadRequest, askCost(t, store, "k", []ratelimit.Rule{meter}, cost), "%s, meter: %d", name, cost)
+			if name == "lists" || name == "all" {
+				require.Equal(t, http.StatusOK, askCost(t, store, "allowed", []ratelimit.Rule{meter}, cost), "%s, meter: %d", name, cost)
+			}
+		}
+	}
+	for name, store := range aroundMemory(t, "gcra") {
+		want := http.StatusBadRequest
+		if name == "shadow" || name == "all" {
+			want = http.StatusOK
+		}
+		require.Equal(t, want, askCost(t, store, "k", []ratelimit.Rule{rules[4]}, 1<<60), "%s: only tried out", name)
+		require.Equal(t, http.StatusBadRequest, askCost(t, store, "k", rules, 1<<60), "%s: one of several is tried out", name)
+	}
+}
+
+// What asks a store for its callers says so, too.
+func TestAnNAboveTheLimit(t *testing.T) {
+	rules, _ := rulesOfTen()
+	for name, store := range aroundMemory(t, "") {
+		for i, r := range rules {
+			queue, err := NewQueue(store, r, QueueOptions{})
+			require.NoError(t, err)
+			reservations, err := NewReservations(store, r, ReservationOptions{})
+			require.NoError(t, err)
+			limiter, err := ratelimit.NewLimiter(store, r)
+			require.NoError(t, err)
+			union, err := ratelimit.NewUnion(store, rules[i], rules[(i+1)%len(rules)])
+			require.NoError(t, err)
+			for n, want := range map[int64]error{
+				11: ratelimit.ErrTooLarge, 1<<53 + 1: ratelimit.ErrTooLarge, 1 << 60: ratelimit.ErrTooLarge, math.MaxInt64: ratelimit.ErrTooLarge,
+				0: ratelimit.ErrOp, -1: ratelimit.ErrOp, math.MinInt64: ratelimit.ErrOp,
+			} {
+				for what, ask := range map[string]func() error{
+					"queue":       func() error { _, err := queue.Wait(t.Context(), "k", n); return err },
+					"reservation": func() error { _, err := reservations.Reserve(t.Context(), "k", n); return err },
+					"take":        func() error { _, err := limiter.Take(t.Context(), "k", n); return err },
+					"peek":        func() error { _, err := limiter.Peek(t.Context(), "k", n); return err },
+					"union":       func() error { _, err := union.Take(t.Context(), "k", n); return err },
+					"union, peek": func() error { _, err := union.Peek(t.Context(), "k", n); return err },
+				} {
+					require.ErrorIs(t, ask(), want, "%s, %v: %s of %d", name, r, what, n)
+				}
+			}
+		}
+	}
+}
