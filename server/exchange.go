@@ -150,7 +150,7 @@ func (x *exchange) answerPanic(v any) any {
 	default:
 		x.gate.fail(&Problem{Status: http.StatusInternalServerError}, nil)
 	}
-	if v == lazy.ErrGoexit { // net/http drops what it has not sent
+	if v == lazy.ErrGoexit { // net/http drops what it has not sent, and resets an HTTP/2 stream after it
 		_ = http.NewResponseController(x.gate.ResponseWriter).Flush()
 	}
 	return nil

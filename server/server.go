@@ -164,6 +164,10 @@ func (s *Server) Sessions() *session.Manager { return s.sessions }
 // the response; any other is logged and answered 500. A handler that has begun
 // its response and then returns an error has the connection cut, so that the
 // client does not take the half for the whole.
+//
+// A panic is logged and answered 500, with no property committed; so is a
+// [runtime.Goexit]. Over HTTP/2 a stream ends only with a handler that returns: after a
+// Goexit the client gets the whole response and then a stream error.
 type HandlerFunc func(w http.ResponseWriter, req *Request) error
 
 // HandleFunc routes requests that match pattern, as [http.ServeMux] defines it,
