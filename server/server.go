@@ -201,6 +201,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, 
 // its own routing, and what it answers is left as it is. A handler that is wrapped
 // again on the way, or is a Server itself, finds the properties and the gate that are
 // there.
+//
+// A middleware within h that recovers a panic and responds, such as chi's Recoverer, makes
+// it a response like any other: what the handler had written to its session is saved.
+// Leave it out, or put it around the Wrap: a panic that reaches the server is logged and
+// answered 500, with no property committed.
 func (s *Server) Wrap(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, h, true) })
 }
