@@ -122,6 +122,7 @@ func TestAPanicIsLoggedOnceAndAnswered500(t *testing.T) {
 					require.NoError(t, err)
 				}
 				requireProblem(t, 500, internalError, res)
+				require.Equal(t, tt.stack == "exit" && protocol == "HTTP/1", res.Close, "net/http closes the connection")
 				require.Empty(t, res.Header.Get("Content-Encoding"))
 				if tt.stack != "" {
 					require.Empty(t, res.Cookies())
