@@ -65,6 +65,7 @@ func (b *Batch[K, V]) Get(ctx context.Context, key K) (V, error) {
 	if ctx.Err() != nil {
 		return zero, context.Cause(ctx)
 	}
+	_ = map[K]bool(nil)[key] // panics here, and not for all of the call, if key cannot be hashed
 	s := ScopeOf(ctx)
 	inline := s.outlivedBy(ctx.Done())
 	call, first := b.join(ctx, s, inline, key)

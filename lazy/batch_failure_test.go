@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/lazy"
@@ -228,5 +229,38 @@ func TestBatchOfAClosedScope(t *testing.T) {
 			_, err := b.Get(ctx, 4)
 			require.ErrorIs(t, err, lazy.ErrClosed)
 		}
+	})
+}
+
+// A key that cannot be a map's panics for its own caller, and the others have their
+// values.
+func TestBatchKeyWithoutHash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := lazy.NewBatch(func(_ context.Context, keys []any) (map[any]any, error) {
+			found := map[any]any{}
+			for _, k := range keys {
+				found[k] = k
+			}
+			return found, nil
+		})
+		b.SetYield(synctest.Wait)
+		var wg sync.WaitGroup
+		for _, key := range []any{1, []int{1}, struct{ x any }{[]int{1}}, "k"} {
+			wg.Go(func() {
+				var got any
+				var err error
+				panicked := catch(func() { got, err = b.Get(t.Context(), key) })
+				if key == 1 || key == "k" {
+					assert.Nil(t, panicked)
+					assert.NoError(t, err)
+					assert.Equal(t, key, got)
+					return
+				}
+				err, _ = panicked.(error)
+				assert.ErrorContains(t, err, "unhashable type")
+				assert.NotErrorAs(t, err, new(*lazy.PanicError))
+			})
+		}
+		wg.Wait()
 	})
 }

@@ -35,9 +35,7 @@ func MemoIn[K comparable, V any](s *Scope, fn func(ctx context.Context, key K) (
 // Get returns fn's result for key, computing it first if need be, as [Value.Get]
 // does.
 func (m *Memo[K, V]) Get(ctx context.Context, key K) (V, error) {
-	m.mu.RLock()
-	v := m.values[key]
-	m.mu.RUnlock()
+	v := m.lookup(key)
 	if v == nil {
 		v = m.add(key)
 	}
@@ -50,9 +48,7 @@ func (m *Memo[K, V]) Get(ctx context.Context, key K) (V, error) {
 
 // Peek returns the result for key if it is there.
 func (m *Memo[K, V]) Peek(key K) (val V, err error, ok bool) {
-	m.mu.RLock()
-	v := m.values[key]
-	m.mu.RUnlock()
+	v := m.lookup(key)
 	if v == nil {
 		return val, nil, false
 	}
@@ -75,6 +71,14 @@ func (m *Memo[K, V]) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.values)
+}
+
+// lookup returns the value of key, or nil. It panics if key is of a type that cannot be
+// hashed, and leaves the lock free.
+func (m *Memo[K, V]) lookup(key K) *Value[V] {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.values[key]
 }
 
 // add returns the value of key, made if need be.

@@ -126,3 +126,26 @@ func TestMemoOverBatch(t *testing.T) {
 		require.NoError(t, s.Close())
 	})
 }
+
+// An argument that cannot be a map's key panics, and the memo goes on.
+func TestMemoArgumentWithoutHash(t *testing.T) {
+	for name, call := range map[string]func(m *lazy.Memo[any, any], k any){
+		"Get":    func(m *lazy.Memo[any, any], k any) { _, _ = m.Get(context.Background(), k) },
+		"Peek":   func(m *lazy.Memo[any, any], k any) { _, _, _ = m.Peek(k) },
+		"Set":    func(m *lazy.Memo[any, any], k any) { m.Set(k, 1) },
+		"Forget": func(m *lazy.Memo[any, any], k any) { m.Forget(k) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := lazy.NewMemo(func(_ context.Context, k any) (any, error) { return k, nil })
+			err, _ := catch(func() { call(m, []int{1}) }).(error)
+			require.ErrorContains(t, err, "unhashable type")
+			unlocked := make(chan struct{})
+			go func() { m.Reset(); close(unlocked) }()
+			select {
+			case <-unlocked:
+			case <-time.After(20 * time.Second):
+				t.Fatal("the memo is locked")
+			}
+		})
+	}
+}

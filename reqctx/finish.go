@@ -13,12 +13,17 @@ import (
 // the request is over only after the task has returned. A task that must run to
 // its end uses [context.WithoutCancel]; the server's Shutdown waits for it too.
 // An error that it returns, other than its own cancellation, is logged with its
-// name; so is a panic. Go returns [ErrFinished] once the request is closing.
+// name; so are a panic and a [runtime.Goexit]. Go returns [ErrFinished] once the request
+// is closing.
 func (c *Context) Go(name string, fn func(ctx context.Context) error) error {
 	err := c.tracked().Spawn(name, func(ctx context.Context) {
-		if err := fn(ctx); err != nil && !interrupted(ctx, err) {
-			c.note(fmt.Errorf("reqctx: task %q: %w", name, err))
-		}
+		safely("task", name, func() error {
+			err := fn(ctx)
+			if interrupted(ctx, err) {
+				return nil
+			}
+			return err
+		}, c.note)
 	})
 	if err != nil {
 		return named(ErrFinished, name)
@@ -46,7 +51,7 @@ func (c *Context) OnClose(fn func() error) {
 	}
 	c.mu.Unlock()
 	if late {
-		c.logErr(safely("OnClose", fn))
+		safely("closing", "OnClose", fn, c.logErr)
 	}
 }
 
@@ -74,7 +79,7 @@ func (c *Context) Idle() bool {
 // From then on every access is [ErrFinished]. Errors are logged, and returned
 // joined. Only the first Finish does anything. It must not be called from a task,
 // a resolution or a Commit function.
-func (c *Context) Finish() error {
+func (c *Context) Finish() (err error) {
 	c.mu.Lock()
 	c.awaitCommit()
 	if c.phase >= closing {
@@ -85,17 +90,19 @@ func (c *Context) Finish() error {
 	c.mu.Unlock()
 
 	var errs []error
+	defer func() { // a function that ends the goroutine does not keep the errors from the log
+		c.mu.Lock()
+		errs = append(c.taskErrs, errs...)
+		c.mu.Unlock()
+		err = errors.Join(errs...)
+		c.logErr(err)
+	}()
 	if s := c.scope.Load(); s != nil {
 		errs = append(errs, s.Close())
 	}
 	c.awaitFlights()
-	c.runClosers(&errs)
-	c.mu.Lock()
-	errs = append(c.taskErrs, errs...)
-	c.mu.Unlock()
-	err := errors.Join(errs...)
-	c.logErr(err)
-	return err
+	c.runClosers(func(err error) { errs = append(errs, err) })
+	return nil
 }
 
 // awaitFlights waits for resolutions that run on goroutines of others.
@@ -113,29 +120,28 @@ func (c *Context) awaitFlights() {
 
 // runClosers empties the list and then the slots. It defers the rest so that a function
 // which ends the goroutine leaves no other one out.
-func (c *Context) runClosers(errs *[]error) {
+func (c *Context) runClosers(report func(error)) {
 	out := c.popCloser()
 	if out == nil {
 		return
 	}
-	defer c.runClosers(errs)
-	*errs = append(*errs, c.close(out))
+	defer c.runClosers(report)
+	c.close(out, report)
 }
 
-// close runs what is due for an entry of the list.
-func (c *Context) close(out *outcome) error {
+// close runs what is due for an entry of the list, and reports its errors.
+func (c *Context) close(out *outcome, report func(error)) {
 	if out.fn != nil {
-		return safely("OnClose", out.fn)
+		safely("closing", "OnClose", out.fn, report)
+		return
 	}
-	var err error
 	if out.unseen() {
-		err = out.panics
+		report(out.panics)
 	}
 	if out.closes() {
 		ctx := context.WithoutCancel(c)
-		err = errors.Join(err, safely(out.b.name, func() error { return out.b.ops.close(ctx, out) }))
+		safely("closing", out.b.name, func() error { return out.b.ops.close(ctx, out) }, report)
 	}
-	return err
 }
 
 // popCloser takes away the newest entry that has something to close. After nil
@@ -184,16 +190,17 @@ func (c *Context) logErr(err error) {
 	}
 }
 
-// safely runs a clean-up function and makes a panic an error, so that the others
-// run too.
-func safely(name string, fn func() error) (err error) {
+// safely runs a task or a clean-up function and reports its error. A panic is one, so that
+// the others run too, and so is the end of the goroutine.
+func safely(doing, name string, fn func() error, report func(error)) {
+	err := lazy.ErrGoexit
 	defer func() {
 		if v := recover(); v != nil {
 			err = lazy.NewPanicError(name, v)
 		}
 		if err != nil {
-			err = fmt.Errorf("reqctx: closing %q: %w", name, err)
+			report(fmt.Errorf("reqctx: %s %q: %w", doing, name, err))
 		}
 	}()
-	return fn()
+	err = fn()
 }

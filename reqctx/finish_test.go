@@ -262,10 +262,11 @@ func TestTaskErrorsAreLoggedWithTheirName(t *testing.T) {
 		require.NoError(t, c.Go("mail", func(context.Context) error { panic("bang") }))
 		require.NoError(t, c.Go("query", func(context.Context) error { return context.Canceled }))
 		require.NoError(t, c.Go("fine", func(context.Context) error { return nil }))
+		require.NoError(t, c.Go("half", func(context.Context) error { runtime.Goexit(); return nil }))
 		synctest.Wait()
 		err := c.Finish()
 		require.ErrorIs(t, err, errBoom)
-		for _, text := range []string{`task "audit": boom`, "mail panicked: bang", `task "query": context canceled`} {
+		for _, text := range []string{`task "audit": boom`, "mail panicked: bang", `task "query": context canceled`, `task "half": lazy: the function called runtime.Goexit`} {
 			require.ErrorContains(t, err, text)
 		}
 		require.NotContains(t, err.Error(), "fine")
@@ -405,11 +406,12 @@ func TestIdle(t *testing.T) {
 }
 
 func TestACloserThatEndsItsGoroutineLeavesNoOtherOut(t *testing.T) {
-	c := reqctx.New(t.Context(), quiet())
+	reg, log := logged()
+	c := reqctx.New(t.Context(), reg)
 	var closed []string
-	c.OnClose(func() error { closed = append(closed, "first"); return nil })
+	c.OnClose(func() error { closed = append(closed, "first"); return errors.New("first failed") })
 	c.OnClose(func() error { runtime.Goexit(); return nil })
-	c.OnClose(func() error { closed = append(closed, "last"); return nil })
+	c.OnClose(func() error { closed = append(closed, "last"); return errors.New("last failed") })
 	ended := make(chan bool)
 	go func() {
 		defer close(ended)
@@ -417,4 +419,7 @@ func TestACloserThatEndsItsGoroutineLeavesNoOtherOut(t *testing.T) {
 	}()
 	<-ended
 	require.Equal(t, []string{"last", "first"}, closed)
+	for _, err := range []string{"last failed", "first failed", lazy.ErrGoexit.Error()} {
+		require.Contains(t, log.String(), err)
+	}
 }

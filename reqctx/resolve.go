@@ -170,7 +170,7 @@ func (c *Context) makeHandle(b *binding) (*outcome, error) {
 	}
 	c.mu.Unlock()
 	if late {
-		c.logErr(c.close(out))
+		c.close(out, c.logErr)
 	}
 	if first == nil {
 		return nil, named(ErrFinished, b.name)
@@ -316,7 +316,7 @@ func (a *attempt) Finish(abnormal error) {
 	a.release()
 	if late {
 		a.Release() // readers do not wait for Close
-		c.logErr(c.close(out))
+		c.close(out, c.logErr)
 	}
 }
 

@@ -148,9 +148,12 @@ func (x *exchange) answerPanic(v any) any {
 	case x.gate.wroteHeader, v == http.ErrAbortHandler:
 		return http.ErrAbortHandler
 	default:
+		if v == lazy.ErrGoexit && x.ctx.Request().ProtoMajor == 1 {
+			x.gate.Header().Set("Connection", "close") // net/http is going to
+		}
 		x.gate.fail(&Problem{Status: http.StatusInternalServerError}, nil)
 	}
-	if v == lazy.ErrGoexit { // net/http drops what it has not sent
+	if v == lazy.ErrGoexit { // net/http drops what it has not sent, and resets an HTTP/2 stream after it
 		_ = http.NewResponseController(x.gate.ResponseWriter).Flush()
 	}
 	return nil

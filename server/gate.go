@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,10 +25,12 @@ var errReplaced = errors.New("server: the response was replaced by an error resp
 // handler writes is dropped.
 //
 // Like any [http.ResponseWriter] it is for one goroutine at a time. After the
-// handler has returned it refuses everything.
+// handler has returned it refuses everything. It is no [http.Pusher], as clients refuse
+// pushes; Unwrap leads to the one below.
 type gate struct {
 	http.ResponseWriter
 	x           *exchange
+	gone        chan bool   // CloseNotify's, once asked for
 	nested      bool        // of a server within itself: the exchange's own gate, further out, commits
 	routed      bool        // the mux has found a handler; before, what is written is the mux's own
 	wroteHeader bool        // the final header is out, or the connection hijacked
@@ -123,6 +126,17 @@ func (g *gate) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		g.hijacked, g.wroteHeader = true, true
 	}
 	return conn, rw, err
+}
+
+// CloseNotify returns a channel that gets a value when the request's context ends. The
+// interface is deprecated, but frameworks assert it on any writer: gin does, to stream.
+func (g *gate) CloseNotify() <-chan bool {
+	if g.gone == nil {
+		gone := make(chan bool, 1)
+		context.AfterFunc(&g.x.ctx, func() { gone <- true })
+		g.gone = gone
+	}
+	return g.gone
 }
 
 // Unwrap lets [http.ResponseController] set deadlines.

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -362,6 +363,49 @@ func TestLateWritesStayOutOfLaterResponses(t *testing.T) {
 	}
 	close(stop)
 	<-stopped
+}
+
+//lint:ignore SA1019 frameworks assert it on whatever writer they get: gin does in Context.Stream
+type closeNotifier = http.CloseNotifier
+
+func TestCloseNotify(t *testing.T) {
+	for name, listen := range protocols {
+		t.Run(name, func(t *testing.T) {
+			srv, _ := newServer(t, server.Options{})
+			ctx, leave := context.WithCancel(t.Context())
+			gone := make(chan bool, 1)
+			url, c := listen(t, srv.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				notify := w.(closeNotifier).CloseNotify()
+				if notify != w.(closeNotifier).CloseNotify() {
+					t.Error("each call makes a channel")
+				}
+				select {
+				case <-notify:
+					t.Error("the client is there")
+				default:
+				}
+				leave()
+				gone <- <-notify
+			})))
+			req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+			require.NoError(t, err)
+			_, err = c.Do(req)
+			require.ErrorIs(t, err, context.Canceled)
+			require.True(t, <-gone)
+		})
+	}
+}
+
+// The writer below need not have it, and nested gates have it too.
+func TestCloseNotifyOfAnyWriter(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	ctx, leave := context.WithCancel(t.Context())
+	h := srv.Wrap(http.TimeoutHandler(srv.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		notify := w.(closeNotifier).CloseNotify()
+		leave()
+		<-notify
+	})), time.Hour, ""))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/", nil))
 }
 
 func TestResponseControllerReachesTheConnection(t *testing.T) {

@@ -110,12 +110,27 @@ func (c complaints) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// listen serves h on a real connection until the test ends.
+// listen serves h on real connections until the test ends.
 func listen(tb testing.TB, h http.Handler) (url string, c *http.Client) {
+	tb.Helper()
+	return protocols["HTTP/1"](tb, h)
+}
+
+// protocols serve as listen does.
+var protocols = map[string]func(tb testing.TB, h http.Handler) (url string, c *http.Client){
+	"HTTP/1": func(tb testing.TB, h http.Handler) (string, *http.Client) {
+		return started(tb, h, (*httptest.Server).Start)
+	},
+	"HTTP/2": func(tb testing.TB, h http.Handler) (string, *http.Client) {
+		return started(tb, h, func(ts *httptest.Server) { ts.EnableHTTP2 = true; ts.StartTLS() })
+	},
+}
+
+func started(tb testing.TB, h http.Handler, start func(*httptest.Server)) (url string, c *http.Client) {
 	tb.Helper()
 	ts := httptest.NewUnstartedServer(h)
 	ts.Config.ErrorLog = log.New(complaints{tb}, "", 0)
-	ts.Start()
+	start(ts)
 	tb.Cleanup(ts.Close)
 	ts.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return ts.URL, ts.Client()

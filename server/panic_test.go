@@ -87,46 +87,63 @@ func TestAPanicIsLoggedOnceAndAnswered500(t *testing.T) {
 			provide: func(srv *server.Server) { resolving(srv, time.Minute, exit) }, h: marked(ok),
 			logged: map[string]any{"error": lazy.ErrGoexit.Error()},
 		},
+		"goexit in Commit": {
+			provide: func(srv *server.Server) {
+				reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
+					Resolve: func(context.Context) (string, error) { return "", nil },
+					Commit:  func(context.Context, string, http.Header) error { exit(); return nil },
+				})
+			},
+			h:      marked(func(w http.ResponseWriter, _ *server.Request) error { _, err := io.WriteString(w, "body"); return err }),
+			logged: map[string]any{"panic": lazy.ErrGoexit.Error()}, stack: "exit",
+		},
 		"no such status": {
 			h:      func(w http.ResponseWriter, _ *server.Request) error { w.WriteHeader(7); return nil },
 			logged: map[string]any{}, stack: "WriteHeader",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			srv, l := newServer(t, server.Options{})
-			if tt.provide != nil {
-				tt.provide(srv)
-			}
-			srv.HandleFunc("GET /path", func(w http.ResponseWriter, req *server.Request) error {
-				w.Header().Set("Set-Cookie", "mine=1")
-				w.Header().Set("Content-Encoding", "gzip")
-				return tt.h(w, req)
-			})
-			srv.HandleFunc("GET /alive", ok)
-			url, c := listen(t, srv)
-			res, err := request(t, c, "GET", url+"/path")
-			require.NoError(t, err)
-			requireProblem(t, 500, internalError, res)
-			require.Empty(t, res.Header.Get("Content-Encoding"))
-			if tt.stack != "" {
-				require.Empty(t, res.Cookies())
-			}
-			line := l.only(t)
-			require.Equal(t, "GET", line["method"])
-			require.Equal(t, "/path", line["path"])
-			for name, v := range tt.logged {
-				require.Equal(t, v, line[name], name)
-			}
-			if tt.stack != "" {
-				require.Contains(t, line["stack"], tt.stack)
-			}
+		for protocol, listen := range protocols {
+			t.Run(name+", "+protocol, func(t *testing.T) {
+				srv, l := newServer(t, server.Options{})
+				if tt.provide != nil {
+					tt.provide(srv)
+				}
+				srv.HandleFunc("GET /path", func(w http.ResponseWriter, req *server.Request) error {
+					w.Header().Set("Set-Cookie", "mine=1")
+					w.Header().Set("Content-Encoding", "gzip")
+					return tt.h(w, req)
+				})
+				srv.HandleFunc("GET /alive", ok)
+				url, c := listen(t, srv)
+				res, err := request(t, c, "GET", url+"/path")
+				if tt.stack == "exit" && protocol == "HTTP/2" {
+					require.ErrorContains(t, err, "stream error", "after the whole response")
+				} else {
+					require.NoError(t, err)
+				}
+				requireProblem(t, 500, internalError, res)
+				require.Equal(t, tt.stack == "exit" && protocol == "HTTP/1", res.Close, "net/http closes the connection")
+				require.Empty(t, res.Header.Get("Content-Encoding"))
+				if tt.stack != "" {
+					require.Empty(t, res.Cookies())
+				}
+				line := l.only(t)
+				require.Equal(t, "GET", line["method"])
+				require.Equal(t, "/path", line["path"])
+				for name, v := range tt.logged {
+					require.Equal(t, v, line[name], name)
+				}
+				if tt.stack != "" {
+					require.Contains(t, line["stack"], tt.stack)
+				}
 
-			res, err = request(t, c, "GET", url+"/alive")
-			require.NoError(t, err)
-			require.Equal(t, 200, res.StatusCode)
-			require.NoError(t, srv.Shutdown(t.Context()))
-			l.only(t)
-		})
+				res, err = request(t, c, "GET", url+"/alive")
+				require.NoError(t, err)
+				require.Equal(t, 200, res.StatusCode)
+				require.NoError(t, srv.Shutdown(t.Context()))
+				l.only(t)
+			})
+		}
 	}
 }
 
@@ -142,24 +159,26 @@ func TestAPanicAfterTheHeaderCutsTheConnection(t *testing.T) {
 		"abort":        {func(http.ResponseWriter, *server.Request) error { panic(http.ErrAbortHandler) }, 0},
 		"return abort": {func(http.ResponseWriter, *server.Request) error { return http.ErrAbortHandler }, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			srv, l := newServer(t, server.Options{})
-			resolving(srv, 0, explode)
-			closed := make(chan struct{})
-			srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
-				req.OnClose(func() error { close(closed); return nil })
-				_, _ = io.WriteString(w, "half")
-				_ = http.NewResponseController(w).Flush()
-				return tt.end(w, req)
+		for protocol, cut := range map[string]string{"HTTP/1": io.ErrUnexpectedEOF.Error(), "HTTP/2": "stream error"} {
+			t.Run(name+", "+protocol, func(t *testing.T) {
+				srv, l := newServer(t, server.Options{})
+				resolving(srv, 0, explode)
+				closed := make(chan struct{})
+				srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
+					req.OnClose(func() error { close(closed); return nil })
+					_, _ = io.WriteString(w, "half")
+					_ = http.NewResponseController(w).Flush()
+					return tt.end(w, req)
+				})
+				url, c := protocols[protocol](t, srv)
+				res, err := request(t, c, "GET", url)
+				require.ErrorContains(t, err, cut)
+				require.Equal(t, "half", res.body)
+				<-closed
+				require.Len(t, l.at("ERROR"), tt.logged)
+				require.Len(t, l.at(""), tt.logged, "net/http has nothing to add")
 			})
-			url, c := listen(t, srv)
-			res, err := request(t, c, "GET", url)
-			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-			require.Equal(t, "half", res.body)
-			<-closed
-			require.Len(t, l.at("ERROR"), tt.logged)
-			require.Len(t, l.at(""), tt.logged, "net/http has nothing to add")
-		})
+		}
 	}
 }
 

@@ -164,6 +164,10 @@ func (s *Server) Sessions() *session.Manager { return s.sessions }
 // the response; any other is logged and answered 500. A handler that has begun
 // its response and then returns an error has the connection cut, so that the
 // client does not take the half for the whole.
+//
+// A panic is logged and answered 500, with no property committed; so is a
+// [runtime.Goexit]. Over HTTP/2 a stream ends only with a handler that returns: after a
+// Goexit the client gets the whole response and then a stream error.
 type HandlerFunc func(w http.ResponseWriter, req *Request) error
 
 // HandleFunc routes requests that match pattern, as [http.ServeMux] defines it,
@@ -197,6 +201,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, 
 // its own routing, and what it answers is left as it is. A handler that is wrapped
 // again on the way, or is a Server itself, finds the properties and the gate that are
 // there.
+//
+// A middleware within h that recovers a panic and responds, such as chi's Recoverer, makes
+// it a response like any other: what the handler had written to its session is saved.
+// Leave it out, or put it around the Wrap: a panic that reaches the server is logged and
+// answered 500, with no property committed.
 func (s *Server) Wrap(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, h, true) })
 }

@@ -171,6 +171,41 @@ func TestWrapLeavesResponsesAsTheyAre(t *testing.T) {
 	require.Equal(t, "/panic", l.only(t)["path"])
 }
 
+// recoverer is a middleware that responds to panics, as chi's does.
+func recoverer(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if recover() != nil {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}()
+		h.ServeHTTP(w, r)
+	})
+}
+
+// A panic that reaches the server saves nothing. One that is recovered before is a response.
+func TestWrapCommitsWhatAMiddlewareRecovers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		build func(srv *server.Server, h http.Handler) http.Handler
+		saved int
+	}{
+		"none":   {func(srv *server.Server, h http.Handler) http.Handler { return srv.Wrap(h) }, 0},
+		"around": {func(srv *server.Server, h http.Handler) http.Handler { return recoverer(srv.Wrap(h)) }, 0},
+		"within": {func(srv *server.Server, h http.Handler) http.Handler { return srv.Wrap(recoverer(h)) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, l := newServer(t, plainCookies)
+			res := ask(tt.build(srv, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				visit(t, r)
+				explode()
+			})), "GET", "/")
+			require.Equal(t, 500, res.StatusCode)
+			require.Len(t, res.Cookies(), tt.saved)
+			require.Len(t, l.at("ERROR"), 1-tt.saved)
+		})
+	}
+}
+
 func TestWrapAnswersAFailedCommit(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	unsaved(srv, errSave)

@@ -5,7 +5,8 @@
 --
 -- An entry that is there says little, as the session has the last word. A locator that is
 -- not there is of no session of the user's: its entry comes before the session
--- is bound, and goes only when the session cannot be alive or bound any longer.
+-- is bound, and goes only when the session cannot be alive or bound any longer: once it
+-- was removed (no session is made at its locator again), or a minute after the entry came.
 --
 -- KEYS     the index
 -- ARGV     locator, absolute limit in µs

@@ -53,7 +53,8 @@ func (o Options) check() error {
 }
 
 // Store is a session.Store in Redis. It is safe for concurrent use, and
-// holds nothing that needs closing. Load, Commit and Destroy cost one script call; Load
+// holds nothing that needs closing. Load, Commit and Destroy cost one script call, and one
+// more on the user's index to bind a session or to end one that is bound; Load
 // costs time and bytes in proportion to the session, Commit to the change. List and
 // RevokeAll cost one on the user's index and one for each session on it, many of which
 // share a round trip, and one for each 64 entries of the index that are dropped.
@@ -136,11 +137,19 @@ func commitError(reply []any) error {
 	return errUnreadable
 }
 
-// Destroy implements session.Store.
+// Destroy implements session.Store. If the session was bound, a second call drops it from
+// the user's index; an error of that one is none of Destroy's.
 func (s *Store) Destroy(ctx context.Context, l session.Locator, d session.Digest) error {
-	reply, err := s.run(ctx, s.deadline(), destroyScript, l.Key(), string(d[:]))
+	deadline := s.deadline()
+	reply, err := s.run(ctx, deadline, destroyScript, l.Key(), string(d[:]))
 	if err != nil {
 		return err
+	}
+	if len(reply) == 2 {
+		if user, ok := reply[1].(string); ok {
+			s.drop(ctx, deadline, user, []session.Locator{l}, []time.Duration{removed})
+			reply = reply[:1]
+		}
 	}
 	switch number(reply) {
 	case done:

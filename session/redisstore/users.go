@@ -19,9 +19,19 @@ import (
 // no script can change both. The index comes first, and an entry stays for settled,
 // whatever its session looks like. A commit that has not come back within bindTimeout,
 // which is less, is a failure: then no client has got the secret of what it may still bind.
+//
+// The entry of a session that was just removed goes at once: a commit on its way finds it
+// gone, and one that creates has a locator of its own.
 const (
 	settled     = time.Minute
 	bindTimeout = settled / 2
+)
+
+// What becomes of an entry: how old it must be to be dropped, if it is.
+const (
+	keep    = time.Duration(-1)
+	removed = time.Duration(0)
+	ended   = settled // or is not bound yet
 )
 
 // parallel is how many sessions of a user are looked at at a time.
@@ -43,15 +53,15 @@ func (s *Store) index(ctx context.Context, deadline time.Time, d session.Delta) 
 func (s *Store) List(ctx context.Context, user string, lim session.Limits) ([]session.Entry, error) {
 	var mu sync.Mutex
 	var entries []session.Entry
-	err := s.visit(ctx, user, func(l session.Locator, deadline time.Time) (ended bool, err error) {
+	err := s.visit(ctx, user, func(l session.Locator, deadline time.Time) (age time.Duration, err error) {
 		rec, err := s.peek(ctx, deadline, l, user, lim)
 		if errors.Is(err, session.ErrNotFound) {
-			return true, nil
+			return ended, nil
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		entries = append(entries, session.Entry{Locator: l, Record: rec})
-		return false, err
+		return keep, err
 	})
 	if err != nil {
 		return nil, err
@@ -72,7 +82,11 @@ func (s *Store) Revoke(ctx context.Context, user string, l session.Locator) erro
 	if user == "" {
 		return ctx.Err()
 	}
-	_, err := s.revoke(ctx, s.deadline(), user, l)
+	deadline := s.deadline()
+	age, err := s.revoke(ctx, deadline, user, l)
+	if age == removed {
+		s.drop(ctx, deadline, user, []session.Locator{l}, []time.Duration{age})
+	}
 	return err
 }
 
@@ -80,55 +94,55 @@ func (s *Store) Revoke(ctx context.Context, user string, l session.Locator) erro
 // sessions, the next RevokeAll goes on where this one ended.
 func (s *Store) RevokeAll(ctx context.Context, user string, except session.Locator) (int, error) {
 	var n atomic.Int64
-	err := s.visit(ctx, user, func(l session.Locator, deadline time.Time) (ended bool, err error) {
+	err := s.visit(ctx, user, func(l session.Locator, deadline time.Time) (age time.Duration, err error) {
 		if l == except {
-			return false, nil
+			return keep, nil
 		}
-		revoked, err := s.revoke(ctx, deadline, user, l)
-		if revoked {
+		age, err = s.revoke(ctx, deadline, user, l)
+		if age == removed {
 			n.Add(1)
 		}
-		return true, err
+		return age, err
 	})
 	return int(n.Load()), err
 }
 
-func (s *Store) revoke(ctx context.Context, deadline time.Time, user string, l session.Locator) (bool, error) {
+// revoke removes a session of the user's, and returns what becomes of its entry.
+func (s *Store) revoke(ctx context.Context, deadline time.Time, user string, l session.Locator) (age time.Duration, err error) {
 	reply, err := s.run(ctx, deadline, revokeScript, l.Key(), user)
 	if err != nil {
-		return false, err
+		return keep, err
 	}
 	switch number(reply) {
 	case done:
-		return true, nil
+		return removed, nil
 	case notFound:
-		return false, nil
+		return ended, nil
 	}
-	return false, errUnreadable
+	return keep, errUnreadable
 }
 
-// visit calls f for each session on a user's index, for many of them at a time. Where f says
-// that there is no session of the user's any more, the entry is dropped. After an error visit
-// begins no more calls.
-func (s *Store) visit(ctx context.Context, user string, f func(l session.Locator, deadline time.Time) (ended bool, err error)) error {
+// visit calls f for each session on a user's index, for many of them at a time, and drops
+// the entries that are as old as f returns. After an error visit begins no more calls.
+func (s *Store) visit(ctx context.Context, user string, f func(l session.Locator, deadline time.Time) (age time.Duration, err error)) error {
 	deadline := s.deadline()
 	locators, err := s.locators(ctx, deadline, user)
 	if err != nil {
 		return err
 	}
 	for some := range slices.Chunk(locators, parallel) {
-		ended := make([]bool, len(some))
+		ages := make([]time.Duration, len(some))
 		var calls errgroup.Group
 		for i, l := range some {
 			calls.Go(func() (err error) {
-				ended[i], err = f(l, deadline)
+				ages[i], err = f(l, deadline)
 				return err
 			})
 		}
 		if err := calls.Wait(); err != nil {
 			return err
 		}
-		s.drop(ctx, deadline, user, some, ended)
+		s.drop(ctx, deadline, user, some, ages)
 	}
 	return nil
 }
@@ -159,15 +173,16 @@ func (s *Store) locators(ctx context.Context, deadline time.Time, user string) (
 	return locators, nil
 }
 
-// drop drops the entries of sessions that have ended. If that fails, a later call does it.
-func (s *Store) drop(ctx context.Context, deadline time.Time, user string, locators []session.Locator, ended []bool) {
-	args := []any{settled.Microseconds()}
+// drop drops the entries that are as old as ages has it. If that fails, a later List or
+// RevokeAll does it.
+func (s *Store) drop(ctx context.Context, deadline time.Time, user string, locators []session.Locator, ages []time.Duration) {
+	var args []any
 	for i, l := range locators {
-		if ended[i] {
-			args = append(args, string(l[:]))
+		if ages[i] != keep {
+			args = append(args, ages[i].Microseconds(), string(l[:]))
 		}
 	}
-	if len(args) > 1 {
+	if len(args) > 0 {
 		_, _ = s.run(ctx, deadline, indexDropScript, userKey(user), args...)
 	}
 }

@@ -111,7 +111,7 @@ func TestAnIndexForgetsWhatHasEnded(t *testing.T) {
 	s := newStore(t, c, patient)
 	for range 3 {
 		v := newVisitor().loggedIn(t, s, "ada", limits)
-		require.NoError(t, s.Destroy(t.Context(), v.locator, v.digest))
+		require.NoError(t, c.Del(t.Context(), v.key()).Err()) // as if it had expired
 	}
 	require.Zero(t, listed(t, s, "ada"))
 	require.EqualValues(t, 3, entries(t, c), "they might be about to be bound")
@@ -124,6 +124,55 @@ func TestAnIndexForgetsWhatHasEnded(t *testing.T) {
 	redistest.Age(t, c, older, 2*time.Minute)
 	require.Zero(t, listed(t, s, "ada"))
 	require.Empty(t, c.Keys(t.Context(), "*").Val(), "nothing is left of a user without sessions")
+}
+
+// What was removed is not about to be bound: its entry goes with it.
+func TestAnIndexForgetsWhatIsRemoved(t *testing.T) {
+	server := redistest.Start(t)
+	c := server.Client(nil)
+	s := newStore(t, c, patient)
+	for name, remove := range map[string]func(v visitor) error{
+		"Destroy":   func(v visitor) error { return s.Destroy(t.Context(), v.locator, v.digest) },
+		"Revoke":    func(v visitor) error { return s.Revoke(t.Context(), "ada", v.locator) },
+		"RevokeAll": func(visitor) error { _, err := s.RevokeAll(t.Context(), "ada", session.Locator{}); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 3 {
+				require.NoError(t, remove(newVisitor().loggedIn(t, s, "ada", limits)))
+			}
+			require.Empty(t, c.Keys(t.Context(), "*").Val())
+			kept, ended := newVisitor().loggedIn(t, s, "ada", limits), newVisitor().loggedIn(t, s, "ada", limits)
+			_, err := s.RevokeAll(t.Context(), "bob", session.Locator{})
+			require.NoError(t, err)
+			require.NoError(t, s.Revoke(t.Context(), "bob", kept.locator))
+			require.ErrorIs(t, s.Destroy(t.Context(), kept.locator, ended.digest), session.ErrGone)
+			require.EqualValues(t, 2, entries(t, c))
+			require.NoError(t, s.Destroy(t.Context(), ended.locator, ended.digest))
+			require.EqualValues(t, 1, entries(t, c))
+			require.Equal(t, 1, listed(t, s, "ada"))
+			require.NoError(t, remove(kept))
+
+			again := kept.loggedIn(t, s, "ada", limits) // at the same locator
+			require.Equal(t, 1, listed(t, s, "ada"))
+			require.NoError(t, remove(again))
+		})
+	}
+}
+
+// The session is what a logout has to remove. Its entry is only where to look.
+func TestALogoutWithoutIndex(t *testing.T) {
+	server := redistest.Start(t)
+	c := server.Client(nil)
+	v := newVisitor().loggedIn(t, newStore(t, c, patient), "ada", limits)
+	key := index(t, c)
+	s := newStore(t, server.Client(tapped(func(conn net.Conn, p []byte) {
+		if bytes.Contains(p, []byte(key)) {
+			_ = conn.Close()
+		}
+	})), patient)
+	require.NoError(t, s.Destroy(t.Context(), v.locator, v.digest))
+	require.Zero(t, c.Exists(t.Context(), v.key()).Val())
+	require.EqualValues(t, 1, entries(t, c))
 }
 
 // A user who logs in all day and whose sessions nobody lists.
@@ -211,7 +260,7 @@ func TestAStaleIndexRevokesNobodyElse(t *testing.T) {
 	require.EqualValues(t, 1, c.Exists(t.Context(), list.key()).Val())
 }
 
-// A login is two calls, and three hundred sessions are one each, in few round trips. None
+// A login is two calls, a logout too, and three hundred sessions are one each, in few round trips. None
 // looks through all keys.
 func TestUsersCostFewRoundTrips(t *testing.T) {
 	server := redistest.Start(t)
@@ -228,9 +277,15 @@ func TestUsersCostFewRoundTrips(t *testing.T) {
 		after, _ := server.Calls("evalsha")
 		return after - before, writes.Load() - sent
 	}
-	calls, _ := costs(func() { newVisitor().loggedIn(t, s, "ada", limits) })
+	v := newVisitor()
+	calls, _ := costs(func() { v.loggedIn(t, s, "ada", limits) })
 	require.Equal(t, 2, calls)
-	for range 299 {
+	calls, _ = costs(func() { require.NoError(t, s.Destroy(t.Context(), v.locator, v.digest)) })
+	require.Equal(t, 2, calls)
+	v = newVisitor().created(t, s)
+	calls, _ = costs(func() { require.NoError(t, s.Destroy(t.Context(), v.locator, v.digest)) })
+	require.Equal(t, 1, calls, "it was nobody's")
+	for range 300 {
 		newVisitor().loggedIn(t, s, "ada", limits)
 	}
 	calls, trips := costs(func() { require.Equal(t, 300, listed(t, s, "ada")) })

@@ -83,6 +83,7 @@ var cases = []testCase{
 	{"1,000 additions to one field are all counted", concurrentAdds},
 	{"one of many that expect the same wins", concurrentExpectations},
 	{"a user's sessions are revoked while others log in", revokeRace},
+	{"a session is bound again while it is destroyed", bindRace},
 	{"a destroy ends a session under fire", destroyRace},
 }
 

@@ -188,6 +188,46 @@ func listEnded(t *testing.T, s *subject) {
 	s.gone(t, kept)
 }
 
+// bindRace binds a session again while it is destroyed or revoked. One comes first: the
+// session is gone, or it is listed and can be revoked.
+func bindRace(t *testing.T, s *subject) {
+	for round := range 10 {
+		user := fmt.Sprint("ada", round)
+		i := s.login(t, user)
+		all := []id{i}
+		for range 4 {
+			all = append(all, id{i.locator, newDigest()})
+		}
+		together(6, func(k int) {
+			ctx := context.WithoutCancel(t.Context())
+			switch k {
+			case 0:
+				_ = s.store.Destroy(ctx, i.locator, i.digest)
+			case 1:
+				if round%2 == 0 {
+					_ = s.store.Revoke(ctx, user, i.locator)
+				}
+			default:
+				d := s.delta(i, nil)
+				d.Rotate, d.Bind = all[k-1].digest, user
+				_ = s.store.Commit(ctx, d)
+			}
+		})
+		var left []id
+		for _, i := range all {
+			if _, err := s.load(t, i); err == nil {
+				left = append(left, i)
+			}
+		}
+		s.lists(t, user, left...)
+		n, err := s.store.RevokeAll(t.Context(), user, session.Locator{})
+		must(t, err)
+		if n != len(left) {
+			t.Fatalf("%d sessions were revoked, and %d were left", n, len(left))
+		}
+	}
+}
+
 // revokeRace logs in and revokes at once. What was bound before is gone; what was
 // bound meanwhile is gone, or is listed and goes with the next.
 func revokeRace(t *testing.T, s *subject) {
