@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,8 +23,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// parse reads a configuration.
+// parse reads a configuration. Unless it names who may ask for the status, this machine may.
 func parse(tb testing.TB, format string, args ...any) Config {
+	tb.Helper()
+	c := parseAlone(tb, format, args...)
+	if len(c.Status.Allow) == 0 && c.Status.Token == "" {
+		c.Status.Allow = []Network{Network(netip.MustParsePrefix("127.0.0.1/32"))}
+	}
+	return c
+}
+
+// parseAlone reads a configuration and adds nothing.
+func parseAlone(tb testing.TB, format string, args ...any) Config {
 	tb.Helper()
 	c, err := Parse("proxy.yaml", []byte(fmt.Sprintf(format, args...)))
 	require.NoError(tb, err)

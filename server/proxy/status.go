@@ -50,28 +50,31 @@ func (s *statusAPI) asks(r *http.Request) (key string, ok bool) {
 	return strings.CutPrefix(r.URL.EscapedPath(), s.path)
 }
 
-// allows tells whether a request may ask. By default that is this machine, which a request
-// that somebody else has forwarded doesn't come from.
-func (g *generation) allows(r *http.Request, token string) bool {
+// permits returns why a request may not ask, nil if it may: it has the token, or comes from
+// an address that the configuration names. What somebody has forwarded who isn't a trusted
+// proxy comes from nobody knows where.
+func (g *generation) permits(r *http.Request, token string) error {
 	s := &g.status
-	if s.token != "" && sameSecret(token, s.token) {
-		return true
+	switch {
+	case s.token == "" && len(s.allow) == 0:
+		return errStatusForNobody
+	case s.token != "" && sameSecret(token, s.token):
+		return nil
 	}
 	client := g.clients.address(r.Context(), r)
-	if !client.IsValid() {
-		return false
+	if !client.IsValid() || !within(s.allow, client) || client == peer(r) && isForwarded(r) {
+		return errStatusRefused
 	}
-	if len(s.allow) > 0 {
-		return within(s.allow, client)
-	}
-	if client == peer(r) {
-		for _, name := range []string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via"} {
-			if len(r.Header[name]) > 0 {
-				return false
-			}
+	return nil
+}
+
+func isForwarded(r *http.Request) bool {
+	for _, name := range [...]string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via"} {
+		if len(r.Header[name]) > 0 {
+			return true
 		}
 	}
-	return client.IsLoopback()
+	return false
 }
 
 // sameSecret compares without telling by its time how much is right.
@@ -80,19 +83,23 @@ func sameSecret(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-var errStatusRefused = server.Errorf(http.StatusForbidden, "The status is not for this client.")
+var (
+	errStatusForNobody = server.Errorf(http.StatusNotFound, "No client may ask for the status: the configuration names none.")
+	errStatusRefused   = server.Errorf(http.StatusForbidden, "The status is not for this client.")
+)
 
 // serveStatus answers GET <status path>/<key>: how much a key has used, as a request that
 // has it would see it.
 func (g *generation) serveStatus(w http.ResponseWriter, r *http.Request, escaped string) {
 	var answer server.HandlerFunc
-	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		bearer = ""
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		token = ""
 	}
+	refused := g.permits(r, token)
 	switch {
-	case !g.allows(r, bearer):
-		answer = refusing(errStatusRefused)
+	case refused != nil:
+		answer = refusing(refused)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		answer = refusing(server.Errorf(http.StatusMethodNotAllowed, "The status can only be read."))
@@ -175,8 +182,8 @@ func (g *generation) askedRule(name string) (*rule, error) {
 
 // answerStatus answers a request that asks about itself.
 func (x *exchange) answerStatus(r *http.Request, rules []*rule) error {
-	if !x.g.allows(r, r.Header.Get(tokenHeader)) {
-		return errStatusRefused
+	if err := x.g.permits(r, r.Header.Get(tokenHeader)); err != nil {
+		return err
 	}
 	if name := r.URL.Query().Get("rule"); name != "" {
 		rules = slices.DeleteFunc(rules, func(r *rule) bool { return r.Name != name })
