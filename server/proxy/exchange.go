@@ -68,7 +68,7 @@ func (x *exchange) refuse(r *http.Request) error {
 	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // "a:http://host/path", which an upstream may read otherwise
 		return server.Errorf(http.StatusBadRequest, "The request's target is no path.")
 	case x.p.sawBefore(r):
-		x.p.log.Error("loop: a request of this proxy has come back to it", slog.String("host", r.Host), slog.String("path", r.URL.Path))
+		x.p.loops.log(x.p.log, slog.LevelError, "loop: a request of this proxy has come back to it", slog.String("host", r.Host), slog.String("path", r.URL.Path))
 		return server.Errorf(http.StatusLoopDetected, "The request came through here before.")
 	case len(r.Header["Upgrade"]) > 0 && !(len(r.Header["Upgrade"]) == 1 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")):
 		return server.Errorf(http.StatusBadRequest, "Only websocket can be upgraded to.")
@@ -160,6 +160,7 @@ func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 // net/http/httputil takes away what was set so far.
 func (x *exchange) answered(res *http.Response) error {
 	x.up.answers[min(max(res.StatusCode/100, 1), 5)-1].Inc()
+	x.up.outage.succeed()
 	if x.tells && !hasSeedFields(res.Header) {
 		x.told.write(x.w.Header())
 	}

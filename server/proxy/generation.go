@@ -154,7 +154,7 @@ func (g *generation) serve(c *Config, f *faults) error {
 	}
 	g.handler = g.srv.WrapFunc(func(w http.ResponseWriter, req *server.Request) error {
 		x := exchange{p: g.p, g: g, w: w, req: req}
-		return x.serve()
+		return x.conclude(x.serve())
 	})
 	return nil
 }
@@ -211,6 +211,7 @@ func (g *generation) close() {
 	for name, u := range g.upstreams {
 		if g.p.closed.Load() || g.p.upstream(name) != u {
 			u.transport.CloseIdleConnections()
+			u.outage.close()
 		}
 	}
 	err := g.srv.Shutdown(context.Background()) // waits for clean-ups only

@@ -26,6 +26,7 @@ type Proxy struct {
 	metrics   *counters
 	stopping  atomic.Bool // clients should go elsewhere
 	closed    atomic.Bool
+	loops     seldom
 	now       func() time.Time
 
 	current atomic.Pointer[generation]

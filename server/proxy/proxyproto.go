@@ -4,8 +4,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"sync/atomic"
-	"time"
 
 	"github.com/pires/go-proxyproto"
 )
@@ -22,12 +20,12 @@ func announced(from []netip.Prefix) proxyproto.ConnPolicyFunc {
 	}
 }
 
-// announcedListener logs connections that have to begin with a header and don't, at most
-// once in a minute: a check that only connects is one of them.
+// announcedListener logs connections that have to begin with a header and don't: a check that
+// only connects is one of them.
 type announcedListener struct {
 	net.Listener
-	log  *slog.Logger
-	last atomic.Int64 // the minute in which one was logged
+	log    *slog.Logger
+	seldom seldom
 }
 
 // Accept is for net/http.
@@ -40,11 +38,8 @@ func (l *announcedListener) Accept() (net.Conn, error) {
 }
 
 func (l *announcedListener) missing(from net.Addr, err error) {
-	now := time.Now().Unix() / 60
-	if last := l.last.Load(); now != last && l.last.CompareAndSwap(last, now) {
-		l.log.Warn("a connection that should begin with a PROXY protocol header was closed",
-			slog.String("from", from.String()), slog.Any("error", err))
-	}
+	l.seldom.log(l.log, slog.LevelWarn, "a connection that should begin with a PROXY protocol header was closed",
+		slog.String("from", from.String()), slog.Any("error", err))
 }
 
 // announcedConn is a connection that should begin with a header.

@@ -144,7 +144,7 @@ func (l Listener) Open(log *slog.Logger) (net.Listener, error) {
 	if len(l.ProxyProtocol) > 0 {
 		out = &announcedListener{Listener: &proxyproto.Listener{
 			Listener: out, ReadHeaderTimeout: 10 * time.Second, ConnPolicy: announced(prefixes(l.ProxyProtocol)),
-		}, log: log}
+		}, log: log, seldom: seldom{every: time.Minute}}
 	}
 	if conf != nil {
 		out = tls.NewListener(out, conf)

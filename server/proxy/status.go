@@ -110,7 +110,9 @@ func (g *generation) serveStatus(w http.ResponseWriter, r *http.Request, escaped
 			break
 		}
 		r = asking
-		answer = func(w http.ResponseWriter, req *server.Request) error { return g.tellStatus(w, req, []*rule{of}) }
+		answer = func(w http.ResponseWriter, req *server.Request) error {
+			return unchecked(g.p.log, w, req, g.tellStatus(w, req, []*rule{of}))
+		}
 	}
 	g.bound(w, r)
 	g.srv.WrapFunc(answer).ServeHTTP(w, r)
