@@ -80,7 +80,7 @@ func (r *runCommand) run(ctx context.Context, stdout io.Writer, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	s, admin := p.Server(c.Limits), &http.Server{Handler: p.Admin(), ReadHeaderTimeout: 10 * time.Second}
+	s, admin := p.Server(c.Limits), p.AdminServer()
 	work, ctx := errgroup.WithContext(ctx)
 	for i, l := range listeners {
 		serve := s.Serve

@@ -64,7 +64,7 @@ func runAt(tb testing.TB, c Config, clock func() time.Time) *running {
 	tb.Helper()
 	r := &running{log: &logs{}}
 	var err error
-	r.Proxy, err = newProxy(c, Options{Logger: slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, clock)
+	r.Proxy, err = newProxy(c, Options{Logger: jsonLogger(r.log)}, clock)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, r.Close()) })
 	listener := Listener{Address: "127.0.0.1:0"}
@@ -240,6 +240,10 @@ func (c *clock) move(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.t = c.t.Add(d)
+}
+
+func jsonLogger(l *logs) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // logs keeps what a proxy logs.

@@ -31,18 +31,28 @@ var errStopped = errors.New("proxy: stopped")
 
 // Server returns a server with the bounds of a configuration.
 func (p *Proxy) Server(l Limits) *Server {
+	s := p.newServer(l)
+	s.http.Handler = http.HandlerFunc(s.serve)
+	return s
+}
+
+// AdminServer returns a server of [Proxy.Admin], for an address of its own.
+func (p *Proxy) AdminServer() *Server {
+	s := p.newServer(Limits{})
+	s.http.Handler = p.Admin()
+	return s
+}
+
+func (p *Proxy) newServer(l Limits) *Server {
 	base, abort := context.WithCancelCause(context.Background())
-	s := &Server{p: p, abort: abort}
-	s.http = &http.Server{
-		Handler:           http.HandlerFunc(s.serve),
+	return &Server{p: p, abort: abort, http: &http.Server{
 		ReadHeaderTimeout: cmp.Or(l.Header, 10*time.Second),
 		WriteTimeout:      2 * cmp.Or(l.Stall, time.Minute), // of what isn't an upstream's (see writer), after a body nobody reads
 		IdleTimeout:       cmp.Or(l.Idle, 2*time.Minute),
 		MaxHeaderBytes:    int(cmp.Or(l.HeaderBytes, 64<<10)),
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
-	}
-	return s
+		ErrorLog:          newServerLog(p.log),
+	}}
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -75,6 +85,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// Close cuts everything off at once.
+func (s *Server) Close() error {
+	s.abort(errStopped)
+	return s.http.Close()
 }
 
 // upgradesEnd waits for websockets. No more of them begin.
