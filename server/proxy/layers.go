@@ -75,7 +75,8 @@ func (c *chain) failed(kind ratelimit.Kind, err error) error {
 	return err
 }
 
-// stoodIn counts a take that was answered without the store.
+// stoodIn counts a take that was answered without the store. An open rule isn't in force
+// then: as of one that is only tried out, nothing is told of its quota, which nobody knows.
 func (c *chain) stoodIn(kind ratelimit.Kind, res *ratelimit.Result) {
 	if res.Source != ratelimit.FromFailover {
 		return
@@ -88,6 +89,9 @@ func (c *chain) stoodIn(kind ratelimit.Kind, res *ratelimit.Result) {
 	}
 	if kind == ratelimit.Take {
 		c.outage.count(outcome)
+	}
+	if c.onError == open {
+		res.Source = ratelimit.FromShadow
 	}
 }
 

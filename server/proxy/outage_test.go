@@ -208,3 +208,44 @@ func TestAtDebug(t *testing.T) {
 	log.Error("text")
 	require.Empty(t, l.lines(""))
 }
+
+// Without Redis, nobody is told of a quota that nobody knows.
+func TestNoQuotaIsClaimedWithoutRedis(t *testing.T) {
+	up, redis := behind(t, nil), redistest.Start(t)
+	p := run(t, parse(t, `
+redis: redis://%s
+redis_timeout: 10s
+replicas: 2
+upstreams: {main: {url: %q}}
+rules:
+  - {name: open, match: {paths: [/open, /both]}, limit: 4/60s, on_error: open}
+  - {name: many, match: {paths: [/many]}, limits: [{name: a, rate: 4/60s}, {name: b, rate: 8/1h}], on_error: open}
+  - {name: tried, match: {paths: [/tried]}, limit: 4/60s, on_error: open, shadow: true}
+  - {name: local, match: {paths: [/local, /both]}, limit: 6/60s, on_error: local}
+`, redis.Addr, up.URL))
+	fields := []string{"RateLimit", "X-RateLimit-Remaining", "X-RateLimit-MaxRequests"}
+	for _, name := range fields {
+		require.NotEmpty(t, p.get(t, "/open").Header.Get(name))
+	}
+	require.NotContains(t, p.get(t, "/open", "X-RateLimit-Status", "true").body, "source")
+	redis.Kill()
+	for range 12 { // some of them without asking it
+		for _, path := range []string{"/open", "/many", "/tried"} {
+			a := p.get(t, path)
+			require.Equal(t, 200, a.StatusCode)
+			for _, name := range fields {
+				require.Empty(t, a.Header.Get(name), "%s: %s", path, name)
+			}
+		}
+	}
+	require.JSONEq(t, `{"max_requests":4,"source":"unavailable"}`, p.get(t, "/open", "X-RateLimit-Status", "true").body)
+	require.JSONEq(t, `{"max_requests":4,"source":"unavailable"}`, p.get(t, "/status/x?rule=open").body)
+	require.Equal(t, 404, p.get(t, "/tried", "X-RateLimit-Status", "true").StatusCode, "it limits nothing, with Redis or without")
+
+	// What this process counts, it knows: its share of the limit.
+	a := p.get(t, "/both")
+	require.Equal(t, `"local";r=2;t=60`, a.Header.Get("RateLimit"))
+	require.Contains(t, p.get(t, "/local", "X-RateLimit-Status", "true").body, `"source":"local"`)
+	require.Contains(t, p.get(t, "/both", "X-RateLimit-Status", "true").body, `"remaining":2`)
+	require.Contains(t, p.metrics(t, "ratelimit_proxy_decisions_total"), `{rule="open",decision="allowed"} 16`)
+}

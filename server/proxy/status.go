@@ -196,6 +196,7 @@ func (x *exchange) answerStatus(r *http.Request, rules []*rule) error {
 // tellStatus writes the status by the rule with the least left.
 func (g *generation) tellStatus(w http.ResponseWriter, req *server.Request, rules []*rule) error {
 	var out told
+	var unknown *untold
 	found := false
 	for _, rule := range rules {
 		res, err := rule.of(req).Peek()
@@ -206,6 +207,9 @@ func (g *generation) tellStatus(w http.ResponseWriter, req *server.Request, rule
 			return fmt.Errorf("rule %s: %w", rule.Name, err)
 		}
 		if res.Source == ratelimit.FromShadow { // which limits nothing
+			if !rule.Shadow && unknown == nil { // for now
+				unknown = &untold{g.speaking(rule, req.Request, res).Burst(), "unavailable"}
+			}
 			continue
 		}
 		t := tell(res, g.speaking(rule, req.Request, res), g.p.now())
@@ -215,10 +219,15 @@ func (g *generation) tellStatus(w http.ResponseWriter, req *server.Request, rule
 			out, found = t, true
 		}
 	}
-	if !found {
+	var answer any = out
+	switch {
+	case found:
+	case unknown != nil:
+		answer = unknown
+	default:
 		return server.Errorf(http.StatusNotFound, "No rule limits this request.")
 	}
-	text, err := json.Marshal(out)
+	text, err := json.Marshal(answer)
 	if err != nil {
 		return err
 	}
