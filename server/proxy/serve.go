@@ -23,6 +23,7 @@ type Server struct {
 	http  *http.Server
 	abort context.CancelCauseFunc
 
+	silent   silent
 	upgrades sync.WaitGroup // requests that want one: net/http forgets those connections
 }
 
@@ -45,14 +46,18 @@ func (p *Proxy) AdminServer() *Server {
 
 func (p *Proxy) newServer(l Limits) *Server {
 	base, abort := context.WithCancelCause(context.Background())
-	return &Server{p: p, abort: abort, http: &http.Server{
+	s := &Server{p: p, abort: abort}
+	s.http = &http.Server{
 		ReadHeaderTimeout: cmp.Or(l.Header, 10*time.Second),
 		WriteTimeout:      2 * cmp.Or(l.Stall, time.Minute), // of what isn't an upstream's (see writer), after a body nobody reads
 		IdleTimeout:       cmp.Or(l.Idle, 2*time.Minute),
 		MaxHeaderBytes:    int(cmp.Or(l.HeaderBytes, 64<<10)),
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ErrorLog:          newServerLog(p.log),
-	}}
+		ConnState:         s.silent.observe,
+	}
+	s.http.RegisterOnShutdown(s.silent.stop)
+	return s
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -68,8 +73,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
 
 // Shutdown stops to accept connections and waits for the requests that are under way, and
-// for websockets, until their clients or upstreams end them. When ctx ends first, it cuts
-// all off and returns [context.Cause] of ctx.
+// for websockets, until their clients or upstreams end them. Connections without a request it
+// closes. When ctx ends first, it cuts all off and returns [context.Cause] of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.p.stopping.Store(true)
 	err := s.http.Shutdown(ctx)
