@@ -72,9 +72,14 @@ func (l *logs) String() string {
 
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
+	return startWith(t, nil, env, args...)
+}
+
+func startWith(t *testing.T, stdin io.Reader, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{cmd: exec.Command(binary, args...), lines: make(chan string, 16), log: &logs{}, ended: make(chan error, 1)}
 	p.cmd.Env = append(os.Environ(), append([]string{"REDIS_URL="}, env...)...)
-	p.cmd.Stderr = p.log
+	p.cmd.Stdin, p.cmd.Stderr = stdin, p.log
 	stdout, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Start())
@@ -242,6 +247,36 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	_, body = p.get(t, url)
 	require.Equal(t, "five", body, "at the old address")
 	p.stop(t)
+}
+
+func TestConfigurationOfStandardInput(t *testing.T) {
+	text := fmt.Sprintf("listen: ['127.0.0.1:0']\nupstreams: {main: {url: %q}}\n", behind(t, "hello"))
+	for _, c := range []struct {
+		text string
+		code int
+		says string
+	}{
+		{text, 0, "standard input is valid\n"},
+		{text + "nonsense: 1\n", 2, `standard input:3:1: unknown field "nonsense"`},
+		{"", 2, "standard input: upstreams: there is none"},
+	} {
+		cmd := exec.Command(binary, "check", "-")
+		cmd.Stdin = strings.NewReader(c.text)
+		out, _ := cmd.CombinedOutput()
+		require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%s", out)
+		require.Contains(t, string(out), c.says)
+	}
+
+	p := startWith(t, strings.NewReader(text), nil, "--config", "-")
+	url := p.line(t, "listening on ")
+	_, body := p.get(t, url)
+	require.Equal(t, "hello", body)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP))
+	p.logged(t, "configuration reloaded") // it is the same: there is no more to read
+	_, body = p.get(t, url)
+	require.Equal(t, "hello", body)
+	p.stop(t)
+	require.NotContains(t, p.log.String(), "ERROR")
 }
 
 // slow starts an upstream that answers when it is told to, and tells that it was asked.

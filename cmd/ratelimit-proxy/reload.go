@@ -43,7 +43,7 @@ func (r *reloader) on(ctx context.Context, work *errgroup.Group) {
 			}
 		}
 	})
-	if r.command.Config == "" {
+	if r.command.Config == "" || r.command.Config == fromStdin {
 		return
 	}
 	work.Go(func() error {
