@@ -202,7 +202,8 @@ type Headers struct {
 type Status struct {
 	// Path is where GET <path>/<key> answers. Default: /status; "off" is nowhere.
 	Path string `yaml:"path"`
-	// Header lets a request with X-RateLimit-Status: true ask about itself. Default: true.
+	// Header lets a request with X-RateLimit-Status: true (or yes, 1) ask about itself, and
+	// has values other than these and false, no, 0 answered 400. Default: true.
 	Header *bool `yaml:"header"`
 	// Allow are the addresses of clients that are answered, unless somebody who is no
 	// trusted proxy has forwarded the request. Behind a proxy on this machine that forwards

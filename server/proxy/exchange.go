@@ -40,7 +40,10 @@ func (x *exchange) serve() error {
 	}
 	at := cleaned(r)
 	rules := x.g.matching(r, at, x.few[:0])
-	if x.g.status.header && strings.EqualFold(r.Header.Get(statusHeader), "true") {
+	switch asks, err := x.g.status.asksItself(r); {
+	case err != nil:
+		return err
+	case asks:
 		return x.answerStatus(r, rules)
 	}
 	if x.up = x.g.upstreamOf(r, at); x.up == nil {

@@ -50,6 +50,24 @@ func (s *statusAPI) asks(r *http.Request) (key string, ok bool) {
 	return strings.CutPrefix(r.URL.EscapedPath(), s.path)
 }
 
+// asksItself tells whether a request asks for its own status. Its header is true, yes or 1,
+// or false, no or 0, in any case: what is none of them may be meant to ask, and isn't passed on.
+func (s *statusAPI) asksItself(r *http.Request) (bool, error) {
+	values := r.Header[statusHeader]
+	if !s.header || len(values) == 0 {
+		return false, nil
+	}
+	if len(values) == 1 {
+		switch strings.ToLower(values[0]) {
+		case "true", "yes", "1":
+			return true, nil
+		case "false", "no", "0":
+			return false, nil
+		}
+	}
+	return false, server.Errorf(http.StatusBadRequest, "X-RateLimit-Status should be true, yes or 1 to ask for the status, or false, no or 0.")
+}
+
 // permits returns why a request may not ask, nil if it may: it has the token, or comes from
 // an address that the configuration names. What somebody has forwarded who isn't a trusted
 // proxy comes from nobody knows where.

@@ -100,3 +100,29 @@ func TestStatusOfWhatNoRuleLimits(t *testing.T) {
 	p = run(t, parse(t, "upstreams: {main: {url: %q}}\n", behind(t, nil).URL))
 	require.Equal(t, 404, p.get(t, "/status/x").StatusCode)
 }
+
+// A header that may be meant to ask is never a request that is charged.
+func TestValuesOfTheStatusHeader(t *testing.T) {
+	up := behind(t, nil)
+	p := run(t, limited(t, up.URL, "10/60s"))
+	for _, yes := range []string{"true", "True", "TRUE", "yes", "1", " true "} {
+		require.EqualValues(t, 10, statusIn(t, p.get(t, "/", "X-RateLimit-Status", yes))["remaining"], yes)
+	}
+	for _, other := range [][]string{{""}, {"2"}, {"on"}, {"t"}, {"true, true"}, {"true", "true"}, {"false", "true"}} {
+		var headers []string
+		for _, v := range other {
+			headers = append(headers, "X-RateLimit-Status", v)
+		}
+		a := p.get(t, "/", headers...)
+		require.Equal(t, 400, a.StatusCode, "%q", other)
+		require.Contains(t, a.body, "X-RateLimit-Status should be true, yes or 1")
+	}
+	require.Zero(t, up.n.Load())
+	for _, no := range []string{"false", "FALSE", "no", "0"} {
+		require.Equal(t, "ok", p.get(t, "/", "X-RateLimit-Status", no).body)
+	}
+	require.EqualValues(t, 6, p.status(t, "/")["remaining"])
+
+	p = run(t, parse(t, "upstreams: {main: {url: %q}}\nstatus: {header: false}\n", up.URL))
+	require.Equal(t, "ok", p.get(t, "/", "X-RateLimit-Status", "on").body, "it is the upstream's")
+}
