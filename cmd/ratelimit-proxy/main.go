@@ -82,6 +82,8 @@ func program(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	}
 	log := newLogger(stderr, c.Run.Debug)
 	redis.SetLogger(redisLog{log})
+	slog.SetLogLoggerLevel(slog.LevelWarn)
+	slog.SetDefault(log) // package log writes there as well
 	err = c.Run.run(ctx, stdout, log)
 	var wrong *usageError
 	switch {

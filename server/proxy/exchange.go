@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lazyreq/lazyreq/server"
 )
@@ -24,6 +25,7 @@ type exchange struct {
 	up   *upstream
 	body *body
 	err  error // why the upstream has not answered
+	sent time.Time
 
 	told  told // what the client learns of its limit
 	tells bool // there is something to learn
@@ -149,6 +151,7 @@ func (x *exchange) ends(r *http.Request) (e ends) {
 }
 
 func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
+	x.sent = time.Now()
 	x.up.rewrite(pr.In, pr.Out)
 	x.g.clients.forward(pr.In, pr.Out, x.g.forwarded)
 	x.p.sign(pr.In, pr.Out)
@@ -164,6 +167,7 @@ func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 func (x *exchange) answered(res *http.Response) error {
 	x.up.answers[min(max(res.StatusCode/100, 1), 5)-1].Inc()
 	x.up.outage.succeed()
+	x.up.times.observe(time.Since(x.sent))
 	if x.tells && !hasSeedFields(res.Header) {
 		x.told.write(x.w.Header())
 	}

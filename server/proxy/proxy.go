@@ -125,6 +125,7 @@ func (p *Proxy) enter() *generation {
 
 // ServeHTTP answers one request.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer p.metrics.end(p.metrics.begin())
 	g := p.enter()
 	if g == nil {
 		http.Error(w, "the proxy is closed", http.StatusServiceUnavailable)

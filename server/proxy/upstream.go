@@ -31,6 +31,7 @@ type upstream struct {
 	answers   [5]*metrics.Counter // by the status's first digit less 1
 	log       *log.Logger         // of net/http/httputil
 	outage    outage
+	times     *histogram // to the header of a response
 }
 
 // same tells whether the upstream is what a configuration says. Files may have changed.
@@ -57,7 +58,7 @@ func newUpstream(name string, u Upstream, p *Proxy, f *faults) *upstream {
 	case u.DialTimeout < 0 || u.ResponseTimeout < 0 || u.IdleConnections < 0 || u.MaxConnections < 0:
 		f.addf(field, "has a negative number")
 	}
-	up := &upstream{name: name, url: target, ownHost: u.Host == "upstream", from: u, answers: p.metrics.answers(name)}
+	up := &upstream{name: name, url: target, ownHost: u.Host == "upstream", from: u, answers: p.metrics.answers(name), times: p.metrics.upstreamTimes(name)}
 	up.log = log.New(&breakOffs{p: p, upstream: name}, "", 0)
 	up.outage.log = p.log.With(slog.String("upstream", name))
 	up.outage.lost, up.outage.back = "an upstream doesn't answer", "an upstream answers again"
