@@ -212,8 +212,8 @@ func TestConfigurationIsReloaded(t *testing.T) {
 		return fmt.Sprintf("listen: ['127.0.0.1:0']\nupstreams: {main: {url: %q}}\n", behind(t, answer))
 	}
 	write(text("one"))
-	p := start(t, nil, "--config", file)
-	url := p.line(t, "listening on ")
+	p := start(t, nil, "--config", file, "--admin", "127.0.0.1:0")
+	url, admin := p.line(t, "listening on "), p.line(t, "admin on ")
 	_, body := p.get(t, url)
 	require.Equal(t, "one", body)
 
@@ -232,11 +232,14 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	_, body = p.get(t, url)
 	require.Equal(t, "two", body)
 
-	write("admin: 127.0.0.1:0\n" + text("four"))
-	require.Equal(t, "admin", p.logged(t, "need a restart")["fields"])
+	write(strings.Replace(text("four"), "[", "[':0', ", 1))
+	require.Equal(t, "listen", p.logged(t, "need a restart")["fields"])
 	require.Equal(t, "the file has changed", p.logged(t, "the file has changed")["why"])
 	_, body = p.get(t, url)
 	require.Equal(t, "four", body)
+
+	_, body = p.get(t, admin+"/metrics")
+	require.Contains(t, body, `ratelimit_proxy_reloads_total{ok="false"} 1`, "one that couldn't be read")
 
 	// What only a restart changes is told, whichever it is.
 	other := strings.Replace(text("five"), "127.0.0.1:0", "127.0.0.1:1", 1)

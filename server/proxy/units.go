@@ -34,7 +34,7 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(count), 10, 64)
 	if err != nil || n < 1 {
-		return fmt.Errorf("%q is no rate: %q is no number above 0", text, count)
+		return fmt.Errorf("%q is no rate: %q is no whole number above 0", text, count)
 	}
 	per = strings.TrimSpace(per)
 	if per != "" && (per[0] < '0' || per[0] > '9') {
