@@ -140,7 +140,7 @@ var help = map[string][2]string{
 	"ratelimit_proxy_listed_total":            {"counter", "Requests by the lists of a rule."},
 	"ratelimit_proxy_responses_total":         {"counter", "Responses of an upstream by the first digit of their status."},
 	"ratelimit_proxy_upstream_failures_total": {"counter", "Requests that an upstream has not answered, or not to the end."},
-	"ratelimit_proxy_store_down":              {"gauge", "Whether Redis is given up."},
+	"ratelimit_proxy_store_down":              {"gauge", "Whether the last call of Redis has failed."},
 	"ratelimit_proxy_reloads_total":           {"counter", "Times the configuration was read again."},
 	"ratelimit_proxy_requests_in_flight":      {"gauge", "Requests and websockets under way."},
 	requestTimes:                              {"histogram", "How long requests took, to the end of their response."},

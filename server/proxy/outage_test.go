@@ -41,7 +41,9 @@ func TestRedisDownIsLoggedOnce(t *testing.T) {
 		p := run(t, parse(t, "redis: redis://%s\nredis_timeout: 10s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 1000/60s, on_error: %s}]\n",
 			redis.Addr, up.URL, onError))
 		redis.Kill()
-		for range 100 {
+		require.Equal(t, status, p.get(t, "/").StatusCode)
+		require.Contains(t, p.metrics(t, "ratelimit_proxy_store_down"), " 1\n", "already")
+		for range 99 {
 			require.Equal(t, status, p.get(t, "/").StatusCode)
 		}
 		if onError == closed {
@@ -60,6 +62,7 @@ func TestRedisDownIsLoggedOnce(t *testing.T) {
 			require.Contains(t, []int{200, 503}, p.get(t, "/").StatusCode)
 			return len(p.log.lines("Redis answers again")) > 0
 		}, 60*time.Second, 20*time.Millisecond)
+		require.Contains(t, p.metrics(t, "ratelimit_proxy_store_down"), " 0\n")
 		told := 0.0
 		for _, l := range p.log.above(t) {
 			for name, n := range l {

@@ -148,22 +148,11 @@ func (s *store) answering(onError string) (*chain, error) {
 	return &c, nil
 }
 
-// down tells whether Redis was given up.
+// down tells whether the last call of Redis has failed.
 func (s *stores) down() bool {
 	s.mu.Lock()
-	current := s.current
-	s.mu.Unlock()
-	if current == nil {
-		return false
-	}
-	current.mu.Lock()
-	defer current.mu.Unlock()
-	for _, c := range current.chains {
-		if c.failover.Stats().Down {
-			return true
-		}
-	}
-	return false
+	defer s.mu.Unlock()
+	return s.current != nil && s.current.outage != nil && s.current.outage.failing.Load()
 }
 
 // observed tells an outage how the calls of a store end.

@@ -53,8 +53,7 @@ var (
 	textType     = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// value checks the value of a type, and returns what is to be decoded in its place. That
-// a list or a mapping is one, the package for YAML checks.
+// value checks the value of a type, and returns what is to be decoded in its place.
 func (c *checker) value(node ast.Node, t reflect.Type) ast.Node {
 	switch n := node.(type) {
 	case *ast.AnchorNode:
@@ -83,10 +82,13 @@ func (c *checker) value(node ast.Node, t reflect.Type) ast.Node {
 	case reflect.Struct, reflect.Map:
 		c.fields(node, t)
 	case reflect.Slice:
-		if list, ok := node.(*ast.SequenceNode); ok {
-			for i, v := range list.Values {
-				list.Values[i] = c.value(v, t.Elem())
-			}
+		list, ok := node.(*ast.SequenceNode)
+		if !ok {
+			c.addf(node, "%q: want a list, such as [a, b]", node.GetToken().Value)
+			return node
+		}
+		for i, v := range list.Values {
+			list.Values[i] = c.value(v, t.Elem())
 		}
 	default:
 		return c.scalar(node, t)
@@ -102,6 +104,8 @@ func (c *checker) fields(node ast.Node, t reflect.Type) {
 		entries = n.Values
 	case *ast.MappingValueNode:
 		entries = []*ast.MappingValueNode{n}
+	default:
+		c.addf(node, "%q: want fields, such as {name: value}", node.GetToken().Value)
 	}
 	for _, e := range entries {
 		written := e.Key.GetToken().Value
