@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/lazyreq/lazyreq/internal/problem"
+	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 	"github.com/lazyreq/lazyreq/server"
 )
@@ -15,10 +16,16 @@ import (
 // request. A failure of the store or of an upstream is logged as an [outage]; what the proxy
 // doesn't do, clients ask for.
 func (x *exchange) conclude(err error) error {
+	if _, denied := err.(*ratelimit.DeniedError); denied || err == nil { // as it is mostly
+		return err
+	}
 	var p *server.Problem
 	if errors.As(err, &p) {
 		switch p.Status {
 		case http.StatusBadGateway, http.StatusGatewayTimeout:
+			if x.up == nil || x.err == nil { // it wasn't an upstream
+				return err
+			}
 			x.up.outage.fail(x.err)
 			x.up.outage.count(strconv.Itoa(p.Status))
 		case http.StatusNotImplemented, http.StatusLoopDetected:

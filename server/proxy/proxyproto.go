@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -51,7 +52,7 @@ type announcedConn struct {
 // Read reads what comes after the header.
 func (c *announcedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if err != nil && c.ProxyHeader() == nil {
+	if err != nil && !errors.Is(err, net.ErrClosed) && c.ProxyHeader() == nil { // by us, at the stop
 		c.of.missing(c.Raw().RemoteAddr(), err)
 	}
 	return n, err

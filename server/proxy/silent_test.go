@@ -54,6 +54,7 @@ func TestSilentConnectionsDontDelayTheStop(t *testing.T) {
 			began := time.Now()
 			require.NoError(t, p.server.Shutdown(context.Background()))
 			require.Less(t, time.Since(began), 4*time.Second, "net/http waits for five seconds")
+			require.Empty(t, p.log.above(t), "a stop is nothing to warn of")
 		})
 	}
 }
