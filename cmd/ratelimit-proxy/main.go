@@ -34,7 +34,7 @@ type commands struct {
 }
 
 type checkCommand struct {
-	Config string `arg:"" help:"The configuration's file."`
+	Config string `arg:"" help:"The configuration's file, - for standard input."`
 }
 
 // ballast is how much garbage the collector waits for, at least. By itself it would wait for
@@ -47,15 +47,15 @@ func main() {
 	defer runtime.KeepAlive(held)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal ends the program at once
-	code := program(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := program(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
 // program runs a command line and returns the exit status: 2 if the command line or the
 // configuration is wrong, 1 if something else went wrong.
-func program(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	var c commands
+func program(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	c := commands{Run: runCommand{stdin: stdin}}
 	exit := -1
 	parser, err := kong.New(&c,
 		kong.Name("ratelimit-proxy"),
@@ -78,10 +78,12 @@ func program(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	if parsed.Command() == "check <config>" {
-		return check(c.Check.Config, stdout, stderr)
+		return check(c.Check.Config, stdin, stdout, stderr)
 	}
 	log := newLogger(stderr, c.Run.Debug)
 	redis.SetLogger(redisLog{log})
+	slog.SetLogLoggerLevel(slog.LevelWarn)
+	slog.SetDefault(log) // package log writes there as well
 	err = c.Run.run(ctx, stdout, log)
 	var wrong *usageError
 	switch {
@@ -120,8 +122,8 @@ func version() string {
 // usageError is a mistake of whoever has started the program.
 type usageError struct{ error }
 
-func check(file string, stdout, stderr io.Writer) int {
-	c, err := load(file)
+func check(file string, stdin io.Reader, stdout, stderr io.Writer) int {
+	c, err := load(file, stdin)
 	if err == nil {
 		err = proxy.Check(c)
 	}
@@ -129,16 +131,32 @@ func check(file string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, err)
 		return 2
 	}
-	fmt.Fprintf(stdout, "%s is valid\n", file)
+	fmt.Fprintf(stdout, "%s is valid\n", nameOf(file))
 	return 0
 }
 
-func load(file string) (proxy.Config, error) {
-	data, err := os.ReadFile(file)
+// fromStdin is what one writes for standard input in a file's place.
+const fromStdin = "-"
+
+func nameOf(file string) string {
+	if file == fromStdin {
+		return "standard input"
+	}
+	return file
+}
+
+func load(file string, stdin io.Reader) (proxy.Config, error) {
+	var data []byte
+	var err error
+	if file == fromStdin {
+		data, err = io.ReadAll(stdin)
+	} else {
+		data, err = os.ReadFile(file)
+	}
 	if err != nil {
 		return proxy.Config{}, err
 	}
-	return proxy.Parse(file, data)
+	return proxy.Parse(nameOf(file), data)
 }
 
 // redisLog is where the client of Redis complains. What comes of it is logged elsewhere.

@@ -72,9 +72,14 @@ func (l *logs) String() string {
 
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
+	return startWith(t, nil, env, args...)
+}
+
+func startWith(t *testing.T, stdin io.Reader, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{cmd: exec.Command(binary, args...), lines: make(chan string, 16), log: &logs{}, ended: make(chan error, 1)}
 	p.cmd.Env = append(os.Environ(), append([]string{"REDIS_URL="}, env...)...)
-	p.cmd.Stderr = p.log
+	p.cmd.Stdin, p.cmd.Stderr = stdin, p.log
 	stdout, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Start())
@@ -153,11 +158,11 @@ func TestFlagsAlone(t *testing.T) {
 		status, _ := p.get(t, url)
 		require.Equal(t, want, status)
 	}
-	_, body := p.get(t, url+"/status/127.0.0.1")
-	require.Contains(t, body, `"remaining":2`, "it is of the Authorization header")
-	status, _ := p.get(t, admin+"/healthz")
+	status, _ := p.get(t, url+"/status/127.0.0.1")
+	require.Equal(t, 404, status, "no flag says who may ask")
+	status, _ = p.get(t, admin+"/healthz")
 	require.Equal(t, 200, status)
-	_, body = p.get(t, admin+"/metrics")
+	_, body := p.get(t, admin+"/metrics")
 	require.Contains(t, body, `ratelimit_proxy_decisions_total{rule="limit",decision="denied"} 1`)
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP))
 	p.logged(t, "configuration reloaded")
@@ -207,8 +212,8 @@ func TestConfigurationIsReloaded(t *testing.T) {
 		return fmt.Sprintf("listen: ['127.0.0.1:0']\nupstreams: {main: {url: %q}}\n", behind(t, answer))
 	}
 	write(text("one"))
-	p := start(t, nil, "--config", file)
-	url := p.line(t, "listening on ")
+	p := start(t, nil, "--config", file, "--admin", "127.0.0.1:0")
+	url, admin := p.line(t, "listening on "), p.line(t, "admin on ")
 	_, body := p.get(t, url)
 	require.Equal(t, "one", body)
 
@@ -227,11 +232,14 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	_, body = p.get(t, url)
 	require.Equal(t, "two", body)
 
-	write("admin: 127.0.0.1:0\n" + text("four"))
-	require.Equal(t, "admin", p.logged(t, "need a restart")["fields"])
+	write(strings.Replace(text("four"), "[", "[':0', ", 1))
+	require.Equal(t, "listen", p.logged(t, "need a restart")["fields"])
 	require.Equal(t, "the file has changed", p.logged(t, "the file has changed")["why"])
 	_, body = p.get(t, url)
 	require.Equal(t, "four", body)
+
+	_, body = p.get(t, admin+"/metrics")
+	require.Contains(t, body, `ratelimit_proxy_reloads_total{ok="false"} 1`, "one that couldn't be read")
 
 	// What only a restart changes is told, whichever it is.
 	other := strings.Replace(text("five"), "127.0.0.1:0", "127.0.0.1:1", 1)
@@ -242,6 +250,36 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	_, body = p.get(t, url)
 	require.Equal(t, "five", body, "at the old address")
 	p.stop(t)
+}
+
+func TestConfigurationOfStandardInput(t *testing.T) {
+	text := fmt.Sprintf("listen: ['127.0.0.1:0']\nupstreams: {main: {url: %q}}\n", behind(t, "hello"))
+	for _, c := range []struct {
+		text string
+		code int
+		says string
+	}{
+		{text, 0, "standard input is valid\n"},
+		{text + "nonsense: 1\n", 2, `standard input:3:1: unknown field "nonsense"`},
+		{"", 2, "standard input: upstreams: there is none"},
+	} {
+		cmd := exec.Command(binary, "check", "-")
+		cmd.Stdin = strings.NewReader(c.text)
+		out, _ := cmd.CombinedOutput()
+		require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%s", out)
+		require.Contains(t, string(out), c.says)
+	}
+
+	p := startWith(t, strings.NewReader(text), nil, "--config", "-")
+	url := p.line(t, "listening on ")
+	_, body := p.get(t, url)
+	require.Equal(t, "hello", body)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP))
+	p.logged(t, "configuration reloaded") // it is the same: there is no more to read
+	_, body = p.get(t, url)
+	require.Equal(t, "hello", body)
+	p.stop(t)
+	require.NotContains(t, p.log.String(), "ERROR")
 }
 
 // slow starts an upstream that answers when it is told to, and tells that it was asked.

@@ -43,7 +43,7 @@ func (r *reloader) on(ctx context.Context, work *errgroup.Group) {
 			}
 		}
 	})
-	if r.command.Config == "" {
+	if r.command.Config == "" || r.command.Config == fromStdin {
 		return
 	}
 	work.Go(func() error {
@@ -94,10 +94,11 @@ func ping(ctx context.Context, url string) error {
 
 // reload makes the configuration anew, of the flags and the file.
 func (r *reloader) reload(ctx context.Context, work *errgroup.Group, why string) {
-	c, err := r.command.config()
-	if err == nil {
-		err = r.p.Reload(c)
-	}
+	var c proxy.Config
+	err := r.p.ReloadFrom(func() (_ proxy.Config, err error) {
+		c, err = r.command.config()
+		return c, err
+	})
 	if err != nil {
 		r.log.Error("configuration not reloaded: the old one stays", slog.String("why", why), slog.Any("error", err))
 		return

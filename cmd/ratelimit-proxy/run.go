@@ -17,7 +17,7 @@ import (
 
 // runCommand is what one can say on the command line.
 type runCommand struct {
-	Config   string        `help:"YAML file with the whole configuration; the other flags overrule it." placeholder:"FILE"`
+	Config   string        `help:"YAML file with the whole configuration, - for standard input; the other flags overrule it." placeholder:"FILE"`
 	Listen   []string      `help:"Address to listen on. Default: 127.0.0.1:8080." placeholder:"ADDRESS"`
 	Upstream string        `help:"Server that requests go to, such as http://127.0.0.1:9000." placeholder:"URL"`
 	Limit    string        `help:"Requests in a time, for each client, such as 10/60s." placeholder:"N/TIME"`
@@ -25,12 +25,27 @@ type runCommand struct {
 	Admin    string        `help:"Address of /healthz and /metrics." placeholder:"ADDRESS"`
 	Grace    time.Duration `help:"How long requests under way are waited for at the end." default:"30s"`
 	Debug    bool          `help:"Log what clients and Redis do wrong, too."`
+
+	stdin io.Reader
+	read  *proxy.Config // of standard input, which can be read once
+}
+
+// file returns the configuration of the file.
+func (r *runCommand) file() (proxy.Config, error) {
+	if r.read != nil {
+		return *r.read, nil
+	}
+	c, err := load(r.Config, r.stdin)
+	if err == nil && r.Config == fromStdin {
+		r.read = &c
+	}
+	return c, err
 }
 
 // config returns the configuration: the file's, overruled by the flags.
 func (r *runCommand) config() (c proxy.Config, err error) {
 	if r.Config != "" {
-		if c, err = load(r.Config); err != nil {
+		if c, err = r.file(); err != nil {
 			return c, err
 		}
 	}
@@ -80,7 +95,7 @@ func (r *runCommand) run(ctx context.Context, stdout io.Writer, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	s, admin := p.Server(c.Limits), &http.Server{Handler: p.Admin(), ReadHeaderTimeout: 10 * time.Second}
+	s, admin := p.Server(c.Limits), p.AdminServer()
 	work, ctx := errgroup.WithContext(ctx)
 	for i, l := range listeners {
 		serve := s.Serve

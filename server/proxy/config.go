@@ -197,13 +197,17 @@ type Headers struct {
 	Forwarded bool `yaml:"forwarded"`
 }
 
-// Status is how one asks how much is used up, without charging or reaching an upstream.
+// Status is how one asks how much is used up, without charging or reaching an upstream. It
+// answers 404 without Allow and Token, and otherwise 403 to those that neither is for.
 type Status struct {
 	// Path is where GET <path>/<key> answers. Default: /status; "off" is nowhere.
 	Path string `yaml:"path"`
-	// Header lets a request with X-RateLimit-Status: true ask about itself. Default: true.
+	// Header lets a request with X-RateLimit-Status: true (or yes, 1) ask about itself, and
+	// has values other than these and false, no, 0 answered 400. Default: true.
 	Header *bool `yaml:"header"`
-	// Allow are the addresses of clients that are answered. Default: this machine's.
+	// Allow are the addresses of clients that are answered, unless somebody who is no
+	// trusted proxy has forwarded the request. Behind a proxy on this machine that forwards
+	// without saying so, all clients have this machine's address. Default: none.
 	Allow []Network `yaml:"allow"`
 	// Token is answered everywhere, as Authorization: Bearer <token> at the path, and as
 	// X-RateLimit-Token with the header.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -18,7 +19,7 @@ func TestErrorsNameLineAndField(t *testing.T) {
 		{ok + "nonsense: 1\n", `p.yaml:3:1: unknown field "nonsense"`},
 		{ok + "rules:\n  - name: a\n    limit: 10\n", `p.yaml:5:`},
 		{ok + "rules:\n  - name: a\n    limit: 10/x\n", `want one such as 60s or h`},
-		{ok + "rules:\n  - name: a\n    limit: 0/s\n", `is no number above 0`},
+		{ok + "rules:\n  - name: a\n    limit: 0/s\n", `is no whole number above 0`},
 		{ok + "rules:\n  - name: a\n    colour: red\n", `p.yaml:5:5: unknown field "colour"`},
 		{ok + "listen: [1, 2\n", `p.yaml:3:`},
 		{ok + "rules:\n  - name: a\n    name: b\n", `p.yaml:5:5: `},
@@ -32,6 +33,7 @@ func TestErrorsNameLineAndField(t *testing.T) {
 		{ok + "rules:\n  - {name: a, limit: 1/s, missing: x}\n", `rules[0].missing: "x", want address, reject, skip`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, on_error: x}\n", `rules[0].on_error: "x", want open, closed, local`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, cost: 0}\n", `rules[0].cost: "0", want`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, cost: 1.5}\n", `rules[0].cost: "1.5", want a whole number above 0 or {header.NAME}`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, cost: 2}\n", `a request costs 2: none would ever pass`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, tiers: [{keys: [b]}]}\n", `rules[0].tiers[0]: has no limit`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, limits: [{rate: 1/s}]}\n", `rules[0].limit: is set, and limits as well`},
@@ -77,7 +79,7 @@ func TestErrorsNameLineAndField(t *testing.T) {
 		{ok + "rules:\n  - {name: a, limits: [{rate: 1/s, algorithm: gcra, burst: -1}]}\n", `rules[0].limits[0]: burst is -1`},
 		{ok + "status: {path: status}\n", `status.path: "status", want`},
 		{ok + "limits: {stall: -1s}\n", `limits: has a negative number`},
-		{ok + "limits: {stall: soon}\n", `p.yaml:3:17: time: invalid duration "soon"`},
+		{ok + "limits: {stall: soon}\n", `p.yaml:3:17: "soon": want a time with its unit`},
 		{ok + "limits: {stall: 10}\n", `p.yaml:3:17: "10": want a time with its unit`},
 		{ok + "limits: {header_bytes: 1GiB}\n", `limits.header_bytes: is more`},
 		{ok + "limits: {header_bytes: many}\n", `p.yaml:3:`},
@@ -85,7 +87,13 @@ func TestErrorsNameLineAndField(t *testing.T) {
 		{ok + "redis_timeout: -1s\n", `redis_timeout: is -1s`},
 		{ok + "redis: http://x\n", `p.yaml:3:8: redis: is no URL of a Redis, want one such as redis://`},
 		{ok + "redis: 'redis://:secret@a:b'\n", `redis: is no URL of a Redis`},
-		{ok + "replicas: -1\n", `replicas: is -1`},
+		{ok + "replicas: -1\n", `p.yaml:3:11: replicas: is -1, want 1 to 1048576`},
+		{ok + "replicas: 1048577\n", `p.yaml:3:11: replicas: is 1048577`},
+		{ok + "redis: redis://a\nreplicas: 9223372036854775807\n", `p.yaml:4:11: replicas: is 9223372036854775807`},
+		{ok + "trusted_proxies: 10.0.0.1\n", `p.yaml:3:18: "10.0.0.1": want a list, such as [a, b]`},
+		{ok + "rules: {name: a}\n", `p.yaml:3:8: "{": want a list`},
+		{ok + "rules: [a]\n", `p.yaml:3:9: "a": want fields, such as {name: value}`},
+		{ok + "limits: [a]\n", `p.yaml:3:9: "[": want fields`},
 		{ok + "routes: [{upstream: other}]\n", `p.yaml:3:21: routes[0].upstream: there is no upstream "other"`},
 		{"upstreams:\n  a: {url: http://a}\n  b: {url: http://b}\n", `routes: there are none, and more than one upstream`},
 		{"upstreams:\n  a: {url: ftp://a}\n", `p.yaml:2:12: upstreams.a.url: "ftp://a" is no address`},
@@ -130,6 +138,7 @@ func TestAllErrorsAtOnce(t *testing.T) {
 func TestRates(t *testing.T) {
 	for text, want := range map[string]Rate{
 		"10/60s": {10, time.Minute}, "1000/h": {1000, time.Hour}, "5/500ms": {5, 500 * time.Millisecond}, " 7 / 1m30s": {7, 90 * time.Second},
+		"10/1d": {10, 24 * time.Hour}, "10/min": {10, time.Minute}, "10/ 2 days": {10, 48 * time.Hour}, "1/sec": {1, time.Second}, "1/1.5h": {1, 90 * time.Minute},
 	} {
 		var r Rate
 		require.NoError(t, r.UnmarshalText([]byte(text)))
@@ -140,9 +149,11 @@ func TestRates(t *testing.T) {
 		require.NoError(t, again.UnmarshalText(out))
 		require.Equal(t, r, again)
 	}
-	for _, text := range []string{"", "10", "10/", "/s", "-1/s", "0/s", "1/0s", "1/-1s", "1/x", "1/s/s", "99999999999999999999/s"} {
+	for _, text := range []string{"", "10", "10/", "/s", "-1/s", "0/s", "1/0s", "1/-1s", "1/x", "1/s/s", "99999999999999999999/s", "1/1.5d", "1/-1d", "1/0d",
+		"1/d2", "1/106752d", "1.5/s", "0x10/s", "1e3/s", "1_000/s", "10/M", "10/week"} {
 		require.Error(t, new(Rate).UnmarshalText([]byte(text)), text)
 	}
+	require.ErrorContains(t, new(Rate).UnmarshalText([]byte("10/week")), `"1week" is no time, want one such as 60s or h: units are ms, s (sec), m (min), h (hour) and d (day)`)
 	for text, want := range map[string]Size{"1": 1, "64KiB": 65536, "2 MiB": 2 << 20, "1GiB": 1 << 30} {
 		var s Size
 		require.NoError(t, s.UnmarshalText([]byte(text)))
@@ -150,6 +161,88 @@ func TestRates(t *testing.T) {
 	}
 	for _, text := range []string{"", "0", "-1", "KiB", "1kb", "9999999999GiB"} {
 		require.Error(t, new(Size).UnmarshalText([]byte(text)), text)
+	}
+}
+
+// A value that YAML would take for another one, or for none, is an error.
+func TestValuesMeanWhatIsWritten(t *testing.T) {
+	const (
+		whole  = "want a whole number"
+		time   = "want a time with its unit"
+		truth  = "want true or false"
+		nobody = "has no value"
+	)
+	integers := []string{"replicas: %s", "upstreams: {main: {url: http://a, max_connections: %s}}", "upstreams: {main: {url: http://a, proxy_protocol: %s}}",
+		"rules: [{name: a, limits: [{rate: 9/s, algorithm: gcra, burst: %s}]}]", "rules: [{name: a, limits: [{rate: 9/s, block: {after: %s, for: 1s}}]}]"}
+	durations := []string{"redis_timeout: %s", "limits: {stall: %s}", "upstreams: {main: {url: http://a, dial_timeout: %s}}",
+		"rules: [{name: a, limits: [{rate: 9/s, block: {after: 1, for: %s}}]}]"}
+	bools := []string{"headers: {seed: %s}", "headers: {forwarded: %s}", "rules: [{name: a, limit: 1/s, shadow: %s}]"}
+	texts := []string{"redis: %s", "status: {token: %s}", "rules: %s", "rules: [%s]", "rules: [{name: a, limit: %s}]", "trusted_proxies: [%s]", "listen: [%s]",
+		"limits: %s", "rules: [{name: a, limit: 1/s, deny: [%s]}]"}
+	for want, c := range map[string]struct{ fields, values []string }{
+		whole:                  {integers, []string{"1.5", "2.0", "1e3", "'2'", "0x10", "0o10", "010", "1_000", "+2", ".inf", "true", "many", "99999999999999999999", "[1]"}},
+		time:                   {durations, []string{"5", "1.5", "0", "'5'", "true", "soon", "1.5d", "99999999999d", "[1s]", "10 parsecs"}},
+		truth:                  {bools, []string{"'true'", "yes", "on", "1", "0", "maybe", "[true]"}},
+		nobody:                 {append(append(append(texts, integers...), durations...), bools...), []string{"~", "null", " "}},
+		"tags have no meaning": {texts, []string{"!!str 1", "!!float 1"}},
+	} {
+		for _, field := range c.fields {
+			for _, value := range c.values {
+				if value == " " && strings.Contains(field, "[%s]") { // an empty list
+					continue
+				}
+				conf, err := Parse("p.yaml", []byte("admin: :1\n"+fmt.Sprintf(field, value)))
+				require.ErrorContains(t, err, want, "%s, %s: %+v", field, value, conf)
+				require.True(t, strings.HasPrefix(err.Error(), "p.yaml:2:"), "%v", err)
+			}
+		}
+	}
+	for _, text := range []string{
+		"upstreams: {010: {url: http://a}}", "upstreams: {1.50: {url: http://a}}", "upstreams: {main: {url: http://a}, main: {url: http://b}}",
+		"listen: [{address: ':1', colour: 1}]", "headers: {Seed: true}", "a: &a {x: 1}", "1: 2",
+	} {
+		_, err := Parse("p.yaml", []byte(text))
+		require.Error(t, err, text)
+	}
+
+	c := parse(t, `
+client_header: 010
+status: {token: 1_000, path: 0x10}
+redis: |
+  redis://a
+redis_timeout: 1 day
+upstreams: {8080: {url: http://a, response_timeout: &t 1m}, b: {url: http://b, response_timeout: *t}}
+rules:
+  - {name: 1e3, match: {headers: {X: 1.50}}, cost: 2, deny: [010, 0.10, true, 1_000], tiers: [{keys: [0o7], limit: 1/d}], limit: 2/2min}
+  - {name: -0, limits: [{rate: 9/s, block: {after: 2, for: 1.5h}}], shadow: true}
+`)
+	require.Equal(t, "010", c.ClientHeader)
+	require.Equal(t, "1_000", c.Status.Token)
+	require.Equal(t, "redis://a\n", c.Redis)
+	require.Equal(t, 24*hour, c.RedisTimeout)
+	require.Equal(t, hour/60, c.Upstreams["8080"].ResponseTimeout)
+	require.Equal(t, hour/60, c.Upstreams["b"].ResponseTimeout)
+	r := c.Rules[0]
+	require.Equal(t, []any{"1e3", "1.50", "2", []string{"010", "0.10", "true", "1_000"}, []string{"0o7"}},
+		[]any{r.Name, r.Match.Headers["X"], r.Cost, r.Deny, r.Tiers[0].Keys})
+	require.Equal(t, []Rate{{1, 24 * hour}, {2, 2 * hour / 60}}, []Rate{r.Tiers[0].Limit, r.Limit})
+	require.Equal(t, "-0", c.Rules[1].Name)
+	require.True(t, c.Rules[1].Shadow)
+	require.Equal(t, Block{2, hour + hour/2}, c.Rules[1].Limits[0].Block)
+}
+
+const hour = time.Hour
+
+// Documents that are no configuration are refused, and nothing panics.
+func TestOddDocuments(t *testing.T) {
+	for _, text := range []string{"a", "- a", "~", "1", "<<: {nonsense: x}", "? [a]\n: b", "!!map {}", "*a", "&a x", "replicas: &a 1.5\nrules: *a"} {
+		_, err := Parse("p.yaml", []byte(text))
+		require.ErrorContains(t, err, "p.yaml:", "%s", text)
+	}
+	for _, text := range []string{"", "---", "# nothing", "---\n# nothing\n", "{}"} {
+		c, err := Parse("p.yaml", []byte(text))
+		require.NoError(t, err, text)
+		require.ErrorContains(t, Check(c), "upstreams: there is none", text)
 	}
 }
 

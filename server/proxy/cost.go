@@ -39,7 +39,7 @@ func costOf(text string) (func(context.Context, *http.Request) (int64, error), i
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
-		return nil, 0, fmt.Errorf("%q, want a number above 0 or {header.NAME}", text)
+		return nil, 0, fmt.Errorf("%q, want a whole number above 0 or {header.NAME}", text)
 	}
 	return func(context.Context, *http.Request) (int64, error) { return n, nil }, n, nil
 }
@@ -48,12 +48,12 @@ func costOf(text string) (func(context.Context, *http.Request) (int64, error), i
 type badCost struct{ name, value string }
 
 func (e *badCost) Error() string {
-	return fmt.Sprintf("%s is %q, want a number above 0", e.name, e.value)
+	return fmt.Sprintf("%s is %q, want a whole number above 0", e.name, e.value)
 }
 
 // Problem returns the response.
 func (e *badCost) Problem() (int, map[string]any) {
-	return http.StatusBadRequest, map[string]any{"detail": "The header " + e.name + " should be a number above 0."}
+	return http.StatusBadRequest, map[string]any{"detail": "The header " + e.name + " should be a whole number above 0."}
 }
 
 // affordable checks that a request can be paid for at all.

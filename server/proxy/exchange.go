@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lazyreq/lazyreq/server"
 )
@@ -24,6 +25,7 @@ type exchange struct {
 	up   *upstream
 	body *body
 	err  error // why the upstream has not answered
+	sent time.Time
 
 	told  told // what the client learns of its limit
 	tells bool // there is something to learn
@@ -40,7 +42,10 @@ func (x *exchange) serve() error {
 	}
 	at := cleaned(r)
 	rules := x.g.matching(r, at, x.few[:0])
-	if x.g.status.header && strings.EqualFold(r.Header.Get(statusHeader), "true") {
+	switch asks, err := x.g.status.asksItself(r); {
+	case err != nil:
+		return err
+	case asks:
 		return x.answerStatus(r, rules)
 	}
 	if x.up = x.g.upstreamOf(r, at); x.up == nil {
@@ -68,7 +73,7 @@ func (x *exchange) refuse(r *http.Request) error {
 	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // "a:http://host/path", which an upstream may read otherwise
 		return server.Errorf(http.StatusBadRequest, "The request's target is no path.")
 	case x.p.sawBefore(r):
-		x.p.log.Error("loop: a request of this proxy has come back to it", slog.String("host", r.Host), slog.String("path", r.URL.Path))
+		x.p.loops.log(x.p.log, slog.LevelError, "loop: a request of this proxy has come back to it", slog.String("host", r.Host), slog.String("path", r.URL.Path))
 		return server.Errorf(http.StatusLoopDetected, "The request came through here before.")
 	case len(r.Header["Upgrade"]) > 0 && !(len(r.Header["Upgrade"]) == 1 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")):
 		return server.Errorf(http.StatusBadRequest, "Only websocket can be upgraded to.")
@@ -146,6 +151,7 @@ func (x *exchange) ends(r *http.Request) (e ends) {
 }
 
 func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
+	x.sent = time.Now()
 	x.up.rewrite(pr.In, pr.Out)
 	x.g.clients.forward(pr.In, pr.Out, x.g.forwarded)
 	x.p.sign(pr.In, pr.Out)
@@ -160,6 +166,8 @@ func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 // net/http/httputil takes away what was set so far.
 func (x *exchange) answered(res *http.Response) error {
 	x.up.answers[min(max(res.StatusCode/100, 1), 5)-1].Inc()
+	x.up.outage.succeed()
+	x.up.times.observe(time.Since(x.sent))
 	if x.tells && !hasSeedFields(res.Header) {
 		x.told.write(x.w.Header())
 	}

@@ -36,6 +36,9 @@ type generation struct {
 
 const retired = 1 << 62
 
+// maxReplicas is what a limit is divided by at most.
+const maxReplicas = 1 << 20
+
 type route struct {
 	match *matcher
 	to    *upstream
@@ -53,8 +56,8 @@ func newGeneration(p *Proxy, c Config) (*generation, error) {
 	g.clients = newClients(&c, f)
 	g.status = newStatusAPI(c.Status, f)
 	g.route(&c, f)
-	if c.Replicas < 0 {
-		f.addf("replicas", "is %d, want at least 1", c.Replicas)
+	if c.Replicas < 0 || c.Replicas > maxReplicas {
+		f.addf("replicas", "is %d, want 1 to %d", c.Replicas, maxReplicas)
 	}
 	if c.RedisTimeout < 0 || c.RedisTimeout > time.Hour {
 		f.addf("redis_timeout", "is %v, want 0 to 1h", c.RedisTimeout)
@@ -154,7 +157,7 @@ func (g *generation) serve(c *Config, f *faults) error {
 	}
 	g.handler = g.srv.WrapFunc(func(w http.ResponseWriter, req *server.Request) error {
 		x := exchange{p: g.p, g: g, w: w, req: req}
-		return x.serve()
+		return x.conclude(x.serve())
 	})
 	return nil
 }
@@ -211,6 +214,7 @@ func (g *generation) close() {
 	for name, u := range g.upstreams {
 		if g.p.closed.Load() || g.p.upstream(name) != u {
 			u.transport.CloseIdleConnections()
+			u.outage.close()
 		}
 	}
 	err := g.srv.Shutdown(context.Background()) // waits for clean-ups only

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 
@@ -43,12 +44,55 @@ func (b *byRule) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result
 	if len(ops) == 0 {
 		return nil, nil
 	}
-	return b.chains[b.ruleOf(ops[0])].cache.Do(ctx, ops)
+	c := b.chains[b.ruleOf(ops[0])]
+	out, err := c.cache.Do(ctx, ops)
+	if err != nil {
+		return nil, c.failed(ops[0].Kind, err)
+	}
+	for i := range out {
+		c.stoodIn(ops[i].Kind, &out[i])
+	}
+	return out, nil
 }
 
 // DoOne is Do with a list of one.
 func (b *byRule) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	return b.chains[b.ruleOf(op)].cache.DoOne(ctx, op)
+	c := b.chains[b.ruleOf(op)]
+	res, err := c.cache.DoOne(ctx, op)
+	if err != nil {
+		return ratelimit.Result{}, c.failed(op.Kind, err)
+	}
+	c.stoodIn(op.Kind, &res)
+	return res, nil
+}
+
+// failed counts a take that nothing has stood in for.
+func (c *chain) failed(kind ratelimit.Kind, err error) error {
+	var reduced *layer.ReducedError
+	if kind == ratelimit.Take && errors.As(err, &reduced) {
+		c.outage.count(closed)
+	}
+	return err
+}
+
+// stoodIn counts a take that was answered without the store. An open rule isn't in force
+// then: as of one that is only tried out, nothing is told of its quota, which nobody knows.
+func (c *chain) stoodIn(kind ratelimit.Kind, res *ratelimit.Result) {
+	if res.Source != ratelimit.FromFailover {
+		return
+	}
+	outcome := c.onError
+	if outcome == local && res.Allowed {
+		outcome = "local_allowed"
+	} else if outcome == local {
+		outcome = "local_denied"
+	}
+	if kind == ratelimit.Take {
+		c.outage.count(outcome)
+	}
+	if c.onError == open {
+		res.Source = ratelimit.FromShadow
+	}
 }
 
 // reportShadow counts what a rule that is tried out would have denied, and logs it, at most

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,8 +23,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// parse reads a configuration.
+// parse reads a configuration. Unless it names who may ask for the status, this machine may.
 func parse(tb testing.TB, format string, args ...any) Config {
+	tb.Helper()
+	c := parseAlone(tb, format, args...)
+	if len(c.Status.Allow) == 0 && c.Status.Token == "" {
+		c.Status.Allow = []Network{Network(netip.MustParsePrefix("127.0.0.1/32"))}
+	}
+	return c
+}
+
+// parseAlone reads a configuration and adds nothing.
+func parseAlone(tb testing.TB, format string, args ...any) Config {
 	tb.Helper()
 	c, err := Parse("proxy.yaml", []byte(fmt.Sprintf(format, args...)))
 	require.NoError(tb, err)
@@ -53,7 +64,7 @@ func runAt(tb testing.TB, c Config, clock func() time.Time) *running {
 	tb.Helper()
 	r := &running{log: &logs{}}
 	var err error
-	r.Proxy, err = newProxy(c, Options{Logger: slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, clock)
+	r.Proxy, err = newProxy(c, Options{Logger: jsonLogger(r.log)}, clock)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, r.Close()) })
 	listener := Listener{Address: "127.0.0.1:0"}
@@ -229,6 +240,10 @@ func (c *clock) move(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.t = c.t.Add(d)
+}
+
+func jsonLogger(l *logs) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // logs keeps what a proxy logs.

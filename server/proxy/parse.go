@@ -1,10 +1,9 @@
 package proxy
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
+	"reflect"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -13,23 +12,32 @@ import (
 )
 
 // Parse reads a configuration in YAML. Unknown and repeated fields are errors, which tell
-// line and field. name is what they call the file. What the fields mean is checked by
-// [New].
+// line and field, and so is a value of another kind, and a field without one. name is what
+// they call the file. What the fields mean is checked by [New].
 func Parse(name string, data []byte) (Config, error) {
 	var c Config
-	err := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(&c)
-	file, wrong := parser.ParseBytes(data, 0)
-	if err != nil && !errors.Is(err, io.EOF) { // an empty file
-		if wrong == nil {
-			err = located(file, err)
-		}
-		return Config{}, parseError(name, plainType(err))
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return Config{}, parseError(name, err)
 	}
-	if wrong == nil && len(file.Docs) > 1 {
+	if len(file.Docs) > 1 {
 		return Config{}, fmt.Errorf("%s: there is more than one document, of which only the first would count", name)
 	}
-	if wrong == nil {
-		c.source = &source{name, file}
+	c.source = &source{name, file}
+	var body ast.Node
+	if len(file.Docs) == 1 {
+		body = file.Docs[0].Body
+	}
+	if _, comment := body.(*ast.CommentGroupNode); body == nil || comment { // an empty file
+		return c, nil
+	}
+	check := &checker{name: name}
+	body = check.value(body, reflect.TypeFor[Config]())
+	if len(check.errs) > 0 {
+		return Config{}, errors.Join(check.errs...)
+	}
+	if err := yaml.NodeToValue(body, &c, yaml.Strict()); err != nil {
+		return Config{}, parseError(name, err)
 	}
 	return c, nil
 }

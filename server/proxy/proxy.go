@@ -26,6 +26,7 @@ type Proxy struct {
 	metrics   *counters
 	stopping  atomic.Bool // clients should go elsewhere
 	closed    atomic.Bool
+	loops     seldom
 	now       func() time.Time
 
 	current atomic.Pointer[generation]
@@ -64,12 +65,21 @@ func newProxy(c Config, o Options, clock func() time.Time) (*Proxy, error) {
 // counters stay what they are as long as the store is the same. After an error, which
 // names the fields that are wrong, everything is as it was.
 func (p *Proxy) Reload(c Config) error {
+	return p.ReloadFrom(func() (Config, error) { return c, nil })
+}
+
+// ReloadFrom is Reload of what load returns. Its error is one of the reload, and counted.
+func (p *Proxy) ReloadFrom(load func() (Config, error)) error {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
 	if p.closed.Load() {
 		return errClosed
 	}
-	g, err := newGeneration(p, c)
+	c, err := load()
+	var g *generation
+	if err == nil {
+		g, err = newGeneration(p, c)
+	}
 	p.metrics.reloaded(err == nil)
 	if err != nil {
 		return err
@@ -124,6 +134,7 @@ func (p *Proxy) enter() *generation {
 
 // ServeHTTP answers one request.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer p.metrics.end(p.metrics.begin())
 	g := p.enter()
 	if g == nil {
 		http.Error(w, "the proxy is closed", http.StatusServiceUnavailable)

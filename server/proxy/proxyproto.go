@@ -1,11 +1,10 @@
 package proxy
 
 import (
+	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
-	"sync/atomic"
-	"time"
 
 	"github.com/pires/go-proxyproto"
 )
@@ -22,12 +21,12 @@ func announced(from []netip.Prefix) proxyproto.ConnPolicyFunc {
 	}
 }
 
-// announcedListener logs connections that have to begin with a header and don't, at most
-// once in a minute: a check that only connects is one of them.
+// announcedListener logs connections that have to begin with a header and don't: a check that
+// only connects is one of them.
 type announcedListener struct {
 	net.Listener
-	log  *slog.Logger
-	last atomic.Int64 // the minute in which one was logged
+	log    *slog.Logger
+	seldom seldom
 }
 
 // Accept is for net/http.
@@ -40,11 +39,8 @@ func (l *announcedListener) Accept() (net.Conn, error) {
 }
 
 func (l *announcedListener) missing(from net.Addr, err error) {
-	now := time.Now().Unix() / 60
-	if last := l.last.Load(); now != last && l.last.CompareAndSwap(last, now) {
-		l.log.Warn("a connection that should begin with a PROXY protocol header was closed",
-			slog.String("from", from.String()), slog.Any("error", err))
-	}
+	l.seldom.log(l.log, slog.LevelWarn, "a connection that should begin with a PROXY protocol header was closed",
+		slog.String("from", from.String()), slog.Any("error", err))
 }
 
 // announcedConn is a connection that should begin with a header.
@@ -56,7 +52,7 @@ type announcedConn struct {
 // Read reads what comes after the header.
 func (c *announcedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if err != nil && c.ProxyHeader() == nil {
+	if err != nil && !errors.Is(err, net.ErrClosed) && c.ProxyHeader() == nil { // by us, at the stop
 		c.of.missing(c.Raw().RemoteAddr(), err)
 	}
 	return n, err

@@ -29,7 +29,8 @@ var exampleRequests = []struct {
 	{"GET", "/x", []string{"Host", "api.example.com", "X-Forwarded-For", "198.51.100.7"}, 403},
 	{"GET", "/status/k?rule=api", nil, 403},
 	{"GET", "/status/k?rule=api", []string{"Authorization", "Bearer change-me"}, 200},
-	{"GET", "/status/k?rule=api", []string{"X-Forwarded-For", "127.0.0.1"}, 200},
+	{"GET", "/status/k?rule=api", []string{"X-Forwarded-For", "203.0.113.7"}, 200},
+	{"GET", "/status/k?rule=api", []string{"X-Forwarded-For", "127.0.0.1"}, 403},
 }
 
 // serve answers a request without a connection.

@@ -23,6 +23,7 @@ type Server struct {
 	http  *http.Server
 	abort context.CancelCauseFunc
 
+	silent   silent
 	upgrades sync.WaitGroup // requests that want one: net/http forgets those connections
 }
 
@@ -31,17 +32,31 @@ var errStopped = errors.New("proxy: stopped")
 
 // Server returns a server with the bounds of a configuration.
 func (p *Proxy) Server(l Limits) *Server {
+	s := p.newServer(l)
+	s.http.Handler = http.HandlerFunc(s.serve)
+	return s
+}
+
+// AdminServer returns a server of [Proxy.Admin], for an address of its own.
+func (p *Proxy) AdminServer() *Server {
+	s := p.newServer(Limits{})
+	s.http.Handler = p.Admin()
+	return s
+}
+
+func (p *Proxy) newServer(l Limits) *Server {
 	base, abort := context.WithCancelCause(context.Background())
 	s := &Server{p: p, abort: abort}
 	s.http = &http.Server{
-		Handler:           http.HandlerFunc(s.serve),
 		ReadHeaderTimeout: cmp.Or(l.Header, 10*time.Second),
 		WriteTimeout:      2 * cmp.Or(l.Stall, time.Minute), // of what isn't an upstream's (see writer), after a body nobody reads
 		IdleTimeout:       cmp.Or(l.Idle, 2*time.Minute),
 		MaxHeaderBytes:    int(cmp.Or(l.HeaderBytes, 64<<10)),
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+		ErrorLog:          newServerLog(p.log),
+		ConnState:         s.silent.observe,
 	}
+	s.http.RegisterOnShutdown(s.silent.stop)
 	return s
 }
 
@@ -58,8 +73,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
 
 // Shutdown stops to accept connections and waits for the requests that are under way, and
-// for websockets, until their clients or upstreams end them. When ctx ends first, it cuts
-// all off and returns [context.Cause] of ctx.
+// for websockets, until their clients or upstreams end them. Connections without a request it
+// closes. When ctx ends first, it cuts all off and returns [context.Cause] of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.p.stopping.Store(true)
 	err := s.http.Shutdown(ctx)
@@ -75,6 +90,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// Close cuts everything off at once.
+func (s *Server) Close() error {
+	s.abort(errStopped)
+	return s.http.Close()
 }
 
 // upgradesEnd waits for websockets. No more of them begin.
@@ -144,7 +165,7 @@ func (l Listener) Open(log *slog.Logger) (net.Listener, error) {
 	if len(l.ProxyProtocol) > 0 {
 		out = &announcedListener{Listener: &proxyproto.Listener{
 			Listener: out, ReadHeaderTimeout: 10 * time.Second, ConnPolicy: announced(prefixes(l.ProxyProtocol)),
-		}, log: log}
+		}, log: log, seldom: seldom{every: time.Minute}}
 	}
 	if conf != nil {
 		out = tls.NewListener(out, conf)

@@ -50,28 +50,49 @@ func (s *statusAPI) asks(r *http.Request) (key string, ok bool) {
 	return strings.CutPrefix(r.URL.EscapedPath(), s.path)
 }
 
-// allows tells whether a request may ask. By default that is this machine, which a request
-// that somebody else has forwarded doesn't come from.
-func (g *generation) allows(r *http.Request, token string) bool {
-	s := &g.status
-	if s.token != "" && sameSecret(token, s.token) {
-		return true
+// asksItself tells whether a request asks for its own status. Its header is true, yes or 1,
+// or false, no or 0, in any case: what is none of them may be meant to ask, and isn't passed on.
+func (s *statusAPI) asksItself(r *http.Request) (bool, error) {
+	values := r.Header[statusHeader]
+	if !s.header || len(values) == 0 {
+		return false, nil
 	}
-	client := g.clients.address(r.Context(), r)
-	if !client.IsValid() {
-		return false
-	}
-	if len(s.allow) > 0 {
-		return within(s.allow, client)
-	}
-	if client == peer(r) {
-		for _, name := range []string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via"} {
-			if len(r.Header[name]) > 0 {
-				return false
-			}
+	if len(values) == 1 {
+		switch strings.ToLower(values[0]) {
+		case "true", "yes", "1":
+			return true, nil
+		case "false", "no", "0":
+			return false, nil
 		}
 	}
-	return client.IsLoopback()
+	return false, server.Errorf(http.StatusBadRequest, "X-RateLimit-Status should be true, yes or 1 to ask for the status, or false, no or 0.")
+}
+
+// permits returns why a request may not ask, nil if it may: it has the token, or comes from
+// an address that the configuration names. What somebody has forwarded who isn't a trusted
+// proxy comes from nobody knows where.
+func (g *generation) permits(r *http.Request, token string) error {
+	s := &g.status
+	switch {
+	case s.token == "" && len(s.allow) == 0:
+		return errStatusForNobody
+	case s.token != "" && sameSecret(token, s.token):
+		return nil
+	}
+	client := g.clients.address(r.Context(), r)
+	if !client.IsValid() || !within(s.allow, client) || client == peer(r) && isForwarded(r) {
+		return errStatusRefused
+	}
+	return nil
+}
+
+func isForwarded(r *http.Request) bool {
+	for _, name := range [...]string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via"} {
+		if len(r.Header[name]) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // sameSecret compares without telling by its time how much is right.
@@ -80,19 +101,23 @@ func sameSecret(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-var errStatusRefused = server.Errorf(http.StatusForbidden, "The status is not for this client.")
+var (
+	errStatusForNobody = server.Errorf(http.StatusNotFound, "No client may ask for the status: the configuration names none.")
+	errStatusRefused   = server.Errorf(http.StatusForbidden, "The status is not for this client.")
+)
 
 // serveStatus answers GET <status path>/<key>: how much a key has used, as a request that
 // has it would see it.
 func (g *generation) serveStatus(w http.ResponseWriter, r *http.Request, escaped string) {
 	var answer server.HandlerFunc
-	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		bearer = ""
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		token = ""
 	}
+	refused := g.permits(r, token)
 	switch {
-	case !g.allows(r, bearer):
-		answer = refusing(errStatusRefused)
+	case refused != nil:
+		answer = refusing(refused)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		answer = refusing(server.Errorf(http.StatusMethodNotAllowed, "The status can only be read."))
@@ -103,7 +128,9 @@ func (g *generation) serveStatus(w http.ResponseWriter, r *http.Request, escaped
 			break
 		}
 		r = asking
-		answer = func(w http.ResponseWriter, req *server.Request) error { return g.tellStatus(w, req, []*rule{of}) }
+		answer = func(w http.ResponseWriter, req *server.Request) error {
+			return unchecked(g.p.log, w, req, g.tellStatus(w, req, []*rule{of}))
+		}
 	}
 	g.bound(w, r)
 	g.srv.WrapFunc(answer).ServeHTTP(w, r)
@@ -175,8 +202,8 @@ func (g *generation) askedRule(name string) (*rule, error) {
 
 // answerStatus answers a request that asks about itself.
 func (x *exchange) answerStatus(r *http.Request, rules []*rule) error {
-	if !x.g.allows(r, r.Header.Get(tokenHeader)) {
-		return errStatusRefused
+	if err := x.g.permits(r, r.Header.Get(tokenHeader)); err != nil {
+		return err
 	}
 	if name := r.URL.Query().Get("rule"); name != "" {
 		rules = slices.DeleteFunc(rules, func(r *rule) bool { return r.Name != name })
@@ -187,6 +214,7 @@ func (x *exchange) answerStatus(r *http.Request, rules []*rule) error {
 // tellStatus writes the status by the rule with the least left.
 func (g *generation) tellStatus(w http.ResponseWriter, req *server.Request, rules []*rule) error {
 	var out told
+	var unknown *untold
 	found := false
 	for _, rule := range rules {
 		res, err := rule.of(req).Peek()
@@ -197,6 +225,9 @@ func (g *generation) tellStatus(w http.ResponseWriter, req *server.Request, rule
 			return fmt.Errorf("rule %s: %w", rule.Name, err)
 		}
 		if res.Source == ratelimit.FromShadow { // which limits nothing
+			if !rule.Shadow && unknown == nil { // for now
+				unknown = &untold{g.speaking(rule, req.Request, res).Burst(), "unavailable"}
+			}
 			continue
 		}
 		t := tell(res, g.speaking(rule, req.Request, res), g.p.now())
@@ -206,10 +237,15 @@ func (g *generation) tellStatus(w http.ResponseWriter, req *server.Request, rule
 			out, found = t, true
 		}
 	}
-	if !found {
+	var answer any = out
+	switch {
+	case found:
+	case unknown != nil:
+		answer = unknown
+	default:
 		return server.Errorf(http.StatusNotFound, "No rule limits this request.")
 	}
-	text, err := json.Marshal(out)
+	text, err := json.Marshal(answer)
 	if err != nil {
 		return err
 	}

@@ -52,28 +52,35 @@ rules:
 
 func TestStatusIsForWhomTheConfigurationSays(t *testing.T) {
 	up := behind(t, nil)
+	const forwarded = "X-Forwarded-For"
 	for _, c := range []struct {
 		config  string
 		headers []string
 		path    int // the status by the path
 		header  int // and by the header
 	}{
-		{"", nil, 200, 200},
-		{"", []string{"X-Forwarded-For", "192.0.2.1"}, 403, 403}, // somebody else's, through an unknown proxy
-		{"", []string{"Forwarded", "for=127.0.0.1"}, 403, 403},
-		{"", []string{"Via", "1.1 somebody"}, 403, 403},
-		{"trusted_proxies: [127.0.0.1]", []string{"X-Forwarded-For", "192.0.2.1"}, 403, 403},
-		{"trusted_proxies: [127.0.0.1]\nstatus: {allow: [192.0.2.1]}", []string{"X-Forwarded-For", "192.0.2.1"}, 200, 200},
+		{"", nil, 404, 404}, // a proxy on this machine may have brought it
+		{"", []string{"Authorization", "Bearer ", "X-RateLimit-Token", ""}, 404, 404},
+		{"trusted_proxies: [127.0.0.1]", []string{forwarded, "127.0.0.1"}, 404, 404},
+		{"status: {token: ''}", nil, 404, 404},
+		{"status: {allow: [127.0.0.1]}", nil, 200, 200},
+		{"status: {allow: [127.0.0.1]}", []string{forwarded, "192.0.2.1"}, 403, 403}, // somebody else's, through an unknown proxy
+		{"status: {allow: [127.0.0.1]}", []string{"Forwarded", "for=127.0.0.1"}, 403, 403},
+		{"status: {allow: [127.0.0.1]}", []string{"X-Real-IP", "192.0.2.1"}, 403, 403},
+		{"status: {allow: [127.0.0.1]}", []string{"Via", "1.1 somebody"}, 403, 403},
+		{"trusted_proxies: [127.0.0.1]\nstatus: {allow: [127.0.0.1]}", []string{forwarded, "192.0.2.1"}, 403, 403},
+		{"trusted_proxies: [127.0.0.1]\nstatus: {allow: [192.0.2.1]}", []string{forwarded, "192.0.2.1"}, 200, 200},
 		{"status: {allow: [192.0.2.0/24]}", nil, 403, 403},
-		{"status: {allow: [127.0.0.1]}", []string{"X-Forwarded-For", "192.0.2.1"}, 200, 200},
-		{"status: {allow: [192.0.2.1], token: s3cret}", []string{"Authorization", "Bearer s3cret", "X-RateLimit-Token", "s3cret"}, 200, 200},
+		{"status: {token: s3cret}", nil, 403, 403},
+		{"status: {token: s3cret}", []string{"Authorization", "Bearer s3cret", "X-RateLimit-Token", "s3cret"}, 200, 200},
+		{"status: {token: s3cret}", []string{"Authorization", "bearer s3cret", "X-RateLimit-Token", "s3cret"}, 200, 200},
 		{"status: {allow: [192.0.2.1], token: s3cret}", []string{"Authorization", "Bearer s3cre", "X-RateLimit-Token", "s3crets"}, 403, 403},
 		{"status: {allow: [192.0.2.1], token: s3cret}", []string{"Authorization", "s3cret"}, 403, 403},
 		{"status: {allow: [192.0.2.1]}", []string{"Authorization", "Bearer ", "X-RateLimit-Token", ""}, 403, 403},
 		{"status: {path: off, header: false}", nil, 204, 204},
 	} {
 		up.n.Store(0)
-		p := run(t, parse(t, "%s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 10/60s}]\n", c.config, up.URL))
+		p := run(t, parseAlone(t, "%s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 10/60s}]\n", c.config, up.URL))
 		want := func(got, want int) {
 			if want == 204 { // it goes through
 				want = 200
@@ -92,4 +99,30 @@ func TestStatusOfWhatNoRuleLimits(t *testing.T) {
 	require.Equal(t, 404, p.get(t, "/", "X-RateLimit-Status", "true").StatusCode)
 	p = run(t, parse(t, "upstreams: {main: {url: %q}}\n", behind(t, nil).URL))
 	require.Equal(t, 404, p.get(t, "/status/x").StatusCode)
+}
+
+// A header that may be meant to ask is never a request that is charged.
+func TestValuesOfTheStatusHeader(t *testing.T) {
+	up := behind(t, nil)
+	p := run(t, limited(t, up.URL, "10/60s"))
+	for _, yes := range []string{"true", "True", "TRUE", "yes", "1", " true "} {
+		require.EqualValues(t, 10, statusIn(t, p.get(t, "/", "X-RateLimit-Status", yes))["remaining"], yes)
+	}
+	for _, other := range [][]string{{""}, {"2"}, {"on"}, {"t"}, {"true, true"}, {"true", "true"}, {"false", "true"}} {
+		var headers []string
+		for _, v := range other {
+			headers = append(headers, "X-RateLimit-Status", v)
+		}
+		a := p.get(t, "/", headers...)
+		require.Equal(t, 400, a.StatusCode, "%q", other)
+		require.Contains(t, a.body, "X-RateLimit-Status should be true, yes or 1")
+	}
+	require.Zero(t, up.n.Load())
+	for _, no := range []string{"false", "FALSE", "no", "0"} {
+		require.Equal(t, "ok", p.get(t, "/", "X-RateLimit-Status", no).body)
+	}
+	require.EqualValues(t, 6, p.status(t, "/")["remaining"])
+
+	p = run(t, parse(t, "upstreams: {main: {url: %q}}\nstatus: {header: false}\n", up.URL))
+	require.Equal(t, "ok", p.get(t, "/", "X-RateLimit-Status", "on").body, "it is the upstream's")
 }

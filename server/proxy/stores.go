@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -36,6 +38,7 @@ type store struct {
 	timeout  time.Duration // of Redis
 	memory   Memory
 	log      *slog.Logger
+	outage   *outage // of Redis
 
 	users int // configurations, and stores.current; under stores.mu
 
@@ -45,6 +48,8 @@ type store struct {
 
 // chain is what answers for the rules of one on_error.
 type chain struct {
+	onError  string
+	outage   *outage
 	cache    *layer.DenyCache
 	failover *layer.Failover
 }
@@ -70,9 +75,16 @@ func (s *stores) open(c *Config) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("is no URL of a Redis, want one such as redis://127.0.0.1:6379/0: %w", withoutURL(err))
 	}
+	o.DialerRetries = 1 // more of them take longer than a request waits, and hide the cause
 	made.client = redis.NewClient(o)
-	made.base, err = redisstore.New(made.client, redisstore.Options{Timeout: max(made.timeout, 250*time.Millisecond)})
-	return made, err
+	inner, err := redisstore.New(made.client, redisstore.Options{Timeout: max(made.timeout, 250*time.Millisecond)})
+	if err != nil {
+		return nil, errors.Join(err, made.client.Close())
+	}
+	made.outage = &outage{log: s.log, lost: "Redis doesn't answer: on_error says what becomes of requests",
+		back: "Redis answers again", affected: "limits were decided about without Redis"}
+	made.base = &observed{store: inner, outage: made.outage, timeout: cmp.Or(c.RedisTimeout, 50*time.Millisecond)}
+	return made, nil
 }
 
 // means tells whether a configuration's counters are in the store.
@@ -105,6 +117,7 @@ func (s *stores) release(gone *store) error {
 	last := gone.users == 0
 	s.mu.Unlock()
 	if last && gone.client != nil {
+		gone.outage.close()
 		return gone.client.Close()
 	}
 	return nil
@@ -119,10 +132,11 @@ func (s *store) answering(onError string) (*chain, error) {
 	if c := s.chains[onError]; c != nil {
 		return c, nil
 	}
-	var c chain
+	c := chain{onError: onError, outage: s.outage}
 	var err error
 	c.failover, err = layer.NewFailover(s.base, layer.FailoverOptions{
-		Mode: modes[onError], Replicas: s.replicas, Timeout: s.timeout, Logger: s.log,
+		Mode: modes[onError], Replicas: s.replicas, Timeout: s.timeout,
+		Logger: slog.New(atDebug{s.log.Handler()}), // the outage is logged once for all chains
 	})
 	if err != nil {
 		return nil, err
@@ -134,20 +148,43 @@ func (s *store) answering(onError string) (*chain, error) {
 	return &c, nil
 }
 
-// down tells whether Redis was given up.
+// down tells whether the last call of Redis has failed.
 func (s *stores) down() bool {
 	s.mu.Lock()
-	current := s.current
-	s.mu.Unlock()
-	if current == nil {
-		return false
+	defer s.mu.Unlock()
+	return s.current != nil && s.current.outage != nil && s.current.outage.failing.Load()
+}
+
+// observed tells an outage how the calls of a store end.
+type observed struct {
+	store   *redisstore.Store
+	outage  *outage
+	timeout time.Duration // of a request's wait
+}
+
+// Do runs ops as [ratelimit.Store] says.
+func (o *observed) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	out, err := o.store.Do(ctx, ops)
+	o.observe(ctx, err)
+	return out, err
+}
+
+// DoOne is Do with a list of one.
+func (o *observed) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	out, err := o.store.DoOne(ctx, op)
+	o.observe(ctx, err)
+	return out, err
+}
+
+// observe tells a call that failed from one that was wrong, or whose client has left.
+func (o *observed) observe(ctx context.Context, err error) {
+	switch {
+	case err == nil:
+		o.outage.succeed()
+	case ctx.Err() == context.Canceled:
+	case errors.Is(err, context.DeadlineExceeded):
+		o.outage.fail(fmt.Errorf("no answer within %v: %w", o.timeout, err))
+	case errors.Is(err, ratelimit.ErrStore):
+		o.outage.fail(err)
 	}
-	current.mu.Lock()
-	defer current.mu.Unlock()
-	for _, c := range current.chains {
-		if c.failover.Stats().Down {
-			return true
-		}
-	}
-	return false
 }

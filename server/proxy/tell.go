@@ -17,6 +17,14 @@ type told struct {
 	Reset       int64 `json:"reset"` // that moment, in Unix seconds
 	// Beyond is how many requests were denied since the last that wasn't.
 	Beyond int64 `json:"beyond,omitempty"`
+	// Source is "local" of what this process alone has counted, because Redis doesn't answer.
+	Source string `json:"source,omitempty"`
+}
+
+// untold is what a client can learn of a limit that nobody knows the state of.
+type untold struct {
+	MaxRequests int64  `json:"max_requests"`
+	Source      string `json:"source"` // "unavailable"
 }
 
 // tell says what a result of a limit comes to. A quota that nobody has touched ends after
@@ -27,7 +35,12 @@ func tell(res ratelimit.Result, limit ratelimit.Rule, now time.Time) told {
 		reset = limit.Per()
 	}
 	ttl := int64((reset + time.Second - 1) / time.Second)
+	source := ""
+	if res.Source == ratelimit.FromFailover {
+		source = local
+	}
 	return told{
+		Source:      source,
 		MaxRequests: limit.Burst(),
 		Requests:    max(0, limit.Burst()-res.Remaining),
 		Remaining:   res.Remaining,

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Rate is so many units in a time: 10/60s, 1000/h, 5/500ms.
+// Rate is so many units in a time: 10/60s, 1000/h, 5/500ms, 50/day.
 type Rate struct {
 	Limit int64
 	Per   time.Duration
@@ -34,18 +34,43 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(count), 10, 64)
 	if err != nil || n < 1 {
-		return fmt.Errorf("%q is no rate: %q is no number above 0", text, count)
+		return fmt.Errorf("%q is no rate: %q is no whole number above 0", text, count)
 	}
 	per = strings.TrimSpace(per)
 	if per != "" && (per[0] < '0' || per[0] > '9') {
 		per = "1" + per
 	}
-	d, err := time.ParseDuration(per)
+	d, err := parseTime(per)
 	if err != nil || d <= 0 {
-		return fmt.Errorf("%q is no rate: %q is no time, want one such as 60s or h", text, per)
+		return fmt.Errorf("%q is no rate: %q is no time, want one such as 60s or h: %s", text, per, timeUnits)
 	}
 	*r = Rate{n, d}
 	return nil
+}
+
+// timeUnits are what parseTime takes.
+const timeUnits = "units are ms, s (sec), m (min), h (hour) and d (day)"
+
+var unitNames = map[string]time.Duration{
+	"s": time.Second, "sec": time.Second, "second": time.Second, "seconds": time.Second,
+	"m": time.Minute, "min": time.Minute, "minute": time.Minute, "minutes": time.Minute,
+	"h": time.Hour, "hour": time.Hour, "hours": time.Hour,
+	"d": 24 * time.Hour, "day": 24 * time.Hour, "days": 24 * time.Hour,
+}
+
+// parseTime reads a time as package time does, or a whole number of a unit by its name.
+func parseTime(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err == nil {
+		return d, nil
+	}
+	end := strings.LastIndexAny(text, "0123456789") + 1
+	unit := unitNames[strings.TrimSpace(text[end:])]
+	n, wrong := strconv.ParseInt(text[:end], 10, 64)
+	if unit == 0 || wrong != nil || n < 0 || n > math.MaxInt64/int64(unit) {
+		return 0, err
+	}
+	return time.Duration(n) * unit, nil
 }
 
 // Size is a number of bytes: 4096, 64KiB, 128MiB, 1GiB.

@@ -30,6 +30,8 @@ type upstream struct {
 	from      Upstream
 	answers   [5]*metrics.Counter // by the status's first digit less 1
 	log       *log.Logger         // of net/http/httputil
+	outage    outage
+	times     *histogram // to the header of a response
 }
 
 // same tells whether the upstream is what a configuration says. Files may have changed.
@@ -56,8 +58,11 @@ func newUpstream(name string, u Upstream, p *Proxy, f *faults) *upstream {
 	case u.DialTimeout < 0 || u.ResponseTimeout < 0 || u.IdleConnections < 0 || u.MaxConnections < 0:
 		f.addf(field, "has a negative number")
 	}
-	up := &upstream{name: name, url: target, ownHost: u.Host == "upstream", from: u, answers: p.metrics.answers(name)}
-	up.log = log.New(&breakOffs{p, name}, "", 0)
+	up := &upstream{name: name, url: target, ownHost: u.Host == "upstream", from: u, answers: p.metrics.answers(name), times: p.metrics.upstreamTimes(name)}
+	up.log = log.New(&breakOffs{p: p, upstream: name}, "", 0)
+	up.outage.log = p.log.With(slog.String("upstream", name))
+	up.outage.lost, up.outage.back = "an upstream doesn't answer", "an upstream answers again"
+	up.outage.affected = "requests that an upstream has not answered"
 	up.transport = u.transport(field, target, f)
 	return up
 }
@@ -67,6 +72,7 @@ func newUpstream(name string, u Upstream, p *Proxy, f *faults) *upstream {
 type breakOffs struct {
 	p        *Proxy
 	upstream string
+	seldom   seldom
 }
 
 // Write counts and logs it. Of which request it was isn't told.
@@ -74,7 +80,7 @@ func (b *breakOffs) Write(text []byte) (int, error) {
 	cause, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "httputil: ReverseProxy read error during body copy: ")
 	if ok && cause != errStopped.Error() { // which is our own doing
 		b.p.metrics.upstreamFailed(b.upstream, "cut")
-		b.p.log.Error("an upstream has broken off in the middle of a response",
+		b.seldom.log(b.p.log, slog.LevelError, "an upstream has broken off in the middle of a response",
 			slog.String("upstream", b.upstream), slog.String("error", cause))
 	}
 	return len(text), nil

@@ -73,7 +73,8 @@ func TestUpstreamsThatFail(t *testing.T) {
 			require.NotContains(t, a.body, "127.0.0.1", "what is inside is nobody's business")
 			require.NotEmpty(t, a.Header.Get("X-RateLimit-Remaining"), "it was charged")
 		}
-		require.Len(t, p.log.lines(`"level":"ERROR"`), 2, c.name)
+		require.Len(t, p.log.lines(`"level":"ERROR"`), 1, c.name)
+		require.Len(t, p.log.lines("request failed"), 2, c.name)
 		require.Contains(t, p.metrics(t, "ratelimit_proxy_upstream_failures_total"), " 2\n")
 	}
 }

@@ -1,0 +1,254 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+)
+
+// line is a line of a log.
+type line map[string]any
+
+// above returns what was logged that isn't for debugging.
+func (l *logs) above(tb testing.TB) (out []line) {
+	tb.Helper()
+	for _, text := range l.lines("") {
+		var one line
+		require.NoError(tb, json.Unmarshal([]byte(text), &one), text)
+		if one["level"] != "DEBUG" {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// An outage of Redis is a few lines, not one for each request, and its cause is told.
+func TestRedisDownIsLoggedOnce(t *testing.T) {
+	for onError, status := range map[string]int{open: 200, closed: 503, local: 200} {
+		up, redis := behind(t, nil), redistest.Start(t)
+		p := run(t, parse(t, "redis: redis://%s\nredis_timeout: 10s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 1000/60s, on_error: %s}]\n",
+			redis.Addr, up.URL, onError))
+		redis.Kill()
+		require.Equal(t, status, p.get(t, "/").StatusCode)
+		require.Contains(t, p.metrics(t, "ratelimit_proxy_store_down"), " 1\n", "already")
+		for range 99 {
+			require.Equal(t, status, p.get(t, "/").StatusCode)
+		}
+		if onError == closed {
+			require.Equal(t, 503, p.get(t, "/", "X-RateLimit-Status", "true").StatusCode)
+			require.Equal(t, 503, p.get(t, "/status/x").StatusCode)
+			require.Len(t, p.log.lines("request failed"), 102, "for debugging")
+		}
+		logged := p.log.above(t)
+		require.Equal(t, "ERROR", logged[0]["level"])
+		require.Equal(t, "Redis doesn't answer: on_error says what becomes of requests", logged[0]["msg"])
+		require.Contains(t, logged[0]["error"], redis.Addr+": connect: connection refused", "the cause")
+		require.LessOrEqual(t, len(logged), 20, "a summary in ten seconds")
+
+		redis.RestartEmpty()
+		require.Eventually(t, func() bool {
+			require.Contains(t, []int{200, 503}, p.get(t, "/").StatusCode)
+			return len(p.log.lines("Redis answers again")) > 0
+		}, 60*time.Second, 20*time.Millisecond)
+		require.Contains(t, p.metrics(t, "ratelimit_proxy_store_down"), " 0\n")
+		told := 0.0
+		for _, l := range p.log.above(t) {
+			for name, n := range l {
+				if strings.HasPrefix(name, onError) {
+					told += n.(float64)
+					require.Equal(t, "WARN", l["level"])
+				}
+			}
+		}
+		require.GreaterOrEqual(t, told, 100.0, "%s: all requests are accounted for", onError)
+	}
+}
+
+// So is that of an upstream.
+func TestUpstreamDownIsLoggedOnce(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := l.Addr().String()
+	require.NoError(t, l.Close())
+	p := run(t, parse(t, "upstreams: {main: {url: 'http://%s'}}\n", addr))
+	for range 50 {
+		a := p.get(t, "/")
+		require.Equal(t, 502, a.StatusCode)
+		require.JSONEq(t, `{"status":502,"title":"Bad Gateway","detail":"The server behind this one could not be reached."}`, a.body)
+	}
+	logged := p.log.above(t)
+	require.Equal(t, "an upstream doesn't answer", logged[0]["msg"])
+	require.Equal(t, "main", logged[0]["upstream"])
+	require.Contains(t, logged[0]["error"], "connection refused")
+	require.LessOrEqual(t, len(logged), 10)
+
+	l, err = net.Listen("tcp", addr)
+	require.NoError(t, err)
+	up := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })}
+	go func() { _ = up.Serve(l) }()
+	defer up.Close()
+	require.Equal(t, 200, p.get(t, "/").StatusCode)
+	require.Len(t, p.log.lines("an upstream answers again"), 1)
+}
+
+// What clients ask for in vain is not the proxy's failure.
+func TestUnsupportedRequestsAreNotErrors(t *testing.T) {
+	p := run(t, limited(t, behind(t, nil).URL, "10/60s"))
+	require.Contains(t, p.send(t, "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nConnection: close\r\n\r\n"), " 501 ")
+	for range 9 {
+		require.Equal(t, 508, p.get(t, "/", "Via", "1.1 "+p.pseudonym).StatusCode)
+	}
+	logged := p.log.above(t)
+	require.NotEmpty(t, logged)
+	for _, l := range logged {
+		require.Contains(t, l["msg"], "loop")
+	}
+	require.Less(t, len(logged), 9)
+}
+
+// newOutage returns one that logs into the logs.
+func newOutage() (*outage, *logs) {
+	var l logs
+	return &outage{log: slog.New(slog.NewJSONHandler(&l, nil)), lost: "lost", back: "back", affected: "affected"}, &l
+}
+
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, l := newOutage()
+		cause := errors.New("refused")
+		o.succeed()
+		for range 3000 { // in 30 s
+			o.fail(cause)
+			o.count("closed")
+			time.Sleep(10 * time.Millisecond)
+		}
+		o.succeed()
+		o.succeed()
+		var said []string
+		sum := 0.0
+		for _, one := range l.above(t) {
+			said = append(said, one["msg"].(string))
+			if n, ok := one["closed"].(float64); ok {
+				sum += n
+			}
+			if one["msg"] == "back" {
+				require.EqualValues(t, 30*time.Second, one["after"])
+			} else {
+				require.Equal(t, "refused", one["error"])
+			}
+		}
+		require.Equal(t, "lost", said[0])
+		require.Equal(t, "back", said[len(said)-1])
+		require.LessOrEqual(t, len(said), 5, "%v", said)
+		require.EqualValues(t, 3000, sum)
+	})
+}
+
+// One that comes and goes is told of no more often.
+func TestOutageThatComesAndGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, l := newOutage()
+		for range 3000 {
+			o.fail(errors.New("refused"))
+			o.count("open")
+			o.succeed()
+			time.Sleep(10 * time.Millisecond)
+		}
+		o.close()
+		require.LessOrEqual(t, len(l.lines("lost")), 4)
+		require.LessOrEqual(t, len(l.lines("back")), 4)
+		require.LessOrEqual(t, len(l.lines("affected")), 4)
+	})
+}
+
+// What was counted is logged though nobody asks any more, and when the store is closed.
+func TestOutageIsSummedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, l := newOutage()
+		o.fail(errors.New("refused"))
+		o.count("open")
+		time.Sleep(logEvery + time.Second)
+		require.Len(t, l.lines(`"open":1`), 1)
+		o.count("open")
+		o.close()
+		require.Len(t, l.lines(`"open":1`), 2)
+		o.count("open")
+		o.close()
+		time.Sleep(time.Minute)
+		require.Len(t, l.lines("affected"), 2, "nothing remains")
+	})
+}
+
+func TestSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l logs
+		log, s := slog.New(slog.NewJSONHandler(&l, nil)), seldom{}
+		for range 100 {
+			s.log(log, slog.LevelError, "text")
+			time.Sleep(time.Second)
+		}
+		require.Len(t, l.lines("text"), 10)
+		require.Len(t, l.lines(`"left_out":9`), 9)
+	})
+}
+
+func TestAtDebug(t *testing.T) {
+	var l logs
+	log := slog.New(atDebug{slog.NewJSONHandler(&l, nil)})
+	require.False(t, log.Enabled(context.Background(), slog.LevelError))
+	log.Error("text")
+	require.Empty(t, l.lines(""))
+}
+
+// Without Redis, nobody is told of a quota that nobody knows.
+func TestNoQuotaIsClaimedWithoutRedis(t *testing.T) {
+	up, redis := behind(t, nil), redistest.Start(t)
+	p := run(t, parse(t, `
+redis: redis://%s
+redis_timeout: 10s
+replicas: 2
+upstreams: {main: {url: %q}}
+rules:
+  - {name: open, match: {paths: [/open, /both]}, limit: 4/60s, on_error: open}
+  - {name: many, match: {paths: [/many]}, limits: [{name: a, rate: 4/60s}, {name: b, rate: 8/1h}], on_error: open}
+  - {name: tried, match: {paths: [/tried]}, limit: 4/60s, on_error: open, shadow: true}
+  - {name: local, match: {paths: [/local, /both]}, limit: 6/60s, on_error: local}
+`, redis.Addr, up.URL))
+	fields := []string{"RateLimit", "X-RateLimit-Remaining", "X-RateLimit-MaxRequests"}
+	for _, name := range fields {
+		require.NotEmpty(t, p.get(t, "/open").Header.Get(name))
+	}
+	require.NotContains(t, p.get(t, "/open", "X-RateLimit-Status", "true").body, "source")
+	redis.Kill()
+	for range 12 { // some of them without asking it
+		for _, path := range []string{"/open", "/many", "/tried"} {
+			a := p.get(t, path)
+			require.Equal(t, 200, a.StatusCode)
+			for _, name := range fields {
+				require.Empty(t, a.Header.Get(name), "%s: %s", path, name)
+			}
+		}
+	}
+	require.JSONEq(t, `{"max_requests":4,"source":"unavailable"}`, p.get(t, "/open", "X-RateLimit-Status", "true").body)
+	require.JSONEq(t, `{"max_requests":4,"source":"unavailable"}`, p.get(t, "/status/x?rule=open").body)
+	require.Equal(t, 404, p.get(t, "/tried", "X-RateLimit-Status", "true").StatusCode, "it limits nothing, with Redis or without")
+
+	// What this process counts, it knows: its share of the limit.
+	a := p.get(t, "/both")
+	require.Equal(t, `"local";r=2;t=60`, a.Header.Get("RateLimit"))
+	require.Contains(t, p.get(t, "/local", "X-RateLimit-Status", "true").body, `"source":"local"`)
+	require.Contains(t, p.get(t, "/both", "X-RateLimit-Status", "true").body, `"remaining":2`)
+	require.Contains(t, p.metrics(t, "ratelimit_proxy_decisions_total"), `{rule="open",decision="allowed"} 16`)
+}

@@ -1,0 +1,76 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// silent tells whether there is a connection that has sent no request.
+func (r *running) silent() (found bool) {
+	r.server.silent.conns.Range(func(any, any) bool {
+		found = true
+		return false
+	})
+	return found
+}
+
+// Who has connected and sends nothing doesn't delay the stop.
+func TestSilentConnectionsDontDelayTheStop(t *testing.T) {
+	certs := newCertificates(t)
+	up := behind(t, nil)
+	proxied := []Network{Network(netip.MustParsePrefix("127.0.0.0/8"))}
+	for name, c := range map[string]struct {
+		listener Listener
+		sends    string
+	}{
+		"plain":                     {Listener{}, ""},
+		"half a header":             {Listener{}, "GET / HT"},
+		"TLS":                       {Listener{Cert: certs.cert, Key: certs.key}, ""},
+		"half a handshake":          {Listener{Cert: certs.cert, Key: certs.key}, "\x16\x03\x01"},
+		"PROXY protocol":            {Listener{ProxyProtocol: proxied}, ""},
+		"half of a PROXY header":    {Listener{ProxyProtocol: proxied}, "PROX"},
+		"PROXY protocol, then TLS":  {Listener{ProxyProtocol: proxied, Cert: certs.cert, Key: certs.key}, ""},
+		"PROXY protocol, then none": {Listener{ProxyProtocol: proxied}, "PROXY UNKNOWN\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conf := limited(t, up.URL, "10/60s")
+			c.listener.Address = "127.0.0.1:0"
+			conf.Listen = []Listener{c.listener}
+			p := run(t, conf)
+			conn, err := net.Dial("tcp", p.addr)
+			require.NoError(t, err)
+			defer conn.Close()
+			_, err = io.WriteString(conn, c.sends)
+			require.NoError(t, err)
+			require.Eventually(t, p.silent, 20*time.Second, time.Millisecond)
+			began := time.Now()
+			require.NoError(t, p.server.Shutdown(context.Background()))
+			require.Less(t, time.Since(began), 4*time.Second, "net/http waits for five seconds")
+			require.Empty(t, p.log.above(t), "a stop is nothing to warn of")
+		})
+	}
+}
+
+// What is known of connections is forgotten with their first request.
+func TestConnectionsThatSpeakAreNotKept(t *testing.T) {
+	certs := newCertificates(t)
+	conf := limited(t, behind(t, nil).URL, "10/60s")
+	conf.Listen = []Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
+	p := run(t, conf)
+	for _, http2 := range []bool{true, false} {
+		p.client = certs.client(t, http2)
+		p.get(t, "/")
+	}
+	conn, err := tls.Dial("tcp", p.addr, &tls.Config{RootCAs: certs.pool})
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	require.Eventually(t, func() bool { return !p.silent() }, 20*time.Second, time.Millisecond)
+}
