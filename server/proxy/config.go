@@ -104,8 +104,8 @@ type Route struct {
 type Match struct {
 	// Methods are names such as GET.
 	Methods []string `yaml:"methods"`
-	// Hosts are names without port, such as "example.com" or "*.example.com", which
-	// doesn't match example.com itself.
+	// Hosts are names without port, such as "example.com", "[::1]" or "*.example.com",
+	// which doesn't match example.com itself.
 	Hosts []string `yaml:"hosts"`
 	// Paths are patterns. A "*" is one segment, "**" at the end any number of them, and
 	// all else is itself: "/users/*/orders", "/api/**". What is matched is the path in

@@ -67,6 +67,8 @@ func (x *exchange) refuse(r *http.Request) error {
 		return server.Errorf(http.StatusNotImplemented, "This is no tunnel.")
 	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // "a:http://host/path", which an upstream may read otherwise
 		return server.Errorf(http.StatusBadRequest, "The request's target is no path.")
+	case !hasHost(r), r.URL.User != nil:
+		return server.Errorf(http.StatusBadRequest, "The request's Host is no host.")
 	case x.p.sawBefore(r):
 		x.p.log.Error("loop: a request of this proxy has come back to it", slog.String("host", r.Host), slog.String("path", r.URL.Path))
 		return server.Errorf(http.StatusLoopDetected, "The request came through here before.")

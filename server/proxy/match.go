@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/textproto"
 	"path"
@@ -29,10 +28,15 @@ func newMatcher(m Match, field string, f *faults) *matcher {
 		}
 	}
 	for i, host := range m.Hosts {
-		if strings.Contains(strings.TrimPrefix(host, "*."), "*") || strings.ContainsAny(host, ":/ ") || host == "" {
-			f.addf(fmt.Sprintf("%s.hosts[%d]", field, i), "%q is no host, want one such as example.com or *.example.com", host)
+		base, below := strings.CutPrefix(host, "*.")
+		name, ok := parseHost(base)
+		if !ok || strings.LastIndexByte(base, ':') > strings.LastIndexByte(base, ']') {
+			f.addf(fmt.Sprintf("%s.hosts[%d]", field, i), "%q is no host without port, want one such as example.com or *.example.com", host)
 		}
-		out.hosts = append(out.hosts, strings.ToLower(host))
+		if below {
+			name = "*." + name
+		}
+		out.hosts = append(out.hosts, name)
 	}
 	for i, p := range m.Paths {
 		pat, err := newPattern(p)
@@ -74,16 +78,6 @@ func (m *matcher) matches(r *http.Request, at string) bool {
 		}
 	}
 	return true
-}
-
-// hostOf returns the host that the client named, in lower case, without port and without
-// the dot at the end of a name that is complete.
-func hostOf(r *http.Request) string {
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
 func hostMatches(want, host string) bool {

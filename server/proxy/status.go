@@ -143,6 +143,9 @@ func (g *generation) inTheNameOf(r *http.Request, escaped string) (*rule, *http.
 	case "query":
 		asking.URL.RawQuery = url.Values{p.name: {value}}.Encode()
 	case "host":
+		if _, ok := parseHost(value); !ok {
+			return nil, nil, server.Errorf(http.StatusBadRequest, "The rule %s counts by hosts, and %q is none.", of.Name, value)
+		}
 		asking.Host = value
 	case "path":
 		asking.URL.Path = value

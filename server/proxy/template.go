@@ -172,8 +172,13 @@ func (p part) values(r *http.Request) (out []string) {
 }
 
 // spelled makes credentials of an Authorization header that mean the same the same, as
-// ratelimit.ByHeader does: the scheme's case and the spaces behind it mean nothing.
+// ratelimit.ByHeader does: the scheme's case and the spaces behind it mean nothing. It does
+// so with hosts, of which "" is none.
 func (p part) spelled(value string) string {
+	if p.kind == "host" {
+		host, _ := parseHost(value)
+		return host
+	}
 	if p.kind != "header" || p.name != "Authorization" {
 		return value
 	}
