@@ -34,7 +34,6 @@ type exchange struct {
 // serve answers the request.
 func (x *exchange) serve() error {
 	r := x.req.Request
-	x.g.bound(x.w, r)
 	if err := x.refuse(r); err != nil {
 		return err
 	}
@@ -52,14 +51,6 @@ func (x *exchange) serve() error {
 	return x.forward(r)
 }
 
-// bound bounds how long a body is waited for that nobody reads, as that of a request which
-// is denied: net/http waits for it before the next request of the connection.
-func (g *generation) bound(w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody {
-		_ = http.NewResponseController(w).SetReadDeadline(deadline(g.stall)) // not every writer can
-	}
-}
-
 // refuse returns why a request goes nowhere, whatever it is for.
 func (x *exchange) refuse(r *http.Request) error {
 	switch {
@@ -74,6 +65,8 @@ func (x *exchange) refuse(r *http.Request) error {
 		return server.Errorf(http.StatusLoopDetected, "The request came through here before.")
 	case len(r.Header["Upgrade"]) > 0 && !(len(r.Header["Upgrade"]) == 1 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")):
 		return server.Errorf(http.StatusBadRequest, "Only websocket can be upgraded to.")
+	case len(r.Header["Upgrade"]) > 0 && r.Body != nil && r.Body != http.NoBody: // where would the websocket begin?
+		return server.Errorf(http.StatusBadRequest, "A request to upgrade has no body.")
 	}
 	return nil
 }
@@ -102,19 +95,11 @@ func (g *generation) upstreamOf(r *http.Request, at string) *upstream {
 
 // forward has the upstream answer.
 func (x *exchange) forward(r *http.Request) error {
-	control := http.NewResponseController(x.w)
-	timed := r.ProtoMajor >= 2
-	out := newWriter(x.w, control, r, x.g.stall)
-	defer out.begin()                     // for what net/http has still to send
+	if x.body = bodyOf(x.w); x.body != nil {
+		x.body.sent = true
+	}
 	if x.up.transport.DisableKeepAlives { // the connection begins with the client's address
 		r = r.WithContext(context.WithValue(r.Context(), clientKey{}, x.ends(r)))
-	}
-	if r.Body != nil && r.Body != http.NoBody {
-		x.body = &body{ReadCloser: r.Body, control: control, stall: x.g.stall, timed: timed}
-		defer x.body.finish()
-		with := *r
-		with.Body = x.body
-		r = &with
 	}
 	proxy := httputil.ReverseProxy{
 		Rewrite:        x.rewrite,
@@ -124,7 +109,7 @@ func (x *exchange) forward(r *http.Request) error {
 		BufferPool:     buffers,
 		ErrorLog:       x.up.log,
 	}
-	proxy.ServeHTTP(out, r)
+	proxy.ServeHTTP(x.w, r)
 	if x.err != nil {
 		return x.failure()
 	}

@@ -130,6 +130,13 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer g.leave()
+	out := newWriter(w, http.NewResponseController(w), r, g.stall)
+	defer out.finish()
+	if w = out; out.body != nil {
+		with := *r
+		with.Body = out.body
+		r = &with
+	}
 	if key, ok := g.status.asks(r); ok {
 		g.serveStatus(w, r, key)
 		return

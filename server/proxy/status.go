@@ -105,7 +105,6 @@ func (g *generation) serveStatus(w http.ResponseWriter, r *http.Request, escaped
 		r = asking
 		answer = func(w http.ResponseWriter, req *server.Request) error { return g.tellStatus(w, req, []*rule{of}) }
 	}
-	g.bound(w, r)
 	g.srv.WrapFunc(answer).ServeHTTP(w, r)
 }
 
