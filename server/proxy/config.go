@@ -195,6 +195,10 @@ type Headers struct {
 	// Forwarded adds a Forwarded field (RFC 7239) for the upstream. Without it, one that a
 	// trusted proxy has sent is still carried on.
 	Forwarded bool `yaml:"forwarded"`
+	// Underscores keeps request headers with "_" in their names. Without it they are dropped,
+	// as those with other signs than letters, digits and "-" always are: a server that hands
+	// them on as CGI does takes X_Real_IP for X-Real-IP.
+	Underscores bool `yaml:"underscores"`
 }
 
 // Status is how one asks how much is used up, without charging or reaching an upstream.

@@ -97,6 +97,10 @@ func (g *generation) upstreamOf(r *http.Request, at string) *upstream {
 func (x *exchange) forward(r *http.Request) error {
 	if x.body = bodyOf(x.w); x.body != nil {
 		x.body.sent = true
+		if len(r.Trailer) > 0 {
+			scrub(r.Trailer, x.g.underscores)
+			x.body.atEnd = func() { scrub(r.Trailer, x.g.underscores) }
+		}
 	}
 	if x.up.transport.DisableKeepAlives { // the connection begins with the client's address
 		r = r.WithContext(context.WithValue(r.Context(), clientKey{}, x.ends(r)))

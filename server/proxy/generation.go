@@ -26,10 +26,13 @@ type generation struct {
 	status    statusAPI
 	seed      bool // the seed's fields are sent
 	forwarded bool
-	stall     time.Duration
-	handler   http.Handler // of all but the status path
-	srv       *server.Server
-	store     *store
+
+	underscores bool // are kept in names of request headers
+
+	stall   time.Duration
+	handler http.Handler // of all but the status path
+	srv     *server.Server
+	store   *store
 
 	users atomic.Int64 // requests, and retired if no more of them come
 }
@@ -47,7 +50,7 @@ func newGeneration(p *Proxy, c Config) (*generation, error) {
 	f := &faults{source: c.source}
 	g := &generation{
 		p: p, upstreams: map[string]*upstream{}, byName: map[string]*rule{},
-		seed: c.Headers.Seed == nil || *c.Headers.Seed, forwarded: c.Headers.Forwarded,
+		seed: c.Headers.Seed == nil || *c.Headers.Seed, forwarded: c.Headers.Forwarded, underscores: c.Headers.Underscores,
 		stall: cmp.Or(c.Limits.Stall, time.Minute),
 	}
 	g.clients = newClients(&c, f)
@@ -68,6 +71,7 @@ func newGeneration(p *Proxy, c Config) (*generation, error) {
 		g.rules = append(g.rules, made)
 		g.byName[r.Name] = made
 	}
+	g.checkNames(&c, f)
 	for i, l := range c.Listen {
 		l.check(fmt.Sprintf("listen[%d]", i), f)
 	}

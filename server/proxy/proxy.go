@@ -132,9 +132,13 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.leave()
 	out := newWriter(w, http.NewResponseController(w), r, g.stall)
 	defer out.finish()
-	if w = out; out.body != nil {
+	w = out
+	if h := named(r.Header, g.underscores); out.body != nil || len(h) < len(r.Header) {
 		with := *r
-		with.Body = out.body
+		with.Header = h
+		if out.body != nil {
+			with.Body = out.body
+		}
 		r = &with
 	}
 	if key, ok := g.status.asks(r); ok {

@@ -27,8 +27,9 @@ type body struct {
 	io.ReadCloser
 	control *http.ResponseController
 	stall   time.Duration
-	timed   bool // a deadline ends the stream, read or not: HTTP/2
-	sent    bool // to an upstream, which may answer before its end
+	timed   bool   // a deadline ends the stream, read or not: HTTP/2
+	sent    bool   // to an upstream, which may answer before its end
+	atEnd   func() // net/http has the trailers then
 
 	reading sync.Mutex // held by Read
 
@@ -49,6 +50,9 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF || b.timed {
 		b.limit(0)
+	}
+	if err == io.EOF && b.atEnd != nil {
+		b.atEnd()
 	}
 	if err != nil {
 		b.mu.Lock()
