@@ -109,7 +109,8 @@ type Match struct {
 	Hosts []string `yaml:"hosts"`
 	// Paths are patterns. A "*" is one segment, "**" at the end any number of them, and
 	// all else is itself: "/users/*/orders", "/api/**". What is matched is the path in
-	// its shortest form, decoded, as a server would take it.
+	// its shortest form, decoded, as a server would take it. A request whose path some
+	// servers take for another one, which matches differently, is answered 400.
 	Paths []string `yaml:"paths"`
 	// Headers are the values of request headers by name; "*" is any value.
 	Headers map[string]string `yaml:"headers"`

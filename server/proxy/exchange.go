@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,7 +39,13 @@ func (x *exchange) serve() error {
 		return err
 	}
 	at := cleaned(r)
+	if x.g.contested(r, at) {
+		return server.Errorf(http.StatusBadRequest, "The path can be read in several ways.")
+	}
 	rules := x.g.matching(r, at, x.few[:0])
+	if slices.ContainsFunc(rules, func(r *rule) bool { return r.key.has("query") }) && !plainQuery(r.URL.RawQuery) {
+		return server.Errorf(http.StatusBadRequest, "The query can be read in several ways.")
+	}
 	if x.g.status.header && strings.EqualFold(r.Header.Get(statusHeader), "true") {
 		return x.answerStatus(r, rules)
 	}
@@ -58,6 +65,8 @@ func (x *exchange) refuse(r *http.Request) error {
 		return server.Errorf(http.StatusNotImplemented, "This is no tunnel.")
 	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // "a:http://host/path", which an upstream may read otherwise
 		return server.Errorf(http.StatusBadRequest, "The request's target is no path.")
+	case strings.Contains(r.URL.Path, "\x00"):
+		return server.Errorf(http.StatusBadRequest, "The path has a NUL in it.")
 	case !hasHost(r), r.URL.User != nil:
 		return server.Errorf(http.StatusBadRequest, "The request's Host is no host.")
 	case x.p.sawBefore(r):

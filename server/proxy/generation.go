@@ -23,6 +23,8 @@ type generation struct {
 	routes    []route
 	rules     []*rule
 	byName    map[string]*rule
+	matchers  []*matcher // that go by paths
+	byPath    bool       // a key does, by which some are allowed more
 	status    statusAPI
 	seed      bool // the seed's fields are sent
 	forwarded bool
@@ -72,6 +74,7 @@ func newGeneration(p *Proxy, c Config) (*generation, error) {
 		g.byName[r.Name] = made
 	}
 	g.checkNames(&c, f)
+	g.watch()
 	for i, l := range c.Listen {
 		l.check(fmt.Sprintf("listen[%d]", i), f)
 	}

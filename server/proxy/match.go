@@ -65,7 +65,7 @@ func (m *matcher) matches(r *http.Request, at string) bool {
 			return false
 		}
 	}
-	if len(m.paths) > 0 && !slices.ContainsFunc(m.paths, func(p pattern) bool { return p.matches(at) }) {
+	if !m.holds(at) {
 		return false
 	}
 	for _, h := range m.headers {
@@ -80,21 +80,16 @@ func (m *matcher) matches(r *http.Request, at string) bool {
 	return true
 }
 
+// holds reports whether a path meets the condition.
+func (m *matcher) holds(at string) bool {
+	return len(m.paths) == 0 || slices.ContainsFunc(m.paths, func(p pattern) bool { return p.matches(at) })
+}
+
 func hostMatches(want, host string) bool {
 	if suffix, ok := strings.CutPrefix(want, "*"); ok {
 		return len(host) > len(suffix) && strings.HasSuffix(host, suffix)
 	}
 	return want == host
-}
-
-// cleaned returns the path that a server would take r's for: decoded, without empty, "."
-// and ".." segments. A rule for /admin/** so holds for /x/../admin/ as well.
-func cleaned(r *http.Request) string {
-	p := r.URL.Path
-	if p == "" || p[0] != '/' {
-		p = "/" + p
-	}
-	return path.Clean(p)
 }
 
 // pattern is a path pattern by its segments.
@@ -109,6 +104,9 @@ func newPattern(p string) (pattern, error) {
 	}
 	if path.Clean(p) != p && path.Clean(p)+"/" != p {
 		return pattern{}, fmt.Errorf("%q never matches: paths are matched in their shortest form, %q", p, path.Clean(p))
+	}
+	if strings.ContainsAny(p, `;\`) {
+		return pattern{}, fmt.Errorf("%q never matches: parameters of segments are left out, and a backslash is a slash", p)
 	}
 	var out pattern
 	out.segments = strings.Split(strings.Trim(p, "/"), "/")
