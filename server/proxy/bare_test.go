@@ -23,7 +23,7 @@ func TestTheBareProxyIsConnectedLikeOurs(t *testing.T) {
 	require.Equal(t, ours, bare)
 
 	ours, bare = fields(p.Server(Limits{}).http), fields(bareproxy.Server(p))
-	for _, ownWay := range []string{"BaseContext", "ErrorLog"} { // to stop, and to log
+	for _, ownWay := range []string{"BaseContext", "ConnState", "ErrorLog"} { // to stop, and to log
 		delete(ours, ownWay)
 		delete(bare, ownWay)
 	}

@@ -131,6 +131,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer g.leave()
 	out := newWriter(w, http.NewResponseController(w), r, g.stall)
+	out.last = &p.stopping
 	defer out.finish()
 	w = out
 	if h := named(r.Header, g.underscores); out.body != nil || len(h) < len(r.Header) {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pires/go-proxyproto"
@@ -23,6 +24,9 @@ type Server struct {
 	http  *http.Server
 	abort context.CancelCauseFunc
 
+	window time.Duration // at the end, see drain
+	open   atomic.Int64  // connections, without those of upgrades
+
 	upgrades sync.WaitGroup // requests that want one: net/http forgets those connections
 }
 
@@ -32,13 +36,14 @@ var errStopped = errors.New("proxy: stopped")
 // Server returns a server with the bounds of a configuration.
 func (p *Proxy) Server(l Limits) *Server {
 	base, abort := context.WithCancelCause(context.Background())
-	s := &Server{p: p, abort: abort}
+	s := &Server{p: p, abort: abort, window: time.Second}
 	s.http = &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
 		ReadHeaderTimeout: cmp.Or(l.Header, 10*time.Second),
 		WriteTimeout:      2 * cmp.Or(l.Stall, time.Minute), // of what isn't an upstream's (see writer), after a body nobody reads
 		IdleTimeout:       cmp.Or(l.Idle, 2*time.Minute),
 		MaxHeaderBytes:    int(cmp.Or(l.HeaderBytes, 64<<10)),
+		ConnState:         s.count,
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 	}
@@ -57,11 +62,40 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // returns [http.ErrServerClosed].
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
 
-// Shutdown stops to accept connections and waits for the requests that are under way, and
-// for websockets, until their clients or upstreams end them. When ctx ends first, it cuts
-// all off and returns [context.Cause] of ctx.
+// count keeps count of the connections.
+func (s *Server) count(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.open.Add(1)
+	case http.StateHijacked, http.StateClosed:
+		s.open.Add(-1)
+	}
+}
+
+// drain waits until all connections are closed, for the window at most. Until then, those
+// that are idle and new ones get an answer that announces the connection's end: what their
+// clients are about to send must not be lost.
+func (s *Server) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.window)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for s.open.Load() > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Shutdown announces to clients that their connections end, for a second at most. Then it
+// stops to accept connections, closes those that are idle, and waits for the requests that
+// are under way, and for websockets, until their clients or upstreams end them. When ctx
+// ends first, it cuts all off and returns [context.Cause] of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.p.stopping.Store(true)
+	s.drain(ctx)
 	err := s.http.Shutdown(ctx)
 	if err == nil {
 		err = s.upgradesEnd(ctx)

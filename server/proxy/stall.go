@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -143,9 +144,10 @@ type writer struct {
 	until   time.Time // the deadline that is set; of HTTP/1, where it is only for writes
 
 	r     *http.Request
-	body  *body // of the request, nil if it has none
-	began bool  // the final header was written
-	early bool  // the upstream has it before the body's end: what comes goes on at once
+	body  *body        // of the request, nil if it has none
+	last  *atomic.Bool // the connection ends with this response
+	began bool         // the final header was written
+	early bool         // the upstream has it before the body's end: what comes goes on at once
 }
 
 func newWriter(w http.ResponseWriter, control *http.ResponseController, r *http.Request, stall time.Duration) *writer {
@@ -193,14 +195,17 @@ func (w *writer) WriteHeader(status int) {
 	}
 }
 
-// announce says before the final header that it ends the connection, if the request's body
-// has not ended: the client may be stuck in it, and what it still sends must not be taken
-// for its next request.
+// announce says before the final header that the connection ends, if it is the last one, or
+// if the request's body has not ended: the client may be stuck in it, and what it still
+// sends must not be taken for its next request.
 func (w *writer) announce() {
 	if w.began {
 		return
 	}
 	w.began = true
+	if !w.timed && w.last != nil && w.last.Load() {
+		w.Header()["Connection"] = []string{"close"}
+	}
 	if w.body == nil || w.body.hasEnded() {
 		return
 	}
