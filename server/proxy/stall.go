@@ -15,7 +15,7 @@ import (
 // nobody has read is waited for so long as promptly, which keeps the connection.
 const (
 	lingering = 500 * time.Millisecond
-	promptly  = 20 * time.Millisecond
+	promptly  = 50 * time.Millisecond
 	shortBody = 64 << 10
 )
 
@@ -85,16 +85,27 @@ func (b *body) hasEnded() bool {
 	return b.ended
 }
 
-// skim reads a short body that no upstream gets, if it is there. One that the client has not
-// sent yet because it expects to be asked for it isn't asked for.
-func (b *body) skim(r *http.Request) {
+// skim reads a short body that no upstream gets, if it is there, and returns whether the
+// connection can be kept. One that the client has not sent yet because it expects to be
+// asked for it isn't asked for. A deadline that has passed keeps nothing: at the body's end,
+// net/http goes on to read, and takes it for the client's end.
+func (b *body) skim(r *http.Request) bool {
 	if b.sent || r.ContentLength > shortBody || r.Header.Get("Expect") != "" {
-		return
+		return false
 	}
-	stall := b.stall
-	b.stall = promptly
-	_, _ = io.CopyN(io.Discard, b, shortBody+1)
-	b.stall = stall
+	until, p := time.Now().Add(promptly), buffers.Get()
+	defer buffers.Put(p)
+	for rest := shortBody; rest >= 0; {
+		if b.stall = time.Until(until); b.stall <= 0 {
+			return false
+		}
+		n, err := b.Read(p)
+		if err != nil {
+			break
+		}
+		rest -= n
+	}
+	return b.hasEnded() && time.Now().Before(until)
 }
 
 // finish says that the request is over, and ends a Read under way. Of a body that was not
@@ -213,7 +224,7 @@ func (w *writer) announce() {
 	if w.timed {
 		return
 	}
-	if w.body.skim(w.r); !w.body.hasEnded() || w.r.Context().Err() != nil {
+	if !w.body.skim(w.r) {
 		w.Header()["Connection"] = []string{"close"}
 	}
 }
