@@ -38,9 +38,12 @@ func named(h http.Header, underscores bool) http.Header {
 	return out
 }
 
-// checkNames refuses rules and routes for fields that are dropped.
+// checkNames refuses rules and routes for fields that are dropped, or kept elsewhere.
 func (g *generation) checkNames(c *Config, f *faults) {
 	check := func(field, name string) {
+		if strings.EqualFold(name, "Host") {
+			f.addf(field, "Host is no header to match or count by: want hosts or {host}")
+		}
 		if !goodName(name, g.underscores) {
 			f.addf(field, "the header %s is dropped from requests, as its name has other characters than letters, digits and - (see headers.underscores)", name)
 		}

@@ -96,3 +96,14 @@ func TestSpellingsOfAHostShareTheirQuota(t *testing.T) {
 	require.ErrorContains(t, Check(parse(t, "upstreams: {main: {url: http://a}}\nroutes: [{upstream: main, match: {hosts: ['*.a b']}}]")), "routes[0].match.hosts[0]")
 	require.ErrorContains(t, Check(parse(t, "upstreams: {main: {url: http://a}}\nrules: [{name: x, key: '{host}', limit: 1/s, deny: ['a:1:1']}]")), "rules[0].deny[0]")
 }
+
+// net/http has the Host beside the headers, among which a rule would never find it.
+func TestHostIsNoHeader(t *testing.T) {
+	for field, part := range map[string]string{
+		"rules[0].match.headers":  "rules: [{name: a, limit: 1/s, match: {headers: {host: a}}}]",
+		"rules[0].key":            "rules: [{name: a, limit: 1/s, key: '{header.Host}'}]",
+		"routes[0].match.headers": "routes: [{upstream: main, match: {headers: {Host: a}}}]",
+	} {
+		require.ErrorContains(t, Check(parse(t, "upstreams: {main: {url: http://a}}\n%s", part)), field+": ")
+	}
+}
