@@ -57,8 +57,9 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	if err != nil {
 		b.mu.Lock()
-		b.ended = err == io.EOF // which a body never wraps
-		if !b.ended {
+		if err == io.EOF { // which a body never wraps
+			b.ended = true
+		} else {
 			b.err = err
 		}
 		b.mu.Unlock()
@@ -242,6 +243,7 @@ func (w *writer) Write(p []byte) (int, error) {
 
 // finish is for what net/http has still to do.
 func (w *writer) finish() {
+	w.announce()
 	w.begin()
 	if w.body != nil {
 		w.body.finish()
