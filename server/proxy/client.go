@@ -79,14 +79,16 @@ func (c *clients) forward(in, out *http.Request, withForwarded bool) {
 			node = client + ", " + node
 		}
 	}
+	if !trusted {
+		for name := range h {
+			if ofProxy(name) || name == c.header {
+				delete(h, name)
+			}
+		}
+	}
 	list(h, "X-Forwarded-For", in.Header, trusted && c.header == "X-Forwarded-For", node)
 	first(h, "X-Forwarded-Proto", in.Header, trusted, proto)
 	first(h, "X-Forwarded-Host", in.Header, trusted, in.Host)
-	if !trusted {
-		for _, name := range [...]string{"X-Real-Ip", "X-Forwarded-Port", "X-Forwarded-Server", "X-Forwarded-Prefix"} {
-			delete(h, name)
-		}
-	}
 	keeps := trusted && c.header == "Forwarded"
 	if withForwarded || keeps && len(in.Header["Forwarded"]) > 0 {
 		list(h, "Forwarded", in.Header, keeps, element(from, in.Host, proto))

@@ -104,12 +104,13 @@ type Route struct {
 type Match struct {
 	// Methods are names such as GET.
 	Methods []string `yaml:"methods"`
-	// Hosts are names without port, such as "example.com" or "*.example.com", which
-	// doesn't match example.com itself.
+	// Hosts are names without port, such as "example.com", "[::1]" or "*.example.com",
+	// which doesn't match example.com itself.
 	Hosts []string `yaml:"hosts"`
 	// Paths are patterns. A "*" is one segment, "**" at the end any number of them, and
 	// all else is itself: "/users/*/orders", "/api/**". What is matched is the path in
-	// its shortest form, decoded, as a server would take it.
+	// its shortest form, decoded, as a server would take it. A request whose path some
+	// servers take for another one, which matches differently, is answered 400.
 	Paths []string `yaml:"paths"`
 	// Headers are the values of request headers by name; "*" is any value.
 	Headers map[string]string `yaml:"headers"`
@@ -195,6 +196,10 @@ type Headers struct {
 	// Forwarded adds a Forwarded field (RFC 7239) for the upstream. Without it, one that a
 	// trusted proxy has sent is still carried on.
 	Forwarded bool `yaml:"forwarded"`
+	// Underscores keeps request headers with "_" in their names. Without it they are dropped,
+	// as those with other signs than letters, digits and "-" always are: a server that hands
+	// them on as CGI does takes X_Real_IP for X-Real-IP.
+	Underscores bool `yaml:"underscores"`
 }
 
 // Status is how one asks how much is used up, without charging or reaching an upstream. It

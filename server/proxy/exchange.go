@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,12 +37,17 @@ type exchange struct {
 // serve answers the request.
 func (x *exchange) serve() error {
 	r := x.req.Request
-	x.g.bound(x.w, r)
 	if err := x.refuse(r); err != nil {
 		return err
 	}
 	at := cleaned(r)
+	if x.g.contested(r, at) {
+		return server.Errorf(http.StatusBadRequest, "The path can be read in several ways.")
+	}
 	rules := x.g.matching(r, at, x.few[:0])
+	if slices.ContainsFunc(rules, func(r *rule) bool { return r.key.has("query") }) && !plainQuery(r.URL.RawQuery) {
+		return server.Errorf(http.StatusBadRequest, "The query can be read in several ways.")
+	}
 	switch asks, err := x.g.status.asksItself(r); {
 	case err != nil:
 		return err
@@ -57,14 +63,6 @@ func (x *exchange) serve() error {
 	return x.forward(r)
 }
 
-// bound bounds how long a body is waited for that nobody reads, as that of a request which
-// is denied: net/http waits for it before the next request of the connection.
-func (g *generation) bound(w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody {
-		_ = http.NewResponseController(w).SetReadDeadline(deadline(g.stall)) // not every writer can
-	}
-}
-
 // refuse returns why a request goes nowhere, whatever it is for.
 func (x *exchange) refuse(r *http.Request) error {
 	switch {
@@ -72,11 +70,17 @@ func (x *exchange) refuse(r *http.Request) error {
 		return server.Errorf(http.StatusNotImplemented, "This is no tunnel.")
 	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // "a:http://host/path", which an upstream may read otherwise
 		return server.Errorf(http.StatusBadRequest, "The request's target is no path.")
+	case strings.Contains(r.URL.Path, "\x00"):
+		return server.Errorf(http.StatusBadRequest, "The path has a NUL in it.")
+	case !hasHost(r), r.URL.User != nil:
+		return server.Errorf(http.StatusBadRequest, "The request's Host is no host.")
 	case x.p.sawBefore(r):
 		x.p.loops.log(x.p.log, slog.LevelError, "loop: a request of this proxy has come back to it", slog.String("host", r.Host), slog.String("path", r.URL.Path))
 		return server.Errorf(http.StatusLoopDetected, "The request came through here before.")
 	case len(r.Header["Upgrade"]) > 0 && !(len(r.Header["Upgrade"]) == 1 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")):
 		return server.Errorf(http.StatusBadRequest, "Only websocket can be upgraded to.")
+	case len(r.Header["Upgrade"]) > 0 && r.Body != nil && r.Body != http.NoBody: // where would the websocket begin?
+		return server.Errorf(http.StatusBadRequest, "A request to upgrade has no body.")
 	}
 	return nil
 }
@@ -105,19 +109,15 @@ func (g *generation) upstreamOf(r *http.Request, at string) *upstream {
 
 // forward has the upstream answer.
 func (x *exchange) forward(r *http.Request) error {
-	control := http.NewResponseController(x.w)
-	timed := r.ProtoMajor >= 2
-	out := newWriter(x.w, control, r, x.g.stall)
-	defer out.begin()                     // for what net/http has still to send
+	if x.body = bodyOf(x.w); x.body != nil {
+		x.body.sent = true
+		if len(r.Trailer) > 0 {
+			scrub(r.Trailer, x.g.underscores)
+			x.body.atEnd = func() { scrub(r.Trailer, x.g.underscores) }
+		}
+	}
 	if x.up.transport.DisableKeepAlives { // the connection begins with the client's address
 		r = r.WithContext(context.WithValue(r.Context(), clientKey{}, x.ends(r)))
-	}
-	if r.Body != nil && r.Body != http.NoBody {
-		x.body = &body{ReadCloser: r.Body, control: control, stall: x.g.stall, timed: timed}
-		defer x.body.finish()
-		with := *r
-		with.Body = x.body
-		r = &with
 	}
 	proxy := httputil.ReverseProxy{
 		Rewrite:        x.rewrite,
@@ -127,7 +127,7 @@ func (x *exchange) forward(r *http.Request) error {
 		BufferPool:     buffers,
 		ErrorLog:       x.up.log,
 	}
-	proxy.ServeHTTP(out, r)
+	proxy.ServeHTTP(x.w, r)
 	if x.err != nil {
 		return x.failure()
 	}

@@ -23,13 +23,18 @@ type generation struct {
 	routes    []route
 	rules     []*rule
 	byName    map[string]*rule
+	matchers  []*matcher // that go by paths
+	byPath    bool       // a key does, by which some are allowed more
 	status    statusAPI
 	seed      bool // the seed's fields are sent
 	forwarded bool
-	stall     time.Duration
-	handler   http.Handler // of all but the status path
-	srv       *server.Server
-	store     *store
+
+	underscores bool // are kept in names of request headers
+
+	stall   time.Duration
+	handler http.Handler // of all but the status path
+	srv     *server.Server
+	store   *store
 
 	users atomic.Int64 // requests, and retired if no more of them come
 }
@@ -50,7 +55,7 @@ func newGeneration(p *Proxy, c Config) (*generation, error) {
 	f := &faults{source: c.source}
 	g := &generation{
 		p: p, upstreams: map[string]*upstream{}, byName: map[string]*rule{},
-		seed: c.Headers.Seed == nil || *c.Headers.Seed, forwarded: c.Headers.Forwarded,
+		seed: c.Headers.Seed == nil || *c.Headers.Seed, forwarded: c.Headers.Forwarded, underscores: c.Headers.Underscores,
 		stall: cmp.Or(c.Limits.Stall, time.Minute),
 	}
 	g.clients = newClients(&c, f)
@@ -71,6 +76,8 @@ func newGeneration(p *Proxy, c Config) (*generation, error) {
 		g.rules = append(g.rules, made)
 		g.byName[r.Name] = made
 	}
+	g.checkNames(&c, f)
+	g.watch()
 	for i, l := range c.Listen {
 		l.check(fmt.Sprintf("listen[%d]", i), f)
 	}

@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/textproto"
 	"path"
@@ -29,10 +28,15 @@ func newMatcher(m Match, field string, f *faults) *matcher {
 		}
 	}
 	for i, host := range m.Hosts {
-		if strings.Contains(strings.TrimPrefix(host, "*."), "*") || strings.ContainsAny(host, ":/ ") || host == "" {
-			f.addf(fmt.Sprintf("%s.hosts[%d]", field, i), "%q is no host, want one such as example.com or *.example.com", host)
+		base, below := strings.CutPrefix(host, "*.")
+		name, ok := parseHost(base)
+		if !ok || strings.LastIndexByte(base, ':') > strings.LastIndexByte(base, ']') {
+			f.addf(fmt.Sprintf("%s.hosts[%d]", field, i), "%q is no host without port, want one such as example.com or *.example.com", host)
 		}
-		out.hosts = append(out.hosts, strings.ToLower(host))
+		if below {
+			name = "*." + name
+		}
+		out.hosts = append(out.hosts, name)
 	}
 	for i, p := range m.Paths {
 		pat, err := newPattern(p)
@@ -61,7 +65,7 @@ func (m *matcher) matches(r *http.Request, at string) bool {
 			return false
 		}
 	}
-	if len(m.paths) > 0 && !slices.ContainsFunc(m.paths, func(p pattern) bool { return p.matches(at) }) {
+	if !m.holds(at) {
 		return false
 	}
 	for _, h := range m.headers {
@@ -76,14 +80,9 @@ func (m *matcher) matches(r *http.Request, at string) bool {
 	return true
 }
 
-// hostOf returns the host that the client named, in lower case, without port and without
-// the dot at the end of a name that is complete.
-func hostOf(r *http.Request) string {
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	return strings.ToLower(strings.TrimSuffix(host, "."))
+// holds reports whether a path meets the condition.
+func (m *matcher) holds(at string) bool {
+	return len(m.paths) == 0 || slices.ContainsFunc(m.paths, func(p pattern) bool { return p.matches(at) })
 }
 
 func hostMatches(want, host string) bool {
@@ -91,16 +90,6 @@ func hostMatches(want, host string) bool {
 		return len(host) > len(suffix) && strings.HasSuffix(host, suffix)
 	}
 	return want == host
-}
-
-// cleaned returns the path that a server would take r's for: decoded, without empty, "."
-// and ".." segments. A rule for /admin/** so holds for /x/../admin/ as well.
-func cleaned(r *http.Request) string {
-	p := r.URL.Path
-	if p == "" || p[0] != '/' {
-		p = "/" + p
-	}
-	return path.Clean(p)
 }
 
 // pattern is a path pattern by its segments.
@@ -115,6 +104,9 @@ func newPattern(p string) (pattern, error) {
 	}
 	if path.Clean(p) != p && path.Clean(p)+"/" != p {
 		return pattern{}, fmt.Errorf("%q never matches: paths are matched in their shortest form, %q", p, path.Clean(p))
+	}
+	if strings.ContainsAny(p, `;\`) {
+		return pattern{}, fmt.Errorf("%q never matches: parameters of segments are left out, and a backslash is a slash", p)
 	}
 	var out pattern
 	out.segments = strings.Split(strings.Trim(p, "/"), "/")

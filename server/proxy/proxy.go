@@ -141,6 +141,18 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer g.leave()
+	out := newWriter(w, http.NewResponseController(w), r, g.stall)
+	out.last = &p.stopping
+	defer out.finish()
+	w = out
+	if h := named(r.Header, g.underscores); out.body != nil || len(h) < len(r.Header) {
+		with := *r
+		with.Header = h
+		if out.body != nil {
+			with.Body = out.body
+		}
+		r = &with
+	}
 	if key, ok := g.status.asks(r); ok {
 		g.serveStatus(w, r, key)
 		return

@@ -111,6 +111,8 @@ func keysOf(values []string, key *template, field string, f *faults) (out []stri
 			f.addf(fmt.Sprintf("%s[%d]", field, i), "%q is no address, which the rule counts by", v)
 		case key.isAddress():
 			v = text(a.Unmap().WithZone(""))
+		case key.spelled(v) == "":
+			f.addf(fmt.Sprintf("%s[%d]", field, i), "%q is no host, which the rule counts by", v)
 		}
 		out = append(out, key.spelled(v))
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pires/go-proxyproto"
@@ -24,6 +25,8 @@ type Server struct {
 	abort context.CancelCauseFunc
 
 	silent   silent
+	window   time.Duration  // at the end, see drain
+	open     atomic.Int64   // connections, without those of upgrades
 	upgrades sync.WaitGroup // requests that want one: net/http forgets those connections
 }
 
@@ -46,7 +49,7 @@ func (p *Proxy) AdminServer() *Server {
 
 func (p *Proxy) newServer(l Limits) *Server {
 	base, abort := context.WithCancelCause(context.Background())
-	s := &Server{p: p, abort: abort}
+	s := &Server{p: p, abort: abort, window: time.Second}
 	s.http = &http.Server{
 		ReadHeaderTimeout: cmp.Or(l.Header, 10*time.Second),
 		WriteTimeout:      2 * cmp.Or(l.Stall, time.Minute), // of what isn't an upstream's (see writer), after a body nobody reads
@@ -54,7 +57,10 @@ func (p *Proxy) newServer(l Limits) *Server {
 		MaxHeaderBytes:    int(cmp.Or(l.HeaderBytes, 64<<10)),
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ErrorLog:          newServerLog(p.log),
-		ConnState:         s.silent.observe,
+		ConnState: func(c net.Conn, state http.ConnState) {
+			s.count(state)
+			s.silent.observe(c, state)
+		},
 	}
 	s.http.RegisterOnShutdown(s.silent.stop)
 	return s
@@ -72,11 +78,40 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // returns [http.ErrServerClosed].
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
 
-// Shutdown stops to accept connections and waits for the requests that are under way, and
-// for websockets, until their clients or upstreams end them. Connections without a request it
-// closes. When ctx ends first, it cuts all off and returns [context.Cause] of ctx.
+// count keeps count of the connections.
+func (s *Server) count(state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.open.Add(1)
+	case http.StateHijacked, http.StateClosed:
+		s.open.Add(-1)
+	}
+}
+
+// drain waits until all connections are closed, for the window at most. Until then, those
+// that are idle and new ones get an answer that announces the connection's end: what their
+// clients are about to send must not be lost.
+func (s *Server) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.window)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for s.open.Load() > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Shutdown announces to clients that their connections end, for a second at most. Then it
+// stops to accept connections, closes those without a request, and waits for the requests that
+// are under way, and for websockets, until their clients or upstreams end them. When ctx
+// ends first, it cuts all off and returns [context.Cause] of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.p.stopping.Store(true)
+	s.drain(ctx)
 	err := s.http.Shutdown(ctx)
 	if err == nil {
 		err = s.upgradesEnd(ctx)

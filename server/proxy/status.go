@@ -132,7 +132,6 @@ func (g *generation) serveStatus(w http.ResponseWriter, r *http.Request, escaped
 			return unchecked(g.p.log, w, req, g.tellStatus(w, req, []*rule{of}))
 		}
 	}
-	g.bound(w, r)
 	g.srv.WrapFunc(answer).ServeHTTP(w, r)
 }
 
@@ -170,6 +169,9 @@ func (g *generation) inTheNameOf(r *http.Request, escaped string) (*rule, *http.
 	case "query":
 		asking.URL.RawQuery = url.Values{p.name: {value}}.Encode()
 	case "host":
+		if _, ok := parseHost(value); !ok {
+			return nil, nil, server.Errorf(http.StatusBadRequest, "The rule %s counts by hosts, and %q is none.", of.Name, value)
+		}
 		asking.Host = value
 	case "path":
 		asking.URL.Path = value

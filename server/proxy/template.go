@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -138,7 +140,7 @@ func (p part) value(r *http.Request) string {
 		return ""
 	case "query":
 		if values := r.URL.Query()[p.name]; len(values) == 1 { // as with headers
-			return values[0]
+			return p.spelled(values[0])
 		}
 		return ""
 	case "host":
@@ -164,7 +166,9 @@ func (p part) values(r *http.Request) (out []string) {
 			out = append(out, c.Value)
 		}
 	case "query":
-		out = r.URL.Query()[p.name]
+		for _, v := range r.URL.Query()[p.name] {
+			out = append(out, p.spelled(v))
+		}
 	default:
 		out = []string{p.value(r)}
 	}
@@ -172,8 +176,18 @@ func (p part) values(r *http.Request) (out []string) {
 }
 
 // spelled makes credentials of an Authorization header that mean the same the same, as
-// ratelimit.ByHeader does: the scheme's case and the spaces behind it mean nothing.
+// ratelimit.ByHeader does: the scheme's case and the spaces behind it mean nothing. It does
+// so with query parameters, paths, and hosts, of which "" is none.
 func (p part) spelled(value string) string {
+	switch p.kind {
+	case "host":
+		host, _ := parseHost(value)
+		return host
+	case "path":
+		return path.Clean("/" + value)
+	case "query": // not every server reads "+" as a space
+		return strings.ReplaceAll(value, "+", " ")
+	}
 	if p.kind != "header" || p.name != "Authorization" {
 		return value
 	}
@@ -190,6 +204,11 @@ func (t *template) spelled(value string) string {
 		return t.parts[0].spelled(value)
 	}
 	return value
+}
+
+// has reports whether the key has parts of a kind.
+func (t *template) has(kind string) bool {
+	return slices.ContainsFunc(t.parts, func(p part) bool { return p.kind == kind })
 }
 
 // only returns the one part in braces, and whether it is the only one.

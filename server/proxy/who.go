@@ -26,7 +26,7 @@ func newWho(entries []string, key *template, field string, f *faults) *who {
 		} else if a, err := netip.ParseAddr(e); err == nil {
 			a = a.Unmap().WithZone("")
 			w.prefixes = append(w.prefixes, netip.PrefixFrom(a, a.BitLen()))
-		} else if e == "" || looksLikeAddress(e) || key.isAddress() {
+		} else if looksLikeAddress(e) || key.isAddress() || key.spelled(e) == "" {
 			f.addf(fmt.Sprintf("%s[%d]", field, i), "%q is no address or network, and no value of the key", e)
 		} else {
 			w.values[key.spelled(e)] = true

@@ -1,0 +1,103 @@
+package proxy
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A query that servers read differently is refused where a rule goes by it.
+func TestNoSpellingOfAParameterEvadesARule(t *testing.T) {
+	up := behind(t, nil)
+	p := run(t, parse(t, `
+upstreams: {main: {url: %q}}
+rules:
+  - {name: deny, match: {paths: [/deny]}, key: "{query.secret}", missing: skip, limit: 1000/h, deny: ["2", "a+b"]}
+  - {name: count, match: {paths: [/count]}, key: "{client.ip}/{query.k}", missing: skip, limit: 1/h}
+`, up.URL))
+	for _, query := range []string{"secret=2", "a=1&secret=2", "%73ecret=%32", "secret=1&secret=2", "secret=2&secret=1", "secret=a+b", "secret=a%2Bb", "secret=a%20b"} {
+		require.Equal(t, 403, p.get(t, "/deny?"+query).StatusCode, query)
+	}
+	for _, query := range []string{"a=1;secret=2", "secret=2;a=1", ";secret=2", "secret=2%", "secret=%zz", "%zz&secret=1", "secret=2%00", "secret%00=2"} {
+		got := p.send(t, "GET /deny?"+query+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		require.True(t, strings.HasPrefix(got, "HTTP/1.1 400 "), "%s: %s", query, got)
+	}
+	require.Zero(t, up.n.Load())
+	require.True(t, p.passes(t, "/other?a=1;secret=2"), "no rule goes by it")
+	require.Equal(t, "a=1;secret=2", up.last.Load().URL.RawQuery)
+
+	require.True(t, p.passes(t, "/count?k=a+b"))
+	for _, query := range []string{"k=a+b", "k=a%2Bb", "k=a%20b", "%6b=%61+b", "x=1&k=a+b"} {
+		require.False(t, p.passes(t, "/count?"+query), query)
+	}
+}
+
+// A path that servers read differently is refused if rules or routes take one reading for
+// another than the next.
+func TestNoSpellingOfAPathEvadesARule(t *testing.T) {
+	up := behind(t, nil)
+	p := run(t, parse(t, `
+upstreams: {main: {url: %q}}
+rules:
+  - {name: static, match: {paths: [/static/**]}, key: "{client.ip}", limit: 1000/h, last: true}
+  - {name: login, match: {paths: [/login/**]}, key: "{client.ip}", limit: 1/h}
+  - {name: orders, match: {paths: [/users/*/orders]}, key: "{client.ip}", limit: 1/h}
+`, up.URL))
+	require.True(t, p.passes(t, "/login"))
+	require.True(t, p.passes(t, "/users/7/orders"))
+	for _, path := range []string{
+		"/login", "/login/", "//login", "/login//x", "/%6cogin", "/log%69n/x", "/login/a;b=c", "/login/a%2Fb", "/login/./x", "/login%2Fx;y/..%5Cz",
+	} {
+		if got := p.send(t, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 400 ") {
+			require.True(t, strings.HasPrefix(got, "HTTP/1.1 429 "), "%s: %s", path, got)
+		}
+	}
+	before := up.n.Load()
+	for _, path := range []string{
+		"/x/../login", "/x/%2e%2e/login", "/x/%2e./login", "/x/..%2Flogin", "/x/..%2flogin", "/x%2F..%2Flogin", "/login;x", "/login;x/y", "/;/login", "/login%3Bx",
+		"/static/..;/login", "/static/..;x=y/login", "/static/%2e%2e;/login", "/static/../login", "/static;/../login", "/static/..%5Clogin", "/static\\..\\login",
+		"/login\\x", "/login%5Cx", "/login/..", "/login/../static/x", "/login/..%2Fstatic/x", "/login/x%2F..%2F..%2Fstatic", "/x/..;/login/..%2fy",
+		"/users/a%2Fb/orders", "/users/7%2Forders", "/users/7/orders;x", "/users/a%5Cb/orders",
+		"/login%00", "/login%00/x", "/other/%00",
+	} {
+		got := p.send(t, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		require.True(t, strings.HasPrefix(got, "HTTP/1.1 400 "), "%s: %s", path, got)
+	}
+	require.Equal(t, before, up.n.Load())
+	for _, path := range []string{"/other/a;b=c", "/other/a%2Fb", "/other/.well-known/x", "/other/..x", "/other/a\\b", "/other/a%20b", "/static/a;b", "/static/a%2Fb/c", "/static/b..c/;x"} {
+		got := p.send(t, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		require.True(t, strings.HasPrefix(got, "HTTP/1.1 200 "), "%s: %s", path, got)
+		require.Equal(t, strings.ReplaceAll(path, "\\", "%5C"), up.last.Load().RequestURI, "it goes on as it came")
+	}
+
+	p = run(t, parse(t, "upstreams: {main: {url: %q}}\nrules: [{name: each, key: '{path}', limit: 1/h, deny: [/bad/], allow: [/free]}]\n", up.URL))
+	require.True(t, p.passes(t, "/a/b"))
+	require.False(t, p.passes(t, "//a//b/"))
+	require.True(t, p.passes(t, "/free"))
+	require.True(t, p.passes(t, "/free/"))
+	require.Equal(t, 403, p.get(t, "//bad").StatusCode)
+	for _, path := range []string{"/a/b;x", "/a/c/../b", "/a%2Fb", "/bad;x", "/a/..%2Ffree"} {
+		require.Equal(t, 400, p.get(t, path).StatusCode, path)
+	}
+	for _, path := range []string{"/a;b", `/a\b`} {
+		require.ErrorContains(t, Check(parse(t, "upstreams: {main: {url: http://a}}\nroutes: [{upstream: main, match: {paths: ['%s']}}]", path)), "never matches")
+	}
+}
+
+// The readings of a path by servers that differ in what they decode, drop and resolve.
+func TestReadings(t *testing.T) {
+	r := httptest.NewRequest("GET", "/a//%2e%2e;x/b%2Fc%5Cd%20e;y/f", nil)
+	require.Equal(t, "/b/c/d e/f", cleaned(r))
+	got := map[string]bool{}
+	for how := range everything + 1 {
+		got[reading(r.URL.EscapedPath(), how)] = true
+	}
+	for _, want := range []string{
+		`/a/..;x/b%2Fc\d e;y/f`, `/a/..;x/b/c\d e;y/f`, `/a/..;x/b%2Fc/d e;y/f`, `/a/../b%2Fc\d e/f`, `/b%2Fc\d e/f`, `/b/c/d e/f`,
+	} {
+		require.True(t, got[want], "%s in %v", want, got)
+	}
+	require.False(t, unclear(httptest.NewRequest("GET", "/a//b/c.d/%20/%C3%BC", nil)))
+}
