@@ -11,6 +11,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // heldSessions is a store that doesn't save or end sessions before hold returns.
@@ -25,22 +26,22 @@ func (s *heldSessions) wait() {
 	}
 }
 
-func (s *heldSessions) Commit(ctx context.Context, d session.Delta) error {
+func (s *heldSessions) Commit(ctx context.Context, d storage.Delta) error {
 	s.wait()
 	return s.Store.Commit(ctx, d)
 }
 
-func (s *heldSessions) Destroy(ctx context.Context, l session.Locator, d session.Digest) error {
+func (s *heldSessions) Destroy(ctx context.Context, l storage.Locator, d storage.Digest) error {
 	s.wait()
 	return s.Store.Destroy(ctx, l, d)
 }
 
-func (s *heldSessions) Revoke(ctx context.Context, user string, l session.Locator) error {
+func (s *heldSessions) Revoke(ctx context.Context, user string, l storage.Locator) error {
 	s.wait()
 	return s.Store.Revoke(ctx, user, l)
 }
 
-func (s *heldSessions) RevokeAll(ctx context.Context, user string, except session.Locator) (int, error) {
+func (s *heldSessions) RevokeAll(ctx context.Context, user string, except storage.Locator) (int, error) {
 	s.wait()
 	return s.Store.RevokeAll(ctx, user, except)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/memstore"
 )
 
 // Options configure a [Server]. The zero value serves with sessions and counters
@@ -128,6 +129,11 @@ func New(o Options) (*Server, error) {
 
 // provide adds the reserved properties.
 func (s *Server) provide() (err error) {
+	if s.opts.Session.Store == nil {
+		if s.opts.Session.Store, err = memstore.New(memstore.Options{}); err != nil {
+			return err
+		}
+	}
 	if s.sessions, err = session.New(s.opts.Session); err != nil {
 		return fmt.Errorf("server: Options.Session: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 var (
@@ -30,7 +31,7 @@ type brokenSessions struct {
 	broken atomic.Bool
 }
 
-func (b *brokenSessions) Commit(ctx context.Context, d session.Delta) error {
+func (b *brokenSessions) Commit(ctx context.Context, d storage.Delta) error {
 	if b.broken.Load() {
 		return errSave
 	}

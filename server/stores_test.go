@@ -19,7 +19,9 @@ import (
 	ratestore "github.com/lazyreq/lazyreq/ratelimit/redisstore"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/memstore"
 	sessionstore "github.com/lazyreq/lazyreq/session/redisstore"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // backend is where a server of these tests keeps its sessions and counters.
@@ -31,7 +33,7 @@ type backend struct {
 }
 
 func inMemory(t *testing.T) backend {
-	m, err := session.NewMemory(session.MemoryOptions{})
+	m, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
 	return backend{sessions: m}
 }
@@ -97,12 +99,12 @@ func askAs(h http.Handler, cookie *http.Cookie, method, target string) answer {
 // slowSessions is a store that answers after 50 ms.
 type slowSessions struct{ session.Store }
 
-func (s slowSessions) Load(ctx context.Context, l session.Locator, d session.Digest, lim session.Limits) (session.Record, error) {
+func (s slowSessions) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
 	select {
 	case <-time.After(50 * time.Millisecond):
 		return s.Store.Load(ctx, l, d, lim)
 	case <-ctx.Done():
-		return session.Record{}, context.Cause(ctx)
+		return storage.Record{}, context.Cause(ctx)
 	}
 }
 

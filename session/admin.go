@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"slices"
 	"time"
+
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // An Info is one of a user's sessions. Field.Of reads its values. It formats as
@@ -22,7 +24,7 @@ type Info struct {
 // List returns the sessions that are bound to user, the newest first. It needs no
 // request.
 func (m *Manager) List(ctx context.Context, user string) ([]Info, error) {
-	return m.list(ctx, user, Locator{})
+	return m.list(ctx, user, storage.Locator{})
 }
 
 // Revoke removes one of user's sessions, by its Info.ID, at once. One that is gone
@@ -32,7 +34,7 @@ func (m *Manager) Revoke(ctx context.Context, user, id string) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(entries, func(e Entry) bool { return infoID(e.Locator) == id })
+	i := slices.IndexFunc(entries, func(e storage.Entry) bool { return infoID(e.Locator) == id })
 	if i < 0 {
 		return nil
 	}
@@ -45,10 +47,10 @@ func (m *Manager) Revoke(ctx context.Context, user, id string) error {
 // RevokeAll removes every session that is bound to user, at once, and returns how
 // many there were. It promises what Session.RevokeOthers does, and needs no request.
 func (m *Manager) RevokeAll(ctx context.Context, user string) (int, error) {
-	return m.revokeAll(ctx, user, Locator{})
+	return m.revokeAll(ctx, user, storage.Locator{})
 }
 
-func (m *Manager) revokeAll(ctx context.Context, user string, except Locator) (int, error) {
+func (m *Manager) revokeAll(ctx context.Context, user string, except storage.Locator) (int, error) {
 	if user == "" {
 		return 0, ErrNotBound
 	}
@@ -59,7 +61,7 @@ func (m *Manager) revokeAll(ctx context.Context, user string, except Locator) (i
 	return n, nil
 }
 
-func (m *Manager) list(ctx context.Context, user string, own Locator) ([]Info, error) {
+func (m *Manager) list(ctx context.Context, user string, own storage.Locator) ([]Info, error) {
 	entries, err := m.entries(ctx, user)
 	if err != nil {
 		return nil, err
@@ -75,7 +77,7 @@ func (m *Manager) list(ctx context.Context, user string, own Locator) ([]Info, e
 	return infos, nil
 }
 
-func (m *Manager) entries(ctx context.Context, user string) ([]Entry, error) {
+func (m *Manager) entries(ctx context.Context, user string) ([]storage.Entry, error) {
 	if user == "" {
 		return nil, ErrNotBound
 	}
@@ -87,7 +89,7 @@ func (m *Manager) entries(ctx context.Context, user string) ([]Entry, error) {
 }
 
 // infoID tells sessions apart without telling their locators.
-func infoID(l Locator) string {
+func infoID(l storage.Locator) string {
 	sum := sha256.Sum256(l[:])
 	return base64.RawURLEncoding.EncodeToString(sum[:12])
 }

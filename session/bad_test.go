@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // A client whose session cannot be read is not locked out: it begins a new one.
 func TestARecordThatCannotBeReadIsNoSession(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	s.store.onLoad = func() error { return fmt.Errorf("half a record: %w", session.ErrCorrupt) }
+	s.store.onLoad = func() error { return fmt.Errorf("half a record: %w", storage.ErrCorrupt) }
 	fresh := cookieOf(t, s.do(t, cookie, func(ctx context.Context, v *session.Session) {
 		user, err := userField.Get(ctx)
 		require.NoError(t, err)

@@ -5,16 +5,18 @@ import (
 	"math"
 	"net/http"
 	"time"
+
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // plan is what the end of a request means for its session.
 type plan struct {
 	redacted
-	delta  *Delta // to save, or nil
-	token  token  // to send after the save
-	set    bool   // the client needs that token
-	maxAge int    // the life of its cookie in seconds; 0: until the browser ends
-	expire bool   // the client's token is void
+	delta  *storage.Delta // to save, or nil
+	token  token          // to send after the save
+	set    bool           // the client needs that token
+	maxAge int            // the life of its cookie in seconds; 0: until the browser ends
+	expire bool           // the client's token is void
 }
 
 // commit runs once, before the header goes out. It sends no token unless the
@@ -63,11 +65,11 @@ func (s *Session) updateLocked(snap *snapshot) plan {
 		return plan{}
 	}
 	d := s.m.delta(snap.token)
-	d.Changes = make(map[string]Change, len(s.writes))
+	d.Changes = make(map[string]storage.Change, len(s.writes))
 	for name, w := range s.writes {
 		d.Changes[name] = w.Change
 		if w.guard {
-			d.expect(name, s.storedLocked(snap, name))
+			d.ExpectField(name, s.storedLocked(snap, name))
 		}
 	}
 	p := plan{delta: &d}
@@ -87,9 +89,9 @@ func (s *Session) createLocked() plan {
 	t := newToken()
 	d := s.m.delta(t)
 	d.Create, d.Bind = true, s.user
-	d.Changes = make(map[string]Change, len(s.writes))
+	d.Changes = make(map[string]storage.Change, len(s.writes))
 	for name, w := range s.writes {
-		if w.Op != OpDelete {
+		if w.Op != storage.OpDelete {
 			d.Changes[name] = w.Change
 		}
 	}
@@ -97,15 +99,8 @@ func (s *Session) createLocked() plan {
 }
 
 // delta returns one that changes nothing yet.
-func (m *Manager) delta(t token) Delta {
-	return Delta{Locator: t.locator, Digest: t.digest(), Limits: m.limits}
-}
-
-func (d *Delta) expect(name string, v Value) {
-	if d.Expect == nil {
-		d.Expect = make(map[string]Value)
-	}
-	d.Expect[name] = v
+func (m *Manager) delta(t token) storage.Delta {
+	return storage.Delta{Locator: t.locator, Digest: t.digest(), Limits: m.limits}
 }
 
 // maxAge returns how many seconds a cookie may live for a session of that age. It

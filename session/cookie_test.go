@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/session/memstore"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 func TestImpossibleOptionsFailNamingTheField(t *testing.T) {
@@ -62,6 +65,10 @@ func TestImpossibleOptionsFailNamingTheField(t *testing.T) {
 }
 
 func TestPossibleOptions(t *testing.T) {
+	store, err := memstore.New(memstore.Options{})
+	require.NoError(t, err)
+	_, err = New(Options{})
+	require.ErrorContains(t, err, "Options.Store is nil")
 	for _, o := range []Options{
 		{},
 		{Cookie: Cookie{Name: "__Host-id", Path: "/", SameSite: http.SameSiteNoneMode}},
@@ -73,12 +80,13 @@ func TestPossibleOptions(t *testing.T) {
 		{MaxBytes: 1000},
 		{MaxFieldBytes: 1 << 18},
 	} {
+		o.Store = store
 		_, err := New(o)
 		require.NoError(t, err)
 	}
-	m, err := New(Options{AbsoluteTimeout: 10 * time.Minute})
+	m, err := New(Options{Store: store, AbsoluteTimeout: 10 * time.Minute})
 	require.NoError(t, err)
-	require.Equal(t, Limits{Idle: 10 * time.Minute, Absolute: 10 * time.Minute, Touch: time.Minute}, m.limits)
+	require.Equal(t, storage.Limits{Idle: 10 * time.Minute, Absolute: 10 * time.Minute, Touch: time.Minute}, m.limits)
 }
 
 func TestCookieLines(t *testing.T) {

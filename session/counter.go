@@ -1,5 +1,7 @@
 package session
 
+import "github.com/lazyreq/lazyreq/session/storage"
+
 import "context"
 
 // A Counter is a field that holds a whole number, from -MaxCounter to MaxCounter.
@@ -31,7 +33,7 @@ func (c Counter) Get(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := v.counter()
+	n, err := v.Counter()
 	if err != nil {
 		s.undecodable(c.name, err)
 	}
@@ -44,7 +46,7 @@ func (c Counter) Add(ctx context.Context, n int64) error {
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, c.name, write{Change: Change{Op: OpAdd, N: n}})
+	return s.write(ctx, c.name, write{Change: storage.Change{Op: storage.OpAdd, N: n}})
 }
 
 // Delete removes the counter, which counts on from 0.
@@ -53,5 +55,5 @@ func (c Counter) Delete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, c.name, write{Change: Change{Op: OpDelete}})
+	return s.write(ctx, c.name, write{Change: storage.Change{Op: storage.OpDelete}})
 }

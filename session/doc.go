@@ -5,7 +5,8 @@
 // touch it makes no store call, and reading alone never creates a session nor
 // sets a cookie.
 //
-//	m, err := session.New(session.Options{})
+//	store, err := memstore.New(memstore.Options{}) // or redisstore.New
+//	m, err := session.New(session.Options{Store: store})
 //	session.Provide(reg, m)
 //
 //	var user = session.NewField[string]("user")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/memstore"
 )
 
 var errDown = errors.New("connection refused")
@@ -77,7 +78,7 @@ func TestFailedDestroyKeepsEverything(t *testing.T) {
 }
 
 func TestTooLargeSessionIsTheServersFault(t *testing.T) {
-	s := newSite(t, session.Options{Store: newMemory(t, session.MemoryOptions{MaxBytes: 4096})})
+	s := newSite(t, session.Options{Store: newMemory(t, memstore.Options{MaxBytes: 4096})})
 	c := s.begin(t, "")
 	require.NoError(t, from(t, c).Set("big", strings.Repeat("x", 8192)))
 	h, err := s.end(t, c)

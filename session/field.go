@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // A Field is a session value with a name and a type. Make fields with NewField,
@@ -79,7 +81,7 @@ func (f Field[T]) Delete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, f.name, write{Change: Change{Op: OpDelete}, guard: f.guard})
+	return s.write(ctx, f.name, write{Change: storage.Change{Op: storage.OpDelete}, guard: f.guard})
 }
 
 // Update replaces the value of the field by what fn makes of it, at once, and only
@@ -98,17 +100,17 @@ func (f Field[T]) Update(ctx context.Context, fn func(T) (T, error)) error {
 	if err != nil {
 		return err
 	}
-	return s.update(ctx, f.name, func(old Value) (Value, error) {
+	return s.update(ctx, f.name, func(old storage.Value) (storage.Value, error) {
 		var zero, v T
 		if old.Exists && !s.decodeValue(f.name, old, f.codec, &v) {
 			v = zero
 		}
 		v, err := fn(v)
 		if err != nil {
-			return Value{}, err
+			return storage.Value{}, err
 		}
 		data, err := encodeField(f.name, f.codec, v)
-		return Value{Exists: true, Bytes: data}, err
+		return storage.Value{Exists: true, Bytes: data}, err
 	})
 }
 
@@ -116,7 +118,7 @@ func (f Field[T]) Update(ctx context.Context, fn func(T) (T, error)) error {
 // none or it cannot be decoded.
 func (f Field[T]) Of(i Info) T {
 	var zero, v T
-	data := lookup(i.fields, f.name)
+	data := storage.Lookup(i.fields, f.name)
 	if !data.Exists || f.codec == nil || f.codec.Decode(data.Bytes, &v) != nil {
 		return zero
 	}

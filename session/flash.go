@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // A Flash is a value that is read once: a message that one request leaves for the
@@ -49,44 +51,44 @@ func (s *Session) Take(name string) (any, error) {
 }
 
 // take gets hold of a field that nobody else has taken.
-func (s *Session) take(ctx context.Context, name string) (Value, error) {
+func (s *Session) take(ctx context.Context, name string) (storage.Value, error) {
 	doing := fmt.Sprintf("the taking of field %q", name)
 	snap, err := s.writable(ctx, doing)
 	if errors.Is(err, ErrGone) { // its secret is an old one: it takes nothing, and may go on
-		return Value{}, nil
+		return storage.Value{}, nil
 	}
 	if err != nil {
-		return Value{}, err
+		return storage.Value{}, err
 	}
 	v, own, err := s.takeOwn(snap, name, doing)
 	if own || err != nil || !v.Exists {
 		return v, err
 	}
 	d := s.m.delta(snap.token)
-	d.expect(name, v)
-	d.Changes = map[string]Change{name: {Op: OpDelete}}
+	d.ExpectField(name, v)
+	d.Changes = map[string]storage.Change{name: {Op: storage.OpDelete}}
 	err = s.m.store.Commit(ctx, d)
 	if err != nil && !errors.Is(err, ErrConflict) && !errors.Is(err, ErrGone) {
-		return Value{}, &Error{Action: "save", Err: err}
+		return storage.Value{}, &Error{Action: "save", Err: err}
 	}
-	s.learn(snap, name, Value{})
+	s.learn(snap, name, storage.Value{})
 	if err != nil { // somebody else was first
-		return Value{}, nil
+		return storage.Value{}, nil
 	}
 	return v, nil
 }
 
 // takeOwn returns a field, and removes it here if it is only this request's yet.
-func (s *Session) takeOwn(snap *snapshot, name, doing string) (v Value, own bool, err error) {
+func (s *Session) takeOwn(snap *snapshot, name, doing string) (v storage.Value, own bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lateLocked() {
-		return Value{}, false, committed(doing)
+		return storage.Value{}, false, committed(doing)
 	}
 	v = s.valueLocked(snap, name)
 	w, own := s.writes[name]
 	if !own || !v.Exists {
 		return v, own || !s.liveLocked(snap), nil
 	}
-	return v, true, s.writeLocked(snap, name, write{Change: Change{Op: OpDelete}, guard: w.guard})
+	return v, true, s.writeLocked(snap, name, write{Change: storage.Change{Op: storage.OpDelete}, guard: w.guard})
 }

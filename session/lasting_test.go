@@ -12,6 +12,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // stuck is a store whose calls that save or end end only with their contexts.
@@ -19,12 +20,12 @@ type stuck struct{ session.Store }
 
 func wait(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
 
-func (stuck) Commit(ctx context.Context, _ session.Delta) error { return wait(ctx) }
-func (stuck) Destroy(ctx context.Context, _ session.Locator, _ session.Digest) error {
+func (stuck) Commit(ctx context.Context, _ storage.Delta) error { return wait(ctx) }
+func (stuck) Destroy(ctx context.Context, _ storage.Locator, _ storage.Digest) error {
 	return wait(ctx)
 }
-func (stuck) Revoke(ctx context.Context, _ string, _ session.Locator) error { return wait(ctx) }
-func (stuck) RevokeAll(ctx context.Context, _ string, _ session.Locator) (int, error) {
+func (stuck) Revoke(ctx context.Context, _ string, _ storage.Locator) error { return wait(ctx) }
+func (stuck) RevokeAll(ctx context.Context, _ string, _ storage.Locator) (int, error) {
 	return 0, wait(ctx)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/memstore"
 )
 
 func TestIdleSessionEnds(t *testing.T) {
@@ -73,7 +74,7 @@ func TestSessionThatExpiresDuringARequestIsNotSaved(t *testing.T) {
 
 func TestShorterLimitsHoldForSessionsThatAreThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newMemory(t, session.MemoryOptions{})
+		store := newMemory(t, memstore.Options{})
 		cookie := newSite(t, session.Options{Store: store}).login(t, "ada")
 		pass(6 * time.Minute)
 		require.Empty(t, newSite(t, session.Options{Store: store, IdleTimeout: 5 * time.Minute}).user(t, cookie))

@@ -4,10 +4,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/lazyreq/lazyreq/session/memstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newMemory(t testing.TB, o memstore.Options) *memstore.Store {
+	t.Helper()
+	m, err := memstore.New(o)
+	require.NoError(t, err)
+	return m
+}
 
 // pass lets d pass on the clock of a bubble.
 func pass(d time.Duration) { <-time.After(d) }

@@ -2,7 +2,10 @@ package session
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // A Manager makes the sessions of one server. It is immutable and safe for
@@ -12,7 +15,7 @@ type Manager struct {
 	store      Store
 	carrier    carrier
 	persistent bool // cookies have a Max-Age
-	limits     Limits
+	limits     storage.Limits
 	grace      time.Duration
 	patience   time.Duration // with a call that saves or ends a session
 
@@ -31,15 +34,13 @@ func New(o Options) (*Manager, error) {
 		return nil, err
 	}
 	if o.Store == nil {
-		if o.Store, err = NewMemory(MemoryOptions{}); err != nil {
-			return nil, err
-		}
+		return nil, errors.New("session: Options.Store is nil")
 	}
 	return &Manager{
 		store:      o.Store,
 		carrier:    carrier,
 		persistent: o.Cookie.Persistent,
-		limits: Limits{
+		limits: storage.Limits{
 			Idle:     o.IdleTimeout,
 			Absolute: o.AbsoluteTimeout,
 			Touch:    o.IdleTimeout / touchesPerIdle,

@@ -8,7 +8,7 @@ import (
 
 // Options make a Manager. The zero value is the safe default.
 type Options struct {
-	// Store keeps the sessions; nil means a Memory with its default bounds.
+	// Store keeps the sessions. It must not be nil; package server supplies a memstore then.
 	Store Store
 
 	// Cookie says how the cookie is sent.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // The property "session" is the handle, made without I/O; "session.load" is the
@@ -84,9 +85,9 @@ func (m *Manager) load(ctx context.Context) (*snapshot, error) {
 	}
 	rec, err := m.store.Load(ctx, t.locator, t.digest(), m.limits)
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, storage.ErrNotFound):
 		return &snapshot{sent: sent}, nil
-	case errors.Is(err, ErrCorrupt):
+	case errors.Is(err, storage.ErrCorrupt):
 		c.Logger().Error("session: a stored session cannot be read and is ignored", "error", err)
 		return &snapshot{sent: sent}, nil
 	case err != nil:
@@ -96,7 +97,7 @@ func (m *Manager) load(ctx context.Context) (*snapshot, error) {
 		sent: sent, exists: true, old: rec.Old, token: t, fields: rec.Fields, created: rec.Created, user: rec.User,
 	}
 	for name, b := range rec.Fields {
-		snap.size += cost(name, Value{Exists: true, Bytes: b})
+		snap.size += cost(name, storage.Value{Exists: true, Bytes: b})
 	}
 	return snap, nil
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/session/memstore"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // traces are the ways in which a token could be recognised in a text.
@@ -43,23 +45,23 @@ func requireNoTrace(t *testing.T, tok token, text string) {
 }
 
 func TestTokensShowInNoFormat(t *testing.T) {
-	memory, err := NewMemory(MemoryOptions{})
+	memory, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
 	m, err := New(Options{Store: memory})
 	require.NoError(t, err)
 	tok := newToken()
-	delta := Delta{
+	delta := storage.Delta{
 		Create: true, Locator: tok.locator, Digest: tok.digest(), Limits: m.limits,
-		Changes: map[string]Change{"user": {Op: OpSet, Value: []byte("hunter2")}},
+		Changes: map[string]storage.Change{"user": {Op: storage.OpSet, Value: []byte("hunter2")}},
 	}
 	require.NoError(t, memory.Commit(t.Context(), delta))
-	hidden := Value{Exists: true, Bytes: []byte("hunter2")}
+	hidden := storage.Value{Exists: true, Bytes: []byte("hunter2")}
 	snap := &snapshot{exists: true, token: tok}
-	s := &Session{m: m, c: reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{})), writes: map[string]write{"user": {Change: delta.Changes["user"]}}, known: map[string]Value{"user": hidden}}
+	s := &Session{m: m, c: reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{})), writes: map[string]write{"user": {Change: delta.Changes["user"]}}, known: map[string]storage.Value{"user": hidden}}
 	info := Info{ID: infoID(tok.locator), fields: map[string][]byte{"user": hidden.Bytes}}
-	entry := Entry{Locator: tok.locator, Record: Record{Fields: info.fields}}
+	entry := storage.Entry{Locator: tok.locator, Record: storage.Record{Fields: info.fields}}
 
-	for _, v := range []any{tok, &tok, tok.locator, tok.digest(), delta, &delta, memory, snap, *snap, s, m, Record{}, info, entry, hidden, plan{token: tok, delta: &delta}} {
+	for _, v := range []any{tok, &tok, tok.locator, tok.digest(), delta, &delta, memory, snap, *snap, s, m, storage.Record{}, info, entry, hidden, plan{token: tok, delta: &delta}} {
 		name := reflect.TypeOf(v).String()
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%c"} {
 			requireNoTrace(t, tok, fmt.Sprintf(verb, v))
@@ -81,7 +83,7 @@ func TestTokensShowInNoFormat(t *testing.T) {
 // A request that logs all it can, and whose store fails, logs no token.
 func TestTokensShowInNoLogOrError(t *testing.T) {
 	var log bytes.Buffer
-	memory, err := NewMemory(MemoryOptions{MaxBytes: 2048})
+	memory, err := memstore.New(memstore.Options{MaxBytes: 2048})
 	require.NoError(t, err)
 	m, err := New(Options{Store: memory})
 	require.NoError(t, err)
@@ -89,9 +91,9 @@ func TestTokensShowInNoLogOrError(t *testing.T) {
 	Provide(reg, m)
 
 	tok := newToken()
-	require.NoError(t, memory.Commit(t.Context(), Delta{
+	require.NoError(t, memory.Commit(t.Context(), storage.Delta{
 		Create: true, Locator: tok.locator, Digest: tok.digest(), Limits: m.limits,
-		Changes: map[string]Change{"broken": {Op: OpSet, Value: []byte("{")}},
+		Changes: map[string]storage.Change{"broken": {Op: storage.OpSet, Value: []byte("{")}},
 	}))
 	c := reqctx.New(t.Context(), reg)
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -113,23 +115,45 @@ func TestTokensShowInNoLogOrError(t *testing.T) {
 	requireNoTrace(t, tok, log.String()+fmt.Sprintf("%v %+v %#v %v", saveErr, saveErr, saveErr, loaded))
 }
 
-// Who reads the store's memory learns no cookie that logs in.
-func TestDumpOfTheStoreCannotLogIn(t *testing.T) {
-	memory, err := NewMemory(MemoryOptions{})
-	require.NoError(t, err)
-	m, err := New(Options{Store: memory})
-	require.NoError(t, err)
-	tok := newToken()
-	require.NoError(t, memory.Commit(t.Context(), Delta{Create: true, Locator: tok.locator, Digest: tok.digest(), Limits: m.limits}))
+// told is a store that notes what it is told.
+type told struct {
+	storage.Store
+	deltas []storage.Delta
+}
 
+func (s *told) Commit(ctx context.Context, d storage.Delta) error {
+	s.deltas = append(s.deltas, d)
+	return s.Store.Commit(ctx, d)
+}
+
+// What a store is told of a session logs nobody in.
+func TestDumpOfTheStoreCannotLogIn(t *testing.T) {
+	memory, err := memstore.New(memstore.Options{})
+	require.NoError(t, err)
+	store := &told{Store: memory}
+	m, err := New(Options{Store: store})
+	require.NoError(t, err)
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	Provide(reg, m)
+	c := reqctx.New(t.Context(), reg)
+	c.SetRequest(httptest.NewRequest(http.MethodGet, "/", nil))
+	s, err := From(c)
+	require.NoError(t, err)
+	require.NoError(t, s.Set("user", "ada"))
+	h := http.Header{}
+	require.NoError(t, c.Commit(h))
+	require.NoError(t, c.Finish())
+
+	cookie, err := http.ParseSetCookie(h.Get("Set-Cookie"))
+	require.NoError(t, err)
+	tok, ok := parseToken(cookie.Value)
+	require.True(t, ok)
 	_, err = memory.Load(t.Context(), tok.locator, tok.digest(), m.limits)
 	require.NoError(t, err)
-	for l, el := range memory.sessions {
-		e := el.Value.(*entry)
-		require.NotEqual(t, tok.secret[:], e.digest[:], "the store has the secret itself")
-		stolen := token{locator: l, secret: e.digest}
-		_, err := memory.Load(context.Background(), stolen.locator, stolen.digest(), m.limits)
-		require.ErrorIs(t, err, ErrNotFound)
-	}
-	require.Len(t, memory.sessions, 1)
+	require.Len(t, store.deltas, 1)
+	d := store.deltas[0]
+	require.NotEqual(t, tok.secret[:], d.Digest[:], "the store has the secret itself")
+	stolen := token{locator: d.Locator, secret: d.Digest}
+	_, err = memory.Load(t.Context(), stolen.locator, stolen.digest(), m.limits)
+	require.ErrorIs(t, err, storage.ErrNotFound)
 }

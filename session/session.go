@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // A Session is one request's view of its visitor's session. Get it with From.
@@ -29,13 +30,13 @@ type Session struct {
 	c   *reqctx.Context
 	err error // why From failed; m and c are nil then
 
-	mu     sync.Mutex       // never held across I/O or a caller's code
-	writes map[string]write // what a save has to do; read-only once that is late
-	known  map[string]Value // fields that the store has got or shown since the load
-	growth int              // of the session's size, by writes and known
-	renew  bool             // a save also replaces the secret
-	user   string           // a save also binds the session to this user, unless empty
-	ended  bool             // destroyed by this request: what was loaded is void
+	mu     sync.Mutex               // never held across I/O or a caller's code
+	writes map[string]write         // what a save has to do; read-only once that is late
+	known  map[string]storage.Value // fields that the store has got or shown since the load
+	growth int                      // of the session's size, by writes and known
+	renew  bool                     // a save also replaces the secret
+	user   string                   // a save also binds the session to this user, unless empty
+	ended  bool                     // destroyed by this request: what was loaded is void
 }
 
 // Get returns the value of a field as encoding/json decodes it into an any, so
@@ -61,12 +62,12 @@ func (s *Session) Set(name string, v any) error {
 // ErrNotCounter if the field holds something else, or the sum would be beyond
 // MaxCounter either way.
 func (s *Session) Add(name string, n int64) error {
-	return s.write(s.c, name, write{Change: Change{Op: OpAdd, N: n}})
+	return s.write(s.c, name, write{Change: storage.Change{Op: storage.OpAdd, N: n}})
 }
 
 // Delete removes a field, if it is there. It doesn't make a session.
 func (s *Session) Delete(name string) error {
-	return s.write(s.c, name, write{Change: Change{Op: OpDelete}})
+	return s.write(s.c, name, write{Change: storage.Change{Op: storage.OpDelete}})
 }
 
 // Exists says whether the request has a session: one that was loaded, or one
@@ -134,7 +135,7 @@ func (s *Session) decode(ctx context.Context, name string, codec Codec, v any) (
 }
 
 // decodeValue says whether it could. If not, it has logged that.
-func (s *Session) decodeValue(name string, val Value, codec Codec, v any) bool {
+func (s *Session) decodeValue(name string, val storage.Value, codec Codec, v any) bool {
 	err := codec.Decode(val.Bytes, v)
 	if err != nil {
 		s.undecodable(name, err)
@@ -151,7 +152,7 @@ func (s *Session) encode(ctx context.Context, name string, codec Codec, v any, g
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, name, write{Change: Change{Op: OpSet, Value: data}, guard: guard})
+	return s.write(ctx, name, write{Change: storage.Change{Op: storage.OpSet, Value: data}, guard: guard})
 }
 
 func encodeField(name string, codec Codec, v any) ([]byte, error) {
@@ -163,10 +164,10 @@ func encodeField(name string, codec Codec, v any) ([]byte, error) {
 }
 
 // value returns a field, the request's own writes first.
-func (s *Session) value(ctx context.Context, name string) (Value, error) {
+func (s *Session) value(ctx context.Context, name string) (storage.Value, error) {
 	snap, err := s.load(ctx)
 	if err != nil {
-		return Value{}, err
+		return storage.Value{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

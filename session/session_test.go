@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -181,7 +182,7 @@ func TestSessionAfterAFailedFromReturnsItsError(t *testing.T) {
 	for _, err := range []error{getErr, existsErr, v.Set("a", 1), v.Add("a", 1), v.Delete("a"), v.Renew(), v.Bind("ada"), v.Destroy()} {
 		require.ErrorIs(t, err, reqctx.ErrFinished)
 	}
-	require.Equal(t, "[redacted]", v.String())
+	require.Equal(t, "[redacted]", fmt.Sprint(v))
 }
 
 func TestContextWithoutRequest(t *testing.T) {

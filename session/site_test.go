@@ -15,6 +15,8 @@ import (
 
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/memstore"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // site is a server without a server: requests that have a session.
@@ -29,7 +31,7 @@ func newSite(t testing.TB, o session.Options) *site {
 	t.Helper()
 	s := &site{store: &spy{Store: o.Store}, log: new(lockedBuffer)}
 	if s.store.Store == nil {
-		s.store.Store = newMemory(t, session.MemoryOptions{})
+		s.store.Store = newMemory(t, memstore.Options{})
 	}
 	o.Store = s.store
 	m, err := session.New(o)
@@ -121,17 +123,17 @@ func (s *spy) calls() [3]int64 {
 	return [3]int64{s.loads.Load(), s.commits.Load(), s.destroys.Load()}
 }
 
-func (s *spy) Load(ctx context.Context, l session.Locator, d session.Digest, lim session.Limits) (session.Record, error) {
+func (s *spy) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
 	s.loads.Add(1)
 	if s.onLoad != nil {
 		if err := s.onLoad(); err != nil {
-			return session.Record{}, err
+			return storage.Record{}, err
 		}
 	}
 	return s.Store.Load(ctx, l, d, lim)
 }
 
-func (s *spy) Commit(ctx context.Context, d session.Delta) error {
+func (s *spy) Commit(ctx context.Context, d storage.Delta) error {
 	s.commits.Add(1)
 	if s.onCommit != nil {
 		if err := s.onCommit(); err != nil {
@@ -141,7 +143,7 @@ func (s *spy) Commit(ctx context.Context, d session.Delta) error {
 	return s.Store.Commit(ctx, d)
 }
 
-func (s *spy) Destroy(ctx context.Context, l session.Locator, d session.Digest) error {
+func (s *spy) Destroy(ctx context.Context, l storage.Locator, d storage.Digest) error {
 	s.destroys.Add(1)
 	if s.onDestroy != nil {
 		if err := s.onDestroy(); err != nil {
@@ -151,7 +153,7 @@ func (s *spy) Destroy(ctx context.Context, l session.Locator, d session.Digest) 
 	return s.Store.Destroy(ctx, l, d)
 }
 
-func (s *spy) List(ctx context.Context, user string, lim session.Limits) ([]session.Entry, error) {
+func (s *spy) List(ctx context.Context, user string, lim storage.Limits) ([]storage.Entry, error) {
 	if s.onUser != nil {
 		if err := s.onUser(); err != nil {
 			return nil, err
@@ -160,7 +162,7 @@ func (s *spy) List(ctx context.Context, user string, lim session.Limits) ([]sess
 	return s.Store.List(ctx, user, lim)
 }
 
-func (s *spy) RevokeAll(ctx context.Context, user string, except session.Locator) (int, error) {
+func (s *spy) RevokeAll(ctx context.Context, user string, except storage.Locator) (int, error) {
 	if s.onUser != nil {
 		if err := s.onUser(); err != nil {
 			return 0, err

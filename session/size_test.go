@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/memstore"
 )
 
 func TestAFieldHasALargestSize(t *testing.T) {
@@ -108,7 +109,7 @@ func TestANameThatIsTooLongIsNotSent(t *testing.T) {
 
 // A limit that was lowered must not lock anybody out of what is there.
 func TestWhatIsTooLargeAlreadyMayShrink(t *testing.T) {
-	store := newMemory(t, session.MemoryOptions{})
+	store := newMemory(t, memstore.Options{})
 	cookie := cookieOf(t, newSite(t, session.Options{Store: store}).do(t, "", func(_ context.Context, v *session.Session) {
 		require.NoError(t, v.Set("big", strings.Repeat("x", 5000)))
 	}))

@@ -3,8 +3,9 @@ package session
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
+
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // encoding is strict so that a token has exactly one text.
@@ -16,26 +17,11 @@ const (
 	tokenText   = locatorText + 1 + secretText
 )
 
-// A Locator says where a store keeps a session: 128 random bits, the public half
-// of the cookie. It is comparable, and formats, logs and marshals as
-// "[redacted]"; stores name their keys with Key.
-type Locator [16]byte
-
-// Key returns the locator in base64url, 22 characters, to name a key in a store.
-func (l Locator) Key() string { return encoding.EncodeToString(l[:]) }
-
-// A Digest is the SHA-256 of a session's secret. A store keeps it instead of the
-// secret. It formats, logs and marshals as "[redacted]"; its bytes are d[:].
-type Digest [32]byte
-
-// Equal compares in constant time.
-func (d Digest) Equal(e Digest) bool { return subtle.ConstantTimeCompare(d[:], e[:]) == 1 }
-
 // token is what the cookie carries; it exists only in the server's memory while
 // a request runs.
 type token struct {
 	redacted
-	locator Locator
+	locator storage.Locator
 	secret  [32]byte
 }
 
@@ -53,7 +39,7 @@ func (t token) renewed() token {
 	return n
 }
 
-func (t token) digest() Digest { return sha256.Sum256(t.secret[:]) }
+func (t token) digest() storage.Digest { return sha256.Sum256(t.secret[:]) }
 
 func (t token) text() string {
 	return t.locator.Key() + "." + encoding.EncodeToString(t.secret[:])

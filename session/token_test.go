@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 func TestTokensAreLongAndUnique(t *testing.T) {
 	const n = 2000
-	locators, secrets := map[Locator]bool{}, map[[32]byte]bool{}
+	locators, secrets := map[storage.Locator]bool{}, map[[32]byte]bool{}
 	ones := make([]int, 8*(16+32))
 	for range n {
 		tok := newToken()
@@ -39,7 +41,7 @@ func TestRenewedTokenKeepsOnlyTheLocator(t *testing.T) {
 		same += 8 - bits.OnesCount8(a.secret[i]^b.secret[i])
 	}
 	require.InDelta(t, 128, same, 64, "the secrets look alike")
-	require.Equal(t, Digest(sha256.Sum256(b.secret[:])), b.digest())
+	require.Equal(t, storage.Digest(sha256.Sum256(b.secret[:])), b.digest())
 }
 
 func TestParseTokenTakesOneTextOnly(t *testing.T) {

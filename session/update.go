@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // updateTries is how often an update is tried. Of n that meet, one gets through at a
@@ -17,7 +19,7 @@ const (
 )
 
 // update replaces a field by what fn makes of it. fn is called without a lock.
-func (s *Session) update(ctx context.Context, name string, fn func(Value) (Value, error)) error {
+func (s *Session) update(ctx context.Context, name string, fn func(storage.Value) (storage.Value, error)) error {
 	if name == "" {
 		return errors.New("session: a field needs a name")
 	}
@@ -65,7 +67,7 @@ func pause(ctx context.Context, try int) error {
 }
 
 // base returns the value to update, and whether it is only this request's yet.
-func (s *Session) base(snap *snapshot, name string) (old Value, own bool) {
+func (s *Session) base(snap *snapshot, name string) (old storage.Value, own bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, written := s.writes[name]
@@ -74,29 +76,29 @@ func (s *Session) base(snap *snapshot, name string) (old Value, own bool) {
 
 // replaceOwn makes the update one of the request's writes. It says false if another
 // goroutine has changed the value meanwhile.
-func (s *Session) replaceOwn(snap *snapshot, name, doing string, old, value Value) (bool, error) {
+func (s *Session) replaceOwn(snap *snapshot, name, doing string, old, value storage.Value) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lateLocked() {
 		return false, committed(doing)
 	}
-	if !s.valueLocked(snap, name).equal(old) {
+	if !s.valueLocked(snap, name).Equal(old) {
 		return false, nil
 	}
 	// Over an addition, the result depends on the number that was loaded.
-	guard := s.writes[name].Op == OpAdd
-	return true, s.writeLocked(snap, name, write{Change: Change{Op: OpSet, Value: value.Bytes}, guard: guard})
+	guard := s.writes[name].Op == storage.OpAdd
+	return true, s.writeLocked(snap, name, write{Change: storage.Change{Op: storage.OpSet, Value: value.Bytes}, guard: guard})
 }
 
 // replaceStored has the store compare and set. If it says false, the session knows
 // the new value.
-func (s *Session) replaceStored(ctx context.Context, snap *snapshot, name, doing string, old, value Value) (bool, error) {
+func (s *Session) replaceStored(ctx context.Context, snap *snapshot, name, doing string, old, value storage.Value) (bool, error) {
 	if err := s.mayReplace(snap, name, doing, old, value); err != nil {
 		return false, err
 	}
 	d := s.m.delta(snap.token)
-	d.expect(name, old)
-	d.Changes = map[string]Change{name: {Op: OpSet, Value: value.Bytes}}
+	d.ExpectField(name, old)
+	d.Changes = map[string]storage.Change{name: {Op: storage.OpSet, Value: value.Bytes}}
 	err := s.m.store.Commit(ctx, d)
 	switch {
 	case err == nil:
@@ -109,7 +111,7 @@ func (s *Session) replaceStored(ctx context.Context, snap *snapshot, name, doing
 	}
 }
 
-func (s *Session) mayReplace(snap *snapshot, name, doing string, old, value Value) error {
+func (s *Session) mayReplace(snap *snapshot, name, doing string, old, value storage.Value) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lateLocked() {
@@ -128,16 +130,16 @@ func (s *Session) mayReplace(snap *snapshot, name, doing string, old, value Valu
 func (s *Session) reload(ctx context.Context, snap *snapshot, name string) error {
 	rec, err := s.m.store.Load(ctx, snap.token.locator, snap.token.digest(), s.m.limits)
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, storage.ErrNotFound):
 		return &Error{Action: "save", Err: ErrGone}
 	case err != nil:
 		return &Error{Action: "load", Err: err}
 	}
-	s.learn(snap, name, lookup(rec.Fields, name))
+	s.learn(snap, name, storage.Lookup(rec.Fields, name))
 	return nil
 }
 
-func (s *Session) learn(snap *snapshot, name string, v Value) {
+func (s *Session) learn(snap *snapshot, name string, v storage.Value) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.learnLocked(snap, name, v)

@@ -3,6 +3,8 @@ package session
 import (
 	"errors"
 	"fmt"
+
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // ErrNotBound is returned by what concerns the sessions of a user, for a session
@@ -94,7 +96,7 @@ func (s *Session) RevokeAll() (int, error) {
 	}
 	ctx, cancel := s.m.lasting(s.c)
 	defer cancel()
-	n, err := s.m.revokeAll(ctx, user, Locator{})
+	n, err := s.m.revokeAll(ctx, user, storage.Locator{})
 	if err != nil {
 		return n, err
 	}
@@ -102,7 +104,7 @@ func (s *Session) RevokeAll() (int, error) {
 }
 
 // owner returns the user, and the session's own locator if it is saved.
-func (s *Session) owner() (user string, own Locator, err error) {
+func (s *Session) owner() (user string, own storage.Locator, err error) {
 	snap, err := s.load(s.c)
 	if err != nil {
 		return "", own, err
@@ -110,7 +112,7 @@ func (s *Session) owner() (user string, own Locator, err error) {
 	return s.ownerOf(snap)
 }
 
-func (s *Session) ownerOf(snap *snapshot) (user string, own Locator, err error) {
+func (s *Session) ownerOf(snap *snapshot) (user string, own storage.Locator, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	user = s.userLocked(snap)
@@ -126,19 +128,19 @@ func (s *Session) ownerOf(snap *snapshot) (user string, own Locator, err error) 
 // entitled is owner for a session that is about to end others. It asks the store
 // again, because a request that a stolen session has begun must not end them after
 // that one was revoked.
-func (s *Session) entitled(doing string) (user string, own Locator, err error) {
+func (s *Session) entitled(doing string) (user string, own storage.Locator, err error) {
 	snap, err := s.ending(doing)
 	if err != nil {
 		return "", own, err
 	}
-	if user, own, err = s.ownerOf(snap); err != nil || own == (Locator{}) {
+	if user, own, err = s.ownerOf(snap); err != nil || own == (storage.Locator{}) {
 		return user, own, err
 	}
 	ctx, cancel := s.m.lasting(s.c)
 	defer cancel()
 	rec, err := s.m.store.Load(ctx, own, snap.token.digest(), s.m.limits)
 	switch {
-	case errors.Is(err, ErrNotFound), err == nil && rec.Old:
+	case errors.Is(err, storage.ErrNotFound), err == nil && rec.Old:
 		return "", own, &Error{Action: "revoke", Err: ErrGone}
 	case err != nil:
 		return "", own, &Error{Action: "revoke", Err: err}

@@ -4,18 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // write is what a save has to do to one field.
 type write struct {
-	Change
+	storage.Change
 	guard bool // only if the field is still what it was when this request loaded it
 }
 
 // fieldOverhead is what a field counts besides its name and value.
 const fieldOverhead = 64
 
-func cost(name string, v Value) int {
+func cost(name string, v storage.Value) int {
 	if !v.Exists {
 		return 0
 	}
@@ -43,8 +45,8 @@ func (s *Session) write(ctx context.Context, name string, w write) error {
 
 func (s *Session) writeLocked(snap *snapshot, name string, w write) error {
 	before := s.valueLocked(snap, name)
-	after, err := w.over(before)
-	if w.Op == OpAdd && !countable(w.N) {
+	after, err := w.Apply(before)
+	if w.Op == storage.OpAdd && !storage.Countable(w.N) {
 		err = ErrNotCounter
 	}
 	if err == nil {
@@ -62,23 +64,23 @@ func (s *Session) writeLocked(snap *snapshot, name string, w write) error {
 }
 
 // mergeLocked returns the write that does what the one before and w do.
-func (s *Session) mergeLocked(snap *snapshot, name string, w write, after Value) write {
+func (s *Session) mergeLocked(snap *snapshot, name string, w write, after storage.Value) write {
 	before, written := s.writes[name]
 	switch {
-	case !written || w.Op != OpAdd:
-	case before.Op != OpAdd: // what is added to is the request's own
-		w = write{Change: Change{Op: OpSet, Value: after.Bytes}}
-	case countable(before.N + w.N):
+	case !written || w.Op != storage.OpAdd:
+	case before.Op != storage.OpAdd: // what is added to is the request's own
+		w = write{Change: storage.Change{Op: storage.OpSet, Value: after.Bytes}}
+	case storage.Countable(before.N + w.N):
 		w.N += before.N
 	default: // the sum is in range, but not what to add to the stored number
-		w = write{Change: Change{Op: OpSet, Value: after.Bytes}, guard: true}
+		w = write{Change: storage.Change{Op: storage.OpSet, Value: after.Bytes}, guard: true}
 	}
 	w.guard = w.guard || before.guard
 	return w
 }
 
 // fitsLocked says whether a field may become after.
-func (s *Session) fitsLocked(snap *snapshot, name string, before, after Value) error {
+func (s *Session) fitsLocked(snap *snapshot, name string, before, after storage.Value) error {
 	grows := cost(name, after) - cost(name, before)
 	sent := grows > 0 || !before.Exists // also to delete what another request may have set
 	if n := len(name) + len(after.Bytes); n > s.m.maxFieldBytes && sent {
@@ -98,30 +100,30 @@ func (s *Session) sizeLocked(snap *snapshot) int {
 }
 
 // valueLocked returns a field as this request sees it.
-func (s *Session) valueLocked(snap *snapshot, name string) Value {
+func (s *Session) valueLocked(snap *snapshot, name string) storage.Value {
 	v := s.storedLocked(snap, name)
 	if w, written := s.writes[name]; written {
-		v, _ = w.over(v) // what cannot be added to, shows; the store is going to refuse it
+		v, _ = w.Apply(v) // what cannot be added to, shows; the store is going to refuse it
 	}
 	return v
 }
 
 // storedLocked returns a field as the store is known to have it.
-func (s *Session) storedLocked(snap *snapshot, name string) Value {
+func (s *Session) storedLocked(snap *snapshot, name string) storage.Value {
 	if !s.liveLocked(snap) {
-		return Value{}
+		return storage.Value{}
 	}
 	if v, ok := s.known[name]; ok {
 		return v
 	}
-	return lookup(snap.fields, name)
+	return storage.Lookup(snap.fields, name)
 }
 
 // learnLocked notes what the store has in a field.
-func (s *Session) learnLocked(snap *snapshot, name string, v Value) {
+func (s *Session) learnLocked(snap *snapshot, name string, v storage.Value) {
 	before := s.valueLocked(snap, name)
 	if s.known == nil {
-		s.known = make(map[string]Value)
+		s.known = make(map[string]storage.Value)
 	}
 	s.known[name] = v
 	s.growth += cost(name, s.valueLocked(snap, name)) - cost(name, before)
@@ -130,7 +132,7 @@ func (s *Session) learnLocked(snap *snapshot, name string, v Value) {
 // createsLocked says whether the writes make a session where there is none.
 func (s *Session) createsLocked() bool {
 	for _, w := range s.writes {
-		if w.Op != OpDelete {
+		if w.Op != storage.OpDelete {
 			return true
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/redisstore"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // writers are goroutines with a field each, in which they count up until they are ended.
@@ -26,7 +26,7 @@ type writers struct {
 
 // write starts n writers of v's session. Errors go to failed, which says whether they
 // may be.
-func write(t *testing.T, s session.Store, v visitor, n int, failed func(error) bool) *writers {
+func write(t *testing.T, s storage.Store, v visitor, n int, failed func(error) bool) *writers {
 	w := &writers{stop: make(chan struct{}), sent: make([]int64, n), acked: make([]atomic.Int64, n)}
 	for i := range n {
 		w.wg.Go(func() {
@@ -63,7 +63,7 @@ func (w *writers) goOn(t *testing.T, n int64, within time.Duration) {
 }
 
 // arrive waits until every writer has written to s what it had not when arrive was called.
-func (w *writers) arrive(t *testing.T, s session.Store, v visitor, within time.Duration) {
+func (w *writers) arrive(t *testing.T, s storage.Store, v visitor, within time.Duration) {
 	t.Helper()
 	before := make([]int64, len(w.acked))
 	for i := range before {
@@ -82,7 +82,7 @@ func (w *writers) arrive(t *testing.T, s session.Store, v visitor, within time.D
 }
 
 // check fails unless every field has what was acknowledged last, or was sent after it.
-func (w *writers) check(t *testing.T, s session.Store, v visitor) {
+func (w *writers) check(t *testing.T, s storage.Store, v visitor) {
 	t.Helper()
 	rec := loaded(t, s, v)
 	for i := range w.sent {
@@ -94,7 +94,7 @@ func (w *writers) check(t *testing.T, s session.Store, v visitor) {
 
 // loaded returns v's session. A client that has just found the heir of a master may
 // still close a connection that is in use.
-func loaded(t *testing.T, s session.Store, v visitor) (rec session.Record) {
+func loaded(t *testing.T, s storage.Store, v visitor) (rec storage.Record) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		var err error
@@ -126,7 +126,7 @@ func TestASlotMovesUnderLoad(t *testing.T) {
 		m.Keys(4) // of nine
 		for _, d := range doomed {
 			require.NoError(t, s.Destroy(t.Context(), d.locator, d.digest))
-			require.ErrorIs(t, s.Commit(t.Context(), d.delta("late", "1")), session.ErrGone)
+			require.ErrorIs(t, s.Commit(t.Context(), d.delta("late", "1")), storage.ErrGone)
 		}
 		w.goOn(t, 64, 10*time.Second)
 		m.End()

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
-	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 var (
@@ -20,8 +20,8 @@ var (
 
 	// ErrForeign is what Load, Commit and Destroy return for a key under the prefix that
 	// holds something else than a session, or half of one. The key is left as it is. It is
-	// session.ErrCorrupt: a manager takes it for no session.
-	ErrForeign = fmt.Errorf("redisstore: the key holds something that is not a session: %w", session.ErrCorrupt)
+	// storage.ErrCorrupt: a manager takes it for no session.
+	ErrForeign = fmt.Errorf("redisstore: the key holds something that is not a session: %w", storage.ErrCorrupt)
 )
 
 var errUnreadable = fmt.Errorf("redisstore: %w", redispipe.ErrUnreadable)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // expires fails unless the key's life is want, less what the test took so far.
@@ -23,7 +23,7 @@ func expires(t *testing.T, c *redis.Client, v visitor, want time.Duration) {
 func TestKeysExpireWithTheirSessions(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
-	lim := session.Limits{Idle: time.Hour, Absolute: 3 * time.Hour, Touch: 10 * time.Minute}
+	lim := storage.Limits{Idle: time.Hour, Absolute: 3 * time.Hour, Touch: 10 * time.Minute}
 	load := func(v visitor) {
 		t.Helper()
 		_, err := s.Load(t.Context(), v.locator, v.digest, lim)
@@ -62,7 +62,7 @@ func TestALostExpiryIsRepaired(t *testing.T) {
 	for name, use := range map[string]func(v visitor) error{
 		"commit": func(v visitor) error { return s.Commit(t.Context(), v.delta()) },
 		"touch": func(v visitor) error {
-			_, err := s.Load(t.Context(), v.locator, v.digest, session.Limits{Idle: time.Hour, Absolute: time.Hour})
+			_, err := s.Load(t.Context(), v.locator, v.digest, storage.Limits{Idle: time.Hour, Absolute: time.Hour})
 			return err
 		},
 	} {
@@ -85,11 +85,11 @@ func TestStoredTimesCount(t *testing.T) {
 	}
 	v := over()
 	_, err := s.Load(t.Context(), v.locator, v.digest, limits)
-	require.ErrorIs(t, err, session.ErrNotFound)
+	require.ErrorIs(t, err, storage.ErrNotFound)
 	require.Zero(t, c.Exists(t.Context(), v.key()).Val())
 
 	v = over()
-	require.ErrorIs(t, s.Commit(t.Context(), v.delta("user", "eve")), session.ErrGone)
+	require.ErrorIs(t, s.Commit(t.Context(), v.delta("user", "eve")), storage.ErrGone)
 	require.Zero(t, c.Exists(t.Context(), v.key()).Val())
 
 	v = over().created(t, s, "cart", "3") // its place is free
@@ -103,8 +103,8 @@ func TestShorterLimitsCountAtOnce(t *testing.T) {
 	s := newStore(t, c, patient)
 	v := newVisitor().created(t, s)
 	redistest.Age(t, c, older, 10*time.Minute)
-	_, err := s.Load(t.Context(), v.locator, v.digest, session.Limits{Idle: 10 * time.Minute, Absolute: time.Hour})
-	require.ErrorIs(t, err, session.ErrNotFound)
+	_, err := s.Load(t.Context(), v.locator, v.digest, storage.Limits{Idle: 10 * time.Minute, Absolute: time.Hour})
+	require.ErrorIs(t, err, storage.ErrNotFound)
 }
 
 func TestTheServersClockCounts(t *testing.T) {
@@ -124,10 +124,10 @@ func TestRedisDropsWhatIsOver(t *testing.T) {
 	s := newStore(t, c, patient)
 	v := newVisitor()
 	d := v.delta("user", "ada")
-	d.Create, d.Limits = true, session.Limits{Idle: 50 * time.Millisecond, Absolute: time.Hour}
+	d.Create, d.Limits = true, storage.Limits{Idle: 50 * time.Millisecond, Absolute: time.Hour}
 	require.NoError(t, s.Commit(t.Context(), d))
 	require.Eventually(t, func() bool { return c.Exists(t.Context(), v.key()).Val() == 0 }, 5*time.Second, 5*time.Millisecond)
 	_, err := s.Load(t.Context(), v.locator, v.digest, limits)
-	require.ErrorIs(t, err, session.ErrNotFound)
+	require.ErrorIs(t, err, storage.ErrNotFound)
 	require.NoError(t, s.Destroy(t.Context(), v.locator, v.digest))
 }

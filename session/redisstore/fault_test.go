@@ -13,8 +13,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
 	"github.com/lazyreq/lazyreq/internal/redisproc"
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/redisstore"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // TestALostReplyIsAnErrorThoughItHappened ends the connection in the middle of the
@@ -34,7 +34,7 @@ func TestALostReplyIsAnErrorThoughItHappened(t *testing.T) {
 				lose(after)
 				err := operation()
 				require.ErrorContains(t, err, "redisstore: ")
-				for _, answer := range []error{session.ErrNotFound, session.ErrGone, session.ErrExists, session.ErrTooLarge} {
+				for _, answer := range []error{storage.ErrNotFound, storage.ErrGone, storage.ErrExists, storage.ErrTooLarge} {
 					require.NotErrorIs(t, err, answer, "as if it had been sent again")
 				}
 				require.NoError(t, proxy.Restore())
@@ -70,7 +70,7 @@ func TestARunOfFaultsLosesNothing(t *testing.T) {
 		case <-gone:
 			return true // ErrGone, too
 		default:
-			return !errors.Is(err, session.ErrGone)
+			return !errors.Is(err, storage.ErrGone)
 		}
 	}
 	faults := []func(){
@@ -185,8 +185,8 @@ func TestWhatACrashLeaves(t *testing.T) {
 	require.Error(t, load(v))
 	server.Restart()
 	require.Eventually(t, func() bool { return load(v) == nil }, 20*time.Second, 10*time.Millisecond)
-	require.ErrorIs(t, load(ended), session.ErrNotFound)
+	require.ErrorIs(t, load(ended), storage.ErrNotFound)
 	server.Kill()
 	server.RestartEmpty()
-	require.Eventually(t, func() bool { return errors.Is(load(v), session.ErrNotFound) }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(load(v), storage.ErrNotFound) }, 20*time.Second, 10*time.Millisecond)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // TestDestroyedStaysDestroyed lets two servers save, load, renew and destroy a
@@ -34,15 +34,15 @@ func TestDestroyedStaysDestroyed(t *testing.T) {
 		touching.Touch = 0
 		for k := range 3 {
 			name := fmt.Sprint("f", k)
-			run(func() error { return one.Commit(t.Context(), v.delta(name, "1")) }, session.ErrGone)
-			run(func() error { return two.Commit(t.Context(), v.delta(name, "2")) }, session.ErrGone)
+			run(func() error { return one.Commit(t.Context(), v.delta(name, "1")) }, storage.ErrGone)
+			run(func() error { return two.Commit(t.Context(), v.delta(name, "2")) }, storage.ErrGone)
 		}
-		run(func() error { _, err := two.Load(t.Context(), v.locator, v.digest, touching); return err }, session.ErrNotFound)
+		run(func() error { _, err := two.Load(t.Context(), v.locator, v.digest, touching); return err }, storage.ErrNotFound)
 		run(func() error { return one.Destroy(t.Context(), v.locator, v.digest) }, nil)
 		close(start)
 		wg.Wait()
 		require.Zero(t, c.Exists(t.Context(), v.key()).Val(), "revived")
-		require.ErrorIs(t, two.Commit(t.Context(), v.delta("late", "1")), session.ErrGone)
+		require.ErrorIs(t, two.Commit(t.Context(), v.delta("late", "1")), storage.ErrGone)
 		require.Zero(t, c.Exists(t.Context(), v.key()).Val(), "revived")
 	}
 }

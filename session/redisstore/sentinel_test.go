@@ -9,8 +9,8 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/redisproc"
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/redisstore"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // TestAFailoverUnderLoad checks that writes fail during it, if at all, and work again
@@ -25,7 +25,7 @@ func TestAFailoverUnderLoad(t *testing.T) {
 			host := redistest.StartSentinel(t)
 			s := newStore(t, host.Client(nil), redisstore.Options{})
 			v := newVisitor().created(t, s, "user", "ada")
-			w := write(t, s, v, 16, func(err error) bool { return !errors.Is(err, session.ErrGone) })
+			w := write(t, s, v, 16, func(err error) bool { return !errors.Is(err, storage.ErrGone) })
 			w.goOn(t, 200, 10*time.Second)
 			host.Replicated() // the session; what is written from now on may be lost
 			fail(host)
@@ -58,5 +58,5 @@ func TestAFailoverForgetsWhatTheReplicaMissed(t *testing.T) {
 	}
 	require.Equal(t, "ada", string(loaded(t, s, kept).Fields["user"]))
 	require.Equal(t, "bob", string(loaded(t, s, destroyed).Fields["user"]), "is back")
-	require.Eventually(t, func() bool { return errors.Is(load(late), session.ErrNotFound) }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(load(late), storage.ErrNotFound) }, 20*time.Second, 10*time.Millisecond)
 }

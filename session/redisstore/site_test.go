@@ -19,6 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // site is one of several servers on one Redis.
@@ -98,7 +99,7 @@ func TestAWriteAcrossALogoutRevivesNothing(t *testing.T) {
 		_, err := two.request(t, cookie, (*session.Session).Destroy)
 		return err
 	})
-	require.ErrorIs(t, err, session.ErrGone)
+	require.ErrorIs(t, err, storage.ErrGone)
 	require.Empty(t, c.Keys(t.Context(), "*").Val())
 }
 

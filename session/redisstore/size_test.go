@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/redisstore"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 const perField = 64
@@ -28,25 +28,25 @@ func TestASessionHasALargestSize(t *testing.T) {
 	v := newVisitor()
 	d := v.delta("f", full+"x")
 	d.Create = true
-	require.ErrorIs(t, s.Commit(t.Context(), d), session.ErrTooLarge)
+	require.ErrorIs(t, s.Commit(t.Context(), d), storage.ErrTooLarge)
 	require.Zero(t, c.Exists(t.Context(), v.key()).Val())
 
 	v.created(t, s, "f", full)
 	before := c.HGetAll(t.Context(), v.key()).Val()
 	d = v.delta("g", "")
-	d.Rotate = session.Digest{1}
-	require.ErrorIs(t, s.Commit(t.Context(), d), session.ErrTooLarge)
-	require.ErrorIs(t, s.Commit(t.Context(), v.delta("f", full+"x")), session.ErrTooLarge)
+	d.Rotate = storage.Digest{1}
+	require.ErrorIs(t, s.Commit(t.Context(), d), storage.ErrTooLarge)
+	require.ErrorIs(t, s.Commit(t.Context(), v.delta("f", full+"x")), storage.ErrTooLarge)
 	require.True(t, maps.Equal(before, c.HGetAll(t.Context(), v.key()).Val()), "a refused save changes nothing")
 
 	d = v.delta("g", full)
-	d.Changes["f"] = session.Change{Op: session.OpDelete}
+	d.Changes["f"] = storage.Change{Op: storage.OpDelete}
 	require.NoError(t, s.Commit(t.Context(), d), "what goes makes room for what comes")
 	require.NoError(t, c.HSet(t.Context(), v.key(), "size", 2*redisstore.MaxBytes).Err())
 	require.NoError(t, s.Commit(t.Context(), v.delta("g", full[1:])), "what is too large may shrink")
 
 	server.Stop()
-	require.ErrorIs(t, s.Commit(t.Context(), v.delta("f", full+"x")), session.ErrTooLarge, "it is not even sent")
+	require.ErrorIs(t, s.Commit(t.Context(), v.delta("f", full+"x")), storage.ErrTooLarge, "it is not even sent")
 }
 
 // TestTheSizeIsKept commits at random, and the size that is stored stays the sum.
@@ -60,9 +60,9 @@ func TestTheSizeIsKept(t *testing.T) {
 		d := v.delta()
 		for range r.IntN(5) {
 			name := strings.Repeat("n", 1+r.IntN(6))
-			d.Changes[name] = session.Change{Op: session.OpDelete}
+			d.Changes[name] = storage.Change{Op: storage.OpDelete}
 			if r.IntN(3) > 0 {
-				d.Changes[name] = session.Change{Op: session.OpSet, Value: make([]byte, r.IntN(4))}
+				d.Changes[name] = storage.Change{Op: storage.OpSet, Value: make([]byte, r.IntN(4))}
 			}
 		}
 		require.NoError(t, s.Commit(t.Context(), d))
@@ -88,7 +88,7 @@ func TestACallerMayReuseItsBytes(t *testing.T) {
 	ctx, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer leave()
 	d := v.delta()
-	d.Changes["f"] = session.Change{Op: session.OpSet, Value: value}
+	d.Changes["f"] = storage.Change{Op: storage.OpSet, Value: value}
 	require.ErrorIs(t, s.Commit(ctx, d), context.DeadlineExceeded)
 	for i := range value {
 		value[i] = 'b'

@@ -9,12 +9,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
-	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // MaxBytes is how much a session may hold: the bytes of the names and values of
 // its fields, and 64 more for each. A Commit that would exceed it is
-// session.ErrTooLarge.
+// storage.ErrTooLarge.
 const MaxBytes = 1 << 20
 
 const (
@@ -52,7 +52,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// Store is a session.Store in Redis. It is safe for concurrent use, and
+// Store is a storage.Store in Redis. It is safe for concurrent use, and
 // holds nothing that needs closing. Load, Commit and Destroy cost one script call, and one
 // more on the user's index to bind a session or to end one that is bound; Load
 // costs time and bytes in proportion to the session, Commit to the change. List and
@@ -64,7 +64,7 @@ type Store struct {
 	pipe    *redispipe.Pipe
 }
 
-var _ session.Store = (*Store)(nil)
+var _ storage.Store = (*Store)(nil)
 
 // New returns a store over client, which stays the caller's to close. It makes no
 // connection: a Redis that is down is an error of the operations, until it is back.
@@ -83,28 +83,28 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	return &Store{prefix: o.Prefix, timeout: o.Timeout, pipe: pipe}, nil
 }
 
-// Load implements session.Store.
-func (s *Store) Load(ctx context.Context, l session.Locator, d session.Digest, lim session.Limits) (session.Record, error) {
+// Load implements storage.Store.
+func (s *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
 	reply, err := s.run(ctx, s.deadline(), loadScript, l.Key(),
 		lim.Idle.Microseconds(), lim.Absolute.Microseconds(), lim.Touch.Microseconds(), string(d[:]))
 	if err != nil {
-		return session.Record{}, err
+		return storage.Record{}, err
 	}
 	return parseRecord(reply)
 }
 
-// Commit implements session.Store. A session that would be larger than MaxBytes
-// is session.ErrTooLarge, unless the change makes it smaller. A binding costs a second
+// Commit implements storage.Store. A session that would be larger than MaxBytes
+// is storage.ErrTooLarge, unless the change makes it smaller. A binding costs a second
 // call, on the user's index; such a Commit takes at most 30 s, also if Options.Timeout is
 // longer.
-func (s *Store) Commit(ctx context.Context, d session.Delta) error {
+func (s *Store) Commit(ctx context.Context, d storage.Delta) error {
 	deadline := s.deadline()
 	if err := d.Validate(); err != nil {
 		return err
 	}
 	args, size := commitArgs(d)
 	if size > MaxBytes { // by itself, whatever is stored
-		return session.ErrTooLarge
+		return storage.ErrTooLarge
 	}
 	if d.Bind != "" {
 		deadline = time.Now().Add(min(s.timeout, bindTimeout))
@@ -124,22 +124,22 @@ func commitError(reply []any) error {
 	case done:
 		return nil
 	case notFound:
-		return session.ErrGone
+		return storage.ErrGone
 	case exists:
-		return session.ErrExists
+		return storage.ErrExists
 	case tooLarge:
-		return session.ErrTooLarge
+		return storage.ErrTooLarge
 	case conflict:
-		return session.ErrConflict
+		return storage.ErrConflict
 	case notCounter:
-		return session.ErrNotCounter
+		return storage.ErrNotCounter
 	}
 	return errUnreadable
 }
 
-// Destroy implements session.Store. If the session was bound, a second call drops it from
+// Destroy implements storage.Store. If the session was bound, a second call drops it from
 // the user's index; an error of that one is none of Destroy's.
-func (s *Store) Destroy(ctx context.Context, l session.Locator, d session.Digest) error {
+func (s *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest) error {
 	deadline := s.deadline()
 	reply, err := s.run(ctx, deadline, destroyScript, l.Key(), string(d[:]))
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *Store) Destroy(ctx context.Context, l session.Locator, d session.Digest
 	}
 	if len(reply) == 2 {
 		if user, ok := reply[1].(string); ok {
-			s.drop(ctx, deadline, user, []session.Locator{l}, []time.Duration{removed})
+			s.drop(ctx, deadline, user, []storage.Locator{l}, []time.Duration{removed})
 			reply = reply[:1]
 		}
 	}
@@ -155,7 +155,7 @@ func (s *Store) Destroy(ctx context.Context, l session.Locator, d session.Digest
 	case done:
 		return nil
 	case notFound:
-		return session.ErrGone
+		return storage.ErrGone
 	}
 	return errUnreadable
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/redismini"
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/redisstore"
+	"github.com/lazyreq/lazyreq/session/storage"
 	"github.com/lazyreq/lazyreq/session/storetest"
 )
 
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // patient is for tests that are not about time: machines that test are busy.
 var patient = redisstore.Options{Timeout: 10 * time.Second}
 
-var limits = session.Limits{Idle: time.Hour, Absolute: 24 * time.Hour, Touch: time.Minute}
+var limits = storage.Limits{Idle: time.Hour, Absolute: 24 * time.Hour, Touch: time.Minute}
 
 func newStore(t testing.TB, c redis.UniversalClient, o redisstore.Options) *redisstore.Store {
 	t.Helper()
@@ -38,8 +38,8 @@ func newStore(t testing.TB, c redis.UniversalClient, o redisstore.Options) *redi
 
 // visitor is a session's locator and its secret's digest.
 type visitor struct {
-	locator session.Locator
-	digest  session.Digest
+	locator storage.Locator
+	digest  storage.Digest
 }
 
 func newVisitor() (v visitor) {
@@ -50,15 +50,15 @@ func newVisitor() (v visitor) {
 
 func (v visitor) key() string { return "session:" + v.locator.Key() }
 
-func (v visitor) delta(fields ...string) session.Delta {
-	d := session.Delta{Locator: v.locator, Digest: v.digest, Limits: limits, Changes: map[string]session.Change{}}
+func (v visitor) delta(fields ...string) storage.Delta {
+	d := storage.Delta{Locator: v.locator, Digest: v.digest, Limits: limits, Changes: map[string]storage.Change{}}
 	for i := 0; i < len(fields); i += 2 {
-		d.Changes[fields[i]] = session.Change{Op: session.OpSet, Value: []byte(fields[i+1])}
+		d.Changes[fields[i]] = storage.Change{Op: storage.OpSet, Value: []byte(fields[i+1])}
 	}
 	return d
 }
 
-func (v visitor) created(t testing.TB, s session.Store, fields ...string) visitor {
+func (v visitor) created(t testing.TB, s storage.Store, fields ...string) visitor {
 	t.Helper()
 	d := v.delta(fields...)
 	d.Create = true
@@ -101,7 +101,7 @@ func aging(c redis.UniversalClient) storetest.Host { return agingAs(c, c) }
 func agingAs(c, admin redis.UniversalClient) storetest.Host {
 	return storetest.Host{
 		Unit: time.Minute,
-		Open: func(t *testing.T) session.Store {
+		Open: func(t *testing.T) storage.Store {
 			redistest.FlushAll(t, admin)
 			return newStore(t, c, patient)
 		},
@@ -129,7 +129,7 @@ return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)
 func TestMiniredisIsAStore(t *testing.T) {
 	var server *redismini.Server
 	storetest.Run(t, storetest.Host{
-		Open: func(t *testing.T) session.Store {
+		Open: func(t *testing.T) storage.Store {
 			server = redismini.Start(t)
 			return newStore(t, server.Client(), patient)
 		},
@@ -167,7 +167,7 @@ func TestAnOperationIsOneCall(t *testing.T) {
 	v := newVisitor()
 	create, change := v.delta("user", "ada"), v.delta("user", "bob", "cart", "3")
 	create.Create = true
-	change.Changes["gone"] = session.Change{Op: session.OpDelete}
+	change.Changes["gone"] = storage.Change{Op: storage.OpDelete}
 	steps := []struct {
 		name string
 		call func() error
@@ -176,7 +176,7 @@ func TestAnOperationIsOneCall(t *testing.T) {
 		{"change", func() error { return s.Commit(t.Context(), change) }},
 		{"load", func() error { _, err := s.Load(t.Context(), v.locator, v.digest, limits); return err }},
 		{"load and touch", func() error {
-			_, err := s.Load(t.Context(), v.locator, v.digest, session.Limits{Idle: time.Hour, Absolute: time.Hour})
+			_, err := s.Load(t.Context(), v.locator, v.digest, storage.Limits{Idle: time.Hour, Absolute: time.Hour})
 			return err
 		}},
 		{"destroy", func() error { return s.Destroy(t.Context(), v.locator, v.digest) }},

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // A session and its user's index are two keys, on a Cluster often of two nodes, so that
@@ -44,23 +44,23 @@ func userKey(user string) string {
 }
 
 // index adds a session to its user's index, before it is bound.
-func (s *Store) index(ctx context.Context, deadline time.Time, d session.Delta) error {
+func (s *Store) index(ctx context.Context, deadline time.Time, d storage.Delta) error {
 	_, err := s.run(ctx, deadline, indexAddScript, userKey(d.Bind), string(d.Locator[:]), d.Limits.Absolute.Microseconds())
 	return err
 }
 
-// List implements session.Store.
-func (s *Store) List(ctx context.Context, user string, lim session.Limits) ([]session.Entry, error) {
+// List implements storage.Store.
+func (s *Store) List(ctx context.Context, user string, lim storage.Limits) ([]storage.Entry, error) {
 	var mu sync.Mutex
-	var entries []session.Entry
-	err := s.visit(ctx, user, func(l session.Locator, deadline time.Time) (age time.Duration, err error) {
+	var entries []storage.Entry
+	err := s.visit(ctx, user, func(l storage.Locator, deadline time.Time) (age time.Duration, err error) {
 		rec, err := s.peek(ctx, deadline, l, user, lim)
-		if errors.Is(err, session.ErrNotFound) {
+		if errors.Is(err, storage.ErrNotFound) {
 			return ended, nil
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		entries = append(entries, session.Entry{Locator: l, Record: rec})
+		entries = append(entries, storage.Entry{Locator: l, Record: rec})
 		return keep, err
 	})
 	if err != nil {
@@ -69,32 +69,32 @@ func (s *Store) List(ctx context.Context, user string, lim session.Limits) ([]se
 	return entries, nil
 }
 
-func (s *Store) peek(ctx context.Context, deadline time.Time, l session.Locator, user string, lim session.Limits) (session.Record, error) {
+func (s *Store) peek(ctx context.Context, deadline time.Time, l storage.Locator, user string, lim storage.Limits) (storage.Record, error) {
 	reply, err := s.run(ctx, deadline, peekScript, l.Key(), lim.Idle.Microseconds(), lim.Absolute.Microseconds(), user)
 	if err != nil {
-		return session.Record{}, err
+		return storage.Record{}, err
 	}
 	return parseRecord(reply)
 }
 
-// Revoke implements session.Store.
-func (s *Store) Revoke(ctx context.Context, user string, l session.Locator) error {
+// Revoke implements storage.Store.
+func (s *Store) Revoke(ctx context.Context, user string, l storage.Locator) error {
 	if user == "" {
 		return ctx.Err()
 	}
 	deadline := s.deadline()
 	age, err := s.revoke(ctx, deadline, user, l)
 	if age == removed {
-		s.drop(ctx, deadline, user, []session.Locator{l}, []time.Duration{age})
+		s.drop(ctx, deadline, user, []storage.Locator{l}, []time.Duration{age})
 	}
 	return err
 }
 
-// RevokeAll implements session.Store. If Options.Timeout is too short for all of a user's
+// RevokeAll implements storage.Store. If Options.Timeout is too short for all of a user's
 // sessions, the next RevokeAll goes on where this one ended.
-func (s *Store) RevokeAll(ctx context.Context, user string, except session.Locator) (int, error) {
+func (s *Store) RevokeAll(ctx context.Context, user string, except storage.Locator) (int, error) {
 	var n atomic.Int64
-	err := s.visit(ctx, user, func(l session.Locator, deadline time.Time) (age time.Duration, err error) {
+	err := s.visit(ctx, user, func(l storage.Locator, deadline time.Time) (age time.Duration, err error) {
 		if l == except {
 			return keep, nil
 		}
@@ -108,7 +108,7 @@ func (s *Store) RevokeAll(ctx context.Context, user string, except session.Locat
 }
 
 // revoke removes a session of the user's, and returns what becomes of its entry.
-func (s *Store) revoke(ctx context.Context, deadline time.Time, user string, l session.Locator) (age time.Duration, err error) {
+func (s *Store) revoke(ctx context.Context, deadline time.Time, user string, l storage.Locator) (age time.Duration, err error) {
 	reply, err := s.run(ctx, deadline, revokeScript, l.Key(), user)
 	if err != nil {
 		return keep, err
@@ -124,7 +124,7 @@ func (s *Store) revoke(ctx context.Context, deadline time.Time, user string, l s
 
 // visit calls f for each session on a user's index, for many of them at a time, and drops
 // the entries that are as old as f returns. After an error visit begins no more calls.
-func (s *Store) visit(ctx context.Context, user string, f func(l session.Locator, deadline time.Time) (age time.Duration, err error)) error {
+func (s *Store) visit(ctx context.Context, user string, f func(l storage.Locator, deadline time.Time) (age time.Duration, err error)) error {
 	deadline := s.deadline()
 	locators, err := s.locators(ctx, deadline, user)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Store) visit(ctx context.Context, user string, f func(l session.Locator
 
 // locators returns what the index of a user has: all of the user's sessions, and some
 // that are not any more, or not yet.
-func (s *Store) locators(ctx context.Context, deadline time.Time, user string) ([]session.Locator, error) {
+func (s *Store) locators(ctx context.Context, deadline time.Time, user string) ([]storage.Locator, error) {
 	if user == "" {
 		return nil, ctx.Err()
 	}
@@ -164,10 +164,10 @@ func (s *Store) locators(ctx context.Context, deadline time.Time, user string) (
 	if !ok {
 		return nil, errUnreadable
 	}
-	var locators []session.Locator
+	var locators []storage.Locator
 	for _, m := range members {
-		if text, ok := m.(string); ok && len(text) == len(session.Locator{}) {
-			locators = append(locators, session.Locator([]byte(text)))
+		if text, ok := m.(string); ok && len(text) == len(storage.Locator{}) {
+			locators = append(locators, storage.Locator([]byte(text)))
 		}
 	}
 	return locators, nil
@@ -175,7 +175,7 @@ func (s *Store) locators(ctx context.Context, deadline time.Time, user string) (
 
 // drop drops the entries that are as old as ages has it. If that fails, a later List or
 // RevokeAll does it.
-func (s *Store) drop(ctx context.Context, deadline time.Time, user string, locators []session.Locator, ages []time.Duration) {
+func (s *Store) drop(ctx context.Context, deadline time.Time, user string, locators []storage.Locator, ages []time.Duration) {
 	var args []any
 	for i, l := range locators {
 		if ages[i] != keep {

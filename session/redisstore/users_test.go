@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/redisstore"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // loggedIn makes v a session of user's.
-func (v visitor) loggedIn(t testing.TB, s session.Store, user string, lim session.Limits) visitor {
+func (v visitor) loggedIn(t testing.TB, s storage.Store, user string, lim storage.Limits) visitor {
 	t.Helper()
 	d := v.delta("device", "phone")
 	d.Create, d.Bind, d.Limits = true, user, lim
@@ -26,7 +26,7 @@ func (v visitor) loggedIn(t testing.TB, s session.Store, user string, lim sessio
 	return v
 }
 
-func listed(t *testing.T, s session.Store, user string) int {
+func listed(t *testing.T, s storage.Store, user string) int {
 	t.Helper()
 	entries, err := s.List(t.Context(), user, limits)
 	require.NoError(t, err)
@@ -60,10 +60,10 @@ func TestAnIndexOutlivesItsSessions(t *testing.T) {
 	life(24 * time.Hour)
 	redistest.Age(t, c, older, 20*time.Hour)
 	life(4 * time.Hour)
-	short := session.Limits{Idle: time.Hour, Absolute: 2 * time.Hour}
+	short := storage.Limits{Idle: time.Hour, Absolute: 2 * time.Hour}
 	newVisitor().loggedIn(t, s, "ada", short)
 	life(24 * time.Hour) // those of before have not ended with the limit
-	long := session.Limits{Idle: time.Hour, Absolute: 100 * time.Hour}
+	long := storage.Limits{Idle: time.Hour, Absolute: 100 * time.Hour}
 	newVisitor().loggedIn(t, s, "ada", long)
 	life(100 * time.Hour)
 }
@@ -73,8 +73,8 @@ func TestAnIndexOutlivesItsSessions(t *testing.T) {
 func TestABoundSessionEndsAsItWasBound(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
-	v := newVisitor().loggedIn(t, s, "ada", session.Limits{Idle: time.Hour, Absolute: 2 * time.Hour})
-	long := session.Limits{Idle: 10 * time.Hour, Absolute: 100 * time.Hour}
+	v := newVisitor().loggedIn(t, s, "ada", storage.Limits{Idle: time.Hour, Absolute: 2 * time.Hour})
+	long := storage.Limits{Idle: 10 * time.Hour, Absolute: 100 * time.Hour}
 	redistest.Age(t, c, older, 30*time.Minute)
 	_, err := s.Load(t.Context(), v.locator, v.digest, long)
 	require.NoError(t, err)
@@ -84,13 +84,13 @@ func TestABoundSessionEndsAsItWasBound(t *testing.T) {
 	expires(t, c, v, 90*time.Minute)
 	redistest.Age(t, c, older, 90*time.Minute)
 	_, err = s.Load(t.Context(), v.locator, v.digest, long)
-	require.ErrorIs(t, err, session.ErrNotFound)
+	require.ErrorIs(t, err, storage.ErrNotFound)
 }
 
 func TestTheLongestLimitsAreForever(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
-	forever := session.Limits{Idle: math.MaxInt64, Absolute: math.MaxInt64, Touch: time.Minute}
+	forever := storage.Limits{Idle: math.MaxInt64, Absolute: math.MaxInt64, Touch: time.Minute}
 	v := newVisitor().loggedIn(t, s, "ada", forever)
 	for range 3 { // the later ones touch
 		rec, err := s.Load(t.Context(), v.locator, v.digest, forever)
@@ -101,7 +101,7 @@ func TestTheLongestLimitsAreForever(t *testing.T) {
 	d := v.delta("a", "1")
 	d.Limits = forever
 	require.NoError(t, s.Commit(t.Context(), d))
-	n, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
+	n, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 }
@@ -134,7 +134,7 @@ func TestAnIndexForgetsWhatIsRemoved(t *testing.T) {
 	for name, remove := range map[string]func(v visitor) error{
 		"Destroy":   func(v visitor) error { return s.Destroy(t.Context(), v.locator, v.digest) },
 		"Revoke":    func(v visitor) error { return s.Revoke(t.Context(), "ada", v.locator) },
-		"RevokeAll": func(visitor) error { _, err := s.RevokeAll(t.Context(), "ada", session.Locator{}); return err },
+		"RevokeAll": func(visitor) error { _, err := s.RevokeAll(t.Context(), "ada", storage.Locator{}); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 3 {
@@ -142,10 +142,10 @@ func TestAnIndexForgetsWhatIsRemoved(t *testing.T) {
 			}
 			require.Empty(t, c.Keys(t.Context(), "*").Val())
 			kept, ended := newVisitor().loggedIn(t, s, "ada", limits), newVisitor().loggedIn(t, s, "ada", limits)
-			_, err := s.RevokeAll(t.Context(), "bob", session.Locator{})
+			_, err := s.RevokeAll(t.Context(), "bob", storage.Locator{})
 			require.NoError(t, err)
 			require.NoError(t, s.Revoke(t.Context(), "bob", kept.locator))
-			require.ErrorIs(t, s.Destroy(t.Context(), kept.locator, ended.digest), session.ErrGone)
+			require.ErrorIs(t, s.Destroy(t.Context(), kept.locator, ended.digest), storage.ErrGone)
 			require.EqualValues(t, 2, entries(t, c))
 			require.NoError(t, s.Destroy(t.Context(), ended.locator, ended.digest))
 			require.EqualValues(t, 1, entries(t, c))
@@ -200,17 +200,17 @@ func TestAListBetweenTheTwoStepsOfALogin(t *testing.T) {
 		}
 		calls++
 		require.Zero(t, listed(t, s, "ada"))
-		_, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
+		_, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
 		require.NoError(t, err)
 	}))
 	v.loggedIn(t, newStore(t, slow, patient), "ada", limits)
 	require.Equal(t, 1, calls)
 	require.Equal(t, 1, listed(t, s, "ada"))
-	n, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
+	n, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	_, err = s.Load(t.Context(), v.locator, v.digest, limits)
-	require.ErrorIs(t, err, session.ErrNotFound)
+	require.ErrorIs(t, err, storage.ErrNotFound)
 }
 
 // tapped makes a client show what it writes before it goes out.
@@ -250,7 +250,7 @@ func TestAStaleIndexRevokesNobodyElse(t *testing.T) {
 	for _, v := range []visitor{bob, nobody, list} {
 		require.NoError(t, c.ZAdd(t.Context(), ada, redis.Z{Score: 1, Member: string(v.locator[:])}).Err())
 	}
-	n, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
+	n, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	for _, v := range []visitor{bob, nobody} {
@@ -268,7 +268,7 @@ func TestUsersCostFewRoundTrips(t *testing.T) {
 	s := newStore(t, server.Client(tapped(func(net.Conn, []byte) { writes.Add(1) })), patient)
 	newVisitor().loggedIn(t, s, "bob", limits) // the scripts get known
 	listed(t, s, "bob")
-	_, err := s.RevokeAll(t.Context(), "bob", session.Locator{})
+	_, err := s.RevokeAll(t.Context(), "bob", storage.Locator{})
 	require.NoError(t, err)
 	costs := func(f func()) (calls int, trips int64) {
 		before, _ := server.Calls("evalsha")
@@ -292,7 +292,7 @@ func TestUsersCostFewRoundTrips(t *testing.T) {
 	require.Equal(t, 1+300, calls)
 	require.LessOrEqual(t, trips, int64(100))
 	calls, trips = costs(func() {
-		n, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
+		n, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
 		require.NoError(t, err)
 		require.Equal(t, 300, n)
 	})
@@ -315,17 +315,17 @@ func TestARevocationThatIsCutShort(t *testing.T) {
 	}
 	redistest.Age(t, c, older, 2*time.Minute)
 	locators := c.ZRange(t.Context(), index(t, c), 0, -1).Val() // longest, and then by age
-	key := visitor{locator: session.Locator([]byte(locators[151]))}.key()
+	key := visitor{locator: storage.Locator([]byte(locators[151]))}.key()
 	cut := newStore(t, server.Client(tapped(func(conn net.Conn, p []byte) {
 		if bytes.Contains(p, []byte(key)) {
 			_ = conn.Close()
 		}
 	})), patient)
-	first, err := cut.RevokeAll(t.Context(), "ada", session.Locator{})
+	first, err := cut.RevokeAll(t.Context(), "ada", storage.Locator{})
 	require.ErrorIs(t, err, redisstore.ErrNoReply)
 	require.GreaterOrEqual(t, first, 128)
 	require.EqualValues(t, 200-128, entries(t, c))
-	second, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
+	second, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
 	require.NoError(t, err)
 	require.Equal(t, 200, first+second)
 	require.Empty(t, c.Keys(t.Context(), "*").Val())
@@ -343,7 +343,7 @@ func TestALoginWithoutIndexMakesNoSession(t *testing.T) {
 	d.Create, d.Bind = true, "ada"
 	require.Error(t, s.Commit(t.Context(), d))
 	require.Zero(t, c.Exists(t.Context(), v.key()).Val())
-	_, err := s.RevokeAll(t.Context(), "ada", session.Locator{})
+	_, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
 	require.Error(t, err, "what cannot be looked up is not said to be revoked")
 	require.Equal(t, "x", c.Get(t.Context(), ada).Val())
 }

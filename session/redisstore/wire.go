@@ -3,7 +3,7 @@ package redisstore
 import (
 	"time"
 
-	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // mark begins the name of each of the session's fields in its hash, and of none of
@@ -14,9 +14,9 @@ func storedName(name string) string { return string(mark) + name }
 
 // commitArgs returns the arguments of the commit script, and what the fields that
 // it sets cost.
-func commitArgs(d session.Delta) (args []any, size int) {
+func commitArgs(d storage.Delta) (args []any, size int) {
 	rotate := ""
-	if d.Rotate != (session.Digest{}) {
+	if d.Rotate != (storage.Digest{}) {
 		rotate = string(d.Rotate[:])
 	}
 	args = append(make([]any, 0, 10+3*len(d.Expect)+3*len(d.Changes)),
@@ -27,9 +27,9 @@ func commitArgs(d session.Delta) (args []any, size int) {
 	}
 	for name, c := range d.Changes {
 		switch c.Op {
-		case session.OpDelete:
+		case storage.OpDelete:
 			args = append(args, "d", storedName(name), "")
-		case session.OpAdd:
+		case storage.OpAdd:
 			args = append(args, "a", storedName(name), c.N)
 		default:
 			args = append(args, "s", storedName(name), string(c.Value))
@@ -58,12 +58,12 @@ func number(reply []any) int64 {
 }
 
 // parseRecord reads the reply of the load script.
-func parseRecord(reply []any) (session.Record, error) {
+func parseRecord(reply []any) (storage.Record, error) {
 	if number(reply) == notFound {
-		return session.Record{}, session.ErrNotFound
+		return storage.Record{}, storage.ErrNotFound
 	}
 	if len(reply) != 5 {
-		return session.Record{}, errUnreadable
+		return storage.Record{}, errUnreadable
 	}
 	created, ok1 := reply[0].(int64)
 	touched, ok2 := reply[1].(int64)
@@ -71,13 +71,13 @@ func parseRecord(reply []any) (session.Record, error) {
 	user, ok4 := reply[3].(string)
 	list, ok5 := reply[4].([]any)
 	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || len(list)%2 != 0 {
-		return session.Record{}, errUnreadable
+		return storage.Record{}, errUnreadable
 	}
 	fields, ok := parseFields(list)
 	if !ok {
-		return session.Record{}, errUnreadable
+		return storage.Record{}, errUnreadable
 	}
-	return session.Record{
+	return storage.Record{
 		Fields: fields, Created: time.UnixMicro(created), Touched: time.UnixMicro(touched),
 		User: user, Old: old == 1,
 	}, nil

@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-func adding(name string, n int64) map[string]session.Change {
-	return map[string]session.Change{name: {Op: session.OpAdd, N: n}}
+func adding(name string, n int64) map[string]storage.Change {
+	return map[string]storage.Change{name: {Op: storage.OpAdd, N: n}}
 }
 
 func add(t *testing.T, s *subject) {
@@ -20,12 +20,12 @@ func add(t *testing.T, s *subject) {
 	must(t, s.store.Commit(t.Context(), d))
 	i := id{d.Locator, d.Digest}
 	s.holds(t, i, map[string]string{"n": "5"})
-	for _, n := range []int64{-7, 2, session.MaxCounter, -session.MaxCounter, -session.MaxCounter} {
+	for _, n := range []int64{-7, 2, storage.MaxCounter, -storage.MaxCounter, -storage.MaxCounter} {
 		must(t, s.commit(t, i, adding("n", n)))
 	}
-	s.holds(t, i, map[string]string{"n": strconv.Itoa(-session.MaxCounter)})
-	must(t, s.commit(t, i, map[string]session.Change{
-		"n": {Op: session.OpDelete}, "m": {Op: session.OpAdd}, "s": {Op: session.OpSet, Value: []byte("41")},
+	s.holds(t, i, map[string]string{"n": strconv.Itoa(-storage.MaxCounter)})
+	must(t, s.commit(t, i, map[string]storage.Change{
+		"n": {Op: storage.OpDelete}, "m": {Op: storage.OpAdd}, "s": {Op: storage.OpSet, Value: []byte("41")},
 	}))
 	must(t, s.commit(t, i, adding("s", 1)))
 	s.holds(t, i, map[string]string{"m": "0", "s": "42"})
@@ -34,8 +34,8 @@ func add(t *testing.T, s *subject) {
 func addToOther(t *testing.T, s *subject) {
 	fields := map[string]string{
 		"word": "x", "empty": "", "fraction": "1.5", "zeros": "007", "plus": "+1", "minus zero": "-0", "space": " 1",
-		"hex": "0x1", "exponent": "1e3", "quoted": `"1"`, "most": strconv.Itoa(session.MaxCounter), "nan": "nan",
-		"least": strconv.Itoa(-session.MaxCounter), "beyond": strconv.Itoa(session.MaxCounter + 1), "line": "1\n",
+		"hex": "0x1", "exponent": "1e3", "quoted": `"1"`, "most": strconv.Itoa(storage.MaxCounter), "nan": "nan",
+		"least": strconv.Itoa(-storage.MaxCounter), "beyond": strconv.Itoa(storage.MaxCounter + 1), "line": "1\n",
 		"long": "11111111111111111111111111111111111111111", "big": "9007199254740993",
 	}
 	i := s.create(t, fields)
@@ -45,9 +45,9 @@ func addToOther(t *testing.T, s *subject) {
 			n = -1
 		}
 		d := s.delta(i, adding(name, n))
-		d.Changes["also"] = session.Change{Op: session.OpSet, Value: []byte("1")}
-		d.Changes["another"] = session.Change{Op: session.OpAdd, N: 1}
-		if err := s.store.Commit(t.Context(), d); !errors.Is(err, session.ErrNotCounter) {
+		d.Changes["also"] = storage.Change{Op: storage.OpSet, Value: []byte("1")}
+		d.Changes["another"] = storage.Change{Op: storage.OpAdd, N: 1}
+		if err := s.store.Commit(t.Context(), d); !errors.Is(err, storage.ErrNotCounter) {
 			t.Fatalf("adding to %q: %v", fields[name], err)
 		}
 	}
@@ -56,7 +56,7 @@ func addToOther(t *testing.T, s *subject) {
 
 func expect(t *testing.T, s *subject) {
 	i := s.create(t, map[string]string{"a": "1", "empty": ""})
-	for name, found := range map[string]map[string]session.Value{
+	for name, found := range map[string]map[string]storage.Value{
 		"another value":    {"a": {Exists: true, Bytes: []byte("2")}},
 		"a longer one":     {"a": {Exists: true, Bytes: []byte("1 ")}},
 		"nothing there":    {"a": {}},
@@ -65,16 +65,16 @@ func expect(t *testing.T, s *subject) {
 		"one of two":       {"a": {Exists: true, Bytes: []byte("1")}, "b": {Exists: true, Bytes: []byte("1")}},
 	} {
 		d := s.delta(i, set("a", "eve"))
-		d.Changes["b"] = session.Change{Op: session.OpSet}
-		d.Changes["n"] = session.Change{Op: session.OpAdd, N: 1}
+		d.Changes["b"] = storage.Change{Op: storage.OpSet}
+		d.Changes["n"] = storage.Change{Op: storage.OpAdd, N: 1}
 		d.Expect, d.Rotate = found, newDigest()
-		if err := s.store.Commit(t.Context(), d); !errors.Is(err, session.ErrConflict) {
+		if err := s.store.Commit(t.Context(), d); !errors.Is(err, storage.ErrConflict) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
 	s.holds(t, i, map[string]string{"a": "1", "empty": ""})
 	d := s.delta(i, set("a", "2"))
-	d.Expect = map[string]session.Value{"a": {Exists: true, Bytes: []byte("1")}, "empty": {Exists: true}, "b": {}}
+	d.Expect = map[string]storage.Value{"a": {Exists: true, Bytes: []byte("1")}, "empty": {Exists: true}, "b": {}}
 	must(t, s.store.Commit(t.Context(), d))
 	s.holds(t, i, map[string]string{"a": "2", "empty": ""})
 }
@@ -100,12 +100,12 @@ func concurrentExpectations(t *testing.T, s *subject) {
 	var won, odd atomic.Int64
 	together(n, func(k int) {
 		d := s.delta(i, set("owner", fmt.Sprint(k)))
-		d.Changes["wins"] = session.Change{Op: session.OpAdd, N: 1}
-		d.Expect = map[string]session.Value{"owner": {Exists: true}}
+		d.Changes["wins"] = storage.Change{Op: storage.OpAdd, N: 1}
+		d.Expect = map[string]storage.Value{"owner": {Exists: true}}
 		switch err := s.store.Commit(t.Context(), d); {
 		case err == nil:
 			won.Add(1)
-		case !errors.Is(err, session.ErrConflict):
+		case !errors.Is(err, storage.ErrConflict):
 			odd.Add(1)
 		}
 	})

@@ -1,8 +1,8 @@
-// Package storetest holds every session.Store to the same promises, alone and
+// Package storetest holds every storage.Store to the same promises, alone and
 // under concurrency. A store's own tests call Run:
 //
 //	storetest.Run(t, storetest.Host{
-//		Open:    func(t *testing.T) session.Store { … },
+//		Open:    func(t *testing.T) storage.Store { … },
 //		Advance: func(t *testing.T, d time.Duration) { clock.Add(d) },
 //	})
 //

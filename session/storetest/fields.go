@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 func unknown(t *testing.T, s *subject) {
@@ -34,26 +34,26 @@ func create(t *testing.T, s *subject) {
 
 func createOver(t *testing.T, s *subject) {
 	i := s.create(t, map[string]string{"user": "ada"})
-	for _, digest := range []session.Digest{newDigest(), i.digest} {
+	for _, digest := range []storage.Digest{newDigest(), i.digest} {
 		d := s.delta(id{i.locator, digest}, set("user", "eve"))
 		d.Create = true
-		is(t, s.store.Commit(t.Context(), d), session.ErrExists)
+		is(t, s.store.Commit(t.Context(), d), storage.ErrExists)
 	}
 	s.holds(t, i, map[string]string{"user": "ada"})
 }
 
 func changeFields(t *testing.T, s *subject) {
 	i := s.create(t, map[string]string{"keep": "1", "change": "1", "drop": "1"})
-	must(t, s.commit(t, i, map[string]session.Change{
-		"change": {Op: session.OpSet, Value: []byte("2")},
-		"add":    {Op: session.OpSet, Value: []byte("2")},
-		"drop":   {Op: session.OpDelete},
-		"absent": {Op: session.OpDelete},
+	must(t, s.commit(t, i, map[string]storage.Change{
+		"change": {Op: storage.OpSet, Value: []byte("2")},
+		"add":    {Op: storage.OpSet, Value: []byte("2")},
+		"drop":   {Op: storage.OpDelete},
+		"absent": {Op: storage.OpDelete},
 	}))
 	s.holds(t, i, map[string]string{"keep": "1", "change": "2", "add": "2"})
 
-	must(t, s.commit(t, i, map[string]session.Change{
-		"keep": {Op: session.OpDelete}, "change": {Op: session.OpDelete}, "add": {Op: session.OpDelete},
+	must(t, s.commit(t, i, map[string]storage.Change{
+		"keep": {Op: storage.OpDelete}, "change": {Op: storage.OpDelete}, "add": {Op: storage.OpDelete},
 	}))
 	s.holds(t, i, nil)
 	must(t, s.commit(t, i, set("back", "3")))
@@ -67,7 +67,7 @@ func anyBytes(t *testing.T, s *subject) {
 	}
 	i := s.create(t, fields)
 	s.holds(t, i, fields)
-	must(t, s.commit(t, i, map[string]session.Change{"digest": {Op: session.OpDelete}, "\x00": {Op: session.OpDelete}}))
+	must(t, s.commit(t, i, map[string]storage.Change{"digest": {Op: storage.OpDelete}, "\x00": {Op: storage.OpDelete}}))
 	delete(fields, "digest")
 	delete(fields, "\x00")
 	s.holds(t, i, fields)
@@ -76,7 +76,7 @@ func anyBytes(t *testing.T, s *subject) {
 func isolation(t *testing.T, s *subject) {
 	i := newID()
 	value := []byte("before")
-	changes := map[string]session.Change{"f": {Op: session.OpSet, Value: value}}
+	changes := map[string]storage.Change{"f": {Op: storage.OpSet, Value: value}}
 	d := s.delta(i, changes)
 	d.Create = true
 	must(t, s.store.Commit(t.Context(), d))
@@ -84,7 +84,7 @@ func isolation(t *testing.T, s *subject) {
 	must(t, err)
 
 	copy(value, "XXXXXX")
-	changes["g"] = session.Change{Op: session.OpSet}
+	changes["g"] = storage.Change{Op: storage.OpSet}
 	s.holds(t, i, map[string]string{"f": "before"})
 
 	must(t, s.commit(t, i, set("f", "after")))
@@ -95,13 +95,13 @@ func isolation(t *testing.T, s *subject) {
 
 func wrongSecret(t *testing.T, s *subject) {
 	i := s.create(t, map[string]string{"user": "ada"})
-	for _, digest := range []session.Digest{{}, newDigest(), session.Digest(append(i.digest[:31:31], i.digest[31]^1))} {
+	for _, digest := range []storage.Digest{{}, newDigest(), storage.Digest(append(i.digest[:31:31], i.digest[31]^1))} {
 		other := id{i.locator, digest}
 		s.gone(t, other)
 		d := s.delta(other, nil)
 		d.Rotate = newDigest()
-		is(t, s.store.Commit(t.Context(), d), session.ErrGone)
-		is(t, s.store.Destroy(t.Context(), other.locator, other.digest), session.ErrGone)
+		is(t, s.store.Commit(t.Context(), d), storage.ErrGone)
+		is(t, s.store.Destroy(t.Context(), other.locator, other.digest), storage.ErrGone)
 		s.holds(t, i, map[string]string{"user": "ada"})
 	}
 }
@@ -129,7 +129,7 @@ func endedContext(t *testing.T, s *subject) {
 	_, err = s.store.List(ctx, "ada", s.limits())
 	is(t, err, context.Canceled)
 	is(t, s.store.Revoke(ctx, "ada", mine.locator), context.Canceled)
-	_, err = s.store.RevokeAll(ctx, "ada", session.Locator{})
+	_, err = s.store.RevokeAll(ctx, "ada", storage.Locator{})
 	is(t, err, context.Canceled)
 	s.lists(t, "ada", mine)
 	s.holds(t, i, map[string]string{"user": "ada"})
@@ -140,12 +140,12 @@ func malformed(t *testing.T, s *subject) {
 	both := s.delta(newID(), nil)
 	both.Create, both.Rotate = true, newDigest()
 	unlimited := s.delta(i, set("user", "eve"))
-	unlimited.Limits = session.Limits{}
+	unlimited.Limits = storage.Limits{}
 	mixed := sets(map[string]string{"user": "eve", "a": "1", "z": "1"})
-	mixed["odd"] = session.Change{Op: 200}
+	mixed["odd"] = storage.Change{Op: 200}
 
 	expecting := s.delta(newID(), nil)
-	expecting.Create, expecting.Expect = true, map[string]session.Value{"user": {}}
+	expecting.Create, expecting.Expect = true, map[string]storage.Value{"user": {}}
 	graceful := s.delta(i, set("user", "eve"))
 	graceful.Grace = time.Second
 	bound := s.delta(i, set("user", "eve"))
@@ -155,20 +155,20 @@ func malformed(t *testing.T, s *subject) {
 	backwards := s.delta(i, set("user", "eve"))
 	backwards.Rotate, backwards.Grace = newDigest(), -1
 	nameless := s.delta(i, set("user", "eve"))
-	nameless.Expect = map[string]session.Value{"": {}}
+	nameless.Expect = map[string]storage.Value{"": {}}
 
-	for name, d := range map[string]session.Delta{
+	for name, d := range map[string]storage.Delta{
 		"create and expect":  expecting,
 		"grace for nothing":  graceful,
 		"bind, same secret":  bound,
 		"bind with a grace":  lenient,
 		"negative grace":     backwards,
 		"nameless condition": nameless,
-		"boundless addition": s.delta(i, map[string]session.Change{"n": {Op: session.OpAdd, N: session.MaxCounter + 1}}),
+		"boundless addition": s.delta(i, map[string]storage.Change{"n": {Op: storage.OpAdd, N: storage.MaxCounter + 1}}),
 		"create and rotate":  both,
 		"no limits":          unlimited,
 		"unknown op":         s.delta(i, mixed),
-		"zero op":            s.delta(i, map[string]session.Change{"user": {}}),
+		"zero op":            s.delta(i, map[string]storage.Change{"user": {}}),
 		"nameless field":     s.delta(i, set("", "eve")),
 	} {
 		if err := s.store.Commit(t.Context(), d); err == nil {

@@ -3,7 +3,7 @@ package storetest
 import (
 	"testing"
 
-	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 func idle(t *testing.T, s *subject) {
@@ -13,7 +13,7 @@ func idle(t *testing.T, s *subject) {
 	s.advance(t, 9)
 	s.holds(t, kept, nil)
 	s.advance(t, 1)
-	is(t, s.commit(t, i, set("revived", "yes")), session.ErrGone)
+	is(t, s.commit(t, i, set("revived", "yes")), storage.ErrGone)
 	s.gone(t, i)
 	for _, ended := range []id{i, unasked} { // as if it were not there
 		must(t, s.store.Destroy(t.Context(), ended.locator, newDigest()))
@@ -31,7 +31,7 @@ func loadsTouch(t *testing.T, s *subject) {
 
 func commitsTouch(t *testing.T, s *subject) {
 	i := s.create(t, nil)
-	for _, changes := range []map[string]session.Change{set("a", "1"), nil, set("a", "2"), {"a": {Op: session.OpDelete}}} {
+	for _, changes := range []map[string]storage.Change{set("a", "1"), nil, set("a", "2"), {"a": {Op: storage.OpDelete}}} {
 		s.advance(t, 8)
 		must(t, s.commit(t, i, changes))
 	}
@@ -49,7 +49,7 @@ func touchDue(t *testing.T, s *subject) {
 	must(t, err)
 	s.advance(t, 6)
 	_, err = s.store.Load(t.Context(), i.locator, i.digest, lim)
-	is(t, err, session.ErrNotFound)
+	is(t, err, storage.ErrNotFound)
 }
 
 func absolute(t *testing.T, s *subject) {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // together calls f from n goroutines that begin at one moment.
@@ -53,7 +53,7 @@ func concurrentCreates(t *testing.T, s *subject) {
 		switch err := s.store.Commit(t.Context(), d); {
 		case err == nil:
 			won.Add(1)
-		case !errors.Is(err, session.ErrExists):
+		case !errors.Is(err, storage.ErrExists):
 			odd.Add(1)
 		}
 	})
@@ -76,7 +76,7 @@ func concurrentRotations(t *testing.T, s *subject) {
 	won := 0
 	winners.Range(func(digest, _ any) bool {
 		won++
-		s.holds(t, id{i.locator, digest.(session.Digest)}, nil)
+		s.holds(t, id{i.locator, digest.(storage.Digest)}, nil)
 		return true
 	})
 	if won != 1 {
@@ -104,7 +104,7 @@ func destroyRace(t *testing.T, s *subject) {
 			if err == nil && after {
 				late.Add(1)
 			}
-			if err != nil && !errors.Is(err, session.ErrGone) {
+			if err != nil && !errors.Is(err, storage.ErrGone) {
 				odd.Add(1)
 			}
 		})

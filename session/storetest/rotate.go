@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 func rotate(t *testing.T, s *subject) {
@@ -15,7 +15,7 @@ func rotate(t *testing.T, s *subject) {
 	must(t, s.store.Commit(t.Context(), d))
 
 	s.gone(t, i)
-	is(t, s.store.Destroy(t.Context(), i.locator, i.digest), session.ErrGone)
+	is(t, s.store.Destroy(t.Context(), i.locator, i.digest), storage.ErrGone)
 	s.holds(t, renewed, map[string]string{"cart": "3", "user": "ada"})
 	must(t, s.commit(t, renewed, set("cart", "4")))
 	s.holds(t, renewed, map[string]string{"cart": "4", "user": "ada"})
@@ -39,11 +39,11 @@ func (s *subject) old(t *testing.T, i id, user string) {
 	if !rec.Old || string(rec.Fields["user"]) != user {
 		t.Fatalf("an old secret found Old=%v and the user %q", rec.Old, rec.Fields["user"])
 	}
-	is(t, s.commit(t, i, set("user", "eve")), session.ErrGone)
+	is(t, s.commit(t, i, set("user", "eve")), storage.ErrGone)
 	d := s.delta(i, nil)
 	d.Rotate = newDigest()
-	is(t, s.store.Commit(t.Context(), d), session.ErrGone)
-	is(t, s.store.Destroy(t.Context(), i.locator, i.digest), session.ErrGone)
+	is(t, s.store.Commit(t.Context(), d), storage.ErrGone)
+	is(t, s.store.Destroy(t.Context(), i.locator, i.digest), storage.ErrGone)
 }
 
 func grace(t *testing.T, s *subject) {

@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // A Host is where the store under test lives.
 type Host struct {
 	// Open returns an empty store. It is called once for each case, inside
 	// Within; what it opens it closes with t.Cleanup.
-	Open func(t *testing.T) session.Store
+	Open func(t *testing.T) storage.Store
 
 	// Advance lets d pass by the store's clock. It is called by one goroutine.
 	Advance func(t *testing.T, d time.Duration)
@@ -90,20 +90,20 @@ var cases = []testCase{
 // subject is a store in one case.
 type subject struct {
 	host  Host
-	store session.Store
+	store storage.Store
 }
 
 // id is a session's name and a secret's digest.
 type id struct {
-	locator session.Locator
-	digest  session.Digest
+	locator storage.Locator
+	digest  storage.Digest
 }
 
 func newID() id {
-	return id{session.Locator(random(16)), newDigest()}
+	return id{storage.Locator(random(16)), newDigest()}
 }
 
-func newDigest() session.Digest { return session.Digest(random(32)) }
+func newDigest() storage.Digest { return storage.Digest(random(32)) }
 
 func random(n int) []byte {
 	b := make([]byte, n)
@@ -111,8 +111,8 @@ func random(n int) []byte {
 	return b
 }
 
-func (s *subject) limits() session.Limits {
-	return session.Limits{Idle: s.units(10), Absolute: s.units(40), Touch: s.units(1)}
+func (s *subject) limits() storage.Limits {
+	return storage.Limits{Idle: s.units(10), Absolute: s.units(40), Touch: s.units(1)}
 }
 
 func (s *subject) units(n int) time.Duration { return time.Duration(n) * s.host.Unit }
@@ -131,16 +131,16 @@ func (s *subject) create(t *testing.T, fields map[string]string) id {
 	return i
 }
 
-func (s *subject) delta(i id, changes map[string]session.Change) session.Delta {
-	return session.Delta{Locator: i.locator, Digest: i.digest, Changes: changes, Limits: s.limits()}
+func (s *subject) delta(i id, changes map[string]storage.Change) storage.Delta {
+	return storage.Delta{Locator: i.locator, Digest: i.digest, Changes: changes, Limits: s.limits()}
 }
 
-func (s *subject) commit(t *testing.T, i id, changes map[string]session.Change) error {
+func (s *subject) commit(t *testing.T, i id, changes map[string]storage.Change) error {
 	t.Helper()
 	return s.store.Commit(t.Context(), s.delta(i, changes))
 }
 
-func (s *subject) load(t *testing.T, i id) (session.Record, error) {
+func (s *subject) load(t *testing.T, i id) (storage.Record, error) {
 	t.Helper()
 	return s.store.Load(t.Context(), i.locator, i.digest, s.limits())
 }
@@ -163,20 +163,20 @@ func (s *subject) holds(t *testing.T, i id, want map[string]string) {
 func (s *subject) gone(t *testing.T, i id) {
 	t.Helper()
 	_, err := s.load(t, i)
-	is(t, err, session.ErrNotFound)
-	is(t, s.commit(t, i, set("revived", "yes")), session.ErrGone)
+	is(t, err, storage.ErrNotFound)
+	is(t, s.commit(t, i, set("revived", "yes")), storage.ErrGone)
 	_, err = s.load(t, i)
-	is(t, err, session.ErrNotFound)
+	is(t, err, storage.ErrNotFound)
 }
 
-func set(name, value string) map[string]session.Change {
+func set(name, value string) map[string]storage.Change {
 	return sets(map[string]string{name: value})
 }
 
-func sets(fields map[string]string) map[string]session.Change {
-	changes := make(map[string]session.Change, len(fields))
+func sets(fields map[string]string) map[string]storage.Change {
+	changes := make(map[string]storage.Change, len(fields))
 	for name, v := range fields {
-		changes[name] = session.Change{Op: session.OpSet, Value: []byte(v)}
+		changes[name] = storage.Change{Op: storage.OpSet, Value: []byte(v)}
 	}
 	return changes
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // bound binds i to user, under a new secret.
@@ -37,20 +37,20 @@ func (s *subject) lists(t *testing.T, user string, want ...id) {
 	t.Helper()
 	entries, err := s.store.List(t.Context(), user, s.limits())
 	must(t, err)
-	got := map[session.Locator]bool{}
+	got := map[storage.Locator]bool{}
 	for _, e := range entries {
 		got[e.Locator] = true
 		if e.Record.User != user {
 			t.Fatalf("a session of %q is listed for %q", e.Record.User, user)
 		}
 	}
-	wanted := map[session.Locator]bool{}
+	wanted := map[storage.Locator]bool{}
 	for _, i := range want {
 		wanted[i.locator] = true
 	}
 	if len(entries) != len(want) || !maps.Equal(got, wanted) {
 		t.Fatalf("%d sessions are listed for %q, %d of them are other ones than the %d that are the user's",
-			len(entries), user, len(slices.DeleteFunc(slices.Collect(maps.Keys(got)), func(l session.Locator) bool { return wanted[l] })), len(want))
+			len(entries), user, len(slices.DeleteFunc(slices.Collect(maps.Keys(got)), func(l storage.Locator) bool { return wanted[l] })), len(want))
 	}
 }
 
@@ -101,7 +101,7 @@ func rebind(t *testing.T, s *subject) {
 	s.gone(t, ada)
 	s.lists(t, "ada")
 	s.lists(t, "bob", bob)
-	n, err := s.store.RevokeAll(t.Context(), "ada", session.Locator{})
+	n, err := s.store.RevokeAll(t.Context(), "ada", storage.Locator{})
 	must(t, err)
 	must(t, s.store.Revoke(t.Context(), "ada", bob.locator))
 	if n != 0 {
@@ -119,7 +119,7 @@ func revoke(t *testing.T, s *subject) {
 	anonymous := s.create(t, nil)
 	must(t, s.store.Revoke(t.Context(), "ada", one.locator))
 	s.gone(t, one)
-	for _, l := range []session.Locator{one.locator, newID().locator, anonymous.locator} {
+	for _, l := range []storage.Locator{one.locator, newID().locator, anonymous.locator} {
 		must(t, s.store.Revoke(t.Context(), "ada", l))
 	}
 	must(t, s.store.Revoke(t.Context(), "bob", two.locator))
@@ -135,7 +135,7 @@ func revokeAll(t *testing.T, s *subject) {
 		ada = append(ada, s.login(t, "ada"))
 	}
 	bob, anonymous := s.login(t, "bob"), s.create(t, nil)
-	revoked := func(want int, except session.Locator) {
+	revoked := func(want int, except storage.Locator) {
 		t.Helper()
 		n, err := s.store.RevokeAll(t.Context(), "ada", except)
 		must(t, err)
@@ -151,12 +151,12 @@ func revokeAll(t *testing.T, s *subject) {
 		s.gone(t, ada[k])
 	}
 	revoked(0, ada[1].locator)
-	revoked(1, session.Locator{})
+	revoked(1, storage.Locator{})
 	s.gone(t, ada[1])
-	revoked(0, session.Locator{})
+	revoked(0, storage.Locator{})
 	s.lists(t, "ada")
 	s.lists(t, "bob", bob)
-	n, err := s.store.RevokeAll(t.Context(), "", session.Locator{})
+	n, err := s.store.RevokeAll(t.Context(), "", storage.Locator{})
 	must(t, err)
 	if n != 0 {
 		t.Fatalf("%d sessions of nobody were revoked", n)
@@ -180,7 +180,7 @@ func listEnded(t *testing.T, s *subject) {
 		s.holds(t, kept, map[string]string{"device": "phone"})
 	}
 	s.lists(t, "ada", kept)
-	n, err := s.store.RevokeAll(t.Context(), "ada", session.Locator{})
+	n, err := s.store.RevokeAll(t.Context(), "ada", storage.Locator{})
 	must(t, err)
 	if n != 1 {
 		t.Fatalf("%d sessions were revoked where one was alive", n)
@@ -220,7 +220,7 @@ func bindRace(t *testing.T, s *subject) {
 			}
 		}
 		s.lists(t, user, left...)
-		n, err := s.store.RevokeAll(t.Context(), user, session.Locator{})
+		n, err := s.store.RevokeAll(t.Context(), user, storage.Locator{})
 		must(t, err)
 		if n != len(left) {
 			t.Fatalf("%d sessions were revoked, and %d were left", n, len(left))
@@ -238,7 +238,7 @@ func revokeRace(t *testing.T, s *subject) {
 		var during []id
 		together(20, func(k int) {
 			if k%5 == 4 {
-				if _, err := s.store.RevokeAll(t.Context(), user, session.Locator{}); err != nil {
+				if _, err := s.store.RevokeAll(t.Context(), user, storage.Locator{}); err != nil {
 					t.Error(err)
 				}
 				return
@@ -263,7 +263,7 @@ func revokeRace(t *testing.T, s *subject) {
 			}
 		}
 		s.lists(t, user, left...)
-		n, err := s.store.RevokeAll(t.Context(), user, session.Locator{})
+		n, err := s.store.RevokeAll(t.Context(), user, storage.Locator{})
 		must(t, err)
 		if n != len(left) {
 			t.Fatalf("%d sessions were revoked, and %d were left", n, len(left))

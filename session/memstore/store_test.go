@@ -1,4 +1,4 @@
-package session_test
+package memstore_test
 
 import (
 	"context"
@@ -11,55 +11,56 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/memstore"
+	"github.com/lazyreq/lazyreq/session/storage"
 	"github.com/lazyreq/lazyreq/session/storetest"
 )
 
 func TestMemoryIsAStore(t *testing.T) {
 	storetest.Run(t, storetest.Host{
-		Open:    func(t *testing.T) session.Store { return newMemory(t, session.MemoryOptions{}) },
+		Open:    func(t *testing.T) storage.Store { return newMemory(t, memstore.Options{}) },
 		Advance: func(_ *testing.T, d time.Duration) { pass(d) }, // the bubble's clock
 		Within:  synctest.Test,
 	})
 }
 
-func newMemory(t testing.TB, o session.MemoryOptions) *session.Memory {
+func newMemory(t testing.TB, o memstore.Options) *memstore.Store {
 	t.Helper()
-	m, err := session.NewMemory(o)
+	m, err := memstore.New(o)
 	require.NoError(t, err)
 	return m
 }
 
-var limits = session.Limits{Idle: time.Hour, Absolute: 24 * time.Hour, Touch: time.Minute}
+var limits = storage.Limits{Idle: time.Hour, Absolute: 24 * time.Hour, Touch: time.Minute}
 
-func locator(n int) (l session.Locator) {
+func locator(n int) (l storage.Locator) {
 	binary.BigEndian.PutUint64(l[:], uint64(n))
 	return l
 }
 
-func put(m session.Store, n int, value string) error {
-	return m.Commit(context.Background(), session.Delta{
-		Create: true, Locator: locator(n), Digest: session.Digest{1}, Limits: limits,
-		Changes: map[string]session.Change{"v": {Op: session.OpSet, Value: []byte(value)}},
+func put(m storage.Store, n int, value string) error {
+	return m.Commit(context.Background(), storage.Delta{
+		Create: true, Locator: locator(n), Digest: storage.Digest{1}, Limits: limits,
+		Changes: map[string]storage.Change{"v": {Op: storage.OpSet, Value: []byte(value)}},
 	})
 }
 
-func has(t *testing.T, m session.Store, n int) bool {
+func has(t *testing.T, m storage.Store, n int) bool {
 	t.Helper()
-	_, err := m.Load(t.Context(), locator(n), session.Digest{1}, limits)
+	_, err := m.Load(t.Context(), locator(n), storage.Digest{1}, limits)
 	if err != nil {
-		require.ErrorIs(t, err, session.ErrNotFound)
+		require.ErrorIs(t, err, storage.ErrNotFound)
 	}
 	return err == nil
 }
 
 func TestMemoryKeepsTheMostRecentlyUsed(t *testing.T) {
-	m := newMemory(t, session.MemoryOptions{MaxSessions: 3})
+	m := newMemory(t, memstore.Options{MaxSessions: 3})
 	for n := 1; n <= 3; n++ {
 		require.NoError(t, put(m, n, ""))
 	}
 	require.True(t, has(t, m, 1)) // a load is use
-	require.NoError(t, m.Commit(t.Context(), session.Delta{Locator: locator(2), Digest: session.Digest{1}, Limits: limits}))
+	require.NoError(t, m.Commit(t.Context(), storage.Delta{Locator: locator(2), Digest: storage.Digest{1}, Limits: limits}))
 	require.NoError(t, put(m, 4, ""))
 	require.Equal(t, 3, m.Len())
 	require.False(t, has(t, m, 3), "the least recently used session should have been evicted")
@@ -67,35 +68,35 @@ func TestMemoryKeepsTheMostRecentlyUsed(t *testing.T) {
 }
 
 func TestMemoryWithAWrongSecretIsNotUse(t *testing.T) {
-	m := newMemory(t, session.MemoryOptions{MaxSessions: 2})
+	m := newMemory(t, memstore.Options{MaxSessions: 2})
 	require.NoError(t, put(m, 1, ""))
 	require.NoError(t, put(m, 2, ""))
-	_, err := m.Load(t.Context(), locator(1), session.Digest{2}, limits)
-	require.ErrorIs(t, err, session.ErrNotFound)
+	_, err := m.Load(t.Context(), locator(1), storage.Digest{2}, limits)
+	require.ErrorIs(t, err, storage.ErrNotFound)
 	require.NoError(t, put(m, 3, ""))
 	require.False(t, has(t, m, 1))
 }
 
 func TestMemoryBoundsItsBytes(t *testing.T) {
 	const room = 16 << 10
-	m := newMemory(t, session.MemoryOptions{MaxBytes: room})
+	m := newMemory(t, memstore.Options{MaxBytes: room})
 	for n := range 100 {
 		require.NoError(t, put(m, n, strings.Repeat("x", 1000)))
 		require.LessOrEqual(t, m.Len()*(1000+1+512+128), room)
 	}
 	require.Equal(t, room/(1000+1+512+128), m.Len())
 
-	grow := session.Delta{Locator: locator(99), Digest: session.Digest{1}, Limits: limits}
-	grow.Changes = map[string]session.Change{"v": {Op: session.OpSet, Value: make([]byte, room-1000)}}
+	grow := storage.Delta{Locator: locator(99), Digest: storage.Digest{1}, Limits: limits}
+	grow.Changes = map[string]storage.Change{"v": {Op: storage.OpSet, Value: make([]byte, room-1000)}}
 	require.NoError(t, m.Commit(t.Context(), grow))
 	require.Equal(t, 1, m.Len(), "a session that grows evicts others")
 
-	grow.Changes = map[string]session.Change{"w": {Op: session.OpSet, Value: make([]byte, 1000)}}
-	require.ErrorIs(t, m.Commit(t.Context(), grow), session.ErrTooLarge)
-	require.ErrorIs(t, put(m, 200, strings.Repeat("x", room)), session.ErrTooLarge)
+	grow.Changes = map[string]storage.Change{"w": {Op: storage.OpSet, Value: make([]byte, 1000)}}
+	require.ErrorIs(t, m.Commit(t.Context(), grow), storage.ErrTooLarge)
+	require.ErrorIs(t, put(m, 200, strings.Repeat("x", room)), storage.ErrTooLarge)
 	require.True(t, has(t, m, 99), "a refused save evicts nobody")
 
-	require.NoError(t, m.Destroy(t.Context(), locator(99), session.Digest{1}))
+	require.NoError(t, m.Destroy(t.Context(), locator(99), storage.Digest{1}))
 	for n := range 9 {
 		require.NoError(t, put(m, 300+n, strings.Repeat("x", 1000)))
 	}
@@ -104,7 +105,7 @@ func TestMemoryBoundsItsBytes(t *testing.T) {
 
 func TestMemoryDropsTheExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(t, session.MemoryOptions{})
+		m := newMemory(t, memstore.Options{})
 		for n := range 10 {
 			require.NoError(t, put(m, n, ""))
 		}
@@ -119,9 +120,9 @@ func TestMemoryDropsTheExpired(t *testing.T) {
 }
 
 func TestMemoryForgetsTheUsersOfWhatItEvicts(t *testing.T) {
-	m := newMemory(t, session.MemoryOptions{MaxSessions: 2})
+	m := newMemory(t, memstore.Options{MaxSessions: 2})
 	for n := range 5 {
-		d := session.Delta{Create: true, Locator: locator(n), Digest: session.Digest{1}, Limits: limits, Bind: fmt.Sprint("user", n)}
+		d := storage.Delta{Create: true, Locator: locator(n), Digest: storage.Digest{1}, Limits: limits, Bind: fmt.Sprint("user", n)}
 		require.NoError(t, m.Commit(t.Context(), d))
 	}
 	for n := range 5 {
@@ -129,16 +130,16 @@ func TestMemoryForgetsTheUsersOfWhatItEvicts(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, entries, max(0, min(1, n-2)))
 	}
-	users := newMemory(t, session.MemoryOptions{MaxBytes: 2 * (512 + 256 + 1000)})
+	users := newMemory(t, memstore.Options{MaxBytes: 2 * (512 + 256 + 1000)})
 	for n := range 5 {
-		d := session.Delta{Create: true, Locator: locator(n), Digest: session.Digest{1}, Limits: limits, Bind: strings.Repeat(fmt.Sprint(n), 1000)}
+		d := storage.Delta{Create: true, Locator: locator(n), Digest: storage.Digest{1}, Limits: limits, Bind: strings.Repeat(fmt.Sprint(n), 1000)}
 		require.NoError(t, users.Commit(t.Context(), d))
 	}
 	require.Equal(t, 2, users.Len(), "names of users take memory")
 }
 
 func TestMemoryForgetsAllWhenItIsClosed(t *testing.T) {
-	m := newMemory(t, session.MemoryOptions{MaxSessions: 3})
+	m := newMemory(t, memstore.Options{MaxSessions: 3})
 	for n := 1; n <= 3; n++ {
 		require.NoError(t, put(m, n, strings.Repeat("x", 1000)))
 	}
@@ -156,18 +157,18 @@ func TestMemoryForgetsAllWhenItIsClosed(t *testing.T) {
 }
 
 func TestMemoryOptionsAreChecked(t *testing.T) {
-	_, err := session.NewMemory(session.MemoryOptions{MaxSessions: -1})
-	require.ErrorContains(t, err, "MemoryOptions.MaxSessions")
-	_, err = session.NewMemory(session.MemoryOptions{MaxBytes: 100})
-	require.ErrorContains(t, err, "MemoryOptions.MaxBytes")
+	_, err := memstore.New(memstore.Options{MaxSessions: -1})
+	require.ErrorContains(t, err, "Options.MaxSessions")
+	_, err = memstore.New(memstore.Options{MaxBytes: 100})
+	require.ErrorContains(t, err, "Options.MaxBytes")
 }
 
 func BenchmarkMemoryLoadCommit(b *testing.B) {
-	m := newMemory(b, session.MemoryOptions{})
+	m := newMemory(b, memstore.Options{})
 	require.NoError(b, put(m, 1, `"ada"`))
-	d := session.Delta{
-		Locator: locator(1), Digest: session.Digest{1}, Limits: limits,
-		Changes: map[string]session.Change{"visits": {Op: session.OpSet, Value: []byte("7")}},
+	d := storage.Delta{
+		Locator: locator(1), Digest: storage.Digest{1}, Limits: limits,
+		Changes: map[string]storage.Change{"visits": {Op: storage.OpSet, Value: []byte("7")}},
 	}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -181,7 +182,7 @@ func BenchmarkMemoryLoadCommit(b *testing.B) {
 }
 
 func BenchmarkMemoryLoadAmong100000(b *testing.B) {
-	m := newMemory(b, session.MemoryOptions{MaxBytes: 1 << 30})
+	m := newMemory(b, memstore.Options{MaxBytes: 1 << 30})
 	for n := range 100_000 {
 		require.NoError(b, put(m, n, fmt.Sprint(n)))
 	}
@@ -189,9 +190,12 @@ func BenchmarkMemoryLoadAmong100000(b *testing.B) {
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for n := 0; pb.Next(); n += 7919 {
-			if _, err := m.Load(b.Context(), locator(n%100_000), session.Digest{1}, limits); err != nil {
+			if _, err := m.Load(b.Context(), locator(n%100_000), storage.Digest{1}, limits); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 }
+
+// pass lets time go by in a bubble.
+func pass(d time.Duration) { <-time.After(d) }

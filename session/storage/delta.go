@@ -1,4 +1,4 @@
-package session
+package storage
 
 import (
 	"errors"
@@ -51,6 +51,14 @@ const (
 // smallest: what is exact in every JSON decoder and in Lua.
 const MaxCounter = 1<<53 - 1
 
+// ExpectField adds to Expect.
+func (d *Delta) ExpectField(name string, v Value) {
+	if d.Expect == nil {
+		d.Expect = make(map[string]Value)
+	}
+	d.Expect[name] = v
+}
+
 // Validate returns an error if the delta is malformed: an unknown Op, a field
 // without a name, Idle or Absolute not above zero, or members that don't go
 // together. Stores call it first.
@@ -82,40 +90,41 @@ func (c Change) validate(name string) error {
 		return errors.New("session: delta with a nameless field")
 	case c.Op < OpSet || c.Op > OpAdd:
 		return fmt.Errorf("session: field %q: unknown op %d", name, c.Op)
-	case c.Op == OpAdd && !countable(c.N):
+	case c.Op == OpAdd && !Countable(c.N):
 		return fmt.Errorf("session: field %q: %w", name, ErrNotCounter)
 	}
 	return nil
 }
 
-func countable(n int64) bool { return -MaxCounter <= n && n <= MaxCounter }
+// Countable reports whether a counter can hold n.
+func Countable(n int64) bool { return -MaxCounter <= n && n <= MaxCounter }
 
-// equal says whether a field is the same.
-func (v Value) equal(w Value) bool {
+// Equal reports whether a field is the same.
+func (v Value) Equal(w Value) bool {
 	return v.Exists == w.Exists && (!v.Exists || string(v.Bytes) == string(w.Bytes))
 }
 
-// counter returns the number that the field holds. Only the one text that OpAdd
+// Counter returns the number that the field holds. Only the one text that OpAdd
 // writes for a number is one, so that all stores agree.
-func (v Value) counter() (int64, error) {
+func (v Value) Counter() (int64, error) {
 	if !v.Exists {
 		return 0, nil
 	}
 	n, err := strconv.ParseInt(string(v.Bytes), 10, 64)
-	if err != nil || !countable(n) || strconv.FormatInt(n, 10) != string(v.Bytes) {
+	if err != nil || !Countable(n) || strconv.FormatInt(n, 10) != string(v.Bytes) {
 		return 0, ErrNotCounter
 	}
 	return n, nil
 }
 
-// over returns what the change makes of a field.
-func (c Change) over(v Value) (Value, error) {
+// Apply returns what the change makes of a field.
+func (c Change) Apply(v Value) (Value, error) {
 	switch c.Op {
 	case OpSet:
 		return Value{Exists: true, Bytes: c.Value}, nil
 	case OpAdd:
-		n, err := v.counter()
-		if err != nil || !countable(n+c.N) {
+		n, err := v.Counter()
+		if err != nil || !Countable(n+c.N) {
 			return v, ErrNotCounter
 		}
 		return Value{Exists: true, Bytes: strconv.AppendInt(nil, n+c.N, 10)}, nil
@@ -124,29 +133,29 @@ func (c Change) over(v Value) (Value, error) {
 	}
 }
 
-// lookup returns a field of a table.
-func lookup(fields map[string][]byte, name string) Value {
+// Lookup returns a field of a table.
+func Lookup(fields map[string][]byte, name string) Value {
 	b, ok := fields[name]
 	return Value{Exists: ok, Bytes: b}
 }
 
-// meets says whether a table of fields is what the delta expects.
-func (d Delta) meets(fields map[string][]byte) bool {
+// Meets reports whether a table of fields is what the delta expects.
+func (d Delta) Meets(fields map[string][]byte) bool {
 	for name, want := range d.Expect {
-		if !lookup(fields, name).equal(want) {
+		if !Lookup(fields, name).Equal(want) {
 			return false
 		}
 	}
 	return true
 }
 
-// apply returns the fields with the delta's changes made, in a new map that shares
+// Apply returns the fields with the delta's changes made, in a new map that shares
 // no bytes with the delta.
-func (d Delta) apply(old map[string][]byte) (map[string][]byte, error) {
+func (d Delta) Apply(old map[string][]byte) (map[string][]byte, error) {
 	fields := make(map[string][]byte, len(old)+len(d.Changes))
 	maps.Copy(fields, old)
 	for name, c := range d.Changes {
-		v, err := c.over(lookup(old, name))
+		v, err := c.Apply(Lookup(old, name))
 		switch {
 		case err != nil:
 			return nil, err

@@ -1,30 +1,32 @@
-package session
+package memstore
 
 import (
 	"container/list"
 	"context"
 	"time"
+
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// List implements Store.
-func (m *Memory) List(ctx context.Context, user string, lim Limits) ([]Entry, error) {
+// List implements [storage.Store].
+func (m *Store) List(ctx context.Context, user string, lim storage.Limits) ([]storage.Entry, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	var entries []Entry
+	var entries []storage.Entry
 	for l := range m.users[user] {
 		if el := m.aliveLocked(l, lim, now); el != nil {
-			entries = append(entries, Entry{Locator: l, Record: el.Value.(*entry).record()})
+			entries = append(entries, storage.Entry{Locator: l, Record: el.Value.(*entry).record()})
 		}
 	}
 	return entries, nil
 }
 
-// Revoke implements Store.
-func (m *Memory) Revoke(ctx context.Context, user string, l Locator) error {
+// Revoke implements [storage.Store].
+func (m *Store) Revoke(ctx context.Context, user string, l storage.Locator) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -36,8 +38,8 @@ func (m *Memory) Revoke(ctx context.Context, user string, l Locator) error {
 	return nil
 }
 
-// RevokeAll implements Store. It is atomic here.
-func (m *Memory) RevokeAll(ctx context.Context, user string, except Locator) (int, error) {
+// RevokeAll implements [storage.Store]. It is atomic here.
+func (m *Store) RevokeAll(ctx context.Context, user string, except storage.Locator) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -48,7 +50,7 @@ func (m *Memory) RevokeAll(ctx context.Context, user string, except Locator) (in
 		if l == except {
 			continue
 		}
-		if e := el.Value.(*entry); !e.limits.expired(e.created, e.touched, now) {
+		if e := el.Value.(*entry); !e.limits.Expired(e.created, e.touched, now) {
 			n++
 		}
 		m.dropLocked(el)
@@ -57,7 +59,7 @@ func (m *Memory) RevokeAll(ctx context.Context, user string, except Locator) (in
 }
 
 // bindLocked makes a session user's, unless user is empty.
-func (m *Memory) bindLocked(el *list.Element, user string) {
+func (m *Store) bindLocked(el *list.Element, user string) {
 	if user == "" {
 		return
 	}
@@ -65,12 +67,12 @@ func (m *Memory) bindLocked(el *list.Element, user string) {
 	m.unbindLocked(e)
 	e.user = user
 	if m.users[user] == nil {
-		m.users[user] = make(map[Locator]*list.Element)
+		m.users[user] = make(map[storage.Locator]*list.Element)
 	}
 	m.users[user][e.locator] = el
 }
 
-func (m *Memory) unbindLocked(e *entry) {
+func (m *Store) unbindLocked(e *entry) {
 	if e.user == "" {
 		return
 	}

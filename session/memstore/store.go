@@ -1,4 +1,4 @@
-package session
+package memstore
 
 import (
 	"cmp"
@@ -7,10 +7,16 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/redact"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// MemoryOptions bound a Memory. The zero value is the default.
-type MemoryOptions struct {
+// redacted hides what embeds it.
+type redacted = redact.Hidden
+
+// Options bound a [Store]. The zero value is the default.
+type Options struct {
 	// MaxSessions is how many sessions are kept; 0 means 100,000.
 	MaxSessions int
 
@@ -29,41 +35,41 @@ const (
 	bytesPerUser    = 256 // in the index
 )
 
-// Memory is a Store in this process. Its bounds are hard: what would exceed them
+// Store is a [storage.Store] in this process. Its bounds are hard: what would exceed them
 // evicts the sessions that were used least recently. Sessions that have expired
 // leave when they are asked for, and up to two with each save once they are the
 // least recently used. It is safe for concurrent use, starts no goroutine, needs no
 // Close, and its content ends with the process. Load costs no more for a large session than
 // for a small one; Commit costs one copy of the session's table of fields, List and
 // RevokeAll cost time in proportion to the user's sessions.
-type Memory struct {
+type Store struct {
 	redacted
 	maxSessions, maxBytes int
 
 	mu       sync.Mutex // never held across I/O or a caller's code
-	sessions map[Locator]*list.Element
+	sessions map[storage.Locator]*list.Element
 	recent   list.List // of *entry, the most recently used first
-	users    map[string]map[Locator]*list.Element
+	users    map[string]map[storage.Locator]*list.Element
 	bytes    int
 }
 
-// entry is guarded by Memory.mu. The map is replaced, never changed, because
+// entry is guarded by Store.mu. The map is replaced, never changed, because
 // records that were handed out share it.
 type entry struct {
-	locator          Locator
-	digest           Digest
-	old              Digest    // the one before, which still loads
-	oldUntil         time.Time // … before this moment; zero if there is none
+	locator          storage.Locator
+	digest           storage.Digest
+	old              storage.Digest // the one before, which still loads
+	oldUntil         time.Time      // … before this moment; zero if there is none
 	user             string
 	created, touched time.Time
-	limits           Limits // of the latest call
+	limits           storage.Limits // of the latest call
 	fields           map[string][]byte
 	bytes            int
 }
 
-// NewMemory returns an empty store. It fails if a bound is negative, or if
+// New returns an empty store. It fails if a bound is negative, or if
 // MaxBytes has no room for one session.
-func NewMemory(o MemoryOptions) (*Memory, error) {
+func New(o Options) (*Store, error) {
 	if o.MaxSessions == 0 {
 		o.MaxSessions = defaultMaxSessions
 	}
@@ -71,22 +77,22 @@ func NewMemory(o MemoryOptions) (*Memory, error) {
 		o.MaxBytes = defaultMaxBytes
 	}
 	if o.MaxSessions < 0 {
-		return nil, fmt.Errorf("session: MemoryOptions.MaxSessions: %d is negative", o.MaxSessions)
+		return nil, fmt.Errorf("memstore: Options.MaxSessions: %d is negative", o.MaxSessions)
 	}
 	if o.MaxBytes < bytesPerSession+bytesPerField {
-		return nil, fmt.Errorf("session: MemoryOptions.MaxBytes: %d has no room for a session", o.MaxBytes)
+		return nil, fmt.Errorf("memstore: Options.MaxBytes: %d has no room for a session", o.MaxBytes)
 	}
-	return &Memory{
+	return &Store{
 		maxSessions: o.MaxSessions,
 		maxBytes:    o.MaxBytes,
-		sessions:    make(map[Locator]*list.Element),
-		users:       make(map[string]map[Locator]*list.Element),
+		sessions:    make(map[storage.Locator]*list.Element),
+		users:       make(map[string]map[storage.Locator]*list.Element),
 	}, nil
 }
 
 // Len returns how many sessions are kept, expired ones that are still there
 // included.
-func (m *Memory) Len() int {
+func (m *Store) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.sessions)
@@ -95,27 +101,27 @@ func (m *Memory) Len() int {
 // Close forgets all sessions and frees their memory, which logs everybody out. There is
 // no goroutine to end: a store that is simply dropped leaks nothing, and one that is used
 // after Close is an empty one. It returns nil, and makes the store an io.Closer.
-func (m *Memory) Close() error {
+func (m *Store) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.sessions = make(map[Locator]*list.Element)
-	m.users = make(map[string]map[Locator]*list.Element)
+	m.sessions = make(map[storage.Locator]*list.Element)
+	m.users = make(map[string]map[storage.Locator]*list.Element)
 	m.recent.Init()
 	m.bytes = 0
 	return nil
 }
 
-// Load implements Store.
-func (m *Memory) Load(ctx context.Context, l Locator, d Digest, lim Limits) (Record, error) {
+// Load implements [storage.Store].
+func (m *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
 	if err := ctx.Err(); err != nil {
-		return Record{}, err
+		return storage.Record{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
 	el := m.aliveLocked(l, lim, now)
 	if el == nil {
-		return Record{}, ErrNotFound
+		return storage.Record{}, storage.ErrNotFound
 	}
 	e := el.Value.(*entry)
 	if e.old.Equal(d) && now.Before(e.oldUntil) {
@@ -124,7 +130,7 @@ func (m *Memory) Load(ctx context.Context, l Locator, d Digest, lim Limits) (Rec
 		return rec, nil
 	}
 	if !e.digest.Equal(d) {
-		return Record{}, ErrNotFound
+		return storage.Record{}, storage.ErrNotFound
 	}
 	e.limits = lim
 	if now.Sub(e.touched) >= lim.Touch {
@@ -134,13 +140,13 @@ func (m *Memory) Load(ctx context.Context, l Locator, d Digest, lim Limits) (Rec
 	return e.record(), nil
 }
 
-func (e *entry) record() Record {
-	return Record{Fields: e.fields, Created: e.created, Touched: e.touched, User: e.user}
+func (e *entry) record() storage.Record {
+	return storage.Record{Fields: e.fields, Created: e.created, Touched: e.touched, User: e.user}
 }
 
-// Commit implements Store. A session that is larger than MaxBytes is
+// Commit implements [storage.Store]. A session that is larger than MaxBytes is
 // ErrTooLarge and changes nothing.
-func (m *Memory) Commit(ctx context.Context, d Delta) error {
+func (m *Store) Commit(ctx context.Context, d storage.Delta) error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
@@ -153,18 +159,18 @@ func (m *Memory) Commit(ctx context.Context, d Delta) error {
 	el := m.aliveLocked(d.Locator, d.Limits, now)
 	if d.Create {
 		if el != nil {
-			return ErrExists
+			return storage.ErrExists
 		}
 		return m.createLocked(d, now)
 	}
 	if el == nil || !el.Value.(*entry).digest.Equal(d.Digest) {
-		return ErrGone
+		return storage.ErrGone
 	}
 	return m.changeLocked(el, d, now)
 }
 
-// Destroy implements Store.
-func (m *Memory) Destroy(ctx context.Context, l Locator, d Digest) error {
+// Destroy implements [storage.Store].
+func (m *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -175,15 +181,15 @@ func (m *Memory) Destroy(ctx context.Context, l Locator, d Digest) error {
 		return nil
 	}
 	e := el.Value.(*entry)
-	if !e.digest.Equal(d) && !e.limits.expired(e.created, e.touched, time.Now()) {
-		return ErrGone
+	if !e.digest.Equal(d) && !e.limits.Expired(e.created, e.touched, time.Now()) {
+		return storage.ErrGone
 	}
 	m.dropLocked(el)
 	return nil
 }
 
-func (m *Memory) createLocked(d Delta, now time.Time) error {
-	fields, err := d.apply(nil)
+func (m *Store) createLocked(d storage.Delta, now time.Time) error {
+	fields, err := d.Apply(nil)
 	if err != nil {
 		return err
 	}
@@ -192,7 +198,7 @@ func (m *Memory) createLocked(d Delta, now time.Time) error {
 		limits: d.Limits, fields: fields, bytes: sizeOf(fields, d.Bind),
 	}
 	if e.bytes > m.maxBytes {
-		return ErrTooLarge
+		return storage.ErrTooLarge
 	}
 	el := m.recent.PushFront(e)
 	m.sessions[d.Locator] = el
@@ -202,24 +208,24 @@ func (m *Memory) createLocked(d Delta, now time.Time) error {
 	return nil
 }
 
-func (m *Memory) changeLocked(el *list.Element, d Delta, now time.Time) error {
+func (m *Store) changeLocked(el *list.Element, d storage.Delta, now time.Time) error {
 	e := el.Value.(*entry)
-	if !d.meets(e.fields) {
-		return ErrConflict
+	if !d.Meets(e.fields) {
+		return storage.ErrConflict
 	}
 	if len(d.Changes) > 0 || d.Bind != "" {
-		fields, err := d.apply(e.fields)
+		fields, err := d.Apply(e.fields)
 		if err != nil {
 			return err
 		}
 		size := sizeOf(fields, cmp.Or(d.Bind, e.user))
 		if size > m.maxBytes {
-			return ErrTooLarge
+			return storage.ErrTooLarge
 		}
 		m.bytes += size - e.bytes
 		e.fields, e.bytes = fields, size
 	}
-	if d.Rotate != (Digest{}) {
+	if d.Rotate != (storage.Digest{}) {
 		e.old, e.oldUntil, e.digest = e.digest, now.Add(d.Grace), d.Rotate
 	}
 	m.bindLocked(el, d.Bind)
@@ -230,12 +236,12 @@ func (m *Memory) changeLocked(el *list.Element, d Delta, now time.Time) error {
 }
 
 // aliveLocked finds a session and drops it if it has expired.
-func (m *Memory) aliveLocked(l Locator, lim Limits, now time.Time) *list.Element {
+func (m *Store) aliveLocked(l storage.Locator, lim storage.Limits, now time.Time) *list.Element {
 	el := m.sessions[l]
 	if el == nil {
 		return nil
 	}
-	if e := el.Value.(*entry); lim.expired(e.created, e.touched, now) {
+	if e := el.Value.(*entry); lim.Expired(e.created, e.touched, now) {
 		m.dropLocked(el)
 		return nil
 	}
@@ -245,14 +251,14 @@ func (m *Memory) aliveLocked(l Locator, lim Limits, now time.Time) *list.Element
 // makeRoomLocked restores the bounds. It stops before the front, which is the
 // session just saved and fits by itself. Of the expired it drops no more than
 // two, so that no single save pays for all of them.
-func (m *Memory) makeRoomLocked(now time.Time) {
+func (m *Store) makeRoomLocked(now time.Time) {
 	for expired := 0; ; {
 		el := m.recent.Back()
 		if el == m.recent.Front() {
 			return
 		}
 		if e := el.Value.(*entry); len(m.sessions) <= m.maxSessions && m.bytes <= m.maxBytes {
-			if expired == 2 || !e.limits.expired(e.created, e.touched, now) {
+			if expired == 2 || !e.limits.Expired(e.created, e.touched, now) {
 				return
 			}
 			expired++
@@ -261,7 +267,7 @@ func (m *Memory) makeRoomLocked(now time.Time) {
 	}
 }
 
-func (m *Memory) dropLocked(el *list.Element) {
+func (m *Store) dropLocked(el *list.Element) {
 	e := m.recent.Remove(el).(*entry)
 	m.unbindLocked(e)
 	delete(m.sessions, e.locator)

@@ -1,0 +1,2 @@
+// Package memstore keeps sessions in the memory of this process.
+package memstore
