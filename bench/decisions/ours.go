@@ -31,7 +31,7 @@ func lease(client *redis.Client) (ratelimit.Store, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := layer.NewLease(inner, layer.LeaseOptions{})
+	l, err := layer.New(inner, layer.Options{Lease: &layer.LeaseOptions{}})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -54,7 +54,7 @@ func (c *counted) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result,
 func plain(s ratelimit.Store) (ratelimit.Store, error) { return s, nil }
 
 func cached(s ratelimit.Store) (ratelimit.Store, error) {
-	return layer.NewDenyCache(s, layer.DenyCacheOptions{})
+	return layer.New(s, layer.Options{DenyCache: &layer.DenyCacheOptions{}})
 }
 
 // newOurs returns what makes a subject, with layers around the store.

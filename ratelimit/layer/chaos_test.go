@@ -70,7 +70,7 @@ func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.R
 			close(stop)
 		}
 	})
-	var s stack
+	var s *layer.Store
 	takes := ratecheck.Run(t, ratecheck.Plan{
 		Processes: 2, Goroutines: 16, Units: 3, For: length,
 		Server: func() string {
@@ -116,15 +116,15 @@ func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.R
 	}
 	slices.Sort(late)
 	t.Logf("%d takes, %d allowed, %d without the store, 99%% of them within %v, all within %v; %+v",
-		len(takes), allowed, failed, late[len(late)*99/100], late[len(late)-1], s.failover.Stats())
+		len(takes), allowed, failed, late[len(late)*99/100], late[len(late)-1], s.Stats().Failover)
 	require.NotZero(t, allowed)
 	waited := late[sort.Search(len(late), func(i int) bool { return late[i] > 5*time.Millisecond }):]
 	if len(waited) > 0 { // for 50 ms, on a machine that is not busy
 		require.Less(t, waited[len(waited)/2], 75*time.Millisecond)
 		require.Less(t, waited[len(waited)-1], time.Second)
 	}
-	require.NotZero(t, s.failover.Stats().GivenUp)
-	require.Eventually(t, func() bool { return s.failover.Stats().Abandoned == 0 }, 20*time.Second, time.Millisecond)
+	require.NotZero(t, s.Stats().Failover.GivenUp)
+	require.Eventually(t, func() bool { return s.Stats().Failover.Abandoned == 0 }, 20*time.Second, time.Millisecond)
 }
 
 // standIn checks what was answered without the store. For ratecheck it has failed: the
@@ -189,7 +189,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+2 }, 3*time.Second, 10*time.Millisecond,
 			"%d goroutines before", goroutines)
 		require.Less(t, inUse(), heap+4<<20, "%v", mode)
-		require.Zero(t, s.failover.Stats().Abandoned)
+		require.Zero(t, s.Stats().Failover.Abandoned)
 	}
 }
 

@@ -9,7 +9,28 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
-// DenyCacheOptions configure a [DenyCache]. The zero value is usable.
+// DenyCacheOptions are the layer that remembers what the store has denied, and denies it again by
+// itself for as long as the store would: an attacker costs a look into memory instead of a call. The
+// zero value is usable.
+//
+// A denial of n units at a limit refuses takes of n or more, at that limit or a lower one
+// of the same counter, until the time at which the store was asked plus RetryAfter. A take
+// that leaves nothing says the same of one unit. Of a rule with a Block, the store sees
+// every denial until the block begins, and then none until it ends. A group of takes, such
+// as a Union's, is refused if one of them is and something is known of all others. No
+// other op is answered here.
+//
+// So without [DenyCacheOptions.Block] a take passes if, and only if, it would without the
+// cache. There are these exceptions, all of them on the strict side, until the RetryAfter
+// that was told: a Reset, a Refund or a charge at a higher limit of a GCRA that another
+// process makes, or one through this cache that fails and yet takes effect; and whatever
+// makes the store forget, or have room, before it said.
+//
+// What it answers is [ratelimit.FromDenyCache]. RetryAfter is what is left of the time;
+// if n is larger than what was denied then, the store may well ask for more (a GCRA
+// doesn't). Remaining and
+// ResetAfter are as the store told them: some units may be back by now, or others may have
+// charged. In a refused group, Violated marks those that are known to deny.
 type DenyCacheOptions struct {
 	// Keys is how many counters of keys are remembered, rounded up to a power of two of
 	// at least 8. A place takes 16 bytes, and 200 and the key's length when it is taken.
@@ -35,30 +56,8 @@ func (o DenyCacheOptions) check() error {
 	)
 }
 
-// DenyCache is a [ratelimit.Store] that remembers what another has denied, and denies it
-// again by itself for as long as the other would: an attacker costs a look into memory
-// instead of a call. It is safe for concurrent use. It has no goroutine and needs no
-// closing.
-//
-// A denial of n units at a limit refuses takes of n or more, at that limit or a lower one
-// of the same counter, until the time at which the store was asked plus RetryAfter. A take
-// that leaves nothing says the same of one unit. Of a rule with a Block, the store sees
-// every denial until the block begins, and then none until it ends. A group of takes, such
-// as a Union's, is refused if one of them is and something is known of all others. No
-// other op is answered here.
-//
-// So without [DenyCacheOptions.Block] a take passes if, and only if, it would without the
-// cache. There are these exceptions, all of them on the strict side, until the RetryAfter
-// that was told: a Reset, a Refund or a charge at a higher limit of a GCRA that another
-// process makes, or one through this cache that fails and yet takes effect; and whatever
-// makes the store forget, or have room, before it said.
-//
-// What it answers is [ratelimit.FromDenyCache]. RetryAfter is what is left of the time;
-// if n is larger than what was denied then, the store may well ask for more (a GCRA
-// doesn't). Remaining and
-// ResetAfter are as the store told them: some units may be back by now, or others may have
-// charged. In a refused group, Violated marks those that are known to deny.
-type DenyCache struct {
+// denyCache is what DenyCacheOptions configures.
+type denyCache struct {
 	inner ratelimit.Store
 	one   func(context.Context, ratelimit.Op) (ratelimit.Result, error)
 	notes *notes
@@ -67,23 +66,18 @@ type DenyCache struct {
 	start time.Time
 }
 
-// NewDenyCache returns a cache around inner. An error names the field that is out of
-// range, or is [ErrOrder].
-func NewDenyCache(inner ratelimit.Store, o DenyCacheOptions) (*DenyCache, error) {
-	if err := fits(denyCachePlace, inner); err != nil {
-		return nil, err
-	}
+// newDenyCache returns a cache around inner. An error names the field that is out of
+// range.
+func newDenyCache(inner ratelimit.Store, o DenyCacheOptions) (*denyCache, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return &DenyCache{inner: inner, one: ratelimit.DoOne(inner), notes: newNotes(o.Keys), block: o.Block, start: time.Now()}, nil
+	return &denyCache{inner: inner, one: ratelimit.DoOne(inner), notes: newNotes(o.Keys), block: o.Block, start: time.Now()}, nil
 }
 
-func (c *DenyCache) place() place { return denyCachePlace }
-
 // now is the time on a clock that never goes back.
-func (c *DenyCache) now() time.Duration {
+func (c *denyCache) now() time.Duration {
 	if c.clock == nil {
 		return time.Since(c.start)
 	}
@@ -92,7 +86,7 @@ func (c *DenyCache) now() time.Duration {
 
 // DoOne is Do with a list of one. What is refused costs a hash, a look into a table and no
 // allocation.
-func (c *DenyCache) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+func (c *denyCache) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	set, tag := c.notes.place(op.Key)
 	if op.Kind == ratelimit.Take && op.Ahead == 0 {
 		now := c.now()
@@ -106,7 +100,7 @@ func (c *DenyCache) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Resul
 	return c.ask(ctx, op, set, tag)
 }
 
-func (c *DenyCache) ask(ctx context.Context, op ratelimit.Op, set *noteSet, tag uint32) (res ratelimit.Result, err error) {
+func (c *denyCache) ask(ctx context.Context, op ratelimit.Op, set *noteSet, tag uint32) (res ratelimit.Result, err error) {
 	ops, results := [1]ratelimit.Op{op}, [1]ratelimit.Result{}
 	a, ok := c.before(ops[:], set, tag), false
 	defer func() { a.after(results[:], ok) }()
@@ -118,7 +112,7 @@ func (c *DenyCache) ask(ctx context.Context, op ratelimit.Op, set *noteSet, tag 
 // Do runs ops as [ratelimit.Store] says: those groups that are refused here, the others
 // in one call of the store. Its errors are those of [ratelimit.Validate], the cause of
 // ctx's end, and the store's.
-func (c *DenyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+func (c *denyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -15,7 +15,7 @@ import (
 // does whose clock goes back, the cache need not foresee, whose own never does.
 type forward struct {
 	*storetest.ManualClock
-	cache *DenyCache
+	cache *denyCache
 }
 
 func (c *forward) Advance(d time.Duration) {
@@ -58,9 +58,9 @@ func memoryOf(tb require.TestingT, clock *forward) *ratelimit.MemoryStore {
 	return store
 }
 
-// newDenyCache returns a cache that reads clock.
-func newDenyCache(tb require.TestingT, inner ratelimit.Store, clock *forward, o DenyCacheOptions) *DenyCache {
-	c, err := NewDenyCache(inner, o)
+// cacheAround returns a cache that reads clock.
+func cacheAround(tb require.TestingT, inner ratelimit.Store, clock *forward, o DenyCacheOptions) *denyCache {
+	c, err := newDenyCache(inner, o)
 	require.NoError(tb, err)
 	c.clock, c.start, clock.cache = clock.Now, clock.Now(), c
 	return c
@@ -69,7 +69,7 @@ func newDenyCache(tb require.TestingT, inner ratelimit.Store, clock *forward, o 
 func TestDenyCacheIsAStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		clock := forwardClock()
-		return newDenyCache(t, memoryOf(t, clock), clock, DenyCacheOptions{Keys: 64}), clock
+		return cacheAround(t, memoryOf(t, clock), clock, DenyCacheOptions{Keys: 64}), clock
 	}, storetest.Everything)
 }
 
@@ -80,7 +80,7 @@ func TestDenyCacheIsTheModel(t *testing.T) {
 		clock := forwardClock()
 		s := &storetest.Sequence{
 			TB: rt, Clock: clock, Supports: storetest.Everything, Back: rapid.Bool().Draw(rt, "clock goes back"),
-			Store: newDenyCache(rt, memoryOf(rt, clock), clock, DenyCacheOptions{Keys: 8}),
+			Store: cacheAround(rt, memoryOf(rt, clock), clock, DenyCacheOptions{Keys: 8}),
 			Draw:  func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "") },
 		}
 		s.Run(rapid.IntRange(1, 150).Draw(rt, "groups"))

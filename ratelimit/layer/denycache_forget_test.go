@@ -22,7 +22,7 @@ func TestAResetIsNotUndoneByAnOldAnswer(t *testing.T) {
 			m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
 			require.NoError(t, err)
 			slow := &slowAnswers{Store: m}
-			c, err := NewDenyCache(slow, DenyCacheOptions{})
+			c, err := newDenyCache(slow, DenyCacheOptions{})
 			require.NoError(t, err)
 			r := windowOf(1)
 			paid, err := c.DoOne(t.Context(), take(r, "k", 1))
@@ -102,7 +102,7 @@ func TestOnlyTheStoresOwnWordIsRemembered(t *testing.T) {
 			calls++
 			return ratelimit.Result{Violated: true, RetryAfter: time.Hour, Source: s}
 		})
-		c, err := NewDenyCache(inner, DenyCacheOptions{})
+		c, err := newDenyCache(inner, DenyCacheOptions{})
 		require.NoError(t, err)
 		for range 3 {
 			_, err = c.DoOne(t.Context(), take(gcra(1), "k", 1))
@@ -135,7 +135,7 @@ func TestARefusalHeedsItsContext(t *testing.T) {
 }
 
 func TestAStoreWithoutResults(t *testing.T) {
-	c, err := NewDenyCache(nothing{}, DenyCacheOptions{})
+	c, err := newDenyCache(nothing{}, DenyCacheOptions{})
 	require.NoError(t, err)
 	_, err = c.DoOne(t.Context(), take(gcra(1), "k", 1))
 	require.ErrorIs(t, err, ratelimit.ErrStore)

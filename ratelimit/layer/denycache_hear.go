@@ -8,7 +8,7 @@ import (
 
 // asking is one group of ops that the store is asked, and what the cache knew before.
 type asking struct {
-	*DenyCache
+	*denyCache
 	ops     []ratelimit.Op
 	set     *noteSet
 	tag     uint32
@@ -17,7 +17,7 @@ type asking struct {
 }
 
 // before is called before the store is asked.
-func (c *DenyCache) before(ops []ratelimit.Op, set *noteSet, tag uint32) asking {
+func (c *denyCache) before(ops []ratelimit.Op, set *noteSet, tag uint32) asking {
 	for i := range ops {
 		set.slow(&ops[i])
 	}

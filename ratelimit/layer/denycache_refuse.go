@@ -37,7 +37,7 @@ func (t *note) left(r *ratelimit.Rule, now time.Duration) ratelimit.Result {
 const maxGroup = 16
 
 // refuse answers a group if it is known to be denied, and tells whether it is.
-func (c *DenyCache) refuse(ops []ratelimit.Op, out []ratelimit.Result, set *noteSet, tag uint32) bool {
+func (c *denyCache) refuse(ops []ratelimit.Op, out []ratelimit.Result, set *noteSet, tag uint32) bool {
 	if len(ops) > maxGroup {
 		return false
 	}
@@ -77,7 +77,7 @@ func (c *DenyCache) refuse(ops []ratelimit.Op, out []ratelimit.Result, set *note
 
 // unknown is what of a list of ops the store has to be asked.
 type unknown struct {
-	*DenyCache
+	*denyCache
 	ops    []ratelimit.Op
 	at     []int // where each op is in the whole list
 	groups []asking
@@ -85,8 +85,8 @@ type unknown struct {
 
 // split refuses what groups of ops it can, and returns the others. If one of the groups
 // loosens anything, the store is asked about all.
-func (c *DenyCache) split(ops []ratelimit.Op, out []ratelimit.Result) unknown {
-	u := unknown{DenyCache: c, ops: make([]ratelimit.Op, 0, len(ops)), at: make([]int, 0, len(ops))}
+func (c *denyCache) split(ops []ratelimit.Op, out []ratelimit.Result) unknown {
+	u := unknown{denyCache: c, ops: make([]ratelimit.Op, 0, len(ops)), at: make([]int, 0, len(ops))}
 	loose := false
 	for i := range ops {
 		set, _ := c.notes.place(ops[i].Key)

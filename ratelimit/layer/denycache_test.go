@@ -18,7 +18,7 @@ import (
 // denying is a cache around a spy, with a clock that stands still.
 type denying struct {
 	*testing.T
-	*DenyCache
+	*denyCache
 	spy   *spy
 	clock *forward
 }
@@ -26,7 +26,7 @@ type denying struct {
 func newDenying(t *testing.T, o DenyCacheOptions) *denying {
 	clock := forwardClock()
 	s := &spy{Store: memoryOf(t, clock)}
-	return &denying{t, newDenyCache(t, s, clock, o), s, clock}
+	return &denying{t, cacheAround(t, s, clock, o), s, clock}
 }
 
 // ask asks, and fails unless that costs so many calls.
@@ -266,7 +266,7 @@ func TestWhatIsNotedOfOneCounter(t *testing.T) {
 func TestAdmittedIsAllowed(t *testing.T) {
 	m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
 	require.NoError(t, err)
-	c, err := NewDenyCache(m, DenyCacheOptions{Keys: 8})
+	c, err := newDenyCache(m, DenyCacheOptions{Keys: 8})
 	require.NoError(t, err)
 	long := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 500, Per: time.Hour}))
 	half := ratelimit.Must(long.WithLimit(250))
@@ -316,15 +316,9 @@ func TestNewDenyCacheRefuses(t *testing.T) {
 		"Keys is ":     {Keys: option.MaxCount + 1},
 		"Block is -1s": {Block: -time.Second},
 	} {
-		_, err := NewDenyCache(m, o)
+		_, err := newDenyCache(m, o)
 		require.ErrorContains(t, err, "layer: DenyCacheOptions."+field)
 	}
-	_, err := NewDenyCache(nil, DenyCacheOptions{})
-	require.ErrorContains(t, err, "NewDenyCache: store is nil")
-	c, err := NewDenyCache(m, DenyCacheOptions{})
-	require.NoError(t, err)
-	_, err = NewFailover(c, FailoverOptions{})
-	require.ErrorIs(t, err, ErrOrder)
 }
 
 func TestARefusalAllocatesNothing(t *testing.T) {

@@ -161,7 +161,7 @@ func TestDenyCacheNeverDiffersFromTheStoreAlone(t *testing.T) {
 			asked, called := 0, 0
 			rapid.Check(t, func(rt *rapid.T) {
 				w := newTwins(rt, i, func(inner ratelimit.Store, clock *forward) ratelimit.Store {
-					return newDenyCache(rt, inner, clock, DenyCacheOptions{Keys: 16})
+					return cacheAround(rt, inner, clock, DenyCacheOptions{Keys: 16})
 				})
 				if err := w.run(); err != nil {
 					for _, line := range w.log {

@@ -16,16 +16,15 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	safe, err := layer.NewFailover(store, layer.FailoverOptions{Mode: layer.Local, Replicas: 3})
-	if err != nil {
-		panic(err)
-	}
-	cached, err := layer.NewDenyCache(safe, layer.DenyCacheOptions{})
+	guarded, err := layer.New(store, layer.Options{
+		DenyCache: &layer.DenyCacheOptions{},
+		Failover:  &layer.FailoverOptions{Mode: layer.Local, Replicas: 3},
+	})
 	if err != nil {
 		panic(err)
 	}
 	twoPerHour := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 2, Per: time.Hour}))
-	limiter, err := ratelimit.NewLimiter(cached, twoPerHour)
+	limiter, err := ratelimit.NewLimiter(guarded, twoPerHour)
 	if err != nil {
 		panic(err)
 	}
@@ -40,10 +39,10 @@ func Example() {
 }
 
 // Logins stay shut without the store; all else has a share of its limit.
-func ExampleFailoverOptions_modeFor() {
+func ExampleNew_failoverOptions_modeFor() {
 	login := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "login", Limit: 5, Per: time.Minute}))
 	search := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "search", Limit: 60, Per: time.Minute}))
-	f, err := layer.NewFailover(gone{}, layer.FailoverOptions{
+	f, err := layer.New(gone{}, layer.Options{Failover: &layer.FailoverOptions{
 		Replicas: 4,
 		ModeFor: func(r ratelimit.Rule) layer.Mode {
 			if r.Name() == "login" {
@@ -51,7 +50,7 @@ func ExampleFailoverOptions_modeFor() {
 			}
 			return layer.Local
 		},
-	})
+	}})
 	if err != nil {
 		panic(err)
 	}

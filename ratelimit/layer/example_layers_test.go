@@ -11,24 +11,21 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 )
 
-// Layers are put together from the inside out.
-func Example_order() {
+// A deny list, and a cache of denials, around a store.
+func ExampleNew() {
 	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{}) // or one on Redis
 	if err != nil {
 		log.Fatal(err)
 	}
-	cache, err := layer.NewDenyCache(store, layer.DenyCacheOptions{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	lists, err := layer.NewLists(cache, layer.ListsOptions{
-		Deny: layer.List{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}},
+	layered, err := layer.New(store, layer.Options{
+		Lists:     &layer.ListsOptions{Deny: layer.List{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}}},
+		DenyCache: &layer.DenyCacheOptions{},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	perMinute := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 10, Per: time.Minute}))
-	limiter, err := ratelimit.NewLimiter(lists, perMinute)
+	limiter, err := ratelimit.NewLimiter(layered, perMinute)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -39,26 +36,23 @@ func Example_order() {
 		}
 		fmt.Printf("%s: %v, by the %v\n", key, res.Allowed, res.Source)
 	}
-	_, err = layer.NewDenyCache(lists, layer.DenyCacheOptions{})
-	fmt.Println(err)
 	// Output:
 	// search:192.0.2.1: true, by the store
 	// search:203.0.113.7: false, by the deny list
-	// layer: wrong order: DenyCache around Lists, want Lists around DenyCache
 }
 
 // A lower limit is tried out before it is one.
-func ExampleShadow() {
+func ExampleNew_shadow() {
 	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	shadow, err := layer.NewShadow(store, layer.ShadowOptions{
+	shadow, err := layer.New(store, layer.Options{Shadow: &layer.ShadowOptions{
 		Match: func(op ratelimit.Op) bool { return op.Rule.Name() == "lower" },
 		Report: func(_ context.Context, op ratelimit.Op, res ratelimit.Result, _ error) {
 			fmt.Printf("%s would be denied by %v\n", op.Key, op.Rule)
 		},
-	})
+	}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -77,7 +71,7 @@ func ExampleShadow() {
 		}
 		fmt.Println(v.Allowed, v.Remaining)
 	}
-	fmt.Printf("%+v\n", shadow.Stats())
+	fmt.Printf("%+v\n", shadow.Stats().Shadow)
 	// Output:
 	// true 9
 	// true 8

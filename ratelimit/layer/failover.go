@@ -14,7 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
-// Mode is how a [Failover] answers takes, peeks and adds without its store.
+// Mode is how a [FailoverOptions] answers takes, peeks and adds without its store.
 type Mode uint8
 
 const (
@@ -38,7 +38,21 @@ func (m Mode) String() string {
 	return modeNames[m]
 }
 
-// FailoverOptions configure a [Failover]. The zero value is usable.
+// FailoverOptions are the layer that answers in time, whatever happens to the store. The zero value
+// is usable.
+//
+// Each call of the store has a deadline of its own, even if the store heeds none. When it
+// fails, or has failed too often to be asked, a take, peek or add is answered as its rule's
+// [Mode] says, from [ratelimit.FromFailover]: what nobody knows is 0, and there is no
+// receipt. In a group the strictest of the modes counts, and if one take is denied, the
+// group changes nothing. A count, a refund or a reset is a [*ReducedError] in every mode,
+// with all that comes in the same call: nothing stands in for a counter that is not there.
+//
+// A denial is no failure, nor is an op that is wrong, nor a caller who leaves. A panic is
+// one, and goes on to the caller. Nothing is asked twice; a call that failed may have
+// been charged, then or later.
+//
+// It costs some 3 µs and 1 KB of small allocations a call.
 type FailoverOptions struct {
 	// Timeout is how long the store has to answer. It should be well below the deadlines
 	// of callers: who leaves before it ends is no failure of the store. Default: 50 ms.
@@ -125,23 +139,8 @@ func (o FailoverOptions) check() error {
 	return nil
 }
 
-// Failover is a [ratelimit.Store] that answers in time, whatever happens to the one that it
-// stands around. It is safe for concurrent use. It has no goroutine but those of its calls,
-// and needs no closing.
-//
-// Each call of the store has a deadline of its own, even if the store heeds none. When it
-// fails, or has failed too often to be asked, a take, peek or add is answered as its rule's
-// [Mode] says, from [ratelimit.FromFailover]: what nobody knows is 0, and there is no
-// receipt. In a group the strictest of the modes counts, and if one take is denied, the
-// group changes nothing. A count, a refund or a reset is a [*ReducedError] in every mode,
-// with all that comes in the same call: nothing stands in for a counter that is not there.
-//
-// A denial is no failure, nor is an op that is wrong, nor a caller who leaves. A panic is
-// one, and goes on to the caller. Nothing is asked twice; a call that failed may have
-// been charged, then or later.
-//
-// It costs some 3 µs and 1 KB of small allocations a call.
-type Failover struct {
+// failover is what FailoverOptions configures.
+type failover struct {
 	inner   ratelimit.Store
 	one     func(context.Context, ratelimit.Op) (ratelimit.Result, error)
 	o       FailoverOptions
@@ -157,17 +156,13 @@ type Failover struct {
 	answered  atomic.Int64
 }
 
-// NewFailover returns a layer around inner. An error names the field that is out of range,
-// or wraps [ErrOrder].
-func NewFailover(inner ratelimit.Store, o FailoverOptions) (*Failover, error) {
-	if err := fits(failoverPlace, inner); err != nil {
-		return nil, err
-	}
+// newFailover returns a layer around inner. An error names the field that is out of range.
+func newFailover(inner ratelimit.Store, o FailoverOptions) (*failover, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	f := &Failover{inner: inner, one: ratelimit.DoOne(inner), o: o, start: time.Now()}
+	f := &failover{inner: inner, one: ratelimit.DoOne(inner), o: o, start: time.Now()}
 	if o.Mode == Local || o.ModeFor != nil {
 		var err error
 		if f.local, err = newLocal(o); err != nil {
@@ -178,10 +173,8 @@ func NewFailover(inner ratelimit.Store, o FailoverOptions) (*Failover, error) {
 	return f, nil
 }
 
-func (f *Failover) place() place { return failoverPlace }
-
 // DoOne is Do with a list of one.
-func (f *Failover) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+func (f *failover) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	ops := [1]ratelimit.Op{op}
 	results, err := f.do(ctx, ops[:], true)
 	if err != nil {
@@ -193,14 +186,14 @@ func (f *Failover) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result
 // Do runs ops as [ratelimit.Store] says. Its errors are those of [ratelimit.Validate], the
 // cause of ctx's end, [*ReducedError], and those of the store that say something of the
 // ops, such as [ratelimit.ErrOverflow].
-func (f *Failover) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+func (f *failover) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if len(ops) == 0 {
 		return nil, nil
 	}
 	return f.do(ctx, ops, false)
 }
 
-func (f *Failover) do(ctx context.Context, ops []ratelimit.Op, one bool) ([]ratelimit.Result, error) {
+func (f *failover) do(ctx context.Context, ops []ratelimit.Op, one bool) ([]ratelimit.Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -218,7 +211,7 @@ func (f *Failover) do(ctx context.Context, ops []ratelimit.Op, one bool) ([]rate
 	return f.answer(ctx, ops, err)
 }
 
-// FailoverStats are what a [Failover] has seen since it was made.
+// FailoverStats are what a [FailoverOptions] has seen since it was made.
 type FailoverStats struct {
 	Down      bool  // the store is given up
 	GivenUp   int64 // how often it was
@@ -228,7 +221,7 @@ type FailoverStats struct {
 }
 
 // Stats returns the numbers.
-func (f *Failover) Stats() FailoverStats {
+func (f *failover) Stats() FailoverStats {
 	down, givenUp := f.state.get()
 	return FailoverStats{
 		Down: down, GivenUp: givenUp, Failed: f.failed.Load(),

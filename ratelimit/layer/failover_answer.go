@@ -42,7 +42,7 @@ func (e *ReducedError) Problem() (status int, members map[string]any) {
 	}
 }
 
-func (f *Failover) mode(r ratelimit.Rule) Mode {
+func (f *failover) mode(r ratelimit.Rule) Mode {
 	if f.o.ModeFor != nil {
 		return min(f.o.ModeFor(r), Local)
 	}
@@ -50,7 +50,7 @@ func (f *Failover) mode(r ratelimit.Rule) Mode {
 }
 
 // answer answers ops without the store, because of err.
-func (f *Failover) answer(ctx context.Context, ops []ratelimit.Op, err error) ([]ratelimit.Result, error) {
+func (f *failover) answer(ctx context.Context, ops []ratelimit.Op, err error) ([]ratelimit.Result, error) {
 	reduced := &ReducedError{RetryAfter: f.o.Retry, Err: err}
 	for i := range ops {
 		switch ops[i].Kind {
@@ -73,7 +73,7 @@ func (f *Failover) answer(ctx context.Context, ops []ratelimit.Op, err error) ([
 }
 
 // answerGroup answers the ops of a group, of which none is Closed.
-func (f *Failover) answerGroup(ctx context.Context, ops []ratelimit.Op, out []ratelimit.Result) error {
+func (f *failover) answerGroup(ctx context.Context, ops []ratelimit.Op, out []ratelimit.Result) error {
 	var counted []ratelimit.Op
 	var at []int
 	for i := range ops {

@@ -12,7 +12,7 @@ import (
 )
 
 // underLoad has many callers take, one take after another, until stop says so.
-func (f *failover) underLoad(callers int, stop func() bool) {
+func (f *failoverTest) underLoad(callers int, stop func() bool) {
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() {
@@ -32,7 +32,7 @@ func during(d time.Duration) (stop func() bool) {
 	return func() bool { return !time.Now().Before(end) }
 }
 
-func (f *failover) isDown() bool { return f.Stats().Down }
+func (f *failoverTest) isDown() bool { return f.Stats().Down }
 
 // works is a store that answers after 5 ms.
 func works(context.Context) error { <-time.After(5 * time.Millisecond); return nil }
@@ -47,7 +47,7 @@ func TestADeadStoreIsNoticedUnderLoad(t *testing.T) {
 		{1, 10, 10 * 50 * time.Millisecond},
 		{64, 64 + 10, 50 * time.Millisecond}, // the first ten to fail may have begun another call
 	} {
-		withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failover) {
+		withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 			f.store.becomes(works)
 			f.underLoad(c.callers, during(2*time.Second))
 			require.Zero(t, f.Stats().Failed)
@@ -74,7 +74,7 @@ func TestADeadStoreIsNoticedUnderLoad(t *testing.T) {
 func TestAStoreWithALongTimeoutIsGivenUp(t *testing.T) {
 	for _, o := range []FailoverOptions{{}, {ConsecutiveFailures: 1000}} {
 		o.Mode, o.Timeout = Open, 3*time.Second
-		withFailover(t, o, func(t *testing.T, f *failover) {
+		withFailover(t, o, func(t *testing.T, f *failoverTest) {
 			f.store.becomes(heeds)
 			stop := during(3 * o.Timeout)
 			f.underLoad(64, func() bool { return stop() || f.isDown() })
@@ -87,7 +87,7 @@ func TestAStoreWithALongTimeoutIsGivenUp(t *testing.T) {
 // TestAStoreThatHangsInPartIsNotGivenUp has a third of the calls hang, such as those of one
 // node of a Cluster: soon nearly all callers wait for these, and fail in a row.
 func TestAStoreThatHangsInPartIsNotGivenUp(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failover) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		var calls atomic.Int64
 		f.store.becomes(func(ctx context.Context) error {
 			if calls.Add(1)%3 == 0 {
@@ -104,7 +104,7 @@ func TestAStoreThatHangsInPartIsNotGivenUp(t *testing.T) {
 
 // TestFailuresInARow has few calls: too few for a ratio.
 func TestFailuresInARow(t *testing.T) {
-	take := func(f *failover, store func(context.Context) error, times int) {
+	take := func(f *failoverTest, store func(context.Context) error, times int) {
 		f.store.becomes(store)
 		for range times {
 			res, _, err := f.take(gcra(100), "k", 1)
@@ -112,7 +112,7 @@ func TestFailuresInARow(t *testing.T) {
 			require.True(f, res.Allowed)
 		}
 	}
-	withFailover(t, FailoverOptions{Mode: Open, Calls: 1000, ConsecutiveFailures: 3}, func(t *testing.T, f *failover) {
+	withFailover(t, FailoverOptions{Mode: Open, Calls: 1000, ConsecutiveFailures: 3}, func(t *testing.T, f *failoverTest) {
 		for range 10 {
 			take(f, heeds, 2)
 			take(f, works, 1)
@@ -128,7 +128,7 @@ func TestFailuresInARow(t *testing.T) {
 		take(f, heeds, 1)
 		require.True(t, f.isDown())
 	})
-	withFailover(t, FailoverOptions{Mode: Open, Calls: 1000}, func(t *testing.T, f *failover) {
+	withFailover(t, FailoverOptions{Mode: Open, Calls: 1000}, func(t *testing.T, f *failoverTest) {
 		take(f, heeds, 10)
 		require.True(t, f.isDown(), "a store that has never answered")
 	})

@@ -31,7 +31,7 @@ type call struct {
 }
 
 // ask asks the store, unless it is given up, and waits until the deadline.
-func (f *Failover) ask(ctx context.Context, ops []ratelimit.Op, one bool) ([]ratelimit.Result, error) {
+func (f *failover) ask(ctx context.Context, ops []ratelimit.Op, one bool) ([]ratelimit.Result, error) {
 	if f.abandoned.Load() >= int64(f.o.MaxAbandoned) {
 		return nil, errAbandoned
 	}
@@ -66,7 +66,7 @@ func (f *Failover) ask(ctx context.Context, ops []ratelimit.Op, one bool) ([]rat
 }
 
 // leave leaves the call to itself, if the store has not answered in the last moment.
-func (f *Failover) leave(c *call) error {
+func (f *failover) leave(c *call) error {
 	f.abandoned.Add(1)
 	if c.left.CompareAndSwap(false, true) {
 		return errTooSlow
@@ -77,7 +77,7 @@ func (f *Failover) leave(c *call) error {
 }
 
 // judge returns what the breaker is told of a call.
-func (f *Failover) judge(ctx context.Context, c *call, err error) error {
+func (f *failover) judge(ctx context.Context, c *call, err error) error {
 	switch {
 	case err == nil, ofOps(err):
 		f.lastSuccess.Store(int64(time.Since(f.start)))
@@ -91,7 +91,7 @@ func (f *Failover) judge(ctx context.Context, c *call, err error) error {
 }
 
 // run calls the store. Whatever becomes of that, it ends here.
-func (f *Failover) run(ctx context.Context, c *call) {
+func (f *failover) run(ctx context.Context, c *call) {
 	c.err = errEnded
 	defer func() {
 		if c.panic = recover(); c.panic != nil {

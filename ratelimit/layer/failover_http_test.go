@@ -18,9 +18,10 @@ import (
 // TestReducedCapacityOverHTTP has a middleware, strict or not, around a store that is gone.
 func TestReducedCapacityOverHTTP(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
-	f, err := layer.NewFailover(gone{}, layer.FailoverOptions{Retry: 2 * time.Second, Logger: quiet})
-	require.NoError(t, err)
-	stack, err := layer.NewDenyCache(f, layer.DenyCacheOptions{})
+	stack, err := layer.New(gone{}, layer.Options{
+		DenyCache: &layer.DenyCacheOptions{},
+		Failover:  &layer.FailoverOptions{Retry: 2 * time.Second, Logger: quiet},
+	})
 	require.NoError(t, err)
 	second := ratelimit.Must(ratelimit.Throttle(time.Hour))
 	policies := map[string][]ratelimit.Rule{

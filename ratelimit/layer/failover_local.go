@@ -34,7 +34,7 @@ func (l *local) now() time.Duration {
 }
 
 // learn notes what the store says that remains of counters that may be counted here.
-func (l *local) learn(f *Failover, ops []ratelimit.Op, results []ratelimit.Result, sent time.Duration) {
+func (l *local) learn(f *failover, ops []ratelimit.Op, results []ratelimit.Result, sent time.Duration) {
 	if l == nil {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // passes takes one by one until one is denied.
-func (f *failover) passes(r ratelimit.Rule, key string) (n int) {
+func (f *failoverTest) passes(r ratelimit.Rule, key string) (n int) {
 	f.Helper()
 	for {
 		res, _, err := f.take(r, key, 1)
@@ -40,7 +40,7 @@ func localRules(limit int64) []ratelimit.Rule {
 func TestLocalHasAShareOfTheLimit(t *testing.T) {
 	for _, r := range localRules(10) {
 		for _, tt := range []struct{ replicas, want int }{{0, 10}, {1, 10}, {3, 3}, {10, 1}, {50, 1}} {
-			withFailover(t, FailoverOptions{Mode: Local, Replicas: tt.replicas}, func(t *testing.T, f *failover) {
+			withFailover(t, FailoverOptions{Mode: Local, Replicas: tt.replicas}, func(t *testing.T, f *failoverTest) {
 				f.down()
 				require.Equal(t, tt.want, f.passes(r, "k"), "%v", r)
 				<-time.After(10 * time.Minute)
@@ -58,7 +58,7 @@ func TestLocalBeginsWithWhatRemains(t *testing.T) {
 			replicas int
 			want     int
 		}{{0, 1, 12}, {5, 1, 7}, {12, 1, 0}, {4, 4, 2}, {11, 4, 1}, {12, 4, 0}} {
-			withFailover(t, FailoverOptions{Mode: Local, Replicas: tt.replicas}, func(t *testing.T, f *failover) {
+			withFailover(t, FailoverOptions{Mode: Local, Replicas: tt.replicas}, func(t *testing.T, f *failoverTest) {
 				for range tt.used {
 					_, _, err := f.take(r, "k", 1)
 					require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestLocalBeginsWithWhatRemains(t *testing.T) {
 
 func TestLocalForgetsWhatIsOver(t *testing.T) {
 	for _, r := range localRules(4) {
-		withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failover) {
+		withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failoverTest) {
 			for _, key := range []string{"old", "reset"} {
 				_, _, err := f.take(r, key, 4)
 				require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestLocalAndOtherLimits(t *testing.T) {
 		if r.Name() == "burst" {
 			low = ratelimit.Must(r.WithBurst(6))
 		}
-		withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failover) {
+		withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failoverTest) {
 			_, _, err := f.take(r, "k", 3)
 			require.NoError(t, err)
 			f.down()
@@ -116,7 +116,7 @@ func TestLocalAndOtherLimits(t *testing.T) {
 
 // TestMoreThanAShareIsADenial has a take that the limit allows, but not a part of it.
 func TestMoreThanAShareIsADenial(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Local, Replicas: 4}, func(t *testing.T, f *failover) {
+	withFailover(t, FailoverOptions{Mode: Local, Replicas: 4}, func(t *testing.T, f *failoverTest) {
 		f.down()
 		r, other := windowOf(8), gcra(100)
 		res, _, err := f.take(r, "k", 3)
@@ -136,7 +136,7 @@ func TestMoreThanAShareIsADenial(t *testing.T) {
 func TestEachRuleHasItsMode(t *testing.T) {
 	open, local, closed := gcra(5), windowOf(2), ratelimit.Must(ratelimit.Throttle(time.Second))
 	modes := map[ratelimit.Rule]Mode{open: Open, local: Local, closed: Closed}
-	withFailover(t, FailoverOptions{ModeFor: func(r ratelimit.Rule) Mode { return modes[r] }}, func(t *testing.T, f *failover) {
+	withFailover(t, FailoverOptions{ModeFor: func(r ratelimit.Rule) Mode { return modes[r] }}, func(t *testing.T, f *failoverTest) {
 		f.down()
 		group := []ratelimit.Op{take(open, "k", 1), take(local, "k", 1)}
 		for range 2 {
@@ -161,7 +161,7 @@ func TestEachRuleHasItsMode(t *testing.T) {
 
 // TestLocalIsBounded has many keys come by, before and while the store is gone.
 func TestLocalIsBounded(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Local, Keys: 100}, func(t *testing.T, f *failover) {
+	withFailover(t, FailoverOptions{Mode: Local, Keys: 100}, func(t *testing.T, f *failoverTest) {
 		keys := func(r ratelimit.Rule) {
 			for i := range 2000 {
 				_, _, err := f.take(r, string(rune('a'+i)), 1)

@@ -14,7 +14,7 @@ import (
 // errLeft means that the caller has left, so that the store can't be judged.
 var errLeft = errors.New("layer: the caller has left")
 
-func (f *Failover) newBreaker() *gobreaker.TwoStepCircuitBreaker[struct{}] {
+func (f *failover) newBreaker() *gobreaker.TwoStepCircuitBreaker[struct{}] {
 	// The breaker counts a call at the time at which it began, and drops one that began
 	// before its interval: with a shorter one, a call that takes a Timeout would not count.
 	interval := max(time.Second, 2*f.o.Timeout)
@@ -33,7 +33,7 @@ func (f *Failover) newBreaker() *gobreaker.TwoStepCircuitBreaker[struct{}] {
 }
 
 // trips reports whether the store is given up, after a failure.
-func (f *Failover) trips(c gobreaker.Counts) bool {
+func (f *failover) trips(c gobreaker.Counts) bool {
 	judged := c.TotalSuccesses + c.TotalFailures
 	if int(judged) >= f.o.Calls && float64(c.TotalFailures) >= f.o.Ratio*float64(judged) {
 		return true
@@ -44,7 +44,7 @@ func (f *Failover) trips(c gobreaker.Counts) bool {
 }
 
 // sinceSuccess returns how long ago the last call succeeded, or the time since the start.
-func (f *Failover) sinceSuccess() time.Duration {
+func (f *failover) sinceSuccess() time.Duration {
 	return time.Since(f.start) - time.Duration(f.lastSuccess.Load())
 }
 

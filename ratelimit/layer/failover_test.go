@@ -65,14 +65,14 @@ func windowOf(limit int64) ratelimit.Rule {
 }
 
 // failover is a Failover around a shaky store, in a bubble.
-type failover struct {
+type failoverTest struct {
 	*testing.T
-	*Failover
+	*failover
 	store *shaky
 	log   *bytes.Buffer
 }
 
-func withFailover(t *testing.T, o FailoverOptions, test func(t *testing.T, f *failover)) {
+func withFailover(t *testing.T, o FailoverOptions, test func(t *testing.T, f *failoverTest)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
@@ -80,21 +80,21 @@ func withFailover(t *testing.T, o FailoverOptions, test func(t *testing.T, f *fa
 		log := &bytes.Buffer{}
 		o.Logger = slog.New(slog.NewTextHandler(log, nil))
 		store := &shaky{Store: m}
-		f, err := NewFailover(store, o)
+		f, err := newFailover(store, o)
 		require.NoError(t, err)
-		test(t, &failover{t, f, store, log})
+		test(t, &failoverTest{t, f, store, log})
 	})
 }
 
 // take takes, and says how long it took.
-func (f *failover) take(r ratelimit.Rule, key string, n int64) (ratelimit.Result, time.Duration, error) {
+func (f *failoverTest) take(r ratelimit.Rule, key string, n int64) (ratelimit.Result, time.Duration, error) {
 	began := time.Now()
 	res, err := f.DoOne(f.Context(), take(r, key, n))
 	return res, time.Since(began), err
 }
 
 // down makes the store fail and be given up.
-func (f *failover) down() {
+func (f *failoverTest) down() {
 	f.Helper()
 	f.store.becomes(breaks)
 	for i := 0; !f.Stats().Down; i++ {
@@ -105,7 +105,7 @@ func (f *failover) down() {
 }
 
 // back has the store work, and be found to.
-func (f *failover) back() {
+func (f *failoverTest) back() {
 	f.Helper()
 	f.store.becomes(nil)
 	<-time.After(f.o.Retry + 1)
@@ -116,7 +116,7 @@ func (f *failover) back() {
 func TestFailoverIsAStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		m, clock := newMemory(t)
-		f, err := NewFailover(m, FailoverOptions{Timeout: time.Minute, Mode: Local})
+		f, err := newFailover(m, FailoverOptions{Timeout: time.Minute, Mode: Local})
 		require.NoError(t, err)
 		return f, clock
 	}, storetest.Everything)
@@ -128,7 +128,7 @@ func TestEachModeAnswersInTime(t *testing.T) {
 	for _, mode := range []Mode{Closed, Open, Local} {
 		for name, heeding := range map[string]bool{"heeds its context": true, "doesn't": false} {
 			t.Run(mode.String()+", "+name, func(t *testing.T) {
-				withFailover(t, FailoverOptions{Mode: mode}, func(t *testing.T, f *failover) {
+				withFailover(t, FailoverOptions{Mode: mode}, func(t *testing.T, f *failoverTest) {
 					end := make(chan struct{})
 					f.store.becomes(func(ctx context.Context) error {
 						if heeding {
@@ -164,7 +164,7 @@ func TestEachModeAnswersInTime(t *testing.T) {
 }
 
 func TestAStoreThatFailsOftenIsLeftAlone(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failover) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		for range 9 {
 			f.take(windowOf(100), "k", 1)
 		}
@@ -206,7 +206,7 @@ func TestAStoreThatFailsOftenIsLeftAlone(t *testing.T) {
 
 // TestFailuresOfLongAgoDontCount has a store that fails now and then.
 func TestFailuresOfLongAgoDontCount(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failover) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.store.becomes(breaks)
 		for range 50 { // at most 9 in a second
 			f.take(gcra(100), "k", 1)
@@ -219,7 +219,7 @@ func TestFailuresOfLongAgoDontCount(t *testing.T) {
 // TestOneTriesAgain has many callers when the store is tried again: all but one are
 // answered at once.
 func TestOneTriesAgain(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failover) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.down()
 		f.store.becomes(heeds)
 		<-time.After(f.o.Retry + 1)
@@ -243,7 +243,7 @@ func TestOneTriesAgain(t *testing.T) {
 
 // TestWhoTriesAgainAndLeaves must not keep others from trying.
 func TestWhoTriesAgainAndLeaves(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failover) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.down()
 		f.store.becomes(heeds)
 		<-time.After(f.o.Retry + 1)
@@ -260,7 +260,7 @@ func TestWhoTriesAgainAndLeaves(t *testing.T) {
 
 // TestWhatIsNoFailure has denials, ops that are wrong, and callers who leave.
 func TestWhatIsNoFailure(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Open, Calls: 1, Ratio: 0.01}, func(t *testing.T, f *failover) {
+	withFailover(t, FailoverOptions{Mode: Open, Calls: 1, Ratio: 0.01}, func(t *testing.T, f *failoverTest) {
 		one := gcra(1)
 		for range 20 {
 			f.take(one, "k", 1)
@@ -292,7 +292,7 @@ func TestWhatIsNoFailure(t *testing.T) {
 }
 
 func TestAPanicOfTheStoreGoesOn(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Open, Calls: 2}, func(t *testing.T, f *failover) {
+	withFailover(t, FailoverOptions{Mode: Open, Calls: 2}, func(t *testing.T, f *failoverTest) {
 		f.store.becomes(func(context.Context) error { panic("oh") })
 		for range 2 {
 			require.PanicsWithValue(t, "oh", func() { f.take(gcra(1), "k", 1) })
@@ -303,7 +303,7 @@ func TestAPanicOfTheStoreGoesOn(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, ratelimit.FromFailover, res.Source)
 	})
-	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failover) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.store.becomes(func(ctx context.Context) error { <-ctx.Done(); <-time.After(time.Second); panic("late") })
 		res, _, err := f.take(gcra(1), "k", 1)
 		require.NoError(t, err)
@@ -316,12 +316,12 @@ func TestAPanicOfTheStoreGoesOn(t *testing.T) {
 }
 
 func TestAStoreThatIsNoStore(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Closed}, func(t *testing.T, f *failover) {
+	withFailover(t, FailoverOptions{Mode: Closed}, func(t *testing.T, f *failoverTest) {
 		f.store.becomes(func(context.Context) error { runtime.Goexit(); return nil })
 		_, _, err := f.take(gcra(1), "k", 1)
 		require.ErrorIs(t, err, errEnded)
 	})
-	f, err := NewFailover(nothing{}, FailoverOptions{})
+	f, err := newFailover(nothing{}, FailoverOptions{})
 	require.NoError(t, err)
 	_, err = f.Do(t.Context(), []ratelimit.Op{take(gcra(1), "k", 1)})
 	require.ErrorIs(t, err, ratelimit.ErrStore)
@@ -336,7 +336,7 @@ func (nothing) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
 
 // TestCallsThatNeverEndAreBounded has a store that never answers.
 func TestCallsThatNeverEndAreBounded(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Open, MaxAbandoned: 3}, func(t *testing.T, f *failover) {
+	withFailover(t, FailoverOptions{Mode: Open, MaxAbandoned: 3}, func(t *testing.T, f *failoverTest) {
 		end := make(chan struct{})
 		f.store.becomes(func(context.Context) error { <-end; return nil })
 		for range 20 {
@@ -358,7 +358,7 @@ func TestCallsThatNeverEndAreBounded(t *testing.T) {
 
 func TestWhatCannotBeAnsweredWithoutTheStore(t *testing.T) {
 	for _, mode := range []Mode{Closed, Open, Local} {
-		withFailover(t, FailoverOptions{Mode: mode}, func(t *testing.T, f *failover) {
+		withFailover(t, FailoverOptions{Mode: mode}, func(t *testing.T, f *failoverTest) {
 			f.down()
 			window := windowOf(5)
 			for _, kind := range []ratelimit.Kind{ratelimit.Count, ratelimit.Refund, ratelimit.Reset} {
@@ -389,15 +389,7 @@ func TestNewFailoverRefuses(t *testing.T) {
 		"Mode":                {Mode: Local + 1},
 		"Ratio":               {Ratio: 1.1},
 	} {
-		_, err := NewFailover(m, o)
+		_, err := newFailover(m, o)
 		require.ErrorContains(t, err, "FailoverOptions."+field)
 	}
-	_, err := NewFailover(nil, FailoverOptions{})
-	require.ErrorContains(t, err, "NewFailover: store is nil")
-	f, err := NewFailover(m, FailoverOptions{})
-	require.NoError(t, err)
-	_, err = NewFailover(f, FailoverOptions{})
-	require.ErrorIs(t, err, ErrOrder)
-	_, err = NewLease(f, LeaseOptions{})
-	require.ErrorIs(t, err, ErrOrder)
 }

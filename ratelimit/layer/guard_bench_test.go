@@ -17,7 +17,7 @@ import (
 func BenchmarkDenyCache(b *testing.B) {
 	m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
 	require.NoError(b, err)
-	c, err := NewDenyCache(m, DenyCacheOptions{})
+	c, err := newDenyCache(m, DenyCacheOptions{})
 	require.NoError(b, err)
 	hour := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: time.Hour}))
 	keys := make([]string, 16<<10)
@@ -53,12 +53,12 @@ func BenchmarkFailover(b *testing.B) {
 	m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
 	require.NoError(b, err)
 	for _, mode := range []Mode{Closed, Local} {
-		f, err := NewFailover(m, FailoverOptions{Mode: mode, Timeout: time.Minute})
+		f, err := newFailover(m, FailoverOptions{Mode: mode, Timeout: time.Minute})
 		require.NoError(b, err)
 		b.Run("up/"+mode.String(), func(b *testing.B) { passing(b, f) })
 	}
 	for _, mode := range []Mode{Open, Local} {
-		f, err := NewFailover(&shaky{Store: m, fail: breaks}, FailoverOptions{Mode: mode, Retry: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+		f, err := newFailover(&shaky{Store: m, fail: breaks}, FailoverOptions{Mode: mode, Retry: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(b, err)
 		for !f.Stats().Down {
 			_, err := f.DoOne(context.Background(), take(gcra(1), "k", 1))

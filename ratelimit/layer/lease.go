@@ -13,7 +13,36 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
-// LeaseOptions configure a [Lease]. The zero value is usable.
+// LeaseOptions are the layer that takes units of a key in advance, many in one call, and spends them
+// without the store. The zero value is usable.
+//
+// What it takes follows the demand: half of what was asked of the key within the last Life, so
+// that it is renewed about twice in a Life, in the background, before it is spent. A key that is
+// asked rarely has no lease, and costs what it costs without the layer. What is not spent goes
+// back to the store when the lease ends.
+//
+// The limit is never exceeded, because the units are charged as if they were spent at the
+// lease's end (see [ratelimit.Op.GoodFor]), by a clock of this process that runs from
+// before the call. It may be missed by what is leased and not spent, at most two leases of
+// a key in each process; by what counts up to a Life longer than it would; and for a GCRA
+// by what falls of its level in a Life. A process that dies takes its leases with it: their
+// units stay charged as if they had been spent. So do those of a GCRA that others have
+// charged meanwhile.
+//
+// Takes of one op are served so, of rules without a Block. All else goes to the store: a
+// denial is always the store's. A result of [ratelimit.FromLease] has what the store said
+// when the lease was taken, brought up to date by what is known here: Remaining is what the
+// store had left, and the rest of the lease. A Refund gives units back to their lease as
+// long as that lives. Peeks, counts and adds see the rest of this process's own leases as
+// not used, those of others as used. A Reset ends the key's leases here, before it is done;
+// other processes spend theirs. Groups of several ops are charged by the store alone, and
+// see all leases as used.
+//
+// An error of the call that takes a lease is that of all who wait for it. A panic in it is
+// nobody's; they ask the store by themselves then, on their own goroutines.
+//
+// A take from a lease costs no allocation and no lock. A caller whose take waits for a
+// lease may leave at any time, and is not charged.
 type LeaseOptions struct {
 	// Life is for how long units are held at most, from 1 ms to [ratelimit.MaxAhead]. By
 	// rule it is less: a twentieth of its Per, of a GCRA also of the time in which a full
@@ -81,37 +110,8 @@ func (o LeaseOptions) check() error {
 	)
 }
 
-// Lease takes units of a key in advance, many in one call, and spends them without the
-// store. What it takes follows the demand: half of what was asked of the key within the
-// last Life, so that it is renewed about twice in a Life, in the background, before it is
-// spent. A key that is asked rarely has no lease, and costs what it costs without the
-// layer. What is not spent goes back to the store when the lease ends.
-//
-// The limit is never exceeded, because the units are charged as if they were spent at the
-// lease's end (see [ratelimit.Op.GoodFor]), by a clock of this process that runs from
-// before the call. It may be missed by what is leased and not spent, at most two leases of
-// a key in each process; by what counts up to a Life longer than it would; and for a GCRA
-// by what falls of its level in a Life. A process that dies takes its leases with it: their
-// units stay charged as if they had been spent. So do those of a GCRA that others have
-// charged meanwhile.
-//
-// Takes of one op are served so, of rules without a Block. All else goes to the store: a
-// denial is always the store's. A result of [ratelimit.FromLease] has what the store said
-// when the lease was taken, brought up to date by what is known here: Remaining is what the
-// store had left, and the rest of the lease. A Refund gives units back to their lease as
-// long as that lives. Peeks, counts and adds see the rest of this process's own leases as
-// not used, those of others as used. A Reset ends the key's leases here, before it is done;
-// other processes spend theirs. Groups of several ops are charged by the store alone, and
-// see all leases as used.
-//
-// An error of the call that takes a lease is that of all who wait for it. A panic in it is
-// nobody's; they ask the store by themselves then, on their own goroutines.
-//
-// A take from a lease costs no allocation and no lock. A caller whose take waits for a
-// lease may leave at any time, and is not charged.
-//
-// It is safe for concurrent use. It has a goroutine, which Close ends.
-type Lease struct {
+// leaseLayer is what LeaseOptions configures.
+type leaseLayer struct {
 	inner ratelimit.Store
 	one   func(context.Context, ratelimit.Op) (ratelimit.Result, error)
 	o     LeaseOptions
@@ -127,17 +127,14 @@ type Lease struct {
 	stopped sync.WaitGroup // the goroutine, and the calls that are under way
 }
 
-// NewLease returns a layer around inner, which stays the caller's to close. An error names
-// the field that is out of range, or is [ErrOrder].
-func NewLease(inner ratelimit.Store, o LeaseOptions) (*Lease, error) {
-	if err := fits(leasePlace, inner); err != nil {
-		return nil, err
-	}
+// newLease returns a layer around inner, which stays the caller's to close. An error names
+// the field that is out of range.
+func newLease(inner ratelimit.Store, o LeaseOptions) (*leaseLayer, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	l := &Lease{inner: inner, one: ratelimit.DoOne(inner), o: o, start: time.Now(), seed: maphash.MakeSeed()}
+	l := &leaseLayer{inner: inner, one: ratelimit.DoOne(inner), o: o, start: time.Now(), seed: maphash.MakeSeed()}
 	l.calls, l.stop = make(chan struct{}, o.MaxCalls), make(chan struct{})
 	l.table.init(o.MaxKeys)
 	l.ends.wake = make(chan struct{}, 1)
@@ -145,13 +142,11 @@ func NewLease(inner ratelimit.Store, o LeaseOptions) (*Lease, error) {
 	return l, nil
 }
 
-func (l *Lease) place() place { return leasePlace }
-
 // now is the time by the process's own clock, which nobody sets.
-func (l *Lease) now() time.Duration { return time.Since(l.start) }
+func (l *leaseLayer) now() time.Duration { return time.Since(l.start) }
 
 // Do runs ops as [ratelimit.Store] says.
-func (l *Lease) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+func (l *leaseLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if len(ops) != 1 {
 		for i := range ops {
 			if ops[i].Kind == ratelimit.Reset {
@@ -168,7 +163,7 @@ func (l *Lease) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 }
 
 // DoOne is Do with a list of one.
-func (l *Lease) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+func (l *leaseLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	r := l.rules.of(&op.Rule, &l.o)
 	switch {
 	case op.Kind == ratelimit.Reset:
@@ -187,7 +182,7 @@ func (l *Lease) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, e
 // that are under way, but not longer than twice the Timeout, so it doesn't hang in a store
 // that does. An error says that not all could be given back; what wasn't stays charged.
 // From then on the layer only passes on what it is asked. Another Close does nothing.
-func (l *Lease) Close() error {
+func (l *leaseLayer) Close() error {
 	if !l.ends.close() {
 		return nil
 	}
@@ -203,6 +198,6 @@ func (l *Lease) Close() error {
 	case err := <-done:
 		return err
 	case <-hung.C:
-		return errors.New("layer: Lease.Close: the store does not answer")
+		return errors.New("layer: leaseLayer.Close: the store does not answer")
 	}
 }

@@ -20,7 +20,7 @@ func BenchmarkLease(b *testing.B) {
 	server := redistest.Start(b)
 	store, err := redisstore.New(server.Client(nil), redisstore.Options{Timeout: 10 * time.Second})
 	require.NoError(b, err)
-	lease, err := NewLease(store, LeaseOptions{})
+	lease, err := newLease(store, LeaseOptions{})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, lease.Close()) }()
 	for _, callers := range []int{1, 64, 256} {

@@ -132,7 +132,7 @@ func (e *endings) end(leases []*lent, now time.Duration) {
 }
 
 // giveBack ends leases when their time has come, and gives back what is left of them.
-func (l *Lease) giveBack() {
+func (l *leaseLayer) giveBack() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -155,7 +155,7 @@ func (l *Lease) giveBack() {
 
 // refund gives back what is left of leases. Nothing is tried again: a refund whose answer
 // was lost may have been made.
-func (l *Lease) refund(ops []ratelimit.Op) (err error) {
+func (l *leaseLayer) refund(ops []ratelimit.Op) (err error) {
 	for some := range slices.Chunk(ops, refundsAtOnce) {
 		if e := l.refundSome(some); e != nil {
 			err = fmt.Errorf("layer: Lease: what is left of %d leases stays charged: %w", len(some), e)
@@ -164,7 +164,7 @@ func (l *Lease) refund(ops []ratelimit.Op) (err error) {
 	return err
 }
 
-func (l *Lease) refundSome(ops []ratelimit.Op) (err error) {
+func (l *leaseLayer) refundSome(ops []ratelimit.Op) (err error) {
 	ctx, cancel := l.background()
 	defer cancel()
 	defer func() {

@@ -191,16 +191,9 @@ func TestLeaseOptions(t *testing.T) {
 		"MaxCalls is -1":   {MaxCalls: -1},
 		"Timeout is -1ns,": {Timeout: -1},
 	} {
-		_, err := NewLease(m, o)
+		_, err := newLease(m, o)
 		require.ErrorContains(t, err, "layer: LeaseOptions."+field)
 	}
-	_, err := NewLease(nil, LeaseOptions{})
-	require.ErrorContains(t, err, "store is nil")
-	l, err := NewLease(m, LeaseOptions{})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	_, err = NewLease(l, LeaseOptions{})
-	require.ErrorIs(t, err, ErrOrder)
 }
 
 func TestLeaseRefusesWhatIsInvalid(t *testing.T) {

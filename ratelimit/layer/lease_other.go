@@ -7,7 +7,7 @@ import (
 )
 
 // other does what is neither a take nor a reset.
-func (l *Lease) other(ctx context.Context, r *leaseRule, op *ratelimit.Op) (ratelimit.Result, error) {
+func (l *leaseLayer) other(ctx context.Context, r *leaseRule, op *ratelimit.Op) (ratelimit.Result, error) {
 	h := l.table.find(r.hash(l.seed, op.Key), r, op.Key)
 	if h == nil || ctx.Err() != nil {
 		return l.one(ctx, *op)
@@ -25,7 +25,7 @@ func (l *Lease) other(ctx context.Context, r *leaseRule, op *ratelimit.Op) (rate
 }
 
 // local answers a peek by what is leased, and takes back units of a lease that lives.
-func (l *Lease) local(h *holding, op *ratelimit.Op) (res ratelimit.Result, ok bool) {
+func (l *leaseLayer) local(h *holding, op *ratelimit.Op) (res ratelimit.Result, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := l.now()
@@ -50,7 +50,7 @@ func (l *Lease) local(h *holding, op *ratelimit.Op) (res ratelimit.Result, ok bo
 }
 
 // know adds to what the store says of a key what it has lent to this process.
-func (l *Lease) know(h *holding, op *ratelimit.Op, res *ratelimit.Result) {
+func (l *leaseLayer) know(h *holding, op *ratelimit.Op, res *ratelimit.Result) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	own := h.own(l.now())
@@ -70,7 +70,7 @@ func (l *Lease) know(h *holding, op *ratelimit.Op, res *ratelimit.Result) {
 
 // forget ends the leases of what op resets, and has none until the function that it returns
 // is called: what was charged before a reset must not be spent after it.
-func (l *Lease) forget(op *ratelimit.Op) (done func()) {
+func (l *leaseLayer) forget(op *ratelimit.Op) (done func()) {
 	var held []*holding
 	for _, r := range l.rules.all() {
 		if !r.rule.SharesCounter(op.Rule) {
@@ -90,7 +90,7 @@ func (l *Lease) forget(op *ratelimit.Op) (done func()) {
 	}
 }
 
-func (l *Lease) reset(h *holding) {
+func (l *leaseLayer) reset(h *holding) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := l.now()

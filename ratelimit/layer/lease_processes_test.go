@@ -91,7 +91,7 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 			t.Cleanup(func() { _ = c.Close() })
 			store, err := redisstore.New(c, redisstore.Options{Timeout: time.Minute})
 			require.NoError(t, err)
-			l, err := NewLease(&noting{Store: store, c: c, wrong: wrong}, LeaseOptions{Share: share, Timeout: time.Minute})
+			l, err := newLease(&noting{Store: store, c: c, wrong: wrong}, LeaseOptions{Share: share, Timeout: time.Minute})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, l.Close()) })
 			if wrong { // by enough to be seen from outside
@@ -127,7 +127,7 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 }
 
 // pacing takes now and then, by turns with all processes at once.
-func pacing(l *Lease, r ratelimit.Rule) func(context.Context, int64) (bool, error) {
+func pacing(l *leaseLayer, r ratelimit.Rule) func(context.Context, int64) (bool, error) {
 	return func(ctx context.Context, n int64) (bool, error) {
 		const turn = 1200 * time.Millisecond
 		wait := time.Duration(rand.Int64N(int64(2 * time.Millisecond)))

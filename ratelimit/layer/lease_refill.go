@@ -22,7 +22,7 @@ type refill struct {
 }
 
 // renew takes the next lease before the present one is spent.
-func (l *Lease) renew(h *holding) {
+func (l *leaseLayer) renew(h *holding) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := l.now()
@@ -36,7 +36,7 @@ func (l *Lease) renew(h *holding) {
 
 // begin begins to take units, of which a take claims some. It returns nil if too many calls
 // are under way, or the layer is closed. The caller holds h.mu.
-func (l *Lease) begin(h *holding, units, claim int64) *refill {
+func (l *leaseLayer) begin(h *holding, units, claim int64) *refill {
 	select {
 	case l.calls <- struct{}{}:
 	default:
@@ -51,7 +51,7 @@ func (l *Lease) begin(h *holding, units, claim int64) *refill {
 	return h.refill
 }
 
-func (l *Lease) run(h *holding, r *refill, units int64) {
+func (l *leaseLayer) run(h *holding, r *refill, units int64) {
 	defer l.stopped.Done()
 	defer func() { <-l.calls }()
 	t := taking{
@@ -73,7 +73,7 @@ type taking struct {
 
 // ask asks the store on behalf of nobody. A panic is no answer: those who wait then ask for
 // themselves, and get their own.
-func (l *Lease) ask(op ratelimit.Op) (res ratelimit.Result, err error) {
+func (l *leaseLayer) ask(op ratelimit.Op) (res ratelimit.Result, err error) {
 	ctx, cancel := l.background()
 	defer cancel()
 	defer func() {
@@ -85,13 +85,13 @@ func (l *Lease) ask(op ratelimit.Op) (res ratelimit.Result, err error) {
 }
 
 // background is the context of what the layer does by itself.
-func (l *Lease) background() (context.Context, context.CancelFunc) {
+func (l *leaseLayer) background() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.Background(), l.o.Timeout,
 		fmt.Errorf("%w: no answer to a lease within %v", ratelimit.ErrStore, l.o.Timeout))
 }
 
 // finish hands out what a call has taken.
-func (l *Lease) finish(h *holding, r *refill, t *taking) {
+func (l *leaseLayer) finish(h *holding, r *refill, t *taking) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	defer close(r.done)
@@ -138,7 +138,7 @@ func newLent(h *holding, t *taking, now time.Duration) *lent {
 }
 
 // install makes a lease the one that is spent, or the next one. The caller holds h.mu.
-func (l *Lease) install(h *holding, lease *lent, now time.Duration) {
+func (l *leaseLayer) install(h *holding, lease *lent, now time.Duration) {
 	if spent := h.advance(now); spent != nil {
 		l.ends.remove(spent)
 	}

@@ -114,7 +114,7 @@ func (s *simulation) note(ops []ratelimit.Op, results []ratelimit.Result) {
 // process runs takers in bursts, until it is over or dead.
 func (s *simulation) process(t *testing.T, store ratelimit.Store, o LeaseOptions, dies time.Duration) {
 	f := &far{Store: store, sim: s}
-	l, err := NewLease(f, o)
+	l, err := newLease(f, o)
 	if !assert.NoError(t, err) {
 		return
 	}
@@ -138,7 +138,7 @@ func (s *simulation) process(t *testing.T, store ratelimit.Store, o LeaseOptions
 }
 
 // ask takes in bursts of each taker's own; or now and then, by turns with all at once.
-func (s *simulation) ask(t *testing.T, f *far, l *Lease) {
+func (s *simulation) ask(t *testing.T, f *far, l *leaseLayer) {
 	if !s.storms {
 		for range s.draw(60) {
 			s.take(t, f, l)
@@ -156,7 +156,7 @@ func (s *simulation) ask(t *testing.T, f *far, l *Lease) {
 	}
 }
 
-func (s *simulation) take(t *testing.T, f *far, l *Lease) {
+func (s *simulation) take(t *testing.T, f *far, l *leaseLayer) {
 	n := int64(1 + s.draw(3))
 	k := ratecheck.Take{N: n, Sent: time.Now().UnixMicro()}
 	res, err := l.DoOne(t.Context(), ratelimit.Op{Rule: s.rule, Key: "k", N: n, Kind: ratelimit.Take})

@@ -7,7 +7,7 @@ import (
 )
 
 // take takes from a lease, if there is one with so many units.
-func (l *Lease) take(ctx context.Context, r *leaseRule, op *ratelimit.Op) (ratelimit.Result, error) {
+func (l *leaseLayer) take(ctx context.Context, r *leaseRule, op *ratelimit.Op) (ratelimit.Result, error) {
 	hash := r.hash(l.seed, op.Key)
 	h := l.table.find(hash, r, op.Key)
 	if h == nil || op.N <= 0 || ctx.Err() != nil {
@@ -33,7 +33,7 @@ func (l *Lease) take(ctx context.Context, r *leaseRule, op *ratelimit.Op) (ratel
 const maxWaits = 2
 
 // takeSlowly takes where the lease of the key is not enough.
-func (l *Lease) takeSlowly(ctx context.Context, r *leaseRule, op *ratelimit.Op, hash uint64) (ratelimit.Result, error) {
+func (l *leaseLayer) takeSlowly(ctx context.Context, r *leaseRule, op *ratelimit.Op, hash uint64) (ratelimit.Result, error) {
 	if ctx.Err() != nil {
 		return ratelimit.Result{}, context.Cause(ctx)
 	}
@@ -83,7 +83,7 @@ type entry struct {
 
 // enter serves a take of n from what is leased, or has a lease taken, or waits for one,
 // unless it waited before for long enough.
-func (l *Lease) enter(h *holding, n int64, waited bool) (e entry) {
+func (l *leaseLayer) enter(h *holding, n int64, waited bool) (e entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.retired {
@@ -123,7 +123,7 @@ func (h *holding) leave(e *entry, n int64) {
 }
 
 // plain takes from the store, without a lease.
-func (l *Lease) plain(ctx context.Context, h *holding, op *ratelimit.Op) (ratelimit.Result, error) {
+func (l *leaseLayer) plain(ctx context.Context, h *holding, op *ratelimit.Op) (ratelimit.Result, error) {
 	res, err := l.one(ctx, *op)
 	if err != nil {
 		return res, err
@@ -143,7 +143,7 @@ func (l *Lease) plain(ctx context.Context, h *holding, op *ratelimit.Op) (rateli
 
 // hear learns from the store's answer to a take. If that was denied only because of what is
 // leased here, it ends those leases and returns what gives them back.
-func (l *Lease) hear(h *holding, op *ratelimit.Op, res *ratelimit.Result) (back []ratelimit.Op) {
+func (l *leaseLayer) hear(h *holding, op *ratelimit.Op, res *ratelimit.Result) (back []ratelimit.Op) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := l.now()

@@ -17,7 +17,7 @@ var leasable = ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1
 // lender is a Lease in a bubble, over a store in memory whose calls are noted.
 type lender struct {
 	*testing.T
-	*Lease
+	*leaseLayer
 	spy  *spy
 	rule ratelimit.Rule
 }
@@ -28,7 +28,7 @@ func lending(t *testing.T, r ratelimit.Rule, o LeaseOptions, test func(q lender)
 		m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
 		require.NoError(t, err)
 		s := &spy{Store: m}
-		l, err := NewLease(s, o)
+		l, err := newLease(s, o)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, l.Close()) }()
 		test(lender{t, l, s, r})
@@ -206,7 +206,7 @@ func TestManyTakeFromOneLease(t *testing.T) {
 func TestLeaseIsAStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		m, clock := newMemory(t)
-		l, err := NewLease(m, LeaseOptions{Max: 1})
+		l, err := newLease(m, LeaseOptions{Max: 1})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, l.Close()) })
 		return l, clock
@@ -217,7 +217,7 @@ func TestATakeFromALeaseCostsNoAllocation(t *testing.T) {
 	m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
 	require.NoError(t, err)
 	r := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 40, Per: time.Hour}))
-	l, err := NewLease(m, LeaseOptions{Life: time.Minute})
+	l, err := newLease(m, LeaseOptions{Life: time.Minute})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
 	op, leased := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}, 0

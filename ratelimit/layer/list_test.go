@@ -21,7 +21,7 @@ func networksOf(s ...string) (p []netip.Prefix) {
 }
 
 func TestWhatIsOnAList(t *testing.T) {
-	l, _ := newLists(t, ListsOptions{})
+	l, _ := listsAround(t, ListsOptions{})
 	for _, c := range []struct {
 		key  string
 		list List
@@ -63,7 +63,7 @@ func TestWhatIsOnAList(t *testing.T) {
 
 // The keys that ByIP makes are those that networks are looked for in.
 func TestNetworksOfAPolicy(t *testing.T) {
-	l, _ := newLists(t, ListsOptions{
+	l, _ := listsAround(t, ListsOptions{
 		Allow: List{Networks: networksOf("10.0.0.0/8", "2001:db8::/32")},
 		Deny:  List{Networks: networksOf("10.6.6.0/24")},
 	})
@@ -92,7 +92,7 @@ func TestNetworksOfAPolicy(t *testing.T) {
 
 // A caller whose name reads like an address isn't in its network.
 func TestNamesAreInNoNetwork(t *testing.T) {
-	l, _ := newLists(t, ListsOptions{Allow: List{Networks: networksOf("0.0.0.0/0", "::/0")}})
+	l, _ := listsAround(t, ListsOptions{Allow: List{Networks: networksOf("0.0.0.0/0", "::/0")}})
 	byName := func(_ context.Context, r *http.Request) (string, error) { return r.Header.Get("X-User"), nil }
 	for name, p := range map[string]ratelimit.Policy{
 		"name":     {Key: byName},
@@ -117,7 +117,7 @@ func TestNamesAreInNoNetwork(t *testing.T) {
 }
 
 func TestAnAddressFunctionOfYourOwn(t *testing.T) {
-	l, _ := newLists(t, ListsOptions{
+	l, _ := listsAround(t, ListsOptions{
 		Deny:    List{Networks: networksOf("2001:db8::/32")},
 		Address: func(key string) netip.Prefix { return netip.MustParsePrefix(key) },
 	})

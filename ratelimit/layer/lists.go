@@ -11,7 +11,16 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
-// ListsOptions configure [Lists]. The zero value has two empty lists.
+// ListsOptions are the layer that answers for keys that are on a list, without the store: an allow
+// list, and a deny list, which is asked first. All other keys are the store's. The zero value has two
+// empty lists.
+//
+// A take or peek of an allowed key has Allowed, and all of the rule's burst remaining, even
+// if it asks for more; an add, too. Nothing is counted. A take or peek of a denied key is not Allowed, has nothing
+// remaining, and its RetryAfter and ResetAfter are the option; nor is anything else
+// in a group with such a take done. The Source is [ratelimit.FromAllowList] or
+// [ratelimit.FromDenyList]. Counts, resets, refunds of what was charged before the key
+// was listed, and adds to a denied key go to the store.
 type ListsOptions struct {
 	// Allow has the keys whose takes always pass, Deny those whose takes never do. What
 	// is on both is denied.
@@ -30,20 +39,8 @@ type ListsOptions struct {
 	Address func(key string) netip.Prefix
 }
 
-// Lists answers for keys that are on a list, without the store: an allow list, and a deny
-// list, which is asked first. All other keys are the store's.
-//
-// A take or peek of an allowed key has Allowed, and all of the rule's burst remaining, even
-// if it asks for more; an add, too. Nothing is counted. A take or peek of a denied key is not Allowed, has nothing
-// remaining, and its RetryAfter and ResetAfter are the option; nor is anything else
-// in a group with such a take done. The Source is [ratelimit.FromAllowList] or
-// [ratelimit.FromDenyList]. Counts, resets, refunds of what was charged before the key
-// was listed, and adds to a denied key go to the store.
-//
-// A Lists is safe for concurrent use and needs no closing. It costs a key that is on no
-// list some 10 to 100 ns and no allocation, however long the lists are: a look-up for each
-// list, and for each of the lengths that its prefixes, and its networks, have.
-type Lists struct {
+// listLayer is what ListsOptions configures.
+type listLayer struct {
 	inner ratelimit.Store
 	one   func(context.Context, ratelimit.Op) (ratelimit.Result, error)
 	wait  time.Duration
@@ -56,12 +53,8 @@ type lists struct {
 	allow, deny *list
 }
 
-// NewLists returns a layer around inner. An error names the option that is wrong, or wraps
-// [ErrOrder].
-func NewLists(inner ratelimit.Store, o ListsOptions) (*Lists, error) {
-	if err := fits(listsPlace, inner); err != nil {
-		return nil, err
-	}
+// newLists returns a layer around inner. An error names the option that is wrong.
+func newLists(inner ratelimit.Store, o ListsOptions) (*listLayer, error) {
 	if err := option.Duration("layer: ListsOptions.RetryAfter", o.RetryAfter, 0); err != nil {
 		return nil, err
 	}
@@ -71,7 +64,7 @@ func NewLists(inner ratelimit.Store, o ListsOptions) (*Lists, error) {
 	if o.Address == nil {
 		o.Address = addressAfterName
 	}
-	l := &Lists{inner: inner, one: ratelimit.DoOne(inner), wait: o.RetryAfter, find: o.Address}
+	l := &listLayer{inner: inner, one: ratelimit.DoOne(inner), wait: o.RetryAfter, find: o.Address}
 	if err := l.Set(o.Allow, o.Deny); err != nil {
 		return nil, err
 	}
@@ -80,7 +73,7 @@ func NewLists(inner ratelimit.Store, o ListsOptions) (*Lists, error) {
 
 // Set replaces both lists, for all ops that begin later. If one has something wrong, the
 // error says so and nothing is changed. It costs as much as the lists are long.
-func (l *Lists) Set(allow, deny List) error {
+func (l *listLayer) Set(allow, deny List) error {
 	a, err := newList("Allow", allow)
 	if err != nil {
 		return err
@@ -93,10 +86,8 @@ func (l *Lists) Set(allow, deny List) error {
 	return nil
 }
 
-func (l *Lists) place() place { return listsPlace }
-
 // DoOne is Do with a list of one.
-func (l *Lists) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+func (l *listLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	source := l.source(l.both.Load(), op.Key)
 	if asksStore(&op, source, false) {
 		return l.one(ctx, op)
@@ -112,7 +103,7 @@ func (l *Lists) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, e
 }
 
 // Do runs ops as [ratelimit.Store] says. What isn't answered here is one call of the store.
-func (l *Lists) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+func (l *listLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	sources, listed := l.sources(ops)
 	if !listed {
 		return l.inner.Do(ctx, ops)
@@ -163,7 +154,7 @@ func lenient(op *ratelimit.Op) {
 }
 
 // sources returns whose each op is, and whether any is on a list.
-func (l *Lists) sources(ops []ratelimit.Op) (sources []ratelimit.Source, listed bool) {
+func (l *listLayer) sources(ops []ratelimit.Op) (sources []ratelimit.Source, listed bool) {
 	both := l.both.Load()
 	for i := range ops {
 		source := l.source(both, ops[i].Key)
@@ -178,7 +169,7 @@ func (l *Lists) sources(ops []ratelimit.Op) (sources []ratelimit.Source, listed 
 }
 
 // source returns whose key it is.
-func (l *Lists) source(both *lists, key string) ratelimit.Source {
+func (l *listLayer) source(both *lists, key string) ratelimit.Source {
 	var at netip.Prefix
 	if both.allow.networks.any() || both.deny.networks.any() {
 		at = l.find(key)
@@ -217,7 +208,7 @@ func asksStore(op *ratelimit.Op, source ratelimit.Source, denied bool) bool {
 }
 
 // answer answers an op that isn't the store's.
-func (l *Lists) answer(op *ratelimit.Op, source ratelimit.Source) ratelimit.Result {
+func (l *listLayer) answer(op *ratelimit.Op, source ratelimit.Source) ratelimit.Result {
 	res := ratelimit.Result{Source: source, Limit: op.Rule.Limit()}
 	switch asks := op.Kind == ratelimit.Take || op.Kind == ratelimit.Peek; {
 	case source == ratelimit.FromAllowList:

@@ -12,10 +12,10 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
-func newLists(t *testing.T, o ListsOptions) (*Lists, *spy) {
+func listsAround(t *testing.T, o ListsOptions) (*listLayer, *spy) {
 	memory, _ := newMemory(t)
 	store := &spy{Store: memory}
-	l, err := NewLists(store, o)
+	l, err := newLists(store, o)
 	require.NoError(t, err)
 	return l, store
 }
@@ -24,7 +24,7 @@ func TestListsConform(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		memory, clock := newMemory(t)
 		// With something on the lists, so that nothing is spared.
-		l, err := NewLists(memory, ListsOptions{
+		l, err := newLists(memory, ListsOptions{
 			Allow: List{Keys: []string{"allowed"}, Networks: networksOf("10.0.0.0/8")},
 			Deny:  List{Prefixes: []string{"denied:"}},
 		})
@@ -34,7 +34,7 @@ func TestListsConform(t *testing.T) {
 }
 
 func TestAnAllowedKeyAlwaysPasses(t *testing.T) {
-	l, store := newLists(t, ListsOptions{Allow: List{Keys: []string{"k"}}})
+	l, store := listsAround(t, ListsOptions{Allow: List{Keys: []string{"k"}}})
 	for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Peek} {
 		for range 12 {
 			res, err := l.DoOne(t.Context(), ratelimit.Op{Rule: gcra(10), Key: "k", N: 100, Kind: kind})
@@ -54,7 +54,7 @@ func TestAnAllowedKeyAlwaysPasses(t *testing.T) {
 }
 
 func TestADeniedKeyNeverPasses(t *testing.T) {
-	l, store := newLists(t, ListsOptions{Allow: List{Keys: []string{"k"}}, Deny: List{Keys: []string{"k"}}, RetryAfter: time.Minute})
+	l, store := listsAround(t, ListsOptions{Allow: List{Keys: []string{"k"}}, Deny: List{Keys: []string{"k"}}, RetryAfter: time.Minute})
 	want := ratelimit.Result{
 		Violated: true, Limit: 10, RetryAfter: time.Minute, ResetAfter: time.Minute, Source: ratelimit.FromDenyList,
 	}
@@ -64,7 +64,7 @@ func TestADeniedKeyNeverPasses(t *testing.T) {
 		require.Equal(t, want, res)
 	}
 	require.Empty(t, store.hows(), "the store isn't asked")
-	unlisted, _ := newLists(t, ListsOptions{Deny: List{Keys: []string{"k"}}})
+	unlisted, _ := listsAround(t, ListsOptions{Deny: List{Keys: []string{"k"}}})
 	res, err := unlisted.DoOne(t.Context(), take(gcra(10), "k", 1))
 	require.NoError(t, err)
 	require.Equal(t, time.Hour, res.RetryAfter)
@@ -73,7 +73,7 @@ func TestADeniedKeyNeverPasses(t *testing.T) {
 // A listed key's counters are there for who looks after them.
 func TestOtherOpsOnListedKeys(t *testing.T) {
 	const key = "k"
-	l, store := newLists(t, ListsOptions{})
+	l, store := listsAround(t, ListsOptions{})
 	w := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 10, Per: time.Minute}))
 	charged, err := l.DoOne(t.Context(), take(w, key, 4))
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestOtherOpsOnListedKeys(t *testing.T) {
 
 // What is left of a list of ops is asked in one call, and in the groups that it had.
 func TestListedKeysBesideOthers(t *testing.T) {
-	l, store := newLists(t, ListsOptions{Allow: List{Keys: []string{"a"}}, Deny: List{Keys: []string{"d"}}})
+	l, store := listsAround(t, ListsOptions{Allow: List{Keys: []string{"a"}}, Deny: List{Keys: []string{"d"}}})
 	hour := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 5, Per: time.Hour}))
 	out, err := l.Do(t.Context(), []ratelimit.Op{
 		take(gcra(3), "k", 2), take(hour, "k", 2), take(gcra(3), "a", 1), take(gcra(3), "k", 2), take(gcra(3), "d", 1), take(hour, "k", 1),
@@ -130,7 +130,7 @@ func TestListedKeysBesideOthers(t *testing.T) {
 }
 
 func TestListsCheckBeforeAnyChange(t *testing.T) {
-	l, store := newLists(t, ListsOptions{Allow: List{Keys: []string{"a"}}, Deny: List{Keys: []string{"d"}}})
+	l, store := listsAround(t, ListsOptions{Allow: List{Keys: []string{"a"}}, Deny: List{Keys: []string{"d"}}})
 	for _, bad := range []ratelimit.Op{
 		{}, take(ratelimit.Rule{}, "a", 1), take(gcra(3), "a", 0), take(gcra(3), "a", -1), take(gcra(3), "d", 0),
 		{Rule: gcra(3), Key: "a", N: 1, Kind: 99},
@@ -159,13 +159,10 @@ func TestListsRefuse(t *testing.T) {
 		"Deny.Networks[0] is not a prefix": {Deny: List{Networks: []netip.Prefix{{}}}},
 		"ListsOptions.RetryAfter is -1ns":  {RetryAfter: -1},
 	} {
-		_, err := NewLists(memory, o)
+		_, err := newLists(memory, o)
 		require.ErrorContains(t, err, want)
 	}
-	_, err := NewLists(nil, ListsOptions{})
-	require.ErrorContains(t, err, "store is nil")
-
-	l, _ := newLists(t, ListsOptions{Deny: List{Keys: []string{"k"}}})
+	l, _ := listsAround(t, ListsOptions{Deny: List{Keys: []string{"k"}}})
 	require.Error(t, l.Set(List{}, List{Keys: []string{""}}))
 	res, err := l.DoOne(t.Context(), take(gcra(1), "k", 1))
 	require.NoError(t, err)
@@ -174,7 +171,7 @@ func TestListsRefuse(t *testing.T) {
 
 func TestListsAllocateNothing(t *testing.T) {
 	memory, _ := newMemory(t)
-	l, err := NewLists(memory, ListsOptions{
+	l, err := newLists(memory, ListsOptions{
 		Allow: List{Keys: []string{"login:me"}, Prefixes: []string{"free:"}, Networks: networksOf("10.0.0.0/8", "2001:db8::/32")},
 	})
 	require.NoError(t, err)
@@ -190,7 +187,7 @@ func TestListsAllocateNothing(t *testing.T) {
 
 func BenchmarkLists(b *testing.B) {
 	memory, _ := newMemory(b)
-	l, err := NewLists(memory, ListsOptions{
+	l, err := newLists(memory, ListsOptions{
 		Allow: List{Keys: []string{"login:me"}, Prefixes: []string{"free:"}, Networks: networksOf("10.0.0.0/8", "2001:db8::/32")},
 	})
 	require.NoError(b, err)

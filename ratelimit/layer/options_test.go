@@ -17,26 +17,26 @@ func TestOptionsAreBounded(t *testing.T) {
 	r := windowOf(1)
 	for field, wrong := range map[string]func(time.Duration, int) error{
 		"DenyCacheOptions.Block": func(d time.Duration, _ int) error {
-			_, err := NewDenyCache(store, DenyCacheOptions{Block: d})
+			_, err := newDenyCache(store, DenyCacheOptions{Block: d})
 			return err
 		},
 		"LeaseOptions.Timeout":    func(d time.Duration, _ int) error { return lease(store, LeaseOptions{Timeout: d}) },
-		"ListsOptions.RetryAfter": func(d time.Duration, _ int) error { _, err := NewLists(store, ListsOptions{RetryAfter: d}); return err },
+		"ListsOptions.RetryAfter": func(d time.Duration, _ int) error { _, err := newLists(store, ListsOptions{RetryAfter: d}); return err },
 		"ReservationOptions.Life": func(d time.Duration, _ int) error {
 			_, err := NewReservations(store, r, ReservationOptions{Life: d})
 			return err
 		},
 		"FailoverOptions.Timeout": func(d time.Duration, _ int) error {
-			_, err := NewFailover(store, FailoverOptions{Timeout: d})
+			_, err := newFailover(store, FailoverOptions{Timeout: d})
 			return err
 		},
 		"FailoverOptions.Retry": func(d time.Duration, _ int) error {
-			_, err := NewFailover(store, FailoverOptions{Retry: d})
+			_, err := newFailover(store, FailoverOptions{Retry: d})
 			return err
 		},
 		"LeaseOptions.Life": func(d time.Duration, _ int) error { return lease(store, LeaseOptions{Life: d}) },
 		"DenyCacheOptions.Keys": func(_ time.Duration, n int) error {
-			_, err := NewDenyCache(store, DenyCacheOptions{Keys: n})
+			_, err := newDenyCache(store, DenyCacheOptions{Keys: n})
 			return err
 		},
 		"LeaseOptions.MaxKeys":  func(_ time.Duration, n int) error { return lease(store, LeaseOptions{MaxKeys: n}) },
@@ -45,17 +45,17 @@ func TestOptionsAreBounded(t *testing.T) {
 			_, err := NewQueue(store, r, QueueOptions{MaxWaiting: n})
 			return err
 		},
-		"FailoverOptions.Keys": func(_ time.Duration, n int) error { _, err := NewFailover(store, FailoverOptions{Keys: n}); return err },
+		"FailoverOptions.Keys": func(_ time.Duration, n int) error { _, err := newFailover(store, FailoverOptions{Keys: n}); return err },
 		"FailoverOptions.Calls": func(_ time.Duration, n int) error {
-			_, err := NewFailover(store, FailoverOptions{Calls: n})
+			_, err := newFailover(store, FailoverOptions{Calls: n})
 			return err
 		},
 		"FailoverOptions.Replicas": func(_ time.Duration, n int) error {
-			_, err := NewFailover(store, FailoverOptions{Replicas: n})
+			_, err := newFailover(store, FailoverOptions{Replicas: n})
 			return err
 		},
 		"FailoverOptions.MaxAbando": func(_ time.Duration, n int) error {
-			_, err := NewFailover(store, FailoverOptions{MaxAbandoned: n})
+			_, err := newFailover(store, FailoverOptions{MaxAbandoned: n})
 			return err
 		},
 	} {
@@ -66,7 +66,7 @@ func TestOptionsAreBounded(t *testing.T) {
 }
 
 func lease(store ratelimit.Store, o LeaseOptions) error {
-	l, err := NewLease(store, o)
+	l, err := newLease(store, o)
 	if err == nil {
 		err = l.Close()
 	}
@@ -79,9 +79,9 @@ func TestTheLongestOptions(t *testing.T) {
 		store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{MaxSubjects: math.MaxInt, MaxBytes: math.MaxInt64})
 		require.NoError(t, err)
 		s := &spy{Store: store}
-		lease, err := NewLease(s, LeaseOptions{Timeout: ratelimit.MaxDuration, Max: math.MaxInt64, Share: math.MaxInt64})
+		lease, err := newLease(s, LeaseOptions{Timeout: ratelimit.MaxDuration, Max: math.MaxInt64, Share: math.MaxInt64})
 		require.NoError(t, err)
-		cache, err := NewDenyCache(lease, DenyCacheOptions{Block: ratelimit.MaxDuration})
+		cache, err := newDenyCache(lease, DenyCacheOptions{Block: ratelimit.MaxDuration})
 		require.NoError(t, err)
 		for i := range 3 {
 			res, err := cache.DoOne(t.Context(), take(windowOf(1), "k", 1))
@@ -108,7 +108,7 @@ func TestTheLongestOptions(t *testing.T) {
 // What is denied for longer than a duration can be is remembered, too.
 func TestWhatIsDeniedForAges(t *testing.T) {
 	store, _ := newMemory(t)
-	cache, err := NewDenyCache(store, DenyCacheOptions{})
+	cache, err := newDenyCache(store, DenyCacheOptions{})
 	require.NoError(t, err)
 	r := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1, Per: 24 * time.Hour}))
 	_, err = cache.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", N: 100_000_000, Kind: ratelimit.Add})

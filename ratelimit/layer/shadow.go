@@ -7,18 +7,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// ShadowOptions configure a [Shadow]. The zero value tries out every rule.
-type ShadowOptions struct {
-	// Match tells whether the rule of op is only tried out for op's key. Nil means that
-	// all are. It is called for every op, from many goroutines.
-	Match func(op ratelimit.Op) bool
-	// Report, if not nil, gets the takes that would not have passed: with what the store
-	// said of them, or with its error. It is called before the take returns.
-	Report func(ctx context.Context, op ratelimit.Op, res ratelimit.Result, err error)
-}
-
-// Shadow tries rules out: they count as if they were in force, and deny nobody. A limit
-// can so be seen at work before it is one.
+// ShadowOptions are the layer that tries rules out: they count as if they were in force, and deny
+// nobody. A limit can so be seen at work before it is one. The zero value tries out every rule.
 //
 // A take, peek or add by such a rule is asked of the store as any other, and charged if it
 // would pass. Its result is the store's, but always Allowed, with
@@ -33,10 +23,17 @@ type ShadowOptions struct {
 //
 // In headers and in the results of a Policy, rules that are tried out don't appear. A
 // policy that has no others is a meter: its takes pass, and send no fields.
-//
-// A Shadow is safe for concurrent use and needs no closing. It adds no call to ops whose
-// rules are all in force or all tried out.
-type Shadow struct {
+type ShadowOptions struct {
+	// Match tells whether the rule of op is only tried out for op's key. Nil means that
+	// all are. It is called for every op, from many goroutines.
+	Match func(op ratelimit.Op) bool
+	// Report, if not nil, gets the takes that would not have passed: with what the store
+	// said of them, or with its error. It is called before the take returns.
+	Report func(ctx context.Context, op ratelimit.Op, res ratelimit.Result, err error)
+}
+
+// shadowLayer is what ShadowOptions configures.
+type shadowLayer struct {
 	inner ratelimit.Store
 	one   func(context.Context, ratelimit.Op) (ratelimit.Result, error)
 	o     ShadowOptions
@@ -51,27 +48,21 @@ type ShadowStats struct {
 	Passed, Denied, Failed uint64
 }
 
-// NewShadow returns a layer around inner. An error wraps [ErrOrder], or says that there is
-// no store.
-func NewShadow(inner ratelimit.Store, o ShadowOptions) (*Shadow, error) {
-	if err := fits(shadowPlace, inner); err != nil {
-		return nil, err
-	}
+// newShadow returns a layer around inner.
+func newShadow(inner ratelimit.Store, o ShadowOptions) (*shadowLayer, error) {
 	if o.Match == nil {
 		o.Match = func(ratelimit.Op) bool { return true }
 	}
-	return &Shadow{inner: inner, one: ratelimit.DoOne(inner), o: o}, nil
+	return &shadowLayer{inner: inner, one: ratelimit.DoOne(inner), o: o}, nil
 }
 
-func (s *Shadow) place() place { return shadowPlace }
-
 // Stats returns what has been counted so far.
-func (s *Shadow) Stats() ShadowStats {
+func (s *shadowLayer) Stats() ShadowStats {
 	return ShadowStats{Passed: s.passed.Load(), Denied: s.denied.Load(), Failed: s.failed.Load()}
 }
 
 // DoOne is Do with a list of one.
-func (s *Shadow) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+func (s *shadowLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	if !s.o.Match(op) {
 		return s.one(ctx, op)
 	}
@@ -88,7 +79,7 @@ func decides(k ratelimit.Kind) bool {
 }
 
 // Do runs ops as [ratelimit.Store] says.
-func (s *Shadow) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+func (s *shadowLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	tried, some := s.tried(ops)
 	if !some {
 		return s.inner.Do(ctx, ops)
@@ -111,7 +102,7 @@ func (s *Shadow) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result
 }
 
 // tried tells which ops' rules are tried out, and whether there are any.
-func (s *Shadow) tried(ops []ratelimit.Op) (tried []bool, some bool) {
+func (s *shadowLayer) tried(ops []ratelimit.Op) (tried []bool, some bool) {
 	for i := range ops {
 		if !s.o.Match(ops[i]) {
 			continue
@@ -125,7 +116,7 @@ func (s *Shadow) tried(ops []ratelimit.Op) (tried []bool, some bool) {
 }
 
 // try asks what is tried out, in the groups that the rules in force have let pass.
-func (s *Shadow) try(ctx context.Context, ops []ratelimit.Op, tried []bool, out []ratelimit.Result) {
+func (s *shadowLayer) try(ctx context.Context, ops []ratelimit.Op, tried []bool, out []ratelimit.Result) {
 	asked := rest{out: out}
 	for from, group := range ratelimit.Groups(ops) {
 		asked.apart = true
@@ -159,7 +150,7 @@ func marked(res ratelimit.Result) ratelimit.Result {
 }
 
 // allow makes what the store said of an op what its caller gets.
-func (s *Shadow) allow(ctx context.Context, op *ratelimit.Op, res ratelimit.Result, err error) ratelimit.Result {
+func (s *shadowLayer) allow(ctx context.Context, op *ratelimit.Op, res ratelimit.Result, err error) ratelimit.Result {
 	if err != nil {
 		res = ratelimit.Result{Limit: op.Rule.Limit()}
 	}
@@ -170,7 +161,7 @@ func (s *Shadow) allow(ctx context.Context, op *ratelimit.Op, res ratelimit.Resu
 	return marked(res)
 }
 
-func (s *Shadow) count(ctx context.Context, op *ratelimit.Op, res ratelimit.Result, err error) {
+func (s *shadowLayer) count(ctx context.Context, op *ratelimit.Op, res ratelimit.Result, err error) {
 	switch {
 	case err != nil:
 		s.failed.Add(1)

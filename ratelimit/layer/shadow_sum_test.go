@@ -14,7 +14,7 @@ import (
 
 // asPolicy serves requests that are limited by rules through a shadow.
 func (s *shadowing) asPolicy(cost int64, rules ...ratelimit.Rule) func() *httptest.ResponseRecorder {
-	limited, err := ratelimit.Middleware(s.Shadow, ratelimit.Policy{
+	limited, err := ratelimit.Middleware(s.shadowLayer, ratelimit.Policy{
 		Name: "api", Rules: rules, XHeaders: true,
 		Key:  func(context.Context, *http.Request) (string, error) { return "k", nil },
 		Cost: func(context.Context, *http.Request) (int64, error) { return cost, nil },
@@ -65,7 +65,7 @@ func TestARuleThatIsTriedOutInAPolicy(t *testing.T) {
 func TestAUnionWithARuleThatIsTriedOut(t *testing.T) {
 	s := newShadowing(t, isTried)
 	for _, rules := range [][]ratelimit.Rule{{tried(2), gcra(4)}, {gcra(4), tried(2)}} {
-		u, err := ratelimit.NewUnion(s.Shadow, rules...)
+		u, err := ratelimit.NewUnion(s.shadowLayer, rules...)
 		require.NoError(t, err)
 		require.NoError(t, u.Reset(t.Context(), "k"))
 		var charged []ratelimit.Verdict

@@ -28,7 +28,7 @@ type report struct {
 type shadowing struct {
 	*testing.T
 	*spy
-	*Shadow
+	*shadowLayer
 	reports []report
 }
 
@@ -36,7 +36,7 @@ func newShadowing(t *testing.T, match func(ratelimit.Op) bool) *shadowing {
 	memory, _ := newMemory(t)
 	s := &shadowing{T: t, spy: &spy{Store: memory}}
 	var err error
-	s.Shadow, err = NewShadow(s.spy, ShadowOptions{
+	s.shadowLayer, err = newShadow(s.spy, ShadowOptions{
 		Match: match,
 		Report: func(_ context.Context, op ratelimit.Op, res ratelimit.Result, err error) {
 			s.reports = append(s.reports, report{op, res, err})
@@ -48,7 +48,7 @@ func newShadowing(t *testing.T, match func(ratelimit.Op) bool) *shadowing {
 
 func (s *shadowing) do(ops ...ratelimit.Op) []ratelimit.Result {
 	s.Helper()
-	out, err := s.Shadow.Do(s.Context(), ops)
+	out, err := s.shadowLayer.Do(s.Context(), ops)
 	require.NoError(s, err)
 	require.Len(s, out, len(ops))
 	return out
@@ -65,17 +65,17 @@ func (s *shadowing) remaining(r ratelimit.Rule) int64 {
 func TestShadowConforms(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		memory, clock := newMemory(t)
-		s, err := NewShadow(memory, ShadowOptions{Match: isTried})
+		s, err := newShadow(memory, ShadowOptions{Match: isTried})
 		require.NoError(t, err)
 		return besideTried{s}, clock
 	}, storetest.Everything)
 }
 
 // besideTried asks about a tried rule along with every list of ops.
-type besideTried struct{ *Shadow }
+type besideTried struct{ *shadowLayer }
 
 func (b besideTried) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
-	out, err := b.Shadow.Do(ctx, append([]ratelimit.Op{take(tried(3), "beside", 4)}, ops...))
+	out, err := b.shadowLayer.Do(ctx, append([]ratelimit.Op{take(tried(3), "beside", 4)}, ops...))
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (b besideTried) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 func TestWhatIsTriedOutDeniesNobody(t *testing.T) {
 	s := newShadowing(t, nil)
 	for i := range int64(5) {
-		res, err := s.Shadow.DoOne(t.Context(), take(tried(3), "k", 1))
+		res, err := s.shadowLayer.DoOne(t.Context(), take(tried(3), "k", 1))
 		require.NoError(t, err)
 		require.True(t, res.Allowed)
 		require.Equal(t, ratelimit.FromShadow, res.Source)
@@ -93,7 +93,7 @@ func TestWhatIsTriedOutDeniesNobody(t *testing.T) {
 		require.Equal(t, max(0, 2-i), res.Remaining)
 		require.Equal(t, i >= 2, res.RetryAfter > 0)
 	}
-	peek, err := s.Shadow.DoOne(t.Context(), ratelimit.Op{Rule: tried(3), Key: "k", N: 1, Kind: ratelimit.Peek})
+	peek, err := s.shadowLayer.DoOne(t.Context(), ratelimit.Op{Rule: tried(3), Key: "k", N: 1, Kind: ratelimit.Peek})
 	require.NoError(t, err)
 	require.True(t, peek.Allowed)
 	require.True(t, peek.Violated)
@@ -104,30 +104,30 @@ func TestWhatIsTriedOutDeniesNobody(t *testing.T) {
 	require.Equal(t, ratelimit.FromStore, s.reports[0].res.Source)
 	require.Positive(t, s.reports[0].res.RetryAfter)
 
-	count, err := s.Shadow.DoOne(t.Context(), ratelimit.Op{Rule: tried(3), Key: "k", Kind: ratelimit.Count})
+	count, err := s.shadowLayer.DoOne(t.Context(), ratelimit.Op{Rule: tried(3), Key: "k", Kind: ratelimit.Count})
 	require.NoError(t, err)
 	require.EqualValues(t, 3, count.Count, "denials charge nothing")
 }
 
 func TestWhatIsTriedOutDoesNotFail(t *testing.T) {
 	s := newShadowing(t, isTried)
-	res, err := s.Shadow.DoOne(t.Context(), take(tried(3), "k", 4))
+	res, err := s.shadowLayer.DoOne(t.Context(), take(tried(3), "k", 4))
 	require.NoError(t, err)
 	require.Equal(t, ratelimit.Result{Allowed: true, Limit: 3, Source: ratelimit.FromShadow}, res)
 	require.ErrorIs(t, s.reports[0].err, ratelimit.ErrTooLarge)
 
 	s.spy.first = func(context.Context) error { return ratelimit.ErrStore }
-	res, err = s.Shadow.DoOne(t.Context(), take(tried(3), "k", 1))
+	res, err = s.shadowLayer.DoOne(t.Context(), take(tried(3), "k", 1))
 	require.NoError(t, err)
 	require.True(t, res.Allowed)
 	require.ErrorIs(t, s.reports[1].err, ratelimit.ErrStore)
 	require.Equal(t, ShadowStats{Failed: 2}, s.Stats())
 
 	for _, op := range []ratelimit.Op{take(gcra(3), "k", 1), {Rule: tried(3), Key: "k", Kind: ratelimit.Count}} {
-		_, err = s.Shadow.DoOne(t.Context(), op)
+		_, err = s.shadowLayer.DoOne(t.Context(), op)
 		require.ErrorIs(t, err, ratelimit.ErrStore)
 	}
-	_, err = s.Shadow.Do(t.Context(), []ratelimit.Op{take(gcra(3), "k", 1), take(tried(3), "k", 1)})
+	_, err = s.shadowLayer.Do(t.Context(), []ratelimit.Op{take(gcra(3), "k", 1), take(tried(3), "k", 1)})
 	require.ErrorIs(t, err, ratelimit.ErrStore)
 
 	// The store fails for the second call alone.
@@ -246,12 +246,4 @@ func ofTried(t *testing.T, store ratelimit.Store) int64 {
 	out, err := store.Do(t.Context(), []ratelimit.Op{{Rule: tried(15), Key: "k", N: 1, Kind: ratelimit.Peek}})
 	require.NoError(t, err)
 	return out[0].Remaining
-}
-
-func TestNewShadowRefuses(t *testing.T) {
-	_, err := NewShadow(nil, ShadowOptions{})
-	require.ErrorContains(t, err, "store is nil")
-	l, _ := newLists(t, ListsOptions{})
-	_, err = NewShadow(l, ShadowOptions{})
-	require.ErrorIs(t, err, ErrOrder)
 }

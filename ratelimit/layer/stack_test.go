@@ -24,24 +24,17 @@ func (gone) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
 	return nil, errors.New("gone")
 }
 
-// stack is all that may stand around a Redis, but what changes who is counted.
-type stack struct {
-	*layer.DenyCache
-	failover *layer.Failover
-}
-
-func newStack(tb testing.TB, client redis.UniversalClient, o layer.FailoverOptions) stack {
+// newStack returns all that may stand around a Redis, but what changes who is counted.
+func newStack(tb testing.TB, client redis.UniversalClient, o layer.FailoverOptions) *layer.Store {
 	tb.Helper()
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	store, err := redisstore.New(client, redisstore.Options{})
 	require.NoError(tb, err)
-	f, err := layer.NewFailover(store, o)
+	s, err := layer.New(store, layer.Options{DenyCache: &layer.DenyCacheOptions{}, Failover: &o})
 	require.NoError(tb, err)
-	d, err := layer.NewDenyCache(f, layer.DenyCacheOptions{})
-	require.NoError(tb, err)
-	return stack{d, f}
+	return s
 }
 
 func limiter(tb testing.TB, store ratelimit.Store, r ratelimit.Rule) *ratelimit.Limiter {
@@ -129,7 +122,7 @@ func TestRedisIsGoneAndBack(t *testing.T) {
 	}
 }
 
-func goneAndBack(t *testing.T, s stack, mode layer.Mode, fault func() (back func())) {
+func goneAndBack(t *testing.T, s *layer.Store, mode layer.Mode, fault func() (back func())) {
 	l := limiter(t, s, windowOf(1<<40, time.Hour))
 	works := func() bool {
 		res, err := l.Take(t.Context(), "k", 1)
@@ -139,7 +132,7 @@ func goneAndBack(t *testing.T, s stack, mode layer.Mode, fault func() (back func
 	for range 2 {
 		back := fault()
 		late, n := 0, 0
-		for began := time.Now(); time.Since(began) < 700*time.Millisecond || !s.failover.Stats().Down; n++ {
+		for began := time.Now(); time.Since(began) < 700*time.Millisecond || !s.Stats().Failover.Down; n++ {
 			require.Less(t, n, 1000)
 			sent := time.Now()
 			res, err := l.Take(t.Context(), "k", 1)
@@ -158,9 +151,9 @@ func goneAndBack(t *testing.T, s stack, mode layer.Mode, fault func() (back func
 		require.LessOrEqual(t, late, n/2, "of %d", n)
 		back()
 		require.Eventually(t, works, time.Second, 5*time.Millisecond, "back within a second")
-		require.False(t, s.failover.Stats().Down)
+		require.False(t, s.Stats().Failover.Down)
 	}
-	require.Eventually(t, func() bool { return s.failover.Stats().Abandoned == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Stats().Failover.Abandoned == 0 }, 20*time.Second, time.Millisecond)
 }
 
 // TestALostReplyIsChargedOnce cuts the connection in the middle of the reply to a take that

@@ -40,7 +40,7 @@ func aroundMemory(t *testing.T, tried string) map[string]ratelimit.Store {
 		store := ratelimit.Store(m)
 		has := func(layer string) bool { return name == layer || name == "all" }
 		if has("lease") {
-			l, err := NewLease(store, LeaseOptions{})
+			l, err := newLease(store, LeaseOptions{})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, l.Close()) })
 			store = l
@@ -50,19 +50,19 @@ func aroundMemory(t *testing.T, tried string) map[string]ratelimit.Store {
 			if name == "local" { // with nothing behind it
 				store, o = answeringError{}, FailoverOptions{Mode: Local, Replicas: 3}
 			}
-			store, err = NewFailover(store, o)
+			store, err = newFailover(store, o)
 			require.NoError(t, err)
 		}
 		if has("deny cache") {
-			store, err = NewDenyCache(store, DenyCacheOptions{})
+			store, err = newDenyCache(store, DenyCacheOptions{})
 			require.NoError(t, err)
 		}
 		if has("shadow") {
-			store, err = NewShadow(store, ShadowOptions{Match: func(op ratelimit.Op) bool { return op.Rule.Name() == tried }})
+			store, err = newShadow(store, ShadowOptions{Match: func(op ratelimit.Op) bool { return op.Rule.Name() == tried }})
 			require.NoError(t, err)
 		}
 		if has("lists") {
-			store, err = NewLists(store, ListsOptions{Allow: List{Prefixes: []string{"p:allowed"}}, Deny: List{Prefixes: []string{"p:denied"}}})
+			store, err = newLists(store, ListsOptions{Allow: List{Prefixes: []string{"p:allowed"}}, Deny: List{Prefixes: []string{"p:denied"}}})
 			require.NoError(t, err)
 		}
 		all[name] = store

@@ -27,10 +27,10 @@ func (g *generation) layers() (ratelimit.Store, error) {
 	if !slices.ContainsFunc(g.rules, func(r *rule) bool { return r.Shadow }) {
 		return store, nil
 	}
-	return layer.NewShadow(store, layer.ShadowOptions{
+	return layer.New(store, layer.Options{Shadow: &layer.ShadowOptions{
 		Match:  func(op ratelimit.Op) bool { return g.ruleOf(op).Shadow },
 		Report: g.reportShadow,
-	})
+	}})
 }
 
 // byRule has each rule's ops answered by its chain. All ops of a call are one rule's.
@@ -45,7 +45,7 @@ func (b *byRule) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result
 		return nil, nil
 	}
 	c := b.chains[b.ruleOf(ops[0])]
-	out, err := c.cache.Do(ctx, ops)
+	out, err := c.layers.Do(ctx, ops)
 	if err != nil {
 		return nil, c.failed(ops[0].Kind, err)
 	}
@@ -58,7 +58,7 @@ func (b *byRule) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result
 // DoOne is Do with a list of one.
 func (b *byRule) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	c := b.chains[b.ruleOf(op)]
-	res, err := c.cache.DoOne(ctx, op)
+	res, err := c.layers.DoOne(ctx, op)
 	if err != nil {
 		return ratelimit.Result{}, c.failed(op.Kind, err)
 	}

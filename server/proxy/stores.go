@@ -48,10 +48,9 @@ type store struct {
 
 // chain is what answers for the rules of one on_error.
 type chain struct {
-	onError  string
-	outage   *outage
-	cache    *layer.DenyCache
-	failover *layer.Failover
+	onError string
+	outage  *outage
+	layers  *layer.Store
 }
 
 // open returns the store of a configuration, which has to be released.
@@ -132,20 +131,19 @@ func (s *store) answering(onError string) (*chain, error) {
 	if c := s.chains[onError]; c != nil {
 		return c, nil
 	}
-	c := chain{onError: onError, outage: s.outage}
-	var err error
-	c.failover, err = layer.NewFailover(s.base, layer.FailoverOptions{
-		Mode: modes[onError], Replicas: s.replicas, Timeout: s.timeout,
-		Logger: slog.New(atDebug{s.log.Handler()}), // the outage is logged once for all chains
+	layers, err := layer.New(s.base, layer.Options{
+		DenyCache: &layer.DenyCacheOptions{},
+		Failover: &layer.FailoverOptions{
+			Mode: modes[onError], Replicas: s.replicas, Timeout: s.timeout,
+			Logger: slog.New(atDebug{s.log.Handler()}), // the outage is logged once for all chains
+		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	if c.cache, err = layer.NewDenyCache(c.failover, layer.DenyCacheOptions{}); err != nil {
-		return nil, err
-	}
-	s.chains[onError] = &c
-	return &c, nil
+	c := &chain{onError: onError, outage: s.outage, layers: layers}
+	s.chains[onError] = c
+	return c, nil
 }
 
 // down tells whether the last call of Redis has failed.
