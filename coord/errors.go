@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/problem"
 )
 
 // Answers and failures; test for them with errors.Is. Those with an HTTP meaning have a
@@ -82,7 +84,7 @@ func (e *DeniedError) Unwrap() error { return e.Reason }
 // RetrySeconds returns RetryAfter in whole seconds, rounded up, at least 1: the value of
 // a Retry-After header.
 func (e *DeniedError) RetrySeconds() int64 {
-	return max(1, int64((e.RetryAfter+time.Second-1)/time.Second))
+	return problem.RetrySeconds(e.RetryAfter)
 }
 
 // Problem returns the response that the denial stands for: 429 if it came too soon, 409

@@ -31,7 +31,7 @@ func (e *DeniedError) Error() string {
 
 // RetrySeconds returns RetryAfter in whole seconds, rounded up, at least 1: the value of
 // a Retry-After header.
-func (e *DeniedError) RetrySeconds() int64 { return max(1, ceilSeconds(e.RetryAfter)) }
+func (e *DeniedError) RetrySeconds() int64 { return problem.RetrySeconds(e.RetryAfter) }
 
 // What a denial is as a problem (RFC 9457).
 const (
@@ -66,5 +66,3 @@ func (e *DeniedError) appendDetail(b []byte) []byte {
 	}
 	return append(b, " seconds."...)
 }
-
-func ceilSeconds(d time.Duration) int64 { return ceilDiv(int64(d), int64(time.Second)) }

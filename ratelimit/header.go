@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/problem"
 )
 
 // maxInteger is the largest integer of a structured field.
@@ -30,9 +32,8 @@ func (t *terms) writeFields(h http.Header, results []Result, sum Result) {
 	if t.chosen || line == "" || slices.ContainsFunc(results, fromShadow) {
 		line = string(p.appendPolicies(nil, t.rules, results, pk))
 	}
-	lines := &[2]string{line, t.limitLine(results, pk)}
-	addMembers(h, policyField, lines[0:1:1])
-	addMembers(h, limitField, lines[1:2:2])
+	addMembers(h, policyField, line)
+	addMembers(h, limitField, t.limitLine(results, pk))
 	if p.XHeaders {
 		writeXHeaders(h, sum)
 	}
@@ -74,7 +75,7 @@ func (t *terms) limitLine(results []Result, pk string) string {
 		}
 		b = t.policy.appendItem(b, r)
 		b = appendInteger(append(b, ";r="...), results[i].shown())
-		b = appendInteger(append(b, ";t="...), ceilSeconds(wait))
+		b = appendInteger(append(b, ";t="...), problem.Seconds(wait))
 		b = append(b, pk...)
 	}
 	return string(b)
@@ -108,15 +109,14 @@ func (t *terms) partition() string {
 }
 
 // addMembers adds members to a list, as one line: some clients read only the first. The
-// name is in its canonical form, which spares every request two conversions. line has one
-// element, and becomes the header's.
-func addMembers(h http.Header, name string, line []string) {
+// name is in its canonical form, which spares every request two conversions.
+func addMembers(h http.Header, name, line string) {
 	for _, had := range slices.Backward(h[name]) {
 		if had != "" {
-			line[0] = had + ", " + line[0]
+			line = had + ", " + line
 		}
 	}
-	h[name] = line
+	h[name] = []string{line}
 }
 
 // writeXHeaders leaves those of another policy that has less left.
@@ -126,20 +126,19 @@ func writeXHeaders(h http.Header, sum Result) {
 	}
 	h.Set("X-RateLimit-Limit", integer(sum.Limit))
 	h.Set("X-RateLimit-Remaining", integer(sum.shown()))
-	h.Set("X-RateLimit-Reset", integer(ceilSeconds(sum.ResetAfter)))
+	h.Set("X-RateLimit-Reset", integer(problem.Seconds(sum.ResetAfter)))
 }
 
 // writeDenial says when to come again, unless a later time is there, as all policies have to
 // allow; and that the answer is about this moment.
 func writeDenial(h http.Header, seconds int64) {
-	values := &[2]string{"no-store", integer(seconds)}
-	h["Cache-Control"] = values[0:1:1]
+	h["Cache-Control"] = []string{"no-store"}
 	if lines := h["Retry-After"]; len(lines) > 0 {
 		if had, err := strconv.ParseInt(lines[0], 10, 64); err == nil && had >= seconds {
 			return
 		}
 	}
-	h["Retry-After"] = values[1:2:2]
+	h["Retry-After"] = []string{integer(seconds)}
 }
 
 func integer(n int64) string { return strconv.FormatInt(min(n, maxInteger), 10) }

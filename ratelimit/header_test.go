@@ -61,7 +61,7 @@ func TestHeaderThatIsThere(t *testing.T) {
 	}
 
 	lines := http.Header{"Ratelimit": {`"a";r=1`, "", `"b";r=2`}}
-	addMembers(lines, "Ratelimit", []string{`"c";r=3`})
+	addMembers(lines, "Ratelimit", `"c";r=3`)
 	require.Equal(t, []string{`"a";r=1, "b";r=2, "c";r=3`}, lines["Ratelimit"])
 }
 

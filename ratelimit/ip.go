@@ -8,8 +8,9 @@ import (
 	"net/http"
 	"net/netip"
 	"net/textproto"
-	"slices"
 	"strings"
+
+	"github.com/lazyreq/lazyreq/internal/netaddr"
 )
 
 // ByIP counts by the address of the peer: an IPv4 address, or the /64 of an IPv6
@@ -92,7 +93,7 @@ func (o IPOptions) resolved() (IPOptions, error) {
 	}
 	trusted := make([]netip.Prefix, len(o.TrustedProxies))
 	for i, p := range o.TrustedProxies {
-		trusted[i] = plainPrefix(p)
+		trusted[i] = netaddr.Unmap(p)
 	}
 	o.TrustedProxies = trusted
 	return o, nil
@@ -114,7 +115,7 @@ func (o IPOptions) check() error {
 		switch {
 		case !p.IsValid():
 			return fmt.Errorf("ratelimit: IPOptions.TrustedProxies[%d] is not a prefix", i)
-		case plainPrefix(p).Bits() == 0:
+		case netaddr.Unmap(p).Bits() == 0:
 			return fmt.Errorf("ratelimit: IPOptions.TrustedProxies[%d] is %v: that trusts everybody", i, p)
 		}
 	}
@@ -146,7 +147,7 @@ func (o *IPOptions) client(ctx context.Context, r *http.Request) netip.Addr {
 }
 
 func (o *IPOptions) trusts(a netip.Addr) bool {
-	return slices.ContainsFunc(o.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
+	return netaddr.Within(o.TrustedProxies, a)
 }
 
 // onUnixSocket tells by the server's own end of the connection: the client's has no name.
@@ -157,14 +158,6 @@ func onUnixSocket(ctx context.Context) bool {
 
 // plain returns the address without what doesn't tell clients apart.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
-
-// plainPrefix returns the prefix that plain addresses are in.
-func plainPrefix(p netip.Prefix) netip.Prefix {
-	if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
-		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
-	}
-	return p.Masked()
-}
 
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 

@@ -164,6 +164,7 @@ func mergeResults(a, b Result) Result {
 	if b.RetryAfter > a.RetryAfter || b.RetryAfter == a.RetryAfter && b.Remaining < a.Remaining {
 		out = b
 	}
+	out.Allowed, out.Violated = a.Allowed && b.Allowed, a.Violated || b.Violated
 	out.Remaining = min(a.Remaining, b.Remaining)
 	out.RetryAfter = max(a.RetryAfter, b.RetryAfter)
 	out.ResetAfter = max(a.ResetAfter, b.ResetAfter)

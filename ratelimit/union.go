@@ -114,18 +114,9 @@ func together(each []Result) Result {
 	first := max(0, slices.IndexFunc(each, func(r Result) bool { return !fromShadow(r) }))
 	sum := each[first]
 	for _, r := range each[first+1:] {
-		if fromShadow(r) && !fromShadow(sum) {
-			continue
+		if !fromShadow(r) || fromShadow(sum) {
+			sum = mergeResults(sum, r)
 		}
-		longer := r.RetryAfter > sum.RetryAfter || r.RetryAfter == sum.RetryAfter && r.Remaining < sum.Remaining
-		if longer {
-			sum.Limit = r.Limit
-		}
-		sum.Allowed = sum.Allowed && r.Allowed
-		sum.Violated = sum.Violated || r.Violated
-		sum.Remaining = min(sum.Remaining, r.Remaining)
-		sum.RetryAfter = max(sum.RetryAfter, r.RetryAfter)
-		sum.ResetAfter = max(sum.ResetAfter, r.ResetAfter)
 	}
 	sum.Receipt = Receipt{}
 	return sum

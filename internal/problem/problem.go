@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // Write sends a problem as the whole response. status becomes 500 if it is no error's. The
@@ -28,8 +29,9 @@ func Write(w http.ResponseWriter, status int, members map[string]any, cause erro
 func WriteJSON(w http.ResponseWriter, status int, body []byte, cause error) {
 	body = append(body, '\n')
 	h := w.Header()
-	values := &[3]string{"application/problem+json", "nosniff", strconv.Itoa(len(body))}
-	h["Content-Type"], h["X-Content-Type-Options"], h["Content-Length"] = values[0:1:1], values[1:2:2], values[2:3:3]
+	h["Content-Type"] = []string{"application/problem+json"}
+	h["X-Content-Type-Options"] = []string{"nosniff"}
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	passes := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 	if passes && len(h["Retry-After"]) == 0 {
 		if wait, ok := retrier(cause); ok {
@@ -39,6 +41,18 @@ func WriteJSON(w http.ResponseWriter, status int, body []byte, cause error) {
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a client that is gone is nobody to tell
 }
+
+// Seconds returns d in whole seconds, rounded up.
+func Seconds(d time.Duration) int64 {
+	s := int64(d / time.Second)
+	if d%time.Second > 0 {
+		s++
+	}
+	return s
+}
+
+// RetrySeconds is Seconds for Retry-After, which is at least 1.
+func RetrySeconds(d time.Duration) int64 { return max(1, Seconds(d)) }
 
 type retrying interface{ RetrySeconds() int64 } // a denial by a rate limit, or one that can't be checked
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/problem"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -30,7 +31,7 @@ func (e *ReducedError) Unwrap() []error { return []error{ratelimit.ErrStore, e.E
 // RetrySeconds returns RetryAfter in whole seconds, rounded up, at least 1: the value of
 // a Retry-After header.
 func (e *ReducedError) RetrySeconds() int64 {
-	return max(1, int64((e.RetryAfter+time.Second-1)/time.Second))
+	return problem.RetrySeconds(e.RetryAfter)
 }
 
 // Problem returns the 503 response that the error stands for.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lazyreq/lazyreq/internal/netaddr"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/addrkey"
 )
 
@@ -53,7 +54,7 @@ func newList(name string, from List) (*list, error) {
 		if !p.IsValid() {
 			return nil, fmt.Errorf("layer: %s.Networks[%d] is not a prefix", name, i)
 		}
-		l.networks.add(plainPrefix(p))
+		l.networks.add(netaddr.Unmap(p))
 	}
 	return l, nil
 }
@@ -113,14 +114,6 @@ func (n *networks) contains(p netip.Prefix) bool {
 		}
 	}
 	return false
-}
-
-// plainPrefix returns the prefix that plain addresses are in.
-func plainPrefix(p netip.Prefix) netip.Prefix {
-	if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
-		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
-	}
-	return p.Masked()
 }
 
 // addressAfterName finds the addresses in a key as a Policy makes it of one by address. A

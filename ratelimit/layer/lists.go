@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/netaddr"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
@@ -175,7 +176,7 @@ func (l *listLayer) source(both *lists, key string) ratelimit.Source {
 		at = l.find(key)
 	}
 	if at.IsValid() {
-		at = plainPrefix(at)
+		at = netaddr.Unmap(at)
 	}
 	switch {
 	case both.deny.has(key, at):

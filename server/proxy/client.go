@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"net/netip"
 	"net/textproto"
-	"slices"
 	"strings"
 
+	"github.com/lazyreq/lazyreq/internal/netaddr"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -55,17 +55,13 @@ func peer(r *http.Request) netip.Addr {
 	return at.Addr().Unmap().WithZone("")
 }
 
-func within(prefixes []netip.Prefix, a netip.Addr) bool {
-	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
-}
-
 // forward makes the fields that tell the upstream about the client right: what a trusted
 // proxy has written is carried on, what anybody else has written is not. Of the two lists
 // of addresses, only the one that trusted proxies keep is carried on: the other may be the
 // client's own.
 func (c *clients) forward(in, out *http.Request, withForwarded bool) {
 	h, from := out.Header, peer(in)
-	trusted := within(c.trusted, from)
+	trusted := netaddr.Within(c.trusted, from)
 	proto := "http"
 	if in.TLS != nil {
 		proto = "https"

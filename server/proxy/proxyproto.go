@@ -7,6 +7,8 @@ import (
 	"net/netip"
 
 	"github.com/pires/go-proxyproto"
+
+	"github.com/lazyreq/lazyreq/internal/netaddr"
 )
 
 // announced wants a PROXY protocol header of the connections from some addresses. To the
@@ -14,7 +16,7 @@ import (
 func announced(from []netip.Prefix) proxyproto.ConnPolicyFunc {
 	return func(o proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
 		at, err := netip.ParseAddrPort(o.Upstream.String())
-		if err == nil && within(from, at.Addr().Unmap().WithZone("")) {
+		if err == nil && netaddr.Within(from, at.Addr().Unmap().WithZone("")) {
 			return proxyproto.REQUIRE, nil
 		}
 		return proxyproto.SKIP, nil

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lazyreq/lazyreq/internal/netaddr"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/server"
 )
@@ -80,7 +81,7 @@ func (g *generation) permits(r *http.Request, token string) error {
 		return nil
 	}
 	client := g.clients.address(r.Context(), r)
-	if !client.IsValid() || !within(s.allow, client) || client == peer(r) && isForwarded(r) {
+	if !client.IsValid() || !netaddr.Within(s.allow, client) || client == peer(r) && isForwarded(r) {
 		return errStatusRefused
 	}
 	return nil

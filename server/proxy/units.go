@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/netaddr"
 )
 
 // Rate is so many units in a time: 10/60s, 1000/h, 5/500ms, 50/day.
@@ -117,14 +119,7 @@ func (n *Network) UnmarshalText(text []byte) error {
 func prefixes(networks []Network) []netip.Prefix {
 	var out []netip.Prefix
 	for _, n := range networks {
-		out = append(out, unmapped(netip.Prefix(n)))
+		out = append(out, netaddr.Unmap(netip.Prefix(n)))
 	}
 	return out
-}
-
-func unmapped(p netip.Prefix) netip.Prefix {
-	if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
-		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
-	}
-	return p.Masked()
 }

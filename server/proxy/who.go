@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/lazyreq/lazyreq/internal/netaddr"
 )
 
 // who is a list of clients: addresses, and values of a rule's key.
@@ -22,7 +24,7 @@ func newWho(entries []string, key *template, field string, f *faults) *who {
 	w := &who{values: map[string]bool{}}
 	for i, e := range entries {
 		if p, err := netip.ParsePrefix(e); err == nil {
-			w.prefixes = append(w.prefixes, unmapped(p))
+			w.prefixes = append(w.prefixes, netaddr.Unmap(p))
 		} else if a, err := netip.ParseAddr(e); err == nil {
 			a = a.Unmap().WithZone("")
 			w.prefixes = append(w.prefixes, netip.PrefixFrom(a, a.BitLen()))
@@ -58,7 +60,7 @@ func (w *who) has(r *http.Request, key *template, address netip.Addr) bool {
 	if w == nil {
 		return false
 	}
-	if address.IsValid() && slices.ContainsFunc(w.prefixes, func(p netip.Prefix) bool { return p.Contains(address) }) {
+	if address.IsValid() && netaddr.Within(w.prefixes, address) {
 		return true
 	}
 	return len(w.values) > 0 && w.values[key.value(r, text(address))]
