@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Bind fills a new T, a struct, from the request of ctx. Each field has a tag that
@@ -199,15 +201,14 @@ func (b *binder) json(pl *plan, p *Params, v reflect.Value) error {
 	if err != nil {
 		return b.faults.add(err)
 	}
-	ok, err := decodeDocument(body.raw, b.options, pl.doc, v)
-	if err == nil && !ok {
-		d := &decoder{}
-		err = pl.json.complete(d, v, &members{})
-		if err == nil {
-			err = d.faults.err()
-		}
+	data := body.raw
+	switch {
+	case isBlank(data):
+		data = []byte("{}")
+	case jsontext.Value(data).Kind() == 'n':
+		return b.faults.add(jsonError(ErrMalformed, "", "must be an object, not null"))
 	}
-	return b.faults.add(err)
+	return b.faults.add(decodeJSON(data, b.options, pl.json, v))
 }
 
 // blame returns the mistakes that validation found in what the client sent, or the

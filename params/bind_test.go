@@ -373,13 +373,13 @@ func TestMistakesInTheType(t *testing.T) {
 		"a file is a field of a form": try[struct {
 			A *File `query:"a"`
 		}],
-		"the option string is not supported": try[struct {
+		"has quotes or options that are not supported": try[struct {
 			A int `json:"a,string"`
 		}],
 		"no text can be a params.inner": try[struct {
 			A inner `header:"a"`
 		}],
-		"since it has what is left to encoding/json": try[struct {
+		"beside fields that are embedded by pointer": try[struct {
 			A struct {
 				B int `json:"b,string" default:"1"`
 			} `json:"a"`

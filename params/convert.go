@@ -4,6 +4,9 @@ import (
 	"errors"
 	"strconv"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Each conversion returns a value, or what is wrong with it as a predicate.
@@ -12,18 +15,17 @@ func toString(f found) (text, fault string) {
 	if f.raw == nil {
 		return f.text, ""
 	}
-	text, ok := jsonString(f.raw)
-	if !ok {
-		return "", "must be a string" + butIs(f.raw)
+	if k := f.raw.Kind(); k != '"' {
+		return "", "must be a string" + butIs(k)
 	}
-	return text, ""
+	return unquote(f.raw), ""
 }
 
 func toInt(f found) (n int, fault string) {
 	text := f.text
 	if f.raw != nil {
-		if typeOf(f.raw) != "a number" {
-			return 0, "must be a whole number" + butIs(f.raw)
+		if k := f.raw.Kind(); k != '0' {
+			return 0, "must be a whole number" + butIs(k)
 		}
 		text = string(f.raw)
 	}
@@ -40,8 +42,8 @@ func toInt(f found) (n int, fault string) {
 func toFloat(f found) (x float64, fault string) {
 	text := f.text
 	if f.raw != nil {
-		if typeOf(f.raw) != "a number" {
-			return 0, "must be a number" + butIs(f.raw)
+		if k := f.raw.Kind(); k != '0' {
+			return 0, "must be a number" + butIs(k)
 		}
 		text = string(f.raw)
 	}
@@ -70,10 +72,10 @@ func parseFloat(text string, bits int) (x float64, fault string) {
 
 func toBool(f found) (b bool, fault string) {
 	if f.raw != nil {
-		if typeOf(f.raw) != "a boolean" {
-			return false, "must be true or false" + butIs(f.raw)
+		if k := f.raw.Kind(); k != 't' && k != 'f' {
+			return false, "must be true or false" + butIs(k)
 		}
-		return f.raw[0] == 't', ""
+		return f.raw.Kind() == 't', ""
 	}
 	return parseBool(f.text)
 }
@@ -96,11 +98,13 @@ func toTime(f found) (t time.Time, fault string) {
 	return parseTime(text)
 }
 
+const wantTime = "must be an RFC 3339 time, such as 2006-01-02T15:04:05Z"
+
 func parseTime(text string) (t time.Time, fault string) {
 	t, err := time.Parse(time.RFC3339, text)
 	// Parse also takes an hour of one digit and a comma before the fraction.
 	if err != nil || text[len("2006-01-02T15")] != ':' || text[len("2006-01-02T15:04:05")] == ',' {
-		return time.Time{}, "must be an RFC 3339 time, such as 2006-01-02T15:04:05Z"
+		return time.Time{}, wantTime
 	}
 	return t, ""
 }
@@ -122,60 +126,33 @@ func (f found) texts(name string) ([]string, error) {
 	return all, nil
 }
 
-// jsonStrings decodes an array of strings, whose number the scanner has bounded.
-func jsonStrings(raw []byte, name string) ([]string, error) {
+// jsonStrings decodes an array of strings.
+func jsonStrings(raw jsontext.Value, name string) ([]string, error) {
 	const want = "must be an array of strings"
-	if typeOf(raw) != "an array" {
-		return nil, malformedMember(name, want+butIs(raw))
+	if k := raw.Kind(); k != '[' {
+		return nil, memberError(name, want+butIs(k))
 	}
-	all := []string{}
-	s := scanner{data: raw, pos: 1}
-	for s.next() != ']' {
-		if s.peek() != '"' {
-			return nil, malformedMember(name, want)
+	var values []jsontext.Value
+	if err := json.Unmarshal(raw, &values); err != nil {
+		return nil, textError(err)
+	}
+	all := make([]string, len(values))
+	for i, v := range values {
+		if v.Kind() != '"' {
+			return nil, memberError(name, want)
 		}
-		text, err := s.text()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, string(unquote(text)))
-		if s.next() == ',' {
-			s.pos++
-		}
+		all[i] = unquote(v)
 	}
 	return all, nil
 }
 
-// malformedMember is a fault of a member of the JSON object.
-func malformedMember(name, detail string) *Error {
-	e := malformed(SourceJSON, name, detail)
-	e.pointer = pointerTo(step{name: []byte(name)})
-	return e
+// unquote decodes a JSON string that was checked.
+func unquote(raw jsontext.Value) string {
+	text, _ := jsontext.AppendUnquote(nil, raw)
+	return string(text)
 }
 
-// jsonString decodes a value that the scanner has checked.
-func jsonString(raw []byte) (text string, ok bool) {
-	if typeOf(raw) != "a string" {
-		return "", false
-	}
-	return string(unquote(raw)), true
+// memberError is a mistake in a member of the JSON object.
+func memberError(name, detail string) *Error {
+	return jsonError(ErrMalformed, jsontext.Pointer("").AppendToken(name), detail)
 }
-
-// typeOf names the type of a value that the scanner has checked.
-func typeOf(raw []byte) string {
-	switch raw[0] {
-	case '"':
-		return "a string"
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case 't', 'f':
-		return "a boolean"
-	case 'n':
-		return "null"
-	}
-	return "a number"
-}
-
-func butIs(raw []byte) string { return ", not " + typeOf(raw) }

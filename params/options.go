@@ -23,7 +23,7 @@ const (
 
 	// largestBody keeps a body that is held in memory to a size that can be.
 	largestBody = 1 << 30
-	// deepest is where encoding/json itself gives up.
+	// deepest is where package json itself gives up.
 	deepest = 10_000
 )
 

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // sources is a set of sources.
@@ -83,7 +85,7 @@ type found struct {
 	from  Source
 	count int    // how often it was given; 0 means not found
 	text  string // the first, unless it is JSON
-	raw   []byte // the JSON value
+	raw   jsontext.Value
 	pairs []pair // where to look for the others
 }
 
@@ -118,7 +120,7 @@ func lookup[T any](v View, name string, convert func(found) (T, string)) (t T, o
 	}
 	var zero T
 	if f.from == SourceJSON {
-		return zero, false, malformedMember(name, fault)
+		return zero, false, memberError(name, fault)
 	}
 	return zero, false, malformed(f.from, name, fault)
 }
@@ -168,11 +170,11 @@ func (v View) findContent(r *http.Request, name string) (found, error) {
 		if err != nil {
 			return found{}, err
 		}
-		doc, err := b.document(v.params.budgets.of(r))
-		if err != nil {
-			return found{}, err
+		b.parseJSON.Do(func() { b.members, b.membersErr = membersOf(b.raw, v.params.budgets.of(r)) })
+		if raw, ok := b.members[name]; ok {
+			return found{from: SourceJSON, count: 1, raw: raw}, nil
 		}
-		return doc.find(name)
+		return found{}, b.membersErr
 	}
 	pairs, err := v.params.formPairs(r, want)
 	return findPair(pairs, name, SourceForm), err
