@@ -29,8 +29,10 @@ import (
 // if they were the outer one's.
 //
 // What is not given leaves its field zero, or is the tag's default, or if the field is
-// required an [ErrMissing]; null is not enough for that. A pointer stays nil, and an
-// [Opt] tells null from absent.
+// required an [ErrMissing]; null is not enough for that. A struct that is not given, or
+// null, is as one without anything in it: its required fields are missing. For a group
+// that is optional take a pointer, which stays nil, or in JSON an [Opt], which tells null
+// from absent.
 //
 // Texts can be strings, booleans, numbers, [time.Time] (RFC 3339), [time.Duration]
 // ("1m30s") and what implements [encoding.TextUnmarshaler]; a slice takes all values

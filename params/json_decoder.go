@@ -165,11 +165,11 @@ func (d *jsonDecoder) slice(p *jsonPlan, v reflect.Value) error {
 	return err
 }
 
-// object reads a struct.
+// object reads a struct. One that is null is as if absent.
 func (d *jsonDecoder) object(p *jsonPlan, v reflect.Value) error {
 	if d.isNull() {
 		v.SetZero()
-		return nil
+		return d.complete(p, v, nil)
 	}
 	if d.dec.PeekKind() != '{' {
 		return d.mismatch(p)
@@ -222,8 +222,8 @@ func (d *jsonDecoder) unknown() error {
 }
 
 // complete gives the fields that weren't given their defaults, and misses those that are
-// required.
-func (d *jsonDecoder) complete(p *jsonPlan, v reflect.Value, given []bool) error {
+// required. way leads from the last value that was read to the struct.
+func (d *jsonDecoder) complete(p *jsonPlan, v reflect.Value, given []bool, way ...string) error {
 	if !p.demands {
 		return nil
 	}
@@ -231,12 +231,17 @@ func (d *jsonDecoder) complete(p *jsonPlan, v reflect.Value, given []bool) error
 		f := &p.fields[i]
 		var err error
 		switch {
-		case given[i]:
+		case given != nil && given[i]:
 		case f.def.IsValid():
 			fieldAt(v, f.index).Set(f.def)
 		case f.required:
-			at := d.dec.StackPointer().AppendToken(f.name)
+			at := d.dec.StackPointer()
+			for _, name := range append(way, f.name) {
+				at = at.AppendToken(name)
+			}
 			err = d.faults.add(jsonError(ErrMissing, at, "is missing"))
+		default:
+			err = d.complete(f.plan, fieldAt(v, f.index), nil, append(way, f.name)...)
 		}
 		if err != nil {
 			return err
