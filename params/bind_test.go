@@ -454,6 +454,12 @@ func TestMistakesInTheType(t *testing.T) {
 		"a struct can't be required or have a default": try[struct {
 			A address `query:"a" required:"true"`
 		}],
+		"no text can be a params.Opt[": try[struct {
+			A Opt[address] `query:"a"`
+		}],
+		"no text can be a []params.Opt[": try[struct {
+			A []Opt[address] `query:"a"`
+		}],
 		"a file is a field of a form": try[struct {
 			A *File `query:"a"`
 		}],

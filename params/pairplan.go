@@ -111,7 +111,7 @@ func (m pairCompiler) field(pp *pairPlan, sf reflect.StructField, tag, prefix st
 		t = t.Elem()
 	}
 	switch {
-	case t.Kind() != reflect.Struct:
+	case t.Kind() != reflect.Struct, isOpt(t):
 		return fmt.Errorf("no text can be a %v", sf.Type)
 	case err != nil:
 		return err
