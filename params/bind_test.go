@@ -538,3 +538,63 @@ func TestTextFaults(t *testing.T) {
 	_, err := Bind[texts](newContext(t, getRequest("a=300.1.1.1"), Options{}))
 	require.NotContains(t, err.Error(), "ParseAddr", "a type's own words stay inside")
 }
+
+// What is no RFC 3339 time, and no number or duration, in a text isn't one in JSON either.
+func TestTextsThatAreNoTimesOrNumbers(t *testing.T) {
+	type times struct {
+		T time.Time `json:"t"`
+	}
+	for _, text := range []string{
+		"2026-01-02T03:04:05+24:00", "2026-01-02T03:04:05+23:60", "2026-01-02T03:04:05-99:00", "2026-01-02T03:04:05+00:99", "2026-01-02T03:04:05-24:59",
+		"2016-12-31T23:59:60Z", "2026-01-02T03:60:05Z", "2026-01-02T24:00:00Z", "2026-02-29T03:04:05Z", "2026-00-02T03:04:05Z",
+		"2026-01-02t03:04:05Z", "2026-01-02T03:04:05z", "2026-01-02 03:04:05Z", " 2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z ",
+		"10000-01-02T03:04:05Z", "+2026-01-02T03:04:05Z", "-2026-01-02T03:04:05Z", "026-01-02T03:04:05Z", "2026-1-02T03:04:05Z",
+		"2026-01-02T03:04:05", "2026-01-02T03:04Z", "2026-01-02T03:04:05.Z", "2026-01-02T03:04:05,5Z", "2026-01-02T3:04:05Z", "2026-01-02",
+		"2026-01-02T03:04:05+0100", "2026-01-02T03:04:05+01", "2026-01-02T03:04:05+1:00", "2026-01-02T03:04:05 01:00", "2026-01-02T03:04:05UTC",
+		"２026-01-02T03:04:05Z", "2026-W01-1T03:04:05Z", "",
+	} {
+		_, fault := parseTime(text)
+		require.Equal(t, wantTime, fault, text)
+		_, err := JSON[times](newContext(t, postJSON(`{"t":"`+text+`"}`), Options{}))
+		requireReason(t, err, ErrMalformed, wantTime)
+		_, err = paramsOf(t, postJSON(`{"t":"`+text+`"}`), Options{}).Time("t")
+		requireReason(t, err, ErrMalformed, wantTime)
+	}
+	for _, text := range []string{
+		"2026-01-02T03:04:05+23:59", "2026-01-02T03:04:05-23:59", "2026-01-02T03:04:05-00:00", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", "2024-02-29T00:00:00.1234567891+01:00",
+	} {
+		at, fault := parseTime(text)
+		require.Empty(t, fault, text)
+		got, err := JSON[times](newContext(t, postJSON(`{"t":"`+text+`"}`), Options{}))
+		require.NoError(t, err)
+		require.True(t, at.Equal(got.T))
+	}
+
+	type values struct {
+		I  int           `query:"i"`
+		I8 int8          `query:"i8"`
+		U  uint          `query:"u"`
+		F  float64       `query:"f"`
+		D  time.Duration `query:"d"`
+	}
+	integers := []string{"+5", "0x10", "1_0", "1e3", "1.0", " 5", "5 ", "", "-", "--5", "٣", "Inf", "NaN", "1,000", "0b1", "0o7"}
+	floats := []string{"+1.5", "0x1p-2", "1_0.5", "Inf", "-inf", "NaN", "infinity", " 1", "1 ", "", ".", "-", "e5", "1e", "1e+", "1,5", "1e999", "-1e999", "1.5f"}
+	durations := []string{"5", "1e3s", "+5s", "1_0s", "0x5s", "infs", "5 s", " 5s", "5S", "1d", "", "s", "2562048h", "-2562048h", "9223372036854775808ns", "1h-5m", "1.s5"}
+	for name, all := range map[string][]string{"i": integers, "i8": append(integers, "128", "-129"), "u": append(integers, "-1", "-0x1"), "f": floats, "d": durations} {
+		for _, text := range all {
+			_, err := Bind[values](newContext(t, getRequest(url.Values{name: {text}}.Encode()), Options{}))
+			require.ErrorIs(t, err, ErrMalformed, "%s=%q", name, text)
+		}
+	}
+	for _, text := range integers {
+		_, err := paramsOf(t, getRequest(url.Values{"i": {text}}.Encode()), Options{}).Int("i")
+		require.ErrorIs(t, err, ErrMalformed, "%q", text)
+	}
+	for _, text := range floats {
+		_, err := paramsOf(t, getRequest(url.Values{"f": {text}}.Encode()), Options{}).Float("f")
+		require.ErrorIs(t, err, ErrMalformed, "%q", text)
+	}
+	got, err := Bind[values](newContext(t, getRequest("i=-007&i8=-128&u=0&f=-1e%2B3&d=-1.5h3m2us"), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, values{-7, -128, 0, -1000, -(93*time.Minute + 2*time.Microsecond)}, got)
+}

@@ -29,11 +29,18 @@ func toInt(f found) (n int, fault string) {
 		}
 		text = string(f.raw)
 	}
-	n, err := strconv.Atoi(text)
+	i, fault := parseInt(text, strconv.IntSize)
+	return int(i), fault
+}
+
+// parseInt reads a whole number as JSON and HTML write it: the standard library's also
+// takes a leading plus, as of the others here.
+func parseInt(text string, bits int) (n int64, fault string) {
+	n, err := strconv.ParseInt(text, 10, bits)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
 		return 0, "is out of range"
-	case err != nil:
+	case err != nil, text[0] == '+':
 		return 0, "must be a whole number"
 	}
 	return n, ""
@@ -50,12 +57,11 @@ func toFloat(f found) (x float64, fault string) {
 	return parseFloat(text, 64)
 }
 
-// parseFloat reads a number as JSON and HTML write it: ParseFloat alone also takes
-// hexadecimal ones, underscores, infinities and NaN.
+// parseFloat reads a number, but no hexadecimal one, no underscores, infinities and NaN.
 func parseFloat(text string, bits int) (x float64, fault string) {
 	for i := range len(text) {
 		switch c := text[i]; {
-		case '0' <= c && c <= '9', c == '-', c == '+', c == '.', c == 'e', c == 'E':
+		case '0' <= c && c <= '9', c == '-', c == '+' && i > 0, c == '.', c == 'e', c == 'E':
 		default:
 			return 0, "must be a number"
 		}
@@ -102,8 +108,11 @@ const wantTime = "must be an RFC 3339 time, such as 2006-01-02T15:04:05Z"
 
 func parseTime(text string) (t time.Time, fault string) {
 	t, err := time.Parse(time.RFC3339, text)
-	// Parse also takes an hour of one digit and a comma before the fraction.
-	if err != nil || text[len("2006-01-02T15")] != ':' || text[len("2006-01-02T15:04:05")] == ',' {
+	// Parse also takes an hour of one digit, a comma before the fraction, and offsets of
+	// 24 hours and of 60 minutes.
+	end := len(text)
+	if err != nil || text[len("2006-01-02T15")] != ':' || text[len("2006-01-02T15:04:05")] == ',' ||
+		text[end-1] != 'Z' && (text[end-5:end-3] > "23" || text[end-2:] > "59") {
 		return time.Time{}, wantTime
 	}
 	return t, ""

@@ -61,8 +61,9 @@ func (v View) Bool(name string) (bool, error) { return get(v, name, toBool) }
 // BoolOr is Bool with a default for a missing parameter.
 func (v View) BoolOr(name string, def bool) (bool, error) { return getOr(v, name, def, toBool) }
 
-// Time returns an RFC 3339 time, such as 2006-01-02T15:04:05Z. In a query the
-// plus sign of a zone must be written %2B. In JSON it is a string.
+// Time returns an RFC 3339 time, such as 2006-01-02T15:04:05Z, with T and Z in upper case.
+// A leap second, which Go has no time for, is malformed. In a query the plus sign of a
+// zone must be written %2B. In JSON it is a string.
 func (v View) Time(name string) (time.Time, error) { return get(v, name, toTime) }
 
 // TimeOr is Time with a default for a missing parameter.
