@@ -210,7 +210,7 @@ func (b *binder) json(pl *plan, p *Params, v reflect.Value) error {
 	case jsontext.Value(data).Kind() == 'n':
 		return b.faults.add(jsonError(ErrMalformed, "", "must be an object, not null"))
 	}
-	return b.faults.add(decodeJSON(data, b.options, pl.json, v))
+	return b.faults.add(decodeJSON(data, b.options, pl.json, v, pl.json.whole))
 }
 
 // blame returns the mistakes that validation found in what the client sent, or the

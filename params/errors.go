@@ -79,11 +79,12 @@ func (l Errors) full() bool { return len(l) >= mostErrors }
 // add notes a mistake of the client's. It returns any other error, and one that
 // is one too many.
 func (l *Errors) add(err error) error {
+	if err == nil || err == errEnough {
+		return err
+	}
 	var list Errors
 	var e *Error
 	switch {
-	case err == nil, err == errEnough:
-		return err
 	case errors.As(err, &list):
 	case errors.As(err, &e):
 		list = Errors{e}

@@ -40,7 +40,8 @@ func (p *Params) DecodeJSON(v any) error {
 	if isBlank(b.raw) {
 		return &Error{Source: SourceJSON, Reason: ErrMissing, Detail: "is empty, expected is a JSON value"}
 	}
-	return decodeJSON(b.raw, p.budgets.of(r), plan, to.Elem())
+	fresh := to.Elem().IsZero() // package json would write into slices that are there
+	return decodeJSON(b.raw, p.budgets.of(r), plan, to.Elem(), plan.whole && fresh)
 }
 
 // isBlank reports whether a JSON text is empty, but for space.

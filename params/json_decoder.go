@@ -35,14 +35,14 @@ var jsonOptions = json.WithUnmarshalers(json.JoinUnmarshalers(
 	}),
 ))
 
-// decodeJSON reads a JSON text into v as p says: at once if it can be, and if that fails
-// again, member by member, for all mistakes.
-func decodeJSON(data []byte, o *Options, p *jsonPlan, v reflect.Value) error {
+// decodeJSON reads a JSON text into v as p says: if it may at once by package json, and if
+// not, or for all mistakes, member by member.
+func decodeJSON(data []byte, o *Options, p *jsonPlan, v reflect.Value, whole bool) error {
 	if err := checkJSON(data, o); err != nil {
 		return err
 	}
 	strict := json.RejectUnknownMembers(o.DisallowUnknownFields)
-	if p.whole && v.IsZero() && json.Unmarshal(data, v.Addr().Interface(), jsonOptions, strict) == nil {
+	if whole && json.Unmarshal(data, v.Addr().Interface(), strict) == nil {
 		return nil
 	}
 	d := &jsonDecoder{plan: p, to: v, options: o}

@@ -2,6 +2,7 @@ package params
 
 import (
 	"encoding"
+	stdjson "encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -19,7 +20,7 @@ type jsonPlan struct {
 	fields  []jsonField    // of a struct
 	names   map[string]int // of the fields
 	demands bool           // a field is required or has a default, or one in a struct that is a field
-	whole   bool           // package json can decode it at once: no field in it demands anything
+	whole   bool           // package json alone can decode it: nothing in it demands anything or needs jsonOptions
 }
 
 type jsonField struct {
@@ -35,6 +36,8 @@ var jsonPlans sync.Map
 
 var (
 	timeType      = reflect.TypeFor[time.Time]()
+	durationType  = reflect.TypeFor[time.Duration]()
+	numberType    = reflect.TypeFor[stdjson.Number]()
 	unmarshalText = reflect.TypeFor[encoding.TextUnmarshaler]()
 	unmarshalJSON = reflect.TypeFor[json.Unmarshaler]()
 	unmarshalFrom = reflect.TypeFor[json.UnmarshalerFrom]()
@@ -64,12 +67,12 @@ func jsonPlanOf(t reflect.Type) (*jsonPlan, error) {
 // itself.
 type jsonCompiler map[reflect.Type]*jsonPlan
 
-// check reports whether no field of any type demands anything. It returns an error if one
-// does that nothing looks at.
+// check reports whether package json alone can decode all of the types. It returns an
+// error if a field demands something where nothing looks at it.
 func (m jsonCompiler) check() (whole bool, err error) {
 	whole = true
 	for t, p := range m {
-		whole = whole && !p.demands
+		whole = whole && !p.demands && !isOpt(t) && t != durationType && t != numberType
 		if k := t.Kind(); (k == reflect.Array || k == reflect.Map) && p.elem != nil && p.elem.innermost().demands {
 			return false, fmt.Errorf("a %v can't have required fields and defaults in its elements", t)
 		}

@@ -14,8 +14,6 @@ import (
 // cause is what a type's own method says.
 type setter func(v reflect.Value, text string) (fault string, cause error)
 
-var durationType = reflect.TypeFor[time.Duration]()
-
 // setterOf returns the setter of a type. Its error is that there is none.
 func setterOf(t reflect.Type) (setter, error) {
 	switch inner, isOpt := innerOf(t); {
