@@ -73,14 +73,19 @@ func (l Errors) err() error {
 	return l
 }
 
-// full says that no more is told.
+// note adds a mistake, as long as there is room for more.
+func (l *Errors) note(e *Error) {
+	if !l.full() {
+		*l = append(*l, e)
+	}
+}
+
 func (l Errors) full() bool { return len(l) >= mostErrors }
 
-// add notes a mistake of the client's. It returns any other error, and one that
-// is one too many.
+// add notes a mistake of the client's, or several. It returns any other error.
 func (l *Errors) add(err error) error {
-	if err == nil || err == errEnough {
-		return err
+	if err == nil {
+		return nil
 	}
 	var list Errors
 	var e *Error
@@ -92,13 +97,7 @@ func (l *Errors) add(err error) error {
 		return err
 	}
 	for _, e := range list {
-		if l.full() {
-			return errEnough
-		}
-		*l = append(*l, e)
+		l.note(e)
 	}
 	return nil
 }
-
-// errEnough ends a decoding after so many mistakes that no more are told.
-var errEnough = errors.New("params: enough errors")

@@ -46,8 +46,7 @@ func decodeJSON(data []byte, o *Options, p *jsonPlan, v reflect.Value, whole boo
 		return nil
 	}
 	d := &jsonDecoder{plan: p, to: v, options: o}
-	err := json.Unmarshal(data, d, jsonOptions, strict)
-	if err != nil && !errors.Is(err, errEnough) {
+	if err := json.Unmarshal(data, d, jsonOptions, strict); err != nil {
 		return textError(err)
 	}
 	return d.faults.err()
@@ -95,14 +94,29 @@ func (d *jsonDecoder) leaf(_ *jsonPlan, v reflect.Value) error {
 	return d.dec.SkipValue() // which its own method hasn't read
 }
 
-// refuse collects an error of package json about a value in the one at a place. It
-// returns any other error.
+// refuse notes an error of package json about a value in the one at a place. It returns
+// any other error.
 func (d *jsonDecoder) refuse(err error, at jsontext.Pointer) error {
 	var e *json.SemanticError
 	if !errors.As(err, &e) {
 		return err
 	}
-	return d.faults.add(valueError(e, at+e.JSONPointer))
+	if !d.faults.full() {
+		d.faults.note(valueError(e, at+e.JSONPointer))
+	}
+	return nil
+}
+
+// note notes a mistake about the value that was read last, or one that it leads to.
+func (d *jsonDecoder) note(reason error, detail string, way ...string) {
+	if d.faults.full() {
+		return
+	}
+	at := d.dec.StackPointer()
+	for _, name := range way {
+		at = at.AppendToken(name)
+	}
+	d.faults.note(jsonError(reason, at, detail))
 }
 
 // mismatch skips a value of another type than p's.
@@ -169,7 +183,8 @@ func (d *jsonDecoder) slice(p *jsonPlan, v reflect.Value) error {
 func (d *jsonDecoder) object(p *jsonPlan, v reflect.Value) error {
 	if d.isNull() {
 		v.SetZero()
-		return d.complete(p, v, nil)
+		d.complete(p, v, nil)
+		return nil
 	}
 	if d.dec.PeekKind() != '{' {
 		return d.mismatch(p)
@@ -198,15 +213,17 @@ func (d *jsonDecoder) object(p *jsonPlan, v reflect.Value) error {
 			return err
 		}
 	}
-	if _, err := d.dec.ReadToken(); err != nil {
-		return err
+	_, err := d.dec.ReadToken()
+	if err == nil {
+		d.complete(p, v, given)
 	}
-	return d.complete(p, v, given)
+	return err
 }
 
 func (d *jsonDecoder) member(f *jsonField, v reflect.Value) error {
 	if f.required && d.isNull() {
-		return d.faults.add(jsonError(ErrMalformed, d.dec.StackPointer(), "must not be null"))
+		d.note(ErrMalformed, "must not be null")
+		return nil
 	}
 	return f.plan.decode(d, f.plan, fieldAt(v, f.index))
 }
@@ -214,38 +231,24 @@ func (d *jsonDecoder) member(f *jsonField, v reflect.Value) error {
 // unknown skips the value of a member that has no field.
 func (d *jsonDecoder) unknown() error {
 	if d.options.DisallowUnknownFields {
-		if err := d.faults.add(jsonError(ErrMalformed, d.dec.StackPointer(), "is unknown")); err != nil {
-			return err
-		}
+		d.note(ErrMalformed, "is unknown")
 	}
 	return d.dec.SkipValue()
 }
 
 // complete gives the fields that weren't given their defaults, and misses those that are
 // required. way leads from the last value that was read to the struct.
-func (d *jsonDecoder) complete(p *jsonPlan, v reflect.Value, given []bool, way ...string) error {
-	if !p.demands {
-		return nil
-	}
+func (d *jsonDecoder) complete(p *jsonPlan, v reflect.Value, given []bool, way ...string) {
 	for i := range p.fields {
 		f := &p.fields[i]
-		var err error
 		switch {
-		case given != nil && given[i]:
+		case !f.demands(), given != nil && given[i]:
 		case f.def.IsValid():
 			fieldAt(v, f.index).Set(f.def)
 		case f.required:
-			at := d.dec.StackPointer()
-			for _, name := range append(way, f.name) {
-				at = at.AppendToken(name)
-			}
-			err = d.faults.add(jsonError(ErrMissing, at, "is missing"))
+			d.note(ErrMissing, "is missing", append(way, f.name)...)
 		default:
-			err = d.complete(f.plan, fieldAt(v, f.index), nil, append(way, f.name)...)
-		}
-		if err != nil {
-			return err
+			d.complete(f.plan, fieldAt(v, f.index), nil, append(way, f.name)...)
 		}
 	}
-	return nil
 }

@@ -139,8 +139,11 @@ func (v View) find(name string) (found, error) {
 		return found{}, err
 	}
 	if v.from&pathSource != 0 {
-		if f, err := v.params.findPath(r, name); err != nil || f.count > 0 {
-			return f, err
+		switch f, err := v.params.findPath(r, name); {
+		case err != nil:
+			return found{}, err
+		case f.count > 0:
+			return f, nil
 		}
 	}
 	// Several sources are asked for what the request means, so its method counts;
@@ -200,7 +203,7 @@ func (p *Params) formPairs(r *http.Request, want kinds) ([]pair, error) {
 
 // findPath looks name up among the route's wildcards. A wildcard that matched
 // nothing is an empty value, so that no other source can stand in for it.
-func (p *Params) findPath(r *http.Request, name string) (found, error) {
+func (p *Params) findPath(r *http.Request, name string) (found, *Error) {
 	value := r.PathValue(name)
 	if value == "" && !isWildcard(r.Pattern, name) {
 		ask, ok := p.budgets.of(r).PathValue, false
