@@ -88,18 +88,8 @@ func wantOf(t reflect.Type) string {
 	return "has the wrong type"
 }
 
-func butIs(k jsontext.Kind) string {
-	switch k {
-	case '"':
-		return ", not a string"
-	case '{':
-		return ", not an object"
-	case '[':
-		return ", not an array"
-	case 't', 'f':
-		return ", not a boolean"
-	case 'n':
-		return ", not null"
-	}
-	return ", not a number"
+var jsonTypes = map[jsontext.Kind]string{
+	'"': "a string", '0': "a number", 't': "a boolean", 'f': "a boolean", 'n': "null", '{': "an object", '[': "an array",
 }
+
+func butIs(k jsontext.Kind) string { return ", not " + jsonTypes[k] }

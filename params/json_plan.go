@@ -45,22 +45,17 @@ var (
 
 // jsonPlanOf returns the plan of t. Its error is a mistake in t.
 func jsonPlanOf(t reflect.Type) (*jsonPlan, error) {
-	known, ok := jsonPlans.Load(t)
-	if !ok {
+	return compiled(&jsonPlans, t, func() (*jsonPlan, error) {
 		m := jsonCompiler{}
 		p, err := m.plan(t)
 		if err == nil {
 			p.whole, err = m.check()
 		}
-		if known = p; err != nil {
-			known = fmt.Errorf("params: %w", err)
+		if err != nil {
+			return nil, fmt.Errorf("params: %w", err)
 		}
-		known, _ = jsonPlans.LoadOrStore(t, known)
-	}
-	if err, ok := known.(error); ok {
-		return nil, err
-	}
-	return known.(*jsonPlan), nil
+		return p, nil
+	})
 }
 
 // A jsonCompiler holds the plans that are being made, which a type may need within

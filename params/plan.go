@@ -32,19 +32,29 @@ var plans sync.Map
 
 // planOf returns the plan of t. Its error is a mistake in t.
 func planOf(t reflect.Type) (*plan, error) {
-	known, ok := plans.Load(t)
-	if !ok {
+	return compiled(&plans, t, func() (*plan, error) {
 		pl := new(plan)
-		known = pl
 		if err := pl.compile(t); err != nil {
-			known = fmt.Errorf("params: Bind of a %v: %w", t, err)
+			return nil, fmt.Errorf("params: Bind of a %v: %w", t, err)
 		}
-		known, _ = plans.LoadOrStore(t, known)
+		return pl, nil
+	})
+}
+
+// compiled returns what known has for a type, a *P or an error, compiling it once.
+func compiled[P any](known *sync.Map, t reflect.Type, compile func() (*P, error)) (*P, error) {
+	have, ok := known.Load(t)
+	if !ok {
+		p, err := compile()
+		if have = p; err != nil {
+			have = err
+		}
+		have, _ = known.LoadOrStore(t, have)
 	}
-	if err, ok := known.(error); ok {
+	if err, ok := have.(error); ok {
 		return nil, err
 	}
-	return known.(*plan), nil
+	return have.(*P), nil
 }
 
 func (pl *plan) compile(t reflect.Type) error {

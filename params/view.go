@@ -253,17 +253,7 @@ func findPair(pairs []pair, name string, from Source) found {
 
 // source names the one source of the view, for a message.
 func (v View) source() Source {
-	switch v.from {
-	case pathSource:
-		return SourcePath
-	case querySource:
-		return SourceQuery
-	case formSource:
-		return SourceForm
-	case jsonSource:
-		return SourceJSON
-	case bodySources:
-		return SourceBody
-	}
-	return ""
+	return map[sources]Source{
+		pathSource: SourcePath, querySource: SourceQuery, formSource: SourceForm, jsonSource: SourceJSON, bodySources: SourceBody,
+	}[v.from]
 }
