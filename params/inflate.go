@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 )
 
 // An inflater opens a content coding.
@@ -110,9 +109,4 @@ func (i *inflated) rest() error {
 
 func (i *inflated) malformed(detail string, cause error) *Error {
 	return &Error{Source: SourceBody, Reason: ErrMalformed, Detail: detail, cause: cause}
-}
-
-// unsupportedCoding is why a body in these codings is not read.
-func unsupportedCoding(codings string) string {
-	return "has the content coding " + strconv.Quote(clip(codings)) + ", which is not read here"
 }

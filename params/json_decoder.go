@@ -24,14 +24,18 @@ var jsonOptions = json.WithUnmarshalers(json.JoinUnmarshalers(
 		return json.UnmarshalDecode(dec, (*int64)(d))
 	}),
 	json.UnmarshalFromFunc(func(dec *jsontext.Decoder, n *stdjson.Number) error {
-		if k := dec.PeekKind(); k != '0' && k != 'n' {
-			return &json.SemanticError{JSONKind: k, GoType: reflect.TypeFor[float64]()}
-		}
 		token, err := dec.ReadToken()
-		if *n = ""; err == nil && token.Kind() == '0' {
+		switch {
+		case err != nil:
+			return err
+		case token.Kind() == '0':
 			*n = stdjson.Number(token.String())
+		case token.Kind() == 'n':
+			*n = ""
+		default:
+			return &json.SemanticError{JSONKind: token.Kind(), GoType: reflect.TypeFor[float64]()}
 		}
-		return err
+		return nil
 	}),
 ))
 
@@ -70,28 +74,28 @@ func (d *jsonDecoder) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return d.plan.decode(d, d.plan, d.to)
 }
 
-// leaf has package json decode a value.
-func (d *jsonDecoder) leaf(_ *jsonPlan, v reflect.Value) error {
-	to := v.Addr().Interface()
-	if k := d.dec.PeekKind(); k == '{' || k == '[' { // after an error in it, dec couldn't go on
-		raw, err := d.dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		if err := json.Unmarshal(raw, to, d.dec.Options()); err != nil {
-			return d.refuse(err, d.dec.StackPointer())
-		}
-		return nil
+// scalar has package json decode a value that is one token.
+func (d *jsonDecoder) scalar(p *jsonPlan, v reflect.Value) error {
+	if k := d.dec.PeekKind(); k == '{' || k == '[' {
+		return d.mismatch(p)
 	}
-	begin := d.dec.InputOffset()
-	err := json.UnmarshalDecode(d.dec, to)
-	if err == nil {
-		return nil
+	if err := json.UnmarshalDecode(d.dec, v.Addr().Interface()); err != nil {
+		return d.refuse(err, "")
 	}
-	if err := d.refuse(err, ""); err != nil || d.dec.InputOffset() > begin {
+	return nil
+}
+
+// raw has package json decode any value, apart from the others: after an error within,
+// dec couldn't go on.
+func (d *jsonDecoder) raw(_ *jsonPlan, v reflect.Value) error {
+	raw, err := d.dec.ReadValue()
+	if err != nil {
 		return err
 	}
-	return d.dec.SkipValue() // which its own method hasn't read
+	if err := json.Unmarshal(raw, v.Addr().Interface(), d.dec.Options()); err != nil {
+		return d.refuse(err, d.dec.StackPointer())
+	}
+	return nil
 }
 
 // refuse notes an error of package json about a value in the one at a place. It returns

@@ -79,7 +79,7 @@ func (m jsonCompiler) plan(t reflect.Type) (*jsonPlan, error) {
 	if p := m[t]; p != nil {
 		return p, nil
 	}
-	p := &jsonPlan{typ: t, decode: (*jsonDecoder).leaf}
+	p := &jsonPlan{typ: t, decode: (*jsonDecoder).raw}
 	m[t] = p
 	return p, m.compile(p)
 }
@@ -90,7 +90,9 @@ func (m jsonCompiler) compile(p *jsonPlan) (err error) {
 	case isOpt:
 		p.decode = (*jsonDecoder).opt
 		p.elem, err = m.plan(inner)
-	case p.typ == timeType, decodesItself(p.typ):
+	case decodesItself(p.typ):
+	case p.typ == timeType, k == reflect.Bool, k == reflect.String, reflect.Int <= k && k <= reflect.Float64:
+		p.decode = (*jsonDecoder).scalar
 	case k == reflect.Pointer:
 		p.decode = (*jsonDecoder).pointer
 		p.elem, err = m.plan(p.typ.Elem())

@@ -148,7 +148,7 @@ func newBudgets(o Options) (*budgets, error) {
 		return nil, err
 	}
 	rest.Routes = nil // a route has none of its own
-	b := &budgets{rest: rest}
+	b := &budgets{rest: rest, routes: map[string]*Options{}}
 	for pattern, route := range o.Routes {
 		if route.Routes != nil {
 			return nil, fmt.Errorf("params: Options.Routes[%q] has Routes itself", pattern)
@@ -157,9 +157,6 @@ func newBudgets(o Options) (*budgets, error) {
 		if err != nil {
 			return nil, fmt.Errorf("params: Options.Routes[%q]: %w", pattern, err)
 		}
-		if b.routes == nil {
-			b.routes = map[string]*Options{}
-		}
 		b.routes[pattern] = &route
 	}
 	return b, nil
@@ -167,10 +164,8 @@ func newBudgets(o Options) (*budgets, error) {
 
 // of returns the budget of r.
 func (b *budgets) of(r *http.Request) *Options {
-	if b.routes != nil {
-		if o := b.routes[r.Pattern]; o != nil {
-			return o
-		}
+	if o := b.routes[r.Pattern]; o != nil {
+		return o
 	}
 	return &b.rest
 }
