@@ -94,12 +94,12 @@ func (p *Params) stream(ctx context.Context, r *http.Request, c *content, o *Opt
 	if shared, ok := r.Body.(*sharedBody); ok {
 		source = shared.detach()
 	} else {
-		r.Body = &putBack{err: ErrBodyTaken, origin: r.Body}
+		r.Body = &replayBody{err: ErrBodyTaken, origin: r.Body}
 	}
 	if source == nil {
 		return nil, ErrBodyTaken
 	}
-	w := newWire(ctx, r, source, o, o.MaxStream)
+	w := newBodyReader(ctx, r, source, o, o.MaxStream)
 	return &stream{from: w.content(c.codings, o, o.MaxStream)}, nil
 }
 
