@@ -134,7 +134,7 @@ func TestBindCollectsAllErrors(t *testing.T) {
 	require.ErrorIs(t, err, ErrMalformed)
 	status, members := list.Problem()
 	require.Equal(t, 400, status)
-	require.Equal(t, "10 parameters are not as they should be", members["detail"])
+	require.Equal(t, "10 parameters are invalid", members["detail"])
 	items := members["errors"].([]map[string]string)
 	require.Equal(t, map[string]string{"source": "query", "parameter": "size", "detail": "must be a whole number"}, items[3])
 	require.Equal(t, map[string]string{"source": "json", "pointer": "#/lines/2/price", "detail": "is missing"}, items[8])

@@ -46,7 +46,7 @@ func (l Errors) Problem() (status int, members map[string]any) {
 		return l[0].Problem()
 	}
 	items := make([]map[string]string, len(l))
-	members = map[string]any{"detail": strconv.Itoa(len(l)) + " parameters are not as they should be", "errors": items}
+	members = map[string]any{"detail": strconv.Itoa(len(l)) + " parameters are invalid", "errors": items}
 	status = http.StatusUnprocessableEntity
 	for i, e := range l {
 		items[i] = e.item()
