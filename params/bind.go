@@ -2,7 +2,6 @@ package params
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"reflect"
 
@@ -211,27 +210,4 @@ func blame(err error) error {
 		return own
 	}
 	return list.err()
-}
-
-// gather adds the errors that err joins, up to as many as are told. It returns the
-// first that isn't the client's.
-func (l *Errors) gather(err error) (own error) {
-	switch e := err.(type) {
-	case nil:
-		return nil
-	case *Error:
-		l.note(e)
-		return nil
-	case interface{ Unwrap() []error }:
-		for _, inner := range e.Unwrap() {
-			if own := l.gather(inner); own != nil {
-				return own
-			}
-		}
-		return nil
-	}
-	if inner := errors.Unwrap(err); inner == nil || l.gather(inner) != nil {
-		return err
-	}
-	return nil
 }

@@ -84,20 +84,31 @@ func (l Errors) full() bool { return len(l) >= mostErrors }
 
 // add notes a mistake of the client's, or several. It returns any other error.
 func (l *Errors) add(err error) error {
-	if err == nil {
-		return nil
-	}
-	var list Errors
-	var e *Error
-	switch {
-	case errors.As(err, &list):
-	case errors.As(err, &e):
-		list = Errors{e}
-	default:
+	if l.gather(err) != nil {
 		return err
 	}
-	for _, e := range list {
+	return nil
+}
+
+// gather adds the errors that err joins, up to as many as are told. It returns the
+// first that isn't the client's.
+func (l *Errors) gather(err error) (own error) {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *Error:
 		l.note(e)
+		return nil
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			if own := l.gather(inner); own != nil {
+				return own
+			}
+		}
+		return nil
+	}
+	if inner := errors.Unwrap(err); inner == nil || l.gather(inner) != nil {
+		return err
 	}
 	return nil
 }

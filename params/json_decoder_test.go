@@ -348,6 +348,24 @@ func TestBindTakesOnlyWhatItNames(t *testing.T) {
 	require.Equal(t, owned{Name: "ada"}, one)
 }
 
+type base struct {
+	ID   int      `json:"id" required:"true"`
+	Opt  Opt[int] `json:"opt"`
+	Tags []string `json:"tags"`
+}
+
+func TestFieldsOfAnEmbeddedStruct(t *testing.T) {
+	type user struct {
+		base
+		Name string `json:"name" default:"ada"`
+	}
+	got, err := JSON[user](newContext(t, postJSON(`{"id":7,"opt":null,"tags":["a"]}`), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, user{base{7, Null[int](), []string{"a"}}, "ada"}, got)
+	_, err = Bind[user](newContext(t, postJSON(`{"tags":[]}`), Options{}))
+	require.Equal(t, "id", requireReason(t, err, ErrMissing, "is missing").Name)
+}
+
 func TestLargeStructs(t *testing.T) {
 	fields := make([]reflect.StructField, 300)
 	for i := range fields {

@@ -5,6 +5,7 @@ import (
 	stdjson "encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -119,10 +120,8 @@ func decodesItself(t reflect.Type) bool {
 // innermost returns the plan of what is in lists and behind pointers. A type that is
 // only a list of itself has none.
 func (p *jsonPlan) innermost() *jsonPlan {
-	for range 16 {
-		if p.elem != nil {
-			p = p.elem
-		}
+	for i := 0; p.elem != nil && i < 16; i++ {
+		p = p.elem
 	}
 	return p
 }
@@ -141,10 +140,8 @@ func (m jsonCompiler) compileStruct(p *jsonPlan) error {
 		p.decode = (*jsonDecoder).object
 		return nil
 	}
-	for _, f := range fields {
-		if f.demands() {
-			return fmt.Errorf("%v can't have required fields and defaults beside fields that are embedded by pointer, have the same name or have tag options", p.typ)
-		}
+	if slices.ContainsFunc(fields, jsonField.demands) {
+		return fmt.Errorf("%v can't have required fields and defaults beside fields that are embedded by pointer, have the same name or have tag options", p.typ)
 	}
 	return nil
 }
@@ -159,14 +156,12 @@ func (p *jsonPlan) setFields(fields []jsonField) bool {
 		return false
 	}
 	p.fields, p.names = fields, names
-	for i := range fields {
-		p.demands = p.demands || fields[i].demands()
-	}
+	p.demands = slices.ContainsFunc(fields, jsonField.demands)
 	return true
 }
 
 // demands reports whether something is to be done if f is absent.
-func (f *jsonField) demands() bool {
+func (f jsonField) demands() bool {
 	return f.required || f.def.IsValid() || f.plan.demands
 }
 
