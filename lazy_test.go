@@ -105,6 +105,8 @@ func checkOutside(t *testing.T, from, imported string) {
 		require.Truef(t, slices.Contains(goRedis, from), "%s imports %s", from, imported)
 	case strings.HasPrefix(imported, "github.com/sony/gobreaker/v2"):
 		require.Equalf(t, "ratelimit/layer", from, "%s imports %s", from, imported)
+	case strings.HasPrefix(imported, "github.com/go-json-experiment/json"):
+		require.Equalf(t, "params", from, "%s imports %s", from, imported)
 	default:
 		require.Failf(t, "library packages have no other dependencies", "%s imports %s", from, imported)
 	}

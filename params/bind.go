@@ -2,9 +2,10 @@ package params
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"reflect"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Bind fills a new T, a struct, from the request of ctx. Each field has a tag that
@@ -27,8 +28,10 @@ import (
 // if they were the outer one's.
 //
 // What is not given leaves its field zero, or is the tag's default, or if the field is
-// required an [ErrMissing]; null is not enough for that. A pointer stays nil, and an
-// [Opt] tells null from absent.
+// required an [ErrMissing]; null is not enough for that. A struct that is not given, or
+// null, is as one without anything in it: its required fields are missing. For a group
+// that is optional take a pointer, which stays nil, or in JSON an [Opt], which tells null
+// from absent.
 //
 // Texts can be strings, booleans, numbers, [time.Time] (RFC 3339), [time.Duration]
 // ("1m30s") and what implements [encoding.TextUnmarshaler]; a slice takes all values
@@ -87,7 +90,7 @@ func (p *Params) bind(v reflect.Value) error {
 		return err
 	}
 	b := binder{options: p.budgets.of(r)}
-	if err := b.sources(pl, p, r, v); err != nil && err != errEnough {
+	if err := b.sources(pl, p, r, v); err != nil {
 		return err
 	}
 	return b.faults.err()
@@ -95,9 +98,7 @@ func (p *Params) bind(v reflect.Value) error {
 
 // sources fills v from one source after the other.
 func (b *binder) sources(pl *plan, p *Params, r *http.Request, v reflect.Value) error {
-	if err := b.singles(pl, p, r, v); err != nil {
-		return err
-	}
+	b.singles(pl, p, r, v)
 	if pl.query != nil {
 		if err := b.query(pl, p, r, v); err != nil {
 			return err
@@ -113,26 +114,22 @@ func (b *binder) sources(pl *plan, p *Params, r *http.Request, v reflect.Value) 
 }
 
 // singles fills the fields from the path, the header and the cookies.
-func (b *binder) singles(pl *plan, p *Params, r *http.Request, v reflect.Value) error {
+func (b *binder) singles(pl *plan, p *Params, r *http.Request, v reflect.Value) {
 	for i := range pl.path {
 		f := &pl.path[i]
 		got, err := p.findPath(r, f.name)
-		if err != nil {
-			err = b.faults.add(err)
-		} else if got.count == 0 {
-			err = b.absent(SourcePath, f, v, nil, 0)
-		} else {
-			err = b.set(SourcePath, f, f.name, fieldAt(v, f.index), got.text)
-		}
-		if err != nil {
-			return err
+		switch {
+		case err != nil:
+			b.faults.note(err)
+		case got.count == 0:
+			b.absent(SourcePath, f, v, nil, 0)
+		default:
+			b.set(SourcePath, f, f.name, fieldAt(v, f.index), got.text)
 		}
 	}
 	for i := range pl.header {
 		f := &pl.header[i]
-		if err := b.texts(SourceHeader, f, v, headerValues(r, f.name)); err != nil {
-			return err
-		}
+		b.texts(SourceHeader, f, v, headerValues(r, f.name))
 	}
 	for i := range pl.cookie {
 		f := &pl.cookie[i]
@@ -140,11 +137,8 @@ func (b *binder) singles(pl *plan, p *Params, r *http.Request, v reflect.Value) 
 		for _, c := range r.CookiesNamed(f.name) {
 			values = append(values, c.Value)
 		}
-		if err := b.texts(SourceCookie, f, v, values); err != nil {
-			return err
-		}
+		b.texts(SourceCookie, f, v, values)
 	}
-	return nil
 }
 
 // headerValues returns the lines of a field of the header, be it the host's.
@@ -156,23 +150,23 @@ func headerValues(r *http.Request, name string) []string {
 }
 
 // texts fills a field with values that nothing has checked.
-func (b *binder) texts(from Source, f *textField, v reflect.Value, values []string) error {
-	for _, text := range values {
+func (b *binder) texts(from Source, f *textField, v reflect.Value, values []string) {
+	pairs := make([]pair, len(values))
+	for i, text := range values {
 		if fault := textFault(text); fault != "" {
-			return b.refuse(from, f.name, fault, nil)
+			b.refuse(from, f.name, fault, nil)
+			return
 		}
+		pairs[i] = pair{f.name, text}
 	}
 	switch {
 	case len(values) == 0:
-		return b.absent(from, f, v, nil, 0)
+		b.absent(from, f, v, nil, 0)
 	case len(values) > 1 && !f.many:
-		return b.refuse(from, f.name, givenTimes(len(values)), nil)
+		b.refuse(from, f.name, givenTimes(len(values)), nil)
+	default:
+		b.first(from, f, v, pairs)
 	}
-	pairs := make([]pair, len(values))
-	for i, text := range values {
-		pairs[i] = pair{f.name, text}
-	}
-	return b.first(from, f, v, pairs)
 }
 
 func (b *binder) query(pl *plan, p *Params, r *http.Request, v reflect.Value) error {
@@ -180,7 +174,8 @@ func (b *binder) query(pl *plan, p *Params, r *http.Request, v reflect.Value) er
 	if err != nil {
 		return b.faults.add(err)
 	}
-	return b.pairs(pl.query, v, pairs, 0, 0)
+	b.pairs(pl.query, v, pairs, 0, 0)
+	return nil
 }
 
 func (b *binder) form(pl *plan, p *Params, r *http.Request, v reflect.Value) error {
@@ -188,9 +183,7 @@ func (b *binder) form(pl *plan, p *Params, r *http.Request, v reflect.Value) err
 	if err != nil {
 		return b.faults.add(err)
 	}
-	if err := b.pairs(pl.form, v, pairs, 0, 0); err != nil {
-		return err
-	}
+	b.pairs(pl.form, v, pairs, 0, 0)
 	return b.files(pl.form, p, r, v)
 }
 
@@ -199,15 +192,14 @@ func (b *binder) json(pl *plan, p *Params, v reflect.Value) error {
 	if err != nil {
 		return b.faults.add(err)
 	}
-	ok, err := decodeDocument(body.raw, b.options, pl.doc, v)
-	if err == nil && !ok {
-		d := &decoder{}
-		err = pl.json.complete(d, v, &members{})
-		if err == nil {
-			err = d.faults.err()
-		}
+	data := body.raw
+	switch {
+	case isBlank(data):
+		data = []byte("{}")
+	case jsontext.Value(data).Kind() == 'n':
+		return b.faults.add(jsonError(ErrMalformed, "", "must be an object, not null"))
 	}
-	return b.faults.add(err)
+	return b.faults.add(decodeJSON(data, b.options, pl.json, v, pl.json.whole))
 }
 
 // blame returns the mistakes that validation found in what the client sent, or the
@@ -218,29 +210,4 @@ func blame(err error) error {
 		return own
 	}
 	return list.err()
-}
-
-// gather adds the errors that err joins, up to as many as are told. It returns the
-// first that isn't the client's.
-func (l *Errors) gather(err error) (own error) {
-	switch e := err.(type) {
-	case nil:
-		return nil
-	case *Error:
-		if !l.full() {
-			*l = append(*l, e)
-		}
-		return nil
-	case interface{ Unwrap() []error }:
-		for _, inner := range e.Unwrap() {
-			if own := l.gather(inner); own != nil {
-				return own
-			}
-		}
-		return nil
-	}
-	if inner := errors.Unwrap(err); inner == nil || l.gather(inner) != nil {
-		return err
-	}
-	return nil
 }

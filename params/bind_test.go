@@ -134,7 +134,7 @@ func TestBindCollectsAllErrors(t *testing.T) {
 	require.ErrorIs(t, err, ErrMalformed)
 	status, members := list.Problem()
 	require.Equal(t, 400, status)
-	require.Equal(t, "10 parameters are not as they should be", members["detail"])
+	require.Equal(t, "10 parameters are invalid", members["detail"])
 	items := members["errors"].([]map[string]string)
 	require.Equal(t, map[string]string{"source": "query", "parameter": "size", "detail": "must be a whole number"}, items[3])
 	require.Equal(t, map[string]string{"source": "json", "pointer": "#/lines/2/price", "detail": "is missing"}, items[8])
@@ -304,6 +304,90 @@ func TestBindOfEmptyBody(t *testing.T) {
 	require.Equal(t, "must not be null", requireReason(t, err, ErrMalformed, `json parameter "a"`).Detail)
 }
 
+type shipping struct {
+	City string `json:"city" form:"city" required:"true"`
+	Days int    `json:"days" form:"days" default:"3"`
+	To   struct {
+		Name string `json:"name" form:"name" required:"true"`
+	} `json:"to" form:"to"`
+}
+
+// An absent struct is as one without anything in it, in JSON as in a form.
+func TestAbsentStruct(t *testing.T) {
+	type inJSON struct {
+		Ship shipping `json:"ship"`
+	}
+	type inForm struct {
+		Ship shipping `form:"ship"`
+	}
+	missing := func(err error) (names []string) {
+		var list Errors
+		require.ErrorAs(t, err, &list)
+		for _, e := range list {
+			require.ErrorIs(t, e, ErrMissing)
+			require.Equal(t, e.Source == SourceJSON, e.Pointer() == "#/"+strings.ReplaceAll(e.Name, ".", "/"))
+			names = append(names, e.Name)
+		}
+		return names
+	}
+	for _, doc := range []string{``, `{}`, `{"ship":null}`, `{"ship":{}}`, `{"ship":{"to":null}}`} {
+		_, err := Bind[inJSON](newContext(t, postJSON(doc), Options{}))
+		require.ElementsMatch(t, []string{"ship.city", "ship.to.name"}, missing(err), doc)
+	}
+	for _, form := range []string{"", "ship=x&to.name=x"} {
+		_, err := Bind[inForm](newContext(t, postForm("/", form), Options{}))
+		require.ElementsMatch(t, []string{"ship.city", "ship.to.name"}, missing(err), form)
+	}
+	_, err := JSON[shipping](newContext(t, postJSON(`null`), Options{}))
+	require.Equal(t, []string{"city", "to.name"}, missing(err))
+	_, err = JSON[[]shipping](newContext(t, postJSON(`[null,{"city":"Rome"}]`), Options{}))
+	require.Equal(t, []string{"0.city", "0.to.name", "1.to.name"}, missing(err))
+	_, err = JSON[struct {
+		Ship shipping `json:"ship" required:"true"`
+	}](newContext(t, postJSON(`{}`), Options{}))
+	require.Equal(t, "ship", requireReason(t, err, ErrMissing, "is missing").Name)
+
+	type page struct {
+		In struct {
+			Size int `json:"size" form:"size" default:"20"`
+			More struct {
+				On Opt[bool] `json:"on" form:"on" default:"true"`
+			} `json:"more" form:"more"`
+		} `json:"in" form:"in"`
+	}
+	for _, doc := range []string{`{}`, `{"in":null}`, `{"in":{"more":{}}}`} {
+		got, err := JSON[page](newContext(t, postJSON(doc), Options{}))
+		require.NoError(t, err)
+		require.Equal(t, 20, got.In.Size)
+		require.Equal(t, Some(true), got.In.More.On)
+	}
+}
+
+// What a pointer or an Opt leads to is demanded only if it is given.
+func TestAbsentPointerToAStruct(t *testing.T) {
+	type inJSON struct {
+		Ship *shipping     `json:"ship"`
+		Opt  Opt[shipping] `json:"opt"`
+	}
+	type inForm struct {
+		Ship *shipping `form:"ship"`
+	}
+	for _, doc := range []string{``, `{}`, `{"ship":null}`} {
+		got, err := Bind[inJSON](newContext(t, postJSON(doc), Options{}))
+		require.NoError(t, err)
+		require.Equal(t, inJSON{}, got)
+	}
+	form, err := Bind[inForm](newContext(t, postForm("/", ""), Options{}))
+	require.NoError(t, err)
+	require.Nil(t, form.Ship)
+	for _, doc := range []string{`{"ship":{"to":{"name":"x"}}}`, `{"opt":{"to":{"name":"x"}}}`} {
+		_, err = Bind[inJSON](newContext(t, postJSON(doc), Options{}))
+		require.Contains(t, requireReason(t, err, ErrMissing, "is missing").Name, ".city")
+	}
+	_, err = Bind[inForm](newContext(t, postForm("/", "ship.to.name=x"), Options{}))
+	require.Equal(t, "ship.city", requireReason(t, err, ErrMissing, "is missing").Name)
+}
+
 func TestMistakesInTheType(t *testing.T) {
 	type twoSources struct {
 		A int `query:"a" form:"a"`
@@ -370,16 +454,22 @@ func TestMistakesInTheType(t *testing.T) {
 		"a struct can't be required or have a default": try[struct {
 			A address `query:"a" required:"true"`
 		}],
+		"no text can be a params.Opt[": try[struct {
+			A Opt[address] `query:"a"`
+		}],
+		"no text can be a []params.Opt[": try[struct {
+			A []Opt[address] `query:"a"`
+		}],
 		"a file is a field of a form": try[struct {
 			A *File `query:"a"`
 		}],
-		"the option string is not supported": try[struct {
+		"has quotes or options that are not supported": try[struct {
 			A int `json:"a,string"`
 		}],
 		"no text can be a params.inner": try[struct {
 			A inner `header:"a"`
 		}],
-		"since it has what is left to encoding/json": try[struct {
+		"beside fields that are embedded by pointer": try[struct {
 			A struct {
 				B int `json:"b,string" default:"1"`
 			} `json:"a"`
@@ -447,4 +537,64 @@ func TestTextFaults(t *testing.T) {
 	}
 	_, err := Bind[texts](newContext(t, getRequest("a=300.1.1.1"), Options{}))
 	require.NotContains(t, err.Error(), "ParseAddr", "a type's own words stay inside")
+}
+
+// What is no RFC 3339 time, and no number or duration, in a text isn't one in JSON either.
+func TestTextsThatAreNoTimesOrNumbers(t *testing.T) {
+	type times struct {
+		T time.Time `json:"t"`
+	}
+	for _, text := range []string{
+		"2026-01-02T03:04:05+24:00", "2026-01-02T03:04:05+23:60", "2026-01-02T03:04:05-99:00", "2026-01-02T03:04:05+00:99", "2026-01-02T03:04:05-24:59",
+		"2016-12-31T23:59:60Z", "2026-01-02T03:60:05Z", "2026-01-02T24:00:00Z", "2026-02-29T03:04:05Z", "2026-00-02T03:04:05Z",
+		"2026-01-02t03:04:05Z", "2026-01-02T03:04:05z", "2026-01-02 03:04:05Z", " 2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z ",
+		"10000-01-02T03:04:05Z", "+2026-01-02T03:04:05Z", "-2026-01-02T03:04:05Z", "026-01-02T03:04:05Z", "2026-1-02T03:04:05Z",
+		"2026-01-02T03:04:05", "2026-01-02T03:04Z", "2026-01-02T03:04:05.Z", "2026-01-02T03:04:05,5Z", "2026-01-02T3:04:05Z", "2026-01-02",
+		"2026-01-02T03:04:05+0100", "2026-01-02T03:04:05+01", "2026-01-02T03:04:05+1:00", "2026-01-02T03:04:05 01:00", "2026-01-02T03:04:05UTC",
+		"２026-01-02T03:04:05Z", "2026-W01-1T03:04:05Z", "",
+	} {
+		_, fault := parseTime(text)
+		require.Equal(t, wantTime, fault, text)
+		_, err := JSON[times](newContext(t, postJSON(`{"t":"`+text+`"}`), Options{}))
+		requireReason(t, err, ErrMalformed, wantTime)
+		_, err = paramsOf(t, postJSON(`{"t":"`+text+`"}`), Options{}).Time("t")
+		requireReason(t, err, ErrMalformed, wantTime)
+	}
+	for _, text := range []string{
+		"2026-01-02T03:04:05+23:59", "2026-01-02T03:04:05-23:59", "2026-01-02T03:04:05-00:00", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", "2024-02-29T00:00:00.1234567891+01:00",
+	} {
+		at, fault := parseTime(text)
+		require.Empty(t, fault, text)
+		got, err := JSON[times](newContext(t, postJSON(`{"t":"`+text+`"}`), Options{}))
+		require.NoError(t, err)
+		require.True(t, at.Equal(got.T))
+	}
+
+	type values struct {
+		I  int           `query:"i"`
+		I8 int8          `query:"i8"`
+		U  uint          `query:"u"`
+		F  float64       `query:"f"`
+		D  time.Duration `query:"d"`
+	}
+	integers := []string{"+5", "0x10", "1_0", "1e3", "1.0", " 5", "5 ", "", "-", "--5", "٣", "Inf", "NaN", "1,000", "0b1", "0o7"}
+	floats := []string{"+1.5", "0x1p-2", "1_0.5", "Inf", "-inf", "NaN", "infinity", " 1", "1 ", "", ".", "-", "e5", "1e", "1e+", "1,5", "1e999", "-1e999", "1.5f"}
+	durations := []string{"5", "1e3s", "+5s", "1_0s", "0x5s", "infs", "5 s", " 5s", "5S", "1d", "", "s", "2562048h", "-2562048h", "9223372036854775808ns", "1h-5m", "1.s5"}
+	for name, all := range map[string][]string{"i": integers, "i8": append(integers, "128", "-129"), "u": append(integers, "-1", "-0x1"), "f": floats, "d": durations} {
+		for _, text := range all {
+			_, err := Bind[values](newContext(t, getRequest(url.Values{name: {text}}.Encode()), Options{}))
+			require.ErrorIs(t, err, ErrMalformed, "%s=%q", name, text)
+		}
+	}
+	for _, text := range integers {
+		_, err := paramsOf(t, getRequest(url.Values{"i": {text}}.Encode()), Options{}).Int("i")
+		require.ErrorIs(t, err, ErrMalformed, "%q", text)
+	}
+	for _, text := range floats {
+		_, err := paramsOf(t, getRequest(url.Values{"f": {text}}.Encode()), Options{}).Float("f")
+		require.ErrorIs(t, err, ErrMalformed, "%q", text)
+	}
+	got, err := Bind[values](newContext(t, getRequest("i=-007&i8=-128&u=0&f=-1e%2B3&d=-1.5h3m2us"), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, values{-7, -128, 0, -1000, -(93*time.Minute + 2*time.Microsecond)}, got)
 }

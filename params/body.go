@@ -6,10 +6,12 @@ import (
 	"io"
 	"net/http"
 	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // body is the value of the property "params.body". It doesn't change, but that the
-// JSON document in it is scanned when it is asked for.
+// JSON in it is parsed when it is asked for.
 type body struct {
 	raw   []byte // inflated
 	taken bool   // by ParseForm, so that raw is lost
@@ -18,9 +20,9 @@ type body struct {
 	form    []pair
 	formErr error // raw isn't what its type says
 
-	scanOnce sync.Once
-	doc      document
-	scanErr  error
+	parseJSON  sync.Once
+	members    map[string]jsontext.Value // of a JSON object
+	membersErr error
 }
 
 // How the body is being read: once the first has asked for it, it is held in memory
@@ -92,12 +94,12 @@ func (p *Params) stream(ctx context.Context, r *http.Request, c *content, o *Opt
 	if shared, ok := r.Body.(*sharedBody); ok {
 		source = shared.detach()
 	} else {
-		r.Body = &putBack{err: ErrBodyTaken, origin: r.Body}
+		r.Body = &replayBody{err: ErrBodyTaken, origin: r.Body}
 	}
 	if source == nil {
 		return nil, ErrBodyTaken
 	}
-	w := newWire(ctx, r, source, o, o.MaxStream)
+	w := newBodyReader(ctx, r, source, o, o.MaxStream)
 	return &stream{from: w.content(c.codings, o, o.MaxStream)}, nil
 }
 
@@ -175,12 +177,6 @@ func resolveBody(ctx context.Context) (*body, error) {
 		b.form, b.formErr = parsePairs(nil, string(b.raw), SourceForm, o.MaxParams)
 	}
 	return b, nil
-}
-
-// document returns the checked JSON text.
-func (b *body) document(o *Options) (document, error) {
-	b.scanOnce.Do(func() { b.doc, b.scanErr = scan(b.raw, o) })
-	return b.doc, b.scanErr
 }
 
 // formWasParsed reports whether ParseForm has read r's body: it does that for

@@ -126,7 +126,8 @@ func kindOf(media string) kinds {
 // that o can inflate.
 func (c content) check(want kinds, o *Options) error {
 	if c.codings != "" && o.inflaterOf(c.codings) == nil {
-		return &Error{Source: SourceBody, Reason: ErrUnsupported, Detail: unsupportedCoding(c.codings)}
+		detail := "has the content coding " + strconv.Quote(clip(c.codings)) + ", which is not read here"
+		return &Error{Source: SourceBody, Reason: ErrUnsupported, Detail: detail}
 	}
 	if c.kind&want != 0 {
 		return nil

@@ -46,7 +46,7 @@ func (l Errors) Problem() (status int, members map[string]any) {
 		return l[0].Problem()
 	}
 	items := make([]map[string]string, len(l))
-	members = map[string]any{"detail": strconv.Itoa(len(l)) + " parameters are not as they should be", "errors": items}
+	members = map[string]any{"detail": strconv.Itoa(len(l)) + " parameters are invalid", "errors": items}
 	status = http.StatusUnprocessableEntity
 	for i, e := range l {
 		items[i] = e.item()
@@ -73,31 +73,42 @@ func (l Errors) err() error {
 	return l
 }
 
-// full says that no more is told.
+// note adds a mistake, as long as there is room for more.
+func (l *Errors) note(e *Error) {
+	if !l.full() {
+		*l = append(*l, e)
+	}
+}
+
 func (l Errors) full() bool { return len(l) >= mostErrors }
 
-// add notes a mistake of the client's. It returns any other error, and one that
-// is one too many.
+// add notes a mistake of the client's, or several. It returns any other error.
 func (l *Errors) add(err error) error {
-	var list Errors
-	var e *Error
-	switch {
-	case err == nil, err == errEnough:
+	if l.gather(err) != nil {
 		return err
-	case errors.As(err, &list):
-	case errors.As(err, &e):
-		list = Errors{e}
-	default:
-		return err
-	}
-	for _, e := range list {
-		if l.full() {
-			return errEnough
-		}
-		*l = append(*l, e)
 	}
 	return nil
 }
 
-// errEnough ends a decoding after so many mistakes that no more are told.
-var errEnough = errors.New("params: enough errors")
+// gather adds the errors that err joins, up to as many as are told. It returns the
+// first that isn't the client's.
+func (l *Errors) gather(err error) (own error) {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *Error:
+		l.note(e)
+		return nil
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			if own := l.gather(inner); own != nil {
+				return own
+			}
+		}
+		return nil
+	}
+	if inner := errors.Unwrap(err); inner == nil || l.gather(inner) != nil {
+		return err
+	}
+	return nil
+}

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Fault returns the [*Error] that blames a field of v, a struct or a pointer to one
@@ -27,18 +29,18 @@ func Fault(v any, field, detail string) *Error {
 			return e
 		}
 	}
-	e.Source, e.Name = w.from, dotted(w.steps)
-	if w.from == SourceJSON {
-		e.pointer = pointerTo(w.steps...)
+	found := jsonError(ErrInvalid, w.at, detail)
+	if found.Source = w.from; w.from != SourceJSON {
+		found.pointer = ""
 	}
-	return e
+	return found
 }
 
 // A walk goes from a struct to a value in it, noting how a client calls the way.
 type walk struct {
 	grouped bool // the struct is one for Bind, where those in it without a tag are groups
 	from    Source
-	steps   []step
+	at      jsontext.Pointer
 }
 
 // step goes to a field, or to an element, "[2]", and returns its type; nil if there
@@ -64,7 +66,7 @@ func (w *walk) step(t reflect.Type, name string) reflect.Type {
 		return nil
 	}
 	if tag := w.name(sf); tag != "" {
-		w.steps = append(w.steps, step{name: []byte(tag)})
+		w.at = w.at.AppendToken(tag)
 	}
 	return sf.Type
 }
@@ -72,16 +74,14 @@ func (w *walk) step(t reflect.Type, name string) reflect.Type {
 func (w *walk) element(t reflect.Type, key string) reflect.Type {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Array:
-		i, err := strconv.Atoi(key)
-		if err != nil {
+		if _, err := strconv.Atoi(key); err != nil {
 			return nil
 		}
-		w.steps = append(w.steps, step{index: i})
 	case reflect.Map:
-		w.steps = append(w.steps, step{name: []byte(key)})
 	default:
 		return nil
 	}
+	w.at = w.at.AppendToken(key)
 	return t.Elem()
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 )
 
 // An inflater opens a content coding.
@@ -27,9 +26,9 @@ func (o *Options) inflaterOf(coding string) inflater {
 	return nil
 }
 
-// inflated is what a wire carries after inflating, up to a limit.
+// inflated is what a body is after inflating, up to a limit.
 type inflated struct {
-	wire   *wire
+	body   *bodyReader
 	source *bufio.Reader // the decoders read no further than they need: it is an io.ByteReader
 	coding string
 	open   inflater
@@ -39,12 +38,12 @@ type inflated struct {
 	err    error
 }
 
-// content returns what w carries, inflated if that is needed.
-func (w *wire) content(coding string, o *Options, limit int64) io.Reader {
+// content returns what w reads, inflated if that is needed.
+func (w *bodyReader) content(coding string, o *Options, limit int64) io.Reader {
 	if coding == "" {
 		return w
 	}
-	return &inflated{wire: w, source: bufio.NewReader(w), coding: coding, open: o.inflaterOf(coding), limit: limit}
+	return &inflated{body: w, source: bufio.NewReader(w), coding: coding, open: o.inflaterOf(coding), limit: limit}
 }
 
 func (i *inflated) Read(p []byte) (n int, err error) {
@@ -72,7 +71,7 @@ func (i *inflated) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// end closes the decoder and keeps why: the wire's error if it has one, for that is
+// end closes the decoder and keeps why: the body's error if it has one, for that is
 // what the decoder failed of.
 func (i *inflated) end(err error) error {
 	if i.from != nil {
@@ -80,11 +79,11 @@ func (i *inflated) end(err error) error {
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
-	case i.wire.err != nil && i.wire.err != io.EOF:
-		i.err = i.wire.err
+	case i.body.err != nil && i.body.err != io.EOF:
+		i.err = i.body.err
 	case errors.As(err, &tooLarge):
 		i.err = err
-	case err == io.EOF && i.from == nil && i.wire.n == 0: // nothing is nothing in every coding
+	case err == io.EOF && i.from == nil && i.body.n == 0: // nothing is nothing in every coding
 		i.err = io.EOF
 	case err == io.EOF && i.from == nil, errors.Is(err, io.ErrUnexpectedEOF):
 		i.err = i.malformed("ends too early for "+i.coding, err)
@@ -101,8 +100,8 @@ func (i *inflated) rest() error {
 	switch _, err := i.source.ReadByte(); {
 	case err == nil:
 		return i.malformed("has more after its "+i.coding+" content", nil)
-	case i.wire.err != nil:
-		return i.wire.err
+	case i.body.err != nil:
+		return i.body.err
 	default:
 		return err
 	}
@@ -110,9 +109,4 @@ func (i *inflated) rest() error {
 
 func (i *inflated) malformed(detail string, cause error) *Error {
 	return &Error{Source: SourceBody, Reason: ErrMalformed, Detail: detail, cause: cause}
-}
-
-// unsupportedCoding is why a body in these codings is not read.
-func unsupportedCoding(codings string) string {
-	return "has the content coding " + strconv.Quote(clip(codings)) + ", which is not read here"
 }

@@ -9,6 +9,7 @@ import (
 	"mime/multipart"
 	"net/textproto"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -160,7 +161,8 @@ func (pr *partReader) part(raw *multipart.Part) (*Part, error) {
 
 // check refuses what nobody sends and some would read differently.
 func (p *Part) check(h textproto.MIMEHeader) error {
-	if coding := h.Get("Content-Transfer-Encoding"); coding != "" && !isIdentity(coding) {
+	coding := strings.ToLower(h.Get("Content-Transfer-Encoding"))
+	if !slices.Contains([]string{"", "7bit", "8bit", "binary"}, coding) {
 		return p.unsupported("has a content transfer encoding, which RFC 7578 took away")
 	}
 	if p.IsFile || p.ContentType == "" {
@@ -174,14 +176,6 @@ func (p *Part) check(h textproto.MIMEHeader) error {
 		return p.unsupported(fault)
 	}
 	return nil
-}
-
-func isIdentity(coding string) bool {
-	switch strings.ToLower(coding) {
-	case "7bit", "8bit", "binary":
-		return true
-	}
-	return false
 }
 
 func (p *Part) unsupported(detail string) *Error {

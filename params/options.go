@@ -1,12 +1,12 @@
 package params
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 )
@@ -23,7 +23,7 @@ const (
 
 	// largestBody keeps a body that is held in memory to a size that can be.
 	largestBody = 1 << 30
-	// deepest is where encoding/json itself gives up.
+	// deepest is where package json itself gives up.
 	deepest = 10_000
 )
 
@@ -118,33 +118,20 @@ func (o Options) withDefaults() (Options, error) {
 			return o, fmt.Errorf("params: Options.Decoders[%q] needs a name in lower case and a function", name)
 		}
 	}
-	return o.over(Options{
+	return o.withBase(Options{
 		MaxBody: defaultMaxBody, MaxStream: defaultMaxStream, MaxFile: defaultMaxFile, MaxParts: defaultMaxParts,
 		MaxParams: defaultMaxParams, MaxDepth: defaultMaxDepth, MaxElements: defaultMaxElements,
 		ReadTimeout: defaultReadTimeout,
 	}), nil
 }
 
-// over returns o with base's fields where its own are zero.
-func (o Options) over(base Options) Options {
-	o.MaxBody = cmp.Or(o.MaxBody, base.MaxBody)
-	o.MaxStream = cmp.Or(o.MaxStream, base.MaxStream)
-	o.MaxFile = cmp.Or(o.MaxFile, base.MaxFile)
-	o.MaxParts = cmp.Or(o.MaxParts, base.MaxParts)
-	o.MaxParams = cmp.Or(o.MaxParams, base.MaxParams)
-	o.MaxDepth = cmp.Or(o.MaxDepth, base.MaxDepth)
-	o.MaxElements = cmp.Or(o.MaxElements, base.MaxElements)
-	o.ReadTimeout = cmp.Or(o.ReadTimeout, base.ReadTimeout)
-	o.TempDir = cmp.Or(o.TempDir, base.TempDir)
-	o.DisallowUnknownFields = o.DisallowUnknownFields || base.DisallowUnknownFields
-	if o.Decoders == nil {
-		o.Decoders = base.Decoders
-	}
-	if o.PathValue == nil {
-		o.PathValue = base.PathValue
-	}
-	if o.Validate == nil {
-		o.Validate = base.Validate
+// withBase returns o with base's fields where its own are zero.
+func (o Options) withBase(base Options) Options {
+	to, from := reflect.ValueOf(&o).Elem(), reflect.ValueOf(base)
+	for i := range to.NumField() {
+		if f := to.Field(i); f.IsZero() {
+			f.Set(from.Field(i))
+		}
 	}
 	return o
 }
@@ -160,17 +147,15 @@ func newBudgets(o Options) (*budgets, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &budgets{rest: rest}
+	rest.Routes = nil // a route has none of its own
+	b := &budgets{rest: rest, routes: map[string]*Options{}}
 	for pattern, route := range o.Routes {
 		if route.Routes != nil {
 			return nil, fmt.Errorf("params: Options.Routes[%q] has Routes itself", pattern)
 		}
-		route, err := route.over(rest).withDefaults()
+		route, err := route.withBase(rest).withDefaults()
 		if err != nil {
 			return nil, fmt.Errorf("params: Options.Routes[%q]: %w", pattern, err)
-		}
-		if b.routes == nil {
-			b.routes = map[string]*Options{}
 		}
 		b.routes[pattern] = &route
 	}
@@ -179,10 +164,8 @@ func newBudgets(o Options) (*budgets, error) {
 
 // of returns the budget of r.
 func (b *budgets) of(r *http.Request) *Options {
-	if b.routes != nil {
-		if o := b.routes[r.Pattern]; o != nil {
-			return o
-		}
+	if o := b.routes[r.Pattern]; o != nil {
+		return o
 	}
 	return &b.rest
 }

@@ -1,6 +1,7 @@
 package params
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -21,72 +22,29 @@ func parsePairs(room []pair, raw string, from Source, limit int) ([]pair, error)
 	if n := min(strings.Count(raw, "&")+1, limit); n > cap(room) {
 		pairs = make([]pair, 0, n)
 	}
-	for begin := 0; begin < len(raw); begin++ {
-		item := itemAt(raw, begin)
-		if item.end == begin {
+	for item := range strings.SplitSeq(raw, "&") {
+		if item == "" {
 			continue
 		}
 		if len(pairs) == limit {
 			return nil, tooMany(from, limit)
 		}
-		p, err := parsePair(raw, begin, item, from)
+		p, err := parsePair(item, from)
 		if err != nil {
 			return nil, err
 		}
 		pairs = append(pairs, p)
-		begin = item.end
 	}
 	return pairs, nil
 }
 
-// An item is where a pair is in a text.
-type item struct {
-	mid, end int  // of the name, and of the pair
-	plain    bool // there is nothing to decode or to refuse
-}
-
-// plainParam tells the bytes that stand for themselves in a pair.
-var plainParam = func() (plain [256]bool) {
-	for c := 1; c < utf8.RuneSelf; c++ {
-		plain[c] = strings.IndexByte("%+;&=", byte(c)) < 0
-	}
-	return plain
-}()
-
-// itemAt finds the pair that begins at a place.
-func itemAt(raw string, begin int) item {
-	it := item{mid: -1, end: begin, plain: true}
-	for ; it.end < len(raw); it.end++ {
-		c := raw[it.end]
-		if plainParam[c] {
-			continue
-		}
-		if c == '&' {
-			break
-		}
-		if c != '=' {
-			it.plain = false
-		} else if it.mid < 0 {
-			it.mid = it.end
-		}
-	}
-	if it.mid < 0 {
-		it.mid = it.end
-	}
-	return it
-}
-
-func parsePair(raw string, begin int, it item, from Source) (pair, error) {
-	p := pair{name: raw[begin:it.mid], value: raw[min(it.mid+1, it.end):it.end]}
-	if it.plain {
-		return p, nil
-	}
-	name, fault := unescape(p.name)
+func parsePair(item string, from Source) (pair, error) {
+	name, value, _ := strings.Cut(item, "=")
+	name, fault := unescape(name)
 	if fault != "" {
 		return pair{}, malformed(from, "", "has a parameter whose name "+fault)
 	}
-	value, fault := unescape(p.value)
-	if fault != "" {
+	if value, fault = unescape(value); fault != "" {
 		return pair{}, malformed(from, clip(name), fault)
 	}
 	return pair{name, value}, nil
@@ -122,38 +80,31 @@ func tooMany(from Source, limit int) *Error {
 }
 
 // unescape decodes percent-encoding and plus signs, or says as a predicate what
-// is wrong with s. Text that needs no decoding is returned as it is.
+// is wrong with s.
 func unescape(s string) (text, fault string) {
-	plain := true
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == ';':
-			return "", "has a semicolon, which separates nothing and must be written %3B"
-		case c == '%' || c == '+' || c == 0 || c >= utf8.RuneSelf:
-			plain = false
-		}
-	}
-	if plain {
+	if isPlain(s) {
 		return s, ""
 	}
-	var b strings.Builder
-	b.Grow(len(s))
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '%':
-			if i+2 >= len(s) || !isHex(s[i+1]) || !isHex(s[i+2]) {
-				return "", "has the malformed percent-encoding " + strconv.Quote(s[i:min(i+3, len(s))])
-			}
-			b.WriteByte(unhex(s[i+1])<<4 | unhex(s[i+2]))
-			i += 2
-		case '+':
-			b.WriteByte(' ')
-		default:
-			b.WriteByte(s[i])
+	if strings.IndexByte(s, ';') >= 0 {
+		return "", "has a semicolon, which separates nothing and must be written %3B"
+	}
+	text, err := url.QueryUnescape(s)
+	if err != nil {
+		var escape url.EscapeError
+		_ = errors.As(err, &escape)
+		return "", "has the malformed percent-encoding " + strconv.Quote(string(escape))
+	}
+	return text, textFault(text)
+}
+
+// isPlain reports whether s has nothing to decode or to refuse.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c == '%' || c == '+' || c == ';' || c == 0 || c >= utf8.RuneSelf {
+			return false
 		}
 	}
-	text = b.String()
-	return text, textFault(text)
+	return true
 }
 
 // textFault says what is wrong with decoded text. NUL is refused because C
@@ -167,16 +118,4 @@ func textFault(s string) string {
 		return "has a NUL byte"
 	}
 	return ""
-}
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
-}
-
-// unhex returns the value of a hexadecimal digit.
-func unhex(c byte) byte {
-	if c <= '9' {
-		return c - '0'
-	}
-	return c&^0x20 - 'A' + 10
 }

@@ -178,9 +178,7 @@ func bindAnything(t *testing.T, query string) {
 		return
 	}
 	b := binder{options: o}
-	if err := b.pairs(pl, reflect.ValueOf(&v).Elem(), pairs, 0, 0); err != nil && err != errEnough {
-		t.Fatalf("%q: %v", query, err)
-	}
+	b.pairs(pl, reflect.ValueOf(&v).Elem(), pairs, 0, 0)
 	require.LessOrEqual(t, v.count(), o.MaxElements)
 	require.LessOrEqual(t, v.count(), len(query))
 	if b.faults != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/textproto"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -13,8 +14,7 @@ import (
 type plan struct {
 	path, header, cookie []textField
 	query, form          *pairPlan // nil for none
-	json                 *structCodec
-	doc                  *codec // of json
+	json                 *jsonPlan
 }
 
 // A textField is a field that texts go into.
@@ -32,46 +32,59 @@ var plans sync.Map
 
 // planOf returns the plan of t. Its error is a mistake in t.
 func planOf(t reflect.Type) (*plan, error) {
-	known, ok := plans.Load(t)
-	if !ok {
+	return compiled(&plans, t, func() (*plan, error) {
 		pl := new(plan)
-		known = pl
 		if err := pl.compile(t); err != nil {
-			known = fmt.Errorf("params: Bind of a %v: %w", t, err)
+			return nil, fmt.Errorf("params: Bind of a %v: %w", t, err)
 		}
-		known, _ = plans.LoadOrStore(t, known)
+		return pl, nil
+	})
+}
+
+// compiled returns what known has for a type, a *P or an error, compiling it once.
+func compiled[P any](known *sync.Map, t reflect.Type, compile func() (*P, error)) (*P, error) {
+	have, ok := known.Load(t)
+	if !ok {
+		p, err := compile()
+		if have = p; err != nil {
+			have = err
+		}
+		have, _ = known.LoadOrStore(t, have)
 	}
-	if err, ok := known.(error); ok {
+	if err, ok := have.(error); ok {
 		return nil, err
 	}
-	return known.(*plan), nil
+	return have.(*P), nil
 }
 
 func (pl *plan) compile(t reflect.Type) error {
 	if t.Kind() != reflect.Struct {
 		return errors.New("it is no struct")
 	}
-	var members []jsonField
-	if err := pl.group(t, nil, &members); err != nil {
+	m := jsonCompiler{}
+	switch err := pl.group(t, nil, m); {
+	case err != nil, pl.json == nil:
 		return err
-	}
-	if members == nil {
-		return nil
-	}
-	if pl.form != nil {
+	case pl.form != nil:
 		return errors.New("it has fields from a form and from JSON, and a body can't be both")
 	}
-	if pl.json = newStructCodec(members); pl.json == nil || len(members) > mostFields {
-		return errors.New("two fields have the same name in JSON, or there are too many")
+	pl.json.typ, pl.json.decode = t, (*jsonDecoder).object
+	if !pl.json.setFields(pl.json.fields) {
+		return errors.New("two fields have the same name in JSON")
 	}
-	pl.doc = &codec{pl.json.decode, func(d *decoder, _ reflect.Value) error {
-		return d.refuse("must be an object, not null", nil)
-	}}
+	whole, err := m.check()
+	if err != nil {
+		return err
+	}
+	all, err := m.plan(t) // as package json sees it, which knows only the tag json
+	pl.json.whole = whole && !pl.json.demands && err == nil && slices.EqualFunc(all.fields, pl.json.fields, func(a, b jsonField) bool {
+		return a.name == b.name && slices.Equal(a.index, b.index)
+	})
 	return nil
 }
 
 // group compiles the fields of a struct, and of those in it that have no tag.
-func (pl *plan) group(t reflect.Type, index []int, members *[]jsonField) error {
+func (pl *plan) group(t reflect.Type, index []int, m jsonCompiler) error {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		at := append(index[:len(index):len(index)], i)
@@ -82,9 +95,9 @@ func (pl *plan) group(t reflect.Type, index []int, members *[]jsonField) error {
 		case from != "" && !sf.IsExported():
 			err = errors.New("is not exported")
 		case from != "":
-			err = pl.field(sf, from, tag, at, members)
+			err = pl.field(sf, from, tag, at, m)
 		case sf.Type.Kind() == reflect.Struct && (sf.IsExported() || sf.Anonymous) && sf.Type != timeType && !isOpt(sf.Type):
-			err = pl.group(sf.Type, at, members)
+			err = pl.group(sf.Type, at, m)
 		case sf.IsExported():
 			err = errors.New(`names no source; params:"-" leaves it out`)
 		}
@@ -116,15 +129,18 @@ func sourceOf(sf reflect.StructField) (from Source, tag string, err error) {
 }
 
 // field compiles a field with its source.
-func (pl *plan) field(sf reflect.StructField, from Source, tag string, index []int, members *[]jsonField) error {
+func (pl *plan) field(sf reflect.StructField, from Source, tag string, index []int, m jsonCompiler) error {
 	switch from {
 	case SourceJSON:
-		name, options, _ := strings.Cut(tag, ",")
-		if hasOption(options, "string") {
-			return errors.New("the option string is not supported")
+		name, plain := jsonName(tag)
+		if !plain {
+			return fmt.Errorf("the tag %q has quotes or options that are not supported", tag)
 		}
-		f, err := make(compiler).jsonField(sf, name, index)
-		*members = append(*members, f)
+		if pl.json == nil {
+			pl.json = &jsonPlan{}
+		}
+		f, err := m.field(sf, name, index)
+		pl.json.fields = append(pl.json.fields, f)
 		return err
 	case SourceQuery, SourceForm:
 		pp := &pl.query

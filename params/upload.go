@@ -244,7 +244,8 @@ func uploadOf(form *multipart.Form, o *Options) (*upload, error) {
 // files fills the fields that are files.
 func (b *binder) files(pp *pairPlan, p *Params, r *http.Request, v reflect.Value) error {
 	if p.contentOf(r).kind != multipartKind {
-		return b.fileFields(pp, &upload{}, v) // a form of another type has none
+		b.fileFields(pp, &upload{}, v) // a form of another type has none
+		return nil
 	}
 	u, err := p.upload(r)
 	if err != nil {
@@ -252,31 +253,25 @@ func (b *binder) files(pp *pairPlan, p *Params, r *http.Request, v reflect.Value
 	}
 	for _, f := range u.files {
 		if b.options.DisallowUnknownFields && !pp.isFile(f.Name) {
-			if err := b.refuse(SourceForm, f.Name, "is unknown", nil); err != nil {
-				return err
-			}
+			b.refuse(SourceForm, f.Name, "is unknown", nil)
 		}
 	}
-	return b.fileFields(pp, u, v)
+	b.fileFields(pp, u, v)
+	return nil
 }
 
-func (b *binder) fileFields(pp *pairPlan, u *upload, v reflect.Value) error {
+func (b *binder) fileFields(pp *pairPlan, u *upload, v reflect.Value) {
 	for _, f := range pp.files {
 		found := u.named(f.name)
-		var err error
 		switch {
 		case len(found) == 0 && f.required:
-			err = b.faults.add(missing(SourceForm, f.name))
+			b.faults.note(missing(SourceForm, f.name))
 		case f.many:
 			fieldAt(v, f.index).Set(reflect.ValueOf(found))
 		case len(found) > 1:
-			err = b.refuse(SourceForm, f.name, givenTimes(len(found)), nil)
+			b.refuse(SourceForm, f.name, givenTimes(len(found)), nil)
 		case len(found) == 1:
 			fieldAt(v, f.index).Set(reflect.ValueOf(found[0]))
 		}
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }

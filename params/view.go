@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // sources is a set of sources.
@@ -33,39 +35,40 @@ type View struct {
 }
 
 // String returns the text of a parameter, which may be empty.
-func (v View) String(name string) (string, error) { return get(v, name, toString) }
+func (v View) String(name string) (string, error) { return get(v, name, parseString) }
 
 // StringOr is String with a default for a missing parameter.
-func (v View) StringOr(name, def string) (string, error) { return getOr(v, name, def, toString) }
+func (v View) StringOr(name, def string) (string, error) { return getOr(v, name, def, parseString) }
 
 // Int returns a whole number in decimal.
-func (v View) Int(name string) (int, error) { return get(v, name, toInt) }
+func (v View) Int(name string) (int, error) { return get(v, name, parseNumber) }
 
 // IntOr is Int with a default for a missing parameter.
-func (v View) IntOr(name string, def int) (int, error) { return getOr(v, name, def, toInt) }
+func (v View) IntOr(name string, def int) (int, error) { return getOr(v, name, def, parseNumber) }
 
 // Float returns a number that is neither infinite nor NaN.
-func (v View) Float(name string) (float64, error) { return get(v, name, toFloat) }
+func (v View) Float(name string) (float64, error) { return get(v, name, parseFloat64) }
 
 // FloatOr is Float with a default for a missing parameter.
 func (v View) FloatOr(name string, def float64) (float64, error) {
-	return getOr(v, name, def, toFloat)
+	return getOr(v, name, def, parseFloat64)
 }
 
 // Bool returns whether a parameter is true, from the texts true, 1 and on, or
 // false, 0 and off: "on" is what a browser sends for a checkbox.
-func (v View) Bool(name string) (bool, error) { return get(v, name, toBool) }
+func (v View) Bool(name string) (bool, error) { return get(v, name, parseBool) }
 
 // BoolOr is Bool with a default for a missing parameter.
-func (v View) BoolOr(name string, def bool) (bool, error) { return getOr(v, name, def, toBool) }
+func (v View) BoolOr(name string, def bool) (bool, error) { return getOr(v, name, def, parseBool) }
 
-// Time returns an RFC 3339 time, such as 2006-01-02T15:04:05Z. In a query the
-// plus sign of a zone must be written %2B. In JSON it is a string.
-func (v View) Time(name string) (time.Time, error) { return get(v, name, toTime) }
+// Time returns an RFC 3339 time, such as 2006-01-02T15:04:05Z, with T and Z in upper case.
+// A leap second, which Go has no time for, is malformed. In a query the plus sign of a
+// zone must be written %2B. In JSON it is a string.
+func (v View) Time(name string) (time.Time, error) { return get(v, name, parseTime) }
 
 // TimeOr is Time with a default for a missing parameter.
 func (v View) TimeOr(name string, def time.Time) (time.Time, error) {
-	return getOr(v, name, def, toTime)
+	return getOr(v, name, def, parseTime)
 }
 
 // Strings returns all values of a parameter that may be given more than once,
@@ -83,28 +86,28 @@ type found struct {
 	from  Source
 	count int    // how often it was given; 0 means not found
 	text  string // the first, unless it is JSON
-	raw   []byte // the JSON value
+	raw   jsontext.Value
 	pairs []pair // where to look for the others
 }
 
-func get[T any](v View, name string, convert func(found) (T, string)) (T, error) {
-	t, ok, err := lookup(v, name, convert)
+func get[T any](v View, name string, parse func(string) (T, string)) (T, error) {
+	t, ok, err := lookup(v, name, parse)
 	if err == nil && !ok {
 		err = missing(v.source(), name)
 	}
 	return t, err
 }
 
-func getOr[T any](v View, name string, def T, convert func(found) (T, string)) (T, error) {
-	t, ok, err := lookup(v, name, convert)
+func getOr[T any](v View, name string, def T, parse func(string) (T, string)) (T, error) {
+	t, ok, err := lookup(v, name, parse)
 	if err == nil && !ok {
 		return def, nil
 	}
 	return t, err
 }
 
-// lookup finds and converts the single value of a name.
-func lookup[T any](v View, name string, convert func(found) (T, string)) (t T, ok bool, err error) {
+// lookup finds the single value of a name, parsing a text.
+func lookup[T any](v View, name string, parse func(string) (T, string)) (t T, ok bool, err error) {
 	f, err := v.find(name)
 	if err != nil || f.count == 0 {
 		return t, false, err
@@ -112,15 +115,16 @@ func lookup[T any](v View, name string, convert func(found) (T, string)) (t T, o
 	if f.count > 1 {
 		return t, false, malformed(f.from, name, givenTimes(f.count))
 	}
-	t, fault := convert(f)
-	if fault == "" {
-		return t, true, nil
+	if f.raw != nil {
+		t, err = memberOf[T](f.raw, name)
+		return t, err == nil, err
 	}
-	var zero T
-	if f.from == SourceJSON {
-		return zero, false, malformedMember(name, fault)
+	t, fault := parse(f.text)
+	if fault != "" {
+		var zero T
+		return zero, false, malformed(f.from, name, fault)
 	}
-	return zero, false, malformed(f.from, name, fault)
+	return t, true, nil
 }
 
 func givenTimes(n int) string { return "is given " + strconv.Itoa(n) + " times" }
@@ -135,8 +139,11 @@ func (v View) find(name string) (found, error) {
 		return found{}, err
 	}
 	if v.from&pathSource != 0 {
-		if f, err := v.params.findPath(r, name); err != nil || f.count > 0 {
-			return f, err
+		switch f, err := v.params.findPath(r, name); {
+		case err != nil:
+			return found{}, err
+		case f.count > 0:
+			return f, nil
 		}
 	}
 	// Several sources are asked for what the request means, so its method counts;
@@ -168,11 +175,11 @@ func (v View) findContent(r *http.Request, name string) (found, error) {
 		if err != nil {
 			return found{}, err
 		}
-		doc, err := b.document(v.params.budgets.of(r))
-		if err != nil {
-			return found{}, err
+		b.parseJSON.Do(func() { b.members, b.membersErr = membersOf(b.raw, v.params.budgets.of(r)) })
+		if raw, ok := b.members[name]; ok {
+			return found{from: SourceJSON, count: 1, raw: raw}, nil
 		}
-		return doc.find(name)
+		return found{}, b.membersErr
 	}
 	pairs, err := v.params.formPairs(r, want)
 	return findPair(pairs, name, SourceForm), err
@@ -196,7 +203,7 @@ func (p *Params) formPairs(r *http.Request, want kinds) ([]pair, error) {
 
 // findPath looks name up among the route's wildcards. A wildcard that matched
 // nothing is an empty value, so that no other source can stand in for it.
-func (p *Params) findPath(r *http.Request, name string) (found, error) {
+func (p *Params) findPath(r *http.Request, name string) (found, *Error) {
 	value := r.PathValue(name)
 	if value == "" && !isWildcard(r.Pattern, name) {
 		ask, ok := p.budgets.of(r).PathValue, false
@@ -246,17 +253,7 @@ func findPair(pairs []pair, name string, from Source) found {
 
 // source names the one source of the view, for a message.
 func (v View) source() Source {
-	switch v.from {
-	case pathSource:
-		return SourcePath
-	case querySource:
-		return SourceQuery
-	case formSource:
-		return SourceForm
-	case jsonSource:
-		return SourceJSON
-	case bodySources:
-		return SourceBody
-	}
-	return ""
+	return map[sources]Source{
+		pathSource: SourcePath, querySource: SourceQuery, formSource: SourceForm, jsonSource: SourceJSON, bodySources: SourceBody,
+	}[v.from]
 }

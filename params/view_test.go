@@ -132,7 +132,7 @@ func TestJSONMembersHaveTheirTypes(t *testing.T) {
 
 func TestJSONMembersAreNotConverted(t *testing.T) {
 	p := paramsOf(t, postJSON(`{"s":"5","i":5,"f":5.0,"e":5e2,"big":9223372036854775808,"null":null,
-		"bool":true,"o":{},"mixed":["a",1],"nested":[["a"]]}`), Options{})
+		"bool":true,"o":{},"mixed":["a",1],"nested":[["a"]],"nulls":["a",null]}`), Options{})
 	fails := func(_ any, err error) func(string) {
 		return func(text string) { t.Helper(); requireReason(t, err, ErrMalformed, text) }
 	}
@@ -146,11 +146,12 @@ func TestJSONMembersAreNotConverted(t *testing.T) {
 	fails(p.Int("big"))("is out of range")
 	fails(p.Bool("s"))("must be true or false, not a string")
 	fails(p.Bool("i"))("must be true or false, not a number")
-	fails(p.Time("i"))("must be a string, not a number")
+	fails(p.Time("i"))("must be an RFC 3339 time, such as 2006-01-02T15:04:05Z, not a number")
 	fails(p.Time("s"))("must be an RFC 3339 time")
-	fails(p.Strings("s"))("must be an array of strings, not a string")
-	fails(p.Strings("mixed"))("must be an array of strings")
-	fails(p.Strings("nested"))("must be an array of strings")
+	fails(p.Strings("s"))("must be an array, not a string")
+	fails(p.Strings("mixed"))(`json parameter "mixed.1" must be a string, not a number`)
+	fails(p.Strings("nested"))(`json parameter "nested.0" must be a string, not an array`)
+	fails(p.Strings("nulls"))(`json parameter "nulls.1" must be a string, not null`)
 }
 
 func TestJSONStringsAreBounded(t *testing.T) {

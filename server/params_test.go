@@ -61,7 +61,7 @@ func TestMistakesOfABindingAreOneProblem(t *testing.T) {
 	a := post("/?page=x", `{"name":null}`)
 	require.Equal(t, http.StatusBadRequest, a.StatusCode)
 	require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
-	require.JSONEq(t, `{"status":400,"title":"Bad Request","detail":"2 parameters are not as they should be","errors":[
+	require.JSONEq(t, `{"status":400,"title":"Bad Request","detail":"2 parameters are invalid","errors":[
 		{"parameter":"page","source":"query","detail":"must be a whole number"},
 		{"pointer":"#/name","source":"json","detail":"must not be null"}]}`, a.body)
 	a = post("/", `{"name":"ada"}`)

@@ -20,13 +20,13 @@ func TestOrders(t *testing.T) {
 		{"/orders/eu?notify=1", `{"email":"ada@example.org","lines":[{"sku":"a-1","count":2}]}`, 200,
 			`{"Region":"eu","email":"ada@example.org","lines":[{"sku":"a-1","count":2}],"Notify":true}`},
 		{"/orders/mars", `{"email":"nobody","lines":[{"sku":"a-1","count":2},{"sku":"a","count":0}]}`, 422,
-			`{"status":422,"title":"Unprocessable Entity","detail":"4 parameters are not as they should be","errors":[
+			`{"status":422,"title":"Unprocessable Entity","detail":"4 parameters are invalid","errors":[
 				{"parameter":"region","source":"path","detail":"must be one of eu us"},
 				{"pointer":"#/email","source":"json","detail":"must be an e-mail address"},
 				{"pointer":"#/lines/1/sku","source":"json","detail":"must have at least 3"},
 				{"pointer":"#/lines/1/count","source":"json","detail":"must be more than 0"}]}`},
 		{"/orders/eu?notify=x", `{"lines":[{"count":"2"}],"admin":true}`, 400,
-			`{"status":400,"title":"Bad Request","detail":"5 parameters are not as they should be","errors":[
+			`{"status":400,"title":"Bad Request","detail":"5 parameters are invalid","errors":[
 				{"parameter":"notify","source":"query","detail":"must be true or false"},
 				{"pointer":"#/lines/0/count","source":"json","detail":"must be a whole number, not a string"},
 				{"pointer":"#/lines/0/sku","source":"json","detail":"is missing"},

@@ -1,6 +1,7 @@
 package params
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -12,8 +13,6 @@ import (
 // A setter puts a text into a value, or says as a predicate what is wrong with it;
 // cause is what a type's own method says.
 type setter func(v reflect.Value, text string) (fault string, cause error)
-
-var durationType = reflect.TypeFor[time.Duration]()
 
 // setterOf returns the setter of a type. Its error is that there is none.
 func setterOf(t reflect.Type) (setter, error) {
@@ -59,12 +58,9 @@ func setBool(v reflect.Value, text string) (string, error) {
 
 func setInt(bits int) setter {
 	return func(v reflect.Value, text string) (string, error) {
-		n, err := strconv.ParseInt(text, 10, bits)
-		if err != nil {
-			return numberFault(err), nil
-		}
+		n, fault := parseInt(text, bits)
 		v.SetInt(n)
-		return "", nil
+		return fault, nil
 	}
 }
 
@@ -75,18 +71,9 @@ func setUint(bits int) setter {
 			v.SetUint(n)
 			return "", nil
 		}
-		if _, ierr := strconv.ParseInt(text, 10, 64); ierr == nil {
-			return "is out of range", nil // a negative one
-		}
-		return numberFault(err), nil
+		_, fault := parseInt(text, 64)
+		return cmp.Or(fault, "is out of range"), nil
 	}
-}
-
-func numberFault(err error) string {
-	if errors.Is(err, strconv.ErrRange) {
-		return "is out of range"
-	}
-	return "must be a whole number"
 }
 
 func setFloat(v reflect.Value, text string) (string, error) {
@@ -103,7 +90,7 @@ func setTime(v reflect.Value, text string) (string, error) {
 
 func setDuration(v reflect.Value, text string) (string, error) {
 	d, err := time.ParseDuration(text)
-	if err != nil {
+	if err != nil || text[0] == '+' {
 		return "must be a duration, such as 1m30s", nil
 	}
 	v.SetInt(int64(d))

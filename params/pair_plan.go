@@ -14,7 +14,7 @@ import (
 type pairPlan struct {
 	from     Source
 	fields   []textField
-	byName   map[string]int // of many fields
+	byName   map[string]int // of the fields
 	files    []fileField
 	branches []branch
 }
@@ -37,9 +37,6 @@ type fileField struct {
 }
 
 var fileType = reflect.TypeFor[*File]()
-
-// fewFields is up to how many a search is faster than a map.
-const fewFields = 8
 
 // pairCompiler holds the plans that are being made, which a type may need within
 // itself.
@@ -111,7 +108,7 @@ func (m pairCompiler) field(pp *pairPlan, sf reflect.StructField, tag, prefix st
 		t = t.Elem()
 	}
 	switch {
-	case t.Kind() != reflect.Struct:
+	case t.Kind() != reflect.Struct, isOpt(t):
 		return fmt.Errorf("no text can be a %v", sf.Type)
 	case err != nil:
 		return err
@@ -127,18 +124,14 @@ func (m pairCompiler) field(pp *pairPlan, sf reflect.StructField, tag, prefix st
 
 // add adds a field under its name.
 func (pp *pairPlan) add(f textField) error {
-	if slices.ContainsFunc(pp.fields, func(other textField) bool { return other.name == f.name }) {
+	if _, ok := pp.byName[f.name]; ok {
 		return fmt.Errorf("the %s parameter %q has a field already", pp.from, f.name)
 	}
-	pp.fields = append(pp.fields, f)
-	if len(pp.fields) > fewFields {
-		if pp.byName == nil {
-			pp.byName = map[string]int{}
-		}
-		for i, f := range pp.fields {
-			pp.byName[f.name] = i
-		}
+	if pp.byName == nil {
+		pp.byName = map[string]int{}
 	}
+	pp.byName[f.name] = len(pp.fields)
+	pp.fields = append(pp.fields, f)
 	return nil
 }
 
@@ -148,16 +141,8 @@ func (pp *pairPlan) find(name string, next int) int {
 	if next < len(pp.fields) && pp.fields[next].name == name {
 		return next
 	}
-	if pp.byName != nil {
-		if i, ok := pp.byName[name]; ok {
-			return i
-		}
-		return -1
-	}
-	for i := range pp.fields {
-		if pp.fields[i].name == name {
-			return i
-		}
+	if i, ok := pp.byName[name]; ok {
+		return i
 	}
 	return -1
 }

@@ -10,19 +10,26 @@ import (
 type binder struct {
 	options  *Options
 	elements int // made so far
+	exceeded bool
 	faults   Errors
 }
 
-// refuse collects a mistake about a parameter.
-func (b *binder) refuse(from Source, name, detail string, cause error) error {
+// refuse notes a mistake about a parameter.
+func (b *binder) refuse(from Source, name, detail string, cause error) {
 	e := malformed(from, clip(name), detail)
 	e.cause = cause
-	return b.faults.add(e)
+	b.faults.note(e)
+}
+
+// exceed notes that the budget isn't enough, which ends what is made of pairs.
+func (b *binder) exceed(from Source, detail string, limit int) {
+	b.exceeded = true
+	b.faults.note(&Error{Source: from, Reason: ErrTooLarge, Detail: fmt.Sprintf(detail, limit)})
 }
 
 // pairs fills v with the parameters that have a name in it, after the first skip
 // bytes of each.
-func (b *binder) pairs(pp *pairPlan, v reflect.Value, pairs []pair, skip, depth int) error {
+func (b *binder) pairs(pp *pairPlan, v reflect.Value, pairs []pair, skip, depth int) {
 	var few [16]uint32
 	counts := few[:]
 	if len(pp.fields) > len(few) {
@@ -37,37 +44,30 @@ func (b *binder) pairs(pp *pairPlan, v reflect.Value, pairs []pair, skip, depth 
 			if counts[i]++; counts[i] > 1 {
 				continue
 			}
-			if err := b.first(pp.from, &pp.fields[i], v, pairs[at:]); err != nil {
-				return err
-			}
+			b.first(pp.from, &pp.fields[i], v, pairs[at:])
 		} else if i, number, length := pp.branchOf(name); i >= 0 {
 			within = append(within, inBranch{i, number, skip + length, pairs[at]})
 		} else if b.options.DisallowUnknownFields && !pp.isFile(name) {
-			if err := b.refuse(pp.from, pairs[at].name, "is unknown", nil); err != nil {
-				return err
-			}
+			b.refuse(pp.from, pairs[at].name, "is unknown", nil)
 		}
 	}
 	for i := range pp.fields {
 		f := &pp.fields[i]
-		var err error
 		switch {
 		case counts[i] == 0:
-			err = b.absent(pp.from, f, v, pairs, skip)
+			b.absent(pp.from, f, v, pairs, skip)
 		case counts[i] > 1 && !f.many:
-			err = b.refuse(pp.from, nameIn(pairs, skip, f), givenTimes(int(counts[i])), nil)
-		}
-		if err != nil {
-			return err
+			b.refuse(pp.from, nameIn(pairs, skip, f), givenTimes(int(counts[i])), nil)
 		}
 	}
-	return b.branches(pp, v, within, depth)
+	b.branches(pp, v, within, depth)
 }
 
 // first fills a field that is found for the first time, as that of the first of pairs.
-func (b *binder) first(from Source, f *textField, v reflect.Value, pairs []pair) error {
+func (b *binder) first(from Source, f *textField, v reflect.Value, pairs []pair) {
 	if !f.many {
-		return b.set(from, f, pairs[0].name, fieldAt(v, f.index), pairs[0].value)
+		b.set(from, f, pairs[0].name, fieldAt(v, f.index), pairs[0].value)
+		return
 	}
 	name, count := pairs[0].name, 0
 	for i := range pairs {
@@ -75,41 +75,35 @@ func (b *binder) first(from Source, f *textField, v reflect.Value, pairs []pair)
 			count++
 		}
 	}
-	if err := b.grow(from, count); err != nil {
-		return err
+	if !b.grow(from, count) {
+		return
 	}
 	list := fieldAt(v, f.index)
 	list.Set(reflect.MakeSlice(list.Type(), count, count))
 	i := 0
 	for _, p := range pairs {
-		if p.name != name {
-			continue
+		if p.name == name {
+			b.set(from, f, name, list.Index(i), p.value)
+			i++
 		}
-		if err := b.set(from, f, name, list.Index(i), p.value); err != nil {
-			return err
-		}
-		i++
 	}
-	return nil
 }
 
 // set puts a text into a value.
-func (b *binder) set(from Source, f *textField, name string, v reflect.Value, text string) error {
+func (b *binder) set(from Source, f *textField, name string, v reflect.Value, text string) {
 	if fault, cause := f.set(v, text); fault != "" {
-		return b.refuse(from, name, fault, cause)
+		b.refuse(from, name, fault, cause)
 	}
-	return nil
 }
 
 // absent is for a field that got nothing.
-func (b *binder) absent(from Source, f *textField, v reflect.Value, pairs []pair, skip int) error {
+func (b *binder) absent(from Source, f *textField, v reflect.Value, pairs []pair, skip int) {
 	switch {
 	case f.def.IsValid():
 		fieldAt(v, f.index).Set(f.def)
 	case f.required:
-		return b.faults.add(missing(from, nameIn(pairs, skip, f)))
+		b.faults.note(missing(from, nameIn(pairs, skip, f)))
 	}
-	return nil
 }
 
 // nameIn is the whole name of a field. All of pairs have the way to it in theirs.
@@ -120,16 +114,12 @@ func nameIn(pairs []pair, skip int, f *textField) string {
 	return pairs[0].name[:skip] + f.name
 }
 
-// grow counts elements that are going to be made.
-func (b *binder) grow(from Source, n int) error {
-	if b.elements += n; b.elements <= b.options.MaxElements {
-		return nil
+// grow counts elements that are going to be made, if they may.
+func (b *binder) grow(from Source, n int) bool {
+	if b.elements += n; b.elements > b.options.MaxElements && !b.exceeded {
+		b.exceed(from, "has more than %d elements", b.options.MaxElements)
 	}
-	err := b.faults.add(&Error{Source: from, Reason: ErrTooLarge, Detail: fmt.Sprintf("has more than %d elements", b.options.MaxElements)})
-	if err == nil {
-		err = errEnough
-	}
-	return err
+	return !b.exceeded
 }
 
 // inBranch is a parameter of something in a branch.
@@ -142,16 +132,12 @@ type inBranch struct {
 // branches makes what is in the branches. The numbers of elements order them and say
 // which parameters belong together; gaps are closed, so that a large number makes no
 // long slice.
-func (b *binder) branches(pp *pairPlan, v reflect.Value, within []inBranch, depth int) error {
-	if within == nil {
-		return nil
+func (b *binder) branches(pp *pairPlan, v reflect.Value, within []inBranch, depth int) {
+	if within != nil && depth == b.options.MaxDepth && !b.exceeded {
+		b.exceed(pp.from, "has names more than %d deep", depth)
 	}
-	if depth == b.options.MaxDepth {
-		err := b.faults.add(&Error{Source: pp.from, Reason: ErrTooLarge, Detail: fmt.Sprintf("has names more than %d deep", depth)})
-		if err == nil {
-			err = errEnough
-		}
-		return err
+	if b.exceeded {
+		return
 	}
 	slices.SortStableFunc(within, func(x, y inBranch) int {
 		if x.branch != y.branch {
@@ -164,24 +150,21 @@ func (b *binder) branches(pp *pairPlan, v reflect.Value, within []inBranch, dept
 		for n < len(within) && within[n].branch == within[0].branch {
 			n++
 		}
-		if err := b.branch(&pp.branches[within[0].branch], pp.from, v, within[:n], depth); err != nil {
-			return err
-		}
+		b.branch(&pp.branches[within[0].branch], pp.from, v, within[:n], depth)
 		within = within[n:]
 	}
-	return nil
 }
 
 // branch makes one slice of structs, or the struct behind one pointer.
-func (b *binder) branch(br *branch, from Source, v reflect.Value, within []inBranch, depth int) error {
+func (b *binder) branch(br *branch, from Source, v reflect.Value, within []inBranch, depth int) {
 	count := 1
 	for i := 1; i < len(within); i++ {
 		if within[i].number != within[i-1].number {
 			count++
 		}
 	}
-	if err := b.grow(from, count); err != nil {
-		return err
+	if !b.grow(from, count) {
+		return
 	}
 	to := fieldAt(v, br.index)
 	if br.many {
@@ -204,10 +187,7 @@ func (b *binder) branch(br *branch, from Source, v reflect.Value, within []inBra
 		} else {
 			into = to.Elem()
 		}
-		if err := b.pairs(br.plan, into, pairs[begin:end], within[begin].skip, depth+1); err != nil {
-			return err
-		}
+		b.pairs(br.plan, into, pairs[begin:end], within[begin].skip, depth+1)
 		begin, element = end, element+1
 	}
-	return nil
 }

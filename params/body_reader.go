@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A wire is a request's body as the client sends it: counted, timed, and kept if
+// A bodyReader is a request's body as the client sends it: counted, timed, and kept if
 // it is to be read again. It reads no more than its limit and one byte.
-type wire struct {
+type bodyReader struct {
 	ctx   context.Context
 	body  io.Reader
 	limit int64
@@ -19,16 +19,16 @@ type wire struct {
 	until time.Time // zero: no limit of time
 	keep  bool
 	kept  []byte
-	err   error   // what ended it
-	back  putBack // to be read again
+	err   error      // what ended it
+	back  replayBody // to be read again
 }
 
 // errSlow is why a body that came too slowly was not read on.
 var errSlow = fmt.Errorf("params: the time to read the body is over: %w", os.ErrDeadlineExceeded)
 
-// newWire returns a wire that reads body, which is r's, from now on.
-func newWire(ctx context.Context, r *http.Request, body io.Reader, o *Options, limit int64) *wire {
-	w := &wire{ctx: ctx, body: body, limit: limit}
+// newBodyReader returns a bodyReader that reads body, which is r's, from now on.
+func newBodyReader(ctx context.Context, r *http.Request, body io.Reader, o *Options, limit int64) *bodyReader {
+	w := &bodyReader{ctx: ctx, body: body, limit: limit}
 	if o.ReadTimeout <= 0 {
 		return w
 	}
@@ -46,7 +46,7 @@ func serverIsStricter(ctx context.Context, d time.Duration) bool {
 	return s != nil && s.ReadTimeout > 0 && s.ReadTimeout <= d
 }
 
-func (w *wire) Read(p []byte) (int, error) {
+func (w *bodyReader) Read(p []byte) (int, error) {
 	switch {
 	case w.err != nil:
 		return 0, w.err

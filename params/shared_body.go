@@ -29,8 +29,8 @@ type sharedBody struct {
 	io.ReadCloser             // what the client sends
 	header        http.Header // until the first Read, which looks at the type
 	writer        http.ResponseWriter
-	again         *putBack // what Params has read, to be read again
-	keep          bool     // a form that is not too large is kept as it is read
+	again         *replayBody // what Params has read, to be read again
+	keep          bool        // a form that is not too large is kept as it is read
 	kept          []byte
 	lost          bool // something was read, by others, and not kept
 	ended         bool
@@ -66,9 +66,9 @@ func (b *sharedBody) rewind() bool {
 	case b.lost:
 		return false
 	case b.ended:
-		b.again = &putBack{data: b.kept, err: io.EOF, origin: b.ReadCloser}
+		b.again = &replayBody{data: b.kept, err: io.EOF, origin: b.ReadCloser}
 	case len(b.kept) > 0: // the rest is still to come
-		b.again = &putBack{data: b.kept, err: ErrInterrupted, origin: b.ReadCloser}
+		b.again = &replayBody{data: b.kept, err: ErrInterrupted, origin: b.ReadCloser}
 	}
 	b.header, b.keep, b.kept = nil, false, nil // Params keeps what it reads itself
 	return true
@@ -84,7 +84,7 @@ func (b *sharedBody) detach() io.Reader {
 	if b.again != nil {
 		source = b.again
 	}
-	b.again = &putBack{err: ErrBodyTaken, origin: b.ReadCloser}
+	b.again = &replayBody{err: ErrBodyTaken, origin: b.ReadCloser}
 	return source
 }
 

@@ -30,7 +30,7 @@ func readBody(ctx context.Context, r *http.Request, coding string, o *Options) (
 	if shared != nil && !shared.rewind() {
 		return nil, ErrBodyTaken
 	}
-	w := newWire(ctx, r, body, o, o.MaxBody)
+	w := newBodyReader(ctx, r, body, o, o.MaxBody)
 	w.keep = coding != ""
 	declared := r.ContentLength
 	if w.keep {
@@ -40,7 +40,7 @@ func readBody(ctx context.Context, r *http.Request, coding string, o *Options) (
 	if !w.keep {
 		w.kept = data
 	}
-	w.back = putBack{data: w.kept, err: w.err, origin: body}
+	w.back = replayBody{data: w.kept, err: w.err, origin: body}
 	if shared != nil {
 		w.back.origin = shared.ReadCloser
 		shared.again = &w.back
@@ -109,8 +109,8 @@ func bodyTooLarge(limit int64, cause error) *Error {
 	}
 }
 
-// putBack is a body that was read before.
-type putBack struct {
+// replayBody is a body that was read before.
+type replayBody struct {
 	data   []byte // what of it is still to be read again
 	err    error  // what ended the first reading, nil if nothing did
 	origin io.ReadCloser
@@ -118,7 +118,7 @@ type putBack struct {
 
 // Read returns what the first reading did. One that was only interrupted, by its
 // context or because it had enough, goes on from where that was.
-func (b *putBack) Read(p []byte) (int, error) {
+func (b *replayBody) Read(p []byte) (int, error) {
 	switch {
 	case len(b.data) > 0 || len(p) == 0:
 		n := copy(p, b.data)
@@ -131,4 +131,4 @@ func (b *putBack) Read(p []byte) (int, error) {
 }
 
 // Close closes the original body.
-func (b *putBack) Close() error { return b.origin.Close() }
+func (b *replayBody) Close() error { return b.origin.Close() }

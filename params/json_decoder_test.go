@@ -1,0 +1,394 @@
+package params
+
+import (
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/require"
+)
+
+// everything has fields of every kind that is read here, and of some that aren't.
+type everything struct {
+	S    string             `json:"s"`
+	B    bool               `json:"b"`
+	I    int                `json:"i"`
+	I8   int8               `json:"i8"`
+	U    uint               `json:"u"`
+	U16  uint16             `json:"u16"`
+	F    float64            `json:"f"`
+	F32  float32            `json:"f32"`
+	T    time.Time          `json:"t"`
+	P    *int               `json:"p"`
+	PP   **string           `json:"pp"`
+	L    []string           `json:"l"`
+	LL   [][]int            `json:"ll"`
+	LP   []*int             `json:"lp"`
+	N    *everything        `json:"n"`
+	NL   []everything       `json:"nl"`
+	A    [2]int             `json:"a"`
+	M    map[string]int     `json:"m"`
+	MS   map[string]nested  `json:"ms"`
+	Any  any                `json:"any"`
+	Raw  stdjson.RawMessage `json:"raw"`
+	Num  stdjson.Number     `json:"num"`
+	Byte []byte             `json:"byte"`
+	Addr netip.Addr         `json:"addr"`
+	Big  *big.Int           `json:"big"`
+	Opt  Opt[int]           `json:"opt"`
+	Str  quoted             `json:"str"`
+	Dup  shadowing          `json:"dup"`
+	Skip int                `json:"-"`
+	NoTag
+	Untagged int
+	private  int
+}
+
+type nested struct {
+	X int    `json:"x"`
+	Y string `json:"ÿ"`
+}
+
+type NoTag struct{ Deep, Deeper string }
+
+type quoted struct {
+	N int `json:"n,string"`
+}
+
+type shadowing struct {
+	NoTag
+	Deep int
+}
+
+const everythingJSON = `{"s":"a\u00e9\n","b":true,"i":-5,"i8":127,"u":5,"u16":65535,"f":-1.5e3,"f32":0.25,
+	"t":"2026-01-02T03:04:05.5+02:00","p":1,"pp":"x","l":["a","b","c","d","e","f"],"ll":[[1],[],[2,3]],"lp":[1,null,2],
+	"n":{"s":"inner","n":null,"unknown":{"a":[1,{"b":2}]}},"nl":[{"i":1},{},{"i":3}],"a":[1,2],"m":{"k":1},"ms":{"k":{"x":1}},
+	"any":{"a":[1,"b",null]},"raw":{"r": 1},"num":1.50,"byte":"aGk=","addr":"192.0.2.1","big":123456789012345678901234567890,
+	"opt":7,"str":{"n":"5"},"dup":{"Deep":1,"Deeper":"d"},"Deep":"e","Deeper":"d","Untagged":9}`
+
+func TestDecodesWhatEncodingJSONDecodes(t *testing.T) {
+	var want everything
+	require.NoError(t, stdjson.Unmarshal([]byte(everythingJSON), &want))
+	got, err := JSON[everything](newContext(t, postJSON(everythingJSON), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Zero(t, got.private)
+
+	var m map[string]any
+	require.NoError(t, stdjson.Unmarshal([]byte(everythingJSON), &m))
+	for name := range m {
+		m[name] = nil
+	}
+	doc, err := stdjson.Marshal(m)
+	require.NoError(t, err)
+	requireSameDecoding(t, doc, func() any { return filled() })
+}
+
+// filled has something in every field.
+func filled() *everything {
+	v := new(everything)
+	if err := stdjson.Unmarshal([]byte(everythingJSON), v); err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// requireSameDecoding decodes doc into two values that make makes, at once and member by
+// member.
+func requireSameDecoding(t testing.TB, doc []byte, make func() any) {
+	t.Helper()
+	want, got := make(), make()
+	wantErr := json.Unmarshal(doc, want, jsonOptions)
+	v := reflect.ValueOf(got).Elem()
+	p, err := jsonPlanOf(v.Type())
+	require.NoError(t, err)
+	if err := decodeJSON(doc, testOptions(), p, v, false); err != nil {
+		if wantErr == nil {
+			requireRefusedForAReason(t, doc, err)
+		}
+		return
+	}
+	require.NoError(t, wantErr, "accepted %q", doc)
+	require.True(t, stdjson.Valid(doc), "accepted %q", doc)
+	require.Equal(t, want, got, "%q", doc)
+}
+
+func TestDecodingIntoWhatIsThere(t *testing.T) {
+	type T struct {
+		A, B int
+		P    *int
+		L    []int
+		M    map[string]int
+	}
+	one := 1
+	shared := append(make([]int, 0, 16), 1, 2, 3) // with room to be written into
+	v := T{A: 1, B: 2, P: &one, L: shared, M: map[string]int{"a": 1}}
+	require.NoError(t, paramsOf(t, postJSON(`{"A":5,"P":6,"L":[9],"M":{"b":2}}`), Options{}).DecodeJSON(&v))
+	require.Equal(t, T{A: 5, B: 2, P: &one, L: []int{9}, M: map[string]int{"a": 1, "b": 2}}, v)
+	require.Equal(t, 6, one)
+	require.Equal(t, []int{1, 2, 3}, shared, "a slice is a new one")
+}
+
+func TestElementsBeginAsZero(t *testing.T) {
+	type T struct{ A, B int }
+	got, err := JSON[[]T](newContext(t, postJSON(`[{"A":1},{"B":2},{},{"A":3},{"B":4}]`), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, []T{{A: 1}, {B: 2}, {}, {A: 3}, {B: 4}}, got)
+}
+
+func TestNamesAreExact(t *testing.T) {
+	got, err := JSON[everything](newContext(t, postJSON(`{"S":"a","x":1,"X":2,"m":{"a":1,"A":2},"DEEP":"b"}`), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, everything{M: map[string]int{"a": 1, "A": 2}}, got)
+	_, err = JSON[everything](newContext(t, postJSON(`{"S":"a"}`), Options{DisallowUnknownFields: true}))
+	require.Equal(t, "S", requireReason(t, err, ErrMalformed, "is unknown").Name)
+}
+
+func TestDuplicateNames(t *testing.T) {
+	for doc, text := range map[string]string{
+		`{"s":"a","s":"b"}`:                 `"s" is given twice`,
+		`{"n":{"n":{"i":1,"\u0069":2}}}`:    `"n.n.i" is given twice`,
+		`{"x":1,"y":2,"x":3}`:               `"x" is given twice`,
+		`{"nl":[{},{"x":1,"x":2}]}`:         `"nl.1.x" is given twice`,
+		`{"m":{"a":1,"a":2}}`:               `"m.a" is given twice`,
+		`{"ms":{"a":{"x":1,"x":2}}}`:        `"ms.a.x" is given twice`,
+		`{"raw":{"a":[{"x":1,"x":2}]}}`:     `"raw.a.0.x" is given twice`,
+		`{"opt":1,"opt":2}`:                 `"opt" is given twice`,
+		`{"str":{"n":"1","n":"1"}}`:         `"str.n" is given twice`,
+		`{"s":"a","unknown":{"q":1,"q":2}}`: `"unknown.q" is given twice`,
+	} {
+		_, err := JSON[everything](newContext(t, postJSON(doc), Options{}))
+		requireReason(t, err, ErrMalformed, text)
+	}
+}
+
+func TestUnknownMembersAreRefusedEverywhere(t *testing.T) {
+	for doc, want := range map[string]string{
+		`{"zz":1}`: "zz", `{"n":{"zz":1}}`: "n.zz", `{"nl":[{},{"zz":[1]}]}`: "nl.1.zz", `{"ms":{"k":{"zz":1}}}`: "ms.k.zz", `{"str":{"zz":1}}`: "str.zz",
+	} {
+		_, err := JSON[everything](newContext(t, postJSON(doc), Options{DisallowUnknownFields: true}))
+		require.Equal(t, want, requireReason(t, err, ErrMalformed, "is unknown").Name)
+	}
+}
+
+func TestSyntaxErrorsInsideOfValues(t *testing.T) {
+	for _, doc := range []string{
+		`{"i":1`, `{"i":}`, `{"i":01}`, `{"i":1,}`, `{"l":["a",]}`, `{"l":["a"`, `{"b":tru}`, `{"b":nul}`, `{"s":"a}`, `{"i":1}x`, `{"t":"2026`,
+		`{"f":1.}`, `{"f":-}`, `{"i":"x}`, `{"unknown":[}`, `{"n":{"i":1}`, `{"n":{,}}`, `{"addr":"1`, `{"raw":{]}`, `[`, `{"s":"\x"}`, `{"i" 1}`, `{i:1}`,
+	} {
+		require.False(t, stdjson.Valid([]byte(doc)), doc)
+		_, err := JSON[everything](newContext(t, postJSON(doc), Options{}))
+		require.ErrorIs(t, err, ErrMalformed, doc)
+	}
+}
+
+func TestBudgetsOfDecoding(t *testing.T) {
+	decode := func(doc string, o Options) error {
+		_, err := JSON[everything](newContext(t, postJSON(doc), o))
+		return err
+	}
+	deep := strings.Repeat(`{"n":`, 10) + "{}" + strings.Repeat("}", 10)
+	require.NoError(t, decode(deep, Options{MaxDepth: 11}))
+	requireReason(t, decode(deep, Options{MaxDepth: 10}), ErrTooLarge, "is nested more than 10 deep")
+	lists := `{"ll":[[1],[2,3],[]],"nl":[{"i":1}]}` // three members and seven elements
+	require.NoError(t, decode(lists, Options{MaxElements: 10}))
+	requireReason(t, decode(lists, Options{MaxElements: 9}), ErrTooLarge, "has more than 9 elements")
+	require.NoError(t, decode(`{"i":1,"x":2,"u":3}`, Options{MaxParams: 3}))
+	requireReason(t, decode(`{"i":1,"x":2,"u":3}`, Options{MaxParams: 2}), ErrTooLarge, "more than 2 members")
+}
+
+// lazy doesn't read what it refuses.
+type lazy struct{}
+
+func (*lazy) UnmarshalJSONFrom(*jsontext.Decoder) error { return errPicky }
+
+func TestEveryMistakeIsTold(t *testing.T) {
+	type all struct {
+		everything
+		Lazy  lazy                     `json:"lazy"`
+		Wait  time.Duration            `json:"wait"`
+		Waits map[string]time.Duration `json:"waits"`
+		Nums  []stdjson.Number         `json:"nums"`
+		Opts  map[string]Opt[nested]   `json:"opts"`
+	}
+	_, err := JSON[all](newContext(t, postJSON(`{"s":1,"b":{"x":1},"u":-1,"i8":-129,"f":"1","f32":1e39,"t":"2026-01-02","p":[1],"l":{"a":[2]},
+		"ll":[[1,"2"],3],"lp":[null,true],"n":{"n":[]},"nl":[{"i":null},{"i":1.5},"x"],"a":[1],"m":{"k":"v"},"ms":{"k":{"x":[]}},"any":1e999,
+		"num":"1","byte":[1],"addr":"x","big":1.5,"opt":"7","str":{"n":"x"},"lazy":[1],"wait":"1s","waits":{"w":"1s"},
+		"nums":[1,"2"],"opts":{"o":{"x":"1"}},"Deep":2}`), Options{}))
+	var list Errors
+	require.ErrorAs(t, err, &list)
+	var told []string
+	for _, e := range list {
+		require.ErrorIs(t, e, ErrMalformed)
+		told = append(told, e.Pointer()+" "+e.Detail)
+	}
+	require.Equal(t, []string{
+		"#/s must be a string, not a number",
+		"#/b must be true or false, not an object",
+		"#/u must be a whole number, not negative",
+		"#/i8 is out of range",
+		"#/f must be a number, not a string",
+		"#/f32 is out of range",
+		"#/t must be an RFC 3339 time, such as 2006-01-02T15:04:05Z",
+		"#/p must be a whole number, not an array",
+		"#/l must be an array, not an object",
+		"#/ll/0/1 must be a whole number, not a string",
+		"#/ll/1 must be an array, not a number",
+		"#/lp/1 must be a whole number, not a boolean",
+		"#/n/n must be an object, not an array",
+		"#/nl/1/i must be a whole number",
+		"#/nl/2 must be an object, not a string",
+		"#/a must be an array of 2",
+		"#/m/k must be a whole number, not a string",
+		"#/ms/k/x must be a whole number, not an array",
+		"#/any is out of range",
+		"#/num must be a number, not a string",
+		"#/byte must be bytes in base64, not an array",
+		"#/addr has a value that can't be decoded",
+		"#/big has a value that can't be decoded",
+		"#/opt must be a whole number, not a string",
+		"#/str/n must be a whole number",
+		"#/lazy has a value that can't be decoded",
+		"#/wait must be a whole number, not a string",
+		"#/waits/w must be a whole number, not a string",
+		"#/nums/1 must be a number, not a string",
+		"#/opts/o/x must be a whole number, not a string",
+		"#/Deep must be a string, not a number",
+	}, told)
+	require.ErrorIs(t, err, errPicky)
+
+	type rest struct {
+		Wait  time.Duration            `json:"wait"`
+		Waits map[string]time.Duration `json:"waits"`
+		Nums  []stdjson.Number         `json:"nums"`
+		Opts  map[string]Opt[nested]   `json:"opts"`
+	}
+	got, err := JSON[rest](newContext(t, postJSON(`{"wait":1000,"waits":{"w":5},"nums":[1.50,null,-0e5],"opts":{"a":null,"b":{"x":1}}}`), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, rest{
+		Wait: 1000, Waits: map[string]time.Duration{"w": 5}, Nums: []stdjson.Number{"1.50", "", "-0e5"},
+		Opts: map[string]Opt[nested]{"a": Null[nested](), "b": Some(nested{X: 1})},
+	}, got)
+}
+
+type list []list
+
+func TestMistakesInATypeForJSON(t *testing.T) {
+	type must struct {
+		X int `json:"x" required:"true"`
+	}
+	type itself struct {
+		X int               `json:"x" default:"1"`
+		M map[string]itself `json:"m"`
+	}
+	for want, decode := range map[string]func(*Params) error{
+		"no JSON can be a chan int":     tryJSON[struct{ A chan int }],
+		"no JSON can be a fmt.Stringer": tryJSON[struct{ A []fmt.Stringer }],
+		"malformed `json` tag": tryJSON[struct {
+			//lint:ignore SA5008 this is the mistake
+			A int `json:"a,"`
+		}],
+		"conflict over JSON object name": tryJSON[struct {
+			A int `json:"B"`
+			B int
+		}],
+		"a map[string]*params.must can't have required fields": tryJSON[map[string]*must],
+		"a [2][]params.must can't have required fields":        tryJSON[[][2][]must],
+		"a map[string]params.itself can't have":                tryJSON[itself],
+		"a map[int]params.must can't have required fields": try[struct {
+			M map[int]must `json:"m"`
+		}],
+	} {
+		for range 2 {
+			err := decode(paramsOf(t, postJSON("{}"), Options{}))
+			require.ErrorContains(t, err, want)
+			var e *Error
+			require.False(t, errors.As(err, &e), "not the client's")
+		}
+	}
+	got, err := JSON[map[string]list](newContext(t, postJSON(`{"a":[[],[[]]]}`), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, map[string]list{"a": {{}, {{}}}}, got)
+}
+
+// Names that package json would match aren't those of the struct of a Bind.
+func TestBindTakesOnlyWhatItNames(t *testing.T) {
+	type group struct {
+		City string `json:"city"`
+	}
+	type user struct {
+		Name  string `json:"name"`
+		Query string `query:"q"`
+		Owner string `params:"-"`
+		Group group
+	}
+	doc := `{"name":"ada","Query":"x","Owner":"root","Group":{"city":"x"},"city":"Rome"}`
+	got, err := Bind[user](newContext(t, postJSON(doc), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, user{Name: "ada", Group: group{"Rome"}}, got)
+	_, err = Bind[user](newContext(t, postJSON(doc), Options{DisallowUnknownFields: true}))
+	var list Errors
+	require.ErrorAs(t, err, &list)
+	require.Len(t, list, 3)
+
+	type owned struct {
+		Name  string `json:"name"`
+		Owner string `params:"-"`
+	}
+	one, err := Bind[owned](newContext(t, postJSON(doc), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, owned{Name: "ada"}, one)
+}
+
+type base struct {
+	ID   int      `json:"id" required:"true"`
+	Opt  Opt[int] `json:"opt"`
+	Tags []string `json:"tags"`
+}
+
+func TestFieldsOfAnEmbeddedStruct(t *testing.T) {
+	type user struct {
+		base
+		Name string `json:"name" default:"ada"`
+	}
+	got, err := JSON[user](newContext(t, postJSON(`{"id":7,"opt":null,"tags":["a"]}`), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, user{base{7, Null[int](), []string{"a"}}, "ada"}, got)
+	_, err = Bind[user](newContext(t, postJSON(`{"tags":[]}`), Options{}))
+	require.Equal(t, "id", requireReason(t, err, ErrMissing, "is missing").Name)
+}
+
+func TestLargeStructs(t *testing.T) {
+	fields := make([]reflect.StructField, 300)
+	for i := range fields {
+		fields[i] = reflect.StructField{Name: "F" + strings.Repeat("x", i), Type: reflect.TypeFor[int]()}
+	}
+	v := reflect.New(reflect.StructOf(fields))
+	require.NoError(t, paramsOf(t, postJSON(`{"Fx":1,"`+fields[299].Name+`":2}`), Options{}).DecodeJSON(v.Interface()))
+	require.EqualValues(t, 1, v.Elem().Field(1).Int())
+	require.EqualValues(t, 2, v.Elem().Field(299).Int())
+}
+
+// FuzzDecode checks the decoder against package json, which decodes the whole at once: what
+// both accept they understand alike, and what that accepts is only refused for a reason.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(everythingJSON))
+	for _, seed := range []string{
+		``, `null`, `{}`, `[]`, `{"n":{"n":{"n":null}}}`, `{"i":1e2}`, `{"i8":128}`, `{"S":"a","s":"b"}`, `{"ſ":"kelvin"}`, `{"opt":null}`,
+		`{"ms":{"a":{"x":1,"X":2}}}`, `{"num":-0.0e-1}`, `{"byte":"?"}`, `{"str":{"n":"x"}}`, `{"a":[1,2,3]}`, `{"nl":[{"i":1},null,{"i":2}]}`,
+		`{"t":"2026-01-02T3:04:05Z"}`, `{"pp":null}`, `{"any":1e999}`, `{"f":1e999}`, `{"l":[1,"a",{}]}`, `{"addr":"fe80::1%eth0"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		requireSameDecoding(t, doc, func() any { return new(everything) })
+	})
+}

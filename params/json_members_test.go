@@ -1,0 +1,175 @@
+package params
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+func testOptions() *Options {
+	o, _ := Options{}.withDefaults()
+	return &o
+}
+
+func TestValidDocuments(t *testing.T) {
+	for _, doc := range []string{
+		`{}`, `[]`, `null`, `true`, `false`, `0`, `-0`, `-1.5e+10`, `1E5`, `0.5e-7`, `""`, `"\"\\\/\b\f\n\r\t\u00e9"`,
+		"\t{ \"a\" : [ 1 , { \"a\" : null } , [ ] ] ,\r\n \"b\" : \"é😀\" } ", `"\ud83d\ude00"`, `{"a":{"a":{"a":1}}}`,
+		`{"":1}`, `[[],[[]],{}]`, `"\uFFFD"`, `"\\u0000"`,
+	} {
+		require.True(t, json.Valid([]byte(doc)), doc)
+		_, err := JSON[any](newContext(t, postJSON(doc), Options{}))
+		require.NoError(t, err, doc)
+	}
+}
+
+func TestFaultyDocuments(t *testing.T) {
+	for doc, text := range map[string]string{
+		`{"a":1} x`:             "invalid character 'x' after top-level value, at byte 8",
+		` {}  {}`:               "after top-level value, at byte 5",
+		`{}{}`:                  "after top-level value, at byte 2",
+		`1 2`:                   "after top-level value",
+		`01`:                    "after top-level value",
+		`{"a":1`:                "is JSON that ends too early, at byte 6",
+		`{"a`:                   "ends too early",
+		`{"a"`:                  "ends too early",
+		`{`:                     "ends too early",
+		`[1,`:                   "ends too early",
+		`"a\`:                   "ends too early",
+		`-`:                     "ends too early",
+		`tru`:                   "ends too early",
+		`{"a":1,}`:              "is not valid JSON, invalid character '}' at start of string (expecting '\"'), at byte 7",
+		`[1,]`:                  "invalid character ']'",
+		`[1 2]`:                 "invalid character '2'",
+		`{a:1}`:                 "invalid character 'a' at start of string (expecting '\"'), at byte 1",
+		`{"a" 1}`:               "invalid character '1'",
+		`{"a":}`:                "invalid character '}'",
+		`'a'`:                   `invalid character '\''`,
+		`nul!`:                  "invalid character '!'",
+		`1.`:                    "ends too early",
+		`1.e5`:                  "invalid character 'e'",
+		`.5`:                    "invalid character '.'",
+		`+1`:                    "invalid character '+'",
+		`1e`:                    "ends too early",
+		`NaN`:                   "invalid character 'N'",
+		"\"a\nb\"":              `invalid character '\n'`,
+		"\"a\x00b\"":            `invalid character '\x00'`,
+		"\x00":                  `invalid character '\x00'`,
+		"\ufeff{}":              `invalid character '\ufeff'`,
+		"é":                     "invalid character 'é'",
+		`"\x41"`:                "invalid escape sequence",
+		`"\u12g4"`:              "invalid escape sequence",
+		`"\u12"`:                "invalid escape sequence",
+		`"a\u0000b"`:            "has a NUL character",
+		`{"\u0000":1}`:          "has a NUL character",
+		`"\\\u0000"`:            "has a NUL character",
+		`"\ud800"`:              "invalid surrogate pair",
+		`"\udc00"`:              "invalid surrogate pair",
+		`"\ud800\u0041"`:        "invalid surrogate pair",
+		`"\ud800x"`:             "invalid surrogate pair",
+		"\"\xff\"":              "invalid UTF-8",
+		"{\"\xc3\x28\":1}":      "invalid UTF-8",
+		`{"a":1,"a":2}`:         `json parameter "a" is given twice`,
+		`{"a":1,"\u0061":2}`:    `json parameter "a" is given twice`,
+		`[{"b":{"x":1,"x":1}}]`: `json parameter "0.b.x" is given twice`,
+	} {
+		_, err := JSON[any](newContext(t, postJSON(doc), Options{}))
+		requireReason(t, err, ErrMalformed, text)
+		_, err = paramsOf(t, postJSON(doc), Options{}).String("q")
+		require.ErrorIs(t, err, ErrMalformed)
+	}
+}
+
+func TestDepthIsBounded(t *testing.T) {
+	for _, pair := range [][2]string{{"[", "]"}, {`{"a":`, "}"}} {
+		doc := func(depth int) string {
+			return strings.Repeat(pair[0], depth) + "[]" + strings.Repeat(pair[1], depth)
+		}
+		err := checkJSON([]byte(doc(9)), &Options{MaxDepth: 10, MaxParams: 10, MaxElements: 100})
+		require.NoError(t, err)
+		err = checkJSON([]byte(doc(10)), &Options{MaxDepth: 10, MaxParams: 10, MaxElements: 100})
+		e := requireReason(t, err, ErrTooLarge, "is nested more than 10 deep")
+		status, _ := e.Problem()
+		require.Equal(t, 413, status)
+	}
+	err := checkJSON([]byte("[[],[[]],[]]"), &Options{MaxDepth: 3, MaxElements: 100})
+	require.NoError(t, err, "siblings don't add up")
+	err = checkJSON([]byte(strings.Repeat("[", 500_000)), testOptions())
+	requireReason(t, err, ErrTooLarge, "is nested more than 64 deep")
+}
+
+func TestMembersAreBounded(t *testing.T) {
+	doc := `[{"a":1,"b":2,"c":3}]`
+	err := checkJSON([]byte(doc), &Options{MaxDepth: 5, MaxParams: 2, MaxElements: 100})
+	requireReason(t, err, ErrTooLarge, "has an object with more than 2 members")
+	err = checkJSON([]byte(doc), &Options{MaxDepth: 5, MaxParams: 3, MaxElements: 100})
+	require.NoError(t, err)
+}
+
+func TestElementsAreBounded(t *testing.T) {
+	doc := `{"a":[1,[2],{"b":[]}],"c":{}}` // three members and four elements
+	for most := range 10 {
+		err := checkJSON([]byte(doc), &Options{MaxDepth: 5, MaxParams: 9, MaxElements: most})
+		if most < 7 {
+			requireReason(t, err, ErrTooLarge, fmt.Sprintf("has more than %d elements", most))
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
+// FuzzJSON checks the members against encoding/json: nothing is accepted that
+// encoding/json refuses, what is refused beyond that has its reason, and the members are
+// the same.
+func FuzzJSON(f *testing.F) {
+	for _, seed := range []string{
+		`{"a":1,"b":[true,null,-1.5e3],"c":{"d":"é\u00e9\ud83d\ude00"}}`, `{"a":1,"a":2}`, `[[[[]]]]`, `"\ud800"`,
+		`{"a":1}x`, `"\u0000"`, "\"\xff\"", `{"A":1,"a":2}`, ``, ` `, `{"\u0061":"\n"}`, `-0.0e-1`, `{"a":1,}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		members, err := membersOf(data, testOptions())
+		if err != nil {
+			requireRefusedForAReason(t, data, err)
+			return
+		}
+		if isBlank(data) {
+			require.Empty(t, members)
+			return
+		}
+		var want map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal(data, &want), "accepted %q", data)
+		require.Len(t, members, len(want))
+		for name, value := range members {
+			require.Equal(t, string(want[name]), string(value))
+			if value.Kind() == '"' {
+				var s string
+				require.NoError(t, json.Unmarshal(value, &s))
+				got, err := memberOf[string](value, name)
+				require.NoError(t, err)
+				require.Equal(t, s, got)
+			}
+		}
+	})
+}
+
+func requireRefusedForAReason(t testing.TB, data []byte, err error) {
+	t.Helper()
+	if !json.Valid(data) || !utf8.Valid(data) || errors.Is(err, ErrTooLarge) {
+		return
+	}
+	for _, reason := range []string{
+		"is given twice", "has a NUL character", "invalid surrogate pair", "must be a JSON object",
+	} {
+		if strings.Contains(err.Error(), reason) {
+			return
+		}
+	}
+	t.Fatalf("refused %q: %v", data, err)
+}
