@@ -73,5 +73,5 @@ func TestTakeAllocates(t *testing.T) {
 		}
 		_ = c.Commit(h)
 		_ = c.Finish()
-	}), 12.0)
+	}), 13.0)
 }
