@@ -392,3 +392,20 @@ func FuzzDecode(f *testing.F) {
 		requireSameDecoding(t, doc, func() any { return new(everything) })
 	})
 }
+
+// Also member by member, a field without a name is nobody's, and a null makes a struct zero.
+func TestMemberByMember(t *testing.T) {
+	type inner struct {
+		N int `json:"n" default:"7"`
+		M int `json:"m"`
+	}
+	v := struct {
+		Must  int   `json:"must" required:"true"`
+		Skip  int   `json:"-"`
+		Inner inner `json:"inner"`
+	}{Skip: 1, Inner: inner{N: 2, M: 3}}
+	require.NoError(t, paramsOf(t, postJSON(`{"must": 4, "-": 5, "Skip": 6, "inner": null}`), Options{}).DecodeJSON(&v))
+	require.Equal(t, 4, v.Must)
+	require.Equal(t, 1, v.Skip)
+	require.Equal(t, inner{N: 7}, v.Inner)
+}
