@@ -12,8 +12,8 @@ func (l *leaseLayer) other(ctx context.Context, r *leaseRule, op *ratelimit.Op) 
 	if h == nil || ctx.Err() != nil {
 		return l.one(ctx, *op)
 	}
-	if op.Kind == ratelimit.Peek || op.Kind == ratelimit.Refund {
-		if res, ok := l.local(h, op); ok {
+	if op.Kind == ratelimit.Refund {
+		if res, ok := l.refundLocally(h, op); ok {
 			return res, nil
 		}
 	}
@@ -24,8 +24,8 @@ func (l *leaseLayer) other(ctx context.Context, r *leaseRule, op *ratelimit.Op) 
 	return res, err
 }
 
-// local answers a peek by what is leased, and takes back units of a lease that lives.
-func (l *leaseLayer) local(h *holding, op *ratelimit.Op) (res ratelimit.Result, ok bool) {
+// refundLocally takes back units of a lease that lives.
+func (l *leaseLayer) refundLocally(h *holding, op *ratelimit.Op) (res ratelimit.Result, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := l.now()
@@ -33,14 +33,9 @@ func (l *leaseLayer) local(h *holding, op *ratelimit.Op) (res ratelimit.Result, 
 		if lease == nil {
 			continue
 		}
-		if op.Kind == ratelimit.Refund {
-			of := lease.got.Receipt
-			of.N = op.Receipt.N
-			ok = of == op.Receipt && lease.restore(op.Receipt.N, now)
-		} else {
-			ok = op.N > 0 && op.N <= lease.alive(now)
-		}
-		if ok {
+		of := lease.got.Receipt
+		of.N = op.Receipt.N
+		if of == op.Receipt && lease.restore(op.Receipt.N, now) {
 			res = lease.result(0, lease.alive(now), now)
 			res.Receipt = ratelimit.Receipt{}
 			return res, true

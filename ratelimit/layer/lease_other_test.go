@@ -45,13 +45,10 @@ func TestPeekAndCountSeeWhatIsLeasedAsNotUsed(t *testing.T) {
 		n := q.warm()
 		require.Greater(q, q.own(), int64(0))
 		require.Equal(q, n, q.ask(ratelimit.Count, 0).Count)
-		calls := q.calls()
 		res := q.ask(ratelimit.Peek, 1)
 		require.True(q, res.Allowed)
-		require.Equal(q, ratelimit.FromLease, res.Source)
 		require.Equal(q, 1000-n, res.Remaining)
 		require.Equal(q, ratelimit.Receipt{}, res.Receipt)
-		require.Equal(q, calls, q.calls())
 
 		res = q.ask(ratelimit.Peek, 1000-n)
 		require.True(q, res.Allowed)
@@ -64,6 +61,18 @@ func TestPeekAndCountSeeWhatIsLeasedAsNotUsed(t *testing.T) {
 		res = q.ask(ratelimit.Add, 2000)
 		require.Equal(q, 2000+n, res.Count)
 		require.Equal(q, q.own(), res.Remaining, "which can still be spent")
+	})
+}
+
+// A lease that is too small for the next take stays, while later ones are spent.
+func TestAPeekBesideARestOfALease(t *testing.T) {
+	lending(t, leasable, LeaseOptions{}, func(q lender) {
+		spent := int64(0)
+		for range 100 {
+			require.True(q, q.take(7).Allowed)
+			spent += 7
+			require.LessOrEqual(q, q.ask(ratelimit.Peek, 1).Remaining, 1000-spent)
+		}
 	})
 }
 
