@@ -164,8 +164,10 @@ func validate(op *Op, before []Op) error {
 func validateN(op *Op, before []Op) error {
 	r := &op.Rule
 	switch {
-	case op.N < 0 || op.N == 0 && op.Kind != Add:
-		return fmt.Errorf("%w: n is %d, want at least 1", ErrOp, op.N)
+	case op.N < 0:
+		return fmt.Errorf("%w: n is %d, which is negative", ErrOp, op.N)
+	case op.N == 0 && op.Kind != Add:
+		return fmt.Errorf("%w: n is 0, want at least 1", ErrOp)
 	case op.Kind != Add && r.limit == 0:
 		return fmt.Errorf("%w: %v of %v", ErrNoLimit, op.Kind, op.Rule)
 	case op.Kind != Add && op.N > r.burst:

@@ -2,6 +2,7 @@ package layer
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -67,7 +68,7 @@ func (s *shadowLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Res
 		return s.one(ctx, op)
 	}
 	res, err := s.one(ctx, op)
-	if !decides(op.Kind) {
+	if !decides(op.Kind) || errors.Is(err, ratelimit.ErrOp) {
 		return marked(res), err
 	}
 	return s.allow(ctx, &op, res, err), nil
@@ -83,6 +84,9 @@ func (s *shadowLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.R
 	tried, some := s.tried(ops)
 	if !some {
 		return s.inner.Do(ctx, ops)
+	}
+	if err := ratelimit.Validate(ops); errors.Is(err, ratelimit.ErrOp) {
+		return nil, err
 	}
 	out := make([]ratelimit.Result, len(ops))
 	inForce := rest{out: out}

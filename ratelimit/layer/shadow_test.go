@@ -242,6 +242,19 @@ func TestShadowCountsAsInForce(t *testing.T) {
 	})
 }
 
+// What no store would do is an error, also of a rule that is tried out.
+func TestShadowRefusesWhatIsInvalid(t *testing.T) {
+	s := newShadowing(t, nil)
+	for _, op := range []ratelimit.Op{
+		take(gcra(5), "", 1), take(gcra(5), "k", 0), take(gcra(5), "k", -1), {Rule: gcra(5), Key: "k", N: -1, Kind: ratelimit.Add},
+	} {
+		_, err := s.shadowLayer.DoOne(t.Context(), op)
+		require.ErrorIs(t, err, ratelimit.ErrOp)
+		_, err = s.shadowLayer.Do(t.Context(), []ratelimit.Op{take(gcra(5), "k", 1), op})
+		require.ErrorIs(t, err, ratelimit.ErrOp)
+	}
+}
+
 func ofTried(t *testing.T, store ratelimit.Store) int64 {
 	out, err := store.Do(t.Context(), []ratelimit.Op{{Rule: tried(15), Key: "k", N: 1, Kind: ratelimit.Peek}})
 	require.NoError(t, err)
