@@ -36,6 +36,9 @@ var (
 	// ErrOverflow means that a count would leave 2^53, or a GCRA what [GCRAOptions] says that
 	// can be added.
 	ErrOverflow = errors.New("ratelimit: count overflow")
+	// ErrKeyType comes with ErrStore: the counter's key holds something else in the store, which is
+	// left as it is. Other keys are as ever.
+	ErrKeyType = errors.New("ratelimit: the key holds something else")
 	// ErrNoRoom means that a store's bound has no room for a counter: the counters of
 	// the op's key alone are larger, or the store is full and denies new ones.
 	ErrNoRoom = errors.New("ratelimit: no room for the counter")

@@ -77,7 +77,7 @@ type FailoverOptions struct {
 	// ConsecutiveFailures says when the store is given up, too, whatever Calls and Ratio
 	// are: when so many calls in a row have failed in that time, and none has succeeded for
 	// a Timeout. So a store that has answered thousands of calls and then hangs is given up
-	// after one Timeout. A very large number turns this off. Default: 10.
+	// after one Timeout. 1 << 30 turns this off. Default: 10.
 	ConsecutiveFailures int
 	// Retry is how long the store is then left alone. After it one take tries again; if it
 	// fails, that long once more. Default: 250 ms.

@@ -79,7 +79,7 @@ func (f *failover) leave(c *call) error {
 // judge returns what the breaker is told of a call.
 func (f *failover) judge(ctx context.Context, c *call, err error) error {
 	switch {
-	case err == nil, ofOps(err):
+	case err == nil, ofOps(err), errors.Is(err, ratelimit.ErrKeyType): // which is no failure of the store
 		f.lastSuccess.Store(int64(time.Since(f.start)))
 		return nil
 	case err == errPanicked: // also if the caller has left by now

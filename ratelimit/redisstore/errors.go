@@ -13,7 +13,7 @@ import (
 var (
 	// ErrForeign means that a counter's name in Redis is taken by something else, which is
 	// left as it is.
-	ErrForeign = errors.New("redisstore: the key holds something that is not this counter")
+	ErrForeign = fmt.Errorf("redisstore: the key holds something that is not this counter: %w", ratelimit.ErrKeyType)
 	// ErrNotSent means that the call was not sent in time. Nothing was charged.
 	ErrNotSent = redispipe.ErrNotSent
 	// ErrNoReply means that no reply came in time, or that the connection broke. Units may

@@ -252,3 +252,22 @@ rules:
 	require.Contains(t, p.get(t, "/both", "X-RateLimit-Status", "true").body, `"remaining":2`)
 	require.Contains(t, p.metrics(t, "ratelimit_proxy_decisions_total"), `{rule="open",decision="allowed"} 16`)
 }
+
+// A key that holds something else is no outage: other keys are limited as ever.
+func TestAKeyOfAnotherTypeIsNoOutage(t *testing.T) {
+	up, redis := behind(t, nil), redistest.Start(t)
+	p := run(t, parse(t, "redis: redis://%s\nredis_timeout: 10s\nupstreams: {main: {url: %q}}\nrules: [{name: r, key: '{header.K}', limit: 1000/60s}]\n",
+		redis.Addr, up.URL))
+	require.Equal(t, 200, p.get(t, "/", "K", "bad").StatusCode)
+	c := redis.Client(nil)
+	keys := c.Keys(t.Context(), "*").Val()
+	require.Len(t, keys, 1)
+	require.NoError(t, c.Del(t.Context(), keys[0]).Err())
+	require.NoError(t, c.SAdd(t.Context(), keys[0], "x").Err())
+	for range 40 {
+		require.Equal(t, 503, p.get(t, "/", "K", "bad").StatusCode)
+	}
+	require.Equal(t, 200, p.get(t, "/", "K", "good").StatusCode)
+	require.Len(t, p.log.lines("a key in Redis holds"), 1)
+	require.Empty(t, p.log.lines("doesn't answer"))
+}

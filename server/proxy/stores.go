@@ -158,6 +158,7 @@ type observed struct {
 	store   *redisstore.Store
 	outage  *outage
 	timeout time.Duration // of a request's wait
+	foreign seldom
 }
 
 // Do runs ops as [ratelimit.Store] says.
@@ -180,6 +181,10 @@ func (o *observed) observe(ctx context.Context, err error) {
 	case err == nil:
 		o.outage.succeed()
 	case ctx.Err() == context.Canceled:
+	case errors.Is(err, ratelimit.ErrKeyType):
+		o.outage.succeed()
+		o.foreign.log(o.outage.log, slog.LevelError, "a key in Redis holds something else: on_error says what becomes of its requests",
+			slog.String("error", err.Error()))
 	case errors.Is(err, context.DeadlineExceeded):
 		o.outage.fail(fmt.Errorf("no answer within %v: %w", o.timeout, err))
 	case errors.Is(err, ratelimit.ErrStore):
