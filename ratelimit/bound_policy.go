@@ -31,13 +31,14 @@ func newBoundPolicy(p Policy, store Store) *boundPolicy {
 	return b
 }
 
-// provide registers the policy's properties.
-func (p *boundPolicy) provide(reg *reqctx.Registry, isFirst bool) {
+// provide registers the policy's properties. Its handle is also the property unnamed, unless
+// that is nil.
+func (p *boundPolicy) provide(reg *reqctx.Registry, unnamed *reqctx.Key[*Limit]) {
 	handle := reqctx.Prop[*Limit]{Handle: true, Resolve: p.resolveLimit}
-	if isFirst { // which most ask for without a name
-		p.handle = first
-		reqctx.Provide(reg, first, handle)
-		handle.Resolve = first.Get
+	if unnamed != nil {
+		p.handle = *unnamed
+		reqctx.Provide(reg, *unnamed, handle)
+		handle.Resolve = unnamed.Get
 	}
 	reqctx.Provide(reg, p.keys.limit, handle)
 	reqctx.Provide(reg, p.keys.take, reqctx.Prop[*charge]{Resolve: p.resolveTake, Commit: commit})

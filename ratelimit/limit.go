@@ -42,7 +42,13 @@ func From(ctx context.Context, name ...string) (*Limit, error) {
 // provided returns the limit that is a property.
 func provided(ctx context.Context, name []string) (*Limit, error) {
 	if len(name) == 0 {
-		return first.Get(ctx)
+		l, err := first.Get(ctx)
+		if errors.Is(err, reqctx.ErrNoProperty) {
+			if m, merr := nearest.Get(ctx); !errors.Is(merr, reqctx.ErrNoProperty) {
+				return m, merr
+			}
+		}
+		return l, err
 	}
 	k := keysOf(name[0])
 	if k == nil {

@@ -53,7 +53,7 @@ func Middleware(store Store, p Policy, o MiddlewareOptions) (func(http.Handler) 
 	}
 	m := &middleware{policy: newBoundPolicy(p, store), opts: o, reg: reqctx.NewRegistry(reqctx.Options{Logger: o.Logger})}
 	reqctx.ProvideMemo(m.reg, refunds, refund)
-	m.policy.provide(m.reg, true)
+	m.policy.provide(m.reg, &nearest)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(w, r, next) })
 	}, nil

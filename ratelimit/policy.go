@@ -16,7 +16,8 @@ type Policy struct {
 	// Rules all have to allow a request; it is charged to all or to none. If there are
 	// several, they have different names, and all but one a name that isn't empty. A
 	// rule without a limit only counts what the others let through. A policy that has
-	// no other rules is a meter: its takes are never denied and send no headers.
+	// no other rules is a meter: its takes are never denied and send no headers. (A count beyond
+	// 2^53 is ErrOverflow.)
 	Rules []Rule
 	// RulesFor chooses the rules of one request, in place of Rules: those of the
 	// caller's plan, or Rule.WithLimit of the number in the caller's contract. Each

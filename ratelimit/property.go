@@ -17,7 +17,10 @@ type propertyKeys struct {
 }
 
 var (
-	first = reqctx.NewKey[*Limit]("ratelimit")
+	// What From returns without a name: the first policy that was registered, or else the
+	// nearest middleware's. No policy can have the second's name.
+	first   = reqctx.NewKey[*Limit]("ratelimit")
+	nearest = reqctx.NewKey[*Limit]("ratelimit.*.middleware")
 
 	// Property keys live as long as the process, so policies of one name in several
 	// registries share theirs.
@@ -75,7 +78,11 @@ func Provide(reg *reqctx.Registry, store Store, policies ...Policy) error {
 	}
 	reqctx.ProvideMemo(reg, refunds, refund)
 	for i, p := range policies {
-		newBoundPolicy(p, store).provide(reg, i == 0)
+		var unnamed *reqctx.Key[*Limit]
+		if i == 0 {
+			unnamed = &first
+		}
+		newBoundPolicy(p, store).provide(reg, unnamed)
 	}
 	return nil
 }

@@ -162,6 +162,21 @@ func TestMiddlewareAroundAServerWithThePolicy(t *testing.T) {
 	require.Len(t, own.keys, 1)
 }
 
+// Without a name, a limit is the server's first, also inside of a middleware of another policy.
+func TestTheServersFirstPolicyHasNoName(t *testing.T) {
+	store := newCalls(t)
+	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{policy(t, "p")}, RateLimitStore: store})
+	h := srv.Wrap(eager(t, store, policy(t, "other"))(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		l, err := ratelimit.From(r.Context())
+		require.NoError(t, err)
+		require.Equal(t, "p", l.Name())
+		l, err = ratelimit.From(r.Context(), "other")
+		require.NoError(t, err)
+		require.Equal(t, "other", l.Name())
+	})))
+	require.Equal(t, 200, ask(h, "GET", "/").StatusCode)
+}
+
 func TestBySession(t *testing.T) {
 	store, p := newCalls(t), policy(t, "p")
 	p.Key = server.BySession()
