@@ -116,6 +116,12 @@ func (x *exchange) forward(r *http.Request) error {
 			x.body.atEnd = func() { scrub(r.Trailer, x.g.underscores) }
 		}
 	}
+	if x.body != nil {
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		defer x.body.watch(x.up.transport.ResponseHeaderTimeout, func() { cancel(errUnread) })()
+		r = r.WithContext(ctx)
+	}
 	if x.up.transport.DisableKeepAlives { // the connection begins with the client's address
 		r = r.WithContext(context.WithValue(r.Context(), clientKey{}, x.ends(r)))
 	}
@@ -125,6 +131,7 @@ func (x *exchange) forward(r *http.Request) error {
 		ModifyResponse: x.answered,
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { x.err = err },
 		BufferPool:     buffers,
+		FlushInterval:  flushInterval,
 		ErrorLog:       x.up.log,
 	}
 	proxy.ServeHTTP(x.w, r)
@@ -165,6 +172,12 @@ func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 // answered sees the upstream's final header, and not yet those before it (1xx), with which
 // net/http/httputil takes away what was set so far.
 func (x *exchange) answered(res *http.Response) error {
+	if res.StatusCode < 100 {
+		return fmt.Errorf("the status is %d", res.StatusCode)
+	}
+	if x.body != nil {
+		x.body.answered.Store(true)
+	}
 	x.up.answers[min(max(res.StatusCode/100, 1), 5)-1].Inc()
 	x.up.outage.succeed()
 	x.up.times.observe(time.Since(x.sent))

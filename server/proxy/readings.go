@@ -98,8 +98,9 @@ func (g *generation) watch() {
 }
 
 // plainQuery reports whether servers agree on the parameters of a query. Some separate them
-// by ";", too, net/http drops those that it can't decode, and in C a name ends at NUL.
+// by ";", too, net/http drops those that it can't decode, in C a name ends at NUL, and in a URL the
+// query ends at "#".
 func plainQuery(raw string) bool {
 	_, err := url.ParseQuery(raw) // refuses ";"
-	return err == nil && !strings.Contains(raw, "%00")
+	return err == nil && !strings.Contains(raw, "%00") && !strings.Contains(raw, "#")
 }

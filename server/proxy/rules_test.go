@@ -225,7 +225,9 @@ rules:
 		require.Equal(t, 403, p.get(t, "/key", h...).StatusCode)
 	}
 	require.Equal(t, 403, p.get(t, "/query?key=x&key=enemy").StatusCode)
-	require.Equal(t, 403, p.get(t, "/cookie", "Cookie", "key=x; key=enemy").StatusCode)
+	for _, cookie := range []string{"key=x; key=enemy", "key= enemy", "key=enemy ; a=b", "key=%65nemy"} {
+		require.Equal(t, 403, p.get(t, "/cookie", "Cookie", cookie).StatusCode, cookie)
+	}
 	for _, spelled := range []string{"Bearer enemy", "bearer enemy", "BEARER   enemy"} {
 		require.Equal(t, 403, p.get(t, "/auth", "Authorization", spelled).StatusCode)
 	}

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -34,6 +36,10 @@ type body struct {
 
 	reading sync.Mutex // held by Read
 
+	asked    atomic.Bool  // Read waits for the client
+	last     atomic.Int64 // when Read returned, in nanoseconds since 1970
+	answered atomic.Bool  // the upstream has sent its header
+
 	mu    sync.Mutex
 	over  bool
 	ended bool  // it was read to its end
@@ -48,7 +54,10 @@ func (b *body) Read(p []byte) (int, error) {
 	if !b.limit(b.stall) {
 		return 0, http.ErrBodyReadAfterClose
 	}
+	b.asked.Store(true)
 	n, err := b.ReadCloser.Read(p)
+	b.last.Store(time.Now().UnixNano())
+	b.asked.Store(false)
 	if err == io.EOF || b.timed {
 		b.limit(0)
 	}
@@ -77,6 +86,47 @@ func (b *body) limit(d time.Duration) bool {
 	}
 	_ = b.control.SetReadDeadline(deadline(d))
 	return true
+}
+
+// errUnread means that an upstream didn't take the request's body.
+var errUnread = fmt.Errorf("the upstream doesn't read the request's body: %w", context.DeadlineExceeded)
+
+// watch calls silent if the upstream, which is sent the body, neither reads of it nor answers for so
+// long; how long it may take to answer once it has all of it is the transport's affair. The caller
+// calls stop when the request is over.
+func (b *body) watch(timeout time.Duration, silent func()) (stop func()) {
+	var (
+		mu      sync.Mutex
+		stopped bool
+		timer   *time.Timer
+	)
+	b.last.Store(time.Now().UnixNano())
+	look := func() {
+		idle := time.Since(time.Unix(0, b.last.Load()))
+		switch {
+		case b.answered.Load(), b.hasEnded():
+			return
+		case b.asked.Load(): // it waits for the client
+			idle = 0
+		case idle >= timeout:
+			silent()
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !stopped {
+			timer.Reset(timeout - idle)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(timeout, look)
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+		timer.Stop()
+	}
 }
 
 // hasEnded reports whether the body was read to its end.

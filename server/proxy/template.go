@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -107,15 +108,13 @@ func (p part) keyFunc(address ratelimit.KeyFunc) ratelimit.KeyFunc {
 		return address
 	case "header":
 		return ratelimit.ByHeader(p.name)
-	case "cookie":
-		return ratelimit.ByCookie(p.name)
 	default:
 		missing := fmt.Errorf("%w: no %s %q", ratelimit.ErrNoKey, p.kind, p.name)
 		return func(_ context.Context, r *http.Request) (string, error) {
 			switch v := p.value(r); {
 			case v == "":
 				return "", missing
-			case p.kind == "query": // it may be a credential
+			case p.kind == "query", p.kind == "cookie": // it may be a credential
 				sum := sha256.Sum256([]byte(v))
 				return "sha256-" + base64.RawURLEncoding.EncodeToString(sum[:16]), nil
 			default:
@@ -134,8 +133,8 @@ func (p part) value(r *http.Request) string {
 		}
 		return ""
 	case "cookie":
-		if cookies := r.CookiesNamed(p.name); len(cookies) == 1 {
-			return cookies[0].Value
+		if cookies := r.CookiesNamed(p.name); len(cookies) == 1 { // as with headers
+			return p.spelled(cookies[0].Value)
 		}
 		return ""
 	case "query":
@@ -163,7 +162,7 @@ func (p part) values(r *http.Request) (out []string) {
 		}
 	case "cookie":
 		for _, c := range r.CookiesNamed(p.name) {
-			out = append(out, c.Value)
+			out = append(out, p.spelled(c.Value))
 		}
 	case "query":
 		for _, v := range r.URL.Query()[p.name] {
@@ -177,7 +176,7 @@ func (p part) values(r *http.Request) (out []string) {
 
 // spelled makes credentials of an Authorization header that mean the same the same, as
 // ratelimit.ByHeader does: the scheme's case and the spaces behind it mean nothing. It does
-// so with query parameters, paths, and hosts, of which "" is none.
+// so with query parameters, cookies, paths, and hosts, of which "" is none.
 func (p part) spelled(value string) string {
 	switch p.kind {
 	case "host":
@@ -185,6 +184,12 @@ func (p part) spelled(value string) string {
 		return host
 	case "path":
 		return path.Clean("/" + value)
+	case "cookie": // which many servers decode, and trim
+		value = strings.TrimSpace(value)
+		if decoded, err := url.PathUnescape(value); err == nil {
+			return decoded
+		}
+		return value
 	case "query": // not every server reads "+" as a space
 		return strings.ReplaceAll(value, "+", " ")
 	}

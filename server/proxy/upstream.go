@@ -207,6 +207,9 @@ func slashed(p string) string {
 	return "/" + p
 }
 
+// flushInterval is for how long a part of a response is kept to be sent with the next.
+const flushInterval = 20 * time.Millisecond
+
 // statusOf returns what an upstream's failure is for the client.
 func statusOf(err error) int {
 	var timeout net.Error

@@ -219,3 +219,44 @@ func TestWebsocketsAtTheEnd(t *testing.T) {
 	require.NoError(t, <-stopped, "it ends with the last of them")
 	require.Empty(t, p.log.lines(`"level":"ERROR"`))
 }
+
+// An upstream that takes no more of a request's body, and doesn't answer, has response_timeout.
+func TestAnUpstreamThatDoesNotReadTheBody(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	p := run(t, parse(t, "upstreams: {main: {url: 'http://%s', response_timeout: 100ms}}\n", l.Addr()))
+	res, err := p.client.Post(p.url, "text/plain", io.LimitReader(zeros{}, 64<<20))
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Equal(t, http.StatusGatewayTimeout, res.StatusCode)
+}
+
+func TestAStatusThatIsNone(t *testing.T) {
+	p := run(t, limited(t, answering(t, "HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n", false), "10/60s"))
+	require.Equal(t, http.StatusBadGateway, p.get(t, "/").StatusCode)
+	require.Empty(t, p.log.lines("panic"))
+}
+
+// What an upstream has sent of a response goes on, also if the response has a length.
+func TestResponsesWithALengthAreStreamed(t *testing.T) {
+	seen := make(chan struct{})
+	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "2")
+		_, _ = io.WriteString(w, "a")
+		_ = http.NewResponseController(w).Flush()
+		<-seen
+		_, _ = io.WriteString(w, "b")
+	})
+	p := run(t, limited(t, up.URL, "10/60s"))
+	res, err := p.client.Get(p.url)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	first := make([]byte, 1)
+	_, err = io.ReadFull(res.Body, first)
+	require.NoError(t, err)
+	close(seen)
+	rest, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.Equal(t, "ab", string(first)+string(rest))
+}
