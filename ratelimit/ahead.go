@@ -29,11 +29,11 @@ func (op Op) GoodFor(res Result) time.Duration {
 		return 0
 	}
 	good := op.Ahead
-	switch r := &op.Rule; r.algorithm {
-	case windowed:
+	switch r := &op.Rule; r.layout.Algorithm {
+	case AlgorithmWindow:
 		good = min(good, res.ResetAfter)
-	case bucketed: // the newest bucket was charged, so it is what leaves the window last
-		good = min(good, res.ResetAfter-micros(int64(r.window)*r.interval))
+	case AlgorithmBuckets: // the newest bucket was charged, so it is what leaves the window last
+		good = min(good, res.ResetAfter-micros(int64(r.layout.Window)*r.layout.Interval))
 	}
 	return max(0, good-time.Microsecond) // the store's clock is in whole ones
 }
@@ -55,8 +55,8 @@ func validateAhead(op *Op, before []Op) error {
 	if most := min(r.Per(), MaxAhead); op.Ahead < 0 || op.Ahead > most {
 		return fmt.Errorf("%w: Ahead is %v, want 0 to %v", ErrOp, op.Ahead, most)
 	}
-	if r.algorithm == leaky && op.ahead() > (r.burst-op.N)*r.per/r.limit {
-		return fmt.Errorf("%w: n is %d, burst is %d less the units of %v", ErrTooLarge, op.N, r.burst, op.Ahead)
+	if r.layout.Algorithm == AlgorithmGCRA && op.ahead() > (r.layout.Burst-op.N)*r.layout.Per/r.layout.Limit {
+		return fmt.Errorf("%w: n is %d, burst is %d less the units of %v", ErrTooLarge, op.N, r.layout.Burst, op.Ahead)
 	}
 	return nil
 }

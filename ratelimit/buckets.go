@@ -43,19 +43,18 @@ func Buckets(o BucketOptions) (Rule, error) {
 	if err := o.check(); err != nil {
 		return Rule{}, err
 	}
-	r := Rule{
-		algorithm: bucketed,
-		name:      o.Name,
-		limit:     o.Limit,
-		burst:     o.Limit,
-		per:       o.Per.Microseconds(),
-		interval:  o.Interval.Microseconds(),
-		span:      o.Span.Microseconds(),
-		expiry:    o.Expiry.Microseconds(),
-		window:    int32((o.Per + o.Interval - 1) / o.Interval),
-		buckets:   int32(o.Span / o.Interval),
-		block:     o.Block,
-	}
+	r := Rule{name: o.Name, layout: Layout{
+		Algorithm: AlgorithmBuckets,
+		Window:    int32((o.Per + o.Interval - 1) / o.Interval),
+		Buckets:   int32(o.Span / o.Interval),
+		Limit:     o.Limit,
+		Burst:     o.Limit,
+		Per:       o.Per.Microseconds(),
+		Interval:  o.Interval.Microseconds(),
+		Span:      o.Span.Microseconds(),
+		Expiry:    o.Expiry.Microseconds(),
+		Block:     o.Block,
+	}}
 	return r.identified(), nil
 }
 

@@ -62,18 +62,3 @@ func TestBucketsRefuses(t *testing.T) {
 		})
 	}
 }
-
-// TestBucketsBecomeWide adds units that fit one by one into 32 bits, but not together.
-func TestBucketsBecomeWide(t *testing.T) {
-	h, ctx := newHand(), t.Context()
-	l := newLimiter(t, newMemory(t, MemoryOptions{Clock: h.clock}), Must(Buckets(BucketOptions{})))
-	for i := range int64(10) {
-		n, err := l.AddCount(ctx, "k", 3<<30, 0)
-		require.NoError(t, err)
-		require.Equal(t, (i+1)*(3<<30), n)
-		h.now = h.now.Add(5 * time.Second)
-	}
-	n, err := l.Count(ctx, "k", 10*time.Second)
-	require.NoError(t, err)
-	require.EqualValues(t, 2*(3<<30), n)
-}

@@ -11,6 +11,9 @@
 //     [Limiter.Add] and [Limiter.Count].
 //   - To decide several things in one call: [Store.Do] with a list of [Op].
 //
+// Packages memstore and redisstore have the stores, in memory and on Redis; package
+// storetest tests others, which read a rule's numbers by [Rule.Layout].
+//
 // A decision is data: an Op names a rule, a subject's key, a number of units and what
 // to do. Rules are comparable values made by constructors:
 //

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -17,8 +18,8 @@ func perMinute(limit int64) ratelimit.Rule {
 	return ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: time.Minute}))
 }
 
-func newStore() ratelimit.Store {
-	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+func memoryStore() ratelimit.Store {
+	store, err := memstore.New(memstore.Options{})
 	if err != nil {
 		panic(err)
 	}
@@ -27,7 +28,7 @@ func newStore() ratelimit.Store {
 
 // A handler of net/http, limited as a whole.
 func ExampleMiddleware() {
-	limited, err := ratelimit.Middleware(newStore(), ratelimit.Policy{
+	limited, err := ratelimit.Middleware(memoryStore(), ratelimit.Policy{
 		Name:  "api",
 		Rules: []ratelimit.Rule{perMinute(2)},
 		Key:   ratelimit.ByIP(),
@@ -117,7 +118,7 @@ func ExamplePolicy_tiers() {
 	}
 	plans := map[string][]ratelimit.Rule{"pro": {pro}}
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	err = ratelimit.Provide(reg, newStore(), ratelimit.Policy{
+	err = ratelimit.Provide(reg, memoryStore(), ratelimit.Policy{
 		Name:  "api",
 		Rules: []ratelimit.Rule{free},
 		RulesFor: func(_ context.Context, r *http.Request) ([]ratelimit.Rule, error) {
@@ -144,7 +145,7 @@ func ExamplePolicy_tiers() {
 // A policy whose rules have no limit only counts.
 func ExamplePolicy_meter() {
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	err := ratelimit.Provide(reg, newStore(), ratelimit.Policy{
+	err := ratelimit.Provide(reg, memoryStore(), ratelimit.Policy{
 		Name:  "hits",
 		Rules: []ratelimit.Rule{ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{}))},
 		Key:   ratelimit.ByIP(),
@@ -171,7 +172,7 @@ func ExamplePolicy_meter() {
 // What a request did in vain is given back, once.
 func ExampleLimit_Refund() {
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	err := ratelimit.Provide(reg, newStore(), ratelimit.Policy{
+	err := ratelimit.Provide(reg, memoryStore(), ratelimit.Policy{
 		Name: "mail", Rules: []ratelimit.Rule{perMinute(5)}, Key: ratelimit.ByIP()})
 	if err != nil {
 		panic(err)

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 func ExampleLimiter() {
-	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	store, err := memstore.New(memstore.Options{})
 	if err != nil {
 		panic(err)
 	}

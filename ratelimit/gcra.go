@@ -44,13 +44,15 @@ func GCRA(o GCRAOptions) (Rule, error) {
 	); err != nil {
 		return Rule{}, err
 	}
-	r := Rule{algorithm: leaky, name: o.Name, limit: o.Limit, burst: o.Burst, ownBurst: o.Burst != 0, per: o.Per.Microseconds(), block: o.Block}
+	r := Rule{ownBurst: o.Burst != 0, name: o.Name, layout: Layout{
+		Algorithm: AlgorithmGCRA, Limit: o.Limit, Burst: o.Burst, Per: o.Per.Microseconds(), Block: o.Block,
+	}}
 	if o.Burst == 0 {
-		r.burst = o.Limit
+		r.layout.Burst = o.Limit
 	}
-	if err := checkBurst(of+"Burst", r.burst, r.per); err != nil {
+	if err := checkBurst(of+"Burst", r.layout.Burst, r.layout.Per); err != nil {
 		return Rule{}, err
 	}
-	r.expiry = ceilDiv(r.burst*r.per, r.limit)
+	r.layout.Expiry = ceilDiv(r.layout.Burst*r.layout.Per, r.layout.Limit)
 	return r.identified(), nil
 }

@@ -1,4 +1,4 @@
-package ratelimit
+package ratelimit_test
 
 import (
 	"net/http"
@@ -8,11 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
 func TestUnitAndPartitionKey(t *testing.T) {
-	p := perMinute("ip", 5)
+	p := ipPolicy("ip", 5)
 	p.Unit, p.PartitionKey = "content-bytes", true
 	q := provide(t, p)
 	_, h := q.take("ip")
@@ -24,7 +25,7 @@ func TestUnitAndPartitionKey(t *testing.T) {
 
 // Integers of structured fields have at most 15 digits.
 func TestHugeLimit(t *testing.T) {
-	q := provide(t, perMinute("ip", maxCount))
+	q := provide(t, ipPolicy("ip", 1<<53))
 	_, h := q.take("ip")
 	require.Equal(t, `"ip";q=999999999999999;w=60`, h.Get("RateLimit-Policy"))
 	require.Equal(t, `"ip";r=999999999999999;t=65`, h.Get("RateLimit"))
@@ -32,7 +33,7 @@ func TestHugeLimit(t *testing.T) {
 
 // What a handler or a proxy has put there stays, if it can.
 func TestHeaderThatIsThere(t *testing.T) {
-	p := perMinute("ip", 1)
+	p := ipPolicy("ip", 1)
 	p.XHeaders = true
 	q := provide(t, p)
 	q.take("ip")
@@ -51,7 +52,7 @@ func TestHeaderThatIsThere(t *testing.T) {
 		c, h := reqctx.New(t.Context(), q.reg), http.Header{}
 		c.SetRequest(&http.Request{RemoteAddr: "192.0.2.1:1"})
 		h.Set(tt.name, tt.had)
-		l, err := From(c)
+		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		_, err = l.Take()
 		require.NoError(t, err)
@@ -61,13 +62,13 @@ func TestHeaderThatIsThere(t *testing.T) {
 	}
 
 	lines := http.Header{"Ratelimit": {`"a";r=1`, "", `"b";r=2`}}
-	addMembers(lines, "Ratelimit", `"c";r=3`)
+	ratelimit.AddMembers(lines, "Ratelimit", `"c";r=3`)
 	require.Equal(t, []string{`"a";r=1, "b";r=2, "c";r=3`}, lines["Ratelimit"])
 }
 
 // Requests share no memory through their headers.
 func TestHeadersAreApart(t *testing.T) {
-	q := provide(t, perMinute("ip", 9))
+	q := provide(t, ipPolicy("ip", 9))
 	_, one := q.take("ip")
 	one["Ratelimit-Policy"][0] = "overwritten"
 	one["Ratelimit-Policy"] = append(one["Ratelimit-Policy"], "appended")
@@ -78,7 +79,7 @@ func TestHeadersAreApart(t *testing.T) {
 
 // An allowed take says nothing about caches and retries.
 func TestAllowedTakeHasNoRetryAfter(t *testing.T) {
-	q := provide(t, perMinute("ip", 1))
+	q := provide(t, ipPolicy("ip", 1))
 	_, h := q.take("ip")
 	require.NotContains(t, h, "Retry-After")
 	require.NotContains(t, h, "Cache-Control")
@@ -89,23 +90,23 @@ func TestAllowedTakeHasNoRetryAfter(t *testing.T) {
 
 // A GCRA's burst may be larger than its limit: what the fields say is left isn't.
 func TestNoMoreIsLeftThanTheLimit(t *testing.T) {
-	gcra := func(name string, limit, burst int64) Rule {
-		return Must(GCRA(GCRAOptions{Name: name, Limit: limit, Per: time.Minute, Burst: burst}))
+	gcra := func(name string, limit, burst int64) ratelimit.Rule {
+		return ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: name, Limit: limit, Per: time.Minute, Burst: burst}))
 	}
 	for _, c := range []struct {
-		rules     []Rule
+		rules     []ratelimit.Rule
 		left      []string // of the fields RateLimit, without their t
 		remaining []string // X-RateLimit-Remaining
 		limit     string
 	}{
-		{[]Rule{gcra("", 3, 5)}, []string{`"p";r=3`, `"p";r=3`, `"p";r=2`, `"p";r=1`, `"p";r=0`, `"p";r=0`}, []string{"3", "3", "2", "1", "0", "0"}, "3"},
-		{[]Rule{gcra("", 5, 3)}, []string{`"p";r=2`, `"p";r=1`, `"p";r=0`, `"p";r=0`}, []string{"2", "1", "0", "0"}, "5"},
+		{[]ratelimit.Rule{gcra("", 3, 5)}, []string{`"p";r=3`, `"p";r=3`, `"p";r=2`, `"p";r=1`, `"p";r=0`, `"p";r=0`}, []string{"3", "3", "2", "1", "0", "0"}, "3"},
+		{[]ratelimit.Rule{gcra("", 5, 3)}, []string{`"p";r=2`, `"p";r=1`, `"p";r=0`, `"p";r=0`}, []string{"2", "1", "0", "0"}, "5"},
 		{
-			[]Rule{gcra("a", 2, 4), gcra("b", 1000, 0)},
+			[]ratelimit.Rule{gcra("a", 2, 4), gcra("b", 1000, 0)},
 			[]string{`"p.a";r=2, "p.b";r=999`, `"p.a";r=2, "p.b";r=998`, `"p.a";r=1, "p.b";r=997`}, []string{"2", "2", "1"}, "2",
 		},
 	} {
-		q := provide(t, Policy{Name: "p", Rules: c.rules, Key: ByIP(), XHeaders: true})
+		q := provide(t, ratelimit.Policy{Name: "p", Rules: c.rules, Key: ratelimit.ByIP(), XHeaders: true})
 		for i := range c.left {
 			_, h := q.take("p")
 			left := regexp.MustCompile(`;t=\d+`).ReplaceAllString(h.Get("RateLimit"), "")
@@ -115,12 +116,12 @@ func TestNoMoreIsLeftThanTheLimit(t *testing.T) {
 		}
 	}
 	// Of two policies, the one with less left is that of the other fields.
-	wide := Policy{Name: "wide", Rules: []Rule{gcra("", 2, 9)}, Key: ByIP(), XHeaders: true}
+	wide := ratelimit.Policy{Name: "wide", Rules: []ratelimit.Rule{gcra("", 2, 9)}, Key: ratelimit.ByIP(), XHeaders: true}
 	q := provide(t, wide)
 	c, h := reqctx.New(t.Context(), q.reg), http.Header{}
 	c.SetRequest(&http.Request{RemoteAddr: "192.0.2.1:1"})
 	h.Set("X-RateLimit-Remaining", "5")
-	l, err := From(c)
+	l, err := ratelimit.From(c)
 	require.NoError(t, err)
 	res, err := l.Take()
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-package ratelimit
+package ratelimit_test
 
 import (
 	"context"
@@ -11,17 +11,18 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/problem"
 	"github.com/lazyreq/lazyreq/lazy"
+	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
 func TestTakeChargesOncePerRequest(t *testing.T) {
-	q := provide(t, perMinute("ip", 5))
+	q := provide(t, ipPolicy("ip", 5))
 	for i := range int64(5) {
 		q.serve(func(c *reqctx.Context) {
 			var wg sync.WaitGroup
 			for range 20 {
 				wg.Go(func() {
-					l, err := From(c)
+					l, err := ratelimit.From(c)
 					if err != nil {
 						t.Error(err)
 						return
@@ -41,12 +42,12 @@ func TestTakeChargesOncePerRequest(t *testing.T) {
 }
 
 func TestDenial(t *testing.T) {
-	q := provide(t, perMinute("ip", 2))
+	q := provide(t, ipPolicy("ip", 2))
 	q.take("ip")
 	q.take("ip")
 	q.hand.now = q.hand.now.Add(20500 * time.Millisecond)
 	res, h := q.take("ip")
-	var denied *DeniedError
+	var denied *ratelimit.DeniedError
 	require.ErrorAs(t, res.Err(), &denied)
 	require.Equal(t, []string{"ip"}, denied.Policies)
 	require.EqualValues(t, 2, denied.Limit)
@@ -71,7 +72,7 @@ func TestDenial(t *testing.T) {
 }
 
 func TestDenialsAreTheSameByEitherWay(t *testing.T) {
-	for _, e := range []*DeniedError{
+	for _, e := range []*ratelimit.DeniedError{
 		{RetryAfter: time.Second}, {Policies: []string{"a"}, RetryAfter: time.Hour},
 		{Policies: []string{"a.b", "odd\"name<"}, Limit: 7, RetryAfter: 1<<63 - 1}, {RetryAfter: -1},
 	} {
@@ -84,16 +85,16 @@ func TestDenialsAreTheSameByEitherWay(t *testing.T) {
 
 func TestDeniedErrorRoundsUp(t *testing.T) {
 	for d, want := range map[time.Duration]int64{0: 1, 1: 1, time.Second: 1, time.Second + 1: 2, 90 * time.Second: 90} {
-		require.Equal(t, want, (&DeniedError{RetryAfter: d}).RetrySeconds(), d)
+		require.Equal(t, want, (&ratelimit.DeniedError{RetryAfter: d}).RetrySeconds(), d)
 	}
-	_, members := (&DeniedError{RetryAfter: time.Second}).Problem()
+	_, members := (&ratelimit.DeniedError{RetryAfter: time.Second}).Problem()
 	require.Equal(t, "Too many requests. Try again in 1 second.", members["detail"])
 	require.NotContains(t, members, "violated-policies")
 }
 
 func TestSeveralRules(t *testing.T) {
-	p := perMinute("ip", 5)
-	p.Rules = append(p.Rules, Must(Buckets(BucketOptions{Name: "burst", Limit: 2, Per: 10 * time.Second})))
+	p := ipPolicy("ip", 5)
+	p.Rules = append(p.Rules, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "burst", Limit: 2, Per: 10 * time.Second})))
 	q := provide(t, p)
 	res, h := q.take("ip")
 	require.EqualValues(t, 1, res.Remaining)
@@ -106,15 +107,15 @@ func TestSeveralRules(t *testing.T) {
 	res, h = q.take("ip")
 	require.False(t, res.Allowed)
 	require.Equal(t, 15*time.Second, res.RetryAfter)
-	require.Equal(t, []string{"ip.burst"}, res.Err().(*DeniedError).Policies)
+	require.Equal(t, []string{"ip.burst"}, res.Err().(*ratelimit.DeniedError).Policies)
 	require.Equal(t, "15", h.Get("Retry-After"))
 	require.Equal(t, `"ip";r=3;t=65, "ip.burst";r=0;t=15`, h.Get("RateLimit"), "a denial charges nothing")
 }
 
 func TestSeveralPolicies(t *testing.T) {
-	roomy, tight := perMinute("roomy", 100), perMinute("tight", 1)
+	roomy, tight := ipPolicy("roomy", 100), ipPolicy("tight", 1)
 	roomy.XHeaders, tight.XHeaders = true, true
-	brief := Policy{Name: "brief", Key: ByIP(), Rules: []Rule{Must(Buckets(BucketOptions{
+	brief := ratelimit.Policy{Name: "brief", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{
 		Limit: 1, Per: 1500 * time.Millisecond, Interval: 500 * time.Millisecond, Span: 3 * time.Second}))}}
 	q := provide(t, roomy, tight, brief)
 	_, h := q.take("roomy", "tight", "brief")
@@ -135,9 +136,9 @@ func TestSeveralPolicies(t *testing.T) {
 }
 
 func TestNothingTakenNoHeader(t *testing.T) {
-	q := provide(t, perMinute("ip", 5))
+	q := provide(t, ipPolicy("ip", 5))
 	h := q.serve(func(c *reqctx.Context) {
-		l, err := From(c)
+		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		res, err := l.Peek()
 		require.NoError(t, err)
@@ -153,14 +154,14 @@ func TestNothingTakenNoHeader(t *testing.T) {
 }
 
 func TestCount(t *testing.T) {
-	q := provide(t, perMinute("ip", 5))
+	q := provide(t, ipPolicy("ip", 5))
 	for range 2 {
 		q.take("ip")
 		q.hand.now = q.hand.now.Add(30 * time.Second)
 	}
 	q.store.calls = 0
 	q.serve(func(c *reqctx.Context) {
-		l, err := From(c)
+		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		counts := func(want int64) {
 			t.Helper()
@@ -180,7 +181,7 @@ func TestCount(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 1, n)
 		_, err = l.CountIn(601 * time.Second)
-		require.ErrorIs(t, err, ErrInterval)
+		require.ErrorIs(t, err, ratelimit.ErrInterval)
 		require.ErrorContains(t, err, "10m0s")
 		ok, err := l.Refund()
 		require.NoError(t, err)
@@ -190,10 +191,10 @@ func TestCount(t *testing.T) {
 }
 
 func TestRefundOnce(t *testing.T) {
-	q := provide(t, perMinute("ip", 5))
+	q := provide(t, ipPolicy("ip", 5))
 	q.take("ip")
 	h := q.serve(func(c *reqctx.Context) {
-		l, err := From(c)
+		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		_, err = l.Take()
 		require.NoError(t, err)
@@ -220,7 +221,7 @@ func TestRefundOnce(t *testing.T) {
 		q.take("ip")
 	}
 	q.serve(func(c *reqctx.Context) {
-		l, _ := From(c)
+		l, _ := ratelimit.From(c)
 		res, err := l.Take()
 		require.NoError(t, err)
 		require.False(t, res.Allowed)
@@ -231,14 +232,14 @@ func TestRefundOnce(t *testing.T) {
 }
 
 func TestLimitOfADerivedContext(t *testing.T) {
-	q := provide(t, perMinute("ip", 5))
+	q := provide(t, ipPolicy("ip", 5))
 	q.serve(func(c *reqctx.Context) {
 		ctx, cancel := context.WithCancel(c)
-		derived, err := From(ctx)
+		derived, err := ratelimit.From(ctx)
 		require.NoError(t, err)
 		_, err = derived.Take()
 		require.NoError(t, err)
-		l, err := From(c)
+		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		_, err = l.Take()
 		require.NoError(t, err)
@@ -253,15 +254,15 @@ func TestLimitOfADerivedContext(t *testing.T) {
 
 // Whatever a Key asks of its own policy is a cycle, however it was called.
 func TestKeyThatAsksItsOwnPolicy(t *testing.T) {
-	asks := map[string]func(l *Limit) error{
-		"take":  func(l *Limit) error { _, err := l.Take(); return err },
-		"peek":  func(l *Limit) error { _, err := l.Peek(); return err },
-		"count": func(l *Limit) error { _, err := l.Count(); return err },
+	asks := map[string]func(l *ratelimit.Limit) error{
+		"take":  func(l *ratelimit.Limit) error { _, err := l.Take(); return err },
+		"peek":  func(l *ratelimit.Limit) error { _, err := l.Peek(); return err },
+		"count": func(l *ratelimit.Limit) error { _, err := l.Count(); return err },
 	}
 	for inside, ask := range asks {
-		p := perMinute("ip", 5)
+		p := ipPolicy("ip", 5)
 		p.Key = func(ctx context.Context, _ *http.Request) (string, error) {
-			l, err := From(ctx)
+			l, err := ratelimit.From(ctx)
 			if err != nil {
 				return "", err
 			}
@@ -270,7 +271,7 @@ func TestKeyThatAsksItsOwnPolicy(t *testing.T) {
 		q := provide(t, p)
 		for outside, ask := range asks {
 			q.serve(func(c *reqctx.Context) {
-				l, err := From(c)
+				l, err := ratelimit.From(c)
 				require.NoError(t, err)
 				err = ask(l)
 				var cycle *lazy.CycleError
@@ -282,10 +283,10 @@ func TestKeyThatAsksItsOwnPolicy(t *testing.T) {
 }
 
 func TestSubjectIsWhatIsCounted(t *testing.T) {
-	byKey := Policy{Name: "key", Rules: perMinute("key", 5).Rules, Key: ByHeader("X-Key"), Fallback: ByIP()}
+	byKey := ratelimit.Policy{Name: "key", Rules: ipPolicy("key", 5).Rules, Key: ratelimit.ByHeader("X-Key"), Fallback: ratelimit.ByIP()}
 	q := provide(t, byKey)
 	q.serve(func(c *reqctx.Context) {
-		l, err := From(c)
+		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		s, err := l.Subject()
 		require.NoError(t, err)
@@ -297,7 +298,7 @@ func TestSubjectIsWhatIsCounted(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, s, again)
 
-		none, _ := From(c, "none")
+		none, _ := ratelimit.From(c, "none")
 		_, err = none.Subject()
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
 	})

@@ -13,12 +13,21 @@ import (
 // A key is the subject in the store, as it is: limiters that share a store and must not
 // share counters begin their keys with what they limit, as in "login:192.0.2.1".
 type Limiter struct {
-	store Store
 	one   func(context.Context, Op) (Result, error)
 	rule  Rule
-	// memory is the store if it is one in memory, whose takes are so fast that copies of
-	// the rule would show.
-	memory *MemoryStore
+	taker taker
+}
+
+// taker is a store whose takes are so fast that copies of the rule would show.
+type taker interface {
+	Take(ctx context.Context, r *Rule, key string, n int64) (Result, error)
+}
+
+// oneTaker takes by the DoOne of another store.
+type oneTaker func(context.Context, Op) (Result, error)
+
+func (one oneTaker) Take(ctx context.Context, r *Rule, key string, n int64) (Result, error) {
+	return one(ctx, Op{Rule: *r, Key: key, N: n, Kind: Take})
 }
 
 // NewLimiter returns a limiter, or an error if there is no store or no rule.
@@ -29,8 +38,13 @@ func NewLimiter(store Store, rule Rule) (*Limiter, error) {
 	case rule == Rule{}:
 		return nil, errors.New("ratelimit: NewLimiter: zero Rule")
 	}
-	memory, _ := store.(*MemoryStore)
-	return &Limiter{store: store, one: DoOne(store), rule: rule, memory: memory}, nil
+	l := &Limiter{one: DoOne(store), rule: rule}
+	if t, ok := store.(taker); ok {
+		l.taker = t
+	} else {
+		l.taker = oneTaker(l.one)
+	}
+	return l, nil
 }
 
 // Rule returns the limiter's rule.
@@ -39,10 +53,7 @@ func (l *Limiter) Rule() Rule { return l.rule }
 // Take charges n units, at least 1, if the limit allows them, otherwise nothing. (A take of 0
 // would pass whatever the limit: a cost that is 0 by mistake would turn it off.)
 func (l *Limiter) Take(ctx context.Context, key string, n int64) (Result, error) {
-	if l.memory != nil {
-		return l.memory.take(ctx, &l.rule, key, n)
-	}
-	return l.one(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Take})
+	return l.taker.Take(ctx, &l.rule, key, n)
 }
 
 // Peek says what Take would, and charges nothing.
@@ -65,7 +76,7 @@ func (l *Limiter) Count(ctx context.Context, key string, interval time.Duration)
 
 // AddCount is Add and Count in one call; the count includes the n units.
 func (l *Limiter) AddCount(ctx context.Context, key string, n int64, interval time.Duration) (int64, error) {
-	if l.rule.algorithm == leaky {
+	if l.rule.layout.Algorithm == AlgorithmGCRA {
 		return 0, fmt.Errorf("%w: %v", ErrNoCount, l.rule)
 	}
 	res, err := l.one(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Add, Interval: interval})

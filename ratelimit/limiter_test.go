@@ -1,4 +1,4 @@
-package ratelimit
+package ratelimit_test
 
 import (
 	"context"
@@ -6,27 +6,30 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 func TestNewLimiterRefuses(t *testing.T) {
-	_, err := NewLimiter(nil, Must(Buckets(BucketOptions{})))
+	_, err := ratelimit.NewLimiter(nil, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{})))
 	require.ErrorContains(t, err, "store is nil")
-	_, err = NewLimiter(newMemory(t, MemoryOptions{}), Rule{})
+	_, err = ratelimit.NewLimiter(newStore(t, memstore.Options{}), ratelimit.Rule{})
 	require.ErrorContains(t, err, "zero Rule")
 }
 
 // doOnly hides a store's DoOne.
-type doOnly struct{ Store }
+type doOnly struct{ ratelimit.Store }
 
 func TestLimiter(t *testing.T) {
-	for name, wrap := range map[string]func(Store) Store{
-		"DoOne":   func(s Store) Store { return s },
-		"Do only": func(s Store) Store { return doOnly{s} },
+	for name, wrap := range map[string]func(ratelimit.Store) ratelimit.Store{
+		"DoOne":   func(s ratelimit.Store) ratelimit.Store { return s },
+		"Do only": func(s ratelimit.Store) ratelimit.Store { return doOnly{s} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, ctx := newHand(), t.Context()
-			store := wrap(newMemory(t, MemoryOptions{Clock: h.clock}))
-			l := newLimiter(t, store, Must(Buckets(BucketOptions{Limit: 10, Per: time.Minute})))
+			store := wrap(newStore(t, memstore.Options{Clock: h.clock}))
+			l := newLimiter(t, store, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10, Per: time.Minute})))
 
 			first, err := l.Take(ctx, "k", 3)
 			require.NoError(t, err)
@@ -57,10 +60,10 @@ func TestLimiter(t *testing.T) {
 			require.Zero(t, n)
 
 			_, err = l.Count(ctx, "k", 601*time.Second)
-			require.ErrorIs(t, err, ErrInterval)
+			require.ErrorIs(t, err, ratelimit.ErrInterval)
 			require.ErrorContains(t, err, "10m1s > 10m0s")
 			_, err = l.Take(ctx, "k", 11)
-			require.ErrorIs(t, err, ErrTooLarge)
+			require.ErrorIs(t, err, ratelimit.ErrTooLarge)
 			require.ErrorContains(t, err, "n is 11, limit is 10")
 			ended, cancel := context.WithCancel(ctx)
 			cancel()
@@ -73,10 +76,10 @@ func TestLimiter(t *testing.T) {
 // silent is a store that answers nothing.
 type silent struct{}
 
-func (silent) Do(context.Context, []Op) ([]Result, error) { return nil, nil }
+func (silent) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) { return nil, nil }
 
 func TestAStoreThatAnswersNothing(t *testing.T) {
-	_, err := newLimiter(t, silent{}, Must(Buckets(BucketOptions{Limit: 1}))).Take(t.Context(), "k", 1)
-	require.ErrorIs(t, err, ErrStore)
+	_, err := newLimiter(t, silent{}, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1}))).Take(t.Context(), "k", 1)
+	require.ErrorIs(t, err, ratelimit.ErrStore)
 	require.ErrorContains(t, err, "0 results of one op")
 }

@@ -64,6 +64,8 @@ func SlidingLog(o LogOptions) (Rule, error) {
 		return Rule{}, fmt.Errorf("%sEncoding is %v, want SortedSet or Stream", of, o.Encoding)
 	}
 	per := o.Per.Microseconds()
-	r := Rule{algorithm: logged, encoding: o.Encoding, name: o.Name, limit: o.Limit, burst: o.Limit, per: per, span: per, expiry: per, block: o.Block}
+	r := Rule{encoding: o.Encoding, name: o.Name, layout: Layout{
+		Algorithm: AlgorithmLog, Limit: o.Limit, Burst: o.Limit, Per: per, Span: per, Expiry: per, Block: o.Block,
+	}}
 	return r.identified(), nil
 }

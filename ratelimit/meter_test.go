@@ -1,4 +1,4 @@
-package ratelimit
+package ratelimit_test
 
 import (
 	"context"
@@ -8,11 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-func meter(name string) Policy {
-	return Policy{Name: name, Rules: []Rule{Must(Buckets(BucketOptions{}))}, Key: ByIP(), XHeaders: true}
+func meter(name string) ratelimit.Policy {
+	return ratelimit.Policy{Name: name, Rules: []ratelimit.Rule{ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{}))}, Key: ratelimit.ByIP(), XHeaders: true}
 }
 
 func TestMeterNeverDeniesAndSaysNothing(t *testing.T) {
@@ -21,7 +22,7 @@ func TestMeterNeverDeniesAndSaysNothing(t *testing.T) {
 	q := provide(t, p)
 	for i := range int64(5) {
 		h := q.serve(func(c *reqctx.Context) {
-			l, err := From(c)
+			l, err := ratelimit.From(c)
 			require.NoError(t, err)
 			res, err := l.Peek()
 			require.NoError(t, err)
@@ -39,7 +40,7 @@ func TestMeterNeverDeniesAndSaysNothing(t *testing.T) {
 		require.Empty(t, h)
 	}
 	q.serve(func(c *reqctx.Context) {
-		l, err := From(c)
+		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		_, err = l.Take()
 		require.NoError(t, err)
@@ -56,9 +57,9 @@ func TestMeterNeverDeniesAndSaysNothing(t *testing.T) {
 }
 
 func TestAddChargesEachTime(t *testing.T) {
-	q := provide(t, perMinute("bytes", 10))
+	q := provide(t, ipPolicy("bytes", 10))
 	h := q.serve(func(c *reqctx.Context) {
-		l, err := From(c)
+		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		for i := range int64(3) { // the third is beyond the limit
 			res, err := l.Add(4)
@@ -75,9 +76,9 @@ func TestAddChargesEachTime(t *testing.T) {
 		require.True(t, res.Allowed)
 		require.EqualValues(t, 12, res.Count, "what is there")
 		_, err = l.Add(-1)
-		require.ErrorIs(t, err, ErrOp)
-		_, err = l.Add(maxCount + 1)
-		require.ErrorIs(t, err, ErrOverflow)
+		require.ErrorIs(t, err, ratelimit.ErrOp)
+		_, err = l.Add(1<<53 + 1)
+		require.ErrorIs(t, err, ratelimit.ErrOverflow)
 		res, err = l.Take()
 		require.NoError(t, err)
 		require.False(t, res.Allowed)
@@ -87,8 +88,8 @@ func TestAddChargesEachTime(t *testing.T) {
 
 // A rule without a limit counts what its neighbours let through.
 func TestMeterBesideALimit(t *testing.T) {
-	p := perMinute("ip", 2)
-	p.Rules = []Rule{Must(Buckets(BucketOptions{Name: "all"})), p.Rules[0]}
+	p := ipPolicy("ip", 2)
+	p.Rules = []ratelimit.Rule{ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "all"})), p.Rules[0]}
 	q := provide(t, p)
 	for i := range 4 {
 		res, h := q.take("ip")
@@ -99,12 +100,12 @@ func TestMeterBesideALimit(t *testing.T) {
 		require.NotContains(t, h.Get("RateLimit"), "all")
 	}
 	q.serve(func(c *reqctx.Context) {
-		l, err := From(c)
+		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		res, err := l.Peek()
 		require.NoError(t, err)
 		require.False(t, res.Allowed)
-		require.Equal(t, []string{"ip"}, res.Err().(*DeniedError).Policies)
+		require.Equal(t, []string{"ip"}, res.Err().(*ratelimit.DeniedError).Policies)
 		n, err := l.Count()
 		require.NoError(t, err)
 		require.EqualValues(t, 2, n, "by the first rule, and only what passed")
@@ -114,12 +115,12 @@ func TestMeterBesideALimit(t *testing.T) {
 // A peek of several rules is what the take would be, whichever of them denies.
 func TestPeekOfSeveralRules(t *testing.T) {
 	for _, order := range [][]int64{{1, 5}, {5, 1}} {
-		p := perMinute("ip", order[0])
-		p.Rules = append(p.Rules, Must(Buckets(BucketOptions{Name: "other", Limit: order[1], Per: time.Minute})))
+		p := ipPolicy("ip", order[0])
+		p.Rules = append(p.Rules, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "other", Limit: order[1], Per: time.Minute})))
 		q := provide(t, p)
 		q.take("ip")
 		q.serve(func(c *reqctx.Context) {
-			l, err := From(c)
+			l, err := ratelimit.From(c)
 			require.NoError(t, err)
 			peek, err := l.Peek()
 			require.NoError(t, err)

@@ -1,4 +1,4 @@
-package ratelimit
+package ratelimit_test
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/lazy"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -26,11 +28,11 @@ type limiting struct {
 	wrap  func(http.Handler) http.Handler
 }
 
-func newLimiting(t *testing.T, p Policy, o MiddlewareOptions) *limiting {
-	m := &limiting{T: t, store: &spy{Store: newMemory(t, MemoryOptions{Clock: newHand().clock})}}
+func newLimiting(t *testing.T, p ratelimit.Policy, o ratelimit.MiddlewareOptions) *limiting {
+	m := &limiting{T: t, store: &spy{Store: newStore(t, memstore.Options{Clock: newHand().clock})}}
 	o.Logger = slog.New(slog.NewTextHandler(&m.log, nil))
 	var err error
-	m.wrap, err = Middleware(m.store, p, o)
+	m.wrap, err = ratelimit.Middleware(m.store, p, o)
 	require.NoError(t, err)
 	return m
 }
@@ -44,7 +46,7 @@ func ask(h http.Handler) *httptest.ResponseRecorder {
 var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
 
 func TestMiddleware(t *testing.T) {
-	m := newLimiting(t, perMinute("ip", 2), MiddlewareOptions{})
+	m := newLimiting(t, ipPolicy("ip", 2), ratelimit.MiddlewareOptions{})
 	h := m.wrap(hello)
 	for i, left := range []string{"1", "0"} {
 		rec := ask(h)
@@ -67,19 +69,19 @@ func TestMiddleware(t *testing.T) {
 }
 
 func TestMiddlewareRefuses(t *testing.T) {
-	_, err := Middleware(nil, perMinute("ip", 1), MiddlewareOptions{})
+	_, err := ratelimit.Middleware(nil, ipPolicy("ip", 1), ratelimit.MiddlewareOptions{})
 	require.ErrorContains(t, err, "store is nil")
-	_, err = Middleware(newMemory(t, MemoryOptions{}), Policy{Name: "ip"}, MiddlewareOptions{})
+	_, err = ratelimit.Middleware(newStore(t, memstore.Options{}), ratelimit.Policy{Name: "ip"}, ratelimit.MiddlewareOptions{})
 	require.ErrorContains(t, err, `policy "ip": Rules is empty`)
 }
 
 // A handler has the whole Limit, without any server.
 func TestHandlerBehindAMiddleware(t *testing.T) {
-	m := newLimiting(t, perMinute("ip", 5), MiddlewareOptions{})
-	var kept *Limit
+	m := newLimiting(t, ipPolicy("ip", 5), ratelimit.MiddlewareOptions{})
+	var kept *ratelimit.Limit
 	rec := ask(m.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, name := range [][]string{nil, {"ip"}} {
-			l, err := From(r.Context(), name...)
+			l, err := ratelimit.From(r.Context(), name...)
 			require.NoError(t, err)
 			require.Equal(t, "ip", l.Name())
 			kept = l
@@ -115,12 +117,12 @@ func TestHandlerBehindAMiddleware(t *testing.T) {
 		res, err = kept.Peek()
 		require.NoError(t, err)
 		require.EqualValues(t, 3, res.Remaining)
-		_, err = From(r.Context(), "nobody-has-this")
+		_, err = ratelimit.From(r.Context(), "nobody-has-this")
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
 		require.ErrorContains(t, err, `"ratelimit.nobody-has-this" is not provided (provided: ratelimit.*.middleware, ratelimit.*.refund, ratelimit.ip,`)
 
 		ctx, cancel := context.WithCancel(r.Context())
-		short, err := From(ctx)
+		short, err := ratelimit.From(ctx)
 		require.NoError(t, err)
 		cancel()
 		_, err = short.Peek()
@@ -141,10 +143,10 @@ func TestHandlerBehindAMiddleware(t *testing.T) {
 
 // So is one that the handler had never asked for.
 func TestAskedTooLate(t *testing.T) {
-	m := newLimiting(t, perMinute("ip", 5), MiddlewareOptions{})
+	m := newLimiting(t, ipPolicy("ip", 5), ratelimit.MiddlewareOptions{})
 	var ctx context.Context
 	ask(m.wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ctx = r.Context() })))
-	l, err := From(ctx)
+	l, err := ratelimit.From(ctx)
 	require.ErrorIs(t, err, reqctx.ErrFinished)
 	_, err = l.Add(1)
 	require.ErrorIs(t, err, reqctx.ErrFinished)
@@ -154,15 +156,15 @@ func TestAskedTooLate(t *testing.T) {
 func TestMiddlewareWhenTheStoreFails(t *testing.T) {
 	down := errors.New("connection refused")
 	for open, want := range map[bool]int{false: 503, true: 200} {
-		m := newLimiting(t, perMinute("ip", 2), MiddlewareOptions{FailOpen: open})
+		m := newLimiting(t, ipPolicy("ip", 2), ratelimit.MiddlewareOptions{FailOpen: open})
 		m.store.err = down
 		rec := ask(m.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			l, err := From(r.Context())
+			l, err := ratelimit.From(r.Context())
 			require.NoError(t, err)
 			_, err = l.Take()
 			require.ErrorIs(t, err, down)
 			ok, err := l.Refund()
-			require.ErrorIs(t, err, ErrStore)
+			require.ErrorIs(t, err, ratelimit.ErrStore)
 			require.False(t, ok)
 		})))
 		require.Equal(t, want, rec.Code)
@@ -181,18 +183,20 @@ func TestMiddlewareWhenTheStoreFails(t *testing.T) {
 // What isn't the store's failure is refused, also if it fails open.
 func TestMiddlewareOtherErrors(t *testing.T) {
 	for _, tt := range []struct {
-		change func(*Policy)
+		change func(*ratelimit.Policy)
 		status int
 		logged string
 	}{
-		{func(p *Policy) { p.Key = ByHeader("X-Api-Key") }, 400, ""},
-		{func(p *Policy) { p.Cost = func(context.Context, *http.Request) (int64, error) { return 9, nil } }, 400, ""},
-		{func(p *Policy) { p.Key = fixed("", errors.New("secret broke")) }, 500, "secret broke"},
-		{func(p *Policy) { p.Key = fixed("", context.DeadlineExceeded) }, 503, "deadline"},
+		{func(p *ratelimit.Policy) { p.Key = ratelimit.ByHeader("X-Api-Key") }, 400, ""},
+		{func(p *ratelimit.Policy) {
+			p.Cost = func(context.Context, *http.Request) (int64, error) { return 9, nil }
+		}, 400, ""},
+		{func(p *ratelimit.Policy) { p.Key = fixedKey("", errors.New("secret broke")) }, 500, "secret broke"},
+		{func(p *ratelimit.Policy) { p.Key = fixedKey("", context.DeadlineExceeded) }, 503, "deadline"},
 	} {
-		p := perMinute("ip", 2)
+		p := ipPolicy("ip", 2)
 		tt.change(&p)
-		m := newLimiting(t, p, MiddlewareOptions{FailOpen: true})
+		m := newLimiting(t, p, ratelimit.MiddlewareOptions{FailOpen: true})
 		rec := ask(m.wrap(hello))
 		require.Equal(t, tt.status, rec.Code)
 		require.Equal(t, "application/problem+json", rec.Header().Get("Content-Type"))
@@ -207,7 +211,7 @@ func TestMiddlewareOtherErrors(t *testing.T) {
 }
 
 func TestMiddlewareClientGone(t *testing.T) {
-	m := newLimiting(t, perMinute("ip", 2), MiddlewareOptions{FailOpen: true})
+	m := newLimiting(t, ipPolicy("ip", 2), ratelimit.MiddlewareOptions{FailOpen: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	rec := httptest.NewRecorder()
@@ -218,38 +222,38 @@ func TestMiddlewareClientGone(t *testing.T) {
 
 func TestMiddlewareAnswer(t *testing.T) {
 	var got error
-	m := newLimiting(t, perMinute("ip", 1), MiddlewareOptions{Answer: func(w http.ResponseWriter, _ *http.Request, err error) {
+	m := newLimiting(t, ipPolicy("ip", 1), ratelimit.MiddlewareOptions{Answer: func(w http.ResponseWriter, _ *http.Request, err error) {
 		got = err
 		w.WriteHeader(420)
 	}})
 	ask(m.wrap(hello))
 	rec := ask(m.wrap(hello))
 	require.Equal(t, 420, rec.Code)
-	var denied *DeniedError
+	var denied *ratelimit.DeniedError
 	require.ErrorAs(t, got, &denied)
 	require.Equal(t, "65", rec.Header().Get("Retry-After"))
 }
 
 // However they are stacked, a policy charges once, and all of them are there inside.
 func TestMiddlewaresStacked(t *testing.T) {
-	store := &spy{Store: newMemory(t, MemoryOptions{})}
-	wrap := func(p Policy) func(http.Handler) http.Handler {
-		m, err := Middleware(store, p, MiddlewareOptions{})
+	store := &spy{Store: newStore(t, memstore.Options{})}
+	wrap := func(p ratelimit.Policy) func(http.Handler) http.Handler {
+		m, err := ratelimit.Middleware(store, p, ratelimit.MiddlewareOptions{})
 		require.NoError(t, err)
 		return m
 	}
-	outer, inner := perMinute("outer", 2), perMinute("inner", 9)
+	outer, inner := ipPolicy("outer", 2), ipPolicy("inner", 9)
 	again := outer
-	again.Rules = []Rule{outer.Rules[0]}
+	again.Rules = []ratelimit.Rule{outer.Rules[0]}
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, limit := range map[string]int64{"outer": 2, "inner": 9} {
-			l, err := From(r.Context(), name)
+			l, err := ratelimit.From(r.Context(), name)
 			require.NoError(t, err)
 			res, err := l.Take()
 			require.NoError(t, err)
 			require.Equal(t, limit, res.Limit)
 		}
-		l, err := From(r.Context())
+		l, err := ratelimit.From(r.Context())
 		require.NoError(t, err)
 		require.Equal(t, "inner", l.Name(), "the nearest")
 	})
@@ -260,12 +264,12 @@ func TestMiddlewaresStacked(t *testing.T) {
 
 	// One of the same name that isn't the same limits for itself.
 	stricter := outer
-	stricter.Rules = []Rule{Must(outer.Rules[0].WithLimit(1))}
+	stricter.Rules = []ratelimit.Rule{ratelimit.Must(outer.Rules[0].WithLimit(1))}
 	require.Equal(t, 429, ask(wrap(outer)(wrap(stricter)(h))).Code)
 }
 
 func TestMiddlewarePanicsPass(t *testing.T) {
-	p := perMinute("ip", 1)
+	p := ipPolicy("ip", 1)
 	p.Key = func(context.Context, *http.Request) (string, error) { panic("key") }
 	func() {
 		defer func() {
@@ -273,12 +277,12 @@ func TestMiddlewarePanicsPass(t *testing.T) {
 			require.ErrorAs(t, recover().(error), &panicked)
 			require.Equal(t, "key", panicked.Value)
 		}()
-		ask(newLimiting(t, p, MiddlewareOptions{}).wrap(hello))
+		ask(newLimiting(t, p, ratelimit.MiddlewareOptions{}).wrap(hello))
 	}()
-	m := newLimiting(t, perMinute("ip", 1), MiddlewareOptions{})
+	m := newLimiting(t, ipPolicy("ip", 1), ratelimit.MiddlewareOptions{})
 	require.PanicsWithValue(t, http.ErrAbortHandler, func() {
 		ask(m.wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = From(r.Context())
+			_, _ = ratelimit.From(r.Context())
 			panic(http.ErrAbortHandler)
 		})))
 	})
@@ -286,19 +290,19 @@ func TestMiddlewarePanicsPass(t *testing.T) {
 
 // A policy is the same by its name and rules.
 func TestSamePolicies(t *testing.T) {
-	p := perMinute("ip", 9)
-	bound := newBoundPolicy(p, newMemory(t, MemoryOptions{}))
-	require.True(t, bound.same(newBoundPolicy(p, newMemory(t, MemoryOptions{}))))
+	p := ipPolicy("ip", 9)
+	bound := ratelimit.NewBoundPolicy(p, newStore(t, memstore.Options{}))
+	require.True(t, bound.Same(ratelimit.NewBoundPolicy(p, newStore(t, memstore.Options{}))))
 	tiers, named := p, p
-	tiers.RulesFor = func(context.Context, *http.Request) ([]Rule, error) { return nil, nil }
+	tiers.RulesFor = func(context.Context, *http.Request) ([]ratelimit.Rule, error) { return nil, nil }
 	named.Name = "other"
-	for _, q := range []Policy{tiers, named, perMinute("ip", 8)} {
-		require.False(t, bound.same(newBoundPolicy(q, newMemory(t, MemoryOptions{}))))
+	for _, q := range []ratelimit.Policy{tiers, named, ipPolicy("ip", 8)} {
+		require.False(t, bound.Same(ratelimit.NewBoundPolicy(q, newStore(t, memstore.Options{}))))
 	}
 }
 
 func BenchmarkMiddleware(b *testing.B) {
-	wrap, err := Middleware(newMemory(b, MemoryOptions{}), perMinute("ip", maxCount), MiddlewareOptions{})
+	wrap, err := ratelimit.Middleware(newStore(b, memstore.Options{}), ipPolicy("ip", 1<<53), ratelimit.MiddlewareOptions{})
 	require.NoError(b, err)
 	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	for name, h := range map[string]http.Handler{"bare": nothing, "limited": wrap(nothing)} {

@@ -21,7 +21,9 @@ import (
 // [ErrStore]; groups before it may have been charged.
 //
 // A store may also have DoOne(ctx, Op) (Result, error), which does what Do does with a
-// list of one; a [Limiter] prefers it, because it needs no slices.
+// list of one; a [Limiter] prefers it, because it needs no slices. For its takes it prefers
+// Take(ctx, *Rule, key string, n int64) (Result, error), which copies no rule. A type that
+// embeds a store has those of the store, too.
 type Store interface {
 	Do(ctx context.Context, ops []Op) ([]Result, error)
 }
@@ -136,7 +138,7 @@ func Validate(ops []Op) error {
 // validate checks op, which comes after before in its group.
 func validate(op *Op, before []Op) error {
 	switch {
-	case op.Rule.algorithm == 0:
+	case op.Rule.layout.Algorithm == 0:
 		return fmt.Errorf("%w: zero Rule", ErrOp)
 	case op.Kind < Take || op.Kind > Reset:
 		return fmt.Errorf("%w: %v", ErrOp, op.Kind)
@@ -168,16 +170,16 @@ func validateN(op *Op, before []Op) error {
 		return fmt.Errorf("%w: n is %d, which is negative", ErrOp, op.N)
 	case op.N == 0 && op.Kind != Add:
 		return fmt.Errorf("%w: n is 0, want at least 1", ErrOp)
-	case op.Kind != Add && r.limit == 0:
+	case op.Kind != Add && r.layout.Limit == 0:
 		return fmt.Errorf("%w: %v of %v", ErrNoLimit, op.Kind, op.Rule)
-	case op.Kind != Add && op.N > r.burst:
-		return fmt.Errorf("%w: n is %d, limit is %d", ErrTooLarge, op.N, r.burst)
+	case op.Kind != Add && op.N > r.layout.Burst:
+		return fmt.Errorf("%w: n is %d, limit is %d", ErrTooLarge, op.N, r.layout.Burst)
 	case op.N > r.most():
 		return fmt.Errorf("%w: %w: n is %d, want at most %d", ErrTooLarge, ErrOverflow, op.N, r.most())
 	}
 	switch n := op.N + pending(before, r); {
-	case op.Kind == Take && n > r.burst:
-		return fmt.Errorf("%w: n is %d, limit is %d", ErrTooLarge, n, r.burst)
+	case op.Kind == Take && n > r.layout.Burst:
+		return fmt.Errorf("%w: n is %d, limit is %d", ErrTooLarge, n, r.layout.Burst)
 	case n > r.most():
 		return fmt.Errorf("%w: %d units in one group", ErrOverflow, n)
 	}
@@ -186,8 +188,8 @@ func validateN(op *Op, before []Op) error {
 
 // most returns how many units an op and a counter can have, so that the arithmetic stays exact.
 func (r *Rule) most() int64 {
-	if r.algorithm == leaky {
-		return gcra.Most(r.per)
+	if r.layout.Algorithm == AlgorithmGCRA {
+		return gcra.Most(r.layout.Per)
 	}
 	return maxCount
 }
@@ -196,10 +198,10 @@ func validateInterval(op *Op) error {
 	switch r := &op.Rule; {
 	case op.Interval < 0:
 		return fmt.Errorf("%w: interval is %v, want more than 0", ErrOp, op.Interval)
-	case r.algorithm == leaky && (op.Kind == Count || op.Interval > 0):
+	case r.layout.Algorithm == AlgorithmGCRA && (op.Kind == Count || op.Interval > 0):
 		return fmt.Errorf("%w: %v", ErrNoCount, op.Rule)
 	case op.Interval == 0:
-	case r.algorithm == windowed && op.Interval != r.Per():
+	case r.layout.Algorithm == AlgorithmWindow && op.Interval != r.Per():
 		return fmt.Errorf("%w: %v, want %v", ErrInterval, op.Interval, r.Per())
 	case op.Interval > r.Span():
 		return fmt.Errorf("%w: %v > %v", ErrInterval, op.Interval, r.Span())
@@ -212,7 +214,7 @@ func validateInterval(op *Op) error {
 func pending(ops []Op, r *Rule) int64 {
 	var n int64
 	for i := range ops {
-		if ops[i].charges() && ops[i].Rule.id == r.id {
+		if ops[i].charges() && ops[i].Rule.layout.ID == r.layout.ID {
 			n += ops[i].N
 		}
 	}
@@ -221,11 +223,3 @@ func pending(ops []Op, r *Rule) int64 {
 
 // charges tells whether the op charges units, if it does what it asks for.
 func (op *Op) charges() bool { return (op.Kind == Take || op.Kind == Add) && op.N > 0 }
-
-// interval is what the op counts over, in microseconds.
-func (op *Op) interval() int64 {
-	if op.Interval == 0 {
-		return op.Rule.per
-	}
-	return ceilDiv(int64(op.Interval), int64(time.Microsecond))
-}

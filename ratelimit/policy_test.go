@@ -1,4 +1,4 @@
-package ratelimit
+package ratelimit_test
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -27,13 +29,13 @@ type requests struct {
 
 // spy counts calls and can fail.
 type spy struct {
-	Store
+	ratelimit.Store
 	calls int
 	keys  []string
 	err   error
 }
 
-func (s *spy) Do(ctx context.Context, ops []Op) ([]Result, error) {
+func (s *spy) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	s.calls++
 	s.keys = append(s.keys, ops[0].Key)
 	if s.err != nil {
@@ -42,12 +44,12 @@ func (s *spy) Do(ctx context.Context, ops []Op) ([]Result, error) {
 	return s.Store.Do(ctx, ops)
 }
 
-func provide(t *testing.T, policies ...Policy) requests {
+func provide(t *testing.T, policies ...ratelimit.Policy) requests {
 	t.Helper()
 	h := newHand()
-	s := &spy{Store: newMemory(t, MemoryOptions{Clock: h.clock})}
+	s := &spy{Store: newStore(t, memstore.Options{Clock: h.clock})}
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	require.NoError(t, Provide(reg, s, policies...))
+	require.NoError(t, ratelimit.Provide(reg, s, policies...))
 	return requests{t, reg, s, h}
 }
 
@@ -63,11 +65,11 @@ func (q requests) serve(handler func(c *reqctx.Context)) http.Header {
 }
 
 // take is a handler that takes from the named policies.
-func (q requests) take(names ...string) (res Result, header http.Header) {
+func (q requests) take(names ...string) (res ratelimit.Result, header http.Header) {
 	q.Helper()
 	header = q.serve(func(c *reqctx.Context) {
 		for _, name := range names {
-			l, err := From(c, name)
+			l, err := ratelimit.From(c, name)
 			require.NoError(q, err)
 			res, err = l.Take()
 			require.NoError(q, err)
@@ -76,43 +78,43 @@ func (q requests) take(names ...string) (res Result, header http.Header) {
 	return res, header
 }
 
-func perMinute(name string, limit int64) Policy {
-	return Policy{Name: name, Rules: []Rule{Must(Buckets(BucketOptions{Limit: limit, Per: time.Minute}))}, Key: ByIP()}
+func ipPolicy(name string, limit int64) ratelimit.Policy {
+	return ratelimit.Policy{Name: name, Rules: []ratelimit.Rule{ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: time.Minute}))}, Key: ratelimit.ByIP()}
 }
 
 func TestProvideRefuses(t *testing.T) {
-	r := Must(Buckets(BucketOptions{Limit: 1}))
-	named := Must(Buckets(BucketOptions{Name: "x", Limit: 1, Per: time.Minute}))
-	for want, p := range map[string][]Policy{
+	r := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1}))
+	named := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "x", Limit: 1, Per: time.Minute}))
+	for want, p := range map[string][]ratelimit.Policy{
 		"no policy":                         {},
-		`Policy.Name is ""`:                 {{Rules: []Rule{r}, Key: ByIP()}},
-		`Policy.Name is "a.take"`:           {{Name: "a.take", Rules: []Rule{r}, Key: ByIP()}},
-		`policy "a": Rules is empty`:        {{Name: "a", Key: ByIP()}},
-		`policy "a": Key is nil`:            {{Name: "a", Rules: []Rule{r}}},
-		`Rules[0] is the zero Rule`:         {{Name: "a", Rules: []Rule{{}}, Key: ByIP()}},
-		`policy "a": Unit is "x y"`:         {{Name: "a", Rules: []Rule{r}, Key: ByIP(), Unit: "x y"}},
-		`Rules[1] has the same name`:        {{Name: "a", Rules: []Rule{named, named}, Key: ByIP()}},
-		`two policies have the name "same"`: {perMinute("same", 1), perMinute("same", 2)},
+		`Policy.Name is ""`:                 {{Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP()}},
+		`Policy.Name is "a.take"`:           {{Name: "a.take", Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP()}},
+		`policy "a": Rules is empty`:        {{Name: "a", Key: ratelimit.ByIP()}},
+		`policy "a": Key is nil`:            {{Name: "a", Rules: []ratelimit.Rule{r}}},
+		`Rules[0] is the zero Rule`:         {{Name: "a", Rules: []ratelimit.Rule{{}}, Key: ratelimit.ByIP()}},
+		`policy "a": Unit is "x y"`:         {{Name: "a", Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP(), Unit: "x y"}},
+		`Rules[1] has the same name`:        {{Name: "a", Rules: []ratelimit.Rule{named, named}, Key: ratelimit.ByIP()}},
+		`two policies have the name "same"`: {ipPolicy("same", 1), ipPolicy("same", 2)},
 	} {
 		reg := reqctx.NewRegistry(reqctx.Options{})
-		require.ErrorContains(t, Provide(reg, newMemory(t, MemoryOptions{}), p...), want)
+		require.ErrorContains(t, ratelimit.Provide(reg, newStore(t, memstore.Options{}), p...), want)
 		c := reqctx.New(t.Context(), reg)
-		_, err := From(c)
+		_, err := ratelimit.From(c)
 		require.ErrorIs(t, err, reqctx.ErrNoProperty, "nothing is registered: %s", want)
 	}
-	require.ErrorContains(t, Provide(nil, newMemory(t, MemoryOptions{}), perMinute("a", 1)), "registry is nil")
-	require.ErrorContains(t, Provide(reqctx.NewRegistry(reqctx.Options{}), nil, perMinute("a", 1)), "store is nil")
+	require.ErrorContains(t, ratelimit.Provide(nil, newStore(t, memstore.Options{}), ipPolicy("a", 1)), "registry is nil")
+	require.ErrorContains(t, ratelimit.Provide(reqctx.NewRegistry(reqctx.Options{}), nil, ipPolicy("a", 1)), "store is nil")
 }
 
 func TestFrom(t *testing.T) {
-	q := provide(t, perMinute("ip", 1), perMinute("search", 1))
-	_, err := From(t.Context())
+	q := provide(t, ipPolicy("ip", 1), ipPolicy("search", 1))
+	_, err := ratelimit.From(t.Context())
 	require.ErrorIs(t, err, reqctx.ErrNoRequest)
 	q.serve(func(c *reqctx.Context) {
-		plain, err := From(c)
+		plain, err := ratelimit.From(c)
 		require.NoError(t, err)
 		require.Equal(t, "ip", plain.Name())
-		byName, err := From(c, "ip")
+		byName, err := ratelimit.From(c, "ip")
 		require.NoError(t, err)
 		require.Same(t, plain, byName)
 		dynamic, err := c.Get("ratelimit")
@@ -120,8 +122,8 @@ func TestFrom(t *testing.T) {
 		require.Same(t, plain, dynamic)
 		dynamic, err = c.Get("ratelimit.search")
 		require.NoError(t, err)
-		require.Equal(t, "search", dynamic.(*Limit).Name())
-		_, err = From(c, "nobody-has-this")
+		require.Equal(t, "search", dynamic.(*ratelimit.Limit).Name())
+		_, err = ratelimit.From(c, "nobody-has-this")
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
 		require.ErrorContains(t, err, "ratelimit.nobody-has-this")
 	})
@@ -129,10 +131,10 @@ func TestFrom(t *testing.T) {
 }
 
 func TestLimitWithoutPolicy(t *testing.T) {
-	q := provide(t, perMinute("ip", 1))
+	q := provide(t, ipPolicy("ip", 1))
 	q.serve(func(c *reqctx.Context) {
 		for _, ctx := range []context.Context{c, t.Context()} {
-			l, want := From(ctx, "nobody-has-this")
+			l, want := ratelimit.From(ctx, "nobody-has-this")
 			require.Error(t, want)
 			require.Empty(t, l.Name())
 			_, err := l.Take()
@@ -148,32 +150,32 @@ func TestLimitWithoutPolicy(t *testing.T) {
 		}
 	})
 	other := reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{}))
-	l, want := From(other, "ip")
+	l, want := ratelimit.From(other, "ip")
 	require.ErrorIs(t, want, reqctx.ErrNoProperty, "a policy of another registry")
 	_, err := l.Take()
 	require.Equal(t, want, err)
 }
 
 func TestKeysInTheStore(t *testing.T) {
-	q := provide(t, perMinute("ip", 5))
+	q := provide(t, ipPolicy("ip", 5))
 	q.take("ip")
 	require.Equal(t, []string{"ip:192.0.2.1"}, q.store.keys)
 }
 
 func TestMissingKey(t *testing.T) {
-	p := perMinute("api", 1)
-	p.Key = ByHeader("X-Api-Key")
+	p := ipPolicy("api", 1)
+	p.Key = ratelimit.ByHeader("X-Api-Key")
 	strict, lenient := p, p
-	lenient.Name, lenient.Fallback = "lenient", ByIP()
-	empty := perMinute("empty", 1)
+	lenient.Name, lenient.Fallback = "lenient", ratelimit.ByIP()
+	empty := ipPolicy("empty", 1)
 	empty.Key = func(context.Context, *http.Request) (string, error) { return "", nil }
 	q := provide(t, strict, lenient, empty)
 	for _, name := range []string{"api", "empty"} {
 		h := q.serve(func(c *reqctx.Context) {
-			l, err := From(c, name)
+			l, err := ratelimit.From(c, name)
 			require.NoError(t, err)
 			_, err = l.Take()
-			require.ErrorIs(t, err, ErrNoKey)
+			require.ErrorIs(t, err, ratelimit.ErrNoKey)
 			require.Equal(t, http.StatusBadRequest, status(t, err))
 		})
 		require.Empty(t, h)
@@ -184,12 +186,12 @@ func TestMissingKey(t *testing.T) {
 }
 
 func TestRawConnectionHasNoKey(t *testing.T) {
-	q := provide(t, perMinute("ip", 1))
+	q := provide(t, ipPolicy("ip", 1))
 	c := reqctx.New(t.Context(), q.reg)
-	l, err := From(c)
+	l, err := ratelimit.From(c)
 	require.NoError(t, err)
 	_, err = l.Take()
-	require.ErrorIs(t, err, ErrNoKey)
+	require.ErrorIs(t, err, ratelimit.ErrNoKey)
 	require.NoError(t, c.Finish())
 	_, err = l.Take()
 	require.ErrorIs(t, err, reqctx.ErrFinished)
@@ -204,7 +206,7 @@ func status(t *testing.T, err error) int {
 }
 
 func TestCost(t *testing.T) {
-	p := perMinute("ip", 5)
+	p := ipPolicy("ip", 5)
 	cost, failure := int64(3), error(nil)
 	p.Cost = func(context.Context, *http.Request) (int64, error) { return cost, failure }
 	q := provide(t, p)
@@ -212,13 +214,13 @@ func TestCost(t *testing.T) {
 	require.EqualValues(t, 2, res.Remaining)
 	try := func() (err error) {
 		q.serve(func(c *reqctx.Context) {
-			l, _ := From(c)
+			l, _ := ratelimit.From(c)
 			_, err = l.Take()
 		})
 		return err
 	}
 	cost = 6
-	require.ErrorIs(t, try(), ErrTooLarge)
+	require.ErrorIs(t, try(), ratelimit.ErrTooLarge)
 	require.Equal(t, http.StatusBadRequest, status(t, try()))
 	cost = 0
 	require.ErrorContains(t, try(), `policy "ip": Cost returned 0`)
@@ -230,20 +232,20 @@ func TestCost(t *testing.T) {
 }
 
 func TestStoreFailure(t *testing.T) {
-	q := provide(t, perMinute("ip", 5))
+	q := provide(t, ipPolicy("ip", 5))
 	q.store.err = errors.New("connection refused")
 	h := q.serve(func(c *reqctx.Context) {
-		l, err := From(c)
+		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		for range 3 {
 			_, err = l.Take()
-			require.ErrorIs(t, err, ErrStore)
+			require.ErrorIs(t, err, ratelimit.ErrStore)
 			require.ErrorIs(t, err, q.store.err)
 			require.Equal(t, http.StatusServiceUnavailable, status(t, err))
 		}
 		ok, err := l.Refund()
 		require.False(t, ok)
-		require.ErrorIs(t, err, ErrStore)
+		require.ErrorIs(t, err, ratelimit.ErrStore)
 	})
 	require.Empty(t, h)
 	require.Equal(t, 1, q.store.calls, "the request keeps the error")
@@ -251,7 +253,7 @@ func TestStoreFailure(t *testing.T) {
 
 // Methods that look for the key at the same moment may find two; one counts for both.
 func TestOneKeyForTheRequest(t *testing.T) {
-	p := perMinute("ip", 5)
+	p := ipPolicy("ip", 5)
 	var calls atomic.Int32
 	both := make(chan struct{})
 	p.Key = func(context.Context, *http.Request) (string, error) {
@@ -265,9 +267,9 @@ func TestOneKeyForTheRequest(t *testing.T) {
 	q := provide(t, p)
 	store := &lockedKeys{Store: q.store.Store}
 	q.reg = reqctx.NewRegistry(reqctx.Options{})
-	require.NoError(t, Provide(q.reg, store, p))
+	require.NoError(t, ratelimit.Provide(q.reg, store, p))
 	q.serve(func(c *reqctx.Context) {
-		l, err := From(c)
+		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = l.Take() })
@@ -283,12 +285,12 @@ func TestOneKeyForTheRequest(t *testing.T) {
 }
 
 type lockedKeys struct {
-	Store
+	ratelimit.Store
 	mu   sync.Mutex
 	keys []string
 }
 
-func (s *lockedKeys) Do(ctx context.Context, ops []Op) ([]Result, error) {
+func (s *lockedKeys) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	s.mu.Lock()
 	s.keys = append(s.keys, ops[0].Key)
 	s.mu.Unlock()
@@ -297,7 +299,7 @@ func (s *lockedKeys) Do(ctx context.Context, ops []Op) ([]Result, error) {
 
 // Keys may have any bytes and any length; each has its own counter.
 func TestOddKeys(t *testing.T) {
-	p := perMinute("ip", 1)
+	p := ipPolicy("ip", 1)
 	key := ""
 	p.Key = func(context.Context, *http.Request) (string, error) { return key, nil }
 	q := provide(t, p)
@@ -309,6 +311,6 @@ func TestOddKeys(t *testing.T) {
 		}
 	}
 	for _, key := range q.store.keys {
-		require.LessOrEqual(t, len(key), MaxKeyLen)
+		require.LessOrEqual(t, len(key), ratelimit.MaxKeyLen)
 	}
 }

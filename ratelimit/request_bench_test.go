@@ -1,4 +1,4 @@
-package ratelimit
+package ratelimit_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -15,14 +17,14 @@ import (
 // is what the take costs.
 func BenchmarkRequest(b *testing.B) {
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	p := perMinute("ip", maxCount)
-	require.NoError(b, Provide(reg, newMemory(b, MemoryOptions{}), p))
+	p := ipPolicy("ip", 1<<53)
+	require.NoError(b, ratelimit.Provide(reg, newStore(b, memstore.Options{}), p))
 	r := httptest.NewRequest("GET", "/", nil)
-	for name, use := range map[string]func(*Limit) error{
+	for name, use := range map[string]func(*ratelimit.Limit) error{
 		"untouched": nil,
-		"take":      func(l *Limit) error { _, err := l.Take(); return err },
-		"count":     func(l *Limit) error { _, err := l.Count(); return err },
-		"take and count": func(l *Limit) error {
+		"take":      func(l *ratelimit.Limit) error { _, err := l.Take(); return err },
+		"count":     func(l *ratelimit.Limit) error { _, err := l.Count(); return err },
+		"take and count": func(l *ratelimit.Limit) error {
 			if _, err := l.Take(); err != nil {
 				return err
 			}
@@ -38,7 +40,7 @@ func BenchmarkRequest(b *testing.B) {
 				c := reqctx.New(context.Background(), reg)
 				c.SetRequest(r)
 				if use != nil {
-					l, err := From(c)
+					l, err := ratelimit.From(c)
 					if err == nil {
 						err = use(l)
 					}
@@ -60,14 +62,14 @@ func BenchmarkRequest(b *testing.B) {
 // What a take adds to a request, from the handle to the header's fields.
 func TestTakeAllocates(t *testing.T) {
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	require.NoError(t, Provide(reg, newMemory(t, MemoryOptions{}), perMinute("ip", maxCount)))
+	require.NoError(t, ratelimit.Provide(reg, newStore(t, memstore.Options{}), ipPolicy("ip", 1<<53)))
 	r := httptest.NewRequest("GET", "/", nil)
 	h := make(http.Header, 8)
 	require.LessOrEqual(t, testing.AllocsPerRun(500, func() {
 		clear(h)
 		c := reqctx.New(context.Background(), reg)
 		c.SetRequest(r)
-		l, _ := From(c)
+		l, _ := ratelimit.From(c)
 		if res, err := l.Take(); err != nil || !res.Allowed {
 			t.Error(res, err)
 		}

@@ -1,4 +1,4 @@
-package ratelimit
+package ratelimit_test
 
 import (
 	"math"
@@ -7,39 +7,66 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 func TestRulesRefuse(t *testing.T) {
-	block := Block{After: 1, For: time.Second}
+	block := ratelimit.Block{After: 1, For: time.Second}
 	for _, c := range []struct {
-		make func() (Rule, error)
+		make func() (ratelimit.Rule, error)
 		want string
 	}{
-		{func() (Rule, error) { return SlidingLog(LogOptions{}) }, "LogOptions.Per is 0s"},
-		{func() (Rule, error) { return SlidingLog(LogOptions{Limit: -1, Per: 1000}) }, "LogOptions.Limit is -1, want 0 to 2^53"},
-		{func() (Rule, error) { return SlidingLog(LogOptions{Limit: 1<<53 + 1, Per: 1000}) }, "LogOptions.Limit is"},
-		{func() (Rule, error) { return SlidingLog(LogOptions{Name: "a b", Per: 1000}) }, `LogOptions.Name is "a b"`},
-		{func() (Rule, error) { return SlidingLog(LogOptions{Per: 1001}) }, "LogOptions.Per is 1.001µs, want whole microseconds"},
-		{func() (Rule, error) { return SlidingLog(LogOptions{Per: 1000, Encoding: 7}) }, "LogOptions.Encoding is Encoding(7)"},
-		{func() (Rule, error) { return SlidingLog(LogOptions{Per: 1000, Block: block}) }, "LogOptions.Block is set, but Limit is 0"},
-		{func() (Rule, error) { return FixedWindow(WindowOptions{Per: 1000}) }, "WindowOptions.Limit is 0, want 1 to 2^53"},
-		{func() (Rule, error) { return FixedWindow(WindowOptions{Limit: 1, Per: -1000}) }, "WindowOptions.Per is -1µs"},
-		{func() (Rule, error) { return FixedWindow(WindowOptions{Limit: 1, Per: math.MaxInt64}) }, "WindowOptions.Per is"},
-		{func() (Rule, error) {
-			return FixedWindow(WindowOptions{Limit: 1, Per: 1000, Block: Block{After: -1}})
+		{func() (ratelimit.Rule, error) { return ratelimit.SlidingLog(ratelimit.LogOptions{}) }, "LogOptions.Per is 0s"},
+		{func() (ratelimit.Rule, error) {
+			return ratelimit.SlidingLog(ratelimit.LogOptions{Limit: -1, Per: 1000})
+		}, "LogOptions.Limit is -1, want 0 to 2^53"},
+		{func() (ratelimit.Rule, error) {
+			return ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1<<53 + 1, Per: 1000})
+		}, "LogOptions.Limit is"},
+		{func() (ratelimit.Rule, error) {
+			return ratelimit.SlidingLog(ratelimit.LogOptions{Name: "a b", Per: 1000})
+		}, `LogOptions.Name is "a b"`},
+		{func() (ratelimit.Rule, error) { return ratelimit.SlidingLog(ratelimit.LogOptions{Per: 1001}) }, "LogOptions.Per is 1.001µs, want whole microseconds"},
+		{func() (ratelimit.Rule, error) {
+			return ratelimit.SlidingLog(ratelimit.LogOptions{Per: 1000, Encoding: 7})
+		}, "LogOptions.Encoding is Encoding(7)"},
+		{func() (ratelimit.Rule, error) {
+			return ratelimit.SlidingLog(ratelimit.LogOptions{Per: 1000, Block: block})
+		}, "LogOptions.Block is set, but Limit is 0"},
+		{func() (ratelimit.Rule, error) { return ratelimit.FixedWindow(ratelimit.WindowOptions{Per: 1000}) }, "WindowOptions.Limit is 0, want 1 to 2^53"},
+		{func() (ratelimit.Rule, error) {
+			return ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: -1000})
+		}, "WindowOptions.Per is -1µs"},
+		{func() (ratelimit.Rule, error) {
+			return ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: math.MaxInt64})
+		}, "WindowOptions.Per is"},
+		{func() (ratelimit.Rule, error) {
+			return ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: 1000, Block: ratelimit.Block{After: -1}})
 		}, "WindowOptions.Block.After is -1"},
-		{func() (Rule, error) {
-			return FixedWindow(WindowOptions{Limit: 1, Per: 1000, Block: Block{After: 1 << 31}})
+		{func() (ratelimit.Rule, error) {
+			return ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: 1000, Block: ratelimit.Block{After: 1 << 31}})
 		}, "WindowOptions.Block.After is 2147483648"},
-		{func() (Rule, error) { return Buckets(BucketOptions{Limit: 1, Block: Block{After: 1}}) }, "BucketOptions.Block.For is 0s"},
-		{func() (Rule, error) { return Buckets(BucketOptions{Limit: 1, Block: Block{For: time.Second}}) }, "BucketOptions.Block.After is 0"},
-		{func() (Rule, error) { return GCRA(GCRAOptions{Per: 1000}) }, "GCRAOptions.Limit is 0, want 1 to 2^53"},
-		{func() (Rule, error) { return GCRA(GCRAOptions{Limit: 1}) }, "GCRAOptions.Per is 0s"},
-		{func() (Rule, error) { return GCRA(GCRAOptions{Limit: 1, Per: 1000, Burst: -1}) }, "GCRAOptions.Burst is -1"},
-		{func() (Rule, error) { return GCRA(GCRAOptions{Limit: 1 << 53, Per: 1000}) }, "GCRAOptions.Burst is 9007199254740992, want 1 to 9007199254740991"},
-		{func() (Rule, error) { return GCRA(GCRAOptions{Limit: 104_249, Per: 24 * time.Hour}) }, "GCRAOptions.Burst is 104249, want 1 to 104248"},
-		{func() (Rule, error) { return Throttle(0) }, "Throttle is 0s"},
-		{func() (Rule, error) { return Throttle(time.Second + 1) }, "Throttle is 1.000000001s"},
+		{func() (ratelimit.Rule, error) {
+			return ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1, Block: ratelimit.Block{After: 1}})
+		}, "BucketOptions.Block.For is 0s"},
+		{func() (ratelimit.Rule, error) {
+			return ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1, Block: ratelimit.Block{For: time.Second}})
+		}, "BucketOptions.Block.After is 0"},
+		{func() (ratelimit.Rule, error) { return ratelimit.GCRA(ratelimit.GCRAOptions{Per: 1000}) }, "GCRAOptions.Limit is 0, want 1 to 2^53"},
+		{func() (ratelimit.Rule, error) { return ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1}) }, "GCRAOptions.Per is 0s"},
+		{func() (ratelimit.Rule, error) {
+			return ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1, Per: 1000, Burst: -1})
+		}, "GCRAOptions.Burst is -1"},
+		{func() (ratelimit.Rule, error) {
+			return ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1 << 53, Per: 1000})
+		}, "GCRAOptions.Burst is 9007199254740992, want 1 to 9007199254740991"},
+		{func() (ratelimit.Rule, error) {
+			return ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 104_249, Per: 24 * time.Hour})
+		}, "GCRAOptions.Burst is 104249, want 1 to 104248"},
+		{func() (ratelimit.Rule, error) { return ratelimit.Throttle(0) }, "Throttle is 0s"},
+		{func() (ratelimit.Rule, error) { return ratelimit.Throttle(time.Second + 1) }, "Throttle is 1.000000001s"},
 	} {
 		r, err := c.make()
 		require.ErrorContains(t, err, c.want)
@@ -49,8 +76,8 @@ func TestRulesRefuse(t *testing.T) {
 }
 
 func TestRulesTellWhatStoresNeed(t *testing.T) {
-	block := Block{After: 2, For: time.Hour}
-	r := Must(GCRA(GCRAOptions{Name: "api", Limit: 7, Per: time.Second, Burst: 20, Block: block}))
+	block := ratelimit.Block{After: 2, For: time.Hour}
+	r := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "api", Limit: 7, Per: time.Second, Burst: 20, Block: block}))
 	require.Equal(t, "gcra(api: 7 per 1s, burst 20)", r.String())
 	require.Equal(t, "gcra", r.Algorithm())
 	require.EqualValues(t, 20, r.Burst())
@@ -58,23 +85,24 @@ func TestRulesTellWhatStoresNeed(t *testing.T) {
 	require.Zero(t, r.Span())
 	require.Equal(t, 2857143*time.Microsecond, r.Expiry(), "20/7 s, up to the microsecond")
 
-	r = Must(SlidingLog(LogOptions{Limit: 7, Per: time.Second, Encoding: Stream}))
-	require.Equal(t, []any{"log", Stream, time.Second, time.Second, int64(7)}, []any{r.Algorithm(), r.Encoding(), r.Span(), r.Expiry(), r.Burst()})
-	require.Equal(t, "sorted set, stream, Encoding(9)", strings.Join([]string{SortedSet.String(), Stream.String(), Encoding(9).String()}, ", "))
+	r = ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 7, Per: time.Second, Encoding: ratelimit.Stream}))
+	require.Equal(t, []any{"log", ratelimit.Stream, time.Second, time.Second, int64(7)}, []any{r.Algorithm(), r.Encoding(), r.Span(), r.Expiry(), r.Burst()})
+	require.Equal(t, "sorted set, stream, Encoding(9)", strings.Join([]string{ratelimit.SortedSet.String(), ratelimit.Stream.String(), ratelimit.Encoding(9).String()}, ", "))
 
-	throttle := Must(Throttle(time.Second))
-	require.Equal(t, Must(FixedWindow(WindowOptions{Limit: 1, Per: time.Second})), throttle)
+	throttle := ratelimit.Must(ratelimit.Throttle(time.Second))
+	require.Equal(t, ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: time.Second})), throttle)
 	require.Equal(t, "window", throttle.Algorithm())
 	require.Zero(t, throttle.Interval())
-	require.Empty(t, Rule{}.Algorithm())
-	require.Equal(t, []string{"store", "lease", "Source(7)"}, []string{FromStore.String(), FromLease.String(), Source(7).String()})
+	require.Empty(t, ratelimit.Rule{}.Algorithm())
+	require.Equal(t, "Algorithm(5)", (ratelimit.AlgorithmGCRA + 1).String())
+	require.Equal(t, []string{"store", "lease", "Source(7)"}, []string{ratelimit.FromStore.String(), ratelimit.FromLease.String(), ratelimit.Source(7).String()})
 }
 
 func TestTiersShareACounter(t *testing.T) {
 	for name, r := range everyRule(10) {
 		tier, err := r.WithLimit(20)
 		require.NoError(t, err, name)
-		require.Equal(t, r.id, tier.id, name)
+		require.Equal(t, r.Layout().ID, tier.Layout().ID, name)
 		require.EqualValues(t, 20, tier.Limit())
 		require.EqualValues(t, 20, tier.Burst())
 		_, err = r.WithLimit(-1)
@@ -86,16 +114,16 @@ func TestTiersShareACounter(t *testing.T) {
 		_, err = r.WithBurst(3)
 		require.Equal(t, name == "gcra", err == nil, name)
 	}
-	_, err := Rule{}.WithLimit(1)
-	require.ErrorIs(t, err, ErrOp)
+	_, err := ratelimit.Rule{}.WithLimit(1)
+	require.ErrorIs(t, err, ratelimit.ErrOp)
 
-	r := Must(GCRA(GCRAOptions{Limit: 10, Per: time.Second, Burst: 30}))
-	tier := Must(r.WithLimit(15))
+	r := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 10, Per: time.Second, Burst: 30}))
+	tier := ratelimit.Must(r.WithLimit(15))
 	require.EqualValues(t, 30, tier.Burst(), "a burst that was chosen stays")
 	require.Equal(t, 2*time.Second, tier.Expiry())
-	tier = Must(tier.WithBurst(0))
+	tier = ratelimit.Must(tier.WithBurst(0))
 	require.EqualValues(t, 15, tier.Burst())
-	require.EqualValues(t, 5, Must(tier.WithLimit(5)).Burst(), "and follows again")
+	require.EqualValues(t, 5, ratelimit.Must(tier.WithLimit(5)).Burst(), "and follows again")
 	_, err = r.WithBurst(1 << 30)
 	require.NoError(t, err)
 	_, err = r.WithBurst(1 << 53)
@@ -103,16 +131,16 @@ func TestTiersShareACounter(t *testing.T) {
 }
 
 func TestRulesThatDifferDoNotShareACounter(t *testing.T) {
-	seen := map[uint64]Rule{}
-	for _, r := range []Rule{
-		Must(Buckets(BucketOptions{})), Must(Buckets(BucketOptions{Name: "a"})), Must(Buckets(BucketOptions{Per: time.Minute})),
-		Must(Buckets(BucketOptions{Interval: time.Second})), Must(Buckets(BucketOptions{Span: time.Hour, Per: 600 * time.Second})),
-		Must(SlidingLog(LogOptions{Per: time.Minute})), Must(SlidingLog(LogOptions{Per: time.Minute, Encoding: Stream})),
-		Must(FixedWindow(WindowOptions{Limit: 1, Per: time.Minute})), Must(GCRA(GCRAOptions{Limit: 1, Per: time.Minute})),
-		Must(GCRA(GCRAOptions{Limit: 1, Per: time.Hour})), Must(GCRA(GCRAOptions{Name: "a", Limit: 1, Per: time.Hour})),
+	seen := map[uint64]ratelimit.Rule{}
+	for _, r := range []ratelimit.Rule{
+		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{})), ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "a"})), ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Per: time.Minute})),
+		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Interval: time.Second})), ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Span: time.Hour, Per: 600 * time.Second})),
+		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: time.Minute})), ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: time.Minute, Encoding: ratelimit.Stream})),
+		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: time.Minute})), ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1, Per: time.Minute})),
+		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1, Per: time.Hour})), ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "a", Limit: 1, Per: time.Hour})),
 	} {
-		require.NotContains(t, seen, r.id, r)
-		seen[r.id] = r
+		require.NotContains(t, seen, r.Layout().ID, r)
+		seen[r.Layout().ID] = r
 	}
 }
 
@@ -123,14 +151,14 @@ func TestAResetIsANewLife(t *testing.T) {
 			continue // which compares states
 		}
 		h, ctx := newHand(), t.Context()
-		l := newLimiter(t, newMemory(t, MemoryOptions{Clock: h.clock}), r)
+		l := newLimiter(t, newStore(t, memstore.Options{Clock: h.clock}), r)
 		first, err := l.Take(ctx, "k", 2)
 		require.NoError(t, err)
 		require.NoError(t, l.Reset(ctx, "k"))
 		second, err := l.Take(ctx, "k", 2)
 		require.NoError(t, err)
 		for _, want := range []struct {
-			res Result
+			res ratelimit.Result
 			ok  bool
 		}{{first, false}, {second, true}, {second, false}} {
 			ok, err := l.Refund(ctx, "k", want.res)
@@ -144,7 +172,7 @@ func TestAResetIsANewLife(t *testing.T) {
 func TestReceiptsThatNobodyGave(t *testing.T) {
 	for name, r := range everyRule(10) {
 		ctx := t.Context()
-		l := newLimiter(t, newMemory(t, MemoryOptions{}), r)
+		l := newLimiter(t, newStore(t, memstore.Options{}), r)
 		good, err := l.Take(ctx, "k", 2)
 		require.NoError(t, err)
 		for _, extreme := range []int64{math.MinInt64, -1, 0, 3, good.Receipt.At - 1, 1 << 53, math.MaxInt64} {
@@ -166,39 +194,39 @@ func TestReceiptsThatNobodyGave(t *testing.T) {
 }
 
 func TestWhichRulesShareACounter(t *testing.T) {
-	buckets := BucketOptions{Limit: 10, Per: time.Minute}
-	log := LogOptions{Limit: 10, Per: time.Minute}
-	r := Must(Buckets(buckets))
-	for _, like := range []func(o *BucketOptions){
-		func(o *BucketOptions) { o.Limit = 3 },
-		func(o *BucketOptions) { o.Expiry = time.Hour },
-		func(o *BucketOptions) { o.Block = Block{After: 2, For: time.Second} },
+	buckets := ratelimit.BucketOptions{Limit: 10, Per: time.Minute}
+	log := ratelimit.LogOptions{Limit: 10, Per: time.Minute}
+	r := ratelimit.Must(ratelimit.Buckets(buckets))
+	for _, like := range []func(o *ratelimit.BucketOptions){
+		func(o *ratelimit.BucketOptions) { o.Limit = 3 },
+		func(o *ratelimit.BucketOptions) { o.Expiry = time.Hour },
+		func(o *ratelimit.BucketOptions) { o.Block = ratelimit.Block{After: 2, For: time.Second} },
 	} {
 		o := buckets
 		like(&o)
-		require.True(t, r.SharesCounter(Must(Buckets(o))), "%+v", o)
+		require.True(t, r.SharesCounter(ratelimit.Must(ratelimit.Buckets(o))), "%+v", o)
 	}
-	for _, unlike := range []func(o *BucketOptions){
-		func(o *BucketOptions) { o.Name = "other" },
-		func(o *BucketOptions) { o.Per = 2 * time.Minute },
-		func(o *BucketOptions) { o.Interval = time.Second },
-		func(o *BucketOptions) { o.Span = 1200 * time.Second },
+	for _, unlike := range []func(o *ratelimit.BucketOptions){
+		func(o *ratelimit.BucketOptions) { o.Name = "other" },
+		func(o *ratelimit.BucketOptions) { o.Per = 2 * time.Minute },
+		func(o *ratelimit.BucketOptions) { o.Interval = time.Second },
+		func(o *ratelimit.BucketOptions) { o.Span = 1200 * time.Second },
 	} {
 		o := buckets
 		unlike(&o)
-		require.False(t, r.SharesCounter(Must(Buckets(o))), "%+v", o)
+		require.False(t, r.SharesCounter(ratelimit.Must(ratelimit.Buckets(o))), "%+v", o)
 	}
 	stream := log
-	stream.Encoding = Stream
-	require.False(t, r.SharesCounter(Must(SlidingLog(log))))
-	require.False(t, Must(SlidingLog(log)).SharesCounter(Must(SlidingLog(stream))))
-	bucket := Must(GCRA(GCRAOptions{Limit: 10, Per: time.Minute}))
-	require.True(t, bucket.SharesCounter(Must(GCRA(GCRAOptions{Limit: 3, Per: time.Minute, Burst: 7}))))
+	stream.Encoding = ratelimit.Stream
+	require.False(t, r.SharesCounter(ratelimit.Must(ratelimit.SlidingLog(log))))
+	require.False(t, ratelimit.Must(ratelimit.SlidingLog(log)).SharesCounter(ratelimit.Must(ratelimit.SlidingLog(stream))))
+	bucket := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 10, Per: time.Minute}))
+	require.True(t, bucket.SharesCounter(ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 3, Per: time.Minute, Burst: 7}))))
 
 	same := r
-	same.id++ // as if the hashes of two were one, the other way round
+	same.Layout().ID++ // as if the hashes of two were one, the other way round
 	require.False(t, r.SharesCounter(same))
-	clash := Must(FixedWindow(WindowOptions{Limit: 10, Per: time.Minute}))
-	clash.id = r.id
+	clash := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 10, Per: time.Minute}))
+	clash.Layout().ID = r.Layout().ID
 	require.False(t, r.SharesCounter(clash))
 }

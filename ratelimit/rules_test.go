@@ -1,4 +1,4 @@
-package ratelimit
+package ratelimit_test
 
 import (
 	"net/http"
@@ -7,28 +7,29 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
 // A policy works alike with each kind of rule.
 func TestPolicyOfEachRule(t *testing.T) {
 	for _, tt := range []struct {
-		rule     Rule
+		rule     ratelimit.Rule
 		fields   string // after the third take of three
 		retry    string // of the fourth
 		noCount  bool
 		noRefund bool
 	}{
-		{rule: Must(Buckets(BucketOptions{Limit: 3, Per: time.Minute})), fields: `"p";r=0;t=65`, retry: "65"},
-		{rule: Must(SlidingLog(LogOptions{Limit: 3, Per: time.Minute})), fields: `"p";r=0;t=60`, retry: "60"},
-		{rule: Must(FixedWindow(WindowOptions{Limit: 3, Per: time.Minute})), fields: `"p";r=0;t=60`, retry: "60"},
-		{rule: Must(GCRA(GCRAOptions{Limit: 3, Per: time.Minute})), fields: `"p";r=0;t=20`, retry: "20", noCount: true},
+		{rule: ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 3, Per: time.Minute})), fields: `"p";r=0;t=65`, retry: "65"},
+		{rule: ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 3, Per: time.Minute})), fields: `"p";r=0;t=60`, retry: "60"},
+		{rule: ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 3, Per: time.Minute})), fields: `"p";r=0;t=60`, retry: "60"},
+		{rule: ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 3, Per: time.Minute})), fields: `"p";r=0;t=20`, retry: "20", noCount: true},
 	} {
 		t.Run(tt.rule.Algorithm(), func(t *testing.T) {
-			q := provide(t, Policy{Name: "p", Rules: []Rule{tt.rule}, Key: ByIP()})
+			q := provide(t, ratelimit.Policy{Name: "p", Rules: []ratelimit.Rule{tt.rule}, Key: ratelimit.ByIP()})
 			var h http.Header
 			for range 3 {
-				var res Result
+				var res ratelimit.Result
 				res, h = q.take("p")
 				require.True(t, res.Allowed)
 			}
@@ -40,13 +41,13 @@ func TestPolicyOfEachRule(t *testing.T) {
 
 			q.hand.now = q.hand.now.Add(2 * time.Minute)
 			h = q.serve(func(c *reqctx.Context) {
-				l, err := From(c)
+				l, err := ratelimit.From(c)
 				require.NoError(t, err)
 				_, err = l.Take()
 				require.NoError(t, err)
 				n, err := l.Count()
 				if tt.noCount {
-					require.ErrorIs(t, err, ErrNoCount)
+					require.ErrorIs(t, err, ratelimit.ErrNoCount)
 				} else {
 					require.NoError(t, err)
 					require.EqualValues(t, 1, n)
@@ -70,10 +71,10 @@ func TestPolicyOfEachRule(t *testing.T) {
 
 // Rules of different kinds are charged together or not at all.
 func TestPolicyOfDifferentRules(t *testing.T) {
-	q := provide(t, Policy{Name: "p", Key: ByIP(), Rules: []Rule{
-		Must(GCRA(GCRAOptions{Name: "rate", Limit: 60, Per: time.Minute, Burst: 2})),
-		Must(FixedWindow(WindowOptions{Name: "hour", Limit: 3, Per: time.Hour})),
-		Must(SlidingLog(LogOptions{Name: "seen", Per: time.Hour})),
+	q := provide(t, ratelimit.Policy{Name: "p", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{
+		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "rate", Limit: 60, Per: time.Minute, Burst: 2})),
+		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "hour", Limit: 3, Per: time.Hour})),
+		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Name: "seen", Per: time.Hour})),
 	}})
 	_, h := q.take("p")
 	require.Equal(t, `"p.rate";q=60;w=60, "p.hour";q=3;w=3600`, h.Get("RateLimit-Policy"))
@@ -81,7 +82,7 @@ func TestPolicyOfDifferentRules(t *testing.T) {
 	q.take("p")
 	res, h := q.take("p")
 	require.False(t, res.Allowed)
-	require.Equal(t, []string{"p.rate"}, res.Err().(*DeniedError).Policies)
+	require.Equal(t, []string{"p.rate"}, res.Err().(*ratelimit.DeniedError).Policies)
 	require.Equal(t, "1", h.Get("Retry-After"))
 	require.Equal(t, `"p.rate";r=0;t=1, "p.hour";r=1;t=3600`, h.Get("RateLimit"), "the denied one is not charged to the hour")
 	q.hand.now = q.hand.now.Add(time.Second)
@@ -90,14 +91,14 @@ func TestPolicyOfDifferentRules(t *testing.T) {
 	require.Zero(t, res.Remaining)
 	q.hand.now = q.hand.now.Add(10 * time.Second)
 	res, h = q.take("p")
-	require.Equal(t, []string{"p.hour"}, res.Err().(*DeniedError).Policies)
+	require.Equal(t, []string{"p.hour"}, res.Err().(*ratelimit.DeniedError).Policies)
 	require.Equal(t, "3589", h.Get("Retry-After"))
 }
 
 // A blocked caller is told how long the block lasts.
 func TestPolicyThatBlocks(t *testing.T) {
-	q := provide(t, Policy{Name: "login", Key: ByIP(), Rules: []Rule{
-		Must(FixedWindow(WindowOptions{Limit: 1, Per: time.Minute, Block: Block{After: 2, For: time.Hour}}))}})
+	q := provide(t, ratelimit.Policy{Name: "login", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{
+		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: time.Minute, Block: ratelimit.Block{After: 2, For: time.Hour}}))}})
 	var h http.Header
 	for range 3 {
 		_, h = q.take("login")

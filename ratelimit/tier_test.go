@@ -1,4 +1,4 @@
-package ratelimit
+package ratelimit_test
 
 import (
 	"context"
@@ -9,18 +9,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
 func TestRulesForAPlan(t *testing.T) {
-	p := perMinute("api", 2)
+	p := ipPolicy("api", 2)
 	pro, err := p.Rules[0].WithLimit(4)
 	require.NoError(t, err)
-	burst := Must(Buckets(BucketOptions{Name: "burst", Limit: 3, Per: 10 * time.Second}))
+	burst := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "burst", Limit: 3, Per: 10 * time.Second}))
 	plan, calls := "", 0
-	p.RulesFor = func(context.Context, *http.Request) ([]Rule, error) {
+	p.RulesFor = func(context.Context, *http.Request) ([]ratelimit.Rule, error) {
 		calls++
-		return map[string][]Rule{"pro": {pro, burst}}[plan], nil // nil: what all others have
+		return map[string][]ratelimit.Rule{"pro": {pro, burst}}[plan], nil // nil: what all others have
 	}
 	q := provide(t, p)
 
@@ -34,7 +36,7 @@ func TestRulesForAPlan(t *testing.T) {
 	plan = "pro" // the same counter, another limit
 	calls = 0
 	h = q.serve(func(c *reqctx.Context) {
-		l, err := From(c)
+		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		for range 3 {
 			res, err = l.Take()
@@ -57,66 +59,66 @@ func TestRulesForAPlan(t *testing.T) {
 }
 
 func TestRulesForIsChecked(t *testing.T) {
-	plain := Must(Buckets(BucketOptions{Limit: 1, Per: time.Minute}))
+	plain := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1, Per: time.Minute}))
 	broken := errors.New("no database")
 	none, err := plain.WithLimit(0)
 	require.NoError(t, err)
-	var rules []Rule
+	var rules []ratelimit.Rule
 	var failure error
-	p := Policy{Name: "api", Key: ByIP(), RulesFor: func(context.Context, *http.Request) ([]Rule, error) { return rules, failure }}
+	p := ratelimit.Policy{Name: "api", Key: ratelimit.ByIP(), RulesFor: func(context.Context, *http.Request) ([]ratelimit.Rule, error) { return rules, failure }}
 	q := provide(t, p)
-	ask := func(use func(l *Limit) error) (err error) {
+	ask := func(use func(l *ratelimit.Limit) error) (err error) {
 		h := q.serve(func(c *reqctx.Context) {
-			l, e := From(c)
+			l, e := ratelimit.From(c)
 			require.NoError(t, e)
 			err = use(l)
 		})
 		require.Empty(t, h)
 		return err
 	}
-	for want, r := range map[string][]Rule{
+	for want, r := range map[string][]ratelimit.Rule{
 		"RulesFor returned no rules":                  {},
 		"RulesFor[1] is the zero Rule":                {plain, {}},
 		"RulesFor[1] has the same name":               {plain, plain},
 		"RulesFor[0]: ratelimit: rule has no limit: ": {none},
 	} {
 		rules = r
-		for _, use := range []func(l *Limit) error{
-			func(l *Limit) error { _, err := l.Take(); return err },
-			func(l *Limit) error { _, err := l.Peek(); return err },
-			func(l *Limit) error { _, err := l.Count(); return err },
-			func(l *Limit) error { _, err := l.CountIn(time.Minute); return err },
-			func(l *Limit) error { _, err := l.Add(1); return err },
+		for _, use := range []func(l *ratelimit.Limit) error{
+			func(l *ratelimit.Limit) error { _, err := l.Take(); return err },
+			func(l *ratelimit.Limit) error { _, err := l.Peek(); return err },
+			func(l *ratelimit.Limit) error { _, err := l.Count(); return err },
+			func(l *ratelimit.Limit) error { _, err := l.CountIn(time.Minute); return err },
+			func(l *ratelimit.Limit) error { _, err := l.Add(1); return err },
 		} {
 			err := ask(use)
 			require.ErrorContains(t, err, `policy "api": `+want)
 		}
 	}
 	failure = broken
-	require.ErrorIs(t, ask(func(l *Limit) error { _, err := l.Take(); return err }), broken)
+	require.ErrorIs(t, ask(func(l *ratelimit.Limit) error { _, err := l.Take(); return err }), broken)
 	require.Zero(t, q.store.calls)
 
-	failure, rules = nil, []Rule{plain}
+	failure, rules = nil, []ratelimit.Rule{plain}
 	res, _ := q.take("api")
 	require.True(t, res.Allowed)
 }
 
 func TestCostAboveTheTier(t *testing.T) {
-	p := perMinute("api", 10)
+	p := ipPolicy("api", 10)
 	small, err := p.Rules[0].WithLimit(2)
 	require.NoError(t, err)
-	p.RulesFor = func(context.Context, *http.Request) ([]Rule, error) { return []Rule{small}, nil }
+	p.RulesFor = func(context.Context, *http.Request) ([]ratelimit.Rule, error) { return []ratelimit.Rule{small}, nil }
 	p.Cost = func(context.Context, *http.Request) (int64, error) { return 3, nil }
 	q := provide(t, p)
 	h := q.serve(func(c *reqctx.Context) {
-		l, err := From(c)
+		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		_, err = l.Take()
-		require.ErrorIs(t, err, ErrTooLarge)
+		require.ErrorIs(t, err, ratelimit.ErrTooLarge)
 		require.ErrorContains(t, err, `policy "api"`)
 		_, err = l.Peek()
-		require.ErrorIs(t, err, ErrTooLarge)
+		require.ErrorIs(t, err, ratelimit.ErrTooLarge)
 	})
 	require.Empty(t, h)
-	require.Zero(t, q.store.Store.(*MemoryStore).Len())
+	require.Zero(t, q.store.Store.(*memstore.Store).Len())
 }

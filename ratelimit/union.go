@@ -29,12 +29,12 @@ func NewUnion(store Store, rules ...Rule) (*Union, error) {
 		switch {
 		case r == Rule{}:
 			return nil, fmt.Errorf("ratelimit: NewUnion: rules[%d] is the zero Rule", i)
-		case r.limit == 0:
+		case r.layout.Limit == 0:
 			return nil, fmt.Errorf("ratelimit: NewUnion: rules[%d] has no limit: %v", i, r)
-		case seen[r.id]:
+		case seen[r.layout.ID]:
 			return nil, fmt.Errorf("ratelimit: NewUnion: rules[%d] shares its counter with another: %v", i, r)
 		}
-		seen[r.id] = true
+		seen[r.layout.ID] = true
 	}
 	return &Union{store: store, rules: append([]Rule(nil), rules...)}, nil
 }

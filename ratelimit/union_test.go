@@ -1,34 +1,37 @@
-package ratelimit
+package ratelimit_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 func TestNewUnionRefuses(t *testing.T) {
-	m, r := newMemory(t, MemoryOptions{}), Must(Throttle(time.Second))
+	m, r := newStore(t, memstore.Options{}), ratelimit.Must(ratelimit.Throttle(time.Second))
 	for want, c := range map[string]struct {
-		store Store
-		rules []Rule
+		store ratelimit.Store
+		rules []ratelimit.Rule
 	}{
-		"store is nil":                             {nil, []Rule{r}},
+		"store is nil":                             {nil, []ratelimit.Rule{r}},
 		"no rules":                                 {m, nil},
-		"rules[1] is the zero Rule":                {m, []Rule{r, {}}},
-		"rules[0] has no limit":                    {m, []Rule{Must(Buckets(BucketOptions{}))}},
-		"rules[1] shares its counter with another": {m, []Rule{r, Must(r.WithLimit(3))}},
+		"rules[1] is the zero Rule":                {m, []ratelimit.Rule{r, {}}},
+		"rules[0] has no limit":                    {m, []ratelimit.Rule{ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{}))}},
+		"rules[1] shares its counter with another": {m, []ratelimit.Rule{r, ratelimit.Must(r.WithLimit(3))}},
 	} {
-		_, err := NewUnion(c.store, c.rules...)
+		_, err := ratelimit.NewUnion(c.store, c.rules...)
 		require.ErrorContains(t, err, want)
 	}
 }
 
 func TestUnion(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	second := Must(GCRA(GCRAOptions{Limit: 3, Per: time.Second}))
-	day := Must(SlidingLog(LogOptions{Limit: 5, Per: 24 * time.Hour}))
-	u, err := NewUnion(newMemory(t, MemoryOptions{Clock: h.clock}), second, day)
+	second := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 3, Per: time.Second}))
+	day := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 5, Per: 24 * time.Hour}))
+	u, err := ratelimit.NewUnion(newStore(t, memstore.Options{Clock: h.clock}), second, day)
 	require.NoError(t, err)
 
 	first, err := u.Take(ctx, "k", 3)
@@ -42,7 +45,7 @@ func TestUnion(t *testing.T) {
 	v, err := u.Take(ctx, "k", 1)
 	require.NoError(t, err)
 	require.False(t, v.Allowed)
-	require.Equal(t, []Rule{second}, u.Denied(v))
+	require.Equal(t, []ratelimit.Rule{second}, u.Denied(v))
 	require.Equal(t, 333334*time.Microsecond, v.RetryAfter)
 	require.EqualValues(t, 3, v.Limit)
 	require.Equal(t, 24*time.Hour, v.ResetAfter)
@@ -50,7 +53,7 @@ func TestUnion(t *testing.T) {
 	h.now = h.now.Add(time.Second)
 	v, err = u.Take(ctx, "k", 3)
 	require.NoError(t, err)
-	require.Equal(t, []Rule{day}, u.Denied(v))
+	require.Equal(t, []ratelimit.Rule{day}, u.Denied(v))
 	require.EqualValues(t, 2, v.Remaining)
 	require.EqualValues(t, 5, v.Limit)
 	v, err = u.Peek(ctx, "k", 3)
@@ -69,10 +72,10 @@ func TestUnion(t *testing.T) {
 	v, err = u.Peek(ctx, "k", 3)
 	require.NoError(t, err)
 	require.EqualValues(t, 5, v.Each[1].Remaining, "but the log gave it back")
-	_, err = u.Refund(ctx, "k", Verdict{})
-	require.ErrorIs(t, err, ErrOp)
+	_, err = u.Refund(ctx, "k", ratelimit.Verdict{})
+	require.ErrorIs(t, err, ratelimit.ErrOp)
 	_, err = u.Take(ctx, "k", 4)
-	require.ErrorIs(t, err, ErrTooLarge)
+	require.ErrorIs(t, err, ratelimit.ErrTooLarge)
 
 	_, err = u.Take(ctx, "k", 3)
 	require.NoError(t, err)

@@ -36,7 +36,9 @@ func FixedWindow(o WindowOptions) (Rule, error) {
 		return Rule{}, err
 	}
 	per := o.Per.Microseconds()
-	r := Rule{algorithm: windowed, name: o.Name, limit: o.Limit, burst: o.Limit, per: per, span: per, expiry: per, block: o.Block}
+	r := Rule{name: o.Name, layout: Layout{
+		Algorithm: AlgorithmWindow, Limit: o.Limit, Burst: o.Limit, Per: per, Span: per, Expiry: per, Block: o.Block,
+	}}
 	return r.identified(), nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/session"
@@ -30,7 +31,7 @@ func (c *calls) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 }
 
 func newCalls(t *testing.T) *calls {
-	m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	m, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
 	return &calls{Store: m}
 }

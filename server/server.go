@@ -11,6 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	ratestore "github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/memstore"
@@ -146,7 +147,7 @@ func (s *Server) provide() (err error) {
 	}
 	store := s.opts.RateLimitStore
 	if store == nil {
-		if store, err = ratelimit.NewMemory(ratelimit.MemoryOptions{}); err != nil {
+		if store, err = ratestore.New(ratestore.Options{}); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // tick is the least time that the rules tell apart.
@@ -29,7 +30,7 @@ type client struct {
 func newClient(s subject, phase time.Duration) *client {
 	c := &client{}
 	begin := time.Unix(1_700_000_040, 0).Add(phase)
-	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{
+	store, err := memstore.New(memstore.Options{
 		MaxSubjects: len(s.rules),
 		Clock:       func() time.Time { return begin.Add(c.now) },
 	})

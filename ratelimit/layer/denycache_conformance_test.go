@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
@@ -52,8 +53,8 @@ func forwardClock() *forward {
 	return &forward{ManualClock: storetest.NewClock(someTime)}
 }
 
-func memoryOf(tb require.TestingT, clock *forward) *ratelimit.MemoryStore {
-	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{Clock: clock.Now})
+func memoryOf(tb require.TestingT, clock *forward) *memstore.Store {
+	store, err := memstore.New(memstore.Options{Clock: clock.Now})
 	require.NoError(tb, err)
 	return store
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // TestAResetIsNotUndoneByAnOldAnswer has a take that is denied before a reset, and answered
@@ -19,7 +20,7 @@ import (
 func TestAResetIsNotUndoneByAnOldAnswer(t *testing.T) {
 	for _, kind := range []ratelimit.Kind{ratelimit.Reset, ratelimit.Refund} {
 		synctest.Test(t, func(t *testing.T) {
-			m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+			m, err := memstore.New(memstore.Options{})
 			require.NoError(t, err)
 			slow := &slowAnswers{Store: m}
 			c, err := newDenyCache(slow, DenyCacheOptions{})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // denying is a cache around a spy, with a clock that stands still.
@@ -264,7 +265,7 @@ func TestWhatIsNotedOfOneCounter(t *testing.T) {
 
 // TestAdmittedIsAllowed has many callers, with tiers, weights and refunds, of a real clock.
 func TestAdmittedIsAllowed(t *testing.T) {
-	m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	m, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
 	c, err := newDenyCache(m, DenyCacheOptions{Keys: 8})
 	require.NoError(t, err)

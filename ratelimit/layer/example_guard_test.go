@@ -8,11 +8,12 @@ import (
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // A store with a cache of denials around it, which answers in time whatever happens.
 func Example() {
-	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{}) // or redisstore.New
+	store, err := memstore.New(memstore.Options{}) // or redisstore.New
 	if err != nil {
 		panic(err)
 	}

@@ -9,11 +9,12 @@ import (
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // A deny list, and a cache of denials, around a store.
 func ExampleNew() {
-	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{}) // or one on Redis
+	store, err := memstore.New(memstore.Options{}) // or one on Redis
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func ExampleNew() {
 
 // A lower limit is tried out before it is one.
 func ExampleNew_shadow() {
-	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	store, err := memstore.New(memstore.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -7,12 +7,13 @@ import (
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // Calls of somebody else's API, who allows 20 a second: nobody is denied, and the calls
 // go out one every 50 ms.
 func ExampleQueue() {
-	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	store, err := memstore.New(memstore.Options{})
 	if err != nil {
 		panic(err)
 	}
@@ -41,7 +42,7 @@ func ExampleQueue() {
 
 // Tokens of a language model: an answer may be long, and most are short.
 func ExampleReservations() {
-	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	store, err := memstore.New(memstore.Options{})
 	if err != nil {
 		panic(err)
 	}

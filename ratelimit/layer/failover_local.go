@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // local counts while the store can't be asked, with this process's share of each limit.
 type local struct {
-	store    *ratelimit.MemoryStore
+	store    *memstore.Store
 	known    *notes // what the store said that remains
 	replicas int64
 	start    time.Time
 }
 
 func newLocal(o FailoverOptions) (*local, error) {
-	store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{MaxSubjects: o.Keys})
+	store, err := memstore.New(memstore.Options{MaxSubjects: o.Keys})
 	if err != nil {
 		return nil, fmt.Errorf("layer: FailoverOptions: %w", err)
 	}

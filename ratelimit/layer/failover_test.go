@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
@@ -75,7 +76,7 @@ type failoverTest struct {
 func withFailover(t *testing.T, o FailoverOptions, test func(t *testing.T, f *failoverTest)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+		m, err := memstore.New(memstore.Options{})
 		require.NoError(t, err)
 		log := &bytes.Buffer{}
 		o.Logger = slog.New(slog.NewTextHandler(log, nil))

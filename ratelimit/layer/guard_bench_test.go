@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // BenchmarkDenyCache takes what is refused, from one key and from many, and what isn't: a
 // memory store is around, whose own cost is in the last.
 func BenchmarkDenyCache(b *testing.B) {
-	m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	m, err := memstore.New(memstore.Options{})
 	require.NoError(b, err)
 	c, err := newDenyCache(m, DenyCacheOptions{})
 	require.NoError(b, err)
@@ -50,7 +51,7 @@ func BenchmarkDenyCache(b *testing.B) {
 // BenchmarkFailover shows what a call of the store, which costs next to nothing here, costs
 // more, and what one costs that is answered without it.
 func BenchmarkFailover(b *testing.B) {
-	m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	m, err := memstore.New(memstore.Options{})
 	require.NoError(b, err)
 	for _, mode := range []Mode{Closed, Local} {
 		f, err := newFailover(m, FailoverOptions{Mode: mode, Timeout: time.Minute})

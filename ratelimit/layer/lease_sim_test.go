@@ -16,6 +16,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/ratecheck"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // leaseRulesUnderTest are rules of each algorithm that many intervals of pass in a simulation.
@@ -172,7 +173,7 @@ func (s *simulation) take(t *testing.T, f *far, l *leaseLayer) {
 // wanted. It returns the units that were admitted.
 func (s *simulation) run(t *testing.T, o LeaseOptions, deaths bool) (admitted int64) {
 	synctest.Test(t, func(t *testing.T) {
-		store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+		store, err := memstore.New(memstore.Options{})
 		require.NoError(t, err)
 		var processes sync.WaitGroup
 		for range 3 {

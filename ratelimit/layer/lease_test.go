@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
@@ -25,7 +26,7 @@ type lender struct {
 func lending(t *testing.T, r ratelimit.Rule, o LeaseOptions, test func(q lender)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+		m, err := memstore.New(memstore.Options{})
 		require.NoError(t, err)
 		s := &spy{Store: m}
 		l, err := newLease(s, o)
@@ -214,7 +215,7 @@ func TestLeaseIsAStore(t *testing.T) {
 }
 
 func TestATakeFromALeaseCostsNoAllocation(t *testing.T) {
-	m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+	m, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
 	r := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 40, Per: time.Hour}))
 	l, err := newLease(m, LeaseOptions{Life: time.Minute})

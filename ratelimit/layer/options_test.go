@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // Options have one bound each for durations and counts, beyond which sums could overflow.
@@ -76,7 +77,7 @@ func lease(store ratelimit.Store, o LeaseOptions) error {
 // The longest durations that there may be do what shorter ones do.
 func TestTheLongestOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{MaxSubjects: math.MaxInt, MaxBytes: math.MaxInt64})
+		store, err := memstore.New(memstore.Options{MaxSubjects: math.MaxInt, MaxBytes: math.MaxInt64})
 		require.NoError(t, err)
 		s := &spy{Store: store}
 		lease, err := newLease(s, LeaseOptions{Timeout: ratelimit.MaxDuration, Max: math.MaxInt64, Share: math.MaxInt64})

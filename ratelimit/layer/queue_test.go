@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // waitLine is a queue over a spy, in a bubble: times are exact.
@@ -37,7 +38,7 @@ type pass struct {
 
 func inLine(t *testing.T, rule ratelimit.Rule, o QueueOptions, test func(t *testing.T, w *waitLine)) {
 	synctest.Test(t, func(t *testing.T) {
-		memory, err := ratelimit.NewMemory(ratelimit.MemoryOptions{Clock: time.Now})
+		memory, err := memstore.New(memstore.Options{Clock: time.Now})
 		require.NoError(t, err)
 		w := &waitLine{spy: &spy{Store: memory}, began: time.Now()}
 		w.Queue, err = NewQueue(w.spy, rule, o)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // reserving is reservations over a spy.
@@ -20,7 +21,7 @@ type reserving struct {
 }
 
 func newReserving(tb testing.TB, rule ratelimit.Rule, o ReservationOptions) *reserving {
-	memory, err := ratelimit.NewMemory(ratelimit.MemoryOptions{Clock: time.Now})
+	memory, err := memstore.New(memstore.Options{Clock: time.Now})
 	require.NoError(tb, err)
 	s := &spy{Store: memory}
 	r, err := NewReservations(s, rule, o)

@@ -10,14 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
 var someTime = time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)
 
-func newMemory(tb testing.TB) (*ratelimit.MemoryStore, *storetest.ManualClock) {
+func newMemory(tb testing.TB) (*memstore.Store, *storetest.ManualClock) {
 	clock := storetest.NewClock(someTime)
-	m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{Clock: clock.Now})
+	m, err := memstore.New(memstore.Options{Clock: clock.Now})
 	require.NoError(tb, err)
 	return m, clock
 }

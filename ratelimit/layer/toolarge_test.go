@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // rulesOfTen are a rule of each kind, of limit 10, and a counter without a limit.
@@ -35,7 +36,7 @@ func aroundMemory(t *testing.T, tried string) map[string]ratelimit.Store {
 	t.Helper()
 	all := map[string]ratelimit.Store{}
 	for _, name := range []string{"none", "lists", "shadow", "deny cache", "failover", "local", "lease", "all"} {
-		m, err := ratelimit.NewMemory(ratelimit.MemoryOptions{})
+		m, err := memstore.New(memstore.Options{})
 		require.NoError(t, err)
 		store := ratelimit.Store(m)
 		has := func(layer string) bool { return name == layer || name == "all" }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
@@ -69,7 +70,7 @@ func TestRedisIsTheMemoryStore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		require.NoError(rt, c.FlushAll(t.Context()).Err())
 		clock := storetest.NewClock(rapid.SampledFrom(times).Draw(rt, "time"))
-		memory, err := ratelimit.NewMemory(ratelimit.MemoryOptions{Clock: clock.Now})
+		memory, err := memstore.New(memstore.Options{Clock: clock.Now})
 		require.NoError(rt, err)
 		d := &differential{T: rt, test: t, clock: clock, memory: memory, redis: newStore(t, c, patient), latest: clock.Now()}
 		d.redis.clock, d.redis.scripts = clock.Now, slowScripts
@@ -89,7 +90,7 @@ type differential struct {
 	test     *testing.T
 	clock    *storetest.ManualClock
 	latest   time.Time
-	memory   *ratelimit.MemoryStore
+	memory   *memstore.Store
 	redis    *Store
 	families [][]ratelimit.Rule
 	charged  []charged

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
@@ -23,7 +24,7 @@ func TestALogAfter2112(t *testing.T) {
 			}
 			r = ratelimit.Must(r.WithLimit(10))
 			clock := storetest.NewClock(time.UnixMicro(began))
-			memory, err := ratelimit.NewMemory(ratelimit.MemoryOptions{Clock: clock.Now})
+			memory, err := memstore.New(memstore.Options{Clock: clock.Now})
 			require.NoError(t, err)
 			s := newStore(t, c, patient)
 			s.clock, s.scripts = clock.Now, slowScripts

@@ -83,7 +83,7 @@ func TestErrorsNameLineAndField(t *testing.T) {
 		{ok + "limits: {stall: 10}\n", `p.yaml:3:17: "10": want a time with its unit`},
 		{ok + "limits: {header_bytes: 1GiB}\n", `limits.header_bytes: is more`},
 		{ok + "limits: {header_bytes: many}\n", `p.yaml:3:`},
-		{ok + "memory: {max_bytes: 1KiB}\n", `memory.max_bytes: `},
+		{ok + "memory: {max_bytes: 1KiB}\n", `memory.max_bytes: MaxBytes is 1024, want at least 1048576`},
 		{ok + "redis_timeout: -1s\n", `redis_timeout: is -1s`},
 		{ok + "redis: http://x\n", `p.yaml:3:8: redis: is no URL of a Redis, want one such as redis://`},
 		{ok + "redis: 'redis://:secret@a:b'\n", `redis: is no URL of a Redis`},

@@ -179,7 +179,7 @@ func storeField(c *Config) string {
 // plainly leaves out of an error where in the Go code it is from.
 func plainly(err error) error {
 	text := err.Error()
-	for _, prefix := range []string{"server: Options.RateLimits: ", "ratelimit: ", "IPOptions.", "MemoryOptions.", "redis: "} {
+	for _, prefix := range []string{"server: Options.RateLimits: ", "ratelimit: ", "IPOptions.", "memstore: Options.", "redis: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	return errors.New(text)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
 
@@ -65,7 +66,7 @@ func (s *stores) open(c *Config) (*store, error) {
 	var err error
 	if c.Redis == "" {
 		size := int64(cmp.Or(c.Memory.MaxBytes, 128<<20))
-		made.base, err = ratelimit.NewMemory(ratelimit.MemoryOptions{
+		made.base, err = memstore.New(memstore.Options{
 			MaxBytes: size, MaxSubjects: int(size / leastCounter), Clock: s.now,
 		})
 		return made, err

@@ -1,8 +1,12 @@
-package ratelimit
+package memstore
 
-import "sync"
+import (
+	"sync"
 
-// shard is a part of a [MemoryStore] with a lock and bounds of its own. All counters of a
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// shard is a part of a [Store] with a lock and bounds of its own. All counters of a
 // key are in one shard, so that a group is atomic under one lock.
 type shard struct {
 	mu    sync.Mutex
@@ -23,7 +27,7 @@ type shard struct {
 const noBlock = -1
 
 // do runs one atomic group of ops on the key of a hash.
-func (s *shard) do(ops []Op, out []Result, key uint64, now int64) error {
+func (s *shard) do(ops []ratelimit.Op, out []ratelimit.Result, key uint64, now int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := group{shard: s, ops: ops, out: out, key: key, now: now}
@@ -33,7 +37,7 @@ func (s *shard) do(ops []Op, out []Result, key uint64, now int64) error {
 // take is a shortcut for what is nearly always asked: one take without Ahead or a Block, of a
 // counter that is known and doesn't need more room. It answers as do does. Everything
 // else it leaves to that, and tells so, before it changes anything. out is zero.
-func (s *shard) take(r *Rule, n int64, out *Result, key uint64, now int64) bool {
+func (s *shard) take(r *rule, n int64, out *ratelimit.Result, key uint64, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.table.find(r.hash(key))
@@ -46,7 +50,7 @@ func (s *shard) take(r *Rule, n int64, out *Result, key uint64, now int64) bool 
 		out.Violated = true
 		return true
 	}
-	if r.algorithm.hasBlock() && (!r.fits(st, n, now) || r.need(st, n, now, 0) != len(st.words)) {
+	if r.hasBlock() && (!r.fits(st, n, now) || r.need(st, n, now, 0) != len(st.words)) {
 		return false
 	}
 	out.Receipt = r.charge(st, n, now, 0)

@@ -1,11 +1,13 @@
-package ratelimit
+package memstore
 
 import (
 	"math"
 	"sort"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// logPair remembers every charge, those of one microsecond as one event. Its state is
+// logAlgorithm remembers every charge, those of one microsecond as one event. Its state is
 //
 //	b      base: the time that the events' times are relative to
 //	words  life:  which life of the counter this is, two words
@@ -21,7 +23,7 @@ import (
 //
 // Events never go back in time: under a clock that does, and after a charge ahead, the next
 // charge is an event of the newest event's time. The window always ends at the clock's time.
-type logPair struct{}
+type logAlgorithm struct{}
 
 // Where things are among a log's words.
 const (
@@ -35,9 +37,9 @@ const (
 // minEvents is the room that a log begins with.
 const minEvents = 4
 
-func (p logPair) need(s state, r *Rule, n, now, ahead int64) int {
+func (p logAlgorithm) need(s state, r *rule, n, now, ahead int64) int {
 	if s.words == nil {
-		return logEvents + minEvents*widthFor(max(r.per+ahead, n))
+		return logEvents + minEvents*widthFor(max(r.Per+ahead, n))
 	}
 	room, width := p.shape(s, r, n, now, ahead)
 	return logEvents + room*width
@@ -46,15 +48,15 @@ func (p logPair) need(s state, r *Rule, n, now, ahead int64) int {
 // shape drops what is out of the window, and returns for how many events, and of what
 // width, there has to be room if n units are charged. Room grows by an eighth, and
 // shrinks when two thirds of it are empty.
-func (logPair) shape(s state, r *Rule, n, now, ahead int64) (room, width int) {
+func (logAlgorithm) shape(s state, r *rule, n, now, ahead int64) (room, width int) {
 	l := newLog(s)
 	at := l.moment(now, ahead)
-	l.forget(l.after(now - r.per))
+	l.forget(l.after(now - r.Per))
 	events := l.count
 	if l.count == 0 || at != l.at(l.count-1) {
 		events++
 	}
-	width = max(l.width, widthFor(max(r.per+at-now, l.since(now-r.per)+n)))
+	width = max(l.width, widthFor(max(r.Per+at-now, l.since(now-r.Per)+n)))
 	if events <= l.room && l.room <= 3*events+minEvents {
 		return l.room, width
 	}
@@ -83,13 +85,13 @@ func mostOf(width int) int64 {
 	return 1<<(16*width) - 1
 }
 
-func (logPair) begin(s state, r *Rule, n, now, life, ahead int64) {
+func (logAlgorithm) begin(s state, r *rule, n, now, life, ahead int64) {
 	s.b = now
 	put64(s.words, uint64(life))
-	s.words[logWidth] = uint32(widthFor(max(r.per+ahead, n)))
+	s.words[logWidth] = uint32(widthFor(max(r.Per+ahead, n)))
 }
 
-func (p logPair) reshape(s state, r *Rule, to []uint32, n, now, ahead int64) {
+func (p logAlgorithm) reshape(s state, r *rule, to []uint32, n, now, ahead int64) {
 	_, width := p.shape(s, r, n, now, ahead)
 	old := newLog(s)
 	copy(to, s.words[:logEvents])
@@ -100,37 +102,37 @@ func (p logPair) reshape(s state, r *Rule, to []uint32, n, now, ahead int64) {
 	}
 }
 
-func (logPair) fits(s state, r *Rule, n, now int64) bool {
+func (logAlgorithm) fits(s state, r *rule, n, now int64) bool {
 	l := newLog(s)
-	return n <= maxCount-l.since(now-r.per)
+	return n <= maxCount-l.since(now-r.Per)
 }
 
-func (logPair) passes(s state, r *Rule, n, now int64) bool {
+func (logAlgorithm) passes(s state, r *rule, n, now int64) bool {
 	l := newLog(s)
-	return n <= r.limit-l.since(now-r.per)
+	return n <= r.Limit-l.since(now-r.Per)
 }
 
-func (logPair) check(s state, r *Rule, n, now int64, res *Result) {
-	if r.limit == 0 {
+func (logAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Result) {
+	if r.Limit == 0 {
 		res.Allowed = true
 		return
 	}
 	l := newLog(s)
-	used, total := l.since(now-r.per), l.total()
-	res.Limit, res.Remaining = r.limit, max(0, r.limit-used)
+	used, total := l.since(now-r.Per), l.total()
+	res.Limit, res.Remaining = r.Limit, max(0, r.Limit-used)
 	res.Allowed = n <= res.Remaining
 	if !res.Allowed {
-		res.RetryAfter = micros(l.when(total+n-r.limit) + r.per - now)
+		res.RetryAfter = duration(l.when(total+n-r.Limit) + r.Per - now)
 	}
 	if used > 0 {
-		res.ResetAfter = micros(l.when(total) + r.per - now)
+		res.ResetAfter = duration(l.when(total) + r.Per - now)
 	}
 }
 
-func (logPair) charge(s state, r *Rule, n, now, ahead int64) Receipt {
+func (logAlgorithm) charge(s state, r *rule, n, now, ahead int64) ratelimit.Receipt {
 	l := newLog(s)
 	at := l.moment(now, ahead)
-	l.forget(l.after(now - r.per))
+	l.forget(l.after(now - r.Per))
 	if l.count == 0 {
 		s.b = at
 		l.setFloor(0)
@@ -142,19 +144,19 @@ func (logPair) charge(s state, r *Rule, n, now, ahead int64) Receipt {
 		l.setCount(l.count + 1)
 	}
 	l.set(l.count-1, at, total)
-	s.until = at + r.per
-	return Receipt{N: n, At: at, Life: int64(get64(s.words))}
+	s.until = at + r.Per
+	return ratelimit.Receipt{N: n, At: at, Life: int64(get64(s.words))}
 }
 
-func (logPair) count(s state, _ *Rule, interval, now int64) int64 {
+func (logAlgorithm) count(s state, _ *rule, interval, now int64) int64 {
 	l := newLog(s)
 	return l.since(now - interval)
 }
 
 // refund takes the units out of their event, and so off all sums from there on.
-func (logPair) refund(s state, r *Rule, c Receipt, now int64) bool {
+func (logAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
 	l := newLog(s)
-	if c.N <= 0 || c.Life != int64(get64(s.words)) || c.At <= now-r.per {
+	if c.N <= 0 || c.Life != int64(get64(s.words)) || c.At <= now-r.Per {
 		return false
 	}
 	i := l.after(c.At - 1)

@@ -1,4 +1,4 @@
-package ratelimit
+package memstore
 
 import (
 	"fmt"
@@ -8,16 +8,18 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 // blocking has a rule of each algorithm, whose denials are remembered, too.
-func blocking() []Rule {
-	block := Block{After: 2, For: time.Hour}
-	return []Rule{
-		Must(Buckets(BucketOptions{Limit: 2, Block: block})),
-		Must(SlidingLog(LogOptions{Limit: 2, Per: time.Hour, Block: block})),
-		Must(FixedWindow(WindowOptions{Limit: 2, Per: time.Hour, Block: block})),
-		Must(GCRA(GCRAOptions{Limit: 2, Per: time.Hour, Block: block})),
+func blocking() []ratelimit.Rule {
+	block := ratelimit.Block{After: 2, For: time.Hour}
+	return []ratelimit.Rule{
+		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 2, Block: block})),
+		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 2, Per: time.Hour, Block: block})),
+		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 2, Per: time.Hour, Block: block})),
+		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 2, Per: time.Hour, Block: block})),
 	}
 }
 
@@ -26,16 +28,16 @@ func blocking() []Rule {
 func TestMemoryIsBoundedWhileAllAsk(t *testing.T) {
 	const subjects, bytes = 1500, 2 << 20
 	for _, full := range []WhenFull{EvictNearestFull, DenyNew} {
-		m, rules := newMemory(t, MemoryOptions{MaxSubjects: subjects, MaxBytes: bytes, WhenFull: full}), blocking()
+		m, rules := newStore(t, Options{MaxSubjects: subjects, MaxBytes: bytes, WhenFull: full}), blocking()
 		var asked sync.WaitGroup
 		var over atomic.Bool
 		for g := range 4 {
 			asked.Go(func() {
 				for i := range 2000 {
 					key := fmt.Sprint(i * (g + 1) % 3001)
-					var ops []Op
+					var ops []ratelimit.Op
 					for k := range 1 + i%len(rules) {
-						ops = append(ops, Op{Rule: rules[(i+k)%len(rules)], Key: key, N: 1 + int64(i%2), Kind: Take})
+						ops = append(ops, ratelimit.Op{Rule: rules[(i+k)%len(rules)], Key: key, N: 1 + int64(i%2), Kind: ratelimit.Take})
 					}
 					if _, err := m.Do(t.Context(), ops); err != nil {
 						t.Error(err)
@@ -57,16 +59,16 @@ func TestMemoryIsBoundedWhileAllAsk(t *testing.T) {
 // others fill the store, within which the key is never the nearest to full quota.
 func TestMemoryAdmitsTheLimitWhileOthersCome(t *testing.T) {
 	const limit = 500
-	for name, r := range map[string]Rule{
-		"buckets": Must(Buckets(BucketOptions{Limit: limit})),
-		"log":     Must(SlidingLog(LogOptions{Limit: limit, Per: time.Hour})),
-		"window":  Must(FixedWindow(WindowOptions{Limit: limit, Per: time.Hour})),
-		"gcra":    Must(GCRA(GCRAOptions{Limit: limit, Per: 24 * time.Hour})),
+	for name, r := range map[string]ratelimit.Rule{
+		"buckets": ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit})),
+		"log":     ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: limit, Per: time.Hour})),
+		"window":  ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: time.Hour})),
+		"gcra":    ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: limit, Per: 24 * time.Hour})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, ctx := newHand(), t.Context()
-			m := newMemory(t, MemoryOptions{MaxSubjects: 100, Clock: h.clock})
-			hot, brief := newLimiter(t, m, r), newLimiter(t, m, Must(FixedWindow(WindowOptions{Limit: 1, Per: time.Second})))
+			m := newStore(t, Options{MaxSubjects: 100, Clock: h.clock})
+			hot, brief := newLimiter(t, m, r), newLimiter(t, m, ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: time.Second})))
 			var passed atomic.Int64
 			var wg sync.WaitGroup
 			for g := range 8 {

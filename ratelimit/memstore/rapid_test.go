@@ -1,4 +1,4 @@
-package ratelimit_test
+package memstore_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
@@ -18,7 +18,7 @@ func TestMemoryIsTheModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				clock := storetest.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC))
-				store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{Clock: clock.Now})
+				store, err := memstore.New(memstore.Options{Clock: clock.Now})
 				require.NoError(rt, err)
 				s := &storetest.Sequence{
 					TB: rt, Store: store, Clock: clock, Supports: storetest.Everything, Back: back,

@@ -1,4 +1,4 @@
-package ratelimit
+package memstore
 
 import (
 	"context"
@@ -8,15 +8,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 // everyRule has one rule of each algorithm; limit is one that lasts for a benchmark.
-func everyRule(limit int64) map[string]Rule {
-	return map[string]Rule{
-		"buckets": Must(Buckets(BucketOptions{Limit: limit, Per: time.Minute})),
-		"log":     Must(SlidingLog(LogOptions{Limit: min(limit, 100), Per: time.Minute})),
-		"window":  Must(FixedWindow(WindowOptions{Limit: limit, Per: time.Minute})),
-		"gcra":    Must(GCRA(GCRAOptions{Limit: limit, Per: time.Minute})),
+func everyRule(limit int64) map[string]ratelimit.Rule {
+	return map[string]ratelimit.Rule{
+		"buckets": ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: time.Minute})),
+		"log":     ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: min(limit, 100), Per: time.Minute})),
+		"window":  ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: time.Minute})),
+		"gcra":    ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: limit, Per: time.Minute})),
 	}
 }
 
@@ -24,7 +26,7 @@ func BenchmarkTake(b *testing.B) {
 	for _, limit := range []int64{1, 100_000_000} {
 		for name, r := range everyRule(limit) {
 			b.Run(fmt.Sprintf("%s/limit=%d", name, limit), func(b *testing.B) {
-				l, ctx := newLimiter(b, newMemory(b, MemoryOptions{}), r), context.Background()
+				l, ctx := newLimiter(b, newStore(b, Options{}), r), context.Background()
 				b.ReportAllocs()
 				for b.Loop() {
 					if _, err := l.Take(ctx, "192.0.2.1", 1); err != nil {
@@ -43,7 +45,7 @@ func BenchmarkTakeKeys(b *testing.B) {
 		keys := addresses(n)
 		for name, r := range everyRule(100_000_000) {
 			b.Run(fmt.Sprintf("%s/%dk", name, n>>10), func(b *testing.B) {
-				m := newMemory(b, MemoryOptions{MaxSubjects: 2 << 20, MaxBytes: 8 << 30})
+				m := newStore(b, Options{MaxSubjects: 2 << 20, MaxBytes: 8 << 30})
 				takeKeys(b, newLimiter(b, m, r), keys)
 			})
 		}
@@ -58,7 +60,7 @@ func addresses(n int) []string {
 	return keys
 }
 
-func takeKeys(b *testing.B, l *Limiter, keys []string) {
+func takeKeys(b *testing.B, l *ratelimit.Limiter, keys []string) {
 	ctx := context.Background()
 	for _, k := range keys {
 		_, err := l.Take(ctx, k, 1)
@@ -81,7 +83,7 @@ func takeKeys(b *testing.B, l *Limiter, keys []string) {
 func BenchmarkNewKey(b *testing.B) {
 	for name, r := range everyRule(10) {
 		b.Run(name, func(b *testing.B) {
-			m, keys := newMemory(b, MemoryOptions{MaxSubjects: 1 << 20, MaxBytes: 8 << 30}), addresses(1<<20)
+			m, keys := newStore(b, Options{MaxSubjects: 1 << 20, MaxBytes: 8 << 30}), addresses(1<<20)
 			l, ctx := newLimiter(b, m, r), context.Background()
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
@@ -98,7 +100,7 @@ func BenchmarkFull(b *testing.B) {
 	for _, n := range []int{500, 100_000} {
 		for name, r := range everyRule(10) {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
-				l, keys, ctx := newLimiter(b, newMemory(b, MemoryOptions{MaxSubjects: n}), r), addresses(1<<20), context.Background()
+				l, keys, ctx := newLimiter(b, newStore(b, Options{MaxSubjects: n}), r), addresses(1<<20), context.Background()
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
 					if _, err := l.Take(ctx, keys[i&(len(keys)-1)], 1); err != nil {
@@ -115,7 +117,7 @@ func BenchmarkCount(b *testing.B) {
 	for _, d := range []time.Duration{20 * time.Second, 595 * time.Second} {
 		b.Run(d.String(), func(b *testing.B) {
 			h, ctx := newHand(), context.Background()
-			l := newLimiter(b, newMemory(b, MemoryOptions{Clock: h.clock}), Must(Buckets(BucketOptions{})))
+			l := newLimiter(b, newStore(b, Options{Clock: h.clock}), ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{})))
 			for range 120 {
 				_, err := l.Add(ctx, "k", 1)
 				require.NoError(b, err)
@@ -135,7 +137,7 @@ func BenchmarkAdd(b *testing.B) {
 	for _, gap := range []time.Duration{0, 5 * time.Second, 605 * time.Second} {
 		b.Run("gap "+gap.String(), func(b *testing.B) {
 			h, ctx := newHand(), context.Background()
-			l := newLimiter(b, newMemory(b, MemoryOptions{Clock: h.clock}), Must(Buckets(BucketOptions{})))
+			l := newLimiter(b, newStore(b, Options{Clock: h.clock}), ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{})))
 			for b.Loop() {
 				h.now = h.now.Add(gap)
 				if _, err := l.Add(ctx, "k", 1); err != nil {

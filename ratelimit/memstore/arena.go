@@ -1,4 +1,4 @@
-package ratelimit
+package memstore
 
 // arena holds the states that are too large for an entry. Blocks of one size lie side by
 // side without gaps, in a slice without pointers: one that is freed is replaced by the

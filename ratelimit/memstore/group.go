@@ -1,13 +1,15 @@
-package ratelimit
+package memstore
+
+import "github.com/lazyreq/lazyreq/ratelimit"
 
 // group runs one atomic group of ops on a shard, which is locked: first every take is
 // checked, then there is room for all that is charged, then everything is done in order.
 // A denied group changes nothing but what a Block remembers.
 type group struct {
 	*shard
-	ops []Op
-	out []Result // one for each op; until an op is done, only Violated has a meaning
-	key uint64   // hash of the ops' key
+	ops []ratelimit.Op
+	out []ratelimit.Result // one for each op; until an op is done, only Violated has a meaning
+	key uint64             // hash of the ops' key
 	now int64
 	// wait is how long a full store has no room for the group's counters, if it denies.
 	wait int64
@@ -29,16 +31,17 @@ func (g *group) do() error {
 func (g *group) check() (denied bool, err error) {
 	for i := range g.ops {
 		op := &g.ops[i]
-		if !op.charges() {
+		if !charges(op) {
 			continue
 		}
-		r, n, passes := &op.Rule, op.N+pending(g.ops[:i], &op.Rule), true
+		r, passes := ruleOf(op), true
+		n := op.N + pending(g.ops[:i], r)
 		if s := g.find(r); s.entry != nil {
-			if passes = op.Kind == Add || r.passes(s, n, g.now); passes && !r.fits(s, n, g.now) {
-				err = ErrOverflow
+			if passes = op.Kind == ratelimit.Add || r.passes(s, n, g.now); passes && !r.fits(s, n, g.now) {
+				err = ratelimit.ErrOverflow
 			}
 		}
-		if op.Kind == Take && (!passes || g.blocked(r) > 0) {
+		if op.Kind == ratelimit.Take && (!passes || g.blocked(r) > 0) {
 			g.out[i].Violated, denied = true, true
 		}
 	}
@@ -52,24 +55,24 @@ func (g *group) run(denied bool) {
 	for i := range g.ops {
 		op, out := &g.ops[i], &g.out[i]
 		switch {
-		case op.Kind == Peek:
-			*out = g.would(&op.Rule, op.N)
+		case op.Kind == ratelimit.Peek:
+			*out = g.would(ruleOf(op), op.N)
 			out.Violated = !out.Allowed
-			out.Blocked = micros(max(0, g.blocked(&op.Rule)))
-		case op.Kind == Count:
-			*out = Result{Allowed: true, Limit: op.Rule.limit, Count: g.count(op)}
-		case denied && op.charges():
+			out.Blocked = duration(max(0, g.blocked(ruleOf(op))))
+		case op.Kind == ratelimit.Count:
+			*out = ratelimit.Result{Allowed: true, Limit: ruleOf(op).Limit, Count: g.count(op)}
+		case denied && charges(op):
 			g.deny(i)
 		case denied:
-			*out = Result{Limit: op.Rule.limit}
-		case op.Kind == Add && op.N == 0:
-			*out = g.would(&op.Rule, 1)
+			*out = ratelimit.Result{Limit: ruleOf(op).Limit}
+		case op.Kind == ratelimit.Add && op.N == 0:
+			*out = g.would(ruleOf(op), 1)
 			out.Allowed, out.Count = true, g.count(op)
-		case op.Kind == Refund:
+		case op.Kind == ratelimit.Refund:
 			*out = g.refund(op)
-		case op.Kind == Reset:
+		case op.Kind == ratelimit.Reset:
 			g.reset(op, g.ops[i+1:])
-			*out = op.Rule.untouched()
+			*out = ruleOf(op).untouched()
 		default:
 			*out = g.charge(op)
 		}
@@ -77,7 +80,7 @@ func (g *group) run(denied bool) {
 }
 
 // find returns the state of the key's counter of r; its entry is nil if there is none.
-func (g *group) find(r *Rule) state {
+func (g *group) find(r *rule) state {
 	e := g.table.find(r.hash(g.key))
 	if e == nil {
 		return state{}
@@ -86,7 +89,7 @@ func (g *group) find(r *Rule) state {
 }
 
 // asked says what a take of n would get from the counter alone.
-func (g *group) asked(r *Rule, n int64) (res Result) {
+func (g *group) asked(r *rule, n int64) (res ratelimit.Result) {
 	s := g.find(r)
 	if s.entry == nil {
 		return r.untouched()
@@ -96,51 +99,51 @@ func (g *group) asked(r *Rule, n int64) (res Result) {
 }
 
 // would says what a take of n would get.
-func (g *group) would(r *Rule, n int64) Result {
+func (g *group) would(r *rule, n int64) ratelimit.Result {
 	res := g.asked(r, n)
-	res.hold(g.blocked(r))
+	hold(&res, g.blocked(r))
 	return res
 }
 
 // blocked returns how long r's block of the key lasts, 0 or less if there is none.
-func (g *group) blocked(r *Rule) int64 {
-	if r.block.After == 0 {
+func (g *group) blocked(r *rule) int64 {
+	if r.Block.After == 0 {
 		return 0
 	}
-	return blockPair{}.left(g.table.find(r.blockHash(g.key)), r, g.now)
+	return block{}.left(g.table.find(r.blockHash(g.key)), r, g.now)
 }
 
-// hold makes the result one of a time in which nothing passes.
-func (r *Result) hold(left int64) {
+// hold makes a result one of a time in which nothing passes.
+func hold(r *ratelimit.Result, left int64) {
 	if left <= 0 {
 		return
 	}
 	r.Allowed, r.Remaining = false, 0
-	r.RetryAfter = max(r.RetryAfter, micros(left))
-	r.ResetAfter = max(r.ResetAfter, micros(left))
+	r.RetryAfter = max(r.RetryAfter, duration(left))
+	r.ResetAfter = max(r.ResetAfter, duration(left))
 }
 
 // deny answers a take or an add of a denied group.
 func (g *group) deny(i int) {
 	op, out := &g.ops[i], &g.out[i]
-	r, violated := &op.Rule, out.Violated
+	r, violated := ruleOf(op), out.Violated
 	*out = g.asked(r, op.N+pending(g.ops[:i], r))
 	switch {
 	case !violated:
 	case !out.Allowed || g.blocked(r) > 0:
 		left := g.note(r)
-		out.hold(left)
-		out.Blocked = micros(max(0, left))
+		hold(out, left)
+		out.Blocked = duration(max(0, left))
 	default:
-		out.hold(g.wait) // only a full store denies
+		hold(out, g.wait) // only a full store denies
 	}
 	out.Allowed, out.Violated = false, violated
 }
 
 // note tells r's block of a denial, and returns how long it lasts, as blocked does. A
 // store that is full and denies what is new doesn't count denials either.
-func (g *group) note(r *Rule) int64 {
-	if r.block.After == 0 {
+func (g *group) note(r *rule) int64 {
+	if r.Block.After == 0 {
 		return 0
 	}
 	hash := r.blockHash(g.key)
@@ -150,44 +153,47 @@ func (g *group) note(r *Rule) int64 {
 			return 0
 		}
 	}
-	return blockPair{}.note(e, r, g.now)
+	return block{}.note(e, r, g.now)
 }
 
 // charge charges the op; what it reports beyond is what the next unit would get.
-func (g *group) charge(op *Op) (res Result) {
-	r, s := &op.Rule, g.find(&op.Rule)
-	res.Receipt = r.charge(s, op.N, g.now, op.ahead())
+func (g *group) charge(op *ratelimit.Op) (res ratelimit.Result) {
+	r := ruleOf(op)
+	s := g.find(r)
+	res.Receipt = r.charge(s, op.N, g.now, micros(op.Ahead))
 	res.Receipt.Counter = s.hash
 	r.check(s, 1, g.now, &res)
-	res.hold(g.blocked(r))
+	hold(&res, g.blocked(r))
 	res.Allowed = true
-	if op.Kind == Add {
-		res.Count = r.count(s, op.interval(), g.now)
+	if op.Kind == ratelimit.Add {
+		res.Count = r.count(s, interval(op), g.now)
 	}
 	return res
 }
 
-func (g *group) count(op *Op) int64 {
-	s := g.find(&op.Rule)
+func (g *group) count(op *ratelimit.Op) int64 {
+	r := ruleOf(op)
+	s := g.find(r)
 	if s.entry == nil {
 		return 0
 	}
-	return op.Rule.count(s, op.interval(), g.now)
+	return r.count(s, interval(op), g.now)
 }
 
-func (g *group) refund(op *Op) Result {
-	s := g.find(&op.Rule)
-	done := s.entry != nil && op.Receipt.Counter == s.hash && op.Rule.refund(s, op.Receipt, g.now)
-	res := g.would(&op.Rule, 1)
+func (g *group) refund(op *ratelimit.Op) ratelimit.Result {
+	r := ruleOf(op)
+	s := g.find(r)
+	done := s.entry != nil && op.Receipt.Counter == s.hash && r.refund(s, op.Receipt, g.now)
+	res := g.would(r, 1)
 	res.Allowed = done
 	return res
 }
 
 // reset forgets a counter and its block. If a later op of the group charges the counter,
 // there has to be room for it then, so it begins anew in place.
-func (g *group) reset(op *Op, later []Op) {
-	r := &op.Rule
-	if r.block.After > 0 {
+func (g *group) reset(op *ratelimit.Op, later []ratelimit.Op) {
+	r := ruleOf(op)
+	if r.Block.After > 0 {
 		g.forget(r.blockHash(g.key))
 	}
 	n := pending(later, r)
@@ -203,18 +209,43 @@ func (g *group) reset(op *Op, later []Op) {
 	}
 }
 
+// pending is what the ops of a group charge to r's counter; in a group, a take has to
+// pass together with those before it.
+func pending(ops []ratelimit.Op, r *rule) int64 {
+	var n int64
+	for i := range ops {
+		if op := &ops[i]; charges(op) && ruleOf(op).ID == r.ID {
+			n += op.N
+		}
+	}
+	return n
+}
+
+// charges tells whether the op charges units, if it does what it asks for.
+func charges(op *ratelimit.Op) bool {
+	return (op.Kind == ratelimit.Take || op.Kind == ratelimit.Add) && op.N > 0
+}
+
+// interval is what the op counts over, in microseconds.
+func interval(op *ratelimit.Op) int64 {
+	if op.Interval == 0 {
+		return ruleOf(op).Per
+	}
+	return micros(op.Interval)
+}
+
 // hash returns the hash of the key's counter of r, from that of the key.
-func (r *Rule) hash(key uint64) uint64 {
-	h := (key ^ r.id) &^ 1
-	if r.algorithm.hasBlock() {
+func (r *rule) hash(key uint64) uint64 {
+	h := (key ^ r.ID) &^ 1
+	if r.hasBlock() {
 		return h | 1
 	}
 	return max(h, 2) // 0 is a gap
 }
 
 // blockHash returns the hash of what r's block remembers of the key.
-func (r *Rule) blockHash(key uint64) uint64 {
+func (r *rule) blockHash(key uint64) uint64 {
 	const odd = 0x9e3779b97f4a7c15
-	which := ((r.id^uint64(r.block.After))*odd ^ uint64(r.block.For)) * odd
+	which := ((r.ID^uint64(r.Block.After))*odd ^ uint64(r.Block.For)) * odd
 	return max((key^which)&^1, 2)
 }

@@ -1,11 +1,13 @@
-package ratelimit
+package memstore
 
 import (
 	"math"
 	"sort"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// bucketPair counts in running totals. Its state is
+// bucketAlgorithm counts in running totals. Its state is
 //
 //	b      epoch: the number of the newest bucket that was charged, time / interval. It
 //	       never goes back, so a clock that does charges it, and nothing is lost.
@@ -19,7 +21,7 @@ import (
 // count of any interval costs the same; and as the ring never falls from older to newer,
 // the moment when units age out is a binary search. Only differences matter: before a
 // total no longer fits, that of the oldest bucket is taken off all of them.
-type bucketPair struct{}
+type bucketAlgorithm struct{}
 
 // Where things are among a counter's words.
 const (
@@ -28,16 +30,16 @@ const (
 )
 
 // ringWords is the length of a state with totals of that many words.
-func (r *Rule) ringWords(width int) int { return ringTotals + width*(int(r.buckets)+2) }
+func (r *rule) ringWords(width int) int { return ringTotals + width*(int(r.Buckets)+2) }
 
-func (p bucketPair) need(s state, r *Rule, n, now, _ int64) int {
+func (p bucketAlgorithm) need(s state, r *rule, n, now, _ int64) int {
 	if s.words != nil {
 		g := p.ring(s, r, now)
 		if g.wide {
 			return len(s.words)
 		}
 		if n += g.total(); n > math.MaxUint32 { // the oldest is far from the rest in memory
-			n -= g.began(int64(r.buckets))
+			n -= g.began(int64(r.Buckets))
 		}
 	}
 	if n > math.MaxUint32 {
@@ -46,69 +48,69 @@ func (p bucketPair) need(s state, r *Rule, n, now, _ int64) int {
 	return r.ringWords(1)
 }
 
-func (bucketPair) begin(s state, r *Rule, _, now, life, _ int64) {
-	s.b = floorDiv(now, r.interval)
+func (bucketAlgorithm) begin(s state, r *rule, _, now, life, _ int64) {
+	s.b = floorDiv(now, r.Interval)
 	put64(s.words, uint64(life))
 }
 
-func (bucketPair) reshape(s state, r *Rule, to []uint32, _, _, _ int64) {
+func (bucketAlgorithm) reshape(s state, r *rule, to []uint32, _, _, _ int64) {
 	copy(to, s.words[:ringTotals])
 	old, g := newRing(s, r), newRing(state{s.entry, to}, r)
-	for i := range int64(r.buckets) + 2 {
+	for i := range int64(r.Buckets) + 2 {
 		g.set(i, old.get(i))
 	}
 }
 
-func (p bucketPair) fits(s state, r *Rule, n, now int64) bool {
+func (p bucketAlgorithm) fits(s state, r *rule, n, now int64) bool {
 	g := p.ring(s, r, now)
-	return n <= maxCount-g.total() || n <= maxCount-(g.total()-g.began(int64(r.buckets)))
+	return n <= maxCount-g.total() || n <= maxCount-(g.total()-g.began(int64(r.Buckets)))
 }
 
-func (p bucketPair) passes(s state, r *Rule, n, now int64) bool {
+func (p bucketAlgorithm) passes(s state, r *rule, n, now int64) bool {
 	g := p.ring(s, r, now)
-	return n <= r.limit-(g.total()-g.began(int64(r.window)))
+	return n <= r.Limit-(g.total()-g.began(int64(r.Window)))
 }
 
 // check counts over Per: the current bucket and as many before it as touch the interval.
-func (p bucketPair) check(s state, r *Rule, n, now int64, res *Result) {
-	if r.limit == 0 {
+func (p bucketAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Result) {
+	if r.Limit == 0 {
 		res.Allowed = true
 		return
 	}
 	g := p.ring(s, r, now)
-	back, total := int64(r.window), g.total()
+	back, total := int64(r.Window), g.total()
 	used := total - g.began(back)
-	res.Limit, res.Remaining = r.limit, max(0, r.limit-used)
+	res.Limit, res.Remaining = r.Limit, max(0, r.Limit-used)
 	res.Allowed = n <= res.Remaining
 	if !res.Allowed {
-		res.RetryAfter = micros(g.until(r, back, total+n-r.limit, now))
+		res.RetryAfter = duration(g.until(r, back, total+n-r.Limit, now))
 	}
 	if used > 0 {
-		res.ResetAfter = micros(g.until(r, back, total, now))
+		res.ResetAfter = duration(g.until(r, back, total, now))
 	}
 }
 
-func (p bucketPair) charge(s state, r *Rule, n, now, _ int64) Receipt {
+func (p bucketAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Receipt {
 	g := p.ring(s, r, now)
 	g.advance(s)
 	if n > g.most()-g.total() {
 		g.rebase(r)
 	}
 	g.set(0, g.total()+n)
-	s.until = max((s.b+1)*r.interval+r.span, now+r.expiry)
-	return Receipt{N: n, At: s.b, Life: int64(get64(s.words))}
+	s.until = max((s.b+1)*r.Interval+r.Span, now+r.Expiry)
+	return ratelimit.Receipt{N: n, At: s.b, Life: int64(get64(s.words))}
 }
 
-func (p bucketPair) count(s state, r *Rule, interval, now int64) int64 {
+func (p bucketAlgorithm) count(s state, r *rule, interval, now int64) int64 {
 	g := p.ring(s, r, now)
-	return g.total() - g.began(ceilDiv(interval, r.interval))
+	return g.total() - g.began(ceilDiv(interval, r.Interval))
 }
 
 // refund takes the units out of their bucket, so the totals at which the later ones
 // began fall too.
-func (p bucketPair) refund(s state, r *Rule, c Receipt, now int64) bool {
+func (p bucketAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
 	g := p.ring(s, r, now)
-	if c.N <= 0 || c.Life != int64(get64(s.words)) || c.At > g.epoch || c.At < g.newest-int64(r.buckets) {
+	if c.N <= 0 || c.Life != int64(get64(s.words)) || c.At > g.epoch || c.At < g.newest-int64(r.Buckets) {
 		return false
 	}
 	back := g.newest - c.At
@@ -125,10 +127,10 @@ func (p bucketPair) refund(s state, r *Rule, c Receipt, now int64) bool {
 }
 
 // ring returns the state's ring at a time.
-func (bucketPair) ring(s state, r *Rule, now int64) ring {
+func (bucketAlgorithm) ring(s state, r *rule, now int64) ring {
 	g := newRing(s, r)
-	if now >= (s.b+1)*r.interval {
-		g.newest = floorDiv(now, r.interval)
+	if now >= (s.b+1)*r.Interval {
+		g.newest = floorDiv(now, r.Interval)
 	}
 	return g
 }
@@ -156,8 +158,8 @@ type ring struct {
 	head   int64 // place of epoch, from 0 to size-1
 }
 
-func newRing(s state, r *Rule) ring {
-	g := ring{words: s.words[ringTotals:], size: int64(r.buckets) + 1, epoch: s.b, newest: s.b, head: int64(s.words[ringHead])}
+func newRing(s state, r *rule) ring {
+	g := ring{words: s.words[ringTotals:], size: int64(r.Buckets) + 1, epoch: s.b, newest: s.b, head: int64(s.words[ringHead])}
 	g.wide = int64(len(g.words)) > g.size+1
 	return g
 }
@@ -206,8 +208,8 @@ func (g *ring) began(back int64) int64 {
 }
 
 // rebase makes the totals as small as they can be.
-func (g *ring) rebase(r *Rule) {
-	base := g.began(int64(r.buckets))
+func (g *ring) rebase(r *rule) {
+	base := g.began(int64(r.Buckets))
 	for i := range g.size + 1 {
 		g.set(i, g.get(i)-base)
 	}
@@ -216,10 +218,10 @@ func (g *ring) rebase(r *Rule) {
 // until returns the time to the end of the bucket after which the window of back+1
 // buckets begins with at least need charged before it. It is always within reach: the
 // caller's need is at most the total.
-func (g *ring) until(r *Rule, back, need, now int64) int64 {
+func (g *ring) until(r *rule, back, need, now int64) int64 {
 	out := int(back)
 	if g.began(0) >= need { // not so if it is all that there is, and some is new
 		out = sort.Search(out, func(i int) bool { return g.began(back-1-int64(i)) >= need })
 	}
-	return (g.newest+1+int64(out))*r.interval - now
+	return (g.newest+1+int64(out))*r.Interval - now
 }

@@ -1,4 +1,4 @@
-package ratelimit
+package memstore
 
 import (
 	"context"
@@ -6,10 +6,12 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// MemoryOptions bounds a [MemoryStore].
-type MemoryOptions struct {
+// Options bounds a [Store].
+type Options struct {
 	// MaxSubjects is the largest number of counters that are remembered. A key has one
 	// for each rule that charged it, and one for each Block whose denials add up or
 	// that lasts. Zero means 100,000.
@@ -25,7 +27,7 @@ type MemoryOptions struct {
 	Clock func() time.Time
 }
 
-// WhenFull is what a [MemoryStore] does without room for a new counter.
+// WhenFull is what a [Store] does without room for a new counter.
 type WhenFull uint8
 
 const (
@@ -35,20 +37,23 @@ const (
 	// forget others; its bounds should exceed the honest callers.
 	EvictNearestFull WhenFull = iota
 	// DenyNew denies takes that would make a new counter, or enlarge a log; RetryAfter
-	// is then when one of 32 or more others will be forgotten. An Add is ErrNoRoom. What
-	// a Block has no room for doesn't happen. Who can make up keys can so shut out
-	// newcomers, but not escape.
+	// is then when one of 32 or more others will be forgotten. An Add is
+	// [ratelimit.ErrNoRoom]. What a Block has no room for doesn't happen. Who can make up
+	// keys can so shut out newcomers, but not escape.
 	DenyNew
 )
 
 const (
+	// maxCount is the largest count: what a float64 holds exactly.
+	maxCount = 1 << 53
+
 	minBytes = 1 << 20
 	// A shard is worth having only if it is large: each evicts by itself.
 	subjectsPerShard = 256
 	maxShards        = 64
 )
 
-// MemoryStore is a [Store] in this process's memory. It is safe for concurrent use. It
+// Store is a [ratelimit.Store] in this process's memory. It is safe for concurrent use. It
 // has no goroutine and needs no closing.
 //
 // A counter takes 37 to 47 bytes, which is all for GCRA and FixedWindow, windows of a
@@ -60,7 +65,7 @@ const (
 // The store is bounded. Counters that equal fresh ones make room first, then it does what
 // [WhenFull] says. An op costs a hash, a lock that few other keys share, and no
 // allocation, except that tables, and logs, grow.
-type MemoryStore struct {
+type Store struct {
 	shards []shard // a power of two of them
 	seed   maphash.Seed
 	clock  func() time.Time // nil for the time since start
@@ -68,20 +73,22 @@ type MemoryStore struct {
 	begin  int64 // start in microseconds
 }
 
-// NewMemory returns an empty store. An error names the field that is out of range.
-func NewMemory(o MemoryOptions) (*MemoryStore, error) {
+var _ ratelimit.Store = (*Store)(nil)
+
+// New returns an empty store. An error names the field that is out of range.
+func New(o Options) (*Store, error) {
 	o = o.withDefaults()
 	if o.MaxSubjects < 1 {
-		return nil, fmt.Errorf("ratelimit: MemoryOptions.MaxSubjects is %d, want at least 1", o.MaxSubjects)
+		return nil, fmt.Errorf("memstore: Options.MaxSubjects is %d, want at least 1", o.MaxSubjects)
 	}
 	if o.MaxBytes < minBytes {
-		return nil, fmt.Errorf("ratelimit: MemoryOptions.MaxBytes is %d, want at least %d", o.MaxBytes, minBytes)
+		return nil, fmt.Errorf("memstore: Options.MaxBytes is %d, want at least %d", o.MaxBytes, minBytes)
 	}
 	if o.WhenFull > DenyNew {
-		return nil, fmt.Errorf("ratelimit: MemoryOptions.WhenFull is %d, want EvictNearestFull or DenyNew", o.WhenFull)
+		return nil, fmt.Errorf("memstore: Options.WhenFull is %d, want EvictNearestFull or DenyNew", o.WhenFull)
 	}
 	n := shardCount(o)
-	m := &MemoryStore{shards: make([]shard, n), seed: maphash.MakeSeed(), clock: o.Clock, start: time.Now()}
+	m := &Store{shards: make([]shard, n), seed: maphash.MakeSeed(), clock: o.Clock, start: time.Now()}
 	if o.Clock != nil {
 		m.start = o.Clock()
 	}
@@ -93,7 +100,7 @@ func NewMemory(o MemoryOptions) (*MemoryStore, error) {
 	return m, nil
 }
 
-func (o MemoryOptions) withDefaults() MemoryOptions {
+func (o Options) withDefaults() Options {
 	if o.MaxSubjects == 0 {
 		o.MaxSubjects = 100_000
 	}
@@ -104,7 +111,7 @@ func (o MemoryOptions) withDefaults() MemoryOptions {
 }
 
 // shardCount returns the largest power of two that leaves every shard a size.
-func shardCount(o MemoryOptions) int {
+func shardCount(o Options) int {
 	n := min(int64(maxShards), int64(o.MaxSubjects/subjectsPerShard), o.MaxBytes/minBytes)
 	if n < 1 {
 		return 1
@@ -112,17 +119,17 @@ func shardCount(o MemoryOptions) int {
 	return 1 << (bits.Len64(uint64(n)) - 1)
 }
 
-// Do runs ops as [Store] says. Its errors are those of [Validate], [ErrOverflow],
-// [ErrNoRoom] and the cause of ctx's end.
-func (m *MemoryStore) Do(ctx context.Context, ops []Op) ([]Result, error) {
+// Do runs ops as [ratelimit.Store] says. Its errors are those of [ratelimit.Validate],
+// [ratelimit.ErrOverflow], [ratelimit.ErrNoRoom] and the cause of ctx's end.
+func (m *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := Validate(ops); err != nil {
+	if err := ratelimit.Validate(ops); err != nil {
 		return nil, err
 	}
-	out := make([]Result, len(ops))
-	for i, group := range Groups(ops) {
+	out := make([]ratelimit.Result, len(ops))
+	for i, group := range ratelimit.Groups(ops) {
 		if err := m.group(group, out[i:i+len(group)]); err != nil {
 			return nil, err
 		}
@@ -131,42 +138,43 @@ func (m *MemoryStore) Do(ctx context.Context, ops []Op) ([]Result, error) {
 }
 
 // DoOne is Do with a list of one, without an allocation on a known key.
-func (m *MemoryStore) DoOne(ctx context.Context, op Op) (Result, error) {
-	if op.Kind == Take && op.Ahead == 0 {
-		return m.take(ctx, &op.Rule, op.Key, op.N)
+func (m *Store) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	if op.Kind == ratelimit.Take && op.Ahead == 0 {
+		return m.Take(ctx, &op.Rule, op.Key, op.N)
 	}
-	return m.one(ctx, op)
+	return m.one(ctx, []ratelimit.Op{op})
 }
 
-// take is what nearly always is asked, without a copy of the rule.
-func (m *MemoryStore) take(ctx context.Context, r *Rule, key string, n int64) (res Result, err error) {
+// Take is DoOne of a take of n. It copies no rule, and so a [ratelimit.Limiter] prefers it.
+func (m *Store) Take(ctx context.Context, by *ratelimit.Rule, key string, n int64) (res ratelimit.Result, err error) {
 	if ctx.Err() != nil {
 		return res, context.Cause(ctx)
 	}
-	if r.block.After == 0 && 1 <= n && n <= r.burst && 1 <= len(key) && len(key) <= MaxKeyLen {
+	r := (*rule)(by.Layout())
+	if r.Block.After == 0 && 1 <= n && n <= r.Burst && 1 <= len(key) && len(key) <= ratelimit.MaxKeyLen {
 		hash := maphash.String(m.seed, key)
 		if m.shard(hash).take(r, n, &res, hash, m.now()) {
 			return res, nil
 		}
 	}
-	return m.one(ctx, Op{Rule: *r, Key: key, N: n, Kind: Take})
+	return m.one(ctx, []ratelimit.Op{{Rule: *by, Key: key, N: n, Kind: ratelimit.Take}})
 }
 
-func (m *MemoryStore) one(ctx context.Context, op Op) (Result, error) {
+func (m *Store) one(ctx context.Context, ops []ratelimit.Op) (ratelimit.Result, error) {
 	if ctx.Err() != nil {
-		return Result{}, context.Cause(ctx)
+		return ratelimit.Result{}, context.Cause(ctx)
 	}
-	if err := validate(&op, nil); err != nil {
-		return Result{}, err
+	if err := ratelimit.Validate(ops); err != nil {
+		return ratelimit.Result{}, err
 	}
-	ops, out := [1]Op{op}, [1]Result{}
-	err := m.group(ops[:], out[:])
+	var out [1]ratelimit.Result
+	err := m.group(ops, out[:])
 	return out[0], err
 }
 
 // Len returns the number of counters, among them those that equal fresh ones but whose
 // room has not been needed.
-func (m *MemoryStore) Len() int {
+func (m *Store) Len() int {
 	var n int
 	for i := range m.shards {
 		used, _ := m.shards[i].size()
@@ -176,7 +184,7 @@ func (m *MemoryStore) Len() int {
 }
 
 // Bytes returns what counts for MaxBytes.
-func (m *MemoryStore) Bytes() int64 {
+func (m *Store) Bytes() int64 {
 	var n int64
 	for i := range m.shards {
 		_, size := m.shards[i].size()
@@ -185,16 +193,16 @@ func (m *MemoryStore) Bytes() int64 {
 	return n
 }
 
-func (m *MemoryStore) group(ops []Op, out []Result) error {
+func (m *Store) group(ops []ratelimit.Op, out []ratelimit.Result) error {
 	key := maphash.String(m.seed, ops[0].Key)
 	return m.shard(key).do(ops, out, key, m.now())
 }
 
-func (m *MemoryStore) shard(key uint64) *shard { return &m.shards[key&uint64(len(m.shards)-1)] }
+func (m *Store) shard(key uint64) *shard { return &m.shards[key&uint64(len(m.shards)-1)] }
 
 // now returns the time in microseconds. Counted from the store's start it follows the
 // monotonic clock, if the clock has one.
-func (m *MemoryStore) now() int64 {
+func (m *Store) now() int64 {
 	if m.clock == nil {
 		return m.begin + time.Since(m.start).Microseconds()
 	}

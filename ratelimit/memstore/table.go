@@ -1,4 +1,4 @@
-package ratelimit
+package memstore
 
 import "math/bits"
 
@@ -24,7 +24,7 @@ type entry struct {
 	hash uint64
 	// until is when the counter equals a fresh one and may be forgotten, in microseconds.
 	until int64
-	// a and b are the state, as its pair understands it. If there is a block, a is where.
+	// a and b are the state, as its algorithm understands it. If there is a block, a is where.
 	a, b int64
 }
 

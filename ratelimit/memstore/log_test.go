@@ -1,4 +1,4 @@
-package ratelimit
+package memstore
 
 import (
 	"math/rand/v2"
@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 // TestLogsOfAllWidths has times and sums of 32, 48 and 64 bits, which grow while units
@@ -14,11 +16,11 @@ func TestLogsOfAllWidths(t *testing.T) {
 	for _, per := range []time.Duration{time.Second, time.Hour, 24 * time.Hour, 20 * 365 * 24 * time.Hour} {
 		for _, bits := range []int{3, 30, 34, 46} {
 			h, ctx, r := newHand(), t.Context(), rand.New(rand.NewPCG(uint64(per), uint64(bits)))
-			l := newLimiter(t, newMemory(t, MemoryOptions{Clock: h.clock}), Must(SlidingLog(LogOptions{Per: per})))
+			l := newLimiter(t, newStore(t, Options{Clock: h.clock}), ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: per})))
 			type charge struct {
 				at  time.Time
 				n   int64
-				res Result
+				res ratelimit.Result
 			}
 			var all []charge
 			sum := func(d time.Duration) (n int64) {
@@ -55,11 +57,11 @@ func TestLogsOfAllWidths(t *testing.T) {
 // TestLogsAheadOfAllWidths has a Per that fits 32 bits, and events that are an hour ahead.
 func TestLogsAheadOfAllWidths(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	r := Must(SlidingLog(LogOptions{Limit: 1000, Per: 71 * time.Minute}))
-	m := newMemory(t, MemoryOptions{Clock: h.clock})
+	r := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1000, Per: 71 * time.Minute}))
+	m := newStore(t, Options{Clock: h.clock})
 	begun := h.now
 	for i := range 60 {
-		op := Op{Rule: r, Key: "k", N: 1, Kind: Take}
+		op := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}
 		if i%2 == 1 {
 			op.Ahead = time.Hour - time.Duration(i)*time.Second
 		}
@@ -73,10 +75,10 @@ func TestLogsAheadOfAllWidths(t *testing.T) {
 		left int64
 	}{{71 * time.Minute, 999 - 58}, {71*time.Minute + time.Minute + time.Hour - time.Second, 999 - 56}} {
 		h.now = begun.Add(leave.at - time.Microsecond)
-		before, err := m.DoOne(ctx, Op{Rule: r, Key: "k", N: 1, Kind: Peek})
+		before, err := m.DoOne(ctx, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek})
 		require.NoError(t, err)
 		h.now = begun.Add(leave.at)
-		after, err := m.DoOne(ctx, Op{Rule: r, Key: "k", N: 1, Kind: Peek})
+		after, err := m.DoOne(ctx, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek})
 		require.NoError(t, err)
 		require.Less(t, before.Remaining, after.Remaining)
 		require.Equal(t, leave.left, after.Remaining)
@@ -86,17 +88,17 @@ func TestLogsAheadOfAllWidths(t *testing.T) {
 // TestAResetOfAWideLog charges what needs wide events to a log that a group has reset.
 func TestAResetOfAWideLog(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	r := Must(SlidingLog(LogOptions{Limit: 1 << 53, Per: 4 * time.Second}))
-	m := newMemory(t, MemoryOptions{Clock: h.clock})
-	op := func(k Kind, n int64) Op { return Op{Rule: r, Key: "k", N: n, Kind: k} }
-	for _, ops := range [][]Op{{op(Add, 1<<50)}, {op(Reset, 0), op(Add, 1)}} {
+	r := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 53, Per: 4 * time.Second}))
+	m := newStore(t, Options{Clock: h.clock})
+	op := func(k ratelimit.Kind, n int64) ratelimit.Op { return ratelimit.Op{Rule: r, Key: "k", N: n, Kind: k} }
+	for _, ops := range [][]ratelimit.Op{{op(ratelimit.Add, 1<<50)}, {op(ratelimit.Reset, 0), op(ratelimit.Add, 1)}} {
 		_, err := m.Do(ctx, ops)
 		require.NoError(t, err)
 	}
 	h.now = h.now.Add(5 * time.Second)
-	_, err := m.DoOne(ctx, op(Take, 1<<50))
+	_, err := m.DoOne(ctx, op(ratelimit.Take, 1<<50))
 	require.NoError(t, err)
-	res, err := m.DoOne(ctx, op(Count, 0))
+	res, err := m.DoOne(ctx, op(ratelimit.Count, 0))
 	require.NoError(t, err)
 	require.EqualValues(t, 1<<50, res.Count)
 }

@@ -1,4 +1,4 @@
-package ratelimit
+package memstore
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 // TestInsertWhereAllAreOneHome has hashes that are all pushed out of the last home, into
@@ -46,8 +48,8 @@ func TestReserveToTheLastByte(t *testing.T) {
 // then needs their room for one of another size.
 func TestMemoryGivesBackBeforeItForgets(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	m := newMemory(t, MemoryOptions{MaxSubjects: 500, Clock: h.clock})
-	l := newLimiter(t, m, Must(Buckets(BucketOptions{})))
+	m := newStore(t, Options{MaxSubjects: 500, Clock: h.clock})
+	l := newLimiter(t, m, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{})))
 	keys := addresses(200)
 	for _, key := range keys {
 		_, err := l.Add(ctx, key, 1)
@@ -58,7 +60,7 @@ func TestMemoryGivesBackBeforeItForgets(t *testing.T) {
 	}
 	m.shards[0].maxBytes = m.Bytes()
 	for _, key := range keys[:20] {
-		_, err := newLimiter(t, m, Must(Buckets(BucketOptions{Span: 300 * time.Second}))).Add(ctx, key, 1)
+		_, err := newLimiter(t, m, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Span: 300 * time.Second}))).Add(ctx, key, 1)
 		require.NoError(t, err)
 	}
 	require.Equal(t, 140+20, m.Len(), "nothing was forgotten")
@@ -66,16 +68,16 @@ func TestMemoryGivesBackBeforeItForgets(t *testing.T) {
 
 // TestMemoryDeniesOnlyWhatWaitingHelps has counters that are too large for the store alone.
 func TestMemoryDeniesOnlyWhatWaitingHelps(t *testing.T) {
-	m := newMemory(t, MemoryOptions{MaxBytes: minBytes, WhenFull: DenyNew})
-	r := Must(Buckets(BucketOptions{Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second}))
-	other := Must(Buckets(BucketOptions{Name: "other", Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second}))
-	third := Must(Buckets(BucketOptions{Name: "third", Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second}))
-	var ops []Op
-	for _, r := range []Rule{r, other, third} {
-		ops = append(ops, Op{Rule: r, Key: "k", N: 1 << 40, Kind: Take})
+	m := newStore(t, Options{MaxBytes: minBytes, WhenFull: DenyNew})
+	r := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second}))
+	other := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "other", Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second}))
+	third := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "third", Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second}))
+	var ops []ratelimit.Op
+	for _, r := range []ratelimit.Rule{r, other, third} {
+		ops = append(ops, ratelimit.Op{Rule: r, Key: "k", N: 1 << 40, Kind: ratelimit.Take})
 	}
 	_, err := m.Do(t.Context(), ops)
-	require.ErrorIs(t, err, ErrNoRoom)
+	require.ErrorIs(t, err, ratelimit.ErrNoRoom)
 	require.Zero(t, m.Len())
 }
 
@@ -83,16 +85,16 @@ func TestMemoryDeniesOnlyWhatWaitingHelps(t *testing.T) {
 // numbers only one by one.
 func TestMemoryMakesRoomForAWholeGroup(t *testing.T) {
 	const n = 3 << 30
-	for _, r := range []Rule{Must(Buckets(BucketOptions{})), Must(SlidingLog(LogOptions{Per: time.Minute}))} {
+	for _, r := range []ratelimit.Rule{ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{})), ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: time.Minute}))} {
 		for _, before := range []int64{0, 1} {
 			h := newHand()
-			m := newMemory(t, MemoryOptions{Clock: h.clock})
+			m := newStore(t, Options{Clock: h.clock})
 			if before > 0 {
-				_, err := m.DoOne(t.Context(), Op{Rule: r, Key: "k", N: before, Kind: Add})
+				_, err := m.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", N: before, Kind: ratelimit.Add})
 				require.NoError(t, err)
 			}
-			add := Op{Rule: r, Key: "k", N: n, Kind: Add}
-			results, err := m.Do(t.Context(), []Op{add, add, add})
+			add := ratelimit.Op{Rule: r, Key: "k", N: n, Kind: ratelimit.Add}
+			results, err := m.Do(t.Context(), []ratelimit.Op{add, add, add})
 			require.NoError(t, err)
 			require.EqualValues(t, before+3*n, results[2].Count)
 			h.now = h.now.Add(30 * time.Second)
@@ -105,17 +107,11 @@ func TestMemoryMakesRoomForAWholeGroup(t *testing.T) {
 
 // No hash is that of a gap.
 func TestHashesAreNoGaps(t *testing.T) {
-	window := Must(FixedWindow(WindowOptions{Limit: 1, Per: time.Second, Block: Block{After: 1, For: time.Second}}))
-	require.EqualValues(t, 2, window.hash(window.id))
+	ofWindow := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: time.Second, Block: ratelimit.Block{After: 1, For: time.Second}}))
+	window := (*rule)(ofWindow.Layout())
+	require.EqualValues(t, 2, window.hash(window.ID))
 	require.EqualValues(t, 2, window.blockHash(window.blockHash(0)))
-	log := Must(SlidingLog(LogOptions{Per: time.Second}))
-	require.EqualValues(t, 1, log.hash(log.id))
-}
-
-func TestKindString(t *testing.T) {
-	for kind, want := range map[Kind]string{
-		0: "Kind(0)", Take: "take", Peek: "peek", Add: "add", Count: "count", Refund: "refund", Reset: "reset", 7: "Kind(7)",
-	} {
-		require.Equal(t, want, kind.String())
-	}
+	ofLog := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: time.Second}))
+	log := (*rule)(ofLog.Layout())
+	require.EqualValues(t, 1, log.hash(log.ID))
 }

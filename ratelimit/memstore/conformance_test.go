@@ -1,4 +1,4 @@
-package ratelimit_test
+package memstore_test
 
 import (
 	"testing"
@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
 func TestMemoryStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		clock := storetest.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC))
-		store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{Clock: clock.Now})
+		store, err := memstore.New(memstore.Options{Clock: clock.Now})
 		require.NoError(t, err)
 		return store, clock
 	}, storetest.Everything)
@@ -22,7 +23,7 @@ func TestMemoryStore(t *testing.T) {
 func TestMemoryStoreBefore1970(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		clock := storetest.NewClock(time.Date(1969, 12, 31, 23, 59, 0, 0, time.UTC))
-		store, err := ratelimit.NewMemory(ratelimit.MemoryOptions{Clock: clock.Now})
+		store, err := memstore.New(memstore.Options{Clock: clock.Now})
 		require.NoError(t, err)
 		return store, clock
 	}, storetest.Everything)

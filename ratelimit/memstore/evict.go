@@ -1,6 +1,10 @@
-package ratelimit
+package memstore
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
 
 const (
 	// exactSlots is how large a table can be for the search of what is nearest to full
@@ -20,12 +24,13 @@ const (
 func (g *group) open() (denied bool, err error) {
 	for i := range g.ops {
 		op := &g.ops[i]
-		if !op.charges() {
+		if !charges(op) {
 			continue
 		}
-		hash := op.Rule.hash(g.key)
-		known := g.table.find(hash) != nil || g.begin(hash, &op.Rule) != nil
-		if !known || !g.enlarge(hash, &op.Rule, op.N+pending(g.ops[:i], &op.Rule), op.ahead()) {
+		r := ruleOf(op)
+		hash := r.hash(g.key)
+		known := g.table.find(hash) != nil || g.begin(hash, r) != nil
+		if !known || !g.enlarge(hash, r, op.N+pending(g.ops[:i], r), micros(op.Ahead)) {
 			g.undo(i)
 			return g.full(i)
 		}
@@ -35,11 +40,11 @@ func (g *group) open() (denied bool, err error) {
 
 // begin inserts an entry that equals a fresh counter; without its block, if it needs one.
 // It returns nil if there is no room.
-func (g *group) begin(hash uint64, r *Rule) *entry {
+func (g *group) begin(hash uint64, r *rule) *entry {
 	e := g.insert(hash)
 	switch {
 	case e == nil:
-	case r.algorithm.hasBlock():
+	case r.hasBlock():
 		e.a = noBlock
 	default:
 		g.lives++
@@ -50,8 +55,8 @@ func (g *group) begin(hash uint64, r *Rule) *entry {
 
 // enlarge gives the entry of hash the words that it needs before n units are charged, and
 // tells whether there was room.
-func (g *group) enlarge(hash uint64, r *Rule, n, ahead int64) bool {
-	if !r.algorithm.hasBlock() {
+func (g *group) enlarge(hash uint64, r *rule, n, ahead int64) bool {
+	if !r.hasBlock() {
 		return true
 	}
 	s := g.state(g.table.find(hash))
@@ -81,7 +86,7 @@ func (g *group) enlarge(hash uint64, r *Rule, n, ahead int64) bool {
 // what equals a fresh counter, which makes no difference.
 func (g *group) undo(last int) {
 	for i := range last + 1 {
-		hash := g.ops[i].Rule.hash(g.key)
+		hash := ruleOf(&g.ops[i]).hash(g.key)
 		if e := g.table.find(hash); e != nil && e.until <= g.now {
 			g.forget(hash)
 		}
@@ -91,11 +96,11 @@ func (g *group) undo(last int) {
 // full says what becomes of a group of which op i has no room: a take is denied if there
 // will be some, which a store that denies knows.
 func (g *group) full(i int) (denied bool, err error) {
-	if g.ops[i].Kind == Take && g.wait > 0 {
+	if g.ops[i].Kind == ratelimit.Take && g.wait > 0 {
 		g.out[i].Violated = true
 		return true, nil
 	}
-	return false, fmt.Errorf("%w: %d bytes and %d counters of at most %d and %d", ErrNoRoom, g.bytes(), g.table.used, g.maxBytes, g.maxUsed)
+	return false, fmt.Errorf("%w: %d bytes and %d counters of at most %d and %d", ratelimit.ErrNoRoom, g.bytes(), g.table.used, g.maxBytes, g.maxUsed)
 }
 
 // insert adds an entry, that equals a fresh counter, and returns nil if there is no room.
@@ -206,8 +211,8 @@ func (g *group) sweep() {
 // owns tells whether an entry is one of the group's.
 func (g *group) owns(hash uint64) bool {
 	for i := range g.ops {
-		r := &g.ops[i].Rule
-		if hash == r.hash(g.key) || r.block.After > 0 && hash == r.blockHash(g.key) {
+		r := ruleOf(&g.ops[i])
+		if hash == r.hash(g.key) || r.Block.After > 0 && hash == r.blockHash(g.key) {
 			return true
 		}
 	}

@@ -1,4 +1,4 @@
-package ratelimit
+package memstore
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 // centuries are clocks that show anything that a time.Duration can tell apart.
@@ -21,14 +23,14 @@ func TestMemoryAfterAClockThatJumps(t *testing.T) {
 	for name, r := range everyRule(10) {
 		for _, d := range centuries {
 			h, ctx := newHand(), t.Context()
-			l := newLimiter(t, newMemory(t, MemoryOptions{Clock: h.clock}), r)
+			l := newLimiter(t, newStore(t, Options{Clock: h.clock}), r)
 			_, err := l.Take(ctx, "k", 10)
 			require.NoError(t, err)
 			h.now = h.now.Add(-d)
 			res, err := l.Take(ctx, "k", 1)
 			require.NoError(t, err)
 			require.False(t, res.Allowed, "%s, %v back", name, d)
-			require.GreaterOrEqual(t, res.RetryAfter, min(d, MaxDuration), "%s, %v back", name, d)
+			require.GreaterOrEqual(t, res.RetryAfter, min(d, ratelimit.MaxDuration), "%s, %v back", name, d)
 			require.GreaterOrEqual(t, res.ResetAfter, res.RetryAfter)
 			require.NoError(t, l.Reset(ctx, "k"))
 			res, err = l.Take(ctx, "k", 10)
@@ -70,28 +72,28 @@ func (j *jumps) move() time.Duration {
 func FuzzMemoryUnderAnyClock(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x03 take it easy"))
 	f.Add([]byte("\xff\xfe\x80\x80 and back again, by years"))
-	rules := []Rule{
-		Must(Buckets(BucketOptions{Limit: 5, Interval: time.Microsecond, Span: 3 * time.Microsecond})),
-		Must(Buckets(BucketOptions{Limit: 1 << 53, Block: Block{After: 1, For: MaxDuration}})),
-		Must(SlidingLog(LogOptions{Limit: 5, Per: time.Second, Block: Block{After: 2, For: time.Microsecond}})),
-		Must(SlidingLog(LogOptions{Limit: 1 << 53, Per: MaxDuration})),
-		Must(FixedWindow(WindowOptions{Limit: 5, Per: MaxDuration, Block: Block{After: 1, For: time.Hour}})),
-		Must(Throttle(time.Microsecond)),
-		Must(GCRA(GCRAOptions{Limit: 1<<53 - 1, Per: time.Microsecond, Block: Block{After: 1, For: time.Hour}})),
-		Must(GCRA(GCRAOptions{Limit: 1, Per: MaxDuration / 2, Burst: 1})),
+	rules := []ratelimit.Rule{
+		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5, Interval: time.Microsecond, Span: 3 * time.Microsecond})),
+		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 53, Block: ratelimit.Block{After: 1, For: ratelimit.MaxDuration}})),
+		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 5, Per: time.Second, Block: ratelimit.Block{After: 2, For: time.Microsecond}})),
+		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 53, Per: ratelimit.MaxDuration})),
+		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 5, Per: ratelimit.MaxDuration, Block: ratelimit.Block{After: 1, For: time.Hour}})),
+		ratelimit.Must(ratelimit.Throttle(time.Microsecond)),
+		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1<<53 - 1, Per: time.Microsecond, Block: ratelimit.Block{After: 1, For: time.Hour}})),
+		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1, Per: ratelimit.MaxDuration / 2, Burst: 1})),
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, j := newHand(), &jumps{data}
-		m := newMemory(t, MemoryOptions{Clock: h.clock, MaxSubjects: 4, WhenFull: WhenFull(j.next() & 1)})
+		m := newStore(t, Options{Clock: h.clock, MaxSubjects: 4, WhenFull: WhenFull(j.next() & 1)})
 		for len(j.data) > 0 {
 			h.now = h.now.Add(j.move())
-			op := Op{Rule: rules[j.next()%int64(len(rules))], Key: string(rune('a' + j.next()%8)), Kind: Kind(1 + j.next()%6)}
+			op := ratelimit.Op{Rule: rules[j.next()%int64(len(rules))], Key: string(rune('a' + j.next()%8)), Kind: ratelimit.Kind(1 + j.next()%6)}
 			op.N = 1 + j.next()<<(j.next()%48)
-			op.Receipt = Receipt{Counter: op.Rule.hash(maphash.String(m.seed, op.Key)), N: j.next(), At: h.now.UnixMicro() + j.next(), Life: j.next()}
+			op.Receipt = ratelimit.Receipt{Counter: ruleOf(&op).hash(maphash.String(m.seed, op.Key)), N: j.next(), At: h.now.UnixMicro() + j.next(), Life: j.next()}
 			res, err := m.DoOne(t.Context(), op)
-			for _, known := range []error{ErrOp, ErrTooLarge, ErrNoCount, ErrOverflow, ErrNoRoom} {
+			for _, known := range []error{ratelimit.ErrOp, ratelimit.ErrTooLarge, ratelimit.ErrNoCount, ratelimit.ErrOverflow, ratelimit.ErrNoRoom} {
 				if err != nil && errors.Is(err, known) {
-					err, res = nil, Result{}
+					err, res = nil, ratelimit.Result{}
 				}
 			}
 			require.NoError(t, err)
@@ -101,7 +103,7 @@ func FuzzMemoryUnderAnyClock(f *testing.F) {
 			require.GreaterOrEqual(t, res.Count, int64(0))
 			require.GreaterOrEqual(t, res.Remaining, int64(0))
 			require.LessOrEqual(t, res.Remaining, op.Rule.Burst())
-			if op.Kind == Take && res.Limit > 0 && !res.Allowed {
+			if op.Kind == ratelimit.Take && res.Limit > 0 && !res.Allowed {
 				require.Positive(t, res.RetryAfter)
 			}
 		}

@@ -1,4 +1,4 @@
-package ratelimit
+package memstore
 
 import (
 	"context"
@@ -11,18 +11,20 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-func newMemory(t testing.TB, o MemoryOptions) *MemoryStore {
+func newStore(t testing.TB, o Options) *Store {
 	t.Helper()
-	m, err := NewMemory(o)
+	m, err := New(o)
 	require.NoError(t, err)
 	return m
 }
 
-func newLimiter(t testing.TB, s Store, r Rule) *Limiter {
+func newLimiter(t testing.TB, s ratelimit.Store, r ratelimit.Rule) *ratelimit.Limiter {
 	t.Helper()
-	l, err := NewLimiter(s, r)
+	l, err := ratelimit.NewLimiter(s, r)
 	require.NoError(t, err)
 	return l
 }
@@ -34,16 +36,16 @@ func newHand() *hand { return &hand{time.Unix(1_800_000_000, 0)} }
 
 func (h *hand) clock() time.Time { return h.now }
 
-func TestNewMemoryRefuses(t *testing.T) {
-	_, err := NewMemory(MemoryOptions{MaxSubjects: -1})
-	require.ErrorContains(t, err, "MemoryOptions.MaxSubjects is -1")
-	_, err = NewMemory(MemoryOptions{MaxBytes: 1000})
-	require.ErrorContains(t, err, "MemoryOptions.MaxBytes is 1000")
+func TestNewRefuses(t *testing.T) {
+	_, err := New(Options{MaxSubjects: -1})
+	require.ErrorContains(t, err, "Options.MaxSubjects is -1")
+	_, err = New(Options{MaxBytes: 1000})
+	require.ErrorContains(t, err, "Options.MaxBytes is 1000")
 }
 
 func TestMemoryReadsTheClockOfTheBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, newMemory(t, MemoryOptions{}), Must(Buckets(BucketOptions{Limit: 1, Per: time.Minute})))
+		l := newLimiter(t, newStore(t, Options{}), ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1, Per: time.Minute})))
 		_, err := l.Take(t.Context(), "k", 1)
 		require.NoError(t, err)
 		res, err := l.Take(t.Context(), "k", 1)
@@ -60,7 +62,7 @@ func TestMemoryEvictsTheNearestToFullQuota(t *testing.T) {
 	for name, r := range everyRule(10) {
 		t.Run(name, func(t *testing.T) {
 			h, ctx := newHand(), t.Context()
-			m := newMemory(t, MemoryOptions{MaxSubjects: 3, Clock: h.clock})
+			m := newStore(t, Options{MaxSubjects: 3, Clock: h.clock})
 			l := newLimiter(t, m, r)
 			add := func(key string, n int64) {
 				h.now = h.now.Add(time.Second)
@@ -95,8 +97,8 @@ func TestMemoryEvictsTheNearestToFullQuota(t *testing.T) {
 // TestMemoryEvictsNearlyTheNearest has a store so large that it looks at a sample.
 func TestMemoryEvictsNearlyTheNearest(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	m := newMemory(t, MemoryOptions{MaxSubjects: 64 * subjectsPerShard * 8, Clock: h.clock})
-	l := newLimiter(t, m, Must(GCRA(GCRAOptions{Limit: 1000, Per: time.Hour})))
+	m := newStore(t, Options{MaxSubjects: 64 * subjectsPerShard * 8, Clock: h.clock})
+	l := newLimiter(t, m, ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1000, Per: time.Hour})))
 	const heavy = 5000
 	for i := range heavy {
 		_, err := l.Add(ctx, fmt.Sprint("heavy", i), 900)
@@ -118,8 +120,8 @@ func TestMemoryEvictsNearlyTheNearest(t *testing.T) {
 }
 
 func TestMemoryEvictsWhileOthersTake(t *testing.T) {
-	m := newMemory(t, MemoryOptions{MaxSubjects: 600})
-	l := newLimiter(t, m, Must(Buckets(BucketOptions{Limit: 5})))
+	m := newStore(t, Options{MaxSubjects: 600})
+	l := newLimiter(t, m, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5})))
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
@@ -137,10 +139,10 @@ func TestMemoryEvictsWhileOthersTake(t *testing.T) {
 
 func TestMemoryReusesTheExpiredFirst(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	m := newMemory(t, MemoryOptions{MaxSubjects: 2, Clock: h.clock})
-	long := newLimiter(t, m, Must(FixedWindow(WindowOptions{Name: "long", Limit: 5, Per: 10 * time.Second})))
-	brief := newLimiter(t, m, Must(FixedWindow(WindowOptions{Limit: 5, Per: 4 * time.Second})))
-	for _, l := range []*Limiter{long, brief} {
+	m := newStore(t, Options{MaxSubjects: 2, Clock: h.clock})
+	long := newLimiter(t, m, ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "long", Limit: 5, Per: 10 * time.Second})))
+	brief := newLimiter(t, m, ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 5, Per: 4 * time.Second})))
+	for _, l := range []*ratelimit.Limiter{long, brief} {
 		_, err := l.Add(ctx, "k", 1)
 		require.NoError(t, err)
 		h.now = h.now.Add(3 * time.Second)
@@ -156,7 +158,7 @@ func TestMemoryForgetsTheExpiredAsOthersCome(t *testing.T) {
 	for name, r := range everyRule(10) {
 		t.Run(name, func(t *testing.T) {
 			h, ctx := newHand(), t.Context()
-			m := newMemory(t, MemoryOptions{MaxSubjects: 500, Clock: h.clock})
+			m := newStore(t, Options{MaxSubjects: 500, Clock: h.clock})
 			l := newLimiter(t, m, r)
 			for i := range 300 {
 				_, err := l.Add(ctx, fmt.Sprint(i), 1)
@@ -178,7 +180,7 @@ func TestMemoryDeniesWhatIsNew(t *testing.T) {
 	for name, r := range everyRule(10) {
 		t.Run(name, func(t *testing.T) {
 			h, ctx := newHand(), t.Context()
-			m := newMemory(t, MemoryOptions{MaxSubjects: 2, WhenFull: DenyNew, Clock: h.clock})
+			m := newStore(t, Options{MaxSubjects: 2, WhenFull: DenyNew, Clock: h.clock})
 			l := newLimiter(t, m, r)
 			for _, key := range []string{"a", "b"} {
 				_, err := l.Take(ctx, key, 1)
@@ -191,7 +193,7 @@ func TestMemoryDeniesWhatIsNew(t *testing.T) {
 			require.Zero(t, res.Remaining)
 			require.Positive(t, res.RetryAfter)
 			_, err = l.Add(ctx, "c", 1)
-			require.ErrorIs(t, err, ErrNoRoom)
+			require.ErrorIs(t, err, ratelimit.ErrNoRoom)
 			res, err = l.Take(ctx, "a", 1)
 			require.NoError(t, err)
 			require.True(t, res.Allowed, "what is known is served")
@@ -215,15 +217,15 @@ func TestMemoryDeniesWhatIsNew(t *testing.T) {
 // TestMemoryUndoesAGroupWithoutRoom checks that a group that fails leaves nothing.
 func TestMemoryUndoesAGroupWithoutRoom(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	m := newMemory(t, MemoryOptions{MaxSubjects: 2, WhenFull: DenyNew, Clock: h.clock})
-	one := Must(GCRA(GCRAOptions{Limit: 5, Per: time.Minute}))
-	two := Must(SlidingLog(LogOptions{Limit: 5, Per: time.Minute}))
+	m := newStore(t, Options{MaxSubjects: 2, WhenFull: DenyNew, Clock: h.clock})
+	one := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 5, Per: time.Minute}))
+	two := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 5, Per: time.Minute}))
 	_, err := newLimiter(t, m, one).Add(ctx, "k", 1)
 	require.NoError(t, err)
-	_, err = m.Do(ctx, []Op{{Rule: two, Key: "new", N: 1, Kind: Add}, {Rule: one, Key: "new", N: 1, Kind: Add}})
-	require.ErrorIs(t, err, ErrNoRoom)
+	_, err = m.Do(ctx, []ratelimit.Op{{Rule: two, Key: "new", N: 1, Kind: ratelimit.Add}, {Rule: one, Key: "new", N: 1, Kind: ratelimit.Add}})
+	require.ErrorIs(t, err, ratelimit.ErrNoRoom)
 	require.Equal(t, 1, m.Len())
-	results, err := m.Do(ctx, []Op{{Rule: two, Key: "new", N: 1, Kind: Take}, {Rule: one, Key: "new", N: 1, Kind: Take}})
+	results, err := m.Do(ctx, []ratelimit.Op{{Rule: two, Key: "new", N: 1, Kind: ratelimit.Take}, {Rule: one, Key: "new", N: 1, Kind: ratelimit.Take}})
 	require.NoError(t, err)
 	require.False(t, results[0].Allowed)
 	require.False(t, results[0].Violated)
@@ -231,7 +233,7 @@ func TestMemoryUndoesAGroupWithoutRoom(t *testing.T) {
 	require.Equal(t, 1, m.Len())
 }
 
-func counts(t *testing.T, l *Limiter, keys ...string) map[string]int64 {
+func counts(t *testing.T, l *ratelimit.Limiter, keys ...string) map[string]int64 {
 	t.Helper()
 	got := map[string]int64{}
 	for _, k := range keys {
@@ -247,7 +249,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		for _, full := range []WhenFull{EvictNearestFull, DenyNew} {
 			t.Run(fmt.Sprint(name, full), func(t *testing.T) {
 				h, ctx := newHand(), t.Context()
-				m := newMemory(t, MemoryOptions{MaxSubjects: 1 << 20, MaxBytes: 2 << 20, WhenFull: full, Clock: h.clock})
+				m := newStore(t, Options{MaxSubjects: 1 << 20, MaxBytes: 2 << 20, WhenFull: full, Clock: h.clock})
 				l := newLimiter(t, m, r)
 				for i := range 80_000 {
 					h.now = h.now.Add(time.Microsecond)
@@ -259,7 +261,7 @@ func TestMemoryIsBounded(t *testing.T) {
 				}
 				require.Greater(t, m.Bytes(), int64(2<<20)*8/10)
 
-				m = newMemory(t, MemoryOptions{MaxSubjects: 1000, WhenFull: full})
+				m = newStore(t, Options{MaxSubjects: 1000, WhenFull: full})
 				l = newLimiter(t, m, r)
 				for i := range 5000 {
 					_, err := l.Take(ctx, fmt.Sprint(i), 1)
@@ -276,16 +278,16 @@ func TestMemoryIsBounded(t *testing.T) {
 // make room for one another.
 func TestMemoryIsBoundedForAllSizes(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	m := newMemory(t, MemoryOptions{MaxBytes: minBytes, Clock: h.clock})
+	m := newStore(t, Options{MaxBytes: minBytes, Clock: h.clock})
 	r := rand.New(rand.NewPCG(1, 2))
-	var rules []Rule
+	var rules []ratelimit.Rule
 	for _, span := range []time.Duration{3, 10, 100, 1000} {
-		rules = append(rules, Must(Buckets(BucketOptions{Limit: 1 << 40, Interval: time.Second, Span: span * time.Second})))
+		rules = append(rules, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40, Interval: time.Second, Span: span * time.Second})))
 	}
-	rules = append(rules, Must(SlidingLog(LogOptions{Per: time.Minute})), Must(SlidingLog(LogOptions{Per: 1000 * time.Hour})))
+	rules = append(rules, ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: time.Minute})), ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: 1000 * time.Hour})))
 	for range 100_000 {
 		h.now = h.now.Add(time.Duration(r.IntN(1000)) * time.Microsecond)
-		_, err := m.DoOne(ctx, Op{Rule: rules[r.IntN(len(rules))], Key: fmt.Sprint(r.IntN(300)), N: 1 << r.IntN(40), Kind: Add})
+		_, err := m.DoOne(ctx, ratelimit.Op{Rule: rules[r.IntN(len(rules))], Key: fmt.Sprint(r.IntN(300)), N: 1 << r.IntN(40), Kind: ratelimit.Add})
 		require.NoError(t, err)
 		require.LessOrEqual(t, m.Bytes(), int64(minBytes))
 	}
@@ -293,8 +295,8 @@ func TestMemoryIsBoundedForAllSizes(t *testing.T) {
 }
 
 func TestMemoryReadsAndDenialsKeepNothing(t *testing.T) {
-	m, ctx := newMemory(t, MemoryOptions{}), t.Context()
-	low, high := Must(Buckets(BucketOptions{Limit: 1})), Must(Buckets(BucketOptions{Name: "other", Limit: 5}))
+	m, ctx := newStore(t, Options{}), t.Context()
+	low, high := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1})), ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "other", Limit: 5}))
 	l := newLimiter(t, m, low)
 	_, err := l.Peek(ctx, "k", 1)
 	require.NoError(t, err)
@@ -306,7 +308,7 @@ func TestMemoryReadsAndDenialsKeepNothing(t *testing.T) {
 	_, err = l.Take(ctx, "k", 1)
 	require.NoError(t, err)
 	before, known := m.Bytes(), m.Len()
-	results, err := m.Do(ctx, []Op{{Rule: high, Key: "k", N: 1, Kind: Take}, {Rule: low, Key: "k", N: 1, Kind: Take}})
+	results, err := m.Do(ctx, []ratelimit.Op{{Rule: high, Key: "k", N: 1, Kind: ratelimit.Take}, {Rule: low, Key: "k", N: 1, Kind: ratelimit.Take}})
 	require.NoError(t, err)
 	require.False(t, results[0].Allowed)
 	require.Equal(t, before, m.Bytes(), "a denied group makes no counter")
@@ -314,15 +316,15 @@ func TestMemoryReadsAndDenialsKeepNothing(t *testing.T) {
 }
 
 func TestMemoryRefusesWhatCannotFit(t *testing.T) {
-	m, ctx := newMemory(t, MemoryOptions{MaxBytes: minBytes}), t.Context()
-	huge := func(name string) Op {
-		o := BucketOptions{Name: name, Interval: time.Second, Span: 65000 * time.Second}
-		return Op{Rule: Must(Buckets(o)), Key: "k", N: 1 << 40, Kind: Add}
+	m, ctx := newStore(t, Options{MaxBytes: minBytes}), t.Context()
+	huge := func(name string) ratelimit.Op {
+		o := ratelimit.BucketOptions{Name: name, Interval: time.Second, Span: 65000 * time.Second}
+		return ratelimit.Op{Rule: ratelimit.Must(ratelimit.Buckets(o)), Key: "k", N: 1 << 40, Kind: ratelimit.Add}
 	}
-	_, err := m.Do(ctx, []Op{huge("a")})
+	_, err := m.Do(ctx, []ratelimit.Op{huge("a")})
 	require.NoError(t, err)
-	_, err = m.Do(ctx, []Op{huge("b"), huge("c"), huge("d")})
-	require.ErrorIs(t, err, ErrNoRoom)
+	_, err = m.Do(ctx, []ratelimit.Op{huge("b"), huge("c"), huge("d")})
+	require.ErrorIs(t, err, ratelimit.ErrNoRoom)
 	require.LessOrEqual(t, m.Len(), 1)
 	require.LessOrEqual(t, m.Bytes(), int64(minBytes))
 }
@@ -330,7 +332,7 @@ func TestMemoryRefusesWhatCannotFit(t *testing.T) {
 func TestMemoryMakesRoomAfterReset(t *testing.T) {
 	for name, r := range everyRule(10) {
 		t.Run(name, func(t *testing.T) {
-			m, ctx := newMemory(t, MemoryOptions{}), t.Context()
+			m, ctx := newStore(t, Options{}), t.Context()
 			l := newLimiter(t, m, r)
 			_, err := l.Add(ctx, "k", 1)
 			require.NoError(t, err)
@@ -352,21 +354,21 @@ func TestMemoryTakesWhatItSays(t *testing.T) {
 	keys := addresses(1 << 17)[:n]
 	for _, c := range []struct {
 		name  string
-		rule  Rule
+		rule  ratelimit.Rule
 		takes int
 		most  float64 // bytes a key
 	}{
-		{"gcra", Must(GCRA(GCRAOptions{Limit: 1000, Per: time.Minute})), 1, 64},
-		{"window", Must(FixedWindow(WindowOptions{Limit: 1000, Per: time.Minute})), 1, 64},
-		{"buckets", Must(Buckets(BucketOptions{Limit: 1000})), 1, 8 * (120 + 4)},
-		{"20 buckets", Must(Buckets(BucketOptions{Limit: 1000, Span: 100 * time.Second})), 1, 8 * (20 + 4)},
-		{"log", Must(SlidingLog(LogOptions{Limit: 1000, Per: time.Minute})), 100, 16 * 100},
-		{"log of a day", Must(SlidingLog(LogOptions{Limit: 1000, Per: 24 * time.Hour})), 100, 16 * 100},
+		{"gcra", ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1000, Per: time.Minute})), 1, 64},
+		{"window", ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1000, Per: time.Minute})), 1, 64},
+		{"buckets", ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000})), 1, 8 * (120 + 4)},
+		{"20 buckets", ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Span: 100 * time.Second})), 1, 8 * (20 + 4)},
+		{"log", ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1000, Per: time.Minute})), 100, 16 * 100},
+		{"log of a day", ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1000, Per: 24 * time.Hour})), 100, 16 * 100},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, ctx := newHand(), t.Context()
 			before := heap()
-			m := newMemory(t, MemoryOptions{MaxSubjects: 2 * n, MaxBytes: 1 << 30, Clock: h.clock})
+			m := newStore(t, Options{MaxSubjects: 2 * n, MaxBytes: 1 << 30, Clock: h.clock})
 			keys := keys
 			if c.takes > 1 {
 				keys = keys[:n/c.takes*5]
@@ -374,7 +376,7 @@ func TestMemoryTakesWhatItSays(t *testing.T) {
 			for range c.takes {
 				h.now = h.now.Add(time.Millisecond)
 				for _, key := range keys {
-					_, err := m.DoOne(ctx, Op{Rule: c.rule, Key: key, N: 1, Kind: Take})
+					_, err := m.DoOne(ctx, ratelimit.Op{Rule: c.rule, Key: key, N: 1, Kind: ratelimit.Take})
 					require.NoError(t, err)
 				}
 			}
@@ -402,7 +404,7 @@ func TestTakeOnAKnownKeyDoesNotAllocate(t *testing.T) {
 	for name, r := range everyRule(100) {
 		t.Run(name, func(t *testing.T) {
 			h := newHand()
-			l := newLimiter(t, newMemory(t, MemoryOptions{Clock: h.clock}), r)
+			l := newLimiter(t, newStore(t, Options{Clock: h.clock}), r)
 			take := func() {
 				if _, err := l.Take(ctx, "k", 1); err != nil {
 					t.Fatal(err)
@@ -431,7 +433,7 @@ func TestANewKeyDoesNotAllocate(t *testing.T) {
 	ctx, keys := context.Background(), addresses(1<<15)
 	for name, r := range everyRule(100) {
 		t.Run(name, func(t *testing.T) {
-			l := newLimiter(t, newMemory(t, MemoryOptions{}), r)
+			l := newLimiter(t, newStore(t, Options{}), r)
 			i := 0
 			take := func() {
 				if _, err := l.Take(ctx, keys[i], 1); err != nil {

@@ -1,0 +1,49 @@
+package ratelimit_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
+)
+
+func newStore(t testing.TB, o memstore.Options) *memstore.Store {
+	t.Helper()
+	m, err := memstore.New(o)
+	require.NoError(t, err)
+	return m
+}
+
+func newLimiter(t testing.TB, s ratelimit.Store, r ratelimit.Rule) *ratelimit.Limiter {
+	t.Helper()
+	l, err := ratelimit.NewLimiter(s, r)
+	require.NoError(t, err)
+	return l
+}
+
+// hand is a clock that a test moves.
+type hand struct{ now time.Time }
+
+func newHand() *hand { return &hand{time.Unix(1_800_000_000, 0)} }
+
+func (h *hand) clock() time.Time { return h.now }
+
+// everyRule has one rule of each algorithm.
+func everyRule(limit int64) map[string]ratelimit.Rule {
+	return map[string]ratelimit.Rule{
+		"buckets": ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: time.Minute})),
+		"log":     ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: limit, Per: time.Minute})),
+		"window":  ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: time.Minute})),
+		"gcra":    ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: limit, Per: time.Minute})),
+	}
+}
+
+// fixedKey is a key that is always the same.
+func fixedKey(key string, err error) ratelimit.KeyFunc {
+	return func(context.Context, *http.Request) (string, error) { return key, err }
+}

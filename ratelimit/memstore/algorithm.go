@@ -1,0 +1,170 @@
+package memstore
+
+import "github.com/lazyreq/lazyreq/ratelimit"
+
+// state is what the memory store remembers of one counter. It is passed by value.
+type state struct {
+	*entry
+	words []uint32 // of its block, nil if the entry is enough
+}
+
+// algorithm is a way of counting: check and charge over the state of one counter. Times
+// are microseconds, and are whatever the clock says: they may go back. ahead is the op's
+// Ahead, which some algorithms need not know. The caller holds the lock. Every method may
+// bring a state up to date, as long as no answer changes by it.
+//
+// A rule finds its algorithm by a switch rather than by an interface, which would send every
+// op to the heap. A new algorithm is a case in each switch below.
+type algorithm interface {
+	// need returns how many words the state has to have before n units are charged, 0
+	// if the entry is enough. For a new counter, s is zero.
+	need(s state, r *rule, n, now, ahead int64) int
+	// begin makes a state that of an untouched counter; life is never used twice. Its
+	// words are zero, and as many as n units need.
+	begin(s state, r *rule, n, now, life, ahead int64)
+	// reshape moves a state into the number of words that it needs before n units are
+	// charged. They are zero.
+	reshape(s state, r *rule, to []uint32, n, now, ahead int64)
+	// fits tells whether n more units can be counted at all.
+	fits(s state, r *rule, n, now int64) bool
+	// passes tells whether a take of n is allowed.
+	passes(s state, r *rule, n, now int64) bool
+	// check says what a take of n would get, in all fields but Receipt and Count. It
+	// leaves those, and what is zero.
+	check(s state, r *rule, n, now int64, res *ratelimit.Result)
+	// charge counts n units, which fit and for which there are words. Its receipt lacks the
+	// Counter.
+	charge(s state, r *rule, n, now, ahead int64) ratelimit.Receipt
+	// count returns the units of the last interval.
+	count(s state, r *rule, interval, now int64) int64
+	// refund undoes a charge of this counter and tells whether it was still kept. The receipt
+	// may otherwise be anybody's invention.
+	refund(s state, r *rule, c ratelimit.Receipt, now int64) bool
+}
+
+var _ = []algorithm{bucketAlgorithm{}, logAlgorithm{}, windowAlgorithm{}, gcraAlgorithm{}}
+
+// rule is a [ratelimit.Rule] as the store reads it.
+type rule ratelimit.Layout
+
+func ruleOf(op *ratelimit.Op) *rule { return (*rule)(op.Rule.Layout()) }
+
+// hasBlock tells whether the rule's state needs a block of the arena.
+func (r *rule) hasBlock() bool {
+	return r.Algorithm == ratelimit.AlgorithmBuckets || r.Algorithm == ratelimit.AlgorithmLog
+}
+
+func (r *rule) need(s state, n, now, ahead int64) int {
+	switch r.Algorithm {
+	case ratelimit.AlgorithmBuckets:
+		return bucketAlgorithm{}.need(s, r, n, now, ahead)
+	case ratelimit.AlgorithmLog:
+		return logAlgorithm{}.need(s, r, n, now, ahead)
+	default:
+		return 0
+	}
+}
+
+func (r *rule) begin(s state, n, now, life, ahead int64) {
+	switch r.Algorithm {
+	case ratelimit.AlgorithmBuckets:
+		bucketAlgorithm{}.begin(s, r, n, now, life, ahead)
+	case ratelimit.AlgorithmLog:
+		logAlgorithm{}.begin(s, r, n, now, life, ahead)
+	case ratelimit.AlgorithmWindow:
+		windowAlgorithm{}.begin(s, r, n, now, life, ahead)
+	default:
+		gcraAlgorithm{}.begin(s, r, n, now, life, ahead)
+	}
+}
+
+func (r *rule) reshape(s state, to []uint32, n, now, ahead int64) {
+	if r.Algorithm == ratelimit.AlgorithmBuckets {
+		bucketAlgorithm{}.reshape(s, r, to, n, now, ahead)
+	} else {
+		logAlgorithm{}.reshape(s, r, to, n, now, ahead)
+	}
+}
+
+func (r *rule) fits(s state, n, now int64) bool {
+	switch r.Algorithm {
+	case ratelimit.AlgorithmBuckets:
+		return bucketAlgorithm{}.fits(s, r, n, now)
+	case ratelimit.AlgorithmLog:
+		return logAlgorithm{}.fits(s, r, n, now)
+	case ratelimit.AlgorithmWindow:
+		return windowAlgorithm{}.fits(s, r, n, now)
+	default:
+		return gcraAlgorithm{}.fits(s, r, n, now)
+	}
+}
+
+func (r *rule) passes(s state, n, now int64) bool {
+	switch r.Algorithm {
+	case ratelimit.AlgorithmBuckets:
+		return bucketAlgorithm{}.passes(s, r, n, now)
+	case ratelimit.AlgorithmLog:
+		return logAlgorithm{}.passes(s, r, n, now)
+	case ratelimit.AlgorithmWindow:
+		return windowAlgorithm{}.passes(s, r, n, now)
+	default:
+		return gcraAlgorithm{}.passes(s, r, n, now)
+	}
+}
+
+func (r *rule) check(s state, n, now int64, res *ratelimit.Result) {
+	switch r.Algorithm {
+	case ratelimit.AlgorithmBuckets:
+		bucketAlgorithm{}.check(s, r, n, now, res)
+	case ratelimit.AlgorithmLog:
+		logAlgorithm{}.check(s, r, n, now, res)
+	case ratelimit.AlgorithmWindow:
+		windowAlgorithm{}.check(s, r, n, now, res)
+	default:
+		gcraAlgorithm{}.check(s, r, n, now, res)
+	}
+}
+
+func (r *rule) charge(s state, n, now, ahead int64) ratelimit.Receipt {
+	switch r.Algorithm {
+	case ratelimit.AlgorithmBuckets:
+		return bucketAlgorithm{}.charge(s, r, n, now, ahead)
+	case ratelimit.AlgorithmLog:
+		return logAlgorithm{}.charge(s, r, n, now, ahead)
+	case ratelimit.AlgorithmWindow:
+		return windowAlgorithm{}.charge(s, r, n, now, ahead)
+	default:
+		return gcraAlgorithm{}.charge(s, r, n, now, ahead)
+	}
+}
+
+func (r *rule) count(s state, interval, now int64) int64 {
+	switch r.Algorithm {
+	case ratelimit.AlgorithmBuckets:
+		return bucketAlgorithm{}.count(s, r, interval, now)
+	case ratelimit.AlgorithmLog:
+		return logAlgorithm{}.count(s, r, interval, now)
+	case ratelimit.AlgorithmWindow:
+		return windowAlgorithm{}.count(s, r, interval, now)
+	default:
+		return 0 // a GCRA's count was refused before
+	}
+}
+
+func (r *rule) refund(s state, c ratelimit.Receipt, now int64) bool {
+	switch r.Algorithm {
+	case ratelimit.AlgorithmBuckets:
+		return bucketAlgorithm{}.refund(s, r, c, now)
+	case ratelimit.AlgorithmLog:
+		return logAlgorithm{}.refund(s, r, c, now)
+	case ratelimit.AlgorithmWindow:
+		return windowAlgorithm{}.refund(s, r, c, now)
+	default:
+		return gcraAlgorithm{}.refund(s, r, c, now)
+	}
+}
+
+// untouched is the check of a counter that doesn't exist, whatever the algorithm.
+func (r *rule) untouched() ratelimit.Result {
+	return ratelimit.Result{Allowed: true, Limit: r.Limit, Remaining: r.Burst}
+}

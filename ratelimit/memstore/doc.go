@@ -1,0 +1,2 @@
+// Package memstore keeps counters in the memory of this process.
+package memstore

@@ -1,0 +1,66 @@
+package memstore
+
+import "github.com/lazyreq/lazyreq/ratelimit"
+
+// windowAlgorithm counts in windows that begin with their first charge. Its state is
+//
+//	until  end of the window: from then on the counter equals a fresh one
+//	a      units used in it
+//	b      which life of the counter this is
+//
+// A clock that goes back stays in the newest window, and nothing is lost.
+type windowAlgorithm struct{}
+
+func (windowAlgorithm) need(state, *rule, int64, int64, int64) int { return 0 }
+
+func (windowAlgorithm) begin(s state, _ *rule, _, now, life, _ int64) {
+	s.until, s.a, s.b = now, 0, life
+}
+
+func (windowAlgorithm) reshape(state, *rule, []uint32, int64, int64, int64) {}
+
+func (windowAlgorithm) used(s state, now int64) int64 {
+	if now >= s.until {
+		return 0
+	}
+	return s.a
+}
+
+func (p windowAlgorithm) fits(s state, _ *rule, n, now int64) bool {
+	return n <= maxCount-p.used(s, now)
+}
+
+func (p windowAlgorithm) passes(s state, r *rule, n, now int64) bool {
+	return n <= r.Limit-p.used(s, now)
+}
+
+func (p windowAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Result) {
+	used := p.used(s, now)
+	res.Limit, res.Remaining = r.Limit, max(0, r.Limit-used)
+	res.Allowed = n <= res.Remaining
+	if !res.Allowed {
+		res.RetryAfter = duration(s.until - now)
+	}
+	if used > 0 {
+		res.ResetAfter = duration(s.until - now)
+	}
+}
+
+func (windowAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Receipt {
+	if now >= s.until {
+		s.until, s.a = now+r.Per, 0
+	}
+	s.a += n
+	return ratelimit.Receipt{N: n, At: s.until, Life: s.b}
+}
+
+func (p windowAlgorithm) count(s state, _ *rule, _, now int64) int64 { return p.used(s, now) }
+
+// refund doesn't end the window, even if nothing is left in it.
+func (p windowAlgorithm) refund(s state, _ *rule, c ratelimit.Receipt, now int64) bool {
+	if c.N <= 0 || c.N > p.used(s, now) || c.At != s.until || c.Life != s.b {
+		return false
+	}
+	s.a -= c.N
+	return true
+}
