@@ -84,3 +84,19 @@ func TestUnion(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 3, v.Remaining)
 }
+
+// A peek is allowed if all rules allow it, whichever comes first.
+func TestUnionPeek(t *testing.T) {
+	wide := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 3, Per: time.Hour}))
+	narrow := ratelimit.Must(ratelimit.Throttle(time.Hour))
+	for _, rules := range [][]ratelimit.Rule{{wide, narrow}, {narrow, wide}} {
+		u, err := ratelimit.NewUnion(newStore(t, memstore.Options{}), rules...)
+		require.NoError(t, err)
+		_, err = u.Take(t.Context(), "k", 1)
+		require.NoError(t, err)
+		v, err := u.Peek(t.Context(), "k", 1)
+		require.NoError(t, err)
+		require.False(t, v.Allowed)
+		require.Equal(t, []ratelimit.Rule{narrow}, u.Denied(v))
+	}
+}
