@@ -54,6 +54,8 @@ func TestErrorsNameLineAndField(t *testing.T) {
 		{ok + "client_header: X-Real-Ip\n", `p.yaml:3:16: client_header: is "X-Real-Ip", but trusted_proxies names nobody`},
 		{ok + "client_header: X Y\ntrusted_proxies: [10.0.0.1]\n", `p.yaml:3:16: client_header: "X Y" is no header's name`},
 		{ok + "listen: ['127.0.0.1']\n", `p.yaml:3:10: listen[0].address: "127.0.0.1" is no address to listen on`},
+		{ok + "listen: [':81', ':81']\n", `listen[1].address: ":81" is also the address of listen[0].address`},
+		{ok + "listen: [':81']\nadmin: ':81'\n", `admin: ":81" is also the address of listen[0].address`},
 		{ok + "listen: [':']\n", `listen[0].address: ":" is no address`},
 		{ok + "listen: [':70000']\n", `listen[0].address: ":70000" is no address`},
 		{ok + "admin: x\n", `p.yaml:3:8: admin: "x" is no address to listen on`},

@@ -78,14 +78,18 @@ func newGeneration(p *Proxy, c Config) (*generation, error) {
 	}
 	g.checkNames(&c, f)
 	g.watch()
+	taken := map[string]string{}
 	for i, l := range c.Listen {
-		l.check(fmt.Sprintf("listen[%d]", i), f)
+		field := fmt.Sprintf("listen[%d]", i)
+		l.check(field, f)
+		checkTaken(taken, field+".address", l.Address, f)
 	}
 	if p.current.Load() == nil { // a reload may come in the middle of a pair that is replaced
 		checkFiles(c.Listen, f)
 	}
 	if c.Admin != "" {
 		checkAddress("admin", c.Admin, f)
+		checkTaken(taken, "admin", c.Admin, f)
 	}
 	c.Limits.check(f)
 	if err := f.err(); err != nil {

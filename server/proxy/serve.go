@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -160,6 +161,14 @@ func checkAddress(field, address string, f *faults) {
 	if _, port, err := net.SplitHostPort(address); err != nil || port != "0" && !validPort(port) {
 		f.addf(field, "%q is no address to listen on, want one such as 127.0.0.1:8080", address)
 	}
+}
+
+// checkTaken says that an address is another field's, too. On port 0 each has a port of its own.
+func checkTaken(taken map[string]string, field, address string, f *faults) {
+	if other := taken[address]; other != "" && !strings.HasSuffix(address, ":0") {
+		f.addf(field, "%q is also the address of %s", address, other)
+	}
+	taken[address] = field
 }
 
 // validPort tells whether a port can be connected to, by its number or its name.
