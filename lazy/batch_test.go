@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
@@ -119,7 +120,10 @@ func TestBatchOfGoroutinesIsFewCalls(t *testing.T) {
 				best = min(best, calls[rounds/2])
 			}
 			t.Logf("calls in the median: %d", best)
-			require.LessOrEqual(t, best, 10, "3, unless the machine is busy all the time")
+			if !racing.Enabled { // which delays goroutines apart
+				require.LessOrEqual(t, best, 3)
+			}
+			require.LessOrEqual(t, best, n/5)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
@@ -132,7 +133,10 @@ func TestBatchOfAResolveIsOneCall(t *testing.T) {
 		best = max(best, one)
 	}
 	t.Logf("one call: %d of %d", best, rounds)
-	require.Greater(t, best, rounds/10, "most, unless the machine is busy all the time")
+	if !racing.Enabled { // which delays goroutines apart
+		require.Greater(t, best, rounds/2)
+	}
+	require.Greater(t, best, rounds/10)
 }
 
 // A task that lives as long as the request delays no call, also of properties with a

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/server"
 )
 
@@ -49,7 +50,7 @@ func TestUntouchedRequestAllocatesTwice(t *testing.T) {
 // So it does over a connection, where net/http copies the header of a response whose
 // header anybody has asked for.
 func TestUntouchedRequestAllocatesTwiceOverAConnection(t *testing.T) {
-	if raceEnabled {
+	if racing.Enabled {
 		t.Skip("under the race detector, sync.Pool drops what net/http keeps in it at random")
 	}
 	bare, lazy := untouched(t)

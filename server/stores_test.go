@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	ratestore "github.com/lazyreq/lazyreq/ratelimit/redisstore"
@@ -168,7 +169,10 @@ func TestSessionAndLimitShareARoundTrip(t *testing.T) {
 		t.Logf("two scripts in one write: %d of 100", one)
 		best = max(best, one)
 	}
-	require.Greater(t, best, 40, "80, unless the machine is busy all the time")
+	if !racing.Enabled { // which delays goroutines apart
+		require.GreaterOrEqual(t, best, 80)
+	}
+	require.Greater(t, best, 40)
 
 	const requests = 64 * 20
 	calls, _ := b.redis.Calls("evalsha")

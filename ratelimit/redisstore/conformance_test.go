@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/internal/redismini"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -47,7 +48,7 @@ func TestRedis(t *testing.T) {
 // scripts read it themselves. It is slow, and so it has only some of a thousand rates.
 func TestMiniredis(t *testing.T) {
 	t.Parallel()
-	if raceEnabled {
+	if racing.Enabled {
 		t.Skip("the store's Go is that of TestRedis, and miniredis takes half a minute")
 	}
 	some := func(r ratelimit.Rule) bool {

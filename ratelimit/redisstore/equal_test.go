@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
@@ -86,7 +87,7 @@ func TestTenOf64Pass(t *testing.T) {
 		switch {
 		case r.Algorithm() == "log":
 			rounds = 20
-		case testing.Short() || raceEnabled:
+		case testing.Short() || racing.Enabled:
 			rounds = 100
 		}
 		for i := range rounds {

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/internal/ratecheck"
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/internal/redistest"
@@ -103,7 +104,7 @@ func wrongScripts(t *testing.T, algorithm, wrong string) scripts {
 // count wrongly by as many units as are surely seen from outside on a busy machine, and by
 // a check and a charge in two calls.
 func TestTwoProcessesNotice(t *testing.T) {
-	if raceEnabled {
+	if racing.Enabled {
 		t.Skip("what it checks is another test's strength")
 	}
 	for name, r := range short {

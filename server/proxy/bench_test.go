@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/bareproxy"
+	"github.com/lazyreq/lazyreq/internal/racing"
 )
 
 // BenchmarkProxy compares requests over loopback through a bare ReverseProxy and through
@@ -152,7 +153,7 @@ func TestNoRuleNoCost(t *testing.T) {
 		w := &discard{header: http.Header{}}
 		return testing.AllocsPerRun(100, func() { clear(w.header); p.ServeHTTP(w, r) })
 	}
-	if !raceEnabled { // which loses a part of what is pooled
+	if !racing.Enabled { // which loses a part of what is pooled
 		require.Equal(t, allocs(""), allocs("rules: [{name: limit, limit: 1/h, match: {paths: [/x, '/y/**'], methods: [GET]}}]"))
 	}
 	begin := time.Now()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/server"
 )
@@ -80,7 +81,7 @@ func TestOneHundredThousandKeys(t *testing.T) {
 	const bound = 1 << 20
 	p, answer := counting(t, "1MiB")
 	keys := 100_000
-	if raceEnabled { // which takes ten times as long, and still fills the counters
+	if racing.Enabled { // which takes ten times as long, and still fills the counters
 		keys = 40_000
 	}
 	empty := heap()
