@@ -28,9 +28,8 @@ import (
 //
 // What it answers is [ratelimit.FromDenyCache]. RetryAfter is what is left of the time;
 // if n is larger than what was denied then, the store may well ask for more (a GCRA
-// doesn't). Remaining and
-// ResetAfter are as the store told them: some units may be back by now, or others may have
-// charged. In a refused group, Violated marks those that are known to deny.
+// doesn't). Remaining and ResetAfter are as the store told them: some units may be back by now,
+// or others may have charged. In a refused group, Violated marks those that are known to deny.
 type DenyCacheOptions struct {
 	// Keys is how many counters of keys are remembered, rounded up to a power of two of
 	// at least 8. A place takes 16 bytes, and 200 and the key's length when it is taken.
@@ -66,8 +65,7 @@ type denyCache struct {
 	start time.Time
 }
 
-// newDenyCache returns a cache around inner. An error names the field that is out of
-// range.
+// newDenyCache returns a cache around inner. An error names the field that is out of range.
 func newDenyCache(inner ratelimit.Store, o DenyCacheOptions) (*denyCache, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {

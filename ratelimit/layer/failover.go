@@ -14,7 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
-// Mode is how a [FailoverOptions] answers takes, peeks and adds without its store.
+// Mode is how the layer of [FailoverOptions] answers takes, peeks and adds without the store.
 type Mode uint8
 
 const (
@@ -211,7 +211,7 @@ func (f *failover) do(ctx context.Context, ops []ratelimit.Op, one bool) ([]rate
 	return f.answer(ctx, ops, err)
 }
 
-// FailoverStats are what a [FailoverOptions] has seen since it was made.
+// FailoverStats are what the layer of [FailoverOptions] has seen since it was made.
 type FailoverStats struct {
 	Down      bool  // the store is given up
 	GivenUp   int64 // how often it was

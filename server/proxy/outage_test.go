@@ -132,7 +132,7 @@ func TestOutage(t *testing.T) {
 		for range 3000 { // in 30 s
 			o.fail(cause)
 			o.count("closed")
-			time.Sleep(10 * time.Millisecond)
+			<-time.After(10 * time.Millisecond)
 		}
 		o.succeed()
 		o.succeed()
@@ -164,7 +164,7 @@ func TestOutageThatComesAndGoes(t *testing.T) {
 			o.fail(errors.New("refused"))
 			o.count("open")
 			o.succeed()
-			time.Sleep(10 * time.Millisecond)
+			<-time.After(10 * time.Millisecond)
 		}
 		o.close()
 		require.LessOrEqual(t, len(l.lines("lost")), 4)
@@ -179,14 +179,14 @@ func TestOutageIsSummedUp(t *testing.T) {
 		o, l := newOutage()
 		o.fail(errors.New("refused"))
 		o.count("open")
-		time.Sleep(logEvery + time.Second)
+		<-time.After(logEvery + time.Second)
 		require.Len(t, l.lines(`"open":1`), 1)
 		o.count("open")
 		o.close()
 		require.Len(t, l.lines(`"open":1`), 2)
 		o.count("open")
 		o.close()
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		require.Len(t, l.lines("affected"), 2, "nothing remains")
 	})
 }
@@ -197,7 +197,7 @@ func TestSeldom(t *testing.T) {
 		log, s := slog.New(slog.NewJSONHandler(&l, nil)), seldom{}
 		for range 100 {
 			s.log(log, slog.LevelError, "text")
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		require.Len(t, l.lines("text"), 10)
 		require.Len(t, l.lines(`"left_out":9`), 9)

@@ -42,7 +42,7 @@ func TestTooManyOpenFilesIsAnError(t *testing.T) {
 			s := server(p)
 			served := make(chan error, 1)
 			go func() { served <- s.Serve(full{make(chan struct{})}) }()
-			time.Sleep(25 * time.Second)
+			<-time.After(25 * time.Second)
 			require.NoError(t, s.Close())
 			require.ErrorIs(t, <-served, http.ErrServerClosed)
 			logged := l.above(t)
