@@ -2,10 +2,11 @@ package ratelimit
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/names"
-	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
+	"github.com/lazyreq/lazyreq/internal/option"
 )
 
 // MaxDuration is the longest duration of an option or a rule, 100 years, in this package and
@@ -33,7 +34,7 @@ func checkDuration(field string, d time.Duration) error {
 	if d%time.Microsecond != 0 {
 		return fmt.Errorf("%s is %v, want whole microseconds", field, d)
 	}
-	return option.Duration(field, d, time.Microsecond)
+	return option.Duration("ratelimit", strings.TrimPrefix(field, "ratelimit: "), d, time.Microsecond)
 }
 
 // checkBurst checks a GCRA's burst: as per microseconds for each unit, it has to leave

@@ -83,12 +83,12 @@ type Op struct {
 	Interval time.Duration
 	// Receipt is the charge to refund.
 	Receipt Receipt
-	// Ahead, of a take that is a group of its own, charges its units so that the rule is
-	// kept whenever they are spent within that time; see [Op.GoodFor]. It is at most the
-	// rule's Per, and MaxAhead.
-	Ahead time.Duration
-	// Apart begins a new group, even if the op before has the same key.
-	Apart bool
+	// Prepaid, of a take that is a group of its own, charges its units so that the rule is
+	// kept whenever they are spent within that time; see [Op.ValidFor]. It is at most the
+	// rule's Per, and MaxPrepaid.
+	Prepaid time.Duration
+	// NewGroup begins a new group, even if the op before has the same key.
+	NewGroup bool
 }
 
 // MaxKeyLen is the length of the longest key that a store accepts, in bytes.
@@ -113,7 +113,7 @@ func Groups(ops []Op) iter.Seq2[int, []Op] {
 
 func groupEnd(ops []Op, from int) int {
 	to := from + 1
-	for to < len(ops) && ops[to].Key == ops[from].Key && !ops[to].Apart {
+	for to < len(ops) && ops[to].Key == ops[from].Key && !ops[to].NewGroup {
 		to++
 	}
 	return to
@@ -151,7 +151,7 @@ func validate(op *Op, before []Op) error {
 			return err
 		}
 	}
-	if err := validateAhead(op, before); err != nil {
+	if err := validatePrepaid(op, before); err != nil {
 		return err
 	}
 	switch op.Kind {

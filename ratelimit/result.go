@@ -82,9 +82,9 @@ type Receipt struct {
 	// At is where they were charged: the bucket's number, the window's end, or the time
 	// in microseconds.
 	At int64
-	// Life is which life of the counter: one that was reset or forgotten begins a new
+	// Generation is which life of the counter: one that was reset or forgotten begins a new
 	// one. For a GCRA, it is what the charge left the counter at.
-	Life int64
+	Generation int64
 }
 
 // Err returns nil if the result is allowed, otherwise a [*DeniedError].

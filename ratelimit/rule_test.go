@@ -178,7 +178,7 @@ func TestReceiptsThatNobodyGave(t *testing.T) {
 		for _, extreme := range []int64{math.MinInt64, -1, 0, 3, good.Receipt.At - 1, 1 << 53, math.MaxInt64} {
 			for i := range 3 {
 				bad := good
-				*[]*int64{&bad.Receipt.N, &bad.Receipt.At, &bad.Receipt.Life}[i] = extreme
+				*[]*int64{&bad.Receipt.N, &bad.Receipt.At, &bad.Receipt.Generation}[i] = extreme
 				if bad.Receipt == good.Receipt {
 					continue
 				}

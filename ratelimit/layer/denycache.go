@@ -5,8 +5,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // DenyCacheOptions are the layer that remembers what the store has denied, and denies it again by
@@ -50,8 +50,8 @@ func (o DenyCacheOptions) withDefaults() DenyCacheOptions {
 
 func (o DenyCacheOptions) check() error {
 	return cmp.Or(
-		option.Count("layer: DenyCacheOptions.Keys", o.Keys, 1),
-		option.Duration("layer: DenyCacheOptions.Block", o.Block, 0),
+		option.Count("layer", "DenyCacheOptions.Keys", o.Keys, 1),
+		option.Duration("layer", "DenyCacheOptions.Block", o.Block, 0),
 	)
 }
 
@@ -86,7 +86,7 @@ func (c *denyCache) now() time.Duration {
 // allocation.
 func (c *denyCache) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	set, tag := c.notes.place(op.Key)
-	if op.Kind == ratelimit.Take && op.Ahead == 0 {
+	if op.Kind == ratelimit.Take && op.Prepaid == 0 {
 		now := c.now()
 		if t := set.find(tag, op.Key, &op.Rule, now); t != nil && 1 <= op.N && op.N <= op.Rule.Burst() && t.refuses(op.N, &op.Rule) {
 			if ctx.Err() != nil {

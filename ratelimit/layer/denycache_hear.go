@@ -105,7 +105,7 @@ func (a *asking) told(op *ratelimit.Op, res *ratelimit.Result) time.Duration {
 	blocks := op.Rule.Block().After > 0
 	denied := res.Violated && op.Kind == ratelimit.Take
 	switch {
-	case res.Source != ratelimit.FromStore, op.Kind == ratelimit.Count, op.Ahead != 0, blocks && res.Blocked <= 0:
+	case res.Source != ratelimit.FromStore, op.Kind == ratelimit.Count, op.Prepaid != 0, blocks && res.Blocked <= 0:
 		return 0
 	case a.block > 0 && !denied:
 		return 0 // the store has to see the take that begins the block

@@ -48,7 +48,7 @@ func (c *denyCache) refuse(ops []ratelimit.Op, out []ratelimit.Result, set *note
 		switch {
 		case op.Kind == ratelimit.Add && op.Rule.Limit() == 0:
 			continue // it has nothing to say
-		case op.Kind != ratelimit.Take || op.Ahead != 0:
+		case op.Kind != ratelimit.Take || op.Prepaid != 0:
 			return false
 		}
 		t := set.find(tag, op.Key, &op.Rule, now)
@@ -99,7 +99,7 @@ func (c *denyCache) split(ops []ratelimit.Op, out []ratelimit.Result) unknown {
 		}
 		from := len(u.ops)
 		u.ops = append(u.ops, group...)
-		u.ops[from].Apart = true // whatever is before it now
+		u.ops[from].NewGroup = true // whatever is before it now
 		for j := range group {
 			u.at = append(u.at, i+j)
 		}

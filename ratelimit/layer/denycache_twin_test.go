@@ -121,7 +121,7 @@ func (w *twins) group(key string) (ops []ratelimit.Op, refunds []*twinReceipt) {
 			}
 		}
 		if w.draw(8) == 5 {
-			op.Apart = true
+			op.NewGroup = true
 		}
 		ops, refunds = append(ops, op), append(refunds, refund)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/sony/gobreaker/v2"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // Mode is how the layer of [FailoverOptions] answers takes, peeks and adds without the store.
@@ -118,15 +118,15 @@ func (o FailoverOptions) withDefaults() FailoverOptions {
 }
 
 func (o FailoverOptions) check() error {
-	const of = "layer: FailoverOptions."
+	const of = "FailoverOptions."
 	if err := cmp.Or(
-		option.Duration(of+"Timeout", o.Timeout, 1),
-		option.Duration(of+"Retry", o.Retry, 1),
-		option.Count(of+"Replicas", o.Replicas, 1),
-		option.Count(of+"Keys", o.Keys, 1),
-		option.Count(of+"Calls", o.Calls, 1),
-		option.Count(of+"ConsecutiveFailures", o.ConsecutiveFailures, 1),
-		option.Count(of+"MaxAbandoned", o.MaxAbandoned, 1),
+		option.Duration("layer", of+"Timeout", o.Timeout, 1),
+		option.Duration("layer", of+"Retry", o.Retry, 1),
+		option.Count("layer", of+"Replicas", o.Replicas, 1),
+		option.Count("layer", of+"Keys", o.Keys, 1),
+		option.Count("layer", of+"Calls", o.Calls, 1),
+		option.Count("layer", of+"ConsecutiveFailures", o.ConsecutiveFailures, 1),
+		option.Count("layer", of+"MaxAbandoned", o.MaxAbandoned, 1),
 	); err != nil {
 		return err
 	}

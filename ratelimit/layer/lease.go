@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // LeaseOptions are the layer that takes units of a key in advance, many in one call, and spends them
@@ -22,7 +22,7 @@ import (
 // back to the store when the lease ends.
 //
 // The limit is never exceeded, because the units are charged as if they were spent at the
-// lease's end (see [ratelimit.Op.GoodFor]), by a clock of this process that runs from
+// lease's end (see [ratelimit.Op.ValidFor]), by a clock of this process that runs from
 // before the call. It may be missed by what is leased and not spent, at most two leases of
 // a key in each process; by what counts up to a Life longer than it would; and for a GCRA
 // by what falls of its level in a Life. A process that dies takes its leases with it: their
@@ -44,7 +44,7 @@ import (
 // A take from a lease costs no allocation and no lock. A caller whose take waits for a
 // lease may leave at any time, and is not charged.
 type LeaseOptions struct {
-	// Life is for how long units are held at most, from 1 ms to [ratelimit.MaxAhead]. By
+	// Life is for how long units are held at most, from 1 ms to [ratelimit.MaxPrepaid]. By
 	// rule it is less: a twentieth of its Per, of a GCRA also of the time in which a full
 	// burst comes back; and no lease outlives the bucket or the window that it was charged
 	// to. Longer lives save more calls of keys that are asked moderately often. Zero means
@@ -94,19 +94,19 @@ func (o LeaseOptions) withDefaults() LeaseOptions {
 const minLife = time.Millisecond
 
 func (o LeaseOptions) check() error {
-	const of = "layer: LeaseOptions."
+	const of = "LeaseOptions."
 	switch {
-	case o.Life < minLife || o.Life > ratelimit.MaxAhead:
-		return fmt.Errorf(of+"Life is %v, want %v to %v", o.Life, minLife, ratelimit.MaxAhead)
+	case o.Life < minLife || o.Life > ratelimit.MaxPrepaid:
+		return fmt.Errorf(of+"Life is %v, want %v to %v", o.Life, minLife, ratelimit.MaxPrepaid)
 	case o.Max < 1:
 		return fmt.Errorf(of+"Max is %d, want at least 1", o.Max)
 	case o.Share < 1:
 		return fmt.Errorf(of+"Share is %d, want at least 1", o.Share)
 	}
 	return cmp.Or(
-		option.Count(of+"MaxKeys", o.MaxKeys, 1),
-		option.Count(of+"MaxCalls", o.MaxCalls, 1),
-		option.Duration(of+"Timeout", o.Timeout, 0),
+		option.Count("layer", of+"MaxKeys", o.MaxKeys, 1),
+		option.Count("layer", of+"MaxCalls", o.MaxCalls, 1),
+		option.Duration("layer", of+"Timeout", o.Timeout, 0),
 	)
 }
 
@@ -169,7 +169,7 @@ func (l *leaseLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Resu
 	case op.Kind == ratelimit.Reset:
 		defer l.forget(&op)()
 		return l.one(ctx, op)
-	case r == nil || op.Ahead != 0:
+	case r == nil || op.Prepaid != 0:
 		return l.one(ctx, op)
 	case op.Kind == ratelimit.Take:
 		return l.take(ctx, r, &op)

@@ -89,7 +89,7 @@ func (l *lent) result(n, left int64, now time.Duration) ratelimit.Result {
 func (l *lent) back(n int64) ratelimit.Op {
 	c := l.got.Receipt
 	c.N = n
-	return ratelimit.Op{Rule: l.of.rule.rule, Key: l.of.key, Kind: ratelimit.Refund, Receipt: c, Apart: true}
+	return ratelimit.Op{Rule: l.of.rule.rule, Key: l.of.key, Kind: ratelimit.Refund, Receipt: c, NewGroup: true}
 }
 
 // holding is what the layer knows of one key of one rule.

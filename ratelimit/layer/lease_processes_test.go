@@ -51,10 +51,10 @@ type noting struct {
 }
 
 func (s *noting) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
-	ahead := ops[0].Ahead
+	ahead := ops[0].Prepaid
 	if s.wrong {
 		ops = append([]ratelimit.Op(nil), ops...)
-		ops[0].Ahead = 0
+		ops[0].Prepaid = 0
 	}
 	results, err := s.Store.Do(ctx, ops)
 	for i, res := range results {

@@ -55,7 +55,7 @@ func (l *leaseLayer) run(h *holding, r *refill, units int64) {
 	defer l.stopped.Done()
 	defer func() { <-l.calls }()
 	t := taking{
-		op:   ratelimit.Op{Rule: h.rule.rule, Key: h.key, N: units, Kind: ratelimit.Take, Ahead: h.rule.life},
+		op:   ratelimit.Op{Rule: h.rule.rule, Key: h.key, N: units, Kind: ratelimit.Take, Prepaid: h.rule.life},
 		sent: l.now(),
 		err:  fmt.Errorf("%w: it ended the goroutine that asked it for a lease", ratelimit.ErrStore),
 	}
@@ -126,11 +126,11 @@ func (l *leaseLayer) finish(h *holding, r *refill, t *taking) {
 
 // newLent makes a lease of what was taken.
 func newLent(h *holding, t *taking, now time.Duration) *lent {
-	good := t.op.GoodFor(t.res)
+	good := t.op.ValidFor(t.res)
 	lease := &lent{of: h, size: t.op.N, low: t.op.N / 2, got: t.res, at: now, index: notListed}
 	lease.end = t.sent + good - good/1000 // the store's clock may be that much faster
 	lease.early = lease.end
-	if good >= t.op.Ahead-time.Microsecond { // a bucket or window that ends is no reason
+	if good >= t.op.Prepaid-time.Microsecond { // a bucket or window that ends is no reason
 		lease.early -= h.rule.life / 4
 	}
 	lease.rest.Store(lease.size)

@@ -57,7 +57,7 @@ func (f *far) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, e
 	ops = slices.Clone(ops)
 	for i := range ops {
 		if f.sim.wrong {
-			ops[i].Ahead = 0
+			ops[i].Prepaid = 0
 		}
 	}
 	results, err := f.Store.Do(ctx, ops)
@@ -106,7 +106,7 @@ func (s *simulation) note(ops []ratelimit.Op, results []ratelimit.Result) {
 			continue
 		}
 		s.ends = append(s.ends, res.Receipt.At)
-		if ops[i].Ahead > 0 || ops[i].N > 3 {
+		if ops[i].Prepaid > 0 || ops[i].N > 3 {
 			s.leases++
 		}
 	}

@@ -133,7 +133,7 @@ func (l *leaseLayer) plain(ctx context.Context, h *holding, op *ratelimit.Op) (r
 		return res, nil
 	}
 	again := *op
-	again.Apart = true
+	again.NewGroup = true
 	out, err := l.inner.Do(ctx, append(back, again))
 	if err != nil {
 		return ratelimit.Result{}, err

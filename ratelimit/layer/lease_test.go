@@ -115,7 +115,7 @@ func TestAKeyThatIsAskedRarelyHasNoLease(t *testing.T) {
 		}
 		require.Equal(q, 100, q.calls())
 		for _, call := range q.spy.calls {
-			require.Zero(q, call.ops[0].Ahead)
+			require.Zero(q, call.ops[0].Prepaid)
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/netaddr"
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // ListsOptions are the layer that answers for keys that are on a list, without the store: an allow
@@ -56,7 +56,7 @@ type lists struct {
 
 // newLists returns a layer around inner. An error names the option that is wrong.
 func newLists(inner ratelimit.Store, o ListsOptions) (*listLayer, error) {
-	if err := option.Duration("layer: ListsOptions.RetryAfter", o.RetryAfter, 0); err != nil {
+	if err := option.Duration("layer", "ListsOptions.RetryAfter", o.RetryAfter, 0); err != nil {
 		return nil, err
 	}
 	if o.RetryAfter == 0 {
@@ -150,7 +150,7 @@ func check(ctx context.Context, ops []ratelimit.Op) error {
 
 // lenient makes an op that would be too large one that isn't: it passes all the same.
 func lenient(op *ratelimit.Op) {
-	op.Apart = true
+	op.NewGroup = true
 	op.N = min(op.N, 1)
 }
 
@@ -230,7 +230,7 @@ type rest struct {
 }
 
 func (r *rest) add(op ratelimit.Op, at int) {
-	op.Apart, r.apart = r.apart, false
+	op.NewGroup, r.apart = r.apart, false
 	r.ops, r.at = append(r.ops, op), append(r.at, at)
 }
 

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // Errors of [Queue.Wait]. Nothing was charged.
@@ -72,7 +72,7 @@ func NewQueue(store ratelimit.Store, rule ratelimit.Rule, o QueueOptions) (*Queu
 	case rule.Limit() == 0:
 		return nil, fmt.Errorf("layer: NewQueue: %v has no limit", rule)
 	}
-	if err := option.Count("layer: QueueOptions.MaxWaiting", o.MaxWaiting, 0); err != nil {
+	if err := option.Count("layer", "QueueOptions.MaxWaiting", o.MaxWaiting, 0); err != nil {
 		return nil, err
 	}
 	return &Queue{

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // ErrReservationExpired means that a reservation was settled when its life was over.
@@ -40,7 +40,7 @@ func NewReservations(store ratelimit.Store, rule ratelimit.Rule, o ReservationOp
 	case rule.Limit() == 0:
 		return nil, fmt.Errorf("layer: NewReservations: %v has no limit", rule)
 	}
-	if err := option.Duration("layer: ReservationOptions.Life", o.Life, 0); err != nil {
+	if err := option.Duration("layer", "ReservationOptions.Life", o.Life, 0); err != nil {
 		return nil, err
 	}
 	if o.Life == 0 {

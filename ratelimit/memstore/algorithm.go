@@ -10,7 +10,7 @@ type state struct {
 
 // algorithm is a way of counting: check and charge over the state of one counter. Times
 // are microseconds, and are whatever the clock says: they may go back. ahead is the op's
-// Ahead, which some algorithms need not know. The caller holds the lock. Every method may
+// Prepaid, which some algorithms need not know. The caller holds the lock. Every method may
 // bring a state up to date, as long as no answer changes by it.
 //
 // A rule finds its algorithm by a switch rather than by an interface, which would send every

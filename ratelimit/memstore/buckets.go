@@ -98,7 +98,7 @@ func (p bucketAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Rec
 	}
 	g.set(0, g.total()+n)
 	s.until = max((s.b+1)*r.Interval+r.Span, now+r.Expiry)
-	return ratelimit.Receipt{N: n, At: s.b, Life: int64(get64(s.words))}
+	return ratelimit.Receipt{N: n, At: s.b, Generation: int64(get64(s.words))}
 }
 
 func (p bucketAlgorithm) count(s state, r *rule, interval, now int64) int64 {
@@ -110,7 +110,7 @@ func (p bucketAlgorithm) count(s state, r *rule, interval, now int64) int64 {
 // began fall too.
 func (p bucketAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
 	g := p.ring(s, r, now)
-	if c.N <= 0 || c.Life != int64(get64(s.words)) || c.At > g.epoch || c.At < g.newest-int64(r.Buckets) {
+	if c.N <= 0 || c.Generation != int64(get64(s.words)) || c.At > g.epoch || c.At < g.newest-int64(r.Buckets) {
 		return false
 	}
 	back := g.newest - c.At

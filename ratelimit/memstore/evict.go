@@ -30,7 +30,7 @@ func (g *group) open() (denied bool, err error) {
 		r := ruleOf(op)
 		hash := r.hash(g.key)
 		known := g.table.find(hash) != nil || g.begin(hash, r) != nil
-		if !known || !g.enlarge(hash, r, op.N+pending(g.ops[:i], r), micros(op.Ahead)) {
+		if !known || !g.enlarge(hash, r, op.N+pending(g.ops[:i], r), micros(op.Prepaid)) {
 			g.undo(i)
 			return g.full(i)
 		}

@@ -53,7 +53,7 @@ func (p gcraAlgorithm) charge(s state, r *rule, n, now, ahead int64) ratelimit.R
 	s.b = p.lifted(s, r, now, ahead) + n*r.Per
 	s.a = max(s.a, now)
 	s.until = s.a + gcra.Quotient(s.b+r.Limit-1, r.Limit)
-	return ratelimit.Receipt{N: n, At: s.a, Life: s.b}
+	return ratelimit.Receipt{N: n, At: s.a, Generation: s.b}
 }
 
 func (gcraAlgorithm) count(state, *rule, int64, int64) int64 { return 0 }
@@ -62,7 +62,7 @@ func (gcraAlgorithm) count(state, *rule, int64, int64) int64 { return 0 }
 // and taking the units off leaves what a charge of less would have. When the level has
 // fallen to nothing there is nothing to give back, and the state may be forgotten.
 func (p gcraAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
-	if c.N <= 0 || c.N > s.b/r.Per || c.At != s.a || c.Life != s.b || p.level(s, r, now) == 0 {
+	if c.N <= 0 || c.N > s.b/r.Per || c.At != s.a || c.Generation != s.b || p.level(s, r, now) == 0 {
 		return false
 	}
 	s.b -= c.N * r.Per

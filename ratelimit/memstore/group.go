@@ -160,7 +160,7 @@ func (g *group) note(r *rule) int64 {
 func (g *group) charge(op *ratelimit.Op) (res ratelimit.Result) {
 	r := ruleOf(op)
 	s := g.find(r)
-	res.Receipt = r.charge(s, op.N, g.now, micros(op.Ahead))
+	res.Receipt = r.charge(s, op.N, g.now, micros(op.Prepaid))
 	res.Receipt.Counter = s.hash
 	r.check(s, 1, g.now, &res)
 	hold(&res, g.blocked(r))

@@ -145,7 +145,7 @@ func (logAlgorithm) charge(s state, r *rule, n, now, ahead int64) ratelimit.Rece
 	}
 	l.set(l.count-1, at, total)
 	s.until = at + r.Per
-	return ratelimit.Receipt{N: n, At: at, Life: int64(get64(s.words))}
+	return ratelimit.Receipt{N: n, At: at, Generation: int64(get64(s.words))}
 }
 
 func (logAlgorithm) count(s state, _ *rule, interval, now int64) int64 {
@@ -156,7 +156,7 @@ func (logAlgorithm) count(s state, _ *rule, interval, now int64) int64 {
 // refund takes the units out of their event, and so off all sums from there on.
 func (logAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
 	l := newLog(s)
-	if c.N <= 0 || c.Life != int64(get64(s.words)) || c.At <= now-r.Per {
+	if c.N <= 0 || c.Generation != int64(get64(s.words)) || c.At <= now-r.Per {
 		return false
 	}
 	i := l.after(c.At - 1)

@@ -63,7 +63,7 @@ func TestLogsAheadOfAllWidths(t *testing.T) {
 	for i := range 60 {
 		op := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}
 		if i%2 == 1 {
-			op.Ahead = time.Hour - time.Duration(i)*time.Second
+			op.Prepaid = time.Hour - time.Duration(i)*time.Second
 		}
 		res, err := m.DoOne(ctx, op)
 		require.NoError(t, err)

@@ -34,7 +34,7 @@ func (s *shard) do(ops []ratelimit.Op, out []ratelimit.Result, key uint64, now i
 	return g.do()
 }
 
-// take is a shortcut for what is nearly always asked: one take without Ahead or a Block, of a
+// take is a shortcut for what is nearly always asked: one take without Prepaid or a Block, of a
 // counter that is known and doesn't need more room. It answers as do does. Everything
 // else it leaves to that, and tells so, before it changes anything. out is zero.
 func (s *shard) take(r *rule, n int64, out *ratelimit.Result, key uint64, now int64) bool {

@@ -139,7 +139,7 @@ func (m *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 
 // DoOne is Do with a list of one, without an allocation on a known key.
 func (m *Store) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	if op.Kind == ratelimit.Take && op.Ahead == 0 {
+	if op.Kind == ratelimit.Take && op.Prepaid == 0 {
 		return m.Take(ctx, &op.Rule, op.Key, op.N)
 	}
 	return m.one(ctx, []ratelimit.Op{op})

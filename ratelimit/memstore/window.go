@@ -51,14 +51,14 @@ func (windowAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Recei
 		s.until, s.a = now+r.Per, 0
 	}
 	s.a += n
-	return ratelimit.Receipt{N: n, At: s.until, Life: s.b}
+	return ratelimit.Receipt{N: n, At: s.until, Generation: s.b}
 }
 
 func (p windowAlgorithm) count(s state, _ *rule, _, now int64) int64 { return p.used(s, now) }
 
 // refund doesn't end the window, even if nothing is left in it.
 func (p windowAlgorithm) refund(s state, _ *rule, c ratelimit.Receipt, now int64) bool {
-	if c.N <= 0 || c.N > p.used(s, now) || c.At != s.until || c.Life != s.b {
+	if c.N <= 0 || c.N > p.used(s, now) || c.At != s.until || c.Generation != s.b {
 		return false
 	}
 	s.a -= c.N

@@ -36,7 +36,7 @@ func limited(limit int64) ratelimit.Rule {
 }
 
 func takeOf(r ratelimit.Rule, key string, n int64) ratelimit.Op {
-	return ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take, Apart: true}
+	return ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take, NewGroup: true}
 }
 
 // manyTakes are takes of so many keys.

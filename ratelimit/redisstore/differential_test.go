@@ -127,7 +127,7 @@ func (d *differential) step() {
 		asked[i] = d.ask(key)
 	}
 	if q := &asked[0]; len(asked) == 1 && q.Kind == ratelimit.Take {
-		q.Ahead = time.Duration(d.number(4000)) * time.Millisecond * time.Duration(d.number(1))
+		q.Prepaid = time.Duration(d.number(4000)) * time.Millisecond * time.Duration(d.number(1))
 	}
 	d.group(asked)
 }

@@ -73,7 +73,7 @@ func (a *ruleArgs) charged(s shown, key string, n int64) ratelimit.Result {
 	q := a.algorithm.explain(a, s, 1)
 	res := a.result(q)
 	res.Allowed = true
-	res.Receipt = ratelimit.Receipt{Counter: a.receiptCounter(key), N: n, At: q.at, Life: q.life}
+	res.Receipt = ratelimit.Receipt{Counter: a.receiptCounter(key), N: n, At: q.at, Generation: q.life}
 	return res
 }
 

@@ -89,12 +89,12 @@ func (s *Store) groupCall(ops []ratelimit.Op, rules []*ruleArgs) (c redispipe.Ca
 }
 
 // over returns what an op counts over: buckets before the newest, or microseconds; of a take, its
-// Ahead.
+// Prepaid.
 func over(op *ratelimit.Op) int64 {
 	d := op.Interval
 	switch {
 	case op.Kind == ratelimit.Take:
-		return inMicroseconds(op.Ahead)
+		return inMicroseconds(op.Prepaid)
 	case op.Kind != ratelimit.Count && op.Kind != ratelimit.Add:
 		return 0
 	case d == 0:
@@ -111,11 +111,11 @@ func over(op *ratelimit.Op) int64 {
 func (a *ruleArgs) receipt(op *ratelimit.Op) (n, at, life int64) {
 	const exact = 1 << 53 // up to here Lua's numbers are integers
 	c := &op.Receipt
-	if c.Counter != a.receiptCounter(op.Key) || c.N < 1 || min(c.At, c.Life) < 0 || max(c.N, c.At) > exact ||
-		c.Life > exact && op.Rule.Algorithm() != "gcra" {
+	if c.Counter != a.receiptCounter(op.Key) || c.N < 1 || min(c.At, c.Generation) < 0 || max(c.N, c.At) > exact ||
+		c.Generation > exact && op.Rule.Algorithm() != "gcra" {
 		return 0, 0, 0
 	}
-	return c.N, c.At, c.Life
+	return c.N, c.At, c.Generation
 }
 
 // decodeGroup reads the integers of group.lua.

@@ -55,7 +55,7 @@ func TestALogAfter2112(t *testing.T) {
 				same(op(ratelimit.Take, n+1))
 			}
 			ahead := op(ratelimit.Take, 1)
-			ahead.Ahead = 10 * time.Second
+			ahead.Prepaid = 10 * time.Second
 			for _, op := range []ratelimit.Op{op(ratelimit.Count, 0), op(ratelimit.Refund, 0), ahead, op(ratelimit.Take, 10), op(ratelimit.Refund, 0), op(ratelimit.Count, 0)} {
 				same(op)
 			}

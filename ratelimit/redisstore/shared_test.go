@@ -140,14 +140,14 @@ func TestMadeUpReceipts(t *testing.T) {
 			func(c *ratelimit.Receipt) { c.At = 1 << 62 },
 			func(c *ratelimit.Receipt) { c.At++ },
 			func(c *ratelimit.Receipt) { c.At -= 200 },
-			func(c *ratelimit.Receipt) { c.Life = -1 },
-			func(c *ratelimit.Receipt) { c.Life = 1 << 62 },
+			func(c *ratelimit.Receipt) { c.Generation = -1 },
+			func(c *ratelimit.Receipt) { c.Generation = 1 << 62 },
 		} {
 			refused("k", change)
 			refused("unknown", change)
 		}
-		if good.Life > 0 { // the others know charges by their time alone
-			refused("k", func(c *ratelimit.Receipt) { c.Life++ })
+		if good.Generation > 0 { // the others know charges by their time alone
+			refused("k", func(c *ratelimit.Receipt) { c.Generation++ })
 		}
 		require.EqualValues(t, 3, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek})[0].Remaining)
 		require.True(t, do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: good})[0].Allowed)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/internal/option"
 )
 
 // Options configure a [Store]. The zero value is usable.
@@ -49,7 +49,7 @@ func (o Options) check() error {
 	case o.BatchSize < 0 || o.BatchSize > maxBatchSize:
 		return fmt.Errorf("redisstore: Options.BatchSize is %d, want 0 to %d", o.BatchSize, maxBatchSize)
 	}
-	return option.Duration("redisstore: Options.Timeout", o.Timeout, 0)
+	return option.Duration("redisstore", "Options.Timeout", o.Timeout, 0)
 }
 
 // maxBatchSize is how many calls a round trip has at most.

@@ -153,7 +153,7 @@ func TestStrangersFailTheirCallerOnly(t *testing.T) {
 					require.ErrorContains(t, err, "{k}", "%s: %s", what, kind)
 					require.NotContains(t, err.Error(), "WRONGTYPE", "%s: %s", what, kind)
 				}
-				kinds := allKinds(r, ratelimit.Receipt{N: 1, At: 1, Life: 1})
+				kinds := allKinds(r, ratelimit.Receipt{N: 1, At: 1, Generation: 1})
 				var ops []ratelimit.Op
 				for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 					op := kinds[kind]

@@ -10,7 +10,7 @@ import (
 // isTake reports whether an op, if it is a group, is a take that shares a script call with takes
 // of other keys: one that is not charged ahead, by a rule without a block, which is another key.
 func isTake(op *ratelimit.Op) bool {
-	return op.Kind == ratelimit.Take && op.Ahead == 0 && op.Rule.Block().After == 0
+	return op.Kind == ratelimit.Take && op.Prepaid == 0 && op.Rule.Block().After == 0
 }
 
 // take runs such a take.

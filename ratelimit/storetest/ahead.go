@@ -8,7 +8,7 @@ import (
 )
 
 func takeAhead(r ratelimit.Rule, key string, n int64, ahead time.Duration) ratelimit.Op {
-	return ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take, Ahead: ahead}
+	return ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take, Prepaid: ahead}
 }
 
 // testAhead takes units that may be spent within a second, and gives some back.
@@ -20,7 +20,7 @@ func testAhead(h harness) {
 		op := takeAhead(r, key, 40, time.Second)
 		res := h.do(op)[0]
 		same(h, "Allowed", res.Allowed, true)
-		same(h, "good for", op.GoodFor(res), time.Second-time.Microsecond)
+		same(h, "good for", op.ValidFor(res), time.Second-time.Microsecond)
 		switch r.Algorithm() {
 		case "log":
 			same(h, "Remaining", res.Remaining, 60)
@@ -91,7 +91,7 @@ func testAheadInvalid(h harness) {
 	h.each(10, 2*time.Hour, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		good := takeAhead(r, key, 1, time.Minute)
 		peek, long, back := good, good, good
-		peek.Kind, long.Ahead, back.Ahead = ratelimit.Peek, time.Hour+time.Microsecond, -time.Second
+		peek.Kind, long.Prepaid, back.Prepaid = ratelimit.Peek, time.Hour+time.Microsecond, -time.Second
 		for name, ops := range map[string][]ratelimit.Op{
 			"a peek": {peek}, "too long": {long}, "negative": {back},
 			"in a group": {good, take(r, 1)}, "in a group, later": {take(r, 1), good},

@@ -76,7 +76,7 @@ func (s *Sequence) want(q question, receipt ratelimit.Receipt, now time.Duration
 			break
 		}
 		s.ids++
-		q.charge(event{id: s.ids, n: q.N, charged: now, ahead: q.Ahead, rule: r})
+		q.charge(event{id: s.ids, n: q.N, charged: now, ahead: q.Prepaid, rule: r})
 		s.paid = append(s.paid, paid{q.subject, s.ids, receipt})
 	case ratelimit.Refund:
 		allowed = q.refund > 0 && q.model.refund(r, q.refund, q.Receipt.N, now)
@@ -117,15 +117,15 @@ func (s *Sequence) bounds(q question, d, now time.Duration, count int64) {
 
 // good checks for how long units that were taken ahead may be spent.
 func (s *Sequence) good(q question, got ratelimit.Result, now time.Duration) {
-	want := q.Ahead
+	want := q.Prepaid
 	switch m := q.model.(type) {
 	case *bucketModel:
 		want = min(want, time.Duration(m.newest+1)*q.Rule.Interval()-now)
 	case *windowModel:
 		want = min(want, m.end-now)
 	}
-	if want = max(0, want-time.Microsecond); q.Kind == ratelimit.Take && q.GoodFor(got) != want {
-		s.fail("units of %v ahead are good for %v, want %v", q.Ahead, q.GoodFor(got), want)
+	if want = max(0, want-time.Microsecond); q.Kind == ratelimit.Take && q.ValidFor(got) != want {
+		s.fail("units of %v ahead are good for %v, want %v", q.Prepaid, q.ValidFor(got), want)
 	}
 }
 

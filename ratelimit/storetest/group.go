@@ -111,7 +111,7 @@ func testAddInDeniedGroup(h harness) {
 func testApart(h harness) {
 	short, long := pairOfRules(h)
 	apart := take(short, 2)
-	apart.Apart = true
+	apart.NewGroup = true
 	other := take(long, 1)
 	other.Key = "other"
 	res := h.do(take(short, 2), take(long, 5), apart, take(long, 5), other, take(long, 1))

@@ -47,7 +47,7 @@ func (h harness) deniesLarge(r ratelimit.Rule, key string, used, n int64) {
 	h.Helper()
 	op := ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take}
 	peek, apart, other, elsewhere := op, op, op, op
-	peek.Kind, apart.Apart = ratelimit.Peek, true
+	peek.Kind, apart.NewGroup = ratelimit.Peek, true
 	other.Rule, other.N = rule(h, ratelimit.BucketOptions{Name: "other", Limit: 9}), 1
 	elsewhere.Rule, elsewhere.N, elsewhere.Key = other.Rule, 1, key+"?"
 

@@ -116,7 +116,7 @@ func (s *Sequence) step() {
 	for i := range asked {
 		asked[i] = s.ask(key, asked[:i])
 		if q := &asked[i]; len(asked) == 1 && q.Kind == ratelimit.Take && s.Draw(3) == 0 {
-			q.Ahead = time.Duration(s.Draw(int(q.Rule.Per().Microseconds())+1)) * time.Microsecond
+			q.Prepaid = time.Duration(s.Draw(int(q.Rule.Per().Microseconds())+1)) * time.Microsecond
 		}
 		ops[i] = asked[i].Op
 	}
@@ -293,8 +293,8 @@ func tooLarge(asked []question) bool {
 	return false
 }
 
-// ahead returns how many units of a GCRA fall in the op's Ahead, rounded up.
+// ahead returns how many units of a GCRA fall in the op's Prepaid, rounded up.
 func ahead(op ratelimit.Op) int64 {
 	per := op.Rule.Per().Microseconds()
-	return (op.Ahead.Microseconds()*op.Rule.Limit() + per - 1) / per
+	return (op.Prepaid.Microseconds()*op.Rule.Limit() + per - 1) / per
 }
