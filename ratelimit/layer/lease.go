@@ -97,7 +97,7 @@ func (o LeaseOptions) check() error {
 	const of = "LeaseOptions."
 	switch {
 	case o.Life < minLife || o.Life > ratelimit.MaxPrepaid:
-		return fmt.Errorf(of+"Life is %v, want %v to %v", o.Life, minLife, ratelimit.MaxPrepaid)
+		return option.Errorf("layer", of+"Life", "is %v, want %v to %v", o.Life, minLife, ratelimit.MaxPrepaid)
 	case o.Max < 1:
 		return fmt.Errorf(of+"Max is %d, want at least 1", o.Max)
 	case o.Share < 1:
