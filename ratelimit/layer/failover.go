@@ -132,9 +132,9 @@ func (o FailoverOptions) check() error {
 	}
 	switch {
 	case o.Mode > Local:
-		return fmt.Errorf(of+"Mode is %v, want Closed, Open or Local", o.Mode)
+		return option.Errorf("layer", of+"Mode", "is %v, want Closed, Open or Local", o.Mode)
 	case !(o.Ratio > 0 && o.Ratio <= 1):
-		return fmt.Errorf(of+"Ratio is %v, want more than 0 and at most 1", o.Ratio)
+		return option.Errorf("layer", of+"Ratio", "is %v, want more than 0 and at most 1", o.Ratio)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"sync"
 	"time"
@@ -99,9 +98,9 @@ func (o LeaseOptions) check() error {
 	case o.Life < minLife || o.Life > ratelimit.MaxPrepaid:
 		return option.Errorf("layer", of+"Life", "is %v, want %v to %v", o.Life, minLife, ratelimit.MaxPrepaid)
 	case o.Max < 1:
-		return fmt.Errorf(of+"Max is %d, want at least 1", o.Max)
+		return option.Errorf("layer", of+"Max", "is %d, want at least 1", o.Max)
 	case o.Share < 1:
-		return fmt.Errorf(of+"Share is %d, want at least 1", o.Share)
+		return option.Errorf("layer", of+"Share", "is %d, want at least 1", o.Share)
 	}
 	return cmp.Or(
 		option.Count("layer", of+"MaxKeys", o.MaxKeys, 1),
