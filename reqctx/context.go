@@ -87,6 +87,9 @@ func (c *Context) Init(ctx context.Context, reg *Registry) {
 	} else {
 		c.slots = make([]atomic.Pointer[outcome], n)
 	}
+	if presetsUsed.Load() {
+		c.applyPresets()
+	}
 }
 
 // From returns the request that ctx belongs to, or nil.

@@ -2,6 +2,7 @@ package reqctx_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -78,4 +79,26 @@ func ExampleProp_close() {
 	// close transaction on connection <nil>
 	// close connection <nil>
 	//  reqctx: the request is finished: "tx"
+}
+
+// A test brings the value of a property.
+func ExamplePreset() {
+	user := reqctx.NewKey[string]("user")
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	reqctx.Provide(reg, user, reqctx.Prop[string]{
+		Resolve: func(context.Context) (string, error) { return "", errors.New("there is no database in a test") },
+	})
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		name, err := user.Get(r.Context())
+		fmt.Println(name, err)
+	}
+
+	c := reqctx.New(reqctx.Preset(context.Background(), user, "Ada"), reg) // as server does
+	fmt.Println(c.PresetErr())
+	handler(nil, new(http.Request).WithContext(c))
+	fmt.Println(c.Finish())
+	// Output:
+	// <nil>
+	// Ada <nil>
+	// <nil>
 }

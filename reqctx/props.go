@@ -47,6 +47,7 @@ func (s State) String() string {
 type Info struct {
 	State  State
 	Handle bool          // it is a handle: not measured
+	Preset bool          // its value came by [Preset]; it is a handle then
 	Began  time.Time     // when its resolution began
 	Took   time.Duration // how long Resolve ran
 	Waited time.Duration // how long readers waited for it, all together
@@ -56,9 +57,9 @@ type Info struct {
 	Err    error
 }
 
-// Props goes through all properties of the request, in the order in which they
-// were provided, with what became of each so far. After [Context.Finish] nothing
-// is left to tell, and all are [Unused].
+// Props returns all properties of the request, in the order in which they were provided,
+// with the state of each at this moment. After [Context.Finish] all are [Unused]; an
+// OnClose function that was registered before all others sees the whole request.
 func (c *Context) Props() iter.Seq2[string, Info] {
 	return func(yield func(string, Info) bool) {
 		for _, b := range c.table.bind[1:] {
@@ -72,7 +73,7 @@ func (c *Context) Props() iter.Seq2[string, Info] {
 func (c *Context) info(b *binding) Info {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	info := Info{Handle: b.handle}
+	info := Info{Handle: b.handle, Preset: b.preset}
 	out := c.slots[b.slot].Load()
 	if out == nil {
 		for a := c.flights; a != nil; a = a.next {

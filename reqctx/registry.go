@@ -83,6 +83,7 @@ type binding struct {
 	timeout time.Duration
 	vary    []string
 	handle  bool
+	preset  bool // of one request, by Preset
 	commits bool
 	closes  bool
 }
@@ -174,6 +175,9 @@ func (t *table) byID(id int32) *binding {
 
 // unknown names the property that is missing and those that are there.
 func (t *table) unknown(name string) error {
+	if t.names[name] != nil {
+		return fmt.Errorf("%w: %q is provided with another key", ErrNoProperty, name)
+	}
 	have := slices.Sorted(maps.Keys(t.names))
 	return fmt.Errorf("%w: %q is not provided (provided: %s)", ErrNoProperty, name, strings.Join(have, ", "))
 }

@@ -1,0 +1,160 @@
+package reqctx_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// loud returns a property whose every function writes to j.
+func loud(j *journal) reqctx.Prop[string] {
+	return reqctx.Prop[string]{
+		Resolve: func(context.Context) (string, error) { j.add("resolve"); return "real", nil },
+		Store:   func(context.Context, string) error { j.add("store"); return nil },
+		Commit:  func(context.Context, string, http.Header) error { j.add("commit"); return nil },
+		Close:   func(context.Context, string, error) error { j.add("close"); return nil },
+		Vary:    []string{"Cookie"},
+	}
+}
+
+func TestPresetIsTheValueAndNothingOfThePropertyRuns(t *testing.T) {
+	var j journal
+	reg := quiet()
+	user := provide(reg, "user", loud(&j))
+	greeting := provide(reg, "greeting", reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) {
+		name, err := user.Get(ctx)
+		return "hello " + name, err
+	}})
+	ctx, cancel := context.WithCancel(reqctx.Preset(t.Context(), user, "fake"))
+	defer cancel()
+	c := reqctx.New(ctx, reg)
+	require.NoError(t, c.PresetErr())
+
+	got, err, ok := user.Peek(c)
+	require.True(t, ok)
+	require.NoError(t, err)
+	require.Equal(t, "fake", got)
+	require.NoError(t, user.Start(c))
+	require.NoError(t, c.Resolve("user", "greeting"))
+	byName, err := c.Get("user")
+	require.NoError(t, err)
+	require.Equal(t, "fake", byName)
+	text, err := greeting.Get(c)
+	require.NoError(t, err)
+	require.Equal(t, "hello fake", text)
+
+	require.NoError(t, user.Set(c, "set"))
+	got, err = user.Get(c)
+	require.NoError(t, err)
+	require.Equal(t, "set", got)
+	require.NoError(t, user.Invalidate(c))
+	got, err = user.Get(c)
+	require.NoError(t, err)
+	require.Equal(t, "fake", got)
+
+	h := http.Header{}
+	require.NoError(t, c.Commit(h))
+	require.Empty(t, h)
+	require.ErrorIs(t, user.Set(c, "late"), reqctx.ErrCommitted)
+	require.NoError(t, c.Finish())
+	_, err = user.Get(c)
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+	require.Empty(t, j.all())
+}
+
+func TestPresetsArePerRequestAndTheLaterCounts(t *testing.T) {
+	var j journal
+	reg := quiet()
+	user := provide(reg, "user", loud(&j))
+	flag := provide(reg, "flag", reqctx.Prop[bool]{})
+	ctx := reqctx.Preset(t.Context(), user, "early")
+	ctx = reqctx.Preset(ctx, flag, true)
+	late := reqctx.Preset(ctx, user, "late")
+	for _, c := range []struct {
+		ctx  context.Context
+		want string
+	}{{late, "late"}, {ctx, "early"}, {t.Context(), "real"}} {
+		r := reqctx.New(c.ctx, reg)
+		for range 2 {
+			got, err := user.Get(r)
+			require.NoError(t, err)
+			require.Equal(t, c.want, got)
+		}
+		on, err := flag.Get(r)
+		require.Equal(t, c.want != "real", on)
+		require.Equal(t, c.want != "real", err == nil)
+		require.NoError(t, r.PresetErr())
+		require.NoError(t, r.Finish())
+	}
+	require.Equal(t, []string{"resolve", "close"}, j.all(), "the one request without presets")
+}
+
+func TestPresetOfAPropertyThatIsNotProvided(t *testing.T) {
+	reg := quiet()
+	provide(reg, "user", reqctx.Prop[string]{})
+	ctx := reqctx.Preset(t.Context(), reqctx.NewKey[string]("user"), "other key")
+	ctx = reqctx.Preset(ctx, reqctx.NewKey[int]("nothing"), 1)
+	ctx = reqctx.Preset(ctx, reqctx.Key[int]{}, 1)
+	c := reqctx.New(ctx, reg)
+	err := c.PresetErr()
+	require.ErrorIs(t, err, reqctx.ErrNoProperty)
+	require.EqualError(t, err, `reqctx: preset of "": reqctx: no such property: "" is not provided (provided: user)
+reqctx: preset of "nothing": reqctx: no such property: "nothing" is not provided (provided: user)
+reqctx: preset of "user": reqctx: no such property: "user" is provided with another key`)
+	_, err = c.Get("user")
+	require.ErrorIs(t, err, reqctx.ErrNoValue, "the others are as they were")
+	require.NoError(t, c.Finish())
+}
+
+// A middleware's context takes what its registry has, and leaves the rest to the server's within it.
+func TestPresetsReachTheContextThatHasTheProperty(t *testing.T) {
+	outer, inner := quiet(), quiet()
+	a := provide(outer, "a", reqctx.Prop[int]{Resolve: gives(0, errors.New("resolved"))})
+	b := provide(inner, "b", reqctx.Prop[int]{Resolve: gives(0, errors.New("resolved"))})
+	ctx := reqctx.Preset(reqctx.Preset(t.Context(), a, 1), b, 2)
+	c := reqctx.New(ctx, outer)
+	require.ErrorIs(t, c.PresetErr(), reqctx.ErrNoProperty)
+	in := reqctx.New(c, inner)
+	require.NoError(t, in.PresetErr())
+	for key, want := range map[reqctx.Key[int]]int{a: 1, b: 2} {
+		got, err := key.Get(in)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	require.NoError(t, in.Finish())
+	require.NoError(t, c.Finish())
+}
+
+// What a test reads from an OnClose function that was registered first is the whole request.
+func TestPropsTellATestWhatWasResolved(t *testing.T) {
+	reg := quiet()
+	fake := provide(reg, "fake", reqctx.Prop[int]{Resolve: gives(1, nil)})
+	read := provide(reg, "read", reqctx.Prop[int]{Resolve: gives(1, nil)})
+	late := provide(reg, "late", reqctx.Prop[int]{Resolve: gives(1, nil)})
+	provide(reg, "unread", reqctx.Prop[int]{Resolve: gives(1, nil)})
+	c := reqctx.New(reqctx.Preset(t.Context(), fake, 2), reg)
+	states := map[string]reqctx.State{}
+	presets := map[string]bool{}
+	c.OnClose(func() error {
+		for name, info := range c.Props() {
+			states[name] = info.State
+			presets[name] = info.Preset
+		}
+		return nil
+	})
+	c.OnClose(func() error { return errors.Join(late.Start(c), read.Invalidate(c)) }) // the request is closing
+	for _, key := range []reqctx.Key[int]{fake, read} {
+		_, err := key.Get(c)
+		require.NoError(t, err)
+	}
+	require.NoError(t, c.Commit(http.Header{}))
+	require.ErrorIs(t, c.Finish(), reqctx.ErrFinished)
+	require.Equal(t, map[string]reqctx.State{"fake": reqctx.Assigned, "read": reqctx.Resolved,
+		"late": reqctx.Unused, "unread": reqctx.Unused}, states)
+	require.Equal(t, map[string]bool{"fake": true, "read": false, "late": false, "unread": false}, presets)
+}
