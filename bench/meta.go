@@ -11,7 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/bench/harness"
 )
 
-// meta says what a suite was run on.
+// meta describes what a suite was run on.
 type meta struct {
 	Suite   string    `json:"suite"`
 	About   string    `json:"about"`
@@ -74,11 +74,11 @@ func redisVersion() string {
 	return ""
 }
 
-// nginxVersion asks nginx, which says it on its standard error.
+// nginxVersion asks nginx, which prints it on standard error.
 func nginxVersion() string {
 	cmd := exec.Command("nginx", "-v")
 	if cmd.Err != nil {
-		cmd = exec.Command("/usr/sbin/nginx", "-v") // which not everybody has in the PATH
+		cmd = exec.Command("/usr/sbin/nginx", "-v") // which is not in every user's PATH
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -30,7 +30,7 @@ const (
 )
 
 // step is a part of an attack: to wait, and to take. The attacker knows the state of the
-// rules, which is what a denial's RetryAfter and ResetAfter tell.
+// rules, as a denial's RetryAfter and ResetAfter report it.
 type step struct {
 	until moment
 	lead  time.Duration // of whole

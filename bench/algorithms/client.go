@@ -8,7 +8,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// tick is the least time that the rules tell apart.
+// tick is the shortest time that the rules distinguish.
 const tick = time.Microsecond
 
 // charge is units that were let through at a moment since the client began.
@@ -42,7 +42,7 @@ func newClient(s subject, phase time.Duration) *client {
 	return c
 }
 
-// peek says what a take of one would get.
+// peek returns what a take of one would get.
 func (c *client) peek() (v ratelimit.Verdict) {
 	if c.err == nil {
 		v, c.err = c.rules.Peek(context.Background(), "k", 1)
@@ -50,7 +50,7 @@ func (c *client) peek() (v ratelimit.Verdict) {
 	return v
 }
 
-// take tries to take n units; if it could, the verdict says what comes next.
+// take tries to take n units; after a success, the verdict describes what comes next.
 func (c *client) take(n int64) (v ratelimit.Verdict) {
 	if c.err != nil {
 		return v

@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Colours that the colour-blind can tell apart.
+// Colours that colour-blind readers can distinguish.
 var (
 	vermilion = color.RGBA{0xd5, 0x5e, 0x00, 0xff}
 	blue      = color.RGBA{0x00, 0x72, 0xb2, 0xff}

@@ -56,7 +56,7 @@ func poisson(rng *rand.Rand, load float64, until time.Duration) (list []time.Dur
 	}
 }
 
-// inBunches comes ten times at once, and then as rarely as the load says.
+// inBunches comes ten times at once, and then as rarely as the load prescribes.
 func inBunches(rng *rand.Rand, load float64, until time.Duration) (list []time.Duration) {
 	for _, at := range even(rng, load/10, until) {
 		for range 10 {

@@ -38,7 +38,7 @@ const (
 )
 
 // try takes what is planned, if that passes, and then tries all takes in the ticks from at
-// on. It believes Take alone: what Peek says could be stricter.
+// on. It believes Take alone: Peek's answer could be stricter.
 func (e *everything) try(t *testing.T, plan []charge, at int) {
 	c := newClient(e.subject, 0)
 	for _, ch := range plan {

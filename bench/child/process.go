@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Process is a process that serves until it is told to end. It is not safe for
+// Process is a process that serves until it is ended. It is not safe for
 // concurrent use.
 type Process struct {
 	cmd *exec.Cmd
@@ -72,7 +72,7 @@ func (p *Process) Ask() (string, error) {
 	return p.Line()
 }
 
-// Failed ends a process that has not started as it should, and says why.
+// Failed ends a process that has not started as it should, and returns the reason.
 func (p *Process) Failed(why error) error {
 	_ = p.Stop(syscall.SIGKILL)
 	return fmt.Errorf("%s did not start: %w\n%s", p.cmd.Path, why, &p.log)

@@ -38,7 +38,7 @@ func Main(roles ...map[string]Role) {
 	os.Exit(0)
 }
 
-// Is tells whether this process is a child, which [Main] should have noticed.
+// Is reports whether this process is a child, which [Main] should have handled.
 func Is() bool { return os.Getenv(roleVar) != "" }
 
 // Command returns the command that runs this program in a role, on n processors.

@@ -11,11 +11,11 @@ import (
 )
 
 // counter is one of those that are compared. It has fresh subjects in each round, and
-// keeps count itself of what it charged, so that it can tell a wrong count.
+// keeps count itself of what it charged, so that it can detect a wrong count.
 type counter interface {
 	// prepare makes the subjects, and charges them a few units each if counts need it.
 	prepare(ctx context.Context, round string, charge bool) error
-	// run does what l says for as long as it is told.
+	// run applies load l for the given time.
 	run(ctx context.Context, l load, length time.Duration) (sample, error)
 	// verify compares the counts of all subjects with what was charged.
 	verify(ctx context.Context) error

@@ -19,7 +19,7 @@ type quota struct {
 }
 
 var (
-	// wide is what nobody reaches.
+	// wide is a limit that no client reaches.
 	wide = quota{100_000_000, 10 * time.Second}
 	// narrow is what all reach. No unit of it comes back in a round.
 	narrow = quota{100, 24 * time.Hour}
@@ -32,7 +32,7 @@ type contender struct {
 	// sends are the commands that it sends, as Redis counts them: without those that
 	// only its scripts run.
 	sends []string
-	// loose says that it decides nothing: how many it admits is not looked at.
+	// loose marks a contender that decides nothing: how many it admits is not checked.
 	loose bool
 }
 

@@ -16,7 +16,7 @@ type tally struct {
 	took                    []time.Duration
 }
 
-// wrong says what is wrong with calls none of which should be denied.
+// wrong returns what is wrong with calls none of which should be denied.
 func (t *tally) wrong(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:

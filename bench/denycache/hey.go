@@ -37,7 +37,7 @@ func overHTTP(rate int) load {
 	}
 }
 
-// needHey says whether there is one.
+// needHey returns an error if there is none.
 func needHey() error {
 	if _, err := exec.LookPath("hey"); err != nil {
 		return fmt.Errorf("%w: no hey on this machine", harness.ErrMissing)

@@ -21,7 +21,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
 
-// every says which calls' latency is taken, on Node, too: one of so many. A clock that is
+// every is how many calls go by for each whose latency is measured, on Node, too. A clock that is
 // read twice costs as much as what is measured.
 const every = 61
 

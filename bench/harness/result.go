@@ -10,7 +10,7 @@ import (
 type Metric struct {
 	Name string
 	Unit string
-	// More says that a larger value is better, as for a throughput. Otherwise it is
+	// More means that a larger value is better, as for a throughput. Otherwise it is
 	// a cost.
 	More bool
 }
@@ -26,11 +26,11 @@ type Result struct {
 	Min       float64 `json:"min"`
 	Max       float64 `json:"max"`
 	Unit      string  `json:"unit"`
-	// Ratio says how many times better we are than this contender, above 1 for
+	// Ratio is how many times better we are than this contender, above 1 for
 	// costs and for throughputs alike; nil for ourselves, and where nothing was
 	// measured.
 	Ratio *float64 `json:"ratio"`
-	// Note says what is wrong with the contender, if anything: "wrong: …" for one
+	// Note is what is wrong with the contender, if anything: "wrong: …" for one
 	// that gave a wrong result, "missing: …" for one that cannot be had here.
 	Note string `json:"note,omitempty"`
 }
@@ -55,7 +55,7 @@ func summary(samples []float64) (median, least, most float64) {
 	return median, s[0], s[n-1]
 }
 
-// ratio says how many times better ours is than theirs.
+// ratio returns how many times better ours is than theirs.
 func ratio(m Metric, ours, theirs float64) *float64 {
 	better, worse := theirs, ours
 	if m.More {

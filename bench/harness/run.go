@@ -18,9 +18,9 @@ var ErrWrong = errors.New("wrong")
 // Suite is a set of cases with a name.
 type Suite struct {
 	Name string
-	// About says in a line what is compared.
+	// About describes in a line what is compared.
 	About string
-	// Run runs all cases. It tells r what it is going to do, and calls r.Compare for
+	// Run runs all cases. It announces its plan to r, and calls r.Compare for
 	// each case.
 	Run func(ctx context.Context, r *Run) error
 }
@@ -61,7 +61,7 @@ func NewRun(suite string, quick bool, report func(done, planned int, what string
 // Results returns what was measured so far.
 func (r *Run) Results() []Result { return r.results }
 
-// Plan says how many rounds of single contenders are going to be run, for the
+// Plan announces how many rounds of single contenders will be run, for the
 // progress bar.
 func (r *Run) Plan(rounds int) { r.progress.planned += rounds }
 

@@ -33,7 +33,7 @@ func NewTimed(l Loop, length time.Duration) (*Timed, error) {
 	for n := 1000; ; n *= 4 {
 		began := time.Now()
 		if err := l(n); err != nil {
-			return &Timed{l, n}, nil // the first round will tell
+			return &Timed{l, n}, nil // the first round will report it
 		}
 		if took := time.Since(began); took > 5*time.Millisecond {
 			return &Timed{l, int(float64(n) * float64(length) / float64(took))}, nil
@@ -44,7 +44,7 @@ func NewTimed(l Loop, length time.Duration) (*Timed, error) {
 // Round implements [Instance].
 func (t *Timed) Round(context.Context) (map[string]float64, error) {
 	var before, after runtime.MemStats
-	runtime.GC() // nobody pays for what the one before left
+	runtime.GC() // no contender pays for garbage of the one before
 	runtime.ReadMemStats(&before)
 	began := time.Now()
 	err := t.loop(t.n)

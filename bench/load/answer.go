@@ -10,7 +10,7 @@ import (
 type Answer struct {
 	// Status is a number such as "200".
 	Status string
-	// Body is the whole body; nil is any, of the length that the header says.
+	// Body is the whole body; nil is any, of the length in the header.
 	Body []byte
 }
 
@@ -45,8 +45,7 @@ func (a *Answer) Check(got []byte) (whole bool, err error) {
 	return true, nil
 }
 
-// begins tells whether got is the beginning of an answer with the status, as far as it is
-// here.
+// begins reports whether got begins an answer with the status, as far as got goes.
 func (a *Answer) begins(got []byte) bool {
 	n := min(len(got), len(protocol))
 	status := got[n:min(len(got), n+len(a.Status))]

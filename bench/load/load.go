@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Options say whom to ask, and for how long.
+// Options choose the server and the duration.
 type Options struct {
 	Addr    string
 	Conns   int
@@ -21,8 +21,8 @@ type Options struct {
 type Conn interface {
 	// Next returns the next request.
 	Next() []byte
-	// Check says whether got is the whole answer to it, and returns an error that is
-	// ErrWrong if it is, or is going to be, another than it should be.
+	// Check reports whether got is the whole answer to it. It returns an error that is
+	// ErrWrong if got is, or begins, a wrong answer.
 	Check(got []byte) (whole bool, err error)
 }
 

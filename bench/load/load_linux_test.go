@@ -19,7 +19,7 @@ type asking struct {
 
 func (a *asking) Next() []byte { return []byte(a.text) }
 
-// run asks a server whose answers are "good" and, after some, what wrong says.
+// run loads a server whose answers are "good" and, after some, what wrong returns.
 func run(t *testing.T, good int, wrong http.HandlerFunc, o Options) (Result, error) {
 	t.Helper()
 	asked := 0

@@ -5,7 +5,7 @@
 
 const readline = require('node:readline')
 
-// Wrong is an error that says what is wrong with a result.
+// Wrong is an error about a wrong result.
 class Wrong extends Error {}
 
 function cpu () {

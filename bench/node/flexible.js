@@ -2,7 +2,7 @@
 
 // Drives rate-limiter-flexible for the suite "denycache": 5 points a second of each key,
 // with its in-memory block if the second argument is "block". The first is the port of a
-// Redis. It reads commands as commands.js says:
+// Redis. It reads commands as commands.js documents:
 //
 //   {"do": "run", "round": "r1", "keys": 5, "callers": 50, "ms": 1500}
 //   {"do": "serve", "keys": 5}
@@ -28,7 +28,7 @@ const limiter = new RateLimiterRedis({
   ...(process.argv[3] === 'block' && { inMemoryBlockOnConsumed: 5 })
 })
 
-// take tells whether a unit was there.
+// take reports whether a unit was left.
 async function take (key) {
   try {
     await limiter.consume(key)

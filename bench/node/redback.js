@@ -1,7 +1,7 @@
 'use strict'
 
 // Drives redback's rate limit for the suite "counter". It is started with the port of
-// a Redis, and reads commands as commands.js says:
+// a Redis, and reads commands as commands.js documents:
 //
 //   {"do": "prepare", "round": "r1", "subjects": 64, "charge": true}
 //   {"do": "run", "op": "addCount", "interval": 20, "callers": 50, "ms": 1000}

@@ -15,7 +15,7 @@ import (
 	"github.com/lazyreq/lazyreq/bench/harness"
 )
 
-// The colours of the contenders, ours first, to be told apart by the colour-blind too.
+// The colours of the contenders, ours first, distinct for colour-blind readers, too.
 var palette = []color.Color{
 	color.RGBA{0xd5, 0x5e, 0x00, 0xff},
 	color.RGBA{0x00, 0x72, 0xb2, 0xff},

@@ -60,7 +60,7 @@ func read(path string) ([]harness.Result, error) {
 	return list, nil
 }
 
-// distinct returns what of says of the results, each once, in their order.
+// distinct returns the values of of over the results, each once, in their order.
 func distinct(list []harness.Result, of func(harness.Result) string) []string {
 	var names []string
 	for _, r := range list {

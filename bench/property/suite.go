@@ -13,7 +13,7 @@ type value struct{ name string }
 var ada = &value{"ada"}
 
 const (
-	defined = 16 // properties of a request, where the case does not say
+	defined = 16 // properties of a request, unless the case sets another number
 	depth   = 5  // values that were put into the chain after the one that is read
 )
 
@@ -75,7 +75,7 @@ func run(ctx context.Context, r *harness.Run) error {
 	return nil
 }
 
-// check tells a wrong value.
+// check returns an error for a wrong value.
 func check(v *value, err error) error {
 	if err != nil {
 		return err

@@ -1,2 +1,2 @@
-// Package redisinfo reads what a Redis says that it has done.
+// Package redisinfo reads the statistics of a Redis server.
 package redisinfo
