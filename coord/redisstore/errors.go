@@ -1,11 +1,8 @@
 package redisstore
 
 import (
-	"context"
 	"errors"
 	"fmt"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/internal/redispipe"
@@ -22,20 +19,6 @@ var (
 	// ErrKeyType means that a key of the store's holds something else, which is left as it is.
 	ErrKeyType = errors.New("redisstore: the key holds something that is neither a token nor a lease")
 
+	errKeyType    = fmt.Errorf("%w: %w", coord.ErrStore, ErrKeyType)
 	errUnreadable = fmt.Errorf("%w: %w", coord.ErrStore, redispipe.ErrUnreadable)
 )
-
-// failure makes an operation's error from a call's. It quotes neither keys nor arguments, as
-// some error replies of Redis do.
-func (s *Store) failure(ctx context.Context, err error) error {
-	var reply redis.Error
-	switch {
-	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
-		return err
-	case redis.HasErrorPrefix(err, "WRONGTYPE"), redis.HasErrorPrefix(err, "FOREIGN"):
-		return fmt.Errorf("%w: %w", coord.ErrStore, ErrKeyType)
-	case errors.As(err, &reply):
-		return fmt.Errorf("%w: %w", coord.ErrStore, redispipe.Redact(reply, s.prefix))
-	}
-	return fmt.Errorf("%w: %w", coord.ErrStore, err)
-}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/internal/redispipe"
 )
 
 type refusal string
@@ -21,21 +22,21 @@ func TestWhatIsGivenBack(t *testing.T) {
 	left := errors.New("left")
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(left)
-	s := &Store{prefix: "coord:"}
+	f := redispipe.Failures{Store: coord.ErrStore, KeyType: errKeyType, Prefix: "coord:"}
 	for _, tt := range []struct {
 		ctx  context.Context
 		err  error
 		want bool
 	}{
-		{t.Context(), s.failure(t.Context(), ErrNoReply), true},
-		{t.Context(), s.failure(t.Context(), fmt.Errorf("%w: %w", ErrNoReply, errors.New("EOF"))), true},
+		{t.Context(), f.Wrap(t.Context(), ErrNoReply), true},
+		{t.Context(), f.Wrap(t.Context(), fmt.Errorf("%w: %w", ErrNoReply, errors.New("EOF"))), true},
 		{t.Context(), errUnreadable, true},
-		{ended, s.failure(ended, left), true},
+		{ended, f.Wrap(ended, left), true},
 		{t.Context(), nil, false},
 		{ended, nil, false},
-		{t.Context(), s.failure(t.Context(), ErrNotSent), false},
-		{t.Context(), s.failure(t.Context(), refusal("OOM command not allowed")), false},
-		{t.Context(), s.failure(t.Context(), refusal("WRONGTYPE Operation")), false},
+		{t.Context(), f.Wrap(t.Context(), ErrNotSent), false},
+		{t.Context(), f.Wrap(t.Context(), refusal("OOM command not allowed")), false},
+		{t.Context(), f.Wrap(t.Context(), refusal("WRONGTYPE Operation")), false},
 		{t.Context(), &coord.DeniedError{Reason: coord.ErrHeld}, false},
 		{ended, &coord.DeniedError{Reason: coord.ErrTooSoon}, false},
 	} {

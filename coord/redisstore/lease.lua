@@ -26,5 +26,5 @@ local function held(l) return l and l.grant and l.ends > now end
 
 -- keep remembers the user, if the last lease ended at ends.
 local function keep(l, ends, interval, remember)
-  expire(math.max(ends + remember, l.since + interval))
+  expireAt(math.max(ends + remember, l.since + interval))
 end

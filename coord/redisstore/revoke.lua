@@ -11,6 +11,6 @@ if wrong then return wrong end
 local found = state(t)
 if found == usable then
   call('HSET', key, 'revoked', digits(now))
-  expire(t.forgotten)
+  expireAt(t.forgotten)
 end
 return {found}

@@ -7,8 +7,6 @@ import (
 )
 
 var (
-	//go:embed record.lua
-	recordLua string
 	//go:embed token.lua
 	tokenLua string
 	//go:embed issue.lua
@@ -30,12 +28,12 @@ var (
 	//go:embed holder.lua
 	holderLua string
 
-	issueScript   = redispipe.NewScript(recordLua + tokenLua + issueLua)
-	useScript     = redispipe.NewScript(recordLua + tokenLua + useLua)
-	inspectScript = redispipe.NewScript(recordLua + tokenLua + inspectLua)
-	revokeScript  = redispipe.NewScript(recordLua + tokenLua + revokeLua)
-	acquireScript = redispipe.NewScript(recordLua + leaseLua + acquireLua)
-	renewScript   = redispipe.NewScript(recordLua + leaseLua + renewLua)
-	releaseScript = redispipe.NewScript(recordLua + leaseLua + releaseLua)
-	holderScript  = redispipe.NewScript(recordLua + leaseLua + holderLua)
+	issueScript   = redispipe.NewRecordScript(tokenLua + issueLua)
+	useScript     = redispipe.NewRecordScript(tokenLua + useLua)
+	inspectScript = redispipe.NewRecordScript(tokenLua + inspectLua)
+	revokeScript  = redispipe.NewRecordScript(tokenLua + revokeLua)
+	acquireScript = redispipe.NewRecordScript(leaseLua + acquireLua)
+	renewScript   = redispipe.NewRecordScript(leaseLua + renewLua)
+	releaseScript = redispipe.NewRecordScript(leaseLua + releaseLua)
+	holderScript  = redispipe.NewRecordScript(leaseLua + holderLua)
 )

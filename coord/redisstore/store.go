@@ -33,9 +33,9 @@ const defaultTimeout = 250 * time.Millisecond
 // It must not be a Redis that evicts keys: maxmemory-policy noeviction. docs/redis.md has
 // the keys and the ACL that a user needs.
 type Store struct {
-	prefix  string
-	timeout time.Duration
-	pipe    *redispipe.Pipe
+	pipe     *redispipe.Pipe
+	timeout  time.Duration
+	failures redispipe.Failures // has the prefix of the keys
 }
 
 var (
@@ -63,16 +63,17 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	return &Store{prefix: o.Prefix, timeout: o.Timeout, pipe: pipe}, nil
+	failures := redispipe.Failures{Store: coord.ErrStore, KeyType: errKeyType, Prefix: o.Prefix}
+	return &Store{pipe: pipe, timeout: o.Timeout, failures: failures}, nil
 }
 
 // run runs a script on the key of that name, less the prefix. Its arguments are strings and
 // numbers, never a caller's []byte: a round trip may outlive the call that it was for.
 func (s *Store) run(ctx context.Context, script *redispipe.Script, name string, args ...any) (*reply, error) {
-	call := redispipe.Call{Script: script, Keys: []string{s.prefix + name}, Args: args}
+	call := redispipe.Call{Script: script, Keys: []string{s.failures.Prefix + name}, Args: args}
 	r, err := s.pipe.Run(ctx, s.timeout, call)
 	if err != nil {
-		return nil, s.failure(ctx, err)
+		return nil, s.failures.Wrap(ctx, err)
 	}
 	return &reply{values: r.Values}, nil
 }

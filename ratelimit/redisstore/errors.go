@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
@@ -21,12 +20,10 @@ var (
 	ErrNoReply = redispipe.ErrNoReply
 )
 
-// failure distinguishes the end of ctx from a failure of Redis.
-func failure(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ratelimit.ErrStore, err)
+// failure returns the error of an operation whose call has failed.
+func (s *Store) failure(ctx context.Context, err error) error {
+	keyType := fmt.Errorf("%w: %w", ratelimit.ErrStore, ErrForeign)
+	return redispipe.Failures{Store: ratelimit.ErrStore, KeyType: keyType, Prefix: s.prefix}.Wrap(ctx, err)
 }
 
 func foreign(keys ...string) error {

@@ -55,7 +55,7 @@ func (s *Store) request(ops []ratelimit.Op, out []ratelimit.Result) (r request, 
 func (s *Store) decode(ctx context.Context, r *request, reply redispipe.Result) (err error) {
 	switch {
 	case reply.Err != nil:
-		return failure(ctx, reply.Err)
+		return s.failure(ctx, reply.Err)
 	case r.call.Batch != nil:
 		r.out[0], err = s.taken(&r.ops[0], r.rules[0], reply.Reply)
 		return err

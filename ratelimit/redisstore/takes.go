@@ -21,7 +21,7 @@ func (s *Store) take(ctx context.Context, op *ratelimit.Op) (ratelimit.Result, e
 	}
 	reply, err := s.pipe.Run(ctx, s.timeout, s.takeCall(op, a))
 	if err != nil {
-		return ratelimit.Result{}, failure(ctx, err)
+		return ratelimit.Result{}, s.failure(ctx, err)
 	}
 	return s.taken(op, a, reply)
 }

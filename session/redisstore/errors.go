@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
@@ -24,17 +22,7 @@ var (
 	ErrForeign = fmt.Errorf("redisstore: the key holds something that is not a session: %w", storage.ErrCorrupt)
 )
 
-var errUnreadable = fmt.Errorf("redisstore: %w", redispipe.ErrUnreadable)
-
-// failure makes an operation's error from a call's. It contains nothing of the session, which
-// some error replies of Redis quote.
-func (s *Store) failure(err error) error {
-	var reply redis.Error
-	switch {
-	case redis.HasErrorPrefix(err, "WRONGTYPE"), redis.HasErrorPrefix(err, "NOTSESSION"):
-		return ErrForeign
-	case errors.As(err, &reply):
-		return fmt.Errorf("redisstore: %w", redispipe.Redact(reply, s.prefix))
-	}
-	return fmt.Errorf("redisstore: %w", err)
-}
+var (
+	errRedis      = errors.New("redisstore")
+	errUnreadable = fmt.Errorf("%w: %w", errRedis, redispipe.ErrUnreadable)
+)

@@ -14,15 +14,10 @@
 -- Clock    the server's of this key; the session's may differ by up to margin
 -- Atomic   because the expiry must be that of the longest limit, whichever comes last
 
-local call = redis.call
-local time = call('TIME')
-local now = time[1] * 1000000 + time[2]
 local margin, longest = 60 * 1000000, 'longest'
 
-local function digits(n) return string.format('%.0f', n) end
-
-local absolute = math.max(tonumber(ARGV[2]), tonumber(call('ZSCORE', KEYS[1], longest)) or 0)
-call('ZREMRANGEBYSCORE', KEYS[1], '-inf', digits(now - absolute - margin))
-call('ZADD', KEYS[1], digits(absolute), longest, digits(now), ARGV[1])
-call('PEXPIREAT', KEYS[1], digits(math.ceil((now + absolute + margin) / 1000)))
+local absolute = math.max(number(ARGV[2]), number(call('ZSCORE', key, longest)) or 0)
+call('ZREMRANGEBYSCORE', key, '-inf', digits(now - absolute - margin))
+call('ZADD', key, digits(absolute), longest, digits(now), ARGV[1])
+expireAt(now + absolute + margin)
 return {1}

@@ -1,5 +1,4 @@
--- The beginning of each script on a session: Go puts it in front of them. KEYS[1] is the
--- session, one hash:
+-- The second part of each script on a session. KEYS[1] is the session, one hash:
 --   digest   SHA-256 of the secret: 32 bytes
 --   created  µs since 1970
 --   touched  µs since 1970: when it was last used
@@ -10,23 +9,9 @@
 --   over     µs since 1970 at which it ends at the latest: before the user's index does
 --   :<name>  a field; no name, whatever its bytes, can meet those above
 --
--- Clock: the server's TIME, read once, in whole µs, which a Lua number holds
--- exactly until the year 2255.
---
 -- Digests are compared with ==. Lua keeps one copy of a string and compares
 -- addresses, and what timing could reveal of a digest is of no use: a login takes
 -- the secret behind it.
-
-local call, number, key = redis.call, tonumber, KEYS[1]
-local time = call('TIME')
-local now = time[1] * 1000000 + time[2]
-
-local function digits(n) return string.format('%.0f', n) end
-
--- whole returns the number in v, nil if digits did not write it.
-local function whole(v)
-  if v and #v <= 16 and string.find(v, '^%d+$') then return number(v) end
-end
 
 -- ends returns when a session is over, in µs.
 local function ends(s, idle, absolute)
@@ -35,7 +20,7 @@ end
 
 -- expire lets Redis drop the key, not before the session is over.
 local function expire(s, idle, absolute)
-  call('PEXPIREAT', key, digits(math.ceil(ends(s, idle, absolute) / 1000)))
+  expireAt(ends(s, idle, absolute))
 end
 
 -- session returns the session with these fields of the hash, or nil and an error reply.
@@ -44,15 +29,14 @@ local function session(digest, created, touched, size, old, grace, user, over)
     old = old, grace = whole(grace), user = user, over = whole(over)}
   if s.digest and #s.digest == 32 and s.created and s.touched and s.size
     and (not old or #old == 32 and s.grace) and (not user or s.over) then return s end
-  return nil, redis.error_reply('NOTSESSION the key holds a hash that is not a session')
+  return foreign()
 end
 
 -- read returns the session, nil if the key is not there, and nil and an error reply if it
 -- holds something else.
 local function read()
-  local m = redis.pcall('HMGET', key, 'digest', 'created', 'touched', 'size', 'old', 'grace', 'user', 'over')
-  if m.err then return nil, m end
-  if not (m[1] or m[2] or m[3] or m[4]) and call('EXISTS', key) == 0 then return nil end
+  local m, wrong = fields('digest', 'created', 'touched', 'size', 'old', 'grace', 'user', 'over')
+  if not m then return nil, wrong end
   return session(m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8])
 end
 

@@ -26,14 +26,14 @@ var (
 	//go:embed index_drop.lua
 	indexDropLua string
 
-	loadScript      = redispipe.NewScript(recordLua + loadLua)
-	commitScript    = redispipe.NewScript(recordLua + commitLua)
-	destroyScript   = redispipe.NewScript(recordLua + destroyLua)
-	peekScript      = redispipe.NewScript(recordLua + peekLua)
-	revokeScript    = redispipe.NewScript(recordLua + revokeLua)
-	indexAddScript  = redispipe.NewScript(indexAddLua)
+	loadScript      = redispipe.NewRecordScript(recordLua + loadLua)
+	commitScript    = redispipe.NewRecordScript(recordLua + commitLua)
+	destroyScript   = redispipe.NewRecordScript(recordLua + destroyLua)
+	peekScript      = redispipe.NewRecordScript(recordLua + peekLua)
+	revokeScript    = redispipe.NewRecordScript(recordLua + revokeLua)
+	indexAddScript  = redispipe.NewRecordScript(indexAddLua)
 	indexListScript = redispipe.NewScript(indexListLua)
-	indexDropScript = redispipe.NewScript(indexDropLua)
+	indexDropScript = redispipe.NewRecordScript(indexDropLua)
 )
 
 // What the scripts return.

@@ -59,9 +59,10 @@ func (o Options) check() error {
 // RevokeAll cost one on the user's index and one for each session on it, many of which
 // share a round trip, and one for each 64 entries of the index that are dropped.
 type Store struct {
-	prefix  string
-	timeout time.Duration
-	pipe    *redispipe.Pipe
+	prefix   string
+	timeout  time.Duration
+	pipe     *redispipe.Pipe
+	failures redispipe.Failures
 }
 
 var _ storage.Store = (*Store)(nil)
@@ -80,7 +81,8 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	return &Store{prefix: o.Prefix, timeout: o.Timeout, pipe: pipe}, nil
+	failures := redispipe.Failures{Store: errRedis, KeyType: ErrForeign, Prefix: o.Prefix}
+	return &Store{prefix: o.Prefix, timeout: o.Timeout, pipe: pipe, failures: failures}, nil
 }
 
 // Load implements storage.Store.
@@ -173,7 +175,7 @@ func (s *Store) run(ctx context.Context, deadline time.Time, script *redispipe.S
 	call := redispipe.Call{Script: script, Keys: []string{s.prefix + name}, Args: args}
 	reply, err := s.pipe.Run(ctx, time.Until(deadline), call)
 	if err != nil {
-		return nil, s.failure(err)
+		return nil, s.failures.Wrap(ctx, err)
 	}
 	return reply.Values, nil
 }
