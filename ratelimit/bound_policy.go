@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/lazyreq/lazyreq/ratelimit/internal/single"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -23,7 +24,7 @@ type boundPolicy struct {
 
 func newBoundPolicy(p Policy, store Store) *boundPolicy {
 	p.Rules = slices.Clone(p.Rules)
-	b := &boundPolicy{Policy: p, store: store, one: DoOne(store), keys: keysFor(p.Name)}
+	b := &boundPolicy{Policy: p, store: store, one: single.Func[Op, Result](store, ErrStore), keys: keysFor(p.Name)}
 	b.handle = b.keys.limit
 	if !p.PartitionKey {
 		b.policyLine = string(b.appendPolicies(nil, p.Rules, nil, ""))
@@ -114,7 +115,7 @@ func refund(ctx context.Context, s *requestState) (bool, error) {
 func (p *boundPolicy) do(ctx context.Context, ops []Op) ([]Result, error) {
 	results, err := p.store.Do(ctx, ops)
 	if err != nil {
-		return nil, p.failed(ctx, ops, err)
+		return nil, p.failed(ctx, err)
 	}
 	return results, nil
 }
@@ -122,23 +123,29 @@ func (p *boundPolicy) do(ctx context.Context, ops []Op) ([]Result, error) {
 func (p *boundPolicy) doOne(ctx context.Context, op Op) (Result, error) {
 	res, err := p.one(ctx, op)
 	if err != nil {
-		return Result{}, p.failed(ctx, []Op{op}, err)
+		return Result{}, p.failed(ctx, err)
 	}
 	return res, nil
 }
 
-func (p *boundPolicy) wrong(err error) error { return fmt.Errorf("policy %q: %w", p.Name, err) }
-
-// failed tells a store that failed from a request that ended, and from ops that it refused.
-func (p *boundPolicy) failed(ctx context.Context, ops []Op, err error) error {
-	wrong := Validate(ops)
+// failed adds the policy's name to a store's error. Any error but the end of the request and an
+// op that the store has refused is a failure of the store.
+func (p *boundPolicy) failed(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return err
-	case wrong != nil:
-		return p.wrong(wrong)
-	case !errors.Is(err, ErrStore):
+	case !errors.Is(err, ErrStore) && !refused(err):
 		err = fmt.Errorf("%w: %w", ErrStore, err)
 	}
-	return p.wrong(err)
+	return fmt.Errorf("policy %q: %w", p.Name, err)
+}
+
+// refused reports whether an op was wrong whatever the state of the store.
+func refused(err error) bool {
+	for _, condition := range [...]error{ErrOp, ErrTooLarge, ErrInterval, ErrNoCount, ErrNoLimit} {
+		if errors.Is(err, condition) {
+			return true
+		}
+	}
+	return false
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
 // BucketOptions describes a counter in time buckets.
@@ -43,17 +45,17 @@ func Buckets(o BucketOptions) (Rule, error) {
 	if err := o.check(); err != nil {
 		return Rule{}, err
 	}
-	r := Rule{name: o.Name, layout: Layout{
-		Algorithm: AlgorithmBuckets,
-		Window:    int32((o.Per + o.Interval - 1) / o.Interval),
-		Buckets:   int32(o.Span / o.Interval),
-		Limit:     o.Limit,
-		Burst:     o.Limit,
-		Per:       o.Per.Microseconds(),
-		Interval:  o.Interval.Microseconds(),
-		Span:      o.Span.Microseconds(),
-		Expiry:    o.Expiry.Microseconds(),
-		Block:     o.Block,
+	r := Rule{name: o.Name, layout: layout.Layout{
+		Algorithm:  layout.Buckets,
+		Window:     int32((o.Per + o.Interval - 1) / o.Interval),
+		Buckets:    int32(o.Span / o.Interval),
+		Limit:      o.Limit,
+		Burst:      o.Limit,
+		Per:        o.Per.Microseconds(),
+		Interval:   o.Interval.Microseconds(),
+		Span:       o.Span.Microseconds(),
+		Expiry:     o.Expiry.Microseconds(),
+		BlockAfter: int64(o.Block.After), BlockFor: o.Block.For.Microseconds(),
 	}}
 	return r.identified(), nil
 }

@@ -3,6 +3,8 @@ package ratelimit
 import (
 	"cmp"
 	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
 // GCRAOptions describes a token bucket: Burst units, which come back evenly, Limit of
@@ -44,8 +46,8 @@ func GCRA(o GCRAOptions) (Rule, error) {
 	); err != nil {
 		return Rule{}, err
 	}
-	r := Rule{ownBurst: o.Burst != 0, name: o.Name, layout: Layout{
-		Algorithm: AlgorithmGCRA, Limit: o.Limit, Burst: o.Burst, Per: o.Per.Microseconds(), Block: o.Block,
+	r := Rule{ownBurst: o.Burst != 0, name: o.Name, layout: layout.Layout{
+		Algorithm: layout.GCRA, Limit: o.Limit, Burst: o.Burst, Per: o.Per.Microseconds(), BlockAfter: int64(o.Block.After), BlockFor: o.Block.For.Microseconds(),
 	}}
 	if o.Burst == 0 {
 		r.layout.Burst = o.Limit

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/single"
 )
 
 // Limiter asks one store about one rule. It is immutable and safe for concurrent use.
@@ -23,7 +26,7 @@ type taker interface {
 	Take(ctx context.Context, r *Rule, key string, n int64) (Result, error)
 }
 
-// oneTaker takes by the DoOne of another store.
+// oneTaker takes by another store's function for one op.
 type oneTaker func(context.Context, Op) (Result, error)
 
 func (one oneTaker) Take(ctx context.Context, r *Rule, key string, n int64) (Result, error) {
@@ -38,7 +41,7 @@ func NewLimiter(store Store, rule Rule) (*Limiter, error) {
 	case rule == Rule{}:
 		return nil, errors.New("ratelimit: NewLimiter: zero Rule")
 	}
-	l := &Limiter{one: DoOne(store), rule: rule}
+	l := &Limiter{one: single.Func[Op, Result](store, ErrStore), rule: rule}
 	if t, ok := store.(taker); ok {
 		l.taker = t
 	} else {
@@ -76,7 +79,7 @@ func (l *Limiter) Count(ctx context.Context, key string, interval time.Duration)
 
 // AddCount is Add and Count in one call; the count includes the n units.
 func (l *Limiter) AddCount(ctx context.Context, key string, n int64, interval time.Duration) (int64, error) {
-	if l.rule.layout.Algorithm == AlgorithmGCRA {
+	if l.rule.layout.Algorithm == layout.GCRA {
 		return 0, fmt.Errorf("%w: %v", ErrNoCount, l.rule)
 	}
 	res, err := l.one(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Add, Interval: interval})

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
 // LogOptions describes a counter that remembers every charge.
@@ -64,8 +66,8 @@ func SlidingLog(o LogOptions) (Rule, error) {
 		return Rule{}, fmt.Errorf("%sEncoding is %v, want SortedSet or Stream", of, o.Encoding)
 	}
 	per := o.Per.Microseconds()
-	r := Rule{encoding: o.Encoding, name: o.Name, layout: Layout{
-		Algorithm: AlgorithmLog, Limit: o.Limit, Burst: o.Limit, Per: per, Span: per, Expiry: per, Block: o.Block,
+	r := Rule{encoding: o.Encoding, name: o.Name, layout: layout.Layout{
+		Algorithm: layout.Log, Limit: o.Limit, Burst: o.Limit, Per: per, Span: per, Expiry: per, Stream: o.Encoding == Stream, BlockAfter: int64(o.Block.After), BlockFor: o.Block.For.Microseconds(),
 	}}
 	return r.identified(), nil
 }

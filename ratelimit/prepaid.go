@@ -1,8 +1,9 @@
 package ratelimit
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
 // MaxPrepaid is the longest Prepaid of an op.
@@ -30,33 +31,10 @@ func (op Op) ValidFor(res Result) time.Duration {
 	}
 	good := op.Prepaid
 	switch r := &op.Rule; r.layout.Algorithm {
-	case AlgorithmWindow:
+	case layout.Window:
 		good = min(good, res.ResetAfter)
-	case AlgorithmBuckets: // the newest bucket was charged, so it is what leaves the window last
+	case layout.Buckets: // the newest bucket was charged, so it is what leaves the window last
 		good = min(good, res.ResetAfter-micros(int64(r.layout.Window)*r.layout.Interval))
 	}
 	return max(0, good-time.Microsecond) // the store's clock is in whole ones
-}
-
-// ahead is Prepaid in microseconds.
-func (op *Op) ahead() int64 { return ceilDiv(int64(op.Prepaid), int64(time.Microsecond)) }
-
-// validatePrepaid checks op's Prepaid, and that no op of that kind is among those before it.
-func validatePrepaid(op *Op, before []Op) error {
-	switch {
-	case len(before) > 0 && (op.Prepaid != 0 || before[0].Prepaid != 0):
-		return fmt.Errorf("%w: Prepaid in a group of several", ErrOp)
-	case op.Prepaid == 0:
-		return nil
-	case op.Kind != Take:
-		return fmt.Errorf("%w: Prepaid of a %v", ErrOp, op.Kind)
-	}
-	r := &op.Rule
-	if most := min(r.Per(), MaxPrepaid); op.Prepaid < 0 || op.Prepaid > most {
-		return fmt.Errorf("%w: Prepaid is %v, want 0 to %v", ErrOp, op.Prepaid, most)
-	}
-	if r.layout.Algorithm == AlgorithmGCRA && op.ahead() > (r.layout.Burst-op.N)*r.layout.Per/r.layout.Limit {
-		return fmt.Errorf("%w: n is %d, burst is %d less the units of %v", ErrTooLarge, op.N, r.layout.Burst, op.Prepaid)
-	}
-	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
 // Rule says how units are counted and what the limit is. It is a comparable value, made
@@ -15,7 +17,7 @@ import (
 // limit decides. See [Rule.WithLimit]. Rules that share a counter and have the same Block
 // also share what it remembers.
 type Rule struct {
-	layout   Layout
+	layout   layout.Layout
 	name     string
 	encoding Encoding
 	ownBurst bool // the burst was chosen, and doesn't follow the limit
@@ -63,7 +65,13 @@ func (r Rule) Expiry() time.Duration { return micros(r.layout.Expiry) }
 func (r Rule) Encoding() Encoding { return r.encoding }
 
 // Block returns what denied takes lead to.
-func (r Rule) Block() Block { return r.layout.Block }
+func (r Rule) Block() Block {
+	return Block{After: int(r.layout.BlockAfter), For: micros(r.layout.BlockFor)}
+}
+
+// Layout returns the rule's numbers for a store, which must not change them. Package storage
+// documents them.
+func (r *Rule) Layout() *layout.Layout { return &r.layout }
 
 // SharesCounter tells whether a key has one counter for both rules.
 func (r Rule) SharesCounter(other Rule) bool {
@@ -88,7 +96,7 @@ func (r Rule) WithLimit(limit int64) (Rule, error) {
 // WithBurst returns a GCRA with another burst; zero is its limit. The counter is the
 // same. An error says what is wrong with the burst.
 func (r Rule) WithBurst(burst int64) (Rule, error) {
-	if r.layout.Algorithm != AlgorithmGCRA {
+	if r.layout.Algorithm != layout.GCRA {
 		return Rule{}, fmt.Errorf("%w: WithBurst of %v, which has none", ErrOp, r)
 	}
 	r.layout.Burst, r.ownBurst = burst, burst != 0
@@ -101,13 +109,13 @@ func (r Rule) WithBurst(burst int64) (Rule, error) {
 // tier checks the limits that method has set.
 func (r Rule) tier(method string) (Rule, error) {
 	least := int64(1)
-	if (r.layout.Algorithm == AlgorithmBuckets || r.layout.Algorithm == AlgorithmLog) && r.layout.Block == (Block{}) {
+	if (r.layout.Algorithm == layout.Buckets || r.layout.Algorithm == layout.Log) && r.layout.BlockAfter == 0 {
 		least = 0
 	}
 	if err := checkLimit("ratelimit: "+method+": limit", r.layout.Limit, least); err != nil {
 		return Rule{}, err
 	}
-	if r.layout.Algorithm == AlgorithmGCRA {
+	if r.layout.Algorithm == layout.GCRA {
 		if err := checkBurst("ratelimit: "+method+": burst", r.layout.Burst, r.layout.Per); err != nil {
 			return Rule{}, err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
@@ -94,7 +95,7 @@ func TestRulesTellWhatStoresNeed(t *testing.T) {
 	require.Equal(t, "window", throttle.Algorithm())
 	require.Zero(t, throttle.Interval())
 	require.Empty(t, ratelimit.Rule{}.Algorithm())
-	require.Equal(t, "Algorithm(5)", (ratelimit.AlgorithmGCRA + 1).String())
+	require.Equal(t, "Algorithm(5)", (storage.GCRA + 1).String())
 	require.Equal(t, []string{"store", "lease", "Source(7)"}, []string{ratelimit.FromStore.String(), ratelimit.FromLease.String(), ratelimit.Source(7).String()})
 }
 

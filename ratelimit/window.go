@@ -3,6 +3,8 @@ package ratelimit
 import (
 	"cmp"
 	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
 // WindowOptions describes a counter that begins anew after each period.
@@ -36,8 +38,8 @@ func FixedWindow(o WindowOptions) (Rule, error) {
 		return Rule{}, err
 	}
 	per := o.Per.Microseconds()
-	r := Rule{name: o.Name, layout: Layout{
-		Algorithm: AlgorithmWindow, Limit: o.Limit, Burst: o.Limit, Per: per, Span: per, Expiry: per, Block: o.Block,
+	r := Rule{name: o.Name, layout: layout.Layout{
+		Algorithm: layout.Window, Limit: o.Limit, Burst: o.Limit, Per: per, Span: per, Expiry: per, BlockAfter: int64(o.Block.After), BlockFor: o.Block.For.Microseconds(),
 	}}
 	return r.identified(), nil
 }

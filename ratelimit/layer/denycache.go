@@ -7,6 +7,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // DenyCacheOptions are the layer that remembers what the store has denied, and denies it again by
@@ -71,7 +72,7 @@ func newDenyCache(inner ratelimit.Store, o DenyCacheOptions) (*denyCache, error)
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return &denyCache{inner: inner, one: ratelimit.DoOne(inner), notes: newNotes(o.Keys), block: o.Block, start: time.Now()}, nil
+	return &denyCache{inner: inner, one: storage.DoOne(inner), notes: newNotes(o.Keys), block: o.Block, start: time.Now()}, nil
 }
 
 // now is the time on a clock that never goes back.
@@ -108,13 +109,13 @@ func (c *denyCache) ask(ctx context.Context, op ratelimit.Op, set *noteSet, tag 
 }
 
 // Do runs ops as [ratelimit.Store] says: those groups that are refused here, the others
-// in one call of the store. Its errors are those of [ratelimit.Validate], the cause of
+// in one call of the store. Its errors are those of [storage.Validate], the cause of
 // ctx's end, and the store's.
 func (c *denyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := ratelimit.Validate(ops); err != nil {
+	if err := storage.Validate(ops); err != nil {
 		return nil, err
 	}
 	out := make([]ratelimit.Result, len(ops))

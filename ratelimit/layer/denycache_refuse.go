@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // refusal answers a take of n by r that the note refuses.
@@ -92,7 +93,7 @@ func (c *denyCache) split(ops []ratelimit.Op, out []ratelimit.Result) unknown {
 		set, _ := c.notes.place(ops[i].Key)
 		loose = loose || set.loosens(&ops[i])
 	}
-	for i, group := range ratelimit.Groups(ops) {
+	for i, group := range storage.Groups(ops) {
 		set, tag := c.notes.place(group[0].Key)
 		if !loose && c.refuse(group, out[i:i+len(group)], set, tag) {
 			continue

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // opCounter counts the ops that a store is asked.
@@ -186,7 +187,7 @@ type byKeyAlone struct {
 
 func (c *byKeyAlone) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	op := ops[0]
-	if op.Kind == ratelimit.Take && len(ops) == 1 && ratelimit.Validate(ops) == nil && c.clock.Now().Before(c.until[op.Key]) {
+	if op.Kind == ratelimit.Take && len(ops) == 1 && storage.Validate(ops) == nil && c.clock.Now().Before(c.until[op.Key]) {
 		return []ratelimit.Result{{Violated: true, Limit: op.Rule.Limit(), Source: ratelimit.FromDenyCache}}, nil
 	}
 	results, err := c.Store.Do(ctx, ops)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // Mode is how the layer of [FailoverOptions] answers takes, peeks and adds without the store.
@@ -162,7 +163,7 @@ func newFailover(inner ratelimit.Store, o FailoverOptions) (*failover, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	f := &failover{inner: inner, one: ratelimit.DoOne(inner), o: o, start: time.Now()}
+	f := &failover{inner: inner, one: storage.DoOne(inner), o: o, start: time.Now()}
 	if o.Mode == Local || o.ModeFor != nil {
 		var err error
 		if f.local, err = newLocal(o); err != nil {
@@ -183,7 +184,7 @@ func (f *failover) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result
 	return results[0], nil
 }
 
-// Do runs ops as [ratelimit.Store] says. Its errors are those of [ratelimit.Validate], the
+// Do runs ops as [ratelimit.Store] says. Its errors are those of [storage.Validate], the
 // cause of ctx's end, [*ReducedError], and those of the store that say something of the
 // ops, such as [ratelimit.ErrOverflow].
 func (f *failover) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
@@ -197,7 +198,7 @@ func (f *failover) do(ctx context.Context, ops []ratelimit.Op, one bool) ([]rate
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := ratelimit.Validate(ops); err != nil {
+	if err := storage.Validate(ops); err != nil {
 		return nil, err
 	}
 	results, err := f.ask(ctx, ops, one)

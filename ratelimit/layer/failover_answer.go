@@ -8,6 +8,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/problem"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // ReducedError means that the store can't be asked, and that nothing stands in for it. It
@@ -64,7 +65,7 @@ func (f *failover) answer(ctx context.Context, ops []ratelimit.Op, err error) ([
 		}
 	}
 	out := make([]ratelimit.Result, len(ops))
-	for i, group := range ratelimit.Groups(ops) {
+	for i, group := range storage.Groups(ops) {
 		if err := f.answerGroup(ctx, group, out[i:i+len(group)]); err != nil {
 			reduced.Err = err
 			return nil, reduced

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // Options choose the layers around a store, and configure them. A nil field leaves its layer out.
@@ -54,7 +55,7 @@ func New(inner ratelimit.Store, o Options) (*Store, error) {
 			return nil, err
 		}
 	}
-	s.one = ratelimit.DoOne(s.outermost)
+	s.one = storage.DoOne(s.outermost)
 	return s, nil
 }
 

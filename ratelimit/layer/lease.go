@@ -10,6 +10,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // LeaseOptions are the layer that takes units of a key in advance, many in one call, and spends them
@@ -133,7 +134,7 @@ func newLease(inner ratelimit.Store, o LeaseOptions) (*leaseLayer, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	l := &leaseLayer{inner: inner, one: ratelimit.DoOne(inner), o: o, start: time.Now(), seed: maphash.MakeSeed()}
+	l := &leaseLayer{inner: inner, one: storage.DoOne(inner), o: o, start: time.Now(), seed: maphash.MakeSeed()}
 	l.calls, l.stop = make(chan struct{}, o.MaxCalls), make(chan struct{})
 	l.table.init(o.MaxKeys)
 	l.ends.wake = make(chan struct{}, 1)

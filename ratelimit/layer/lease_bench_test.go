@@ -12,6 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // BenchmarkLease shows what a take of one key costs on a Redis of the benchmark's own, through
@@ -35,7 +36,7 @@ func BenchmarkLease(b *testing.B) {
 
 // takeAll makes b.N takes of one key, each of which is allowed, by so many callers.
 func takeAll(b *testing.B, store ratelimit.Store, callers int) {
-	one := ratelimit.DoOne(store)
+	one := storage.DoOne(store)
 	op := take(ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1 << 30, Per: time.Second})), "k", 1)
 	var made atomic.Int64
 	done := make(chan error, callers)

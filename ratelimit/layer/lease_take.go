@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // take takes from a lease, if there is one with so many units.
@@ -37,7 +38,7 @@ func (l *leaseLayer) takeSlowly(ctx context.Context, r *leaseRule, op *ratelimit
 	if ctx.Err() != nil {
 		return ratelimit.Result{}, context.Cause(ctx)
 	}
-	if err := ratelimit.Validate([]ratelimit.Op{*op}); err != nil {
+	if err := storage.Validate([]ratelimit.Op{*op}); err != nil {
 		return ratelimit.Result{}, err
 	}
 	for waits := 0; ; waits++ {

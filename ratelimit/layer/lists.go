@@ -10,6 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/netaddr"
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // ListsOptions are the layer that answers for keys that are on a list, without the store: an allow
@@ -65,7 +66,7 @@ func newLists(inner ratelimit.Store, o ListsOptions) (*listLayer, error) {
 	if o.Address == nil {
 		o.Address = addressAfterName
 	}
-	l := &listLayer{inner: inner, one: ratelimit.DoOne(inner), wait: o.RetryAfter, find: o.Address}
+	l := &listLayer{inner: inner, one: storage.DoOne(inner), wait: o.RetryAfter, find: o.Address}
 	if err := l.Set(o.Allow, o.Deny); err != nil {
 		return nil, err
 	}
@@ -120,7 +121,7 @@ func (l *listLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 	}
 	out := make([]ratelimit.Result, len(ops))
 	rest := rest{out: out}
-	for from, group := range ratelimit.Groups(ops) {
+	for from, group := range storage.Groups(ops) {
 		source := sources[from]
 		denied := source == ratelimit.FromDenyList && slices.ContainsFunc(group, isTake)
 		rest.apart = true
@@ -145,7 +146,7 @@ func check(ctx context.Context, ops []ratelimit.Op) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return ratelimit.Validate(ops)
+	return storage.Validate(ops)
 }
 
 // lenient makes an op that would be too large one that isn't: it passes all the same.

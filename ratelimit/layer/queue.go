@@ -9,6 +9,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // Errors of [Queue.Wait]. Nothing was charged.
@@ -76,7 +77,7 @@ func NewQueue(store ratelimit.Store, rule ratelimit.Rule, o QueueOptions) (*Queu
 		return nil, err
 	}
 	return &Queue{
-		one: ratelimit.DoOne(store), rule: rule, o: o.withDefaults(),
+		one: storage.DoOne(store), rule: rule, o: o.withDefaults(),
 		closed: make(chan struct{}), lines: map[string]*line{},
 	}, nil
 }
@@ -98,7 +99,7 @@ func (q *Queue) Wait(ctx context.Context, key string, n int64) (ratelimit.Result
 	if ctx.Err() != nil {
 		return ratelimit.Result{}, context.Cause(ctx)
 	}
-	if err := ratelimit.Validate(ops[:]); err != nil {
+	if err := storage.Validate(ops[:]); err != nil {
 		return ratelimit.Result{}, err
 	}
 	l, c, err := q.enter(ctx, key, n)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // ErrReservationExpired means that a reservation was settled when its life was over.
@@ -46,7 +47,7 @@ func NewReservations(store ratelimit.Store, rule ratelimit.Rule, o ReservationOp
 	if o.Life == 0 {
 		o.Life = rule.Per()
 	}
-	return &Reservations{one: ratelimit.DoOne(store), rule: rule, life: o.Life}, nil
+	return &Reservations{one: storage.DoOne(store), rule: rule, life: o.Life}, nil
 }
 
 // Reserve takes estimate units of key. If there are not so many, the reservation's Result

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // ShadowOptions are the layer that tries rules out: they count as if they were in force, and deny
@@ -54,7 +55,7 @@ func newShadow(inner ratelimit.Store, o ShadowOptions) (*shadowLayer, error) {
 	if o.Match == nil {
 		o.Match = func(ratelimit.Op) bool { return true }
 	}
-	return &shadowLayer{inner: inner, one: ratelimit.DoOne(inner), o: o}, nil
+	return &shadowLayer{inner: inner, one: storage.DoOne(inner), o: o}, nil
 }
 
 // Stats returns what has been counted so far.
@@ -85,12 +86,12 @@ func (s *shadowLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.R
 	if !some {
 		return s.inner.Do(ctx, ops)
 	}
-	if err := ratelimit.Validate(ops); errors.Is(err, ratelimit.ErrOp) {
+	if err := storage.Validate(ops); errors.Is(err, ratelimit.ErrOp) {
 		return nil, err
 	}
 	out := make([]ratelimit.Result, len(ops))
 	inForce := rest{out: out}
-	for from, group := range ratelimit.Groups(ops) {
+	for from, group := range storage.Groups(ops) {
 		inForce.apart = true
 		for i := range group {
 			if !tried[from+i] || !decides(group[i].Kind) {
@@ -122,7 +123,7 @@ func (s *shadowLayer) tried(ops []ratelimit.Op) (tried []bool, some bool) {
 // try asks what is tried out, in the groups that the rules in force have let pass.
 func (s *shadowLayer) try(ctx context.Context, ops []ratelimit.Op, tried []bool, out []ratelimit.Result) {
 	asked := rest{out: out}
-	for from, group := range ratelimit.Groups(ops) {
+	for from, group := range storage.Groups(ops) {
 		asked.apart = true
 		denied := false
 		for i := range group {

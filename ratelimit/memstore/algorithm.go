@@ -1,6 +1,9 @@
 package memstore
 
-import "github.com/lazyreq/lazyreq/ratelimit"
+import (
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
+)
 
 // state is what the memory store remembers of one counter. It is passed by value.
 type state struct {
@@ -45,20 +48,20 @@ type algorithm interface {
 var _ = []algorithm{bucketAlgorithm{}, logAlgorithm{}, windowAlgorithm{}, gcraAlgorithm{}}
 
 // rule is a [ratelimit.Rule] as the store reads it.
-type rule ratelimit.Layout
+type rule storage.Layout
 
 func ruleOf(op *ratelimit.Op) *rule { return (*rule)(op.Rule.Layout()) }
 
 // hasBlock tells whether the rule's state needs a block of the arena.
 func (r *rule) hasBlock() bool {
-	return r.Algorithm == ratelimit.AlgorithmBuckets || r.Algorithm == ratelimit.AlgorithmLog
+	return r.Algorithm == storage.Buckets || r.Algorithm == storage.Log
 }
 
 func (r *rule) need(s state, n, now, ahead int64) int {
 	switch r.Algorithm {
-	case ratelimit.AlgorithmBuckets:
+	case storage.Buckets:
 		return bucketAlgorithm{}.need(s, r, n, now, ahead)
-	case ratelimit.AlgorithmLog:
+	case storage.Log:
 		return logAlgorithm{}.need(s, r, n, now, ahead)
 	default:
 		return 0
@@ -67,11 +70,11 @@ func (r *rule) need(s state, n, now, ahead int64) int {
 
 func (r *rule) begin(s state, n, now, life, ahead int64) {
 	switch r.Algorithm {
-	case ratelimit.AlgorithmBuckets:
+	case storage.Buckets:
 		bucketAlgorithm{}.begin(s, r, n, now, life, ahead)
-	case ratelimit.AlgorithmLog:
+	case storage.Log:
 		logAlgorithm{}.begin(s, r, n, now, life, ahead)
-	case ratelimit.AlgorithmWindow:
+	case storage.Window:
 		windowAlgorithm{}.begin(s, r, n, now, life, ahead)
 	default:
 		gcraAlgorithm{}.begin(s, r, n, now, life, ahead)
@@ -79,7 +82,7 @@ func (r *rule) begin(s state, n, now, life, ahead int64) {
 }
 
 func (r *rule) reshape(s state, to []uint32, n, now, ahead int64) {
-	if r.Algorithm == ratelimit.AlgorithmBuckets {
+	if r.Algorithm == storage.Buckets {
 		bucketAlgorithm{}.reshape(s, r, to, n, now, ahead)
 	} else {
 		logAlgorithm{}.reshape(s, r, to, n, now, ahead)
@@ -88,11 +91,11 @@ func (r *rule) reshape(s state, to []uint32, n, now, ahead int64) {
 
 func (r *rule) fits(s state, n, now int64) bool {
 	switch r.Algorithm {
-	case ratelimit.AlgorithmBuckets:
+	case storage.Buckets:
 		return bucketAlgorithm{}.fits(s, r, n, now)
-	case ratelimit.AlgorithmLog:
+	case storage.Log:
 		return logAlgorithm{}.fits(s, r, n, now)
-	case ratelimit.AlgorithmWindow:
+	case storage.Window:
 		return windowAlgorithm{}.fits(s, r, n, now)
 	default:
 		return gcraAlgorithm{}.fits(s, r, n, now)
@@ -101,11 +104,11 @@ func (r *rule) fits(s state, n, now int64) bool {
 
 func (r *rule) passes(s state, n, now int64) bool {
 	switch r.Algorithm {
-	case ratelimit.AlgorithmBuckets:
+	case storage.Buckets:
 		return bucketAlgorithm{}.passes(s, r, n, now)
-	case ratelimit.AlgorithmLog:
+	case storage.Log:
 		return logAlgorithm{}.passes(s, r, n, now)
-	case ratelimit.AlgorithmWindow:
+	case storage.Window:
 		return windowAlgorithm{}.passes(s, r, n, now)
 	default:
 		return gcraAlgorithm{}.passes(s, r, n, now)
@@ -114,11 +117,11 @@ func (r *rule) passes(s state, n, now int64) bool {
 
 func (r *rule) check(s state, n, now int64, res *ratelimit.Result) {
 	switch r.Algorithm {
-	case ratelimit.AlgorithmBuckets:
+	case storage.Buckets:
 		bucketAlgorithm{}.check(s, r, n, now, res)
-	case ratelimit.AlgorithmLog:
+	case storage.Log:
 		logAlgorithm{}.check(s, r, n, now, res)
-	case ratelimit.AlgorithmWindow:
+	case storage.Window:
 		windowAlgorithm{}.check(s, r, n, now, res)
 	default:
 		gcraAlgorithm{}.check(s, r, n, now, res)
@@ -127,11 +130,11 @@ func (r *rule) check(s state, n, now int64, res *ratelimit.Result) {
 
 func (r *rule) charge(s state, n, now, ahead int64) ratelimit.Receipt {
 	switch r.Algorithm {
-	case ratelimit.AlgorithmBuckets:
+	case storage.Buckets:
 		return bucketAlgorithm{}.charge(s, r, n, now, ahead)
-	case ratelimit.AlgorithmLog:
+	case storage.Log:
 		return logAlgorithm{}.charge(s, r, n, now, ahead)
-	case ratelimit.AlgorithmWindow:
+	case storage.Window:
 		return windowAlgorithm{}.charge(s, r, n, now, ahead)
 	default:
 		return gcraAlgorithm{}.charge(s, r, n, now, ahead)
@@ -140,11 +143,11 @@ func (r *rule) charge(s state, n, now, ahead int64) ratelimit.Receipt {
 
 func (r *rule) count(s state, interval, now int64) int64 {
 	switch r.Algorithm {
-	case ratelimit.AlgorithmBuckets:
+	case storage.Buckets:
 		return bucketAlgorithm{}.count(s, r, interval, now)
-	case ratelimit.AlgorithmLog:
+	case storage.Log:
 		return logAlgorithm{}.count(s, r, interval, now)
-	case ratelimit.AlgorithmWindow:
+	case storage.Window:
 		return windowAlgorithm{}.count(s, r, interval, now)
 	default:
 		return 0 // a GCRA's count was refused before
@@ -153,11 +156,11 @@ func (r *rule) count(s state, interval, now int64) int64 {
 
 func (r *rule) refund(s state, c ratelimit.Receipt, now int64) bool {
 	switch r.Algorithm {
-	case ratelimit.AlgorithmBuckets:
+	case storage.Buckets:
 		return bucketAlgorithm{}.refund(s, r, c, now)
-	case ratelimit.AlgorithmLog:
+	case storage.Log:
 		return logAlgorithm{}.refund(s, r, c, now)
-	case ratelimit.AlgorithmWindow:
+	case storage.Window:
 		return windowAlgorithm{}.refund(s, r, c, now)
 	default:
 		return gcraAlgorithm{}.refund(s, r, c, now)

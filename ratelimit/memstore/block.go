@@ -11,7 +11,7 @@ type block struct{}
 
 // left returns how long the block lasts; there is none if that isn't more than 0.
 func (block) left(e *entry, r *rule, now int64) int64 {
-	if e == nil || e.a < int64(r.Block.After) {
+	if e == nil || e.a < r.BlockAfter {
 		return 0
 	}
 	return e.until - now
@@ -22,8 +22,8 @@ func (p block) note(e *entry, r *rule, now int64) int64 {
 	if now >= e.until {
 		e.a, e.until = 0, now+r.Per
 	}
-	if e.a++; e.a == int64(r.Block.After) {
-		e.until = now + r.Block.For.Microseconds()
+	if e.a++; e.a == r.BlockAfter {
+		e.until = now + r.BlockFor
 	}
 	return p.left(e, r, now)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 const (
@@ -24,13 +25,13 @@ const (
 func (g *group) open() (denied bool, err error) {
 	for i := range g.ops {
 		op := &g.ops[i]
-		if !charges(op) {
+		if !storage.Charges(op) {
 			continue
 		}
 		r := ruleOf(op)
 		hash := r.hash(g.key)
 		known := g.table.find(hash) != nil || g.begin(hash, r) != nil
-		if !known || !g.enlarge(hash, r, op.N+pending(g.ops[:i], r), micros(op.Prepaid)) {
+		if !known || !g.enlarge(hash, r, op.N+storage.Pending(g.ops[:i], r.ID), micros(op.Prepaid)) {
 			g.undo(i)
 			return g.full(i)
 		}
@@ -212,7 +213,7 @@ func (g *group) sweep() {
 func (g *group) owns(hash uint64) bool {
 	for i := range g.ops {
 		r := ruleOf(&g.ops[i])
-		if hash == r.hash(g.key) || r.Block.After > 0 && hash == r.blockHash(g.key) {
+		if hash == r.hash(g.key) || r.BlockAfter > 0 && hash == r.blockHash(g.key) {
 			return true
 		}
 	}

@@ -1,6 +1,9 @@
 package memstore
 
-import "github.com/lazyreq/lazyreq/ratelimit"
+import (
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
+)
 
 // group runs one atomic group of ops on a shard, which is locked: first every take is
 // checked, then there is room for all that is charged, then everything is done in order.
@@ -31,11 +34,11 @@ func (g *group) do() error {
 func (g *group) check() (denied bool, err error) {
 	for i := range g.ops {
 		op := &g.ops[i]
-		if !charges(op) {
+		if !storage.Charges(op) {
 			continue
 		}
 		r, passes := ruleOf(op), true
-		n := op.N + pending(g.ops[:i], r)
+		n := op.N + storage.Pending(g.ops[:i], r.ID)
 		if s := g.find(r); s.entry != nil {
 			if passes = op.Kind == ratelimit.Add || r.passes(s, n, g.now); passes && !r.fits(s, n, g.now) {
 				err = ratelimit.ErrOverflow
@@ -61,7 +64,7 @@ func (g *group) run(denied bool) {
 			out.Blocked = duration(max(0, g.blocked(ruleOf(op))))
 		case op.Kind == ratelimit.Count:
 			*out = ratelimit.Result{Allowed: true, Limit: ruleOf(op).Limit, Count: g.count(op)}
-		case denied && charges(op):
+		case denied && storage.Charges(op):
 			g.deny(i)
 		case denied:
 			*out = ratelimit.Result{Limit: ruleOf(op).Limit}
@@ -107,7 +110,7 @@ func (g *group) would(r *rule, n int64) ratelimit.Result {
 
 // blocked returns how long r's block of the key lasts, 0 or less if there is none.
 func (g *group) blocked(r *rule) int64 {
-	if r.Block.After == 0 {
+	if r.BlockAfter == 0 {
 		return 0
 	}
 	return block{}.left(g.table.find(r.blockHash(g.key)), r, g.now)
@@ -127,7 +130,7 @@ func hold(r *ratelimit.Result, left int64) {
 func (g *group) deny(i int) {
 	op, out := &g.ops[i], &g.out[i]
 	r, violated := ruleOf(op), out.Violated
-	*out = g.asked(r, op.N+pending(g.ops[:i], r))
+	*out = g.asked(r, op.N+storage.Pending(g.ops[:i], r.ID))
 	switch {
 	case !violated:
 	case !out.Allowed || g.blocked(r) > 0:
@@ -143,7 +146,7 @@ func (g *group) deny(i int) {
 // note tells r's block of a denial, and returns how long it lasts, as blocked does. A
 // store that is full and denies what is new doesn't count denials either.
 func (g *group) note(r *rule) int64 {
-	if r.Block.After == 0 {
+	if r.BlockAfter == 0 {
 		return 0
 	}
 	hash := r.blockHash(g.key)
@@ -193,10 +196,10 @@ func (g *group) refund(op *ratelimit.Op) ratelimit.Result {
 // there has to be room for it then, so it begins anew in place.
 func (g *group) reset(op *ratelimit.Op, later []ratelimit.Op) {
 	r := ruleOf(op)
-	if r.Block.After > 0 {
+	if r.BlockAfter > 0 {
 		g.forget(r.blockHash(g.key))
 	}
-	n := pending(later, r)
+	n := storage.Pending(later, r.ID)
 	s := g.find(r)
 	switch {
 	case s.entry == nil:
@@ -207,23 +210,6 @@ func (g *group) reset(op *ratelimit.Op, later []ratelimit.Op) {
 		g.lives++
 		r.begin(s, maxCount, g.now, g.lives, 0) // as wide as the words may have been
 	}
-}
-
-// pending is what the ops of a group charge to r's counter; in a group, a take has to
-// pass together with those before it.
-func pending(ops []ratelimit.Op, r *rule) int64 {
-	var n int64
-	for i := range ops {
-		if op := &ops[i]; charges(op) && ruleOf(op).ID == r.ID {
-			n += op.N
-		}
-	}
-	return n
-}
-
-// charges tells whether the op charges units, if it does what it asks for.
-func charges(op *ratelimit.Op) bool {
-	return (op.Kind == ratelimit.Take || op.Kind == ratelimit.Add) && op.N > 0
 }
 
 // interval is what the op counts over, in microseconds.
@@ -246,6 +232,6 @@ func (r *rule) hash(key uint64) uint64 {
 // blockHash returns the hash of what r's block remembers of the key.
 func (r *rule) blockHash(key uint64) uint64 {
 	const odd = 0x9e3779b97f4a7c15
-	which := ((r.ID^uint64(r.Block.After))*odd ^ uint64(r.Block.For)) * odd
+	which := ((r.ID^uint64(r.BlockAfter))*odd ^ uint64(r.BlockFor)) * odd
 	return max((key^which)&^1, 2)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // Options bounds a [Store].
@@ -119,17 +120,17 @@ func shardCount(o Options) int {
 	return 1 << (bits.Len64(uint64(n)) - 1)
 }
 
-// Do runs ops as [ratelimit.Store] says. Its errors are those of [ratelimit.Validate],
+// Do runs ops as [ratelimit.Store] says. Its errors are those of [storage.Validate],
 // [ratelimit.ErrOverflow], [ratelimit.ErrNoRoom] and the cause of ctx's end.
 func (m *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := ratelimit.Validate(ops); err != nil {
+	if err := storage.Validate(ops); err != nil {
 		return nil, err
 	}
 	out := make([]ratelimit.Result, len(ops))
-	for i, group := range ratelimit.Groups(ops) {
+	for i, group := range storage.Groups(ops) {
 		if err := m.group(group, out[i:i+len(group)]); err != nil {
 			return nil, err
 		}
@@ -151,7 +152,7 @@ func (m *Store) Take(ctx context.Context, by *ratelimit.Rule, key string, n int6
 		return res, context.Cause(ctx)
 	}
 	r := (*rule)(by.Layout())
-	if r.Block.After == 0 && 1 <= n && n <= r.Burst && 1 <= len(key) && len(key) <= ratelimit.MaxKeyLen {
+	if r.BlockAfter == 0 && 1 <= n && n <= r.Burst && 1 <= len(key) && len(key) <= ratelimit.MaxKeyLen {
 		hash := maphash.String(m.seed, key)
 		if m.shard(hash).take(r, n, &res, hash, m.now()) {
 			return res, nil
@@ -164,7 +165,7 @@ func (m *Store) one(ctx context.Context, ops []ratelimit.Op) (ratelimit.Result, 
 	if ctx.Err() != nil {
 		return ratelimit.Result{}, context.Cause(ctx)
 	}
-	if err := ratelimit.Validate(ops); err != nil {
+	if err := storage.Validate(ops); err != nil {
 		return ratelimit.Result{}, err
 	}
 	var out [1]ratelimit.Result

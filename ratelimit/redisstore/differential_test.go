@@ -13,6 +13,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
@@ -223,7 +224,7 @@ func (d *differential) moment() {
 		}
 		ops[i] = asked[i].Op
 	}
-	if ratelimit.Validate(ops) != nil {
+	if storage.Validate(ops) != nil {
 		return
 	}
 	got, errs := atOnce(d.test.Context(), d.redis, ops...)

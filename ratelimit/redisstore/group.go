@@ -6,6 +6,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // The statuses of a group or a take, and the verdicts on the ops of a group, as the scripts say.
@@ -137,7 +138,7 @@ func (r *request) decodeGroup(reply []int64) error {
 			return unreadable()
 		}
 		said := opReply{verdict: reply[0], count: reply[1], hold: reply[2], shown: shown{ints: reply[3:width], now: now}}
-		r.out[i] = a.answer(&r.ops[i], said, pending(r.ops[:i], r.rules, a))
+		r.out[i] = a.answer(&r.ops[i], said, storage.Pending(r.ops[:i], r.ops[i].Rule.Layout().ID))
 		reply = reply[width:]
 	}
 	return nil
@@ -147,16 +148,6 @@ func (r *request) decodeGroup(reply []int64) error {
 type opReply struct {
 	verdict, count, hold int64
 	shown
-}
-
-// pending returns how many units ops charge to a rule's counter.
-func pending(ops []ratelimit.Op, rules []*ruleArgs, a *ruleArgs) (n int64) {
-	for i := range ops {
-		if k := ops[i].Kind; rules[i].counter == a.counter && (k == ratelimit.Take || k == ratelimit.Add) {
-			n += ops[i].N
-		}
-	}
-	return n
 }
 
 // answer returns the result of an op, before which its group charges pending units to the same

@@ -12,6 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // Options configure a [Store]. The zero value is usable.
@@ -87,7 +88,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 }
 
 // Do runs ops as [ratelimit.Store] says. Groups on different keys run at the same time, in any
-// order. Its errors are those of [ratelimit.Validate], [ratelimit.ErrOverflow], the cause of
+// order. Its errors are those of [storage.Validate], [ratelimit.ErrOverflow], the cause of
 // ctx's end, and what wraps [ratelimit.ErrStore]. With an error, any of the groups may have been
 // charged.
 func (s *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
@@ -97,7 +98,7 @@ func (s *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 	out := make([]ratelimit.Result, len(ops))
 	var requests []request
 	keys, deadline := make(map[string]bool), time.Now().Add(s.timeout)
-	for i, group := range ratelimit.Groups(ops) {
+	for i, group := range storage.Groups(ops) {
 		if key := group[0].Key; keys[key] { // after the group before it
 			if err := s.run(ctx, requests, deadline); err != nil {
 				return nil, err
@@ -160,5 +161,5 @@ func validate(ctx context.Context, ops []ratelimit.Op) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return ratelimit.Validate(ops)
+	return storage.Validate(ops)
 }

@@ -1,0 +1,45 @@
+// Package layout holds the numbers of a rate-limit rule, which package ratelimit makes and
+// package storage shows to stores.
+package layout
+
+import "fmt"
+
+// Algorithm is a way of counting. The zero Algorithm marks an invalid rule.
+type Algorithm uint8
+
+// The algorithms.
+const (
+	Buckets Algorithm = iota + 1
+	Log
+	Window
+	GCRA
+)
+
+var names = [...]string{Buckets: "buckets", Log: "log", Window: "window", GCRA: "gcra"}
+
+// String returns the algorithm's name in lower case, "" for the zero Algorithm.
+func (a Algorithm) String() string {
+	if int(a) >= len(names) {
+		return fmt.Sprintf("Algorithm(%d)", uint8(a))
+	}
+	return names[a]
+}
+
+// Layout holds a rule's numbers. Durations are in microseconds. A field that the algorithm
+// does not use is 0.
+type Layout struct {
+	Algorithm Algorithm
+	// Stream is set for a log that Redis keeps as a stream.
+	Stream bool
+	// Window and Buckets are numbers of buckets before the newest: the limit is over Window
+	// of them, and Buckets of them can be counted.
+	Window, Buckets int32
+	// Limit is 0 if the rule only counts. Burst is the largest n that can pass.
+	Limit, Burst                int64
+	Per, Interval, Span, Expiry int64
+	// BlockAfter is the number of denials that lead to a block, 0 without a block. BlockFor
+	// is its length.
+	BlockAfter, BlockFor int64
+	// ID is a hash of what distinguishes the rule's counter from a key's other counters.
+	ID uint64
+}

@@ -1,0 +1,85 @@
+// Package storage helps to write a [ratelimit.Store] or a layer around one.
+//
+// A store calls [Validate] before it changes anything, splits the ops into [Groups], and reads
+// a rule's numbers from the [Layout] that [ratelimit.Rule.Layout] returns. Package storetest
+// tests stores.
+package storage
+
+import (
+	"context"
+	"iter"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/single"
+)
+
+// Layout holds a rule's numbers as a store computes with them:
+//
+//	Algorithm        how the rule counts
+//	Stream           whether Redis keeps a log as a stream
+//	Window, Buckets  buckets before the newest that the limit is over, and that can be counted
+//	Limit            0 if the rule only counts
+//	Burst            the largest n that can pass
+//	Per, Interval, Span, Expiry
+//	BlockAfter       denials that lead to a block, 0 without a block
+//	BlockFor         length of the block
+//	ID               a hash of what distinguishes the rule's counter from a key's other counters
+//
+// Durations are in microseconds. A field that the algorithm does not use is 0.
+type Layout = layout.Layout
+
+// Algorithm is a way of counting. The zero Algorithm marks an invalid rule.
+type Algorithm = layout.Algorithm
+
+// The algorithms.
+const (
+	Buckets = layout.Buckets
+	Log     = layout.Log
+	Window  = layout.Window
+	GCRA    = layout.GCRA
+)
+
+// DoOne returns a function that runs one op: store's own DoOne, or else its Do with a list of
+// one. Call it once for each store.
+func DoOne(store ratelimit.Store) func(context.Context, ratelimit.Op) (ratelimit.Result, error) {
+	return single.Func[ratelimit.Op, ratelimit.Result](store, ratelimit.ErrStore)
+}
+
+// Groups splits ops into its atomic groups, each with the index of its first op.
+func Groups(ops []ratelimit.Op) iter.Seq2[int, []ratelimit.Op] {
+	return func(yield func(int, []ratelimit.Op) bool) {
+		for from := 0; from < len(ops); {
+			to := groupEnd(ops, from)
+			if !yield(from, ops[from:to]) {
+				return
+			}
+			from = to
+		}
+	}
+}
+
+func groupEnd(ops []ratelimit.Op, from int) int {
+	to := from + 1
+	for to < len(ops) && ops[to].Key == ops[from].Key && !ops[to].NewGroup {
+		to++
+	}
+	return to
+}
+
+// Charges reports whether the op, if it succeeds, charges units.
+func Charges(op *ratelimit.Op) bool {
+	return (op.Kind == ratelimit.Take || op.Kind == ratelimit.Add) && op.N > 0
+}
+
+// Pending returns how many units ops, which are of one group, charge to the counter with that
+// [Layout] ID. A take must pass together with the pending units of the ops before it.
+func Pending(ops []ratelimit.Op, id uint64) int64 {
+	var n int64
+	for i := range ops {
+		if op := &ops[i]; Charges(op) && op.Rule.Layout().ID == id {
+			n += op.N
+		}
+	}
+	return n
+}
