@@ -77,7 +77,7 @@ func TestWhatMayHaveBeenDoneIsForgotten(t *testing.T) {
 				d := newDenying(t, DenyCacheOptions{})
 				d.take(1, windowOf(1), 1)
 				d.take(0, windowOf(1), 1)
-				d.spy.first = first
+				d.spy.Before = first
 				func() {
 					defer func() { _ = recover() }()
 					op := ratelimit.Op{Rule: windowOf(1), Key: "k", Kind: kind}
@@ -89,7 +89,7 @@ func TestWhatMayHaveBeenDoneIsForgotten(t *testing.T) {
 					}
 					require.ErrorIs(t, err, errBroken)
 				}()
-				d.spy.first = nil
+				d.spy.Before = nil
 				require.False(t, d.take(1, windowOf(1), 1).Allowed, "%s %v", name, kind)
 			}
 		}

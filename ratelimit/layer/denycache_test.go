@@ -13,6 +13,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
@@ -20,32 +21,32 @@ import (
 type denying struct {
 	*testing.T
 	*denyCache
-	spy   *spy
+	spy   *storespy.Spy
 	clock *forward
 }
 
 func newDenying(t *testing.T, o DenyCacheOptions) *denying {
 	clock := forwardClock()
-	s := &spy{Store: memoryOf(t, clock)}
+	s := &storespy.Spy{Store: memoryOf(t, clock)}
 	return &denying{t, cacheAround(t, s, clock, o), s, clock}
 }
 
 // ask asks, and fails unless that costs so many calls.
 func (d *denying) ask(calls int, ops ...ratelimit.Op) []ratelimit.Result {
 	d.Helper()
-	d.spy.hows()
+	d.spy.Forget()
 	results, err := d.Do(d.Context(), ops)
 	require.NoError(d, err)
-	require.Len(d, d.spy.hows(), calls)
+	require.Len(d, d.spy.Forget(), calls)
 	return results
 }
 
 func (d *denying) take(calls int, r ratelimit.Rule, n int64) ratelimit.Result {
 	d.Helper()
-	d.spy.hows()
+	d.spy.Forget()
 	res, err := d.DoOne(d.Context(), take(r, "k", n))
 	require.NoError(d, err)
-	require.Len(d, d.spy.hows(), calls)
+	require.Len(d, d.spy.Forget(), calls)
 	return res
 }
 

@@ -1,13 +1,9 @@
-// Package layer has what stands around the engine of package ratelimit: layers that wrap a
-// [ratelimit.Store] and are one themselves, so that everything that takes a store takes
-// them, too. [New] puts together those that [Options] names, from the outside in:
+// Package layer wraps a [ratelimit.Store] in layers. [New] returns a [Store] with those that
+// [Options] name, from the outermost to the innermost:
 //
-//	Lists      keys that always pass, and keys that never do
-//	Shadow     rules that are tried out: they count, and deny nobody
-//	DenyCache  answers again what the store has denied
-//	Failover   answers in time, whatever the store does
+//	Lists      keys that are always allowed, and keys that are always denied
+//	Shadow     rules that are evaluated and counted, but not enforced
+//	DenyCache  repeats the store's denials without asking it
+//	Failover   a deadline, a circuit breaker, and answers without the store
 //	Lease      takes units in advance, and spends them without the store
-//
-// Two types are no layers, and ask a store for their callers: a [Queue] waits for quota
-// instead of denying, and [Reservations] take an estimate and settle it.
 package layer

@@ -23,7 +23,7 @@ func TestACallerThatLeavesIsNotCharged(t *testing.T) {
 		}
 		require.NoError(q, drain(q))
 		before := q.charged() - q.own()
-		q.spy.hold = make(chan struct{})
+		q.spy.Hold = make(chan struct{})
 		why := errors.New("gone")
 		ctx, cancel := context.WithCancelCause(q.Context())
 		errs := make(chan error, 2)
@@ -38,7 +38,7 @@ func TestACallerThatLeavesIsNotCharged(t *testing.T) {
 		cancel(why)
 		require.ErrorIs(q, <-errs, why)
 		require.ErrorIs(q, <-errs, why)
-		close(q.spy.hold)
+		close(q.spy.Hold)
 		synctest.Wait()
 		require.Equal(q, before, q.charged()-q.own())
 		require.Greater(q, q.own(), int64(0))
@@ -64,8 +64,8 @@ func TestAnErrorIsThatOfAllWhoWait(t *testing.T) {
 			q.take(1)
 		}
 		require.NoError(q, drain(q))
-		q.spy.hold = make(chan struct{})
-		q.spy.first = func(context.Context) error { return down }
+		q.spy.Hold = make(chan struct{})
+		q.spy.Before = func(context.Context) error { return down }
 		errs := make(chan error, 5)
 		for range cap(errs) {
 			go func() {
@@ -75,12 +75,12 @@ func TestAnErrorIsThatOfAllWhoWait(t *testing.T) {
 		}
 		synctest.Wait()
 		calls := q.calls()
-		close(q.spy.hold)
+		close(q.spy.Hold)
 		for range cap(errs) {
 			require.ErrorIs(q, <-errs, down)
 		}
 		require.Equal(q, calls, q.calls(), "one call for all")
-		q.spy.first = nil
+		q.spy.Before = nil
 		require.True(q, q.take(1).Allowed, "it goes on")
 	})
 }
@@ -91,7 +91,7 @@ func TestAStoreThatNeverAnswers(t *testing.T) {
 			q.take(1)
 		}
 		require.NoError(q, drain(q))
-		q.spy.first = func(ctx context.Context) error {
+		q.spy.Before = func(ctx context.Context) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}
@@ -99,7 +99,7 @@ func TestAStoreThatNeverAnswers(t *testing.T) {
 		_, err := q.DoOne(q.Context(), ratelimit.Op{Rule: q.rule, Key: "k", N: 1, Kind: ratelimit.Take})
 		require.ErrorIs(q, err, ratelimit.ErrStore)
 		require.Equal(q, 300*time.Millisecond, time.Since(begun))
-		q.spy.first = nil
+		q.spy.Before = nil
 	})
 }
 
@@ -109,20 +109,20 @@ func TestAPanicIsItsCallers(t *testing.T) {
 			q.take(1)
 		}
 		require.NoError(q, drain(q))
-		q.spy.first = func(context.Context) error { panic("ouch") }
+		q.spy.Before = func(context.Context) error { panic("ouch") }
 		require.PanicsWithValue(q, "ouch", func() { q.take(1) })
 		require.NoError(q, drain(q))
-		q.spy.first = func(context.Context) error { runtime.Goexit(); return nil }
+		q.spy.Before = func(context.Context) error { runtime.Goexit(); return nil }
 		_, err := q.DoOne(q.Context(), ratelimit.Op{Rule: q.rule, Key: "k", N: 1, Kind: ratelimit.Take})
 		require.ErrorIs(q, err, ratelimit.ErrStore)
-		q.spy.first = nil
+		q.spy.Before = nil
 		require.True(q, q.take(1).Allowed)
 	})
 }
 
 func TestCloseDuringCalls(t *testing.T) {
 	lending(t, leasable, LeaseOptions{}, func(q lender) {
-		q.spy.first = func(context.Context) error { <-time.After(time.Millisecond); return nil }
+		q.spy.Before = func(context.Context) error { <-time.After(time.Millisecond); return nil }
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
@@ -144,15 +144,15 @@ func TestCloseDuringCalls(t *testing.T) {
 func TestCloseDoesNotHang(t *testing.T) {
 	lending(t, leasable, LeaseOptions{}, func(q lender) {
 		q.warm()
-		q.spy.hold = make(chan struct{})
+		q.spy.Hold = make(chan struct{})
 		begun := time.Now()
 		require.ErrorContains(q, q.Close(), "does not answer")
 		require.Equal(q, 2*time.Second, time.Since(begun))
-		close(q.spy.hold)
+		close(q.spy.Hold)
 	})
 	lending(t, leasable, LeaseOptions{}, func(q lender) {
 		q.warm()
-		q.spy.first = func(context.Context) error { return ratelimit.ErrStore }
+		q.spy.Before = func(context.Context) error { return ratelimit.ErrStore }
 		require.ErrorIs(q, q.Close(), ratelimit.ErrStore)
 	})
 }

@@ -136,16 +136,16 @@ func TestAResetEndsTheLeasesOfTheCounter(t *testing.T) {
 func TestAResetEndsALeaseOnItsWay(t *testing.T) {
 	lending(t, leasable, LeaseOptions{}, func(q lender) {
 		n := q.warm()
-		q.spy.hold = make(chan struct{})
+		q.spy.Hold = make(chan struct{})
 		for q.holding().refill == nil {
 			q.take(1)
 			n++
 		}
 		synctest.Wait() // it has asked
-		go func() { q.spy.hold <- struct{}{}; q.spy.hold <- struct{}{} }()
+		go func() { q.spy.Hold <- struct{}{}; q.spy.Hold <- struct{}{} }()
 		q.ask(ratelimit.Reset, 0)
 		synctest.Wait()
-		q.spy.hold = nil
+		q.spy.Hold = nil
 		require.Zero(q, q.own())
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
@@ -19,7 +20,7 @@ var leasable = ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1
 type lender struct {
 	*testing.T
 	*leaseLayer
-	spy  *spy
+	spy  *storespy.Spy
 	rule ratelimit.Rule
 }
 
@@ -28,7 +29,7 @@ func lending(t *testing.T, r ratelimit.Rule, o LeaseOptions, test func(q lender)
 	synctest.Test(t, func(t *testing.T) {
 		m, err := memstore.New(memstore.Options{})
 		require.NoError(t, err)
-		s := &spy{Store: m}
+		s := &storespy.Spy{Store: m}
 		l, err := newLease(s, o)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, l.Close()) }()
@@ -83,9 +84,7 @@ func (q lender) holding() *holding {
 }
 
 func (q lender) calls() int {
-	q.spy.mu.Lock()
-	defer q.spy.mu.Unlock()
-	return len(q.spy.calls)
+	return len(q.spy.Calls())
 }
 
 func TestALeaseServesTakesWithoutTheStore(t *testing.T) {
@@ -114,8 +113,8 @@ func TestAKeyThatIsAskedRarelyHasNoLease(t *testing.T) {
 			<-time.After(400 * time.Millisecond)
 		}
 		require.Equal(q, 100, q.calls())
-		for _, call := range q.spy.calls {
-			require.Zero(q, call.ops[0].Prepaid)
+		for _, call := range q.spy.Calls() {
+			require.Zero(q, call.Ops[0].Prepaid)
 		}
 	})
 }

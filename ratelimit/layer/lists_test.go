@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
-func listsAround(t *testing.T, o ListsOptions) (*listLayer, *spy) {
+func listsAround(t *testing.T, o ListsOptions) (*listLayer, *storespy.Spy) {
 	memory, _ := newMemory(t)
-	store := &spy{Store: memory}
+	store := &storespy.Spy{Store: memory}
 	l, err := newLists(store, o)
 	require.NoError(t, err)
 	return l, store
@@ -50,7 +51,7 @@ func TestAnAllowedKeyAlwaysPasses(t *testing.T) {
 		require.True(t, res.Allowed)
 		require.Equal(t, ratelimit.FromAllowList, res.Source)
 	}
-	require.Empty(t, store.hows(), "the store isn't asked")
+	require.Empty(t, store.Forget(), "the store isn't asked")
 }
 
 func TestADeniedKeyNeverPasses(t *testing.T) {
@@ -63,7 +64,7 @@ func TestADeniedKeyNeverPasses(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, res)
 	}
-	require.Empty(t, store.hows(), "the store isn't asked")
+	require.Empty(t, store.Forget(), "the store isn't asked")
 	unlisted, _ := listsAround(t, ListsOptions{Deny: List{Keys: []string{"k"}}})
 	res, err := unlisted.DoOne(t.Context(), take(gcra(10), "k", 1))
 	require.NoError(t, err)
@@ -95,7 +96,7 @@ func TestOtherOpsOnListedKeys(t *testing.T) {
 
 	require.NoError(t, l.Set(List{}, List{Keys: []string{key}}))
 	require.EqualValues(t, 3, one(ratelimit.Op{N: 3, Kind: ratelimit.Add}).Count, "adds are never denied")
-	store.hows()
+	store.Forget()
 	out, err := l.Do(t.Context(), []ratelimit.Op{
 		{Rule: w, Key: key, N: 1, Kind: ratelimit.Add},
 		{Rule: w, Key: key, N: 1, Kind: ratelimit.Peek},
@@ -109,7 +110,7 @@ func TestOtherOpsOnListedKeys(t *testing.T) {
 	require.True(t, out[2].Violated)
 	require.EqualValues(t, 3, out[3].Count)
 	require.False(t, out[4].Allowed)
-	require.Equal(t, []string{"Do"}, store.hows())
+	require.Equal(t, []string{"Do"}, store.Forget())
 	one(ratelimit.Op{Kind: ratelimit.Reset})
 	require.Zero(t, one(count).Count)
 }
@@ -122,7 +123,7 @@ func TestListedKeysBesideOthers(t *testing.T) {
 		take(gcra(3), "k", 2), take(hour, "k", 2), take(gcra(3), "a", 1), take(gcra(3), "k", 2), take(gcra(3), "d", 1), take(hour, "k", 1),
 	})
 	require.NoError(t, err)
-	require.Equal(t, []string{"Do"}, store.hows())
+	require.Equal(t, []string{"Do"}, store.Forget())
 	for i, allowed := range []bool{true, true, true, false, false, true} {
 		require.Equal(t, allowed, out[i].Allowed, i)
 	}
@@ -142,7 +143,7 @@ func TestListsCheckBeforeAnyChange(t *testing.T) {
 			require.ErrorIs(t, err, ratelimit.ErrOp)
 		}
 	}
-	require.Empty(t, store.hows())
+	require.Empty(t, store.Forget())
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := l.DoOne(ended, take(gcra(3), "a", 1))

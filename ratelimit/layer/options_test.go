@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // Options have one bound each for durations and counts, beyond which sums could overflow.
 func TestOptionsAreBounded(t *testing.T) {
 	store, _ := newMemory(t)
-	r := windowOf(1)
 	for field, wrong := range map[string]func(time.Duration, int) error{
 		"DenyCacheOptions.Block": func(d time.Duration, _ int) error {
 			_, err := newDenyCache(store, DenyCacheOptions{Block: d})
@@ -23,10 +23,6 @@ func TestOptionsAreBounded(t *testing.T) {
 		},
 		"LeaseOptions.Timeout":    func(d time.Duration, _ int) error { return lease(store, LeaseOptions{Timeout: d}) },
 		"ListsOptions.RetryAfter": func(d time.Duration, _ int) error { _, err := newLists(store, ListsOptions{RetryAfter: d}); return err },
-		"ReservationOptions.Life": func(d time.Duration, _ int) error {
-			_, err := NewReservations(store, r, ReservationOptions{Life: d})
-			return err
-		},
 		"FailoverOptions.Timeout": func(d time.Duration, _ int) error {
 			_, err := newFailover(store, FailoverOptions{Timeout: d})
 			return err
@@ -42,11 +38,7 @@ func TestOptionsAreBounded(t *testing.T) {
 		},
 		"LeaseOptions.MaxKeys":  func(_ time.Duration, n int) error { return lease(store, LeaseOptions{MaxKeys: n}) },
 		"LeaseOptions.MaxCalls": func(_ time.Duration, n int) error { return lease(store, LeaseOptions{MaxCalls: n}) },
-		"QueueOptions.MaxWaiting": func(_ time.Duration, n int) error {
-			_, err := NewQueue(store, r, QueueOptions{MaxWaiting: n})
-			return err
-		},
-		"FailoverOptions.Keys": func(_ time.Duration, n int) error { _, err := newFailover(store, FailoverOptions{Keys: n}); return err },
+		"FailoverOptions.Keys":  func(_ time.Duration, n int) error { _, err := newFailover(store, FailoverOptions{Keys: n}); return err },
 		"FailoverOptions.Calls": func(_ time.Duration, n int) error {
 			_, err := newFailover(store, FailoverOptions{Calls: n})
 			return err
@@ -79,7 +71,7 @@ func TestTheLongestOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, err := memstore.New(memstore.Options{MaxSubjects: math.MaxInt, MaxBytes: math.MaxInt64})
 		require.NoError(t, err)
-		s := &spy{Store: store}
+		s := &storespy.Spy{Store: store}
 		lease, err := newLease(s, LeaseOptions{Timeout: ratelimit.MaxDuration, Max: math.MaxInt64, Share: math.MaxInt64})
 		require.NoError(t, err)
 		cache, err := newDenyCache(lease, DenyCacheOptions{Block: ratelimit.MaxDuration})
@@ -96,13 +88,6 @@ func TestTheLongestOptions(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, lease.Close())
 		require.Zero(t, time.Since(began))
-		reserved, err := NewReservations(store, gcra(10), ReservationOptions{Life: ratelimit.MaxDuration})
-		require.NoError(t, err)
-		one, err := reserved.Reserve(t.Context(), "r", 5)
-		require.NoError(t, err)
-		settled, err := one.Commit(t.Context(), 2)
-		require.NoError(t, err)
-		require.Equal(t, Settlement{Charged: 2, Returned: 3}, settled)
 	})
 }
 

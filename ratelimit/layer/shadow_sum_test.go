@@ -39,7 +39,7 @@ func TestAPolicyThatIsTriedOut(t *testing.T) {
 		}
 	}
 	require.Equal(t, ShadowStats{Passed: 3, Denied: 2, Failed: 5}, s.Stats())
-	s.spy.first = func(context.Context) error { return errors.New("gone") }
+	s.Spy.Before = func(context.Context) error { return errors.New("gone") }
 	require.Equal(t, http.StatusOK, s.asPolicy(1, tried(3))().Code)
 }
 

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
@@ -27,16 +28,16 @@ type report struct {
 
 type shadowing struct {
 	*testing.T
-	*spy
+	*storespy.Spy
 	*shadowLayer
 	reports []report
 }
 
 func newShadowing(t *testing.T, match func(ratelimit.Op) bool) *shadowing {
 	memory, _ := newMemory(t)
-	s := &shadowing{T: t, spy: &spy{Store: memory}}
+	s := &shadowing{T: t, Spy: &storespy.Spy{Store: memory}}
 	var err error
-	s.shadowLayer, err = newShadow(s.spy, ShadowOptions{
+	s.shadowLayer, err = newShadow(s.Spy, ShadowOptions{
 		Match: match,
 		Report: func(_ context.Context, op ratelimit.Op, res ratelimit.Result, err error) {
 			s.reports = append(s.reports, report{op, res, err})
@@ -56,7 +57,7 @@ func (s *shadowing) do(ops ...ratelimit.Op) []ratelimit.Result {
 
 func (s *shadowing) remaining(r ratelimit.Rule) int64 {
 	s.Helper()
-	out, err := s.spy.Store.Do(s.Context(), []ratelimit.Op{{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek}})
+	out, err := s.Spy.Store.Do(s.Context(), []ratelimit.Op{{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek}})
 	require.NoError(s, err)
 	return out[0].Remaining
 }
@@ -116,7 +117,7 @@ func TestWhatIsTriedOutDoesNotFail(t *testing.T) {
 	require.Equal(t, ratelimit.Result{Allowed: true, Limit: 3, Source: ratelimit.FromShadow}, res)
 	require.ErrorIs(t, s.reports[0].err, ratelimit.ErrTooLarge)
 
-	s.spy.first = func(context.Context) error { return ratelimit.ErrStore }
+	s.Spy.Before = func(context.Context) error { return ratelimit.ErrStore }
 	res, err = s.shadowLayer.DoOne(t.Context(), take(tried(3), "k", 1))
 	require.NoError(t, err)
 	require.True(t, res.Allowed)
@@ -132,7 +133,7 @@ func TestWhatIsTriedOutDoesNotFail(t *testing.T) {
 
 	// The store fails for the second call alone.
 	calls := 0
-	s.spy.first = func(context.Context) error {
+	s.Spy.Before = func(context.Context) error {
 		if calls++; calls == 2 {
 			return ratelimit.ErrStore
 		}
@@ -157,18 +158,18 @@ func TestWhatIsTriedOutInAGroup(t *testing.T) {
 	require.True(t, out[1].Allowed)
 	require.EqualValues(t, 1, s.remaining(a), "but the others are charged")
 
-	s.hows()
+	s.Forget()
 	denied := s.do(take(a, "k", 2), take(b, "k", 1))
-	require.Equal(t, []string{"Do"}, s.hows(), "what is denied anyway isn't tried")
+	require.Equal(t, []string{"Do"}, s.Forget(), "what is denied anyway isn't tried")
 	require.False(t, denied[0].Allowed)
 	require.True(t, denied[0].Violated)
 	require.False(t, denied[1].Allowed)
 	require.False(t, denied[1].Violated)
 
-	s.hows()
+	s.Forget()
 	s.do(take(b, "k", 1), ratelimit.Op{Rule: b, Key: "k", N: 1, Kind: ratelimit.Add})
 	s.do(take(a, "k2", 1), take(a, "k3", 1))
-	require.Equal(t, []string{"Do", "Do"}, s.hows(), "one call where nothing is mixed")
+	require.Equal(t, []string{"Do", "Do"}, s.Forget(), "one call where nothing is mixed")
 }
 
 // Groups of one call are apart, however they are taken to pieces.

@@ -15,6 +15,8 @@ import (
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
+	"github.com/lazyreq/lazyreq/ratelimit/queue"
+	"github.com/lazyreq/lazyreq/ratelimit/reservation"
 )
 
 // rulesOfTen are a rule of each kind, of limit 10, and a counter without a limit.
@@ -140,9 +142,9 @@ func TestAnNAboveTheLimit(t *testing.T) {
 	rules, _ := rulesOfTen()
 	for name, store := range aroundMemory(t, "") {
 		for i, r := range rules {
-			queue, err := NewQueue(store, r, QueueOptions{})
+			waits, err := queue.New(store, r, queue.Options{})
 			require.NoError(t, err)
-			reservations, err := NewReservations(store, r, ReservationOptions{})
+			reserver, err := reservation.New(store, r, reservation.Options{})
 			require.NoError(t, err)
 			limiter, err := ratelimit.NewLimiter(store, r)
 			require.NoError(t, err)
@@ -153,8 +155,8 @@ func TestAnNAboveTheLimit(t *testing.T) {
 				0: ratelimit.ErrOp, -1: ratelimit.ErrOp, math.MinInt64: ratelimit.ErrOp,
 			} {
 				for what, ask := range map[string]func() error{
-					"queue":       func() error { _, err := queue.Wait(t.Context(), "k", n); return err },
-					"reservation": func() error { _, err := reservations.Reserve(t.Context(), "k", n); return err },
+					"queue":       func() error { _, err := waits.Wait(t.Context(), "k", n); return err },
+					"reservation": func() error { _, err := reserver.Reserve(t.Context(), "k", n); return err },
 					"take":        func() error { _, err := limiter.Take(t.Context(), "k", n); return err },
 					"peek":        func() error { _, err := limiter.Peek(t.Context(), "k", n); return err },
 					"union":       func() error { _, err := union.Take(t.Context(), "k", n); return err },

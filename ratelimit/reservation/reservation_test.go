@@ -1,8 +1,9 @@
-package layer
+package reservation
 
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,60 +12,66 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// reserving is reservations over a spy.
-type reserving struct {
-	*Reservations
-	spy *spy
+// reserverTest is a Reserver over a spy.
+type reserverTest struct {
+	*Reserver
+	spy *storespy.Spy
 }
 
-func newReserving(tb testing.TB, rule ratelimit.Rule, o ReservationOptions) *reserving {
+func newReserverTest(tb testing.TB, rule ratelimit.Rule, o Options) *reserverTest {
 	memory, err := memstore.New(memstore.Options{Clock: time.Now})
 	require.NoError(tb, err)
-	s := &spy{Store: memory}
-	r, err := NewReservations(s, rule, o)
+	s := &storespy.Spy{Store: memory}
+	r, err := New(s, rule, o)
 	require.NoError(tb, err)
-	return &reserving{r, s}
+	return &reserverTest{r, s}
 }
 
-// used returns how many units of 10 are gone.
-func (r *reserving) used(tb testing.TB) int64 {
+// used returns how many units of 10 are charged.
+func (r *reserverTest) used(tb testing.TB) int64 {
 	res, err := r.spy.Store.Do(tb.Context(), []ratelimit.Op{{Rule: r.rule, Key: "k", N: 1, Kind: ratelimit.Peek}})
 	require.NoError(tb, err)
 	return 10 - res[0].Remaining
 }
 
-func (r *reserving) reserve(tb testing.TB, n int64) *Reservation {
+func (r *reserverTest) reserve(tb testing.TB, n int64) *Reservation {
 	v, err := r.Reserve(tb.Context(), "k", n)
 	require.NoError(tb, err)
-	r.spy.hows()
+	r.spy.Forget()
 	return v
 }
 
-// tens are rules of 10 a minute.
+func window(limit int64, per time.Duration) ratelimit.Rule {
+	return ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: per}))
+}
+
+// tens returns rules of 10 a minute.
 func tens() []ratelimit.Rule {
 	log := func(e ratelimit.Encoding) ratelimit.Rule {
 		return ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 10, Per: time.Minute, Encoding: e}))
 	}
 	return []ratelimit.Rule{
 		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10, Per: time.Minute})),
-		log(ratelimit.SortedSet), log(ratelimit.Stream), fixed(10, time.Minute), gcra(10),
+		log(ratelimit.SortedSet), log(ratelimit.Stream), window(10, time.Minute),
+		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 10, Per: time.Minute})),
 	}
 }
 
-// inBubbleOfEach runs test with each rule where time stands still.
-func inBubbleOfEach(t *testing.T, o ReservationOptions, test func(t *testing.T, r *reserving)) {
+// forEachRule runs test for each rule in a synctest bubble.
+func forEachRule(t *testing.T, o Options, test func(t *testing.T, r *reserverTest)) {
 	for _, rule := range tens() {
 		t.Run(rule.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(t, newReserving(t, rule, o)) })
+			synctest.Test(t, func(t *testing.T) { test(t, newReserverTest(t, rule, o)) })
 		})
 	}
 }
 
-func TestAReservationIsSettled(t *testing.T) {
-	inBubbleOfEach(t, ReservationOptions{}, func(t *testing.T, r *reserving) {
+func TestCommit(t *testing.T) {
+	forEachRule(t, Options{}, func(t *testing.T, r *reserverTest) {
 		for actual, want := range []Settlement{
 			{Charged: 0, Returned: 4}, {Charged: 1, Returned: 3}, 4: {Charged: 4}, 6: {Charged: 6, Added: 2}, 13: {Charged: 13, Added: 9},
 		} {
@@ -82,17 +89,17 @@ func TestAReservationIsSettled(t *testing.T) {
 			if actual == 4 {
 				calls = 0
 			}
-			require.Len(t, r.spy.hows(), calls)
+			require.Len(t, r.spy.Forget(), calls)
 			_, err = r.spy.Do(t.Context(), []ratelimit.Op{{Rule: r.rule, Key: "k", Kind: ratelimit.Reset}})
 			require.NoError(t, err)
 		}
 	})
 }
 
-func TestAReservationIsSettledOnce(t *testing.T) {
-	inBubbleOfEach(t, ReservationOptions{}, func(t *testing.T, r *reserving) {
+func TestReservationIsCompletedOnce(t *testing.T) {
+	forEachRule(t, Options{}, func(t *testing.T, r *reserverTest) {
 		v := r.reserve(t, 4)
-		r.spy.hold = make(chan struct{})
+		r.spy.Hold = make(chan struct{})
 		var settlers sync.WaitGroup
 		outcomes := make(chan Settlement, 20)
 		for i := range int64(20) {
@@ -109,13 +116,13 @@ func TestAReservationIsSettledOnce(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		close(r.spy.hold)
+		close(r.spy.Hold)
 		settlers.Wait()
 		first := <-outcomes
 		for range 19 {
 			require.Equal(t, first, <-outcomes)
 		}
-		require.LessOrEqual(t, len(r.spy.hows()), 1, "Commit of 4 asks nothing")
+		require.LessOrEqual(t, len(r.spy.Forget()), 1, "Commit of 4 asks nothing")
 		require.EqualValues(t, min(first.Charged, 10), r.used(t))
 		s, err := v.Cancel(t.Context())
 		require.NoError(t, err)
@@ -123,8 +130,8 @@ func TestAReservationIsSettledOnce(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeGivenBackStaysCharged(t *testing.T) {
-	inBubbleOfEach(t, ReservationOptions{}, func(t *testing.T, r *reserving) {
+func TestCommitAfterAnotherCharge(t *testing.T) {
+	forEachRule(t, Options{}, func(t *testing.T, r *reserverTest) {
 		v := r.reserve(t, 4)
 		r.reserve(t, 1)
 		s, err := v.Commit(t.Context(), 1)
@@ -139,33 +146,33 @@ func TestWhatCannotBeGivenBackStaysCharged(t *testing.T) {
 	})
 }
 
-func TestAReservationExpires(t *testing.T) {
-	inBubbleOfEach(t, ReservationOptions{Life: 10 * time.Second}, func(t *testing.T, r *reserving) {
+func TestExpiry(t *testing.T) {
+	forEachRule(t, Options{Lifetime: 10 * time.Second}, func(t *testing.T, r *reserverTest) {
 		v, more, same, soon := r.reserve(t, 2), r.reserve(t, 2), r.reserve(t, 2), r.reserve(t, 2)
 		<-time.After(10*time.Second - 1)
 		s, err := soon.Cancel(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, 2, s.Returned)
 		<-time.After(1)
-		r.spy.hows()
+		r.spy.Forget()
 
 		s, err = v.Commit(t.Context(), 1)
-		require.ErrorIs(t, err, ErrReservationExpired)
+		require.ErrorIs(t, err, ErrExpired)
 		require.Equal(t, Settlement{Charged: 2}, s)
 		_, err = v.Cancel(t.Context())
-		require.ErrorIs(t, err, ErrReservationExpired)
+		require.ErrorIs(t, err, ErrExpired)
 		s, err = same.Commit(t.Context(), 2)
 		require.NoError(t, err)
 		require.Equal(t, Settlement{Charged: 2}, s)
-		require.Empty(t, r.spy.hows())
+		require.Empty(t, r.spy.Forget())
 		s, err = more.Commit(t.Context(), 3)
-		require.NoError(t, err, "what was used is charged all the same")
+		require.NoError(t, err, "missing units are charged after the lifetime, too")
 		require.Equal(t, Settlement{Charged: 3, Added: 1}, s)
 	})
 }
 
-func TestADeniedReservation(t *testing.T) {
-	r := newReserving(t, fixed(10, time.Minute), ReservationOptions{})
+func TestDeniedReservation(t *testing.T) {
+	r := newReserverTest(t, window(10, time.Minute), Options{})
 	r.reserve(t, 8)
 	v := r.reserve(t, 3)
 	require.False(t, v.Result().Allowed)
@@ -175,37 +182,37 @@ func TestADeniedReservation(t *testing.T) {
 	s, err := v.Cancel(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, s)
-	require.Empty(t, r.spy.hows())
+	require.Empty(t, r.spy.Forget())
 	require.EqualValues(t, 8, r.used(t))
 }
 
-func TestAStoreThatFailsIsNotAskedTwice(t *testing.T) {
-	for actual, most := range map[int64]int64{1: 4, 6: 6} {
-		r := newReserving(t, fixed(10, time.Minute), ReservationOptions{})
+func TestFailedStoreIsNotAskedTwice(t *testing.T) {
+	for actual, max := range map[int64]int64{1: 4, 6: 6} {
+		r := newReserverTest(t, window(10, time.Minute), Options{})
 		v := r.reserve(t, 4)
-		r.spy.first = func(context.Context) error { return ratelimit.ErrStore }
+		r.spy.Before = func(context.Context) error { return ratelimit.ErrStore }
 		for range 2 {
 			s, err := v.Commit(t.Context(), actual)
 			require.ErrorIs(t, err, ratelimit.ErrStore)
-			require.Equal(t, Settlement{Charged: most}, s)
+			require.Equal(t, Settlement{Charged: max}, s)
 		}
-		require.Len(t, r.spy.hows(), 1)
+		require.Len(t, r.spy.Forget(), 1)
 	}
 }
 
-func TestAStoreThatPanicsWhileSettling(t *testing.T) {
-	r := newReserving(t, fixed(10, time.Minute), ReservationOptions{})
+func TestPanicOfTheStore(t *testing.T) {
+	r := newReserverTest(t, window(10, time.Minute), Options{})
 	v := r.reserve(t, 4)
-	r.spy.first = func(context.Context) error { panic("boom") }
+	r.spy.Before = func(context.Context) error { panic("boom") }
 	require.PanicsWithValue(t, "boom", func() { _, _ = v.Cancel(t.Context()) })
 	s, err := v.Cancel(t.Context())
 	require.ErrorIs(t, err, ratelimit.ErrStore)
 	require.Equal(t, Settlement{Charged: 4}, s)
 }
 
-func TestWhoLeavesASettlement(t *testing.T) {
+func TestCancelledContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newReserving(t, fixed(10, time.Minute), ReservationOptions{})
+		r := newReserverTest(t, window(10, time.Minute), Options{})
 		v := r.reserve(t, 4)
 		boom := errors.New("boom")
 		gone, cancel := context.WithCancelCause(t.Context())
@@ -214,9 +221,9 @@ func TestWhoLeavesASettlement(t *testing.T) {
 			_, err := v.Cancel(gone)
 			require.ErrorIs(t, err, boom)
 		}
-		require.Empty(t, r.spy.hows(), "not settled yet")
+		require.Empty(t, r.spy.Forget(), "not completed yet")
 
-		r.spy.hold = make(chan struct{})
+		r.spy.Hold = make(chan struct{})
 		done := make(chan Settlement)
 		go func() {
 			s, _ := v.Commit(t.Context(), 3)
@@ -226,21 +233,21 @@ func TestWhoLeavesASettlement(t *testing.T) {
 		soon, cancelSoon := context.WithTimeout(t.Context(), time.Second)
 		defer cancelSoon()
 		_, err := v.Cancel(soon)
-		require.ErrorIs(t, err, context.DeadlineExceeded, "another settles it, and the store hangs")
-		r.spy.hold <- struct{}{}
+		require.ErrorIs(t, err, context.DeadlineExceeded, "another call completes it, and the store hangs")
+		r.spy.Hold <- struct{}{}
 		require.Equal(t, Settlement{Charged: 3, Returned: 1}, <-done)
 	})
 }
 
-// passesAll is a layer that lets all pass, and has no receipt.
-type passesAll struct{ ratelimit.Store }
+// allowAll allows every take, without a receipt.
+type allowAll struct{ ratelimit.Store }
 
-func (passesAll) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
+func (allowAll) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
 	return []ratelimit.Result{{Allowed: true, Source: ratelimit.FromAllowList}}, nil
 }
 
-func TestAChargeWithoutAReceiptIsNotGivenBack(t *testing.T) {
-	r, err := NewReservations(passesAll{}, fixed(10, time.Minute), ReservationOptions{})
+func TestChargeWithoutReceiptIsNotGivenBack(t *testing.T) {
+	r, err := New(allowAll{}, window(10, time.Minute), Options{})
 	require.NoError(t, err)
 	v, err := r.Reserve(t.Context(), "k", 4)
 	require.NoError(t, err)
@@ -249,22 +256,33 @@ func TestAChargeWithoutAReceiptIsNotGivenBack(t *testing.T) {
 	require.Equal(t, Settlement{Charged: 4}, s)
 }
 
-func TestWhatReservationsRefuse(t *testing.T) {
-	r := newReserving(t, fixed(10, time.Minute), ReservationOptions{})
+func TestInvalidArguments(t *testing.T) {
+	r := newReserverTest(t, window(10, time.Minute), Options{})
 	_, err := r.Reserve(t.Context(), "k", 11)
 	require.ErrorIs(t, err, ratelimit.ErrTooLarge)
 	_, err = r.Reserve(t.Context(), "k", -1)
 	require.ErrorIs(t, err, ratelimit.ErrOp)
 	_, err = r.reserve(t, 1).Commit(t.Context(), -1)
 	require.ErrorIs(t, err, ratelimit.ErrOp)
-	for want, make := range map[string]func() (*Reservations, error){
-		"store is nil":         func() (*Reservations, error) { return NewReservations(nil, r.rule, ReservationOptions{}) },
-		"no rule has no limit": func() (*Reservations, error) { return NewReservations(r.spy, ratelimit.Rule{}, ReservationOptions{}) },
-		"ReservationOptions.Life is -1s,": func() (*Reservations, error) {
-			return NewReservations(r.spy, r.rule, ReservationOptions{Life: -time.Second})
+	for want, make := range map[string]func() (*Reserver, error){
+		"store is nil":         func() (*Reserver, error) { return New(nil, r.rule, Options{}) },
+		"no rule has no limit": func() (*Reserver, error) { return New(r.spy, ratelimit.Rule{}, Options{}) },
+		"Options.Lifetime is -1s,": func() (*Reserver, error) {
+			return New(r.spy, r.rule, Options{Lifetime: -time.Second})
 		},
 	} {
 		_, err := make()
 		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestLongestLifetime(t *testing.T) {
+	r := newReserverTest(t, window(10, time.Minute), Options{Lifetime: ratelimit.MaxDuration})
+	s, err := r.reserve(t, 5).Commit(t.Context(), 2)
+	require.NoError(t, err)
+	require.Equal(t, Settlement{Charged: 2, Returned: 3}, s)
+	for _, d := range []time.Duration{-1, math.MaxInt64, math.MinInt64, ratelimit.MaxDuration + 1} {
+		_, err := New(r.spy, r.rule, Options{Lifetime: d})
+		require.ErrorContains(t, err, "reservation: Options.Lifetime is ")
 	}
 }

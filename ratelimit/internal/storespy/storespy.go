@@ -1,0 +1,86 @@
+// Package storespy has a [ratelimit.Store] for tests that records its calls.
+package storespy
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// Call is one call of a [Spy].
+type Call struct {
+	Method string // DoOne or Do
+	Ops    []ratelimit.Op
+}
+
+// Spy is a store that records its calls before it passes them to another. Hold and Before
+// are set while no call is under way. It is safe for concurrent use.
+type Spy struct {
+	ratelimit.Store
+	Hold   chan struct{}               // if not nil, each call waits to receive from it
+	Before func(context.Context) error // if not nil, called after that; an error ends the call
+
+	mu      sync.Mutex
+	calls   []Call
+	results []ratelimit.Result
+}
+
+// Do records the call and passes it on.
+func (s *Spy) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	return s.do(ctx, Call{"Do", slices.Clone(ops)})
+}
+
+// DoOne is Do with a list of one.
+func (s *Spy) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	out, err := s.do(ctx, Call{"DoOne", []ratelimit.Op{op}})
+	if err != nil {
+		return ratelimit.Result{}, err
+	}
+	return out[0], nil
+}
+
+func (s *Spy) do(ctx context.Context, call Call) ([]ratelimit.Result, error) {
+	s.mu.Lock()
+	s.calls = append(s.calls, call)
+	s.mu.Unlock()
+	if s.Hold != nil {
+		<-s.Hold
+	}
+	if s.Before != nil {
+		if err := s.Before(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out, err := s.Store.Do(ctx, call.Ops)
+	s.results = append(s.results, out...)
+	return out, err
+}
+
+// Calls returns the calls since the last [Spy.Forget].
+func (s *Spy) Calls() []Call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+// Forget returns the methods that were called since the last Forget, and forgets the calls.
+func (s *Spy) Forget() (methods []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.calls {
+		methods = append(methods, c.Method)
+	}
+	s.calls = nil
+	return methods
+}
+
+// Results returns all results, in the order in which the store computed them.
+func (s *Spy) Results() []ratelimit.Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.results)
+}

@@ -1,0 +1,40 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
+	"github.com/lazyreq/lazyreq/ratelimit/queue"
+)
+
+// Calls of an API that allows 20 a second: none is denied, and one goes out every 50 ms.
+func Example() {
+	store, err := memstore.New(memstore.Options{})
+	if err != nil {
+		panic(err)
+	}
+	rule := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 20, Per: time.Second, Burst: 1}))
+	calls, err := queue.New(store, rule, queue.Options{MaxWaiting: 100})
+	if err != nil {
+		panic(err)
+	}
+	defer calls.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	began := time.Now()
+	for range 3 {
+		if _, err := calls.Wait(ctx, "api.example.com", 1); err != nil {
+			panic(err)
+		}
+		fmt.Println("called")
+	}
+	fmt.Println("paced:", time.Since(began) >= 100*time.Millisecond)
+	// Output:
+	// called
+	// called
+	// called
+	// paced: true
+}

@@ -1,0 +1,138 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// line holds the callers that wait for one key. The first of them asks the store, or waits
+// until it may. Queue.mu guards it.
+type line struct {
+	key     string
+	waiters []*waiter
+	units   int64 // that all of them want
+
+	// When a take can pass, by what is known.
+	next  time.Time // no take passes before
+	until time.Time // nor one of n units or more, if n isn't 0
+	n     int64
+	short bool // a caller found too little quota, or the next one will
+}
+
+// waiter is one caller in a line.
+type waiter struct {
+	n int64
+	// turn receives nil when the caller is the first, or the error that failed the line.
+	turn  chan error
+	woken bool // turn has received
+}
+
+func (w *waiter) wake(err error) {
+	if !w.woken {
+		w.woken = true
+		w.turn <- err
+	}
+}
+
+// join adds a caller to the line of key, or returns an error if its wait would be in vain.
+func (q *Queue) join(ctx context.Context, key string, n int64) (*line, *waiter, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.done {
+		return nil, nil, ErrClosed
+	}
+	l := q.lines[key]
+	if l == nil {
+		l = &line{key: key}
+		q.lines[key] = l
+	} else if err := q.admit(ctx, l); err != nil {
+		return nil, nil, err
+	}
+	w := &waiter{n: n, turn: make(chan error, 1)}
+	l.waiters = append(l.waiters, w)
+	l.units += n
+	if len(l.waiters) == 1 {
+		w.wake(nil)
+	}
+	return l, w, nil
+}
+
+// admit returns an error if a line has no place for one more caller with that context.
+func (q *Queue) admit(ctx context.Context, l *line) error {
+	wait := time.Until(l.opensAt(l.waiters[0].n))
+	if l.short && !q.o.Bursts {
+		wait = max(wait, 0) + q.pace(l.units)
+	}
+	if len(l.waiters) >= q.o.MaxWaiting {
+		return q.denial(ErrFull, max(wait, 0))
+	}
+	return q.checkDeadline(ctx, wait)
+}
+
+// leave removes a caller, and wakes the one that is first then. An empty line is forgotten.
+func (q *Queue) leave(l *line, w *waiter) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(l.waiters, w)
+	l.waiters = slices.Delete(l.waiters, i, i+1)
+	l.units -= w.n
+	if len(l.waiters) == 0 {
+		delete(q.lines, l.key)
+		return
+	}
+	l.waiters[0].wake(nil)
+}
+
+// opensAt returns when a take of n units may pass. The zero time means now.
+func (l *line) opensAt(n int64) time.Time {
+	if l.n > 0 && n >= l.n && l.until.After(l.next) {
+		return l.until
+	}
+	return l.next
+}
+
+// minRetry is how long the first caller waits after a denial without a RetryAfter.
+const minRetry = time.Millisecond
+
+// observe keeps what the store answered to a take of n.
+func (q *Queue) observe(ctx context.Context, l *line, n int64, res ratelimit.Result, err error) {
+	now := time.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case err != nil:
+		if ctx.Err() == nil && errors.Is(err, ratelimit.ErrStore) {
+			for _, w := range l.waiters {
+				w.wake(err)
+			}
+		}
+	case !res.Allowed:
+		l.n, l.until, l.short = n, now.Add(max(res.RetryAfter, minRetry)), true
+	default:
+		q.observeTake(l, n, now, res)
+	}
+}
+
+// observeTake schedules the next take after one of n units. A small delay doesn't add up:
+// the pace counts from when the caller could pass, unless that is longer ago than its pace.
+func (q *Queue) observeTake(l *line, n int64, now time.Time, res ratelimit.Result) {
+	due, pace := l.opensAt(n), q.pace(n)
+	if now.Sub(due) > pace {
+		due = now
+	}
+	l.short = l.short || res.RetryAfter > 0
+	l.next = now.Add(res.RetryAfter)
+	if even := due.Add(pace); l.short && !q.o.Bursts && even.After(l.next) {
+		l.next = even
+	}
+}
+
+// pace returns how long n units take to come back at the rule's average rate.
+func (q *Queue) pace(n int64) time.Duration {
+	d := float64(q.rule.Per()) / float64(q.rule.Limit()) * float64(n)
+	return time.Duration(min(d, float64(ratelimit.MaxDuration)))
+}

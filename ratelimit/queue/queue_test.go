@@ -1,0 +1,438 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/option"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
+)
+
+// queueTest is a queue over a spy in a synctest bubble: times are exact.
+type queueTest struct {
+	*Queue
+	spy   *storespy.Spy
+	began time.Time
+
+	mu       sync.Mutex
+	finished []outcome
+}
+
+// outcome is how a wait ended.
+type outcome struct {
+	id  int
+	at  time.Duration
+	err error
+}
+
+func withQueue(t *testing.T, rule ratelimit.Rule, o Options, test func(t *testing.T, w *queueTest)) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, err := memstore.New(memstore.Options{Clock: time.Now})
+		require.NoError(t, err)
+		w := &queueTest{spy: &storespy.Spy{Store: memory}, began: time.Now()}
+		w.Queue, err = New(w.spy, rule, o)
+		require.NoError(t, err)
+		test(t, w)
+		synctest.Wait()
+		require.Empty(t, w.lines, "no line is kept")
+	})
+}
+
+// start starts a wait on its own goroutine, and returns when it is in line or done.
+func (w *queueTest) start(ctx context.Context, id int, n int64) {
+	go func() {
+		_, err := w.Wait(ctx, "k", n)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.finished = append(w.finished, outcome{id, time.Since(w.began), err})
+	}()
+	synctest.Wait()
+}
+
+// advance lets time pass, and returns the waits that have ended since the last call.
+func (w *queueTest) advance(d time.Duration) []outcome {
+	<-time.After(d)
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	done := w.finished
+	w.finished = nil
+	return done
+}
+
+func window(limit int64, per time.Duration) ratelimit.Rule {
+	return ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: per}))
+}
+
+func paced(limit int64, per time.Duration) ratelimit.Rule {
+	return ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: limit, Per: per, Burst: 1}))
+}
+
+func TestCallersPassInOrderAtTheRulesPace(t *testing.T) {
+	withQueue(t, paced(10, time.Second), Options{}, func(t *testing.T, w *queueTest) {
+		for id := range 5 {
+			w.start(t.Context(), id, 1)
+		}
+		require.Equal(t, 4, w.Waiting("k"))
+		require.Zero(t, w.Waiting("another"))
+		const tenth = 100 * time.Millisecond
+		require.Equal(t, []outcome{{0, 0, nil}, {1, tenth, nil}, {2, 2 * tenth, nil}, {3, 3 * tenth, nil}, {4, 4 * tenth, nil}}, w.advance(time.Second))
+		require.Len(t, w.spy.Calls(), 6, "the second caller was denied once")
+	})
+}
+
+func TestPaceOfARuleWithBursts(t *testing.T) {
+	at := func(ms ...int) (list []outcome) {
+		for i, ms := range ms {
+			list = append(list, outcome{5 + i, time.Duration(ms) * time.Millisecond, nil})
+		}
+		return list
+	}
+	for bursts, want := range map[bool][]outcome{
+		false: at(1000, 1200, 1400, 1600, 1800, 2000),
+		true:  at(1000, 1000, 1000, 1000, 1000, 2000),
+	} {
+		withQueue(t, window(5, time.Second), Options{Bursts: bursts}, func(t *testing.T, w *queueTest) {
+			for id := range 5 {
+				w.start(t.Context(), id, 1)
+			}
+			require.Len(t, w.advance(0), 5, "at once, as no caller waits")
+			for id := 5; id < 11; id++ {
+				w.start(t.Context(), id, 1)
+			}
+			require.Equal(t, want, w.advance(3*time.Second), "bursts: %v", bursts)
+			require.Len(t, w.spy.Calls(), 12, "one was denied")
+		})
+	}
+}
+
+func TestLastUnitStartsThePace(t *testing.T) {
+	withQueue(t, window(5, time.Second), Options{}, func(t *testing.T, w *queueTest) {
+		w.spy.Hold = make(chan struct{})
+		for id := range 7 {
+			w.start(t.Context(), id, 1)
+		}
+		close(w.spy.Hold)
+		require.Len(t, w.advance(0), 5, "the whole quota, at once")
+		require.Equal(t, []outcome{{5, time.Second, nil}, {6, 1200 * time.Millisecond, nil}}, w.advance(2*time.Second))
+		require.Len(t, w.spy.Calls(), 7)
+	})
+}
+
+func TestSlowStoreCausesNoBurst(t *testing.T) {
+	withQueue(t, window(2, time.Second), Options{}, func(t *testing.T, w *queueTest) {
+		var calls atomic.Int32
+		w.spy.Before = func(context.Context) error {
+			if calls.Add(1) == 3 { // the second caller is denied once, and this is its second call
+				<-time.After(2 * time.Second)
+			}
+			return nil
+		}
+		w.start(t.Context(), 0, 2)
+		require.Len(t, w.advance(0), 1)
+		w.start(t.Context(), 1, 1)
+		w.start(t.Context(), 2, 1)
+		require.Equal(t, []outcome{{1, 3 * time.Second, nil}, {2, 3500 * time.Millisecond, nil}}, w.advance(5*time.Second))
+	})
+}
+
+func TestLargeTakeIsNotOvertaken(t *testing.T) {
+	withQueue(t, window(5, time.Second), Options{Bursts: true}, func(t *testing.T, w *queueTest) {
+		w.start(t.Context(), 0, 3)
+		w.start(t.Context(), 1, 4) // exceeds the quota
+		w.start(t.Context(), 2, 1) // would fit, but came later
+		require.Equal(t, []outcome{{0, 0, nil}}, w.advance(time.Second/2))
+		require.Equal(t, []outcome{{1, time.Second, nil}, {2, time.Second, nil}}, w.advance(time.Second))
+	})
+}
+
+func TestCancelledWaitIsNotCharged(t *testing.T) {
+	withQueue(t, window(5, time.Second), Options{Bursts: true}, func(t *testing.T, w *queueTest) {
+		boom := errors.New("boom")
+		first, leaveFirst := context.WithCancelCause(t.Context())
+		last, leaveLast := context.WithCancelCause(t.Context())
+		w.start(t.Context(), 0, 4)
+		w.start(first, 1, 4)
+		w.start(t.Context(), 2, 1)
+		w.start(last, 3, 1)
+		leaveLast(boom)
+		leaveFirst(boom)
+		require.ElementsMatch(t, []outcome{{3, 0, boom}, {1, 0, boom}, {0, 0, nil}, {2, 0, nil}}, w.advance(time.Millisecond),
+			"2 passes as soon as 1, which alone had to wait, leaves")
+		res, err := w.spy.Do(t.Context(), []ratelimit.Op{{Rule: w.rule, Key: "k", Kind: ratelimit.Count}})
+		require.NoError(t, err)
+		require.EqualValues(t, 5, res[0].Count)
+	})
+}
+
+func TestWaitBeyondTheDeadlineFailsAtOnce(t *testing.T) {
+	withQueue(t, window(1, time.Second), Options{}, func(t *testing.T, w *queueTest) {
+		soon, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		w.start(t.Context(), 0, 1)
+		w.start(soon, 1, 1) // until 1 s
+		w.start(soon, 2, 1) // until 2 s
+		w.start(soon, 3, 1) // until 3 s
+		w.start(t.Context(), 4, 1)
+		now := w.advance(0)
+		require.Len(t, now, 2)
+		require.Equal(t, 3, now[1].id)
+		require.ErrorIs(t, now[1].err, ErrTooLong)
+		var denied *ratelimit.DeniedError
+		require.ErrorAs(t, now[1].err, &denied)
+		require.Equal(t, ratelimit.DeniedError{Limit: 1, RetryAfter: 3 * time.Second}, *denied)
+		require.Equal(t, []outcome{{1, time.Second, nil}, {2, 2 * time.Second, nil}}, w.advance(2100*time.Millisecond))
+		later, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		w.start(later, 5, 1) // callers that have passed don't count
+		require.Equal(t, []outcome{{4, 3 * time.Second, nil}, {5, 4 * time.Second, nil}}, w.advance(5*time.Second))
+	})
+	withQueue(t, window(1, time.Second), Options{}, func(t *testing.T, w *queueTest) {
+		soon, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
+		defer cancel()
+		w.start(t.Context(), 0, 1)
+		w.start(soon, 1, 1)
+		done := w.advance(0)
+		require.Len(t, done, 2, "the first in line, too")
+		require.ErrorIs(t, done[1].err, ErrTooLong)
+	})
+}
+
+func TestMaxWaiting(t *testing.T) {
+	withQueue(t, window(1, time.Second), Options{MaxWaiting: 2}, func(t *testing.T, w *queueTest) {
+		for id := range 4 {
+			w.start(t.Context(), id, 1)
+		}
+		now := w.advance(0)
+		require.Len(t, now, 2)
+		require.ErrorIs(t, now[1].err, ErrFull)
+		var denied *ratelimit.DeniedError
+		require.ErrorAs(t, now[1].err, &denied)
+		require.Equal(t, 3*time.Second, denied.RetryAfter)
+		_, err := w.Wait(t.Context(), "another", 1)
+		require.NoError(t, err, "by key")
+		require.Len(t, w.advance(5*time.Second), 2)
+	})
+}
+
+func TestClose(t *testing.T) {
+	withQueue(t, window(1, time.Second), Options{}, func(t *testing.T, w *queueTest) {
+		for id := range 3 {
+			w.start(t.Context(), id, 1)
+		}
+		require.NoError(t, w.Close())
+		require.NoError(t, w.Close())
+		w.start(t.Context(), 3, 1)
+		require.ElementsMatch(t, []outcome{{0, 0, nil}, {1, 0, ErrClosed}, {2, 0, ErrClosed}, {3, 0, ErrClosed}}, w.advance(0))
+	})
+}
+
+func TestStoreErrorFailsTheLine(t *testing.T) {
+	withQueue(t, window(5, time.Second), Options{}, func(t *testing.T, w *queueTest) {
+		w.spy.Hold = make(chan struct{})
+		w.spy.Before = func(context.Context) error { return ratelimit.ErrStore }
+		for id := range 3 {
+			w.start(t.Context(), id, 1)
+		}
+		w.spy.Hold <- struct{}{}
+		require.ElementsMatch(t, []outcome{{0, 0, ratelimit.ErrStore}, {1, 0, ratelimit.ErrStore}, {2, 0, ratelimit.ErrStore}}, w.advance(0))
+		require.Len(t, w.spy.Forget(), 1)
+
+		boom := errors.New("boom")
+		w.spy.Before = func(context.Context) error { return boom } // an error of this op only
+		w.start(t.Context(), 3, 1)
+		w.start(t.Context(), 4, 1)
+		w.spy.Hold <- struct{}{}
+		require.Equal(t, []outcome{{3, 0, boom}}, w.advance(0))
+		w.spy.Before = nil
+		w.spy.Hold <- struct{}{}
+		require.Equal(t, []outcome{{4, 0, nil}}, w.advance(0))
+	})
+}
+
+func TestCancelledCallFailsOnlyItsCaller(t *testing.T) {
+	withQueue(t, window(5, time.Second), Options{}, func(t *testing.T, w *queueTest) {
+		w.spy.Before = func(ctx context.Context) error {
+			if ctx.Done() == nil {
+				return nil
+			}
+			<-ctx.Done()
+			return fmt.Errorf("%w: %w", ratelimit.ErrStore, ctx.Err())
+		}
+		ctx, leave := context.WithCancel(context.Background())
+		w.start(ctx, 0, 1)
+		w.start(context.Background(), 1, 1)
+		leave()
+		done := w.advance(0)
+		require.Len(t, done, 2)
+		for _, p := range done {
+			require.Equal(t, p.id == 0, p.err != nil, "%v", p)
+		}
+	})
+}
+
+// eager denies some takes with a RetryAfter of 0.
+type eager struct {
+	ratelimit.Store
+	denials int
+}
+
+func (h *eager) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
+	h.denials--
+	return []ratelimit.Result{{Limit: 5, Allowed: h.denials < 0}}, nil
+}
+
+func TestDenialWithoutRetryAfterDoesNotSpin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, err := New(&eager{denials: 5}, window(5, time.Second), Options{})
+		require.NoError(t, err)
+		began := time.Now()
+		_, err = q.Wait(t.Context(), "k", 1)
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Millisecond, time.Since(began))
+	})
+}
+
+func TestPanicOfTheStoreWakesTheNext(t *testing.T) {
+	withQueue(t, window(5, time.Second), Options{}, func(t *testing.T, w *queueTest) {
+		w.spy.Hold = make(chan struct{})
+		w.spy.Before = func(context.Context) error { panic("boom") }
+		panicked := make(chan any, 1)
+		go func() {
+			defer func() { panicked <- recover() }()
+			_, _ = w.Wait(t.Context(), "k", 1)
+		}()
+		synctest.Wait()
+		w.start(t.Context(), 1, 1)
+		w.spy.Hold <- struct{}{}
+		require.Equal(t, "boom", <-panicked)
+		synctest.Wait()
+		w.spy.Before = nil
+		w.spy.Hold <- struct{}{}
+		require.Equal(t, []outcome{{1, 0, nil}}, w.advance(0))
+	})
+}
+
+func TestWaitersLeaveWhileTheStoreHangs(t *testing.T) {
+	withQueue(t, window(5, time.Second), Options{}, func(t *testing.T, w *queueTest) {
+		w.spy.Hold = make(chan struct{})
+		ctx, leave := context.WithCancel(t.Context())
+		w.start(t.Context(), 0, 1)
+		w.start(ctx, 1, 1)
+		leave()
+		require.Equal(t, []outcome{{1, 0, context.Canceled}}, w.advance(0))
+		require.NoError(t, w.Close())
+		w.spy.Hold <- struct{}{}
+		require.Equal(t, []outcome{{0, 0, nil}}, w.advance(0), "a caller that is asking gets its answer")
+	})
+}
+
+// listed is a store that denies as a deny list does.
+type listed struct{ ratelimit.Store }
+
+func (listed) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
+	return []ratelimit.Result{{Limit: 5, Source: ratelimit.FromDenyList}}, nil
+}
+
+func TestDenyListDenialIsReturnedAtOnce(t *testing.T) {
+	q, err := New(listed{}, window(5, time.Second), Options{})
+	require.NoError(t, err)
+	_, err = q.Wait(t.Context(), "k", 1)
+	var denied *ratelimit.DeniedError
+	require.ErrorAs(t, err, &denied)
+}
+
+func TestInvalidArguments(t *testing.T) {
+	memory, err := memstore.New(memstore.Options{})
+	require.NoError(t, err)
+	q, err := New(memory, window(5, time.Second), Options{})
+	require.NoError(t, err)
+	_, err = q.Wait(t.Context(), "k", 6)
+	require.ErrorIs(t, err, ratelimit.ErrTooLarge)
+	_, err = q.Wait(t.Context(), "k", 0)
+	require.ErrorIs(t, err, ratelimit.ErrOp)
+	boom := errors.New("boom")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(boom)
+	_, err = q.Wait(ctx, "k", 1)
+	require.ErrorIs(t, err, boom)
+	require.Zero(t, memory.Len())
+
+	counter := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{}))
+	for want, make := range map[string]func() (*Queue, error){
+		"store is nil":              func() (*Queue, error) { return New(nil, q.rule, Options{}) },
+		"no rule has no limit":      func() (*Queue, error) { return New(memory, ratelimit.Rule{}, Options{}) },
+		"(no limit) has no limit":   func() (*Queue, error) { return New(memory, counter, Options{}) },
+		"Options.MaxWaiting is -1,": func() (*Queue, error) { return New(memory, q.rule, Options{MaxWaiting: -1}) },
+	} {
+		_, err := make()
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestRandomCallersPassInOrder starts and cancels waits of random sizes. It checks that callers
+// pass in the order in which they came, and that only these are charged.
+func TestRandomCallersPassInOrder(t *testing.T) {
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		rule := []ratelimit.Rule{
+			window(10, time.Second), paced(10, time.Second), ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 600, Per: time.Minute})),
+			ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 10, Per: time.Second})),
+		}[seed%4]
+		withQueue(t, rule, Options{Bursts: random.IntN(2) == 0}, func(t *testing.T, w *queueTest) {
+			want := map[int]int64{}
+			for id := range 60 {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if random.IntN(4) == 0 {
+					time.AfterFunc(time.Duration(random.IntN(5000))*time.Millisecond, cancel)
+				}
+				want[id] = 1 + random.Int64N(rule.Burst()/2+1)
+				if rule.Burst() == 1 {
+					want[id] = 1
+				}
+				w.start(ctx, id, want[id])
+				<-time.After(time.Duration(random.IntN(100)) * time.Millisecond)
+			}
+			done := w.advance(10 * time.Minute)
+			slices.SortFunc(done, func(a, b outcome) int { // those of one moment return in any order
+				return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id))
+			})
+			last, charged := -1, int64(0)
+			for _, p := range done {
+				if p.err != nil {
+					require.ErrorIs(t, p.err, context.Canceled)
+					continue
+				}
+				require.Greater(t, p.id, last, "seed %d", seed)
+				last = p.id
+				charged += want[p.id]
+			}
+			for _, res := range w.spy.Results() {
+				charged -= res.Receipt.N
+			}
+			require.Zero(t, charged)
+		})
+	}
+}
+
+func TestMaxWaitingIsBounded(t *testing.T) {
+	for _, n := range []int{-1, math.MaxInt, math.MinInt, option.MaxCount + 1} {
+		_, err := New(&eager{}, window(1, time.Second), Options{MaxWaiting: n})
+		require.ErrorContains(t, err, "queue: Options.MaxWaiting is ")
+	}
+}
