@@ -95,7 +95,7 @@ func TestAFailedCommitIsAServerError(t *testing.T) {
 	}{
 		"503 stays": {&session.Error{Action: "save", Err: errSave}, 503, `{"status":503,"title":"Session unavailable","detail":"The server could not save the session. Try again."}`},
 		"409 stays": {&session.Error{Action: "save", Err: session.ErrGone}, 409,
-			`{"status":409,"title":"Session ended","detail":"The session ended or was renewed while this request ran. What it changed was not saved."}`},
+			`{"status":409,"title":"Session ended","detail":"The session ended or was renewed while this request ran. The changes of this request were not saved."}`},
 		"403 becomes": {&server.Problem{Status: 403}, 500, `{"status":500,"title":"Internal Server Error"}`},
 		"a problem":   {&server.Problem{Status: 507, Detail: "Full."}, 507, `{"status":507,"title":"Insufficient Storage","detail":"Full."}`},
 	} {

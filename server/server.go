@@ -20,8 +20,10 @@ import (
 // Options configure a [Server]. The zero value serves with sessions and counters
 // in memory, no rate limit, and the timeouts below. A negative timeout is none.
 type Options struct {
-	// Session configures req.Session(). Its store defaults to memory.
+	// Session configures req.Session().
 	Session session.Options
+	// SessionStore keeps the sessions. Default: memory.
+	SessionStore session.Store
 	// RateLimits are the policies of req.RateLimit(name); the first is also that
 	// of req.RateLimit().
 	RateLimits []ratelimit.Policy
@@ -130,12 +132,13 @@ func New(o Options) (*Server, error) {
 
 // provide adds the reserved properties.
 func (s *Server) provide() (err error) {
-	if s.opts.Session.Store == nil {
-		if s.opts.Session.Store, err = memstore.New(memstore.Options{}); err != nil {
+	sessions := s.opts.SessionStore
+	if sessions == nil {
+		if sessions, err = memstore.New(memstore.Options{}); err != nil {
 			return err
 		}
 	}
-	if s.sessions, err = session.New(s.opts.Session); err != nil {
+	if s.sessions, err = session.New(sessions, s.opts.Session); err != nil {
 		return fmt.Errorf("server: Options.Session: %w", err)
 	}
 	session.Provide(s.reg, s.sessions)

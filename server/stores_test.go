@@ -71,7 +71,7 @@ func newStored(t *testing.T, b backend) (*server.Server, *logs) {
 	rule, err := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40, Per: time.Minute})
 	require.NoError(t, err)
 	return newServer(t, server.Options{
-		Session:        session.Options{Store: b.sessions, Cookie: session.Cookie{Insecure: true}},
+		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, SessionStore: b.sessions,
 		RateLimits:     []ratelimit.Policy{{Name: "plenty", Rules: []ratelimit.Rule{rule}, Key: ratelimit.ByIP()}},
 		RateLimitStore: b.counters,
 	})

@@ -80,7 +80,7 @@ func newTasked(tb testing.TB) *server.Server {
 	require.NoError(tb, err)
 	rule := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40, Per: time.Minute}))
 	srv, _ := newServer(tb, server.Options{
-		Session: session.Options{Store: sessions, Cookie: session.Cookie{Insecure: true}},
+		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, SessionStore: sessions,
 		RateLimits: []ratelimit.Policy{
 			{Name: "plenty", Rules: []ratelimit.Rule{rule}, Key: ratelimit.ByIP()},
 			{Name: "mine", Rules: []ratelimit.Rule{rule}, Key: server.BySession()},

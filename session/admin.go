@@ -10,15 +10,14 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// An Info is one of a user's sessions. Field.Of reads its values. It formats as
-// "[redacted]".
+// An Info is one of a user's sessions. [Field.Of] reads its values, which neither show
+// when an Info is formatted nor are part of its JSON.
 type Info struct {
-	redacted
-	ID      string    // names the session to Revoke, in a form for instance; it logs nobody in
-	Created time.Time // by the store's clock
-	Used    time.Time // as far as that was noted: see Options.IdleTimeout
-	Current bool      // it is the session of the request that asks
-	fields  map[string][]byte
+	ID      string                          `json:"id"`      // for Revoke, in a form for instance; it cannot be used to log in
+	Created time.Time                       `json:"created"` // by the store's clock
+	Used    time.Time                       `json:"used"`    // as far as it was recorded: see Options.IdleTimeout
+	Current bool                            `json:"current"` // the session of the request that lists
+	lookup  func(name string) storage.Value // formatting shows only its address
 }
 
 // List returns the sessions that are bound to user, the newest first. It needs no
@@ -27,8 +26,8 @@ func (m *Manager) List(ctx context.Context, user string) ([]Info, error) {
 	return m.list(ctx, user, storage.Locator{})
 }
 
-// Revoke removes one of user's sessions, by its Info.ID, at once. One that is gone
-// already, or is somebody else's, is no error. It needs no request.
+// Revoke removes one of user's sessions, by its Info.ID, at once. It returns nil if the
+// session has ended or belongs to another user. It needs no request.
 func (m *Manager) Revoke(ctx context.Context, user, id string) error {
 	entries, err := m.entries(ctx, user)
 	if err != nil {
@@ -45,7 +44,7 @@ func (m *Manager) Revoke(ctx context.Context, user, id string) error {
 }
 
 // RevokeAll removes every session that is bound to user, at once, and returns how
-// many there were. It promises what Session.RevokeOthers does, and needs no request.
+// many there were, with the guarantees of [Session.RevokeOthers]. It needs no request.
 func (m *Manager) RevokeAll(ctx context.Context, user string) (int, error) {
 	return m.revokeAll(ctx, user, storage.Locator{})
 }
@@ -70,7 +69,8 @@ func (m *Manager) list(ctx context.Context, user string, own storage.Locator) ([
 	for i, e := range entries {
 		infos[i] = Info{
 			ID: infoID(e.Locator), Created: e.Record.Created, Used: e.Record.Touched,
-			Current: e.Locator == own, fields: e.Record.Fields,
+			Current: e.Locator == own,
+			lookup:  func(name string) storage.Value { return storage.Lookup(e.Record.Fields, name) },
 		}
 	}
 	slices.SortFunc(infos, func(a, b Info) int { return b.Created.Compare(a.Created) })
@@ -88,7 +88,7 @@ func (m *Manager) entries(ctx context.Context, user string) ([]storage.Entry, er
 	return entries, nil
 }
 
-// infoID tells sessions apart without telling their locators.
+// infoID returns a hash that identifies a session without revealing its locator.
 func infoID(l storage.Locator) string {
 	sum := sha256.Sum256(l[:])
 	return base64.RawURLEncoding.EncodeToString(sum[:12])

@@ -10,11 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/session/memstore"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 func TestImpossibleOptionsFailNamingTheField(t *testing.T) {
+	store, err := memstore.New(memstore.Options{})
+	require.NoError(t, err)
 	for name, tt := range map[string]struct {
 		o     Options
 		field string
@@ -57,8 +60,11 @@ func TestImpossibleOptionsFailNamingTheField(t *testing.T) {
 		"idle above the default absolute": {Options{IdleTimeout: 48 * time.Hour}, "IdleTimeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := New(tt.o)
-			require.ErrorContains(t, err, "session: Options."+tt.field+":")
+			m, err := New(store, tt.o)
+			require.ErrorContains(t, err, "session: Options."+tt.field+" ")
+			var wrong *option.Error
+			require.ErrorAs(t, err, &wrong)
+			require.Equal(t, "Options."+tt.field, wrong.Field)
 			require.Nil(t, m)
 		})
 	}
@@ -67,8 +73,8 @@ func TestImpossibleOptionsFailNamingTheField(t *testing.T) {
 func TestPossibleOptions(t *testing.T) {
 	store, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
-	_, err = New(Options{})
-	require.ErrorContains(t, err, "Options.Store is nil")
+	_, err = New(nil, Options{})
+	require.ErrorContains(t, err, "session: New needs a store")
 	for _, o := range []Options{
 		{},
 		{Cookie: Cookie{Name: "__Host-id", Path: "/", SameSite: http.SameSiteNoneMode}},
@@ -80,11 +86,10 @@ func TestPossibleOptions(t *testing.T) {
 		{MaxBytes: 1000},
 		{MaxFieldBytes: 1 << 18},
 	} {
-		o.Store = store
-		_, err := New(o)
+		_, err := New(store, o)
 		require.NoError(t, err)
 	}
-	m, err := New(Options{Store: store, AbsoluteTimeout: 10 * time.Minute})
+	m, err := New(store, Options{AbsoluteTimeout: 10 * time.Minute})
 	require.NoError(t, err)
 	require.Equal(t, storage.Limits{Idle: 10 * time.Minute, Absolute: 10 * time.Minute, Touch: time.Minute}, m.limits)
 }
@@ -116,17 +121,18 @@ func TestInsecureCookieComesBackOverPlainHTTP(t *testing.T) {
 		jar, err := cookiejar.New(nil)
 		require.NoError(t, err)
 		plain := &url.URL{Scheme: "http", Host: "192.0.2.1:8080", Path: "/login"}
-		c := Cookie{Insecure: insecure}.withDefaults()
+		tt, err := newTransport(Options{Cookie: Cookie{Insecure: insecure}})
+		require.NoError(t, err)
 		tok := newToken()
 		h := http.Header{}
-		c.send(h, tok.text(), 0)
+		tt.send(h, tok.text(), 0)
 		jar.SetCookies(plain, (&http.Response{Header: h}).Cookies())
 
 		r := &http.Request{Header: http.Header{}}
 		for _, sent := range jar.Cookies(plain) {
 			r.AddCookie(sent)
 		}
-		found, ok, _ := c.find(r)
+		found, ok, _ := tt.find(r)
 		require.Equal(t, insecure, ok)
 		require.True(t, !ok || found == tok)
 	}

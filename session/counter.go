@@ -1,59 +1,50 @@
 package session
 
-import "github.com/lazyreq/lazyreq/session/storage"
+import (
+	"context"
 
-import "context"
+	"github.com/lazyreq/lazyreq/session/storage"
+)
 
-// A Counter is a field that holds a whole number, from -MaxCounter to MaxCounter.
-// The store adds to it, so that of any number of concurrent requests each one
-// counts. Make counters with NewCounter, usually in package-level variables; they
-// are values and safe for concurrent use.
+// A Counter is a field that holds a whole number, from -[MaxCounter] to MaxCounter.
+// The store adds to it, so that concurrent requests all count. Make counters with
+// [NewCounter], usually in package-level variables; they are values and safe for
+// concurrent use.
 //
-// What is stored is the number in decimal: a Field[int64] of the same name, and Get
-// and Add of Session, know it too.
-type Counter struct{ name string }
+// The store keeps the number in decimal, so a Field[int64] of the same name, and Get
+// and Add of [Session], can use it too.
+type Counter struct{ f Field[int64] }
 
 // NewCounter returns the counter of that name. It panics if the name is empty.
-func NewCounter(name string) Counter {
-	if name == "" {
-		panic("session: NewCounter without a name")
-	}
-	return Counter{name}
-}
+func NewCounter(name string) Counter { return Counter{NewField[int64](name)} }
 
-// Get returns the number that this request sees: the one it has loaded, and what it
-// has added. It is 0 if there is none. A field that holds something else is
+// Get returns the number that this request sees: the loaded one and what the request
+// added. It is 0 if there is none. A field that holds something else is
 // logged and reads as 0.
 func (c Counter) Get(ctx context.Context) (int64, error) {
 	s, err := From(ctx)
 	if err != nil {
 		return 0, err
 	}
-	v, err := s.value(ctx, c.name)
+	v, err := s.value(ctx, c.f.name)
 	if err != nil {
 		return 0, err
 	}
 	n, err := v.Counter()
 	if err != nil {
-		s.undecodable(c.name, err)
+		s.logUndecodable(c.f.name, err)
 	}
 	return n, nil
 }
 
-// Add adds n, which may be negative, as Session.Add does.
+// Add adds n, which may be negative, as [Session.Add] does.
 func (c Counter) Add(ctx context.Context, n int64) error {
 	s, err := From(ctx)
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, c.name, write{Change: storage.Change{Op: storage.OpAdd, N: n}})
+	return s.write(ctx, c.f.name, write{Change: storage.Change{Op: storage.OpAdd, N: n}})
 }
 
 // Delete removes the counter, which counts on from 0.
-func (c Counter) Delete(ctx context.Context) error {
-	s, err := From(ctx)
-	if err != nil {
-		return err
-	}
-	return s.write(ctx, c.name, write{Change: storage.Change{Op: storage.OpDelete}})
-}
+func (c Counter) Delete(ctx context.Context) error { return c.f.Delete(ctx) }

@@ -78,7 +78,7 @@ func TestFailedDestroyKeepsEverything(t *testing.T) {
 }
 
 func TestTooLargeSessionIsTheServersFault(t *testing.T) {
-	s := newSite(t, session.Options{Store: newMemory(t, memstore.Options{MaxBytes: 4096})})
+	s := newSiteOn(t, newMemory(t, memstore.Options{MaxBytes: 4096}), session.Options{})
 	c := s.begin(t, "")
 	require.NoError(t, from(t, c).Set("big", strings.Repeat("x", 8192)))
 	h, err := s.end(t, c)

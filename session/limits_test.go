@@ -75,9 +75,9 @@ func TestSessionThatExpiresDuringARequestIsNotSaved(t *testing.T) {
 func TestShorterLimitsHoldForSessionsThatAreThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory(t, memstore.Options{})
-		cookie := newSite(t, session.Options{Store: store}).login(t, "ada")
+		cookie := newSiteOn(t, store, session.Options{}).login(t, "ada")
 		pass(6 * time.Minute)
-		require.Empty(t, newSite(t, session.Options{Store: store, IdleTimeout: 5 * time.Minute}).user(t, cookie))
+		require.Empty(t, newSiteOn(t, store, session.Options{IdleTimeout: 5 * time.Minute}).user(t, cookie))
 	})
 }
 

@@ -5,58 +5,56 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/redact"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
+
+// Store keeps sessions. Packages memstore and redisstore have implementations; package
+// storage documents the methods for those who write another.
+type Store = storage.Store
+
+// MaxCounter is the largest number that a [Counter] holds, and -MaxCounter the smallest.
+const MaxCounter = storage.MaxCounter
+
+// redacted hides the struct that embeds it, as it holds a part of a token or a value.
+type redacted = redact.Hidden
 
 // A Manager makes the sessions of one server. It is immutable and safe for
 // concurrent use. It formats as "[redacted]", because its store may hold sessions.
 type Manager struct {
 	redacted
-	store      Store
-	carrier    carrier
-	persistent bool // cookies have a Max-Age
-	limits     storage.Limits
-	grace      time.Duration
-	patience   time.Duration // with a call that saves or ends a session
-
-	maxFieldBytes, maxBytes int
+	store     Store
+	opts      Options // with defaults
+	transport tokenTransport
+	limits    storage.Limits
 }
 
-// New returns a manager. Its error names the option that is out of range or
-// cannot go with another.
-func New(o Options) (*Manager, error) {
+// New returns a manager of the sessions in store. It returns an error if store is nil,
+// or one that names the invalid option.
+func New(store Store, o Options) (*Manager, error) {
+	if store == nil {
+		return nil, errors.New("session: New needs a store")
+	}
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	carrier, err := o.carrier()
+	transport, err := newTransport(o)
 	if err != nil {
 		return nil, err
 	}
-	if o.Store == nil {
-		return nil, errors.New("session: Options.Store is nil")
-	}
-	return &Manager{
-		store:      o.Store,
-		carrier:    carrier,
-		persistent: o.Cookie.Persistent,
-		limits: storage.Limits{
-			Idle:     o.IdleTimeout,
-			Absolute: o.AbsoluteTimeout,
-			Touch:    o.IdleTimeout / touchesPerIdle,
-		},
-		grace:         max(0, o.RenewGrace),
-		patience:      o.SaveTimeout,
-		maxFieldBytes: o.MaxFieldBytes,
-		maxBytes:      o.MaxBytes,
-	}, nil
+	return &Manager{store: store, opts: o, transport: transport, limits: storage.Limits{
+		Idle:     o.IdleTimeout,
+		Absolute: o.AbsoluteTimeout,
+		Touch:    o.IdleTimeout / touchesPerIdle,
+	}}, nil
 }
 
-// lasting returns a context for what is done even if the client doesn't wait for it: it
-// has the values and the deadline of the request's, and one of its own. The first counts
-// because whoever set it has answered the client then, and not with what is saved here.
-func (m *Manager) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
-	until := time.Now().Add(m.patience)
+// detach returns a context for a call that goes on when the client goes away. It has
+// the values and the deadline of ctx, and SaveTimeout. The deadline counts because the
+// client got another response by then.
+func (m *Manager) detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	until := time.Now().Add(m.opts.SaveTimeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(until) {
 		until = d
 	}

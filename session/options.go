@@ -1,125 +1,88 @@
 package session
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/option"
 )
 
-// Options make a Manager. The zero value is the safe default.
+// Options configure a [Manager]. The zero value means the defaults, which are safe.
 type Options struct {
-	// Store keeps the sessions. It must not be nil; package server supplies a memstore then.
-	Store Store
-
-	// Cookie says how the cookie is sent.
+	// Cookie configures the cookie.
 	Cookie Cookie
 
-	// Header, if set, is for APIs: the token comes in this request header and a
-	// new one goes out in the response header of the same name, for instance
-	// X-Session-Token; there is no cookie then. An empty field in a response tells
-	// the client to forget its token. It rules out Cookie.
+	// Header, if set, is for APIs without cookies: the request header that carries the
+	// token, for instance X-Session-Token. A new token goes out in the response header
+	// of the same name; an empty one means that the client must forget its token.
+	// Header excludes Cookie.
 	Header string
 
-	// IdleTimeout ends a session that was not used for so long; 0 means 30
-	// minutes, or AbsoluteTimeout if that is shorter. Use is noted only once a
-	// tenth of it has passed since the last time, so a session may end when it
-	// was unused for nine tenths of it.
+	// IdleTimeout ends a session that was not used for this long; 0 means 30
+	// minutes, or AbsoluteTimeout if that is shorter. Use is recorded only once a
+	// tenth of it has passed since the last time, so a session may end after nine
+	// tenths of it.
 	IdleTimeout time.Duration
 
-	// AbsoluteTimeout ends a session so long after it was created, however much
+	// AbsoluteTimeout ends a session this long after its creation, however much
 	// it is used; 0 means 24 hours. Nothing extends it.
 	AbsoluteTimeout time.Duration
 
-	// RenewGrace is how long the secret that Renew has replaced can still read the
-	// session, for requests that were on their way; it can never write. 0 means 10
-	// seconds, negative not at all. It is at most a minute.
+	// RenewGrace is how long a secret that Renew has replaced can still read the
+	// session, for requests that are already under way; it can never write. 0 means 10
+	// seconds, a negative value none. The maximum is a minute.
 	RenewGrace time.Duration
 
-	// SaveTimeout bounds each call of the store that saves or ends a session: the save
+	// SaveTimeout bounds each store call that saves or ends a session: the save
 	// before the header, Destroy, Revoke, RevokeOthers and RevokeAll. Besides it, only a
-	// deadline of the request ends them: a client that goes away, as after a click on
-	// "log out", doesn't cancel them. 0 means 5 seconds.
+	// deadline of the request ends these calls; a client that goes away, as after a click
+	// on "log out", doesn't. 0 means 5 seconds.
 	SaveTimeout time.Duration
 
 	// MaxFieldBytes bounds the name and encoded value of a field, and the name of a
 	// user; 0 means 64 KiB, or MaxBytes if that is less.
 	MaxFieldBytes int
 
-	// MaxBytes bounds what a session holds: the bytes of names and values, and 64
+	// MaxBytes bounds the size of a session: the bytes of names and values, and 64
 	// more for each field; 0 means 256 KiB. A write that would exceed it fails with
-	// ErrTooLarge. It counts what its request knows: concurrent ones can exceed it
-	// together, up to the store's own bound.
+	// ErrTooLarge. Each request checks the session as it sees it, so concurrent
+	// requests can exceed MaxBytes together, up to the store's own bound.
 	MaxBytes int
 }
 
 const (
-	defaultIdle     = 30 * time.Minute
-	defaultAbsolute = 24 * time.Hour
-	defaultGrace    = 10 * time.Second
-	maxGrace        = time.Minute
-	defaultPatience = 5 * time.Second
-
-	defaultFieldBytes = 64 << 10
-	defaultBytes      = 256 << 10
-
+	maxGrace       = time.Minute
 	touchesPerIdle = 10
 )
 
 func (o Options) withDefaults() Options {
-	if o.AbsoluteTimeout == 0 {
-		o.AbsoluteTimeout = defaultAbsolute
-	}
-	if o.IdleTimeout == 0 {
-		o.IdleTimeout = min(defaultIdle, o.AbsoluteTimeout)
-	}
-	if o.RenewGrace == 0 {
-		o.RenewGrace = defaultGrace
-	}
-	if o.SaveTimeout == 0 {
-		o.SaveTimeout = defaultPatience
-	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = defaultBytes
-	}
-	if o.MaxFieldBytes == 0 {
-		o.MaxFieldBytes = min(defaultFieldBytes, o.MaxBytes)
-	}
+	o.AbsoluteTimeout = cmp.Or(o.AbsoluteTimeout, 24*time.Hour)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, min(30*time.Minute, o.AbsoluteTimeout))
+	o.RenewGrace = max(0, cmp.Or(o.RenewGrace, 10*time.Second))
+	o.SaveTimeout = cmp.Or(o.SaveTimeout, 5*time.Second)
+	o.MaxBytes = cmp.Or(o.MaxBytes, 256<<10)
+	o.MaxFieldBytes = cmp.Or(o.MaxFieldBytes, min(64<<10, o.MaxBytes))
 	return o
 }
 
 func (o Options) check() error {
-	if o.AbsoluteTimeout < 0 {
-		return fmt.Errorf("session: Options.AbsoluteTimeout: %v is negative", o.AbsoluteTimeout)
-	}
-	if o.IdleTimeout < 0 {
-		return fmt.Errorf("session: Options.IdleTimeout: %v is negative", o.IdleTimeout)
-	}
-	if o.IdleTimeout > o.AbsoluteTimeout {
-		return fmt.Errorf("session: Options.IdleTimeout: %v is longer than AbsoluteTimeout, %v", o.IdleTimeout, o.AbsoluteTimeout)
-	}
-	if o.RenewGrace > maxGrace {
-		return fmt.Errorf("session: Options.RenewGrace: %v is longer than %v", o.RenewGrace, maxGrace)
-	}
-	if o.SaveTimeout < 0 {
-		return fmt.Errorf("session: Options.SaveTimeout: %v is negative", o.SaveTimeout)
-	}
-	if o.MaxBytes < 0 {
-		return fmt.Errorf("session: Options.MaxBytes: %d is negative", o.MaxBytes)
-	}
-	if o.MaxFieldBytes < 0 || o.MaxFieldBytes > o.MaxBytes {
-		return fmt.Errorf("session: Options.MaxFieldBytes: %d is not between 0 and MaxBytes, %d", o.MaxFieldBytes, o.MaxBytes)
+	switch {
+	case o.AbsoluteTimeout < 0:
+		return invalid("AbsoluteTimeout", "is %v, want 0 or more", o.AbsoluteTimeout)
+	case o.IdleTimeout < 0 || o.IdleTimeout > o.AbsoluteTimeout:
+		return invalid("IdleTimeout", "is %v, want 0 to AbsoluteTimeout, which is %v", o.IdleTimeout, o.AbsoluteTimeout)
+	case o.RenewGrace > maxGrace:
+		return invalid("RenewGrace", "is %v, want at most %v", o.RenewGrace, maxGrace)
+	case o.SaveTimeout < 0:
+		return invalid("SaveTimeout", "is %v, want 0 or more", o.SaveTimeout)
+	case o.MaxBytes < 0:
+		return invalid("MaxBytes", "is %d, want 0 or more", o.MaxBytes)
+	case o.MaxFieldBytes < 0 || o.MaxFieldBytes > o.MaxBytes:
+		return invalid("MaxFieldBytes", "is %d, want 0 to MaxBytes, which is %d", o.MaxFieldBytes, o.MaxBytes)
 	}
 	return nil
 }
 
-// carrier returns the way in which tokens come and go.
-func (o Options) carrier() (carrier, error) {
-	if o.Header == "" {
-		c := o.Cookie.withDefaults()
-		return c, c.check()
-	}
-	if o.Cookie != (Cookie{}) {
-		return nil, errors.New("session: Options.Cookie: cannot go with Header, which sends no cookie")
-	}
-	return newHeader(o.Header)
+func invalid(field, format string, args ...any) error {
+	return option.Errorf("session", "Options."+field, format, args...)
 }

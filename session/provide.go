@@ -11,18 +11,18 @@ import (
 )
 
 // The property "session" is the handle, made without I/O; "session.load" is the
-// one call of the store, made when the handle is first asked for something.
+// store call, made when a method of the handle needs the session.
 var (
 	handleKey = reqctx.NewKey[*Session]("session")
 	loadKey   = reqctx.NewKey[*snapshot]("session.load")
 )
 
-// snapshot is what a request found when it loaded its session. It is immutable.
+// snapshot is what the store has of a request's session. It is immutable.
 type snapshot struct {
 	redacted
-	sent    bool // the request had something in the token's place, whatever its shape
-	exists  bool // the store had the session; otherwise what follows is empty
-	old     bool // its secret was renewed: nothing may be written
+	sent    bool // the request had something in the token's place, valid or not
+	exists  bool // the store has the session; otherwise the fields below are zero
+	old     bool // the request's secret was replaced: it cannot write
 	token   token
 	fields  map[string][]byte
 	size    int // of the fields
@@ -31,7 +31,8 @@ type snapshot struct {
 }
 
 // Provide gives the requests of reg their sessions, as the properties "session"
-// (a *Session) and "session.load". It panics if reg has one of them already.
+// (a *Session) and "session.load". It panics if reg has one of them already, or if m
+// is nil.
 func Provide(reg *reqctx.Registry, m *Manager) {
 	if m == nil {
 		panic("session: Provide with a nil Manager")
@@ -39,22 +40,22 @@ func Provide(reg *reqctx.Registry, m *Manager) {
 	reqctx.Provide(reg, handleKey, reqctx.Prop[*Session]{
 		Handle:  true,
 		Resolve: m.handle,
-		Store:   func(context.Context, *Session) error { return errReplaced },
+		Store:   func(context.Context, *Session) error { return errReadOnly },
 		Commit:  m.commit,
 	})
 	reqctx.Provide(reg, loadKey, reqctx.Prop[*snapshot]{
 		Resolve: m.load,
-		Store:   func(context.Context, *snapshot) error { return errReplaced },
-		Vary:    []string{m.carrier.vary()},
+		Store:   func(context.Context, *snapshot) error { return errReadOnly },
+		Vary:    []string{m.transport.header},
 	})
 }
 
-var errReplaced = errors.New("session: the property cannot be set; use the methods of Session")
+var errReadOnly = errors.New("session: the property cannot be set; use the methods of Session")
 
-// From returns the session of ctx's request. It does no I/O; the errors of
-// loading come from the methods. It fails if ctx carries no request, if the
-// request is finished, or if nobody called Provide; the session that it returns
-// then is not nil, and all its methods return that error.
+// From returns the session of ctx's request. It does no I/O; errors of loading come
+// from the methods. It returns an error if ctx carries no request, if the request is
+// finished, or if Provide was not called. The returned session is never nil: after an
+// error all its methods return that error.
 func From(ctx context.Context) (*Session, error) {
 	s, err := handleKey.Get(ctx)
 	if err != nil {
@@ -63,8 +64,8 @@ func From(ctx context.Context) (*Session, error) {
 	return s, nil
 }
 
-// handle refuses a raw connection, which has a peer but no request: there is no header
-// to save a session before, and what was written would be lost.
+// handle refuses a raw connection, which has a peer but no request: it has no header
+// to save a session before, and writes would be lost.
 func (m *Manager) handle(ctx context.Context) (*Session, error) {
 	c := reqctx.From(ctx)
 	if c.Request() == nil && c.RemoteAddr() != "" {
@@ -74,12 +75,12 @@ func (m *Manager) handle(ctx context.Context) (*Session, error) {
 }
 
 // load finds the request's session. A missing or malformed token is no session
-// and makes no store call; an unknown or expired one is no session either. Nor is
-// what the store cannot read: the client would be locked out until it forgets its
-// token.
+// and makes no store call; an unknown or expired one is no session either. A session
+// that the store cannot read counts as none, because the client would be locked out
+// until it forgets its token.
 func (m *Manager) load(ctx context.Context) (*snapshot, error) {
 	c := reqctx.From(ctx)
-	t, ok, sent := m.carrier.find(c.Request())
+	t, ok, sent := m.transport.find(c.Request())
 	if !ok {
 		return &snapshot{sent: sent}, nil
 	}
@@ -96,8 +97,8 @@ func (m *Manager) load(ctx context.Context) (*snapshot, error) {
 	snap := &snapshot{
 		sent: sent, exists: true, old: rec.Old, token: t, fields: rec.Fields, created: rec.Created, user: rec.User,
 	}
-	for name, b := range rec.Fields {
-		snap.size += cost(name, storage.Value{Exists: true, Bytes: b})
+	for name, value := range rec.Fields {
+		snap.size += fieldOverhead + len(name) + len(value)
 	}
 	return snap, nil
 }

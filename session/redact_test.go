@@ -47,7 +47,7 @@ func requireNoTrace(t *testing.T, tok token, text string) {
 func TestTokensShowInNoFormat(t *testing.T) {
 	memory, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
-	m, err := New(Options{Store: memory})
+	m, err := New(memory, Options{})
 	require.NoError(t, err)
 	tok := newToken()
 	delta := storage.Delta{
@@ -56,12 +56,12 @@ func TestTokensShowInNoFormat(t *testing.T) {
 	}
 	require.NoError(t, memory.Commit(t.Context(), delta))
 	hidden := storage.Value{Exists: true, Bytes: []byte("hunter2")}
-	snap := &snapshot{exists: true, token: tok}
-	s := &Session{m: m, c: reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{})), writes: map[string]write{"user": {Change: delta.Changes["user"]}}, known: map[string]storage.Value{"user": hidden}}
-	info := Info{ID: infoID(tok.locator), fields: map[string][]byte{"user": hidden.Bytes}}
-	entry := storage.Entry{Locator: tok.locator, Record: storage.Record{Fields: info.fields}}
+	snap := &snapshot{exists: true, token: tok, fields: map[string][]byte{"user": hidden.Bytes}}
+	s := &Session{m: m, c: reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{})), writes: map[string]write{"user": {Change: delta.Changes["user"]}}, snap: snap}
+	info := Info{ID: infoID(tok.locator), lookup: func(string) storage.Value { return hidden }}
+	entry := storage.Entry{Locator: tok.locator, Record: storage.Record{Fields: snap.fields}}
 
-	for _, v := range []any{tok, &tok, tok.locator, tok.digest(), delta, &delta, memory, snap, *snap, s, m, storage.Record{}, info, entry, hidden, plan{token: tok, delta: &delta}} {
+	for _, v := range []any{tok, &tok, tok.locator, tok.digest(), delta, &delta, memory, snap, *snap, s, m, storage.Record{}, info, entry, hidden, plan{text: tok.text(), delta: &delta}} {
 		name := reflect.TypeOf(v).String()
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%c"} {
 			requireNoTrace(t, tok, fmt.Sprintf(verb, v))
@@ -85,7 +85,7 @@ func TestTokensShowInNoLogOrError(t *testing.T) {
 	var log bytes.Buffer
 	memory, err := memstore.New(memstore.Options{MaxBytes: 2048})
 	require.NoError(t, err)
-	m, err := New(Options{Store: memory})
+	m, err := New(memory, Options{})
 	require.NoError(t, err)
 	reg := reqctx.NewRegistry(reqctx.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 	Provide(reg, m)
@@ -97,7 +97,7 @@ func TestTokensShowInNoLogOrError(t *testing.T) {
 	}))
 	c := reqctx.New(t.Context(), reg)
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
-	r.AddCookie(&http.Cookie{Name: m.carrier.(Cookie).Name, Value: tok.text()})
+	r.AddCookie(&http.Cookie{Name: m.opts.Cookie.withDefaults().Name, Value: tok.text()})
 	c.SetRequest(r)
 	s, err := From(c)
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func TestDumpOfTheStoreCannotLogIn(t *testing.T) {
 	memory, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
 	store := &told{Store: memory}
-	m, err := New(Options{Store: store})
+	m, err := New(store, Options{})
 	require.NoError(t, err)
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	Provide(reg, m)

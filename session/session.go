@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -10,33 +11,34 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// A Session is one request's view of its visitor's session. Get it with From.
+// A Session is one request's view of its visitor's session. Get it with [From].
 //
 // The first method called loads it; all of them return the error of loading, an
-// *Error, if that failed. Reads see the session as it was loaded, with the
+// [*Error], if that failed. Reads see the session as it was loaded, with the
 // request's own writes over it. Writes are kept until the response's header goes
 // out and are saved then, together; later ones return an error that is
-// reqctx.ErrCommitted. A write to a request without session makes a new one. The
+// [reqctx.ErrCommitted]. A write to a request without session makes a new one. The
 // save doesn't need the client to wait for it: see Options.SaveTimeout.
 //
-// A request that came with a secret which was renewed a moment ago may read the
-// session during Options.RenewGrace; what writes fails with ErrGone.
+// A request whose secret was renewed a moment ago may read the session during
+// Options.RenewGrace; its writes fail with [ErrGone].
 //
-// All methods may be called concurrently. A Session must not be used after its
-// request: methods return reqctx.ErrFinished then. It formats as "[redacted]".
+// A Session is safe for concurrent use. It must not be used after its request: methods
+// return [reqctx.ErrFinished] then. It formats as "[redacted]".
 type Session struct {
 	redacted
 	m   *Manager
 	c   *reqctx.Context
 	err error // why From failed; m and c are nil then
 
-	mu     sync.Mutex               // never held across I/O or a caller's code
-	writes map[string]write         // what a save has to do; read-only once that is late
-	known  map[string]storage.Value // fields that the store has got or shown since the load
-	growth int                      // of the session's size, by writes and known
-	renew  bool                     // a save also replaces the secret
-	user   string                   // a save also binds the session to this user, unless empty
-	ended  bool                     // destroyed by this request: what was loaded is void
+	mu      sync.Mutex       // never held across I/O or a caller's code
+	snap    *snapshot        // what the store has, as far as is known; nil until the load
+	writes  map[string]write // the fields to save; read-only once the header goes out
+	size    int              // of the session with its writes
+	swapped bool             // a field was changed in the store after the load
+	renew   bool             // the save also replaces the secret
+	user    string           // the save also binds the session to this user, unless empty
+	ended   bool             // destroyed by this request
 }
 
 // Get returns the value of a field as encoding/json decodes it into an any, so
@@ -44,23 +46,22 @@ type Session struct {
 // is logged and reads as nil: it doesn't end the session.
 func (s *Session) Get(name string) (any, error) {
 	var v any
-	if ok, err := s.decode(s.c, name, jsonCodec{}, &v); !ok {
+	val, err := s.value(s.c, name)
+	if err != nil || !s.decode(name, val, nil, &v) {
 		return nil, err
 	}
 	return v, nil
 }
 
 // Set gives a field the JSON encoding of v; later changes of v don't count. It
-// returns the error of encoding, or one that is ErrTooLarge for what would exceed
+// returns an error if v cannot be encoded, or one that is [ErrTooLarge] if it would exceed
 // Options.MaxFieldBytes or MaxBytes, and changes nothing then.
-func (s *Session) Set(name string, v any) error {
-	return s.encode(s.c, name, jsonCodec{}, v, false)
-}
+func (s *Session) Set(name string, v any) error { return s.encode(s.c, name, nil, v, false) }
 
 // Add adds n to a field that holds a whole number, or nothing, which counts as 0.
-// The store adds, so that concurrent requests lose nothing. It fails with
-// ErrNotCounter if the field holds something else, or the sum would be beyond
-// MaxCounter either way.
+// The store adds, so that concurrent requests lose nothing. It returns
+// [ErrNotCounter] if the field holds something else, or if the sum would be out of the
+// range of -MaxCounter to MaxCounter.
 func (s *Session) Add(name string, n int64) error {
 	return s.write(s.c, name, write{Change: storage.Change{Op: storage.OpAdd, N: n}})
 }
@@ -70,179 +71,209 @@ func (s *Session) Delete(name string) error {
 	return s.write(s.c, name, write{Change: storage.Change{Op: storage.OpDelete}})
 }
 
-// Exists says whether the request has a session: one that was loaded, or one
+// Take returns the value of a field, as Get does, and removes it as [Flash.Take] does.
+func (s *Session) Take(name string) (any, error) {
+	var v any
+	val, err := s.take(s.c, name)
+	if err != nil || !s.decode(name, val, nil, &v) {
+		return nil, err
+	}
+	return v, nil
+}
+
+// Exists reports whether the request has a session: one that was loaded, or one
 // that its writes will make.
 func (s *Session) Exists() (bool, error) {
-	snap, err := s.load(s.c)
-	if err != nil {
+	if err := s.acquire(s.c); err != nil {
 		return false, err
 	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.liveLocked(snap) || s.createsLocked(), nil
+	return s.snap.exists || s.createsLocked(), nil
+}
+
+// ID returns a name of the session that stays the same for its lifetime, to count by or
+// to log, equal to Info.ID. It is a hash that cannot be used to log in. "" means that
+// there is no session; one that this request makes has an ID only once it is saved.
+func (s *Session) ID() (string, error) {
+	if err := s.acquire(s.c); err != nil {
+		return "", err
+	}
+	defer s.mu.Unlock()
+	if !s.snap.exists {
+		return "", nil
+	}
+	return infoID(s.snap.token.locator), nil
 }
 
 // Renew gives the session a new secret when it is saved. The values stay. Requests
-// on their way with the old cookie can no longer save. They can still read for
+// that are under way with the old cookie can no longer save. They can still read for
 // Options.RenewGrace, provided that the renewing request changes nothing else: if it
-// also writes, the old secret is worthless at once, so that what is written at a
-// login never shows to whoever planted or saw the cookie of before. (Bind is the
-// better call at a login.) It does nothing without a session; a new one has a new
-// secret anyhow.
+// also writes, the old secret becomes invalid at once, so that what is written at a
+// login is never visible with a cookie that was planted or stolen before. (Bind is the
+// better call at a login.) Renew does nothing without a session.
 func (s *Session) Renew() error {
-	return s.mark("Renew", func() { s.renew = true })
-}
-
-// Destroy removes the session from the store at once, and its cookie from the
-// client when the header goes out. What the request wrote before is void; what it
-// writes later makes a new session. A request that loaded the session earlier
-// cannot bring it back: its save fails with ErrGone. Destroy itself fails with
-// ErrGone, removing nothing, if another request has renewed the session since.
-// A client that goes away doesn't cancel it: see Options.SaveTimeout. If the header
-// goes out while Destroy runs, the client keeps a cookie that leads nowhere.
-func (s *Session) Destroy() error {
-	snap, err := s.ending("Destroy")
-	if err != nil {
+	if err := s.acquireWrite(s.c, "Renew", ""); err != nil {
 		return err
 	}
-	if snap.exists {
-		ctx, cancel := s.m.lasting(s.c)
-		defer cancel()
-		if err := s.m.store.Destroy(ctx, snap.token.locator, snap.token.digest()); err != nil {
-			return &Error{Action: "destroy", Err: err}
-		}
-	}
-	s.end()
+	defer s.mu.Unlock()
+	s.renew = true
 	return nil
 }
 
-// end makes void what was loaded and written.
-func (s *Session) end() {
+// Destroy removes the session from the store at once, and its cookie from the
+// client when the header goes out. Earlier writes of the request are discarded; later
+// ones make a new session. A request that loaded the session earlier
+// cannot bring it back: its save fails with [ErrGone]. Destroy itself returns
+// ErrGone, and removes nothing, if another request has renewed the session since.
+// A client that goes away doesn't cancel it: see Options.SaveTimeout. If the header
+// goes out while Destroy runs, the client keeps a cookie without a session.
+func (s *Session) Destroy() error {
+	t, err := s.acquireEnd("Destroy")
+	if err != nil {
+		return err
+	}
+	s.mu.Unlock()
+	if t != (token{}) {
+		ctx, cancel := s.m.detach(s.c)
+		defer cancel()
+		if err := s.m.store.Destroy(ctx, t.locator, t.digest()); err != nil {
+			return &Error{Action: "destroy", Err: err}
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.writes, s.known, s.growth = nil, nil, 0
+	s.snap, s.writes, s.size = &snapshot{sent: s.snap.sent}, nil, 0
 	s.renew, s.user, s.ended = false, "", true
+	return nil
 }
 
-// decode reads a field into the pointer v. It says false if there is none or it
-// cannot be decoded, which may leave v half written.
-func (s *Session) decode(ctx context.Context, name string, codec Codec, v any) (bool, error) {
-	val, err := s.value(ctx, name)
-	if err != nil || !val.Exists {
-		return false, err
+// value returns a field, the request's own writes first.
+func (s *Session) value(ctx context.Context, name string) (storage.Value, error) {
+	if name == "" {
+		return storage.Value{}, errNoName
 	}
-	return s.decodeValue(name, val, codec, v), nil
+	if err := s.acquire(ctx); err != nil {
+		return storage.Value{}, err
+	}
+	defer s.mu.Unlock()
+	return s.valueLocked(name), nil
 }
 
-// decodeValue says whether it could. If not, it has logged that.
-func (s *Session) decodeValue(name string, val storage.Value, codec Codec, v any) bool {
-	err := codec.Decode(val.Bytes, v)
+// decode decodes a field's value into the pointer v, and logs an error. It reports
+// whether there was a value that could be decoded; otherwise v may be half written. A nil
+// codec is JSON.
+func (s *Session) decode(name string, val storage.Value, codec Codec, v any) bool {
+	if !val.Exists {
+		return false
+	}
+	err := decodeValue(val.Bytes, codec, v)
 	if err != nil {
-		s.undecodable(name, err)
+		s.logUndecodable(name, err)
 	}
 	return err == nil
 }
 
-func (s *Session) undecodable(name string, err error) {
+func decodeValue(data []byte, codec Codec, v any) error {
+	if codec == nil {
+		return json.Unmarshal(data, v)
+	}
+	return codec.Decode(data, v)
+}
+
+func (s *Session) logUndecodable(name string, err error) {
 	s.c.Logger().Warn("session: a field cannot be decoded and is ignored", "field", name, "error", err)
 }
 
+// encode writes a field.
 func (s *Session) encode(ctx context.Context, name string, codec Codec, v any, guard bool) error {
-	data, err := encodeField(name, codec, v)
+	data, err := encodeValue(name, codec, v)
 	if err != nil {
 		return err
 	}
 	return s.write(ctx, name, write{Change: storage.Change{Op: storage.OpSet, Value: data}, guard: guard})
 }
 
-func encodeField(name string, codec Codec, v any) ([]byte, error) {
-	data, err := codec.Encode(v)
+func encodeValue(name string, codec Codec, v any) (data []byte, err error) {
+	if codec == nil {
+		data, err = json.Marshal(v)
+	} else {
+		data, err = codec.Encode(v)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("session: field %q cannot be encoded: %w", name, err)
 	}
 	return data, nil
 }
 
-// value returns a field, the request's own writes first.
-func (s *Session) value(ctx context.Context, name string) (storage.Value, error) {
-	snap, err := s.load(ctx)
-	if err != nil {
-		return storage.Value{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.valueLocked(snap, name), nil
-}
-
-// mark notes what else a save has to do.
-func (s *Session) mark(doing string, note func()) error {
-	if _, err := s.writable(s.c, doing); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lateLocked() {
-		return committed(doing)
-	}
-	note()
-	return nil
-}
-
-// writable loads the session unless it is too late to write, and fails if its
-// secret is an old one. The answer holds only until the caller looks again, under
-// the lock.
-func (s *Session) writable(ctx context.Context, doing string) (*snapshot, error) {
-	if err := s.early(doing); err != nil {
-		return nil, err
-	}
-	return current(s.load(ctx))
-}
-
-// ending is writable for what ends sessions: it loads this one even for a client that
-// has gone away.
-func (s *Session) ending(doing string) (*snapshot, error) {
-	if err := s.early(doing); err != nil {
-		return nil, err
-	}
-	snap, err := s.load(s.c)
-	if err == nil || s.c.Err() == nil || errors.Is(err, reqctx.ErrFinished) {
-		return current(snap, err)
-	}
-	ctx, cancel := s.m.lasting(s.c)
-	defer cancel()
-	return current(s.m.load(ctx))
-}
-
-// early fails if it is too late to write.
-func (s *Session) early(doing string) error {
+// acquire loads the session and locks s.mu. After an error s.mu is not locked.
+func (s *Session) acquire(ctx context.Context) error {
 	if s.err != nil {
 		return s.err
 	}
+	snap, err := loadKey.Get(ctx)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lateLocked() {
-		return committed(doing)
+	if s.snap == nil {
+		s.snap, s.size = snap, snap.size
 	}
 	return nil
 }
 
-// current fails if what was loaded has an old secret.
-func current(snap *snapshot, err error) (*snapshot, error) {
-	if err == nil && snap.old {
-		return nil, &Error{Action: "save", Err: ErrGone}
+// acquireWrite is acquire for a method that changes the session. It returns an error if
+// the header is going out or the request's secret is an old one.
+func (s *Session) acquireWrite(ctx context.Context, method, field string) error {
+	if s.err == nil && s.c.Committed() {
+		return lateError(method, field) // without a load
 	}
-	return snap, err
+	if err := s.acquire(ctx); err != nil {
+		return err
+	}
+	var err error
+	switch {
+	case s.c.Committed():
+		err = lateError(method, field)
+	case s.snap.old:
+		err = &Error{Action: "save", Err: ErrGone}
+	default: // commit has yet to lock s.mu, and will see what is written until then
+		return nil
+	}
+	s.mu.Unlock()
+	return err
 }
 
-func (s *Session) load(ctx context.Context) (*snapshot, error) {
-	if s.err != nil {
-		return nil, s.err
+// acquireEnd is acquireWrite for methods that end sessions: it loads this one even if
+// the client has gone away, and the header may go out meanwhile. It returns the token of
+// the saved session.
+func (s *Session) acquireEnd(method string) (token, error) {
+	if s.err == nil && s.c.Committed() {
+		return token{}, lateError(method, "")
 	}
-	return loadKey.Get(ctx)
+	err := s.acquire(s.c)
+	if err != nil && s.err == nil && s.c.Err() != nil && !errors.Is(err, reqctx.ErrFinished) {
+		err = s.acquireDetached()
+	}
+	if err != nil {
+		return token{}, err
+	}
+	if s.snap.old {
+		s.mu.Unlock()
+		return token{}, &Error{Action: "save", Err: ErrGone}
+	}
+	return s.snap.token, nil
 }
 
-// lateLocked says whether the header is going out. If it isn't, commit is still to
-// come and will wait for the lock, so what the caller writes under it is saved.
-func (s *Session) lateLocked() bool { return s.c.Committed() }
-
-func (s *Session) liveLocked(snap *snapshot) bool { return snap.exists && !s.ended }
+func (s *Session) acquireDetached() error {
+	ctx, cancel := s.m.detach(s.c)
+	defer cancel()
+	snap, err := s.m.load(ctx)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if s.snap == nil {
+		s.snap, s.size = snap, snap.size
+	}
+	return nil
+}

@@ -29,12 +29,13 @@ type site struct {
 
 func newSite(t testing.TB, o session.Options) *site {
 	t.Helper()
-	s := &site{store: &spy{Store: o.Store}, log: new(lockedBuffer)}
-	if s.store.Store == nil {
-		s.store.Store = newMemory(t, memstore.Options{})
-	}
-	o.Store = s.store
-	m, err := session.New(o)
+	return newSiteOn(t, newMemory(t, memstore.Options{}), o)
+}
+
+func newSiteOn(t testing.TB, store session.Store, o session.Options) *site {
+	t.Helper()
+	s := &site{store: &spy{Store: store}, log: new(lockedBuffer)}
+	m, err := session.New(s.store, o)
 	require.NoError(t, err)
 	s.m = m
 	s.reg = reqctx.NewRegistry(reqctx.Options{Logger: slog.New(slog.NewJSONHandler(s.log, nil))})

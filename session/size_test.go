@@ -110,10 +110,10 @@ func TestANameThatIsTooLongIsNotSent(t *testing.T) {
 // A limit that was lowered must not lock anybody out of what is there.
 func TestWhatIsTooLargeAlreadyMayShrink(t *testing.T) {
 	store := newMemory(t, memstore.Options{})
-	cookie := cookieOf(t, newSite(t, session.Options{Store: store}).do(t, "", func(_ context.Context, v *session.Session) {
+	cookie := cookieOf(t, newSiteOn(t, store, session.Options{}).do(t, "", func(_ context.Context, v *session.Session) {
 		require.NoError(t, v.Set("big", strings.Repeat("x", 5000)))
 	}))
-	s := newSite(t, session.Options{Store: store, MaxBytes: 1000})
+	s := newSiteOn(t, store, session.Options{MaxBytes: 1000})
 	s.do(t, cookie, func(_ context.Context, v *session.Session) {
 		require.ErrorIs(t, v.Set("a", 1), session.ErrTooLarge)
 		require.NoError(t, v.Set("big", strings.Repeat("y", 5000)), "as large as before")

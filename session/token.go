@@ -17,7 +17,7 @@ const (
 	tokenText   = locatorText + 1 + secretText
 )
 
-// token is what the cookie carries; it exists only in the server's memory while
+// token is what the client keeps. It exists only in the server's memory while
 // a request runs.
 type token struct {
 	redacted
@@ -50,15 +50,11 @@ func parseToken(s string) (t token, ok bool) {
 	if len(s) != tokenText || s[locatorText] != '.' {
 		return token{}, false
 	}
-	ok = decodeExactly(t.locator[:], s[:locatorText]) && decodeExactly(t.secret[:], s[locatorText+1:])
-	if !ok {
+	n1, err1 := encoding.Decode(t.locator[:], []byte(s[:locatorText]))
+	n2, err2 := encoding.Decode(t.secret[:], []byte(s[locatorText+1:]))
+	// The counts matter: the decoder skips line breaks.
+	if err1 != nil || err2 != nil || n1 != len(t.locator) || n2 != len(t.secret) {
 		return token{}, false
 	}
 	return t, true
-}
-
-// decodeExactly fills dst. The count matters: the decoder skips line breaks.
-func decodeExactly(dst []byte, s string) bool {
-	n, err := encoding.Decode(dst, []byte(s))
-	return err == nil && n == len(dst)
 }

@@ -78,7 +78,8 @@ func TestParseTokenTakesOneTextOnly(t *testing.T) {
 
 func TestFindWantsOneToken(t *testing.T) {
 	a, b := newToken().text(), newToken().text()
-	c := Cookie{}.withDefaults()
+	transport, err := newTransport(Options{})
+	require.NoError(t, err)
 	for name, tt := range map[string]struct {
 		cookies []string
 		want    string
@@ -97,13 +98,13 @@ func TestFindWantsOneToken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &http.Request{Header: http.Header{"Cookie": tt.cookies}}
-			tok, ok, sent := c.find(r)
+			tok, ok, sent := transport.find(r)
 			require.Equal(t, tt.want != "", ok)
 			require.Equal(t, tt.sent, sent)
 			require.True(t, !ok || tok.text() == tt.want)
 		})
 	}
-	_, ok, sent := c.find(nil)
+	_, ok, sent := transport.find(nil)
 	require.False(t, ok || sent)
 }
 
@@ -117,9 +118,10 @@ func FuzzParseCookie(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	c := Cookie{Insecure: true}.withDefaults()
+	transport, err := newTransport(Options{Cookie: Cookie{Insecure: true}})
+	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, header string) {
-		tok, ok, sent := c.find(&http.Request{Header: http.Header{"Cookie": {header}}})
+		tok, ok, sent := transport.find(&http.Request{Header: http.Header{"Cookie": {header}}})
 		if ok && (!sent || !strings.Contains(header, tok.text())) {
 			t.Fatalf("found a token that %q doesn't carry", header)
 		}

@@ -10,39 +10,30 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// updateTries is how often an update is tried. Of n that meet, one gets through at a
-// time; the pauses, which double, have the others come at different moments.
+// An update is tried at most updateTries times. Of n concurrent updates, one succeeds at
+// a time; the pauses, which double, spread the others.
 const (
 	updateTries = 14
 	firstPause  = time.Millisecond
-	longestWait = 64 * time.Millisecond
+	maxPause    = 64 * time.Millisecond
 )
 
-// update replaces a field by what fn makes of it. fn is called without a lock.
+// update replaces a field by the result of fn, which is called without a lock.
 func (s *Session) update(ctx context.Context, name string, fn func(storage.Value) (storage.Value, error)) error {
-	if name == "" {
-		return errors.New("session: a field needs a name")
-	}
-	doing := fmt.Sprintf("the update of field %q", name)
-	snap, err := s.writable(ctx, doing)
-	if err != nil {
-		return err
-	}
 	for try := range updateTries {
 		if err := pause(ctx, try); err != nil {
 			return err
 		}
-		old, own := s.base(snap, name)
+		if err := s.acquireWrite(ctx, "the update", name); err != nil {
+			return err
+		}
+		t, old := s.snap.token, s.valueLocked(name)
+		s.mu.Unlock()
 		value, err := fn(old)
 		if err != nil {
 			return err
 		}
-		done := false
-		if own {
-			done, err = s.replaceOwn(snap, name, doing, old, value)
-		} else {
-			done, err = s.replaceStored(ctx, snap, name, doing, old, value)
-		}
+		done, err := s.swap(ctx, t, name, old, storage.Change{Op: storage.OpSet, Value: value.Bytes})
 		if done || err != nil {
 			return err
 		}
@@ -50,13 +41,13 @@ func (s *Session) update(ctx context.Context, name string, fn func(storage.Value
 	return &Error{Action: "save", Err: ErrConflict}
 }
 
-// pause waits before all tries but the first two: the second has the newest value,
-// and a fair chance.
+// pause waits before each try but the first two: the second has the newest value
+// and often succeeds.
 func pause(ctx context.Context, try int) error {
 	if try < 2 {
 		return nil
 	}
-	t := time.NewTimer(rand.N(min(firstPause<<(try-2), longestWait)))
+	t := time.NewTimer(rand.N(min(firstPause<<(try-2), maxPause)))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -66,81 +57,83 @@ func pause(ctx context.Context, try int) error {
 	}
 }
 
-// base returns the value to update, and whether it is only this request's yet.
-func (s *Session) base(snap *snapshot, name string) (old storage.Value, own bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, written := s.writes[name]
-	return s.valueLocked(snap, name), written || !s.liveLocked(snap)
+// take returns a field's value and removes it, unless another request did so first.
+func (s *Session) take(ctx context.Context, name string) (storage.Value, error) {
+	err := s.acquireWrite(ctx, "Take", name)
+	if err == nil {
+		t, v := s.snap.token, s.valueLocked(name)
+		s.mu.Unlock()
+		if !v.Exists {
+			return v, nil
+		}
+		var done bool
+		if done, err = s.swap(ctx, t, name, v, storage.Change{Op: storage.OpDelete}); done {
+			return v, nil
+		}
+	}
+	if errors.Is(err, ErrGone) { // the session ended, or its secret is an old one, which may only read
+		err = nil
+	}
+	return storage.Value{}, err
 }
 
-// replaceOwn makes the update one of the request's writes. It says false if another
-// goroutine has changed the value meanwhile.
-func (s *Session) replaceOwn(snap *snapshot, name, doing string, old, value storage.Value) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lateLocked() {
-		return false, committed(doing)
+// swap applies c to a field, if the field is still old and the session still the one
+// of t. A field that only this request has, or has written, is swapped here and saved
+// with the other writes; any other in the store, at once. If the field was changed
+// meanwhile, swap returns false, and the session has the new value.
+func (s *Session) swap(ctx context.Context, t token, name string, old storage.Value, c storage.Change) (bool, error) {
+	local, done, err := s.swapLocal(t, name, old, c)
+	if local || err != nil {
+		return done, err
 	}
-	if !s.valueLocked(snap, name).Equal(old) {
-		return false, nil
-	}
-	// Over an addition, the result depends on the number that was loaded.
-	guard := s.writes[name].Op == storage.OpAdd
-	return true, s.writeLocked(snap, name, write{Change: storage.Change{Op: storage.OpSet, Value: value.Bytes}, guard: guard})
-}
-
-// replaceStored has the store compare and set. If it says false, the session knows
-// the new value.
-func (s *Session) replaceStored(ctx context.Context, snap *snapshot, name, doing string, old, value storage.Value) (bool, error) {
-	if err := s.mayReplace(snap, name, doing, old, value); err != nil {
-		return false, err
-	}
-	d := s.m.delta(snap.token)
+	d := s.m.delta(t)
 	d.ExpectField(name, old)
-	d.Changes = map[string]storage.Change{name: {Op: storage.OpSet, Value: value.Bytes}}
-	err := s.m.store.Commit(ctx, d)
+	d.Changes = map[string]storage.Change{name: c}
+	err = s.m.store.Commit(ctx, d)
 	switch {
 	case err == nil:
-		s.learn(snap, name, value)
+		v, _ := c.Apply(old)
+		s.updateSnapshot(name, v)
 		return true, nil
 	case errors.Is(err, ErrConflict):
-		return false, s.reload(ctx, snap, name)
-	default:
-		return false, &Error{Action: "save", Err: err}
+		return false, s.reload(ctx, t, name)
 	}
+	return false, &Error{Action: "save", Err: err}
 }
 
-func (s *Session) mayReplace(snap *snapshot, name, doing string, old, value storage.Value) error {
-	s.mu.Lock()
+// swapLocal swaps a field that isn't the store's yet; local reports whether it was one.
+func (s *Session) swapLocal(t token, name string, old storage.Value, c storage.Change) (local, done bool, err error) {
+	if err := s.acquireWrite(s.c, "the update", name); err != nil {
+		return true, false, err
+	}
 	defer s.mu.Unlock()
-	if s.lateLocked() {
-		return committed(doing)
+	if s.snap.token != t {
+		return true, false, &Error{Action: "save", Err: ErrGone}
 	}
-	if s.ended {
-		return &Error{Action: "save", Err: ErrGone}
+	w, written := s.writes[name]
+	if !written && s.snap.exists {
+		after, _ := c.Apply(old)
+		if err = s.checkSizeLocked(name, old, after); err != nil {
+			err = fmt.Errorf("session: field %q: %w", name, err)
+		}
+		return false, false, err
 	}
-	if err := s.fitsLocked(snap, name, old, value); err != nil {
-		return fmt.Errorf("session: field %q: %w", name, err)
+	if !s.valueLocked(name).Equal(old) {
+		return true, false, nil
 	}
-	return nil
+	// After an addition, old depends on the number that was loaded.
+	return true, true, s.writeLocked(name, write{Change: c, guard: w.Op == storage.OpAdd})
 }
 
-// reload asks the store for one field. The others stay as they were loaded.
-func (s *Session) reload(ctx context.Context, snap *snapshot, name string) error {
-	rec, err := s.m.store.Load(ctx, snap.token.locator, snap.token.digest(), s.m.limits)
+// reload reads one field from the store. The others stay as they were loaded.
+func (s *Session) reload(ctx context.Context, t token, name string) error {
+	rec, err := s.m.store.Load(ctx, t.locator, t.digest(), s.m.limits)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return &Error{Action: "save", Err: ErrGone}
 	case err != nil:
 		return &Error{Action: "load", Err: err}
 	}
-	s.learn(snap, name, storage.Lookup(rec.Fields, name))
+	s.updateSnapshot(name, storage.Lookup(rec.Fields, name))
 	return nil
-}
-
-func (s *Session) learn(snap *snapshot, name string, v storage.Value) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.learnLocked(snap, name, v)
 }

@@ -1,149 +1,146 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// ErrNotBound is returned by what concerns the sessions of a user, for a session
-// that is nobody's.
-var ErrNotBound = errors.New("session: not bound to a user")
+// RequireUser returns the user to whom the session of ctx's request is bound, or
+// [ErrNotBound], which is a 401 as a response.
+func RequireUser(ctx context.Context) (string, error) {
+	s, _ := From(ctx) // after an error, User returns it
+	user, err := s.User()
+	if err == nil && user == "" {
+		err = ErrNotBound
+	}
+	return user, err
+}
 
 // Bind makes the session user's when it is saved, in place of any other user it was
-// bound to, and makes a session if there is none. It is the call for a login: the
-// session gets a new secret, and every cookie sent before is worthless at once, so
-// that nobody who planted or saw one shares in it. user is any string that is not
-// empty and not longer than Options.MaxFieldBytes (ErrTooLarge), best an id that
-// never changes. It is stored with the session as it is.
+// bound to, and makes a session if there is none. Call it at login: the
+// session gets a new secret, and every cookie sent before becomes invalid at once, so
+// that a cookie that was planted or stolen before gives no access. user is any string that is not
+// empty and not longer than Options.MaxFieldBytes ([ErrTooLarge]), best an id that
+// never changes. The store keeps it with the session, unencrypted.
 func (s *Session) Bind(user string) error {
 	if user == "" {
 		return errors.New("session: Bind needs a user")
 	}
-	if s.err == nil && len(user) > s.m.maxFieldBytes {
-		return fmt.Errorf("session: user: %w: %d bytes, and Options.MaxFieldBytes is %d", ErrTooLarge, len(user), s.m.maxFieldBytes)
+	if err := s.acquireWrite(s.c, "Bind", ""); err != nil {
+		return err
 	}
-	return s.mark("Bind", func() { s.user = user })
+	defer s.mu.Unlock()
+	if most := s.m.opts.MaxFieldBytes; len(user) > most {
+		return fmt.Errorf("session: user: %w: %d bytes, and Options.MaxFieldBytes is %d", ErrTooLarge, len(user), most)
+	}
+	s.user = user
+	return nil
 }
 
-// User returns whom the session is bound to, or is going to be; empty for nobody.
+// User returns the user to whom the session is bound, or will be when it is saved; ""
+// if there is none.
 func (s *Session) User() (string, error) {
-	snap, err := s.load(s.c)
-	if err != nil {
+	if err := s.acquire(s.c); err != nil {
 		return "", err
 	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.userLocked(snap), nil
+	return s.userLocked(), nil
 }
 
-func (s *Session) userLocked(snap *snapshot) string {
-	if s.user == "" && s.liveLocked(snap) {
-		return snap.user
+func (s *Session) userLocked() string {
+	if s.user != "" {
+		return s.user
 	}
-	return s.user
+	return s.snap.user
 }
 
-// List returns the saved sessions of this session's user, the newest first. This
-// session is among them once it is saved. It fails with ErrNotBound if it is
-// nobody's.
+// List returns the saved sessions of this session's user, the newest first; this
+// session is among them once it is saved. It returns [ErrNotBound] if no user is bound.
 func (s *Session) List() ([]Info, error) {
-	user, own, err := s.owner()
-	if err != nil {
+	if err := s.acquire(s.c); err != nil {
 		return nil, err
 	}
+	user, own := s.userLocked(), s.snap.token.locator
+	s.mu.Unlock()
 	return s.m.list(s.c, user, own)
 }
 
-// Revoke removes one of the user's other sessions, by its Info.ID, at once. A
-// session that is gone already is no error. This session is ended with Destroy.
+// Revoke removes one of the user's other sessions, by its Info.ID, at once. It returns
+// nil if that session has already ended. To end this session, use Destroy.
 func (s *Session) Revoke(id string) error {
-	user, own, err := s.entitled("Revoke")
+	user, own, err := s.authorize("Revoke")
 	if err != nil {
 		return err
 	}
 	if id == infoID(own) {
 		return errors.New("session: Revoke of the request's own session; use Destroy")
 	}
-	ctx, cancel := s.m.lasting(s.c)
+	ctx, cancel := s.m.detach(s.c)
 	defer cancel()
 	return s.m.Revoke(ctx, user, id)
 }
 
 // RevokeOthers removes all the other sessions of the user, at once, and returns how
-// many there were: after a change of the password, say. After an error some may be
-// left. It fails with ErrNotBound if this session is nobody's, and with ErrGone if
-// it was ended or renewed itself meanwhile.
+// many there were: after a change of the password, for instance. After an error some may
+// be left. It returns [ErrNotBound] if no user is bound to this session, and [ErrGone] if
+// this session ended or was renewed meanwhile.
 //
-// What is revoked never logs in again: its record is removed, and a request that has
-// loaded it cannot save. A login that runs at the same moment may come after it.
+// A revoked session never comes back: its record is removed, and a request that has
+// loaded it cannot save. A login at the same moment may come after the revocation.
 func (s *Session) RevokeOthers() (int, error) {
-	user, own, err := s.entitled("RevokeOthers")
+	user, own, err := s.authorize("RevokeOthers")
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := s.m.lasting(s.c)
-	defer cancel()
-	return s.m.revokeAll(ctx, user, own)
+	return s.revokeAll(user, own)
 }
 
 // RevokeAll is RevokeOthers and Destroy: it removes all sessions of the user.
 func (s *Session) RevokeAll() (int, error) {
-	user, _, err := s.entitled("RevokeAll")
+	user, _, err := s.authorize("RevokeAll")
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := s.m.lasting(s.c)
-	defer cancel()
-	n, err := s.m.revokeAll(ctx, user, storage.Locator{})
+	n, err := s.revokeAll(user, storage.Locator{})
 	if err != nil {
 		return n, err
 	}
 	return n, s.Destroy()
 }
 
-// owner returns the user, and the session's own locator if it is saved.
-func (s *Session) owner() (user string, own storage.Locator, err error) {
-	snap, err := s.load(s.c)
-	if err != nil {
-		return "", own, err
-	}
-	return s.ownerOf(snap)
-}
-
-func (s *Session) ownerOf(snap *snapshot) (user string, own storage.Locator, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	user = s.userLocked(snap)
-	if user == "" {
-		return "", own, ErrNotBound
-	}
-	if s.liveLocked(snap) {
-		own = snap.token.locator
-	}
-	return user, own, nil
-}
-
-// entitled is owner for a session that is about to end others. It asks the store
-// again, because a request that a stolen session has begun must not end them after
-// that one was revoked.
-func (s *Session) entitled(doing string) (user string, own storage.Locator, err error) {
-	snap, err := s.ending(doing)
-	if err != nil {
-		return "", own, err
-	}
-	if user, own, err = s.ownerOf(snap); err != nil || own == (storage.Locator{}) {
-		return user, own, err
-	}
-	ctx, cancel := s.m.lasting(s.c)
+func (s *Session) revokeAll(user string, except storage.Locator) (int, error) {
+	ctx, cancel := s.m.detach(s.c)
 	defer cancel()
-	rec, err := s.m.store.Load(ctx, own, snap.token.digest(), s.m.limits)
+	return s.m.revokeAll(ctx, user, except)
+}
+
+// authorize returns the user and the own locator of a session that is about to end
+// others. It asks the store again, because a request with a stolen session must not end
+// others once that session was revoked.
+func (s *Session) authorize(method string) (user string, own storage.Locator, err error) {
+	t, err := s.acquireEnd(method)
+	if err != nil {
+		return "", own, err
+	}
+	user = s.userLocked()
+	s.mu.Unlock()
 	switch {
-	case errors.Is(err, storage.ErrNotFound), err == nil && rec.Old:
-		return "", own, &Error{Action: "revoke", Err: ErrGone}
-	case err != nil:
+	case user == "":
+		return "", own, ErrNotBound
+	case t == token{}: // about to be made
+		return user, own, nil
+	}
+	ctx, cancel := s.m.detach(s.c)
+	defer cancel()
+	rec, err := s.m.store.Load(ctx, t.locator, t.digest(), s.m.limits)
+	if errors.Is(err, storage.ErrNotFound) || err == nil && rec.Old {
+		err = ErrGone
+	}
+	if err != nil {
 		return "", own, &Error{Action: "revoke", Err: err}
 	}
-	return user, own, nil
+	return user, t.locator, nil
 }

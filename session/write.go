@@ -8,7 +8,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// write is what a save has to do to one field.
+// write is a change that the save makes to one field.
 type write struct {
 	storage.Change
 	guard bool // only if the field is still what it was when this request loaded it
@@ -17,6 +17,9 @@ type write struct {
 // fieldOverhead is what a field counts besides its name and value.
 const fieldOverhead = 64
 
+var errNoName = errors.New("session: a field needs a name; NewField makes fields")
+
+// cost returns how many bytes of the session's size a field takes.
 func cost(name string, v storage.Value) int {
 	if !v.Exists {
 		return 0
@@ -24,33 +27,27 @@ func cost(name string, v storage.Value) int {
 	return len(name) + len(v.Bytes) + fieldOverhead
 }
 
-// write notes a write, unless it is too late, too large, or an addition to what is
-// no counter.
+// write keeps a write for the save. It returns an error if the write comes too late, is
+// too large, or adds to a field that is not a counter.
 func (s *Session) write(ctx context.Context, name string, w write) error {
-	if name == "" {
-		return errors.New("session: a field needs a name")
-	}
-	doing := fmt.Sprintf("the write of field %q", name)
-	snap, err := s.writable(ctx, doing)
-	if err != nil {
+	if err := s.acquireWrite(ctx, "a write", name); err != nil {
 		return err
 	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lateLocked() {
-		return committed(doing)
-	}
-	return s.writeLocked(snap, name, w)
+	return s.writeLocked(name, w)
 }
 
-func (s *Session) writeLocked(snap *snapshot, name string, w write) error {
-	before := s.valueLocked(snap, name)
+func (s *Session) writeLocked(name string, w write) error {
+	if name == "" {
+		return errNoName
+	}
+	before := s.valueLocked(name)
 	after, err := w.Apply(before)
 	if w.Op == storage.OpAdd && !storage.Countable(w.N) {
 		err = ErrNotCounter
 	}
 	if err == nil {
-		err = s.fitsLocked(snap, name, before, after)
+		err = s.checkSizeLocked(name, before, after)
 	}
 	if err != nil {
 		return fmt.Errorf("session: field %q: %w", name, err)
@@ -58,78 +55,68 @@ func (s *Session) writeLocked(snap *snapshot, name string, w write) error {
 	if s.writes == nil {
 		s.writes = make(map[string]write)
 	}
-	s.writes[name] = s.mergeLocked(snap, name, w, after)
-	s.growth += cost(name, after) - cost(name, before)
+	s.writes[name] = s.mergeLocked(name, w, after)
+	s.size += cost(name, after) - cost(name, before)
 	return nil
 }
 
-// mergeLocked returns the write that does what the one before and w do.
-func (s *Session) mergeLocked(snap *snapshot, name string, w write, after storage.Value) write {
+// mergeLocked returns the one write that does what the field's earlier write and w do.
+func (s *Session) mergeLocked(name string, w write, after storage.Value) write {
 	before, written := s.writes[name]
 	switch {
 	case !written || w.Op != storage.OpAdd:
-	case before.Op != storage.OpAdd: // what is added to is the request's own
+	case before.Op != storage.OpAdd: // w adds to a value of the request's own
 		w = write{Change: storage.Change{Op: storage.OpSet, Value: after.Bytes}}
 	case storage.Countable(before.N + w.N):
 		w.N += before.N
-	default: // the sum is in range, but not what to add to the stored number
+	default: // the sum is in range, but not the number to add to the stored one
 		w = write{Change: storage.Change{Op: storage.OpSet, Value: after.Bytes}, guard: true}
 	}
 	w.guard = w.guard || before.guard
 	return w
 }
 
-// fitsLocked says whether a field may become after.
-func (s *Session) fitsLocked(snap *snapshot, name string, before, after storage.Value) error {
+// checkSizeLocked returns ErrTooLarge if a field may not change from before to after.
+func (s *Session) checkSizeLocked(name string, before, after storage.Value) error {
 	grows := cost(name, after) - cost(name, before)
-	sent := grows > 0 || !before.Exists // also to delete what another request may have set
-	if n := len(name) + len(after.Bytes); n > s.m.maxFieldBytes && sent {
-		return fmt.Errorf("%w: %d bytes, and Options.MaxFieldBytes is %d", ErrTooLarge, n, s.m.maxFieldBytes)
+	sent := grows > 0 || !before.Exists // also to delete a field that another request may have set
+	if n, most := len(name)+len(after.Bytes), s.m.opts.MaxFieldBytes; n > most && sent {
+		return fmt.Errorf("%w: %d bytes, and Options.MaxFieldBytes is %d", ErrTooLarge, n, most)
 	}
-	if n := s.sizeLocked(snap) + grows; n > s.m.maxBytes && grows > 0 {
-		return fmt.Errorf("%w: the session would have %d bytes, and Options.MaxBytes is %d", ErrTooLarge, n, s.m.maxBytes)
+	if n, most := s.size+grows, s.m.opts.MaxBytes; n > most && grows > 0 {
+		return fmt.Errorf("%w: the session would have %d bytes, and Options.MaxBytes is %d", ErrTooLarge, n, most)
 	}
 	return nil
 }
 
-func (s *Session) sizeLocked(snap *snapshot) int {
-	if !s.liveLocked(snap) {
-		return s.growth
-	}
-	return snap.size + s.growth
-}
-
 // valueLocked returns a field as this request sees it.
-func (s *Session) valueLocked(snap *snapshot, name string) storage.Value {
-	v := s.storedLocked(snap, name)
+func (s *Session) valueLocked(name string) storage.Value {
+	v := storage.Lookup(s.snap.fields, name)
 	if w, written := s.writes[name]; written {
-		v, _ = w.Apply(v) // what cannot be added to, shows; the store is going to refuse it
+		v, _ = w.Apply(v) // a field that is not a counter stays; the store will refuse to add to it
 	}
 	return v
 }
 
-// storedLocked returns a field as the store is known to have it.
-func (s *Session) storedLocked(snap *snapshot, name string) storage.Value {
-	if !s.liveLocked(snap) {
-		return storage.Value{}
+// updateSnapshot records what the store has in a field now.
+func (s *Session) updateSnapshot(name string, v storage.Value) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.valueLocked(name)
+	next := *s.snap
+	next.fields = make(map[string][]byte, len(s.snap.fields)+1)
+	for n, value := range s.snap.fields {
+		next.fields[n] = value
 	}
-	if v, ok := s.known[name]; ok {
-		return v
+	delete(next.fields, name)
+	if v.Exists {
+		next.fields[name] = v.Bytes
 	}
-	return storage.Lookup(snap.fields, name)
+	s.snap, s.swapped = &next, true
+	s.size += cost(name, s.valueLocked(name)) - cost(name, before)
 }
 
-// learnLocked notes what the store has in a field.
-func (s *Session) learnLocked(snap *snapshot, name string, v storage.Value) {
-	before := s.valueLocked(snap, name)
-	if s.known == nil {
-		s.known = make(map[string]storage.Value)
-	}
-	s.known[name] = v
-	s.growth += cost(name, s.valueLocked(snap, name)) - cost(name, before)
-}
-
-// createsLocked says whether the writes make a session where there is none.
+// createsLocked reports whether the writes make a session where there is none.
 func (s *Session) createsLocked() bool {
 	for _, w := range s.writes {
 		if w.Op != storage.OpDelete {

@@ -31,7 +31,7 @@ func openLazy(addr string) (http.Handler, error) {
 		return nil, err
 	}
 	srv, err := server.New(server.Options{
-		Session:        session.Options{Store: sessions},
+		SessionStore:   sessions,
 		RateLimits:     []ratelimit.Policy{{Name: "api", Rules: []ratelimit.Rule{limit}, Key: ratelimit.ByIP()}},
 		RateLimitStore: counters,
 	})

@@ -22,7 +22,7 @@ func openLazyreq(addr string) (http.Handler, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	srv, err := server.New(server.Options{Session: session.Options{Store: store}})
+	srv, err := server.New(server.Options{SessionStore: store})
 	if err != nil {
 		return nil, nil, err
 	}

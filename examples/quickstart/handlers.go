@@ -31,9 +31,9 @@ func newServer(st stores) (*server.Server, error) {
 		RateLimits:     []ratelimit.Policy{{Name: "search", Rules: []ratelimit.Rule{fivePerMinute}, Key: ratelimit.ByIP()}},
 		RateLimitStore: st.counters,
 		Session: session.Options{
-			Store:  st.sessions,
 			Cookie: session.Cookie{Insecure: true}, // plain HTTP, for trying it out
 		},
+		SessionStore: st.sessions,
 	})
 	if err != nil {
 		return nil, err

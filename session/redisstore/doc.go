@@ -2,7 +2,7 @@
 //
 //	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 //	store, err := redisstore.New(client, redisstore.Options{})
-//	m, err := session.New(session.Options{Store: store})
+//	m, err := session.New(store, session.Options{})
 //
 // It takes every redis.UniversalClient (a single server, Sentinel, Cluster) and
 // needs Redis 6.2 or later. A session is one hash with one field for each field of

@@ -26,7 +26,7 @@ import (
 type site struct{ reg *reqctx.Registry }
 
 func newSite(t *testing.T, c *redis.Client) site {
-	m, err := session.New(session.Options{Store: newStore(t, c, patient)})
+	m, err := session.New(newStore(t, c, patient), session.Options{})
 	require.NoError(t, err)
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	session.Provide(reg, m)
