@@ -29,22 +29,25 @@ func jsonError(reason error, at jsontext.Pointer, detail string) *Error {
 	return e
 }
 
-// textError is a mistake in the text of a JSON body, by package json's error.
-func textError(err error) error {
-	var e *jsontext.SyntacticError
+// jsonFault makes an error of package json about the value at a place the client's
+// mistake. It returns nil for nil, and other errors as they are.
+func jsonFault(err error, at jsontext.Pointer) error {
+	var text *jsontext.SyntacticError
+	var value *json.SemanticError
 	switch {
-	case !errors.As(err, &e):
+	case errors.As(err, &value):
+		return valueFault(value, at+value.JSONPointer)
+	case !errors.As(err, &text):
 		return err
-	case errors.Is(e, jsontext.ErrDuplicateName):
-		return jsonError(ErrMalformed, e.JSONPointer, "is given twice")
-	case errors.Is(e, io.ErrUnexpectedEOF):
-		return jsonError(ErrMalformed, "", fmt.Sprintf("is JSON that ends too early, at byte %d", e.ByteOffset))
+	case errors.Is(text, jsontext.ErrDuplicateName):
+		return jsonError(ErrMalformed, at+text.JSONPointer, "is given twice")
+	case errors.Is(text, io.ErrUnexpectedEOF):
+		return jsonError(ErrMalformed, "", fmt.Sprintf("is JSON that ends too early, at byte %d", text.ByteOffset))
 	}
-	return jsonError(ErrMalformed, "", fmt.Sprintf("is not valid JSON, %v, at byte %d", e.Err, e.ByteOffset))
+	return jsonError(ErrMalformed, "", fmt.Sprintf("is not valid JSON, %v, at byte %d", text.Err, text.ByteOffset))
 }
 
-// valueError is a mistake about a value, by package json's error.
-func valueError(err *json.SemanticError, at jsontext.Pointer) *Error {
+func valueFault(err *json.SemanticError, at jsontext.Pointer) *Error {
 	e := jsonError(ErrMalformed, at, "has a value that can't be decoded")
 	e.cause = err.Err
 	switch {
@@ -52,7 +55,7 @@ func valueError(err *json.SemanticError, at jsontext.Pointer) *Error {
 		e.Detail = "is unknown"
 	case err.GoType == nil, decodesItself(err.GoType):
 	case err.Err == nil:
-		e.Detail = wantOf(err.GoType) + butIs(err.JSONKind)
+		e.Detail = wantOf(err.GoType) + ", not " + jsonTypes[err.JSONKind]
 	case errors.Is(err.Err, strconv.ErrRange):
 		e.Detail = "is out of range"
 	default:
@@ -61,7 +64,7 @@ func valueError(err *json.SemanticError, at jsontext.Pointer) *Error {
 	return e
 }
 
-// wantOf says what JSON a type wants.
+// wantOf describes the JSON that a type is decoded from.
 func wantOf(t reflect.Type) string {
 	switch k := t.Kind(); {
 	case t == timeType:
@@ -91,5 +94,3 @@ func wantOf(t reflect.Type) string {
 var jsonTypes = map[jsontext.Kind]string{
 	'"': "a string", '0': "a number", 't': "a boolean", 'f': "a boolean", 'n': "null", '{': "an object", '[': "an array",
 }
-
-func butIs(k jsontext.Kind) string { return ", not " + jsonTypes[k] }

@@ -3,6 +3,7 @@ package params
 import (
 	"encoding"
 	stdjson "encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -13,15 +14,18 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// A jsonPlan is how values of a type are read from JSON, compiled once for the type.
+// A jsonPlan is what a [jsonWalk] has to know of a type, compiled once for the type.
+// A plan without fields and without elem is of a type that package json decodes as a whole.
 type jsonPlan struct {
-	decode  func(*jsonDecoder, *jsonPlan, reflect.Value) error
-	typ     reflect.Type
-	elem    *jsonPlan      // of a pointer, a slice, an array, a map or an Opt
-	fields  []jsonField    // of a struct
-	names   map[string]int // of the fields
-	demands bool           // a field is required or has a default, or one in a struct that is a field
-	whole   bool           // package json alone can decode it: nothing in it demands anything or needs jsonOptions
+	typ    reflect.Type
+	elem   *jsonPlan      // of a pointer, a slice, an array, a map or an Opt
+	whole  bool           // an array or a map: elem is not looked at
+	fields []jsonField    // of a struct
+	names  map[string]int // of the fields
+
+	// Of the plan of a whole text:
+	demands bool           // something in it is required or has a default
+	options []json.Options // to decode it with
 }
 
 type jsonField struct {
@@ -47,40 +51,54 @@ var (
 // jsonPlanOf returns the plan of t. Its error is a mistake in t.
 func jsonPlanOf(t reflect.Type) (*jsonPlan, error) {
 	return compiled(&jsonPlans, t, func() (*jsonPlan, error) {
-		m := jsonCompiler{}
-		p, err := m.plan(t)
-		if err == nil {
-			p.whole, err = m.check()
-		}
+		p, err := compileJSON(t)
 		if err != nil {
-			return nil, fmt.Errorf("params: %w", err)
+			return nil, fmt.Errorf("params: JSON into a %v: %w", t, err)
 		}
 		return p, nil
 	})
 }
 
-// A jsonCompiler holds the plans that are being made, which a type may need within
-// itself.
+// A jsonCompiler holds the plans that are being made: a type may occur within itself.
 type jsonCompiler map[reflect.Type]*jsonPlan
 
-// check reports whether package json alone can decode all of the types. It returns an
-// error if a field demands something where nothing looks at it.
-func (m jsonCompiler) check() (whole bool, err error) {
-	whole = true
-	for t, p := range m {
-		whole = whole && !p.demands && !isOpt(t) && t != durationType && t != numberType
-		if k := t.Kind(); (k == reflect.Array || k == reflect.Map) && p.elem != nil && p.elem.innermost().demands {
-			return false, fmt.Errorf("a %v can't have required fields and defaults in its elements", t)
+// compileJSON returns an error if a field demands something where no walk comes by.
+func compileJSON(t reflect.Type) (*jsonPlan, error) {
+	m := jsonCompiler{}
+	p, err := m.plan(t)
+	if err != nil {
+		return nil, err
+	}
+	for t, inner := range m {
+		if inner.whole && inner.elem.demand(map[*jsonPlan]bool{}) {
+			return nil, fmt.Errorf("a %v can't have required fields and defaults in its elements", t)
 		}
 	}
-	return whole, nil
+	p.demands = p.demand(map[*jsonPlan]bool{})
+	p.options = []json.Options{durationsAsNumbers}
+	if m[numberType] != nil {
+		p.options = append(p.options, numbersAsTexts)
+	}
+	return p, nil
+}
+
+// demand reports whether p has a field that is required or has a default, leaving out the
+// plans that were seen.
+func (p *jsonPlan) demand(seen map[*jsonPlan]bool) bool {
+	if p == nil || seen[p] {
+		return false
+	}
+	seen[p] = true
+	return p.elem.demand(seen) || slices.ContainsFunc(p.fields, func(f jsonField) bool {
+		return f.required || f.def.IsValid() || f.plan.demand(seen)
+	})
 }
 
 func (m jsonCompiler) plan(t reflect.Type) (*jsonPlan, error) {
 	if p := m[t]; p != nil {
 		return p, nil
 	}
-	p := &jsonPlan{typ: t, decode: (*jsonDecoder).raw}
+	p := &jsonPlan{typ: t}
 	m[t] = p
 	return p, m.compile(p)
 }
@@ -89,18 +107,12 @@ func (m jsonCompiler) compile(p *jsonPlan) (err error) {
 	inner, isOpt := innerOf(p.typ)
 	switch k := p.typ.Kind(); {
 	case isOpt:
-		p.decode = (*jsonDecoder).opt
 		p.elem, err = m.plan(inner)
-	case decodesItself(p.typ):
-	case p.typ == timeType, k == reflect.Bool, k == reflect.String, reflect.Int <= k && k <= reflect.Float64:
-		p.decode = (*jsonDecoder).scalar
-	case k == reflect.Pointer:
-		p.decode = (*jsonDecoder).pointer
-		p.elem, err = m.plan(p.typ.Elem())
-	case k == reflect.Slice && p.typ.Elem().Kind() != reflect.Uint8: // bytes are base64
-		p.decode = (*jsonDecoder).slice
+	case p.typ == timeType, decodesItself(p.typ):
+	case k == reflect.Pointer, k == reflect.Slice && p.typ.Elem().Kind() != reflect.Uint8: // bytes are base64
 		p.elem, err = m.plan(p.typ.Elem())
 	case k == reflect.Array, k == reflect.Map:
+		p.whole = true
 		p.elem, err = m.plan(p.typ.Elem())
 	case k == reflect.Struct:
 		err = m.compileStruct(p)
@@ -111,62 +123,41 @@ func (m jsonCompiler) compile(p *jsonPlan) (err error) {
 	return err
 }
 
-// decodesItself reports whether a type has a method for it.
+// decodesItself reports whether a type has a method that decodes it.
 func decodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return t != timeType && (p.Implements(unmarshalJSON) || p.Implements(unmarshalFrom) || p.Implements(unmarshalText))
 }
 
-// innermost returns the plan of what is in lists and behind pointers. A type that is
-// only a list of itself has none.
-func (p *jsonPlan) innermost() *jsonPlan {
-	for i := 0; p.elem != nil && i < 16; i++ {
-		p = p.elem
-	}
-	return p
-}
-
-// compileStruct compiles a struct. One with fields that the json package has rules for,
-// such as which of two with one name wins, is left to it.
+// compileStruct leaves a struct to package json if only that knows which of its fields a
+// member belongs to, or how its value is written.
 func (m jsonCompiler) compileStruct(p *jsonPlan) error {
-	if err := json.Unmarshal([]byte("{}"), reflect.New(p.typ).Interface(), jsonOptions); err != nil {
-		return err // it says which tag is wrong
+	var mistake *json.SemanticError
+	if errors.As(json.Unmarshal([]byte("{}"), reflect.New(p.typ).Interface()), &mistake) {
+		return mistake.Err // a malformed tag, or two fields of one name
 	}
 	fields, simple, err := m.fields(p.typ, nil)
 	if err != nil {
 		return err
 	}
-	if simple && p.setFields(fields) {
-		p.decode = (*jsonDecoder).object
-		return nil
-	}
-	if slices.ContainsFunc(fields, jsonField.demands) {
-		return fmt.Errorf("%v can't have required fields and defaults beside fields that are embedded by pointer, have the same name or have tag options", p.typ)
-	}
-	return nil
-}
-
-// setFields returns false if two fields have the same name.
-func (p *jsonPlan) setFields(fields []jsonField) bool {
 	names := make(map[string]int, len(fields))
 	for i := range fields {
 		names[fields[i].name] = i
 	}
-	if len(names) < len(fields) {
-		return false
+	p.fields = fields
+	if simple && len(names) == len(fields) {
+		p.names = names
+		return nil
 	}
-	p.fields, p.names = fields, names
-	p.demands = slices.ContainsFunc(fields, jsonField.demands)
-	return true
-}
-
-// demands reports whether something is to be done if f is absent.
-func (f jsonField) demands() bool {
-	return f.required || f.def.IsValid() || f.plan.demands
+	if p.demand(map[*jsonPlan]bool{}) {
+		return fmt.Errorf("%v can't have required fields and defaults beside fields that are embedded by pointer, have the same name or have tag options", p.typ)
+	}
+	p.fields = nil
+	return nil
 }
 
 // fields lists the fields of a struct and of the structs that are embedded in it.
-// simple is false if some are only for the json package.
+// simple is false if there are others that package json has rules for.
 func (m jsonCompiler) fields(t reflect.Type, index []int) (fields []jsonField, simple bool, err error) {
 	simple = true
 	for i := range t.NumField() {
@@ -185,14 +176,19 @@ func (m jsonCompiler) fields(t reflect.Type, index []int) (fields []jsonField, s
 			fields, simple = append(fields, inner...), simple && ok
 			continue
 		case sf.Anonymous:
-			simple = false
-			continue
+			plain = false
 		case !sf.IsExported():
 			continue
 		}
-		f, err := m.field(sf, name, at)
+		f := jsonField{name: name, index: at}
+		if name == "" {
+			f.name = sf.Name
+		}
+		if f.plan, err = m.plan(sf.Type); err == nil {
+			f.required, f.def, err = demandOf(sf)
+		}
 		if err != nil {
-			return nil, false, fmt.Errorf("%v.%s: %w", t, sf.Name, err)
+			return nil, false, fmt.Errorf("%s: %w", sf.Name, err)
 		}
 		fields, simple = append(fields, f), simple && plain
 	}
@@ -208,17 +204,6 @@ func jsonName(tag string) (name string, plain bool) {
 		plain = plain && (option == "" || option == "omitempty" || option == "omitzero")
 	}
 	return name, plain
-}
-
-func (m jsonCompiler) field(sf reflect.StructField, name string, index []int) (f jsonField, err error) {
-	if name == "" {
-		name = sf.Name
-	}
-	f = jsonField{name: name, index: index}
-	if f.plan, err = m.plan(sf.Type); err == nil {
-		f.required, f.def, err = demandOf(sf)
-	}
-	return f, err
 }
 
 func fieldAt(v reflect.Value, index []int) reflect.Value {

@@ -1,13 +1,16 @@
 package params
 
 import (
-	"encoding/json"
+	stdjson "encoding/json"
 	"reflect"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An Opt is a field that tells apart what was not given, what was given as null, and
-// what has a value. The zero Opt is absent. It works in Bind and in encoding/json,
-// where the option omitzero leaves out what is absent.
+// An Opt is a field whose parameter is absent, null, or has a value. The zero value means
+// absent. It works in [Bind] and in encoding/json, whose tag option omitzero leaves out an
+// absent one.
 type Opt[T any] struct {
 	val   T
 	state optState
@@ -52,28 +55,36 @@ func (o Opt[T]) MarshalJSON() ([]byte, error) {
 	if o.state != given {
 		return []byte("null"), nil
 	}
-	return json.Marshal(o.val)
+	return stdjson.Marshal(o.val)
 }
 
 // UnmarshalJSON reads a value or null.
 func (o *Opt[T]) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
-		o.setNull()
+		*o = Null[T]()
 		return nil
 	}
 	var v T
-	if err := json.Unmarshal(data, &v); err != nil {
+	if err := stdjson.Unmarshal(data, &v); err != nil {
 		return err
 	}
 	*o = Some(v)
 	return nil
 }
 
-// optional is what all Opts have in common.
+// UnmarshalJSONFrom is UnmarshalJSON for package json, with its options.
+func (o *Opt[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() == 'n' {
+		*o = Null[T]()
+		return dec.SkipValue()
+	}
+	return json.UnmarshalDecode(dec, o.slot())
+}
+
+// optional is implemented by all Opts.
 type optional interface {
 	inner() reflect.Type
 	slot() any // a pointer to the value, which is given from then on
-	setNull()
 }
 
 func (o *Opt[T]) inner() reflect.Type { return reflect.TypeFor[T]() }
@@ -82,8 +93,6 @@ func (o *Opt[T]) slot() any {
 	o.state = given
 	return &o.val
 }
-
-func (o *Opt[T]) setNull() { *o = Null[T]() }
 
 var optionalType = reflect.TypeFor[optional]()
 

@@ -169,8 +169,9 @@ func (b *bound) count() int {
 
 // bindAnything checks that a binding makes no more than was given, and what was given.
 func bindAnything(t *testing.T, query string) {
-	v, pl := bound{}, &pairPlan{from: SourceQuery}
-	require.NoError(t, pairCompiler{reflect.TypeFor[bound](): pl}.fields(pl, reflect.TypeFor[bound](), "", nil))
+	v := bound{}
+	fields, err := fieldCompiler{from: SourceQuery, structs: map[reflect.Type]*[]field{}}.structOf(reflect.TypeFor[bound]())
+	require.NoError(t, err)
 	o := testOptions()
 	o.MaxElements = 50
 	pairs, err := parsePairs(nil, query, SourceQuery, 50)
@@ -178,7 +179,7 @@ func bindAnything(t *testing.T, query string) {
 		return
 	}
 	b := binder{options: o}
-	b.pairs(pl, reflect.ValueOf(&v).Elem(), pairs, 0, 0)
+	require.NoError(t, b.fields(*fields, reflect.ValueOf(&v).Elem(), pairs, "", 0))
 	require.LessOrEqual(t, v.count(), o.MaxElements)
 	require.LessOrEqual(t, v.count(), len(query))
 	if b.faults != nil {

@@ -106,6 +106,9 @@ func (p *Params) request() (*http.Request, error) {
 	return r, nil
 }
 
+// options is the budget of the request, which there is.
+func (p *Params) options() *Options { return p.budgets.of(p.ctx.Request()) }
+
 // Path is a view of the values that the route's wildcards matched.
 func (p *Params) Path() View { return View{p, pathSource} }
 

@@ -1,30 +1,25 @@
 package params
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/textproto"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 )
 
 // A plan is how a struct is filled from a request, compiled once for its type.
 type plan struct {
-	path, header, cookie []textField
-	query, form          *pairPlan // nil for none
-	json                 *jsonPlan
-}
+	singles []field // from the path, the header and the cookies
+	query   []field
+	form    []field
+	json    *jsonPlan // nil for none
 
-// A textField is a field that texts go into.
-type textField struct {
-	name     string
-	index    []int
-	set      setter
-	many     bool // it is a slice, and set is for an element
-	required bool
-	def      reflect.Value // the zero Value for none
+	// What of a JSON body goes to which field: if members is nil, json is the plan of the
+	// struct itself, otherwise that of a struct whose field i is the one at members[i].
+	members [][]int
 }
 
 // plans are the compiled ones, a *plan or an error for each type.
@@ -33,8 +28,8 @@ var plans sync.Map
 // planOf returns the plan of t. Its error is a mistake in t.
 func planOf(t reflect.Type) (*plan, error) {
 	return compiled(&plans, t, func() (*plan, error) {
-		pl := new(plan)
-		if err := pl.compile(t); err != nil {
+		pl, err := compile(t)
+		if err != nil {
 			return nil, fmt.Errorf("params: Bind of a %v: %w", t, err)
 		}
 		return pl, nil
@@ -57,47 +52,59 @@ func compiled[P any](known *sync.Map, t reflect.Type, compile func() (*P, error)
 	return have.(*P), nil
 }
 
-func (pl *plan) compile(t reflect.Type) error {
+// A compiler makes a plan.
+type compiler struct {
+	plan
+	bySource map[Source][]field
+	json     []reflect.StructField // the fields from JSON
+	mixed    bool                  // there are fields that package json wouldn't see as they are here
+}
+
+func compile(t reflect.Type) (*plan, error) {
 	if t.Kind() != reflect.Struct {
-		return errors.New("it is no struct")
+		return nil, errors.New("it is no struct")
 	}
-	m := jsonCompiler{}
-	switch err := pl.group(t, nil, m); {
-	case err != nil, pl.json == nil:
-		return err
-	case pl.form != nil:
-		return errors.New("it has fields from a form and from JSON, and a body can't be both")
+	c := compiler{bySource: map[Source][]field{}}
+	if err := c.group(t, nil); err != nil {
+		return nil, err
 	}
-	pl.json.typ, pl.json.decode = t, (*jsonDecoder).object
-	if !pl.json.setFields(pl.json.fields) {
-		return errors.New("two fields have the same name in JSON")
+	for _, s := range []Source{SourcePath, SourceHeader, SourceCookie} {
+		c.singles = append(c.singles, c.bySource[s]...)
 	}
-	whole, err := m.check()
-	if err != nil {
-		return err
+	c.query, c.form = c.bySource[SourceQuery], c.bySource[SourceForm]
+	switch {
+	case c.json == nil:
+		return &c.plan, nil
+	case c.form != nil:
+		return nil, errors.New("it has fields from a form and from JSON, and a body can't be both")
+	case c.mixed:
+		t = reflect.StructOf(c.json)
+	default:
+		c.members = nil
 	}
-	all, err := m.plan(t) // as package json sees it, which knows only the tag json
-	pl.json.whole = whole && !pl.json.demands && err == nil && slices.EqualFunc(all.fields, pl.json.fields, func(a, b jsonField) bool {
-		return a.name == b.name && slices.Equal(a.index, b.index)
-	})
-	return nil
+	var err error
+	c.plan.json, err = compileJSON(t)
+	return &c.plan, err
 }
 
 // group compiles the fields of a struct, and of those in it that have no tag.
-func (pl *plan) group(t reflect.Type, index []int, m jsonCompiler) error {
+func (c *compiler) group(t reflect.Type, index []int) error {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		at := append(index[:len(index):len(index)], i)
 		from, tag, err := sourceOf(sf)
+		c.mixed = c.mixed || from != SourceJSON && (sf.IsExported() || sf.Anonymous)
 		switch {
 		case err != nil:
 		case from == "" && sf.Tag.Get("params") == "-":
 		case from != "" && !sf.IsExported():
 			err = errors.New("is not exported")
+		case from == SourceJSON:
+			c.member(sf, tag, at)
 		case from != "":
-			err = pl.field(sf, from, tag, at, m)
-		case sf.Type.Kind() == reflect.Struct && (sf.IsExported() || sf.Anonymous) && sf.Type != timeType && !isOpt(sf.Type):
-			err = pl.group(sf.Type, at, m)
+			err = c.field(sf, from, tag, at)
+		case isGroup(sf):
+			err = c.group(sf.Type, at)
 		case sf.IsExported():
 			err = errors.New(`names no source; params:"-" leaves it out`)
 		}
@@ -106,6 +113,12 @@ func (pl *plan) group(t reflect.Type, index []int, m jsonCompiler) error {
 		}
 	}
 	return nil
+}
+
+// isGroup reports whether the fields of a field without a tag are taken for the outer
+// struct's.
+func isGroup(sf reflect.StructField) bool {
+	return sf.Type.Kind() == reflect.Struct && (sf.IsExported() || sf.Anonymous) && sf.Type != timeType && !isOpt(sf.Type)
 }
 
 func isOpt(t reflect.Type) bool { _, ok := innerOf(t); return ok }
@@ -128,81 +141,35 @@ func sourceOf(sf reflect.StructField) (from Source, tag string, err error) {
 	return from, tag, nil
 }
 
-// field compiles a field with its source.
-func (pl *plan) field(sf reflect.StructField, from Source, tag string, index []int, m jsonCompiler) error {
-	switch from {
-	case SourceJSON:
-		name, plain := jsonName(tag)
-		if !plain {
-			return fmt.Errorf("the tag %q has quotes or options that are not supported", tag)
-		}
-		if pl.json == nil {
-			pl.json = &jsonPlan{}
-		}
-		f, err := m.field(sf, name, index)
-		pl.json.fields = append(pl.json.fields, f)
-		return err
-	case SourceQuery, SourceForm:
-		pp := &pl.query
-		if from == SourceForm {
-			pp = &pl.form
-		}
-		if *pp == nil {
-			*pp = &pairPlan{from: from}
-		}
-		return pairCompiler{}.field(*pp, sf, tag, "", index)
+// member adds a field from JSON. In the struct of them all its name in Go is another, as
+// fields of several groups can have the same.
+func (c *compiler) member(sf reflect.StructField, tag string, index []int) {
+	name, options, _ := strings.Cut(tag, ",")
+	own := fmt.Sprintf("json:%q ", cmp.Or(name, sf.Name)+","+options)
+	if options == "" {
+		own = fmt.Sprintf("json:%q ", cmp.Or(name, sf.Name))
 	}
-	f, err := textFieldOf(sf, tag, index)
-	if err != nil {
+	c.json = append(c.json, reflect.StructField{
+		Name: fmt.Sprintf("%s_%d", sf.Name, len(c.json)), Type: sf.Type, Tag: reflect.StructTag(own) + sf.Tag,
+	})
+	c.members = append(c.members, index)
+}
+
+// field compiles a field from another source.
+func (c *compiler) field(sf reflect.StructField, from Source, tag string, index []int) error {
+	f, err := fieldCompiler{from: from, structs: map[reflect.Type]*[]field{}}.field(sf, tag, index)
+	switch {
+	case err != nil:
 		return err
-	}
-	switch from {
-	case SourcePath:
-		pl.path = append(pl.path, f)
-	case SourceCookie:
-		pl.cookie = append(pl.cookie, f)
-	case SourceHeader:
+	case from == SourceHeader:
 		f.name = textproto.CanonicalMIMEHeaderKey(f.name)
-		pl.header = append(pl.header, f)
-	}
-	if f.many && from != SourceHeader {
+	case from == SourceQuery, from == SourceForm:
+		if hasField(c.bySource[from], f.name) {
+			return fmt.Errorf("the %s parameter %q has a field already", from, f.name)
+		}
+	case f.many:
 		return fmt.Errorf("a %s has no list of values", from)
 	}
+	c.bySource[from] = append(c.bySource[from], f)
 	return nil
-}
-
-// textFieldOf compiles a field whose values are texts.
-func textFieldOf(sf reflect.StructField, tag string, index []int) (f textField, err error) {
-	if err := checkName(tag); err != nil {
-		return f, err
-	}
-	f = textField{name: tag, index: index}
-	t := sf.Type
-	if f.many = isList(t); f.many {
-		if t = t.Elem(); t.Kind() == reflect.Uint8 {
-			return f, errors.New("no text can be bytes; use a string")
-		}
-	}
-	if f.set, err = setterOf(t); err != nil {
-		return f, err
-	}
-	f.required, f.def, err = demandOf(sf)
-	return f, err
-}
-
-// checkName refuses a tag that names nothing, and one with what other packages have as
-// options.
-func checkName(tag string) error {
-	switch {
-	case tag == "":
-		return errors.New("has a tag without a name")
-	case strings.Contains(tag, ","):
-		return fmt.Errorf("has a comma in the tag %q", tag)
-	}
-	return nil
-}
-
-// isList says whether a field takes all values of a name.
-func isList(t reflect.Type) bool {
-	return t.Kind() == reflect.Slice && !reflect.PointerTo(t).Implements(unmarshalText)
 }

@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// A setter puts a text into a value, or says as a predicate what is wrong with it;
-// cause is what a type's own method says.
+// A setter puts a text into a value, or describes as a predicate what is wrong with it;
+// cause is the error of a type's own method.
 type setter func(v reflect.Value, text string) (fault string, cause error)
 
 // setterOf returns the setter of a type. Its error is that there is none.
 func setterOf(t reflect.Type) (setter, error) {
-	switch inner, isOpt := innerOf(t); {
+	inner, isOpt := innerOf(t)
+	switch k := t.Kind(); {
 	case isOpt:
 		set, err := setterOf(inner)
 		return func(v reflect.Value, text string) (string, error) {
@@ -26,20 +27,12 @@ func setterOf(t reflect.Type) (setter, error) {
 		return setTime, nil
 	case t == durationType:
 		return setDuration, nil
-	case reflect.PointerTo(t).Implements(unmarshalText):
+	case decodesText(t):
 		return setByMethod, nil
-	}
-	switch k := t.Kind(); {
 	case k == reflect.String:
-		return func(v reflect.Value, text string) (string, error) { v.SetString(text); return "", nil }, nil
-	case k == reflect.Bool:
-		return setBool, nil
-	case reflect.Int <= k && k <= reflect.Int64:
-		return setInt(t.Bits()), nil
-	case reflect.Uint <= k && k <= reflect.Uintptr:
-		return setUint(t.Bits()), nil
-	case k == reflect.Float32 || k == reflect.Float64:
-		return setFloat, nil
+		return setString, nil
+	case reflect.Bool <= k && k <= reflect.Float64:
+		return setBasic, nil
 	case k == reflect.Pointer:
 		set, err := setterOf(t.Elem())
 		return func(v reflect.Value, text string) (string, error) {
@@ -50,35 +43,35 @@ func setterOf(t reflect.Type) (setter, error) {
 	return nil, fmt.Errorf("no text can be a %v", t)
 }
 
-func setBool(v reflect.Value, text string) (string, error) {
-	b, fault := parseBool(text)
-	v.SetBool(b)
-	return fault, nil
+func decodesText(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshalText) }
+
+func setString(v reflect.Value, text string) (string, error) {
+	v.SetString(text)
+	return "", nil
 }
 
-func setInt(bits int) setter {
-	return func(v reflect.Value, text string) (string, error) {
-		n, fault := parseInt(text, bits)
+// setBasic sets a boolean or a number.
+func setBasic(v reflect.Value, text string) (fault string, cause error) {
+	switch {
+	case v.CanInt():
+		n, fault := parseInt(text, v.Type().Bits())
 		v.SetInt(n)
 		return fault, nil
-	}
-}
-
-func setUint(bits int) setter {
-	return func(v reflect.Value, text string) (string, error) {
-		n, err := strconv.ParseUint(text, 10, bits)
-		if err == nil {
-			v.SetUint(n)
-			return "", nil
+	case v.CanUint():
+		n, err := strconv.ParseUint(text, 10, v.Type().Bits())
+		if err != nil {
+			_, fault := parseInt(text, 64)
+			return cmp.Or(fault, "is out of range"), nil
 		}
-		_, fault := parseInt(text, 64)
-		return cmp.Or(fault, "is out of range"), nil
+		v.SetUint(n)
+		return "", nil
+	case v.CanFloat():
+		x, fault := parseFloat(text, v.Type().Bits())
+		v.SetFloat(x)
+		return fault, nil
 	}
-}
-
-func setFloat(v reflect.Value, text string) (string, error) {
-	x, fault := parseFloat(text, v.Type().Bits())
-	v.SetFloat(x)
+	b, fault := parseBool(text)
+	v.SetBool(b)
 	return fault, nil
 }
 
@@ -104,7 +97,7 @@ func setByMethod(v reflect.Value, text string) (string, error) {
 	return "", nil
 }
 
-// demandOf returns what a field's tags required and default say. The default is shared
+// demandOf returns what a field's tags required and default demand. The default is shared
 // by all that get it, so it has nothing to change in it; it is the zero Value for none.
 func demandOf(sf reflect.StructField) (required bool, def reflect.Value, err error) {
 	if word, ok := sf.Tag.Lookup("required"); ok {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
-	"reflect"
 )
 
 // fileBuffer is how much of a file is held in memory before it goes to disk.
@@ -239,39 +238,4 @@ func uploadOf(form *multipart.Form, o *Options) (*upload, error) {
 		}
 	}
 	return u, nil
-}
-
-// files fills the fields that are files.
-func (b *binder) files(pp *pairPlan, p *Params, r *http.Request, v reflect.Value) error {
-	if p.contentOf(r).kind != multipartKind {
-		b.fileFields(pp, &upload{}, v) // a form of another type has none
-		return nil
-	}
-	u, err := p.upload(r)
-	if err != nil {
-		return b.faults.add(err)
-	}
-	for _, f := range u.files {
-		if b.options.DisallowUnknownFields && !pp.isFile(f.Name) {
-			b.refuse(SourceForm, f.Name, "is unknown", nil)
-		}
-	}
-	b.fileFields(pp, u, v)
-	return nil
-}
-
-func (b *binder) fileFields(pp *pairPlan, u *upload, v reflect.Value) {
-	for _, f := range pp.files {
-		found := u.named(f.name)
-		switch {
-		case len(found) == 0 && f.required:
-			b.faults.note(missing(SourceForm, f.name))
-		case f.many:
-			fieldAt(v, f.index).Set(reflect.ValueOf(found))
-		case len(found) > 1:
-			b.refuse(SourceForm, f.name, givenTimes(len(found)), nil)
-		case len(found) == 1:
-			fieldAt(v, f.index).Set(reflect.ValueOf(found[0]))
-		}
-	}
 }

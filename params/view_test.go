@@ -166,7 +166,7 @@ func TestJSONStringsAreBounded(t *testing.T) {
 func TestMembersOfWhatIsNoObject(t *testing.T) {
 	for doc, is := range map[string]string{`[1]`: "an array", `"q"`: "a string", `null`: "null", `1`: "a number"} {
 		_, err := paramsOf(t, postJSON(doc), Options{}).String("q")
-		requireReason(t, err, ErrMalformed, "the request body must be a JSON object, not "+is)
+		requireReason(t, err, ErrMalformed, "the request body must be an object, not "+is)
 	}
 }
 

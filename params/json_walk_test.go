@@ -101,23 +101,29 @@ func filled() *everything {
 	return v
 }
 
-// requireSameDecoding decodes doc into two values that make makes, at once and member by
-// member.
+// requireSameDecoding decodes doc into values that make makes: at once, at once with a walk
+// that has nothing to change, and by a walk that decodes one by one, as if that had failed.
 func requireSameDecoding(t testing.TB, doc []byte, make func() any) {
 	t.Helper()
 	want, got := make(), make()
-	wantErr := json.Unmarshal(doc, want, jsonOptions)
-	v := reflect.ValueOf(got).Elem()
-	p, err := jsonPlanOf(v.Type())
+	p, err := jsonPlanOf(reflect.TypeOf(want).Elem())
 	require.NoError(t, err)
-	if err := decodeJSON(doc, testOptions(), p, v, false); err != nil {
-		if wantErr == nil {
-			requireRefusedForAReason(t, doc, err)
+	walk := func(v any, failed bool) error {
+		w := &jsonWalk{plan: p, v: reflect.ValueOf(v).Elem(), failed: failed}
+		if err := jsonFault(json.Unmarshal(doc, w, p.options...), ""); err != nil {
+			return err
 		}
+		return w.faults.err()
+	}
+	wantErr := json.Unmarshal(doc, want, p.options...)
+	err = walk(make(), true)
+	require.Equal(t, wantErr == nil, err == nil, "%q: %v, %v", doc, wantErr, err)
+	if err != nil {
 		return
 	}
-	require.NoError(t, wantErr, "accepted %q", doc)
 	require.True(t, stdjson.Valid(doc), "accepted %q", doc)
+	require.NoError(t, json.Unmarshal(doc, got, p.options...))
+	require.NoError(t, walk(got, false))
 	require.Equal(t, want, got, "%q", doc)
 }
 
@@ -134,7 +140,7 @@ func TestDecodingIntoWhatIsThere(t *testing.T) {
 	require.NoError(t, paramsOf(t, postJSON(`{"A":5,"P":6,"L":[9],"M":{"b":2}}`), Options{}).DecodeJSON(&v))
 	require.Equal(t, T{A: 5, B: 2, P: &one, L: []int{9}, M: map[string]int{"a": 1, "b": 2}}, v)
 	require.Equal(t, 6, one)
-	require.Equal(t, []int{1, 2, 3}, shared, "a slice is a new one")
+	require.Equal(t, []int{9, 2, 3}, shared, "as package json does")
 }
 
 func TestElementsBeginAsZero(t *testing.T) {
@@ -346,6 +352,22 @@ func TestBindTakesOnlyWhatItNames(t *testing.T) {
 	one, err := Bind[owned](newContext(t, postJSON(doc), Options{}))
 	require.NoError(t, err)
 	require.Equal(t, owned{Name: "ada"}, one)
+
+	type twoGroups struct {
+		First, Second struct {
+			N int `json:",string"`
+		}
+		Q int `query:"q"`
+	}
+	_, err = Bind[twoGroups](newContext(t, postJSON(`{"N":"7"}`), Options{}))
+	require.ErrorContains(t, err, `conflict over JSON object name "N"`)
+	type options struct {
+		N int `json:",string"`
+		Q int `query:"q"`
+	}
+	with, err := Bind[options](newContext(t, postJSON(`{"N":"7"}`), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, options{N: 7}, with, "options of tags are package json's")
 }
 
 type base struct {

@@ -165,7 +165,7 @@ func requireRefusedForAReason(t testing.TB, data []byte, err error) {
 		return
 	}
 	for _, reason := range []string{
-		"is given twice", "has a NUL character", "invalid surrogate pair", "must be a JSON object",
+		"is given twice", "has a NUL character", "invalid surrogate pair", "must be an object",
 	} {
 		if strings.Contains(err.Error(), reason) {
 			return

@@ -1,0 +1,146 @@
+package params
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A field is a field of a struct that is filled from a source other than JSON: with texts,
+// with files, or if it is a struct itself, with parameters that have names like
+// "address.city", and in a slice of structs like "items.0.price".
+type field struct {
+	from     Source
+	name     string
+	index    []int
+	many     bool          // it is a slice
+	set      setter        // of a text
+	inner    *[]field      // of a struct
+	prefix   string        // of the names of inner
+	required bool          //
+	def      reflect.Value // the zero Value for none
+}
+
+var fileType = reflect.TypeFor[*File]()
+
+// isFile reports whether f is for files.
+func (f *field) isFile() bool { return f.set == nil && f.inner == nil }
+
+func hasField(fields []field, name string) bool {
+	return slices.ContainsFunc(fields, func(f field) bool { return f.name == name })
+}
+
+// match reports whether a parameter is for f, and if f is a struct, for what in it: the
+// rest of the name, and the number of the element.
+func (f *field) match(name string) (number int, rest string, ok bool) {
+	if f.inner == nil {
+		return 0, "", name == f.name
+	}
+	if rest, ok = strings.CutPrefix(name, f.prefix); !f.many || !ok {
+		return 0, rest, ok
+	}
+	digits, rest, ok := strings.Cut(rest, ".")
+	n, err := strconv.ParseUint(digits, 10, 31)
+	return int(n), rest, ok && err == nil && (digits[0] != '0' || digits == "0") // one way to write a number
+}
+
+// A fieldCompiler holds the structs that are being compiled: a type may occur within itself.
+type fieldCompiler struct {
+	from    Source
+	structs map[reflect.Type]*[]field
+}
+
+// field compiles a field with the tag of its source.
+func (c fieldCompiler) field(sf reflect.StructField, tag string, index []int) (f field, err error) {
+	switch {
+	case tag == "":
+		return f, errors.New("has a tag without a name")
+	case strings.Contains(tag, ","): // what other packages have as options
+		return f, fmt.Errorf("has a comma in the tag %q", tag)
+	}
+	f = field{from: c.from, name: tag, index: index}
+	t := sf.Type
+	if f.many = isList(t); f.many {
+		t = t.Elem()
+	}
+	if f.required, f.def, err = demandOf(sf); err != nil {
+		return f, err
+	}
+	if t == fileType {
+		if c.from != SourceForm {
+			err = errors.New("a file is a field of a form")
+		}
+		return f, err
+	}
+	if f.set, err = setterOf(t); err == nil {
+		if f.many && t.Kind() == reflect.Uint8 {
+			return f, errors.New("no text can be bytes; use a string")
+		}
+		return f, nil
+	}
+	if !f.many && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t.Kind() != reflect.Struct, isOpt(t), c.from != SourceQuery && c.from != SourceForm:
+		return f, fmt.Errorf("no text can be a %v", sf.Type)
+	case f.required || f.def.IsValid():
+		return f, errors.New("a struct can't be required or have a default")
+	}
+	f.set, f.prefix = nil, tag+"."
+	f.inner, err = c.structOf(t)
+	return f, err
+}
+
+// isList reports whether a field takes all values of a name.
+func isList(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && !decodesText(t)
+}
+
+// structOf compiles the fields of a struct whose field has a tag: all of them have one of
+// the same source.
+func (c fieldCompiler) structOf(t reflect.Type) (*[]field, error) {
+	if fields := c.structs[t]; fields != nil {
+		return fields, nil
+	}
+	fields := new([]field)
+	c.structs[t] = fields
+	return fields, c.fields(fields, t, nil)
+}
+
+func (c fieldCompiler) fields(to *[]field, t reflect.Type, index []int) error {
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		at := append(index[:len(index):len(index)], i)
+		tag, ok := sf.Tag.Lookup(string(c.from))
+		var f field
+		var err error
+		switch {
+		case tag == "-", sf.Tag.Get("params") == "-":
+		case ok && sf.IsExported():
+			if f, err = c.field(sf, tag, at); err != nil {
+				break
+			}
+			if hasField(*to, tag) {
+				err = fmt.Errorf("the %s parameter %q has a field already", c.from, tag)
+			}
+			if f.isFile() {
+				err = errors.New("a file is a field of a form, and not of a struct in it")
+			}
+			*to = append(*to, f)
+		case sf.Anonymous && sf.Type.Kind() == reflect.Struct:
+			err = c.fields(to, sf.Type, at)
+		case ok:
+			err = errors.New("is not exported")
+		case sf.IsExported():
+			err = fmt.Errorf(`has no tag %s; params:"-" leaves it out`, c.from)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", sf.Name, err)
+		}
+	}
+	return nil
+}
