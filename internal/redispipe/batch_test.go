@@ -67,14 +67,14 @@ func TestEqualCallsAreOneEntry(t *testing.T) {
 	require.Equal(t, 1, cap(replies[1].Ints[1:]), "a caller that appends to its integers doesn't write to others'")
 }
 
-// TestCallsThatAskAreApart has calls of a key whose slot is on its way to this node: those that the
+// TestAskingCallsAreSeparate has calls of a key whose slot is on its way to this node: those that the
 // other node sent here follow ASKING, and only those.
-func TestCallsThatAskAreApart(t *testing.T) {
+func TestAskingCallsAreSeparate(t *testing.T) {
 	asking := &call{Call: of(&counters, "a", 1), asking: true}
 	cmds := commands([]*call{{Call: of(&counters, "a", 1)}, asking, {Call: of(&counters, "a", 1)}}, true)
 	require.Len(t, cmds, 2)
 	require.Equal(t, []*call{asking}, cmds[1].calls)
-	require.Equal(t, 1, asking.equal())
+	require.Equal(t, 1, asking.countEqual())
 }
 
 func TestEntriesAreAtMostMax(t *testing.T) {
@@ -99,7 +99,7 @@ func TestEntriesAreAtMostMax(t *testing.T) {
 	require.Equal(t, 8, value(t, s.Client(nil), "k24"))
 }
 
-func TestCallsThatDontJoinAreEntriesEach(t *testing.T) {
+func TestCallsWithoutJoinAreSeparateEntries(t *testing.T) {
 	s := redistest.Start(t)
 	p := newPipe(t, s.Client(nil))
 	b := counters
@@ -112,7 +112,7 @@ func TestCallsThatDontJoinAreEntriesEach(t *testing.T) {
 	}))
 }
 
-func TestBatchesAreApart(t *testing.T) {
+func TestBatchesAreSeparate(t *testing.T) {
 	s := redistest.Start(t)
 	p := newPipe(t, s.Client(nil))
 	other := counters
@@ -154,13 +154,13 @@ func TestOneKeyOfMany(t *testing.T) {
 	require.Less(t, n, callers*each/4)
 }
 
-// TestSlotsAreKeptApart has clients of a node of a Cluster. One doesn't know that it is one.
-func TestSlotsAreKeptApart(t *testing.T) {
+// TestSlotsAreSeparate has clients of a node of a Cluster. One doesn't know that it is one.
+func TestSlotsAreSeparate(t *testing.T) {
 	s, plain, cluster := redistest.StartNode(t)
 	for name, c := range map[string]redis.UniversalClient{"plain": plain, "cluster": cluster} {
 		t.Run(name, func(t *testing.T) {
 			p := newPipe(t, c)
-			require.Equal(t, name == "cluster", p.apart.Load())
+			require.Equal(t, name == "cluster", p.oneSlot.Load())
 			loadBatch(t, p, &counters)
 			var calls []Call
 			for i := range 12 {

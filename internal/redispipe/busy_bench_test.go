@@ -17,7 +17,7 @@ import (
 // ready to run, against that of plain go-redis, in turn; -benchtime=2000x.
 func BenchmarkBesideBusyGoroutines(b *testing.B) {
 	client := redistest.Start(b).Client(nil)
-	p, err := New(client)
+	p, err := open(client)
 	require.NoError(b, err)
 	script := NewScript("return {redis.call('GET', KEYS[1])}")
 	sha, err := client.ScriptLoad(b.Context(), script.Source()).Result()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Call is one EVALSHA, or one entry of a Batch. Arguments must not change, even after the call
-// has returned.
+// Call is one EVALSHA, or one entry of a [Batch]. Its arguments must not change, even after the
+// call has returned.
 type Call struct {
 	Script *Script
 	Keys   []string // at least one; on a Cluster all in one slot
@@ -21,40 +21,39 @@ type Call struct {
 	N     int64
 }
 
-// Reply is what a call got. It is shared with other calls of its Batch and must not be
-// changed.
+// Reply is the reply to a call. Calls of a [Batch] share it; it must not be changed.
 type Reply struct {
 	Values []any   // of a script made by NewScript
 	Ints   []int64 // of one made by NewIntScript; of a Batch, those of the call's key
 
-	// Of a Batch: the integer for all calls, and which of the equal calls this one is.
+	// Of a Batch: the integer for all calls, and the call's number among the equal calls.
 	Common int64
 	Index  int
 }
 
-// call is a call in the queue or in flight, and the place where its caller waits.
+// call is a call in the queue or in flight. Its caller waits for it.
 type call struct {
 	Call
 	ctx      context.Context
 	deadline time.Time
 
 	state atomic.Int32
-	done  chan struct{} // has an element once the call has its outcome
+	done  chan struct{} // has an element once a round trip has finished the call
 	timer *time.Timer   // of the deadline
 	reply Reply
 	err   error
 
-	// How it is sent; for the goroutine that makes its round trip.
+	// For the goroutine of its round trip.
 	next      *call // the next equal call of its Batch
 	last      *call // of the first one: the last one
-	source    bool  // by EVAL: Redis does not know the script
-	asking    bool  // after ASKING
+	source    bool  // sent by EVAL: Redis does not know the script
+	asking    bool  // sent after ASKING
 	redirects int
 }
 
 // The states of a call.
 const (
-	waiting int32 = iota
+	queued int32 = iota
 	sent
 	finished
 )
@@ -75,7 +74,7 @@ func newCall(ctx context.Context, deadline time.Time, what Call) *call {
 	return c
 }
 
-// firstKey returns the key that decides which node the call is for.
+// firstKey returns the key that determines the call's node.
 func (c *call) firstKey() string {
 	if c.Batch != nil {
 		return c.Key
@@ -83,8 +82,8 @@ func (c *call) firstKey() string {
 	return c.Keys[0]
 }
 
-// finish gives the call its outcome, unless it has one. Its caller may use it again from then
-// on.
+// finish sets the reply or the error of a call, unless it is finished. The caller may reuse the
+// call from then on.
 func (c *call) finish(r Reply, err error) {
 	if c.state.Swap(finished) != finished {
 		c.reply, c.err = r, err
@@ -92,22 +91,22 @@ func (c *call) finish(r Reply, err error) {
 	}
 }
 
-// leave gives the call an outcome without a reply, unless it has one. It is for the call's caller.
-func (c *call) leave(err error) {
+// abandon finishes a call without a reply, unless it is finished. A nil error means the one of a
+// deadline. Only the call's caller calls it.
+func (c *call) abandon(err error) {
 	switch was := c.state.Swap(finished); {
 	case was == finished:
 		<-c.done // which may be about to come
 	case err != nil:
 		c.err = err
-	case was == waiting:
+	case was == queued:
 		c.err = ErrNotSent
 	default:
 		c.err = ErrNoReply
 	}
 }
 
-// wait returns when the call has its outcome, which its deadline and the end of its context
-// give it, too.
+// wait returns when the call is finished, at its deadline or the end of its context at the latest.
 func (c *call) wait() {
 	select {
 	case <-c.done:
@@ -119,33 +118,33 @@ func (c *call) wait() {
 	select {
 	case <-c.done:
 	case <-c.timer.C:
-		c.leave(nil)
+		c.abandon(nil)
 	case <-c.ctx.Done():
-		c.leave(context.Cause(c.ctx))
+		c.abandon(context.Cause(c.ctx))
 	}
 }
 
-// outcome returns what wait has waited for, and lets the call be used again unless a round trip
-// that goes on without it may refer to it.
-func (c *call) outcome() (Reply, error) {
+// result returns the reply and the error of a finished call. It recycles the call, unless a round
+// trip may still refer to it.
+func (c *call) result() (Reply, error) {
 	r, err := c.reply, c.err
 	switch {
 	case err == nil:
 		*c = call{done: c.done, timer: c.timer}
 		calls.Put(c)
-	case (errors.Is(err, ErrNotSent) || errors.Is(err, ErrNoReply)) && c.left():
+	case (errors.Is(err, ErrNotSent) || errors.Is(err, ErrNoReply)) && c.contextEnded():
 		err = context.Cause(c.ctx)
 	}
 	return r, err
 }
 
-// left reports whether the call's context has ended. If its deadline was the call's, the
-// connection's, which is the same, may have come a little before.
-func (c *call) left() bool {
+// contextEnded reports whether the call's context has ended. If its deadline is the call's, the
+// connection's may have passed a moment before it.
+func (c *call) contextEnded() bool {
 	if d, ok := c.ctx.Deadline(); ok && !d.After(c.deadline) && !time.Now().Before(d) {
 		select {
 		case <-c.ctx.Done():
-		case <-time.After(100 * time.Millisecond): // for contexts that have a deadline and no timer
+		case <-time.After(100 * time.Millisecond): // a context may have a deadline and no timer
 		}
 	}
 	return c.ctx.Err() != nil

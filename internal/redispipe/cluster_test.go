@@ -38,7 +38,7 @@ func TestACluster(t *testing.T) {
 		{"one node hangs", testOneNodeHangs},
 		{"a slot moves", testASlotMoves},
 		{"a slot is on its way", testASlotOnItsWay},
-		{"keys stay apart", testKeysStayApart},
+		{"keys stay apart", testKeysStaySeparate},
 		{"a master dies", testAMasterDies},
 	} {
 		if !t.Run(test.name, func(t *testing.T) {
@@ -239,8 +239,8 @@ func testASlotOnItsWay(t *testing.T, c *redistest.Cluster, client *redis.Cluster
 	}
 }
 
-// testKeysStayApart checks that waiting for a move ends in time.
-func testKeysStayApart(t *testing.T, c *redistest.Cluster, client *redis.ClusterClient, p *Pipe) {
+// testKeysStaySeparate checks that waiting for a move ends in time.
+func testKeysStaySeparate(t *testing.T, c *redistest.Cluster, client *redis.ClusterClient, p *Pipe) {
 	_, err := p.Run(t.Context(), long, addBoth("{apart}1", "{apart}2"))
 	require.NoError(t, err)
 	slot := c.Slot("{apart}")
@@ -351,8 +351,8 @@ func TestRedirections(t *testing.T) {
 	}
 }
 
-func TestTargets(t *testing.T) {
-	q := newQueue(nil, client(t, "[::2]:6379", nil))
+func TestRedirectAddr(t *testing.T) {
+	node := client(t, "[::2]:6379", nil)
 	for redirection, want := range map[string]string{
 		"1 10.0.0.1:6380": "10.0.0.1:6380",
 		"1 host:6380":     "host:6380",
@@ -360,11 +360,11 @@ func TestTargets(t *testing.T) {
 		"1 [::1]:6380":    "[::1]:6380",
 		"1 :6380":         "[::2]:6380",
 	} {
-		require.Equal(t, want, target(redirection, q), redirection)
+		require.Equal(t, want, redirectAddr(redirection, node), redirection)
 	}
 }
 
-func TestRedirectionsThatMakeNoSense(t *testing.T) {
+func TestInvalidRedirections(t *testing.T) {
 	for _, reply := range []string{"MOVED", "MOVED 1", "MOVED 1 ", "ASK 1 nowhere", "MOVED 1 :", "ASK 1 host:"} {
 		t.Run(reply, func(t *testing.T) {
 			f := newFake(t, func([]string) string { return "-" + reply + "\r\n" })
@@ -451,24 +451,24 @@ func TestNoiseOnACluster(t *testing.T) {
 	}
 }
 
-// TestANewClientForANode is what a Cluster's client makes of a node that went and came.
-func TestANewClientForANode(t *testing.T) {
+// TestNewClientOfANode is what a Cluster's client makes of a node that went and came.
+func TestNewClientOfANode(t *testing.T) {
 	p := fakeCluster(t, newFake(t, func([]string) string { return "*1\r\n:1\r\n" }))
 	old, err := p.cluster.client.MasterForKey(t.Context(), "k")
 	require.NoError(t, err)
 	q := p.cluster.queueOf(old)
 	require.Same(t, q, p.cluster.queueOf(old))
-	require.Same(t, q, p.cluster.queueAt(old.Options().Addr, q))
+	require.Same(t, q, p.cluster.queueAt(old.Options().Addr, q.node))
 	fresh := client(t, old.Options().Addr, nil)
 	require.NotSame(t, q, p.cluster.queueOf(fresh))
-	require.Same(t, fresh, p.cluster.queueAt(old.Options().Addr, q).of)
+	require.Same(t, fresh, p.cluster.queueAt(old.Options().Addr, q.node).node)
 }
 
 func TestClientsOfUnknownNodesAreClosed(t *testing.T) {
 	p := fakeCluster(t, newFake(t, func([]string) string { return "*1\r\n:1\r\n" }))
 	known, err := p.cluster.client.MasterForKey(t.Context(), "k")
 	require.NoError(t, err)
-	node := p.cluster.queueAt("127.0.0.1:1", p.cluster.queueOf(known)).of
+	node := p.cluster.queueAt("127.0.0.1:1", p.cluster.queueOf(known).node).node
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, node.Ping(over).Err(), context.Canceled)

@@ -7,14 +7,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// command is an EVALSHA, or an EVAL.
+// command is an EVALSHA or an EVAL.
 type command struct {
 	redis.Cmder
-	calls []*call // of a Batch, the first call of each entry; otherwise one
+	calls []*call // the first call of each entry of a Batch, or one call
 }
 
-// NoRetry keeps go-redis from sending the command again when it got no reply: the script may
-// have run.
+// NoRetry keeps go-redis from sending a command again that got no reply: the script may have run.
 func (*command) NoRetry() bool { return true }
 
 // entry is what equal calls of a Batch have in common.
@@ -25,9 +24,9 @@ type entry struct {
 	asking bool
 }
 
-// commands makes the commands of calls. If apart is set, an EVALSHA has keys of one call only,
-// as it must on a Cluster.
-func commands(calls []*call, apart bool) []*command {
+// commands returns the commands of calls. If oneSlot is set, as it must be on a Cluster, a command
+// has keys of one call only.
+func commands(calls []*call, oneSlot bool) []*command {
 	cmds := make([]*command, 0, 4)
 	open := make(map[*Batch]*command, 4)
 	var entries map[entry]*call
@@ -44,7 +43,7 @@ func commands(calls []*call, apart bool) []*command {
 			entries[e], c.last = c, c
 		}
 		cmd := open[c.Batch]
-		if c.Batch == nil || apart || cmd == nil || len(cmd.calls) == c.Batch.Max || cmd.calls[0].source != c.source {
+		if c.Batch == nil || oneSlot || cmd == nil || len(cmd.calls) == c.Batch.Max || cmd.calls[0].source != c.source {
 			cmd = new(command)
 			cmds = append(cmds, cmd)
 			open[c.Batch] = cmd
@@ -57,57 +56,48 @@ func commands(calls []*call, apart bool) []*command {
 	return cmds
 }
 
-// prepare makes what go-redis sends.
+// prepare sets the command that go-redis sends.
 func (cmd *command) prepare() {
-	c, script := cmd.calls[0], cmd.calls[0].Script
-	if c.Batch != nil {
-		script = c.Batch.Script
+	c := cmd.calls[0]
+	script, keys, args := c.Script, len(c.Keys), c.Args
+	if b := c.Batch; b != nil {
+		script, keys, args = b.Script, len(cmd.calls), b.Args
 	}
-	name, which := "evalsha", script.sha
+	name, text := "evalsha", script.sha
 	if c.source {
-		name, which = "eval", script.src
+		name, text = "eval", script.src
 	}
-	var args []any
+	all := append(make([]any, 0, 3+3*keys+len(args)), name, text, keys)
 	if c.Batch != nil {
-		args = cmd.batchArgs(c.Batch, name, which)
-	} else {
-		args = append(make([]any, 0, 3+len(c.Keys)+len(c.Args)), name, which, len(c.Keys))
-		for _, key := range c.Keys {
-			args = append(args, key)
+		for _, c := range cmd.calls {
+			all = append(all, c.Key)
 		}
-		args = append(args, c.Args...)
+	}
+	for _, key := range c.Keys {
+		all = append(all, key)
+	}
+	all = append(all, args...)
+	if slices.ContainsFunc(cmd.calls, func(c *call) bool { return c.Batch != nil && (c.N != 1 || c.next != nil) }) {
+		for _, c := range cmd.calls {
+			all = append(all, c.N, c.countEqual())
+		}
 	}
 	if script.ints {
-		cmd.Cmder = redis.NewIntSliceCmd(c.ctx, args...)
+		cmd.Cmder = redis.NewIntSliceCmd(c.ctx, all...)
 	} else {
-		cmd.Cmder = redis.NewCmd(c.ctx, args...)
+		cmd.Cmder = redis.NewCmd(c.ctx, all...)
 	}
 }
 
-func (cmd *command) batchArgs(b *Batch, name, which string) []any {
-	args := append(make([]any, 0, 3+len(b.Args)+3*len(cmd.calls)), name, which, len(cmd.calls))
-	for _, c := range cmd.calls {
-		args = append(args, c.Key)
-	}
-	args = append(args, b.Args...)
-	if !slices.ContainsFunc(cmd.calls, func(c *call) bool { return c.N != 1 || c.next != nil }) {
-		return args
-	}
-	for _, c := range cmd.calls {
-		args = append(args, c.N, c.equal())
-	}
-	return args
-}
-
-// equal returns how many equal calls a call is the first of.
-func (c *call) equal() (n int) {
+// countEqual returns the number of equal calls that begin with c.
+func (c *call) countEqual() (n int) {
 	for ; c != nil; c = c.next {
 		n++
 	}
 	return n
 }
 
-// split returns the calls of a command, ready to be sent again.
+// split returns the calls of a command, each on its own, to be sent again.
 func (cmd *command) split() (calls []*call) {
 	for _, c := range cmd.calls {
 		for c != nil {
@@ -120,14 +110,14 @@ func (cmd *command) split() (calls []*call) {
 	return calls
 }
 
-// deliver gives each call its part of the reply.
+// deliver finishes the command's calls, each with its part of the reply.
 func (cmd *command) deliver() {
 	reply, err := cmd.reply()
 	if b := cmd.calls[0].Batch; b != nil {
 		cmd.deliverBatch(b, reply.Ints, err)
-		return
+	} else {
+		cmd.calls[0].finish(reply, err)
 	}
-	cmd.calls[0].finish(reply, err)
 }
 
 func (cmd *command) deliverBatch(b *Batch, ints []int64, err error) {
@@ -140,7 +130,7 @@ func (cmd *command) deliverBatch(b *Batch, ints []int64, err error) {
 			reply = Reply{Common: ints[0], Ints: ints[1+b.Width*i:][:b.Width:b.Width]}
 		}
 		for c != nil {
-			next := c.next // once it has its outcome, c is its caller's
+			next := c.next // a finished call is its caller's
 			c.finish(reply, err)
 			reply.Index++
 			c = next
@@ -148,8 +138,8 @@ func (cmd *command) deliverBatch(b *Batch, ints []int64, err error) {
 	}
 }
 
-// answered reports whether a command has a reply.
-func (cmd *command) answered() bool {
+// hasReply reports whether a reply was read.
+func (cmd *command) hasReply() bool {
 	if c, ok := cmd.Cmder.(*redis.IntSliceCmd); ok {
 		return c.Val() != nil
 	}
@@ -169,7 +159,7 @@ func (cmd *command) reply() (r Reply, err error) {
 	}
 	var refusal redis.Error
 	if err != nil && !errors.As(err, &refusal) {
-		err = lost(err)
+		err = connError(err)
 	}
 	return r, err
 }

@@ -83,8 +83,8 @@ func TestAHungServer(t *testing.T) {
 	requireIdle(t, p)
 }
 
-// TestTimeoutsOfTheirOwn checks that a caller in a hurry doesn't wait for the deadline of others.
-func TestTimeoutsOfTheirOwn(t *testing.T) {
+// TestTimeoutsOfCalls checks that a caller in a hurry doesn't wait for the deadline of others.
+func TestTimeoutsOfCalls(t *testing.T) {
 	s := redistest.Start(t)
 	p := newPipe(t, s.Client(nil))
 	load(t, p, incr)
@@ -93,12 +93,12 @@ func TestTimeoutsOfTheirOwn(t *testing.T) {
 	defer resume()
 	ctx, cancel := context.WithCancel(t.Context())
 	var patient sync.WaitGroup
-	for i := range maxTrips {
+	for i := range maxInFlight {
 		patient.Go(func() { _ = run(ctx, p, long, "n", 1) })
 		eventually(t, "a place is taken", func() bool {
 			p.single.mu.Lock()
 			defer p.single.mu.Unlock()
-			return p.single.trips == i+1 && len(p.single.calls) == 0
+			return p.single.inFlight == i+1 && len(p.single.calls) == 0
 		})
 	}
 	requireInTime(t, 100, func() error { return run(t.Context(), p, timeout, "n", 1) })
@@ -107,9 +107,9 @@ func TestTimeoutsOfTheirOwn(t *testing.T) {
 	cancel()
 }
 
-// TestTheContextsDeadlineIsItsOwnError checks that the end of a caller's context isn't taken for a
+// TestContextDeadlineIsItsOwnError checks that the end of a caller's context isn't taken for a
 // failure of Redis.
-func TestTheContextsDeadlineIsItsOwnError(t *testing.T) {
+func TestContextDeadlineIsItsOwnError(t *testing.T) {
 	s := redistest.Start(t)
 	p := newPipe(t, s.Client(nil))
 	load(t, p, incr)
@@ -174,14 +174,14 @@ func TestADialerThatHangs(t *testing.T) {
 	requireInTime(t, 100, func() error { return run(t.Context(), p, timeout, "n", 1) })
 }
 
-func TestAServerThatAcceptsAndIsSilent(t *testing.T) {
+func TestSilentServer(t *testing.T) {
 	p := newPipe(t, client(t, silent(t), nil))
 	for _, callers := range []int{1, 100} {
 		requireInTime(t, callers, func() error { return run(t.Context(), p, timeout, "n", 1) })
 	}
 }
 
-func TestAServerThatIsNotThere(t *testing.T) {
+func TestServerIsDown(t *testing.T) {
 	s := redistest.Start(t)
 	s.Stop()
 	p := newPipe(t, s.Client(nil))
@@ -196,8 +196,8 @@ func TestAServerThatIsNotThere(t *testing.T) {
 	eventually(t, "it is back", func() bool { return run(t.Context(), p, timeout, "n", 0) == nil })
 }
 
-// TestAClusterWhoseSlotsDontCome has clients that know no node which answers.
-func TestAClusterWhoseSlotsDontCome(t *testing.T) {
+// TestClusterWithoutSlots has clients that know no node which answers.
+func TestClusterWithoutSlots(t *testing.T) {
 	for name, addr := range map[string]string{"silent": silent(t), "refused": "127.0.0.1:1"} {
 		t.Run(name, func(t *testing.T) {
 			c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, DisableIdentity: true})

@@ -14,21 +14,21 @@ import (
 var (
 	// ErrNotSent means that a call was not sent in time: its script did not run.
 	ErrNotSent = errors.New("redis: not sent in time")
-	// ErrNoReply means that a call got no reply in time, or that its connection broke: its
+	// ErrNoReply means that a call got no reply in time or that its connection broke: its
 	// script may have run.
 	ErrNoReply = errors.New("redis: no reply")
 	// ErrUnreadable means that a reply is not what the script returns.
 	ErrUnreadable = errors.New("redis: unreadable reply")
 )
 
-// lost makes the error of a call whose round trip failed without a reply.
-func lost(err error) error {
+// connError returns the error of a call whose round trip failed without a reply.
+func connError(err error) error {
 	var op *net.OpError
 	dialing := errors.As(err, &op) && op.Op == "dial"
 	switch {
 	case op != nil && op.Timeout() && !dialing:
 		return ErrNoReply
-	case errors.Is(err, context.DeadlineExceeded): // no connection could be had
+	case errors.Is(err, context.DeadlineExceeded): // no connection was free
 		return ErrNotSent
 	case dialing, errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
 		return fmt.Errorf("%w: %w", ErrNotSent, err)
@@ -38,8 +38,8 @@ func lost(err error) error {
 	return fmt.Errorf("%w: %w", ErrNoReply, err)
 }
 
-// unsent makes the error of a call that found no node, since loading the slots failed.
-func unsent(err error) error {
+// slotsError returns the error of a call that has no node because the slots could not be loaded.
+func slotsError(err error) error {
 	if unreadable(err) {
 		err = ErrUnreadable
 	}
@@ -60,8 +60,8 @@ func unreadable(err error) bool {
 	return false
 }
 
-// guard calls f, and returns an error if it panics, as a client's hook may: that must not end
-// the round trip that others are part of.
+// guard calls f and returns an error if f panics, as a client's hook may: the panic must not end
+// the round trip of other calls.
 func guard(f func()) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -71,3 +71,44 @@ func guard(f func()) (err error) {
 	f()
 	return nil
 }
+
+// Failures describes the errors that a store returns for failed calls.
+type Failures struct {
+	Store   error  // wraps the error of every failed call
+	KeyType error  // is returned for a reply that begins with WRONGTYPE or FOREIGN
+	Prefix  string // of the store's keys, which no error quotes
+}
+
+// Wrap returns a store's error for that of a call. The cause of ctx's end is returned as it is.
+func (f Failures) Wrap(ctx context.Context, err error) error {
+	var reply redis.Error
+	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		return err
+	case redis.HasErrorPrefix(err, "WRONGTYPE"), redis.HasErrorPrefix(err, "FOREIGN"):
+		return f.KeyType
+	case errors.As(err, &reply):
+		err = redact(reply, f.Prefix)
+	}
+	return fmt.Errorf("%w: %w", f.Store, err)
+}
+
+// redact returns an error reply without keys, which begin with prefix, and arguments.
+func redact(reply redis.Error, prefix string) redis.Error {
+	text, _, _ := strings.Cut(reply.Error(), ", with args beginning with")
+	if strings.Contains(text, prefix) {
+		text, _, _ = strings.Cut(text, " ")
+	}
+	if text == reply.Error() {
+		return reply // of its own type
+	}
+	return redacted(text)
+}
+
+// redacted is the rest of an error reply.
+type redacted string
+
+func (r redacted) Error() string { return string(r) }
+
+// RedisError marks r as a redis.Error.
+func (redacted) RedisError() {}

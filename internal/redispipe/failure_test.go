@@ -201,9 +201,9 @@ func requireKind(t *testing.T, kind string, r Result) {
 	require.NotErrorIs(t, r.Err, ErrNoReply)
 }
 
-// TestAServerThatLies answers anything. What go-redis says of a reply that it can't read may
+// TestInvalidReplies answers anything. What go-redis says of a reply that it can't read may
 // quote it, an error reply is for the stores to redact.
-func TestAServerThatLies(t *testing.T) {
+func TestInvalidReplies(t *testing.T) {
 	replies := redistest.Quoting("app:secret-of-key", "secret-of")
 	for name, reply := range map[string]string{
 		"array of errors":   "*2\r\n-secret-of\r\n-OOM secret-of\r\n",
@@ -265,7 +265,7 @@ func TestAHookThatPanics(t *testing.T) {
 		}
 		return err
 	}))
-	for range 2 * maxTrips {
+	for range 2 * maxInFlight {
 		before.Store(true)
 		require.ErrorContains(t, run(t.Context(), p, long, "n", 1), "before")
 		for _, r := range p.RunAll(t.Context(), long, []Call{add("n", 1), of(&counters, "m", 1), of(&counters, "m", 1)}) {
@@ -280,7 +280,7 @@ func TestAHookThatPanics(t *testing.T) {
 		after.Store(false)
 	}
 	requireIdle(t, p)
-	require.Equal(t, 4*maxTrips, value(t, s.Client(nil), "n"))
+	require.Equal(t, 4*maxInFlight, value(t, s.Client(nil), "n"))
 }
 
 // TestHooksOfTheClient checks that they see the calls if the client heeds deadlines itself, and
@@ -324,7 +324,7 @@ func TestAHookThatRefuses(t *testing.T) {
 }
 
 // TestLost checks which failures leave open whether a script ran.
-func TestLost(t *testing.T) {
+func TestConnError(t *testing.T) {
 	late := os.ErrDeadlineExceeded
 	for _, test := range []struct{ err, want error }{
 		{&net.OpError{Op: "dial", Err: late}, ErrNotSent},
@@ -342,7 +342,7 @@ func TestLost(t *testing.T) {
 		{errors.New("something"), ErrNoReply},
 		{errors.New("redis: can't parse it"), ErrUnreadable},
 	} {
-		got := lost(test.err)
+		got := connError(test.err)
 		for _, err := range []error{ErrNotSent, ErrNoReply, ErrUnreadable} {
 			require.Equal(t, err == test.want, errors.Is(got, err), "%v: %v", test.err, got)
 		}

@@ -49,7 +49,7 @@ func BenchmarkHung(b *testing.B) {
 func benchmarkHung(b *testing.B, name string, client redis.UniversalClient, pause func() (resume func()), callers int) {
 	for _, cancellable := range []bool{false, true} {
 		b.Run(fmt.Sprintf("%s/callers=%d/cancellable=%v", name, callers, cancellable), func(b *testing.B) {
-			p, err := New(client)
+			p, err := open(client)
 			require.NoError(b, err)
 			ctx := context.Background()
 			if cancellable {
@@ -101,7 +101,7 @@ func callMany(ctx context.Context, p *Pipe, callers int) time.Duration {
 // three while a third of them asks one that is stopped; -benchtime=3x.
 func BenchmarkOneMasterStopped(b *testing.B) {
 	c := redistest.StartCluster(b)
-	p, err := New(c.Client(nil))
+	p, err := open(c.Client(nil))
 	require.NoError(b, err)
 	keys := map[*redistest.Server][]string{} // some of each master
 	masters := c.Masters(0)

@@ -34,7 +34,7 @@ const long = 10 * time.Second // more than anything takes
 
 func newPipe(tb testing.TB, client redis.UniversalClient) *Pipe {
 	tb.Helper()
-	p, err := New(client)
+	p, err := open(client)
 	require.NoError(tb, err)
 	return p
 }
@@ -136,7 +136,7 @@ func farAway(p *Pipe) {
 func (g *gate) fill(t *testing.T, p *Pipe) (ended *sync.WaitGroup) {
 	t.Helper()
 	ended = new(sync.WaitGroup)
-	for range maxTrips {
+	for range maxInFlight {
 		ended.Go(func() {
 			if err := run(t.Context(), p, long, "held", 1); err != nil {
 				t.Error(err)

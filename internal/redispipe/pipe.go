@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -16,48 +19,67 @@ type Pipe struct {
 	single  *queue   // of a client for one server
 	cluster *cluster // of a Cluster's client
 
-	// apart is set if an EVALSHA may have keys of one slot only.
-	apart atomic.Bool
+	oneSlot atomic.Bool // whether an EVALSHA may have keys of one slot only
 }
 
-// New returns a pipe over client, which stays the caller's to close. It does not talk to Redis
-// yet.
-func New(client redis.UniversalClient) (*Pipe, error) {
-	if err := check(client); err != nil {
+// For returns the pipe over client, and the same one each time while it is in use, so that the
+// stores on one client share round trips. The caller closes the client. For does not connect to
+// Redis.
+func For(client redis.UniversalClient) (*Pipe, error) {
+	p, err := open(client)
+	if err != nil {
 		return nil, err
 	}
-	p := new(Pipe)
-	switch c := client.(type) {
-	case *redis.Client:
-		p.single = newQueue(p, c)
-	case *redis.ClusterClient:
-		p.cluster = newCluster(p, c)
-		p.apart.Store(true)
+	pipesMu.Lock()
+	defer pipesMu.Unlock()
+	if inUse := pipes[client].Value(); inUse != nil {
+		return inUse, nil
 	}
+	pipes[client] = weak.Make(p)
+	runtime.AddCleanup(p, forget, client)
 	return p, nil
 }
 
-// check returns an error if there is no pipe over client.
-func check(client redis.UniversalClient) error {
+// pipes holds the pipes in use.
+var (
+	pipesMu sync.Mutex
+	pipes   = map[redis.UniversalClient]weak.Pointer[Pipe]{}
+)
+
+// forget removes the entry of a collected pipe, unless a new pipe has replaced it.
+func forget(client redis.UniversalClient) {
+	pipesMu.Lock()
+	defer pipesMu.Unlock()
+	if pipes[client].Value() == nil {
+		delete(pipes, client)
+	}
+}
+
+// open returns a new pipe over client.
+func open(client redis.UniversalClient) (*Pipe, error) {
+	p := new(Pipe)
 	switch c := client.(type) {
 	case *redis.Client:
 		if c != nil {
-			return nil
+			p.single = newQueue(p, c)
+			return p, nil
 		}
 	case *redis.ClusterClient:
 		if c != nil {
-			return nil
+			p.cluster = newCluster(p, c)
+			p.oneSlot.Store(true)
+			return p, nil
 		}
 	case nil:
 	default:
-		return fmt.Errorf("redispipe: client is a %T, want a *redis.Client or a *redis.ClusterClient", client)
+		return nil, fmt.Errorf("client is a %T, want a *redis.Client or a *redis.ClusterClient", client)
 	}
-	return errors.New("redispipe: no client")
+	return nil, errors.New("no client")
 }
 
-// Run runs a call and returns its reply. An error reply is a redis.Error. When ctx or timeout
-// ends before there is a reply, the error is the cause of ctx, [ErrNotSent] or [ErrNoReply]; a
-// call that goes out on its caller's goroutine may notice the end of ctx only at its deadline.
+// Run runs a call and returns its reply. An error reply is a redis.Error. If ctx or timeout ends
+// before the reply, the error is the cause of ctx, [ErrNotSent] or [ErrNoReply]. A call that is sent
+// on its caller's goroutine may notice the end of ctx only at its deadline.
 func (p *Pipe) Run(ctx context.Context, timeout time.Duration, what Call) (Reply, error) {
 	if ctx.Err() != nil {
 		return Reply{}, context.Cause(ctx)
@@ -68,18 +90,18 @@ func (p *Pipe) Run(ctx context.Context, timeout time.Duration, what Call) (Reply
 		return Reply{}, err
 	}
 	q.do(c)
-	return c.outcome()
+	return c.result()
 }
 
-// Result is what a call of RunAll got.
+// Result is the result of one call of [Pipe.RunAll].
 type Result struct {
 	Reply
 	Err error
 }
 
-// RunAll runs calls as Run does, all at once and in any order.
+// RunAll runs calls as Run does, at the same time and in any order.
 func (p *Pipe) RunAll(ctx context.Context, timeout time.Duration, what []Call) []Result {
-	results, sent := make([]Result, len(what)), make([]*call, len(what))
+	results, running := make([]Result, len(what)), make([]*call, len(what))
 	if ctx.Err() != nil {
 		for i := range results {
 			results[i].Err = context.Cause(ctx)
@@ -94,23 +116,23 @@ func (p *Pipe) RunAll(ctx context.Context, timeout time.Duration, what []Call) [
 			results[i].Err = err
 			continue
 		}
-		sent[i], queues[q] = c, append(queues[q], c)
+		running[i], queues[q] = c, append(queues[q], c)
 	}
 	for q, calls := range queues {
 		if first := q.add(calls...); first != nil {
 			go q.run(first)
 		}
 	}
-	for i, c := range sent {
+	for i, c := range running {
 		if c != nil {
 			c.wait()
-			results[i].Reply, results[i].Err = c.outcome()
+			results[i].Reply, results[i].Err = c.result()
 		}
 	}
 	return results
 }
 
-// queue returns the queue of the node that has a call's keys.
+// queue returns the queue of the node with a call's keys.
 func (p *Pipe) queue(c *call) (*queue, error) {
 	if p.single != nil {
 		return p.single, nil

@@ -10,113 +10,123 @@ import (
 )
 
 const (
-	maxTrips = 4   // round trips of one queue in flight
-	maxCalls = 256 // calls in a round trip
+	maxInFlight = 4   // round trips of one queue
+	maxCalls    = 256 // in a round trip
 
-	// While a round trip is in flight, calls are better off in the next one, as a command of
-	// many keys costs Redis and this process a fraction of many commands. Another trip begins
-	// beside it if there is enough for one, so that Redis and this process work at the same
-	// time, if trips take so long that the wait would cost more than it saves, or if the
-	// newest has not come back for a while.
-	enough   = 32
-	longTrip = 500 * time.Microsecond
-	lateTrip = time.Millisecond
+	// While a round trip is in flight, calls are better off in the next one: a command of many
+	// keys costs Redis and this process a fraction of many commands. Another round trip begins
+	// beside it if enough calls wait to keep Redis and this process working at the same time,
+	// if round trips take so long that waiting costs more than it saves, or if the newest one is
+	// late.
+	minCost   = 32
+	longTrip  = 500 * time.Microsecond
+	lateAfter = time.Millisecond
 
 	// A yield wakes another processor, which costs a lone call a tenth of its time. After so
-	// many first calls that no other has joined, only one of as many yields.
+	// many first calls that no other call has joined, only one in maxAlone yields.
 	maxAlone = 8
 )
 
-// queue is where the calls on one node meet. It has no bound: a call stays in it until its
-// deadline at most.
+// queue collects the calls to one node. It is unbounded: a call leaves it at its deadline at the
+// latest.
 type queue struct {
 	pipe   *Pipe
-	of     *redis.Client // whose node it is
-	client *redis.Client // of, or what has its pool, with deadlines that are those of contexts
+	node   *redis.Client // the client of the node
+	client *redis.Client // node, or a copy with its pool whose connections heed the context's deadline
 
-	mu    sync.Mutex
-	calls []*call
-	trips int           // in flight, or about to be
-	began time.Time     // when the newest of them did
-	rtt   time.Duration // how long the shortest of the last trips took
-	alone int           // calls that were first since one was joined by another
+	mu       sync.Mutex
+	calls    []*call
+	inFlight int           // round trips, those about to begin included
+	began    time.Time     // when the newest of them began
+	rtt      time.Duration // the shortest of the last round trips
+	alone    int           // first calls since another call joined one
 }
 
-func newQueue(p *Pipe, client *redis.Client) *queue {
-	q := &queue{pipe: p, of: client, client: client}
-	if !client.Options().ContextTimeoutEnabled {
-		q.client = client.WithTimeout(0) // the same pool, with options of its own, and no hooks
+func newQueue(p *Pipe, node *redis.Client) *queue {
+	q := &queue{pipe: p, node: node, client: node}
+	if !node.Options().ContextTimeoutEnabled {
+		q.client = node.WithTimeout(0) // the same pool, with options of its own, and no hooks
 		q.client.Options().ContextTimeoutEnabled = true
 	}
 	return q
 }
 
-// do sends a call and returns when it has its outcome. The call goes out on this goroutine if
-// it is the first and the deadline of its connection is its own.
+// do sends a call and returns when it is finished. The call is sent on this goroutine if it is
+// the first of its round trip and the connection's deadline is its own.
 func (q *queue) do(c *call) {
-	if first := q.add(c); first != nil {
-		if first[0] == c && !latest(first).After(c.deadline.Add(time.Millisecond)) {
-			if more := q.trip(first); more != nil {
-				go q.run(more)
-			}
-		} else {
-			go q.run(first)
+	if calls := q.add(c); calls != nil {
+		deadline := latest(calls)
+		if calls[0] == c && !deadline.After(c.deadline.Add(time.Millisecond)) {
+			calls = q.roundTrip(calls, deadline)
+		}
+		if calls != nil {
+			go q.run(calls)
 		}
 	}
 	c.wait()
 }
 
-// add queues calls. If a round trip may begin, add returns the calls of it, which its caller
-// sends.
+// run makes the round trip of calls, and then those of the calls that were queued meanwhile.
+func (q *queue) run(calls []*call) {
+	for calls != nil {
+		calls = q.roundTrip(calls, latest(calls))
+	}
+}
+
+// add queues calls. If a round trip may begin, add returns its calls, which the caller sends.
 func (q *queue) add(calls ...*call) []*call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.calls = append(q.calls, calls...)
-	if !q.mayBegin() {
-		return nil // the next trip takes them along
+	if !q.mayBeginLocked() {
+		return nil // the next round trip takes them
 	}
-	q.trips++
+	q.inFlight++
 	q.began = time.Now()
-	if q.trips == 1 {
-		q.collect(len(calls))
+	if q.inFlight == 1 {
+		q.collectLocked(len(calls))
 	}
-	return q.take()
+	return q.takeLocked()
 }
 
-// mayBegin reports whether a round trip begins now. The caller holds q.mu.
-func (q *queue) mayBegin() bool {
-	switch q.trips {
+// mayBeginLocked reports whether a round trip may begin now.
+func (q *queue) mayBeginLocked() bool {
+	switch q.inFlight {
 	case 0:
 		return true
-	case maxTrips:
+	case maxInFlight:
 		return false
 	}
-	return weight(q.calls) >= enough || q.rtt > longTrip || time.Since(q.began) > lateTrip
+	return cost(q.calls) >= minCost || q.rtt > longTrip || time.Since(q.began) > lateAfter
 }
 
-// weight returns what calls cost Redis, of which a call of a Batch is one.
-func weight(calls []*call) (w int) {
+// cost returns what calls cost Redis, in calls of a Batch.
+func cost(calls []*call) (n int) {
 	for _, c := range calls {
-		if w++; c.Batch == nil {
-			w++
+		if n++; c.Batch == nil {
+			n++
 		}
 	}
-	return w
+	return n
 }
 
-// collect yields the processor while calls come, of which there are n. The caller holds q.mu,
-// which is released meanwhile.
-func (q *queue) collect(n int) {
+// collectLocked yields the processor while the queue grows beyond n calls. It releases q.mu
+// meanwhile.
+func (q *queue) collectLocked(n int) {
 	q.alone++
 	if q.alone > maxAlone && q.alone%maxAlone != 0 {
 		return
 	}
-	q.mu.Unlock()
-	yield.WhileGrowing(q.len)
-	q.mu.Lock()
+	q.yieldLocked()
 	if len(q.calls) != n {
 		q.alone = 0
 	}
+}
+
+func (q *queue) yieldLocked() {
+	q.mu.Unlock()
+	defer q.mu.Lock()
+	yield.WhileGrowing(q.len)
 }
 
 func (q *queue) len() int {
@@ -125,14 +135,14 @@ func (q *queue) len() int {
 	return len(q.calls)
 }
 
-// take returns the calls of a round trip that has its place. If there are none, the place
-// becomes free, and it returns nil. More calls than that are sent at once, too, as long as there
-// are places. The caller holds q.mu.
-func (q *queue) take() []*call {
+// takeLocked returns the calls of a round trip that is counted as in flight, or nil if none are
+// queued, and then it is not counted any more. If there are too many calls for one round trip,
+// another one begins.
+func (q *queue) takeLocked() []*call {
 	var taken []*call
 	for i, c := range q.calls {
 		q.calls[i] = nil
-		if c.state.CompareAndSwap(waiting, sent) {
+		if c.state.CompareAndSwap(queued, sent) {
 			if taken == nil {
 				taken = make([]*call, 0, min(len(q.calls)-i, maxCalls))
 			}
@@ -140,42 +150,37 @@ func (q *queue) take() []*call {
 		}
 		if len(taken) == maxCalls {
 			q.calls = q.calls[i+1:]
-			if q.trips < maxTrips {
-				q.trips++
-				go q.run(q.take())
+			if q.inFlight < maxInFlight {
+				q.inFlight++
+				go q.run(q.takeLocked())
 			}
 			return taken
 		}
 	}
 	q.calls = q.calls[:0]
 	if taken == nil {
-		q.trips--
+		q.inFlight--
 	}
 	return taken
 }
 
-// run makes the round trip of calls, and then those of what came meanwhile.
-func (q *queue) run(calls []*call) {
-	for calls != nil {
-		calls = q.trip(calls)
-	}
-}
-
-// next returns the calls of the trip that takes the place of one which took so long. Callers who
-// have just got their replies often call again, so it yields to them if nothing else is in flight.
-func (q *queue) next(took time.Duration) []*call {
+// next returns the calls of the round trip that follows one that began then. Callers that have
+// just got their replies often call again, so it yields to them if nothing else is in flight.
+func (q *queue) next(began time.Time) []*call {
+	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	took := now.Sub(began)
 	if q.rtt += q.rtt / 64; took < q.rtt || q.rtt == 0 {
 		q.rtt = took
 	}
-	if q.trips == 1 && len(q.calls) > 0 {
-		q.mu.Unlock()
-		yield.WhileGrowing(q.len)
-		q.mu.Lock()
+	if q.inFlight == 1 && len(q.calls) > 0 {
+		q.yieldLocked()
 	}
-	q.began = time.Now()
-	return q.take()
+	if len(q.calls) > 0 {
+		q.began = time.Now()
+	}
+	return q.takeLocked()
 }
 
 // latest returns the latest deadline of calls.

@@ -203,7 +203,7 @@ func TestAtMostFourRoundTrips(t *testing.T) {
 		g.pass <- struct{}{}
 		require.Equal(t, size, receive(t, g.began))
 	}
-	for range maxTrips {
+	for range maxInFlight {
 		g.pass <- struct{}{}
 	}
 	ended.Wait()
@@ -221,7 +221,7 @@ func requireFree(t *testing.T, q *queue) {
 	eventually(t, "no round trip is in flight", func() bool {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		return q.trips == 0 && len(q.calls) == 0
+		return q.inFlight == 0 && len(q.calls) == 0
 	})
 }
 
@@ -278,7 +278,7 @@ func TestACallerLeavesTheQueueAtOnce(t *testing.T) {
 	require.Equal(t, ErrNotSent, run(t.Context(), p, 20*time.Millisecond, "late", 1))
 	require.Less(t, time.Since(began), long/2)
 
-	for range maxTrips {
+	for range maxInFlight {
 		g.pass <- struct{}{}
 	}
 	ended.Wait()
@@ -351,12 +351,12 @@ func TestNearbyOneRoundTripIsInFlight(t *testing.T) {
 	call(1)
 	require.Equal(t, 1, receive(t, g.began))
 	near(time.Now().Add(time.Hour)) // which keeps it young
-	const enough = enough / 2       // of EVALSHAs
-	call(enough - 1)
-	eventually(t, "the others are queued", func() bool { return q.len() == enough-1 })
+	const n = minCost / 2           // of EVALSHAs
+	call(n - 1)
+	eventually(t, "the others are queued", func() bool { return q.len() == n-1 })
 	nothing(t, g.began)
 	call(1)
-	require.Equal(t, enough, receive(t, g.began), "enough for a trip of their own")
+	require.Equal(t, n, receive(t, g.began), "enough for a trip of their own")
 	near(time.Now().Add(-time.Second))
 	call(1)
 	require.Equal(t, 1, receive(t, g.began), "the newest is late")

@@ -12,9 +12,9 @@ type Script struct {
 	ints     bool
 }
 
-// NewScript returns the script with this source, whose reply is an array. An error must be the
-// whole reply: at some errors inside an array go-redis stops reading, and takes the rest of it for
-// the replies of other calls.
+// NewScript returns a script with the source src and an array as its reply. An error must be the
+// whole reply: at some errors inside an array go-redis stops reading, and takes the rest of the
+// array for the replies of other calls.
 func NewScript(src string) *Script {
 	sum := sha1.Sum([]byte(src)) // Redis names scripts by it
 	return &Script{src: src, sha: hex.EncodeToString(sum[:])}
@@ -27,7 +27,7 @@ var recordLua string
 // record.lua, which has functions for such scripts, goes in front of the source.
 func NewRecordScript(src string) *Script { return NewScript(recordLua + src) }
 
-// NewIntScript returns the script with this source, whose reply is an array of integers.
+// NewIntScript returns a script with the source src and an array of integers as its reply.
 func NewIntScript(src string) *Script {
 	s := NewScript(src)
 	s.ints = true
@@ -41,15 +41,15 @@ func (s *Script) Source() string { return s.src }
 // of one Batch, by its address, share an EVALSHA:
 //
 //	KEYS   the keys
-//	ARGV   Args, and then for each key n and the number of equal calls, or nothing if all of
-//	       that is 1
+//	ARGV   Args, and then for each key n and the number of equal calls; nothing if all of these
+//	       are 1
 //	Reply  one integer for all calls, such as the time, and then Width integers for each key
 //
-// The script must not raise an error for what is wrong with one key.
+// The script must not raise an error if only one of the keys is wrong.
 type Batch struct {
 	Script *Script // made by NewIntScript
 	Args   []any   // strings and numbers; they must not change
 	Width  int
-	Max    int  // the largest number of keys in one EVALSHA; Redis does nothing else meanwhile
+	Max    int  // keys in one EVALSHA, during which Redis does nothing else
 	Join   bool // whether equal calls of a key are one entry
 }

@@ -21,7 +21,7 @@ func TestOnePipeForAClient(t *testing.T) {
 	runtime.KeepAlive(p)
 }
 
-func TestPipesThatNobodyUsesAreGone(t *testing.T) {
+func TestUnusedPipesAreForgotten(t *testing.T) {
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
 	defer cluster.Close()
 	for _, c := range []redis.UniversalClient{client(t, "127.0.0.1:1", nil), cluster} {
@@ -29,9 +29,9 @@ func TestPipesThatNobodyUsesAreGone(t *testing.T) {
 		require.NoError(t, err)
 		eventually(t, "the pipe is gone", func() bool {
 			runtime.GC()
-			sharedMu.Lock()
-			defer sharedMu.Unlock()
-			_, found := shared[c]
+			pipesMu.Lock()
+			defer pipesMu.Unlock()
+			_, found := pipes[c]
 			return !found
 		})
 		p, err := For(c)
@@ -49,7 +49,7 @@ type unhashable struct {
 	_ []int
 }
 
-func TestClientsThatArentSupported(t *testing.T) {
+func TestUnsupportedClients(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}, HeartbeatFrequency: long})
 	defer ring.Close()
 	for _, test := range []struct {
@@ -62,7 +62,7 @@ func TestClientsThatArentSupported(t *testing.T) {
 		{ring, "*redis.Ring"},
 		{unhashable{}, "redispipe.unhashable"},
 	} {
-		for _, f := range []func(redis.UniversalClient) (*Pipe, error){New, For} {
+		for _, f := range []func(redis.UniversalClient) (*Pipe, error){open, For} {
 			p, err := f(test.client)
 			require.ErrorContains(t, err, test.want)
 			require.Nil(t, p)

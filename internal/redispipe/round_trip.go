@@ -1,0 +1,81 @@
+package redispipe
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// roundTrip sends calls by a deadline, completes them, and returns the calls of the next round
+// trip.
+func (q *queue) roundTrip(calls []*call, deadline time.Time) (next []*call) {
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	began := time.Now()
+	for len(calls) > 0 {
+		calls = q.send(ctx, calls)
+	}
+	return q.next(began)
+}
+
+// send sends calls in one write and completes them, except those it returns: the node refused
+// them, and they are to be sent again in another way.
+func (q *queue) send(ctx context.Context, calls []*call) (refused []*call) {
+	cmds := commands(calls, q.pipe.oneSlot.Load())
+	if err := guard(func() { q.exec(ctx, cmds) }); err != nil {
+		for _, c := range calls {
+			c.finish(Reply{}, connError(err)) // the hook may have panicked after sending
+		}
+		return nil
+	}
+	for _, cmd := range cmds {
+		switch {
+		case cmd.Err() == nil:
+			cmd.deliver()
+		case q.refused(cmd):
+			refused = append(refused, cmd.split()...)
+		case !q.redirected(cmd):
+			cmd.deliver()
+		}
+	}
+	return refused
+}
+
+// exec sends commands in one write. Afterwards each has a reply or an error.
+func (q *queue) exec(ctx context.Context, cmds []*command) {
+	if len(cmds) == 1 && !cmds[0].calls[0].asking {
+		_ = q.client.Process(ctx, cmds[0])
+		return
+	}
+	pipe := q.client.Pipeline()
+	for _, cmd := range cmds {
+		if cmd.calls[0].asking {
+			_ = pipe.Process(ctx, redis.NewStatusCmd(ctx, "asking"))
+		}
+		_ = pipe.Process(ctx, cmd)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		for _, cmd := range cmds {
+			if cmd.Err() == nil && !cmd.hasReply() { // a hook did not send it
+				cmd.SetErr(err)
+			}
+		}
+	}
+}
+
+// refused reports whether the node refused a command that it runs if it is sent in another way,
+// and prepares the command's calls for that.
+func (q *queue) refused(cmd *command) bool {
+	switch err := cmd.Err(); {
+	case redis.HasErrorPrefix(err, "NOSCRIPT") && !cmd.calls[0].source:
+		for _, c := range cmd.calls {
+			c.source = true
+		}
+		return true
+	case redis.HasErrorPrefix(err, "CROSSSLOT") && len(cmd.calls) > 1:
+		q.pipe.oneSlot.Store(true) // a node of a Cluster, behind a client for one server
+		return true
+	}
+	return false
+}
