@@ -11,22 +11,22 @@ import (
 	"github.com/lazyreq/lazyreq/internal/yield"
 )
 
-// ErrMissing is what [Batch.Get] returns for a key that the batch's function
-// returned no value for.
+// ErrMissing is the error of [Batch.Get] for a key that the batch's function returned
+// no value for.
 var ErrMissing = errors.New("lazy: no value for the key")
 
 // Batch answers Gets that are made at the same moment with one call of its function.
-// It keeps no values: [NewMemo] over its Get does.
+// It keeps no values; a [NewMemo] over its Get does.
 //
 // The first Get yields the processor, up to four times, as long as other Gets come
-// meanwhile, and then the function is called; a Get that comes later is in the next
-// call. There is no timer, and a Get never waits for another computation to finish or
-// to block. So goroutines that are started together usually share a call or two, but
-// this is not guaranteed.
+// meanwhile, and then calls the function; a Get that comes later is in the next call.
+// There is no timer, and a Get never waits for another computation to finish or to
+// block. So goroutines that are started together usually share a call or two, but this
+// is not guaranteed.
 //
-// The Gets of a call have the same [Scope], that of their contexts, so that one Batch
-// serves any number of scopes. The function runs under the scope's context, whether or
-// not the callers stay. Without a scope it runs under the values of the first caller's
+// The Gets of a call have the same [Scope], that of their contexts, so one Batch serves
+// any number of scopes. The function runs under the scope's context, even if the
+// callers leave. Without a scope it runs under the values of the first caller's
 // context, and is cancelled when the last caller has left.
 //
 // A Batch is safe for concurrent use.
@@ -51,28 +51,28 @@ func NewBatch[K comparable, V any](fn func(ctx context.Context, keys []K) (map[K
 }
 
 // yieldAtLeastOnce yields once even if the processor is busy: a Batch exists to save
-// calls, each of which usually costs more than that.
+// calls, each of which usually costs more than a yield.
 func yieldAtLeastOnce(size func() int) {
 	runtime.Gosched()
 	yield.WhileGrowing(size)
 }
 
-// Get returns the value for key. An error or a panic of the function is one of every
-// Get of the call. Get returns [ErrMissing] if the function returned no value for key,
-// and [context.Cause] when ctx ends first; the call goes on for the others.
+// Get returns the value for key. An error or a panic of the function is an error or a
+// panic of every Get of the call. Get returns [ErrMissing] if the function returned no
+// value for key, and [context.Cause] if ctx ends first; the call goes on for the others.
 func (b *Batch[K, V]) Get(ctx context.Context, key K) (V, error) {
 	var zero V
 	if ctx.Err() != nil {
 		return zero, context.Cause(ctx)
 	}
-	_ = map[K]bool(nil)[key] // panics here, and not for all of the call, if key cannot be hashed
+	_ = map[K]bool(nil)[key] // a key that cannot be hashed panics here, and not in the others' call
 	s := ScopeOf(ctx)
 	inline := s.outlivedBy(ctx.Done())
-	call, first := b.join(ctx, s, inline, key)
+	flight, first := b.join(ctx, s, inline, key)
 	if first {
 		b.collect(s)
 	}
-	found, err := call.computeOrWait(ctx, first, inline)
+	found, err := flight.await(ctx, first, inline)
 	if err != nil {
 		return zero, err
 	}
@@ -84,8 +84,7 @@ func (b *Batch[K, V]) Get(ctx context.Context, key K) (V, error) {
 }
 
 // join adds key to the call that collects for s, and reports whether it is the first.
-// The call's attempt counts a waiter for each key, and begins after collect.
-func (b *Batch[K, V]) join(ctx context.Context, s *Scope, inline bool, key K) (*attempt[map[K]V], bool) {
+func (b *Batch[K, V]) join(ctx context.Context, s *Scope, inline bool, key K) (*valueFlight[map[K]V], bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.collecting[s]
@@ -99,8 +98,8 @@ func (b *Batch[K, V]) join(ctx context.Context, s *Scope, inline bool, key K) (*
 		b.collecting[s] = c
 	}
 	c.keys = append(c.keys, key)
-	a, first, _ := c.found.join(ctx, inline, true)
-	return a, first
+	flight, first, _ := c.found.join(ctx, inline, true)
+	return flight, first
 }
 
 // collect lets other Gets of s join the call, and then closes it to them.
@@ -115,12 +114,12 @@ func (b *Batch[K, V]) collect(s *Scope) {
 	delete(b.collecting, s)
 }
 
-// distinct removes each key that occurred before.
+// distinct removes repeated keys.
 func distinct[K comparable](keys []K) []K {
 	seen := make(map[K]bool, len(keys))
 	return slices.DeleteFunc(keys, func(k K) bool {
-		again := seen[k]
+		repeated := seen[k]
 		seen[k] = true
-		return again
+		return repeated
 	})
 }

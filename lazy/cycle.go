@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// CycleError says that a value needs itself. Path names the values from the one
-// that was asked for to itself again: user, org, user.
+// CycleError is the error of a value that needs itself. Path has the names of the
+// values, from the one that was asked for to itself: user, org, user.
 //
-// It is found when the wait that would close the cycle begins. A function that
-// asks for a value which needs its own is reported even if it asks from a
-// goroutine that it does not wait for: which of the two comes first would be
-// luck.
+// A cycle is found when the wait that would close it begins. A function that asks for
+// a value which needs its own gets the error even if it asks from a goroutine that it
+// does not wait for: which of the two is first would be chance.
 type CycleError struct {
 	Path []string
 }
@@ -24,14 +23,46 @@ func newCycleError(path []*Flight) *CycleError {
 	return &CycleError{Path: append(names, names[0])}
 }
 
-// Error joins the path with arrows.
+// Error returns the path with arrows between the names.
 func (c *CycleError) Error() string {
 	return "lazy: cycle: " + strings.Join(c.Path, " -> ")
 }
 
-// pathTo returns the flights from f to target along their needs, both included,
-// or nil. One lock is held at a time: no flight can take away a need that is
-// part of a cycle, because all in it are blocked.
+// waitEdge is one wait of a computation for another.
+type waitEdge struct {
+	flight *Flight
+	// inline: flight runs on the goroutine that waits for it, which therefore goes on
+	// when flight returns, and not when flight is completed by something else.
+	inline bool
+}
+
+// addEdge records that f waits. f may be nil.
+func (f *Flight) addEdge(e waitEdge) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.edges == nil {
+		f.edges = f.buf[:0]
+	}
+	f.edges = append(f.edges, e)
+}
+
+// removeEdge removes one such wait. f may be nil.
+func (f *Flight) removeEdge(e waitEdge) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.Index(f.edges, e)
+	f.edges = slices.Delete(f.edges, i, i+1)
+}
+
+// pathTo returns the flights from f to target along their edges, both included, or
+// nil. One lock at a time is enough: the flights of a cycle are all blocked, so none
+// of them can remove its edge meanwhile.
 func (f *Flight) pathTo(target *Flight, seen map[*Flight]bool) []*Flight {
 	if f == target {
 		return []*Flight{f}
@@ -40,20 +71,20 @@ func (f *Flight) pathTo(target *Flight, seen map[*Flight]bool) []*Flight {
 		return nil
 	}
 	f.mu.Lock()
-	needs := slices.Clone(f.needs)
+	edges := slices.Clone(f.edges)
 	f.mu.Unlock()
-	if len(needs) == 0 {
+	if len(edges) == 0 {
 		return nil
 	}
 	if seen == nil {
 		seen = make(map[*Flight]bool)
 	}
 	seen[f] = true
-	for _, n := range needs {
-		if !n.inline && n.flight.over() {
-			continue // f was woken and is about to take this need back
+	for _, e := range edges {
+		if !e.inline && e.flight.Completed() {
+			continue // f was woken and is about to remove this edge
 		}
-		if rest := n.flight.pathTo(target, seen); rest != nil {
+		if rest := e.flight.pathTo(target, seen); rest != nil {
 			return append([]*Flight{f}, rest...)
 		}
 	}

@@ -2,71 +2,66 @@ package lazy
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"sync"
 )
 
-// Work is what a [Flight] carries out.
+// errAbandoned is the cause of a computation that was cancelled because every waiter left.
+var errAbandoned = errors.New("lazy: every waiter left")
+
+// Work is what a [Flight] computes.
 type Work interface {
-	// Name names the work in cycles and panics.
+	// Name returns the name that cycles and panics show.
 	Name() string
-	// Compute calls the user's function and keeps what it returns, without
-	// publishing it. ctx is the flight.
+	// Compute calls the user's function and keeps its result, without publishing it.
+	// ctx is the flight.
 	Compute(ctx context.Context)
-	// Finish publishes the outcome, before any waiter wakes. abnormal is nil
-	// when Compute returned, else a [*PanicError] or [ErrGoexit]. It must not
-	// panic: those who wait would do so for ever.
+	// Finish publishes the result by [Flight.Complete]. abnormal is nil if Compute
+	// returned; otherwise it is a [*PanicError], [ErrGoexit], or [ErrClosed] if the
+	// scope was closed before Compute began. Finish must not panic.
 	Finish(abnormal error)
 }
 
-// Flight is one computation in progress: the context that the computation
-// gets, those who wait for it, and what it waits for itself. It is embedded in
-// the value that implements its [Work], so that a computation is one allocation.
+// Flight is one computation in progress: its context, its waiters, its outcome, and
+// the computations that it waits for itself. It is embedded in the type that
+// implements its [Work], so that a computation is one allocation.
 //
-// Init comes first, then Run or Launch exactly once; all other methods may be
-// called concurrently. A Flight must not be copied or used again.
+// Init comes first, and Start exactly once. All other methods are safe for
+// concurrent use. A Flight must not be copied or reused.
 type Flight struct {
 	context.Context
-	work  Work
-	scope *Scope // waits for the computation; may be nil
+	work   Work
+	scope  *Scope                  // waits for the computation; may be nil
+	cancel context.CancelCauseFunc // called when every waiter has left; nil if the computation then goes on
 
-	mu       sync.Mutex
-	released bool          // Release was called
-	done     chan struct{} // closed by Release; made by the first who waits
-	blocked  []*Flight     // the computations that wait for it
-	needs    []need        // what holds this computation up, once for each of its waits
-	buf      [1]need       // needs, as long as there is one at a time
-}
-
-// need is that one computation cannot go on before another does.
-type need struct {
-	flight *Flight
-	// inline: flight runs on the goroutine that needs it, which is therefore
-	// not set free by Release but only by the end of Run.
-	inline bool
+	mu        sync.Mutex
+	waiters   int
+	abandoned bool // every waiter left, and the computation is cancelled
+	complete  bool
+	outcome   any           // set once, together with complete
+	done      chan struct{} // closed by Complete; made by the first Wait
+	edges     []waitEdge    // what this computation waits for, one for each wait
+	buf       [1]waitEdge   // the backing of edges while there is only one
 }
 
 type flightKey struct{}
 
-// Current returns the computation on whose behalf ctx travels: the innermost
-// function of a lazy value that was given ctx or an ancestor of it. It returns
-// nil outside of any.
+// Current returns the innermost computation that ctx was passed down from, or nil.
 func Current(ctx context.Context) *Flight {
 	f, _ := ctx.Value(flightKey{}).(*Flight)
 	return f
 }
 
-// Init prepares f to carry out work under ctx, whose cancellation and values
-// the computation sees. The scope, which may be nil, waits for the computation when
-// it closes; ctx need not be its context.
+// Init prepares f to compute work under ctx. scope, which may be nil, waits for the
+// computation when it closes; ctx need not be its context.
 func (f *Flight) Init(ctx context.Context, scope *Scope, work Work) {
 	f.Context, f.scope, f.work = ctx, scope, work
 }
 
-// Work returns what f carries out.
+// Work returns what f computes.
 func (f *Flight) Work() Work { return f.work }
 
-// Value makes f findable by [Current] from every context derived from it.
+// Value returns f itself to [Current], and otherwise the value of f's context.
 func (f *Flight) Value(key any) any {
 	if _, ok := key.(flightKey); ok {
 		return f
@@ -74,142 +69,139 @@ func (f *Flight) Value(key any) any {
 	return f.Context.Value(key)
 }
 
-// Run computes on this goroutine, publishes the outcome and wakes those who
-// wait. caller is the flight that is held up meanwhile, the [Current] one of
-// whoever runs f in place of waiting for it, or nil. Run returns normally also
-// after a panic, whose [*PanicError] the work's Finish was given. It does nothing
-// and returns false if the scope is closed.
-func (f *Flight) Run(caller *Flight) bool {
-	if !f.enter() {
-		return false
+// Join adds a waiter, which must call Wait. It reports false, and adds none, if f was
+// abandoned.
+func (f *Flight) Join() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.abandoned {
+		f.waiters++
 	}
-	f.run(caller)
-	return true
+	return !f.abandoned
 }
 
-// Launch is Run on a goroutine of its own, without waiting for it.
-func (f *Flight) Launch() bool {
-	if !f.enter() {
+// Start computes: inline, which holds up caller, the [Current] flight of this
+// goroutine or nil; or else on a new goroutine. It returns normally even if Compute
+// panics. If the scope is closed, Start only calls Finish, and reports false.
+func (f *Flight) Start(caller *Flight, inline bool) bool {
+	switch {
+	case f.scope != nil && !f.scope.enter():
+		f.work.Finish(ErrClosed)
 		return false
+	case inline:
+		f.run(caller)
+	default:
+		go f.run(nil)
 	}
-	go f.run(nil)
 	return true
 }
 
 func (f *Flight) run(caller *Flight) {
-	caller.add(need{f, true})
-	returned := false
+	caller.addEdge(waitEdge{f, true})
+	abnormal := ErrGoexit
 	defer func() {
-		var abnormal error
 		if v := recover(); v != nil {
 			abnormal = NewPanicError(f.work.Name(), v)
-		} else if !returned {
-			abnormal = ErrGoexit
 		}
-		caller.remove(need{f, true})
+		caller.removeEdge(waitEdge{f, true})
 		f.work.Finish(abnormal)
-		f.Release()
 		if f.scope != nil {
 			f.scope.exit()
 		}
 	}()
 	f.work.Compute(f)
-	returned = true
+	abnormal = nil
 }
 
-func (f *Flight) enter() bool { return f.scope == nil || f.scope.enter() }
-
-// Release wakes those who wait. Run does it at the end; a work that learns of
-// its outcome earlier (a value that was set meanwhile) may do it before. It may
-// be called more than once.
-func (f *Flight) Release() {
+// Complete makes outcome what all waiters get, unless they have an outcome already. It
+// reports whether there are waiters that get this one.
+func (f *Flight) Complete(outcome any) (delivered bool) {
 	f.mu.Lock()
-	if f.released {
-		f.mu.Unlock()
-		return
+	if !f.complete {
+		f.complete, f.outcome = true, outcome
+		delivered = f.waiters > 0
+		if f.done != nil {
+			close(f.done)
+		}
 	}
-	f.released = true
-	if f.done != nil {
-		close(f.done)
-	}
-	blocked := f.blocked
-	f.blocked = nil
 	f.mu.Unlock()
-	for _, g := range blocked {
-		g.remove(need{f, false})
+	if f.cancel != nil {
+		f.cancel(nil)
 	}
+	return delivered
 }
 
-// Wait blocks until f is released, on behalf of caller, the [Current] flight of
-// ctx. It returns [context.Cause] when ctx ends first, and a [*CycleError] at
-// once when f, directly or not, is waiting for the caller.
-func (f *Flight) Wait(ctx context.Context, caller *Flight) error {
-	done := f.doneChan(caller)
+// Wait returns f's outcome to a waiter that has joined, on behalf of caller, the
+// [Current] flight of ctx. The waiter leaves with [context.Cause] when ctx ends first,
+// and with a [*CycleError] at once if f, directly or not, waits for caller.
+func (f *Flight) Wait(ctx context.Context, caller *Flight) (any, error) {
+	done := f.doneChan()
 	if done == nil {
-		return nil
+		return f.outcome, nil
 	}
 	if caller != nil {
-		// The edge is there before the search. Of several waits that close
-		// a cycle together, the last to add its edge finds all the others.
-		caller.add(need{f, false})
-		defer caller.remove(need{f, false})
-		if path := f.pathTo(caller, nil); path != nil && !f.over() {
-			return newCycleError(path)
+		// The edge is added before the search: of several waits that close a cycle
+		// together, the last to add its edge finds all the others.
+		caller.addEdge(waitEdge{f, false})
+		defer caller.removeEdge(waitEdge{f, false})
+		if path := f.pathTo(caller, nil); path != nil {
+			if err := newCycleError(path); f.leave() {
+				return nil, err
+			}
 		}
 	}
 	select {
 	case <-done:
-		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		if err := context.Cause(ctx); f.leave() { // in this order: Cause may call a method of ctx
+			return nil, err
+		}
 	}
+	return f.outcome, nil
 }
 
-// doneChan returns what to wait on and notes that caller does, or nil if f has
-// is released.
-func (f *Flight) doneChan(caller *Flight) chan struct{} {
+// leave removes a waiter, unless the outcome is there: then the waiter has to take it.
+// When the last waiter leaves a computation without an owner, no later caller can join
+// it, and it is cancelled.
+func (f *Flight) leave() bool {
+	f.mu.Lock()
+	if f.complete {
+		f.mu.Unlock()
+		return false
+	}
+	f.waiters--
+	f.abandoned = f.waiters == 0 && f.cancel != nil
+	abandoned := f.abandoned
+	f.mu.Unlock()
+	if abandoned {
+		f.cancel(errAbandoned)
+	}
+	return true
+}
+
+// doneChan returns the channel to wait on, or nil if the outcome is there.
+func (f *Flight) doneChan() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.released {
+	if f.complete {
 		return nil
 	}
 	if f.done == nil {
 		f.done = make(chan struct{})
 	}
-	if caller != nil {
-		f.blocked = append(f.blocked, caller)
-	}
 	return f.done
 }
 
-// over says whether f was released.
-func (f *Flight) over() bool {
+// Completed reports whether f has its outcome.
+func (f *Flight) Completed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.released
+	return f.complete
 }
 
-// add notes what f's computation needs.
-func (f *Flight) add(n need) {
-	if f == nil {
-		return
-	}
+// isAbandoned reports whether f can no longer be joined.
+func (f *Flight) isAbandoned() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.needs == nil {
-		f.needs = f.buf[:0]
-	}
-	f.needs = append(f.needs, n)
-}
-
-// remove takes back one need, if it is still there.
-func (f *Flight) remove(n need) {
-	if f == nil {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if i := slices.Index(f.needs, n); i >= 0 {
-		f.needs = slices.Delete(f.needs, i, i+1)
-	}
+	return f.abandoned
 }

@@ -26,13 +26,18 @@ func newFlight(name string) *Flight {
 	return f
 }
 
-// wait begins to wait for f on behalf of caller, and returns where the end of it
-// will be told.
+// wait begins to wait for f on behalf of caller, and returns a channel for the error.
 func wait(ctx context.Context, f, caller *Flight) <-chan error {
 	end := make(chan error, 1)
-	go func() { end <- f.Wait(ctx, caller) }()
+	go func() { end <- joinAndWait(ctx, f, caller) }()
 	synctest.Wait()
 	return end
+}
+
+func joinAndWait(ctx context.Context, f, caller *Flight) error {
+	f.Join()
+	_, err := f.Wait(ctx, caller)
+	return err
 }
 
 func TestRule2AHitTakesNoLock(t *testing.T) {
@@ -48,8 +53,7 @@ func TestRule2AHitTakesNoLock(t *testing.T) {
 	require.True(t, ok)
 }
 
-// At any time at most one computation is attached; what is abandoned is detached
-// before it is cancelled.
+// An abandoned computation can no longer be joined when it is cancelled.
 func TestRule3AnAbandonedComputationIsDetachedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var v *Value[int]
@@ -58,7 +62,7 @@ func TestRule3AnAbandonedComputationIsDetachedFirst(t *testing.T) {
 			<-ctx.Done()
 			v.mu.Lock()
 			defer v.mu.Unlock()
-			attached <- v.at != nil
+			attached <- v.flight.Join()
 			return 0, nil
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -77,10 +81,14 @@ func TestFlightWait(t *testing.T) {
 		cancel(ErrClosed)
 		require.ErrorIs(t, <-leaves, ErrClosed)
 		require.Empty(t, stays)
-		f.Release()
-		f.Release()
+		require.True(t, f.Complete("one"), "a waiter is left")
+		require.False(t, f.Complete("two"))
 		require.NoError(t, <-stays)
-		require.NoError(t, f.Wait(ctx, nil), "nothing to wait for, so the context does not matter")
+		f.Join()
+		out, err := f.Wait(ctx, nil)
+		require.NoError(t, err, "nothing to wait for, so the context does not matter")
+		require.Equal(t, "one", out)
+		require.False(t, newFlight("nobody waits").Complete(1))
 	})
 }
 
@@ -97,28 +105,28 @@ func TestFlightIsFoundByItsContext(t *testing.T) {
 	require.Equal(t, work("inner"), inner.Work())
 }
 
-// A need is there as long as one of its waits is.
-func TestNeedsAreCounted(t *testing.T) {
+// There is one edge for each wait.
+func TestEdgesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, caller := newFlight("f"), newFlight("caller")
 		ctx, cancel := context.WithCancel(t.Context())
 		one, two := wait(ctx, f, caller), wait(t.Context(), f, caller)
-		require.Len(t, caller.needs, 2)
+		require.Len(t, caller.edges, 2)
 		cancel()
 		require.ErrorIs(t, <-one, context.Canceled)
-		require.Len(t, caller.needs, 1)
-		require.EqualError(t, caller.Wait(t.Context(), f), "lazy: cycle: caller -> f -> caller")
-		f.Release()
+		require.Len(t, caller.edges, 1)
+		require.EqualError(t, joinAndWait(t.Context(), caller, f), "lazy: cycle: caller -> f -> caller")
+		f.Complete(nil)
 		require.NoError(t, <-two)
-		require.Empty(t, caller.needs)
-		require.Empty(t, f.needs, "a wait that closes a cycle is taken back")
+		require.Empty(t, caller.edges)
+		require.Empty(t, f.edges, "a wait that closes a cycle is removed")
 	})
 }
 
-// A flight that was released by a Set, while its work goes on, holds up nobody
-// who waited for it, even before they took back their needs; but it does hold up
-// the one on whose goroutine it runs.
-func TestAReleasedFlightInACycle(t *testing.T) {
+// A flight that was completed by a Set, while its work goes on, does not hold up its
+// waiters, even before they remove their edges; but it does hold up the flight on whose
+// goroutine it runs.
+func TestACompleteFlightInACycle(t *testing.T) {
 	for _, inline := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			check := func(end <-chan error, b *Flight) {
@@ -127,20 +135,20 @@ func TestAReleasedFlightInACycle(t *testing.T) {
 					return
 				}
 				require.Empty(t, end, "it may wait for b")
-				b.Release()
+				b.Complete(nil)
 				require.NoError(t, <-end)
 			}
-			// b needs a, a needs b.
+			// b waits for a, a for b.
 			a, b := newFlight("a"), newFlight("b")
-			b.add(need{a, inline})
-			a.Release()
+			b.addEdge(waitEdge{a, inline})
+			a.Complete(nil)
 			check(wait(t.Context(), b, a), b)
 
-			// b needs a, a needs c, c needs b.
+			// b waits for a, a for c, c for b.
 			a, b, c := newFlight("a"), newFlight("b"), newFlight("c")
-			b.add(need{a, inline})
-			a.add(need{c, false})
-			a.Release()
+			b.addEdge(waitEdge{a, inline})
+			a.addEdge(waitEdge{c, false})
+			a.Complete(nil)
 			check(wait(t.Context(), b, c), b)
 		})
 	}
@@ -155,24 +163,24 @@ func TestTwoWaitsThatCloseACycleTogether(t *testing.T) {
 		ends := make(chan error, 2)
 		for _, pair := range [][2]*Flight{{a, b}, {b, a}} {
 			go func() {
-				err := pair[0].Wait(ctx, pair[1])
-				pair[1].Release() // its computation ends with the error
+				err := joinAndWait(ctx, pair[0], pair[1])
+				pair[1].Complete(nil) // its computation ends with the error
 				ends <- err
 			}()
 		}
 		one, two := <-ends, <-ends
 		var cycle *CycleError
 		require.ErrorAs(t, errors.Join(one, two), &cycle)
-		require.Empty(t, append(a.needs, b.needs...))
+		require.Empty(t, append(a.edges, b.edges...))
 	}
 }
 
-// While a flight runs inline its caller needs it, and no longer.
-func TestRunIsANeed(t *testing.T) {
+// While a flight runs inline its caller has an edge to it, and no longer.
+func TestInlineStartIsAnEdge(t *testing.T) {
 	f, caller := newFlight("f"), newFlight("caller")
-	f.work = probe(func() { require.Equal(t, []need{{f, true}}, caller.needs) })
-	f.Run(caller)
-	require.Empty(t, caller.needs)
+	f.work = probe(func() { require.Equal(t, []waitEdge{{f, true}}, caller.edges) })
+	f.Start(caller, true)
+	require.Empty(t, caller.edges)
 }
 
 // probe is a Work that calls a function.
@@ -188,7 +196,7 @@ func TestTheSearchForACycleIsLinear(t *testing.T) {
 	for i := range flights {
 		flights[i] = newFlight("f")
 		for _, g := range flights[:i] {
-			flights[i].add(need{g, false})
+			flights[i].addEdge(waitEdge{g, false})
 		}
 	}
 	require.Nil(t, flights[len(flights)-1].pathTo(newFlight("other"), nil))

@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// ErrClosed is what a value of a closed [Scope] returns if it was not there
-// before, and the cause of the scope's context once it is closed.
+// ErrClosed is the error of a value that a closed [Scope] has not computed, and the
+// cause of the scope's context once it is closed.
 var ErrClosed = errors.New("lazy: scope closed")
 
 // Scope owns values and their computations: they end with it. Make one with
 // [NewScope] and Close it in the same function.
 //
-// All methods may be called concurrently, but Close must not be called from a
-// function that the scope computes: it would wait for itself.
+// A Scope is safe for concurrent use, but a function that the scope computes must not
+// call Close: it would wait for itself.
 type Scope struct {
 	ctx    scopeContext
 	parent <-chan struct{} // Done of the context the scope was made with
@@ -25,23 +25,23 @@ type Scope struct {
 	running int // computations and spawned functions
 	closed  bool
 	idle    chan struct{} // closed when running falls to 0 after closed
-	over    chan struct{} // closed when Close is through
+	done    chan struct{} // closed when Close has run all of onClose
 	onClose []func() error
-	drained bool    // Close has run all of onClose
-	errs    []error // what Close has to report
+	drained bool    // onClose is empty for good
+	errs    []error // that Close returns
 }
 
-// scopeContext is a scope's context, from which the scope is found.
+// scopeContext is a scope's context, in which [ScopeOf] finds the scope.
 type scopeContext struct {
 	context.Context
 	s *Scope
 }
 
-// ScopeKey is the key of the [Scope] that a context belongs to: a context.Context
-// that has a scope of its own answers it with a *Scope, or nil for none.
+// ScopeKey is the context key of a [Scope]. A context.Context with a scope of its own
+// returns the *Scope, or nil for none, from its Value method.
 type ScopeKey struct{}
 
-// Value makes the scope findable by [ScopeOf].
+// Value returns the scope to [ScopeOf], and otherwise the value of the scope's context.
 func (c scopeContext) Value(key any) any {
 	if _, ok := key.(ScopeKey); ok {
 		return c.s
@@ -57,7 +57,7 @@ func ScopeOf(ctx context.Context) *Scope {
 
 // NewScope returns a scope whose computations run under ctx until Close.
 func NewScope(ctx context.Context) *Scope {
-	s := &Scope{parent: ctx.Done(), idle: make(chan struct{}), over: make(chan struct{})}
+	s := &Scope{parent: ctx.Done(), idle: make(chan struct{}), done: make(chan struct{})}
 	ctx, s.cancel = context.WithCancelCause(ctx)
 	s.ctx = scopeContext{ctx, s}
 	return s
@@ -72,12 +72,12 @@ func (s *Scope) outlivedBy(done <-chan struct{}) bool {
 	return done == s.ctx.Done() || done == s.parent || done == nil
 }
 
-// Context is what the scope's values are computed under.
+// Context returns the context that the scope's values are computed under.
 func (s *Scope) Context() context.Context { return s.ctx }
 
-// OnClose registers fn to be called by Close, after all computations have ended,
-// the last registered first. When Close is through, fn is called now, so that
-// nothing is left open; its error is then for the next Close.
+// OnClose registers fn to be called by Close, after all computations have ended, the
+// last registered first. On a scope that is already closed, fn is called at once, so
+// that nothing is left open, and the next Close returns its error.
 func (s *Scope) OnClose(fn func() error) {
 	s.mu.Lock()
 	late := s.drained
@@ -90,19 +90,18 @@ func (s *Scope) OnClose(fn func() error) {
 	}
 }
 
-// Spawn runs fn on a goroutine that Close waits for. It returns [ErrClosed], and
-// runs nothing, on a closed scope. A panic in fn is reported by Close, under
-// name.
+// Spawn runs fn on a goroutine that Close waits for. Close reports a panic of fn,
+// under name. On a closed scope Spawn returns [ErrClosed] and runs nothing.
 func (s *Scope) Spawn(name string, fn func(ctx context.Context)) error {
 	t := &task{s: s, name: name, fn: fn}
 	t.Init(s.ctx, s, t)
-	if !t.Launch() {
+	if !t.Start(nil, false) {
 		return ErrClosed
 	}
 	return nil
 }
 
-// task is a spawned function. Nobody waits for it but the scope.
+// task is a spawned function. Only the scope waits for it.
 type task struct {
 	Flight
 	s    *Scope
@@ -115,14 +114,15 @@ func (t *task) Compute(ctx context.Context) { t.fn(ctx) }
 
 func (t *task) Finish(abnormal error) {
 	if p, ok := abnormal.(*PanicError); ok {
-		t.s.lose(p)
+		t.s.reportOrphan(p)
 	}
+	t.Complete(nil)
 }
 
-// Close cancels the scope's context with [ErrClosed], waits for all computations
-// to return, and runs the OnClose functions, the last first. It returns their
-// errors and the panics of computations that no Get has raised, joined. A second
-// Close waits for the first and returns the same.
+// Close cancels the scope's context with [ErrClosed], waits for all computations to
+// return, and calls the OnClose functions, the last first. It returns their errors and
+// the panics of computations that no Get has raised, joined. A second Close waits for
+// the first and returns the same.
 func (s *Scope) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -136,26 +136,26 @@ func (s *Scope) Close() error {
 		<-s.idle
 		s.runClosers()
 	}
-	<-s.over
+	<-s.done
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return errors.Join(s.errs...)
 }
 
-// runClosers runs all OnClose functions and ends Close. It defers the rest so
-// that a function which ends the goroutine leaves no other one out.
+// runClosers calls all OnClose functions. It defers the rest, so that they are called
+// also after a function that ends the goroutine.
 func (s *Scope) runClosers() {
 	fn, more := s.popCloser()
 	if !more {
-		close(s.over)
+		close(s.done)
 		return
 	}
 	defer s.runClosers()
 	s.runCloser(fn)
 }
 
-// popCloser takes the last OnClose function away. After false there are no more
-// to come.
+// popCloser removes the last OnClose function. It reports false if there is none, and
+// there can be none later.
 func (s *Scope) popCloser() (func() error, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,13 +172,13 @@ func (s *Scope) popCloser() (func() error, bool) {
 func (s *Scope) runCloser(fn func() error) {
 	var err error
 	guard("OnClose", func() { err = fn() }, func(abnormal error) {
-		s.lose(errors.Join(err, abnormal))
+		s.reportOrphan(errors.Join(err, abnormal))
 	})
 }
 
-// lose notes an error that has nobody else to go to.
-func (s *Scope) lose(err error) {
-	if err == nil {
+// reportOrphan has Close return err, which no caller gets. s may be nil.
+func (s *Scope) reportOrphan(err error) {
+	if err == nil || s == nil {
 		return
 	}
 	s.mu.Lock()
@@ -186,9 +186,12 @@ func (s *Scope) lose(err error) {
 	s.errs = append(s.errs, err)
 }
 
-// found takes back lose for a panic that has reached somebody after all, unless
-// Close has reported it.
-func (s *Scope) found(p *PanicError) {
+// clearOrphan takes back a reported panic that a Get raises after all, unless Close has
+// returned it. s may be nil.
+func (s *Scope) clearOrphan(p *PanicError) {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.Index(s.errs, error(p)); i >= 0 && !s.drained {
@@ -196,7 +199,7 @@ func (s *Scope) found(p *PanicError) {
 	}
 }
 
-// enter counts a computation in, unless the scope is closed.
+// enter adds a running computation, unless the scope is closed.
 func (s *Scope) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,6 +210,7 @@ func (s *Scope) enter() bool {
 	return true
 }
 
+// exit removes a running computation.
 func (s *Scope) exit() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,8 +220,7 @@ func (s *Scope) exit() {
 	}
 }
 
-// Idle says whether nothing that the scope counts is running, and nothing is left
-// for Close to do but to end the scope.
+// Idle reports whether Close has nothing to wait for, to call and to return.
 func (s *Scope) Idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

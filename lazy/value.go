@@ -9,24 +9,21 @@ import (
 	"sync/atomic"
 )
 
-// errAbandoned is the cause of a computation that nobody waits for any longer.
-var errAbandoned = errors.New("lazy: every waiter left")
-
-// errNoFunc is what Get says on a zero Value that was never set.
+// errNoFunc is the error of a zero Value that was never set.
 var errNoFunc = errors.New("lazy: the value has no function and was not set")
 
 // Value is computed once, on first use.
 //
-// A stand-alone value (made by [New]) keeps its first success for ever and
-// forgets errors, so that the next Get tries again. It is computed under the
-// values of the first caller's context; it is cancelled when the last waiter
-// leaves, and whoever comes later begins anew. A value of a [Scope] (made by
-// [In] or [Go]) is computed under the scope's context, whoever leaves, and keeps
-// its error as well, except a cancellation that is not the scope's.
+// A stand-alone value (made by [New]) keeps its first success for ever and forgets
+// errors, so that the next Get tries again. It is computed under the values of the
+// first caller's context. It is cancelled when the last waiter leaves, and a later
+// caller begins anew. A value of a [Scope] (made by [In] or [Go]) is computed under the
+// scope's context, even if all waiters leave, and keeps its error as well, except a
+// cancellation that is not the scope's.
 //
-// The zero Value can be Set. All methods may be called concurrently; a Value
-// must not be copied after first use. A Get that finds the value costs one
-// atomic load and does not allocate.
+// The zero Value can be Set. A Value is safe for concurrent use and must not be copied
+// after first use. A Get that finds the value costs one atomic load and does not
+// allocate.
 type Value[T any] struct {
 	fn    func(context.Context) (T, error)
 	scope *Scope        // nil: stand-alone
@@ -34,13 +31,15 @@ type Value[T any] struct {
 
 	res atomic.Pointer[result[T]] // the kept outcome; never a panic
 
-	mu sync.Mutex  // never held while user code runs
-	at *attempt[T] // the computation that callers join: in progress, or over and its panic kept
+	mu     sync.Mutex      // never held while user code runs
+	flight *valueFlight[T] // what callers join: in progress, or complete with a kept panic
 }
 
+// result is an outcome of a Value.
 type result[T any] struct {
-	val T
-	err error
+	val    T
+	err    error
+	panics *PanicError // to be raised again for each waiter
 }
 
 // New returns a stand-alone value that fn computes on first use.
@@ -53,24 +52,37 @@ func In[T any](s *Scope, fn func(context.Context) (T, error)) *Value[T] {
 	return &Value[T]{fn: fn, scope: s}
 }
 
-// Go returns a value of the scope that fn begins to compute now, on a goroutine
-// that the scope waits for. On a closed scope its Get returns [ErrClosed].
+// Go returns a value of the scope that fn begins to compute now, on a goroutine that
+// the scope waits for. On a closed scope its Get returns [ErrClosed].
 func Go[T any](s *Scope, fn func(context.Context) (T, error)) *Value[T] {
 	v := In(s, fn)
 	v.Start(s.ctx)
 	return v
 }
 
-// Get returns the value, computing it first if need be. It waits until the
-// computation ends or ctx does, then with [context.Cause]. A panic of the
-// function is a panic of every Get that waited, with a [*PanicError]. The
-// function runs on this goroutine if ctx cannot end before the value's owner
-// does, else on one of its own.
+// Get returns the value, computing it first if necessary. It waits until the
+// computation ends, or until ctx ends, and then returns [context.Cause]. A panic of
+// the function is a panic of every Get that waits for it, with a [*PanicError]. The
+// function runs on this goroutine if ctx cannot end before the value's owner does,
+// and otherwise on a new one.
 func (v *Value[T]) Get(ctx context.Context) (T, error) {
 	if r := v.res.Load(); r != nil {
 		return r.val, r.err
 	}
 	return v.get(ctx)
+}
+
+func (v *Value[T]) get(ctx context.Context) (T, error) {
+	if ctx.Err() != nil {
+		var zero T
+		return zero, context.Cause(ctx)
+	}
+	inline := v.scope.outlivedBy(ctx.Done())
+	f, started, r := v.join(ctx, inline, true)
+	if f == nil {
+		return r.val, r.err
+	}
+	return f.await(ctx, started, inline)
 }
 
 // Wait is Get without the value.
@@ -79,36 +91,33 @@ func (v *Value[T]) Wait(ctx context.Context) error {
 	return err
 }
 
-// Peek returns the outcome if there is one to return without waiting. A kept
-// panic is its *PanicError here. Peek never blocks and never panics.
+// Peek returns the outcome, and reports whether there is one. It never blocks. A kept
+// panic is returned as a *PanicError.
 func (v *Value[T]) Peek() (val T, err error, ok bool) {
 	if r := v.res.Load(); r != nil {
 		return r.val, r.err, true
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.at != nil && v.at.panics != nil {
-		return val, v.at.panics, true
+	if v.flight != nil && v.flight.Completed() {
+		return val, v.flight.result.err, true
 	}
 	return val, nil, false
 }
 
-// Start begins to compute the value, if it is neither there nor on its way, and
+// Start begins to compute the value, unless it is there or being computed, and
 // returns at once. For a stand-alone value it counts as a waiter until ctx ends.
 func (v *Value[T]) Start(ctx context.Context) {
 	if v.res.Load() != nil || ctx.Err() != nil {
 		return
 	}
-	claim := v.scope == nil // a scope's computation goes on without one
-	a, started, _ := v.join(ctx, false, claim)
-	if a == nil {
-		return
-	}
-	if claim && ctx.Done() != nil {
-		a.leaveAfter(ctx)
-	}
+	wait := v.scope == nil // a scope's computation goes on without waiters
+	f, started, _ := v.join(ctx, false, wait)
 	if started {
-		a.launch()
+		f.Start(nil, false)
+	}
+	if f != nil && wait && ctx.Done() != nil {
+		go f.Wait(ctx, nil)
 	}
 }
 
@@ -119,35 +128,29 @@ func (v *Value[T]) startInScope(ctx context.Context) {
 	}
 }
 
-// Set makes val the value. Who is waiting for a computation gets val as well,
-// and what that computation returns is dropped.
+// Set makes val the value. Waiters get val as well, and the result of a computation in
+// progress is dropped.
 func (v *Value[T]) Set(val T) {
 	r := &result[T]{val: val}
 	v.mu.Lock()
-	a := v.at
-	v.at = nil
+	defer v.mu.Unlock()
 	v.res.Store(r)
-	if a != nil {
-		a.settle(r, nil)
-	}
-	v.mu.Unlock()
-	if a != nil {
-		a.Release()
-		a.stop()
+	if v.flight != nil {
+		v.flight.Complete(r)
+		v.flight = nil
 	}
 }
 
-// Reset forgets the value: the next Get computes it anew. Who is already waiting
-// gets the outcome of the computation it waits for.
+// Reset forgets the value: the next Get computes it anew. Present waiters get the
+// outcome of the computation that they wait for.
 func (v *Value[T]) Reset() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.at = nil
+	v.flight = nil
 	v.res.Store(nil)
 }
 
-// Name returns the name of the function, which is how cycles and panics call
-// the value.
+// Name returns the name of the function, which cycles and panics show.
 func (v *Value[T]) Name() string {
 	if v.name != nil {
 		return v.name()
@@ -155,50 +158,120 @@ func (v *Value[T]) Name() string {
 	return funcName(v.fn)
 }
 
-func (v *Value[T]) get(ctx context.Context) (T, error) {
-	var zero T
-	if ctx.Err() != nil {
-		return zero, context.Cause(ctx)
-	}
-	inline := v.scope.outlivedBy(ctx.Done())
-	a, started, r := v.join(ctx, inline, true)
-	switch {
-	case r != nil:
-		return r.val, r.err
-	case a == nil:
-		return zero, errNoFunc
-	default:
-		return a.computeOrWait(ctx, started, inline)
-	}
-}
-
-// idle says whether the value has no outcome and none is on its way.
+// idle reports whether the value has no outcome and is not being computed.
 func (v *Value[T]) idle() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.at == nil && v.res.Load() == nil
+	return v.res.Load() == nil && (v.flight == nil || v.flight.isAbandoned())
 }
 
-// join returns the kept outcome, or the computation to wait for and whether it
-// was begun here, for a caller with ctx. All three are zero where there is
-// nothing to compute. With claim the caller counts as a waiter.
-func (v *Value[T]) join(ctx context.Context, inline, claim bool) (*attempt[T], bool, *result[T]) {
+// join returns the kept outcome, or the computation for a caller with ctx and whether
+// the caller has to start it. With wait the caller is added to the waiters.
+func (v *Value[T]) join(ctx context.Context, inline, wait bool) (f *valueFlight[T], start bool, r *result[T]) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if r := v.res.Load(); r != nil {
 		return nil, false, r
 	}
-	if v.at == nil && v.fn == nil {
-		return nil, false, nil
+	if f := v.flight; f != nil && (!wait || f.Join()) {
+		return f, false, nil
 	}
-	begin := v.at == nil
-	if begin {
-		v.at = newAttempt(v, ctx, inline)
+	if v.fn == nil {
+		return nil, false, &result[T]{err: errNoFunc}
 	}
-	if claim {
-		v.at.waiters++
+	v.flight = newValueFlight(v, ctx, inline)
+	if wait {
+		v.flight.Join()
 	}
-	return v.at, begin, nil
+	return v.flight, true, nil
+}
+
+// valueFlight is one computation of a Value. Callers join it until it is complete,
+// abandoned, or overtaken by Set or Reset; one whose panic is kept, for good.
+type valueFlight[T any] struct {
+	Flight
+	v      *Value[T]
+	result *result[T] // of Compute; apart, so that keeping it keeps nothing else alive
+}
+
+// newValueFlight returns a computation of v for a first caller with ctx. v.mu is held,
+// and no method of ctx is called: WithoutCancel stands between.
+func newValueFlight[T any](v *Value[T], ctx context.Context, inline bool) *valueFlight[T] {
+	f := &valueFlight[T]{v: v}
+	switch {
+	case v.scope != nil:
+		ctx = v.scope.ctx
+	case !inline:
+		ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	}
+	f.Init(ctx, v.scope, f)
+	return f
+}
+
+// await returns the outcome to a caller that has joined, and that starts the
+// computation if start is set.
+func (f *valueFlight[T]) await(ctx context.Context, start, inline bool) (val T, err error) {
+	caller := Current(ctx)
+	if start {
+		f.Start(caller, inline)
+	}
+	out, err := f.Wait(ctx, caller)
+	if err != nil {
+		return val, err
+	}
+	r := out.(*result[T])
+	if r.panics != nil {
+		f.v.scope.clearOrphan(r.panics)
+		r.panics.Raise()
+	}
+	return r.val, r.err
+}
+
+func (f *valueFlight[T]) Name() string { return f.v.Name() }
+
+func (f *valueFlight[T]) Compute(ctx context.Context) {
+	val, err := f.v.fn(ctx)
+	f.result = &result[T]{val: val, err: err}
+}
+
+// Finish completes the computation and, if v still wants it, keeps its outcome.
+func (f *valueFlight[T]) Finish(abnormal error) {
+	if abnormal != nil {
+		p, _ := abnormal.(*PanicError)
+		f.result = &result[T]{err: abnormal, panics: p}
+	}
+	v, r := f.v, f.result
+	keep := r.err == nil || v.scope != nil && !OwnCancellation(v.scope.ctx, r.err)
+	v.mu.Lock()
+	switch {
+	case v.flight != f: // overtaken
+	case !keep || f.isAbandoned():
+		v.flight = nil
+	case r.panics == nil:
+		v.flight = nil
+		v.res.Store(r)
+	default: // callers go on joining a kept panic
+	}
+	delivered := f.Complete(r)
+	v.mu.Unlock()
+	if r.panics != nil && !delivered {
+		v.scope.reportOrphan(r.panics)
+	}
+}
+
+// OwnCancellation reports whether err is a cancellation or a deadline of a single
+// attempt and not of owner, which goes on: such an outcome must not be kept for the
+// owner's life.
+//
+// A panic in a method of err counts as false: the outcome is being published, and the
+// waiters must get it.
+func OwnCancellation(owner context.Context, err error) (own bool) {
+	defer func() {
+		if recover() != nil {
+			own = false
+		}
+	}()
+	return (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) && owner.Err() == nil
 }
 
 // funcName returns the name of a function in the program.

@@ -40,7 +40,7 @@ type Context struct {
 	mu        sync.Mutex // never held while user code runs
 	phase     phase
 	commit    progress
-	flights   *attempt      // resolutions in progress that readers join
+	attempts  *attempt      // resolutions in progress that readers join
 	last      *outcome      // the newest of what to commit and to close
 	commitErr error         // what Commit returned
 	commits   chan struct{} // closed when Commit is through; made by the first who waits for it
@@ -192,7 +192,7 @@ func Resolve(ctx context.Context, names ...string) error {
 	}
 	if missing > 1 {
 		for _, p := range props[:len(props)-1] {
-			if err := p.c.start(ctx, p.b); err != nil {
+			if err := p.c.startEarly(ctx, p.b); err != nil {
 				return err
 			}
 		}

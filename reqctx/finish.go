@@ -16,7 +16,7 @@ import (
 // name; so are a panic and a [runtime.Goexit]. Go returns [ErrFinished] once the request
 // is closing.
 func (c *Context) Go(name string, fn func(ctx context.Context) error) error {
-	err := c.tracked().Spawn(name, func(ctx context.Context) {
+	err := c.tasks().Spawn(name, func(ctx context.Context) {
 		safely("task", name, func() error {
 			err := fn(ctx)
 			if interrupted(ctx, err) {
@@ -45,13 +45,11 @@ func interrupted(ctx context.Context, err error) bool {
 // logged.
 func (c *Context) OnClose(fn func() error) {
 	c.mu.Lock()
-	late := c.phase == finished
-	if !late {
-		c.enlist(&outcome{fn: fn})
-	}
+	out := &outcome{fn: fn}
+	late := c.record(out, false)
 	c.mu.Unlock()
 	if late {
-		safely("closing", "OnClose", fn, c.logErr)
+		c.close(out, c.logErr)
 	}
 }
 
@@ -62,7 +60,7 @@ func (c *Context) Idle() bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.flights != nil || c.commit == committing {
+	if c.attempts != nil || c.commit == committing {
 		return false
 	}
 	for out := c.last; out != nil; out = out.prev {
@@ -109,12 +107,13 @@ func (c *Context) Finish() (err error) {
 func (c *Context) awaitFlights() {
 	for {
 		c.mu.Lock()
-		a := c.flights
+		a := c.attempts
 		c.mu.Unlock()
 		if a == nil {
 			return
 		}
-		_ = a.Wait(context.WithoutCancel(c), nil)
+		a.Join()
+		_, _ = a.Wait(context.WithoutCancel(c), nil)
 	}
 }
 
@@ -170,8 +169,8 @@ func (out *outcome) closeDue() bool {
 	return out.fn != nil || out.closes() || out.unseen()
 }
 
-// over says whether the request is closing or finished.
-func (c *Context) over() bool {
+// closing reports whether the request is closing or finished.
+func (c *Context) closing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.phase >= closing

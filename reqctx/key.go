@@ -76,7 +76,7 @@ func (k Key[T]) Peek(ctx context.Context) (val T, err error, ok bool) {
 	}
 	out := c.slots[b.slot].Load()
 	if out == nil {
-		if c.over() {
+		if c.closing() {
 			err = named(ErrFinished, b.name)
 		}
 		return val, err, false
@@ -94,7 +94,7 @@ func (k Key[T]) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.start(ctx, b)
+	return c.startEarly(ctx, b)
 }
 
 // Set makes v the property's value for the rest of the request, after the

@@ -25,7 +25,7 @@ func ProvideMemo[K comparable, V any](reg *Registry, m Memo[K, V], fn func(ctx c
 	Provide(reg, m.key, Prop[*lazy.Memo[K, V]]{
 		Handle: true,
 		Resolve: func(ctx context.Context) (*lazy.Memo[K, V], error) {
-			return lazy.MemoIn(From(ctx).tracked(), fn), nil
+			return lazy.MemoIn(From(ctx).tasks(), fn), nil
 		},
 	})
 }

@@ -48,7 +48,7 @@ type cell[T any] struct {
 
 // ops is what a binding does with values whose type it does not know.
 type ops interface {
-	newOutcome() *outcome
+	newOutcome(b *binding) *outcome
 	compute(ctx context.Context, out *outcome)
 	commit(ctx context.Context, out *outcome, h http.Header) error
 	close(ctx context.Context, out *outcome) error
@@ -59,9 +59,9 @@ type ops interface {
 
 type provided[T any] struct{ Prop[T] }
 
-func (p provided[T]) newOutcome() *outcome {
+func (p provided[T]) newOutcome(b *binding) *outcome {
 	c := new(cell[T])
-	c.self = c
+	c.self, c.b = c, b
 	return &c.outcome
 }
 
@@ -124,7 +124,7 @@ func (out *outcome) unseen() bool { return out.panics != nil && !out.raised.Load
 
 // failure returns an outcome of b that is only an error.
 func failure(b *binding, err error) *outcome {
-	out := b.ops.newOutcome()
-	out.b, out.err = b, err
+	out := b.ops.newOutcome(b)
+	out.err = err
 	return out
 }

@@ -70,8 +70,8 @@ func (c *Context) applyPresets() {
 		}
 		b := p.bind(old.slot)
 		c.table.put(b)
-		out := b.ops.newOutcome()
-		out.b, out.source = b, wasSet
+		out := b.ops.newOutcome(b)
+		out.source = wasSet
 		b.ops.compute(c, out)
 		c.slots[b.slot].Store(out)
 	}

@@ -76,10 +76,8 @@ func (c *Context) info(b *binding) Info {
 	info := Info{Handle: b.handle, Preset: b.preset}
 	out := c.slots[b.slot].Load()
 	if out == nil {
-		for a := c.flights; a != nil; a = a.next {
-			if a.b == b {
-				info.State = Resolving
-			}
+		if *c.attemptOf(b) != nil {
+			info.State = Resolving
 		}
 		return info
 	}
@@ -100,8 +98,8 @@ func (c *Context) info(b *binding) Info {
 	return info
 }
 
-// askedBy returns the property that the flight resolves, if it is one.
-func askedBy(f *lazy.Flight) *binding {
+// resolvedBy returns the property that f resolves, or nil.
+func resolvedBy(f *lazy.Flight) *binding {
 	if f == nil {
 		return nil
 	}

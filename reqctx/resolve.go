@@ -7,25 +7,19 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// attempt is one resolution in progress. Readers join it as long as it is in
-// the context's list; Set, Invalidate and a timeout take it out.
+// attempt is one resolution in progress. Readers join it while it is in the context's
+// list; Set, Invalidate and a timeout remove it.
 type attempt struct {
 	lazy.Flight
-	c      *Context
-	b      *binding
-	out    *outcome // what Resolve is going to return
-	cancel context.CancelFunc
-	expiry func() bool // stops the watch on the timeout
-
-	// Guarded by c.mu.
-	next    *attempt
-	settled bool
-
-	final *outcome // what readers get; written once, before the flight is released
+	c    *Context
+	b    *binding
+	out  *outcome // of Resolve
+	stop func()   // releases the timeout; nil without one
+	next *attempt // in the context's list; guarded by c.mu
 }
 
-// resolve returns b's outcome, waiting for it if need be. Its error is about the
-// wait: ctx ended, the request is over, or the wait would close a cycle.
+// resolve returns b's outcome, waiting for it if necessary. It returns an error if the
+// wait fails: ctx ended, the request is finished, or the wait would close a cycle.
 func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 	if out := c.slots[b.slot].Load(); out != nil {
 		return out, nil
@@ -33,58 +27,53 @@ func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 	if b.handle {
 		return c.makeHandle(b)
 	}
-	if ctx.Err() != nil && !c.over() {
+	if ctx.Err() != nil && !c.closing() {
 		return nil, context.Cause(ctx)
 	}
 	base, inline := c.base(ctx, b)
 	caller := lazy.Current(ctx)
-	a, started, out, err := c.join(b, base, caller)
+	a, first, out, err := c.join(b, base, caller)
 	if a == nil {
 		return out, err
 	}
+	inline = inline && first
 	var began time.Time
-	switch {
-	case started && inline:
-		if !a.Run(caller) {
-			a.abort()
-		}
-	case started:
-		began = time.Now()
-		a.launch()
-	default:
+	if !inline {
 		began = time.Now()
 	}
-	if err = a.Wait(ctx, caller); err != nil {
+	if first {
+		a.start(caller, inline)
+	}
+	final, err := a.Wait(ctx, caller)
+	if err != nil {
 		a.out.asked.Add(1)
 		return nil, err
 	}
-	var waited time.Duration
-	if began.IsZero() {
-		waited = a.out.took // it ran here, and the clock was read for it already
-	} else {
+	out = final.(*outcome)
+	waited := a.out.took // of an inline resolution, for which the clock was read already
+	if !inline {
 		waited = time.Since(began)
 	}
-	a.final.asked.Add(1)
-	a.final.waited.Add(int64(waited))
-	return a.final, nil
+	out.asked.Add(1)
+	out.waited.Add(int64(waited))
+	return out, nil
 }
 
-// start begins to resolve b on a goroutine of its own, unless it is there or on
-// its way.
-func (c *Context) start(ctx context.Context, b *binding) error {
+// startEarly begins to resolve b on a new goroutine, unless it is there or being resolved.
+func (c *Context) startEarly(ctx context.Context, b *binding) error {
 	if c.slots[b.slot].Load() != nil || b.handle {
 		return nil
 	}
-	a, started, _, err := c.join(b, c.tracked().Context(), lazy.Current(ctx))
-	if started {
-		a.launch()
+	a, first, _, err := c.join(b, c.tasks().Context(), lazy.Current(ctx))
+	if first {
+		a.start(nil, false)
 	}
 	return err
 }
 
-// base returns the context to resolve under, and whether to do it on the
-// caller's goroutine: if the caller cannot leave before the request ends.
-func (c *Context) base(ctx context.Context, b *binding) (context.Context, bool) {
+// base returns the context to resolve under, and whether to resolve on the caller's
+// goroutine: if the caller cannot leave before the request ends.
+func (c *Context) base(ctx context.Context, b *binding) (base context.Context, inline bool) {
 	if b.timeout == 0 {
 		done := ctx.Done()
 		if done == c.Done() {
@@ -94,12 +83,12 @@ func (c *Context) base(ctx context.Context, b *binding) (context.Context, bool) 
 			return s.Context(), true
 		}
 	}
-	return c.tracked().Context(), false
+	return c.tasks().Context(), false
 }
 
-// tracked returns the scope of the request's goroutines, which ends with the
-// request. It is closed if the request got to its end without one.
-func (c *Context) tracked() *lazy.Scope {
+// tasks returns the scope of the request's goroutines, which ends with the request. It
+// is closed if the request ended without one.
+func (c *Context) tasks() *lazy.Scope {
 	if s := c.scope.Load(); s != nil {
 		return s
 	}
@@ -114,168 +103,128 @@ func (c *Context) tracked() *lazy.Scope {
 	if first == s {
 		return s
 	}
-	_ = s.Close() // somebody else was first, or Finish was; this one is empty
+	_ = s.Close() // another call was first, or Finish; this one is empty
 	if first != nil {
 		return first
 	}
 	return s
 }
 
-// join returns b's outcome if it is there, else the attempt to wait for and
-// whether it was begun here, to run under base.
-func (c *Context) join(b *binding, base context.Context, caller *lazy.Flight) (*attempt, bool, *outcome, error) {
+// join returns b's outcome if it is there, or else the attempt to wait for, to run
+// under base, and whether the caller is the first and has to start it.
+func (c *Context) join(b *binding, base context.Context, caller *lazy.Flight) (a *attempt, first bool, out *outcome, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.phase >= closing {
-		if out := c.slots[b.slot].Load(); out != nil {
-			return nil, false, out, nil
-		}
-		return nil, false, nil, named(ErrFinished, b.name)
-	}
 	if out := c.slots[b.slot].Load(); out != nil {
 		return nil, false, out, nil
 	}
-	for a := c.flights; a != nil; a = a.next {
-		if a.b == b {
-			return a, false, nil, nil
-		}
+	if c.phase >= closing {
+		return nil, false, nil, named(ErrFinished, b.name)
 	}
-	a := &attempt{c: c, b: b, out: b.ops.newOutcome(), next: c.flights}
-	a.out.b = b
-	a.out.by = askedBy(caller)
+	if a := *c.attemptOf(b); a != nil {
+		a.Join()
+		return a, false, nil, nil
+	}
+	a = &attempt{c: c, b: b, out: b.ops.newOutcome(b), next: c.attempts}
+	a.out.by = resolvedBy(caller)
 	if c.table.opts.Callers {
 		a.out.pcs = callers()
 	}
 	a.Init(base, c.scope.Load(), a)
-	c.flights = a
+	a.Join()
+	c.attempts = a
 	return a, true, nil, nil
 }
 
-// makeHandle makes a handle without the machinery of a resolution. Of two that
-// are made at once, one is published and the other is only closed.
+// attemptOf returns the link of the list to the attempt at b, or the last link, which
+// is nil. c.mu is held.
+func (c *Context) attemptOf(b *binding) **attempt {
+	link := &c.attempts
+	for *link != nil && (*link).b != b {
+		link = &(*link).next
+	}
+	return link
+}
+
+// detach removes a from the list that readers join from, and reports whether it was
+// there. c.mu is held.
+func (c *Context) detach(a *attempt) bool {
+	link := c.attemptOf(a.b)
+	if *link != a {
+		return false
+	}
+	*link = a.next
+	return true
+}
+
+// makeHandle makes a handle without an attempt. Of two that are made at once, one is
+// published and the other is only closed.
 func (c *Context) makeHandle(b *binding) (*outcome, error) {
-	if c.over() {
+	if c.closing() {
 		return nil, named(ErrFinished, b.name)
 	}
-	out := b.ops.newOutcome()
-	out.b = b
+	out := b.ops.newOutcome(b)
 	b.ops.compute(c, out)
 	c.mu.Lock()
-	first, late := c.slots[b.slot].Load(), false
-	if first == nil && c.phase == open {
-		first = out
-		c.publish(out)
-	} else {
-		late = c.drop(out)
-	}
+	published := c.slots[b.slot].Load()
+	first := published == nil && c.phase == open
+	late := c.record(out, first)
 	c.mu.Unlock()
 	if late {
 		c.close(out, c.logErr)
 	}
-	if first == nil {
+	switch {
+	case first:
+		return out, nil
+	case published == nil:
 		return nil, named(ErrFinished, b.name)
+	default:
+		return published, nil
 	}
-	return first, nil
 }
 
-// drop leaves an outcome that is not published to Commit and Finish, and says
-// whether it is too late for that, so that the caller has to close it. The caller
-// holds c.mu.
-func (c *Context) drop(out *outcome) (late bool) {
-	if c.phase == finished {
+// record adds out to what is to be committed and closed, and publishes it if publish
+// is set. It reports whether the request is already finished and out has to be closed
+// by the caller. c.mu is held.
+func (c *Context) record(out *outcome, publish bool) (late bool) {
+	switch {
+	case c.phase == finished:
 		return out.closeDue()
+	case publish:
+		c.slots[out.b.slot].Store(out)
+	case !out.closeDue() && len(out.b.vary) == 0:
+		return false
 	}
-	if out.closeDue() || len(out.b.vary) > 0 {
-		c.enlist(out)
-	}
+	out.prev, c.last = c.last, out
 	return false
 }
 
-// publish makes out its property's outcome and enters it into the list. The
-// caller holds c.mu.
-func (c *Context) publish(out *outcome) {
-	c.enlist(out)
-	c.slots[out.b.slot].Store(out)
-}
-
-// enlist enters out into the list of what to commit and to close. The caller
-// holds c.mu.
-func (c *Context) enlist(out *outcome) {
-	out.prev = c.last
-	c.last = out
-}
-
-// launch runs a on a goroutine of the request's scope, under its timeout if it
-// has one.
-func (a *attempt) launch() {
+// start computes a, under its timeout if it has one.
+func (a *attempt) start(caller *lazy.Flight, inline bool) {
 	if a.b.timeout > 0 {
 		ctx, cancel := context.WithTimeoutCause(a.Context, a.b.timeout, &TimeoutError{a.b.name, a.b.timeout})
-		a.Context, a.cancel = ctx, cancel
-		a.expiry = context.AfterFunc(ctx, func() { a.expire(a.ended(context.Cause(ctx))) })
+		stop := context.AfterFunc(ctx, func() { a.fail(context.Cause(ctx)) })
+		a.Context, a.stop = ctx, func() { stop(); cancel() }
 	}
-	if !a.Launch() {
-		a.abort()
-	}
+	a.Start(caller, inline)
 }
 
-// abort ends an attempt that cannot begin because the request is over.
-func (a *attempt) abort() {
-	a.expire(named(ErrFinished, a.b.name))
-	a.release()
-}
-
-// ended says to a's readers what its context ended with.
-func (a *attempt) ended(cause error) error {
-	if cause == lazy.ErrClosed {
-		return named(ErrFinished, a.b.name)
+// fail completes a with the cause of its end, even if Resolve has not returned. The
+// next reader begins anew.
+func (a *attempt) fail(err error) {
+	if err == lazy.ErrClosed {
+		err = named(ErrFinished, a.b.name)
 	}
-	return cause
-}
-
-// expire lets a's readers go with err, whatever Resolve goes on to do.
-func (a *attempt) expire(err error) {
 	a.c.mu.Lock()
+	defer a.c.mu.Unlock()
 	a.c.detach(a)
-	a.settle(failure(a.b, err))
-	a.c.mu.Unlock()
-	a.Release()
+	a.Complete(failure(a.b, err))
 }
 
-// settle fixes what readers get, unless it is fixed. The caller holds c.mu.
-func (a *attempt) settle(out *outcome) {
-	if !a.settled {
-		a.settled, a.final = true, out
-	}
-}
-
-// detach takes a out of the list that readers join from, and says whether it was
-// there. The caller holds c.mu.
-func (c *Context) detach(a *attempt) bool {
-	for p := &c.flights; *p != nil; p = &(*p).next {
-		if *p == a {
-			*p = a.next
-			return true
-		}
-	}
-	return false
-}
-
-// detachAt takes out the attempt at b, if there is one, and returns it. The
-// caller holds c.mu.
-func (c *Context) detachAt(b *binding) *attempt {
-	for a := c.flights; a != nil; a = a.next {
-		if a.b == b {
-			c.detach(a)
-			return a
-		}
-	}
-	return nil
-}
-
-// Name names the property for cycles and panics.
+// Name returns the property's name, for cycles and panics.
 func (a *attempt) Name() string { return a.b.name }
 
-// Compute calls Resolve, and the observer around it.
+// Compute calls Resolve, and the observer before and after it.
 func (a *attempt) Compute(ctx context.Context) {
 	a.out.began = time.Now()
 	o := a.c.table.opts.Observer
@@ -284,58 +233,37 @@ func (a *attempt) Compute(ctx context.Context) {
 		return
 	}
 	ctx = o.ResolveStart(ctx, a.b.name)
-	returned := false
-	defer func() {
-		err := a.out.err
-		if !returned {
-			err = errNotReturned
-		}
-		o.ResolveEnd(ctx, a.b.name, time.Since(a.out.began), err)
-	}()
+	err := errNotReturned
+	defer func() { o.ResolveEnd(ctx, a.b.name, time.Since(a.out.began), err) }()
 	a.b.ops.compute(ctx, a.out)
-	returned = true
+	err = a.out.err
 }
 
-// Finish publishes the outcome, if the property still waits for it.
+// Finish completes the attempt, and publishes the outcome unless the property has been
+// set or invalidated meanwhile.
 func (a *attempt) Finish(abnormal error) {
 	out, c := a.out, a.c
+	if a.stop != nil {
+		a.stop()
+	}
+	if abnormal == lazy.ErrClosed { // Resolve was not called
+		a.fail(abnormal)
+		return
+	}
 	out.took = time.Since(out.began)
 	if abnormal != nil {
 		out.fail(abnormal)
 	}
 	keep := out.err == nil || !lazy.OwnCancellation(c, out.err)
+	readers := out
+	if timeout, ok := context.Cause(a.Context).(*TimeoutError); ok && !keep && a.stop != nil {
+		readers = failure(a.b, timeout) // Resolve noticed the timeout first
+	}
 	c.mu.Lock()
-	a.settle(a.told(keep))
-	late := false
-	if c.detach(a) && keep {
-		c.publish(out)
-	} else {
-		late = c.drop(out)
-	}
+	late := c.record(out, c.detach(a) && keep)
+	a.Complete(readers)
 	c.mu.Unlock()
-	a.release()
 	if late {
-		a.Release() // readers do not wait for Close
 		c.close(out, c.logErr)
-	}
-}
-
-// told returns what a's readers are told when Resolve has returned: its outcome,
-// or the timeout if Resolve has noticed that before the watch did.
-func (a *attempt) told(keep bool) *outcome {
-	if keep || a.cancel == nil {
-		return a.out
-	}
-	if timeout, ok := context.Cause(a.Context).(*TimeoutError); ok {
-		return failure(a.b, timeout)
-	}
-	return a.out
-}
-
-// release gives back what the timeout holds.
-func (a *attempt) release() {
-	if a.cancel != nil {
-		a.expiry()
-		a.cancel()
 	}
 }

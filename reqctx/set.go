@@ -7,32 +7,29 @@ func set[T any](ctx context.Context, c *Context, b *binding, v T) error {
 	if err := c.writable(b); err != nil {
 		return err
 	}
-	if store := b.ops.(provided[T]).Store; store != nil {
-		if err := store(ctx, v); err != nil {
+	p := b.ops.(provided[T])
+	if p.Store != nil {
+		if err := p.Store(ctx, v); err != nil {
 			return err
 		}
 	}
-	cell := &cell[T]{val: v}
-	cell.self, cell.b, cell.source = cell, b, wasSet
-	return c.overtake(b, &cell.outcome)
+	out := p.newOutcome(b)
+	out.self.(*cell[T]).val, out.source = v, wasSet
+	return c.overtake(out)
 }
 
-// overtake publishes out in place of whatever b came to, and gives it to those
-// who wait for a resolution.
-func (c *Context) overtake(b *binding, out *outcome) error {
+// overtake publishes out in place of its property's outcome. The readers of a
+// resolution in progress get it as well.
+func (c *Context) overtake(out *outcome) error {
 	c.mu.Lock()
-	if err := c.writableLocked(b); err != nil {
-		c.mu.Unlock()
+	defer c.mu.Unlock()
+	if err := c.writableLocked(out.b); err != nil {
 		return err
 	}
-	a := c.detachAt(b)
-	if a != nil {
-		a.settle(out)
-	}
-	c.publish(out)
-	c.mu.Unlock()
-	if a != nil {
-		a.Release()
+	c.record(out, true)
+	if a := *c.attemptOf(out.b); a != nil {
+		c.detach(a)
+		a.Complete(out)
 	}
 	return nil
 }
@@ -54,8 +51,8 @@ func (c *Context) writableLocked(b *binding) error {
 	}
 }
 
-// invalidate empties b's slot. A resolution in progress goes on for those who
-// wait for it; nobody joins it any longer.
+// invalidate empties b's slot. A resolution in progress goes on for its present
+// readers, and later readers do not join it.
 func (c *Context) invalidate(b *binding) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,6 +60,8 @@ func (c *Context) invalidate(b *binding) error {
 		return named(ErrFinished, b.name)
 	}
 	c.slots[b.slot].Store(nil)
-	c.detachAt(b)
+	if a := *c.attemptOf(b); a != nil {
+		c.detach(a)
+	}
 	return nil
 }
