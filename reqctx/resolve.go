@@ -50,12 +50,12 @@ func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 		return nil, err
 	}
 	out = final.(*outcome)
-	waited := a.out.took // of an inline resolution, for which the clock was read already
-	if !inline {
-		waited = time.Since(began)
-	}
 	out.asked.Add(1)
-	out.waited.Add(int64(waited))
+	if inline {
+		out.waited.Add(int64(a.out.took)) // the clock was read for it already
+	} else {
+		out.waited.Add(int64(time.Since(began)))
+	}
 	return out, nil
 }
 
