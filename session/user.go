@@ -33,8 +33,8 @@ func (s *Session) Bind(user string) error {
 		return err
 	}
 	defer s.mu.Unlock()
-	if most := s.m.opts.MaxFieldBytes; len(user) > most {
-		return fmt.Errorf("session: user: %w: %d bytes, and Options.MaxFieldBytes is %d", ErrTooLarge, len(user), most)
+	if limit := s.m.opts.MaxFieldBytes; len(user) > limit {
+		return fmt.Errorf("session: user: %w: %d bytes, and Options.MaxFieldBytes is %d", ErrTooLarge, len(user), limit)
 	}
 	s.user = user
 	return nil

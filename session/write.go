@@ -80,11 +80,11 @@ func (s *Session) mergeLocked(name string, w write, after storage.Value) write {
 func (s *Session) checkSizeLocked(name string, before, after storage.Value) error {
 	grows := cost(name, after) - cost(name, before)
 	sent := grows > 0 || !before.Exists // also to delete a field that another request may have set
-	if n, most := len(name)+len(after.Bytes), s.m.opts.MaxFieldBytes; n > most && sent {
-		return fmt.Errorf("%w: %d bytes, and Options.MaxFieldBytes is %d", ErrTooLarge, n, most)
+	if n, limit := len(name)+len(after.Bytes), s.m.opts.MaxFieldBytes; n > limit && sent {
+		return fmt.Errorf("%w: %d bytes, and Options.MaxFieldBytes is %d", ErrTooLarge, n, limit)
 	}
-	if n, most := s.size+grows, s.m.opts.MaxBytes; n > most && grows > 0 {
-		return fmt.Errorf("%w: the session would have %d bytes, and Options.MaxBytes is %d", ErrTooLarge, n, most)
+	if n, limit := s.size+grows, s.m.opts.MaxBytes; n > limit && grows > 0 {
+		return fmt.Errorf("%w: the session would have %d bytes, and Options.MaxBytes is %d", ErrTooLarge, n, limit)
 	}
 	return nil
 }

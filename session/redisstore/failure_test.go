@@ -200,7 +200,7 @@ func TestAForeignKeyIsLeftAlone(t *testing.T) {
 		before, err := c.Dump(t.Context(), v.key()).Result()
 		require.NoError(t, err, name)
 		for operation, err := range everything(t, s, v, onSessions) {
-			require.ErrorIs(t, err, redisstore.ErrForeign, "%s: %s", name, operation)
+			require.ErrorIs(t, err, redisstore.ErrKeyType, "%s: %s", name, operation)
 		}
 		require.Equal(t, before, c.Dump(t.Context(), v.key()).Val(), name)
 	}

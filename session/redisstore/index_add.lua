@@ -1,12 +1,12 @@
 -- Adds a session to a user's index. An index is a sorted set:
---   16 bytes  the locator of a session that was bound to the user, or is about to be;
+--   16 bytes  locator of a session that was bound to the user, or is about to be;
 --             score: when that began, in µs since 1970
 --   longest   score: the longest absolute limit, in µs, under which one was bound
 --
--- An entry that is there says little, as the session has the last word. A locator that is
--- not there is of no session of the user's: its entry comes before the session
--- is bound, and goes only when the session cannot be alive or bound any longer: once it
--- was removed (no session is made at its locator again), or a minute after the entry came.
+-- Every session of the user has an entry, but not every entry is a session of the user: the
+-- session itself decides. The entry comes before the session is bound, and goes only when the
+-- session cannot exist or be bound any longer: after it was removed, because no locator is
+-- used twice, or a minute after the entry came.
 --
 -- KEYS     the index
 -- ARGV     locator, absolute limit in µs

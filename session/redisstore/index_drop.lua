@@ -1,11 +1,11 @@
--- Drops entries from a user's index (see index_add.lua), and the index if it has no
--- others.
+-- Drops entries from a user's index (see index_add.lua), and the index itself once it is
+-- empty.
 --
 -- KEYS     the index
--- ARGV     for each entry: µs that it must be old to be dropped, locator
+-- ARGV     for each entry: how old it must be in µs, locator
 -- Result   {1}
 -- Clock    the server's of this key
--- Atomic   because between the look at a score and the removal the session could be
+-- Atomic   because between the check of a score and the removal the session could be
 --          bound again
 
 for i = 1, #ARGV, 2 do

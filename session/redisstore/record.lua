@@ -3,25 +3,23 @@
 --   created  µs since 1970
 --   touched  µs since 1970: when it was last used
 --   size     bytes that its fields cost together
---   old      the digest before this one, if that may still read, with
+--   old      the previous digest, if it may still read, with
 --   grace    µs since 1970 until which it may
 --   user     the user to whom it is bound, if it is, with
---   over     µs since 1970 at which it ends at the latest: before the user's index does
---   :<name>  a field; no name, whatever its bytes, can meet those above
+--   over     µs since 1970 at which it ends at the latest, before the user's index expires
+--   :<name>  a field; the colon keeps any name apart from those above
 --
 -- Digests are compared with ==. Lua keeps one copy of a string and compares
 -- addresses, and what timing could reveal of a digest is of no use: a login takes
 -- the secret behind it.
 
--- ends returns when a session is over, in µs.
+-- ends returns when a session expires, in µs.
 local function ends(s, idle, absolute)
   return math.min(s.touched + idle, s.created + absolute, s.over or math.huge)
 end
 
--- expire lets Redis drop the key, not before the session is over.
-local function expire(s, idle, absolute)
-  expireAt(ends(s, idle, absolute))
-end
+-- expire lets Redis drop the key, not before the session expires.
+local function expire(s, idle, absolute) expireAt(ends(s, idle, absolute)) end
 
 -- session returns the session with these fields of the hash, or nil and an error reply.
 local function session(digest, created, touched, size, old, grace, user, over)
@@ -32,7 +30,7 @@ local function session(digest, created, touched, size, old, grace, user, over)
   return foreign()
 end
 
--- read returns the session, nil if the key is not there, and nil and an error reply if it
+-- read returns the session, nil if the key does not exist, and nil and an error reply if it
 -- holds something else.
 local function read()
   local m, wrong = fields('digest', 'created', 'touched', 'size', 'old', 'grace', 'user', 'over')
@@ -40,7 +38,7 @@ local function read()
   return session(m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8])
 end
 
--- readAll is read which also returns the fields: session, error reply, {name, value, …}.
+-- readAll returns the session, the error reply, and {name, value, …} of its fields.
 local function readAll()
   local hash = redis.pcall('HGETALL', key)
   if hash.err then return nil, hash end
@@ -59,7 +57,7 @@ local function readAll()
   return s, wrong, fields
 end
 
--- alive returns s, or nil if it is over, and removes it then.
+-- alive returns s; nil, and removes it, if it has expired.
 local function alive(s, idle, absolute)
   if not s or ends(s, idle, absolute) > now then return s end
   call('UNLINK', key)

@@ -13,12 +13,8 @@ var (
 	loadLua string
 	//go:embed commit.lua
 	commitLua string
-	//go:embed destroy.lua
-	destroyLua string
-	//go:embed peek.lua
-	peekLua string
-	//go:embed revoke.lua
-	revokeLua string
+	//go:embed remove.lua
+	removeLua string
 	//go:embed index_add.lua
 	indexAddLua string
 	//go:embed index_list.lua
@@ -28,20 +24,8 @@ var (
 
 	loadScript      = redispipe.NewRecordScript(recordLua + loadLua)
 	commitScript    = redispipe.NewRecordScript(recordLua + commitLua)
-	destroyScript   = redispipe.NewRecordScript(recordLua + destroyLua)
-	peekScript      = redispipe.NewRecordScript(recordLua + peekLua)
-	revokeScript    = redispipe.NewRecordScript(recordLua + revokeLua)
+	removeScript    = redispipe.NewRecordScript(recordLua + removeLua)
 	indexAddScript  = redispipe.NewRecordScript(indexAddLua)
 	indexListScript = redispipe.NewScript(indexListLua)
 	indexDropScript = redispipe.NewRecordScript(indexDropLua)
-)
-
-// What the scripts return.
-const (
-	done       = int64(1)
-	notFound   = int64(0) // or another digest, or another user's
-	exists     = int64(-1)
-	tooLarge   = int64(-2)
-	conflict   = int64(-3)
-	notCounter = int64(-4)
 )

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,56 +9,38 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// MaxBytes is how much a session may hold: the bytes of the names and values of
+// MaxBytes bounds the size of a session: the bytes of the names and values of
 // its fields, and 64 more for each. A Commit that would exceed it is
-// storage.ErrTooLarge.
+// [storage.ErrTooLarge].
 const MaxBytes = 1 << 20
 
-const (
-	bytesPerField  = 64
-	defaultTimeout = 250 * time.Millisecond
-)
+const bytesPerField = 64
 
-// Options configure a Store. The zero value is the default.
+// Options configure a [Store]. The zero value means the defaults.
 type Options struct {
 	// Prefix begins the name of every key; the session's locator follows, or "user:" and
-	// a digest of a user's name. Empty means "session:". Two applications on one Redis
-	// need different ones.
+	// a digest of a user's name. Two applications on one Redis need different ones.
+	// Default: "session:".
 	Prefix string
 
-	// Timeout bounds every operation, all its calls of Redis together, from the moment
-	// when it is called and with dialling, whatever the client's own timeouts; 0 means
-	// 250 ms. The context of an operation may end it sooner.
+	// Timeout bounds every operation, with all its calls to Redis and with dialling, from
+	// the moment of the call, whatever the client's own timeouts. The context of an
+	// operation may end it sooner. Default: 250 ms.
 	Timeout time.Duration
 }
 
-func (o Options) withDefaults() Options {
-	if o.Prefix == "" {
-		o.Prefix = "session:"
-	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
-	return o
-}
-
-func (o Options) check() error {
-	if o.Timeout < 0 {
-		return fmt.Errorf("redisstore: Options.Timeout: %v is negative", o.Timeout)
-	}
-	return nil
-}
-
-// Store is a storage.Store in Redis. It is safe for concurrent use, and
-// holds nothing that needs closing. Load, Commit and Destroy cost one script call, and one
-// more on the user's index to bind a session or to end one that is bound; Load
-// costs time and bytes in proportion to the session, Commit to the change. List and
-// RevokeAll cost one on the user's index and one for each session on it, many of which
-// share a round trip, and one for each 64 entries of the index that are dropped.
+// Store is a [storage.Store] in Redis. It is safe for concurrent use, and needs no Close.
+//
+// Load, Commit and Destroy cost one script call, and one more on the user's index to bind a
+// session or to end one that is bound. Load costs time and bytes in proportion to the
+// session, Commit to the change. List and RevokeAll cost one call on the user's index and
+// one for each session in it, many of which share a round trip, and one for each 64
+// entries of the index that are dropped.
 type Store struct {
 	prefix   string
 	timeout  time.Duration
@@ -67,27 +50,29 @@ type Store struct {
 
 var _ storage.Store = (*Store)(nil)
 
-// New returns a store over client, which stays the caller's to close. It makes no
-// connection: a Redis that is down is an error of the operations, until it is back.
+// New returns a store over client, which remains the caller's to close. It does not connect
+// to Redis; while Redis is down, operations return errors. It returns an error if client is
+// nil, or one that names the invalid option.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("redisstore: no client")
 	}
-	o = o.withDefaults()
-	if err := o.check(); err != nil {
+	o.Prefix = cmp.Or(o.Prefix, "session:")
+	o.Timeout = cmp.Or(o.Timeout, 250*time.Millisecond)
+	if err := option.Duration("redisstore", "Options.Timeout", o.Timeout, 0); err != nil {
 		return nil, err
 	}
 	pipe, err := redispipe.For(client)
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	failures := redispipe.Failures{Store: errRedis, KeyType: ErrForeign, Prefix: o.Prefix}
+	failures := redispipe.Failures{Store: errRedis, KeyType: ErrKeyType, Prefix: o.Prefix}
 	return &Store{prefix: o.Prefix, timeout: o.Timeout, pipe: pipe, failures: failures}, nil
 }
 
-// Load implements storage.Store.
+// Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
-	reply, err := s.run(ctx, s.deadline(), loadScript, l.Key(),
+	reply, err := s.run(ctx, time.Now().Add(s.timeout), loadScript, l.Key(),
 		lim.Idle.Microseconds(), lim.Absolute.Microseconds(), lim.Touch.Microseconds(), string(d[:]))
 	if err != nil {
 		return storage.Record{}, err
@@ -95,12 +80,12 @@ func (s *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, l
 	return parseRecord(reply)
 }
 
-// Commit implements storage.Store. A session that would be larger than MaxBytes
-// is storage.ErrTooLarge, unless the change makes it smaller. A binding costs a second
-// call, on the user's index; such a Commit takes at most 30 s, also if Options.Timeout is
+// Commit implements [storage.Store]. A session that would be larger than MaxBytes
+// is [storage.ErrTooLarge], unless the change makes it smaller. Binding costs a second
+// call, on the user's index; such a Commit takes at most 30 s, even if Options.Timeout is
 // longer.
 func (s *Store) Commit(ctx context.Context, d storage.Delta) error {
-	deadline := s.deadline()
+	deadline := time.Now().Add(s.timeout)
 	if err := d.Validate(); err != nil {
 		return err
 	}
@@ -110,7 +95,7 @@ func (s *Store) Commit(ctx context.Context, d storage.Delta) error {
 	}
 	if d.Bind != "" {
 		deadline = time.Now().Add(min(s.timeout, bindTimeout))
-		if err := s.index(ctx, deadline, d); err != nil {
+		if err := s.addToIndex(ctx, deadline, d); err != nil {
 			return err
 		}
 	}
@@ -121,53 +106,32 @@ func (s *Store) Commit(ctx context.Context, d storage.Delta) error {
 	return commitError(reply)
 }
 
-func commitError(reply []any) error {
-	switch number(reply) {
-	case done:
-		return nil
-	case notFound:
-		return storage.ErrGone
-	case exists:
-		return storage.ErrExists
-	case tooLarge:
-		return storage.ErrTooLarge
-	case conflict:
-		return storage.ErrConflict
-	case notCounter:
-		return storage.ErrNotCounter
-	}
-	return errUnreadable
-}
-
-// Destroy implements storage.Store. If the session was bound, a second call drops it from
-// the user's index; an error of that one is none of Destroy's.
+// Destroy implements [storage.Store]. If the session was bound, a second call drops it from
+// the user's index; Destroy succeeds even if that call fails.
 func (s *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest) error {
-	deadline := s.deadline()
-	reply, err := s.run(ctx, deadline, destroyScript, l.Key(), string(d[:]))
-	if err != nil {
-		return err
+	deadline := time.Now().Add(s.timeout)
+	result, user, err := s.remove(ctx, deadline, l, string(d[:]), "")
+	if user != "" {
+		s.dropFromIndex(ctx, deadline, user, []storage.Locator{l}, []time.Duration{dropNow})
 	}
-	if len(reply) == 2 {
-		if user, ok := reply[1].(string); ok {
-			s.drop(ctx, deadline, user, []storage.Locator{l}, []time.Duration{removed})
-			reply = reply[:1]
-		}
-	}
-	switch number(reply) {
-	case done:
-		return nil
-	case notFound:
+	if result == removeRefused {
 		return storage.ErrGone
 	}
-	return errUnreadable
+	return err
 }
 
-// deadline returns when an operation that begins now must have ended.
-func (s *Store) deadline() time.Time { return time.Now().Add(s.timeout) }
+// remove removes the session that has the digest, or is bound to the user if digest is
+// empty. It returns the user to whom a removed session was bound.
+func (s *Store) remove(ctx context.Context, deadline time.Time, l storage.Locator, digest, user string) (result int64, owner string, err error) {
+	reply, err := s.run(ctx, deadline, removeScript, l.Key(), digest, user)
+	if err != nil {
+		return 0, "", err
+	}
+	return parseRemove(reply)
+}
 
-// run runs a script on the key of that name, less the prefix. Its arguments are
-// strings and numbers, never a caller's []byte: a round trip may outlive the call
-// that it was for.
+// run runs a script on the key of that name, without the prefix. Its arguments are
+// strings and numbers, never a caller's []byte, because a round trip may outlive the call.
 func (s *Store) run(ctx context.Context, deadline time.Time, script *redispipe.Script, name string, args ...any) ([]any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

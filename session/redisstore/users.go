@@ -15,48 +15,48 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// A session and its user's index are two keys, on a Cluster often of two nodes, so that
-// no script can change both. The index comes first, and an entry stays for settled,
-// whatever its session looks like. A commit that has not come back within bindTimeout,
-// which is less, is a failure: then no client has got the secret of what it may still bind.
+// A session and its user's index are two keys, on a Cluster often on two nodes, so that
+// no script can change both. The index is written first, and an entry stays for settleTime,
+// even if its session does not exist or is not the user's. A commit that takes longer than
+// bindTimeout, which is less, is a failure: then no client has got the secret of the
+// session that it may still bind.
 //
-// The entry of a session that was just removed goes at once: a commit on its way finds it
-// gone, and one that creates has a locator of its own.
+// The entry of a session that was just removed is dropped at once: a commit under way finds
+// the session gone, and one that creates has a locator of its own.
 const (
-	settled     = time.Minute
-	bindTimeout = settled / 2
+	settleTime  = time.Minute
+	bindTimeout = settleTime / 2
 )
 
-// What becomes of an entry: how old it must be to be dropped, if it is.
+// How old an entry must be to be dropped.
 const (
-	keep    = time.Duration(-1)
-	removed = time.Duration(0)
-	ended   = settled // or is not bound yet
+	keep        = time.Duration(-1) // never
+	dropNow     = time.Duration(0)  // its session was removed
+	dropSettled = settleTime        // its session has ended, or is not bound yet
 )
 
-// parallel is how many sessions of a user are looked at at a time.
+// parallel is how many sessions of a user are read or removed at a time.
 const parallel = 64
 
-// userKey names the index of a user: its name may be personal, and of any length.
+// userKey names the index of a user with a hash, because a user's name may be personal, and
+// of any length.
 func userKey(user string) string {
 	sum := sha256.Sum256([]byte(user))
 	return "user:" + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// index adds a session to its user's index, before it is bound.
-func (s *Store) index(ctx context.Context, deadline time.Time, d storage.Delta) error {
-	_, err := s.run(ctx, deadline, indexAddScript, userKey(d.Bind), string(d.Locator[:]), d.Limits.Absolute.Microseconds())
-	return err
-}
-
-// List implements storage.Store.
+// List implements [storage.Store].
 func (s *Store) List(ctx context.Context, user string, lim storage.Limits) ([]storage.Entry, error) {
 	var mu sync.Mutex
 	var entries []storage.Entry
-	err := s.visit(ctx, user, func(l storage.Locator, deadline time.Time) (age time.Duration, err error) {
-		rec, err := s.peek(ctx, deadline, l, user, lim)
+	err := s.forEach(ctx, user, func(l storage.Locator, deadline time.Time) (time.Duration, error) {
+		reply, err := s.run(ctx, deadline, loadScript, l.Key(), lim.Idle.Microseconds(), lim.Absolute.Microseconds(), 0, "", user)
+		if err != nil {
+			return keep, err
+		}
+		rec, err := parseRecord(reply)
 		if errors.Is(err, storage.ErrNotFound) {
-			return ended, nil
+			return dropSettled, nil
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -69,71 +69,59 @@ func (s *Store) List(ctx context.Context, user string, lim storage.Limits) ([]st
 	return entries, nil
 }
 
-func (s *Store) peek(ctx context.Context, deadline time.Time, l storage.Locator, user string, lim storage.Limits) (storage.Record, error) {
-	reply, err := s.run(ctx, deadline, peekScript, l.Key(), lim.Idle.Microseconds(), lim.Absolute.Microseconds(), user)
-	if err != nil {
-		return storage.Record{}, err
-	}
-	return parseRecord(reply)
-}
-
-// Revoke implements storage.Store.
+// Revoke implements [storage.Store].
 func (s *Store) Revoke(ctx context.Context, user string, l storage.Locator) error {
 	if user == "" {
 		return ctx.Err()
 	}
-	deadline := s.deadline()
-	age, err := s.revoke(ctx, deadline, user, l)
-	if age == removed {
-		s.drop(ctx, deadline, user, []storage.Locator{l}, []time.Duration{age})
+	deadline := time.Now().Add(s.timeout)
+	result, _, err := s.remove(ctx, deadline, l, "", user)
+	if result == removeDone {
+		s.dropFromIndex(ctx, deadline, user, []storage.Locator{l}, []time.Duration{dropNow})
 	}
 	return err
 }
 
-// RevokeAll implements storage.Store. If Options.Timeout is too short for all of a user's
-// sessions, the next RevokeAll goes on where this one ended.
+// RevokeAll implements [storage.Store]. If Options.Timeout is too short for all of a user's
+// sessions, the next RevokeAll continues where this one ended.
 func (s *Store) RevokeAll(ctx context.Context, user string, except storage.Locator) (int, error) {
 	var n atomic.Int64
-	err := s.visit(ctx, user, func(l storage.Locator, deadline time.Time) (age time.Duration, err error) {
+	err := s.forEach(ctx, user, func(l storage.Locator, deadline time.Time) (time.Duration, error) {
 		if l == except {
 			return keep, nil
 		}
-		age, err = s.revoke(ctx, deadline, user, l)
-		if age == removed {
+		result, _, err := s.remove(ctx, deadline, l, "", user)
+		switch {
+		case err != nil:
+			return keep, err
+		case result == removeDone:
 			n.Add(1)
+			return dropNow, nil
 		}
-		return age, err
+		return dropSettled, nil
 	})
 	return int(n.Load()), err
 }
 
-// revoke removes a session of the user's, and returns what becomes of its entry.
-func (s *Store) revoke(ctx context.Context, deadline time.Time, user string, l storage.Locator) (age time.Duration, err error) {
-	reply, err := s.run(ctx, deadline, revokeScript, l.Key(), user)
-	if err != nil {
-		return keep, err
+// forEach calls f for each session in a user's index, in parallel, and drops
+// the entries that are as old as f returns. After an error it begins no more calls.
+func (s *Store) forEach(ctx context.Context, user string, f func(l storage.Locator, deadline time.Time) (age time.Duration, err error)) error {
+	if user == "" {
+		return ctx.Err()
 	}
-	switch number(reply) {
-	case done:
-		return removed, nil
-	case notFound:
-		return ended, nil
-	}
-	return keep, errUnreadable
-}
-
-// visit calls f for each session on a user's index, for many of them at a time, and drops
-// the entries that are as old as f returns. After an error visit begins no more calls.
-func (s *Store) visit(ctx context.Context, user string, f func(l storage.Locator, deadline time.Time) (age time.Duration, err error)) error {
-	deadline := s.deadline()
-	locators, err := s.locators(ctx, deadline, user)
+	deadline := time.Now().Add(s.timeout)
+	reply, err := s.run(ctx, deadline, indexListScript, userKey(user))
 	if err != nil {
 		return err
 	}
-	for some := range slices.Chunk(locators, parallel) {
-		ages := make([]time.Duration, len(some))
+	locators, err := parseIndex(reply)
+	if err != nil {
+		return err
+	}
+	for chunk := range slices.Chunk(locators, parallel) {
+		ages := make([]time.Duration, len(chunk))
 		var calls errgroup.Group
-		for i, l := range some {
+		for i, l := range chunk {
 			calls.Go(func() (err error) {
 				ages[i], err = f(l, deadline)
 				return err
@@ -142,40 +130,20 @@ func (s *Store) visit(ctx context.Context, user string, f func(l storage.Locator
 		if err := calls.Wait(); err != nil {
 			return err
 		}
-		s.drop(ctx, deadline, user, some, ages)
+		s.dropFromIndex(ctx, deadline, user, chunk, ages)
 	}
 	return nil
 }
 
-// locators returns what the index of a user has: all of the user's sessions, and some
-// that are not any more, or not yet.
-func (s *Store) locators(ctx context.Context, deadline time.Time, user string) ([]storage.Locator, error) {
-	if user == "" {
-		return nil, ctx.Err()
-	}
-	reply, err := s.run(ctx, deadline, indexListScript, userKey(user))
-	if err != nil {
-		return nil, err
-	}
-	if len(reply) != 1 {
-		return nil, errUnreadable
-	}
-	members, ok := reply[0].([]any)
-	if !ok {
-		return nil, errUnreadable
-	}
-	var locators []storage.Locator
-	for _, m := range members {
-		if text, ok := m.(string); ok && len(text) == len(storage.Locator{}) {
-			locators = append(locators, storage.Locator([]byte(text)))
-		}
-	}
-	return locators, nil
+// addToIndex adds a session to its user's index, before it is bound.
+func (s *Store) addToIndex(ctx context.Context, deadline time.Time, d storage.Delta) error {
+	_, err := s.run(ctx, deadline, indexAddScript, userKey(d.Bind), string(d.Locator[:]), d.Limits.Absolute.Microseconds())
+	return err
 }
 
-// drop drops the entries that are as old as ages has it. If that fails, a later List or
-// RevokeAll does it.
-func (s *Store) drop(ctx context.Context, deadline time.Time, user string, locators []storage.Locator, ages []time.Duration) {
+// dropFromIndex drops the entries that are at least as old as ages requires. If that fails, a
+// later List or RevokeAll drops them.
+func (s *Store) dropFromIndex(ctx context.Context, deadline time.Time, user string, locators []storage.Locator, ages []time.Duration) {
 	var args []any
 	for i, l := range locators {
 		if ages[i] != keep {
