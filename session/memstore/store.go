@@ -4,44 +4,40 @@ import (
 	"cmp"
 	"container/list"
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/internal/redact"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// redacted hides what embeds it.
+// redacted hides the struct that embeds it.
 type redacted = redact.Hidden
 
-// Options bound a [Store]. The zero value is the default.
+// Options bound a [Store]. The zero value means the defaults.
 type Options struct {
-	// MaxSessions is how many sessions are kept; 0 means 100,000.
+	// MaxSessions bounds the number of sessions. Default: 100,000.
 	MaxSessions int
 
-	// MaxBytes is how much memory they may take together; 0 means 64 MiB.
-	// Counted are the bytes of names, values and users, 128 for each field and 512
-	// for each session, which is about what Go needs for them.
+	// MaxBytes bounds the memory for all sessions. It counts the bytes of names, values
+	// and users, 128 for each field, 256 for each user and 512 for each session, about
+	// what Go needs for them. Default: 64 MiB.
 	MaxBytes int
 }
 
 const (
-	defaultMaxSessions = 100_000
-	defaultMaxBytes    = 64 << 20
-
 	bytesPerSession = 512
 	bytesPerField   = 128
 	bytesPerUser    = 256 // in the index
 )
 
-// Store is a [storage.Store] in this process. Its bounds are hard: what would exceed them
-// evicts the sessions that were used least recently. Sessions that have expired
-// leave when they are asked for, and up to two with each save once they are the
-// least recently used. It is safe for concurrent use, starts no goroutine, needs no
-// Close, and its content ends with the process. Load costs no more for a large session than
-// for a small one; Commit costs one copy of the session's table of fields, List and
-// RevokeAll cost time in proportion to the user's sessions.
+// Store is a [storage.Store] in this process. It evicts the least recently used sessions
+// rather than exceed its bounds. An expired session is removed when it is asked for; each
+// save removes up to two more that were not used for the longest time. A Store is safe for
+// concurrent use, starts no goroutine and needs no Close; its content ends with the process.
+// Load costs no more for a large session than for a small one; Commit copies the session's
+// table of fields; List and RevokeAll cost time in proportion to the user's sessions.
 type Store struct {
 	redacted
 	maxSessions, maxBytes int
@@ -53,13 +49,15 @@ type Store struct {
 	bytes    int
 }
 
-// entry is guarded by Store.mu. The map is replaced, never changed, because
-// records that were handed out share it.
+var _ storage.Store = (*Store)(nil)
+
+// entry is guarded by Store.mu. The map of fields is replaced, never changed, because
+// returned records share it.
 type entry struct {
 	locator          storage.Locator
 	digest           storage.Digest
-	old              storage.Digest // the one before, which still loads
-	oldUntil         time.Time      // … before this moment; zero if there is none
+	old              storage.Digest // the previous digest, which still loads
+	oldUntil         time.Time      // … before this time; zero if there is none
 	user             string
 	created, touched time.Time
 	limits           storage.Limits // of the latest call
@@ -67,40 +65,28 @@ type entry struct {
 	bytes            int
 }
 
-// New returns an empty store. It fails if a bound is negative, or if
-// MaxBytes has no room for one session.
+// New returns an empty store. It returns an error that names the option if a bound is
+// negative, or if MaxBytes has no room for one session.
 func New(o Options) (*Store, error) {
-	if o.MaxSessions == 0 {
-		o.MaxSessions = defaultMaxSessions
+	s := &Store{maxSessions: cmp.Or(o.MaxSessions, 100_000), maxBytes: cmp.Or(o.MaxBytes, 64<<20)}
+	if s.maxSessions < 0 {
+		return nil, option.Errorf("memstore", "Options.MaxSessions", "is %d, want 0 or more", s.maxSessions)
 	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = defaultMaxBytes
+	if s.maxBytes < bytesPerSession+bytesPerField {
+		return nil, option.Errorf("memstore", "Options.MaxBytes", "is %d, too small for one session", s.maxBytes)
 	}
-	if o.MaxSessions < 0 {
-		return nil, fmt.Errorf("memstore: Options.MaxSessions: %d is negative", o.MaxSessions)
-	}
-	if o.MaxBytes < bytesPerSession+bytesPerField {
-		return nil, fmt.Errorf("memstore: Options.MaxBytes: %d has no room for a session", o.MaxBytes)
-	}
-	return &Store{
-		maxSessions: o.MaxSessions,
-		maxBytes:    o.MaxBytes,
-		sessions:    make(map[storage.Locator]*list.Element),
-		users:       make(map[string]map[storage.Locator]*list.Element),
-	}, nil
+	return s, s.Close()
 }
 
-// Len returns how many sessions are kept, expired ones that are still there
-// included.
+// Len returns the number of sessions, including expired ones that were not removed yet.
 func (m *Store) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.sessions)
 }
 
-// Close forgets all sessions and frees their memory, which logs everybody out. There is
-// no goroutine to end: a store that is simply dropped leaks nothing, and one that is used
-// after Close is an empty one. It returns nil, and makes the store an io.Closer.
+// Close removes all sessions and frees their memory. A store that is used after Close is an
+// empty one. Close returns nil.
 func (m *Store) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,15 +97,23 @@ func (m *Store) Close() error {
 	return nil
 }
 
+// lock locks the store, unless ctx has ended.
+func (m *Store) lock(ctx context.Context) error {
+	err := ctx.Err()
+	if err == nil {
+		m.mu.Lock()
+	}
+	return err
+}
+
 // Load implements [storage.Store].
 func (m *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
-	if err := ctx.Err(); err != nil {
+	if err := m.lock(ctx); err != nil {
 		return storage.Record{}, err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	el := m.aliveLocked(l, lim, now)
+	el := m.findLocked(l, lim, now)
 	if el == nil {
 		return storage.Record{}, storage.ErrNotFound
 	}
@@ -144,19 +138,18 @@ func (e *entry) record() storage.Record {
 	return storage.Record{Fields: e.fields, Created: e.created, Touched: e.touched, User: e.user}
 }
 
-// Commit implements [storage.Store]. A session that is larger than MaxBytes is
-// ErrTooLarge and changes nothing.
+// Commit implements [storage.Store]. A session larger than MaxBytes is
+// [storage.ErrTooLarge].
 func (m *Store) Commit(ctx context.Context, d storage.Delta) error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := m.lock(ctx); err != nil {
 		return err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	el := m.aliveLocked(d.Locator, d.Limits, now)
+	el := m.findLocked(d.Locator, d.Limits, now)
 	if d.Create {
 		if el != nil {
 			return storage.ErrExists
@@ -171,10 +164,9 @@ func (m *Store) Commit(ctx context.Context, d storage.Delta) error {
 
 // Destroy implements [storage.Store].
 func (m *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest) error {
-	if err := ctx.Err(); err != nil {
+	if err := m.lock(ctx); err != nil {
 		return err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	el := m.sessions[l]
 	if el == nil {
@@ -184,7 +176,7 @@ func (m *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest
 	if !e.digest.Equal(d) && !e.limits.Expired(e.created, e.touched, time.Now()) {
 		return storage.ErrGone
 	}
-	m.dropLocked(el)
+	m.removeLocked(el)
 	return nil
 }
 
@@ -204,7 +196,7 @@ func (m *Store) createLocked(d storage.Delta, now time.Time) error {
 	m.sessions[d.Locator] = el
 	m.bytes += e.bytes
 	m.bindLocked(el, d.Bind)
-	m.makeRoomLocked(now)
+	m.evictLocked(now)
 	return nil
 }
 
@@ -231,27 +223,27 @@ func (m *Store) changeLocked(el *list.Element, d storage.Delta, now time.Time) e
 	m.bindLocked(el, d.Bind)
 	e.limits, e.touched = d.Limits, now
 	m.recent.MoveToFront(el)
-	m.makeRoomLocked(now)
+	m.evictLocked(now)
 	return nil
 }
 
-// aliveLocked finds a session and drops it if it has expired.
-func (m *Store) aliveLocked(l storage.Locator, lim storage.Limits, now time.Time) *list.Element {
+// findLocked returns a session, or nil. It removes an expired one.
+func (m *Store) findLocked(l storage.Locator, lim storage.Limits, now time.Time) *list.Element {
 	el := m.sessions[l]
 	if el == nil {
 		return nil
 	}
 	if e := el.Value.(*entry); lim.Expired(e.created, e.touched, now) {
-		m.dropLocked(el)
+		m.removeLocked(el)
 		return nil
 	}
 	return el
 }
 
-// makeRoomLocked restores the bounds. It stops before the front, which is the
-// session just saved and fits by itself. Of the expired it drops no more than
-// two, so that no single save pays for all of them.
-func (m *Store) makeRoomLocked(now time.Time) {
+// evictLocked restores the bounds. It stops before the front, which is the
+// session just saved and fits by itself. Beyond that it removes at most two expired
+// sessions, so that no single save pays for all of them.
+func (m *Store) evictLocked(now time.Time) {
 	for expired := 0; ; {
 		el := m.recent.Back()
 		if el == m.recent.Front() {
@@ -263,11 +255,11 @@ func (m *Store) makeRoomLocked(now time.Time) {
 			}
 			expired++
 		}
-		m.dropLocked(el)
+		m.removeLocked(el)
 	}
 }
 
-func (m *Store) dropLocked(el *list.Element) {
+func (m *Store) removeLocked(el *list.Element) {
 	e := m.recent.Remove(el).(*entry)
 	m.unbindLocked(e)
 	delete(m.sessions, e.locator)

@@ -10,15 +10,14 @@ import (
 
 // List implements [storage.Store].
 func (m *Store) List(ctx context.Context, user string, lim storage.Limits) ([]storage.Entry, error) {
-	if err := ctx.Err(); err != nil {
+	if err := m.lock(ctx); err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
 	var entries []storage.Entry
 	for l := range m.users[user] {
-		if el := m.aliveLocked(l, lim, now); el != nil {
+		if el := m.findLocked(l, lim, now); el != nil {
 			entries = append(entries, storage.Entry{Locator: l, Record: el.Value.(*entry).record()})
 		}
 	}
@@ -27,23 +26,21 @@ func (m *Store) List(ctx context.Context, user string, lim storage.Limits) ([]st
 
 // Revoke implements [storage.Store].
 func (m *Store) Revoke(ctx context.Context, user string, l storage.Locator) error {
-	if err := ctx.Err(); err != nil {
+	if err := m.lock(ctx); err != nil {
 		return err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	if el := m.users[user][l]; el != nil {
-		m.dropLocked(el)
+		m.removeLocked(el)
 	}
 	return nil
 }
 
-// RevokeAll implements [storage.Store]. It is atomic here.
+// RevokeAll implements [storage.Store]. It is atomic.
 func (m *Store) RevokeAll(ctx context.Context, user string, except storage.Locator) (int, error) {
-	if err := ctx.Err(); err != nil {
+	if err := m.lock(ctx); err != nil {
 		return 0, err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, now := 0, time.Now()
 	for l, el := range m.users[user] {
@@ -53,12 +50,12 @@ func (m *Store) RevokeAll(ctx context.Context, user string, except storage.Locat
 		if e := el.Value.(*entry); !e.limits.Expired(e.created, e.touched, now) {
 			n++
 		}
-		m.dropLocked(el)
+		m.removeLocked(el)
 	}
 	return n, nil
 }
 
-// bindLocked makes a session user's, unless user is empty.
+// bindLocked binds a session to user, unless user is empty.
 func (m *Store) bindLocked(el *list.Element, user string) {
 	if user == "" {
 		return
@@ -76,9 +73,9 @@ func (m *Store) unbindLocked(e *entry) {
 	if e.user == "" {
 		return
 	}
-	of := m.users[e.user]
-	delete(of, e.locator)
-	if len(of) == 0 {
+	sessions := m.users[e.user]
+	delete(sessions, e.locator)
+	if len(sessions) == 0 {
 		delete(m.users, e.user)
 	}
 }

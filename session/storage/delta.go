@@ -8,50 +8,49 @@ import (
 	"time"
 )
 
-// A Delta is what one request changes in one session. The zero Delta is not
+// A Delta is the changes of one request to one session. The zero Delta is not
 // valid. It formats and logs as "[redacted]".
 type Delta struct {
 	redacted
 	Locator Locator
-	Digest  Digest            // of the secret that the writer holds; for Create, of the new session
-	Create  bool              // make the session; otherwise it must be there
+	Digest  Digest            // of the secret that the writer has; for Create, of the new session
+	Create  bool              // make the session; otherwise it must exist
 	Rotate  Digest            // replaces the stored digest; zero keeps it; not with Create
-	Grace   time.Duration     // with Rotate: so long the replaced digest still loads; 0 for not at all
-	Bind    string            // with Rotate or Create, without Grace: whose session it is from now on
-	Expect  map[string]Value  // fields that must be found like this; not with Create
+	Grace   time.Duration     // with Rotate: how long the replaced digest still loads; 0 means not at all
+	Bind    string            // with Rotate or Create, without Grace: the user to bind the session to
+	Expect  map[string]Value  // fields that must have these values; not with Create
 	Changes map[string]Change // by field; a name is any bytes, at least one
 	Limits  Limits
 }
 
-// A Value is a field as it is stored, or is not.
+// A Value is the stored value of a field, or none. It formats and logs as "[redacted]".
 type Value struct {
 	redacted
 	Exists bool
-	Bytes  []byte // read-only; of no meaning unless Exists
+	Bytes  []byte // read-only; meaningless unless Exists
 }
 
-// A Change is what a Delta does to one field.
+// A Change is the change of one field.
 type Change struct {
 	Op    Op
 	Value []byte // for OpSet; may be empty; the store keeps no reference to it
-	N     int64  // for OpAdd: what to add, at most MaxCounter either way
+	N     int64  // for OpAdd: the number to add, from -MaxCounter to MaxCounter
 }
 
-// An Op is what a Change does to its field. A store refuses one that it doesn't
-// know with an error that names it, before it changes anything.
+// An Op is the kind of a [Change].
 type Op uint8
 
 const (
 	OpSet    Op = iota + 1 // replace or add the value; the last commit wins
-	OpDelete               // remove the field, if it is there
-	OpAdd                  // add to the whole number that it holds in decimal; a missing field is 0
+	OpDelete               // remove the field, if it exists
+	OpAdd                  // add to a whole number in decimal; a missing field is 0
 )
 
 // MaxCounter is the largest number that a counter holds, and -MaxCounter the
-// smallest: what is exact in every JSON decoder and in Lua.
+// smallest: they are exact in every JSON decoder and in Lua.
 const MaxCounter = 1<<53 - 1
 
-// ExpectField adds to Expect.
+// ExpectField adds a field to Expect.
 func (d *Delta) ExpectField(name string, v Value) {
 	if d.Expect == nil {
 		d.Expect = make(map[string]Value)
@@ -60,18 +59,18 @@ func (d *Delta) ExpectField(name string, v Value) {
 }
 
 // Validate returns an error if the delta is malformed: an unknown Op, a field
-// without a name, Idle or Absolute not above zero, or members that don't go
-// together. Stores call it first.
+// without a name, limits that are not positive, or fields of Delta that exclude each
+// other. Stores call it first.
 func (d Delta) Validate() error {
 	switch {
 	case d.Limits.Idle <= 0 || d.Limits.Absolute <= 0:
 		return errors.New("session: delta without limits")
 	case d.Create && (d.Rotate != Digest{} || len(d.Expect) > 0):
-		return errors.New("session: delta that creates, and rotates or expects")
+		return errors.New("session: delta with Create, and Rotate or Expect")
 	case d.Grace < 0 || d.Grace > 0 && (d.Rotate == Digest{} || d.Bind != ""):
-		return errors.New("session: delta with a grace that it cannot give")
+		return errors.New("session: delta with a negative Grace, or one without Rotate or with Bind")
 	case d.Bind != "" && !d.Create && d.Rotate == Digest{}:
-		return errors.New("session: delta that binds and keeps the secret")
+		return errors.New("session: delta with Bind, without Create or Rotate")
 	}
 	for name, c := range d.Changes {
 		if err := c.validate(name); err != nil {
@@ -79,7 +78,7 @@ func (d Delta) Validate() error {
 		}
 	}
 	if _, nameless := d.Expect[""]; nameless {
-		return errors.New("session: delta that expects a nameless field")
+		return errors.New("session: delta with a nameless field in Expect")
 	}
 	return nil
 }
@@ -99,13 +98,13 @@ func (c Change) validate(name string) error {
 // Countable reports whether a counter can hold n.
 func Countable(n int64) bool { return -MaxCounter <= n && n <= MaxCounter }
 
-// Equal reports whether a field is the same.
+// Equal reports whether v and w are the same.
 func (v Value) Equal(w Value) bool {
 	return v.Exists == w.Exists && (!v.Exists || string(v.Bytes) == string(w.Bytes))
 }
 
-// Counter returns the number that the field holds. Only the one text that OpAdd
-// writes for a number is one, so that all stores agree.
+// Counter returns the number that the field holds, 0 for none. It accepts only the text
+// that OpAdd writes for a number, so that all stores agree.
 func (v Value) Counter() (int64, error) {
 	if !v.Exists {
 		return 0, nil
@@ -117,7 +116,7 @@ func (v Value) Counter() (int64, error) {
 	return n, nil
 }
 
-// Apply returns what the change makes of a field.
+// Apply returns the field after the change.
 func (c Change) Apply(v Value) (Value, error) {
 	switch c.Op {
 	case OpSet:
@@ -133,13 +132,13 @@ func (c Change) Apply(v Value) (Value, error) {
 	}
 }
 
-// Lookup returns a field of a table.
+// Lookup returns the value of a field.
 func Lookup(fields map[string][]byte, name string) Value {
 	b, ok := fields[name]
 	return Value{Exists: ok, Bytes: b}
 }
 
-// Meets reports whether a table of fields is what the delta expects.
+// Meets reports whether the fields have the values of Expect.
 func (d Delta) Meets(fields map[string][]byte) bool {
 	for name, want := range d.Expect {
 		if !Lookup(fields, name).Equal(want) {
@@ -149,7 +148,7 @@ func (d Delta) Meets(fields map[string][]byte) bool {
 	return true
 }
 
-// Apply returns the fields with the delta's changes made, in a new map that shares
+// Apply returns the fields after the delta's changes, in a new map that shares
 // no bytes with the delta.
 func (d Delta) Apply(old map[string][]byte) (map[string][]byte, error) {
 	fields := make(map[string][]byte, len(old)+len(d.Changes))

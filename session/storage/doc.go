@@ -1,3 +1,3 @@
-// Package storage is what package session and its stores say to each other. Programs need it
-// only to write a store of their own, which package storetest checks.
+// Package storage defines the interface between package session and its stores. Programs
+// need it only to write a store of their own, which package storetest checks.
 package storage

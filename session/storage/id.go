@@ -8,15 +8,15 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redact"
 )
 
-// redacted hides what embeds it.
+// redacted hides the struct that embeds it.
 type redacted = redact.Hidden
 
-// A Locator says where a store keeps a session: 128 random bits, the public half
+// A Locator is the key of a session in a store: 128 random bits, the public half
 // of the cookie. It is comparable, and formats, logs and marshals as
-// "[redacted]"; stores name their keys with Key.
+// "[redacted]"; its text for keys is Key.
 type Locator [16]byte
 
-// Key returns the locator in base64url, 22 characters, to name a key in a store.
+// Key returns the locator in base64url, 22 characters.
 func (l Locator) Key() string { return base64.RawURLEncoding.EncodeToString(l[:]) }
 
 // A Digest is the SHA-256 of a session's secret. A store keeps it instead of the
