@@ -76,8 +76,8 @@ func (c *denyCache) refuse(ops []ratelimit.Op, out []ratelimit.Result, set *note
 	return true
 }
 
-// unknown is what of a list of ops the store has to be asked.
-type unknown struct {
+// misses is what of a list of ops the store has to be asked.
+type misses struct {
 	*denyCache
 	ops    []ratelimit.Op
 	at     []int // where each op is in the whole list
@@ -86,8 +86,8 @@ type unknown struct {
 
 // split refuses what groups of ops it can, and returns the others. If one of the groups
 // loosens anything, the store is asked about all.
-func (c *denyCache) split(ops []ratelimit.Op, out []ratelimit.Result) unknown {
-	u := unknown{denyCache: c, ops: make([]ratelimit.Op, 0, len(ops)), at: make([]int, 0, len(ops))}
+func (c *denyCache) split(ops []ratelimit.Op, out []ratelimit.Result) misses {
+	u := misses{denyCache: c, ops: make([]ratelimit.Op, 0, len(ops)), at: make([]int, 0, len(ops))}
 	loose := false
 	for i := range ops {
 		set, _ := c.notes.place(ops[i].Key)
@@ -110,7 +110,7 @@ func (c *denyCache) split(ops []ratelimit.Op, out []ratelimit.Result) unknown {
 }
 
 // ask asks the store, and takes note of what it says.
-func (u *unknown) ask(ctx context.Context) (results []ratelimit.Result, err error) {
+func (u *misses) ask(ctx context.Context) (results []ratelimit.Result, err error) {
 	ok := false
 	defer func() {
 		from := 0

@@ -22,7 +22,7 @@ func TestACallerThatLeavesIsNotCharged(t *testing.T) {
 			require.True(q, q.take(1).Allowed)
 		}
 		require.NoError(q, drain(q))
-		before := q.charged() - q.own()
+		before := q.charged() - q.available()
 		q.spy.Hold = make(chan struct{})
 		why := errors.New("gone")
 		ctx, cancel := context.WithCancelCause(q.Context())
@@ -34,25 +34,25 @@ func TestACallerThatLeavesIsNotCharged(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		require.NotNil(q, q.holding().refill)
+		require.NotNil(q, q.key().refill)
 		cancel(why)
 		require.ErrorIs(q, <-errs, why)
 		require.ErrorIs(q, <-errs, why)
 		close(q.spy.Hold)
 		synctest.Wait()
-		require.Equal(q, before, q.charged()-q.own())
-		require.Greater(q, q.own(), int64(0))
+		require.Equal(q, before, q.charged()-q.available())
+		require.Greater(q, q.available(), int64(0))
 	})
 }
 
 // drain spends what is leased.
 func drain(q lender) error {
 	synctest.Wait()
-	for n := q.own(); n > 0; n = q.own() {
-		h := q.holding()
-		h.mu.Lock()
-		h.spend(1, q.now())
-		h.mu.Unlock()
+	for n := q.available(); n > 0; n = q.available() {
+		k := q.key()
+		k.mu.Lock()
+		k.spend(1, q.now())
+		k.mu.Unlock()
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func TestCloseDuringCalls(t *testing.T) {
 		}
 		<-time.After(7 * time.Millisecond)
 		require.NoError(q, q.Close())
-		require.Zero(q, q.own())
+		require.Zero(q, q.available())
 		all.Wait()
 		require.EqualValues(q, 400, q.charged())
 		require.Equal(q, ratelimit.FromStore, q.take(1).Source)
@@ -159,11 +159,10 @@ func TestCloseDoesNotHang(t *testing.T) {
 
 func TestLeaseKnowsABoundedNumberOfKeys(t *testing.T) {
 	lending(t, leasable, LeaseOptions{MaxKeys: 640}, func(q lender) {
-		known := func() (n int) {
-			for i := range q.table.shards {
-				n += q.table.shards[i].used
-			}
-			return n
+		known := func() int {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			return q.keys
 		}
 		ask := func(name string, keys int) {
 			for i := range keys {
@@ -183,13 +182,13 @@ func TestLeaseKnowsABoundedNumberOfKeys(t *testing.T) {
 func TestLeaseOptions(t *testing.T) {
 	m, _ := newMemory(t)
 	for field, o := range map[string]LeaseOptions{
-		"Life is 1µs":      {Life: time.Microsecond},
-		"Life is 2h0m0s":   {Life: 2 * time.Hour},
-		"Max is -1":        {Max: -1},
-		"Share is -1":      {Share: -1},
-		"MaxKeys is -1":    {MaxKeys: -1},
-		"MaxCalls is -1":   {MaxCalls: -1},
-		"Timeout is -1ns,": {Timeout: -1},
+		"Lifetime is 1µs":    {Lifetime: time.Microsecond},
+		"Lifetime is 2h0m0s": {Lifetime: 2 * time.Hour},
+		"Max is -1":          {Max: -1},
+		"Share is -1":        {Share: -1},
+		"MaxKeys is -1":      {MaxKeys: -1},
+		"MaxCalls is -1":     {MaxCalls: -1},
+		"Timeout is -1ns,":   {Timeout: -1},
 	} {
 		_, err := newLease(m, o)
 		require.ErrorContains(t, err, "layer: LeaseOptions."+field)

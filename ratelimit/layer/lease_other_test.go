@@ -34,7 +34,7 @@ func TestALeaseIsNoReasonToDeny(t *testing.T) {
 		res := q.take(1000 - n)
 		require.True(q, res.Allowed)
 		require.Zero(q, res.Remaining)
-		require.Zero(q, q.own())
+		require.Zero(q, q.available())
 		require.EqualValues(q, 1000, q.charged())
 		require.False(q, q.take(1).Allowed)
 	})
@@ -43,7 +43,7 @@ func TestALeaseIsNoReasonToDeny(t *testing.T) {
 func TestPeekAndCountSeeWhatIsLeasedAsNotUsed(t *testing.T) {
 	lending(t, leasable, LeaseOptions{}, func(q lender) {
 		n := q.warm()
-		require.Greater(q, q.own(), int64(0))
+		require.Greater(q, q.available(), int64(0))
 		require.Equal(q, n, q.ask(ratelimit.Count, 0).Count)
 		res := q.ask(ratelimit.Peek, 1)
 		require.True(q, res.Allowed)
@@ -60,7 +60,7 @@ func TestPeekAndCountSeeWhatIsLeasedAsNotUsed(t *testing.T) {
 
 		res = q.ask(ratelimit.Add, 2000)
 		require.Equal(q, 2000+n, res.Count)
-		require.Equal(q, q.own(), res.Remaining, "which can still be spent")
+		require.Equal(q, q.available(), res.Remaining, "which can still be spent")
 	})
 }
 
@@ -79,16 +79,16 @@ func TestAPeekBesideARestOfALease(t *testing.T) {
 func TestARefundGoesToTheLease(t *testing.T) {
 	lending(t, leasable, LeaseOptions{}, func(q lender) {
 		n := q.warm()
-		own, calls := q.own(), q.calls()
+		own, calls := q.available(), q.calls()
 		res := q.take(1)
-		require.Equal(q, own-1, q.own())
+		require.Equal(q, own-1, q.available())
 		refund := func(c ratelimit.Receipt) bool {
 			back, err := q.DoOne(q.Context(), ratelimit.Op{Rule: q.rule, Key: "k", Kind: ratelimit.Refund, Receipt: c})
 			require.NoError(q, err)
 			return back.Allowed
 		}
 		require.True(q, refund(res.Receipt))
-		require.Equal(q, own, q.own())
+		require.Equal(q, own, q.available())
 		require.Equal(q, calls, q.calls())
 
 		res = q.take(1)
@@ -123,10 +123,10 @@ func TestAResetEndsTheLeasesOfTheCounter(t *testing.T) {
 			lending(t, leasable, LeaseOptions{}, func(q lender) {
 				q.warm()
 				require.NoError(q, reset(q))
-				require.Zero(q, q.own())
+				require.Zero(q, q.available())
 				require.Zero(q, q.charged())
 				n := q.warm()
-				require.Equal(q, n+q.own(), q.charged(), "there are new leases")
+				require.Equal(q, n+q.available(), q.charged(), "there are new leases")
 			})
 		})
 	}
@@ -137,7 +137,7 @@ func TestAResetEndsALeaseOnItsWay(t *testing.T) {
 	lending(t, leasable, LeaseOptions{}, func(q lender) {
 		n := q.warm()
 		q.spy.Hold = make(chan struct{})
-		for q.holding().refill == nil {
+		for q.key().refill == nil {
 			q.take(1)
 			n++
 		}
@@ -146,6 +146,6 @@ func TestAResetEndsALeaseOnItsWay(t *testing.T) {
 		q.ask(ratelimit.Reset, 0)
 		synctest.Wait()
 		q.spy.Hold = nil
-		require.Zero(q, q.own())
+		require.Zero(q, q.available())
 	})
 }

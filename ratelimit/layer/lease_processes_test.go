@@ -95,8 +95,8 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, l.Close()) })
 			if wrong { // by enough to be seen from outside
-				as := l.rules.of(&r, &l.o)
-				as.life, as.most = r.Per()*2/5, r.Burst()/4
+				as := l.rules.find(&r, &l.o)
+				as.lifetime, as.max = r.Per()*2/5, r.Burst()/4
 			}
 			return pacing(l, r)
 		},

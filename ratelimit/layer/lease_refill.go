@@ -8,148 +8,147 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// refill is a call that takes a lease. Its fields are guarded by the holding's mu, and
-// don't change once it is over.
-type refill struct {
-	done  chan struct{}
-	claim int64 // units of the take that began it, 0 if there is none, or that has left
-	void  bool  // the counter was reset meanwhile
+// refillCall is a call that takes a lease.
+type refillCall struct {
+	done    chan struct{} // closed when the call has ended
+	granted bool          // there is a new lease; read after done is closed, as err
+	err     error         // of the call
+	void    bool          // the counter was reset meanwhile; guarded by keyState.mu
 
-	over    bool
-	granted bool             // the claim
-	res     ratelimit.Result // of the claim
-	err     error
+	op   ratelimit.Op
+	sent time.Duration // by the layer's clock
 }
 
-// renew takes the next lease before the present one is spent.
-func (l *leaseLayer) renew(h *holding) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// renew takes the next lease while the current one is spent.
+func (l *leaseLayer) renew(k *keyState) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	now := l.now()
-	if h.refill != nil || h.spare.alive(now) > 0 {
+	if k.refill != nil || k.next.available(now) > 0 {
 		return
 	}
-	if units := h.want(0, now); units > 0 {
-		l.begin(h, units, 0)
+	if units := k.units(0, now); units > 0 {
+		l.startRefill(k, units)
 	}
 }
 
-// begin begins to take units, of which a take claims some. It returns nil if too many calls
-// are under way, or the layer is closed. The caller holds h.mu.
-func (l *leaseLayer) begin(h *holding, units, claim int64) *refill {
+// startRefill starts a call that takes units. It returns nil if MaxCalls are in flight, or the
+// layer is closed. The caller holds k.mu.
+func (l *leaseLayer) startRefill(k *keyState, units int64) *refillCall {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || k.removed {
+		return nil
+	}
 	select {
 	case l.calls <- struct{}{}:
 	default:
 		return nil
 	}
-	if !l.ends.enter(&l.stopped) {
-		<-l.calls
-		return nil
-	}
-	h.refill = &refill{done: make(chan struct{}), claim: claim}
-	go l.run(h, h.refill, units)
-	return h.refill
+	c := &refillCall{done: make(chan struct{}), op: ratelimit.Op{
+		Rule: k.rule.rule, Key: k.key, N: units, Kind: ratelimit.Take, Prepaid: k.rule.lifetime,
+	}}
+	k.refill = c
+	l.running.Go(func() {
+		defer func() { <-l.calls }()
+		l.runRefill(k, c)
+	})
+	return c
 }
 
-func (l *leaseLayer) run(h *holding, r *refill, units int64) {
-	defer l.stopped.Done()
-	defer func() { <-l.calls }()
-	t := taking{
-		op:   ratelimit.Op{Rule: h.rule.rule, Key: h.key, N: units, Kind: ratelimit.Take, Prepaid: h.rule.life},
-		sent: l.now(),
-		err:  fmt.Errorf("%w: it ended the goroutine that asked it for a lease", ratelimit.ErrStore),
-	}
-	defer func() { l.finish(h, r, &t) }()
-	t.res, t.err = l.ask(t.op)
+// runRefill makes the call. It ends properly even if the store calls runtime.Goexit.
+func (l *leaseLayer) runRefill(k *keyState, c *refillCall) {
+	var res ratelimit.Result
+	err := fmt.Errorf("%w: it ended the goroutine of its call", ratelimit.ErrStore)
+	defer func() { l.finishRefill(k, c, &res, err) }()
+	c.sent = l.now()
+	res, err = l.askForLease(c.op)
 }
 
-// taking is a call of the store for a lease, and its answer.
-type taking struct {
-	op   ratelimit.Op
-	sent time.Duration // by the layer's clock
-	res  ratelimit.Result
-	err  error
-}
-
-// ask asks the store on behalf of nobody. A panic is no answer: those who wait then ask for
-// themselves, and get their own.
-func (l *leaseLayer) ask(op ratelimit.Op) (res ratelimit.Result, err error) {
+// askForLease asks the store in the background. A panic is no answer: the callers that wait
+// then ask the store themselves, and panic themselves.
+func (l *leaseLayer) askForLease(op ratelimit.Op) (res ratelimit.Result, err error) {
 	ctx, cancel := l.background()
 	defer cancel()
 	defer func() {
 		if recover() != nil {
-			res, err = ratelimit.Result{Remaining: notKnown}, nil
+			res, err = ratelimit.Result{Remaining: unknown}, nil
 		}
 	}()
 	return l.one(ctx, op)
 }
 
-// background is the context of what the layer does by itself.
+// background returns the context of calls that no single caller makes.
 func (l *leaseLayer) background() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.Background(), l.o.Timeout,
-		fmt.Errorf("%w: no answer to a lease within %v", ratelimit.ErrStore, l.o.Timeout))
+		fmt.Errorf("%w: no lease within %v", ratelimit.ErrStore, l.o.Timeout))
 }
 
-// finish hands out what a call has taken.
-func (l *leaseLayer) finish(h *holding, r *refill, t *taking) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	defer close(r.done)
-	h.refill = nil
-	r.over, r.err = true, t.err
-	if t.err != nil {
+// finishRefill installs the lease that a call has taken, and wakes the callers that wait.
+func (l *leaseLayer) finishRefill(k *keyState, c *refillCall, res *ratelimit.Result, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	defer close(c.done)
+	k.refill, c.err = nil, err
+	if err != nil {
 		return
 	}
-	h.left = t.res.Remaining
-	if !t.res.Allowed {
+	k.remaining = res.Remaining
+	if !res.Allowed {
 		return
 	}
 	now := l.now()
-	lease := newLent(h, t, now)
-	if r.claim > 0 {
-		left := lease.rest.Add(-r.claim)
-		r.granted, r.res = true, t.res
-		r.res.Receipt.N = r.claim
-		addOwn(&r.res, left)
-	}
+	h := newHeldLease(k.rule, c, res, now)
 	switch {
-	case r.void:
-		h.count(lease, lease.close(), now)
-	case now >= lease.end:
-		// Leases that end before they come are no good; the demand has to grow anew.
-		h.demand = demand{}
-		l.ends.give(lease, lease.close())
+	case c.void: // its charge was reset, too
+	case now >= h.end:
+		// A store this slow makes leases useless. Demand has to grow anew.
+		k.demand = demand{}
+		l.giveBack(k, h, now)
 	default:
-		l.install(h, lease, now)
+		c.granted = true
+		l.install(k, h, now)
 	}
 }
 
-// newLent makes a lease of what was taken.
-func newLent(h *holding, t *taking, now time.Duration) *lent {
-	good := t.op.ValidFor(t.res)
-	lease := &lent{of: h, size: t.op.N, low: t.op.N / 2, got: t.res, at: now, index: notListed}
-	lease.end = t.sent + good - good/1000 // the store's clock may be that much faster
-	lease.early = lease.end
-	if good >= t.op.Prepaid-time.Microsecond { // a bucket or window that ends is no reason
-		lease.early -= h.rule.life / 4
+// newHeldLease returns the lease that a call has taken.
+func newHeldLease(r *leaseRule, c *refillCall, res *ratelimit.Result, now time.Duration) *heldLease {
+	valid := c.op.ValidFor(*res)
+	h := &heldLease{size: c.op.N, renewAt: c.op.N / 2, taken: *res, takenAt: now}
+	h.end = c.sent + valid - valid/1000 // the store's clock may run that much faster
+	h.renewTime = h.end
+	if valid >= c.op.Prepaid-time.Microsecond { // not if the bucket or window ends
+		h.renewTime -= r.lifetime / 4
 	}
-	lease.rest.Store(lease.size)
-	return lease
+	h.left.Store(h.size)
+	return h
 }
 
-// install makes a lease the one that is spent, or the next one. The caller holds h.mu.
-func (l *leaseLayer) install(h *holding, lease *lent, now time.Duration) {
-	if spent := h.advance(now); spent != nil {
-		l.ends.remove(spent)
+// install adds a lease to a key. The caller holds k.mu.
+func (l *leaseLayer) install(k *keyState, h *heldLease, now time.Duration) {
+	l.advance(k, now)
+	if k.current.Load() == nil {
+		k.current.Store(h)
+	} else {
+		if k.next != nil { // both were too small for a take
+			l.giveBack(k, k.next, now)
+		}
+		k.next = h
 	}
-	switch old := h.spare; {
-	case h.cur.Load() == nil:
-		h.cur.Store(lease)
-	case old != nil: // both were not enough for a take
-		l.ends.give(old, h.drop(old, now))
-		fallthrough
-	default:
-		h.spare = lease
+	l.schedule(k, now)
+}
+
+// advance ends the current lease if it is spent or its time has come, and replaces it with the
+// next one. The caller holds k.mu.
+func (l *leaseLayer) advance(k *keyState, now time.Duration) {
+	h := k.current.Load()
+	if h.available(now) > 0 || h == nil && k.next == nil {
+		return
 	}
-	l.ends.add(lease)
+	next := k.next
+	if h != nil {
+		l.giveBack(k, h, now)
+	}
+	k.current.Store(next)
+	k.next = nil
 }

@@ -1,7 +1,7 @@
 package layer
 
 import (
-	"hash/maphash"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,89 +9,100 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// leaseRule is a rule that was asked about, and what its leases are like.
+// leaseRule is a rule, the size of its leases, and its keys.
 type leaseRule struct {
-	rule   ratelimit.Rule
-	number uint64        // of the layer's rules
-	most   int64         // units in a lease, 0 if the rule has none
-	room   int64         // units that can be charged a life ahead
-	life   time.Duration // of a lease
+	rule     ratelimit.Rule
+	max      int64         // units in a lease, 0 if the rule has none
+	capacity int64         // units that can be charged a lifetime ahead
+	lifetime time.Duration // of a lease
+	keys     sync.Map      // of *keyState, by key
 }
 
-// newLeaseRule finds no leases for a rule that only counts; for one with a Block, which has
-// to be noticed at once; and for one of so few units, or so short, that there is nothing
-// to take in advance.
-func newLeaseRule(r ratelimit.Rule, number int, o *LeaseOptions) *leaseRule {
-	l := &leaseRule{rule: r, number: uint64(number), room: r.Burst(), life: min(o.Life, r.Per()/20)}
+// newLeaseRule returns a leaseRule without leases for a rule that only counts; for one with a
+// Block, which has to take effect at once; and for one with too few units or too short a Per.
+func newLeaseRule(r ratelimit.Rule, o *LeaseOptions) *leaseRule {
+	l := &leaseRule{rule: r, capacity: r.Burst(), lifetime: min(o.Lifetime, r.Per()/20)}
 	if r.Algorithm() == "gcra" {
-		l.life = min(l.life, r.Expiry()/20)
-		l.room -= 1 + l.life.Microseconds()*r.Limit()/r.Per().Microseconds()
+		l.lifetime = min(l.lifetime, r.Expiry()/20)
+		l.capacity -= 1 + l.lifetime.Microseconds()*r.Limit()/r.Per().Microseconds()
 	}
-	l.life = l.life.Truncate(time.Microsecond)
-	most := min(o.Max, r.Burst()/o.Share, l.room)
-	if r.Limit() > 0 && r.Block().After == 0 && l.life >= minLife && most >= 2 {
-		l.most = most
+	l.lifetime = l.lifetime.Truncate(time.Microsecond)
+	most := min(o.Max, r.Burst()/o.Share, l.capacity)
+	if r.Limit() > 0 && r.Block().After == 0 && l.lifetime >= minLifetime && most >= 2 {
+		l.max = most
 	}
 	return l
 }
 
-func (r *leaseRule) hash(seed maphash.Seed, key string) uint64 {
-	const odd = 0x9e3779b97f4a7c15
-	return maphash.String(seed, key) + r.number*odd
-}
-
-// maxLeaseRules bounds the search for a rule. Rules are few; those beyond, such as with
-// limits made up for each call, have no leases.
-const maxLeaseRules = 64
-
-// leaseRules are the rules that were asked about.
-type leaseRules struct {
-	known atomic.Pointer[[]*leaseRule] // which doesn't change
-	mu    sync.Mutex                   // held while one is added
-}
-
-// of returns what is known of a rule, nil if it has no leases.
-func (rs *leaseRules) of(r *ratelimit.Rule, o *LeaseOptions) *leaseRule {
-	known := rs.all()
-	for _, k := range known {
-		if k.rule == *r {
-			return k.leased()
-		}
-	}
-	if len(known) == maxLeaseRules || *r == (ratelimit.Rule{}) {
-		return nil
-	}
-	return rs.add(r, o)
-}
-
-func (rs *leaseRules) all() []*leaseRule {
-	if known := rs.known.Load(); known != nil {
-		return *known
+// find returns the state of a key, nil if it isn't tracked.
+func (r *leaseRule) find(key string) *keyState {
+	if k, ok := r.keys.Load(key); ok {
+		return k.(*keyState)
 	}
 	return nil
 }
 
-func (r *leaseRule) leased() *leaseRule {
-	if r.most == 0 {
+// track returns the state of a key, a new one if necessary. It returns nil if too many keys
+// are tracked.
+func (l *leaseLayer) track(r *leaseRule, key string) *keyState {
+	if k := r.find(key); k != nil {
+		return k
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k := r.find(key); k != nil {
+		return k
+	}
+	if l.closed || l.keys >= l.o.MaxKeys {
 		return nil
 	}
-	return r
+	// The key may be part of a large string, which must not stay in memory.
+	k := &keyState{rule: r, key: strings.Clone(key), remaining: unknown}
+	k.mu.Lock() // until the timer is set
+	k.timer = time.AfterFunc(r.lifetime, func() { l.expire(k) })
+	k.mu.Unlock()
+	r.keys.Store(k.key, k)
+	l.keys++
+	return k
 }
 
-func (rs *leaseRules) add(r *ratelimit.Rule, o *LeaseOptions) *leaseRule {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	known := rs.all()
-	for _, k := range known { // another may have been faster
-		if k.rule == *r {
-			return k.leased()
+// maxLeaseRules is the maximum number of rules with leases, which are searched one by one.
+// Further rules, such as those with a limit of each call's own, have no leases.
+const maxLeaseRules = 64
+
+// leaseRules is an append-only list of rules. The zero value is empty.
+type leaseRules struct {
+	list atomic.Pointer[[]*leaseRule] // replaced, never changed
+	mu   sync.Mutex                   // held while one is added
+}
+
+// all returns the rules.
+func (rs *leaseRules) all() []*leaseRule {
+	if list := rs.list.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// find returns what belongs to a rule, nil if it has no leases.
+func (rs *leaseRules) find(r *ratelimit.Rule, o *LeaseOptions) *leaseRule {
+	list := rs.all()
+	for _, known := range list {
+		if known.rule == *r {
+			if known.max == 0 {
+				return nil
+			}
+			return known
 		}
 	}
-	if len(known) == maxLeaseRules {
+	if len(list) == maxLeaseRules || *r == (ratelimit.Rule{}) {
 		return nil
 	}
-	k := newLeaseRule(*r, len(known), o)
-	more := append(known[:len(known):len(known)], k)
-	rs.known.Store(&more)
-	return k.leased()
+	rs.mu.Lock()
+	if len(rs.all()) == len(list) {
+		longer := append(list[:len(list):len(list)], newLeaseRule(*r, o))
+		rs.list.Store(&longer) // not &list, which would move that to the heap in every call
+	}
+	rs.mu.Unlock()
+	return rs.find(r, o)
 }

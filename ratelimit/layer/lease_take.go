@@ -7,171 +7,146 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// take takes from a lease, if there is one with so many units.
+// take spends units of the key's lease, if there is one with enough of them.
 func (l *leaseLayer) take(ctx context.Context, r *leaseRule, op *ratelimit.Op) (ratelimit.Result, error) {
-	hash := r.hash(l.seed, op.Key)
-	h := l.table.find(hash, r, op.Key)
-	if h == nil || op.N <= 0 || ctx.Err() != nil {
-		return l.takeSlowly(ctx, r, op, hash)
+	k := r.find(op.Key)
+	if k == nil || op.N <= 0 || ctx.Err() != nil {
+		return l.takeSlowly(ctx, r, op)
 	}
-	lease := h.cur.Load()
-	if lease == nil {
-		return l.takeSlowly(ctx, r, op, hash)
+	h := k.current.Load()
+	if h == nil {
+		return l.takeSlowly(ctx, r, op)
 	}
 	now := l.now()
-	left, ok := lease.spend(op.N, now)
+	left, ok := h.spend(op.N, now)
 	if !ok {
-		return l.takeSlowly(ctx, r, op, hash)
+		return l.takeSlowly(ctx, r, op)
 	}
-	if (left <= lease.low || now >= lease.early) && !lease.asked.Load() && lease.asked.CompareAndSwap(false, true) {
-		l.renew(h)
+	if (left <= h.renewAt || now >= h.renewTime) && !h.renewing.Load() && h.renewing.CompareAndSwap(false, true) {
+		l.renew(k)
 	}
-	return lease.result(op.N, left, now), nil
+	return h.result(op.N, left, now), nil
 }
 
-// maxWaits is for how many leases that others use up a take waits before it goes to the
-// store by itself.
+// maxWaits is how many leases a take waits for that other callers use up, before it goes to
+// the store by itself.
 const maxWaits = 2
 
-// takeSlowly takes where the lease of the key is not enough.
-func (l *leaseLayer) takeSlowly(ctx context.Context, r *leaseRule, op *ratelimit.Op, hash uint64) (ratelimit.Result, error) {
+// takeSlowly takes units where the current lease has too few: from the next one, from one that
+// it has to wait for, or from the store.
+func (l *leaseLayer) takeSlowly(ctx context.Context, r *leaseRule, op *ratelimit.Op) (ratelimit.Result, error) {
 	if ctx.Err() != nil {
 		return ratelimit.Result{}, context.Cause(ctx)
 	}
 	if err := storage.Validate([]ratelimit.Op{*op}); err != nil {
 		return ratelimit.Result{}, err
 	}
+	k := l.track(r, op.Key)
+	if k == nil {
+		return l.one(ctx, *op)
+	}
 	for waits := 0; ; waits++ {
-		h := l.table.hold(hash, r, op.Key, l.now())
-		if h == nil {
-			return l.one(ctx, *op)
-		}
-		e := l.enter(h, op.N, waits == maxWaits)
+		res, refill := l.spendOrWait(k, op.N, waits < maxWaits)
 		switch {
-		case e.retired:
-			waits--
-			continue
-		case e.served:
-			return e.res, nil
-		case e.refill == nil:
-			return l.plain(ctx, h, op)
+		case res != nil:
+			return *res, nil
+		case refill == nil:
+			return l.takeFromStore(ctx, k, op)
 		}
 		select {
-		case <-e.refill.done:
+		case <-refill.done:
 		case <-ctx.Done():
 		}
-		switch h.leave(&e, op.N); {
-		case e.served:
-			return e.res, nil
+		k.stopWaiting(op.N)
+		switch {
 		case ctx.Err() != nil:
 			return ratelimit.Result{}, context.Cause(ctx)
-		case e.refill.err != nil:
-			return ratelimit.Result{}, e.refill.err
-		case e.claims:
-			return l.plain(ctx, h, op)
+		case refill.err != nil:
+			return ratelimit.Result{}, refill.err
+		case !refill.granted:
+			return l.takeFromStore(ctx, k, op)
 		}
 	}
 }
 
-// entry is what a take finds at a key. If nothing is set, it has to go to the store itself.
-type entry struct {
-	retired bool             // it has to look for the key again
-	served  bool             // it has units
-	res     ratelimit.Result // with them
-	refill  *refill          // it has to wait for that,
-	claims  bool             // which brings its own units, too
-}
-
-// enter serves a take of n from what is leased, or has a lease taken, or waits for one,
-// unless it waited before for long enough.
-func (l *leaseLayer) enter(h *holding, n int64, waited bool) (e entry) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.retired {
-		return entry{retired: true}
-	}
+// spendOrWait spends n leased units, or, if the caller may wait, returns the refill to wait for
+// before a call of stopWaiting. It returns neither if the caller has to ask the store.
+func (l *leaseLayer) spendOrWait(k *keyState, n int64, wait bool) (*ratelimit.Result, *refillCall) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	now := l.now()
-	if spent := h.advance(now); spent != nil {
-		l.ends.remove(spent)
+	l.advance(k, now)
+	if res, ok := k.spend(n, now); ok {
+		return &res, nil
 	}
-	e.res, e.served = h.spend(n, now)
-	switch {
-	case e.served || waited:
-	case h.refill != nil:
-		h.waiting += n
-		e.refill = h.refill
-	default:
-		if units := h.want(n, now); units > n {
-			e.refill = l.begin(h, units, n)
-			e.claims = e.refill != nil
-		}
+	if !wait {
+		return nil, nil
 	}
-	return e
+	refill := k.refill
+	if units := k.units(n, now); refill == nil && units > n {
+		refill = l.startRefill(k, units)
+	}
+	if refill != nil {
+		k.waiting += n
+	}
+	return nil, refill
 }
 
-// leave ends the wait of a take of n. It is served if the refill has brought its own units.
-func (h *holding) leave(e *entry, n int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case !e.claims:
-		h.waiting -= n
-	case !e.refill.over:
-		e.refill.claim = 0
-	default:
-		e.res, e.served = e.refill.res, e.refill.granted
-	}
+func (k *keyState) stopWaiting(n int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.waiting -= n
 }
 
-// plain takes from the store, without a lease.
-func (l *leaseLayer) plain(ctx context.Context, h *holding, op *ratelimit.Op) (ratelimit.Result, error) {
+// takeFromStore takes units without a lease.
+func (l *leaseLayer) takeFromStore(ctx context.Context, k *keyState, op *ratelimit.Op) (ratelimit.Result, error) {
 	res, err := l.one(ctx, *op)
 	if err != nil {
 		return res, err
 	}
-	back := l.hear(h, op, &res)
-	if len(back) == 0 {
+	refunds := l.observe(k, op, &res)
+	if len(refunds) == 0 {
 		return res, nil
 	}
-	again := *op
-	again.NewGroup = true
-	out, err := l.inner.Do(ctx, append(back, again))
+	retry := *op
+	retry.NewGroup = true
+	out, err := l.inner.Do(ctx, append(refunds, retry))
 	if err != nil {
 		return ratelimit.Result{}, err
 	}
 	return out[len(out)-1], nil
 }
 
-// hear learns from the store's answer to a take. If that was denied only because of what is
-// leased here, it ends those leases and returns what gives them back.
-func (l *leaseLayer) hear(h *holding, op *ratelimit.Op, res *ratelimit.Result) (back []ratelimit.Op) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// observe keeps what the store answered to a take. If only the units that this process leases
+// made it a denial, observe ends these leases and returns the ops that give the units back.
+func (l *leaseLayer) observe(k *keyState, op *ratelimit.Op, res *ratelimit.Result) (refunds []ratelimit.Op) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	now := l.now()
-	h.left = res.Remaining
+	k.remaining = res.Remaining
 	if res.Allowed {
-		h.demand.note(op.N, now, h.rule.life)
+		k.demand.add(op.N, now, k.rule.lifetime)
 	}
-	own := h.own(now)
-	if res.Allowed || own == 0 || op.N > res.Remaining+own {
-		addOwn(res, own)
+	leased := k.available(now)
+	if res.Allowed || leased == 0 || op.N > res.Remaining+leased {
+		addLeased(res, leased)
 		return nil
 	}
-	for _, lease := range [...]*lent{h.spare, h.cur.Load()} { // the newest first, for GCRAs
-		if lease == nil {
+	leases := k.leases()
+	for _, h := range [...]*heldLease{leases[1], leases[0]} { // the newest first, for a GCRA's refunds
+		if h == nil {
 			continue
 		}
-		if rest := h.drop(lease, now); rest > 0 {
-			back = append(back, lease.back(rest))
+		if left := k.drop(h, now); left > 0 {
+			refunds = append(refunds, k.refundOp(h, left))
 		}
-		l.ends.remove(lease)
 	}
-	return back
+	return refunds
 }
 
-// addOwn makes a store's result one that knows of units which it has lent.
-func addOwn(res *ratelimit.Result, own int64) {
-	res.Remaining += own
+// addLeased makes the store's result include units that this process leases.
+func addLeased(res *ratelimit.Result, leased int64) {
+	res.Remaining += leased
 	if res.Allowed && res.Remaining > 0 {
 		res.RetryAfter = 0
 	}

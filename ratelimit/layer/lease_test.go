@@ -59,7 +59,7 @@ func (q lender) charged() int64 {
 // warm asks until there is a lease, and returns how many units were taken.
 func (q lender) warm() (n int64) {
 	q.Helper()
-	for q.own() == 0 {
+	for q.available() == 0 {
 		n++
 		require.True(q, q.take(1).Allowed)
 		require.Less(q, n, int64(100))
@@ -68,20 +68,18 @@ func (q lender) warm() (n int64) {
 	return n
 }
 
-// own is what is leased.
-func (q lender) own() int64 {
-	if h := q.holding(); h != nil {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return h.own(q.now())
+// available returns how many units are leased.
+func (q lender) available() int64 {
+	if k := q.key(); k != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.available(q.now())
 	}
 	return 0
 }
 
-func (q lender) holding() *holding {
-	r := q.rules.of(&q.rule, &q.o)
-	return q.table.find(r.hash(q.seed, "k"), r, "k")
-}
+// key returns the state of the key, nil if there is none.
+func (q lender) key() *keyState { return q.rules.find(&q.rule, &q.o).find("k") }
 
 func (q lender) calls() int {
 	return len(q.spy.Calls())
@@ -96,8 +94,8 @@ func TestALeaseServesTakesWithoutTheStore(t *testing.T) {
 			require.EqualValues(q, 1000, res.Limit)
 			require.Zero(q, res.RetryAfter)
 			synctest.Wait()
-			require.Equal(q, taken+q.own(), q.charged())
-			require.LessOrEqual(q, q.own(), int64(200), "two leases of a tenth")
+			require.Equal(q, taken+q.available(), q.charged())
+			require.LessOrEqual(q, q.available(), int64(200), "two leases of a tenth")
 		}
 		require.Less(q, q.calls(), 30)
 		require.Equal(q, ratelimit.FromLease, q.take(1).Source)
@@ -109,7 +107,7 @@ func TestAKeyThatIsAskedRarelyHasNoLease(t *testing.T) {
 		for range 100 {
 			res := q.take(1)
 			require.Equal(q, ratelimit.FromStore, res.Source)
-			require.Zero(q, q.own())
+			require.Zero(q, q.available())
 			<-time.After(400 * time.Millisecond)
 		}
 		require.Equal(q, 100, q.calls())
@@ -131,7 +129,7 @@ func TestWhatIsNotSpentGoesBack(t *testing.T) {
 				end(q)
 				synctest.Wait()
 				require.Equal(q, n, q.charged())
-				require.Empty(q, q.ends.leases)
+				require.Zero(q, q.available())
 			})
 		})
 	}
@@ -149,11 +147,11 @@ func TestALeaseEndsWithItsBucketOrWindow(t *testing.T) {
 				}
 				<-time.After(20*time.Second - 100*time.Millisecond)
 				q.warm()
-				end := q.holding().cur.Load().end - q.now()
+				end := q.key().current.Load().end - q.now()
 				require.LessOrEqual(q, end, 100*time.Millisecond-time.Microsecond)
 				require.Greater(q, end, 99*time.Millisecond, "a little earlier, for clocks that are not alike")
 				<-time.After(end)
-				require.Zero(q, q.own())
+				require.Zero(q, q.available())
 			})
 		})
 	}
@@ -217,7 +215,7 @@ func TestATakeFromALeaseCostsNoAllocation(t *testing.T) {
 	m, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
 	r := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 40, Per: time.Hour}))
-	l, err := newLease(m, LeaseOptions{Life: time.Minute})
+	l, err := newLease(m, LeaseOptions{Lifetime: time.Minute})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
 	op, leased := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}, 0

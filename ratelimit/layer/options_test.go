@@ -31,7 +31,7 @@ func TestOptionsAreBounded(t *testing.T) {
 			_, err := newFailover(store, FailoverOptions{Retry: d})
 			return err
 		},
-		"LeaseOptions.Life": func(d time.Duration, _ int) error { return lease(store, LeaseOptions{Life: d}) },
+		"LeaseOptions.Lifetime": func(d time.Duration, _ int) error { return lease(store, LeaseOptions{Lifetime: d}) },
 		"DenyCacheOptions.Keys": func(_ time.Duration, n int) error {
 			_, err := newDenyCache(store, DenyCacheOptions{Keys: n})
 			return err

@@ -1,0 +1,134 @@
+package layer
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// expire ends the leases of a key whose time has come, forgets an idle key, and otherwise
+// schedules the next call.
+func (l *leaseLayer) expire(k *keyState) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := l.now()
+	for _, h := range k.leases() {
+		if h != nil && now >= h.end {
+			l.giveBack(k, h, now)
+		}
+	}
+	if k.idle(now) {
+		l.remove(k)
+	} else if !k.removed {
+		l.schedule(k, now)
+	}
+}
+
+// schedule sets the key's timer to the end of its first lease, or to a lifetime from now. The
+// caller holds k.mu.
+func (l *leaseLayer) schedule(k *keyState, now time.Duration) {
+	wait := k.rule.lifetime
+	for _, h := range k.leases() {
+		if h != nil {
+			wait = min(wait, h.end-now)
+		}
+	}
+	k.timer.Reset(wait)
+}
+
+// giveBack ends a lease and gives its unspent units back to the store. Calls in flight are
+// waited for: what ends meanwhile goes back in one call. The caller holds k.mu.
+func (l *leaseLayer) giveBack(k *keyState, h *heldLease, now time.Duration) {
+	// Beyond maxRefunds units are not given back, and stay charged.
+	const maxRefunds = 1 << 14
+	n := k.drop(h, now)
+	if n == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.refunds) < maxRefunds {
+		l.refunds = append(l.refunds, k.refundOp(h, n))
+	}
+	if !l.refunding && !l.closed {
+		l.refunding = true
+		l.running.Go(l.sendRefunds)
+	}
+}
+
+// sendRefunds gives units back until there are none.
+func (l *leaseLayer) sendRefunds() {
+	for {
+		ops := l.pendingRefunds()
+		if len(ops) == 0 {
+			return
+		}
+		_ = l.refund(ops) // what can't be given back stays charged
+	}
+}
+
+// pendingRefunds returns the refunds that wait, and removes them. If there are none, the
+// goroutine that asks has to end.
+func (l *leaseLayer) pendingRefunds() []ratelimit.Op {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ops := l.refunds
+	l.refunds = nil
+	l.refunding = len(ops) > 0
+	return ops
+}
+
+// refund gives units back, once: a refund whose reply was lost may have been made.
+func (l *leaseLayer) refund(ops []ratelimit.Op) (err error) {
+	const batch = 128
+	for some := range slices.Chunk(ops, batch) {
+		if e := l.refundBatch(some); e != nil {
+			err = fmt.Errorf("layer: unspent units of %d leases stay charged: %w", len(some), e)
+		}
+	}
+	return err
+}
+
+func (l *leaseLayer) refundBatch(ops []ratelimit.Op) (err error) {
+	ctx, cancel := l.background()
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: it panicked: %v", ratelimit.ErrStore, p)
+		}
+	}()
+	_, err = l.inner.Do(ctx, ops)
+	return err
+}
+
+// remove forgets a key. The caller holds k.mu.
+func (l *leaseLayer) remove(k *keyState) {
+	if k.removed {
+		return
+	}
+	k.removed = true
+	k.rule.keys.Delete(k.key)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.keys--
+}
+
+// removeAll ends all leases and forgets all keys.
+func (l *leaseLayer) removeAll() {
+	for _, r := range l.rules.all() {
+		for _, v := range r.keys.Range {
+			k := v.(*keyState)
+			k.mu.Lock()
+			k.timer.Stop()
+			for _, h := range k.leases() {
+				if h != nil {
+					l.giveBack(k, h, l.now())
+				}
+			}
+			l.remove(k)
+			k.mu.Unlock()
+		}
+	}
+}
