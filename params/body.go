@@ -33,12 +33,6 @@ const (
 	streamed
 )
 
-// claim makes the body one that is read in this way, if it isn't already one that is
-// read in another.
-func (p *Params) claim(way int32) bool {
-	return p.way.CompareAndSwap(unread, way) || p.way.Load() == way
-}
-
 // Body returns the bytes of the request's body, inflated, whatever its type and
 // method, and reads them if nothing has yet. The bytes are shared and must not be
 // changed. After a ParseForm that read the body, and after it was read as a stream,
@@ -55,8 +49,8 @@ func (p *Params) Body() ([]byte, error) {
 }
 
 // Stream returns the body to be read once as it comes, inflated, whatever its type,
-// up to Options.MaxStream: for what need not or can't be held in memory. What its
-// Read returns for a client's mistake is an [*Error]. If the body is in memory
+// up to Options.MaxStream: for content that need not or can't be held in memory. Its
+// Read returns an [*Error] for a mistake of the client. If the body is in memory
 // already, the stream is of that; otherwise Body, the views of the body and a second
 // Stream return [ErrBodyTaken] afterwards. It is for one goroutine at a time.
 func (p *Params) Stream() (io.Reader, error) {
@@ -64,61 +58,27 @@ func (p *Params) Stream() (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.way.Load() == held {
-		data, err := p.Body()
+	return p.stream(r, anyKind)
+}
+
+// stream returns the body, if it is of a wanted kind, to be read once as it comes.
+func (p *Params) stream(r *http.Request, want kinds) (io.Reader, error) {
+	c, o := p.contentOf(r), p.budgets.of(r)
+	if err := c.check(want, o); err != nil || c.none {
+		return http.NoBody, err
+	}
+	if r.ContentLength > o.MaxStream && p.way.Load() == unread {
+		return nil, bodyTooLarge(o.MaxStream)
+	}
+	if !p.way.CompareAndSwap(unread, streamed) {
+		data, err := p.Body() // if it is held
 		return bytes.NewReader(data), err
 	}
-	c, o := p.contentOf(r), p.budgets.of(r)
-	if c.none {
-		return http.NoBody, nil
-	}
-	if err := c.check(anyKind, o); err != nil {
-		return nil, err
-	}
-	s, err := p.stream(p.ctx, r, c, o)
+	body, err := share(r, nil).detach()
 	if err != nil {
 		return nil, err
 	}
-	return s, nil
-}
-
-// stream begins to read the body as a stream.
-func (p *Params) stream(ctx context.Context, r *http.Request, c *content, o *Options) (*stream, error) {
-	if r.ContentLength > o.MaxStream {
-		return nil, bodyTooLarge(o.MaxStream, nil)
-	}
-	if !p.way.CompareAndSwap(unread, streamed) {
-		return nil, ErrBodyTaken
-	}
-	source := io.Reader(r.Body)
-	if shared, ok := r.Body.(*sharedBody); ok {
-		source = shared.detach()
-	} else {
-		r.Body = &replayBody{err: ErrBodyTaken, origin: r.Body}
-	}
-	if source == nil {
-		return nil, ErrBodyTaken
-	}
-	w := newBodyReader(ctx, r, source, o, o.MaxStream)
-	return &stream{from: w.content(c.codings, o, o.MaxStream)}, nil
-}
-
-// stream makes the errors of a body those of this package.
-type stream struct {
-	from io.Reader
-	err  error
-}
-
-func (s *stream) Read(p []byte) (int, error) {
-	if s.err != nil {
-		return 0, s.err
-	}
-	n, err := s.from.Read(p)
-	if err != nil && err != io.EOF {
-		err = readError(err)
-	}
-	s.err = err
-	return n, err
+	return newBodyReader(p.ctx, body, o, o.MaxStream).content(c.codings, o, o.MaxStream), nil
 }
 
 // body returns the request's body if it is of a wanted kind. One that isn't is
@@ -136,7 +96,7 @@ func (p *Params) body(want kinds) (*body, error) {
 	if unfit != nil && r.ContentLength != 0 {
 		return nil, unfit
 	}
-	if !p.claim(held) {
+	if !p.way.CompareAndSwap(unread, held) && p.way.Load() == streamed {
 		return nil, ErrBodyTaken
 	}
 	// A wrapped body of declared length 0 is only known to be empty after reading.

@@ -1,9 +1,9 @@
 package params
 
 import (
-	"bytes"
+	"errors"
+	"fmt"
 	"io"
-	"mime/multipart"
 	"os"
 )
 
@@ -15,60 +15,35 @@ type File struct {
 	ContentType string // as the client says, unchecked; "" if it doesn't
 	Size        int64
 
-	data    []byte         // unless it is one of the others
-	disk    *os.File       // has no name, where a file can be without
-	name    string         // that is still to be removed
-	foreign multipart.File // of the standard library
+	content io.ReaderAt // a bytes.Reader, an os.File, or a multipart.File of the standard library
+	name    string      // of the os.File, if it is still to be removed
 }
 
 // Open returns a new reader of the file, which needs no closing.
-func (f *File) Open() *io.SectionReader {
-	switch {
-	case f.disk != nil:
-		return io.NewSectionReader(f.disk, 0, f.Size)
-	case f.foreign != nil:
-		return io.NewSectionReader(f.foreign, 0, f.Size)
-	}
-	return io.NewSectionReader(bytes.NewReader(f.data), 0, f.Size)
-}
+func (f *File) Open() *io.SectionReader { return io.NewSectionReader(f.content, 0, f.Size) }
 
-// onDisk makes a file in dir that nobody else can open. It is removed at once, where
-// the system can: then even a process that is killed leaves nothing behind.
-func onDisk(dir string) (disk *os.File, name string, err error) {
-	disk, err = os.CreateTemp(dir, "upload-*")
+// save moves what comes from a reader to a new file in dir that no other process can open.
+// Where the system can, it is removed at once: then even a process that is killed leaves
+// nothing behind.
+func (f *File) save(from io.Reader, dir string) error {
+	disk, err := os.CreateTemp(dir, "upload-*")
 	if err != nil {
-		return nil, "", err
+		return fmt.Errorf("params: %w", err)
 	}
-	if os.Remove(disk.Name()) != nil {
-		name = disk.Name() // it is removed when it is closed
+	if f.content = disk; os.Remove(disk.Name()) != nil {
+		f.name = disk.Name()
 	}
-	return disk, name, nil
-}
-
-// spill moves the file to disk.
-func (f *File) spill(dir string) (err error) {
-	if f.disk, f.name, err = onDisk(dir); err != nil {
-		return err
-	}
-	_, err = f.disk.Write(f.data)
-	f.data = nil
+	f.Size, err = io.Copy(disk, from)
 	return err
 }
 
 // close gives up what the file holds.
-func (f *File) close() error {
-	f.data = nil
-	if f.foreign != nil {
-		return f.foreign.Close()
+func (f *File) close() (err error) {
+	if c, ok := f.content.(io.Closer); ok {
+		err = c.Close()
 	}
-	if f.disk == nil {
-		return nil
-	}
-	err := f.disk.Close()
 	if f.name != "" {
-		if removeErr := os.Remove(f.name); err == nil {
-			err = removeErr
-		}
+		err = errors.Join(err, os.Remove(f.name))
 	}
 	return err
 }

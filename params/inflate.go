@@ -6,7 +6,6 @@ import (
 	"compress/zlib"
 	"errors"
 	"io"
-	"net/http"
 )
 
 // An inflater opens a content coding.
@@ -26,16 +25,13 @@ func (o *Options) inflaterOf(coding string) inflater {
 	return nil
 }
 
-// inflated is what a body is after inflating, up to a limit.
+// inflated is a body after inflating, up to a limit.
 type inflated struct {
+	limited
 	body   *bodyReader
 	source *bufio.Reader // the decoders read no further than they need: it is an io.ByteReader
 	coding string
 	open   inflater
-	from   io.ReadCloser // nil before the first Read
-	limit  int64
-	n      int64
-	err    error
 }
 
 // content returns what w reads, inflated if that is needed.
@@ -43,68 +39,55 @@ func (w *bodyReader) content(coding string, o *Options, limit int64) io.Reader {
 	if coding == "" {
 		return w
 	}
-	return &inflated{body: w, source: bufio.NewReader(w), coding: coding, open: o.inflaterOf(coding), limit: limit}
+	return &inflated{
+		limited: newLimited(nil, limit, bodyTooLarge),
+		body:    w, source: bufio.NewReader(w), coding: coding, open: o.inflaterOf(coding),
+	}
 }
 
-func (i *inflated) Read(p []byte) (n int, err error) {
-	if i.err != nil {
-		return 0, i.err
-	}
-	if i.from == nil {
-		from, err := i.open(i.source)
+func (i *inflated) Read(p []byte) (int, error) {
+	if i.from == nil && i.err == nil {
+		decoder, err := i.open(i.source)
 		if err != nil {
-			return 0, i.end(err)
+			i.err = i.fault(err)
+			return 0, i.err
 		}
-		i.from = from
+		i.from = decoder
 	}
-	if room := i.limit - i.n + 1; int64(len(p)) > room {
-		p = p[:room]
+	n, err := i.limited.Read(p)
+	if decoder, open := i.from.(io.Closer); err != nil && open {
+		_ = decoder.Close() // it has nothing to flush
+		i.from = nil
+		i.err = i.end(err)
 	}
-	n, err = i.from.Read(p)
-	i.n += int64(n)
-	switch {
-	case i.n > i.limit:
-		return n, i.end(&http.MaxBytesError{Limit: i.limit})
-	case err != nil:
-		return n, i.end(err)
-	}
-	return n, nil
+	return n, i.err
 }
 
-// end closes the decoder and keeps why: the body's error if it has one, for that is
-// what the decoder failed of.
+// end returns the error of a decoder that has ended. After it nothing may come.
 func (i *inflated) end(err error) error {
-	if i.from != nil {
-		_ = i.from.Close() // it has nothing to flush
+	if err != io.EOF {
+		return i.fault(err)
 	}
-	var tooLarge *http.MaxBytesError
+	if _, err = i.source.ReadByte(); err == nil {
+		return i.malformed("has more after its "+i.coding+" content", nil)
+	}
+	return err // of the body
+}
+
+// fault returns the body's error if it has one, for that is why the decoder failed.
+func (i *inflated) fault(err error) error {
+	var own *Error
 	switch {
 	case i.body.err != nil && i.body.err != io.EOF:
-		i.err = i.body.err
-	case errors.As(err, &tooLarge):
-		i.err = err
-	case err == io.EOF && i.from == nil && i.body.n == 0: // nothing is nothing in every coding
-		i.err = io.EOF
-	case err == io.EOF && i.from == nil, errors.Is(err, io.ErrUnexpectedEOF):
-		i.err = i.malformed("ends too early for "+i.coding, err)
-	case err != io.EOF:
-		i.err = i.malformed("is not valid "+i.coding, err)
-	default:
-		i.err = i.rest()
-	}
-	return i.err
-}
-
-// rest is io.EOF if nothing comes after what was inflated.
-func (i *inflated) rest() error {
-	switch _, err := i.source.ReadByte(); {
-	case err == nil:
-		return i.malformed("has more after its "+i.coding+" content", nil)
-	case i.body.err != nil:
 		return i.body.err
-	default:
-		return err
+	case errors.As(err, &own):
+		return own
+	case err == io.EOF && i.body.left == i.body.limit: // nothing is nothing in every coding
+		return io.EOF
+	case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
+		return i.malformed("ends too early for "+i.coding, err)
 	}
+	return i.malformed("is not valid "+i.coding, err)
 }
 
 func (i *inflated) malformed(detail string, cause error) *Error {

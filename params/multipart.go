@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"mime"
 	"mime/multipart"
 	"net/textproto"
@@ -28,9 +29,7 @@ type Part struct {
 	ContentType string // as the client says, unchecked; "" if it doesn't
 
 	from    *partReader
-	content io.Reader
-	left    int64 // that may still come
-	err     error
+	content limited
 }
 
 // Parts goes through a multipart form while it comes in, in its order, so that no file
@@ -72,15 +71,11 @@ func (p *Params) partReader() (*partReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, o := p.contentOf(r), p.budgets.of(r)
-	if err := c.check(multipartKind, o); err != nil || c.none {
+	s, err := p.stream(r, multipartKind)
+	if err != nil || p.contentOf(r).none {
 		return nil, err
 	}
-	s, err := p.stream(p.ctx, r, c, o)
-	if err != nil {
-		return nil, err
-	}
-	pr := newPartReader(s, c.boundary, o)
+	pr := newPartReader(s, p.contentOf(r).boundary, p.budgets.of(r))
 	pr.ctx = p.ctx
 	return pr, nil
 }
@@ -88,7 +83,7 @@ func (p *Params) partReader() (*partReader, error) {
 // A partReader reads the parts of a multipart form, within the budget. A nil one has
 // none.
 type partReader struct {
-	source  headLimit
+	source  limited // by how much may come before a part's content, as the parser would hold 10 MB
 	reader  *multipart.Reader
 	options *Options
 	ctx     *reqctx.Context // of the request that files end with
@@ -98,7 +93,10 @@ type partReader struct {
 }
 
 func newPartReader(body io.Reader, boundary string, o *Options) *partReader {
-	pr := &partReader{source: headLimit{from: body}, options: o, texts: o.MaxBody}
+	pr := &partReader{options: o, texts: o.MaxBody}
+	pr.source = newLimited(body, maxPartHeader, func(limit int64) *Error {
+		return formTooLarge("", fmt.Sprintf("has a part with a header of more than %d bytes", limit))
+	})
 	pr.reader = multipart.NewReader(&pr.source, boundary)
 	return pr
 }
@@ -113,12 +111,15 @@ func (pr *partReader) next() (*Part, error) {
 			return nil, err
 		}
 	}
-	pr.source.left, pr.source.limited = maxPartHeader, true
+	pr.source.left = maxPartHeader
 	raw, err := pr.reader.NextRawPart()
-	pr.source.limited = false
+	pr.source.left = math.MaxInt64
 	switch {
-	case err == io.EOF:
-		return nil, pr.end()
+	case err == io.EOF: // what comes after the last part has to be within the budget all the same
+		if _, err := io.Copy(io.Discard, &pr.source); err != nil {
+			return nil, err
+		}
+		return nil, io.EOF
 	case err != nil:
 		return nil, pr.fault(err)
 	case pr.parts == pr.options.MaxParts:
@@ -127,15 +128,6 @@ func (pr *partReader) next() (*Part, error) {
 	pr.parts++
 	pr.current, err = pr.part(raw)
 	return pr.current, err
-}
-
-// end reads what comes after the last part, which means nothing: the body has to be
-// whole and within the budget all the same.
-func (pr *partReader) end() error {
-	if _, err := io.Copy(io.Discard, &pr.source); err != nil {
-		return err
-	}
-	return io.EOF
 }
 
 // part reads the header of a part.
@@ -148,18 +140,25 @@ func (pr *partReader) part(raw *multipart.Part) (*Part, error) {
 	if fault := textFault(name); fault != "" {
 		return nil, malformed(SourceForm, "", "has a parameter whose name "+fault)
 	}
-	part := &Part{Name: name, ContentType: raw.Header.Get("Content-Type"), from: pr, content: raw, left: pr.texts}
-	if fileName, ok := attributes["filename"]; ok {
-		part.IsFile, part.left = true, pr.options.MaxFile
-		if fault := textFault(fileName); fault != "" {
-			return nil, malformed(SourceForm, clip(name), "has a file name that "+fault)
-		}
-		part.FileName = baseName(fileName)
+	part := &Part{Name: name, ContentType: raw.Header.Get("Content-Type"), from: pr}
+	fileName, isFile := attributes["filename"]
+	if part.IsFile = isFile; !isFile {
+		part.content = newLimited(raw, pr.texts, func(int64) *Error {
+			return formTooLarge("", fmt.Sprintf("has more than %d bytes of text", pr.options.MaxBody))
+		})
+		return part, part.check(raw.Header)
 	}
+	if fault := textFault(fileName); fault != "" {
+		return nil, malformed(SourceForm, clip(name), "has a file name that "+fault)
+	}
+	part.FileName = baseName(fileName)
+	part.content = newLimited(raw, pr.options.MaxFile, func(limit int64) *Error {
+		return formTooLarge(name, fmt.Sprintf("is larger than %d bytes", limit))
+	})
 	return part, part.check(raw.Header)
 }
 
-// check refuses what nobody sends and some would read differently.
+// check refuses what no client needs and some readers would take differently.
 func (p *Part) check(h textproto.MIMEHeader) error {
 	coding := strings.ToLower(h.Get("Content-Transfer-Encoding"))
 	if !slices.Contains([]string{"", "7bit", "8bit", "binary"}, coding) {
@@ -191,31 +190,19 @@ func baseName(name string) string {
 	return name
 }
 
-// Read reads the part's content. Its error is an [*Error] for a client's mistake.
+// Read reads the part's content. It returns an [*Error] for a mistake of the client.
 func (p *Part) Read(b []byte) (int, error) {
-	switch {
-	case p.err != nil:
-		return 0, p.err
-	case p.from.current != p:
+	if p.from.current != p {
 		return 0, ErrBodyTaken
 	}
-	if int64(len(b)) > p.left+1 {
-		b = b[:p.left+1]
-	}
 	n, err := p.content.Read(b)
-	p.left -= int64(n)
-	switch {
-	case p.left < 0 && p.IsFile:
-		err = formTooLarge(p.Name, fmt.Sprintf("is larger than %d bytes", p.from.options.MaxFile))
-	case p.left < 0:
-		err = formTooLarge("", fmt.Sprintf("has more than %d bytes of text", p.from.options.MaxBody))
-	case err != nil && err != io.EOF:
+	if !p.IsFile {
+		p.from.texts = p.content.left
+	}
+	var own *Error
+	if err != nil && err != io.EOF && !errors.As(err, &own) {
 		err = p.from.fault(err)
 	}
-	if !p.IsFile {
-		p.from.texts = p.left
-	}
-	p.err = err
 	return n, err
 }
 
@@ -231,10 +218,10 @@ func (p *Part) Text() (string, error) {
 	return b.String(), nil
 }
 
-// fault says whose an error of the parser is. The body's own come first.
+// fault returns the body's error if it has one, for that is why the parser failed.
 func (pr *partReader) fault(err error) error {
 	switch {
-	case pr.source.err != nil:
+	case pr.source.err != nil && pr.source.err != io.EOF:
 		return pr.source.err
 	case errors.Is(err, io.ErrUnexpectedEOF), strings.HasSuffix(err.Error(), "EOF"):
 		return malformed(SourceForm, "", "is a multipart form that ends too early")
@@ -244,32 +231,4 @@ func (pr *partReader) fault(err error) error {
 
 func formTooLarge(name, detail string) *Error {
 	return &Error{Name: clip(name), Source: SourceForm, Reason: ErrTooLarge, Detail: detail}
-}
-
-// headLimit bounds what the parser reads of a body for the header of a part; by itself
-// it would hold 10 MB.
-type headLimit struct {
-	from    io.Reader
-	limited bool
-	left    int64
-	err     error // what ended the body, but for io.EOF
-}
-
-func (h *headLimit) Read(p []byte) (int, error) {
-	if h.err != nil {
-		return 0, h.err
-	}
-	if h.limited {
-		if h.left <= 0 {
-			h.err = formTooLarge("", fmt.Sprintf("has a part with a header of more than %d bytes", maxPartHeader))
-			return 0, h.err
-		}
-		p = p[:min(int64(len(p)), h.left)]
-	}
-	n, err := h.from.Read(p)
-	h.left -= int64(n)
-	if err != nil && err != io.EOF {
-		h.err = err
-	}
-	return n, err
 }

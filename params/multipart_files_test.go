@@ -74,7 +74,7 @@ func TestFilesEndWithTheRequest(t *testing.T) {
 			end()
 		})
 		require.Empty(t, entries(t, dir), name)
-		_, err := kept[0].disk.Stat()
+		_, err := kept[0].content.(*os.File).Stat()
 		require.ErrorIs(t, err, os.ErrClosed)
 	}
 }
@@ -84,7 +84,7 @@ func TestNamedFilesAreRemovedToo(t *testing.T) {
 	dir := t.TempDir()
 	disk, err := os.CreateTemp(dir, "x")
 	require.NoError(t, err)
-	f := &File{disk: disk, name: disk.Name()}
+	f := &File{content: disk, name: disk.Name()}
 	require.Len(t, entries(t, dir), 1)
 	require.NoError(t, f.close())
 	require.Empty(t, entries(t, dir))
@@ -149,7 +149,7 @@ func TestSavedPartsEndWithTheRequest(t *testing.T) {
 		panic("handler")
 	}))
 	require.Empty(t, entries(t, dir))
-	_, err := saved.disk.Stat()
+	_, err := saved.content.(*os.File).Stat()
 	require.ErrorIs(t, err, os.ErrClosed)
 }
 

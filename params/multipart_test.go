@@ -7,6 +7,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -68,10 +69,10 @@ func TestMultipartForm(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "small", contentOfFile(t, photo))
 	require.Equal(t, []string{"photo", "cat.png", "application/octet-stream"}, []string{photo.Name, photo.FileName, photo.ContentType})
-	require.Nil(t, photo.disk)
+	require.IsType(t, &bytes.Reader{}, photo.content)
 	video, err := p.File("video")
 	require.NoError(t, err)
-	require.NotNil(t, video.disk)
+	require.IsType(t, &os.File{}, video.content)
 	require.Equal(t, large, contentOfFile(t, video))
 	require.Equal(t, large, contentOfFile(t, video), "again")
 	tail := make([]byte, 3)
@@ -195,7 +196,7 @@ func TestPartsOneByOne(t *testing.T) {
 				f, err := part.Save()
 				require.NoError(t, err)
 				require.Equal(t, large, contentOfFile(t, f))
-				require.NotNil(t, f.disk)
+				require.IsType(t, &os.File{}, f.content)
 				got = append(got, fmt.Sprint(f.FileName, f.Size))
 			}
 		}

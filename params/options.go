@@ -93,6 +93,8 @@ type Options struct {
 	// [http.ServeMux] what was given to Handle. A field that is zero there is as it
 	// is here. They hold from when the request is routed.
 	Routes map[string]Options
+
+	extends bool // ReadTimeout is a route's own, longer than that of the others
 }
 
 // withDefaults resolves the zero fields and checks the others.
@@ -129,7 +131,7 @@ func (o Options) withDefaults() (Options, error) {
 func (o Options) withBase(base Options) Options {
 	to, from := reflect.ValueOf(&o).Elem(), reflect.ValueOf(base)
 	for i := range to.NumField() {
-		if f := to.Field(i); f.IsZero() {
+		if f := to.Field(i); f.CanSet() && f.IsZero() {
 			f.Set(from.Field(i))
 		}
 	}
@@ -157,6 +159,7 @@ func newBudgets(o Options) (*budgets, error) {
 		if err != nil {
 			return nil, fmt.Errorf("params: Options.Routes[%q]: %w", pattern, err)
 		}
+		route.extends = route.ReadTimeout > rest.ReadTimeout && rest.ReadTimeout > 0
 		b.routes[pattern] = &route
 	}
 	return b, nil

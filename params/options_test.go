@@ -38,7 +38,11 @@ func TestRoutesInheritEveryField(t *testing.T) {
 	var base Options
 	v := reflect.ValueOf(&base).Elem()
 	for i := range v.NumField() {
-		switch f := v.Field(i); f.Kind() {
+		f := v.Field(i)
+		if !f.CanSet() {
+			continue
+		}
+		switch f.Kind() {
 		case reflect.Int, reflect.Int64:
 			f.SetInt(7)
 		case reflect.String:
@@ -55,7 +59,7 @@ func TestRoutesInheritEveryField(t *testing.T) {
 	}
 	got := reflect.ValueOf(Options{}.withBase(base))
 	for i := range got.NumField() {
-		require.False(t, got.Field(i).IsZero(), got.Type().Field(i).Name)
+		require.True(t, !v.Field(i).CanSet() || !got.Field(i).IsZero(), got.Type().Field(i).Name)
 	}
 	require.Equal(t, int64(3), Options{MaxBody: 3}.withBase(base).MaxBody)
 }

@@ -61,7 +61,7 @@ func pairsOf(form url.Values, from Source, o *Options) ([]pair, error) {
 				return nil, tooMany(from, o.MaxParams)
 			}
 			if size += int64(len(name) + len(value)); size > o.MaxBody {
-				return nil, bodyTooLarge(o.MaxBody, nil)
+				return nil, bodyTooLarge(o.MaxBody)
 			}
 			if fault := textFault(name); fault != "" {
 				return nil, malformed(from, "", "has a parameter whose name "+fault)

@@ -7,51 +7,92 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"time"
 )
 
-// firstBuffer bounds what is allocated on a client's word alone.
+// firstBuffer bounds what is allocated for a length that a client only declares.
 const firstBuffer = 64 << 10
 
-// hasBody reports whether the request can have content at all.
-func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
+// A bodyReader is a request's body as the client sends it: counted, timed, and kept if
+// it is to be read again. Its errors are those of this package.
+type bodyReader struct {
+	limited
+	ctx     context.Context
+	until   time.Time // zero: no limit of time
+	keep    bool
+	kept    []byte
+	stopped bool // by ctx: the next reader can go on
+}
 
-// readBody reads the request's body, inflates it, and puts back what came, so that
-// the next reader finds the same bytes, and after them the same error if there was
+// errSlow is the cause of an error about a body that came too slowly.
+var errSlow = fmt.Errorf("params: the time to read the body is over: %w", os.ErrDeadlineExceeded)
+
+// newBodyReader returns a bodyReader of a body, whose time begins now.
+func newBodyReader(ctx context.Context, body *sharedBody, o *Options, limit int64) *bodyReader {
+	w := &bodyReader{limited: newLimited(body, limit, bodyTooLarge), ctx: ctx}
+	if o.ReadTimeout <= 0 {
+		return w
+	}
+	w.until = time.Now().Add(o.ReadTimeout)
+	s, _ := ctx.Value(http.ServerContextKey).(*http.Server)
+	if o.extends || s == nil || s.ReadTimeout <= 0 || s.ReadTimeout > o.ReadTimeout {
+		body.setDeadlines(s, w.until, o.extends)
+	}
+	return w
+}
+
+func (w *bodyReader) Read(p []byte) (int, error) {
+	if w.err == nil && w.ctx.Err() != nil {
+		w.stopped = true
+		w.err = fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(w.ctx))
+	}
+	n, err := w.limited.Read(p)
+	if w.keep {
+		w.kept = append(w.kept, p[:n]...)
+	}
+	if err == nil && !w.until.IsZero() && time.Now().After(w.until) {
+		err = errSlow
+	}
+	if err != nil && err != io.EOF && !w.stopped {
+		err = readError(err)
+	}
+	w.err = err
+	return n, err
+}
+
+// readBody reads the request's body, inflates it, and makes what came be read again, so
+// that the next reader finds the same bytes, and after them the same error if there was
 // one. A body that is refused for its declared length is not touched.
 func readBody(ctx context.Context, r *http.Request, coding string, o *Options) ([]byte, error) {
 	if !hasBody(r) {
 		return nil, nil
 	}
 	if r.ContentLength > o.MaxBody {
-		return nil, bodyTooLarge(o.MaxBody, nil)
+		return nil, bodyTooLarge(o.MaxBody)
 	}
-	body := r.Body
-	shared, _ := body.(*sharedBody)
-	if shared != nil && !shared.rewind() {
-		return nil, ErrBodyTaken
+	body := share(r, nil)
+	if err := body.rewind(); err != nil {
+		return nil, err
 	}
-	w := newBodyReader(ctx, r, body, o, o.MaxBody)
-	w.keep = coding != ""
+	w := newBodyReader(ctx, body, o, o.MaxBody)
 	declared := r.ContentLength
-	if w.keep {
+	if w.keep = coding != ""; w.keep {
 		declared = -1
 	}
 	data, err := readAll(w.content(coding, o, o.MaxBody), declared, o.MaxBody)
 	if !w.keep {
 		w.kept = data
 	}
-	w.back = replayBody{data: w.kept, err: w.err, origin: body}
-	if shared != nil {
-		w.back.origin = shared.ReadCloser
-		shared.again = &w.back
+	if end := w.err; w.stopped {
+		body.replay(w.kept, nil)
 	} else {
-		r.Body = &w.back
+		body.replay(w.kept, end)
 	}
 	switch {
-	case w.err == io.EOF && w.n < r.ContentLength:
+	case w.err == io.EOF && w.limit-w.left < r.ContentLength:
 		return nil, ErrBodyTaken
 	case err != io.EOF:
-		return nil, readError(err)
+		return nil, err
 	}
 	return data, nil
 }
@@ -78,18 +119,18 @@ func readAll(body io.Reader, declared, limit int64) ([]byte, error) {
 	}
 }
 
-// readError says whose fault it is that a body could not be read.
+// readError returns the package's error about a body that could not be read.
 func readError(err error) error {
 	var tooLarge *http.MaxBytesError
-	var told *Error
+	var own *Error
 	switch {
-	case errors.As(err, &told):
-		return told
+	case errors.As(err, &own):
+		return own
 	case errors.As(err, &tooLarge):
-		return bodyTooLarge(tooLarge.Limit, err)
-	case errors.Is(err, ErrInterrupted), errors.Is(err, ErrBodyTaken):
-		return err
-	case errors.Is(err, http.ErrBodyReadAfterClose):
+		own = bodyTooLarge(tooLarge.Limit)
+		own.cause = err
+		return own
+	case errors.Is(err, ErrBodyTaken), errors.Is(err, http.ErrBodyReadAfterClose):
 		return ErrBodyTaken
 	}
 	e := &Error{Source: SourceBody, Reason: ErrInterrupted, Detail: "could not be received", cause: err}
@@ -102,33 +143,10 @@ func readError(err error) error {
 	return e
 }
 
-func bodyTooLarge(limit int64, cause error) *Error {
+// bodyTooLarge is also the error of [http.MaxBytesReader], for other readers.
+func bodyTooLarge(limit int64) *Error {
 	return &Error{
-		Source: SourceBody, Reason: ErrTooLarge, cause: cause,
+		Source: SourceBody, Reason: ErrTooLarge, cause: &http.MaxBytesError{Limit: limit},
 		Detail: fmt.Sprintf("is larger than %d bytes", limit),
 	}
 }
-
-// replayBody is a body that was read before.
-type replayBody struct {
-	data   []byte // what of it is still to be read again
-	err    error  // what ended the first reading, nil if nothing did
-	origin io.ReadCloser
-}
-
-// Read returns what the first reading did. One that was only interrupted, by its
-// context or because it had enough, goes on from where that was.
-func (b *replayBody) Read(p []byte) (int, error) {
-	switch {
-	case len(b.data) > 0 || len(p) == 0:
-		n := copy(p, b.data)
-		b.data = b.data[n:]
-		return n, nil
-	case b.err == nil, errors.Is(b.err, ErrInterrupted):
-		return b.origin.Read(p)
-	}
-	return 0, b.err
-}
-
-// Close closes the original body.
-func (b *replayBody) Close() error { return b.origin.Close() }

@@ -10,18 +10,27 @@ import (
 const keepForm = 1 << 20
 
 // Share gives r a body that later copies of r have in common: whether a form is read
-// from r or from a copy, by ParseForm or by Params, the other finds it too. Through w,
+// from r or from a copy, by ParseForm or by [Params], the other finds it too. Through w,
 // the response's writer as the server made it, Options.ReadTimeout becomes a deadline of
-// the connection; w may be nil. It is to be called before anything has read the body. A
-// request without body is left as it is.
+// the connection; w may be nil. Share is to be called before anything reads the body. It
+// leaves a request without body as it is.
 func Share(r *http.Request, w http.ResponseWriter) {
-	if !hasBody(r) {
-		return
-	}
-	if _, done := r.Body.(*sharedBody); !done {
-		r.Body = &sharedBody{ReadCloser: r.Body, header: r.Header, writer: w}
+	if hasBody(r) {
+		share(r, w)
 	}
 }
+
+func share(r *http.Request, w http.ResponseWriter) *sharedBody {
+	b, ok := r.Body.(*sharedBody)
+	if !ok {
+		b = &sharedBody{ReadCloser: r.Body, header: r.Header, writer: w}
+		r.Body = b
+	}
+	return b
+}
+
+// hasBody reports whether the request can have content at all.
+func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
 // sharedBody is the body of a request and its copies. Like any body it is for one
 // goroutine at a time.
@@ -29,26 +38,32 @@ type sharedBody struct {
 	io.ReadCloser             // what the client sends
 	header        http.Header // until the first Read, which looks at the type
 	writer        http.ResponseWriter
-	again         *replayBody // what Params has read, to be read again
-	keep          bool        // a form that is not too large is kept as it is read
-	kept          []byte
-	lost          bool // something was read, by others, and not kept
-	ended         bool
+	keep          bool   // a form that is not too large is kept as it is read
+	kept          []byte //
+	lost          bool   // something was read, by others, and not kept
+	replays       bool   // kept is read again, and then err; if err is nil, the rest
+	err           error
 }
 
-// Read reads on, or again what Params has read.
+// Read reads on, or again what was read before.
 func (b *sharedBody) Read(p []byte) (int, error) {
 	switch {
-	case b.again != nil:
-		return b.again.Read(p)
-	case b.ended:
-		return 0, io.EOF
+	case b.replays && (len(b.kept) > 0 || len(p) == 0):
+		n := copy(p, b.kept)
+		b.kept = b.kept[n:]
+		return n, nil
+	case b.err != nil:
+		return 0, b.err
+	case b.replays:
+		return b.ReadCloser.Read(p)
 	}
 	if b.header != nil {
 		b.keep, b.header = kindOfHeader(b.header) == formKind, nil
 	}
 	n, err := b.ReadCloser.Read(p)
-	b.ended = err == io.EOF
+	if err == io.EOF {
+		b.err = err
+	}
 	if b.keep = b.keep && len(b.kept)+n <= keepForm; b.keep {
 		b.kept = append(b.kept, p[:n]...)
 	} else {
@@ -58,39 +73,39 @@ func (b *sharedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// rewind makes what others have read be read once more. It says false if that is lost.
-func (b *sharedBody) rewind() bool {
-	switch {
-	case b.again != nil:
-		return true
-	case b.lost:
-		return false
-	case b.ended:
-		b.again = &replayBody{data: b.kept, err: io.EOF, origin: b.ReadCloser}
-	case len(b.kept) > 0: // the rest is still to come
-		b.again = &replayBody{data: b.kept, err: ErrInterrupted, origin: b.ReadCloser}
+// rewind makes what others have read be read once more. It returns an error if that is
+// lost.
+func (b *sharedBody) rewind() error {
+	if b.lost {
+		return ErrBodyTaken
 	}
-	b.header, b.keep, b.kept = nil, false, nil // Params keeps what it reads itself
-	return true
+	b.replays = true
+	return nil
 }
 
-// detach returns the body to be read as a stream, and leaves nothing to others. It
-// returns nil if something was read before and is lost.
-func (b *sharedBody) detach() io.Reader {
-	if !b.rewind() {
-		return nil
+// detach returns the body to be read as a stream, and leaves nothing to others.
+func (b *sharedBody) detach() (*sharedBody, error) {
+	if err := b.rewind(); err != nil {
+		return nil, err
 	}
-	var source io.Reader = b.ReadCloser
-	if b.again != nil {
-		source = b.again
-	}
-	b.again = &replayBody{err: ErrBodyTaken, origin: b.ReadCloser}
-	return source
+	stream := *b
+	b.replay(nil, ErrBodyTaken)
+	return &stream, nil
 }
 
-// deadline sets when reads of the connection end, where that can be set.
-func (b *sharedBody) deadline(t time.Time) {
-	if b.writer != nil {
-		_ = http.NewResponseController(b.writer).SetReadDeadline(t)
+// replay makes data be read again, and then err; if err is nil, the rest of the body.
+func (b *sharedBody) replay(data []byte, err error) { b.replays, b.kept, b.err = true, data, err }
+
+// setDeadlines bounds the time in which the body can be read, and if extend is set, moves
+// later ones of the server for the response, too. net/http takes the former away when the
+// body has ended.
+func (b *sharedBody) setDeadlines(s *http.Server, until time.Time, extend bool) {
+	if b.writer == nil {
+		return
+	}
+	c := http.NewResponseController(b.writer)
+	_ = c.SetReadDeadline(until) // where the connection can't, the time is looked at between reads
+	if extend && s != nil && s.WriteTimeout > 0 {
+		_ = c.SetWriteDeadline(until.Add(s.WriteTimeout))
 	}
 }

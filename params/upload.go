@@ -94,11 +94,11 @@ func resolveUpload(ctx context.Context) (_ *upload, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c, o := p.contentOf(r), p.budgets.of(r)
+	o := p.budgets.of(r)
 	if f := r.MultipartForm; f != nil && p.way.Load() == unread {
 		return uploadOf(f, o)
 	}
-	source, err := p.formSource(ctx, r, c, o)
+	source, err := p.stream(r, multipartKind)
 	if err != nil {
 		return nil, err
 	}
@@ -109,23 +109,11 @@ func resolveUpload(ctx context.Context) (_ *upload, err error) {
 			_ = u.close()
 		}
 	}()
-	if err := u.receive(newPartReader(source, c.boundary, o), o); err != nil {
+	if err := u.receive(newPartReader(source, p.contentOf(r).boundary, o), o); err != nil {
 		return nil, err
 	}
 	done = true
 	return u, nil
-}
-
-// formSource is the body, from memory if it is there.
-func (p *Params) formSource(ctx context.Context, r *http.Request, c *content, o *Options) (io.Reader, error) {
-	if p.way.Load() != held {
-		s, err := p.stream(ctx, r, c, o)
-		if err == nil || p.way.Load() != held {
-			return s, err
-		}
-	}
-	data, err := p.Body()
-	return bytes.NewReader(data), err
 }
 
 // receive reads a form to its end.
@@ -158,60 +146,38 @@ func (u *upload) text(part *Part, memory *int64) error {
 	return err
 }
 
-// file receives a file. One without name and content is a field of a page in which
-// no file was chosen.
+// file receives a file: in memory if it is small and there is room, otherwise on disk. One
+// without name and content is a field of a page in which no file was chosen.
 func (u *upload) file(part *Part, o *Options, memory *int64) error {
-	f := &File{Name: part.Name, FileName: part.FileName, ContentType: part.ContentType}
-	u.files = append(u.files, f)
+	f := part.file()
 	buffer := max(1, min(fileBuffer, *memory))
 	data, err := io.ReadAll(io.LimitReader(part, buffer))
-	f.data, f.Size = data, int64(len(data))
-	*memory -= f.Size
-	if err != nil {
+	f.Size = int64(len(data))
+	if err != nil || f.Size == 0 && f.FileName == "" {
 		return err
 	}
-	if f.Size == 0 && f.FileName == "" {
-		u.files = u.files[:len(u.files)-1]
-		return nil
+	u.files = append(u.files, f)
+	if f.Size == buffer {
+		return f.save(io.MultiReader(bytes.NewReader(data), part), o.TempDir)
 	}
-	if f.Size < buffer {
-		f.data = bytes.Clone(data) // without the room to grow
-		return nil
-	}
-	*memory += f.Size
-	return f.drain(part, o.TempDir)
-}
-
-// drain moves the file to disk, and there the rest of part.
-func (f *File) drain(part io.Reader, dir string) error {
-	if err := f.spill(dir); err != nil {
-		return fmt.Errorf("params: %w", err)
-	}
-	n, err := io.Copy(diskError{f.disk}, part)
-	f.Size += n
-	return err
-}
-
-// diskError marks the errors of writing as the program's.
-type diskError struct{ io.Writer }
-
-func (d diskError) Write(p []byte) (int, error) {
-	n, err := d.Writer.Write(p)
-	if err != nil {
-		err = fmt.Errorf("params: %w", err)
-	}
-	return n, err
+	*memory -= f.Size
+	f.content = bytes.NewReader(bytes.Clone(data)) // without the room to grow
+	return nil
 }
 
 // Save receives the rest of the part as a file on disk, in Options.TempDir, which is
 // gone when the request ends.
 func (p *Part) Save() (*File, error) {
-	f := &File{Name: p.Name, FileName: p.FileName, ContentType: p.ContentType}
+	f := p.file()
 	p.from.ctx.OnClose(f.close)
-	if err := f.drain(p, p.from.options.TempDir); err != nil {
+	if err := f.save(p, p.from.options.TempDir); err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+func (p *Part) file() *File {
+	return &File{Name: p.Name, FileName: p.FileName, ContentType: p.ContentType}
 }
 
 // uploadOf is the form that ParseMultipartForm has received, whose files are the
@@ -233,7 +199,7 @@ func uploadOf(form *multipart.Form, o *Options) (*upload, error) {
 				return nil, fmt.Errorf("params: %w", err)
 			}
 			u.files = append(u.files, &File{
-				Name: name, FileName: baseName(h.Filename), ContentType: h.Header.Get("Content-Type"), Size: h.Size, foreign: f,
+				Name: name, FileName: baseName(h.Filename), ContentType: h.Header.Get("Content-Type"), Size: h.Size, content: f,
 			})
 		}
 	}
