@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Lease is the right to work for a user, alone, for a time. All methods may be called
-// concurrently.
+// Lease is the exclusive right to work for a user for some time. All methods are safe for concurrent
+// use.
 type Lease struct {
 	leases  *Leases
 	user    string
 	request LeaseRequest
 	number  int64
 
-	ctx    context.Context         // is leaseContext around ended
+	ctx    context.Context         // a leaseContext around ended
 	ended  context.Context         // ends with the lease
 	cancel context.CancelCauseFunc // ends ended; under mu, so that no renewal comes between
 
 	mu       sync.Mutex
-	deadline time.Time // has a monotonic clock's reading; over from then on
+	deadline time.Time // has a reading of the monotonic clock
 	timer    *time.Timer
 
 	releasing sync.Mutex // held during a Release
@@ -28,47 +28,44 @@ type Lease struct {
 }
 
 func newLease(leases *Leases, user string, r LeaseRequest, number int64, deadline time.Time) *Lease {
-	l := &Lease{
-		leases: leases, user: user, request: r, number: number,
-		deadline: deadline,
-	}
+	l := &Lease{leases: leases, user: user, request: r, number: number, deadline: deadline}
 	l.ended, l.cancel = context.WithCancelCause(context.Background())
 	l.ctx = leaseContext{l.ended, l, l.cancel}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.timer = time.AfterFunc(time.Until(deadline), func() { l.over() })
+	l.timer = time.AfterFunc(time.Until(deadline), func() { l.hasEnded() })
 	return l
 }
 
-// User returns whose lease it is.
+// User returns the user of the lease.
 func (l *Lease) User() string { return l.user }
 
-// Number returns the fencing number: larger than that of every lease of this user before.
-// It goes with everything that the worker writes, so that who stores it can refuse a
-// number below the largest it has seen: it is of a worker that has not noticed its end.
+// Number returns the fencing number, which is larger than those of all earlier leases of this user.
+// Send it with every write of the worker. The target of the writes refuses a number below the
+// largest it has seen: it comes from a worker that has not noticed the end of its lease.
 func (l *Lease) Number() int64 { return l.number }
 
-// Deadline returns when the lease ends if it is not renewed, by this machine's clock. It is
-// earlier than in the store.
+// Deadline returns when the lease ends if it is not renewed, by this machine's clock. That is earlier
+// than in the store.
 func (l *Lease) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.deadline
 }
 
-// Context returns a context that ends with the lease, at its deadline at the latest. Its
-// cause is then ErrEnded, ErrLost or ErrReleased. It has no values, and is not
-// derived from that of Acquire; see [Lease.Run] for one that is.
+// Context returns a context that ends with the lease, at its deadline at the latest, with the cause
+// ErrEnded, ErrLost or ErrReleased. It has no values and does not derive from Acquire's; see
+// [Lease.Run] for a context that derives from the caller's.
 //
-// Its Err looks at the clock, so that a process that was stopped finds the end as soon as
-// it asks, even before Done is closed.
+// Its Err reads the clock, so that a process that was paused notices the end at its first check, even
+// before Done is closed.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Renew prolongs the lease to Lifetime from now, within MaxLife. The error is ErrMaxLife if
-// it lasts until then already, and otherwise what ended it: ErrEnded, ErrLost or
-// ErrReleased. After ErrStore, or the end of ctx, it lasts at least as long as before.
+// Renew extends the lease to Lifetime from now, within MaxLifetime. It returns ErrMaxLifetime if
+// the lease lasts until then already, and ErrEnded, ErrLost or ErrReleased if it has ended. After
+// ErrStore, or the end of ctx, the lease lasts at least as long as before.
 func (l *Lease) Renew(ctx context.Context) error {
-	if l.over() {
+	if l.hasEnded() {
 		return context.Cause(l.ended)
 	}
 	sent := time.Now()
@@ -77,20 +74,20 @@ func (l *Lease) Renew(ctx context.Context) error {
 	case errors.Is(err, ErrLost):
 		l.end(ErrLost)
 		return context.Cause(l.ended)
-	case err != nil && !errors.Is(err, ErrMaxLife):
+	case err != nil && !errors.Is(err, ErrMaxLifetime):
 		return err
 	}
-	if !l.prolong(sent.Add(left - l.leases.o.Margin)) {
+	if !l.extend(sent.Add(left - l.leases.o.Margin)) {
 		return context.Cause(l.ended)
 	}
 	return err
 }
 
-// prolong moves the deadline, and reports whether the lease had not ended before.
-func (l *Lease) prolong(deadline time.Time) bool {
+// extend moves the deadline and reports whether the lease had not ended before.
+func (l *Lease) extend(deadline time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.overLocked() {
+	if l.hasEndedLocked() {
 		return false
 	}
 	if deadline.After(l.deadline) {
@@ -100,10 +97,10 @@ func (l *Lease) prolong(deadline time.Time) bool {
 	return true
 }
 
-// Release ends the lease, first here and then in the store, so that others need not wait
-// for its end. It returns nil also if it was released before, ErrLost if it had ended
-// there, and ErrStore if the store did not hear of it: then it may be called again, or the
-// lease ends by itself. It waits no longer than the store does.
+// Release ends the lease, first here and then in the store, so that other workers need not wait for
+// its deadline. It returns nil if the lease was released before, ErrLost if it had ended in the
+// store, and ErrStore if the store failed: then call it again, or let the lease expire. It takes no
+// longer than a call of the store.
 func (l *Lease) Release() error {
 	l.end(ErrReleased)
 	l.releasing.Lock()
@@ -114,45 +111,45 @@ func (l *Lease) Release() error {
 	err := l.leases.store.Release(context.Background(), l.user, l.request)
 	if err == nil || errors.Is(err, ErrLost) {
 		l.released = true
-		l.leases.lines.freed(l.user)
+		l.leases.waiters.wake(l.user)
 	}
 	return err
 }
 
-// end ends the lease here, unless it has ended before.
+// end ends the lease here, unless it has ended.
 func (l *Lease) end(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.overLocked() // if it is, for that reason
+	l.hasEndedLocked() // sets the cause ErrEnded if the deadline has passed
 	l.cancel(cause)
 	l.timer.Stop()
 }
 
-// over reports whether the lease has ended.
-func (l *Lease) over() bool {
+func (l *Lease) hasEnded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.overLocked()
+	return l.hasEndedLocked()
 }
 
-func (l *Lease) overLocked() bool {
+// hasEndedLocked reports whether the lease has ended, and ends it if its deadline has passed.
+func (l *Lease) hasEndedLocked() bool {
 	if !time.Now().Before(l.deadline) {
 		l.cancel(ErrEnded)
 	}
 	return l.ended.Err() != nil
 }
 
-// leaseContext is a context that ends with a lease. It hands out the Done and the values of
-// the one inside, so that what is derived from it needs no goroutine.
+// leaseContext is a context that ends with a lease. Its Done and its values are those of the inner
+// context, so that derived contexts need no goroutine.
 type leaseContext struct {
 	context.Context
 	lease  *Lease
-	cancel context.CancelCauseFunc // of the context inside
+	cancel context.CancelCauseFunc // of the inner context
 }
 
-// Err is that of the context inside, after a look at the clock.
+// Err returns the inner context's error, and ends that context first if the lease has ended.
 func (c leaseContext) Err() error {
-	if c.lease.over() {
+	if c.lease.hasEnded() {
 		c.cancel(context.Cause(c.lease.ended))
 	}
 	return c.Context.Err()

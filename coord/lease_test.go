@@ -14,6 +14,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/memstore"
+	"github.com/lazyreq/lazyreq/internal/option"
 )
 
 // tenSeconds is a lifetime with a margin of a second.
@@ -92,7 +93,7 @@ func TestTheDefaults(t *testing.T) {
 		require.True(t, held)
 		require.Regexp(t, `:\d+$`, h.Name)
 		require.Equal(t, lease.Number(), h.Number)
-		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrMaxLife)
+		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrMaxLifetime)
 		require.NoError(t, lease.Release())
 		acquired(t, l, "u").Release() // at once
 	})
@@ -100,22 +101,27 @@ func TestTheDefaults(t *testing.T) {
 
 func TestOptionsOfLeasesAreChecked(t *testing.T) {
 	m := newMemory(t, memstore.Options{})
-	for field, o := range map[string]coord.LeaseOptions{
-		"Lifetime":    {Lifetime: time.Millisecond - 1},
-		"Lifetime is": {Lifetime: math.MaxInt64},
-		"MaxLife":     {Lifetime: time.Second, MaxLife: time.Second - 1},
-		"MinInterval": {MinInterval: -1},
-		"Margin":      {Lifetime: time.Second, Margin: time.Second},
-		"Poll":        {Poll: 1},
-		"name":        {Name: string(make([]byte, coord.MaxName+1))},
+	for _, test := range []struct {
+		field   string
+		options coord.LeaseOptions
+	}{
+		{"Lifetime", coord.LeaseOptions{Lifetime: time.Millisecond - 1}},
+		{"Lifetime", coord.LeaseOptions{Lifetime: math.MaxInt64}},
+		{"MaxLifetime", coord.LeaseOptions{Lifetime: time.Second, MaxLifetime: time.Second - 1}},
+		{"MinInterval", coord.LeaseOptions{MinInterval: -1}},
+		{"MinInterval", coord.LeaseOptions{MinInterval: 1}},
+		{"Margin", coord.LeaseOptions{Lifetime: time.Second, Margin: time.Second}},
+		{"Margin", coord.LeaseOptions{Lifetime: time.Second, Margin: -1}},
+		{"Poll", coord.LeaseOptions{Poll: 1}},
+		{"Name", coord.LeaseOptions{Name: string(make([]byte, coord.MaxName+1))}},
 	} {
-		_, err := coord.NewLeases(m, o)
-		require.ErrorIs(t, err, coord.ErrInvalid)
-		require.ErrorContains(t, err, field)
+		_, err := coord.NewLeases(m, test.options)
+		var invalid *option.Error
+		require.ErrorAs(t, err, &invalid)
+		require.Equal(t, "coord", invalid.Package)
+		require.Equal(t, "LeaseOptions."+test.field, invalid.Field)
 	}
-	_, err := coord.NewLeases(m, coord.LeaseOptions{Lifetime: time.Second, Margin: -1})
-	require.ErrorContains(t, err, "Margin")
-	_, err = coord.NewLeases(nil, coord.LeaseOptions{})
+	_, err := coord.NewLeases(nil, coord.LeaseOptions{})
 	require.ErrorContains(t, err, "no store")
 	l := newLeases(t, m, coord.LeaseOptions{})
 	for _, user := range []string{"", string(make([]byte, coord.MaxName+1))} {
@@ -141,16 +147,16 @@ func TestAMillisecond(t *testing.T) {
 
 func TestARenewedLeaseLivesOn(t *testing.T) {
 	o := tenSeconds
-	o.MaxLife = 25 * time.Second
+	o.MaxLifetime = 25 * time.Second
 	in(t, o, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		for range 2 {
 			pass(8 * time.Second)
 			require.NoError(t, lease.Renew(t.Context()))
 		}
-		require.Equal(t, time.Now().Add(8*time.Second), lease.Deadline(), "MaxLife less Margin")
+		require.Equal(t, time.Now().Add(8*time.Second), lease.Deadline(), "MaxLifetime less Margin")
 		pass(time.Second)
-		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrMaxLife)
+		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrMaxLifetime)
 		pass(7*time.Second - 1)
 		lives(t, lease)
 		pass(1)
@@ -160,7 +166,7 @@ func TestARenewedLeaseLivesOn(t *testing.T) {
 
 func TestAnEarlyRenewalThatIsTooLateHere(t *testing.T) {
 	o := tenSeconds
-	o.MaxLife = time.Hour
+	o.MaxLifetime = time.Hour
 	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		slow := &slowStore{LeaseStore: m}
 		l := newLeases(t, slow, o)
@@ -210,7 +216,7 @@ func (s *slowStore) Renew(ctx context.Context, user string, r coord.LeaseRequest
 func TestASlowStoreShortensLeases(t *testing.T) {
 	for _, slow := range []*slowStore{{before: 3 * time.Second}, {after: 3 * time.Second}} {
 		o := tenSeconds
-		o.MaxLife = time.Hour
+		o.MaxLifetime = time.Hour
 		in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 			slow.LeaseStore = m
 			l := newLeases(t, slow, o)
@@ -231,7 +237,7 @@ func TestARenewalNeverShortens(t *testing.T) {
 		lease := acquired(t, newLeases(t, slow, tenSeconds), "u")
 		deadline := lease.Deadline()
 		slow.before = 3 * time.Second // so that what is left then is counted from three seconds earlier
-		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrMaxLife)
+		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrMaxLifetime)
 		require.Equal(t, deadline, lease.Deadline())
 		require.NoError(t, lease.Release())
 	})
@@ -329,7 +335,7 @@ func TestAReleaseThatFailedMayBeTriedAgain(t *testing.T) {
 
 func TestARenewalThatFails(t *testing.T) {
 	o := tenSeconds
-	o.MaxLife = time.Hour
+	o.MaxLifetime = time.Hour
 	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		s := &failingStore{LeaseStore: m}
 		lease := acquired(t, newLeases(t, s, o), "u")
@@ -349,7 +355,7 @@ func TestARenewalThatFails(t *testing.T) {
 // TestNothingWaitsForARenewal has one that takes five seconds.
 func TestNothingWaitsForARenewal(t *testing.T) {
 	o := tenSeconds
-	o.MaxLife = time.Hour
+	o.MaxLifetime = time.Hour
 	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		slow := &slowStore{LeaseStore: m}
 		l := newLeases(t, slow, o)

@@ -1,53 +1,48 @@
 package coord
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/option"
 )
 
 // keepNumber is LeaseRequest.KeepNumber: no clock should be set back by more.
 const keepNumber = time.Hour
 
-// LeaseOptions say what leases are like. The zero value is usable. All who compete for the
-// same users should have the same.
+// LeaseOptions configure [Leases]. The zero value means the defaults. All processes that compete for
+// the same users should have the same options.
 type LeaseOptions struct {
-	// Lifetime is how long a lease lasts without renewal: so long a user whose worker
+	// Lifetime is how long a lease lasts without renewal, and so how long a user whose worker
 	// died has none. Default: 30 s; at least 1 ms.
 	Lifetime time.Duration
-	// MaxLife is how long a lease lasts at most, however often it is renewed. Default:
-	// Lifetime, so that it can't be.
-	MaxLife time.Duration
-	// MinInterval is how long after the beginning of a user's last lease the next one may
-	// begin. What was denied doesn't count. Default: 0, at once.
+	// MaxLifetime is how long a lease lasts with all renewals. Default: Lifetime, which means
+	// that it is not renewed.
+	MaxLifetime time.Duration
+	// MinInterval is the time between the beginnings of two leases of a user. Denied requests
+	// don't count. Default: 0.
 	MinInterval time.Duration
-	// Margin is how much earlier than in the store a lease ends here. It makes up for
-	// clocks that run at different speeds, and for the time that a worker needs to stop.
-	// Default: a twentieth of Lifetime.
+	// Margin is how much earlier a lease ends here than in the store. It makes up for clocks that
+	// run at different speeds and for the time that a worker needs to stop. Default: a twentieth
+	// of Lifetime.
 	Margin time.Duration
-	// Poll is how often who waits asks whether a lease was released in another process
-	// before its time. Default: 1 s.
+	// Poll is how often a waiter asks the store whether another process has released the lease
+	// early. Default: 1 s.
 	Poll time.Duration
-	// Name says who holds a lease, to those who ask. Default: host name and process id.
+	// Name is the holder's name, for [Leases.Holder]. Default: host name and process id.
 	Name string
 }
 
 func (o LeaseOptions) withDefaults() LeaseOptions {
-	if o.Lifetime == 0 {
-		o.Lifetime = 30 * time.Second
-	}
-	if o.MaxLife == 0 {
-		o.MaxLife = o.Lifetime
-	}
-	if o.Margin == 0 {
-		o.Margin = o.Lifetime / 20
-	}
-	if o.Poll == 0 {
-		o.Poll = time.Second
-	}
+	o.Lifetime = cmp.Or(o.Lifetime, 30*time.Second)
+	o.MaxLifetime = cmp.Or(o.MaxLifetime, o.Lifetime)
+	o.Margin = cmp.Or(o.Margin, o.Lifetime/20)
+	o.Poll = cmp.Or(o.Poll, time.Second)
 	if o.Name == "" {
 		host, _ := os.Hostname() // a name without it will do
 		o.Name = fmt.Sprintf("%s:%d", host, os.Getpid())
@@ -56,46 +51,40 @@ func (o LeaseOptions) withDefaults() LeaseOptions {
 }
 
 func (o LeaseOptions) check() error {
-	if err := checkTime("Lifetime", o.Lifetime); err != nil {
-		return err
-	}
-	if err := checkTime("MaxLife", o.MaxLife); err != nil {
-		return err
-	}
-	if o.MaxLife < o.Lifetime {
-		return invalid("MaxLife is %v, want at least Lifetime, %v", o.MaxLife, o.Lifetime)
-	}
-	if o.MinInterval != 0 {
-		if err := checkTime("MinInterval", o.MinInterval); err != nil {
+	for _, d := range []struct {
+		field string
+		value time.Duration
+		min   time.Duration
+	}{
+		{"Lifetime", o.Lifetime, MinTime},
+		{"MaxLifetime", o.MaxLifetime, max(MinTime, o.Lifetime)},
+		{"MinInterval", cmp.Or(o.MinInterval, MinTime), MinTime},
+		{"Margin", o.Margin, 0},
+		{"Poll", o.Poll, MinTime},
+	} {
+		if err := option.Duration("coord", "LeaseOptions."+d.field, d.value, d.min); err != nil {
 			return err
 		}
 	}
-	if err := checkName("the holder's name", o.Name); err != nil {
-		return err
+	if o.Margin >= o.Lifetime {
+		return option.Errorf("coord", "LeaseOptions.Margin", "is %v, want less than Lifetime, %v", o.Margin, o.Lifetime)
 	}
-	if o.Margin < 0 || o.Margin >= o.Lifetime {
-		return invalid("Margin is %v, want at least 0 and less than Lifetime, %v", o.Margin, o.Lifetime)
+	if len(o.Name) > MaxName {
+		return option.Errorf("coord", "LeaseOptions.Name", "has %d bytes, want at most %d", len(o.Name), MaxName)
 	}
-	return checkTime("Poll", o.Poll)
+	return nil
 }
 
-// request is what a store is told, all but the ID.
-func (o LeaseOptions) request() LeaseRequest {
-	return LeaseRequest{
-		Name: o.Name, Lifetime: o.Lifetime, MaxLife: o.MaxLife, MinInterval: o.MinInterval, KeepNumber: keepNumber,
-	}
-}
-
-// Leases see to it that there is only one worker for a user, in all processes that share
-// the store. A user is any name: of a person, of a file, of a kind of work for either. All
-// methods may be called concurrently. Nothing needs closing.
+// Leases give each user one worker at a time, in all processes that share the store. A user is any
+// name: of a person, of a file, of a kind of work for either. All methods are safe for concurrent
+// use. Leases need no closing.
 type Leases struct {
-	store LeaseStore
-	o     LeaseOptions
-	lines lines // of those who wait in this process
+	store   LeaseStore
+	o       LeaseOptions
+	waiters waitLists
 }
 
-// NewLeases returns the leases in store. An error names the option that is out of range.
+// NewLeases returns the leases in store. It returns an error if an option is out of range.
 func NewLeases(store LeaseStore, o LeaseOptions) (*Leases, error) {
 	if store == nil {
 		return nil, errors.New("coord: no store")
@@ -107,38 +96,46 @@ func NewLeases(store LeaseStore, o LeaseOptions) (*Leases, error) {
 	return &Leases{store: store, o: o}, nil
 }
 
-// Acquire gets the lease of a user if it can be had now. If not, the error is a
-// *DeniedError, which says how long to wait. It doesn't queue: of those who [Leases.Wait],
-// it can overtake some.
+// Acquire returns the lease of a user if it is free. Otherwise the error is a *[DeniedError]. Acquire
+// does not queue: it can overtake callers of [Leases.Wait].
 //
-// The lease does not end with ctx, which is only for asking. Who has it releases it. It
-// costs one call of the store; after the end of ctx or ErrStore a second one, which Acquire
-// doesn't wait for, gives back what may have been granted.
+// ctx bounds only the call; the lease does not end with it. The caller releases the lease. Acquire
+// is one call of the store. After the end of ctx or ErrStore, a second call in the background
+// releases what may have been granted.
 func (l *Leases) Acquire(ctx context.Context, user string) (*Lease, error) {
 	if err := checkUser(user); err != nil {
 		return nil, err
 	}
-	r := l.o.request()
+	r := LeaseRequest{
+		Name: l.o.Name, Lifetime: l.o.Lifetime, MaxLifetime: l.o.MaxLifetime, MinInterval: l.o.MinInterval,
+		KeepNumber: keepNumber,
+	}
 	rand.Read(r.ID[:])
-	// The store counts from a moment after this one.
-	sent := time.Now()
+	sent := time.Now() // the store counts from a later moment
 	number, err := l.store.Acquire(ctx, user, r)
 	if err != nil {
 		return nil, err
 	}
 	lease := newLease(l, user, r, number, sent.Add(l.o.Lifetime-l.o.Margin))
-	if lease.over() {
-		go func() { _ = lease.Release() }() // or it ends by itself
-		return nil, fmt.Errorf("%w: the answer came when the lease had ended", ErrStore)
+	if lease.hasEnded() {
+		go func() { _ = lease.Release() }() // if that fails, the lease expires
+		return nil, fmt.Errorf("%w: the reply came after the end of the lease", ErrStore)
 	}
 	return lease, nil
 }
 
-// Holder returns the holder of a user's lease, and whether there is one. That may have
-// changed when it is read: it is for people.
+// Holder returns the holder of a user's lease, and whether there is one. It is for display: the
+// holder may have changed when Holder returns.
 func (l *Leases) Holder(ctx context.Context, user string) (h Holder, held bool, err error) {
 	if err := checkUser(user); err != nil {
 		return Holder{}, false, err
 	}
 	return l.store.Holder(ctx, user)
+}
+
+func checkUser(user string) error {
+	if user == "" {
+		return invalid("the user's name is empty")
+	}
+	return checkName("the user's name", user)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Run calls fn as the only worker for a user, if there is no other: otherwise the error is a
-// *DeniedError. It is Acquire and [Lease.Run].
+// Run acquires the lease of a user and calls fn under it, like [Leases.Acquire] and [Lease.Run]. If
+// the lease is not free, the error is a *[DeniedError].
 func Run(ctx context.Context, leases *Leases, user string, fn func(ctx context.Context) error) error {
 	lease, err := leases.Acquire(ctx, user)
 	if err != nil {
@@ -16,47 +16,35 @@ func Run(ctx context.Context, leases *Leases, user string, fn func(ctx context.C
 	return lease.Run(ctx, fn)
 }
 
-// Run calls fn under the lease, and releases it when fn returns or panics. If MaxLife allows
-// for it, the lease is renewed three times in each Lifetime until then. The context that fn
-// gets has the values of ctx, and ends with ctx or the lease, whichever is first. Then fn
-// has to return: nothing can make it, and others may begin.
+// Run calls fn under the lease and releases the lease when fn returns or panics. Until then it renews
+// the lease three times in each Lifetime, up to MaxLifetime. The context of fn has the values of ctx
+// and ends with ctx or the lease, whichever is first. Then fn has to return: Run cannot stop it, and
+// another worker may begin.
 //
-// Run returns fn's error. If that is nil although the lease ended before fn did, it returns
-// why the lease ended: ErrEnded or ErrLost, since fn may not have been the only one at the
-// end. If it had ended before, fn is not called.
+// Run returns fn's error. If that is nil although the lease ended before fn returned, Run returns
+// ErrEnded or ErrLost, since fn may not have been alone at the end. If the lease had ended before,
+// Run does not call fn.
 func (l *Lease) Run(ctx context.Context, fn func(ctx context.Context) error) error {
-	defer func() { _ = l.Release() }() // if it fails, the lease ends by itself
-	if l.over() {
+	defer func() { _ = l.Release() }() // if it fails, the lease expires
+	if l.hasEnded() {
 		return context.Cause(l.ended)
 	}
-	ctx, leave := l.within(ctx)
-	defer leave()
-	defer l.keep()()
-	err := fn(ctx)
-	if err == nil && l.over() {
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.ended, func() { cancel(context.Cause(l.ended)) })()
+	renewing, stop := context.WithCancel(l.ctx)
+	defer stop() // without waiting for a renewal in flight
+	if l.request.MaxLifetime > l.request.Lifetime {
+		go l.keepRenewing(renewing)
+	}
+	err := fn(leaseContext{inner, l, cancel})
+	if err == nil && l.hasEnded() {
 		return context.Cause(l.ended)
 	}
 	return err
 }
 
-// within returns a context that ends with ctx, with the lease, or when leave is called.
-func (l *Lease) within(ctx context.Context) (both context.Context, leave func()) {
-	inside, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(l.ended, func() { cancel(context.Cause(l.ended)) })
-	return leaseContext{inside, l, cancel}, func() { stop(); cancel(nil) }
-}
-
-// keep renews the lease until stop is called. It ends by itself then: stop doesn't wait for a
-// renewal that is under way.
-func (l *Lease) keep() (stop func()) {
-	ctx, cancel := context.WithCancel(l.ctx)
-	if l.request.MaxLife > l.request.Lifetime {
-		go l.renewals(ctx)
-	}
-	return cancel
-}
-
-func (l *Lease) renewals(ctx context.Context) {
+func (l *Lease) keepRenewing(ctx context.Context) {
 	tick := time.NewTicker(l.request.Lifetime / 3)
 	defer tick.Stop()
 	for {
@@ -64,8 +52,8 @@ func (l *Lease) renewals(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			// A store that fails may be back in time for the next one.
-			if errors.Is(l.Renew(ctx), ErrMaxLife) {
+			// A store that fails may work again at the next tick.
+			if errors.Is(l.Renew(ctx), ErrMaxLifetime) {
 				return
 			}
 		}

@@ -62,7 +62,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 
 func TestRunRenews(t *testing.T) {
 	o := tenSeconds
-	o.MaxLife = time.Minute
+	o.MaxLifetime = time.Minute
 	in(t, o, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		began := time.Now()
 		err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
@@ -82,7 +82,7 @@ func TestRunRenews(t *testing.T) {
 // A store that fails for a while ends nothing, and one that fails on does so in time.
 func TestRunWithAFailingStore(t *testing.T) {
 	o := tenSeconds
-	o.MaxLife = time.Hour
+	o.MaxLifetime = time.Hour
 	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		s := &failingStore{LeaseStore: m}
 		l := newLeases(t, s, o)
@@ -108,7 +108,7 @@ func TestRunWithAFailingStore(t *testing.T) {
 
 func TestRunEndsWhenTheLeaseIsLost(t *testing.T) {
 	o := tenSeconds
-	o.MaxLife = time.Hour
+	o.MaxLifetime = time.Hour
 	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		s := &failingStore{LeaseStore: m}
 		began := time.Now()
@@ -124,7 +124,7 @@ func TestRunEndsWhenTheLeaseIsLost(t *testing.T) {
 
 func TestAPanicReleases(t *testing.T) {
 	o := tenSeconds
-	o.MaxLife = time.Hour
+	o.MaxLifetime = time.Hour
 	in(t, o, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		require.PanicsWithValue(t, "mine", func() {
 			_ = coord.Run(t.Context(), l, "u", func(context.Context) error { panic("mine") })

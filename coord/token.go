@@ -9,68 +9,53 @@ import (
 	"time"
 )
 
-// maxTombstone bounds how long a token is remembered after its time is over.
+// maxTombstone bounds how long a token is remembered after it has expired.
 const maxTombstone = 24 * time.Hour
 
-// State is what became of a token.
+// State is the state of a token.
 type State int
 
-// The states of a token. Usable is the only one that it leaves.
+// The states of a token. Only a usable token changes its state.
 const (
 	Usable State = 1 + iota
 	Used
-	Expired // and was never used
+	Expired // unused
 	Revoked
 )
 
 // String returns the state's name.
 func (s State) String() string {
-	switch s {
-	case Usable:
-		return "usable"
-	case Used:
-		return "used"
-	case Expired:
-		return "expired"
-	case Revoked:
-		return "revoked"
+	if s < Usable || s > Revoked {
+		return "unknown"
 	}
-	return "unknown"
+	return [...]string{Usable: "usable", Used: "used", Expired: "expired", Revoked: "revoked"}[s]
 }
 
 // Err returns the error of a Use in this state: nil if the token is usable.
 func (s State) Err() error {
-	switch s {
-	case Usable:
-		return nil
-	case Used:
-		return ErrUsed
-	case Expired:
-		return ErrExpired
-	case Revoked:
-		return ErrRevoked
+	if s < Usable || s > Revoked {
+		return ErrUnknown
 	}
-	return ErrUnknown
+	return [...]error{Used: ErrUsed, Expired: ErrExpired, Revoked: ErrRevoked}[s]
 }
 
-// Token is what is known of a token. Its id is not. Times are by the store's clock, and
-// zero for what did not happen.
+// Token describes a token, without its id. Times are by the store's clock, and zero for events that
+// did not happen.
 type Token struct {
 	State     State
-	Metadata  []byte // as it was issued; the caller's to keep
+	Metadata  []byte // as issued; the caller may change it
 	Issued    time.Time
-	Expires   time.Time // it can be used until then
-	Forgotten time.Time // … and inspected until then
+	Expires   time.Time // the token can be used until then
+	Forgotten time.Time // the token can be inspected until then
 	Used      time.Time
 	UsedBy    string
 	Revoked   time.Time
 }
 
-// Tokens are permissions to do something once. A token is issued under an id, which is
-// passed to the one who may do it. All methods may be called concurrently; each is one call of
-// the store.
+// Tokens issues and uses permissions to do something once. A token has an id, which the user of the
+// token presents. All methods are safe for concurrent use; each is one call of the store.
 //
-// An id is a credential. The store gets only its SHA-256, and no error has it in its text.
+// An id is a credential. The store gets only its SHA-256, and errors do not contain it.
 type Tokens struct{ store TokenStore }
 
 // NewTokens returns the tokens in store.
@@ -88,13 +73,13 @@ func NewID() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Issue makes a token that can be used once within ttl. The id is from [NewID], or the
-// caller's own, such as that of an order which is to be shipped once; then it should not
-// be one that others can guess and must not use. An id that was issued before is
-// ErrExists until it is forgotten: ttl after its end, and at most a day after it.
+// Issue makes a token that can be used once within ttl. The id comes from [NewID] or from the
+// caller, such as the number of an order that is to be shipped once; do not use an id that others
+// can guess unless they may use the token. Issue returns ErrExists for an id that was issued before
+// and is still remembered: for ttl after it expires, at most for a day.
 //
-// After ErrStore, or the end of ctx, the token may exist, unless the error is redisstore.ErrNotSent:
-// Inspect says so.
+// After ErrStore, or the end of ctx, the token may exist, unless the error is redisstore.ErrNotSent.
+// Inspect finds out.
 func (t *Tokens) Issue(ctx context.Context, id string, metadata []byte, ttl time.Duration) error {
 	key, err := tokenKey(id)
 	if err != nil {
@@ -103,36 +88,34 @@ func (t *Tokens) Issue(ctx context.Context, id string, metadata []byte, ttl time
 	if len(metadata) > MaxMetadata {
 		return invalid("the metadata has %d bytes, want at most %d", len(metadata), MaxMetadata)
 	}
-	if err := checkTime("the token's time", ttl); err != nil {
+	if err := checkDuration("the token's ttl", ttl); err != nil {
 		return err
 	}
 	return t.store.Issue(ctx, key, metadata, ttl, min(ttl, maxTombstone))
 }
 
-// Use uses a token, and succeeds exactly once, whatever the concurrency. by says who does,
-// for those who inspect the token later; it may be empty. What was used, expired or revoked
-// before is ErrUsed, ErrExpired or ErrRevoked, and the Token then says when and by whom,
-// without its metadata. ErrUnknown is a token that never was, or is forgotten; nothing is
-// left in the store of it.
+// Use uses a token. Whatever the concurrency, exactly one call succeeds. by names the user of the
+// token for Inspect; it may be empty. For a token that was used, has expired or was revoked, Use
+// returns ErrUsed, ErrExpired or ErrRevoked, and the token without its metadata. For a token that was
+// never issued, or is forgotten, it returns ErrUnknown, and leaves nothing in the store.
 //
-// After ErrStore, or the end of ctx, the token may be used, unless the error is redisstore.ErrNotSent: if
-// by is different for each attempt, Inspect says whether it was this one.
+// After ErrStore, or the end of ctx, the token may be used, unless the error is
+// redisstore.ErrNotSent. If each attempt has a by of its own, Inspect finds out which one succeeded.
 func (t *Tokens) Use(ctx context.Context, id, by string) (Token, error) {
 	key, err := tokenKey(id)
 	if err != nil {
 		return Token{}, err
 	}
-	if err := checkName("who uses the token", by); err != nil {
+	if err := checkName("the name of the token's user", by); err != nil {
 		return Token{}, err
 	}
 	return t.store.Use(ctx, key, by)
 }
 
-// Inspect returns what is known of a token, in whatever state, and changes nothing. The error is
-// ErrUnknown if there is none.
+// Inspect returns a token in any state and changes nothing. It returns ErrUnknown if there is none.
 //
-// A Use or a Revoke that failed with ErrStore may still be on its way to Redis: Inspect then says
-// usable, and the token is used a moment later. What Inspect says is final only for the other states.
+// A Use or a Revoke that failed with ErrStore may still be on its way to Redis, so a usable token may
+// be used a moment later. The other states are final.
 func (t *Tokens) Inspect(ctx context.Context, id string) (Token, error) {
 	key, err := tokenKey(id)
 	if err != nil {
@@ -141,8 +124,8 @@ func (t *Tokens) Inspect(ctx context.Context, id string) (Token, error) {
 	return t.store.Inspect(ctx, key)
 }
 
-// Revoke makes a token unusable. It returns ErrUsed if the token was used, ErrExpired or
-// ErrUnknown if it could not be used any more, and nil if it was revoked before.
+// Revoke makes a token unusable. It returns ErrUsed, ErrExpired or ErrUnknown if the token was not
+// usable, and nil if it was revoked before.
 func (t *Tokens) Revoke(ctx context.Context, id string) error {
 	key, err := tokenKey(id)
 	if err != nil {

@@ -4,28 +4,32 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
-// Wait gets the lease of a user as soon as it can be had, or returns the cause of ctx's
-// end. In one process, those who wait for one user get it in the order in which they came,
-// and only the first of them asks the store: when the lease must have ended, or MinInterval
-// is over, and every Poll in between. A release in this process wakes it at once. Between
-// processes there is no order. An error of the store is returned at once.
+// Wait returns the lease of a user as soon as it is free, or the cause of ctx's end. Within a
+// process, callers that wait for one user get the lease in the order in which they came, and only
+// the first asks the store: when the lease must have ended, when MinInterval has passed, and every
+// Poll in between. A release in this process wakes it at once. There is no order between processes.
+// Wait returns an error of the store at once.
 //
-// As with Acquire, ctx is only for asking.
+// As with Acquire, ctx bounds only the call.
 func (l *Leases) Wait(ctx context.Context, user string) (*Lease, error) {
 	if err := checkUser(user); err != nil {
 		return nil, err
 	}
-	p := l.lines.join(user)
-	defer l.lines.leave(user, p)
-	select {
-	case <-p.first:
-	case <-ctx.Done():
+	list := l.waiters.join(user)
+	defer l.waiters.leave(user, list)
+	if list.first.Acquire(ctx, 1) != nil {
 		return nil, context.Cause(ctx)
+	}
+	defer list.first.Release(1)
+	select {
+	case <-list.woken: // meant for the caller before
+	default:
 	}
 	for {
 		lease, err := l.Acquire(ctx, user)
@@ -33,76 +37,70 @@ func (l *Leases) Wait(ctx context.Context, user string) (*Lease, error) {
 		if !errors.As(err, &denied) {
 			return lease, err
 		}
-		if err := p.pause(ctx, denied, l.o.Poll); err != nil {
+		if err := list.pause(ctx, denied, l.o.Poll); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// lines are the places of callers that wait, by user. The zero value has none.
-type lines struct {
-	mu sync.Mutex
-	of map[string][]*place
+// waitLists are the callers that wait, by user. The zero value is empty.
+type waitLists struct {
+	mu   sync.Mutex
+	list map[string]*waitList
 }
 
-// place is one place in a line.
-type place struct {
-	first chan struct{} // closed when no place is before it
-	woken chan struct{} // has an element when the lease was released since it last asked
+// waitList is the callers that wait for one user.
+type waitList struct {
+	n     int                 // callers; under waitLists.mu
+	first *semaphore.Weighted // held by the first caller; first in, first out
+	woken chan struct{}       // has an element if the lease was released since the first caller asked
 }
 
-func (l *lines) join(user string) *place {
-	p := &place{first: make(chan struct{}), woken: make(chan struct{}, 1)}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.of == nil {
-		l.of = make(map[string][]*place)
+func (w *waitLists) join(user string) *waitList {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.list == nil {
+		w.list = make(map[string]*waitList)
 	}
-	if len(l.of[user]) == 0 {
-		close(p.first)
+	list := w.list[user]
+	if list == nil {
+		list = &waitList{first: semaphore.NewWeighted(1), woken: make(chan struct{}, 1)}
+		w.list[user] = list
 	}
-	l.of[user] = append(l.of[user], p)
-	return p
+	list.n++
+	return list
 }
 
-func (l *lines) leave(user string, p *place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	line := l.of[user]
-	i := slices.Index(line, p)
-	line = slices.Delete(line, i, i+1)
-	if len(line) == 0 {
-		delete(l.of, user)
-		return
-	}
-	l.of[user] = line
-	if i == 0 {
-		close(line[0].first)
+func (w *waitLists) leave(user string, list *waitList) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if list.n--; list.n == 0 {
+		delete(w.list, user)
 	}
 }
 
-// freed wakes who is first in a user's line.
-func (l *lines) freed(user string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if line := l.of[user]; len(line) > 0 {
+// wake wakes the first caller that waits for a user.
+func (w *waitLists) wake(user string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if list := w.list[user]; list != nil {
 		select {
-		case line[0].woken <- struct{}{}:
-		default: // it is awake
+		case list.woken <- struct{}{}:
+		default: // woken already
 		}
 	}
 }
 
-// pause waits until it is worth asking again, with some jitter, so that those who wait in
-// many processes don't all ask at once.
-func (p *place) pause(ctx context.Context, denied *DeniedError, poll time.Duration) error {
+// pause waits until it is worth asking again, with some jitter, so that waiters of many processes
+// don't ask at the same moment.
+func (w *waitList) pause(ctx context.Context, denied *DeniedError, poll time.Duration) error {
 	began := time.Now()
 	d := max(denied.Soonest, min(denied.RetryAfter, poll))
 	timer := time.NewTimer(d + rand.N(d/10+time.Millisecond))
 	defer timer.Stop()
 	for {
 		select {
-		case <-p.woken:
+		case <-w.woken:
 			if rest := denied.Soonest - time.Since(began); rest > 0 {
 				timer.Reset(rest)
 				continue

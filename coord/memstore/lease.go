@@ -7,62 +7,56 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 )
 
-// lease is what is known of a user, guarded by Store.mu.
+// lease is the last lease of a user. It is guarded by Store.mu.
 type lease struct {
-	coord.Holder // the last one; its Number is the last, too
-	id           [16]byte
-	held         bool      // was not released
-	latest       time.Time // when it ends whatever is renewed
-	end          ending
+	record
+	coord.Holder           // Until is the time of the release if it was released
+	id           [16]byte  // of the request
+	maxUntil     time.Time // when it ends with all renewals
 }
 
-// heldAt reports whether the lease has a holder.
-func (e *lease) heldAt(now time.Time) bool {
-	return e != nil && e.held && now.Before(e.Until)
-}
+func (l *lease) heldAt(now time.Time) bool { return l != nil && now.Before(l.Until) }
 
 // Acquire implements [coord.LeaseStore].
 func (m *Store) Acquire(ctx context.Context, user string, r coord.LeaseRequest) (number int64, err error) {
-	now, err := m.begin(ctx)
+	now, err := m.lock(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer m.mu.Unlock()
-	e := m.leases[user]
-	if e != nil {
-		if err := e.denial(now, r.MinInterval); err != nil {
+	l := m.leases[user]
+	if l != nil {
+		if err := l.denial(now, r.MinInterval); err != nil {
 			return 0, err
 		}
-	} else if e, err = m.newLeaseLocked(user, r, now); err != nil {
+	} else if l, err = m.newLeaseLocked(user, r.Name, now); err != nil {
 		return 0, err
 	}
-	bytes := len(user) + len(r.Name) + bytesPerRecord
-	m.bytes += bytes - e.end.bytes
-	e.end.bytes = bytes
-	e.Holder = coord.Holder{Name: r.Name, Number: max(e.Number+1, now.UnixMicro()), Since: now, Until: now.Add(r.Lifetime)}
-	e.id, e.held, e.latest = r.ID, true, now.Add(r.MaxLife)
-	m.keepLocked(e, e.Until, r)
-	return e.Number, nil
+	m.growLocked(&l.record, len(r.Name)-len(l.Name))
+	l.Holder = coord.Holder{Name: r.Name, Number: max(l.Number+1, now.UnixMicro()), Since: now, Until: now.Add(r.Lifetime)}
+	l.id, l.maxUntil = r.ID, now.Add(r.MaxLifetime)
+	m.keepLocked(l, r)
+	return l.Number, nil
 }
 
-func (m *Store) newLeaseLocked(user string, r coord.LeaseRequest, now time.Time) (*lease, error) {
-	e := &lease{Holder: coord.Holder{Number: m.floor}}
-	e.end = ending{at: now, forget: func(m *Store) {
-		m.floor = max(m.floor, e.Number)
+func (m *Store) newLeaseLocked(user, name string, now time.Time) (*lease, error) {
+	l := &lease{Holder: coord.Holder{Name: name, Number: m.minNumber}}
+	l.record = record{expires: now, remove: func() {
+		m.minNumber = max(m.minNumber, l.Number)
 		delete(m.leases, user)
 	}}
-	if err := m.addLocked(&e.end, len(user)+len(r.Name)); err != nil {
+	if err := m.addLocked(&l.record, len(user)+len(name)); err != nil {
 		return nil, err
 	}
-	m.leases[user] = e
-	return e, nil
+	m.leases[user] = l
+	return l, nil
 }
 
-// denial returns why the lease cannot be had, nil if it can.
-func (e *lease) denial(now time.Time, interval time.Duration) error {
-	soonest := max(0, e.Since.Add(interval).Sub(now))
-	if e.heldAt(now) {
-		return &coord.DeniedError{Reason: coord.ErrHeld, RetryAfter: max(soonest, e.Until.Sub(now)), Soonest: soonest, Holder: e.Holder}
+// denial returns an error if the next lease cannot begin now.
+func (l *lease) denial(now time.Time, interval time.Duration) error {
+	soonest := max(0, l.Since.Add(interval).Sub(now))
+	if l.heldAt(now) {
+		return &coord.DeniedError{Reason: coord.ErrHeld, RetryAfter: max(soonest, l.Until.Sub(now)), Soonest: soonest, Holder: l.Holder}
 	}
 	if soonest > 0 {
 		return &coord.DeniedError{Reason: coord.ErrTooSoon, RetryAfter: soonest, Soonest: soonest}
@@ -70,64 +64,64 @@ func (e *lease) denial(now time.Time, interval time.Duration) error {
 	return nil
 }
 
-// keepLocked remembers the user for as long as it matters.
-func (m *Store) keepLocked(e *lease, until time.Time, r coord.LeaseRequest) {
-	at := until.Add(r.KeepNumber)
-	if banned := e.Since.Add(r.MinInterval); banned.After(at) {
-		at = banned
+// keepLocked keeps the user until neither the number nor MinInterval matters.
+func (m *Store) keepLocked(l *lease, r coord.LeaseRequest) {
+	at := l.Until.Add(r.KeepNumber)
+	if next := l.Since.Add(r.MinInterval); next.After(at) {
+		at = next
 	}
-	m.moveLocked(&e.end, at)
+	m.expireLocked(&l.record, at)
 }
 
 // Renew implements [coord.LeaseStore].
 func (m *Store) Renew(ctx context.Context, user string, r coord.LeaseRequest) (left time.Duration, err error) {
-	now, err := m.begin(ctx)
+	now, err := m.lock(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer m.mu.Unlock()
-	e := m.leases[user]
-	if !e.heldAt(now) || e.id != r.ID {
+	l := m.leases[user]
+	if !l.heldAt(now) || l.id != r.ID {
 		return 0, coord.ErrLost
 	}
 	until := now.Add(r.Lifetime)
-	if until.After(e.latest) {
-		until = e.latest
+	if until.After(l.maxUntil) {
+		until = l.maxUntil
 	}
-	if !until.After(e.Until) {
-		return e.Until.Sub(now), coord.ErrMaxLife
+	if !until.After(l.Until) {
+		return l.Until.Sub(now), coord.ErrMaxLifetime
 	}
-	e.Until = until
-	m.keepLocked(e, until, r)
+	l.Until = until
+	m.keepLocked(l, r)
 	return until.Sub(now), nil
 }
 
 // Release implements [coord.LeaseStore].
 func (m *Store) Release(ctx context.Context, user string, r coord.LeaseRequest) error {
-	now, err := m.begin(ctx)
+	now, err := m.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer m.mu.Unlock()
-	e := m.leases[user]
-	if !e.heldAt(now) || e.id != r.ID {
+	l := m.leases[user]
+	if !l.heldAt(now) || l.id != r.ID {
 		return coord.ErrLost
 	}
-	e.held = false
-	m.keepLocked(e, now, r)
+	l.Until = now
+	m.keepLocked(l, r)
 	return nil
 }
 
 // Holder implements [coord.LeaseStore].
 func (m *Store) Holder(ctx context.Context, user string) (h coord.Holder, held bool, err error) {
-	now, err := m.begin(ctx)
+	now, err := m.lock(ctx)
 	if err != nil {
 		return coord.Holder{}, false, err
 	}
 	defer m.mu.Unlock()
-	e := m.leases[user]
-	if !e.heldAt(now) {
+	l := m.leases[user]
+	if !l.heldAt(now) {
 		return coord.Holder{}, false, nil
 	}
-	return e.Holder, true, nil
+	return l.Holder, true, nil
 }

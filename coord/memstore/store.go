@@ -1,3 +1,4 @@
+// Package memstore stores tokens and leases in the memory of one process.
 package memstore
 
 import (
@@ -9,12 +10,13 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/internal/option"
 )
 
-// Options bound a [Store]. The zero value is usable.
+// Options configure a [Store]. The zero value means the defaults.
 type Options struct {
-	// MaxBytes is how much memory tokens and leases may take together. Counted are the
-	// bytes of metadata and names, and 512 for each token and user. Default: 64 MiB.
+	// MaxBytes bounds the memory of tokens and leases together: the bytes of metadata and names,
+	// and 512 for each token and user. Default: 64 MiB.
 	MaxBytes int
 }
 
@@ -23,36 +25,37 @@ const (
 	bytesPerRecord  = 512
 )
 
-// Store is a [coord.TokenStore] and a [coord.LeaseStore] in this process, for one that is alone, and
-// for tests. It never evicts: when it is full, what is new is refused with ErrFull, because
-// a token or a lease that it forgot could be had again. What is over leaves with later
-// calls. It starts no goroutine, needs no closing, and its content ends with the process.
+// Store is a [coord.TokenStore] and a [coord.LeaseStore] in this process, for a single process and
+// for tests. It never evicts, because an evicted token or lease could be had again: a full store
+// refuses new ones with [ErrFull]. Later calls remove expired ones. It is safe for concurrent use,
+// starts no goroutine and needs no closing.
 //
-// Fencing numbers are as those of [Redis], and grow as long as the Store lives, whatever the
-// clock does.
+// Fencing numbers are the time in µs, or the last number plus 1 if that is larger. They grow as long
+// as the Store exists, whatever the clock does.
 type Store struct {
 	maxBytes int
 
-	mu     sync.Mutex // never held across a caller's code
-	tokens map[coord.TokenKey]*token
-	leases map[string]*lease
-	ends   endings
-	bytes  int
-	floor  int64 // the largest number of a user who is forgotten
+	mu        sync.Mutex
+	tokens    map[coord.TokenKey]*token
+	leases    map[string]*lease
+	records   recordHeap
+	bytes     int
+	minNumber int64 // the largest fencing number of a forgotten user
 }
 
-// ErrFull comes with coord.ErrStore: the store has no room for a new token or user.
-var ErrFull = errors.New("memstore: no room")
+// ErrFull is wrapped together with coord.ErrStore: the store is full, and the token or the user is
+// new.
+var ErrFull = errors.New("memstore: full")
 
 var (
 	_ coord.TokenStore = (*Store)(nil)
 	_ coord.LeaseStore = (*Store)(nil)
 )
 
-// New returns an empty store. It fails if the bound is negative.
+// New returns an empty store. It returns an error if an option is out of range.
 func New(o Options) (*Store, error) {
 	if o.MaxBytes < 0 {
-		return nil, fmt.Errorf("memstore: Options.MaxBytes: %d is negative", o.MaxBytes)
+		return nil, option.Errorf("memstore", "Options.MaxBytes", "is %d, want at least 0", o.MaxBytes)
 	}
 	if o.MaxBytes == 0 {
 		o.MaxBytes = defaultMaxBytes
@@ -64,78 +67,84 @@ func New(o Options) (*Store, error) {
 	}, nil
 }
 
-// Len returns how many tokens and users are remembered, those included that are over and
-// still there.
+// Len returns the number of tokens and users in the store, including expired ones that no call has
+// removed yet.
 func (m *Store) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.tokens) + len(m.leases)
 }
 
-// begin locks m and returns the time, when what is over by then has gone.
-func (m *Store) begin(ctx context.Context) (now time.Time, err error) {
+// lock locks m.mu, removes expired records and returns the time, unless ctx has ended.
+func (m *Store) lock(ctx context.Context) (now time.Time, err error) {
 	if ctx.Err() != nil {
 		return now, context.Cause(ctx)
 	}
 	m.mu.Lock()
 	now = time.Now()
-	for len(m.ends) > 0 && !now.Before(m.ends[0].at) {
-		e := heap.Pop(&m.ends).(*ending)
-		m.bytes -= e.bytes
-		e.forget(m)
+	for len(m.records) > 0 && !now.Before(m.records[0].expires) {
+		r := heap.Pop(&m.records).(*record)
+		m.bytes -= r.bytes
+		r.remove()
 	}
 	return now, nil
 }
 
-// addLocked makes room for a record of so many bytes, besides its own.
-func (m *Store) addLocked(e *ending, bytes int) error {
+// addLocked adds a record with so many bytes of metadata and names.
+func (m *Store) addLocked(r *record, bytes int) error {
 	bytes += bytesPerRecord
 	if m.bytes+bytes > m.maxBytes {
 		return fmt.Errorf("%w: %w", coord.ErrStore, ErrFull)
 	}
 	m.bytes += bytes
-	e.bytes = bytes
-	heap.Push(&m.ends, e)
+	r.bytes = bytes
+	heap.Push(&m.records, r)
 	return nil
 }
 
-// moveLocked changes when a record is forgotten.
-func (m *Store) moveLocked(e *ending, at time.Time) {
-	e.at = at
-	heap.Fix(&m.ends, e.index)
+// growLocked adds bytes to a record, beyond MaxBytes if necessary: changes are never refused.
+func (m *Store) growLocked(r *record, bytes int) {
+	r.bytes += bytes
+	m.bytes += bytes
 }
 
-// ending is when a record is forgotten.
-type ending struct {
-	at     time.Time
-	bytes  int
-	index  int
-	forget func(*Store) // takes the record away
+// expireLocked sets when a record expires.
+func (m *Store) expireLocked(r *record, at time.Time) {
+	r.expires = at
+	heap.Fix(&m.records, r.index)
 }
 
-// endings is a heap, the earliest first.
-type endings []*ending
-
-func (e endings) Len() int           { return len(e) }
-func (e endings) Less(i, k int) bool { return e[i].at.Before(e[k].at) }
-
-func (e endings) Swap(i, k int) {
-	e[i], e[k] = e[k], e[i]
-	e[i].index, e[k].index = i, k
+// record is the common part of tokens and leases.
+type record struct {
+	expires time.Time
+	bytes   int
+	index   int
+	remove  func() // from the store's map
 }
 
-// Push is of heap.Interface.
-func (e *endings) Push(x any) {
-	one := x.(*ending)
-	one.index = len(*e)
-	*e = append(*e, one)
+// recordHeap is a [heap.Interface] by expiry.
+type recordHeap []*record
+
+func (h recordHeap) Len() int           { return len(h) }
+func (h recordHeap) Less(i, k int) bool { return h[i].expires.Before(h[k].expires) }
+
+func (h recordHeap) Swap(i, k int) {
+	h[i], h[k] = h[k], h[i]
+	h[i].index, h[k].index = i, k
 }
 
-// Pop is of heap.Interface.
-func (e *endings) Pop() any {
-	last := len(*e) - 1
-	one := (*e)[last]
-	(*e)[last] = nil
-	*e = (*e)[:last]
-	return one
+// Push implements [heap.Interface].
+func (h *recordHeap) Push(x any) {
+	r := x.(*record)
+	r.index = len(*h)
+	*h = append(*h, r)
+}
+
+// Pop implements [heap.Interface].
+func (h *recordHeap) Pop() any {
+	last := len(*h) - 1
+	r := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return r
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 )
 
-// token is guarded by Store.mu. State in its Token is not kept.
+// token is guarded by Store.mu. The State of its Token is not set.
 type token struct {
+	record
 	coord.Token
-	end ending
 }
 
 // Issue implements [coord.TokenStore].
 func (m *Store) Issue(ctx context.Context, key coord.TokenKey, metadata []byte, ttl, keep time.Duration) error {
-	now, err := m.begin(ctx)
+	now, err := m.lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -25,61 +25,60 @@ func (m *Store) Issue(ctx context.Context, key coord.TokenKey, metadata []byte, 
 		return coord.ErrExists
 	}
 	t := &token{Token: coord.Token{Metadata: bytes.Clone(metadata), Issued: now, Expires: now.Add(ttl), Forgotten: now.Add(ttl + keep)}}
-	t.end = ending{at: t.Forgotten, forget: func(m *Store) { delete(m.tokens, key) }}
-	if err := m.addLocked(&t.end, len(metadata)); err != nil {
+	t.record = record{expires: t.Forgotten, remove: func() { delete(m.tokens, key) }}
+	if err := m.addLocked(&t.record, len(metadata)); err != nil {
 		return err
 	}
 	m.tokens[key] = t
 	return nil
 }
 
+// lockToken returns a token and locks m.mu, unless there is an error.
+func (m *Store) lockToken(ctx context.Context, key coord.TokenKey) (t *token, now time.Time, err error) {
+	if now, err = m.lock(ctx); err != nil {
+		return nil, now, err
+	}
+	if t = m.tokens[key]; t == nil {
+		m.mu.Unlock()
+		return nil, now, coord.ErrUnknown
+	}
+	return t, now, nil
+}
+
 // Use implements [coord.TokenStore].
 func (m *Store) Use(ctx context.Context, key coord.TokenKey, by string) (coord.Token, error) {
-	now, err := m.begin(ctx)
+	t, now, err := m.lockToken(ctx, key)
 	if err != nil {
 		return coord.Token{}, err
 	}
 	defer m.mu.Unlock()
-	t := m.tokens[key]
-	if t == nil {
-		return coord.Token{}, coord.ErrUnknown
-	}
 	if err := t.state(now).Err(); err != nil {
-		told := t.told(now)
-		told.Metadata = nil
-		return told, err
+		found := t.clone(now)
+		found.Metadata = nil
+		return found, err
 	}
 	t.Used, t.UsedBy = now, by
-	t.end.bytes += len(by)
-	m.bytes += len(by) // beyond the bound, if need be: what is used must be remembered
-	return t.told(now), nil
+	m.growLocked(&t.record, len(by))
+	return t.clone(now), nil
 }
 
 // Inspect implements [coord.TokenStore].
 func (m *Store) Inspect(ctx context.Context, key coord.TokenKey) (coord.Token, error) {
-	now, err := m.begin(ctx)
+	t, now, err := m.lockToken(ctx, key)
 	if err != nil {
 		return coord.Token{}, err
 	}
 	defer m.mu.Unlock()
-	t := m.tokens[key]
-	if t == nil {
-		return coord.Token{}, coord.ErrUnknown
-	}
-	return t.told(now), nil
+	return t.clone(now), nil
 }
 
 // Revoke implements [coord.TokenStore].
 func (m *Store) Revoke(ctx context.Context, key coord.TokenKey) error {
-	now, err := m.begin(ctx)
+	t, now, err := m.lockToken(ctx, key)
 	if err != nil {
 		return err
 	}
 	defer m.mu.Unlock()
-	t := m.tokens[key]
-	if t == nil {
-		return coord.ErrUnknown
-	}
 	switch state := t.state(now); state {
 	case coord.Usable:
 		t.Revoked = now
@@ -95,16 +94,15 @@ func (t *token) state(now time.Time) coord.State {
 		return coord.Used
 	case !t.Revoked.IsZero():
 		return coord.Revoked
-	case !now.Before(t.Expires):
+	case !now.Before(t.Token.Expires):
 		return coord.Expired
 	}
 	return coord.Usable
 }
 
-// told returns the token for a caller.
-func (t *token) told(now time.Time) coord.Token {
-	told := t.Token
-	told.State = t.state(now)
-	told.Metadata = bytes.Clone(told.Metadata)
-	return told
+// clone returns a copy with the token's state.
+func (t *token) clone(now time.Time) coord.Token {
+	c := t.Token
+	c.State, c.Metadata = t.state(now), bytes.Clone(c.Metadata)
+	return c
 }

@@ -21,7 +21,7 @@ func TestASlotMovesUnderALease(t *testing.T) {
 	c := redistest.StartCluster(t)
 	s := newStore(t, c.Client(nil), redisstore.Options{Prefix: "{one slot}:", Timeout: patient.Timeout})
 	tokens := newTokens(t, s)
-	l := newLeases(t, s, coord.LeaseOptions{Lifetime: time.Minute, MaxLife: time.Hour})
+	l := newLeases(t, s, coord.LeaseOptions{Lifetime: time.Minute, MaxLifetime: time.Hour})
 	lease := acquired(t, l, "u")
 	slot := c.Slot("{one slot}")
 	for i := range 4 {

@@ -59,7 +59,7 @@ func everything(ctx context.Context, s *redisstore.Store) map[string]error {
 // answers are errors that say something about a token or a lease.
 var answers = []error{
 	coord.ErrInvalid, coord.ErrExists, coord.ErrUnknown, coord.ErrUsed, coord.ErrExpired, coord.ErrRevoked,
-	coord.ErrHeld, coord.ErrTooSoon, coord.ErrEnded, coord.ErrLost, coord.ErrReleased, coord.ErrMaxLife,
+	coord.ErrHeld, coord.ErrTooSoon, coord.ErrEnded, coord.ErrLost, coord.ErrReleased, coord.ErrMaxLifetime,
 }
 
 // fails fails unless every operation fails in time, with an error that is no answer.
@@ -173,7 +173,7 @@ func TestAHolderWithoutRedis(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
 			client, proxy := server.Behind()
-			l := newLeases(t, newStore(t, client, redisstore.Options{}), coord.LeaseOptions{Lifetime: 3 * time.Second, MaxLife: time.Hour})
+			l := newLeases(t, newStore(t, client, redisstore.Options{}), coord.LeaseOptions{Lifetime: 3 * time.Second, MaxLifetime: time.Hour})
 			lease := acquired(t, l, "alone")
 			err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
 				pass(1500 * time.Millisecond) // it was renewed meanwhile

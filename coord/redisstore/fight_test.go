@@ -30,7 +30,7 @@ type fight struct {
 }
 
 // fightLeases are renewed, so that a worker who lives has one for up to five seconds.
-var fightLeases = coord.LeaseOptions{Lifetime: time.Second, MaxLife: 5 * time.Second, Poll: 200 * time.Millisecond}
+var fightLeases = coord.LeaseOptions{Lifetime: time.Second, MaxLifetime: 5 * time.Second, Poll: 200 * time.Millisecond}
 
 // seen is what a worker tells.
 type seen struct {
@@ -266,7 +266,7 @@ type spoiled struct {
 func (s spoiled) Acquire(ctx context.Context, user string, r coord.LeaseRequest) (int64, error) {
 	if s.there != nil {
 		r.Lifetime = s.there(r.Lifetime)
-		r.MaxLife = max(r.MaxLife, r.Lifetime)
+		r.MaxLifetime = max(r.MaxLifetime, r.Lifetime)
 	}
 	number, err := s.LeaseStore.Acquire(ctx, user, r)
 	if s.acquire != nil {

@@ -16,28 +16,28 @@ func (s *Store) Acquire(ctx context.Context, user string, r coord.LeaseRequest) 
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	number, err = acquired(s.run(ctx, acquireScript, leaseName(user), string(r.ID[:]), r.Name,
-		r.Lifetime.Microseconds(), r.MaxLife.Microseconds(), r.MinInterval.Microseconds(), r.KeepNumber.Microseconds()))
+	number, err = decodeAcquired(s.run(ctx, acquireScript, leaseName(user), string(r.ID[:]), r.Name,
+		r.Lifetime.Microseconds(), r.MaxLifetime.Microseconds(), r.MinInterval.Microseconds(), r.KeepNumber.Microseconds()))
 	if mayBeGranted(ctx, err) {
-		go s.giveBack(user, r)
+		go func() { _ = s.Release(context.Background(), user, r) }() // if that fails, the lease expires
 	}
 	return number, err
 }
 
-// acquired reads the reply of the acquire script.
-func acquired(r *reply, err error) (number int64, _ error) {
+// decodeAcquired reads the reply of acquire.lua.
+func decodeAcquired(r *reply, err error) (number int64, _ error) {
 	if err != nil {
 		return 0, err
 	}
-	verdict, number := r.int(), r.int()
-	if verdict == 1 && r.end() == nil {
+	status, number := r.int(), r.int()
+	if status == 1 && r.complete() {
 		return number, nil
 	}
 	denied := &coord.DeniedError{
 		Reason: coord.ErrHeld, RetryAfter: r.duration(), Soonest: r.duration(),
 		Holder: coord.Holder{Name: r.string(), Number: number, Since: r.time(), Until: r.time()},
 	}
-	if r.end() != nil || verdict != 0 {
+	if !r.complete() || status != 0 {
 		return 0, errUnreadable
 	}
 	if denied.Holder.Since.IsZero() {
@@ -46,17 +46,11 @@ func acquired(r *reply, err error) (number int64, _ error) {
 	return 0, denied
 }
 
-// mayBeGranted reports whether the store may have granted a lease to a caller who gets err.
-// Of the errors of Redis, a call that was not sent and an error reply say that it did not.
+// mayBeGranted reports whether Redis may have granted a lease although its caller gets err. An error
+// reply, and a call that was not sent, rule it out.
 func mayBeGranted(ctx context.Context, err error) bool {
 	return errors.Is(err, ErrNoReply) || errors.Is(err, redispipe.ErrUnreadable) ||
 		ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
-}
-
-// giveBack releases a lease that may have been granted. If that fails, the lease ends by
-// itself.
-func (s *Store) giveBack(user string, r coord.LeaseRequest) {
-	_ = s.Release(context.Background(), user, r)
 }
 
 // Renew implements [coord.LeaseStore].
@@ -66,32 +60,26 @@ func (s *Store) Renew(ctx context.Context, user string, r coord.LeaseRequest) (l
 	if err != nil {
 		return 0, err
 	}
-	verdict, left := got.int(), got.duration()
+	status, left := got.int(), got.duration()
 	switch {
-	case got.end() != nil || verdict < 0 || verdict > 2:
+	case !got.complete() || status < 0 || status > 2:
 		return 0, errUnreadable
-	case verdict == 0:
+	case status == 0:
 		return 0, coord.ErrLost
-	case verdict == 2:
-		return left, coord.ErrMaxLife
+	case status == 2:
+		return left, coord.ErrMaxLifetime
 	}
 	return left, nil
 }
 
 // Release implements [coord.LeaseStore].
 func (s *Store) Release(ctx context.Context, user string, r coord.LeaseRequest) error {
-	got, err := s.run(ctx, releaseScript, leaseName(user), string(r.ID[:]),
+	released, err := s.runStatus(ctx, 1, releaseScript, leaseName(user), string(r.ID[:]),
 		r.MinInterval.Microseconds(), r.KeepNumber.Microseconds())
-	if err != nil {
-		return err
-	}
-	switch released := got.int(); {
-	case got.end() != nil || released < 0 || released > 1:
-		return errUnreadable
-	case released == 0:
+	if err == nil && released == 0 {
 		return coord.ErrLost
 	}
-	return nil
+	return err
 }
 
 // Holder implements [coord.LeaseStore].
@@ -100,12 +88,12 @@ func (s *Store) Holder(ctx context.Context, user string) (h coord.Holder, held b
 	if err != nil {
 		return coord.Holder{}, false, err
 	}
-	verdict := r.int()
-	if verdict == 0 && r.end() == nil {
+	status := r.int()
+	if status == 0 && r.complete() {
 		return coord.Holder{}, false, nil
 	}
 	h = coord.Holder{Number: r.int(), Name: r.string(), Since: r.time(), Until: r.time()}
-	if r.end() != nil || verdict != 1 {
+	if !r.complete() || status != 1 {
 		return coord.Holder{}, false, errUnreadable
 	}
 	return h, true, nil

@@ -1,7 +1,7 @@
 package redisstore
 
 import (
-	_ "embed" // the scripts
+	_ "embed"
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 )

@@ -12,22 +12,16 @@ func tokenName(k coord.TokenKey) string { return "token:" + base64.RawURLEncodin
 
 // Issue implements [coord.TokenStore].
 func (s *Store) Issue(ctx context.Context, key coord.TokenKey, metadata []byte, ttl, keep time.Duration) error {
-	r, err := s.run(ctx, issueScript, tokenName(key), string(metadata), ttl.Microseconds(), keep.Microseconds())
-	if err != nil {
-		return err
-	}
-	switch issued := r.int(); {
-	case r.end() != nil || issued < 0 || issued > 1:
-		return errUnreadable
-	case issued == 0:
+	issued, err := s.runStatus(ctx, 1, issueScript, tokenName(key), string(metadata), ttl.Microseconds(), keep.Microseconds())
+	if err == nil && issued == 0 {
 		return coord.ErrExists
 	}
-	return nil
+	return err
 }
 
 // Use implements [coord.TokenStore].
 func (s *Store) Use(ctx context.Context, key coord.TokenKey, by string) (coord.Token, error) {
-	t, err := s.token(s.run(ctx, useScript, tokenName(key), by))
+	t, err := decodeToken(s.run(ctx, useScript, tokenName(key), by))
 	switch {
 	case err != nil:
 		return coord.Token{}, err
@@ -41,39 +35,32 @@ func (s *Store) Use(ctx context.Context, key coord.TokenKey, by string) (coord.T
 
 // Inspect implements [coord.TokenStore].
 func (s *Store) Inspect(ctx context.Context, key coord.TokenKey) (coord.Token, error) {
-	return s.token(s.run(ctx, inspectScript, tokenName(key)))
+	return decodeToken(s.run(ctx, inspectScript, tokenName(key)))
 }
 
 // Revoke implements [coord.TokenStore].
 func (s *Store) Revoke(ctx context.Context, key coord.TokenKey) error {
-	r, err := s.run(ctx, revokeScript, tokenName(key))
-	if err != nil {
+	before, err := s.runStatus(ctx, int64(coord.Revoked), revokeScript, tokenName(key))
+	if err != nil || coord.State(before) == coord.Revoked {
 		return err
 	}
-	switch before := coord.State(r.int()); {
-	case r.end() != nil || before < 0 || before > coord.Revoked:
-		return errUnreadable
-	case before == coord.Revoked:
-		return nil
-	default:
-		return before.Err()
-	}
+	return coord.State(before).Err()
 }
 
-// token reads the reply of a script that returns a token; ErrUnknown for none.
-func (s *Store) token(r *reply, err error) (coord.Token, error) {
+// decodeToken reads the reply of a script that returns a token, or ErrUnknown for none.
+func decodeToken(r *reply, err error) (coord.Token, error) {
 	if err != nil {
 		return coord.Token{}, err
 	}
 	state := coord.State(r.int())
-	if state == 0 && r.end() == nil {
+	if state == 0 && r.complete() {
 		return coord.Token{}, coord.ErrUnknown
 	}
 	t := coord.Token{
 		State: state, Metadata: []byte(r.string()), Issued: r.time(), Expires: r.time(), Forgotten: r.time(),
 		Used: r.time(), UsedBy: r.string(), Revoked: r.time(),
 	}
-	if r.end() != nil || t.State < coord.Usable || t.State > coord.Revoked {
+	if !r.complete() || t.State < coord.Usable || t.State > coord.Revoked {
 		return coord.Token{}, errUnreadable
 	}
 	return t, nil

@@ -11,7 +11,7 @@ import (
 
 // request returns one attempt to get a lease of ten units, which can't be renewed.
 func (s *subject) request(name string) coord.LeaseRequest {
-	return coord.LeaseRequest{ID: newID(), Name: name, Lifetime: s.units(10), MaxLife: s.units(10), KeepNumber: time.Hour}
+	return coord.LeaseRequest{ID: newID(), Name: name, Lifetime: s.units(10), MaxLifetime: s.units(10), KeepNumber: time.Hour}
 }
 
 // get fails unless the lease can be had.
@@ -80,7 +80,7 @@ func leaseEnds(t *testing.T, s *subject) {
 
 func stale(t *testing.T, s *subject) {
 	old, other := s.request("one"), s.request("one")
-	old.MaxLife = s.units(100)
+	old.MaxLifetime = s.units(100)
 	lost := func() {
 		t.Helper()
 		for _, r := range []coord.LeaseRequest{old, other} {
@@ -118,7 +118,7 @@ func released(t *testing.T, s *subject) {
 
 func renewed(t *testing.T, s *subject) {
 	r := s.request("one")
-	r.MaxLife = s.units(1000)
+	r.MaxLifetime = s.units(1000)
 	number := s.get(t, "u", r)
 	for range 5 {
 		s.advance(t, 8)
@@ -138,7 +138,7 @@ func renewed(t *testing.T, s *subject) {
 
 func maxLife(t *testing.T, s *subject) {
 	r := s.request("one")
-	r.MaxLife = s.units(15)
+	r.MaxLifetime = s.units(15)
 	s.get(t, "u", r)
 	s.advance(t, 8)
 	left, err := s.Renew(t.Context(), "u", r)
@@ -146,7 +146,7 @@ func maxLife(t *testing.T, s *subject) {
 	s.about(t, left, 7)
 	s.advance(t, 3)
 	left, err = s.Renew(t.Context(), "u", r)
-	is(t, err, coord.ErrMaxLife)
+	is(t, err, coord.ErrMaxLifetime)
 	s.about(t, left, 4)
 	s.holder(t, "u", "one")
 	s.advance(t, 4)
@@ -158,7 +158,7 @@ func maxLife(t *testing.T, s *subject) {
 	s.get(t, "u", short)
 	s.advance(t, 1)
 	left, err = s.Renew(t.Context(), "u", short)
-	is(t, err, coord.ErrMaxLife)
+	is(t, err, coord.ErrMaxLifetime)
 	s.about(t, left, 9)
 }
 
@@ -207,7 +207,7 @@ func heldAndTooSoon(t *testing.T, s *subject) {
 
 func renewalsDontCount(t *testing.T, s *subject) {
 	r := s.request("one")
-	r.MinInterval, r.MaxLife = s.units(20), s.units(100)
+	r.MinInterval, r.MaxLifetime = s.units(20), s.units(100)
 	s.get(t, "u", r)
 	for range 2 {
 		s.advance(t, 9)
@@ -246,6 +246,6 @@ func forgottenNumbers(t *testing.T, s *subject) {
 
 func longestLease(t *testing.T, s *subject) {
 	r := s.request(strings.Repeat("n", coord.MaxName))
-	r.Lifetime, r.MaxLife, r.MinInterval = coord.MaxTime, coord.MaxTime, coord.MaxTime
+	r.Lifetime, r.MaxLifetime, r.MinInterval = coord.MaxTime, coord.MaxTime, coord.MaxTime
 	s.get(t, strings.Repeat("u", coord.MaxName), r)
 }

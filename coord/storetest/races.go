@@ -81,7 +81,7 @@ func apart(t *testing.T, s *subject) {
 
 	each("acquire", func(k int, name string) bool {
 		r := s.request(name)
-		r.Lifetime, r.MaxLife = s.units(10+k), s.units(1000)
+		r.Lifetime, r.MaxLifetime = s.units(10+k), s.units(1000)
 		requests[k] = r
 		number, err := s.Acquire(t.Context(), name, r)
 		return err == nil && number > 0

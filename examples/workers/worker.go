@@ -36,7 +36,7 @@ func (o options) work(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	leases, err := coord.NewLeases(store, coord.LeaseOptions{
 		Lifetime: time.Second,     // so long nobody works for the users of who was killed
-		MaxLife:  8 * time.Second, // and so long nobody else gets a turn
+		MaxLifetime:  8 * time.Second, // and so long nobody else gets a turn
 		Name:     o.Name,
 	})
 	if err != nil {
