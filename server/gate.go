@@ -10,39 +10,40 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// errReplaced is what a handler gets that writes on after its response was
-// replaced by a problem.
-var errReplaced = errors.New("server: the response was replaced by an error response")
+// errReplaced is what a handler gets that writes on after its response was replaced by a
+// problem, or cut off.
+var errReplaced = errors.New("server: the response was replaced by an error response or cut off")
 
-// gate is the one way out for a response. Whatever way the header goes out
-// (Write, WriteHeader, ReadFrom, Flush, Hijack, or the handler's return), it has
-// the request's properties committed first; informational responses (1xx other
-// than 101) pass. If that fails, the response is a problem instead, and what the
-// handler writes is dropped.
+// gate is the only way out for a response. Whatever sends the header (Write, WriteHeader,
+// ReadFrom, Flush, Hijack, or the handler's return), the gate first commits the request's
+// properties; informational responses (1xx other than 101) pass. If a commit fails, the
+// response is a problem instead, and what the handler writes is dropped.
 //
-// Like any [http.ResponseWriter] it is for one goroutine at a time. After the
-// handler has returned it refuses everything. It is no [http.Pusher], as clients refuse
-// pushes; Unwrap leads to the one below.
+// Like any [http.ResponseWriter] it is for one goroutine at a time. After the handler has
+// returned it refuses everything. It is no [http.Pusher], as clients refuse pushes; Unwrap
+// leads to the writer below.
 type gate struct {
 	http.ResponseWriter
 	x           *exchange
-	gone        chan bool   // CloseNotify's, once asked for
-	nested      bool        // of a server within itself: the exchange's own gate, further out, commits
-	routed      bool        // the mux has found a handler; before, what is written is the mux's own
-	wroteHeader bool        // the final header is out, or the connection hijacked
+	deadline    writeDeadline
+	closeNotify chan bool   // made by the first CloseNotify
+	nested      bool        // on a writer between the exchange's own gate, which commits, and a handler
+	routed      bool        // what is written is a handler's or a middleware's, not the mux's own
 	hijacked    bool        // the connection is the handler's
-	replaced    atomic.Bool // the response is ours; the handler's writes are dropped
-	over        atomic.Bool // the handler has returned
+	wroteHeader atomic.Bool // the final header is out, or the connection hijacked
+	replaced    atomic.Bool // the response is not the handler's: its writes are dropped
+	closed      atomic.Bool // the handler has returned
 }
 
-// Header returns the header to send. Once the handler has returned, net/http reads
-// that one, and a map of its own keeps a goroutine that is late from racing it.
+// Header returns the header to send. Once the handler has returned, net/http reads that one,
+// and a goroutine that is late gets a map of its own instead of a race.
 func (g *gate) Header() http.Header {
-	if g.over.Load() {
+	if g.closed.Load() {
 		return http.Header{}
 	}
 	return g.ResponseWriter.Header()
@@ -52,15 +53,17 @@ func (g *gate) Header() http.Header {
 // status.
 func (g *gate) WriteHeader(status int) {
 	switch {
-	case g.over.Load():
+	case g.closed.Load():
 		g.x.srv.log.Error("WriteHeader after the handler returned", "error", reqctx.ErrFinished)
 	case g.replaced.Load():
-	case g.wroteHeader:
+	case g.wroteHeader.Load():
 		g.x.srv.log.Warn("superfluous WriteHeader", "path", g.x.ctx.Request().URL.Path, "status", status)
 	case status < 100 || status > 999:
 		panic(fmt.Sprintf("server: WriteHeader with status %d", status))
 	case status < 200 && status != http.StatusSwitchingProtocols:
+		g.deadline.extend(g.ResponseWriter)
 		g.ResponseWriter.WriteHeader(status)
+		g.deadline.suspend(g.ResponseWriter)
 	default:
 		g.open(status, false)
 	}
@@ -71,27 +74,32 @@ func (g *gate) Write(p []byte) (int, error) {
 	if err := g.ready(); err != nil {
 		return 0, err
 	}
-	return g.ResponseWriter.Write(p)
+	return g.deadline.write(g.ResponseWriter, p)
 }
 
 // WriteString is Write for a string.
 func (g *gate) WriteString(s string) (int, error) {
+	if len(s) > piece {
+		return g.Write([]byte(s))
+	}
 	if err := g.ready(); err != nil {
 		return 0, err
 	}
+	g.deadline.extend(g.ResponseWriter)
+	defer g.deadline.suspend(g.ResponseWriter)
 	return io.WriteString(g.ResponseWriter, s)
 }
 
-// ReadFrom is Write for what src has, as directly as the connection can (with
-// sendfile, for a file).
+// ReadFrom is Write for the content of src, as directly as the connection can: with sendfile,
+// if src is a file.
 func (g *gate) ReadFrom(src io.Reader) (int64, error) {
 	if err := g.ready(); err != nil {
 		return 0, err
 	}
 	if to, ok := g.ResponseWriter.(io.ReaderFrom); ok {
-		return to.ReadFrom(src)
+		return g.deadline.readFrom(g.ResponseWriter, to, src)
 	}
-	return io.Copy(struct{ io.Writer }{g.ResponseWriter}, src)
+	return io.Copy(struct{ io.Writer }{g}, src)
 }
 
 // Flush sends what was written so far, and the header first.
@@ -102,7 +110,16 @@ func (g *gate) FlushError() error {
 	if err := g.ready(); err != nil {
 		return err
 	}
+	g.deadline.extend(g.ResponseWriter)
+	defer g.deadline.suspend(g.ResponseWriter)
 	return http.NewResponseController(g.ResponseWriter).Flush()
+}
+
+// SetWriteDeadline is for [http.ResponseController]. From then on, the deadline is the
+// handler's own and is left alone.
+func (g *gate) SetWriteDeadline(t time.Time) error {
+	g.deadline = writeDeadline{}
+	return http.NewResponseController(g.ResponseWriter).SetWriteDeadline(t)
 }
 
 // Hijack commits and then hands over the connection, also after a header with
@@ -110,20 +127,21 @@ func (g *gate) FlushError() error {
 // writes the response itself.
 func (g *gate) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	switch {
-	case g.over.Load():
+	case g.closed.Load():
 		return nil, nil, reqctx.ErrFinished
 	case g.hijacked:
 		return nil, nil, http.ErrHijacked
 	case g.replaced.Load():
 		return nil, nil, errReplaced
-	case !g.wroteHeader:
+	case !g.wroteHeader.Load():
 		if err := g.commit(); err != nil {
 			return nil, nil, err
 		}
 	}
 	conn, rw, err := http.NewResponseController(g.ResponseWriter).Hijack()
 	if err == nil {
-		g.hijacked, g.wroteHeader = true, true
+		g.hijacked = true
+		g.wroteHeader.Store(true)
 	}
 	return conn, rw, err
 }
@@ -131,26 +149,26 @@ func (g *gate) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // CloseNotify returns a channel that gets a value when the request's context ends. The
 // interface is deprecated, but frameworks assert it on any writer: gin does, to stream.
 func (g *gate) CloseNotify() <-chan bool {
-	if g.gone == nil {
-		gone := make(chan bool, 1)
-		context.AfterFunc(&g.x.ctx, func() { gone <- true })
-		g.gone = gone
+	if g.closeNotify == nil {
+		notify := make(chan bool, 1)
+		context.AfterFunc(&g.x.ctx, func() { notify <- true })
+		g.closeNotify = notify
 	}
-	return g.gone
+	return g.closeNotify
 }
 
-// Unwrap lets [http.ResponseController] set deadlines.
+// Unwrap lets [http.ResponseController] reach what the gate does not have itself.
 func (g *gate) Unwrap() http.ResponseWriter { return g.ResponseWriter }
 
 // ready makes sure that the header is out and that the body is the handler's.
 func (g *gate) ready() error {
-	if g.over.Load() {
+	if g.closed.Load() {
 		return reqctx.ErrFinished
 	}
 	if g.hijacked {
 		return http.ErrHijacked
 	}
-	if !g.wroteHeader {
+	if !g.wroteHeader.Load() {
 		g.open(http.StatusOK, false)
 	}
 	if g.replaced.Load() {
@@ -162,8 +180,11 @@ func (g *gate) ready() error {
 // open commits and sends the header. implicit leaves the sending to net/http,
 // which knows that there is no body.
 func (g *gate) open(status int, implicit bool) {
-	if g.unrouted(status) {
-		g.problem(&Problem{Status: status})
+	if g.replaced.Load() {
+		return
+	}
+	if !g.routed && (status == http.StatusNotFound || status == http.StatusMethodNotAllowed) {
+		g.problem(&Problem{Status: status}) // in place of the mux's plain text
 		return
 	}
 	if g.commit() != nil {
@@ -172,14 +193,14 @@ func (g *gate) open(status int, implicit bool) {
 	if !implicit {
 		g.ResponseWriter.WriteHeader(status)
 	}
-	g.wroteHeader = true
+	g.wroteHeader.Store(true)
 }
 
 // commit runs the properties' Commit functions, once. If that fails, it answers
 // with a problem.
 func (g *gate) commit() error {
 	if g.nested || g.x.ctx.CommitUnused() {
-		return nil // and net/http need not copy a header that nobody has asked for
+		return nil // net/http need not copy a header that was never asked for
 	}
 	timing := g.x.srv.opts.ServerTiming && !g.x.ctx.Committed()
 	own := g.Header()["Set-Cookie"]
@@ -209,12 +230,6 @@ func added(before, lines []string) (fresh []string) {
 	return fresh
 }
 
-// unrouted says whether the mux is about to say in plain text that it has no
-// handler.
-func (g *gate) unrouted(status int) bool {
-	return !g.routed && (status == http.StatusNotFound || status == http.StatusMethodNotAllowed)
-}
-
 // problem answers with p, and has the properties committed: a denied request
 // still gets its rate-limit fields, a failed login its session.
 func (g *gate) problem(p *Problem) {
@@ -237,7 +252,9 @@ func (g *gate) fail(p *Problem, cookies []string) {
 }
 
 func (g *gate) send(p *Problem) {
+	g.deadline.extend(g.ResponseWriter)
+	defer g.deadline.suspend(g.ResponseWriter)
 	p.write(g.ResponseWriter)
-	g.wroteHeader = true
-	g.replaced.Store(true) // a nested handler's goroutine may look, under a TimeoutHandler
+	g.wroteHeader.Store(true)
+	g.replaced.Store(true)
 }

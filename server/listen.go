@@ -52,7 +52,7 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	return s.httpServer().Serve(tls.NewListener(l, conf))
 }
 
-// Shutdown stops to accept connections and waits for the requests and raw
+// Shutdown stops accepting connections and waits for the requests and raw
 // connections in progress, their tasks and their clean-ups. When ctx ends first, it cancels them with the
 // connections' contexts and returns [context.Cause] of ctx. It does not wait for
 // hijacked connections, but cancels their requests as well. It is for good.
@@ -89,7 +89,9 @@ func (s *Server) Close() error {
 func (s *Server) httpServer() *http.Server {
 	s.httpOnce.Do(func() {
 		s.http = &http.Server{
-			Handler:           s,
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				s.serve(w, r, s.handler, true)
+			}),
 			ReadHeaderTimeout: s.opts.ReadHeaderTimeout,
 			ReadTimeout:       s.opts.ReadTimeout,
 			WriteTimeout:      s.opts.WriteTimeout,

@@ -144,7 +144,7 @@ func TestCleanUpsDoNotDelayTheResponse(t *testing.T) {
 				Close:   func(context.Context, string, error) error { <-hook; return nil },
 			})
 			srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error { return end(w) }))
-			url, c := listen(t, srv)
+			url, c := listenItself(t, srv)
 			for range 2 {
 				_, err := request(t, c, "GET", url)
 				require.NoError(t, err)

@@ -116,6 +116,22 @@ func listen(tb testing.TB, h http.Handler) (url string, c *http.Client) {
 	return protocols["HTTP/1"](tb, h)
 }
 
+// listenItself serves srv on a listener of its own until the test ends.
+func listenItself(tb testing.TB, srv *server.Server) (url string, c *http.Client) {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	transport := &http.Transport{}
+	tb.Cleanup(func() {
+		transport.CloseIdleConnections()
+		require.NoError(tb, srv.Close())
+		require.ErrorIs(tb, <-served, http.ErrServerClosed)
+	})
+	return "http://" + l.Addr().String(), &http.Client{Transport: transport}
+}
+
 // protocols serve as listen does.
 var protocols = map[string]func(tb testing.TB, h http.Handler) (url string, c *http.Client){
 	"HTTP/1": func(tb testing.TB, h http.Handler) (string, *http.Client) {

@@ -12,7 +12,8 @@ import (
 )
 
 func TestCrossOriginRequests(t *testing.T) {
-	const forbidden = `{"status":403,"title":"Forbidden","detail":"Cross-origin requests are not allowed here."}`
+	const forbidden = `{"status":403,"title":"Forbidden","detail":"This is a cross-origin browser request, which this server does not allow: ` +
+		`its Origin or Sec-Fetch-Site header names another site. To allow an origin, the server adds it to server.Options.CrossOrigin."}`
 	trusting := http.NewCrossOriginProtection()
 	require.NoError(t, trusting.AddTrustedOrigin("https://friend.example"))
 	trusting.AddInsecureBypassPattern("POST /hook")

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+// WriteError answers r with the problem that err stands for, as if a [HandlerFunc] had
+// returned err: it is for standard handlers and for the error handlers of other routers. r must
+// have the context of a request of a [Server], or one derived from it, and w may be any writer
+// around the server's. The handler returns afterwards; err must not be nil.
+//
+// If the response has begun, nothing is appended to it. The error is logged, and the connection
+// is closed (an HTTP/2 stream is reset) when the handler has returned, so that the client does
+// not take the part for the whole. Call WriteError once for a request.
+//
+// Outside of a Server, WriteError writes the problem and logs nothing.
+func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	if x := exchangeOf(r.Context()); x != nil {
+		x.respond(x.gateOn(w), r, err)
+		return
+	}
+	asProblem(err).write(w)
+}
+
+// respond makes the error of the handler that writes to g the response to r.
+func (x *exchange) respond(g *gate, r *http.Request, err error) {
+	switch {
+	case err == nil:
+	case g.replaced.Load() || x.gate.replaced.Load():
+		// The client has its error response; this error adds nothing.
+	case x.gate.closed.Load() || g.abandoned(r):
+		x.logFailure(err, "handler failed after its request had been answered")
+	case errors.Is(err, http.ErrAbortHandler):
+		x.abort()
+	case g.hijacked:
+		x.logFailure(err, "handler of a hijacked connection failed")
+	case g.wroteHeader.Load() || x.gate.wroteHeader.Load():
+		x.logFailure(err, "response cut off: the handler failed after it had begun to write")
+		x.abort()
+	default:
+		g.problem(x.problemFor(err))
+	}
+}
+
+// abandoned reports whether a middleware that has canceled the handler, such as
+// [http.TimeoutHandler], answers in its place: what the handler has written is still in a
+// buffer, or its writer takes no more.
+func (g *gate) abandoned(r *http.Request) bool {
+	if !g.nested || r.Context().Err() == nil || g.x.ctx.Err() != nil {
+		return false
+	}
+	if !g.x.gate.wroteHeader.Load() {
+		return g.wroteHeader.Load()
+	}
+	_, err := g.ResponseWriter.Write(nil)
+	return err != nil
+}
+
+// problemFor maps a handler's error to the response, and logs it if it is the
+// server's failure and not the client's.
+func (x *exchange) problemFor(err error) *Problem {
+	p := asProblem(err)
+	if p.status() < 500 {
+		return p
+	}
+	x.logFailure(err, "request failed")
+	if x.canceled() {
+		return &Problem{Status: http.StatusServiceUnavailable}
+	}
+	return p
+}
+
+// canceled reports whether the client has gone away or the server is shutting down: errors are
+// to be expected then.
+func (x *exchange) canceled() bool { return errors.Is(x.ctx.Err(), context.Canceled) }
+
+func (x *exchange) logFailure(err error, msg string) {
+	level := slog.LevelError
+	if x.canceled() {
+		level = slog.LevelDebug
+	}
+	r := x.ctx.Request()
+	x.srv.log.Log(&x.ctx, level, msg, slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		slog.String("error", err.Error())) // as text: the JSON of a Problem leaves out its cause
+}
+
+// logPanic logs a panic once, with the stack of where it happened.
+func (x *exchange) logPanic(v any) {
+	r := x.ctx.Request()
+	attrs := []any{slog.String("method", r.Method), slog.String("path", r.URL.Path)}
+	if p, ok := v.(*lazy.PanicError); ok {
+		attrs = append(attrs, slog.String("property", p.Name), slog.Any("panic", p.Value), slog.String("stack", string(p.Stack)))
+	} else {
+		attrs = append(attrs, slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
+	}
+	x.srv.log.ErrorContext(&x.ctx, "panic", attrs...)
+}

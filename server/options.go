@@ -1,0 +1,125 @@
+package server
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/lazyreq/lazyreq/internal/option"
+	"github.com/lazyreq/lazyreq/params"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// OptionError is the error of [New] for a value of [Options] that it refuses. It has the fields
+// Package, Field and Reason.
+type OptionError = option.Error
+
+// Options configure a [Server]. The zero value serves with sessions and counters in memory, no
+// rate limit, and the timeouts below. A negative timeout means none.
+//
+// The timeouts hold on the server's own listeners (ListenAndServe, Serve and their like). In
+// another [http.Server], its timeouts do.
+type Options struct {
+	// Session configures req.Session().
+	Session session.Options
+	// SessionStore keeps the sessions. Nil means memory.
+	SessionStore session.Store
+	// RateLimits are the policies of req.RateLimitFor(name). The first is also that of
+	// req.RateLimit().
+	RateLimits []ratelimit.Policy
+	// RateLimitStore keeps the counters. Nil means memory.
+	RateLimitStore ratelimit.Store
+	// Params configures req.Params().
+	Params params.Options
+
+	// CrossOrigin decides which cross-origin browser requests of unsafe methods (POST, PUT,
+	// DELETE …) are let through; the others are answered 403. Nil means only those from the
+	// same origin, and clients that are no browsers. Let other origins in with
+	// [http.CrossOriginProtection.AddTrustedOrigin]; a deny handler is not called.
+	CrossOrigin *http.CrossOriginProtection
+	// InsecureAllowCrossOrigin lets all of them through: any web page can then act with the
+	// session of a user who visits it.
+	InsecureAllowCrossOrigin bool
+
+	// Logger gets failed requests (5xx), panics and failed clean-ups. Nil means
+	// [slog.Default].
+	Logger *slog.Logger
+	// Observer sees every resolution of a property. Nil means none.
+	Observer reqctx.Observer
+	// ServerTiming adds a Server-Timing field with the duration of each property that was
+	// resolved before the header went out. It shows clients the inside of the server.
+	ServerTiming bool
+
+	// ReadHeaderTimeout bounds the reading of a request's header. Zero means 10 s, or
+	// ReadTimeout if that is shorter.
+	ReadHeaderTimeout time.Duration
+	// ReadTimeout bounds the reading of a whole request. Zero means 1 min, or
+	// Params.ReadTimeout if that is longer. A route whose uploads take longer has a
+	// ReadTimeout of its own in Params.Routes, which replaces this one from the first read of
+	// a body through req.Params().
+	ReadTimeout time.Duration
+	// WriteTimeout bounds how long a response makes no progress because the client doesn't
+	// read: the deadline moves with every 128 KiB that are written and with every Flush. So a
+	// download takes as long as it takes, and events can be streamed for ever. It doesn't
+	// bound the handler's own time. A deadline that the handler sets with
+	// [http.ResponseController.SetWriteDeadline] stays as it is. Zero means 1 min.
+	WriteTimeout time.Duration
+	// IdleTimeout bounds the wait for the next request on a connection. Zero means 2 min.
+	IdleTimeout time.Duration
+	// MaxHeaderBytes bounds a request's header. Zero means 64 KiB.
+	MaxHeaderBytes int
+}
+
+const (
+	defaultReadHeaderTimeout = 10 * time.Second
+	defaultReadTimeout       = time.Minute
+	defaultWriteTimeout      = time.Minute
+	defaultIdleTimeout       = 2 * time.Minute
+	defaultMaxHeaderBytes    = 64 << 10
+	defaultParamsReadTimeout = 30 * time.Second
+)
+
+// withDefaults resolves the zero fields. A negative timeout stays as it is: to net/http, which
+// takes another timeout for one that is 0, it means none.
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.CrossOrigin == nil {
+		o.CrossOrigin = http.NewCrossOriginProtection()
+	}
+	o.ReadTimeout = cmp.Or(o.ReadTimeout, max(defaultReadTimeout, o.Params.ReadTimeout))
+	if o.ReadTimeout > 0 {
+		o.ReadHeaderTimeout = cmp.Or(o.ReadHeaderTimeout, min(defaultReadHeaderTimeout, o.ReadTimeout))
+		o.Params.ReadTimeout = cmp.Or(o.Params.ReadTimeout, min(defaultParamsReadTimeout, o.ReadTimeout))
+	}
+	o.ReadHeaderTimeout = cmp.Or(o.ReadHeaderTimeout, defaultReadHeaderTimeout)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, defaultWriteTimeout)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdleTimeout)
+	o.MaxHeaderBytes = cmp.Or(o.MaxHeaderBytes, defaultMaxHeaderBytes)
+	return o
+}
+
+// check returns an error if a field is out of range or contradicts another.
+func (o Options) check() error {
+	for field, d := range map[string]time.Duration{
+		"Options.ReadHeaderTimeout": o.ReadHeaderTimeout, "Options.ReadTimeout": o.ReadTimeout,
+		"Options.WriteTimeout": o.WriteTimeout, "Options.IdleTimeout": o.IdleTimeout,
+	} {
+		if err := option.Duration("server", field, max(d, 0), 0); err != nil {
+			return err
+		}
+	}
+	if o.ReadTimeout > 0 {
+		if d := o.ReadHeaderTimeout; d > o.ReadTimeout {
+			return option.Errorf("server", "Options.ReadHeaderTimeout", "is %v, longer than ReadTimeout, %v", d, o.ReadTimeout)
+		}
+		if d := o.Params.ReadTimeout; d > o.ReadTimeout {
+			return option.Errorf("server", "Options.Params.ReadTimeout", "is %v, longer than ReadTimeout, %v", d, o.ReadTimeout)
+		}
+	}
+	return option.Count("server", "Options.MaxHeaderBytes", o.MaxHeaderBytes, 0)
+}
