@@ -15,9 +15,7 @@ import (
 // request is what a server does before it calls a handler.
 func request(r *http.Request) context.Context {
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	if err := params.Provide(reg, params.Options{MaxBody: 64 << 10}); err != nil {
-		panic(err)
-	}
+	params.Provide(reg, params.Options{MaxBody: 64 << 10})
 	c := reqctx.New(r.Context(), reg)
 	c.SetRequest(r)
 	return c

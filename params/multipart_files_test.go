@@ -38,9 +38,7 @@ func entries(t testing.TB, dir string) []os.DirEntry {
 // handle runs a handler as a server does, whatever becomes of it.
 func handle(r *http.Request, o Options, handler func(p *Params)) (panicked any) {
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	if err := Provide(reg, o); err != nil {
-		panic(err)
-	}
+	Provide(reg, o)
 	c := reqctx.New(r.Context(), reg)
 	c.SetRequest(r)
 	defer func() {

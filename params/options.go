@@ -2,13 +2,15 @@ package params
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"math"
 	"net/http"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/option"
 )
 
 const (
@@ -21,103 +23,110 @@ const (
 	defaultMaxElements = 10_000
 	defaultReadTimeout = 30 * time.Second
 
-	// largestBody keeps a body that is held in memory to a size that can be.
-	largestBody = 1 << 30
-	// deepest is where package json itself gives up.
-	deepest = 10_000
+	// maxBody bounds MaxBody, as such a body is held in memory.
+	maxBody = 1 << 30
+	// maxDepth is the limit of package json itself.
+	maxDepth = 10_000
 )
 
-// Options are the budget: they bound the work that one request can cause. The
-// zero value is the documented default of every field.
+// Options are the budget of a request: they bound the work that it can cause.
 type Options struct {
-	// MaxBody is the largest body in bytes that is held in memory, at most 1 GiB;
-	// it counts for what the client sends and once more for what that inflates to.
-	// The texts of a multipart form and its smaller files together are held, too.
-	// 0 is 1 MiB. A larger body is answered 413.
+	// MaxBody is the size in bytes of the largest body that is held in memory, at most
+	// 1 GiB, as sent and again as inflated. It also bounds the texts and the small files
+	// of a multipart form together. The zero value means 1 MiB. A larger body is a 413.
 	MaxBody int64
 
-	// MaxStream is the largest body in bytes that is read as it comes, a multipart
-	// form or that of Stream, again as sent and as inflated. 0 is 32 MiB.
+	// MaxStream is the size in bytes of the largest body that is read as it comes, a
+	// multipart form or that of Stream, as sent and again as inflated. The zero value
+	// means 32 MiB.
 	MaxStream int64
 
-	// MaxFile is the largest file of a multipart form, in bytes. 0 is 10 MiB.
+	// MaxFile is the size in bytes of the largest file of a multipart form. The zero
+	// value means 10 MiB.
 	MaxFile int64
 
-	// MaxParts is how many parts a multipart form may have. 0 is 100.
+	// MaxParts is the number of parts of a multipart form. The zero value means 100.
 	MaxParts int
 
-	// MaxParams is how many parameters a query or a form may have, and how many
-	// members an object in a JSON body. 0 is 1000.
+	// MaxParams is the number of parameters of a query or a form, and of members of an
+	// object in a JSON body. The zero value means 1000.
 	MaxParams int
 
-	// MaxDepth is how deep arrays and objects in a JSON body may nest, at most
-	// 10,000, and how many names a name like "items.0.price" may have. 0 is 64.
+	// MaxDepth is how deep arrays and objects in a JSON body may nest, at most 10,000, and
+	// how many structs a name like "items.0.price" may lead into. The zero value means 64.
 	MaxDepth int
 
-	// MaxElements is how many elements and members a JSON body may have, all
-	// arrays and objects taken together, and how many elements Bind may make of a
-	// query or a form: what the client sends can't make many large values of a few
-	// bytes. 0 is 10,000.
+	// MaxElements is the number of elements and members of a JSON body, all arrays and
+	// objects taken together, and of the elements that Bind makes from a query or a form:
+	// a few bytes of a client can't become many large values. The zero value means 10,000.
 	MaxElements int
 
-	// ReadTimeout bounds the time from the first read of a body to its end. Later
-	// ones are answered 408. 0 is 30 s; a negative one is none. Where the server
-	// supports it (see [Share]) the deadline is the connection's too, and then
-	// also ends a read that waits; elsewhere it is seen when something comes.
+	// ReadTimeout bounds the time from the first read of a body to its end. A later end is
+	// a 408. The zero value means 30 s, a negative one no limit. With [Share] it is also
+	// the connection's read deadline, unless [http.Server.ReadTimeout] is shorter. If a
+	// route has a longer time than the others, both deadlines of the connection move: the
+	// response then has [http.Server.WriteTimeout] after the body's time. Without [Share]
+	// the time is only looked at when bytes arrive.
 	ReadTimeout time.Duration
 
-	// Decoders inflate content codings other than gzip and deflate, such as br and
-	// zstd, by their names in lower case. What they hold beside their output is up
-	// to them: bound their windows.
+	// Decoders inflate content codings other than gzip and deflate, such as br and zstd,
+	// by their names in lower case. They have to bound what they hold beside their output.
 	Decoders map[string]func(io.Reader) (io.ReadCloser, error)
 
-	// TempDir is where files of a multipart form are kept that are too large for
-	// memory, until the request ends. Empty is [os.TempDir].
+	// TempDir is the directory for files of a multipart form that are too large for
+	// memory, until the request ends. The zero value means [os.TempDir].
 	TempDir string
 
-	// DisallowUnknownFields makes DecodeJSON, JSON and Bind refuse a member that
-	// the destination has no field for, and Bind also such a parameter of the
-	// query or form, if it binds any of it. By default it is ignored.
+	// DisallowUnknownFields makes DecodeJSON, JSON and Bind refuse a member that has no
+	// field in the destination, and Bind such a parameter of a query or form of which it
+	// binds anything. By default they ignore it.
 	DisallowUnknownFields bool
 
-	// PathValue looks up a path value for a router that doesn't tell it by
-	// [http.Request.PathValue]. It is asked where that has none.
+	// PathValue returns a path value for a router that doesn't set it with
+	// [http.Request.SetPathValue]. It is called if the request has none.
 	PathValue func(r *http.Request, name string) (value string, ok bool)
 
-	// Validate checks what Bind or JSON has filled in; v is a pointer to it. To
-	// blame fields it returns errors made by [Fault], joined or as [Errors]; any
-	// other error is the program's.
+	// Validate checks what Bind or JSON has filled in; v is a pointer to it. To blame
+	// fields it returns errors made by [Fault], joined or as [Errors]; any other error is
+	// the program's.
 	Validate func(ctx context.Context, v any) error
 
 	// Routes are the budgets of single routes, by the request's Pattern, for
-	// [http.ServeMux] what was given to Handle. A field that is zero there is as it
-	// is here. They hold from when the request is routed.
+	// [http.ServeMux] the pattern given to Handle. A zero field there means the value
+	// here. They apply once the request is routed.
 	Routes map[string]Options
 
-	extends bool // ReadTimeout is a route's own, longer than that of the others
+	extends bool // a route's ReadTimeout is longer than that of the others
 }
 
-// withDefaults resolves the zero fields and checks the others.
-func (o Options) withDefaults() (Options, error) {
+// Err returns an error that names the first field which is out of range.
+func (o Options) Err() error {
+	_, err := newBudgets(o)
+	return err
+}
+
+// withDefaults sets the zero fields and checks the others. It calls the options by a name.
+func (o Options) withDefaults(name string) (Options, error) {
 	for _, f := range []struct {
-		name        string
-		value, most int64
+		name       string
+		value, max int64
 	}{
-		{"MaxBody", o.MaxBody, largestBody},
+		{"MaxBody", o.MaxBody, maxBody},
 		{"MaxStream", o.MaxStream, math.MaxInt64 - 1},
 		{"MaxFile", o.MaxFile, math.MaxInt64 - 1},
 		{"MaxParts", int64(o.MaxParts), math.MaxInt},
 		{"MaxParams", int64(o.MaxParams), math.MaxInt},
-		{"MaxDepth", int64(o.MaxDepth), deepest},
+		{"MaxDepth", int64(o.MaxDepth), maxDepth},
 		{"MaxElements", int64(o.MaxElements), math.MaxInt},
+		{"ReadTimeout", max(0, int64(o.ReadTimeout)), int64(option.MaxDuration)},
 	} {
-		if f.value < 0 || f.value > f.most {
-			return o, fmt.Errorf("params: Options.%s is %d, want 0 to %d", f.name, f.value, f.most)
+		if f.value < 0 || f.value > f.max {
+			return o, option.Errorf("params", name+"."+f.name, "is %d, want 0 to %d", f.value, f.max)
 		}
 	}
-	for name, decoder := range o.Decoders {
-		if name == "" || name != strings.ToLower(name) || decoder == nil {
-			return o, fmt.Errorf("params: Options.Decoders[%q] needs a name in lower case and a function", name)
+	for coding, decoder := range o.Decoders {
+		if coding == "" || coding != strings.ToLower(coding) || decoder == nil {
+			return o, option.Errorf("params", name+".Decoders", "has %q, want a name in lower case and a function", coding)
 		}
 	}
 	return o.withBase(Options{
@@ -138,26 +147,26 @@ func (o Options) withBase(base Options) Options {
 	return o
 }
 
-// budgets are resolved Options: those of routes, and those of all others.
+// budgets are the Options of routes, and of all other requests, with their defaults.
 type budgets struct {
 	rest   Options
 	routes map[string]*Options
 }
 
 func newBudgets(o Options) (*budgets, error) {
-	rest, err := o.withDefaults()
+	rest, err := o.withDefaults("Options")
 	if err != nil {
 		return nil, err
 	}
 	rest.Routes = nil // a route has none of its own
 	b := &budgets{rest: rest, routes: map[string]*Options{}}
 	for pattern, route := range o.Routes {
+		name := "Options.Routes[" + strconv.Quote(pattern) + "]"
 		if route.Routes != nil {
-			return nil, fmt.Errorf("params: Options.Routes[%q] has Routes itself", pattern)
+			return nil, option.Errorf("params", name+".Routes", "is set, want Routes in Options only")
 		}
-		route, err := route.withBase(rest).withDefaults()
-		if err != nil {
-			return nil, fmt.Errorf("params: Options.Routes[%q]: %w", pattern, err)
+		if route, err = route.withBase(rest).withDefaults(name); err != nil {
+			return nil, err
 		}
 		route.extends = route.ReadTimeout > rest.ReadTimeout && rest.ReadTimeout > 0
 		b.routes[pattern] = &route

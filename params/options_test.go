@@ -2,36 +2,46 @@ package params
 
 import (
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-func TestProvideChecksOptions(t *testing.T) {
+func TestOptionsAreChecked(t *testing.T) {
+	upper := map[string]func(io.Reader) (io.ReadCloser, error){"BR": func(io.Reader) (io.ReadCloser, error) { return nil, nil }}
 	for field, o := range map[string]Options{
-		"MaxBody":      {MaxBody: -1},
-		"MaxBody ":     {MaxBody: largestBody + 1},
-		"MaxStream":    {MaxStream: -1},
-		"MaxFile":      {MaxFile: -1},
-		"MaxParts":     {MaxParts: -1},
-		"MaxParams":    {MaxParams: -1},
-		"MaxDepth":     {MaxDepth: -1},
-		"MaxDepth ":    {MaxDepth: deepest + 1},
-		"MaxElements":  {MaxElements: -1},
-		`Decoders["BR`: {Decoders: map[string]func(io.Reader) (io.ReadCloser, error){"BR": func(io.Reader) (io.ReadCloser, error) { return nil, nil }}},
-		`Decoders["br`: {Decoders: map[string]func(io.Reader) (io.ReadCloser, error){"br": nil}},
-		`Routes["GET`:  {Routes: map[string]Options{"GET /": {MaxDepth: -1}}},
-		`Routes["PUT`:  {Routes: map[string]Options{"PUT /": {Routes: map[string]Options{}}}},
+		"Options.MaxBody":                   {MaxBody: -1},
+		"Options.MaxBody ":                  {MaxBody: maxBody + 1},
+		"Options.MaxStream":                 {MaxStream: -1},
+		"Options.MaxFile":                   {MaxFile: -1},
+		"Options.MaxParts":                  {MaxParts: -1},
+		"Options.MaxParams":                 {MaxParams: -1},
+		"Options.MaxDepth":                  {MaxDepth: -1},
+		"Options.MaxDepth ":                 {MaxDepth: maxDepth + 1},
+		"Options.MaxElements":               {MaxElements: -1},
+		"Options.ReadTimeout":               {ReadTimeout: math.MaxInt64},
+		"Options.Decoders":                  {Decoders: upper},
+		"Options.Decoders ":                 {Decoders: map[string]func(io.Reader) (io.ReadCloser, error){"br": nil}},
+		`Options.Routes["GET /"].MaxDepth`:  {Routes: map[string]Options{"GET /": {MaxDepth: -1}}},
+		`Options.Routes["PUT /"].Routes`:    {Routes: map[string]Options{"PUT /": {Routes: map[string]Options{}}}},
+		`Options.Routes["PUT /"].Decoders `: {Routes: map[string]Options{"PUT /": {Decoders: upper}}},
 	} {
-		err := Provide(reqctx.NewRegistry(reqctx.Options{}), o)
-		require.ErrorContains(t, err, "Options."+field)
+		var wrong *option.Error
+		require.ErrorAs(t, o.Err(), &wrong)
+		require.Equal(t, "params", wrong.Package)
+		require.Equal(t, strings.TrimSpace(field), wrong.Field)
+		require.PanicsWithError(t, wrong.Error(), func() { Provide(reqctx.NewRegistry(reqctx.Options{}), o) })
 	}
+	require.NoError(t, Options{ReadTimeout: -1}.Err())
 }
 
 func TestRoutesInheritEveryField(t *testing.T) {

@@ -39,15 +39,14 @@ type Params struct {
 	few        [6]pair // room for the query, mostly enough
 }
 
-// Provide registers the property "params", a handle whose value is a *Params,
-// and the properties "params.body" and "params.upload", which read the body and a
-// multipart form. A request whose params aren't touched pays nothing for them. The
-// error names the field of o that is out of range; a second Provide on a registry
-// panics.
-func Provide(reg *reqctx.Registry, o Options) error {
+// Provide registers the property "params", a handle whose value is a *Params, and the
+// properties "params.body" and "params.upload", which read the body and a multipart form.
+// A request that doesn't use its params pays nothing for them. Provide panics if
+// [Options.Err] returns an error, and on a registry that has the properties already.
+func Provide(reg *reqctx.Registry, o Options) {
 	b, err := newBudgets(o)
 	if err != nil {
-		return err
+		panic(err)
 	}
 	reqctx.Provide(reg, handleKey, reqctx.Prop[*Params]{
 		Handle:  true,
@@ -58,7 +57,6 @@ func Provide(reg *reqctx.Registry, o Options) error {
 		Resolve: resolveUpload,
 		Close:   func(_ context.Context, u *upload, _ error) error { return u.close() },
 	})
-	return nil
 }
 
 // From returns the parameters of ctx's request, without any I/O. The result is

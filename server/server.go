@@ -73,9 +73,10 @@ func (s *Server) provide() (err error) {
 		return fmt.Errorf("server: Options.Session: %w", err)
 	}
 	session.Provide(s.reg, s.sessions)
-	if err = params.Provide(s.reg, s.opts.Params); err != nil {
+	if err = s.opts.Params.Err(); err != nil {
 		return fmt.Errorf("server: Options.Params: %w", err)
 	}
+	params.Provide(s.reg, s.opts.Params)
 	if len(s.opts.RateLimits) == 0 {
 		return nil
 	}
