@@ -54,10 +54,7 @@ func (f Field[T]) FailOnConflict() Field[T] {
 // value: it doesn't end the session.
 func (f Field[T]) Get(ctx context.Context) (T, error) {
 	var zero, v T
-	s, err := From(ctx)
-	if err != nil {
-		return zero, err
-	}
+	s, _ := From(ctx) // after an error, all its methods return that
 	val, err := s.value(ctx, f.name)
 	if err != nil || !s.decode(f.name, val, f.codec, &v) {
 		return zero, err
@@ -67,19 +64,13 @@ func (f Field[T]) Get(ctx context.Context) (T, error) {
 
 // Set encodes v and writes the field, as [Session.Set] does.
 func (f Field[T]) Set(ctx context.Context, v T) error {
-	s, err := From(ctx)
-	if err != nil {
-		return err
-	}
+	s, _ := From(ctx)
 	return s.encode(ctx, f.name, f.codec, v, f.guard)
 }
 
 // Delete removes the field, as [Session.Delete] does.
 func (f Field[T]) Delete(ctx context.Context) error {
-	s, err := From(ctx)
-	if err != nil {
-		return err
-	}
+	s, _ := From(ctx)
 	return s.write(ctx, f.name, write{Change: storage.Change{Op: storage.OpDelete}, guard: f.guard})
 }
 
@@ -95,10 +86,7 @@ func (f Field[T]) Delete(ctx context.Context) error {
 //
 // Update costs one store call, and two more for each retry.
 func (f Field[T]) Update(ctx context.Context, fn func(T) (T, error)) error {
-	s, err := From(ctx)
-	if err != nil {
-		return err
-	}
+	s, _ := From(ctx)
 	return s.update(ctx, f.name, func(old storage.Value) (storage.Value, error) {
 		var zero, v T
 		if !s.decode(f.name, old, f.codec, &v) {

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -81,72 +80,6 @@ func (s *Session) Take(name string) (any, error) {
 	return v, nil
 }
 
-// Exists reports whether the request has a session: one that was loaded, or one
-// that its writes will make.
-func (s *Session) Exists() (bool, error) {
-	if err := s.acquire(s.c); err != nil {
-		return false, err
-	}
-	defer s.mu.Unlock()
-	return s.snap.exists || s.createsLocked(), nil
-}
-
-// ID returns a name of the session that stays the same for its lifetime, to count by or
-// to log, equal to Info.ID. It is a hash that cannot be used to log in. "" means that
-// there is no session; one that this request makes has an ID only once it is saved.
-func (s *Session) ID() (string, error) {
-	if err := s.acquire(s.c); err != nil {
-		return "", err
-	}
-	defer s.mu.Unlock()
-	if !s.snap.exists {
-		return "", nil
-	}
-	return infoID(s.snap.token.locator), nil
-}
-
-// Renew gives the session a new secret when it is saved. The values stay. Requests
-// that are under way with the old cookie can no longer save. They can still read for
-// Options.RenewGrace, provided that the renewing request changes nothing else: if it
-// also writes, the old secret becomes invalid at once, so that what is written at a
-// login is never visible with a cookie that was planted or stolen before. (Bind is the
-// better call at a login.) Renew does nothing without a session.
-func (s *Session) Renew() error {
-	if err := s.acquireWrite(s.c, "Renew", ""); err != nil {
-		return err
-	}
-	defer s.mu.Unlock()
-	s.renew = true
-	return nil
-}
-
-// Destroy removes the session from the store at once, and its cookie from the
-// client when the header goes out. Earlier writes of the request are discarded; later
-// ones make a new session. A request that loaded the session earlier
-// cannot bring it back: its save fails with [ErrGone]. Destroy itself returns
-// ErrGone, and removes nothing, if another request has renewed the session since.
-// A client that goes away doesn't cancel it: see Options.SaveTimeout. If the header
-// goes out while Destroy runs, the client keeps a cookie without a session.
-func (s *Session) Destroy() error {
-	t, err := s.acquireEnd("Destroy")
-	if err != nil {
-		return err
-	}
-	s.mu.Unlock()
-	if t != (token{}) {
-		ctx, cancel := s.m.detach(s.c)
-		defer cancel()
-		if err := s.m.store.Destroy(ctx, t.locator, t.digest()); err != nil {
-			return &Error{Action: "destroy", Err: err}
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.snap, s.writes, s.size = &snapshot{sent: s.snap.sent}, nil, 0
-	s.renew, s.user, s.ended = false, "", true
-	return nil
-}
-
 // value returns a field, the request's own writes first.
 func (s *Session) value(ctx context.Context, name string) (storage.Value, error) {
 	if name == "" {
@@ -159,6 +92,16 @@ func (s *Session) value(ctx context.Context, name string) (storage.Value, error)
 	return s.valueLocked(name), nil
 }
 
+// valueLocked returns a field as this request sees it.
+func (s *Session) valueLocked(name string) storage.Value {
+	bytes, exists := s.snap.fields[name]
+	v := storage.Value{Exists: exists, Bytes: bytes}
+	if w, written := s.writes[name]; written {
+		v, _ = w.Apply(v) // a field that is not a counter stays; the store will refuse to add to it
+	}
+	return v
+}
+
 // decode decodes a field's value into the pointer v, and logs an error. It reports
 // whether there was a value that could be decoded; otherwise v may be half written. A nil
 // codec is JSON.
@@ -168,7 +111,7 @@ func (s *Session) decode(name string, val storage.Value, codec Codec, v any) boo
 	}
 	err := decodeValue(val.Bytes, codec, v)
 	if err != nil {
-		s.logUndecodable(name, err)
+		s.c.Logger().Warn("session: a field cannot be decoded and is ignored", "field", name, "error", err)
 	}
 	return err == nil
 }
@@ -180,11 +123,6 @@ func decodeValue(data []byte, codec Codec, v any) error {
 	return codec.Decode(data, v)
 }
 
-func (s *Session) logUndecodable(name string, err error) {
-	s.c.Logger().Warn("session: a field cannot be decoded and is ignored", "field", name, "error", err)
-}
-
-// encode writes a field.
 func (s *Session) encode(ctx context.Context, name string, codec Codec, v any, guard bool) error {
 	data, err := encodeValue(name, codec, v)
 	if err != nil {
@@ -214,11 +152,16 @@ func (s *Session) acquire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.lock(snap)
+	return nil
+}
+
+// lock locks s.mu, with snap as the snapshot if there is none yet.
+func (s *Session) lock(snap *snapshot) {
 	s.mu.Lock()
 	if s.snap == nil {
 		s.snap, s.size = snap, snap.size
 	}
-	return nil
 }
 
 // acquireWrite is acquire for a method that changes the session. It returns an error if
@@ -241,39 +184,4 @@ func (s *Session) acquireWrite(ctx context.Context, method, field string) error 
 	}
 	s.mu.Unlock()
 	return err
-}
-
-// acquireEnd is acquireWrite for methods that end sessions: it loads this one even if
-// the client has gone away, and the header may go out meanwhile. It returns the token of
-// the saved session.
-func (s *Session) acquireEnd(method string) (token, error) {
-	if s.err == nil && s.c.Committed() {
-		return token{}, lateError(method, "")
-	}
-	err := s.acquire(s.c)
-	if err != nil && s.err == nil && s.c.Err() != nil && !errors.Is(err, reqctx.ErrFinished) {
-		err = s.acquireDetached()
-	}
-	if err != nil {
-		return token{}, err
-	}
-	if s.snap.old {
-		s.mu.Unlock()
-		return token{}, &Error{Action: "save", Err: ErrGone}
-	}
-	return s.snap.token, nil
-}
-
-func (s *Session) acquireDetached() error {
-	ctx, cancel := s.m.detach(s.c)
-	defer cancel()
-	snap, err := s.m.load(ctx)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	if s.snap == nil {
-		s.snap, s.size = snap, snap.size
-	}
-	return nil
 }

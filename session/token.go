@@ -4,6 +4,10 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
 
 	"github.com/lazyreq/lazyreq/session/storage"
 )
@@ -57,4 +61,115 @@ func parseToken(s string) (t token, ok bool) {
 		return token{}, false
 	}
 	return t, true
+}
+
+// A tokenTransport reads tokens from requests and writes them to responses, in a cookie
+// or in a header field of its own. It never reads a token from a query or a form, which
+// end up in logs and histories.
+type tokenTransport struct {
+	header string // canonical name of the request header with the token
+	cookie Cookie // with defaults, if header is "Cookie"
+}
+
+func newTransport(o Options) (tokenTransport, error) {
+	if o.Header == "" {
+		cookie := o.Cookie.withDefaults()
+		return tokenTransport{header: "Cookie", cookie: cookie}, cookie.check()
+	}
+	header := textproto.CanonicalMIMEHeaderKey(o.Header)
+	switch {
+	case o.Cookie != Cookie{}:
+		return tokenTransport{}, invalid("Cookie", "cannot be combined with Header, which sends no cookie")
+	case !isHeaderName(o.Header):
+		return tokenTransport{}, invalid("Header", "is not a valid name of a header field")
+	case slices.Contains(reserved, header):
+		return tokenTransport{}, invalid("Header", "is %s, which has another meaning", header)
+	}
+	return tokenTransport{header: header}, nil
+}
+
+// reserved are header fields with a meaning to net/http, to proxies or to browsers.
+var reserved = []string{
+	"Accept", "Accept-Encoding", "Authorization", "Cache-Control", "Connection", "Content-Encoding",
+	"Content-Length", "Content-Type", "Cookie", "Date", "Expect", "Forwarded", "Host", "Keep-Alive", "Location",
+	"Origin", "Proxy-Authorization", "Referer", "Set-Cookie", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	"User-Agent", "Vary", "Via", "X-Forwarded-For",
+}
+
+// find returns the request's token, if it has one; sent reports whether the request has
+// anything in the token's place, valid or not. A request with several different tokens
+// has none: one of them may have been planted, from a neighbouring host for instance.
+func (tt tokenTransport) find(r *http.Request) (t token, ok, sent bool) {
+	if r == nil {
+		return token{}, false, false
+	}
+	texts := r.Header[tt.header]
+	if tt.header == "Cookie" {
+		texts = nil
+		for _, c := range r.CookiesNamed(tt.cookie.Name) {
+			if c.Quoted {
+				c.Value = "" // not a text that send writes
+			}
+			texts = append(texts, c.Value)
+		}
+	}
+	for _, text := range texts {
+		found, valid := parseToken(text)
+		if ok && valid && found != t {
+			return token{}, false, true
+		}
+		if valid {
+			t, ok = found, true
+		}
+	}
+	return t, ok, len(texts) > 0
+}
+
+// send makes the response carry text in place of any other token, and keeps it out of
+// shared caches. maxAge is the lifetime of a cookie in seconds; 0 means until the browser
+// ends. A negative maxAge makes the client forget its token.
+func (tt tokenTransport) send(h http.Header, text string, maxAge int) {
+	if tt.header == "Cookie" {
+		tt.cookie.send(h, text, maxAge)
+	} else {
+		h[tt.header] = []string{text}
+	}
+	makePrivate(h)
+}
+
+// isHeaderName reports whether s is a token by RFC 9110.
+func isHeaderName(s string) bool {
+	for i := range len(s) {
+		lower := s[i] | 0x20
+		letter, digit := lower >= 'a' && lower <= 'z', s[i] >= '0' && s[i] <= '9'
+		if !letter && !digit && strings.IndexByte("!#$%&'*+-.^_`|~", s[i]) < 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// makePrivate keeps the response out of shared caches. It leaves no-store and private
+// as they are, and removes the fields that some caches obey instead of Cache-Control
+// (RFC 9213).
+func makePrivate(h http.Header) {
+	for name := range h {
+		if strings.HasSuffix(name, "Cdn-Cache-Control") || name == "Surrogate-Control" {
+			delete(h, name)
+		}
+	}
+	directives := []string{"private"}
+	for _, line := range h["Cache-Control"] {
+		for d := range strings.SplitSeq(line, ",") {
+			d = strings.TrimSpace(d)
+			switch name, _, _ := strings.Cut(strings.ToLower(d), "="); {
+			case d == "", name == "public", name == "s-maxage", strings.EqualFold(d, "private"):
+			case name == "no-store":
+				return
+			default:
+				directives = append(directives, d)
+			}
+		}
+	}
+	h["Cache-Control"] = []string{strings.Join(directives, ", ")}
 }

@@ -89,15 +89,6 @@ func (s *Session) checkSizeLocked(name string, before, after storage.Value) erro
 	return nil
 }
 
-// valueLocked returns a field as this request sees it.
-func (s *Session) valueLocked(name string) storage.Value {
-	v := storage.Lookup(s.snap.fields, name)
-	if w, written := s.writes[name]; written {
-		v, _ = w.Apply(v) // a field that is not a counter stays; the store will refuse to add to it
-	}
-	return v
-}
-
 // updateSnapshot records what the store has in a field now.
 func (s *Session) updateSnapshot(name string, v storage.Value) {
 	s.mu.Lock()

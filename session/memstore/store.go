@@ -43,9 +43,9 @@ type Store struct {
 	maxSessions, maxBytes int
 
 	mu       sync.Mutex // never held across I/O or a caller's code
-	sessions map[storage.Locator]*list.Element
+	sessions map[storage.Locator]*entry
 	recent   list.List // of *entry, the most recently used first
-	users    map[string]map[storage.Locator]*list.Element
+	users    map[string]map[storage.Locator]*entry
 	bytes    int
 }
 
@@ -54,6 +54,7 @@ var _ storage.Store = (*Store)(nil)
 // entry is guarded by Store.mu. The map of fields is replaced, never changed, because
 // returned records share it.
 type entry struct {
+	place            *list.Element // in Store.recent
 	locator          storage.Locator
 	digest           storage.Digest
 	old              storage.Digest // the previous digest, which still loads
@@ -90,8 +91,8 @@ func (m *Store) Len() int {
 func (m *Store) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.sessions = make(map[storage.Locator]*list.Element)
-	m.users = make(map[string]map[storage.Locator]*list.Element)
+	m.sessions = make(map[storage.Locator]*entry)
+	m.users = make(map[string]map[storage.Locator]*entry)
 	m.recent.Init()
 	m.bytes = 0
 	return nil
@@ -113,13 +114,12 @@ func (m *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, l
 	}
 	defer m.mu.Unlock()
 	now := time.Now()
-	el := m.findLocked(l, lim, now)
-	if el == nil {
+	e := m.findLocked(l, lim, now)
+	if e == nil {
 		return storage.Record{}, storage.ErrNotFound
 	}
-	e := el.Value.(*entry)
+	rec := e.record()
 	if e.old.Equal(d) && now.Before(e.oldUntil) {
-		rec := e.record()
 		rec.Old = true
 		return rec, nil
 	}
@@ -128,10 +128,10 @@ func (m *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, l
 	}
 	e.limits = lim
 	if now.Sub(e.touched) >= lim.Touch {
-		e.touched = now
+		e.touched, rec.Touched = now, now
 	}
-	m.recent.MoveToFront(el)
-	return e.record(), nil
+	m.recent.MoveToFront(e.place)
+	return rec, nil
 }
 
 func (e *entry) record() storage.Record {
@@ -149,17 +149,48 @@ func (m *Store) Commit(ctx context.Context, d storage.Delta) error {
 	}
 	defer m.mu.Unlock()
 	now := time.Now()
-	el := m.findLocked(d.Locator, d.Limits, now)
-	if d.Create {
-		if el != nil {
-			return storage.ErrExists
-		}
-		return m.createLocked(d, now)
-	}
-	if el == nil || !el.Value.(*entry).digest.Equal(d.Digest) {
+	e := m.findLocked(d.Locator, d.Limits, now)
+	switch {
+	case d.Create && e != nil:
+		return storage.ErrExists
+	case d.Create:
+		e = &entry{locator: d.Locator, digest: d.Digest, created: now}
+	case e == nil || !e.digest.Equal(d.Digest):
 		return storage.ErrGone
 	}
-	return m.changeLocked(el, d, now)
+	return m.commitLocked(e, d, now)
+}
+
+// commitLocked makes the changes of d. Every refusal comes before the first change.
+func (m *Store) commitLocked(e *entry, d storage.Delta, now time.Time) error {
+	if !d.Meets(e.fields) {
+		return storage.ErrConflict
+	}
+	fields, err := d.Apply(e.fields)
+	if err != nil {
+		return err
+	}
+	size := e.bytes
+	if d.Create || len(d.Changes) > 0 || d.Bind != "" {
+		size = sizeOf(fields, cmp.Or(d.Bind, e.user))
+	}
+	if size > m.maxBytes {
+		return storage.ErrTooLarge
+	}
+	if d.Create {
+		e.place = m.recent.PushFront(e)
+		m.sessions[e.locator] = e
+	}
+	m.bytes += size - e.bytes
+	e.fields, e.bytes = fields, size
+	if d.Rotate != (storage.Digest{}) {
+		e.old, e.oldUntil, e.digest = e.digest, now.Add(d.Grace), d.Rotate
+	}
+	m.bindLocked(e, d.Bind)
+	e.limits, e.touched = d.Limits, now
+	m.recent.MoveToFront(e.place)
+	m.evictLocked(now)
+	return nil
 }
 
 // Destroy implements [storage.Store].
@@ -168,99 +199,45 @@ func (m *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest
 		return err
 	}
 	defer m.mu.Unlock()
-	el := m.sessions[l]
-	if el == nil {
+	e := m.sessions[l]
+	if e == nil {
 		return nil
 	}
-	e := el.Value.(*entry)
 	if !e.digest.Equal(d) && !e.limits.Expired(e.created, e.touched, time.Now()) {
 		return storage.ErrGone
 	}
-	m.removeLocked(el)
-	return nil
-}
-
-func (m *Store) createLocked(d storage.Delta, now time.Time) error {
-	fields, err := d.Apply(nil)
-	if err != nil {
-		return err
-	}
-	e := &entry{
-		locator: d.Locator, digest: d.Digest, created: now, touched: now,
-		limits: d.Limits, fields: fields, bytes: sizeOf(fields, d.Bind),
-	}
-	if e.bytes > m.maxBytes {
-		return storage.ErrTooLarge
-	}
-	el := m.recent.PushFront(e)
-	m.sessions[d.Locator] = el
-	m.bytes += e.bytes
-	m.bindLocked(el, d.Bind)
-	m.evictLocked(now)
-	return nil
-}
-
-func (m *Store) changeLocked(el *list.Element, d storage.Delta, now time.Time) error {
-	e := el.Value.(*entry)
-	if !d.Meets(e.fields) {
-		return storage.ErrConflict
-	}
-	if len(d.Changes) > 0 || d.Bind != "" {
-		fields, err := d.Apply(e.fields)
-		if err != nil {
-			return err
-		}
-		size := sizeOf(fields, cmp.Or(d.Bind, e.user))
-		if size > m.maxBytes {
-			return storage.ErrTooLarge
-		}
-		m.bytes += size - e.bytes
-		e.fields, e.bytes = fields, size
-	}
-	if d.Rotate != (storage.Digest{}) {
-		e.old, e.oldUntil, e.digest = e.digest, now.Add(d.Grace), d.Rotate
-	}
-	m.bindLocked(el, d.Bind)
-	e.limits, e.touched = d.Limits, now
-	m.recent.MoveToFront(el)
-	m.evictLocked(now)
+	m.removeLocked(e)
 	return nil
 }
 
 // findLocked returns a session, or nil. It removes an expired one.
-func (m *Store) findLocked(l storage.Locator, lim storage.Limits, now time.Time) *list.Element {
-	el := m.sessions[l]
-	if el == nil {
+func (m *Store) findLocked(l storage.Locator, lim storage.Limits, now time.Time) *entry {
+	e := m.sessions[l]
+	if e != nil && lim.Expired(e.created, e.touched, now) {
+		m.removeLocked(e)
 		return nil
 	}
-	if e := el.Value.(*entry); lim.Expired(e.created, e.touched, now) {
-		m.removeLocked(el)
-		return nil
-	}
-	return el
+	return e
 }
 
 // evictLocked restores the bounds. It stops before the front, which is the
 // session just saved and fits by itself. Beyond that it removes at most two expired
 // sessions, so that no single save pays for all of them.
 func (m *Store) evictLocked(now time.Time) {
-	for expired := 0; ; {
-		el := m.recent.Back()
-		if el == m.recent.Front() {
-			return
-		}
-		if e := el.Value.(*entry); len(m.sessions) <= m.maxSessions && m.bytes <= m.maxBytes {
+	for expired := 0; m.recent.Len() > 1; {
+		e := m.recent.Back().Value.(*entry)
+		if len(m.sessions) <= m.maxSessions && m.bytes <= m.maxBytes {
 			if expired == 2 || !e.limits.Expired(e.created, e.touched, now) {
 				return
 			}
 			expired++
 		}
-		m.removeLocked(el)
+		m.removeLocked(e)
 	}
 }
 
-func (m *Store) removeLocked(el *list.Element) {
-	e := m.recent.Remove(el).(*entry)
+func (m *Store) removeLocked(e *entry) {
+	m.recent.Remove(e.place)
 	m.unbindLocked(e)
 	delete(m.sessions, e.locator)
 	m.bytes -= e.bytes

@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"container/list"
 	"context"
 	"time"
 
@@ -17,8 +16,8 @@ func (m *Store) List(ctx context.Context, user string, lim storage.Limits) ([]st
 	now := time.Now()
 	var entries []storage.Entry
 	for l := range m.users[user] {
-		if el := m.findLocked(l, lim, now); el != nil {
-			entries = append(entries, storage.Entry{Locator: l, Record: el.Value.(*entry).record()})
+		if e := m.findLocked(l, lim, now); e != nil {
+			entries = append(entries, storage.Entry{Locator: l, Record: e.record()})
 		}
 	}
 	return entries, nil
@@ -30,8 +29,8 @@ func (m *Store) Revoke(ctx context.Context, user string, l storage.Locator) erro
 		return err
 	}
 	defer m.mu.Unlock()
-	if el := m.users[user][l]; el != nil {
-		m.removeLocked(el)
+	if e := m.users[user][l]; e != nil {
+		m.removeLocked(e)
 	}
 	return nil
 }
@@ -43,30 +42,29 @@ func (m *Store) RevokeAll(ctx context.Context, user string, except storage.Locat
 	}
 	defer m.mu.Unlock()
 	n, now := 0, time.Now()
-	for l, el := range m.users[user] {
+	for l, e := range m.users[user] {
 		if l == except {
 			continue
 		}
-		if e := el.Value.(*entry); !e.limits.Expired(e.created, e.touched, now) {
+		if !e.limits.Expired(e.created, e.touched, now) {
 			n++
 		}
-		m.removeLocked(el)
+		m.removeLocked(e)
 	}
 	return n, nil
 }
 
 // bindLocked binds a session to user, unless user is empty.
-func (m *Store) bindLocked(el *list.Element, user string) {
+func (m *Store) bindLocked(e *entry, user string) {
 	if user == "" {
 		return
 	}
-	e := el.Value.(*entry)
 	m.unbindLocked(e)
 	e.user = user
 	if m.users[user] == nil {
-		m.users[user] = make(map[storage.Locator]*list.Element)
+		m.users[user] = make(map[storage.Locator]*entry)
 	}
-	m.users[user][e.locator] = el
+	m.users[user][e.locator] = e
 }
 
 func (m *Store) unbindLocked(e *entry) {

@@ -44,22 +44,22 @@ func flag(b bool) int {
 	return 0
 }
 
-// commitError returns the error that a reply of the commit script means.
+// commitErrors are the results of the commit script.
+var commitErrors = map[int64]error{
+	1:  nil,
+	0:  storage.ErrGone,
+	-1: storage.ErrExists,
+	-2: storage.ErrTooLarge,
+	-3: storage.ErrConflict,
+	-4: storage.ErrNotCounter,
+}
+
 func commitError(reply []any) error {
 	if len(reply) == 1 {
-		switch reply[0] {
-		case int64(1):
-			return nil
-		case int64(0):
-			return storage.ErrGone
-		case int64(-1):
-			return storage.ErrExists
-		case int64(-2):
-			return storage.ErrTooLarge
-		case int64(-3):
-			return storage.ErrConflict
-		case int64(-4):
-			return storage.ErrNotCounter
+		if n, ok := reply[0].(int64); ok {
+			if err, ok := commitErrors[n]; ok {
+				return err
+			}
 		}
 	}
 	return errUnreadable

@@ -148,9 +148,12 @@ func (d Delta) Meets(fields map[string][]byte) bool {
 	return true
 }
 
-// Apply returns the fields after the delta's changes, in a new map that shares
-// no bytes with the delta.
+// Apply returns the fields after the delta's changes, which share no bytes with the
+// delta. It doesn't change old.
 func (d Delta) Apply(old map[string][]byte) (map[string][]byte, error) {
+	if len(d.Changes) == 0 {
+		return old, nil
+	}
 	fields := make(map[string][]byte, len(old)+len(d.Changes))
 	maps.Copy(fields, old)
 	for name, c := range d.Changes {
