@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/session"
 )
 
@@ -311,4 +313,43 @@ func TestTheStoreIsDownForAllOfThem(t *testing.T) {
 	}
 	s.store.onLoad = nil
 	require.Equal(t, "ada", s.bound(t, cookie))
+}
+
+func TestRequireUser(t *testing.T) {
+	s := newSite(t, session.Options{})
+	for _, cookie := range []string{"", s.login(t, "ada")} {
+		c := s.begin(t, cookie)
+		user, err := session.RequireUser(c)
+		require.ErrorIs(t, err, session.ErrNotBound)
+		require.Empty(t, user)
+		requireStatus(t, err, http.StatusUnauthorized)
+	}
+	c := s.begin(t, s.bind(t, "", "ada", "phone"))
+	user, err := session.RequireUser(c)
+	require.NoError(t, err)
+	require.Equal(t, "ada", user)
+
+	s.store.onLoad = down
+	_, err = session.RequireUser(s.begin(t, s.bind(t, "", "ada", "laptop")))
+	require.ErrorIs(t, err, errDown, "a store that is down is no reason to log in again")
+	_, err = session.RequireUser(t.Context())
+	require.ErrorIs(t, err, reqctx.ErrNoRequest)
+}
+
+// The JSON of an Info is its exported fields, without what the session holds.
+func TestInfoMarshals(t *testing.T) {
+	s := newSite(t, session.Options{})
+	s.bind(t, "", "ada", "phone")
+	infos, err := s.m.List(t.Context(), "ada")
+	require.NoError(t, err)
+	require.Len(t, infos, 1)
+	text, err := json.Marshal(infos[0])
+	require.NoError(t, err)
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(text, &got))
+	require.Equal(t, map[string]any{
+		"id": infos[0].ID, "created": infos[0].Created.Format(time.RFC3339Nano),
+		"used": infos[0].Used.Format(time.RFC3339Nano), "current": false,
+	}, got)
+	require.NotContains(t, string(text)+fmt.Sprintf("%v %+v %#v", infos[0], infos[0], infos[0]), "phone")
 }

@@ -1,0 +1,144 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/memstore"
+)
+
+// visit sends a request with the cookie of the response before it, and returns the response.
+func visit(h http.Handler, method, path string, before *http.Response) *http.Response {
+	r := httptest.NewRequest(method, path, nil)
+	if before != nil {
+		for _, c := range before.Cookies() {
+			r.AddCookie(c)
+		}
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+// At login a session is bound to a user and gets a new secret. RequireUser answers every
+// other request with 401.
+func ExampleSession_Bind() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	srv.HandleFunc("POST /login", func(_ http.ResponseWriter, req *server.Request) error {
+		// … check the password, and then:
+		return req.Session().Bind("42")
+	})
+	srv.HandleFunc("GET /me", func(_ http.ResponseWriter, req *server.Request) error {
+		user, err := session.RequireUser(req.Context())
+		if err != nil {
+			return err
+		}
+		fmt.Println("hello, user", user)
+		return nil
+	})
+	fmt.Println(visit(srv, "GET", "/me", nil).StatusCode)
+	login := visit(srv, "POST", "/login", nil)
+	fmt.Println(visit(srv, "GET", "/me", login).StatusCode)
+	// Output:
+	// 401
+	// hello, user 42
+	// 200
+}
+
+// A field is a typed value. It is saved when the header goes out.
+func ExampleField() {
+	cart := session.NewField[[]string]("cart")
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	srv.HandleFunc("POST /cart", func(_ http.ResponseWriter, req *server.Request) error {
+		// Two requests at once add both of their items.
+		return cart.Update(req.Context(), func(items []string) ([]string, error) {
+			return append(items, req.URL.Query().Get("item")), nil
+		})
+	})
+	srv.HandleFunc("GET /cart", func(_ http.ResponseWriter, req *server.Request) error {
+		items, err := cart.Get(req.Context())
+		fmt.Println(items)
+		return err
+	})
+	first := visit(srv, "POST", "/cart?item=tea", nil)
+	visit(srv, "POST", "/cart?item=milk", first)
+	visit(srv, "GET", "/cart", first)
+	// Output: [tea milk]
+}
+
+// A manager lists and ends sessions without a request, for instance when an account is
+// closed.
+func ExampleManager() {
+	store, err := memstore.New(memstore.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	srv, err := server.New(server.Options{SessionStore: store})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	srv.HandleFunc("POST /login", func(_ http.ResponseWriter, req *server.Request) error {
+		return req.Session().Bind("42")
+	})
+	visit(srv, "POST", "/login", nil)
+	visit(srv, "POST", "/login", nil)
+
+	m := srv.Sessions()
+	n, err := m.RevokeAll(context.Background(), "42")
+	fmt.Println(n, err)
+	infos, err := m.List(context.Background(), "42")
+	fmt.Println(len(infos), err)
+	// Output:
+	// 2 <nil>
+	// 0 <nil>
+}
+
+// A flash is read once, a counter loses no addition.
+func ExampleFlash() {
+	notice := session.NewFlash[string]("notice")
+	saves := session.NewCounter("saves")
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	srv.HandleFunc("POST /save", func(_ http.ResponseWriter, req *server.Request) error {
+		return errors.Join(notice.Set(req.Context(), "Saved."), saves.Add(req.Context(), 1))
+	})
+	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+		text, ok, err := notice.Take(req.Context())
+		n, err2 := saves.Get(req.Context())
+		fmt.Printf("%q %v %d\n", text, ok, n)
+		return errors.Join(err, err2)
+	})
+	saved := visit(srv, "POST", "/save", nil)
+	visit(srv, "GET", "/", saved)
+	visit(srv, "GET", "/", saved)
+	// Output:
+	// "Saved." true 1
+	// "" false 1
+}
+
+// The sessions of a user as JSON, for a page that lists them. The ID is for Revoke.
+func ExampleInfo() {
+	info := session.Info{ID: "hU2nQxZ3zT8pRk1a", Current: true}
+	text, err := json.Marshal(info)
+	fmt.Println(string(text), err)
+	// Output: {"id":"hU2nQxZ3zT8pRk1a","created":"0001-01-01T00:00:00Z","used":"0001-01-01T00:00:00Z","current":true} <nil>
+}
