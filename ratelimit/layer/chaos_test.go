@@ -123,14 +123,14 @@ func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.R
 		require.Less(t, waited[len(waited)/2], 75*time.Millisecond)
 		require.Less(t, waited[len(waited)-1], time.Second)
 	}
-	require.NotZero(t, s.Stats().Failover.GivenUp)
+	require.NotZero(t, s.Stats().Failover.Outages)
 	require.Eventually(t, func() bool { return s.Stats().Failover.Abandoned == 0 }, 20*time.Second, time.Millisecond)
 }
 
 // standIn checks what was answered without the store. For ratecheck it has failed: the
 // store may have admitted it, then or later.
 func standIn(t *testing.T, mode layer.Mode, res ratelimit.Result, err error) (bool, error) {
-	var reduced *layer.ReducedError
+	var reduced *layer.UnavailableError
 	switch {
 	case errors.As(err, &reduced) == (mode == layer.Closed) && (err == nil || reduced != nil) && (mode != layer.Open || res.Allowed):
 	default:

@@ -21,19 +21,19 @@ type forward struct {
 
 func (c *forward) Advance(d time.Duration) {
 	if d < 0 && c.cache != nil {
-		if c.cache.notes.any(c.cache.now()) {
+		if c.cache.table.any(c.cache.now()) {
 			return
 		}
-		c.cache.notes.clear() // what is over stays so
+		c.cache.table.clear() // what is over stays so
 	}
 	c.ManualClock.Advance(d)
 }
 
 // any tells whether there is a note.
-func (t *notes) any(now time.Duration) bool {
+func (t *denialTable) any(now time.Duration) bool {
 	for i := range t.sets {
-		for j := range t.sets[i].at {
-			if n := t.sets[i].at[j].Load(); n != nil && n.until > now {
+		for j := range t.sets[i].entries {
+			if n := t.sets[i].entries[j].Load(); n != nil && n.until > now {
 				return true
 			}
 		}
@@ -41,10 +41,10 @@ func (t *notes) any(now time.Duration) bool {
 	return false
 }
 
-func (t *notes) clear() {
+func (t *denialTable) clear() {
 	for i := range t.sets {
-		for j := range t.sets[i].at {
-			t.sets[i].at[j].Store(nil)
+		for j := range t.sets[i].entries {
+			t.sets[i].entries[j].Store(nil)
 		}
 	}
 }

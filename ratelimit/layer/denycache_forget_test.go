@@ -28,8 +28,8 @@ func TestAResetIsNotUndoneByAnOldAnswer(t *testing.T) {
 			r := windowOf(1)
 			paid, err := c.DoOne(t.Context(), take(r, "k", 1))
 			require.NoError(t, err)
-			for i := range c.notes.sets {
-				c.notes.sets[i].forget("k", &r)
+			for i := range c.table.sets {
+				c.table.sets[i].forget("k", &r)
 			}
 			slow.hold = make(chan struct{})
 			var wg sync.WaitGroup

@@ -216,9 +216,9 @@ func TestAFullCacheForgetsWhatEndsFirst(t *testing.T) {
 
 // TestTwoKeysAreNeverOne has keys of one set and one hash.
 func TestTwoKeysAreNeverOne(t *testing.T) {
-	s, r := &newNotes(1).sets[0], windowOf(1)
+	s, r := &newDenialTable(1).sets[0], windowOf(1)
 	for i := range ways {
-		s.put(7, &note{key: fmt.Sprint(i), rule: r, n: int64(i), until: time.Hour}, 0, 0)
+		s.add(7, &denial{key: fmt.Sprint(i), rule: r, n: int64(i), until: time.Hour}, 0, 0)
 	}
 	for i := range ways {
 		require.EqualValues(t, i, s.find(7, fmt.Sprint(i), &r, 0).n)
@@ -231,13 +231,13 @@ func TestTwoKeysAreNeverOne(t *testing.T) {
 
 // TestAKeyIsCloned has keys that are parts of something large.
 func TestAKeyIsCloned(t *testing.T) {
-	s, r := &newNotes(1).sets[0], windowOf(1)
+	s, r := &newDenialTable(1).sets[0], windowOf(1)
 	large := strings.Repeat("k", 1<<20)
-	s.put(7, &note{key: large[:1], rule: r, n: 1, until: time.Hour}, 0, 0)
+	s.add(7, &denial{key: large[:1], rule: r, n: 1, until: time.Hour}, 0, 0)
 	require.Equal(t, "k", s.find(7, "k", &r, 0).key)
 	require.False(t, unsafe.StringData(large) == unsafe.StringData(s.find(7, "k", &r, 0).key), "it is not kept alive")
 	before := s.find(7, "k", &r, 0)
-	s.put(7, &note{key: large[1:2], rule: r, n: 1, until: 2 * time.Hour}, 0, 0)
+	s.add(7, &denial{key: large[1:2], rule: r, n: 1, until: 2 * time.Hour}, 0, 0)
 	require.NotSame(t, before, s.find(7, "k", &r, 0))
 	require.Equal(t, time.Duration(2)*time.Hour, s.find(7, "k", &r, 0).until)
 }
@@ -245,21 +245,21 @@ func TestAKeyIsCloned(t *testing.T) {
 // TestWhatIsNotedOfOneCounter has notes meet.
 func TestWhatIsNotedOfOneCounter(t *testing.T) {
 	r, low := windowOf(10), windowOf(5)
-	for name, tt := range map[string]struct{ first, second, want note }{
-		"the one that refuses more stays": {note{rule: r, n: 1, until: 1}, note{rule: r, n: 5, until: 9}, note{n: 1, until: 1}},
-		"and comes":                       {note{rule: r, n: 5, until: 9}, note{rule: r, n: 1, until: 1}, note{n: 1, until: 1}},
-		"the longer of equals":            {note{rule: r, n: 1, until: 1}, note{rule: r, n: 1, until: 9}, note{n: 1, until: 9}},
-		"stays":                           {note{rule: r, n: 1, until: 9}, note{rule: r, n: 1, until: 1}, note{n: 1, until: 9}},
-		"a higher limit":                  {note{rule: low, n: 1, until: 9}, note{rule: r, n: 1, until: 1}, note{n: 1, until: 1}},
-		"a lower one":                     {note{rule: r, n: 1, until: 1}, note{rule: low, n: 1, until: 9}, note{n: 1, until: 1}},
+	for name, tt := range map[string]struct{ first, second, want denial }{
+		"the one that refuses more stays": {denial{rule: r, n: 1, until: 1}, denial{rule: r, n: 5, until: 9}, denial{n: 1, until: 1}},
+		"and comes":                       {denial{rule: r, n: 5, until: 9}, denial{rule: r, n: 1, until: 1}, denial{n: 1, until: 1}},
+		"the longer of equals":            {denial{rule: r, n: 1, until: 1}, denial{rule: r, n: 1, until: 9}, denial{n: 1, until: 9}},
+		"stays":                           {denial{rule: r, n: 1, until: 9}, denial{rule: r, n: 1, until: 1}, denial{n: 1, until: 9}},
+		"a higher limit":                  {denial{rule: low, n: 1, until: 9}, denial{rule: r, n: 1, until: 1}, denial{n: 1, until: 1}},
+		"a lower one":                     {denial{rule: r, n: 1, until: 1}, denial{rule: low, n: 1, until: 9}, denial{n: 1, until: 1}},
 	} {
-		s := &newNotes(1).sets[0]
-		s.put(7, &tt.first, 0, 0)
-		s.put(7, &tt.second, 0, 0)
+		s := &newDenialTable(1).sets[0]
+		s.add(7, &tt.first, 0, 0)
+		s.add(7, &tt.second, 0, 0)
 		got := s.find(7, "", &r, 0)
 		require.Equal(t, tt.want.n, got.n, name)
 		require.Equal(t, tt.want.until, got.until, name)
-		s.put(7, &note{rule: r, n: 1, until: 100}, 1, 0)
+		s.add(7, &denial{rule: r, n: 1, until: 100}, 1, 0)
 		require.NotEqualValues(t, 100, s.find(7, "", &r, 0).until, "of another version")
 	}
 }

@@ -19,13 +19,13 @@ import (
 type Mode uint8
 
 const (
-	// Closed answers with a [*ReducedError], which becomes a 503. It is the default: a
-	// limit may be what protects logins, and one that falls with its store can be made to.
+	// Closed answers with an [*UnavailableError], which becomes a 503. It is the default: a
+	// limit may protect logins, and an attacker may be able to make its store fail.
 	Closed Mode = iota
 	// Open allows, and counts nothing.
 	Open
-	// Local counts in this process's memory, by the rule's limit divided by
-	// [FailoverOptions.Replicas], beginning with what the store last said that remains.
+	// Local counts in this process's memory, with the rule's limit divided by
+	// [FailoverOptions.Replicas]. It starts with what the store last reported as remaining.
 	Local
 )
 
@@ -39,79 +39,64 @@ func (m Mode) String() string {
 	return modeNames[m]
 }
 
-// FailoverOptions are the layer that answers in time, whatever happens to the store. The zero value
-// is usable.
+// FailoverOptions configure the layer that answers in time, whatever happens to the store. The
+// zero value is usable.
 //
-// Each call of the store has a deadline of its own, even if the store heeds none. When it
-// fails, or has failed too often to be asked, a take, peek or add is answered as its rule's
-// [Mode] says, from [ratelimit.FromFailover]: what nobody knows is 0, and there is no
-// receipt. In a group the strictest of the modes counts, and if one take is denied, the
-// group changes nothing. A count, a refund or a reset is a [*ReducedError] in every mode,
-// with all that comes in the same call: nothing stands in for a counter that is not there.
+// Each call of the store has a deadline, even if the store ignores its context. When a call
+// fails, or the circuit breaker is open, takes, peeks and adds are answered as their rule's
+// [Mode] says, from [ratelimit.FromFailover]: unknown fields are 0, and there is no receipt.
+// In a group the strictest mode applies, and if one take is denied, the group changes nothing.
+// Counts, refunds and resets, and all ops of the same call, get an [*UnavailableError] in
+// every mode: nothing can replace a counter that is not reachable.
 //
-// A denial is no failure, nor is an op that is wrong, nor a caller who leaves. A panic is
-// one, and goes on to the caller. Nothing is asked twice; a call that failed may have
-// been charged, then or later.
+// Denials, invalid ops and callers that leave are not failures. A panic is one, and is
+// repeated in the caller. No call is retried; a failed call may still have charged, or charge
+// later.
 //
-// It costs some 3 µs and 1 KB of small allocations a call.
+// The layer costs about 3 µs and 1 KB of small allocations a call.
 type FailoverOptions struct {
-	// Timeout is how long the store has to answer. It should be well below the deadlines
-	// of callers: who leaves before it ends is no failure of the store. Default: 50 ms.
+	// Timeout is how long the store has to answer. It should be well below the deadlines of
+	// callers: a caller that leaves before it is no failure of the store. Zero means 50 ms.
 	Timeout time.Duration
-	// Mode is how it is answered without the store. Default: Closed.
+	// Mode is how ops are answered without the store. The zero value means Closed.
 	Mode Mode
-	// ModeFor chooses a mode for each rule. It is called concurrently, and has to be fast.
-	// Nil means Mode for all.
+	// ModeFor returns the mode of each rule. It is called concurrently, and has to be fast.
+	// Nil means Mode for all rules.
 	ModeFor func(ratelimit.Rule) Mode
-	// Replicas is among how many processes a limit is divided in Local; each has at least
-	// 1. Default: 1.
+	// Replicas is how many processes share a limit in Local; each has at least 1. Zero means 1.
 	Replicas int
-	// Keys is how many counters of keys Local knows what remains of, and how many it
-	// counts. Default: 65,536, which take up to 16 MB and their keys' length.
+	// Keys is the maximum number of keys that Local counts, and of which it knows what
+	// remains. Zero means 65,536, which take up to 16 MB and the length of the keys.
 	Keys int
 
-	// Calls and Ratio say when the store is given up: when, of at least so many calls in
-	// the last second, this part has failed. If Timeout is more than half a second, it is
-	// the last two Timeouts instead. Default: 10, and 0.5.
+	// Calls and Ratio configure the circuit breaker. It opens if this part of at least so many
+	// calls in the last second has failed; in the last two Timeouts, if these are longer.
+	// Zero means 10, and 0.5.
 	Calls int
 	Ratio float64
-	// ConsecutiveFailures says when the store is given up, too, whatever Calls and Ratio
-	// are: when so many calls in a row have failed in that time, and none has succeeded for
-	// a Timeout. So a store that has answered thousands of calls and then hangs is given up
-	// after one Timeout. 1 << 30 turns this off. Default: 10.
+	// ConsecutiveFailures opens the breaker, too: after so many failures in sequence within
+	// that time, if no call has succeeded for a Timeout. So a store that hangs after thousands
+	// of answers is given up after one Timeout. 1 << 30 turns this off. Zero means 10.
 	ConsecutiveFailures int
-	// Retry is how long the store is then left alone. After it one take tries again; if it
-	// fails, that long once more. Default: 250 ms.
+	// Retry is how long the breaker stays open. Then one call tries the store; if it fails,
+	// the breaker stays open that long again. Zero means 250 ms.
 	Retry time.Duration
-	// MaxAbandoned is how many calls may be under way that nobody waits for any more,
-	// because the store doesn't heed its context. With so many of them it isn't asked, nor
-	// tried again. Default: 256.
+	// MaxAbandoned is the maximum number of calls in flight whose callers have their answer,
+	// because the store ignores its context. Beyond it the store isn't called. Zero means 256.
 	MaxAbandoned int
-	// Logger is told when the store is given up, and when it is back. Default:
-	// [slog.Default].
+	// Logger logs when the breaker opens and closes. Nil means [slog.Default].
 	Logger *slog.Logger
 }
 
 func (o FailoverOptions) withDefaults() FailoverOptions {
-	def := func(n *int, value int) {
-		if *n == 0 {
-			*n = value
-		}
-	}
-	def(&o.Replicas, 1)
-	def(&o.Keys, 1<<16)
-	def(&o.Calls, 10)
-	def(&o.ConsecutiveFailures, 10)
-	def(&o.MaxAbandoned, 256)
-	if o.Timeout == 0 {
-		o.Timeout = 50 * time.Millisecond
-	}
-	if o.Ratio == 0 {
-		o.Ratio = 0.5
-	}
-	if o.Retry == 0 {
-		o.Retry = 250 * time.Millisecond
-	}
+	o.Timeout = cmp.Or(o.Timeout, 50*time.Millisecond)
+	o.Replicas = cmp.Or(o.Replicas, 1)
+	o.Keys = cmp.Or(o.Keys, 1<<16)
+	o.Calls = cmp.Or(o.Calls, 10)
+	o.Ratio = cmp.Or(o.Ratio, 0.5)
+	o.ConsecutiveFailures = cmp.Or(o.ConsecutiveFailures, 10)
+	o.Retry = cmp.Or(o.Retry, 250*time.Millisecond)
+	o.MaxAbandoned = cmp.Or(o.MaxAbandoned, 256)
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -140,24 +125,23 @@ func (o FailoverOptions) check() error {
 	return nil
 }
 
-// failover is what FailoverOptions configures.
+// failover is the layer of FailoverOptions.
 type failover struct {
 	inner   ratelimit.Store
 	one     func(context.Context, ratelimit.Op) (ratelimit.Result, error)
 	o       FailoverOptions
+	start   time.Time
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
+	outage  outage
 	local   *local // nil if no rule can have that mode
-	state   watch
 
-	start       time.Time
 	lastSuccess atomic.Int64 // of a call, in nanoseconds since start
-
-	abandoned atomic.Int64
-	failed    atomic.Int64
-	answered  atomic.Int64
+	abandoned   atomic.Int64
+	failed      atomic.Int64
+	answered    atomic.Int64
 }
 
-// newFailover returns a layer around inner. An error names the field that is out of range.
+// newFailover returns a layer around inner. It returns an error if an option is out of range.
 func newFailover(inner ratelimit.Store, o FailoverOptions) (*failover, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
@@ -174,58 +158,56 @@ func newFailover(inner ratelimit.Store, o FailoverOptions) (*failover, error) {
 	return f, nil
 }
 
+// now returns the time since the layer was made, on a monotonic clock.
+func (f *failover) now() time.Duration { return time.Since(f.start) }
+
 // DoOne is Do with a list of one.
 func (f *failover) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	ops := [1]ratelimit.Op{op}
-	results, err := f.do(ctx, ops[:], true)
+	results, err := f.Do(ctx, []ratelimit.Op{op})
 	if err != nil {
 		return ratelimit.Result{}, err
 	}
 	return results[0], nil
 }
 
-// Do runs ops as [ratelimit.Store] says. Its errors are those of [storage.Validate], the
-// cause of ctx's end, [*ReducedError], and those of the store that say something of the
-// ops, such as [ratelimit.ErrOverflow].
+// Do implements [ratelimit.Store]. Its errors are those of [storage.Validate], the cause of
+// ctx's end, [*UnavailableError], and the store's errors about ops, such as
+// [ratelimit.ErrOverflow].
 func (f *failover) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if len(ops) == 0 {
 		return nil, nil
 	}
-	return f.do(ctx, ops, false)
-}
-
-func (f *failover) do(ctx context.Context, ops []ratelimit.Op, one bool) ([]ratelimit.Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	if err := storage.Validate(ops); err != nil {
 		return nil, err
 	}
-	results, err := f.ask(ctx, ops, one)
+	results, err := f.call(ctx, ops)
 	switch {
 	case err == nil:
 		return results, nil
-	case ofOps(err), ctx.Err() != nil:
+	case isOpError(err), ctx.Err() != nil:
 		return nil, err
 	}
 	f.answered.Add(1)
 	return f.answer(ctx, ops, err)
 }
 
-// FailoverStats are what the layer of [FailoverOptions] has seen since it was made.
+// FailoverStats count what the layer of [FailoverOptions] has seen since it was made.
 type FailoverStats struct {
-	Down      bool  // the store is given up
-	GivenUp   int64 // how often it was
+	Down      bool  // the circuit breaker is open
+	Outages   int64 // how often it opened
 	Failed    int64 // calls of the store that failed
-	Answered  int64 // calls that were answered without it
-	Abandoned int64 // calls under way that nobody waits for any more
+	Answered  int64 // calls that were answered without the store
+	Abandoned int64 // calls in flight whose callers have their answer
 }
 
 // Stats returns the numbers.
 func (f *failover) Stats() FailoverStats {
-	down, givenUp := f.state.get()
+	down, outages := f.outage.get()
 	return FailoverStats{
-		Down: down, GivenUp: givenUp, Failed: f.failed.Load(),
+		Down: down, Outages: outages, Failed: f.failed.Load(),
 		Answered: f.answered.Load(), Abandoned: f.abandoned.Load(),
 	}
 }

@@ -69,9 +69,9 @@ func TestADeadStoreIsNoticedUnderLoad(t *testing.T) {
 	}
 }
 
-// TestAStoreWithALongTimeoutIsGivenUp has calls that fail longer ago than a second after
+// TestAStoreWithALongTimeoutIsOutages has calls that fail longer ago than a second after
 // they began.
-func TestAStoreWithALongTimeoutIsGivenUp(t *testing.T) {
+func TestAStoreWithALongTimeoutIsOutages(t *testing.T) {
 	for _, o := range []FailoverOptions{{}, {ConsecutiveFailures: 1000}} {
 		o.Mode, o.Timeout = Open, 3*time.Second
 		withFailover(t, o, func(t *testing.T, f *failoverTest) {
@@ -84,9 +84,9 @@ func TestAStoreWithALongTimeoutIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestAStoreThatHangsInPartIsNotGivenUp has a third of the calls hang, such as those of one
+// TestAStoreThatHangsInPartIsNotOutages has a third of the calls hang, such as those of one
 // node of a Cluster: soon nearly all callers wait for these, and fail in a row.
-func TestAStoreThatHangsInPartIsNotGivenUp(t *testing.T) {
+func TestAStoreThatHangsInPartIsNotOutages(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		var calls atomic.Int64
 		f.store.becomes(func(ctx context.Context) error {
@@ -97,7 +97,7 @@ func TestAStoreThatHangsInPartIsNotGivenUp(t *testing.T) {
 		})
 		stop := during(5 * time.Second)
 		f.underLoad(64, func() bool { return stop() || f.isDown() })
-		require.Zero(t, f.Stats().GivenUp)
+		require.Zero(t, f.Stats().Outages)
 		require.Greater(t, f.Stats().Failed, int64(1000))
 	})
 }

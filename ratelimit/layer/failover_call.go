@@ -7,31 +7,29 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
-	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 var (
-	errTooSlow   = errors.New("layer: the store did not answer in time")
-	errAbandoned = errors.New("layer: too many calls of the store that don't end")
-	errEnded     = errors.New("layer: the store ended its goroutine")
+	errTimeout   = errors.New("layer: the store did not answer in time")
+	errAbandoned = errors.New("layer: too many calls of the store are in flight")
+	errGoexit    = errors.New("layer: the store ended its goroutine")
 	errPanicked  = errors.New("layer: the store panicked")
 )
 
-// call is one call of the store. Its results are read once done is closed.
-type call struct {
+// storeCall is one call of the store. Its results are read after done is closed.
+type storeCall struct {
 	ops     []ratelimit.Op
-	alone   bool // by DoOne
 	results []ratelimit.Result
 	err     error
 	panic   any
 	done    chan struct{}
-	left    atomic.Bool // by the first of the store and the caller
+	left    atomic.Bool // set by the first of the store and the caller
 }
 
-// ask asks the store, unless it is given up, and waits until the deadline.
-func (f *failover) ask(ctx context.Context, ops []ratelimit.Op, one bool) ([]ratelimit.Result, error) {
+// call asks the store, unless the breaker is open, and waits until the deadline.
+func (f *failover) call(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if f.abandoned.Load() >= int64(f.o.MaxAbandoned) {
 		return nil, errAbandoned
 	}
@@ -39,64 +37,64 @@ func (f *failover) ask(ctx context.Context, ops []ratelimit.Op, one bool) ([]rat
 	if err != nil {
 		return nil, err
 	}
-	c := &call{ops: ops, alone: one, done: make(chan struct{})}
+	c := &storeCall{ops: ops, done: make(chan struct{})}
 	limited, cancel := context.WithTimeout(ctx, f.o.Timeout)
 	defer cancel()
-	sent := f.local.now()
+	sent := f.now()
 	go f.run(limited, c)
 	select {
 	case <-c.done:
 		err = c.err
 	case <-limited.Done():
-		err = f.leave(c)
+		err = f.abandon(c)
 	}
-	outcome := f.judge(ctx, c, err)
+	outcome := f.outcome(ctx, err)
 	report(outcome)
-	f.state.tell(f.o.Logger, f.answered.Load())
+	f.outage.log(ctx, f.o.Logger, f.answered.Load())
 	switch {
 	case outcome == errPanicked:
 		panic(c.panic)
 	case err == nil:
-		f.local.learn(f, ops, c.results, sent)
+		f.observe(ops, c.results, sent)
 		return c.results, nil
-	case ctx.Err() != nil && !ofOps(err):
+	case ctx.Err() != nil && !isOpError(err):
 		return nil, context.Cause(ctx)
 	}
 	return nil, err
 }
 
-// leave leaves the call to itself, if the store has not answered in the last moment.
-func (f *failover) leave(c *call) error {
+// abandon leaves the call in flight, unless it has just ended.
+func (f *failover) abandon(c *storeCall) error {
 	f.abandoned.Add(1)
 	if c.left.CompareAndSwap(false, true) {
-		return errTooSlow
+		return errTimeout
 	}
 	f.abandoned.Add(-1)
 	<-c.done
 	return c.err
 }
 
-// judge returns what the breaker is told of a call.
-func (f *failover) judge(ctx context.Context, c *call, err error) error {
+// outcome returns what a call means for the breaker.
+func (f *failover) outcome(ctx context.Context, err error) error {
 	switch {
-	case err == nil, ofOps(err), errors.Is(err, ratelimit.ErrKeyType): // which is no failure of the store
-		f.lastSuccess.Store(int64(time.Since(f.start)))
+	case err == nil, isOpError(err), errors.Is(err, ratelimit.ErrKeyType): // the store works
+		f.lastSuccess.Store(int64(f.now()))
 		return nil
-	case err == errPanicked: // also if the caller has left by now
+	case err == errPanicked: // even if the caller has left
 	case ctx.Err() != nil:
-		return errLeft
+		return errCallerLeft
 	}
 	f.failed.Add(1)
 	return err
 }
 
-// run calls the store. Whatever becomes of that, it ends here.
-func (f *failover) run(ctx context.Context, c *call) {
-	c.err = errEnded
+// run calls the store, and ends the call even after a panic or [runtime.Goexit].
+func (f *failover) run(ctx context.Context, c *storeCall) {
+	c.err = errGoexit
 	defer func() {
 		if c.panic = recover(); c.panic != nil {
 			c.err = errPanicked
-			f.o.Logger.ErrorContext(ctx, "the rate limit's store panicked",
+			f.o.Logger.ErrorContext(ctx, "rate limit store panicked",
 				slog.Any("panic", c.panic), slog.String("stack", string(debug.Stack())))
 		}
 		if !c.left.CompareAndSwap(false, true) {
@@ -104,7 +102,7 @@ func (f *failover) run(ctx context.Context, c *call) {
 		}
 		close(c.done)
 	}()
-	if c.alone {
+	if len(c.ops) == 1 {
 		var res ratelimit.Result
 		res, c.err = f.one(ctx, c.ops[0])
 		c.results = []ratelimit.Result{res}
@@ -116,9 +114,8 @@ func (f *failover) run(ctx context.Context, c *call) {
 	}
 }
 
-// ofOps tells an error that says something of the ops from one of a store that can't
-// answer.
-func ofOps(err error) bool {
+// isOpError reports whether err is about an op, and not about the store.
+func isOpError(err error) bool {
 	for _, e := range []error{
 		ratelimit.ErrOp, ratelimit.ErrTooLarge, ratelimit.ErrInterval, ratelimit.ErrNoCount,
 		ratelimit.ErrNoLimit, ratelimit.ErrOverflow, ratelimit.ErrNoRoom,

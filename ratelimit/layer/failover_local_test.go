@@ -150,7 +150,7 @@ func TestEachRuleHasItsMode(t *testing.T) {
 		require.False(t, both[0].Violated)
 		require.True(t, both[1].Violated)
 		_, err = f.Do(t.Context(), append(group, take(closed, "k", 1)))
-		require.ErrorAs(t, err, new(*ReducedError))
+		require.ErrorAs(t, err, new(*UnavailableError))
 		// Each group by itself.
 		all, err := f.Do(t.Context(), append(group, take(open, "other", 1)))
 		require.NoError(t, err)
@@ -171,8 +171,8 @@ func TestLocalIsBounded(t *testing.T) {
 		keys(gcra(10))
 		known := 0
 		for i := range f.local.known.sets {
-			for j := range f.local.known.sets[i].at {
-				if f.local.known.sets[i].at[j].Load() != nil {
+			for j := range f.local.known.sets[i].entries {
+				if f.local.known.sets[i].entries[j].Load() != nil {
 					known++
 				}
 			}

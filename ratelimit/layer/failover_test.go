@@ -142,7 +142,7 @@ func TestEachModeAnswersInTime(t *testing.T) {
 					require.Equal(t, 50*time.Millisecond, took)
 					switch mode {
 					case Closed:
-						var reduced *ReducedError
+						var reduced *UnavailableError
 						require.ErrorAs(t, err, &reduced)
 						require.ErrorIs(t, err, ratelimit.ErrStore)
 						require.Equal(t, 250*time.Millisecond, reduced.RetryAfter)
@@ -197,11 +197,11 @@ func TestAStoreThatFailsOftenIsLeftAlone(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, ratelimit.FromStore, res.Source)
 		require.EqualValues(t, 90, res.Remaining, "what came meanwhile is not charged")
-		require.Equal(t, FailoverStats{GivenUp: 1, Failed: 13, Answered: 67}, f.Stats())
+		require.Equal(t, FailoverStats{Outages: 1, Failed: 13, Answered: 67}, f.Stats())
 
 		require.Equal(t, 2, strings.Count(f.log.String(), "\n"), f.log.String())
-		require.Contains(t, f.log.String(), `level=ERROR msg="the rate limit's store is given up for now" calls=18 failed=9 consecutive_failures=9`)
-		require.Contains(t, f.log.String(), `level=INFO msg="the rate limit's store is back" after=1.250000005s answered=59`)
+		require.Contains(t, f.log.String(), `level=ERROR msg="rate limit store is down: circuit breaker opened" calls=18 failed=9 consecutive_failures=9`)
+		require.Contains(t, f.log.String(), `level=INFO msg="rate limit store is back: circuit breaker closed" after=1.250000005s answered=59`)
 	})
 }
 
@@ -320,7 +320,7 @@ func TestAStoreThatIsNoStore(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Closed}, func(t *testing.T, f *failoverTest) {
 		f.store.becomes(func(context.Context) error { runtime.Goexit(); return nil })
 		_, _, err := f.take(gcra(1), "k", 1)
-		require.ErrorIs(t, err, errEnded)
+		require.ErrorIs(t, err, errGoexit)
 	})
 	f, err := newFailover(nothing{}, FailoverOptions{})
 	require.NoError(t, err)
@@ -365,9 +365,9 @@ func TestWhatCannotBeAnsweredWithoutTheStore(t *testing.T) {
 			for _, kind := range []ratelimit.Kind{ratelimit.Count, ratelimit.Refund, ratelimit.Reset} {
 				op := ratelimit.Op{Rule: window, Key: "k", Kind: kind}
 				_, err := f.DoOne(t.Context(), op)
-				require.ErrorAs(t, err, new(*ReducedError), "%v", kind)
+				require.ErrorAs(t, err, new(*UnavailableError), "%v", kind)
 				_, err = f.Do(t.Context(), []ratelimit.Op{take(window, "k", 1), op})
-				require.ErrorAs(t, err, new(*ReducedError), "%v", kind)
+				require.ErrorAs(t, err, new(*UnavailableError), "%v", kind)
 			}
 			f.back()
 			res, _, err := f.take(window, "k", 1)

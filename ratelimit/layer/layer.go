@@ -8,9 +8,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// Options choose the layers around a store, and configure them. A nil field leaves its layer out.
+// Options select the layers around a store, from the outermost to the innermost, and configure
+// them. A nil field leaves its layer out.
 type Options struct {
-	// From the outside in.
 	Lists     *ListsOptions
 	Shadow    *ShadowOptions
 	DenyCache *DenyCacheOptions
@@ -18,7 +18,7 @@ type Options struct {
 	Lease     *LeaseOptions
 }
 
-// Store is a [ratelimit.Store] around another, with layers. It is safe for concurrent use.
+// Store is a [ratelimit.Store] with layers around it. It is safe for concurrent use.
 type Store struct {
 	outermost ratelimit.Store
 	one       func(context.Context, ratelimit.Op) (ratelimit.Result, error)
@@ -33,16 +33,15 @@ type Store struct {
 // ErrNoLists means that [Store.SetLists] was called without Options.Lists.
 var ErrNoLists = errors.New("layer: the store has no lists")
 
-// New returns inner with layers around it. inner stays the caller's to close. An error names the
-// field that is out of range.
+// New returns inner with layers around it. The caller closes inner, after the Store. New
+// returns an error that names the field if an option is invalid.
 func New(inner ratelimit.Store, o Options) (*Store, error) {
 	if inner == nil {
 		return nil, errors.New("layer: New: store is nil")
 	}
 	s := &Store{outermost: inner}
-	// The innermost first. What is on a list needs nothing else; a denial that was only a try must
-	// not be remembered as one; what the cache knows doesn't need the store, which may be down; and
-	// what was leased can be spent while it is down.
+	// From the innermost: leased units can be spent while the store is down; so can denials be
+	// repeated, which must not include those of shadow rules; a listed key needs none of these.
 	for _, add := range []func() error{
 		func() (err error) { s.lease, err = wrap(s, o.Lease, newLease); return err },
 		func() (err error) { s.failover, err = wrap(s, o.Failover, newFailover); return err },
@@ -51,7 +50,6 @@ func New(inner ratelimit.Store, o Options) (*Store, error) {
 		func() (err error) { s.lists, err = wrap(s, o.Lists, newLists); return err },
 	} {
 		if err := add(); err != nil {
-			_ = s.Close() // which has nothing to give back yet
 			return nil, err
 		}
 	}
@@ -59,7 +57,7 @@ func New(inner ratelimit.Store, o Options) (*Store, error) {
 	return s, nil
 }
 
-// wrap puts a layer around s, if there are options for it.
+// wrap adds a layer to s if there are options for it.
 func wrap[L ratelimit.Store, O any](s *Store, o *O, layer func(ratelimit.Store, O) (L, error)) (l L, err error) {
 	if o == nil {
 		return l, nil
@@ -71,7 +69,7 @@ func wrap[L ratelimit.Store, O any](s *Store, o *O, layer func(ratelimit.Store, 
 	return l, nil
 }
 
-// Do runs ops as [ratelimit.Store] says.
+// Do implements [ratelimit.Store].
 func (s *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	return s.outermost.Do(ctx, ops)
 }
@@ -81,8 +79,8 @@ func (s *Store) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, e
 	return s.one(ctx, op)
 }
 
-// SetLists replaces both lists, for all ops that begin later. If something is wrong with one, the
-// error says so and nothing is changed. It costs as much as the lists are long.
+// SetLists replaces both lists for all later ops, in time proportional to their length. It
+// returns an error, and changes nothing, if an entry is invalid or Options.Lists was nil.
 func (s *Store) SetLists(allow, deny List) error {
 	if s.lists == nil {
 		return ErrNoLists
@@ -90,13 +88,13 @@ func (s *Store) SetLists(allow, deny List) error {
 	return s.lists.Set(allow, deny)
 }
 
-// Stats are what the layers have seen since the store was made.
+// Stats count what the layers have seen since the store was made.
 type Stats struct {
 	Shadow   ShadowStats
 	Failover FailoverStats
 }
 
-// Stats returns the numbers; those of a layer that was left out are zero.
+// Stats returns the numbers. Those of a layer that was left out are zero.
 func (s *Store) Stats() (stats Stats) {
 	if s.shadow != nil {
 		stats.Shadow = s.shadow.Stats()
@@ -107,10 +105,10 @@ func (s *Store) Stats() (stats Stats) {
 	return stats
 }
 
-// Close gives back what is leased and ends the layers' goroutines; of all layers only Lease needs
-// it. It waits for the calls that are under way, but not longer than twice LeaseOptions.Timeout. An
-// error says that not all could be given back; that stays charged. From then on Lease only passes
-// on what it is asked. Another Close does nothing.
+// Close gives leased units back to the inner store; without Lease it does nothing. It waits for
+// calls in flight, but at most twice LeaseOptions.Timeout. It returns an error if some units
+// could not be given back: these stay charged. A closed Store takes no more leases, and still
+// runs ops. Later calls of Close do nothing.
 func (s *Store) Close() error {
 	if s.lease == nil {
 		return nil

@@ -7,21 +7,22 @@ import (
 	"strings"
 
 	"github.com/lazyreq/lazyreq/internal/netaddr"
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/addrkey"
 )
 
-// List says which keys are on a list: those that any of its fields names. Keys are as the
-// store gets them: a Policy's are its name, ":" (for those of its Fallback "~"), and what
-// its Key returned, in the form that [ratelimit.KeyFunc] describes.
+// List contains the keys that any of its fields matches. Keys are those that the store gets:
+// a policy's keys are its name, ":" ("~" for those of its Fallback), and what its Key
+// returned, in the form that [ratelimit.KeyFunc] describes.
 type List struct {
 	// Keys are whole keys, such as "search:192.0.2.1".
 	Keys []string
-	// Prefixes are what keys begin with: "search:" is all keys of a policy.
+	// Prefixes match the start of a key: "search:" matches all keys of a policy.
 	Prefixes []string
-	// Networks are those of whose addresses a key counts by one, or by several of which
-	// all are in the network: an IPv6 address alone doesn't list the /64 that it is
-	// counted in. IPv4 inside of IPv6 (mapped) is IPv4. See [ListsOptions.Address] for
-	// which keys count by an address.
+	// Networks match keys that count by an address in the network, or by several addresses
+	// that are all in it: the network of one IPv6 address doesn't contain the /64 that the
+	// address is counted in. IPv4-mapped IPv6 addresses are IPv4 addresses.
+	// [ListsOptions.Address] finds a key's addresses.
 	Networks []netip.Prefix
 }
 
@@ -29,21 +30,22 @@ type List struct {
 type list struct {
 	keys     map[string]struct{}
 	prefixes map[string]struct{}
-	lengths  []int // of the prefixes, each once
+	lengths  []int // distinct lengths of prefixes
 	networks networks
 }
 
+// newList returns an error if an entry is invalid; name is the list's field.
 func newList(name string, from List) (*list, error) {
 	l := &list{keys: map[string]struct{}{}, prefixes: map[string]struct{}{}}
 	for i, k := range from.Keys {
 		if k == "" {
-			return nil, fmt.Errorf("layer: %s.Keys[%d] is empty", name, i)
+			return nil, option.Errorf("layer", fmt.Sprintf("%s.Keys[%d]", name, i), "is empty")
 		}
 		l.keys[k] = struct{}{}
 	}
 	for i, p := range from.Prefixes {
 		if p == "" {
-			return nil, fmt.Errorf("layer: %s.Prefixes[%d] is empty: that is every key", name, i)
+			return nil, option.Errorf("layer", fmt.Sprintf("%s.Prefixes[%d]", name, i), "is empty, which would match every key")
 		}
 		l.prefixes[p] = struct{}{}
 		if !slices.Contains(l.lengths, len(p)) {
@@ -52,15 +54,15 @@ func newList(name string, from List) (*list, error) {
 	}
 	for i, p := range from.Networks {
 		if !p.IsValid() {
-			return nil, fmt.Errorf("layer: %s.Networks[%d] is not a prefix", name, i)
+			return nil, option.Errorf("layer", fmt.Sprintf("%s.Networks[%d]", name, i), "is not a prefix")
 		}
 		l.networks.add(netaddr.Unmap(p))
 	}
 	return l, nil
 }
 
-// has tells whether a key that counts by the addresses at is on the list.
-func (l *list) has(key string, at netip.Prefix) bool {
+// contains reports whether the list matches a key that counts by these addresses.
+func (l *list) contains(key string, addresses netip.Prefix) bool {
 	if _, ok := l.keys[key]; ok {
 		return true
 	}
@@ -72,17 +74,14 @@ func (l *list) has(key string, at netip.Prefix) bool {
 			return true
 		}
 	}
-	return at.IsValid() && l.networks.contains(at)
+	return addresses.IsValid() && l.networks.contains(addresses)
 }
 
 // networks is a set of networks.
 type networks struct {
-	set map[netip.Prefix]struct{}
-	// The lengths of those in it, each once.
-	bits4, bits6 []int
+	set          map[netip.Prefix]struct{}
+	bits4, bits6 []int // distinct prefix lengths
 }
-
-func (n *networks) any() bool { return len(n.set) > 0 }
 
 func (n *networks) add(p netip.Prefix) {
 	if n.set == nil {
@@ -98,13 +97,13 @@ func (n *networks) add(p netip.Prefix) {
 	}
 }
 
-// contains tells whether all of p is in one of the networks.
+// contains reports whether all of p is in one of the networks.
 func (n *networks) contains(p netip.Prefix) bool {
-	all := n.bits6
+	lengths := n.bits6
 	if p.Addr().Is4() {
-		all = n.bits4
+		lengths = n.bits4
 	}
-	for _, bits := range all {
+	for _, bits := range lengths {
 		if bits > p.Bits() {
 			continue
 		}
@@ -116,9 +115,9 @@ func (n *networks) contains(p netip.Prefix) bool {
 	return false
 }
 
-// addressAfterName finds the addresses in a key as a Policy makes it of one by address. A
-// name has neither ":" nor "~" in it.
-func addressAfterName(key string) netip.Prefix {
+// policyAddress returns the addresses in a policy's key, which follow its name. A name contains
+// neither ":" nor "~".
+func policyAddress(key string) netip.Prefix {
 	if i := strings.IndexAny(key, ":~"); i >= 0 {
 		key = key[i+1:]
 	}

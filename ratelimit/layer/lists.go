@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"slices"
@@ -13,90 +14,83 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// ListsOptions are the layer that answers for keys that are on a list, without the store: an allow
-// list, and a deny list, which is asked first. All other keys are the store's. The zero value has two
-// empty lists.
+// ListsOptions configure the layer that answers for the keys of an allow list and a deny list
+// without the store. A key on both lists is denied. The zero value has two empty lists.
 //
-// A take or peek of an allowed key has Allowed, and all of the rule's burst remaining, even
-// if it asks for more; an add, too. Nothing is counted. A take or peek of a denied key is not Allowed, has nothing
-// remaining, and its RetryAfter and ResetAfter are the option; nor is anything else
-// in a group with such a take done. The Source is [ratelimit.FromAllowList] or
-// [ratelimit.FromDenyList]. Counts, resets, refunds of what was charged before the key
-// was listed, and adds to a denied key go to the store.
+// A take, peek or add of an allowed key is Allowed, even above the limit, and not counted; all of
+// the rule's burst remains. A take or peek of a denied key is not Allowed; nothing remains, and
+// RetryAfter and ResetAfter are the option's. A group with such a take is not done. Results
+// are from [ratelimit.FromAllowList] or [ratelimit.FromDenyList]. The store runs counts, resets,
+// refunds of earlier charges, and adds of a denied key.
 type ListsOptions struct {
-	// Allow has the keys whose takes always pass, Deny those whose takes never do. What
-	// is on both is denied.
+	// Allow lists keys whose takes always pass, Deny keys whose takes never pass.
 	Allow, Deny List
-	// RetryAfter is what a denied take is told. Default: an hour.
+	// RetryAfter is that of denied takes. Zero means an hour.
 	RetryAfter time.Duration
-	// Address finds the addresses that a key counts by, for the lists' networks; the zero
-	// Prefix says that there are none. Default: of a Policy's keys, those that
-	// [ratelimit.ByIP] or IPOptions has made, and no name that reads like an address. Keys
-	// that have more in them need a function of their own.
+	// Address returns the addresses that a key counts by, for the lists' Networks; the zero
+	// Prefix if there are none. Nil means those of a policy's keys by [ratelimit.ByIP] or
+	// IPOptions; a name that reads like an address is none. Composite keys need a function of
+	// their own.
 	//
-	// A Limiter's keys are what the program makes them. By default, one counts by an
-	// address if it is an IPv4 address, or has any address after its first ":" or "~". A
-	// name that callers choose must not stand there alone: write "user:=" before it, as a
-	// Policy does, and not "user:".
+	// A program chooses the keys of a Limiter itself. By default, such a key counts by an
+	// address if it is an IPv4 address, or has any address after its first ":" or "~". Names
+	// that clients choose must not stand there alone: put "user:=" before them, as a policy
+	// does, not "user:".
 	Address func(key string) netip.Prefix
 }
 
-// listLayer is what ListsOptions configures.
+// listLayer is the layer of ListsOptions.
 type listLayer struct {
-	inner ratelimit.Store
-	one   func(context.Context, ratelimit.Op) (ratelimit.Result, error)
-	wait  time.Duration
-	find  func(key string) netip.Prefix
-	both  atomic.Pointer[lists]
+	inner   ratelimit.Store
+	one     func(context.Context, ratelimit.Op) (ratelimit.Result, error)
+	wait    time.Duration
+	address func(key string) netip.Prefix
+	lists   atomic.Pointer[lists]
 }
 
-// lists are the two lists at one moment.
+// lists are both lists, which are replaced together.
 type lists struct {
 	allow, deny *list
 }
 
-// newLists returns a layer around inner. An error names the option that is wrong.
+// newLists returns a layer around inner. It returns an error if an option is invalid.
 func newLists(inner ratelimit.Store, o ListsOptions) (*listLayer, error) {
 	if err := option.Duration("layer", "ListsOptions.RetryAfter", o.RetryAfter, 0); err != nil {
 		return nil, err
 	}
-	if o.RetryAfter == 0 {
-		o.RetryAfter = time.Hour
-	}
 	if o.Address == nil {
-		o.Address = addressAfterName
+		o.Address = policyAddress
 	}
-	l := &listLayer{inner: inner, one: storage.DoOne(inner), wait: o.RetryAfter, find: o.Address}
+	l := &listLayer{inner: inner, one: storage.DoOne(inner), wait: cmp.Or(o.RetryAfter, time.Hour), address: o.Address}
 	if err := l.Set(o.Allow, o.Deny); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-// Set replaces both lists, for all ops that begin later. If one has something wrong, the
-// error says so and nothing is changed. It costs as much as the lists are long.
+// Set replaces both lists.
 func (l *listLayer) Set(allow, deny List) error {
-	a, err := newList("Allow", allow)
+	a, err := newList("ListsOptions.Allow", allow)
 	if err != nil {
 		return err
 	}
-	d, err := newList("Deny", deny)
+	d, err := newList("ListsOptions.Deny", deny)
 	if err != nil {
 		return err
 	}
-	l.both.Store(&lists{a, d})
+	l.lists.Store(&lists{a, d})
 	return nil
 }
 
 // DoOne is Do with a list of one.
 func (l *listLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	source := l.source(l.both.Load(), op.Key)
-	if asksStore(&op, source, false) {
+	source := l.source(l.lists.Load(), op.Key)
+	if needsStore(&op, source, false) {
 		return l.one(ctx, op)
 	}
 	checked := [1]ratelimit.Op{op}
 	if source == ratelimit.FromAllowList {
-		lenient(&checked[0])
+		clampToBurst(&checked[0])
 	}
 	if err := check(ctx, checked[:]); err != nil {
 		return ratelimit.Result{}, err
@@ -104,7 +98,7 @@ func (l *listLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Resul
 	return l.answer(&op, source), nil
 }
 
-// Do runs ops as [ratelimit.Store] says. What isn't answered here is one call of the store.
+// Do implements [ratelimit.Store]. The ops that need the store are one call.
 func (l *listLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	sources, listed := l.sources(ops)
 	if !listed {
@@ -113,20 +107,20 @@ func (l *listLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 	checked := slices.Clone(ops)
 	for i := range checked {
 		if sources[i] == ratelimit.FromAllowList {
-			lenient(&checked[i])
+			clampToBurst(&checked[i])
 		}
 	}
 	if err := check(ctx, checked); err != nil {
 		return nil, err
 	}
 	out := make([]ratelimit.Result, len(ops))
-	rest := rest{out: out}
+	rest := subset{out: out}
 	for from, group := range storage.Groups(ops) {
 		source := sources[from]
 		denied := source == ratelimit.FromDenyList && slices.ContainsFunc(group, isTake)
-		rest.apart = true
+		rest.beginGroup()
 		for i := range group {
-			if asksStore(&group[i], source, denied) {
+			if needsStore(&group[i], source, denied) {
 				rest.add(group[i], from+i)
 			} else {
 				out[from+i] = l.answer(&group[i], source)
@@ -139,9 +133,7 @@ func (l *listLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 	return out, nil
 }
 
-func isTake(op ratelimit.Op) bool { return op.Kind == ratelimit.Take }
-
-// check says what is wrong with ops before anything is done.
+// check returns an error if ctx has ended or ops are invalid.
 func check(ctx context.Context, ops []ratelimit.Op) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -149,17 +141,17 @@ func check(ctx context.Context, ops []ratelimit.Op) error {
 	return storage.Validate(ops)
 }
 
-// lenient makes an op that would be too large one that isn't: it passes all the same.
-func lenient(op *ratelimit.Op) {
+// clampToBurst makes an allowed op valid that is too large for its rule.
+func clampToBurst(op *ratelimit.Op) {
 	op.NewGroup = true
 	op.N = min(op.N, 1)
 }
 
-// sources returns whose each op is, and whether any is on a list.
+// sources returns the source of each op's result, and whether any key is listed.
 func (l *listLayer) sources(ops []ratelimit.Op) (sources []ratelimit.Source, listed bool) {
-	both := l.both.Load()
+	lists := l.lists.Load()
 	for i := range ops {
-		source := l.source(both, ops[i].Key)
+		source := l.source(lists, ops[i].Key)
 		if source != ratelimit.FromStore && !listed {
 			sources, listed = make([]ratelimit.Source, len(ops)), true
 		}
@@ -170,28 +162,27 @@ func (l *listLayer) sources(ops []ratelimit.Op) (sources []ratelimit.Source, lis
 	return sources, listed
 }
 
-// source returns whose key it is.
-func (l *listLayer) source(both *lists, key string) ratelimit.Source {
-	var at netip.Prefix
-	if both.allow.networks.any() || both.deny.networks.any() {
-		at = l.find(key)
+// source returns which list contains a key, FromStore if none does.
+func (l *listLayer) source(lists *lists, key string) ratelimit.Source {
+	var addresses netip.Prefix
+	if len(lists.allow.networks.set) > 0 || len(lists.deny.networks.set) > 0 {
+		addresses = l.address(key)
 	}
-	if at.IsValid() {
-		at = netaddr.Unmap(at)
+	if addresses.IsValid() {
+		addresses = netaddr.Unmap(addresses)
 	}
 	switch {
-	case both.deny.has(key, at):
+	case lists.deny.contains(key, addresses):
 		return ratelimit.FromDenyList
-	case both.allow.has(key, at):
+	case lists.allow.contains(key, addresses):
 		return ratelimit.FromAllowList
 	default:
 		return ratelimit.FromStore
 	}
 }
 
-// asksStore tells whether an op is the store's. denied says that it is in a group that is
-// denied.
-func asksStore(op *ratelimit.Op, source ratelimit.Source, denied bool) bool {
+// needsStore reports whether the store runs an op; denied means that its group is denied.
+func needsStore(op *ratelimit.Op, source ratelimit.Source, denied bool) bool {
 	if source == ratelimit.FromStore {
 		return true
 	}
@@ -209,42 +200,15 @@ func asksStore(op *ratelimit.Op, source ratelimit.Source, denied bool) bool {
 	}
 }
 
-// answer answers an op that isn't the store's.
+// answer returns the result of an op that the store doesn't run.
 func (l *listLayer) answer(op *ratelimit.Op, source ratelimit.Source) ratelimit.Result {
 	res := ratelimit.Result{Source: source, Limit: op.Rule.Limit()}
-	switch asks := op.Kind == ratelimit.Take || op.Kind == ratelimit.Peek; {
+	switch {
 	case source == ratelimit.FromAllowList:
 		res.Allowed, res.Remaining = op.Kind != ratelimit.Refund, op.Rule.Burst()
-	case asks:
+	case op.Kind == ratelimit.Take, op.Kind == ratelimit.Peek:
 		res.Violated = true
 		res.RetryAfter, res.ResetAfter = l.wait, l.wait
 	}
 	return res
-}
-
-// rest is the ops that are left for the store, and where their results go.
-type rest struct {
-	out   []ratelimit.Result
-	ops   []ratelimit.Op
-	at    []int
-	apart bool // the next one begins a group
-}
-
-func (r *rest) add(op ratelimit.Op, at int) {
-	op.NewGroup, r.apart = r.apart, false
-	r.ops, r.at = append(r.ops, op), append(r.at, at)
-}
-
-func (r *rest) do(ctx context.Context, store ratelimit.Store) error {
-	if len(r.ops) == 0 {
-		return nil
-	}
-	out, err := store.Do(ctx, r.ops)
-	if err != nil {
-		return err
-	}
-	for i, at := range r.at {
-		r.out[at] = out[i]
-	}
-	return nil
 }

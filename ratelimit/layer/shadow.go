@@ -9,32 +9,33 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// ShadowOptions are the layer that tries rules out: they count as if they were in force, and deny
-// nobody. A limit can so be seen at work before it is one. The zero value tries out every rule.
+// ShadowOptions configure the layer of shadow rules: they count as if they were enforced, and
+// deny nothing. So a limit's effect shows before it is enforced. The zero value makes every
+// rule a shadow rule.
 //
-// A take, peek or add by such a rule is asked of the store as any other, and charged if it
-// would pass. Its result is the store's, but always Allowed, with
-// [ratelimit.FromShadow] as its Source; Violated tells that it would have been denied. If
-// the store fails, or the take is larger than the limit, the result says only that it is
-// allowed. Counts, refunds and resets are the store's, errors included.
+// The store decides a take, peek or add by a shadow rule as any other, and charges it if it
+// would pass. The result is the store's, but always Allowed and from [ratelimit.FromShadow];
+// Violated reports that it would have been denied. If the store fails, or the take is larger
+// than the limit, only Allowed is set. Counts, refunds and resets are the store's, including
+// errors.
 //
-// In a group with rules that are in force, those are asked first, and by themselves: what
-// is tried out has no influence on them. It is asked, in a second call, only if they
-// allow, and all or nothing among themselves, so that the counters are what they would be
-// in force. A list of several groups is two calls, too.
+// In a group, enforced rules are decided first and by themselves, so that shadow rules have no
+// influence on them. If they allow, a second call decides the shadow rules, all or nothing,
+// so that counters are what they would be if all rules were enforced. A list of several
+// groups is two calls, too.
 //
-// In headers and in the results of a Policy, rules that are tried out don't appear. A
-// policy that has no others is a meter: its takes pass, and send no fields.
+// Header fields and a policy's results leave shadow rules out. A policy with no other rules
+// is a meter: its takes pass, and send no header fields.
 type ShadowOptions struct {
-	// Match tells whether the rule of op is only tried out for op's key. Nil means that
-	// all are. It is called for every op, from many goroutines.
+	// Match reports whether op's rule is a shadow rule for op's key. It is called for every
+	// op, concurrently. Nil means that all are.
 	Match func(op ratelimit.Op) bool
-	// Report, if not nil, gets the takes that would not have passed: with what the store
-	// said of them, or with its error. It is called before the take returns.
+	// Report, if not nil, is called for each take that would not have passed, with the store's
+	// result or error, before the take returns.
 	Report func(ctx context.Context, op ratelimit.Op, res ratelimit.Result, err error)
 }
 
-// shadowLayer is what ShadowOptions configures.
+// shadowLayer is the layer of ShadowOptions.
 type shadowLayer struct {
 	inner ratelimit.Store
 	one   func(context.Context, ratelimit.Op) (ratelimit.Result, error)
@@ -43,10 +44,10 @@ type shadowLayer struct {
 	passed, denied, failed atomic.Uint64
 }
 
-// ShadowStats says what rules that are tried out came to since the start.
+// ShadowStats count the takes by shadow rules.
 type ShadowStats struct {
-	// Takes that would have passed, that would have been denied, and that the store could
-	// not or would not answer: those that are too large, too.
+	// Takes that would have passed, takes that would have been denied, and takes for which the
+	// store returned an error, such as too large ones.
 	Passed, Denied, Failed uint64
 }
 
@@ -58,7 +59,7 @@ func newShadow(inner ratelimit.Store, o ShadowOptions) (*shadowLayer, error) {
 	return &shadowLayer{inner: inner, one: storage.DoOne(inner), o: o}, nil
 }
 
-// Stats returns what has been counted so far.
+// Stats returns the numbers.
 func (s *shadowLayer) Stats() ShadowStats {
 	return ShadowStats{Passed: s.passed.Load(), Denied: s.denied.Load(), Failed: s.failed.Load()}
 }
@@ -70,91 +71,90 @@ func (s *shadowLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Res
 	}
 	res, err := s.one(ctx, op)
 	if !decides(op.Kind) || errors.Is(err, ratelimit.ErrOp) {
-		return marked(res), err
+		return fromShadow(res), err
 	}
 	return s.allow(ctx, &op, res, err), nil
 }
 
-// decides tells whether a group can be denied by an op, or not done because of others.
+// decides reports whether an op can deny its group, or is not done if another op does.
 func decides(k ratelimit.Kind) bool {
 	return k == ratelimit.Take || k == ratelimit.Peek || k == ratelimit.Add
 }
 
-// Do runs ops as [ratelimit.Store] says.
+// Do implements [ratelimit.Store].
 func (s *shadowLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
-	tried, some := s.tried(ops)
-	if !some {
+	shadow, found := s.match(ops)
+	if !found {
 		return s.inner.Do(ctx, ops)
 	}
 	if err := storage.Validate(ops); errors.Is(err, ratelimit.ErrOp) {
 		return nil, err
 	}
 	out := make([]ratelimit.Result, len(ops))
-	inForce := rest{out: out}
+	enforced := subset{out: out}
 	for from, group := range storage.Groups(ops) {
-		inForce.apart = true
+		enforced.beginGroup()
 		for i := range group {
-			if !tried[from+i] || !decides(group[i].Kind) {
-				inForce.add(group[i], from+i)
+			if !shadow[from+i] || !decides(group[i].Kind) {
+				enforced.add(group[i], from+i)
 			}
 		}
 	}
-	if err := inForce.do(ctx, s.inner); err != nil {
+	if err := enforced.do(ctx, s.inner); err != nil {
 		return nil, err
 	}
-	s.try(ctx, ops, tried, out)
+	s.evaluate(ctx, ops, shadow, out)
 	return out, nil
 }
 
-// tried tells which ops' rules are tried out, and whether there are any.
-func (s *shadowLayer) tried(ops []ratelimit.Op) (tried []bool, some bool) {
+// match returns which ops have shadow rules, and whether any has.
+func (s *shadowLayer) match(ops []ratelimit.Op) (shadow []bool, found bool) {
 	for i := range ops {
 		if !s.o.Match(ops[i]) {
 			continue
 		}
-		if !some {
-			tried, some = make([]bool, len(ops)), true
+		if !found {
+			shadow, found = make([]bool, len(ops)), true
 		}
-		tried[i] = true
+		shadow[i] = true
 	}
-	return tried, some
+	return shadow, found
 }
 
-// try asks what is tried out, in the groups that the rules in force have let pass.
-func (s *shadowLayer) try(ctx context.Context, ops []ratelimit.Op, tried []bool, out []ratelimit.Result) {
-	asked := rest{out: out}
+// evaluate runs the ops of shadow rules in those groups that the enforced rules allow.
+func (s *shadowLayer) evaluate(ctx context.Context, ops []ratelimit.Op, shadow []bool, out []ratelimit.Result) {
+	rest := subset{out: out}
 	for from, group := range storage.Groups(ops) {
-		asked.apart = true
+		rest.beginGroup()
 		denied := false
 		for i := range group {
-			denied = denied || !tried[from+i] && isTake(group[i]) && !out[from+i].Allowed
+			denied = denied || !shadow[from+i] && isTake(group[i]) && !out[from+i].Allowed
 		}
 		for i := range group {
 			at := from + i
 			switch {
-			case !tried[at]:
+			case !shadow[at]:
 			case !decides(group[i].Kind):
-				out[at] = marked(out[at])
+				out[at] = fromShadow(out[at])
 			case !denied || group[i].Kind == ratelimit.Peek:
-				asked.add(group[i], at)
+				rest.add(group[i], at)
 			default:
-				out[at] = marked(ratelimit.Result{Limit: group[i].Rule.Limit()})
+				out[at] = fromShadow(ratelimit.Result{Limit: group[i].Rule.Limit()})
 			}
 		}
 	}
-	err := asked.do(ctx, s.inner)
-	for _, at := range asked.at {
+	err := rest.do(ctx, s.inner)
+	for _, at := range rest.at {
 		out[at] = s.allow(ctx, &ops[at], out[at], err)
 	}
 }
 
-// marked returns the result of a rule that is tried out.
-func marked(res ratelimit.Result) ratelimit.Result {
+func fromShadow(res ratelimit.Result) ratelimit.Result {
 	res.Source = ratelimit.FromShadow
 	return res
 }
 
-// allow makes what the store said of an op what its caller gets.
+// allow returns the caller's result of an op, given the store's.
 func (s *shadowLayer) allow(ctx context.Context, op *ratelimit.Op, res ratelimit.Result, err error) ratelimit.Result {
 	if err != nil {
 		res = ratelimit.Result{Limit: op.Rule.Limit()}
@@ -163,7 +163,7 @@ func (s *shadowLayer) allow(ctx context.Context, op *ratelimit.Op, res ratelimit
 		s.count(ctx, op, res, err)
 	}
 	res.Allowed = true
-	return marked(res)
+	return fromShadow(res)
 }
 
 func (s *shadowLayer) count(ctx context.Context, op *ratelimit.Op, res ratelimit.Result, err error) {

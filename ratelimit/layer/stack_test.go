@@ -140,7 +140,7 @@ func goneAndBack(t *testing.T, s *layer.Store, mode layer.Mode, fault func() (ba
 				late++
 			}
 			if mode == layer.Closed {
-				require.ErrorAs(t, err, new(*layer.ReducedError))
+				require.ErrorAs(t, err, new(*layer.UnavailableError))
 			} else {
 				require.NoError(t, err)
 				require.True(t, res.Allowed)

@@ -39,11 +39,11 @@ func (x *exchange) conclude(err error) error {
 
 // unchecked answers a request whose limits can't be checked. Other errors it returns.
 func unchecked(log *slog.Logger, w http.ResponseWriter, req *server.Request, err error) error {
-	var reduced *layer.ReducedError
-	if !errors.As(err, &reduced) {
+	var unavailable *layer.UnavailableError
+	if !errors.As(err, &unavailable) {
 		return err
 	}
-	status, members := reduced.Problem()
+	status, members := unavailable.Problem()
 	return quietly(log, w, req, status, members, err)
 }
 

@@ -68,8 +68,8 @@ func (b *byRule) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, 
 
 // failed counts a take that nothing has stood in for.
 func (c *chain) failed(kind ratelimit.Kind, err error) error {
-	var reduced *layer.ReducedError
-	if kind == ratelimit.Take && errors.As(err, &reduced) {
+	var unavailable *layer.UnavailableError
+	if kind == ratelimit.Take && errors.As(err, &unavailable) {
 		c.outage.count(closed)
 	}
 	return err

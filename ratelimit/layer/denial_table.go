@@ -1,0 +1,191 @@
+package layer
+
+import (
+	"hash/maphash"
+	"math"
+	"math/bits"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// denial is what the store last reported of one counter, or of its block. It is immutable once
+// it is in a table.
+type denial struct {
+	key  string
+	rule ratelimit.Rule // with the limit of the op
+	// n is the smallest number of units that is denied until then, at the rule's limit or a
+	// lower one; deniesNone if only the following fields are known.
+	n       int64
+	until   time.Duration // by the layer's clock
+	blocked bool          // the rule's Block denies everything
+
+	remaining int64         // as reported
+	reset     time.Duration // when the full quota is back, by the layer's clock
+}
+
+const deniesNone = math.MaxInt64
+
+// denies reports whether the store would deny a take of n by r, until the denial ends.
+func (d *denial) denies(n int64, r *ratelimit.Rule) bool {
+	return d.blocked || n >= d.n && r.Limit() <= d.rule.Limit() && r.Burst() <= d.rule.Burst()
+}
+
+// covers reports whether d denies everything that other denies.
+func (d *denial) covers(other *denial) bool { return d.denies(other.n, &other.rule) }
+
+// about reports whether d is about the counter of r, or its block if r has one.
+func (d *denial) about(key string, r *ratelimit.Rule) bool {
+	return d.key == key && d.rule.Block() == r.Block() && d.rule.SharesCounter(*r)
+}
+
+// ways is how many denials one set holds.
+const ways = 8
+
+// denialTable is a bounded table of denials. All denials of a key are in one set. In a full
+// set, the denial that ends first makes room. Ended ones are only overwritten, so there are
+// no timers and no sweeps. Readers take no lock.
+type denialTable struct {
+	seed maphash.Seed
+	sets []denialSet // a power of two of them
+}
+
+// denialSet fills two cache lines.
+type denialSet struct {
+	tags    [ways]atomic.Uint32 // a hash of each key, to skip most comparisons
+	entries [ways]atomic.Pointer[denial]
+	// version changes when denials may have become wrong: the store's answers to earlier
+	// calls are then not added.
+	version  atomic.Uint64
+	mu       sync.Mutex   // held while the above changes
+	minLimit atomic.Int64 // see observeLimit
+	_        [8]byte
+}
+
+// newDenialTable returns a table for at least n denials.
+func newDenialTable(n int) *denialTable {
+	sets := 1 << bits.Len(uint((n-1)/ways))
+	return &denialTable{seed: maphash.MakeSeed(), sets: make([]denialSet, sets)}
+}
+
+// locate returns the set of a key, and its tag there.
+func (t *denialTable) locate(key string) (*denialSet, uint32) {
+	hash := maphash.String(t.seed, key)
+	return &t.sets[hash&uint64(len(t.sets)-1)], uint32(hash >> 32)
+}
+
+// find returns the denial about the counter of r, nil if there is none that lasts beyond now.
+func (s *denialSet) find(tag uint32, key string, r *ratelimit.Rule, now time.Duration) *denial {
+	for i := range s.tags {
+		if s.tags[i].Load() != tag {
+			continue
+		}
+		if d := s.entries[i].Load(); d != nil && d.until > now && d.about(key, r) {
+			return d
+		}
+	}
+	return nil
+}
+
+// add adds d if the set still has that version. It replaces a denial about the same counter,
+// unless that one denies more, or as much for longer.
+func (s *denialSet) add(tag uint32, d *denial, version uint64, now time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.version.Load() != version || d.until <= now {
+		return
+	}
+	if old := s.find(tag, d.key, &d.rule, now); old != nil && old.covers(d) && (old.until >= d.until || !d.covers(old)) {
+		return
+	}
+	s.put(tag, d, now)
+}
+
+// replace puts d in place of what is known of the same counter. If d has ended, it only
+// removes that.
+func (s *denialSet) replace(tag uint32, d *denial, now time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d.until > now {
+		s.put(tag, d, now)
+		return
+	}
+	s.remove(d.key, &d.rule)
+}
+
+// put puts d in place of a denial about the same counter, or else in the place that is free
+// or ends first. The caller holds s.mu.
+func (s *denialSet) put(tag uint32, d *denial, now time.Duration) {
+	place, first := 0, time.Duration(math.MaxInt64)
+	for i := range s.entries {
+		old := s.entries[i].Load()
+		if old != nil && old.until > now && old.about(d.key, &d.rule) {
+			place = i
+			break
+		}
+		ends := now // free
+		if old != nil {
+			ends = max(now, old.until)
+		}
+		if ends < first {
+			place, first = i, ends
+		}
+	}
+	if old := s.entries[place].Load(); old != nil && old.key == d.key {
+		d.key = old.key // already a copy
+	} else {
+		d.key = strings.Clone(d.key) // the caller's may be part of a large string
+	}
+	s.tags[place].Store(tag)
+	s.entries[place].Store(d)
+}
+
+// forget removes the denials about a key's counter of r, including those of blocks, and
+// changes the version.
+func (s *denialSet) forget(key string, r *ratelimit.Rule) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version.Add(1)
+	s.remove(key, r)
+}
+
+// remove removes the denials about a key's counter of r, including those of blocks. The
+// caller holds s.mu.
+func (s *denialSet) remove(key string, r *ratelimit.Rule) {
+	for i := range s.entries {
+		if d := s.entries[i].Load(); d != nil && d.key == key && d.rule.SharesCounter(*r) {
+			s.entries[i].Store(nil)
+		}
+	}
+}
+
+// observeLimit keeps the lowest limit of the set's GCRA rules. A charge by a higher limit
+// frees what leaked out at its own, faster rate, so it may undo denials of lower limits.
+func (s *denialSet) observeLimit(op *ratelimit.Op) {
+	if op.Rule.Algorithm() != "gcra" {
+		return
+	}
+	limit := op.Rule.Limit()
+	for {
+		lowest := s.minLimit.Load()
+		if lowest != 0 && lowest <= limit || s.minLimit.CompareAndSwap(lowest, limit) {
+			return
+		}
+	}
+}
+
+// invalidates reports whether op, if it takes effect, may allow what was denied before.
+func (s *denialSet) invalidates(op *ratelimit.Op) bool {
+	switch op.Kind {
+	case ratelimit.Refund, ratelimit.Reset:
+		return true
+	case ratelimit.Take, ratelimit.Add:
+		lowest := s.minLimit.Load()
+		return lowest != 0 && op.Rule.Algorithm() == "gcra" && op.Rule.Limit() > lowest
+	default:
+		return false
+	}
+}

@@ -1,0 +1,39 @@
+package layer
+
+import (
+	"context"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// subset is the ops of a list that the store has to run, and where their results belong.
+type subset struct {
+	out      []ratelimit.Result // of the whole list
+	ops      []ratelimit.Op
+	at       []int // the index of each op in the whole list
+	newGroup bool  // the next op begins a group
+}
+
+func (s *subset) beginGroup() { s.newGroup = true }
+
+func (s *subset) add(op ratelimit.Op, at int) {
+	op.NewGroup, s.newGroup = s.newGroup, false
+	s.ops, s.at = append(s.ops, op), append(s.at, at)
+}
+
+// do runs the ops in one call, and stores their results in the whole list's.
+func (s *subset) do(ctx context.Context, store ratelimit.Store) error {
+	if len(s.ops) == 0 {
+		return nil
+	}
+	out, err := store.Do(ctx, s.ops)
+	if err != nil {
+		return err
+	}
+	for i, at := range s.at {
+		s.out[at] = out[i]
+	}
+	return nil
+}
+
+func isTake(op ratelimit.Op) bool { return op.Kind == ratelimit.Take }
