@@ -18,7 +18,7 @@ import (
 	"github.com/lazyreq/lazyreq/coord/redisstore"
 	"github.com/lazyreq/lazyreq/internal/leasecheck"
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/internal/siblings"
+	"github.com/lazyreq/lazyreq/internal/multiproc"
 )
 
 // fight has workers in many processes who all want the leases of some users, and are killed
@@ -134,7 +134,7 @@ type arena struct {
 
 // run has the fight, and says what leasecheck thinks of it.
 func (f fight) run(t *testing.T) error {
-	siblings.Serve(t, func(addr string, in io.Reader, out io.Writer) { f.serve(t, addr, in, out) })
+	multiproc.Serve(t, func(addr string, in io.Reader, out io.Writer) { f.serve(t, addr, in, out) })
 	server := redistest.Start(t)
 	a := &arena{
 		t: t, f: f, addr: server.Addr, ready: make(chan struct{}, 1000), open: make(map[[2]any]*leasecheck.Hold),
@@ -143,7 +143,7 @@ func (f fight) run(t *testing.T) error {
 	for u := range f.users {
 		a.run.Users = append(a.run.Users, fmt.Sprint(u))
 	}
-	running := make([]*siblings.Process, f.processes)
+	running := make([]*multiproc.Process, f.processes)
 	for i := range running {
 		running[i] = a.begin()
 	}
@@ -178,8 +178,8 @@ func (f fight) run(t *testing.T) error {
 }
 
 // begin starts a process, and reads what it tells.
-func (a *arena) begin() *siblings.Process {
-	p := siblings.Start(a.t, a.addr)
+func (a *arena) begin() *multiproc.Process {
+	p := multiproc.Start(a.t, a.addr)
 	a.mu.Lock()
 	a.n++
 	process := a.n
@@ -214,14 +214,14 @@ func (a *arena) note(process int, s seen) {
 
 // attack kills and stops processes, for as long as the fight lasts. What was killed is
 // started again, what was stopped goes on.
-func (a *arena) attack(running []*siblings.Process) (killed, stopped int) {
+func (a *arena) attack(running []*multiproc.Process) (killed, stopped int) {
 	resume := make(map[int]time.Time) // of those that stand still
 	for end := time.Now().Add(a.f.length); time.Now().Before(end); {
 		pass(50*time.Millisecond + rand.N(250*time.Millisecond))
 		i := rand.IntN(len(running))
 		switch _, still := resume[i]; {
 		case !still && rand.IntN(2) == 0:
-			running[i].Stop()
+			running[i].Pause()
 			resume[i] = time.Now().Add(rand.N(2500 * time.Millisecond))
 			stopped++
 		case len(resume) < len(running)/2 || still:
@@ -232,13 +232,13 @@ func (a *arena) attack(running []*siblings.Process) (killed, stopped int) {
 		}
 		for i, at := range resume {
 			if time.Now().After(at) || len(resume) > len(running)/2 {
-				running[i].Continue()
+				running[i].Resume()
 				delete(resume, i)
 			}
 		}
 	}
 	for i := range resume {
-		running[i].Continue()
+		running[i].Resume()
 	}
 	return killed, stopped
 }

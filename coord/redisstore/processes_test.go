@@ -17,7 +17,7 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/redisstore"
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/internal/siblings"
+	"github.com/lazyreq/lazyreq/internal/multiproc"
 )
 
 // connect returns the store of a process of its own.
@@ -52,7 +52,7 @@ func uses(t *testing.T, tokens *coord.Tokens, id string, n int) int {
 // TestFourProcessesUseATokenOnce has four processes with fifty goroutines use each of a
 // thousand tokens.
 func TestFourProcessesUseATokenOnce(t *testing.T) {
-	siblings.Serve(t, func(addr string, in io.Reader, out io.Writer) {
+	multiproc.Serve(t, func(addr string, in io.Reader, out io.Writer) {
 		tokens := newTokens(t, connect(t, addr))
 		for lines := bufio.NewScanner(in); lines.Scan(); {
 			fmt.Fprintln(out, uses(t, tokens, lines.Text(), 12))
@@ -60,10 +60,10 @@ func TestFourProcessesUseATokenOnce(t *testing.T) {
 	})
 	server := redistest.Start(t)
 	tokens := newTokens(t, connect(t, server.Addr))
-	var others []*siblings.Process
+	var others []*multiproc.Process
 	var answers []*bufio.Scanner
 	for range 3 {
-		p := siblings.Start(t, server.Addr)
+		p := multiproc.Start(t, server.Addr)
 		others, answers = append(others, p), append(answers, bufio.NewScanner(p.Out))
 	}
 	winners := make(map[int]int)

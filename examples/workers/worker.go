@@ -35,9 +35,9 @@ func (o options) work(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	leases, err := coord.NewLeases(store, coord.LeaseOptions{
-		Lifetime: time.Second,     // so long nobody works for the users of who was killed
-		MaxLifetime:  8 * time.Second, // and so long nobody else gets a turn
-		Name:     o.Name,
+		Lifetime:    time.Second,     // so long nobody works for the users of who was killed
+		MaxLifetime: 8 * time.Second, // and so long nobody else gets a turn
+		Name:        o.Name,
 	})
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package siblings_test
+package multiproc_test
 
 import (
 	"bufio"
@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/lazyreq/lazyreq/internal/siblings"
+	"github.com/lazyreq/lazyreq/internal/multiproc"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// echo says who it is, and then each line that it reads.
+// echo writes its argument, and then each line that it reads.
 func echo(arg string, in io.Reader, out io.Writer) {
 	fmt.Fprintln(out, arg, os.Getpid() != os.Getppid())
 	for lines := bufio.NewScanner(in); lines.Scan(); {
@@ -24,10 +24,10 @@ func echo(arg string, in io.Reader, out io.Writer) {
 	}
 }
 
-func TestAnotherProcessAnswers(t *testing.T) {
+func TestTalking(t *testing.T) {
 	t.Run("in a subtest", func(t *testing.T) {
-		siblings.Serve(t, echo)
-		p := siblings.Start(t, "an argument")
+		multiproc.Serve(t, echo)
+		p := multiproc.Start(t, "an argument")
 		lines := bufio.NewScanner(p.Out)
 		require.True(t, lines.Scan())
 		require.Equal(t, "an argument true", lines.Text())
@@ -41,9 +41,9 @@ func TestAnotherProcessAnswers(t *testing.T) {
 	})
 }
 
-func TestAProcessIsStoppedAndKilled(t *testing.T) {
-	siblings.Serve(t, echo)
-	p := siblings.Start(t, "")
+func TestPauseAndKill(t *testing.T) {
+	multiproc.Serve(t, echo)
+	p := multiproc.Start(t, "")
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
@@ -52,7 +52,7 @@ func TestAProcessIsStoppedAndKilled(t *testing.T) {
 		}
 	}()
 	<-lines
-	p.Stop()
+	p.Pause()
 	for silent := false; !silent; {
 		fmt.Fprintln(p.In, "one")
 		select {
@@ -61,9 +61,9 @@ func TestAProcessIsStoppedAndKilled(t *testing.T) {
 			silent = true
 		}
 	}
-	p.Continue()
+	p.Resume()
 	require.Equal(t, "one", <-lines)
-	p.Stop()
+	p.Pause()
 	p.Kill()
 	_, more := <-lines
 	require.False(t, more)

@@ -1,0 +1,111 @@
+// Package multiproc runs a test in several processes at once: the test's own process, the parent,
+// starts others, talks to them, pauses them and kills them.
+//
+// The other processes run the same test up to its call of [Serve].
+package multiproc
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// variable holds the argument of Start in a process that it started.
+const variable = "LAZYREQ_MULTIPROC"
+
+// Serve returns at once in the parent. In a process that [Start] started, it calls serve with Start's
+// argument, and ends the process when serve returns. A failure of the test is a failure of the
+// process. in ends when the parent closes it or ends.
+func Serve(t *testing.T, serve func(arg string, in io.Reader, out io.Writer)) {
+	t.Helper()
+	arg, started := os.LookupEnv(variable)
+	if !started {
+		return
+	}
+	out := os.NewFile(3, "out")
+	defer out.Close()
+	serve(arg, os.Stdin, out)
+	t.SkipNow() // the rest is the parent's
+}
+
+// Process is a process that the parent started. It is killed at the end of the test.
+type Process struct {
+	In  io.WriteCloser // serve reads it
+	Out io.Reader      // serve writes it; it ends with the process
+
+	cmd  *exec.Cmd
+	log  bytes.Buffer  // the test's output; read after done is closed
+	done chan struct{} // closed when the process has ended
+
+	mu  sync.Mutex
+	err error // of the process; final when done is closed
+}
+
+// Start starts this test in another process. The caller reads Out to its end before, or while, it
+// waits for the end of the process.
+func Start(t *testing.T, arg string) *Process {
+	t.Helper()
+	bin, err := os.Executable()
+	must(t, err)
+	out, childOut, err := os.Pipe()
+	must(t, err)
+	defer childOut.Close()
+	name := strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^")
+	p := &Process{Out: out, done: make(chan struct{}), cmd: exec.Command(bin, "-test.run=^"+name+"$", "-test.count=1")}
+	p.cmd.Env = append(os.Environ(), variable+"="+arg)
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	p.cmd.ExtraFiles = []*os.File{childOut}
+	p.In, err = p.cmd.StdinPipe()
+	must(t, err)
+	must(t, p.cmd.Start())
+	go func() {
+		defer close(p.done)
+		err := p.cmd.Wait()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.err = err
+	}()
+	t.Cleanup(func() {
+		p.Kill()
+		_ = out.Close()
+	})
+	return p
+}
+
+// Kill kills the process, even while it is paused, and waits for its end.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // fails if the process has ended
+	<-p.done
+}
+
+// Pause stops the process, with all of its connections open, until Resume. The process may run for a
+// moment longer than Pause.
+func (p *Process) Pause() { _ = p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on.
+func (p *Process) Resume() { _ = p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// End closes In, which asks the process to end, and fails the test if the process fails.
+func (p *Process) End(t *testing.T) {
+	t.Helper()
+	_ = p.In.Close()
+	<-p.done
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		t.Fatalf("multiproc: another process: %v\n%s", p.err, &p.log)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("multiproc: %v", err)
+	}
+}
