@@ -10,9 +10,9 @@ import (
 	"github.com/lazyreq/lazyreq/coord/memstore"
 )
 
-// A machine is started once, however often the token arrives.
+// A token starts one machine, however often it is presented.
 func ExampleTokens() {
-	store, _ := memstore.New(memstore.Options{}) // or NewRedis
+	store, _ := memstore.New(memstore.Options{}) // or redisstore.New
 	tokens, _ := coord.NewTokens(store)
 	ctx := context.Background()
 
@@ -20,15 +20,15 @@ func ExampleTokens() {
 	if err := tokens.Issue(ctx, id, []byte("small"), 30*time.Second); err != nil {
 		fmt.Println(err)
 	}
-	for _, who := range []string{"ada", "bob"} {
-		token, err := tokens.Use(ctx, id, who)
+	for _, name := range []string{"ada", "bob"} {
+		token, err := tokens.Use(ctx, id, name)
 		switch {
 		case errors.Is(err, coord.ErrUsed):
-			fmt.Println(who, "is late: used by", token.UsedBy)
+			fmt.Println(name, "is late: used by", token.UsedBy)
 		case err != nil:
 			fmt.Println(err)
 		default:
-			fmt.Printf("%s starts a %s machine\n", who, token.Metadata)
+			fmt.Printf("%s starts a %s machine\n", name, token.Metadata)
 		}
 	}
 	_, err := tokens.Use(ctx, "never issued", "eve")
@@ -39,9 +39,9 @@ func ExampleTokens() {
 	// coord: unknown token
 }
 
-// Only one works for a user at a time.
+// One worker at a time works for a user.
 func ExampleRun() {
-	store, _ := memstore.New(memstore.Options{}) // or NewRedis
+	store, _ := memstore.New(memstore.Options{}) // or redisstore.New
 	leases, _ := coord.NewLeases(store, coord.LeaseOptions{Lifetime: 10 * time.Second, Name: "worker 1"})
 	ctx := context.Background()
 
@@ -58,4 +58,28 @@ func ExampleRun() {
 	// true
 	// worker 1 true <nil>
 	// <nil>
+}
+
+// Acquire returns the lease, or an error that describes its holder.
+func ExampleLeases() {
+	store, _ := memstore.New(memstore.Options{}) // or redisstore.New
+	leases, _ := coord.NewLeases(store, coord.LeaseOptions{Lifetime: 10 * time.Second, Name: "worker 1"})
+	ctx := context.Background()
+
+	lease, err := leases.Acquire(ctx, "ada")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = leases.Acquire(ctx, "ada")
+	var denied *coord.DeniedError
+	if errors.As(err, &denied) {
+		fmt.Println("held by", denied.Holder.Name)
+	}
+	fmt.Println(lease.Release())
+	fmt.Println(context.Cause(lease.Context()))
+	// Output:
+	// held by worker 1
+	// <nil>
+	// coord: the lease was released
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/redisstore"
 	"github.com/lazyreq/lazyreq/internal/leasecheck"
-	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/multiproc"
+	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
 // fight has workers in many processes who all want the leases of some users, and are killed

@@ -1,11 +1,9 @@
 -- Reads a token.
 --
 -- KEYS    the token
--- ARGV    nothing
--- Result  state, metadata, and the token, as reply of token.lua returns them
+-- ARGV    none
+-- Result  state, metadata and the token, see reply in token.lua
 -- Clock   the server's
--- Atomic  as it reads twice; it only drops what is forgotten
+-- Atomic  as it reads twice
 
-local t, wrong = read()
-if wrong then return wrong end
 return reply(state(t), t and call('HGET', key, 'meta') or '', t)

@@ -1,13 +1,11 @@
--- Makes a token.
+-- Issues a token.
 --
 -- KEYS    the token
--- ARGV    metadata; µs for which it can be used; µs for which it is kept after that
--- Result  {1} if it was made; {0} if there is one, which is as it was
+-- ARGV    metadata; µs for which the token can be used; µs for which it is kept after that
+-- Result  {1} if it was issued; {0} if the token exists, which is left as it is
 -- Clock   the server's
--- Atomic  because between the look and the write another caller could issue it, and use it
+-- Atomic  because between the check and the write another caller could issue it, and use it
 
-local t, wrong = read()
-if wrong then return wrong end
 if t then return {0} end
 local expires = now + number(ARGV[2])
 local forgotten = expires + number(ARGV[3])

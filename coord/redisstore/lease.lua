@@ -1,18 +1,18 @@
--- The second part of each script on a lease. What is known of a user is one hash:
+-- The second part of each script on a lease. A user is one hash:
 --   number    the last fencing number
 --   since     µs since 1970: when the last lease began
 --   grant     the ID of the lease, and with it, until it is released:
 --   name      of its holder
 --   until     µs since 1970: when it ends
---   latest    µs since 1970: when it ends however often it is renewed
+--   latest    µs since 1970: when it ends with all renewals
 --
--- The key stays for some time after a lease, so that the next number is larger even if the
--- clock goes back, and for as long as MinInterval counts. Then numbers begin again with the
--- time in µs, which is larger than all before as long as the clock is not behind them: a
--- number is at most as many µs ahead of the clock as leases were given within one.
+-- The key stays for some time after a lease, so that the next number is larger even if the clock is
+-- set back, and until MinInterval has passed. Then numbers begin again with the time in µs, which is
+-- larger than all earlier numbers as long as the clock is not behind them: a number is ahead of the
+-- clock by at most the number of leases granted within one µs.
 
--- read returns what is known of a user, nil if nothing is, and nil and an error reply if
--- the key holds something else. ends is when the lease ends, nil if it was released.
+-- read returns the user; nil if it is unknown; nil and an error reply if the key holds something
+-- else. ends is when the lease ends, nil if it was released.
 local function read()
   local m, wrong = fields('number', 'since', 'grant', 'name', 'until', 'latest')
   if not m then return nil, wrong end
@@ -22,9 +22,13 @@ local function read()
   return l
 end
 
+-- The script ends here if the key holds something else.
+local l, wrong = read()
+if wrong then return wrong end
+
 local function held(l) return l and l.grant and l.ends > now end
 
--- keep remembers the user, if the last lease ended at ends.
-local function keep(l, ends, interval, remember)
-  expireAt(math.max(ends + remember, l.since + interval))
+-- keep keeps the user, whose last lease ends at ends.
+local function keep(l, ends, interval, keepFor)
+  expireAt(math.max(ends + keepFor, l.since + interval))
 end

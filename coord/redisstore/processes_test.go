@@ -16,8 +16,8 @@ import (
 
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/redisstore"
-	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/multiproc"
+	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
 // connect returns the store of a process of its own.

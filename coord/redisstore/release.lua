@@ -1,14 +1,11 @@
 -- Ends a lease before its time.
 --
 -- KEYS    the user
--- ARGV    ID; in µs: time between the beginnings of two leases, time for which the user is
---         remembered
--- Result  {1} done, {0} if it is not the caller's
+-- ARGV    ID; in µs: time between the beginnings of two leases, time for which the user is kept
+-- Result  {1} done, {0} if the ID does not hold the lease
 -- Clock   the server's
--- Atomic  because between the look at the ID and the write another caller could get it
+-- Atomic  because between the check and the write another caller could acquire the lease
 
-local l, wrong = read()
-if wrong then return wrong end
 if not held(l) or l.grant ~= ARGV[1] then return {0} end
 call('HDEL', key, 'grant', 'name', 'until', 'latest')
 keep(l, now, number(ARGV[2]), number(ARGV[3]))

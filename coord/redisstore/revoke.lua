@@ -1,13 +1,11 @@
 -- Revokes a token.
 --
 -- KEYS    the token
--- ARGV    nothing
--- Result  {its state before}: if that is usable, the token is revoked now
+-- ARGV    none
+-- Result  {its state before}; if that is usable, the token is revoked now
 -- Clock   the server's
--- Atomic  because between the look at the state and the write another caller could use it
+-- Atomic  because between the check and the write another caller could use it
 
-local t, wrong = read()
-if wrong then return wrong end
 local found = state(t)
 if found == usable then
   call('HSET', key, 'revoked', digits(now))

@@ -1,16 +1,15 @@
--- The second part of each script on a token. A token is one hash, whose name is the SHA-256
--- of its id:
+-- The second part of each script on a token. A token is one hash, named by the SHA-256 of its id:
 --   issued, expires, forgotten   µs since 1970
 --   meta      its metadata
---   used, by  µs since 1970, and the name of the user; once it is used
+--   used, by  µs since 1970, and the name of the token's user; once it is used
 --   revoked   µs since 1970; once it is revoked
 --
 -- Its state is one of these numbers.
 
 local none, usable, used, expired, revoked = 0, 1, 2, 3, 4
 
--- read returns the token, nil if there is none, and nil and an error reply if the key holds
--- something else.
+-- read returns the token; nil if there is none; nil and an error reply if the key holds something
+-- else. It removes a forgotten token.
 local function read()
   local m, wrong = fields('issued', 'expires', 'forgotten', 'used', 'by', 'revoked')
   if not m then return nil, wrong end
@@ -36,3 +35,7 @@ local function reply(found, meta, t)
   if not t then return {none} end
   return {found, meta, t.issued, t.expires, t.forgotten, t.used or 0, t.by or '', t.revoked or 0}
 end
+
+-- The script ends here if the key holds something else.
+local t, wrong = read()
+if wrong then return wrong end

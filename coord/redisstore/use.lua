@@ -1,14 +1,12 @@
 -- Uses a token.
 --
 -- KEYS    the token
--- ARGV    name of the user
--- Result  usable, the metadata and the token as it is now, if this call used it; otherwise
---         its state, no metadata and the token; as reply of token.lua returns them
+-- ARGV    name of the token's user
+-- Result  usable, the metadata and the token as it is now, if this call used it; otherwise its
+--         state, no metadata and the token; see reply in token.lua
 -- Clock   the server's
--- Atomic  because between the look at the state and the write another caller could use it
+-- Atomic  because between the check and the write another caller could use it
 
-local t, wrong = read()
-if wrong then return wrong end
 local found, meta = state(t), ''
 if found == usable then
   t.used, t.by, meta = now, ARGV[1], call('HGET', key, 'meta') or ''
