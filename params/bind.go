@@ -62,11 +62,11 @@ func (p *Params) bind(v reflect.Value) error {
 	return b.faults.err()
 }
 
-// blame returns the mistakes that validation found in what the client sent, or the
-// error that is the program's.
+// blame returns the mistakes that validation found in the client's values, or the error
+// that is the program's.
 func blame(err error) error {
 	var list Errors
-	if own := list.gather(err); own != nil {
+	if own := list.add(err); own != nil {
 		return own
 	}
 	return list.err()

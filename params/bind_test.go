@@ -407,10 +407,10 @@ func TestMistakesInTheType(t *testing.T) {
 		Group inner
 	}
 	for want, bind := range map[string]func(*Params) error{
-		"Bind of a int: it is no struct":               try[int],
-		`A: names two sources, query and form`:         try[twoSources],
-		`A: names no source; params:"-" leaves it out`: try[noSource],
-		"and a body can't be both":                     try[bodies],
+		"Bind of a int: it is no struct":                      try[int],
+		`A: names two sources, query and form`:                try[twoSources],
+		`A: has no tag of a source; params:"-" leaves it out`: try[noSource],
+		"and a body can't be both":                            try[bodies],
 		"A: is not exported": try[struct {
 			a int `query:"a"`
 		}],

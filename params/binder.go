@@ -30,7 +30,7 @@ func (b *binder) bind(pl *plan, v reflect.Value) error {
 			b.faults.note(err)
 			continue
 		}
-		b.text(f, v, got, "")
+		b.text(f, v, &got, "")
 	}
 	if pl.query != nil {
 		pairs, err := b.params.queryPairs(b.r)
@@ -120,7 +120,8 @@ func (b *binder) fields(fields []field, v reflect.Value, pairs []pair, prefix st
 		case b.exceeded:
 			return nil
 		case f.set != nil:
-			b.text(f, v, findPair(pairs, f.name, f.from), prefix)
+			got := findPair(pairs, f.name, f.from)
+			b.text(f, v, &got, prefix)
 		case f.inner != nil:
 			err = b.structs(f, v, pairs, prefix, depth)
 		default:
@@ -139,7 +140,7 @@ func (b *binder) fields(fields []field, v reflect.Value, pairs []pair, prefix st
 }
 
 // text sets a field to the values that were found for it.
-func (b *binder) text(f *field, v reflect.Value, got found, prefix string) {
+func (b *binder) text(f *field, v reflect.Value, got *found, prefix string) {
 	to := fieldAt(v, f.index)
 	switch {
 	case got.count == 0 && f.def.IsValid():

@@ -82,17 +82,9 @@ func (l *Errors) note(e *Error) {
 
 func (l Errors) full() bool { return len(l) >= mostErrors }
 
-// add notes a mistake of the client's, or several. It returns any other error.
+// add notes the mistakes that err is, wraps or joins. It returns the first error in it
+// that isn't the client's.
 func (l *Errors) add(err error) error {
-	if l.gather(err) != nil {
-		return err
-	}
-	return nil
-}
-
-// gather adds the errors that err joins, up to as many as are told. It returns the
-// first that isn't the client's.
-func (l *Errors) gather(err error) (own error) {
 	switch e := err.(type) {
 	case nil:
 		return nil
@@ -101,13 +93,13 @@ func (l *Errors) gather(err error) (own error) {
 		return nil
 	case interface{ Unwrap() []error }:
 		for _, inner := range e.Unwrap() {
-			if own := l.gather(inner); own != nil {
+			if own := l.add(inner); own != nil {
 				return own
 			}
 		}
 		return nil
 	}
-	if inner := errors.Unwrap(err); inner == nil || l.gather(inner) != nil {
+	if inner := errors.Unwrap(err); inner == nil || l.add(inner) != nil {
 		return err
 	}
 	return nil

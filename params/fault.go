@@ -54,7 +54,7 @@ func clientPath(t reflect.Type, path string) (from Source, at jsontext.Pointer, 
 		}
 		t = sf.Type
 		if from == "" {
-			from, _, _ = sourceOf(sf)
+			from, _, _ = sourceOf(sf, "")
 			if from == "" && (bound || sf.Anonymous) && isGroup(sf) {
 				continue // its fields are the outer struct's
 			}

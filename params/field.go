@@ -108,39 +108,21 @@ func (c fieldCompiler) structOf(t reflect.Type) (*[]field, error) {
 	}
 	fields := new([]field)
 	c.structs[t] = fields
-	return fields, c.fields(fields, t, nil)
+	return fields, c.fields(fields, t)
 }
 
-func (c fieldCompiler) fields(to *[]field, t reflect.Type, index []int) error {
-	for i := range t.NumField() {
-		sf := t.Field(i)
-		at := append(index[:len(index):len(index)], i)
-		tag, ok := sf.Tag.Lookup(string(c.from))
-		var f field
-		var err error
+func (c fieldCompiler) fields(to *[]field, t reflect.Type) error {
+	return eachField(t, nil, c.from, func(sf reflect.StructField, _ Source, tag string, index []int) error {
+		f, err := c.field(sf, tag, index)
 		switch {
-		case tag == "-", sf.Tag.Get("params") == "-":
-		case ok && sf.IsExported():
-			if f, err = c.field(sf, tag, at); err != nil {
-				break
-			}
-			if hasField(*to, tag) {
-				err = fmt.Errorf("the %s parameter %q has a field already", c.from, tag)
-			}
-			if f.isFile() {
-				err = errors.New("a file is a field of a form, and not of a struct in it")
-			}
-			*to = append(*to, f)
-		case sf.Anonymous && sf.Type.Kind() == reflect.Struct:
-			err = c.fields(to, sf.Type, at)
-		case ok:
-			err = errors.New("is not exported")
-		case sf.IsExported():
-			err = fmt.Errorf(`has no tag %s; params:"-" leaves it out`, c.from)
+		case err != nil:
+			return err
+		case f.isFile():
+			return errors.New("a file is a field of a form, and not of a struct in it")
+		case hasField(*to, tag):
+			return fmt.Errorf("the %s parameter %q has a field already", c.from, tag)
 		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", sf.Name, err)
-		}
-	}
-	return nil
+		*to = append(*to, f)
+		return nil
+	})
 }

@@ -12,14 +12,17 @@ import (
 func parseString(text string) (string, string) { return text, "" }
 
 func parseNumber(text string) (int, string) {
-	n, fault := parseInt(text, strconv.IntSize)
+	n, fault := parseInt(text)
+	if int64(int(n)) != n {
+		return 0, "is out of range"
+	}
 	return int(n), fault
 }
 
 // parseInt reads a whole number as JSON and HTML write it: the standard library's also
 // takes a leading plus, as of the others here.
-func parseInt(text string, bits int) (n int64, fault string) {
-	n, err := strconv.ParseInt(text, 10, bits)
+func parseInt(text string) (n int64, fault string) {
+	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
 		return 0, "is out of range"

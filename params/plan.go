@@ -57,7 +57,6 @@ type compiler struct {
 	plan
 	bySource map[Source][]field
 	json     []reflect.StructField // the fields from JSON
-	mixed    bool                  // there are fields that package json wouldn't see as they are here
 }
 
 func compile(t reflect.Type) (*plan, error) {
@@ -65,7 +64,7 @@ func compile(t reflect.Type) (*plan, error) {
 		return nil, errors.New("it is no struct")
 	}
 	c := compiler{bySource: map[Source][]field{}}
-	if err := c.group(t, nil); err != nil {
+	if err := eachField(t, nil, "", c.field); err != nil {
 		return nil, err
 	}
 	for _, s := range []Source{SourcePath, SourceHeader, SourceCookie} {
@@ -77,42 +76,74 @@ func compile(t reflect.Type) (*plan, error) {
 		return &c.plan, nil
 	case c.form != nil:
 		return nil, errors.New("it has fields from a form and from JSON, and a body can't be both")
-	case c.mixed:
-		t = reflect.StructOf(c.json)
-	default:
+	case onlyJSON(t):
 		c.members = nil
+	default:
+		t = reflect.StructOf(c.json)
 	}
 	var err error
 	c.plan.json, err = compileJSON(t)
 	return &c.plan, err
 }
 
-// group compiles the fields of a struct, and of those in it that have no tag.
-func (c *compiler) group(t reflect.Type, index []int) error {
+// field compiles a field with the source that its tag names.
+func (c *compiler) field(sf reflect.StructField, from Source, tag string, index []int) error {
+	if from == SourceJSON {
+		c.member(sf, tag, index)
+		return nil
+	}
+	f, err := fieldCompiler{from: from, structs: map[reflect.Type]*[]field{}}.field(sf, tag, index)
+	switch {
+	case err != nil:
+		return err
+	case from == SourceHeader:
+		f.name = textproto.CanonicalMIMEHeaderKey(f.name)
+	case from == SourceQuery, from == SourceForm:
+		if hasField(c.bySource[from], f.name) {
+			return fmt.Errorf("the %s parameter %q has a field already", from, f.name)
+		}
+	case f.many:
+		return fmt.Errorf("a %s has no list of values", from)
+	}
+	c.bySource[from] = append(c.bySource[from], f)
+	return nil
+}
+
+// eachField calls add with the fields of a struct, and of those in it that have no tag. A
+// tag has to name the source only, or if that is "", any.
+func eachField(t reflect.Type, index []int, only Source, add func(sf reflect.StructField, from Source, tag string, index []int) error) error {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		at := append(index[:len(index):len(index)], i)
-		from, tag, err := sourceOf(sf)
-		c.mixed = c.mixed || from != SourceJSON && (sf.IsExported() || sf.Anonymous)
+		from, tag, err := sourceOf(sf, only)
 		switch {
 		case err != nil:
-		case from == "" && sf.Tag.Get("params") == "-":
+		case from == "" && (sf.Tag.Get("params") == "-" || only != "" && sf.Tag.Get(string(only)) == "-"):
 		case from != "" && !sf.IsExported():
 			err = errors.New("is not exported")
-		case from == SourceJSON:
-			c.member(sf, tag, at)
 		case from != "":
-			err = c.field(sf, from, tag, at)
+			err = add(sf, from, tag, at)
 		case isGroup(sf):
-			err = c.group(sf.Type, at)
+			err = eachField(sf.Type, at, only, add)
 		case sf.IsExported():
-			err = errors.New(`names no source; params:"-" leaves it out`)
+			err = fmt.Errorf(`has no tag %s; params:"-" leaves it out`, cmp.Or(only, "of a source"))
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", sf.Name, err)
 		}
 	}
 	return nil
+}
+
+// onlyJSON reports whether all that package json would set in a struct has a tag for JSON.
+func onlyJSON(t reflect.Type) bool {
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		if from, _, _ := sourceOf(sf, ""); from != SourceJSON && (sf.IsExported() || sf.Anonymous) {
+			return false
+		}
+	}
+	return true
 }
 
 // isGroup reports whether the fields of a field without a tag are taken for the outer
@@ -126,12 +157,12 @@ func isOpt(t reflect.Type) bool { _, ok := innerOf(t); return ok }
 // tagged are the sources that a tag can name.
 var tagged = []Source{SourcePath, SourceQuery, SourceForm, SourceJSON, SourceHeader, SourceCookie}
 
-// sourceOf returns the one source that a field's tags name, or "".
-func sourceOf(sf reflect.StructField) (from Source, tag string, err error) {
+// sourceOf returns the source that a field's tags name, or "": any one, or the only one.
+func sourceOf(sf reflect.StructField, only Source) (from Source, tag string, err error) {
 	for _, s := range tagged {
 		t, ok := sf.Tag.Lookup(string(s))
 		switch {
-		case !ok || t == "-":
+		case !ok || t == "-", only != "" && s != only:
 		case from != "":
 			return "", "", fmt.Errorf("names two sources, %s and %s", from, s)
 		default:
@@ -153,23 +184,4 @@ func (c *compiler) member(sf reflect.StructField, tag string, index []int) {
 		Name: fmt.Sprintf("%s_%d", sf.Name, len(c.json)), Type: sf.Type, Tag: reflect.StructTag(own) + sf.Tag,
 	})
 	c.members = append(c.members, index)
-}
-
-// field compiles a field from another source.
-func (c *compiler) field(sf reflect.StructField, from Source, tag string, index []int) error {
-	f, err := fieldCompiler{from: from, structs: map[reflect.Type]*[]field{}}.field(sf, tag, index)
-	switch {
-	case err != nil:
-		return err
-	case from == SourceHeader:
-		f.name = textproto.CanonicalMIMEHeaderKey(f.name)
-	case from == SourceQuery, from == SourceForm:
-		if hasField(c.bySource[from], f.name) {
-			return fmt.Errorf("the %s parameter %q has a field already", from, f.name)
-		}
-	case f.many:
-		return fmt.Errorf("a %s has no list of values", from)
-	}
-	c.bySource[from] = append(c.bySource[from], f)
-	return nil
 }

@@ -54,17 +54,18 @@ func setString(v reflect.Value, text string) (string, error) {
 func setBasic(v reflect.Value, text string) (fault string, cause error) {
 	switch {
 	case v.CanInt():
-		n, fault := parseInt(text, v.Type().Bits())
-		v.SetInt(n)
+		n, fault := parseInt(text)
+		if v.SetInt(n); v.OverflowInt(n) {
+			fault = "is out of range"
+		}
 		return fault, nil
 	case v.CanUint():
-		n, err := strconv.ParseUint(text, 10, v.Type().Bits())
-		if err != nil {
-			_, fault := parseInt(text, 64)
-			return cmp.Or(fault, "is out of range"), nil
+		n, err := strconv.ParseUint(text, 10, 64)
+		if v.SetUint(n); err == nil && !v.OverflowUint(n) {
+			return "", nil
 		}
-		v.SetUint(n)
-		return "", nil
+		_, fault := parseInt(text)
+		return cmp.Or(fault, "is out of range"), nil
 	case v.CanFloat():
 		x, fault := parseFloat(text, v.Type().Bits())
 		v.SetFloat(x)

@@ -240,13 +240,11 @@ func isWildcard(pattern, name string) bool {
 func findPair(pairs []pair, name string, from Source) found {
 	f := found{from: from, pairs: pairs}
 	for i := range pairs {
-		if pairs[i].name != name {
-			continue
+		if p := &pairs[i]; len(p.name) == len(name) && p.name == name {
+			if f.count++; f.count == 1 {
+				f.text = p.value
+			}
 		}
-		if f.count == 0 {
-			f.text = pairs[i].value
-		}
-		f.count++
 	}
 	return f
 }
