@@ -10,17 +10,11 @@ import (
 
 // problemOf returns the response that an error stands for.
 func problemOf(err error) (status int, members map[string]any) {
-	var told interface {
-		Problem() (status int, members map[string]any)
+	status, members = problem.Of(err)
+	if status == http.StatusInternalServerError && errors.Is(err, context.Canceled) {
+		status = http.StatusServiceUnavailable // the request was, or a call that it shared
 	}
-	switch {
-	case errors.As(err, &told):
-		return told.Problem()
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return http.StatusServiceUnavailable, nil
-	default:
-		return http.StatusInternalServerError, nil
-	}
+	return status, members
 }
 
 // writeProblem answers with the RFC 9457 problem that the error stands for.

@@ -59,10 +59,15 @@ func (c *Conn) Set(name string, v any) error { return c.ctx.Set(name, v) }
 // Resolve resolves several properties in parallel and waits for all of them.
 func (c *Conn) Resolve(names ...string) error { return c.ctx.Resolve(names...) }
 
-// RateLimit returns the limit of the named policy, or of the first one. It takes
-// once for the connection.
-func (c *Conn) RateLimit(name ...string) *ratelimit.Limit {
-	l, _ := ratelimit.From(&c.ctx, name...) // after an error, l returns it
+// RateLimit returns the limit of the server's first policy. It takes once for the connection.
+func (c *Conn) RateLimit() *ratelimit.Limit {
+	l, _ := ratelimit.From(&c.ctx) // after an error, l returns it
+	return l
+}
+
+// RateLimitFor returns the limit of the policy with this name, as RateLimit does.
+func (c *Conn) RateLimitFor(name string) *ratelimit.Limit {
+	l, _ := ratelimit.From(&c.ctx, name)
 	return l
 }
 

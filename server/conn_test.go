@@ -164,7 +164,7 @@ func TestConnRateLimitByPeer(t *testing.T) {
 	tcp := listenTCP(t)
 	serveConns(t, srv, tcp, func(c *server.Conn) error {
 		for range 2 {
-			_, err := c.RateLimit("peer").Take()
+			_, err := c.RateLimitFor("peer").Take()
 			require.NoError(t, err)
 		}
 		r, err := c.RateLimit().Take()
@@ -184,7 +184,7 @@ func TestConnRateLimitWithoutAddress(t *testing.T) {
 	requireEnd(t, connect(t, srv, func(c *server.Conn) error {
 		_, err := c.RateLimit().Take()
 		errs <- err
-		_, err = c.RateLimit("nobody").Take()
+		_, err = c.RateLimitFor("nobody").Take()
 		errs <- err
 		return nil
 	}), "")

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,43 +14,45 @@ import (
 // Problem is an error response by RFC 9457, and an error that a handler can
 // return to send it.
 type Problem struct {
-	// Status is the HTTP status. Default: 500.
+	// Status is the HTTP status. What is no error's, such as zero, means 500.
 	Status int
-	// Type identifies the kind of problem by a URI. Default: about:blank, which
-	// means no more than the status does.
+	// Type identifies the kind of problem by a URI. Empty means about:blank, which adds
+	// nothing to the status.
 	Type string
-	// Title says what kind of problem it is. Default: the status's text.
+	// Title names the kind of problem. Empty means the status's text.
 	Title string
-	// Detail says what is wrong this time, to the client.
+	// Detail explains this occurrence to the client.
 	Detail string
-	// Instance identifies this occurrence by a URI. Default: none.
+	// Instance identifies this occurrence by a URI. Empty means none.
 	Instance string
-	// Members are further members of the JSON object. The names of those above
-	// are overruled by them.
+	// Members are further members of the JSON object. They take precedence over the fields
+	// above.
 	Members map[string]any
 	// Err is the cause, for the log and for [errors.Is]; clients do not see it.
 	Err error
 
-	denied *ratelimit.DeniedError // what the members are, if it is only this
+	denied *ratelimit.DeniedError // writes the JSON object, if it isn't nil
 }
 
-// problemer is how packages below this one say what response an error is.
-type problemer interface {
-	Problem() (status int, members map[string]any)
-}
-
-// Errorf returns a problem with this status and detail.
+// Errorf returns a problem with this status. Below 500, the text is its Detail, which clients
+// see; from 500 on, it is only logged. The problem wraps what the text does: %w works as in
+// [fmt.Errorf].
 func Errorf(status int, format string, args ...any) *Problem {
-	return &Problem{Status: status, Detail: fmt.Sprintf(format, args...)}
+	err := fmt.Errorf(format, args...)
+	p := &Problem{Status: status, Err: err}
+	if p.status() < 500 {
+		p.Detail = err.Error()
+	}
+	return p
 }
 
-// Error tells status, title, detail and cause.
+// Error returns status, title, detail and cause.
 func (p *Problem) Error() string {
 	s := strconv.Itoa(p.status()) + " " + p.title()
 	if p.Detail != "" {
 		s += ": " + p.Detail
 	}
-	if p.Err != nil {
+	if p.Err != nil && p.Err.Error() != p.Detail {
 		s += ": " + p.Err.Error()
 	}
 	return s
@@ -63,14 +64,14 @@ func (p *Problem) Unwrap() error { return p.Err }
 // MarshalJSON gives the problem+json object.
 func (p *Problem) MarshalJSON() ([]byte, error) { return problem.Append(nil, p.status(), p.members()) }
 
-// members returns those of the JSON object, but for the status.
+// members returns the members of the JSON object except status.
 func (p *Problem) members() map[string]any {
 	fields := [...]struct{ name, text string }{
 		{"type", p.Type}, {"title", p.Title}, {"detail", p.Detail}, {"instance", p.Instance},
 	}
 	var all map[string]any
 	for _, f := range fields {
-		if _, overruled := p.Members[f.name]; f.text == "" || overruled {
+		if _, given := p.Members[f.name]; f.text == "" || given {
 			continue
 		}
 		if all == nil {
@@ -99,39 +100,17 @@ func (p *Problem) title() string {
 	return http.StatusText(p.status())
 }
 
-// asProblem maps an error to the response it is.
+// asProblem returns the response that err stands for.
 func asProblem(err error) *Problem {
-	switch e := err.(type) { // as it is mostly
-	case *Problem:
-		return e
-	case *ratelimit.DeniedError:
-		return &Problem{Status: http.StatusTooManyRequests, Err: err, denied: e}
-	default:
-		return findProblem(err)
+	if denied, ok := err.(*ratelimit.DeniedError); ok { // as frequent as there is too much to do
+		return &Problem{Status: http.StatusTooManyRequests, Err: err, denied: denied}
 	}
-}
-
-// findProblem is asProblem for an error that may wrap what the response is.
-func findProblem(err error) *Problem {
-	var (
-		p       *Problem
-		told    problemer
-		tooLong *http.MaxBytesError
-	)
-	switch {
-	case errors.As(err, &p):
+	var p *Problem
+	if errors.As(err, &p) {
 		return p
-	case errors.As(err, &told):
-		status, members := told.Problem()
-		return &Problem{Status: status, Members: members, Err: err}
-	case errors.As(err, &tooLong):
-		return &Problem{Status: http.StatusRequestEntityTooLarge, Err: err,
-			Detail: fmt.Sprintf("The body may have at most %d bytes.", tooLong.Limit)}
-	case errors.Is(err, context.DeadlineExceeded):
-		return &Problem{Status: http.StatusServiceUnavailable, Err: err}
-	default:
-		return &Problem{Status: http.StatusInternalServerError, Err: err}
 	}
+	status, members := problem.Of(err)
+	return &Problem{Status: status, Members: members, Err: err}
 }
 
 // commitProblem is the response when the handler's could not be committed: a failure of
@@ -154,8 +133,7 @@ func (p *Problem) write(w http.ResponseWriter) {
 	problem.Write(w, p.status(), p.members(), p.Err)
 }
 
-// clearRepresentation takes away what described a body that is not going to be
-// sent.
+// clearRepresentation removes the fields that described a body which is not going to be sent.
 func clearRepresentation(h http.Header) {
 	for name := range h {
 		switch name {

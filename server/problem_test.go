@@ -48,7 +48,9 @@ func TestWhatAnErrorBecomes(t *testing.T) {
 		},
 		"wrapped":         {fmt.Errorf("on the way: %w", server.Errorf(409, "Taken.")), 409, `{"status":409,"title":"Conflict","detail":"Taken."}`, false},
 		"zero":            {&server.Problem{Err: secret}, 500, `{"status":500,"title":"Internal Server Error"}`, true},
-		"no error status": {server.Errorf(204, "?"), 500, `{"status":500,"title":"Internal Server Error","detail":"?"}`, true},
+		"no error status": {server.Errorf(204, "?"), 500, `{"status":500,"title":"Internal Server Error"}`, true},
+		"Errorf wraps":    {server.Errorf(404, "No fish: %w", io.EOF), 404, `{"status":404,"title":"Not Found","detail":"No fish: EOF"}`, false},
+		"Errorf of 500":   {server.Errorf(503, "%w", secret), 503, `{"status":503,"title":"Service Unavailable"}`, true},
 		"no JSON": {
 			&server.Problem{Status: 422, Detail: "x", Members: map[string]any{"f": func() {}}},
 			422, `{"status":422,"title":"Unprocessable Entity","detail":"x"}`, false,
@@ -135,6 +137,10 @@ func TestAProblemIsAnError(t *testing.T) {
 	require.ErrorIs(t, p, io.EOF)
 	require.Equal(t, "409 Conflict: Taken.: EOF", p.Error())
 	require.Equal(t, "500 Internal Server Error", new(server.Problem).Error())
+	wrapped := server.Errorf(409, "%w, and taken", io.EOF)
+	require.ErrorIs(t, wrapped, io.EOF)
+	require.Equal(t, "409 Conflict: EOF, and taken", wrapped.Error())
+	require.Equal(t, "500 Internal Server Error: EOF", server.Errorf(500, "%w", io.EOF).Error())
 }
 
 // One problem may be the response of many requests.

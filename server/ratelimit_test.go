@@ -279,7 +279,7 @@ func TestKeysOfARawConnection(t *testing.T) {
 	go func() {
 		served <- srv.ServeConns(l, func(c *server.Conn) error {
 			for _, name := range []string{"address", "key", "path"} {
-				_, err := c.RateLimit(name).Take()
+				_, err := c.RateLimitFor(name).Take()
 				errs <- err
 			}
 			return nil

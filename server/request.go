@@ -10,9 +10,9 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// Request is an HTTP request with its lazy properties. All of the standard
-// request works on it, and its Context carries the properties to whatever is
-// called with it. It is valid until the handler returns.
+// Request is an HTTP request with its lazy properties. All of the standard request works on it,
+// and its Context carries the properties to the functions that are called with it. It is valid
+// until the handler returns.
 type Request struct {
 	*http.Request
 	ctx *reqctx.Context
@@ -36,18 +36,23 @@ func (req *Request) Session() *session.Session {
 	return s
 }
 
-// Params returns the parameters, without parsing them: the methods do that for
+// Params returns the parameters, without parsing them: its methods do that for
 // the source that they need, and return the error if it fails.
 func (req *Request) Params() *params.Params {
 	p, _ := params.From(req.ctx) // after an error, p returns it
 	return p
 }
 
-// RateLimit returns the limit of the named policy, or of the first one, without
-// asking the store: its methods do that. A name that no policy has gives a limit
-// whose methods return an error.
-func (req *Request) RateLimit(name ...string) *ratelimit.Limit {
-	l, _ := ratelimit.From(req.ctx, name...) // after an error, l returns it
+// RateLimit returns the limit of the server's first policy, without asking the store: its
+// methods do that. Without a policy, the methods return an error.
+func (req *Request) RateLimit() *ratelimit.Limit {
+	l, _ := ratelimit.From(req.ctx) // after an error, l returns it
+	return l
+}
+
+// RateLimitFor returns the limit of the policy with this name, as RateLimit does.
+func (req *Request) RateLimitFor(name string) *ratelimit.Limit {
+	l, _ := ratelimit.From(req.ctx, name)
 	return l
 }
 

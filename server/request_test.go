@@ -57,8 +57,8 @@ func TestReservedNamesHaveTheirTypes(t *testing.T) {
 			"session":          req.Session(),
 			"params":           req.Params(),
 			"ratelimit":        req.RateLimit(),
-			"ratelimit.first":  req.RateLimit("first"),
-			"ratelimit.second": req.RateLimit("second"),
+			"ratelimit.first":  req.RateLimitFor("first"),
+			"ratelimit.second": req.RateLimitFor("second"),
 		} {
 			got, err := req.Get(name)
 			require.NoError(t, err, name)
@@ -68,7 +68,7 @@ func TestReservedNamesHaveTheirTypes(t *testing.T) {
 		require.IsType(t, (*session.Session)(nil), req.Session())
 		require.IsType(t, (*params.Params)(nil), req.Params())
 		require.Equal(t, "first", req.RateLimit().Name())
-		require.Equal(t, "second", req.RateLimit("second").Name())
+		require.Equal(t, "second", req.RateLimitFor("second").Name())
 		_, err := req.Get("nobody")
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
 		require.ErrorIs(t, req.Set("nobody", 1), reqctx.ErrNoProperty)
@@ -83,9 +83,9 @@ func TestALimitThatNoPolicyHasReturnsErrors(t *testing.T) {
 		policies []ratelimit.Policy
 		limit    func(req *server.Request) *ratelimit.Limit
 	}{
-		"a name":    {[]ratelimit.Policy{policy(t, "other")}, func(req *server.Request) *ratelimit.Limit { return req.RateLimit("nobody") }},
+		"a name":    {[]ratelimit.Policy{policy(t, "other")}, func(req *server.Request) *ratelimit.Limit { return req.RateLimitFor("nobody") }},
 		"no policy": {nil, func(req *server.Request) *ratelimit.Limit { return req.RateLimit() }},
-		"another's": {nil, func(req *server.Request) *ratelimit.Limit { return req.RateLimit("other") }},
+		"another's": {nil, func(req *server.Request) *ratelimit.Limit { return req.RateLimitFor("other") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv, l := newServer(t, server.Options{RateLimits: tt.policies})

@@ -1,19 +1,49 @@
-// Package problem writes the responses of RFC 9457.
+// Package problem turns errors into the responses of RFC 9457.
 package problem
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"time"
 )
 
-// Write sends a problem as the whole response. status becomes 500 if it is no error's. The
-// members are those of the JSON object but for status; title is the status's text if it
-// isn't among them. Members that are no JSON are left out, all of them but title and detail.
-// A cause that can say when to try again adds Retry-After, if there is none.
+// problemer is an error that stands for a response.
+type problemer interface {
+	Problem() (status int, members map[string]any)
+}
+
+// Of returns the response that err stands for: that of the first error in its chain with a
+// method Problem, 413 for an [http.MaxBytesError], 503 for [context.DeadlineExceeded], and 500
+// for every other error.
+func Of(err error) (status int, members map[string]any) {
+	if p, ok := err.(problemer); ok { // the usual case
+		return p.Problem()
+	}
+	var p problemer
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &p):
+		return p.Problem()
+	case errors.As(err, &tooLarge):
+		return http.StatusRequestEntityTooLarge, map[string]any{
+			"detail": fmt.Sprintf("The body may have at most %d bytes.", tooLarge.Limit),
+		}
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusServiceUnavailable, nil
+	default:
+		return http.StatusInternalServerError, nil
+	}
+}
+
+// Write sends a problem as the whole response. A status that is no error's becomes 500. The
+// members are those of the JSON object without status; the default title is the status's text.
+// If a member can't be encoded, all but title and detail are left out. Retry-After is added for
+// a cause with a method RetrySeconds, unless it is set.
 func Write(w http.ResponseWriter, status int, members map[string]any, cause error) {
 	if status < 400 || status > 599 {
 		status = http.StatusInternalServerError
@@ -25,7 +55,7 @@ func Write(w http.ResponseWriter, status int, members map[string]any, cause erro
 	WriteJSON(w, status, body, cause)
 }
 
-// WriteJSON is Write for a JSON object that is there already, and keeps it.
+// WriteJSON is Write for an encoded JSON object, which it keeps.
 func WriteJSON(w http.ResponseWriter, status int, body []byte, cause error) {
 	body = append(body, '\n')
 	h := w.Header()
@@ -34,12 +64,12 @@ func WriteJSON(w http.ResponseWriter, status int, body []byte, cause error) {
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	passes := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 	if passes && len(h["Retry-After"]) == 0 {
-		if wait, ok := retrier(cause); ok {
+		if wait, ok := findRetrier(cause); ok {
 			h["Retry-After"] = []string{strconv.FormatInt(wait.RetrySeconds(), 10)}
 		}
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that is gone is nobody to tell
+	_, _ = w.Write(body) // fails only if the client has gone away
 }
 
 // Seconds returns d in whole seconds, rounded up.
@@ -54,20 +84,21 @@ func Seconds(d time.Duration) int64 {
 // RetrySeconds is Seconds for Retry-After, which is at least 1.
 func RetrySeconds(d time.Duration) int64 { return max(1, Seconds(d)) }
 
-type retrying interface{ RetrySeconds() int64 } // a denial by a rate limit, or one that can't be checked
+// retrier is an error after which the client should wait, such as a denial by a rate limit.
+type retrier interface{ RetrySeconds() int64 }
 
-func retrier(err error) (wait retrying, ok bool) {
-	if wait, ok = err.(retrying); ok {
-		return wait, true
+func findRetrier(err error) (r retrier, ok bool) {
+	if r, ok = err.(retrier); ok {
+		return r, true
 	}
-	return wait, errors.As(err, &wait)
+	return r, errors.As(err, &r)
 }
 
 // Append appends the JSON object with the status and the members, by their names' order.
 func Append(b []byte, status int, members map[string]any) ([]byte, error) {
 	var room [12]string
 	names := append(room[:0], "status")
-	if _, told := members["title"]; !told {
+	if _, given := members["title"]; !given {
 		names = append(names, "title")
 	}
 	for name := range members {
@@ -82,12 +113,12 @@ func Append(b []byte, status int, members map[string]any) ([]byte, error) {
 			b = append(b, ',')
 		}
 		b = append(AppendString(b, name), ':')
-		v, told := members[name]
+		v, given := members[name]
 		var err error
 		switch {
 		case name == "status":
 			b = strconv.AppendInt(b, int64(status), 10)
-		case !told: // the title
+		case !given: // the title
 			b = AppendString(b, http.StatusText(status))
 		default:
 			b, err = appendValue(b, v)

@@ -67,7 +67,7 @@ func (x *exchange) serve() error {
 func (x *exchange) refuse(r *http.Request) error {
 	switch {
 	case r.Method == http.MethodConnect:
-		return server.Errorf(http.StatusNotImplemented, "This is no tunnel.")
+		return &server.Problem{Status: http.StatusNotImplemented, Detail: "This is no tunnel."}
 	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // "a:http://host/path", which an upstream may read otherwise
 		return server.Errorf(http.StatusBadRequest, "The request's target is no path.")
 	case strings.Contains(r.URL.Path, "\x00"):
@@ -76,7 +76,7 @@ func (x *exchange) refuse(r *http.Request) error {
 		return server.Errorf(http.StatusBadRequest, "The request's Host is no host.")
 	case x.p.sawBefore(r):
 		x.p.loops.log(x.p.log, slog.LevelError, "loop: a request of this proxy has come back to it", slog.String("host", r.Host), slog.String("path", r.URL.Path))
-		return server.Errorf(http.StatusLoopDetected, "The request came through here before.")
+		return &server.Problem{Status: http.StatusLoopDetected, Detail: "The request came through here before."}
 	case len(r.Header["Upgrade"]) > 0 && !(len(r.Header["Upgrade"]) == 1 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")):
 		return server.Errorf(http.StatusBadRequest, "Only websocket can be upgraded to.")
 	case len(r.Header["Upgrade"]) > 0 && r.Body != nil && r.Body != http.NoBody: // where would the websocket begin?

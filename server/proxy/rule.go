@@ -97,7 +97,7 @@ func (r *rule) of(req *server.Request) *ratelimit.Limit {
 	if r.first {
 		return req.RateLimit()
 	}
-	return req.RateLimit(r.Name)
+	return req.RateLimitFor(r.Name)
 }
 
 // keysOf returns values of a key as requests have them.
