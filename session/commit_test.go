@@ -53,7 +53,7 @@ func TestWriteAfterCommitIsRefused(t *testing.T) {
 	require.Equal(t, "ada", s.user(t, cookie))
 }
 
-// Whatever Set says when it races the commit is what happened.
+// The result of a Set that races the commit is right.
 func TestWritesRacingTheCommitAreKeptOrRefused(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")

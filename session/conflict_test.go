@@ -47,7 +47,7 @@ func TestConcurrentRequestsKeepEachOthersFields(t *testing.T) {
 
 // The slow request loses: its save is a conflict, and touches no cookie, so that
 // the one that the other request has set stays.
-func TestWhatEndsASessionBeatsASlowWrite(t *testing.T) {
+func TestASlowWriteNeverRevivesASession(t *testing.T) {
 	for name, end := range map[string]func(*session.Session) error{
 		"Destroy": (*session.Session).Destroy,
 		"Renew":   (*session.Session).Renew,

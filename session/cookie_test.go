@@ -173,8 +173,8 @@ func TestCacheControlIsMadePrivate(t *testing.T) {
 	require.Equal(t, []string{"private, max-age=5"}, h["Cache-Control"])
 }
 
-// A cache that is told something of its own goes by that, and not by Cache-Control.
-func TestNothingTellsASharedCacheOtherwise(t *testing.T) {
+// A cache with a header field of its own obeys that instead of Cache-Control.
+func TestCacheControlForSharedCachesIsRemoved(t *testing.T) {
 	for _, own := range []string{"max-age=60", "no-store"} {
 		h := http.Header{"Cache-Control": {own}, "Date": {"now"}}
 		for _, name := range []string{"CDN-Cache-Control", "Cloudflare-CDN-Cache-Control", "Surrogate-Control"} {

@@ -80,7 +80,7 @@ func TestUndecodableFieldIsLostAloneAndLogged(t *testing.T) {
 	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
 		got, err := v.Get("cart")
 		require.NoError(t, err)
-		require.NotNil(t, got, "what is stored stays for those who can read it")
+		require.NotNil(t, got, "the stored value stays")
 	})
 }
 

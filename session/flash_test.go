@@ -40,7 +40,7 @@ func TestAFlashIsReadOnce(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestOfManyReadersOneGetsTheFlash(t *testing.T) {
+func TestOneOfManyReadersGetsTheFlash(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	for range 20 {

@@ -27,7 +27,7 @@ func TestIdleSessionEnds(t *testing.T) {
 	})
 }
 
-func TestUseIsNotedAfterATenthOfTheIdleTime(t *testing.T) {
+func TestUseIsRecordedAfterATenthOfTheIdleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, session.Options{IdleTimeout: 10 * time.Minute})
 		early, due := s.login(t, "ada"), s.login(t, "bob")

@@ -19,5 +19,5 @@ func newMemory(t testing.TB, o memstore.Options) *memstore.Store {
 	return m
 }
 
-// pass lets d pass on the clock of a bubble.
+// pass moves the clock of a synctest bubble by d.
 func pass(d time.Duration) { <-time.After(d) }

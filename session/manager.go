@@ -10,7 +10,7 @@ import (
 )
 
 // Store keeps sessions. Packages memstore and redisstore have implementations; package
-// storage documents the methods for those who write another.
+// storage documents the methods for other implementations.
 type Store = storage.Store
 
 // MaxCounter is the largest number that a [Counter] holds, and -MaxCounter the smallest.

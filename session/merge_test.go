@@ -101,7 +101,7 @@ func TestACounterIsReadWithWhatTheRequestAdds(t *testing.T) {
 	s.do(t, cookie, func(ctx context.Context, v *session.Session) { get(ctx, 0) })
 }
 
-func TestWhatIsNoCounterIsNotAddedTo(t *testing.T) {
+func TestAddToAFieldThatIsNoCounter(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
@@ -130,7 +130,7 @@ func TestWhatIsNoCounterIsNotAddedTo(t *testing.T) {
 	require.Panics(t, func() { session.NewCounter("") })
 }
 
-// Somebody makes the counter a word while another request adds to it.
+// One request makes the counter a word while another adds to it.
 func TestAnAdditionThatCannotBeSavedIsTheServersFault(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
@@ -142,7 +142,7 @@ func TestAnAdditionThatCannotBeSavedIsTheServersFault(t *testing.T) {
 	requireStatus(t, err, http.StatusInternalServerError)
 }
 
-func TestOfWritesThatFailOnConflictOneWins(t *testing.T) {
+func TestOneOfConflictingWritesWins(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	var won atomic.Int64

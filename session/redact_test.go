@@ -115,22 +115,22 @@ func TestTokensShowInNoLogOrError(t *testing.T) {
 	requireNoTrace(t, tok, log.String()+fmt.Sprintf("%v %+v %#v %v", saveErr, saveErr, saveErr, loaded))
 }
 
-// told is a store that notes what it is told.
-type told struct {
+// recorder is a store that records the deltas it gets.
+type recorder struct {
 	storage.Store
 	deltas []storage.Delta
 }
 
-func (s *told) Commit(ctx context.Context, d storage.Delta) error {
+func (s *recorder) Commit(ctx context.Context, d storage.Delta) error {
 	s.deltas = append(s.deltas, d)
 	return s.Store.Commit(ctx, d)
 }
 
-// What a store is told of a session logs nobody in.
+// The content of a store cannot be used to log in.
 func TestDumpOfTheStoreCannotLogIn(t *testing.T) {
 	memory, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
-	store := &told{Store: memory}
+	store := &recorder{Store: memory}
 	m, err := New(store, Options{})
 	require.NoError(t, err)
 	reg := reqctx.NewRegistry(reqctx.Options{})

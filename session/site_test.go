@@ -83,7 +83,7 @@ func (s *site) login(t testing.TB, user string) string {
 	}))
 }
 
-// user reads who the cookie line belongs to.
+// user returns the user of the cookie line.
 func (s *site) user(t testing.TB, cookie string) (user string) {
 	t.Helper()
 	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
@@ -112,7 +112,7 @@ func cookieOf(t testing.TB, h http.Header) string {
 	return pair
 }
 
-// spy counts the calls of a store, and can stand in their way.
+// spy counts the calls of a store, and can delay or fail them.
 type spy struct {
 	session.Store
 	loads, commits, destroys atomic.Int64

@@ -64,7 +64,7 @@ func TestASessionHasALargestSize(t *testing.T) {
 	})
 }
 
-func TestWhatUpdatesAddCounts(t *testing.T) {
+func TestUpdatesCountTowardsTheSize(t *testing.T) {
 	s := newSite(t, session.Options{MaxBytes: 1000})
 	cookie := s.login(t, "ada")
 	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
@@ -85,7 +85,7 @@ func TestFiveMegabytesAreRefusedAtOnce(t *testing.T) {
 	require.Equal(t, "ada", s.user(t, cookie))
 }
 
-// A user's name may be what somebody typed.
+// A user's name may come from a form.
 func TestAUserHasALargestSize(t *testing.T) {
 	s := newSite(t, session.Options{MaxFieldBytes: 100})
 	s.do(t, "", func(_ context.Context, v *session.Session) {
@@ -107,8 +107,8 @@ func TestANameThatIsTooLongIsNotSent(t *testing.T) {
 	require.Equal(t, before[1], s.store.calls()[1])
 }
 
-// A limit that was lowered must not lock anybody out of what is there.
-func TestWhatIsTooLargeAlreadyMayShrink(t *testing.T) {
+// A lowered limit must not make an existing session unusable.
+func TestATooLargeSessionMayShrink(t *testing.T) {
 	store := newMemory(t, memstore.Options{})
 	cookie := cookieOf(t, newSiteOn(t, store, session.Options{}).do(t, "", func(_ context.Context, v *session.Session) {
 		require.NoError(t, v.Set("big", strings.Repeat("x", 5000)))

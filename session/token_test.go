@@ -76,7 +76,7 @@ func TestParseTokenTakesOneTextOnly(t *testing.T) {
 	}
 }
 
-func TestFindWantsOneToken(t *testing.T) {
+func TestFindReturnsOneTokenOnly(t *testing.T) {
 	a, b := newToken().text(), newToken().text()
 	transport, err := newTransport(Options{})
 	require.NoError(t, err)

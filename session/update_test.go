@@ -42,7 +42,7 @@ func TestUpdateIsAtOnceAndOneStoreCall(t *testing.T) {
 	require.Equal(t, [3]int64{before[0] + 2, before[1] + 1, 0}, s.store.calls())
 }
 
-func TestUpdatesThatMeetAllCount(t *testing.T) {
+func TestConcurrentUpdatesAllCount(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	const n = 25
@@ -78,7 +78,7 @@ func TestUpdatesOfOneRequestAllCount(t *testing.T) {
 	}
 }
 
-func TestUpdateBeginsAgainWithTheNewValue(t *testing.T) {
+func TestUpdateRetriesWithTheNewValue(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	var seen []int
@@ -95,7 +95,7 @@ func TestUpdateBeginsAgainWithTheNewValue(t *testing.T) {
 	require.Equal(t, 42, s.balance(t, cookie))
 }
 
-func TestUpdateGivesUpInTheEnd(t *testing.T) {
+func TestUpdateGivesUpUnderContention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, session.Options{})
 		cookie := s.login(t, "ada")
@@ -162,7 +162,7 @@ func TestUpdateWithoutSessionIsSavedWithTheRest(t *testing.T) {
 	require.Equal(t, 7, s.balance(t, cookie))
 }
 
-// An update over the request's own addition says what becomes of the number that
+// An update over the request's own addition depends on the number that
 // was loaded; if that was changed, the save is a conflict.
 func TestUpdateOverAnAdditionLosesNothing(t *testing.T) {
 	s := newSite(t, session.Options{})

@@ -27,7 +27,7 @@ func (s *site) bind(t testing.TB, cookie, user, on string) string {
 	}))
 }
 
-// bound reads who the session of a cookie line is bound to.
+// bound returns the user to whom the session of a cookie line is bound.
 func (s *site) bound(t testing.TB, cookie string) (user string) {
 	t.Helper()
 	s.do(t, cookie, func(_ context.Context, v *session.Session) {
@@ -190,8 +190,8 @@ func TestRevokeAllEndsThisOneToo(t *testing.T) {
 	require.Empty(t, s.bound(t, mine))
 }
 
-// What loaded a session before it was revoked cannot bring it back, in whatever way.
-func TestNothingRevivesWhatWasRevoked(t *testing.T) {
+// A request that loaded a session before it was revoked cannot bring it back.
+func TestARevokedSessionNeverComesBack(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, v *session.Session) error{
 		"Set":    func(_ context.Context, v *session.Session) error { return v.Set("late", true) },
 		"Add":    func(_ context.Context, v *session.Session) error { return v.Add("late", 1) },
@@ -223,9 +223,9 @@ func TestNothingRevivesWhatWasRevoked(t *testing.T) {
 	}
 }
 
-// The thief's request began before the owner threw it out; it must not throw out
-// the owner afterwards.
-func TestARevokedSessionRevokesNobody(t *testing.T) {
+// The thief's request began before the owner revoked its session; it must not revoke
+// the owner's afterwards.
+func TestARevokedSessionCannotRevoke(t *testing.T) {
 	s := newSite(t, session.Options{})
 	stolen, mine := s.bind(t, "", "ada", "stolen"), s.bind(t, "", "ada", "mine")
 	infos, err := s.m.List(t.Context(), "ada")
@@ -250,7 +250,7 @@ func TestARevokedSessionRevokesNobody(t *testing.T) {
 }
 
 // The old secret may still read: that is not enough to end others.
-func TestASecretThatWasRenewedMeanwhileRevokesNobody(t *testing.T) {
+func TestARenewedSecretCannotRevoke(t *testing.T) {
 	s := newSite(t, session.Options{})
 	bind := func(_ context.Context, v *session.Session) { require.NoError(t, v.Bind("ada")) }
 	cookie, other := cookieOf(t, s.do(t, "", bind)), cookieOf(t, s.do(t, "", bind))
@@ -270,7 +270,7 @@ func TestASecretThatWasRenewedMeanwhileRevokesNobody(t *testing.T) {
 	})
 }
 
-func TestNobodysSessionHasNoOthers(t *testing.T) {
+func TestASessionWithoutUserHasNoOthers(t *testing.T) {
 	s := newSite(t, session.Options{})
 	for _, cookie := range []string{"", s.login(t, "ada")} {
 		s.do(t, cookie, func(_ context.Context, v *session.Session) {
@@ -290,7 +290,7 @@ func TestNobodysSessionHasNoOthers(t *testing.T) {
 	require.ErrorIs(t, s.m.Revoke(t.Context(), "", "x"), session.ErrNotBound)
 }
 
-func TestTheStoreIsDownForAllOfThem(t *testing.T) {
+func TestUserMethodsReturnTheStoresError(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.bind(t, "", "ada", "phone")
 	infos, err := s.m.List(t.Context(), "ada")

@@ -23,7 +23,7 @@ type instance struct {
 	close   func() error
 	load    load
 	length  time.Duration
-	redis   *redis.Client // for questions about it
+	redis   *redis.Client // for INFO
 	next    atomic.Int64
 	cookies [visitors]string
 }
@@ -67,7 +67,7 @@ func (in *instance) Round(ctx context.Context) (map[string]float64, error) {
 	}, nil
 }
 
-// prepare empties Redis and has every visitor log in.
+// prepare empties Redis and logs every visitor in.
 func (in *instance) prepare(ctx context.Context) error {
 	if err := in.redis.FlushAll(ctx).Err(); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (in *instance) prepare(ctx context.Context) error {
 
 func name(i int) string { return fmt.Sprintf("visitor-%03d", i) }
 
-// run sends requests for as long as a round is, and returns how many.
+// run sends requests for the length of a round, and returns how many.
 func (in *instance) run(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -111,8 +111,8 @@ func (in *instance) run(ctx context.Context) (int64, error) {
 	return requests.Load(), context.Cause(ctx)
 }
 
-// request sends the request number n. The visitors take turns so that all of them do
-// everything.
+// request sends the request number n. The visitors take turns, so that each of them sends
+// every kind.
 func (in *instance) request(ctx context.Context, n int) error {
 	visitor := (n + n/visitors) % visitors
 	method, path, want := "GET", "/light", "light"
@@ -127,7 +127,7 @@ func (in *instance) request(ctx context.Context, n int) error {
 		return err
 	}
 	if got := w.body.String(); got != want {
-		return fmt.Errorf("%w: %s says %q, want %q", harness.ErrWrong, path, got, want)
+		return fmt.Errorf("%w: %s responds %q, want %q", harness.ErrWrong, path, got, want)
 	}
 	return nil
 }
@@ -172,8 +172,8 @@ func (in *instance) usage(ctx context.Context) (usage, error) {
 	return usage{info, cpu}, err
 }
 
-// sent returns how many commands clients have sent. Who sends scripts sends nothing else
-// here: all other commands were theirs.
+// sent returns how many commands clients have sent. A contender that sends scripts sends
+// nothing else here: the scripts ran all other commands.
 func sent(before, after redisinfo.Info) int {
 	commands, scripts := 0, 0
 	for name, n := range after.Calls {

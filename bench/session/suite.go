@@ -18,7 +18,7 @@ const (
 	poolSize = 64
 )
 
-// load is the mix of a case: of ten requests, so many read their session and so many
+// load is the mix of a case: how many of ten requests read their session and how many
 // change it; the others don't need it.
 type load struct {
 	name        string
@@ -41,8 +41,8 @@ var metrics = []harness.Metric{
 // contender makes a handler of these routes, on the Redis at addr:
 //
 //	POST /login  begins a session of the visitor in the query
-//	GET /light   says "light", and needs no session
-//	GET /me      says who the visitor is
+//	GET /light   responds "light", and needs no session
+//	GET /me      responds with the visitor's name
 //	POST /visit  counts a visit in the session
 type contender struct {
 	name string

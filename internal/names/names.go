@@ -1,11 +1,11 @@
-// Package names says what may be the name of a policy or a rule.
+// Package names checks the names of policies and rules.
 package names
 
-// Rule says what [Valid] accepts.
+// Rule describes what [Valid] accepts.
 const Rule = `1 to 64 letters, digits, "-" or "_"`
 
-// Valid tells whether s can be a part of a property's name, of a key in a store and of a
-// header, without escapes in any.
+// Valid reports whether s can be part of a property's name, of a key in a store and of a
+// header without escapes.
 func Valid(s string) bool {
 	if len(s) < 1 || len(s) > 64 {
 		return false

@@ -1,4 +1,4 @@
-// Package netaddr compares addresses of IPv4 with those that are mapped into IPv6.
+// Package netaddr compares IPv4 addresses with IPv4-mapped IPv6 addresses.
 package netaddr
 
 import (
@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Unmap returns the prefix that plain addresses are in: one of IPv4 if p is mapped into IPv6, without
-// the bits that p doesn't count.
+// Unmap returns p as the prefix of unmapped addresses: an IPv4 prefix if p is IPv4-mapped. Its
+// host bits are zero.
 func Unmap(p netip.Prefix) netip.Prefix {
 	if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
 		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)

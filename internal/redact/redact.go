@@ -1,4 +1,4 @@
-// Package redact hides secrets from what formats, logs and marshals values.
+// Package redact hides secrets when values are formatted, logged or marshaled.
 package redact
 
 import (
@@ -6,11 +6,11 @@ import (
 	"io"
 )
 
-// Text is what a hidden value is formatted as.
+// Text is the formatted form of a hidden value.
 const Text = "[redacted]"
 
-// Hidden, when embedded, hides a whole struct from fmt, log/slog and the encoders that ask for
-// text.
+// Hidden, when embedded, hides a whole struct from fmt, log/slog and the encoders that use
+// [encoding.TextMarshaler].
 type Hidden struct{}
 
 // Format writes Text for every verb.

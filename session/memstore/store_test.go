@@ -67,7 +67,7 @@ func TestMemoryKeepsTheMostRecentlyUsed(t *testing.T) {
 	require.True(t, has(t, m, 1) && has(t, m, 2) && has(t, m, 4))
 }
 
-func TestMemoryWithAWrongSecretIsNotUse(t *testing.T) {
+func TestMemoryIgnoresUseWithAWrongSecret(t *testing.T) {
 	m := newMemory(t, memstore.Options{MaxSessions: 2})
 	require.NoError(t, put(m, 1, ""))
 	require.NoError(t, put(m, 2, ""))
@@ -94,7 +94,7 @@ func TestMemoryBoundsItsBytes(t *testing.T) {
 	grow.Changes = map[string]storage.Change{"w": {Op: storage.OpSet, Value: make([]byte, 1000)}}
 	require.ErrorIs(t, m.Commit(t.Context(), grow), storage.ErrTooLarge)
 	require.ErrorIs(t, put(m, 200, strings.Repeat("x", room)), storage.ErrTooLarge)
-	require.True(t, has(t, m, 99), "a refused save evicts nobody")
+	require.True(t, has(t, m, 99), "a refused save evicts nothing")
 
 	require.NoError(t, m.Destroy(t.Context(), locator(99), storage.Digest{1}))
 	for n := range 9 {
@@ -119,7 +119,7 @@ func TestMemoryDropsTheExpired(t *testing.T) {
 	})
 }
 
-func TestMemoryForgetsTheUsersOfWhatItEvicts(t *testing.T) {
+func TestMemoryDropsTheUsersOfEvictedSessions(t *testing.T) {
 	m := newMemory(t, memstore.Options{MaxSessions: 2})
 	for n := range 5 {
 		d := storage.Delta{Create: true, Locator: locator(n), Digest: storage.Digest{1}, Limits: limits, Bind: fmt.Sprint("user", n)}
@@ -138,7 +138,7 @@ func TestMemoryForgetsTheUsersOfWhatItEvicts(t *testing.T) {
 	require.Equal(t, 2, users.Len(), "names of users take memory")
 }
 
-func TestMemoryForgetsAllWhenItIsClosed(t *testing.T) {
+func TestMemoryIsEmptyAfterClose(t *testing.T) {
 	m := newMemory(t, memstore.Options{MaxSessions: 3})
 	for n := 1; n <= 3; n++ {
 		require.NoError(t, put(m, n, strings.Repeat("x", 1000)))
@@ -197,5 +197,5 @@ func BenchmarkMemoryLoadAmong100000(b *testing.B) {
 	})
 }
 
-// pass lets time go by in a bubble.
+// pass moves the clock of a synctest bubble by d.
 func pass(d time.Duration) { <-time.After(d) }

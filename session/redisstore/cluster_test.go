@@ -24,7 +24,7 @@ type writers struct {
 	total, failed atomic.Int64
 }
 
-// write starts n writers of v's session. Errors go to failed, which says whether they
+// write starts n writers of v's session. Errors go to failed, which reports whether they
 // may be.
 func write(t *testing.T, s storage.Store, v visitor, n int, failed func(error) bool) *writers {
 	w := &writers{stop: make(chan struct{}), sent: make([]int64, n), acked: make([]atomic.Int64, n)}
@@ -55,15 +55,15 @@ func write(t *testing.T, s storage.Store, v visitor, n int, failed func(error) b
 
 func (w *writers) end() { close(w.stop); w.wg.Wait() }
 
-// goOn fails unless n more writes are acknowledged in time.
-func (w *writers) goOn(t *testing.T, n int64, within time.Duration) {
+// writeMore fails unless n more writes are acknowledged in time.
+func (w *writers) writeMore(t *testing.T, n int64, within time.Duration) {
 	t.Helper()
 	before := w.total.Load()
 	require.Eventually(t, func() bool { return w.total.Load() >= before+n }, within, time.Millisecond)
 }
 
-// arrive waits until every writer has written to s what it had not when arrive was called.
-func (w *writers) arrive(t *testing.T, s storage.Store, v visitor, within time.Duration) {
+// sync waits until every writer has written a new value to s.
+func (w *writers) sync(t *testing.T, s storage.Store, v visitor, within time.Duration) {
 	t.Helper()
 	before := make([]int64, len(w.acked))
 	for i := range before {
@@ -107,7 +107,7 @@ func loaded(t *testing.T, s storage.Store, v visitor) (rec storage.Record) {
 func never(error) bool { return false }
 
 // TestASlotMovesUnderLoad moves a slot of many sessions around the Cluster, and dwells
-// where some of them have moved and some have not. Nobody notices, and what is destroyed
+// where some of them have moved and some have not. No caller notices, and what is destroyed
 // meanwhile stays so.
 func TestASlotMovesUnderLoad(t *testing.T) {
 	t.Parallel()
@@ -128,9 +128,9 @@ func TestASlotMovesUnderLoad(t *testing.T) {
 			require.NoError(t, s.Destroy(t.Context(), d.locator, d.digest))
 			require.ErrorIs(t, s.Commit(t.Context(), d.delta("late", "1")), storage.ErrGone)
 		}
-		w.goOn(t, 64, 10*time.Second)
+		w.writeMore(t, 64, 10*time.Second)
 		m.End()
-		w.goOn(t, 64, 10*time.Second)
+		w.writeMore(t, 64, 10*time.Second)
 		for _, d := range doomed {
 			require.Zero(t, client.Exists(t.Context(), "{one slot}:"+d.locator.Key()).Val(), "revived")
 		}

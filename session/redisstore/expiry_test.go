@@ -11,7 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// expires fails unless the key's life is want, less what the test took so far.
+// expires fails unless the key's lifetime is want, less what the test took so far.
 func expires(t *testing.T, c *redis.Client, v visitor, want time.Duration) {
 	t.Helper()
 	left, err := c.PTTL(t.Context(), v.key()).Result()
@@ -73,8 +73,8 @@ func TestALostExpiryIsRepaired(t *testing.T) {
 	}
 }
 
-// TestStoredTimesCount takes the expiry away: a session that is over is over.
-func TestStoredTimesCount(t *testing.T) {
+// TestStoredTimesDecide takes the expiry away: a session that has expired does not come back.
+func TestStoredTimesDecide(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	over := func() visitor {
@@ -98,7 +98,7 @@ func TestStoredTimesCount(t *testing.T) {
 	require.Equal(t, map[string][]byte{"cart": []byte("3")}, rec.Fields)
 }
 
-func TestShorterLimitsCountAtOnce(t *testing.T) {
+func TestShorterLimitsTakeEffectAtOnce(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	v := newVisitor().created(t, s)
@@ -107,7 +107,7 @@ func TestShorterLimitsCountAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrNotFound)
 }
 
-func TestTheServersClockCounts(t *testing.T) {
+func TestTheServersClockIsUsed(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	before := c.Time(t.Context()).Val()
@@ -118,8 +118,8 @@ func TestTheServersClockCounts(t *testing.T) {
 	require.False(t, rec.Created.Before(before) || rec.Created.After(after), "created at %v, not in %v to %v", rec.Created, before, after)
 }
 
-// TestRedisDropsWhatIsOver lets real time pass.
-func TestRedisDropsWhatIsOver(t *testing.T) {
+// TestRedisDropsExpiredSessions lets real time pass.
+func TestRedisDropsExpiredSessions(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	v := newVisitor()

@@ -123,8 +123,8 @@ func TestARedisThatHangsIsNoticedInTime(t *testing.T) {
 	recovers(t, s)
 }
 
-// TestAnErrorSaysWhetherItMayHaveHappened has a Redis that hangs, and then one that is down.
-func TestAnErrorSaysWhetherItMayHaveHappened(t *testing.T) {
+// TestAnErrorReportsWhetherTheCallWasSent has a Redis that hangs, and then one that is down.
+func TestAnErrorReportsWhetherTheCallWasSent(t *testing.T) {
 	server := redistest.Start(t)
 	for _, o := range slices.Concat(onSessions, onUsers) {
 		s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
@@ -206,7 +206,7 @@ func TestAForeignKeyIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestErrorsDontQuote(t *testing.T) {
+func TestErrorsDontQuoteKeysOrValues(t *testing.T) {
 	v := newVisitor()
 	quote := fmt.Sprintf("%s %s s3cret-value", v.key(), hex.EncodeToString(v.digest[:]))
 	replies := redistest.Quoting(quote, "s3cret-value")

@@ -17,9 +17,9 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// TestALostReplyIsAnErrorThoughItHappened ends the connection in the middle of the
+// TestALostReplyIsAnErrorThoughTheCallWasDone ends the connection in the middle of the
 // replies to a creation, a change and a destruction.
-func TestALostReplyIsAnErrorThoughItHappened(t *testing.T) {
+func TestALostReplyIsAnErrorThoughTheCallWasDone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newStore(t, server.Client(nil), patient)
@@ -55,9 +55,9 @@ func TestALostReplyIsAnErrorThoughItHappened(t *testing.T) {
 	}
 }
 
-// TestARunOfFaultsLosesNothing has writers while all kinds of faults come and go, then
+// TestFaultsLoseNoAcknowledgedWrite has writers while all kinds of faults come and go, then
 // destroys their session in the middle of one: late writes don't bring it back.
-func TestARunOfFaultsLosesNothing(t *testing.T) {
+func TestFaultsLoseNoAcknowledgedWrite(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newStore(t, server.Client(nil), patient)
@@ -85,7 +85,7 @@ func TestARunOfFaultsLosesNothing(t *testing.T) {
 		faults[i%len(faults)]()
 		<-time.After(time.Duration(rand.IntN(70)) * time.Millisecond)
 		require.NoError(t, proxy.Restore())
-		w.goOn(t, 32, 2*time.Second)
+		w.writeMore(t, 32, 2*time.Second)
 	}
 	w.end()
 	w.check(t, direct, v)
@@ -93,7 +93,7 @@ func TestARunOfFaultsLosesNothing(t *testing.T) {
 	t.Logf("%d acknowledged, %d failed", w.total.Load(), w.failed.Load())
 
 	w = write(t, s, v, 32, unavailable)
-	w.goOn(t, 32, 2*time.Second)
+	w.writeMore(t, 32, 2*time.Second)
 	proxy.Stall() // with writes under way
 	<-time.After(10 * time.Millisecond)
 	close(gone)
@@ -123,8 +123,8 @@ func takes(t *testing.T, timeout time.Duration, run func() error, name ...any) {
 	require.LessOrEqual(t, best, timeout+50*time.Millisecond, name...)
 }
 
-// TestSilenceEndsInTime checks the deadline of every operation.
-func TestSilenceEndsInTime(t *testing.T) {
+// TestEveryOperationHasADeadline checks the deadline of every operation.
+func TestEveryOperationHasADeadline(t *testing.T) {
 	t.Parallel()
 	const timeout = 50 * time.Millisecond
 	server := redistest.Start(t)
@@ -149,8 +149,8 @@ func TestSilenceEndsInTime(t *testing.T) {
 	}
 }
 
-// TestTheTimeoutIsOfAllCallsTogether has each call take most of it.
-func TestTheTimeoutIsOfAllCallsTogether(t *testing.T) {
+// TestTheTimeoutCoversAllCalls has each call take most of it.
+func TestTheTimeoutCoversAllCalls(t *testing.T) {
 	t.Parallel()
 	const timeout = 200 * time.Millisecond
 	server := redistest.Start(t)
@@ -169,8 +169,8 @@ func TestTheTimeoutIsOfAllCallsTogether(t *testing.T) {
 	}
 }
 
-// TestWhatACrashLeaves has a Redis that keeps its data, or loses it.
-func TestWhatACrashLeaves(t *testing.T) {
+// TestSessionsAfterACrash has a Redis that keeps its data, or loses it.
+func TestSessionsAfterACrash(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redisproc.Durable...)
 	s := newStore(t, server.Client(nil), patient)

@@ -26,12 +26,12 @@ func TestAFailoverUnderLoad(t *testing.T) {
 			s := newStore(t, host.Client(nil), redisstore.Options{})
 			v := newVisitor().created(t, s, "user", "ada")
 			w := write(t, s, v, 16, func(err error) bool { return !errors.Is(err, storage.ErrGone) })
-			w.goOn(t, 200, 10*time.Second)
+			w.writeMore(t, 200, 10*time.Second)
 			host.Replicated() // the session; what is written from now on may be lost
 			fail(host)
-			w.goOn(t, 200, 5*time.Second)
+			w.writeMore(t, 200, 5*time.Second)
 			// What is written on the new master stays.
-			w.arrive(t, newStore(t, host.Replica.Client(nil), patient), v, 10*time.Second)
+			w.sync(t, newStore(t, host.Replica.Client(nil), patient), v, 10*time.Second)
 			w.end()
 			require.Equal(t, "ada", string(loaded(t, s, v).Fields["user"]))
 			w.check(t, s, v)
@@ -39,9 +39,9 @@ func TestAFailoverUnderLoad(t *testing.T) {
 	}
 }
 
-// TestAFailoverForgetsWhatTheReplicaMissed shows what the documentation says: what never
+// TestAFailoverLosesUnreplicatedWrites shows what the documentation says: what never
 // reached the replica is undone, a destruction too.
-func TestAFailoverForgetsWhatTheReplicaMissed(t *testing.T) {
+func TestAFailoverLosesUnreplicatedWrites(t *testing.T) {
 	t.Parallel()
 	host := redistest.StartSentinel(t, redisproc.Durable...)
 	s := newStore(t, host.Client(nil), patient)

@@ -170,9 +170,9 @@ func TestAThousandIncrementsOnTwoServers(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestARunningTaskHoldsNothingUp has a request load, list, revoke and destroy sessions while
+// TestARunningTaskDelaysNothing has a request load, list, revoke and destroy sessions while
 // one of its tasks waits for something else, and one of its properties revokes.
-func TestARunningTaskHoldsNothingUp(t *testing.T) {
+func TestARunningTaskDelaysNothing(t *testing.T) {
 	s := newSite(t, redistest.Start(t).Client(nil))
 	others := reqctx.NewKey[int]("others")
 	reqctx.Provide(s.reg, others, reqctx.Prop[int]{
@@ -214,8 +214,8 @@ func TestARunningTaskHoldsNothingUp(t *testing.T) {
 	require.NoError(t, c.Finish())
 }
 
-// TestHalfARecordIsNoSession cuts a session, and its visitor goes on with a new one.
-func TestHalfARecordIsNoSession(t *testing.T) {
+// TestAnIncompleteRecordIsNoSession cuts a session, and its visitor goes on with a new one.
+func TestAnIncompleteRecordIsNoSession(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newSite(t, c)
 	cookie, err := s.request(t, nil, login)

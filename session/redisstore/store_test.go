@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
 }
 
-// patient is for tests that are not about time: machines that test are busy.
+// patient is for tests that are not about time: the machine may be busy.
 var patient = redisstore.Options{Timeout: 10 * time.Second}
 
 var limits = storage.Limits{Idle: time.Hour, Absolute: 24 * time.Hour, Touch: time.Minute}
@@ -94,7 +94,7 @@ func TestRedisBehindASentinelIsAStore(t *testing.T) {
 	storetest.Run(t, aging(redistest.StartSentinel(t).Client(nil)))
 }
 
-// aging lets time pass on a real server by making everything in it older.
+// aging moves the clock of a real server by making everything in it older.
 func aging(c redis.UniversalClient) storetest.Host { return agingAs(c, c) }
 
 // agingAs has one client for the store, and another that may do everything.
@@ -140,7 +140,7 @@ func TestMiniredisIsAStore(t *testing.T) {
 	})
 }
 
-func TestAnEndedContextGivesItsError(t *testing.T) {
+func TestAnEndedContextReturnsItsError(t *testing.T) {
 	s := newStore(t, redistest.Start(t).Client(nil), patient)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("left"))

@@ -106,7 +106,7 @@ func TestTheLongestLimitsAreForever(t *testing.T) {
 	require.Equal(t, 1, n)
 }
 
-func TestAnIndexForgetsWhatHasEnded(t *testing.T) {
+func TestAnIndexDropsExpiredSessions(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	for range 3 {
@@ -126,8 +126,8 @@ func TestAnIndexForgetsWhatHasEnded(t *testing.T) {
 	require.Empty(t, c.Keys(t.Context(), "*").Val(), "nothing is left of a user without sessions")
 }
 
-// What was removed is not about to be bound: its entry goes with it.
-func TestAnIndexForgetsWhatIsRemoved(t *testing.T) {
+// A removed session cannot be bound again, so its entry is dropped at once.
+func TestAnIndexDropsRemovedSessions(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
@@ -159,7 +159,7 @@ func TestAnIndexForgetsWhatIsRemoved(t *testing.T) {
 	}
 }
 
-// The session is what a logout has to remove. Its entry is only where to look.
+// A logout removes the session even if it cannot drop the entry.
 func TestALogoutWithoutIndex(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client(nil)
@@ -175,8 +175,8 @@ func TestALogoutWithoutIndex(t *testing.T) {
 	require.EqualValues(t, 1, entries(t, c))
 }
 
-// A user who logs in all day and whose sessions nobody lists.
-func TestALoginForgetsWhatIsLongOver(t *testing.T) {
+// A user logs in all day, and the sessions are never listed.
+func TestALoginDropsOldEntries(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	for range 8 {
@@ -186,7 +186,7 @@ func TestALoginForgetsWhatIsLongOver(t *testing.T) {
 	require.EqualValues(t, 4, entries(t, c))
 }
 
-// The entry comes first. Whoever reads the index meanwhile leaves it there, so that the
+// The entry comes first. A List meanwhile leaves it in the index, so that the
 // session can be revoked once it is bound.
 func TestAListBetweenTheTwoStepsOfALogin(t *testing.T) {
 	server := redistest.Start(t)
@@ -233,27 +233,27 @@ func (c *tappedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// An index is only where to look. What it says wrongly harms nobody.
-func TestAStaleIndexRevokesNobodyElse(t *testing.T) {
+// The session decides whose it is: a wrong entry of an index does no harm.
+func TestAStaleIndexRevokesNoOtherUser(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	newVisitor().loggedIn(t, s, "ada", limits)
 	ada := index(t, c)
-	bob, nobody := newVisitor().loggedIn(t, s, "bob", limits), newVisitor().created(t, s)
+	bob, anonymous := newVisitor().loggedIn(t, s, "bob", limits), newVisitor().created(t, s)
 	list := newVisitor()
 	require.NoError(t, c.RPush(t.Context(), list.key(), "x").Err())
-	for _, v := range []visitor{bob, nobody, list, newVisitor()} {
+	for _, v := range []visitor{bob, anonymous, list, newVisitor()} {
 		require.NoError(t, c.ZAdd(t.Context(), ada, redis.Z{Score: 1, Member: string(v.locator[:])}).Err())
 	}
 	require.Equal(t, 1, listed(t, s, "ada"))
 	require.EqualValues(t, 2, c.ZCard(t.Context(), ada).Val(), "the others are old and dropped")
-	for _, v := range []visitor{bob, nobody, list} {
+	for _, v := range []visitor{bob, anonymous, list} {
 		require.NoError(t, c.ZAdd(t.Context(), ada, redis.Z{Score: 1, Member: string(v.locator[:])}).Err())
 	}
 	n, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	for _, v := range []visitor{bob, nobody} {
+	for _, v := range []visitor{bob, anonymous} {
 		_, err := s.Load(t.Context(), v.locator, v.digest, limits)
 		require.NoError(t, err)
 	}
@@ -284,7 +284,7 @@ func TestUsersCostFewRoundTrips(t *testing.T) {
 	require.Equal(t, 2, calls)
 	v = newVisitor().created(t, s)
 	calls, _ = costs(func() { require.NoError(t, s.Destroy(t.Context(), v.locator, v.digest)) })
-	require.Equal(t, 1, calls, "it was nobody's")
+	require.Equal(t, 1, calls, "it had no user")
 	for range 300 {
 		newVisitor().loggedIn(t, s, "ada", limits)
 	}
@@ -306,7 +306,7 @@ func TestUsersCostFewRoundTrips(t *testing.T) {
 }
 
 // A RevokeAll that fails lets the next one go on, and not begin anew.
-func TestARevocationThatIsCutShort(t *testing.T) {
+func TestAnInterruptedRevocationContinues(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
@@ -344,6 +344,6 @@ func TestALoginWithoutIndexMakesNoSession(t *testing.T) {
 	require.Error(t, s.Commit(t.Context(), d))
 	require.Zero(t, c.Exists(t.Context(), v.key()).Val())
 	_, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
-	require.Error(t, err, "what cannot be looked up is not said to be revoked")
+	require.Error(t, err, "sessions that cannot be found are not reported as revoked")
 	require.Equal(t, "x", c.Get(t.Context(), ada).Val())
 }

@@ -112,6 +112,6 @@ func concurrentExpectations(t *testing.T, s *subject) {
 	rec, err := s.load(t, i)
 	must(t, err)
 	if won.Load() != 1 || odd.Load() != 0 || string(rec.Fields["wins"]) != "1" {
-		t.Fatalf("%d won (the store says %s), %d failed oddly", won.Load(), rec.Fields["wins"], odd.Load())
+		t.Fatalf("%d won (the store has %s), %d failed oddly", won.Load(), rec.Fields["wins"], odd.Load())
 	}
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// A Host is where the store under test lives.
+// A Host makes the store under test and controls its clock.
 type Host struct {
-	// Open returns an empty store. It is called once for each case, inside
-	// Within; what it opens it closes with t.Cleanup.
+	// Open returns an empty store, and closes what it opens with t.Cleanup. It is called
+	// once for each case, inside Within.
 	Open func(t *testing.T) storage.Store
 
-	// Advance lets d pass by the store's clock. It is called by one goroutine.
+	// Advance moves the store's clock by d. It is called by one goroutine.
 	Advance func(t *testing.T, d time.Duration)
 
-	// Within runs one case, for instance synctest.Test; nil just calls it.
+	// Within runs one case, for instance synctest.Test; nil means to call it.
 	Within func(t *testing.T, run func(t *testing.T))
 
-	// Unit is the step in which the cases let time pass: sessions idle out after
-	// 10 units and end after 40. 0 means a second. With a clock that can't be
-	// turned it must be long enough for a few calls.
+	// Unit is the step in which the cases move the clock: sessions end after 10 idle
+	// units and after 40 in all. 0 means a second. With a real clock it must be long
+	// enough for a few calls.
 	Unit time.Duration
 }
 
@@ -56,18 +56,18 @@ var cases = []testCase{
 	{"creating never replaces a session", createOver},
 	{"a commit changes only the fields it names", changeFields},
 	{"any bytes are names and values", anyBytes},
-	{"what the caller does to its bytes later doesn't count", isolation},
+	{"later changes of the caller's bytes have no effect", isolation},
 	{"another secret neither reads, writes nor destroys", wrongSecret},
 	{"rotation replaces the secret and keeps the rest", rotate},
 	{"a replaced secret reads during its grace and never writes", grace},
 	{"a grace ends at the next rotation", graceEnds},
 	{"a destroyed session stays gone", destroy},
-	{"additions add up", add},
-	{"what is no counter is not added to", addToOther},
+	{"additions to a counter add up", add},
+	{"adding to a field that is not a counter fails", addToOther},
 	{"an expectation that fails changes nothing", expect},
 	{"a bound session is listed, and no other", list},
 	{"binding moves a session to another user", rebind},
-	{"what is revoked is gone", revoke},
+	{"a revoked session is gone", revoke},
 	{"all of a user's sessions are revoked", revokeAll},
 	{"sessions that ended leave the list", listEnded},
 	{"an idle session ends", idle},
@@ -84,7 +84,7 @@ var cases = []testCase{
 	{"one of many that expect the same wins", concurrentExpectations},
 	{"a user's sessions are revoked while others log in", revokeRace},
 	{"a session is bound again while it is destroyed", bindRace},
-	{"a destroy ends a session under fire", destroyRace},
+	{"a destroy ends a session during concurrent commits", destroyRace},
 }
 
 // subject is a store in one case.
@@ -93,7 +93,7 @@ type subject struct {
 	store storage.Store
 }
 
-// id is a session's name and a secret's digest.
+// id is a session's locator and its secret's digest.
 type id struct {
 	locator storage.Locator
 	digest  storage.Digest

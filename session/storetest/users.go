@@ -71,7 +71,7 @@ func list(t *testing.T, s *subject) {
 		rec, err := s.load(t, i)
 		must(t, err)
 		if rec.User != want {
-			t.Fatalf("a session of %q says %q", want, rec.User)
+			t.Fatalf("a session of %q is loaded as one of %q", want, rec.User)
 		}
 	}
 	s.advance(t, 2)
@@ -105,7 +105,7 @@ func rebind(t *testing.T, s *subject) {
 	must(t, err)
 	must(t, s.store.Revoke(t.Context(), "ada", bob.locator))
 	if n != 0 {
-		t.Fatalf("%d sessions were revoked of a user who has none any more", n)
+		t.Fatalf("%d sessions were revoked of a user without sessions", n)
 	}
 	s.holds(t, bob, map[string]string{"device": "phone"})
 	again := s.bound(t, bob, "bob")
@@ -159,7 +159,7 @@ func revokeAll(t *testing.T, s *subject) {
 	n, err := s.store.RevokeAll(t.Context(), "", storage.Locator{})
 	must(t, err)
 	if n != 0 {
-		t.Fatalf("%d sessions of nobody were revoked", n)
+		t.Fatalf("%d sessions without a user were revoked", n)
 	}
 	s.holds(t, bob, map[string]string{"device": "phone"})
 	s.holds(t, anonymous, nil)

@@ -29,8 +29,8 @@ func (stuck) RevokeAll(ctx context.Context, _ string, _ storage.Locator) (int, e
 	return 0, wait(ctx)
 }
 
-// TestWhatLastsIsBounded has a client that leaves at once, and a store that hangs.
-func TestWhatLastsIsBounded(t *testing.T) {
+// A client leaves at once, and the store hangs.
+func TestDetachedCallsAreBounded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		timeout, deadline, want time.Duration
 	}{
@@ -79,7 +79,7 @@ func TestWhatLastsIsBounded(t *testing.T) {
 	}
 }
 
-// TestReadsEndWithTheClient: nobody waits for them.
+// A client that goes away doesn't wait for reads.
 func TestReadsEndWithTheClient(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")

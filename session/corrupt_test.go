@@ -34,7 +34,7 @@ func TestARecordThatCannotBeReadIsNoSession(t *testing.T) {
 	require.Contains(t, s.log.String(), `"level":"ERROR"`)
 }
 
-// About every second call fails: each request either works or says so, and the session
+// About every second call fails: each request either works or returns an error, and the session
 // has what the requests that worked have written.
 func TestAStoreThatAnswersHalfOfTheCalls(t *testing.T) {
 	s := newSite(t, session.Options{})
