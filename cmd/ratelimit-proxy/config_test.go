@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/server/proxy"
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
 func TestFlagsOverruleTheFile(t *testing.T) {
@@ -33,15 +33,16 @@ rules: [{name: one, limit: 1/s}, {name: two, limit: 2/s}]
 		Config: file, Listen: []string{"127.0.0.1:4"}, Admin: "127.0.0.1:5", Redis: "redis://flag", Upstream: "http://c", Limit: "3/s",
 	}).config()
 	require.NoError(t, err)
-	require.Equal(t, []proxy.Listener{{Address: "127.0.0.1:4"}}, c.Listen)
+	require.Equal(t, []config.Listener{{Address: "127.0.0.1:4"}}, c.Listen)
 	require.Equal(t, "127.0.0.1:5", c.Admin)
 	require.Equal(t, "redis://flag", c.Redis)
-	require.Equal(t, map[string]proxy.Upstream{"upstream": {URL: "http://c"}}, c.Upstreams)
-	require.Empty(t, c.Routes, "they lead to upstreams that are gone")
+	require.Len(t, c.Upstreams, 1)
+	require.Equal(t, "http://c", c.Upstreams["upstream"].URL)
+	require.Equal(t, []config.Route{{Upstream: "upstream", Match: c.Routes[0].Match}}, c.Routes, "those of the file have no upstreams")
 	require.Len(t, c.Rules, 1)
 	require.Equal(t, "limit", c.Rules[0].Name)
 
 	c, err = (&runCommand{Upstream: "http://c"}).config()
 	require.NoError(t, err)
-	require.Equal(t, []proxy.Listener{{Address: "127.0.0.1:8080"}}, c.Listen, "this machine's alone")
+	require.Equal(t, []config.Listener{{Address: "127.0.0.1:8080"}}, c.Listen, "this machine's alone")
 }

@@ -1,4 +1,4 @@
-// Command ratelimit-proxy is a reverse proxy that limits how much its clients may ask for:
+// Command ratelimit-proxy is a rate-limiting reverse proxy:
 //
 //	ratelimit-proxy --listen 127.0.0.1:8080 --upstream http://127.0.0.1:9000 --limit 10/60s
 //	ratelimit-proxy --config proxy.yaml
@@ -23,23 +23,24 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/server/proxy"
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
 // commands are the program's command line.
 type commands struct {
-	Version kong.VersionFlag `help:"Tell the version."`
+	Version kong.VersionFlag `help:"Print the version and exit."`
 
 	Run   runCommand   `cmd:"" default:"withargs" help:"Run the proxy."`
-	Check checkCommand `cmd:"" help:"Check a configuration and run nothing."`
+	Check checkCommand `cmd:"" help:"Check a configuration file and exit."`
 }
 
 type checkCommand struct {
-	Config string `arg:"" help:"The configuration's file, - for standard input."`
+	Config string `arg:"" help:"Configuration file (YAML), or - for standard input."`
 }
 
-// ballast is how much garbage the collector waits for, at least. By itself it would wait for
-// 4 MB, which are some 250 requests, and a twentieth of the processor's time more would go
-// into collections. It is never touched, so that it takes no memory itself.
+// ballast is the least garbage that the collector waits for. Without it, that would be 4 MB, or
+// about 250 requests, and collections would take a twentieth of the processor's time more. The
+// ballast is never touched, so that it takes no memory itself.
 const ballast = 16 << 20
 
 func main() {
@@ -53,13 +54,13 @@ func main() {
 }
 
 // program runs a command line and returns the exit status: 2 if the command line or the
-// configuration is wrong, 1 if something else went wrong.
+// configuration is not valid, 1 after another error.
 func program(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := commands{Run: runCommand{stdin: stdin}}
 	exit := -1
 	parser, err := kong.New(&c,
 		kong.Name("ratelimit-proxy"),
-		kong.Description("A reverse proxy that limits how much its clients may ask for."),
+		kong.Description("A rate-limiting reverse proxy. docs/proxy.md describes the configuration file."),
 		kong.Vars{"version": version()},
 		kong.Help(help),
 		kong.Writers(stdout, stderr),
@@ -97,7 +98,7 @@ func program(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	return 0
 }
 
-// help prints that of the command that is the default, too.
+// help prints also the help of the default command.
 func help(o kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(o, ctx); err != nil || ctx.Selected() != nil {
 		return err
@@ -110,7 +111,7 @@ func help(o kong.HelpOptions, ctx *kong.Context) error {
 	return kong.DefaultHelpPrinter(o, run)
 }
 
-// version returns what the program was built of.
+// version returns the versions of the program and of Go.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -119,7 +120,7 @@ func version() string {
 	return fmt.Sprintf("ratelimit-proxy %s %s", info.Main.Version, info.GoVersion)
 }
 
-// usageError is a mistake of whoever has started the program.
+// usageError is an error in the command line or the configuration.
 type usageError struct{ error }
 
 func check(file string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -135,7 +136,7 @@ func check(file string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// fromStdin is what one writes for standard input in a file's place.
+// fromStdin stands for standard input in place of a file.
 const fromStdin = "-"
 
 func nameOf(file string) string {
@@ -145,7 +146,7 @@ func nameOf(file string) string {
 	return file
 }
 
-func load(file string, stdin io.Reader) (proxy.Config, error) {
+func load(file string, stdin io.Reader) (config.Config, error) {
 	var data []byte
 	var err error
 	if file == fromStdin {
@@ -154,20 +155,20 @@ func load(file string, stdin io.Reader) (proxy.Config, error) {
 		data, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return proxy.Config{}, err
+		return config.Config{}, err
 	}
-	return proxy.Parse(nameOf(file), data)
+	return config.Parse(nameOf(file), data)
 }
 
-// redisLog is where the client of Redis complains. What comes of it is logged elsewhere.
+// redisLog logs the errors of the Redis client at debug. Their effects are logged elsewhere.
 type redisLog struct{ log *slog.Logger }
 
-// Printf is for the client of Redis.
+// Printf is for the Redis client.
 func (l redisLog) Printf(ctx context.Context, format string, args ...any) {
 	l.log.DebugContext(ctx, fmt.Sprintf(format, args...))
 }
 
-// newLogger logs readably on a terminal and as JSON elsewhere.
+// newLogger returns a logger of text on a terminal and of JSON elsewhere.
 func newLogger(w io.Writer, all bool) *slog.Logger {
 	o := &slog.HandlerOptions{ReplaceAttr: readable}
 	if all {
@@ -181,7 +182,7 @@ func newLogger(w io.Writer, all bool) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, o))
 }
 
-// readable writes durations as they are configured, which JSON has no way for.
+// readable writes durations as text, such as 30s.
 func readable(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())

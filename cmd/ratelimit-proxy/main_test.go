@@ -234,7 +234,7 @@ func TestConfigurationIsReloaded(t *testing.T) {
 
 	write(strings.Replace(text("four"), "[", "[':0', ", 1))
 	require.Equal(t, "listen", p.logged(t, "need a restart")["fields"])
-	require.Equal(t, "the file has changed", p.logged(t, "the file has changed")["why"])
+	require.Equal(t, "file changed", p.logged(t, "file changed")["cause"])
 	_, body = p.get(t, url)
 	require.Equal(t, "four", body)
 
@@ -243,9 +243,9 @@ func TestConfigurationIsReloaded(t *testing.T) {
 
 	// What only a restart changes is told, whichever it is.
 	other := strings.Replace(text("five"), "127.0.0.1:0", "127.0.0.1:1", 1)
-	write(other + "limits: {header: 1s, stall: 2s, idle: 3s, header_bytes: 4KiB}\n")
-	line = p.logged(t, "limits.header_bytes")
-	require.Equal(t, "listen, limits.header, limits.idle, limits.header_bytes", line["fields"], "stall is not among them")
+	write(other + "timeouts: {header: 1s, stall: 2s, idle: 3s}\nmax_header_bytes: 4KiB\n")
+	line = p.logged(t, "max_header_bytes")
+	require.Equal(t, "listen, timeouts.header, timeouts.idle, max_header_bytes", line["fields"], "stall is not among them")
 	require.Equal(t, "WARN", line["level"])
 	_, body = p.get(t, url)
 	require.Equal(t, "five", body, "at the old address")
@@ -305,7 +305,7 @@ func TestSignals(t *testing.T) {
 		says  string
 	}{
 		"the request is waited for": {"5m", func(_ *process, answer chan struct{}) { close(answer) }, nil, 0, ""},
-		"as long as the grace":      {"10ms", func(*process, chan struct{}) {}, io.EOF, 0, "the grace is over"},
+		"as long as the grace":      {"10ms", func(*process, chan struct{}) {}, io.EOF, 0, "grace period over"},
 		"the second ends it": {"5m", func(p *process, _ chan struct{}) {
 			require.Eventually(t, func() bool { return p.cmd.Process.Signal(syscall.SIGTERM) != nil || len(p.ended) > 0 }, 30*time.Second, 10*time.Millisecond)
 		}, io.EOF, -1, ""},
@@ -377,24 +377,25 @@ func TestCommandLinesThatAreWrong(t *testing.T) {
 		code int
 		says string
 	}{
-		{nil, 2, "--upstream or --config is needed"},
+		{nil, 2, "--upstream or --config is required"},
 		{[]string{"--upstream", "x"}, 2, "upstreams.upstream.url"},
 		{[]string{"--upstream", "http://a", "--limit", "x"}, 2, "--limit"},
 		{[]string{"--nonsense"}, 2, "unknown flag"},
+		{[]string{"--upstream", "http://a", "--grace=-1s"}, 2, "--grace: is -1s"},
 		{[]string{"--config", filepath.Join(dir, "none")}, 2, "no such file"},
 		{[]string{"--config", bad}, 2, bad + ":5:10: rules[0].key"},
 		{[]string{"check", bad}, 2, bad + ":5:10: rules[0].key"},
 		{[]string{"check", filepath.Join(dir, "none")}, 2, "no such file"},
 		{[]string{"check", good}, 0, good + " is valid"},
 		{[]string{"check", addresses}, 2, addresses + ":1:10: listen[0].address"},
-		{[]string{"--listen", "256.0.0.1:x", "--upstream", "http://a"}, 2, "no address to listen on"},
+		{[]string{"--listen", "256.0.0.1:x", "--upstream", "http://a"}, 2, "not an address to listen on"},
 		{[]string{"--listen", "256.0.0.1:1", "--upstream", "http://a"}, 1, "listen tcp"},
 		{[]string{"--listen", "127.0.0.1:0", "--admin", taken, "--upstream", "http://a"}, 1, "admin: listen tcp " + taken},
 		{[]string{"--upstream", "127.0.0.1:9000"}, 2, "want one such as http://127.0.0.1:9000"},
-		{[]string{"--upstream", "http://a", "--redis", "127.0.0.1:6379"}, 2, "want one such as redis://127.0.0.1:6379/0"},
+		{[]string{"--upstream", "http://a", "--redis", "127.0.0.1:6379"}, 2, "want a URL such as redis://127.0.0.1:6379/0"},
 		{[]string{"--help"}, 0, "check <config>"},
 		{[]string{"--help"}, 0, "--upstream=URL"},
-		{[]string{"check", "--help"}, 0, "The configuration's file"},
+		{[]string{"check", "--help"}, 0, "Configuration file (YAML)"},
 		{[]string{"--version"}, 0, "ratelimit-proxy "},
 		{[]string{"run", "--help"}, 0, "--upstream=URL"},
 	} {

@@ -14,22 +14,23 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lazyreq/lazyreq/server/proxy"
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// reloader reads the configuration again.
+// reloader reloads the configuration.
 type reloader struct {
 	command *runCommand
 	p       *proxy.Proxy
-	began   proxy.Config // what the program has started with
+	started config.Config // the configuration at the start
 	log     *slog.Logger
 	redis   string // the URL that was tried last
 }
 
-// on reloads on SIGHUP and when the file changes, until ctx ends.
-func (r *reloader) on(ctx context.Context, work *errgroup.Group) {
+// watch reloads on SIGHUP and when the file changes, until ctx ends.
+func (r *reloader) watch(ctx context.Context, work *errgroup.Group) {
 	hangup, changed := make(chan os.Signal, 1), make(chan struct{}, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
-	r.warn(ctx, work, r.began)
+	r.warn(ctx, work, r.started)
 	work.Go(func() error {
 		defer signal.Stop(hangup)
 		for {
@@ -39,7 +40,7 @@ func (r *reloader) on(ctx context.Context, work *errgroup.Group) {
 			case <-hangup:
 				r.reload(ctx, work, "SIGHUP")
 			case <-changed:
-				r.reload(ctx, work, "the file has changed")
+				r.reload(ctx, work, "file changed")
 			}
 		}
 	})
@@ -47,21 +48,21 @@ func (r *reloader) on(ctx context.Context, work *errgroup.Group) {
 		return
 	}
 	work.Go(func() error {
-		ask := func() {
+		notify := func() {
 			select {
 			case changed <- struct{}{}:
-			default: // one is about to begin
+			default: // a reload is about to begin
 			}
 		}
-		if err := proxy.Watch(ctx, r.command.Config, ask); err != nil {
-			r.log.Error("changes of the configuration go unnoticed, only SIGHUP is left", slog.Any("error", err))
+		if err := watch(ctx, r.command.Config, notify); err != nil {
+			r.log.Error("the configuration file can't be watched: only SIGHUP reloads it", slog.Any("error", err))
 		}
 		return nil
 	})
 }
 
-// warn tells what may not be meant, and doesn't wait to find out.
-func (r *reloader) warn(ctx context.Context, work *errgroup.Group, c proxy.Config) {
+// warn logs what may be a mistake. It doesn't wait for Redis.
+func (r *reloader) warn(ctx context.Context, work *errgroup.Group, c config.Config) {
 	if len(c.Rules) == 0 {
 		r.log.Warn("there is no rule: nothing is limited")
 	}
@@ -72,13 +73,13 @@ func (r *reloader) warn(ctx context.Context, work *errgroup.Group, c proxy.Confi
 	}
 	work.Go(func() error {
 		if err := ping(ctx, c.Redis); err != nil && ctx.Err() == nil {
-			r.log.Warn("Redis doesn't answer: on_error says what becomes of requests", slog.Any("error", err))
+			r.log.Warn("Redis doesn't answer: on_error of the rules applies", slog.Any("error", err))
 		}
 		return nil
 	})
 }
 
-// ping returns why a Redis doesn't answer, in the words of the first attempt.
+// ping returns the error of the first attempt to reach a Redis.
 func ping(ctx context.Context, url string) error {
 	o, err := redis.ParseURL(url)
 	if err != nil {
@@ -92,40 +93,40 @@ func ping(ctx context.Context, url string) error {
 	return client.Ping(ctx).Err()
 }
 
-// reload makes the configuration anew, of the flags and the file.
-func (r *reloader) reload(ctx context.Context, work *errgroup.Group, why string) {
-	var c proxy.Config
-	err := r.p.ReloadFrom(func() (_ proxy.Config, err error) {
+// reload reloads the configuration, the file's and the flags'.
+func (r *reloader) reload(ctx context.Context, work *errgroup.Group, cause string) {
+	var c config.Config
+	err := r.p.Reload(func() (_ config.Config, err error) {
 		c, err = r.command.config()
 		return c, err
 	})
 	if err != nil {
-		r.log.Error("configuration not reloaded: the old one stays", slog.String("why", why), slog.Any("error", err))
+		r.log.Error("configuration not reloaded: the old one stays in force", slog.String("cause", cause), slog.Any("error", err))
 		return
 	}
-	r.log.Info("configuration reloaded", slog.String("why", why))
+	r.log.Info("configuration reloaded", slog.String("cause", cause))
 	r.warn(ctx, work, c)
-	if fields := fixed(r.began, c); len(fields) > 0 {
-		r.log.Warn("these changes need a restart", slog.String("fields", strings.Join(fields, ", ")))
+	if fields := needRestart(r.started, c); len(fields) > 0 {
+		r.log.Warn("some changes need a restart", slog.String("fields", strings.Join(fields, ", ")))
 	}
 }
 
-// fixed returns the fields in which configurations differ and that only a restart changes.
-func fixed(a, b proxy.Config) (fields []string) {
+// needRestart returns the fields that differ and that only a restart changes.
+func needRestart(a, b config.Config) (fields []string) {
 	if !reflect.DeepEqual(a.Listen, b.Listen) {
 		fields = append(fields, "listen")
 	}
 	if a.Admin != b.Admin {
 		fields = append(fields, "admin")
 	}
-	if a.Limits.Header != b.Limits.Header {
-		fields = append(fields, "limits.header")
+	if a.Timeouts.Header != b.Timeouts.Header {
+		fields = append(fields, "timeouts.header")
 	}
-	if a.Limits.Idle != b.Limits.Idle {
-		fields = append(fields, "limits.idle")
+	if a.Timeouts.Idle != b.Timeouts.Idle {
+		fields = append(fields, "timeouts.idle")
 	}
-	if a.Limits.HeaderBytes != b.Limits.HeaderBytes {
-		fields = append(fields, "limits.header_bytes")
+	if a.MaxHeaderBytes != b.MaxHeaderBytes {
+		fields = append(fields, "max_header_bytes")
 	}
 	return fields
 }

@@ -13,25 +13,26 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lazyreq/lazyreq/server/proxy"
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// runCommand is what one can say on the command line.
+// runCommand is the flags of the command that runs the proxy.
 type runCommand struct {
-	Config   string        `help:"YAML file with the whole configuration, - for standard input; the other flags overrule it." placeholder:"FILE"`
-	Listen   []string      `help:"Address to listen on. Default: 127.0.0.1:8080." placeholder:"ADDRESS"`
-	Upstream string        `help:"Server that requests go to, such as http://127.0.0.1:9000." placeholder:"URL"`
-	Limit    string        `help:"Requests in a time, for each client, such as 10/60s." placeholder:"N/TIME"`
-	Redis    string        `help:"Redis that all proxies with the same limits share." env:"REDIS_URL" placeholder:"URL"`
-	Admin    string        `help:"Address of /healthz and /metrics." placeholder:"ADDRESS"`
-	Grace    time.Duration `help:"How long requests under way are waited for at the end." default:"30s"`
-	Debug    bool          `help:"Log what clients and Redis do wrong, too."`
+	Config   string        `help:"Configuration file (YAML), or - for standard input. Other flags override it." placeholder:"FILE"`
+	Listen   []string      `help:"Address to listen on (default: 127.0.0.1:8080). Can be repeated." placeholder:"ADDRESS"`
+	Upstream string        `help:"Server to forward requests to, such as http://127.0.0.1:9000." placeholder:"URL"`
+	Limit    string        `help:"Requests that each client may send in a time, such as 10/60s." placeholder:"N/TIME"`
+	Redis    string        `help:"Redis that stores the counters, to share limits between proxies. Without it, counters are in memory." env:"REDIS_URL" placeholder:"URL"`
+	Admin    string        `help:"Address to serve /healthz and /metrics on." placeholder:"ADDRESS"`
+	Grace    time.Duration `help:"How long to wait for requests in flight when stopping." default:"30s"`
+	Debug    bool          `help:"Log also errors of clients and of single calls to Redis."`
 
 	stdin io.Reader
-	read  *proxy.Config // of standard input, which can be read once
+	read  *config.Config // from standard input, which can be read once
 }
 
-// file returns the configuration of the file.
-func (r *runCommand) file() (proxy.Config, error) {
+// file returns the configuration from the file.
+func (r *runCommand) file() (config.Config, error) {
 	if r.read != nil {
 		return *r.read, nil
 	}
@@ -42,8 +43,8 @@ func (r *runCommand) file() (proxy.Config, error) {
 	return c, err
 }
 
-// config returns the configuration: the file's, overruled by the flags.
-func (r *runCommand) config() (c proxy.Config, err error) {
+// config returns the configuration from the file and the flags, which override it.
+func (r *runCommand) config() (c config.Config, err error) {
 	if r.Config != "" {
 		if c, err = r.file(); err != nil {
 			return c, err
@@ -52,18 +53,18 @@ func (r *runCommand) config() (c proxy.Config, err error) {
 	if len(r.Listen) > 0 {
 		c.Listen = nil
 		for _, address := range r.Listen {
-			c.Listen = append(c.Listen, proxy.Listener{Address: address})
+			c.Listen = append(c.Listen, config.Listener{Address: address})
 		}
 	}
 	if r.Upstream != "" {
-		c.Upstreams, c.Routes = map[string]proxy.Upstream{"upstream": {URL: r.Upstream}}, nil
+		c.Upstreams, c.Routes = map[string]config.Upstream{"upstream": {URL: r.Upstream}}, nil
 	}
 	if r.Limit != "" {
-		limit := proxy.Rule{Name: "limit"}
-		if err := limit.Limit.UnmarshalText([]byte(r.Limit)); err != nil {
+		rate, err := config.ParseRate(r.Limit)
+		if err != nil {
 			return c, fmt.Errorf("--limit: %w", err)
 		}
-		c.Rules = []proxy.Rule{limit}
+		c.Rules = []config.Rule{{Name: "limit", Limit: rate}}
 	}
 	if r.Redis != "" {
 		c.Redis = r.Redis
@@ -71,13 +72,13 @@ func (r *runCommand) config() (c proxy.Config, err error) {
 	if r.Admin != "" {
 		c.Admin = r.Admin
 	}
-	if len(c.Listen) == 0 {
-		c.Listen = []proxy.Listener{{Address: "127.0.0.1:8080"}}
-	}
 	if len(c.Upstreams) == 0 && r.Config == "" {
-		return c, errors.New("--upstream or --config is needed: where do requests go?")
+		return c, errors.New("--upstream or --config is required: where do requests go?")
 	}
-	return c, nil
+	if r.Grace < 0 {
+		return c, fmt.Errorf("--grace: is %v, want a time such as 30s", r.Grace)
+	}
+	return c.Resolve()
 }
 
 // run serves until ctx ends.
@@ -91,11 +92,11 @@ func (r *runCommand) run(ctx context.Context, stdout io.Writer, log *slog.Logger
 		return &usageError{err}
 	}
 	defer func() { _ = p.Close() }()
-	listeners, err := listen(c, log)
+	listeners, err := listen(p, c)
 	if err != nil {
 		return err
 	}
-	s, admin := p.Server(c.Limits), p.AdminServer()
+	s, admin := p.Server(), p.AdminServer()
 	work, ctx := errgroup.WithContext(ctx)
 	for i, l := range listeners {
 		serve := s.Serve
@@ -108,32 +109,32 @@ func (r *runCommand) run(ctx context.Context, stdout io.Writer, log *slog.Logger
 		default:
 			fmt.Fprintf(stdout, "listening on http://%s\n", l.Addr())
 		}
-		work.Go(func() error { return ended(serve(l)) })
+		work.Go(func() error { return ignoreClosed(serve(l)) })
 	}
-	(&reloader{command: r, p: p, began: c, log: log}).on(ctx, work)
+	(&reloader{command: r, p: p, started: c, log: log}).watch(ctx, work)
 	work.Go(func() error {
 		<-ctx.Done()
 		log.Info("stopping", slog.Duration("grace", r.Grace))
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.Grace)
 		defer cancel()
 		if err := s.Shutdown(grace); err != nil {
-			log.Warn("the grace is over: requests and websockets were cut off", slog.Any("error", err))
+			log.Warn("grace period over: requests and websockets were cut off", slog.Any("error", err))
 		}
-		return admin.Close() // so long, /healthz tells of the end
+		return admin.Close() // until now, /healthz has reported the stop
 	})
 	return work.Wait()
 }
 
-// ended makes the end that was wanted no error.
-func ended(err error) error {
+// ignoreClosed returns nil for the error of a server that was stopped.
+func ignoreClosed(err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return err
 }
 
-// listen opens all addresses or none, that of /healthz and /metrics as the last.
-func listen(c proxy.Config, log *slog.Logger) (out []net.Listener, err error) {
+// listen opens all addresses or none, the one of /healthz and /metrics last.
+func listen(p *proxy.Proxy, c config.Config) (out []net.Listener, err error) {
 	defer func() {
 		if err != nil {
 			for _, l := range out {
@@ -142,7 +143,7 @@ func listen(c proxy.Config, log *slog.Logger) (out []net.Listener, err error) {
 		}
 	}()
 	for _, l := range c.Listen {
-		opened, err := l.Open(log)
+		opened, err := p.Listen(l)
 		if err != nil {
 			return out, err
 		}

@@ -18,8 +18,8 @@ func TestMetrics(t *testing.T) {
 		`ratelimit_proxy_decisions_total{rule="limit",decision="allowed"} 2`,
 		`ratelimit_proxy_decisions_total{rule="limit",decision="denied"} 3`,
 		`ratelimit_proxy_decisions_total{rule="limit",decision="error"} 0`,
-		`ratelimit_proxy_furthest_beyond{rule="limit"} 3`,
-		`ratelimit_proxy_beyond_keys 1`,
+		`ratelimit_proxy_max_consecutive_denials{rule="limit"} 3`,
+		`ratelimit_proxy_denied_keys 1`,
 		`ratelimit_proxy_responses_total{upstream="main",status="2xx"} 2`,
 		`ratelimit_proxy_store_down 0`,
 	} {

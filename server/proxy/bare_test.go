@@ -18,11 +18,11 @@ func TestTheBareProxyIsConnectedLikeOurs(t *testing.T) {
 	p, err := New(parse(t, "upstreams: {main: {url: 'http://127.0.0.1:1'}}"), Options{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer p.Close()
-	ours, bare := fields(p.upstream("main").transport), fields(bareproxy.Transport())
+	ours, bare := fields(p.current.Load().upstreams["main"].transport), fields(bareproxy.Transport())
 	require.Contains(t, ours, "MaxIdleConnsPerHost")
 	require.Equal(t, ours, bare)
 
-	ours, bare = fields(p.Server(Limits{}).http), fields(bareproxy.Server(p))
+	ours, bare = fields(p.Server().http), fields(bareproxy.Server(p))
 	for _, ownWay := range []string{"BaseContext", "ConnState", "ErrorLog"} { // to stop, and to log
 		delete(ours, ownWay)
 		delete(bare, ownWay)

@@ -97,7 +97,7 @@ func BenchmarkForward(b *testing.B) {
 		{"bare", bareproxy.Handler(target, transport)},
 		{"no-rule", proxy("")},
 		{"limit", proxy("rules: [{name: limit, limit: 1000000000/h}]")},
-		{"limit-without-seed-fields", proxy("headers: {seed: false}\nrules: [{name: limit, limit: 1000000000/h}]")},
+		{"limit-without-seed-fields", proxy("headers: {legacy: false}\nrules: [{name: limit, limit: 1000000000/h}]")},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			w := &discard{header: http.Header{}}

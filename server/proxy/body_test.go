@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
 func readSeeker(s string) io.ReadSeeker { return strings.NewReader(s) }
@@ -38,8 +40,8 @@ func TestBodiesOfAllKinds(t *testing.T) {
 }
 
 // slowly is a configuration in which clients may do nothing for 300 ms.
-func slowly(tb testing.TB, upstream, more string) Config {
-	return parse(tb, "upstreams: {main: {url: %q, response_timeout: 10s}}\nlimits: {stall: 300ms, header: 300ms}\n%s\n", upstream, more)
+func slowly(tb testing.TB, upstream, more string) config.Config {
+	return parse(tb, "upstreams: {main: {url: %q, response_timeout: 10s}}\ntimeouts: {stall: 300ms, header: 300ms}\n%s\n", upstream, more)
 }
 
 func TestClientsThatAreSlow(t *testing.T) {
@@ -84,9 +86,9 @@ func TestClientsThatAreOnlyLong(t *testing.T) {
 }
 
 // overTLS runs a proxy that is asked over HTTP/2.
-func overTLS(tb testing.TB, c Config) *running {
+func overTLS(tb testing.TB, c config.Config) *running {
 	certs := newCertificates(tb)
-	c.Listen = []Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
+	c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
 	p := run(tb, c)
 	p.client = certs.client(tb, true)
 	return p

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"os"
@@ -11,13 +12,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
 // What is not configured is bounded as the documentation says, and what is, as configured.
 func TestBounds(t *testing.T) {
 	p := run(t, limited(t, "http://127.0.0.1:1", "10/60s"))
 	g, s := p.current.Load(), p.server.http
-	require.Equal(t, time.Minute, g.stall)
+	require.Equal(t, time.Minute, g.config.Timeouts.Stall)
 	require.Equal(t, 10*time.Second, s.ReadHeaderTimeout)
 	require.Equal(t, 2*time.Minute, s.IdleTimeout)
 	require.Equal(t, 64<<10, s.MaxHeaderBytes)
@@ -29,11 +32,12 @@ func TestBounds(t *testing.T) {
 
 	c := parse(t, `
 upstreams: {main: {url: http://a, response_timeout: 1s, dial_timeout: 2s, idle_connections: 3, max_connections: 4}}
-limits: {header: 5s, stall: 6s, idle: 7s, header_bytes: 8KiB}
+timeouts: {header: 5s, stall: 6s, idle: 7s}
+max_header_bytes: 8KiB
 `)
 	p = run(t, c)
 	g, s = p.current.Load(), p.server.http
-	require.Equal(t, 6*time.Second, g.stall)
+	require.Equal(t, 6*time.Second, g.config.Timeouts.Stall)
 	require.Equal(t, 5*time.Second, s.ReadHeaderTimeout)
 	require.Equal(t, 7*time.Second, s.IdleTimeout)
 	require.Equal(t, 8<<10, s.MaxHeaderBytes)
@@ -47,7 +51,7 @@ limits: {header: 5s, stall: 6s, idle: 7s, header_bytes: 8KiB}
 func TestOldTLSIsRefused(t *testing.T) {
 	certs := newCertificates(t)
 	c := limited(t, behind(t, nil).URL, "10/60s")
-	c.Listen = []Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
+	c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
 	p := run(t, c)
 	for version, want := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
 		conn, err := tls.Dial("tcp", p.addr, &tls.Config{RootCAs: certs.pool, MinVersion: tls.VersionTLS10, MaxVersion: version})
@@ -62,20 +66,20 @@ func TestOldTLSIsRefused(t *testing.T) {
 func TestReloadWithoutTheCertificate(t *testing.T) {
 	certs := newCertificates(t)
 	c := limited(t, behind(t, nil).URL, "10/60s")
-	c.Listen = []Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
+	c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
 	p := run(t, c)
 	require.NoError(t, os.Remove(certs.key))
-	require.NoError(t, p.Reload(c))
+	require.NoError(t, p.reload(c))
 	require.ErrorContains(t, Check(c), "listen[0].cert")
 	c.Listen[0].Address = "nowhere"
-	require.ErrorContains(t, p.Reload(c), "listen[0].address")
+	require.ErrorContains(t, p.reload(c), "listen[0].address")
 }
 
 // The file of an upstream's authorities may have changed though its name has not.
 func TestReloadReadsAuthoritiesAgain(t *testing.T) {
 	certs, others := newCertificates(t), newCertificates(t)
 	c := limited(t, behind(t, nil).URL, "1000/60s")
-	c.Listen = []Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
+	c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
 	up := run(t, c)
 	ca := t.TempDir() + "/ca.pem"
 	trust := func(file string) {
@@ -88,7 +92,7 @@ func TestReloadReadsAuthoritiesAgain(t *testing.T) {
 	p := run(t, c)
 	require.Equal(t, 502, p.get(t, "/").StatusCode)
 	trust(certs.cert)
-	require.NoError(t, p.Reload(c))
+	require.NoError(t, p.reload(c))
 	require.Equal(t, 200, p.get(t, "/").StatusCode)
 }
 
@@ -96,40 +100,42 @@ func TestReloadReadsAuthoritiesAgain(t *testing.T) {
 func TestWhatMeansAnotherStore(t *testing.T) {
 	const redis = "redis://127.0.0.1:1"
 	for name, c := range map[string]struct {
-		a, b Config
+		a, b config.Config
 		same bool
 	}{
-		"replicas":         {Config{Redis: redis, Replicas: 2}, Config{Redis: redis, Replicas: 3}, false},
-		"default replicas": {Config{Redis: redis}, Config{Redis: redis, Replicas: 1}, true},
-		"timeout":          {Config{Redis: redis}, Config{Redis: redis, RedisTimeout: time.Second}, false},
-		"url":              {Config{Redis: redis}, Config{Redis: redis + "/1"}, false},
-		"bytes with Redis": {Config{Redis: redis}, Config{Redis: redis, Memory: Memory{MaxBytes: 2 << 20}}, true},
-		"bytes":            {Config{}, Config{Memory: Memory{MaxBytes: 2 << 20}}, false},
-		"from memory":      {Config{}, Config{Redis: redis}, false},
-		"to memory":        {Config{Redis: redis}, Config{}, false},
-		"trusted proxies":  {Config{}, Config{TrustedProxies: []Network{Network(netip.MustParsePrefix("10.0.0.0/8"))}}, true},
+		"replicas":         {config.Config{Redis: redis, Replicas: 2}, config.Config{Redis: redis, Replicas: 3}, false},
+		"default replicas": {config.Config{Redis: redis}, config.Config{Redis: redis, Replicas: 1}, true},
+		"timeout":          {config.Config{Redis: redis}, config.Config{Redis: redis, RedisTimeout: time.Second}, false},
+		"url":              {config.Config{Redis: redis}, config.Config{Redis: redis + "/1"}, false},
+		"bytes with Redis": {config.Config{Redis: redis}, config.Config{Redis: redis, Memory: config.Memory{MaxBytes: 2 << 20}}, true},
+		"bytes":            {config.Config{}, config.Config{Memory: config.Memory{MaxBytes: 2 << 20}}, false},
+		"from memory":      {config.Config{}, config.Config{Redis: redis}, false},
+		"to memory":        {config.Config{Redis: redis}, config.Config{}, false},
+		"trusted proxies":  {config.Config{}, config.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, true},
 	} {
-		s := &stores{}
-		had, err := s.open(&c.a)
-		require.NoError(t, err)
-		require.NoError(t, s.keep(had))
-		next, err := s.open(&c.b)
-		require.NoError(t, err)
-		require.Equal(t, c.same, next == had, name)
-		require.NoError(t, s.keep(next))
-		for range 2 {
-			require.NoError(t, s.release(had))
-			had = next
+		p := &Proxy{log: slog.New(slog.DiscardHandler)}
+		open := func(c config.Config, before *store) *store {
+			c.Upstreams = map[string]config.Upstream{"main": {URL: "http://a"}}
+			c, err := c.Resolve()
+			require.NoError(t, err)
+			s, err := p.openStore(&c, before)
+			require.NoError(t, err)
+			return s
 		}
-		require.NoError(t, s.keep(nil))
-		for _, of := range []*store{had, next} {
-			require.Zero(t, of.users, name)
+		first := open(c.a, nil)
+		next := open(c.b, first)
+		require.Equal(t, c.same, next == first, name)
+		for _, s := range []*store{first, next} {
+			require.Positive(t, s.users.Load())
+			require.NoError(t, s.release())
 		}
+		require.Zero(t, first.users.Load(), name)
+		require.Zero(t, next.users.Load(), name)
 	}
 }
 
 // What the end of the proxy cuts off, the upstream has not broken off.
-func TestAStopIsNoUpstreamsFault(t *testing.T) {
+func TestAStopIsNotAFailureOfTheUpstream(t *testing.T) {
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "half")
 		_ = http.NewResponseController(w).Flush()
@@ -145,5 +151,5 @@ func TestAStopIsNoUpstreamsFault(t *testing.T) {
 	_, err = io.ReadAll(res.Body)
 	require.Error(t, err)
 	require.Eventually(t, func() bool { return p.current.Load().users.Load() == 0 }, 20*time.Second, time.Millisecond)
-	require.Empty(t, p.log.lines("has broken off"))
+	require.Empty(t, p.log.lines("broke off"))
 }

@@ -1,15 +1,14 @@
-// Package proxy is a reverse proxy that limits how much its clients may ask for: package
-// ratelimit in front of any server.
+// Package proxy is a rate-limiting reverse proxy: package ratelimit in front of any server.
 //
-// A [Config] says which upstreams there are, which requests go to which, and which rules
-// limit them; [Parse] reads one from YAML. [New] makes a [Proxy] of it, an [http.Handler]
-// whose configuration can be changed with [Proxy.Reload] while it works. The program
-// ratelimit-proxy is little more than that.
+// [New] makes a [Proxy] from a configuration of package config. It is an [http.Handler] whose
+// configuration [Proxy.Reload] replaces while it serves requests. [Proxy.Server] serves it with
+// timeouts, a graceful stop and the PROXY protocol; the program ratelimit-proxy is little more.
 //
-// The rules of a request are its lazy properties. One that no rule matches costs no call
-// of the store; one that several match is asked about by all in one round trip.
+// The rules of a request are its lazy properties. A request that no rule matches doesn't call
+// the store, and all rules that match share one round trip to Redis.
 //
-// An upstream is chosen by the configuration alone: neither the Host nor the URL that a
-// client sends can make the proxy connect to somewhere else. Bodies are streamed, in both
-// directions, and websockets are passed on; other upgrades are refused.
+// The configuration alone chooses the upstream: neither the Host nor the URL that a client
+// sends can make the proxy connect elsewhere. Bodies are streamed in both directions.
+// Websockets are passed on; other upgrades are refused. The proxy doesn't cache, compress,
+// balance load or authenticate.
 package proxy

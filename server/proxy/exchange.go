@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,14 +24,14 @@ type exchange struct {
 	w    http.ResponseWriter
 	req  *server.Request
 	up   *upstream
-	body *body
-	err  error // why the upstream has not answered
+	body *requestBody
 	sent time.Time
+	err  error // why the upstream has not responded
 
-	told  told // what the client learns of its limit
-	tells bool // there is something to learn
-
-	few [4]*rule // room for those that match
+	status    status // for the response's headers
+	hasStatus bool
+	response  responseBody
+	matching  [4]*rule // room for the rules that match
 }
 
 // serve answers the request.
@@ -40,22 +40,22 @@ func (x *exchange) serve() error {
 	if err := x.refuse(r); err != nil {
 		return err
 	}
-	at := cleaned(r)
-	if x.g.contested(r, at) {
-		return server.Errorf(http.StatusBadRequest, "The path can be read in several ways.")
+	path := cleanPath(r)
+	if x.g.readsDifferently(r, path) {
+		return server.Errorf(http.StatusBadRequest, "The path is ambiguous.")
 	}
-	rules := x.g.matching(r, at, x.few[:0])
-	if slices.ContainsFunc(rules, func(r *rule) bool { return r.key.has("query") }) && !plainQuery(r.URL.RawQuery) {
-		return server.Errorf(http.StatusBadRequest, "The query can be read in several ways.")
+	rules := x.g.rulesFor(r, path, x.matching[:0])
+	if slices.ContainsFunc(rules, func(r *rule) bool { return r.key.Has("query") }) && !isPlainQuery(r.URL.RawQuery) {
+		return server.Errorf(http.StatusBadRequest, "The query is ambiguous.")
 	}
-	switch asks, err := x.g.status.asksItself(r); {
+	switch asks, err := x.g.asksForStatus(r); {
 	case err != nil:
 		return err
 	case asks:
 		return x.answerStatus(r, rules)
 	}
-	if x.up = x.g.upstreamOf(r, at); x.up == nil {
-		return server.Errorf(http.StatusNotFound, "No route leads there.")
+	if x.up = x.g.upstreamFor(r, path); x.up == nil {
+		return server.Errorf(http.StatusNotFound, "No route matches the request.")
 	}
 	if err := x.limit(r, rules); err != nil {
 		return err
@@ -63,32 +63,33 @@ func (x *exchange) serve() error {
 	return x.forward(r)
 }
 
-// refuse returns why a request goes nowhere, whatever it is for.
+// refuse returns an error for a request that is refused whatever the rules are.
 func (x *exchange) refuse(r *http.Request) error {
+	upgrade := r.Header["Upgrade"]
 	switch {
 	case r.Method == http.MethodConnect:
-		return &server.Problem{Status: http.StatusNotImplemented, Detail: "This is no tunnel."}
+		return &server.Problem{Status: http.StatusNotImplemented, Detail: "CONNECT is not supported."}
 	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // "a:http://host/path", which an upstream may read otherwise
-		return server.Errorf(http.StatusBadRequest, "The request's target is no path.")
+		return server.Errorf(http.StatusBadRequest, "The request's target is not a path.")
 	case strings.Contains(r.URL.Path, "\x00"):
-		return server.Errorf(http.StatusBadRequest, "The path has a NUL in it.")
+		return server.Errorf(http.StatusBadRequest, "The path contains a NUL.")
 	case !hasHost(r), r.URL.User != nil:
-		return server.Errorf(http.StatusBadRequest, "The request's Host is no host.")
-	case x.p.sawBefore(r):
+		return server.Errorf(http.StatusBadRequest, "The request's Host is not valid.")
+	case x.p.isLoop(r):
 		x.p.loops.log(x.p.log, slog.LevelError, "loop: a request of this proxy has come back to it", slog.String("host", r.Host), slog.String("path", r.URL.Path))
-		return &server.Problem{Status: http.StatusLoopDetected, Detail: "The request came through here before."}
-	case len(r.Header["Upgrade"]) > 0 && !(len(r.Header["Upgrade"]) == 1 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")):
-		return server.Errorf(http.StatusBadRequest, "Only websocket can be upgraded to.")
-	case len(r.Header["Upgrade"]) > 0 && r.Body != nil && r.Body != http.NoBody: // where would the websocket begin?
-		return server.Errorf(http.StatusBadRequest, "A request to upgrade has no body.")
+		return &server.Problem{Status: http.StatusLoopDetected, Detail: "The request has been through this proxy before."}
+	case len(upgrade) > 1 || len(upgrade) == 1 && !strings.EqualFold(upgrade[0], "websocket"):
+		return server.Errorf(http.StatusBadRequest, "Only an upgrade to websocket is supported.")
+	case len(upgrade) > 0 && r.Body != nil && r.Body != http.NoBody: // where would the websocket begin?
+		return server.Errorf(http.StatusBadRequest, "A request to upgrade must not have a body.")
 	}
 	return nil
 }
 
-// matching appends the rules of a request, up to a last one.
-func (g *generation) matching(r *http.Request, at string, out []*rule) []*rule {
+// rulesFor appends the rules that match a request, up to a last one.
+func (g *generation) rulesFor(r *http.Request, path string, out []*rule) []*rule {
 	for _, rule := range g.rules {
-		if rule.match.matches(r, at) {
+		if matches(&rule.Match, r, path) {
 			out = append(out, rule)
 			if rule.Last {
 				break
@@ -98,112 +99,117 @@ func (g *generation) matching(r *http.Request, at string, out []*rule) []*rule {
 	return out
 }
 
-func (g *generation) upstreamOf(r *http.Request, at string) *upstream {
-	for i := range g.routes {
-		if g.routes[i].match.matches(r, at) {
-			return g.routes[i].to
+// upstreamFor returns the upstream of the first route that matches, nil if none does.
+func (g *generation) upstreamFor(r *http.Request, path string) *upstream {
+	for i := range g.config.Routes {
+		if route := &g.config.Routes[i]; matches(&route.Match, r, path) {
+			return g.upstreams[route.Upstream]
 		}
 	}
 	return nil
 }
 
-// forward has the upstream answer.
+// forward sends the request to the upstream and streams the response.
 func (x *exchange) forward(r *http.Request) error {
 	if x.body = bodyOf(x.w); x.body != nil {
 		x.body.sent = true
 		if len(r.Trailer) > 0 {
-			scrub(r.Trailer, x.g.underscores)
-			x.body.atEnd = func() { scrub(r.Trailer, x.g.underscores) }
+			underscores := x.g.config.Headers.Underscores
+			removeFromTrailer(r.Trailer, underscores)
+			x.body.atEnd = func() { removeFromTrailer(r.Trailer, underscores) }
 		}
-	}
-	if x.body != nil {
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
 		defer x.body.watch(x.up.transport.ResponseHeaderTimeout, func() { cancel(errUnread) })()
 		r = r.WithContext(ctx)
 	}
 	if x.up.transport.DisableKeepAlives { // the connection begins with the client's address
-		r = r.WithContext(context.WithValue(r.Context(), clientKey{}, x.ends(r)))
+		r = r.WithContext(context.WithValue(r.Context(), connAddrsKey{}, x.connAddrs(r)))
 	}
 	proxy := httputil.ReverseProxy{
 		Rewrite:        x.rewrite,
 		Transport:      x.up.transport,
-		ModifyResponse: x.answered,
+		ModifyResponse: x.observeResponse,
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { x.err = err },
 		BufferPool:     buffers,
 		FlushInterval:  flushInterval,
-		ErrorLog:       x.up.log,
+		ErrorLog:       x.p.debugLog,
 	}
 	proxy.ServeHTTP(x.w, r)
 	if x.err != nil {
-		return x.failure()
+		return x.upstreamError()
 	}
 	return nil
 }
 
-// ends returns the client's address, its port as 0 if a proxy has told it, and ours.
-func (x *exchange) ends(r *http.Request) (e ends) {
-	at, _ := netip.ParseAddrPort(r.RemoteAddr)
+// connAddrs returns the addresses for the PROXY protocol. The client's port is 0 if another
+// proxy has named the client.
+func (x *exchange) connAddrs(r *http.Request) (a connAddrs) {
+	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
 	client := x.g.clients.address(r.Context(), r)
-	if client == at.Addr().Unmap().WithZone("") {
-		e.client = netip.AddrPortFrom(client, at.Port())
-	} else {
-		e.client = netip.AddrPortFrom(client, 0)
+	a.client = netip.AddrPortFrom(client, 0)
+	if client == peer(r) {
+		a.client = netip.AddrPortFrom(client, remote.Port())
 	}
-	if here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
-		at, _ := netip.ParseAddrPort(here.String())
-		e.here = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		at, _ := netip.ParseAddrPort(local.String())
+		a.local = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 	}
-	return e
+	return a
 }
 
 func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 	x.sent = time.Now()
 	x.up.rewrite(pr.In, pr.Out)
-	x.g.clients.forward(pr.In, pr.Out, x.g.forwarded)
-	x.p.sign(pr.In, pr.Out)
+	x.g.clients.setForwarded(pr.In, pr.Out, x.g.config.Headers.Forwarded)
+	x.p.addVia(pr.In, pr.Out)
 	pr.Out.Trailer = pr.In.Trailer // which has no values yet
 	delete(pr.Out.Header, tokenHeader)
 	if _, ok := pr.Out.Header["User-Agent"]; !ok {
-		pr.Out.Header["User-Agent"] = nil // net/http would name itself
+		pr.Out.Header["User-Agent"] = nil // net/http would send its own
 	}
 }
 
-// answered sees the upstream's final header, and not yet those before it (1xx), with which
-// net/http/httputil takes away what was set so far.
-func (x *exchange) answered(res *http.Response) error {
+// observeResponse is called with the upstream's final header. Headers must not be set before:
+// net/http/httputil removes them when it passes on an informational response (1xx).
+func (x *exchange) observeResponse(res *http.Response) error {
 	if res.StatusCode < 100 {
 		return fmt.Errorf("the status is %d", res.StatusCode)
 	}
 	if x.body != nil {
 		x.body.answered.Store(true)
 	}
-	x.up.answers[min(max(res.StatusCode/100, 1), 5)-1].Inc()
+	x.up.responses[min(max(res.StatusCode/100, 1), 5)-1].Inc()
 	x.up.outage.succeed()
 	x.up.times.observe(time.Since(x.sent))
-	if x.tells && !hasSeedFields(res.Header) {
-		x.told.write(x.w.Header())
+	if !hasStatusHeaders(res.Header) {
+		x.writeStatus()
+	}
+	if res.StatusCode != http.StatusSwitchingProtocols {
+		x.response = responseBody{res.Body, x}
+		res.Body = &x.response
 	}
 	return nil
 }
 
-// failure returns the response to a request that the upstream has not answered.
-func (x *exchange) failure() error {
-	r := x.req.Request
-	if x.tells {
-		x.told.write(x.w.Header())
+func (x *exchange) writeStatus() {
+	if x.hasStatus {
+		x.status.writeHeaders(x.w.Header())
 	}
-	if status := x.body.status(); status != 0 {
-		return &server.Problem{Status: status, Detail: "The body could not be read to its end.", Err: x.err}
+}
+
+// responseBody reports when the upstream breaks off in the middle of a response.
+type responseBody struct {
+	io.ReadCloser
+	x *exchange
+}
+
+// Read is for net/http/httputil, which then cuts the client's connection off.
+func (b *responseBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && !errors.Is(err, context.Canceled) && !errors.Is(err, errStopped) {
+		b.x.p.metrics.upstreamFailed(b.x.up.name, "cut")
+		b.x.up.cuts.log(b.x.up.outage.log, slog.LevelError, "the upstream broke off in the middle of a response", slog.String("error", err.Error()))
 	}
-	if r.Context().Err() != nil && errors.Is(x.err, context.Canceled) {
-		panic(http.ErrAbortHandler) // there is nobody to tell
-	}
-	status := statusOf(x.err)
-	x.p.metrics.upstreamFailed(x.up.name, strconv.Itoa(status))
-	detail := "The server behind this one could not be reached."
-	if status == http.StatusGatewayTimeout {
-		detail = "The server behind this one took too long."
-	}
-	return &server.Problem{Status: status, Detail: detail, Err: fmt.Errorf("upstream %s: %w", x.up.name, x.err)}
+	return n, err
 }

@@ -1,200 +1,130 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// generation is a configuration at work. It doesn't change; a reload makes the next one.
+// generation serves requests by one configuration. It doesn't change; a reload makes the next.
 type generation struct {
-	p         *Proxy
-	clients   clients
-	upstreams map[string]*upstream
-	routes    []route
-	rules     []*rule
-	byName    map[string]*rule
-	matchers  []*matcher // that go by paths
-	byPath    bool       // a key does, by which some are allowed more
-	status    statusAPI
-	seed      bool // the seed's fields are sent
-	forwarded bool
+	p           *Proxy
+	config      config.Config // with its defaults
+	clients     clients
+	upstreams   map[string]*upstream
+	rules       []*rule
+	byName      map[string]*rule
+	statusAllow []netip.Prefix
 
-	underscores bool // are kept in names of request headers
+	pathMatches []*config.Match // of rules, tiers and routes, that have paths
+	pathDecides bool            // a rule counts by path, and some paths have other limits
 
-	stall   time.Duration
 	handler http.Handler // of all but the status path
 	srv     *server.Server
 	store   *store
 
-	users atomic.Int64 // requests, and retired if no more of them come
+	users atomic.Int64 // requests, plus retired if no more may begin
 }
 
 const retired = 1 << 62
 
-// maxReplicas is what a limit is divided by at most.
-const maxReplicas = 1 << 20
-
-type route struct {
-	match *matcher
-	to    *upstream
-}
-
-// newGeneration checks a configuration and makes it ready. An error names all fields that
-// are wrong.
-func newGeneration(p *Proxy, c Config) (*generation, error) {
-	f := &faults{source: c.source}
-	g := &generation{
-		p: p, upstreams: map[string]*upstream{}, byName: map[string]*rule{},
-		seed: c.Headers.Seed == nil || *c.Headers.Seed, forwarded: c.Headers.Forwarded, underscores: c.Headers.Underscores,
-		stall: cmp.Or(c.Limits.Stall, time.Minute),
+// newGeneration checks a configuration and makes it ready. before is the current generation,
+// nil for none.
+func newGeneration(p *Proxy, c config.Config, before *generation) (*generation, error) {
+	c, err := c.Resolve()
+	if err != nil {
+		return nil, err
 	}
-	g.clients = newClients(&c, f)
-	g.status = newStatusAPI(c.Status, f)
-	g.route(&c, f)
-	if c.Replicas < 0 || c.Replicas > maxReplicas {
-		f.addf("replicas", "is %d, want 1 to %d", c.Replicas, maxReplicas)
+	g := &generation{p: p, config: c, upstreams: map[string]*upstream{}, byName: map[string]*rule{}}
+	if g.clients, err = newClients(&c); err != nil {
+		return nil, err
 	}
-	if c.RedisTimeout < 0 || c.RedisTimeout > time.Hour {
-		f.addf("redis_timeout", "is %v, want 0 to 1h", c.RedisTimeout)
+	for _, prefix := range c.Status.Allow {
+		g.statusAllow = append(g.statusAllow, unmap(prefix))
 	}
-	for i, r := range c.Rules {
-		field := fmt.Sprintf("rules[%d]", i)
-		made := newRule(r, field, &g.clients, f)
-		if g.byName[r.Name] != nil {
-			f.addf(field+".name", "is also that of another rule, %q", r.Name)
+	for name, u := range c.Upstreams {
+		if before != nil && before.upstreams[name].is(u) {
+			g.upstreams[name] = before.upstreams[name]
+		} else if g.upstreams[name], err = newUpstream(p, name, u); err != nil {
+			return nil, err
 		}
+	}
+	for _, r := range c.Rules {
+		made := newRule(r, &g.clients, p.metrics.rule(r.Name))
 		g.rules = append(g.rules, made)
 		g.byName[r.Name] = made
 	}
-	g.checkNames(&c, f)
-	g.watch()
-	taken := map[string]string{}
-	for i, l := range c.Listen {
-		field := fmt.Sprintf("listen[%d]", i)
-		l.check(field, f)
-		checkTaken(taken, field+".address", l.Address, f)
+	g.collectPaths()
+	var shared *store
+	if before != nil {
+		shared = before.store
 	}
-	if p.current.Load() == nil { // a reload may come in the middle of a pair that is replaced
-		checkFiles(c.Listen, f)
-	}
-	if c.Admin != "" {
-		checkAddress("admin", c.Admin, f)
-		checkTaken(taken, "admin", c.Admin, f)
-	}
-	c.Limits.check(f)
-	if err := f.err(); err != nil {
+	if g.store, err = p.openStore(&c, shared); err != nil {
 		return nil, err
 	}
-	if err := g.serve(&c, f); err != nil {
-		return nil, err
+	if err := g.newServer(); err != nil {
+		return nil, errors.Join(err, g.store.release())
 	}
 	return g, nil
 }
 
-func (l Limits) check(f *faults) {
-	if l.Header < 0 || l.Stall < 0 || l.Idle < 0 || l.HeaderBytes < 0 {
-		f.addf("limits", "has a negative number")
+// collectPaths collects what depends on paths.
+func (g *generation) collectPaths() {
+	for i := range g.config.Routes {
+		g.pathMatches = append(g.pathMatches, &g.config.Routes[i].Match)
 	}
-	if l.HeaderBytes > 64<<20 {
-		f.addf("limits.header_bytes", "is more than 64MiB")
+	for _, r := range g.rules {
+		g.pathMatches = append(g.pathMatches, &r.Match)
+		for i := range r.tiers {
+			g.pathMatches = append(g.pathMatches, &r.tiers[i].match)
+		}
+		lists := r.allow != nil || r.deny != nil && len(r.deny.values) > 0 || len(r.tiers) > 0
+		g.pathDecides = g.pathDecides || r.key.Has("path") && lists
 	}
+	g.pathMatches = slices.DeleteFunc(g.pathMatches, func(m *config.Match) bool { return len(m.Paths) == 0 })
 }
 
-// route makes upstreams and routes.
-func (g *generation) route(c *Config, f *faults) {
-	for name, u := range c.Upstreams {
-		if had := g.p.upstream(name); had != nil && had.same(u) {
-			g.upstreams[name] = had
-		} else if up := newUpstream(name, u, g.p, f); up != nil {
-			g.upstreams[name] = up
-		}
-	}
-	if len(c.Upstreams) == 0 {
-		f.addf("upstreams", "there is none: where do requests go?")
-	}
-	routes := c.Routes
-	if len(routes) == 0 {
-		if len(c.Upstreams) > 1 {
-			f.addf("routes", "there are none, and more than one upstream")
-		}
-		for name := range c.Upstreams {
-			routes = []Route{{Upstream: name}}
-		}
-	}
-	for i, r := range routes {
-		field := fmt.Sprintf("routes[%d]", i)
-		if _, ok := c.Upstreams[r.Upstream]; !ok {
-			f.addf(field+".upstream", "there is no upstream %q", r.Upstream)
-		}
-		g.routes = append(g.routes, route{newMatcher(r.Match, field+".match", f), g.upstreams[r.Upstream]})
-	}
-}
-
-// serve makes the server whose requests have the limits as properties.
-func (g *generation) serve(c *Config, f *faults) error {
+// newServer makes the server whose requests have the limits as properties.
+func (g *generation) newServer() error {
 	var policies []ratelimit.Policy
-	for i, r := range g.rules {
+	for _, r := range g.rules {
 		policies = append(policies, r.policy)
-		r.first = i == 0
-		r.counters = g.p.metrics.rule(r.Name)
 	}
-	var err error
-	if g.store, err = g.p.stores.open(c); err != nil {
-		f.add(storeField(c), plainly(err))
-		return f.err()
-	}
-	store, err := g.layers()
+	store, err := g.limitStore()
 	if err != nil {
-		return errors.Join(err, g.p.stores.release(g.store))
+		return err
 	}
 	g.srv, err = server.New(server.Options{
 		RateLimits: policies, RateLimitStore: store,
-		InsecureAllowCrossOrigin: true, // that is the upstream's to decide
+		InsecureAllowCrossOrigin: true, // the upstream decides that
 		Logger:                   g.p.log,
 	})
-	if err != nil { // a rule's name, mostly
-		f.add("rules", plainly(err))
-		return errors.Join(f.err(), g.p.stores.release(g.store))
+	if err != nil {
+		return err
 	}
 	g.handler = g.srv.WrapFunc(func(w http.ResponseWriter, req *server.Request) error {
 		x := exchange{p: g.p, g: g, w: w, req: req}
-		return x.conclude(x.serve())
+		return x.answerError(x.serve())
 	})
 	return nil
 }
 
-func storeField(c *Config) string {
-	if c.Redis != "" {
-		return "redis"
-	}
-	return "memory.max_bytes"
-}
-
-// plainly leaves out of an error where in the Go code it is from.
-func plainly(err error) error {
-	text := err.Error()
-	for _, prefix := range []string{"server: Options.RateLimits: ", "ratelimit: ", "IPOptions.", "memstore: Options.", "redis: "} {
-		text = strings.TrimPrefix(text, prefix)
-	}
-	return errors.New(text)
-}
-
-// ruleOf returns the rule that an op in the store is of: its name begins the key.
+// ruleOf returns the rule of an op in the store: its name begins the key.
 func (g *generation) ruleOf(op ratelimit.Op) *rule {
 	return g.byName[op.Key[:strings.IndexAny(op.Key, ":~")]]
 }
 
-// enter says that a request uses the generation; it can't if that is retired.
+// enter begins a request, which has to call leave. It returns false if the generation is
+// retired.
 func (g *generation) enter() bool {
 	for {
 		n := g.users.Load()
@@ -213,23 +143,24 @@ func (g *generation) leave() {
 	}
 }
 
-// retire says that no more requests come. It is called once.
+// retire lets no more requests begin. It is called once.
 func (g *generation) retire() {
 	if g.users.Add(retired) == retired {
 		g.close()
 	}
 }
 
-// close is called when the last request is over.
+// close is called when the last request has ended.
 func (g *generation) close() {
+	current := g.p.current.Load()
 	for name, u := range g.upstreams {
-		if g.p.closed.Load() || g.p.upstream(name) != u {
+		if g.p.closed.Load() || current.upstreams[name] != u {
 			u.transport.CloseIdleConnections()
 			u.outage.close()
 		}
 	}
 	err := g.srv.Shutdown(context.Background()) // waits for clean-ups only
-	if err = errors.Join(err, g.p.stores.release(g.store)); err != nil {
-		g.p.log.Error("closing what a configuration has used", slog.Any("error", err))
+	if err = errors.Join(err, g.store.release()); err != nil {
+		g.p.log.Error("closing the previous configuration", slog.Any("error", err))
 	}
 }

@@ -35,11 +35,11 @@ func TestAnUpstreamsOwnFieldsAreKept(t *testing.T) {
 }
 
 func TestSeedFieldsAreASwitch(t *testing.T) {
-	p := run(t, parse(t, "upstreams: {main: {url: %q}}\nheaders: {seed: false}\nrules: [{name: limit, limit: 1/60s}]\n", behind(t, nil).URL))
+	p := run(t, parse(t, "upstreams: {main: {url: %q}}\nheaders: {legacy: false}\nrules: [{name: limit, limit: 1/60s}]\n", behind(t, nil).URL))
 	for range 2 {
 		a := p.get(t, "/")
 		require.NotEmpty(t, a.Header["Ratelimit"])
-		for _, name := range seedFields {
+		for _, name := range statusHeaders {
 			require.Empty(t, a.Header[name])
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// bounds are the buckets' upper bounds in seconds; one more bucket has none.
+// bounds are the upper bounds of the buckets in seconds. One more bucket has none.
 var bounds = [...]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
-// histogram counts times.
+// histogram counts durations.
 type histogram struct {
-	counts [len(bounds) + 1]atomic.Uint64 // of each bucket alone
+	counts [len(bounds) + 1]atomic.Uint64 // of each bucket, not cumulative
 	sum    atomic.Int64                   // nanoseconds
 }
 
@@ -24,7 +24,7 @@ func (h *histogram) observe(d time.Duration) {
 	h.sum.Add(int64(d))
 }
 
-// write writes the histogram as Prometheus reads it.
+// write writes the histogram in the text format of Prometheus.
 func (h *histogram) write(w io.Writer, name, labels string) {
 	comma, braced := "", ""
 	if labels != "" {

@@ -7,61 +7,62 @@ import (
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// limit asks the rules whether a request may go on. All have to allow it; if one doesn't,
-// the others get back what they have charged, as far as they can.
+// limit charges a request by its rules. All of them have to allow it; if one doesn't, the
+// others are refunded as far as they can be.
 func (x *exchange) limit(r *http.Request, rules []*rule) error {
 	if len(rules) == 0 {
 		return nil
 	}
-	rules, err := x.listed(r, rules)
+	rules, err := x.applyLists(r, rules)
 	if err != nil {
 		return err
 	}
 	if len(rules) > 1 && x.g.store.client != nil {
-		x.ask(rules)
+		x.takeTogether(rules)
 	}
-	var tightest ratelimit.Result
+	var least ratelimit.Result // with the least remaining
 	var of *rule
 	for i, rule := range rules {
 		res, err := rule.of(x.req).Take()
 		switch {
-		case err != nil && errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == skip:
+		case err != nil && errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == config.Skip:
 			continue
 		case err != nil:
-			rule.counters.undecided(err)
-			x.giveBack(rules, i)
+			rule.counters.countError(err)
+			x.refund(rules, i)
 			return err
 		}
 		x.count(rule, res)
 		if res.Source == ratelimit.FromShadow {
 			continue
 		}
-		if of == nil || !res.Allowed || res.Remaining < tightest.Remaining {
-			tightest, of = res, rule
+		if of == nil || !res.Allowed || res.Remaining < least.Remaining {
+			least, of = res, rule
 		}
 		if !res.Allowed {
-			x.giveBack(rules, i)
+			x.refund(rules, i)
 			break
 		}
 	}
 	if of == nil {
 		return nil
 	}
-	if x.g.seed {
-		x.told, x.tells = tell(tightest, x.g.speaking(of, r, tightest), x.p.now()), true
+	if *x.g.config.Headers.Legacy {
+		x.status, x.hasStatus = newStatus(least, of.limitOf(r, &x.g.clients, least), x.p.now()), true
 	}
-	err = tightest.Err()
-	if err != nil && x.tells {
-		x.told.write(x.w.Header())
+	err = least.Err()
+	if err != nil {
+		x.writeStatus()
 	}
 	return err
 }
 
-// listed leaves out the rules whose lists let the request pass, and refuses it if a list
-// says so.
-func (x *exchange) listed(r *http.Request, rules []*rule) ([]*rule, error) {
+// applyLists returns the rules without those that allow the client, and an error if one denies
+// it.
+func (x *exchange) applyLists(r *http.Request, rules []*rule) ([]*rule, error) {
 	if !slices.ContainsFunc(rules, func(rule *rule) bool { return rule.allow != nil || rule.deny != nil }) {
 		return rules, nil
 	}
@@ -69,10 +70,10 @@ func (x *exchange) listed(r *http.Request, rules []*rule) ([]*rule, error) {
 	var out []*rule
 	for _, rule := range rules {
 		switch {
-		case rule.deny.mentions(r, rule.key, address):
+		case rule.deny.denies(r, address):
 			x.p.metrics.listed(rule.Name, "denied")
-			return nil, server.Errorf(http.StatusForbidden, "This client is not served.")
-		case rule.allow.has(r, rule.key, address):
+			return nil, server.Errorf(http.StatusForbidden, "This client is not allowed.")
+		case rule.allow.allows(r, address):
 			x.p.metrics.listed(rule.Name, "allowed")
 		default:
 			out = append(out, rule)
@@ -81,9 +82,9 @@ func (x *exchange) listed(r *http.Request, rules []*rule) ([]*rule, error) {
 	return out, nil
 }
 
-// ask has all rules asked at one moment, which is one round trip to Redis; in memory they
-// are asked one after the other. What comes of it the loop over the rules sees.
-func (x *exchange) ask(rules []*rule) {
+// takeTogether charges by all rules in one round trip to Redis. The limits keep the results,
+// and the errors.
+func (x *exchange) takeTogether(rules []*rule) {
 	names := make([]string, len(rules))
 	for i, rule := range rules {
 		names[i] = "ratelimit." + rule.Name + ".take"
@@ -91,17 +92,17 @@ func (x *exchange) ask(rules []*rule) {
 	_ = x.req.Resolve(names...)
 }
 
-// giveBack refunds what all rules but one have charged. A refund that fails is a request
-// more that counts, and no reason to answer otherwise.
-func (x *exchange) giveBack(rules []*rule, but int) {
+// refund gives back what all rules but one have charged. A refund that fails leaves a request
+// too many in the count, and doesn't change the response.
+func (x *exchange) refund(rules []*rule, except int) {
 	for i, rule := range rules {
-		if i != but {
+		if i != except {
 			_, _ = rule.of(x.req).Refund()
 		}
 	}
 }
 
-// count keeps the statistics of a take.
+// count updates the metrics of a take.
 func (x *exchange) count(rule *rule, res ratelimit.Result) {
 	m := rule.counters
 	if res.Allowed {
@@ -109,16 +110,16 @@ func (x *exchange) count(rule *rule, res ratelimit.Result) {
 	} else {
 		m.denied.Inc()
 	}
-	if res.Source == ratelimit.FromFailover || res.Source == ratelimit.FromShadow { // that tells by itself
+	if res.Source == ratelimit.FromFailover || res.Source == ratelimit.FromShadow { // which are counted elsewhere
 		return
 	}
-	if res.Allowed && x.p.beyond.size() == 0 {
+	if res.Allowed && x.p.denials.size() == 0 {
 		return
 	}
-	subject, _ := rule.of(x.req).Subject() // the take has found it
+	subject, _ := rule.of(x.req).Subject() // known since the take
 	if res.Allowed {
-		x.p.beyond.allow(subject)
+		x.p.denials.allow(subject)
 	} else {
-		m.wentBeyond(x.p.beyond.deny(subject, res.ResetAfter, x.p.now()))
+		m.observeDenials(x.p.denials.deny(subject, res.ResetAfter, x.p.now()))
 	}
 }

@@ -19,30 +19,32 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // parse reads a configuration. Unless it names who may ask for the status, this machine may.
-func parse(tb testing.TB, format string, args ...any) Config {
+func parse(tb testing.TB, format string, args ...any) config.Config {
 	tb.Helper()
 	c := parseAlone(tb, format, args...)
 	if len(c.Status.Allow) == 0 && c.Status.Token == "" {
-		c.Status.Allow = []Network{Network(netip.MustParsePrefix("127.0.0.1/32"))}
+		c.Status.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	}
 	return c
 }
 
 // parseAlone reads a configuration and adds nothing.
-func parseAlone(tb testing.TB, format string, args ...any) Config {
+func parseAlone(tb testing.TB, format string, args ...any) config.Config {
 	tb.Helper()
-	c, err := Parse("proxy.yaml", []byte(fmt.Sprintf(format, args...)))
+	c, err := config.Parse("proxy.yaml", []byte(fmt.Sprintf(format, args...)))
 	require.NoError(tb, err)
 	return c
 }
 
 // limited is the configuration of the command line's flags alone.
-func limited(tb testing.TB, upstream, limit string) Config {
+func limited(tb testing.TB, upstream, limit string) config.Config {
 	return parse(tb, "upstreams: {main: {url: %q}}\nrules: [{name: limit, limit: %s}]\n", upstream, limit)
 }
 
@@ -57,17 +59,17 @@ type running struct {
 }
 
 // run starts a proxy, which ends with the test.
-func run(tb testing.TB, c Config) *running { return runAt(tb, c, nil) }
+func run(tb testing.TB, c config.Config) *running { return runAt(tb, c, nil) }
 
 // runAt is run with a clock.
-func runAt(tb testing.TB, c Config, clock func() time.Time) *running {
+func runAt(tb testing.TB, c config.Config, clock func() time.Time) *running {
 	tb.Helper()
 	r := &running{log: &logs{}}
 	var err error
 	r.Proxy, err = newProxy(c, Options{Logger: jsonLogger(r.log)}, clock)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, r.Close()) })
-	listener := Listener{Address: "127.0.0.1:0"}
+	listener := config.Listener{Address: "127.0.0.1:0"}
 	scheme := "http"
 	if len(c.Listen) > 0 {
 		listener = c.Listen[0]
@@ -75,9 +77,9 @@ func runAt(tb testing.TB, c Config, clock func() time.Time) *running {
 			scheme = "https"
 		}
 	}
-	l, err := listener.Open(r.Proxy.log)
+	l, err := r.Proxy.Listen(listener)
 	require.NoError(tb, err)
-	r.server = r.Server(c.Limits)
+	r.server = r.Server()
 	served := make(chan error, 1)
 	go func() { served <- r.server.Serve(l) }()
 	tb.Cleanup(func() {
@@ -138,6 +140,11 @@ func (r *running) ask(tb testing.TB, method, path string, body io.Reader, header
 	text, err := io.ReadAll(res.Body)
 	assert.NoError(tb, err)
 	return answer{res, string(text)}
+}
+
+// reload replaces the configuration.
+func (r *running) reload(c config.Config) error {
+	return r.Reload(func() (config.Config, error) { return c, nil })
 }
 
 // passes tells whether the proxy lets a request pass.

@@ -136,7 +136,7 @@ func TestMetricsFormat(t *testing.T) {
 		p.get(t, "/")
 	}
 	p.get(t, "/", "Authorization", "x")
-	require.NoError(t, p.Reload(c))
+	require.NoError(t, p.reload(c))
 	samples := p.scrape(t)
 	require.Equal(t, 2.0, value(t, samples, "ratelimit_proxy_decisions_total", `rule="limit",decision="allowed"`))
 	require.Equal(t, 0.0, value(t, samples, "ratelimit_proxy_responses_total", `upstream="other \"ä\\",status="2xx"`))

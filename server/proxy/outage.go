@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// logEvery is how often a line is logged at most that clients or a server decide about.
+// logEvery is the shortest time between log lines whose number clients or a server decide.
 const logEvery = 10 * time.Second
 
-// outage logs that a server doesn't answer, and why; that it answers again; and in between
-// how many requests have met which outcome. Each is logged at most once in logEvery.
+// outage logs when a server doesn't answer, and why, when it answers again, and in between
+// how many requests had which outcome. Each is logged at most once in logEvery.
 type outage struct {
-	log        *slog.Logger // tells which server it is
-	lost, back string       // what is logged
+	log        *slog.Logger // names the server
+	lost, back string       // the messages
 	affected   string
 
 	failing atomic.Bool // the last call failed
@@ -26,14 +26,14 @@ type outage struct {
 	mu       sync.Mutex
 	since    time.Time // of the first failure after a success
 	cause    error     // of the last failure
-	reported time.Time // when a loss was logged
-	open     bool      // it is to be logged that the server is back
+	reported time.Time // when the latest loss was logged
+	open     bool      // a loss was logged, and not yet its end
 	outcomes map[string]int64
 	summary  *time.Timer // of the outcomes, nil if there are none
 	closed   bool
 }
 
-// fail notes that a call has failed.
+// fail reports a call that has failed.
 func (o *outage) fail(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,7 +49,7 @@ func (o *outage) fail(err error) {
 	o.log.Error(o.lost, slog.String("error", err.Error()))
 }
 
-// succeed notes that a call has succeeded.
+// succeed reports a call that has succeeded.
 func (o *outage) succeed() {
 	if !o.failing.Load() {
 		return
@@ -60,10 +60,10 @@ func (o *outage) succeed() {
 		return
 	}
 	o.open = false
-	o.log.Warn(o.back, append([]any{slog.Duration("after", time.Since(o.since))}, o.taken()...)...)
+	o.log.Warn(o.back, append([]any{slog.Duration("after", time.Since(o.since))}, o.takeOutcomes()...)...)
 }
 
-// count counts a request by what became of it.
+// count counts the outcome of a request.
 func (o *outage) count(outcome string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,18 +79,18 @@ func (o *outage) count(outcome string) {
 func (o *outage) summarize() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.summary == nil { // it was told with the return
+	if o.summary == nil { // the end of the outage was logged with them
 		return
 	}
-	attrs := o.taken()
+	attrs := o.takeOutcomes()
 	if o.cause != nil {
 		attrs = append(attrs, slog.String("error", o.cause.Error()))
 	}
 	o.log.Warn(o.affected, attrs...)
 }
 
-// taken returns the outcomes since the last summary.
-func (o *outage) taken() (attrs []any) {
+// takeOutcomes returns the outcomes since the last summary as attributes.
+func (o *outage) takeOutcomes() (attrs []any) {
 	for _, name := range slices.Sorted(maps.Keys(o.outcomes)) {
 		attrs = append(attrs, slog.Int64(name, o.outcomes[name]))
 	}
@@ -102,7 +102,7 @@ func (o *outage) taken() (attrs []any) {
 	return attrs
 }
 
-// close logs what is left.
+// close logs the remaining outcomes.
 func (o *outage) close() {
 	o.mu.Lock()
 	o.closed = true
@@ -110,7 +110,7 @@ func (o *outage) close() {
 	o.summarize()
 }
 
-// seldom logs a line at most once in a time, and how many it has left out since the last.
+// seldom logs a line at most once in a time, and how many it has skipped since.
 type seldom struct {
 	every time.Duration // 0 is logEvery
 
@@ -124,7 +124,7 @@ func (s *seldom) log(l *slog.Logger, level slog.Level, message string, attrs ...
 	defer s.mu.Unlock()
 	if now := time.Now(); s.last.IsZero() || now.Sub(s.last) >= cmp.Or(s.every, logEvery) {
 		if s.skipped > 0 {
-			attrs = append(attrs, slog.Int("left_out", s.skipped))
+			attrs = append(attrs, slog.Int("skipped", s.skipped))
 		}
 		s.last, s.skipped = now, 0
 		l.LogAttrs(context.Background(), level, message, attrs...)
@@ -133,16 +133,16 @@ func (s *seldom) log(l *slog.Logger, level slog.Level, message string, attrs ...
 	s.skipped++
 }
 
-// atDebug makes debug lines of all that is logged.
-type atDebug struct{ slog.Handler }
+// debugHandler logs all records at debug.
+type debugHandler struct{ slog.Handler }
 
-// Enabled is for slog.
-func (h atDebug) Enabled(ctx context.Context, _ slog.Level) bool {
+// Enabled implements [slog.Handler].
+func (h debugHandler) Enabled(ctx context.Context, _ slog.Level) bool {
 	return h.Handler.Enabled(ctx, slog.LevelDebug)
 }
 
-// Handle is for slog.
-func (h atDebug) Handle(ctx context.Context, r slog.Record) error {
+// Handle implements [slog.Handler].
+func (h debugHandler) Handle(ctx context.Context, r slog.Record) error {
 	r.Level = slog.LevelDebug
 	return h.Handler.Handle(ctx, r)
 }

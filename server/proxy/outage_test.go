@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
+
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
 // line is a line of a log.
@@ -36,7 +38,7 @@ func (l *logs) above(tb testing.TB) (out []line) {
 
 // An outage of Redis is a few lines, not one for each request, and its cause is told.
 func TestRedisDownIsLoggedOnce(t *testing.T) {
-	for onError, status := range map[string]int{open: 200, closed: 503, local: 200} {
+	for onError, status := range map[string]int{config.Open: 200, config.Closed: 503, config.Local: 200} {
 		up, redis := behind(t, nil), redistest.Start(t)
 		p := run(t, parse(t, "redis: redis://%s\nredis_timeout: 10s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 1000/60s, on_error: %s}]\n",
 			redis.Addr, up.URL, onError))
@@ -46,14 +48,14 @@ func TestRedisDownIsLoggedOnce(t *testing.T) {
 		for range 99 {
 			require.Equal(t, status, p.get(t, "/").StatusCode)
 		}
-		if onError == closed {
+		if onError == config.Closed {
 			require.Equal(t, 503, p.get(t, "/", "X-RateLimit-Status", "true").StatusCode)
 			require.Equal(t, 503, p.get(t, "/status/x").StatusCode)
 			require.Len(t, p.log.lines("request failed"), 102, "for debugging")
 		}
 		logged := p.log.above(t)
 		require.Equal(t, "ERROR", logged[0]["level"])
-		require.Equal(t, "Redis doesn't answer: on_error says what becomes of requests", logged[0]["msg"])
+		require.Equal(t, "Redis doesn't answer: on_error of the rules applies", logged[0]["msg"])
 		require.Contains(t, logged[0]["error"], redis.Addr+": connect: connection refused", "the cause")
 		require.LessOrEqual(t, len(logged), 20, "a summary in ten seconds")
 
@@ -86,10 +88,10 @@ func TestUpstreamDownIsLoggedOnce(t *testing.T) {
 	for range 50 {
 		a := p.get(t, "/")
 		require.Equal(t, 502, a.StatusCode)
-		require.JSONEq(t, `{"status":502,"title":"Bad Gateway","detail":"The server behind this one could not be reached."}`, a.body)
+		require.JSONEq(t, `{"status":502,"title":"Bad Gateway","detail":"The server behind this proxy could not be reached."}`, a.body)
 	}
 	logged := p.log.above(t)
-	require.Equal(t, "an upstream doesn't answer", logged[0]["msg"])
+	require.Equal(t, "the upstream doesn't answer", logged[0]["msg"])
 	require.Equal(t, "main", logged[0]["upstream"])
 	require.Contains(t, logged[0]["error"], "connection refused")
 	require.LessOrEqual(t, len(logged), 10)
@@ -100,7 +102,7 @@ func TestUpstreamDownIsLoggedOnce(t *testing.T) {
 	go func() { _ = up.Serve(l) }()
 	defer up.Close()
 	require.Equal(t, 200, p.get(t, "/").StatusCode)
-	require.Len(t, p.log.lines("an upstream answers again"), 1)
+	require.Len(t, p.log.lines("the upstream answers again"), 1)
 }
 
 // What clients ask for in vain is not the proxy's failure.
@@ -200,13 +202,13 @@ func TestSeldom(t *testing.T) {
 			<-time.After(time.Second)
 		}
 		require.Len(t, l.lines("text"), 10)
-		require.Len(t, l.lines(`"left_out":9`), 9)
+		require.Len(t, l.lines(`"skipped":9`), 9)
 	})
 }
 
 func TestAtDebug(t *testing.T) {
 	var l logs
-	log := slog.New(atDebug{slog.NewJSONHandler(&l, nil)})
+	log := slog.New(debugHandler{slog.NewJSONHandler(&l, nil)})
 	require.False(t, log.Enabled(context.Background(), slog.LevelError))
 	log.Error("text")
 	require.Empty(t, l.lines(""))
@@ -268,6 +270,6 @@ func TestAKeyOfAnotherTypeIsNoOutage(t *testing.T) {
 		require.Equal(t, 503, p.get(t, "/", "K", "bad").StatusCode)
 	}
 	require.Equal(t, 200, p.get(t, "/", "K", "good").StatusCode)
-	require.Len(t, p.log.lines("a key in Redis holds"), 1)
+	require.Len(t, p.log.lines("a key in Redis has another type"), 1)
 	require.Empty(t, p.log.lines("doesn't answer"))
 }

@@ -2,106 +2,102 @@ package proxy
 
 import (
 	"errors"
+	"log"
 	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// Options are what a [Proxy] has beside its configuration. The zero value is usable.
+// Options are the options of [New]. The zero value is usable.
 type Options struct {
-	// Logger gets what goes wrong. Default: [slog.Default].
+	// Logger gets failures and reloads. Default: [slog.Default].
 	Logger *slog.Logger
 }
 
-// Proxy passes requests on to upstream servers, as many as its limits allow. It is an
-// [http.Handler], and all methods may be called concurrently. Make it with [New].
+// Proxy forwards requests to upstream servers as far as the limits of its configuration allow.
+// It is an [http.Handler] and safe for concurrent use.
 type Proxy struct {
 	log       *slog.Logger
+	debugLog  *log.Logger // for net/http
 	pseudonym string
-	via       []string // of a request by HTTP/1.1 that has been nowhere else; it doesn't change
-	stores    *stores
-	beyond    *beyond
-	metrics   *counters
-	stopping  atomic.Bool // clients should go elsewhere
+	denials   *denialCount
+	metrics   *metricSet
+	stopping  atomic.Bool // /healthz is 503, and connections end with their next response
 	closed    atomic.Bool
 	loops     seldom
-	now       func() time.Time
+	clock     func() time.Time // nil for the real time
 
 	current atomic.Pointer[generation]
-	reloads sync.Mutex // one at a time
+	reloads sync.Mutex // held by Reload and Close
 }
 
-// New returns a proxy. An error names the fields that are wrong.
-func New(c Config, o Options) (*Proxy, error) { return newProxy(c, o, nil) }
+// New returns a proxy. It returns an error that names the fields of c that are not valid; see
+// [config.FieldError].
+func New(c config.Config, o Options) (*Proxy, error) { return newProxy(c, o, nil) }
 
-// newProxy returns a proxy whose time is told by clock, nil for the real one.
-func newProxy(c Config, o Options, clock func() time.Time) (*Proxy, error) {
+func newProxy(c config.Config, o Options, clock func() time.Time) (*Proxy, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
 	p := &Proxy{
 		log:       o.Logger,
+		debugLog:  slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 		pseudonym: newPseudonym(),
-		stores:    &stores{log: o.Logger, now: clock},
-		beyond:    newBeyond(),
-		now:       time.Now,
+		denials:   newDenialCount(),
+		clock:     clock,
 	}
-	if clock != nil {
-		p.now = clock
+	p.metrics = newMetricSet(p)
+	_, err := c.Resolve()
+	if err = errors.Join(err, c.CheckFiles()); err != nil {
+		return nil, err
 	}
-	p.via = []string{"1.1 " + p.pseudonym}
-	p.metrics = newCounters(p)
-	g, err := newGeneration(p, c)
+	g, err := newGeneration(p, c, nil)
 	if err != nil {
 		return nil, err
 	}
 	p.current.Store(g)
-	return p, p.stores.keep(g.store)
+	return p, nil
 }
 
-// Reload changes the configuration. Requests that are under way end by the old one, and
-// counters stay what they are as long as the store is the same. After an error, which
-// names the fields that are wrong, everything is as it was.
-func (p *Proxy) Reload(c Config) error {
-	return p.ReloadFrom(func() (Config, error) { return c, nil })
+func (p *Proxy) now() time.Time {
+	if p.clock != nil {
+		return p.clock()
+	}
+	return time.Now()
 }
 
-// ReloadFrom is Reload of what load returns. Its error is one of the reload, and counted.
-func (p *Proxy) ReloadFrom(load func() (Config, error)) error {
+// Reload replaces the configuration by the one that load returns. Requests in flight end by the
+// old one, and the counters stay as long as the store is the same. After an error, by load or
+// about the configuration, the old configuration stays.
+func (p *Proxy) Reload(load func() (config.Config, error)) error {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
 	if p.closed.Load() {
 		return errClosed
 	}
+	before := p.current.Load()
 	c, err := load()
 	var g *generation
 	if err == nil {
-		g, err = newGeneration(p, c)
+		g, err = newGeneration(p, c, before)
 	}
 	p.metrics.reloaded(err == nil)
 	if err != nil {
 		return err
 	}
-	had := p.current.Swap(g)
-	err = p.stores.keep(g.store)
-	had.retire()
-	return err
+	p.current.Store(g)
+	before.retire()
+	return nil
 }
 
 var errClosed = errors.New("proxy: closed")
 
-// upstream returns the one that the current configuration has by that name, nil if none.
-func (p *Proxy) upstream(name string) *upstream {
-	if g := p.current.Load(); g != nil {
-		return g.upstreams[name]
-	}
-	return nil
-}
-
-// Check returns what is wrong with a configuration.
-func Check(c Config) error {
+// Check returns the error that [New] would return.
+func Check(c config.Config) error {
 	p, err := New(c, Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
@@ -109,19 +105,18 @@ func Check(c Config) error {
 	return p.Close()
 }
 
-// Close has requests that come from now on answered 503, and lets go of connections to
-// upstreams and to Redis: at once, or after the last request that is under way.
+// Close answers new requests with 503. It closes the connections to upstreams and to Redis at
+// once, or after the last request in flight. It always returns nil.
 func (p *Proxy) Close() error {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
-	if p.closed.Swap(true) {
-		return nil
+	if !p.closed.Swap(true) {
+		p.current.Load().retire()
 	}
-	p.current.Load().retire()
-	return p.stores.keep(nil)
+	return nil
 }
 
-// enter returns the configuration for a request, which has to leave it; nil once the proxy
+// enter returns the configuration for a request, which has to call leave, or nil if the proxy
 // is closed.
 func (p *Proxy) enter() *generation {
 	for !p.closed.Load() {
@@ -141,11 +136,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer g.leave()
-	out := newWriter(w, http.NewResponseController(w), r, g.stall)
+	out := newResponseWriter(w, http.NewResponseController(w), r, g.config.Timeouts.Stall)
 	out.last = &p.stopping
 	defer out.finish()
-	w = out
-	if h := named(r.Header, g.underscores); out.body != nil || len(h) < len(r.Header) {
+	if h := forwardedHeaders(r.Header, g.config.Headers.Underscores); out.body != nil || len(h) < len(r.Header) {
 		with := *r
 		with.Header = h
 		if out.body != nil {
@@ -153,14 +147,15 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		r = &with
 	}
-	if key, ok := g.status.asks(r); ok {
-		g.serveStatus(w, r, key)
+	if key, ok := g.statusKey(r); ok {
+		g.serveStatus(out, r, key)
 		return
 	}
-	g.handler.ServeHTTP(w, r)
+	g.handler.ServeHTTP(out, r)
 }
 
-// Admin answers /healthz, which is 200 until [Server.Shutdown] and 503 then, and /metrics.
+// Admin returns the handler of /healthz, which answers 200, and 503 from [Server.Shutdown] on,
+// and of /metrics.
 func (p *Proxy) Admin() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {

@@ -11,9 +11,9 @@ import (
 	"github.com/lazyreq/lazyreq/internal/netaddr"
 )
 
-// announced wants a PROXY protocol header of the connections from some addresses. To the
-// others it is no more than a malformed request.
-func announced(from []netip.Prefix) proxyproto.ConnPolicyFunc {
+// requireHeader requires a PROXY protocol header of connections from these networks. Of other
+// connections, a header is a malformed request.
+func requireHeader(from []netip.Prefix) proxyproto.ConnPolicyFunc {
 	return func(o proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
 		at, err := netip.ParseAddrPort(o.Upstream.String())
 		if err == nil && netaddr.Within(from, at.Addr().Unmap().WithZone("")) {
@@ -23,39 +23,35 @@ func announced(from []netip.Prefix) proxyproto.ConnPolicyFunc {
 	}
 }
 
-// announcedListener logs connections that have to begin with a header and don't: a check that
-// only connects is one of them.
-type announcedListener struct {
+// headerListener logs connections that lack a required header, such as a health check that only
+// connects.
+type headerListener struct {
 	net.Listener
 	log    *slog.Logger
 	seldom seldom
 }
 
-// Accept is for net/http.
-func (l *announcedListener) Accept() (net.Conn, error) {
+// Accept implements [net.Listener].
+func (l *headerListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	if told, ok := conn.(*proxyproto.Conn); ok {
-		return &announcedConn{told, l}, nil
+	if c, ok := conn.(*proxyproto.Conn); ok {
+		return &headerConn{c, l}, nil
 	}
 	return conn, err
 }
 
-func (l *announcedListener) missing(from net.Addr, err error) {
-	l.seldom.log(l.log, slog.LevelWarn, "a connection that should begin with a PROXY protocol header was closed",
-		slog.String("from", from.String()), slog.Any("error", err))
-}
-
-// announcedConn is a connection that should begin with a header.
-type announcedConn struct {
+// headerConn is a connection that may have to begin with a header.
+type headerConn struct {
 	*proxyproto.Conn
-	of *announcedListener
+	l *headerListener
 }
 
-// Read reads what comes after the header.
-func (c *announcedConn) Read(p []byte) (int, error) {
+// Read reads what follows the header.
+func (c *headerConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if err != nil && !errors.Is(err, net.ErrClosed) && c.ProxyHeader() == nil { // by us, at the stop
-		c.of.missing(c.Raw().RemoteAddr(), err)
+	if err != nil && !errors.Is(err, net.ErrClosed) && c.ProxyHeader() == nil { // closed by the server's stop
+		c.l.seldom.log(c.l.log, slog.LevelWarn, "closed a connection without the required PROXY protocol header",
+			slog.String("from", c.Raw().RemoteAddr().String()), slog.Any("error", err))
 	}
 	return n, err
 }

@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
 func TestPROXYProtocolOfClients(t *testing.T) {
 	up := behind(t, nil)
-	conf := func(from string) Config {
+	conf := func(from string) config.Config {
 		return parse(t, "listen: [{address: '127.0.0.1:0', proxy_protocol: [%s]}]\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 1/60s}]\n", from, up.URL)
 	}
 	const request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
@@ -26,7 +28,7 @@ func TestPROXYProtocolOfClients(t *testing.T) {
 	for range 9 {
 		require.Empty(t, p.send(t, "PROXY TCP4 nonsense\r\n"+request))
 	}
-	logged := p.log.lines("should begin with a PROXY protocol header")
+	logged := p.log.lines("without the required PROXY protocol header")
 	require.NotEmpty(t, logged)
 	require.Less(t, len(logged), 5, "one in a minute")
 	require.Contains(t, logged[0], `"from":"127.0.0.1:`)

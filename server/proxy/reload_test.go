@@ -7,9 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,12 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
+
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
 func TestTwoThousandRequestsDuringTwentyReloads(t *testing.T) {
 	a := behind(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
 	b := behind(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "b") })
-	conf := func(url string, i int) Config {
+	conf := func(url string, i int) config.Config {
 		return parse(t, "upstreams: {main: {url: %q, idle_connections: %d}}\nrules: [{name: limit, limit: 100000/h}]\n", url, 100+i)
 	}
 	p := run(t, conf(a.URL, 0))
@@ -51,7 +50,7 @@ func TestTwoThousandRequestsDuringTwentyReloads(t *testing.T) {
 	for i := range reloads {
 		at := int64((i + 1) * requests / (reloads + 2))
 		require.Eventually(t, func() bool { return next.Load() >= at }, time.Minute, 100*time.Microsecond)
-		require.NoError(t, p.Reload(conf([]string{b.URL, a.URL}[i%2], i)))
+		require.NoError(t, p.reload(conf([]string{b.URL, a.URL}[i%2], i)))
 	}
 	work.Wait()
 	close(lost)
@@ -74,14 +73,14 @@ func TestABadConfigurationKeepsTheOldOne(t *testing.T) {
 		"upstreams: {main: {url: 'http://127.0.0.1:1'}}\nredis: 'http://x'",
 		"upstreams: {main: {url: 'http://127.0.0.1:1'}}\nmemory: {max_bytes: 5}",
 	} {
-		require.Error(t, p.Reload(parse(t, "%s\n", bad)))
+		require.Error(t, p.reload(parse(t, "%s\n", bad)))
 		require.EqualValues(t, 2, p.status(t, "/")["remaining"], "counters included")
 	}
 	require.Contains(t, p.metrics(t, "ratelimit_proxy_reloads"), `{ok="false"} 4`)
-	require.NoError(t, p.Reload(limited(t, up.URL, "5/60s")))
+	require.NoError(t, p.reload(limited(t, up.URL, "5/60s")))
 	require.EqualValues(t, 4, p.status(t, "/")["remaining"], "another limit for the same counter")
 	require.NoError(t, p.Close())
-	require.ErrorIs(t, p.Reload(limited(t, up.URL, "5/60s")), errClosed)
+	require.ErrorIs(t, p.reload(limited(t, up.URL, "5/60s")), errClosed)
 }
 
 // A request ends by the configuration that it began with, and with its connections.
@@ -97,7 +96,7 @@ func TestReloadWhileARequestIsUnderWay(t *testing.T) {
 	res, err := p.client.Get(p.url)
 	require.NoError(t, err)
 	had := p.current.Load()
-	require.NoError(t, p.Reload(limited(t, behind(t, nil).URL, "10/60s")))
+	require.NoError(t, p.reload(limited(t, behind(t, nil).URL, "10/60s")))
 	require.Equal(t, "ok", p.get(t, "/").body)
 	require.EqualValues(t, retired+1, had.users.Load())
 	require.NoError(t, had.store.client.Ping(t.Context()).Err(), "Redis is still in use")
@@ -172,54 +171,4 @@ func TestAStopThatIsNotWaitedFor(t *testing.T) {
 	cancel(io.ErrUnexpectedEOF)
 	require.ErrorIs(t, p.server.Shutdown(ctx), io.ErrUnexpectedEOF)
 	require.Error(t, <-ended)
-}
-
-func TestWatch(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "proxy.yaml")
-	write := func(name, text string) {
-		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
-	}
-	write(file, "1")
-	changed := make(chan string, 16)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	began := make(chan struct{})
-	go func() {
-		close(began)
-		ended <- Watch(ctx, file, func() {
-			text, _ := os.ReadFile(file)
-			changed <- string(text)
-		})
-	}()
-	<-began
-	sees := func(text string, change func()) {
-		t.Helper()
-		require.Eventually(t, func() bool {
-			change() // again, for a watch that has not begun
-			select {
-			case got := <-changed:
-				return got == text
-			case <-time.After(3 * settled):
-				return false
-			}
-		}, 20*time.Second, time.Millisecond)
-	}
-	i := 0
-	sees("1x", func() { i++; write(file, strings.Repeat(" ", i)); write(file, "1x") })
-	sees("2", func() { write(file+".new", "2"); require.NoError(t, os.Rename(file+".new", file)) })
-	sees("3", func() { _ = os.Remove(file); write(file, "3") })
-
-	// What happens to others in the folder, or to nothing but its time, is no change.
-	write(filepath.Join(dir, "other"), "3")
-	write(file, "3")
-	require.NoError(t, os.Chtimes(file, time.Now(), time.Now()))
-	select {
-	case got := <-changed:
-		require.Fail(t, "nothing has changed", got)
-	case <-time.After(4 * settled):
-	}
-	stop()
-	require.NoError(t, <-ended)
-	require.Error(t, Watch(t.Context(), filepath.Join(dir, "none", "x"), nil))
 }

@@ -1,146 +1,148 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
+	"strconv"
 	"sync/atomic"
 
-	"github.com/lazyreq/lazyreq/internal/names"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// What happens to a request that the key finds nothing in.
-const (
-	byAddress = "address"
-	reject    = "reject"
-	skip      = "skip"
-)
-
-// What happens when the store can't be asked.
-const (
-	open   = "open"
-	closed = "closed"
-	local  = "local"
-)
-
-// rule is a [Rule] that was checked.
+// rule is a [config.Rule] at work.
 type rule struct {
-	Rule
-	match  *matcher
-	key    *template
+	config.Rule
+	key    config.Key
 	policy ratelimit.Policy
 	tiers  []tier
-	allow  *who
-	deny   *who
+	allow  *acl
+	deny   *acl
 
-	first    bool // of all, whose limit a request has without a name
 	counters *ruleCounters
-	reported atomic.Int64 // the second in which a try was logged
+	logged   atomic.Int64 // the second in which a shadow denial was logged last
 }
 
 type tier struct {
-	match  *matcher
+	match  config.Match
 	keys   []string
 	limits []ratelimit.Rule
 }
 
-func newRule(r Rule, field string, by *clients, f *faults) *rule {
-	r.Key = cmp.Or(r.Key, "{header.Authorization}")
-	r.Missing = cmp.Or(r.Missing, byAddress)
-	r.OnError = cmp.Or(r.OnError, closed)
-	out := &rule{Rule: r, match: newMatcher(r.Match, field+".match", f)}
-	oneOf(f, field+".missing", r.Missing, byAddress, reject, skip)
-	oneOf(f, field+".on_error", r.OnError, open, closed, local)
-	if !names.Valid(r.Name) {
-		f.addf(field+".name", "is %q, want %s", r.Name, names.Rule)
+// newRule returns the rule of a configuration that was checked.
+func newRule(c config.Rule, by *clients, counters *ruleCounters) *rule {
+	key, _ := config.ParseKey(c.Key)
+	r := &rule{Rule: c, key: key, allow: newACL(c.Allow, key), deny: newACL(c.Deny, key), counters: counters}
+	r.policy = ratelimit.Policy{Name: c.Name, Key: keyFunc(key, by.key), Cost: costFunc(c.Cost), Rules: limitRules(c.Limits)}
+	if c.Missing == config.Address {
+		r.policy.Fallback = by.key
 	}
-	var err error
-	if out.key, err = newTemplate(r.Key, by.key); err != nil {
-		f.add(field+".key", err)
-		out.key = &template{}
-	}
-	p := &out.policy
-	p.Name, p.Key = r.Name, out.key.key
-	if r.Missing == byAddress {
-		p.Fallback = by.key
-	}
-	p.Rules = limitsOf(r.Limit, r.Limits, field, f)
-	var cost int64
-	if p.Cost, cost, err = costOf(r.Cost); err != nil {
-		f.add(field+".cost", err)
-	}
-	affordable(f, field, cost, p.Rules)
-	out.allow, out.deny = newWho(r.Allow, out.key, field+".allow", f), newWho(r.Deny, out.key, field+".deny", f)
-	for i, t := range r.Tiers {
-		at := fmt.Sprintf("%s.tiers[%d]", field, i)
-		limits := limitsOf(t.Limit, t.Limits, at, f)
-		affordable(f, at, cost, limits)
-		keys := keysOf(t.Keys, out.key, at+".keys", f)
-		out.tiers = append(out.tiers, tier{newMatcher(t.Match, at+".match", f), keys, limits})
-	}
-	if len(out.tiers) > 0 {
-		p.RulesFor = func(ctx context.Context, r *http.Request) ([]ratelimit.Rule, error) {
-			return out.limitsFor(r, by.text(ctx, r)), nil
+	for _, t := range c.Tiers {
+		keys := make([]string, len(t.Keys))
+		for i, v := range t.Keys {
+			keys[i] = key.Normalize(v)
+			if a, err := netip.ParseAddr(v); err == nil && key.IsAddress() {
+				keys[i] = a.Unmap().WithZone("").String()
+			}
 		}
+		r.tiers = append(r.tiers, tier{t.Match, keys, limitRules(t.Limits)})
+	}
+	if len(r.tiers) > 0 {
+		r.policy.RulesFor = func(ctx context.Context, req *http.Request) ([]ratelimit.Rule, error) {
+			return r.tierLimits(req, by.text(ctx, req)), nil
+		}
+	}
+	return r
+}
+
+func limitRules(limits []config.Limit) (out []ratelimit.Rule) {
+	for _, l := range limits {
+		r, _ := l.Rule() // the configuration was checked
+		out = append(out, r)
 	}
 	return out
 }
 
 // of returns the rule's limit of a request.
-func (r *rule) of(req *server.Request) *ratelimit.Limit {
-	if r.first {
-		return req.RateLimit()
-	}
-	return req.RateLimitFor(r.Name)
-}
+func (r *rule) of(req *server.Request) *ratelimit.Limit { return req.RateLimitFor(r.Name) }
 
-// keysOf returns values of a key as requests have them.
-func keysOf(values []string, key *template, field string, f *faults) (out []string) {
-	for i, v := range values {
-		a, err := netip.ParseAddr(v)
-		switch {
-		case v == "":
-			f.addf(fmt.Sprintf("%s[%d]", field, i), "is empty, which no key is")
-		case key.isAddress() && err != nil:
-			f.addf(fmt.Sprintf("%s[%d]", field, i), "%q is no address, which the rule counts by", v)
-		case key.isAddress():
-			v = text(a.Unmap().WithZone(""))
-		case key.spelled(v) == "":
-			f.addf(fmt.Sprintf("%s[%d]", field, i), "%q is no host, which the rule counts by", v)
-		}
-		out = append(out, key.spelled(v))
-	}
-	return out
-}
-
-func oneOf(f *faults, field, got string, want ...string) {
-	if !slices.Contains(want, got) {
-		f.addf(field, "%q, want %s", got, strings.Join(want, ", "))
-	}
-}
-
-// limitsFor returns the limits of a request's tier, nil if it has none.
-func (r *rule) limitsFor(req *http.Request, address string) []ratelimit.Rule {
-	at, value := cleaned(req), ""
+// tierLimits returns the limits of a request's tier, nil if it has none.
+func (r *rule) tierLimits(req *http.Request, address string) []ratelimit.Rule {
+	path, value := cleanPath(req), ""
 	for i := range r.tiers {
 		t := &r.tiers[i]
 		if len(t.keys) > 0 {
 			if value == "" {
-				value = r.key.value(req, address)
+				value = keyText(r.key, req, address)
 			}
 			if !slices.Contains(t.keys, value) {
 				continue
 			}
 		}
-		if t.match.matches(req, at) {
+		if matches(&t.match, req, path) {
 			return t.limits
 		}
 	}
 	return nil
+}
+
+// limitOf returns the limit of the rule that a result for the request is about.
+func (r *rule) limitOf(req *http.Request, by *clients, res ratelimit.Result) ratelimit.Rule {
+	limits := r.policy.Rules
+	if len(r.tiers) > 0 {
+		if chosen := r.tierLimits(req, by.text(req.Context(), req)); chosen != nil {
+			limits = chosen
+		}
+	}
+	out := limits[0]
+	for _, l := range limits[1:] {
+		if l.Limit() == res.Limit && (out.Limit() != res.Limit || l.Per() > out.Per()) {
+			out = l
+		}
+	}
+	return out
+}
+
+// maxCost bounds the cost that a request may name itself.
+const maxCost = 1 << 53
+
+// costFunc returns the function of what a request costs, nil for 1.
+func costFunc(text string) func(context.Context, *http.Request) (int64, error) {
+	cost, header, _ := config.ParseCost(text)
+	if cost == 1 {
+		return nil
+	}
+	return func(_ context.Context, r *http.Request) (int64, error) {
+		if header == "" {
+			return cost, nil
+		}
+		values := r.Header[header]
+		if len(values) == 0 || len(values) == 1 && values[0] == "" {
+			return 1, nil
+		}
+		n, err := strconv.ParseInt(values[0], 10, 64)
+		if err != nil || n < 1 || n > maxCost || len(values) > 1 { // the upstream may read any of several
+			return 0, &costError{header, values}
+		}
+		return n, nil
+	}
+}
+
+// costError reports a request header that doesn't name a cost.
+type costError struct {
+	header string
+	values []string
+}
+
+func (e *costError) Error() string {
+	return fmt.Sprintf("%s is %q, want one whole number above 0", e.header, e.values)
+}
+
+// Problem returns the response.
+func (e *costError) Problem() (int, map[string]any) {
+	return http.StatusBadRequest, map[string]any{"detail": "The header " + e.header + " must be one whole number above 0."}
 }

@@ -40,7 +40,7 @@ func TestTenInSixtySeconds(t *testing.T) {
 	require.EqualValues(t, 10, up.n.Load())
 
 	c.move(44 * time.Second)
-	want := map[string]int64{"max_requests": 10, "requests": 10, "remaining": 0, "ttl": 16, "reset": c.now().Unix() + 16, "beyond": 2}
+	want := map[string]int64{"max_requests": 10, "requests": 10, "remaining": 0, "ttl": 16, "reset": c.now().Unix() + 16, "denials": 2}
 	for range 3 { // nothing is charged, and nothing reaches the upstream
 		require.Equal(t, want, statusIn(t, p.get(t, "/status/"+url.PathEscape(josh))))
 		require.Equal(t, want, p.status(t, "/any/path", "Authorization", josh))
@@ -77,7 +77,7 @@ func TestTwoProxiesShareTheirLimits(t *testing.T) {
 		s := statusIn(t, n.get(t, "/status/"+url.PathEscape(josh)))
 		require.EqualValues(t, 10, s["requests"])
 		require.LessOrEqual(t, s["ttl"], int64(60))
-		require.EqualValues(t, 1, s["beyond"], "each knows of its own denials")
+		require.EqualValues(t, 1, s["denials"], "each knows of its own denials")
 	}
 	require.EqualValues(t, 10, up.n.Load())
 }

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
@@ -13,49 +12,35 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lazyreq/lazyreq/internal/netaddr"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// The request's fields, as net/http keeps them in a map.
+// The request headers, in the spelling that net/http keeps in a map.
 const (
 	statusHeader = "X-Ratelimit-Status"
 	tokenHeader  = "X-Ratelimit-Token"
 )
 
-// statusAPI is a [Status] that was checked.
-type statusAPI struct {
-	path   string // with a slash at the end, "" if it is nowhere
-	header bool
-	allow  []netip.Prefix
-	token  string
-}
-
-func newStatusAPI(s Status, f *faults) statusAPI {
-	api := statusAPI{header: s.Header == nil || *s.Header, allow: prefixes(s.Allow), token: s.Token}
-	if p := cmp.Or(s.Path, "/status"); p != "off" {
-		if !strings.HasPrefix(p, "/") || strings.Trim(p, "/") == "" {
-			f.addf("status.path", "%q, want a path such as /status, or off", p)
-		}
-		api.path = strings.TrimSuffix(p, "/") + "/"
-	}
-	return api
-}
-
-// asks returns what comes after the status path, and whether r is for that.
-func (s *statusAPI) asks(r *http.Request) (key string, ok bool) {
-	if s.path == "" {
+// statusKey returns the key in a request's path, still escaped, and whether it is a path of the
+// status API.
+func (g *generation) statusKey(r *http.Request) (key string, ok bool) {
+	prefix := g.config.Status.Path
+	if prefix == config.Off {
 		return "", false
 	}
-	return strings.CutPrefix(r.URL.EscapedPath(), s.path)
+	if key, ok = strings.CutPrefix(r.URL.EscapedPath(), prefix); ok {
+		return strings.CutPrefix(key, "/")
+	}
+	return "", false
 }
 
-// asksItself tells whether a request asks for its own status. Its header is true, yes or 1,
-// or false, no or 0, in any case: what is none of them may be meant to ask, and isn't passed on.
-func (s *statusAPI) asksItself(r *http.Request) (bool, error) {
+// asksForStatus reports whether the header of a request asks for its own status. It returns an
+// error for a value that may be meant to ask, so that such a request isn't forwarded.
+func (g *generation) asksForStatus(r *http.Request) (bool, error) {
 	values := r.Header[statusHeader]
-	if !s.header || len(values) == 0 {
+	if len(values) == 0 || !*g.config.Status.Header {
 		return false, nil
 	}
 	if len(values) == 1 {
@@ -66,187 +51,171 @@ func (s *statusAPI) asksItself(r *http.Request) (bool, error) {
 			return false, nil
 		}
 	}
-	return false, server.Errorf(http.StatusBadRequest, "X-RateLimit-Status should be true, yes or 1 to ask for the status, or false, no or 0.")
+	return false, server.Errorf(http.StatusBadRequest, "X-RateLimit-Status must be true, yes or 1 to ask for the status, or false, no or 0.")
 }
 
-// permits returns why a request may not ask, nil if it may: it has the token, or comes from
-// an address that the configuration names. What somebody has forwarded who isn't a trusted
-// proxy comes from nobody knows where.
-func (g *generation) permits(r *http.Request, token string) error {
-	s := &g.status
+var (
+	errStatusOff     = server.Errorf(http.StatusNotFound, "The status is not available to any client.")
+	errStatusRefused = server.Errorf(http.StatusForbidden, "The status is not available to this client.")
+)
+
+// authorizeStatus returns an error unless the request has the token, or comes from an address
+// that may read the status. A request that an untrusted proxy has forwarded can come from
+// anywhere.
+func (g *generation) authorizeStatus(r *http.Request, token string) error {
+	s := &g.config.Status
 	switch {
-	case s.token == "" && len(s.allow) == 0:
-		return errStatusForNobody
-	case s.token != "" && sameSecret(token, s.token):
+	case s.Token == "" && len(s.Allow) == 0:
+		return errStatusOff
+	case s.Token != "" && equalSecrets(token, s.Token):
 		return nil
 	}
 	client := g.clients.address(r.Context(), r)
-	if !client.IsValid() || !netaddr.Within(s.allow, client) || client == peer(r) && isForwarded(r) {
+	if !within(g.statusAllow, client) || client == peer(r) && isForwarded(r) {
 		return errStatusRefused
 	}
 	return nil
 }
 
 func isForwarded(r *http.Request) bool {
-	for _, name := range [...]string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via"} {
-		if len(r.Header[name]) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via"},
+		func(name string) bool { return len(r.Header[name]) > 0 })
 }
 
-// sameSecret compares without telling by its time how much is right.
-func sameSecret(a, b string) bool {
+// equalSecrets compares in a time that doesn't depend on how much is equal.
+func equalSecrets(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-var (
-	errStatusForNobody = server.Errorf(http.StatusNotFound, "No client may ask for the status: the configuration names none.")
-	errStatusRefused   = server.Errorf(http.StatusForbidden, "The status is not for this client.")
-)
-
-// serveStatus answers GET <status path>/<key>: how much a key has used, as a request that
-// has it would see it.
-func (g *generation) serveStatus(w http.ResponseWriter, r *http.Request, escaped string) {
-	var answer server.HandlerFunc
+// serveStatus answers GET <status path>/<key>: the status of requests with this key.
+func (g *generation) serveStatus(w http.ResponseWriter, r *http.Request, key string) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		token = ""
 	}
-	refused := g.permits(r, token)
+	var rule *rule
+	err := g.authorizeStatus(r, token)
 	switch {
-	case refused != nil:
-		answer = refusing(refused)
+	case err != nil:
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		answer = refusing(server.Errorf(http.StatusMethodNotAllowed, "The status can only be read."))
+		err = server.Errorf(http.StatusMethodNotAllowed, "The status can only be read.")
 	default:
-		of, asking, err := g.inTheNameOf(r, escaped)
-		if err != nil {
-			answer = refusing(err)
-			break
-		}
-		r = asking
-		answer = func(w http.ResponseWriter, req *server.Request) error {
-			return unchecked(g.p.log, w, req, g.tellStatus(w, req, []*rule{of}))
-		}
+		rule, r, err = g.requestFor(r, key)
 	}
-	g.srv.WrapFunc(answer).ServeHTTP(w, r)
+	g.srv.WrapFunc(func(w http.ResponseWriter, req *server.Request) error {
+		if err != nil {
+			return err
+		}
+		return answerUnavailable(g.p.log, w, req, g.writeStatus(w, req, rule))
+	}).ServeHTTP(w, r)
 }
 
-func refusing(err error) server.HandlerFunc {
-	return func(http.ResponseWriter, *server.Request) error { return err }
-}
-
-// inTheNameOf returns the rule that r asks about, and a request that the rule counts by
-// the key.
-func (g *generation) inTheNameOf(r *http.Request, escaped string) (*rule, *http.Request, error) {
+// requestFor returns the rule that r asks about, and a request that this rule counts by the
+// key. After an error, the request is r.
+func (g *generation) requestFor(r *http.Request, escaped string) (*rule, *http.Request, error) {
 	value, err := url.PathUnescape(escaped)
 	if err != nil || value == "" {
-		return nil, nil, server.Errorf(http.StatusBadRequest, "After %s comes the key, URL-encoded.", g.status.path)
+		return nil, r, server.Errorf(http.StatusBadRequest, "The key, URL-encoded, must follow %s/.", g.config.Status.Path)
 	}
-	of, err := g.askedRule(r.URL.Query().Get("rule"))
+	of, err := g.ruleByName(r.URL.Query().Get("rule"))
 	if err != nil {
-		return nil, nil, err
+		return nil, r, err
 	}
-	p, _ := of.key.only()
-	asking := (&http.Request{
+	part, _ := of.key.Only()
+	out := (&http.Request{
 		Method: http.MethodGet, URL: &url.URL{Path: "/"}, Header: http.Header{}, Body: http.NoBody,
 		Host: r.Host, RemoteAddr: r.RemoteAddr, Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor,
 	}).WithContext(r.Context())
-	switch p.kind {
+	switch part.Kind {
 	case "client":
 		a, err := netip.ParseAddr(value)
 		if err != nil {
-			return nil, nil, server.Errorf(http.StatusBadRequest, "The rule %s counts by addresses, and %q is none.", of.Name, value)
+			return nil, r, server.Errorf(http.StatusBadRequest, "The rule %s counts by address, and %q is not one.", of.Name, value)
 		}
-		asking.RemoteAddr = netip.AddrPortFrom(a, 0).String()
+		out.RemoteAddr = netip.AddrPortFrom(a, 0).String()
 	case "header":
-		asking.Header[p.name] = []string{value}
+		out.Header[part.Name] = []string{value}
 	case "cookie":
-		asking.AddCookie(&http.Cookie{Name: p.name, Value: value})
+		out.AddCookie(&http.Cookie{Name: part.Name, Value: value})
 	case "query":
-		asking.URL.RawQuery = url.Values{p.name: {value}}.Encode()
+		out.URL.RawQuery = url.Values{part.Name: {value}}.Encode()
 	case "host":
-		if _, ok := parseHost(value); !ok {
-			return nil, nil, server.Errorf(http.StatusBadRequest, "The rule %s counts by hosts, and %q is none.", of.Name, value)
+		if _, ok := config.ParseHost(value); !ok {
+			return nil, r, server.Errorf(http.StatusBadRequest, "The rule %s counts by host, and %q is not one.", of.Name, value)
 		}
-		asking.Host = value
+		out.Host = value
 	case "path":
-		asking.URL.Path = value
+		out.URL.Path = value
 	case "method":
-		asking.Method = value
+		out.Method = value
 	}
-	return of, asking, nil
+	return of, out, nil
 }
 
-// askedRule returns the rule of a name, or the first that a single value tells the key of.
-func (g *generation) askedRule(name string) (*rule, error) {
-	if name != "" {
-		r := g.byName[name]
-		if r == nil {
-			return nil, server.Errorf(http.StatusNotFound, "There is no rule %q.", name)
-		}
-		if _, ok := r.key.only(); !ok {
-			return nil, server.Errorf(http.StatusBadRequest,
-				"The key of the rule %s has several parts: ask with X-RateLimit-Status in a request that has them.", name)
-		}
-		return r, nil
-	}
+// ruleByName returns the rule of a name, or without one the first whose key is a single value.
+func (g *generation) ruleByName(name string) (*rule, error) {
 	for _, r := range g.rules {
-		if _, ok := r.key.only(); ok {
+		_, single := r.key.Only()
+		switch {
+		case single && (name == "" || name == r.Name):
 			return r, nil
+		case name == r.Name:
+			return nil, server.Errorf(http.StatusBadRequest,
+				"The key of the rule %s has several parts: send X-RateLimit-Status with a request that has them.", name)
 		}
+	}
+	if name != "" {
+		return nil, server.Errorf(http.StatusNotFound, "There is no rule %q.", name)
 	}
 	return nil, server.Errorf(http.StatusNotFound, "No rule counts by a single value.")
 }
 
-// answerStatus answers a request that asks about itself.
+// answerStatus answers a request that asks for its own status.
 func (x *exchange) answerStatus(r *http.Request, rules []*rule) error {
-	if err := x.g.permits(r, r.Header.Get(tokenHeader)); err != nil {
+	if err := x.g.authorizeStatus(r, r.Header.Get(tokenHeader)); err != nil {
 		return err
 	}
 	if name := r.URL.Query().Get("rule"); name != "" {
 		rules = slices.DeleteFunc(rules, func(r *rule) bool { return r.Name != name })
 	}
-	return x.g.tellStatus(x.w, x.req, rules)
+	return x.g.writeStatus(x.w, x.req, rules...)
 }
 
-// tellStatus writes the status by the rule with the least left.
-func (g *generation) tellStatus(w http.ResponseWriter, req *server.Request, rules []*rule) error {
-	var out told
-	var unknown *untold
-	found := false
+// writeStatus writes the status of the rule with the least remaining.
+func (g *generation) writeStatus(w http.ResponseWriter, req *server.Request, rules ...*rule) error {
+	var least *status
+	var unknown *unknownStatus
 	for _, rule := range rules {
-		res, err := rule.of(req).Peek()
+		limit := rule.of(req)
+		res, err := limit.Peek()
 		switch {
-		case errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == skip:
+		case errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == config.Skip:
 			continue
 		case err != nil:
 			return fmt.Errorf("rule %s: %w", rule.Name, err)
 		}
-		if res.Source == ratelimit.FromShadow { // which limits nothing
-			if !rule.Shadow && unknown == nil { // for now
-				unknown = &untold{g.speaking(rule, req.Request, res).Burst(), "unavailable"}
+		of := rule.limitOf(req.Request, &g.clients, res)
+		if res.Source == ratelimit.FromShadow { // not enforced
+			if !rule.Shadow && unknown == nil { // only while Redis is down
+				unknown = &unknownStatus{of.Burst(), "unavailable"}
 			}
 			continue
 		}
-		t := tell(res, g.speaking(rule, req.Request, res), g.p.now())
-		subject, _ := rule.of(req).Subject() // the peek has found it
-		t.Beyond = g.p.beyond.of(subject, g.p.now())
-		if !found || t.Remaining < out.Remaining {
-			out, found = t, true
+		s := newStatus(res, of, g.p.now())
+		subject, _ := limit.Subject() // known since the peek
+		s.Denials = g.p.denials.of(subject, g.p.now())
+		if least == nil || s.Remaining < least.Remaining {
+			least = &s
 		}
 	}
-	var answer any = out
-	switch {
-	case found:
-	case unknown != nil:
+	var answer any = least
+	if least == nil {
+		if unknown == nil {
+			return server.Errorf(http.StatusNotFound, "No rule limits this request.")
+		}
 		answer = unknown
-	default:
-		return server.Errorf(http.StatusNotFound, "No rule limits this request.")
 	}
 	text, err := json.Marshal(answer)
 	if err != nil {

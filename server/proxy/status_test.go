@@ -115,7 +115,7 @@ func TestValuesOfTheStatusHeader(t *testing.T) {
 		}
 		a := p.get(t, "/", headers...)
 		require.Equal(t, 400, a.StatusCode, "%q", other)
-		require.Contains(t, a.body, "X-RateLimit-Status should be true, yes or 1")
+		require.Contains(t, a.body, "X-RateLimit-Status must be true, yes or 1")
 	}
 	require.Zero(t, up.n.Load())
 	for _, no := range []string{"false", "FALSE", "no", "0"} {

@@ -1,12 +1,12 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,180 +15,208 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// stores keep the counters, over all reloads.
-type stores struct {
-	log *slog.Logger
-	now func() time.Time // nil for the real clock
-
-	mu      sync.Mutex
-	current *store // of the newest configuration
-}
-
-// leastCounter is less than any counter takes in memory: bytes alone are the bound.
-const leastCounter = 32
-
-// store is where counters are, and what is around it that reloads should not lose. It is
-// shared by the configurations that mean the same store.
+// store is where the counters are. Configurations with the same settings share it, so that a
+// reload doesn't lose counters, connections or what is known of an outage.
 type store struct {
+	settings storeSettings
 	base     ratelimit.Store
-	client   *redis.Client // nil in memory
-	url      string
-	replicas int
-	timeout  time.Duration // of Redis
-	memory   Memory
-	log      *slog.Logger
-	outage   *outage // of Redis
+	users    atomic.Int64 // generations
 
-	users int // configurations, and stores.current; under stores.mu
-
-	mu     sync.Mutex
+	// With Redis only:
+	client *redis.Client
+	outage *outage
 	chains map[string]*chain // by on_error
 }
 
-// chain is what answers for the rules of one on_error.
+// storeSettings are the settings that make two stores different.
+type storeSettings struct {
+	redis    string
+	timeout  time.Duration
+	replicas int
+	memory   config.Memory
+}
+
+func storeSettingsOf(c *config.Config) storeSettings {
+	if c.Redis == "" {
+		return storeSettings{memory: c.Memory}
+	}
+	return storeSettings{redis: c.Redis, timeout: c.RedisTimeout, replicas: c.Replicas}
+}
+
+// minCounterBytes is less than any counter takes in memory, so that only bytes bound them.
+const minCounterBytes = 32
+
+// openStore returns the store of a configuration, for one user. before is the store of the
+// previous one, nil for none.
+func (p *Proxy) openStore(c *config.Config, before *store) (*store, error) {
+	settings := storeSettingsOf(c)
+	if before != nil && before.settings == settings {
+		before.users.Add(1)
+		return before, nil
+	}
+	s := &store{settings: settings}
+	s.users.Store(1)
+	var err error
+	if c.Redis == "" {
+		size := int64(c.Memory.MaxBytes)
+		s.base, err = memstore.New(memstore.Options{MaxBytes: size, MaxSubjects: int(size / minCounterBytes), Clock: p.clock})
+		return s, err
+	}
+	o, err := redis.ParseURL(c.Redis)
+	if err != nil {
+		return nil, err
+	}
+	o.DialerRetries = 1 // more of them take longer than a request waits, and hide the cause
+	s.client = redis.NewClient(o)
+	inner, err := redisstore.New(s.client, redisstore.Options{Timeout: max(c.RedisTimeout, 250*time.Millisecond)})
+	if err == nil {
+		s.outage = &outage{log: p.log, lost: "Redis doesn't answer: on_error of the rules applies",
+			back: "Redis answers again", affected: "requests were limited without Redis"}
+		s.base = &observedStore{store: inner, outage: s.outage, timeout: c.RedisTimeout}
+		err = s.openChains()
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.client.Close())
+	}
+	return s, nil
+}
+
+// release ends one use of the store, and closes it after the last.
+func (s *store) release() error {
+	if s.users.Add(-1) > 0 || s.client == nil {
+		return nil
+	}
+	s.outage.close()
+	return s.client.Close()
+}
+
+// isDown reports whether the last call of Redis has failed.
+func (s *store) isDown() bool { return s.outage != nil && s.outage.failing.Load() }
+
+// chain answers for the rules of one on_error, with and without Redis.
 type chain struct {
 	onError string
 	outage  *outage
 	layers  *layer.Store
 }
 
-// open returns the store of a configuration, which has to be released.
-func (s *stores) open(c *Config) (*store, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.current != nil && s.current.means(c) {
-		s.current.users++
-		return s.current, nil
-	}
-	made := &store{url: c.Redis, replicas: max(1, c.Replicas), timeout: c.RedisTimeout, memory: c.Memory, log: s.log, users: 1, chains: map[string]*chain{}}
-	var err error
-	if c.Redis == "" {
-		size := int64(cmp.Or(c.Memory.MaxBytes, 128<<20))
-		made.base, err = memstore.New(memstore.Options{
-			MaxBytes: size, MaxSubjects: int(size / leastCounter), Clock: s.now,
+func (s *store) openChains() error {
+	s.chains = map[string]*chain{}
+	for onError, mode := range map[string]layer.Mode{config.Open: layer.Open, config.Closed: layer.Closed, config.Local: layer.Local} {
+		layers, err := layer.New(s.base, layer.Options{
+			DenyCache: &layer.DenyCacheOptions{},
+			Failover: &layer.FailoverOptions{
+				Mode: mode, Replicas: s.settings.replicas, Timeout: s.settings.timeout,
+				Logger: slog.New(debugHandler{s.outage.log.Handler()}), // the outage is logged once for all chains
+			},
 		})
-		return made, err
-	}
-	o, err := redis.ParseURL(c.Redis)
-	if err != nil {
-		return nil, fmt.Errorf("is no URL of a Redis, want one such as redis://127.0.0.1:6379/0: %w", withoutURL(err))
-	}
-	o.DialerRetries = 1 // more of them take longer than a request waits, and hide the cause
-	made.client = redis.NewClient(o)
-	inner, err := redisstore.New(made.client, redisstore.Options{Timeout: max(made.timeout, 250*time.Millisecond)})
-	if err != nil {
-		return nil, errors.Join(err, made.client.Close())
-	}
-	made.outage = &outage{log: s.log, lost: "Redis doesn't answer: on_error says what becomes of requests",
-		back: "Redis answers again", affected: "limits were decided about without Redis"}
-	made.base = &observed{store: inner, outage: made.outage, timeout: cmp.Or(c.RedisTimeout, 50*time.Millisecond)}
-	return made, nil
-}
-
-// means tells whether a configuration's counters are in the store.
-func (s *store) means(c *Config) bool {
-	if s.url == "" {
-		return c.Redis == "" && s.memory == c.Memory
-	}
-	return s.url == c.Redis && s.replicas == max(1, c.Replicas) && s.timeout == c.RedisTimeout
-}
-
-// keep makes the store that of the next configurations that mean it. nil is none.
-func (s *stores) keep(next *store) error {
-	s.mu.Lock()
-	had := s.current
-	s.current = next
-	if next != nil {
-		next.users++
-	}
-	s.mu.Unlock()
-	return s.release(had)
-}
-
-// release says that one user of the store has gone. After the last, it is closed.
-func (s *stores) release(gone *store) error {
-	if gone == nil {
-		return nil
-	}
-	s.mu.Lock()
-	gone.users--
-	last := gone.users == 0
-	s.mu.Unlock()
-	if last && gone.client != nil {
-		gone.outage.close()
-		return gone.client.Close()
+		if err != nil {
+			return err
+		}
+		s.chains[onError] = &chain{onError, s.outage, layers}
 	}
 	return nil
 }
 
-var modes = map[string]layer.Mode{open: layer.Open, closed: layer.Closed, local: layer.Local}
-
-// answering returns the chain for an on_error; only Redis needs one.
-func (s *store) answering(onError string) (*chain, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.chains[onError]; c != nil {
-		return c, nil
+// limitStore returns the store for the limits of a generation.
+func (g *generation) limitStore() (ratelimit.Store, error) {
+	store := g.store.base
+	if g.store.client != nil {
+		store = chainStore{g}
 	}
-	layers, err := layer.New(s.base, layer.Options{
-		DenyCache: &layer.DenyCacheOptions{},
-		Failover: &layer.FailoverOptions{
-			Mode: modes[onError], Replicas: s.replicas, Timeout: s.timeout,
-			Logger: slog.New(atDebug{s.log.Handler()}), // the outage is logged once for all chains
-		},
-	})
+	if !slices.ContainsFunc(g.rules, func(r *rule) bool { return r.Shadow }) {
+		return store, nil
+	}
+	return layer.New(store, layer.Options{Shadow: &layer.ShadowOptions{
+		Match:  func(op ratelimit.Op) bool { return g.ruleOf(op).Shadow },
+		Report: g.reportShadow,
+	}})
+}
+
+// chainStore gives each call to the chain of its rule. All ops of a call are of one rule.
+type chainStore struct{ g *generation }
+
+// Do implements [ratelimit.Store].
+func (s chainStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	if len(ops) == 0 {
+		return nil, nil
+	}
+	c := s.g.store.chains[s.g.ruleOf(ops[0]).OnError]
+	out, err := c.layers.Do(ctx, ops)
+	var unavailable *layer.UnavailableError
+	if ops[0].Kind == ratelimit.Take && errors.As(err, &unavailable) {
+		c.outage.count(config.Closed)
+	}
+	for i := range out {
+		c.countFailover(ops[i].Kind, &out[i])
+	}
+	return out, err
+}
+
+// countFailover counts a take that was answered without Redis. An open rule isn't enforced
+// then. Like a shadow rule, it must not show a quota, which is not known.
+func (c *chain) countFailover(kind ratelimit.Kind, res *ratelimit.Result) {
+	if res.Source != ratelimit.FromFailover {
+		return
+	}
+	outcome := c.onError
+	if outcome == config.Local && res.Allowed {
+		outcome = "local_allowed"
+	} else if outcome == config.Local {
+		outcome = "local_denied"
+	}
+	if kind == ratelimit.Take {
+		c.outage.count(outcome)
+	}
+	if c.onError == config.Open {
+		res.Source = ratelimit.FromShadow
+	}
+}
+
+// reportShadow counts what a shadow rule would have denied, and logs it once a second at most
+// for each rule: clients decide how often it happens.
+func (g *generation) reportShadow(ctx context.Context, op ratelimit.Op, res ratelimit.Result, err error) {
+	r := g.ruleOf(op)
 	if err != nil {
-		return nil, err
+		r.counters.failed.Inc()
+		return
 	}
-	c := &chain{onError: onError, outage: s.outage, layers: layers}
-	s.chains[onError] = c
-	return c, nil
+	now := g.p.now()
+	n := g.p.denials.deny(op.Key, res.ResetAfter, now)
+	r.counters.shadowDenied.Inc()
+	r.counters.observeDenials(n)
+	if last := r.logged.Load(); now.Unix() != last && r.logged.CompareAndSwap(last, now.Unix()) {
+		g.p.log.InfoContext(ctx, "a shadow rule would have denied a request",
+			slog.String("rule", r.Name), slog.String("key", op.Key), slog.Int64("denials", n))
+	}
 }
 
-// down tells whether the last call of Redis has failed.
-func (s *stores) down() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.current != nil && s.current.outage != nil && s.current.outage.failing.Load()
+// observedStore reports to an outage how the calls of a store end.
+type observedStore struct {
+	store      *redisstore.Store
+	outage     *outage
+	timeout    time.Duration // of a request's wait
+	wrongTypes seldom
 }
 
-// observed tells an outage how the calls of a store end.
-type observed struct {
-	store   *redisstore.Store
-	outage  *outage
-	timeout time.Duration // of a request's wait
-	foreign seldom
-}
-
-// Do runs ops as [ratelimit.Store] says.
-func (o *observed) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+// Do implements [ratelimit.Store].
+func (o *observedStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	out, err := o.store.Do(ctx, ops)
-	o.observe(ctx, err)
-	return out, err
-}
-
-// DoOne is Do with a list of one.
-func (o *observed) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	out, err := o.store.DoOne(ctx, op)
-	o.observe(ctx, err)
-	return out, err
-}
-
-// observe tells a call that failed from one that was wrong, or whose client has left.
-func (o *observed) observe(ctx context.Context, err error) {
 	switch {
 	case err == nil:
 		o.outage.succeed()
-	case ctx.Err() == context.Canceled:
+	case ctx.Err() == context.Canceled: // the client has gone
 	case errors.Is(err, ratelimit.ErrKeyType):
 		o.outage.succeed()
-		o.foreign.log(o.outage.log, slog.LevelError, "a key in Redis holds something else: on_error says what becomes of its requests",
+		o.wrongTypes.log(o.outage.log, slog.LevelError, "a key in Redis has another type: on_error of the rule applies",
 			slog.String("error", err.Error()))
 	case errors.Is(err, context.DeadlineExceeded):
 		o.outage.fail(fmt.Errorf("no answer within %v: %w", o.timeout, err))
 	case errors.Is(err, ratelimit.ErrStore):
 		o.outage.fail(err)
 	}
+	return out, err
 }

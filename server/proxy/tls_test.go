@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
 // certificates are files with a key and a certificate for this machine, which is its own
@@ -69,7 +71,7 @@ func (c *certificates) client(tb testing.TB, http2 bool) *http.Client {
 func TestCertificateIsReloaded(t *testing.T) {
 	certs := newCertificates(t)
 	c := limited(t, behind(t, nil).URL, "1000/60s")
-	c.Listen = []Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
+	c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
 	p := run(t, c)
 	p.client = certs.client(t, true)
 	require.EqualValues(t, 1, p.get(t, "/").TLS.PeerCertificates[0].SerialNumber.Int64())
@@ -89,7 +91,7 @@ func TestCertificateIsReloaded(t *testing.T) {
 func TestTLSToTheUpstream(t *testing.T) {
 	certs := newCertificates(t)
 	conf := limited(t, behind(t, nil).URL, "1000/60s")
-	conf.Listen = []Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
+	conf.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
 	up := run(t, conf)
 
 	p := run(t, parse(t, "upstreams: {main: {url: %q, ca: %q}}\n", up.url, certs.cert))

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
+
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
 // The lines of the seed's list of what was to be done.
@@ -115,7 +117,7 @@ func TestSupportSettingTheProxiedRequestRemoteAddress(t *testing.T) {
 			_, _ = io.WriteString(w, r.RemoteAddr+" "+here.String())
 		})}
 		go func() {
-			_ = up.Serve(&proxyproto.Listener{Listener: l, ConnPolicy: announced([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
+			_ = up.Serve(&proxyproto.Listener{Listener: l, ConnPolicy: requireHeader([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
 		}()
 		t.Cleanup(func() { _ = up.Close() })
 		p := run(t, parse(t, "trusted_proxies: [127.0.0.1]\nupstreams: {main: {url: 'http://%s', proxy_protocol: %d}}\n", l.Addr(), version))
@@ -142,7 +144,7 @@ func TestHTTPSSupport(t *testing.T) {
 	up := behind(t, nil)
 	certs := newCertificates(t)
 	c := limited(t, up.URL, "2/60s")
-	c.Listen = []Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
+	c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
 	p := run(t, c)
 	for _, http2 := range []bool{true, false} {
 		p.client = certs.client(t, http2)

@@ -93,8 +93,8 @@ func TestUpstreamsThatFailInTheMiddle(t *testing.T) {
 				_ = res.Body.Close()
 			}
 			require.Error(t, err)
-			require.Eventually(t, func() bool { return len(p.log.lines("has broken off")) == 1 }, 20*time.Second, time.Millisecond)
-			require.Contains(t, p.log.lines("has broken off")[0], `"upstream":"main"`)
+			require.Eventually(t, func() bool { return len(p.log.lines("broke off")) == 1 }, 20*time.Second, time.Millisecond)
+			require.Contains(t, p.log.lines("broke off")[0], `"upstream":"main"`)
 			require.Contains(t, p.metrics(t, "ratelimit_proxy_upstream_failures_total"), `{upstream="main",status="cut"} 1`)
 		}
 	}
@@ -125,7 +125,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	for range 20 {
 		require.True(t, p.passes(t, "/"))
 	}
-	require.NoError(t, p.Reload(limited(t, up.URL, "1000/60s")))
+	require.NoError(t, p.reload(limited(t, up.URL, "1000/60s")))
 	require.True(t, p.passes(t, "/"))
 	require.Len(t, addresses, 1, "over a reload, too")
 }

@@ -66,6 +66,10 @@ rules:
 		require.True(t, strings.HasPrefix(got, "HTTP/1.1 400 "), "%s: %s", path, got)
 	}
 	require.Equal(t, before, up.n.Load())
+	for _, path := range []string{"//evil/login", "//evil:80/login/x", "//evil//login", "//evil/users/7/orders"} { // by RFC 3986, the path of the URL //evil/login is /login
+		got := p.send(t, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		require.True(t, strings.HasPrefix(got, "HTTP/1.1 400 "), "%s: %s", path, got)
+	}
 	for _, path := range []string{"/other/a;b=c", "/other/a%2Fb", "/other/.well-known/x", "/other/..x", "/other/a\\b", "/other/a%20b", "/static/a;b", "/static/a%2Fb/c", "/static/b..c/;x"} {
 		got := p.send(t, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 		require.True(t, strings.HasPrefix(got, "HTTP/1.1 200 "), "%s: %s", path, got)
@@ -74,11 +78,11 @@ rules:
 
 	p = run(t, parse(t, "upstreams: {main: {url: %q}}\nrules: [{name: each, key: '{path}', limit: 1/h, deny: [/bad/], allow: [/free]}]\n", up.URL))
 	require.True(t, p.passes(t, "/a/b"))
-	require.False(t, p.passes(t, "//a//b/"))
+	require.False(t, p.passes(t, "/a//b/"))
 	require.True(t, p.passes(t, "/free"))
 	require.True(t, p.passes(t, "/free/"))
-	require.Equal(t, 403, p.get(t, "//bad").StatusCode)
-	for _, path := range []string{"/a/b;x", "/a/c/../b", "/a%2Fb", "/bad;x", "/a/..%2Ffree"} {
+	require.Equal(t, 403, p.get(t, "/bad//").StatusCode)
+	for _, path := range []string{"//a//b/", "//bad", "//host/bad", "/a/b;x", "/a/c/../b", "/a%2Fb", "/bad;x", "/a/..%2Ffree"} {
 		require.Equal(t, 400, p.get(t, path).StatusCode, path)
 	}
 	for _, path := range []string{"/a;b", `/a\b`} {
@@ -89,15 +93,15 @@ rules:
 // The readings of a path by servers that differ in what they decode, drop and resolve.
 func TestReadings(t *testing.T) {
 	r := httptest.NewRequest("GET", "/a//%2e%2e;x/b%2Fc%5Cd%20e;y/f", nil)
-	require.Equal(t, "/b/c/d e/f", cleaned(r))
+	require.Equal(t, "/b/c/d e/f", cleanPath(r))
 	got := map[string]bool{}
-	for how := range everything + 1 {
-		got[reading(r.URL.EscapedPath(), how)] = true
+	for how := range allReadings + 1 {
+		got[readPath(r.URL.EscapedPath(), how)] = true
 	}
 	for _, want := range []string{
 		`/a/..;x/b%2Fc\d e;y/f`, `/a/..;x/b/c\d e;y/f`, `/a/..;x/b%2Fc/d e;y/f`, `/a/../b%2Fc\d e/f`, `/b%2Fc\d e/f`, `/b/c/d e/f`,
 	} {
 		require.True(t, got[want], "%s in %v", want, got)
 	}
-	require.False(t, unclear(httptest.NewRequest("GET", "/a//b/c.d/%20/%C3%BC", nil)))
+	require.False(t, isAmbiguous(httptest.NewRequest("GET", "/a//b/c.d/%20/%C3%BC", nil)))
 }

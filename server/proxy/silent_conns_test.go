@@ -10,40 +10,40 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
 // silent tells whether there is a connection that has sent no request.
-func (r *running) silent() (found bool) {
-	r.server.silent.conns.Range(func(any, any) bool {
-		found = true
-		return false
-	})
-	return found
+func (r *running) silent() bool {
+	r.server.mu.Lock()
+	defer r.server.mu.Unlock()
+	return len(r.server.silent) > 0
 }
 
 // Who has connected and sends nothing doesn't delay the stop.
 func TestSilentConnectionsDontDelayTheStop(t *testing.T) {
 	certs := newCertificates(t)
 	up := behind(t, nil)
-	proxied := []Network{Network(netip.MustParsePrefix("127.0.0.0/8"))}
+	proxied := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	for name, c := range map[string]struct {
-		listener Listener
+		listener config.Listener
 		sends    string
 	}{
-		"plain":                     {Listener{}, ""},
-		"half a header":             {Listener{}, "GET / HT"},
-		"TLS":                       {Listener{Cert: certs.cert, Key: certs.key}, ""},
-		"half a handshake":          {Listener{Cert: certs.cert, Key: certs.key}, "\x16\x03\x01"},
-		"PROXY protocol":            {Listener{ProxyProtocol: proxied}, ""},
-		"half of a PROXY header":    {Listener{ProxyProtocol: proxied}, "PROX"},
-		"PROXY protocol, then TLS":  {Listener{ProxyProtocol: proxied, Cert: certs.cert, Key: certs.key}, ""},
-		"PROXY protocol, then none": {Listener{ProxyProtocol: proxied}, "PROXY UNKNOWN\r\n"},
+		"plain":                     {config.Listener{}, ""},
+		"half a header":             {config.Listener{}, "GET / HT"},
+		"TLS":                       {config.Listener{Cert: certs.cert, Key: certs.key}, ""},
+		"half a handshake":          {config.Listener{Cert: certs.cert, Key: certs.key}, "\x16\x03\x01"},
+		"PROXY protocol":            {config.Listener{ProxyProtocol: proxied}, ""},
+		"half of a PROXY header":    {config.Listener{ProxyProtocol: proxied}, "PROX"},
+		"PROXY protocol, then TLS":  {config.Listener{ProxyProtocol: proxied, Cert: certs.cert, Key: certs.key}, ""},
+		"PROXY protocol, then none": {config.Listener{ProxyProtocol: proxied}, "PROXY UNKNOWN\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conf := limited(t, up.URL, "10/60s")
 			c.listener.Address = "127.0.0.1:0"
-			conf.Listen = []Listener{c.listener}
+			conf.Listen = []config.Listener{c.listener}
 			p := run(t, conf)
 			conn, err := net.Dial("tcp", p.addr)
 			require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestSilentConnectionsDontDelayTheStop(t *testing.T) {
 func TestConnectionsThatSpeakAreNotKept(t *testing.T) {
 	certs := newCertificates(t)
 	conf := limited(t, behind(t, nil).URL, "10/60s")
-	conf.Listen = []Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
+	conf.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
 	p := run(t, conf)
 	for _, http2 := range []bool{true, false} {
 		p.client = certs.client(t, http2)

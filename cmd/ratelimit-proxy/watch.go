@@ -1,4 +1,4 @@
-package proxy
+package main
 
 import (
 	"bytes"
@@ -11,13 +11,13 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// settled is how long after a change a file is read: editors write in several steps.
-const settled = 100 * time.Millisecond
+// settleTime is the time between a change and reading the file: editors write in several steps.
+const settleTime = 100 * time.Millisecond
 
-// Watch calls changed when the file has other content than before, until ctx ends. It
-// watches the folder: a file that is replaced is another one, and what is mounted into a
-// container changes by a link. A file that is missing has not changed.
-func Watch(ctx context.Context, file string, changed func()) error {
+// watch calls changed whenever the content of a file has changed, until ctx ends. It watches the
+// folder: a file may be replaced by another one, and a file that is mounted into a container
+// changes by a link. A missing file is not a change.
+func watch(ctx context.Context, file string, changed func()) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", file, err)
@@ -26,7 +26,7 @@ func Watch(ctx context.Context, file string, changed func()) error {
 	if err := w.Add(filepath.Dir(file)); err != nil {
 		return fmt.Errorf("watching %s: %w", file, err)
 	}
-	had, _ := os.ReadFile(file)
+	before, _ := os.ReadFile(file)
 	var look <-chan time.Time // nil while nothing has happened
 	for {
 		select {
@@ -37,7 +37,7 @@ func Watch(ctx context.Context, file string, changed func()) error {
 				return nil
 			}
 			if look == nil {
-				look = time.After(settled)
+				look = time.After(settleTime)
 			}
 		case err, ok := <-w.Errors:
 			if !ok {
@@ -46,8 +46,8 @@ func Watch(ctx context.Context, file string, changed func()) error {
 			return fmt.Errorf("watching %s: %w", file, err)
 		case <-look:
 			look = nil
-			if has, err := os.ReadFile(file); err == nil && !bytes.Equal(had, has) {
-				had = has
+			if now, err := os.ReadFile(file); err == nil && !bytes.Equal(before, now) {
+				before = now
 				changed()
 			}
 		}

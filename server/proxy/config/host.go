@@ -1,18 +1,17 @@
-package proxy
+package config
 
 import (
-	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
 )
 
-// parseHost returns the host of a Host field or an :authority, as rules match and count it:
-// a name in lower case without the dot at its end, or an address of IPv6 in brackets in its
-// shortest form; never the port. It returns false if text is no host: servers would read it
-// differently. Names have letters, digits, "-" and "_" between their dots, which is less
-// than RFC 3986 allows and all that is in use.
-func parseHost(text string) (host string, ok bool) {
+// ParseHost returns the host of a Host header or an :authority as rules match and count it: a
+// name in lower case without a trailing dot, or an IPv6 address in brackets in its shortest
+// form; never the port. It returns false if text is not a host, since servers would read it
+// differently. Names have letters, digits, "-" and "_" between their dots, which is less than
+// RFC 3986 allows and all that is in use.
+func ParseHost(text string) (host string, ok bool) {
 	if inside, bracketed := strings.CutPrefix(text, "["); bracketed {
 		inside, port, closed := strings.Cut(inside, "]")
 		a, err := netip.ParseAddr(inside)
@@ -35,9 +34,9 @@ func parseHost(text string) (host string, ok bool) {
 	return strings.ToLower(name), true
 }
 
-// isName reports whether a host's name consists of labels.
+// isName reports whether name consists of labels.
 func isName(name string) bool {
-	dot := true // there was one just now
+	dot := true // the previous character was one
 	for i := range len(name) {
 		switch c := name[i]; {
 		case c == '.' && dot:
@@ -58,21 +57,4 @@ func isPort(text string) bool {
 	}
 	n, err := strconv.ParseUint(text[1:], 10, 16)
 	return text[0] == ':' && err == nil && n > 0
-}
-
-// hasHost reports whether a request names one host. An HTTP/2 request may have both
-// :authority and Host.
-func hasHost(r *http.Request) bool {
-	host, ok := parseHost(r.Host)
-	for _, other := range r.Header["Host"] {
-		also, _ := parseHost(other)
-		ok = ok && also == host
-	}
-	return ok
-}
-
-// hostOf returns the host of a request that has one.
-func hostOf(r *http.Request) string {
-	host, _ := parseHost(r.Host)
-	return host
 }

@@ -33,12 +33,14 @@ func (l full) Addr() net.Addr { return &net.TCPAddr{} }
 
 func TestTooManyOpenFilesIsAnError(t *testing.T) {
 	for name, server := range map[string]func(*Proxy) *Server{
-		"proxy": func(p *Proxy) *Server { return p.Server(Limits{}) },
+		"proxy": (*Proxy).Server,
 		"admin": (*Proxy).AdminServer,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p, l := &Proxy{}, &logs{}
-			p.log = jsonLogger(l)
+			l := &logs{}
+			p, err := New(limited(t, "http://127.0.0.1:1", "1/s"), Options{Logger: jsonLogger(l)})
+			require.NoError(t, err)
+			defer p.Close()
 			s := server(p)
 			served := make(chan error, 1)
 			go func() { served <- s.Serve(full{make(chan struct{})}) }()
@@ -51,18 +53,26 @@ func TestTooManyOpenFilesIsAnError(t *testing.T) {
 				require.Equal(t, "ERROR", line["level"])
 				require.Contains(t, line["error"], "too many open files")
 			}
-			require.Positive(t, logged[1]["left_out"])
+			require.Positive(t, logged[1]["skipped"])
 		})
 	}
 }
 
+// What clients do wrong is logged at debug, and a panic as an error.
 func TestLogOfNetHTTP(t *testing.T) {
-	l := &logs{}
-	log := newServerLog(jsonLogger(l))
-	log.Printf("http: TLS handshake error from 192.0.2.1:1: EOF")
-	require.Empty(t, l.above(t))
-	require.Len(t, l.lines("TLS handshake error"), 1)
-	log.Printf("http: panic serving 192.0.2.1:1: boom\ngoroutine 1")
-	log.Printf("http2: panic serving 192.0.2.1:1: boom\ngoroutine 1")
-	require.Len(t, l.above(t), 2)
+	p := overTLS(t, limited(t, behind(t, nil).URL, "1/s"))
+	conn, err := net.Dial("tcp", p.addr)
+	require.NoError(t, err)
+	_, err = conn.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(p.log.lines("TLS handshake error")) == 1 }, 20*time.Second, time.Millisecond)
+	require.NoError(t, conn.Close())
+	require.Empty(t, p.log.above(t))
+	for _, value := range []any{"boom", http.ErrAbortHandler} {
+		h := p.server.recovering(func(http.ResponseWriter, *http.Request) { panic(value) })
+		require.PanicsWithValue(t, http.ErrAbortHandler, func() { h.ServeHTTP(nil, nil) })
+	}
+	logged := p.log.above(t)
+	require.Len(t, logged, 1)
+	require.Equal(t, "boom", logged[0]["value"])
 }

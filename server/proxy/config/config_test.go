@@ -1,17 +1,40 @@
-package proxy
+package config
 
 import (
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
+
+// parse reads a configuration.
+func parse(t *testing.T, text string) Config {
+	t.Helper()
+	c, err := Parse("proxy.yaml", []byte(text))
+	require.NoError(t, err)
+	return c
+}
+
+// check returns all that is wrong with a configuration.
+func check(c Config) error {
+	_, err := c.Resolve()
+	return errors.Join(err, c.CheckFiles())
+}
+
+func rateError(text string) error {
+	_, err := ParseRate(text)
+	return err
+}
+
+func sizeError(text string) error {
+	_, err := parseSize(text)
+	return err
+}
 
 func TestErrorsNameLineAndField(t *testing.T) {
 	const ok = "upstreams:\n  main: {url: http://127.0.0.1:9000}\n"
@@ -19,14 +42,14 @@ func TestErrorsNameLineAndField(t *testing.T) {
 		{ok + "nonsense: 1\n", `p.yaml:3:1: unknown field "nonsense"`},
 		{ok + "rules:\n  - name: a\n    limit: 10\n", `p.yaml:5:`},
 		{ok + "rules:\n  - name: a\n    limit: 10/x\n", `want one such as 60s or h`},
-		{ok + "rules:\n  - name: a\n    limit: 0/s\n", `is no whole number above 0`},
+		{ok + "rules:\n  - name: a\n    limit: 0/s\n", `is not a whole number above 0`},
 		{ok + "rules:\n  - name: a\n    colour: red\n", `p.yaml:5:5: unknown field "colour"`},
 		{ok + "listen: [1, 2\n", `p.yaml:3:`},
 		{ok + "rules:\n  - name: a\n    name: b\n", `p.yaml:5:5: `},
 		{ok + "rules:\n  - name: a\n", `p.yaml:4:9: rules[0]: has no limit`},
 		{ok + "rules:\n  - limit: 1/s\n", `rules[0].name: is ""`},
 		{ok + "rules:\n  - {name: a b, limit: 1/s}\n", `p.yaml:4:12: rules[0].name: is "a b"`},
-		{ok + "rules:\n  - {name: a, limit: 1/s}\n  - {name: a, limit: 1/s}\n", `p.yaml:5:12: rules[1].name: is also that of another`},
+		{ok + "rules:\n  - {name: a, limit: 1/s}\n  - {name: a, limit: 1/s}\n", `p.yaml:5:12: rules[1].name: is also the name of another`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, key: '{client}'}\n", `rules[0].key: {client} is unknown`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, key: 'x'}\n", `rules[0].key: "x" is the same for all`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, key: '{path'}\n", `rules[0].key: "{path" has no }`},
@@ -36,59 +59,59 @@ func TestErrorsNameLineAndField(t *testing.T) {
 		{ok + "rules:\n  - {name: a, limit: 1/s, cost: 1.5}\n", `rules[0].cost: "1.5", want a whole number above 0 or {header.NAME}`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, cost: 2}\n", `a request costs 2: none would ever pass`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, tiers: [{keys: [b]}]}\n", `rules[0].tiers[0]: has no limit`},
-		{ok + "rules:\n  - {name: a, limit: 1/s, limits: [{rate: 1/s}]}\n", `rules[0].limit: is set, and limits as well`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, limits: [{rate: 1/s}]}\n", `rules[0].limit: is set, and so is limits`},
 		{ok + "rules:\n  - {name: a, limits: [{rate: 1/s}, {rate: 2/s}]}\n", `rules[0].limits[1]: has the same name`},
 		{ok + "rules:\n  - {name: a, limits: [{rate: 1/s, algorithm: x}]}\n", `rules[0].limits[0]: algorithm "x", want window`},
-		{ok + "rules:\n  - {name: a, limits: [{rate: 2/s, algorithm: throttle}]}\n", `a throttle's rate is 1`},
-		{ok + "rules:\n  - {name: a, limits: [{rate: 2/s, burst: 2}]}\n", `burst is set, which only a gcra has`},
-		{ok + "rules:\n  - {name: a, limits: [{rate: 2/s, interval: 1s}]}\n", `interval is set, which only buckets have`},
+		{ok + "rules:\n  - {name: a, limits: [{rate: 2/s, algorithm: throttle}]}\n", `is a throttle, whose rate is 1`},
+		{ok + "rules:\n  - {name: a, limits: [{rate: 2/s, burst: 2}]}\n", `has a burst, which only a gcra has`},
+		{ok + "rules:\n  - {name: a, limits: [{rate: 2/s, interval: 1s}]}\n", `has an interval, which only buckets have`},
 		{ok + "rules:\n  - {name: a, limits: [{burst: 2}]}\n", `rules[0].limits[0]: has no rate`},
 		{ok + "rules:\n  - {name: a, limits: [{rate: 5/s, block: {after: 2}}]}\n", `rules[0].limits[0]: `},
-		{ok + "rules:\n  - {name: a, limit: 1/s, match: {paths: [x]}}\n", `rules[0].match.paths[0]: "x" is no path pattern`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, match: {paths: [x]}}\n", `rules[0].match.paths[0]: "x" is not a path pattern`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, match: {paths: [/x/../y]}}\n", `never matches`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, match: {paths: ['/**/y']}}\n", `"**" only the last one`},
-		{ok + "rules:\n  - {name: a, limit: 1/s, match: {methods: [get]}}\n", `rules[0].match.methods[0]: "get" is no method`},
-		{ok + "rules:\n  - {name: a, limit: 1/s, match: {hosts: ['a:80']}}\n", `rules[0].match.hosts[0]: "a:80" is no host`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, match: {methods: [get]}}\n", `rules[0].match.methods[0]: "get" is not a method`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, match: {hosts: ['a:80']}}\n", `rules[0].match.hosts[0]: "a:80" is not a host without`},
 		{ok + "trusted_proxies: [x]\n", `p.yaml:3:`},
 		{ok + "trusted_proxies: [0.0.0.0/0]\n", `p.yaml:3:18: trusted_proxies: `},
-		{ok + "client_header: X-Real-Ip\n", `p.yaml:3:16: client_header: is "X-Real-Ip", but trusted_proxies names nobody`},
-		{ok + "client_header: X Y\ntrusted_proxies: [10.0.0.1]\n", `p.yaml:3:16: client_header: "X Y" is no header's name`},
-		{ok + "listen: ['127.0.0.1']\n", `p.yaml:3:10: listen[0].address: "127.0.0.1" is no address to listen on`},
+		{ok + "client_header: X-Real-Ip\n", `p.yaml:3:16: client_header: is "X-Real-Ip", but trusted_proxies is empty`},
+		{ok + "client_header: X Y\ntrusted_proxies: [10.0.0.1]\n", `p.yaml:3:16: client_header: "X Y" is not the name of a header`},
+		{ok + "listen: ['127.0.0.1']\n", `p.yaml:3:10: listen[0].address: "127.0.0.1" is not an address to listen on`},
 		{ok + "listen: [':81', ':81']\n", `listen[1].address: ":81" is also the address of listen[0].address`},
 		{ok + "listen: [':81']\nadmin: ':81'\n", `admin: ":81" is also the address of listen[0].address`},
-		{ok + "listen: [':']\n", `listen[0].address: ":" is no address`},
-		{ok + "listen: [':70000']\n", `listen[0].address: ":70000" is no address`},
-		{ok + "admin: x\n", `p.yaml:3:8: admin: "x" is no address to listen on`},
-		{ok + "listen: [{address: ':1', cert: a}]\n", `listen[0]: has a cert or a key alone`},
-		{ok + "listen: [{address: ':1', key: a}]\n", `listen[0]: has a cert or a key alone`},
+		{ok + "listen: [':']\n", `listen[0].address: ":" is not an address`},
+		{ok + "listen: [':70000']\n", `listen[0].address: ":70000" is not an address`},
+		{ok + "admin: x\n", `p.yaml:3:8: admin: "x" is not an address to listen on`},
+		{ok + "listen: [{address: ':1', cert: a}]\n", `listen[0]: needs both cert and key`},
+		{ok + "listen: [{address: ':1', key: a}]\n", `listen[0]: needs both cert and key`},
 		{ok + "listen: [{address: ':1', cert: /none/c, key: /none/k}]\n", `p.yaml:3:32: listen[0].cert: /none/c, key /none/k: open /none/c`},
-		{ok + "---\nadmin: :1\n", `p.yaml: there is more than one document`},
+		{ok + "---\nadmin: :1\n", `p.yaml: want one document, not 2`},
 		{ok + "replicas: many\n", `p.yaml:3:11: "many": want a whole number`},
-		{ok + "limits: {header_bytes: [1]}\n", `p.yaml:3:24: want a single value`},
-		{ok + "headers: {seed: maybe}\n", `p.yaml:3:17: "maybe": want true or false`},
+		{ok + "max_header_bytes: [1]\n", `p.yaml:3:19: want a single value`},
+		{ok + "headers: {legacy: maybe}\n", `p.yaml:3:19: "maybe": want true or false`},
 		{ok + "client_header: [a]\n", `p.yaml:3:16: "[": want text`},
-		{ok + "rules:\n  - {name: a, limit: 1/s, key: {client.ip}}\n", `want text: what begins with { has to stand in quotes`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, key: {client.ip}}\n", `want text: what begins with { needs quotes`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, key: '{header.a b}'}\n", `rules[0].key: {header.a b} is unknown`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, key: '{cookie.a;b}'}\n", `rules[0].key: {cookie.a;b} is unknown`},
-		{ok + "rules:\n  - {name: a, limit: 1/s, cost: '{header.}'}\n", `rules[0].cost: "{header.}" names no header`},
-		{ok + "rules:\n  - {name: a, limit: 1/s, match: {headers: {a b: c}}}\n", `rules[0].match.headers: "a b" is no header's name`},
-		{ok + "rules:\n  - {name: a, limit: 1/s, allow: [10.0.0.0/33]}\n", `p.yaml:4:35: rules[0].allow[0]: "10.0.0.0/33" is no address or network`},
-		{ok + "rules:\n  - {name: a, limit: 1/s, deny: [a, 10.0.0.256]}\n", `rules[0].deny[1]: "10.0.0.256" is no address or network`},
-		{ok + "rules:\n  - {name: a, limit: 1/s, deny: ['']}\n", `rules[0].deny[0]: "" is no address`},
-		{ok + "rules:\n  - {name: a, limit: 1/s, deny: [b], key: '{client.ip}'}\n", `rules[0].deny[0]: "b" is no address`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, cost: '{header.}'}\n", `rules[0].cost: "{header.}" doesn't name a header`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, match: {headers: {a b: c}}}\n", `rules[0].match.headers: "a b" is not the name of a header`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, allow: [10.0.0.0/33]}\n", `p.yaml:4:35: rules[0].allow[0]: "10.0.0.0/33" is not an address, a network`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, deny: [a, 10.0.0.256]}\n", `rules[0].deny[1]: "10.0.0.256" is not an address, a network`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, deny: ['']}\n", `rules[0].deny[0]: "" is not an address`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, deny: [b], key: '{client.ip}'}\n", `rules[0].deny[0]: "b" is not an address`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, tiers: [{keys: [''], limit: 1/s}]}\n", `rules[0].tiers[0].keys[0]: is empty`},
-		{ok + "rules:\n  - {name: a, limit: 1/s, tiers: [{keys: [10.0.0.0/8], limit: 1/s}], key: '{client.ip}'}\n", `rules[0].tiers[0].keys[0]: "10.0.0.0/8" is no address`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, tiers: [{keys: [10.0.0.0/8], limit: 1/s}], key: '{client.ip}'}\n", `rules[0].tiers[0].keys[0]: "10.0.0.0/8" is not an address`},
 		{ok + "rules:\n  - {name: a, limits: [{rate: 1/s, algorithm: gcra, burst: -1}]}\n", `rules[0].limits[0]: burst is -1`},
 		{ok + "status: {path: status}\n", `status.path: "status", want`},
-		{ok + "limits: {stall: -1s}\n", `limits: has a negative number`},
-		{ok + "limits: {stall: soon}\n", `p.yaml:3:17: "soon": want a time with its unit`},
-		{ok + "limits: {stall: 10}\n", `p.yaml:3:17: "10": want a time with its unit`},
-		{ok + "limits: {header_bytes: 1GiB}\n", `limits.header_bytes: is more`},
-		{ok + "limits: {header_bytes: many}\n", `p.yaml:3:`},
-		{ok + "memory: {max_bytes: 1KiB}\n", `memory.max_bytes: MaxBytes is 1024, want at least 1048576`},
+		{ok + "timeouts: {stall: -1s}\n", `timeouts.stall: is -1s`},
+		{ok + "timeouts: {stall: soon}\n", `p.yaml:3:19: "soon": want a time with its unit`},
+		{ok + "timeouts: {stall: 10}\n", `p.yaml:3:19: "10": want a time with its unit`},
+		{ok + "max_header_bytes: 1GiB\n", `max_header_bytes: is 1073741824`},
+		{ok + "max_header_bytes: many\n", `p.yaml:3:`},
+		{ok + "memory: {max_bytes: 1KiB}\n", `memory.max_bytes: is 1024, want 1048576`},
 		{ok + "redis_timeout: -1s\n", `redis_timeout: is -1s`},
-		{ok + "redis: http://x\n", `p.yaml:3:8: redis: is no URL of a Redis, want one such as redis://`},
-		{ok + "redis: 'redis://:secret@a:b'\n", `redis: is no URL of a Redis`},
+		{ok + "redis: http://x\n", `p.yaml:3:8: redis: is not the URL of a Redis, want a URL such as redis://`},
+		{ok + "redis: 'redis://:secret@a:b'\n", `redis: is not the URL of a Redis`},
 		{ok + "replicas: -1\n", `p.yaml:3:11: replicas: is -1, want 1 to 1048576`},
 		{ok + "replicas: 1048577\n", `p.yaml:3:11: replicas: is 1048577`},
 		{ok + "redis: redis://a\nreplicas: 9223372036854775807\n", `p.yaml:4:11: replicas: is 9223372036854775807`},
@@ -98,24 +121,24 @@ func TestErrorsNameLineAndField(t *testing.T) {
 		{ok + "limits: [a]\n", `p.yaml:3:9: "[": want fields`},
 		{ok + "routes: [{upstream: other}]\n", `p.yaml:3:21: routes[0].upstream: there is no upstream "other"`},
 		{"upstreams:\n  a: {url: http://a}\n  b: {url: http://b}\n", `routes: there are none, and more than one upstream`},
-		{"upstreams:\n  a: {url: ftp://a}\n", `p.yaml:2:12: upstreams.a.url: "ftp://a" is no address`},
-		{"upstreams:\n  a: {url: '127.0.0.1:9000'}\n", `upstreams.a.url: is no address of a server, want one such as http://127.0.0.1:9000`},
-		{"upstreams:\n  a: {url: 'http://u:secret@a:b'}\n", `upstreams.a.url: is no address of a server`},
-		{"upstreams:\n  a: {url: 'ftp://u:secret@a'}\n", `is no address of a server`},
-		{"upstreams:\n  a: {url: http://a:70000}\n", `"http://a:70000" has no port from 1 to 65535`},
+		{"upstreams:\n  a: {url: ftp://a}\n", `p.yaml:2:12: upstreams.a.url: "ftp://a" is not an address`},
+		{"upstreams:\n  a: {url: '127.0.0.1:9000'}\n", `upstreams.a.url: is not the address of a server, want one such as http://127.0.0.1:9000`},
+		{"upstreams:\n  a: {url: 'http://u:secret@a:b'}\n", `upstreams.a.url: is not the address of a server`},
+		{"upstreams:\n  a: {url: 'ftp://u:secret@a'}\n", `is not the address of a server`},
+		{"upstreams:\n  a: {url: http://a:70000}\n", `"http://a:70000" needs a port from 1 to 65535`},
 		{"upstreams:\n  a: {url: http://u:secret@a}\n", `has more than scheme, host and path`},
 		{"upstreams:\n  a: {url: http://a, http2: x}\n", `upstreams.a.http2: "x", want`},
 		{"upstreams:\n  a: {url: https://a, http2: cleartext}\n", `upstreams.a.http2: is cleartext`},
 		{"upstreams:\n  a: {url: https://a, ca: /nowhere}\n", `upstreams.a.ca: open /nowhere`},
 		{"upstreams:\n  a: {url: http://a, proxy_protocol: 3}\n", `upstreams.a.proxy_protocol: is 3`},
 		{"upstreams:\n  a: {url: http://a, host: b}\n", `upstreams.a.host: "b", want`},
-		{"upstreams:\n  a: {url: http://a, dial_timeout: -1s}\n", `upstreams.a: has a negative number`},
+		{"upstreams:\n  a: {url: http://a, dial_timeout: -1s}\n", `upstreams.a.dial_timeout: is -1s`},
 		{"", `upstreams: there is none`},
 		{"# nothing\n", `upstreams: there is none`},
 	} {
 		conf, err := Parse("p.yaml", []byte(c.yaml))
 		if err == nil {
-			err = Check(conf)
+			err = check(conf)
 		}
 		require.ErrorContains(t, err, c.want, "%s", c.yaml)
 		for line := range strings.Lines(err.Error()) {
@@ -126,14 +149,14 @@ func TestErrorsNameLineAndField(t *testing.T) {
 }
 
 func TestAllErrorsAtOnce(t *testing.T) {
-	conf := parse(t, "rules: [{name: a}, {name: a, key: x}]\nlimits: {idle: -1s}\n")
-	err := Check(conf)
+	conf := parse(t, "rules: [{name: a}, {name: a, key: x}]\ntimeouts: {idle: -1s}\n")
+	err := check(conf)
 	require.Len(t, strings.Split(err.Error(), "\n"), 6, "%v", err)
 	var field *FieldError
 	require.True(t, errors.As(err, &field))
 	require.NotEmpty(t, field.At)
 	conf.source = nil
-	require.True(t, errors.As(Check(conf), &field))
+	require.True(t, errors.As(check(conf), &field))
 	require.Empty(t, field.At, "a configuration in Go has no lines")
 }
 
@@ -142,27 +165,25 @@ func TestRates(t *testing.T) {
 		"10/60s": {10, time.Minute}, "1000/h": {1000, time.Hour}, "5/500ms": {5, 500 * time.Millisecond}, " 7 / 1m30s": {7, 90 * time.Second},
 		"10/1d": {10, 24 * time.Hour}, "10/min": {10, time.Minute}, "10/ 2 days": {10, 48 * time.Hour}, "1/sec": {1, time.Second}, "1/1.5h": {1, 90 * time.Minute},
 	} {
-		var r Rate
-		require.NoError(t, r.UnmarshalText([]byte(text)))
-		require.Equal(t, want, r)
-		var again Rate
-		out, err := r.MarshalText()
+		r, err := ParseRate(text)
 		require.NoError(t, err)
-		require.NoError(t, again.UnmarshalText(out))
+		require.Equal(t, want, r)
+		again, err := ParseRate(r.String())
+		require.NoError(t, err)
 		require.Equal(t, r, again)
 	}
 	for _, text := range []string{"", "10", "10/", "/s", "-1/s", "0/s", "1/0s", "1/-1s", "1/x", "1/s/s", "99999999999999999999/s", "1/1.5d", "1/-1d", "1/0d",
 		"1/d2", "1/106752d", "1.5/s", "0x10/s", "1e3/s", "1_000/s", "10/M", "10/week"} {
-		require.Error(t, new(Rate).UnmarshalText([]byte(text)), text)
+		require.Error(t, rateError(text), text)
 	}
-	require.ErrorContains(t, new(Rate).UnmarshalText([]byte("10/week")), `"1week" is no time, want one such as 60s or h: units are ms, s (sec), m (min), h (hour) and d (day)`)
+	require.ErrorContains(t, rateError("10/week"), `"1week" is not a time, want one such as 60s or h: units are ms, s (sec), m (min), h (hour) and d (day)`)
 	for text, want := range map[string]Size{"1": 1, "64KiB": 65536, "2 MiB": 2 << 20, "1GiB": 1 << 30} {
-		var s Size
-		require.NoError(t, s.UnmarshalText([]byte(text)))
+		s, err := parseSize(text)
+		require.NoError(t, err)
 		require.Equal(t, want, s)
 	}
 	for _, text := range []string{"", "0", "-1", "KiB", "1kb", "9999999999GiB"} {
-		require.Error(t, new(Size).UnmarshalText([]byte(text)), text)
+		require.Error(t, sizeError(text), text)
 	}
 }
 
@@ -176,11 +197,11 @@ func TestValuesMeanWhatIsWritten(t *testing.T) {
 	)
 	integers := []string{"replicas: %s", "upstreams: {main: {url: http://a, max_connections: %s}}", "upstreams: {main: {url: http://a, proxy_protocol: %s}}",
 		"rules: [{name: a, limits: [{rate: 9/s, algorithm: gcra, burst: %s}]}]", "rules: [{name: a, limits: [{rate: 9/s, block: {after: %s, for: 1s}}]}]"}
-	durations := []string{"redis_timeout: %s", "limits: {stall: %s}", "upstreams: {main: {url: http://a, dial_timeout: %s}}",
+	durations := []string{"redis_timeout: %s", "timeouts: {stall: %s}", "upstreams: {main: {url: http://a, dial_timeout: %s}}",
 		"rules: [{name: a, limits: [{rate: 9/s, block: {after: 1, for: %s}}]}]"}
-	bools := []string{"headers: {seed: %s}", "headers: {forwarded: %s}", "rules: [{name: a, limit: 1/s, shadow: %s}]"}
+	bools := []string{"headers: {legacy: %s}", "headers: {forwarded: %s}", "rules: [{name: a, limit: 1/s, shadow: %s}]"}
 	texts := []string{"redis: %s", "status: {token: %s}", "rules: %s", "rules: [%s]", "rules: [{name: a, limit: %s}]", "trusted_proxies: [%s]", "listen: [%s]",
-		"limits: %s", "rules: [{name: a, limit: 1/s, deny: [%s]}]"}
+		"timeouts: %s", "rules: [{name: a, limit: 1/s, deny: [%s]}]"}
 	for want, c := range map[string]struct{ fields, values []string }{
 		whole:                  {integers, []string{"1.5", "2.0", "1e3", "'2'", "0x10", "0o10", "010", "1_000", "+2", ".inf", "true", "many", "99999999999999999999", "[1]"}},
 		time:                   {durations, []string{"5", "1.5", "0", "'5'", "true", "soon", "1.5d", "99999999999d", "[1s]", "10 parsecs"}},
@@ -201,7 +222,7 @@ func TestValuesMeanWhatIsWritten(t *testing.T) {
 	}
 	for _, text := range []string{
 		"upstreams: {010: {url: http://a}}", "upstreams: {1.50: {url: http://a}}", "upstreams: {main: {url: http://a}, main: {url: http://b}}",
-		"listen: [{address: ':1', colour: 1}]", "headers: {Seed: true}", "a: &a {x: 1}", "1: 2",
+		"listen: [{address: ':1', colour: 1}]", "headers: {Legacy: true}", "a: &a {x: 1}", "1: 2",
 	} {
 		_, err := Parse("p.yaml", []byte(text))
 		require.Error(t, err, text)
@@ -230,7 +251,7 @@ rules:
 	require.Equal(t, []Rate{{1, 24 * hour}, {2, 2 * hour / 60}}, []Rate{r.Tiers[0].Limit, r.Limit})
 	require.Equal(t, "-0", c.Rules[1].Name)
 	require.True(t, c.Rules[1].Shadow)
-	require.Equal(t, Block{2, hour + hour/2}, c.Rules[1].Limits[0].Block)
+	require.Equal(t, ratelimit.Block{After: 2, For: hour + hour/2}, c.Rules[1].Limits[0].Block)
 }
 
 const hour = time.Hour
@@ -244,7 +265,7 @@ func TestOddDocuments(t *testing.T) {
 	for _, text := range []string{"", "---", "# nothing", "---\n# nothing\n", "{}"} {
 		c, err := Parse("p.yaml", []byte(text))
 		require.NoError(t, err, text)
-		require.ErrorContains(t, Check(c), "upstreams: there is none", text)
+		require.ErrorContains(t, check(c), "upstreams: there is none", text)
 	}
 }
 
@@ -253,38 +274,14 @@ func FuzzRate(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		var r, again Rate
-		if r.UnmarshalText([]byte(text)) != nil {
+		r, err := ParseRate(text)
+		if err != nil {
 			return
 		}
 		require.Positive(t, r.Limit)
 		require.Positive(t, r.Per)
-		require.NoError(t, again.UnmarshalText([]byte(r.String())))
+		again, err := ParseRate(r.String())
+		require.NoError(t, err)
 		require.Equal(t, r, again)
 	})
-}
-
-// The documented example is a configuration that works, and has all that there is in it.
-func TestTheExample(t *testing.T) {
-	data, err := os.ReadFile("../../docs/proxy.yaml")
-	require.NoError(t, err)
-	certs := newCertificates(t)
-	text := strings.NewReplacer("/etc/ratelimit-proxy/cert.pem", certs.cert, "/etc/ratelimit-proxy/key.pem", certs.key,
-		"/etc/ratelimit-proxy/ca.pem", certs.cert).Replace(string(data))
-	conf, err := Parse("proxy.yaml", []byte(text))
-	require.NoError(t, err)
-	require.NoError(t, Check(conf))
-
-	up := behind(t, nil)
-	for name, u := range conf.Upstreams {
-		conf.Upstreams[name] = Upstream{URL: up.URL, Host: u.Host}
-	}
-	conf.Redis = ""
-	p, err := New(conf, Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	require.NoError(t, err)
-	defer p.Close()
-	r := &running{Proxy: p}
-	for _, want := range exampleRequests {
-		require.Equal(t, want.status, r.serve(want.method, want.path, want.headers...), "%s %s", want.method, want.path)
-	}
 }

@@ -14,21 +14,19 @@ import (
 	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/server"
+
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-func TestBeyondIsBounded(t *testing.T) {
-	b, c := newBeyond(), newClock()
+func TestDenialCountIsBounded(t *testing.T) {
+	b, c := newDenialCount(), newClock()
 	require.EqualValues(t, 1, b.deny("first", time.Hour, c.now()))
 	require.EqualValues(t, 2, b.deny("first", time.Hour, c.now()))
 	for i := range 100_000 {
 		b.deny(fmt.Sprint(i), time.Minute, c.now())
 	}
-	require.LessOrEqual(t, b.size(), int64(len(b.shards)*beyondKeys))
-	sum := 0
-	for i := range b.shards {
-		sum += len(b.shards[i].keys)
-	}
-	require.EqualValues(t, sum, b.size())
+	require.EqualValues(t, maxDenialKeys, b.size())
+	require.Len(t, b.keys, maxDenialKeys)
 	require.EqualValues(t, 3, b.deny("first", time.Hour, c.now()), "those stay that last for longest")
 	c.move(time.Hour + 1)
 	require.Zero(t, b.of("first", c.now()))
@@ -36,11 +34,11 @@ func TestBeyondIsBounded(t *testing.T) {
 	b.allow("first")
 	b.allow("first")
 	require.Zero(t, b.of("first", c.now()))
-	require.EqualValues(t, sum-1, b.size())
+	require.EqualValues(t, maxDenialKeys-1, b.size())
 }
 
 // made returns a request of a key that somebody has made up.
-func made(key any) *http.Request {
+func requestOf(key any) *http.Request {
 	r := httptest.NewRequest("GET", "/x", nil)
 	r.Header.Set("Authorization", fmt.Sprint(key))
 	return r
@@ -87,14 +85,14 @@ func TestOneHundredThousandKeys(t *testing.T) {
 	empty := heap()
 	for i := range 2 {
 		for key := range keys {
-			r := made(fmt.Sprint(i, " ", key))
+			r := requestOf(fmt.Sprint(i, " ", key))
 			require.Equal(t, 200, answer(r))
 			require.Equal(t, 429, answer(r))
 		}
 		// Beside the counters, the statistics know 16,384 keys by 40 bytes, in maps that are half full.
 		require.Less(t, heap()-empty, int64(bound+(2<<20)), "of %d keys %d times", keys, i+1)
 	}
-	require.LessOrEqual(t, p.beyond.size(), int64(len(p.beyond.shards)*beyondKeys))
+	require.LessOrEqual(t, p.denials.size(), int64(maxDenialKeys))
 	require.Less(t, strings.Count(p.metrics(t, "ratelimit_proxy"), "\n"), 60, "labels are no keys")
 	runtime.KeepAlive(p)
 }
@@ -102,7 +100,7 @@ func TestOneHundredThousandKeys(t *testing.T) {
 // What bounds the counters is their bytes: as long as there are some left, none is forgotten.
 func TestMemoryIsUsed(t *testing.T) {
 	const keys = 150_000
-	s, err := (&stores{}).open(&Config{Memory: Memory{MaxBytes: 16 << 20}})
+	s, err := (&Proxy{}).openStore(&config.Config{Memory: config.Memory{MaxBytes: 16 << 20}}, nil)
 	require.NoError(t, err)
 	rule := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: time.Hour}))
 	for _, want := range []bool{true, false} {

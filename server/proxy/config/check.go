@@ -1,0 +1,251 @@
+package config
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/internal/names"
+	"github.com/lazyreq/lazyreq/internal/option"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// FieldError reports what is wrong with a field of a [Config].
+type FieldError struct {
+	// At is the file, line and column, "" if the configuration doesn't come from a file.
+	At string
+	// Field is the field's path, such as rules[0].key.
+	Field string
+	Err   error
+}
+
+// Error returns position, field and reason.
+func (e *FieldError) Error() string {
+	if e.At == "" {
+		return e.Field + ": " + e.Err.Error()
+	}
+	return e.At + ": " + e.Field + ": " + e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// checker collects the errors of a configuration that has its defaults.
+type checker struct {
+	c    *Config
+	errs []error
+}
+
+// add reports an error of a field; nil is none.
+func (k *checker) add(field string, err error) {
+	if err == nil {
+		return
+	}
+	if wrong, ok := errors.AsType[*option.Error](err); ok { // whose package and field are Go's
+		err = errors.New(wrong.Reason)
+	}
+	e := &FieldError{Field: field, Err: err}
+	if k.c.source != nil {
+		e.At = k.c.source.at(field)
+	}
+	k.errs = append(k.errs, e)
+}
+
+func (k *checker) addf(field, format string, args ...any) { k.add(field, fmt.Errorf(format, args...)) }
+
+func (k *checker) err() error { return errors.Join(k.errs...) }
+
+func (k *checker) oneOf(field, got string, want ...string) {
+	if !slices.Contains(want, got) {
+		k.addf(field, "%q, want %s", got, strings.Join(want, ", "))
+	}
+}
+
+// between checks a number or a duration.
+func between[T int | int64 | Size | time.Duration](k *checker, field string, got, low, high T) {
+	if got < low || got > high {
+		k.addf(field, "is %v, want %v to %v", got, low, high)
+	}
+}
+
+const (
+	maxReplicas = 1 << 20
+	minTimeout  = time.Microsecond
+	maxTimeout  = 24 * time.Hour
+	maxConns    = 1 << 20
+)
+
+func (k *checker) config() {
+	c := k.c
+	k.listeners()
+	k.redis()
+	between(k, "replicas", c.Replicas, 1, maxReplicas)
+	between(k, "redis_timeout", c.RedisTimeout, minTimeout, time.Hour)
+	k.clients()
+	k.routes()
+	for i, r := range c.Rules {
+		field := fmt.Sprintf("rules[%d]", i)
+		if slices.ContainsFunc(c.Rules[:i], func(other Rule) bool { return other.Name == r.Name }) {
+			k.addf(field+".name", "is also the name of another rule, %q", r.Name)
+		}
+		k.rule(&r, field)
+	}
+	if p := c.Status.Path; p != Off && (!strings.HasPrefix(p, "/") || strings.Trim(p, "/") == "") {
+		k.addf("status.path", "%q, want a path such as /status, or off", p)
+	}
+	between(k, "timeouts.header", c.Timeouts.Header, minTimeout, maxTimeout)
+	between(k, "timeouts.stall", c.Timeouts.Stall, minTimeout, maxTimeout)
+	between(k, "timeouts.idle", c.Timeouts.Idle, minTimeout, maxTimeout)
+	between(k, "max_header_bytes", c.MaxHeaderBytes, 1, 64<<20)
+	between(k, "memory.max_bytes", c.Memory.MaxBytes, 1<<20, 1<<50)
+}
+
+func (k *checker) listeners() {
+	taken := map[string]string{}
+	check := func(field, address string) {
+		_, port, err := net.SplitHostPort(address)
+		if err != nil || port != "0" && !validPort(port) {
+			k.addf(field, "%q is not an address to listen on, want one such as 127.0.0.1:8080", address)
+		}
+		if other := taken[address]; other != "" && port != "0" {
+			k.addf(field, "%q is also the address of %s", address, other)
+		}
+		taken[address] = field
+	}
+	for i, l := range k.c.Listen {
+		field := fmt.Sprintf("listen[%d]", i)
+		check(field+".address", l.Address)
+		if (l.Cert == "") != (l.Key == "") {
+			k.addf(field, "needs both cert and key, or neither")
+		}
+	}
+	if k.c.Admin != "" {
+		check("admin", k.c.Admin)
+	}
+}
+
+// validPort reports whether a port can be connected to, by its number or its name.
+func validPort(port string) bool {
+	n, err := net.LookupPort("tcp", port)
+	return err == nil && n > 0
+}
+
+// CheckFiles returns an error for each certificate of a listener that can't be used. Resolve
+// doesn't, since a pair of files may be about to be replaced when the proxy reloads.
+func (c Config) CheckFiles() error {
+	k := &checker{c: &c}
+	for i, l := range c.Listen {
+		if l.Cert == "" {
+			continue
+		}
+		if _, err := tls.LoadX509KeyPair(l.Cert, l.Key); err != nil {
+			k.addf(fmt.Sprintf("listen[%d].cert", i), "%s, key %s: %w", l.Cert, l.Key, err)
+		}
+	}
+	return k.err()
+}
+
+func (k *checker) redis() {
+	if k.c.Redis == "" {
+		return
+	}
+	const want = "want a URL such as redis://127.0.0.1:6379/0"
+	if o, err := redis.ParseURL(k.c.Redis); err != nil {
+		k.addf("redis", "is not the URL of a Redis, %s: %w", want, withoutURL(err))
+	} else if o.DB < 0 {
+		k.addf("redis", "names the database %d, %s", o.DB, want)
+	}
+}
+
+func (k *checker) clients() {
+	c := k.c
+	k.header("client_header", c.ClientHeader)
+	switch {
+	case c.ClientHeader != "" && !isToken(c.ClientHeader):
+		k.addf("client_header", "%q is not the name of a header", c.ClientHeader)
+	case c.ClientHeader != "" && len(c.TrustedProxies) == 0:
+		k.addf("client_header", "is %q, but trusted_proxies is empty", c.ClientHeader)
+	default:
+		_, err := ratelimit.IPOptions{TrustedProxies: c.TrustedProxies, Header: c.ClientHeader}.Key()
+		k.add("trusted_proxies", err)
+	}
+}
+
+func (k *checker) routes() {
+	c := k.c
+	for name, u := range c.Upstreams {
+		k.upstream(u, "upstreams."+name)
+	}
+	if len(c.Upstreams) == 0 {
+		k.addf("upstreams", "there is none: where do requests go?")
+	} else if len(c.Routes) == 0 {
+		k.addf("routes", "there are none, and more than one upstream")
+	}
+	for i, r := range c.Routes {
+		field := fmt.Sprintf("routes[%d]", i)
+		if _, ok := c.Upstreams[r.Upstream]; !ok {
+			k.addf(field+".upstream", "there is no upstream %q", r.Upstream)
+		}
+		k.match(r.Match, field+".match")
+	}
+}
+
+// header refuses a header that is dropped from requests, or that isn't one to net/http.
+func (k *checker) header(field, name string) {
+	if strings.EqualFold(name, "Host") {
+		k.addf(field, "Host is not a header to match or count by: want hosts or {host}")
+	}
+	if isToken(name) && !ForwardedName(name, k.c.Headers.Underscores) {
+		k.addf(field, "the header %s is dropped from requests, since its name has other characters than letters, digits and - (see headers.underscores)", name)
+	}
+}
+
+// ForwardedName reports whether a request header with this name is passed on: the name has
+// only letters, digits and "-", or "_" if underscores is set. Servers that pass headers on as
+// CGI does take X_Real_IP for X-Real-IP.
+func ForwardedName(name string, underscores bool) bool {
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_' && underscores:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func (k *checker) rule(r *Rule, field string) {
+	k.oneOf(field+".missing", r.Missing, Address, Reject, Skip)
+	k.oneOf(field+".on_error", r.OnError, Open, Closed, Local)
+	if !names.Valid(r.Name) {
+		k.addf(field+".name", "is %q, want %s", r.Name, names.Rule)
+	}
+	k.match(r.Match, field+".match")
+	key, err := ParseKey(r.Key)
+	k.add(field+".key", err)
+	for _, p := range key {
+		if p.Kind == "header" {
+			k.header(field+".key", p.Name)
+		}
+	}
+	cost, header, err := ParseCost(r.Cost)
+	k.add(field+".cost", err)
+	k.header(field+".cost", header)
+	k.limits(r.Limit, r.Limits, cost, field)
+	if key != nil {
+		k.list(r.Allow, key, field+".allow")
+		k.list(r.Deny, key, field+".deny")
+	}
+	for i, t := range r.Tiers {
+		at := fmt.Sprintf("%s.tiers[%d]", field, i)
+		k.match(t.Match, at+".match")
+		k.limits(t.Limit, t.Limits, cost, at)
+		k.keys(t.Keys, key, at+".keys")
+	}
+}

@@ -1,0 +1,150 @@
+package config
+
+import (
+	"fmt"
+	"net/textproto"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Key is a rule's key, read from a template such as "{client.ip} {path}".
+type Key []KeyPart
+
+// KeyPart is a value of the request, or the text between two of them.
+type KeyPart struct {
+	Kind string // client, header, cookie, query, host, path or method; "" for text
+	Name string // of the header, cookie or query parameter; the text itself
+}
+
+// ParseKey reads a key. It returns an error unless a value of the request is in it.
+func ParseKey(text string) (Key, error) {
+	var k Key
+	for rest := text; rest != ""; {
+		before, after, found := strings.Cut(rest, "{")
+		if before != "" {
+			k = append(k, KeyPart{Name: before})
+		}
+		if !found {
+			break
+		}
+		inner, behind, closed := strings.Cut(after, "}")
+		if !closed {
+			return nil, fmt.Errorf("%q has no } for its {", text)
+		}
+		p, err := parseKeyPart(inner)
+		if err != nil {
+			return nil, err
+		}
+		k, rest = append(k, p), behind
+	}
+	if !slices.ContainsFunc(k, func(p KeyPart) bool { return p.Kind != "" }) {
+		return nil, fmt.Errorf("%q is the same for all requests, want a value such as {client.ip} in it", text)
+	}
+	return k, nil
+}
+
+func parseKeyPart(inner string) (KeyPart, error) {
+	kind, name, named := strings.Cut(inner, ".")
+	valid := false
+	switch kind {
+	case "client":
+		valid = name == "ip"
+	case "header":
+		name, valid = textproto.CanonicalMIMEHeaderKey(name), isToken(name)
+	case "cookie":
+		valid = isToken(name)
+	case "query":
+		valid = name != ""
+	case "host", "path", "method":
+		valid = !named
+	}
+	if !valid {
+		return KeyPart{}, fmt.Errorf("{%s} is unknown, want {client.ip}, {header.NAME}, {cookie.NAME}, {query.NAME}, {host}, {path} or {method}", inner)
+	}
+	return KeyPart{kind, name}, nil
+}
+
+// isToken reports whether a header or a cookie may have this name (RFC 9110).
+func isToken(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
+		return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
+	})
+}
+
+// Has reports whether the key has a part of this kind.
+func (k Key) Has(kind string) bool {
+	return slices.ContainsFunc(k, func(p KeyPart) bool { return p.Kind == kind })
+}
+
+// Only returns the value of the request that the key has if it has exactly one.
+func (k Key) Only() (p KeyPart, ok bool) {
+	for _, q := range k {
+		switch {
+		case q.Kind == "":
+		case ok:
+			return KeyPart{}, false
+		default:
+			p, ok = q, true
+		}
+	}
+	return p, ok
+}
+
+// IsAddress reports whether the key is the client's address and nothing else.
+func (k Key) IsAddress() bool { return len(k) == 1 && k[0].Kind == "client" }
+
+// Normalize returns the form in which values of the key are compared, "" for a host that is
+// not valid.
+func (k Key) Normalize(value string) string {
+	if len(k) == 1 {
+		return k[0].Normalize(value)
+	}
+	return value
+}
+
+// Normalize returns the form in which values of the part are compared: the same for all
+// spellings that servers may take for one another.
+func (p KeyPart) Normalize(value string) string {
+	switch p.Kind {
+	case "host":
+		host, _ := ParseHost(value)
+		return host
+	case "path":
+		return path.Clean("/" + value)
+	case "cookie": // which many servers decode, and trim
+		value = strings.TrimSpace(value)
+		if decoded, err := url.PathUnescape(value); err == nil {
+			return decoded
+		}
+	case "query": // not every server reads "+" as a space
+		return strings.ReplaceAll(value, "+", " ")
+	case "header":
+		if p.Name == "Authorization" { // as ratelimit.ByHeader does
+			scheme, rest, found := strings.Cut(value, " ")
+			if !found {
+				return strings.ToLower(scheme)
+			}
+			return strings.ToLower(scheme) + " " + strings.TrimLeft(rest, " ")
+		}
+	}
+	return value
+}
+
+// ParseCost reads what a request costs: a number, or the name of the header that has it.
+func ParseCost(text string) (cost int64, header string, err error) {
+	if name, ok := strings.CutPrefix(text, "{header."); ok && strings.HasSuffix(name, "}") {
+		name = strings.TrimSuffix(name, "}")
+		if !isToken(name) {
+			return 0, "", fmt.Errorf("%q doesn't name a header, want {header.NAME}", text)
+		}
+		return 0, textproto.CanonicalMIMEHeaderKey(name), nil
+	}
+	cost, err = strconv.ParseInt(text, 10, 64)
+	if err != nil || cost < 1 {
+		return 0, "", fmt.Errorf("%q, want a whole number above 0 or {header.NAME}", text)
+	}
+	return cost, "", nil
+}

@@ -1,0 +1,138 @@
+package proxy
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// responseWriter is a response's writer whose writes wait for the client at least for stall,
+// and at most for twice that. Time that the upstream takes between two writes doesn't count.
+type responseWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	stall   time.Duration
+	http2   bool      // a deadline that passes ends the stream
+	until   time.Time // the current deadline; of HTTP/1, where only writes have it
+
+	r     *http.Request
+	body  *requestBody // nil if the request has none
+	last  *atomic.Bool // the connection ends with this response
+	began bool         // the final header was written
+	early bool         // the upstream answers before the end of the body: don't buffer
+}
+
+func newResponseWriter(w http.ResponseWriter, control *http.ResponseController, r *http.Request, stall time.Duration) *responseWriter {
+	out := &responseWriter{ResponseWriter: w, control: control, stall: stall, http2: r.ProtoMajor >= 2, r: r}
+	if r.Body != nil && r.Body != http.NoBody {
+		out.body = &requestBody{ReadCloser: r.Body, control: control, stall: stall, http2: out.http2}
+		_ = control.EnableFullDuplex() // net/http would wait for the body before it sends the header
+	}
+	out.endWrite()
+	if s, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && s.WriteTimeout > 0 {
+		out.until = time.Now().Add(s.WriteTimeout) // set when the request came
+	}
+	return out
+}
+
+// bodyOf returns the body of the request that w answers, nil if it has none.
+func bodyOf(w http.ResponseWriter) *requestBody {
+	for {
+		switch outer := w.(type) {
+		case *responseWriter:
+			return outer.body
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = outer.Unwrap()
+		default:
+			return nil
+		}
+	}
+}
+
+// WriteHeader sends informational responses at once, and also the header of a response that
+// comes before the end of the request's body.
+func (w *responseWriter) WriteHeader(status int) {
+	if status >= 200 {
+		w.announceEnd()
+	}
+	if status >= 200 && !w.http2 && !w.early { // it is buffered
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
+	w.beginWrite()
+	defer w.endWrite()
+	w.ResponseWriter.WriteHeader(status)
+	if w.early {
+		_ = w.control.Flush()
+	}
+}
+
+// announceEnd announces, before the final header, that the connection ends: if the proxy stops,
+// or if the request's body has not ended. The client may wait to send the rest of it, which must
+// not be read as its next request.
+func (w *responseWriter) announceEnd() {
+	if w.began {
+		return
+	}
+	w.began = true
+	if !w.http2 && w.last != nil && w.last.Load() {
+		w.Header()["Connection"] = []string{"close"}
+	}
+	if w.body == nil || w.body.hasEnded() {
+		return
+	}
+	w.early = w.body.sent
+	if !w.http2 && !w.body.skip(w.r) {
+		w.Header()["Connection"] = []string{"close"}
+	}
+}
+
+// Write writes a part of the response.
+func (w *responseWriter) Write(p []byte) (int, error) {
+	w.announceEnd()
+	w.beginWrite()
+	defer w.endWrite()
+	n, err := w.ResponseWriter.Write(p)
+	if err == nil && w.early {
+		err = w.control.Flush()
+	}
+	return n, err
+}
+
+// finish prepares for what net/http does when the handler has returned.
+func (w *responseWriter) finish() {
+	w.announceEnd()
+	w.beginWrite()
+	if w.body != nil {
+		w.body.finish()
+	}
+}
+
+// FlushError is for [http.ResponseController].
+func (w *responseWriter) FlushError() error {
+	w.announceEnd()
+	w.beginWrite()
+	defer w.endWrite()
+	return w.control.Flush()
+}
+
+// Unwrap is for [http.ResponseController], which hijacks the connection.
+func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// beginWrite sets the deadline of the next write. A deadline that will do stays, as it does for
+// a response that is sent at once: moving it costs as much as writing a header.
+func (w *responseWriter) beginWrite() {
+	now := time.Now()
+	if left := w.until.Sub(now); !w.http2 && w.stall <= left && left <= 2*w.stall {
+		return
+	}
+	w.until = now.Add(w.stall + w.stall/2)
+	_ = w.control.SetWriteDeadline(w.until)
+}
+
+// endWrite removes a deadline that would end the stream between two writes.
+func (w *responseWriter) endWrite() {
+	if w.http2 {
+		_ = w.control.SetWriteDeadline(time.Time{})
+	}
+}

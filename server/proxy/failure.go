@@ -1,0 +1,79 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+
+	"github.com/lazyreq/lazyreq/internal/problem"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/layer"
+	"github.com/lazyreq/lazyreq/server"
+)
+
+// upstreamError returns the response to a request that the upstream has not answered.
+func (x *exchange) upstreamError() error {
+	r := x.req.Request
+	x.writeStatus()
+	if status := x.body.errorStatus(); status != 0 {
+		return &server.Problem{Status: status, Detail: "The body could not be read to its end.", Err: x.err}
+	}
+	if r.Context().Err() != nil && errors.Is(x.err, context.Canceled) {
+		panic(http.ErrAbortHandler) // the client has gone
+	}
+	status, detail := http.StatusBadGateway, "The server behind this proxy could not be reached."
+	var timeout net.Error
+	if errors.Is(x.err, context.DeadlineExceeded) || errors.As(x.err, &timeout) && timeout.Timeout() {
+		status, detail = http.StatusGatewayTimeout, "The server behind this proxy took too long."
+	}
+	x.p.metrics.upstreamFailed(x.up.name, strconv.Itoa(status))
+	return &server.Problem{Status: status, Detail: detail, Err: fmt.Errorf("upstream %s: %w", x.up.name, x.err)}
+}
+
+// answerError answers a request with an error that package server would log for each request.
+// Failures of Redis and of upstreams are logged as an [outage], and clients could fill the log
+// with what the proxy doesn't support. It returns all other errors.
+func (x *exchange) answerError(err error) error {
+	if _, denied := err.(*ratelimit.DeniedError); denied || err == nil { // mostly
+		return err
+	}
+	var p *server.Problem
+	if !errors.As(err, &p) {
+		return answerUnavailable(x.p.log, x.w, x.req, err)
+	}
+	switch p.Status {
+	case http.StatusBadGateway, http.StatusGatewayTimeout:
+		if x.err == nil { // it wasn't the upstream
+			return err
+		}
+		x.up.outage.fail(x.err)
+		x.up.outage.count(strconv.Itoa(p.Status))
+	case http.StatusNotImplemented, http.StatusLoopDetected:
+	default:
+		return err
+	}
+	answerQuietly(x.p.log, x.w, x.req, p.Status, map[string]any{"detail": p.Detail}, err)
+	return nil
+}
+
+// answerUnavailable answers a request whose limits can't be checked. It returns other errors.
+func answerUnavailable(log *slog.Logger, w http.ResponseWriter, req *server.Request, err error) error {
+	var unavailable *layer.UnavailableError
+	if !errors.As(err, &unavailable) {
+		return err
+	}
+	status, members := unavailable.Problem()
+	answerQuietly(log, w, req, status, members, err)
+	return nil
+}
+
+// answerQuietly answers with a problem and logs it at debug.
+func answerQuietly(log *slog.Logger, w http.ResponseWriter, req *server.Request, status int, members map[string]any, err error) {
+	log.DebugContext(req.Context(), "request failed",
+		slog.String("method", req.Method), slog.String("path", req.URL.Path), slog.String("error", err.Error()))
+	problem.Write(w, status, members, err)
+}

@@ -1,0 +1,153 @@
+package proxy
+
+import (
+	"crypto/rand"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/lazyreq/lazyreq/internal/netaddr"
+	"github.com/lazyreq/lazyreq/server/proxy/config"
+)
+
+// forwardedHeaders returns the headers of h that are passed on by their names: h itself if
+// those are all.
+func forwardedHeaders(h http.Header, underscores bool) http.Header {
+	var out http.Header
+	for name := range h {
+		if config.ForwardedName(name, underscores) {
+			continue
+		}
+		if out == nil {
+			out = h.Clone()
+		}
+		delete(out, name)
+	}
+	if out == nil {
+		return h
+	}
+	return out
+}
+
+// proxyHeaders are headers in which proxies describe the client or its request to servers,
+// besides those that begin with X-Forwarded, X-Original- or X-Envoy-. CGI makes a setting of
+// "Proxy".
+var proxyHeaders = map[string]bool{
+	"Forwarded": true, "Forwarded-For": true, "X-Real-Ip": true, "X-Client-Ip": true, "X-Remote-Ip": true, "X-Remote-Addr": true, "Remote-Addr": true,
+	"Client-Ip": true, "Proxy-Client-Ip": true, "Wl-Proxy-Client-Ip": true, "X-Proxyuser-Ip": true, "X-Originating-Ip": true,
+	"True-Client-Ip": true, "X-Cluster-Client-Ip": true, "Fastly-Client-Ip": true, "Fastly-Ssl": true, "Fly-Client-Ip": true, "Do-Connecting-Ip": true,
+	"Cf-Connecting-Ip": true, "Cf-Connecting-Ipv6": true, "Cf-Pseudo-Ipv4": true, "Cf-Visitor": true, "Cf-Ipcountry": true, "Incap-Client-Ip": true,
+	"Ali-Cdn-Real-Ip": true, "Cdn-Src-Ip": true, "X-Nf-Client-Connection-Ip": true, "X-Azure-Clientip": true, "X-Azure-Socketip": true, "X-Appengine-User-Ip": true,
+	"X-Scheme": true, "X-Url-Scheme": true, "Front-End-Https": true, "X-Arr-Ssl": true, "X-Host": true, "X-Rewrite-Url": true,
+	"Client-Cert": true, "Client-Cert-Chain": true, "X-Client-Cert": true, "Ssl-Client-Cert": true, "X-Ssl-Client-Cert": true, "Proxy": true,
+}
+
+// isProxyHeader reports whether only a proxy may send a header.
+func isProxyHeader(name string) bool {
+	return proxyHeaders[name] || strings.HasPrefix(name, "X-Forwarded") || strings.HasPrefix(name, "X-Original-") || strings.HasPrefix(name, "X-Envoy-")
+}
+
+// removeFromTrailer removes what only a proxy may send, and what isn't passed on by its name.
+func removeFromTrailer(trailer http.Header, underscores bool) {
+	for name := range trailer {
+		if isProxyHeader(name) || !config.ForwardedName(name, underscores) {
+			delete(trailer, name)
+		}
+	}
+}
+
+// setForwarded sets the headers that describe the client to the upstream. It keeps what a
+// trusted proxy has written, and removes what any other client has. Of the two lists of
+// addresses, it keeps only the one that trusted proxies maintain: the other one may be the
+// client's own.
+func (c *clients) setForwarded(in, out *http.Request, withForwarded bool) {
+	h, from := out.Header, peer(in)
+	trusted := netaddr.Within(c.trusted, from)
+	proto := "http"
+	if in.TLS != nil {
+		proto = "https"
+	}
+	node := "unknown"
+	if from.IsValid() {
+		node = from.String()
+	}
+	if trusted && c.header != "X-Forwarded-For" {
+		if client := c.text(in.Context(), in); client != node {
+			node = client + ", " + node
+		}
+	}
+	if !trusted {
+		for name := range h {
+			if isProxyHeader(name) || name == c.header {
+				delete(h, name)
+			}
+		}
+	}
+	appendTo(h, "X-Forwarded-For", in.Header, trusted && c.header == "X-Forwarded-For", node)
+	setUnless(trusted, h, "X-Forwarded-Proto", in.Header, proto)
+	setUnless(trusted, h, "X-Forwarded-Host", in.Header, in.Host)
+	keep := trusted && c.header == "Forwarded"
+	if withForwarded || keep && len(in.Header["Forwarded"]) > 0 {
+		appendTo(h, "Forwarded", in.Header, keep, forwardedElement(from, in.Host, proto))
+	}
+}
+
+// appendTo appends a value to the list of a trusted proxy, or begins one.
+func appendTo(h http.Header, name string, in http.Header, trusted bool, value string) {
+	if list := in[name]; trusted && len(list) > 0 {
+		value = strings.Join(list, ", ") + ", " + value
+	}
+	h[name] = []string{value}
+}
+
+// setUnless sets a header, unless a trusted proxy has.
+func setUnless(trusted bool, h http.Header, name string, in http.Header, value string) {
+	if values := in[name]; trusted && len(values) > 0 {
+		h[name] = values
+		return
+	}
+	h[name] = []string{value}
+}
+
+// forwardedElement returns an element of a Forwarded header (RFC 7239).
+func forwardedElement(from netip.Addr, host, proto string) string {
+	node := "unknown"
+	switch {
+	case from.Is4():
+		node = from.String()
+	case from.IsValid():
+		node = `"[` + from.String() + `]"`
+	}
+	e := "for=" + node
+	if host != "" {
+		e += `;host="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(host) + `"`
+	}
+	return e + ";proto=" + proto
+}
+
+// newPseudonym returns the name of this proxy in Via headers.
+func newPseudonym() string { return "ratelimit-proxy-" + rand.Text()[:12] }
+
+// isLoop reports whether a request has been through this proxy.
+func (p *Proxy) isLoop(r *http.Request) bool {
+	for _, line := range r.Header["Via"] {
+		if strings.Contains(line, p.pseudonym) {
+			return true
+		}
+	}
+	return false
+}
+
+// addVia adds this proxy to the Via header.
+func (p *Proxy) addVia(in, out *http.Request) {
+	version := strconv.Itoa(in.ProtoMajor) + "." + strconv.Itoa(in.ProtoMinor)
+	if in.ProtoMajor == 1 && in.ProtoMinor == 1 { // mostly
+		version = "1.1"
+	}
+	via := version + " " + p.pseudonym
+	if before := in.Header["Via"]; len(before) > 0 {
+		via = strings.Join(before, ", ") + ", " + via
+	}
+	out.Header["Via"] = []string{via}
+}

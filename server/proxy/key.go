@@ -1,0 +1,96 @@
+package proxy
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/server/proxy/config"
+)
+
+// keyFunc returns the function by which a rule counts requests. address is that of {client.ip}.
+func keyFunc(k config.Key, address ratelimit.KeyFunc) ratelimit.KeyFunc {
+	var all []ratelimit.KeyFunc
+	for _, p := range k {
+		switch p.Kind {
+		case "":
+		case "client":
+			all = append(all, address)
+		case "header":
+			all = append(all, ratelimit.ByHeader(p.Name))
+		default:
+			all = append(all, partFunc(p))
+		}
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return ratelimit.ByAll(all...)
+}
+
+func partFunc(p config.KeyPart) ratelimit.KeyFunc {
+	missing := fmt.Errorf("%w: no %s %q", ratelimit.ErrNoKey, p.Kind, p.Name)
+	return func(_ context.Context, r *http.Request) (string, error) {
+		switch v := partValue(p, r); {
+		case v == "":
+			return "", missing
+		case p.Kind == "query", p.Kind == "cookie": // it may be a credential
+			sum := sha256.Sum256([]byte(v))
+			return "sha256-" + base64.RawURLEncoding.EncodeToString(sum[:16]), nil
+		default:
+			return v, nil
+		}
+	}
+}
+
+// partValue returns the value of a part in a request, "" if there is none, or more than one,
+// of which the upstream may read any. It is not hashed.
+func partValue(p config.KeyPart, r *http.Request) string {
+	if values := partValues(p, r); len(values) == 1 {
+		return values[0]
+	}
+	return ""
+}
+
+// partValues returns all values of a part in a request.
+func partValues(p config.KeyPart, r *http.Request) (values []string) {
+	switch p.Kind {
+	case "header":
+		values = append(values, r.Header[p.Name]...)
+	case "cookie":
+		for _, c := range r.CookiesNamed(p.Name) {
+			values = append(values, c.Value)
+		}
+	case "query":
+		values = r.URL.Query()[p.Name]
+	case "host":
+		return []string{hostOf(r)}
+	case "path":
+		return []string{cleanPath(r)}
+	case "method":
+		return []string{r.Method}
+	default:
+		return []string{p.Name}
+	}
+	for i, v := range values {
+		values[i] = p.Normalize(v)
+	}
+	return values
+}
+
+// keyText returns a key in clear, to be compared with the values of lists and tiers.
+func keyText(k config.Key, r *http.Request, address string) string {
+	var b strings.Builder
+	for _, p := range k {
+		if p.Kind == "client" {
+			b.WriteString(address)
+		} else {
+			b.WriteString(partValue(p, r))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,233 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/pires/go-proxyproto"
+
+	"github.com/lazyreq/lazyreq/internal/netaddr"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/server/proxy/config"
+)
+
+// Server accepts connections for a [Proxy]. Make it with [Proxy.Server].
+type Server struct {
+	p        *Proxy
+	http     *http.Server
+	abort    context.CancelCauseFunc
+	window   time.Duration  // of drain
+	accepts  seldom         // failures to accept
+	upgrades sync.WaitGroup // requests for one: net/http doesn't wait for their connections
+
+	mu     sync.Mutex
+	open   int                   // connections, without those of upgrades
+	silent map[net.Conn]struct{} // connections that have not sent a request's header yet
+	closed bool                  // silent connections are closed
+}
+
+// errStopped is the cause that cancels requests at the end of the grace period.
+var errStopped = errors.New("proxy: stopped")
+
+// Server returns a server with the timeouts of the current configuration. A reload doesn't
+// change them, except for Stall.
+func (p *Proxy) Server() *Server {
+	c := &p.current.Load().config
+	s := p.newServer(c.Timeouts, c.MaxHeaderBytes, nil)
+	s.http.Handler = s.recovering(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.Header["Upgrade"]) > 0 {
+			s.upgrades.Add(1)
+			defer s.upgrades.Done()
+		}
+		p.ServeHTTP(w, r)
+	})
+	return s
+}
+
+// AdminServer returns a server of [Proxy.Admin], for an address of its own.
+func (p *Proxy) AdminServer() *Server {
+	c := &p.current.Load().config
+	return p.newServer(c.Timeouts, c.MaxHeaderBytes, p.Admin())
+}
+
+func (p *Proxy) newServer(t config.Timeouts, maxHeaderBytes config.Size, h http.Handler) *Server {
+	base, abort := context.WithCancelCause(context.Background())
+	s := &Server{p: p, abort: abort, window: time.Second, silent: map[net.Conn]struct{}{}}
+	s.http = &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: t.Header,
+		WriteTimeout:      2 * t.Stall, // of what isn't an upstream's, see responseWriter
+		IdleTimeout:       t.Idle,
+		MaxHeaderBytes:    int(maxHeaderBytes),
+		BaseContext:       func(net.Listener) context.Context { return base },
+		ErrorLog:          p.debugLog, // what clients do wrong
+		ConnState:         s.observeConn,
+	}
+	s.http.RegisterOnShutdown(s.closeSilent)
+	return s
+}
+
+// recovering logs a panic of h, which net/http would log among what clients do wrong.
+func (s *Server) recovering(h http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if v := recover(); v != nil {
+				if v != http.ErrAbortHandler {
+					s.p.log.Error("panic", slog.Any("value", v), slog.String("stack", string(debug.Stack())))
+				}
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		h(w, r)
+	})
+}
+
+// Serve serves the clients of l, which [Proxy.Listen] returns, until Shutdown. It then returns
+// [http.ErrServerClosed].
+func (s *Server) Serve(l net.Listener) error { return s.http.Serve(acceptLogger{l, s}) }
+
+// acceptLogger logs that connections can't be accepted, which net/http tries in a loop.
+type acceptLogger struct {
+	net.Listener
+	s *Server
+}
+
+// Accept implements [net.Listener].
+func (l acceptLogger) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		l.s.accepts.log(l.s.p.log, slog.LevelError, "no connection can be accepted", slog.String("error", err.Error()))
+	}
+	return conn, err
+}
+
+// observeConn keeps account of connections as [http.Server.ConnState].
+func (s *Server) observeConn(c net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		s.open++
+		s.silent[c] = struct{}{}
+		if s.closed {
+			_ = c.Close()
+		}
+		return
+	case http.StateHijacked, http.StateClosed:
+		s.open--
+	}
+	delete(s.silent, c)
+}
+
+// closeSilent closes the connections without a request. Once the server stops, net/http serves
+// none of them, but waits until each is five seconds old.
+func (s *Server) closeSilent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for c := range s.silent {
+		_ = c.Close()
+	}
+}
+
+func (s *Server) openConns() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open
+}
+
+// drain waits until all connections are closed, at most for the window. Until then, idle and
+// new connections get responses that announce their end, so that no request is lost that a
+// client is about to send.
+func (s *Server) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.window)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for s.openConns() > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Shutdown announces the end of connections to clients, for at most a second. Then it stops
+// accepting connections, closes those without a request, and waits for requests in flight and
+// websockets. If ctx ends first, it cuts them off and returns [context.Cause] of ctx.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.p.stopping.Store(true)
+	s.drain(ctx)
+	err := s.http.Shutdown(ctx)
+	if err == nil {
+		err = s.waitForUpgrades(ctx)
+	}
+	s.abort(errStopped)
+	if err == nil {
+		return nil
+	}
+	_ = s.http.Close()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// Close cuts all connections off at once.
+func (s *Server) Close() error {
+	s.abort(errStopped)
+	return s.http.Close()
+}
+
+// waitForUpgrades waits for websockets. No more of them begin.
+func (s *Server) waitForUpgrades(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		s.upgrades.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Listen listens on an address, with TLS and the PROXY protocol as configured.
+func (p *Proxy) Listen(c config.Listener) (net.Listener, error) {
+	var conf *tls.Config
+	if c.Cert != "" {
+		get, err := server.Certificate(c.Cert, c.Key, p.log)
+		if err != nil {
+			return nil, err
+		}
+		conf = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: get}
+	}
+	l, err := net.Listen("tcp", c.Address)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.ProxyProtocol) > 0 {
+		var from []netip.Prefix
+		for _, prefix := range c.ProxyProtocol {
+			from = append(from, netaddr.Unmap(prefix))
+		}
+		l = &headerListener{Listener: &proxyproto.Listener{
+			Listener: l, ReadHeaderTimeout: 10 * time.Second, ConnPolicy: requireHeader(from),
+		}, log: p.log, seldom: seldom{every: time.Minute}}
+	}
+	if conf != nil {
+		l = tls.NewListener(l, conf)
+	}
+	return l, nil
+}
