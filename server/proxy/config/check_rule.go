@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -70,7 +71,7 @@ func (k *checker) limits(short Rate, full []Limit, cost int64, field string) {
 		r, err := l.Rule()
 		switch {
 		case err != nil:
-			k.add(at, err)
+			k.add(at, limitError(err))
 			continue
 		case taken[r.Name()]:
 			k.addf(at, "has the same name as another, %q", r.Name())
@@ -80,6 +81,14 @@ func (k *checker) limits(short Rate, full []Limit, cost int64, field string) {
 			k.addf(field, "has a limit of %d, and a request costs %d: none would ever pass", r.Burst(), cost)
 		}
 	}
+}
+
+// limitError returns an error of package ratelimit with the field's name in YAML.
+func limitError(err error) error {
+	if wrong, ok := errors.AsType[*option.Error](err); ok {
+		return fmt.Errorf("%s %s", strings.ToLower(wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]), wrong.Reason)
+	}
+	return err
 }
 
 // list checks the entries of [Rule.Allow] and [Rule.Deny].
