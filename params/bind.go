@@ -21,27 +21,26 @@ import (
 //	}
 //
 // Instead of JSON it can be a form: `form:"lines"`, and a [*File] or []*File for the
-// files of a multipart one. A struct without a tag is a group: its fields are taken as
-// if they were the outer one's.
+// files of a multipart one. A struct without a tag is a group: its fields are taken for
+// the outer struct's.
 //
-// What is not given leaves its field zero, or is the tag's default, or if the field is
-// required an [ErrMissing]; null is not enough for that. A struct that is not given, or
-// null, is as one without anything in it: its required fields are missing. For a group
-// that is optional take a pointer, which stays nil, or in JSON an [Opt], which tells null
-// from absent.
+// A field that isn't given stays zero, or gets the tag's default, or if it is required is
+// an [ErrMissing]; null is not enough for that. A struct that isn't given, or is null,
+// counts as an empty one: its required fields are missing. An optional group is a pointer,
+// which stays nil, or in JSON an [Opt], which distinguishes null from absent.
 //
 // Texts can be strings, booleans, numbers, [time.Time] (RFC 3339), [time.Duration]
-// ("1m30s") and what implements [encoding.TextUnmarshaler]; a slice takes all values
-// of its name, any other field is malformed if there are several. In a query or a
-// form the fields of a struct have names like "address.city", of a slice of structs
-// like "items.0.price", where the numbers only group and order. JSON is decoded as by
+// ("1m30s") and types that implement [encoding.TextUnmarshaler]; a slice takes all values
+// of its name, any other field is malformed if there are several. In a query or a form
+// the fields of a struct have names like "address.city", in a slice of structs like
+// "items.0.price", where the numbers only group and order. JSON is decoded as by
 // [Params.DecodeJSON]; an empty body is an object without members.
 //
-// Only the sources that T names are read. After a successful binding
-// Options.Validate is asked, and then each function of validate.
+// Bind reads only the sources that T names. After that it calls Options.Validate and each
+// function of validate.
 //
-// The error is an [*Error] or, for several mistakes of the client, [Errors]; T is its
-// zero value then. A mistake in T is another error, whatever the request.
+// It returns an [*Error] for a mistake of the client, [Errors] for several, and then the
+// zero value of T. A mistake in T is another error, whatever the request.
 func Bind[T any](ctx context.Context, validate ...func(*T) error) (T, error) {
 	return fill(ctx, func(p *Params, v *T) error { return p.bind(reflect.ValueOf(v).Elem()) }, validate...)
 }

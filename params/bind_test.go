@@ -154,14 +154,14 @@ func TestNumberOfErrorsIsBounded(t *testing.T) {
 	_, err := Bind[numbers](newContext(t, getRequest("n=x"+strings.Repeat("&n=x", 500)), Options{}))
 	var list Errors
 	require.ErrorAs(t, err, &list)
-	require.Len(t, list, mostErrors)
+	require.Len(t, list, maxErrors)
 
 	type doc struct {
 		N []int `json:"n"`
 	}
 	_, err = Bind[doc](newContext(t, postJSON(`{"n":["x"`+strings.Repeat(`,"x"`, 500)+`]}`), Options{}))
 	require.ErrorAs(t, err, &list)
-	require.Len(t, list, mostErrors)
+	require.Len(t, list, maxErrors)
 }
 
 func TestStatusOfSeveralErrors(t *testing.T) {

@@ -153,7 +153,7 @@ func (b *binder) text(f *field, v reflect.Value, got *found, prefix string) {
 	case !f.many:
 		b.set(f, to, got.text, prefix)
 	case b.grow(f.from, got.count):
-		texts, _ := got.texts(f.name)
+		texts := got.texts(f.name)
 		to.Set(reflect.MakeSlice(to.Type(), len(texts), len(texts)))
 		for i, text := range texts {
 			b.set(f, to.Index(i), text, prefix)

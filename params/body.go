@@ -10,33 +10,31 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// body is the value of the property "params.body". It doesn't change, but that the
-// JSON in it is parsed when it is asked for.
+// body is the value of the property "params.body". It is immutable, except that JSON in
+// it is parsed on first use.
 type body struct {
 	raw   []byte // inflated
 	taken bool   // by ParseForm, so that raw is lost
 
 	kind    kinds
 	form    []pair
-	formErr error // raw isn't what its type says
+	formErr error
 
 	parseJSON  sync.Once
 	members    map[string]jsontext.Value // of a JSON object
 	membersErr error
 }
 
-// How the body is being read: once the first has asked for it, it is held in memory
-// or it is a stream.
+// The first reader of a body decides whether it is held in memory or streamed.
 const (
 	unread int32 = iota
 	held
 	streamed
 )
 
-// Body returns the bytes of the request's body, inflated, whatever its type and
-// method, and reads them if nothing has yet. The bytes are shared and must not be
-// changed. After a ParseForm that read the body, and after it was read as a stream,
-// as a multipart form is, the error is [ErrBodyTaken].
+// Body returns the bytes of the request's body, inflated, whatever its type and method.
+// The bytes are shared and must not be changed. After a ParseForm that read the body, and
+// after it was read as a stream, as a multipart form is, the error is [ErrBodyTaken].
 func (p *Params) Body() ([]byte, error) {
 	b, err := p.body(anyKind)
 	if err != nil {
@@ -81,8 +79,8 @@ func (p *Params) stream(r *http.Request, want kinds) (io.Reader, error) {
 	return newBodyReader(p.ctx, body, o, o.MaxStream).content(c.codings, o, o.MaxStream), nil
 }
 
-// body returns the request's body if it is of a wanted kind. One that isn't is
-// refused before it is read. An empty body is of every kind.
+// body returns the request's body if it is of a wanted kind. Another kind is refused
+// before it is read. An empty body is of every kind.
 func (p *Params) body(want kinds) (*body, error) {
 	r, err := p.request()
 	if err != nil {
@@ -99,7 +97,7 @@ func (p *Params) body(want kinds) (*body, error) {
 	if !p.way.CompareAndSwap(unread, held) && p.way.Load() == streamed {
 		return nil, ErrBodyTaken
 	}
-	// A wrapped body of declared length 0 is only known to be empty after reading.
+	// Whether a wrapped body of declared length 0 is empty is only known after reading.
 	b, err := bodyKey.Get(p.ctx)
 	if err != nil {
 		return nil, err
@@ -128,7 +126,7 @@ func resolveBody(ctx context.Context) (*body, error) {
 	}
 	coding := c.codings
 	if coding != "" && o.inflaterOf(coding) == nil {
-		coding = "" // only to see whether there is anything
+		coding = "" // only to see whether it is empty
 	}
 	if b.raw, err = readBody(ctx, r, coding, o); err != nil {
 		return nil, err
@@ -139,13 +137,13 @@ func resolveBody(ctx context.Context) (*body, error) {
 	return b, nil
 }
 
-// formWasParsed reports whether ParseForm has read r's body: it does that for
-// these methods only, and for others sets PostForm without reading.
+// formWasParsed reports whether ParseForm has read r's body: for other methods it sets
+// PostForm without reading.
 func formWasParsed(r *http.Request) bool {
 	return r.PostForm != nil && hasContent(r.Method)
 }
 
-// hasContent reports whether a method's meaning lies in the body.
+// hasContent reports whether a method gives the body a meaning.
 func hasContent(method string) bool {
 	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
 }

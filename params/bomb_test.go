@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mostLive is by how much a bomb may raise what lives on the heap.
-const mostLive = 2 << 20
+// maxLive is by how much a bomb may raise what lives on the heap.
+const maxLive = 2 << 20
 
 // live returns the bytes that live on the heap.
 func live() uint64 {
@@ -169,7 +169,7 @@ func TestBombs(t *testing.T) {
 			p := paramsOf(t, r, Options{TempDir: t.TempDir(), Decoders: g.decoders(), ReadTimeout: -1})
 			err := bomb.bind(p)
 			g.measure()
-			require.Less(t, g.most, uint64(mostLive))
+			require.Less(t, g.most, uint64(maxLive))
 			t.Logf("%d KB at most, %v", g.most>>10, clip(fmt.Sprint(err)))
 			if bomb.status == 0 {
 				require.NoError(t, err)

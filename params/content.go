@@ -13,40 +13,45 @@ const (
 	multipartType = "multipart/form-data"
 )
 
-// kinds is a set of kinds of content.
+// kinds is a set of kinds of sources.
 type kinds uint8
 
 const (
 	formKind kinds = 1 << iota
-	jsonKind
 	multipartKind
-	otherKind // something that only Body and Stream return
+	jsonKind
+	otherKind // a body that only Body and Stream return
+	pathKind
+	queryKind
 
-	anyKind = formKind | jsonKind | multipartKind | otherKind
+	contentKind = formKind | multipartKind | jsonKind
+	anyKind     = contentKind | otherKind // of a body
+	allKinds    = pathKind | contentKind | queryKind
 )
 
-// accepted names the media types of the kinds.
-func (k kinds) accepted() []string {
-	var types []string
-	if k&formKind != 0 {
-		types = append(types, formType)
-	}
-	if k&multipartKind != 0 {
-		types = append(types, multipartType)
-	}
-	if k&jsonKind != 0 {
-		types = append(types, jsonType)
+// mediaTypes are the kinds of content that have one.
+var mediaTypes = []struct {
+	kind kinds
+	name string
+}{{formKind, formType}, {multipartKind, multipartType}, {jsonKind, jsonType}}
+
+// accepted returns the media types of the kinds.
+func (k kinds) accepted() (types []string) {
+	for _, t := range mediaTypes {
+		if k&t.kind != 0 {
+			types = append(types, t.name)
+		}
 	}
 	return types
 }
 
-// content is what is known of a request's body before it is read.
+// content describes a request's body before it is read.
 type content struct {
 	none     bool // there is no body
 	kind     kinds
 	boundary string // between the parts of a multipart form
 	codings  string // the content codings in lower case; "" is none
-	fault    string // why it is otherKind, as a predicate
+	fault    string // a predicate: why it is otherKind
 }
 
 func contentOf(h http.Header) content {
@@ -59,7 +64,7 @@ func contentOf(h http.Header) content {
 	return c
 }
 
-// kindOfHeader is the kind of a body, whatever its coding.
+// kindOfHeader returns the kind of a body, whatever its coding.
 func kindOfHeader(h http.Header) kinds { return contentOfTypes(h["Content-Type"]).kind }
 
 func contentOfTypes(types []string) content {
@@ -74,7 +79,7 @@ func contentOfTypes(types []string) content {
 }
 
 func contentOfType(t string) content {
-	switch t { // what nearly every client sends needs no parsing
+	switch t { // the usual ones need no parsing
 	case formType:
 		return content{kind: formKind}
 	case jsonType:
@@ -101,7 +106,7 @@ func contentOfType(t string) content {
 	return c
 }
 
-// charsetFault says as a predicate that the text is not in UTF-8.
+// charsetFault returns a predicate if the text is not in UTF-8.
 func charsetFault(attributes map[string]string) string {
 	if charset, ok := attributes["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
 		return "has the charset " + strconv.Quote(clip(charset)) + "; send UTF-8"

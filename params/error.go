@@ -11,29 +11,25 @@ import (
 
 // The reasons of an [Error], to be matched with errors.Is.
 var (
-	// ErrMissing: no source that was asked has the name, or the JSON body is empty.
-	// Status 400.
+	// ErrMissing means that no source has the name, or that the JSON body is empty. Status 400.
 	ErrMissing = errors.New("params: missing")
-	// ErrMalformed: the value or its source is not what it should be. Status 400.
+	// ErrMalformed means that the value or its source has the wrong form. Status 400.
 	ErrMalformed = errors.New("params: malformed")
-	// ErrInvalid: the value is what it should be, and validation refused it.
-	// Status 422.
+	// ErrInvalid means that validation refused the value. Status 422.
 	ErrInvalid = errors.New("params: invalid")
-	// ErrTooLarge: a limit of Options was exceeded. Status 413, for a query 414.
+	// ErrTooLarge means that a limit of [Options] was exceeded. Status 413, for a query 414.
 	ErrTooLarge = errors.New("params: too large")
-	// ErrUnsupported: the body's type, charset or coding isn't read here. Status 415.
+	// ErrUnsupported means that the body's type, charset or coding isn't supported. Status 415.
 	ErrUnsupported = errors.New("params: unsupported content")
-	// ErrInterrupted: the body was not received whole, mostly because the client
-	// went away. Status 400, or 408 if Options.ReadTimeout or the server's read
-	// deadline passed. The reader's own error is in the chain. If it was the
-	// request's context that ended, its cause is in the chain and the error isn't
-	// an Error.
+	// ErrInterrupted means that the body was not received whole, usually because the
+	// client went away. Status 400, or 408 if Options.ReadTimeout or the server's read
+	// deadline passed. The reader's own error is in the chain. If the request's context
+	// ended, its cause is in the chain and the error isn't an [Error].
 	ErrInterrupted = errors.New("params: body interrupted")
 )
 
-// ErrBodyTaken is returned when the body was already read as a stream, or
-// something else read or closed it before: a fault of the program, not of the
-// client, so it isn't an [Error].
+// ErrBodyTaken is returned if the body was read as a stream before, or if something else
+// read or closed it: a mistake of the program and not of the client, so no [Error].
 var ErrBodyTaken = errors.New("params: the request body was already read or closed by something else")
 
 // A Source is a part of a request that holds parameters.
@@ -50,23 +46,23 @@ const (
 	SourceBody   Source = "body" // a body that isn't read as a form or as JSON
 )
 
-// An Error is a client's mistake: which parameter, from where, and what is
-// wrong with it. It is immutable and may be shared.
+// An Error is a mistake of the client: the parameter, its source, and what is wrong with
+// it. It is immutable and may be shared.
 type Error struct {
 	Name   string // the parameter, in JSON like "items.0.price"; empty if the whole source is at fault
-	Source Source // where it was found; empty if it is in none of several
+	Source Source // empty if none of several has the parameter
 	Reason error  // ErrMissing, ErrMalformed, ErrInvalid, ErrTooLarge, ErrUnsupported or ErrInterrupted
-	Detail string // what is wrong, as a predicate: "must be a whole number"
+	Detail string // a predicate: "must be a whole number"
 
 	pointer  string   // where in a JSON body, "#/items/0/price"
-	accepted []string // media types that would have been accepted
+	accepted []string // media types
 	cause    error
 }
 
-// Error says what is wrong with which parameter, in words for the client.
+// Error describes the mistake in words for the client.
 func (e *Error) Error() string { return "params: " + e.sentence() }
 
-// Unwrap returns the Reason and the cause, if there is one.
+// Unwrap returns the Reason and, if there is one, the cause.
 func (e *Error) Unwrap() []error {
 	if e.cause == nil {
 		return []error{e.Reason}
@@ -74,15 +70,14 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Reason, e.cause}
 }
 
-// Pointer returns where in a JSON body the fault is, a JSON Pointer (RFC 6901) as
-// a URI fragment: "#/items/0/price". It is empty for another source, and for a
-// body that is no JSON.
+// Pointer returns the place of the mistake in a JSON body, a JSON Pointer (RFC 6901) as
+// a URI fragment: "#/items/0/price". It is empty for other sources, and for a body that
+// isn't JSON.
 func (e *Error) Pointer() string { return e.pointer }
 
-// Problem returns the status of the answer and the members of its RFC 9457
-// problem details: "detail"; for a parameter, "errors", a list with "detail",
-// "source" if known, and "parameter", or "pointer" in a JSON body; for an
-// unsupported type, "accepted".
+// Problem returns the status of the response and the members of its RFC 9457 problem
+// details: "detail"; for a parameter, "errors", a list with "detail", "source" if known,
+// and "parameter", or "pointer" in a JSON body; for an unsupported type, "accepted".
 func (e *Error) Problem() (status int, members map[string]any) {
 	members = map[string]any{"detail": e.sentence()}
 	if e.Name != "" {
@@ -94,7 +89,7 @@ func (e *Error) Problem() (status int, members map[string]any) {
 	return e.status(), members
 }
 
-// item is e in the list of errors.
+// item returns e's entry in the list of errors.
 func (e *Error) item() map[string]string {
 	item := map[string]string{"detail": e.Detail}
 	if e.Source != "" {
@@ -149,12 +144,12 @@ func missing(from Source, name string) *Error {
 	return &Error{Name: name, Source: from, Reason: ErrMissing, Detail: "is missing"}
 }
 
-// clip makes a name that the client chose fit for a message.
+// clip shortens a text of the client for a message.
 func clip(name string) string {
-	const longest = 64
-	if len(name) > longest {
-		name = name[:longest]
-		for !utf8.ValidString(name) && len(name) > longest-utf8.UTFMax {
+	const maxLen = 64
+	if len(name) > maxLen {
+		name = name[:maxLen]
+		for !utf8.ValidString(name) && len(name) > maxLen-utf8.UTFMax {
 			name = name[:len(name)-1]
 		}
 		name += "…"

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// mostErrors bounds what is told to a client that makes very many mistakes.
-const mostErrors = 50
+// maxErrors bounds the mistakes that are reported to a client.
+const maxErrors = 50
 
-// Errors are several mistakes of a client in one request, at most 50 of them.
-// errors.As finds the first as an [*Error], errors.Is matches any.
+// Errors are several mistakes of the client in one request, at most 50. errors.As finds
+// the first as an [*Error], errors.Is matches any.
 type Errors []*Error
 
-// Error joins the sentences of all.
+// Error describes all mistakes in words for the client.
 func (l Errors) Error() string { return "params: " + l.sentences() }
 
 func (l Errors) sentences() string {
@@ -37,10 +37,10 @@ func (l Errors) Unwrap() []error {
 	return all
 }
 
-// Problem returns the status of the answer and the members of its RFC 9457
-// problem details, as [Error.Problem] does, with an item of "errors" for each.
-// The status is that of the first error which isn't just about a value (408, 413,
-// 414, 415), else 400 if any value is malformed or missing, else 422.
+// Problem returns the status of the response and the members of its RFC 9457 problem
+// details, as [Error.Problem] does, with an item of "errors" for each. The status is that
+// of the first error that is about more than a value (408, 413, 414, 415), else 400 if any
+// value is malformed or missing, else 422.
 func (l Errors) Problem() (status int, members map[string]any) {
 	if len(l) == 1 {
 		return l[0].Problem()
@@ -73,14 +73,14 @@ func (l Errors) err() error {
 	return l
 }
 
-// note adds a mistake, as long as there is room for more.
+// note adds a mistake, unless l is full.
 func (l *Errors) note(e *Error) {
 	if !l.full() {
 		*l = append(*l, e)
 	}
 }
 
-func (l Errors) full() bool { return len(l) >= mostErrors }
+func (l Errors) full() bool { return len(l) >= maxErrors }
 
 // add notes the mistakes that err is, wraps or joins. It returns the first error in it
 // that isn't the client's.

@@ -11,20 +11,20 @@ import (
 // or on disk until the request ends, and is safe for concurrent use until then.
 type File struct {
 	Name        string // of the parameter
-	FileName    string // as the client calls it, without a folder; "" if it doesn't say
-	ContentType string // as the client says, unchecked; "" if it doesn't
+	FileName    string // the client's name for it, without a folder, or ""
+	ContentType string // the client's claim, or ""
 	Size        int64
 
 	content io.ReaderAt // a bytes.Reader, an os.File, or a multipart.File of the standard library
-	name    string      // of the os.File, if it is still to be removed
+	name    string      // of the os.File, unless it is removed already
 }
 
 // Open returns a new reader of the file, which needs no closing.
 func (f *File) Open() *io.SectionReader { return io.NewSectionReader(f.content, 0, f.Size) }
 
-// save moves what comes from a reader to a new file in dir that no other process can open.
-// Where the system can, it is removed at once: then even a process that is killed leaves
-// nothing behind.
+// save copies from a reader to a new file in dir. Where the system allows it, the file's name
+// is removed at once: then no other process can open it, and nothing is left if this one is
+// killed.
 func (f *File) save(from io.Reader, dir string) error {
 	disk, err := os.CreateTemp(dir, "upload-*")
 	if err != nil {
@@ -37,7 +37,7 @@ func (f *File) save(from io.Reader, dir string) error {
 	return err
 }
 
-// close gives up what the file holds.
+// close releases the file.
 func (f *File) close() (err error) {
 	if c, ok := f.content.(io.Closer); ok {
 		err = c.Close()

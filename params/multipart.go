@@ -16,27 +16,25 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// maxPartHeader bounds what comes before the content of a part: its header, and the
-// first of them what is before it.
+// maxPartHeader bounds the header of a part and all that comes before it.
 const maxPartHeader = 16 << 10
 
-// A Part is a part of a multipart form while it comes in: a text, or a file. It is an
-// [io.Reader] of its content, until the next part is asked for.
+// A Part is a part of a multipart form that is being received: a text, or a file. It is an
+// [io.Reader] of its content, until the next part is read.
 type Part struct {
 	Name        string // of the parameter
 	IsFile      bool
-	FileName    string // as the client calls it, without a folder; "" if it doesn't say
-	ContentType string // as the client says, unchecked; "" if it doesn't
+	FileName    string // the client's name for it, without a folder, or ""
+	ContentType string // the client's claim, or ""
 
 	from    *partReader
 	content limited
 }
 
-// Parts goes through a multipart form while it comes in, in its order, so that no file
-// needs to be held anywhere. It ends after the first error. As the body is read, only
-// one can: the others, and the views of the body, return [ErrBodyTaken] then, as Parts
-// does after one of these has read the form. (To leave the loop early is allowed; the
-// rest stays unread.)
+// Parts iterates over the parts of a multipart form while it is received, so that no file
+// has to be held anywhere. It ends after the first error. The body is read only once:
+// a second Parts and the views of the body return [ErrBodyTaken], as does Parts after one
+// of these has read the form. The loop may be left early; the rest stays unread.
 //
 //	for part, err := range p.Parts() {
 //		if err != nil {
@@ -45,7 +43,7 @@ type Part struct {
 //		if part.IsFile {
 //			n, err := io.Copy(dst, part)
 //
-// The budget holds: parts, bytes of a file, and bytes of all texts together.
+// The budget applies: parts, bytes of a file, and bytes of all texts together.
 func (p *Params) Parts() iter.Seq2[*Part, error] {
 	return func(yield func(*Part, error) bool) {
 		pr, err := p.partReader()
@@ -80,15 +78,15 @@ func (p *Params) partReader() (*partReader, error) {
 	return pr, nil
 }
 
-// A partReader reads the parts of a multipart form, within the budget. A nil one has
-// none.
+// A partReader reads the parts of a multipart form, within the budget. A nil partReader
+// has none.
 type partReader struct {
-	source  limited // by how much may come before a part's content, as the parser would hold 10 MB
+	source  limited // before a part's content, of which the parser would hold 10 MB
 	reader  *multipart.Reader
 	options *Options
 	ctx     *reqctx.Context // of the request that files end with
 	parts   int
-	texts   int64 // bytes that texts may still have
+	texts   int64 // bytes left for texts
 	current *Part
 }
 
@@ -106,7 +104,7 @@ func (pr *partReader) next() (*Part, error) {
 	if pr == nil {
 		return nil, io.EOF
 	}
-	if pr.current != nil { // the rest of it counts as its content, not as a header
+	if pr.current != nil { // its rest counts as content, not as the next header
 		if _, err := io.Copy(io.Discard, pr.current); err != nil {
 			return nil, err
 		}
@@ -115,7 +113,7 @@ func (pr *partReader) next() (*Part, error) {
 	raw, err := pr.reader.NextRawPart()
 	pr.source.left = math.MaxInt64
 	switch {
-	case err == io.EOF: // what comes after the last part has to be within the budget all the same
+	case err == io.EOF: // the budget also applies to what comes after the last part
 		if _, err := io.Copy(io.Discard, &pr.source); err != nil {
 			return nil, err
 		}
@@ -158,7 +156,7 @@ func (pr *partReader) part(raw *multipart.Part) (*Part, error) {
 	return part, part.check(raw.Header)
 }
 
-// check refuses what no client needs and some readers would take differently.
+// check refuses what readers interpret differently.
 func (p *Part) check(h textproto.MIMEHeader) error {
 	coding := strings.ToLower(h.Get("Content-Transfer-Encoding"))
 	if !slices.Contains([]string{"", "7bit", "8bit", "binary"}, coding) {
@@ -181,7 +179,7 @@ func (p *Part) unsupported(detail string) *Error {
 	return &Error{Name: clip(p.Name), Source: SourceForm, Reason: ErrUnsupported, Detail: detail}
 }
 
-// baseName is the last element of a path of any system, "" if it is none of a file.
+// baseName returns the last element of a path of any system, "" if it can't be a file's.
 func baseName(name string) string {
 	name = filepath.Base(name[strings.LastIndexAny(name, `/\`)+1:])
 	if name == "." || name == ".." || name == string(filepath.Separator) {
@@ -206,7 +204,7 @@ func (p *Part) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Text reads the rest of a part as a text, in UTF-8 and without NUL.
+// Text reads the rest of the part as a text, in UTF-8 and without NUL.
 func (p *Part) Text() (string, error) {
 	var b strings.Builder
 	if _, err := io.Copy(&b, p); err != nil {

@@ -12,14 +12,14 @@ import (
 // A pair is one name=value of a query or a form, decoded.
 type pair struct{ name, value string }
 
-// parsePairs decodes a query or an urlencoded form, into room if it is enough. It
-// stops at the first fault, and at most limit pairs are ever held.
-func parsePairs(room []pair, raw string, from Source, limit int) ([]pair, error) {
+// parsePairs decodes a query or an urlencoded form, into buf if that is large enough. It
+// stops at the first fault, and never holds more than limit pairs.
+func parsePairs(buf []pair, raw string, from Source, limit int) ([]pair, error) {
 	if raw == "" {
 		return nil, nil
 	}
-	pairs := room
-	if n := min(strings.Count(raw, "&")+1, limit); n > cap(room) {
+	pairs := buf
+	if n := min(strings.Count(raw, "&")+1, limit); n > cap(buf) {
 		pairs = make([]pair, 0, n)
 	}
 	for item := range strings.SplitSeq(raw, "&") {
@@ -50,8 +50,8 @@ func parsePair(item string, from Source) (pair, error) {
 	return pair{name, value}, nil
 }
 
-// pairsOf returns the pairs of a form that the standard library parsed, which
-// has checked neither their number nor their size nor their text.
+// pairsOf returns the pairs of a form that the standard library has parsed, without
+// checks of their number, size or text.
 func pairsOf(form url.Values, from Source, o *Options) ([]pair, error) {
 	var pairs []pair
 	var size int64
@@ -79,8 +79,8 @@ func tooMany(from Source, limit int) *Error {
 	return &Error{Source: from, Reason: ErrTooLarge, Detail: fmt.Sprintf("has more than %d parameters", limit)}
 }
 
-// unescape decodes percent-encoding and plus signs, or says as a predicate what
-// is wrong with s.
+// unescape decodes percent-encoding and plus signs, or returns a predicate that describes
+// what is wrong with s.
 func unescape(s string) (text, fault string) {
 	if isPlain(s) {
 		return s, ""
@@ -107,9 +107,9 @@ func isPlain(s string) bool {
 	return true
 }
 
-// textFault says what is wrong with decoded text. NUL is refused because C
-// strings, file names and several databases end at it, so that two readers of
-// one value could disagree.
+// textFault returns a predicate that describes what is wrong with decoded text. NUL is
+// refused because C strings, file names and several databases end at it, so that two
+// readers of one value could disagree.
 func textFault(s string) string {
 	switch {
 	case !utf8.ValidString(s):

@@ -16,27 +16,26 @@ var (
 	uploadKey = reqctx.NewKey[*upload]("params.upload")
 )
 
-// Params are the parameters of one request. Its accessors ask the path, then
-// the body of a POST, PUT or PATCH, then the query, see the package
-// documentation; its methods Path, Query, Content, Form and JSON narrow them to
-// one source. So a POST with a body that is neither a form nor JSON is answered
-// 415 by the former, not by Path and Query. It belongs to its request and is safe
-// for concurrent use, except for streams; as reading a body replaces the request's
-// Body, nothing else may use that at the same time.
+// Params are the parameters of one request. The accessors look in the path, then in
+// the body of a POST, PUT or PATCH, then in the query; Path, Query, Content, Form and
+// JSON narrow them to one source. So the accessors return a 415 for a POST whose body is
+// neither a form nor JSON, and those of Path and Query don't. Params belong to their
+// request and are safe for concurrent use, except for streams. As reading a body replaces
+// the request's Body, nothing else may use that at the same time.
 type Params struct {
 	View
 
 	ctx     *reqctx.Context
 	budgets *budgets
-	err     error // why there is no request, for every accessor
+	err     error // of From, for every accessor
 
-	content atomic.Pointer[content] // of the body, nil until it is asked for
-	way     atomic.Int32            // in which the body is read
+	content atomic.Pointer[content] // of the body, nil until it is needed
+	way     atomic.Int32            // in which the body is read: unread, held or streamed
 
 	parseQuery sync.Once
 	query      []pair
 	queryErr   error
-	few        [6]pair // room for the query, mostly enough
+	few        [6]pair // room for the query
 }
 
 // Provide registers the property "params", a handle whose value is a *Params, and the
@@ -59,19 +58,19 @@ func Provide(reg *reqctx.Registry, o Options) {
 	})
 }
 
-// From returns the parameters of ctx's request, without any I/O. The result is
-// never nil: after an error its accessors return that error.
+// From returns the parameters of ctx's request, without any I/O. The result is never
+// nil: after an error its accessors return that error.
 func From(ctx context.Context) (*Params, error) {
 	p, err := handleKey.Get(ctx)
 	if err != nil {
 		p = &Params{err: err}
-		p.View = View{p, anySource}
+		p.View = View{p, allKinds}
 		return p, err
 	}
 	return p, nil
 }
 
-// Of is From for a handler of another router, which may work on a copy of the
+// Of is [From] for a handler of another router, which may work on a copy of the
 // request: path values and the route's budget are those of r from then on.
 func Of(r *http.Request) (*Params, error) {
 	p, err := From(r.Context())
@@ -87,12 +86,11 @@ func newParams(ctx context.Context, b *budgets) (*Params, error) {
 		return nil, fmt.Errorf("params: %w", reqctx.ErrNoRequest)
 	}
 	p := &Params{ctx: c, budgets: b}
-	p.View = View{p, anySource}
+	p.View = View{p, allKinds}
 	return p, nil
 }
 
-// request is asked for each time: routing may have replaced it by a copy that
-// knows its path values.
+// request returns the request, which routing may have replaced by a copy with path values.
 func (p *Params) request() (*http.Request, error) {
 	if p.err != nil {
 		return nil, p.err
@@ -104,26 +102,25 @@ func (p *Params) request() (*http.Request, error) {
 	return r, nil
 }
 
-// options is the budget of the request, which there is.
+// options returns the budget of the request, which must exist.
 func (p *Params) options() *Options { return p.budgets.of(p.ctx.Request()) }
 
 // Path is a view of the values that the route's wildcards matched.
-func (p *Params) Path() View { return View{p, pathSource} }
+func (p *Params) Path() View { return View{p, pathKind} }
 
 // Query is a view of the URL's query. It never reads the body.
-func (p *Params) Query() View { return View{p, querySource} }
+func (p *Params) Query() View { return View{p, queryKind} }
 
-// Content is a view of the body, be it a form, also a multipart one, or a JSON
-// object. Another type is answered 415, before any of it is read.
-func (p *Params) Content() View { return View{p, formSource | jsonSource} }
+// Content is a view of the body: a form, also a multipart one, or a JSON object. Another
+// type is a 415, before any of it is read.
+func (p *Params) Content() View { return View{p, contentKind} }
 
-// Form is a view of an urlencoded or a multipart form, of which it shows the
-// texts. Another type is answered 415.
-func (p *Params) Form() View { return View{p, formSource} }
+// Form is a view of the texts of an urlencoded or a multipart form. Another type is a 415.
+func (p *Params) Form() View { return View{p, formKind | multipartKind} }
 
-// JSON is a view of the members of the object that is the JSON body. Another
-// type is answered 415. See [Params.DecodeJSON] for the whole of it.
-func (p *Params) JSON() View { return View{p, jsonSource} }
+// JSON is a view of the members of a JSON object. Another type is a 415.
+// [Params.DecodeJSON] decodes the whole of it.
+func (p *Params) JSON() View { return View{p, jsonKind} }
 
 func (p *Params) queryPairs(r *http.Request) ([]pair, error) {
 	p.parseQuery.Do(func() {
@@ -134,7 +131,7 @@ func (p *Params) queryPairs(r *http.Request) ([]pair, error) {
 	return p.query, p.queryErr
 }
 
-// contentOf looks at r's Body only the first time, since reading replaces it.
+// contentOf looks at r's Body only the first time, as reading replaces it.
 func (p *Params) contentOf(r *http.Request) *content {
 	if c := p.content.Load(); c != nil {
 		return c

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Each function that parses a text returns its value, or what is wrong with it as a
-// predicate.
+// The functions that parse a text return its value, or a predicate that describes what is
+// wrong with it.
 
 func parseString(text string) (string, string) { return text, "" }
 
@@ -19,8 +19,8 @@ func parseNumber(text string) (int, string) {
 	return int(n), fault
 }
 
-// parseInt reads a whole number as JSON and HTML write it: the standard library's also
-// takes a leading plus, as of the others here.
+// parseInt parses a whole number as JSON and HTML write it. Here and below, what package
+// strconv accepts beyond that is refused, such as a leading plus.
 func parseInt(text string) (n int64, fault string) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
@@ -34,7 +34,7 @@ func parseInt(text string) (n int64, fault string) {
 
 func parseFloat64(text string) (float64, string) { return parseFloat(text, 64) }
 
-// parseFloat reads a number, but no hexadecimal one, no underscores, infinities and NaN.
+// parseFloat refuses hexadecimal numbers, underscores, infinities and NaN.
 func parseFloat(text string, bits int) (x float64, fault string) {
 	for i := range len(text) {
 		switch c := text[i]; {
@@ -67,7 +67,7 @@ const wantTime = "must be an RFC 3339 time, such as 2006-01-02T15:04:05Z"
 
 func parseTime(text string) (t time.Time, fault string) {
 	t, err := time.Parse(time.RFC3339, text)
-	// Parse also takes an hour of one digit, a comma before the fraction, and offsets of
+	// Parse also accepts an hour of one digit, a comma before the fraction, and offsets of
 	// 24 hours and of 60 minutes.
 	end := len(text)
 	if err != nil || text[len("2006-01-02T15")] != ':' || text[len("2006-01-02T15:04:05")] == ',' ||
@@ -75,21 +75,4 @@ func parseTime(text string) (t time.Time, fault string) {
 		return time.Time{}, wantTime
 	}
 	return t, ""
-}
-
-// texts returns all values that were given under name.
-func (f found) texts(name string) ([]string, error) {
-	switch {
-	case f.raw != nil:
-		return memberStrings(f.raw, name)
-	case f.count == 1:
-		return []string{f.text}, nil
-	}
-	all := make([]string, 0, f.count)
-	for _, p := range f.pairs {
-		if p.name == name {
-			all = append(all, p.value)
-		}
-	}
-	return all, nil
 }

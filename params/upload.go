@@ -10,7 +10,7 @@ import (
 	"net/http"
 )
 
-// fileBuffer is how much of a file is held in memory before it goes to disk.
+// fileBuffer is the size up to which a file is held in memory.
 const fileBuffer = 64 << 10
 
 // upload is the value of the property "params.upload": a multipart form that was
@@ -20,7 +20,7 @@ type upload struct {
 	files []*File
 }
 
-// close gives up the files. It is called whatever became of the request.
+// close releases the files.
 func (u *upload) close() error {
 	if u == nil {
 		return nil
@@ -32,11 +32,10 @@ func (u *upload) close() error {
 	return errors.Join(errs...)
 }
 
-// File returns the file that a multipart form has under name; a body of another type
-// is answered 415. The form is read as a whole: files of up to 64 KiB stay in memory,
-// as long as all that is held fits into Options.MaxBody, others go to disk, and all of
-// them are gone when the request ends. See [Params.Parts] for files that are to go
-// elsewhere.
+// File returns the file that a multipart form has under name; a body of another type is a
+// 415. The form is read as a whole: files of up to 64 KiB stay in memory, as long as all
+// that is held fits into Options.MaxBody, larger ones go to disk, and all are removed when
+// the request ends. [Params.Parts] is for files that go elsewhere.
 func (p *Params) File(name string) (*File, error) {
 	files, err := p.Files(name)
 	switch {
@@ -104,7 +103,7 @@ func resolveUpload(ctx context.Context) (_ *upload, err error) {
 	}
 	u := &upload{}
 	done := false
-	defer func() { // what comes of a panic or an error has no other owner
+	defer func() { // after a panic or an error there is no other owner
 		if !done {
 			_ = u.close()
 		}
@@ -146,8 +145,8 @@ func (u *upload) text(part *Part, memory *int64) error {
 	return err
 }
 
-// file receives a file: in memory if it is small and there is room, otherwise on disk. One
-// without name and content is a field of a page in which no file was chosen.
+// file receives a file: in memory if it is small and there is room, otherwise on disk. A
+// browser sends a file without name and content if none was chosen.
 func (u *upload) file(part *Part, o *Options, memory *int64) error {
 	f := part.file()
 	buffer := max(1, min(fileBuffer, *memory))
@@ -165,8 +164,8 @@ func (u *upload) file(part *Part, o *Options, memory *int64) error {
 	return nil
 }
 
-// Save receives the rest of the part as a file on disk, in Options.TempDir, which is
-// gone when the request ends.
+// Save writes the rest of the part to a file in Options.TempDir, which is removed when the
+// request ends.
 func (p *Part) Save() (*File, error) {
 	f := p.file()
 	p.from.ctx.OnClose(f.close)
@@ -180,8 +179,8 @@ func (p *Part) file() *File {
 	return &File{Name: p.Name, FileName: p.FileName, ContentType: p.ContentType}
 }
 
-// uploadOf is the form that ParseMultipartForm has received, whose files are the
-// standard library's to remove. An empty one is what MultipartReader leaves.
+// uploadOf returns a form that ParseMultipartForm has received. Removing its files is up to
+// the standard library. MultipartReader leaves an empty one.
 func uploadOf(form *multipart.Form, o *Options) (*upload, error) {
 	if len(form.Value)+len(form.File) == 0 {
 		return nil, ErrBodyTaken

@@ -10,28 +10,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// sources is a set of sources.
-type sources uint8
-
-const (
-	pathSource sources = 1 << iota
-	formSource
-	jsonSource
-	querySource
-
-	bodySources = formSource | jsonSource
-	anySource   = pathSource | bodySources | querySource
-)
-
 // A View reads parameters from one source, or from several in the order path,
-// body, query. Each accessor returns an [*Error] with ErrMissing when the name
-// isn't there, and with ErrMalformed when its value is of another type or given
-// more than once. The accessors that take a default return it only for a
-// missing one. Text is converted as each accessor says; a JSON value must have
-// the right type already, and null is no value of any of them.
+// body, query. An accessor returns an [*Error] with [ErrMissing] if the name isn't
+// there, and with [ErrMalformed] if its value is of another type or given more than
+// once. An accessor with a default returns that only for a missing parameter. Text
+// is converted as documented; a JSON value must have the right type already, and null
+// is no value of any type.
 type View struct {
 	params *Params
-	from   sources
+	from   kinds
 }
 
 // String returns the text of a parameter, which may be empty.
@@ -71,23 +58,37 @@ func (v View) TimeOr(name string, def time.Time) (time.Time, error) {
 	return getOr(v, name, def, parseTime)
 }
 
-// Strings returns all values of a parameter that may be given more than once,
-// in their order; in JSON, an array of strings. None is nil without an error.
+// Strings returns all values of a parameter that may be given more than once, in their
+// order; in JSON, an array of strings. For none it returns nil without an error.
 func (v View) Strings(name string) ([]string, error) {
 	f, err := v.find(name)
 	if err != nil || f.count == 0 {
 		return nil, err
 	}
-	return f.texts(name)
+	if f.raw != nil {
+		return memberStrings(f.raw, name)
+	}
+	return f.texts(name), nil
 }
 
-// A found value is what a source has under a name.
+// A found is the value, or the values, that a source has under a name.
 type found struct {
 	from  Source
-	count int    // how often it was given; 0 means not found
-	text  string // the first, unless it is JSON
-	raw   jsontext.Value
-	pairs []pair // where to look for the others
+	count int            // 0 means none
+	text  string         // the first, unless it is JSON
+	raw   jsontext.Value // in JSON
+	pairs []pair         // with the others
+}
+
+// texts returns all values that were given under name.
+func (f *found) texts(name string) []string {
+	all := make([]string, 0, f.count)
+	for _, p := range f.pairs {
+		if p.name == name {
+			all = append(all, p.value)
+		}
+	}
+	return all
 }
 
 func get[T any](v View, name string, parse func(string) (T, string)) (T, error) {
@@ -129,7 +130,7 @@ func lookup[T any](v View, name string, parse func(string) (T, string)) (t T, ok
 
 func givenTimes(n int) string { return "is given " + strconv.Itoa(n) + " times" }
 
-// find asks the view's sources in order. The zero found means none has name.
+// find looks a name up in the view's sources, in their order.
 func (v View) find(name string) (found, error) {
 	if v.params == nil {
 		return found{}, errNoParams
@@ -138,7 +139,7 @@ func (v View) find(name string) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	if v.from&pathSource != 0 {
+	if v.from&pathKind != 0 {
 		switch f, err := v.params.findPath(r, name); {
 		case err != nil:
 			return found{}, err
@@ -146,14 +147,14 @@ func (v View) find(name string) (found, error) {
 			return f, nil
 		}
 	}
-	// Several sources are asked for what the request means, so its method counts;
-	// a view of the body alone was asked for the body.
-	if v.from&bodySources != 0 && (v.from&^bodySources == 0 || hasContent(r.Method)) {
+	// Among several sources the body counts if the method gives it a meaning; a view of
+	// the body alone always reads it.
+	if v.from&anyKind != 0 && (v.from&^anyKind == 0 || hasContent(r.Method)) {
 		if f, err := v.findContent(r, name); err != nil || f.count > 0 {
 			return f, err
 		}
 	}
-	if v.from&querySource != 0 {
+	if v.from&queryKind != 0 {
 		pairs, err := v.params.queryPairs(r)
 		return findPair(pairs, name, SourceQuery), err
 	}
@@ -163,26 +164,20 @@ func (v View) find(name string) (found, error) {
 var errNoParams = errors.New("params: a View must come from a Params")
 
 func (v View) findContent(r *http.Request, name string) (found, error) {
-	var want kinds
-	if v.from&formSource != 0 {
-		want |= formKind | multipartKind
+	want := v.from & anyKind
+	if v.params.contentOf(r).kind&want != jsonKind {
+		pairs, err := v.params.formPairs(r, want)
+		return findPair(pairs, name, SourceForm), err
 	}
-	if v.from&jsonSource != 0 {
-		want |= jsonKind
+	b, err := v.params.body(want)
+	if err != nil {
+		return found{}, err
 	}
-	if want&v.params.contentOf(r).kind == jsonKind {
-		b, err := v.params.body(want)
-		if err != nil {
-			return found{}, err
-		}
-		b.parseJSON.Do(func() { b.members, b.membersErr = membersOf(b.raw, v.params.budgets.of(r)) })
-		if raw, ok := b.members[name]; ok {
-			return found{from: SourceJSON, count: 1, raw: raw}, nil
-		}
-		return found{}, b.membersErr
+	b.parseJSON.Do(func() { b.members, b.membersErr = membersOf(b.raw, v.params.budgets.of(r)) })
+	if raw, ok := b.members[name]; ok {
+		return found{from: SourceJSON, count: 1, raw: raw}, nil
 	}
-	pairs, err := v.params.formPairs(r, want)
-	return findPair(pairs, name, SourceForm), err
+	return found{}, b.membersErr
 }
 
 // formPairs returns the pairs of a form, if the body is of a wanted kind.
@@ -201,8 +196,8 @@ func (p *Params) formPairs(r *http.Request, want kinds) ([]pair, error) {
 	return b.form, b.formErr
 }
 
-// findPath looks name up among the route's wildcards. A wildcard that matched
-// nothing is an empty value, so that no other source can stand in for it.
+// findPath looks a name up among the route's wildcards. A wildcard that matched
+// nothing has an empty value, so that no other source can replace it.
 func (p *Params) findPath(r *http.Request, name string) (found, *Error) {
 	value := r.PathValue(name)
 	if value == "" && !isWildcard(r.Pattern, name) {
@@ -249,9 +244,9 @@ func findPair(pairs []pair, name string, from Source) found {
 	return f
 }
 
-// source names the one source of the view, for a message.
+// source returns the one source of the view, for a message.
 func (v View) source() Source {
-	return map[sources]Source{
-		pathSource: SourcePath, querySource: SourceQuery, formSource: SourceForm, jsonSource: SourceJSON, bodySources: SourceBody,
+	return map[kinds]Source{
+		pathKind: SourcePath, queryKind: SourceQuery, formKind | multipartKind: SourceForm, jsonKind: SourceJSON, contentKind: SourceBody,
 	}[v.from]
 }
