@@ -7,22 +7,29 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Parallel is how many values [All] waits for, and so computes, at a time.
+// Parallel is the number of values that [All] waits for, and so computes, at a time.
 const Parallel = 64
 
-// errNothing is what Any says when it was given no value.
+// errNothing is the error of Any without values.
 var errNothing = errors.New("lazy: Any of no values")
 
-// Waiter is something to wait for: a [Value] of any type.
+// Waiter is a [Value] of any type, as [All] waits for it.
 type Waiter interface {
 	Wait(ctx context.Context) error
 }
 
-// All waits for all of ws, in parallel, at most [Parallel] at a time, and
-// returns the first error that occurs. It leaves the others then: those that
-// belong to a scope go on, stand-alone ones without another waiter are
-// cancelled. A panic of one is a panic of All. Computations start together, so
-// that what they ask of a [Batch] is usually one call.
+// waitEnd is the end of one of several waits.
+type waitEnd struct {
+	i      int
+	err    error
+	panics *PanicError
+}
+
+// All waits for all of ws, in parallel, at most [Parallel] at a time, and returns the
+// first error that occurs. It then leaves the others: values of a scope are computed
+// further, and stand-alone ones without another waiter are cancelled. A panic of one is
+// a panic of All. Computations start together, so that their calls of a [Batch] usually
+// become one.
 func All(ctx context.Context, ws ...Waiter) error {
 	return AllN(ctx, Parallel, ws...)
 }
@@ -34,31 +41,31 @@ func AllN(ctx context.Context, n int, ws ...Waiter) error {
 	n = max(n, 1)
 	startAll(ctx, ws[:min(n, len(ws))])
 	sem := semaphore.NewWeighted(int64(n))
-	ends := make(chan outcome[struct{}], len(ws))
+	ends := make(chan waitEnd, len(ws))
 	started := 0
 	var first error
-	for _, w := range ws {
+	for i, w := range ws {
 		if !sem.TryAcquire(1) && sem.Acquire(ctx, 1) != nil {
 			first = context.Cause(ctx)
 			break
 		}
 		started++
-		go waitFor(func() (struct{}, error) { return struct{}{}, w.Wait(ctx) }, func(o outcome[struct{}]) {
-			if o.err != nil {
-				cancel(o.err) // the others leave with this error as their cause
+		go guard("wait", func() error { return w.Wait(ctx) }, func(err error, panics *PanicError) {
+			if err != nil {
+				cancel(err) // the cause with which the others leave
 			}
-			ends <- o
+			ends <- waitEnd{i, err, panics}
 			sem.Release(1)
 		})
 	}
 	var panics *PanicError
 	for range started {
-		o := <-ends
+		end := <-ends
 		if first == nil {
-			first = o.err
+			first = end.err
 		}
 		if panics == nil {
-			panics = o.panics
+			panics = end.panics
 		}
 	}
 	if panics != nil {
@@ -67,8 +74,8 @@ func AllN(ctx context.Context, n int, ws ...Waiter) error {
 	return first
 }
 
-// startAll starts the values that belong to scopes, one right after the other. A
-// stand-alone value could fail, and forget its error, before All waits for it.
+// startAll starts the values of scopes, one right after the other. A stand-alone value
+// could fail, and forget its error, before All waits for it.
 func startAll(ctx context.Context, ws []Waiter) {
 	for _, w := range ws {
 		if v, ok := w.(interface{ startInScope(ctx context.Context) }); ok {
@@ -77,61 +84,37 @@ func startAll(ctx context.Context, ws []Waiter) {
 	}
 }
 
-// Any waits for vs in parallel and returns the first success, or, when all have
-// failed, their errors joined in order. It leaves the others as [All] does. A
-// panic that comes before a success is a panic of Any.
-func Any[T any](ctx context.Context, vs ...*Value[T]) (T, error) {
+// Any waits for vs in parallel and returns the first success, or, if all fail, their
+// errors joined in order. It leaves the others as [All] does. A panic that comes before
+// a success is a panic of Any.
+func Any[T any](ctx context.Context, vs ...*Value[T]) (val T, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ends := make(chan outcome[T], len(vs))
+	vals := make([]T, len(vs))
+	ends := make(chan waitEnd, len(vs))
 	for i, v := range vs {
-		go waitFor(func() (T, error) { return v.Get(ctx) }, func(o outcome[T]) {
-			o.i = i
-			ends <- o
-		})
+		get := func() (err error) { vals[i], err = v.Get(ctx); return err }
+		go guard("wait", get, func(err error, panics *PanicError) { ends <- waitEnd{i, err, panics} })
 	}
 	errs := make([]error, len(vs))
-	var won *outcome[T]
+	var won *waitEnd
 	for range vs {
-		o := <-ends
-		errs[o.i] = o.err
-		if won == nil && (o.err == nil || o.panics != nil) {
-			won = &o
-			cancel() // the others leave; when Any returns, nothing waits for them
+		end := <-ends
+		errs[end.i] = end.err
+		if won == nil && (end.err == nil || end.panics != nil) {
+			won = &end
+			cancel() // the others leave, so that no goroutine waits when Any returns
 		}
 	}
-	if won != nil && won.panics != nil {
-		won.panics.Raise()
-	}
-	var zero T
 	switch {
+	case won != nil && won.panics != nil:
+		won.panics.Raise()
 	case won != nil:
-		return won.val, nil
+		return vals[won.i], nil
 	case len(vs) == 0:
-		return zero, errNothing
+		return val, errNothing
 	case ctx.Err() != nil:
-		return zero, context.Cause(ctx)
-	default:
-		return zero, errors.Join(errs...)
+		return val, context.Cause(ctx)
 	}
-}
-
-// outcome is how one of several waits ended.
-type outcome[T any] struct {
-	i      int
-	val    T
-	err    error
-	panics *PanicError
-}
-
-// waitFor runs wait and calls end exactly once with how it ended.
-func waitFor[T any](wait func() (T, error), end func(outcome[T])) {
-	var o outcome[T]
-	guard("wait", func() { o.val, o.err = wait() }, func(abnormal error) {
-		if abnormal != nil {
-			o.err = abnormal
-			o.panics, _ = abnormal.(*PanicError)
-		}
-		end(o)
-	})
+	return val, errors.Join(errs...)
 }

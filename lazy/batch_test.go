@@ -135,7 +135,7 @@ func TestBatchDoesNotWaitForOtherTasks(t *testing.T) {
 		var c tally
 		b := lazy.NewBatch(c.squares)
 		s := lazy.NewScope(t.Context())
-		require.NoError(t, s.Spawn("heartbeat", func(ctx context.Context) { <-ctx.Done() }))
+		require.NoError(t, s.Spawn("heartbeat", func(ctx context.Context) error { <-ctx.Done(); return nil }))
 		synctest.Wait()
 		got, err := asking(s, b, 2).Get(s.Context())
 		require.NoError(t, err)

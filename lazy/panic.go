@@ -7,21 +7,20 @@ import (
 	"runtime/debug"
 )
 
-// ErrGoexit is what the other waiters get when a function ended its goroutine
-// with [runtime.Goexit] (t.FailNow does) instead of returning.
+// ErrGoexit is the error of the other waiters when a function ended its goroutine with
+// [runtime.Goexit], as t.FailNow does, instead of returning.
 var ErrGoexit = errors.New("lazy: the function called runtime.Goexit")
 
-// PanicError is a panic of a lazily computed value. Everybody who waits for
-// the value panics with the same *PanicError, whatever goroutine the function
-// ran on. [http.ErrAbortHandler] alone is passed on as it is, because
-// net/http recognises it by identity.
+// PanicError is a panic of a lazily computed value. Every waiter panics with the same
+// *PanicError, whatever goroutine the function ran on. Only [http.ErrAbortHandler] is
+// passed on as it is, because net/http compares it by identity.
 type PanicError struct {
-	Name  string // what was being computed
-	Value any    // what the function panicked with
-	Stack []byte // the stack of the function at that moment
+	Name  string // of the value or task
+	Value any    // that the function panicked with
+	Stack []byte // of the function at that moment
 }
 
-// Error tells what panicked, with what, and where.
+// Error returns the name, the value of the panic and the stack.
 func (p *PanicError) Error() string {
 	return fmt.Sprintf("lazy: %s panicked: %v\n\n%s", p.Name, p.Value, p.Stack)
 }
@@ -32,8 +31,7 @@ func (p *PanicError) Unwrap() error {
 	return err
 }
 
-// Raise panics with p, or with [http.ErrAbortHandler] itself when that is the
-// value.
+// Raise panics with p, or with [http.ErrAbortHandler] itself if that is the value.
 func (p *PanicError) Raise() {
 	if p.Value == http.ErrAbortHandler {
 		panic(p.Value)
@@ -41,10 +39,9 @@ func (p *PanicError) Raise() {
 	panic(p)
 }
 
-// NewPanicError wraps a recovered value. A *PanicError that travels through an
-// outer function keeps the inner name and stack: those are where it happened.
-// Call it from the deferred function that recovered, where the stack is still
-// that of the panic.
+// NewPanicError wraps a recovered value. A *PanicError that passes through an outer
+// function keeps the inner name and stack. It must be called from the deferred function
+// that recovered, where the stack is still the panic's.
 func NewPanicError(name string, v any) *PanicError {
 	if p, ok := v.(*PanicError); ok {
 		return p
@@ -52,21 +49,17 @@ func NewPanicError(name string, v any) *PanicError {
 	return &PanicError{Name: name, Value: v, Stack: debug.Stack()}
 }
 
-// guard runs fn and then end, however fn ends: with nil when it returned, with
-// a *PanicError when it panicked (the panic stops here), and with [ErrGoexit]
-// when it ends its goroutine (which goes on ending afterwards).
-func guard(name string, fn func(), end func(abnormal error)) {
-	returned := false
+// guard calls fn and then end, with fn's error, its panic (which stops here), or
+// [ErrGoexit] if fn ends its goroutine.
+func guard(name string, fn func() error, end func(err error, panics *PanicError)) {
+	err := ErrGoexit
+	var panics *PanicError
 	defer func() {
-		switch v := recover(); {
-		case v != nil:
-			end(NewPanicError(name, v))
-		case !returned:
-			end(ErrGoexit)
-		default:
-			end(nil)
+		if v := recover(); v != nil {
+			panics = NewPanicError(name, v)
+			err = panics
 		}
+		end(err, panics)
 	}()
-	fn()
-	returned = true
+	err = fn()
 }

@@ -3,6 +3,7 @@ package lazy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 )
@@ -90,10 +91,10 @@ func (s *Scope) OnClose(fn func() error) {
 	}
 }
 
-// Spawn runs fn on a goroutine that Close waits for. Close reports a panic of fn,
-// under name. On a closed scope Spawn returns [ErrClosed] and runs nothing.
-func (s *Scope) Spawn(name string, fn func(ctx context.Context)) error {
-	t := &task{s: s, name: name, fn: fn}
+// Spawn runs fn on a goroutine that Close waits for. Close returns fn's error, panic or
+// [ErrGoexit] with its name. On a closed scope Spawn returns [ErrClosed] and runs nothing.
+func (s *Scope) Spawn(name string, fn func(ctx context.Context) error) error {
+	t := &task{name: name, fn: fn}
 	t.Init(s.ctx, s, t)
 	if !t.Start(nil, false) {
 		return ErrClosed
@@ -104,17 +105,20 @@ func (s *Scope) Spawn(name string, fn func(ctx context.Context)) error {
 // task is a spawned function. Only the scope waits for it.
 type task struct {
 	Flight
-	s    *Scope
 	name string
-	fn   func(ctx context.Context)
+	fn   func(ctx context.Context) error
+	err  error
 }
 
 func (t *task) Name() string                { return t.name }
-func (t *task) Compute(ctx context.Context) { t.fn(ctx) }
+func (t *task) Compute(ctx context.Context) { t.err = t.fn(ctx) }
 
 func (t *task) Finish(abnormal error) {
-	if p, ok := abnormal.(*PanicError); ok {
-		t.s.reportOrphan(p)
+	if abnormal != nil {
+		t.err = abnormal
+	}
+	if t.err != nil && abnormal != ErrClosed { // which Spawn returns
+		t.scope.reportOrphan(fmt.Errorf("task %q: %w", t.name, t.err))
 	}
 	t.Complete(nil)
 }
@@ -170,10 +174,7 @@ func (s *Scope) popCloser() (func() error, bool) {
 }
 
 func (s *Scope) runCloser(fn func() error) {
-	var err error
-	guard("OnClose", func() { err = fn() }, func(abnormal error) {
-		s.reportOrphan(errors.Join(err, abnormal))
-	})
+	guard("OnClose", fn, func(err error, _ *PanicError) { s.reportOrphan(err) })
 }
 
 // reportOrphan has Close return err, which no caller gets. s may be nil.

@@ -40,10 +40,11 @@ func TestCloseCancelsAndWaits(t *testing.T) {
 			return context.Cause(ctx), nil
 		})
 		spawned := false
-		require.NoError(t, s.Spawn("task", func(ctx context.Context) {
+		require.NoError(t, s.Spawn("task", func(ctx context.Context) error {
 			<-ctx.Done()
 			<-time.After(time.Second)
 			spawned = true
+			return nil
 		}))
 		s.OnClose(func() error {
 			require.True(t, spawned)
@@ -75,7 +76,7 @@ func TestAClosedScopeComputesNothing(t *testing.T) {
 		v.Start(ctx)
 		require.ErrorIs(t, v.Wait(ctx), lazy.ErrClosed)
 	}
-	require.ErrorIs(t, s.Spawn("task", func(context.Context) { t.Error("spawned") }), lazy.ErrClosed)
+	require.ErrorIs(t, s.Spawn("task", func(context.Context) error { t.Error("spawned"); return nil }), lazy.ErrClosed)
 	got, err := there.Get(t.Context())
 	require.NoError(t, err, "what is there stays")
 	require.Equal(t, "there", got)
@@ -204,7 +205,7 @@ func TestCloseReportsLostPanics(t *testing.T) {
 			v.Start(t.Context())
 		}},
 		{"Spawn", true, func(t *testing.T, s *lazy.Scope) {
-			require.NoError(t, s.Spawn("task", func(context.Context) { panic(errBoom) }))
+			require.NoError(t, s.Spawn("task", func(context.Context) error { panic(errBoom) }))
 		}},
 		{"the only waiter left", true, func(t *testing.T, s *lazy.Scope) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -253,6 +254,21 @@ func TestCloseReportsLostPanics(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestCloseReturnsTheErrorsOfTasks(t *testing.T) {
+	s := lazy.NewScope(apart(t))
+	for name, fn := range map[string]func(context.Context) error{
+		"fine":   func(context.Context) error { return nil },
+		"failed": func(context.Context) error { return errBoom },
+		"ended":  func(context.Context) error { runtime.Goexit(); return nil },
+	} {
+		require.NoError(t, s.Spawn(name, fn))
+	}
+	err := s.Close()
+	require.ErrorContains(t, err, `task "failed": boom`)
+	require.ErrorContains(t, err, `task "ended": lazy: the function called runtime.Goexit`)
+	require.NotContains(t, err.Error(), "fine")
 }
 
 // A panic that a waiter was counted on to take is not lost when its context ends

@@ -133,7 +133,7 @@ func TestRule8NoMutexIsHeldAcrossUserCode(t *testing.T) {
 			_, _, _ = v.Peek()
 			v.Start(t.Context())
 			s.OnClose(func() error { return nil })
-			_ = s.Spawn("nothing", func(context.Context) {})
+			_ = s.Spawn("nothing", func(context.Context) error { return nil })
 		}
 		runs := 0
 		v = lazy.In(s, func(context.Context) (int, error) {

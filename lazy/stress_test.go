@@ -186,7 +186,7 @@ func TestStressScope(t *testing.T) {
 			case 5:
 				closers.Add(1)
 				s.OnClose(func() error { closers.Add(-1); return nil })
-				_ = s.Spawn("task", func(context.Context) { _ = v.Wait(ctx) })
+				_ = s.Spawn("task", func(context.Context) error { _ = v.Wait(ctx); return nil })
 			default:
 				got, err, p := get(ctx, v)
 				switch {

@@ -4,19 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
-// errCommitPanicked is what later Commits return when a Commit function
-// panicked.
+// errCommitPanicked is the error of later Commits after a Commit function panicked.
 var errCommitPanicked = errors.New("reqctx: a Commit function panicked")
 
-// Commit lets the properties that have a value save it, before the response's
-// header goes out: it adds their Vary fields to h and calls their Commit
-// functions, in the order in which they were resolved. From then on, properties
-// can be read but not set. Only the first Commit does anything; the others wait
-// for it and return the same error, so that a Commit function must not call it.
-// On a request that is finishing without one, Commit is [ErrFinished].
+// Commit saves the properties that have a value, before the response's header goes out:
+// it adds their Vary fields to h and calls their Commit functions, in the order in which
+// they were resolved. From then on, properties can be read but not set. Only the first
+// Commit does anything; the others wait for it and return the same error, so a Commit
+// function must not call it. On a request that is closing, Commit returns [ErrFinished].
 func (c *Context) Commit(h http.Header) error {
 	first, err := c.beginCommit()
 	if !first {
@@ -28,16 +27,16 @@ func (c *Context) Commit(h http.Header) error {
 	return err
 }
 
-// Committed says whether Commit was called.
+// Committed reports whether Commit was called.
 func (c *Context) Committed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.commit != uncommitted
 }
 
-// CommitUnused is [Context.Commit] for a request none of whose properties was used, so
-// that there is nothing to save and nothing to add to a header. It says false, and does
-// nothing, if one was.
+// CommitUnused commits a request that has used no property, so that there is nothing to
+// save and no header to change. If it has used one, CommitUnused reports false and does
+// nothing: [Context.Commit] is needed.
 func (c *Context) CommitUnused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,7 +47,8 @@ func (c *Context) CommitUnused() bool {
 	return true
 }
 
-// beginCommit makes the caller the one who commits, or else waits for that one.
+// beginCommit reports whether the caller is the first and has to commit. Otherwise it
+// waits for the first and returns its error.
 func (c *Context) beginCommit() (first bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *Context) beginCommit() (first bool, err error) {
 		if c.phase >= closing {
 			return false, ErrFinished
 		}
-		if c.last == nil { // most requests use nothing that could have something to commit
+		if c.last == nil { // most requests use no property that commits
 			c.commit = committed
 			return false, nil
 		}
@@ -76,9 +76,9 @@ func (c *Context) awaitCommit() {
 	if c.commits == nil {
 		c.commits = make(chan struct{})
 	}
-	through := c.commits
+	done := c.commits
 	c.mu.Unlock()
-	<-through
+	<-done
 	c.mu.Lock()
 }
 
@@ -92,23 +92,23 @@ func (c *Context) endCommit(err error) {
 	}
 }
 
-// runCommits goes on until no Commit function has resolved anything new. All are
-// called, also after one has failed: each has its own to save.
+// runCommits goes on until the Commit functions resolve no further property. It calls
+// all of them, also after one has failed.
 func (c *Context) runCommits(h http.Header) error {
 	var errs []error
 	var until *outcome
-	var room [8]*outcome
+	var buf [8]*outcome
 	for {
-		fresh := c.since(until, room[:])
-		if len(fresh) == 0 {
+		newest := c.since(until, buf[:0])
+		if len(newest) == 0 {
 			return errors.Join(errs...)
 		}
-		until = fresh[len(fresh)-1]
-		for _, out := range fresh {
+		until = newest[0]
+		for _, out := range slices.Backward(newest) {
 			if out.b == nil {
 				continue // an OnClose function
 			}
-			if out.source == resolved { // also if it was overtaken: somebody may have seen it
+			if out.source == resolved { // also if it was overtaken: the handler may have used it
 				addVary(h, out.b.vary)
 			}
 			if !out.b.commits || out.err != nil || c.slots[out.b.slot].Load() != out {
@@ -121,8 +121,8 @@ func (c *Context) runCommits(h http.Header) error {
 	}
 }
 
-// commitOne calls a Commit function. If it fails, the cookies it has set are taken
-// back: they would promise what was not saved.
+// commitOne calls a Commit function. If it fails, the cookies that it has added are
+// removed: they stand for values that were not saved.
 func (c *Context) commitOne(out *outcome, h http.Header) error {
 	before := len(h["Set-Cookie"])
 	err := out.b.ops.commit(c, out, h)
@@ -132,27 +132,17 @@ func (c *Context) commitOne(out *outcome, h http.Header) error {
 	return err
 }
 
-// since returns what came into the list after until, oldest first, in room if there is
-// enough of it.
-func (c *Context) since(until *outcome, room []*outcome) []*outcome {
+// since appends to buf the entries of the list that are newer than until, newest first.
+func (c *Context) since(until *outcome, buf []*outcome) []*outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := 0
 	for out := c.last; out != until; out = out.prev {
-		n++
+		buf = append(buf, out)
 	}
-	fresh := room[:min(n, len(room))]
-	if n > len(room) {
-		fresh = make([]*outcome, n)
-	}
-	for out := c.last; out != until; out = out.prev {
-		n--
-		fresh[n] = out
-	}
-	return fresh
+	return buf
 }
 
-// addVary adds the fields to Vary that are not in it.
+// addVary adds the fields that Vary does not have yet.
 func addVary(h http.Header, fields []string) {
 	for _, f := range fields {
 		if !hasToken(h.Values("Vary"), f) {

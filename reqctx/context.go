@@ -13,29 +13,29 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// inlineSlots is how many properties a registry may have (with the empty slot 0)
-// before a request needs a second allocation for them. The library's own take ten,
-// and three more for each further rate limit.
+// inlineSlots is the number of slots, with the empty slot 0, that are part of a Context.
+// A registry with more costs each request a second allocation. The library's own
+// properties take ten, and each further rate limit three more.
 const inlineSlots = 25
 
-// Context is one request: its context and its lazy properties. It is a
-// [context.Context] itself, and every context derived from it leads back to it.
+// Context is one request: its context and its lazy properties. It is a [context.Context],
+// and [From] finds it in every context derived from it.
 //
-// A context that is made within another has that one's properties as well, unless its
-// own registry has a property of the same name: as a middleware's has, which adds some.
+// A Context within another, such as a middleware's, has the other's properties as well,
+// except those whose name its own registry has.
 //
-// Make it with [New] or [Context.Init] and end it with [Context.Finish]. All
-// methods may be called concurrently, except Init and SetRemoteAddr. A Context is
-// never used for a second request, so that whoever still holds one gets
-// [ErrFinished] and nobody else's properties.
+// Make it with [New] or [Context.Init] and end it with [Context.Finish]. A Context is
+// safe for concurrent use, except Init and SetRemoteAddr. It is never used for a second
+// request: code that still holds it then gets [ErrFinished], and not another client's
+// properties.
 type Context struct {
 	context.Context
 	table *table
-	slots []atomic.Pointer[outcome] // an outcome is published here when it is done
+	slots []atomic.Pointer[outcome] // of the resolved properties
 	req   atomic.Pointer[http.Request]
 	peer  string
 
-	scope atomic.Pointer[lazy.Scope] // of everything on goroutines of the request's; nil until the first
+	scope atomic.Pointer[lazy.Scope] // of the request's goroutines; nil until the first
 
 	mu        sync.Mutex // never held while user code runs
 	phase     phase
@@ -43,13 +43,12 @@ type Context struct {
 	attempts  *attempt      // resolutions in progress that readers join
 	last      *outcome      // the newest of what to commit and to close
 	commitErr error         // what Commit returned
-	commits   chan struct{} // closed when Commit is through; made by the first who waits for it
-	taskErrs  []error
+	commits   chan struct{} // closed when Commit returns; made by the first waiter
 
 	inline [inlineSlots]atomic.Pointer[outcome]
 }
 
-// phase is where a request is in its life. It only grows.
+// phase is the phase of a request's life. It only grows.
 type phase uint8
 
 const (
@@ -58,7 +57,7 @@ const (
 	finished
 )
 
-// progress is how far Commit has come. It only grows, too.
+// progress is the progress of Commit. It only grows.
 type progress uint8
 
 const (
@@ -69,16 +68,15 @@ const (
 
 type contextKey struct{}
 
-// New returns the context of a request that begins now, with the properties that
-// reg has now.
+// New returns the context of a request that begins now, with the properties that reg has
+// now and the presets of ctx.
 func New(ctx context.Context, reg *Registry) *Context {
 	c := new(Context)
 	c.Init(ctx, reg)
 	return c
 }
 
-// Init makes c, which must be zero, what [New] returns. It is for a Context that
-// is part of something larger.
+// Init is [New] for a Context that is part of another struct. c must be zero.
 func (c *Context) Init(ctx context.Context, reg *Registry) {
 	c.Context = ctx
 	c.table = reg.tab.Load()
@@ -92,7 +90,7 @@ func (c *Context) Init(ctx context.Context, reg *Registry) {
 	}
 }
 
-// From returns the request that ctx belongs to, or nil.
+// From returns the innermost request that ctx belongs to, or nil.
 func From(ctx context.Context) *Context {
 	if c, ok := ctx.(*Context); ok {
 		return c
@@ -101,8 +99,8 @@ func From(ctx context.Context) *Context {
 	return c
 }
 
-// Value makes c findable by [From], and the scope of its tasks, if it has any, by
-// [lazy.ScopeOf].
+// Value returns c to [From], the scope of its tasks, if there is one, to [lazy.ScopeOf],
+// and otherwise the value of the request's context.
 func (c *Context) Value(key any) any {
 	switch key.(type) {
 	case contextKey:
@@ -114,16 +112,15 @@ func (c *Context) Value(key any) any {
 	}
 }
 
-// Request returns the HTTP request, or nil when there is none (a raw connection,
-// a test).
+// Request returns the HTTP request, or nil if there is none, as on a raw connection.
 func (c *Context) Request() *http.Request { return c.req.Load() }
 
-// SetRequest says which HTTP request c belongs to. The server calls it, for each
-// copy of the request that a handler gets.
+// SetRequest sets the HTTP request. The server calls it for each copy of the request that
+// a handler gets.
 func (c *Context) SetRequest(r *http.Request) { c.req.Store(r) }
 
-// RemoteAddr returns the network address of the peer: that of the HTTP request, or
-// else the one that was set, or "".
+// RemoteAddr returns the network address of the peer: that of the HTTP request, or else
+// that of SetRemoteAddr, or "".
 func (c *Context) RemoteAddr() string {
 	if r := c.req.Load(); r != nil {
 		return r.RemoteAddr
@@ -131,16 +128,15 @@ func (c *Context) RemoteAddr() string {
 	return c.peer
 }
 
-// SetRemoteAddr says who the peer is, where there is no HTTP request. It is to be
-// called before anything else can read it.
+// SetRemoteAddr sets the address of the peer of a request that is not an HTTP request. It
+// must not be called concurrently with RemoteAddr.
 func (c *Context) SetRemoteAddr(addr string) { c.peer = addr }
 
 // Logger returns the registry's logger.
 func (c *Context) Logger() *slog.Logger { return c.table.opts.Logger }
 
-// Get returns a property by name. In a function that resolves a property, use
-// [Get] with its ctx instead: c does not know who asks, so that it cannot tell a
-// cycle from a slow resolution.
+// Get returns a property by name. A function that resolves a property must call [Get]
+// with its ctx instead: only that finds a cycle.
 func (c *Context) Get(name string) (any, error) { return Get(c, name) }
 
 // Set sets a property by name. The value must have the property's type.
@@ -151,7 +147,7 @@ func (c *Context) Resolve(names ...string) error { return Resolve(c, names...) }
 
 // Get returns the property of that name of ctx's request, as [Key.Get] does.
 func Get(ctx context.Context, name string) (any, error) {
-	c, b, err := lookupName(ctx, name)
+	c, b, err := lookup(ctx, byName, name)
 	if err != nil {
 		return nil, err
 	}
@@ -162,26 +158,30 @@ func Get(ctx context.Context, name string) (any, error) {
 	return b.ops.value(out)
 }
 
-// Set sets the property of that name of ctx's request, as [Key.Set] does. A
-// value of another type than the property's is refused with [ErrType].
+// Set sets the property of that name of ctx's request, as [Key.Set] does. It returns
+// [ErrType] if v does not have the property's type.
 func Set(ctx context.Context, name string, v any) error {
-	c, b, err := lookupName(ctx, name)
+	c, b, err := lookup(ctx, byName, name)
 	if err != nil {
 		return err
 	}
 	return b.ops.setAny(ctx, c, b, v)
 }
 
-// Resolve resolves several properties of ctx's request in parallel and waits for
-// all of them. It returns their errors, joined, each with the property's name;
-// the properties keep them as well. When ctx ends first, Resolve returns its cause for
-// each property that is missing. The properties start together, so that what they ask
-// of a [Batch] is usually one call.
+// Resolve resolves several properties of ctx's request in parallel and waits for all of
+// them. It returns their errors, joined, each with the property's name; the properties
+// keep them as well. If ctx ends first, Resolve returns its cause for each property that
+// is missing. The properties start together, so that their calls of a [Batch] usually
+// become one.
 func Resolve(ctx context.Context, names ...string) error {
+	type property struct {
+		c *Context
+		b *binding
+	}
 	props := make([]property, len(names))
 	missing := 0
 	for i, name := range names {
-		c, b, err := lookupName(ctx, name)
+		c, b, err := lookup(ctx, byName, name)
 		if err != nil {
 			return err
 		}
@@ -210,18 +210,7 @@ func Resolve(ctx context.Context, names ...string) error {
 	return errors.Join(errs...)
 }
 
-// property is one of a request's.
-type property struct {
-	c *Context
-	b *binding
-}
-
-// lookupName is lookup by name.
-func lookupName(ctx context.Context, name string) (*Context, *binding, error) {
-	return find(ctx, name, func(t *table) *binding { return t.names[name] })
-}
-
-// load returns what is published for the property of a key.
+// load returns the outcome of the property of a key, or nil.
 func (c *Context) load(id int32) *outcome {
 	if index := c.table.index; int(id) < len(index) {
 		return c.slots[index[id]].Load()

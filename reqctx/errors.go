@@ -9,29 +9,29 @@ import (
 )
 
 var (
-	// ErrNoRequest says that a context carries no request.
+	// ErrNoRequest means that a context carries no request.
 	ErrNoRequest = errors.New("reqctx: the context carries no request")
-	// ErrNoProperty says that the request's registry has no such property.
+	// ErrNoProperty means that the request's registry has no such property.
 	ErrNoProperty = errors.New("reqctx: no such property")
-	// ErrNoValue says that a property without a Resolve function was not set.
-	ErrNoValue = errors.New("reqctx: property was not set and has nothing to resolve it")
-	// ErrType says that a property was set by name to a value of another type.
+	// ErrNoValue means that a property without a Resolve function was not set.
+	ErrNoValue = errors.New("reqctx: the property was not set and has no Resolve function")
+	// ErrType means that a property was set by name to a value of another type.
 	ErrType = errors.New("reqctx: value of the wrong type")
-	// ErrCommitted says that the response's header has gone out, so that a
-	// property can no longer be set.
+	// ErrCommitted means that the response's header has gone out, after which no
+	// property can be set.
 	ErrCommitted = errors.New("reqctx: the response header is already committed")
-	// ErrFinished says that the request is over.
+	// ErrFinished means that the request is closing or finished.
 	ErrFinished = errors.New("reqctx: the request is finished")
 )
 
-// TimeoutError says that a property took longer than its Timeout. It is a
+// TimeoutError is the error of a property that took longer than its Timeout. It wraps
 // [context.DeadlineExceeded] and is never kept: the next Get tries again.
 type TimeoutError struct {
 	Name  string
 	After time.Duration
 }
 
-// Error names the property and its timeout.
+// Error returns the property and its timeout.
 func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("reqctx: property %q took longer than %v", e.Name, e.After)
 }
@@ -39,12 +39,12 @@ func (e *TimeoutError) Error() string {
 // Unwrap returns [context.DeadlineExceeded].
 func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// Problem makes it a 503 response.
+// Problem returns the status of the response to it, 503.
 func (e *TimeoutError) Problem() (status int, members map[string]any) {
 	return http.StatusServiceUnavailable, nil
 }
 
-// named says which property err is about.
+// named adds the name of the property or task to err.
 func named(err error, name string) error {
 	return fmt.Errorf("%w: %q", err, name)
 }

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// Key names a property and its type. Make keys once, in package-level variables:
-// each takes a small place in every registry made later, for the life of the
-// process. Keys are comparable; the zero Key belongs to no property.
+// Key names a property and has its type. Make keys once, in package-level variables:
+// each takes a small place in every registry made later, for the life of the process.
+// Keys are comparable. The zero Key belongs to no property.
 type Key[T any] struct {
 	id   int32
 	name string
@@ -15,9 +15,11 @@ type Key[T any] struct {
 
 var lastID atomic.Int32
 
-// NewKey returns a new key. The name is how [Context.Get], errors and
-// measurements call the property; it must be unique within a registry, which
-// [Provide] checks.
+// byName is the id with which lookup looks for a property by its name alone.
+const byName = -1
+
+// NewKey returns a new key. [Context.Get], errors and measurements use the name, which
+// must be unique within a registry; [Provide] checks that.
 func NewKey[T any](name string) Key[T] {
 	return Key[T]{id: lastID.Add(1), name: name}
 }
@@ -25,12 +27,12 @@ func NewKey[T any](name string) Key[T] {
 // Name returns the property's name.
 func (k Key[T]) Name() string { return k.name }
 
-// Get returns the property of ctx's request, resolving it first if need be. All
-// readers of a request share one resolution and its outcome, be it an error or a
-// panic ([*lazy.PanicError]). When ctx ends first, Get returns [context.Cause]
-// and the resolution goes on for the others.
+// Get returns the property of ctx's request, resolving it first if necessary. All
+// readers of a request share one resolution and its outcome, also if it is an error or a
+// panic ([*lazy.PanicError]). If ctx ends first, Get returns [context.Cause] and the
+// resolution goes on for the others.
 //
-// A property that is there costs one atomic load and no allocation.
+// A resolved property costs one atomic load and no allocation.
 func (k Key[T]) Get(ctx context.Context) (T, error) {
 	if c, ok := ctx.(*Context); ok {
 		if out := c.load(k.id); out != nil {
@@ -54,7 +56,7 @@ func (k Key[T]) get(ctx context.Context) (val T, err error) {
 	return deliver[T](out)
 }
 
-// deliver hands out an outcome: its value and error, or its panic again.
+// deliver returns an outcome's value and error, or raises its panic.
 func deliver[T any](out *outcome) (val T, err error) {
 	if cell, ok := out.self.(*cell[T]); ok {
 		return cell.val, cell.err
@@ -66,9 +68,9 @@ func deliver[T any](out *outcome) (val T, err error) {
 	return val, out.err
 }
 
-// Peek returns the outcome if there is one to return without waiting. It never
-// blocks and never resolves; a kept panic is its [*lazy.PanicError] here. When
-// ok is false, err is nil unless there can be no outcome at all.
+// Peek returns the outcome, and reports whether there is one. It never blocks and never
+// resolves. A kept panic is returned as a [*lazy.PanicError]. If ok is false, err is nil
+// unless there can be no outcome at all.
 func (k Key[T]) Peek(ctx context.Context) (val T, err error, ok bool) {
 	c, b, err := lookup(ctx, k.id, k.name)
 	if err != nil {
@@ -87,8 +89,8 @@ func (k Key[T]) Peek(ctx context.Context) (val T, err error, ok bool) {
 	return val, out.err, true
 }
 
-// Start begins to resolve the property, if it is neither there nor on its way,
-// on a goroutine of its own, and returns at once.
+// Start begins to resolve the property on a new goroutine, unless it is resolved or
+// being resolved, and returns at once.
 func (k Key[T]) Start(ctx context.Context) error {
 	c, b, err := lookup(ctx, k.id, k.name)
 	if err != nil {
@@ -97,10 +99,9 @@ func (k Key[T]) Start(ctx context.Context) error {
 	return c.startEarly(ctx, b)
 }
 
-// Set makes v the property's value for the rest of the request, after the
-// property's Store function, if it has one, has accepted it. Readers that are
-// waiting for a resolution get v. Set returns an error that is [ErrCommitted]
-// once the header has gone out.
+// Set makes v the property's value for the rest of the request, after the property's
+// Store function, if it has one, has accepted it. Readers that wait for a resolution get
+// v. Set returns [ErrCommitted] once the header has gone out.
 func (k Key[T]) Set(ctx context.Context, v T) error {
 	c, b, err := lookup(ctx, k.id, k.name)
 	if err != nil {
@@ -109,8 +110,8 @@ func (k Key[T]) Set(ctx context.Context, v T) error {
 	return set(ctx, c, b, v)
 }
 
-// Invalidate forgets the outcome: the next Get resolves anew. Readers that are
-// already waiting get the outcome of the resolution they wait for.
+// Invalidate forgets the outcome: the next Get resolves anew. Readers that already wait
+// get the outcome of the resolution that they wait for.
 func (k Key[T]) Invalidate(ctx context.Context) error {
 	c, b, err := lookup(ctx, k.id, k.name)
 	if err != nil {
@@ -119,16 +120,11 @@ func (k Key[T]) Invalidate(ctx context.Context) error {
 	return c.invalidate(b)
 }
 
-// lookup finds the request of ctx that has a property with that id.
+// lookup returns the innermost context of ctx that has the property, and the property.
 func lookup(ctx context.Context, id int32, name string) (*Context, *binding, error) {
-	return find(ctx, name, func(t *table) *binding { return t.byID(id) })
-}
-
-// find returns the first context from ctx outwards that has a property, and the property.
-func find(ctx context.Context, name string, in func(*table) *binding) (*Context, *binding, error) {
 	first := From(ctx)
 	for c := first; c != nil; c = From(c.Context) {
-		if b := in(c.table); b != nil {
+		if b := c.table.find(id, name); b != nil {
 			return c, b, nil
 		}
 	}

@@ -11,28 +11,27 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// outcome is what a property came to, and its entry in the request's list of
-// what to commit and to close. It is immutable once published, but for the
-// atomics.
+// outcome is the result of a property, and its entry in the request's list of what to
+// commit and to close. Once published it is immutable, except for the atomics.
 type outcome struct {
 	self   any          // the *cell[T] around it; nil for a panic, so that Get takes the slow path
 	b      *binding     // nil for an OnClose function
 	fn     func() error // the OnClose function
-	prev   *outcome     // what came before it in this request
+	prev   *outcome     // the next older entry of the list
 	err    error
-	panics *lazy.PanicError // the panic to repeat
+	panics *lazy.PanicError // the panic to raise again for each reader
 	source source
 	began  time.Time
 	took   time.Duration
-	by     *binding     // the property whose resolution asked first
-	pcs    *callerStack // where it was asked for, if recorded
+	by     *binding  // the property whose resolution read it first; may be nil
+	pcs    []uintptr // the stack of the first reader, if recorded
 
-	waited atomic.Int64 // nanoseconds that readers have spent waiting, all together
-	asked  atomic.Int32 // readers that did not find it there
+	waited atomic.Int64 // nanoseconds that all readers together have waited
+	asked  atomic.Int32 // readers that had to wait
 	raised atomic.Bool  // a reader got the panic
 }
 
-// source says how an outcome came about.
+// source is how an outcome came about.
 type source uint8
 
 const (
@@ -46,7 +45,7 @@ type cell[T any] struct {
 	val T
 }
 
-// ops is what a binding does with values whose type it does not know.
+// ops are the operations of a binding on values whose type it does not know.
 type ops interface {
 	newOutcome(b *binding) *outcome
 	compute(ctx context.Context, out *outcome)
@@ -115,11 +114,16 @@ func (out *outcome) fail(abnormal error) {
 	}
 }
 
-// closes says whether the property's Close is due for out.
+// closeDue reports whether an entry of the list has something to close.
+func (out *outcome) closeDue() bool {
+	return out.fn != nil || out.closes() || out.unseen()
+}
+
+// closes reports whether the property's Close is due.
 func (out *outcome) closes() bool { return out.b.closes && out.source == resolved }
 
-// unseen says whether out is a panic that no reader got: it is to be reported
-// with the errors of the clean-up.
+// unseen reports whether out is a panic that no reader got, which is then reported with
+// the errors of the clean-up.
 func (out *outcome) unseen() bool { return out.panics != nil && !out.raised.Load() }
 
 // failure returns an outcome of b that is only an error.

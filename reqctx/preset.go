@@ -64,7 +64,7 @@ func (c *Context) applyPresets() {
 	}
 	c.table = c.table.clone()
 	for ; p != nil; p = presetOf(p.Context) {
-		old := c.table.byID(p.id)
+		old := c.table.find(p.id, p.name)
 		if old == nil || old.preset {
 			continue
 		}

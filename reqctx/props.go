@@ -12,26 +12,26 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// errNotReturned is what an observer is told when Resolve panicked or ended its
+// errNotReturned is the error that an observer gets if Resolve panicked or ended its
 // goroutine.
 var errNotReturned = errors.New("reqctx: Resolve did not return")
 
-// Observer sees each resolution, on the goroutine that it runs on. Its methods
-// are called concurrently and must not block. Handles are not observed.
+// Observer is called for each resolution, except of handles, on the goroutine of the
+// resolution. Its methods must be safe for concurrent use and must not block.
 type Observer interface {
-	// ResolveStart is called before Resolve, which gets the context that it
-	// returns: ctx or one derived from it.
+	// ResolveStart is called before Resolve, and returns the context for it: ctx or
+	// one derived from ctx.
 	ResolveStart(ctx context.Context, name string) context.Context
 	// ResolveEnd is called after Resolve with that context.
 	ResolveEnd(ctx context.Context, name string, took time.Duration, err error)
 }
 
-// State is how far a property has come.
+// State is the state of a property in a request.
 type State uint8
 
 // The states of a property.
 const (
-	Unused    State = iota // nobody has asked for it
+	Unused    State = iota // it was not read
 	Resolving              // it is being resolved now
 	Resolved               // it has a value
 	Failed                 // it has an error, or a panic
@@ -43,17 +43,17 @@ func (s State) String() string {
 	return [...]string{"unused", "resolving", "resolved", "failed", "assigned"}[s]
 }
 
-// Info is what became of a property.
+// Info describes a property in a request.
 type Info struct {
 	State  State
-	Handle bool          // it is a handle: not measured
+	Handle bool          // it is a handle, which is not measured
 	Preset bool          // its value came by [Preset]; it is a handle then
-	Began  time.Time     // when its resolution began
+	Began  time.Time     // when the resolution began
 	Took   time.Duration // how long Resolve ran
-	Waited time.Duration // how long readers waited for it, all together
-	Asked  int           // readers that did not find it there
-	By     string        // the property whose resolution asked first; "" for the handler
-	Caller string        // file:line of who asked first, if Options.Callers is set
+	Waited time.Duration // how long all readers together waited
+	Asked  int           // how many readers had to wait
+	By     string        // the property whose resolution read it first; "" for the handler
+	Caller string        // file:line of the first reader, if Options.Callers is set
 	Err    error
 }
 
@@ -94,7 +94,7 @@ func (c *Context) info(b *binding) Info {
 	if out.by != nil {
 		info.By = out.by.name
 	}
-	info.Caller = out.pcs.String()
+	info.Caller = callerOf(out.pcs)
 	return info
 }
 
@@ -109,25 +109,18 @@ func resolvedBy(f *lazy.Flight) *binding {
 	return nil
 }
 
-// callerStack is where a property was asked for: enough frames to get out of
-// this package.
-type callerStack struct {
-	pcs [10]uintptr
-	n   int
+// callers returns enough of the stack to get out of this package.
+func callers() []uintptr {
+	pcs := make([]uintptr, 10)
+	return pcs[:runtime.Callers(2, pcs)]
 }
 
-func callers() *callerStack {
-	s := new(callerStack)
-	s.n = runtime.Callers(2, s.pcs[:])
-	return s
-}
-
-// String returns file:line of the first frame outside of this package.
-func (s *callerStack) String() string {
-	if s == nil {
+// callerOf returns file:line of the first frame of a stack outside of this package.
+func callerOf(pcs []uintptr) string {
+	if len(pcs) == 0 {
 		return ""
 	}
-	frames := runtime.CallersFrames(s.pcs[:s.n])
+	frames := runtime.CallersFrames(pcs)
 	for {
 		f, more := frames.Next()
 		if !strings.HasPrefix(f.Function, "github.com/lazyreq/lazyreq/reqctx.") {

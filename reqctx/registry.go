@@ -15,52 +15,52 @@ import (
 
 // Options configure a [Registry]. The zero value is usable.
 type Options struct {
-	// Logger gets errors that have nobody else to go to: those of tasks and of
-	// Close functions, and panics that no reader got. Default: [slog.Default].
+	// Logger gets the errors that no caller gets: those of tasks and of Close
+	// functions, and panics that no reader raised. The zero value means [slog.Default].
 	Logger *slog.Logger
-	// Observer sees every resolution. Default: none.
+	// Observer is called for every resolution. The zero value means none.
 	Observer Observer
-	// Callers records which line of code asked for a property first, for
-	// [Info.Caller]. It costs about a microsecond for each resolution.
+	// Callers records which line of code first read a property, for [Info.Caller]. It
+	// costs about a microsecond for each resolution.
 	Callers bool
 }
 
-// Prop says how a property comes about and what becomes of it. Every field may
-// be left out.
+// Prop defines a property. Every field may be left out.
 type Prop[T any] struct {
-	// Resolve computes the value, at most once at a time for a request. Its
-	// context is the request's, whoever asked; to read other properties it
-	// passes that context on. Errors are kept for the request, except a
-	// cancellation or deadline that is not the request's own. A property without
-	// Resolve has the value it was set to.
+	// Resolve computes the value, at most once at a time for a request. Its context is
+	// the request's, whichever the reader's is; to read other properties it passes that
+	// context on. Errors are kept for the request, except a cancellation or deadline
+	// that is not the request's own. A property without Resolve has only the value that
+	// it is set to.
 	Resolve func(ctx context.Context) (T, error)
 	// Store is called by Set, before the value changes. Its error is Set's.
 	Store func(ctx context.Context, v T) error
-	// Commit is called once, before the response's header goes out, if the
-	// property has a value by then. It may add to the header. Its error makes
-	// the response a failure; cookies that it has added are then taken back.
+	// Commit is called once, before the response's header goes out, if the property has
+	// a value by then. It may add to the header. Its error makes the response a failure,
+	// and removes the cookies that it has added.
 	Commit func(ctx context.Context, v T, h http.Header) error
-	// Close undoes Resolve: it is called after the response, once for each time
-	// that Resolve has run, with what it returned, the latest first; after a panic
-	// that is the zero value and a [*lazy.PanicError]. It is not called for a value
-	// that came by Set. Its context has the request's values and is not cancelled.
+	// Close undoes Resolve. It is called after the response, once for each time that
+	// Resolve has run, the latest first, with the result of Resolve; after a panic that
+	// is the zero value and a [*lazy.PanicError]. It is not called for a value of Set.
+	// Its context has the request's values and is not cancelled.
 	Close func(ctx context.Context, v T, err error) error
-	// Timeout bounds a resolution; waiters get a [*TimeoutError] then, even if
-	// Resolve goes on. Such a property is resolved on a goroutine of its own.
+	// Timeout bounds a resolution: readers get a [*TimeoutError], even if Resolve goes
+	// on. Such a property is resolved on a goroutine of its own. The zero value means
+	// no timeout.
 	Timeout time.Duration
-	// Vary names request headers that the value depends on. They go into the
-	// response's Vary header, only if the property was resolved, also if it was set
-	// or invalidated afterwards.
+	// Vary names the request headers that the value depends on. They are added to the
+	// response's Vary header if the property was resolved, also if it was set or
+	// invalidated afterwards.
 	Vary []string
-	// Handle says that the value is only a handle on the request: Resolve does
-	// no I/O, reads no other property but handles, and cannot fail for reasons
-	// that could change. It is not measured nor observed.
+	// Handle means that the value is only a handle on the request: Resolve does no I/O,
+	// reads no property other than handles, and cannot fail for reasons that could
+	// change. A handle is neither measured nor observed.
 	Handle bool
 }
 
-// Registry knows the properties that requests have. Provide all of them before
-// the first request; a request keeps the properties that its registry had when
-// it began. All functions on a registry may be called concurrently.
+// Registry holds the properties that requests have. Provide all of them before the first
+// request: a request has the properties that its registry had when the request began. A
+// Registry is safe for concurrent use.
 type Registry struct {
 	mu  sync.Mutex // serialises changes
 	tab atomic.Pointer[table]
@@ -74,7 +74,7 @@ type table struct {
 	names map[string]*binding
 }
 
-// binding is a property in a registry. Slot 0 is nobody's, and always empty.
+// binding is a property in a registry. Slot 0 belongs to none, and is always empty.
 type binding struct {
 	ops     ops
 	name    string
@@ -98,9 +98,9 @@ func NewRegistry(o Options) *Registry {
 	return reg
 }
 
-// Provide adds a property. It panics if the registry already has one of this
-// name, if the key is the zero Key, and if a Handle has a Timeout: those are
-// mistakes in the program.
+// Provide adds a property. It panics on a mistake in the program: if the registry
+// already has a property of this name, if the key is the zero Key, or if a Handle has a
+// Timeout or no Resolve.
 func Provide[T any](reg *Registry, key Key[T], p Prop[T]) {
 	if key.id == 0 {
 		panic("reqctx: Provide of a zero Key; make keys with NewKey")
@@ -116,12 +116,12 @@ func Provide[T any](reg *Registry, key Key[T], p Prop[T]) {
 	reg.tab.Store(t)
 }
 
-// Override returns a registry in which the property of key is p, and all others
-// are reg's. reg stays as it is. It panics if reg has no such property, and if p
-// is a Handle with a Timeout.
+// Override returns a registry in which the property of key is p, and all others are
+// those of reg, which does not change. It panics if reg has no such property, and if p is
+// a Handle with a Timeout or without Resolve.
 func Override[T any](reg *Registry, key Key[T], p Prop[T]) *Registry {
 	t := reg.tab.Load().clone()
-	old := t.byID(key.id)
+	old := t.find(key.id, key.name)
 	if old == nil {
 		panic(fmt.Sprintf("reqctx: Override of property %q, which is not provided", key.name))
 	}
@@ -166,14 +166,19 @@ func (t *table) put(b *binding) {
 	t.names[b.name] = b
 }
 
-func (t *table) byID(id int32) *binding {
-	if int(id) >= len(t.index) {
+// find returns the property with that id, or with that name if the id is byName, or nil.
+func (t *table) find(id int32, name string) *binding {
+	switch {
+	case id == byName:
+		return t.names[name]
+	case int(id) < len(t.index):
+		return t.bind[t.index[id]]
+	default:
 		return nil
 	}
-	return t.bind[t.index[id]]
 }
 
-// unknown names the property that is missing and those that are there.
+// unknown returns the error for a property that the table does not have.
 func (t *table) unknown(name string) error {
 	if t.names[name] != nil {
 		return fmt.Errorf("%w: %q is provided with another key", ErrNoProperty, name)

@@ -123,7 +123,7 @@ func (x *exchange) finish() {
 }
 
 func (x *exchange) finishLater() error {
-	return x.srv.endings.Spawn("finish", func(context.Context) { _ = x.ctx.Finish() })
+	return x.srv.endings.Spawn("finish", func(context.Context) error { _ = x.ctx.Finish(); return nil })
 }
 
 // removeForm removes the files of a ParseMultipartForm, which net/http does only for the
