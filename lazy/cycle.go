@@ -81,7 +81,7 @@ func (f *Flight) pathTo(target *Flight, seen map[*Flight]bool) []*Flight {
 	}
 	seen[f] = true
 	for _, e := range edges {
-		if !e.inline && e.flight.Completed() {
+		if !e.inline && e.flight.complete.Load() {
 			continue // f was woken and is about to remove this edge
 		}
 		if rest := e.flight.pathTo(target, seen); rest != nil {

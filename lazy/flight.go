@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 )
 
 // errAbandoned is the cause of a computation that was cancelled because every waiter left.
@@ -34,11 +35,12 @@ type Flight struct {
 	scope  *Scope                  // waits for the computation; may be nil
 	cancel context.CancelCauseFunc // called when every waiter has left; nil if the computation then goes on
 
+	complete atomic.Bool // outcome is set, and does not change any more
+	outcome  any
+
 	mu        sync.Mutex
 	waiters   int
-	abandoned bool // every waiter left, and the computation is cancelled
-	complete  bool
-	outcome   any           // set once, together with complete
+	abandoned bool          // every waiter left, and the computation is cancelled
 	done      chan struct{} // closed by Complete; made by the first Wait
 	edges     []waitEdge    // what this computation waits for, one for each wait
 	buf       [1]waitEdge   // the backing of edges while there is only one
@@ -117,8 +119,9 @@ func (f *Flight) run(caller *Flight) {
 // reports whether there are waiters that get this one.
 func (f *Flight) Complete(outcome any) (delivered bool) {
 	f.mu.Lock()
-	if !f.complete {
-		f.complete, f.outcome = true, outcome
+	if !f.complete.Load() {
+		f.outcome = outcome
+		f.complete.Store(true)
 		delivered = f.waiters > 0
 		if f.done != nil {
 			close(f.done)
@@ -135,10 +138,10 @@ func (f *Flight) Complete(outcome any) (delivered bool) {
 // [Current] flight of ctx. The waiter leaves with [context.Cause] when ctx ends first,
 // and with a [*CycleError] at once if f, directly or not, waits for caller.
 func (f *Flight) Wait(ctx context.Context, caller *Flight) (any, error) {
-	done := f.doneChan()
-	if done == nil {
+	if f.complete.Load() {
 		return f.outcome, nil
 	}
+	done := f.doneChan()
 	if caller != nil {
 		// The edge is added before the search: of several waits that close a cycle
 		// together, the last to add its edge finds all the others.
@@ -165,7 +168,7 @@ func (f *Flight) Wait(ctx context.Context, caller *Flight) (any, error) {
 // it, and it is cancelled.
 func (f *Flight) leave() bool {
 	f.mu.Lock()
-	if f.complete {
+	if f.complete.Load() {
 		f.mu.Unlock()
 		return false
 	}
@@ -179,28 +182,24 @@ func (f *Flight) leave() bool {
 	return true
 }
 
-// doneChan returns the channel to wait on, or nil if the outcome is there.
+// doneChan returns the channel that Complete closes.
 func (f *Flight) doneChan() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.complete {
-		return nil
-	}
 	if f.done == nil {
 		f.done = make(chan struct{})
+		if f.complete.Load() {
+			close(f.done)
+		}
 	}
 	return f.done
 }
 
-// Completed reports whether f has its outcome.
-func (f *Flight) Completed() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.complete
-}
-
 // isAbandoned reports whether f can no longer be joined.
 func (f *Flight) isAbandoned() bool {
+	if f.cancel == nil {
+		return false
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.abandoned

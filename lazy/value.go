@@ -99,7 +99,7 @@ func (v *Value[T]) Peek() (val T, err error, ok bool) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.flight != nil && v.flight.Completed() {
+	if v.flight != nil && v.flight.complete.Load() {
 		return val, v.flight.result.err, true
 	}
 	return val, nil, false
@@ -181,7 +181,7 @@ func (v *Value[T]) join(ctx context.Context, inline, wait bool) (f *valueFlight[
 	}
 	v.flight = newValueFlight(v, ctx, inline)
 	if wait {
-		v.flight.Join()
+		v.flight.waiters = 1
 	}
 	return v.flight, true, nil
 }
