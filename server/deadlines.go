@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// piece is how much of a body goes out under one deadline: a client that reads a piece within
-// Options.WriteTimeout, about 2 KiB/s by default, can take as long as it likes for the whole.
-const piece = 128 << 10
+// piece is how many bytes of a body go out under one deadline, of which at least half of
+// Options.WriteTimeout is left then: a client that reads 2 KiB/s (by default) gets a response of
+// any length.
+const piece = 64 << 10
 
 // writeDeadline gives each piece of a response its own deadline. The zero value leaves the
 // connection's deadlines alone.

@@ -62,9 +62,9 @@ type Options struct {
 	// a body through req.Params().
 	ReadTimeout time.Duration
 	// WriteTimeout bounds how long a response makes no progress because the client doesn't
-	// read: the deadline moves with every 128 KiB that are written and with every Flush. So a
-	// download takes as long as it takes, and events can be streamed for ever. It doesn't
-	// bound the handler's own time. A deadline that the handler sets with
+	// read: the deadline moves with every 64 KiB that are written and with every Flush. So a
+	// client that reads at least 64 KiB in half of it gets a download of any length, and
+	// events can be streamed for ever. It doesn't bound the handler's own time. A deadline that the handler sets with
 	// [http.ResponseController.SetWriteDeadline] stays as it is. Zero means 1 min.
 	WriteTimeout time.Duration
 	// IdleTimeout bounds the wait for the next request on a connection. Zero means 2 min.

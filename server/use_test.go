@@ -1,0 +1,321 @@
+package server_test
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+)
+
+// noting is a middleware that notes its name and the status that went through its writer.
+func noting(name string, notes chan<- string) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			sw := &statusWriter{ResponseWriter: w}
+			next.ServeHTTP(sw, r)
+			notes <- name + " " + http.StatusText(sw.status)
+		})
+	}
+}
+
+func TestMiddlewareIsAroundEverything(t *testing.T) {
+	for protocol, listen := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			provideMark(srv)
+			notes := make(chan string, 2)
+			srv.Use(noting("outer", notes))
+			srv.Use(noting("inner", notes))
+			srv.HandleFunc("GET /here", marked(func(w http.ResponseWriter, _ *server.Request) error {
+				w.WriteHeader(http.StatusAccepted)
+				return nil
+			}))
+			srv.HandleFunc("GET /denied", marked(func(http.ResponseWriter, *server.Request) error { return server.Errorf(409, "Taken.") }))
+			url, c := listen(t, srv)
+			for _, tt := range []struct {
+				method, path, site string
+				status             int
+				body, marks        string
+			}{
+				{"GET", "/here", "", 202, "", "1"},
+				{"GET", "/denied", "", 409, `{"status":409,"title":"Conflict","detail":"Taken."}`, "1"},
+				{"GET", "/nowhere", "", 404, `{"status":404,"title":"Not Found"}`, ""},
+				{"DELETE", "/here", "", 405, `{"status":405,"title":"Method Not Allowed"}`, ""},
+				{"OPTIONS", "/here", "", 405, `{"status":405,"title":"Method Not Allowed"}`, ""},
+				{"POST", "/here", "cross-site", 403, "", ""},
+			} {
+				req, err := http.NewRequestWithContext(t.Context(), tt.method, url+tt.path, nil)
+				require.NoError(t, err)
+				req.Header.Set("Sec-Fetch-Site", tt.site)
+				res, err := c.Do(req)
+				require.NoError(t, err)
+				body, err := io.ReadAll(res.Body)
+				require.NoError(t, err)
+				require.NoError(t, res.Body.Close())
+				require.Equal(t, tt.status, res.StatusCode, tt.path)
+				if tt.body != "" {
+					require.JSONEq(t, tt.body, string(body))
+				}
+				require.Equal(t, tt.marks, res.Header.Get("X-Mark"))
+				require.Equal(t, []string{"inner " + http.StatusText(tt.status), "outer " + http.StatusText(tt.status)}, []string{<-notes, <-notes})
+			}
+			require.Empty(t, l.at(""))
+		})
+	}
+}
+
+// Properties that a middleware uses are the request's, and its answer is committed.
+func TestMiddlewareHasTheProperties(t *testing.T) {
+	srv, l := newServer(t, server.Options{})
+	provideMark(srv)
+	srv.Use(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := mark.Get(r.Context()); err != nil {
+				t.Error(err)
+			}
+			switch r.URL.Path {
+			case "/answer":
+				w.WriteHeader(http.StatusTeapot)
+			case "/error":
+				server.WriteError(w, r, server.Errorf(402, "Pay."))
+			case "/404":
+				http.Error(w, "mine", http.StatusNotFound)
+			case "/silent":
+			default:
+				next.ServeHTTP(w, r)
+			}
+		})
+	})
+	srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error { return nil })
+	for path, want := range map[string]int{"/": 200, "/answer": 418, "/error": 402, "/404": 404, "/silent": 200} {
+		res := ask(srv, "GET", path)
+		require.Equal(t, want, res.StatusCode, path)
+		require.Equal(t, []string{"1"}, res.Header.Values("X-Mark"), path)
+		require.Equal(t, path == "/404", res.body == "mine\n", "a middleware's own 404 is left as it is")
+	}
+	require.Empty(t, l.at(""))
+}
+
+// zipped is a writer that compresses, with no Unwrap and no Flush.
+type zipped struct {
+	w   http.ResponseWriter
+	zip *gzip.Writer
+}
+
+func (z *zipped) Header() http.Header { return z.w.Header() }
+func (z *zipped) WriteHeader(status int) {
+	z.Header().Del("Content-Length")
+	z.Header().Set("Content-Encoding", "gzip")
+	z.w.WriteHeader(status)
+}
+func (z *zipped) Write(p []byte) (int, error) { return z.zip.Write(p) }
+
+func compress(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		z := &zipped{w, gzip.NewWriter(w)}
+		defer z.zip.Close()
+		next.ServeHTTP(z, r)
+	})
+}
+
+func TestMiddlewareThatCompresses(t *testing.T) {
+	for protocol, listen := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			provideMark(srv)
+			srv.Use(compress)
+			srv.HandleFunc("GET /whole", marked(func(w http.ResponseWriter, _ *server.Request) error {
+				_, err := io.WriteString(w, strings.Repeat("whole ", 1000))
+				return err
+			}))
+			srv.HandleFunc("GET /error", marked(func(http.ResponseWriter, *server.Request) error { return server.Errorf(409, "Taken.") }))
+			srv.HandleFunc("GET /cut", marked(func(w http.ResponseWriter, _ *server.Request) error {
+				_, _ = io.WriteString(w, "half")
+				return errSave
+			}))
+			url, c := listen(t, srv)
+			for path, want := range map[string]string{
+				"/whole": strings.Repeat("whole ", 1000),
+				"/error": `{"detail":"Taken.","status":409,"title":"Conflict"}` + "\n",
+			} {
+				res, err := request(t, c, "GET", url+path)
+				require.NoError(t, err)
+				require.Equal(t, want, res.body)
+				require.True(t, res.Uncompressed)
+				require.Equal(t, []string{"1"}, res.Header.Values("X-Mark"))
+			}
+			require.Empty(t, l.at(""))
+			_, err := request(t, c, "GET", url+"/cut")
+			require.Error(t, err, "the client must see that it is not the whole")
+			require.Contains(t, l.at("ERROR")[0]["msg"], "cut off")
+		})
+	}
+}
+
+// However early a middleware answers, a handler that fails later neither crashes the process nor
+// appends a problem.
+func TestAHandlerThatFailsAfterAMiddlewareHasAnswered(t *testing.T) {
+	for protocol, listen := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			for name, late := range map[string]bool{"before the handler": false, "and left the handler behind": true} {
+				t.Run(name, func(t *testing.T) {
+					srv, l := newServer(t, server.Options{})
+					gone, over := make(chan struct{}), make(chan struct{})
+					srv.Use(func(next http.Handler) http.Handler {
+						return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+							_, _ = io.WriteString(w, "mine")
+							if !late {
+								_ = http.NewResponseController(w).Flush()
+								next.ServeHTTP(w, r)
+								_, err := io.WriteString(w, "more")
+								require.Error(t, err, "nothing is appended")
+								return
+							}
+							go func() {
+								defer close(over)
+								next.ServeHTTP(passer{w}, r)
+							}()
+						})
+					})
+					srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+						if late {
+							<-gone
+						}
+						return errSave
+					})
+					url, c := listen(t, srv)
+					res, err := request(t, c, "GET", url)
+					require.Equal(t, "mine", res.body)
+					if !late {
+						require.Error(t, err, "the connection is cut")
+						require.Contains(t, l.at("ERROR")[0]["msg"], "cut off")
+						return
+					}
+					require.NoError(t, err)
+					close(gone)
+					<-over
+					require.Equal(t, errSave.Error(), l.at("")[0]["error"])
+				})
+			}
+		})
+	}
+}
+
+// A middleware that replaces the context and the writer has the server begin again.
+func TestMiddlewareThatLosesTheContext(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	provideMark(srv)
+	srv.Use(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(passer{w}, r.WithContext(context.Background()))
+		})
+	})
+	srv.HandleFunc("GET /{id}", marked(func(w http.ResponseWriter, req *server.Request) error {
+		_, err := io.WriteString(w, req.PathValue("id"))
+		return err
+	}))
+	res := ask(srv, "GET", "/7")
+	require.Equal(t, "7", res.body)
+	require.Equal(t, []string{"1"}, res.Header.Values("X-Mark"))
+}
+
+// Middleware runs once for a request, wherever the server is mounted.
+func TestMiddlewareRunsOnce(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	notes := make(chan string, 10)
+	srv.Use(noting("once", notes))
+	srv.HandleFunc("GET /leaf", func(http.ResponseWriter, *server.Request) error { return nil })
+	srv.Handle("/in/", http.StripPrefix("/in", srv))
+	for _, h := range []http.Handler{srv, srv.Wrap(srv), srv.Wrap(router2(srv))} {
+		require.Equal(t, 200, ask(h, "GET", "/in/leaf").StatusCode)
+		<-notes
+		require.Empty(t, notes)
+	}
+}
+
+func TestWriteError(t *testing.T) {
+	fail := func(w http.ResponseWriter, r *http.Request, err error) { server.WriteError(w, r, err) }
+	for protocol, listen := range protocols {
+		for name, wrap := range map[string]func(*server.Server, http.Handler) http.Handler{
+			"Handle":          func(srv *server.Server, h http.Handler) http.Handler { srv.Handle("/", h); return srv },
+			"Wrap":            func(srv *server.Server, h http.Handler) http.Handler { return srv.Wrap(h) },
+			"Wrap, router":    func(srv *server.Server, h http.Handler) http.Handler { return srv.Wrap(router2(h)) },
+			"Wrap, no Unwrap": func(srv *server.Server, h http.Handler) http.Handler { return srv.Wrap(compress(h)) },
+		} {
+			t.Run(protocol+", "+name, func(t *testing.T) {
+				srv, l := newServer(t, server.Options{})
+				provideMark(srv)
+				url, c := listen(t, wrap(srv, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					_, err := mark.Get(r.Context())
+					require.NoError(t, err)
+					switch r.URL.Path {
+					case "/409":
+						fail(w, r, server.Errorf(409, "Taken."))
+					case "/500":
+						fail(w, r, errSave)
+					case "/cut":
+						_, _ = w.Write([]byte(strings.Repeat("half", 10_000)))
+						fail(w, r, errSave)
+					}
+				})))
+				res, err := request(t, c, "GET", url+"/409")
+				require.NoError(t, err)
+				require.Equal(t, 409, res.StatusCode)
+				require.JSONEq(t, `{"status":409,"title":"Conflict","detail":"Taken."}`, res.body)
+				require.Equal(t, []string{"1"}, res.Header.Values("X-Mark"))
+				require.Empty(t, l.at(""))
+				res, err = request(t, c, "GET", url+"/500")
+				require.NoError(t, err)
+				require.JSONEq(t, internalError, res.body)
+				require.Len(t, l.at("ERROR"), 1)
+				res, err = request(t, c, "GET", url+"/cut")
+				require.Error(t, err)
+				require.NotContains(t, res.body, "problem")
+				require.Contains(t, l.at("ERROR")[1]["msg"], "cut off")
+			})
+		}
+	}
+}
+
+func TestWriteErrorWithoutAServer(t *testing.T) {
+	rec := httptest.NewRecorder()
+	server.WriteError(rec, httptest.NewRequest("GET", "/", nil), server.Errorf(409, "Taken."))
+	requireProblem(t, 409, `{"status":409,"title":"Conflict","detail":"Taken."}`, answer{rec.Result(), rec.Body.String()})
+}
+
+// A preset of a property that the server does not have would leave a test without its fake.
+func TestAPresetThatIsNotProvidedIsAFailure(t *testing.T) {
+	srv, l := newServer(t, server.Options{})
+	called := false
+	srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error { called = true; return nil })
+	plain := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true })
+	for _, h := range []http.Handler{srv, srv.Wrap(plain)} {
+		l.lines = nil
+		r := httptest.NewRequest("GET", "/", nil)
+		r = r.WithContext(reqctx.Preset(r.Context(), mark, "fake"))
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		requireProblem(t, 500, internalError, answer{rec.Result(), rec.Body.String()})
+		require.Contains(t, l.only(t)["error"], `"mark"`)
+		require.False(t, called)
+	}
+	provideMark(srv)
+	srv.HandleFunc("GET /mark", func(w http.ResponseWriter, req *server.Request) error {
+		v, err := mark.Get(req.Context())
+		return errors.Join(err, server.WriteJSON(w, 200, v))
+	})
+	r := httptest.NewRequest("GET", "/mark", nil)
+	rec := httptest.NewRecorder()
+	srv.ServeHTTP(rec, r.WithContext(reqctx.Preset(r.Context(), mark, "fake")))
+	require.Equal(t, "\"fake\"\n", rec.Body.String())
+	require.Empty(t, rec.Header()["X-Mark"], "a preset is not committed")
+}
