@@ -263,9 +263,10 @@ rules:
 	for _, bad := range []string{"0", "-1", "x", "1.5", "99999999999999999999"} {
 		require.Equal(t, 400, p.get(t, "/header", "X-Cost", bad).StatusCode)
 	}
+	require.Equal(t, 400, p.get(t, "/header", "X-Cost", "1", "X-Cost", "5").StatusCode, "the upstream may read any of them")
 	tooLarge := p.get(t, "/header", "X-Cost", "8")
 	require.True(t, tooLarge.StatusCode >= 400 && tooLarge.StatusCode < 500, tooLarge.body)
-	require.Contains(t, p.metrics(t, "ratelimit_proxy_decisions"), `{rule="header",decision="refused"} 6`)
+	require.Contains(t, p.metrics(t, "ratelimit_proxy_decisions"), `{rule="header",decision="refused"} 7`)
 	require.Contains(t, p.metrics(t, "ratelimit_proxy_decisions"), `{rule="header",decision="error"} 0`)
 	require.EqualValues(t, 6, p.status(t, "/header")["requests"])
 }
