@@ -172,7 +172,7 @@ func (l *leaseLayer) Close() error {
 	go func() {
 		l.running.Wait()
 		l.removeAll()
-		done <- l.refund(l.pendingRefunds())
+		done <- l.sendRefunds()
 	}()
 	timeout := time.NewTimer(2 * l.o.Timeout)
 	defer timeout.Stop()

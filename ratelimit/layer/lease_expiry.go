@@ -2,7 +2,6 @@ package layer
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -38,10 +37,10 @@ func (l *leaseLayer) schedule(k *keyState, now time.Duration) {
 	k.timer.Reset(wait)
 }
 
-// giveBack ends a lease and gives its unspent units back to the store. Calls in flight are
-// waited for: what ends meanwhile goes back in one call. The caller holds k.mu.
+// giveBack ends a lease and gives its unspent units back to the store, in the background. What
+// ends while a call is in flight goes back in the next one. The caller holds k.mu.
 func (l *leaseLayer) giveBack(k *keyState, h *heldLease, now time.Duration) {
-	// Beyond maxRefunds units are not given back, and stay charged.
+	// Units of more refunds are not given back, and stay charged.
 	const maxRefunds = 1 << 14
 	n := k.drop(h, now)
 	if n == 0 {
@@ -54,44 +53,30 @@ func (l *leaseLayer) giveBack(k *keyState, h *heldLease, now time.Duration) {
 	}
 	if !l.refunding && !l.closed {
 		l.refunding = true
-		l.running.Go(l.sendRefunds)
+		l.running.Go(func() { _ = l.sendRefunds() })
 	}
 }
 
-// sendRefunds gives units back until there are none.
-func (l *leaseLayer) sendRefunds() {
-	for {
-		ops := l.pendingRefunds()
-		if len(ops) == 0 {
-			return
-		}
-		_ = l.refund(ops) // what can't be given back stays charged
-	}
-}
-
-// pendingRefunds returns the refunds that wait, and removes them. If there are none, the
-// goroutine that asks has to end.
-func (l *leaseLayer) pendingRefunds() []ratelimit.Op {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ops := l.refunds
-	l.refunds = nil
-	l.refunding = len(ops) > 0
-	return ops
-}
-
-// refund gives units back, once: a refund whose reply was lost may have been made.
-func (l *leaseLayer) refund(ops []ratelimit.Op) (err error) {
+// sendRefunds gives units back until none are left to give. Each refund is sent once: one whose
+// reply was lost may have been made.
+func (l *leaseLayer) sendRefunds() (err error) {
 	const batch = 128
-	for some := range slices.Chunk(ops, batch) {
-		if e := l.refundBatch(some); e != nil {
-			err = fmt.Errorf("layer: unspent units of %d leases stay charged: %w", len(some), e)
+	for {
+		l.mu.Lock()
+		ops := l.refunds[:min(batch, len(l.refunds))]
+		l.refunds = l.refunds[len(ops):]
+		l.refunding = len(ops) > 0
+		l.mu.Unlock()
+		if len(ops) == 0 {
+			return err
+		}
+		if e := l.refund(ops); e != nil {
+			err = fmt.Errorf("layer: unspent units of %d leases stay charged: %w", len(ops), e)
 		}
 	}
-	return err
 }
 
-func (l *leaseLayer) refundBatch(ops []ratelimit.Op) (err error) {
+func (l *leaseLayer) refund(ops []ratelimit.Op) (err error) {
 	ctx, cancel := l.background()
 	defer cancel()
 	defer func() {
@@ -118,17 +103,20 @@ func (l *leaseLayer) remove(k *keyState) {
 // removeAll ends all leases and forgets all keys.
 func (l *leaseLayer) removeAll() {
 	for _, r := range l.rules.all() {
-		for _, v := range r.keys.Range {
-			k := v.(*keyState)
-			k.mu.Lock()
-			k.timer.Stop()
-			for _, h := range k.leases() {
-				if h != nil {
-					l.giveBack(k, h, l.now())
-				}
-			}
-			l.remove(k)
-			k.mu.Unlock()
+		for _, k := range r.keys.Range {
+			l.end(k.(*keyState))
 		}
 	}
+}
+
+func (l *leaseLayer) end(k *keyState) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.timer.Stop()
+	for _, h := range k.leases() {
+		if h != nil {
+			l.giveBack(k, h, l.now())
+		}
+	}
+	l.remove(k)
 }
