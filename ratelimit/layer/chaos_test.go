@@ -29,10 +29,10 @@ const chaosVariable = "LAZYREQ_CHAOS"
 
 var errStandIn = errors.New("answered without the store")
 
-// TestARedisThatDiesEverySecond has two processes take from a Redis that is killed, and
+// TestRedisDiesEverySecond has two processes take from a Redis that is killed, and
 // started again with what it kept, once a second: what it admits keeps to the limit, what
 // it doesn't answer is answered in time, and nothing is left behind.
-func TestARedisThatDiesEverySecond(t *testing.T) {
+func TestRedisDiesEverySecond(t *testing.T) {
 	length := chaosTime
 	if s := os.Getenv(chaosVariable); s != "" {
 		var err error
@@ -156,9 +156,9 @@ func killing(t *testing.T, server *redistest.Server, stop <-chan struct{}) {
 	}
 }
 
-// TestNothingIsLeftBehind has many callers, of many keys, of a Redis that comes and goes,
+// TestNoGoroutineIsLeft has many callers, of many keys, of a Redis that comes and goes,
 // and looks for what remains of them.
-func TestNothingIsLeftBehind(t *testing.T) {
+func TestNoGoroutineIsLeft(t *testing.T) {
 	for _, mode := range []layer.Mode{layer.Closed, layer.Open, layer.Local} {
 		server := redistest.Start(t, redisproc.Durable...)
 		s := newStack(t, server.Client(nil), layer.FailoverOptions{Mode: mode, Keys: 1000})

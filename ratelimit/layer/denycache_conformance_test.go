@@ -29,7 +29,7 @@ func (c *forward) Advance(d time.Duration) {
 	c.ManualClock.Advance(d)
 }
 
-// any tells whether there is a note.
+// any reports whether a denial lasts beyond now.
 func (t *denialTable) any(now time.Duration) bool {
 	for i := range t.sets {
 		for j := range t.sets[i].entries {

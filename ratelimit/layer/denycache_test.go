@@ -17,22 +17,22 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// denying is a cache around a spy, with a clock that stands still.
-type denying struct {
+// denyTest is a cache around a spy, with a clock that stands still.
+type denyTest struct {
 	*testing.T
 	*denyCache
 	spy   *storespy.Spy
 	clock *forward
 }
 
-func newDenying(t *testing.T, o DenyCacheOptions) *denying {
+func newDenyTest(t *testing.T, o DenyCacheOptions) *denyTest {
 	clock := forwardClock()
 	s := &storespy.Spy{Store: memoryOf(t, clock)}
-	return &denying{t, cacheAround(t, s, clock, o), s, clock}
+	return &denyTest{t, cacheAround(t, s, clock, o), s, clock}
 }
 
 // ask asks, and fails unless that costs so many calls.
-func (d *denying) ask(calls int, ops ...ratelimit.Op) []ratelimit.Result {
+func (d *denyTest) ask(calls int, ops ...ratelimit.Op) []ratelimit.Result {
 	d.Helper()
 	d.spy.Forget()
 	results, err := d.Do(d.Context(), ops)
@@ -41,7 +41,7 @@ func (d *denying) ask(calls int, ops ...ratelimit.Op) []ratelimit.Result {
 	return results
 }
 
-func (d *denying) take(calls int, r ratelimit.Rule, n int64) ratelimit.Result {
+func (d *denyTest) take(calls int, r ratelimit.Rule, n int64) ratelimit.Result {
 	d.Helper()
 	d.spy.Forget()
 	res, err := d.DoOne(d.Context(), take(r, "k", n))
@@ -50,31 +50,31 @@ func (d *denying) take(calls int, r ratelimit.Rule, n int64) ratelimit.Result {
 	return res
 }
 
-func TestWhatIsDeniedIsDeniedAgain(t *testing.T) {
+func TestDenialIsRepeated(t *testing.T) {
 	for _, r := range localRules(10) {
-		d := newDenying(t, DenyCacheOptions{})
+		d := newDenyTest(t, DenyCacheOptions{})
 		d.take(1, r, 7)
-		told := d.take(1, r, 5)
-		require.False(t, told.Allowed)
+		denied := d.take(1, r, 5)
+		require.False(t, denied.Allowed)
 		for _, n := range []int64{5, 6, 10} {
 			res := d.take(0, r, n)
 			require.Equal(t, ratelimit.FromDenyCache, res.Source)
 			require.False(t, res.Allowed)
 			require.True(t, res.Violated)
-			require.Equal(t, told.Limit, res.Limit)
-			require.Equal(t, told.Remaining, res.Remaining)
-			require.Equal(t, told.ResetAfter, res.ResetAfter)
+			require.Equal(t, denied.Limit, res.Limit)
+			require.Equal(t, denied.Remaining, res.Remaining)
+			require.Equal(t, denied.ResetAfter, res.ResetAfter)
 			if n == 5 {
-				require.Equal(t, told.RetryAfter, res.RetryAfter)
+				require.Equal(t, denied.RetryAfter, res.RetryAfter)
 			}
 			require.Error(t, res.Err())
 		}
-		d.clock.Advance(told.RetryAfter - time.Microsecond)
+		d.clock.Advance(denied.RetryAfter - time.Microsecond)
 		require.Equal(t, time.Microsecond, d.take(0, r, 5).RetryAfter)
 		d.clock.Advance(time.Microsecond)
 		require.True(t, d.take(1, r, 5).Allowed, "%v", r)
 
-		d = newDenying(t, DenyCacheOptions{})
+		d = newDenyTest(t, DenyCacheOptions{})
 		d.take(1, r, 7)
 		d.take(1, r, 5)
 		require.True(t, d.take(1, r, 3).Allowed, "less than what was denied")
@@ -87,9 +87,9 @@ func TestWhatIsDeniedIsDeniedAgain(t *testing.T) {
 	}
 }
 
-func TestWhoTakesTheLastSaysWhenTheNextComes(t *testing.T) {
+func TestTakeOfTheLastUnitIsADenialOfTheNext(t *testing.T) {
 	for _, r := range localRules(5) {
-		d := newDenying(t, DenyCacheOptions{})
+		d := newDenyTest(t, DenyCacheOptions{})
 		var last ratelimit.Result
 		for range 5 {
 			last = d.take(1, r, 1)
@@ -103,21 +103,21 @@ func TestWhoTakesTheLastSaysWhenTheNextComes(t *testing.T) {
 	}
 }
 
-// TestAWindowsDenialSaysMore has a take that would fit, but for others.
-func TestAWindowsDenialSaysMore(t *testing.T) {
-	d := newDenying(t, DenyCacheOptions{})
+// TestDenialOfAWindowIncludesSmallerTakes has a take that would fit, but for others.
+func TestDenialOfAWindowIncludesSmallerTakes(t *testing.T) {
+	d := newDenyTest(t, DenyCacheOptions{})
 	d.take(1, windowOf(10), 7)
 	d.take(1, windowOf(10), 9)
 	require.False(t, d.take(0, windowOf(10), 4).Allowed, "nothing comes back before the window's end")
 	require.True(t, d.take(1, windowOf(10), 3).Allowed)
 }
 
-// TestTheStoreSeesDenialsUntilItsBlock has both kinds of blocks.
-func TestTheStoreSeesDenialsUntilItsBlock(t *testing.T) {
+// TestStoreSeesDenialsUntilItsBlock has both kinds of blocks.
+func TestStoreSeesDenialsUntilItsBlock(t *testing.T) {
 	for _, o := range []DenyCacheOptions{{}, {Block: time.Second}} {
 		block := ratelimit.Block{After: 3, For: time.Hour}
 		r := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 2, Per: time.Minute, Block: block}))
-		d := newDenying(t, o)
+		d := newDenyTest(t, o)
 		d.take(1, r, 2)
 		for range 3 {
 			require.False(t, d.take(1, r, 1).Allowed)
@@ -139,9 +139,9 @@ func TestTheStoreSeesDenialsUntilItsBlock(t *testing.T) {
 	}
 }
 
-func TestALongerBlockOfOnesOwn(t *testing.T) {
+func TestDenyCacheBlock(t *testing.T) {
 	for _, r := range localRules(10) {
-		d := newDenying(t, DenyCacheOptions{Block: time.Hour})
+		d := newDenyTest(t, DenyCacheOptions{Block: time.Hour})
 		d.take(1, r, 10)
 		res := d.take(1, r, 4)
 		require.False(t, res.Allowed, "the store is asked: only a denial blocks")
@@ -153,30 +153,30 @@ func TestALongerBlockOfOnesOwn(t *testing.T) {
 	}
 }
 
-// TestAPeekDoesNotBlock has one that is denied.
-func TestAPeekDoesNotBlock(t *testing.T) {
-	d := newDenying(t, DenyCacheOptions{Block: time.Hour})
+// TestPeekStartsNoBlock has one that is denied.
+func TestPeekStartsNoBlock(t *testing.T) {
+	d := newDenyTest(t, DenyCacheOptions{Block: time.Hour})
 	d.take(1, windowOf(1), 1)
 	d.ask(1, ratelimit.Op{Rule: windowOf(1), Key: "k", N: 1, Kind: ratelimit.Peek})
 	d.clock.Advance(time.Minute)
 	require.True(t, d.take(1, windowOf(1), 1).Allowed)
 }
 
-func TestAUnionIsDeniedAgain(t *testing.T) {
+func TestDenialOfAGroupIsRepeated(t *testing.T) {
 	second, day := windowOf(2), ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 100, Per: 24 * time.Hour}))
 	meter := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{}))
 	group := []ratelimit.Op{take(day, "k", 1), take(second, "k", 1), {Rule: meter, Key: "k", N: 1, Kind: ratelimit.Add}}
-	d := newDenying(t, DenyCacheOptions{})
+	d := newDenyTest(t, DenyCacheOptions{})
 	for range 2 {
 		require.True(t, d.ask(1, group...)[0].Allowed)
 	}
-	told := d.ask(1, group...) // nothing is known of the day
+	denied := d.ask(1, group...) // nothing is known of the day
 	again := d.ask(0, group...)
-	for i := range told {
+	for i := range denied {
 		require.Equal(t, ratelimit.FromDenyCache, again[i].Source)
 		again[i].Source = ratelimit.FromStore
 	}
-	require.Equal(t, told, again)
+	require.Equal(t, denied, again)
 	require.False(t, again[0].Violated)
 	require.EqualValues(t, 98, again[0].Remaining)
 
@@ -196,9 +196,9 @@ func TestAUnionIsDeniedAgain(t *testing.T) {
 	require.True(t, d.ask(1, group...)[0].Allowed)
 }
 
-// TestAFullCacheForgetsWhatEndsFirst has more keys than it has room for.
-func TestAFullCacheForgetsWhatEndsFirst(t *testing.T) {
-	d := newDenying(t, DenyCacheOptions{Keys: 8})
+// TestFullSetForgetsTheDenialThatEndsFirst has more keys than it has room for.
+func TestFullSetForgetsTheDenialThatEndsFirst(t *testing.T) {
+	d := newDenyTest(t, DenyCacheOptions{Keys: 8})
 	key := func(i int) string { return fmt.Sprint("key", i) }
 	for i := range 9 {
 		op := take(windowOf(1), key(i), 1)
@@ -214,8 +214,8 @@ func TestAFullCacheForgetsWhatEndsFirst(t *testing.T) {
 	require.False(t, d.ask(0, take(windowOf(1), "new", 1))[0].Allowed, "in the place of one that is over")
 }
 
-// TestTwoKeysAreNeverOne has keys of one set and one hash.
-func TestTwoKeysAreNeverOne(t *testing.T) {
+// TestKeysWithOneHashAreDistinct has keys of one set and one hash.
+func TestKeysWithOneHashAreDistinct(t *testing.T) {
 	s, r := &newDenialTable(1).sets[0], windowOf(1)
 	for i := range ways {
 		s.add(7, &denial{key: fmt.Sprint(i), rule: r, n: int64(i), until: time.Hour}, 0, 0)
@@ -229,8 +229,8 @@ func TestTwoKeysAreNeverOne(t *testing.T) {
 	require.Nil(t, s.find(7, "1", &r, time.Hour))
 }
 
-// TestAKeyIsCloned has keys that are parts of something large.
-func TestAKeyIsCloned(t *testing.T) {
+// TestKeyIsCloned has keys that are parts of something large.
+func TestKeyIsCloned(t *testing.T) {
 	s, r := &newDenialTable(1).sets[0], windowOf(1)
 	large := strings.Repeat("k", 1<<20)
 	s.add(7, &denial{key: large[:1], rule: r, n: 1, until: time.Hour}, 0, 0)
@@ -242,8 +242,8 @@ func TestAKeyIsCloned(t *testing.T) {
 	require.Equal(t, time.Duration(2)*time.Hour, s.find(7, "k", &r, 0).until)
 }
 
-// TestWhatIsNotedOfOneCounter has notes meet.
-func TestWhatIsNotedOfOneCounter(t *testing.T) {
+// TestDenialsOfOneCounter has notes meet.
+func TestDenialsOfOneCounter(t *testing.T) {
 	r, low := windowOf(10), windowOf(5)
 	for name, tt := range map[string]struct{ first, second, want denial }{
 		"the one that refuses more stays": {denial{rule: r, n: 1, until: 1}, denial{rule: r, n: 5, until: 9}, denial{n: 1, until: 1}},
@@ -264,8 +264,8 @@ func TestWhatIsNotedOfOneCounter(t *testing.T) {
 	}
 }
 
-// TestAdmittedIsAllowed has many callers, with tiers, weights and refunds, of a real clock.
-func TestAdmittedIsAllowed(t *testing.T) {
+// TestConcurrentTakesReachTheLimit has many callers, with tiers, weights and refunds, of a real clock.
+func TestConcurrentTakesReachTheLimit(t *testing.T) {
 	m, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
 	c, err := newDenyCache(m, DenyCacheOptions{Keys: 8})
@@ -311,7 +311,7 @@ func TestAdmittedIsAllowed(t *testing.T) {
 	require.EqualValues(t, 500, units.Load())
 }
 
-func TestNewDenyCacheRefuses(t *testing.T) {
+func TestDenyCacheOptions(t *testing.T) {
 	m, _ := newMemory(t)
 	for field, o := range map[string]DenyCacheOptions{
 		"Keys is -1,":  {Keys: -1},
@@ -323,8 +323,8 @@ func TestNewDenyCacheRefuses(t *testing.T) {
 	}
 }
 
-func TestARefusalAllocatesNothing(t *testing.T) {
-	d := newDenying(t, DenyCacheOptions{})
+func TestCachedDenialAllocatesNothing(t *testing.T) {
+	d := newDenyTest(t, DenyCacheOptions{})
 	d.take(1, windowOf(1), 1)
 	op, ctx := take(windowOf(1), "k", 1), t.Context()
 	require.Zero(t, testing.AllocsPerRun(100, func() {

@@ -156,7 +156,7 @@ func (w *twins) run() error {
 	return nil
 }
 
-func TestDenyCacheNeverDiffersFromTheStoreAlone(t *testing.T) {
+func TestDenyCacheIsExact(t *testing.T) {
 	for i, family := range twinFamilies() {
 		t.Run(fmt.Sprintf("%v %v", family[0], family[0].Block()), func(t *testing.T) {
 			asked, called := 0, 0
@@ -197,8 +197,8 @@ func (c *byKeyAlone) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 	return results, err
 }
 
-// TestTheTwinsNotice checks that the test before this one can fail.
-func TestTheTwinsNotice(t *testing.T) {
+// TestTwinsNoticeAnInexactCache checks that the test before this one can fail.
+func TestTwinsNoticeAnInexactCache(t *testing.T) {
 	for i := range twinFamilies() {
 		differ := 0
 		rapid.Check(t, func(rt *rapid.T) {

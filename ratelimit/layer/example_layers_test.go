@@ -42,7 +42,7 @@ func ExampleNew() {
 	// search:203.0.113.7: false, by the deny list
 }
 
-// A lower limit is tried out before it is one.
+// A lower limit as a shadow rule, before it is enforced.
 func ExampleNew_shadow() {
 	store, err := memstore.New(memstore.Options{})
 	if err != nil {

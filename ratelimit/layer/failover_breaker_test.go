@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// underLoad has many callers take, one take after another, until stop says so.
+// underLoad starts callers that take in a loop, until stop returns true.
 func (f *failoverTest) underLoad(callers int, stop func() bool) {
 	var wg sync.WaitGroup
 	for i := range callers {
@@ -37,8 +37,8 @@ func (f *failoverTest) isDown() bool { return f.Stats().Down }
 // works is a store that answers after 5 ms.
 func works(context.Context) error { <-time.After(5 * time.Millisecond); return nil }
 
-// TestADeadStoreIsNoticedUnderLoad has a store that has just answered thousands of calls.
-func TestADeadStoreIsNoticedUnderLoad(t *testing.T) {
+// TestBreakerOpensUnderLoad has a store that has just answered thousands of calls.
+func TestBreakerOpensUnderLoad(t *testing.T) {
 	for _, c := range []struct {
 		callers int
 		most    int           // calls
@@ -69,9 +69,9 @@ func TestADeadStoreIsNoticedUnderLoad(t *testing.T) {
 	}
 }
 
-// TestAStoreWithALongTimeoutIsOutages has calls that fail longer ago than a second after
+// TestBreakerOpensWithALongTimeout has calls that fail longer ago than a second after
 // they began.
-func TestAStoreWithALongTimeoutIsOutages(t *testing.T) {
+func TestBreakerOpensWithALongTimeout(t *testing.T) {
 	for _, o := range []FailoverOptions{{}, {ConsecutiveFailures: 1000}} {
 		o.Mode, o.Timeout = Open, 3*time.Second
 		withFailover(t, o, func(t *testing.T, f *failoverTest) {
@@ -84,9 +84,9 @@ func TestAStoreWithALongTimeoutIsOutages(t *testing.T) {
 	}
 }
 
-// TestAStoreThatHangsInPartIsNotOutages has a third of the calls hang, such as those of one
+// TestBreakerStaysClosedIfAPartHangs has a third of the calls hang, such as those of one
 // node of a Cluster: soon nearly all callers wait for these, and fail in a row.
-func TestAStoreThatHangsInPartIsNotOutages(t *testing.T) {
+func TestBreakerStaysClosedIfAPartHangs(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		var calls atomic.Int64
 		f.store.becomes(func(ctx context.Context) error {
@@ -102,8 +102,8 @@ func TestAStoreThatHangsInPartIsNotOutages(t *testing.T) {
 	})
 }
 
-// TestFailuresInARow has few calls: too few for a ratio.
-func TestFailuresInARow(t *testing.T) {
+// TestConsecutiveFailures has few calls: too few for a ratio.
+func TestConsecutiveFailures(t *testing.T) {
 	take := func(f *failoverTest, store func(context.Context) error, times int) {
 		f.store.becomes(store)
 		for range times {

@@ -50,8 +50,8 @@ func TestLocalHasAShareOfTheLimit(t *testing.T) {
 	}
 }
 
-// TestLocalBeginsWithWhatRemains has some units used before the store is gone.
-func TestLocalBeginsWithWhatRemains(t *testing.T) {
+// TestLocalStartsWithWhatRemains has some units used before the store is gone.
+func TestLocalStartsWithWhatRemains(t *testing.T) {
 	for _, r := range localRules(12) {
 		for _, tt := range []struct {
 			used     int64
@@ -74,7 +74,7 @@ func TestLocalBeginsWithWhatRemains(t *testing.T) {
 	}
 }
 
-func TestLocalForgetsWhatIsOver(t *testing.T) {
+func TestLocalForgetsEndedCounters(t *testing.T) {
 	for _, r := range localRules(4) {
 		withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failoverTest) {
 			for _, key := range []string{"old", "reset"} {
@@ -91,8 +91,8 @@ func TestLocalForgetsWhatIsOver(t *testing.T) {
 	}
 }
 
-// TestLocalAndOtherLimits has what remains told by one tier, and asked by another.
-func TestLocalAndOtherLimits(t *testing.T) {
+// TestLocalWithAnotherLimit reports what remains by one limit, and takes by another.
+func TestLocalWithAnotherLimit(t *testing.T) {
 	for _, r := range localRules(10) {
 		low := ratelimit.Must(r.WithLimit(6))
 		if r.Name() == "burst" {
@@ -114,8 +114,8 @@ func TestLocalAndOtherLimits(t *testing.T) {
 	}
 }
 
-// TestMoreThanAShareIsADenial has a take that the limit allows, but not a part of it.
-func TestMoreThanAShareIsADenial(t *testing.T) {
+// TestTakeAboveAShareIsDenied has a take that the limit allows, but not a part of it.
+func TestTakeAboveAShareIsDenied(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Local, Replicas: 4}, func(t *testing.T, f *failoverTest) {
 		f.down()
 		r, other := windowOf(8), gcra(100)

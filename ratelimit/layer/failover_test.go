@@ -21,7 +21,7 @@ import (
 
 var errBroken = errors.New("broken")
 
-// shaky is a store that fails as it is told to.
+// shaky is a store with failures that a test sets.
 type shaky struct {
 	ratelimit.Store
 	mu    sync.Mutex
@@ -87,7 +87,7 @@ func withFailover(t *testing.T, o FailoverOptions, test func(t *testing.T, f *fa
 	})
 }
 
-// take takes, and says how long it took.
+// take also returns how long the take lasted.
 func (f *failoverTest) take(r ratelimit.Rule, key string, n int64) (ratelimit.Result, time.Duration, error) {
 	began := time.Now()
 	res, err := f.DoOne(f.Context(), take(r, key, n))
@@ -164,7 +164,7 @@ func TestEachModeAnswersInTime(t *testing.T) {
 	}
 }
 
-func TestAStoreThatFailsOftenIsLeftAlone(t *testing.T) {
+func TestBreakerOpensByRatio(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		for range 9 {
 			f.take(windowOf(100), "k", 1)
@@ -205,8 +205,8 @@ func TestAStoreThatFailsOftenIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestFailuresOfLongAgoDontCount has a store that fails now and then.
-func TestFailuresOfLongAgoDontCount(t *testing.T) {
+// TestOldFailuresDoNotCount has a store that fails now and then.
+func TestOldFailuresDoNotCount(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.store.becomes(breaks)
 		for range 50 { // at most 9 in a second
@@ -217,9 +217,9 @@ func TestFailuresOfLongAgoDontCount(t *testing.T) {
 	})
 }
 
-// TestOneTriesAgain has many callers when the store is tried again: all but one are
+// TestOneCallRetries has many callers when the store is tried again: all but one are
 // answered at once.
-func TestOneTriesAgain(t *testing.T) {
+func TestOneCallRetries(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.down()
 		f.store.becomes(heeds)
@@ -242,8 +242,8 @@ func TestOneTriesAgain(t *testing.T) {
 	})
 }
 
-// TestWhoTriesAgainAndLeaves must not keep others from trying.
-func TestWhoTriesAgainAndLeaves(t *testing.T) {
+// TestRetryingCallerLeaves must not keep others from trying.
+func TestRetryingCallerLeaves(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.down()
 		f.store.becomes(heeds)
@@ -259,8 +259,8 @@ func TestWhoTriesAgainAndLeaves(t *testing.T) {
 	})
 }
 
-// TestWhatIsNoFailure has denials, ops that are wrong, and callers who leave.
-func TestWhatIsNoFailure(t *testing.T) {
+// TestNoFailures has denials, invalid ops, and callers that leave.
+func TestNoFailures(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open, Calls: 1, Ratio: 0.01}, func(t *testing.T, f *failoverTest) {
 		one := gcra(1)
 		for range 20 {
@@ -292,7 +292,7 @@ func TestWhatIsNoFailure(t *testing.T) {
 	})
 }
 
-func TestAPanicOfTheStoreGoesOn(t *testing.T) {
+func TestPanicOfTheStoreReachesTheCaller(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open, Calls: 2}, func(t *testing.T, f *failoverTest) {
 		f.store.becomes(func(context.Context) error { panic("oh") })
 		for range 2 {
@@ -311,12 +311,12 @@ func TestAPanicOfTheStoreGoesOn(t *testing.T) {
 		require.Equal(t, ratelimit.FromFailover, res.Source)
 		<-time.After(2 * time.Second)
 		synctest.Wait()
-		require.Contains(t, f.log.String(), "late", "there is nobody else to tell")
+		require.Contains(t, f.log.String(), "late", "no caller is left")
 		require.Zero(t, f.Stats().Abandoned)
 	})
 }
 
-func TestAStoreThatIsNoStore(t *testing.T) {
+func TestStoreThatBreaksItsContract(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Closed}, func(t *testing.T, f *failoverTest) {
 		f.store.becomes(func(context.Context) error { runtime.Goexit(); return nil })
 		_, _, err := f.take(gcra(1), "k", 1)
@@ -335,8 +335,8 @@ type nothing struct{}
 
 func (nothing) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) { return nil, nil }
 
-// TestCallsThatNeverEndAreBounded has a store that never answers.
-func TestCallsThatNeverEndAreBounded(t *testing.T) {
+// TestMaxAbandoned has a store that never answers.
+func TestMaxAbandoned(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open, MaxAbandoned: 3}, func(t *testing.T, f *failoverTest) {
 		end := make(chan struct{})
 		f.store.becomes(func(context.Context) error { <-end; return nil })
@@ -357,7 +357,7 @@ func TestCallsThatNeverEndAreBounded(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeAnsweredWithoutTheStore(t *testing.T) {
+func TestOpsThatNeedTheStore(t *testing.T) {
 	for _, mode := range []Mode{Closed, Open, Local} {
 		withFailover(t, FailoverOptions{Mode: mode}, func(t *testing.T, f *failoverTest) {
 			f.down()
@@ -377,7 +377,7 @@ func TestWhatCannotBeAnsweredWithoutTheStore(t *testing.T) {
 	}
 }
 
-func TestNewFailoverRefuses(t *testing.T) {
+func TestFailoverOptions(t *testing.T) {
 	m, _ := newMemory(t)
 	for field, o := range map[string]FailoverOptions{
 		"Timeout":             {Timeout: -1},

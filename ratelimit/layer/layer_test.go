@@ -43,7 +43,7 @@ func TestNewWithoutLayers(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewErrors(t *testing.T) {
 	_, err := New(nil, Options{})
 	require.ErrorContains(t, err, "store is nil")
 	memory, _ := newMemory(t)

@@ -15,9 +15,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// Whoever leaves while a lease is taken is not charged: its units are the lease's.
-func TestACallerThatLeavesIsNotCharged(t *testing.T) {
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+// The units of a caller that leaves while it waits stay in the lease.
+func TestCallerThatLeavesIsNotCharged(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		for range 10 {
 			require.True(q, q.take(1).Allowed)
 		}
@@ -46,7 +46,7 @@ func TestACallerThatLeavesIsNotCharged(t *testing.T) {
 }
 
 // drain spends what is leased.
-func drain(q lender) error {
+func drain(q leaseTest) error {
 	synctest.Wait()
 	for n := q.available(); n > 0; n = q.available() {
 		k := q.key()
@@ -57,9 +57,9 @@ func drain(q lender) error {
 	return nil
 }
 
-func TestAnErrorIsThatOfAllWhoWait(t *testing.T) {
+func TestErrorReachesAllWaiters(t *testing.T) {
 	down := fmt.Errorf("%w: it is down", ratelimit.ErrStore)
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		for range 10 {
 			q.take(1)
 		}
@@ -85,8 +85,8 @@ func TestAnErrorIsThatOfAllWhoWait(t *testing.T) {
 	})
 }
 
-func TestAStoreThatNeverAnswers(t *testing.T) {
-	lending(t, leasable, LeaseOptions{Timeout: 300 * time.Millisecond}, func(q lender) {
+func TestLeaseTimeout(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{Timeout: 300 * time.Millisecond}, func(q leaseTest) {
 		for range 10 {
 			q.take(1)
 		}
@@ -103,8 +103,8 @@ func TestAStoreThatNeverAnswers(t *testing.T) {
 	})
 }
 
-func TestAPanicIsItsCallers(t *testing.T) {
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+func TestPanicReachesTheCaller(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		for range 10 {
 			q.take(1)
 		}
@@ -121,7 +121,7 @@ func TestAPanicIsItsCallers(t *testing.T) {
 }
 
 func TestCloseDuringCalls(t *testing.T) {
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		q.spy.Before = func(context.Context) error { <-time.After(time.Millisecond); return nil }
 		var all sync.WaitGroup
 		for range 8 {
@@ -142,7 +142,7 @@ func TestCloseDuringCalls(t *testing.T) {
 }
 
 func TestCloseDoesNotHang(t *testing.T) {
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		q.warm()
 		q.spy.Hold = make(chan struct{})
 		begun := time.Now()
@@ -150,15 +150,15 @@ func TestCloseDoesNotHang(t *testing.T) {
 		require.Equal(q, 2*time.Second, time.Since(begun))
 		close(q.spy.Hold)
 	})
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		q.warm()
 		q.spy.Before = func(context.Context) error { return ratelimit.ErrStore }
 		require.ErrorIs(q, q.Close(), ratelimit.ErrStore)
 	})
 }
 
-func TestLeaseKnowsABoundedNumberOfKeys(t *testing.T) {
-	lending(t, leasable, LeaseOptions{MaxKeys: 640}, func(q lender) {
+func TestMaxKeys(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{MaxKeys: 640}, func(q leaseTest) {
 		known := func() int {
 			q.mu.Lock()
 			defer q.mu.Unlock()
@@ -195,8 +195,8 @@ func TestLeaseOptions(t *testing.T) {
 	}
 }
 
-func TestLeaseRefusesWhatIsInvalid(t *testing.T) {
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+func TestLeaseValidates(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		q.warm()
 		for want, op := range map[error]ratelimit.Op{
 			ratelimit.ErrOp:       {Rule: leasable, Key: "k", N: -1, Kind: ratelimit.Take},

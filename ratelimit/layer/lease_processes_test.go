@@ -29,7 +29,7 @@ var quickRules = map[string]ratelimit.Rule{
 	"gcra":   ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1000, Per: 500 * time.Millisecond, Burst: 800})),
 }
 
-// How long the processes of a test take: as long as this says, or a second and a half.
+// lengthVariable is for how long the processes take, by default 1.5 s.
 const lengthVariable = "LAZYREQ_LEASE_FOR"
 
 func lengthOfTakes(t *testing.T) time.Duration {
@@ -46,7 +46,7 @@ func lengthOfTakes(t *testing.T) time.Duration {
 type noting struct {
 	ratelimit.Store
 	c     *redis.Client
-	wrong bool // it charges leases at once, and says that windows end later
+	wrong bool // it charges leases at once, and reports later ends of windows
 	last  atomic.Int64
 }
 
@@ -74,13 +74,13 @@ func (s *noting) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result
 	return results, err
 }
 
-// leaseInProcesses lets four processes take by a rule, of which two are killed, and says what ratecheck
-// thinks.
+// leaseInProcesses starts four processes that take by a rule, kills two of them, and returns the
+// result of ratecheck.
 func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 	const processes, share = 4, 50
 	killed := 2
 	if wrong {
-		killed = 0 // those who are alive do more that is wrong
+		killed = 0 // living processes do more wrong
 	}
 	var c *redis.Client
 	takes := ratecheck.Run(t, ratecheck.Plan{

@@ -74,7 +74,7 @@ func (f *far) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, e
 // simulation is processes that take from one key, in a bubble.
 type simulation struct {
 	rule   ratelimit.Rule
-	wrong  bool // the store charges leases at once, and says that windows end later
+	wrong  bool // the store charges leases at once, and reports later ends of windows
 	storms bool // there are calm times, and storms
 	length time.Duration
 
@@ -223,7 +223,7 @@ func (s *simulation) compare(t *testing.T, store ratelimit.Store) {
 	require.LessOrEqual(t, out[0].Count, most)
 }
 
-// check says what ratecheck thinks, with so many units held.
+// check returns the result of ratecheck, with so many units held.
 func (s *simulation) check(life time.Duration, held int64) error {
 	rule := checkedRule(s.rule)
 	if s.rule.Algorithm() == "window" {

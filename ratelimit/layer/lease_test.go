@@ -16,15 +16,15 @@ import (
 
 var leasable = ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1000, Per: time.Minute}))
 
-// lender is a Lease in a bubble, over a store in memory whose calls are noted.
-type lender struct {
+// leaseTest is a Lease in a bubble, over a store in memory whose calls are noted.
+type leaseTest struct {
 	*testing.T
 	*leaseLayer
 	spy  *storespy.Spy
 	rule ratelimit.Rule
 }
 
-func lending(t *testing.T, r ratelimit.Rule, o LeaseOptions, test func(q lender)) {
+func withLease(t *testing.T, r ratelimit.Rule, o LeaseOptions, test func(q leaseTest)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m, err := memstore.New(memstore.Options{})
@@ -33,31 +33,31 @@ func lending(t *testing.T, r ratelimit.Rule, o LeaseOptions, test func(q lender)
 		l, err := newLease(s, o)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, l.Close()) }()
-		test(lender{t, l, s, r})
+		test(leaseTest{t, l, s, r})
 	})
 }
 
-func (q lender) ask(kind ratelimit.Kind, n int64) ratelimit.Result {
+func (q leaseTest) ask(kind ratelimit.Kind, n int64) ratelimit.Result {
 	q.Helper()
 	res, err := q.DoOne(q.Context(), ratelimit.Op{Rule: q.rule, Key: "k", N: n, Kind: kind})
 	require.NoError(q, err)
 	return res
 }
 
-func (q lender) take(n int64) ratelimit.Result {
+func (q leaseTest) take(n int64) ratelimit.Result {
 	q.Helper()
 	return q.ask(ratelimit.Take, n)
 }
 
 // charged is what the store has.
-func (q lender) charged() int64 {
+func (q leaseTest) charged() int64 {
 	out, err := q.spy.Store.Do(q.Context(), []ratelimit.Op{{Rule: q.rule, Key: "k", Kind: ratelimit.Count}})
 	require.NoError(q, err)
 	return out[0].Count
 }
 
 // warm asks until there is a lease, and returns how many units were taken.
-func (q lender) warm() (n int64) {
+func (q leaseTest) warm() (n int64) {
 	q.Helper()
 	for q.available() == 0 {
 		n++
@@ -69,7 +69,7 @@ func (q lender) warm() (n int64) {
 }
 
 // available returns how many units are leased.
-func (q lender) available() int64 {
+func (q leaseTest) available() int64 {
 	if k := q.key(); k != nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -79,14 +79,14 @@ func (q lender) available() int64 {
 }
 
 // key returns the state of the key, nil if there is none.
-func (q lender) key() *keyState { return q.rules.find(&q.rule, &q.o).find("k") }
+func (q leaseTest) key() *keyState { return q.rules.find(&q.rule, &q.o).find("k") }
 
-func (q lender) calls() int {
+func (q leaseTest) calls() int {
 	return len(q.spy.Calls())
 }
 
-func TestALeaseServesTakesWithoutTheStore(t *testing.T) {
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+func TestLeaseServesTakes(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		for taken := int64(1); taken <= 500; taken++ {
 			res := q.take(1)
 			require.True(q, res.Allowed)
@@ -102,8 +102,8 @@ func TestALeaseServesTakesWithoutTheStore(t *testing.T) {
 	})
 }
 
-func TestAKeyThatIsAskedRarelyHasNoLease(t *testing.T) {
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+func TestRarelyUsedKeyHasNoLease(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		for range 100 {
 			res := q.take(1)
 			require.Equal(q, ratelimit.FromStore, res.Source)
@@ -117,13 +117,13 @@ func TestAKeyThatIsAskedRarelyHasNoLease(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotSpentGoesBack(t *testing.T) {
-	for name, end := range map[string]func(q lender){
-		"at the end of its life": func(lender) { <-time.After(time.Second) },
-		"on Close":               func(q lender) { require.NoError(q, q.Close()) },
+func TestUnspentUnitsGoBack(t *testing.T) {
+	for name, end := range map[string]func(q leaseTest){
+		"at the end of its life": func(leaseTest) { <-time.After(time.Second) },
+		"on Close":               func(q leaseTest) { require.NoError(q, q.Close()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			lending(t, leasable, LeaseOptions{}, func(q lender) {
+			withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 				n := q.warm()
 				require.Greater(q, q.charged(), n)
 				end(q)
@@ -135,13 +135,13 @@ func TestWhatIsNotSpentGoesBack(t *testing.T) {
 	}
 }
 
-func TestALeaseEndsWithItsBucketOrWindow(t *testing.T) {
+func TestLeaseEndsWithItsBucketOrWindow(t *testing.T) {
 	for _, r := range []ratelimit.Rule{
 		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1000, Per: 20 * time.Second})),
 		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Per: 20 * time.Second, Interval: 20 * time.Second, Span: time.Minute})),
 	} {
 		t.Run(r.Algorithm(), func(t *testing.T) {
-			lending(t, r, LeaseOptions{}, func(q lender) {
+			withLease(t, r, LeaseOptions{}, func(q leaseTest) {
 				if r.Algorithm() == "window" {
 					q.take(1) // begins one
 				}
@@ -166,7 +166,7 @@ func TestRulesWithoutLeases(t *testing.T) {
 		"of a short refill": ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 100_000, Per: time.Minute, Burst: 30})),
 	} {
 		t.Run(name, func(t *testing.T) {
-			lending(t, r, LeaseOptions{}, func(q lender) {
+			withLease(t, r, LeaseOptions{}, func(q leaseTest) {
 				for range r.Burst() {
 					require.Equal(q, ratelimit.FromStore, q.take(1).Source)
 				}
@@ -176,8 +176,8 @@ func TestRulesWithoutLeases(t *testing.T) {
 	}
 }
 
-func TestManyTakeFromOneLease(t *testing.T) {
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+func TestConcurrentTakesFromOneLease(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		var allowed int64
@@ -211,7 +211,7 @@ func TestLeaseIsAStore(t *testing.T) {
 	}, storetest.Everything)
 }
 
-func TestATakeFromALeaseCostsNoAllocation(t *testing.T) {
+func TestTakeFromALeaseAllocatesNothing(t *testing.T) {
 	m, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
 	r := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 40, Per: time.Hour}))

@@ -20,7 +20,7 @@ func networksOf(s ...string) (p []netip.Prefix) {
 	return p
 }
 
-func TestWhatIsOnAList(t *testing.T) {
+func TestListContains(t *testing.T) {
 	l, _ := listsAround(t, ListsOptions{})
 	for _, c := range []struct {
 		key  string
@@ -91,7 +91,7 @@ func TestNetworksOfAPolicy(t *testing.T) {
 }
 
 // A caller whose name reads like an address isn't in its network.
-func TestNamesAreInNoNetwork(t *testing.T) {
+func TestNamesMatchNoNetwork(t *testing.T) {
 	l, _ := listsAround(t, ListsOptions{Allow: List{Networks: networksOf("0.0.0.0/0", "::/0")}})
 	byName := func(_ context.Context, r *http.Request) (string, error) { return r.Header.Get("X-User"), nil }
 	for name, p := range map[string]ratelimit.Policy{
@@ -116,7 +116,7 @@ func TestNamesAreInNoNetwork(t *testing.T) {
 	}
 }
 
-func TestAnAddressFunctionOfYourOwn(t *testing.T) {
+func TestAddressFunction(t *testing.T) {
 	l, _ := listsAround(t, ListsOptions{
 		Deny:    List{Networks: networksOf("2001:db8::/32")},
 		Address: func(key string) netip.Prefix { return netip.MustParsePrefix(key) },

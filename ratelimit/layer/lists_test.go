@@ -21,7 +21,7 @@ func listsAround(t *testing.T, o ListsOptions) (*listLayer, *storespy.Spy) {
 	return l, store
 }
 
-func TestListsConform(t *testing.T) {
+func TestListsIsAStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		memory, clock := newMemory(t)
 		// With something on the lists, so that nothing is spared.
@@ -34,7 +34,7 @@ func TestListsConform(t *testing.T) {
 	}, storetest.Everything)
 }
 
-func TestAnAllowedKeyAlwaysPasses(t *testing.T) {
+func TestAllowedKey(t *testing.T) {
 	l, store := listsAround(t, ListsOptions{Allow: List{Keys: []string{"k"}}})
 	for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Peek} {
 		for range 12 {
@@ -54,7 +54,7 @@ func TestAnAllowedKeyAlwaysPasses(t *testing.T) {
 	require.Empty(t, store.Forget(), "the store isn't asked")
 }
 
-func TestADeniedKeyNeverPasses(t *testing.T) {
+func TestDeniedKey(t *testing.T) {
 	l, store := listsAround(t, ListsOptions{Allow: List{Keys: []string{"k"}}, Deny: List{Keys: []string{"k"}}, RetryAfter: time.Minute})
 	want := ratelimit.Result{
 		Violated: true, Limit: 10, RetryAfter: time.Minute, ResetAfter: time.Minute, Source: ratelimit.FromDenyList,
@@ -71,7 +71,7 @@ func TestADeniedKeyNeverPasses(t *testing.T) {
 	require.Equal(t, time.Hour, res.RetryAfter)
 }
 
-// A listed key's counters are there for who looks after them.
+// The counters of a listed key can still be read, reset and refunded.
 func TestOtherOpsOnListedKeys(t *testing.T) {
 	const key = "k"
 	l, store := listsAround(t, ListsOptions{})
@@ -116,7 +116,7 @@ func TestOtherOpsOnListedKeys(t *testing.T) {
 }
 
 // What is left of a list of ops is asked in one call, and in the groups that it had.
-func TestListedKeysBesideOthers(t *testing.T) {
+func TestListedAndOtherKeys(t *testing.T) {
 	l, store := listsAround(t, ListsOptions{Allow: List{Keys: []string{"a"}}, Deny: List{Keys: []string{"d"}}})
 	hour := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 5, Per: time.Hour}))
 	out, err := l.Do(t.Context(), []ratelimit.Op{
@@ -130,7 +130,7 @@ func TestListedKeysBesideOthers(t *testing.T) {
 	require.EqualValues(t, 2, out[5].Remaining)
 }
 
-func TestListsCheckBeforeAnyChange(t *testing.T) {
+func TestListsValidateFirst(t *testing.T) {
 	l, store := listsAround(t, ListsOptions{Allow: List{Keys: []string{"a"}}, Deny: List{Keys: []string{"d"}}})
 	for _, bad := range []ratelimit.Op{
 		{}, take(ratelimit.Rule{}, "a", 1), take(gcra(3), "a", 0), take(gcra(3), "a", -1), take(gcra(3), "d", 0),
@@ -152,7 +152,7 @@ func TestListsCheckBeforeAnyChange(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestListsRefuse(t *testing.T) {
+func TestInvalidLists(t *testing.T) {
 	memory, _ := newMemory(t)
 	for want, o := range map[string]ListsOptions{
 		"Allow.Keys[1] is empty":           {Allow: List{Keys: []string{"k", ""}}},

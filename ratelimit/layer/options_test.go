@@ -67,7 +67,7 @@ func lease(store ratelimit.Store, o LeaseOptions) error {
 }
 
 // The longest durations that there may be do what shorter ones do.
-func TestTheLongestOptions(t *testing.T) {
+func TestLongestOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, err := memstore.New(memstore.Options{MaxSubjects: math.MaxInt, MaxBytes: math.MaxInt64})
 		require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestTheLongestOptions(t *testing.T) {
 }
 
 // What is denied for longer than a duration can be is remembered, too.
-func TestWhatIsDeniedForAges(t *testing.T) {
+func TestVeryLongDenial(t *testing.T) {
 	store, _ := newMemory(t)
 	cache, err := newDenyCache(store, DenyCacheOptions{})
 	require.NoError(t, err)

@@ -13,12 +13,12 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
-// tried is a rule that the shadows of these tests try out; all others are in force.
-func tried(limit int64) ratelimit.Rule {
-	return ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "tried", Limit: limit, Per: time.Hour}))
+// shadowed returns a shadow rule; all other rules of these tests are enforced.
+func shadowed(limit int64) ratelimit.Rule {
+	return ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "shadow", Limit: limit, Per: time.Hour}))
 }
 
-func isTried(op ratelimit.Op) bool { return op.Rule.Name() == "tried" }
+func isShadow(op ratelimit.Op) bool { return op.Rule.Name() == "shadow" }
 
 type report struct {
 	op  ratelimit.Op
@@ -26,16 +26,16 @@ type report struct {
 	err error
 }
 
-type shadowing struct {
+type shadowTest struct {
 	*testing.T
 	*storespy.Spy
 	*shadowLayer
 	reports []report
 }
 
-func newShadowing(t *testing.T, match func(ratelimit.Op) bool) *shadowing {
+func newShadowTest(t *testing.T, match func(ratelimit.Op) bool) *shadowTest {
 	memory, _ := newMemory(t)
-	s := &shadowing{T: t, Spy: &storespy.Spy{Store: memory}}
+	s := &shadowTest{T: t, Spy: &storespy.Spy{Store: memory}}
 	var err error
 	s.shadowLayer, err = newShadow(s.Spy, ShadowOptions{
 		Match: match,
@@ -47,7 +47,7 @@ func newShadowing(t *testing.T, match func(ratelimit.Op) bool) *shadowing {
 	return s
 }
 
-func (s *shadowing) do(ops ...ratelimit.Op) []ratelimit.Result {
+func (s *shadowTest) do(ops ...ratelimit.Op) []ratelimit.Result {
 	s.Helper()
 	out, err := s.shadowLayer.Do(s.Context(), ops)
 	require.NoError(s, err)
@@ -55,38 +55,38 @@ func (s *shadowing) do(ops ...ratelimit.Op) []ratelimit.Result {
 	return out
 }
 
-func (s *shadowing) remaining(r ratelimit.Rule) int64 {
+func (s *shadowTest) remaining(r ratelimit.Rule) int64 {
 	s.Helper()
 	out, err := s.Spy.Store.Do(s.Context(), []ratelimit.Op{{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek}})
 	require.NoError(s, err)
 	return out[0].Remaining
 }
 
-// The contract is kept where nothing is tried out, beside what is.
-func TestShadowConforms(t *testing.T) {
+// Enforced rules keep the contract beside shadow rules.
+func TestShadowIsAStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		memory, clock := newMemory(t)
-		s, err := newShadow(memory, ShadowOptions{Match: isTried})
+		s, err := newShadow(memory, ShadowOptions{Match: isShadow})
 		require.NoError(t, err)
-		return besideTried{s}, clock
+		return besideShadow{s}, clock
 	}, storetest.Everything)
 }
 
-// besideTried asks about a tried rule along with every list of ops.
-type besideTried struct{ *shadowLayer }
+// besideShadow adds a take by a shadow rule to every list of ops.
+type besideShadow struct{ *shadowLayer }
 
-func (b besideTried) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
-	out, err := b.shadowLayer.Do(ctx, append([]ratelimit.Op{take(tried(3), "beside", 4)}, ops...))
+func (b besideShadow) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	out, err := b.shadowLayer.Do(ctx, append([]ratelimit.Op{take(shadowed(3), "beside", 4)}, ops...))
 	if err != nil {
 		return nil, err
 	}
 	return out[1:], nil
 }
 
-func TestWhatIsTriedOutDeniesNobody(t *testing.T) {
-	s := newShadowing(t, nil)
+func TestShadowRuleDeniesNothing(t *testing.T) {
+	s := newShadowTest(t, nil)
 	for i := range int64(5) {
-		res, err := s.shadowLayer.DoOne(t.Context(), take(tried(3), "k", 1))
+		res, err := s.shadowLayer.DoOne(t.Context(), take(shadowed(3), "k", 1))
 		require.NoError(t, err)
 		require.True(t, res.Allowed)
 		require.Equal(t, ratelimit.FromShadow, res.Source)
@@ -94,41 +94,41 @@ func TestWhatIsTriedOutDeniesNobody(t *testing.T) {
 		require.Equal(t, max(0, 2-i), res.Remaining)
 		require.Equal(t, i >= 2, res.RetryAfter > 0)
 	}
-	peek, err := s.shadowLayer.DoOne(t.Context(), ratelimit.Op{Rule: tried(3), Key: "k", N: 1, Kind: ratelimit.Peek})
+	peek, err := s.shadowLayer.DoOne(t.Context(), ratelimit.Op{Rule: shadowed(3), Key: "k", N: 1, Kind: ratelimit.Peek})
 	require.NoError(t, err)
 	require.True(t, peek.Allowed)
 	require.True(t, peek.Violated)
 	require.Equal(t, ShadowStats{Passed: 3, Denied: 2}, s.Stats())
 	require.Len(t, s.reports, 2)
-	require.Equal(t, take(tried(3), "k", 1), s.reports[0].op)
+	require.Equal(t, take(shadowed(3), "k", 1), s.reports[0].op)
 	require.False(t, s.reports[0].res.Allowed)
 	require.Equal(t, ratelimit.FromStore, s.reports[0].res.Source)
 	require.Positive(t, s.reports[0].res.RetryAfter)
 
-	count, err := s.shadowLayer.DoOne(t.Context(), ratelimit.Op{Rule: tried(3), Key: "k", Kind: ratelimit.Count})
+	count, err := s.shadowLayer.DoOne(t.Context(), ratelimit.Op{Rule: shadowed(3), Key: "k", Kind: ratelimit.Count})
 	require.NoError(t, err)
 	require.EqualValues(t, 3, count.Count, "denials charge nothing")
 }
 
-func TestWhatIsTriedOutDoesNotFail(t *testing.T) {
-	s := newShadowing(t, isTried)
-	res, err := s.shadowLayer.DoOne(t.Context(), take(tried(3), "k", 4))
+func TestShadowRuleNeverFails(t *testing.T) {
+	s := newShadowTest(t, isShadow)
+	res, err := s.shadowLayer.DoOne(t.Context(), take(shadowed(3), "k", 4))
 	require.NoError(t, err)
 	require.Equal(t, ratelimit.Result{Allowed: true, Limit: 3, Source: ratelimit.FromShadow}, res)
 	require.ErrorIs(t, s.reports[0].err, ratelimit.ErrTooLarge)
 
 	s.Spy.Before = func(context.Context) error { return ratelimit.ErrStore }
-	res, err = s.shadowLayer.DoOne(t.Context(), take(tried(3), "k", 1))
+	res, err = s.shadowLayer.DoOne(t.Context(), take(shadowed(3), "k", 1))
 	require.NoError(t, err)
 	require.True(t, res.Allowed)
 	require.ErrorIs(t, s.reports[1].err, ratelimit.ErrStore)
 	require.Equal(t, ShadowStats{Failed: 2}, s.Stats())
 
-	for _, op := range []ratelimit.Op{take(gcra(3), "k", 1), {Rule: tried(3), Key: "k", Kind: ratelimit.Count}} {
+	for _, op := range []ratelimit.Op{take(gcra(3), "k", 1), {Rule: shadowed(3), Key: "k", Kind: ratelimit.Count}} {
 		_, err = s.shadowLayer.DoOne(t.Context(), op)
 		require.ErrorIs(t, err, ratelimit.ErrStore)
 	}
-	_, err = s.shadowLayer.Do(t.Context(), []ratelimit.Op{take(gcra(3), "k", 1), take(tried(3), "k", 1)})
+	_, err = s.shadowLayer.Do(t.Context(), []ratelimit.Op{take(gcra(3), "k", 1), take(shadowed(3), "k", 1)})
 	require.ErrorIs(t, err, ratelimit.ErrStore)
 
 	// The store fails for the second call alone.
@@ -139,15 +139,15 @@ func TestWhatIsTriedOutDoesNotFail(t *testing.T) {
 		}
 		return nil
 	}
-	out := s.do(take(gcra(3), "k", 1), take(tried(3), "k", 1))
+	out := s.do(take(gcra(3), "k", 1), take(shadowed(3), "k", 1))
 	require.True(t, out[0].Allowed)
 	require.True(t, out[1].Allowed)
 	require.EqualValues(t, 2, s.remaining(gcra(3)))
 }
 
-func TestWhatIsTriedOutInAGroup(t *testing.T) {
-	s := newShadowing(t, isTried)
-	a, b := gcra(4), tried(2)
+func TestShadowRuleInAGroup(t *testing.T) {
+	s := newShadowTest(t, isShadow)
+	a, b := gcra(4), shadowed(2)
 	for range 2 {
 		out := s.do(take(b, "k", 1), take(a, "k", 1))
 		require.True(t, out[0].Allowed && !out[0].Violated)
@@ -160,7 +160,7 @@ func TestWhatIsTriedOutInAGroup(t *testing.T) {
 
 	s.Forget()
 	denied := s.do(take(a, "k", 2), take(b, "k", 1))
-	require.Equal(t, []string{"Do"}, s.Forget(), "what is denied anyway isn't tried")
+	require.Equal(t, []string{"Do"}, s.Forget(), "a denied group does not reach its shadow rules")
 	require.False(t, denied[0].Allowed)
 	require.True(t, denied[0].Violated)
 	require.False(t, denied[1].Allowed)
@@ -173,9 +173,9 @@ func TestWhatIsTriedOutInAGroup(t *testing.T) {
 }
 
 // Groups of one call are apart, however they are taken to pieces.
-func TestWhatIsTriedOutInSeveralGroups(t *testing.T) {
-	s := newShadowing(t, isTried)
-	a, b := gcra(2), tried(3)
+func TestShadowRulesInSeveralGroups(t *testing.T) {
+	s := newShadowTest(t, isShadow)
+	a, b := gcra(2), shadowed(3)
 	out := s.do(
 		take(a, "k", 2), take(b, "k", 2),
 		take(b, "x", 1),
@@ -201,21 +201,21 @@ func TestWhatIsTriedOutInSeveralGroups(t *testing.T) {
 	require.EqualValues(t, 1, s.remaining(c))
 }
 
-// What a rule that is tried out has counted is what it would have counted in force, and
+// A shadow rule counts what it would count if it were enforced, and
 // those in force don't notice it.
-func TestShadowCountsAsInForce(t *testing.T) {
+func TestShadowCountsAsIfEnforced(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := newShadowing(t, isTried)
+		s := newShadowTest(t, isShadow)
 		inForce, _ := newMemory(t)
 		without, _ := newMemory(t)
-		a, b, b2 := gcra(20), tried(15), ratelimit.Must(tried(15).WithLimit(9))
+		a, b, b2 := gcra(20), shadowed(15), ratelimit.Must(shadowed(15).WithLimit(9))
 		rule := rapid.SampledFrom([]ratelimit.Rule{a, b, b2})
 		for range rapid.IntRange(1, 30).Draw(rt, "groups") {
 			var ops, others []ratelimit.Op
 			for range rapid.IntRange(1, 3).Draw(rt, "ops") {
 				op := take(rule.Draw(rt, "rule"), "k", rapid.Int64Range(1, 3).Draw(rt, "n"))
 				ops = append(ops, op)
-				if !isTried(op) {
+				if !isShadow(op) {
 					others = append(others, op)
 				}
 			}
@@ -224,7 +224,7 @@ func TestShadowCountsAsInForce(t *testing.T) {
 			require.NoError(rt, err)
 			allowed := true
 			for i, op := range ops {
-				if !isTried(op) {
+				if !isShadow(op) {
 					want[0].Receipt.Counter, got[i].Receipt.Counter = 0, 0 // of different stores
 					require.Equal(rt, want[0], got[i])
 					want = want[1:]
@@ -243,9 +243,9 @@ func TestShadowCountsAsInForce(t *testing.T) {
 	})
 }
 
-// What no store would do is an error, also of a rule that is tried out.
-func TestShadowRefusesWhatIsInvalid(t *testing.T) {
-	s := newShadowing(t, nil)
+// An invalid op is an error of a shadow rule, too.
+func TestShadowValidates(t *testing.T) {
+	s := newShadowTest(t, nil)
 	for _, op := range []ratelimit.Op{
 		take(gcra(5), "", 1), take(gcra(5), "k", 0), take(gcra(5), "k", -1), {Rule: gcra(5), Key: "k", N: -1, Kind: ratelimit.Add},
 	} {
@@ -257,7 +257,7 @@ func TestShadowRefusesWhatIsInvalid(t *testing.T) {
 }
 
 func ofTried(t *testing.T, store ratelimit.Store) int64 {
-	out, err := store.Do(t.Context(), []ratelimit.Op{{Rule: tried(15), Key: "k", N: 1, Kind: ratelimit.Peek}})
+	out, err := store.Do(t.Context(), []ratelimit.Op{{Rule: shadowed(15), Key: "k", N: 1, Kind: ratelimit.Peek}})
 	require.NoError(t, err)
 	return out[0].Remaining
 }

@@ -24,7 +24,7 @@ func (gone) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
 	return nil, errors.New("gone")
 }
 
-// newStack returns all that may stand around a Redis, but what changes who is counted.
+// newStack returns a deny cache and failover around a Redis store.
 func newStack(tb testing.TB, client redis.UniversalClient, o layer.FailoverOptions) *layer.Store {
 	tb.Helper()
 	if o.Logger == nil {
@@ -80,7 +80,7 @@ func TestFiveOfSevenPass(t *testing.T) {
 		if time.Since(began) < 900*time.Millisecond {
 			require.Equal(t, before+5, seen, "the store saw those that passed")
 			require.Equal(t, ratelimit.FromStore, first.Source)
-			require.Equal(t, seen+1, now, "one call tells the other process")
+			require.Equal(t, seen+1, now, "the other process makes one call")
 			break
 		}
 		<-time.After(time.Second)
@@ -156,9 +156,9 @@ func goneAndBack(t *testing.T, s *layer.Store, mode layer.Mode, fault func() (ba
 	require.Eventually(t, func() bool { return s.Stats().Failover.Abandoned == 0 }, 20*time.Second, time.Millisecond)
 }
 
-// TestALostReplyIsChargedOnce cuts the connection in the middle of the reply to a take that
+// TestLostReplyIsChargedOnce cuts the connection in the middle of the reply to a take that
 // Redis has charged.
-func TestALostReplyIsChargedOnce(t *testing.T) {
+func TestLostReplyIsChargedOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	r := windowOf(1<<40, time.Hour)

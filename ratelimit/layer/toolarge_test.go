@@ -33,8 +33,8 @@ func rulesOfTen() (rules []ratelimit.Rule, meter ratelimit.Rule) {
 }
 
 // aroundMemory returns a store in memory with nothing, one layer, or all of them around it. Rules
-// are tried out if they have the name.
-func aroundMemory(t *testing.T, tried string) map[string]ratelimit.Store {
+// are shadow rules if they have the name.
+func aroundMemory(t *testing.T, shadow string) map[string]ratelimit.Store {
 	t.Helper()
 	all := map[string]ratelimit.Store{}
 	for _, name := range []string{"none", "lists", "shadow", "deny cache", "failover", "local", "lease", "all"} {
@@ -61,7 +61,7 @@ func aroundMemory(t *testing.T, tried string) map[string]ratelimit.Store {
 			require.NoError(t, err)
 		}
 		if has("shadow") {
-			store, err = newShadow(store, ShadowOptions{Match: func(op ratelimit.Op) bool { return op.Rule.Name() == tried }})
+			store, err = newShadow(store, ShadowOptions{Match: func(op ratelimit.Op) bool { return op.Rule.Name() == shadow }})
 			require.NoError(t, err)
 		}
 		if has("lists") {
@@ -95,7 +95,7 @@ func askCost(t *testing.T, store ratelimit.Store, key string, rules []ratelimit.
 
 // A cost that no quota allows is the client's mistake, whatever the number, the rules and the
 // layers; a cost below 1 is the program's.
-func TestACostAboveTheLimit(t *testing.T) {
+func TestCostAboveTheLimit(t *testing.T) {
 	rules, meter := rulesOfTen()
 	policies := map[string][]ratelimit.Rule{
 		"all": rules, "meter first": append([]ratelimit.Rule{meter}, rules...), "meter last": append(rules[:len(rules):len(rules)], meter),
@@ -132,13 +132,13 @@ func TestACostAboveTheLimit(t *testing.T) {
 		if name == "shadow" || name == "all" {
 			want = http.StatusOK
 		}
-		require.Equal(t, want, askCost(t, store, "k", []ratelimit.Rule{rules[4]}, 1<<60), "%s: only tried out", name)
-		require.Equal(t, http.StatusBadRequest, askCost(t, store, "k", rules, 1<<60), "%s: one of several is tried out", name)
+		require.Equal(t, want, askCost(t, store, "k", []ratelimit.Rule{rules[4]}, 1<<60), "%s: a shadow rule", name)
+		require.Equal(t, http.StatusBadRequest, askCost(t, store, "k", rules, 1<<60), "%s: one of several is a shadow rule", name)
 	}
 }
 
-// What asks a store for its callers says so, too.
-func TestAnNAboveTheLimit(t *testing.T) {
+// Queues, reservations and limiters return the same errors.
+func TestNAboveTheLimit(t *testing.T) {
 	rules, _ := rulesOfTen()
 	for name, store := range aroundMemory(t, "") {
 		for i, r := range rules {

@@ -15,9 +15,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// TestAResetIsNotUndoneByAnOldAnswer has a take that is denied before a reset, and answered
+// TestLateDenialDoesNotUndoAReset has a take that is denied before a reset, and answered
 // after it.
-func TestAResetIsNotUndoneByAnOldAnswer(t *testing.T) {
+func TestLateDenialDoesNotUndoAReset(t *testing.T) {
 	for _, kind := range []ratelimit.Kind{ratelimit.Reset, ratelimit.Refund} {
 		synctest.Test(t, func(t *testing.T) {
 			m, err := memstore.New(memstore.Options{})
@@ -66,15 +66,15 @@ func (s *slowAnswers) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.R
 	return results, err
 }
 
-// TestWhatMayHaveBeenDoneIsForgotten has resets that fail, or panic.
-func TestWhatMayHaveBeenDoneIsForgotten(t *testing.T) {
+// TestFailedResetForgetsDenials has resets that fail, or panic.
+func TestFailedResetForgetsDenials(t *testing.T) {
 	for name, first := range map[string]func(context.Context) error{
 		"error": func(context.Context) error { return errBroken },
 		"panic": func(context.Context) error { panic(errBroken) },
 	} {
 		for _, kind := range []ratelimit.Kind{ratelimit.Reset, ratelimit.Refund} {
 			for _, alone := range []bool{true, false} {
-				d := newDenying(t, DenyCacheOptions{})
+				d := newDenyTest(t, DenyCacheOptions{})
 				d.take(1, windowOf(1), 1)
 				d.take(0, windowOf(1), 1)
 				d.spy.Before = first
@@ -96,7 +96,7 @@ func TestWhatMayHaveBeenDoneIsForgotten(t *testing.T) {
 	}
 }
 
-func TestOnlyTheStoresOwnWordIsRemembered(t *testing.T) {
+func TestOnlyResultsOfTheStoreAreRemembered(t *testing.T) {
 	for s := ratelimit.FromAllowList; s <= ratelimit.FromLease; s++ {
 		calls := 0
 		inner := answering(func() ratelimit.Result {
@@ -123,8 +123,8 @@ func (a answering) Do(_ context.Context, ops []ratelimit.Op) (out []ratelimit.Re
 	return out, nil
 }
 
-func TestARefusalHeedsItsContext(t *testing.T) {
-	d := newDenying(t, DenyCacheOptions{})
+func TestCachedDenialWithEndedContext(t *testing.T) {
+	d := newDenyTest(t, DenyCacheOptions{})
 	d.take(1, windowOf(1), 1)
 	why := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -135,7 +135,7 @@ func TestARefusalHeedsItsContext(t *testing.T) {
 	require.ErrorIs(t, err, why)
 }
 
-func TestAStoreWithoutResults(t *testing.T) {
+func TestDenyCacheStoreWithoutResults(t *testing.T) {
 	c, err := newDenyCache(nothing{}, DenyCacheOptions{})
 	require.NoError(t, err)
 	_, err = c.DoOne(t.Context(), take(gcra(1), "k", 1))

@@ -10,8 +10,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-func TestADenialIsTheStores(t *testing.T) {
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+func TestOnlyTheStoreDenies(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		for range 1000 {
 			require.True(q, q.take(1).Allowed)
 		}
@@ -28,8 +28,8 @@ func TestADenialIsTheStores(t *testing.T) {
 }
 
 // What this process holds must not make it deny what the limit allows.
-func TestALeaseIsNoReasonToDeny(t *testing.T) {
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+func TestOwnLeasesNeverDeny(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		n := q.warm()
 		res := q.take(1000 - n)
 		require.True(q, res.Allowed)
@@ -40,8 +40,8 @@ func TestALeaseIsNoReasonToDeny(t *testing.T) {
 	})
 }
 
-func TestPeekAndCountSeeWhatIsLeasedAsNotUsed(t *testing.T) {
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+func TestPeekAndCountSeeLeasedUnitsAsUnused(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		n := q.warm()
 		require.Greater(q, q.available(), int64(0))
 		require.Equal(q, n, q.ask(ratelimit.Count, 0).Count)
@@ -65,8 +65,8 @@ func TestPeekAndCountSeeWhatIsLeasedAsNotUsed(t *testing.T) {
 }
 
 // A lease that is too small for the next take stays, while later ones are spent.
-func TestAPeekBesideARestOfALease(t *testing.T) {
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+func TestPeekWithTheRestOfALease(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		spent := int64(0)
 		for range 100 {
 			require.True(q, q.take(7).Allowed)
@@ -76,8 +76,8 @@ func TestAPeekBesideARestOfALease(t *testing.T) {
 	})
 }
 
-func TestARefundGoesToTheLease(t *testing.T) {
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+func TestRefundToTheLease(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		n := q.warm()
 		own, calls := q.available(), q.calls()
 		res := q.take(1)
@@ -102,25 +102,25 @@ func TestARefundGoesToTheLease(t *testing.T) {
 	})
 }
 
-func TestAResetEndsTheLeasesOfTheCounter(t *testing.T) {
+func TestResetEndsLeases(t *testing.T) {
 	other := ratelimit.Must(leasable.WithLimit(10))
-	for name, reset := range map[string]func(q lender) error{
-		"alone": func(q lender) error {
+	for name, reset := range map[string]func(q leaseTest) error{
+		"alone": func(q leaseTest) error {
 			_, err := q.DoOne(q.Context(), ratelimit.Op{Rule: leasable, Key: "k", Kind: ratelimit.Reset})
 			return err
 		},
-		"by another limit": func(q lender) error {
+		"by another limit": func(q leaseTest) error {
 			_, err := q.DoOne(q.Context(), ratelimit.Op{Rule: other, Key: "k", Kind: ratelimit.Reset})
 			return err
 		},
-		"in a group": func(q lender) error {
+		"in a group": func(q leaseTest) error {
 			op := ratelimit.Op{Rule: leasable, Key: "k", Kind: ratelimit.Reset}
 			_, err := q.Do(q.Context(), []ratelimit.Op{op, {Rule: leasable, Key: "k", Kind: ratelimit.Count}})
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lending(t, leasable, LeaseOptions{}, func(q lender) {
+			withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 				q.warm()
 				require.NoError(q, reset(q))
 				require.Zero(q, q.available())
@@ -133,8 +133,8 @@ func TestAResetEndsTheLeasesOfTheCounter(t *testing.T) {
 }
 
 // A lease that was charged before a reset, and comes after it, is not spent.
-func TestAResetEndsALeaseOnItsWay(t *testing.T) {
-	lending(t, leasable, LeaseOptions{}, func(q lender) {
+func TestResetEndsALeaseInFlight(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		n := q.warm()
 		q.spy.Hold = make(chan struct{})
 		for q.key().refill == nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // asPolicy serves requests that are limited by rules through a shadow.
-func (s *shadowing) asPolicy(cost int64, rules ...ratelimit.Rule) func() *httptest.ResponseRecorder {
+func (s *shadowTest) asPolicy(cost int64, rules ...ratelimit.Rule) func() *httptest.ResponseRecorder {
 	limited, err := ratelimit.Middleware(s.shadowLayer, ratelimit.Policy{
 		Name: "api", Rules: rules, XHeaders: true,
 		Key:  func(context.Context, *http.Request) (string, error) { return "k", nil },
@@ -28,10 +28,10 @@ func (s *shadowing) asPolicy(cost int64, rules ...ratelimit.Rule) func() *httpte
 	}
 }
 
-func TestAPolicyThatIsTriedOut(t *testing.T) {
-	s := newShadowing(t, isTried)
+func TestShadowPolicy(t *testing.T) {
+	s := newShadowTest(t, isShadow)
 	for _, cost := range []int64{1, 4} {
-		ask := s.asPolicy(cost, tried(3))
+		ask := s.asPolicy(cost, shadowed(3))
 		for range 5 {
 			rec := ask()
 			require.Equal(t, http.StatusOK, rec.Code)
@@ -40,12 +40,12 @@ func TestAPolicyThatIsTriedOut(t *testing.T) {
 	}
 	require.Equal(t, ShadowStats{Passed: 3, Denied: 2, Failed: 5}, s.Stats())
 	s.Spy.Before = func(context.Context) error { return errors.New("gone") }
-	require.Equal(t, http.StatusOK, s.asPolicy(1, tried(3))().Code)
+	require.Equal(t, http.StatusOK, s.asPolicy(1, shadowed(3))().Code)
 }
 
-func TestARuleThatIsTriedOutInAPolicy(t *testing.T) {
-	s := newShadowing(t, isTried)
-	ask := s.asPolicy(1, tried(3), gcra(5))
+func TestShadowRuleInAPolicy(t *testing.T) {
+	s := newShadowTest(t, isShadow)
+	ask := s.asPolicy(1, shadowed(3), gcra(5))
 	for i := range 6 {
 		rec := ask()
 		require.Equal(t, `"api";q=5;w=60`, rec.Header().Get("RateLimit-Policy"))
@@ -57,14 +57,14 @@ func TestARuleThatIsTriedOutInAPolicy(t *testing.T) {
 		}
 		require.Equal(t, http.StatusTooManyRequests, rec.Code)
 		require.Equal(t, `"api";r=0;t=12`, rec.Header().Get("RateLimit"))
-		require.NotContains(t, rec.Body.String(), "tried")
+		require.NotContains(t, rec.Body.String(), "shadow")
 	}
 	require.Equal(t, ShadowStats{Passed: 3, Denied: 2}, s.Stats())
 }
 
-func TestAUnionWithARuleThatIsTriedOut(t *testing.T) {
-	s := newShadowing(t, isTried)
-	for _, rules := range [][]ratelimit.Rule{{tried(2), gcra(4)}, {gcra(4), tried(2)}} {
+func TestShadowRuleBesideAnother(t *testing.T) {
+	s := newShadowTest(t, isShadow)
+	for _, rules := range [][]ratelimit.Rule{{shadowed(2), gcra(4)}, {gcra(4), shadowed(2)}} {
 		u, err := ratelimit.NewUnion(s.shadowLayer, rules...)
 		require.NoError(t, err)
 		require.NoError(t, u.Reset(t.Context(), "k"))
@@ -85,6 +85,6 @@ func TestAUnionWithARuleThatIsTriedOut(t *testing.T) {
 		back, err := u.Refund(t.Context(), "k", charged[1])
 		require.NoError(t, err)
 		require.False(t, back, "a GCRA's last charge is another")
-		require.EqualValues(t, 1, s.remaining(tried(2)))
+		require.EqualValues(t, 1, s.remaining(shadowed(2)))
 	}
 }
