@@ -36,7 +36,7 @@ func benchRegistry(b *testing.B) *reqctx.Registry {
 	return reg
 }
 
-// BenchmarkUntouched is a request whose params nobody asks for.
+// BenchmarkUntouched is a request whose params aren't used.
 func BenchmarkUntouched(b *testing.B) {
 	r := getRequest(benchQuery)
 	for name, reg := range map[string]*reqctx.Registry{"without": reqctx.NewRegistry(reqctx.Options{}), "with": benchRegistry(b)} {

@@ -114,9 +114,9 @@ func TestBindCollectsAllErrors(t *testing.T) {
 	require.Equal(t, order{}, got)
 	var list Errors
 	require.ErrorAs(t, err, &list)
-	var told []string
+	var details []string
 	for _, e := range list {
-		told = append(told, fmt.Sprintf("%s|%s|%s|%s", e.Source, e.Name, e.Pointer(), e.Detail))
+		details = append(details, fmt.Sprintf("%s|%s|%s|%s", e.Source, e.Name, e.Pointer(), e.Detail))
 	}
 	require.Equal(t, []string{
 		"path|shelf||is out of range",
@@ -129,7 +129,7 @@ func TestBindCollectsAllErrors(t *testing.T) {
 		"json|lines.1.price|#/lines/1/price|must be a whole number, not a string",
 		"json|lines.2.price|#/lines/2/price|is missing",
 		"json|name|#/name|is missing",
-	}, told)
+	}, details)
 	require.ErrorIs(t, err, ErrMissing)
 	require.ErrorIs(t, err, ErrMalformed)
 	status, members := list.Problem()
@@ -216,9 +216,9 @@ func TestBindOfForm(t *testing.T) {
 	_, err = Bind[order](newContext(t, postForm("/", "bill.city=Rome&ship.zip=1&items.3.price=1&items.03.name=x&items.3.name=a&items.4.price=1&items.4.price=2&items.4.sub.1.price=x"), Options{}))
 	var list Errors
 	require.ErrorAs(t, err, &list)
-	var told []string
+	var details []string
 	for _, e := range list {
-		told = append(told, e.Error())
+		details = append(details, e.Error())
 	}
 	require.ElementsMatch(t, []string{
 		`params: form parameter "ship.city" is missing`,
@@ -226,7 +226,7 @@ func TestBindOfForm(t *testing.T) {
 		`params: form parameter "items.4.price" is given 2 times`,
 		`params: form parameter "items.4.sub.1.name" is missing`,
 		`params: form parameter "items.4.sub.1.price" must be a number`,
-	}, told)
+	}, details)
 }
 
 func TestUnknownParameters(t *testing.T) {

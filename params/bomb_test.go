@@ -197,11 +197,11 @@ func keep[T any](v T, err error) error {
 
 func statusOf(t testing.TB, err error) int {
 	t.Helper()
-	var told interface {
+	var got interface {
 		Problem() (int, map[string]any)
 	}
-	require.True(t, errors.As(err, &told), err)
-	status, _ := told.Problem()
+	require.True(t, errors.As(err, &got), err)
+	status, _ := got.Problem()
 	return status
 }
 

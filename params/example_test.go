@@ -1,9 +1,12 @@
 package params_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,7 +15,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// request is what a server does before it calls a handler.
+// request prepares a context as a server does before it calls a handler.
 func request(r *http.Request) context.Context {
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	params.Provide(reg, params.Options{MaxBody: 64 << 10})
@@ -41,6 +44,56 @@ func Example() {
 	// go 1 [a b]
 	// true params: query parameter "q" must be a whole number
 	// true params: parameter "size" is missing
+}
+
+func ExampleBind() {
+	type search struct {
+		Shelf int      `path:"shelf"`
+		Words string   `query:"q" required:"true"`
+		Size  int      `query:"size" default:"20"`
+		Tags  []string `query:"tag"`
+	}
+	for _, query := range []string{"q=go&tag=a&tag=b", "size=many"} {
+		r := httptest.NewRequest("GET", "/shelves/7?"+query, nil)
+		r.SetPathValue("shelf", "7") // by the router
+		v, err := params.Bind[search](request(r))
+		fmt.Println(v, err)
+	}
+	// Output:
+	// {7 go 20 [a b]} <nil>
+	// {0  0 []} params: query parameter "q" is missing; query parameter "size" must be a whole number
+}
+
+// An upload is read part by part, so that no file is held in memory.
+func ExampleParams_Parts() {
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	_ = form.WriteField("title", "Holidays")
+	file, _ := form.CreateFormFile("photo", "beach.jpg")
+	_, _ = file.Write(make([]byte, 100_000))
+	_ = form.Close()
+	r := httptest.NewRequest("POST", "/photos", &body)
+	r.Header.Set("Content-Type", form.FormDataContentType())
+
+	p, err := params.From(request(r))
+	if err != nil {
+		panic(err)
+	}
+	for part, err := range p.Parts() {
+		if err != nil {
+			panic(err)
+		}
+		if part.IsFile {
+			size, err := io.Copy(io.Discard, part) // to where photos are stored
+			fmt.Println(part.Name, part.FileName, size, err)
+			continue
+		}
+		text, err := part.Text()
+		fmt.Println(part.Name, text, err)
+	}
+	// Output:
+	// title Holidays <nil>
+	// photo beach.jpg 100000 <nil>
 }
 
 func ExampleJSON() {

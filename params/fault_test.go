@@ -98,7 +98,7 @@ func TestValidation(t *testing.T) {
 	_, err = bind("a=-1")
 	requireReason(t, err, ErrInvalid, `query parameter "a" must be positive`)
 	_, err = bind("a=13")
-	require.Equal(t, own, err, "the program's own error is nobody else's")
+	require.Equal(t, own, err, "the program's own error comes back as it is")
 	_, err = bind("a=x")
 	require.ErrorIs(t, err, ErrMalformed, "what can't be bound isn't validated")
 
@@ -111,7 +111,7 @@ func TestValidation(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, 1, calls)
 	_, err = bind("a=1", func(*numbers) error { return errors.Join(Fault(numbers{}, "A", "is odd"), own) })
-	require.Equal(t, own, err, "a client isn't told of what the program got wrong, too")
+	require.Equal(t, own, err, "the program's error hides the client's mistakes")
 	_, err = bind("a=1", func(*numbers) error { return fmt.Errorf("check: %w", own) })
 	require.EqualError(t, err, "check: database is down")
 

@@ -19,7 +19,7 @@ func (o *Options) inflaterOf(coding string) inflater {
 	switch coding {
 	case "gzip", "x-gzip":
 		return func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }
-	case "deflate": // which is zlib's format, RFC 9110 says
+	case "deflate": // zlib's format (RFC 9110)
 		return zlib.NewReader
 	}
 	return nil

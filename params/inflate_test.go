@@ -202,7 +202,7 @@ func TestStream(t *testing.T) {
 	body := watch(r)
 	_, err = paramsOf(t, r, Options{MaxStream: 100}).Stream()
 	require.ErrorIs(t, err, ErrTooLarge)
-	require.Zero(t, body.reads, "refused for what it says of itself")
+	require.Zero(t, body.reads, "refused for its declared length")
 	_, err = (&Params{err: errNoParams}).Stream()
 	require.ErrorIs(t, err, errNoParams)
 }

@@ -216,7 +216,7 @@ type lazy struct{}
 
 func (*lazy) UnmarshalJSONFrom(*jsontext.Decoder) error { return errPicky }
 
-func TestEveryMistakeIsTold(t *testing.T) {
+func TestEveryMistakeIsReported(t *testing.T) {
 	type all struct {
 		everything
 		Lazy  lazy                     `json:"lazy"`
@@ -231,10 +231,10 @@ func TestEveryMistakeIsTold(t *testing.T) {
 		"nums":[1,"2"],"opts":{"o":{"x":"1"}},"Deep":2}`), Options{}))
 	var list Errors
 	require.ErrorAs(t, err, &list)
-	var told []string
+	var details []string
 	for _, e := range list {
 		require.ErrorIs(t, e, ErrMalformed)
-		told = append(told, e.Pointer()+" "+e.Detail)
+		details = append(details, e.Pointer()+" "+e.Detail)
 	}
 	require.Equal(t, []string{
 		"#/s must be a string, not a number",
@@ -268,7 +268,7 @@ func TestEveryMistakeIsTold(t *testing.T) {
 		"#/nums/1 must be a number, not a string",
 		"#/opts/o/x must be a whole number, not a string",
 		"#/Deep must be a string, not a number",
-	}, told)
+	}, details)
 	require.ErrorIs(t, err, errPicky)
 
 	type rest struct {
@@ -415,8 +415,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Also member by member, a field without a name is nobody's, and a null makes a struct zero.
-func TestMemberByMember(t *testing.T) {
+// A walk leaves alone a field without a name, and a null makes a struct zero.
+func TestWalkOfAGoodText(t *testing.T) {
 	type inner struct {
 		N int `json:"n" default:"7"`
 		M int `json:"m"`

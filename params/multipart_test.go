@@ -304,7 +304,7 @@ func TestFormIsReadToItsEnd(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooLarge)
 }
 
-// FuzzMultipart checks that a form is what the standard library says, or is refused
+// FuzzMultipart checks that a form is read as by the standard library, or is refused
 // for a reason, and that nothing is left of it.
 func FuzzMultipart(f *testing.F) {
 	const head = "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n"

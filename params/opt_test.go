@@ -15,7 +15,7 @@ type patch struct {
 	}] `json:"ship,omitzero"`
 }
 
-func TestOptTellsAbsentFromNull(t *testing.T) {
+func TestOptDistinguishesAbsentFromNull(t *testing.T) {
 	for doc, want := range map[string]patch{
 		`{}`:                       {},
 		`{"name":null}`:            {Name: Null[string]()},

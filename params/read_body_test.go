@@ -154,7 +154,7 @@ func TestBodyCanBeReadAgain(t *testing.T) {
 	require.Equal(t, "hello", string(data))
 	data, err = p.Body()
 	require.NoError(t, err)
-	require.Equal(t, "hello", string(data), "whoever read in between")
+	require.Equal(t, "hello", string(data), "also after another reader")
 }
 
 func TestBodyOfFaultyContent(t *testing.T) {
@@ -284,7 +284,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// serve answers each request with what handle says of its params.
+// serve answers each request with the status of handle's error.
 func serve(t *testing.T, handle func(*Params) error) *httptest.Server {
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	Provide(reg, Options{})

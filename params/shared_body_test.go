@@ -13,8 +13,8 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// Whatever was read from a copy of the request before, Params has the whole form or
-// says that the body is taken; and the copy has all that Params has read.
+// After a read from a copy of the request, Params has the whole form or reports that the
+// body is taken; and the copy has all that Params has read.
 func TestSharedBody(t *testing.T) {
 	const form = "application/x-www-form-urlencoded"
 	large := "a=" + strings.Repeat("x", 1<<20)

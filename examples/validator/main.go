@@ -1,6 +1,6 @@
-// Validator is a server whose bound parameters are checked by go-playground/validator:
-// its rules are in the structs' tags, and what it refuses is one problem response that
-// names the parameters as the client does.
+// Validator is a server that checks bound parameters with go-playground/validator: the
+// rules are in the structs' tags, and one problem response lists all that break them, by
+// the client's names.
 //
 //	cd examples/validator && go run .
 package main
@@ -30,11 +30,11 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("Listening on http://%s\n\n  curl -i http://%[1]s/orders/eu -H 'Content-Type: application/json' \\\n"+
-		"    -d '{\"email\":\"nobody\",\"lines\":[{\"sku\":\"a-1\",\"count\":0}]}'\n", *addr)
+		"    -d '{\"email\":\"ada\",\"lines\":[{\"sku\":\"a-1\",\"count\":0}]}'\n", *addr)
 	log.Fatal(srv.ListenAndServe(*addr))
 }
 
-// order is an order: where each field comes from, and what is a good value.
+// order has a source and a rule for each field.
 type order struct {
 	Region string `path:"region" validate:"oneof=eu us"`
 	Email  string `json:"email" required:"true" validate:"email"`
@@ -68,12 +68,12 @@ func newServer() (*server.Server, error) {
 	return srv, nil
 }
 
-// validate has v check what was bound. The validator says "order.Lines[0].Count"; Fault
-// makes "#/lines/0/count" of it.
+// validate returns a function for params.Options.Validate. The validator names a field
+// "order.Lines[0].Count"; Fault turns that into "#/lines/0/count".
 func validate(v *validator.Validate) func(context.Context, any) error {
 	return func(ctx context.Context, bound any) error {
 		if reflect.TypeOf(bound).Elem().Kind() != reflect.Struct {
-			return nil // it has no tags
+			return nil // no tags
 		}
 		err := v.StructCtx(ctx, bound)
 		var refused validator.ValidationErrors
@@ -83,14 +83,14 @@ func validate(v *validator.Validate) func(context.Context, any) error {
 		var list params.Errors
 		for _, f := range refused {
 			_, field, _ := strings.Cut(f.StructNamespace(), ".")
-			list = append(list, params.Fault(bound, field, inWords(f)))
+			list = append(list, params.Fault(bound, field, describe(f)))
 		}
 		return list
 	}
 }
 
-// inWords says what a rule asks for; an application has translations here.
-func inWords(f validator.FieldError) string {
+// describe returns a rule's requirement as a predicate; an application would translate it.
+func describe(f validator.FieldError) string {
 	switch f.Tag() {
 	case "email":
 		return "must be an e-mail address"
@@ -101,5 +101,5 @@ func inWords(f validator.FieldError) string {
 	case "min":
 		return "must have at least " + f.Param()
 	}
-	return "doesn't fulfil the rule " + f.Tag()
+	return "breaks the rule " + f.Tag()
 }
