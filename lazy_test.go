@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -125,8 +124,7 @@ var (
 // nothing.
 func TestTheWholeLibrary(t *testing.T) {
 	var loads, closed atomic.Int32
-	threePerMinute, err := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 3, Per: time.Minute})
-	require.NoError(t, err)
+	threePerMinute := ratelimit.PerMinute(3)
 	srv, err := server.New(server.Options{
 		Session:      session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP
 		RateLimits:   []ratelimit.Policy{{Name: "search", Rules: []ratelimit.Rule{threePerMinute}, Key: ratelimit.ByIP()}},

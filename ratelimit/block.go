@@ -1,13 +1,10 @@
 package ratelimit
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
-// Block makes denied takes lead to a pause: the After-th take that the rule denies within
-// one Per of the first one blocks the key for this rule for the time For. After 1 blocks
-// at the first denial. The zero Block never does.
+// Block denies a key for a fixed time once it has been denied too often: the After-th take that
+// the rule denies within one Per of the first one blocks the key for this rule for the time For.
+// After 1 blocks at the first denial. The zero Block never does.
 //
 // While it lasts, every take and peek is denied, with a RetryAfter of what is left of it,
 // or of the rule's own wait if that is longer, and Remaining is 0. Takes that it denies do
@@ -18,15 +15,3 @@ type Block struct {
 }
 
 const maxAfter = 1<<31 - 1
-
-func (b Block) check(field string, limit int64) error {
-	switch {
-	case b == Block{}:
-		return nil
-	case b.After < 1 || b.After > maxAfter:
-		return fmt.Errorf("%s.After is %d, want 1 to %d", field, b.After, maxAfter)
-	case limit == 0:
-		return fmt.Errorf("%s is set, but Limit is 0, which denies nothing", field)
-	}
-	return checkDuration(field+".For", b.For)
-}

@@ -58,6 +58,6 @@ func (c *charge) writeHeader(h http.Header) {
 	}
 	c.writeFields(h, results, sum)
 	if !c.sum.Allowed {
-		writeDenial(h, c.sum.denial.RetrySeconds())
+		writeDenial(h, c.sum.more.denied.RetrySeconds())
 	}
 }

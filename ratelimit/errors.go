@@ -33,7 +33,7 @@ var (
 	ErrNoCount = errors.New("ratelimit: rule cannot count")
 	// ErrNoLimit means a take or peek of a rule that only counts.
 	ErrNoLimit = errors.New("ratelimit: rule has no limit")
-	// ErrOverflow means that a count would leave 2^53, or a GCRA what [GCRAOptions] says that
+	// ErrOverflow means that a count would leave 2^53, or a GCRA what [GCRA] says that
 	// can be added.
 	ErrOverflow = errors.New("ratelimit: count overflow")
 	// ErrKeyType comes with ErrStore: the counter's key holds something else in the store, which is

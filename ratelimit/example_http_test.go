@@ -15,7 +15,7 @@ import (
 
 // perMinute is a rule for examples.
 func perMinute(limit int64) ratelimit.Rule {
-	return ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: time.Minute}))
+	return ratelimit.PerMinute(limit)
 }
 
 func memoryStore() ratelimit.Store {
@@ -112,13 +112,10 @@ func request(reg *reqctx.Registry, header string, handler func(l *ratelimit.Limi
 // quota.
 func ExamplePolicy_tiers() {
 	free := perMinute(60)
-	pro, err := free.WithLimit(6000)
-	if err != nil {
-		panic(err)
-	}
+	pro := free.WithLimit(6000)
 	plans := map[string][]ratelimit.Rule{"pro": {pro}}
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	err = ratelimit.Provide(reg, memoryStore(), ratelimit.Policy{
+	err := ratelimit.Provide(reg, memoryStore(), ratelimit.Policy{
 		Name:  "api",
 		Rules: []ratelimit.Rule{free},
 		RulesFor: func(_ context.Context, r *http.Request) ([]ratelimit.Rule, error) {
@@ -147,7 +144,7 @@ func ExamplePolicy_meter() {
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	err := ratelimit.Provide(reg, memoryStore(), ratelimit.Policy{
 		Name:  "hits",
-		Rules: []ratelimit.Rule{ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{}))},
+		Rules: []ratelimit.Rule{ratelimit.Buckets(ratelimit.BucketOptions{})},
 		Key:   ratelimit.ByIP(),
 	})
 	if err != nil {

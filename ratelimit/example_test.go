@@ -3,7 +3,6 @@ package ratelimit_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
@@ -14,10 +13,7 @@ func ExampleLimiter() {
 	if err != nil {
 		panic(err)
 	}
-	logins, err := ratelimit.NewLimiter(store, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{
-		Limit: 3,
-		Per:   time.Minute,
-	})))
+	logins, err := ratelimit.NewLimiter(store, ratelimit.PerMinute(3))
 	if err != nil {
 		panic(err)
 	}

@@ -47,7 +47,7 @@ func (p *Policy) appendPolicies(b []byte, rules []Rule, results []Result, pk str
 		if r.Limit() == 0 || results != nil && fromShadow(results[i]) {
 			continue
 		}
-		b = p.appendItem(b, r)
+		b = p.appendItem(b, r, len(rules) == 1)
 		b = appendInteger(append(b, ";q="...), r.Limit())
 		if p.Unit != "" {
 			b = append(append(append(b, `;qu="`...), p.Unit...), '"')
@@ -73,7 +73,7 @@ func (t *terms) limitLine(results []Result, pk string) string {
 		if wait == 0 {
 			wait = results[i].ResetAfter
 		}
-		b = t.policy.appendItem(b, r)
+		b = t.policy.appendItem(b, r, len(t.rules) == 1)
 		b = appendInteger(append(b, ";r="...), results[i].shown())
 		b = appendInteger(append(b, ";t="...), problem.Seconds(wait))
 		b = append(b, pk...)
@@ -87,13 +87,13 @@ func (r *Result) shown() int64 { return min(r.Remaining, r.Limit) }
 
 func fromShadow(r Result) bool { return r.Source == FromShadow }
 
-// appendItem begins a list's next item with the rule's name, a string.
-func (p *Policy) appendItem(b []byte, r Rule) []byte {
+// appendItem begins a list's next item with the rule's name, a string; see quota.
+func (p *Policy) appendItem(b []byte, r Rule, only bool) []byte {
 	if len(b) > 0 {
 		b = append(b, ", "...)
 	}
 	b = append(append(b, '"'), p.Name...)
-	if r.Name() != "" {
+	if !only || r.layout.Named {
 		b = append(append(b, '.'), r.Name()...)
 	}
 	return append(b, '"')

@@ -91,7 +91,7 @@ func TestAllowedTakeHasNoRetryAfter(t *testing.T) {
 // A GCRA's burst may be larger than its limit: what the fields say is left isn't.
 func TestNoMoreIsLeftThanTheLimit(t *testing.T) {
 	gcra := func(name string, limit, burst int64) ratelimit.Rule {
-		return ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: name, Limit: limit, Per: time.Minute, Burst: burst}))
+		return ratelimit.GCRA(limit, time.Minute).WithBurst(burst).WithName(name)
 	}
 	for _, c := range []struct {
 		rules     []ratelimit.Rule
@@ -102,7 +102,7 @@ func TestNoMoreIsLeftThanTheLimit(t *testing.T) {
 		{[]ratelimit.Rule{gcra("", 3, 5)}, []string{`"p";r=3`, `"p";r=3`, `"p";r=2`, `"p";r=1`, `"p";r=0`, `"p";r=0`}, []string{"3", "3", "2", "1", "0", "0"}, "3"},
 		{[]ratelimit.Rule{gcra("", 5, 3)}, []string{`"p";r=2`, `"p";r=1`, `"p";r=0`, `"p";r=0`}, []string{"2", "1", "0", "0"}, "5"},
 		{
-			[]ratelimit.Rule{gcra("a", 2, 4), gcra("b", 1000, 0)},
+			[]ratelimit.Rule{gcra("a", 2, 4), gcra("b", 1000, 1000)},
 			[]string{`"p.a";r=2, "p.b";r=999`, `"p.a";r=2, "p.b";r=998`, `"p.a";r=1, "p.b";r=997`}, []string{"2", "2", "1"}, "2",
 		},
 	} {

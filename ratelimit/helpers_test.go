@@ -33,13 +33,18 @@ func newHand() *hand { return &hand{time.Unix(1_800_000_000, 0)} }
 
 func (h *hand) clock() time.Time { return h.now }
 
+// coarse allows limit units in any per, in buckets of 5 s over 10 minutes.
+func coarse(limit int64, per time.Duration) ratelimit.Rule {
+	return ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: per, Interval: 5 * time.Second, Span: 10 * time.Minute})
+}
+
 // everyRule has one rule of each algorithm.
 func everyRule(limit int64) map[string]ratelimit.Rule {
 	return map[string]ratelimit.Rule{
-		"buckets": ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: time.Minute})),
-		"log":     ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: limit, Per: time.Minute})),
-		"window":  ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: time.Minute})),
-		"gcra":    ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: limit, Per: time.Minute})),
+		"buckets": coarse(limit, time.Minute),
+		"log":     ratelimit.SlidingLog(limit, time.Minute),
+		"window":  ratelimit.FixedWindow(limit, time.Minute),
+		"gcra":    ratelimit.GCRA(limit, time.Minute),
 	}
 }
 

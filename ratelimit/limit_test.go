@@ -94,14 +94,14 @@ func TestDeniedErrorRoundsUp(t *testing.T) {
 
 func TestSeveralRules(t *testing.T) {
 	p := ipPolicy("ip", 5)
-	p.Rules = append(p.Rules, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "burst", Limit: 2, Per: 10 * time.Second})))
+	p.Rules = append(p.Rules, coarse(2, 10*time.Second).WithName("burst"))
 	q := provide(t, p)
 	res, h := q.take("ip")
 	require.EqualValues(t, 1, res.Remaining)
 	require.EqualValues(t, 2, res.Limit)
 	require.Equal(t, http.Header{
-		"Ratelimit-Policy": {`"ip";q=5;w=60, "ip.burst";q=2;w=10`},
-		"Ratelimit":        {`"ip";r=4;t=65, "ip.burst";r=1;t=15`},
+		"Ratelimit-Policy": {`"ip.60s";q=5;w=60, "ip.burst";q=2;w=10`},
+		"Ratelimit":        {`"ip.60s";r=4;t=65, "ip.burst";r=1;t=15`},
 	}, h)
 	q.take("ip")
 	res, h = q.take("ip")
@@ -109,14 +109,13 @@ func TestSeveralRules(t *testing.T) {
 	require.Equal(t, 15*time.Second, res.RetryAfter)
 	require.Equal(t, []string{"ip.burst"}, res.Err().(*ratelimit.DeniedError).Policies)
 	require.Equal(t, "15", h.Get("Retry-After"))
-	require.Equal(t, `"ip";r=3;t=65, "ip.burst";r=0;t=15`, h.Get("RateLimit"), "a denial charges nothing")
+	require.Equal(t, `"ip.60s";r=3;t=65, "ip.burst";r=0;t=15`, h.Get("RateLimit"), "a denial charges nothing")
 }
 
 func TestSeveralPolicies(t *testing.T) {
 	roomy, tight := ipPolicy("roomy", 100), ipPolicy("tight", 1)
 	roomy.XHeaders, tight.XHeaders = true, true
-	brief := ratelimit.Policy{Name: "brief", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{
-		Limit: 1, Per: 1500 * time.Millisecond, Interval: 500 * time.Millisecond, Span: 3 * time.Second}))}}
+	brief := ratelimit.Policy{Name: "brief", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1, Per: 1500 * time.Millisecond, Interval: 500 * time.Millisecond, Span: 3 * time.Second})}}
 	q := provide(t, roomy, tight, brief)
 	_, h := q.take("roomy", "tight", "brief")
 	require.Equal(t, http.Header{

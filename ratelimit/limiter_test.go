@@ -12,7 +12,7 @@ import (
 )
 
 func TestNewLimiterRefuses(t *testing.T) {
-	_, err := ratelimit.NewLimiter(nil, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{})))
+	_, err := ratelimit.NewLimiter(nil, ratelimit.Buckets(ratelimit.BucketOptions{}))
 	require.ErrorContains(t, err, "store is nil")
 	_, err = ratelimit.NewLimiter(newStore(t, memstore.Options{}), ratelimit.Rule{})
 	require.ErrorContains(t, err, "zero Rule")
@@ -29,7 +29,7 @@ func TestLimiter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, ctx := newHand(), t.Context()
 			store := wrap(newStore(t, memstore.Options{Clock: h.clock}))
-			l := newLimiter(t, store, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10, Per: time.Minute})))
+			l := newLimiter(t, store, coarse(10, time.Minute))
 
 			first, err := l.Take(ctx, "k", 3)
 			require.NoError(t, err)
@@ -79,7 +79,7 @@ type silent struct{}
 func (silent) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) { return nil, nil }
 
 func TestAStoreThatAnswersNothing(t *testing.T) {
-	_, err := newLimiter(t, silent{}, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1}))).Take(t.Context(), "k", 1)
+	_, err := newLimiter(t, silent{}, ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1})).Take(t.Context(), "k", 1)
 	require.ErrorIs(t, err, ratelimit.ErrStore)
 	require.ErrorContains(t, err, "0 results of one op")
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func meter(name string) ratelimit.Policy {
-	return ratelimit.Policy{Name: name, Rules: []ratelimit.Rule{ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{}))}, Key: ratelimit.ByIP(), XHeaders: true}
+	return ratelimit.Policy{Name: name, Rules: []ratelimit.Rule{ratelimit.Buckets(ratelimit.BucketOptions{})}, Key: ratelimit.ByIP(), XHeaders: true}
 }
 
 func TestMeterNeverDeniesAndSaysNothing(t *testing.T) {
@@ -89,14 +89,14 @@ func TestAddChargesEachTime(t *testing.T) {
 // A rule without a limit counts what its neighbours let through.
 func TestMeterBesideALimit(t *testing.T) {
 	p := ipPolicy("ip", 2)
-	p.Rules = []ratelimit.Rule{ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "all"})), p.Rules[0]}
+	p.Rules = []ratelimit.Rule{ratelimit.Buckets(ratelimit.BucketOptions{}).WithName("all"), p.Rules[0]}
 	q := provide(t, p)
 	for i := range 4 {
 		res, h := q.take("ip")
 		require.Equal(t, i < 2, res.Allowed)
 		require.EqualValues(t, 2, res.Limit)
 		require.EqualValues(t, max(0, 1-i), res.Remaining)
-		require.Equal(t, `"ip";q=2;w=60`, h.Get("RateLimit-Policy"), "a rule without limit is not told")
+		require.Equal(t, `"ip.60s";q=2;w=60`, h.Get("RateLimit-Policy"), "a rule without limit is not told")
 		require.NotContains(t, h.Get("RateLimit"), "all")
 	}
 	q.serve(func(c *reqctx.Context) {
@@ -105,7 +105,7 @@ func TestMeterBesideALimit(t *testing.T) {
 		res, err := l.Peek()
 		require.NoError(t, err)
 		require.False(t, res.Allowed)
-		require.Equal(t, []string{"ip"}, res.Err().(*ratelimit.DeniedError).Policies)
+		require.Equal(t, []string{"ip.60s"}, res.Err().(*ratelimit.DeniedError).Policies)
 		n, err := l.Count()
 		require.NoError(t, err)
 		require.EqualValues(t, 2, n, "by the first rule, and only what passed")
@@ -116,7 +116,7 @@ func TestMeterBesideALimit(t *testing.T) {
 func TestPeekOfSeveralRules(t *testing.T) {
 	for _, order := range [][]int64{{1, 5}, {5, 1}} {
 		p := ipPolicy("ip", order[0])
-		p.Rules = append(p.Rules, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "other", Limit: order[1], Per: time.Minute})))
+		p.Rules = append(p.Rules, ratelimit.PerMinute(order[1]).WithName("other"))
 		q := provide(t, p)
 		q.take("ip")
 		q.serve(func(c *reqctx.Context) {
@@ -127,7 +127,12 @@ func TestPeekOfSeveralRules(t *testing.T) {
 			take, err := l.Take()
 			require.NoError(t, err)
 			require.False(t, peek.Allowed)
-			require.Equal(t, take, peek)
+			require.Equal(t, take.Err(), peek.Err())
+			require.Len(t, peek.Each(), 2)
+			all := func(r ratelimit.Result) []any {
+				return []any{r.Violated, r.Source, r.Limit, r.Remaining, r.RetryAfter, r.ResetAfter, r.Blocked, r.Count, r.Receipt}
+			}
+			require.Equal(t, all(take), all(peek))
 		})
 	}
 }

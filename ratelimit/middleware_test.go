@@ -264,7 +264,7 @@ func TestMiddlewaresStacked(t *testing.T) {
 
 	// One of the same name that isn't the same limits for itself.
 	stricter := outer
-	stricter.Rules = []ratelimit.Rule{ratelimit.Must(outer.Rules[0].WithLimit(1))}
+	stricter.Rules = []ratelimit.Rule{outer.Rules[0].WithLimit(1)}
 	require.Equal(t, 429, ask(wrap(outer)(wrap(stricter)(h))).Code)
 }
 

@@ -52,7 +52,7 @@ func (k Kind) String() string {
 type Op struct {
 	Rule Rule
 	Key  string // the subject, 1 to MaxKeyLen bytes
-	N    int64  // units, up to 2^53 (GCRA: see GCRAOptions.Burst); take, peek and add only
+	N    int64  // units, up to 2^53 (GCRA: see [GCRA]); take, peek and add only
 	Kind Kind
 
 	// Interval is what a count or an add counts over, up to the rule's span. Zero
@@ -70,6 +70,3 @@ type Op struct {
 
 // MaxKeyLen is the length of the longest key that a store accepts, in bytes.
 const MaxKeyLen = 1024
-
-// maxCount is the largest count and limit: what a double, and so Lua, holds exactly.
-const maxCount = 1 << 53

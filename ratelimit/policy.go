@@ -13,8 +13,8 @@ type Policy struct {
 	// Name is part of property names, headers and keys in the store: letters, digits,
 	// "-" and "_", at most 64 of them.
 	Name string
-	// Rules all have to allow a request; it is charged to all or to none. If there are
-	// several, they have different names, and all but one a name that isn't empty. A
+	// Rules all have to allow a request; it is charged to all or to none. Two of one Per need
+	// different names, see [Rule.WithName]. A
 	// rule without a limit only counts what the others let through. A policy that has
 	// no other rules is a meter: its takes are never denied and send no headers. (A count beyond
 	// 2^53 is ErrOverflow.)
@@ -48,6 +48,12 @@ type Policy struct {
 	XHeaders bool
 }
 
+// NewPolicy returns a policy that allows what all rules allow, counted by key. Its other fields
+// can be set afterwards. Whatever is given the policy returns what is wrong with it.
+func NewPolicy(name string, key KeyFunc, rules ...Rule) Policy {
+	return Policy{Name: name, Key: key, Rules: rules}
+}
+
 // check returns what is wrong with the policy itself.
 func (p *Policy) check() error {
 	switch {
@@ -60,20 +66,8 @@ func (p *Policy) check() error {
 	case p.Unit != "" && !names.Valid(p.Unit):
 		return fmt.Errorf("ratelimit: policy %q: Unit is %q, want %s", p.Name, p.Unit, names.Rule)
 	}
-	return p.checkRules("Rules", p.Rules)
-}
-
-// checkRules returns what is wrong with rules that come from the field.
-func (p *Policy) checkRules(field string, rules []Rule) error {
-	for i, r := range rules {
-		if r == (Rule{}) {
-			return fmt.Errorf("ratelimit: policy %q: %s[%d] is the zero Rule", p.Name, field, i)
-		}
-		for _, before := range rules[:i] {
-			if before.Name() == r.Name() {
-				return fmt.Errorf("ratelimit: policy %q: %s[%d] has the same name as another, %q", p.Name, field, i, r.Name())
-			}
-		}
+	if err := checkRules("Rules", p.Rules); err != nil {
+		return fmt.Errorf("ratelimit: policy %q: %w", p.Name, err)
 	}
 	return nil
 }
@@ -92,17 +86,21 @@ func (p *Policy) rulesFor(ctx context.Context, r *http.Request) ([]Rule, error) 
 	case len(rules) == 0:
 		return p.Rules, nil
 	}
+	if err := checkRules("RulesFor", rules); err != nil {
+		return nil, fmt.Errorf("ratelimit: policy %q: %w", p.Name, err)
+	}
 	for i, r := range rules {
-		if r != (Rule{}) && r.Limit() == 0 {
+		if r.Limit() == 0 {
 			return nil, fmt.Errorf("policy %q: RulesFor[%d]: %w: %v", p.Name, i, ErrNoLimit, r)
 		}
 	}
-	return rules, p.checkRules("RulesFor", rules)
+	return rules, nil
 }
 
-// quota is what a rule of the policy is called in headers and problems.
-func (p *Policy) quota(r Rule) string {
-	if r.Name() == "" {
+// quota returns the name of a rule of the policy in headers and problems: the policy's alone, if
+// the rule is its only one and has no chosen name.
+func (p *Policy) quota(r Rule, only bool) string {
+	if only && !r.layout.Named {
 		return p.Name
 	}
 	return p.Name + "." + r.Name()

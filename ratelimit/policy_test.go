@@ -79,22 +79,22 @@ func (q requests) take(names ...string) (res ratelimit.Result, header http.Heade
 }
 
 func ipPolicy(name string, limit int64) ratelimit.Policy {
-	return ratelimit.Policy{Name: name, Rules: []ratelimit.Rule{ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: time.Minute}))}, Key: ratelimit.ByIP()}
+	return ratelimit.Policy{Name: name, Rules: []ratelimit.Rule{coarse(limit, time.Minute)}, Key: ratelimit.ByIP()}
 }
 
 func TestProvideRefuses(t *testing.T) {
-	r := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1}))
-	named := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "x", Limit: 1, Per: time.Minute}))
+	r := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1})
+	named := ratelimit.PerMinute(1).WithName("x")
 	for want, p := range map[string][]ratelimit.Policy{
-		"no policy":                         {},
-		`Policy.Name is ""`:                 {{Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP()}},
-		`Policy.Name is "a.take"`:           {{Name: "a.take", Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP()}},
-		`policy "a": Rules is empty`:        {{Name: "a", Key: ratelimit.ByIP()}},
-		`policy "a": Key is nil`:            {{Name: "a", Rules: []ratelimit.Rule{r}}},
-		`Rules[0] is the zero Rule`:         {{Name: "a", Rules: []ratelimit.Rule{{}}, Key: ratelimit.ByIP()}},
-		`policy "a": Unit is "x y"`:         {{Name: "a", Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP(), Unit: "x y"}},
-		`Rules[1] has the same name`:        {{Name: "a", Rules: []ratelimit.Rule{named, named}, Key: ratelimit.ByIP()}},
-		`two policies have the name "same"`: {ipPolicy("same", 1), ipPolicy("same", 2)},
+		"no policy":                                  {},
+		`Policy.Name is ""`:                          {{Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP()}},
+		`Policy.Name is "a.take"`:                    {{Name: "a.take", Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP()}},
+		`policy "a": Rules is empty`:                 {{Name: "a", Key: ratelimit.ByIP()}},
+		`policy "a": Key is nil`:                     {{Name: "a", Rules: []ratelimit.Rule{r}}},
+		`Rules[0]: ratelimit: Rule is the zero Rule`: {{Name: "a", Rules: []ratelimit.Rule{{}}, Key: ratelimit.ByIP()}},
+		`policy "a": Unit is "x y"`:                  {{Name: "a", Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP(), Unit: "x y"}},
+		`Rules[1] has the same name`:                 {{Name: "a", Rules: []ratelimit.Rule{named, named}, Key: ratelimit.ByIP()}},
+		`two policies have the name "same"`:          {ipPolicy("same", 1), ipPolicy("same", 2)},
 	} {
 		reg := reqctx.NewRegistry(reqctx.Options{})
 		require.ErrorContains(t, ratelimit.Provide(reg, newStore(t, memstore.Options{}), p...), want)

@@ -127,46 +127,20 @@ func (t *terms) countIn(ctx context.Context, d time.Duration) (int64, error) {
 	return res.Count, err
 }
 
-// sum makes one result of those of the rules: the units that all of them leave, and the
-// longest of the waits. Rules without a limit, or that are only tried out, have no say in it.
+// sum makes one result of those of the rules.
 func (t *terms) sum(results []Result) Result {
-	var out Result
-	var violated []string
-	limited, allowed := false, true
+	sum := mergeResults(t.rules, results)
+	if sum.Allowed && len(results) == 1 {
+		return sum
+	}
+	sum.more = &details{denied: DeniedError{Limit: sum.Limit, RetryAfter: sum.RetryAfter}}
+	if len(results) > 1 {
+		sum.more.each = results
+	}
 	for i, r := range results {
-		allowed = allowed && r.Allowed
-		switch {
-		case r.unenforced(t.rules[i]):
-			continue
-		case r.Violated:
-			violated = append(violated, t.policy.quota(t.rules[i]))
+		if r.Violated && !r.unenforced(t.rules[i]) {
+			sum.more.denied.Policies = append(sum.more.denied.Policies, t.policy.quota(t.rules[i], len(t.rules) == 1))
 		}
-		if !limited {
-			out, limited = r, true
-			continue
-		}
-		out = mergeResults(out, r)
 	}
-	out.Allowed, out.Count = allowed, results[0].Count
-	if !limited {
-		out.Receipt, out.Source = results[0].Receipt, results[0].Source
-	}
-	if !out.Allowed {
-		out.denial = &DeniedError{Policies: violated, Limit: out.Limit, RetryAfter: out.RetryAfter}
-	}
-	return out
-}
-
-// mergeResults returns what a and b come to together. The one that waits for longest, or has
-// the least left, speaks for both.
-func mergeResults(a, b Result) Result {
-	out := a
-	if b.RetryAfter > a.RetryAfter || b.RetryAfter == a.RetryAfter && b.Remaining < a.Remaining {
-		out = b
-	}
-	out.Allowed, out.Violated = a.Allowed && b.Allowed, a.Violated || b.Violated
-	out.Remaining = min(a.Remaining, b.Remaining)
-	out.RetryAfter = max(a.RetryAfter, b.RetryAfter)
-	out.ResetAfter = max(a.ResetAfter, b.ResetAfter)
-	return out
+	return sum
 }

@@ -38,7 +38,22 @@ type Result struct {
 	// Receipt identifies the charge of a Take or Add for a Refund.
 	Receipt Receipt
 
-	denial *DeniedError // what Err returns, if a policy has made it
+	more *details // nil for an op's result
+}
+
+// details are what a policy's or a limiter's result has besides that of an op.
+type details struct {
+	denied DeniedError // of a denial
+	each   []Result
+}
+
+// Each returns the results of the single rules, in their order, if a [Limiter] or a policy asked
+// several; otherwise nil. Those that denied are Violated. It must not be changed.
+func (r Result) Each() []Result {
+	if r.more == nil {
+		return nil
+	}
+	return r.more.each
 }
 
 // Source is who answered an op: the store, which is the zero Source, or one of the layers
@@ -92,8 +107,8 @@ func (r Result) Err() error {
 	switch {
 	case r.Allowed:
 		return nil
-	case r.denial != nil:
-		return r.denial
+	case r.more != nil:
+		return &r.more.denied
 	}
 	return &DeniedError{Limit: r.Limit, RetryAfter: r.RetryAfter}
 }

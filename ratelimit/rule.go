@@ -3,40 +3,80 @@ package ratelimit
 import (
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
-// Rule says how units are counted and what the limit is. It is a comparable value, made
-// by [Buckets], [SlidingLog], [FixedWindow], [Throttle] or [GCRA]. The zero Rule is
-// invalid.
+// Rule defines how units are counted and what the limit is. It is a comparable value, made
+// by [PerSecond], [PerMinute], [PerHour], [PerDay], [Per], [Buckets], [SlidingLog],
+// [FixedWindow], [GCRA] or [Throttle], and adjusted by its With methods.
 //
-// A key has one counter per rule; rules that differ only in limit, burst, expiry or block
+// A rule that was given a wrong number carries an error, which [Rule.Err] returns and so does
+// whatever is given the rule: [NewLimiter], [Provide], [Middleware], a store. The zero Rule is
+// such a rule.
+//
+// A key has one counter per rule. Rules that differ only in limit, burst, expiry or block
 // share it, so a limit can be changed while keys are in use: the units stay, the new
-// limit decides. See [Rule.WithLimit]. Rules that share a counter and have the same Block
-// also share what it remembers.
+// limit decides. Rules that share a counter and have the same Block also share what it remembers.
 type Rule struct {
 	layout   layout.Layout
-	name     string
-	encoding Encoding
-	ownBurst bool // the burst was chosen, and doesn't follow the limit
+	err      string // what is wrong with the rule: a field and, after a space, the reason
+	ownBurst bool   // the burst was chosen, and doesn't follow the limit
 }
 
-// Must returns r, or panics if err is not nil. It is for rules that are fixed in the
-// program: Must(Buckets(…)).
-func Must(r Rule, err error) Rule {
-	if err != nil {
-		panic(err)
+// newRule returns a rule with its name and id, or with an error.
+func newRule(l layout.Layout, err string) Rule {
+	if err != "" {
+		return Rule{err: err}
 	}
+	l.Burst, l.Name = l.Limit, nameOf(micros(l.Per))
+	r := Rule{layout: l}
+	r.identify()
 	return r
 }
 
-// Name returns the rule's name, which tells it from others of its policy. It may be "".
-func (r Rule) Name() string { return r.name }
+// nameOf returns the name of a rule over per: a number of hours, or of the largest smaller unit
+// that divides it.
+func nameOf(per time.Duration) string {
+	for _, u := range [...]struct {
+		length time.Duration
+		name   string
+	}{{time.Hour, "h"}, {time.Second, "s"}, {time.Millisecond, "ms"}} {
+		if per%u.length == 0 {
+			return fmt.Sprintf("%d%s", per/u.length, u.name)
+		}
+	}
+	return fmt.Sprintf("%dus", per.Microseconds())
+}
 
-// Algorithm returns how the rule counts: "buckets", "log", "window" or "gcra"; "" for the
-// zero Rule.
+// identify sets the rule's id: a hash of all that distinguishes its counter from others.
+func (r *Rule) identify() {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%d %t %d %d %d %t %s", r.layout.Algorithm, r.layout.Stream, r.layout.Per, r.layout.Interval, r.layout.Span, r.layout.Named, r.layout.Name)
+	r.layout.ID = h.Sum64()
+}
+
+// Err returns what is wrong with the rule, an [*OptionError], or nil.
+func (r Rule) Err() error {
+	if r.layout.Algorithm != 0 {
+		return nil
+	}
+	if r.err == "" {
+		return option.Errorf("ratelimit", "Rule", "is the zero Rule")
+	}
+	field, reason, _ := strings.Cut(r.err, " ")
+	return option.Errorf("ratelimit", field, "%s", reason)
+}
+
+// Name returns the name that distinguishes the rule from others of its policy: the name that
+// was chosen by [Rule.WithName], or else the Per, such as "60s" or "24h".
+func (r Rule) Name() string { return r.layout.Name }
+
+// Algorithm returns how the rule counts: "buckets", "log", "window" or "gcra"; "" for a rule
+// with an error.
 func (r Rule) Algorithm() string { return r.layout.Algorithm.String() }
 
 // Limit returns how many units a Per allows, in the sense of the algorithm, 0 if the rule
@@ -61,9 +101,6 @@ func (r Rule) Span() time.Duration { return micros(r.layout.Span) }
 // that is how long a full burst takes to come back; an Add beyond the burst lasts longer.
 func (r Rule) Expiry() time.Duration { return micros(r.layout.Expiry) }
 
-// Encoding returns how Redis keeps a sliding log.
-func (r Rule) Encoding() Encoding { return r.encoding }
-
 // Block returns what denied takes lead to.
 func (r Rule) Block() Block {
 	return Block{After: int(r.layout.BlockAfter), For: micros(r.layout.BlockFor)}
@@ -73,58 +110,16 @@ func (r Rule) Block() Block {
 // documents them.
 func (r *Rule) Layout() *layout.Layout { return &r.layout }
 
-// SharesCounter tells whether a key has one counter for both rules.
+// SharesCounter reports whether a key has one counter for both rules.
 func (r Rule) SharesCounter(other Rule) bool {
-	return r.layout.ID == other.layout.ID && r.layout.Algorithm == other.layout.Algorithm && r.encoding == other.encoding &&
-		r.layout.Per == other.layout.Per && r.layout.Interval == other.layout.Interval && r.layout.Span == other.layout.Span && r.name == other.name
+	a, b := r.layout, other.layout
+	for _, l := range [...]*layout.Layout{&a, &b} {
+		l.Limit, l.Burst, l.Expiry, l.BlockAfter, l.BlockFor = 0, 0, 0, 0, 0
+	}
+	return a == b
 }
 
-// WithLimit returns the rule with another limit, such as that of one caller's plan. The
-// counter is the same. A GCRA's burst follows, unless it was chosen. An error says what
-// is wrong with the limit.
-func (r Rule) WithLimit(limit int64) (Rule, error) {
-	if r.layout.Algorithm == 0 {
-		return Rule{}, fmt.Errorf("%w: WithLimit of the zero Rule", ErrOp)
-	}
-	r.layout.Limit = limit
-	if !r.ownBurst {
-		r.layout.Burst = limit
-	}
-	return r.tier("WithLimit")
-}
-
-// WithBurst returns a GCRA with another burst; zero is its limit. The counter is the
-// same. An error says what is wrong with the burst.
-func (r Rule) WithBurst(burst int64) (Rule, error) {
-	if r.layout.Algorithm != layout.GCRA {
-		return Rule{}, fmt.Errorf("%w: WithBurst of %v, which has none", ErrOp, r)
-	}
-	r.layout.Burst, r.ownBurst = burst, burst != 0
-	if burst == 0 {
-		r.layout.Burst = r.layout.Limit
-	}
-	return r.tier("WithBurst")
-}
-
-// tier checks the limits that method has set.
-func (r Rule) tier(method string) (Rule, error) {
-	least := int64(1)
-	if (r.layout.Algorithm == layout.Buckets || r.layout.Algorithm == layout.Log) && r.layout.BlockAfter == 0 {
-		least = 0
-	}
-	if err := checkLimit("ratelimit: "+method+": limit", r.layout.Limit, least); err != nil {
-		return Rule{}, err
-	}
-	if r.layout.Algorithm == layout.GCRA {
-		if err := checkBurst("ratelimit: "+method+": burst", r.layout.Burst, r.layout.Per); err != nil {
-			return Rule{}, err
-		}
-		r.layout.Expiry = ceilDiv(r.layout.Burst*r.layout.Per, r.layout.Limit)
-	}
-	return r, nil
-}
-
-// String returns the rule in short, such as "buckets(10 per 1m0s)".
+// String describes the rule, such as "buckets(10 per 1m0s)".
 func (r Rule) String() string {
 	if r.layout.Algorithm == 0 {
 		return "no rule"
@@ -136,18 +131,13 @@ func (r Rule) String() string {
 	if r.ownBurst {
 		limit += fmt.Sprintf(", burst %d", r.layout.Burst)
 	}
-	if r.name != "" {
-		limit = r.name + ": " + limit
+	if r.layout.Named {
+		limit = r.layout.Name + ": " + limit
+	}
+	if r.layout.Stream {
+		limit += ", stream"
 	}
 	return fmt.Sprintf("%v(%s)", r.layout.Algorithm, limit)
-}
-
-// identified returns the rule with its id: all that tells its counter from others.
-func (r Rule) identified() Rule {
-	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%d %d %d %d %d %s", r.layout.Algorithm, r.encoding, r.layout.Per, r.layout.Interval, r.layout.Span, r.name)
-	r.layout.ID = h.Sum64()
-	return r
 }
 
 // micros saturates at both ends: a clock that goes back by centuries makes waits that

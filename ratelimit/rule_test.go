@@ -9,76 +9,82 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/storage"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 func TestRulesRefuse(t *testing.T) {
 	block := ratelimit.Block{After: 1, For: time.Second}
 	for _, c := range []struct {
-		make func() (ratelimit.Rule, error)
+		rule ratelimit.Rule
 		want string
 	}{
-		{func() (ratelimit.Rule, error) { return ratelimit.SlidingLog(ratelimit.LogOptions{}) }, "LogOptions.Per is 0s"},
-		{func() (ratelimit.Rule, error) {
-			return ratelimit.SlidingLog(ratelimit.LogOptions{Limit: -1, Per: 1000})
-		}, "LogOptions.Limit is -1, want 0 to 2^53"},
-		{func() (ratelimit.Rule, error) {
-			return ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1<<53 + 1, Per: 1000})
-		}, "LogOptions.Limit is"},
-		{func() (ratelimit.Rule, error) {
-			return ratelimit.SlidingLog(ratelimit.LogOptions{Name: "a b", Per: 1000})
-		}, `LogOptions.Name is "a b"`},
-		{func() (ratelimit.Rule, error) { return ratelimit.SlidingLog(ratelimit.LogOptions{Per: 1001}) }, "LogOptions.Per is 1.001µs, want whole microseconds"},
-		{func() (ratelimit.Rule, error) {
-			return ratelimit.SlidingLog(ratelimit.LogOptions{Per: 1000, Encoding: 7})
-		}, "LogOptions.Encoding is Encoding(7)"},
-		{func() (ratelimit.Rule, error) {
-			return ratelimit.SlidingLog(ratelimit.LogOptions{Per: 1000, Block: block})
-		}, "LogOptions.Block is set, but Limit is 0"},
-		{func() (ratelimit.Rule, error) { return ratelimit.FixedWindow(ratelimit.WindowOptions{Per: 1000}) }, "WindowOptions.Limit is 0, want 1 to 2^53"},
-		{func() (ratelimit.Rule, error) {
-			return ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: -1000})
-		}, "WindowOptions.Per is -1µs"},
-		{func() (ratelimit.Rule, error) {
-			return ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: math.MaxInt64})
-		}, "WindowOptions.Per is"},
-		{func() (ratelimit.Rule, error) {
-			return ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: 1000, Block: ratelimit.Block{After: -1}})
-		}, "WindowOptions.Block.After is -1"},
-		{func() (ratelimit.Rule, error) {
-			return ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: 1000, Block: ratelimit.Block{After: 1 << 31}})
-		}, "WindowOptions.Block.After is 2147483648"},
-		{func() (ratelimit.Rule, error) {
-			return ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1, Block: ratelimit.Block{After: 1}})
-		}, "BucketOptions.Block.For is 0s"},
-		{func() (ratelimit.Rule, error) {
-			return ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1, Block: ratelimit.Block{For: time.Second}})
-		}, "BucketOptions.Block.After is 0"},
-		{func() (ratelimit.Rule, error) { return ratelimit.GCRA(ratelimit.GCRAOptions{Per: 1000}) }, "GCRAOptions.Limit is 0, want 1 to 2^53"},
-		{func() (ratelimit.Rule, error) { return ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1}) }, "GCRAOptions.Per is 0s"},
-		{func() (ratelimit.Rule, error) {
-			return ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1, Per: 1000, Burst: -1})
-		}, "GCRAOptions.Burst is -1"},
-		{func() (ratelimit.Rule, error) {
-			return ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1 << 53, Per: 1000})
-		}, "GCRAOptions.Burst is 9007199254740992, want 1 to 9007199254740991"},
-		{func() (ratelimit.Rule, error) {
-			return ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 104_249, Per: 24 * time.Hour})
-		}, "GCRAOptions.Burst is 104249, want 1 to 104248"},
-		{func() (ratelimit.Rule, error) { return ratelimit.Throttle(0) }, "Throttle is 0s"},
-		{func() (ratelimit.Rule, error) { return ratelimit.Throttle(time.Second + 1) }, "Throttle is 1.000000001s"},
+		{ratelimit.Rule{}, "Rule is the zero Rule"},
+		{ratelimit.Rule{}.WithLimit(1), "Rule is the zero Rule"},
+		{ratelimit.Rule{}.WithName("a"), "Rule is the zero Rule"},
+		{ratelimit.PerSecond(0), "PerSecond.Limit is 0, want 1 to 2^53"},
+		{ratelimit.PerMinute(-1), "PerMinute.Limit is -1"},
+		{ratelimit.PerHour(1<<53 + 1), "PerHour.Limit is 9007199254740993"},
+		{ratelimit.PerDay(0), "PerDay.Limit is 0"},
+		{ratelimit.Per(0, time.Second), "Per.Limit is 0"},
+		{ratelimit.Per(5, 0), "Per.Per is 0s, want 1µs to 876000h0m0s"},
+		{ratelimit.Per(5, 1), "Per.Per is 1ns, want whole microseconds"},
+		{ratelimit.Per(5, ratelimit.MaxDuration+time.Hour), "Per.Per is 876001h0m0s"},
+		{ratelimit.SlidingLog(1, 0), "SlidingLog.Per is 0s"},
+		{ratelimit.SlidingLog(0, 1000), "SlidingLog.Limit is 0, want 1 to 2^53"},
+		{ratelimit.SlidingLog(-1, 1000), "SlidingLog.Limit is -1, want 1 to 2^53"},
+		{ratelimit.SlidingLog(1<<53+1, 1000), "SlidingLog.Limit is"},
+		{ratelimit.SlidingLog(1, 1001), "SlidingLog.Per is 1.001µs, want whole microseconds"},
+		{ratelimit.SlidingLog(1, 1000).WithName("a b"), `Rule.Name is "a b"`},
+		{ratelimit.PerMinute(5).WithName(`a"b`), `Rule.Name is "a\"b"`},
+		{ratelimit.PerMinute(5).WithName("a.b"), `Rule.Name is "a.b"`},
+		{ratelimit.PerMinute(5).WithName(strings.Repeat("a", 65)), "Rule.Name"},
+		{ratelimit.PerMinute(5).WithName("a\n"), "Rule.Name"},
+		{ratelimit.PerMinute(5).WithStream(), "Rule.Stream is for a SlidingLog only"},
+		{ratelimit.PerMinute(5).WithBurst(5), "Rule.Burst is for a GCRA only"},
+		{ratelimit.PerMinute(5).WithLimit(0), "Rule.Limit is 0, want 1 to 2^53"},
+		{ratelimit.PerMinute(0).WithLimit(5), "PerMinute.Limit is 0"},
+		{ratelimit.SlidingLog(1, 1000).WithoutLimit().WithBlock(block), "Rule.Block is set, but there is no limit"},
+		{ratelimit.SlidingLog(1, 1000).WithBlock(block).WithoutLimit(), "Rule.Limit is missing, and a Block needs one"},
+		{ratelimit.FixedWindow(1, 1000).WithoutLimit(), "Rule.Limit is missing"},
+		{ratelimit.FixedWindow(0, 1000), "FixedWindow.Limit is 0, want 1 to 2^53"},
+		{ratelimit.FixedWindow(1, -1000), "FixedWindow.Per is -1µs"},
+		{ratelimit.FixedWindow(1, math.MaxInt64), "FixedWindow.Per is"},
+		{ratelimit.FixedWindow(1, 1000).WithBlock(ratelimit.Block{After: -1}), "Rule.Block.After is -1"},
+		{ratelimit.FixedWindow(1, 1000).WithBlock(ratelimit.Block{After: 1 << 31}), "Rule.Block.After is 2147483648"},
+		{ratelimit.FixedWindow(1, 1000).WithBlock(ratelimit.Block{After: 1}), "Rule.Block.For is 0s"},
+		{ratelimit.FixedWindow(1, 1000).WithBlock(ratelimit.Block{For: time.Second}), "Rule.Block.After is 0"},
+		{ratelimit.GCRA(0, 1000), "GCRA.Limit is 0, want 1 to 2^53"},
+		{ratelimit.GCRA(1, 0), "GCRA.Per is 0s"},
+		{ratelimit.GCRA(1, 1000).WithBurst(-1), "Rule.Burst is -1"},
+		{ratelimit.GCRA(1, 1000).WithBurst(0), "Rule.Burst is 0"},
+		{ratelimit.GCRA(1<<53, 1000), "Rule.Burst is 9007199254740992, want 1 to 9007199254740991"},
+		{ratelimit.GCRA(104_249, 24*time.Hour), "Rule.Burst is 104249, want 1 to 104248"},
+		{ratelimit.GCRA(104_249, 24*time.Hour).WithName("a"), "Rule.Burst is 104249, want 1 to 104248"},
+		{ratelimit.Throttle(0), "Throttle.Per is 0s"},
+		{ratelimit.Throttle(time.Second + 1), "Throttle.Per is 1.000000001s"},
 	} {
-		r, err := c.make()
+		err := c.rule.Err()
 		require.ErrorContains(t, err, c.want)
 		require.True(t, strings.HasPrefix(err.Error(), "ratelimit: "), err)
-		require.Zero(t, r)
+		require.Empty(t, c.rule.Algorithm())
+		var wrong *ratelimit.OptionError
+		require.ErrorAs(t, err, &wrong)
+		require.Equal(t, strings.Fields(c.want)[0], wrong.Field)
+
+		store := newStore(t, memstore.Options{})
+		_, err = ratelimit.NewLimiter(store, c.rule)
+		require.ErrorContains(t, err, c.want)
+		_, err = store.Do(t.Context(), []ratelimit.Op{{Rule: c.rule, Key: "k", N: 1, Kind: ratelimit.Take}})
+		require.ErrorIs(t, err, ratelimit.ErrOp)
+		require.ErrorContains(t, err, c.want)
 	}
+	require.NoError(t, ratelimit.GCRA(104_249, 24*time.Hour).WithName("a").WithBurst(10).Err(), "a burst can be lowered afterwards")
 }
 
 func TestRulesTellWhatStoresNeed(t *testing.T) {
 	block := ratelimit.Block{After: 2, For: time.Hour}
-	r := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "api", Limit: 7, Per: time.Second, Burst: 20, Block: block}))
+	r := ratelimit.GCRA(7, time.Second).WithBurst(20).WithName("api").WithBlock(block)
 	require.Equal(t, "gcra(api: 7 per 1s, burst 20)", r.String())
 	require.Equal(t, "gcra", r.Algorithm())
 	require.EqualValues(t, 20, r.Burst())
@@ -86,12 +92,13 @@ func TestRulesTellWhatStoresNeed(t *testing.T) {
 	require.Zero(t, r.Span())
 	require.Equal(t, 2857143*time.Microsecond, r.Expiry(), "20/7 s, up to the microsecond")
 
-	r = ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 7, Per: time.Second, Encoding: ratelimit.Stream}))
-	require.Equal(t, []any{"log", ratelimit.Stream, time.Second, time.Second, int64(7)}, []any{r.Algorithm(), r.Encoding(), r.Span(), r.Expiry(), r.Burst()})
-	require.Equal(t, "sorted set, stream, Encoding(9)", strings.Join([]string{ratelimit.SortedSet.String(), ratelimit.Stream.String(), ratelimit.Encoding(9).String()}, ", "))
+	r = ratelimit.SlidingLog(7, time.Second).WithStream()
+	require.Equal(t, []any{"log", true, time.Second, time.Second, int64(7)}, []any{r.Algorithm(), r.Layout().Stream, r.Span(), r.Expiry(), r.Burst()})
+	require.Equal(t, "log(7 per 1s, stream)", r.String())
 
-	throttle := ratelimit.Must(ratelimit.Throttle(time.Second))
-	require.Equal(t, ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: time.Second})), throttle)
+	throttle := ratelimit.Throttle(time.Second)
+	require.Equal(t, ratelimit.FixedWindow(1, time.Second), throttle)
+	require.NoError(t, throttle.Err())
 	require.Equal(t, "window", throttle.Algorithm())
 	require.Zero(t, throttle.Interval())
 	require.Empty(t, ratelimit.Rule{}.Algorithm())
@@ -101,44 +108,38 @@ func TestRulesTellWhatStoresNeed(t *testing.T) {
 
 func TestTiersShareACounter(t *testing.T) {
 	for name, r := range everyRule(10) {
-		tier, err := r.WithLimit(20)
-		require.NoError(t, err, name)
+		tier := r.WithLimit(20)
 		require.Equal(t, r.Layout().ID, tier.Layout().ID, name)
 		require.EqualValues(t, 20, tier.Limit())
 		require.EqualValues(t, 20, tier.Burst())
-		_, err = r.WithLimit(-1)
-		require.ErrorContains(t, err, "WithLimit: limit is -1")
-		_, err = r.WithLimit(1<<53 + 1)
-		require.Error(t, err)
-		_, err = r.WithLimit(0)
-		require.Equal(t, name == "buckets" || name == "log", err == nil, name)
-		_, err = r.WithBurst(3)
-		require.Equal(t, name == "gcra", err == nil, name)
+		require.ErrorContains(t, r.WithLimit(-1).Err(), "Rule.Limit is -1")
+		require.Error(t, r.WithLimit(1<<53+1).Err())
+		require.Error(t, r.WithLimit(0).Err())
+		none := r.WithoutLimit()
+		require.Equal(t, name == "buckets" || name == "log", none.Err() == nil, name)
+		if none.Err() == nil {
+			require.True(t, r.SharesCounter(none))
+			require.Equal(t, r, none.WithLimit(10))
+		}
+		require.Equal(t, name == "gcra", r.WithBurst(3).Err() == nil, name)
 	}
-	_, err := ratelimit.Rule{}.WithLimit(1)
-	require.ErrorIs(t, err, ratelimit.ErrOp)
 
-	r := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 10, Per: time.Second, Burst: 30}))
-	tier := ratelimit.Must(r.WithLimit(15))
+	r := ratelimit.GCRA(10, time.Second).WithBurst(30)
+	tier := r.WithLimit(15)
 	require.EqualValues(t, 30, tier.Burst(), "a burst that was chosen stays")
 	require.Equal(t, 2*time.Second, tier.Expiry())
-	tier = ratelimit.Must(tier.WithBurst(0))
-	require.EqualValues(t, 15, tier.Burst())
-	require.EqualValues(t, 5, ratelimit.Must(tier.WithLimit(5)).Burst(), "and follows again")
-	_, err = r.WithBurst(1 << 30)
-	require.NoError(t, err)
-	_, err = r.WithBurst(1 << 53)
-	require.ErrorContains(t, err, "WithBurst: burst is")
+	require.NoError(t, r.WithBurst(1<<30).Err())
+	require.ErrorContains(t, r.WithBurst(1<<53).Err(), "Rule.Burst is")
 }
 
 func TestRulesThatDifferDoNotShareACounter(t *testing.T) {
 	seen := map[uint64]ratelimit.Rule{}
 	for _, r := range []ratelimit.Rule{
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{})), ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "a"})), ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Per: time.Minute})),
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Interval: time.Second})), ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Span: time.Hour, Per: 600 * time.Second})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: time.Minute})), ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: time.Minute, Encoding: ratelimit.Stream})),
-		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: time.Minute})), ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1, Per: time.Minute})),
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1, Per: time.Hour})), ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "a", Limit: 1, Per: time.Hour})),
+		ratelimit.Buckets(ratelimit.BucketOptions{}), ratelimit.Buckets(ratelimit.BucketOptions{}).WithName("a"), ratelimit.Buckets(ratelimit.BucketOptions{Per: time.Minute}),
+		ratelimit.Buckets(ratelimit.BucketOptions{Interval: time.Second}), ratelimit.Buckets(ratelimit.BucketOptions{Span: time.Hour, Per: 600 * time.Second}),
+		ratelimit.SlidingLog(1, time.Minute).WithoutLimit(), ratelimit.SlidingLog(1, time.Minute).WithoutLimit().WithStream(),
+		ratelimit.FixedWindow(1, time.Minute), ratelimit.GCRA(1, time.Minute),
+		ratelimit.GCRA(1, time.Hour), ratelimit.GCRA(1, time.Hour).WithName("a"),
 	} {
 		require.NotContains(t, seen, r.Layout().ID, r)
 		seen[r.Layout().ID] = r
@@ -196,38 +197,37 @@ func TestReceiptsThatNobodyGave(t *testing.T) {
 
 func TestWhichRulesShareACounter(t *testing.T) {
 	buckets := ratelimit.BucketOptions{Limit: 10, Per: time.Minute}
-	log := ratelimit.LogOptions{Limit: 10, Per: time.Minute}
-	r := ratelimit.Must(ratelimit.Buckets(buckets))
+	r := ratelimit.Buckets(buckets)
 	for _, like := range []func(o *ratelimit.BucketOptions){
 		func(o *ratelimit.BucketOptions) { o.Limit = 3 },
 		func(o *ratelimit.BucketOptions) { o.Expiry = time.Hour },
-		func(o *ratelimit.BucketOptions) { o.Block = ratelimit.Block{After: 2, For: time.Second} },
 	} {
 		o := buckets
 		like(&o)
-		require.True(t, r.SharesCounter(ratelimit.Must(ratelimit.Buckets(o))), "%+v", o)
+		require.True(t, r.SharesCounter(ratelimit.Buckets(o)), "%+v", o)
 	}
 	for _, unlike := range []func(o *ratelimit.BucketOptions){
-		func(o *ratelimit.BucketOptions) { o.Name = "other" },
 		func(o *ratelimit.BucketOptions) { o.Per = 2 * time.Minute },
 		func(o *ratelimit.BucketOptions) { o.Interval = time.Second },
 		func(o *ratelimit.BucketOptions) { o.Span = 1200 * time.Second },
 	} {
 		o := buckets
 		unlike(&o)
-		require.False(t, r.SharesCounter(ratelimit.Must(ratelimit.Buckets(o))), "%+v", o)
+		require.False(t, r.SharesCounter(ratelimit.Buckets(o)), "%+v", o)
 	}
-	stream := log
-	stream.Encoding = ratelimit.Stream
-	require.False(t, r.SharesCounter(ratelimit.Must(ratelimit.SlidingLog(log))))
-	require.False(t, ratelimit.Must(ratelimit.SlidingLog(log)).SharesCounter(ratelimit.Must(ratelimit.SlidingLog(stream))))
-	bucket := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 10, Per: time.Minute}))
-	require.True(t, bucket.SharesCounter(ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 3, Per: time.Minute, Burst: 7}))))
+	require.True(t, r.SharesCounter(r.WithBlock(ratelimit.Block{After: 2, For: time.Second})))
+	require.False(t, r.SharesCounter(r.WithName("other")))
+	require.False(t, r.SharesCounter(r.WithName(r.Name())), "a name that was chosen")
+	log := ratelimit.SlidingLog(10, time.Minute)
+	require.False(t, r.SharesCounter(log))
+	require.False(t, log.SharesCounter(log.WithStream()))
+	bucket := ratelimit.GCRA(10, time.Minute)
+	require.True(t, bucket.SharesCounter(ratelimit.GCRA(3, time.Minute).WithBurst(7)))
 
 	same := r
 	same.Layout().ID++ // as if the hashes of two were one, the other way round
 	require.False(t, r.SharesCounter(same))
-	clash := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 10, Per: time.Minute}))
+	clash := ratelimit.FixedWindow(10, time.Minute)
 	clash.Layout().ID = r.Layout().ID
 	require.False(t, r.SharesCounter(clash))
 }

@@ -20,10 +20,10 @@ func TestPolicyOfEachRule(t *testing.T) {
 		noCount  bool
 		noRefund bool
 	}{
-		{rule: ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 3, Per: time.Minute})), fields: `"p";r=0;t=65`, retry: "65"},
-		{rule: ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 3, Per: time.Minute})), fields: `"p";r=0;t=60`, retry: "60"},
-		{rule: ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 3, Per: time.Minute})), fields: `"p";r=0;t=60`, retry: "60"},
-		{rule: ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 3, Per: time.Minute})), fields: `"p";r=0;t=20`, retry: "20", noCount: true},
+		{rule: coarse(3, time.Minute), fields: `"p";r=0;t=65`, retry: "65"},
+		{rule: ratelimit.SlidingLog(3, time.Minute), fields: `"p";r=0;t=60`, retry: "60"},
+		{rule: ratelimit.FixedWindow(3, time.Minute), fields: `"p";r=0;t=60`, retry: "60"},
+		{rule: ratelimit.GCRA(3, time.Minute), fields: `"p";r=0;t=20`, retry: "20", noCount: true},
 	} {
 		t.Run(tt.rule.Algorithm(), func(t *testing.T) {
 			q := provide(t, ratelimit.Policy{Name: "p", Rules: []ratelimit.Rule{tt.rule}, Key: ratelimit.ByIP()})
@@ -72,9 +72,9 @@ func TestPolicyOfEachRule(t *testing.T) {
 // Rules of different kinds are charged together or not at all.
 func TestPolicyOfDifferentRules(t *testing.T) {
 	q := provide(t, ratelimit.Policy{Name: "p", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "rate", Limit: 60, Per: time.Minute, Burst: 2})),
-		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "hour", Limit: 3, Per: time.Hour})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Name: "seen", Per: time.Hour})),
+		ratelimit.GCRA(60, time.Minute).WithBurst(2).WithName("rate"),
+		ratelimit.FixedWindow(3, time.Hour).WithName("hour"),
+		ratelimit.SlidingLog(1, time.Hour).WithoutLimit().WithName("seen"),
 	}})
 	_, h := q.take("p")
 	require.Equal(t, `"p.rate";q=60;w=60, "p.hour";q=3;w=3600`, h.Get("RateLimit-Policy"))
@@ -98,7 +98,7 @@ func TestPolicyOfDifferentRules(t *testing.T) {
 // A blocked caller is told how long the block lasts.
 func TestPolicyThatBlocks(t *testing.T) {
 	q := provide(t, ratelimit.Policy{Name: "login", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{
-		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: time.Minute, Block: ratelimit.Block{After: 2, For: time.Hour}}))}})
+		ratelimit.FixedWindow(1, time.Minute).WithBlock(ratelimit.Block{After: 2, For: time.Hour})}})
 	var h http.Header
 	for range 3 {
 		_, h = q.take("login")

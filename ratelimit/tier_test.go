@@ -16,9 +16,8 @@ import (
 
 func TestRulesForAPlan(t *testing.T) {
 	p := ipPolicy("api", 2)
-	pro, err := p.Rules[0].WithLimit(4)
-	require.NoError(t, err)
-	burst := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "burst", Limit: 3, Per: 10 * time.Second}))
+	pro := p.Rules[0].WithLimit(4)
+	burst := coarse(3, 10*time.Second).WithName("burst")
 	plan, calls := "", 0
 	p.RulesFor = func(context.Context, *http.Request) ([]ratelimit.Rule, error) {
 		calls++
@@ -49,8 +48,8 @@ func TestRulesForAPlan(t *testing.T) {
 		require.EqualValues(t, 3, n)
 	})
 	require.Equal(t, 1, calls, "once for a request")
-	require.Equal(t, `"api";q=4;w=60, "api.burst";q=3;w=10`, h.Get("RateLimit-Policy"))
-	require.Equal(t, `"api";r=1;t=65, "api.burst";r=2;t=15`, h.Get("RateLimit"))
+	require.Equal(t, `"api.60s";q=4;w=60, "api.burst";q=3;w=10`, h.Get("RateLimit-Policy"))
+	require.Equal(t, `"api.60s";r=1;t=65, "api.burst";r=2;t=15`, h.Get("RateLimit"))
 
 	plan = "" // back to the smaller one
 	res, _ = q.take("api")
@@ -59,10 +58,9 @@ func TestRulesForAPlan(t *testing.T) {
 }
 
 func TestRulesForIsChecked(t *testing.T) {
-	plain := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1, Per: time.Minute}))
+	plain := coarse(1, time.Minute)
 	broken := errors.New("no database")
-	none, err := plain.WithLimit(0)
-	require.NoError(t, err)
+	none := plain.WithoutLimit()
 	var rules []ratelimit.Rule
 	var failure error
 	p := ratelimit.Policy{Name: "api", Key: ratelimit.ByIP(), RulesFor: func(context.Context, *http.Request) ([]ratelimit.Rule, error) { return rules, failure }}
@@ -77,10 +75,10 @@ func TestRulesForIsChecked(t *testing.T) {
 		return err
 	}
 	for want, r := range map[string][]ratelimit.Rule{
-		"RulesFor returned no rules":                  {},
-		"RulesFor[1] is the zero Rule":                {plain, {}},
-		"RulesFor[1] has the same name":               {plain, plain},
-		"RulesFor[0]: ratelimit: rule has no limit: ": {none},
+		"RulesFor returned no rules":                    {},
+		"RulesFor[1]: ratelimit: Rule is the zero Rule": {plain, {}},
+		"RulesFor[1] has the same name":                 {plain, plain},
+		"RulesFor[0]: ratelimit: rule has no limit: ":   {none},
 	} {
 		rules = r
 		for _, use := range []func(l *ratelimit.Limit) error{
@@ -105,8 +103,7 @@ func TestRulesForIsChecked(t *testing.T) {
 
 func TestCostAboveTheTier(t *testing.T) {
 	p := ipPolicy("api", 10)
-	small, err := p.Rules[0].WithLimit(2)
-	require.NoError(t, err)
+	small := p.Rules[0].WithLimit(2)
 	p.RulesFor = func(context.Context, *http.Request) ([]ratelimit.Rule, error) { return []ratelimit.Rule{small}, nil }
 	p.Cost = func(context.Context, *http.Request) (int64, error) { return 3, nil }
 	q := provide(t, p)

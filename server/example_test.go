@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -81,10 +80,7 @@ func ExampleServer_HandleFunc() {
 
 // However many helpers ask, a request is charged once.
 func ExampleRequest_RateLimit() {
-	twice, err := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 2, Per: time.Minute})
-	if err != nil {
-		log.Fatal(err)
-	}
+	twice := ratelimit.PerMinute(2)
 	srv, err := server.New(server.Options{
 		RateLimits: []ratelimit.Policy{{Name: "search", Rules: []ratelimit.Rule{twice}, Key: ratelimit.ByIP()}},
 	})
@@ -135,10 +131,7 @@ func ExampleServer_Handle() {
 
 // A visitor's session has a quota of its own, and who has none the address's.
 func ExampleBySession() {
-	rule, err := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1, Per: time.Minute})
-	if err != nil {
-		log.Fatal(err)
-	}
+	rule := ratelimit.PerMinute(1)
 	srv, err := server.New(server.Options{RateLimits: []ratelimit.Policy{{
 		Name:  "page",
 		Rules: []ratelimit.Rule{rule},

@@ -155,8 +155,7 @@ func TestMiddlewareAroundAServerWithThePolicy(t *testing.T) {
 	require.Len(t, own.keys, 1)
 
 	stricter := p
-	rule, err := p.Rules[0].WithLimit(2)
-	require.NoError(t, err)
+	rule := p.Rules[0].WithLimit(2)
 	stricter.Rules = []ratelimit.Rule{rule}
 	require.Equal(t, "ok", ask(srv.Wrap(eager(t, store, stricter)(taking(t, 0))), "GET", "/").body)
 	require.Len(t, store.keys, 2)

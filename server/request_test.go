@@ -22,8 +22,7 @@ import (
 )
 
 func policy(tb testing.TB, name string) ratelimit.Policy {
-	rule, err := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 3, Per: time.Minute})
-	require.NoError(tb, err)
+	rule := ratelimit.PerMinute(3)
 	return ratelimit.Policy{Name: name, Rules: []ratelimit.Rule{rule}, Key: ratelimit.ByIP()}
 }
 

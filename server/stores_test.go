@@ -68,8 +68,7 @@ func (c *countedConn) Write(p []byte) (int, error) {
 
 // newStored returns a server on b with a policy "plenty".
 func newStored(t *testing.T, b backend) (*server.Server, *logs) {
-	rule, err := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40, Per: time.Minute})
-	require.NoError(t, err)
+	rule := ratelimit.PerMinute(1 << 40)
 	return newServer(t, server.Options{
 		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, SessionStore: b.sessions,
 		RateLimits:     []ratelimit.Policy{{Name: "plenty", Rules: []ratelimit.Rule{rule}, Key: ratelimit.ByIP()}},

@@ -78,7 +78,7 @@ func newTasked(tb testing.TB) *server.Server {
 	require.NoError(tb, err)
 	counters, err := ratestore.New(client, ratestore.Options{Timeout: time.Second})
 	require.NoError(tb, err)
-	rule := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40, Per: time.Minute}))
+	rule := ratelimit.PerMinute(1 << 40)
 	srv, _ := newServer(tb, server.Options{
 		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, SessionStore: sessions,
 		RateLimits: []ratelimit.Policy{

@@ -20,7 +20,7 @@ type charge struct {
 // client is the only one of a store of its own, whose clock it moves. It keeps the first
 // error and does nothing after it.
 type client struct {
-	rules   *ratelimit.Union
+	rules   *ratelimit.Limiter
 	now     time.Duration
 	charges []charge
 	err     error
@@ -38,20 +38,20 @@ func newClient(s subject, phase time.Duration) *client {
 		c.err = err
 		return c
 	}
-	c.rules, c.err = ratelimit.NewUnion(store, s.rules...)
+	c.rules, c.err = ratelimit.NewLimiter(store, s.rules...)
 	return c
 }
 
 // peek returns what a take of one would get.
-func (c *client) peek() (v ratelimit.Verdict) {
+func (c *client) peek() (v ratelimit.Result) {
 	if c.err == nil {
 		v, c.err = c.rules.Peek(context.Background(), "k", 1)
 	}
 	return v
 }
 
-// take tries to take n units; after a success, the verdict describes what comes next.
-func (c *client) take(n int64) (v ratelimit.Verdict) {
+// take tries to take n units; after a success, the result describes what comes next.
+func (c *client) take(n int64) (v ratelimit.Result) {
 	if c.err != nil {
 		return v
 	}

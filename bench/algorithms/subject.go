@@ -30,25 +30,25 @@ func subjects() []subject {
 		{"FixedWindow", []ratelimit.Rule{fixedWindow(Limit, Per)}},
 		{"GCRA, burst 100", []ratelimit.Rule{gcra(Limit, Per, Limit)}},
 		{"GCRA, burst 25", []ratelimit.Rule{gcra(Limit, Per, 25)}},
-		{"Throttle(600ms)", []ratelimit.Rule{ratelimit.Must(ratelimit.Throttle(even))}},
+		{"Throttle(600ms)", []ratelimit.Rule{ratelimit.Throttle(even)}},
 		{"Union: GCRA 10/s, FixedWindow", []ratelimit.Rule{gcra(10, time.Second, 10), fixedWindow(Limit, Per)}},
 	}
 }
 
 func buckets(limit int64, per, interval, span time.Duration) ratelimit.Rule {
-	return ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: per, Interval: interval, Span: span}))
+	return ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: per, Interval: interval, Span: span})
 }
 
 func slidingLog(limit int64, per time.Duration) ratelimit.Rule {
-	return ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: limit, Per: per}))
+	return ratelimit.SlidingLog(limit, per)
 }
 
 func fixedWindow(limit int64, per time.Duration) ratelimit.Rule {
-	return ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: per}))
+	return ratelimit.FixedWindow(limit, per)
 }
 
 func gcra(limit int64, per time.Duration, burst int64) ratelimit.Rule {
-	return ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: limit, Per: per, Burst: burst}))
+	return ratelimit.GCRA(limit, per).WithBurst(burst)
 }
 
 // bound returns the most that theory lets through in a window of length w, whole

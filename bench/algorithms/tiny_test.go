@@ -20,7 +20,7 @@ func tiny() []subject {
 		{"window", []ratelimit.Rule{fixedWindow(2, per)}},
 		{"gcra", []ratelimit.Rule{gcra(2, per, 2)}},
 		{"gcra, small burst", []ratelimit.Rule{gcra(2, per, 1)}},
-		{"throttle", []ratelimit.Rule{ratelimit.Must(ratelimit.Throttle(per))}},
+		{"throttle", []ratelimit.Rule{ratelimit.Throttle(per)}},
 	}
 }
 

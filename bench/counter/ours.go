@@ -28,10 +28,7 @@ func newOurs(client *redis.Client) (*ours, error) {
 	if err != nil {
 		return nil, err
 	}
-	rule, err := ratelimit.Buckets(ratelimit.BucketOptions{})
-	if err != nil {
-		return nil, err
-	}
+	rule := ratelimit.Buckets(ratelimit.BucketOptions{})
 	limiter, err := ratelimit.NewLimiter(store, rule)
 	return &ours{limiter: limiter}, err
 }

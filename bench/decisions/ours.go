@@ -39,28 +39,24 @@ func lease(client *redis.Client) (ratelimit.Store, func() error, error) {
 }
 
 // window makes the kind of rule that most of the peers have.
-func window(q quota) (ratelimit.Rule, error) {
-	return ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: int64(q.limit), Per: q.per})
+func window(q quota) ratelimit.Rule {
+	return ratelimit.FixedWindow(int64(q.limit), q.per)
 }
 
 // gcra makes the kind that redis_rate and throttled have.
-func gcra(q quota) (ratelimit.Rule, error) {
-	return ratelimit.GCRA(ratelimit.GCRAOptions{Limit: int64(q.limit), Per: q.per})
+func gcra(q quota) ratelimit.Rule {
+	return ratelimit.GCRA(int64(q.limit), q.per)
 }
 
 // ours is a contender that asks a stack.
-func ours(name string, rule func(quota) (ratelimit.Rule, error), make stack) contender {
+func ours(name string, rule func(quota) ratelimit.Rule, make stack) contender {
 	return contender{name: name, sends: scripts, open: func(addr string, q quota) (limiter, error) {
-		rule, err := rule(q)
-		if err != nil {
-			return limiter{}, err
-		}
 		client := newClient(addr)
 		s, end, err := make(client)
 		if err != nil {
 			return limiter{}, errors.Join(err, client.Close())
 		}
-		l, err := ratelimit.NewLimiter(s, rule)
+		l, err := ratelimit.NewLimiter(s, rule(q))
 		if err != nil {
 			return limiter{}, errors.Join(err, client.Close())
 		}

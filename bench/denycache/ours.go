@@ -60,10 +60,7 @@ func cached(s ratelimit.Store) (ratelimit.Store, error) {
 // newOurs returns what makes a subject, with layers around the store.
 func newOurs(around func(ratelimit.Store) (ratelimit.Store, error)) func(context.Context, string, *redis.Client) (subject, error) {
 	return func(_ context.Context, addr string, _ *redis.Client) (subject, error) {
-		rule, err := ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: per})
-		if err != nil {
-			return nil, err
-		}
+		rule := ratelimit.FixedWindow(limit, per)
 		client := rig.NewClient(addr, 0)
 		bottom, err := redisstore.New(client, redisstore.Options{})
 		if err != nil {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -26,10 +25,7 @@ func openLazy(addr string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := ratelimit.Buckets(ratelimit.BucketOptions{Limit: perMinute, Per: time.Minute})
-	if err != nil {
-		return nil, err
-	}
+	limit := ratelimit.PerMinute(perMinute)
 	srv, err := server.New(server.Options{
 		SessionStore:   sessions,
 		RateLimits:     []ratelimit.Policy{{Name: "api", Rules: []ratelimit.Rule{limit}, Key: ratelimit.ByIP()}},

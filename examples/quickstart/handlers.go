@@ -22,10 +22,7 @@ var visits = session.NewCounter("visits")
 var User = reqctx.NewKey[string]("user")
 
 func newServer(st stores) (*server.Server, error) {
-	fivePerMinute, err := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5, Per: time.Minute})
-	if err != nil {
-		return nil, err
-	}
+	fivePerMinute := ratelimit.PerMinute(5)
 	srv, err := server.New(server.Options{
 		ServerTiming:   true,
 		RateLimits:     []ratelimit.Policy{{Name: "search", Rules: []ratelimit.Rule{fivePerMinute}, Key: ratelimit.ByIP()}},

@@ -113,10 +113,7 @@ func newServer(st stores) (*server.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	perSecond, err := ratelimit.Throttle(time.Second)
-	if err != nil {
-		return nil, err
-	}
+	perSecond := ratelimit.Throttle(time.Second)
 	srv, err := server.New(server.Options{
 		RateLimitStore: st.counters,
 		RateLimits:     []ratelimit.Policy{{Name: "tokens", Rules: []ratelimit.Rule{perSecond}, Key: ratelimit.ByIP()}},

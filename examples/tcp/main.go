@@ -75,10 +75,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 var peerName = reqctx.NewKey[string]("peer-name")
 
 func newServer() (*server.Server, error) {
-	tenPerMinute, err := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10, Per: time.Minute})
-	if err != nil {
-		return nil, err
-	}
+	tenPerMinute := ratelimit.PerMinute(10)
 	srv, err := server.New(server.Options{
 		IdleTimeout: time.Minute,
 		RateLimits:  []ratelimit.Policy{{Name: "connect", Rules: []ratelimit.Rule{tenPerMinute}, Key: ratelimit.ByIP()}},

@@ -47,11 +47,11 @@ func TestRedisDiesEverySecond(t *testing.T) {
 	}{
 		"window": {layer.Closed, windowOf(limit, per), ratecheck.FixedWindow(limit, per)},
 		"log": {
-			layer.Open, ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: limit, Per: per})),
+			layer.Open, ratelimit.SlidingLog(limit, per),
 			ratecheck.SlidingLog(limit, per),
 		},
 		"gcra": {
-			layer.Local, ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: limit, Per: per, Burst: 20})),
+			layer.Local, ratelimit.GCRA(limit, per).WithBurst(20),
 			ratecheck.GCRA(limit, per, 20),
 		},
 	} {

@@ -80,7 +80,7 @@ func TestDenialIsRepeated(t *testing.T) {
 		require.True(t, d.take(1, r, 3).Allowed, "less than what was denied")
 		if r.Name() != "burst" {
 			d.take(0, r, 5)
-			require.True(t, d.take(1, ratelimit.Must(r.WithLimit(15)), 5).Allowed, "a higher limit")
+			require.True(t, d.take(1, r.WithLimit(15), 5).Allowed, "a higher limit")
 		}
 		_, err := d.DoOne(t.Context(), take(r, "k", 11))
 		require.ErrorIs(t, err, ratelimit.ErrTooLarge)
@@ -116,7 +116,7 @@ func TestDenialOfAWindowIncludesSmallerTakes(t *testing.T) {
 func TestStoreSeesDenialsUntilItsBlock(t *testing.T) {
 	for _, o := range []DenyCacheOptions{{}, {Block: time.Second}} {
 		block := ratelimit.Block{After: 3, For: time.Hour}
-		r := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 2, Per: time.Minute, Block: block}))
+		r := ratelimit.GCRA(2, time.Minute).WithBlock(block)
 		d := newDenyTest(t, o)
 		d.take(1, r, 2)
 		for range 3 {
@@ -129,7 +129,7 @@ func TestStoreSeesDenialsUntilItsBlock(t *testing.T) {
 			require.Equal(t, 58*time.Minute, res.Blocked)
 			require.Zero(t, res.Remaining)
 		}
-		d.take(0, ratelimit.Must(r.WithLimit(20)), 20)
+		d.take(0, r.WithLimit(20), 20)
 		_, err := d.DoOne(t.Context(), take(r, "k", 0))
 		require.ErrorIs(t, err, ratelimit.ErrOp)
 		d.clock.Advance(58 * time.Minute)
@@ -163,8 +163,8 @@ func TestPeekStartsNoBlock(t *testing.T) {
 }
 
 func TestDenialOfAGroupIsRepeated(t *testing.T) {
-	second, day := windowOf(2), ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 100, Per: 24 * time.Hour}))
-	meter := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{}))
+	second, day := windowOf(2), ratelimit.SlidingLog(100, 24 * time.Hour)
+	meter := ratelimit.Buckets(ratelimit.BucketOptions{})
 	group := []ratelimit.Op{take(day, "k", 1), take(second, "k", 1), {Rule: meter, Key: "k", N: 1, Kind: ratelimit.Add}}
 	d := newDenyTest(t, DenyCacheOptions{})
 	for range 2 {
@@ -224,7 +224,7 @@ func TestKeysWithOneHashAreDistinct(t *testing.T) {
 		require.EqualValues(t, i, s.find(7, fmt.Sprint(i), &r, 0).n)
 	}
 	require.Nil(t, s.find(7, "another", &r, 0))
-	other := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "other", Limit: 1, Per: time.Minute}))
+	other := ratelimit.FixedWindow(1, time.Minute).WithName("other")
 	require.Nil(t, s.find(7, "1", &other, 0))
 	require.Nil(t, s.find(7, "1", &r, time.Hour))
 }
@@ -270,8 +270,8 @@ func TestConcurrentTakesReachTheLimit(t *testing.T) {
 	require.NoError(t, err)
 	c, err := newDenyCache(m, DenyCacheOptions{Keys: 8})
 	require.NoError(t, err)
-	long := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 500, Per: time.Hour}))
-	half := ratelimit.Must(long.WithLimit(250))
+	long := ratelimit.FixedWindow(500, time.Hour)
+	half := long.WithLimit(250)
 	var units atomic.Int64
 	var wg sync.WaitGroup
 	for g := range 16 {

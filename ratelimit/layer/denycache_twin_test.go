@@ -45,18 +45,18 @@ type twinReceipt struct {
 // twinFamilies are rules that share a counter, of every algorithm. What a GCRA's key may be
 // forgotten by is longer than a test.
 func twinFamilies() (all [][]ratelimit.Rule) {
-	must, s := ratelimit.Must, time.Second
+	const s = time.Second
 	for _, block := range []ratelimit.Block{{}, {After: 2, For: 3 * s}, {After: 1, For: s}} {
 		for _, r := range []ratelimit.Rule{
-			must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 6, Per: 4 * s, Interval: s, Span: 10 * s, Block: block})),
-			must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 6, Per: 2 * s, Block: block})),
-			must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 6, Per: 2 * s, Block: block})),
-			must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 6, Per: 2 * s, Block: block})),
-			must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "burst", Limit: 6, Per: s, Burst: 8, Block: block})),
+			ratelimit.Buckets(ratelimit.BucketOptions{Limit: 6, Per: 4 * s, Interval: s, Span: 10 * s}).WithBlock(block),
+			ratelimit.SlidingLog(6, 2*s).WithBlock(block),
+			ratelimit.FixedWindow(6, 2*s).WithBlock(block),
+			ratelimit.GCRA(6, 2*s).WithBlock(block),
+			ratelimit.GCRA(6, s).WithBurst(8).WithName("burst").WithBlock(block),
 		} {
-			family := []ratelimit.Rule{r, must(r.WithLimit(3)), must(r.WithLimit(11))}
+			family := []ratelimit.Rule{r, r.WithLimit(3), r.WithLimit(11)}
 			if r.Algorithm() == "gcra" {
-				family = append(family, must(r.WithBurst(4)))
+				family = append(family, r.WithBurst(4))
 			}
 			all = append(all, family)
 		}

@@ -24,7 +24,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	twoPerHour := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 2, Per: time.Hour}))
+	twoPerHour := ratelimit.SlidingLog(2, time.Hour)
 	limiter, err := ratelimit.NewLimiter(guarded, twoPerHour)
 	if err != nil {
 		panic(err)
@@ -41,8 +41,8 @@ func Example() {
 
 // Logins stay shut without the store; all else has a share of its limit.
 func ExampleNew_failoverOptions_modeFor() {
-	login := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "login", Limit: 5, Per: time.Minute}))
-	search := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "search", Limit: 60, Per: time.Minute}))
+	login := ratelimit.GCRA(5, time.Minute).WithName("login")
+	search := ratelimit.GCRA(60, time.Minute).WithName("search")
 	f, err := layer.New(gone{}, layer.Options{Failover: &layer.FailoverOptions{
 		Replicas: 4,
 		ModeFor: func(r ratelimit.Rule) layer.Mode {

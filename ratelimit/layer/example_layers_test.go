@@ -25,7 +25,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	perMinute := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 10, Per: time.Minute}))
+	perMinute := ratelimit.GCRA(10, time.Minute)
 	limiter, err := ratelimit.NewLimiter(layered, perMinute)
 	if err != nil {
 		log.Fatal(err)
@@ -58,10 +58,10 @@ func ExampleNew_shadow() {
 		log.Fatal(err)
 	}
 	rules := []ratelimit.Rule{
-		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 10, Per: time.Hour})),
-		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "lower", Limit: 2, Per: time.Hour})),
+		ratelimit.FixedWindow(10, time.Hour),
+		ratelimit.FixedWindow(2, time.Hour).WithName("lower"),
 	}
-	both, err := ratelimit.NewUnion(shadow, rules...)
+	both, err := ratelimit.NewLimiter(shadow, rules...)
 	if err != nil {
 		log.Fatal(err)
 	}

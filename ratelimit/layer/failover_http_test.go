@@ -23,10 +23,10 @@ func TestReducedCapacityOverHTTP(t *testing.T) {
 		Failover:  &layer.FailoverOptions{Retry: 2 * time.Second, Logger: quiet},
 	})
 	require.NoError(t, err)
-	second := ratelimit.Must(ratelimit.Throttle(time.Hour))
+	second := ratelimit.Throttle(time.Hour)
 	policies := map[string][]ratelimit.Rule{
-		"one rule":  {ratelimit.Must(ratelimit.Throttle(time.Second))},
-		"two rules": {ratelimit.Must(ratelimit.Throttle(time.Second)), ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "other", Limit: 1, Per: time.Hour}))},
+		"one rule":  {ratelimit.Throttle(time.Second)},
+		"two rules": {ratelimit.Throttle(time.Second), ratelimit.GCRA(1, time.Hour).WithName("other")},
 		"another":   {second},
 	}
 	for name, rules := range policies {

@@ -70,13 +70,11 @@ func (l *local) share(r ratelimit.Rule) ratelimit.Rule {
 	if l.replicas == 1 || r.Limit() == 0 {
 		return r
 	}
-	share, err := r.WithLimit(max(1, r.Limit()/l.replicas))
-	if err == nil && share.Burst() == r.Burst() && r.Algorithm() == "gcra" { // its burst is set apart
-		share, err = share.WithBurst(max(1, r.Burst()/l.replicas))
+	share := r.WithLimit(max(1, r.Limit()/l.replicas))
+	if share.Burst() == r.Burst() && r.Algorithm() == "gcra" { // its burst is set apart
+		share = share.WithBurst(max(1, r.Burst()/l.replicas))
 	}
-	if err != nil {
-		return r // its limit was valid, and so is a smaller one
-	}
+	// The rule's numbers were valid, and so are smaller ones.
 	return share
 }
 

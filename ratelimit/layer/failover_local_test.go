@@ -28,12 +28,12 @@ func (f *failoverTest) passes(r ratelimit.Rule, key string) (n int) {
 }
 
 func localRules(limit int64) []ratelimit.Rule {
-	must, per := ratelimit.Must, time.Minute
+	const per = time.Minute
 	return []ratelimit.Rule{
-		must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: per})),
-		must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: limit, Per: per})),
+		ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: per, Interval: 5 * time.Second, Span: 10 * time.Minute}),
+		ratelimit.SlidingLog(limit, per),
 		windowOf(limit), gcra(limit),
-		must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "burst", Limit: 600, Per: time.Hour, Burst: limit})),
+		ratelimit.GCRA(600, time.Hour).WithBurst(limit).WithName("burst"),
 	}
 }
 
@@ -94,9 +94,9 @@ func TestLocalForgetsEndedCounters(t *testing.T) {
 // TestLocalWithAnotherLimit reports what remains by one limit, and takes by another.
 func TestLocalWithAnotherLimit(t *testing.T) {
 	for _, r := range localRules(10) {
-		low := ratelimit.Must(r.WithLimit(6))
+		low := r.WithLimit(6)
 		if r.Name() == "burst" {
-			low = ratelimit.Must(r.WithBurst(6))
+			low = r.WithBurst(6)
 		}
 		withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failoverTest) {
 			_, _, err := f.take(r, "k", 3)
@@ -134,7 +134,7 @@ func TestTakeAboveAShareIsDenied(t *testing.T) {
 
 // TestEachRuleHasItsMode has a group of rules of several modes.
 func TestEachRuleHasItsMode(t *testing.T) {
-	open, local, closed := gcra(5), windowOf(2), ratelimit.Must(ratelimit.Throttle(time.Second))
+	open, local, closed := gcra(5), windowOf(2), ratelimit.Throttle(time.Second)
 	modes := map[ratelimit.Rule]Mode{open: Open, local: Local, closed: Closed}
 	withFailover(t, FailoverOptions{ModeFor: func(r ratelimit.Rule) Mode { return modes[r] }}, func(t *testing.T, f *failoverTest) {
 		f.down()

@@ -62,7 +62,7 @@ func breaks(context.Context) error    { return errBroken }
 func heeds(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 
 func windowOf(limit int64) ratelimit.Rule {
-	return ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: time.Minute}))
+	return ratelimit.FixedWindow(limit, time.Minute)
 }
 
 // failover is a Failover around a shaky store, in a bubble.

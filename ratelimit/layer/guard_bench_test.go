@@ -20,7 +20,7 @@ func BenchmarkDenyCache(b *testing.B) {
 	require.NoError(b, err)
 	c, err := newDenyCache(m, DenyCacheOptions{})
 	require.NoError(b, err)
-	hour := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: time.Hour}))
+	hour := ratelimit.FixedWindow(1, time.Hour)
 	keys := make([]string, 16<<10)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("198.51.%d.%d", i>>8, i&255)

@@ -37,7 +37,7 @@ func BenchmarkLease(b *testing.B) {
 // takeAll makes b.N takes of one key, each of which is allowed, by so many callers.
 func takeAll(b *testing.B, store ratelimit.Store, callers int) {
 	one := storage.DoOne(store)
-	op := take(ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1 << 30, Per: time.Second})), "k", 1)
+	op := take(ratelimit.GCRA(1<<30, time.Second), "k", 1)
 	var made atomic.Int64
 	done := make(chan error, callers)
 	b.ReportAllocs()

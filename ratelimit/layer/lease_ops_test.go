@@ -103,7 +103,7 @@ func TestRefundToTheLease(t *testing.T) {
 }
 
 func TestResetEndsLeases(t *testing.T) {
-	other := ratelimit.Must(leasable.WithLimit(10))
+	other := leasable.WithLimit(10)
 	for name, reset := range map[string]func(q leaseTest) error{
 		"alone": func(q leaseTest) error {
 			_, err := q.DoOne(q.Context(), ratelimit.Op{Rule: leasable, Key: "k", Kind: ratelimit.Reset})

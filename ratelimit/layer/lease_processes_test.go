@@ -20,13 +20,11 @@ import (
 
 // quickRules are rules of which some intervals pass in a test.
 var quickRules = map[string]ratelimit.Rule{
-	"buckets": ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{
-		Limit: 1000, Per: 500 * time.Millisecond, Interval: 100 * time.Millisecond, Span: time.Second,
-	})),
-	"log":    ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1000, Per: 500 * time.Millisecond})),
-	"stream": ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1000, Per: 500 * time.Millisecond, Encoding: ratelimit.Stream})),
-	"window": ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1000, Per: 500 * time.Millisecond})),
-	"gcra":   ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1000, Per: 500 * time.Millisecond, Burst: 800})),
+	"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Per: 500 * time.Millisecond, Interval: 100 * time.Millisecond, Span: time.Second}),
+	"log":     ratelimit.SlidingLog(1000, 500*time.Millisecond),
+	"stream":  ratelimit.SlidingLog(1000, 500*time.Millisecond).WithStream(),
+	"window":  ratelimit.FixedWindow(1000, 500*time.Millisecond),
+	"gcra":    ratelimit.GCRA(1000, 500*time.Millisecond).WithBurst(800),
 }
 
 // lengthVariable is for how long the processes take, by default 1.5 s.

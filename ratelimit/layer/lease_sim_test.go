@@ -21,12 +21,10 @@ import (
 
 // leaseRulesUnderTest are rules of each algorithm that many intervals of pass in a simulation.
 var leaseRulesUnderTest = map[string]ratelimit.Rule{
-	"buckets": ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{
-		Limit: 1000, Per: 2 * time.Second, Interval: 200 * time.Millisecond, Span: 2 * time.Second,
-	})),
-	"log":    ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1000, Per: 2 * time.Second})),
-	"window": ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1000, Per: 2 * time.Second})),
-	"gcra":   ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1000, Per: 2 * time.Second, Burst: 800})),
+	"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Per: 2 * time.Second, Interval: 200 * time.Millisecond, Span: 2 * time.Second}),
+	"log":     ratelimit.SlidingLog(1000, 2*time.Second),
+	"window":  ratelimit.FixedWindow(1000, 2*time.Second),
+	"gcra":    ratelimit.GCRA(1000, 2*time.Second).WithBurst(800),
 }
 
 // checkedRule is what ratecheck knows a rule by.

@@ -14,7 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
-var leasable = ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1000, Per: time.Minute}))
+var leasable = ratelimit.SlidingLog(1000, time.Minute)
 
 // leaseTest is a Lease in a bubble, over a store in memory whose calls are noted.
 type leaseTest struct {
@@ -137,8 +137,8 @@ func TestUnspentUnitsGoBack(t *testing.T) {
 
 func TestLeaseEndsWithItsBucketOrWindow(t *testing.T) {
 	for _, r := range []ratelimit.Rule{
-		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1000, Per: 20 * time.Second})),
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Per: 20 * time.Second, Interval: 20 * time.Second, Span: time.Minute})),
+		ratelimit.FixedWindow(1000, 20*time.Second),
+		ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Per: 20 * time.Second, Interval: 20 * time.Second, Span: time.Minute}),
 	} {
 		t.Run(r.Algorithm(), func(t *testing.T) {
 			withLease(t, r, LeaseOptions{}, func(q leaseTest) {
@@ -159,11 +159,10 @@ func TestLeaseEndsWithItsBucketOrWindow(t *testing.T) {
 
 func TestRulesWithoutLeases(t *testing.T) {
 	for name, r := range map[string]ratelimit.Rule{
-		"with a Block": ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{
-			Limit: 1000, Per: time.Minute, Block: ratelimit.Block{After: 1, For: time.Minute}})),
-		"of few units":      ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 19, Per: time.Minute})),
-		"too short":         ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1000, Per: 19 * time.Millisecond})),
-		"of a short refill": ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 100_000, Per: time.Minute, Burst: 30})),
+		"with a Block":      ratelimit.SlidingLog(1000, time.Minute).WithBlock(ratelimit.Block{After: 1, For: time.Minute}),
+		"of few units":      ratelimit.SlidingLog(19, time.Minute),
+		"too short":         ratelimit.SlidingLog(1000, 19*time.Millisecond),
+		"of a short refill": ratelimit.GCRA(100_000, time.Minute).WithBurst(30),
 	} {
 		t.Run(name, func(t *testing.T) {
 			withLease(t, r, LeaseOptions{}, func(q leaseTest) {
@@ -214,7 +213,7 @@ func TestLeaseIsAStore(t *testing.T) {
 func TestTakeFromALeaseAllocatesNothing(t *testing.T) {
 	m, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
-	r := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 40, Per: time.Hour}))
+	r := ratelimit.SlidingLog(1<<40, time.Hour)
 	l, err := newLease(m, LeaseOptions{Lifetime: time.Minute})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()

@@ -44,7 +44,7 @@ func TestAllowedKey(t *testing.T) {
 		}
 	}
 	// As part of a group, and beside others.
-	day := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 5, Per: time.Hour}))
+	day := ratelimit.FixedWindow(5, time.Hour)
 	out, err := l.Do(t.Context(), []ratelimit.Op{take(day, "k", 6), take(gcra(10), "k", 9), take(gcra(10), "k", 9)})
 	require.NoError(t, err)
 	for _, res := range out {
@@ -75,7 +75,7 @@ func TestDeniedKey(t *testing.T) {
 func TestOtherOpsOnListedKeys(t *testing.T) {
 	const key = "k"
 	l, store := listsAround(t, ListsOptions{})
-	w := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 10, Per: time.Minute}))
+	w := ratelimit.SlidingLog(10, time.Minute)
 	charged, err := l.DoOne(t.Context(), take(w, key, 4))
 	require.NoError(t, err)
 	one := func(op ratelimit.Op) ratelimit.Result {
@@ -118,7 +118,7 @@ func TestOtherOpsOnListedKeys(t *testing.T) {
 // What is left of a list of ops is asked in one call, and in the groups that it had.
 func TestListedAndOtherKeys(t *testing.T) {
 	l, store := listsAround(t, ListsOptions{Allow: List{Keys: []string{"a"}}, Deny: List{Keys: []string{"d"}}})
-	hour := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 5, Per: time.Hour}))
+	hour := ratelimit.FixedWindow(5, time.Hour)
 	out, err := l.Do(t.Context(), []ratelimit.Op{
 		take(gcra(3), "k", 2), take(hour, "k", 2), take(gcra(3), "a", 1), take(gcra(3), "k", 2), take(gcra(3), "d", 1), take(hour, "k", 1),
 	})

@@ -96,7 +96,7 @@ func TestVeryLongDenial(t *testing.T) {
 	store, _ := newMemory(t)
 	cache, err := newDenyCache(store, DenyCacheOptions{})
 	require.NoError(t, err)
-	r := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1, Per: 24 * time.Hour}))
+	r := ratelimit.GCRA(1, 24*time.Hour)
 	_, err = cache.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", N: 100_000_000, Kind: ratelimit.Add})
 	require.NoError(t, err)
 	res, err := cache.DoOne(t.Context(), take(r, "k", 1))

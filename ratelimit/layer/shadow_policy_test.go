@@ -48,7 +48,7 @@ func TestShadowRuleInAPolicy(t *testing.T) {
 	ask := s.asPolicy(1, shadowed(3), gcra(5))
 	for i := range 6 {
 		rec := ask()
-		require.Equal(t, `"api";q=5;w=60`, rec.Header().Get("RateLimit-Policy"))
+		require.Equal(t, `"api.60s";q=5;w=60`, rec.Header().Get("RateLimit-Policy"))
 		require.Equal(t, "5", rec.Header().Get("X-RateLimit-Limit"))
 		if i < 5 {
 			require.Equal(t, http.StatusOK, rec.Code)
@@ -56,7 +56,7 @@ func TestShadowRuleInAPolicy(t *testing.T) {
 			continue
 		}
 		require.Equal(t, http.StatusTooManyRequests, rec.Code)
-		require.Equal(t, `"api";r=0;t=12`, rec.Header().Get("RateLimit"))
+		require.Equal(t, `"api.60s";r=0;t=12`, rec.Header().Get("RateLimit"))
 		require.NotContains(t, rec.Body.String(), "shadow")
 	}
 	require.Equal(t, ShadowStats{Passed: 3, Denied: 2}, s.Stats())
@@ -65,23 +65,24 @@ func TestShadowRuleInAPolicy(t *testing.T) {
 func TestShadowRuleBesideAnother(t *testing.T) {
 	s := newShadowTest(t, isShadow)
 	for _, rules := range [][]ratelimit.Rule{{shadowed(2), gcra(4)}, {gcra(4), shadowed(2)}} {
-		u, err := ratelimit.NewUnion(s.shadowLayer, rules...)
+		u, err := ratelimit.NewLimiter(s.shadowLayer, rules...)
 		require.NoError(t, err)
 		require.NoError(t, u.Reset(t.Context(), "k"))
-		var charged []ratelimit.Verdict
+		var charged []ratelimit.Result
 		for i := range int64(3) {
 			v, err := u.Take(t.Context(), "k", 1)
 			require.NoError(t, err)
 			require.True(t, v.Allowed)
 			require.Equal(t, 3-i, v.Remaining)
 			require.EqualValues(t, 4, v.Limit)
-			require.Empty(t, u.Denied(v))
 			charged = append(charged, v)
 		}
 		v, err := u.Take(t.Context(), "k", 2)
 		require.NoError(t, err)
 		require.False(t, v.Allowed)
-		require.Equal(t, []ratelimit.Rule{gcra(4)}, u.Denied(v))
+		for i, r := range v.Each() {
+			require.Equal(t, rules[i] == gcra(4), r.Violated && r.Source != ratelimit.FromShadow)
+		}
 		back, err := u.Refund(t.Context(), "k", charged[1])
 		require.NoError(t, err)
 		require.False(t, back, "a GCRA's last charge is another")

@@ -15,7 +15,7 @@ import (
 
 // shadowed returns a shadow rule; all other rules of these tests are enforced.
 func shadowed(limit int64) ratelimit.Rule {
-	return ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "shadow", Limit: limit, Per: time.Hour}))
+	return ratelimit.FixedWindow(limit, time.Hour).WithName("shadow")
 }
 
 func isShadow(op ratelimit.Op) bool { return op.Rule.Name() == "shadow" }
@@ -194,7 +194,7 @@ func TestShadowRulesInSeveralGroups(t *testing.T) {
 	require.Equal(t, ShadowStats{Passed: 3, Denied: 1}, s.Stats())
 
 	other := ratelimit.Op{Rule: a, Key: "between", N: 1, Kind: ratelimit.Take}
-	c := ratelimit.Must(b.WithLimit(5))
+	c := b.WithLimit(5)
 	out = s.do(take(c, "k", 2), other, take(c, "k", 2))
 	require.False(t, out[0].Violated)
 	require.True(t, out[2].Violated)
@@ -208,7 +208,7 @@ func TestShadowCountsAsIfEnforced(t *testing.T) {
 		s := newShadowTest(t, isShadow)
 		inForce, _ := newMemory(t)
 		without, _ := newMemory(t)
-		a, b, b2 := gcra(20), shadowed(15), ratelimit.Must(shadowed(15).WithLimit(9))
+		a, b, b2 := gcra(20), shadowed(15), shadowed(15).WithLimit(9)
 		rule := rapid.SampledFrom([]ratelimit.Rule{a, b, b2})
 		for range rapid.IntRange(1, 30).Draw(rt, "groups") {
 			var ops, others []ratelimit.Op

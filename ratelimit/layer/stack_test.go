@@ -45,7 +45,7 @@ func limiter(tb testing.TB, store ratelimit.Store, r ratelimit.Rule) *ratelimit.
 }
 
 func windowOf(limit int64, per time.Duration) ratelimit.Rule {
-	return ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: per}))
+	return ratelimit.FixedWindow(limit, per)
 }
 
 // TestFiveOfSevenPass is a deny cache in each of two processes.

@@ -21,7 +21,7 @@ func newMemory(tb testing.TB) (*memstore.Store, *storetest.ManualClock) {
 }
 
 func gcra(limit int64) ratelimit.Rule {
-	return ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: limit, Per: time.Minute}))
+	return ratelimit.GCRA(limit, time.Minute)
 }
 
 func take(r ratelimit.Rule, key string, n int64) ratelimit.Op {

@@ -23,13 +23,13 @@ import (
 func rulesOfTen() (rules []ratelimit.Rule, meter ratelimit.Rule) {
 	block := ratelimit.Block{After: 2, For: time.Minute}
 	return []ratelimit.Rule{
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "buckets", Limit: 10, Per: time.Minute})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Name: "log", Limit: 10, Per: time.Minute})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Name: "stream", Limit: 10, Per: time.Minute, Encoding: ratelimit.Stream})),
-		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "window", Limit: 10, Per: time.Minute, Block: block})),
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "gcra", Limit: 10, Per: time.Minute})),
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Name: "burst", Limit: 3, Per: 24 * time.Hour, Burst: 10, Block: block})),
-	}, ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Name: "meter", Per: time.Minute}))
+		ratelimit.PerMinute(10).WithName("buckets"),
+		ratelimit.SlidingLog(10, time.Minute).WithName("log"),
+		ratelimit.SlidingLog(10, time.Minute).WithName("stream").WithStream(),
+		ratelimit.FixedWindow(10, time.Minute).WithName("window").WithBlock(block),
+		ratelimit.GCRA(10, time.Minute).WithName("gcra"),
+		ratelimit.GCRA(3, 24*time.Hour).WithBurst(10).WithName("burst").WithBlock(block),
+	}, ratelimit.SlidingLog(1, time.Minute).WithoutLimit().WithName("meter")
 }
 
 // aroundMemory returns a store in memory with nothing, one layer, or all of them around it. Rules
@@ -148,7 +148,7 @@ func TestNAboveTheLimit(t *testing.T) {
 			require.NoError(t, err)
 			limiter, err := ratelimit.NewLimiter(store, r)
 			require.NoError(t, err)
-			union, err := ratelimit.NewUnion(store, rules[i], rules[(i+1)%len(rules)])
+			both, err := ratelimit.NewLimiter(store, rules[i], rules[(i+1)%len(rules)])
 			require.NoError(t, err)
 			for n, want := range map[int64]error{
 				11: ratelimit.ErrTooLarge, 1<<53 + 1: ratelimit.ErrTooLarge, 1 << 60: ratelimit.ErrTooLarge, math.MaxInt64: ratelimit.ErrTooLarge,
@@ -159,8 +159,8 @@ func TestNAboveTheLimit(t *testing.T) {
 					"reservation": func() error { _, err := reserver.Reserve(t.Context(), "k", n); return err },
 					"take":        func() error { _, err := limiter.Take(t.Context(), "k", n); return err },
 					"peek":        func() error { _, err := limiter.Peek(t.Context(), "k", n); return err },
-					"union":       func() error { _, err := union.Take(t.Context(), "k", n); return err },
-					"union, peek": func() error { _, err := union.Peek(t.Context(), "k", n); return err },
+					"both":        func() error { _, err := both.Take(t.Context(), "k", n); return err },
+					"both, peek":  func() error { _, err := both.Peek(t.Context(), "k", n); return err },
 				} {
 					require.ErrorIs(t, ask(), want, "%s, %v: %s of %d", name, r, what, n)
 				}

@@ -15,10 +15,10 @@ import (
 // everyRule has one rule of each algorithm; limit is one that lasts for a benchmark.
 func everyRule(limit int64) map[string]ratelimit.Rule {
 	return map[string]ratelimit.Rule{
-		"buckets": ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: time.Minute})),
-		"log":     ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: min(limit, 100), Per: time.Minute})),
-		"window":  ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: time.Minute})),
-		"gcra":    ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: limit, Per: time.Minute})),
+		"buckets": ratelimit.PerMinute(limit),
+		"log":     ratelimit.SlidingLog(min(limit, 100), time.Minute),
+		"window":  ratelimit.FixedWindow(limit, time.Minute),
+		"gcra":    ratelimit.GCRA(limit, time.Minute),
 	}
 }
 
@@ -117,7 +117,7 @@ func BenchmarkCount(b *testing.B) {
 	for _, d := range []time.Duration{20 * time.Second, 595 * time.Second} {
 		b.Run(d.String(), func(b *testing.B) {
 			h, ctx := newHand(), context.Background()
-			l := newLimiter(b, newStore(b, Options{Clock: h.clock}), ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{})))
+			l := newLimiter(b, newStore(b, Options{Clock: h.clock}), ratelimit.Buckets(ratelimit.BucketOptions{}))
 			for range 120 {
 				_, err := l.Add(ctx, "k", 1)
 				require.NoError(b, err)
@@ -137,7 +137,7 @@ func BenchmarkAdd(b *testing.B) {
 	for _, gap := range []time.Duration{0, 5 * time.Second, 605 * time.Second} {
 		b.Run("gap "+gap.String(), func(b *testing.B) {
 			h, ctx := newHand(), context.Background()
-			l := newLimiter(b, newStore(b, Options{Clock: h.clock}), ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{})))
+			l := newLimiter(b, newStore(b, Options{Clock: h.clock}), ratelimit.Buckets(ratelimit.BucketOptions{}))
 			for b.Loop() {
 				h.now = h.now.Add(gap)
 				if _, err := l.Add(ctx, "k", 1); err != nil {

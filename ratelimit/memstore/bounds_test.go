@@ -16,10 +16,10 @@ import (
 func blocking() []ratelimit.Rule {
 	block := ratelimit.Block{After: 2, For: time.Hour}
 	return []ratelimit.Rule{
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 2, Block: block})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 2, Per: time.Hour, Block: block})),
-		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 2, Per: time.Hour, Block: block})),
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 2, Per: time.Hour, Block: block})),
+		ratelimit.Buckets(ratelimit.BucketOptions{Limit: 2}).WithBlock(block),
+		ratelimit.SlidingLog(2, time.Hour).WithBlock(block),
+		ratelimit.FixedWindow(2, time.Hour).WithBlock(block),
+		ratelimit.GCRA(2, time.Hour).WithBlock(block),
 	}
 }
 
@@ -60,15 +60,15 @@ func TestMemoryIsBoundedWhileAllAsk(t *testing.T) {
 func TestMemoryAdmitsTheLimitWhileOthersCome(t *testing.T) {
 	const limit = 500
 	for name, r := range map[string]ratelimit.Rule{
-		"buckets": ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit})),
-		"log":     ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: limit, Per: time.Hour})),
-		"window":  ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: time.Hour})),
-		"gcra":    ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: limit, Per: 24 * time.Hour})),
+		"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit}),
+		"log":     ratelimit.SlidingLog(limit, time.Hour),
+		"window":  ratelimit.FixedWindow(limit, time.Hour),
+		"gcra":    ratelimit.GCRA(limit, 24*time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, ctx := newHand(), t.Context()
 			m := newStore(t, Options{MaxSubjects: 100, Clock: h.clock})
-			hot, brief := newLimiter(t, m, r), newLimiter(t, m, ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: time.Second})))
+			hot, brief := newLimiter(t, m, r), newLimiter(t, m, ratelimit.FixedWindow(1, time.Second))
 			var passed atomic.Int64
 			var wg sync.WaitGroup
 			for g := range 8 {

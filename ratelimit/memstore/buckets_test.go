@@ -12,7 +12,7 @@ import (
 // TestBucketsBecomeWide adds units that fit one by one into 32 bits, but not together.
 func TestBucketsBecomeWide(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	l := newLimiter(t, newStore(t, Options{Clock: h.clock}), ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{})))
+	l := newLimiter(t, newStore(t, Options{Clock: h.clock}), ratelimit.Buckets(ratelimit.BucketOptions{}))
 	for i := range int64(10) {
 		n, err := l.AddCount(ctx, "k", 3<<30, 0)
 		require.NoError(t, err)

@@ -73,14 +73,14 @@ func FuzzMemoryUnderAnyClock(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x03 take it easy"))
 	f.Add([]byte("\xff\xfe\x80\x80 and back again, by years"))
 	rules := []ratelimit.Rule{
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5, Interval: time.Microsecond, Span: 3 * time.Microsecond})),
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 53, Block: ratelimit.Block{After: 1, For: ratelimit.MaxDuration}})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 5, Per: time.Second, Block: ratelimit.Block{After: 2, For: time.Microsecond}})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 53, Per: ratelimit.MaxDuration})),
-		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 5, Per: ratelimit.MaxDuration, Block: ratelimit.Block{After: 1, For: time.Hour}})),
-		ratelimit.Must(ratelimit.Throttle(time.Microsecond)),
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1<<53 - 1, Per: time.Microsecond, Block: ratelimit.Block{After: 1, For: time.Hour}})),
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1, Per: ratelimit.MaxDuration / 2, Burst: 1})),
+		ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5, Interval: time.Microsecond, Span: 3 * time.Microsecond}),
+		ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 53}).WithBlock(ratelimit.Block{After: 1, For: ratelimit.MaxDuration}),
+		ratelimit.SlidingLog(5, time.Second).WithBlock(ratelimit.Block{After: 2, For: time.Microsecond}),
+		ratelimit.SlidingLog(1<<53, ratelimit.MaxDuration),
+		ratelimit.FixedWindow(5, ratelimit.MaxDuration).WithBlock(ratelimit.Block{After: 1, For: time.Hour}),
+		ratelimit.Throttle(time.Microsecond),
+		ratelimit.GCRA(1<<53-1, time.Microsecond).WithBlock(ratelimit.Block{After: 1, For: time.Hour}),
+		ratelimit.GCRA(1, ratelimit.MaxDuration/2).WithBurst(1),
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, j := newHand(), &jumps{data}

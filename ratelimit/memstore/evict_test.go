@@ -49,7 +49,7 @@ func TestReserveToTheLastByte(t *testing.T) {
 func TestMemoryGivesBackBeforeItForgets(t *testing.T) {
 	h, ctx := newHand(), t.Context()
 	m := newStore(t, Options{MaxSubjects: 500, Clock: h.clock})
-	l := newLimiter(t, m, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{})))
+	l := newLimiter(t, m, ratelimit.Buckets(ratelimit.BucketOptions{}))
 	keys := addresses(200)
 	for _, key := range keys {
 		_, err := l.Add(ctx, key, 1)
@@ -60,7 +60,7 @@ func TestMemoryGivesBackBeforeItForgets(t *testing.T) {
 	}
 	m.shards[0].maxBytes = m.Bytes()
 	for _, key := range keys[:20] {
-		_, err := newLimiter(t, m, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Span: 300 * time.Second}))).Add(ctx, key, 1)
+		_, err := newLimiter(t, m, ratelimit.Buckets(ratelimit.BucketOptions{Span: 300 * time.Second})).Add(ctx, key, 1)
 		require.NoError(t, err)
 	}
 	require.Equal(t, 140+20, m.Len(), "nothing was forgotten")
@@ -69,9 +69,9 @@ func TestMemoryGivesBackBeforeItForgets(t *testing.T) {
 // TestMemoryDeniesOnlyWhatWaitingHelps has counters that are too large for the store alone.
 func TestMemoryDeniesOnlyWhatWaitingHelps(t *testing.T) {
 	m := newStore(t, Options{MaxBytes: minBytes, WhenFull: DenyNew})
-	r := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second}))
-	other := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "other", Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second}))
-	third := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "third", Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second}))
+	r := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second})
+	other := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second}).WithName("other")
+	third := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second}).WithName("third")
 	var ops []ratelimit.Op
 	for _, r := range []ratelimit.Rule{r, other, third} {
 		ops = append(ops, ratelimit.Op{Rule: r, Key: "k", N: 1 << 40, Kind: ratelimit.Take})
@@ -85,7 +85,7 @@ func TestMemoryDeniesOnlyWhatWaitingHelps(t *testing.T) {
 // numbers only one by one.
 func TestMemoryMakesRoomForAWholeGroup(t *testing.T) {
 	const n = 3 << 30
-	for _, r := range []ratelimit.Rule{ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{})), ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: time.Minute}))} {
+	for _, r := range []ratelimit.Rule{ratelimit.Buckets(ratelimit.BucketOptions{}), ratelimit.SlidingLog(1, time.Minute).WithoutLimit()} {
 		for _, before := range []int64{0, 1} {
 			h := newHand()
 			m := newStore(t, Options{Clock: h.clock})
@@ -107,11 +107,11 @@ func TestMemoryMakesRoomForAWholeGroup(t *testing.T) {
 
 // No hash is that of a gap.
 func TestHashesAreNoGaps(t *testing.T) {
-	ofWindow := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: time.Second, Block: ratelimit.Block{After: 1, For: time.Second}}))
+	ofWindow := ratelimit.FixedWindow(1, time.Second).WithBlock(ratelimit.Block{After: 1, For: time.Second})
 	window := (*rule)(ofWindow.Layout())
 	require.EqualValues(t, 2, window.hash(window.ID))
 	require.EqualValues(t, 2, window.blockHash(window.blockHash(0)))
-	ofLog := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: time.Second}))
+	ofLog := ratelimit.SlidingLog(1, time.Second).WithoutLimit()
 	log := (*rule)(ofLog.Layout())
 	require.EqualValues(t, 1, log.hash(log.ID))
 }

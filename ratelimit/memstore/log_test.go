@@ -16,7 +16,7 @@ func TestLogsOfAllWidths(t *testing.T) {
 	for _, per := range []time.Duration{time.Second, time.Hour, 24 * time.Hour, 20 * 365 * 24 * time.Hour} {
 		for _, bits := range []int{3, 30, 34, 46} {
 			h, ctx, r := newHand(), t.Context(), rand.New(rand.NewPCG(uint64(per), uint64(bits)))
-			l := newLimiter(t, newStore(t, Options{Clock: h.clock}), ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: per})))
+			l := newLimiter(t, newStore(t, Options{Clock: h.clock}), ratelimit.SlidingLog(1, per).WithoutLimit())
 			type charge struct {
 				at  time.Time
 				n   int64
@@ -57,7 +57,7 @@ func TestLogsOfAllWidths(t *testing.T) {
 // TestLogsAheadOfAllWidths has a Per that fits 32 bits, and events that are an hour ahead.
 func TestLogsAheadOfAllWidths(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	r := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1000, Per: 71 * time.Minute}))
+	r := ratelimit.SlidingLog(1000, 71*time.Minute)
 	m := newStore(t, Options{Clock: h.clock})
 	begun := h.now
 	for i := range 60 {
@@ -88,7 +88,7 @@ func TestLogsAheadOfAllWidths(t *testing.T) {
 // TestAResetOfAWideLog charges what needs wide events to a log that a group has reset.
 func TestAResetOfAWideLog(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	r := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 53, Per: 4 * time.Second}))
+	r := ratelimit.SlidingLog(1<<53, 4*time.Second)
 	m := newStore(t, Options{Clock: h.clock})
 	op := func(k ratelimit.Kind, n int64) ratelimit.Op { return ratelimit.Op{Rule: r, Key: "k", N: n, Kind: k} }
 	for _, ops := range [][]ratelimit.Op{{op(ratelimit.Add, 1<<50)}, {op(ratelimit.Reset, 0), op(ratelimit.Add, 1)}} {

@@ -45,7 +45,7 @@ func TestNewRefuses(t *testing.T) {
 
 func TestMemoryReadsTheClockOfTheBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, newStore(t, Options{}), ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1, Per: time.Minute})))
+		l := newLimiter(t, newStore(t, Options{}), ratelimit.PerMinute(1))
 		_, err := l.Take(t.Context(), "k", 1)
 		require.NoError(t, err)
 		res, err := l.Take(t.Context(), "k", 1)
@@ -98,7 +98,7 @@ func TestMemoryEvictsTheNearestToFullQuota(t *testing.T) {
 func TestMemoryEvictsNearlyTheNearest(t *testing.T) {
 	h, ctx := newHand(), t.Context()
 	m := newStore(t, Options{MaxSubjects: 64 * subjectsPerShard * 8, Clock: h.clock})
-	l := newLimiter(t, m, ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1000, Per: time.Hour})))
+	l := newLimiter(t, m, ratelimit.GCRA(1000, time.Hour))
 	const heavy = 5000
 	for i := range heavy {
 		_, err := l.Add(ctx, fmt.Sprint("heavy", i), 900)
@@ -121,7 +121,7 @@ func TestMemoryEvictsNearlyTheNearest(t *testing.T) {
 
 func TestMemoryEvictsWhileOthersTake(t *testing.T) {
 	m := newStore(t, Options{MaxSubjects: 600})
-	l := newLimiter(t, m, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5})))
+	l := newLimiter(t, m, ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5}))
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
@@ -140,8 +140,8 @@ func TestMemoryEvictsWhileOthersTake(t *testing.T) {
 func TestMemoryReusesTheExpiredFirst(t *testing.T) {
 	h, ctx := newHand(), t.Context()
 	m := newStore(t, Options{MaxSubjects: 2, Clock: h.clock})
-	long := newLimiter(t, m, ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: "long", Limit: 5, Per: 10 * time.Second})))
-	brief := newLimiter(t, m, ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 5, Per: 4 * time.Second})))
+	long := newLimiter(t, m, ratelimit.FixedWindow(5, 10*time.Second).WithName("long"))
+	brief := newLimiter(t, m, ratelimit.FixedWindow(5, 4*time.Second))
 	for _, l := range []*ratelimit.Limiter{long, brief} {
 		_, err := l.Add(ctx, "k", 1)
 		require.NoError(t, err)
@@ -218,8 +218,8 @@ func TestMemoryDeniesWhatIsNew(t *testing.T) {
 func TestMemoryUndoesAGroupWithoutRoom(t *testing.T) {
 	h, ctx := newHand(), t.Context()
 	m := newStore(t, Options{MaxSubjects: 2, WhenFull: DenyNew, Clock: h.clock})
-	one := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 5, Per: time.Minute}))
-	two := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 5, Per: time.Minute}))
+	one := ratelimit.GCRA(5, time.Minute)
+	two := ratelimit.SlidingLog(5, time.Minute)
 	_, err := newLimiter(t, m, one).Add(ctx, "k", 1)
 	require.NoError(t, err)
 	_, err = m.Do(ctx, []ratelimit.Op{{Rule: two, Key: "new", N: 1, Kind: ratelimit.Add}, {Rule: one, Key: "new", N: 1, Kind: ratelimit.Add}})
@@ -282,9 +282,9 @@ func TestMemoryIsBoundedForAllSizes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var rules []ratelimit.Rule
 	for _, span := range []time.Duration{3, 10, 100, 1000} {
-		rules = append(rules, ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40, Interval: time.Second, Span: span * time.Second})))
+		rules = append(rules, ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40, Interval: time.Second, Span: span * time.Second}))
 	}
-	rules = append(rules, ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: time.Minute})), ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: 1000 * time.Hour})))
+	rules = append(rules, ratelimit.SlidingLog(1, time.Minute).WithoutLimit(), ratelimit.SlidingLog(1, 1000*time.Hour).WithoutLimit())
 	for range 100_000 {
 		h.now = h.now.Add(time.Duration(r.IntN(1000)) * time.Microsecond)
 		_, err := m.DoOne(ctx, ratelimit.Op{Rule: rules[r.IntN(len(rules))], Key: fmt.Sprint(r.IntN(300)), N: 1 << r.IntN(40), Kind: ratelimit.Add})
@@ -296,7 +296,7 @@ func TestMemoryIsBoundedForAllSizes(t *testing.T) {
 
 func TestMemoryReadsAndDenialsKeepNothing(t *testing.T) {
 	m, ctx := newStore(t, Options{}), t.Context()
-	low, high := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1})), ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "other", Limit: 5}))
+	low, high := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1}), ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5}).WithName("other")
 	l := newLimiter(t, m, low)
 	_, err := l.Peek(ctx, "k", 1)
 	require.NoError(t, err)
@@ -318,8 +318,8 @@ func TestMemoryReadsAndDenialsKeepNothing(t *testing.T) {
 func TestMemoryRefusesWhatCannotFit(t *testing.T) {
 	m, ctx := newStore(t, Options{MaxBytes: minBytes}), t.Context()
 	huge := func(name string) ratelimit.Op {
-		o := ratelimit.BucketOptions{Name: name, Interval: time.Second, Span: 65000 * time.Second}
-		return ratelimit.Op{Rule: ratelimit.Must(ratelimit.Buckets(o)), Key: "k", N: 1 << 40, Kind: ratelimit.Add}
+		o := ratelimit.BucketOptions{Interval: time.Second, Span: 65000 * time.Second}
+		return ratelimit.Op{Rule: ratelimit.Buckets(o).WithName(name), Key: "k", N: 1 << 40, Kind: ratelimit.Add}
 	}
 	_, err := m.Do(ctx, []ratelimit.Op{huge("a")})
 	require.NoError(t, err)
@@ -358,12 +358,12 @@ func TestMemoryTakesWhatItSays(t *testing.T) {
 		takes int
 		most  float64 // bytes a key
 	}{
-		{"gcra", ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1000, Per: time.Minute})), 1, 64},
-		{"window", ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1000, Per: time.Minute})), 1, 64},
-		{"buckets", ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000})), 1, 8 * (120 + 4)},
-		{"20 buckets", ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Span: 100 * time.Second})), 1, 8 * (20 + 4)},
-		{"log", ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1000, Per: time.Minute})), 100, 16 * 100},
-		{"log of a day", ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1000, Per: 24 * time.Hour})), 100, 16 * 100},
+		{"gcra", ratelimit.GCRA(1000, time.Minute), 1, 64},
+		{"window", ratelimit.FixedWindow(1000, time.Minute), 1, 64},
+		{"buckets", ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000}), 1, 8 * (120 + 4)},
+		{"20 buckets", ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Span: 100 * time.Second}), 1, 8 * (20 + 4)},
+		{"log", ratelimit.SlidingLog(1000, time.Minute), 100, 16 * 100},
+		{"log of a day", ratelimit.SlidingLog(1000, 24*time.Hour), 100, 16 * 100},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, ctx := newHand(), t.Context()

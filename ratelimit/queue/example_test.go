@@ -16,7 +16,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	rule := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 20, Per: time.Second, Burst: 1}))
+	rule := ratelimit.GCRA(20, time.Second).WithBurst(1)
 	calls, err := queue.New(store, rule, queue.Options{MaxWaiting: 100})
 	if err != nil {
 		panic(err)

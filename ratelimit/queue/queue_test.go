@@ -75,11 +75,11 @@ func (w *queueTest) advance(d time.Duration) []outcome {
 }
 
 func window(limit int64, per time.Duration) ratelimit.Rule {
-	return ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: per}))
+	return ratelimit.FixedWindow(limit, per)
 }
 
 func paced(limit int64, per time.Duration) ratelimit.Rule {
-	return ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: limit, Per: per, Burst: 1}))
+	return ratelimit.GCRA(limit, per).WithBurst(1)
 }
 
 func TestCallersPassInOrderAtTheRulesPace(t *testing.T) {
@@ -372,7 +372,7 @@ func TestInvalidArguments(t *testing.T) {
 	require.ErrorIs(t, err, boom)
 	require.Zero(t, memory.Len())
 
-	counter := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{}))
+	counter := ratelimit.Buckets(ratelimit.BucketOptions{})
 	for want, make := range map[string]func() (*Queue, error){
 		"store is nil":              func() (*Queue, error) { return New(nil, q.rule, Options{}) },
 		"no rule has no limit":      func() (*Queue, error) { return New(memory, ratelimit.Rule{}, Options{}) },
@@ -390,8 +390,8 @@ func TestRandomCallersPassInOrder(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		rule := []ratelimit.Rule{
-			window(10, time.Second), paced(10, time.Second), ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 600, Per: time.Minute})),
-			ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 10, Per: time.Second})),
+			window(10, time.Second), paced(10, time.Second), ratelimit.GCRA(600, time.Minute),
+			ratelimit.SlidingLog(10, time.Second),
 		}[seed%4]
 		withQueue(t, rule, Options{Bursts: random.IntN(2) == 0}, func(t *testing.T, w *queueTest) {
 			want := map[int]int64{}

@@ -32,7 +32,7 @@ func atOnce(ctx context.Context, s *Store, ops ...ratelimit.Op) ([]ratelimit.Res
 }
 
 func limited(limit int64) ratelimit.Rule {
-	return ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: time.Hour}))
+	return ratelimit.FixedWindow(limit, time.Hour)
 }
 
 func takeOf(r ratelimit.Rule, key string, n int64) ratelimit.Op {
@@ -92,7 +92,7 @@ func TestGroupsOnOneKeyKeepTheirOrder(t *testing.T) {
 	server := redistest.Start(t)
 	s := newStore(t, server.Client(nil), patient)
 	r := limited(100)
-	tier := ratelimit.Must(r.WithLimit(50))
+	tier := r.WithLimit(50)
 	count, reset := takeOf(r, "k", 0), takeOf(r, "k", 0)
 	count.Kind, reset.Kind = ratelimit.Count, ratelimit.Reset
 	for range 20 {

@@ -50,11 +50,11 @@ func BenchmarkRules(b *testing.B) {
 	const subjects = 64
 	w := newWorkload(b)
 	for _, r := range []ratelimit.Rule{
-		ratelimit.Must(ratelimit.Buckets(perMinute(1 << 40))),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 40, Per: 100 * time.Millisecond})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 40, Per: 100 * time.Millisecond, Encoding: ratelimit.Stream})),
-		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1 << 40, Per: time.Minute})),
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1 << 20, Per: time.Second})),
+		ratelimit.Buckets(perMinute(1 << 40)),
+		ratelimit.SlidingLog(1<<40, 100*time.Millisecond),
+		ratelimit.SlidingLog(1<<40, 100*time.Millisecond).WithStream(),
+		ratelimit.FixedWindow(1<<40, time.Minute),
+		ratelimit.GCRA(1<<20, time.Second),
 	} {
 		name, _, _ := strings.Cut(counterName(r), ":")
 		op := ratelimit.Op{Rule: r, Key: "bench", N: 1, Kind: ratelimit.Take}
@@ -103,8 +103,8 @@ func newWorkload(b *testing.B) *workload {
 	server := redistest.Start(b)
 	w := &workload{B: b, server: server, client: server.Client(nil), now: time.Now().Add(-600 * time.Second)}
 	w.store = newStore(b, w.client, patient)
-	r := ratelimit.Must(ratelimit.Buckets(perMinute(1 << 40)))
-	low := ratelimit.Must(ratelimit.Buckets(perMinute(10)))
+	r := ratelimit.Buckets(perMinute(1 << 40))
+	low := ratelimit.Buckets(perMinute(10))
 	w.ops = map[string]ratelimit.Op{
 		"take":         {Rule: r, Key: "k", N: 1, Kind: ratelimit.Take},
 		"denied":       {Rule: low, Key: "k", N: 1, Kind: ratelimit.Take},

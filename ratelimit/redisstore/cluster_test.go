@@ -60,9 +60,9 @@ func TestASlotMovesUnderLoad(t *testing.T) {
 	c := redistest.StartCluster(t)
 	s := newStore(t, c.Client(nil), patient)
 	const limit = 300
-	low := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "low", Limit: limit}))
-	open := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "open", Limit: 1 << 40}))
-	wide := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "wide", Limit: 1 << 40}))
+	low := ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit}).WithName("low")
+	open := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40}).WithName("open")
+	wide := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40}).WithName("wide")
 	var lows, pairs atomic.Int64
 	load := calling(t, 64, func() {
 		one, err := s.DoOne(t.Context(), ratelimit.Op{Rule: low, Key: "k", N: 1, Kind: ratelimit.Take})

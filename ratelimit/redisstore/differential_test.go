@@ -32,22 +32,22 @@ func families() (all [][]ratelimit.Rule) {
 			if limit == most {
 				name = large
 			}
-			family := func(r ratelimit.Rule, err error) {
-				tiers := []ratelimit.Rule{ratelimit.Must(r, err)}
+			family := func(r ratelimit.Rule) {
+				tiers := []ratelimit.Rule{r}
 				if r.Algorithm() != "gcra" { // whose tiers forget at different times
-					tiers = append(tiers, ratelimit.Must(r.WithLimit(limit-1)), ratelimit.Must(r.WithLimit(3)))
+					tiers = append(tiers, r.WithLimit(limit-1), r.WithLimit(3))
 				}
 				all = append(all, tiers)
 			}
-			family(ratelimit.Buckets(ratelimit.BucketOptions{Name: name, Limit: limit, Interval: s, Span: 4 * s, Expiry: long, Block: block}))
-			family(ratelimit.Buckets(ratelimit.BucketOptions{Name: name, Limit: limit, Per: 3500 * time.Millisecond, Interval: s, Span: 9 * s, Expiry: long, Block: block}))
-			family(ratelimit.SlidingLog(ratelimit.LogOptions{Name: name, Limit: limit, Per: 4 * s, Block: block}))
-			family(ratelimit.SlidingLog(ratelimit.LogOptions{Name: name, Limit: limit, Per: 4 * s, Encoding: ratelimit.Stream, Block: block}))
-			family(ratelimit.FixedWindow(ratelimit.WindowOptions{Name: name, Limit: limit, Per: 4 * s, Block: block}))
+			family(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Interval: s, Span: 4 * s, Expiry: long}).WithName(name).WithBlock(block))
+			family(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: 3500 * time.Millisecond, Interval: s, Span: 9 * s, Expiry: long}).WithName(name).WithBlock(block))
+			family(ratelimit.SlidingLog(limit, 4*s).WithName(name).WithBlock(block))
+			family(ratelimit.SlidingLog(limit, 4*s).WithName(name).WithStream().WithBlock(block))
+			family(ratelimit.FixedWindow(limit, 4*s).WithName(name).WithBlock(block))
 			if limit < most {
-				family(ratelimit.GCRA(ratelimit.GCRAOptions{Name: name, Limit: limit, Per: 4 * s, Block: block}))
+				family(ratelimit.GCRA(limit, 4*s).WithName(name).WithBlock(block))
 			} else {
-				family(ratelimit.GCRA(ratelimit.GCRAOptions{Name: name, Limit: 100_000, Per: 24 * time.Hour, Block: block}))
+				family(ratelimit.GCRA(100_000, 24*time.Hour).WithName(name).WithBlock(block))
 			}
 		}
 	}

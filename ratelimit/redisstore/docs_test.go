@@ -96,22 +96,20 @@ func TestMemoryOfTheDocument(t *testing.T) {
 	clock := time.Unix(1_000_000_000, 0)
 	s := newStore(t, c, patient)
 	s.clock = func() time.Time { return clock }
-	log := func(e ratelimit.Encoding) ratelimit.Rule {
-		return ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 1 << 30, Per: time.Hour, Encoding: e}))
-	}
+	log := ratelimit.SlidingLog(1<<30, time.Hour)
 	for _, tt := range []struct {
 		name  string
 		rule  ratelimit.Rule
 		takes int
 	}{
-		{"FixedWindow", ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1 << 30, Per: time.Hour})), 10},
-		{"GCRA", ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1 << 20, Per: time.Minute})), 10},
-		{"Buckets, 12 of them", ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 30, Span: time.Minute})), 10},
-		{"Buckets, 120 of them", ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 30})), 10},
-		{"SlidingLog, 10 events", log(ratelimit.SortedSet), 10},
-		{"SlidingLog, 1000 events", log(ratelimit.SortedSet), 1000},
-		{"SlidingLog as a stream, 10 events", log(ratelimit.Stream), 10},
-		{"SlidingLog as a stream, 1000 events", log(ratelimit.Stream), 1000},
+		{"FixedWindow", ratelimit.FixedWindow(1<<30, time.Hour), 10},
+		{"GCRA", ratelimit.GCRA(1<<20, time.Minute), 10},
+		{"Buckets, 12 of them", ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 30, Span: time.Minute}), 10},
+		{"Buckets, 120 of them", ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 30}), 10},
+		{"SlidingLog, 10 events", log, 10},
+		{"SlidingLog, 1000 events", log, 1000},
+		{"SlidingLog as a stream, 10 events", log.WithStream(), 10},
+		{"SlidingLog as a stream, 1000 events", log.WithStream(), 1000},
 	} {
 		for range tt.takes {
 			do(t, s, ratelimit.Op{Rule: tt.rule, Key: "192.0.2.1", N: 1, Kind: ratelimit.Take})

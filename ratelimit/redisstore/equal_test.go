@@ -19,11 +19,11 @@ import (
 // hourly are rules of limit 10 of which nothing comes back during a test.
 func hourly() map[string]ratelimit.Rule {
 	return map[string]ratelimit.Rule{
-		"buckets": ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10, Interval: 5 * time.Minute, Span: time.Hour})),
-		"log":     ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 10, Per: time.Hour})),
-		"stream":  ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 10, Per: time.Hour, Encoding: ratelimit.Stream})),
-		"window":  ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 10, Per: time.Hour})),
-		"gcra":    ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 10, Per: time.Hour})),
+		"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10, Interval: 5 * time.Minute, Span: time.Hour}),
+		"log":     ratelimit.SlidingLog(10, time.Hour),
+		"stream":  ratelimit.SlidingLog(10, time.Hour).WithStream(),
+		"window":  ratelimit.FixedWindow(10, time.Hour),
+		"gcra":    ratelimit.GCRA(10, time.Hour),
 	}
 }
 

@@ -78,7 +78,7 @@ func TestScriptsAreFlushedUnderLoad(t *testing.T) {
 	s := newStore(t, c, patient)
 	var limiters []*ratelimit.Limiter
 	for _, r := range lasting(ratelimit.Block{}) {
-		l, err := ratelimit.NewLimiter(s, ratelimit.Must(r.WithLimit(1000)))
+		l, err := ratelimit.NewLimiter(s, r.WithLimit(1000))
 		require.NoError(t, err)
 		limiters = append(limiters, l)
 	}
@@ -111,8 +111,8 @@ func TestScriptsAreFlushedUnderLoad(t *testing.T) {
 func TestAForeignKeyFailsItsGroup(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
-	good := ratelimit.Must(ratelimit.Buckets(perMinute(5)))
-	bad := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{}))
+	good := ratelimit.Buckets(perMinute(5))
+	bad := ratelimit.Buckets(ratelimit.BucketOptions{})
 	c.HSet(t.Context(), keyOf(s, "k", bad), "a", "b")
 	_, err := s.Do(t.Context(), []ratelimit.Op{
 		{Rule: good, Key: "k", N: 1, Kind: ratelimit.Take},

@@ -24,11 +24,12 @@ func (s *Store) key(subject string, counter string) string {
 // the block are not in it.
 func counterName(r ratelimit.Rule) string {
 	name := r.Algorithm() + ":"
-	if r.Encoding() == ratelimit.Stream {
+	l := r.Layout()
+	if l.Stream {
 		name = "stream:"
 	}
-	if r.Name() != "" {
-		name += r.Name() + ":"
+	if l.Named {
+		name += l.Name + ":"
 	}
 	name += r.Per().String()
 	if r.Interval() > 0 {

@@ -32,21 +32,23 @@ func TestKeys(t *testing.T) {
 	c := redis.NewClient(&redis.Options{})
 	defer c.Close()
 	s := newStore(t, c, Options{})
-	r := ratelimit.Must(ratelimit.Buckets(perMinute(10)))
+	r := ratelimit.Buckets(perMinute(10))
 	require.Equal(t, "ratelimit:{login:192.0.2.1}:buckets:1m0s/5s/10m0s", keyOf(s, "login:192.0.2.1", r))
-	require.Equal(t, "app/{k}:buckets:burst:1s/1s/3s", keyOf(newStore(t, c, Options{Prefix: "app/"}), "k", ratelimit.Must(ratelimit.Buckets(
-		ratelimit.BucketOptions{Name: "burst", Limit: 10, Per: time.Second, Interval: time.Second, Span: 3 * time.Second}))))
+	require.Equal(t, "app/{k}:buckets:burst:1s/1s/3s", keyOf(newStore(t, c, Options{Prefix: "app/"}), "k", ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10, Per: time.Second, Interval: time.Second, Span: 3 * time.Second}).WithName("burst")))
 
 	// The limit and the expiry can change while keys are in use.
-	require.Equal(t, keyOf(s, "k", r), keyOf(s, "k", ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 3, Per: time.Minute, Expiry: time.Hour}))))
+	require.Equal(t, keyOf(s, "k", r), keyOf(s, "k", ratelimit.Buckets(ratelimit.BucketOptions{Limit: 3, Per: time.Minute, Interval: 5 * time.Second, Span: 10 * time.Minute, Expiry: time.Hour})))
+	require.Equal(t, "ratelimit:{k}:buckets:1m0s/3s/1m0s", keyOf(s, "k", ratelimit.PerMinute(3)))
 	seen := map[string]string{}
 	for _, o := range []ratelimit.BucketOptions{
-		perMinute(1), {}, {Name: "a"}, {Per: 5 * time.Second}, {Interval: time.Second}, {Span: 700 * time.Second, Per: 600 * time.Second},
+		perMinute(1), {}, {Per: 5 * time.Second}, {Interval: time.Second}, {Span: 700 * time.Second, Per: 600 * time.Second},
 	} {
-		for _, subject := range odd {
-			key := keyOf(s, subject, ratelimit.Must(ratelimit.Buckets(o)))
-			require.Empty(t, seen[key])
-			seen[key] = subject
+		for _, r := range []ratelimit.Rule{ratelimit.Buckets(o), ratelimit.Buckets(o).WithName("a")} {
+			for _, subject := range odd {
+				key := keyOf(s, subject, r)
+				require.Empty(t, seen[key])
+				seen[key] = subject
+			}
 		}
 	}
 }
@@ -61,8 +63,8 @@ func TestASubjectIsOneSlot(t *testing.T) {
 
 	for _, c := range []redis.UniversalClient{plain, cluster} {
 		s := newStore(t, c, patient)
-		short := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "short", Limit: 2, Per: 10 * time.Second}))
-		long := ratelimit.Must(ratelimit.Buckets(perMinute(4)))
+		short := ratelimit.Per(2, 10*time.Second).WithName("short")
+		long := ratelimit.Buckets(perMinute(4))
 		for _, subject := range odd {
 			res := do(t, s,
 				ratelimit.Op{Rule: short, Key: subject, N: 1, Kind: ratelimit.Take},

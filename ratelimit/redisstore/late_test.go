@@ -22,7 +22,7 @@ func TestALogAfter2112(t *testing.T) {
 			if r.Algorithm() != "log" {
 				continue
 			}
-			r = ratelimit.Must(r.WithLimit(10))
+			r = r.WithLimit(10)
 			clock := storetest.NewClock(time.UnixMicro(began))
 			memory, err := memstore.New(memstore.Options{Clock: clock.Now})
 			require.NoError(t, err)

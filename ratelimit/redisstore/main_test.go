@@ -30,13 +30,13 @@ func newStore(tb testing.TB, c redis.UniversalClient, o Options) *Store {
 
 func newLimiter(tb testing.TB, s ratelimit.Store, o ratelimit.BucketOptions) *ratelimit.Limiter {
 	tb.Helper()
-	l, err := ratelimit.NewLimiter(s, ratelimit.Must(ratelimit.Buckets(o)))
+	l, err := ratelimit.NewLimiter(s, ratelimit.Buckets(o))
 	require.NoError(tb, err)
 	return l
 }
 
 func perMinute(limit int64) ratelimit.BucketOptions {
-	return ratelimit.BucketOptions{Limit: limit, Per: time.Minute}
+	return ratelimit.BucketOptions{Limit: limit, Per: time.Minute, Interval: 5 * time.Second, Span: 10 * time.Minute, Expiry: 20 * time.Minute}
 }
 
 func do(t *testing.T, s *Store, ops ...ratelimit.Op) []ratelimit.Result {

@@ -70,9 +70,9 @@ func cpus(b *testing.B, c *redis.Client) (server, own float64) {
 }
 
 var benchRules = map[string]ratelimit.Rule{
-	"buckets": ratelimit.Must(ratelimit.Buckets(perMinute(1 << 40))),
-	"window":  ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1 << 40, Per: time.Minute})),
-	"gcra":    ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1 << 20, Per: time.Second})),
+	"buckets": ratelimit.Buckets(perMinute(1 << 40)),
+	"window":  ratelimit.FixedWindow(1<<40, time.Minute),
+	"gcra":    ratelimit.GCRA(1<<20, time.Second),
 }
 
 var benchKeys = func() (keys [1 << 14]string) {

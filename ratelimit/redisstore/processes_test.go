@@ -18,13 +18,11 @@ import (
 
 // short are rules of which some intervals pass in a test.
 var short = map[string]ratelimit.Rule{
-	"buckets": ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{
-		Limit: 100, Per: 250 * time.Millisecond, Interval: 100 * time.Millisecond, Span: time.Second,
-	})),
-	"log":    ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 100, Per: 250 * time.Millisecond})),
-	"stream": ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 100, Per: 250 * time.Millisecond, Encoding: ratelimit.Stream})),
-	"window": ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 100, Per: 250 * time.Millisecond})),
-	"gcra":   ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 100, Per: 250 * time.Millisecond, Burst: 50})),
+	"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: 100, Per: 250 * time.Millisecond, Interval: 100 * time.Millisecond, Span: time.Second}),
+	"log":     ratelimit.SlidingLog(100, 250*time.Millisecond),
+	"stream":  ratelimit.SlidingLog(100, 250*time.Millisecond).WithStream(),
+	"window":  ratelimit.FixedWindow(100, 250*time.Millisecond),
+	"gcra":    ratelimit.GCRA(100, 250*time.Millisecond).WithBurst(50),
 }
 
 // checked is what ratecheck knows the rule by.

@@ -20,11 +20,11 @@ import (
 // keys live at most.
 func lasting(block ratelimit.Block) map[string]ratelimit.Rule {
 	return map[string]ratelimit.Rule{
-		"buckets": ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5, Per: time.Minute, Block: block})),
-		"log":     ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 5, Per: time.Minute, Block: block})),
-		"stream":  ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 5, Per: time.Minute, Encoding: ratelimit.Stream, Block: block})),
-		"window":  ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 5, Per: time.Minute, Block: block})),
-		"gcra":    ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 5, Per: time.Minute, Block: block})),
+		"buckets": ratelimit.Buckets(perMinute(5)).WithBlock(block),
+		"log":     ratelimit.SlidingLog(5, time.Minute).WithBlock(block),
+		"stream":  ratelimit.SlidingLog(5, time.Minute).WithStream().WithBlock(block),
+		"window":  ratelimit.FixedWindow(5, time.Minute).WithBlock(block),
+		"gcra":    ratelimit.GCRA(5, time.Minute).WithBlock(block),
 	}
 }
 
@@ -98,7 +98,7 @@ func TestNoKeyOutlivesItsUse(t *testing.T) {
 					require.LessOrEqual(t, ttl, most, "%s after %s", key, what)
 				}
 			}
-			tier := ratelimit.Must(r.WithLimit(5 + 1)) // a GCRA's level falls faster
+			tier := r.WithLimit(5 + 1) // a GCRA's level falls faster
 			for range 3 {
 				charged := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt
 				units++
@@ -270,7 +270,7 @@ func TestALogWaitsForTheEventThatIsEnough(t *testing.T) {
 		// What has left the window has left Redis, too.
 		clock = clock.Add(time.Minute)
 		do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})
-		if r.Encoding() == ratelimit.SortedSet {
+		if !r.Layout().Stream {
 			require.EqualValues(t, 1, c.ZCard(t.Context(), keyOf(s, "k", r)).Val())
 		}
 	})
@@ -284,7 +284,7 @@ func TestALogThatIsFullOfUnits(t *testing.T) {
 		}
 		clock := time.Unix(1_000_000_000, 0)
 		s.clock = func() time.Time { return clock }
-		most := ratelimit.Must(r.WithLimit(1 << 53))
+		most := r.WithLimit(1 << 53)
 		for range 5 { // all sums together would leave 2^53
 			for _, n := range []int64{1 << 52, 1 << 51, 1 << 50} {
 				require.True(t, do(t, s, ratelimit.Op{Rule: most, Key: "k", N: n, Kind: ratelimit.Take})[0].Allowed)

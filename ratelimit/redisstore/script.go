@@ -46,7 +46,7 @@ var algorithms = map[string]*algorithm{
 
 // algorithmOf returns the algorithm of a rule, nil if the store has none.
 func algorithmOf(r ratelimit.Rule) *algorithm {
-	if r.Encoding() == ratelimit.Stream {
+	if r.Layout().Stream {
 		return algorithms["stream"]
 	}
 	return algorithms[r.Algorithm()]

@@ -16,7 +16,7 @@ import (
 func TestADecisionIsOneCall(t *testing.T) {
 	server := redistest.Start(t)
 	s := newStore(t, server.Client(nil), patient)
-	r := ratelimit.Must(ratelimit.Buckets(perMinute(5)))
+	r := ratelimit.Buckets(perMinute(5))
 	charged := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt
 	calls, _ := server.Calls("evalsha")
 	one := func(name string, ops ...ratelimit.Op) {
@@ -30,7 +30,7 @@ func TestADecisionIsOneCall(t *testing.T) {
 		one(name, op)
 	}
 	one("reset", ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset})
-	long := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 50}))
+	long := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 50})
 	one("two rules",
 		ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take},
 		ratelimit.Op{Rule: long, Key: "k", N: 1, Kind: ratelimit.Take},
@@ -69,8 +69,8 @@ func TestStoresShareCounters(t *testing.T) {
 func TestNeverMoreThanTheLimit(t *testing.T) {
 	server := redistest.Start(t)
 	stores := []*Store{newStore(t, server.Client(nil), patient), newStore(t, server.Client(nil), patient)}
-	low := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 100}))
-	high := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Name: "high", Limit: 130}))
+	low := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 100})
+	high := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 130}).WithName("high")
 	var passed [2]atomic.Int64 // of low, of high
 	var wg sync.WaitGroup
 	for i := range 64 {
@@ -158,11 +158,11 @@ func TestMadeUpReceipts(t *testing.T) {
 // be.
 func TestMadeUpReceiptsAtTheEdges(t *testing.T) {
 	s := newStore(t, redistest.Start(t).Client(nil), patient)
-	for _, e := range []ratelimit.Encoding{ratelimit.SortedSet, ratelimit.Stream} {
-		r := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 5, Per: 90 * 365 * 24 * time.Hour, Encoding: e}))
+	log := ratelimit.SlidingLog(5, 90*365*24*time.Hour)
+	for _, r := range []ratelimit.Rule{log, log.WithStream()} {
 		for range 2 { // unknown, and with an event
 			res := do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund})[0]
-			require.False(t, res.Allowed, "%v", e)
+			require.False(t, res.Allowed, "%v", r)
 			do(t, s, takeOf(r, "k", 1))
 		}
 	}

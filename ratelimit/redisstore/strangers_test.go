@@ -185,7 +185,7 @@ func TestStrangersFailTheirCallerOnly(t *testing.T) {
 // TestAStrangerAmongManyCallers has them join by chance.
 func TestAStrangerAmongManyCallers(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
-		r = ratelimit.Must(r.WithLimit(1 << 16))
+		r = r.WithLimit(1 << 16)
 		require.NoError(t, c.HSet(t.Context(), keyOf(s, "bad", r), "f", "v").Err())
 		var wg sync.WaitGroup
 		for i := range 64 {
@@ -215,7 +215,7 @@ func TestARingThatWasCutIsNotCompleted(t *testing.T) {
 		s.clock = func() time.Time { return clock }
 		other := limited(9)
 		ops := allKinds(r, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt)
-		ops["free add"] = ratelimit.Op{Rule: ratelimit.Must(r.WithLimit(0)), Key: "k", N: 1, Kind: ratelimit.Add}
+		ops["free add"] = ratelimit.Op{Rule: r.WithoutLimit(), Key: "k", N: 1, Kind: ratelimit.Add}
 		key := keyOf(s, "k", r)
 		whole := c.Get(t.Context(), key).Val()
 		cut := whole[:len(whole)-7]
@@ -269,7 +269,7 @@ func TestAGroupFailsAsAWhole(t *testing.T) {
 // TestAStreamThatWasSetAhead takes no more events, which is an error of its own callers only.
 func TestAStreamThatWasSetAhead(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
-		if r.Encoding() != ratelimit.Stream {
+		if !r.Layout().Stream {
 			return
 		}
 		take := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}
@@ -305,7 +305,7 @@ func TestARefundOfADamagedLogRemovesNothing(t *testing.T) {
 		s.clock = func() time.Time { return clock }
 		key := keyOf(s, "k", r)
 		charged := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt
-		if r.Encoding() == ratelimit.Stream {
+		if r.Layout().Stream {
 			aStream("1000000001000000-2", "n", "1")(c, key)
 			aStream("1000000001500000-0", "m", "1")(c, key)
 			aStream("1000000002000000-3", "n", "1")(c, key)
@@ -360,7 +360,7 @@ func TestDamageFailsItsCallersOnly(t *testing.T) {
 			ops["large add"] = ratelimit.Op{Rule: r, Key: "k", N: 1 << 53 / r.Per().Microseconds(), Kind: ratelimit.Add}
 			junk := damage(t, c, keyOf(s, "k", r), r, random)
 			for _, kind := range slices.Sorted(maps.Keys(ops)) {
-				good := ratelimit.Op{Rule: ratelimit.Must(r.WithLimit(1 << 16)), Key: "good", N: 1, Kind: ratelimit.Take}
+				good := ratelimit.Op{Rule: r.WithLimit(1 << 16), Key: "good", N: 1, Kind: ratelimit.Take}
 				bad := ops[kind]
 				bad.Rule = good.Rule // so that takes share a script
 				_, errs := atOnce(t.Context(), s, good, bad, ops[kind], good, bad)

@@ -25,7 +25,7 @@ func TestKeysLiveAsLongAsTheyAreUseful(t *testing.T) {
 		"what can be counted":  {ratelimit.BucketOptions{Limit: 5, Expiry: 600 * time.Second}, 605 * time.Second},
 		"a part of a ms is up": {ratelimit.BucketOptions{Limit: 5, Interval: time.Minute, Span: time.Hour, Expiry: 2*time.Hour + time.Microsecond}, 2*time.Hour + time.Millisecond},
 	} {
-		r := ratelimit.Must(ratelimit.Buckets(tt.o))
+		r := ratelimit.Buckets(tt.o)
 		for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Add, ratelimit.Take} {
 			do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: kind})
 			ttl := c.PTTL(t.Context(), keyOf(s, "k", r)).Val()
@@ -47,7 +47,7 @@ func TestAClockThatWentBackShortensNoTTL(t *testing.T) {
 	s := newStore(t, c, patient)
 	clock := time.Unix(1_000_000_000, 0)
 	s.clock = func() time.Time { return clock }
-	r := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 9, Per: time.Minute, Expiry: 600 * time.Second}))
+	r := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 9, Per: time.Minute, Interval: 5 * time.Second, Span: 600 * time.Second, Expiry: 600 * time.Second})
 	charged := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt
 	clock = clock.Add(-time.Minute)
 	for kind, op := range everyKind(r, charged) {
@@ -73,7 +73,7 @@ func everyKind(r ratelimit.Rule, charged ratelimit.Receipt) map[string]ratelimit
 func TestQuestionsKeepNothingAlive(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
-	r := ratelimit.Must(ratelimit.Buckets(perMinute(5)))
+	r := ratelimit.Buckets(perMinute(5))
 	ops := everyKind(r, ratelimit.Receipt{})
 	for _, name := range []string{"peek", "count", "refund"} {
 		do(t, s, ops[name])
@@ -93,7 +93,7 @@ func TestQuestionsKeepNothingAlive(t *testing.T) {
 func TestWhatRedisForgetsBeginsAnew(t *testing.T) {
 	server := redismini.Start(t)
 	s := newStore(t, server.Client(), patient)
-	r := ratelimit.Must(ratelimit.Buckets(perMinute(5)))
+	r := ratelimit.Buckets(perMinute(5))
 	take := ratelimit.Op{Rule: r, Key: "k", N: 5, Kind: ratelimit.Take}
 	charged := do(t, s, take)[0].Receipt
 	for _, d := range []time.Duration{1200*time.Second - time.Millisecond, time.Millisecond} {

@@ -16,7 +16,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	perHour := ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10_000, Per: time.Hour, Interval: time.Minute, Span: time.Hour}))
+	perHour := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10_000, Per: time.Hour, Interval: time.Minute, Span: time.Hour})
 	tokens, err := reservation.New(store, perHour, reservation.Options{})
 	if err != nil {
 		panic(err)

@@ -46,18 +46,16 @@ func (r *reserverTest) reserve(tb testing.TB, n int64) *Reservation {
 }
 
 func window(limit int64, per time.Duration) ratelimit.Rule {
-	return ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: per}))
+	return ratelimit.FixedWindow(limit, per)
 }
 
 // tens returns rules of 10 a minute.
 func tens() []ratelimit.Rule {
-	log := func(e ratelimit.Encoding) ratelimit.Rule {
-		return ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: 10, Per: time.Minute, Encoding: e}))
-	}
+	log := ratelimit.SlidingLog(10, time.Minute)
 	return []ratelimit.Rule{
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10, Per: time.Minute})),
-		log(ratelimit.SortedSet), log(ratelimit.Stream), window(10, time.Minute),
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 10, Per: time.Minute})),
+		ratelimit.PerMinute(10),
+		log, log.WithStream(), window(10, time.Minute),
+		ratelimit.GCRA(10, time.Minute),
 	}
 }
 

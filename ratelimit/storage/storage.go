@@ -24,6 +24,7 @@ import (
 //	Per, Interval, Span, Expiry
 //	BlockAfter       denials that lead to a block, 0 without a block
 //	BlockFor         length of the block
+//	Name, Named      the rule's name; if Named, it distinguishes the counter, too
 //	ID               a hash of what distinguishes the rule's counter from a key's other counters
 //
 // Durations are in microseconds. A field that the algorithm does not use is 0.

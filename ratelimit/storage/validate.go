@@ -31,7 +31,7 @@ func Validate(ops []ratelimit.Op) error {
 func validate(op *ratelimit.Op, before []ratelimit.Op) error {
 	switch {
 	case op.Rule.Layout().Algorithm == 0:
-		return fmt.Errorf("%w: zero Rule", ratelimit.ErrOp)
+		return fmt.Errorf("%w: %w", ratelimit.ErrOp, op.Rule.Err())
 	case op.Kind < ratelimit.Take || op.Kind > ratelimit.Reset:
 		return fmt.Errorf("%w: %v", ratelimit.ErrOp, op.Kind)
 	case len(op.Key) == 0 || len(op.Key) > ratelimit.MaxKeyLen:

@@ -76,7 +76,7 @@ func testBlockInGroups(h harness) {
 	rules := h.rulesOf(2, 6*time.Second, block)
 	free := h.rulesOf(50, 10*time.Second, ratelimit.Block{})
 	for i, r := range rules {
-		key, other := r.String()+r.Encoding().String(), free[i]
+		key, other := r.String(), free[i]
 		op := func(r ratelimit.Rule, n int64) ratelimit.Op {
 			return ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take}
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 func testCount(h harness) {
-	r := rule(h, ratelimit.BucketOptions{})
+	r := ratelimit.Buckets(ratelimit.BucketOptions{})
 	h.align(r)
 	same(h, "count of an unknown key", h.count(r, "k", 20*time.Second), 0)
 	for range 5 {
@@ -28,7 +28,7 @@ func testCount(h harness) {
 }
 
 func testLap(h harness) {
-	r := rule(h, ratelimit.BucketOptions{})
+	r := ratelimit.Buckets(ratelimit.BucketOptions{})
 	h.align(r)
 	for range 5 {
 		h.one(ratelimit.Add, r, "k", 1)
@@ -49,7 +49,7 @@ func testLap(h harness) {
 }
 
 func testOverSpan(h harness) {
-	r := rule(h, ratelimit.BucketOptions{Interval: 10 * time.Second, Span: 30 * time.Second, Expiry: time.Minute})
+	r := ratelimit.Buckets(ratelimit.BucketOptions{Interval: 10 * time.Second, Span: 30 * time.Second, Expiry: time.Minute})
 	h.one(ratelimit.Add, r, "k", 1)
 	same(h, "count(span)", h.count(r, "k", 30*time.Second), 1)
 	_, err := do(h.Context(), h.store, []ratelimit.Op{{Rule: r, Key: "k", Kind: ratelimit.Count, Interval: 31 * time.Second}})
@@ -59,7 +59,7 @@ func testOverSpan(h harness) {
 }
 
 func testClockBack(h harness) {
-	r := rule(h, ratelimit.BucketOptions{})
+	r := ratelimit.Buckets(ratelimit.BucketOptions{})
 	h.align(r)
 	h.one(ratelimit.Add, r, "k", 5)
 	h.clock.Advance(-6 * time.Second)
@@ -73,7 +73,7 @@ func testClockBack(h harness) {
 
 func testOverflow(h harness) {
 	const most = 1 << 53
-	r := rule(h, ratelimit.BucketOptions{Limit: most, Per: 5 * time.Second})
+	r := coarse(most, 5*time.Second)
 	h.align(r)
 	h.one(ratelimit.Add, r, "k", most-1)
 	h.one(ratelimit.Take, r, "k", 1)
@@ -96,7 +96,7 @@ func testOverflow(h harness) {
 }
 
 func testContext(h harness) {
-	r := rule(h, ratelimit.BucketOptions{})
+	r := ratelimit.Buckets(ratelimit.BucketOptions{})
 	why := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(h.Context())
 	cancel(why)
@@ -107,7 +107,7 @@ func testContext(h harness) {
 }
 
 func testConcurrent(h harness) {
-	r := rule(h, ratelimit.BucketOptions{Limit: 100})
+	r := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 100})
 	var passed atomic.Int64
 	var wg sync.WaitGroup
 	for range 16 {

@@ -13,8 +13,8 @@ func take(r ratelimit.Rule, n int64) ratelimit.Op {
 
 func pairOfRules(h harness) (short, long ratelimit.Rule) {
 	h.Helper()
-	short = rule(h, ratelimit.BucketOptions{Limit: 3, Per: 10 * time.Second})
-	long = rule(h, ratelimit.BucketOptions{Limit: 5, Per: time.Minute})
+	short = coarse(3, 10*time.Second)
+	long = coarse(5, time.Minute)
 	h.align(short)
 	return short, long
 }

@@ -14,11 +14,11 @@ import (
 func largeRules(block ratelimit.Block) []ratelimit.Rule {
 	const most = 1 << 53
 	return []ratelimit.Rule{
-		ratelimit.Must(ratelimit.Buckets(ratelimit.BucketOptions{Limit: most, Span: time.Minute, Block: block})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: most, Per: time.Minute, Block: block})),
-		ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: most, Per: time.Minute, Encoding: ratelimit.Stream, Block: block})),
-		ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: most, Per: time.Minute, Block: block})),
-		ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 100_000, Per: 24 * time.Hour, Block: block})),
+		ratelimit.Buckets(ratelimit.BucketOptions{Limit: most, Span: time.Minute}).WithBlock(block),
+		ratelimit.SlidingLog(most, time.Minute).WithBlock(block),
+		ratelimit.SlidingLog(most, time.Minute).WithStream().WithBlock(block),
+		ratelimit.FixedWindow(most, time.Minute).WithBlock(block),
+		ratelimit.GCRA(100_000, 24*time.Hour).WithBlock(block),
 	}
 }
 
@@ -34,7 +34,7 @@ func testLargeDenials(h harness) {
 			for _, c := range []struct{ used, n int64 }{
 				{limit / 10 * 6, limit / 2}, {limit - 1, 2}, {limit, 1}, {limit, limit}, {1, limit},
 			} {
-				key := fmt.Sprint(r, r.Encoding(), c, block.After)
+				key := fmt.Sprint(r, c, block.After)
 				h.one(ratelimit.Take, r, key, c.used)
 				h.deniesLarge(r, key, c.used, c.n)
 			}
@@ -48,7 +48,7 @@ func (h harness) deniesLarge(r ratelimit.Rule, key string, used, n int64) {
 	op := ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take}
 	peek, apart, other, elsewhere := op, op, op, op
 	peek.Kind, apart.NewGroup = ratelimit.Peek, true
-	other.Rule, other.N = rule(h, ratelimit.BucketOptions{Name: "other", Limit: 9}), 1
+	other.Rule, other.N = ratelimit.Buckets(ratelimit.BucketOptions{Limit: 9}).WithName("other"), 1
 	elsewhere.Rule, elsewhere.N, elsewhere.Key = other.Rule, 1, key+"?"
 
 	told := h.do(peek)[0]
@@ -66,17 +66,17 @@ func (h harness) deniesLarge(r ratelimit.Rule, key string, used, n int64) {
 			}
 		}
 	}
-	wide := rule(h, ratelimit.BucketOptions{Name: "wide", Limit: 1 << 53})
-	union, err := ratelimit.NewUnion(h.store, wide, r)
+	wide := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 53}).WithName("wide")
+	both, err := ratelimit.NewLimiter(h.store, wide, r)
 	if err != nil {
 		h.Fatal(err)
 	}
-	verdict, err := union.Take(h.Context(), key, n)
+	res, err := both.Take(h.Context(), key, n)
 	if err != nil {
-		h.Fatalf("%s: a union: %v", key, err)
+		h.Fatalf("%s: two rules: %v", key, err)
 	}
-	same(h, key+": allowed by a union", verdict.Allowed, false)
-	same(h, key+": charged by a union", h.count(wide, key, 0), 0)
+	same(h, key+": allowed by two rules", res.Allowed, false)
+	same(h, key+": charged by two rules", h.count(wide, key, 0), 0)
 	same(h, key+": charged by a denied group", h.one(ratelimit.Peek, other.Rule, key, 1).Remaining, 9)
 	wait := h.do(peek)[0].RetryAfter
 	h.clock.Advance(wait - time.Microsecond)
@@ -88,11 +88,11 @@ func (h harness) deniesLarge(r ratelimit.Rule, key string, used, n int64) {
 // testLargeAddInDeniedGroup adds as much as can be counted to as much, in a group that is denied:
 // the time until it would pass is longer than a duration can be.
 func testLargeAddInDeniedGroup(h harness) {
-	for _, r := range append(largeRules(ratelimit.Block{}), ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 1, Per: time.Second}))) {
+	for _, r := range append(largeRules(ratelimit.Block{}), ratelimit.GCRA(1, time.Second)) {
 		if !h.supports(r) {
 			continue
 		}
-		n, key, full := int64(1<<53), r.String()+r.Encoding().String(), rule(h, ratelimit.BucketOptions{Name: "full", Limit: 1})
+		n, key, full := int64(1<<53), r.String(), ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1}).WithName("full")
 		if r.Algorithm() == "gcra" {
 			n = 1000 * (n / r.Per().Microseconds())
 		}
@@ -110,15 +110,14 @@ func testLargeAddInDeniedGroup(h harness) {
 // testAddsBeyondTheBurst adds more to GCRAs than can be taken, up to all that can be counted, and
 // compares what is left at some times with what the rule says.
 func testAddsBeyondTheBurst(h harness) {
-	for i, o := range []ratelimit.GCRAOptions{
-		{Limit: 100_000, Per: 24 * time.Hour},
-		{Limit: 10, Per: 6 * time.Second, Burst: 25},
-		{Limit: 600_000, Per: time.Second, Burst: 7},
-		{Limit: 12_345_677, Per: time.Hour, Burst: 1000},
-		{Limit: 1<<53 - 3, Per: 30 * 24 * time.Hour, Burst: 3},
-		{Limit: 1, Per: 24 * time.Hour},
+	for i, r := range []ratelimit.Rule{
+		ratelimit.GCRA(100_000, 24*time.Hour),
+		ratelimit.GCRA(10, 6*time.Second).WithBurst(25),
+		ratelimit.GCRA(600_000, time.Second).WithBurst(7),
+		ratelimit.GCRA(12_345_677, time.Hour).WithBurst(1000),
+		ratelimit.GCRA(1<<53-3, 30*24*time.Hour).WithBurst(3),
+		ratelimit.GCRA(1, 24*time.Hour),
 	} {
-		r := ratelimit.Must(ratelimit.GCRA(o))
 		if !h.supports(r) {
 			continue
 		}

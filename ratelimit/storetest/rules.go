@@ -12,29 +12,35 @@ import (
 // that can only count if limit is 0.
 func (h harness) rulesOf(limit int64, per time.Duration, block ratelimit.Block) []ratelimit.Rule {
 	var rules []ratelimit.Rule
-	add := func(r ratelimit.Rule, err error) {
-		if err != nil {
-			h.Fatal(err)
-		}
+	add := func(r ratelimit.Rule) {
 		if h.supports(r) {
 			rules = append(rules, r)
 		}
 	}
 	interval := ((per + 12*time.Microsecond - 1) / 12).Truncate(time.Microsecond)
-	add(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: per, Interval: interval, Span: 12 * interval, Block: block}))
-	add(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: limit, Per: per, Block: block}))
-	add(ratelimit.SlidingLog(ratelimit.LogOptions{Limit: limit, Per: per, Encoding: ratelimit.Stream, Block: block}))
-	if limit > 0 {
-		add(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: limit, Per: per, Block: block}))
-		add(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: limit, Per: per, Block: block}))
+	add(ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: per, Interval: interval, Span: 12 * interval}).WithBlock(block))
+	if limit == 0 {
+		log := ratelimit.SlidingLog(1, per).WithoutLimit()
+		add(log)
+		add(log.WithStream())
+		return rules
 	}
+	add(ratelimit.SlidingLog(limit, per).WithBlock(block))
+	add(ratelimit.SlidingLog(limit, per).WithStream().WithBlock(block))
+	add(ratelimit.FixedWindow(limit, per).WithBlock(block))
+	add(ratelimit.GCRA(limit, per).WithBlock(block))
 	return rules
+}
+
+// coarse returns a rule that counts in buckets of 5 s over 10 minutes.
+func coarse(limit int64, per time.Duration) ratelimit.Rule {
+	return ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: per, Interval: 5 * time.Second, Span: 10 * time.Minute, Expiry: 20 * time.Minute})
 }
 
 // each runs a test for every rule that the store supports, each on a key of its own.
 func (h harness) each(limit int64, per time.Duration, block ratelimit.Block, test func(h harness, r ratelimit.Rule, key string)) {
 	for _, r := range h.rulesOf(limit, per, block) {
-		test(h, r, r.String()+r.Encoding().String())
+		test(h, r, r.String())
 	}
 }
 
@@ -105,14 +111,8 @@ func testRates(h harness) {
 // testTiers gives callers of one counter different limits.
 func testTiers(h harness) {
 	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
-		low, err := r.WithLimit(5)
-		if err != nil {
-			h.Fatal(err)
-		}
-		high, err := r.WithLimit(20)
-		if err != nil {
-			h.Fatal(err)
-		}
+		low := r.WithLimit(5)
+		high := r.WithLimit(20)
 		h.one(ratelimit.Take, r, key, 8)
 		res := h.one(ratelimit.Take, low, key, 1)
 		same(h, "8 of 5 used: Allowed", res.Allowed, false)
@@ -203,7 +203,7 @@ func testAddNothing(h harness) {
 		same(h, "used: ResetAfter", add("used", 6, 4).ResetAfter, reset)
 		h.one(ratelimit.Take, r, key, 6)
 		add("full", 0, 10)
-		other := h.named(r)
+		other := r.WithName("other")
 		nothing := ratelimit.Op{Rule: r, Key: key, Kind: ratelimit.Add}
 		res := h.do(nothing, ratelimit.Op{Rule: other, Key: key, N: 3, Kind: ratelimit.Take}, nothing)
 		same(h, "in a group: the take", res[1].Allowed, true)
@@ -223,7 +223,7 @@ func testAddNothing(h harness) {
 func testRefundsOfOthers(h harness) {
 	const keys = 20
 	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
-		other := h.named(r)
+		other := r.WithName("other")
 		var receipts [keys]ratelimit.Receipt
 		for i := range receipts {
 			receipts[i] = h.one(ratelimit.Take, r, fmt.Sprint(key, i), 3).Receipt
@@ -235,37 +235,13 @@ func testRefundsOfOthers(h harness) {
 			same(h, r.String()+": refund of another rule", h.refund(other, key, receipts[i]), false)
 			same(h, r.String()+": Remaining by another rule", h.one(ratelimit.Peek, other, key, 1).Remaining, 7)
 		}
-		low, err := r.WithLimit(5)
-		if err != nil {
-			h.Fatal(err)
-		}
+		low := r.WithLimit(5)
 		for i := range receipts {
 			key := fmt.Sprint(key, i)
 			same(h, r.String()+": Remaining", h.one(ratelimit.Peek, r, key, 1).Remaining, 7)
 			same(h, r.String()+": refund by another limit", h.refund(low, key, receipts[i]), true)
 		}
 	})
-}
-
-// named returns a rule that differs from r only in its name.
-func (h harness) named(r ratelimit.Rule) (named ratelimit.Rule) {
-	h.Helper()
-	var err error
-	const name = "other"
-	switch r.Algorithm() {
-	case "buckets":
-		named, err = ratelimit.Buckets(ratelimit.BucketOptions{Name: name, Limit: r.Limit(), Per: r.Per(), Interval: r.Interval(), Span: r.Span()})
-	case "log":
-		named, err = ratelimit.SlidingLog(ratelimit.LogOptions{Name: name, Limit: r.Limit(), Per: r.Per(), Encoding: r.Encoding()})
-	case "window":
-		named, err = ratelimit.FixedWindow(ratelimit.WindowOptions{Name: name, Limit: r.Limit(), Per: r.Per()})
-	default:
-		named, err = ratelimit.GCRA(ratelimit.GCRAOptions{Name: name, Limit: r.Limit(), Per: r.Per()})
-	}
-	if err != nil {
-		h.Fatal(err)
-	}
-	return named
 }
 
 // testOverflows adds up to 2^53 units, and one more.
@@ -297,14 +273,13 @@ func testOverflows(h harness) {
 
 // testBoundaries has GCRAs whose arithmetic is at its limits.
 func testBoundaries(h harness) {
-	for _, o := range []ratelimit.GCRAOptions{
-		{Limit: 1 << 53, Per: time.Microsecond, Burst: 1<<53 - 1},
-		{Limit: 104_248, Per: 24 * time.Hour},
-		{Limit: 1, Per: 100 * 365 * 24 * time.Hour},
-		{Limit: 1 << 53, Per: 100 * 365 * 24 * time.Hour, Burst: 1},
-		{Limit: 600_000, Per: time.Second},
+	for _, r := range []ratelimit.Rule{
+		ratelimit.GCRA(1<<53, time.Microsecond).WithBurst(1<<53 - 1),
+		ratelimit.GCRA(104_248, 24*time.Hour),
+		ratelimit.GCRA(1, 100*365*24*time.Hour),
+		ratelimit.GCRA(1<<53, 100*365*24*time.Hour).WithBurst(1),
+		ratelimit.GCRA(600_000, time.Second),
 	} {
-		r := ratelimit.Must(ratelimit.GCRA(o))
 		if !h.supports(r) {
 			continue
 		}
@@ -344,13 +319,13 @@ func testNoCount(h harness) {
 			h.Errorf("%v of %v over %v: error %v, want %v", op.Kind, op.Rule, op.Interval, err, want)
 		}
 	}
-	gcra := ratelimit.Must(ratelimit.GCRA(ratelimit.GCRAOptions{Limit: 3, Per: time.Minute, Burst: 5}))
+	gcra := ratelimit.GCRA(3, time.Minute).WithBurst(5)
 	fails(ratelimit.ErrNoCount, ratelimit.Op{Rule: gcra, Kind: ratelimit.Count})
 	fails(ratelimit.ErrNoCount, ratelimit.Op{Rule: gcra, Kind: ratelimit.Add, Interval: time.Second})
-	window := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 3, Per: time.Minute}))
+	window := ratelimit.FixedWindow(3, time.Minute)
 	fails(ratelimit.ErrInterval, ratelimit.Op{Rule: window, Kind: ratelimit.Count, Interval: time.Second})
-	for _, e := range []ratelimit.Encoding{ratelimit.SortedSet, ratelimit.Stream} {
-		log := ratelimit.Must(ratelimit.SlidingLog(ratelimit.LogOptions{Per: time.Minute, Encoding: e}))
+	set := ratelimit.SlidingLog(1, time.Minute).WithoutLimit()
+	for _, log := range []ratelimit.Rule{set, set.WithStream()} {
 		fails(ratelimit.ErrInterval, ratelimit.Op{Rule: log, Kind: ratelimit.Count, Interval: time.Minute + 1})
 		fails(ratelimit.ErrNoLimit, ratelimit.Op{Rule: log, Kind: ratelimit.Take})
 	}

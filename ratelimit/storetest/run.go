@@ -152,12 +152,3 @@ func same[T comparable](h harness, what string, got, want T) {
 		h.Fatalf("%s is %v, want %v", what, got, want)
 	}
 }
-
-func rule(h harness, o ratelimit.BucketOptions) ratelimit.Rule {
-	h.Helper()
-	r, err := ratelimit.Buckets(o)
-	if err != nil {
-		h.Fatal(err)
-	}
-	return r
-}

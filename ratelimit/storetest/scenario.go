@@ -48,7 +48,7 @@ func testSlides(h harness) {
 		if r.Algorithm() != "log" {
 			continue
 		}
-		key := r.Encoding().String()
+		key := r.String()
 		h.one(ratelimit.Add, r, key, 1)
 		h.clock.Advance(3 * time.Second)
 		h.one(ratelimit.Add, r, key, 2)
@@ -87,7 +87,7 @@ func testElevenOfTen(h harness) {
 
 // testThrottle is scenario 11: calls at 0, 700 and 1400 ms.
 func testThrottle(h harness) {
-	rules := []ratelimit.Rule{ratelimit.Must(ratelimit.Throttle(time.Second))}
+	rules := []ratelimit.Rule{ratelimit.Throttle(time.Second)}
 	for _, r := range h.rulesOf(1, time.Second, ratelimit.Block{}) {
 		if r.Algorithm() != "buckets" { // which deny for a bucket longer
 			rules = append(rules, r)

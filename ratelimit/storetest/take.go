@@ -11,7 +11,7 @@ import (
 
 func minute(h harness, limit int64) ratelimit.Rule {
 	h.Helper()
-	r := rule(h, ratelimit.BucketOptions{Limit: limit, Per: time.Minute})
+	r := coarse(limit, time.Minute)
 	h.align(r)
 	return r
 }
@@ -138,7 +138,7 @@ func testRefundGone(h harness) {
 
 func testReset(h harness) {
 	r := minute(h, 3)
-	other := rule(h, ratelimit.BucketOptions{Name: "other", Limit: 3, Per: time.Minute})
+	other := coarse(3, time.Minute).WithName("other")
 	h.one(ratelimit.Reset, r, "unknown", 0)
 	h.one(ratelimit.Take, r, "k", 3)
 	h.one(ratelimit.Take, other, "k", 2)
@@ -149,7 +149,7 @@ func testReset(h harness) {
 }
 
 func testInvalid(h harness) {
-	r, counts := minute(h, 3), rule(h, ratelimit.BucketOptions{})
+	r, counts := minute(h, 3), ratelimit.Buckets(ratelimit.BucketOptions{})
 	good := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}
 	for _, c := range []struct {
 		name string

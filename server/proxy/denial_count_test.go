@@ -102,7 +102,7 @@ func TestMemoryIsUsed(t *testing.T) {
 	const keys = 150_000
 	s, err := (&Proxy{}).openStore(&config.Config{Memory: config.Memory{MaxBytes: 16 << 20}}, nil)
 	require.NoError(t, err)
-	rule := ratelimit.Must(ratelimit.FixedWindow(ratelimit.WindowOptions{Limit: 1, Per: time.Hour}))
+	rule := ratelimit.FixedWindow(1, time.Hour)
 	for _, want := range []bool{true, false} {
 		for i := range keys {
 			res, err := s.base.Do(t.Context(), []ratelimit.Op{{Kind: ratelimit.Take, Rule: rule, Key: fmt.Sprint(i), N: 1}})

@@ -40,6 +40,10 @@ type Layout struct {
 	// BlockAfter is the number of denials that lead to a block, 0 without a block. BlockFor
 	// is its length.
 	BlockAfter, BlockFor int64
+	// Name distinguishes the rule from others of its policy. Named is set if it was chosen: then
+	// it also distinguishes the counter.
+	Name  string
+	Named bool
 	// ID is a hash of what distinguishes the rule's counter from a key's other counters.
 	ID uint64
 }

@@ -86,7 +86,8 @@ func (k *checker) limits(short Rate, full []Limit, cost int64, field string) {
 // limitError returns an error of package ratelimit with the field's name in YAML.
 func limitError(err error) error {
 	if wrong, ok := errors.AsType[*option.Error](err); ok {
-		return fmt.Errorf("%s %s", strings.ToLower(wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]), wrong.Reason)
+		_, field, _ := strings.Cut(wrong.Field, ".")
+		return fmt.Errorf("%s %s", strings.ToLower(field), wrong.Reason)
 	}
 	return err
 }
@@ -133,28 +134,28 @@ func (l Limit) Rule() (ratelimit.Rule, error) {
 	case l.Interval != 0 && l.Algorithm != "buckets":
 		return ratelimit.Rule{}, errors.New("has an interval, which only buckets have")
 	}
+	var r ratelimit.Rule
 	switch l.Algorithm {
 	case "throttle":
 		if limit != 1 {
-			return ratelimit.Rule{}, fmt.Errorf("is a throttle, whose rate is 1 in a time and not %d", limit)
+			return r, fmt.Errorf("is a throttle, whose rate is 1 in a time and not %d", limit)
 		}
-		return ratelimit.FixedWindow(ratelimit.WindowOptions{Name: l.Name, Limit: 1, Per: per, Block: block})
+		r = ratelimit.Throttle(per)
 	case "", "window":
-		return ratelimit.FixedWindow(ratelimit.WindowOptions{Name: l.Name, Limit: limit, Per: per, Block: block})
+		r = ratelimit.FixedWindow(limit, per)
 	case "gcra":
-		return ratelimit.GCRA(ratelimit.GCRAOptions{Name: l.Name, Limit: limit, Per: per, Burst: l.Burst, Block: block})
-	case "log":
-		return ratelimit.SlidingLog(ratelimit.LogOptions{Name: l.Name, Limit: limit, Per: per, Block: block})
-	case "stream":
-		return ratelimit.SlidingLog(ratelimit.LogOptions{Name: l.Name, Limit: limit, Per: per, Encoding: ratelimit.Stream, Block: block})
-	case "buckets":
-		o := ratelimit.BucketOptions{Name: l.Name, Limit: limit, Per: per, Interval: l.Interval, Span: per, Block: block}
-		if o.Interval == 0 {
-			o.Interval = max(per/12, 1000)
+		if r = ratelimit.GCRA(limit, per); l.Burst != 0 {
+			r = r.WithBurst(l.Burst)
 		}
-		o.Span = (per + o.Interval - 1) / o.Interval * o.Interval
-		return ratelimit.Buckets(o)
+	case "log":
+		r = ratelimit.SlidingLog(limit, per)
+	case "stream":
+		r = ratelimit.SlidingLog(limit, per).WithStream()
+	case "buckets":
+		r = ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: per, Interval: l.Interval}).WithLimit(limit)
 	default:
-		return ratelimit.Rule{}, fmt.Errorf("algorithm %q, want window, throttle, buckets, log, stream or gcra", l.Algorithm)
+		return r, fmt.Errorf("algorithm %q, want window, throttle, buckets, log, stream or gcra", l.Algorithm)
 	}
+	r = r.WithName(l.Name).WithBlock(block)
+	return r, r.Err()
 }
