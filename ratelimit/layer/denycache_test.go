@@ -163,7 +163,7 @@ func TestPeekStartsNoBlock(t *testing.T) {
 }
 
 func TestDenialOfAGroupIsRepeated(t *testing.T) {
-	second, day := windowOf(2), ratelimit.SlidingLog(100, 24 * time.Hour)
+	second, day := windowOf(2), ratelimit.SlidingLog(100, 24*time.Hour)
 	meter := ratelimit.Buckets(ratelimit.BucketOptions{})
 	group := []ratelimit.Op{take(day, "k", 1), take(second, "k", 1), {Rule: meter, Key: "k", N: 1, Kind: ratelimit.Add}}
 	d := newDenyTest(t, DenyCacheOptions{})
