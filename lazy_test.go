@@ -26,8 +26,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ladder gives each folder its step. A package imports only from steps below its
-// own, and packages on one step do not know one another.
+// ladder is the step of each folder. A package imports only from lower steps, and never
+// from another package of its step.
 var ladder = map[string]int{
 	"lazy":      1,
 	"reqctx":    2,
@@ -43,7 +43,7 @@ var ladder = map[string]int{
 // goRedis are the packages of the library that talk to Redis.
 var goRedis = []string{"session/redisstore", "ratelimit/redisstore", "coord/redisstore", "internal/redispipe"}
 
-// testHosts are for tests alone, and may import what they do.
+// testHosts may import anything, and only tests import them.
 var testHosts = []string{"internal/redistest", "internal/redismini"}
 
 type goPackage struct {
@@ -75,15 +75,15 @@ func TestImportsGoDownTheLadder(t *testing.T) {
 	require.Greater(t, seen, len(ladder)/2, "go list found the packages")
 }
 
-// folder is the part of the house that a package is in: its first path element.
+// folder returns the first element of a package's path.
 func folder(pkg string) string { first, _, _ := strings.Cut(pkg, "/"); return first }
 
 func checkStep(t *testing.T, from, to string) {
-	require.NotContainsf(t, testHosts, to, "%s imports what is for tests", from)
+	require.NotContainsf(t, testHosts, to, "%s imports a test host", from)
 	a, b := folder(from), folder(to)
 	switch {
 	case a == b, b == "internal":
-		return // within one part
+		return // within one folder
 	case a == "internal":
 		require.Equalf(t, "lazy", b, "%s imports %s", from, to)
 		return
@@ -98,7 +98,7 @@ func checkOutside(t *testing.T, from, imported string) {
 	}
 	switch {
 	case slices.Contains(testHosts, from), ladder[folder(from)] > 4, strings.HasPrefix(from, "server/"):
-		return // programs, and what stands above the library
+		return // programs, and packages above the library
 	case strings.HasPrefix(imported, "golang.org/x/sync/"):
 	case strings.HasPrefix(imported, "github.com/redis/go-redis/v9"):
 		require.Truef(t, slices.Contains(goRedis, from), "%s imports %s", from, imported)
@@ -175,7 +175,7 @@ func TestTheWholeLibrary(t *testing.T) {
 		return err
 	})
 	srv.HandleFunc("GET /search", func(w http.ResponseWriter, req *server.Request) error {
-		for range 2 { // whoever asks again is not charged again
+		for range 2 { // a second Take of a request is not charged
 			res, err := req.RateLimit().Take()
 			if err != nil {
 				return err
@@ -202,7 +202,7 @@ func TestTheWholeLibrary(t *testing.T) {
 		require.Empty(t, res.Header.Values(field), field)
 	}
 
-	// Nobody is logged in: a problem, and no session by asking.
+	// Not logged in: a problem, and asking makes no session.
 	res, body = get(t, client, url+"/hello/hi")
 	require.Equal(t, http.StatusUnauthorized, res.StatusCode)
 	require.Equal(t, "application/problem+json", res.Header.Get("Content-Type"))

@@ -72,7 +72,7 @@ func TestAllReturnsTheFirstError(t *testing.T) {
 		require.ErrorIs(t, lazy.All(t.Context(), alone, shared, owned, fails), errBoom)
 		require.Equal(t, time.Second, time.Since(began))
 		synctest.Wait()
-		require.True(t, cancelled.Load(), "what nobody waits for is cancelled")
+		require.True(t, cancelled.Load(), "a value without waiters is cancelled")
 		<-time.After(time.Second)
 		synctest.Wait()
 		for _, v := range []*lazy.Value[string]{shared, owned} {
@@ -188,7 +188,7 @@ func TestAnyPanics(t *testing.T) {
 }
 
 // When All and Any return, their waits are over: what goes on may need the one
-// who asked without closing a cycle.
+// the caller without closing a cycle.
 func TestAllAndAnyTakeTheirWaitsBack(t *testing.T) {
 	many := func(w lazy.Waiter) []lazy.Waiter { return slices.Repeat([]lazy.Waiter{w}, 30) }
 	for name, ask := range map[string]func(ctx context.Context, other, quick *lazy.Value[int]){

@@ -72,7 +72,7 @@ func TestBatchPanicReachesAll(t *testing.T) {
 				require.Same(t, p, other)
 			}
 		}
-		require.NoError(t, s.Close(), "all of them were told")
+		require.NoError(t, s.Close(), "every Get raised the panic")
 	})
 }
 
@@ -98,7 +98,7 @@ func TestBatchGoexit(t *testing.T) {
 		b := gathering(func(context.Context, []int) (map[int]int, error) { runtime.Goexit(); return nil, nil })
 		s := lazy.NewScope(t.Context())
 		for _, ctx := range []context.Context{t.Context(), s.Context()} {
-			var ended, told atomic.Int32
+			var ended, failed atomic.Int32
 			var wg sync.WaitGroup
 			for i := range 3 {
 				wg.Go(func() {
@@ -109,13 +109,13 @@ func TestBatchGoexit(t *testing.T) {
 						}
 					}()
 					if _, err := b.Get(ctx, i); errors.Is(err, lazy.ErrGoexit) {
-						told.Add(1)
+						failed.Add(1)
 					}
 					returned = true
 				})
 			}
 			wg.Wait()
-			require.EqualValues(t, 3, ended.Load()+told.Load())
+			require.EqualValues(t, 3, ended.Load()+failed.Load())
 			require.LessOrEqual(t, ended.Load(), int32(1), "the goroutine that it ran on")
 		}
 		require.NoError(t, s.Close())

@@ -14,7 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// cycleOf returns the path of the cycle that err tells of.
+// cycleOf returns the path of the cycle that err reports.
 func cycleOf(t *testing.T, err error) []string {
 	t.Helper()
 	var cycle *lazy.CycleError
@@ -157,7 +157,7 @@ func TestRule7ACycleOfThreeStartedByAll(t *testing.T) {
 	}
 }
 
-// One of the values that All waits for needs the one who asks for all of them.
+// One of the values that All waits for needs the caller of All.
 func TestRule7ACycleThroughOneOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
@@ -175,8 +175,8 @@ func TestRule7ACycleThroughOneOfMany(t *testing.T) {
 	})
 }
 
-// Who waits for a value of a cycle without being part of it gets its outcome,
-// and a function may make do without what it cannot have.
+// A waiter that is not part of the cycle gets the value's outcome, and a function may go
+// on without the value that it cannot have.
 func TestRule7ACycleIsAnOrdinaryError(t *testing.T) {
 	var a, b *lazy.Value[int]
 	a = lazy.New(func(ctx context.Context) (int, error) { return b.Get(ctx) })
@@ -215,8 +215,8 @@ func TestADiamondIsNotACycle(t *testing.T) {
 	}
 }
 
-// A value whose second computation needs the first one's outcome is no cycle:
-// needs are between computations.
+// A value whose second computation needs the first one's outcome is not a cycle: edges are
+// between computations.
 func TestAResetValueMayNeedWhatNeededIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
@@ -239,8 +239,8 @@ func TestAResetValueMayNeedWhatNeededIt(t *testing.T) {
 	})
 }
 
-// A function that sets its own value has set free those who wait for it: it may
-// then need them. The one on whose goroutine it runs is not free.
+// A function that sets its own value has released the waiters, and may then need them. The
+// caller on whose goroutine it runs is not released.
 func TestAFunctionThatSetItsValueMayNeedItsWaiters(t *testing.T) {
 	for range 300 {
 		synctest.Test(t, func(t *testing.T) {
@@ -286,8 +286,8 @@ func TestAFunctionThatSetItsValueMayNeedItsWaiters(t *testing.T) {
 }
 
 // Random graphs of values that need each other, asked for from many goroutines:
-// whoever can reach a cycle gets one for an answer, everybody else a value, and
-// nobody hangs (a bubble in which all are blocked fails the test).
+// a caller that can reach a cycle gets its error, every other caller a value, and none
+// hangs (a bubble in which all are blocked fails the test).
 func TestRule7RandomGraphs(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -299,7 +299,7 @@ func TestRule7RandomGraphs(t *testing.T) {
 	}
 }
 
-// graph says which values need which, in what order and how.
+// graph holds which values need which, in what order and how.
 type graph struct {
 	needs    [][]int
 	parallel []bool // with All
@@ -324,7 +324,7 @@ func newGraph(rnd *rand.Rand, n int, acyclic bool) *graph {
 	return g
 }
 
-// reachesCycle says whether node i needs, directly or not, a node that needs
+// reachesCycle reports whether node i needs, directly or not, a node that needs
 // itself. path holds the nodes on the way to i.
 func (g *graph) reachesCycle(i int, path map[int]bool) bool {
 	if path[i] {

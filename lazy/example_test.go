@@ -8,8 +8,8 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// A value that is computed when somebody needs it, and once.
-func ExampleNew() {
+// A value is computed when it is first needed, and once.
+func ExampleValue() {
 	config := lazy.New(func(context.Context) (string, error) {
 		fmt.Println("reading the configuration")
 		return "port 8080", nil
@@ -26,7 +26,7 @@ func ExampleNew() {
 }
 
 // Two tasks that run at the same time and end with their scope.
-func ExampleGo() {
+func ExampleScope() {
 	s := lazy.NewScope(context.Background())
 	s.OnClose(func() error { fmt.Println("closed"); return nil })
 	defer s.Close()
@@ -37,9 +37,9 @@ func ExampleGo() {
 		fmt.Println(err)
 		return
 	}
-	who, _, _ := name.Peek()
+	user, _, _ := name.Peek()
 	times, _, _ := visits.Peek()
-	fmt.Println(who, times)
+	fmt.Println(user, times)
 	// Output:
 	// ada 36
 	// closed

@@ -54,7 +54,7 @@ func TestRule2AHitTakesNoLock(t *testing.T) {
 }
 
 // An abandoned computation can no longer be joined when it is cancelled.
-func TestRule3AnAbandonedComputationIsDetachedFirst(t *testing.T) {
+func TestRule3AnAbandonedComputationCannotBeJoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var v *Value[int]
 		attached := make(chan bool, 1)
@@ -88,7 +88,7 @@ func TestFlightWait(t *testing.T) {
 		out, err := f.Wait(ctx, nil)
 		require.NoError(t, err, "nothing to wait for, so the context does not matter")
 		require.Equal(t, "one", out)
-		require.False(t, newFlight("nobody waits").Complete(1))
+		require.False(t, newFlight("without waiters").Complete(1))
 	})
 }
 

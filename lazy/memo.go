@@ -6,14 +6,12 @@ import (
 	"sync"
 )
 
-// Memo is a function whose results are computed once for each argument: the
-// asynchronous method, as [Value] is the asynchronous property. Each argument has
-// a Value of its own, with all its rules: callers share a computation, errors are
+// Memo is a function whose results are computed once for each argument. Each argument has
+// a [Value] of its own, with all its rules: callers share a computation, errors are
 // forgotten outside of a scope and kept in one, cycles name the arguments.
 //
-// A Memo remembers every argument until it is told to forget; one that lives long
-// and has arguments without end needs Forget, or a Scope. All methods may be called
-// concurrently.
+// A Memo keeps every result until Forget or Reset, so a long-lived Memo of an unbounded
+// number of arguments needs them, or a Scope. A Memo is safe for concurrent use.
 type Memo[K comparable, V any] struct {
 	fn    func(ctx context.Context, key K) (V, error)
 	scope *Scope // nil: stand-alone
@@ -32,8 +30,7 @@ func MemoIn[K comparable, V any](s *Scope, fn func(ctx context.Context, key K) (
 	return &Memo[K, V]{fn: fn, scope: s, values: make(map[K]*Value[V])}
 }
 
-// Get returns fn's result for key, computing it first if need be, as [Value.Get]
-// does.
+// Get returns fn's result for key, computing it first if necessary, as [Value.Get] does.
 func (m *Memo[K, V]) Get(ctx context.Context, key K) (V, error) {
 	v := m.lookup(key)
 	if v == nil {
@@ -46,7 +43,7 @@ func (m *Memo[K, V]) Get(ctx context.Context, key K) (V, error) {
 	return val, err
 }
 
-// Peek returns the result for key if it is there.
+// Peek returns the result for key, and reports whether there is one.
 func (m *Memo[K, V]) Peek(key K) (val V, err error, ok bool) {
 	v := m.lookup(key)
 	if v == nil {
@@ -58,8 +55,8 @@ func (m *Memo[K, V]) Peek(key K) (val V, err error, ok bool) {
 // Set makes val the result for key.
 func (m *Memo[K, V]) Set(key K, val V) { m.add(key).Set(val) }
 
-// Forget forgets the result for key: the next Get computes it anew. Who is already
-// waiting gets the result of the computation it waits for.
+// Forget forgets the result for key: the next Get computes it anew. Present waiters get
+// the result of the computation that they wait for.
 func (m *Memo[K, V]) Forget(key K) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,15 +70,15 @@ func (m *Memo[K, V]) Reset() {
 	clear(m.values)
 }
 
-// lookup returns the value of key, or nil. It panics if key is of a type that cannot be
-// hashed, and leaves the lock free.
+// lookup returns the value of key, or nil. It panics, without the lock, if key cannot be
+// hashed.
 func (m *Memo[K, V]) lookup(key K) *Value[V] {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.values[key]
 }
 
-// add returns the value of key, made if need be.
+// add returns the value of key, which it makes if necessary.
 func (m *Memo[K, V]) add(key K) *Value[V] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,8 +94,8 @@ func (m *Memo[K, V]) add(key K) *Value[V] {
 	return v
 }
 
-// dropIdle takes a value away that has nothing and computes nothing, so that
-// failing arguments do not pile up.
+// dropIdle removes a value without an outcome that is not being computed, so that values
+// of failing arguments do not accumulate.
 func (m *Memo[K, V]) dropIdle(key K, v *Value[V]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -75,9 +75,9 @@ func TestRule3AStandAloneValueIsCancelledWhenTheLastWaiterLeaves(t *testing.T) {
 	})
 }
 
-// Whoever comes at the moment when the last waiter leaves begins anew: the value
-// is detached before the cancellation is seen by anybody.
-func TestRule3NobodyJoinsADoomedComputation(t *testing.T) {
+// A caller that comes at the moment when the last waiter leaves begins anew: the
+// computation cannot be joined once its cancellation is visible.
+func TestRule3NoCallerJoinsADoomedComputation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var v *lazy.Value[int]
 		again := make(chan error, 1)

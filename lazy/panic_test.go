@@ -51,7 +51,7 @@ func TestRule6APanicReachesEveryWaiter(t *testing.T) {
 				require.Contains(t, p.Error(), "blowUp")
 			}
 		}
-		require.NoError(t, s.Close(), "every panic has reached somebody")
+		require.NoError(t, s.Close(), "every panic was raised")
 	})
 }
 

@@ -198,8 +198,8 @@ func TestCloseReportsLostPanics(t *testing.T) {
 		lost bool
 		do   func(t *testing.T, s *lazy.Scope)
 	}{
-		{"Go and nobody waits", true, func(_ *testing.T, s *lazy.Scope) { lazy.Go(s, boom) }},
-		{"Start twice and nobody waits", true, func(t *testing.T, s *lazy.Scope) {
+		{"Go without waiters", true, func(_ *testing.T, s *lazy.Scope) { lazy.Go(s, boom) }},
+		{"Start twice without waiters", true, func(t *testing.T, s *lazy.Scope) {
 			v := lazy.In(s, later)
 			v.Start(t.Context())
 			v.Start(t.Context())
@@ -219,7 +219,7 @@ func TestCloseReportsLostPanics(t *testing.T) {
 			v.Set(1)
 		}},
 		{"Reset detached it", true, func(_ *testing.T, s *lazy.Scope) { lazy.Go(s, later).Reset() }},
-		{"through another that nobody waits for", true, func(_ *testing.T, s *lazy.Scope) {
+		{"through another without waiters", true, func(_ *testing.T, s *lazy.Scope) {
 			v := lazy.In(s, boom)
 			lazy.Go(s, func(ctx context.Context) (int, error) { return v.Get(ctx) })
 		}},
@@ -271,8 +271,8 @@ func TestCloseReturnsTheErrorsOfTasks(t *testing.T) {
 	require.NotContains(t, err.Error(), "fine")
 }
 
-// A panic that a waiter was counted on to take is not lost when its context ends
-// at that very moment: the waiter takes it.
+// A panic whose only waiter has its context end at that very moment is not lost: the
+// waiter raises it.
 func TestAPanicAtTheMomentOfLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
@@ -293,8 +293,8 @@ func TestAPanicAtTheMomentOfLeaving(t *testing.T) {
 	})
 }
 
-// A panic that waiters are about to take is not Close's, however late they wake.
-func TestCloseLeavesPanicsToThoseWhoWait(t *testing.T) {
+// Close does not return a panic that waiters are about to raise, however late they wake.
+func TestCloseLeavesPanicsToTheWaiters(t *testing.T) {
 	for range 300 {
 		synctest.Test(t, func(t *testing.T) {
 			s := lazy.NewScope(apart(t))

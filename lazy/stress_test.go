@@ -16,7 +16,7 @@ import (
 )
 
 // stress runs do on many goroutines, many times each with its own randomness. In
-// a bubble, it fails when nobody can go on.
+// a bubble, it fails when no goroutine can go on.
 func stress(goroutines, times int, do func(rnd *rand.Rand)) {
 	var wg sync.WaitGroup
 	for i := range uint64(goroutines) {
@@ -52,7 +52,7 @@ func briefly(rnd *rand.Rand) (context.Context, context.CancelFunc) {
 
 var errGone = errors.New("gone")
 
-// As long as nobody leaves and nothing is reset, there is one computation at a
+// As long as no waiter leaves and nothing is reset, there is one computation at a
 // time, also where each one fails and the next begins.
 func TestStressOneAtATime(t *testing.T) {
 	bubbles(t, 10, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestStressOneAtATime(t *testing.T) {
 	})
 }
 
-// Everything at once on a stand-alone value. Whoever stays gets a value, and
+// Everything at once on a stand-alone value. A waiter that stays gets a value, and
 // never the cancellation of a computation that others have abandoned.
 func TestStressStandAlone(t *testing.T) {
 	var abandoned, left atomic.Int32
@@ -161,7 +161,7 @@ func TestStressScope(t *testing.T) {
 		vs := []*lazy.Value[int]{lazy.In(s, fn), lazy.In(s, fn), lazy.Go(s, fn)}
 		time.AfterFunc(time.Duration(1+rand.IntN(50))*time.Microsecond, func() {
 			closing.Store(true)
-			_ = s.Close() // the panics that reached nobody
+			_ = s.Close() // the panics that no Get raised
 			if n := running.Load(); n != 0 {
 				t.Errorf("%d run on after Close", n)
 			}

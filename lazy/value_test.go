@@ -26,7 +26,7 @@ func TestGetWithAnEndedContext(t *testing.T) {
 			require.ErrorIs(t, v.Wait(ctx), errBoom)
 			v.Start(ctx)
 			synctest.Wait()
-			require.Zero(t, runs, "nothing begins for who is gone")
+			require.Zero(t, runs, "nothing begins for a caller that has left")
 			v.Set(5)
 			got, err := v.Get(ctx)
 			require.NoError(t, err, "but a hit is a hit")
@@ -177,14 +177,14 @@ func TestResetDetachesAComputation(t *testing.T) {
 		got, err := v.Get(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, 2, got)
-		require.EqualValues(t, 1, <-old, "who was waiting gets what it waited for")
+		require.EqualValues(t, 1, <-old, "a waiter gets the outcome that it waited for")
 		got, err = v.Get(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, 2, got, "the old one does not come back")
 	})
 }
 
-// A computation that Reset has detached is still cancelled when nobody waits.
+// A computation that Reset has detached is still cancelled when every waiter has left.
 func TestResetAndLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)

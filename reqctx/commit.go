@@ -108,7 +108,7 @@ func (c *Context) runCommits(h http.Header) error {
 			if out.b == nil {
 				continue // an OnClose function
 			}
-			if out.source == resolved { // also if it was overtaken: the handler may have used it
+			if !out.set { // also if it was overtaken: the handler may have used it
 				addVary(h, out.b.vary)
 			}
 			if !out.b.commits || out.err != nil || c.slots[out.b.slot].Load() != out {

@@ -169,7 +169,7 @@ func TestCommitThatPanics(t *testing.T) {
 		wg.Go(func() { assert.Equal(t, errBoom, panicOf(func() { _ = c.Commit(http.Header{}) })) })
 		synctest.Wait()
 		const text = "reqctx: a Commit function panicked"
-		require.EqualError(t, c.Commit(http.Header{}), text, "who waits is told")
+		require.EqualError(t, c.Commit(http.Header{}), text, "a waiting Commit fails too")
 		wg.Wait()
 		require.EqualError(t, c.Commit(http.Header{}), text)
 		require.NoError(t, c.Finish())
@@ -314,7 +314,7 @@ func TestPanicOfAPropertyInCommit(t *testing.T) {
 	require.NoError(t, c.Finish())
 }
 
-func TestCommitTakesBackTheCookiesOfAFailure(t *testing.T) {
+func TestCommitRemovesTheCookiesOfAFailure(t *testing.T) {
 	reg := quiet()
 	good, bad := provide(reg, "good", reqctx.Prop[int]{
 		Resolve: gives(1, nil),

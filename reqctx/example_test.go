@@ -9,8 +9,8 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// A property is resolved by whoever reads it first; reading it may read others.
-func Example() {
+// A property is resolved when it is first read; resolving it may read others.
+func ExampleProvide() {
 	name := reqctx.NewKey[string]("name")
 	greeting := reqctx.NewKey[string]("greeting")
 
@@ -81,7 +81,7 @@ func ExampleProp_close() {
 	//  reqctx: the request is finished: "tx"
 }
 
-// A test brings the value of a property.
+// A test gives a request the value of a property.
 func ExamplePreset() {
 	user := reqctx.NewKey[string]("user")
 	reg := reqctx.NewRegistry(reqctx.Options{})

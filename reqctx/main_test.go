@@ -54,7 +54,7 @@ func takes[T any](d time.Duration, v T) func(context.Context) (T, error) {
 	}
 }
 
-// stubborn is a Resolve that returns v after d, whatever its context says.
+// stubborn is a Resolve that returns v after d, even if its context ends.
 func stubborn[T any](d time.Duration, v T) func(context.Context) (T, error) {
 	return func(context.Context) (T, error) {
 		<-time.After(d)

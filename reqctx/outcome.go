@@ -20,7 +20,7 @@ type outcome struct {
 	prev   *outcome     // the next older entry of the list
 	err    error
 	panics *lazy.PanicError // the panic to raise again for each reader
-	source source
+	set    bool // by Set or Preset, and not by Resolve
 	began  time.Time
 	took   time.Duration
 	by     *binding  // the property whose resolution read it first; may be nil
@@ -30,14 +30,6 @@ type outcome struct {
 	asked  atomic.Int32 // readers that had to wait
 	raised atomic.Bool  // a reader got the panic
 }
-
-// source is how an outcome came about.
-type source uint8
-
-const (
-	resolved source = iota
-	wasSet
-)
 
 // cell is an outcome with its value.
 type cell[T any] struct {
@@ -120,7 +112,7 @@ func (out *outcome) closeDue() bool {
 }
 
 // closes reports whether the property's Close is due.
-func (out *outcome) closes() bool { return out.b.closes && out.source == resolved }
+func (out *outcome) closes() bool { return out.b.closes && !out.set }
 
 // unseen reports whether out is a panic that no reader got, which is then reported with
 // the errors of the clean-up.

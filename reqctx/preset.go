@@ -71,7 +71,7 @@ func (c *Context) applyPresets() {
 		b := p.bind(old.slot)
 		c.table.put(b)
 		out := b.ops.newOutcome(b)
-		out.source = wasSet
+		out.set = true
 		b.ops.compute(c, out)
 		c.slots[b.slot].Store(out)
 	}

@@ -130,8 +130,8 @@ func TestPresetsReachTheContextThatHasTheProperty(t *testing.T) {
 	require.NoError(t, c.Finish())
 }
 
-// What a test reads from an OnClose function that was registered first is the whole request.
-func TestPropsTellATestWhatWasResolved(t *testing.T) {
+// An OnClose function that was registered first sees the whole request.
+func TestPropsOfAWholeRequest(t *testing.T) {
 	reg := quiet()
 	fake := provide(reg, "fake", reqctx.Prop[int]{Resolve: gives(1, nil)})
 	read := provide(reg, "read", reqctx.Prop[int]{Resolve: gives(1, nil)})

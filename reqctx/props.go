@@ -82,7 +82,7 @@ func (c *Context) info(b *binding) Info {
 		return info
 	}
 	switch {
-	case out.source == wasSet:
+	case out.set:
 		info.State = Assigned
 	case out.err != nil:
 		info.State = Failed

@@ -106,7 +106,7 @@ func TestWaitedAndAskedCountEveryReader(t *testing.T) {
 		wg.Wait()
 		_, _ = k.Get(c)
 		info := maps.Collect(c.Props())["k"]
-		require.Equal(t, 4, info.Asked, "also the one who left, not the one who found it there")
+		require.Equal(t, 4, info.Asked, "the reader that left counts, the reader that did not wait does not")
 		require.Equal(t, (10+9+8)*time.Second, info.Waited)
 		require.Equal(t, 10*time.Second, info.Took)
 		require.NoError(t, c.Finish())

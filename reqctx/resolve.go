@@ -7,17 +7,6 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// attempt is one resolution in progress. Readers join it while it is in the context's
-// list; Set, Invalidate and a timeout remove it.
-type attempt struct {
-	lazy.Flight
-	c    *Context
-	b    *binding
-	out  *outcome // of Resolve
-	stop func()   // releases the timeout; nil without one
-	next *attempt // in the context's list; guarded by c.mu
-}
-
 // resolve returns b's outcome, waiting for it if necessary. It returns an error if the
 // wait fails: ctx ended, the request is finished, or the wait would close a cycle.
 func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
@@ -197,73 +186,4 @@ func (c *Context) record(out *outcome, publish bool) (late bool) {
 	}
 	out.prev, c.last = c.last, out
 	return false
-}
-
-// start computes a, under its timeout if it has one.
-func (a *attempt) start(caller *lazy.Flight, inline bool) {
-	if a.b.timeout > 0 {
-		ctx, cancel := context.WithTimeoutCause(a.Context, a.b.timeout, &TimeoutError{a.b.name, a.b.timeout})
-		stop := context.AfterFunc(ctx, func() { a.fail(context.Cause(ctx)) })
-		a.Context, a.stop = ctx, func() { stop(); cancel() }
-	}
-	a.Start(caller, inline)
-}
-
-// fail completes a with the cause of its end, even if Resolve has not returned. The
-// next reader begins anew.
-func (a *attempt) fail(err error) {
-	if err == lazy.ErrClosed {
-		err = named(ErrFinished, a.b.name)
-	}
-	a.c.mu.Lock()
-	defer a.c.mu.Unlock()
-	a.c.detach(a)
-	a.Complete(failure(a.b, err))
-}
-
-// Name returns the property's name, for cycles and panics.
-func (a *attempt) Name() string { return a.b.name }
-
-// Compute calls Resolve, and the observer before and after it.
-func (a *attempt) Compute(ctx context.Context) {
-	a.out.began = time.Now()
-	o := a.c.table.opts.Observer
-	if o == nil {
-		a.b.ops.compute(ctx, a.out)
-		return
-	}
-	ctx = o.ResolveStart(ctx, a.b.name)
-	err := errNotReturned
-	defer func() { o.ResolveEnd(ctx, a.b.name, time.Since(a.out.began), err) }()
-	a.b.ops.compute(ctx, a.out)
-	err = a.out.err
-}
-
-// Finish completes the attempt, and publishes the outcome unless the property has been
-// set or invalidated meanwhile.
-func (a *attempt) Finish(abnormal error) {
-	out, c := a.out, a.c
-	if a.stop != nil {
-		a.stop()
-	}
-	if abnormal == lazy.ErrClosed { // Resolve was not called
-		a.fail(abnormal)
-		return
-	}
-	out.took = time.Since(out.began)
-	if abnormal != nil {
-		out.fail(abnormal)
-	}
-	keep := out.err == nil || !lazy.OwnCancellation(c, out.err)
-	readers := out
-	if timeout, ok := context.Cause(a.Context).(*TimeoutError); ok && !keep && a.stop != nil {
-		readers = failure(a.b, timeout) // Resolve noticed the timeout first
-	}
-	c.mu.Lock()
-	late := c.record(out, c.detach(a) && keep)
-	a.Complete(readers)
-	c.mu.Unlock()
-	if late {
-		c.close(out, c.logErr)
-	}
 }

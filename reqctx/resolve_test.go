@@ -65,7 +65,7 @@ func TestTwentyRequestsOfTwoWaits(t *testing.T) {
 	}
 }
 
-func TestResolveTellsEveryError(t *testing.T) {
+func TestResolveReturnsEveryError(t *testing.T) {
 	reg := quiet()
 	other := errors.New("other")
 	a := provide(reg, "a", reqctx.Prop[int]{Resolve: gives(0, errBoom)})
@@ -194,7 +194,7 @@ func TestCycleAcrossGoroutines(t *testing.T) {
 	}
 }
 
-func TestPanicThatNobodyReadsIsReported(t *testing.T) {
+func TestUnreadPanicIsReported(t *testing.T) {
 	reg, log := logged()
 	k := provide(reg, "prefetched", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic(errBoom) }})
 	c := reqctx.New(t.Context(), reg)

@@ -14,7 +14,7 @@ func set[T any](ctx context.Context, c *Context, b *binding, v T) error {
 		}
 	}
 	out := p.newOutcome(b)
-	out.self.(*cell[T]).val, out.source = v, wasSet
+	out.self.(*cell[T]).val, out.set = v, true
 	return c.overtake(out)
 }
 

@@ -219,7 +219,7 @@ func TestInvalidateWhileResolving(t *testing.T) {
 			wg.Go(func() {
 				v, err := k.Get(c)
 				assert.NoError(t, err)
-				assert.Equal(t, "v1", v, "who waits gets what it waits for")
+				assert.Equal(t, "v1", v, "a waiter gets the outcome that it waits for")
 			})
 		}
 		<-time.After(500 * time.Millisecond)

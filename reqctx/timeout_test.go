@@ -68,9 +68,8 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestTimeoutThatResolveNotices has two functions wait for the same deadline: the
-// one that tells the readers, and Resolve. Whichever is first, they are told of the
-// timeout.
+// TestTimeoutThatResolveNotices has two functions wait for the same deadline: the one that
+// fails the attempt, and Resolve. Whichever is first, readers get the timeout.
 func TestTimeoutThatResolveNotices(t *testing.T) {
 	reg := quiet()
 	k := provide(reg, "k", reqctx.Prop[int]{Timeout: time.Millisecond, Resolve: func(ctx context.Context) (int, error) {
@@ -113,7 +112,7 @@ func TestTimeoutNotReached(t *testing.T) {
 	})
 }
 
-func TestInnerTimeoutIsToldByTheOuterProperty(t *testing.T) {
+func TestInnerTimeoutIsTheErrorOfTheOuterProperty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
 		inner := provide(reg, "inner", reqctx.Prop[int]{Timeout: time.Second, Resolve: takes(time.Minute, 1)})

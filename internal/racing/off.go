@@ -1,6 +1,7 @@
 //go:build !race
 
-// Package racing tells tests of the race detector, under which they take ten times as long.
+// Package racing reports to tests whether the race detector is on, under which they take
+// ten times as long.
 package racing
 
 // Enabled reports whether the race detector is on.

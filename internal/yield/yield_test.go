@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fake is a yielder with a clock of its own. Each yield takes as long as takes says, and
-// the i-th one adds adds[i] items to the queue.
+// fake is a yielder with a clock of its own. Each yield takes takes, and the i-th one adds
+// adds[i] items to the queue.
 type fake struct {
 	yielder
 	clock  time.Duration
