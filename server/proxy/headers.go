@@ -141,11 +141,10 @@ func (p *Proxy) isLoop(r *http.Request) bool {
 
 // addVia adds this proxy to the Via header.
 func (p *Proxy) addVia(in, out *http.Request) {
-	version := strconv.Itoa(in.ProtoMajor) + "." + strconv.Itoa(in.ProtoMinor)
-	if in.ProtoMajor == 1 && in.ProtoMinor == 1 { // mostly
-		version = "1.1"
+	via := p.via
+	if in.ProtoMajor != 1 || in.ProtoMinor != 1 {
+		via = strconv.Itoa(in.ProtoMajor) + "." + strconv.Itoa(in.ProtoMinor) + " " + p.pseudonym
 	}
-	via := version + " " + p.pseudonym
 	if before := in.Header["Via"]; len(before) > 0 {
 		via = strings.Join(before, ", ") + ", " + via
 	}

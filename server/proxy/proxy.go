@@ -24,6 +24,7 @@ type Proxy struct {
 	log       *slog.Logger
 	debugLog  *log.Logger // for net/http
 	pseudonym string
+	via       string // "1.1 " and the pseudonym
 	denials   *denialCount
 	metrics   *metricSet
 	stopping  atomic.Bool // /healthz is 503, and connections end with their next response
@@ -50,6 +51,7 @@ func newProxy(c config.Config, o Options, clock func() time.Time) (*Proxy, error
 		denials:   newDenialCount(),
 		clock:     clock,
 	}
+	p.via = "1.1 " + p.pseudonym
 	p.metrics = newMetricSet(p)
 	_, err := c.Resolve()
 	if err = errors.Join(err, c.CheckFiles()); err != nil {

@@ -19,6 +19,7 @@ type rule struct {
 	config.Rule
 	key    config.Key
 	policy ratelimit.Policy
+	first  bool // of all rules
 	tiers  []tier
 	allow  *acl
 	deny   *acl
@@ -68,7 +69,12 @@ func limitRules(limits []config.Limit) (out []ratelimit.Rule) {
 }
 
 // of returns the rule's limit of a request.
-func (r *rule) of(req *server.Request) *ratelimit.Limit { return req.RateLimitFor(r.Name) }
+func (r *rule) of(req *server.Request) *ratelimit.Limit {
+	if r.first { // found without a look-up
+		return req.RateLimit()
+	}
+	return req.RateLimitFor(r.Name)
+}
 
 // tierLimits returns the limits of a request's tier, nil if it has none.
 func (r *rule) tierLimits(req *http.Request, address string) []ratelimit.Rule {

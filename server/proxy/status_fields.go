@@ -56,8 +56,10 @@ var statusHeaders = [...]string{
 
 // writeHeaders sets the response headers.
 func (s *status) writeHeaders(h http.Header) {
+	values := make([]string, len(statusHeaders)) // one allocation for all of them
 	for i, v := range [...]int64{s.MaxRequests, s.Requests, s.Remaining, s.TTL, s.Reset} {
-		h[statusHeaders[i]] = []string{strconv.FormatInt(v, 10)}
+		values[i] = strconv.FormatInt(v, 10)
+		h[statusHeaders[i]] = values[i : i+1 : i+1]
 	}
 }
 
