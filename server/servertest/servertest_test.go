@@ -1,0 +1,109 @@
+package servertest_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/server/servertest"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+var (
+	user    = reqctx.NewKey[string]("user")
+	missing = reqctx.NewKey[string]("missing")
+)
+
+// newServer returns a server with a property that reads the session.
+func newServer(tb testing.TB) *server.Server {
+	srv, err := server.New(server.Options{})
+	require.NoError(tb, err)
+	reqctx.Provide(srv.Registry(), user, reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) {
+		s, err := session.From(ctx)
+		if err != nil {
+			return "", err
+		}
+		return s.User()
+	}})
+	srv.HandleFunc("GET /me", func(w http.ResponseWriter, req *server.Request) error {
+		name, err := user.Get(req.Context())
+		if err != nil {
+			return err
+		}
+		return server.WriteJSON(w, http.StatusOK, name)
+	})
+	srv.HandleFunc("GET /fast", func(http.ResponseWriter, *server.Request) error { return nil })
+	srv.HandleFunc("GET /panic", func(_ http.ResponseWriter, req *server.Request) error {
+		_, _ = user.Get(req.Context())
+		panic("boom")
+	})
+	return srv
+}
+
+func TestDo(t *testing.T) {
+	srv := newServer(t)
+	used := 0
+	srv.Use(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { used++; next.ServeHTTP(w, r) })
+	})
+	res := servertest.Do(t, srv, httptest.NewRequest("GET", "/me", nil))
+	require.Equal(t, 200, res.Code)
+	require.Equal(t, "\"\"\n", res.Body.String())
+	require.Equal(t, []string{"session.load", "user"}, res.Resolved)
+	res.RequireResolved(t, "user", "session.load")
+	require.Equal(t, "Cookie", res.Header().Get("Vary"))
+	require.Equal(t, 1, used)
+
+	res = servertest.Do(t, srv, servertest.Preset(httptest.NewRequest("GET", "/me", nil), user, "ada"))
+	require.Equal(t, "\"ada\"\n", res.Body.String())
+	res.RequireResolved(t)
+	require.Empty(t, res.Header().Get("Vary"))
+
+	servertest.Do(t, srv, httptest.NewRequest("GET", "/fast", nil)).RequireResolved(t)
+	res = servertest.Do(t, srv, httptest.NewRequest("GET", "/panic", nil))
+	require.Equal(t, 500, res.Code)
+	res.RequireResolved(t, "session.load", "user")
+	require.Equal(t, 404, servertest.Do(t, srv, httptest.NewRequest("GET", "/nowhere", nil)).Code)
+}
+
+// fails runs fn with a test of its own and returns what it failed with.
+func fails(t *testing.T, fn func(tb testing.TB)) string {
+	f := &failing{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = recover() }()
+		fn(f)
+	}()
+	<-done
+	return f.msg
+}
+
+type failing struct {
+	testing.TB
+	msg string
+}
+
+func (f *failing) Fatalf(format string, args ...any) {
+	f.msg = fmt.Sprintf(format, args...)
+	panic(f)
+}
+
+func TestFailures(t *testing.T) {
+	srv := newServer(t)
+	require.Contains(t, fails(t, func(tb testing.TB) {
+		servertest.Do(tb, srv, httptest.NewRequest("GET", "/me", nil)).RequireResolved(tb, "user")
+	}), "resolved [session.load, user], want [user]")
+	require.Contains(t, fails(t, func(tb testing.TB) {
+		servertest.Do(tb, srv, httptest.NewRequest("GET", "/fast", nil)).RequireResolved(tb, "user")
+	}), "resolved [], want [user]")
+	require.Contains(t, fails(t, func(tb testing.TB) {
+		servertest.Do(tb, srv, servertest.Preset(httptest.NewRequest("GET", "/me", nil), missing, "x"))
+	}), `preset of "missing"`)
+}
