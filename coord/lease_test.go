@@ -60,7 +60,7 @@ func lives(t *testing.T, l *coord.Lease) {
 	}
 }
 
-func TestALeaseEndsHereBeforeItEndsInTheStore(t *testing.T) {
+func TestLeaseEndsHereFirst(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		require.Equal(t, "u", lease.User())
@@ -84,7 +84,7 @@ func TestALeaseEndsHereBeforeItEndsInTheStore(t *testing.T) {
 	})
 }
 
-func TestTheDefaults(t *testing.T) {
+func TestDefaults(t *testing.T) {
 	in(t, coord.LeaseOptions{}, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		require.Equal(t, time.Now().Add(28500*time.Millisecond), lease.Deadline())
@@ -99,7 +99,7 @@ func TestTheDefaults(t *testing.T) {
 	})
 }
 
-func TestOptionsOfLeasesAreChecked(t *testing.T) {
+func TestInvalidLeaseOptions(t *testing.T) {
 	m := newMemory(t, memstore.Options{})
 	for _, test := range []struct {
 		field   string
@@ -135,7 +135,7 @@ func TestOptionsOfLeasesAreChecked(t *testing.T) {
 }
 
 // The shortest lifetime there is works.
-func TestAMillisecond(t *testing.T) {
+func TestShortestLifetime(t *testing.T) {
 	in(t, coord.LeaseOptions{Lifetime: time.Millisecond}, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		pass(950*time.Microsecond - 1)
@@ -145,7 +145,7 @@ func TestAMillisecond(t *testing.T) {
 	})
 }
 
-func TestARenewedLeaseLivesOn(t *testing.T) {
+func TestRenew(t *testing.T) {
 	o := tenSeconds
 	o.MaxLifetime = 25 * time.Second
 	in(t, o, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
@@ -164,7 +164,7 @@ func TestARenewedLeaseLivesOn(t *testing.T) {
 	})
 }
 
-func TestAnEarlyRenewalThatIsTooLateHere(t *testing.T) {
+func TestRenewalReplyAfterTheEnd(t *testing.T) {
 	o := tenSeconds
 	o.MaxLifetime = time.Hour
 	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
@@ -213,7 +213,7 @@ func (s *slowStore) Renew(ctx context.Context, user string, r coord.LeaseRequest
 }
 
 // A lease is counted from before the question, whenever the store works and the answer comes.
-func TestASlowStoreShortensLeases(t *testing.T) {
+func TestSlowStoreShortensLeases(t *testing.T) {
 	for _, slow := range []*slowStore{{before: 3 * time.Second}, {after: 3 * time.Second}} {
 		o := tenSeconds
 		o.MaxLifetime = time.Hour
@@ -231,7 +231,7 @@ func TestASlowStoreShortensLeases(t *testing.T) {
 	}
 }
 
-func TestARenewalNeverShortens(t *testing.T) {
+func TestRenewalNeverShortens(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		slow := &slowStore{LeaseStore: m}
 		lease := acquired(t, newLeases(t, slow, tenSeconds), "u")
@@ -243,7 +243,7 @@ func TestARenewalNeverShortens(t *testing.T) {
 	})
 }
 
-func TestAGrantThatComesTooLateIsGivenBack(t *testing.T) {
+func TestLateGrantIsReleased(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		_, err := newLeases(t, &slowStore{LeaseStore: m, after: 9 * time.Second}, tenSeconds).Acquire(t.Context(), "u")
 		require.ErrorIs(t, err, coord.ErrStore)
@@ -255,7 +255,7 @@ func TestAGrantThatComesTooLateIsGivenBack(t *testing.T) {
 }
 
 // A process that was stopped must see the end when it looks, even if no timer has run.
-func TestErrLooksAtTheClock(t *testing.T) {
+func TestErrReadsTheClock(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // which runs no timer while it is busy
 	o := coord.LeaseOptions{Lifetime: 300 * time.Millisecond}
 	l := newLeases(t, newMemory(t, memstore.Options{}), o)
@@ -274,7 +274,7 @@ func TestErrLooksAtTheClock(t *testing.T) {
 	require.Error(t, lease.Context().Err())
 }
 
-func TestReleasedIsReleased(t *testing.T) {
+func TestReleaseTwice(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		require.NoError(t, lease.Release())
@@ -317,7 +317,7 @@ func (s *failingStore) Renew(ctx context.Context, user string, r coord.LeaseRequ
 	return s.LeaseStore.Renew(ctx, user, r)
 }
 
-func TestAReleaseThatFailedMayBeTriedAgain(t *testing.T) {
+func TestReleaseAfterAFailedOne(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		s := &failingStore{LeaseStore: m}
 		s.fail(coord.ErrStore)
@@ -333,7 +333,7 @@ func TestAReleaseThatFailedMayBeTriedAgain(t *testing.T) {
 	})
 }
 
-func TestARenewalThatFails(t *testing.T) {
+func TestFailedRenewal(t *testing.T) {
 	o := tenSeconds
 	o.MaxLifetime = time.Hour
 	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
@@ -352,8 +352,8 @@ func TestARenewalThatFails(t *testing.T) {
 	})
 }
 
-// TestNothingWaitsForARenewal has one that takes five seconds.
-func TestNothingWaitsForARenewal(t *testing.T) {
+// TestNoCallWaitsForARenewal has one that takes five seconds.
+func TestNoCallWaitsForARenewal(t *testing.T) {
 	o := tenSeconds
 	o.MaxLifetime = time.Hour
 	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {

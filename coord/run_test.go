@@ -19,7 +19,7 @@ import (
 
 type ctxKey struct{}
 
-func TestRunIsAloneAndThenFree(t *testing.T) {
+func TestRunHoldsTheLease(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		ctx, failed := context.WithValue(t.Context(), ctxKey{}, "value"), errors.New("failed")
 		err := coord.Run(ctx, l, "u", func(ctx context.Context) error {
@@ -122,7 +122,7 @@ func TestRunEndsWhenTheLeaseIsLost(t *testing.T) {
 	})
 }
 
-func TestAPanicReleases(t *testing.T) {
+func TestPanicReleases(t *testing.T) {
 	o := tenSeconds
 	o.MaxLifetime = time.Hour
 	in(t, o, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
@@ -140,7 +140,7 @@ func TestAPanicReleases(t *testing.T) {
 }
 
 // What fn releases itself it may not go on with.
-func TestAReleaseInsideOfRun(t *testing.T) {
+func TestReleaseInsideRun(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		require.ErrorIs(t, lease.Run(t.Context(), func(ctx context.Context) error {
@@ -151,9 +151,9 @@ func TestAReleaseInsideOfRun(t *testing.T) {
 	})
 }
 
-// TestOneWorkerForAUser is the twelfth scenario: of ten starts, one succeeds; after its life
+// TestOneWorkerPerUser is the twelfth scenario: of ten starts, one succeeds; after its life
 // of two seconds another does, which the first cannot release.
-func TestOneWorkerForAUser(t *testing.T) {
+func TestOneWorkerPerUser(t *testing.T) {
 	in(t, coord.LeaseOptions{Lifetime: 2 * time.Second}, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		oneWorker(t, []*coord.Leases{l, newLeases(t, m, coord.LeaseOptions{Lifetime: 2 * time.Second})})
 	})
@@ -208,7 +208,7 @@ func oneWorker(t *testing.T, leases []*coord.Leases) {
 	require.NoError(t, next.Release())
 }
 
-func TestRunOfALeaseThatHasEnded(t *testing.T) {
+func TestRunOfAnEndedLease(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		pass(9 * time.Second)
@@ -217,7 +217,7 @@ func TestRunOfALeaseThatHasEnded(t *testing.T) {
 	})
 }
 
-func TestALeaseNeedsNoGoroutine(t *testing.T) {
+func TestLeaseNeedsNoGoroutine(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		before := runtime.NumGoroutine()
 		lease := acquired(t, l, "u")

@@ -17,7 +17,7 @@ import (
 	"github.com/lazyreq/lazyreq/coord/memstore"
 )
 
-func TestIDsAreLongAndDifferent(t *testing.T) {
+func TestNewID(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 1000 {
 		id := coord.NewID()
@@ -27,7 +27,7 @@ func TestIDsAreLongAndDifferent(t *testing.T) {
 	}
 }
 
-func TestAnEmptyIDIsInvalid(t *testing.T) {
+func TestEmptyID(t *testing.T) {
 	tokens := newTokens(t, newMemory(t, memstore.Options{}))
 	require.ErrorIs(t, tokens.Issue(t.Context(), "", nil, time.Minute), coord.ErrInvalid)
 	_, err := tokens.Use(t.Context(), "", "")
@@ -39,8 +39,8 @@ func TestAnEmptyIDIsInvalid(t *testing.T) {
 	require.ErrorContains(t, err, "no store")
 }
 
-// TestATombstoneLasts as long as its token did, and a day at most.
-func TestATombstoneLasts(t *testing.T) {
+// TestTombstone checks that a tombstone lasts as long as its token, and a day at most.
+func TestTombstone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := newTokens(t, newMemory(t, memstore.Options{}))
 		for ttl, keep := range map[time.Duration]time.Duration{
@@ -62,7 +62,7 @@ func TestATombstoneLasts(t *testing.T) {
 	})
 }
 
-func TestIDsDontShow(t *testing.T) {
+func TestKeysAreRedacted(t *testing.T) {
 	var key coord.TokenKey
 	copy(key[:], "s3cret")
 	for _, verb := range []string{"%v", "%s", "%x", "%q", "%#v", "%+v"} {
@@ -73,7 +73,7 @@ func TestIDsDontShow(t *testing.T) {
 	require.NotContains(t, log.String(), "s3cret")
 }
 
-func TestStatesHaveNames(t *testing.T) {
+func TestStateNames(t *testing.T) {
 	names := map[string]bool{}
 	for s := range coord.Revoked + 1 {
 		names[s.String()] = true
@@ -110,7 +110,7 @@ func TestErrorsAreResponses(t *testing.T) {
 	require.ErrorIs(t, held, coord.ErrHeld)
 }
 
-func TestTokensThatCannotBeAreInvalid(t *testing.T) {
+func TestInvalidTokens(t *testing.T) {
 	m := newMemory(t, memstore.Options{})
 	tokens, id := newTokens(t, m), coord.NewID()
 	for _, ttl := range []time.Duration{0, -1, time.Microsecond, -time.Hour, coord.MaxTime + 1, math.MaxInt64} {

@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/coord/memstore"
 )
 
-func TestWhoWaitsGetsIt(t *testing.T) {
+func TestWait(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		began := time.Now()
 		lease, err := l.Wait(t.Context(), "u")
@@ -43,7 +43,7 @@ func TestWhoWaitsGetsIt(t *testing.T) {
 	})
 }
 
-func TestAWaiterAsksNowAndThen(t *testing.T) {
+func TestWaitersPoll(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		s := &slowStore{LeaseStore: m}
 		l := newLeases(t, s, tenSeconds)
@@ -64,7 +64,7 @@ func TestAWaiterAsksNowAndThen(t *testing.T) {
 	})
 }
 
-func TestAWaiterIsNotTooSoon(t *testing.T) {
+func TestWaitRespectsMinInterval(t *testing.T) {
 	o := tenSeconds
 	o.MinInterval = 30 * time.Second
 	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
@@ -72,14 +72,14 @@ func TestAWaiterIsNotTooSoon(t *testing.T) {
 		l := newLeases(t, s, o)
 		began := time.Now()
 		lease := acquired(t, l, "u")
-		time.AfterFunc(5*time.Second, func() { _ = lease.Release() }) // wakes nobody for nothing
+		time.AfterFunc(5*time.Second, func() { _ = lease.Release() }) // wakes no waiter in vain
 		lease, err := l.Wait(t.Context(), "u")
 		require.NoError(t, err)
 		require.InDelta(t, 30, time.Since(began).Seconds(), 0.01)
 		require.Equal(t, 3, s.questions())
 		require.NoError(t, lease.Release())
 
-		before := s.questions() // once more, when nobody holds it
+		before := s.questions() // once more, without a holder
 		began = time.Now()
 		_, err = l.Wait(t.Context(), "u")
 		require.NoError(t, err)
@@ -88,8 +88,8 @@ func TestAWaiterIsNotTooSoon(t *testing.T) {
 	})
 }
 
-// TestInLine has waiters come one after another, and some of them leave.
-func TestInLine(t *testing.T) {
+// TestWaitersAreInOrder has waiters come one after another, and some of them leave.
+func TestWaitersAreInOrder(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		var got []int
@@ -125,7 +125,7 @@ func TestInLine(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsCanLeave(t *testing.T) {
+func TestWaitEndsWithItsContext(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 1500*time.Millisecond, errors.New("left"))
@@ -140,7 +140,7 @@ func TestWhoWaitsCanLeave(t *testing.T) {
 	})
 }
 
-func TestAnErrorEndsTheWait(t *testing.T) {
+func TestStoreErrorEndsWait(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		full := newMemory(t, memstore.Options{MaxBytes: 1})
 		_, err := newLeases(t, full, tenSeconds).Wait(t.Context(), "u")
@@ -148,8 +148,8 @@ func TestAnErrorEndsTheWait(t *testing.T) {
 	})
 }
 
-// TestALeaseOutlivesWhoAsked says that the contexts of asking are only for that.
-func TestALeaseOutlivesWhoAsked(t *testing.T) {
+// TestALeaseOutlivesItsContext checks that a lease does not end with the context of Acquire or Wait.
+func TestALeaseOutlivesItsContext(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		for i, get := range []func(context.Context, string) (*coord.Lease, error){l.Acquire, l.Wait} {
 			ctx, cancel := context.WithCancel(t.Context())

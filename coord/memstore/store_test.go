@@ -13,7 +13,7 @@ import (
 	"github.com/lazyreq/lazyreq/coord/memstore"
 )
 
-func TestAFullMemoryRefusesWhatIsNew(t *testing.T) {
+func TestFullStoreRefusesNewRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newStore(t, memstore.Options{MaxBytes: 64 << 10})
 		issue := func(n int) error { return m.Issue(t.Context(), key(n), make([]byte, 512), time.Minute, time.Minute) }
@@ -37,7 +37,7 @@ func TestAFullMemoryRefusesWhatIsNew(t *testing.T) {
 		require.NoError(t, lease.Release())
 		acquired(t, l, "u")
 		for n := range 63 {
-			_, err := m.Use(t.Context(), key(n), "somebody with a name")
+			_, err := m.Use(t.Context(), key(n), "a user with a name")
 			require.NoError(t, err)
 		}
 
@@ -55,8 +55,8 @@ func TestAFullMemoryRefusesWhatIsNew(t *testing.T) {
 	})
 }
 
-// TestNamesThatGrow counts what comes into records that are there.
-func TestNamesThatGrow(t *testing.T) {
+// TestGrowingNames counts what comes into records that are there.
+func TestGrowingNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newStore(t, memstore.Options{MaxBytes: 3 << 10})
 		for _, name := range []string{"a", strings.Repeat("a", coord.MaxName), "a", strings.Repeat("a", coord.MaxName)} {
@@ -72,14 +72,14 @@ func TestNamesThatGrow(t *testing.T) {
 	})
 }
 
-func TestAMemoryWithoutRoom(t *testing.T) {
+func TestInvalidMaxBytes(t *testing.T) {
 	_, err := memstore.New(memstore.Options{MaxBytes: -1})
 	require.ErrorContains(t, err, "MaxBytes")
 	require.ErrorIs(t, newStore(t, memstore.Options{MaxBytes: 1}).Issue(t.Context(), key(1), nil, time.Minute, 0), memstore.ErrFull)
 }
 
-// TestManyEnds has records leave in another order than they came.
-func TestManyEnds(t *testing.T) {
+// TestManyExpiries has records leave in another order than they came.
+func TestManyExpiries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
 		m := newStore(t, memstore.Options{})
@@ -96,7 +96,7 @@ func TestManyEnds(t *testing.T) {
 	})
 }
 
-func TestNumbersSurviveTheirUsers(t *testing.T) {
+func TestNumbersGrowAfterUsersAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newStore(t, memstore.Options{})
 		l := newLeases(t, m, coord.LeaseOptions{Lifetime: time.Second})

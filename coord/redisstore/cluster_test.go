@@ -72,7 +72,7 @@ func useAll(t *testing.T, tokens *coord.Tokens, ids []string) {
 	require.ElementsMatch(t, ids, got)
 }
 
-// TestAFailover shows what the documentation says: what never reached the replica is undone.
+// TestAFailover checks the documented limit: writes that the replica has not received are undone.
 // A used token can be used again, a lease has two holders, and the second's number is the
 // larger one.
 func TestAFailover(t *testing.T) {

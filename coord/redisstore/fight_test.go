@@ -21,7 +21,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
-// fight has workers in many processes who all want the leases of some users, and are killed
+// fight has workers in many processes that compete for the leases of some users and are killed
 // and stopped meanwhile.
 type fight struct {
 	processes, users int
@@ -29,10 +29,10 @@ type fight struct {
 	spoil            func(coord.LeaseStore) coord.LeaseStore // makes a store with a bug; nil for none
 }
 
-// fightLeases are renewed, so that a worker who lives has one for up to five seconds.
+// fightLeases are renewed, so that a live worker has one for up to five seconds.
 var fightLeases = coord.LeaseOptions{Lifetime: time.Second, MaxLifetime: 5 * time.Second, Poll: 200 * time.Millisecond}
 
-// seen is what a worker tells.
+// seen is an event that a worker reports.
 type seen struct {
 	What     string // "ready", "got", "alive", or "wrote"
 	User     string
@@ -61,7 +61,7 @@ type worker struct {
 func (w *worker) say(s seen) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = w.enc.Encode(s) // to nobody, if the parent is gone
+	_ = w.enc.Encode(s) // fails if the parent has ended
 }
 
 // serve is a process's part, until in ends.
@@ -104,7 +104,7 @@ func (w *worker) work(ctx context.Context, l *coord.Lease) error {
 			return nil
 		}
 		w.say(seen{What: "alive", User: l.User(), Number: l.Number(), At: now})
-		pass(rand.N(5 * time.Millisecond)) // whoever is stopped here, writes too late
+		pass(rand.N(5 * time.Millisecond)) // a worker that is paused here writes too late
 		if reply, err := fenced.Run(context.Background(), w.client, []string{"fenced:" + l.User()}, l.Number()).Int64Slice(); err == nil {
 			w.say(seen{What: "wrote", User: l.User(), Number: l.Number(), Order: reply[0], Accepted: reply[1] == 1})
 		}
@@ -132,7 +132,7 @@ type arena struct {
 	open map[[2]any]*leasecheck.Hold // by process and number
 }
 
-// run has the fight, and says what leasecheck thinks of it.
+// run has the fight and returns leasecheck's verdict.
 func (f fight) run(t *testing.T) error {
 	multiproc.Serve(t, func(addr string, in io.Reader, out io.Writer) { f.serve(t, addr, in, out) })
 	server := redistest.Start(t)
@@ -177,7 +177,7 @@ func (f fight) run(t *testing.T) error {
 	return leasecheck.Check(a.run)
 }
 
-// begin starts a process, and reads what it tells.
+// begin starts a process and reads its events.
 func (a *arena) begin() *multiproc.Process {
 	p := multiproc.Start(a.t, a.addr)
 	a.mu.Lock()
@@ -243,7 +243,7 @@ func (a *arena) attack(running []*multiproc.Process) (killed, stopped int) {
 	return killed, stopped
 }
 
-// TestAFight has eight processes fight for the leases of twenty users. LAZYREQ_FIGHT says for
+// TestAFight has eight processes fight for the leases of twenty users. LAZYREQ_FIGHT sets for
 // how long, such as 60s.
 func TestAFight(t *testing.T) {
 	length := 5 * time.Second
@@ -303,7 +303,7 @@ func TestAFightNotices(t *testing.T) {
 		}, "two holders at once"},
 		"too long there": {spoiled{
 			there: func(d time.Duration) time.Duration { return 100 * d }, renew: coord.ErrStore,
-		}, "nobody for"},
+		}, "no holder for"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

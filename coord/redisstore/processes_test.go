@@ -36,7 +36,7 @@ func uses(t *testing.T, tokens *coord.Tokens, id string, n int) int {
 	for range n {
 		wg.Go(func() {
 			<-start
-			switch _, err := tokens.Use(t.Context(), id, "somebody"); {
+			switch _, err := tokens.Use(t.Context(), id, "one"); {
 			case err == nil:
 				used.Add(1)
 			case !errors.Is(err, coord.ErrUsed):

@@ -280,7 +280,7 @@ func TestRealTimePasses(t *testing.T) {
 	require.ErrorIs(t, s.Release(t.Context(), "u", r), coord.ErrLost)
 }
 
-// TestMemoryOfTheDocument measures what docs/coord.md says that tokens and a user take.
+// TestMemoryOfTheDocument measures the sizes of tokens and users in docs/coord.md.
 func TestMemoryOfTheDocument(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)

@@ -37,7 +37,7 @@ func (s *subject) denied(t *testing.T, user string, r coord.LeaseRequest, reason
 	return denied
 }
 
-// holder fails unless the lease is held by that name, or by nobody if it is "".
+// holder fails unless the lease has a holder of this name, or none if it is "".
 func (s *subject) holder(t *testing.T, user, name string) coord.Holder {
 	t.Helper()
 	h, held, err := s.Holder(t.Context(), user)
@@ -89,10 +89,10 @@ func stale(t *testing.T, s *subject) {
 			is(t, s.Release(t.Context(), "u", r), coord.ErrLost)
 		}
 	}
-	lost() // nobody has had one
+	lost() // there was no lease yet
 	s.get(t, "u", old)
 	s.advance(t, 10)
-	lost() // it is nobody's
+	lost() // the lease has ended
 	s.get(t, "u", s.request("two"))
 	lost()
 	s.holder(t, "u", "two")
@@ -136,7 +136,7 @@ func renewed(t *testing.T, s *subject) {
 	s.get(t, "u", s.request("two"))
 }
 
-func maxLife(t *testing.T, s *subject) {
+func maxLifetime(t *testing.T, s *subject) {
 	r := s.request("one")
 	r.MaxLifetime = s.units(15)
 	s.get(t, "u", r)
@@ -168,7 +168,7 @@ func tooSoon(t *testing.T, s *subject) {
 	s.get(t, "u", r)
 	s.advance(t, 5)
 	must(t, s.Release(t.Context(), "u", r))
-	for _, left := range []int{25, 20, 15, 10, 5} { // who asks doesn't prolong it
+	for _, left := range []int{25, 20, 15, 10, 5} { // denied requests don't prolong it
 		d := s.denied(t, "u", r, coord.ErrTooSoon)
 		s.about(t, d.RetryAfter, left)
 		if d.Soonest != d.RetryAfter || d.Holder != (coord.Holder{}) {

@@ -27,8 +27,8 @@ func concurrentAcquisitions(t *testing.T, s *subject) {
 	}
 }
 
-// overlap has many who take and release one lease: the number of those inside is never two,
-// and their numbers grow in the order in which they were inside.
+// overlap has many goroutines acquire and release one lease: there are never two holders, and the
+// fencing numbers grow in the order of the grants.
 func overlap(t *testing.T, s *subject) {
 	var inside, last, got, wrong atomic.Int64
 	together(20, func(int) bool {
@@ -54,8 +54,8 @@ func overlap(t *testing.T, s *subject) {
 	}
 }
 
-// apart has many calls of one kind at one moment, each with arguments of its own.
-func apart(t *testing.T, s *subject) {
+// separate has many calls of one kind at the same moment, each with its own arguments.
+func separate(t *testing.T, s *subject) {
 	const n = 40
 	keys, requests := make([]coord.TokenKey, n), make([]coord.LeaseRequest, n)
 	each := func(what string, f func(k int, name string) bool) {

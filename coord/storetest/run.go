@@ -10,27 +10,26 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 )
 
-// Store is what is tested.
+// Store is the store under test.
 type Store interface {
 	coord.TokenStore
 	coord.LeaseStore
 }
 
-// A Host is where the store under test lives.
+// Host is the environment of the store under test.
 type Host struct {
-	// Open returns an empty store. It is called once for each case, inside Within; what
-	// it opens it closes with t.Cleanup.
+	// Open returns an empty store. It is called once for each case, inside Within, and closes
+	// with t.Cleanup what it opens.
 	Open func(t *testing.T) Store
 
-	// Advance lets d pass by the store's clock. It is called by one goroutine.
+	// Advance moves the store's clock forward by d. Only one goroutine calls it.
 	Advance func(t *testing.T, d time.Duration)
 
-	// Within runs one case, for instance synctest.Test; nil just calls it.
+	// Within runs one case, such as synctest.Test; nil means a plain call.
 	Within func(t *testing.T, run func(t *testing.T))
 
-	// Unit is the step in which the cases let time pass: tokens and leases last ten of
-	// them. 0 means a second. With a clock that can't be turned it must be long enough
-	// for all calls of a case.
+	// Unit is the unit of time in the cases: tokens and leases last ten units. 0 means a second.
+	// With a real clock it must be long enough for all calls of a case.
 	Unit time.Duration
 }
 
@@ -58,7 +57,7 @@ var cases = []testCase{
 	{"an unknown token is unknown, and stays so", unknown},
 	{"a token has what it was issued with", issued},
 	{"a token is used once", usedOnce},
-	{"a token that nobody used expires, and is remembered", expires},
+	{"an unused token expires, and is remembered", expires},
 	{"a used token is remembered as long as any", usedRemembered},
 	{"a token that is not kept is forgotten when it expires", notKept},
 	{"a revoked token is not used", revoked},
@@ -74,17 +73,17 @@ var cases = []testCase{
 	{"a stale lease is neither renewed nor released", stale},
 	{"a released lease is free", released},
 	{"a renewed lease lasts", renewed},
-	{"no renewal exceeds the maximal life", maxLife},
+	{"no renewal exceeds the maximum lifetime", maxLifetime},
 	{"a lease doesn't begin too soon after the last", tooSoon},
 	{"a lease that may not begin yet is held, too", heldAndTooSoon},
 	{"renewals don't count as beginnings", renewalsDontCount},
-	{"users are apart, whatever their names", users},
+	{"users are separate, whatever their names", users},
 	{"numbers grow when a user is forgotten", forgottenNumbers},
 	{"the longest lease", longestLease},
 	{"one of 50 acquisitions succeeds", concurrentAcquisitions},
 	{"holders don't overlap", overlap},
 
-	{"calls of one moment are apart", apart},
+	{"calls of the same moment are separate", separate},
 	{"an ended context has no effect", endedContext},
 }
 
@@ -101,7 +100,7 @@ func (s *subject) advance(t *testing.T, units int) {
 	s.host.Advance(t, s.units(units))
 }
 
-// about fails unless d is so many units, less what the test may have taken.
+// about fails unless d is this many units, less the duration of the test.
 func (s *subject) about(t *testing.T, d time.Duration, units int) {
 	t.Helper()
 	if want := s.units(units); d > want || d < want-s.host.Unit/2 {
@@ -119,8 +118,8 @@ func newID() (id [16]byte) {
 	return id
 }
 
-// together calls f from n goroutines that begin at one moment, and returns how many of the
-// calls returned true.
+// together calls f from n goroutines that begin at the same moment, and returns how many calls
+// returned true.
 func together(n int, f func(k int) bool) (yes int) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex

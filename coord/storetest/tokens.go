@@ -16,7 +16,7 @@ func (s *subject) issue(t *testing.T, metadata string) coord.TokenKey {
 	return key
 }
 
-// in fails unless the token is in the state, and says so whatever it is asked.
+// in fails unless Inspect returns the token in this state.
 func (s *subject) in(t *testing.T, key coord.TokenKey, state coord.State) coord.Token {
 	t.Helper()
 	tok, err := s.Inspect(t.Context(), key)

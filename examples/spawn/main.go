@@ -1,11 +1,11 @@
-// Spawn is a server with one call that must not be made twice: it starts a machine. Whoever
-// wants one asks for a token first, at most one each second, and then uses it, once.
+// Spawn is a server with one call that must not be made twice: it starts a machine. A client requests a
+// token first, at most one each second, and then uses it, once.
 //
 //	go run ./examples/spawn
 //	go run ./examples/spawn -addr 127.0.0.1:9090
 //	REDIS_URL=redis://127.0.0.1:6379 go run ./examples/spawn
 //
-// With REDIS_URL, several of them accept one another's tokens.
+// With REDIS_URL, several servers accept one another's tokens.
 package main
 
 import (
@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// stores are where tokens and counters live. Nil counters are in memory.
+// stores are the stores of tokens and counters. Nil counters means memory.
 type stores struct {
 	tokens   coord.TokenStore
 	counters ratelimit.Store
@@ -126,7 +126,7 @@ func newServer(st stores) (*server.Server, error) {
 	return srv, nil
 }
 
-// issue gives a token for a machine of a size. The token is for half a minute.
+// issue issues a token for a machine of a size. The token lasts for half a minute.
 func issue(w http.ResponseWriter, req *server.Request, tokens *coord.Tokens) error {
 	limit, err := req.RateLimit().Take()
 	if err == nil {
@@ -147,8 +147,8 @@ func issue(w http.ResponseWriter, req *server.Request, tokens *coord.Tokens) err
 	return err
 }
 
-// spawn starts the machine, if this request is the one that uses the token. The others
-// get a 409; a token that never was, a 404; one that has expired, a 410.
+// spawn starts the machine if this request uses the token. The response to other requests with the
+// token is a 409, to an unknown token a 404, to an expired token a 410.
 func spawn(w http.ResponseWriter, req *server.Request, tokens *coord.Tokens) error {
 	id, err := req.Params().Query().String("token")
 	if err != nil {

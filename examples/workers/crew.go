@@ -16,14 +16,14 @@ import (
 // variable holds the options of a process that a crew started.
 const variable = "LAZYREQ_WORKER"
 
-// options are what a worker process is told.
+// options are the options of a worker process.
 type options struct {
 	URL   string // of the Redis
 	Name  string
 	Users int
 }
 
-// childOptions says whether this process is one that a crew started.
+// childOptions returns the options of this process, and whether a crew started it.
 func childOptions() (o options, child bool) {
 	text, child := os.LookupEnv(variable)
 	if child && json.Unmarshal([]byte(text), &o) != nil {
@@ -32,7 +32,7 @@ func childOptions() (o options, child bool) {
 	return o, child
 }
 
-// crew is the processes that run.
+// crew is the running processes.
 type crew struct {
 	options options
 
@@ -46,10 +46,10 @@ type crew struct {
 type member struct {
 	name string
 	cmd  *exec.Cmd
-	in   io.Closer // its end is the end of the process
+	in   io.Closer // closing it ends the process
 }
 
-// run has n processes until ctx ends, and kills one of them every so often.
+// run runs n processes until ctx ends, and kills one at every interval.
 func (c *crew) run(ctx context.Context, n int, every time.Duration) (err error) {
 	var members []*member
 	defer func() {
@@ -58,7 +58,7 @@ func (c *crew) run(ctx context.Context, n int, every time.Duration) (err error) 
 		}
 		c.readers.Wait()
 		for _, m := range members {
-			_ = m.cmd.Wait() // how a worker ends is told by what it says
+			_ = m.cmd.Wait() // a worker reports its errors in its output
 		}
 	}()
 	for range n {
@@ -107,21 +107,21 @@ func (c *crew) start() (*member, error) {
 	if m.in, err = m.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	// A pipe of our own: Wait would close that of StdoutPipe before all is read.
-	said, theirs, err := os.Pipe()
+	// Wait would close the pipe of StdoutPipe before all is read.
+	out, childOut, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer theirs.Close()
-	m.cmd.Stdout = theirs
+	defer childOut.Close()
+	m.cmd.Stdout = childOut
 	if err := m.cmd.Start(); err != nil {
-		_ = said.Close()
+		_ = out.Close()
 		return nil, err
 	}
 	c.say(m.name + " starts")
 	c.readers.Go(func() {
-		defer said.Close()
-		for lines := bufio.NewScanner(said); lines.Scan(); {
+		defer out.Close()
+		for lines := bufio.NewScanner(out); lines.Scan(); {
 			c.say(m.name + ": " + lines.Text())
 		}
 	})

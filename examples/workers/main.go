@@ -1,6 +1,6 @@
-// Workers is several processes that share one Redis and some users. For each user exactly one
-// of them works at a time. Every other second one of the processes is killed, a new one is
-// started, and somebody else goes on with its users.
+// Workers runs several processes that share one Redis and some users. One process at a time works for
+// each user. Every two seconds one process is killed and a new one is started, and other processes
+// continue with its users.
 //
 //	go run ./examples/workers
 //	go run ./examples/workers -processes 6 -users 10 -for 1m
@@ -38,13 +38,13 @@ func main() {
 	}
 }
 
-// run is the process that starts the others, and kills them.
+// run is the process that starts the others and kills them.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("workers", flag.ContinueOnError)
-	processes := flags.Int("processes", 4, "how many processes there are")
-	users := flags.Int("users", 5, "how many users they work for")
-	length := flags.Duration("for", 20*time.Second, "how long")
-	every := flags.Duration("kill", 2*time.Second, "how often one of them is killed")
+	processes := flags.Int("processes", 4, "number of processes")
+	users := flags.Int("users", 5, "number of users")
+	length := flags.Duration("for", 20*time.Second, "how long the program runs")
+	every := flags.Duration("kill", 2*time.Second, "how often a process is killed")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return nil
@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return c.run(ctx, *processes, *every)
 }
 
-// findRedis returns the URL of a Redis, and what ends it if it was started here.
+// findRedis returns the URL of a Redis, and a function that stops it if it was started here.
 func findRedis() (url string, stop func(), err error) {
 	if url := os.Getenv("REDIS_URL"); url != "" {
 		return url, func() {}, nil

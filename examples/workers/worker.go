@@ -15,8 +15,8 @@ import (
 	"github.com/lazyreq/lazyreq/coord/redisstore"
 )
 
-// work is a process of the crew: it waits for the lease of each user, and works for those
-// that it gets, until ctx or in ends.
+// work is a process of the crew: it waits for the leases of all users and works under those it gets,
+// until ctx or in ends.
 func (o options) work(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -35,8 +35,8 @@ func (o options) work(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	leases, err := coord.NewLeases(store, coord.LeaseOptions{
-		Lifetime:    time.Second,     // so long nobody works for the users of who was killed
-		MaxLifetime: 8 * time.Second, // and so long nobody else gets a turn
+		Lifetime:    time.Second,     // the users of a killed worker wait this long
+		MaxLifetime: 8 * time.Second, // a worker keeps a user no longer than this
 		Name:        o.Name,
 	})
 	if err != nil {
@@ -50,7 +50,7 @@ func (o options) work(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// serve works for one user, whenever nobody else does.
+// serve works for one user whenever it gets the lease.
 func serve(ctx context.Context, leases *coord.Leases, l *ledger) {
 	for ctx.Err() == nil {
 		lease, err := leases.Wait(ctx, l.user)
@@ -71,7 +71,7 @@ func serve(ctx context.Context, leases *coord.Leases, l *ledger) {
 	}
 }
 
-// steps does some steps of work, each with the lease's number.
+// steps does some steps of work, each with the lease's fencing number.
 func steps(ctx context.Context, lease *coord.Lease, l *ledger) error {
 	for range 2 + rand.IntN(10) {
 		n, err := l.step(ctx, lease.Number())
@@ -95,15 +95,15 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// ledger is what a worker writes to. It is fenced: a number below one that it has seen is of
-// a worker who does not know yet that another has taken over.
+// ledger is what a worker writes to. It is fenced: it refuses a number below the largest it has seen,
+// which comes from a worker that has not noticed the end of its lease.
 type ledger struct {
 	client *redis.Client
 	user   string
 	out    io.Writer
 }
 
-var errFenced = errors.New("refused: somebody has a larger number")
+var errFenced = errors.New("refused: another worker has a larger number")
 
 var stepScript = redis.NewScript(`
 if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'number') or 0) then return 0 end
@@ -111,7 +111,7 @@ redis.call('HSET', KEYS[1], 'number', ARGV[1])
 redis.call('EXPIRE', KEYS[1], 3600)
 return redis.call('HINCRBY', KEYS[1], 'steps', 1)`)
 
-// step notes one more step, and returns how many there are.
+// step counts one more step and returns the number of steps.
 func (l *ledger) step(ctx context.Context, number int64) (int64, error) {
 	n, err := stepScript.Run(ctx, l.client, []string{"workers:ledger:" + l.user}, number).Int64()
 	if err == nil && n == 0 {

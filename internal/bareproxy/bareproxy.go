@@ -1,6 +1,6 @@
-// Package bareproxy is a reverse proxy of the standard library and nothing else, to compare
-// ours with: connections to the upstream, buffers and the server's bounds are those that
-// server/proxy has by default, which a test there holds it to.
+// Package bareproxy is a reverse proxy made of the standard library only, for comparison with
+// server/proxy. It has the same connections to the upstream, buffers and server timeouts as
+// server/proxy by default; a test there checks that.
 package bareproxy
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Handler passes everything on to target over a transport, and says from whom it is.
+// Handler forwards all requests to target over a transport, with X-Forwarded headers.
 func Handler(target *url.URL, t http.RoundTripper) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:    func(pr *httputil.ProxyRequest) { pr.SetURL(target); pr.SetXForwarded() },
@@ -21,7 +21,7 @@ func Handler(target *url.URL, t http.RoundTripper) *httputil.ReverseProxy {
 	}
 }
 
-// Transport returns the pool of connections to an upstream that is http://.
+// Transport returns the connection pool for an http:// upstream.
 func Transport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}
 	t := &http.Transport{

@@ -1,6 +1,6 @@
-// Package faultproxy puts faults of the network in front of a TCP server in tests:
-// latency, connections that are cut, reset or silent, replies that end in the middle.
+// Package faultproxy simulates network faults in front of a TCP server in tests: latency, connections
+// that are closed, reset or silent, replies that end in the middle.
 //
-// A [Proxy] knows nothing of the protocol. What goes from client to server is a request
-// to it, what comes back a reply.
+// A [Proxy] does not know the protocol. It calls the bytes from client to server requests, and the
+// others replies.
 package faultproxy

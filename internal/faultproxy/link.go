@@ -20,13 +20,13 @@ type link struct {
 	closed         chan struct{}
 }
 
-// chunk is bytes under way.
+// chunk is bytes in flight.
 type chunk struct {
 	b   []byte
 	due time.Time
 }
 
-// serve carries a connection that l accepted until one side ends it, or a fault.
+// serve forwards a connection that l accepted, until one side or a fault ends it.
 func (p *Proxy) serve(l net.Listener, client *net.TCPConn) {
 	conn, err := net.Dial("tcp", p.target)
 	if err != nil {
@@ -42,20 +42,20 @@ func (p *Proxy) serve(l net.Listener, client *net.TCPConn) {
 	}
 	p.mu.Unlock()
 	var both sync.WaitGroup
-	both.Go(func() { k.carry(requests, k.client, k.server) })
-	both.Go(func() { k.carry(replies, k.server, k.client) })
+	both.Go(func() { k.forward(requests, k.client, k.server) })
+	both.Go(func() { k.forward(replies, k.server, k.client) })
 	both.Wait()
 	p.mu.Lock()
 	delete(p.links, k)
 	p.mu.Unlock()
 }
 
-// carry passes on what from sends, and ends the link when it sends no more. Reading does
-// not wait for what is under way, so that latency does not limit the rate.
-func (k *link) carry(direction int, from, to *net.TCPConn) {
-	way := make(chan chunk, 1024)
-	k.p.work.Go(func() { k.deliver(direction, way, to) })
-	defer close(way)
+// forward forwards what from sends, and ends the link after it. Reading does not wait for bytes in
+// flight, so that latency does not limit the rate.
+func (k *link) forward(direction int, from, to *net.TCPConn) {
+	chunks := make(chan chunk, 1024)
+	k.p.work.Go(func() { k.deliver(direction, chunks, to) })
+	defer close(chunks)
 	for {
 		b := make([]byte, 16<<10)
 		n, err := from.Read(b)
@@ -63,16 +63,16 @@ func (k *link) carry(direction int, from, to *net.TCPConn) {
 			return
 		}
 		select {
-		case way <- chunk{b[:n], time.Now().Add(k.p.latency(direction))}:
+		case chunks <- chunk{b[:n], time.Now().Add(k.p.latency(direction))}:
 		case <-k.closed:
 			return
 		}
 	}
 }
 
-func (k *link) deliver(direction int, way <-chan chunk, to *net.TCPConn) {
+func (k *link) deliver(direction int, chunks <-chan chunk, to *net.TCPConn) {
 	defer k.close()
-	for c := range way {
+	for c := range chunks {
 		if !k.wait(c.due) {
 			return
 		}
@@ -88,8 +88,8 @@ func (k *link) deliver(direction int, way <-chan chunk, to *net.TCPConn) {
 	}
 }
 
-// wait returns when bytes may pass that are due then: not before, and not while the
-// proxy stalls. It returns false if the link ends first.
+// wait returns when bytes that are due then may pass, and the proxy does not stall. It returns false if
+// the link ends first.
 func (k *link) wait(due time.Time) bool {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
@@ -137,7 +137,7 @@ func (p *Proxy) stall() (stalled bool, changed <-chan struct{}) {
 	return p.stalled, p.changed
 }
 
-// pass takes bytes of a reply off the quota. It returns those that pass, and what to do
+// pass subtracts bytes of a reply from the quota. It returns the bytes that pass, and a function to call
 // after them.
 func (p *Proxy) pass(b []byte) (passing []byte, end func()) {
 	p.mu.Lock()

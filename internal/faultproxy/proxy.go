@@ -9,11 +9,10 @@ import (
 	"github.com/lazyreq/lazyreq/internal/loopback"
 )
 
-// Proxy passes the connections that it accepts on to one address, with the faults that
-// are set. Its methods may be called concurrently; faults hold for open connections and
-// new ones, until [Proxy.Restore].
+// Proxy forwards connections to one address, with faults. Its methods are safe for concurrent use.
+// Faults apply to open and new connections until [Proxy.Restore].
 type Proxy struct {
-	// Addr is where it listens, on the loopback interface.
+	// Addr is its address on the loopback interface.
 	Addr string
 
 	target string
@@ -30,8 +29,8 @@ type Proxy struct {
 	changed chan struct{} // closed, and made anew, when stalled ends
 }
 
-// New starts a proxy in front of the TCP server at target, which need not be there yet.
-// It ends with the test.
+// New starts a proxy in front of the TCP server at target, which need not run yet. The proxy ends with
+// the test.
 func New(tb testing.TB, target string) *Proxy {
 	tb.Helper()
 	port, err := loopback.Reserve()
@@ -49,8 +48,7 @@ func New(tb testing.TB, target string) *Proxy {
 	return p
 }
 
-// Delay makes requests and replies late, by so much each. Bytes that are under way
-// overtake nothing.
+// Delay delays requests and replies. Bytes stay in order.
 func (p *Proxy) Delay(request, reply time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +66,7 @@ func (p *Proxy) Cut() {
 	p.drop((*link).close)
 }
 
-// CutAfter is Cut as soon as n more bytes of replies have passed.
+// CutAfter calls Cut as soon as n more bytes of replies have passed.
 func (p *Proxy) CutAfter(n int) { p.after(n, p.Cut) }
 
 // Reset ends all connections by RST. New ones are accepted.
@@ -78,17 +76,17 @@ func (p *Proxy) Reset() {
 	p.drop((*link).reset)
 }
 
-// ResetAfter is Reset, once, as soon as n more bytes of replies have passed.
+// ResetAfter calls Reset once, as soon as n more bytes of replies have passed.
 func (p *Proxy) ResetAfter(n int) { p.after(n, p.Reset) }
 
-// Stall keeps connections open and accepts new ones, but lets nothing pass.
+// Stall keeps connections open and accepts new ones, but forwards nothing.
 func (p *Proxy) Stall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stalled = true
 }
 
-// Restore ends all faults. What stalled goes on, as after a break in the network.
+// Restore ends all faults. Stalled connections continue, as after a network outage.
 func (p *Proxy) Restore() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

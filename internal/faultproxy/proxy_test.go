@@ -191,7 +191,7 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// TestWithoutAServer has nobody behind the proxy.
+// TestWithoutAServer has no server behind the proxy.
 func TestWithoutAServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -1,6 +1,6 @@
-// Package leasecheck says whether what workers in many processes saw can be the work of
-// leases that keep their promises: one holder at a time, whose fencing numbers grow, and no
-// user without a holder for long. It knows nothing of how leases are made.
+// Package leasecheck checks the guarantees of leases from what workers in many processes observed: one
+// holder at a time, fencing numbers that grow, and no user without a holder for long. It does not depend
+// on an implementation.
 package leasecheck
 
 import (
@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Hold is what one worker saw of one lease. Times are of one clock that all processes share.
+// Hold is one lease as its worker observed it. All processes share the clock of the times.
 type Hold struct {
 	User    string
 	Process int
 	Number  int64
 	From    time.Time // after it was granted
-	To      time.Time // before the worker last found that it still held
+	To      time.Time // before the last check in which the worker held it
 }
 
 func (h Hold) String() string {
@@ -25,17 +25,16 @@ func (h Hold) String() string {
 
 const clock = "05.000000"
 
-// Write is one write to something that is fenced: it accepts no number below the largest it
-// has seen.
+// Write is one write to a fenced target, which accepts no number below the largest it has seen.
 type Write struct {
 	User     string
 	Process  int
 	Number   int64
-	Order    int64 // of the writes to this user's thing
+	Order    int64 // of the writes for this user
 	Accepted bool
 }
 
-// Run is what was seen between two times.
+// Run is the observations between two times.
 type Run struct {
 	Users      []string
 	From, To   time.Time
@@ -44,8 +43,8 @@ type Run struct {
 	Unattended time.Duration // how long a user may have no holder
 }
 
-// Check returns an error if leases that keep their promises can't have led to this. What it
-// looks for first is two holders and wrong numbers, then writes, then who had no holder.
+// Check returns an error if the observations contradict the guarantees. It checks for two holders and
+// wrong numbers first, then writes, then users without a holder.
 func Check(r Run) error {
 	for _, check := range []func(user string) error{r.alone, r.fenced, r.attended} {
 		for _, user := range r.Users {
@@ -57,7 +56,7 @@ func Check(r Run) error {
 	return nil
 }
 
-// holds returns those of a user, in order.
+// holds returns a user's holds, in order.
 func (r *Run) holds(user string) []Hold {
 	holds := slices.DeleteFunc(slices.Clone(r.Holds), func(h Hold) bool { return h.User != user })
 	slices.SortFunc(holds, func(a, b Hold) int { return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To)) })
@@ -84,15 +83,15 @@ func (r *Run) attended(user string) error {
 	last := r.From
 	for _, h := range append(r.holds(user), Hold{From: r.To}) {
 		if gap := h.From.Sub(last); gap > r.Unattended {
-			return fmt.Errorf("nobody for %v from %s, where at most %v may be", gap, last.Format(clock), r.Unattended)
+			return fmt.Errorf("no holder for %v from %s, want at most %v", gap, last.Format(clock), r.Unattended)
 		}
 		last = h.To
 	}
 	return nil
 }
 
-// fenced checks that what was accepted came in the order of numbers, and that a number is
-// of one process.
+// fenced checks that writes were accepted in the order of their numbers, and that each number belongs
+// to one process.
 func (r *Run) fenced(user string) error {
 	writes := slices.DeleteFunc(slices.Clone(r.Writes), func(w Write) bool { return w.User != user })
 	slices.SortFunc(writes, func(a, b Write) int { return cmp.Compare(a.Order, b.Order) })

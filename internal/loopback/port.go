@@ -6,10 +6,9 @@ import (
 	"strconv"
 )
 
-// Port is a TCP port of the loopback interface. As long as it is reserved, whoever
-// listens on it by its number can do so, and stop, and do so again; nobody gets it who
-// asks for any free port. While nobody listens, connections are refused. It is
-// immutable and safe for concurrent use.
+// Port is a TCP port of the loopback interface. While it is reserved, servers can listen on it by its
+// number, stop, and listen again, and the system does not assign it as a free port. While no server
+// listens, connections are refused. A Port is immutable and safe for concurrent use.
 type Port struct {
 	number int
 	free   func() // ends the reservation
@@ -18,21 +17,21 @@ type Port struct {
 // Reserve reserves a port that was free.
 func Reserve() (*Port, error) { return reserve(0) }
 
-// ReservePair reserves a free port and the one that is apart above it, which is what
-// the node of a Redis Cluster needs with 10000.
-func ReservePair(apart int) (low, high *Port, err error) {
+// ReservePair reserves a free port and the port at a distance above it. A node of a Redis Cluster
+// needs such a pair with the distance 10000.
+func ReservePair(distance int) (low, high *Port, err error) {
 	for range 100 { // most free ports have free neighbours
 		if low, err = Reserve(); err != nil {
 			return nil, nil, err
 		}
-		if low.number+apart <= 65535 {
-			if high, err = reserve(low.number + apart); err == nil {
+		if low.number+distance <= 65535 {
+			if high, err = reserve(low.number + distance); err == nil {
 				return low, high, nil
 			}
 		}
 		defer low.Release() // later, so that the next one is another
 	}
-	return nil, nil, fmt.Errorf("loopback: no two free ports that are %d apart", apart)
+	return nil, nil, fmt.Errorf("loopback: no two free ports that are %d apart", distance)
 }
 
 // Addr returns the port as host and number.
@@ -41,5 +40,5 @@ func (p *Port) Addr() string { return net.JoinHostPort("127.0.0.1", p.String()) 
 // String returns the port's number.
 func (p *Port) String() string { return strconv.Itoa(p.number) }
 
-// Release ends the reservation. It is called once, when nobody listens any more.
+// Release ends the reservation. Call it once, when no server listens.
 func (p *Port) Release() { p.free() }

@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// reserve binds a socket to the port, 0 for any, and never listens on it. With
-// SO_REUSEADDR, which Go and Redis set too, Linux lets a listener share the port with
-// such a socket, and gives it to nobody who asks for any.
+// reserve binds a socket to the port, 0 for any, and never listens on it. With SO_REUSEADDR, which
+// Go and Redis set too, Linux lets a listener share the port with such a socket, and does not assign
+// it as a free port.
 func reserve(number int) (*Port, error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

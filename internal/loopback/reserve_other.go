@@ -7,8 +7,7 @@ import (
 	"net"
 )
 
-// reserve only finds a port that is free at this moment: this system does not let a
-// listener share its port.
+// reserve only finds a port that is free now: this system does not let a listener share its port.
 func reserve(number int) (*Port, error) {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: number})
 	if err != nil {

@@ -8,29 +8,28 @@ import (
 	"time"
 )
 
-// Take is one take, as its caller saw it. Times are in microseconds, as Redis has them.
+// Take is one take as its caller observed it. Times are in microseconds, as in Redis.
 type Take struct {
 	Sent, Received int64 // since 1970
 	N              int64 // units
 	Allowed        bool
-	Failed         bool // no answer: it may have been admitted, then or later
+	Failed         bool // no reply: it may have been admitted, then or later
 }
 
 func (t Take) String() string {
-	answer := "denied"
+	outcome := "denied"
 	switch {
 	case t.Failed:
-		answer = "failed"
+		outcome = "failed"
 	case t.Allowed:
-		answer = "allowed"
+		outcome = "allowed"
 	}
-	return fmt.Sprintf("take of %d, %d to %d µs, %s", t.N, t.Sent, t.Received, answer)
+	return fmt.Sprintf("take of %d, %d to %d µs, %s", t.N, t.Sent, t.Received, outcome)
 }
 
-// Check returns an error if no limiter that keeps the rule can have answered like this:
-// more was admitted in some interval than may be, or a take was denied without reason.
-// takes are all of one subject, in any order. It costs time in proportion to those that
-// are allowed, times all.
+// Check returns an error if a limiter broke the rule: it admitted more in some interval than the rule
+// permits, or denied a take without reason. takes are all takes of one subject, in any order. The time
+// is proportional to the number of allowed takes times the number of all.
 func Check(r Rule, takes []Take) error {
 	if err := admitted(r, takes); err != nil {
 		return err
@@ -38,7 +37,7 @@ func Check(r Rule, takes []Take) error {
 	return denied(r, takes)
 }
 
-// admitted checks the units of takes that were both sent and answered in an interval.
+// admitted checks the units of takes that were sent and received within an interval.
 func admitted(r Rule, takes []Take) error {
 	var allowed []Take
 	failed := false
@@ -54,7 +53,7 @@ func admitted(r Rule, takes []Take) error {
 			return err
 		}
 	}
-	if r.Windows != nil && !failed { // what failed may have begun a window that nobody saw begin
+	if r.Windows != nil && !failed { // a failed take may have begun a window
 		if err := r.Windows(allowed); err != nil {
 			return err
 		}
@@ -75,8 +74,7 @@ func admitted(r Rule, takes []Take) error {
 	return nil
 }
 
-// denied looks for a reason for each denial, among all that may have been admitted
-// before it.
+// denied looks for a reason for each denial among the takes that may have been admitted before it.
 func denied(r Rule, takes []Take) error {
 	var charged []Take // the latest first
 	for _, t := range takes {
@@ -112,7 +110,7 @@ func hasReason(r Rule, denied Take, charged []Take) bool {
 		case units > most:
 			return true
 		case most == math.MaxInt64:
-			return false // what comes now is older
+			return false // the other takes are older
 		}
 	}
 	return false

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// log is the takes of one goroutine, which are in a file when it is closed. One that is safe
-// is there at any time, also if the process is killed: a take is noted before it is sent, and
-// again when it is answered. That costs time.
+// log is the takes of one goroutine. It is written to a file when it is closed. A safe log survives a
+// kill of the process: a take is logged before it is sent and again when the reply is received, which
+// costs time.
 type log struct {
 	name  string
-	file  *os.File // of one that is safe
+	file  *os.File // of a safe log
 	n     int64    // takes
-	notes []byte   // of one that isn't
+	notes []byte   // of another log
 }
 
 const recordLen = 4 * 8 // sent, received, units, what became of it
@@ -82,8 +82,8 @@ func (l *log) close() error {
 	return l.file.Close()
 }
 
-// readLogs returns the takes of all logs, and of how many processes they are. One without an
-// answer has failed.
+// readLogs returns the takes of all logs and the number of their processes. A take without a reply has
+// failed.
 func readLogs(dir string) (takes []Take, processes int, err error) {
 	files, err := os.ReadDir(dir)
 	seen := map[string]bool{}

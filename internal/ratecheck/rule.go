@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// Rule is what a limiter has to keep. Its functions don't decrease.
+// Rule is the rule of a limiter. Its functions don't decrease.
 type Rule struct {
 	// Most returns the most units that may be admitted in an interval of length w, its
 	// ends included.
 	Most func(w time.Duration) int64
 	// Denies returns how many units admitted in the last w, and asked for now, a denial
-	// needs one more of: one is in order if there is a w with more. [math.MaxInt64] says
-	// that what happened so long ago is no reason.
+	// needs one more of: it is right if there is a w with more. [math.MaxInt64] means that takes so
+	// long ago are no reason.
 	Denies func(w time.Duration) int64
-	// Windows, unless nil, checks what Most can't say, of the takes that are allowed, in
-	// the order of Received. It is for runs in which no take failed.
+	// Windows, unless nil, checks what Most cannot express, for the allowed takes in the order of
+	// Received. It is for runs in which no take failed.
 	Windows func(allowed []Take) error
 	known   func(allowed []Take) error // unless nil, the same for windows that are known
 }
 
-// Buckets is the rule of a limit over per that is counted in whole buckets, those that
-// per touches: what is admitted counts for at least per, rounded up to buckets, and for
-// less than one bucket longer.
+// Buckets is the rule of a limit over per, counted in the buckets that per touches: an admitted take
+// counts for at least per, rounded up to buckets, and for less than one bucket longer.
 func Buckets(limit int64, per, bucket time.Duration) Rule {
 	whole := (per + bucket - 1) / bucket * bucket
 	return Rule{
@@ -39,8 +38,7 @@ func SlidingLog(limit int64, per time.Duration) Rule {
 	}
 }
 
-// FixedWindow is the rule of a limit for windows of length per that begin with what is
-// admitted first.
+// FixedWindow is the rule of a limit for windows of length per that begin with an admitted take.
 func FixedWindow(limit int64, per time.Duration) Rule {
 	return Rule{
 		Most:    func(w time.Duration) int64 { return limit * int64(w/per+2) },
@@ -49,7 +47,7 @@ func FixedWindow(limit int64, per time.Duration) Rule {
 	}
 }
 
-// GCRA is the rule of a bucket that holds burst units and is filled with limit over per.
+// GCRA is the rule of a bucket of burst units that is filled with limit units over per.
 func GCRA(limit int64, per time.Duration, burst int64) Rule {
 	most := func(w time.Duration) int64 {
 		return burst + int64(math.Floor(float64(limit)*float64(w)/float64(per)))
@@ -57,13 +55,12 @@ func GCRA(limit int64, per time.Duration, burst int64) Rule {
 	return Rule{Most: most, Denies: most}
 }
 
-// Leased is the rule of a limiter some of whose units are held by its callers, each for at
-// most a life: of those that were admitted, up to so many may not be spent, and the others
-// count for up to a life longer. It admits no more than r.
-func Leased(r Rule, life time.Duration, held int64) Rule {
+// Leased is the rule of a limiter whose callers lease units for at most a lifetime: up to held admitted
+// units may be unspent, and the others count for up to a lifetime longer. It admits no more than r.
+func Leased(r Rule, lifetime time.Duration, held int64) Rule {
 	denies := r.Denies
 	r.Denies = func(w time.Duration) int64 {
-		most := denies(max(0, w-life))
+		most := denies(max(0, w-lifetime))
 		if most == math.MaxInt64 {
 			return most
 		}
@@ -72,8 +69,7 @@ func Leased(r Rule, life time.Duration, held int64) Rule {
 	return r
 }
 
-// In is the rule of a limiter whose windows are known: they end at these times, in
-// microseconds.
+// In is r for a limiter whose windows end at these known times, in microseconds.
 func (r Rule) In(limit int64, per time.Duration, ends []int64) Rule {
 	r.Windows, r.known = nil, known(limit, per.Microseconds(), ends)
 	return r

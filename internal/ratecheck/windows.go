@@ -5,39 +5,39 @@ import (
 	"slices"
 )
 
-// windows follows the windows of FixedWindow from one to the next: it knows from when to
-// when each must have begun, and so which takes are surely in it.
+// windows follows the windows of FixedWindow: it computes in which interval each must have begun, and so
+// which takes are certainly in it.
 func windows(limit, per int64) func([]Take) error {
 	return func(allowed []Take) error {
 		if len(allowed) == 0 {
 			return nil
 		}
-		over := allowed[0].Sent // no take that is sent from then on is in an earlier window
+		end := allowed[0].Sent // a take sent from then on is in no earlier window
 		for _, t := range allowed {
-			over = min(over, t.Sent)
+			end = min(end, t.Sent)
 		}
-		for from, to := over, allowed[0].Received; ; {
+		for from, to := end, allowed[0].Received; ; {
 			var units int64
 			for _, t := range allowed {
-				if t.Sent >= over && t.Received < from+per {
+				if t.Sent >= end && t.Received < from+per {
 					units += t.N
 				}
 			}
 			if units > limit {
 				return fmt.Errorf("ratecheck: %d units in a window from %d µs or later, where %d may pass", units, from, limit)
 			}
-			over = to + per
+			end = to + per
 			var more bool
-			if from, to, more = next(allowed, from+per, over); !more {
+			if from, to, more = next(allowed, from+per, end); !more {
 				return nil
 			}
 		}
 	}
 }
 
-// next returns from when to when the window begins that is the next after one that ends
-// between early and late: with a take, which was answered no earlier than early, and no
-// later than one was answered that was sent when the last window was over.
+// next returns the interval in which the next window begins, after one that ends between early and
+// late: it begins with a take that was received no earlier than early, and no later than the first take
+// sent after late was received.
 func next(allowed []Take, early, late int64) (from, to int64, more bool) {
 	first := true
 	for _, t := range allowed {
@@ -51,8 +51,8 @@ func next(allowed []Take, early, late int64) (from, to int64, more bool) {
 	return max(from, early), to, more
 }
 
-// known checks takes in windows that end at known times. Those that may have been in either
-// of two are held against none.
+// known checks takes in windows that end at known times. A take that may be in either of two windows
+// counts in none.
 func known(limit, per int64, ends []int64) func([]Take) error {
 	ends = slices.Compact(slices.Sorted(slices.Values(ends)))
 	return func(allowed []Take) error {

@@ -1,4 +1,3 @@
-// Package redismini gives tests a Redis in their own process, whose time they turn:
-// miniredis. What a store does on it does not depend on ways that only the real server has,
-// for which there is package redistest.
+// Package redismini gives tests a Redis in their own process whose clock they set: miniredis. Package
+// redistest has the real server.
 package redismini

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Server is a miniredis of a test's own. Its TIME stands still until Advance moves it, and
-// keys expire only by FastForward. It is safe for concurrent use.
+// Server is a miniredis for one test. Its TIME changes only by Advance, and keys expire only by
+// FastForward. It is safe for concurrent use.
 type Server struct {
 	*miniredis.Miniredis
 	tb testing.TB
@@ -19,21 +19,21 @@ type Server struct {
 	now time.Time
 }
 
-// Start starts one for the test, at a time far from this machine's.
+// Start starts a server for the test, at a time far from this machine's.
 func Start(tb testing.TB) *Server {
 	s := &Server{Miniredis: miniredis.RunT(tb), tb: tb, now: time.Date(2001, 9, 9, 1, 46, 40, 0, time.UTC)}
 	s.SetTime(s.now)
 	return s
 }
 
-// Now returns its time.
+// Now returns the server's time.
 func (s *Server) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
 }
 
-// Advance moves its time on, or back if d is negative.
+// Advance moves the server's time forward by d, or back if d is negative.
 func (s *Server) Advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *Server) Advance(d time.Duration) {
 	s.SetTime(s.now)
 }
 
-// Client returns a client, closed with the test.
+// Client returns a client that is closed with the test.
 func (s *Server) Client() *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: s.Addr(), Protocol: 2, DisableIdentity: true})
 	s.tb.Cleanup(func() { _ = c.Close() })

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestItsTimeIsTurned(t *testing.T) {
+func TestAdvance(t *testing.T) {
 	s := Start(t)
 	c := s.Client()
 	require.Equal(t, s.Now().UnixMicro(), c.Time(t.Context()).Val().UnixMicro())

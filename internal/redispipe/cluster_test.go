@@ -100,7 +100,7 @@ func testUnknownNodes(t *testing.T, c *redistest.Cluster, client *redis.ClusterC
 	require.Len(t, p.cluster.queues, 3)
 }
 
-// allAt tells a Cluster's client that a node has all slots.
+// allAt is the state of a Cluster in which one node has all slots.
 func allAt(addr string) func(context.Context) ([]redis.ClusterSlot, error) {
 	return func(context.Context) ([]redis.ClusterSlot, error) {
 		return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: addr}}}}, nil

@@ -165,7 +165,7 @@ func TestAScriptsErrorIsItsCallsOnly(t *testing.T) {
 	}
 }
 
-// TestErrorRepliesGoToTheirCalls has a server that answers with what the key says.
+// TestErrorRepliesGoToTheirCalls has a server whose reply depends on the key.
 func TestErrorRepliesGoToTheirCalls(t *testing.T) {
 	f := newFake(t, func(args []string) string {
 		if args[3] == "fine" {
@@ -201,7 +201,7 @@ func requireKind(t *testing.T, kind string, r Result) {
 	require.NotErrorIs(t, r.Err, ErrNoReply)
 }
 
-// TestInvalidReplies answers anything. What go-redis says of a reply that it can't read may
+// TestInvalidReplies has a server send anything. The errors of go-redis for an unreadable reply may
 // quote it, an error reply is for the stores to redact.
 func TestInvalidReplies(t *testing.T) {
 	replies := redistest.Quoting("app:secret-of-key", "secret-of")

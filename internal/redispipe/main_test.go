@@ -173,7 +173,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 	require.Eventually(t, done, long, time.Millisecond, what)
 }
 
-// fake is a server that answers each command as a function says: "" for no answer.
+// fake is a server that replies to each command with the result of a function; "" means no reply.
 type fake struct {
 	Addr string
 

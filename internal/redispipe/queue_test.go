@@ -109,7 +109,7 @@ func TestALoneCallIsSentByItsCaller(t *testing.T) {
 	}
 }
 
-// goroutine returns what tells this goroutine from others.
+// goroutine returns an identifier of this goroutine.
 func goroutine() string {
 	b := make([]byte, 64)
 	head, _, _ := bytes.Cut(b[:runtime.Stack(b, false)], []byte("["))
@@ -283,7 +283,7 @@ func TestACallerLeavesTheQueueAtOnce(t *testing.T) {
 	}
 	ended.Wait()
 	requireIdle(t, p)
-	require.Empty(t, g.began, "nobody waits for a reply to them")
+	require.Empty(t, g.began, "no caller waits for a reply to them")
 	require.Zero(t, value(t, c, "cancelled"))
 	require.Zero(t, value(t, c, "late"))
 }

@@ -1,5 +1,4 @@
-// Package redisproc runs the real redis-server on ports of this machine's own, for as
-// long as tests or benchmarks need it: alone, as a node of a Cluster, or as a Sentinel.
-// Package redistest is what tests use; redisproc is for programs that have no
+// Package redisproc runs the real redis-server on reserved ports of this machine: alone, as a node of a
+// Cluster, or as a Sentinel. Tests use package redistest; redisproc is for programs without a
 // testing.TB.
 package redisproc

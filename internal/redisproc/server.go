@@ -13,10 +13,10 @@ import (
 	"github.com/lazyreq/lazyreq/internal/loopback"
 )
 
-// Server is a redis-server. Its methods may be called concurrently. While it does not
-// run, its address is refused, and nobody else gets it.
+// Server is a redis-server. Its methods are safe for concurrent use. While it does not run,
+// connections to its address are refused, and the address stays reserved.
 type Server struct {
-	// Addr is where it listens, on the loopback interface.
+	// Addr is its address on the loopback interface.
 	Addr string
 
 	bin, dir string
@@ -24,19 +24,17 @@ type Server struct {
 
 	mu     sync.Mutex
 	ports  []*loopback.Port
-	proc   *os.Process   // nil when it does not run
-	exited chan struct{} // closed when proc is gone
+	proc   *os.Process   // nil if it does not run
+	exited chan struct{} // closed when proc has ended
 }
 
-// Kill ends the server at once, as a crash does, even one that is paused. It waits until
-// the process is gone.
+// Kill kills the server, even while it is paused, and waits for the end of the process.
 func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 
-// Stop asks the server to end in good order. It waits until the process is gone, which
-// takes a moment more than with Kill.
+// Stop shuts the server down and waits for the end of the process, which takes longer than Kill.
 func (s *Server) Stop() { s.end(syscall.SIGTERM) }
 
-// Close kills the server and gives its address away. It is for the end.
+// Close kills the server and releases its address.
 func (s *Server) Close() {
 	s.Kill()
 	s.mu.Lock()
@@ -44,7 +42,7 @@ func (s *Server) Close() {
 	s.release()
 }
 
-// release gives the address away. The caller holds s.mu, or is alone.
+// release releases the address. The caller holds s.mu, or is alone.
 func (s *Server) release() {
 	for _, p := range s.ports {
 		p.Release()
@@ -58,20 +56,19 @@ func (s *Server) end(how syscall.Signal) {
 	if s.proc == nil {
 		return
 	}
-	_ = s.proc.Signal(how)             // it fails for a process that is gone
-	_ = s.proc.Signal(syscall.SIGCONT) // a paused process hears only SIGKILL
+	_ = s.proc.Signal(how)             // fails if the process has ended
+	_ = s.proc.Signal(syscall.SIGCONT) // a paused process reacts only to SIGKILL
 	select {
 	case <-s.exited:
-	case <-time.After(5 * time.Second): // it does not end in good order
+	case <-time.After(5 * time.Second): // it does not shut down
 		_ = s.proc.Kill()
 		<-s.exited
 	}
 	s.proc = nil
 }
 
-// Pause stops the server's process without closing its connections, as a machine
-// does that hangs. The returned function lets it go on. A server that does not run
-// stays as it is.
+// Pause stops the server's process without closing its connections, like a machine that hangs. The
+// returned function resumes it. Pause does nothing if the server does not run.
 func (s *Server) Pause() (resume func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,9 +80,8 @@ func (s *Server) Pause() (resume func()) {
 	return func() { _ = p.Signal(syscall.SIGCONT) }
 }
 
-// Restart starts a server again that was killed or stopped, at the same address, and
-// waits until it answers. It has the data that it kept on disk, none if it is not
-// [Durable]. A server that runs is killed first.
+// Restart starts the server again at the same address and waits until it answers. It kills the server
+// first if it runs. The data is what the server kept on disk, none if it is not [Durable].
 func (s *Server) Restart() error {
 	s.Kill()
 	s.mu.Lock()
@@ -93,7 +89,7 @@ func (s *Server) Restart() error {
 	return s.run()
 }
 
-// RestartEmpty is Restart without any data.
+// RestartEmpty is Restart without the data.
 func (s *Server) RestartEmpty() error {
 	s.Kill()
 	s.mu.Lock()
@@ -106,7 +102,7 @@ func (s *Server) RestartEmpty() error {
 
 // run starts the process and waits until it answers. The caller holds s.mu.
 func (s *Server) run() error {
-	var log bytes.Buffer // read only when the process is gone
+	var log bytes.Buffer // read after the end of the process
 	cmd := exec.Command(s.bin, s.args...)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
@@ -135,7 +131,7 @@ func (s *Server) run() error {
 	return fmt.Errorf("redis-server does not answer:\n%s", &log)
 }
 
-// answers tells whether a server at addr answers, and has read what it keeps.
+// answers reports whether a server at addr answers and has loaded its data.
 func answers(addr string) bool {
 	conn, err := net.DialTimeout("tcp", addr, 100*time.Millisecond)
 	if err != nil {

@@ -10,15 +10,13 @@ import (
 	"github.com/lazyreq/lazyreq/internal/loopback"
 )
 
-// Durable are the args of a server whose data outlives it, up to the last write that it
-// answered.
+// Durable is the arguments of a server that keeps its data on disk, up to the last acknowledged write.
 var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-// Start starts a redis-server that works in dir, an empty folder, and waits until it
-// answers. It keeps nothing on disk, unless args say otherwise, which are added to the
-// server's, as --name value. With --cluster-enabled yes it is the node of a Cluster, and
-// its second port, for other nodes, is 10000 above the first. Without a redis-server on
-// the machine the error is [exec.ErrNotFound]. The caller closes it.
+// Start starts a redis-server in dir, an empty folder, and waits until it answers. args are arguments
+// of the server, as --name value; without them it keeps nothing on disk. With --cluster-enabled yes it
+// is a node of a Cluster, and its second port, for other nodes, is 10000 above the first. Start returns
+// [exec.ErrNotFound] if redis-server is not installed. The caller closes the server.
 func Start(dir string, args ...string) (*Server, error) {
 	reserve := reserveOne
 	if slices.Contains(args, "--cluster-enabled") {
@@ -32,13 +30,13 @@ func Start(dir string, args ...string) (*Server, error) {
 	return start(&Server{dir: dir, ports: ports}, append(plain, args...))
 }
 
-// StartSentinel is Start for a Sentinel with this configuration.
+// StartSentinel starts a Sentinel with this configuration.
 func StartSentinel(dir, config string) (*Server, error) {
 	ports, err := reserveOne()
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(dir, "sentinel.conf") // it writes there what it learns
+	file := filepath.Join(dir, "sentinel.conf") // the Sentinel rewrites it
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		ports[0].Release()
 		return nil, err
@@ -71,7 +69,7 @@ func start(s *Server, args []string) (*Server, error) {
 	return s, nil
 }
 
-// wipe removes what the server wrote.
+// wipe removes the server's files.
 func (s *Server) wipe() error {
 	files, err := os.ReadDir(s.dir)
 	if err != nil {

@@ -12,20 +12,18 @@ import (
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
 )
 
-// Lingers is the function of go-redis in which a goroutine may outlive its client: a pool
-// that could not dial asks once a second whether it can, and notices only then that it is
-// closed. Tests for leaks ignore it.
+// Lingers is the function of go-redis in which a goroutine may outlive its client: a pool that could not
+// dial retries once a second, and notices only then that it is closed. Leak tests ignore it.
 const Lingers = "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"
 
-// Behind returns a client that reaches the server through a fault proxy.
+// Behind returns a client that connects to the server through a fault proxy.
 func (s *Server) Behind() (*redis.Client, *faultproxy.Proxy) {
 	p := faultproxy.New(s.tb, s.Addr)
 	return s.Client(func(o *redis.Options) { o.Addr = p.Addr }), p
 }
 
-// ComesBack has a server that was stopped come back, go and come back again. fails is called
-// while it is away, first by clients that have never seen it and then with connections open,
-// and recovers when it is back.
+// ComesBack restarts a stopped server, stops it and restarts it again. It calls fails while the server is
+// down, first before clients have connected and then with open connections, and recovers while it runs.
 func (s *Server) ComesBack(fails, recovers func()) {
 	s.tb.Helper()
 	fails()
@@ -37,7 +35,7 @@ func (s *Server) ComesBack(fails, recovers func()) {
 	recovers()
 }
 
-// Masters calls f, maybe concurrently, for each server that keys are written to.
+// Masters calls f for each master, maybe concurrently.
 func Masters(ctx context.Context, c redis.UniversalClient, f func(context.Context, *redis.Client) error) error {
 	if cluster, ok := c.(*redis.ClusterClient); ok {
 		return cluster.ForEachMaster(ctx, f)
@@ -45,7 +43,7 @@ func Masters(ctx context.Context, c redis.UniversalClient, f func(context.Contex
 	return f(ctx, c.(*redis.Client))
 }
 
-// FlushAll forgets all keys of all masters.
+// FlushAll removes all keys of all masters.
 func FlushAll(tb testing.TB, c redis.UniversalClient) {
 	tb.Helper()
 	err := Masters(tb.Context(), c, func(ctx context.Context, node *redis.Client) error { return node.FlushAll(ctx).Err() })
@@ -54,8 +52,7 @@ func FlushAll(tb testing.TB, c redis.UniversalClient) {
 	}
 }
 
-// Age runs a script that makes a key older, with the microseconds as its argument, for
-// every key there is.
+// Age runs a script that makes a key older by the microseconds in its argument, for every key.
 func Age(tb testing.TB, c redis.UniversalClient, older *redis.Script, d time.Duration) {
 	tb.Helper()
 	err := Masters(tb.Context(), c, func(ctx context.Context, node *redis.Client) error {
@@ -70,7 +67,7 @@ func Age(tb testing.TB, c redis.UniversalClient, older *redis.Script, d time.Dur
 	}
 }
 
-// Answering returns a client of a server that answers everything with the same bytes.
+// Answering returns a client of a server that sends the same reply to every command.
 func Answering(tb testing.TB, reply string) *redis.Client {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -105,8 +102,8 @@ func answer(conn net.Conn, reply string) {
 	}
 }
 
-// Quoting returns replies by name: errors that quote, and what makes no sense to any store.
-// No error may repeat them. secret is a part of quote without a key.
+// Quoting returns replies by name: errors that quote, and replies that are invalid for every store. No
+// error of a store may contain them. secret is a part of quote without a key.
 func Quoting(quote, secret string) map[string]string {
 	return map[string]string{
 		"unknown command": "-ERR unknown command 'evalsha', with args beginning with: '" + quote + "'\r\n",

@@ -15,14 +15,13 @@ import (
 const (
 	masters = 3
 	slots   = 16384
-	// nodeTimeout is when a Cluster holds a node that is silent for dead. A busy machine
-	// must not make it think so of one that is only slow.
+	// nodeTimeout is when a Cluster considers a silent node dead. It must be long enough for a slow
+	// node on a busy machine.
 	nodeTimeout = 1500 * time.Millisecond
 )
 
-// Cluster is a Redis Cluster of a test's own: three masters with a replica each. Its
-// methods fail the test if the Cluster does not do what they ask for. They are for the
-// test's goroutine; clients are for any.
+// Cluster is a Redis Cluster for one test: three masters with a replica each. Its methods fail the test
+// on an error. Only the test's goroutine may call them; clients are safe for concurrent use.
 type Cluster struct {
 	tb    testing.TB
 	nodes []*node // the first three begin as masters, the others as their replicas, in order
@@ -36,8 +35,8 @@ type node struct {
 	dead  bool
 }
 
-// StartCluster starts a Cluster for the test, and waits until all of it works. Where
-// [Start] skips or fails, it does too. args are added to each server's.
+// StartCluster starts a Cluster for the test and waits until it is complete. It skips and fails like
+// [Start]. args are arguments of each server.
 func StartCluster(tb testing.TB, args ...string) *Cluster {
 	tb.Helper()
 	args = append([]string{
@@ -69,13 +68,13 @@ func StartCluster(tb testing.TB, args ...string) *Cluster {
 	return c
 }
 
-// impatient is for questions to servers that may be dead.
+// impatient sets options for queries of servers that may be dead.
 func impatient(o *redis.Options) {
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.DialTimeout, o.ReadTimeout = time.Second, 2*time.Second
 }
 
-// join makes one Cluster of the nodes.
+// join joins the nodes to one Cluster.
 func (c *Cluster) join() {
 	c.tb.Helper()
 	ctx := context.Background()
@@ -85,7 +84,7 @@ func (c *Cluster) join() {
 		if i < masters {
 			c.must(n.admin.ClusterAddSlotsRange(ctx, i*slots/masters, (i+1)*slots/masters-1).Err())
 		}
-		for _, other := range c.nodes[:i] { // everybody meets everybody, which is faster than gossip
+		for _, other := range c.nodes[:i] { // each node meets all others, which is faster than gossip
 			host, port := other.hostPort()
 			c.must(n.admin.ClusterMeet(ctx, host, port).Err())
 		}
@@ -101,8 +100,8 @@ func (c *Cluster) join() {
 	})
 }
 
-// Client returns a client of the Cluster, closed with the test. Its options may be
-// changed by change, which may be nil.
+// Client returns a client of the Cluster that is closed with the test. change may change its options;
+// it may be nil.
 func (c *Cluster) Client(change func(*redis.ClusterOptions)) *redis.ClusterClient {
 	o := &redis.ClusterOptions{Protocol: 2, DisableIdentity: true}
 	for _, n := range c.nodes {
@@ -124,7 +123,7 @@ func (c *Cluster) Slot(key string) int {
 	return int(slot)
 }
 
-// Masters returns those that are masters now, the one that has the slot first.
+// Masters returns the current masters, beginning with the owner of the slot.
 func (c *Cluster) Masters(slot int) []*Server {
 	c.tb.Helper()
 	owner := c.owner(slot)
@@ -137,8 +136,7 @@ func (c *Cluster) Masters(slot int) []*Server {
 	return servers
 }
 
-// Replicated waits until the replica of a slot's master has all that was written there
-// until now.
+// Replicated waits until the replica of a slot's master has all writes made so far.
 func (c *Cluster) Replicated(slot int) {
 	c.tb.Helper()
 	owner := c.owner(slot)
@@ -152,8 +150,7 @@ func (c *Cluster) Replicated(slot int) {
 	c.tb.Fatalf("redistest: the master of slot %d has no replica", slot)
 }
 
-// KillMaster kills the master of a slot and waits until its replica has taken over. It
-// returns the new master.
+// KillMaster kills the master of a slot, waits until its replica has taken over, and returns it.
 func (c *Cluster) KillMaster(slot int) *Server {
 	c.tb.Helper()
 	old := c.owner(slot)

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// UserOf returns the words that follow ACL SETUSER and the user's name in a document.
+// UserOf returns the rules after ACL SETUSER and the user's name in a document.
 func UserOf(tb testing.TB, document, user string) (words []string) {
 	tb.Helper()
 	text, err := os.ReadFile(document)
@@ -24,7 +24,7 @@ func UserOf(tb testing.TB, document, user string) (words []string) {
 	return nil
 }
 
-// SetUser makes a user that may do what the words say, and nothing else.
+// SetUser creates a user with these rules and no others.
 func (s *Server) SetUser(user string, words []string) {
 	s.tb.Helper()
 	args := []any{"ACL", "SETUSER", user, "reset"}
@@ -36,7 +36,7 @@ func (s *Server) SetUser(user string, words []string) {
 	}
 }
 
-// As returns a client of a user whose password is secret.
+// As returns a client that logs in as a user with the password secret.
 func (s *Server) As(user string) *redis.Client {
 	return s.Client(func(o *redis.Options) { o.Username, o.Password = user, "secret" })
 }

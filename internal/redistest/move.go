@@ -2,16 +2,15 @@ package redistest
 
 import "context"
 
-// Move is a slot on its way from one master of a Cluster to another. Until it ends, the
-// new master serves what has moved, and what is new; the old one what has not.
+// Move is the move of a slot from one master of a Cluster to another. Until it ends, the new master
+// serves moved and new keys, and the old one serves the others.
 type Move struct {
 	c        *Cluster
 	slot     int
 	from, to *node
 }
 
-// BeginMove begins to move a slot, with no key of it yet, to a master that is another
-// than the one that has it.
+// BeginMove begins to move a slot to another master. It moves no key yet.
 func (c *Cluster) BeginMove(slot int, to *Server) *Move {
 	c.tb.Helper()
 	ctx := context.Background()
@@ -26,7 +25,7 @@ func (c *Cluster) BeginMove(slot int, to *Server) *Move {
 	return m
 }
 
-// Keys moves up to n keys of the slot, and returns how many there were.
+// Keys moves up to n keys of the slot and returns how many.
 func (m *Move) Keys(n int) int {
 	m.c.tb.Helper()
 	ctx := context.Background()
@@ -44,7 +43,7 @@ func (m *Move) Keys(n int) int {
 	return len(keys)
 }
 
-// End moves what is left, and ends the move for all nodes.
+// End moves the remaining keys and ends the move for all nodes.
 func (m *Move) End() {
 	m.c.tb.Helper()
 	for m.Keys(100) > 0 {
@@ -62,7 +61,7 @@ func (m *Move) End() {
 	m.c.owner(m.slot) // when all of them know
 }
 
-// MoveSlot moves a slot to another master, while clients go on.
+// MoveSlot moves a slot to another master while clients use it.
 func (c *Cluster) MoveSlot(slot int, to *Server) {
 	c.tb.Helper()
 	c.BeginMove(slot, to).End()

@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// StartNode starts a Cluster of one node, which refuses calls of several slots, and returns
-// clients of it: one that doesn't know of the Cluster, and one that does.
+// StartNode starts a Cluster of one node, which refuses calls with keys of several slots, and returns a
+// plain client and a Cluster client of it.
 func StartNode(tb testing.TB) (server *Server, plain *redis.Client, cluster *redis.ClusterClient) {
 	tb.Helper()
 	server = Start(tb, "--cluster-enabled", "yes")
@@ -24,7 +24,7 @@ func StartNode(tb testing.TB) (server *Server, plain *redis.Client, cluster *red
 	return server, plain, cluster
 }
 
-// Flushing forgets all scripts again and again, until the returned function is called.
+// Flushing flushes all scripts again and again, until the returned function is called.
 func Flushing(tb testing.TB, c *redis.Client) (end func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -1,8 +1,7 @@
-// Package redistest gives tests a Redis: the real redis-server, on free ports of this
-// machine, started for the test and gone with it. [Start] makes a single server,
-// [StartCluster] a Cluster of six nodes, [StartSentinel] a master, its replica and a
-// Sentinel. They are killed, stopped, paused and started again; for faults of the
-// network in front of them there is package faultproxy.
+// Package redistest starts real Redis servers for tests, on free ports of this machine. They end with
+// the test. [Start] starts a single server, [StartCluster] a Cluster of six nodes, [StartSentinel] a
+// master, its replica and a Sentinel. Tests can kill, stop, pause and restart them; package faultproxy
+// simulates network faults.
 package redistest
 
 import (
@@ -19,22 +18,22 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redisproc"
 )
 
-// Server is a redis-server of a test's own.
+// Server is a redis-server for one test.
 type Server struct {
 	*redisproc.Server
 	tb testing.TB
 }
 
-// Start starts a redis-server for the test. Without one on the machine the test is
-// skipped, but with CI=true it fails: there it must run. args are added to the
-// server's, as --name value; [redisproc.Durable] keeps its data for a Restart.
+// Start starts a redis-server for the test. If it is not installed, the test is skipped, or fails with
+// CI=true. args are arguments of the server, as --name value; [redisproc.Durable] keeps its data for a
+// Restart.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	p, err := redisproc.Start(tb.TempDir(), args...)
 	return started(tb, p, err)
 }
 
-// started makes p, which lives as long as the test, a Server of the test.
+// started returns the Server of p, which ends with the test.
 func started(tb testing.TB, p *redisproc.Server, err error) *Server {
 	tb.Helper()
 	switch {
@@ -49,8 +48,7 @@ func started(tb testing.TB, p *redisproc.Server, err error) *Server {
 	return &Server{p, tb}
 }
 
-// Client returns a client, closed with the test. Its options may be changed by
-// change, which may be nil.
+// Client returns a client that is closed with the test. change may change its options; it may be nil.
 func (s *Server) Client(change func(*redis.Options)) *redis.Client {
 	o := &redis.Options{Addr: s.Addr, Protocol: 2, DisableIdentity: true}
 	if change != nil {
@@ -61,8 +59,8 @@ func (s *Server) Client(change func(*redis.Options)) *redis.Client {
 	return c
 }
 
-// Restart starts the server again, at the same address, with the data that it kept on
-// disk: none if it is not durable.
+// Restart starts the server again, at the same address, with the data that it kept on disk: none if it
+// is not durable.
 func (s *Server) Restart() {
 	s.tb.Helper()
 	if err := s.Server.Restart(); err != nil {
@@ -70,7 +68,7 @@ func (s *Server) Restart() {
 	}
 }
 
-// RestartEmpty is Restart without any data.
+// RestartEmpty is Restart without the data.
 func (s *Server) RestartEmpty() {
 	s.tb.Helper()
 	if err := s.Server.RestartEmpty(); err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// role is what a server is to others. A server that does not answer has none.
+// role is the replication state of a server. A server that does not answer has the zero role.
 type role struct {
 	master    bool
 	follows   string // the port of a replica's master
-	offset    int    // of the replication stream, as far as it has been carried out here
-	following bool   // a replica that has all of its master
-	online    bool   // a master whose first replica is
+	offset    int    // how far the replication stream was applied here
+	following bool   // a replica that is in sync with its master
+	online    bool   // a master whose first replica is online
 }
 
 func (s *Server) role() role {
@@ -43,7 +43,7 @@ func roleOf(c *redis.Client) role {
 	}
 }
 
-// field returns a field of what INFO says, or "".
+// field returns a field of INFO, or "".
 func field(info, name string) string {
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
@@ -53,7 +53,7 @@ func field(info, name string) string {
 	return ""
 }
 
-// caughtUp waits until the replica has carried out all that the master has.
+// caughtUp waits until the replica has applied all writes of the master.
 func caughtUp(tb testing.TB, master, replica *Server) {
 	tb.Helper()
 	offset := master.role().offset

@@ -14,9 +14,9 @@ import (
 // MasterName is the name of the master that a [Sentinel] watches.
 const MasterName = "main"
 
-// Sentinel is a master and its replica of a test's own, and one Sentinel that watches
-// them and decides alone. Its methods fail the test if the three do not do what they ask
-// for. They are for the test's goroutine; clients are for any.
+// Sentinel is a master, its replica and one Sentinel that watches them and decides alone, for one test.
+// Its methods fail the test on an error. Only the test's goroutine may call them; clients are safe for
+// concurrent use.
 type Sentinel struct {
 	*Server // the Sentinel
 
@@ -26,9 +26,8 @@ type Sentinel struct {
 	admin *redis.SentinelClient
 }
 
-// StartSentinel starts the three for the test, and waits until they know one another.
-// Where [Start] skips or fails, it does too. args are added to the master's and the
-// replica's.
+// StartSentinel starts the three servers for the test and waits until they know one another. It skips
+// and fails like [Start]. args are arguments of the master and the replica.
 func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	tb.Helper()
 	s := &Sentinel{tb: tb, Master: Start(tb, append([]string{"--repl-diskless-sync-delay", "0"}, args...)...)}
@@ -40,7 +39,7 @@ func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 		tb.Fatalf("redistest: %v", err)
 	}
 	s.Replicated()
-	// What a Sentinel does not see at its start, it looks for again 10 s later.
+	// A Sentinel looks again only after 10 s for what it does not find at its start.
 	waitFor(tb, "the master has it", func() bool { return s.Master.role().online })
 
 	p, err := redisproc.StartSentinel(tb.TempDir(), fmt.Sprintf(`
@@ -58,8 +57,8 @@ sentinel failover-timeout %[1]s 2000
 	return s
 }
 
-// Client returns a client that asks the Sentinel for the master, closed with the test.
-// Its options may be changed by change, which may be nil.
+// Client returns a client that asks the Sentinel for the master. It is closed with the test. change may
+// change its options; it may be nil.
 func (s *Sentinel) Client(change func(*redis.FailoverOptions)) *redis.Client {
 	o := &redis.FailoverOptions{
 		MasterName: MasterName, SentinelAddrs: []string{s.Addr},
@@ -73,8 +72,7 @@ func (s *Sentinel) Client(change func(*redis.FailoverOptions)) *redis.Client {
 	return c
 }
 
-// Failover makes the replica the master, in good order, and waits until it is. It is
-// called once.
+// Failover makes the replica the master without data loss, and waits for it. It is called once.
 func (s *Sentinel) Failover() {
 	s.tb.Helper()
 	if err := s.admin.Failover(context.Background(), MasterName).Err(); err != nil {
@@ -83,23 +81,22 @@ func (s *Sentinel) Failover() {
 	s.promoted()
 }
 
-// KillMaster kills the master and waits until the replica has taken over, which then has
-// what had reached it.
+// KillMaster kills the master and waits until the replica has taken over with the writes it has
+// received.
 func (s *Sentinel) KillMaster() {
 	s.tb.Helper()
 	s.Master.Kill()
 	s.promoted()
 }
 
-// Replicated waits until the replica has all that was written until now.
+// Replicated waits until the replica has all writes made so far.
 func (s *Sentinel) Replicated() {
 	s.tb.Helper()
 	caughtUp(s.tb, s.Master, s.Replica)
 }
 
-// Lose lets the replica take over from a master that dies, without what write did: the
-// replica was down meanwhile. It had all that was written before. It wants servers that
-// are [redisproc.Durable].
+// Lose kills the master and lets the replica take over without the writes of write: the replica is down
+// meanwhile. It has all earlier writes. The servers must be [redisproc.Durable].
 func (s *Sentinel) Lose(write func()) {
 	s.tb.Helper()
 	s.Replicated()
@@ -116,7 +113,7 @@ func (s *Sentinel) Lose(write func()) {
 	s.promoted()
 }
 
-// promoted waits until the replica is the master, and the Sentinel says so.
+// promoted waits until the replica is the master, for the Sentinel, too.
 func (s *Sentinel) promoted() {
 	s.tb.Helper()
 	_, port := s.Replica.hostPort()

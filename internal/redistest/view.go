@@ -10,8 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// view returns the lines of CLUSTER NODES, one for each node that this one knows, in
-// which the word is.
+// view returns the lines of CLUSTER NODES, one for each known node, that contain a word.
 func (n *node) view(ctx context.Context, word string) (lines []string) {
 	text, _ := n.admin.ClusterNodes(ctx).Result()
 	for line := range strings.Lines(text) {
@@ -31,7 +30,7 @@ func isWordOf(line, word string) bool {
 	return false
 }
 
-// ready tells whether the node serves, or follows the master that it replicates.
+// ready reports whether the node serves, or is in sync with its master.
 func (n *node) ready(ctx context.Context) bool {
 	state, _ := n.admin.ClusterInfo(ctx).Result()
 	if !strings.Contains(state, "cluster_state:ok") {
@@ -41,7 +40,7 @@ func (n *node) ready(ctx context.Context) bool {
 	return r.master || r.following
 }
 
-// ownerOf returns the id of the master that has the slot, as this node knows, or "".
+// ownerOf returns the id of the slot's master in the view of this node, or "".
 func (n *node) ownerOf(ctx context.Context, slot int) (id string) {
 	//lint:ignore SA1019 Redis 6.2 has no CLUSTER SHARDS
 	ranges, _ := n.admin.ClusterSlots(ctx).Result()
@@ -53,7 +52,7 @@ func (n *node) ownerOf(ctx context.Context, slot int) (id string) {
 	return ""
 }
 
-// owner returns the master that has the slot, when all nodes agree.
+// owner returns the master of the slot when all nodes agree.
 func (c *Cluster) owner(slot int) *node {
 	c.tb.Helper()
 	id := ""
@@ -81,7 +80,7 @@ func (c *Cluster) alive() (nodes []*node) {
 	return nodes
 }
 
-// wait returns when done says so of every node that lives, in one pass over them.
+// wait returns when done is true for every live node, in one pass over them.
 func (c *Cluster) wait(what string, done func(*node) bool) {
 	c.tb.Helper()
 	waitFor(c.tb, what, func() bool {
@@ -94,8 +93,8 @@ func (c *Cluster) wait(what string, done func(*node) bool) {
 	})
 }
 
-// waitFor fails the test if something does not come true in half a minute, which is much
-// more than it takes.
+// waitFor fails the test if done does not become true in half a minute, which is much longer than it
+// takes.
 func waitFor(tb testing.TB, what string, done func() bool) {
 	tb.Helper()
 	tick, late := time.NewTicker(10*time.Millisecond), time.After(30*time.Second)
