@@ -40,7 +40,7 @@ func (l *leaseLayer) schedule(k *keyState, now time.Duration) {
 // giveBack ends a lease and gives its unspent units back to the store, in the background. What
 // ends while a call is in flight goes back in the next one. The caller holds k.mu.
 func (l *leaseLayer) giveBack(k *keyState, h *heldLease, now time.Duration) {
-	// Units of more refunds are not given back, and stay charged.
+	// Units of more refunds are not given back, and stay charged; on Close all are.
 	const maxRefunds = 1 << 14
 	n := k.drop(h, now)
 	if n == 0 {
@@ -48,7 +48,7 @@ func (l *leaseLayer) giveBack(k *keyState, h *heldLease, now time.Duration) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.refunds) < maxRefunds {
+	if l.closed || len(l.refunds) < maxRefunds {
 		l.refunds = append(l.refunds, k.refundOp(h, n))
 	}
 	if !l.refunding && !l.closed {
