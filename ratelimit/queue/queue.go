@@ -65,6 +65,8 @@ func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Queue, error) 
 	switch {
 	case store == nil:
 		return nil, errors.New("queue: New: store is nil")
+	case rule.Err() != nil:
+		return nil, fmt.Errorf("queue: New: %w", rule.Err())
 	case rule.Limit() == 0:
 		return nil, fmt.Errorf("queue: New: %v has no limit", rule)
 	}

@@ -38,6 +38,8 @@ func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Reserver, erro
 	switch {
 	case store == nil:
 		return nil, errors.New("reservation: New: store is nil")
+	case rule.Err() != nil:
+		return nil, fmt.Errorf("reservation: New: %w", rule.Err())
 	case rule.Limit() == 0:
 		return nil, fmt.Errorf("reservation: New: %v has no limit", rule)
 	}

@@ -263,8 +263,8 @@ func TestInvalidArguments(t *testing.T) {
 	_, err = r.reserve(t, 1).Commit(t.Context(), -1)
 	require.ErrorIs(t, err, ratelimit.ErrOp)
 	for want, make := range map[string]func() (*Reserver, error){
-		"store is nil":         func() (*Reserver, error) { return New(nil, r.rule, Options{}) },
-		"no rule has no limit": func() (*Reserver, error) { return New(r.spy, ratelimit.Rule{}, Options{}) },
+		"store is nil":          func() (*Reserver, error) { return New(nil, r.rule, Options{}) },
+		"Rule is the zero Rule": func() (*Reserver, error) { return New(r.spy, ratelimit.Rule{}, Options{}) },
 		"Options.Lifetime is -1s,": func() (*Reserver, error) {
 			return New(r.spy, r.rule, Options{Lifetime: -time.Second})
 		},
