@@ -63,10 +63,9 @@ type Options struct {
 
 	// ReadTimeout bounds the time from the first read of a body to its end. A later end is
 	// a 408. The zero value means 30 s, a negative one no limit. With [Share] it is also
-	// the connection's read deadline, unless [http.Server.ReadTimeout] is shorter. If a
-	// route has a longer time than the others, both deadlines of the connection move: the
-	// response then has [http.Server.WriteTimeout] after the body's time. Without [Share]
-	// the time is only looked at when bytes arrive.
+	// the connection's read deadline, unless [http.Server.ReadTimeout] is shorter; the time of
+	// a route that is longer than that of the others replaces the server's. Without [Share]
+	// the time is only checked when bytes arrive.
 	ReadTimeout time.Duration
 
 	// Decoders inflate content codings other than gzip and deflate, such as br and zstd,

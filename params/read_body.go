@@ -36,7 +36,7 @@ func newBodyReader(ctx context.Context, body *sharedBody, o *Options, limit int6
 	w.until = time.Now().Add(o.ReadTimeout)
 	s, _ := ctx.Value(http.ServerContextKey).(*http.Server)
 	if o.extends || s == nil || s.ReadTimeout <= 0 || s.ReadTimeout > o.ReadTimeout {
-		body.setDeadlines(s, w.until, o.extends)
+		body.setDeadline(w.until)
 	}
 	return w
 }

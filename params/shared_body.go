@@ -96,16 +96,10 @@ func (b *sharedBody) detach() (*sharedBody, error) {
 // replay makes data be read again, and then err; if err is nil, the rest of the body.
 func (b *sharedBody) replay(data []byte, err error) { b.replays, b.kept, b.err = true, data, err }
 
-// setDeadlines bounds the time in which the body can be read, and if extend is set, moves
-// later ones of the server for the response, too. net/http takes the former away when the
-// body has ended.
-func (b *sharedBody) setDeadlines(s *http.Server, until time.Time, extend bool) {
-	if b.writer == nil {
-		return
-	}
-	c := http.NewResponseController(b.writer)
-	_ = c.SetReadDeadline(until) // where the connection can't, the time is looked at between reads
-	if extend && s != nil && s.WriteTimeout > 0 {
-		_ = c.SetWriteDeadline(until.Add(s.WriteTimeout))
+// setDeadline sets the connection's read deadline, if it can be set. net/http removes it
+// when the body has ended.
+func (b *sharedBody) setDeadline(t time.Time) {
+	if b.writer != nil {
+		_ = http.NewResponseController(b.writer).SetReadDeadline(t)
 	}
 }
