@@ -1,0 +1,64 @@
+// Cors is an API at one origin for pages of another, with sessions: api.x.com for app.x.com. Two
+// things allow it: CORS headers by a library, for browsers, and the origin in the server's
+// cross-origin protection, which refuses other pages' POSTs however they are sent.
+//
+//	cd examples/cors && go run . -app http://localhost:3000
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"net/http"
+
+	"github.com/rs/cors"
+
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+func main() {
+	addr := flag.String("addr", "127.0.0.1:8080", "`host:port` to listen on")
+	app := flag.String("app", "http://localhost:3000", "`origin` of the pages that may use the API")
+	flag.Parse()
+	srv, err := newServer(*app)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("Listening on http://%s for pages of %s\n", *addr, *app)
+	log.Fatal(srv.ListenAndServe(*addr))
+}
+
+var visits = session.NewCounter("visits")
+
+func newServer(app string) (*server.Server, error) {
+	trusted := http.NewCrossOriginProtection()
+	if err := trusted.AddTrustedOrigin(app); err != nil {
+		return nil, err
+	}
+	srv, err := server.New(server.Options{
+		CrossOrigin: trusted,
+		// app.x.com and api.x.com are one site, so the cookie's SameSite=Lax may stay.
+		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, for trying it out
+	})
+	if err != nil {
+		return nil, err
+	}
+	srv.Use(cors.New(cors.Options{
+		AllowedOrigins:   []string{app},
+		AllowedMethods:   []string{"GET", "POST", "DELETE"},
+		AllowedHeaders:   []string{"Content-Type"},
+		AllowCredentials: true, // the session's cookie
+	}).Handler)
+	srv.HandleFunc("POST /visits", func(w http.ResponseWriter, req *server.Request) error {
+		if err := visits.Add(req.Context(), 1); err != nil {
+			return err
+		}
+		n, err := visits.Get(req.Context())
+		if err != nil {
+			return err
+		}
+		return server.WriteJSON(w, http.StatusOK, map[string]int64{"visits": n})
+	})
+	return srv, nil
+}

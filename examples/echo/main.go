@@ -1,0 +1,87 @@
+// Echo is an application on the echo router, whose handlers read lazy properties: a limit that
+// answers 429, and path values as parameters.
+//
+//	cd examples/echo && go run .
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/lazyreq/lazyreq/params"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/server"
+)
+
+func main() {
+	addr := flag.String("addr", "127.0.0.1:8080", "`host:port` to listen on")
+	flag.Parse()
+	h, err := newHandler()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("Listening on http://%s\n\n  curl -i http://%[1]s/books/7\n", *addr)
+	log.Fatal((&http.Server{Addr: *addr, Handler: h, ReadHeaderTimeout: 10 * time.Second}).ListenAndServe())
+}
+
+func newHandler() (http.Handler, error) {
+	srv, err := server.New(server.Options{RateLimits: []ratelimit.Policy{
+		ratelimit.NewPolicy("books", ratelimit.ByIP(), ratelimit.PerMinute(2)),
+	}})
+	if err != nil {
+		return nil, err
+	}
+	e := echo.New()
+	e.HTTPErrorHandler = writeError
+	e.Use(pathValues)
+	e.GET("/books/:id", book)
+	return srv.Wrap(e), nil
+}
+
+// pathValues shows the router's path values to package params.
+func pathValues(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		for i, name := range c.ParamNames() {
+			c.Request().SetPathValue(name, c.ParamValues()[i])
+		}
+		return next(c)
+	}
+}
+
+// writeError makes the error of a handler the response, and echo's own errors problems.
+func writeError(err error, c echo.Context) {
+	var own *echo.HTTPError
+	if errors.As(err, &own) {
+		err = server.Errorf(own.Code, "%v", own.Message)
+	}
+	server.WriteError(c.Response(), c.Request(), err)
+}
+
+func book(c echo.Context) error {
+	limit, err := ratelimit.From(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	res, err := limit.Take()
+	if err != nil {
+		return err
+	}
+	if err := res.Err(); err != nil {
+		return err
+	}
+	p, err := params.Of(c.Request())
+	if err != nil {
+		return err
+	}
+	id, err := p.Path().Int("id")
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, map[string]int{"id": id})
+}

@@ -1,0 +1,84 @@
+// Gin is an application on the gin router, whose handlers read lazy properties: a limit that
+// answers 429, and path values as parameters.
+//
+//	cd examples/gin && go run .
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/lazyreq/lazyreq/params"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/server"
+)
+
+func main() {
+	addr := flag.String("addr", "127.0.0.1:8080", "`host:port` to listen on")
+	flag.Parse()
+	h, err := newHandler()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("Listening on http://%s\n\n  curl -i http://%[1]s/books/7\n", *addr)
+	log.Fatal((&http.Server{Addr: *addr, Handler: h, ReadHeaderTimeout: 10 * time.Second}).ListenAndServe())
+}
+
+func newHandler() (http.Handler, error) {
+	srv, err := server.New(server.Options{RateLimits: []ratelimit.Policy{
+		ratelimit.NewPolicy("books", ratelimit.ByIP(), ratelimit.PerMinute(2)),
+	}})
+	if err != nil {
+		return nil, err
+	}
+	r := gin.New()
+	r.Use(pathValues)
+	r.GET("/books/:id", handle(book))
+	return srv.Wrap(r), nil
+}
+
+// pathValues shows the router's path values to package params.
+func pathValues(c *gin.Context) {
+	for _, p := range c.Params {
+		c.Request.SetPathValue(p.Key, p.Value)
+	}
+}
+
+// handle makes the error of a handler the response.
+func handle(h func(c *gin.Context) error) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if err := h(c); err != nil {
+			server.WriteError(c.Writer, c.Request, err)
+			c.Abort()
+		}
+	}
+}
+
+func book(c *gin.Context) error {
+	limit, err := ratelimit.From(c.Request.Context())
+	if err != nil {
+		return err
+	}
+	res, err := limit.Take()
+	if err != nil {
+		return err
+	}
+	if err := res.Err(); err != nil {
+		return err
+	}
+	p, err := params.Of(c.Request)
+	if err != nil {
+		return err
+	}
+	id, err := p.Path().Int("id")
+	if err != nil {
+		return err
+	}
+	c.JSON(http.StatusOK, gin.H{"id": id})
+	return nil
+}
