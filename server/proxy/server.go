@@ -41,7 +41,7 @@ var errStopped = errors.New("proxy: stopped")
 // change them, except for Stall.
 func (p *Proxy) Server() *Server {
 	c := &p.current.Load().config
-	s := p.newServer(c.Timeouts, c.MaxHeaderBytes, nil)
+	s := p.newServer(c.Timeouts, c.MaxHeaderBytes)
 	s.http.Handler = s.recovering(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.Header["Upgrade"]) > 0 {
 			s.upgrades.Add(1)
@@ -55,14 +55,15 @@ func (p *Proxy) Server() *Server {
 // AdminServer returns a server of [Proxy.Admin], for an address of its own.
 func (p *Proxy) AdminServer() *Server {
 	c := &p.current.Load().config
-	return p.newServer(c.Timeouts, c.MaxHeaderBytes, p.Admin())
+	s := p.newServer(c.Timeouts, c.MaxHeaderBytes)
+	s.http.Handler = s.recovering(p.Admin().ServeHTTP)
+	return s
 }
 
-func (p *Proxy) newServer(t config.Timeouts, maxHeaderBytes config.Size, h http.Handler) *Server {
+func (p *Proxy) newServer(t config.Timeouts, maxHeaderBytes config.Size) *Server {
 	base, abort := context.WithCancelCause(context.Background())
 	s := &Server{p: p, abort: abort, window: time.Second, silent: map[net.Conn]struct{}{}}
 	s.http = &http.Server{
-		Handler:           h,
 		ReadHeaderTimeout: t.Header,
 		WriteTimeout:      2 * t.Stall, // of what isn't an upstream's, see responseWriter
 		IdleTimeout:       t.Idle,
