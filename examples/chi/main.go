@@ -1,12 +1,11 @@
-// Chi is an application on the chi router, with chi's own middleware, whose
-// handlers are standard ones and read lazy properties from the request's context.
+// Chi is an application on the chi router, with chi's own middleware. Its handlers read lazy
+// properties from the request, and return errors or are standard ones.
 //
 //	cd examples/chi && go run .
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
-	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/session"
 )
@@ -27,25 +25,25 @@ import (
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "`host:port` to listen on")
 	flag.Parse()
-	h, srv, err := newHandler()
+	h, err := newHandler()
 	if err != nil {
 		log.Fatal(err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	hs := &http.Server{Addr: *addr, Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	stopped := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		_ = hs.Shutdown(ctx)
+		stopped <- hs.Shutdown(ctx)
 	}()
 	fmt.Printf("Listening on http://%s\n\n  curl -c jar -b jar http://%[1]s/notes/first -d text=hello\n  curl -c jar -b jar http://%[1]s/notes\n", *addr)
 	if err := hs.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		log.Fatal(err)
 	}
-	// The server's own part: the ends of requests.
-	if err := srv.Shutdown(context.Background()); err != nil {
+	if err := <-stopped; err != nil {
 		log.Fatal(err)
 	}
 }
@@ -53,71 +51,61 @@ func main() {
 // notes is a field of the session.
 var notes = session.NewField[map[string]string]("notes")
 
-func newHandler() (http.Handler, *server.Server, error) {
+func newHandler() (http.Handler, error) {
 	srv, err := server.New(server.Options{
 		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, for trying it out
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	r := chi.NewRouter()
 	r.Use(middleware.RequestID, middleware.Compress(5))
 	r.Use(middleware.Timeout(10 * time.Second))
 	r.Get("/", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "GET /notes, POST /notes/{name}") })
-	r.Get("/notes", list)
-	r.Post("/notes/{name}", add)
+	r.Method("GET", "/notes", srv.WrapFunc(list))
+	r.Method("POST", "/notes/{name}", srv.WrapFunc(add))
 	r.Get("/stream", stream)
 	r.Get("/early", early)
-	return srv.Wrap(r), srv, nil
+	return srv.Wrap(r), nil // so that the middleware and standard handlers have the properties, too
 }
 
-func list(w http.ResponseWriter, r *http.Request) {
-	all, err := notes.Get(r.Context())
+func list(w http.ResponseWriter, req *server.Request) error {
+	all, err := notes.Get(req.Context())
 	if err != nil {
-		fail(w, err)
-		return
+		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(all)
+	return server.WriteJSON(w, http.StatusOK, all)
 }
 
-func add(w http.ResponseWriter, r *http.Request) {
-	p, err := params.Of(r) // chi works on a copy of the request, which has the path values
+func add(w http.ResponseWriter, req *server.Request) error {
+	name, err := req.Params().Path().String("name")
 	if err != nil {
-		fail(w, err)
-		return
+		return err
 	}
-	name, err := p.Path().String("name")
+	text, err := req.Params().Form().String("text")
 	if err != nil {
-		fail(w, err)
-		return
+		return err
 	}
-	text, err := p.Form().String("text")
+	all, err := notes.Get(req.Context())
 	if err != nil {
-		fail(w, err)
-		return
-	}
-	all, err := notes.Get(r.Context())
-	if err != nil {
-		fail(w, err)
-		return
+		return err
 	}
 	if all == nil {
 		all = map[string]string{}
 	}
 	all[name] = text
-	if err := notes.Set(r.Context(), all); err != nil {
-		fail(w, err)
-		return
+	if err := notes.Set(req.Context(), all); err != nil {
+		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
-// stream writes into the session and then flushes before it has written a byte: the
-// cookie is in the header all the same.
+// stream writes into the session and flushes before it has written a byte: the cookie is in
+// the header all the same. It is a standard handler, so it answers errors by WriteError.
 func stream(w http.ResponseWriter, r *http.Request) {
 	if err := notes.Set(r.Context(), map[string]string{"stream": "begun"}); err != nil {
-		fail(w, err)
+		server.WriteError(w, r, err)
 		return
 	}
 	_ = http.NewResponseController(w).Flush()
@@ -129,20 +117,8 @@ func early(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Link", "</style.css>; rel=preload")
 	w.WriteHeader(http.StatusEarlyHints)
 	if err := notes.Set(r.Context(), map[string]string{"early": "hints"}); err != nil {
-		fail(w, err)
+		server.WriteError(w, r, err)
 		return
 	}
 	fmt.Fprintln(w, "after the hints")
-}
-
-// fail answers with what the error says of itself.
-func fail(w http.ResponseWriter, err error) {
-	var told interface {
-		Problem() (int, map[string]any)
-	}
-	status := http.StatusInternalServerError
-	if errors.As(err, &told) {
-		status, _ = told.Problem()
-	}
-	http.Error(w, http.StatusText(status), status)
 }

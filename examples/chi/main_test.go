@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -15,10 +14,10 @@ import (
 )
 
 func TestUnderChi(t *testing.T) {
-	h, srv, err := newHandler()
+	h, err := newHandler()
 	require.NoError(t, err)
 	ts := httptest.NewServer(h)
-	t.Cleanup(func() { ts.Close(); require.NoError(t, srv.Shutdown(context.Background())) })
+	t.Cleanup(ts.Close)
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	client := ts.Client()
@@ -55,6 +54,7 @@ func TestUnderChi(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, res.Body.Close())
 	require.Equal(t, http.StatusBadRequest, res.StatusCode)
+	require.Equal(t, "application/problem+json", res.Header.Get("Content-Type"))
 
 	jar, err = cookiejar.New(nil)
 	require.NoError(t, err)
