@@ -60,9 +60,6 @@ func (s *Session) planSaveLocked() plan {
 	d.Create, d.Bind = create, s.user
 	d.Changes = make(map[string]storage.Change, len(s.writes))
 	for name, w := range s.writes {
-		if create && w.Op == storage.OpDelete {
-			continue // a new session has nothing to delete
-		}
 		d.Changes[name] = w.Change
 		if w.guard && !create {
 			d.ExpectField(name, storage.Lookup(s.snap.fields, name))

@@ -55,3 +55,22 @@ func TestWriteAfterDestroyMakesANewSession(t *testing.T) {
 		require.Nil(t, old)
 	})
 }
+
+func TestDestroyDiscardsABindAndARenew(t *testing.T) {
+	s := newSite(t, session.Options{})
+	for _, cookie := range []string{"", s.login(t, "ada")} {
+		before := s.store.calls()[1]
+		s.do(t, cookie, func(_ context.Context, v *session.Session) {
+			require.NoError(t, v.Bind("ada"))
+			require.NoError(t, v.Renew())
+			require.NoError(t, v.Destroy())
+			user, err := v.User()
+			require.NoError(t, err)
+			require.Empty(t, user)
+			exists, err := v.Exists()
+			require.NoError(t, err)
+			require.False(t, exists)
+		})
+		require.Equal(t, before, s.store.calls()[1], "nothing is saved")
+	}
+}

@@ -241,3 +241,19 @@ func TestUpdateOfAValueThatCannotBeDecoded(t *testing.T) {
 		require.Equal(t, cart{Total: 1}, got)
 	})
 }
+
+// Without a session, an update retries if another goroutine of its request has written.
+func TestUpdateRetriesOverAWriteOfItsRequest(t *testing.T) {
+	s := newSite(t, session.Options{})
+	var seen []int
+	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, _ *session.Session) {
+		require.NoError(t, balance.Update(ctx, func(v int) (int, error) {
+			if seen = append(seen, v); len(seen) == 1 {
+				require.NoError(t, balance.Set(ctx, 40))
+			}
+			return v + 2, nil
+		}))
+	}))
+	require.Equal(t, []int{0, 40}, seen)
+	require.Equal(t, 42, s.balance(t, cookie))
+}
