@@ -115,7 +115,7 @@ func ExamplePolicy_tiers() {
 	pro := free.WithLimit(6000)
 	plans := map[string][]ratelimit.Rule{"pro": {pro}}
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	err := ratelimit.Provide(reg, memoryStore(), ratelimit.Policy{
+	ratelimit.Provide(reg, memoryStore(), ratelimit.Policy{
 		Name:  "api",
 		Rules: []ratelimit.Rule{free},
 		RulesFor: func(_ context.Context, r *http.Request) ([]ratelimit.Rule, error) {
@@ -123,9 +123,6 @@ func ExamplePolicy_tiers() {
 		},
 		Key: ratelimit.ByIP(),
 	})
-	if err != nil {
-		panic(err)
-	}
 	for _, plan := range []string{"", "pro"} {
 		request(reg, plan, func(l *ratelimit.Limit) {
 			res, err := l.Take()
@@ -142,14 +139,11 @@ func ExamplePolicy_tiers() {
 // A policy whose rules have no limit only counts.
 func ExamplePolicy_meter() {
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	err := ratelimit.Provide(reg, memoryStore(), ratelimit.Policy{
+	ratelimit.Provide(reg, memoryStore(), ratelimit.Policy{
 		Name:  "hits",
 		Rules: []ratelimit.Rule{ratelimit.Buckets(ratelimit.BucketOptions{})},
 		Key:   ratelimit.ByIP(),
 	})
-	if err != nil {
-		panic(err)
-	}
 	for range 3 {
 		request(reg, "", func(l *ratelimit.Limit) {
 			res, err := l.Take()
@@ -169,11 +163,7 @@ func ExamplePolicy_meter() {
 // What a request did in vain is given back, once.
 func ExampleLimit_Refund() {
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	err := ratelimit.Provide(reg, memoryStore(), ratelimit.Policy{
-		Name: "mail", Rules: []ratelimit.Rule{perMinute(5)}, Key: ratelimit.ByIP()})
-	if err != nil {
-		panic(err)
-	}
+	ratelimit.Provide(reg, memoryStore(), ratelimit.NewPolicy("mail", ratelimit.ByIP(), ratelimit.PerMinute(5)))
 	request(reg, "", func(l *ratelimit.Limit) {
 		if res, err := l.Take(); err != nil || !res.Allowed {
 			panic("denied")

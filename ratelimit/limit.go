@@ -20,43 +20,44 @@ type Limit struct {
 	err   error // why there is no policy; the others are nil then
 }
 
-// From returns the limit of ctx's request by the policy's name: one that was registered
-// with [Provide], or that a [Middleware] on the way here has charged, the nearest of them
-// if there are several. Without a name it is the first that was registered, or else the
-// nearest middleware's.
+// From returns the limit of ctx's request by the first policy that was registered with
+// [Provide], or else by the nearest [Middleware] on the way here.
 //
-// It does no I/O. It fails if ctx has no request, the request is over, or there is no
-// such policy; the limit isn't nil then, and its methods return the error.
-func From(ctx context.Context, name ...string) (*Limit, error) {
-	l, err := provided(ctx, name)
+// It does no I/O. It returns an error if ctx has no request, the request is over, or there is no
+// policy; the limit isn't nil then, and its methods return the error.
+func From(ctx context.Context) (*Limit, error) {
+	l, err := first.Get(ctx)
+	if errors.Is(err, reqctx.ErrNoProperty) {
+		if m, merr := nearest.Get(ctx); !errors.Is(merr, reqctx.ErrNoProperty) {
+			l, err = m, merr
+		}
+	}
+	return l.in(ctx, err)
+}
+
+// For is [From] for the policy of a name: one that was registered, or that a middleware has
+// charged, the nearest of them if there are several.
+func For(ctx context.Context, name string) (*Limit, error) {
+	k := keysOf(name)
+	if k == nil {
+		// No registry has it: the error says what this one has.
+		_, err := reqctx.Get(ctx, "ratelimit."+name)
+		return &Limit{err: err}, err
+	}
+	l, err := k.limit.Get(ctx)
+	return l.in(ctx, err)
+}
+
+// in returns the limit for a caller's own context, which knows which property asks, and when the
+// caller leaves.
+func (l *Limit) in(ctx context.Context, err error) (*Limit, error) {
 	switch {
 	case err != nil:
 		return &Limit{err: err}, err
 	case ctx == l.ctx:
 		return l, nil
 	}
-	// The caller's own context knows which property asks, and when the caller leaves.
 	return &Limit{ctx: ctx, state: l.state}, nil
-}
-
-// provided returns the limit that is a property.
-func provided(ctx context.Context, name []string) (*Limit, error) {
-	if len(name) == 0 {
-		l, err := first.Get(ctx)
-		if errors.Is(err, reqctx.ErrNoProperty) {
-			if m, merr := nearest.Get(ctx); !errors.Is(merr, reqctx.ErrNoProperty) {
-				return m, merr
-			}
-		}
-		return l, err
-	}
-	k := keysOf(name[0])
-	if k == nil {
-		// No registry has it: the error says what this one has.
-		_, err := reqctx.Get(ctx, "ratelimit."+name[0])
-		return nil, err
-	}
-	return k.limit.Get(ctx)
 }
 
 // Name returns the policy's name, "" if there is no policy.
@@ -94,6 +95,16 @@ func (l *Limit) Take() (Result, error) {
 		return Result{}, err
 	}
 	return c.sum, nil
+}
+
+// Require charges the request as Take does, and returns a denial as its error, a
+// [*DeniedError], which a handler returns to answer 429.
+func (l *Limit) Require() error {
+	res, err := l.Take()
+	if err != nil {
+		return err
+	}
+	return res.Err()
 }
 
 // Peek says what a take would come to now, and charges nothing. It asks the store each

@@ -297,7 +297,7 @@ func TestSubjectIsWhatIsCounted(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, s, again)
 
-		none, _ := ratelimit.From(c, "none")
+		none, _ := ratelimit.For(c, "none")
 		_, err = none.Subject()
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
 	})

@@ -66,7 +66,7 @@ type middleware struct {
 }
 
 func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	if l, err := From(r.Context(), m.policy.Name); err == nil && l.state.policy.same(m.policy) {
+	if l, err := For(r.Context(), m.policy.Name); err == nil && l.state.policy.same(m.policy) {
 		res, err := l.Take()
 		if m.admits(w, r, res, err) {
 			next.ServeHTTP(w, r)

@@ -80,8 +80,11 @@ func TestHandlerBehindAMiddleware(t *testing.T) {
 	m := newLimiting(t, ipPolicy("ip", 5), ratelimit.MiddlewareOptions{})
 	var kept *ratelimit.Limit
 	rec := ask(m.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for _, name := range [][]string{nil, {"ip"}} {
-			l, err := ratelimit.From(r.Context(), name...)
+		for _, find := range []func(context.Context) (*ratelimit.Limit, error){
+			ratelimit.From,
+			func(ctx context.Context) (*ratelimit.Limit, error) { return ratelimit.For(ctx, "ip") },
+		} {
+			l, err := find(r.Context())
 			require.NoError(t, err)
 			require.Equal(t, "ip", l.Name())
 			kept = l
@@ -117,7 +120,7 @@ func TestHandlerBehindAMiddleware(t *testing.T) {
 		res, err = kept.Peek()
 		require.NoError(t, err)
 		require.EqualValues(t, 3, res.Remaining)
-		_, err = ratelimit.From(r.Context(), "nobody-has-this")
+		_, err = ratelimit.For(r.Context(), "nobody-has-this")
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
 		require.ErrorContains(t, err, `"ratelimit.nobody-has-this" is not provided (provided: ratelimit.*.middleware, ratelimit.*.refund, ratelimit.ip,`)
 
@@ -247,7 +250,7 @@ func TestMiddlewaresStacked(t *testing.T) {
 	again.Rules = []ratelimit.Rule{outer.Rules[0]}
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, limit := range map[string]int64{"outer": 2, "inner": 9} {
-			l, err := ratelimit.From(r.Context(), name)
+			l, err := ratelimit.For(r.Context(), name)
 			require.NoError(t, err)
 			res, err := l.Take()
 			require.NoError(t, err)

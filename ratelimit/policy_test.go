@@ -49,7 +49,7 @@ func provide(t *testing.T, policies ...ratelimit.Policy) requests {
 	h := newHand()
 	s := &spy{Store: newStore(t, memstore.Options{Clock: h.clock})}
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	require.NoError(t, ratelimit.Provide(reg, s, policies...))
+	ratelimit.Provide(reg, s, policies...)
 	return requests{t, reg, s, h}
 }
 
@@ -69,7 +69,7 @@ func (q requests) take(names ...string) (res ratelimit.Result, header http.Heade
 	q.Helper()
 	header = q.serve(func(c *reqctx.Context) {
 		for _, name := range names {
-			l, err := ratelimit.From(c, name)
+			l, err := ratelimit.For(c, name)
 			require.NoError(q, err)
 			res, err = l.Take()
 			require.NoError(q, err)
@@ -97,13 +97,15 @@ func TestProvideRefuses(t *testing.T) {
 		`two policies have the name "same"`:          {ipPolicy("same", 1), ipPolicy("same", 2)},
 	} {
 		reg := reqctx.NewRegistry(reqctx.Options{})
-		require.ErrorContains(t, ratelimit.Provide(reg, newStore(t, memstore.Options{}), p...), want)
+		err := ratelimit.Check(p...)
+		require.ErrorContains(t, err, want)
+		require.PanicsWithError(t, err.Error(), func() { ratelimit.Provide(reg, newStore(t, memstore.Options{}), p...) })
 		c := reqctx.New(t.Context(), reg)
-		_, err := ratelimit.From(c)
+		_, err = ratelimit.From(c)
 		require.ErrorIs(t, err, reqctx.ErrNoProperty, "nothing is registered: %s", want)
 	}
-	require.ErrorContains(t, ratelimit.Provide(nil, newStore(t, memstore.Options{}), ipPolicy("a", 1)), "registry is nil")
-	require.ErrorContains(t, ratelimit.Provide(reqctx.NewRegistry(reqctx.Options{}), nil, ipPolicy("a", 1)), "store is nil")
+	require.PanicsWithValue(t, "ratelimit: Provide: registry is nil", func() { ratelimit.Provide(nil, newStore(t, memstore.Options{}), ipPolicy("a", 1)) })
+	require.PanicsWithValue(t, "ratelimit: Provide: store is nil", func() { ratelimit.Provide(reqctx.NewRegistry(reqctx.Options{}), nil, ipPolicy("a", 1)) })
 }
 
 func TestFrom(t *testing.T) {
@@ -114,7 +116,7 @@ func TestFrom(t *testing.T) {
 		plain, err := ratelimit.From(c)
 		require.NoError(t, err)
 		require.Equal(t, "ip", plain.Name())
-		byName, err := ratelimit.From(c, "ip")
+		byName, err := ratelimit.For(c, "ip")
 		require.NoError(t, err)
 		require.Same(t, plain, byName)
 		dynamic, err := c.Get("ratelimit")
@@ -123,7 +125,7 @@ func TestFrom(t *testing.T) {
 		dynamic, err = c.Get("ratelimit.search")
 		require.NoError(t, err)
 		require.Equal(t, "search", dynamic.(*ratelimit.Limit).Name())
-		_, err = ratelimit.From(c, "nobody-has-this")
+		_, err = ratelimit.For(c, "nobody-has-this")
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
 		require.ErrorContains(t, err, "ratelimit.nobody-has-this")
 	})
@@ -134,7 +136,7 @@ func TestLimitWithoutPolicy(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 1))
 	q.serve(func(c *reqctx.Context) {
 		for _, ctx := range []context.Context{c, t.Context()} {
-			l, want := ratelimit.From(ctx, "nobody-has-this")
+			l, want := ratelimit.For(ctx, "nobody-has-this")
 			require.Error(t, want)
 			require.Empty(t, l.Name())
 			_, err := l.Take()
@@ -150,7 +152,7 @@ func TestLimitWithoutPolicy(t *testing.T) {
 		}
 	})
 	other := reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{}))
-	l, want := ratelimit.From(other, "ip")
+	l, want := ratelimit.For(other, "ip")
 	require.ErrorIs(t, want, reqctx.ErrNoProperty, "a policy of another registry")
 	_, err := l.Take()
 	require.Equal(t, want, err)
@@ -172,7 +174,7 @@ func TestMissingKey(t *testing.T) {
 	q := provide(t, strict, lenient, empty)
 	for _, name := range []string{"api", "empty"} {
 		h := q.serve(func(c *reqctx.Context) {
-			l, err := ratelimit.From(c, name)
+			l, err := ratelimit.For(c, name)
 			require.NoError(t, err)
 			_, err = l.Take()
 			require.ErrorIs(t, err, ratelimit.ErrNoKey)
@@ -267,7 +269,7 @@ func TestOneKeyForTheRequest(t *testing.T) {
 	q := provide(t, p)
 	store := &lockedKeys{Store: q.store.Store}
 	q.reg = reqctx.NewRegistry(reqctx.Options{})
-	require.NoError(t, ratelimit.Provide(q.reg, store, p))
+	ratelimit.Provide(q.reg, store, p)
 	q.serve(func(c *reqctx.Context) {
 		l, err := ratelimit.From(c)
 		require.NoError(t, err)

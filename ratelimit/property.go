@@ -52,19 +52,36 @@ func keysOf(name string) *propertyKeys {
 
 // Provide registers the policies, with their counters in store. Each is the property
 // "ratelimit.<name>", the first of them also "ratelimit"; their values are *[Limit].
-// "ratelimit.<name>.take" is the charge of the request. An error names the policy and
-// the field that is wrong; then nothing was registered.
+// "ratelimit.<name>.take" is the charge of the request.
 //
-// Call it once for a registry: like reqctx.Provide, it panics if a property of one of
-// the names is there.
-func Provide(reg *reqctx.Registry, store Store, policies ...Policy) error {
+// It panics if the registry or the store is nil, on what [Check] refuses, and, like
+// reqctx.Provide, if a property of one of the names exists. Limits cannot be preset in tests:
+// there, provide a memory store.
+func Provide(reg *reqctx.Registry, store Store, policies ...Policy) {
 	switch {
 	case reg == nil:
-		return errors.New("ratelimit: Provide: registry is nil")
+		panic("ratelimit: Provide: registry is nil")
 	case store == nil:
-		return errors.New("ratelimit: Provide: store is nil")
-	case len(policies) == 0:
-		return errors.New("ratelimit: Provide: no policy")
+		panic("ratelimit: Provide: store is nil")
+	}
+	if err := Check(policies...); err != nil {
+		panic(err)
+	}
+	reqctx.ProvideMemo(reg, refunds, refund)
+	for i, p := range policies {
+		var unnamed *reqctx.Key[*Limit]
+		if i == 0 {
+			unnamed = &first
+		}
+		newBoundPolicy(p, store).provide(reg, unnamed)
+	}
+}
+
+// Check returns what is wrong with policies that are provided together: none, two of one name, or
+// a wrong field or rule of one. The error names the policy and the field.
+func Check(policies ...Policy) error {
+	if len(policies) == 0 {
+		return errors.New("ratelimit: no policy")
 	}
 	seen := map[string]bool{}
 	for _, p := range policies {
@@ -75,14 +92,6 @@ func Provide(reg *reqctx.Registry, store Store, policies ...Policy) error {
 			return fmt.Errorf("ratelimit: two policies have the name %q", p.Name)
 		}
 		seen[p.Name] = true
-	}
-	reqctx.ProvideMemo(reg, refunds, refund)
-	for i, p := range policies {
-		var unnamed *reqctx.Key[*Limit]
-		if i == 0 {
-			unnamed = &first
-		}
-		newBoundPolicy(p, store).provide(reg, unnamed)
 	}
 	return nil
 }

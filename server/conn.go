@@ -67,7 +67,7 @@ func (c *Conn) RateLimit() *ratelimit.Limit {
 
 // RateLimitFor returns the limit of the policy with this name, as RateLimit does.
 func (c *Conn) RateLimitFor(name string) *ratelimit.Limit {
-	l, _ := ratelimit.From(&c.ctx, name)
+	l, _ := ratelimit.For(&c.ctx, name)
 	return l
 }
 

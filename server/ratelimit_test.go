@@ -45,7 +45,7 @@ func eager(t *testing.T, store ratelimit.Store, p ratelimit.Policy) func(http.Ha
 // taking is a handler that takes from the policy p, as a helper of the application might.
 func taking(t *testing.T, remaining int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		l, err := ratelimit.From(r.Context(), "p")
+		l, err := ratelimit.For(r.Context(), "p")
 		require.NoError(t, err)
 		res, err := l.Take()
 		require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestRefundOfAMiddlewaresCharge(t *testing.T) {
 	store, p := newCalls(t), policy(t, "p")
 	srv, _ := newServer(t, server.Options{})
 	refund := func(ctx context.Context) {
-		l, err := ratelimit.From(ctx, "p")
+		l, err := ratelimit.For(ctx, "p")
 		require.NoError(t, err)
 		ok, err := l.Refund()
 		require.NoError(t, err)
@@ -170,7 +170,7 @@ func TestTheServersFirstPolicyHasNoName(t *testing.T) {
 		l, err := ratelimit.From(r.Context())
 		require.NoError(t, err)
 		require.Equal(t, "p", l.Name())
-		l, err = ratelimit.From(r.Context(), "other")
+		l, err = ratelimit.For(r.Context(), "other")
 		require.NoError(t, err)
 		require.Equal(t, "other", l.Name())
 	})))

@@ -52,7 +52,7 @@ func (req *Request) RateLimit() *ratelimit.Limit {
 
 // RateLimitFor returns the limit of the policy with this name, as RateLimit does.
 func (req *Request) RateLimitFor(name string) *ratelimit.Limit {
-	l, _ := ratelimit.From(req.ctx, name)
+	l, _ := ratelimit.For(req.ctx, name)
 	return l
 }
 

@@ -86,9 +86,10 @@ func (s *Server) provide() (err error) {
 			return err
 		}
 	}
-	if err = ratelimit.Provide(s.reg, store, s.opts.RateLimits...); err != nil {
+	if err = ratelimit.Check(s.opts.RateLimits...); err != nil {
 		return fmt.Errorf("server: Options.RateLimits: %w", err)
 	}
+	ratelimit.Provide(s.reg, store, s.opts.RateLimits...)
 	return nil
 }
 

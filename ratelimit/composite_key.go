@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"path"
 	"strconv"
+
+	"github.com/lazyreq/lazyreq/reqctx"
 )
 
 // ByPath counts by what the request is for: the pattern of [http.ServeMux] that it has
@@ -32,7 +34,7 @@ func ByPath() KeyFunc {
 // address on each route. A request that lacks one of them is ErrNoKey. Different parts
 // never read the same together. It panics if keys is empty or has a nil.
 func ByAll(keys ...KeyFunc) KeyFunc {
-	check("ByAll", keys)
+	checkKeys("ByAll", keys)
 	return func(ctx context.Context, r *http.Request) (string, error) {
 		var b []byte
 		for _, key := range keys {
@@ -50,12 +52,28 @@ func ByAll(keys ...KeyFunc) KeyFunc {
 	}
 }
 
+// ByProperty counts by a property of the request, such as its user:
+//
+//	ratelimit.ByProperty(User, func(u *user) string { return u.ID })
+//
+// A request whose property has the text "" is ErrNoKey. The error of a property that cannot be
+// resolved is the take's.
+func ByProperty[T any](key reqctx.Key[T], text func(T) string) KeyFunc {
+	return func(ctx context.Context, _ *http.Request) (string, error) {
+		v, err := key.Get(ctx)
+		if err != nil {
+			return "", err
+		}
+		return text(v), nil
+	}
+}
+
 // FirstOf counts by the first thing that the request has: FirstOf(ByHeader("X-Api-Key"),
 // ByIP()). What the one finds never reads like what another finds. A request that has
 // none is ErrNoKey; any other error ends the search. It panics if keys is empty or has a
 // nil.
 func FirstOf(keys ...KeyFunc) KeyFunc {
-	check("FirstOf", keys)
+	checkKeys("FirstOf", keys)
 	return func(ctx context.Context, r *http.Request) (string, error) {
 		var missing error = ErrNoKey
 		for i, key := range keys {
@@ -73,7 +91,7 @@ func FirstOf(keys ...KeyFunc) KeyFunc {
 	}
 }
 
-func check(name string, keys []KeyFunc) {
+func checkKeys(name string, keys []KeyFunc) {
 	if len(keys) == 0 {
 		panic("ratelimit: " + name + " of nothing")
 	}
