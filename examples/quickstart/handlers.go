@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"net/http"
@@ -15,17 +14,16 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// visits is a field of the session, which the store adds to: two tabs at once both count.
+// visits is a counter in the session: of two tabs that open a page at once, both count.
 var visits = session.NewCounter("visits")
 
-// User is a property of this application: who is logged in, "" for nobody.
+// User is a property of this application: the name of the user who is logged in, or "".
 var User = reqctx.NewKey[string]("user")
 
 func newServer(st stores) (*server.Server, error) {
-	fivePerMinute := ratelimit.PerMinute(5)
 	srv, err := server.New(server.Options{
 		ServerTiming:   true,
-		RateLimits:     []ratelimit.Policy{{Name: "search", Rules: []ratelimit.Rule{fivePerMinute}, Key: ratelimit.ByIP()}},
+		RateLimits:     []ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(5))},
 		RateLimitStore: st.counters,
 		Session: session.Options{
 			Cookie: session.Cookie{Insecure: true}, // plain HTTP, for trying it out
@@ -55,14 +53,14 @@ func newServer(st stores) (*server.Server, error) {
 	return srv, nil
 }
 
-// fast touches no property, and so costs what it would without any.
+// fast touches no property, so it costs as much as a handler without any.
 func fast(w http.ResponseWriter, _ *server.Request) error {
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// search is limited. Whoever asks for the limit a second time, here or in a
-// function that is called from here, is answered without charging again.
+// search is limited. A second Take in the same request, here or in a function that is called
+// from here, returns the same result and charges nothing.
 func search(w http.ResponseWriter, req *server.Request) error {
 	q, err := req.Params().Query().String("q")
 	if err != nil {
@@ -79,10 +77,10 @@ func search(w http.ResponseWriter, req *server.Request) error {
 	if err := limit.Err(); err != nil {
 		return err
 	}
-	return writeJSON(w, map[string]any{"q": q, "results": find(q)})
+	return server.WriteJSON(w, http.StatusOK, map[string]any{"q": q, "results": find(q)})
 }
 
-// slowDown tells how long to wait. Looking does not count.
+// slowDown shows how long to wait. Peek charges nothing.
 func slowDown(w http.ResponseWriter, req *server.Request) error {
 	limit, err := req.RateLimit().Peek()
 	if err != nil {
@@ -91,13 +89,13 @@ func slowDown(w http.ResponseWriter, req *server.Request) error {
 	return writePage(w, slowDownPage, int(math.Ceil(limit.RetryAfter.Seconds())))
 }
 
-// count does not count itself.
+// count shows the searches of the last 20 seconds and charges nothing.
 func count(w http.ResponseWriter, req *server.Request) error {
 	n, err := req.RateLimit().CountIn(20 * time.Second)
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, map[string]any{"count": n})
+	return server.WriteJSON(w, http.StatusOK, map[string]any{"count": n})
 }
 
 // login takes a form or JSON.
@@ -109,7 +107,7 @@ func login(w http.ResponseWriter, req *server.Request) error {
 	if name = strings.TrimSpace(name); name == "" {
 		return server.Errorf(http.StatusBadRequest, "The user must not be empty.")
 	}
-	if err := req.Session().Bind(name); err != nil { // under a new id: nobody who knew the old one is logged in
+	if err := req.Session().Bind(name); err != nil { // under a new id, so that the old one is worth nothing
 		if errors.Is(err, session.ErrTooLarge) {
 			return server.Errorf(http.StatusBadRequest, "The user is too long.")
 		}
@@ -125,7 +123,7 @@ func me(w http.ResponseWriter, req *server.Request) error {
 		return err
 	}
 	if name == "" {
-		return server.Errorf(http.StatusUnauthorized, "Nobody is logged in. POST user=NAME to /login.")
+		return server.Errorf(http.StatusUnauthorized, "You are not logged in. POST user=NAME to /login.")
 	}
 	if err := visits.Add(req.Context(), 1); err != nil {
 		return err
@@ -134,7 +132,7 @@ func me(w http.ResponseWriter, req *server.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, map[string]any{"user": name, "visits": n})
+	return server.WriteJSON(w, http.StatusOK, map[string]any{"user": name, "visits": n})
 }
 
 func logout(w http.ResponseWriter, req *server.Request) error {
@@ -143,9 +141,4 @@ func logout(w http.ResponseWriter, req *server.Request) error {
 	}
 	http.Redirect(w, req.Request, "/", http.StatusSeeOther)
 	return nil
-}
-
-func writeJSON(w http.ResponseWriter, v any) error {
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(v)
 }

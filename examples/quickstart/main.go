@@ -1,6 +1,6 @@
-// Quickstart is a server without middleware. Its handlers read a session, a
-// user, parameters and a rate limit as properties of the request, each resolved
-// when it is first read, and not at all by the requests that do without.
+// Quickstart is a server without middleware. Its handlers read a session, a user, parameters and
+// a rate limit as properties of the request. Each is resolved when it is first read, and not at
+// all in a request that does not read it.
 //
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart -addr 127.0.0.1:9090

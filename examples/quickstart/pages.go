@@ -9,7 +9,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// documents is what there is to search.
+// documents are searched by their titles.
 var documents = []string{
 	"A Tour of Go", "Effective Go", "Go Concurrency Patterns", "Go by Example", "How to Write Go Code",
 	"Redis in Action", "The Go Memory Model", "The Go Programming Language Specification",
@@ -45,7 +45,7 @@ var indexPage = template.Must(template.New("index").Parse(frame + `
 <table>
 <tr><td><a href="/fast">GET /fast</a><td>Touches nothing: no cookie, no store, no timing. (204: the browser stays here.)
 <tr><td><form action="/search">GET /search <input name="q" value="go" size="6" aria-label="search for"> <button>Search</button></form>
- <td>The rate limit: five a minute. The sixth is told to slow down.
+ <td>The rate limit: five a minute. The sixth is asked to slow down.
 <tr><td><a href="/count">GET /count</a><td>Your searches of the last 20 seconds.
 <tr><td><form action="/login" method="post">POST /login <input name="user" value="ada" size="6" aria-label="user"> <button>Log in</button></form>
  <td>Parameters and the session, with a new id.

@@ -1,6 +1,6 @@
-// Tcp is a line server on raw connections, with lazy properties and a rate limit
-// but without HTTP. Who asks WHO has its name looked up, slowly and once; who does
-// not, does not wait for it.
+// Tcp is a line server on raw connections, with lazy properties and a rate limit but without
+// HTTP. The command WHO looks up the client's name, slowly and once; a client that never sends it
+// does not wait for that.
 //
 //	go run ./examples/tcp
 //	nc 127.0.0.1 7000
@@ -71,14 +71,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// peerName is a property of a connection: what its address is called.
+// peerName is a property of a connection: the name of its address.
 var peerName = reqctx.NewKey[string]("peer-name")
 
 func newServer() (*server.Server, error) {
-	tenPerMinute := ratelimit.PerMinute(10)
 	srv, err := server.New(server.Options{
 		IdleTimeout: time.Minute,
-		RateLimits:  []ratelimit.Policy{{Name: "connect", Rules: []ratelimit.Rule{tenPerMinute}, Key: ratelimit.ByIP()}},
+		RateLimits:  []ratelimit.Policy{ratelimit.NewPolicy("connect", ratelimit.ByIP(), ratelimit.PerMinute(10))},
 	})
 	if err != nil {
 		return nil, err
@@ -92,7 +91,7 @@ func newServer() (*server.Server, error) {
 			}
 			names, err := net.DefaultResolver.LookupAddr(ctx, host)
 			if err != nil || len(names) == 0 {
-				return host, nil // it has none
+				return host, nil // it has no name
 			}
 			return strings.TrimSuffix(names[0], "."), nil
 		},
@@ -126,7 +125,7 @@ func serve(c *server.Conn) error {
 	return lines.Err()
 }
 
-// command returns what to say, "" for nothing any more.
+// command returns the answer to a line, "" to end the connection.
 func command(c *server.Conn, line string) (string, error) {
 	switch strings.ToUpper(line) {
 	case "TIME":
