@@ -19,7 +19,10 @@ func membersOf(data []byte, o *Options) (members map[string]jsontext.Value, err 
 	if err = json.Unmarshal(data, &members); err == nil && members == nil {
 		err = nullFor[map[string]any]("")
 	}
-	return members, jsonFault(err, "")
+	if err != nil {
+		return nil, jsonFault(err, "") // what was decoded before the mistake is no use
+	}
+	return members, nil
 }
 
 // memberOf decodes a member of the object. null is no value of any type.
