@@ -54,28 +54,21 @@ type content struct {
 	fault    string // a predicate: why it is otherKind
 }
 
-func contentOf(h http.Header) content {
-	c := contentOfTypes(h["Content-Type"])
+func contentOf(h http.Header) (c content) {
+	switch types := h["Content-Type"]; len(types) {
+	case 0:
+		c = content{kind: otherKind, fault: "has no Content-Type"}
+	case 1:
+		c = contentOfType(types[0])
+	default:
+		c = content{kind: otherKind, fault: "has more than one Content-Type"}
+	}
 	if codings := h["Content-Encoding"]; len(codings) > 0 {
 		if all := strings.ToLower(strings.Join(codings, ", ")); all != "identity" {
 			c.codings = all
 		}
 	}
 	return c
-}
-
-// kindOfHeader returns the kind of a body, whatever its coding.
-func kindOfHeader(h http.Header) kinds { return contentOfTypes(h["Content-Type"]).kind }
-
-func contentOfTypes(types []string) content {
-	switch len(types) {
-	case 0:
-		return content{kind: otherKind, fault: "has no Content-Type"}
-	case 1:
-		return contentOfType(types[0])
-	default:
-		return content{kind: otherKind, fault: "has more than one Content-Type"}
-	}
 }
 
 func contentOfType(t string) content {

@@ -5,6 +5,11 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // DecodeJSON decodes the JSON body into v, a non-nil pointer, as package
@@ -46,7 +51,14 @@ func (p *Params) DecodeJSON(v any) error {
 }
 
 // isBlank reports whether a JSON text is empty, except for space.
-func isBlank(data []byte) bool { return len(bytes.TrimLeft(data, " \t\r\n")) == 0 }
+func isBlank(data []byte) bool {
+	for _, c := range data {
+		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return false
+		}
+	}
+	return true
+}
 
 // JSON decodes the JSON body of ctx's request into a new T, as [Params.DecodeJSON] does,
 // and asks Options.Validate. T is its zero value after an error.
@@ -76,4 +88,96 @@ func fill[T any](ctx context.Context, from func(*Params, *T) error, validate ...
 		}
 	}
 	return *v, nil
+}
+
+// membersOf returns the members of the object that is a JSON text. An empty text has none.
+func membersOf(data []byte, o *Options) (members map[string]jsontext.Value, err error) {
+	if isBlank(data) {
+		return nil, nil
+	}
+	if err := checkJSON(data, o); err != nil {
+		return nil, err
+	}
+	if err = json.Unmarshal(data, &members); err == nil && members == nil {
+		err = nullFor[map[string]any]("")
+	}
+	if err != nil {
+		return nil, jsonFault(err, "") // what was decoded before the mistake is no use
+	}
+	return members, nil
+}
+
+// memberOf decodes a member of the object. null is no value of any type.
+func memberOf[T any](raw jsontext.Value, name string) (t T, err error) {
+	if err = json.Unmarshal(raw, &t); raw.Kind() == 'n' {
+		err = nullFor[T]("")
+	}
+	if err != nil {
+		var zero T
+		return zero, jsonFault(err, jsontext.Pointer("").AppendToken(name))
+	}
+	return t, nil
+}
+
+// memberStrings decodes a member that is an array of strings.
+func memberStrings(raw jsontext.Value, name string) ([]string, error) {
+	texts, err := memberOf[[]*string](raw, name)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]string, len(texts))
+	for i, text := range texts {
+		if text == nil {
+			at := jsontext.Pointer("").AppendToken(strconv.Itoa(i))
+			return nil, jsonFault(nullFor[string](at), jsontext.Pointer("").AppendToken(name))
+		}
+		all[i] = *text
+	}
+	return all, nil
+}
+
+// nullFor is the error of package json about a null where a T is wanted.
+func nullFor[T any](at jsontext.Pointer) error {
+	return &json.SemanticError{GoType: reflect.TypeFor[T](), JSONKind: 'n', JSONPointer: at}
+}
+
+// checkJSON checks a JSON text against the budget, and for the NUL characters that
+// textFault refuses. What isn't JSON may pass.
+func checkJSON(data []byte, o *Options) error {
+	opened := bytes.Count(data, []byte{'{'}) + bytes.Count(data, []byte{'['})
+	elements := opened + bytes.Count(data, []byte{','}) // there aren't more
+	hasNUL := bytes.Contains(data, []byte(`\u0000`))
+	if opened <= o.MaxDepth && elements <= min(o.MaxElements, o.MaxParams) && !hasNUL {
+		return nil
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
+	elements = 0
+	for {
+		depth := dec.StackDepth()
+		in, n := dec.StackIndex(depth)
+		token, err := dec.ReadToken()
+		if err != nil {
+			return nil
+		}
+		isName := in == '{' && n%2 == 0
+		switch k := token.Kind(); {
+		case k == '}' || k == ']':
+			continue
+		case hasNUL && k == '"' && strings.IndexByte(token.String(), 0) >= 0:
+			return jsonError(ErrMalformed, "", "has a NUL character")
+		case isName && n/2 == int64(o.MaxParams):
+			return tooLarge("has an object with more than %d members", o.MaxParams)
+		case (k == '{' || k == '[') && depth == o.MaxDepth:
+			return tooLarge("is nested more than %d deep", depth)
+		case !isName && in != '[':
+			continue
+		}
+		if elements++; elements > o.MaxElements {
+			return tooLarge("has more than %d elements", o.MaxElements)
+		}
+	}
+}
+
+func tooLarge(detail string, limit int) *Error {
+	return jsonError(ErrTooLarge, "", fmt.Sprintf(detail, limit))
 }

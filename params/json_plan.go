@@ -75,7 +75,9 @@ func compileJSON(t reflect.Type) (*jsonPlan, error) {
 		}
 	}
 	p.demands = p.demand(map[*jsonPlan]bool{})
-	p.options = []json.Options{durationsAsNumbers}
+	if m[durationType] != nil {
+		p.options = append(p.options, durationsAsNumbers)
+	}
 	if m[numberType] != nil {
 		p.options = append(p.options, numbersAsTexts)
 	}

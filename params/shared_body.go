@@ -58,7 +58,7 @@ func (b *sharedBody) Read(p []byte) (int, error) {
 		return b.ReadCloser.Read(p)
 	}
 	if b.header != nil {
-		b.keep, b.header = kindOfHeader(b.header) == formKind, nil
+		b.keep, b.header = contentOf(b.header).kind == formKind, nil
 	}
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF {
