@@ -3,19 +3,19 @@
 // Which to use:
 //
 //   - In a handler: [Provide] registers a [Policy], [From] finds its [Limit], and
-//     [Limit.Take] charges the request once, however often it is called.
+//     [Limit.Require] charges the request once, however often it is called.
 //   - In front of handlers of any server: [Middleware], with the same policies.
-//   - Outside of a request: a [Limiter] takes from one [Rule] in a [Store], a [Union]
-//     from several at once.
-//   - To count without a limit: a Limiter of a rule whose Limit is 0, with
+//   - Outside of a request: a [Limiter] takes from one [Rule] in a [Store], or from several
+//     at once.
+//   - To count without a limit: a Limiter of Buckets(BucketOptions{}), with
 //     [Limiter.Add] and [Limiter.Count].
 //   - To decide several things in one call: [Store.Do] with a list of [Op].
 //
-// Packages memstore and redisstore have the stores, in memory and on Redis; package
-// storetest tests others, which read a rule's numbers by [Rule.Layout].
+// Packages memstore and redisstore have the stores, in memory and on Redis; packages storage
+// and storetest help to write and to test others.
 //
 // A decision is data: an Op names a rule, a subject's key, a number of units and what
-// to do. Rules are comparable values made by constructors:
+// to do. Rules are comparable values made by constructors; in doubt, take [PerMinute] or one like it:
 //
 //   - [GCRA] keeps an even rate and allows bursts. It takes the least room, and cannot
 //     count.
@@ -29,7 +29,7 @@
 //     around the end of one; [Throttle] is one of a single unit.
 //
 // [Rule.WithLimit] is the same counter with another limit, for callers with different
-// plans. [Block] shuts out for a time who doesn't heed denials.
+// plans. A [Block] denies a key for a fixed time once it has been denied too often.
 //
 // A denial is a [Result], never an error; an error means that the question was wrong or
 // that the store failed. All or nothing: a denial charges nothing.

@@ -37,7 +37,7 @@ func TestTheSearchReachesTheBounds(t *testing.T) {
 func TestWhatTheTextSaysOfTooMuch(t *testing.T) {
 	inPer := map[string]int64{
 		"FixedWindow": 2*Limit - 1, "GCRA, burst 100": 2*Limit - 1, "GCRA, burst 25": Limit + 24,
-		"Union: GCRA 10/s, FixedWindow": 2*Limit - 1,
+		"GCRA 10/s and FixedWindow": 2*Limit - 1,
 	}
 	for _, o := range measuredReport(t).over {
 		want, more := inPer[o.name]

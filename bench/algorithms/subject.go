@@ -31,7 +31,7 @@ func subjects() []subject {
 		{"GCRA, burst 100", []ratelimit.Rule{gcra(Limit, Per, Limit)}},
 		{"GCRA, burst 25", []ratelimit.Rule{gcra(Limit, Per, 25)}},
 		{"Throttle(600ms)", []ratelimit.Rule{ratelimit.Throttle(even)}},
-		{"Union: GCRA 10/s, FixedWindow", []ratelimit.Rule{gcra(10, time.Second, 10), fixedWindow(Limit, Per)}},
+		{"GCRA 10/s and FixedWindow", []ratelimit.Rule{gcra(10, time.Second, 10), fixedWindow(Limit, Per)}},
 	}
 }
 

@@ -18,7 +18,7 @@ func TestADerivedCounterIsSmall(t *testing.T) {
 	s.clock = func() time.Time { return clock }
 	for _, r := range []ratelimit.Rule{
 		ratelimit.PerSecond(3), ratelimit.PerMinute(5), ratelimit.PerHour(100), ratelimit.PerDay(1000),
-		ratelimit.Per(1000, 30*24*time.Hour), ratelimit.Per(7, 1700*time.Millisecond), ratelimit.Per(7, 10007*time.Microsecond),
+		ratelimit.Per(1000, 30*24*time.Hour), ratelimit.Per(7, 1700*time.Millisecond), ratelimit.Per(7, 10*time.Millisecond),
 	} {
 		for range 30 { // longer than the span, so that every bucket is in use
 			do(t, s, ratelimit.Op{Rule: r, Key: "api:2001:db8:1:2::/64", N: 1, Kind: ratelimit.Take})

@@ -33,7 +33,10 @@ func counterName(r ratelimit.Rule) string {
 	}
 	name += r.Per().String()
 	if r.Interval() > 0 {
-		name += "/" + r.Interval().String() + "/" + r.Span().String()
+		name += "/" + r.Interval().String()
+		if l.Span != l.Per {
+			name += "/" + r.Span().String()
+		}
 	}
 	return name
 }
