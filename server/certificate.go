@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// certificateCheck is how often, at most, the files of a certificate are looked at.
+// certificateCheck is the shortest time between two checks of a certificate's files.
 const certificateCheck = time.Second
 
 // certificate is a key pair from two files, read again when they have changed. It
-// starts no goroutine: the files are looked at when a client connects. Files that
+// starts no goroutine: the files are checked when a client connects. Files that
 // are missing or do not fit together, as they may while they are being replaced,
 // leave the old pair in use.
 type certificate struct {
@@ -26,25 +26,25 @@ type certificate struct {
 	mu      sync.Mutex
 	checked time.Time
 	loaded  fileState // of the pair in use
-	refused string    // why the files could not be used last, "" if they could
+	failure string    // why the files could not be used last time, "" if they could
 }
 
-// fileState tells whether files have changed.
+// fileState identifies the content of two files.
 type fileState struct{ cert, key os.FileInfo }
 
 func (s fileState) same(t fileState) bool {
 	return unchanged(s.cert, t.cert) && unchanged(s.key, t.key)
 }
 
-// unchanged also tells apart files that were renamed into place and are as old and as
-// large as each other.
+// unchanged reports whether a and b are one file with the same size and time. Files that were
+// renamed into place differ even if size and time are equal.
 func unchanged(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
 // Certificate reads a key pair from two PEM files, for the field GetCertificate of a
 // [tls.Config]: when the files change, new connections get the new pair, and as long as
-// the new files are missing or wrong, which the log is told, they get the old one.
+// the new files are missing or wrong, which is logged, they get the old one.
 func Certificate(certFile, keyFile string, log *slog.Logger) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	c, err := loadCertificate(certFile, keyFile, log)
 	if err != nil {
@@ -66,8 +66,8 @@ func loadCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, 
 	return c, nil
 }
 
-// get is what crypto/tls calls for each handshake. Of several at once, one looks at
-// the files and the others go on with the pair there is.
+// get is called by crypto/tls for each handshake. Of several at once, one checks the files and
+// the others use the current pair.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c.mu.TryLock() {
 		defer c.mu.Unlock()
@@ -84,7 +84,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 func (c *certificate) refresh() {
 	state, err := c.state()
 	if err == nil && state.same(c.loaded) {
-		c.refused = ""
+		c.failure = ""
 		return
 	}
 	if err == nil {
@@ -92,10 +92,10 @@ func (c *certificate) refresh() {
 	}
 	switch {
 	case err == nil:
-		c.refused = ""
+		c.failure = ""
 		c.log.Info("TLS certificate reloaded", "file", c.certFile)
-	case err.Error() != c.refused:
-		c.refused = err.Error()
+	case err.Error() != c.failure:
+		c.failure = err.Error()
 		c.log.Error("TLS certificate not reloaded; the old one stays in use", "file", c.certFile, "key", c.keyFile, "error", err)
 	}
 }

@@ -80,14 +80,14 @@ func (c *Conn) OnClose(fn func() error) { c.ctx.OnClose(fn) }
 // Read reads from the connection.
 func (c *Conn) Read(p []byte) (int, error) {
 	if err := c.extend(c.Conn.SetReadDeadline); err != nil {
-		c.note(err)
+		c.noteFailure(err)
 		return 0, err
 	}
 	n, err := c.Conn.Read(p)
 	if err != nil && n == 0 && c.isDraining() {
 		err = http.ErrServerClosed
 	}
-	c.note(err)
+	c.noteFailure(err)
 	return n, err
 }
 
@@ -95,18 +95,18 @@ func (c *Conn) Read(p []byte) (int, error) {
 func (c *Conn) Write(p []byte) (int, error) {
 	_ = c.extend(c.Conn.SetDeadline) // a peer that only listens is not idle
 	n, err := c.Conn.Write(p)
-	c.note(err)
+	c.noteFailure(err)
 	return n, err
 }
 
-func (c *Conn) note(err error) {
+func (c *Conn) noteFailure(err error) {
 	if err != nil {
 		c.failed.Store(true)
 	}
 }
 
-// extend moves a deadline on by the idle timeout. Its error is for reads: the server
-// is shutting down.
+// extend moves a deadline on by the idle timeout. It returns an error, for reads, if the
+// server is shutting down.
 func (c *Conn) extend(set func(time.Time) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +193,7 @@ func temporary(err error) bool {
 	return errors.As(err, &t) && t.Temporary()
 }
 
-// serveConn runs the life of one connection.
+// serveConn serves one connection on a goroutine of its own.
 func (s *Server) serveConn(nc net.Conn, h ConnHandler) {
 	ctx, cancel := context.WithCancelCause(s.base)
 	c := &Conn{Conn: nc, idle: s.opts.IdleTimeout}
@@ -221,7 +221,7 @@ func (s *Server) serveConn(nc net.Conn, h ConnHandler) {
 	}()
 }
 
-// runConn runs the handler, and logs what it fails with.
+// runConn runs the handler, and logs its error or panic.
 func (s *Server) runConn(c *Conn, h ConnHandler) {
 	peer := slog.String("peer", c.ctx.RemoteAddr())
 	returned := false
@@ -247,9 +247,9 @@ func (s *Server) runConn(c *Conn, h ConnHandler) {
 	}
 }
 
-// ended says whether the handler's error is nobody's failure: the peer, the handler
-// or the server has ended the connection. A store's connection ends with the same
-// errors, so they count only after this one's has.
+// ended reports whether the handler's error only says how the connection ended: by the peer, the
+// handler or the server. A store's connection ends with the same errors, so they count only after
+// this one's has.
 func (c *Conn) ended(err error) bool {
 	if c.ctx.Err() != nil {
 		return true
@@ -268,15 +268,15 @@ func (c *Conn) ended(err error) bool {
 	return false
 }
 
-// lingerTime and lingerBytes bound what is waited for and read at the end.
+// lingerTime and lingerBytes bound how long linger waits and how much it reads.
 const (
 	lingerTime  = 500 * time.Millisecond
 	lingerBytes = 256 << 10
 )
 
-// linger lets the peer read the handler's last words: to close a connection with
-// something unread in it resets it, and the peer can lose what it has not read yet. So
-// the end is sent first, and what still comes is dropped until the peer has ended, too.
+// linger lets the peer read what the handler wrote last: closing a connection with unread input
+// resets it, and the peer can lose what it has not read yet. So linger sends the end first, and
+// drops what still comes until the peer has ended, too.
 func (c *Conn) linger() {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok || c.failed.Load() || c.ctx.Err() != nil || half.CloseWrite() != nil {
@@ -286,8 +286,8 @@ func (c *Conn) linger() {
 	_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
 }
 
-// cut closes the connection at once. To close a TLS connection would send the peer a
-// farewell, and wait for it if it does not read.
+// cut closes the connection at once. Closing a TLS connection would send the peer an alert, and
+// wait if it does not read.
 func (c *Conn) cut() {
 	if t, ok := c.Conn.(interface{ NetConn() net.Conn }); ok {
 		_ = t.NetConn().Close()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// connSet knows a server's raw connections and their listeners.
+// connSet holds a server's raw connections and their listeners.
 type connSet struct {
 	mu        sync.Mutex
 	closing   bool
@@ -14,7 +14,7 @@ type connSet struct {
 	empty     chan struct{} // made when closing; closed when no connection is left
 }
 
-// listen notes a listener, unless the server is closing.
+// listen adds a listener, unless the server is closing.
 func (s *connSet) listen(l *net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *connSet) isClosing() bool {
 	return s.closing
 }
 
-// add notes a connection, unless the server is closing.
+// add adds a connection, unless the server is closing.
 func (s *connSet) add(c *Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,11 +60,11 @@ func (s *connSet) remove(c *Conn) {
 	defer s.mu.Unlock()
 	delete(s.conns, c)
 	if len(s.conns) == 0 && s.empty != nil {
-		close(s.empty) // once: none is added any more
+		close(s.empty) // once: no connection is added after closing
 	}
 }
 
-// drain closes the listeners and lets the connections finish what they do. The
+// drain closes the listeners and lets the connections finish their work. The
 // channel is closed when none is left.
 func (s *connSet) drain() <-chan struct{} {
 	s.mu.Lock()

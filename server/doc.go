@@ -16,9 +16,16 @@
 //	})
 //	err = srv.ListenAndServe(":8080")
 //
-// There is no middleware chain. What a property has to add to a response (a
-// cookie, rate-limit fields) it adds when the header goes out, through the
-// response gate that every way of sending it passes, and only if it was read.
+// Sessions, parameters, limits and users need no middleware. What a property adds to a response
+// (a cookie, rate-limit fields) it adds when the header goes out, through the response gate that
+// every way of sending it passes, and only if it was read. What concerns every request (access
+// logs, CORS, compression, tracing) is standard middleware, added by [Server.Use].
+//
+// Routers of other packages get the properties by [Server.Wrap], and their handlers answer errors
+// by [WriteError]. Package servertest tests handlers.
+//
+// Browsers' cross-origin POSTs, PUTs and DELETEs are refused with 403 by default: see
+// Options.CrossOrigin.
 //
 // The package does no authentication, no templating and no logging of requests.
 package server

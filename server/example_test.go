@@ -9,17 +9,43 @@ import (
 	"net/http/httptest"
 	"strings"
 
+	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// show prints what a server answers.
-func show(srv *server.Server, r *http.Request) {
+// show prints the response of a server.
+func show(h http.Handler, r *http.Request) {
 	rec := httptest.NewRecorder()
-	srv.ServeHTTP(rec, r)
+	h.ServeHTTP(rec, r)
 	fmt.Println(rec.Code, strings.TrimSpace(rec.Body.String()))
+}
+
+// A server with a limit.
+func ExampleServer() {
+	srv, err := server.New(server.Options{RateLimits: []ratelimit.Policy{
+		ratelimit.NewPolicy("hello", ratelimit.ByIP(), ratelimit.PerMinute(1)),
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	srv.HandleFunc("GET /hello/{name}", func(w http.ResponseWriter, req *server.Request) error {
+		if err := req.RateLimit().Require(); err != nil {
+			return err
+		}
+		return server.WriteJSON(w, http.StatusOK, "Hello, "+req.PathValue("name")+"!")
+	})
+	// log.Fatal(srv.ListenAndServe("127.0.0.1:8080"))
+	for range 2 {
+		rec := httptest.NewRecorder()
+		srv.ServeHTTP(rec, httptest.NewRequest("GET", "/hello/Ada", nil))
+		fmt.Println(rec.Code, rec.Header().Get("RateLimit-Policy"))
+	}
+	// Output:
+	// 200 "hello";q=1;w=60
+	// 429 "hello";q=1;w=60
 }
 
 // A property is resolved when a handler first reads it.
@@ -55,7 +81,7 @@ func Example() {
 	// 204
 }
 
-// What a handler returns is the response: here the mistakes of clients.
+// The error that a handler returns is the response: here the mistakes of clients.
 func ExampleServer_HandleFunc() {
 	srv, err := server.New(server.Options{})
 	if err != nil {
@@ -78,22 +104,17 @@ func ExampleServer_HandleFunc() {
 	// 422 {"detail":"5000 is too much.","status":422,"title":"Unprocessable Entity"}
 }
 
-// However many helpers ask, a request is charged once.
+// However many functions ask, a request is charged once.
 func ExampleRequest_RateLimit() {
-	twice := ratelimit.PerMinute(2)
 	srv, err := server.New(server.Options{
-		RateLimits: []ratelimit.Policy{{Name: "search", Rules: []ratelimit.Rule{twice}, Key: ratelimit.ByIP()}},
+		RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(2))},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	srv.HandleFunc("GET /search", func(w http.ResponseWriter, req *server.Request) error {
 		for range 3 {
-			res, err := req.RateLimit().Take()
-			if err != nil {
-				return err
-			}
-			if err := res.Err(); err != nil {
+			if err := req.RateLimit().Require(); err != nil {
 				return err
 			}
 		}
@@ -119,7 +140,7 @@ func ExampleServer_Handle() {
 	srv.Handle("GET /", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s, err := session.From(r.Context())
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+			server.WriteError(w, r, err)
 			return
 		}
 		known, err := s.Exists()
@@ -129,23 +150,17 @@ func ExampleServer_Handle() {
 	// Output: 200 known: false <nil>
 }
 
-// A visitor's session has a quota of its own, and who has none the address's.
+// A visitor's session has a quota of its own; requests without a session share their address's.
 func ExampleBySession() {
-	rule := ratelimit.PerMinute(1)
-	srv, err := server.New(server.Options{RateLimits: []ratelimit.Policy{{
-		Name:  "page",
-		Rules: []ratelimit.Rule{rule},
-		Key:   ratelimit.FirstOf(server.BySession(), ratelimit.ByIP()),
-	}}})
+	key := ratelimit.FirstOf(server.BySession(), ratelimit.ByIP())
+	srv, err := server.New(server.Options{
+		RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("page", key, ratelimit.PerMinute(1))},
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
-		res, err := req.RateLimit().Take()
-		if err == nil {
-			err = res.Err()
-		}
-		if err != nil {
+		if err := req.RateLimit().Require(); err != nil {
 			return err
 		}
 		return req.Session().Set("seen", true)
@@ -163,4 +178,75 @@ func ExampleBySession() {
 	// 200
 	// 429
 	// 429
+}
+
+// Middleware is around all handlers, and around the 404 of unknown routes.
+func ExampleServer_Use() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	srv.Use(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Println(r.Method, r.URL.Path)
+			next.ServeHTTP(w, r)
+		})
+	})
+	srv.HandleFunc("GET /hello", func(w http.ResponseWriter, _ *server.Request) error {
+		return server.WriteJSON(w, http.StatusOK, "Hello!")
+	})
+	show(srv, httptest.NewRequest("GET", "/hello", nil))
+	show(srv, httptest.NewRequest("GET", "/nowhere", nil))
+	// Output:
+	// GET /hello
+	// 200 "Hello!"
+	// GET /nowhere
+	// 404 {"status":404,"title":"Not Found"}
+}
+
+// A router of another package has the properties, and its handlers answer errors as the
+// server's own do.
+func ExampleServer_Wrap() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	router := http.NewServeMux()
+	router.HandleFunc("GET /cart", func(w http.ResponseWriter, r *http.Request) {
+		s, err := session.From(r.Context())
+		if err == nil {
+			err = s.Set("seen", true)
+		}
+		if err != nil {
+			server.WriteError(w, r, err)
+			return
+		}
+		fmt.Fprintln(w, "saved")
+	})
+	show(srv.Wrap(router), httptest.NewRequest("GET", "/cart", nil))
+	// Output: 200 saved
+}
+
+// A standard handler answers with the problem that an error stands for.
+func ExampleWriteError() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	srv.Handle("GET /orders/{id}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, err := params.Of(r)
+		if err == nil {
+			_, err = p.Path().Int("id")
+		}
+		if err != nil {
+			server.WriteError(w, r, err)
+			return
+		}
+		fmt.Fprintln(w, "the order")
+	}))
+	show(srv, httptest.NewRequest("GET", "/orders/7", nil))
+	show(srv, httptest.NewRequest("GET", "/orders/1000000000000000000000", nil))
+	// Output:
+	// 200 the order
+	// 400 {"detail":"path parameter \"id\" is out of range","errors":[{"detail":"is out of range","parameter":"id","source":"path"}],"status":400,"title":"Bad Request"}
 }

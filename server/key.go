@@ -8,11 +8,11 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// BySession counts requests by their session, which it loads; only one that the store
-// has, so that nobody gets a new quota for a cookie of his own making. A request without
-// one is [ratelimit.ErrNoKey]; as anybody can drop the cookie, it is best combined:
-// ratelimit.FirstOf(server.BySession(), ratelimit.ByIP()). A visitor can still begin a
-// session after another; what identifies somebody is whom you have logged in.
+// BySession counts requests by their session, which it loads. Only a session that the store has
+// counts, so that an invented cookie brings no new quota. A request without a session is
+// [ratelimit.ErrNoKey]; as any client can drop its cookie, combine it:
+// ratelimit.FirstOf(server.BySession(), ratelimit.ByIP()). A visitor can still begin one session
+// after another; only a user who has logged in is identified.
 func BySession() ratelimit.KeyFunc {
 	return func(ctx context.Context, _ *http.Request) (string, error) {
 		s, err := session.From(ctx)

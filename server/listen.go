@@ -55,7 +55,10 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 // Shutdown stops accepting connections and waits for the requests and raw
 // connections in progress, their tasks and their clean-ups. When ctx ends first, it cancels them with the
 // connections' contexts and returns [context.Cause] of ctx. It does not wait for
-// hijacked connections, but cancels their requests as well. It is for good.
+// hijacked connections, but cancels their requests as well. The server can't be used again.
+//
+// A Server within another [http.Server] needs no Shutdown of its own, unless it serves raw
+// connections.
 func (s *Server) Shutdown(ctx context.Context) error {
 	quiet := s.conns.drain()
 	err := s.httpServer().Shutdown(ctx)

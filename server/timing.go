@@ -8,8 +8,8 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// addServerTiming says in the header how many milliseconds each property took
-// that was resolved so far. A response that used none has no such field.
+// addServerTiming adds the duration of each property that was resolved so far, in milliseconds,
+// to the header. Without any there is no such field.
 func addServerTiming(h http.Header, c *reqctx.Context) {
 	var b strings.Builder
 	for name, info := range c.Props() {
@@ -31,7 +31,7 @@ func addServerTiming(h http.Header, c *reqctx.Context) {
 	}
 }
 
-// token replaces what a metric's name must not contain.
+// token replaces characters that a metric's name must not contain.
 func token(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r > ' ' && r < 0x7f && !strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) {

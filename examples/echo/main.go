@@ -68,11 +68,7 @@ func book(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	res, err := limit.Take()
-	if err != nil {
-		return err
-	}
-	if err := res.Err(); err != nil {
+	if err := limit.Require(); err != nil {
 		return err
 	}
 	p, err := params.Of(c.Request())

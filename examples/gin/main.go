@@ -64,11 +64,7 @@ func book(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	res, err := limit.Take()
-	if err != nil {
-		return err
-	}
-	if err := res.Err(); err != nil {
+	if err := limit.Require(); err != nil {
 		return err
 	}
 	p, err := params.Of(c.Request)
