@@ -36,11 +36,8 @@ type waitEdge struct {
 	inline bool
 }
 
-// addEdge records that f waits. f may be nil.
+// addEdge records a wait of f.
 func (f *Flight) addEdge(e waitEdge) {
-	if f == nil {
-		return
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.edges == nil {
@@ -49,11 +46,8 @@ func (f *Flight) addEdge(e waitEdge) {
 	f.edges = append(f.edges, e)
 }
 
-// removeEdge removes one such wait. f may be nil.
+// removeEdge removes one such wait.
 func (f *Flight) removeEdge(e waitEdge) {
-	if f == nil {
-		return
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i := slices.Index(f.edges, e)

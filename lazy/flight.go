@@ -99,13 +99,17 @@ func (f *Flight) Start(caller *Flight, inline bool) bool {
 }
 
 func (f *Flight) run(caller *Flight) {
-	caller.addEdge(waitEdge{f, true})
+	if caller != nil {
+		caller.addEdge(waitEdge{f, true})
+	}
 	abnormal := ErrGoexit
 	defer func() {
 		if v := recover(); v != nil {
 			abnormal = NewPanicError(f.work.Name(), v)
 		}
-		caller.removeEdge(waitEdge{f, true})
+		if caller != nil {
+			caller.removeEdge(waitEdge{f, true})
+		}
 		f.work.Finish(abnormal)
 		if f.scope != nil {
 			f.scope.exit()

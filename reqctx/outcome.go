@@ -20,7 +20,7 @@ type outcome struct {
 	prev   *outcome     // the next older entry of the list
 	err    error
 	panics *lazy.PanicError // the panic to raise again for each reader
-	set    bool // by Set or Preset, and not by Resolve
+	set    bool             // by Set or Preset, and not by Resolve
 	began  time.Time
 	took   time.Duration
 	by     *binding  // the property whose resolution read it first; may be nil
