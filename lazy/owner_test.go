@@ -75,6 +75,26 @@ func TestRule3AStandAloneValueIsCancelledWhenTheLastWaiterLeaves(t *testing.T) {
 	})
 }
 
+func TestRule3TheResultOfAnAbandonedComputationIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		v := lazy.New(func(context.Context) (int, error) {
+			runs++
+			<-time.After(time.Minute) // does not notice that it is cancelled
+			return runs, nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, v.Wait(ctx), context.DeadlineExceeded)
+		<-time.After(time.Hour)
+		_, _, ok := v.Peek()
+		require.False(t, ok)
+		got, err := v.Get(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, got)
+	})
+}
+
 // A caller that comes at the moment when the last waiter leaves begins anew: the
 // computation cannot be joined once its cancellation is visible.
 func TestRule3NoCallerJoinsADoomedComputation(t *testing.T) {
