@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// charge is what a request's take came to.
+// charge is the result of a request's take.
 type charge struct {
 	*terms
 	sum     Result
@@ -50,7 +50,7 @@ func (c *charge) refund(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// writeHeader tells in the response's header what the take came to.
+// writeHeader writes the result of the take to the response's header.
 func (c *charge) writeHeader(h http.Header) {
 	results, sum := c.results, c.sum
 	if c.back.Load() {

@@ -16,11 +16,11 @@ type DeniedError struct {
 	Policies []string
 	// Limit is the limit that was hit, of several the one that lasts longest.
 	Limit int64
-	// RetryAfter is how long until the same take passes if nobody else charges.
+	// RetryAfter is how long until the same take passes if there are no other charges.
 	RetryAfter time.Duration
 }
 
-// Error names the policies and says how long to wait.
+// Error names the policies and how long to wait.
 func (e *DeniedError) Error() string {
 	by := ""
 	if len(e.Policies) > 0 {
@@ -48,8 +48,8 @@ func (e *DeniedError) Problem() (status int, members map[string]any) {
 	return http.StatusTooManyRequests, members
 }
 
-// AppendProblem appends the JSON object of the response that Problem tells, with less effort:
-// denials are what a server has most of when it has too much to do.
+// AppendProblem appends the JSON object of the response that Problem returns, at a lower cost: an
+// overloaded server answers mostly denials.
 func (e *DeniedError) AppendProblem(b []byte) []byte {
 	b = append(e.appendDetail(append(b, `{"detail":"`...)), `","status":429,"title":"`+deniedTitle+`","type":"`+deniedType+`"`...)
 	if len(e.Policies) > 0 {

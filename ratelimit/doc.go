@@ -36,5 +36,5 @@
 //
 // The package does not wait for quota, does not queue, does not share counters between
 // processes by itself (a store does), and reads a forwarding header only from proxies
-// that it was told to trust: see [IPOptions].
+// that [IPOptions] names.
 package ratelimit

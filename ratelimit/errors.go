@@ -24,7 +24,7 @@ var (
 		title: "Request too large", detail: "The request costs more than the whole quota.",
 	}
 
-	// ErrOp means that an op is malformed; the text says which part.
+	// ErrOp means that an op is malformed; the text names the part.
 	ErrOp = errors.New("ratelimit: invalid op")
 	// ErrInterval means that a count was asked over more than the rule's span; or of a
 	// fixed window, over anything but its Per.
@@ -33,8 +33,8 @@ var (
 	ErrNoCount = errors.New("ratelimit: rule cannot count")
 	// ErrNoLimit means a take or peek of a rule that only counts.
 	ErrNoLimit = errors.New("ratelimit: rule has no limit")
-	// ErrOverflow means that a count would leave 2^53, or a GCRA what [GCRA] says that
-	// can be added.
+	// ErrOverflow means that a count would leave 2^53, or exceed what
+	// [GCRA] allows to add.
 	ErrOverflow = errors.New("ratelimit: count overflow")
 	// ErrKeyType comes with ErrStore: the counter's key holds something else in the store, which is
 	// left as it is. Other keys are as ever.

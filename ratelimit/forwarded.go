@@ -55,7 +55,7 @@ func cutLastQuoted(list string) (rest, last string, more bool) {
 	return "", list, false
 }
 
-// escaped tells whether an odd number of backslashes is before s[i].
+// escaped reports whether an odd number of backslashes is before s[i].
 func escaped(s string, i int) bool {
 	n := 0
 	for i--; i >= 0 && s[i] == '\\'; i-- {

@@ -21,8 +21,8 @@ const (
 )
 
 // writeFields adds the charge's policy to the header fields of
-// draft-ietf-httpapi-ratelimit-headers-10. A policy without limits has nothing to tell, nor
-// have rules that are only tried out.
+// draft-ietf-httpapi-ratelimit-headers-10. It writes
+// nothing for a policy without limits, and omits rules that are only tried out.
 func (t *terms) writeFields(h http.Header, results []Result, sum Result) {
 	if sum.Limit == 0 {
 		return
@@ -40,7 +40,7 @@ func (t *terms) writeFields(h http.Header, results []Result, sum Result) {
 }
 
 // appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. The names
-// need no escapes, see names.Valid. A window that isn't whole seconds cannot be told and is
+// need no escapes, see names.Valid. A window that isn't whole seconds cannot be expressed and is
 // left out. Without results all rules are in force.
 func (p *Policy) appendPolicies(b []byte, rules []Rule, results []Result, pk string) []byte {
 	for i, r := range rules {
@@ -81,7 +81,7 @@ func (t *terms) limitLine(results []Result, pk string) string {
 	return string(b)
 }
 
-// shown returns what the fields say that remains: never more than the limit beside it. A GCRA
+// shown returns the Remaining of the fields: never more than the limit beside it. A GCRA
 // whose burst is larger lets more through at once, but not in every Per.
 func (r *Result) shown() int64 { return min(r.Remaining, r.Limit) }
 
@@ -129,8 +129,8 @@ func writeXHeaders(h http.Header, sum Result) {
 	h.Set("X-RateLimit-Reset", integer(problem.Seconds(sum.ResetAfter)))
 }
 
-// writeDenial says when to come again, unless a later time is there, as all policies have to
-// allow; and that the answer is about this moment.
+// writeDenial sets Retry-After, unless it has a later time, as all policies have to allow the
+// request, and forbids caching.
 func writeDenial(h http.Header, seconds int64) {
 	h["Cache-Control"] = []string{"no-store"}
 	if lines := h["Retry-After"]; len(lines) > 0 {

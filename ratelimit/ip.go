@@ -28,27 +28,27 @@ func ByIP() KeyFunc {
 
 // IPOptions describes how clients' addresses become keys.
 //
-// Behind proxies of your own, name them and the one header in which they tell the
-// address of who has called them. The header is read only if the peer is one of them,
+// Behind proxies of your own, name them and the one header in which they report the
+// address of their client. The header is read only if the peer is one of them,
 // from the right, where the nearest proxy has written, to the left as long as the
 // addresses are those of trusted proxies; the first other one is the client's. So what a
 // client writes into the header itself is never reached. If the header is missing, or
 // all its addresses are trusted, or the walk comes to something that is no address
 // ("unknown", an obfuscated name, a syntax error), it is the last good address: that of
-// the trusted proxy that didn't say better.
+// the last trusted proxy.
 type IPOptions struct {
 	// IPv6Bits is the length of the prefix that an IPv6 address is counted by, 32 to
 	// 128. Zero means 64, which is what one line has at least.
 	IPv6Bits int
-	// TrustedProxies are the addresses of your proxies, and of nobody else. Empty means
+	// TrustedProxies are the addresses of your proxies only. Empty means
 	// that no header is read, and 0.0.0.0/0 or ::/0 is refused.
 	TrustedProxies []netip.Prefix
-	// Header is what they tell the client's address in: "Forwarded" (RFC 7239), or one
+	// Header is the header in which they report the client's address: "Forwarded" (RFC 7239), or one
 	// with a list of addresses or a single one, such as "X-Forwarded-For", "X-Real-Ip" or
 	// "Cf-Connecting-Ip". It must be one that each of the proxies appends to or
-	// replaces. It is to be set if anybody is trusted.
+	// replaces. It must be set if there are trusted proxies.
 	Header string
-	// TrustUnixSocket also trusts whoever connects through a Unix socket that the server
+	// TrustUnixSocket also trusts clients that connect through a Unix socket that the server
 	// listens on: a proxy on the same machine.
 	TrustUnixSocket bool
 }
@@ -71,9 +71,9 @@ func (o IPOptions) Key() (KeyFunc, error) {
 	}, nil
 }
 
-// Client returns the function that tells the whole address of who has sent a request,
+// Client returns a function for the whole address of a request's client,
 // without zone, and an IPv4 address as such. It is the zero Addr for a peer that has none
-// and isn't trusted to tell. An error names the field that is wrong.
+// and isn't trusted to report one. The error names the wrong field.
 func (o IPOptions) Client() (func(ctx context.Context, r *http.Request) netip.Addr, error) {
 	o, err := o.resolved()
 	if err != nil {
@@ -109,21 +109,21 @@ func (o IPOptions) check() error {
 	case strings.ContainsAny(o.Header, " \t\r\n,:;"):
 		return fmt.Errorf("ratelimit: IPOptions.Header is %q, which is not one header's name", o.Header)
 	case o.Header != "" && !trusts:
-		return fmt.Errorf("ratelimit: IPOptions.Header is %q, but nobody is trusted to write it", o.Header)
+		return fmt.Errorf("ratelimit: IPOptions.Header is %q, but there are no trusted proxies", o.Header)
 	}
 	for i, p := range o.TrustedProxies {
 		switch {
 		case !p.IsValid():
 			return fmt.Errorf("ratelimit: IPOptions.TrustedProxies[%d] is not a prefix", i)
 		case netaddr.Unmap(p).Bits() == 0:
-			return fmt.Errorf("ratelimit: IPOptions.TrustedProxies[%d] is %v: that trusts everybody", i, p)
+			return fmt.Errorf("ratelimit: IPOptions.TrustedProxies[%d] is %v: which trusts every client", i, p)
 		}
 	}
 	return nil
 }
 
-// client returns the address of who has sent r, as far as it can be known. The zero Addr
-// means that the peer has none and isn't trusted to tell.
+// client returns the address of the client that sent r, as far as it can be known. The zero Addr
+// means that the peer has none and isn't trusted to report one.
 func (o *IPOptions) client(ctx context.Context, r *http.Request) netip.Addr {
 	var peer netip.Addr
 	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
@@ -150,13 +150,13 @@ func (o *IPOptions) trusts(a netip.Addr) bool {
 	return netaddr.Within(o.TrustedProxies, a)
 }
 
-// onUnixSocket tells by the server's own end of the connection: the client's has no name.
+// onUnixSocket looks at the server's end of the connection: the client's has no name.
 func onUnixSocket(ctx context.Context) bool {
 	a, ok := ctx.Value(http.LocalAddrContextKey).(net.Addr)
 	return ok && a.Network() == "unix"
 }
 
-// plain returns the address without what doesn't tell clients apart.
+// plain returns the address without zone, and an IPv4 address as such.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// KeyFunc tells what a request is counted by. It gets the request's properties in ctx,
+// KeyFunc returns what a request is counted by. It gets the request's properties in ctx,
 // and may read them: a key that was verified is better than one that was sent. An error
-// that is [ErrNoKey], or "", says that the request has no such thing; [Policy] says what
+// that is [ErrNoKey], or "", means that the request has no such thing; [Policy] documents what
 // happens then. On a raw connection, r has only the peer's address.
 //
 // It is called once for a request, unless several methods of a [Limit] are the first at
@@ -23,13 +23,13 @@ import (
 type KeyFunc func(ctx context.Context, r *http.Request) (string, error)
 
 // ByHeader counts by the value of a request header, such as "X-Api-Key". A request
-// without it, with an empty one, or with several (of which somebody else may read
+// without it, with an empty one, or with several (of which another server may read
 // another) is ErrNoKey. The scheme of an Authorization header counts in lower case.
 //
-// Only a hash is kept, as the value may be a credential. It has no secret: who reads the
+// Only a hash is kept, as the value may be a credential. It has no secret: a reader of the
 // store can try what is easy to guess, such as a password in Basic authentication.
 //
-// Values that nobody has verified can be made up: a caller with many of them has many
+// Values that were not verified can be made up: a caller with many of them has many
 // quotas.
 func ByHeader(name string) KeyFunc {
 	name = textproto.CanonicalMIMEHeaderKey(name)

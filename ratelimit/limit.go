@@ -40,7 +40,7 @@ func From(ctx context.Context) (*Limit, error) {
 func For(ctx context.Context, name string) (*Limit, error) {
 	k := keysOf(name)
 	if k == nil {
-		// No registry has it: the error says what this one has.
+		// No registry has it: the error lists what this one has.
 		_, err := reqctx.Get(ctx, "ratelimit."+name)
 		return &Limit{err: err}, err
 	}
@@ -107,7 +107,7 @@ func (l *Limit) Require() error {
 	return res.Err()
 }
 
-// Peek says what a take would come to now, and charges nothing. It asks the store each
+// Peek returns what a take would now, and charges nothing. It asks the store each
 // time; if the request was charged, that counts. A policy without limits allows it.
 func (l *Limit) Peek() (Result, error) {
 	t, err := l.terms()
@@ -127,7 +127,7 @@ func (l *Limit) Peek() (Result, error) {
 
 // Add charges n units more, 0 or more of them, each time that it is called and whatever the
 // limits: what a request turned out to cost. The result's Count is that of the policy's first rule
-// over its Per, with the n units; the response's header says nothing of them.
+// over its Per, with the n units; the response's header does not count them.
 func (l *Limit) Add(n int64) (Result, error) {
 	t, err := l.terms()
 	if err != nil {
@@ -170,7 +170,7 @@ func (l *Limit) CountIn(d time.Duration) (int64, error) {
 // Refund gives back what Take has charged, once: further calls return the same. It
 // returns false if nothing was charged yet, if the take was denied, or if the store
 // no longer keeps the charge. Take goes on to return its result, and charges no more.
-// The response's header tells of it, unless it is out or a middleware has written it.
+// The response's header shows it, unless it is out or a middleware has written it.
 func (l *Limit) Refund() (bool, error) {
 	if l.err != nil {
 		return false, l.err

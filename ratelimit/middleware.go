@@ -113,7 +113,7 @@ func (m *middleware) log(r *http.Request, err error, open bool) {
 	if open {
 		msg = "request let through: its rate limit failed"
 	}
-	if r.Context().Err() != nil { // the client is gone: nobody's fault
+	if r.Context().Err() != nil { // the client is gone, which is no fault
 		level = slog.LevelDebug
 	}
 	m.opts.Logger.Log(r.Context(), level, msg,

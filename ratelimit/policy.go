@@ -8,7 +8,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/names"
 )
 
-// Policy says what requests are counted by and how much they may.
+// Policy defines what requests are counted by and their limits.
 type Policy struct {
 	// Name is part of property names, headers and keys in the store: letters, digits,
 	// "-" and "_", at most 64 of them.
@@ -25,13 +25,13 @@ type Policy struct {
 	// means Rules, which may then be empty if there is always another choice. It is
 	// called as Key is. What it returns must not change afterwards.
 	RulesFor func(ctx context.Context, r *http.Request) ([]Rule, error)
-	// Key tells what a request is counted by. It must be chosen: see [ByIP].
+	// Key returns what a request is counted by. It must be chosen: see [ByIP].
 	Key KeyFunc
 	// Fallback is asked when Key finds nothing (ErrNoKey). Its keys are never those of
 	// Key, even if they read the same. Nil means that such a request is an error, which
 	// becomes a 400.
 	Fallback KeyFunc
-	// Cost tells how many units a request costs. Nil means 1. More than a limit is
+	// Cost returns how many units a request costs. Nil means 1. More than a limit is
 	// ErrTooLarge, less than 1 a fault of the function: such a request would pass whatever
 	// the limits, so it is answered 500.
 	Cost func(ctx context.Context, r *http.Request) (int64, error)
@@ -39,9 +39,9 @@ type Policy struct {
 	// Unit is what a unit is, if it isn't a request, such as "content-bytes": the
 	// parameter qu of RateLimit-Policy. It is made of the same characters as Name.
 	Unit string
-	// PartitionKey also sends the parameter pk, which tells a client with several
-	// quotas (one for each of its API keys, say) which of them this is: 72 bits of a
-	// hash of the request's key. Whoever can guess the key can check the guess.
+	// PartitionKey also sends the parameter pk, which identifies
+	// one of a client's quotas (one for each of its API keys, say): 72 bits of a
+	// hash of the request's key. A guess of the key can be checked with it.
 	PartitionKey bool
 	// XHeaders also sends X-RateLimit-Limit, -Remaining and -Reset (in seconds from
 	// now). If several policies do, they are those of the one with the least left.

@@ -54,7 +54,7 @@ func (g *cycleGuard) Value(key any) any {
 }
 
 // resolveGuarded is resolve for callers that are no property. A Key that asks its own policy
-// is an error; without the guard it would ask for ever.
+// is an error; without the guard it would recurse for ever.
 func (s *requestState) resolveGuarded(ctx context.Context, r *http.Request) (*terms, error) {
 	if t := s.terms.Load(); t != nil {
 		return t, nil
@@ -93,8 +93,8 @@ func (p *boundPolicy) newTerms(ctx context.Context, r *http.Request) (*terms, er
 	return &terms{policy: p, subject: subject, rules: rules, chosen: chosen}, nil
 }
 
-// op returns what a rule is asked. A rule without a limit takes by counting along, and has
-// nothing to say in a peek.
+// op returns what a rule is asked. A rule without a limit takes by counting along, and peeks by
+// counting.
 func (t *terms) op(r Rule, kind Kind, n int64) Op {
 	if r.Limit() == 0 {
 		switch kind {

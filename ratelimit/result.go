@@ -11,24 +11,24 @@ import (
 // RetryAfter 0, ResetAfter up to 65 s. Then a take of 2: not Allowed, Violated,
 // Remaining still 1, RetryAfter until enough of the ten have aged out.
 type Result struct {
-	// Allowed tells whether the op did what it asks for: units were taken, added or
+	// Allowed reports whether the op did what it asks for: units were taken, added or
 	// given back; for Peek, that they would be taken.
 	Allowed bool
-	// Violated tells that this op's own rule denied. In a group, a take can be not
+	// Violated reports whether this op's own rule denied. In a group, a take can be not
 	// Allowed because of another rule.
 	Violated bool
-	// Source is who answered.
+	// Source is what answered.
 	Source Source
 	// Limit is the rule's limit, 0 if it only counts.
 	Limit int64
 	// Remaining is the largest n that passes now, 0 if the rule has no limit. It is more than
-	// Limit if a GCRA's burst is; header fields say the Limit then.
+	// Limit if a GCRA's burst is; header fields have the Limit then.
 	Remaining int64
-	// RetryAfter is how long until this n passes if nobody else charges; if it was
+	// RetryAfter is how long until this n passes if there are no other charges; if it was
 	// charged, until the next unit does. 0 means now, and MaxDuration that or longer, as for
 	// the times below.
 	RetryAfter time.Duration
-	// ResetAfter is how long until the full quota is there if nobody charges.
+	// ResetAfter is how long until the full quota is back if nothing is charged.
 	ResetAfter time.Duration
 	// Blocked is how long the rule's [Block] lasts that this Take or Peek met or began, 0
 	// if there is none. Until then, the store need not be asked.
@@ -56,7 +56,7 @@ func (r Result) Each() []Result {
 	return r.more.each
 }
 
-// Source is who answered an op: the store, which is the zero Source, or one of the layers
+// Source is what answered an op: the store, which is the zero Source, or one of the layers
 // of package layer.
 type Source uint8
 
@@ -65,7 +65,7 @@ const (
 	FromStore     Source = iota // the store itself, which knows best
 	FromAllowList               // the key always passes
 	FromDenyList                // the key never passes
-	FromShadow                  // the rule is only tried out, and denies nobody
+	FromShadow                  // the rule is only tried out, and denies nothing
 	FromDenyCache               // the store denied before
 	FromFailover                // the store failed, and this is what stands in for it
 	FromLease                   // units that were taken in advance
@@ -84,7 +84,7 @@ func (s Source) String() string {
 	return sourceNames[s]
 }
 
-// unenforced tells that a rule's result is not for a caller's headers and sums: the rule has no
+// unenforced reports whether a rule's result is not for a caller's headers and sums: the rule has no
 // limit, or none that is in force.
 func (r *Result) unenforced(of Rule) bool { return of.layout.Limit == 0 || r.Source == FromShadow }
 
@@ -92,7 +92,7 @@ func (r *Result) unenforced(of Rule) bool { return of.layout.Limit == 0 || r.Sou
 // nothing, and one with a smaller N a part of the charge. It refunds no other key, nor
 // another rule's counter. Its fields are for stores, and layers around them.
 type Receipt struct {
-	Counter uint64 // hash of the key and of what tells the rule's counter from its others
+	Counter uint64 // hash of the key and of what distinguishes the rule's counter from its others
 	N       int64  // units
 	// At is where they were charged: the bucket's number, the window's end, or the time
 	// in microseconds.

@@ -12,7 +12,7 @@ type state struct {
 }
 
 // algorithm is a way of counting: check and charge over the state of one counter. Times
-// are microseconds, and are whatever the clock says: they may go back. ahead is the op's
+// are microseconds of the clock, and may go back. ahead is the op's
 // Prepaid, which some algorithms need not know. The caller holds the lock. Every method may
 // bring a state up to date, as long as no answer changes by it.
 //
@@ -22,26 +22,26 @@ type algorithm interface {
 	// need returns how many words the state has to have before n units are charged, 0
 	// if the entry is enough. For a new counter, s is zero.
 	need(s state, r *rule, n, now, ahead int64) int
-	// begin makes a state that of an untouched counter; life is never used twice. Its
+	// begin makes a state that of an untouched counter; a generation is never used twice. Its
 	// words are zero, and as many as n units need.
-	begin(s state, r *rule, n, now, life, ahead int64)
+	begin(s state, r *rule, n, now, generation, ahead int64)
 	// reshape moves a state into the number of words that it needs before n units are
 	// charged. They are zero.
 	reshape(s state, r *rule, to []uint32, n, now, ahead int64)
-	// fits tells whether n more units can be counted at all.
+	// fits reports whether n more units can be counted at all.
 	fits(s state, r *rule, n, now int64) bool
-	// passes tells whether a take of n is allowed.
+	// passes reports whether a take of n is allowed.
 	passes(s state, r *rule, n, now int64) bool
-	// check says what a take of n would get, in all fields but Receipt and Count. It
-	// leaves those, and what is zero.
+	// check sets what a take of n would get, in all fields but Receipt and Count. It
+	// does not set zeros.
 	check(s state, r *rule, n, now int64, res *ratelimit.Result)
 	// charge counts n units, which fit and for which there are words. Its receipt lacks the
 	// Counter.
 	charge(s state, r *rule, n, now, ahead int64) ratelimit.Receipt
 	// count returns the units of the last interval.
 	count(s state, r *rule, interval, now int64) int64
-	// refund undoes a charge of this counter and tells whether it was still kept. The receipt
-	// may otherwise be anybody's invention.
+	// refund undoes a charge of this counter and reports whether it was still kept. The caller
+	// may have made up the receipt.
 	refund(s state, r *rule, c ratelimit.Receipt, now int64) bool
 }
 
@@ -52,7 +52,7 @@ type rule storage.Layout
 
 func ruleOf(op *ratelimit.Op) *rule { return (*rule)(op.Rule.Layout()) }
 
-// hasBlock tells whether the rule's state needs a block of the arena.
+// hasBlock reports whether the rule's state needs a block of the arena.
 func (r *rule) hasBlock() bool {
 	return r.Algorithm == storage.Buckets || r.Algorithm == storage.Log
 }
@@ -68,16 +68,16 @@ func (r *rule) need(s state, n, now, ahead int64) int {
 	}
 }
 
-func (r *rule) begin(s state, n, now, life, ahead int64) {
+func (r *rule) begin(s state, n, now, generation, ahead int64) {
 	switch r.Algorithm {
 	case storage.Buckets:
-		bucketAlgorithm{}.begin(s, r, n, now, life, ahead)
+		bucketAlgorithm{}.begin(s, r, n, now, generation, ahead)
 	case storage.Log:
-		logAlgorithm{}.begin(s, r, n, now, life, ahead)
+		logAlgorithm{}.begin(s, r, n, now, generation, ahead)
 	case storage.Window:
-		windowAlgorithm{}.begin(s, r, n, now, life, ahead)
+		windowAlgorithm{}.begin(s, r, n, now, generation, ahead)
 	default:
-		gcraAlgorithm{}.begin(s, r, n, now, life, ahead)
+		gcraAlgorithm{}.begin(s, r, n, now, generation, ahead)
 	}
 }
 

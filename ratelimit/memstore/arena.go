@@ -90,9 +90,9 @@ func (a *arena) resize(c, n int) {
 // bytesFor is what n blocks take.
 func (c *class) bytesFor(n int) int64 { return allocated(4 * int64(n) * int64(c.size)) }
 
-// tighten gives back the free blocks of one class, if they are worth its copying, and
-// tells whether there was one.
-func (a *arena) tighten() bool {
+// shrink gives back the free blocks of one class, if they are worth its copying, and
+// reports whether there was one.
+func (a *arena) shrink() bool {
 	for i := range a.classes {
 		c := &a.classes[i]
 		if free := c.blocks() - c.used; free > c.used/64 && c.bytesFor(c.blocks()) > c.bytesFor(c.used) {

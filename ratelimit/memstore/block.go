@@ -17,8 +17,8 @@ func (block) left(e *entry, r *rule, now int64) int64 {
 	return e.until - now
 }
 
-// note counts a denial and returns what left does then.
-func (p block) note(e *entry, r *rule, now int64) int64 {
+// countDenial counts a denial and returns what left then does.
+func (p block) countDenial(e *entry, r *rule, now int64) int64 {
 	if now >= e.until {
 		e.a, e.until = 0, now+r.Per
 	}

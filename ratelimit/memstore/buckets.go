@@ -11,7 +11,7 @@ import (
 //
 //	b      epoch: the number of the newest bucket that was charged, time / interval. It
 //	       never goes back, so a clock that does charges it, and nothing is lost.
-//	words  life: which life of the counter this is, two words
+//	words  generation: the generation of the counter, two words
 //	       head: the newest bucket's place in the ring
 //	       total: units charged so far, one word, or two when one cannot hold them
 //	       ring: for each of the newest span/interval + 1 buckets, the total as it began,
@@ -48,9 +48,9 @@ func (p bucketAlgorithm) need(s state, r *rule, n, now, _ int64) int {
 	return r.ringWords(1)
 }
 
-func (bucketAlgorithm) begin(s state, r *rule, _, now, life, _ int64) {
+func (bucketAlgorithm) begin(s state, r *rule, _, now, generation, _ int64) {
 	s.b = floorDiv(now, r.Interval)
-	put64(s.words, uint64(life))
+	put64(s.words, uint64(generation))
 }
 
 func (bucketAlgorithm) reshape(s state, r *rule, to []uint32, _, _, _ int64) {

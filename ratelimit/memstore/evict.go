@@ -19,10 +19,10 @@ const (
 	grace = 10_000_000
 )
 
-// open makes entries and blocks for all that the group charges, so that charging cannot
-// fail. It tells whether the store is full and denies, or returns ErrNoRoom; then no
+// makeRoom makes entries and blocks for all that the group charges, so that charging cannot
+// fail. It reports whether the store is full and denies, or returns ErrNoRoom; then no
 // counter has begun.
-func (g *group) open() (denied bool, err error) {
+func (g *group) makeRoom() (denied bool, err error) {
 	for i := range g.ops {
 		op := &g.ops[i]
 		if !storage.Charges(op) {
@@ -48,14 +48,14 @@ func (g *group) begin(hash uint64, r *rule) *entry {
 	case r.hasBlock():
 		e.a = noBlock
 	default:
-		g.lives++
-		r.begin(state{entry: e}, 0, g.now, g.lives, 0)
+		g.generations++
+		r.begin(state{entry: e}, 0, g.now, g.generations, 0)
 	}
 	return e
 }
 
 // enlarge gives the entry of hash the words that it needs before n units are charged, and
-// tells whether there was room.
+// reports whether there was room.
 func (g *group) enlarge(hash uint64, r *rule, n, ahead int64) bool {
 	if !r.hasBlock() {
 		return true
@@ -73,8 +73,8 @@ func (g *group) enlarge(hash uint64, r *rule, n, ahead int64) bool {
 	old, ref := s.a, g.arena.take(class, hash)
 	to := g.arena.words(ref)
 	if old == noBlock {
-		g.lives++
-		r.begin(state{s.entry, to}, n, g.now, g.lives, ahead)
+		g.generations++
+		r.begin(state{s.entry, to}, n, g.now, g.generations, ahead)
 	} else {
 		r.reshape(s, to, n, g.now, ahead)
 	}
@@ -83,7 +83,7 @@ func (g *group) enlarge(hash uint64, r *rule, n, ahead int64) bool {
 	return true
 }
 
-// undo removes what open began for ops up to the given one. Of the others it may remove
+// undo removes what makeRoom began for ops up to the given one. Of the others it may remove
 // what equals a fresh counter, which makes no difference.
 func (g *group) undo(last int) {
 	for i := range last + 1 {
@@ -94,8 +94,8 @@ func (g *group) undo(last int) {
 	}
 }
 
-// full says what becomes of a group of which op i has no room: a take is denied if there
-// will be some, which a store that denies knows.
+// full reports what happens to the group when the store has no room for op i: a DenyNew store
+// denies a take and knows when room will be free; an add fails with ErrNoRoom.
 func (g *group) full(i int) (denied bool, err error) {
 	if g.ops[i].Kind == ratelimit.Take && g.wait > 0 {
 		g.out[i].Violated = true
@@ -139,7 +139,7 @@ func (g *group) grow() bool {
 	return true
 }
 
-// reserve makes sure that a class has a free block, and tells whether there was room.
+// reserve makes sure that a class has a free block, and reports whether there was room.
 func (g *group) reserve(class int) bool {
 	for {
 		c := &g.arena.classes[class]
@@ -152,21 +152,21 @@ func (g *group) reserve(class int) bool {
 				return true
 			}
 		}
-		if !g.arena.tighten() && !g.evict(0, len(g.table.slots)) {
+		if !g.arena.shrink() && !g.evict(0, len(g.table.slots)) {
 			return false
 		}
 	}
 }
 
 // evict removes the entry among some slots that equals a fresh counter soonest, or does
-// already, and tells whether it could. It leaves those of the group. A store that denies
+// already, and reports whether it could. It never removes an entry of the group. A store that denies
 // when it is full only removes what equals a fresh one.
 func (g *group) evict(from, to int) bool {
 	best := -1
 	seen, slots := 0, g.table.slots
 	at, step := from, to-from
 	if step > exactSlots {
-		at = from + g.hand%step
+		at = from + g.evictPos%step
 	}
 	for range step {
 		if e := &slots[at]; e.hash != 0 {
@@ -182,7 +182,7 @@ func (g *group) evict(from, to int) bool {
 			break
 		}
 	}
-	g.hand = at
+	g.evictPos = at
 	if best < 0 {
 		return false
 	}
@@ -194,22 +194,22 @@ func (g *group) evict(from, to int) bool {
 	return true
 }
 
-// sweep looks at a few entries, in turn, and removes those that were over long ago.
+// sweep looks at a few entries, in turn, and removes those that expired long ago.
 func (g *group) sweep() {
 	for range min(sweepSlots, len(g.table.slots)) {
-		if g.broom >= len(g.table.slots) {
-			g.broom = 0
+		if g.sweepPos >= len(g.table.slots) {
+			g.sweepPos = 0
 		}
-		e := &g.table.slots[g.broom]
+		e := &g.table.slots[g.sweepPos]
 		if e.hash != 0 && g.now-e.until >= grace && !g.owns(e.hash) {
-			g.remove(g.broom)
+			g.remove(g.sweepPos)
 		} else {
-			g.broom++
+			g.sweepPos++
 		}
 	}
 }
 
-// owns tells whether an entry is one of the group's.
+// owns reports whether an entry is one of the group's.
 func (g *group) owns(hash uint64) bool {
 	for i := range g.ops {
 		r := ruleOf(&g.ops[i])

@@ -21,7 +21,7 @@ type group struct {
 func (g *group) do() error {
 	denied, err := g.check()
 	if err == nil && !denied {
-		denied, err = g.open()
+		denied, err = g.makeRoom()
 	}
 	if err == nil {
 		g.run(denied)
@@ -59,7 +59,7 @@ func (g *group) run(denied bool) {
 		op, out := &g.ops[i], &g.out[i]
 		switch {
 		case op.Kind == ratelimit.Peek:
-			*out = g.would(ruleOf(op), op.N)
+			*out = g.peek(ruleOf(op), op.N)
 			out.Violated = !out.Allowed
 			out.Blocked = duration(max(0, g.blocked(ruleOf(op))))
 		case op.Kind == ratelimit.Count:
@@ -69,7 +69,7 @@ func (g *group) run(denied bool) {
 		case denied:
 			*out = ratelimit.Result{Limit: ruleOf(op).Limit}
 		case op.Kind == ratelimit.Add && op.N == 0:
-			*out = g.would(ruleOf(op), 1)
+			*out = g.peek(ruleOf(op), 1)
 			out.Allowed, out.Count = true, g.count(op)
 		case op.Kind == ratelimit.Refund:
 			*out = g.refund(op)
@@ -91,8 +91,8 @@ func (g *group) find(r *rule) state {
 	return g.state(e)
 }
 
-// asked says what a take of n would get from the counter alone.
-func (g *group) asked(r *rule, n int64) (res ratelimit.Result) {
+// evaluate returns what a take of n would get from the counter alone.
+func (g *group) evaluate(r *rule, n int64) (res ratelimit.Result) {
 	s := g.find(r)
 	if s.entry == nil {
 		return r.untouched()
@@ -101,10 +101,10 @@ func (g *group) asked(r *rule, n int64) (res ratelimit.Result) {
 	return res
 }
 
-// would says what a take of n would get.
-func (g *group) would(r *rule, n int64) ratelimit.Result {
-	res := g.asked(r, n)
-	hold(&res, g.blocked(r))
+// peek returns what a take of n would get.
+func (g *group) peek(r *rule, n int64) ratelimit.Result {
+	res := g.evaluate(r, n)
+	applyBlock(&res, g.blocked(r))
 	return res
 }
 
@@ -116,8 +116,8 @@ func (g *group) blocked(r *rule) int64 {
 	return block{}.left(g.table.find(r.blockHash(g.key)), r, g.now)
 }
 
-// hold makes a result one of a time in which nothing passes.
-func hold(r *ratelimit.Result, left int64) {
+// applyBlock changes a result for the time left in which nothing passes.
+func applyBlock(r *ratelimit.Result, left int64) {
 	if left <= 0 {
 		return
 	}
@@ -130,22 +130,22 @@ func hold(r *ratelimit.Result, left int64) {
 func (g *group) deny(i int) {
 	op, out := &g.ops[i], &g.out[i]
 	r, violated := ruleOf(op), out.Violated
-	*out = g.asked(r, op.N+storage.Pending(g.ops[:i], r.ID))
+	*out = g.evaluate(r, op.N+storage.Pending(g.ops[:i], r.ID))
 	switch {
 	case !violated:
 	case !out.Allowed || g.blocked(r) > 0:
-		left := g.note(r)
-		hold(out, left)
+		left := g.countDenial(r)
+		applyBlock(out, left)
 		out.Blocked = duration(max(0, left))
 	default:
-		hold(out, g.wait) // only a full store denies
+		applyBlock(out, g.wait) // only a full store denies
 	}
 	out.Allowed, out.Violated = false, violated
 }
 
-// note tells r's block of a denial, and returns how long it lasts, as blocked does. A
+// countDenial counts a denial for r's block, and returns how long it lasts, as blocked does. A
 // store that is full and denies what is new doesn't count denials either.
-func (g *group) note(r *rule) int64 {
+func (g *group) countDenial(r *rule) int64 {
 	if r.BlockAfter == 0 {
 		return 0
 	}
@@ -156,17 +156,17 @@ func (g *group) note(r *rule) int64 {
 			return 0
 		}
 	}
-	return block{}.note(e, r, g.now)
+	return block{}.countDenial(e, r, g.now)
 }
 
-// charge charges the op; what it reports beyond is what the next unit would get.
+// charge charges the op. The rest of its result is for the next unit.
 func (g *group) charge(op *ratelimit.Op) (res ratelimit.Result) {
 	r := ruleOf(op)
 	s := g.find(r)
 	res.Receipt = r.charge(s, op.N, g.now, micros(op.Prepaid))
 	res.Receipt.Counter = s.hash
 	r.check(s, 1, g.now, &res)
-	hold(&res, g.blocked(r))
+	applyBlock(&res, g.blocked(r))
 	res.Allowed = true
 	if op.Kind == ratelimit.Add {
 		res.Count = r.count(s, interval(op), g.now)
@@ -187,7 +187,7 @@ func (g *group) refund(op *ratelimit.Op) ratelimit.Result {
 	r := ruleOf(op)
 	s := g.find(r)
 	done := s.entry != nil && op.Receipt.Counter == s.hash && r.refund(s, op.Receipt, g.now)
-	res := g.would(r, 1)
+	res := g.peek(r, 1)
 	res.Allowed = done
 	return res
 }
@@ -207,12 +207,12 @@ func (g *group) reset(op *ratelimit.Op, later []ratelimit.Op) {
 		g.forget(r.hash(g.key))
 	default:
 		clear(s.words)
-		g.lives++
-		r.begin(s, maxCount, g.now, g.lives, 0) // as wide as the words may have been
+		g.generations++
+		r.begin(s, maxCount, g.now, g.generations, 0) // as wide as the words may have been
 	}
 }
 
-// interval is what the op counts over, in microseconds.
+// interval returns the interval that the op counts over, in microseconds.
 func interval(op *ratelimit.Op) int64 {
 	if op.Interval == 0 {
 		return ruleOf(op).Per

@@ -10,7 +10,7 @@ import (
 // logAlgorithm remembers every charge, those of one microsecond as one event. Its state is
 //
 //	b      base: the time that the events' times are relative to
-//	words  life:  which life of the counter this is, two words
+//	words  generation:  the generation of the counter, two words
 //	       floor: units charged before the first event, two words
 //	       head:  place of the first event
 //	       count: how many there are
@@ -85,9 +85,9 @@ func mostOf(width int) int64 {
 	return 1<<(16*width) - 1
 }
 
-func (logAlgorithm) begin(s state, r *rule, n, now, life, ahead int64) {
+func (logAlgorithm) begin(s state, r *rule, n, now, generation, ahead int64) {
 	s.b = now
-	put64(s.words, uint64(life))
+	put64(s.words, uint64(generation))
 	s.words[logWidth] = uint32(widthFor(max(r.Per+ahead, n)))
 }
 

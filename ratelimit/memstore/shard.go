@@ -9,12 +9,12 @@ import (
 // shard is a part of a [Store] with a lock and bounds of its own. All counters of a
 // key are in one shard, so that a group is atomic under one lock.
 type shard struct {
-	mu    sync.Mutex
-	table table
-	arena arena
-	lives int64 // of counters, so far
-	hand  int   // where evict goes on
-	broom int   // where sweep goes on
+	mu          sync.Mutex
+	table       table
+	arena       arena
+	generations int64 // of counters, so far
+	evictPos    int   // slot at which evict continues
+	sweepPos    int   // slot at which sweep continues
 
 	maxUsed  int
 	maxBytes int64
@@ -34,9 +34,9 @@ func (s *shard) do(ops []ratelimit.Op, out []ratelimit.Result, key uint64, now i
 	return g.do()
 }
 
-// take is a shortcut for what is nearly always asked: one take without Prepaid or a Block, of a
+// take is a shortcut for the most frequent group: one take without Prepaid or a Block, of a
 // counter that is known and doesn't need more room. It answers as do does. Everything
-// else it leaves to that, and tells so, before it changes anything. out is zero.
+// else it leaves to do: it returns false and has changed nothing. out is zero.
 func (s *shard) take(r *rule, n int64, out *ratelimit.Result, key uint64, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

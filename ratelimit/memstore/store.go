@@ -23,7 +23,7 @@ type Options struct {
 	// WhenFull is what becomes of new counters when there is no more room. Zero means
 	// EvictNearestFull.
 	WhenFull WhenFull
-	// Clock tells the time. It may go back; counts are then kept longer. Nil means
+	// Clock returns the time. It may go back; counts are then kept longer. Nil means
 	// time.Now, read so that setting the machine's clock changes nothing.
 	Clock func() time.Time
 }

@@ -19,7 +19,7 @@ type table struct {
 // entry is what a shard remembers of one counter. Pointers to entries are good until the
 // next insert or remove.
 type entry struct {
-	// hash is that of the key and the counter, 0 in a gap. Its lowest bit tells whether
+	// hash is that of the key and the counter, 0 in a gap. Its lowest bit reports whether
 	// the state has a block in the arena.
 	hash uint64
 	// until is when the counter equals a fresh one and may be forgotten, in microseconds.
@@ -62,7 +62,7 @@ func (t *table) place(hash uint64) uint64 {
 	return i
 }
 
-// full tells whether the table has to grow before it takes one more.
+// full reports whether the table has to grow before it takes one more.
 func (t *table) full() bool { return uint64(t.used) >= t.homes/8*7 }
 
 // insert adds an empty entry of a hash that isn't there, and returns it; nil if the
@@ -107,7 +107,7 @@ func (t *table) grow(homes uint64) {
 	}
 }
 
-// fill copies entries, which are in order, and tells whether they had room.
+// fill copies entries, which are in order, and reports whether they had room.
 func (t *table) fill(from []entry) bool {
 	var next uint64
 	for i := range from {

@@ -6,15 +6,15 @@ import "github.com/lazyreq/lazyreq/ratelimit"
 //
 //	until  end of the window: from then on the counter equals a fresh one
 //	a      units used in it
-//	b      which life of the counter this is
+//	b      the generation of the counter
 //
 // A clock that goes back stays in the newest window, and nothing is lost.
 type windowAlgorithm struct{}
 
 func (windowAlgorithm) need(state, *rule, int64, int64, int64) int { return 0 }
 
-func (windowAlgorithm) begin(s state, _ *rule, _, now, life, _ int64) {
-	s.until, s.a, s.b = now, 0, life
+func (windowAlgorithm) begin(s state, _ *rule, _, now, generation, _ int64) {
+	s.until, s.a, s.b = now, 0, generation
 }
 
 func (windowAlgorithm) reshape(state, *rule, []uint32, int64, int64, int64) {}

@@ -174,7 +174,7 @@ func TestABatchSaysWhatIsForeign(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		require.NoError(t, c.HSet(t.Context(), keyOf(s, "bad", r), "f", "v").Err())
 		_, err := s.Do(t.Context(), []ratelimit.Op{takeOf(r, "a", 1), takeOf(r, "bad", 1), takeOf(r, "b", 1)})
-		require.ErrorIs(t, err, ErrForeign)
+		require.ErrorIs(t, err, ErrKeyType)
 		require.ErrorIs(t, err, ratelimit.ErrStore)
 		require.ErrorContains(t, err, "{bad}")
 		for _, key := range []string{"a", "b"} {

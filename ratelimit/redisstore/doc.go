@@ -14,7 +14,7 @@
 //   - A receipt is known by its counter and the time of its charge: a charge, a Reset and a
 //     charge of one key within one microsecond have the same receipt.
 //   - A key that holds something else is left as it is. A call that asks for it gets
-//     [ErrForeign]; other calls that share the script don't notice.
+//     [ErrKeyType]; other calls that share the script don't notice.
 //   - Takes of one key that are made at the same moment, by one rule and of the same n, are one
 //     entry of a call: the first so many pass, in the order in which they came, and each gets the
 //     result that it would have got after those before it. Takes of different n may change places.

@@ -10,9 +10,9 @@ import (
 
 // Each of these comes with [ratelimit.ErrStore].
 var (
-	// ErrForeign means that a counter's name in Redis is taken by something else, which is
+	// ErrKeyType means that a counter's name in Redis is taken by something else, which is
 	// left as it is.
-	ErrForeign = fmt.Errorf("redisstore: the key holds something that is not this counter: %w", ratelimit.ErrKeyType)
+	ErrKeyType = fmt.Errorf("redisstore: the key holds something that is not this counter: %w", ratelimit.ErrKeyType)
 	// ErrNotSent means that the call was not sent in time. Nothing was charged.
 	ErrNotSent = redispipe.ErrNotSent
 	// ErrNoReply means that no reply came in time, or that the connection broke. Units may
@@ -22,12 +22,12 @@ var (
 
 // failure returns the error of an operation whose call has failed.
 func (s *Store) failure(ctx context.Context, err error) error {
-	keyType := fmt.Errorf("%w: %w", ratelimit.ErrStore, ErrForeign)
+	keyType := fmt.Errorf("%w: %w", ratelimit.ErrStore, ErrKeyType)
 	return redispipe.Failures{Store: ratelimit.ErrStore, KeyType: keyType, Prefix: s.prefix}.Wrap(ctx, err)
 }
 
 func foreign(keys ...string) error {
-	return fmt.Errorf("%w: %w: %q", ratelimit.ErrStore, ErrForeign, keys)
+	return fmt.Errorf("%w: %w: %q", ratelimit.ErrStore, ErrKeyType, keys)
 }
 
 func unreadable() error { return fmt.Errorf("%w: %w", ratelimit.ErrStore, redispipe.ErrUnreadable) }

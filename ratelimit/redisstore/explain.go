@@ -77,8 +77,8 @@ func (a *ruleArgs) charged(s shown, key string, n int64) ratelimit.Result {
 	return res
 }
 
-// asked returns what a take of n would get.
-func (a *ruleArgs) asked(s shown, n int64) ratelimit.Result {
+// evaluate returns what a take of n would get.
+func (a *ruleArgs) evaluate(s shown, n int64) ratelimit.Result {
 	q := a.algorithm.explain(a, s, n)
 	res := a.result(q)
 	res.Allowed = n <= q.remaining

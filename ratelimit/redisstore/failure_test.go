@@ -118,7 +118,7 @@ func TestAForeignKeyFailsItsGroup(t *testing.T) {
 		{Rule: good, Key: "k", N: 1, Kind: ratelimit.Take},
 		{Rule: bad, Key: "k", Kind: ratelimit.Count},
 	})
-	require.ErrorIs(t, err, ErrForeign)
+	require.ErrorIs(t, err, ErrKeyType)
 	require.EqualValues(t, 1, c.DBSize(t.Context()).Val(), "nothing was charged")
 }
 
@@ -132,7 +132,7 @@ func TestAFullRedisIsAnError(t *testing.T) {
 				_, err := s.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: key, N: 1, Kind: kind})
 				require.ErrorIs(t, err, ratelimit.ErrStore)
 				require.ErrorContains(t, err, "OOM")
-				require.NotErrorIs(t, err, ErrForeign)
+				require.NotErrorIs(t, err, ErrKeyType)
 			}
 		}
 		require.EqualValues(t, 4, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek})[0].Remaining)

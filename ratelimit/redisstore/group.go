@@ -159,15 +159,15 @@ func (a *ruleArgs) answer(op *ratelimit.Op, r opReply, pending int64) (res ratel
 	case r.verdict == verdictNotTried:
 		return ratelimit.Result{Limit: a.limit}
 	case op.Kind == ratelimit.Peek:
-		res = a.asked(r.shown, op.N)
+		res = a.evaluate(r.shown, op.N)
 	case op.Kind == ratelimit.Refund || op.Kind == ratelimit.Reset || op.Kind == ratelimit.Add && op.N == 0:
-		res = a.asked(r.shown, 1)
+		res = a.evaluate(r.shown, 1)
 		res.Count = r.count
 	case r.verdict == verdictDone:
 		res = a.charged(r.shown, op.Key, op.N)
 		res.Count = r.count
 	default:
-		res = a.asked(r.shown, op.N+pending)
+		res = a.evaluate(r.shown, op.N+pending)
 	}
 	res.Allowed, res.Violated = r.verdict == verdictDone, r.verdict == verdictViolated
 	if hold := microseconds(r.hold); hold > 0 {

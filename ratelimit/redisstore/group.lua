@@ -44,9 +44,9 @@ local function block_left(op)
   return ends - now
 end
 
--- note counts a denial, and returns how long the block lasts, which it does not prolong. If Redis
+-- count_denial counts a denial, and returns how long the block lasts, which it does not prolong. If Redis
 -- is full or may not be written to, it is a denial all the same.
-local function note(op)
+local function count_denial(op)
   if not op.block then return 0 end
   local denials, ends = pair(op.block)
   if not denials or ends <= now then denials, ends = 0, now + op.within end
@@ -126,7 +126,7 @@ local function deny(op, room, ...)
   if op.kind == 'count' or op.kind == 'peek' then
     run[op.kind](op, room, ...)
   elseif op.pending then
-    answer(op, op.violated and -1 or 0, 0, op.violated and note(op) or 0, 0, op.pending, ...)
+    answer(op, op.violated and -1 or 0, 0, op.violated and count_denial(op) or 0, 0, op.pending, ...)
   else
     answer(op, -2, 0, 0, 0, 0, ...)
   end

@@ -148,7 +148,7 @@ func TestStrangersFailTheirCallerOnly(t *testing.T) {
 				require.NotEmpty(t, before, what)
 				foreign := func(err error, kind string) {
 					t.Helper()
-					require.ErrorIs(t, err, ErrForeign, "%s: %s", what, kind)
+					require.ErrorIs(t, err, ErrKeyType, "%s: %s", what, kind)
 					require.ErrorIs(t, err, ratelimit.ErrStore, "%s: %s", what, kind)
 					require.ErrorContains(t, err, "{k}", "%s: %s", what, kind)
 					require.NotContains(t, err.Error(), "WRONGTYPE", "%s: %s", what, kind)
@@ -195,7 +195,7 @@ func TestAStrangerAmongManyCallers(t *testing.T) {
 					op.Key = "bad"
 				}
 				for range 10 {
-					if _, err := s.DoOne(t.Context(), op); errors.Is(err, ErrForeign) != (op.Key == "bad") || err != nil && op.Key != "bad" {
+					if _, err := s.DoOne(t.Context(), op); errors.Is(err, ErrKeyType) != (op.Key == "bad") || err != nil && op.Key != "bad" {
 						t.Errorf("%s: %v", op.Key, err)
 					}
 				}
@@ -223,7 +223,7 @@ func TestARingThatWasCutIsNotCompleted(t *testing.T) {
 			require.NoError(t, c.Set(t.Context(), key, cut, 0).Err())
 			_, err := s.DoOne(t.Context(), op)
 			if err != nil {
-				require.ErrorIs(t, err, ErrForeign, kind)
+				require.ErrorIs(t, err, ErrKeyType, kind)
 			}
 			if kind != "reset" {
 				require.EqualValues(t, len(cut), c.StrLen(t.Context(), key).Val(), kind)
@@ -234,9 +234,9 @@ func TestARingThatWasCutIsNotCompleted(t *testing.T) {
 			clock = clock.Add(later)
 			for kind, op := range ops {
 				_, err := s.DoOne(t.Context(), op)
-				require.ErrorIs(t, err, ErrForeign, kind)
+				require.ErrorIs(t, err, ErrKeyType, kind)
 				_, err = s.Do(t.Context(), []ratelimit.Op{{Rule: other, Key: "k", N: 1, Kind: ratelimit.Add}, op})
-				require.ErrorIs(t, err, ErrForeign, kind)
+				require.ErrorIs(t, err, ErrKeyType, kind)
 				require.Equal(t, cut, c.Get(t.Context(), key).Val(), kind)
 			}
 		}
@@ -262,7 +262,7 @@ func TestAGroupFailsAsAWhole(t *testing.T) {
 		count := ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Count}
 		require.EqualValues(t, 3, do(t, s, count)[0].Count)
 		_, err := s.Do(t.Context(), []ratelimit.Op{count, {Rule: r, Key: "k", N: 4, Kind: ratelimit.Peek}})
-		require.ErrorIs(t, err, ErrForeign)
+		require.ErrorIs(t, err, ErrKeyType)
 	})
 }
 
@@ -285,9 +285,9 @@ func TestAStreamThatWasSetAhead(t *testing.T) {
 			good := take
 			good.Key = "good"
 			_, errs := atOnce(t.Context(), s, take, good, take)
-			require.ErrorIs(t, errs[0], ErrForeign)
+			require.ErrorIs(t, errs[0], ErrKeyType)
 			require.NoError(t, errs[1])
-			require.ErrorIs(t, errs[2], ErrForeign)
+			require.ErrorIs(t, errs[2], ErrKeyType)
 			require.Equal(t, before, c.Dump(t.Context(), key).Val())
 			require.Equal(t, left, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek})[0].Remaining)
 		}
@@ -317,7 +317,7 @@ func TestARefundOfADamagedLogRemovesNothing(t *testing.T) {
 		clock = clock.Add(3 * time.Second)
 		before := c.Dump(t.Context(), key).Val()
 		_, err := s.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: charged})
-		require.ErrorIs(t, err, ErrForeign)
+		require.ErrorIs(t, err, ErrKeyType)
 		require.Equal(t, before, c.Dump(t.Context(), key).Val())
 	})
 }
@@ -338,7 +338,7 @@ func TestARefundOfDamagedBucketsIsForeign(t *testing.T) {
 	require.NoError(t, c.SetRange(t.Context(), key, 25+7*(clock.Unix()/5%121), strings.Repeat("\x00", 7)).Err())
 	before := c.Get(t.Context(), key).Val()
 	_, err := s.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: charged})
-	require.ErrorIs(t, err, ErrForeign)
+	require.ErrorIs(t, err, ErrKeyType)
 	require.Equal(t, before, c.Get(t.Context(), key).Val())
 }
 
@@ -366,7 +366,7 @@ func TestDamageFailsItsCallersOnly(t *testing.T) {
 				_, errs := atOnce(t.Context(), s, good, bad, ops[kind], good, bad)
 				for i, err := range errs {
 					mayFail := i != 0 && i != 3
-					if err != nil && (!mayFail || !errors.Is(err, ErrForeign) && !errors.Is(err, ratelimit.ErrOverflow)) {
+					if err != nil && (!mayFail || !errors.Is(err, ErrKeyType) && !errors.Is(err, ratelimit.ErrOverflow)) {
 						t.Fatalf("%s, call %d: %v; %q", kind, i, err, junk)
 					}
 				}
@@ -420,6 +420,6 @@ func TestANumberThatIsWrittenOtherwise(t *testing.T) {
 	good := op
 	good.Key = "good"
 	_, err := s.Do(t.Context(), []ratelimit.Op{good, op})
-	require.ErrorIs(t, err, ErrForeign)
+	require.ErrorIs(t, err, ErrKeyType)
 	require.EqualValues(t, 1, do(t, s, ratelimit.Op{Rule: r, Key: "good", Kind: ratelimit.Count})[0].Count)
 }

@@ -44,7 +44,7 @@ func (s *Store) taken(op *ratelimit.Op, a *ruleArgs, reply redispipe.Reply) (rat
 		view.later = (passed - 1 - i) * op.N
 		return a.charged(view, op.Key, op.N), nil
 	}
-	res := a.asked(view, op.N)
+	res := a.evaluate(view, op.N)
 	res.Allowed, res.Violated = false, true
 	return res, nil
 }
