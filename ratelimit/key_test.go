@@ -81,7 +81,7 @@ func TestByCookie(t *testing.T) {
 	require.NotEqual(t, want, header, "a cookie is not the header of its name")
 }
 
-// A long key has the hash's form, and no other key has that, whoever chooses it.
+// A long key has the hash's form, and no other key has that, even a client's.
 func TestNoKeyReadsLikeTheHashOfAnother(t *testing.T) {
 	ask := func(key string) string {
 		p := Policy{Name: "p", Key: fixed(key, nil)}

@@ -201,7 +201,7 @@ func (p *proxy) deliver() error {
 	return unix.TimerfdSettime(p.timer, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(wait))}, nil)
 }
 
-// send writes all of data. A receiver that is slow holds up everybody, but what is
+// send writes all of data. A receiver that is slow holds up all connections, but what is
 // under way is far smaller than its buffer.
 func (p *proxy) send(fd int, data []byte) {
 	if _, ok := p.peers[fd]; !ok {
@@ -226,7 +226,7 @@ func (p *proxy) hangUp(fd int) {
 	if !ok {
 		return
 	}
-	for i := range p.late { // nothing of it is for whoever gets these numbers next
+	for i := range p.late { // the next owner of these descriptors must get none of it
 		if to := p.late[i].to; to == fd || to == peer {
 			p.late[i].to = -1
 		}

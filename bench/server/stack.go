@@ -28,7 +28,7 @@ const (
 	user      = "ada"
 	userField = "user"
 	perMinute = 100_000_000 // more than any machine asks for
-	poolSize  = 64          // connections to Redis: nobody waits for one
+	poolSize  = 64          // connections to Redis: no request waits for one
 )
 
 // page is what both routes answer.

@@ -270,7 +270,7 @@ func TestLoginMeLogout(t *testing.T) {
 				require.Equal(t, "Cookie", res.Header.Get("Vary"))
 			}
 
-			// Another login has a new id, and the old one is nobody's.
+			// Another login has a new id, and the old one has no session.
 			res, _ = login(c, "bob")
 			second := cookie(t, res)
 			require.NotEqual(t, first.Value, second.Value)

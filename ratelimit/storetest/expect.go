@@ -140,8 +140,7 @@ func (s *Sequence) equal(i int, got, want ratelimit.Result) {
 	}
 }
 
-// refused checks an answer of package layer's DenyCache: it is right in Allowed, and lets
-// nobody wait for too long.
+// refused checks an answer of package layer's DenyCache: it is right in Allowed, and lets no caller wait for too long.
 func (s *Sequence) refused(i int, got, want ratelimit.Result) {
 	if got.Allowed || want.Allowed || got.Limit != want.Limit || got.RetryAfter > want.RetryAfter || got.Violated && !want.Violated {
 		s.fail("op %d: refused by %+v, want %+v", i, got, want)

@@ -26,7 +26,7 @@ type event struct {
 
 // model is one counter as the documentation defines it.
 type model interface {
-	// free returns the largest n that passes at a time from now on, if nobody charges.
+	// free returns the largest n that passes at a time from now on, without further charges.
 	free(r ratelimit.Rule, at time.Duration) int64
 	// charge charges e, of which it has id, n, charged, ahead and rule.
 	charge(e event)
@@ -274,8 +274,7 @@ func (m *gcraModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration)
 	return true
 }
 
-// traceless tells whether a charge that was given back has left everything as it was before:
-// it was ahead by no more than was there, and at the same time.
+// traceless reports whether a charge that was given back has left the trace as it was before.
 func (m *gcraModel) traceless(i int) bool {
 	e := m.events[i]
 	if i == 0 || e.n > 0 || e.at != m.events[i-1].at {

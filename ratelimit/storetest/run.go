@@ -11,8 +11,7 @@ import (
 // Open returns an empty store for one test, and its clock.
 type Open func(t *testing.T) (ratelimit.Store, Clock)
 
-// Supports tells whether a store has an algorithm, an encoding and a Block: whether it
-// can be asked about a rule like that one.
+// Supports reports whether a store has a rule's algorithm, encoding and Block.
 type Supports func(ratelimit.Rule) bool
 
 // Everything is for a store that can be asked about every rule.
