@@ -25,10 +25,9 @@ func openLazy(addr string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit := ratelimit.PerMinute(perMinute)
 	srv, err := server.New(server.Options{
 		SessionStore:   sessions,
-		RateLimits:     []ratelimit.Policy{{Name: "api", Rules: []ratelimit.Rule{limit}, Key: ratelimit.ByIP()}},
+		RateLimits:     []ratelimit.Policy{ratelimit.NewPolicy("api", ratelimit.ByIP(), ratelimit.PerMinute(perMinute))},
 		RateLimitStore: counters,
 	})
 	if err != nil {
@@ -43,11 +42,7 @@ func openLazy(addr string) (http.Handler, error) {
 }
 
 func lazyFull(w http.ResponseWriter, req *server.Request) error {
-	limit, err := req.RateLimit().Take()
-	if err != nil {
-		return err
-	}
-	if err := limit.Err(); err != nil {
+	if err := req.RateLimit().Require(); err != nil {
 		return err
 	}
 	name, err := userInSession.Get(req.Context())
