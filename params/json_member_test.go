@@ -85,6 +85,15 @@ func TestFaultyDocuments(t *testing.T) {
 	}
 }
 
+func TestMembersBeforeAMistakeAreRefused(t *testing.T) {
+	for _, doc := range []string{`{"q":"a"} x`, `{"q":"a"}{}`, `{"q":"a","b":1,"b":2}`, `{"q":"a","b":}`, `{"q":"a","b":"\ud800"}`, `{"q":"a"`} {
+		_, err := paramsOf(t, postJSON(doc), Options{}).String("q")
+		require.ErrorIs(t, err, ErrMalformed, doc)
+		_, err = paramsOf(t, postJSON(doc), Options{}).JSON().StringOr("q", "")
+		require.ErrorIs(t, err, ErrMalformed, doc)
+	}
+}
+
 func TestDepthIsBounded(t *testing.T) {
 	for _, pair := range [][2]string{{"[", "]"}, {`{"a":`, "}"}} {
 		doc := func(depth int) string {

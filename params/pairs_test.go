@@ -128,7 +128,7 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		if wantErr != nil {
-			t.Fatalf("accepted %q, of which net/url says %v", query, wantErr)
+			t.Fatalf("accepted %q, which net/url refuses: %v", query, wantErr)
 		}
 		if len(pairs) > limit {
 			t.Fatalf("%d pairs of at most %d", len(pairs), limit)
