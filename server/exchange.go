@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/params"
@@ -27,6 +28,7 @@ type exchange struct {
 	chained  bool  // the middleware has begun
 	returned bool  // the handler has, without a panic and without ending its goroutine
 	aborted  atomic.Bool
+	seen     *observation // what the server's observers get; nil if there are none
 }
 
 type exchangeKey struct{}
@@ -49,6 +51,9 @@ func (x *exchange) begin(s *Server, w http.ResponseWriter, r *http.Request) *htt
 	x.Context, x.srv = r.Context(), s
 	x.ctx.Init(x, s.reg)
 	x.gate.ResponseWriter, x.gate.x = w, x
+	if len(s.opts.Observers) > 0 {
+		x.seen = &observation{began: time.Now()}
+	}
 	if x.accepted {
 		x.gate.deadline.start(w, r, s.opts.WriteTimeout)
 	}
@@ -102,10 +107,12 @@ func (x *exchange) end() {
 	case x.aborted.Load():
 		v = http.ErrAbortHandler
 	}
+	panicked := v
 	if v != nil {
 		v = x.answerPanic(v)
 	}
 	x.gate.closed.Store(true)
+	x.observeEnd(panicked)
 	x.removeForm()
 	x.finish()
 	if v != nil {

@@ -30,6 +30,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 
 // respond makes the error of the handler that writes to g the response to r.
 func (x *exchange) respond(g *gate, r *http.Request, err error) {
+	x.seen.fail(err)
 	switch {
 	case err == nil:
 	case g.replaced.Load() || x.gate.replaced.Load():

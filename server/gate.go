@@ -74,7 +74,9 @@ func (g *gate) Write(p []byte) (int, error) {
 	if err := g.ready(); err != nil {
 		return 0, err
 	}
-	return g.deadline.write(g.ResponseWriter, p)
+	n, err := g.deadline.write(g.ResponseWriter, p)
+	g.observed().addWritten(int64(n))
+	return n, err
 }
 
 // WriteString is Write for a string.
@@ -87,7 +89,9 @@ func (g *gate) WriteString(s string) (int, error) {
 	}
 	g.deadline.extend(g.ResponseWriter)
 	defer g.deadline.suspend(g.ResponseWriter)
-	return io.WriteString(g.ResponseWriter, s)
+	n, err := io.WriteString(g.ResponseWriter, s)
+	g.observed().addWritten(int64(n))
+	return n, err
 }
 
 // ReadFrom is Write for the content of src, as directly as the connection can: with sendfile,
@@ -97,7 +101,9 @@ func (g *gate) ReadFrom(src io.Reader) (int64, error) {
 		return 0, err
 	}
 	if to, ok := g.ResponseWriter.(io.ReaderFrom); ok {
-		return g.deadline.readFrom(g.ResponseWriter, to, src)
+		n, err := g.deadline.readFrom(g.ResponseWriter, to, src)
+		g.observed().addWritten(n)
+		return n, err
 	}
 	return io.Copy(struct{ io.Writer }{g}, src)
 }
@@ -160,6 +166,15 @@ func (g *gate) CloseNotify() <-chan bool {
 // Unwrap lets [http.ResponseController] reach what the gate does not have itself.
 func (g *gate) Unwrap() http.ResponseWriter { return g.ResponseWriter }
 
+// observed returns what to count the response in. Of a nested gate it is nil: its response
+// passes the exchange's own.
+func (g *gate) observed() *observation {
+	if g.nested {
+		return nil
+	}
+	return g.x.seen
+}
+
 // ready makes sure that the header is out and that the body is the handler's.
 func (g *gate) ready() error {
 	if g.closed.Load() {
@@ -190,6 +205,7 @@ func (g *gate) open(status int, implicit bool) {
 	if g.commit() != nil {
 		return
 	}
+	g.observed().setStatus(status)
 	if !implicit {
 		g.ResponseWriter.WriteHeader(status)
 	}
@@ -207,6 +223,7 @@ func (g *gate) commit() error {
 	err := g.x.ctx.Commit(g.Header())
 	switch {
 	case err != nil:
+		g.x.seen.fail(err)
 		p := commitProblem(err)
 		if p.status() >= 500 {
 			g.x.logFailure(err, "response replaced: a property could not be committed")
@@ -254,7 +271,12 @@ func (g *gate) fail(p *Problem, cookies []string) {
 func (g *gate) send(p *Problem) {
 	g.deadline.extend(g.ResponseWriter)
 	defer g.deadline.suspend(g.ResponseWriter)
-	p.write(g.ResponseWriter)
+	to := g.ResponseWriter
+	if seen := g.observed(); seen != nil {
+		seen.setStatus(p.status())
+		to = countingWriter{to, seen}
+	}
+	p.write(to)
 	g.wroteHeader.Store(true)
 	g.replaced.Store(true)
 }

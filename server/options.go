@@ -9,7 +9,6 @@ import (
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/session"
 )
 
@@ -47,8 +46,12 @@ type Options struct {
 	// Logger gets failed requests (5xx), panics and failed clean-ups. Nil means
 	// [slog.Default].
 	Logger *slog.Logger
-	// Observer sees every resolution of a property. Nil means none.
-	Observer reqctx.Observer
+	// Observers are called for every request and every resolution of a property, in this order
+	// (at ends of resolutions in reverse).
+	Observers []Observer
+	// Callers records for observers which line of code first read a property, see
+	// [reqctx.Info]. It costs about a microsecond for each resolution.
+	Callers bool
 	// ServerTiming adds a Server-Timing field with the duration of each property that was
 	// resolved before the header went out. It shows clients the inside of the server.
 	ServerTiming bool

@@ -48,7 +48,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		opts:    o,
-		reg:     reqctx.NewRegistry(reqctx.Options{Logger: o.Logger, Observer: o.Observer}),
+		reg:     reqctx.NewRegistry(reqctx.Options{Logger: o.Logger, Observer: resolutionObserver(o.Observers), Callers: o.Callers}),
 		mux:     http.NewServeMux(),
 		log:     o.Logger,
 		endings: lazy.NewScope(context.Background()),

@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/lazyreq/lazyreq/lazy"
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// Observer is called for each request and for each resolution of a property. Its methods must
+// be safe for concurrent use, and must neither block nor panic.
+type Observer interface {
+	reqctx.Observer
+	// RequestEnd is called once for a request, after the handler has returned and before the
+	// properties are closed. [reqctx.Context.Props] of reqctx.From(ctx) describes them, and
+	// [ratelimit.Decisions] the rate limits. The tasks of the request may still be running.
+	RequestEnd(ctx context.Context, info RequestInfo)
+}
+
+// RequestInfo describes a request that a handler has answered.
+type RequestInfo struct {
+	Request *http.Request // the handler's; valid until RequestEnd returns
+	Pattern string        // the route, as it was given to HandleFunc; "" if there is none
+	Status  int           // of the response; 0 if none was sent, or the connection was hijacked
+	Written int64         // bytes of the response's body
+	Began   time.Time
+	Took    time.Duration
+	// Err is the error that the handler returned or that a Commit function failed with,
+	// whatever response it became. A panic is a [*lazy.PanicError], except
+	// [http.ErrAbortHandler] and [lazy.ErrGoexit].
+	Err error
+}
+
+// observation is what the observers get to know of a request. Without observers it is nil, and
+// its methods do nothing.
+type observation struct {
+	began   time.Time
+	status  atomic.Int32
+	written atomic.Int64
+	err     atomic.Pointer[error]
+}
+
+func (o *observation) setStatus(status int) {
+	if o != nil {
+		o.status.CompareAndSwap(0, int32(status))
+	}
+}
+
+func (o *observation) addWritten(n int64) {
+	if o != nil {
+		o.written.Add(n)
+	}
+}
+
+// fail keeps the first error.
+func (o *observation) fail(err error) {
+	if o != nil && err != nil {
+		first := err // so that only an error is allocated
+		o.err.CompareAndSwap(nil, &first)
+	}
+}
+
+// observeEnd calls the observers of a request that ends, with the value of its panic or nil.
+func (x *exchange) observeEnd(panicked any) {
+	o := x.seen
+	if o == nil {
+		return
+	}
+	switch v := panicked.(type) {
+	case nil:
+	case *lazy.PanicError:
+		o.fail(v)
+	default:
+		if v == http.ErrAbortHandler || v == lazy.ErrGoexit {
+			o.fail(v.(error))
+		} else {
+			o.fail(lazy.NewPanicError("handler", v))
+		}
+	}
+	r := x.ctx.Request()
+	info := RequestInfo{Request: r, Pattern: r.Pattern, Status: int(o.status.Load()), Written: o.written.Load(),
+		Began: o.began, Took: time.Since(o.began)}
+	if err := o.err.Load(); err != nil {
+		info.Err = *err
+	}
+	for _, observer := range x.srv.opts.Observers {
+		observer.RequestEnd(&x.ctx, info)
+	}
+}
+
+// countingWriter counts what is written around the gate.
+type countingWriter struct {
+	http.ResponseWriter
+	seen *observation
+}
+
+func (w countingWriter) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	w.seen.addWritten(int64(n))
+	return n, err
+}
+
+// observers calls several observers for each resolution.
+type observers []Observer
+
+// resolutionObserver returns what calls all of them, or nil if there are none.
+func resolutionObserver(all []Observer) reqctx.Observer {
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	default:
+		return observers(all)
+	}
+}
+
+func (all observers) ResolveStart(ctx context.Context, name string) context.Context {
+	for _, o := range all {
+		ctx = o.ResolveStart(ctx, name)
+	}
+	return ctx
+}
+
+func (all observers) ResolveEnd(ctx context.Context, name string, took time.Duration, err error) {
+	for _, o := range slices.Backward(all) {
+		o.ResolveEnd(ctx, name, took, err)
+	}
+}
