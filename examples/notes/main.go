@@ -1,0 +1,168 @@
+// Notes is a server to which users upload files, and where they see where they are logged in. A
+// user may make three requests a second and a thousand a day.
+//
+//	go run ./examples/notes
+//	REDIS_URL=redis://127.0.0.1:6379 go run ./examples/notes
+//
+//	curl -c jar -d 'name=ada&password=lovelace' http://127.0.0.1:8080/login
+//	curl -b jar -F title=First -F file=@go.mod http://127.0.0.1:8080/notes
+//	curl -b jar http://127.0.0.1:8080/sessions
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/params"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	limitstore "github.com/lazyreq/lazyreq/ratelimit/redisstore"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+	sessionstore "github.com/lazyreq/lazyreq/session/redisstore"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	srv, err := newServer(os.Getenv("REDIS_URL"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.ListenAndServe(cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080")) }()
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		err = srv.Shutdown(ctx)
+	}
+	if err != nil {
+		log.Print(err)
+	}
+}
+
+// newServer returns the server. Its sessions and limits are in Redis, or without a URL in memory.
+func newServer(redisURL string) (*server.Server, error) {
+	o := server.Options{
+		RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("user",
+			ratelimit.ByProperty(User, func(u *user) string { return u.Name }),
+			ratelimit.PerSecond(3), ratelimit.PerDay(1000))},
+		Params: params.Options{Routes: map[string]params.Options{
+			"POST /notes": {MaxFile: 20 << 20, ReadTimeout: 5 * time.Minute},
+		}},
+		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, to try it out
+	}
+	if redisURL != "" {
+		ro, err := redis.ParseURL(redisURL)
+		if err != nil {
+			return nil, err
+		}
+		client := redis.NewClient(ro)
+		if o.SessionStore, err = sessionstore.New(client, sessionstore.Options{}); err != nil {
+			return nil, err
+		}
+		if o.RateLimitStore, err = limitstore.New(client, limitstore.Options{}); err != nil {
+			return nil, err
+		}
+	}
+	srv, err := server.New(o)
+	if err != nil {
+		return nil, err
+	}
+	reqctx.Provide(srv.Registry(), User, reqctx.Prop[*user]{Resolve: loadUser})
+	srv.HandleFunc("POST /login", login)
+	srv.HandleFunc("POST /logout", logout)
+	srv.HandleFunc("GET /sessions", listSessions)
+	srv.HandleFunc("DELETE /sessions/{id}", revokeSession)
+	srv.HandleFunc("POST /notes", addNote)
+	return srv, nil
+}
+
+type user struct{ Name, password string }
+
+// users stands for a database.
+var users = map[string]*user{"ada": {"ada", "lovelace"}, "grace": {"grace", "hopper"}}
+
+// User is the user who is logged in. Without one, reading it is an error that becomes a 401.
+var User = reqctx.NewKey[*user]("user")
+
+func loadUser(ctx context.Context) (*user, error) {
+	name, err := session.RequireUser(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return users[name], nil
+}
+
+func login(_ http.ResponseWriter, req *server.Request) error {
+	in, err := params.Bind[struct {
+		Name     string `form:"name" required:"true"`
+		Password string `form:"password" required:"true"`
+	}](req.Context())
+	if err != nil {
+		return err
+	}
+	if u, ok := users[in.Name]; !ok || u.password != in.Password {
+		return server.Errorf(http.StatusForbidden, "The name or the password is wrong.")
+	}
+	return req.Session().Bind(in.Name)
+}
+
+func logout(_ http.ResponseWriter, req *server.Request) error { return req.Session().Destroy() }
+
+func listSessions(w http.ResponseWriter, req *server.Request) error {
+	if err := req.RateLimit().Require(); err != nil {
+		return err
+	}
+	sessions, err := req.Session().List()
+	if err != nil {
+		return err
+	}
+	return server.WriteJSON(w, http.StatusOK, sessions)
+}
+
+func revokeSession(_ http.ResponseWriter, req *server.Request) error {
+	if err := req.RateLimit().Require(); err != nil {
+		return err
+	}
+	return req.Session().Revoke(req.PathValue("id"))
+}
+
+func addNote(w http.ResponseWriter, req *server.Request) error {
+	if err := req.RateLimit().Require(); err != nil {
+		return err
+	}
+	u, err := User.Get(req.Context())
+	if err != nil {
+		return err
+	}
+	in, err := params.Bind[struct {
+		Title string       `form:"title"`
+		File  *params.File `form:"file" required:"true"`
+	}](req.Context())
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp("", "note-"+u.Name+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, in.File.Open())
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return server.WriteJSON(w, http.StatusCreated, map[string]any{
+		"owner": u.Name, "title": in.Title, "file": in.File.FileName, "size": in.File.Size,
+	})
+}
