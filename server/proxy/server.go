@@ -37,6 +37,13 @@ type Server struct {
 // errStopped is the cause that cancels requests at the end of the grace period.
 var errStopped = errors.New("proxy: stopped")
 
+// The flow-control windows of HTTP/2, in bytes. By default, the window of one stream is as large
+// as the connection's, so that one upload that isn't read blocks all others.
+const (
+	streamWindow = 256 << 10
+	connWindow   = 4<<20 - 1 // the largest that net/http accepts
+)
+
 // Server returns a server with the timeouts of the current configuration. A reload doesn't
 // change them, except for Stall.
 func (p *Proxy) Server() *Server {
@@ -68,6 +75,7 @@ func (p *Proxy) newServer(t config.Timeouts, maxHeaderBytes config.Size) *Server
 		WriteTimeout:      2 * t.Stall, // of what isn't an upstream's, see responseWriter
 		IdleTimeout:       t.Idle,
 		MaxHeaderBytes:    int(maxHeaderBytes),
+		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow},
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ErrorLog:          p.debugLog, // what clients do wrong
 		ConnState:         s.observeConn,

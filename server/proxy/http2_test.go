@@ -1,0 +1,158 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/server/proxy/config"
+)
+
+// countedZeros is an endless body that counts how much of it was read.
+type countedZeros struct{ n *atomic.Int64 }
+
+func (z countedZeros) Read(p []byte) (int, error) {
+	z.n.Add(int64(len(p)))
+	clear(p)
+	return len(p), nil
+}
+
+// Uploads that the upstream doesn't read leave the other requests of their HTTP/2 connection
+// enough of its flow-control window.
+func TestUnreadUploadsDoNotBlockTheirConnection(t *testing.T) {
+	const unread = 8
+	arrived, release, ended := make(chan struct{}, unread), make(chan struct{}), make(chan error, unread)
+	releaseAll := sync.OnceFunc(func() { close(release) })
+	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/unread" {
+			hashing(w, r)
+			return
+		}
+		arrived <- struct{}{}
+		<-release
+		_, err := io.Copy(io.Discard, r.Body)
+		ended <- err
+	})
+	t.Cleanup(releaseAll)
+	p := overTLS(t, parse(t, "upstreams: {main: {url: %q, response_timeout: 10m}}\n", up.URL))
+	p.client.Transport.(*http.Transport).MaxConnsPerHost = 1
+	uploads, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var sent atomic.Int64
+	failed := make(chan error, unread)
+	for range unread {
+		req, err := http.NewRequestWithContext(uploads, "POST", p.url+"/unread", countedZeros{&sent})
+		require.NoError(t, err)
+		go func() {
+			_, err := p.client.Do(req) //nolint:bodyclose // it has no response
+			failed <- err
+		}()
+	}
+	for range unread {
+		<-arrived
+	}
+	for before := int64(-1); before != sent.Load(); <-time.After(300 * time.Millisecond) {
+		before = sent.Load()
+	}
+	ctx, timeout := context.WithTimeout(t.Context(), 10*time.Second)
+	defer timeout()
+	req, err := http.NewRequestWithContext(ctx, "POST", p.url, strings.NewReader(strings.Repeat("x", 100<<10)))
+	require.NoError(t, err)
+	res, err := p.client.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, 200, res.StatusCode)
+
+	cancel() // which resets the streams
+	for range unread {
+		require.ErrorIs(t, <-failed, context.Canceled)
+	}
+	releaseAll()
+	for range unread {
+		require.Error(t, <-ended, "the connection to the upstream has ended")
+	}
+	require.Empty(t, p.log.lines(`"level":"ERROR"`))
+}
+
+// behindHTTP2 starts an upstream that accepts HTTP/2 without TLS.
+func behindHTTP2(tb testing.TB, h http.HandlerFunc) string {
+	s := httptest.NewUnstartedServer(h)
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Start()
+	tb.Cleanup(s.Close)
+	return s.URL
+}
+
+// A client that stops sending in the middle of an upload ends its request only, at both ends.
+func TestAbandonedUploads(t *testing.T) {
+	type upload struct {
+		path string
+		err  error
+	}
+	ended := make(chan upload, 8)
+	h := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			hashing(w, r)
+			return
+		}
+		if r.URL.Path == "/early" {
+			control := http.NewResponseController(w)
+			_ = control.EnableFullDuplex()
+			_ = control.Flush()
+		}
+		_, err := io.Copy(io.Discard, r.Body)
+		ended <- upload{r.URL.Path, err}
+	}
+	http1 := "main: {url: " + behind(t, h).URL + "}"
+	http2 := "main: {url: " + behindHTTP2(t, h) + ", http2: cleartext}"
+	for _, upstream := range []string{http1, http2} {
+		for _, start := range []func(testing.TB, config.Config) *running{run, overTLS} {
+			p := start(t, parse(t, "upstreams: {%s}\ntimeouts: {stall: 300ms}\n", upstream))
+			for _, reset := range []bool{false, true} {
+				for _, path := range []string{"/silent", "/early"} {
+					body, writer := io.Pipe()
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					req, err := http.NewRequestWithContext(ctx, "POST", p.url+path, body)
+					require.NoError(t, err)
+					answered := make(chan int, 1)
+					go func() {
+						res, err := p.client.Do(req)
+						if err != nil {
+							answered <- 0
+							return
+						}
+						answered <- res.StatusCode
+						_, _ = io.Copy(io.Discard, res.Body)
+						_ = res.Body.Close()
+					}()
+					_, err = writer.Write([]byte("01234"))
+					require.NoError(t, err)
+					require.Equal(t, 200, p.do(t, "POST", "/", strings.NewReader("x")).StatusCode)
+					if reset {
+						cancel()
+					}
+					end := <-ended
+					require.Error(t, end.err, "the upstream must not take the part for the whole")
+					require.Equal(t, path, end.path)
+					require.Equal(t, 200, p.do(t, "POST", "/", strings.NewReader("x")).StatusCode)
+					_ = writer.Close()
+					status := <-answered
+					if path == "/silent" && !reset {
+						require.Equal(t, http.StatusRequestTimeout, status)
+					}
+					cancel()
+				}
+			}
+			require.Empty(t, p.log.lines("doesn't answer"), "the upstream has not failed")
+		}
+	}
+}
