@@ -77,6 +77,7 @@ func TestAClosedScopeComputesNothing(t *testing.T) {
 		require.ErrorIs(t, v.Wait(ctx), lazy.ErrClosed)
 	}
 	require.ErrorIs(t, s.Spawn("task", func(context.Context) error { t.Error("spawned"); return nil }), lazy.ErrClosed)
+	require.NoError(t, s.Close(), "the caller of Spawn has its error")
 	got, err := there.Get(t.Context())
 	require.NoError(t, err, "what is there stays")
 	require.Equal(t, "there", got)

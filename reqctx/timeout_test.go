@@ -142,3 +142,18 @@ func TestLatePanicIsReported(t *testing.T) {
 		require.Contains(t, log.String(), "late panicked: boom")
 	})
 }
+
+func TestTimeoutOfAStartedProperty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		k := provide(reg, "k", reqctx.Prop[int]{Timeout: time.Second, Resolve: takes(time.Minute, 1)})
+		c := reqctx.New(t.Context(), reg)
+		began := time.Now()
+		require.NoError(t, k.Start(c))
+		_, err := k.Get(c)
+		var timeout *reqctx.TimeoutError
+		require.ErrorAs(t, err, &timeout)
+		require.Equal(t, time.Second, time.Since(began))
+		require.NoError(t, c.Finish())
+	})
+}
