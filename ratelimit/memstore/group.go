@@ -130,7 +130,8 @@ func applyBlock(r *ratelimit.Result, left int64) {
 func (g *group) deny(i int) {
 	op, out := &g.ops[i], &g.out[i]
 	r, violated := ruleOf(op), out.Violated
-	*out = g.evaluate(r, op.N+storage.Pending(g.ops[:i], r.ID))
+	// An add of more than ever passes waits for the full quota.
+	*out = g.evaluate(r, min(op.N+storage.Pending(g.ops[:i], r.ID), r.Burst))
 	switch {
 	case !violated:
 	case !out.Allowed || g.blocked(r) > 0:

@@ -56,7 +56,7 @@ func explainSearched(a *ruleArgs, s shown, n int64) (q quota) {
 	}
 	q.remaining, q.at = max(0, a.limit-s.ints[0]+s.later), s.ints[4]
 	if n > q.remaining {
-		q.retry = max(0, retry-s.now) // more than the limit never passes
+		q.retry = retry - s.now
 	}
 	if reset > 0 {
 		q.reset = reset - s.now

@@ -167,7 +167,10 @@ func (a *ruleArgs) answer(op *ratelimit.Op, r opReply, pending int64) (res ratel
 		res = a.charged(r.shown, op.Key, op.N)
 		res.Count = r.count
 	default:
-		res = a.evaluate(r.shown, op.N+pending)
+		n := op.N + pending
+		if res = a.evaluate(r.shown, n); n > a.burst { // an add of more than ever passes
+			res.RetryAfter = res.ResetAfter
+		}
 	}
 	res.Allowed, res.Violated = r.verdict == verdictDone, r.verdict == verdictViolated
 	if hold := microseconds(r.hold); hold > 0 {

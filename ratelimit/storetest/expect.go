@@ -25,7 +25,7 @@ func (s *Sequence) compare(asked []question, got []ratelimit.Result) {
 		case q.Kind == ratelimit.Take:
 			s.equal(i, got[i], s.denied(q, pending(asked[:i], q.counter), violated[i], now))
 		case q.Kind == ratelimit.Add && q.N > 0:
-			s.equal(i, got[i], s.undone(q, pending(asked[:i], q.counter), got[i].RetryAfter, now))
+			s.equal(i, got[i], s.undone(q, pending(asked[:i], q.counter), now))
 		default:
 			s.equal(i, got[i], ratelimit.Result{Limit: q.Rule.Limit()})
 		}
@@ -45,14 +45,11 @@ func (s *Sequence) denied(q question, before int64, violated bool, now time.Dura
 	return want
 }
 
-// undone is an add in a denied group. If it is of more than ever passes, what it says of a
-// wait is up to the store, as long as that isn't below 0.
-func (s *Sequence) undone(q question, before int64, wait, now time.Duration) ratelimit.Result {
-	n := q.N + before
-	want := check(q.model, q.Rule, n, now)
-	if want.Allowed = false; n > q.Rule.Burst() {
-		want.RetryAfter = max(0, wait)
-	}
+// undone returns the result of an add in a denied group. One of more than ever passes waits for
+// the full quota.
+func (s *Sequence) undone(q question, before int64, now time.Duration) ratelimit.Result {
+	want := check(q.model, q.Rule, min(q.N+before, q.Rule.Burst()), now)
+	want.Allowed = false
 	return want
 }
 

@@ -96,9 +96,8 @@ func testAddInDeniedGroup(h harness) {
 			same(h, what+": Allowed", res[0].Allowed || res[1].Allowed, false)
 			same(h, what+": Violated", res[0].Violated, false)
 			same(h, what+": Remaining", res[0].Remaining, left)
-			if res[0].RetryAfter < 0 {
-				h.Fatalf("%s: RetryAfter of %v is %v", what, r, res[0].RetryAfter)
-			}
+			same(h, what+": RetryAfter", res[0].RetryAfter, res[0].ResetAfter)
+			same(h, what+": no wait", res[0].RetryAfter == 0, left == 5)
 		}
 		denied("unknown", 5)
 		h.one(ratelimit.Take, r, key, 2)
