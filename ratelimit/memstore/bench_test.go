@@ -15,7 +15,7 @@ import (
 // everyRule has one rule of each algorithm; limit is one that lasts for a benchmark.
 func everyRule(limit int64) map[string]ratelimit.Rule {
 	return map[string]ratelimit.Rule{
-		"buckets": ratelimit.PerMinute(limit),
+		"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: time.Minute, Interval: 5 * time.Second, Span: 10 * time.Minute}),
 		"log":     ratelimit.SlidingLog(min(limit, 100), time.Minute),
 		"window":  ratelimit.FixedWindow(limit, time.Minute),
 		"gcra":    ratelimit.GCRA(limit, time.Minute),
