@@ -3,6 +3,7 @@ package layer
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/option"
@@ -83,13 +84,13 @@ func (c *denyCache) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Resul
 			return d.result(op.N, &op.Rule, now), nil
 		}
 	}
-	return c.askOne(ctx, op, set, tag)
+	return c.queryOne(ctx, op, set, tag)
 }
 
-func (c *denyCache) askOne(ctx context.Context, op ratelimit.Op, set *denialSet, tag uint32) (res ratelimit.Result, err error) {
+func (c *denyCache) queryOne(ctx context.Context, op ratelimit.Op, set *denialSet, tag uint32) (res ratelimit.Result, err error) {
 	ops, results := [1]ratelimit.Op{op}, [1]ratelimit.Result{}
-	q, ok := c.begin(ops[:], set, tag), false
-	defer func() { q.observe(results[:], ok) }() // even after a panic
+	q, ok := c.begin(ops[:], results[:], set, tag), false
+	defer func() { q.observe(ok) }() // even after a panic
 	results[0], err = c.one(ctx, op)
 	ok = err == nil
 	return results[0], err
@@ -105,16 +106,37 @@ func (c *denyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 		return nil, err
 	}
 	out := make([]ratelimit.Result, len(ops))
-	m := c.lookup(ops, out)
-	if len(m.ops) == 0 {
-		return out, nil
+	invalidated := c.invalidates(ops) // one group may allow what another is denied
+	rest := subset{out: out}
+	var queries []pendingQuery
+	for from, group := range storage.Groups(ops) {
+		set, tag := c.table.locate(group[0].Key)
+		results := out[from : from+len(group)]
+		if !invalidated && c.deny(group, results, set, tag) {
+			continue
+		}
+		rest.beginGroup()
+		for i := range group {
+			rest.add(group[i], from+i)
+		}
+		queries = append(queries, c.begin(group, results, set, tag))
 	}
-	results, err := m.ask(ctx)
-	if err != nil {
+	ok := false
+	defer func() { // even after a panic
+		for i := range queries {
+			queries[i].observe(ok)
+		}
+	}()
+	if err := rest.do(ctx, c.inner); err != nil {
 		return nil, err
 	}
-	for i, at := range m.at {
-		out[at] = results[i]
-	}
+	ok = true
 	return out, nil
+}
+
+func (c *denyCache) invalidates(ops []ratelimit.Op) bool {
+	return slices.ContainsFunc(ops, func(op ratelimit.Op) bool {
+		set, _ := c.table.locate(op.Key)
+		return set.invalidates(&op)
+	})
 }

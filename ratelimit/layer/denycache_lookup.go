@@ -1,12 +1,9 @@
 package layer
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // result returns the result of a take of n by r, which d denies.
@@ -73,61 +70,4 @@ func (c *denyCache) deny(ops []ratelimit.Op, out []ratelimit.Result, set *denial
 		}
 	}
 	return true
-}
-
-// misses are the ops of a list that the store has to be asked.
-type misses struct {
-	inner  ratelimit.Store
-	ops    []ratelimit.Op
-	at     []int // the index of each op in the whole list
-	groups []pendingQuery
-}
-
-// lookup answers the groups of ops that are known to be denied, and returns the others. If one
-// op may allow what was denied, these are all groups.
-func (c *denyCache) lookup(ops []ratelimit.Op, out []ratelimit.Result) misses {
-	m := misses{inner: c.inner, ops: make([]ratelimit.Op, 0, len(ops)), at: make([]int, 0, len(ops))}
-	invalidated := false
-	for i := range ops {
-		set, _ := c.table.locate(ops[i].Key)
-		invalidated = invalidated || set.invalidates(&ops[i])
-	}
-	for i, group := range storage.Groups(ops) {
-		set, tag := c.table.locate(group[0].Key)
-		if !invalidated && c.deny(group, out[i:i+len(group)], set, tag) {
-			continue
-		}
-		from := len(m.ops)
-		m.ops = append(m.ops, group...)
-		m.ops[from].NewGroup = true // another group may be before it now
-		for j := range group {
-			m.at = append(m.at, i+j)
-		}
-		m.groups = append(m.groups, c.begin(m.ops[from:], set, tag))
-	}
-	return m
-}
-
-// ask asks the store, and keeps what it answers.
-func (m *misses) ask(ctx context.Context) (results []ratelimit.Result, err error) {
-	ok := false
-	defer func() { // even after a panic
-		rest := results
-		for i := range m.groups {
-			q := &m.groups[i]
-			if !ok {
-				q.observe(nil, false)
-				continue
-			}
-			n := len(q.ops)
-			q.observe(rest[:n], true)
-			rest = rest[n:]
-		}
-	}()
-	results, err = m.inner.Do(ctx, m.ops)
-	if err == nil && len(results) != len(m.ops) {
-		err = fmt.Errorf("%w: %d results of %d ops", ratelimit.ErrStore, len(results), len(m.ops))
-	}
-	ok = err == nil
-	return results, err
 }

@@ -6,31 +6,32 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// pendingQuery is a group of ops that the store is asked, and the state of the cache before.
+// pendingQuery is a group of ops that the store runs, and the state of the cache before.
 type pendingQuery struct {
 	*denyCache
 	ops     []ratelimit.Op
+	results []ratelimit.Result // set before observe
 	set     *denialSet
 	tag     uint32
 	version uint64
 	sent    time.Duration
 }
 
-// begin returns the query of a group, before the store is asked.
-func (c *denyCache) begin(ops []ratelimit.Op, set *denialSet, tag uint32) pendingQuery {
+// begin returns the query of a group, before the store runs it.
+func (c *denyCache) begin(ops []ratelimit.Op, results []ratelimit.Result, set *denialSet, tag uint32) pendingQuery {
 	for i := range ops {
 		set.observeLimit(&ops[i])
 	}
-	return pendingQuery{c, ops, set, tag, set.version.Load(), c.now()}
+	return pendingQuery{c, ops, results, set, tag, set.version.Load(), c.now()}
 }
 
 // observe keeps what the store answered. ok is false if the query failed, and may have taken
 // effect all the same.
-func (q *pendingQuery) observe(results []ratelimit.Result, ok bool) {
+func (q *pendingQuery) observe(ok bool) {
 	invalidated := false
 	for i := range q.ops {
 		op := &q.ops[i]
-		if q.set.invalidates(op) && (!ok || results[i].Allowed || results[i].Source != ratelimit.FromStore) {
+		if q.set.invalidates(op) && (!ok || q.results[i].Allowed || q.results[i].Source != ratelimit.FromStore) {
 			q.set.forget(op.Key, &op.Rule)
 			invalidated = true
 		}
@@ -40,16 +41,16 @@ func (q *pendingQuery) observe(results []ratelimit.Result, ok bool) {
 	}
 	last := time.Duration(0)
 	for i := range q.ops {
-		last = max(last, q.observeDenial(i, &results[i]))
+		last = max(last, q.observeDenial(i))
 	}
 	if last > 0 && len(q.ops) > 1 {
-		q.observeRemaining(results, last)
+		q.observeRemaining(last)
 	}
 }
 
 // observeDenial keeps what the result of op i denies from now on, and returns until when.
-func (q *pendingQuery) observeDenial(i int, res *ratelimit.Result) time.Duration {
-	op := &q.ops[i]
+func (q *pendingQuery) observeDenial(i int) time.Duration {
+	op, res := &q.ops[i], &q.results[i]
 	wait := q.denialTime(op, res)
 	if wait <= 0 {
 		return 0
@@ -94,9 +95,9 @@ func (q *pendingQuery) denialTime(op *ratelimit.Op, res *ratelimit.Result) time.
 
 // observeRemaining keeps what remains by the rules that did not deny a denied group, so that
 // the cache can answer the group when it denies it again.
-func (q *pendingQuery) observeRemaining(results []ratelimit.Result, until time.Duration) {
+func (q *pendingQuery) observeRemaining(until time.Duration) {
 	for i := range q.ops {
-		op, res := &q.ops[i], &results[i]
+		op, res := &q.ops[i], &q.results[i]
 		if op.Kind != ratelimit.Take || res.Allowed || res.Violated || op.Rule.Block().After > 0 || res.Source != ratelimit.FromStore {
 			continue
 		}

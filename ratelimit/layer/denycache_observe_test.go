@@ -135,11 +135,17 @@ func TestCachedDenialWithEndedContext(t *testing.T) {
 	require.ErrorIs(t, err, why)
 }
 
-func TestDenyCacheStoreWithoutResults(t *testing.T) {
-	c, err := newDenyCache(nothing{}, DenyCacheOptions{})
-	require.NoError(t, err)
-	_, err = c.DoOne(t.Context(), take(gcra(1), "k", 1))
-	require.ErrorIs(t, err, ratelimit.ErrStore)
-	_, err = c.Do(t.Context(), []ratelimit.Op{take(gcra(1), "k", 1), take(gcra(1), "other", 1)})
-	require.ErrorIs(t, err, ratelimit.ErrStore)
+func TestStoreWithoutResults(t *testing.T) {
+	ops := []ratelimit.Op{take(gcra(1), "k", 1), take(gcra(1), "other", 1)}
+	for name, o := range map[string]Options{
+		"lists":      {Lists: &ListsOptions{Deny: List{Keys: []string{"denied"}}}},
+		"deny cache": {DenyCache: &DenyCacheOptions{}},
+	} {
+		s, err := New(nothing{}, o)
+		require.NoError(t, err)
+		_, err = s.DoOne(t.Context(), ops[0])
+		require.ErrorIs(t, err, ratelimit.ErrStore, name)
+		_, err = s.Do(t.Context(), append(ops, take(gcra(1), "denied", 1)))
+		require.ErrorIs(t, err, ratelimit.ErrStore, name)
+	}
 }

@@ -3,7 +3,6 @@ package layer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
@@ -108,10 +107,7 @@ func (f *failover) run(ctx context.Context, c *storeCall) {
 		c.results = []ratelimit.Result{res}
 		return
 	}
-	c.results, c.err = f.inner.Do(ctx, c.ops)
-	if c.err == nil && len(c.results) != len(c.ops) {
-		c.err = fmt.Errorf("%w: %d results of %d ops", ratelimit.ErrStore, len(c.results), len(c.ops))
-	}
+	c.results, c.err = doAll(ctx, f.inner, c.ops)
 }
 
 // isOpError reports whether err is about an op, and not about the store.

@@ -110,7 +110,7 @@ func (l *leaseLayer) takeFromStore(ctx context.Context, k *keyState, op *ratelim
 	}
 	retry := *op
 	retry.NewGroup = true
-	out, err := l.inner.Do(ctx, append(refunds, retry))
+	out, err := doAll(ctx, l.inner, append(refunds, retry))
 	if err != nil {
 		return ratelimit.Result{}, err
 	}

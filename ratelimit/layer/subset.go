@@ -2,6 +2,7 @@ package layer
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
@@ -26,7 +27,7 @@ func (s *subset) do(ctx context.Context, store ratelimit.Store) error {
 	if len(s.ops) == 0 {
 		return nil
 	}
-	out, err := store.Do(ctx, s.ops)
+	out, err := doAll(ctx, store, s.ops)
 	if err != nil {
 		return err
 	}
@@ -34,6 +35,15 @@ func (s *subset) do(ctx context.Context, store ratelimit.Store) error {
 		s.out[at] = out[i]
 	}
 	return nil
+}
+
+// doAll is store.Do. It returns an error if the number of results is wrong.
+func doAll(ctx context.Context, store ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	results, err := store.Do(ctx, ops)
+	if err == nil && len(results) != len(ops) {
+		return nil, fmt.Errorf("%w: %d results of %d ops", ratelimit.ErrStore, len(results), len(ops))
+	}
+	return results, err
 }
 
 func isTake(op ratelimit.Op) bool { return op.Kind == ratelimit.Take }
