@@ -10,7 +10,7 @@ import (
 // and at most for twice that. Time that the upstream takes between two writes doesn't count.
 type responseWriter struct {
 	http.ResponseWriter
-	control *http.ResponseController
+	control http.ResponseController
 	stall   time.Duration
 	http2   bool      // a deadline that passes ends the stream
 	until   time.Time // the current deadline; of HTTP/1, where only writes have it
@@ -22,11 +22,11 @@ type responseWriter struct {
 	early bool         // the upstream answers before the end of the body: don't buffer
 }
 
-func newResponseWriter(w http.ResponseWriter, control *http.ResponseController, r *http.Request, stall time.Duration) *responseWriter {
-	out := &responseWriter{ResponseWriter: w, control: control, stall: stall, http2: r.ProtoMajor >= 2, r: r}
+func newResponseWriter(w http.ResponseWriter, r *http.Request, stall time.Duration) *responseWriter {
+	out := &responseWriter{ResponseWriter: w, control: *http.NewResponseController(w), stall: stall, http2: r.ProtoMajor >= 2, r: r}
 	if r.Body != nil && r.Body != http.NoBody {
-		out.body = &requestBody{ReadCloser: r.Body, control: control, stall: stall, http2: out.http2}
-		_ = control.EnableFullDuplex() // net/http would wait for the body before it sends the header
+		out.body = &requestBody{ReadCloser: r.Body, control: &out.control, stall: stall, http2: out.http2}
+		_ = out.control.EnableFullDuplex() // net/http would wait for the body before it sends the header
 	}
 	out.endWrite()
 	if s, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && s.WriteTimeout > 0 {

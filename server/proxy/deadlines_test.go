@@ -36,7 +36,7 @@ func TestWritesHaveTheirTime(t *testing.T) {
 				w.until = time.Now().Add(own)
 				r = r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, &http.Server{WriteTimeout: own}))
 			}
-			out := newResponseWriter(w, http.NewResponseController(w), r, stall)
+			out := newResponseWriter(w, r, stall)
 			out.WriteHeader(200)
 			require.Zero(t, w.sets, "it is not sent yet")
 			for i := range 600 {
@@ -62,7 +62,7 @@ func TestNoDeadlineBetweenTheWritesOfAStream(t *testing.T) {
 	w := &timedWriter{ResponseRecorder: httptest.NewRecorder(), until: time.Now()}
 	r := httptest.NewRequest("GET", "/", nil)
 	r.ProtoMajor = 2
-	out := newResponseWriter(w, http.NewResponseController(w), r, time.Minute)
+	out := newResponseWriter(w, r, time.Minute)
 	require.True(t, w.until.IsZero())
 	for range 3 {
 		_, err := out.Write([]byte("x"))

@@ -150,6 +150,6 @@ func TestAStopIsNotAFailureOfTheUpstream(t *testing.T) {
 	require.Error(t, p.server.Shutdown(ctx))
 	_, err = io.ReadAll(res.Body)
 	require.Error(t, err)
-	require.Eventually(t, func() bool { return p.current.Load().users.Load() == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Proxy.metrics.inFlight.Load() == 0 }, 20*time.Second, time.Millisecond)
 	require.Empty(t, p.log.lines("broke off"))
 }

@@ -31,6 +31,7 @@ type exchange struct {
 	status    status // for the response's headers
 	hasStatus bool
 	response  responseBody
+	values    headerValues
 	matching  [4]*rule // room for the rules that match
 }
 
@@ -161,8 +162,8 @@ func (x *exchange) connAddrs(r *http.Request) (a connAddrs) {
 func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 	x.sent = time.Now()
 	x.up.rewrite(pr.In, pr.Out)
-	x.g.clients.setForwarded(pr.In, pr.Out, x.g.config.Headers.Forwarded)
-	x.p.addVia(pr.In, pr.Out)
+	x.g.clients.setForwarded(pr.In, pr.Out, x.g.config.Headers.Forwarded, &x.values)
+	x.p.addVia(pr.In, pr.Out, &x.values)
 	pr.Out.Trailer = pr.In.Trailer // which has no values yet
 	delete(pr.Out.Header, tokenHeader)
 	if _, ok := pr.Out.Header["User-Agent"]; !ok {
@@ -194,7 +195,7 @@ func (x *exchange) observeResponse(res *http.Response) error {
 
 func (x *exchange) writeStatus() {
 	if x.hasStatus {
-		x.status.writeHeaders(x.w.Header())
+		x.status.writeHeaders(x.w.Header(), &x.values)
 	}
 }
 

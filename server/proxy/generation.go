@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/server"
@@ -32,10 +32,8 @@ type generation struct {
 	srv     *server.Server
 	store   *store
 
-	users atomic.Int64 // requests, plus retired if no more may begin
+	inUse sync.RWMutex // held for reading by each request, and for ever by retire
 }
-
-const retired = 1 << 62
 
 // newGeneration checks a configuration and makes it ready. before is the current generation,
 // nil for none.
@@ -127,28 +125,22 @@ func (g *generation) ruleOf(op ratelimit.Op) *rule {
 // enter begins a request, which has to call leave. It returns false if the generation is
 // retired.
 func (g *generation) enter() bool {
-	for {
-		n := g.users.Load()
-		if n&retired != 0 {
-			return false
-		}
-		if g.users.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
+	return g.inUse.TryRLock()
 }
 
-func (g *generation) leave() {
-	if g.users.Add(-1) == retired {
-		g.close()
-	}
-}
+func (g *generation) leave() { g.inUse.RUnlock() }
 
-// retire lets no more requests begin. It is called once.
+// retire lets no more requests begin, and closes the generation after the last. It is called
+// once.
 func (g *generation) retire() {
-	if g.users.Add(retired) == retired {
+	if g.inUse.TryLock() {
 		g.close()
+		return
 	}
+	go func() {
+		g.inUse.Lock()
+		g.close()
+	}()
 }
 
 // close is called when the last request has ended.

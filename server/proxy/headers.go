@@ -30,6 +30,23 @@ func forwardedHeaders(h http.Header, underscores bool) http.Header {
 	return out
 }
 
+// headerValues is room for the values of the headers that an exchange sets, in one allocation.
+type headerValues struct {
+	n    int
+	room [9]string
+}
+
+// list returns a value as a header has it.
+func (v *headerValues) list(value string) []string {
+	if v.n == len(v.room) {
+		return []string{value}
+	}
+	i := v.n
+	v.n++
+	v.room[i] = value
+	return v.room[i:v.n:v.n]
+}
+
 // proxyHeaders are headers in which proxies describe the client or its request to servers,
 // besides those that begin with X-Forwarded, X-Original- or X-Envoy-. CGI makes a setting of
 // "Proxy".
@@ -61,7 +78,7 @@ func removeFromTrailer(trailer http.Header, underscores bool) {
 // trusted proxy has written, and removes what any other client has. Of the two lists of
 // addresses, it keeps only the one that trusted proxies maintain: the other one may be the
 // client's own.
-func (c *clients) setForwarded(in, out *http.Request, withForwarded bool) {
+func (c *clients) setForwarded(in, out *http.Request, withForwarded bool, values *headerValues) {
 	h, from := out.Header, peer(in)
 	trusted := netaddr.Within(c.trusted, from)
 	proto := "http"
@@ -84,30 +101,25 @@ func (c *clients) setForwarded(in, out *http.Request, withForwarded bool) {
 			}
 		}
 	}
-	appendTo(h, "X-Forwarded-For", in.Header, trusted && c.header == "X-Forwarded-For", node)
-	setUnless(trusted, h, "X-Forwarded-Proto", in.Header, proto)
-	setUnless(trusted, h, "X-Forwarded-Host", in.Header, in.Host)
+	h["X-Forwarded-For"] = values.list(appended(in.Header, "X-Forwarded-For", trusted && c.header == "X-Forwarded-For", node))
+	h["X-Forwarded-Proto"], h["X-Forwarded-Host"] = values.list(proto), values.list(in.Host)
+	for _, name := range [...]string{"X-Forwarded-Proto", "X-Forwarded-Host"} {
+		if list := in.Header[name]; trusted && len(list) > 0 {
+			h[name] = list
+		}
+	}
 	keep := trusted && c.header == "Forwarded"
 	if withForwarded || keep && len(in.Header["Forwarded"]) > 0 {
-		appendTo(h, "Forwarded", in.Header, keep, forwardedElement(from, in.Host, proto))
+		h["Forwarded"] = values.list(appended(in.Header, "Forwarded", keep, forwardedElement(from, in.Host, proto)))
 	}
 }
 
-// appendTo appends a value to the list of a trusted proxy, or begins one.
-func appendTo(h http.Header, name string, in http.Header, trusted bool, value string) {
-	if list := in[name]; trusted && len(list) > 0 {
-		value = strings.Join(list, ", ") + ", " + value
+// appended returns a value after the list that h has, or alone if that list isn't kept.
+func appended(h http.Header, name string, keep bool, value string) string {
+	if list := h[name]; keep && len(list) > 0 {
+		return strings.Join(list, ", ") + ", " + value
 	}
-	h[name] = []string{value}
-}
-
-// setUnless sets a header, unless a trusted proxy has.
-func setUnless(trusted bool, h http.Header, name string, in http.Header, value string) {
-	if values := in[name]; trusted && len(values) > 0 {
-		h[name] = values
-		return
-	}
-	h[name] = []string{value}
+	return value
 }
 
 // forwardedElement returns an element of a Forwarded header (RFC 7239).
@@ -140,13 +152,10 @@ func (p *Proxy) isLoop(r *http.Request) bool {
 }
 
 // addVia adds this proxy to the Via header.
-func (p *Proxy) addVia(in, out *http.Request) {
+func (p *Proxy) addVia(in, out *http.Request, values *headerValues) {
 	via := p.via
 	if in.ProtoMajor != 1 || in.ProtoMinor != 1 {
 		via = strconv.Itoa(in.ProtoMajor) + "." + strconv.Itoa(in.ProtoMinor) + " " + p.pseudonym
 	}
-	if before := in.Header["Via"]; len(before) > 0 {
-		via = strings.Join(before, ", ") + ", " + via
-	}
-	out.Header["Via"] = []string{via}
+	out.Header["Via"] = values.list(appended(in.Header, "Via", true, via))
 }

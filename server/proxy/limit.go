@@ -120,6 +120,6 @@ func (x *exchange) count(rule *rule, res ratelimit.Result) {
 	if res.Allowed {
 		x.p.denials.allow(subject)
 	} else {
-		m.observeDenials(x.p.denials.deny(subject, res.ResetAfter, x.p.now()))
+		x.p.metrics.observeDenials(m, x.p.denials.deny(subject, res.ResetAfter, x.p.now()))
 	}
 }

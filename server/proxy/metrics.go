@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
@@ -19,9 +18,9 @@ import (
 // metricSet is the proxy's metrics. Their labels are names from the configuration and
 // statuses, never what a client sends.
 type metricSet struct {
-	set   *metrics.Set // its names are in help
-	rules sync.Map     // *ruleCounters by name
+	set *metrics.Set // its names are in help
 
+	denials   sync.Mutex // held to change a gauge of denials
 	inFlight  atomic.Int64
 	requests  histogram
 	upstreams sync.Map // *histogram by the upstream's label
@@ -34,17 +33,6 @@ func label(name, value string) string {
 
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// begin counts a request as in flight until end, which gets the time that begin returns.
-func (c *metricSet) begin() time.Time {
-	c.inFlight.Add(1)
-	return time.Now()
-}
-
-func (c *metricSet) end(began time.Time) {
-	c.inFlight.Add(-1)
-	c.requests.observe(time.Since(began))
-}
-
 // upstreamTimes returns the histogram of an upstream's response times.
 func (c *metricSet) upstreamTimes(name string) *histogram {
 	h, _ := c.upstreams.LoadOrStore(label("upstream", name), new(histogram))
@@ -55,7 +43,7 @@ func (c *metricSet) upstreamTimes(name string) *histogram {
 type ruleCounters struct {
 	allowed, denied, shadowDenied, refused, failed *metrics.Counter
 
-	maxDenials atomic.Int64
+	maxDenials *metrics.Gauge
 }
 
 func newMetricSet(p *Proxy) *metricSet {
@@ -72,22 +60,15 @@ func newMetricSet(p *Proxy) *metricSet {
 }
 
 func (c *metricSet) rule(name string) *ruleCounters {
-	if known, ok := c.rules.Load(name); ok {
-		return known.(*ruleCounters)
-	}
 	decision := func(kind string) *metrics.Counter {
 		return c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_decisions_total{rule=%q,decision=%q}", name, kind))
 	}
-	made := &ruleCounters{
+	return &ruleCounters{
 		allowed: decision("allowed"), denied: decision("denied"), failed: decision("error"),
 		refused:      decision("refused"),
 		shadowDenied: decision("shadow_denied"), // which are allowed as well
+		maxDenials:   c.set.GetOrCreateGauge(fmt.Sprintf("ratelimit_proxy_max_consecutive_denials{rule=%q}", name), nil),
 	}
-	known, loaded := c.rules.LoadOrStore(name, made)
-	if !loaded {
-		c.set.NewGauge(fmt.Sprintf("ratelimit_proxy_max_consecutive_denials{rule=%q}", name), func() float64 { return float64(made.maxDenials.Load()) })
-	}
-	return known.(*ruleCounters)
 }
 
 // countError counts a request without a decision: it is invalid, or the store has failed.
@@ -101,13 +82,10 @@ func (r *ruleCounters) countError(err error) {
 }
 
 // observeDenials keeps the largest number of denials in a row.
-func (r *ruleCounters) observeDenials(n int64) {
-	for {
-		largest := r.maxDenials.Load()
-		if n <= largest || r.maxDenials.CompareAndSwap(largest, n) {
-			return
-		}
-	}
+func (c *metricSet) observeDenials(rule *ruleCounters, n int64) {
+	c.denials.Lock()
+	defer c.denials.Unlock()
+	rule.maxDenials.Set(max(rule.maxDenials.Get(), float64(n)))
 }
 
 // responses returns the counters of an upstream's responses, by the status's first digit less 1.

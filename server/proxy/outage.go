@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -110,10 +109,8 @@ func (o *outage) close() {
 	o.summarize()
 }
 
-// seldom logs a line at most once in a time, and how many it has skipped since.
+// seldom logs a line at most once in logEvery, and how many it has skipped since.
 type seldom struct {
-	every time.Duration // 0 is logEvery
-
 	mu      sync.Mutex
 	last    time.Time
 	skipped int
@@ -122,7 +119,7 @@ type seldom struct {
 func (s *seldom) log(l *slog.Logger, level slog.Level, message string, attrs ...slog.Attr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := time.Now(); s.last.IsZero() || now.Sub(s.last) >= cmp.Or(s.every, logEvery) {
+	if now := time.Now(); s.last.IsZero() || now.Sub(s.last) >= logEvery {
 		if s.skipped > 0 {
 			attrs = append(attrs, slog.Int("skipped", s.skipped))
 		}
@@ -131,18 +128,4 @@ func (s *seldom) log(l *slog.Logger, level slog.Level, message string, attrs ...
 		return
 	}
 	s.skipped++
-}
-
-// debugHandler logs all records at debug.
-type debugHandler struct{ slog.Handler }
-
-// Enabled implements [slog.Handler].
-func (h debugHandler) Enabled(ctx context.Context, _ slog.Level) bool {
-	return h.Handler.Enabled(ctx, slog.LevelDebug)
-}
-
-// Handle implements [slog.Handler].
-func (h debugHandler) Handle(ctx context.Context, r slog.Record) error {
-	r.Level = slog.LevelDebug
-	return h.Handler.Handle(ctx, r)
 }

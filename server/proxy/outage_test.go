@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -204,14 +203,6 @@ func TestSeldom(t *testing.T) {
 		require.Len(t, l.lines("text"), 10)
 		require.Len(t, l.lines(`"skipped":9`), 9)
 	})
-}
-
-func TestAtDebug(t *testing.T) {
-	var l logs
-	log := slog.New(debugHandler{slog.NewJSONHandler(&l, nil)})
-	require.False(t, log.Enabled(context.Background(), slog.LevelError))
-	log.Error("text")
-	require.Empty(t, l.lines(""))
 }
 
 // Without Redis, nobody is told of a quota that nobody knows.

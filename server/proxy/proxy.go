@@ -131,14 +131,19 @@ func (p *Proxy) enter() *generation {
 
 // ServeHTTP answers one request.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer p.metrics.end(p.metrics.begin())
+	began := time.Now()
+	p.metrics.inFlight.Add(1)
+	defer func() {
+		p.metrics.inFlight.Add(-1)
+		p.metrics.requests.observe(time.Since(began))
+	}()
 	g := p.enter()
 	if g == nil {
 		http.Error(w, "the proxy is closed", http.StatusServiceUnavailable)
 		return
 	}
 	defer g.leave()
-	out := newResponseWriter(w, http.NewResponseController(w), r, g.config.Timeouts.Stall)
+	out := newResponseWriter(w, r, g.config.Timeouts.Stall)
 	out.last = &p.stopping
 	defer out.finish()
 	if h := forwardedHeaders(r.Header, g.config.Headers.Underscores); out.body != nil || len(h) < len(r.Header) {

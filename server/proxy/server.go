@@ -47,8 +47,7 @@ const (
 // Server returns a server with the timeouts of the current configuration. A reload doesn't
 // change them, except for Stall.
 func (p *Proxy) Server() *Server {
-	c := &p.current.Load().config
-	s := p.newServer(c.Timeouts, c.MaxHeaderBytes)
+	s := p.newServer()
 	s.http.Handler = s.recovering(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.Header["Upgrade"]) > 0 {
 			s.upgrades.Add(1)
@@ -61,20 +60,20 @@ func (p *Proxy) Server() *Server {
 
 // AdminServer returns a server of [Proxy.Admin], for an address of its own.
 func (p *Proxy) AdminServer() *Server {
-	c := &p.current.Load().config
-	s := p.newServer(c.Timeouts, c.MaxHeaderBytes)
+	s := p.newServer()
 	s.http.Handler = s.recovering(p.Admin().ServeHTTP)
 	return s
 }
 
-func (p *Proxy) newServer(t config.Timeouts, maxHeaderBytes config.Size) *Server {
+func (p *Proxy) newServer() *Server {
+	c := &p.current.Load().config
 	base, abort := context.WithCancelCause(context.Background())
 	s := &Server{p: p, abort: abort, window: time.Second, silent: map[net.Conn]struct{}{}}
 	s.http = &http.Server{
-		ReadHeaderTimeout: t.Header,
-		WriteTimeout:      2 * t.Stall, // of what isn't an upstream's, see responseWriter
-		IdleTimeout:       t.Idle,
-		MaxHeaderBytes:    int(maxHeaderBytes),
+		ReadHeaderTimeout: c.Timeouts.Header,
+		WriteTimeout:      2 * c.Timeouts.Stall, // of what isn't an upstream's, see responseWriter
+		IdleTimeout:       c.Timeouts.Idle,
+		MaxHeaderBytes:    int(c.MaxHeaderBytes),
 		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow},
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ErrorLog:          p.debugLog, // what clients do wrong
@@ -233,7 +232,7 @@ func (p *Proxy) Listen(c config.Listener) (net.Listener, error) {
 		}
 		l = &headerListener{Listener: &proxyproto.Listener{
 			Listener: l, ReadHeaderTimeout: 10 * time.Second, ConnPolicy: requireHeader(from),
-		}, log: p.log, seldom: seldom{every: time.Minute}}
+		}, log: p.log}
 	}
 	if conf != nil {
 		l = tls.NewListener(l, conf)

@@ -55,11 +55,9 @@ var statusHeaders = [...]string{
 }
 
 // writeHeaders sets the response headers.
-func (s *status) writeHeaders(h http.Header) {
-	values := make([]string, len(statusHeaders)) // one allocation for all of them
+func (s *status) writeHeaders(h http.Header, values *headerValues) {
 	for i, v := range [...]int64{s.MaxRequests, s.Requests, s.Remaining, s.TTL, s.Reset} {
-		values[i] = strconv.FormatInt(v, 10)
-		h[statusHeaders[i]] = values[i : i+1 : i+1]
+		h[statusHeaders[i]] = values.list(strconv.FormatInt(v, 10))
 	}
 }
 

@@ -110,7 +110,7 @@ func (s *store) openChains() error {
 			DenyCache: &layer.DenyCacheOptions{},
 			Failover: &layer.FailoverOptions{
 				Mode: mode, Replicas: s.settings.replicas, Timeout: s.settings.timeout,
-				Logger: slog.New(debugHandler{s.outage.log.Handler()}), // the outage is logged once for all chains
+				Logger: slog.New(slog.DiscardHandler), // the outage is logged once for all chains
 			},
 		})
 		if err != nil {
@@ -187,7 +187,7 @@ func (g *generation) reportShadow(ctx context.Context, op ratelimit.Op, res rate
 	now := g.p.now()
 	n := g.p.denials.deny(op.Key, res.ResetAfter, now)
 	r.counters.shadowDenied.Inc()
-	r.counters.observeDenials(n)
+	g.p.metrics.observeDenials(r.counters, n)
 	if last := r.logged.Load(); now.Unix() != last && r.logged.CompareAndSwap(last, now.Unix()) {
 		g.p.log.InfoContext(ctx, "a shadow rule would have denied a request",
 			slog.String("rule", r.Name), slog.String("key", op.Key), slog.Int64("denials", n))
