@@ -1,8 +1,8 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
-	"slices"
 )
 
 // HandlerFunc answers a request. Straight-line code: it reads the properties it needs and
@@ -45,23 +45,40 @@ func (s *Server) Handle(pattern string, h http.Handler) {
 // Middleware runs once for a request, within it: the properties are in the request's context,
 // what the middleware writes passes the gate, which commits them, and [WriteError] answers
 // errors. It may answer instead of the handler, and may replace the writer. Call Use before the
-// first request. Handlers given to [Server.Wrap] have the middleware of their own router.
+// first request, as often as you like: later middleware is within earlier. Use panics if a
+// middleware is nil or returns nil. Handlers given to [Server.Wrap] have the middleware of their own
+// router.
 func (s *Server) Use(middleware ...func(http.Handler) http.Handler) {
-	s.middleware = append(s.middleware, middleware...)
-	var chain http.Handler = http.HandlerFunc(s.route)
-	for _, m := range slices.Backward(s.middleware) {
-		chain = m(chain)
+	if s.innermost == nil {
+		outermost := &nextHandler{http.HandlerFunc(s.route)}
+		s.innermost = outermost
+		s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			x := w.(*gate).x
+			if x.chained { // the server is within itself
+				s.route(w, r)
+				return
+			}
+			x.chained = true
+			outermost.ServeHTTP(w, r)
+		})
 	}
-	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := w.(*gate).x
-		if x.chained { // the server is within itself
-			s.route(w, r)
-			return
+	for i, m := range middleware {
+		if m == nil {
+			panic(fmt.Sprintf("server: Use: middleware %d is nil", i))
 		}
-		x.chained = true
-		chain.ServeHTTP(w, r)
-	})
+		inner := &nextHandler{http.HandlerFunc(s.route)}
+		h := m(inner)
+		if h == nil {
+			panic(fmt.Sprintf("server: Use: middleware %d returned a nil handler", i))
+		}
+		s.innermost.Handler = h
+		s.innermost = inner
+	}
 }
+
+// nextHandler is the handler within a middleware: the mux, or another middleware once there is one. So
+// each middleware is made once, however often Use is called.
+type nextHandler struct{ http.Handler }
 
 // route has the mux answer r.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {

@@ -27,8 +27,8 @@ type Server struct {
 	mux      *http.ServeMux
 	log      *slog.Logger
 
-	middleware []func(http.Handler) http.Handler
-	handler    http.Handler // the middleware around the mux
+	handler   http.Handler // the middleware around the mux
+	innermost *nextHandler // within the last middleware, nil if there is none
 
 	endings *lazy.Scope // the ends of requests that outlast their handlers
 	conns   connSet     // raw connections

@@ -242,6 +242,34 @@ func TestMiddlewareRunsOnce(t *testing.T) {
 	}
 }
 
+// Each middleware is made once, and a later Use is within an earlier one.
+func TestUseSeveralTimes(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	var order []string
+	named := func(name string) func(http.Handler) http.Handler {
+		return func(next http.Handler) http.Handler {
+			order = append(order, "wrap "+name)
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				order = append(order, name)
+				next.ServeHTTP(w, r)
+			})
+		}
+	}
+	srv.Use(named("a"), named("b"))
+	srv.Use()
+	srv.Use(named("c"))
+	require.Equal(t, 404, ask(srv, "GET", "/").StatusCode)
+	require.Equal(t, []string{"wrap a", "wrap b", "wrap c", "a", "b", "c"}, order)
+}
+
+func TestUseOfNil(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	require.PanicsWithValue(t, "server: Use: middleware 0 is nil", func() { srv.Use(nil) })
+	require.PanicsWithValue(t, "server: Use: middleware 0 returned a nil handler", func() {
+		srv.Use(func(http.Handler) http.Handler { return nil })
+	})
+}
+
 func TestWriteError(t *testing.T) {
 	fail := func(w http.ResponseWriter, r *http.Request, err error) { server.WriteError(w, r, err) }
 	for protocol, listen := range protocols {
