@@ -21,6 +21,7 @@ type Limiter struct {
 	store Store
 	one   func(context.Context, Op) (Result, error)
 	taker taker
+	rule  *Rule // the only rule, nil if there are several
 	rules []Rule
 }
 
@@ -54,6 +55,9 @@ func NewLimiter(store Store, rules ...Rule) (*Limiter, error) {
 		}
 	}
 	l := &Limiter{store: store, one: single.Func[Op, Result](store, ErrStore), rules: slices.Clone(rules)}
+	if len(rules) == 1 {
+		l.rule = &l.rules[0]
+	}
 	if t, ok := store.(taker); ok {
 		l.taker = t
 	} else {
@@ -83,8 +87,8 @@ func (l *Limiter) Rules() []Rule { return l.rules }
 // Take charges n units, at least 1, if all limits allow them, otherwise nothing. (A take of 0
 // would pass whatever the limit: a cost that is 0 by mistake would turn it off.)
 func (l *Limiter) Take(ctx context.Context, key string, n int64) (Result, error) {
-	if len(l.rules) == 1 {
-		return l.taker.Take(ctx, &l.rules[0], key, n)
+	if l.rule != nil {
+		return l.taker.Take(ctx, l.rule, key, n)
 	}
 	return l.do(ctx, Op{Key: key, N: n, Kind: Take})
 }
