@@ -41,8 +41,8 @@ type Options struct {
 	// means 32 MiB.
 	MaxStream int64
 
-	// MaxFile is the size in bytes of the largest file of a multipart form. The zero
-	// value means 10 MiB.
+	// MaxFile is the size in bytes of the largest file of a multipart form, at most
+	// MaxStream, into which the whole form has to fit. The zero value means 10 MiB.
 	MaxFile int64
 
 	// MaxParts is the number of parts of a multipart form. The zero value means 100.
@@ -135,6 +135,15 @@ func (o Options) withDefaults(name string) (Options, error) {
 	}), nil
 }
 
+// resolve returns o with base's fields, or else the defaults, where its own are zero.
+func (o Options) resolve(name string, base Options) (Options, error) {
+	full, err := o.withBase(base).withDefaults(name)
+	if err == nil && o.MaxFile > full.MaxStream {
+		err = option.Errorf("params", name+".MaxFile", "is %d, more than MaxStream, %d", o.MaxFile, full.MaxStream)
+	}
+	return full, err
+}
+
 // withBase returns o with base's fields where its own are zero.
 func (o Options) withBase(base Options) Options {
 	to, from := reflect.ValueOf(&o).Elem(), reflect.ValueOf(base)
@@ -153,7 +162,7 @@ type budgets struct {
 }
 
 func newBudgets(o Options) (*budgets, error) {
-	rest, err := o.withDefaults("Options")
+	rest, err := o.resolve("Options", Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +173,7 @@ func newBudgets(o Options) (*budgets, error) {
 		if route.Routes != nil {
 			return nil, option.Errorf("params", name+".Routes", "is set, want Routes in Options only")
 		}
-		if route, err = route.withBase(rest).withDefaults(name); err != nil {
+		if route, err = route.resolve(name, rest); err != nil {
 			return nil, err
 		}
 		route.extends = route.ReadTimeout > rest.ReadTimeout && rest.ReadTimeout > 0

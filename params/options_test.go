@@ -23,6 +23,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		"Options.MaxBody ":                  {MaxBody: maxBody + 1},
 		"Options.MaxStream":                 {MaxStream: -1},
 		"Options.MaxFile":                   {MaxFile: -1},
+		"Options.MaxFile ":                  {MaxFile: defaultMaxStream + 1},
+		`Options.Routes["PUT /"].MaxFile`:   {MaxStream: 100, Routes: map[string]Options{"PUT /": {MaxFile: 101}}},
 		"Options.MaxParts":                  {MaxParts: -1},
 		"Options.MaxParams":                 {MaxParams: -1},
 		"Options.MaxDepth":                  {MaxDepth: -1},
@@ -42,6 +44,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		require.PanicsWithError(t, wrong.Error(), func() { Provide(reqctx.NewRegistry(reqctx.Options{}), o) })
 	}
 	require.NoError(t, Options{ReadTimeout: -1}.Err())
+	require.NoError(t, Options{MaxStream: 100, Routes: map[string]Options{"PUT /": {MaxStream: 10}}}.Err(), "the default MaxFile is more")
 }
 
 func TestRoutesInheritEveryField(t *testing.T) {
