@@ -18,13 +18,13 @@ import (
 // bench is what all contenders share.
 type bench struct {
 	plan
-	proxy, rest child.CPUs // what the contender has, and everybody else
+	proxy, rest child.CPUs // the contender's processor, and those of all others
 	dir         string
 	upstream    *child.Process
 	behind      string // the upstream's address
 	redis       *redisproc.Server
 
-	// Programs that were built, or why they can't be had.
+	// Programs that were built, or why they are missing.
 	lazyreq, caddy program
 
 	missing error        // why nothing can be measured
@@ -36,8 +36,8 @@ type program struct {
 	err  error
 }
 
-// openBench builds ours and starts what all need. What it returns is to be closed also
-// with an error.
+// openBench builds ratelimit-proxy and starts the upstream and Redis. The caller must close the
+// bench even after an error.
 func openBench(ctx context.Context, p plan) (b *bench, err error) {
 	b = &bench{plan: p}
 	all, err := child.All()
@@ -48,7 +48,7 @@ func openBench(ctx context.Context, p plan) (b *bench, err error) {
 	if b.dir, err = os.MkdirTemp("", "bench-proxy-"); err != nil {
 		return b, err
 	}
-	if err := os.Chmod(b.dir, 0o755); err != nil { // nginx's worker may be somebody else
+	if err := os.Chmod(b.dir, 0o755); err != nil { // nginx's worker may be another user
 		return b, err
 	}
 	if b.upstream, b.behind, err = child.StartRole(upstreamRole, nil, b.rest); err != nil {
@@ -69,7 +69,7 @@ func openBench(ctx context.Context, p plan) (b *bench, err error) {
 	return b, b.lazyreq.err
 }
 
-// buildCaddy builds Caddy, which takes minutes if it was never built before.
+// buildCaddy builds Caddy, which takes minutes the first time.
 func (b *bench) buildCaddy(ctx context.Context) { b.caddy = b.build(ctx, "caddy", "bench/caddy", ".") }
 
 func (b *bench) close() {

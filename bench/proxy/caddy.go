@@ -9,9 +9,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/loopback"
 )
 
-// startCaddy starts Caddy, built from the module in bench/caddy, with connections to the
-// upstream that are kept like those of the others, and with nothing logged but errors: by
-// default, caddy-ratelimit logs each denial.
+// startCaddy starts Caddy, built from the module in bench/caddy. It keeps connections to the
+// upstream like the others, and logs only errors: by default, caddy-ratelimit logs each denial.
 func startCaddy(ctx context.Context, b *bench, s setup) (*running, error) {
 	if b.caddy.err != nil {
 		return nil, b.caddy.err

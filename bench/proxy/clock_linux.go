@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processorTime returns what all threads of a process have used of processors, in
-// nanoseconds, which its getrusage, in ticks, is rounded from.
+// processorTime returns the processor time of all threads of a process, in nanoseconds, which is
+// more exact than getrusage.
 func processorTime(pid int) (time.Duration, error) {
 	const ofProcess = 2 // CPUCLOCK_SCHED, and not CPUCLOCK_PERTHREAD_MASK
 	var t unix.Timespec

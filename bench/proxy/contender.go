@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// limit is so many requests of a client in a time; the zero value is none.
+// limit is a number of requests of a client in a time. The zero value means no limit.
 type limit struct {
 	n   int
 	per time.Duration
@@ -14,10 +14,10 @@ type limit struct {
 
 var (
 	unlimited = limit{}
-	// plenty is far more than a client asks for. It is no more than that: Caddy keeps the
-	// time of each request that there can be in the window.
+	// plenty is far more than a client sends, but not more than needed: Caddy keeps the time of
+	// each request that fits in the window.
 	plenty = limit{10_000, time.Second}
-	// few is used up within the warm-up, and nothing of it comes back within a round.
+	// few is used up during the warm-up, and nothing is refilled within a round.
 	few = limit{5, time.Minute}
 )
 
@@ -33,7 +33,7 @@ type setup struct {
 type contender struct {
 	name   string
 	start  func(ctx context.Context, b *bench, s setup) (*running, error)
-	setups map[string]setup // by case; it is not in the others
+	setups map[string]setup // by case; the contender takes part in no others
 }
 
 const (
@@ -58,8 +58,7 @@ var contenders = []contender{
 type running struct {
 	addr string
 	pids []int // of the processes that are the proxy
-	// count returns how many requests it has decided on, by its own account; nil if it
-	// keeps none.
+	// count returns the proxy's own count of requests. It is nil if the proxy has none.
 	count func(context.Context) (int, error)
 	close func() error
 }

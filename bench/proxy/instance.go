@@ -20,7 +20,7 @@ type instance struct {
 	limit limit
 }
 
-// start starts a contender, after another process of it has shown that it limits.
+// start starts a contender after it has checked, with another process, that it limits.
 func (b *bench) start(ctx context.Context, c contender, s setup) (harness.Instance, error) {
 	if b.missing != nil {
 		return nil, b.missing
@@ -45,8 +45,7 @@ func (b *bench) start(ctx context.Context, c contender, s setup) (harness.Instan
 	return &instance{b, p, s.limit}, nil
 }
 
-// limits checks that a proxy lets pass few requests of a client, no more of it, and those of
-// another one.
+// limits checks that a proxy allows exactly the limit of a client, and then another client.
 func (b *bench) limits(ctx context.Context, p *running) error {
 	one, other := b.clients(), b.clients()
 	for i := range few.n + 2 {
@@ -61,7 +60,7 @@ func (b *bench) limits(ctx context.Context, p *running) error {
 	return ask(ctx, p.addr, authorization(other, 0), 200)
 }
 
-// clients returns a name for clients that nobody has seen before.
+// clients returns a new, unique name for clients.
 func (b *bench) clients() string { return "round-" + strconv.FormatInt(b.begun.Add(1), 10) }
 
 // counts are what the upstream and the proxy have counted.

@@ -14,8 +14,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/loopback"
 )
 
-// nginxConf is one worker, with connections to the upstream that are kept. Its arguments
-// are a folder, the address, the upstream's, and the limit in two parts.
+// nginxConf configures one worker that keeps connections to the upstream. Its arguments are a
+// folder, the address, the upstream's address, and the two parts of the limit.
 const nginxConf = `
 daemon off; worker_processes 1; pid %[1]s/pid; error_log stderr crit;
 events { worker_connections 4096; }
@@ -79,8 +79,8 @@ func startNginx(ctx context.Context, b *bench, s setup) (*running, error) {
 	return r, nil
 }
 
-// nginxLimit returns the zone of a limit and its use. A limit of limit_req is a rate with a
-// burst: of few, one comes back in a minute.
+// nginxLimit returns the two directives of a limit. limit_req is a rate with a burst: for few,
+// the rate is one a minute.
 func nginxLimit(l limit) (zone, use string) {
 	if l == unlimited {
 		return "", ""
@@ -94,7 +94,7 @@ func nginxLimit(l limit) (zone, use string) {
 }
 
 func nginxPath() (string, error) {
-	for _, name := range []string{"nginx", "/usr/sbin/nginx"} { // which not everybody has in the PATH
+	for _, name := range []string{"nginx", "/usr/sbin/nginx"} { // which may not be in the PATH
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}
@@ -102,8 +102,7 @@ func nginxPath() (string, error) {
 	return "", fmt.Errorf("%w: nginx is not installed", harness.ErrMissing)
 }
 
-// stubStatus reads how many requests nginx has had. Those for the status itself are not
-// counted.
+// stubStatus reads nginx's count of requests, without those for the status itself.
 func stubStatus(addr string) func(context.Context) (int, error) {
 	own := 0
 	return func(ctx context.Context) (int, error) {

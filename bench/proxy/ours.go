@@ -12,8 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/bench/harness"
 )
 
-// patient is a configuration in which Redis has time to answer, even on a machine that has
-// other work to do: no request may fail.
+// patient is a configuration with a long timeout of Redis, so that no request fails on a busy
+// machine.
 const patient = "redis_timeout: 5s\n"
 
 // startOurs starts ratelimit-proxy with flags alone, but for Redis.
@@ -61,8 +61,7 @@ func announced(p *child.Process, prefix string) (string, error) {
 	return addr, nil
 }
 
-// decisions reads how often the proxy has allowed or denied a request; without a limit,
-// how many the upstream has answered.
+// decisions reads the proxy's count of decisions or, without a limit, of responses.
 func decisions(ctx context.Context, url string, l limit) (int, error) {
 	names := []string{
 		`ratelimit_proxy_decisions_total{rule="limit",decision="allowed"}`,

@@ -28,23 +28,22 @@ const (
 // Roles are what child processes of the suite do, for [child.Main].
 var Roles = map[string]child.Role{upstreamRole: playUpstream, loadRole: playLoad, bareRole: playBare}
 
-// page is what the upstream answers.
+// page is the upstream's response body.
 var page = []byte(strings.Repeat("what the upstream has to say\n", 36)[:1024])
 
-// task is what the load does.
+// task configures the load.
 type task struct {
 	load.Options
 	Clients string // a name for them
-	Passes  int    // of each client, so many requests pass, and none after that; 0: all
+	Passes  int    // requests of each client that are allowed; 0 means all
 	Pids    []int  // the proxy's processes
 }
 
-// result is what came of it.
+// result is the outcome of a task.
 type result struct {
 	load.Result
 	Passed int // of the requests
-	// Used is what the proxy has used of processors in the measured time, which was so long
-	// and in which so many answers came.
+	// Used is the proxy's processor time during the measurement.
 	Used     time.Duration
 	Took     time.Duration
 	Answered int
@@ -74,7 +73,7 @@ func playLoad(text []byte) error {
 	})
 }
 
-// moment is how far it is.
+// moment is the progress at a time.
 type moment struct {
 	at       time.Time
 	used     time.Duration
@@ -110,7 +109,7 @@ func used(pids []int) (sum time.Duration, err error) {
 // client is a connection of the load.
 type client struct {
 	text           []byte
-	passes         int // all, if it is 0
+	passes         int // 0 means all
 	yes, no        load.Answer
 	passed, denied int
 }
@@ -123,7 +122,7 @@ func (l *loading) client(i int) load.Conn {
 	return c
 }
 
-// authorization returns the header by which a client is known.
+// authorization returns the header that identifies a client.
 func authorization(clients string, i int) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(clients+"-"+strconv.Itoa(i)+":secret"))
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/lazyreq/lazyreq/bench/child"
 )
 
-// asking asks each time by a new connection: none is left at a proxy that is to end.
+// asking uses a new connection for each request, so that none is open when a proxy ends.
 var asking = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
 
-// ask asks a proxy for the page, as a client of that name.
+// ask requests the page from a proxy as the named client.
 func ask(ctx context.Context, addr, authorization string, want int) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/", nil)
 	if err != nil {
@@ -41,7 +41,7 @@ func ask(ctx context.Context, addr, authorization string, want int) error {
 	return nil
 }
 
-// text returns what a GET of a URL answers.
+// text returns the response body of a GET.
 func text(ctx context.Context, url string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -59,7 +59,7 @@ func text(ctx context.Context, url string) (string, error) {
 	return string(body), err
 }
 
-// command returns a command whose environment has nothing that tells a proxy what to do.
+// command returns a command without the environment variables that configure proxies.
 func command(path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
 	for _, v := range os.Environ() {
@@ -94,7 +94,7 @@ func launch(ctx context.Context, on child.CPUs, addr string, cmd *exec.Cmd) (*ch
 	}
 }
 
-// ender returns what ends a process in good order.
+// ender returns a function that stops a process gracefully.
 func ender(p *child.Process) func() error {
 	return func() error { return p.Stop(syscall.SIGTERM) }
 }

@@ -18,7 +18,7 @@ func Suite() harness.Suite {
 	}
 }
 
-// metrics are what a round gives.
+// metrics are the results of a round.
 var metrics = []harness.Metric{
 	perRequest,
 	{Name: throughput, Unit: "req/s", More: true},
@@ -27,7 +27,7 @@ var metrics = []harness.Metric{
 	{Name: busy, Unit: "%", More: true},
 }
 
-// perRequest is what the suite is about.
+// perRequest is the suite's main metric.
 var perRequest = harness.Metric{Name: processor, Unit: "µs"}
 
 // The names of the metrics.
@@ -47,7 +47,7 @@ const (
 	shared = "redis"
 )
 
-// quotients are what is published, by the cases or contenders that are divided.
+// quotients are the published ratios between cases or contenders.
 var quotients = []struct {
 	name   string
 	of, by harness.Ref
@@ -62,7 +62,7 @@ var quotients = []struct {
 	{"denied/nginx", harness.Ref{Case: denied, Contender: ours}, harness.Ref{Case: denied, Contender: nginx}},
 }
 
-// plan is how a run goes.
+// plan configures a run.
 type plan struct {
 	rounds  int
 	warmUp  time.Duration
@@ -92,7 +92,7 @@ func run(ctx context.Context, r *harness.Run) error {
 	return b.compare(ctx, r, b.cases(contenders))
 }
 
-// compare measures all cases, and what they come to.
+// compare measures all cases and computes the ratios.
 func (b *bench) compare(ctx context.Context, r *harness.Run, cases []harness.Case) error {
 	for _, c := range cases {
 		r.Plan(b.rounds * len(c.Contenders))
@@ -106,7 +106,7 @@ func (b *bench) compare(ctx context.Context, r *harness.Run, cases []harness.Cas
 	return nil
 }
 
-// cases returns who takes part in which case.
+// cases returns the contenders of each case.
 func (b *bench) cases(by []contender) []harness.Case {
 	cases := []harness.Case{{Name: none}, {Name: ample}, {Name: denied}, {Name: shared}}
 	for i := range cases {

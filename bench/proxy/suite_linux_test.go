@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// short returns a bench for one short round of each. Without nginx or Redis the test is
-// skipped, but with CI=true it fails.
+// short returns a bench for one short round of each contender. If nginx or Redis is missing, the
+// test is skipped, or fails with CI=true.
 func short(t *testing.T) *bench {
 	t.Helper()
 	_, err := nginxPath()
@@ -51,7 +51,7 @@ func without(name string) []contender {
 	return slices.DeleteFunc(slices.Clone(contenders), func(c contender) bool { return c.name == name })
 }
 
-// One short round of each: all limit, and count right.
+// In a short round, all contenders limit and count correctly.
 func TestEveryProxy(t *testing.T) {
 	b := short(t)
 	r := harness.NewRun("proxy", true, nil)
@@ -105,7 +105,7 @@ func TestCaddy(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeHadIsMissing(t *testing.T) {
+func TestMissingContenders(t *testing.T) {
 	b := &bench{plan: plan{rounds: 1}, caddy: program{err: harness.ErrMissing}}
 	_, err := b.start(t.Context(), contenders[3], inMemory[ample])
 	require.ErrorIs(t, err, harness.ErrMissing)
@@ -118,7 +118,7 @@ func TestWhatCannotBeHadIsMissing(t *testing.T) {
 	require.ErrorContains(t, p.err, "go build nothing")
 }
 
-func TestAProxyThatIsWrongEndsTheRun(t *testing.T) {
+func TestWrongCountsEndRun(t *testing.T) {
 	b := short(t)
 	_, err := b.start(t.Context(), contender{name: bare, start: startBare}, setup{limit: few})
 	require.EqualError(t, err, "request 6 with a limit of 5: 200 OK with 1024 bytes, want 429")
@@ -141,11 +141,11 @@ func TestAProxyThatIsWrongEndsTheRun(t *testing.T) {
 	own := running{addr: addr, pids: []int{other.Pid()}}
 	require.ErrorContains(t, round(&instance{b, &own, unlimited}), "the upstream has answered 0 requests, want")
 
-	// It ends in the middle, and what is under way then is counted by nobody: it is the last.
+	// This must be the last: requests in flight at its end are not counted.
 	require.ErrorContains(t, round(&instance{b, p, few}), "wrong answer: HTTP/1.1 200 OK, want 429")
 }
 
-func TestTheUpstreamCountsWhatIsWhole(t *testing.T) {
+func TestUpstreamCountsWholeRequests(t *testing.T) {
 	all, err := child.All()
 	require.NoError(t, err)
 	p, addr, err := child.StartRole(upstreamRole, nil, all)
@@ -172,7 +172,7 @@ func TestTheUpstreamCountsWhatIsWhole(t *testing.T) {
 	}
 }
 
-func TestTheClockOfAProcess(t *testing.T) {
+func TestProcessorTime(t *testing.T) {
 	before, err := used([]int{os.Getpid()})
 	require.NoError(t, err)
 	for begun := rig.ProcessorTime(); rig.ProcessorTime() < begun+50*time.Millisecond; {

@@ -20,14 +20,14 @@ type upstream struct {
 	served         atomic.Int64
 }
 
-// half is what a connection has sent of its next request.
+// half is the received part of a connection's next request.
 type half struct {
 	buf [4096]byte
 	n   int
 }
 
-// playUpstream serves until the standard input ends. It prints its address, and for each
-// line how many requests it has answered.
+// playUpstream serves until standard input ends. It prints its address, and the number of
+// requests that it has answered for each line of input.
 func playUpstream([]byte) error {
 	u := &upstream{conns: map[int]*half{}}
 	u.response = fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nServer: upstream\r\nDate: %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s",
@@ -102,7 +102,7 @@ func (u *upstream) run() error {
 func (u *upstream) accept() error {
 	fd, _, err := unix.Accept4(u.listener, unix.SOCK_CLOEXEC)
 	if err != nil {
-		return nil // whoever it was is gone again
+		return nil // the client has closed the connection
 	}
 	u.conns[fd] = &half{}
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
@@ -111,8 +111,8 @@ func (u *upstream) accept() error {
 	return u.watch(fd)
 }
 
-// answer answers the requests, which have no bodies, that are whole. It returns false at
-// the end of the connection, or if a request is too long.
+// answer answers the complete requests, which have no bodies. It returns false at the end of the
+// connection or if a request is too long.
 func (u *upstream) answer(fd int, c *half) bool {
 	n, err := unix.Read(fd, c.buf[c.n:])
 	if err == unix.EINTR {

@@ -10,7 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-func TestFlagsOverruleTheFile(t *testing.T) {
+func TestFlagsOverrideFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "proxy.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(`
 listen: ['127.0.0.1:1', '127.0.0.1:2']

@@ -94,7 +94,7 @@ func startWith(t *testing.T, stdin io.Reader, env []string, args ...string) *pro
 	return p
 }
 
-// line returns the next line of standard output, without what it has to begin with.
+// line returns the next line of standard output without its prefix.
 func (p *process) line(t *testing.T, prefix string) string {
 	t.Helper()
 	select {
@@ -118,7 +118,7 @@ func (p *process) get(t *testing.T, url string) (int, string) {
 	return res.StatusCode, string(body)
 }
 
-// logged waits until a line is logged that has a text in it, and returns it.
+// logged waits for a line of the log that contains a text, and returns it.
 func (p *process) logged(t *testing.T, text string) (line map[string]any) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -133,7 +133,7 @@ func (p *process) logged(t *testing.T, text string) (line map[string]any) {
 	return line
 }
 
-// stop ends the program as a service manager does.
+// stop ends the program with SIGTERM, as a service manager does.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
@@ -159,7 +159,7 @@ func TestFlagsAlone(t *testing.T) {
 		require.Equal(t, want, status)
 	}
 	status, _ := p.get(t, url+"/status/127.0.0.1")
-	require.Equal(t, 404, status, "no flag says who may ask")
+	require.Equal(t, 404, status, "no flag allows a client to read it")
 	status, _ = p.get(t, admin+"/healthz")
 	require.Equal(t, 200, status)
 	_, body := p.get(t, admin+"/metrics")
@@ -170,7 +170,7 @@ func TestFlagsAlone(t *testing.T) {
 	require.Equal(t, "stopping", p.logged(t, "stopping")["msg"])
 }
 
-func TestRedisOfTheEnvironment(t *testing.T) {
+func TestRedisFromEnvironment(t *testing.T) {
 	redis := redistest.Start(t)
 	env := []string{"REDIS_URL=redis://" + redis.Addr}
 	up := behind(t, "hello")
@@ -202,7 +202,7 @@ func TestRedisOfTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestConfigurationIsReloaded(t *testing.T) {
+func TestReload(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "proxy.yaml")
 	write := func(text string) {
 		require.NoError(t, os.WriteFile(file+".new", []byte(text), 0o600))
@@ -241,7 +241,7 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	_, body = p.get(t, admin+"/metrics")
 	require.Contains(t, body, `ratelimit_proxy_reloads_total{ok="false"} 1`, "one that couldn't be read")
 
-	// What only a restart changes is told, whichever it is.
+	// The log names each field that needs a restart.
 	other := strings.Replace(text("five"), "127.0.0.1:0", "127.0.0.1:1", 1)
 	write(other + "timeouts: {header: 1s, stall: 2s, idle: 3s}\nmax_header_bytes: 4KiB\n")
 	line = p.logged(t, "max_header_bytes")
@@ -252,7 +252,7 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	p.stop(t)
 }
 
-func TestConfigurationOfStandardInput(t *testing.T) {
+func TestConfigurationFromStdin(t *testing.T) {
 	text := fmt.Sprintf("listen: ['127.0.0.1:0']\nupstreams: {main: {url: %q}}\n", behind(t, "hello"))
 	for _, c := range []struct {
 		text string
@@ -275,14 +275,14 @@ func TestConfigurationOfStandardInput(t *testing.T) {
 	_, body := p.get(t, url)
 	require.Equal(t, "hello", body)
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP))
-	p.logged(t, "configuration reloaded") // it is the same: there is no more to read
+	p.logged(t, "configuration reloaded") // standard input was read once
 	_, body = p.get(t, url)
 	require.Equal(t, "hello", body)
 	p.stop(t)
 	require.NotContains(t, p.log.String(), "ERROR")
 }
 
-// slow starts an upstream that answers when it is told to, and tells that it was asked.
+// slow starts an upstream that reports each request and waits before it responds.
 func slow(t *testing.T) (url string, asked, answer chan struct{}) {
 	asked, answer = make(chan struct{}), make(chan struct{})
 	up := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -301,7 +301,7 @@ func TestSignals(t *testing.T) {
 		grace string
 		do    func(p *process, answer chan struct{})
 		want  error // of the request
-		code  int   // of the program, -1 if the signal has ended it
+		code  int   // exit status, -1 if the signal ended the program
 		says  string
 	}{
 		"the request is waited for": {"5m", func(_ *process, answer chan struct{}) { close(answer) }, nil, 0, ""},
@@ -329,7 +329,7 @@ func TestSignals(t *testing.T) {
 			require.Eventually(t, func() bool {
 				status, _ := p.get(t, admin+"/healthz")
 				return status == 503
-			}, 30*time.Second, time.Millisecond, "it tells of the end until then")
+			}, 30*time.Second, time.Millisecond, "/healthz reports the stop until then")
 		}
 		c.do(p, answer)
 		if c.want == nil {
@@ -361,7 +361,7 @@ func TestDebug(t *testing.T) {
 	}
 }
 
-func TestCommandLinesThatAreWrong(t *testing.T) {
+func TestInvalidCommandLines(t *testing.T) {
 	dir := t.TempDir()
 	good, bad := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml")
 	require.NoError(t, os.WriteFile(good, []byte("upstreams: {main: {url: http://a}}\n"), 0o600))

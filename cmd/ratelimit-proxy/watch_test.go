@@ -33,7 +33,7 @@ func TestWatch(t *testing.T) {
 	sees := func(text string, change func()) {
 		t.Helper()
 		require.Eventually(t, func() bool {
-			change() // again, for a watch that has not begun
+			change() // again, until the watch has begun
 			select {
 			case got := <-changed:
 				return got == text
@@ -47,7 +47,7 @@ func TestWatch(t *testing.T) {
 	sees("2", func() { write(file+".new", "2"); require.NoError(t, os.Rename(file+".new", file)) })
 	sees("3", func() { _ = os.Remove(file); write(file, "3") })
 
-	// What happens to others in the folder, or to nothing but its time, is no change.
+	// Other files of the folder and new modification times are no change.
 	write(filepath.Join(dir, "other"), "3")
 	write(file, "3")
 	require.NoError(t, os.Chtimes(file, time.Now(), time.Now()))

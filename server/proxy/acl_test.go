@@ -10,7 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-func TestListsMatchTranslatedAddresses(t *testing.T) {
+func TestListsMatchNAT64Addresses(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
 	key := config.Key{{Kind: "client", Name: "ip"}}
 	for _, c := range []struct {

@@ -28,7 +28,7 @@ func TestMetrics(t *testing.T) {
 	require.NotContains(t, m, "am9za")
 	require.NotContains(t, m, "0xx")
 
-	// What each of ours is, is told by itself.
+	// Each of our metrics has its own HELP text.
 	for line := range strings.Lines(p.metrics(t, "# HELP ratelimit_")) {
 		require.Contains(t, help, strings.Fields(line)[2])
 	}

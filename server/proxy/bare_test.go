@@ -12,9 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/bareproxy"
 )
 
-// What benchmarks call the bare proxy differs from ours in what ours does, and not in how it
-// is connected.
-func TestTheBareProxyIsConnectedLikeOurs(t *testing.T) {
+// The bare proxy of the benchmarks has the same settings of connections as ours.
+func TestBareProxyHasSameConnections(t *testing.T) {
 	p, err := New(parse(t, "upstreams: {main: {url: 'http://127.0.0.1:1'}}"), Options{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer p.Close()
@@ -34,8 +33,8 @@ func TestTheBareProxyIsConnectedLikeOurs(t *testing.T) {
 	require.Len(t, h.BufferPool.Get(), len(buffers.Get()))
 }
 
-// fields returns the exported fields of the struct that v points to; of what can't be compared, whether it is
-// there.
+// fields returns the exported fields of the struct that v points to. For fields that can't be
+// compared, it reports whether they are set.
 func fields(v any) map[string]any {
 	s := reflect.ValueOf(v).Elem()
 	out := map[string]any{}

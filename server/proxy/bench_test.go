@@ -97,7 +97,7 @@ func BenchmarkForward(b *testing.B) {
 		{"bare", bareproxy.Handler(target, transport)},
 		{"no-rule", proxy("")},
 		{"limit", proxy("rules: [{name: limit, limit: 1000000000/h}]")},
-		{"limit-without-seed-fields", proxy("headers: {legacy: false}\nrules: [{name: limit, limit: 1000000000/h}]")},
+		{"limit-without-legacy-headers", proxy("headers: {legacy: false}\nrules: [{name: limit, limit: 1000000000/h}]")},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			w := &discard{header: http.Header{}}
@@ -144,7 +144,7 @@ func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(status int)      { d.status = status }
 
 // A request that no rule matches costs no call of the store, and nothing else for limits.
-func TestNoRuleNoCost(t *testing.T) {
+func TestNoRuleCostsNothing(t *testing.T) {
 	allocs := func(yaml string) float64 {
 		p, err := New(parse(t, "upstreams: {main: {url: 'http://127.0.0.1:1'}}\nroutes: [{upstream: main, match: {paths: [/nowhere]}}]\n%s\n", yaml), Options{Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
@@ -153,7 +153,7 @@ func TestNoRuleNoCost(t *testing.T) {
 		w := &discard{header: http.Header{}}
 		return testing.AllocsPerRun(100, func() { clear(w.header); p.ServeHTTP(w, r) })
 	}
-	if !racing.Enabled { // which loses a part of what is pooled
+	if !racing.Enabled { // the race detector drops pooled values
 		require.Equal(t, allocs(""), allocs("rules: [{name: limit, limit: 1/h, match: {paths: [/x, '/y/**'], methods: [GET]}}]"))
 	}
 	begin := time.Now()

@@ -20,7 +20,7 @@ import (
 
 func readSeeker(s string) io.ReadSeeker { return strings.NewReader(s) }
 
-// hashing answers with the hash of the body, and what it could read of it.
+// hashing answers with the hash of the body.
 func hashing(w http.ResponseWriter, r *http.Request) {
 	h := sha256.New()
 	if _, err := io.Copy(h, r.Body); err != nil {
@@ -29,7 +29,7 @@ func hashing(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%x", h.Sum(nil))
 }
 
-func TestBodiesOfAllKinds(t *testing.T) {
+func TestForwardBodies(t *testing.T) {
 	p := run(t, limited(t, behind(t, hashing).URL, "1000/60s"))
 	body := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	want := fmt.Sprintf("%x", sha256.Sum256(body))
@@ -39,12 +39,12 @@ func TestBodiesOfAllKinds(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("%x", sha256.Sum256(nil)), p.do(t, "POST", "/", nil).body)
 }
 
-// slowly is a configuration in which clients may do nothing for 300 ms.
+// slowly returns a configuration with a stall timeout of 300 ms.
 func slowly(tb testing.TB, upstream, more string) config.Config {
 	return parse(tb, "upstreams: {main: {url: %q, response_timeout: 10s}}\ntimeouts: {stall: 300ms, header: 300ms}\n%s\n", upstream, more)
 }
 
-func TestClientsThatAreSlow(t *testing.T) {
+func TestSlowClients(t *testing.T) {
 	up := behind(t, hashing)
 	p := run(t, slowly(t, up.URL, "rules: [{name: never, limit: 1/h, match: {paths: [/denied]}}]"))
 	require.True(t, p.passes(t, "/denied"))
@@ -62,8 +62,8 @@ func TestClientsThatAreSlow(t *testing.T) {
 	require.Empty(t, p.log.lines(`"level":"ERROR"`), "that is no failure of the proxy or the upstream")
 }
 
-// A body that takes its time is no slow client as long as something of it comes.
-func TestClientsThatAreOnlyLong(t *testing.T) {
+// An upload may take longer than the stall timeout as long as it makes progress.
+func TestLongUploads(t *testing.T) {
 	p := run(t, slowly(t, behind(t, hashing).URL, ""))
 	for _, major := range []int{1, 2} {
 		body, writer := io.Pipe()
@@ -85,7 +85,7 @@ func TestClientsThatAreOnlyLong(t *testing.T) {
 	}
 }
 
-// overTLS runs a proxy that is asked over HTTP/2.
+// overTLS starts a proxy whose client uses HTTP/2.
 func overTLS(tb testing.TB, c config.Config) *running {
 	certs := newCertificates(tb)
 	c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
@@ -94,8 +94,8 @@ func overTLS(tb testing.TB, c config.Config) *running {
 	return p
 }
 
-// An upstream may be silent for longer than a client, before its answer and in the middle.
-func TestUpstreamsThatTakeTheirTime(t *testing.T) {
+// The stall timeout does not apply to upstreams, before or within a response.
+func TestSlowUpstreams(t *testing.T) {
 	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
 		<-time.After(400 * time.Millisecond)
 		_, _ = io.WriteString(w, "a")
@@ -109,8 +109,8 @@ func TestUpstreamsThatTakeTheirTime(t *testing.T) {
 	}
 }
 
-// A client that takes nothing is given up.
-func TestClientsThatDoNotRead(t *testing.T) {
+// A client that doesn't read the response is disconnected.
+func TestClientThatDoesNotRead(t *testing.T) {
 	ended := make(chan error, 1)
 	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
 		var err error
@@ -133,7 +133,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	}
 }
 
-func TestBodiesThatAreCutOff(t *testing.T) {
+func TestTruncatedBodies(t *testing.T) {
 	got := make(chan error, 8)
 	up := behind(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, err := io.Copy(io.Discard, r.Body)
@@ -153,7 +153,7 @@ func TestBodiesThatAreCutOff(t *testing.T) {
 	require.Empty(t, p.log.lines(`"level":"ERROR"`))
 }
 
-func TestHeadersOfOneMegabyte(t *testing.T) {
+func TestLargeHeaders(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, limited(t, up.URL, "1000/60s"))
 	large := strings.Repeat("x", 1<<20)
@@ -162,14 +162,14 @@ func TestHeadersOfOneMegabyte(t *testing.T) {
 	require.Zero(t, up.n.Load())
 	require.Equal(t, 200, p.get(t, "/", "X-Large", large[:48<<10]).StatusCode)
 
-	// An upstream's, too.
+	// An upstream may send larger headers.
 	up = behind(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Large", large[:1<<20]) })
 	p = run(t, limited(t, up.URL, "1000/60s"))
 	require.Equal(t, 200, p.get(t, "/").StatusCode)
 }
 
-// Who is denied is not asked for the body.
-func TestDeniedBodies(t *testing.T) {
+// A denied client is not asked for the body.
+func TestDeniedUploads(t *testing.T) {
 	up := behind(t, hashing)
 	p := run(t, limited(t, up.URL, "1/60s"))
 	require.True(t, p.passes(t, "/"))
@@ -178,13 +178,13 @@ func TestDeniedBodies(t *testing.T) {
 	require.NotContains(t, got, "100 Continue")
 	require.Contains(t, got, "Connection: close")
 
-	// One that sends it all the same has its answer.
+	// A client that sends the body without being asked can read the response.
 	a := p.do(t, "POST", "/", bytes.NewReader(make([]byte, 100<<10)))
 	require.Equal(t, 429, a.StatusCode)
 	require.EqualValues(t, 1, up.n.Load())
 }
 
-func TestEventsAreSentAtOnce(t *testing.T) {
+func TestServerSentEvents(t *testing.T) {
 	next, ended := make(chan string), make(chan bool)
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
 		defer func() { ended <- true }()
@@ -214,12 +214,12 @@ func TestEventsAreSentAtOnce(t *testing.T) {
 			_, err = lines.ReadString('\n')
 			require.NoError(t, err)
 			if i < 2 {
-				next <- fmt.Sprint(i + 1) // not before the client has the one before
+				next <- fmt.Sprint(i + 1) // the client has read the previous event
 			}
 		}
 		cancel()
 		_ = res.Body.Close()
-		<-ended // it learns that the client has left
+		<-ended // the upstream's request is cancelled
 	}
 }
 

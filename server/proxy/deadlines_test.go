@@ -24,9 +24,8 @@ func (w *timedWriter) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// At every write the deadline is further than stall and no further than twice that, and it
-// is not moved each time.
-func TestWritesHaveTheirTime(t *testing.T) {
+// Each write has between stall and twice stall, and the deadline is not moved for each write.
+func TestWriteDeadlines(t *testing.T) {
 	const stall = time.Minute
 	for name, own := range map[string]time.Duration{"our server": 2 * stall, "another's": time.Second, "none": 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -57,8 +56,8 @@ func TestWritesHaveTheirTime(t *testing.T) {
 	}
 }
 
-// Over HTTP/2 a deadline that passes ends the stream, whether somebody writes or not.
-func TestNoDeadlineBetweenTheWritesOfAStream(t *testing.T) {
+// Over HTTP/2, a deadline that passes ends the stream even if no write is in flight.
+func TestNoDeadlineBetweenHTTP2Writes(t *testing.T) {
 	w := &timedWriter{ResponseRecorder: httptest.NewRecorder(), until: time.Now()}
 	r := httptest.NewRequest("GET", "/", nil)
 	r.ProtoMajor = 2

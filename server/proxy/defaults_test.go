@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// What is not configured is bounded as the documentation says, and what is, as configured.
+// Unset fields have the documented defaults, and set fields take effect.
 func TestBounds(t *testing.T) {
 	p := run(t, limited(t, "http://127.0.0.1:1", "10/60s"))
 	g, s := p.current.Load(), p.server.http
@@ -62,8 +62,8 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
-// A reload that comes while a certificate is being replaced is none the worse for it.
-func TestReloadWithoutTheCertificate(t *testing.T) {
+// A reload succeeds while a certificate is being replaced.
+func TestReloadWithoutCertificate(t *testing.T) {
 	certs := newCertificates(t)
 	c := limited(t, behind(t, nil).URL, "10/60s")
 	c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
@@ -75,8 +75,8 @@ func TestReloadWithoutTheCertificate(t *testing.T) {
 	require.ErrorContains(t, p.reload(c), "listen[0].address")
 }
 
-// The file of an upstream's authorities may have changed though its name has not.
-func TestReloadReadsAuthoritiesAgain(t *testing.T) {
+// A reload reads a CA file again, since its content may have changed.
+func TestReloadReadsCAAgain(t *testing.T) {
 	certs, others := newCertificates(t), newCertificates(t)
 	c := limited(t, behind(t, nil).URL, "1000/60s")
 	c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
@@ -96,8 +96,8 @@ func TestReloadReadsAuthoritiesAgain(t *testing.T) {
 	require.Equal(t, 200, p.get(t, "/").StatusCode)
 }
 
-// Which settings mean another store, and which the same.
-func TestWhatMeansAnotherStore(t *testing.T) {
+// A reload keeps the store unless a setting of the store changes.
+func TestStoreSettings(t *testing.T) {
 	const redis = "redis://127.0.0.1:1"
 	for name, c := range map[string]struct {
 		a, b config.Config
@@ -134,8 +134,8 @@ func TestWhatMeansAnotherStore(t *testing.T) {
 	}
 }
 
-// What the end of the proxy cuts off, the upstream has not broken off.
-func TestAStopIsNotAFailureOfTheUpstream(t *testing.T) {
+// Responses that Shutdown cuts off are not logged as failures of the upstream.
+func TestStopIsNoUpstreamFailure(t *testing.T) {
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "half")
 		_ = http.NewResponseController(w).Flush()

@@ -37,15 +37,15 @@ func TestDenialCountIsBounded(t *testing.T) {
 	require.EqualValues(t, maxDenialKeys-1, b.size())
 }
 
-// made returns a request of a key that somebody has made up.
+// made returns a request with a unique key.
 func requestOf(key any) *http.Request {
 	r := httptest.NewRequest("GET", "/x", nil)
 	r.Header.Set("Authorization", fmt.Sprint(key))
 	return r
 }
 
-// counting is a proxy in memory of so many bytes, whose one rule lets a key pass once in an
-// hour, without the upstream: what is returned answers a request, as far as the limit goes.
+// counting returns a handler that charges requests by a rule of one request an hour, with the
+// given memory for counters and without an upstream.
 func counting(t *testing.T, size string) (*running, func(*http.Request) int) {
 	p := run(t, parse(t, `
 upstreams: {main: {url: %q}}
@@ -64,18 +64,18 @@ rules: [{name: limit, limit: 1/h}]
 	}
 }
 
-// heap returns the bytes that are alive.
+// heap returns the bytes of live objects.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what pools have kept
+	runtime.GC() // a second time, for pooled objects
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// So many keys that somebody makes up, each allowed once and then denied, take no more bytes
-// than the counters may and the statistics do, and no more of them in the end than before.
-func TestOneHundredThousandKeys(t *testing.T) {
+// Made-up keys, each allowed once and then denied, take no more memory than the counters and
+// the denial counts are configured for, and no more in the end than at first.
+func TestMemoryOfManyKeys(t *testing.T) {
 	const bound = 1 << 20
 	p, answer := counting(t, "1MiB")
 	keys := 100_000
@@ -89,7 +89,7 @@ func TestOneHundredThousandKeys(t *testing.T) {
 			require.Equal(t, 200, answer(r))
 			require.Equal(t, 429, answer(r))
 		}
-		// Beside the counters, the statistics know 16,384 keys by 40 bytes, in maps that are half full.
+		// Besides the counters, there are 16,384 denial counts of 40 bytes, in maps that are half full.
 		require.Less(t, heap()-empty, int64(bound+(2<<20)), "of %d keys %d times", keys, i+1)
 	}
 	require.LessOrEqual(t, p.denials.size(), int64(maxDenialKeys))
@@ -97,8 +97,8 @@ func TestOneHundredThousandKeys(t *testing.T) {
 	runtime.KeepAlive(p)
 }
 
-// What bounds the counters is their bytes: as long as there are some left, none is forgotten.
-func TestMemoryIsUsed(t *testing.T) {
+// Counters are evicted only when max_bytes is reached.
+func TestMemoryLimitIsUsed(t *testing.T) {
 	const keys = 150_000
 	s, err := (&Proxy{}).openStore(&config.Config{Memory: config.Memory{MaxBytes: 16 << 20}}, nil)
 	require.NoError(t, err)

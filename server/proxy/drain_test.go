@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stop begins to stop the server, and returns once that is so. An end is sent when it has
-// stopped.
+// stop starts Shutdown and returns once the server is stopping. The channel gets the result.
 func (r *running) stop(tb testing.TB) <-chan error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- r.server.Shutdown(context.WithoutCancel(tb.Context())) }()
@@ -18,9 +17,9 @@ func (r *running) stop(tb testing.TB) <-chan error {
 	return stopped
 }
 
-// A client that is about to send the next request on a connection when the stop begins has
-// its answer, which tells it to send no more.
-func TestIdleConnectionsLearnOfTheStop(t *testing.T) {
+// A client that sends a request on an idle connection after the stop has begun gets a response
+// with Connection: close.
+func TestStopIsAnnouncedToIdleConnections(t *testing.T) {
 	asked, answer := make(chan struct{}, 1), make(chan struct{})
 	p := run(t, limited(t, behind(t, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
@@ -52,7 +51,7 @@ func TestIdleConnectionsLearnOfTheStop(t *testing.T) {
 	require.NoError(t, <-stopped, "as soon as there is no connection")
 }
 
-// A connection that isn't used is closed after the window.
+// Idle connections are closed after the drain window.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	p := run(t, limited(t, behind(t, nil).URL, "9/h"))
 	require.Equal(t, time.Second, p.server.window)

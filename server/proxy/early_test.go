@@ -21,8 +21,8 @@ type uploading struct {
 	answers *bufio.Reader
 }
 
-// upload begins to send a request. What isn't answered within 20 s fails, which is less than a
-// client may stall.
+// upload begins to send a request. The test fails without a response within 20 s, which is less
+// than the stall timeout.
 func (r *running) upload(tb testing.TB, text string) *uploading {
 	conn, err := net.Dial("tcp", r.addr)
 	require.NoError(tb, err)
@@ -38,7 +38,7 @@ func (u *uploading) send(tb testing.TB, text string) {
 	require.NoError(tb, err)
 }
 
-// answer returns the whole answer to what was sent so far.
+// answer reads the whole response.
 func (u *uploading) answer(tb testing.TB) answer {
 	res, err := http.ReadResponse(u.answers, nil)
 	require.NoError(tb, err)
@@ -54,8 +54,8 @@ func (u *uploading) ends(tb testing.TB) {
 	require.Empty(tb, rest)
 }
 
-// A client learns at once that its request goes nowhere, and not when it has sent the body.
-func TestRefusalsDoNotWaitForTheBody(t *testing.T) {
+// A request that isn't forwarded is answered before its body has arrived.
+func TestDenialBeforeBody(t *testing.T) {
 	free, err := loopback.Reserve()
 	require.NoError(t, err)
 	defer free.Release()
@@ -113,8 +113,8 @@ rules:
 	require.Equal(t, 2, res.ProtoMajor)
 }
 
-// A client that sends its body in drops has its answer as soon.
-func TestRefusalsDoNotWaitForDrops(t *testing.T) {
+// A client that sends its body in small pieces gets the response as early.
+func TestDenialDuringSlowUpload(t *testing.T) {
 	p := run(t, limited(t, behind(t, nil).URL, "1/h"))
 	require.True(t, p.passes(t, "/"))
 	client := p.upload(t, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n")
@@ -135,8 +135,8 @@ func TestRefusalsDoNotWaitForDrops(t *testing.T) {
 	<-done
 }
 
-// A short body that is there already is no reason to close the connection.
-func TestRefusalsKeepTheConnectionBehindAShortBody(t *testing.T) {
+// The connection stays open after a short body that has arrived.
+func TestDenialKeepsConnectionAfterShortBody(t *testing.T) {
 	p := run(t, limited(t, behind(t, nil).URL, "1/h"))
 	require.True(t, p.passes(t, "/"))
 	for _, body := range []string{"Content-Length: 5\r\n\r\n01234", "Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n0\r\n\r\n", "Content-Length: 0\r\n\r\n"} {
@@ -156,14 +156,14 @@ func TestRefusalsKeepTheConnectionBehindAShortBody(t *testing.T) {
 	}
 }
 
-// An upstream may answer before it has the whole request. The client gets the answer then,
-// and if that is all, the connection ends.
-func TestAnswersBeforeTheBodyHasEnded(t *testing.T) {
+// An upstream may respond before it has the whole request. The client gets the response at
+// once, and the connection ends with the response.
+func TestEarlyResponse(t *testing.T) {
 	seen := make(chan struct{})
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		_ = control.EnableFullDuplex()
-		w.Header().Set("Connection", "close") // net/http can't read on after a body that was left
+		w.Header().Set("Connection", "close") // net/http can't reuse a connection with an unread body
 		if strings.HasPrefix(r.URL.Path, "/length") {
 			w.Header().Set("Content-Length", "5")
 		}
@@ -211,8 +211,8 @@ func TestAnswersBeforeTheBodyHasEnded(t *testing.T) {
 	require.Empty(t, p.log.lines(`"level":"ERROR"`))
 }
 
-// Both ways at the same time: what is sent comes back before more is sent.
-func TestBothWaysAtTheSameTime(t *testing.T) {
+// Request and response bodies are streamed at the same time.
+func TestFullDuplex(t *testing.T) {
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		_ = control.EnableFullDuplex()

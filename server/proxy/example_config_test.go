@@ -12,8 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// The documented example is a configuration that works, and has all that there is in it.
-func TestTheExample(t *testing.T) {
+// The documented example is valid and has nearly all fields.
+func TestDocumentedExample(t *testing.T) {
 	data, err := os.ReadFile("../../docs/proxy.yaml")
 	require.NoError(t, err)
 	certs := newCertificates(t)

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Servers that pass fields on as CGI does take X_Key for X-Key. So it is dropped, and rules
-// can't be for it.
-func TestFieldsThatCGITakesForOthers(t *testing.T) {
+// Servers that pass headers on as CGI does take X_Key for X-Key. So X_Key is dropped, and rules
+// can't use it.
+func TestHeaderNamesAmbiguousInCGI(t *testing.T) {
 	up := behind(t, nil)
 	const conf = `
 upstreams: {main: {url: %q}}
@@ -48,9 +48,8 @@ rules:
 	require.Error(t, Check(parse(t, "upstreams: {main: {url: http://a}}\nheaders: {underscores: true}\nrules: [{name: a, limit: 1/s, key: '{header.X.Key}'}]")))
 }
 
-// What only proxies say of a client, it can't say itself: neither in the header nor behind
-// the body.
-func TestFieldsOfProxies(t *testing.T) {
+// Headers that only proxies send are removed from clients' headers and trailers.
+func TestForgedProxyHeaders(t *testing.T) {
 	up := behind(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	names := []string{
 		"X-Forwarded-Ssl", "X-Forwarded-Scheme", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Server", "X-Forwarded-Client-Cert",

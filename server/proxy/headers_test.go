@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAnUpstreamsOwnFieldsAreKept(t *testing.T) {
+func TestUpstreamRateLimitHeadersAreKept(t *testing.T) {
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("RateLimit", `"up";r=5;t=7`)
@@ -34,7 +34,7 @@ func TestAnUpstreamsOwnFieldsAreKept(t *testing.T) {
 	require.Empty(t, a.Header["X-Ratelimit-Maxrequests"], "no mixture of both")
 }
 
-func TestSeedFieldsAreASwitch(t *testing.T) {
+func TestLegacyHeadersSwitch(t *testing.T) {
 	p := run(t, parse(t, "upstreams: {main: {url: %q}}\nheaders: {legacy: false}\nrules: [{name: limit, limit: 1/60s}]\n", behind(t, nil).URL))
 	for range 2 {
 		a := p.get(t, "/")
@@ -45,7 +45,7 @@ func TestSeedFieldsAreASwitch(t *testing.T) {
 	}
 }
 
-// What comes before the final header (1xx) passes, and takes nothing of it away.
+// Informational responses (1xx) are forwarded and leave the final header as it is.
 func TestEarlyHints(t *testing.T) {
 	p := run(t, limited(t, behind(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</x>; rel=preload")
@@ -69,7 +69,7 @@ func TestEarlyHints(t *testing.T) {
 	require.Equal(t, `"limit";r=9;t=60`, res.Header.Get("RateLimit"))
 }
 
-func TestWithoutRulesNothingIsAdded(t *testing.T) {
+func TestNoHeadersWithoutRules(t *testing.T) {
 	p := run(t, parse(t, "upstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 1/60s, match: {paths: [/x]}}]\n", behind(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Date"] = nil
 		require.Empty(t, r.UserAgent())

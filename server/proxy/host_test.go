@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hosted limits what goes to a host.
+// hosted returns a configuration that limits requests to a host.
 const hosted = `
 upstreams: {main: {url: %q}}
 rules:
@@ -17,8 +17,8 @@ rules:
   - {name: each, match: {paths: [/each]}, key: "{host}", limit: 1/h}
 `
 
-// However a client writes a host that has a limit, the request is limited or refused.
-func TestNoSpellingOfAHostEvadesARule(t *testing.T) {
+// Each spelling of a limited host is limited or refused.
+func TestHostSpellingsDoNotBypassRules(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, parse(t, hosted, up.URL))
 	require.True(t, p.passes(t, "/", "Host", "api.example.com"))
@@ -49,7 +49,7 @@ func TestNoSpellingOfAHostEvadesARule(t *testing.T) {
 	require.Equal(t, before, up.n.Load())
 }
 
-// notHosts are values of Host that are none.
+// notHosts are invalid values of Host.
 var notHosts = []string{
 	"api.example.com:80:90", "a:1:1", "", ":80", ".", "..", "api.example.com..", ".api.example.com", "api..example.com", "user@api.example.com",
 	"api.example.com:", "api.example.com:0", "api.example.com:65536", "api.example.com:+80", "api.example.com:http", "api.example.com:8a",
@@ -59,8 +59,8 @@ var notHosts = []string{
 	strings.Repeat("a", 254),
 }
 
-// Over HTTP/2 it is the same, with :authority for Host.
-func TestHostsOfHTTP2(t *testing.T) {
+// The same applies to :authority over HTTP/2.
+func TestHTTP2Hosts(t *testing.T) {
 	up := behind(t, nil)
 	p := overTLS(t, parse(t, hosted, up.URL))
 	require.True(t, p.passes(t, "/", "Host", "api.example.com"))
@@ -79,7 +79,7 @@ func TestHostsOfHTTP2(t *testing.T) {
 	require.True(t, hasHost(r))
 }
 
-func TestSpellingsOfAHostShareTheirQuota(t *testing.T) {
+func TestHostSpellingsShareQuota(t *testing.T) {
 	p := run(t, parse(t, hosted, behind(t, nil).URL))
 	require.True(t, p.passes(t, "/each", "Host", "a.example"))
 	for _, host := range []string{"a.example", "A.EXAMPLE", "a.example.", "a.example:80", "a.example:81"} {
@@ -97,8 +97,8 @@ func TestSpellingsOfAHostShareTheirQuota(t *testing.T) {
 	require.ErrorContains(t, Check(parse(t, "upstreams: {main: {url: http://a}}\nrules: [{name: x, key: '{host}', limit: 1/s, deny: ['a:1:1']}]")), "rules[0].deny[0]")
 }
 
-// net/http has the Host beside the headers, among which a rule would never find it.
-func TestHostIsNoHeader(t *testing.T) {
+// net/http doesn't keep Host among the headers, so a rule by that header would never match.
+func TestHostHeaderIsRefusedInRules(t *testing.T) {
 	for field, part := range map[string]string{
 		"rules[0].match.headers":  "rules: [{name: a, limit: 1/s, match: {headers: {host: a}}}]",
 		"rules[0].key":            "rules: [{name: a, limit: 1/s, key: '{header.Host}'}]",

@@ -27,7 +27,7 @@ func (z countedZeros) Read(p []byte) (int, error) {
 
 // Uploads that the upstream doesn't read leave the other requests of their HTTP/2 connection
 // enough of its flow-control window.
-func TestUnreadUploadsDoNotBlockTheirConnection(t *testing.T) {
+func TestUnreadUploadsDoNotBlockConnection(t *testing.T) {
 	const unread = 8
 	arrived, release, ended := make(chan struct{}, unread), make(chan struct{}), make(chan error, unread)
 	releaseAll := sync.OnceFunc(func() { close(release) })
@@ -52,7 +52,7 @@ func TestUnreadUploadsDoNotBlockTheirConnection(t *testing.T) {
 		req, err := http.NewRequestWithContext(uploads, "POST", p.url+"/unread", countedZeros{&sent})
 		require.NoError(t, err)
 		go func() {
-			_, err := p.client.Do(req) //nolint:bodyclose // it has no response
+			_, err := p.client.Do(req) //nolint:bodyclose // it returns an error
 			failed <- err
 		}()
 	}

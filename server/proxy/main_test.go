@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// parse reads a configuration. Unless it names who may ask for the status, this machine may.
+// parse reads a configuration. By default, clients on this machine may read the status.
 func parse(tb testing.TB, format string, args ...any) config.Config {
 	tb.Helper()
 	c := parseAlone(tb, format, args...)
@@ -43,7 +43,7 @@ func parseAlone(tb testing.TB, format string, args ...any) config.Config {
 	return c
 }
 
-// limited is the configuration of the command line's flags alone.
+// limited returns the configuration that --upstream and --limit make.
 func limited(tb testing.TB, upstream, limit string) config.Config {
 	return parse(tb, "upstreams: {main: {url: %q}}\nrules: [{name: limit, limit: %s}]\n", upstream, limit)
 }
@@ -106,7 +106,7 @@ type answer struct {
 	body string
 }
 
-// get asks the proxy, with headers as names and values.
+// get sends a GET request, with headers as names and values.
 func (r *running) get(tb testing.TB, path string, headers ...string) answer {
 	tb.Helper()
 	return r.do(tb, http.MethodGet, path, nil, headers...)
@@ -119,7 +119,7 @@ func (r *running) do(tb testing.TB, method, path string, body io.Reader, headers
 	return a
 }
 
-// ask is do for other goroutines than the test's: without an answer, the test fails and goes on.
+// ask is do for goroutines other than the test's: after an error, the test fails but continues.
 func (r *running) ask(tb testing.TB, method, path string, body io.Reader, headers ...string) answer {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(tb.Context(), method, r.url+path, body)
@@ -130,7 +130,7 @@ func (r *running) ask(tb testing.TB, method, path string, body io.Reader, header
 		if headers[i] == "Host" {
 			req.Host = headers[i+1]
 		}
-		req.Header[headers[i]] = append(req.Header[headers[i]], headers[i+1]) // as it is written
+		req.Header[headers[i]] = append(req.Header[headers[i]], headers[i+1]) // in the spelling given
 	}
 	res, err := r.client.Do(req)
 	if !assert.NoError(tb, err) {
@@ -147,7 +147,7 @@ func (r *running) reload(c config.Config) error {
 	return r.Reload(func() (config.Config, error) { return c, nil })
 }
 
-// passes tells whether the proxy lets a request pass.
+// passes reports whether the proxy allows a request.
 func (r *running) passes(tb testing.TB, path string, headers ...string) bool {
 	tb.Helper()
 	a := r.get(tb, path, headers...)
@@ -157,14 +157,14 @@ func (r *running) passes(tb testing.TB, path string, headers ...string) bool {
 	return a.StatusCode == http.StatusOK
 }
 
-// admits is passes for other goroutines than the test's.
+// admits is passes for goroutines other than the test's.
 func (r *running) admits(tb testing.TB, path string, headers ...string) bool {
 	tb.Helper()
 	a := r.ask(tb, http.MethodGet, path, nil, headers...)
 	return a.Response != nil && a.StatusCode != http.StatusTooManyRequests && assert.Equal(tb, http.StatusOK, a.StatusCode, a.body)
 }
 
-// status asks for the status of the requests with this path and these headers.
+// status returns the status of requests with this path and these headers.
 func (r *running) status(tb testing.TB, path string, headers ...string) map[string]int64 {
 	tb.Helper()
 	a := r.get(tb, path, append(headers, "X-RateLimit-Status", "true")...)
@@ -194,19 +194,19 @@ func (r *running) metrics(tb testing.TB, name string) string {
 	return out.String()
 }
 
-// send writes a request as it is, and returns all that comes until the connection ends.
+// send writes raw bytes and returns what the proxy sends until the connection ends.
 func (r *running) send(tb testing.TB, text string) string {
 	tb.Helper()
 	conn, err := net.Dial("tcp", r.addr)
 	require.NoError(tb, err)
 	defer conn.Close()
 	require.NoError(tb, conn.SetDeadline(time.Now().Add(20*time.Second)))
-	go func() { _, _ = io.WriteString(conn, text) }() // the proxy may stop to read
-	out, _ := io.ReadAll(conn)                        // it may be reset behind the answer
+	go func() { _, _ = io.WriteString(conn, text) }() // the proxy may stop reading
+	out, _ := io.ReadAll(conn)                        // the connection may be reset after the response
 	return string(out)
 }
 
-// backend is a server behind the proxy, and what it was asked.
+// backend is an upstream that counts requests and keeps the last one.
 type backend struct {
 	*httptest.Server
 	n    atomic.Int64
@@ -229,7 +229,7 @@ func behind(tb testing.TB, h http.HandlerFunc) *backend {
 	return u
 }
 
-// clock is a time that stands still until it is moved.
+// clock is a fake clock.
 type clock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -253,7 +253,7 @@ func jsonLogger(l *logs) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// logs keeps what a proxy logs.
+// logs keeps the log of a proxy.
 type logs struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -265,7 +265,7 @@ func (l *logs) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// lines returns those that have a text in them.
+// lines returns the lines that contain a text.
 func (l *logs) lines(with string) (found []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -155,7 +155,7 @@ func TestLatencies(t *testing.T) {
 		p.get(t, "/")
 	}
 	const requests, upstream = "ratelimit_proxy_request_duration_seconds", "ratelimit_proxy_upstream_duration_seconds"
-	require.Eventually(t, func() bool { // it is counted when the client has its response
+	require.Eventually(t, func() bool { // a request is counted after its response was sent
 		return value(t, p.scrape(t), requests+"_count", "") == 5
 	}, 20*time.Second, time.Millisecond)
 	samples := p.scrape(t)
@@ -180,7 +180,7 @@ func TestLatencies(t *testing.T) {
 		return value(t, p.scrape(t), "ratelimit_proxy_requests_in_flight", "") == 0
 	}, 20*time.Second, time.Millisecond)
 
-	// A request that is broken off isn't under way for ever.
+	// An aborted request is no longer in flight.
 	up.Close()
 	ask, err := http.NewRequest("GET", "/", nil)
 	require.NoError(t, err)

@@ -17,8 +17,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/loopback"
 )
 
-// startNginx starts an nginx whose documents are in a folder, and returns its URL. Without
-// one on the machine the test is skipped, but with CI=true it fails.
+// startNginx starts an nginx that serves a folder, and returns its URL. If nginx is missing, the
+// test is skipped, or fails with CI=true.
 func startNginx(tb testing.TB) (url, docs string) {
 	tb.Helper()
 	binary, err := exec.LookPath("nginx")
@@ -68,13 +68,13 @@ http {
 	return url, docs
 }
 
-// A gigabyte goes through nginx, the proxy and the client in one process's bounded memory.
-func TestOneGigabyteFromNginx(t *testing.T) {
+// A download of 1 GB takes a bounded amount of memory.
+func TestDownloadFromNginx(t *testing.T) {
 	url, docs := startNginx(t)
 	file, err := os.Create(filepath.Join(docs, "large"))
 	require.NoError(t, err)
 	const size = 1 << 30
-	require.NoError(t, file.Truncate(size)) // it takes no room on the disk
+	require.NoError(t, file.Truncate(size)) // a sparse file
 	_, err = file.WriteAt([]byte("last"), size-4)
 	require.NoError(t, err)
 	require.NoError(t, file.Close())
@@ -108,8 +108,8 @@ func TestOneGigabyteFromNginx(t *testing.T) {
 	require.Equal(t, "last", string(body))
 }
 
-// A quarter of that to an upstream, in chunks.
-func TestQuarterOfAGigabyteUp(t *testing.T) {
+// An upload of 256 MB in chunks.
+func TestUploadToNginx(t *testing.T) {
 	p := run(t, limited(t, behind(t, hashing).URL, "10/60s"))
 	const size = 1 << 28
 	runtime.GC()

@@ -22,7 +22,7 @@ import (
 // line is a line of a log.
 type line map[string]any
 
-// above returns what was logged that isn't for debugging.
+// above returns the lines above level debug.
 func (l *logs) above(tb testing.TB) (out []line) {
 	tb.Helper()
 	for _, text := range l.lines("") {
@@ -35,7 +35,7 @@ func (l *logs) above(tb testing.TB) (out []line) {
 	return out
 }
 
-// An outage of Redis is a few lines, not one for each request, and its cause is told.
+// An outage of Redis is logged in a few lines with its cause, not once for each request.
 func TestRedisDownIsLoggedOnce(t *testing.T) {
 	for onError, status := range map[string]int{config.Open: 200, config.Closed: 503, config.Local: 200} {
 		up, redis := behind(t, nil), redistest.Start(t)
@@ -64,20 +64,20 @@ func TestRedisDownIsLoggedOnce(t *testing.T) {
 			return len(p.log.lines("Redis answers again")) > 0
 		}, 60*time.Second, 20*time.Millisecond)
 		require.Contains(t, p.metrics(t, "ratelimit_proxy_store_down"), " 0\n")
-		told := 0.0
+		sum := 0.0
 		for _, l := range p.log.above(t) {
 			for name, n := range l {
 				if strings.HasPrefix(name, onError) {
-					told += n.(float64)
+					sum += n.(float64)
 					require.Equal(t, "WARN", l["level"])
 				}
 			}
 		}
-		require.GreaterOrEqual(t, told, 100.0, "%s: all requests are accounted for", onError)
+		require.GreaterOrEqual(t, sum, 100.0, "%s: all requests are accounted for", onError)
 	}
 }
 
-// So is that of an upstream.
+// An outage of an upstream is logged alike.
 func TestUpstreamDownIsLoggedOnce(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestUpstreamDownIsLoggedOnce(t *testing.T) {
 	require.Len(t, p.log.lines("the upstream answers again"), 1)
 }
 
-// What clients ask for in vain is not the proxy's failure.
+// Requests that the proxy doesn't support are not logged as errors.
 func TestUnsupportedRequestsAreNotErrors(t *testing.T) {
 	p := run(t, limited(t, behind(t, nil).URL, "10/60s"))
 	require.Contains(t, p.send(t, "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nConnection: close\r\n\r\n"), " 501 ")
@@ -119,7 +119,7 @@ func TestUnsupportedRequestsAreNotErrors(t *testing.T) {
 	require.Less(t, len(logged), 9)
 }
 
-// newOutage returns one that logs into the logs.
+// newOutage returns an outage and its log.
 func newOutage() (*outage, *logs) {
 	var l logs
 	return &outage{log: slog.New(slog.NewJSONHandler(&l, nil)), lost: "lost", back: "back", affected: "affected"}, &l
@@ -157,8 +157,8 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// One that comes and goes is told of no more often.
-func TestOutageThatComesAndGoes(t *testing.T) {
+// An outage that comes and goes is not logged more often.
+func TestFlappingOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, l := newOutage()
 		for range 3000 {
@@ -174,8 +174,8 @@ func TestOutageThatComesAndGoes(t *testing.T) {
 	})
 }
 
-// What was counted is logged though nobody asks any more, and when the store is closed.
-func TestOutageIsSummedUp(t *testing.T) {
+// Outcomes are logged without further requests, and when the store is closed.
+func TestOutageSummary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, l := newOutage()
 		o.fail(errors.New("refused"))
@@ -205,8 +205,8 @@ func TestSeldom(t *testing.T) {
 	})
 }
 
-// Without Redis, nobody is told of a quota that nobody knows.
-func TestNoQuotaIsClaimedWithoutRedis(t *testing.T) {
+// While Redis is down, an open rule sends no quota headers.
+func TestNoQuotaHeadersWithoutRedis(t *testing.T) {
 	up, redis := behind(t, nil), redistest.Start(t)
 	p := run(t, parse(t, `
 redis: redis://%s
@@ -225,7 +225,7 @@ rules:
 	}
 	require.NotContains(t, p.get(t, "/open", "X-RateLimit-Status", "true").body, "source")
 	redis.Kill()
-	for range 12 { // some of them without asking it
+	for range 12 { // some of them without a call of Redis
 		for _, path := range []string{"/open", "/many", "/tried"} {
 			a := p.get(t, path)
 			require.Equal(t, 200, a.StatusCode)
@@ -238,7 +238,7 @@ rules:
 	require.JSONEq(t, `{"max_requests":4,"source":"unavailable"}`, p.get(t, "/status/x?rule=open").body)
 	require.Equal(t, 404, p.get(t, "/tried", "X-RateLimit-Status", "true").StatusCode, "it limits nothing, with Redis or without")
 
-	// What this process counts, it knows: its share of the limit.
+	// A local rule shows this process's share of the limit.
 	a := p.get(t, "/both")
 	require.Equal(t, `"local";r=2;t=60`, a.Header.Get("RateLimit"))
 	require.Contains(t, p.get(t, "/local", "X-RateLimit-Status", "true").body, `"source":"local"`)
@@ -246,8 +246,8 @@ rules:
 	require.Contains(t, p.metrics(t, "ratelimit_proxy_decisions_total"), `{rule="open",decision="allowed"} 16`)
 }
 
-// A key that holds something else is no outage: other keys are limited as ever.
-func TestAKeyOfAnotherTypeIsNoOutage(t *testing.T) {
+// A key of another type in Redis is no outage: other keys are still limited.
+func TestWrongKeyTypeIsNoOutage(t *testing.T) {
 	up, redis := behind(t, nil), redistest.Start(t)
 	p := run(t, parse(t, "redis: redis://%s\nredis_timeout: 10s\nupstreams: {main: {url: %q}}\nrules: [{name: r, key: '{header.K}', limit: 1000/60s}]\n",
 		redis.Addr, up.URL))

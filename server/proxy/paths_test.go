@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A query that servers read differently is refused where a rule goes by it.
-func TestNoSpellingOfAParameterEvadesARule(t *testing.T) {
+// An ambiguous query is refused if a rule counts by a parameter.
+func TestQuerySpellingsDoNotBypassRules(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, parse(t, `
 upstreams: {main: {url: %q}}
@@ -34,9 +34,8 @@ rules:
 	}
 }
 
-// A path that servers read differently is refused if rules or routes take one reading for
-// another than the next.
-func TestNoSpellingOfAPathEvadesARule(t *testing.T) {
+// An ambiguous path is refused if rules or routes treat its readings differently.
+func TestPathSpellingsDoNotBypassRules(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, parse(t, `
 upstreams: {main: {url: %q}}
@@ -90,8 +89,8 @@ rules:
 	}
 }
 
-// The readings of a path by servers that differ in what they decode, drop and resolve.
-func TestReadings(t *testing.T) {
+// Servers differ in which parts of a path they decode, remove and resolve.
+func TestReadPath(t *testing.T) {
 	r := httptest.NewRequest("GET", "/a//%2e%2e;x/b%2Fc%5Cd%20e;y/f", nil)
 	require.Equal(t, "/b/c/d e/f", cleanPath(r))
 	got := map[string]bool{}

@@ -19,12 +19,12 @@ func TestPROXYProtocolOfClients(t *testing.T) {
 	p := run(t, conf("127.0.0.0/8"))
 	require.Contains(t, p.send(t, announced+request), "200 OK")
 	require.Equal(t, "192.0.2.7", up.last.Load().Header.Get("X-Forwarded-For"))
-	require.Contains(t, p.send(t, announced+request), "429 ", "it is who is counted")
+	require.Contains(t, p.send(t, announced+request), "429 ", "counted by the announced address")
 	require.Contains(t, p.send(t, strings.Replace(announced, "2.7", "2.8", 1)+request), "200 OK")
 	require.Contains(t, p.send(t, "PROXY UNKNOWN\r\n"+request), "200 OK")
 	require.Equal(t, "127.0.0.1", up.last.Load().Header.Get("X-Forwarded-For"))
 	n := up.n.Load()
-	require.Empty(t, p.send(t, request), "who has to send one, and doesn't")
+	require.Empty(t, p.send(t, request), "a required header is missing")
 	for range 9 {
 		require.Empty(t, p.send(t, "PROXY TCP4 nonsense\r\n"+request))
 	}
@@ -34,7 +34,7 @@ func TestPROXYProtocolOfClients(t *testing.T) {
 	require.Contains(t, logged[0], `"from":"127.0.0.1:`)
 
 	p = run(t, conf("192.0.2.1"))
-	require.Contains(t, p.send(t, announced+request), "400 ", "from somebody who must not")
+	require.Contains(t, p.send(t, announced+request), "400 ", "a header from another address")
 	require.Equal(t, n, up.n.Load())
 	require.Contains(t, p.send(t, request), "200 OK")
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-func TestTwoThousandRequestsDuringTwentyReloads(t *testing.T) {
+func TestReloadUnderLoad(t *testing.T) {
 	a := behind(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
 	b := behind(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "b") })
 	conf := func(url string, i int) config.Config {
@@ -63,7 +63,7 @@ func TestTwoThousandRequestsDuringTwentyReloads(t *testing.T) {
 	require.Contains(t, p.metrics(t, "ratelimit_proxy_reloads"), fmt.Sprintf(`{ok="true"} %d`, reloads))
 }
 
-func TestABadConfigurationKeepsTheOldOne(t *testing.T) {
+func TestInvalidReloadKeepsConfiguration(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, limited(t, up.URL, "3/60s"))
 	require.True(t, p.passes(t, "/"))
@@ -83,8 +83,8 @@ func TestABadConfigurationKeepsTheOldOne(t *testing.T) {
 	require.ErrorIs(t, p.reload(limited(t, up.URL, "5/60s")), errClosed)
 }
 
-// A request ends by the configuration that it began with, and with its connections.
-func TestReloadWhileARequestIsUnderWay(t *testing.T) {
+// A request in flight keeps its configuration and connections during a reload.
+func TestReloadDuringRequest(t *testing.T) {
 	redis := redistest.Start(t)
 	release := make(chan struct{})
 	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -114,7 +114,7 @@ func TestReloadWhileARequestIsUnderWay(t *testing.T) {
 	require.Eventually(t, func() bool { return had.store.client.Ping(t.Context()).Err() != nil }, 10*time.Second, time.Millisecond)
 }
 
-func TestCloseWhileARequestIsUnderWay(t *testing.T) {
+func TestCloseDuringRequest(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
 	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
 		close(arrived)
@@ -163,13 +163,13 @@ func TestGracefulStop(t *testing.T) {
 	require.NoError(t, <-stopped)
 }
 
-func TestAStopThatIsNotWaitedFor(t *testing.T) {
+func TestClose(t *testing.T) {
 	arrived := make(chan struct{})
 	up := behind(t, func(_ http.ResponseWriter, r *http.Request) { close(arrived); <-r.Context().Done() })
 	p := run(t, limited(t, up.URL, "10/60s"))
 	ended := make(chan error)
 	go func() {
-		_, err := p.client.Get(p.url) //nolint:bodyclose // there is none
+		_, err := p.client.Get(p.url) //nolint:bodyclose // the request fails
 		ended <- err
 	}()
 	<-arrived

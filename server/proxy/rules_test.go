@@ -14,10 +14,10 @@ import (
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-func TestWhatMatches(t *testing.T) {
+func TestMatches(t *testing.T) {
 	for _, c := range []struct {
 		match string
-		yes   []string // method, host and path; headers behind
+		yes   []string // method, host, path, and then headers
 		no    []string
 	}{
 		{"{}", []string{"GET a /", "PUT b:80 /x/y"}, nil},
@@ -63,7 +63,7 @@ func TestWhatMatches(t *testing.T) {
 	}
 }
 
-func TestAllRulesThatMatchUpToTheLast(t *testing.T) {
+func TestRulesUpToLast(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, parse(t, `
 upstreams: {main: {url: %q}}
@@ -88,8 +88,8 @@ rules:
 	require.False(t, p.passes(t, "/"))
 }
 
-// A denial by a later rule is no charge for an earlier one.
-func TestDeniedChargesNothing(t *testing.T) {
+// A denial by a later rule refunds the earlier ones.
+func TestDenialChargesNothing(t *testing.T) {
 	p := run(t, parse(t, `
 upstreams: {main: {url: %q}}
 rules:
@@ -103,7 +103,7 @@ rules:
 	require.EqualValues(t, 8, p.status(t, "/")["remaining"])
 }
 
-func TestLimitsInFull(t *testing.T) {
+func TestLimits(t *testing.T) {
 	c := newClock()
 	p := runAt(t, parse(t, `
 upstreams: {main: {url: %q}}
@@ -176,10 +176,10 @@ rules:
 		require.EqualValues(t, tier.limit, p.status(t, "/", tier.headers...)["requests"])
 	}
 	require.EqualValues(t, 3, statusIn(t, p.get(t, "/status/gold"))["max_requests"], "by the path, too")
-	require.EqualValues(t, 1, statusIn(t, p.get(t, "/status/nobody"))["max_requests"])
+	require.EqualValues(t, 1, statusIn(t, p.get(t, "/status/unknown"))["max_requests"])
 }
 
-func TestListsOfARule(t *testing.T) {
+func TestAllowAndDenyLists(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, parse(t, `
 trusted_proxies: [127.0.0.0/8]
@@ -206,8 +206,8 @@ rules:
 	require.False(t, p.passes(t, "/", "X-Key", "x"))
 }
 
-// Of a header or the like that is there several times, the upstream may read any.
-func TestListsAndKeysThatAreThereTwice(t *testing.T) {
+// The upstream may read any of several headers, cookies or parameters of one name.
+func TestRepeatedKeys(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, parse(t, `
 upstreams: {main: {url: %q}}
@@ -300,8 +300,8 @@ rules:
 	require.Equal(t, 404, p.get(t, "/?rule=tried", "X-RateLimit-Status", "true").StatusCode)
 }
 
-// However a client writes a path, it is counted as one, and a host as well.
-func TestKeysOfPathsAndHosts(t *testing.T) {
+// All spellings of a path or a host have one count.
+func TestPathAndHostKeys(t *testing.T) {
 	p := run(t, parse(t, `
 upstreams: {main: {url: %q}}
 rules:
@@ -319,7 +319,7 @@ rules:
 	require.False(t, p.passes(t, "/host", "Host", "example.com"))
 }
 
-func TestKeysAreNotInClear(t *testing.T) {
+func TestKeysAreHashed(t *testing.T) {
 	for _, key := range []string{"{header.Authorization}", "{cookie.id}", "{query.key}", "{header.X-A}-{query.key}"} {
 		by, err := newClients(&config.Config{})
 		require.NoError(t, err)

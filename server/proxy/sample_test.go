@@ -4,8 +4,7 @@ import (
 	"net/http/httptest"
 )
 
-// exampleRequests are what docs/proxy.yaml means, from a client at 10.0.0.1, which is a
-// trusted proxy.
+// exampleRequests are requests to docs/proxy.yaml from the trusted proxy 10.0.0.1.
 var exampleRequests = []struct {
 	method, path string
 	headers      []string
@@ -33,7 +32,7 @@ var exampleRequests = []struct {
 	{"GET", "/status/k?rule=api", []string{"X-Forwarded-For", "127.0.0.1"}, 403},
 }
 
-// serve answers a request without a connection.
+// serve handles a request without a connection.
 func (r *running) serve(method, path string, headers ...string) int {
 	req := httptest.NewRequest(method, path, nil)
 	req.RemoteAddr = "10.0.0.1:1234"

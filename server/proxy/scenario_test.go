@@ -15,7 +15,7 @@ import (
 
 const josh = "Basic am9zaDpkZXZpbnM="
 
-func TestTenInSixtySeconds(t *testing.T) {
+func TestFixedWindow(t *testing.T) {
 	up, c := behind(t, nil), newClock()
 	p := runAt(t, limited(t, up.URL, "10/60s"), c.now)
 	for i := range 12 {
@@ -46,7 +46,7 @@ func TestTenInSixtySeconds(t *testing.T) {
 		require.Equal(t, want, p.status(t, "/any/path", "Authorization", josh))
 	}
 	require.EqualValues(t, 10, up.n.Load())
-	require.True(t, p.passes(t, "/", "Authorization", "Basic b3RoZXI6"), "somebody else")
+	require.True(t, p.passes(t, "/", "Authorization", "Basic b3RoZXI6"), "another client")
 
 	c.move(16 * time.Second)
 	require.True(t, p.passes(t, "/", "Authorization", josh))
@@ -54,7 +54,7 @@ func TestTenInSixtySeconds(t *testing.T) {
 		p.status(t, "/", "Authorization", josh))
 }
 
-// Two proxies, one Redis, an upstream: what a client gets is the same through either.
+// Two proxies with one Redis share their limits.
 func TestTwoProxiesShareTheirLimits(t *testing.T) {
 	up, redis := behind(t, nil), redistest.Start(t)
 	c := parse(t, "redis: redis://%s\nredis_timeout: 20s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 10/60s}]\n", redis.Addr, up.URL)
@@ -82,8 +82,8 @@ func TestTwoProxiesShareTheirLimits(t *testing.T) {
 	require.EqualValues(t, 10, up.n.Load())
 }
 
-// raceAtExpiry has two nodes hammered from before the end of a window until well into the
-// next, and returns how many requests pass in that.
+// raceAtExpiry sends requests to two proxies from before the end of a window until well into the
+// next, and returns how many are allowed.
 func raceAtExpiry(t *testing.T) (passed int64) {
 	t.Helper()
 	up, redis := behind(t, nil), redistest.Start(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// full is a listener of a process that has too many open files.
+// full is a listener whose Accept fails with EMFILE.
 type full struct{ closed chan struct{} }
 
 func (l full) Accept() (net.Conn, error) {
@@ -31,7 +31,7 @@ func (l full) Close() error {
 
 func (l full) Addr() net.Addr { return &net.TCPAddr{} }
 
-func TestTooManyOpenFilesIsAnError(t *testing.T) {
+func TestTooManyOpenFilesIsLogged(t *testing.T) {
 	for name, server := range map[string]func(*Proxy) *Server{
 		"proxy": (*Proxy).Server,
 		"admin": (*Proxy).AdminServer,
@@ -58,7 +58,7 @@ func TestTooManyOpenFilesIsAnError(t *testing.T) {
 	}
 }
 
-// What clients do wrong is logged at debug, and a panic as an error.
+// Errors of clients are logged at debug, and a panic as an error.
 func TestLogOfNetHTTP(t *testing.T) {
 	p := overTLS(t, limited(t, behind(t, nil).URL, "1/s"))
 	conn, err := net.Dial("tcp", p.addr)

@@ -14,15 +14,15 @@ import (
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// silent tells whether there is a connection that has sent no request.
+// silent reports whether there is a connection that has sent no request.
 func (r *running) silent() bool {
 	r.server.mu.Lock()
 	defer r.server.mu.Unlock()
 	return len(r.server.silent) > 0
 }
 
-// Who has connected and sends nothing doesn't delay the stop.
-func TestSilentConnectionsDontDelayTheStop(t *testing.T) {
+// Connections without a request don't delay the stop.
+func TestSilentConnectionsDoNotDelayStop(t *testing.T) {
 	certs := newCertificates(t)
 	up := behind(t, nil)
 	proxied := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -59,8 +59,8 @@ func TestSilentConnectionsDontDelayTheStop(t *testing.T) {
 	}
 }
 
-// What is known of connections is forgotten with their first request.
-func TestConnectionsThatSpeakAreNotKept(t *testing.T) {
+// A connection is not silent after its first request.
+func TestActiveConnectionsAreNotSilent(t *testing.T) {
 	certs := newCertificates(t)
 	conf := limited(t, behind(t, nil).URL, "10/60s")
 	conf.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}

@@ -40,7 +40,7 @@ rules:
 		require.Equal(t, of.left, ask(of.value, "?rule="+rule)["remaining"], rule)
 	}
 	for path, status := range map[string]int{
-		"/limits/x?rule=nobody": 404, "/limits/x?rule=several": 400, "/limits/": 400, "/limits/x?rule=address": 400,
+		"/limits/x?rule=unknown": 404, "/limits/x?rule=several": 400, "/limits/": 400, "/limits/x?rule=address": 400,
 	} {
 		require.Equal(t, status, p.get(t, path).StatusCode, path)
 	}
@@ -50,7 +50,7 @@ rules:
 	require.Equal(t, "ok", p.get(t, "/status/x", "Authorization", value).body, "only where the configuration says")
 }
 
-func TestStatusIsForWhomTheConfigurationSays(t *testing.T) {
+func TestStatusAuthorization(t *testing.T) {
 	up := behind(t, nil)
 	const forwarded = "X-Forwarded-For"
 	for _, c := range []struct {
@@ -59,15 +59,15 @@ func TestStatusIsForWhomTheConfigurationSays(t *testing.T) {
 		path    int // the status by the path
 		header  int // and by the header
 	}{
-		{"", nil, 404, 404}, // a proxy on this machine may have brought it
+		{"", nil, 404, 404}, // a proxy on this machine may have forwarded it
 		{"", []string{"Authorization", "Bearer ", "X-RateLimit-Token", ""}, 404, 404},
 		{"trusted_proxies: [127.0.0.1]", []string{forwarded, "127.0.0.1"}, 404, 404},
 		{"status: {token: ''}", nil, 404, 404},
 		{"status: {allow: [127.0.0.1]}", nil, 200, 200},
-		{"status: {allow: [127.0.0.1]}", []string{forwarded, "192.0.2.1"}, 403, 403}, // somebody else's, through an unknown proxy
+		{"status: {allow: [127.0.0.1]}", []string{forwarded, "192.0.2.1"}, 403, 403}, // of another client, through an untrusted proxy
 		{"status: {allow: [127.0.0.1]}", []string{"Forwarded", "for=127.0.0.1"}, 403, 403},
 		{"status: {allow: [127.0.0.1]}", []string{"X-Real-IP", "192.0.2.1"}, 403, 403},
-		{"status: {allow: [127.0.0.1]}", []string{"Via", "1.1 somebody"}, 403, 403},
+		{"status: {allow: [127.0.0.1]}", []string{"Via", "1.1 other-proxy"}, 403, 403},
 		{"trusted_proxies: [127.0.0.1]\nstatus: {allow: [127.0.0.1]}", []string{forwarded, "192.0.2.1"}, 403, 403},
 		{"trusted_proxies: [127.0.0.1]\nstatus: {allow: [192.0.2.1]}", []string{forwarded, "192.0.2.1"}, 200, 200},
 		{"status: {allow: [192.0.2.0/24]}", nil, 403, 403},
@@ -82,7 +82,7 @@ func TestStatusIsForWhomTheConfigurationSays(t *testing.T) {
 		up.n.Store(0)
 		p := run(t, parseAlone(t, "%s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 10/60s}]\n", c.config, up.URL))
 		want := func(got, want int) {
-			if want == 204 { // it goes through
+			if want == 204 { // it is forwarded
 				want = 200
 				require.EqualValues(t, 1, up.n.Swap(0))
 			}
@@ -94,15 +94,15 @@ func TestStatusIsForWhomTheConfigurationSays(t *testing.T) {
 	}
 }
 
-func TestStatusOfWhatNoRuleLimits(t *testing.T) {
+func TestStatusWithoutRule(t *testing.T) {
 	p := run(t, parse(t, "upstreams: {main: {url: %q}}\nrules: [{name: r, match: {paths: [/x]}, limit: 1/s}]\n", behind(t, nil).URL))
 	require.Equal(t, 404, p.get(t, "/", "X-RateLimit-Status", "true").StatusCode)
 	p = run(t, parse(t, "upstreams: {main: {url: %q}}\n", behind(t, nil).URL))
 	require.Equal(t, 404, p.get(t, "/status/x").StatusCode)
 }
 
-// A header that may be meant to ask is never a request that is charged.
-func TestValuesOfTheStatusHeader(t *testing.T) {
+// A request whose header may be meant to ask for the status is never charged.
+func TestStatusHeaderValues(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, limited(t, up.URL, "10/60s"))
 	for _, yes := range []string{"true", "True", "TRUE", "yes", "1", " true "} {

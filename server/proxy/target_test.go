@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever a client says of where it wants to go, it goes where the configuration says.
-func TestTheUpstreamIsTheConfigurations(t *testing.T) {
+// Clients can't choose the upstream: the configuration does.
+func TestClientsCannotChooseUpstream(t *testing.T) {
 	evil := behind(t, nil)
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "up ", r.Host, " ", r.RequestURI) })
 	p := run(t, limited(t, up.URL, "1000/60s"))
@@ -51,8 +51,7 @@ func connectionClose(request string) string {
 	return "\r\nConnection: close"
 }
 
-// Of a request that two servers could take for different ones, the upstream gets nothing, or
-// one that is unmistakable.
+// A request that servers could read differently is refused, or forwarded in an unambiguous form.
 func TestSmuggling(t *testing.T) {
 	var seen []string
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +79,7 @@ func TestSmuggling(t *testing.T) {
 		require.True(t, strings.HasPrefix(got, "HTTP/1.1 400") || strings.HasPrefix(got, "HTTP/1.1 501"), "%q: %s", head, got)
 		require.Empty(t, seen, "%q", head)
 	}
-	// Both: the chunks count, and no length goes out.
+	// With both, chunks take precedence, and Content-Length is not forwarded.
 	got := p.send(t, "POST /outer HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n0\r\n\r\n"+behindIt)
 	require.NotContains(t, got, "smuggled")
 	require.Equal(t, []string{"POST /outer -1 [chunked]"}, seen)
@@ -93,7 +92,7 @@ func TestLoops(t *testing.T) {
 	require.Equal(t, 200, second.get(t, "/").StatusCode)
 	require.Regexp(t, `^1\.1 ratelimit-proxy-\S+$`, up.last.Load().Header.Get("Via"))
 
-	// A proxy whose upstream is itself.
+	// The proxy is its own upstream.
 	relay := behind(t, func(w http.ResponseWriter, r *http.Request) {
 		req, _ := http.NewRequestWithContext(r.Context(), r.Method, next, nil)
 		req.Header = r.Header
@@ -112,7 +111,7 @@ func TestLoops(t *testing.T) {
 	require.Equal(t, 200, first.get(t, "/").StatusCode, "two proxies in a row are none")
 	require.Regexp(t, `^1\.1 ratelimit-proxy-\S+, 1\.1 ratelimit-proxy-\S+$`, up.last.Load().Header.Get("Via"))
 
-	// Somebody between may have signed in a line of its own.
+	// Another proxy may have added its own Via header.
 	own := strings.Fields(up.last.Load().Header.Get("Via"))[3]
 	require.Contains(t, second.send(t, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nVia: 1.1 other\r\nVia: 1.1 "+own+"\r\n\r\n"), "508 ")
 	require.Contains(t, second.send(t, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nVia: 1.1 other\r\nVia: 1.0 third\r\n\r\n"), "200 OK")
@@ -120,7 +119,7 @@ func TestLoops(t *testing.T) {
 	require.NotContains(t, up.last.Load().Header, "User-Agent", "a request without one goes on without one")
 }
 
-func TestFieldsAboutTheClient(t *testing.T) {
+func TestForwardedHeaders(t *testing.T) {
 	up := behind(t, nil)
 	forged := []string{
 		"X-Forwarded-For", "192.0.2.1", "X-Forwarded-Proto", "https", "X-Forwarded-Host", "a", "X-Real-Ip", "192.0.2.1",

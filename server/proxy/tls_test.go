@@ -21,8 +21,7 @@ import (
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// certificates are files with a key and a certificate for this machine, which is its own
-// authority.
+// certificates are files with a self-signed certificate for this machine and its key.
 type certificates struct {
 	cert, key string
 	pool      *x509.CertPool
@@ -36,7 +35,7 @@ func newCertificates(tb testing.TB) *certificates {
 	return c
 }
 
-// renew replaces the files, as a tool does that gets certificates: by renaming.
+// renew replaces the files by renaming, as ACME clients do.
 func (c *certificates) renew(tb testing.TB, serial int64) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -97,7 +96,7 @@ func TestTLSToTheUpstream(t *testing.T) {
 	p := run(t, parse(t, "upstreams: {main: {url: %q, ca: %q}}\n", up.url, certs.cert))
 	require.Equal(t, 200, p.get(t, "/").StatusCode)
 	p = run(t, parse(t, "upstreams: {main: {url: %q}}\n", up.url))
-	require.Equal(t, 502, p.get(t, "/").StatusCode, "signed by nobody that the system knows")
+	require.Equal(t, 502, p.get(t, "/").StatusCode, "an unknown authority")
 	p = run(t, parse(t, "upstreams: {main: {url: %q, insecure_skip_verify: true}}\n", up.url))
 	require.Equal(t, 200, p.get(t, "/").StatusCode)
 }

@@ -20,9 +20,7 @@ import (
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// The lines of the seed's list of what was to be done.
-
-func TestBetterRedisFailureHandling(t *testing.T) {
+func TestRedisFailure(t *testing.T) {
 	up, redis := behind(t, nil), redistest.Start(t)
 	p := run(t, parse(t, `
 redis: redis://%s
@@ -66,7 +64,7 @@ rules:
 	}, 20*time.Second, 50*time.Millisecond)
 }
 
-func TestCaseInsensitiveSearchForTheStatusHeader(t *testing.T) {
+func TestStatusHeaderIsCaseInsensitive(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, limited(t, up.URL, "10/60s"))
 	for _, name := range []string{"X-RateLimit-Status", "x-ratelimit-status", "X-RATELIMIT-STATUS", "x-RaTeLiMiT-sTaTuS"} {
@@ -78,7 +76,7 @@ func TestCaseInsensitiveSearchForTheStatusHeader(t *testing.T) {
 	require.Equal(t, "ok", p.get(t, "/", "X-RateLimit-Status", "false").body)
 }
 
-func TestCheckForNullKeysFromKeyGenerateFunction(t *testing.T) {
+func TestMissingKeys(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, parse(t, `
 trusted_proxies: [127.0.0.1]
@@ -99,7 +97,7 @@ rules:
 	}
 	require.True(t, p.passes(t, "/skip?key=a"))
 	require.False(t, p.passes(t, "/skip?key=a"))
-	// Anonymous callers don't share a key: each is counted by its address.
+	// Requests without the key are counted by their addresses.
 	for _, path := range []string{"/address", "/both"} {
 		require.True(t, p.passes(t, path, "X-Forwarded-For", "192.0.2.1"))
 		require.False(t, p.passes(t, path, "X-Forwarded-For", "192.0.2.1"))
@@ -108,7 +106,7 @@ rules:
 	}
 }
 
-func TestSupportSettingTheProxiedRequestRemoteAddress(t *testing.T) {
+func TestUpstreamGetsClientAddress(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -135,7 +133,7 @@ func TestSupportSettingTheProxiedRequestRemoteAddress(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, conn.LocalAddr().String()+" "+p.addr, string(body), "version %d", version)
 		}
-		require.Equal(t, "192.0.2.7:0 "+p.addr, p.get(t, "/", "X-Forwarded-For", "192.0.2.7").body, "as a proxy has told")
+		require.Equal(t, "192.0.2.7:0 "+p.addr, p.get(t, "/", "X-Forwarded-For", "192.0.2.7").body, "the address that the proxy sent")
 		require.Contains(t, p.get(t, "/", "X-Forwarded-For", "2001:db8::7").body, "[2001:db8::7]:0 ")
 	}
 }
@@ -156,12 +154,12 @@ func TestHTTPSSupport(t *testing.T) {
 	require.Equal(t, 429, p.get(t, "/").StatusCode)
 }
 
-func TestNoRaceBetweenTTLExpiryCheckAndReset(t *testing.T) {
+func TestNoRaceAtExpiry(t *testing.T) {
 	require.EqualValues(t, 10, raceAtExpiry(t), "the upstream is not stampeded")
 }
 
-// Check and charge are one script: two clients can't see the same last unit.
-func TestOptimisticLockingInRedis(t *testing.T) {
+// Check and charge are one script: two requests can't get the same last unit.
+func TestNoRaceInRedis(t *testing.T) {
 	up, redis := behind(t, nil), redistest.Start(t)
 	c := parse(t, "redis: redis://%s\nredis_timeout: 20s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 10/60s}]\n", redis.Addr, up.URL)
 	nodes := [2]*running{run(t, c), run(t, c)}

@@ -17,8 +17,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/loopback"
 )
 
-// answering returns the address of a server that answers each connection with text, and
-// then closes it, resetting it if asked to.
+// answering returns the address of a server that answers each connection with text and then
+// closes or resets it.
 func answering(tb testing.TB, text string, reset bool) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
@@ -42,7 +42,7 @@ func answering(tb testing.TB, text string, reset bool) string {
 	return "http://" + l.Addr().String()
 }
 
-func TestUpstreamsThatFail(t *testing.T) {
+func TestFailingUpstreams(t *testing.T) {
 	free, err := loopback.Reserve()
 	require.NoError(t, err)
 	defer free.Release()
@@ -70,7 +70,7 @@ func TestUpstreamsThatFail(t *testing.T) {
 			a := p.do(t, method, "/", body)
 			require.Equal(t, c.want, a.StatusCode, "%s: %s", c.name, a.body)
 			require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
-			require.NotContains(t, a.body, "127.0.0.1", "what is inside is nobody's business")
+			require.NotContains(t, a.body, "127.0.0.1", "addresses of upstreams are not shown")
 			require.NotEmpty(t, a.Header.Get("X-RateLimit-Remaining"), "it was charged")
 		}
 		require.Len(t, p.log.lines(`"level":"ERROR"`), 1, c.name)
@@ -79,8 +79,8 @@ func TestUpstreamsThatFail(t *testing.T) {
 	}
 }
 
-// A client must not take the half of an answer for the whole.
-func TestUpstreamsThatFailInTheMiddle(t *testing.T) {
+// A client must not take half a response for the whole.
+func TestTruncatedResponses(t *testing.T) {
 	for _, text := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
@@ -100,7 +100,7 @@ func TestUpstreamsThatFailInTheMiddle(t *testing.T) {
 	}
 }
 
-func TestClientsThatLeave(t *testing.T) {
+func TestClientDisconnects(t *testing.T) {
 	arrived, left := make(chan struct{}), make(chan struct{})
 	up := behind(t, func(_ http.ResponseWriter, r *http.Request) {
 		close(arrived)
@@ -118,7 +118,7 @@ func TestClientsThatLeave(t *testing.T) {
 	require.Empty(t, p.log.lines(`"level":"ERROR"`))
 }
 
-func TestConnectionsAreKept(t *testing.T) {
+func TestUpstreamConnectionsAreReused(t *testing.T) {
 	addresses := map[string]bool{}
 	up := behind(t, func(_ http.ResponseWriter, r *http.Request) { addresses[r.RemoteAddr] = true })
 	p := run(t, limited(t, up.URL, "1000/60s"))
@@ -130,7 +130,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	require.Len(t, addresses, 1, "over a reload, too")
 }
 
-// echoing starts an upstream whose websockets repeat what they get.
+// echoing starts a websocket echo server.
 func echoing(t *testing.T) *backend {
 	return behind(t, func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, nil)
@@ -158,7 +158,7 @@ func TestWebsocket(t *testing.T) {
 		_, echo, err := c.Read(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, message, string(echo))
-		<-time.After(350 * time.Millisecond) // longer than a body may stall
+		<-time.After(350 * time.Millisecond) // longer than the stall timeout
 	}
 	require.NoError(t, c.Close(websocket.StatusNormalClosure, ""))
 
@@ -171,15 +171,15 @@ func TestWebsocket(t *testing.T) {
 	require.NoError(t, c.CloseNow())
 }
 
-// The end of the server waits for websockets, too, and cuts them off in the end.
-func TestWebsocketsAtTheEnd(t *testing.T) {
+// Shutdown waits for websockets, and cuts them off when its context ends.
+func TestWebsocketsDuringShutdown(t *testing.T) {
 	p := run(t, slowly(t, echoing(t).URL, ""))
 	c, _, err := websocket.Dial(t.Context(), p.url, &websocket.DialOptions{HTTPClient: p.client})
 	require.NoError(t, err)
 	stopping := func(ctx context.Context) <-chan error {
 		stopped := make(chan error, 1)
 		go func() { stopped <- p.server.Shutdown(ctx) }()
-		require.Eventually(t, func() bool { // it accepts nobody any more
+		require.Eventually(t, func() bool { // it accepts no more connections
 			conn, err := net.Dial("tcp", p.addr)
 			if err == nil {
 				_ = conn.Close()
@@ -220,8 +220,8 @@ func TestWebsocketsAtTheEnd(t *testing.T) {
 	require.Empty(t, p.log.lines(`"level":"ERROR"`))
 }
 
-// An upstream that takes no more of a request's body, and doesn't answer, has response_timeout.
-func TestAnUpstreamThatDoesNotReadTheBody(t *testing.T) {
+// response_timeout also bounds an upstream that neither reads the body nor responds.
+func TestUpstreamThatDoesNotReadBody(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
@@ -232,14 +232,14 @@ func TestAnUpstreamThatDoesNotReadTheBody(t *testing.T) {
 	require.Equal(t, http.StatusGatewayTimeout, res.StatusCode)
 }
 
-func TestAStatusThatIsNone(t *testing.T) {
+func TestInvalidUpstreamStatus(t *testing.T) {
 	p := run(t, limited(t, answering(t, "HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n", false), "10/60s"))
 	require.Equal(t, http.StatusBadGateway, p.get(t, "/").StatusCode)
 	require.Empty(t, p.log.lines("panic"))
 }
 
-// What an upstream has sent of a response goes on, also if the response has a length.
-func TestResponsesWithALengthAreStreamed(t *testing.T) {
+// Parts of a response are forwarded at once, even if it has a Content-Length.
+func TestStreamingWithContentLength(t *testing.T) {
 	seen := make(chan struct{})
 	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "2")

@@ -20,7 +20,7 @@ func parse(t *testing.T, text string) Config {
 	return c
 }
 
-// check returns all that is wrong with a configuration.
+// check returns all errors of a configuration.
 func check(c Config) error {
 	_, err := c.Resolve()
 	return errors.Join(err, c.CheckFiles())
@@ -36,7 +36,7 @@ func sizeError(text string) error {
 	return err
 }
 
-func TestErrorsNameLineAndField(t *testing.T) {
+func TestErrorPositions(t *testing.T) {
 	const ok = "upstreams:\n  main: {url: http://127.0.0.1:9000}\n"
 	for _, c := range []struct{ yaml, want string }{
 		{ok + "nonsense: 1\n", `p.yaml:3:1: unknown field "nonsense"`},
@@ -150,7 +150,7 @@ func TestErrorsNameLineAndField(t *testing.T) {
 	}
 }
 
-func TestAllErrorsAtOnce(t *testing.T) {
+func TestAllErrorsAreReported(t *testing.T) {
 	conf := parse(t, "rules: [{name: a}, {name: a, key: x}]\ntimeouts: {idle: -1s}\n")
 	err := check(conf)
 	require.Len(t, strings.Split(err.Error(), "\n"), 6, "%v", err)
@@ -189,13 +189,13 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// A value that YAML would take for another one, or for none, is an error.
-func TestValuesMeanWhatIsWritten(t *testing.T) {
+// A value that YAML reads as another value or as null is an error.
+func TestStrictValues(t *testing.T) {
 	const (
-		whole  = "want a whole number"
-		time   = "want a time with its unit"
-		truth  = "want true or false"
-		nobody = "has no value"
+		whole   = "want a whole number"
+		time    = "want a time with its unit"
+		truth   = "want true or false"
+		noValue = "has no value"
 	)
 	integers := []string{"replicas: %s", "upstreams: {main: {url: http://a, max_connections: %s}}", "upstreams: {main: {url: http://a, proxy_protocol: %s}}",
 		"rules: [{name: a, limits: [{rate: 9/s, algorithm: gcra, burst: %s}]}]", "rules: [{name: a, limits: [{rate: 9/s, block: {after: %s, for: 1s}}]}]"}
@@ -208,7 +208,7 @@ func TestValuesMeanWhatIsWritten(t *testing.T) {
 		whole:                  {integers, []string{"1.5", "2.0", "1e3", "'2'", "0x10", "0o10", "010", "1_000", "+2", ".inf", "true", "many", "99999999999999999999", "[1]"}},
 		time:                   {durations, []string{"5", "1.5", "0", "'5'", "true", "soon", "1.5d", "99999999999d", "[1s]", "10 parsecs"}},
 		truth:                  {bools, []string{"'true'", "yes", "on", "1", "0", "maybe", "[true]"}},
-		nobody:                 {append(append(append(texts, integers...), durations...), bools...), []string{"~", "null", " "}},
+		noValue:                {append(append(append(texts, integers...), durations...), bools...), []string{"~", "null", " "}},
 		"tags have no meaning": {texts, []string{"!!str 1", "!!float 1"}},
 	} {
 		for _, field := range c.fields {
@@ -258,8 +258,8 @@ rules:
 
 const hour = time.Hour
 
-// Documents that are no configuration are refused, and nothing panics.
-func TestOddDocuments(t *testing.T) {
+// Documents that aren't a configuration are refused without a panic.
+func TestInvalidDocuments(t *testing.T) {
 	for _, text := range []string{"a", "- a", "~", "1", "<<: {nonsense: x}", "? [a]\n: b", "!!map {}", "*a", "&a x", "replicas: &a 1.5\nrules: *a"} {
 		_, err := Parse("p.yaml", []byte(text))
 		require.ErrorContains(t, err, "p.yaml:", "%s", text)
