@@ -21,17 +21,17 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 )
 
-// chaosTime is how long a run of chaos takes, if the environment doesn't say.
+// chaosTime is the default length of a run.
 const chaosTime = 4 * time.Second
 
-// chaosVariable has another length, such as 1m.
+// chaosVariable is an environment variable for another length, such as 1m.
 const chaosVariable = "LAZYREQ_CHAOS"
 
 var errStandIn = errors.New("answered without the store")
 
-// TestRedisDiesEverySecond has two processes take from a Redis that is killed, and
-// started again with what it kept, once a second: what it admits keeps to the limit, what
-// it doesn't answer is answered in time, and nothing is left behind.
+// TestRedisDiesEverySecond has two processes take from a Redis that is killed and restarted
+// with its data once a second. It checks that the takes that Redis allows keep the limit, that
+// all others are answered in time, and that no goroutine is left.
 func TestRedisDiesEverySecond(t *testing.T) {
 	length := chaosTime
 	if s := os.Getenv(chaosVariable); s != "" {
@@ -88,7 +88,7 @@ func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.R
 				res, err := l.Take(ctx, "k", n)
 				took := time.Since(sent)
 				if err == nil && res.Source != ratelimit.FromStore && !res.Allowed {
-					<-time.After(2 * time.Millisecond) // or it would be asked millions of times
+					<-time.After(2 * time.Millisecond) // limits the number of calls
 				}
 				if err == nil && res.Source != ratelimit.FromFailover {
 					return res.Allowed, nil
@@ -127,8 +127,8 @@ func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.R
 	require.Eventually(t, func() bool { return s.Stats().Failover.Abandoned == 0 }, 20*time.Second, time.Millisecond)
 }
 
-// standIn checks what was answered without the store. For ratecheck it has failed: the
-// store may have admitted it, then or later.
+// standIn checks a result that came without the store. For ratecheck it is a failure: the store
+// may have charged it.
 func standIn(t *testing.T, mode layer.Mode, res ratelimit.Result, err error) (bool, error) {
 	var reduced *layer.UnavailableError
 	switch {
@@ -139,7 +139,7 @@ func standIn(t *testing.T, mode layer.Mode, res ratelimit.Result, err error) (bo
 	return false, errStandIn
 }
 
-// killing kills the server once a second, until it is stopped, and leaves it running.
+// killing kills and restarts the server once a second, until it is stopped. The server then runs.
 func killing(t *testing.T, server *redistest.Server, stop <-chan struct{}) {
 	for {
 		select {
@@ -156,8 +156,7 @@ func killing(t *testing.T, server *redistest.Server, stop <-chan struct{}) {
 	}
 }
 
-// TestNoGoroutineIsLeft has many callers, of many keys, of a Redis that comes and goes,
-// and looks for what remains of them.
+// TestNoGoroutineIsLeft has many callers of many keys while Redis comes and goes.
 func TestNoGoroutineIsLeft(t *testing.T) {
 	for _, mode := range []layer.Mode{layer.Closed, layer.Open, layer.Local} {
 		server := redistest.Start(t, redisproc.Durable...)

@@ -12,8 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
-// forward is a clock that goes back only while the cache has nothing noted: what a store
-// does whose clock goes back, the cache need not foresee, whose own never does.
+// forward is a clock that goes back only while the cache has no denial: the cache's own clock is
+// monotonic, so it can't follow a store's clock that goes back.
 type forward struct {
 	*storetest.ManualClock
 	cache *denyCache
@@ -24,7 +24,7 @@ func (c *forward) Advance(d time.Duration) {
 		if c.cache.table.any(c.cache.now()) {
 			return
 		}
-		c.cache.table.clear() // what is over stays so
+		c.cache.table.clear() // what has ended must not begin again
 	}
 	c.ManualClock.Advance(d)
 }
@@ -49,7 +49,7 @@ func (t *denialTable) clear() {
 	}
 }
 
-func forwardClock() *forward {
+func newForwardClock() *forward {
 	return &forward{ManualClock: storetest.NewClock(someTime)}
 }
 
@@ -69,16 +69,15 @@ func cacheAround(tb require.TestingT, inner ratelimit.Store, clock *forward, o D
 
 func TestDenyCacheIsAStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
-		clock := forwardClock()
+		clock := newForwardClock()
 		return cacheAround(t, memoryOf(t, clock), clock, DenyCacheOptions{Keys: 64}), clock
 	}, storetest.Everything)
 }
 
-// TestDenyCacheIsTheModel looks for a short sequence of questions that the cache answers
-// in another way than it may.
+// TestDenyCacheIsTheModel compares the cache with a model in random sequences of ops.
 func TestDenyCacheIsTheModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		clock := forwardClock()
+		clock := newForwardClock()
 		s := &storetest.Sequence{
 			TB: rt, Clock: clock, Supports: storetest.Everything, Back: rapid.Bool().Draw(rt, "clock goes back"),
 			Store: cacheAround(rt, memoryOf(rt, clock), clock, DenyCacheOptions{Keys: 8}),

@@ -15,14 +15,14 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// TestLateDenialDoesNotUndoAReset has a take that is denied before a reset, and answered
-// after it.
+// TestLateDenialDoesNotUndoAReset has a take that the store denies before a reset, and whose
+// result arrives after it.
 func TestLateDenialDoesNotUndoAReset(t *testing.T) {
 	for _, kind := range []ratelimit.Kind{ratelimit.Reset, ratelimit.Refund} {
 		synctest.Test(t, func(t *testing.T) {
 			m, err := memstore.New(memstore.Options{})
 			require.NoError(t, err)
-			slow := &slowAnswers{Store: m}
+			slow := &slowStore{Store: m}
 			c, err := newDenyCache(slow, DenyCacheOptions{})
 			require.NoError(t, err)
 			r := windowOf(1)
@@ -52,13 +52,13 @@ func TestLateDenialDoesNotUndoAReset(t *testing.T) {
 	}
 }
 
-// slowAnswers is a store whose answers take long, its decisions don't.
-type slowAnswers struct {
+// slowStore is a store that decides at once, and returns late.
+type slowStore struct {
 	ratelimit.Store
 	hold chan struct{}
 }
 
-func (s *slowAnswers) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+func (s *slowStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	results, err := s.Store.Do(ctx, ops)
 	if s.hold != nil {
 		<-s.hold
@@ -66,7 +66,7 @@ func (s *slowAnswers) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.R
 	return results, err
 }
 
-// TestFailedResetForgetsDenials has resets that fail, or panic.
+// TestFailedResetForgetsDenials has resets that fail or panic.
 func TestFailedResetForgetsDenials(t *testing.T) {
 	for name, first := range map[string]func(context.Context) error{
 		"error": func(context.Context) error { return errBroken },
@@ -99,7 +99,7 @@ func TestFailedResetForgetsDenials(t *testing.T) {
 func TestOnlyResultsOfTheStoreAreRemembered(t *testing.T) {
 	for s := ratelimit.FromAllowList; s <= ratelimit.FromLease; s++ {
 		calls := 0
-		inner := answering(func() ratelimit.Result {
+		inner := fixedStore(func() ratelimit.Result {
 			calls++
 			return ratelimit.Result{Violated: true, RetryAfter: time.Hour, Source: s}
 		})
@@ -113,10 +113,10 @@ func TestOnlyResultsOfTheStoreAreRemembered(t *testing.T) {
 	}
 }
 
-// answering is a store that gives one answer to everything.
-type answering func() ratelimit.Result
+// fixedStore is a store that returns the same result for every op.
+type fixedStore func() ratelimit.Result
 
-func (a answering) Do(_ context.Context, ops []ratelimit.Op) (out []ratelimit.Result, err error) {
+func (a fixedStore) Do(_ context.Context, ops []ratelimit.Op) (out []ratelimit.Result, err error) {
 	for range ops {
 		out = append(out, a())
 	}

@@ -26,13 +26,13 @@ type denyTest struct {
 }
 
 func newDenyTest(t *testing.T, o DenyCacheOptions) *denyTest {
-	clock := forwardClock()
+	clock := newForwardClock()
 	s := &storespy.Spy{Store: memoryOf(t, clock)}
 	return &denyTest{t, cacheAround(t, s, clock, o), s, clock}
 }
 
-// ask asks, and fails unless that costs so many calls.
-func (d *denyTest) ask(calls int, ops ...ratelimit.Op) []ratelimit.Result {
+// do runs ops, and requires that many calls of the store.
+func (d *denyTest) do(calls int, ops ...ratelimit.Op) []ratelimit.Result {
 	d.Helper()
 	d.spy.Forget()
 	results, err := d.Do(d.Context(), ops)
@@ -103,7 +103,8 @@ func TestTakeOfTheLastUnitIsADenialOfTheNext(t *testing.T) {
 	}
 }
 
-// TestDenialOfAWindowIncludesSmallerTakes has a take that would fit, but for others.
+// TestDenialOfAWindowIncludesSmallerTakes has a take that is smaller than the one denied, and
+// still larger than what remains.
 func TestDenialOfAWindowIncludesSmallerTakes(t *testing.T) {
 	d := newDenyTest(t, DenyCacheOptions{})
 	d.take(1, windowOf(10), 7)
@@ -144,7 +145,7 @@ func TestDenyCacheBlock(t *testing.T) {
 		d := newDenyTest(t, DenyCacheOptions{Block: time.Hour})
 		d.take(1, r, 10)
 		res := d.take(1, r, 4)
-		require.False(t, res.Allowed, "the store is asked: only a denial blocks")
+		require.False(t, res.Allowed, "the store decides: only a denial blocks")
 		d.clock.Advance(59 * time.Minute)
 		require.Equal(t, time.Minute, d.take(0, r, 4).RetryAfter)
 		require.True(t, d.take(1, r, 3).Allowed, "less than what was denied")
@@ -153,11 +154,11 @@ func TestDenyCacheBlock(t *testing.T) {
 	}
 }
 
-// TestPeekStartsNoBlock has one that is denied.
+// TestPeekStartsNoBlock has a peek that is denied.
 func TestPeekStartsNoBlock(t *testing.T) {
 	d := newDenyTest(t, DenyCacheOptions{Block: time.Hour})
 	d.take(1, windowOf(1), 1)
-	d.ask(1, ratelimit.Op{Rule: windowOf(1), Key: "k", N: 1, Kind: ratelimit.Peek})
+	d.do(1, ratelimit.Op{Rule: windowOf(1), Key: "k", N: 1, Kind: ratelimit.Peek})
 	d.clock.Advance(time.Minute)
 	require.True(t, d.take(1, windowOf(1), 1).Allowed)
 }
@@ -168,10 +169,10 @@ func TestDenialOfAGroupIsRepeated(t *testing.T) {
 	group := []ratelimit.Op{take(day, "k", 1), take(second, "k", 1), {Rule: meter, Key: "k", N: 1, Kind: ratelimit.Add}}
 	d := newDenyTest(t, DenyCacheOptions{})
 	for range 2 {
-		require.True(t, d.ask(1, group...)[0].Allowed)
+		require.True(t, d.do(1, group...)[0].Allowed)
 	}
-	denied := d.ask(1, group...) // nothing is known of the day
-	again := d.ask(0, group...)
+	denied := d.do(1, group...) // nothing is known of the day
+	again := d.do(0, group...)
 	for i := range denied {
 		require.Equal(t, ratelimit.FromDenyCache, again[i].Source)
 		again[i].Source = ratelimit.FromStore
@@ -181,37 +182,37 @@ func TestDenialOfAGroupIsRepeated(t *testing.T) {
 	require.EqualValues(t, 98, again[0].Remaining)
 
 	require.True(t, d.take(1, day, 1).Allowed, "it denies nothing by itself")
-	d.ask(0, group[1:]...)
-	d.ask(1, append(group, ratelimit.Op{Rule: day, Key: "k", N: 1, Kind: ratelimit.Peek})...)
-	d.ask(1, append(group, take(gcra(5), "k", 1))...) // nothing was known of it
-	d.ask(0, append(group, take(gcra(5), "k", 1))...)
+	d.do(0, group[1:]...)
+	d.do(1, append(group, ratelimit.Op{Rule: day, Key: "k", N: 1, Kind: ratelimit.Peek})...)
+	d.do(1, append(group, take(gcra(5), "k", 1))...) // nothing was known of it
+	d.do(0, append(group, take(gcra(5), "k", 1))...)
 
 	// Other groups of the list go to the store, in one call.
-	all := d.ask(1, append(group, take(second, "other", 1), take(second, "k", 1), take(day, "another", 1))...)
+	all := d.do(1, append(group, take(second, "other", 1), take(second, "k", 1), take(day, "another", 1))...)
 	require.Equal(t, ratelimit.FromDenyCache, all[1].Source)
 	require.True(t, all[3].Allowed)
 	require.Equal(t, ratelimit.FromDenyCache, all[4].Source)
 	require.EqualValues(t, 99, all[5].Remaining)
 	d.clock.Advance(time.Minute)
-	require.True(t, d.ask(1, group...)[0].Allowed)
+	require.True(t, d.do(1, group...)[0].Allowed)
 }
 
-// TestFullSetForgetsTheDenialThatEndsFirst has more keys than it has room for.
+// TestFullSetForgetsTheDenialThatEndsFirst has more keys than places.
 func TestFullSetForgetsTheDenialThatEndsFirst(t *testing.T) {
 	d := newDenyTest(t, DenyCacheOptions{Keys: 8})
 	key := func(i int) string { return fmt.Sprint("key", i) }
 	for i := range 9 {
 		op := take(windowOf(1), key(i), 1)
-		require.True(t, d.ask(1, op)[0].Allowed)
+		require.True(t, d.do(1, op)[0].Allowed)
 		d.clock.Advance(time.Second)
 	}
 	for i := 1; i < 9; i++ {
-		require.False(t, d.ask(0, take(windowOf(1), key(i), 1))[0].Allowed)
+		require.False(t, d.do(0, take(windowOf(1), key(i), 1))[0].Allowed)
 	}
-	require.False(t, d.ask(1, take(windowOf(1), key(0), 1))[0].Allowed)
+	require.False(t, d.do(1, take(windowOf(1), key(0), 1))[0].Allowed)
 	d.clock.Advance(time.Hour)
-	require.True(t, d.ask(1, take(windowOf(1), "new", 1))[0].Allowed)
-	require.False(t, d.ask(0, take(windowOf(1), "new", 1))[0].Allowed, "in the place of one that is over")
+	require.True(t, d.do(1, take(windowOf(1), "new", 1))[0].Allowed)
+	require.False(t, d.do(0, take(windowOf(1), "new", 1))[0].Allowed, "in the place of one that has ended")
 }
 
 // TestKeysWithOneHashAreDistinct has keys of one set and one hash.
@@ -242,16 +243,16 @@ func TestKeyIsCloned(t *testing.T) {
 	require.Equal(t, time.Duration(2)*time.Hour, s.find(7, "k", &r, 0).until)
 }
 
-// TestDenialsOfOneCounter has notes meet.
+// TestDenialsOfOneCounter adds two denials about one counter.
 func TestDenialsOfOneCounter(t *testing.T) {
 	r, low := windowOf(10), windowOf(5)
 	for name, tt := range map[string]struct{ first, second, want denial }{
-		"the one that refuses more stays": {denial{rule: r, n: 1, until: 1}, denial{rule: r, n: 5, until: 9}, denial{n: 1, until: 1}},
-		"and comes":                       {denial{rule: r, n: 5, until: 9}, denial{rule: r, n: 1, until: 1}, denial{n: 1, until: 1}},
-		"the longer of equals":            {denial{rule: r, n: 1, until: 1}, denial{rule: r, n: 1, until: 9}, denial{n: 1, until: 9}},
-		"stays":                           {denial{rule: r, n: 1, until: 9}, denial{rule: r, n: 1, until: 1}, denial{n: 1, until: 9}},
-		"a higher limit":                  {denial{rule: low, n: 1, until: 9}, denial{rule: r, n: 1, until: 1}, denial{n: 1, until: 1}},
-		"a lower one":                     {denial{rule: r, n: 1, until: 1}, denial{rule: low, n: 1, until: 9}, denial{n: 1, until: 1}},
+		"the one that denies more stays": {denial{rule: r, n: 1, until: 1}, denial{rule: r, n: 5, until: 9}, denial{n: 1, until: 1}},
+		"and comes":                      {denial{rule: r, n: 5, until: 9}, denial{rule: r, n: 1, until: 1}, denial{n: 1, until: 1}},
+		"the longer of equals":           {denial{rule: r, n: 1, until: 1}, denial{rule: r, n: 1, until: 9}, denial{n: 1, until: 9}},
+		"stays":                          {denial{rule: r, n: 1, until: 9}, denial{rule: r, n: 1, until: 1}, denial{n: 1, until: 9}},
+		"a higher limit":                 {denial{rule: low, n: 1, until: 9}, denial{rule: r, n: 1, until: 1}, denial{n: 1, until: 1}},
+		"a lower one":                    {denial{rule: r, n: 1, until: 1}, denial{rule: low, n: 1, until: 9}, denial{n: 1, until: 1}},
 	} {
 		s := &newDenialTable(1).sets[0]
 		s.add(7, &tt.first, 0, 0)
@@ -264,7 +265,8 @@ func TestDenialsOfOneCounter(t *testing.T) {
 	}
 }
 
-// TestConcurrentTakesReachTheLimit has many callers, with tiers, weights and refunds, of a real clock.
+// TestConcurrentTakesReachTheLimit has many callers, with tiers, weights and refunds, and the
+// real clock.
 func TestConcurrentTakesReachTheLimit(t *testing.T) {
 	m, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)

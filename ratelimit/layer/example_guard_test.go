@@ -11,7 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// A store with a cache of denials around it, which answers in time whatever happens.
+// A store with a deny cache, and with failover, which answers in time whatever happens.
 func Example() {
 	store, err := memstore.New(memstore.Options{}) // or redisstore.New
 	if err != nil {
@@ -39,7 +39,7 @@ func Example() {
 	// false deny cache <nil>
 }
 
-// Logins stay shut without the store; all else has a share of its limit.
+// Without the store, logins are refused; all else has a share of its limit.
 func ExampleNew_failoverOptions_modeFor() {
 	login := ratelimit.GCRA(5, time.Minute).WithName("login")
 	search := ratelimit.GCRA(60, time.Minute).WithName("search")

@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// A deny list, and a cache of denials, around a store.
+// A deny list and a deny cache around a store.
 func ExampleNew() {
 	store, err := memstore.New(memstore.Options{}) // or one on Redis
 	if err != nil {

@@ -26,7 +26,7 @@ func (f *failoverTest) underLoad(callers int, stop func() bool) {
 	wg.Wait()
 }
 
-// during stops after so long.
+// during returns a stop that is true once d has passed.
 func during(d time.Duration) (stop func() bool) {
 	end := time.Now().Add(d)
 	return func() bool { return !time.Now().Before(end) }
@@ -48,11 +48,11 @@ func TestBreakerOpensUnderLoad(t *testing.T) {
 		{64, 64 + 10, 50 * time.Millisecond}, // the first ten to fail may have begun another call
 	} {
 		withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
-			f.store.becomes(works)
+			f.store.setFailure(works)
 			f.underLoad(c.callers, during(2*time.Second))
 			require.Zero(t, f.Stats().Failed)
 
-			f.store.becomes(heeds)
+			f.store.setFailure(waitsForContext)
 			began := time.Now()
 			stop := during(2 * time.Second)
 			var downAfter atomic.Int64
@@ -62,36 +62,35 @@ func TestBreakerOpensUnderLoad(t *testing.T) {
 				}
 				return stop() || downAfter.Load() > 0
 			})
-			require.LessOrEqual(t, f.store.asked(), c.most)
+			require.LessOrEqual(t, f.store.takeCalls(), c.most)
 			require.Equal(t, c.within, time.Duration(downAfter.Load()))
 			require.Contains(t, f.log.String(), "consecutive_failures=10")
 		})
 	}
 }
 
-// TestBreakerOpensWithALongTimeout has calls that fail longer ago than a second after
-// they began.
+// TestBreakerOpensWithALongTimeout has calls that take over a second to fail.
 func TestBreakerOpensWithALongTimeout(t *testing.T) {
 	for _, o := range []FailoverOptions{{}, {ConsecutiveFailures: 1000}} {
 		o.Mode, o.Timeout = Open, 3*time.Second
 		withFailover(t, o, func(t *testing.T, f *failoverTest) {
-			f.store.becomes(heeds)
+			f.store.setFailure(waitsForContext)
 			stop := during(3 * o.Timeout)
 			f.underLoad(64, func() bool { return stop() || f.isDown() })
 			require.True(t, f.isDown())
-			require.LessOrEqual(t, f.store.asked(), 2*64)
+			require.LessOrEqual(t, f.store.takeCalls(), 2*64)
 		})
 	}
 }
 
-// TestBreakerStaysClosedIfAPartHangs has a third of the calls hang, such as those of one
-// node of a Cluster: soon nearly all callers wait for these, and fail in a row.
+// TestBreakerStaysClosedIfAPartHangs has a third of the calls hang, such as those of one node of
+// a Cluster. Soon nearly all callers wait for these, and fail in sequence.
 func TestBreakerStaysClosedIfAPartHangs(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		var calls atomic.Int64
-		f.store.becomes(func(ctx context.Context) error {
+		f.store.setFailure(func(ctx context.Context) error {
 			if calls.Add(1)%3 == 0 {
-				return heeds(ctx)
+				return waitsForContext(ctx)
 			}
 			return works(ctx)
 		})
@@ -105,7 +104,7 @@ func TestBreakerStaysClosedIfAPartHangs(t *testing.T) {
 // TestConsecutiveFailures has few calls: too few for a ratio.
 func TestConsecutiveFailures(t *testing.T) {
 	take := func(f *failoverTest, store func(context.Context) error, times int) {
-		f.store.becomes(store)
+		f.store.setFailure(store)
 		for range times {
 			res, _, err := f.take(gcra(100), "k", 1)
 			require.NoError(f, err)
@@ -114,22 +113,22 @@ func TestConsecutiveFailures(t *testing.T) {
 	}
 	withFailover(t, FailoverOptions{Mode: Open, Calls: 1000, ConsecutiveFailures: 3}, func(t *testing.T, f *failoverTest) {
 		for range 10 {
-			take(f, heeds, 2)
+			take(f, waitsForContext, 2)
 			take(f, works, 1)
 		}
-		take(f, breaks, 10)
+		take(f, fails, 10)
 		require.False(t, f.isDown(), "the store answered just now")
 		<-time.After(f.o.Timeout)
-		take(f, breaks, 1)
+		take(f, fails, 1)
 		require.True(t, f.isDown())
 		f.back()
-		take(f, heeds, 2)
+		take(f, waitsForContext, 2)
 		require.False(t, f.isDown(), "those before the store was back don't count")
-		take(f, heeds, 1)
+		take(f, waitsForContext, 1)
 		require.True(t, f.isDown())
 	})
 	withFailover(t, FailoverOptions{Mode: Open, Calls: 1000}, func(t *testing.T, f *failoverTest) {
-		take(f, heeds, 10)
+		take(f, waitsForContext, 10)
 		require.True(t, f.isDown(), "a store that has never answered")
 	})
 }

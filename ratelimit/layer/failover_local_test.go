@@ -9,7 +9,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// passes takes one by one until one is denied.
+// passes takes units one by one until a take is denied, and returns their number.
 func (f *failoverTest) passes(r ratelimit.Rule, key string) (n int) {
 	f.Helper()
 	for {
@@ -50,7 +50,7 @@ func TestLocalHasAShareOfTheLimit(t *testing.T) {
 	}
 }
 
-// TestLocalStartsWithWhatRemains has some units used before the store is gone.
+// TestLocalStartsWithWhatRemains has some units used before the store fails.
 func TestLocalStartsWithWhatRemains(t *testing.T) {
 	for _, r := range localRules(12) {
 		for _, tt := range []struct {
@@ -114,7 +114,7 @@ func TestLocalWithAnotherLimit(t *testing.T) {
 	}
 }
 
-// TestTakeAboveAShareIsDenied has a take that the limit allows, but not a part of it.
+// TestTakeAboveAShareIsDenied has a take within the limit, but above the process's share.
 func TestTakeAboveAShareIsDenied(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Local, Replicas: 4}, func(t *testing.T, f *failoverTest) {
 		f.down()
@@ -159,7 +159,7 @@ func TestEachRuleHasItsMode(t *testing.T) {
 	})
 }
 
-// TestLocalIsBounded has many keys come by, before and while the store is gone.
+// TestLocalIsBounded has more keys than places, before and while the store fails.
 func TestLocalIsBounded(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Local, Keys: 100}, func(t *testing.T, f *failoverTest) {
 		keys := func(r ratelimit.Rule) {

@@ -21,22 +21,22 @@ import (
 
 var errBroken = errors.New("broken")
 
-// shaky is a store with failures that a test sets.
-type shaky struct {
+// failingStore is a store that fails as a test sets.
+type failingStore struct {
 	ratelimit.Store
 	mu    sync.Mutex
 	fail  func(context.Context) error // nil while it works
 	calls int
 }
 
-func (s *shaky) becomes(fail func(context.Context) error) {
+func (s *failingStore) setFailure(fail func(context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail, s.calls = fail, 0
 }
 
-// asked returns how often the store was asked, since the last time.
-func (s *shaky) asked() int {
+// takeCalls returns the number of calls since it was last called.
+func (s *failingStore) takeCalls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.calls
@@ -44,7 +44,7 @@ func (s *shaky) asked() int {
 	return n
 }
 
-func (s *shaky) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+func (s *failingStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	s.mu.Lock()
 	fail := s.fail
 	s.calls++
@@ -57,19 +57,19 @@ func (s *shaky) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 	return s.Store.Do(ctx, ops)
 }
 
-// The ways to fail.
-func breaks(context.Context) error    { return errBroken }
-func heeds(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+// Failures of a store.
+func fails(context.Context) error               { return errBroken }
+func waitsForContext(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 
 func windowOf(limit int64) ratelimit.Rule {
 	return ratelimit.FixedWindow(limit, time.Minute)
 }
 
-// failover is a Failover around a shaky store, in a bubble.
+// failoverTest is a failover layer around a failingStore, in a synctest bubble.
 type failoverTest struct {
 	*testing.T
 	*failover
-	store *shaky
+	store *failingStore
 	log   *bytes.Buffer
 }
 
@@ -80,35 +80,35 @@ func withFailover(t *testing.T, o FailoverOptions, test func(t *testing.T, f *fa
 		require.NoError(t, err)
 		log := &bytes.Buffer{}
 		o.Logger = slog.New(slog.NewTextHandler(log, nil))
-		store := &shaky{Store: m}
+		store := &failingStore{Store: m}
 		f, err := newFailover(store, o)
 		require.NoError(t, err)
 		test(t, &failoverTest{t, f, store, log})
 	})
 }
 
-// take also returns how long the take lasted.
+// take also returns the duration of the take.
 func (f *failoverTest) take(r ratelimit.Rule, key string, n int64) (ratelimit.Result, time.Duration, error) {
 	began := time.Now()
 	res, err := f.DoOne(f.Context(), take(r, key, n))
 	return res, time.Since(began), err
 }
 
-// down makes the store fail and be given up.
+// down makes the store fail until the breaker opens.
 func (f *failoverTest) down() {
 	f.Helper()
-	f.store.becomes(breaks)
+	f.store.setFailure(fails)
 	for i := 0; !f.Stats().Down; i++ {
 		require.Less(f, i, 1000)
 		_, _ = f.DoOne(f.Context(), ratelimit.Op{Rule: gcra(1), Key: "other", Kind: ratelimit.Reset})
 	}
-	f.store.asked()
+	f.store.takeCalls()
 }
 
-// back has the store work, and be found to.
+// back makes the store work until the breaker closes.
 func (f *failoverTest) back() {
 	f.Helper()
-	f.store.becomes(nil)
+	f.store.setFailure(nil)
 	<-time.After(f.o.Retry + 1)
 	_, _ = f.DoOne(f.Context(), ratelimit.Op{Rule: gcra(1), Key: "other", Kind: ratelimit.Reset})
 	require.False(f, f.Stats().Down)
@@ -123,17 +123,17 @@ func TestFailoverIsAStore(t *testing.T) {
 	}, storetest.Everything)
 }
 
-// TestEachModeAnswersInTime has a store that ends its calls with their context, or doesn't
-// heed it.
+// TestEachModeAnswersInTime uses a store that ends its calls with their context, and one that
+// ignores it.
 func TestEachModeAnswersInTime(t *testing.T) {
 	for _, mode := range []Mode{Closed, Open, Local} {
 		for name, heeding := range map[string]bool{"heeds its context": true, "doesn't": false} {
 			t.Run(mode.String()+", "+name, func(t *testing.T) {
 				withFailover(t, FailoverOptions{Mode: mode}, func(t *testing.T, f *failoverTest) {
 					end := make(chan struct{})
-					f.store.becomes(func(ctx context.Context) error {
+					f.store.setFailure(func(ctx context.Context) error {
 						if heeding {
-							return heeds(ctx)
+							return waitsForContext(ctx)
 						}
 						<-end
 						return errBroken
@@ -169,14 +169,14 @@ func TestBreakerOpensByRatio(t *testing.T) {
 		for range 9 {
 			f.take(windowOf(100), "k", 1)
 		}
-		f.store.becomes(breaks)
+		f.store.setFailure(fails)
 		for range 8 { // 8 of 17
 			f.take(windowOf(100), "k", 1)
 		}
 		require.False(t, f.Stats().Down)
 		f.take(windowOf(100), "k", 1) // 9 of 18
 		require.True(t, f.Stats().Down)
-		require.Equal(t, 9, f.store.asked())
+		require.Equal(t, 9, f.store.takeCalls())
 
 		for range 50 {
 			res, took, err := f.take(windowOf(100), "k", 1)
@@ -184,14 +184,14 @@ func TestBreakerOpensByRatio(t *testing.T) {
 			require.Equal(t, ratelimit.FromFailover, res.Source)
 			require.Zero(t, took)
 		}
-		require.Zero(t, f.store.asked())
+		require.Zero(t, f.store.takeCalls())
 		for range 4 { // once in each Retry
 			<-time.After(f.o.Retry + 1)
 			f.take(windowOf(100), "k", 1)
 			f.take(windowOf(100), "k", 1)
-			require.Equal(t, 1, f.store.asked())
+			require.Equal(t, 1, f.store.takeCalls())
 		}
-		f.store.becomes(nil)
+		f.store.setFailure(nil)
 		<-time.After(f.o.Retry + 1)
 		res, _, err := f.take(windowOf(100), "k", 1)
 		require.NoError(t, err)
@@ -205,10 +205,10 @@ func TestBreakerOpensByRatio(t *testing.T) {
 	})
 }
 
-// TestOldFailuresDoNotCount has a store that fails now and then.
+// TestOldFailuresDoNotCount uses a store that fails now and then.
 func TestOldFailuresDoNotCount(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
-		f.store.becomes(breaks)
+		f.store.setFailure(fails)
 		for range 50 { // at most 9 in a second
 			f.take(gcra(100), "k", 1)
 			<-time.After(130 * time.Millisecond)
@@ -217,12 +217,12 @@ func TestOldFailuresDoNotCount(t *testing.T) {
 	})
 }
 
-// TestOneCallRetries has many callers when the store is tried again: all but one are
-// answered at once.
+// TestOneCallRetries has many callers when the breaker is half open: all but one are answered
+// at once.
 func TestOneCallRetries(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.down()
-		f.store.becomes(heeds)
+		f.store.setFailure(waitsForContext)
 		<-time.After(f.o.Retry + 1)
 		var mu sync.Mutex
 		waited := 0
@@ -238,21 +238,21 @@ func TestOneCallRetries(t *testing.T) {
 		}
 		wg.Wait()
 		require.Equal(t, 1, waited)
-		require.Equal(t, 1, f.store.asked())
+		require.Equal(t, 1, f.store.takeCalls())
 	})
 }
 
-// TestRetryingCallerLeaves must not keep others from trying.
+// TestRetryingCallerLeaves checks that another caller can try the store then.
 func TestRetryingCallerLeaves(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.down()
-		f.store.becomes(heeds)
+		f.store.setFailure(waitsForContext)
 		<-time.After(f.o.Retry + 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		_, err := f.DoOne(ctx, take(gcra(100), "k", 1))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		f.store.becomes(nil)
+		f.store.setFailure(nil)
 		res, _, err := f.take(gcra(100), "k", 1)
 		require.NoError(t, err)
 		require.Equal(t, ratelimit.FromStore, res.Source)
@@ -273,11 +273,11 @@ func TestNoFailures(t *testing.T) {
 		require.ErrorIs(t, err, ratelimit.ErrTooLarge)
 		_, err = f.DoOne(t.Context(), ratelimit.Op{})
 		require.ErrorIs(t, err, ratelimit.ErrOp)
-		f.store.becomes(func(context.Context) error { return ratelimit.ErrOverflow })
+		f.store.setFailure(func(context.Context) error { return ratelimit.ErrOverflow })
 		_, _, err = f.take(one, "k", 1)
 		require.ErrorIs(t, err, ratelimit.ErrOverflow)
 
-		f.store.becomes(heeds)
+		f.store.setFailure(waitsForContext)
 		why := errors.New("gone")
 		for _, d := range []time.Duration{0, time.Millisecond, 49 * time.Millisecond} {
 			ctx, cancel := context.WithCancelCause(t.Context())
@@ -294,7 +294,7 @@ func TestNoFailures(t *testing.T) {
 
 func TestPanicOfTheStoreReachesTheCaller(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open, Calls: 2}, func(t *testing.T, f *failoverTest) {
-		f.store.becomes(func(context.Context) error { panic("oh") })
+		f.store.setFailure(func(context.Context) error { panic("oh") })
 		for range 2 {
 			require.PanicsWithValue(t, "oh", func() { f.take(gcra(1), "k", 1) })
 		}
@@ -305,7 +305,7 @@ func TestPanicOfTheStoreReachesTheCaller(t *testing.T) {
 		require.Equal(t, ratelimit.FromFailover, res.Source)
 	})
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
-		f.store.becomes(func(ctx context.Context) error { <-ctx.Done(); <-time.After(time.Second); panic("late") })
+		f.store.setFailure(func(ctx context.Context) error { <-ctx.Done(); <-time.After(time.Second); panic("late") })
 		res, _, err := f.take(gcra(1), "k", 1)
 		require.NoError(t, err)
 		require.Equal(t, ratelimit.FromFailover, res.Source)
@@ -318,7 +318,7 @@ func TestPanicOfTheStoreReachesTheCaller(t *testing.T) {
 
 func TestStoreThatBreaksItsContract(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Closed}, func(t *testing.T, f *failoverTest) {
-		f.store.becomes(func(context.Context) error { runtime.Goexit(); return nil })
+		f.store.setFailure(func(context.Context) error { runtime.Goexit(); return nil })
 		_, _, err := f.take(gcra(1), "k", 1)
 		require.ErrorIs(t, err, errGoexit)
 	})
@@ -339,7 +339,7 @@ func (nothing) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
 func TestMaxAbandoned(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open, MaxAbandoned: 3}, func(t *testing.T, f *failoverTest) {
 		end := make(chan struct{})
-		f.store.becomes(func(context.Context) error { <-end; return nil })
+		f.store.setFailure(func(context.Context) error { <-end; return nil })
 		for range 20 {
 			<-time.After(300 * time.Millisecond)
 			_, took, err := f.take(gcra(1), "k", 1)
@@ -347,13 +347,13 @@ func TestMaxAbandoned(t *testing.T) {
 			require.LessOrEqual(t, took, 50*time.Millisecond)
 		}
 		require.EqualValues(t, 3, f.Stats().Abandoned)
-		require.Equal(t, 3, f.store.asked())
+		require.Equal(t, 3, f.store.takeCalls())
 		close(end)
 		synctest.Wait()
 		require.Zero(t, f.Stats().Abandoned)
 		res, _, err := f.take(gcra(1), "new", 1)
 		require.NoError(t, err)
-		require.Equal(t, ratelimit.FromStore, res.Source, "and it is asked again")
+		require.Equal(t, ratelimit.FromStore, res.Source, "it is called again")
 	})
 }
 

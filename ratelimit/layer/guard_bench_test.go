@@ -13,8 +13,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// BenchmarkDenyCache takes what is refused, from one key and from many, and what isn't: a
-// memory store is around, whose own cost is in the last.
+// BenchmarkDenyCache measures denied takes of one key and of many, and allowed ones, which
+// include the cost of the memory store.
 func BenchmarkDenyCache(b *testing.B) {
 	m, err := memstore.New(memstore.Options{})
 	require.NoError(b, err)
@@ -48,8 +48,8 @@ func BenchmarkDenyCache(b *testing.B) {
 	}
 }
 
-// BenchmarkFailover shows what a call of the store, which costs next to nothing here, costs
-// more, and what one costs that is answered without it.
+// BenchmarkFailover measures what the layer adds to a call of a store that costs next to nothing,
+// and an answer without the store.
 func BenchmarkFailover(b *testing.B) {
 	m, err := memstore.New(memstore.Options{})
 	require.NoError(b, err)
@@ -59,7 +59,7 @@ func BenchmarkFailover(b *testing.B) {
 		b.Run("up/"+mode.String(), func(b *testing.B) { passing(b, f) })
 	}
 	for _, mode := range []Mode{Open, Local} {
-		f, err := newFailover(&shaky{Store: m, fail: breaks}, FailoverOptions{Mode: mode, Retry: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+		f, err := newFailover(&failingStore{Store: m, fail: fails}, FailoverOptions{Mode: mode, Retry: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(b, err)
 		for !f.Stats().Down {
 			_, err := f.DoOne(context.Background(), take(gcra(1), "k", 1))

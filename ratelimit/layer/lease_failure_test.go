@@ -45,7 +45,7 @@ func TestCallerThatLeavesIsNotCharged(t *testing.T) {
 	})
 }
 
-// drain spends what is leased.
+// drain spends all leased units.
 func drain(q leaseTest) error {
 	synctest.Wait()
 	for n := q.available(); n > 0; n = q.available() {

@@ -27,7 +27,7 @@ func TestOnlyTheStoreDenies(t *testing.T) {
 	})
 }
 
-// What this process holds must not make it deny what the limit allows.
+// Units that this process leases must not make it deny what the limit allows.
 func TestOwnLeasesNeverDeny(t *testing.T) {
 	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		n := q.warm()
@@ -141,7 +141,7 @@ func TestResetEndsALeaseInFlight(t *testing.T) {
 			q.take(1)
 			n++
 		}
-		synctest.Wait() // it has asked
+		synctest.Wait() // the call is in flight
 		go func() { q.spy.Hold <- struct{}{}; q.spy.Hold <- struct{}{} }()
 		q.ask(ratelimit.Reset, 0)
 		synctest.Wait()

@@ -27,7 +27,7 @@ var quickRules = map[string]ratelimit.Rule{
 	"gcra":    ratelimit.GCRA(1000, 500*time.Millisecond).WithBurst(800),
 }
 
-// lengthVariable is for how long the processes take, by default 1.5 s.
+// lengthVariable is an environment variable: for how long the processes take. Unset means 1.5 s.
 const lengthVariable = "LAZYREQ_LEASE_FOR"
 
 func lengthOfTakes(t *testing.T) time.Duration {
@@ -39,16 +39,16 @@ func lengthOfTakes(t *testing.T) time.Duration {
 	return 1500 * time.Millisecond
 }
 
-// noting is a store that notes in Redis which windows there were, how many leases, and what
-// could not be given back; also for a process that is killed.
-type noting struct {
+// recordingStore is a store that records windows, leases and lost units in Redis, where they outlive a
+// process that is killed.
+type recordingStore struct {
 	ratelimit.Store
 	c     *redis.Client
 	wrong bool // it charges leases at once, and reports later ends of windows
 	last  atomic.Int64
 }
 
-func (s *noting) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+func (s *recordingStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	ahead := ops[0].Prepaid
 	if s.wrong {
 		ops = append([]ratelimit.Op(nil), ops...)
@@ -89,7 +89,7 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 			t.Cleanup(func() { _ = c.Close() })
 			store, err := redisstore.New(c, redisstore.Options{Timeout: time.Minute})
 			require.NoError(t, err)
-			l, err := newLease(&noting{Store: store, c: c, wrong: wrong}, LeaseOptions{Share: share, Timeout: time.Minute})
+			l, err := newLease(&recordingStore{Store: store, c: c, wrong: wrong}, LeaseOptions{Share: share, Timeout: time.Minute})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, l.Close()) })
 			if wrong { // by enough to be seen from outside
@@ -124,7 +124,7 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 	return ratecheck.Check(ratecheck.Leased(rule, life, held), takes)
 }
 
-// pacing takes now and then, by turns with all processes at once.
+// pacing takes in turn at random times, and together with all processes.
 func pacing(l *leaseLayer, r ratelimit.Rule) func(context.Context, int64) (bool, error) {
 	return func(ctx context.Context, n int64) (bool, error) {
 		const turn = 1200 * time.Millisecond
@@ -163,8 +163,8 @@ func TestProcessesWithLeasesKeepTheLimit(t *testing.T) {
 	}
 }
 
-// TestWrongLeasesOfProcessesAreNoticed checks that the test before this one can fail. What is
-// wrong doesn't show from outside each time.
+// TestWrongLeasesOfProcessesAreNoticed checks that the test before this one can fail. A fault
+// doesn't show in every run.
 func TestWrongLeasesOfProcessesAreNoticed(t *testing.T) {
 	for _, name := range []string{"log", "window", "gcra"} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// leaseRulesUnderTest are rules of each algorithm that many intervals of pass in a simulation.
+// leaseRulesUnderTest returns rules of each algorithm, whose intervals are short in a simulation.
 var leaseRulesUnderTest = map[string]ratelimit.Rule{
 	"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Per: 2 * time.Second, Interval: 200 * time.Millisecond, Span: 2 * time.Second}),
 	"log":     ratelimit.SlidingLog(1000, 2*time.Second),
@@ -27,7 +27,7 @@ var leaseRulesUnderTest = map[string]ratelimit.Rule{
 	"gcra":    ratelimit.GCRA(1000, 2*time.Second).WithBurst(800),
 }
 
-// checkedRule is what ratecheck knows a rule by.
+// checkedRule returns a rule as ratecheck describes it.
 func checkedRule(r ratelimit.Rule) ratecheck.Rule {
 	switch r.Algorithm() {
 	case "buckets":
@@ -40,7 +40,7 @@ func checkedRule(r ratelimit.Rule) ratecheck.Rule {
 	return ratecheck.GCRA(r.Limit(), r.Per(), r.Burst())
 }
 
-// far is a store at the other end of a network, as one process sees it.
+// far is a store behind a network, for one process.
 type far struct {
 	ratelimit.Store
 	sim  *simulation
@@ -110,7 +110,7 @@ func (s *simulation) note(ops []ratelimit.Op, results []ratelimit.Result) {
 	}
 }
 
-// process runs takers in bursts, until it is over or dead.
+// process runs takers in bursts, until the simulation ends or the process dies.
 func (s *simulation) process(t *testing.T, store ratelimit.Store, o LeaseOptions, dies time.Duration) {
 	f := &far{Store: store, sim: s}
 	l, err := newLease(f, o)
@@ -136,7 +136,7 @@ func (s *simulation) process(t *testing.T, store ratelimit.Store, o LeaseOptions
 	}
 }
 
-// ask takes in bursts of each taker's own; or now and then, by turns with all at once.
+// ask takes units: each taker in bursts of its own, or all at the same time now and then.
 func (s *simulation) ask(t *testing.T, f *far, l *leaseLayer) {
 	if !s.storms {
 		for range s.draw(60) {
@@ -167,8 +167,8 @@ func (s *simulation) take(t *testing.T, f *far, l *leaseLayer) {
 	}
 }
 
-// run has three processes that live, and some that die and are replaced, if deaths are
-// wanted. It returns the units that were admitted.
+// run has three processes that live and, with deaths, some that die and are replaced. It returns
+// the units that were admitted.
 func (s *simulation) run(t *testing.T, o LeaseOptions, deaths bool) (admitted int64) {
 	synctest.Test(t, func(t *testing.T) {
 		store, err := memstore.New(memstore.Options{})
@@ -196,7 +196,7 @@ func (s *simulation) run(t *testing.T, o LeaseOptions, deaths bool) (admitted in
 	return admitted
 }
 
-// compare checks that exactly what was spent is charged when all leases are given back.
+// compare checks that exactly the spent units are charged once all leases are given back.
 func (s *simulation) compare(t *testing.T, store ratelimit.Store) {
 	out, err := store.Do(t.Context(), []ratelimit.Op{{Rule: s.rule, Key: "k", Kind: ratelimit.Count}})
 	require.NoError(t, err)
@@ -252,7 +252,7 @@ func TestLeasesKeepTheLimit(t *testing.T) {
 				}
 				if r.Algorithm() == "gcra" {
 					held += r.Limit()*int64(life)/int64(r.Per()) + 2*slices.Max(append(slices.Collect(maps.Values(s.lost)), 0))
-				} else if r.Algorithm() != "window" && !deaths { // a window that is over takes nothing back
+				} else if r.Algorithm() != "window" && !deaths { // a window that has ended takes nothing back
 					require.Empty(t, s.lost)
 				}
 				t.Logf("%d takes, %d units admitted, %d leases, %d units held", len(s.takes), admitted, s.leases, held)

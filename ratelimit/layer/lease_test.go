@@ -16,7 +16,7 @@ import (
 
 var leasable = ratelimit.SlidingLog(1000, time.Minute)
 
-// leaseTest is a Lease in a bubble, over a store in memory whose calls are noted.
+// leaseTest is a lease layer in a synctest bubble, over a spy.
 type leaseTest struct {
 	*testing.T
 	*leaseLayer
@@ -49,14 +49,14 @@ func (q leaseTest) take(n int64) ratelimit.Result {
 	return q.ask(ratelimit.Take, n)
 }
 
-// charged is what the store has.
+// charged returns the units that are charged in the store.
 func (q leaseTest) charged() int64 {
 	out, err := q.spy.Store.Do(q.Context(), []ratelimit.Op{{Rule: q.rule, Key: "k", Kind: ratelimit.Count}})
 	require.NoError(q, err)
 	return out[0].Count
 }
 
-// warm asks until there is a lease, and returns how many units were taken.
+// warm takes units until there is a lease, and returns how many.
 func (q leaseTest) warm() (n int64) {
 	q.Helper()
 	for q.available() == 0 {
@@ -198,8 +198,8 @@ func TestConcurrentTakesFromOneLease(t *testing.T) {
 	})
 }
 
-// TestLeaseIsAStore runs the suite of stores through a layer that finds nothing worth a lease:
-// the suite's clock isn't the layer's.
+// TestLeaseIsAStore runs storetest on a layer that takes no leases: the suite's clock isn't the
+// layer's.
 func TestLeaseIsAStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		m, clock := newMemory(t)

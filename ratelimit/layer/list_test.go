@@ -61,7 +61,7 @@ func TestListContains(t *testing.T) {
 	}
 }
 
-// The keys that ByIP makes are those that networks are looked for in.
+// Networks match the keys that ByIP makes.
 func TestNetworksOfAPolicy(t *testing.T) {
 	l, _ := listsAround(t, ListsOptions{
 		Allow: List{Networks: networksOf("10.0.0.0/8", "2001:db8::/32")},

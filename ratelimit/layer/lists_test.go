@@ -51,7 +51,7 @@ func TestAllowedKey(t *testing.T) {
 		require.True(t, res.Allowed)
 		require.Equal(t, ratelimit.FromAllowList, res.Source)
 	}
-	require.Empty(t, store.Forget(), "the store isn't asked")
+	require.Empty(t, store.Forget(), "no call of the store")
 }
 
 func TestDeniedKey(t *testing.T) {
@@ -64,7 +64,7 @@ func TestDeniedKey(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, res)
 	}
-	require.Empty(t, store.Forget(), "the store isn't asked")
+	require.Empty(t, store.Forget(), "no call of the store")
 	unlisted, _ := listsAround(t, ListsOptions{Deny: List{Keys: []string{"k"}}})
 	res, err := unlisted.DoOne(t.Context(), take(gcra(10), "k", 1))
 	require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestOtherOpsOnListedKeys(t *testing.T) {
 	require.Zero(t, one(count).Count)
 }
 
-// What is left of a list of ops is asked in one call, and in the groups that it had.
+// The ops that need the store are one call, and keep their groups.
 func TestListedAndOtherKeys(t *testing.T) {
 	l, store := listsAround(t, ListsOptions{Allow: List{Keys: []string{"a"}}, Deny: List{Keys: []string{"d"}}})
 	hour := ratelimit.FixedWindow(5, time.Hour)

@@ -13,7 +13,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// Options have one bound each for durations and counts, beyond which sums could overflow.
+// Durations and counts have one upper bound each, beyond which sums could overflow.
 func TestOptionsAreBounded(t *testing.T) {
 	store, _ := newMemory(t)
 	for field, wrong := range map[string]func(time.Duration, int) error{
@@ -66,7 +66,7 @@ func lease(store ratelimit.Store, o LeaseOptions) error {
 	return err
 }
 
-// The longest durations that there may be do what shorter ones do.
+// The longest durations work as shorter ones do.
 func TestLongestOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, err := memstore.New(memstore.Options{MaxSubjects: math.MaxInt, MaxBytes: math.MaxInt64})
@@ -91,7 +91,7 @@ func TestLongestOptions(t *testing.T) {
 	})
 }
 
-// What is denied for longer than a duration can be is remembered, too.
+// A denial for longer than a time.Duration is remembered, too.
 func TestVeryLongDenial(t *testing.T) {
 	store, _ := newMemory(t)
 	cache, err := newDenyCache(store, DenyCacheOptions{})

@@ -172,7 +172,7 @@ func TestShadowRuleInAGroup(t *testing.T) {
 	require.Equal(t, []string{"Do", "Do"}, s.Forget(), "one call where nothing is mixed")
 }
 
-// Groups of one call are apart, however they are taken to pieces.
+// The groups of one call stay apart when shadow rules are taken out of them.
 func TestShadowRulesInSeveralGroups(t *testing.T) {
 	s := newShadowTest(t, isShadow)
 	a, b := gcra(2), shadowed(3)
@@ -201,8 +201,7 @@ func TestShadowRulesInSeveralGroups(t *testing.T) {
 	require.EqualValues(t, 1, s.remaining(c))
 }
 
-// A shadow rule counts what it would count if it were enforced, and
-// those in force don't notice it.
+// A shadow rule counts as if it were enforced, and has no influence on enforced rules.
 func TestShadowCountsAsIfEnforced(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newShadowTest(t, isShadow)

@@ -17,7 +17,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
 
-// gone is a store that can't be asked.
+// gone is a store that fails every call.
 type gone struct{}
 
 func (gone) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
@@ -48,7 +48,7 @@ func windowOf(limit int64, per time.Duration) ratelimit.Rule {
 	return ratelimit.FixedWindow(limit, per)
 }
 
-// TestFiveOfSevenPass is a deny cache in each of two processes.
+// TestFiveOfSevenPass has a deny cache in each of two processes.
 func TestFiveOfSevenPass(t *testing.T) {
 	server := redistest.Start(t)
 	patient := layer.FailoverOptions{Timeout: 10 * time.Second}
@@ -95,8 +95,8 @@ func TestFiveOfSevenPass(t *testing.T) {
 	}
 }
 
-// TestRedisIsGoneAndBack has each mode answer in time while Redis is down in several ways,
-// and Redis be asked again within a second of its return.
+// TestRedisIsGoneAndBack checks that each mode answers in time while Redis is down in several
+// ways, and that Redis is called again within a second of its return.
 func TestRedisIsGoneAndBack(t *testing.T) {
 	for _, mode := range []layer.Mode{layer.Closed, layer.Open, layer.Local} {
 		for name, fault := range map[string]func(*faultproxy.Proxy, *redistest.Server) (back func()){

@@ -19,7 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/reservation"
 )
 
-// rulesOfTen are a rule of each kind, of limit 10, and a counter without a limit.
+// rulesOfTen returns a rule of each algorithm with limit 10, and a counter without a limit.
 func rulesOfTen() (rules []ratelimit.Rule, meter ratelimit.Rule) {
 	block := ratelimit.Block{After: 2, For: time.Minute}
 	return []ratelimit.Rule{
@@ -79,8 +79,8 @@ func (answeringError) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, e
 	return nil, fmt.Errorf("%w: gone", ratelimit.ErrStore)
 }
 
-// askCost returns the status of requests with a cost.
-func askCost(t *testing.T, store ratelimit.Store, key string, rules []ratelimit.Rule, cost int64) int {
+// statusOfCost returns the status of requests with a cost.
+func statusOfCost(t *testing.T, store ratelimit.Store, key string, rules []ratelimit.Rule, cost int64) int {
 	t.Helper()
 	limited, err := ratelimit.Middleware(store, ratelimit.Policy{
 		Name: "p", Rules: rules,
@@ -107,23 +107,23 @@ func TestCostAboveTheLimit(t *testing.T) {
 	for name, store := range aroundMemory(t, "") {
 		for which, rules := range policies {
 			for _, cost := range []int64{11, 1<<53 - 1, 1 << 53, 1<<53 + 1, 1 << 60, math.MaxInt64} {
-				require.Equal(t, http.StatusBadRequest, askCost(t, store, "k", rules, cost), "%s, %s: %d", name, which, cost)
+				require.Equal(t, http.StatusBadRequest, statusOfCost(t, store, "k", rules, cost), "%s, %s: %d", name, which, cost)
 				if name == "lists" || name == "all" {
-					require.Equal(t, http.StatusOK, askCost(t, store, "allowed", rules, cost), "%s, %s: %d", name, which, cost)
-					require.Equal(t, http.StatusBadRequest, askCost(t, store, "denied", rules, cost), "%s, %s: %d", name, which, cost)
+					require.Equal(t, http.StatusOK, statusOfCost(t, store, "allowed", rules, cost), "%s, %s: %d", name, which, cost)
+					require.Equal(t, http.StatusBadRequest, statusOfCost(t, store, "denied", rules, cost), "%s, %s: %d", name, which, cost)
 				}
 			}
 			for _, cost := range []int64{0, -1, math.MinInt64} {
 				for _, key := range []string{"k", "allowed", "denied"} {
-					require.Equal(t, http.StatusInternalServerError, askCost(t, store, key, rules, cost), "%s, %s: %d", name, which, cost)
+					require.Equal(t, http.StatusInternalServerError, statusOfCost(t, store, key, rules, cost), "%s, %s: %d", name, which, cost)
 				}
 			}
-			require.Equal(t, http.StatusOK, askCost(t, store, which, rules, 1), "%s, %s: nothing was charged", name, which)
+			require.Equal(t, http.StatusOK, statusOfCost(t, store, which, rules, 1), "%s, %s: nothing was charged", name, which)
 		}
 		for _, cost := range []int64{1<<53 + 1, 1 << 60, math.MaxInt64} {
-			require.Equal(t, http.StatusBadRequest, askCost(t, store, "k", []ratelimit.Rule{meter}, cost), "%s, meter: %d", name, cost)
+			require.Equal(t, http.StatusBadRequest, statusOfCost(t, store, "k", []ratelimit.Rule{meter}, cost), "%s, meter: %d", name, cost)
 			if name == "lists" || name == "all" {
-				require.Equal(t, http.StatusOK, askCost(t, store, "allowed", []ratelimit.Rule{meter}, cost), "%s, meter: %d", name, cost)
+				require.Equal(t, http.StatusOK, statusOfCost(t, store, "allowed", []ratelimit.Rule{meter}, cost), "%s, meter: %d", name, cost)
 			}
 		}
 	}
@@ -132,8 +132,8 @@ func TestCostAboveTheLimit(t *testing.T) {
 		if name == "shadow" || name == "all" {
 			want = http.StatusOK
 		}
-		require.Equal(t, want, askCost(t, store, "k", []ratelimit.Rule{rules[4]}, 1<<60), "%s: a shadow rule", name)
-		require.Equal(t, http.StatusBadRequest, askCost(t, store, "k", rules, 1<<60), "%s: one of several is a shadow rule", name)
+		require.Equal(t, want, statusOfCost(t, store, "k", []ratelimit.Rule{rules[4]}, 1<<60), "%s: a shadow rule", name)
+		require.Equal(t, http.StatusBadRequest, statusOfCost(t, store, "k", rules, 1<<60), "%s: one of several is a shadow rule", name)
 	}
 }
 

@@ -285,7 +285,7 @@ func TestCancelledCallFailsOnlyItsCaller(t *testing.T) {
 	})
 }
 
-// eager denies some takes with a RetryAfter of 0.
+// eager is a store that denies some takes with a RetryAfter of 0.
 type eager struct {
 	ratelimit.Store
 	denials int

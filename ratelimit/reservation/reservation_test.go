@@ -49,7 +49,7 @@ func window(limit int64, per time.Duration) ratelimit.Rule {
 	return ratelimit.FixedWindow(limit, per)
 }
 
-// tens returns rules of 10 a minute.
+// tens returns rules with a limit of 10 a minute.
 func tens() []ratelimit.Rule {
 	log := ratelimit.SlidingLog(10, time.Minute)
 	return []ratelimit.Rule{
@@ -237,7 +237,7 @@ func TestCancelledContext(t *testing.T) {
 	})
 }
 
-// allowAll allows every take, without a receipt.
+// allowAll is a store that allows every take, without a receipt.
 type allowAll struct{ ratelimit.Store }
 
 func (allowAll) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// opCounter counts the ops that a store is asked.
+// opCounter counts the ops that a store runs.
 type opCounter struct {
 	ratelimit.Store
 	ops int
@@ -25,26 +25,25 @@ func (c *opCounter) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 	return c.Store.Do(ctx, ops)
 }
 
-// twins are two stores with one clock, one of them behind a cache. They are asked the same.
-type twins struct {
+// storePair is two stores with one clock, one of them behind a cache. Both run the same ops.
+type storePair struct {
 	*rapid.T
 	clock         *forward
 	alone, cached ratelimit.Store
 	inner         *opCounter
 	families      [][]ratelimit.Rule
-	receipts      []twinReceipt
-	asked         int
+	receipts      []receiptPair
+	ops           int
 	log           []string
 }
 
-type twinReceipt struct {
+type receiptPair struct {
 	op            ratelimit.Op
 	alone, cached ratelimit.Receipt
 }
 
-// twinFamilies are rules that share a counter, of every algorithm. What a GCRA's key may be
-// forgotten by is longer than a test.
-func twinFamilies() (all [][]ratelimit.Rule) {
+// ruleFamilies returns groups of rules that share a counter, of every algorithm.
+func ruleFamilies() (all [][]ratelimit.Rule) {
 	const s = time.Second
 	for _, block := range []ratelimit.Block{{}, {After: 2, For: 3 * s}, {After: 1, For: s}} {
 		for _, r := range []ratelimit.Rule{
@@ -64,20 +63,20 @@ func twinFamilies() (all [][]ratelimit.Rule) {
 	return all
 }
 
-// newTwins returns twins that are mostly asked about one family.
-func newTwins(rt *rapid.T, family int, around func(ratelimit.Store, *forward) ratelimit.Store) *twins {
-	clock, all := forwardClock(), twinFamilies()
-	w := &twins{T: rt, clock: clock, alone: memoryOf(rt, clock), inner: &opCounter{Store: memoryOf(rt, clock)}}
+// newStorePair returns a pair that mostly gets ops of one family.
+func newStorePair(rt *rapid.T, family int, around func(ratelimit.Store, *forward) ratelimit.Store) *storePair {
+	clock, all := newForwardClock(), ruleFamilies()
+	w := &storePair{T: rt, clock: clock, alone: memoryOf(rt, clock), inner: &opCounter{Store: memoryOf(rt, clock)}}
 	w.cached = around(w.inner, clock)
 	other := all[(family+1+w.draw(len(all)-1))%len(all)]
 	w.families = [][]ratelimit.Rule{all[family], all[family], other}
 	return w
 }
 
-func (w *twins) draw(n int) int { return rapid.IntRange(0, n-1).Draw(w.T, "") }
+func (w *storePair) draw(n int) int { return rapid.IntRange(0, n-1).Draw(w.T, "") }
 
-// step asks both the same, and returns what is wrong.
-func (w *twins) step() error {
+// step runs the same ops on both, and returns how their results differ.
+func (w *storePair) step() error {
 	w.clock.Advance([]time.Duration{0, time.Microsecond, 7 * time.Millisecond, 300 * time.Millisecond, time.Second}[w.draw(5)])
 	key := fmt.Sprint("key", max(0, w.draw(7)-5))
 	group, refunds := w.group(key)
@@ -97,17 +96,17 @@ func (w *twins) step() error {
 		}
 		return nil
 	}
-	w.asked += len(group)
+	w.ops += len(group)
 	return w.compare(group, got, want)
 }
 
 // group draws ops: mostly a single take, otherwise some of any kind.
-func (w *twins) group(key string) (ops []ratelimit.Op, refunds []*twinReceipt) {
+func (w *storePair) group(key string) (ops []ratelimit.Op, refunds []*receiptPair) {
 	n := max(1, w.draw(9)-5)
 	for range n {
 		family := w.families[w.draw(len(w.families))]
 		op := ratelimit.Op{Key: key, Rule: family[w.draw(len(family))], N: int64(1 + w.draw(4)), Kind: ratelimit.Take}
-		var refund *twinReceipt
+		var refund *receiptPair
 		switch w.draw(24) { // small numbers are drawn more often
 		case 13:
 			op.Kind = ratelimit.Reset
@@ -129,16 +128,16 @@ func (w *twins) group(key string) (ops []ratelimit.Op, refunds []*twinReceipt) {
 	return ops, refunds
 }
 
-func (w *twins) compare(ops []ratelimit.Op, got, want []ratelimit.Result) error {
+func (w *storePair) compare(ops []ratelimit.Op, got, want []ratelimit.Result) error {
 	for i := range ops {
 		g, h := got[i], want[i]
 		if g.Receipt != (ratelimit.Receipt{}) && len(ops) == 1 {
-			w.receipts = append(w.receipts, twinReceipt{ops[i], h.Receipt, g.Receipt})
+			w.receipts = append(w.receipts, receiptPair{ops[i], h.Receipt, g.Receipt})
 		}
 		g.Receipt, h.Receipt = ratelimit.Receipt{}, ratelimit.Receipt{}
 		switch {
 		case g.Source == ratelimit.FromStore && g != h:
-			return fmt.Errorf("op %d: the store says %+v, want %+v", i, g, h)
+			return fmt.Errorf("op %d: the store returned %+v, want %+v", i, g, h)
 		case g.Allowed != h.Allowed, g.RetryAfter > h.RetryAfter, g.Limit != h.Limit, g.Violated && !h.Violated, g.Blocked > h.Blocked:
 			return fmt.Errorf("op %d: %+v, want %+v", i, g, h)
 		}
@@ -146,8 +145,8 @@ func (w *twins) compare(ops []ratelimit.Op, got, want []ratelimit.Result) error 
 	return nil
 }
 
-// run takes some steps, and returns what is wrong.
-func (w *twins) run() error {
+// run takes some steps, and returns the first difference.
+func (w *storePair) run() error {
 	for range rapid.IntRange(20, 80).Draw(w.T, "steps") {
 		if err := w.step(); err != nil {
 			return err
@@ -157,11 +156,11 @@ func (w *twins) run() error {
 }
 
 func TestDenyCacheIsExact(t *testing.T) {
-	for i, family := range twinFamilies() {
+	for i, family := range ruleFamilies() {
 		t.Run(fmt.Sprintf("%v %v", family[0], family[0].Block()), func(t *testing.T) {
-			asked, called := 0, 0
+			ops, called := 0, 0
 			rapid.Check(t, func(rt *rapid.T) {
-				w := newTwins(rt, i, func(inner ratelimit.Store, clock *forward) ratelimit.Store {
+				w := newStorePair(rt, i, func(inner ratelimit.Store, clock *forward) ratelimit.Store {
 					return cacheAround(rt, inner, clock, DenyCacheOptions{Keys: 16})
 				})
 				if err := w.run(); err != nil {
@@ -170,22 +169,22 @@ func TestDenyCacheIsExact(t *testing.T) {
 					}
 					rt.Fatal(err)
 				}
-				asked, called = asked+w.asked, called+w.inner.ops
+				ops, called = ops+w.ops, called+w.inner.ops
 			})
-			t.Logf("%d of %d ops went to the store", called, asked)
-			require.Less(t, called, asked)
+			t.Logf("%d of %d ops went to the store", called, ops)
+			require.Less(t, called, ops)
 		})
 	}
 }
 
-// byKeyAlone is a cache with a fault: it refuses whatever comes for a key that was denied.
-type byKeyAlone struct {
+// keyOnlyCache is a faulty cache: it denies every take of a key that was denied.
+type keyOnlyCache struct {
 	ratelimit.Store
 	clock *forward
 	until map[string]time.Time
 }
 
-func (c *byKeyAlone) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+func (c *keyOnlyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	op := ops[0]
 	if op.Kind == ratelimit.Take && len(ops) == 1 && storage.Validate(ops) == nil && c.clock.Now().Before(c.until[op.Key]) {
 		return []ratelimit.Result{{Violated: true, Limit: op.Rule.Limit(), Source: ratelimit.FromDenyCache}}, nil
@@ -197,13 +196,13 @@ func (c *byKeyAlone) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 	return results, err
 }
 
-// TestTwinsNoticeAnInexactCache checks that the test before this one can fail.
-func TestTwinsNoticeAnInexactCache(t *testing.T) {
-	for i := range twinFamilies() {
+// TestStorePairDetectsAnInexactCache checks that the test before this one can fail.
+func TestStorePairDetectsAnInexactCache(t *testing.T) {
+	for i := range ruleFamilies() {
 		differ := 0
 		rapid.Check(t, func(rt *rapid.T) {
-			w := newTwins(rt, i, func(inner ratelimit.Store, clock *forward) ratelimit.Store {
-				return &byKeyAlone{inner, clock, map[string]time.Time{}}
+			w := newStorePair(rt, i, func(inner ratelimit.Store, clock *forward) ratelimit.Store {
+				return &keyOnlyCache{inner, clock, map[string]time.Time{}}
 			})
 			if w.run() != nil {
 				differ++
