@@ -1,0 +1,199 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lazyreq/lazyreq/lazy"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// Inspector records the requests of the servers that it observes, and is the [http.Handler] of
+// the page. Make it with [New]. It is safe for concurrent use.
+type Inspector struct {
+	opts  Options
+	shown map[string]bool  // the properties of Options.Values
+	now   func() time.Time // of snapshots
+
+	mu         sync.Mutex // guards the fields below; never held while user code runs
+	since      time.Time
+	window     window
+	store      store
+	properties []*propertyStats
+	quotas     map[string]*quotaStats
+
+	cache cache
+}
+
+// New returns an Inspector that has seen nothing yet. It returns an error if an option is out
+// of range.
+func New(o Options) (*Inspector, error) {
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	in := &Inspector{
+		opts: o, shown: map[string]bool{}, now: time.Now, since: time.Now(), quotas: map[string]*quotaStats{},
+		store: store{maxBytes: o.MaxBytes, routes: map[string]*route{}, byID: map[uint64]*record{}},
+	}
+	for _, name := range o.Values {
+		in.shown[name] = true
+	}
+	return in, nil
+}
+
+// Token returns the bearer token for the page's data.
+func (in *Inspector) Token() string { return in.opts.Token }
+
+// ResolveStart implements [reqctx.Observer]. It does nothing.
+func (in *Inspector) ResolveStart(ctx context.Context, _ string) context.Context { return ctx }
+
+// ResolveEnd implements [reqctx.Observer]. It does nothing: RequestEnd finds all in the request.
+func (in *Inspector) ResolveEnd(context.Context, string, time.Duration, error) {}
+
+// named is a property of a request, with its name.
+type named struct {
+	name string
+	info reqctx.Info
+}
+
+// RequestEnd implements [server.Observer].
+func (in *Inspector) RequestEnd(ctx context.Context, info server.RequestInfo) {
+	c := reqctx.From(ctx)
+	var propBuf [16]named
+	props, limited := propBuf[:0], false
+	for name, p := range c.Props() {
+		if p.Handle {
+			continue
+		}
+		props = append(props, named{name, p})
+		limited = limited || p.State == reqctx.Resolved && strings.HasPrefix(name, "ratelimit.")
+	}
+	var decisionBuf [2]ratelimit.Decision
+	decisions := decisionBuf[:0]
+	if limited {
+		for d := range ratelimit.Decisions(c) {
+			decisions = append(decisions, d)
+		}
+	}
+	o := outcomeOf(&info, decisions)
+	o.Slow = info.Took >= in.opts.Slow
+	r, record := in.count(&info, o, props, decisions)
+	if !record {
+		return
+	}
+	rec := in.newRecord(c, &info, o, props, decisions)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.store.add(r, rec)
+}
+
+// outcomeOf returns whether a request has failed or was denied.
+func outcomeOf(info *server.RequestInfo, decisions []ratelimit.Decision) (o outcome) {
+	if info.Status >= 500 || info.Err != nil && info.Status < 400 {
+		o.Failed = true
+	} else if info.Err != nil {
+		var p *lazy.PanicError
+		o.Failed = errors.As(info.Err, &p)
+	}
+	o.Denied = info.Status == http.StatusTooManyRequests
+	for i := range decisions {
+		o.Denied = o.Denied || !decisions[i].Result.Allowed
+	}
+	return o
+}
+
+// count adds a request to the statistics. It returns its route, and whether to record it.
+func (in *Inspector) count(info *server.RequestInfo, o outcome, props []named, decisions []ratelimit.Decision) (r *route, record bool) {
+	var calls, storeErrors uint32
+	for i := range props {
+		called, failed := storeCall(&props[i])
+		calls, storeErrors = calls+called, storeErrors+failed
+	}
+	ended := info.Began.Add(info.Took)
+
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	s := in.window.at(ended)
+	r = in.store.route(info.Pattern)
+	s.requests++
+	r.requests++
+	s.took.add(info.Took)
+	s.storeCalls += calls
+	s.storeErrors += storeErrors
+	if o.Failed {
+		s.failed++
+		r.failed++
+	}
+	if o.Denied {
+		s.denied++
+		r.denied++
+	}
+	for i := range props {
+		if p := in.propertyAt(i, props[i].name); p != nil {
+			p.add(&props[i].info)
+		}
+	}
+	for i := range decisions {
+		if decisions[i].Result.Source == ratelimit.FromFailover {
+			s.failovers++
+		}
+		if q := in.quota(decisions[i].Quota); q != nil {
+			q.add(&decisions[i])
+		}
+	}
+	record = o.Slow || o.Failed || o.Denied || r.sample(ended, in.opts.PerSecond)
+	return r, record
+}
+
+// propertyAt returns the statistics of a property, which most often are at the same place as in
+// the request. It is nil if there are too many properties.
+func (in *Inspector) propertyAt(i int, name string) *propertyStats {
+	if i < len(in.properties) && in.properties[i].name == name {
+		return in.properties[i]
+	}
+	for _, p := range in.properties {
+		if p.name == name {
+			return p
+		}
+	}
+	if len(in.properties) >= maxNames {
+		return nil
+	}
+	p := &propertyStats{name: name}
+	in.properties = append(in.properties, p)
+	return p
+}
+
+// quota returns the statistics of a rule of a policy, nil if there are too many.
+func (in *Inspector) quota(name string) *quotaStats {
+	q := in.quotas[name]
+	if q == nil && len(in.quotas) < maxNames {
+		q = new(quotaStats)
+		in.quotas[name] = q
+	}
+	return q
+}
+
+// storeCall returns 1 for each if a property's resolution has called the store of sessions or
+// of counters, and if that has failed.
+func storeCall(n *named) (called, failed uint32) {
+	if n.info.State != reqctx.Resolved && n.info.State != reqctx.Failed {
+		return 0, 0
+	}
+	if n.name != "session.load" && !strings.HasPrefix(n.name, "ratelimit.") {
+		return 0, 0
+	}
+	var se *session.Error
+	if err := n.info.Err; err != nil && (errors.Is(err, ratelimit.ErrStore) || errors.As(err, &se)) {
+		failed = 1
+	}
+	return 1, failed
+}

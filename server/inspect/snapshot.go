@@ -1,0 +1,183 @@
+package inspect
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// These bound what a snapshot contains, and how often one is made.
+const (
+	maxListed     = 100
+	snapshotEvery = 500 * time.Millisecond
+	maxCached     = 32
+)
+
+// filter selects the requests of a snapshot. The zero value selects all.
+type filter struct {
+	route  string
+	status int    // 2 means 200 to 299, and so on
+	kind   string // "slow", "failed" or "denied"
+}
+
+func (f filter) match(rec *record) bool {
+	if f.route != "" && rec.route.name != f.route || f.status != 0 && rec.status/100 != f.status {
+		return false
+	}
+	switch f.kind {
+	case "slow":
+		return rec.Slow
+	case "failed":
+		return rec.Failed
+	case "denied":
+		return rec.Denied
+	default:
+		return true
+	}
+}
+
+// snapshot is the page's data. Durations are in milliseconds, times in milliseconds since 1970.
+type snapshot struct {
+	Now        int64             `json:"now"`
+	Since      int64             `json:"since"`
+	SlowFrom   float64           `json:"slowFrom"`
+	Strip      strip             `json:"strip"`
+	Routes     []routeSummary    `json:"routes"`
+	Properties []propertySummary `json:"properties"`
+	Limiters   []quotaSummary    `json:"limiters"`
+	Requests   []requestSummary  `json:"requests"` // the newest first
+	Kept       int               `json:"kept"`
+	Bytes      int               `json:"bytes"`
+	MaxBytes   int               `json:"maxBytes"`
+}
+
+type routeSummary struct {
+	Name     string `json:"name"`
+	Requests uint64 `json:"requests"`
+	Failed   uint64 `json:"failed"`
+	Denied   uint64 `json:"denied"`
+}
+
+type propertySummary struct {
+	Name     string  `json:"name"`
+	Requests uint64  `json:"requests"`
+	Needed   uint64  `json:"needed"`
+	P50      float64 `json:"p50"`
+	P99      float64 `json:"p99"`
+	Failed   uint64  `json:"failed"`
+	Saved    float64 `json:"saved"`
+}
+
+type quotaSummary struct {
+	Name         string `json:"name"`
+	Rule         string `json:"rule"`
+	Limit        int64  `json:"limit"`
+	Takes        uint64 `json:"takes"`
+	Denied       uint64 `json:"denied"`
+	ShadowTakes  uint64 `json:"shadowTakes"`
+	ShadowDenied uint64 `json:"shadowDenied"`
+	Failovers    uint64 `json:"failovers"`
+}
+
+type requestSummary struct {
+	ID      uint64  `json:"id"`
+	Began   int64   `json:"began"`
+	Took    float64 `json:"took"`
+	Route   string  `json:"route"`
+	Method  string  `json:"method"`
+	Path    string  `json:"path,omitempty"`
+	Status  int     `json:"status"`
+	Written int64   `json:"written"`
+	Read    int     `json:"read"` // how many properties it has read or set
+	outcome
+}
+
+// requestDetails is what opening a request shows.
+type requestDetails struct {
+	requestSummary
+	Error      string     `json:"error,omitempty"`
+	Properties []property `json:"properties"`
+	Decisions  []decision `json:"decisions"`
+}
+
+func (in *Inspector) snapshot(f filter) *snapshot {
+	now := in.now()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	s := &snapshot{
+		Now: now.UnixMilli(), Since: in.since.UnixMilli(), SlowFrom: millis(in.opts.Slow), Strip: in.window.summary(now),
+		Routes:     make([]routeSummary, 0, len(in.store.routes)),
+		Properties: make([]propertySummary, 0, len(in.properties)),
+		Limiters:   make([]quotaSummary, 0, len(in.quotas)),
+		Requests:   make([]requestSummary, 0, maxListed),
+		Kept:       len(in.store.byID), Bytes: in.store.bytes, MaxBytes: in.store.maxBytes,
+	}
+	for _, r := range in.store.routes {
+		s.Routes = append(s.Routes, routeSummary{r.name, r.requests, r.failed, r.denied})
+	}
+	slices.SortFunc(s.Routes, func(a, b routeSummary) int { return cmp.Compare(a.Name, b.Name) })
+	for _, p := range in.properties {
+		s.Properties = append(s.Properties, propertySummary{Name: p.name, Requests: p.requests, Needed: p.needed, Failed: p.failed,
+			P50: millis(p.took.quantile(.5)), P99: millis(p.took.quantile(.99)), Saved: millis(p.saved())})
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.quotas)) {
+		q := in.quotas[name]
+		s.Limiters = append(s.Limiters, quotaSummary{name, q.rule, q.limit, q.takes, q.denied, q.shadowTakes, q.shadowDenied, q.failovers})
+	}
+	for rec := in.store.newest; rec != nil && len(s.Requests) < maxListed; rec = rec.older {
+		if f.match(rec) {
+			s.Requests = append(s.Requests, rec.summary())
+		}
+	}
+	return s
+}
+
+// details returns a recorded request, unless it was dropped.
+func (in *Inspector) details(id uint64) (d requestDetails, found bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	rec := in.store.byID[id]
+	if rec == nil {
+		return d, false
+	}
+	return requestDetails{rec.summary(), rec.err, rec.props, rec.decisions}, true
+}
+
+func (rec *record) summary() requestSummary {
+	s := requestSummary{ID: rec.id, Began: rec.began.UnixMilli(), Took: millis(rec.took), Route: rec.route.name,
+		Method: rec.method, Path: rec.path, Status: rec.status, Written: rec.written, outcome: rec.outcome}
+	for i := range rec.props {
+		if rec.props[i].State != "unused" {
+			s.Read++
+		}
+	}
+	return s
+}
+
+// cache keeps the latest snapshots as JSON, so that many pages that poll cost little more than
+// one.
+type cache struct {
+	mu     sync.Mutex // held while a snapshot is made: the others wait for it
+	made   time.Time
+	bodies map[filter][]byte
+}
+
+// get returns the snapshot for f, at most snapshotEvery old.
+func (c *cache) get(in *Inspector, f filter) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := in.now(); c.bodies == nil || now.Sub(c.made) >= snapshotEvery || now.Before(c.made) {
+		c.made, c.bodies = now, map[filter][]byte{}
+	}
+	if body := c.bodies[f]; body != nil {
+		return body, nil
+	}
+	body, err := json.Marshal(in.snapshot(f))
+	if err == nil && len(c.bodies) < maxCached {
+		c.bodies[f] = body
+	}
+	return body, err
+}
