@@ -109,13 +109,14 @@ func resolvedBy(f *lazy.Flight) *binding {
 	return nil
 }
 
-// callers returns enough of the stack to get out of this package.
+// callers returns enough of the stack to get out of the library's packages.
 func callers() []uintptr {
-	pcs := make([]uintptr, 10)
+	pcs := make([]uintptr, 16)
 	return pcs[:runtime.Callers(2, pcs)]
 }
 
-// callerOf returns file:line of the first frame of a stack outside of this package.
+// callerOf returns file:line of the first frame of a stack outside of the packages that read
+// properties for a caller.
 func callerOf(pcs []uintptr) string {
 	if len(pcs) == 0 {
 		return ""
@@ -123,11 +124,23 @@ func callerOf(pcs []uintptr) string {
 	frames := runtime.CallersFrames(pcs)
 	for {
 		f, more := frames.Next()
-		if !strings.HasPrefix(f.Function, "github.com/lazyreq/lazyreq/reqctx.") {
+		if !ownFunction(f.Function) {
 			return f.File + ":" + strconv.Itoa(f.Line)
 		}
 		if !more {
 			return ""
 		}
+	}
+}
+
+// ownFunction reports whether a function belongs to a package whose accessors read properties.
+func ownFunction(name string) bool {
+	rest, own := strings.CutPrefix(name, "github.com/lazyreq/lazyreq/")
+	pkg, _, _ := strings.Cut(rest, ".")
+	switch pkg {
+	case "lazy", "reqctx", "params", "session", "ratelimit", "server":
+		return own
+	default:
+		return false
 	}
 }

@@ -20,8 +20,11 @@ var visits = session.NewCounter("visits")
 // User is a property of this application: the name of the user who is logged in, or "".
 var User = reqctx.NewKey[string]("user")
 
-func newServer(st stores) (*server.Server, error) {
+// newServer returns the server with its handlers. Its observers may be none.
+func newServer(st stores, observers ...server.Observer) (*server.Server, error) {
 	srv, err := server.New(server.Options{
+		Observers:      observers,
+		Callers:        len(observers) > 0,
 		ServerTiming:   true,
 		RateLimits:     []ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(5))},
 		RateLimitStore: st.counters,

@@ -4,8 +4,10 @@
 //
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart -addr 127.0.0.1:9090
+//	go run ./examples/quickstart -inspect 127.0.0.1:6060
 //	REDIS_URL=redis://127.0.0.1:6379 go run ./examples/quickstart
 //
+// With -inspect, a page of its own shows what the requests did.
 // With REDIS_URL, several of them share their sessions and limits.
 package main
 
@@ -21,6 +23,9 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/server/inspect"
 )
 
 func main() {
@@ -36,6 +41,7 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	addr := flags.String("addr", "127.0.0.1:8080", "`host:port` to listen on; port 0 picks a free one")
+	inspectAddr := flags.String("inspect", "", "`host:port` of a page that shows what requests do, such as 127.0.0.1:6060; empty means none")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return nil
@@ -47,7 +53,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = st.close() }()
-	srv, err := newServer(st)
+	observers, closePage, err := openPage(ctx, *inspectAddr, out)
+	if err != nil {
+		return err
+	}
+	defer closePage()
+	srv, err := newServer(st, observers...)
 	if err != nil {
 		return err
 	}
@@ -75,6 +86,24 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	return nil
+}
+
+// openPage serves the page that shows what requests do, unless addr is empty. It returns what has
+// to observe the server.
+func openPage(ctx context.Context, addr string, out io.Writer) (observers []server.Observer, closePage func(), err error) {
+	if addr == "" {
+		return nil, func() {}, nil
+	}
+	inspector, err := inspect.New(inspect.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	page, err := inspect.Listen(ctx, addr, inspector)
+	if err != nil {
+		return nil, nil, err
+	}
+	fmt.Fprintf(out, "What requests do: %s\n", page.URL)
+	return []server.Observer{inspector}, func() { _ = page.Close() }, nil
 }
 
 func printHelp(out io.Writer, url string) {

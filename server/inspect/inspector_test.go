@@ -1,0 +1,342 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/layer"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newInspector(tb testing.TB, o Options) *Inspector {
+	in, err := New(o)
+	require.NoError(tb, err)
+	return in
+}
+
+// finish tells in of a request that took that long.
+func finish(in *Inspector, pattern string, status int, took time.Duration) {
+	c := reqctx.New(context.Background(), emptyRegistry)
+	r := &http.Request{Method: "GET"}
+	in.RequestEnd(c, server.RequestInfo{Request: r, Pattern: pattern, Status: status, Began: time.Now().Add(-took), Took: took})
+}
+
+var emptyRegistry = reqctx.NewRegistry(reqctx.Options{})
+
+// kept returns the outcome of each kept request of a route, the newest first.
+func kept(in *Inspector, route string) []requestSummary {
+	return in.snapshot(filter{route: route}).Requests
+}
+
+func TestOrdinaryRequestsAreSampled(t *testing.T) {
+	in := newInspector(t, Options{PerSecond: 3})
+	r := in.store.route("GET /a")
+	now := time.Unix(1000, 0)
+	recorded := 0
+	for range 100 {
+		if r.sample(now, in.opts.PerSecond) {
+			recorded++
+		}
+	}
+	require.Equal(t, 3, recorded)
+	require.True(t, r.sample(now.Add(time.Second), in.opts.PerSecond), "another second")
+}
+
+func TestSlowFailedAndDeniedAreAllRecorded(t *testing.T) {
+	in := newInspector(t, Options{PerSecond: 1, Slow: 50 * time.Millisecond})
+	for range 4 {
+		finish(in, "GET /a", 200, time.Microsecond)
+	}
+	for range 4 {
+		finish(in, "GET /a", 200, 60*time.Millisecond)
+		finish(in, "GET /a", 500, time.Microsecond)
+		finish(in, "GET /a", 429, time.Microsecond)
+	}
+	for kind, n := range map[string]int{"slow": 4, "failed": 4, "denied": 4} {
+		require.Len(t, in.snapshot(filter{kind: kind}).Requests, n, kind)
+	}
+	ordinary := len(in.snapshot(filter{}).Requests) - 12
+	require.LessOrEqual(t, ordinary, 2, "1, or 2 if the second has changed")
+}
+
+func TestFastRequestsDoNotDisplaceOthersOfTheirRoute(t *testing.T) {
+	in := newInspector(t, Options{PerSecond: 1 << 20})
+	finish(in, "GET /a", 200, 5*time.Millisecond)
+	finish(in, "GET /a", 500, time.Microsecond)
+	for range 10 * ringSize {
+		finish(in, "GET /a", 200, time.Microsecond)
+	}
+	all := kept(in, "GET /a")
+	require.Len(t, all, ringSize+2)
+	require.True(t, all[ringSize].Failed)
+	require.EqualValues(t, 5, all[ringSize+1].Took)
+}
+
+func TestTheOldestRecordsAreDropped(t *testing.T) {
+	in := newInspector(t, Options{MaxBytes: minMaxBytes, PerSecond: 1 << 20})
+	for i := range 100_000 {
+		finish(in, "GET /"+strconv.Itoa(i%500), 200, time.Duration(rand.Int64N(int64(2*time.Second))))
+		require.LessOrEqual(t, in.store.bytes, minMaxBytes)
+	}
+	n, bytes := 0, 0
+	for rec := in.store.newest; rec != nil; rec = rec.older {
+		n, bytes = n+1, bytes+rec.size
+		require.Same(t, rec, in.store.byID[rec.id])
+		require.Same(t, rec, rec.ring.records[rec.slot])
+	}
+	require.Len(t, in.store.byID, n)
+	require.Equal(t, in.store.bytes, bytes+len(in.store.routes)*routeSize)
+	require.Equal(t, in.store.lastID, in.store.newest.id)
+	require.LessOrEqual(t, len(in.store.routes)*routeSize, minMaxBytes/2)
+	require.Positive(t, in.store.routes[otherRoutes].requests)
+}
+
+func TestMemoryStaysBelowTheCap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a million requests")
+	}
+	heap := func() int {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	srv, in, _ := observed(t, Options{PerSecond: 1 << 20})
+	patterns := make([]string, 1000)
+	for i := range patterns {
+		patterns[i] = fmt.Sprintf("GET /route/%d", i)
+	}
+	before := heap()
+	c := reqctx.New(t.Context(), srv.Registry())
+	_, err := reqctx.Get(c, "user")
+	require.NoError(t, err)
+	info := server.RequestInfo{Request: httptest.NewRequest("GET", "/", nil), Status: 200, Began: time.Now(), Err: errors.New("an error of common length")}
+	for i := range int(1e6) {
+		info.Pattern, info.Took = patterns[i%len(patterns)], time.Duration(rand.Int64N(int64(2*time.Second)))
+		in.RequestEnd(c, info)
+	}
+	require.NoError(t, c.Finish())
+	used := heap() - before
+	t.Logf("%d requests kept, %d bytes counted, heap grew by %d", len(in.store.byID), in.store.bytes, used)
+	require.Greater(t, in.store.bytes, defaultMaxBytes*9/10, "the cap is reached")
+	require.Less(t, used, defaultMaxBytes*5/4)
+	runtime.KeepAlive(in)
+}
+
+func TestHistogram(t *testing.T) {
+	require.Zero(t, new(histogram).quantile(.5))
+	for i := range buckets {
+		require.Equal(t, i, bucketOf(lowerBound(i)), "bucket %d", i)
+	}
+	require.Equal(t, buckets-1, bucketOf(1e6*time.Hour))
+	require.Equal(t, 0, bucketOf(-1))
+	var h histogram
+	for ms := range 1000 {
+		h.add(time.Duration(ms+1) * time.Millisecond)
+	}
+	require.InEpsilon(t, float64(500*time.Millisecond), float64(h.quantile(.5)), .07)
+	require.InEpsilon(t, float64(990*time.Millisecond), float64(h.quantile(.99)), .07)
+}
+
+func TestWindow(t *testing.T) {
+	var w window
+	now := time.Unix(1_000_000, 0)
+	for i := range 200 { // a request a second, of which the last 60 matter
+		s := w.at(now.Add(time.Duration(i-199) * time.Second))
+		s.requests++
+		s.took.add(10 * time.Millisecond)
+	}
+	got := w.summary(now)
+	require.EqualValues(t, 60, got.Requests)
+	require.EqualValues(t, 1, got.PerSecond)
+	require.InEpsilon(t, 10, got.P99, .07)
+	require.Zero(t, w.summary(now.Add(2*time.Minute)).Requests)
+}
+
+// observed returns a server with two properties and a limit of two, its inspector, and a
+// function that sends a request.
+func observed(tb testing.TB, o Options) (*server.Server, *Inspector, func(path string)) {
+	in := newInspector(tb, o)
+	inner, err := memstore.New(memstore.Options{})
+	require.NoError(tb, err)
+	store, err := layer.New(inner, layer.Options{Shadow: &layer.ShadowOptions{
+		Match: func(op ratelimit.Op) bool { return op.Rule.Per() == time.Hour },
+	}})
+	require.NoError(tb, err)
+	srv, err := server.New(server.Options{
+		Observers: []server.Observer{in}, Callers: true, RateLimitStore: store, Logger: slog.New(slog.DiscardHandler),
+		RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("pages", ratelimit.ByIP(), ratelimit.PerMinute(2), ratelimit.PerHour(1))},
+	})
+	require.NoError(tb, err)
+	account := reqctx.NewKey[string]("account")
+	reqctx.Provide(srv.Registry(), account, reqctx.Prop[string]{
+		Resolve: func(context.Context) (string, error) { return "secret-account", nil },
+	})
+	user := reqctx.NewKey[string]("user")
+	reqctx.Provide(srv.Registry(), user, reqctx.Prop[string]{Resolve: account.Get})
+	reqctx.Provide(srv.Registry(), reqctx.NewKey[int]("broken"), reqctx.Prop[int]{
+		Resolve: func(context.Context) (int, error) { return 0, errors.New("<img src=x onerror=alert(1)>") },
+	})
+	srv.HandleFunc("GET /user/{id}", func(_ http.ResponseWriter, req *server.Request) error { _, err := req.Get("user"); return err })
+	srv.HandleFunc("GET /broken", func(_ http.ResponseWriter, req *server.Request) error { _, err := req.Get("broken"); return err })
+	srv.HandleFunc("GET /limited", func(_ http.ResponseWriter, req *server.Request) error {
+		res, err := req.RateLimit().Take()
+		return errors.Join(err, res.Err())
+	})
+	srv.HandleFunc("GET /panic", func(http.ResponseWriter, *server.Request) error { panic("oh") })
+	return srv, in, func(path string) {
+		srv.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
+	}
+}
+
+// newest returns the details of the latest request.
+func newest(t *testing.T, in *Inspector) requestDetails {
+	t.Helper()
+	all := in.snapshot(filter{}).Requests
+	require.NotEmpty(t, all)
+	d, found := in.details(all[0].ID)
+	require.True(t, found)
+	return d
+}
+
+func find(t *testing.T, d requestDetails, name string) property {
+	t.Helper()
+	for _, p := range d.Properties {
+		if p.Name == name {
+			return p
+		}
+	}
+	require.Fail(t, "no such property", name)
+	return property{}
+}
+
+func TestARequestHasItsProperties(t *testing.T) {
+	_, in, get := observed(t, Options{})
+	get("/user/private-id?token=private")
+	d := newest(t, in)
+	require.Equal(t, "GET /user/{id}", d.Route)
+	require.Equal(t, 200, d.Status)
+	require.Equal(t, 2, d.Read)
+	require.Empty(t, d.Path, "paths are hidden")
+	user, account := find(t, d, "user"), find(t, d, "account")
+	require.Equal(t, "resolved", user.State)
+	require.Contains(t, user.Caller, "inspect/inspector_test.go:")
+	require.Equal(t, "user", account.By)
+	require.LessOrEqual(t, user.Start, account.Start)
+	require.LessOrEqual(t, account.Took, user.Took)
+	require.Empty(t, account.Value)
+	require.Equal(t, "unused", find(t, d, "broken").State)
+	require.Equal(t, "unused", find(t, d, "session.load").State)
+}
+
+func TestValuesAndPathsAreShownOnRequest(t *testing.T) {
+	_, in, get := observed(t, Options{Paths: true, Values: []string{"account"}})
+	get("/user/7?token=private")
+	d := newest(t, in)
+	require.Equal(t, "/user/7", d.Path)
+	require.Equal(t, "secret-account", find(t, d, "account").Value)
+	require.Empty(t, find(t, d, "user").Value)
+}
+
+func TestErrorsAreRecorded(t *testing.T) {
+	_, in, get := observed(t, Options{})
+	get("/broken")
+	d := newest(t, in)
+	require.True(t, d.Failed)
+	require.Equal(t, 500, d.Status)
+	require.Equal(t, "<img src=x onerror=alert(1)>", d.Error)
+	require.Equal(t, "failed", find(t, d, "broken").State)
+	get("/panic")
+	require.True(t, newest(t, in).Failed)
+	get("/elsewhere")
+	d = newest(t, in)
+	require.Equal(t, noRoute, d.Route)
+	require.False(t, d.Failed)
+}
+
+func TestDecisionsOfShadowAndEnforcedRules(t *testing.T) {
+	_, in, get := observed(t, Options{})
+	for range 3 {
+		get("/limited")
+	}
+	d := newest(t, in)
+	require.True(t, d.Denied)
+	require.Len(t, d.Decisions, 2)
+	require.False(t, d.Decisions[0].Allowed)
+	require.Positive(t, d.Decisions[0].RetryAfter)
+	require.True(t, d.Decisions[1].Shadow)
+
+	s := in.snapshot(filter{})
+	require.Len(t, s.Limiters, 2)
+	minute, hour := s.Limiters[1], s.Limiters[0]
+	require.Equal(t, "pages.60s", minute.Name)
+	require.EqualValues(t, []uint64{3, 1, 0}, []uint64{minute.Takes, minute.Denied, minute.ShadowTakes})
+	require.Equal(t, "pages.1h", hour.Name)
+	require.EqualValues(t, []uint64{0, 0, 3, 1}, []uint64{hour.Takes, hour.Denied, hour.ShadowTakes, hour.ShadowDenied})
+	require.EqualValues(t, 1, s.Strip.Denied)
+	require.EqualValues(t, 3, s.Strip.StoreCalls)
+	require.Zero(t, s.Strip.StoreErrors)
+}
+
+func TestStoreErrorsAreCounted(t *testing.T) {
+	in := newInspector(t, Options{})
+	srv, err := server.New(server.Options{
+		Observers: []server.Observer{in}, RateLimitStore: failingStore{}, Logger: slog.New(slog.DiscardHandler),
+		RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("down", ratelimit.ByIP(), ratelimit.PerMinute(2))},
+	})
+	require.NoError(t, err)
+	srv.HandleFunc("GET /{$}", func(_ http.ResponseWriter, req *server.Request) error { _, err := req.RateLimit().Take(); return err })
+	srv.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	s := in.snapshot(filter{})
+	require.EqualValues(t, 1, s.Strip.StoreErrors)
+	require.EqualValues(t, 1, s.Strip.Failed)
+}
+
+type failingStore struct{}
+
+func (failingStore) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
+	return nil, errors.New("down")
+}
+
+func TestTimeSaved(t *testing.T) {
+	p := propertyStats{}
+	p.add(&reqctx.Info{State: reqctx.Resolved, Took: 2 * time.Millisecond})
+	p.add(&reqctx.Info{State: reqctx.Failed, Took: 4 * time.Millisecond})
+	p.add(&reqctx.Info{State: reqctx.Assigned})
+	for range 10 {
+		p.add(&reqctx.Info{State: reqctx.Unused})
+	}
+	require.EqualValues(t, 13, p.requests)
+	require.EqualValues(t, 3, p.needed)
+	require.EqualValues(t, 1, p.failed)
+	require.Equal(t, 30*time.Millisecond, p.saved())
+}
+
+func TestOptions(t *testing.T) {
+	for field, o := range map[string]Options{
+		"Options.Token": {Token: "short"}, "Options.Slow": {Slow: -1}, "Options.PerSecond": {PerSecond: -1}, "Options.MaxBytes": {MaxBytes: 1},
+	} {
+		_, err := New(o)
+		var oe *server.OptionError
+		require.ErrorAs(t, err, &oe)
+		require.Equal(t, field, oe.Field)
+	}
+	require.NotEqual(t, newInspector(t, Options{}).Token(), newInspector(t, Options{}).Token())
+}
