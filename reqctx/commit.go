@@ -17,12 +17,28 @@ var errCommitPanicked = errors.New("reqctx: a Commit function panicked")
 // Commit does anything; the others wait for it and return the same error, so a Commit
 // function must not call it. On a request that is closing, Commit returns [ErrFinished].
 func (c *Context) Commit(h http.Header) error {
-	first, err := c.beginCommit()
-	if !first {
-		return err
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.commit != uncommitted:
+		c.awaitCommit()
+		return c.commitErr
+	case c.phase >= closing:
+		return ErrFinished
+	case c.last == nil: // most requests use no property that commits
+		c.commit = committed
+		return nil
 	}
-	err = errCommitPanicked
-	defer func() { c.endCommit(err) }()
+	c.commit = committing
+	c.mu.Unlock()
+	err := errCommitPanicked
+	defer func() {
+		c.mu.Lock()
+		c.commit, c.commitErr = committed, err
+		if c.commits != nil {
+			close(c.commits)
+		}
+	}()
 	err = c.runCommits(h)
 	return err
 }
@@ -47,26 +63,6 @@ func (c *Context) CommitUnused() bool {
 	return true
 }
 
-// beginCommit reports whether the caller is the first and has to commit. Otherwise it
-// waits for the first and returns its error.
-func (c *Context) beginCommit() (first bool, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.commit == uncommitted {
-		if c.phase >= closing {
-			return false, ErrFinished
-		}
-		if c.last == nil { // most requests use no property that commits
-			c.commit = committed
-			return false, nil
-		}
-		c.commit = committing
-		return true, nil
-	}
-	c.awaitCommit()
-	return false, c.commitErr
-}
-
 // awaitCommit waits for a Commit in progress. The caller holds c.mu, which is
 // free while it waits.
 func (c *Context) awaitCommit() {
@@ -82,16 +78,6 @@ func (c *Context) awaitCommit() {
 	c.mu.Lock()
 }
 
-func (c *Context) endCommit(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.commitErr = err
-	c.commit = committed
-	if c.commits != nil {
-		close(c.commits)
-	}
-}
-
 // runCommits goes on until the Commit functions resolve no further property. It calls
 // all of them, also after one has failed.
 func (c *Context) runCommits(h http.Header) error {
@@ -99,47 +85,45 @@ func (c *Context) runCommits(h http.Header) error {
 	var until *outcome
 	var buf [8]*outcome
 	for {
-		newest := c.since(until, buf[:0])
-		if len(newest) == 0 {
+		newer := buf[:0]
+		c.mu.Lock()
+		for out := c.last; out != until; out = out.prev {
+			newer = append(newer, out)
+		}
+		c.mu.Unlock()
+		if len(newer) == 0 {
 			return errors.Join(errs...)
 		}
-		until = newest[0]
-		for _, out := range slices.Backward(newest) {
-			if out.b == nil {
-				continue // an OnClose function
-			}
-			if !out.set { // also if it was overtaken: the handler may have used it
-				addVary(h, out.b.vary)
-			}
-			if !out.b.commits || out.err != nil || c.slots[out.b.slot].Load() != out {
-				continue
-			}
+		until = newer[0]
+		for _, out := range slices.Backward(newer) {
 			if err := c.commitOne(out, h); err != nil {
-				errs = append(errs, fmt.Errorf("reqctx: committing %q: %w", out.b.name, err))
+				errs = append(errs, err)
 			}
 		}
 	}
 }
 
-// commitOne calls a Commit function. If it fails, the cookies that it has added are
-// removed: they stand for values that were not saved.
+// commitOne adds a property's Vary fields and calls its Commit function. If that fails,
+// the cookies that it has added are removed: they stand for values that were not saved.
 func (c *Context) commitOne(out *outcome, h http.Header) error {
+	if out.b == nil {
+		return nil // an OnClose function
+	}
+	if !out.set { // also if it was overtaken: the handler may have used it
+		addVary(h, out.b.vary)
+	}
+	if !out.b.commits || out.err != nil || c.slots[out.b.slot].Load() != out {
+		return nil
+	}
 	before := len(h["Set-Cookie"])
 	err := out.b.ops.commit(c, out, h)
-	if now := h["Set-Cookie"]; err != nil && len(now) > before {
+	if err == nil {
+		return nil
+	}
+	if now := h["Set-Cookie"]; len(now) > before {
 		h["Set-Cookie"] = now[:before]
 	}
-	return err
-}
-
-// since appends to buf the entries of the list that are newer than until, newest first.
-func (c *Context) since(until *outcome, buf []*outcome) []*outcome {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for out := c.last; out != until; out = out.prev {
-		buf = append(buf, out)
-	}
-	return buf
+	return fmt.Errorf("reqctx: committing %q: %w", out.b.name, err)
 }
 
 // addVary adds the fields that Vary does not have yet.
