@@ -99,10 +99,7 @@ func (c *denyCache) queryOne(ctx context.Context, op ratelimit.Op, set *denialSe
 // Do implements [ratelimit.Store]. Groups that the cache doesn't deny are one call of the store.
 // Its errors are those of [storage.Validate], the cause of ctx's end, and the store's.
 func (c *denyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if err := storage.Validate(ops); err != nil {
+	if err := check(ctx, ops); err != nil {
 		return nil, err
 	}
 	out := make([]ratelimit.Result, len(ops))

@@ -228,6 +228,11 @@ func TestKeysWithOneHashAreDistinct(t *testing.T) {
 	other := ratelimit.FixedWindow(1, time.Minute).WithName("other")
 	require.Nil(t, s.find(7, "1", &other, 0))
 	require.Nil(t, s.find(7, "1", &r, time.Hour))
+
+	s.add(7, &denial{key: "ended", rule: r, n: 1, until: time.Second}, 0, time.Second)
+	for i := range ways {
+		require.NotNil(t, s.find(7, fmt.Sprint(i), &r, time.Second), "an ended denial takes no place")
+	}
 }
 
 // TestKeyIsCloned has keys that are parts of something large.

@@ -177,10 +177,7 @@ func (f *failover) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Resu
 	if len(ops) == 0 {
 		return nil, nil
 	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if err := storage.Validate(ops); err != nil {
+	if err := check(ctx, ops); err != nil {
 		return nil, err
 	}
 	results, err := f.call(ctx, ops)
@@ -205,9 +202,8 @@ type FailoverStats struct {
 
 // Stats returns the numbers.
 func (f *failover) Stats() FailoverStats {
-	down, outages := f.outage.get()
 	return FailoverStats{
-		Down: down, Outages: outages, Failed: f.failed.Load(),
+		Down: f.outage.down.Load(), Outages: f.outage.count.Load(), Failed: f.failed.Load(),
 		Answered: f.answered.Load(), Abandoned: f.abandoned.Load(),
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,13 +20,10 @@ func (f *failover) newBreaker() *gobreaker.TwoStepCircuitBreaker[struct{}] {
 	return gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests: 1, Interval: interval, BucketPeriod: interval / 10, Timeout: f.o.Retry,
 		ReadyToTrip: func(c gobreaker.Counts) bool {
-			trip := f.shouldTrip(c)
-			if trip {
-				f.outage.setCounts(c, f.answered.Load())
-			}
-			return trip
+			f.outage.trip = c
+			return f.shouldTrip(c)
 		},
-		OnStateChange: func(_ string, from, to gobreaker.State) { f.outage.change(from, to) },
+		OnStateChange: f.changeState,
 		IsExcluded:    func(err error) bool { return err == errCallerLeft },
 	})
 }
@@ -44,65 +40,53 @@ func (f *failover) shouldTrip(c gobreaker.Counts) bool {
 	return int(c.ConsecutiveFailures) >= f.o.ConsecutiveFailures && sinceSuccess >= f.o.Timeout
 }
 
-// outage is the breaker's state for Stats and the log. The breaker reports changes while it is
-// locked, so they are logged afterwards.
+// outage is the breaker's state for Stats and the log. The breaker is locked while it calls
+// changeState, which therefore only prepares the log.
 type outage struct {
-	changed atomic.Bool // since the state was logged
+	down  atomic.Bool
+	count atomic.Int64
+	news  atomic.Pointer[func(context.Context)] // logs the latest change, nil once it is logged
 
-	mu       sync.Mutex
-	down     bool
-	logged   bool // the value of down that was logged
-	count    int64
-	since    time.Time
-	counts   gobreaker.Counts // that opened the breaker
-	answered int64            // without the store, before
+	// Guarded by the breaker's lock.
+	trip   gobreaker.Counts // that opened the breaker
+	since  time.Time
+	before int64 // calls answered without the store until then
 }
 
-func (o *outage) setCounts(c gobreaker.Counts, answered int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.counts, o.answered = c, answered
-}
-
-// change records that the breaker has opened or closed; half open counts as open.
-func (o *outage) change(from, to gobreaker.State) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// changeState records that the breaker has opened or closed; half open counts as open.
+func (f *failover) changeState(_ string, from, to gobreaker.State) {
+	o, logger := &f.outage, f.o.Logger
+	var news func(context.Context)
 	switch {
 	case from == gobreaker.StateClosed:
-		o.down, o.since = true, time.Now()
-		o.count++
+		o.down.Store(true)
+		o.count.Add(1)
+		o.since, o.before = time.Now(), f.answered.Load()
+		c := o.trip
+		news = func(ctx context.Context) {
+			logger.LogAttrs(ctx, slog.LevelError, "rate limit store is down: circuit breaker opened",
+				slog.Int("calls", int(c.TotalSuccesses+c.TotalFailures)), slog.Int("failed", int(c.TotalFailures)),
+				slog.Int("consecutive_failures", int(c.ConsecutiveFailures)))
+		}
 	case to == gobreaker.StateClosed:
-		o.down = false
-	}
-	o.changed.Store(true)
-}
-
-// log logs the state, if it has changed.
-func (o *outage) log(ctx context.Context, logger *slog.Logger, answered int64) {
-	if !o.changed.Load() {
+		o.down.Store(false)
+		after, answered := time.Since(o.since), f.answered.Load()-o.before
+		news = func(ctx context.Context) {
+			logger.LogAttrs(ctx, slog.LevelInfo, "rate limit store is back: circuit breaker closed",
+				slog.Duration("after", after), slog.Int64("answered", answered))
+		}
+	default:
 		return
 	}
-	o.mu.Lock()
-	down, c, since, before := o.down, o.counts, o.since, o.answered
-	news := down != o.logged
-	o.logged = down
-	o.changed.Store(false)
-	o.mu.Unlock()
-	switch {
-	case !news:
-	case down:
-		logger.LogAttrs(ctx, slog.LevelError, "rate limit store is down: circuit breaker opened",
-			slog.Int("calls", int(c.TotalSuccesses+c.TotalFailures)), slog.Int("failed", int(c.TotalFailures)),
-			slog.Int("consecutive_failures", int(c.ConsecutiveFailures)))
-	default:
-		logger.LogAttrs(ctx, slog.LevelInfo, "rate limit store is back: circuit breaker closed",
-			slog.Duration("after", time.Since(since)), slog.Int64("answered", answered-before))
-	}
+	o.news.Store(&news)
 }
 
-func (o *outage) get() (down bool, count int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.down, o.count
+// log logs the latest change of the state once.
+func (o *outage) log(ctx context.Context) {
+	if o.news.Load() == nil {
+		return
+	}
+	if news := o.news.Swap(nil); news != nil {
+		(*news)(ctx)
+	}
 }

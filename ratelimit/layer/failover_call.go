@@ -49,7 +49,7 @@ func (f *failover) call(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 	}
 	outcome := f.outcome(ctx, err)
 	report(outcome)
-	f.outage.log(ctx, f.o.Logger, f.answered.Load())
+	f.outage.log(ctx)
 	switch {
 	case outcome == errPanicked:
 		panic(c.panic)

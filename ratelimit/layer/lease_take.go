@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // take spends units of the key's lease, if there is one with enough of them.
@@ -35,10 +34,7 @@ const maxWaits = 2
 // takeSlowly takes units where the current lease has too few: from the next one, from one that
 // it has to wait for, or from the store.
 func (l *leaseLayer) takeSlowly(ctx context.Context, r *leaseRule, op *ratelimit.Op) (ratelimit.Result, error) {
-	if ctx.Err() != nil {
-		return ratelimit.Result{}, context.Cause(ctx)
-	}
-	if err := storage.Validate([]ratelimit.Op{*op}); err != nil {
+	if err := check(ctx, []ratelimit.Op{*op}); err != nil {
 		return ratelimit.Result{}, err
 	}
 	k := l.track(r, op.Key)

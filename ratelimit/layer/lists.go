@@ -133,14 +133,6 @@ func (l *listLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 	return out, nil
 }
 
-// check returns an error if ctx has ended or ops are invalid.
-func check(ctx context.Context, ops []ratelimit.Op) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return storage.Validate(ops)
-}
-
 // clampToBurst makes an allowed op valid that is too large for its rule.
 func clampToBurst(op *ratelimit.Op) {
 	op.NewGroup = true

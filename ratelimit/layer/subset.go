@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // subset is the ops of a list that the store has to run, and where their results belong.
@@ -35,6 +36,14 @@ func (s *subset) do(ctx context.Context, store ratelimit.Store) error {
 		s.out[at] = out[i]
 	}
 	return nil
+}
+
+// check returns an error if ctx has ended or ops are invalid.
+func check(ctx context.Context, ops []ratelimit.Op) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return storage.Validate(ops)
 }
 
 // doAll is store.Do. It returns an error if the number of results is wrong.
