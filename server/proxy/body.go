@@ -40,10 +40,11 @@ type requestBody struct {
 	lastRead atomic.Int64 // when Read returned, in nanoseconds since 1970
 	answered atomic.Bool  // the upstream has sent its header
 
-	mu      sync.Mutex
-	over    bool  // the request has ended
-	readAll bool  // Read has returned io.EOF
-	err     error // of Read, other than io.EOF
+	mu        sync.Mutex
+	over      bool  // the request has ended
+	unwatched bool  // watch was stopped
+	readAll   bool  // Read has returned io.EOF
+	err       error // of Read, other than io.EOF
 }
 
 // Read reads from the client. At the end it removes the deadline: net/http goes on reading, to
@@ -61,17 +62,17 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	if err == io.EOF || b.http2 {
 		b.setDeadline(0)
 	}
-	if err == io.EOF && b.atEnd != nil {
-		b.atEnd()
-	}
-	if err != nil {
-		b.mu.Lock()
-		if err == io.EOF { // which a body never wraps
-			b.readAll = true
-		} else {
-			b.err = err
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch err {
+	case nil:
+	case io.EOF: // which a body never wraps
+		b.readAll = true
+		if b.atEnd != nil {
+			b.atEnd()
 		}
-		b.mu.Unlock()
+	default:
+		b.err = err
 	}
 	return n, err
 }
@@ -95,12 +96,8 @@ var errUnread = fmt.Errorf("the upstream doesn't read the request's body: %w", c
 // timeout. The time it may take after the end of the body is up to the transport. The caller
 // calls stop when the request has ended.
 func (b *requestBody) watch(timeout time.Duration, silent func()) (stop func()) {
-	var (
-		mu      sync.Mutex
-		stopped bool
-		timer   *time.Timer
-	)
 	b.lastRead.Store(time.Now().UnixNano())
+	var timer *time.Timer
 	check := func() {
 		idle := time.Since(time.Unix(0, b.lastRead.Load()))
 		switch {
@@ -112,19 +109,19 @@ func (b *requestBody) watch(timeout time.Duration, silent func()) (stop func()) 
 			silent()
 			return
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		if !stopped {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if !b.unwatched {
 			timer.Reset(timeout - idle)
 		}
 	}
-	mu.Lock()
-	defer mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	timer = time.AfterFunc(timeout, check)
 	return func() {
-		mu.Lock()
-		defer mu.Unlock()
-		stopped = true
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.unwatched = true
 		timer.Stop()
 	}
 }

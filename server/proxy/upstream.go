@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -115,21 +116,14 @@ func (u *upstream) rewrite(in, out *http.Request) {
 	out.URL.Scheme, out.URL.Host = u.url.Scheme, u.url.Host
 	if u.url.Path != "" && u.url.Path != "/" {
 		joined := u.url.JoinPath()
-		out.URL.Path = strings.TrimSuffix(joined.Path, "/") + withSlash(in.URL.Path)
-		out.URL.RawPath = strings.TrimSuffix(joined.EscapedPath(), "/") + withSlash(in.URL.EscapedPath())
+		out.URL.Path = strings.TrimSuffix(joined.Path, "/") + cmp.Or(in.URL.Path, "/")
+		out.URL.RawPath = strings.TrimSuffix(joined.EscapedPath(), "/") + cmp.Or(in.URL.EscapedPath(), "/")
 	}
 	out.URL.RawQuery, out.URL.ForceQuery = in.URL.RawQuery, in.URL.ForceQuery
 	out.Host = in.Host
 	if u.config.Host == "upstream" {
 		out.Host = ""
 	}
-}
-
-func withSlash(p string) string {
-	if strings.HasPrefix(p, "/") {
-		return p
-	}
-	return "/" + p
 }
 
 // flushInterval is how long a part of a response may wait to be sent with the next.

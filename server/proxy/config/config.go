@@ -16,26 +16,21 @@ type Config struct {
 	// Redis is the URL of the Redis that stores the counters: redis://, rediss:// or unix://.
 	// Default: the counters are in memory.
 	Redis string `yaml:"redis"`
-	// RedisTimeout bounds how long a request waits for Redis before OnError of its rules
-	// applies. Default: 50ms.
+	// RedisTimeout is the time after which OnError applies. Default: 50ms.
 	RedisTimeout time.Duration `yaml:"redis_timeout"`
-	// Replicas is the number of proxies that share the Redis. A rule whose OnError is local
-	// allows its limit divided by it. Default: 1.
+	// Replicas is the number of proxies that share the Redis; see OnError. Default: 1.
 	Replicas int `yaml:"replicas"`
 
-	// TrustedProxies are the addresses of the proxies in front of this one. The proxy
-	// believes ClientHeader if one of them sends it.
+	// TrustedProxies are the proxies in front of this one, which may send ClientHeader.
 	TrustedProxies []netip.Prefix `yaml:"trusted_proxies"`
 	// ClientHeader names the client's address. Default: X-Forwarded-For.
 	ClientHeader string `yaml:"client_header"`
 
 	// Upstreams are the servers behind the proxy, by name.
 	Upstreams map[string]Upstream `yaml:"upstreams"`
-	// Routes choose the upstream; the first match counts, and a request without a match is
-	// answered 404. Default: everything goes to the only upstream.
+	// Routes choose the upstream: the first that matches. Default: the only upstream.
 	Routes []Route `yaml:"routes"`
-	// Rules are the limits. Every rule that matches a request has to allow it, up to the
-	// first match that is marked Last.
+	// Rules are the limits. All that match a request, up to one with Last, have to allow it.
 	Rules []Rule `yaml:"rules"`
 
 	Headers  Headers  `yaml:"headers"`
@@ -52,12 +47,11 @@ type Config struct {
 type Listener struct {
 	// Address is host:port.
 	Address string `yaml:"address"`
-	// Cert and Key are PEM files. With them, the listener accepts TLS and HTTP/2. The proxy
-	// reloads them when they change.
+	// Cert and Key are PEM files for TLS and HTTP/2, which are reloaded when they change.
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
-	// ProxyProtocol are the addresses whose connections must begin with a PROXY protocol
-	// header (version 1 or 2). Other connections must not send one.
+	// ProxyProtocol are the addresses whose connections, and no others, must begin with a
+	// PROXY protocol header.
 	ProxyProtocol []netip.Prefix `yaml:"proxy_protocol"`
 }
 
@@ -65,23 +59,19 @@ type Listener struct {
 type Upstream struct {
 	// URL is http:// or https://, with an optional path that is put before the request's.
 	URL string `yaml:"url"`
-	// Host is the Host that the upstream gets: the client's ("client", the default) or the
-	// URL's ("upstream").
+	// Host is which Host the upstream gets: "client" (the default) or "upstream" (the URL's).
 	Host string `yaml:"host"`
 	// HTTP2 is "cleartext" for HTTP/2 without TLS, or "off". Default: if TLS negotiates it.
 	HTTP2 string `yaml:"http2"`
-	// CA is a PEM file of the authorities that sign the certificate of an https:// URL.
-	// Default: the system's.
+	// CA is a PEM file of certificate authorities. Default: the system's.
 	CA string `yaml:"ca"`
 	// InsecureSkipVerify accepts any certificate.
 	InsecureSkipVerify bool `yaml:"insecure_skip_verify"`
-	// ProxyProtocol is the version, 1 or 2, of the PROXY protocol header that passes on the
-	// client's address. Each connection then carries one request. Default: none.
+	// ProxyProtocol is the version, 1 or 2, of the PROXY protocol header to send. Default: none.
 	ProxyProtocol int `yaml:"proxy_protocol"`
 	// DialTimeout bounds connecting, and the TLS handshake. Default: 5s.
 	DialTimeout time.Duration `yaml:"dial_timeout"`
-	// ResponseTimeout bounds the wait for the response's header after the request was sent.
-	// Default: 30s.
+	// ResponseTimeout bounds the wait for the response's header. Default: 30s.
 	ResponseTimeout time.Duration `yaml:"response_timeout"`
 	// IdleConnections is how many idle connections are kept. Default: 512.
 	IdleConnections int `yaml:"idle_connections"`
@@ -100,12 +90,9 @@ type Route struct {
 type Match struct {
 	// Methods are names such as GET.
 	Methods []string `yaml:"methods"`
-	// Hosts are names without a port, such as "example.com", "[::1]" or "*.example.com",
-	// which doesn't match example.com itself.
+	// Hosts are names without a port: "example.com", "[::1]", or "*.example.com" for subdomains.
 	Hosts []string `yaml:"hosts"`
-	// Paths are patterns such as "/users/*/orders" or "/api/**": "*" is one segment, and "**"
-	// at the end any number of them. They are compared with the request's cleaned and decoded
-	// path.
+	// Paths are patterns of the cleaned and decoded path: "/users/*/orders", "/api/**".
 	Paths []string `yaml:"paths"`
 	// Headers are values of request headers by name; "*" is any value.
 	Headers map[string]string `yaml:"headers"`
@@ -117,30 +104,27 @@ type Rule struct {
 	Name  string `yaml:"name"`
 	Match Match  `yaml:"match"`
 	// Key is what requests are counted by, a template of {client.ip}, {header.NAME},
-	// {cookie.NAME}, {query.NAME}, {host}, {path} and {method}. Headers, cookies and query
-	// parameters may be credentials, and are stored as hashes. Default:
+	// {cookie.NAME}, {query.NAME}, {host}, {path} and {method}. Default:
 	// {header.Authorization}.
 	Key string `yaml:"key"`
-	// Missing applies to a request without the key, or with a header, cookie or query
-	// parameter twice: count it by its address ("address", the default), answer 400
-	// ("reject"), or don't limit it by this rule ("skip").
+	// Missing applies to a request without a unique key: count it by its address ("address",
+	// the default), answer 400 ("reject"), or don't limit it by this rule ("skip").
 	Missing string `yaml:"missing"`
 	// Limit is a fixed window, such as 10/60s.
 	Limit Rate `yaml:"limit"`
 	// Limits are set in place of Limit for several limits, or for other algorithms.
 	Limits []Limit `yaml:"limits"`
-	// Cost is how many units a request costs: a number, or "{header.NAME}" for the number in
-	// a request header, 1 if that is missing. Default: 1.
+	// Cost is the units of a request: a number, or "{header.NAME}". Default: 1.
 	Cost string `yaml:"cost"`
 	// Tiers replace the limits for some requests. The first match counts.
 	Tiers []Tier `yaml:"tiers"`
-	// OnError applies while Redis doesn't answer: allow requests ("open"), answer them 503
-	// ("closed", the default), or count them in this process ("local").
+	// OnError applies while Redis doesn't answer: allow requests ("open"), answer 503
+	// ("closed", the default), or allow Limit/Replicas in this process ("local").
 	OnError string `yaml:"on_error"`
 	// Shadow tries the rule out: requests that it would deny are allowed, counted and logged.
 	Shadow bool `yaml:"shadow"`
-	// Allow and Deny are addresses and networks of clients, or values of the key: those
-	// allowed are not limited by this rule, those denied are answered 403. Deny comes first.
+	// Allow and Deny are addresses, networks or values of the key that this rule doesn't
+	// limit, or that are answered 403. Deny comes first.
 	Allow []string `yaml:"allow"`
 	Deny  []string `yaml:"deny"`
 	// Last ends the list of rules for the requests that match this one.
@@ -173,13 +157,11 @@ type Tier struct {
 
 // Headers are switches for request and response headers.
 type Headers struct {
-	// Legacy sends X-RateLimit-MaxRequests, -Requests, -Remaining, -TTL and -Reset, unless the
-	// upstream sends one of them. Default: true.
+	// Legacy sends X-RateLimit-MaxRequests, -Requests, -Remaining, -TTL and -Reset. Default: true.
 	Legacy *bool `yaml:"legacy"`
 	// Forwarded adds a Forwarded header (RFC 7239) for the upstream.
 	Forwarded bool `yaml:"forwarded"`
-	// Underscores passes on request headers with "_" in their names. By default they are
-	// dropped, as those with other characters than letters, digits and "-" always are.
+	// Underscores forwards request headers with "_" in their names, which are dropped by default.
 	Underscores bool `yaml:"underscores"`
 }
 
@@ -188,13 +170,11 @@ type Headers struct {
 type Status struct {
 	// Path is where GET <path>/<key> answers, or "off". Default: /status.
 	Path string `yaml:"path"`
-	// Header answers a request that has X-RateLimit-Status: true with its own status.
-	// Default: true.
+	// Header enables the request header X-RateLimit-Status. Default: true.
 	Header *bool `yaml:"header"`
 	// Allow are the addresses of clients that may read the status. Default: none.
 	Allow []netip.Prefix `yaml:"allow"`
-	// Token lets any client read it, sent as Authorization: Bearer <token> with the path and
-	// as X-RateLimit-Token with the header.
+	// Token lets any client that sends it read the status.
 	Token string `yaml:"token"`
 }
 
@@ -202,8 +182,8 @@ type Status struct {
 type Timeouts struct {
 	// Header bounds reading the header of a request. Default: 10s.
 	Header time.Duration `yaml:"header"`
-	// Stall bounds how long a client may send nothing within a body. It may take nothing for
-	// up to twice that. Default: 1m.
+	// Stall bounds the time without progress of a request's body. A client may read nothing of
+	// a response for up to twice that. Default: 1m.
 	Stall time.Duration `yaml:"stall"`
 	// Idle bounds the wait for the next request on a connection. Default: 2m.
 	Idle time.Duration `yaml:"idle"`
@@ -211,8 +191,7 @@ type Timeouts struct {
 
 // Memory bounds the counters in memory.
 type Memory struct {
-	// MaxBytes bounds all counters together, at least 1MiB; a key of a fixed window or a gcra
-	// takes about 40 bytes. When they are full, the keys nearest to their full quota are
-	// evicted. Default: 128MiB.
+	// MaxBytes bounds all counters together, at least 1MiB. A key of a fixed window or a gcra
+	// takes about 40 bytes. Default: 128MiB.
 	MaxBytes Size `yaml:"max_bytes"`
 }
