@@ -127,6 +127,35 @@ func TestMemoOverBatch(t *testing.T) {
 	})
 }
 
+// A computation that was forgotten and then fails leaves the newer result alone.
+func TestMemoKeepsTheResultAfterAForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold, failed := make(chan struct{}), make(chan error, 1)
+		calls := 0
+		m := lazy.NewMemo(func(context.Context, string) (int, error) {
+			if calls++; calls > 1 {
+				return calls, nil
+			}
+			<-hold
+			return 0, errBoom
+		})
+		go func() {
+			_, err := m.Get(t.Context(), "k")
+			failed <- err
+		}()
+		synctest.Wait()
+		m.Forget("k")
+		_, err := m.Get(t.Context(), "k")
+		require.NoError(t, err)
+		close(hold)
+		require.Equal(t, errBoom, <-failed)
+		got, err, ok := m.Peek("k")
+		require.True(t, ok)
+		require.NoError(t, err)
+		require.Equal(t, 2, got)
+	})
+}
+
 // An argument that cannot be a map's key panics, and the memo goes on.
 func TestMemoArgumentWithoutHash(t *testing.T) {
 	for name, call := range map[string]func(m *lazy.Memo[any, any], k any){

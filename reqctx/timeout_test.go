@@ -89,6 +89,26 @@ func TestTimeoutThatResolveNotices(t *testing.T) {
 	})
 }
 
+// A value that comes at the moment of the timeout is what readers get and is kept, or neither.
+func TestTimeoutAndAValueAtTheSameMoment(t *testing.T) {
+	reg := quiet()
+	k := provide(reg, "k", reqctx.Prop[int]{Timeout: time.Millisecond, Resolve: func(ctx context.Context) (int, error) {
+		noticed := make(chan struct{})
+		context.AfterFunc(ctx, func() { close(noticed) })
+		<-noticed
+		return 1, nil
+	}})
+	synctest.Test(t, func(t *testing.T) {
+		for range 300 {
+			c := reqctx.New(t.Context(), reg)
+			_, err := k.Get(c)
+			_, _, kept := k.Peek(c)
+			require.Equal(t, err == nil, kept, err)
+			require.NoError(t, c.Finish())
+		}
+	})
+}
+
 func TestTimeoutNotReached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
