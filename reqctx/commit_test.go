@@ -323,6 +323,7 @@ func TestCommitRemovesTheCookiesOfAFailure(t *testing.T) {
 		Resolve: gives(1, nil),
 		Commit: func(_ context.Context, _ int, h http.Header) error {
 			h.Add("Set-Cookie", "bad=1")
+			h.Add("Set-Cookie", "bad=2")
 			return errors.New("down")
 		},
 	})
