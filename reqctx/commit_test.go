@@ -356,4 +356,9 @@ func TestCommitUnused(t *testing.T) {
 	require.False(t, c.CommitUnused(), "there is something to commit")
 	require.False(t, c.Committed())
 	require.NoError(t, c.Finish())
+
+	c = reqctx.New(t.Context(), reg)
+	require.NoError(t, c.Finish())
+	require.False(t, c.CommitUnused(), "the request is over")
+	require.ErrorIs(t, c.Commit(http.Header{}), reqctx.ErrFinished)
 }
