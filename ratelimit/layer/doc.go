@@ -3,7 +3,7 @@
 //
 //	Lists      keys that are always allowed, and keys that are always denied
 //	Shadow     rules that are evaluated and counted, but not enforced
-//	DenyCache  repeats the store's denials without asking it
+//	DenyCache  repeats the store's denials without a call of the store
 //	Failover   a deadline, a circuit breaker, and answers without the store
 //	Lease      takes units in advance, and spends them without the store
 package layer

@@ -65,7 +65,7 @@ type FailoverOptions struct {
 	ModeFor func(ratelimit.Rule) Mode
 	// Replicas is how many processes share a limit in Local; each has at least 1. Zero means 1.
 	Replicas int
-	// Keys is the maximum number of keys that Local counts, and of which it knows what
+	// Keys is the maximum number of keys that Local counts, and of which it remembers what
 	// remains. Zero means 65,536, which take up to 16 MB and the length of the keys.
 	Keys int
 

@@ -27,7 +27,7 @@ type storeCall struct {
 	left    atomic.Bool // set by the first of the store and the caller
 }
 
-// call asks the store, unless the breaker is open, and waits until the deadline.
+// call calls the store, unless the breaker is open, and waits until the deadline.
 func (f *failover) call(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if f.abandoned.Load() >= int64(f.o.MaxAbandoned) {
 		return nil, errAbandoned

@@ -10,7 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// local counts with this process's share of each limit while the store can't be asked.
+// local counts with this process's share of each limit while the store fails.
 type local struct {
 	store    *memstore.Store
 	known    *denialTable // what the store last reported as remaining

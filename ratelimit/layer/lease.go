@@ -37,7 +37,7 @@ import (
 // several ops see all leased units as used.
 //
 // An error of the call that takes a lease is returned to all callers that wait for it. If that
-// call panics, they ask the store themselves, each on its own goroutine.
+// call panics, they call the store themselves, each on its own goroutine.
 //
 // A take from a lease needs no allocation and no lock. A caller that waits for a lease may
 // leave at any time, and is not charged.

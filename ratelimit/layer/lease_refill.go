@@ -62,12 +62,12 @@ func (l *leaseLayer) runRefill(k *keyState, c *refillCall) {
 	err := fmt.Errorf("%w: it ended the goroutine of its call", ratelimit.ErrStore)
 	defer func() { l.finishRefill(k, c, &res, err) }()
 	c.sent = l.now()
-	res, err = l.askForLease(c.op)
+	res, err = l.requestLease(c.op)
 }
 
-// askForLease asks the store in the background. A panic is no answer: the callers that wait
-// then ask the store themselves, and panic themselves.
-func (l *leaseLayer) askForLease(op ratelimit.Op) (res ratelimit.Result, err error) {
+// requestLease calls the store in the background. After a panic, the callers that wait call the
+// store themselves, and get its panic.
+func (l *leaseLayer) requestLease(op ratelimit.Op) (res ratelimit.Result, err error) {
 	ctx, cancel := l.background()
 	defer cancel()
 	defer func() {

@@ -66,7 +66,7 @@ func (l *leaseLayer) takeSlowly(ctx context.Context, r *leaseRule, op *ratelimit
 }
 
 // spendOrWait spends n leased units, or, if the caller may wait, returns the refill to wait for
-// before a call of stopWaiting. It returns neither if the caller has to ask the store.
+// before a call of stopWaiting. It returns neither if the caller has to call the store.
 func (l *leaseLayer) spendOrWait(k *keyState, n int64, wait bool) (*ratelimit.Result, *refillCall) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

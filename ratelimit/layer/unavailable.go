@@ -13,7 +13,7 @@ import (
 // needs the store. It also is [ratelimit.ErrStore]: a middleware with FailOpen lets such
 // requests through. A response for it is a 503.
 type UnavailableError struct {
-	// RetryAfter is the maximum time until the store is asked again.
+	// RetryAfter is the maximum time until the store is called again.
 	RetryAfter time.Duration
 	// Err is the failure of the store.
 	Err error

@@ -9,7 +9,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// line holds the callers that wait for one key. The first of them asks the store, or waits
+// line holds the callers that wait for one key. The first of them calls the store, or waits
 // until it may. Queue.mu guards it.
 type line struct {
 	key     string

@@ -29,7 +29,7 @@ var (
 
 // Options configure a [Queue]. The zero value is usable.
 type Options struct {
-	// MaxWaiting is how many callers may wait for one key, including the one that asks the
+	// MaxWaiting is how many callers may wait for one key, including the one that calls the
 	// store; one more gets [ErrFull]. Zero means 1024.
 	MaxWaiting int
 	// Bursts lets waiting callers pass as soon as the rule allows: a whole quota at once when
@@ -40,8 +40,8 @@ type Options struct {
 
 // Queue makes callers wait for the quota of one rule, first come, first served by key.
 //
-// Only the first caller in a key's line asks the store, and not before the time that the
-// store last gave. So a key passes its callers one after another, at most as many as the
+// Only the first caller in a key's line calls the store, and not before the time that the
+// store last returned. So a key passes its callers one after another, at most as many as the
 // store can answer in sequence. Several processes that wait for the same quota are served in
 // no particular order.
 //
@@ -86,7 +86,7 @@ func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Queue, error) 
 // theirs. It returns an allowed result, or an error:
 //
 //   - the cause of ctx's end. A caller that leaves while it waits isn't charged; one that
-//     leaves while the store is asked may be, as with any take.
+//     leaves during the call of the store may be, as with any take.
 //   - [ErrTooLong] at once, if by what is known the units come after ctx's deadline. That
 //     supposes that the callers before it stay, and that no units are refunded.
 //   - [ErrFull], [ErrClosed].
@@ -132,7 +132,7 @@ func (q *Queue) Wait(ctx context.Context, key string, n int64) (ratelimit.Result
 	return ratelimit.Result{}, err
 }
 
-// pause waits until the first caller may ask the store.
+// pause waits until the first caller may call the store.
 func (q *Queue) pause(ctx context.Context, l *line, n int64) error {
 	q.mu.Lock()
 	wait := time.Until(l.opensAt(n))
@@ -168,7 +168,7 @@ func (q *Queue) denial(reason error, wait time.Duration) error {
 	return fmt.Errorf("%w: %w", reason, &ratelimit.DeniedError{Limit: q.rule.Limit(), RetryAfter: wait})
 }
 
-// Waiting returns how many callers wait for key, including the one that asks the store.
+// Waiting returns how many callers wait for key, including the one that calls the store.
 func (q *Queue) Waiting(key string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -178,8 +178,8 @@ func (q *Queue) Waiting(key string) int {
 	return 0
 }
 
-// Close ends all waits, and those that begin later, with [ErrClosed]. A caller that is asking
-// the store gets its answer first. Close always returns nil.
+// Close ends all waits, and those that begin later, with [ErrClosed]. A caller whose
+// call of the store is in flight gets its result first. Close always returns nil.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -98,11 +98,11 @@ func (r *Reservation) Result() ratelimit.Result { return r.result }
 //
 // Giving back is a Refund, and not always possible: a fixed window accepts units until it
 // ends, buckets and logs while they keep the charge, and a GCRA only if nothing was charged
-// since. The rest stays charged; the settlement says how much.
+// since. The rest stays charged; the settlement reports how much.
 //
 // The first call of Commit or Cancel decides. Others, with whatever arguments, wait for it
 // and return the same without a call of the store. That includes an error of the store, which
-// may have done what it was asked: it isn't asked twice, and Charged is then the maximum. A
+// may have taken effect: the call isn't repeated, and Charged is then the maximum. A
 // ctx that ends during the call is such an error; one that has ended before is an error of
 // that call only. It returns a [*ratelimit.DeniedError] if the reservation was denied,
 // [ratelimit.ErrOp] if actual is below 0, and [ErrExpired] if there are units to give back
