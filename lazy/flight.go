@@ -39,7 +39,7 @@ type Flight struct {
 	outcome  any
 
 	mu        sync.Mutex
-	waiters   int
+	waiters   int           // that joined and have not left; only a Value counts them
 	abandoned bool          // every waiter left, and the computation is cancelled
 	done      chan struct{} // closed by Complete; made by the first Wait
 	edges     []waitEdge    // what this computation waits for, one for each wait
@@ -71,9 +71,9 @@ func (f *Flight) Value(key any) any {
 	return f.Context.Value(key)
 }
 
-// Join adds a waiter, which must call Wait. It reports false, and adds none, if f was
+// join adds a waiter, which then calls Wait. It reports false, and adds none, if f was
 // abandoned.
-func (f *Flight) Join() bool {
+func (f *Flight) join() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.abandoned {
@@ -120,7 +120,7 @@ func (f *Flight) run(caller *Flight) {
 }
 
 // Complete makes outcome what all waiters get, unless they have an outcome already. It
-// reports whether there are waiters that get this one.
+// reports whether there are waiters that have joined and get this one.
 func (f *Flight) Complete(outcome any) (delivered bool) {
 	f.mu.Lock()
 	if !f.complete.Load() {
@@ -138,9 +138,9 @@ func (f *Flight) Complete(outcome any) (delivered bool) {
 	return delivered
 }
 
-// Wait returns f's outcome to a waiter that has joined, on behalf of caller, the
-// [Current] flight of ctx. The waiter leaves with [context.Cause] when ctx ends first,
-// and with a [*CycleError] at once if f, directly or not, waits for caller.
+// Wait returns f's outcome to a waiter on behalf of caller, the [Current] flight of ctx.
+// The waiter leaves with [context.Cause] when ctx ends first, and with a [*CycleError] at
+// once if f, directly or not, waits for caller.
 func (f *Flight) Wait(ctx context.Context, caller *Flight) (any, error) {
 	if f.complete.Load() {
 		return f.outcome, nil

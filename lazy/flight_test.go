@@ -35,7 +35,7 @@ func wait(ctx context.Context, f, caller *Flight) <-chan error {
 }
 
 func joinAndWait(ctx context.Context, f, caller *Flight) error {
-	f.Join()
+	f.join()
 	_, err := f.Wait(ctx, caller)
 	return err
 }
@@ -62,7 +62,7 @@ func TestRule3AnAbandonedComputationCannotBeJoined(t *testing.T) {
 			<-ctx.Done()
 			v.mu.Lock()
 			defer v.mu.Unlock()
-			attached <- v.flight.Join()
+			attached <- v.flight.join()
 			return 0, nil
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -84,7 +84,7 @@ func TestFlightWait(t *testing.T) {
 		require.True(t, f.Complete("one"), "a waiter is left")
 		require.False(t, f.Complete("two"))
 		require.NoError(t, <-stays)
-		f.Join()
+		f.join()
 		out, err := f.Wait(ctx, nil)
 		require.NoError(t, err, "nothing to wait for, so the context does not matter")
 		require.Equal(t, "one", out)

@@ -173,7 +173,7 @@ func (v *Value[T]) join(ctx context.Context, inline, wait bool) (f *valueFlight[
 	if r := v.res.Load(); r != nil {
 		return nil, false, r
 	}
-	if f := v.flight; f != nil && (!wait || f.Join()) {
+	if f := v.flight; f != nil && (!wait || f.join()) {
 		return f, false, nil
 	}
 	if v.fn == nil {

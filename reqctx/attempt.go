@@ -18,16 +18,6 @@ type attempt struct {
 	next *attempt // in the context's list; guarded by c.mu
 }
 
-// start computes a, under its timeout if it has one.
-func (a *attempt) start(caller *lazy.Flight, inline bool) {
-	if a.b.timeout > 0 {
-		ctx, cancel := context.WithTimeoutCause(a.Context, a.b.timeout, &TimeoutError{a.b.name, a.b.timeout})
-		stop := context.AfterFunc(ctx, func() { a.fail(context.Cause(ctx)) })
-		a.Context, a.stop = ctx, func() { stop(); cancel() }
-	}
-	a.Start(caller, inline)
-}
-
 // fail completes a with the cause of its end, even if Resolve has not returned. The
 // next reader begins anew.
 func (a *attempt) fail(err error) {
@@ -43,9 +33,15 @@ func (a *attempt) fail(err error) {
 // Name returns the property's name, for cycles and panics.
 func (a *attempt) Name() string { return a.b.name }
 
-// Compute calls Resolve, and the observer before and after it.
+// Compute calls Resolve, under the timeout if there is one, and the observer before and
+// after it.
 func (a *attempt) Compute(ctx context.Context) {
 	a.out.began = time.Now()
+	if a.b.timeout > 0 {
+		timed, cancel := context.WithTimeoutCause(a.Context, a.b.timeout, &TimeoutError{a.b.name, a.b.timeout})
+		stop := context.AfterFunc(timed, func() { a.fail(context.Cause(timed)) })
+		a.Context, a.stop = timed, func() { stop(); cancel() }
+	}
 	o := a.c.table.opts.Observer
 	if o == nil {
 		a.b.ops.compute(ctx, a.out)

@@ -105,7 +105,6 @@ func (c *Context) awaitAttempts() {
 		if a == nil {
 			return
 		}
-		a.Join()
 		_, _ = a.Wait(context.WithoutCancel(c), nil)
 	}
 }
@@ -148,10 +147,10 @@ func (c *Context) close(out *outcome, report func(error)) {
 		closeOne("OnClose", out.fn, report)
 		return
 	}
-	if out.unseen() {
+	if out.panics != nil && !out.raised.Load() { // no reader got it
 		report(out.panics)
 	}
-	if out.closes() {
+	if out.b.closes && !out.set {
 		ctx := context.WithoutCancel(c)
 		closeOne(out.b.name, func() error { return out.b.ops.close(ctx, out) }, report)
 	}

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/lazyreq/lazyreq/lazy"
 )
 
 // errNotReturned is the error that an observer gets if Resolve panicked or ended its
@@ -96,17 +94,6 @@ func (c *Context) info(b *binding) Info {
 	}
 	info.Caller = callerOf(out.pcs)
 	return info
-}
-
-// resolvedBy returns the property that f resolves, or nil.
-func resolvedBy(f *lazy.Flight) *binding {
-	if f == nil {
-		return nil
-	}
-	if a, ok := f.Work().(*attempt); ok {
-		return a.b
-	}
-	return nil
 }
 
 // callers returns enough of the stack to get out of the library's packages.

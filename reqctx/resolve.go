@@ -31,7 +31,7 @@ func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 		began = time.Now()
 	}
 	if first {
-		a.start(caller, inline)
+		a.Start(caller, inline)
 	}
 	final, err := a.Wait(ctx, caller)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Context) startEarly(ctx context.Context, b *binding) error {
 	}
 	a, first, _, err := c.join(b, c.tasks().Context(), lazy.Current(ctx))
 	if first {
-		a.start(nil, false)
+		a.Start(nil, false)
 	}
 	return err
 }
@@ -111,16 +111,18 @@ func (c *Context) join(b *binding, base context.Context, caller *lazy.Flight) (a
 		return nil, false, nil, named(ErrFinished, b.name)
 	}
 	if a := *c.attemptOf(b); a != nil {
-		a.Join()
 		return a, false, nil, nil
 	}
 	a = &attempt{c: c, b: b, out: b.ops.newOutcome(b), next: c.attempts}
-	a.out.by = resolvedBy(caller)
+	if caller != nil {
+		if by, ok := caller.Work().(*attempt); ok {
+			a.out.by = by.b
+		}
+	}
 	if c.table.opts.Callers {
 		a.out.pcs = callers()
 	}
 	a.Init(base, c.scope.Load(), a)
-	a.Join()
 	c.attempts = a
 	return a, true, nil, nil
 }
