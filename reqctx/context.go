@@ -209,11 +209,3 @@ func Resolve(ctx context.Context, names ...string) error {
 	}
 	return errors.Join(errs...)
 }
-
-// load returns the outcome of the property of a key, or nil.
-func (c *Context) load(id int32) *outcome {
-	if index := c.table.index; int(id) < len(index) {
-		return c.slots[index[id]].Load()
-	}
-	return nil
-}

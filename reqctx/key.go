@@ -35,9 +35,11 @@ func (k Key[T]) Name() string { return k.name }
 // A resolved property costs one atomic load and no allocation.
 func (k Key[T]) Get(ctx context.Context) (T, error) {
 	if c, ok := ctx.(*Context); ok {
-		if out := c.load(k.id); out != nil {
-			if cell, ok := out.self.(*cell[T]); ok {
-				return cell.val, cell.err
+		if index := c.table.index; int(k.id) < len(index) {
+			if out := c.slots[index[k.id]].Load(); out != nil {
+				if cell, ok := out.self.(*cell[T]); ok {
+					return cell.val, cell.err
+				}
 			}
 		}
 	}
@@ -117,14 +119,29 @@ func (k Key[T]) Invalidate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.invalidate(b)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.phase >= closing {
+		return named(ErrFinished, b.name)
+	}
+	c.slots[b.slot].Store(nil)
+	if a := *c.attemptOf(b); a != nil {
+		c.detach(a) // it goes on for its present readers, and later ones do not join it
+	}
+	return nil
 }
 
 // lookup returns the innermost context of ctx that has the property, and the property.
 func lookup(ctx context.Context, id int32, name string) (*Context, *binding, error) {
 	first := From(ctx)
 	for c := first; c != nil; c = From(c.Context) {
-		if b := c.table.find(id, name); b != nil {
+		var b *binding
+		if t := c.table; id == byName {
+			b = t.names[name]
+		} else if int(id) < len(t.index) {
+			b = t.bind[t.index[id]]
+		}
+		if b != nil {
 			return c, b, nil
 		}
 	}

@@ -106,17 +106,10 @@ func (out *outcome) fail(abnormal error) {
 	}
 }
 
-// closeDue reports whether an entry of the list has something to close.
+// closeDue reports whether an entry of the list has something to close, or to report.
 func (out *outcome) closeDue() bool {
-	return out.fn != nil || out.closes() || out.unseen()
+	return out.fn != nil || out.b.closes && !out.set || out.panics != nil && !out.raised.Load()
 }
-
-// closes reports whether the property's Close is due.
-func (out *outcome) closes() bool { return out.b.closes && !out.set }
-
-// unseen reports whether out is a panic that no reader got, which is then reported with
-// the errors of the clean-up.
-func (out *outcome) unseen() bool { return out.panics != nil && !out.raised.Load() }
 
 // failure returns an outcome of b that is only an error.
 func failure(b *binding, err error) *outcome {

@@ -64,8 +64,8 @@ func (c *Context) applyPresets() {
 	}
 	c.table = c.table.clone()
 	for ; p != nil; p = presetOf(p.Context) {
-		old := c.table.find(p.id, p.name)
-		if old == nil || old.preset {
+		old := c.table.names[p.name]
+		if old == nil || old.id != p.id || old.preset {
 			continue
 		}
 		b := p.bind(old.slot)

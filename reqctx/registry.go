@@ -121,8 +121,8 @@ func Provide[T any](reg *Registry, key Key[T], p Prop[T]) {
 // a Handle with a Timeout or without Resolve.
 func Override[T any](reg *Registry, key Key[T], p Prop[T]) *Registry {
 	t := reg.tab.Load().clone()
-	old := t.find(key.id, key.name)
-	if old == nil {
+	old := t.names[key.name]
+	if old == nil || old.id != key.id {
 		panic(fmt.Sprintf("reqctx: Override of property %q, which is not provided", key.name))
 	}
 	t.put(newBinding(key, p, int(old.slot)))
@@ -164,18 +164,6 @@ func (t *table) put(b *binding) {
 	}
 	t.index[b.id] = b.slot
 	t.names[b.name] = b
-}
-
-// find returns the property with that id, or with that name if the id is byName, or nil.
-func (t *table) find(id int32, name string) *binding {
-	switch {
-	case id == byName:
-		return t.names[name]
-	case int(id) < len(t.index):
-		return t.bind[t.index[id]]
-	default:
-		return nil
-	}
 }
 
 // unknown returns the error for a property that the table does not have.

@@ -50,18 +50,3 @@ func (c *Context) writableLocked(b *binding) error {
 		return nil
 	}
 }
-
-// invalidate empties b's slot. A resolution in progress goes on for its present
-// readers, and later readers do not join it.
-func (c *Context) invalidate(b *binding) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.phase >= closing {
-		return named(ErrFinished, b.name)
-	}
-	c.slots[b.slot].Store(nil)
-	if a := *c.attemptOf(b); a != nil {
-		c.detach(a)
-	}
-	return nil
-}
