@@ -56,8 +56,10 @@ func ByAll(keys ...KeyFunc) KeyFunc {
 //
 //	ratelimit.ByProperty(User, func(u *user) string { return u.ID })
 //
-// A request whose property has the text "" is ErrNoKey. The error of a property that cannot be
-// resolved is the take's.
+// text gets every value that the property can have, also a nil pointer. A request for which it
+// returns "" is ErrNoKey, so that a [Policy.Fallback] or the next key of [FirstOf] counts it.
+// An error of the property is the take's: with a user who is required by session.RequireUser,
+// a request without login is a 401.
 func ByProperty[T any](key reqctx.Key[T], text func(T) string) KeyFunc {
 	return func(ctx context.Context, _ *http.Request) (string, error) {
 		v, err := key.Get(ctx)

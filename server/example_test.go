@@ -7,7 +7,10 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/signal"
 	"strings"
+	"time"
 
 	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -21,6 +24,28 @@ func show(h http.Handler, r *http.Request) {
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, r)
 	fmt.Println(rec.Code, strings.TrimSpace(rec.Body.String()))
+}
+
+// A server ends when it is interrupted, after the requests in progress.
+func ExampleServer_Shutdown() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.ListenAndServe("127.0.0.1:8080") }()
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		err = srv.Shutdown(ctx)
+	}
+	if err != nil {
+		log.Print(err)
+	}
 }
 
 // A server with a limit.

@@ -56,6 +56,7 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 // connections in progress, their tasks and their clean-ups. When ctx ends first, it cancels them with the
 // connections' contexts and returns [context.Cause] of ctx. It does not wait for
 // hijacked connections, but cancels their requests as well. The server can't be used again.
+// ListenAndServe and its like return when Shutdown begins, so main has to wait for Shutdown.
 //
 // A Server within another [http.Server] needs no Shutdown of its own, unless it serves raw
 // connections.

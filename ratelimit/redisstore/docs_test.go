@@ -106,6 +106,7 @@ func TestMemoryOfTheDocument(t *testing.T) {
 		{"GCRA", ratelimit.GCRA(1<<20, time.Minute), 10},
 		{"Buckets, 12 of them", ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 30, Span: time.Minute}), 10},
 		{"Buckets, 120 of them", ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 30}), 10},
+		{"PerSecond to PerDay, and Per", ratelimit.PerDay(1000), 10},
 		{"SlidingLog, 10 events", log, 10},
 		{"SlidingLog, 1000 events", log, 1000},
 		{"SlidingLog as a stream, 10 events", log.WithStream(), 10},
