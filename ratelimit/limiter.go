@@ -21,7 +21,7 @@ type Limiter struct {
 	store Store
 	one   func(context.Context, Op) (Result, error)
 	taker taker
-	rule  *Rule // the only rule, nil if there are several
+	rule  *Rule // the first
 	rules []Rule
 }
 
@@ -35,6 +35,13 @@ type opTaker func(context.Context, Op) (Result, error)
 
 func (one opTaker) Take(ctx context.Context, r *Rule, key string, n int64) (Result, error) {
 	return one(ctx, Op{Rule: *r, Key: key, N: n, Kind: Take})
+}
+
+// jointTaker is a limiter of several rules, which takes from all of them.
+type jointTaker Limiter
+
+func (t *jointTaker) Take(ctx context.Context, _ *Rule, key string, n int64) (Result, error) {
+	return (*Limiter)(t).do(ctx, Op{Key: key, N: n, Kind: Take})
 }
 
 // NewLimiter returns a limiter by one or more rules. Several rules must have a limit each and
@@ -55,10 +62,10 @@ func NewLimiter(store Store, rules ...Rule) (*Limiter, error) {
 		}
 	}
 	l := &Limiter{store: store, one: single.Func[Op, Result](store, ErrStore), rules: slices.Clone(rules)}
-	if len(rules) == 1 {
-		l.rule = &l.rules[0]
-	}
-	if t, ok := store.(taker); ok {
+	l.rule = &l.rules[0]
+	if t, ok := store.(taker); len(rules) > 1 {
+		l.taker = (*jointTaker)(l)
+	} else if ok {
 		l.taker = t
 	} else {
 		l.taker = opTaker(l.one)
@@ -87,10 +94,7 @@ func (l *Limiter) Rules() []Rule { return l.rules }
 // Take charges n units, at least 1, if all limits allow them, otherwise nothing. (A take of 0
 // would pass whatever the limit: a cost that is 0 by mistake would turn it off.)
 func (l *Limiter) Take(ctx context.Context, key string, n int64) (Result, error) {
-	if l.rule != nil {
-		return l.taker.Take(ctx, l.rule, key, n)
-	}
-	return l.do(ctx, Op{Key: key, N: n, Kind: Take})
+	return l.taker.Take(ctx, l.rule, key, n) // inlined, which spares a fast store's take a copy of its result
 }
 
 // Peek returns what Take would, and charges nothing.
