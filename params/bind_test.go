@@ -247,6 +247,22 @@ func TestUnknownParameters(t *testing.T) {
 	}
 }
 
+func TestBudgetOfPairs(t *testing.T) {
+	type node struct {
+		C []node   `query:"c"`
+		V []string `query:"v"`
+	}
+	bind := func(o Options, query string) error {
+		_, err := Bind[node](newContext(t, getRequest(query), o))
+		return err
+	}
+	const deep, many = "c.1.c.1.v=x", "v=x&v=y&c.1.v=z" // 2 structs deep; 2 + 1 + 1 elements
+	require.NoError(t, bind(Options{MaxDepth: 2}, deep))
+	requireReason(t, bind(Options{MaxDepth: 1}, deep), ErrTooLarge, "has names more than 1 deep")
+	require.NoError(t, bind(Options{MaxElements: 4}, many))
+	requireReason(t, bind(Options{MaxElements: 3}, many), ErrTooLarge, "has more than 3 elements")
+}
+
 func TestBindOfFaultySources(t *testing.T) {
 	type both struct {
 		Q int `query:"q"`
