@@ -199,13 +199,15 @@ func TestFailedStoreIsNotAskedTwice(t *testing.T) {
 }
 
 func TestPanicOfTheStore(t *testing.T) {
-	r := newReserverTest(t, window(10, time.Minute), Options{})
-	v := r.reserve(t, 4)
-	r.spy.Before = func(context.Context) error { panic("boom") }
-	require.PanicsWithValue(t, "boom", func() { _, _ = v.Cancel(t.Context()) })
-	s, err := v.Cancel(t.Context())
-	require.ErrorIs(t, err, ratelimit.ErrStore)
-	require.Equal(t, Settlement{Charged: 4}, s)
+	for actual, charged := range map[int64]int64{0: 4, 7: 7} { // charged is the maximum
+		r := newReserverTest(t, window(10, time.Minute), Options{})
+		v := r.reserve(t, 4)
+		r.spy.Before = func(context.Context) error { panic("boom") }
+		require.PanicsWithValue(t, "boom", func() { _, _ = v.Commit(t.Context(), actual) })
+		s, err := v.Cancel(t.Context())
+		require.ErrorIs(t, err, ratelimit.ErrStore)
+		require.Equal(t, Settlement{Charged: charged}, s)
+	}
 }
 
 func TestCancelledContext(t *testing.T) {
