@@ -257,7 +257,7 @@ func TestConfigurationFromStdin(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		code int
-		says string
+		want string
 	}{
 		{text, 0, "standard input is valid\n"},
 		{text + "nonsense: 1\n", 2, `standard input:3:1: unknown field "nonsense"`},
@@ -267,7 +267,7 @@ func TestConfigurationFromStdin(t *testing.T) {
 		cmd.Stdin = strings.NewReader(c.text)
 		out, _ := cmd.CombinedOutput()
 		require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%s", out)
-		require.Contains(t, string(out), c.says)
+		require.Contains(t, string(out), c.want)
 	}
 
 	p := startWith(t, strings.NewReader(text), nil, "--config", "-")
@@ -302,7 +302,7 @@ func TestSignals(t *testing.T) {
 		do    func(p *process, answer chan struct{})
 		want  error // of the request
 		code  int   // exit status, -1 if the signal ended the program
-		says  string
+		text  string
 	}{
 		"the request is waited for": {"5m", func(_ *process, answer chan struct{}) { close(answer) }, nil, 0, ""},
 		"as long as the grace":      {"10ms", func(*process, chan struct{}) {}, io.EOF, 0, "grace period over"},
@@ -343,7 +343,7 @@ func TestSignals(t *testing.T) {
 			require.Fail(t, "it goes on", name)
 		}
 		require.Equal(t, c.code, p.cmd.ProcessState.ExitCode(), "%s: %s", name, p.log)
-		require.Contains(t, p.log.String(), c.says, name)
+		require.Contains(t, p.log.String(), c.text, name)
 	}
 }
 
@@ -375,7 +375,7 @@ func TestInvalidCommandLines(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		code int
-		says string
+		want string
 	}{
 		{nil, 2, "--upstream or --config is required"},
 		{[]string{"--upstream", "x"}, 2, "upstreams.upstream.url"},
@@ -403,7 +403,7 @@ func TestInvalidCommandLines(t *testing.T) {
 		cmd.Env = append(os.Environ(), "REDIS_URL=")
 		out, _ := cmd.CombinedOutput()
 		require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%q: %s", c.args, out)
-		require.Contains(t, string(out), c.says)
+		require.Contains(t, string(out), c.want)
 		require.NotContains(t, string(out), "listening on", "all addresses or none")
 	}
 }

@@ -47,7 +47,7 @@ rules:
 	require.Equal(t, 405, p.do(t, "POST", "/limits/x", nil).StatusCode)
 	require.Equal(t, "no-store", p.get(t, "/limits/x").Header.Get("Cache-Control"))
 	require.EqualValues(t, 1, up.n.Load())
-	require.Equal(t, "ok", p.get(t, "/status/x", "Authorization", value).body, "only where the configuration says")
+	require.Equal(t, "ok", p.get(t, "/status/x", "Authorization", value).body, "only at status.path")
 }
 
 func TestStatusAuthorization(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -230,6 +231,20 @@ func TestUpstreamThatDoesNotReadBody(t *testing.T) {
 	require.NoError(t, err)
 	defer res.Body.Close()
 	require.Equal(t, http.StatusGatewayTimeout, res.StatusCode)
+}
+
+// After its header, an upstream may stop reading the body for longer than response_timeout.
+func TestUpstreamReadsBodyLate(t *testing.T) {
+	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		_ = control.EnableFullDuplex()
+		_ = control.Flush()
+		<-time.After(4 * time.Second)
+		n, _ := io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, strconv.FormatInt(n, 10))
+	})
+	p := run(t, parse(t, "upstreams: {main: {url: %q, response_timeout: 3s}}\n", up.URL))
+	require.Equal(t, strconv.Itoa(32<<20), p.do(t, "POST", "/", io.LimitReader(zeros{}, 32<<20)).body)
 }
 
 func TestInvalidUpstreamStatus(t *testing.T) {
