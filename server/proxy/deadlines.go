@@ -19,7 +19,6 @@ type responseWriter struct {
 	body  *requestBody // nil if the request has none
 	last  *atomic.Bool // the connection ends with this response
 	began bool         // the final header was written
-	early bool         // the upstream answers before the end of the body: don't buffer
 }
 
 func newResponseWriter(w http.ResponseWriter, r *http.Request, stall time.Duration) *responseWriter {
@@ -49,22 +48,18 @@ func bodyOf(w http.ResponseWriter) *requestBody {
 	}
 }
 
-// WriteHeader sends informational responses at once, and also the header of a response that
-// comes before the end of the request's body.
+// WriteHeader sends informational responses at once.
 func (w *responseWriter) WriteHeader(status int) {
 	if status >= 200 {
 		w.announceEnd()
 	}
-	if status >= 200 && !w.http2 && !w.early { // it is buffered
+	if status >= 200 && !w.http2 { // it is buffered
 		w.ResponseWriter.WriteHeader(status)
 		return
 	}
 	w.beginWrite()
 	defer w.endWrite()
 	w.ResponseWriter.WriteHeader(status)
-	if w.early {
-		_ = w.control.Flush()
-	}
 }
 
 // announceEnd announces, before the final header, that the connection ends: if the proxy stops,
@@ -81,7 +76,6 @@ func (w *responseWriter) announceEnd() {
 	if w.body == nil || w.body.hasEnded() {
 		return
 	}
-	w.early = w.body.sent
 	if !w.http2 && !w.body.skip(w.r) {
 		w.Header()["Connection"] = []string{"close"}
 	}
@@ -92,11 +86,7 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 	w.announceEnd()
 	w.beginWrite()
 	defer w.endWrite()
-	n, err := w.ResponseWriter.Write(p)
-	if err == nil && w.early {
-		err = w.control.Flush()
-	}
-	return n, err
+	return w.ResponseWriter.Write(p)
 }
 
 // finish prepares for what net/http does when the handler has returned.

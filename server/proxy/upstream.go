@@ -126,7 +126,8 @@ func (u *upstream) rewrite(in, out *http.Request) {
 	}
 }
 
-// flushInterval is how long a part of a response may wait to be sent with the next.
+// flushInterval is how long the header or a part of a response may wait to be sent with the next
+// part.
 const flushInterval = 20 * time.Millisecond
 
 // buffers are what net/http/httputil copies bodies with.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/loopback"
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
 // answering returns the address of a server that answers each connection with text and then
@@ -243,8 +244,19 @@ func TestUpstreamReadsBodyLate(t *testing.T) {
 		n, _ := io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(w, strconv.FormatInt(n, 10))
 	})
-	p := run(t, parse(t, "upstreams: {main: {url: %q, response_timeout: 3s}}\n", up.URL))
-	require.Equal(t, strconv.Itoa(32<<20), p.do(t, "POST", "/", io.LimitReader(zeros{}, 32<<20)).body)
+	for _, start := range []func(testing.TB, config.Config) *running{run, overTLS} {
+		p := start(t, parse(t, "upstreams: {main: {url: %q, response_timeout: 3s}}\ntimeouts: {stall: 2s}\n", up.URL))
+		require.Equal(t, strconv.Itoa(32<<20), p.do(t, "POST", "/", io.LimitReader(zeros{}, 32<<20)).body)
+	}
+}
+
+// A client may pause for longer than response_timeout, which bounds the upstream only.
+func TestClientPausesDuringUpload(t *testing.T) {
+	p := run(t, parse(t, "upstreams: {main: {url: %q, response_timeout: 1s}}\n", behind(t, hashing).URL))
+	client := p.upload(t, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n0")
+	<-time.After(1500 * time.Millisecond)
+	client.send(t, "1")
+	require.Equal(t, 200, client.answer(t).StatusCode)
 }
 
 func TestInvalidUpstreamStatus(t *testing.T) {
