@@ -74,6 +74,21 @@ func TestLocalStartsWithWhatRemains(t *testing.T) {
 	}
 }
 
+// TestLocalChargesWhatWasUsedOnce has units come back before the store's counter would be full.
+func TestLocalChargesWhatWasUsedOnce(t *testing.T) {
+	withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failoverTest) {
+		r := gcra(10)
+		_, _, err := f.take(r, "k", 4)
+		require.NoError(t, err)
+		f.down()
+		res, _, err := f.take(r, "k", 1)
+		require.NoError(t, err)
+		require.EqualValues(t, 5, res.Remaining)
+		<-time.After(12 * time.Second)
+		require.Equal(t, 7, f.passes(r, "k"))
+	})
+}
+
 func TestLocalForgetsEndedCounters(t *testing.T) {
 	for _, r := range localRules(4) {
 		withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failoverTest) {
