@@ -125,6 +125,26 @@ func TestWaitersAreInOrder(t *testing.T) {
 	})
 }
 
+// A release while the first waiter asks, and gets the lease, does not wake the second.
+func TestAReleaseWakesNoLaterWaiter(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
+		s := &slowStore{LeaseStore: m, before: 100 * time.Millisecond}
+		l := newLeases(t, s, tenSeconds)
+		lease := acquired(t, l, "u")
+		time.AfterFunc(50*time.Millisecond, func() { _ = lease.Release() })
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() { _, _ = l.Wait(ctx, "u") })
+			synctest.Wait()
+		}
+		pass(500 * time.Millisecond)
+		require.Equal(t, 3, s.questions(), "each waiter asks once")
+		cancel()
+		wg.Wait()
+	})
+}
+
 func TestWaitEndsWithItsContext(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
