@@ -42,7 +42,7 @@ func (p *boundPolicy) provide(reg *reqctx.Registry, unnamed *reqctx.Key[*Limit])
 		handle.Resolve = unnamed.Get
 	}
 	reqctx.Provide(reg, p.keys.limit, handle)
-	reqctx.Provide(reg, p.keys.take, reqctx.Prop[*charge]{Resolve: p.resolveTake, Commit: commit})
+	reqctx.Provide(reg, p.keys.take, reqctx.Prop[*charge]{Resolve: p.resolveTake, Commit: writeHeader})
 	reqctx.Provide(reg, p.keys.count, reqctx.Prop[int64]{Resolve: p.resolveCount})
 }
 
@@ -62,10 +62,19 @@ func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := t.take(ctx, r)
+	n, err := p.cost(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	c := &charge{terms: t}
+	c.results, err = t.ask(ctx, Take, n, c.one[:])
 	// A count from before is the past. This fails only if the request is over.
 	_ = p.keys.count.Invalidate(ctx)
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	c.sum = t.sum(c.results)
+	return c, nil
 }
 
 func (p *boundPolicy) resolveCount(ctx context.Context) (int64, error) {
@@ -87,11 +96,6 @@ func (p *boundPolicy) resolveTerms(ctx context.Context) (*terms, *http.Request, 
 	}
 	t, err := l.state.resolve(ctx, r)
 	return t, r, err
-}
-
-func commit(_ context.Context, c *charge, h http.Header) error {
-	c.writeHeader(h)
-	return nil
 }
 
 // refunds are the request's, so that they need no slot for each policy. No policy can

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"net/http"
 	"sync/atomic"
 )
 
@@ -14,20 +13,6 @@ type charge struct {
 	one     [1]Result   // their place if it is only one
 	back    atomic.Bool // the results are refunded by now
 	after   []Result    // what the refund came to; to be read once back is true
-}
-
-// take charges a request.
-func (t *terms) take(ctx context.Context, r *http.Request) (*charge, error) {
-	n, err := t.policy.cost(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	c := &charge{terms: t}
-	if c.results, err = t.ask(ctx, Take, n, c.one[:]); err != nil {
-		return nil, err
-	}
-	c.sum = t.sum(c.results)
-	return c, nil
 }
 
 // refund gives back what the request was charged. It is to be called once.
@@ -48,16 +33,4 @@ func (c *charge) refund(ctx context.Context) (bool, error) {
 		}
 	}
 	return true, nil
-}
-
-// writeHeader writes the result of the take to the response's header.
-func (c *charge) writeHeader(h http.Header) {
-	results, sum := c.results, c.sum
-	if c.back.Load() {
-		results, sum = c.after, c.terms.sum(c.after)
-	}
-	c.writeFields(h, results, sum)
-	if !c.sum.Allowed {
-		writeDenial(h, c.sum.more.denied.RetrySeconds())
-	}
 }

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
@@ -20,23 +21,34 @@ const (
 	limitField  = "Ratelimit"
 )
 
-// writeFields adds the charge's policy to the header fields of
-// draft-ietf-httpapi-ratelimit-headers-10. It writes
-// nothing for a policy without limits, and omits rules that are only tried out.
-func (t *terms) writeFields(h http.Header, results []Result, sum Result) {
-	if sum.Limit == 0 {
-		return
+// writeHeader adds the result of a charge to the header fields of
+// draft-ietf-httpapi-ratelimit-headers-10. It writes nothing for a policy without limits, and
+// omits rules that are only tried out.
+func writeHeader(_ context.Context, c *charge, h http.Header) error {
+	p, results, sum := c.policy, c.results, c.sum
+	if c.back.Load() {
+		results, sum = c.after, c.terms.sum(c.after)
 	}
-	p, pk := t.policy, t.partition()
-	line := p.policyLine
-	if t.chosen || line == "" || slices.ContainsFunc(results, fromShadow) {
-		line = string(p.appendPolicies(nil, t.rules, results, pk))
+	if sum.Limit > 0 {
+		pk := "" // a parameter, a byte sequence
+		if p.PartitionKey {
+			hash := sha256.Sum256([]byte(c.subject))
+			pk = ";pk=:" + base64.StdEncoding.EncodeToString(hash[:9]) + ":"
+		}
+		line := p.policyLine
+		if c.chosen || line == "" || slices.ContainsFunc(results, fromShadow) {
+			line = string(p.appendPolicies(nil, c.rules, results, pk))
+		}
+		addMembers(h, policyField, line)
+		addMembers(h, limitField, c.limitLine(results, pk))
+		if p.XHeaders {
+			writeXHeaders(h, sum)
+		}
 	}
-	addMembers(h, policyField, line)
-	addMembers(h, limitField, t.limitLine(results, pk))
-	if p.XHeaders {
-		writeXHeaders(h, sum)
+	if !c.sum.Allowed {
+		writeDenial(h, c.sum.more.denied.RetrySeconds())
 	}
+	return nil
 }
 
 // appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. The names
@@ -97,15 +109,6 @@ func (p *Policy) appendItem(b []byte, r Rule, only bool) []byte {
 		b = append(append(b, '.'), r.Name()...)
 	}
 	return append(b, '"')
-}
-
-// partition returns the parameter pk, a byte sequence, "" if it isn't to be sent.
-func (t *terms) partition() string {
-	if !t.policy.PartitionKey {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(t.subject))
-	return ";pk=:" + base64.StdEncoding.EncodeToString(sum[:9]) + ":"
 }
 
 // addMembers adds members to a list, as one line: some clients read only the first. The

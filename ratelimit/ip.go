@@ -128,7 +128,7 @@ func (o *IPOptions) client(ctx context.Context, r *http.Request) netip.Addr {
 	var peer netip.Addr
 	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		peer = plain(at.Addr())
-		if !o.trusts(peer) {
+		if !netaddr.Within(o.TrustedProxies, peer) {
 			return peer
 		}
 	} else if !o.TrustUnixSocket || !onUnixSocket(ctx) {
@@ -138,16 +138,12 @@ func (o *IPOptions) client(ctx context.Context, r *http.Request) netip.Addr {
 		switch {
 		case !a.IsValid():
 			return peer
-		case !o.trusts(a):
+		case !netaddr.Within(o.TrustedProxies, a):
 			return a
 		}
 		peer = a
 	}
 	return peer
-}
-
-func (o *IPOptions) trusts(a netip.Addr) bool {
-	return netaddr.Within(o.TrustedProxies, a)
 }
 
 // onUnixSocket looks at the server's end of the connection: the client's has no name.

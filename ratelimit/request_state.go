@@ -32,11 +32,17 @@ func (s *requestState) resolve(ctx context.Context, r *http.Request) (*terms, er
 	if t := s.terms.Load(); t != nil {
 		return t, nil
 	}
-	t, err := s.policy.newTerms(ctx, r)
+	p := s.policy
+	subject, err := p.subject(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	s.terms.CompareAndSwap(nil, t)
+	rules, err := p.rulesFor(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	chosen := len(p.Rules) == 0 || &rules[0] != &p.Rules[0]
+	s.terms.CompareAndSwap(nil, &terms{policy: p, subject: subject, rules: rules, chosen: chosen})
 	return s.terms.Load(), nil
 }
 
@@ -78,19 +84,6 @@ func request(ctx context.Context) (*http.Request, error) {
 	default:
 		return c.Request(), nil
 	}
-}
-
-func (p *boundPolicy) newTerms(ctx context.Context, r *http.Request) (*terms, error) {
-	subject, err := p.subject(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	rules, err := p.rulesFor(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	chosen := len(p.Rules) == 0 || &rules[0] != &p.Rules[0]
-	return &terms{policy: p, subject: subject, rules: rules, chosen: chosen}, nil
 }
 
 // op returns what a rule is asked. A rule without a limit takes by counting along, and peeks by
