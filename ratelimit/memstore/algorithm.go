@@ -28,10 +28,9 @@ type algorithm interface {
 	// reshape moves a state into the number of words that it needs before n units are
 	// charged. They are zero.
 	reshape(s state, r *rule, to []uint32, n, now, ahead int64)
-	// fits reports whether n more units can be counted at all.
-	fits(s state, r *rule, n, now int64) bool
-	// passes reports whether a take of n is allowed.
-	passes(s state, r *rule, n, now int64) bool
+	// passes reports whether a take of n is allowed, and whether n more units fit: whether they
+	// can be counted at all.
+	passes(s state, r *rule, n, now int64) (allowed, fit bool)
 	// check sets what a take of n would get, in all fields but Receipt and Count. It
 	// does not set zeros.
 	check(s state, r *rule, n, now int64, res *ratelimit.Result)
@@ -89,20 +88,7 @@ func (r *rule) reshape(s state, to []uint32, n, now, ahead int64) {
 	}
 }
 
-func (r *rule) fits(s state, n, now int64) bool {
-	switch r.Algorithm {
-	case storage.Buckets:
-		return bucketAlgorithm{}.fits(s, r, n, now)
-	case storage.Log:
-		return logAlgorithm{}.fits(s, r, n, now)
-	case storage.Window:
-		return windowAlgorithm{}.fits(s, r, n, now)
-	default:
-		return gcraAlgorithm{}.fits(s, r, n, now)
-	}
-}
-
-func (r *rule) passes(s state, n, now int64) bool {
+func (r *rule) passes(s state, n, now int64) (allowed, fit bool) {
 	switch r.Algorithm {
 	case storage.Buckets:
 		return bucketAlgorithm{}.passes(s, r, n, now)

@@ -29,9 +29,6 @@ const (
 	ringTotals = 3
 )
 
-// ringWords is the length of a state with totals of that many words.
-func (r *rule) ringWords(width int) int { return ringTotals + width*(int(r.Buckets)+2) }
-
 func (p bucketAlgorithm) need(s state, r *rule, n, now, _ int64) int {
 	if s.words != nil {
 		g := p.ring(s, r, now)
@@ -42,10 +39,11 @@ func (p bucketAlgorithm) need(s state, r *rule, n, now, _ int64) int {
 			n -= g.began(int64(r.Buckets))
 		}
 	}
+	width := 1
 	if n > math.MaxUint32 {
-		return r.ringWords(2)
+		width = 2
 	}
-	return r.ringWords(1)
+	return ringTotals + width*(int(r.Buckets)+2)
 }
 
 func (bucketAlgorithm) begin(s state, r *rule, _, now, generation, _ int64) {
@@ -53,22 +51,19 @@ func (bucketAlgorithm) begin(s state, r *rule, _, now, generation, _ int64) {
 	put64(s.words, uint64(generation))
 }
 
-func (bucketAlgorithm) reshape(s state, r *rule, to []uint32, _, _, _ int64) {
+func (p bucketAlgorithm) reshape(s state, r *rule, to []uint32, _, now, _ int64) {
 	copy(to, s.words[:ringTotals])
-	old, g := newRing(s, r), newRing(state{s.entry, to}, r)
+	old, g := p.ring(s, r, now), p.ring(state{s.entry, to}, r, now)
 	for i := range int64(r.Buckets) + 2 {
 		g.set(i, old.get(i))
 	}
 }
 
-func (p bucketAlgorithm) fits(s state, r *rule, n, now int64) bool {
+func (p bucketAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
 	g := p.ring(s, r, now)
-	return n <= maxCount-g.total() || n <= maxCount-(g.total()-g.began(int64(r.Buckets)))
-}
-
-func (p bucketAlgorithm) passes(s state, r *rule, n, now int64) bool {
-	g := p.ring(s, r, now)
-	return n <= r.Limit-(g.total()-g.began(int64(r.Window)))
+	total := g.total()
+	allowed = n <= r.Limit-(total-g.began(int64(r.Window)))
+	return allowed, n <= maxCount-total || n <= maxCount-(total-g.began(int64(r.Buckets)))
 }
 
 // check counts over Per: the current bucket and as many before it as touch the interval.
@@ -128,7 +123,8 @@ func (p bucketAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64
 
 // ring returns the state's ring at a time.
 func (bucketAlgorithm) ring(s state, r *rule, now int64) ring {
-	g := newRing(s, r)
+	g := ring{words: s.words[ringTotals:], size: int64(r.Buckets) + 1, epoch: s.b, newest: s.b, head: int64(s.words[ringHead])}
+	g.wide = int64(len(g.words)) > g.size+1
 	if now >= (s.b+1)*r.Interval {
 		g.newest = floorDiv(now, r.Interval)
 	}
@@ -156,12 +152,6 @@ type ring struct {
 	epoch  int64 // the newest of them
 	newest int64 // the bucket that the time has reached
 	head   int64 // place of epoch, from 0 to size-1
-}
-
-func newRing(s state, r *rule) ring {
-	g := ring{words: s.words[ringTotals:], size: int64(r.Buckets) + 1, epoch: s.b, newest: s.b, head: int64(s.words[ringHead])}
-	g.wide = int64(len(g.words)) > g.size+1
-	return g
 }
 
 func (g *ring) get(i int64) int64 {

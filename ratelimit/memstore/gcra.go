@@ -29,14 +29,12 @@ func (p gcraAlgorithm) lifted(s state, r *rule, now, ahead int64) int64 {
 	return max(p.level(s, r, now), ahead*r.Limit)
 }
 
-func (p gcraAlgorithm) fits(s state, r *rule, n, now int64) bool {
-	return n <= gcra.Most(r.Per)-gcra.Quotient(p.level(s, r, now), r.Per)
-}
-
-// passes multiplies an n of at most burst. For n units ahead there is room in an empty
-// bucket, which was validated.
-func (p gcraAlgorithm) passes(s state, r *rule, n, now int64) bool {
-	return n*r.Per <= r.Burst*r.Per-p.level(s, r, now)
+// passes multiplies an n of at most burst, and what is allowed fits. For n units ahead there is
+// room in an empty bucket, which was validated.
+func (p gcraAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
+	level := p.level(s, r, now)
+	allowed = n <= r.Burst && n*r.Per <= r.Burst*r.Per-level
+	return allowed, allowed || n <= gcra.Most(r.Per)-gcra.Quotient(level, r.Per)
 }
 
 func (p gcraAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Result) {

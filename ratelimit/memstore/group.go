@@ -40,7 +40,8 @@ func (g *group) check() (denied bool, err error) {
 		r, passes := ruleOf(op), true
 		n := op.N + storage.Pending(g.ops[:i], r.ID)
 		if s := g.find(r); s.entry != nil {
-			if passes = op.Kind == ratelimit.Add || r.passes(s, n, g.now); passes && !r.fits(s, n, g.now) {
+			allowed, fit := r.passes(s, n, g.now)
+			if passes = op.Kind == ratelimit.Add || allowed; passes && !fit {
 				err = ratelimit.ErrOverflow
 			}
 		}

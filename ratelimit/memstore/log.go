@@ -102,14 +102,10 @@ func (p logAlgorithm) reshape(s state, r *rule, to []uint32, n, now, ahead int64
 	}
 }
 
-func (logAlgorithm) fits(s state, r *rule, n, now int64) bool {
+func (logAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
 	l := newLog(s)
-	return n <= maxCount-l.since(now-r.Per)
-}
-
-func (logAlgorithm) passes(s state, r *rule, n, now int64) bool {
-	l := newLog(s)
-	return n <= r.Limit-l.since(now-r.Per)
+	used := l.since(now - r.Per)
+	return n <= r.Limit-used, n <= maxCount-used
 }
 
 func (logAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Result) {

@@ -45,12 +45,13 @@ func (s *shard) take(r *rule, n int64, out *ratelimit.Result, key uint64, now in
 		return false
 	}
 	st := s.state(e)
-	if !r.passes(st, n, now) {
+	allowed, fit := r.passes(st, n, now)
+	if !allowed {
 		r.check(st, n, now, out)
 		out.Violated = true
 		return true
 	}
-	if r.hasBlock() && (!r.fits(st, n, now) || r.need(st, n, now, 0) != len(st.words)) {
+	if !fit || r.need(st, n, now, 0) != len(st.words) {
 		return false
 	}
 	out.Receipt = r.charge(st, n, now, 0)

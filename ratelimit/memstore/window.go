@@ -26,12 +26,9 @@ func (windowAlgorithm) used(s state, now int64) int64 {
 	return s.a
 }
 
-func (p windowAlgorithm) fits(s state, _ *rule, n, now int64) bool {
-	return n <= maxCount-p.used(s, now)
-}
-
-func (p windowAlgorithm) passes(s state, r *rule, n, now int64) bool {
-	return n <= r.Limit-p.used(s, now)
+func (p windowAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
+	used := p.used(s, now)
+	return n <= r.Limit-used, n <= maxCount-used
 }
 
 func (p windowAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Result) {
