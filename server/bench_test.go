@@ -47,8 +47,8 @@ func TestUntouchedRequestAllocatesTwice(t *testing.T) {
 	require.LessOrEqual(t, allocs(lazy)-allocs(bare), 2.0)
 }
 
-// So it does over a connection, where net/http copies the header of a response whose
-// header anybody has asked for.
+// The same holds over a connection, where net/http copies a response's header once a
+// handler has called Header.
 func TestUntouchedRequestAllocatesTwiceOverAConnection(t *testing.T) {
 	if racing.Enabled {
 		t.Skip("under the race detector, sync.Pool drops what net/http keeps in it at random")

@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// A property that was committed has told the world; its cookie must reach the client
+// A committed property is visible outside; its cookie must reach the client
 // even if another property then fails. What the handler has set is not sent.
 func TestAFailedCommitKeepsTheCookiesOfThoseThatSucceeded(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})

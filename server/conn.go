@@ -42,7 +42,7 @@ type Conn struct {
 }
 
 // ConnHandler serves a raw connection. The connection is closed when it returns.
-// Its error is logged, unless it says how the connection ended (io.EOF, a deadline,
+// Its error is logged, unless it is the connection's end (io.EOF, a deadline,
 // a reset) after Read or Write has failed, or the server has stopped waiting.
 type ConnHandler func(c *Conn) error
 
@@ -247,7 +247,7 @@ func (s *Server) runConn(c *Conn, h ConnHandler) {
 	}
 }
 
-// ended reports whether the handler's error only says how the connection ended: by the peer, the
+// ended reports whether the handler's error is only the connection's end: by the peer, the
 // handler or the server. A store's connection ends with the same errors, so they count only after
 // this one's has.
 func (c *Conn) ended(err error) bool {

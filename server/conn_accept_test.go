@@ -34,7 +34,7 @@ func (f failing) Accept() (net.Conn, error) {
 	return f.pipes.Accept()
 }
 
-// temporary is what the system says when it has no more files.
+// temporary is the system's error when it has no more file descriptors.
 var temporary = &net.OpError{Op: "accept", Err: os.NewSyscallError("accept", syscall.EMFILE)}
 
 func TestAcceptGoesOnAfterATemporaryError(t *testing.T) {

@@ -192,7 +192,7 @@ func TestConnRateLimitWithoutAddress(t *testing.T) {
 	require.ErrorIs(t, <-errs, reqctx.ErrNoProperty)
 }
 
-// What needs a request says so, and nothing that is written is lost in silence.
+// A property that needs a request fails with an error, and no write is lost silently.
 func TestConnHasNoSessionAndNoParams(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	cart := session.NewField[int]("cart")

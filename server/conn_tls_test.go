@@ -55,7 +55,7 @@ func TestConnsOverTLS(t *testing.T) {
 			require.Empty(t, l.at(""))
 		})
 	})
-	// To say farewell to a peer that takes nothing would take 5 s for each.
+	// A TLS close to a peer that reads nothing would take 5 s for each.
 	t.Run("closed at once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv, _ := newServer(t, server.Options{})

@@ -86,7 +86,7 @@ func TestAFailedCommitRefusesTheHijack(t *testing.T) {
 }
 
 // What the response is when a commit fails: the server's failure, whatever the
-// error says of itself, unless it is a conflict.
+// error describes, unless it is a conflict.
 func TestAFailedCommitIsAServerError(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err    error

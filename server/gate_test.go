@@ -103,7 +103,7 @@ func TestEveryWayOutCommitsFirst(t *testing.T) {
 	}
 }
 
-// fromWriter is a ResponseWriter that says who reads from what.
+// fromWriter is a ResponseWriter that records calls of ReadFrom.
 type fromWriter struct {
 	*httptest.ResponseRecorder
 	src io.Reader
@@ -198,10 +198,10 @@ func TestHijackCommitsAndLeavesTheRestToTheHandler(t *testing.T) {
 	}
 }
 
-// generous is a ResponseWriter that hands over its connection to whoever asks.
-type generous struct{ *httptest.ResponseRecorder }
+// hijackable is a ResponseWriter whose connection can be hijacked.
+type hijackable struct{ *httptest.ResponseRecorder }
 
-func (generous) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, nil }
+func (hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, nil }
 
 func TestAConnectionIsHijackedOnce(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
@@ -212,7 +212,7 @@ func TestAConnectionIsHijackedOnce(t *testing.T) {
 		require.ErrorIs(t, err, http.ErrHijacked)
 		return nil
 	})
-	srv.ServeHTTP(generous{httptest.NewRecorder()}, httptest.NewRequest("GET", "/", nil))
+	srv.ServeHTTP(hijackable{httptest.NewRecorder()}, httptest.NewRequest("GET", "/", nil))
 }
 
 func TestAHijackThatIsNotSupportedLeavesTheResponse(t *testing.T) {

@@ -112,8 +112,8 @@ func (s *leaving) serve(t *testing.T, act func(*session.Session) error, loaded, 
 	require.Empty(t, s.logs.at("ERROR"))
 }
 
-// Whoever logs out and closes the page is logged out, also if the session was not loaded
-// by then; and what a handler has written is saved.
+// A client that logs out and closes the page is logged out, even if the session was not
+// loaded by then; and a handler's writes are saved.
 func TestAClientThatLeavesCancelsNoLogout(t *testing.T) {
 	const gone, there = "false 0", "true 0"
 	for name, tt := range map[string]struct {

@@ -275,7 +275,7 @@ func TestCloseCancelsWithoutWaiting(t *testing.T) {
 	require.ErrorIs(t, <-served, http.ErrServerClosed)
 }
 
-// Nobody waits for a hijacked connection, but its request ends with the server.
+// Shutdown doesn't wait for a hijacked connection, but ends its request.
 func TestHijackedRequestsAreCancelled(t *testing.T) {
 	for name, end := range map[string]func(*server.Server) error{
 		"Shutdown": func(srv *server.Server) error { return srv.Shutdown(context.Background()) },

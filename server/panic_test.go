@@ -203,7 +203,7 @@ func TestAbortBeforeTheHeader(t *testing.T) {
 	}
 }
 
-// Whoever recovers from a panic of a Commit function cannot respond after all.
+// A handler that recovers from a panic of a Commit function cannot respond after all.
 func TestARecoveredCommitPanicIsStillAFailure(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{

@@ -114,7 +114,7 @@ func asProblem(err error) *Problem {
 }
 
 // commitProblem is the response when the handler's could not be committed: a failure of
-// the server, whatever the error says of itself, or a conflict with another request,
+// the server, whatever problem the error describes, or a conflict with another request,
 // which the client can resolve.
 func commitProblem(err error) *Problem {
 	p := asProblem(err)

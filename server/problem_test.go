@@ -21,7 +21,7 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// teller is an error that says what response it is.
+// teller is an error with a response of its own.
 type teller struct {
 	status  int
 	members map[string]any
@@ -191,7 +191,7 @@ func TestTheMuxAnswersWithProblemsToo(t *testing.T) {
 	require.Empty(t, l.at(""))
 }
 
-// When the client is gone, what fails is nobody's fault.
+// A failure after the client has gone is not logged as an error.
 func TestAClientThatIsGoneIsNoError(t *testing.T) {
 	for name, h := range map[string]func(w http.ResponseWriter, req *server.Request) error{
 		"before the header": func(_ http.ResponseWriter, req *server.Request) error { return context.Cause(req.Context()) },
@@ -229,7 +229,7 @@ func TestAClientThatIsGoneIsNoError(t *testing.T) {
 	}
 }
 
-// A deadline that somebody further out has set is a failure that the client sees.
+// A deadline set by the caller of the server is a failure that the client sees.
 func TestARequestThatTakesTooLongIsLogged(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error { return req.Context().Err() })

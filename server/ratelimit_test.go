@@ -56,7 +56,7 @@ func taking(t *testing.T, remaining int64) http.Handler {
 	})
 }
 
-// Wherever the middleware is, a request is charged once and told so once.
+// Wherever the middleware is, a request is charged once and has the header fields once.
 func TestMiddlewareAndServerChargeOnce(t *testing.T) {
 	for where, build := range map[string]func(srv *server.Server, m func(http.Handler) http.Handler) http.Handler{
 		"inside of Wrap": func(srv *server.Server, m func(http.Handler) http.Handler) http.Handler {
@@ -227,7 +227,7 @@ func TestByPathOfARoute(t *testing.T) {
 	require.Equal(t, []string{want, want}, store.keys)
 }
 
-// A proxy on the same machine, that speaks through a Unix socket, is trusted if told so.
+// A proxy on the same machine that connects by a Unix socket is trusted if configured.
 func TestUnixSocketPeer(t *testing.T) {
 	for trust, want := range map[bool]int{true: 200, false: 400} {
 		store, p := newCalls(t), policy(t, "p")

@@ -103,7 +103,7 @@ func TestALimitThatNoPolicyHasReturnsErrors(t *testing.T) {
 	}
 }
 
-// What a request kept of itself says that the request is over.
+// A Request that is kept reports that its request is over.
 func TestARequestIsValidUntilTheHandlerReturns(t *testing.T) {
 	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{policy(t, "p")}})
 	provideMark(srv)

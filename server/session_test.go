@@ -25,7 +25,7 @@ var (
 	seat   = session.NewField[string]("seat").FailOnConflict()
 )
 
-// brokenSessions is a store whose saves fail, once it is told.
+// brokenSessions is a store whose saves can be made to fail.
 type brokenSessions struct {
 	session.Store
 	broken atomic.Bool
@@ -38,8 +38,8 @@ func (b *brokenSessions) Commit(ctx context.Context, d storage.Delta) error {
 	return b.Store.Commit(ctx, d)
 }
 
-// Whatever way the header takes, the session is saved before it, its cookie is in it
-// once, and the response is nobody else's to keep.
+// However the header goes out, the session is saved before it, the cookie is in it
+// once, and the response is not to be cached.
 func TestEveryWayOutSavesTheSessionFirst(t *testing.T) {
 	for name, way := range ways(t) {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestASaveThatFailsIsOneCleanProblem(t *testing.T) {
 	}
 }
 
-// The cookie that says so would not go out either.
+// The cookie that ends the session would not go out either.
 func TestAHeaderThatIsNoneSavesNothing(t *testing.T) {
 	srv, l := newStored(t, inMemory(t))
 	srv.HandleFunc("POST /renew", func(w http.ResponseWriter, req *server.Request) error {

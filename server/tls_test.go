@@ -158,7 +158,7 @@ func TestHTTPSRefusesOldTLS(t *testing.T) {
 	require.ErrorContains(t, err, "protocol version")
 }
 
-// A client that says nothing does not keep its connection.
+// A silent client does not keep its connection.
 func TestHTTPSHandshakeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := newServer(t, server.Options{})
@@ -261,7 +261,7 @@ func TestANewCertificateOfTheSameSizeAndTimeIsServed(t *testing.T) {
 	})
 }
 
-// While the files are wrong, the old pair is served and the log says so once; when
+// While the files are wrong, the old pair is served and the log has one line; when
 // they are right, they are served.
 func TestWrongFilesLeaveTheOldCertificate(t *testing.T) {
 	for name, spoil := range map[string]func(f *pemFiles, next pair){

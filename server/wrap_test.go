@@ -294,7 +294,7 @@ func router2(h http.Handler) http.Handler {
 	return router(mux)
 }
 
-// A server in a wrap does its own routing, and says so in problems.
+// A server in a wrap does its own routing, and its problems show it.
 func TestAServerInAWrapAnswersWithProblems(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	srv.HandleFunc("GET /fail", func(http.ResponseWriter, *server.Request) error { return server.Errorf(409, "Taken.") })
@@ -395,7 +395,7 @@ func TestWrapUnderATimeoutRaces(t *testing.T) {
 	}
 }
 
-// The standard library's parser and ours see the same form, whoever is first, and
+// The standard library's parser and ours see the same form, whichever comes first, and
 // also if the router works on a copy of the request.
 func TestParseFormAndParamsAgree(t *testing.T) {
 	form := url.Values{"a": {"1", "2"}, "b": {"ä & b"}, "empty": {""}}

@@ -31,7 +31,7 @@ func newInspector(tb testing.TB, o Options) *Inspector {
 	return in
 }
 
-// finish tells in of a request that took that long.
+// finish reports a request of that duration to in.
 func finish(in *Inspector, pattern string, status int, took time.Duration) {
 	c := reqctx.New(context.Background(), emptyRegistry)
 	r := &http.Request{Method: "GET"}
