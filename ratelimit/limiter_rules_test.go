@@ -93,6 +93,18 @@ func TestLimiterOfSeveralRules(t *testing.T) {
 	require.EqualValues(t, 3, v.Remaining)
 }
 
+// The interval of AddCount is that of the first rule, and may be longer than the others' spans.
+func TestAddCountOfTheFirstRule(t *testing.T) {
+	ctx := t.Context()
+	l, err := ratelimit.NewLimiter(newStore(t, memstore.Options{}), ratelimit.PerHour(100), ratelimit.PerSecond(10))
+	require.NoError(t, err)
+	for _, want := range []int64{3, 6} {
+		n, err := l.AddCount(ctx, "k", 3, time.Hour)
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+}
+
 // denied returns the rules that denied.
 func denied(l *ratelimit.Limiter, res ratelimit.Result) (rules []ratelimit.Rule) {
 	for i, r := range res.Each() {
