@@ -95,8 +95,31 @@ func newPartReader(body io.Reader, boundary string, o *Options) *partReader {
 	pr.source = newLimited(body, maxPartHeader, func(limit int64) *Error {
 		return formTooLarge("", fmt.Sprintf("has a part with a header of more than %d bytes", limit))
 	})
-	pr.reader = multipart.NewReader(&pr.source, boundary)
+	pr.reader = multipart.NewReader(&formBody{from: &pr.source, lineEnd: "\r\n"}, boundary)
 	return pr
+}
+
+// formBody ends with a line end and io.ErrUnexpectedEOF. At io.EOF, [multipart.Reader] would take
+// a form that is cut off within the header of a part for a complete one. The closing boundary may
+// come without its line end.
+type formBody struct {
+	from    io.Reader
+	lineEnd string
+}
+
+func (f *formBody) Read(b []byte) (int, error) {
+	n, err := f.from.Read(b)
+	if err != io.EOF {
+		return n, err
+	}
+	if n > 0 {
+		return n, nil
+	}
+	if n = copy(b, f.lineEnd); n == 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	f.lineEnd = f.lineEnd[n:]
+	return n, nil
 }
 
 // next returns the next part, or io.EOF.
@@ -130,6 +153,11 @@ func (pr *partReader) next() (*Part, error) {
 
 // part reads the header of a part.
 func (pr *partReader) part(raw *multipart.Part) (*Part, error) {
+	for _, name := range [...]string{"Content-Disposition", "Content-Type", "Content-Transfer-Encoding"} {
+		if len(raw.Header[name]) > 1 {
+			return nil, malformed(SourceForm, "", "has a part with more than one "+name)
+		}
+	}
 	disposition, attributes, err := mime.ParseMediaType(raw.Header.Get("Content-Disposition"))
 	name, named := attributes["name"]
 	if err != nil || disposition != "form-data" || !named {

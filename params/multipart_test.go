@@ -51,6 +51,31 @@ func contentOfFile(t testing.TB, f *File) string {
 	return string(data)
 }
 
+// Wherever a form is cut off before its closing boundary, it is refused.
+func TestAFormThatIsCutOff(t *testing.T) {
+	const whole = "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n" +
+		"--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\nContent-Type: text/plain\r\n\r\n2\r\n--b--"
+	for _, end := range []string{"", "\r\n", "\r\nepilogue"} {
+		_, err := paramsOf(t, rawForm(whole+end), Options{}).File("f")
+		require.NoError(t, err, end)
+	}
+	for n := 1; n < len(whole); n++ {
+		_, err := paramsOf(t, rawForm(whole[:n]), Options{}).Form().String("a")
+		e := requireReason(t, err, ErrMalformed, "")
+		require.Contains(t, []string{"is a multipart form that ends too early", "is not a valid multipart form",
+			"has a part without a name"}, e.Detail, whole[:n])
+	}
+}
+
+func TestAPartWithTwoOfAHeader(t *testing.T) {
+	for _, header := range []string{`Content-Disposition: form-data; name="b"`, "Content-Type: text/html", "Content-Transfer-Encoding: base64"} {
+		r := rawForm("--b", `Content-Disposition: form-data; name="a"`, "Content-Type: text/plain", "Content-Transfer-Encoding: 7bit", header, "", "1", "--b--")
+		_, err := paramsOf(t, r, Options{}).Form().String("a")
+		name, _, _ := strings.Cut(header, ":")
+		require.Equal(t, "has a part with more than one "+name, requireReason(t, err, ErrMalformed, "").Detail)
+	}
+}
+
 func TestMultipartForm(t *testing.T) {
 	large := strings.Repeat("x", 3*fileBuffer)
 	r := form(t, "title", "Été", "photo/cat.png", "small", "tag", "a", "tag", "b", "video/cat.mp4", large, "n", "7")
