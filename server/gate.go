@@ -32,6 +32,7 @@ type gate struct {
 	x           *exchange
 	deadline    writeDeadline
 	closeNotify chan bool   // made by the first CloseNotify
+	coding      []string    // of a nested gate: the Content-Encoding that a middleware has set, which encodes what it is given
 	nested      bool        // on a writer between the exchange's own gate, which commits, and a handler
 	routed      bool        // what is written is a handler's or a middleware's, not the mux's own
 	hijacked    bool        // the connection is the handler's
@@ -251,6 +252,9 @@ func added(before, lines []string) (fresh []string) {
 // still gets its rate-limit fields, a failed login its session.
 func (g *gate) problem(p *Problem) {
 	clearRepresentation(g.Header())
+	if len(g.coding) > 0 {
+		g.Header()["Content-Encoding"] = g.coding
+	}
 	if g.commit() == nil {
 		g.send(p)
 	}

@@ -161,6 +161,50 @@ func TestMiddlewareThatCompresses(t *testing.T) {
 	}
 }
 
+// zipBody is a writer that compresses and leaves the header to its middleware.
+type zipBody struct {
+	http.ResponseWriter
+	zip *gzip.Writer
+}
+
+func (z zipBody) Write(p []byte) (int, error) { return z.zip.Write(p) }
+
+// A middleware may declare the coding before it knows the response: a problem is compressed then, too.
+func TestProblemsWithinAMiddlewareThatHasSetTheContentEncoding(t *testing.T) {
+	for protocol, listen := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			srv.Use(func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Encoding", "gzip")
+					z := zipBody{w, gzip.NewWriter(w)}
+					defer z.zip.Close()
+					next.ServeHTTP(z, r)
+				})
+			})
+			srv.HandleFunc("GET /error", func(w http.ResponseWriter, _ *server.Request) error {
+				w.Header().Set("Content-Encoding", "br")
+				return server.Errorf(409, "Taken.")
+			})
+			srv.Handle("GET /standard", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				server.WriteError(w, r, server.Errorf(409, "Taken."))
+			}))
+			url, c := listen(t, srv)
+			for path, want := range map[string]string{
+				"/error":    `{"status":409,"title":"Conflict","detail":"Taken."}`,
+				"/standard": `{"status":409,"title":"Conflict","detail":"Taken."}`,
+				"/nowhere":  `{"status":404,"title":"Not Found"}`,
+			} {
+				res, err := request(t, c, "GET", url+path)
+				require.NoError(t, err, path)
+				require.True(t, res.Uncompressed, path)
+				require.JSONEq(t, want, res.body, path)
+			}
+			require.Empty(t, l.at(""))
+		})
+	}
+}
+
 // However early a middleware answers, a handler that fails later neither crashes the process nor
 // appends a problem.
 func TestAHandlerThatFailsAfterAMiddlewareHasAnswered(t *testing.T) {

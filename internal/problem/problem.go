@@ -61,7 +61,11 @@ func WriteJSON(w http.ResponseWriter, status int, body []byte, cause error) {
 	h := w.Header()
 	h["Content-Type"] = []string{"application/problem+json"}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	if len(h["Content-Encoding"]) == 0 {
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	} else { // a middleware compresses what it is given
+		delete(h, "Content-Length")
+	}
 	passes := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 	if passes && len(h["Retry-After"]) == 0 {
 		if wait, ok := findRetrier(cause); ok {
