@@ -116,7 +116,7 @@ func TestAbandonedUploads(t *testing.T) {
 	http2 := "main: {url: " + behindHTTP2(t, h) + ", http2: cleartext}"
 	for _, upstream := range []string{http1, http2} {
 		for _, start := range []func(testing.TB, config.Config) *running{run, overTLS} {
-			p := start(t, parse(t, "upstreams: {%s}\ntimeouts: {stall: 300ms}\n", upstream))
+			p := start(t, parse(t, "upstreams: {%s}\ntimeouts: {stall: 1s}\n", upstream))
 			for _, reset := range []bool{false, true} {
 				for _, path := range []string{"/silent", "/early"} {
 					body, writer := io.Pipe()
@@ -127,6 +127,7 @@ func TestAbandonedUploads(t *testing.T) {
 					go func() {
 						res, err := p.client.Do(req)
 						if err != nil {
+							t.Log(err)
 							answered <- 0
 							return
 						}
