@@ -137,8 +137,12 @@ func (in *Inspector) count(info *server.RequestInfo, o outcome, props []named, d
 		r.denied++
 	}
 	for i := range props {
+		info := &props[i].info
 		if p := in.propertyAt(i, props[i].name); p != nil {
-			p.add(&props[i].info)
+			p.add(info)
+		}
+		if info.By != "" {
+			in.propertyAt(i, info.By).read(info.Took)
 		}
 	}
 	for i := range decisions {

@@ -327,6 +327,10 @@ func TestTimeSaved(t *testing.T) {
 	require.EqualValues(t, 3, p.needed)
 	require.EqualValues(t, 1, p.failed)
 	require.Equal(t, 30*time.Millisecond, p.saved())
+	p.read(4 * time.Millisecond) // of the 6 ms of both resolutions
+	require.Equal(t, 10*time.Millisecond, p.saved())
+	p.read(time.Second) // properties that it reads in parallel
+	require.Zero(t, p.saved())
 }
 
 func TestOptions(t *testing.T) {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -17,7 +18,7 @@ type propertyStats struct {
 	needed   uint64 // that read or set it
 	resolved uint64
 	failed   uint64
-	total    time.Duration // of all resolutions
+	own      time.Duration // of all resolutions, without the properties that they read
 	took     histogram
 }
 
@@ -35,19 +36,27 @@ func (p *propertyStats) add(info *reqctx.Info) {
 	}
 	p.needed++
 	if info.State == reqctx.Resolved || info.State == reqctx.Failed {
-		p.total += info.Took
+		p.own += info.Took
 		p.took.add(info.Took)
 	}
 }
 
+// read is called for a property that a resolution of p has read.
+func (p *propertyStats) read(took time.Duration) {
+	if p != nil {
+		p.own -= took
+	}
+}
+
 // saved returns how much longer all requests together would have taken if each had resolved
-// the property.
+// the property, at the mean of its own durations. So the sum over all properties counts nothing
+// twice.
 func (p *propertyStats) saved() time.Duration {
 	if p.resolved == 0 {
 		return 0
 	}
-	mean := float64(p.total) / float64(p.resolved)
-	return time.Duration(mean * float64(p.requests-p.needed))
+	mean := float64(p.own) / float64(p.resolved)
+	return time.Duration(max(mean, 0) * float64(p.requests-p.needed))
 }
 
 // quotaStats count the decisions by one rule of a policy.
@@ -64,7 +73,7 @@ type quotaStats struct {
 
 func (q *quotaStats) add(d *ratelimit.Decision) {
 	if q.of != d.Rule {
-		q.of, q.rule, q.limit = d.Rule, d.Rule.String(), d.Rule.Limit()
+		q.of, q.rule, q.limit = d.Rule, ruleText(d.Rule), d.Rule.Limit()
 	}
 	switch {
 	case d.Result.Source == ratelimit.FromShadow:
@@ -80,4 +89,23 @@ func (q *quotaStats) add(d *ratelimit.Decision) {
 	if d.Result.Violated && !d.Result.Allowed {
 		q.denied++
 	}
+}
+
+// ruleText describes a rule, such as "30 per minute, buckets".
+func ruleText(r ratelimit.Rule) string {
+	per := r.Per().String()
+	switch r.Per() {
+	case time.Second:
+		per = "second"
+	case time.Minute:
+		per = "minute"
+	case time.Hour:
+		per = "hour"
+	case 24 * time.Hour:
+		per = "day"
+	}
+	if r.Limit() == 0 {
+		return "no limit, " + r.Algorithm()
+	}
+	return fmt.Sprintf("%d per %s, %s", r.Limit(), per, r.Algorithm())
 }

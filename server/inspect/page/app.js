@@ -4,7 +4,7 @@
 const $ = (id) => document.getElementById(id);
 const every = 1000; // milliseconds between polls
 
-const view = { paused: false, kind: "", route: "", status: "", timer: 0, turn: 0, rows: new Map(), slowFrom: 0 };
+const view = { limit: 20, paused: false, kind: "", route: "", status: "", timer: 0, turn: 0, rows: new Map(), slowFrom: 0 };
 
 let token = "";
 try {
@@ -133,31 +133,37 @@ async function toggle(r, entry, button, cell) {
   }
 }
 
+// held is true while a request is open: the list would move away under the reader.
+const held = () => [...view.rows.values()].some((entry) => entry.open);
+
 function showRequests(s) {
+  set("held", held() && !view.announce ? "The list is held while a request is open." : "");
+  if (held() && !view.announce) return;
   const list = $("list");
-  const wanted = new Set(s.requests.map((r) => r.id));
+  const shown = s.requests.slice(0, view.limit);
+  const wanted = new Set(shown.map((r) => r.id));
   for (const [id, entry] of view.rows) {
-    if (wanted.has(id) || (entry.open && entry.turn === view.turn)) continue;
+    if (wanted.has(id)) continue;
     entry.row.remove();
     entry.details.remove();
     view.rows.delete(id);
   }
   let next = list.firstChild;
-  for (const r of s.requests) {
+  for (const r of shown) {
     let entry = view.rows.get(r.id);
     if (entry) {
       next = entry.details.nextSibling;
       continue;
     }
     entry = newRow(r);
-    entry.turn = view.turn;
     view.rows.set(r.id, entry);
     list.insertBefore(entry.row, next);
     list.insertBefore(entry.details, next);
   }
-  $("no-requests").hidden = s.requests.length > 0;
+  $("no-requests").hidden = shown.length > 0;
+  $("more").hidden = s.requests.length <= view.limit;
   if (view.announce) {
-    set("shown", s.requests.length + (s.requests.length === 1 ? " request shown" : " requests shown"));
+    set("shown", shown.length + (shown.length === 1 ? " request shown" : " requests shown"));
     view.announce = false;
   }
 }
@@ -177,7 +183,7 @@ function describe(d) {
   const out = [];
   const facts = [clock.format(d.began), "status " + (d.status || "none sent"), bytes(d.written) + " sent", d.read + " of " + d.properties.length + " properties read"];
   out.push(el("p", { class: "facts" }, ...facts.map((f) => el("span", null, f))));
-  if (d.error) out.push(el("p", { class: "error" }, d.error));
+  if (d.error && !d.properties.some((p) => p.error === d.error)) out.push(el("p", { class: "error" }, d.error));
   out.push(waterfall(d));
   if (d.decisions && d.decisions.length) out.push(el("ul", { class: "decisions" }, ...d.decisions.map(decision)));
   return out;
@@ -251,7 +257,7 @@ function showProperties(list) {
   let saved = 0;
   const rows = list.map((p) => {
     saved += p.saved;
-    return el("tr", { role: "row" },
+    return el("tr", { role: "row", class: p.needed ? undefined : "idle" },
       cell("Property", p.name, { class: "mono" }),
       cell("Needed by", share(p.needed, p.requests)),
       cell("p50", p.needed ? duration(p.p50) : "–", num),
@@ -334,6 +340,7 @@ for (const button of document.querySelectorAll("[data-kind]")) {
 }
 $("route").addEventListener("change", (e) => { view.route = e.target.value; refilter(); });
 $("status").addEventListener("change", (e) => { view.status = e.target.value; refilter(); });
+$("more").addEventListener("click", () => { view.limit += 20; refilter(); });
 $("pause").addEventListener("click", () => {
   view.paused = !view.paused;
   $("pause").setAttribute("aria-pressed", String(view.paused));
