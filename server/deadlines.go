@@ -7,8 +7,8 @@ import (
 )
 
 // piece is how many bytes of a body go out under one deadline, of which at least half of
-// Options.WriteTimeout is left then: a client that reads 2 KiB/s (by default) gets a response of
-// any length.
+// Options.WriteTimeout is left then. What the client has to read in that time is up to the
+// kernel's send buffer.
 const piece = 64 << 10
 
 // writeDeadline gives each piece of a response its own deadline. The zero value leaves the
