@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -119,6 +120,22 @@ func untouched(t *testing.T, res *http.Response) {
 	for _, field := range []string{"Set-Cookie", "Vary", "Server-Timing", "RateLimit", "RateLimit-Policy"} {
 		require.Empty(t, res.Header.Values(field), field)
 	}
+}
+
+func TestInspectPrintsThePage(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	out, printed := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, []string{"-addr", "127.0.0.1:0", "-inspect", "127.0.0.1:0"}, printed) }()
+	lines := bufio.NewReader(out)
+	line, err := lines.ReadString('\n')
+	require.NoError(t, err)
+	require.Regexp(t, `^What requests do: http://127\.0\.0\.1:\d+/#token=\w+\n$`, line)
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	stop()
+	require.NoError(t, <-ended)
+	require.NoError(t, printed.Close())
+	require.Error(t, run(t.Context(), []string{"-addr", "127.0.0.1:0", "-inspect", "0.0.0.0:0"}, io.Discard))
 }
 
 func TestFastTouchesNothing(t *testing.T) {
