@@ -28,15 +28,13 @@ func (c *denyCache) begin(ops []ratelimit.Op, results []ratelimit.Result, set *d
 // observe keeps what the store answered. ok is false if the query failed, and may have taken
 // effect all the same.
 func (q *pendingQuery) observe(ok bool) {
-	invalidated := false
 	for i := range q.ops {
 		op := &q.ops[i]
 		if q.set.invalidates(op) && (!ok || q.results[i].Allowed || q.results[i].Source != ratelimit.FromStore) {
-			q.set.forget(op.Key, &op.Rule)
-			invalidated = true
+			q.set.forget(op.Key, &op.Rule) // changes the version, so that nothing is added below
 		}
 	}
-	if !ok || invalidated {
+	if !ok {
 		return
 	}
 	last := time.Duration(0)

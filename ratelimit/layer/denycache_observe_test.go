@@ -66,6 +66,16 @@ func (s *slowStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 	return results, err
 }
 
+// TestResetBeforeATakeInAList has a denied key that a group resets before another takes.
+func TestResetBeforeATakeInAList(t *testing.T) {
+	d := newDenyTest(t, DenyCacheOptions{})
+	d.take(1, windowOf(1), 1)
+	again := take(windowOf(1), "k", 1)
+	again.NewGroup = true
+	results := d.do(1, ratelimit.Op{Rule: windowOf(1), Key: "k", Kind: ratelimit.Reset}, again)
+	require.True(t, results[1].Allowed)
+}
+
 // TestFailedResetForgetsDenials has resets that fail or panic.
 func TestFailedResetForgetsDenials(t *testing.T) {
 	for name, first := range map[string]func(context.Context) error{

@@ -45,6 +45,17 @@ func TestCallerThatLeavesIsNotCharged(t *testing.T) {
 	})
 }
 
+// A lease's time counts from before the call that takes it.
+func TestLeaseCountsFromBeforeItsCall(t *testing.T) {
+	r := gcra(1000)
+	o := LeaseOptions{}.withDefaults()
+	c := &refillCall{op: ratelimit.Op{Rule: r, N: 10, Kind: ratelimit.Take, Prepaid: time.Second}, sent: 5 * time.Second}
+	res := ratelimit.Result{Allowed: true}
+	h := newHeldLease(newLeaseRule(r, &o), c, &res, 5*time.Second+500*time.Millisecond)
+	require.Less(t, h.end, c.sent+c.op.ValidFor(res))
+	require.Greater(t, h.end, c.sent+990*time.Millisecond)
+}
+
 // drain spends all leased units.
 func drain(q leaseTest) error {
 	synctest.Wait()
