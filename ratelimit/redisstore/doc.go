@@ -26,7 +26,7 @@
 //
 //	<prefix>{<key>}:<algorithm>:[<rule's name>:]<per>[/<interval>[/<span>]]
 //
-// such as ratelimit:{login:192.0.2.1}:buckets:1m0s/3s. The braces put all
+// such as ratelimit:{login:192.0.2.1}:buckets:60s. The braces put all
 // counters of a subject into one slot of a Cluster. docs/redis.md has the types, the memory
 // that they take, and the ACL that a user needs.
 //

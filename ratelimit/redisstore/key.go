@@ -29,10 +29,11 @@ func counterName(r ratelimit.Rule) string {
 		name = "stream:"
 	}
 	if l.Named {
-		name += l.Name + ":"
+		name += l.Name + ":" + r.Per().String()
+	} else {
+		name += l.Name // made of the Per
 	}
-	name += r.Per().String()
-	if r.Interval() > 0 {
+	if derived := l.Span == l.Per && l.Buckets == 20; r.Interval() > 0 && !derived {
 		name += "/" + r.Interval().String()
 		if l.Span != l.Per {
 			name += "/" + r.Span().String()

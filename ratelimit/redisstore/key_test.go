@@ -33,12 +33,12 @@ func TestKeys(t *testing.T) {
 	defer c.Close()
 	s := newStore(t, c, Options{})
 	r := ratelimit.Buckets(perMinute(10))
-	require.Equal(t, "ratelimit:{login:192.0.2.1}:buckets:1m0s/5s/10m0s", keyOf(s, "login:192.0.2.1", r))
+	require.Equal(t, "ratelimit:{login:192.0.2.1}:buckets:60s/5s/10m0s", keyOf(s, "login:192.0.2.1", r))
 	require.Equal(t, "app/{k}:buckets:burst:1s/1s/3s", keyOf(newStore(t, c, Options{Prefix: "app/"}), "k", ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10, Per: time.Second, Interval: time.Second, Span: 3 * time.Second}).WithName("burst")))
 
 	// The limit and the expiry can change while keys are in use.
 	require.Equal(t, keyOf(s, "k", r), keyOf(s, "k", ratelimit.Buckets(ratelimit.BucketOptions{Limit: 3, Per: time.Minute, Interval: 5 * time.Second, Span: 10 * time.Minute, Expiry: time.Hour})))
-	require.Equal(t, "ratelimit:{k}:buckets:1m0s/3s", keyOf(s, "k", ratelimit.PerMinute(3)))
+	require.Equal(t, "ratelimit:{k}:buckets:60s", keyOf(s, "k", ratelimit.PerMinute(3)))
 	seen := map[string]string{}
 	for _, o := range []ratelimit.BucketOptions{
 		perMinute(1), {}, {Per: 5 * time.Second}, {Interval: time.Second}, {Span: 700 * time.Second, Per: 600 * time.Second},
