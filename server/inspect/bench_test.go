@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -79,6 +80,7 @@ func BenchmarkLoopback(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
+				_, _ = io.Copy(io.Discard, res.Body) // so that the connection is used again
 				if err := res.Body.Close(); err != nil {
 					b.Fatal(err)
 				}
