@@ -7,8 +7,7 @@ import (
 )
 
 // piece is how many bytes of a body go out under one deadline, of which at least half of
-// Options.WriteTimeout is left then. What the client has to read in that time is up to the
-// kernel's send buffer.
+// Options.WriteTimeout is left then. See [boundUnsent] for what the client has to read meanwhile.
 const piece = 64 << 10
 
 // writeDeadline gives each piece of a response its own deadline. The zero value leaves the

@@ -102,7 +102,11 @@ func (s *Server) httpServer() *http.Server {
 			IdleTimeout:       s.opts.IdleTimeout,
 			MaxHeaderBytes:    s.opts.MaxHeaderBytes,
 			BaseContext:       func(net.Listener) context.Context { return s.base },
-			ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+			ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+				boundUnsent(c)
+				return ctx
+			},
+			ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 		}
 	})
 	return s.http

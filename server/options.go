@@ -67,9 +67,9 @@ type Options struct {
 	// WriteTimeout bounds how long a response makes no progress because the client doesn't
 	// read: the deadline moves with every 64 KiB that are written and with every Flush. So a
 	// client that keeps reading gets a download of any length, and events can be streamed for
-	// ever. Over HTTP/1, Linux accepts more only once a third of the connection's send buffer is
-	// free, up to 1.4 MB: a client that reads less than that in WriteTimeout (by default 24 KB/s)
-	// may be cut off. It doesn't bound the handler's own time. A deadline that the handler sets with
+	// ever. On Linux about 256 KiB in half of it suffice; elsewhere, and on listeners of other
+	// servers, the kernel may buffer megabytes and report no progress until a third of them is
+	// read. It doesn't bound the handler's own time. A deadline that the handler sets with
 	// [http.ResponseController.SetWriteDeadline] stays as it is. Zero means 1 min.
 	WriteTimeout time.Duration
 	// IdleTimeout bounds the wait for the next request on a connection. Zero means 2 min.

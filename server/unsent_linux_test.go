@@ -1,0 +1,58 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/server"
+)
+
+// A client that reads 320 KiB a second gets a whole response of 20 MB over TCP, where the
+// kernel buffers megabytes of it and the WriteTimeout is a second.
+func TestSlowReaderOverTCPIsNotCut(t *testing.T) {
+	t.Parallel()
+	const size = 20 << 20
+	srv, err := server.New(server.Options{WriteTimeout: time.Second})
+	require.NoError(t, err)
+	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
+		_, err := w.Write(make([]byte, size))
+		return err
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	defer func() {
+		require.NoError(t, srv.Shutdown(context.WithoutCancel(t.Context())))
+		require.ErrorIs(t, <-served, http.ErrServerClosed)
+	}()
+
+	var d net.Dialer
+	c, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+	require.NoError(t, err)
+	resp, err := http.ReadResponse(bufio.NewReaderSize(c, 4<<10), nil)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	var got int64
+	for range 30 {
+		<-tick.C
+		n, err := io.CopyN(io.Discard, resp.Body, 32<<10)
+		require.NoError(t, err)
+		got += n
+	}
+	n, err := io.Copy(io.Discard, resp.Body)
+	require.NoError(t, err)
+	require.EqualValues(t, size, got+n)
+}
