@@ -14,8 +14,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// atOnce runs each op as a group of its own, all in one round trip, and returns what callers
-// of the same moment would get.
+// atOnce runs each op as a group of its own, all in one round trip, and returns the results of
+// concurrent callers.
 func atOnce(ctx context.Context, s *Store, ops ...ratelimit.Op) ([]ratelimit.Result, []error) {
 	results, errs := make([]ratelimit.Result, len(ops)), make([]error, len(ops))
 	requests, calls := make([]request, len(ops)), make([]redispipe.Call, len(ops))
@@ -39,7 +39,7 @@ func takeOf(r ratelimit.Rule, key string, n int64) ratelimit.Op {
 	return ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take, NewGroup: true}
 }
 
-// manyTakes are takes of so many keys.
+// manyTakes returns takes of n keys.
 func manyTakes(r ratelimit.Rule, keys int) (ops []ratelimit.Op) {
 	for i := range keys {
 		ops = append(ops, takeOf(r, fmt.Sprint("many", i), 1))
@@ -47,7 +47,7 @@ func manyTakes(r ratelimit.Rule, keys int) (ops []ratelimit.Op) {
 	return ops
 }
 
-// commands returns how many scripts ops are once Redis knows them, and their results.
+// commands returns the number of script calls that ops need, and their results.
 func commands(t *testing.T, server *redistest.Server, s *Store, ops ...ratelimit.Op) (int, []ratelimit.Result) {
 	t.Helper()
 	do(t, s, ops...)
@@ -67,9 +67,9 @@ func remains(results []ratelimit.Result) (out []int64) {
 	return out
 }
 
-// TestTakesShareACommand counts commands: the takes of a moment by one rule are one, and every
-// other group is one of its own.
-func TestTakesShareACommand(t *testing.T) {
+// TestTakesShareCommand counts commands: concurrent takes by one rule are one command, and
+// each other group is one command.
+func TestTakesShareCommand(t *testing.T) {
 	server := redistest.Start(t)
 	s := newStore(t, server.Client(nil), patient)
 	for name, r := range lasting(ratelimit.Block{}) {
@@ -87,8 +87,8 @@ func TestTakesShareACommand(t *testing.T) {
 	require.Equal(t, 4, n, "GCRAs, the peek, windows of either limit")
 }
 
-// TestGroupsOnOneKeyKeepTheirOrder has groups of different scripts.
-func TestGroupsOnOneKeyKeepTheirOrder(t *testing.T) {
+// TestGroupsOfOneKeyKeepTheirOrder runs groups by different scripts.
+func TestGroupsOfOneKeyKeepTheirOrder(t *testing.T) {
 	server := redistest.Start(t)
 	s := newStore(t, server.Client(nil), patient)
 	r := limited(100)
@@ -109,7 +109,7 @@ func TestGroupsOnOneKeyKeepTheirOrder(t *testing.T) {
 	}
 }
 
-func TestBatchSizeIsHowManyKeysShareACommand(t *testing.T) {
+func TestBatchSizeLimitsKeysPerCommand(t *testing.T) {
 	server := redistest.Start(t)
 	for size, want := range map[int]int{1: 10, 4: 3, 10: 1, 0: 1, maxBatchSize: 1} {
 		s := newStore(t, server.Client(nil), Options{Timeout: patient.Timeout, BatchSize: size})
@@ -122,8 +122,8 @@ func TestBatchSizeIsHowManyKeysShareACommand(t *testing.T) {
 	}
 }
 
-// TestTheLargestBatch takes from more keys than one script call or one round trip has.
-func TestTheLargestBatch(t *testing.T) {
+// TestLargestBatch takes from more keys than one script call or one round trip has.
+func TestLargestBatch(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := newStore(t, server.Client(nil), Options{Timeout: patient.Timeout, BatchSize: maxBatchSize})
@@ -136,8 +136,8 @@ func TestTheLargestBatch(t *testing.T) {
 	}
 }
 
-// TestManyKeysOfACluster has a client that knows of the Cluster, and one that does not.
-func TestManyKeysOfACluster(t *testing.T) {
+// TestManyKeysOfCluster uses a Cluster client and a client of one node.
+func TestManyKeysOfCluster(t *testing.T) {
 	t.Parallel()
 	server, plain, cluster := redistest.StartNode(t)
 	for name, client := range map[string]redis.UniversalClient{"plain": plain, "cluster": cluster} {
@@ -169,8 +169,8 @@ func TestManyKeysOfACluster(t *testing.T) {
 	}
 }
 
-// TestABatchSaysWhatIsForeign has one bad key among good ones, which are charged.
-func TestABatchSaysWhatIsForeign(t *testing.T) {
+// TestBatchNamesForeignKey has one foreign key among valid keys, which are charged.
+func TestBatchNamesForeignKey(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		require.NoError(t, c.HSet(t.Context(), keyOf(s, "bad", r), "f", "v").Err())
 		_, err := s.Do(t.Context(), []ratelimit.Op{takeOf(r, "a", 1), takeOf(r, "bad", 1), takeOf(r, "b", 1)})

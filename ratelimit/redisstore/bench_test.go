@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// BenchmarkOp shows what an op costs: ns/op for its caller, server-us/op within Redis
+// BenchmarkOp measures the cost of an op: ns/op for its caller, server-us/op within Redis
 // (cmdstat_evalsha).
 func BenchmarkOp(b *testing.B) {
 	w := newWorkload(b)
@@ -31,7 +31,7 @@ func BenchmarkOp(b *testing.B) {
 	}
 }
 
-// BenchmarkRatios shows what a longer interval and a gap cost, as ratios of the
+// BenchmarkRatios measures the cost of a longer interval and of a gap, as ratios of the
 // server's time, each the median of the rounds; -benchtime=5x for five.
 func BenchmarkRatios(b *testing.B) {
 	w := newWorkload(b)
@@ -44,8 +44,8 @@ func BenchmarkRatios(b *testing.B) {
 	b.ReportMetric(median(gap), "add-after-119/add")
 }
 
-// BenchmarkRules shows what a take costs by each rule: of one caller, and of 64 callers at
-// once on as many subjects or on one, who share round trips and scripts.
+// BenchmarkRules measures a take by each rule: for one caller, and for 64 concurrent callers
+// of as many subjects or of one, which share round trips and scripts.
 func BenchmarkRules(b *testing.B) {
 	const subjects = 64
 	w := newWorkload(b)

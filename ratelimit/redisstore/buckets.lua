@@ -1,21 +1,22 @@
--- buckets: a counter in time buckets, of running totals.
+-- buckets: a counter in time buckets. Each bucket holds a running total.
 --
--- Rule   limit; length of a bucket, size of the ring, buckets before the newest that the limit is
---        over; ttl (ms)
--- Key    a string: 'lrb1' and then words of seven bytes, little-endian:
---          life   when the counter began
---          epoch  number of the newest bucket, time / interval; it never goes back
---          total  units charged so far
---          ring   the totals as the newest size buckets began, that of bucket x at x % size
---        so the units of a bucket and all after it are one subtraction, and a gap is filled by
---        one or two writes. It lives for ttl ms after the first charge in the newest bucket.
--- State  life, epoch, total; epoch is nil if there is no key
--- Shows  units used; when one unit passes, when n do, when all have left; epoch, life
--- Where  a unit was charged: the number of the bucket, and the counter's life
--- Over   is counted in buckets before the newest
+-- Rule       limit; bucket length; ring size; number of buckets before the newest that the limit
+--            covers; TTL in ms
+-- Key        a string: 'lrb1' and words of seven bytes, little-endian:
+--              generation  the time at which the counter began
+--              epoch       the number of the newest bucket, time / interval; it never decreases
+--              total       the units charged so far
+--              ring        the totals at the beginning of the newest buckets; bucket x is at x % size
+--            One subtraction returns the units of a bucket and all later buckets, and one or two
+--            writes fill a gap. The key expires ttl ms after the first charge in the newest bucket.
+-- State      generation, epoch, total; epoch is nil if the key does not exist
+-- Report     units used; the times when one unit passes, when n units pass, when the quota is full;
+--            epoch; generation
+-- Charge at  the number of the bucket, with the counter's generation
+-- Interval   is counted in buckets before the newest
 
 local byte, char, sub, rep = string.byte, string.char, string.sub, string.rep
-local mark, ring_at = 'lrb1', 25
+local magic, ring_at = 'lrb1', 25
 
 local function encode(v)
   if v < 0 then error(foreign, 0) end
@@ -28,7 +29,7 @@ local function encode(v)
   return char(a, b, c, d, e, f, (v - f) / 256)
 end
 
--- decode returns the word after so many bytes.
+-- decode returns the word at an offset in bytes.
 local function decode(s, at)
   local a, b, c, d, e, f, g = byte(s, at + 1, at + 7)
   if not g or g > 32 then error(foreign, 0) end
@@ -36,18 +37,18 @@ local function decode(s, at)
     + e * 0x100000000 + f * 0x10000000000 + g * 0x1000000000000
 end
 
--- newest returns the number of the bucket that the time has reached.
+-- newest returns the number of the current bucket.
 local function newest(r, epoch) return max(epoch or 0, floor(now / r.interval)) end
 
--- began returns the total as bucket x began. Buckets after epoch began with all.
-local function began(key, r, x, epoch, total)
+-- total_at returns the total at the beginning of bucket x. It is total if x is later than epoch.
+local function total_at(key, r, x, epoch, total)
   if not epoch or x > epoch then return total end
   local at = ring_at + 7 * (x % r.size)
   return decode(call('GETRANGE', key, at, at + 6), 0)
 end
 
--- leaves returns when the window begins with at least need charged before it.
-local function leaves(key, r, need, epoch, total)
+-- time_of returns the first time at which at least need units were charged before the window.
+local function time_of(key, r, need, epoch, total)
   local ring, last = call('GETRANGE', key, '25', '-1'), newest(r, epoch)
   local low, high = 0, r.window
   while low < high do
@@ -58,7 +59,7 @@ local function leaves(key, r, need, epoch, total)
   return (last + 1 + low) * r.interval
 end
 
--- put writes n words to the ring, the first that of bucket x.
+-- put writes n words to the ring, beginning at bucket x.
 local function put(key, r, x, n, words)
   local from = x % r.size
   local fit = math.min(n, r.size - from)
@@ -66,7 +67,7 @@ local function put(key, r, x, n, words)
   if fit < n then call('SETRANGE', key, ring_at, sub(words, 7 * fit + 1)) end
 end
 
--- fill begins the buckets that the time has reached, and returns the newest.
+-- fill writes the buckets up to the current time, and returns the number of the newest.
 local function fill(key, r, epoch, total)
   local last = newest(r, epoch)
   local n = math.min(last - epoch, r.size)
@@ -78,10 +79,10 @@ local function fill(key, r, epoch, total)
   return last
 end
 
--- lower takes n off the total, and off those as bucket x and all after it began.
+-- lower subtracts n from the total, and from the ring's totals of bucket x and all later buckets.
 local function lower(key, r, x, n, epoch, total)
   local words, lowered = {}, encode(total - n)
-  for i = x, epoch do words[#words + 1] = encode(began(key, r, i, epoch, total) - n) end
+  for i = x, epoch do words[#words + 1] = encode(total_at(key, r, i, epoch, total) - n) end
   if #words > 0 then put(key, r, x, #words, table.concat(words)) end
   call('SETRANGE', key, '18', lowered)
   return total - n
@@ -98,46 +99,46 @@ algorithms.buckets = {
     }
   end,
 
-  -- A new bucket is written to the ring, which must not complete one that was cut.
+  -- A write to a truncated ring would extend it, so read refuses one before a new bucket is written.
   read = function(key, r)
     local s = try('GETRANGE', key, '0', '24')
     if s == '' and call('EXISTS', key) == 0 then return r.limit, now, nil, 0 end
     if type(s) == 'table' then fail(s) end
-    if sub(s, 1, 4) ~= mark then error(foreign, 0) end
-    local life, epoch, total = decode(s, 4), decode(s, 11), decode(s, 18)
+    if sub(s, 1, 4) ~= magic then error(foreign, 0) end
+    local generation, epoch, total = decode(s, 4), decode(s, 11), decode(s, 18)
     local last = newest(r, epoch)
-    local cut = last > epoch and call('STRLEN', key) ~= ring_at + 7 * r.size
-    if cut or epoch * r.interval >= most then error(foreign, 0) end
-    return r.limit - total + began(key, r, last - r.window, epoch, total), life, epoch, total
+    local truncated = last > epoch and call('STRLEN', key) ~= ring_at + 7 * r.size
+    if truncated or epoch * r.interval >= most then error(foreign, 0) end
+    return r.limit - total + total_at(key, r, last - r.window, epoch, total), generation, epoch, total
   end,
 
-  charge = function(key, r, n, _, life, epoch, total)
+  charge = function(key, r, n, _, generation, epoch, total)
     if not epoch then
       epoch = newest(r)
-      local words = encode(life) .. encode(epoch) .. encode(n) .. rep('\0', 7 * r.size)
-      call('SET', key, mark .. words, 'PX', r.ttl)
-      return life, epoch, n
+      local words = encode(generation) .. encode(epoch) .. encode(n) .. rep('\0', 7 * r.size)
+      call('SET', key, magic .. words, 'PX', r.ttl)
+      return generation, epoch, n
     end
     local oldest = newest(r, epoch) - r.size + 1
-    if n > most - total and n > most - total + began(key, r, oldest, epoch, total) then error(overflow, 0) end
+    if n > most - total and n > most - total + total_at(key, r, oldest, epoch, total) then error(overflow, 0) end
     epoch = fill(key, r, epoch, total)
-    if n > most - total then -- only differences matter
-      total = lower(key, r, oldest, began(key, r, oldest, epoch, total), epoch, total)
+    if n > most - total then -- only differences of totals matter
+      total = lower(key, r, oldest, total_at(key, r, oldest, epoch, total), epoch, total)
     end
     call('SETRANGE', key, '18', encode(total + n))
-    return life, epoch, total + n
+    return generation, epoch, total + n
   end,
 
-  show = function(key, r, one, n, life, epoch, total)
-    local used = total - began(key, r, newest(r, epoch) - r.window, epoch, total)
+  report = function(key, r, one, n, generation, epoch, total)
+    local used = total - total_at(key, r, newest(r, epoch) - r.window, epoch, total)
     local function wait(n)
       if n == 0 or n > r.limit or n <= r.limit - used then return 0 end
-      return leaves(key, r, total - r.limit + n, epoch, total)
+      return time_of(key, r, total - r.limit + n, epoch, total)
     end
-    local reset = (newest(r, epoch) + 1 + r.window) * r.interval -- if the newest was charged
-    if one == 0 then reset = used > 0 and leaves(key, r, total, epoch, total) or 0 end
+    local reset = (newest(r, epoch) + 1 + r.window) * r.interval -- if the newest bucket was charged
+    if one == 0 then reset = used > 0 and time_of(key, r, total, epoch, total) or 0 end
     out[o + 1], out[o + 2], out[o + 3], out[o + 4] = used, wait(one), wait(n), reset
-    out[o + 5], out[o + 6] = epoch or 0, life
+    out[o + 5], out[o + 6] = epoch or 0, generation
     o = o + 6
   end,
 }
@@ -145,19 +146,19 @@ algorithms.buckets = {
 -- Only groups need what follows.
 
 function algorithms.buckets.fits(key, r, n, _, epoch, total)
-  return n <= most - total + began(key, r, newest(r, epoch) - r.size + 1, epoch, total)
+  return n <= most - total + total_at(key, r, newest(r, epoch) - r.size + 1, epoch, total)
 end
 
-function algorithms.buckets.count(key, r, over, _, epoch, total)
-  return total - began(key, r, newest(r, epoch) - over, epoch, total)
+function algorithms.buckets.count(key, r, interval, _, epoch, total)
+  return total - total_at(key, r, newest(r, epoch) - interval, epoch, total)
 end
 
-function algorithms.buckets.refund(key, r, n, x, kept, life, epoch, total)
+function algorithms.buckets.refund(key, r, n, x, kept, generation, epoch, total)
   local last = newest(r, epoch)
-  if not epoch or kept ~= life or x > epoch or x <= last - r.size
-    or began(key, r, x + 1, epoch, total) - began(key, r, x, epoch, total) < n then
-    return false, life, epoch, total
+  if not epoch or kept ~= generation or x > epoch or x <= last - r.size
+    or total_at(key, r, x + 1, epoch, total) - total_at(key, r, x, epoch, total) < n then
+    return false, generation, epoch, total
   end
   epoch = fill(key, r, epoch, total)
-  return true, life, epoch, lower(key, r, x + 1, n, epoch, total)
+  return true, generation, epoch, lower(key, r, x + 1, n, epoch, total)
 end

@@ -13,7 +13,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// callers run work until they are stopped, at the latest when the test ends.
+// callers run work until they are stopped or the test ends.
 type callers struct {
 	stop func()
 	wg   sync.WaitGroup
@@ -38,7 +38,7 @@ func calling(t *testing.T, n int, work func()) *callers {
 	return c
 }
 
-// counted returns a count. A client that has just found the heir may still close a
+// counted returns a count. A client that has just found the promoted replica may still close a
 // connection that is in use.
 func counted(t *testing.T, l *ratelimit.Limiter, key string) (n int64) {
 	t.Helper()
@@ -52,10 +52,10 @@ func counted(t *testing.T, l *ratelimit.Limiter, key string) (n int64) {
 
 func (c *callers) end() { c.stop(); c.wg.Wait() }
 
-// TestASlotMovesUnderLoad moves a subject's counters around the Cluster, and dwells
-// where they are on two nodes. Callers of one counter, and of two that are charged
-// together, notice nothing.
-func TestASlotMovesUnderLoad(t *testing.T) {
+// TestSlotMigrationUnderLoad moves a subject's counters around the Cluster, and pauses
+// while they are on two nodes. Callers of one counter, and of two counters in one group, see no
+// error.
+func TestSlotMigrationUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	s := newStore(t, c.Client(nil), patient)
@@ -102,10 +102,10 @@ func TestASlotMovesUnderLoad(t *testing.T) {
 	t.Logf("%d charges of two counters", pairs.Load())
 }
 
-// TestAMasterDiesUnderLoad checks that callers get an answer or ErrStore, and that the
-// heir goes on with the limit. What the dead master had not told it is lost: so much more
-// can pass.
-func TestAMasterDiesUnderLoad(t *testing.T) {
+// TestMasterDeathUnderLoad checks that callers get a result or ErrStore, and that the
+// promoted replica enforces the limit. Charges that were not replicated are lost, and that many
+// more units can pass.
+func TestMasterDeathUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	const limit = 1 << 40

@@ -61,9 +61,9 @@ func TestMiniredis(t *testing.T) {
 	}, some)
 }
 
-// TestRedisIsTheModel and TestMiniredisIsTheModel look for a short sequence of questions
-// that a Redis answers differently from the model.
-func TestRedisIsTheModel(t *testing.T) {
+// TestRedisMatchesModel and TestMiniredisMatchesModel search for a short sequence of ops
+// for which Redis and the model differ.
+func TestRedisMatchesModel(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	isTheModel(t, func(rt *rapid.T) (ratelimit.Store, storetest.Clock) {
 		require.NoError(rt, c.FlushAll(t.Context()).Err())
@@ -74,7 +74,7 @@ func TestRedisIsTheModel(t *testing.T) {
 	})
 }
 
-func TestMiniredisIsTheModel(t *testing.T) {
+func TestMiniredisMatchesModel(t *testing.T) {
 	server := redismini.Start(t)
 	server.Advance(oddTime)
 	c, began := server.Client(), server.Now()
@@ -103,7 +103,7 @@ func onRedis(t *testing.T) (*Store, *storetest.ManualClock) {
 	return s, clock
 }
 
-func TestUnitsAgeOutAndALapForgets(t *testing.T) {
+func TestUnitsAgeOut(t *testing.T) {
 	s, clock := onRedis(t)
 	l := newLimiter(t, s, ratelimit.BucketOptions{Interval: 5 * time.Second, Span: 600 * time.Second, Expiry: 1200 * time.Second})
 	count := func() int64 {
@@ -128,7 +128,7 @@ func TestUnitsAgeOutAndALapForgets(t *testing.T) {
 	}
 }
 
-func TestACountOverTheSpanIsAnError(t *testing.T) {
+func TestCountBeyondSpanFails(t *testing.T) {
 	s, _ := onRedis(t)
 	l := newLimiter(t, s, ratelimit.BucketOptions{})
 	_, err := l.Add(t.Context(), "k", 1)
@@ -141,8 +141,8 @@ func TestACountOverTheSpanIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "10m0s")
 }
 
-// TestAClockBehindCountsToo also checks that no clock is sent but that of a test.
-func TestAClockBehindCountsToo(t *testing.T) {
+// TestClockBehind also checks that only a test's clock is sent to Redis.
+func TestClockBehind(t *testing.T) {
 	s, clock := onRedis(t)
 	behind := &Store{pipe: s.pipe, prefix: s.prefix, timeout: s.timeout, scripts: s.scripts, batch: s.batch}
 	behind.clock = func() time.Time { return clock.Now().Add(-6 * time.Second) }

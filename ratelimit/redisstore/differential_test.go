@@ -54,9 +54,9 @@ func families() (all [][]ratelimit.Rule) {
 	return all
 }
 
-// TestRedisIsTheMemoryStore looks for a short sequence of questions that the stores answer
-// differently: groups of ops, and ops of the same moment, equal takes among them.
-func TestRedisIsTheMemoryStore(t *testing.T) {
+// TestRedisMatchesMemoryStore searches for a short sequence of ops for which the stores
+// differ: groups, and concurrent ops with equal takes among them.
+func TestRedisMatchesMemoryStore(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	warm := newStore(t, c, patient)
 	warm.scripts = slowScripts
@@ -85,7 +85,7 @@ func TestRedisIsTheMemoryStore(t *testing.T) {
 	})
 }
 
-// differential asks both stores.
+// differential runs the same ops on both stores.
 type differential struct {
 	*rapid.T
 	test     *testing.T
@@ -181,13 +181,13 @@ func (d *differential) ask(key string) (q question) {
 	return q
 }
 
-// forget drops the receipts of a counter that is reset: the memory store knows lives apart that
-// began in one microsecond.
+// forget drops the receipts of a counter that is reset: the memory store distinguishes generations that
+// began in the same microsecond.
 func (d *differential) forget(counter string) {
 	d.charged = slices.DeleteFunc(d.charged, func(c charged) bool { return c.counter == counter })
 }
 
-// group asks a group.
+// group runs a group on both stores.
 func (d *differential) group(asked []question) {
 	ops := make([]ratelimit.Op, len(asked))
 	for i, q := range asked {
@@ -207,7 +207,7 @@ func (d *differential) group(asked []question) {
 	}
 }
 
-// moment asks questions of several callers at once.
+// moment runs the ops of several concurrent callers.
 func (d *differential) moment() {
 	asked := make([]question, 2+d.number(10))
 	ops := make([]ratelimit.Op, len(asked))
@@ -216,7 +216,7 @@ func (d *differential) moment() {
 		switch q := &asked[i]; {
 		case q.Kind == ratelimit.Reset: // a refund in the microsecond after it is up to the store
 			q.Kind = ratelimit.Peek
-		case isTake(&q.Op) && q.large() && q.Rule.Per() < q.Rule.Span(): // of equal ones that overflow, all do
+		case sharesCall(&q.Op) && q.large() && q.Rule.Per() < q.Rule.Span(): // of equal ones that overflow, all do
 			q.Kind = ratelimit.Peek
 		}
 		if i > 0 && d.number(1) == 0 {
@@ -246,10 +246,10 @@ func (d *differential) moment() {
 // where the first of them is, and equal ones together.
 func order(ops []ratelimit.Op) []int {
 	first := func(i int, same func(other ratelimit.Op) bool) int {
-		if !isTake(&ops[i]) {
+		if !sharesCall(&ops[i]) {
 			return i
 		}
-		return slices.IndexFunc(ops, func(other ratelimit.Op) bool { return isTake(&other) && other.Rule == ops[i].Rule && same(other) })
+		return slices.IndexFunc(ops, func(other ratelimit.Op) bool { return sharesCall(&other) && other.Rule == ops[i].Rule && same(other) })
 	}
 	at := make([]int, len(ops))
 	for i := range at {

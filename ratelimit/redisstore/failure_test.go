@@ -31,16 +31,16 @@ func recovers(t *testing.T, l *ratelimit.Limiter) {
 	}, time.Second, 10*time.Millisecond)
 }
 
-func TestARedisThatIsDownIsAnErrorUntilItIsBack(t *testing.T) {
+func TestRedisDownAndBack(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
 	l := newLimiter(t, newStore(t, server.Client(nil), Options{}), perMinute(1000))
 	server.ComesBack(func() { fails(t, l) }, func() { recovers(t, l) })
 }
 
-// TestARedisThatDiesUnderLoad checks that every call gets an answer or ErrStore, and
-// that the dead Redis' scripts come back with it.
-func TestARedisThatDiesUnderLoad(t *testing.T) {
+// TestRedisDeathUnderLoad checks that every call gets a result or ErrStore, and
+// that scripts are loaded again after a restart.
+func TestRedisDeathUnderLoad(t *testing.T) {
 	server := redistest.Start(t)
 	l := newLimiter(t, newStore(t, server.Client(nil), Options{}), perMinute(1<<40))
 	recovers(t, l)
@@ -63,7 +63,7 @@ func TestARedisThatDiesUnderLoad(t *testing.T) {
 	recovers(t, l)
 }
 
-func TestARedisThatHangsIsNoticedInTime(t *testing.T) {
+func TestHangingRedisTimesOut(t *testing.T) {
 	server := redistest.Start(t)
 	l := newLimiter(t, newStore(t, server.Client(nil), Options{Timeout: 50 * time.Millisecond}), perMinute(1000))
 	recovers(t, l)
@@ -73,7 +73,7 @@ func TestARedisThatHangsIsNoticedInTime(t *testing.T) {
 	recovers(t, l)
 }
 
-func TestScriptsAreFlushedUnderLoad(t *testing.T) {
+func TestScriptFlushUnderLoad(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	var limiters []*ratelimit.Limiter
@@ -106,9 +106,9 @@ func TestScriptsAreFlushedUnderLoad(t *testing.T) {
 	}
 }
 
-// TestAForeignKeyFailsItsGroup has the foreign key come last, asked by what does not
-// check anything.
-func TestAForeignKeyFailsItsGroup(t *testing.T) {
+// TestForeignKeyFailsItsGroup has the foreign key last, in an op that checks
+// nothing.
+func TestForeignKeyFailsItsGroup(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	good := ratelimit.Buckets(perMinute(5))
@@ -122,7 +122,7 @@ func TestAForeignKeyFailsItsGroup(t *testing.T) {
 	require.EqualValues(t, 1, c.DBSize(t.Context()).Val(), "nothing was charged")
 }
 
-func TestAFullRedisIsAnError(t *testing.T) {
+func TestFullRedisFails(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
 		do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})
@@ -140,9 +140,9 @@ func TestAFullRedisIsAnError(t *testing.T) {
 	})
 }
 
-// TestARefusalKeepsItsCode has a master become a replica: the client drops connections to one,
-// if it knows the error.
-func TestARefusalKeepsItsCode(t *testing.T) {
+// TestRedisErrorKeepsItsCode turns a master into a replica: by the error's code, the client closes
+// its connections to a replica.
+func TestRedisErrorKeepsItsCode(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		require.NoError(t, c.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 		for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Add} {
@@ -154,9 +154,9 @@ func TestARefusalKeepsItsCode(t *testing.T) {
 	})
 }
 
-// TestWhatScriptsRaiseIsAnErrorToRedis raises it where nothing catches it: Redis 7.0 crashes of
-// an error that is a table.
-func TestWhatScriptsRaiseIsAnErrorToRedis(t *testing.T) {
+// TestScriptErrorsAreStrings raises the scripts' errors uncaught: Redis 7.0 crashes when an error is
+// a table.
+func TestScriptErrorsAreStrings(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	for _, name := range []string{"foreign", "overflow"} {
 		require.ErrorContains(t, c.Eval(t.Context(), preludeLua+"error("+name+", 0)", nil, 0).Err(), name)
@@ -164,8 +164,8 @@ func TestWhatScriptsRaiseIsAnErrorToRedis(t *testing.T) {
 	require.NoError(t, c.Ping(t.Context()).Err())
 }
 
-// TestADenialOfAFullRedis has no room for what a block remembers of it.
-func TestADenialOfAFullRedis(t *testing.T) {
+// TestDenialByFullRedis has no memory left for the denial count of a block.
+func TestDenialByFullRedis(t *testing.T) {
 	eachRule(t, ratelimit.Block{After: 2, For: time.Hour}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
 		take := ratelimit.Op{Rule: r, Key: "k", N: 5, Kind: ratelimit.Take}
@@ -183,9 +183,8 @@ func TestADenialOfAFullRedis(t *testing.T) {
 	})
 }
 
-// TestAnAddBeyondWhatCanBeCounted is for a rule without a limit, which nothing else
-// stops.
-func TestAnAddBeyondWhatCanBeCounted(t *testing.T) {
+// TestAddOverflows adds by a rule without a limit, which has no other bound.
+func TestAddOverflows(t *testing.T) {
 	s := newStore(t, redistest.Start(t).Client(nil), patient)
 	l := newLimiter(t, s, ratelimit.BucketOptions{})
 	for _, n := range []int64{1<<53 - 2, 1, 1} {

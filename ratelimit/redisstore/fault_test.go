@@ -15,9 +15,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// TestALostReplyIsAnErrorAndOneCharge ends the connection in the middle of the reply to
+// TestLostReplyChargesOnce ends the connection in the middle of the reply to
 // a take that was charged.
-func TestALostReplyIsAnErrorAndOneCharge(t *testing.T) {
+func TestLostReplyChargesOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(1000))
@@ -40,8 +40,8 @@ func TestALostReplyIsAnErrorAndOneCharge(t *testing.T) {
 	}
 }
 
-// TestARunOfFaultsNeverChargesTwice has callers while all kinds of faults come and go.
-func TestARunOfFaultsNeverChargesTwice(t *testing.T) {
+// TestFaultsNeverChargeTwice has callers while all kinds of faults come and go.
+func TestFaultsNeverChargeTwice(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(1<<40))
@@ -87,8 +87,8 @@ func TestARunOfFaultsNeverChargesTwice(t *testing.T) {
 	t.Logf("%d acknowledged, %d failed, %d counted", acked.Load(), failed.Load(), n)
 }
 
-// TestSilenceEndsInTime checks the deadline, on open connections and on new ones.
-func TestSilenceEndsInTime(t *testing.T) {
+// TestSilentRedisTimesOut checks the deadline, on open connections and on new ones.
+func TestSilentRedisTimesOut(t *testing.T) {
 	t.Parallel()
 	const timeout = 80 * time.Millisecond
 	server := redistest.Start(t)
@@ -122,7 +122,7 @@ func TestSilenceEndsInTime(t *testing.T) {
 	}
 }
 
-func TestRefusedIsNoticedAtOnce(t *testing.T) {
+func TestRefusedConnectionFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	const timeout = 80 * time.Millisecond
 	client, proxy := redistest.Start(t).Behind()
@@ -143,8 +143,8 @@ func TestRefusedIsNoticedAtOnce(t *testing.T) {
 	}
 }
 
-// TestLatencyWithinTheTimeoutIsNoError also has the callers share what is under way.
-func TestLatencyWithinTheTimeoutIsNoError(t *testing.T) {
+// TestLatencyBelowTimeout also has the callers share pending calls.
+func TestLatencyBelowTimeout(t *testing.T) {
 	t.Parallel()
 	client, proxy := redistest.Start(t).Behind()
 	l := newLimiter(t, newStore(t, client, patient), perMinute(1<<40))
@@ -163,8 +163,8 @@ func TestLatencyWithinTheTimeoutIsNoError(t *testing.T) {
 	require.Equal(t, acked.Load(), n)
 }
 
-// TestWhatACrashLeaves has a Redis that keeps its data, or loses it.
-func TestWhatACrashLeaves(t *testing.T) {
+// TestRedisCrash restarts a Redis with its data and without.
+func TestRedisCrash(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redisproc.Durable...)
 	l := newLimiter(t, newStore(t, server.Client(nil), Options{}), perMinute(1000))

@@ -9,7 +9,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// The statuses of a group or a take, and the verdicts on the ops of a group, as the scripts say.
+// The statuses of a group or a take, and the verdicts on the ops of a group, as group.lua returns them.
 const (
 	statusForeign  = -1
 	statusOverflow = -2
@@ -27,7 +27,7 @@ type request struct {
 	out   []ratelimit.Result
 }
 
-// request makes the request of a group, whose results go to out.
+// request makes the request of a group. The results go to out.
 func (s *Store) request(ops []ratelimit.Op, out []ratelimit.Result) (r request, err error) {
 	r = request{ops: ops, out: out, rules: make([]*ruleArgs, len(ops))}
 	script := ""
@@ -43,7 +43,7 @@ func (s *Store) request(ops []ratelimit.Op, out []ratelimit.Result) (r request, 
 		}
 		r.rules[i] = a
 	}
-	if len(ops) == 1 && isTake(&ops[0]) {
+	if len(ops) == 1 && sharesCall(&ops[0]) {
 		r.call = s.takeCall(&ops[0], r.rules[0])
 	} else {
 		r.call = s.groupCall(ops, r.rules)
@@ -58,7 +58,7 @@ func (s *Store) decode(ctx context.Context, r *request, reply redispipe.Result) 
 	case reply.Err != nil:
 		return s.failure(ctx, reply.Err)
 	case r.call.Batch != nil:
-		r.out[0], err = s.taken(&r.ops[0], r.rules[0], reply.Reply)
+		r.out[0], err = s.takeResult(&r.ops[0], r.rules[0], reply.Reply)
 		return err
 	}
 	return r.decodeGroup(reply.Ints)
@@ -79,19 +79,19 @@ func (s *Store) groupCall(ops []ratelimit.Op, rules []*ruleArgs) (c redispipe.Ca
 		if a.block != "" {
 			block = keyNumber(s.key(op.Key, a.block))
 		}
-		n, over, life := op.N, over(op), int64(0)
+		n, interval, generation := op.N, intervalArg(op), int64(0)
 		if op.Kind == ratelimit.Refund {
-			n, over, life = a.receipt(op)
+			n, interval, generation = a.receipt(op)
 		}
-		c.Args = append(c.Args, op.Kind.String(), keyNumber(s.key(op.Key, a.counter)), block, n, over, life)
+		c.Args = append(c.Args, op.Kind.String(), keyNumber(s.key(op.Key, a.counter)), block, n, interval, generation)
 		c.Args = append(append(append(c.Args, a.blockArgs...), a.algorithm.name), a.args...)
 	}
 	return c
 }
 
-// over returns what an op counts over: buckets before the newest, or microseconds; of a take, its
-// Prepaid.
-func over(op *ratelimit.Op) int64 {
+// intervalArg returns the interval of an op's count, in buckets before the newest or in
+// microseconds. For a take it returns Prepaid.
+func intervalArg(op *ratelimit.Op) int64 {
 	d := op.Interval
 	switch {
 	case op.Kind == ratelimit.Take:
@@ -107,9 +107,9 @@ func over(op *ratelimit.Op) int64 {
 	return inMicroseconds(d)
 }
 
-// receipt returns the fields of a refund's receipt. One that no charge of its counter can have
-// becomes the zero receipt, which refunds nothing.
-func (a *ruleArgs) receipt(op *ratelimit.Op) (n, at, life int64) {
+// receipt returns the fields of a refund's receipt. It returns zeros, which refund nothing, if no
+// charge of this counter can have made the receipt.
+func (a *ruleArgs) receipt(op *ratelimit.Op) (n, at, generation int64) {
 	const exact = 1 << 53 // up to here Lua's numbers are integers
 	c := &op.Receipt
 	if c.Counter != a.receiptCounter(op.Key) || c.N < 1 || min(c.At, c.Generation) < 0 || max(c.N, c.At) > exact ||
@@ -137,38 +137,38 @@ func (r *request) decodeGroup(reply []int64) error {
 		if len(reply) < width {
 			return unreadable()
 		}
-		said := opReply{verdict: reply[0], count: reply[1], hold: reply[2], shown: shown{ints: reply[3:width], now: now}}
-		r.out[i] = a.answer(&r.ops[i], said, storage.Pending(r.ops[:i], r.ops[i].Rule.Layout().ID))
+		op := opReply{verdict: reply[0], count: reply[1], hold: reply[2], counterReply: counterReply{ints: reply[3:width], now: now}}
+		r.out[i] = a.result(&r.ops[i], op, storage.Pending(r.ops[:i], r.ops[i].Rule.Layout().ID))
 		reply = reply[width:]
 	}
 	return nil
 }
 
-// opReply is what a script says of one op of a group.
+// opReply is the part of a group's reply that belongs to one op.
 type opReply struct {
 	verdict, count, hold int64
-	shown
+	counterReply
 }
 
-// answer returns the result of an op, before which its group charges pending units to the same
+// result returns the result of an op. Earlier ops of its group charge pending units to the same
 // counter.
-func (a *ruleArgs) answer(op *ratelimit.Op, r opReply, pending int64) (res ratelimit.Result) {
+func (a *ruleArgs) result(op *ratelimit.Op, r opReply, pending int64) (res ratelimit.Result) {
 	switch {
 	case op.Kind == ratelimit.Count:
 		return ratelimit.Result{Allowed: true, Limit: a.limit, Count: r.count}
 	case r.verdict == verdictNotTried:
 		return ratelimit.Result{Limit: a.limit}
 	case op.Kind == ratelimit.Peek:
-		res = a.evaluate(r.shown, op.N)
+		res = a.evaluate(r.counterReply, op.N)
 	case op.Kind == ratelimit.Refund || op.Kind == ratelimit.Reset || op.Kind == ratelimit.Add && op.N == 0:
-		res = a.evaluate(r.shown, 1)
+		res = a.evaluate(r.counterReply, 1)
 		res.Count = r.count
 	case r.verdict == verdictDone:
-		res = a.charged(r.shown, op.Key, op.N)
+		res = a.chargedResult(r.counterReply, op.Key, op.N)
 		res.Count = r.count
 	default:
 		n := op.N + pending
-		if res = a.evaluate(r.shown, n); n > a.burst { // an add of more than ever passes
+		if res = a.evaluate(r.counterReply, n); n > a.burst { // an add of more than a take may have
 			res.RetryAfter = res.ResetAfter
 		}
 	}

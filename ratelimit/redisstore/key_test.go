@@ -13,7 +13,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-func TestOptionsNameWhatIsWrong(t *testing.T) {
+func TestOptionErrors(t *testing.T) {
 	c := redis.NewClient(&redis.Options{})
 	defer c.Close()
 	_, err := New(nil, Options{})
@@ -56,8 +56,8 @@ func TestKeys(t *testing.T) {
 // odd are subjects that would break a hash tag, an escape or a line.
 var odd = []string{"k", "}", "}x", "{", "{}", "{}x", "a}b", "a{b}c", "a%7Db", "%", "%25", "a\r\nb", "\x00\xff"}
 
-// TestASubjectIsOneSlot runs groups on a Redis that insists on it.
-func TestASubjectIsOneSlot(t *testing.T) {
+// TestSubjectIsOneSlot runs groups on a Redis in cluster mode, which insists on one slot.
+func TestSubjectIsOneSlot(t *testing.T) {
 	t.Parallel()
 	_, plain, cluster := redistest.StartNode(t)
 

@@ -1,33 +1,34 @@
--- log: a counter that remembers every charge. There are two encodings: a sorted set
+-- log: a counter that stores every charge as an event. There are two encodings: a sorted set
 -- (log_set.lua) and a stream (log_stream.lua).
 --
--- Rule    limit, per
--- Event   at, sum, n: n units were charged then, and sum is all units charged up to it and with
---         it. So what a window holds is the difference of two sums, and when units leave it is
---         a search. Events never go back in time: a clock that does charges at the newest
---         event's time.
--- Key     the events of the window. It lives as long as the newest is in the window.
--- State   at and sum of the newest event; zeros if there is none
--- Shows   units used; when one unit passes, when n do, when all have left; at
--- Where   a unit was charged: at
--- Over    is counted in us
+-- Rule       limit, per
+-- Event      at, sum, n: n units were charged at this time; sum is the total including them. The
+--            units in a window are the difference of two sums, and a search finds the time at which
+--            units leave the window. Events are in order of time: if the clock went back, a charge
+--            has the newest event's time.
+-- Key        the events of the window. It expires when the newest event leaves the window.
+-- State      at and sum of the newest event; zeros if there is none
+-- Report     units used; the times when one unit passes, when n units pass, when the quota is full; at
+-- Charge at  the event's at
+-- Interval   is in us
 --
--- An encoding has:
---   newest(key)             the time and the sum of the newest event; zeros if there is none
---   after(key, at)          the first event after a time, nil if there is none
---   reached(key, sum, cut, at)  when the sum was reached: after cut, and by the newest event
---   append(key, at, sum, n, cut)  adds an event; what is not after cut may be dropped
---   change(key, at, f)      replaces the events from a time on, at least, by what f makes of
---                           each: its sum and n. Those with n = 0 go
+-- An encoding has these functions:
+--   newest(key)                   returns at and sum of the newest event, or zeros
+--   after(key, at)                returns the first event after a time, or nil
+--   reached(key, sum, cut, at)    returns the time at which sum was reached, between cut and at, the
+--                                 time of the newest event
+--   append(key, at, sum, n, cut)  adds an event, and may remove the events up to cut
+--   change(key, at, f)            replaces sum and n of the events from at on by the results of f for
+--                                 them; an event with n = 0 is removed. f may get earlier events, too
 
--- checked returns an event, if it can be one.
-local function checked(at, sum, n)
+-- check_event returns an event. It raises foreign if the numbers are not an event.
+local function check_event(at, sum, n)
   if not (at and sum and n) or at % 1 ~= 0 or at > most or sum > most or n < 1 or n > sum then error(foreign, 0) end
   return at, sum, n
 end
 
 local function make_log(log)
-  -- since returns the units charged after a time.
+  -- since returns the units that were charged after a time.
   local function since(key, cut, at, sum)
     if sum == 0 or at <= cut then return 0 end
     local _, first, n = log.after(key, cut)
@@ -47,31 +48,31 @@ local function make_log(log)
 
     fits = function(key, r, n, at, sum) return n <= most - since(key, now - r.per, at, sum) end,
 
-    charge = function(key, r, n, ahead, at, sum)
+    charge = function(key, r, n, prepaid, at, sum)
       local cut = now - r.per
       if sum == 0 or at <= cut then
         if sum > 0 then call('DEL', key) end
         at, sum = 0, 0
-      elseif n > most - sum then -- only differences matter
+      elseif n > most - sum then -- only differences of sums matter
         local _, first, m = log.after(key, cut)
         log.change(key, cut + 1, function(_, s, c) return s - first + m, c end)
         sum = sum - first + m
       end
-      at = max(at, now + ahead)
+      at = max(at, now + prepaid)
       log.append(key, at, sum + n, n, cut)
       expire(key, at + r.per - now)
       return at, sum + n
     end,
 
-    count = function(key, _, over, at, sum) return since(key, now - over, at, sum) end,
+    count = function(key, _, interval, at, sum) return since(key, now - interval, at, sum) end,
 
-    refund = function(key, r, n, where, _, at, sum)
-      if n == 0 or where <= now - r.per or where > at then return false, at, sum end
-      local units = since(key, where - 1, at, sum) - since(key, where, at, sum)
+    refund = function(key, r, n, charged_at, _, at, sum)
+      if n == 0 or charged_at <= now - r.per or charged_at > at then return false, at, sum end
+      local units = since(key, charged_at - 1, at, sum) - since(key, charged_at, at, sum)
       if units < n then return false, at, sum end
       local left = n
-      log.change(key, where, function(t, s, m)
-        local back = t == where and math.min(left, m) or 0
+      log.change(key, charged_at, function(t, s, m)
+        local back = t == charged_at and math.min(left, m) or 0
         left = left - back
         return s - n + left, m - back
       end)
@@ -80,7 +81,7 @@ local function make_log(log)
       return true, at, sum
     end,
 
-    show = function(key, r, one, n, at, sum)
+    report = function(key, r, one, n, at, sum)
       local cut = now - r.per
       local used = since(key, cut, at, sum)
       local function wait(n)

@@ -1,9 +1,9 @@
--- log_set: a log in a sorted set. A member is sum, of 16 digits so that those of one time are in
--- order, and n; its score is at.
+-- log_set: a log in a sorted set. The score of a member is at. The member is sum and n; sum has 16
+-- digits, so that events of the same time are in order.
 
 local function event(member, score)
   local sum, n = match(member, '^(%d+) (%d+)$')
-  return checked(number(score), number(sum), number(n))
+  return check_event(number(score), number(sum), number(n))
 end
 
 local function member(sum, n) return format('%016.0f %.0f', sum, n) end
@@ -32,7 +32,7 @@ algorithms.log = make_log({
     return (event(e[1], e[2]))
   end,
 
-  -- It adds first: a full Redis refuses that only before the first write.
+  -- The event is added first, because a full Redis refuses only the first write of a script.
   append = function(key, at, sum, n, cut)
     call('ZADD', key, digits(at), member(sum, n))
     call('ZREMRANGEBYSCORE', key, '-inf', digits(cut))

@@ -1,9 +1,9 @@
--- log_stream: a log in a stream. An entry's id is at-sum, and its field n.
+-- log_stream: a log in a stream. The ID of an entry is at-sum; its field is n.
 
 local function event(entry)
   local at, sum = match(entry[1], '^(%d+)-(%d+)$')
   local n = entry[2][1] == 'n' and match(entry[2][2], '^%d+$')
-  return checked(number(at), number(sum), number(n))
+  return check_event(number(at), number(sum), number(n))
 end
 
 algorithms.stream = make_log({
@@ -20,11 +20,11 @@ algorithms.stream = make_log({
   end,
 
   reached = function(key, sum, cut, at)
-    -- Before its first entry, a stream would be searched as a whole.
+    -- The search begins at the first entry: XREVRANGE from an earlier ID would scan the whole stream.
     local first = event(call('XRANGE', key, digits(max(cut, -1) + 1), '+', 'COUNT', 1)[1])
     local low, high = first, at
     while low < high do
-      local middle = low + floor((high - low) / 2) -- low + high may be more than 2^53
+      local middle = low + floor((high - low) / 2) -- low + high may exceed 2^53
       local t, s = event(call('XREVRANGE', key, digits(middle), '-', 'COUNT', 1)[1])
       if s >= sum then high = t else low = middle + 1 end
     end
@@ -37,7 +37,7 @@ algorithms.stream = make_log({
     if type(id) == 'table' then error(match(id.err, 'smaller') and foreign or id.err, 0) end
   end,
 
-  -- A stream takes no entry before its newest, so it is written anew.
+  -- A stream accepts no entry before its newest one, so change writes a new stream.
   change = function(key, from, f)
     local entries, kept = call('XRANGE', key, '-', '+'), {}
     for i = 1, #entries do

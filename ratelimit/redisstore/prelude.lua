@@ -1,40 +1,42 @@
--- prelude: the beginning of every script.
+-- prelude: the first part of every script.
 --
--- A script has the algorithms that its rules need, and ends with takes.lua or group.lua. An
--- algorithm is a table of functions on one counter, whose state is up to three values, "...":
+-- A script consists of the prelude, the algorithms of its rules, and takes.lua or group.lua. An
+-- algorithm is a table of functions on one counter. The counter's state is up to three values, "...":
 --
---   width             how many integers show adds
---   size              how many numbers its rules are
---   rule(at)          reads a rule, the first number of which is ARGV[at]
---   read(key, r)      returns how many units pass now, below 1 if none do, and the state; a
---                     fresh one if the key doesn't exist
---   charge(key, r, n, ahead, ...)  writes n more units, returns the new state. Units that are
---                     charged ahead may be spent so many us later
---   show(key, r, one, n, ...)  adds what Go needs to explain the counter. Some algorithms
---                     search for when n more units pass. one is 1 if units were charged
---                     just now: then they search for when the next unit passes, too
+--   width             the number of integers in a report
+--   size              the number of integers in a rule
+--   rule(at)          reads a rule that begins at ARGV[at]
+--   read(key, r)      returns the number of units that pass now, below 1 if none pass, and the
+--                     state, which is empty if the key does not exist
+--   charge(key, r, n, prepaid, ...)
+--                     charges n units and returns the new state. The units may be spent until
+--                     prepaid us from now
+--   report(key, r, one, n, ...)
+--                     adds the integers from which Go computes the result. Some algorithms search
+--                     for the time when n more units pass. one is 1 if units have just been charged:
+--                     then they also search for the time when the next unit passes
 --
--- What follows the line "-- Only groups need what follows." in its file is not part of takes:
--- what a short script costs is mostly its functions.
+-- A script for takes omits what follows the line "-- Only groups need what follows." in an algorithm's
+-- file, because the cost of a short script is mostly the creation of its functions:
 --
---   fits(key, r, n, ...)      whether n more units can be counted exactly
---   count(key, r, over, ...)  units of an interval
---   refund(key, r, n, at, life, ...)  takes n units back that were charged there, returns
---                     whether it could, and the new state
+--   fits(key, r, n, ...)          reports whether n more units can be counted exactly
+--   count(key, r, interval, ...)  returns the units of an interval
+--   refund(key, r, n, charged_at, generation, ...)
+--                     gives back n units of a charge; reports whether it could, and returns the new
+--                     state
 --
--- What is not this counter is left as it is: reading it raises foreign, before the first write.
--- charge raises overflow if it can't count the units.
+-- A foreign value stays unchanged: reading it raises foreign, before the first write. charge raises
+-- overflow if the counter cannot hold the units.
 --
--- Times are microseconds, and all numbers are integers up to 2^53, which Go checked for those
--- in ARGV.
+-- Times are in microseconds. All numbers are integers up to 2^53; Go has checked those in ARGV.
 
 local call, try, number = redis.call, redis.pcall, tonumber
 local floor, fmod, max, ceil = math.floor, math.fmod, math.max, math.ceil
 local match, format = string.match, string.format
 local most = 9007199254740992
-local foreign, overflow = 'foreign', 'overflow' -- Redis 7.0 crashes of errors that are tables
+local foreign, overflow = 'foreign', 'overflow' -- strings, because Redis 7.0 crashes when an error is a table
 
-local now = number(ARGV[1]) -- 0 unless a test has a clock of its own
+local now = number(ARGV[1]) -- 0 unless a test sends its own clock
 if now == 0 then
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
@@ -42,19 +44,20 @@ end
 
 local out, o, algorithms = {now}, 1, {}
 
--- digits writes an integer as Redis takes it.
+-- digits formats an integer for Redis.
 local function digits(n) return format('%.0f', n) end
 
--- fail raises the error that a read got: the key is something else's, or Redis refuses to read.
+-- fail raises the error of a read: foreign for a key of another type, else Redis' own error.
 local function fail(reply) error(match(reply.err, '^WRONGTYPE') and foreign or reply.err, 0) end
 
--- bounded returns a number that a counter may hold, up to top; times may be a century later than now.
+-- bounded returns a number of a counter. It raises foreign unless the number is an integer up to top,
+-- by default 2^54, since times may be later than now by a century.
 local function bounded(n, top)
   if not n or n % 1 ~= 0 or n < 0 or n > (top or 2 * most) then error(foreign, 0) end
   return n
 end
 
--- pair reads a string of two integers, the second up to top; it returns nothing if there is no such key.
+-- pair reads a string of two integers, the second up to top. It returns nothing if there is no key.
 local function pair(key, top)
   local s = try('GET', key)
   if not s then return end
@@ -64,8 +67,8 @@ local function pair(key, top)
   return bounded(number(a)), bounded(number(b), top)
 end
 
--- refusal returns what a script returns to fail as Redis did: raised again, an error loses its code.
+-- refusal returns the reply with which a script fails as Redis did. A raised error would lose its code.
 local function refusal(err) return {err = err} end
 
--- expire lets a key live for so many us.
-local function expire(key, life) call('PEXPIRE', key, digits(max(1, ceil(life / 1000)))) end
+-- expire sets the TTL of a key, in us.
+local function expire(key, ttl) call('PEXPIRE', key, digits(max(1, ceil(ttl / 1000)))) end

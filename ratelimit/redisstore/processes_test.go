@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// short are rules of which some intervals pass in a test.
+// short are rules whose interval is short enough to pass several times in a test.
 var short = map[string]ratelimit.Rule{
 	"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: 100, Per: 250 * time.Millisecond, Interval: 100 * time.Millisecond, Span: time.Second}),
 	"log":     ratelimit.SlidingLog(100, 250*time.Millisecond),
@@ -25,7 +25,7 @@ var short = map[string]ratelimit.Rule{
 	"gcra":    ratelimit.GCRA(100, 250*time.Millisecond).WithBurst(50),
 }
 
-// checked is what ratecheck knows the rule by.
+// checked returns the rule as package ratecheck describes it.
 func checked(t *testing.T, r ratelimit.Rule) ratecheck.Rule {
 	switch r.Algorithm() {
 	case "buckets":
@@ -41,7 +41,7 @@ func checked(t *testing.T, r ratelimit.Rule) ratecheck.Rule {
 	return ratecheck.Rule{}
 }
 
-// take is what a process does.
+// take is one take of a process.
 type take = func(ctx context.Context, n int64) (allowed bool, err error)
 
 // taking takes from one subject in one step.
@@ -52,7 +52,7 @@ func taking(l *ratelimit.Limiter) take {
 	}
 }
 
-// processes lets two processes take by rule, with some scripts, and returns what ratecheck thinks.
+// processes lets two processes take by rule, with some scripts, and returns the verdict of ratecheck.
 func processes(t *testing.T, r ratelimit.Rule, s scripts, length time.Duration, taker func(*ratelimit.Limiter) take) error {
 	takes := ratecheck.Run(t, ratecheck.Plan{
 		Processes: 2, Goroutines: 32, Units: 3, For: length,
@@ -98,10 +98,10 @@ func wrongScripts(t *testing.T, algorithm, wrong string) scripts {
 	}}
 }
 
-// TestTwoProcessesNotice checks that the test before this one can fail: by scripts that
-// count wrongly by as many units as are surely seen from outside on a busy machine, and by
-// a check and a charge in two calls.
-func TestTwoProcessesNotice(t *testing.T) {
+// TestWrongScriptsAreDetected checks that the test before this one can fail: with scripts
+// whose error is large enough to be seen on a busy machine, and with a check and a charge in two
+// calls.
+func TestWrongScriptsAreDetected(t *testing.T) {
 	if racing.Enabled {
 		t.Skip("what it checks is another test's strength")
 	}
@@ -127,8 +127,8 @@ func TestTwoProcessesNotice(t *testing.T) {
 	})
 }
 
-// TestTheScriptDecides has one that denies what the rule allows.
-func TestTheScriptDecides(t *testing.T) {
+// TestScriptDecides uses a script that denies takes within the limit.
+func TestScriptDecides(t *testing.T) {
 	s := newStore(t, redistest.Start(t).Client(nil), patient)
 	for name, r := range hourly() {
 		s.scripts, s.rules = wrongScripts(t, name, " - 9"), ruleCache{}

@@ -13,18 +13,18 @@ type ruleArgs struct {
 	algorithm *algorithm
 	counter   string // see counterName
 	block     string // see blockName
-	hash      uint64 // of what tells the rule's counters from others
+	hash      uint64 // identifies the rule's counters
 	now       int64  // of a test's clock, 0 for the server's
-	args      []any  // the rule, as its algorithm's script reads it
-	blockArgs []any  // its block, as group.lua reads it
+	args      []any  // the rule, in the form that its algorithm's script reads
+	blockArgs []any  // its block, in the form that group.lua reads
 
 	limit, burst, per int64
 
 	takes redispipe.Batch
 }
 
-// ruleCache has the arguments of the rules that are in use, which are few. Before there are more
-// than maxRules, such as with limits made up for each call, it is emptied.
+// ruleCache holds the arguments of the rules in use, which are few. When it has maxRules of them, for
+// instance because each call makes up a limit, it is emptied.
 type ruleCache struct {
 	mu   sync.RWMutex
 	args map[ruleKey]*ruleArgs
@@ -37,8 +37,7 @@ type ruleKey struct {
 
 const maxRules = 1000
 
-// ruleArgs returns the arguments of a rule, the same ones each time; nil if there is no script
-// for it.
+// ruleArgs returns the cached arguments of a rule, or nil if no script supports it.
 func (s *Store) ruleArgs(r ratelimit.Rule) *ruleArgs {
 	key, c := ruleKey{rule: r}, &s.rules
 	if s.clock != nil {
@@ -88,7 +87,7 @@ func (s *Store) newRuleArgs(key ruleKey) *ruleArgs {
 		Args:   append([]any{key.now}, a.args...),
 		Width:  1 + a.algorithm.width,
 		Max:    s.batch,
-		Join:   r.Algorithm() != "log", // whose takes are an event each
+		Join:   r.Algorithm() != "log", // each take of a log is an event
 	}
 	return a
 }
@@ -96,7 +95,7 @@ func (s *Store) newRuleArgs(key ruleKey) *ruleArgs {
 // receiptCounter returns the Counter of the receipts of a key.
 func (a *ruleArgs) receiptCounter(key string) uint64 { return fnv1a(a.hash, key) }
 
-// fnv1a goes on with a hash of 64 bits, FNV-1a. It is the same in each process.
+// fnv1a extends a 64-bit FNV-1a hash, which is the same in every process.
 func fnv1a(hash uint64, s string) uint64 {
 	const prime = 1099511628211
 	for i := range len(s) {
@@ -105,7 +104,7 @@ func fnv1a(hash uint64, s string) uint64 {
 	return hash
 }
 
-// buckets returns how many buckets before the newest an interval touches.
+// buckets returns the number of buckets before the newest that an interval touches.
 func buckets(d time.Duration, r ratelimit.Rule) int64 {
 	return int64((d + r.Interval() - 1) / r.Interval())
 }

@@ -14,10 +14,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// The promises that all rules keep alike.
+// These tests check promises that all rules share.
 
-// lasting are rules of limit 5 in a minute, with a block or without, and how long their
-// keys live at most.
+// lasting returns rules of 5 a minute, with a block or without.
 func lasting(block ratelimit.Block) map[string]ratelimit.Rule {
 	return map[string]ratelimit.Rule{
 		"buckets": ratelimit.Buckets(perMinute(5)).WithBlock(block),
@@ -50,7 +49,7 @@ func allKinds(r ratelimit.Rule, charged ratelimit.Receipt) map[string]ratelimit.
 	return ops
 }
 
-// lives is how long a key of r may live after a charge of n, in all.
+// lives returns the longest TTL of a key of r after a charge of n.
 func lives(r ratelimit.Rule, n int64) time.Duration {
 	switch r.Algorithm() {
 	case "buckets":
@@ -126,10 +125,10 @@ func TestNoKeyOutlivesItsUse(t *testing.T) {
 	}
 }
 
-// TestALostTTLIsRepairedByACharge has all keys lose theirs. The TTL of a block comes back with
+// TestChargeRepairsLostTTL removes the TTL of all keys. The TTL of a block comes back with
 // the next denial that it counts, that of buckets with a new bucket, and that of a window with the
 // next one.
-func TestALostTTLIsRepairedByACharge(t *testing.T) {
+func TestChargeRepairsLostTTL(t *testing.T) {
 	for _, block := range []ratelimit.Block{{}, {After: 3, For: 90 * time.Second}} {
 		eachRule(t, block, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 			clock := time.Unix(1_000_000_000, 0)
@@ -155,7 +154,7 @@ func TestALostTTLIsRepairedByACharge(t *testing.T) {
 	}
 }
 
-func TestQuestionsProlongNothing(t *testing.T) {
+func TestReadsProlongNothing(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		ops := allKinds(r, ratelimit.Receipt{})
 		for _, kind := range []string{"peek", "count", "refund", "reset"} {
@@ -175,8 +174,8 @@ func TestQuestionsProlongNothing(t *testing.T) {
 	})
 }
 
-// TestAResetEndsALife has a charge, a reset and a charge, no two in one microsecond.
-func TestAResetEndsALife(t *testing.T) {
+// TestResetEndsGeneration has a charge, a reset and a charge, no two in one microsecond.
+func TestResetEndsGeneration(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, _ *redis.Client, r ratelimit.Rule) {
 		clock := time.Unix(1_000_000_000, 0)
 		s.clock = func() time.Time { return clock }
@@ -190,9 +189,9 @@ func TestAResetEndsALife(t *testing.T) {
 	})
 }
 
-// TestAGroupIsItsOpsInOrder asks one counter in a group and another op by op, some time
+// TestGroupRunsOpsInOrder runs ops on one counter in a group and on another op by op, some time
 // after both were charged.
-func TestAGroupIsItsOpsInOrder(t *testing.T) {
+func TestGroupRunsOpsInOrder(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, _ *redis.Client, r ratelimit.Rule) {
 		clock := time.Unix(1_000_000_000, 0)
 		s.clock = func() time.Time { return clock }
@@ -240,9 +239,9 @@ func TestAGroupIsItsOpsInOrder(t *testing.T) {
 	})
 }
 
-// TestALogWaitsForTheEventThatIsEnough has events of one unit, a second apart, of which
+// TestLogWaitsForEnoughUnits has events of one unit, a second apart, of which
 // the newest may be refunded.
-func TestALogWaitsForTheEventThatIsEnough(t *testing.T) {
+func TestLogWaitsForEnoughUnits(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		if r.Algorithm() != "log" {
 			return
@@ -276,8 +275,8 @@ func TestALogWaitsForTheEventThatIsEnough(t *testing.T) {
 	})
 }
 
-// TestALogThatIsFullOfUnits has nearly as many as can be counted.
-func TestALogThatIsFullOfUnits(t *testing.T) {
+// TestNearlyFullLog holds nearly as many units as a log can count.
+func TestNearlyFullLog(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, _ *redis.Client, r ratelimit.Rule) {
 		if r.Algorithm() != "log" {
 			return

@@ -31,17 +31,17 @@ var (
 
 // algorithm is how the counters of a rule are kept.
 type algorithm struct {
-	name    string
-	width   int // how many integers the scripts show of a counter
-	explain explain
+	name  string
+	width int // how many integers the scripts show of a counter
+	quota quotaFunc
 }
 
 var algorithms = map[string]*algorithm{
-	"buckets": {"buckets", 6, explainSearched},
-	"log":     {"log", 5, explainSearched},
-	"stream":  {"stream", 5, explainSearched},
-	"window":  {"window", 2, explainWindow},
-	"gcra":    {"gcra", 2, explainGCRA},
+	"buckets": {"buckets", 6, searchedQuota},
+	"log":     {"log", 5, searchedQuota},
+	"stream":  {"stream", 5, searchedQuota},
+	"window":  {"window", 2, windowQuota},
+	"gcra":    {"gcra", 2, gcraQuota},
 }
 
 // algorithmOf returns the algorithm of a rule, nil if the store has none.

@@ -13,9 +13,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// TestAFailoverUnderLoad checks that takes fail with ErrStore, if at all, work again
+// TestFailoverUnderLoad checks that takes fail with ErrStore, if at all, work again
 // soon after, and never exceed the limit on either master.
-func TestAFailoverUnderLoad(t *testing.T) {
+func TestFailoverUnderLoad(t *testing.T) {
 	for name, fail := range map[string]func(*redistest.Sentinel){
 		"in good order": (*redistest.Sentinel).Failover,
 		"by a crash":    (*redistest.Sentinel).KillMaster,
@@ -62,9 +62,9 @@ func TestAFailoverUnderLoad(t *testing.T) {
 	}
 }
 
-// TestAFailoverForgetsWhatTheReplicaMissed shows how much more than the limit can pass:
-// what was charged and never reached the replica.
-func TestAFailoverForgetsWhatTheReplicaMissed(t *testing.T) {
+// TestFailoverLosesUnreplicatedCharges measures how much more than the limit can
+// pass: the units whose charge never reached the replica.
+func TestFailoverLosesUnreplicatedCharges(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t, redisproc.Durable...)
 	takes := func(n, times int64) (passed int64) {

@@ -13,7 +13,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-func TestADecisionIsOneCall(t *testing.T) {
+func TestDecisionIsOneCall(t *testing.T) {
 	server := redistest.Start(t)
 	s := newStore(t, server.Client(nil), patient)
 	r := ratelimit.Buckets(perMinute(5))
@@ -101,9 +101,9 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-// TestLivesAreNotSharedByStores checks that a receipt of one life is worthless in the
-// next, whichever store began it.
-func TestLivesAreNotSharedByStores(t *testing.T) {
+// TestReceiptsOfEarlierGeneration checks that a receipt of one generation is worthless in the
+// next one, whichever store began it.
+func TestReceiptsOfEarlierGeneration(t *testing.T) {
 	server := redistest.Start(t)
 	a := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(3))
 	b := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(3))
@@ -154,8 +154,8 @@ func TestMadeUpReceipts(t *testing.T) {
 	})
 }
 
-// TestMadeUpReceiptsAtTheEdges has windows that begin before 1970, and as many units as there can
-// be.
+// TestMadeUpReceiptsAtTheEdges has windows that begin before 1970, and the largest number of
+// units.
 func TestMadeUpReceiptsAtTheEdges(t *testing.T) {
 	s := newStore(t, redistest.Start(t).Client(nil), patient)
 	log := ratelimit.SlidingLog(5, 90*365*24*time.Hour)
@@ -176,8 +176,8 @@ func TestMadeUpReceiptsAtTheEdges(t *testing.T) {
 	}
 }
 
-// TestALongRing has more buckets than are read at once.
-func TestALongRing(t *testing.T) {
+// TestLongRing has more buckets than one read returns.
+func TestLongRing(t *testing.T) {
 	s, clock := onRedis(t)
 	l := newLimiter(t, s, ratelimit.BucketOptions{Limit: 1000, Interval: time.Second, Span: 1000 * time.Second})
 	for range 1000 {

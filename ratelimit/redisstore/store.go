@@ -142,7 +142,7 @@ func (s *Store) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, e
 	if err := validate(ctx, []ratelimit.Op{op}); err != nil {
 		return ratelimit.Result{}, err
 	}
-	if isTake(&op) {
+	if sharesCall(&op) {
 		return s.take(ctx, &op)
 	}
 	return s.doOne(ctx, op)

@@ -7,13 +7,13 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// isTake reports whether an op, if it is a group, is a take that shares a script call with takes
-// of other keys: one that is not charged ahead, by a rule without a block, which is another key.
-func isTake(op *ratelimit.Op) bool {
+// sharesCall reports whether an op that is a group by itself shares a script call with takes of other
+// keys. A take does, unless it is prepaid or its rule has a block, which is a second key.
+func sharesCall(op *ratelimit.Op) bool {
 	return op.Kind == ratelimit.Take && op.Prepaid == 0 && op.Rule.Block().After == 0
 }
 
-// take runs such a take.
+// take runs a take for which sharesCall is true.
 func (s *Store) take(ctx context.Context, op *ratelimit.Op) (ratelimit.Result, error) {
 	a := s.ruleArgs(op.Rule)
 	if a == nil {
@@ -23,17 +23,17 @@ func (s *Store) take(ctx context.Context, op *ratelimit.Op) (ratelimit.Result, e
 	if err != nil {
 		return ratelimit.Result{}, s.failure(ctx, err)
 	}
-	return s.taken(op, a, reply)
+	return s.takeResult(op, a, reply)
 }
 
-// takeCall makes the call of a take, as takes.lua reads it.
+// takeCall makes the call of a take, in the form that takes.lua reads.
 func (s *Store) takeCall(op *ratelimit.Op, a *ruleArgs) redispipe.Call {
 	return redispipe.Call{Batch: &a.takes, Key: s.key(op.Key, a.counter), N: op.N}
 }
 
-// taken returns what a take came to: of equal ones, the first so many pass.
-func (s *Store) taken(op *ratelimit.Op, a *ruleArgs, reply redispipe.Reply) (ratelimit.Result, error) {
-	passed, view := reply.Ints[0], shown{ints: reply.Ints[1:], now: reply.Common}
+// takeResult decodes the reply to a take. Of equal takes, the first ones pass.
+func (s *Store) takeResult(op *ratelimit.Op, a *ruleArgs, reply redispipe.Reply) (ratelimit.Result, error) {
+	passed, counter := reply.Ints[0], counterReply{ints: reply.Ints[1:], now: reply.Common}
 	switch passed {
 	case statusForeign:
 		return ratelimit.Result{}, foreign(s.key(op.Key, a.counter))
@@ -41,10 +41,10 @@ func (s *Store) taken(op *ratelimit.Op, a *ruleArgs, reply redispipe.Reply) (rat
 		return ratelimit.Result{}, ratelimit.ErrOverflow
 	}
 	if i := int64(reply.Index); i < passed {
-		view.later = (passed - 1 - i) * op.N
-		return a.charged(view, op.Key, op.N), nil
+		counter.later = (passed - 1 - i) * op.N
+		return a.chargedResult(counter, op.Key, op.N), nil
 	}
-	res := a.evaluate(view, op.N)
+	res := a.evaluate(counter, op.N)
 	res.Allowed, res.Violated = false, true
 	return res, nil
 }

@@ -1,17 +1,18 @@
--- takes: the end of a script that does takes by one rule, of any number of keys. It has its own
--- name for the algorithm, which Go puts before it: a.
+-- takes: the last part of a script that runs takes by one rule, of any number of keys. Go declares the
+-- algorithm before it, as the local variable a.
 --
--- KEYS   the counters
--- ARGV   now, the rule, and then for each key n and how many equal takes there are, or nothing if
---        all of that is 1
--- Reply  now, and then for each key how many of the takes passed, and what the algorithm shows of
---        the counter as it is then: the first so many passed. If the key is something else's,
---        -1 and zeros; if the counter would leave 2^53, -2 and zeros
--- Atomic because nothing else runs between read and charge
+-- KEYS    the counters
+-- ARGV    now, the rule's numbers, and then for each key n and the number of equal takes; these are
+--         left out if all of them are 1
+-- Reply   now, and then for each key the number of takes that passed, which are the first ones, and the
+--         algorithm's report on the counter after them. It is -1 and zeros if the key holds a foreign
+--         value, and -2 and zeros if the counter would exceed 2^53
+-- Clock   Redis TIME, unless a test sends its own
+-- Atomic: Redis runs nothing else between read and charge
 
 local r, numbers, i, entry = a.rule(2), a.size, 0, 0
 
-local function rest()
+local function take_rest()
   while i < #KEYS do
     i = i + 1
     entry = o
@@ -25,12 +26,12 @@ local function rest()
     end
     o = o + 1
     out[o] = passed
-    a.show(key, r, passed > 0 and 1 or 0, passed < times and n or 0, s, t, u)
+    a.report(key, r, passed > 0 and 1 or 0, passed < times and n or 0, s, t, u)
   end
 end
 
 repeat
-  local done, err = pcall(rest)
+  local done, err = pcall(take_rest)
   if not done then
     if err ~= foreign and err ~= overflow then return refusal(err) end
     out[entry + 1] = err == foreign and -1 or -2

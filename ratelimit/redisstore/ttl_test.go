@@ -40,9 +40,9 @@ func TestKeysLiveAsLongAsTheyAreUseful(t *testing.T) {
 	require.Zero(t, c.DBSize(t.Context()).Val())
 }
 
-// TestAClockThatWentBackShortensNoTTL charges a bucket that begins a minute from now: its key
-// is to live for as long as before.
-func TestAClockThatWentBackShortensNoTTL(t *testing.T) {
+// TestClockThatWentBackKeepsTTL charges a bucket that begins a minute from now: its key
+// keeps its TTL.
+func TestClockThatWentBackKeepsTTL(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	clock := time.Unix(1_000_000_000, 0)
@@ -70,7 +70,7 @@ func everyKind(r ratelimit.Rule, charged ratelimit.Receipt) map[string]ratelimit
 	}
 }
 
-func TestQuestionsKeepNothingAlive(t *testing.T) {
+func TestReadsKeepNothingAlive(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	r := ratelimit.Buckets(perMinute(5))
@@ -89,8 +89,8 @@ func TestQuestionsKeepNothingAlive(t *testing.T) {
 	}
 }
 
-// TestWhatRedisForgetsBeginsAnew also checks that a receipt of before is worthless.
-func TestWhatRedisForgetsBeginsAnew(t *testing.T) {
+// TestForgottenCounterBeginsAnew also checks that an earlier receipt is worthless.
+func TestForgottenCounterBeginsAnew(t *testing.T) {
 	server := redismini.Start(t)
 	s := newStore(t, server.Client(), patient)
 	r := ratelimit.Buckets(perMinute(5))
@@ -107,8 +107,8 @@ func TestWhatRedisForgetsBeginsAnew(t *testing.T) {
 	require.False(t, do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: charged})[0].Allowed)
 }
 
-// TestAClockNear1970 has windows that begin before it.
-func TestAClockNear1970(t *testing.T) {
+// TestClockNear1970 has windows that begin before it.
+func TestClockNear1970(t *testing.T) {
 	s := newStore(t, redistest.Start(t).Client(nil), patient)
 	for name, r := range lasting(ratelimit.Block{}) {
 		clock := time.Unix(10, 0)

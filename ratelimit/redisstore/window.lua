@@ -1,13 +1,13 @@
--- window: a window that begins with its first charge.
+-- window: a fixed window that begins with its first charge.
 --
--- Rule   limit, per
--- Key    a hash: ends, when the window ends, and n, the units charged in it. It lives as long: a
---        TTL that was lost comes back with the next window.
--- State  ends, n; of a window that has not begun, the end that it would have
--- Shows  n, ends
--- Where  a unit was charged: the end of the window
+-- Rule       limit, per
+-- Key        a hash: ends, the time at which the window ends, and n, the units charged in it. It
+--            expires when the window ends; the next window restores a lost TTL.
+-- State      ends, n; before the first charge, the end that a window from now on would have
+-- Report     n, ends
+-- Charge at  the end of the window
 
--- increase adds to n, which may be written as only a stranger writes it.
+-- increase adds to n. A foreign value of n may be a number for Lua and not for Redis.
 local function increase(key, more)
   local reply = try('HINCRBY', key, 'n', digits(more))
   if type(reply) == 'table' then error(match(reply.err, 'not an integer') and foreign or reply.err, 0) end
@@ -38,7 +38,7 @@ algorithms.window = {
     return ends, n + more
   end,
 
-  show = function(_, _, _, _, ends, n)
+  report = function(_, _, _, _, ends, n)
     out[o + 1], out[o + 2] = n, ends
     o = o + 2
   end,

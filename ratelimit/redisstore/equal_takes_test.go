@@ -14,9 +14,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// Equal takes of one moment, which are one entry of a script unless each is an event of a log.
+// Concurrent equal takes are one entry of a script call, unless each is an event of a log.
 
-// hourly are rules of limit 10 of which nothing comes back during a test.
+// hourly are rules with a limit of 10 whose quota does not refill during a test.
 func hourly() map[string]ratelimit.Rule {
 	return map[string]ratelimit.Rule{
 		"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10, Interval: 5 * time.Minute, Span: time.Hour}),
@@ -27,9 +27,8 @@ func hourly() map[string]ratelimit.Rule {
 	}
 }
 
-// TestEqualTakesAreAnsweredInTurn compares takes that are one entry with as many that come one
-// after another.
-func TestEqualTakesAreAnsweredInTurn(t *testing.T) {
+// TestEqualTakesMatchSequentialTakes compares equal takes in one entry with sequential takes.
+func TestEqualTakesMatchSequentialTakes(t *testing.T) {
 	s, clock := onRedis(t)
 	for name, r := range hourly() {
 		for i, c := range []struct {
@@ -53,7 +52,7 @@ func TestEqualTakesAreAnsweredInTurn(t *testing.T) {
 	}
 }
 
-// TestEqualTakesAreOneEntry counts what goes to Redis.
+// TestEqualTakesAreOneEntry counts the entries that are sent to Redis.
 func TestEqualTakesAreOneEntry(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client(nil)
@@ -70,8 +69,8 @@ func TestEqualTakesAreOneEntry(t *testing.T) {
 	}
 }
 
-// TestTenOf64Pass has 64 callers in one moment where there is room for 10, while others take from
-// other keys, by other rules and in groups. It is scenario 15 of BEHAVIOUR.
+// TestTenOf64Pass has 64 concurrent callers for 10 units, while others take from other keys, by
+// other rules and in groups.
 func TestTenOf64Pass(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, redistest.Start(t).Client(nil), patient)

@@ -19,7 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// Keys that hold something else, and calls that share a script with those that ask for them.
+// These tests use keys that hold foreign values, and calls that share a script with calls for them.
 
 // put puts something into a key.
 type put = func(c *redis.Client, key string)
@@ -40,8 +40,8 @@ func aStream(id, field, value string) put {
 	return func(c *redis.Client, key string) { c.Do(context.Background(), "XADD", key, id, field, value) }
 }
 
-// strangers are what is no counter of a type, by the name of its algorithm or "block".
-func strangers(own string) map[string]put {
+// foreignValues returns values that are not a counter of the algorithm own, or not a block.
+func foreignValues(own string) map[string]put {
 	word, large := strings.Repeat("\x01", 7), "9007199254740994"
 	all := map[string]map[string]put{
 		"": {
@@ -129,19 +129,19 @@ func strangers(own string) map[string]put {
 	return out
 }
 
-// algorithmName returns what strangers and scripts call a rule's algorithm.
+// algorithmName returns the name of a rule's algorithm in scripts and in foreignValues.
 func algorithmName(r ratelimit.Rule) string { return algorithmOf(r).name }
 
-// TestStrangersFailTheirCallerOnly has calls share a script of which some ask for a key that is
-// something else's, more than once, and the others for one that is in order.
-func TestStrangersFailTheirCallerOnly(t *testing.T) {
+// TestForeignKeysFailOnlyTheirCallers checks calls that share a script: those for a foreign key fail,
+// and those for a valid key succeed.
+func TestForeignKeysFailOnlyTheirCallers(t *testing.T) {
 	for _, block := range []ratelimit.Block{{}, {After: 1, For: time.Minute}} {
 		eachRule(t, block, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 			key, own := keyOf(s, "k", r), algorithmName(r)
 			if block.After > 0 {
 				key, own = s.key("k", blockName(r)), "block"
 			}
-			for what, put := range strangers(own) {
+			for what, put := range foreignValues(own) {
 				c.Del(t.Context(), key)
 				put(c, key)
 				before := c.Dump(t.Context(), key).Val()
@@ -182,8 +182,8 @@ func TestStrangersFailTheirCallerOnly(t *testing.T) {
 	}
 }
 
-// TestAStrangerAmongManyCallers has them join by chance.
-func TestAStrangerAmongManyCallers(t *testing.T) {
+// TestForeignKeyAmongManyCallers checks the same for concurrent callers, which share scripts by chance.
+func TestForeignKeyAmongManyCallers(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		r = r.WithLimit(1 << 16)
 		require.NoError(t, c.HSet(t.Context(), keyOf(s, "bad", r), "f", "v").Err())
@@ -205,8 +205,8 @@ func TestAStrangerAmongManyCallers(t *testing.T) {
 	})
 }
 
-// TestARingThatWasCutIsNotCompleted takes the last bucket from a counter in use.
-func TestARingThatWasCutIsNotCompleted(t *testing.T) {
+// TestTruncatedRingIsNotCompleted removes the last bucket of a counter in use.
+func TestTruncatedRingIsNotCompleted(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		if r.Algorithm() != "buckets" {
 			return
@@ -244,8 +244,8 @@ func TestARingThatWasCutIsNotCompleted(t *testing.T) {
 	})
 }
 
-// TestAGroupFailsAsAWhole has the damage found after its first op was answered.
-func TestAGroupFailsAsAWhole(t *testing.T) {
+// TestGroupFailsAsAWhole checks a group whose damaged key is found after its first op has run.
+func TestGroupFailsAsAWhole(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		if r.Algorithm() != "buckets" {
 			return
@@ -266,8 +266,8 @@ func TestAGroupFailsAsAWhole(t *testing.T) {
 	})
 }
 
-// TestAStreamThatWasSetAhead takes no more events, which is an error of its own callers only.
-func TestAStreamThatWasSetAhead(t *testing.T) {
+// TestStreamWithFutureID checks that a stream that accepts no further events fails only its own callers.
+func TestStreamWithFutureID(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		if !r.Layout().Stream {
 			return
@@ -294,9 +294,9 @@ func TestAStreamThatWasSetAhead(t *testing.T) {
 	})
 }
 
-// TestARefundOfADamagedLogRemovesNothing finds an event that is none after those that the
-// refund has changed.
-func TestARefundOfADamagedLogRemovesNothing(t *testing.T) {
+// TestRefundOfDamagedLogRemovesNothing has an invalid event after the events that the refund
+// changes.
+func TestRefundOfDamagedLogRemovesNothing(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		if r.Algorithm() != "log" {
 			return
@@ -322,8 +322,8 @@ func TestARefundOfADamagedLogRemovesNothing(t *testing.T) {
 	})
 }
 
-// TestARefundOfDamagedBucketsIsForeign takes more off the newest bucket than it began with.
-func TestARefundOfDamagedBucketsIsForeign(t *testing.T) {
+// TestRefundOfDamagedBucketsFails refunds more units than the damaged newest bucket holds.
+func TestRefundOfDamagedBucketsFails(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	clock := time.Unix(1_000_000_000, 0)
@@ -342,8 +342,8 @@ func TestARefundOfDamagedBucketsIsForeign(t *testing.T) {
 	require.Equal(t, before, c.Get(t.Context(), key).Val())
 }
 
-// TestDamageFailsItsCallersOnly changes bytes of counters, and entries of logs, that are in use.
-func TestDamageFailsItsCallersOnly(t *testing.T) {
+// TestDamagedCountersFailOnlyTheirCallers changes bytes of counters and entries of logs in use.
+func TestDamagedCountersFailOnlyTheirCallers(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -376,7 +376,7 @@ func TestDamageFailsItsCallersOnly(t *testing.T) {
 	})
 }
 
-// damage changes a counter of three units somewhere, and returns by what.
+// damage damages a counter of three units at a random place, and returns a description.
 func damage(t *testing.T, c *redis.Client, key string, r ratelimit.Rule, random *rand.Rand) string {
 	junk := make([]byte, 1+random.IntN(21))
 	for i := range junk {
@@ -409,8 +409,8 @@ func damage(t *testing.T, c *redis.Client, key string, r ratelimit.Rule, random 
 	return string(junk)
 }
 
-// TestANumberThatIsWrittenOtherwise has a window's units in a form that only Lua reads as a number.
-func TestANumberThatIsWrittenOtherwise(t *testing.T) {
+// TestWindowWithHexadecimalCount writes a window's units in a form that only Lua reads as a number.
+func TestWindowWithHexadecimalCount(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	r := lasting(ratelimit.Block{})["window"]

@@ -17,9 +17,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// BenchmarkMany shows takes of many callers at once on 16384 subjects, against the same with
-// a script call for each: medians of the rounds, which take turns; -benchtime=5x for five.
-// server-us/op is what EVALSHA takes of Redis' time, and the two of cpu are processor time.
+// BenchmarkMany compares concurrent takes of 16384 subjects with the same takes in a script
+// call each. It reports medians of rounds that alternate; -benchtime=5x runs five.
+// server-us/op is the time of EVALSHA in Redis, and the two of cpu are processor time.
 func BenchmarkMany(b *testing.B) {
 	const each = 40_000
 	server := redistest.Start(b)
@@ -82,7 +82,7 @@ var benchKeys = func() (keys [1 << 14]string) {
 	return keys
 }()
 
-// takesAtOnce returns how many takes a second so many callers make, each one after another.
+// takesAtOnce returns the number of takes a second by n callers, each of which takes sequentially.
 func takesAtOnce(b *testing.B, s *Store, r ratelimit.Rule, callers, takes int) float64 {
 	ctx, begun := context.Background(), time.Now()
 	var wg sync.WaitGroup

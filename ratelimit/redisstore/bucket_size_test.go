@@ -10,8 +10,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// A counter whose buckets are derived from its Per takes at most 300 bytes, if the subject has no more than 34.
-func TestADerivedCounterIsSmall(t *testing.T) {
+// TestDerivedBucketsAreSmall checks that a counter with buckets derived from its Per takes at most
+// 300 bytes if the subject has at most 34.
+func TestDerivedBucketsAreSmall(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	clock := time.Unix(1_000_000_000, 0)
 	s := newStore(t, c, patient)

@@ -17,9 +17,9 @@ import (
 
 const document = "../../docs/redis.md"
 
-// TestTheDocumentedUserIsEnough runs every kind of every rule as the restricted user of
+// TestDocumentedUserSuffices runs every kind of every rule as the restricted user of
 // docs/redis.md, and denies it the rest: nearly each command of the list is needed.
-func TestTheDocumentedUserIsEnough(t *testing.T) {
+func TestDocumentedUserSuffices(t *testing.T) {
 	server := redistest.Start(t)
 	root := server.Client(nil)
 	full := redistest.UserOf(t, document, "limits")
@@ -48,7 +48,7 @@ func TestTheDocumentedUserIsEnough(t *testing.T) {
 	}
 }
 
-// everything does every kind of every rule, in good order and not.
+// everything runs every kind of op by every rule, valid and invalid.
 func everything(t *testing.T, c *redis.Client) error {
 	clock := time.Unix(1_000_000_000, 0)
 	own := newStore(t, c, patient)
@@ -86,9 +86,9 @@ func everything(t *testing.T, c *redis.Client) error {
 	return nil
 }
 
-// TestMemoryOfTheDocument measures what a key of each rule takes: about what the table of
-// docs/redis.md says.
-func TestMemoryOfTheDocument(t *testing.T) {
+// TestDocumentedMemory compares the memory of each rule's key with the table in
+// docs/redis.md.
+func TestDocumentedMemory(t *testing.T) {
 	all, err := os.ReadFile(document)
 	require.NoError(t, err)
 	_, text, _ := strings.Cut(string(all), "## Memory")
