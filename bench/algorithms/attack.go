@@ -101,16 +101,16 @@ func edge() []attack {
 func random(rng *rand.Rand) []attack {
 	var list []attack
 	for range 200 {
-		a := attack{phase: anyTime(rng, Per)}
+		a := attack{phase: randomTime(rng, Per)}
 		for range 24 {
-			a.steps = append(a.steps, step{until: later, wait: anyTime(rng, Per/2), take: amount(rng.IntN(int(amounts)))})
+			a.steps = append(a.steps, step{until: later, wait: randomTime(rng, Per/2), take: amount(rng.IntN(int(amounts)))})
 		}
 		list = append(list, a)
 	}
 	return list
 }
 
-// anyTime returns a random time below most, in whole ticks.
-func anyTime(rng *rand.Rand, most time.Duration) time.Duration {
+// randomTime returns a random time below most, in whole ticks.
+func randomTime(rng *rand.Rand, most time.Duration) time.Duration {
 	return time.Duration(rng.Int64N(int64(most/tick))) * tick
 }

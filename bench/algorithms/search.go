@@ -54,14 +54,14 @@ func anyStep(rng *rand.Rand) step {
 	s := step{
 		until: moment(rng.IntN(int(moments))),
 		lead:  tick,
-		wait:  tick + anyTime(rng, Per),
+		wait:  tick + randomTime(rng, Per),
 		take:  amount(rng.IntN(int(amounts))),
 	}
 	if rng.IntN(2) == 0 {
-		s.lead = anyTime(rng, Per/2)
+		s.lead = randomTime(rng, Per/2)
 	}
 	if rng.IntN(2) == 0 {
-		s.drain = anyTime(rng, Per)
+		s.drain = randomTime(rng, Per)
 	}
 	return s
 }
@@ -73,7 +73,7 @@ func (a attack) changed(rng *rand.Rand) attack {
 	i := rng.IntN(len(a.steps))
 	switch rng.IntN(6) {
 	case 0:
-		a.phase = anyTime(rng, Per)
+		a.phase = randomTime(rng, Per)
 	case 1:
 		a.phase = Per - tick // the last moment of a bucket of any length
 	case 2:

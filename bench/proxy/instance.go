@@ -96,7 +96,7 @@ func (i *instance) Round(ctx context.Context) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := i.check(res, before, after); err != nil {
+	if err := i.compareCounts(res, before, after); err != nil {
 		return nil, err
 	}
 	return map[string]float64{
@@ -108,8 +108,8 @@ func (i *instance) Round(ctx context.Context) (map[string]float64, error) {
 	}, nil
 }
 
-// check compares what was counted.
-func (i *instance) check(res result, before, after counts) error {
+// compareCounts compares what the load, the upstream and the proxy have counted.
+func (i *instance) compareCounts(res result, before, after counts) error {
 	if res.Wrong != "" {
 		return fmt.Errorf("after %d requests: %s", res.Requests, res.Wrong)
 	}

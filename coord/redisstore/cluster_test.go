@@ -31,7 +31,7 @@ func TestASlotMovesUnderALease(t *testing.T) {
 			require.NoError(t, tokens.Issue(t.Context(), ids[k], nil, time.Minute))
 		}
 		m := c.BeginMove(slot, c.Masters(slot)[1+i%2])
-		m.Keys(10)
+		m.MoveKeys(10)
 		useAll(t, tokens, ids)
 		require.NoError(t, lease.Renew(t.Context()))
 		m.End()

@@ -59,7 +59,7 @@ func TestAMoveInSteps(t *testing.T) {
 	from, to := c.Masters(slot)[0], c.Masters(slot)[1]
 	old := from.Client(nil)
 	m := c.BeginMove(slot, to)
-	require.Equal(t, 3, m.Keys(3))
+	require.Equal(t, 3, m.MoveKeys(3))
 	left := old.ClusterGetKeysInSlot(t.Context(), slot, 10).Val()
 	require.Len(t, left, 1)
 	require.NoError(t, old.Get(t.Context(), left[0]).Err(), "served where it is")

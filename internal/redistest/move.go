@@ -25,8 +25,8 @@ func (c *Cluster) BeginMove(slot int, to *Server) *Move {
 	return m
 }
 
-// Keys moves up to n keys of the slot and returns how many.
-func (m *Move) Keys(n int) int {
+// MoveKeys moves up to n keys of the slot and returns how many.
+func (m *Move) MoveKeys(n int) int {
 	m.c.tb.Helper()
 	ctx := context.Background()
 	keys, err := m.from.admin.ClusterGetKeysInSlot(ctx, m.slot, n).Result()
@@ -46,7 +46,7 @@ func (m *Move) Keys(n int) int {
 // End moves the remaining keys and ends the move for all nodes.
 func (m *Move) End() {
 	m.c.tb.Helper()
-	for m.Keys(100) > 0 {
+	for m.MoveKeys(100) > 0 {
 	}
 	// First the new owner, so that the slot always has one.
 	nodes := []*node{m.to, m.from}

@@ -88,7 +88,7 @@ func TestSlotMigrationUnderLoad(t *testing.T) {
 	for i := range 6 {
 		before := pairs.Load()
 		m := c.BeginMove(slot, c.Masters(slot)[1+i%2])
-		m.Keys(1 + i%3)
+		m.MoveKeys(1 + i%3)
 		<-time.After(20 * time.Millisecond)
 		m.End()
 		require.Eventually(t, func() bool { return pairs.Load() > before+64 }, 10*time.Second, time.Millisecond)

@@ -123,7 +123,7 @@ func TestASlotMovesUnderLoad(t *testing.T) {
 			doomed[k] = newVisitor().created(t, s, "user", "ada")
 		}
 		m := c.BeginMove(slot, c.Masters(slot)[1+i%2])
-		m.Keys(4) // of nine
+		m.MoveKeys(4) // of nine
 		for _, d := range doomed {
 			require.NoError(t, s.Destroy(t.Context(), d.locator, d.digest))
 			require.ErrorIs(t, s.Commit(t.Context(), d.delta("late", "1")), storage.ErrGone)
