@@ -41,7 +41,7 @@ func commitsTouch(t *testing.T, s *subject) {
 // touchDue reads when the touch is not due, so that the session ends as if it had
 // not been read.
 func touchDue(t *testing.T, s *subject) {
-	lim := s.sizeLimits()
+	lim := s.timeLimits()
 	lim.Touch = s.units(6)
 	i := s.create(t, nil)
 	s.advance(t, 4)

@@ -111,7 +111,7 @@ func random(n int) []byte {
 	return b
 }
 
-func (s *subject) sizeLimits() storage.Limits {
+func (s *subject) timeLimits() storage.Limits {
 	return storage.Limits{Idle: s.units(10), Absolute: s.units(40), Touch: s.units(1)}
 }
 
@@ -132,7 +132,7 @@ func (s *subject) create(t *testing.T, fields map[string]string) id {
 }
 
 func (s *subject) delta(i id, changes map[string]storage.Change) storage.Delta {
-	return storage.Delta{Locator: i.locator, Digest: i.digest, Changes: changes, Limits: s.sizeLimits()}
+	return storage.Delta{Locator: i.locator, Digest: i.digest, Changes: changes, Limits: s.timeLimits()}
 }
 
 func (s *subject) commit(t *testing.T, i id, changes map[string]storage.Change) error {
@@ -142,7 +142,7 @@ func (s *subject) commit(t *testing.T, i id, changes map[string]storage.Change) 
 
 func (s *subject) load(t *testing.T, i id) (storage.Record, error) {
 	t.Helper()
-	return s.store.Load(t.Context(), i.locator, i.digest, s.sizeLimits())
+	return s.store.Load(t.Context(), i.locator, i.digest, s.timeLimits())
 }
 
 // holds fails unless the session is there with exactly these fields.

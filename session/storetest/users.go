@@ -35,7 +35,7 @@ func (s *subject) login(t *testing.T, user string) id {
 // lists fails unless exactly these sessions are user's.
 func (s *subject) lists(t *testing.T, user string, want ...id) {
 	t.Helper()
-	entries, err := s.store.List(t.Context(), user, s.sizeLimits())
+	entries, err := s.store.List(t.Context(), user, s.timeLimits())
 	must(t, err)
 	got := map[storage.Locator]bool{}
 	for _, e := range entries {
@@ -76,7 +76,7 @@ func list(t *testing.T, s *subject) {
 	}
 	s.advance(t, 2)
 	must(t, s.commit(t, laptop, set("a", "1")))
-	entries, err := s.store.List(t.Context(), "ada", s.sizeLimits())
+	entries, err := s.store.List(t.Context(), "ada", s.timeLimits())
 	must(t, err)
 	for _, e := range entries {
 		rec, used := e.Record, e.Record.Touched.Sub(e.Record.Created)
