@@ -89,7 +89,7 @@ func TestFirstOf(t *testing.T) {
 }
 
 // No key of one policy is one of another's, and no fallback one of its Key's.
-func TestSubjectsAreApart(t *testing.T) {
+func TestSubjectsDoNotCollide(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"a", "a-a"} {
 		for _, key := range []string{"k", ":k", "~k", "a:k", "\n", "{k}", "}", strings.Repeat("k", 128), strings.Repeat("k", 129)} {

@@ -32,7 +32,7 @@ func TestHugeLimit(t *testing.T) {
 }
 
 // What a handler or a proxy has put there stays, if it can.
-func TestHeaderThatIsThere(t *testing.T) {
+func TestExistingHeader(t *testing.T) {
 	p := ipPolicy("ip", 1)
 	p.XHeaders = true
 	q := provide(t, p)
@@ -67,7 +67,7 @@ func TestHeaderThatIsThere(t *testing.T) {
 }
 
 // Requests share no memory through their headers.
-func TestHeadersAreApart(t *testing.T) {
+func TestHeadersAreNotShared(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 9))
 	_, one := q.take("ip")
 	one["Ratelimit-Policy"][0] = "overwritten"
@@ -89,7 +89,7 @@ func TestAllowedTakeHasNoRetryAfter(t *testing.T) {
 }
 
 // A GCRA's burst may be larger than its limit: what the fields say is left isn't.
-func TestNoMoreIsLeftThanTheLimit(t *testing.T) {
+func TestRemainingIsAtMostTheLimit(t *testing.T) {
 	gcra := func(name string, limit, burst int64) ratelimit.Rule {
 		return ratelimit.GCRA(limit, time.Minute).WithBurst(burst).WithName(name)
 	}

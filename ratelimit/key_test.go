@@ -82,7 +82,7 @@ func TestByCookie(t *testing.T) {
 }
 
 // A long key has the hash's form, and no other key has that, even a client's.
-func TestNoKeyReadsLikeTheHashOfAnother(t *testing.T) {
+func TestKeysDoNotCollideWithHashes(t *testing.T) {
 	ask := func(key string) string {
 		p := Policy{Name: "p", Key: fixed(key, nil)}
 		subject, err := p.subject(t.Context(), nil)
@@ -105,7 +105,7 @@ func TestNoKeyReadsLikeTheHashOfAnother(t *testing.T) {
 }
 
 // What reads like an address is one only if ByIP has made it.
-func TestANameIsNoAddress(t *testing.T) {
+func TestNameIsNotAnAddress(t *testing.T) {
 	byIP := ByIP()
 	wide, err := IPOptions{IPv6Bits: 48}.Key()
 	require.NoError(t, err)

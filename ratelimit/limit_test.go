@@ -71,7 +71,7 @@ func TestDenial(t *testing.T) {
 	require.True(t, res.Allowed)
 }
 
-func TestDenialsAreTheSameByEitherWay(t *testing.T) {
+func TestAppendProblemMatchesProblem(t *testing.T) {
 	for _, e := range []*ratelimit.DeniedError{
 		{RetryAfter: time.Second}, {Policies: []string{"a"}, RetryAfter: time.Hour},
 		{Policies: []string{"a.b", "odd\"name<"}, Limit: 7, RetryAfter: 1<<63 - 1}, {RetryAfter: -1},
@@ -134,7 +134,7 @@ func TestSeveralPolicies(t *testing.T) {
 	require.Empty(t, h.Get("X-RateLimit-Limit"))
 }
 
-func TestNothingTakenNoHeader(t *testing.T) {
+func TestNoTakeNoHeader(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
 	h := q.serve(func(c *reqctx.Context) {
 		l, err := ratelimit.From(c)
@@ -252,7 +252,7 @@ func TestLimitOfADerivedContext(t *testing.T) {
 }
 
 // Whatever a Key asks of its own policy is a cycle, however it was called.
-func TestKeyThatAsksItsOwnPolicy(t *testing.T) {
+func TestKeyThatTakesByItsOwnPolicy(t *testing.T) {
 	asks := map[string]func(l *ratelimit.Limit) error{
 		"take":  func(l *ratelimit.Limit) error { _, err := l.Take(); return err },
 		"peek":  func(l *ratelimit.Limit) error { _, err := l.Peek(); return err },
@@ -281,7 +281,7 @@ func TestKeyThatAsksItsOwnPolicy(t *testing.T) {
 	}
 }
 
-func TestSubjectIsWhatIsCounted(t *testing.T) {
+func TestSubject(t *testing.T) {
 	byKey := ratelimit.Policy{Name: "key", Rules: ipPolicy("key", 5).Rules, Key: ratelimit.ByHeader("X-Key"), Fallback: ratelimit.ByIP()}
 	q := provide(t, byKey)
 	q.serve(func(c *reqctx.Context) {

@@ -16,7 +16,7 @@ func meter(name string) ratelimit.Policy {
 	return ratelimit.Policy{Name: name, Rules: []ratelimit.Rule{ratelimit.Buckets(ratelimit.BucketOptions{})}, Key: ratelimit.ByIP(), XHeaders: true}
 }
 
-func TestMeterNeverDeniesAndSaysNothing(t *testing.T) {
+func TestMeterNeverDeniesAndSendsNoFields(t *testing.T) {
 	p := meter("hits")
 	p.Cost = func(context.Context, *http.Request) (int64, error) { return 3, nil }
 	q := provide(t, p)

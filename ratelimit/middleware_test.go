@@ -144,8 +144,8 @@ func TestHandlerBehindAMiddleware(t *testing.T) {
 	}
 }
 
-// So is one that the handler had never asked for.
-func TestAskedTooLate(t *testing.T) {
+// TestLimitAfterTheResponse checks a limit that the handler never used.
+func TestLimitAfterTheResponse(t *testing.T) {
 	m := newLimiting(t, ipPolicy("ip", 5), ratelimit.MiddlewareOptions{})
 	var ctx context.Context
 	ask(m.wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ctx = r.Context() })))

@@ -82,7 +82,7 @@ func TestRulesRefuse(t *testing.T) {
 	require.NoError(t, ratelimit.GCRA(104_249, 24*time.Hour).WithName("a").WithBurst(10).Err(), "a burst can be lowered afterwards")
 }
 
-func TestRulesTellWhatStoresNeed(t *testing.T) {
+func TestRuleAccessors(t *testing.T) {
 	block := ratelimit.Block{After: 2, For: time.Hour}
 	r := ratelimit.GCRA(7, time.Second).WithBurst(20).WithName("api").WithBlock(block)
 	require.Equal(t, "gcra(api: 7 per 1s, burst 20)", r.String())
@@ -146,8 +146,8 @@ func TestRulesThatDifferDoNotShareACounter(t *testing.T) {
 	}
 }
 
-// TestAResetIsANewLife has a reset and two equal charges in one microsecond.
-func TestAResetIsANewLife(t *testing.T) {
+// TestResetBeginsNewGeneration has a reset and two equal charges in one microsecond.
+func TestResetBeginsNewGeneration(t *testing.T) {
 	for name, r := range everyRule(10) {
 		if name == "gcra" {
 			continue // which compares states
@@ -170,8 +170,8 @@ func TestAResetIsANewLife(t *testing.T) {
 	}
 }
 
-// TestReceiptsThatNobodyGave checks that a refund believes nothing.
-func TestReceiptsThatNobodyGave(t *testing.T) {
+// TestForgedReceipts checks that a refund believes nothing.
+func TestForgedReceipts(t *testing.T) {
 	for name, r := range everyRule(10) {
 		ctx := t.Context()
 		l := newLimiter(t, newStore(t, memstore.Options{}), r)

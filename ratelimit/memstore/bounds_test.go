@@ -23,9 +23,9 @@ func blocking() []ratelimit.Rule {
 	}
 }
 
-// TestMemoryIsBoundedWhileAllAsk has goroutines make counters, blocks and logs at once,
+// TestMemoryIsBoundedUnderLoad has goroutines make counters, blocks and logs at once,
 // in groups and alone, and looks at the bounds all the while.
-func TestMemoryIsBoundedWhileAllAsk(t *testing.T) {
+func TestMemoryIsBoundedUnderLoad(t *testing.T) {
 	const subjects, bytes = 1500, 2 << 20
 	for _, full := range []WhenFull{EvictNearestFull, DenyNew} {
 		m, rules := newStore(t, Options{MaxSubjects: subjects, MaxBytes: bytes, WhenFull: full}), blocking()

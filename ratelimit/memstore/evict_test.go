@@ -10,10 +10,10 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// TestInsertWhereAllAreOneHome has hashes that are all pushed out of the last home, into
+// TestInsertWithOneHome has hashes that are all pushed out of the last home, into
 // a tail that is full after a few: the table grows for them as long as the bound allows
 // it, which is to the last byte, and then makes room among them.
-func TestInsertWhereAllAreOneHome(t *testing.T) {
+func TestInsertWithOneHome(t *testing.T) {
 	for _, homes := range []uint64{minHomes, 4 * minHomes} {
 		s := &shard{maxUsed: 100, maxBytes: tableBytes(homes)}
 		g := group{shard: s}
@@ -44,9 +44,9 @@ func TestReserveToTheLastByte(t *testing.T) {
 	require.False(t, g.reserve(class))
 }
 
-// TestMemoryGivesBackBeforeItForgets lets counters of one size become free blocks, and
+// TestMemoryFreesBeforeItEvicts lets counters of one size become free blocks, and
 // then needs their room for one of another size.
-func TestMemoryGivesBackBeforeItForgets(t *testing.T) {
+func TestMemoryFreesBeforeItEvicts(t *testing.T) {
 	h, ctx := newHand(), t.Context()
 	m := newStore(t, Options{MaxSubjects: 500, Clock: h.clock})
 	l := newLimiter(t, m, ratelimit.Buckets(ratelimit.BucketOptions{}))

@@ -54,8 +54,8 @@ func TestLogsOfAllWidths(t *testing.T) {
 	}
 }
 
-// TestLogsAheadOfAllWidths has a Per that fits 32 bits, and events that are an hour ahead.
-func TestLogsAheadOfAllWidths(t *testing.T) {
+// TestPrepaidLogsOfAllWidths has a Per that fits 32 bits, and events that are an hour ahead.
+func TestPrepaidLogsOfAllWidths(t *testing.T) {
 	h, ctx := newHand(), t.Context()
 	r := ratelimit.SlidingLog(1000, 71*time.Minute)
 	m := newStore(t, Options{Clock: h.clock})
@@ -85,8 +85,8 @@ func TestLogsAheadOfAllWidths(t *testing.T) {
 	}
 }
 
-// TestAResetOfAWideLog charges what needs wide events to a log that a group has reset.
-func TestAResetOfAWideLog(t *testing.T) {
+// TestResetOfAWideLog charges what needs wide events to a log that a group has reset.
+func TestResetOfAWideLog(t *testing.T) {
 	h, ctx := newHand(), t.Context()
 	r := ratelimit.SlidingLog(1<<53, 4*time.Second)
 	m := newStore(t, Options{Clock: h.clock})

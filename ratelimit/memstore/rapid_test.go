@@ -11,9 +11,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
-// TestMemoryIsTheModel looks for a short sequence of questions that the memory store
+// TestMemoryMatchesModel looks for a short sequence of questions that the memory store
 // answers differently from the model.
-func TestMemoryIsTheModel(t *testing.T) {
+func TestMemoryMatchesModel(t *testing.T) {
 	for name, back := range map[string]bool{"clock goes on": false, "clock goes back": true} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {

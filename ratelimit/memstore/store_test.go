@@ -176,7 +176,7 @@ func TestMemoryForgetsTheExpiredAsOthersCome(t *testing.T) {
 	}
 }
 
-func TestMemoryDeniesWhatIsNew(t *testing.T) {
+func TestMemoryDeniesNewKeys(t *testing.T) {
 	for name, r := range everyRule(10) {
 		t.Run(name, func(t *testing.T) {
 			h, ctx := newHand(), t.Context()
@@ -348,8 +348,8 @@ func TestMemoryMakesRoomAfterReset(t *testing.T) {
 	}
 }
 
-// TestMemoryTakesWhatItSays measures what a key takes, and what the store says.
-func TestMemoryTakesWhatItSays(t *testing.T) {
+// TestMemoryTakesDocumentedBytes measures what a key takes, and what the store says.
+func TestMemoryTakesDocumentedBytes(t *testing.T) {
 	const n = 100_000
 	keys := addresses(1 << 17)[:n]
 	for _, c := range []struct {

@@ -22,7 +22,7 @@ func TestDerivedBucketsAreSmall(t *testing.T) {
 		ratelimit.Per(1000, 30*24*time.Hour), ratelimit.Per(7, 10*time.Second), ratelimit.Per(7, 10*time.Millisecond),
 	} {
 		const key = "u:0b5a4c1e8d5f4f0e9a556c4b9a1f2d3e" // 34 bytes
-		for range 30 { // longer than the span, so that every bucket is in use
+		for range 30 {                                   // longer than the span, so that every bucket is in use
 			do(t, s, ratelimit.Op{Rule: r, Key: key, N: 1, Kind: ratelimit.Take})
 			clock = clock.Add(r.Interval())
 		}

@@ -107,7 +107,7 @@ func testAddInDeniedGroup(h harness) {
 	})
 }
 
-func testApart(h harness) {
+func testNewGroup(h harness) {
 	short, long := pairOfRules(h)
 	apart := take(short, 2)
 	apart.NewGroup = true

@@ -168,7 +168,7 @@ func testRefunds(h harness) {
 		h.clock.Advance(13 * time.Second)
 		charge = h.one(ratelimit.Take, r, key, 1).Receipt
 		h.clock.Advance(13 * time.Second)
-		same(h, "refund of what is gone", h.refund(r, key, charge), false)
+		same(h, "refund of an expired charge", h.refund(r, key, charge), false)
 		h.one(ratelimit.Take, r, key, 1)
 		same(h, "refund of what is gone, after another", h.refund(r, key, charge), false)
 	})

@@ -7,17 +7,17 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-func takeAhead(r ratelimit.Rule, key string, n int64, ahead time.Duration) ratelimit.Op {
+func takePrepaid(r ratelimit.Rule, key string, n int64, ahead time.Duration) ratelimit.Op {
 	return ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take, Prepaid: ahead}
 }
 
-// testAhead takes units that may be spent within a second, and gives some back.
-func testAhead(h harness) {
+// testPrepaid takes units that may be spent within a second, and gives some back.
+func testPrepaid(h harness) {
 	h.each(100, 60*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		if r.Algorithm() == "buckets" {
 			h.align(r)
 		}
-		op := takeAhead(r, key, 40, time.Second)
+		op := takePrepaid(r, key, 40, time.Second)
 		res := h.do(op)[0]
 		same(h, "Allowed", res.Allowed, true)
 		same(h, "good for", op.ValidFor(res), time.Second-time.Microsecond)
@@ -46,15 +46,15 @@ func testAhead(h harness) {
 	})
 }
 
-// testAheadGivenBack gives all back that was charged ahead, and then a part of what was
-// charged before: nothing is left of what was ahead.
-func testAheadGivenBack(h harness) {
+// testPrepaidRefund refunds all prepaid units, and then a part of the units that were
+// charged before: no prepaid unit is left.
+func testPrepaidRefund(h harness) {
 	h.each(100, 60*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		if r.Algorithm() == "buckets" {
 			h.align(r)
 		}
 		first := h.one(ratelimit.Take, r, key, 3).Receipt
-		ahead := h.do(takeAhead(r, key, 1, 1200*time.Millisecond))[0].Receipt
+		ahead := h.do(takePrepaid(r, key, 1, 1200*time.Millisecond))[0].Receipt
 		same(h, "give 1 ahead back", h.refund(r, key, ahead), true)
 		first.N = 2
 		same(h, "give 2 of 3 back", h.refund(r, key, first), true)
@@ -62,15 +62,15 @@ func testAheadGivenBack(h harness) {
 	})
 }
 
-// testAheadKeepsTheOld charges ahead, then at once: older units leave no earlier for it.
-func testAheadKeepsTheOld(h harness) {
+// testPrepaidKeepsOlderUnits takes prepaid units, then a unit for now: older units do not leave earlier.
+func testPrepaidKeepsOlderUnits(h harness) {
 	h.each(10, 12*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		if r.Algorithm() != "log" {
 			return
 		}
 		h.one(ratelimit.Take, r, key, 5)
 		h.clock.Advance(10 * time.Second)
-		h.do(takeAhead(r, key, 1, 3*time.Second))
+		h.do(takePrepaid(r, key, 1, 3*time.Second))
 		h.clock.Advance(time.Second)
 		h.one(ratelimit.Take, r, key, 4)
 		h.clock.Advance(time.Second - time.Microsecond)
@@ -87,9 +87,9 @@ func testAheadKeepsTheOld(h harness) {
 	})
 }
 
-func testAheadInvalid(h harness) {
+func testPrepaidInvalid(h harness) {
 	h.each(10, 2*time.Hour, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
-		good := takeAhead(r, key, 1, time.Minute)
+		good := takePrepaid(r, key, 1, time.Minute)
 		peek, long, back := good, good, good
 		peek.Kind, long.Prepaid, back.Prepaid = ratelimit.Peek, time.Hour+time.Microsecond, -time.Second
 		for name, ops := range map[string][]ratelimit.Op{
@@ -105,9 +105,9 @@ func testAheadInvalid(h harness) {
 		}
 		same(h, "Remaining", h.one(ratelimit.Peek, r, key, 1).Remaining, 10)
 		if r.Algorithm() == "gcra" { // 5 of 10 fall in an hour
-			_, err := do(h.Context(), h.store, []ratelimit.Op{takeAhead(r, key, 6, time.Hour)})
+			_, err := do(h.Context(), h.store, []ratelimit.Op{takePrepaid(r, key, 6, time.Hour)})
 			same(h, "6 and 5 of burst 10: ErrTooLarge", errors.Is(err, ratelimit.ErrTooLarge), true)
-			same(h, "5 and 5 of burst 10: Remaining", h.do(takeAhead(r, key, 5, time.Hour))[0].Remaining, 0)
+			same(h, "5 and 5 of burst 10: Remaining", h.do(takePrepaid(r, key, 5, time.Hour))[0].Remaining, 0)
 		}
 	})
 }
