@@ -107,8 +107,8 @@ func membersOf(data []byte, o *Options) (members map[string]jsontext.Value, err 
 	return members, nil
 }
 
-// memberOf decodes a member of the object. null is no value of any type.
-func memberOf[T any](raw jsontext.Value, name string) (t T, err error) {
+// decodeMember decodes a member of the object. null is no value of any type.
+func decodeMember[T any](raw jsontext.Value, name string) (t T, err error) {
 	if err = json.Unmarshal(raw, &t); raw.Kind() == 'n' {
 		err = nullFor[T]("")
 	}
@@ -121,7 +121,7 @@ func memberOf[T any](raw jsontext.Value, name string) (t T, err error) {
 
 // memberStrings decodes a member that is an array of strings.
 func memberStrings(raw jsontext.Value, name string) ([]string, error) {
-	texts, err := memberOf[[]*string](raw, name)
+	texts, err := decodeMember[[]*string](raw, name)
 	if err != nil {
 		return nil, err
 	}

@@ -117,7 +117,7 @@ func lookup[T any](v View, name string, parse func(string) (T, string)) (t T, ok
 		return t, false, malformed(f.from, name, givenTimes(f.count))
 	}
 	if f.raw != nil {
-		t, err = memberOf[T](f.raw, name)
+		t, err = decodeMember[T](f.raw, name)
 		return t, err == nil, err
 	}
 	t, fault := parse(f.text)

@@ -55,13 +55,13 @@ func (s *Session) writeLocked(name string, w write) error {
 	if s.writes == nil {
 		s.writes = make(map[string]write)
 	}
-	s.writes[name] = s.mergeLocked(name, w, after)
+	s.writes[name] = s.combineWritesLocked(name, w, after)
 	s.size += cost(name, after) - cost(name, before)
 	return nil
 }
 
-// mergeLocked returns the one write that does what the field's earlier write and w do.
-func (s *Session) mergeLocked(name string, w write, after storage.Value) write {
+// combineWritesLocked returns the one write that does what the field's earlier write and w do.
+func (s *Session) combineWritesLocked(name string, w write, after storage.Value) write {
 	before, written := s.writes[name]
 	switch {
 	case !written || w.Op != storage.OpAdd:

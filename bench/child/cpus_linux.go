@@ -22,7 +22,7 @@ func All() (CPUs, error) {
 	return all, nil
 }
 
-func (on CPUs) start(cmd *exec.Cmd) error { return on.Do(cmd.Start) }
+func (on CPUs) startOn(cmd *exec.Cmd) error { return on.Do(cmd.Start) }
 
 // Do calls fn on a thread that runs on these processors only, which the processes
 // that fn starts inherit.

@@ -18,4 +18,4 @@ func All() (CPUs, error) { return nil, errNotLinux }
 // Do returns an error, too.
 func (CPUs) Do(func() error) error { return errNotLinux }
 
-func (CPUs) start(*exec.Cmd) error { return errNotLinux }
+func (CPUs) startOn(*exec.Cmd) error { return errNotLinux }

@@ -33,7 +33,7 @@ func Start(cmd *exec.Cmd, on CPUs) (*Process, error) {
 		return nil, err
 	}
 	p.out, cmd.Stderr = bufio.NewReader(out), &p.log
-	if err := on.start(cmd); err != nil {
+	if err := on.startOn(cmd); err != nil {
 		return nil, err
 	}
 	return p, nil

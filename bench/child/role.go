@@ -65,7 +65,7 @@ func Run(ctx context.Context, on CPUs, role string, task, result any) error {
 	}
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
-	if err := on.start(cmd); err != nil {
+	if err := on.startOn(cmd); err != nil {
 		return err
 	}
 	if err := cmd.Wait(); err != nil {

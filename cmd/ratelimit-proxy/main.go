@@ -132,14 +132,14 @@ func check(file string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, err)
 		return 2
 	}
-	fmt.Fprintf(stdout, "%s is valid\n", nameOf(file))
+	fmt.Fprintf(stdout, "%s is valid\n", sourceName(file))
 	return 0
 }
 
 // fromStdin stands for standard input in place of a file.
 const fromStdin = "-"
 
-func nameOf(file string) string {
+func sourceName(file string) string {
 	if file == fromStdin {
 		return "standard input"
 	}
@@ -157,7 +157,7 @@ func load(file string, stdin io.Reader) (config.Config, error) {
 	if err != nil {
 		return config.Config{}, err
 	}
-	return config.Parse(nameOf(file), data)
+	return config.Parse(sourceName(file), data)
 }
 
 // redisLog logs the errors of the Redis client at debug. Their effects are logged elsewhere.

@@ -31,7 +31,7 @@ func (g *group) makeRoom() (denied bool, err error) {
 		r := ruleOf(op)
 		hash := r.hash(g.key)
 		known := g.table.find(hash) != nil || g.begin(hash, r) != nil
-		if !known || !g.enlarge(hash, r, op.N+storage.Pending(g.ops[:i], r.ID), micros(op.Prepaid)) {
+		if !known || !g.growEntry(hash, r, op.N+storage.Pending(g.ops[:i], r.ID), micros(op.Prepaid)) {
 			g.undo(i)
 			return g.full(i)
 		}
@@ -54,9 +54,9 @@ func (g *group) begin(hash uint64, r *rule) *entry {
 	return e
 }
 
-// enlarge gives the entry of hash the words that it needs before n units are charged, and
+// growEntry gives the entry of hash the words that it needs before n units are charged, and
 // reports whether there was room.
-func (g *group) enlarge(hash uint64, r *rule, n, ahead int64) bool {
+func (g *group) growEntry(hash uint64, r *rule, n, ahead int64) bool {
 	if !r.hasBlock() {
 		return true
 	}

@@ -37,7 +37,7 @@ const (
 	// subjects it is the best of 32 or more. Who can make up keys can so make the store
 	// forget others; its bounds should exceed the honest callers.
 	EvictNearestFull WhenFull = iota
-	// DenyNew denies takes that would make a new counter, or enlarge a log; RetryAfter
+	// DenyNew denies takes that would make a new counter, or growEntry a log; RetryAfter
 	// is then when one of 32 or more others will be forgotten. An Add is
 	// [ratelimit.ErrNoRoom]. What a Block has no room for doesn't happen. Who can make up
 	// keys can so shut out newcomers, but not escape.
