@@ -122,7 +122,7 @@ type addressed struct {
 func (a addressed) RemoteAddr() net.Addr { return a.addr() }
 
 // A listener for the PROXY protocol reads the address from the connection.
-func TestAnAddressThatTakesTime(t *testing.T) {
+func TestSlowRemoteAddr(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	known := make(chan struct{})
 	p := newPipes()

@@ -189,7 +189,7 @@ func TestConnResetIsNotLogged(t *testing.T) {
 }
 
 // The property of a client that has gone is resolved and closed like any other.
-func TestAPeerThatLeavesWhileItsPropertyResolves(t *testing.T) {
+func TestPeerLeavesDuringResolve(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	began, gone := make(chan struct{}), make(chan struct{})
 	events := make(chan string, 3)

@@ -81,7 +81,7 @@ func TestShutdownsWaitTogether(t *testing.T) {
 }
 
 // When the wait is over, what is left is cut off, and nothing of it is a failure.
-func TestWhatEndsAConnection(t *testing.T) {
+func TestConnectionEnds(t *testing.T) {
 	impatient := errors.New("no more time")
 	for name, tt := range map[string]struct {
 		end  func(t *testing.T, srv *server.Server) error

@@ -223,7 +223,7 @@ func TestConnHasNoSessionAndNoParams(t *testing.T) {
 }
 
 // The last words of a handler reach a client that has sent more than was read.
-func TestTheLastWordsArrive(t *testing.T) {
+func TestLastBytesArrive(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -30,7 +30,7 @@ type teller struct {
 func (e *teller) Error() string                  { return "told" }
 func (e *teller) Problem() (int, map[string]any) { return e.status, e.members }
 
-func TestWhatAnErrorBecomes(t *testing.T) {
+func TestProblemOfError(t *testing.T) {
 	secret := errors.New("password=hunter2")
 	for name, tt := range map[string]struct {
 		err    error
@@ -248,7 +248,7 @@ func (w waiting) Error() string                  { return "wait" }
 func (w waiting) Problem() (int, map[string]any) { return w.status, nil }
 func (w waiting) RetrySeconds() int64            { return 7 }
 
-func TestProblemsAfterWhichToWait(t *testing.T) {
+func TestProblemsWithRetryAfter(t *testing.T) {
 	for status, want := range map[int]string{429: "7", 503: "7", 400: ""} {
 		for _, wrap := range []func(error) error{
 			func(err error) error { return err },

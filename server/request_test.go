@@ -77,7 +77,7 @@ func TestReservedNamesHaveTheirTypes(t *testing.T) {
 	require.Equal(t, 200, ask(srv, "GET", "/").StatusCode)
 }
 
-func TestALimitThatNoPolicyHasReturnsErrors(t *testing.T) {
+func TestLimitWithoutPolicy(t *testing.T) {
 	for name, tt := range map[string]struct {
 		policies []ratelimit.Policy
 		limit    func(req *server.Request) *ratelimit.Limit
@@ -180,7 +180,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-func TestWhatIsOneServersOwn(t *testing.T) {
+func TestServerReservesItsProperties(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	for _, name := range []string{"session", "params"} {
 		require.Panics(t, func() {

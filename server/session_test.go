@@ -106,7 +106,7 @@ func TestASaveThatFailsIsOneCleanProblem(t *testing.T) {
 }
 
 // The cookie that ends the session would not go out either.
-func TestAHeaderThatIsNoneSavesNothing(t *testing.T) {
+func TestInvalidHeaderSavesNothing(t *testing.T) {
 	srv, l := newStored(t, inMemory(t))
 	srv.HandleFunc("POST /renew", func(w http.ResponseWriter, req *server.Request) error {
 		if err := req.Session().Bind("eve"); err != nil {
