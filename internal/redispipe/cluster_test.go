@@ -215,7 +215,7 @@ func testASlotOnItsWay(t *testing.T, c *redistest.Cluster, client *redis.Cluster
 	to := c.Masters(slot)[1]
 	require.NoError(t, to.Client(nil).ScriptFlush(t.Context()).Err(), "the new node has to be told the scripts")
 	m := c.BeginMove(slot, to)
-	require.Equal(t, 1, m.Keys(1))
+	require.Equal(t, 1, m.MoveKeys(1))
 	for i := range 3 {
 		key := fmt.Sprint("{way}", i)
 		must(add(key, 1))
@@ -245,7 +245,7 @@ func testKeysStaySeparate(t *testing.T, c *redistest.Cluster, client *redis.Clus
 	require.NoError(t, err)
 	slot := c.Slot("{apart}")
 	m := c.BeginMove(slot, c.Masters(slot)[1])
-	require.Equal(t, 1, m.Keys(1))
+	require.Equal(t, 1, m.MoveKeys(1))
 	requireInTime(t, 1, func() error {
 		_, err := p.Run(t.Context(), timeout, addBoth("{apart}1", "{apart}2"))
 		return err
