@@ -78,12 +78,12 @@ func (c *client) step(s step) {
 		c.now += c.peek().RetryAfter
 	}
 	if s.drain > 0 {
-		c.drain(s.drain)
+		c.takeAllFor(s.drain)
 	}
 }
 
-// greedy takes all there is, and all that comes as it comes, at each of many phases.
-func greedy() []attack {
+// greedyAttacks takes all there is, and all that comes as it comes, at each of many phases.
+func greedyAttacks() []attack {
 	list := []attack{{phase: Per - tick, steps: []step{{take: all}}}}
 	for i := range 60 {
 		list = append(list, attack{phase: time.Duration(i) * Per / 60, steps: []step{{take: all}}})
@@ -91,14 +91,14 @@ func greedy() []attack {
 	return list
 }
 
-// edge begins with one unit, and takes the others just before they would come back.
-func edge() []attack {
+// edgeAttacks begins with one unit, and takes the others just before they would come back.
+func edgeAttacks() []attack {
 	steps := []step{{take: one}, {until: whole, lead: tick, take: all}, {take: all}, {take: all}, {take: all}}
 	return []attack{{steps: steps}, {phase: Per - tick, steps: steps}}
 }
 
-// random waits for random times and takes random amounts.
-func random(rng *rand.Rand) []attack {
+// randomAttacks waits for random times and takes random amounts.
+func randomAttacks(rng *rand.Rand) []attack {
 	var list []attack
 	for range 200 {
 		a := attack{phase: randomTime(rng, Per)}

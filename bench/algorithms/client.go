@@ -61,8 +61,8 @@ func (c *client) take(n int64) (v ratelimit.Result) {
 	return v
 }
 
-// drain takes all there is, and what comes within d as it comes.
-func (c *client) drain(d time.Duration) {
+// takeAllFor takes all there is, and what comes within d as it comes.
+func (c *client) takeAllFor(d time.Duration) {
 	end, v := c.now+d, c.peek()
 	for c.err == nil && c.now+v.RetryAfter <= end {
 		c.now += v.RetryAfter
@@ -70,8 +70,8 @@ func (c *client) drain(d time.Duration) {
 	}
 }
 
-// worst returns the most units of any window of length w.
-func worst(charges []charge, w time.Duration) int64 {
+// maxUnitsIn returns the most units of any window of length w.
+func maxUnitsIn(charges []charge, w time.Duration) int64 {
 	var most, sum int64
 	first := 0
 	for _, c := range charges {

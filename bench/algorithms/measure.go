@@ -14,9 +14,9 @@ type report struct {
 
 // measure takes some seconds. It gives the same figures each time.
 func measure() (report, error) {
-	list := subjects()
+	list := allSubjects()
 	r := report{over: make([]over, len(list)), strict: make([]strict, len(list))}
-	all, err := crowds()
+	all, err := allCrowds()
 	if err != nil {
 		return report{}, err
 	}

@@ -15,9 +15,9 @@ type over struct {
 	found                        []int64
 }
 
-// lengths are the windows of which the most is known: up to three Per, by half seconds,
+// windowLengths are the windows of which the most is known: up to three Per, by half seconds,
 // and two ticks.
-func lengths() []time.Duration {
+func windowLengths() []time.Duration {
 	list := []time.Duration{2 * tick}
 	for w := 500 * time.Millisecond; w <= 3*Per; w += 500 * time.Millisecond {
 		list = append(list, w)
@@ -27,13 +27,13 @@ func lengths() []time.Duration {
 
 // measureOver lets every adversary at s.
 func measureOver(s subject) (over, error) {
-	o, windows := over{subject: s}, lengths()
+	o, windows := over{subject: s}, windowLengths()
 	o.found = make([]int64, len(windows))
 	see := func(most *int64) func([]charge) {
 		return func(charges []charge) {
-			*most = max(*most, worst(charges, Per))
+			*most = max(*most, maxUnitsIn(charges, Per))
 			for i, w := range windows {
-				o.found[i] = max(o.found[i], worst(charges, w))
+				o.found[i] = max(o.found[i], maxUnitsIn(charges, w))
 			}
 		}
 	}
@@ -41,7 +41,7 @@ func measureOver(s subject) (over, error) {
 	for _, by := range []struct {
 		attacks []attack
 		most    *int64
-	}{{greedy(), &o.greedy}, {edge(), &o.edge}, {random(rng), &o.random}} {
+	}{{greedyAttacks(), &o.greedy}, {edgeAttacks(), &o.edge}, {randomAttacks(rng), &o.random}} {
 		for _, a := range by.attacks {
 			charges, err := a.run(s)
 			if err != nil {
@@ -53,9 +53,9 @@ func measureOver(s subject) (over, error) {
 	return o, search(s, rng, see(&o.search))
 }
 
-// at returns what was found in windows of length w, one of lengths.
-func (o over) at(w time.Duration) int64 {
-	for i, l := range lengths() {
+// maxInWindow returns the most units that were found in a window of length w, one of windowLengths.
+func (o over) maxInWindow(w time.Duration) int64 {
+	for i, l := range windowLengths() {
 		if l == w {
 			return o.found[i]
 		}

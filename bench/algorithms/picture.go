@@ -35,34 +35,34 @@ func (r report) save(dir string) error {
 	}
 	var laxness, strictness []*plot.Plot
 	for i := range r.over {
-		p, err := r.over[i].panel()
+		p, err := r.over[i].drawPanel()
 		if err != nil {
 			return err
 		}
 		laxness = append(laxness, p)
-		if p, err = r.strict[i].panel(); err != nil {
+		if p, err = r.strict[i].drawPanel(); err != nil {
 			return err
 		}
 		strictness = append(strictness, p)
 	}
-	if err := saveAll(laxness, filepath.Join(dir, "over.svg")); err != nil {
+	if err := savePanels(laxness, filepath.Join(dir, "over.svg")); err != nil {
 		return err
 	}
-	return saveAll(strictness, filepath.Join(dir, "strict.svg"))
+	return savePanels(strictness, filepath.Join(dir, "strict.svg"))
 }
 
-// panel draws what gets through in windows of each length. Above the grey steps is more
+// drawPanel draws what gets through in windows of each length. Above the grey steps is more
 // than the limit in some Per.
-func (o over) panel() (*plot.Plot, error) {
+func (o over) drawPanel() (*plot.Plot, error) {
 	p := newPanel(o.name, "window, s", "most let through")
 	p.X.Max, p.Y.Max = 3*Per.Seconds(), 5*Limit
-	p.X.Tick.Marker = ticks(60, 3)
-	p.Y.Tick.Marker = ticks(Limit, 5)
+	p.X.Tick.Marker = axisTicks(60, 3)
+	p.Y.Tick.Marker = axisTicks(Limit, 5)
 	var found, bound, limit plotter.XYs
-	for i, w := range lengths() {
+	for i, w := range windowLengths() {
 		found = append(found, plotter.XY{X: w.Seconds(), Y: float64(o.found[i])})
-		bound = append(bound, plotter.XY{X: w.Seconds(), Y: float64(o.bound(w))})
-		limit = append(limit, plotter.XY{X: w.Seconds(), Y: float64(exact(w))})
+		bound = append(bound, plotter.XY{X: w.Seconds(), Y: float64(o.theoreticalMax(w))})
+		limit = append(limit, plotter.XY{X: w.Seconds(), Y: float64(exactMax(w))})
 	}
 	area, err := plotter.NewPolygon(append(limit, plotter.XY{X: p.X.Max}, plotter.XY{}))
 	if err != nil {
@@ -74,17 +74,17 @@ func (o over) panel() (*plot.Plot, error) {
 	return p, addLines(p, line{"found", found, vermilion, nil}, line{"bound", bound, blue, dashes})
 }
 
-// panel draws what honest clients get by what they ask for.
-func (s strict) panel() (*plot.Plot, error) {
+// drawPanel draws what honest clients get by what they ask for.
+func (s strict) drawPanel() (*plot.Plot, error) {
 	p := newPanel(s.name, "asked for, in 60 s", "% of what SlidingLog gives")
 	p.X.Min, p.X.Max, p.Y.Max = Limit/2, 2*Limit, 120
 	p.Legend.Top = false
-	p.X.Tick.Marker = ticks(Limit/2, 4)
-	p.Y.Tick.Marker = ticks(20, 6)
+	p.X.Tick.Marker = axisTicks(Limit/2, 4)
+	p.Y.Tick.Marker = axisTicks(20, 6)
 	p.Add(plotter.NewGrid())
 	var lines []line
 	for _, l := range []line{{evenly, nil, vermilion, nil}, {chance, nil, blue, dashes}, {bunched, nil, green, dashes[:1]}} {
-		for i, load := range loads() {
+		for i, load := range clientLoads() {
 			l.points = append(l.points, plotter.XY{X: load * Limit, Y: 100 * s.shares[l.name][i]})
 		}
 		lines = append(lines, l)
@@ -126,8 +126,8 @@ func addLines(p *plot.Plot, lines ...line) error {
 	return nil
 }
 
-// saveAll draws panels in rows. The legend of the first is that of all.
-func saveAll(panels []*plot.Plot, path string) error {
+// savePanels draws panels in rows. The legend of the first is that of all.
+func savePanels(panels []*plot.Plot, path string) error {
 	var rows [][]*plot.Plot
 	for i, p := range panels {
 		if i > 0 {
@@ -145,10 +145,10 @@ func saveAll(panels []*plot.Plot, path string) error {
 			rows[i][j].Draw(canvas)
 		}
 	}
-	return write(img, path)
+	return writeSVG(img, path)
 }
 
-func write(img *vgsvg.Canvas, path string) (err error) {
+func writeSVG(img *vgsvg.Canvas, path string) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -162,8 +162,8 @@ func write(img *vgsvg.Canvas, path string) (err error) {
 	return err
 }
 
-// ticks marks n multiples of each.
-func ticks(each float64, n int) plot.ConstantTicks {
+// axisTicks marks n multiples of each.
+func axisTicks(each float64, n int) plot.ConstantTicks {
 	var list plot.ConstantTicks
 	for i := range n + 1 {
 		v := float64(i) * each

@@ -24,10 +24,10 @@ func measuredReport(t *testing.T) report {
 // can be tried. Of a union, only up to one Per: beyond, its bound isn't tight.
 func TestTheSearchReachesTheBounds(t *testing.T) {
 	for _, o := range measuredReport(t).over {
-		for i, w := range lengths() {
-			require.LessOrEqual(t, o.found[i], o.bound(w), "%s, %v", o.name, w)
+		for i, w := range windowLengths() {
+			require.LessOrEqual(t, o.found[i], o.theoreticalMax(w), "%s, %v", o.name, w)
 			if len(o.rules) == 1 || w <= Per {
-				require.Equal(t, o.bound(w), o.found[i], "%s, %v", o.name, w)
+				require.Equal(t, o.theoreticalMax(w), o.found[i], "%s, %v", o.name, w)
 			}
 		}
 	}
@@ -42,14 +42,14 @@ func TestWhatTheTextSaysOfTooMuch(t *testing.T) {
 	for _, o := range measuredReport(t).over {
 		want, more := inPer[o.name]
 		if more {
-			require.Equal(t, want, o.at(Per), o.name)
+			require.Equal(t, want, o.maxInWindow(Per), o.name)
 			continue
 		}
-		require.EqualValues(t, Limit, o.at(Per), o.name)
-		for i, w := range lengths() {
-			require.LessOrEqual(t, o.found[i], exact(w), "%s, %v", o.name, w)
+		require.EqualValues(t, Limit, o.maxInWindow(Per), o.name)
+		for i, w := range windowLengths() {
+			require.LessOrEqual(t, o.found[i], exactMax(w), "%s, %v", o.name, w)
 			if o.name == "SlidingLog" {
-				require.Equal(t, exact(w), o.found[i], w)
+				require.Equal(t, exactMax(w), o.found[i], w)
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func TestWhatTheTextSaysOfTooLittle(t *testing.T) {
 		if interval > 0 {
 			require.Equal(t, Per+interval, s.pause, s.name)
 		} else {
-			require.Equal(t, 1.0, s.shares[evenly][slices.Index(loads(), 1)], s.name)
+			require.Equal(t, 1.0, s.shares[evenly][slices.Index(clientLoads(), 1)], s.name)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestPicturesShowEachRule(t *testing.T) {
 		for _, path := range []string{filepath.Join(dir, name), filepath.Join("../../docs/algorithms", name)} {
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
-			for _, s := range subjects() {
+			for _, s := range allSubjects() {
 				require.Contains(t, string(text), s.name, path)
 			}
 		}
@@ -95,9 +95,9 @@ func TestWorstIsOfAHalfOpenWindow(t *testing.T) {
 	for w, want := range map[time.Duration]int64{
 		tick: 5, 3 * time.Second: 5, 3*time.Second + tick: 6, 5 * time.Second: 6, 5*time.Second + tick: 9,
 	} {
-		require.Equal(t, want, worst(charges, w), w)
+		require.Equal(t, want, maxUnitsIn(charges, w), w)
 	}
-	require.Zero(t, worst(nil, Per))
+	require.Zero(t, maxUnitsIn(nil, Per))
 }
 
 func TestHonestClientsAskForTheirLoad(t *testing.T) {

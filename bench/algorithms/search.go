@@ -12,8 +12,8 @@ const (
 	tries  = 50
 )
 
-// targets are the windows that the search makes the most of, one after the other.
-func targets() []time.Duration {
+// searchWindows are the windows that the search makes the most of, one after the other.
+func searchWindows() []time.Duration {
 	list := []time.Duration{2 * tick}
 	for i := time.Duration(1); i <= 12; i++ {
 		list = append(list, i*Per/4+500*time.Millisecond)
@@ -24,9 +24,9 @@ func targets() []time.Duration {
 // search climbs: it changes an attack at random, and keeps what lets through at least as
 // much in the window. seen gets all that is kept.
 func search(s subject, rng *rand.Rand, seen func([]charge)) error {
-	for _, w := range targets() {
+	for _, w := range searchWindows() {
 		for range starts {
-			if err := climb(s, rng, w, seen); err != nil {
+			if err := climbFor(s, rng, w, seen); err != nil {
 				return err
 			}
 		}
@@ -34,15 +34,15 @@ func search(s subject, rng *rand.Rand, seen func([]charge)) error {
 	return nil
 }
 
-func climb(s subject, rng *rand.Rand, w time.Duration, seen func([]charge)) error {
-	best, most := attack{steps: []step{anyStep(rng)}}, int64(-1)
+func climbFor(s subject, rng *rand.Rand, w time.Duration, seen func([]charge)) error {
+	best, most := attack{steps: []step{randomStep(rng)}}, int64(-1)
 	for range tries {
-		a := best.changed(rng)
+		a := best.mutate(rng)
 		charges, err := a.run(s)
 		if err != nil {
 			return err
 		}
-		if got := worst(charges, w); got >= most {
+		if got := maxUnitsIn(charges, w); got >= most {
 			best, most = a, got
 			seen(charges)
 		}
@@ -50,7 +50,7 @@ func climb(s subject, rng *rand.Rand, w time.Duration, seen func([]charge)) erro
 	return nil
 }
 
-func anyStep(rng *rand.Rand) step {
+func randomStep(rng *rand.Rand) step {
 	s := step{
 		until: moment(rng.IntN(int(moments))),
 		lead:  tick,
@@ -66,9 +66,9 @@ func anyStep(rng *rand.Rand) step {
 	return s
 }
 
-// changed returns the attack with another phase, or with one step that is new, changed or
+// mutate returns the attack with another phase, or with one step that is new, changed or
 // gone.
-func (a attack) changed(rng *rand.Rand) attack {
+func (a attack) mutate(rng *rand.Rand) attack {
 	a.steps = slices.Clone(a.steps)
 	i := rng.IntN(len(a.steps))
 	switch rng.IntN(6) {
@@ -77,21 +77,21 @@ func (a attack) changed(rng *rand.Rand) attack {
 	case 1:
 		a.phase = Per - tick // the last moment of a bucket of any length
 	case 2:
-		a.steps = slices.Insert(a.steps, i, anyStep(rng))
+		a.steps = slices.Insert(a.steps, i, randomStep(rng))
 	case 3:
 		if len(a.steps) > 1 {
 			a.steps = slices.Delete(a.steps, i, i+1)
 		}
 	case 4:
-		a.steps[i] = anyStep(rng)
+		a.steps[i] = randomStep(rng)
 	default:
 		s := &a.steps[i]
-		s.lead, s.drain = nearby(rng, s.lead), nearby(rng, s.drain)
+		s.lead, s.drain = jitter(rng, s.lead), jitter(rng, s.drain)
 	}
 	return a
 }
 
-// nearby returns a time that is up to a quarter shorter or longer.
-func nearby(rng *rand.Rand, d time.Duration) time.Duration {
+// jitter returns a time that is up to a quarter shorter or longer.
+func jitter(rng *rand.Rand, d time.Duration) time.Duration {
 	return max(tick, time.Duration(float64(d)*(0.75+rng.Float64()/2)).Truncate(tick))
 }

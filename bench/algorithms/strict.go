@@ -15,8 +15,8 @@ type strict struct {
 	shares  map[string][]float64 // of each honest client, for each of loads, at the worst phase
 }
 
-// loads are what honest clients ask for, in units of the limit.
-func loads() []float64 {
+// clientLoads are what honest clients ask for, in units of the limit.
+func clientLoads() []float64 {
 	var list []float64
 	for i := 5; i <= 20; i++ {
 		list = append(list, float64(i)/10)
@@ -34,9 +34,9 @@ const (
 	bunched = "ten at once"
 )
 
-var honest = map[string]arrivals{evenly: even, chance: poisson, bunched: inBunches}
+var honest = map[string]arrivals{evenly: evenArrivals, chance: poissonArrivals, bunched: bunchedArrivals}
 
-func even(_ *rand.Rand, load float64, until time.Duration) (list []time.Duration) {
+func evenArrivals(_ *rand.Rand, load float64, until time.Duration) (list []time.Duration) {
 	for i := 0; ; i++ {
 		at := (time.Duration(float64(i) * float64(Per) / (load * Limit))).Truncate(tick)
 		if at >= until {
@@ -46,7 +46,7 @@ func even(_ *rand.Rand, load float64, until time.Duration) (list []time.Duration
 	}
 }
 
-func poisson(rng *rand.Rand, load float64, until time.Duration) (list []time.Duration) {
+func poissonArrivals(rng *rand.Rand, load float64, until time.Duration) (list []time.Duration) {
 	for at := time.Duration(0); ; {
 		at += time.Duration(rng.ExpFloat64() * float64(Per) / (load * Limit)).Truncate(tick)
 		if at >= until {
@@ -56,9 +56,9 @@ func poisson(rng *rand.Rand, load float64, until time.Duration) (list []time.Dur
 	}
 }
 
-// inBunches comes ten times at once, and then as rarely as the load prescribes.
-func inBunches(rng *rand.Rand, load float64, until time.Duration) (list []time.Duration) {
-	for _, at := range even(rng, load/10, until) {
+// bunchedArrivals comes ten times at once, and then as rarely as the load prescribes.
+func bunchedArrivals(rng *rand.Rand, load float64, until time.Duration) (list []time.Duration) {
+	for _, at := range evenArrivals(rng, load/10, until) {
 		for range 10 {
 			list = append(list, at)
 		}
@@ -82,15 +82,15 @@ type crowd struct {
 	exact int
 }
 
-// crowds are those of all honest clients, by name, then by load, then by phase.
-func crowds() (list []crowd, err error) {
-	log := subject{"", []ratelimit.Rule{slidingLog(Limit, Per)}}
+// allCrowds are those of all honest clients, by name, then by load, then by phase.
+func allCrowds() (list []crowd, err error) {
+	log := subject{"", []ratelimit.Rule{slidingLogRule(Limit, Per)}}
 	for name, come := range honest {
-		for _, load := range loads() {
+		for _, load := range clientLoads() {
 			for i := range phases {
 				rng := rand.New(rand.NewPCG(seed, uint64(i)))
 				c := crowd{name: name, load: load, phase: time.Duration(i) * 1237 * time.Millisecond, comes: come(rng, load, long)}
-				if c.exact, err = c.served(log); err != nil {
+				if c.exact, err = c.countAdmitted(log); err != nil {
 					return nil, err
 				}
 				list = append(list, c)
@@ -100,8 +100,8 @@ func crowds() (list []crowd, err error) {
 	return list, nil
 }
 
-// served returns how many units s lets through.
-func (c crowd) served(s subject) (int, error) {
+// countAdmitted returns how many units s admits.
+func (c crowd) countAdmitted(s subject) (int, error) {
 	one := newClient(s, c.phase)
 	for _, one.now = range c.comes {
 		one.take(1)
@@ -112,11 +112,11 @@ func (c crowd) served(s subject) (int, error) {
 func measureStrict(s subject, all []crowd) (strict, error) {
 	out := strict{subject: s, shares: map[string][]float64{}}
 	var err error
-	if out.patient, out.pause, err = patient(s); err != nil {
+	if out.patient, out.pause, err = measurePatientClient(s); err != nil {
 		return strict{}, err
 	}
 	for i, c := range all {
-		got, err := c.served(s)
+		got, err := c.countAdmitted(s)
 		if err != nil {
 			return strict{}, err
 		}
@@ -130,10 +130,10 @@ func measureStrict(s subject, all []crowd) (strict, error) {
 	return out, nil
 }
 
-// patient measures the second of two times cycles, so that the beginning doesn't count.
-func patient(s subject) (inPer float64, pause time.Duration, err error) {
+// measurePatientClient measures the second of two times cycles, so that the beginning doesn't count.
+func measurePatientClient(s subject) (inPer float64, pause time.Duration, err error) {
 	c := newClient(s, 0)
-	c.drain(2*cycles - tick)
+	c.takeAllFor(2*cycles - tick)
 	var units int64
 	for i, ch := range c.charges {
 		if ch.at >= cycles {

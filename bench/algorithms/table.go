@@ -14,7 +14,7 @@ func (r report) overTable() string {
 	b.WriteString("| 100 in 60 s | greedy | edge | random | search | bound | in 1 s | in 61 s |\n|---|---|---|---|---|---|---|---|\n")
 	for _, o := range r.over {
 		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d | %d |\n", o.name, o.greedy, o.edge, o.random, o.search,
-			o.bound(Per), o.at(time.Second), o.at(Per+time.Second))
+			o.theoreticalMax(Per), o.maxInWindow(time.Second), o.maxInWindow(Per+time.Second))
 	}
 	return b.String()
 }
@@ -24,14 +24,14 @@ func (r report) strictTable() string {
 	b.WriteString("| 100 in 60 s | patient, in 60 s | longest pause | 100 evenly | 90 at random | 90 by tens |\n|---|---|---|---|---|---|\n")
 	for _, s := range r.strict {
 		fmt.Fprintf(&b, "| %s | %.1f | %s | %s | %s | %s |\n", s.name, s.patient, s.pause.Round(100*time.Millisecond),
-			s.share(evenly, 1), s.share(chance, 0.9), s.share(bunched, 0.9))
+			s.clientShare(evenly, 1), s.clientShare(chance, 0.9), s.clientShare(bunched, 0.9))
 	}
 	return b.String()
 }
 
-// share returns an honest client's share in words.
-func (s strict) share(client string, load float64) string {
-	for i, l := range loads() {
+// clientShare returns an honest client's share in words.
+func (s strict) clientShare(client string, load float64) string {
+	for i, l := range clientLoads() {
 		if l == load {
 			return fmt.Sprintf("%.1f %%", 100*s.shares[client][i])
 		}

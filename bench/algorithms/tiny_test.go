@@ -13,13 +13,13 @@ import (
 func tiny() []subject {
 	const per = 4 * tick
 	return []subject{
-		{"buckets of one", []ratelimit.Rule{buckets(2, per, tick, 2*per)}},
-		{"buckets", []ratelimit.Rule{buckets(2, per, 2*tick, 2*per)}},
-		{"buckets that don't divide Per", []ratelimit.Rule{buckets(2, per, 3*tick, 12*tick)}},
-		{"log", []ratelimit.Rule{slidingLog(2, per)}},
-		{"window", []ratelimit.Rule{fixedWindow(2, per)}},
-		{"gcra", []ratelimit.Rule{gcra(2, per, 2)}},
-		{"gcra, small burst", []ratelimit.Rule{gcra(2, per, 1)}},
+		{"buckets of one", []ratelimit.Rule{bucketRule(2, per, tick, 2*per)}},
+		{"buckets", []ratelimit.Rule{bucketRule(2, per, 2*tick, 2*per)}},
+		{"buckets that don't divide Per", []ratelimit.Rule{bucketRule(2, per, 3*tick, 12*tick)}},
+		{"log", []ratelimit.Rule{slidingLogRule(2, per)}},
+		{"window", []ratelimit.Rule{fixedWindowRule(2, per)}},
+		{"gcra", []ratelimit.Rule{gcraRule(2, per, 2)}},
+		{"gcra, small burst", []ratelimit.Rule{gcraRule(2, per, 1)}},
 		{"throttle", []ratelimit.Rule{ratelimit.Throttle(per)}},
 	}
 }
@@ -51,7 +51,7 @@ func (e *everything) try(t *testing.T, plan []charge, at int) {
 	}
 	e.runs++
 	for w := range e.most {
-		e.most[w] = max(e.most[w], worst(plan, time.Duration(w+1)*tick))
+		e.most[w] = max(e.most[w], maxUnitsIn(plan, time.Duration(w+1)*tick))
 	}
 	for ; at < lifetime; at++ {
 		for n := int64(1); n <= e.rules[0].Burst(); n++ {
@@ -67,7 +67,7 @@ func TestBoundsAreReached(t *testing.T) {
 		e := everything{subject: s, most: make([]int64, longest)}
 		e.try(t, nil, 0)
 		for w, most := range e.most {
-			require.Equal(t, s.bound(time.Duration(w+1)*tick), most, "%s, %d ticks, %d runs", s.name, w+1, e.runs)
+			require.Equal(t, s.theoreticalMax(time.Duration(w+1)*tick), most, "%s, %d ticks, %d runs", s.name, w+1, e.runs)
 		}
 	}
 }

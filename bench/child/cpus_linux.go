@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// All returns the processors that this process may use.
-func All() (CPUs, error) {
+// AllCPUs returns the processors that this process may use.
+func AllCPUs() (CPUs, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 
 var errNotLinux = fmt.Errorf("%w: processors are divided as Linux does it, and this is %s", harness.ErrMissing, runtime.GOOS)
 
-// All returns an error: only on Linux can processes be kept on processors.
-func All() (CPUs, error) { return nil, errNotLinux }
+// AllCPUs returns an error: only on Linux can processes be kept on processors.
+func AllCPUs() (CPUs, error) { return nil, errNotLinux }
 
 // Do returns an error, too.
 func (CPUs) Do(func() error) error { return errNotLinux }

@@ -49,8 +49,8 @@ func StartRole(role string, task any, on CPUs) (p *Process, line string, err err
 	if p, err = Start(cmd, on); err != nil {
 		return nil, "", err
 	}
-	if line, err = p.Line(); err != nil {
-		return nil, "", p.Failed(err)
+	if line, err = p.ReadLine(); err != nil {
+		return nil, "", p.Abort(err)
 	}
 	return p, line, nil
 }
@@ -58,8 +58,8 @@ func StartRole(role string, task any, on CPUs) (p *Process, line string, err err
 // Pid is the process's number.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Line returns the next line of what the process prints.
-func (p *Process) Line() (string, error) {
+// ReadLine returns the next line of what the process prints.
+func (p *Process) ReadLine() (string, error) {
 	s, err := p.out.ReadString('\n')
 	return strings.TrimSpace(s), err
 }
@@ -69,11 +69,11 @@ func (p *Process) Ask() (string, error) {
 	if _, err := io.WriteString(p.in, "\n"); err != nil {
 		return "", err
 	}
-	return p.Line()
+	return p.ReadLine()
 }
 
-// Failed ends a process that has not started as it should, and returns the reason.
-func (p *Process) Failed(why error) error {
+// Abort ends a process that has not started as it should, and returns the reason.
+func (p *Process) Abort(why error) error {
 	_ = p.Stop(syscall.SIGKILL)
 	return fmt.Errorf("%s did not start: %w\n%s", p.cmd.Path, why, &p.log)
 }

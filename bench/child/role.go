@@ -38,8 +38,8 @@ func Main(roles ...map[string]Role) {
 	os.Exit(0)
 }
 
-// Is reports whether this process is a child, which [Main] should have handled.
-func Is() bool { return os.Getenv(roleVar) != "" }
+// IsChild reports whether this process is a child, which [Main] should have handled.
+func IsChild() bool { return os.Getenv(roleVar) != "" }
 
 // Command returns the command that runs this program in a role, on n processors.
 func Command(ctx context.Context, role string, task any, n int) (*exec.Cmd, error) {

@@ -29,19 +29,19 @@ type answer struct {
 	Seconds float64
 }
 
-// ask sends a command of redback.js and waits for its answer.
-func (b *redback) ask(command map[string]any) (a answer, err error) {
+// call sends a command of redback.js and waits for its answer.
+func (b *redback) call(command map[string]any) (a answer, err error) {
 	err = b.process.Ask(command, &a)
 	return a, err
 }
 
 func (b *redback) prepare(_ context.Context, round string, charge bool) error {
-	_, err := b.ask(map[string]any{"do": "prepare", "round": round, "subjects": subjects, "charge": charge})
+	_, err := b.call(map[string]any{"do": "prepare", "round": round, "subjects": subjects, "charge": charge})
 	return err
 }
 
 func (b *redback) run(_ context.Context, l load, length time.Duration) (sample, error) {
-	a, err := b.ask(map[string]any{
+	a, err := b.call(map[string]any{
 		"do": "run", "op": l.op, "interval": l.interval.Seconds(),
 		"callers": inFlight, "ms": length.Milliseconds(),
 	})
@@ -49,12 +49,12 @@ func (b *redback) run(_ context.Context, l load, length time.Duration) (sample, 
 }
 
 func (b *redback) verify(context.Context) error {
-	_, err := b.ask(map[string]any{"do": "verify"})
+	_, err := b.call(map[string]any{"do": "verify"})
 	return err
 }
 
 func (b *redback) cpu() (time.Duration, error) {
-	a, err := b.ask(map[string]any{"do": "cpu"})
+	a, err := b.call(map[string]any{"do": "cpu"})
 	return time.Duration(a.Seconds * float64(time.Second)), err
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/lazyreq/lazyreq/bench/harness"
 )
 
-// keys returns the names of a round's keys.
-func (l load) keys(prefix string, round int) []string {
+// keyNames returns the names of a round's keys.
+func (l load) keyNames(prefix string, round int) []string {
 	names := make([]string, l.size)
 	for i := range names {
 		names[i] = fmt.Sprintf("%s:%d:%05d", prefix, round, i)
@@ -20,13 +20,13 @@ func (l load) keys(prefix string, round int) []string {
 // beyond is how much more of a narrow quota is asked for than there is.
 const beyond = 2
 
-// check has the callers ask for more of a few keys than their quota, all at once. What
+// checkQuota has the callers ask for more of a few keys than their quota, all at once. What
 // passes must be the quota.
-func (in *instance) check(ctx context.Context) error {
+func (in *instance) checkQuota(ctx context.Context) error {
 	if in.loose {
 		return nil
 	}
-	names := load{size: min(in.load.size, 4)}.keys("narrow", in.rounds)
+	names := load{size: min(in.load.size, 4)}.keyNames("narrow", in.rounds)
 	admitted, failed := make([]int, len(names)), make([]error, len(names))
 	calls := make(chan int)
 	var mu sync.Mutex

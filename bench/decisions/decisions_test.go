@@ -30,7 +30,7 @@ func TestRoundsOfAll(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(nil)
 	for _, c := range contenders() {
-		in, err := open(c, server.Addr, client, load{size: 512, callers: 8}, 50*time.Millisecond)
+		in, err := openInstance(c, server.Addr, client, load{size: 512, callers: 8}, 50*time.Millisecond)
 		require.NoError(t, err, c.name)
 		values, err := in.Round(t.Context())
 		if c.name == "throttled" { // some of its calls fail where several are at one key
@@ -52,7 +52,7 @@ func TestCommandsAreThoseThatAreSent(t *testing.T) {
 		if want[c.name] == 0 {
 			continue
 		}
-		in, err := open(c, server.Addr, client, load{size: 4, callers: 1}, 30*time.Millisecond)
+		in, err := openInstance(c, server.Addr, client, load{size: 4, callers: 1}, 30*time.Millisecond)
 		require.NoError(t, err, c.name)
 		values, err := in.Round(t.Context())
 		require.NoError(t, err, c.name)
@@ -88,7 +88,7 @@ func TestWhatIsWrongIsNoticed(t *testing.T) {
 		"denied, far below the limit":    fake(no, no),
 		"no decision":                    fake(fails, no),
 	} {
-		in, err := open(c, server.Addr, client, load{size: 1, callers: 1}, 10*time.Millisecond)
+		in, err := openInstance(c, server.Addr, client, load{size: 1, callers: 1}, 10*time.Millisecond)
 		require.NoError(t, err)
 		_, err = in.Round(t.Context())
 		require.ErrorIs(t, err, harness.ErrWrong)
@@ -102,6 +102,6 @@ func TestLatencies(t *testing.T) {
 	for i := range 100 {
 		done.took = append(done.took, time.Duration(100-i)*time.Microsecond)
 	}
-	done.latencies(values)
+	done.addLatencies(values)
 	require.Equal(t, map[string]float64{"mean latency": 50.5, "p50 latency": 51, "p99 latency": 100}, values)
 }

@@ -27,7 +27,7 @@ type instance struct {
 	rounds int
 }
 
-func open(c contender, addr string, client *redis.Client, l load, length time.Duration) (*instance, error) {
+func openInstance(c contender, addr string, client *redis.Client, l load, length time.Duration) (*instance, error) {
 	in := &instance{contender: c, load: l, length: length, redis: client}
 	var err error
 	if in.wide, err = c.open(addr, wide); err != nil {
@@ -48,13 +48,13 @@ func (in *instance) Round(ctx context.Context) (map[string]float64, error) {
 	if err := in.redis.FlushAll(ctx).Err(); err != nil {
 		return nil, err
 	}
-	keys := in.load.keys("wide", in.rounds)
-	in.run(ctx, keys, in.length/8) // connections, scripts, keys
+	keys := in.load.keyNames("wide", in.rounds)
+	in.runCallers(ctx, keys, in.length/8) // connections, scripts, keys
 	values, err := in.measure(ctx, keys)
 	if err != nil {
 		return values, err
 	}
-	return values, in.check(ctx)
+	return values, in.checkQuota(ctx)
 }
 
 // measure runs callers for as long as a round is.
@@ -66,7 +66,7 @@ func (in *instance) measure(ctx context.Context, keys []string) (map[string]floa
 		return nil, err
 	}
 	began := time.Now()
-	done := in.run(ctx, keys, in.length)
+	done := in.runCallers(ctx, keys, in.length)
 	seconds := time.Since(began).Seconds()
 	use, cpuAfter, err := in.usage(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func (in *instance) measure(ctx context.Context, keys []string) (map[string]floa
 	runtime.ReadMemStats(&after)
 	n := float64(done.decided)
 	if n == 0 {
-		return nil, errors.Join(fmt.Errorf("%w: no decision", harness.ErrWrong), done.wrong(ctx))
+		return nil, errors.Join(fmt.Errorf("%w: no decision", harness.ErrWrong), done.checkNoneDenied(ctx))
 	}
 	values := map[string]float64{
 		"throughput":                  n / seconds,
@@ -85,9 +85,9 @@ func (in *instance) measure(ctx context.Context, keys []string) (map[string]floa
 		"client cpu per decision":     (cpuAfter - cpu).Seconds() * 1e6 / n,
 	}
 	if in.load.timed {
-		done.latencies(values)
+		done.addLatencies(values)
 	}
-	return values, done.wrong(ctx)
+	return values, done.checkNoneDenied(ctx)
 }
 
 // usage is what Redis did so far, and the processor time of this process.
@@ -97,8 +97,8 @@ func (in *instance) usage(ctx context.Context) (redisinfo.Info, time.Duration, e
 	return info, cpu, err
 }
 
-// run has callers take for so long.
-func (in *instance) run(ctx context.Context, keys []string, length time.Duration) *tally {
+// runCallers has callers take for so long.
+func (in *instance) runCallers(ctx context.Context, keys []string, length time.Duration) *tally {
 	var over atomic.Bool
 	defer time.AfterFunc(length, func() { over.Store(true) }).Stop()
 	var mu sync.Mutex
@@ -106,7 +106,7 @@ func (in *instance) run(ctx context.Context, keys []string, length time.Duration
 	var callers sync.WaitGroup
 	for i := range in.load.callers {
 		callers.Go(func() {
-			t := in.caller(ctx, keys, i, &over)
+			t := in.runCaller(ctx, keys, i, &over)
 			mu.Lock()
 			defer mu.Unlock()
 			sum.add(t)
@@ -116,9 +116,9 @@ func (in *instance) run(ctx context.Context, keys []string, length time.Duration
 	return &sum
 }
 
-// caller takes of one key after the other, until it is over. Callers begin far from each
+// runCaller takes of one key after the other, until it is over. Callers begin far from each
 // other.
-func (in *instance) caller(ctx context.Context, keys []string, number int, over *atomic.Bool) (t tally) {
+func (in *instance) runCaller(ctx context.Context, keys []string, number int, over *atomic.Bool) (t tally) {
 	next := number * len(keys) / in.load.callers
 	for !over.Load() && ctx.Err() == nil {
 		var began time.Time

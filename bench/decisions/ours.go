@@ -14,20 +14,20 @@ import (
 // stack makes a store over client, and what ends it, if anything does.
 type stack func(client *redis.Client) (ratelimit.Store, func() error, error)
 
-// store is redisstore as it is by default.
-func store(client *redis.Client) (ratelimit.Store, func() error, error) {
+// defaultStore returns redisstore with its default options.
+func defaultStore(client *redis.Client) (ratelimit.Store, func() error, error) {
 	s, err := redisstore.New(client, redisstore.Options{})
 	return s, nil, err
 }
 
-// single makes a script call for each key.
-func single(client *redis.Client) (ratelimit.Store, func() error, error) {
+// unbatchedStore returns a store that makes a script call for each key.
+func unbatchedStore(client *redis.Client) (ratelimit.Store, func() error, error) {
 	s, err := redisstore.New(client, redisstore.Options{BatchSize: 1})
 	return s, nil, err
 }
 
-func lease(client *redis.Client) (ratelimit.Store, func() error, error) {
-	inner, _, err := store(client)
+func leaseStore(client *redis.Client) (ratelimit.Store, func() error, error) {
+	inner, _, err := defaultStore(client)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,18 +38,18 @@ func lease(client *redis.Client) (ratelimit.Store, func() error, error) {
 	return l, l.Close, nil
 }
 
-// window makes the kind of rule that most of the peers have.
-func window(q quota) ratelimit.Rule {
+// windowRule returns a rule such as most of the peers have.
+func windowRule(q quota) ratelimit.Rule {
 	return ratelimit.FixedWindow(int64(q.limit), q.per)
 }
 
-// gcra makes the kind that redis_rate and throttled have.
-func gcra(q quota) ratelimit.Rule {
+// gcraRule returns a rule such as redis_rate and throttled have.
+func gcraRule(q quota) ratelimit.Rule {
 	return ratelimit.GCRA(int64(q.limit), q.per)
 }
 
-// ours is a contender that asks a stack.
-func ours(name string, rule func(quota) ratelimit.Rule, make stack) contender {
+// ourContender returns a contender that calls a stack.
+func ourContender(name string, rule func(quota) ratelimit.Rule, make stack) contender {
 	return contender{name: name, sends: scripts, open: func(addr string, q quota) (limiter, error) {
 		client := newClient(addr)
 		s, end, err := make(client)

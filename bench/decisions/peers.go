@@ -104,7 +104,7 @@ func openThrottled(addr string, q quota) (limiter, error) {
 func openHttprate(addr string, q quota) (limiter, error) {
 	client := newClient(addr)
 	counter := httprateredis.WithRedisLimitCounter(&httprateredis.Config{Client: client, WindowLength: q.per, FallbackDisabled: true})
-	l := httprate.NewRateLimiter(q.limit, q.per, counter, httprate.WithErrorHandler(keepError))
+	l := httprate.NewRateLimiter(q.limit, q.per, counter, httprate.WithErrorHandler(recordError))
 	return limiter{close: client.Close, take: func(ctx context.Context, key string) (bool, error) {
 		w := &answer{header: http.Header{}}
 		r := (&http.Request{}).WithContext(ctx)
@@ -123,4 +123,4 @@ func (a *answer) Header() http.Header         { return a.header }
 func (a *answer) Write(p []byte) (int, error) { return len(p), nil }
 func (a *answer) WriteHeader(int)             {}
 
-func keepError(w http.ResponseWriter, _ *http.Request, err error) { w.(*answer).err = err }
+func recordError(w http.ResponseWriter, _ *http.Request, err error) { w.(*answer).err = err }

@@ -46,12 +46,12 @@ type group struct {
 var both = []string{"many", "hot"}
 
 var groups = []group{
-	{"plain", both, slices.Concat([]contender{ours("store", window, store), ours("store, GCRA", gcra, store), ours("one call each", window, single)}, peers, floors)},
-	{"lease", both[1:], slices.Concat([]contender{ours("lease", window, lease), ours("store", window, store)}, peers)},
+	{"plain", both, slices.Concat([]contender{ourContender("store", windowRule, defaultStore), ourContender("store, GCRA", gcraRule, defaultStore), ourContender("one call each", windowRule, unbatchedStore)}, peers, floors)},
+	{"lease", both[1:], slices.Concat([]contender{ourContender("lease", windowRule, leaseStore), ourContender("store", windowRule, defaultStore)}, peers)},
 }
 
 // alone is one caller's latency.
-var alone = group{name: "idle", contenders: slices.Concat([]contender{ours("store", window, store), ours("one call each", window, single)}, peers)}
+var alone = group{name: "idle", contenders: slices.Concat([]contender{ourContender("store", windowRule, defaultStore), ourContender("one call each", windowRule, unbatchedStore)}, peers)}
 
 // Suite returns the suite.
 func Suite() harness.Suite {
@@ -69,7 +69,7 @@ type plan struct {
 	length         time.Duration
 }
 
-func planned(quick bool) plan {
+func newPlan(quick bool) plan {
 	if quick {
 		return plan{callers: []int{64}, rounds: 5, idling: 5, length: 60 * time.Millisecond}
 	}
@@ -77,7 +77,7 @@ func planned(quick bool) plan {
 }
 
 func run(ctx context.Context, r *harness.Run) error {
-	p := planned(r.Quick)
+	p := newPlan(r.Quick)
 	for _, g := range groups {
 		r.Plan(len(p.callers) * len(g.loads) * len(g.contenders) * p.rounds)
 	}
@@ -89,7 +89,7 @@ func run(ctx context.Context, r *harness.Run) error {
 			}
 		}
 		one := load{name: alone.name, size: many, callers: 1, timed: true}
-		return r.Compare(ctx, one.name, p.idling, idle, alone.list(addr, client, one, p.length))
+		return r.Compare(ctx, one.name, p.idling, idle, alone.newContenders(addr, client, one, p.length))
 	})
 }
 
@@ -101,7 +101,7 @@ func (g *group) run(ctx context.Context, r *harness.Run, p plan, addr string, cl
 			if keys == "many" {
 				l.size = many
 			}
-			if err := r.Compare(ctx, l.name, p.rounds, metrics, g.list(addr, client, l, p.length)); err != nil {
+			if err := r.Compare(ctx, l.name, p.rounds, metrics, g.newContenders(addr, client, l, p.length)); err != nil {
 				return err
 			}
 		}
@@ -109,12 +109,12 @@ func (g *group) run(ctx context.Context, r *harness.Run, p plan, addr string, cl
 	return nil
 }
 
-// list returns the contenders of a case.
-func (g *group) list(addr string, client *redis.Client, l load, length time.Duration) []harness.Contender {
+// newContenders returns the contenders of a case.
+func (g *group) newContenders(addr string, client *redis.Client, l load, length time.Duration) []harness.Contender {
 	var list []harness.Contender
 	for i, c := range g.contenders {
 		list = append(list, harness.Contender{Name: c.name, Ours: i == 0, Start: func(context.Context) (harness.Instance, error) {
-			return open(c, addr, client, l, length)
+			return openInstance(c, addr, client, l, length)
 		}})
 	}
 	return list

@@ -16,8 +16,8 @@ type tally struct {
 	took                    []time.Duration
 }
 
-// wrong returns what is wrong with calls none of which should be denied.
-func (t *tally) wrong(ctx context.Context) error {
+// checkNoneDenied returns an error if a call was denied or has failed.
+func (t *tally) checkNoneDenied(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -53,8 +53,8 @@ func (t *tally) add(o tally) {
 	}
 }
 
-// latencies adds what calls took, in µs.
-func (t *tally) latencies(values map[string]float64) {
+// addLatencies adds the latencies of calls, in µs.
+func (t *tally) addLatencies(values map[string]float64) {
 	slices.Sort(t.took)
 	var sum time.Duration
 	for _, d := range t.took {

@@ -51,16 +51,16 @@ func TestRoundsOfAll(t *testing.T) {
 
 func TestWhatIsAdmittedIsChecked(t *testing.T) {
 	for _, s := range []sample{{admitted: []int{15, 15, 15, 15, 15}}, {admitted: []int{75}}} {
-		require.NoError(t, s.check(2500*time.Millisecond))
+		require.NoError(t, s.checkAdmitted(2500*time.Millisecond))
 		s.admitted[0]++
-		require.ErrorIs(t, s.check(2500*time.Millisecond), harness.ErrWrong)
+		require.ErrorIs(t, s.checkAdmitted(2500*time.Millisecond), harness.ErrWrong)
 		s.admitted[0] -= 2
-		require.ErrorIs(t, s.check(2500*time.Millisecond), harness.ErrWrong)
+		require.ErrorIs(t, s.checkAdmitted(2500*time.Millisecond), harness.ErrWrong)
 	}
 	long := sample{seconds: 3.1, admitted: []int{20, 15, 15, 15, 15}}
-	require.NoError(t, long.check(2500*time.Millisecond))
+	require.NoError(t, long.checkAdmitted(2500*time.Millisecond))
 	long.admitted[0]++
-	require.ErrorIs(t, long.check(2500*time.Millisecond), harness.ErrWrong)
+	require.ErrorIs(t, long.checkAdmitted(2500*time.Millisecond), harness.ErrWrong)
 }
 
 const table = `response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset
@@ -69,7 +69,7 @@ const table = `response-time,DNS+dialup,DNS,Request-write,Response-delay,Respons
 `
 
 func TestRead(t *testing.T) {
-	s, err := read(strings.NewReader(table))
+	s, err := parseHeyOutput(strings.NewReader(table))
 	require.NoError(t, err)
 	require.Equal(t, 2, s.ops)
 	require.Equal(t, []int{1}, s.admitted)
@@ -77,24 +77,24 @@ func TestRead(t *testing.T) {
 	require.InDelta(t, 0.5005, s.seconds, 1e-9)
 
 	for _, wrong := range []string{strings.Replace(table, "429", "500", 1), "response-time\n"} {
-		_, err := read(strings.NewReader(wrong))
+		_, err := parseHeyOutput(strings.NewReader(wrong))
 		require.ErrorIs(t, err, harness.ErrWrong)
 	}
-	_, err = read(strings.NewReader(strings.Replace(table, "0.0025", "soon", 1)))
+	_, err = parseHeyOutput(strings.NewReader(strings.Replace(table, "0.0025", "soon", 1)))
 	require.ErrorContains(t, err, "hey: ")
 }
 
 func TestWithoutHey(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	require.ErrorIs(t, needHey(), harness.ErrMissing)
+	require.ErrorIs(t, requireHey(), harness.ErrMissing)
 }
 
 // broken is a subject that fails.
 type broken struct{ subject }
 
-func (broken) serve(context.Context) (string, error) { return "", errors.New("boom") }
+func (broken) startServer(context.Context) (string, error) { return "", errors.New("boom") }
 
 func TestASubjectThatFails(t *testing.T) {
-	_, err := overHTTP(0)(t.Context(), broken{}, "r1", time.Millisecond)
+	_, err := httpLoad(0)(t.Context(), broken{}, "r1", time.Millisecond)
 	require.ErrorContains(t, err, "boom")
 }

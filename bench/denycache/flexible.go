@@ -47,7 +47,7 @@ func (f *flexible) run(_ context.Context, round string, length time.Duration) (s
 	return sample{a.Ops, a.Seconds, a.Admitted, a.Latencies}, err
 }
 
-func (f *flexible) serve(context.Context) (string, error) {
+func (f *flexible) startServer(context.Context) (string, error) {
 	if f.url != "" {
 		return f.url, nil
 	}
@@ -59,8 +59,8 @@ func (f *flexible) serve(context.Context) (string, error) {
 	return f.url, nil
 }
 
-// calls counts scripts: each call of the store is one, and others don't run meanwhile.
-func (f *flexible) calls(ctx context.Context) (int, error) {
+// storeCalls counts scripts: each call of the store is one, and others don't run meanwhile.
+func (f *flexible) storeCalls(ctx context.Context) (int, error) {
 	info, err := redisinfo.Read(ctx, f.redis)
 	return info.Sum([]string{"evalsha", "eval"}), err
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/lazyreq/lazyreq/bench/harness"
 )
 
-// overHTTP is the load of hey: so many requests a second, or as many as there can be if
+// httpLoad is the load of hey: so many requests a second, or as many as there can be if
 // that is 0.
-func overHTTP(rate int) load {
+func httpLoad(rate int) load {
 	return func(ctx context.Context, s subject, round string, length time.Duration) (sample, error) {
-		url, err := s.serve(ctx)
+		url, err := s.startServer(ctx)
 		if err != nil {
 			return sample{}, err
 		}
@@ -33,12 +33,12 @@ func overHTTP(rate int) load {
 		if err != nil {
 			return sample{}, fmt.Errorf("hey: %w: %s", err, &stderr)
 		}
-		return read(bytes.NewReader(out))
+		return parseHeyOutput(bytes.NewReader(out))
 	}
 }
 
-// needHey returns an error if there is none.
-func needHey() error {
+// requireHey returns an error if there is none.
+func requireHey() error {
 	if _, err := exec.LookPath("hey"); err != nil {
 		return fmt.Errorf("%w: no hey on this machine", harness.ErrMissing)
 	}
@@ -53,8 +53,8 @@ const (
 	offsetColumn = 7
 )
 
-// read sums up hey's table, a line for each request.
-func read(r io.Reader) (sample, error) {
+// parseHeyOutput sums up hey's table, a line for each request.
+func parseHeyOutput(r io.Reader) (sample, error) {
 	lines, err := csv.NewReader(r).ReadAll()
 	switch {
 	case err != nil:

@@ -12,21 +12,21 @@ import (
 	"github.com/lazyreq/lazyreq/bench/harness"
 )
 
-// subject is one of those that are compared.
+// subject is one of the contenders.
 type subject interface {
 	// run has callers take one unit after the other, each of a random key of the round.
 	run(ctx context.Context, round string, length time.Duration) (sample, error)
-	// serve begins a server, if there is none yet, and returns its URL. GET of URL/r1
+	// startServer starts a server, if there is none yet, and returns its URL. GET of URL/r1
 	// takes a unit of a random key of the round r1: 200 or 429.
-	serve(ctx context.Context) (string, error)
-	// calls is how often the subject has called its store.
-	calls(ctx context.Context) (int, error)
-	// cpu is the processor time that the subject's process took so far.
+	startServer(ctx context.Context) (string, error)
+	// storeCalls returns how often the subject has called its store.
+	storeCalls(ctx context.Context) (int, error)
+	// cpu returns the processor time that the subject's process has used so far.
 	cpu() (time.Duration, error)
 	Close() error
 }
 
-// sample is what a round came to.
+// sample is the result of a round.
 type sample struct {
 	ops       int
 	seconds   float64
@@ -50,10 +50,10 @@ func (in *instance) Round(ctx context.Context) (map[string]float64, error) {
 	if err := in.redis.FlushAll(ctx).Err(); err != nil {
 		return nil, err
 	}
-	if err := in.warm(ctx); err != nil {
+	if err := in.warmUp(ctx); err != nil {
 		return nil, err
 	}
-	calls, err := in.calls(ctx)
+	calls, err := in.storeCalls(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -69,15 +69,15 @@ func (in *instance) Round(ctx context.Context) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := in.calls(ctx)
+	after, err := in.storeCalls(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.values(after-calls, cpu-used), s.check(in.length)
+	return s.metrics(after-calls, cpu-used), s.checkAdmitted(in.length)
 }
 
-// warm makes connections and loads scripts. What is wrong then is wrong later, too.
-func (in *instance) warm(ctx context.Context) error {
+// warmUp makes connections and loads scripts. What is wrong then is wrong later, too.
+func (in *instance) warmUp(ctx context.Context) error {
 	_, err := in.load(ctx, in.subject, fmt.Sprint("warm", in.rounds), 200*time.Millisecond)
 	if errors.Is(err, harness.ErrWrong) {
 		return nil
@@ -85,7 +85,7 @@ func (in *instance) warm(ctx context.Context) error {
 	return err
 }
 
-func (s *sample) values(calls int, cpu time.Duration) map[string]float64 {
+func (s *sample) metrics(calls int, cpu time.Duration) map[string]float64 {
 	slices.Sort(s.latencies)
 	sum := 0.0
 	for _, l := range s.latencies {
@@ -102,9 +102,9 @@ func (s *sample) values(calls int, cpu time.Duration) map[string]float64 {
 	}
 }
 
-// check compares what was admitted with the windows that began in the round, which on a
+// checkAdmitted compares what was admitted with the windows that began in the round, which on a
 // machine that is busy may have lasted longer than it should.
-func (s *sample) check(length time.Duration) error {
+func (s *sample) checkAdmitted(length time.Duration) error {
 	took := max(length, time.Duration(s.seconds*float64(time.Second)))
 	least, most := int(length/per+1)*limit, int(took/per+1)*limit
 	if len(s.admitted) == 1 {

@@ -51,9 +51,9 @@ func (c *counted) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result,
 	return c.Store.DoOne(ctx, op)
 }
 
-func plain(s ratelimit.Store) (ratelimit.Store, error) { return s, nil }
+func withoutLayers(s ratelimit.Store) (ratelimit.Store, error) { return s, nil }
 
-func cached(s ratelimit.Store) (ratelimit.Store, error) {
+func withDenyCache(s ratelimit.Store) (ratelimit.Store, error) {
 	return layer.New(s, layer.Options{DenyCache: &layer.DenyCacheOptions{}})
 }
 
@@ -76,7 +76,7 @@ func newOurs(around func(ratelimit.Store) (ratelimit.Store, error)) func(context
 	}
 }
 
-func names(round string) (keys [subjects]string) {
+func keyNames(round string) (keys [subjects]string) {
 	for i := range keys {
 		keys[i] = fmt.Sprint(round, ":", i)
 	}
@@ -84,7 +84,7 @@ func names(round string) (keys [subjects]string) {
 }
 
 func (o *ours) run(ctx context.Context, round string, length time.Duration) (sample, error) {
-	keys := names(round)
+	keys := keyNames(round)
 	sum := sample{admitted: make([]int, subjects)}
 	var mu sync.Mutex
 	var callers sync.WaitGroup
@@ -92,7 +92,7 @@ func (o *ours) run(ctx context.Context, round string, length time.Duration) (sam
 	began := time.Now()
 	for range inFlight {
 		callers.Go(func() {
-			s, err := o.caller(ctx, &keys, began.Add(length))
+			s, err := o.runCaller(ctx, &keys, began.Add(length))
 			mu.Lock()
 			defer mu.Unlock()
 			failed = errors.Join(failed, err)
@@ -112,11 +112,11 @@ func (s *sample) add(o sample) {
 	}
 }
 
-// caller takes one unit after the other. It looks at the clock only when it takes the
+// runCaller takes one unit after the other. It looks at the clock only when it takes the
 // latency, as flexible.js does, and then lets the others have their turn, as each await
 // does on Node: fifty goroutines that never wait keep the one that reads from Redis from
 // its processor.
-func (o *ours) caller(ctx context.Context, keys *[subjects]string, end time.Time) (sample, error) {
+func (o *ours) runCaller(ctx context.Context, keys *[subjects]string, end time.Time) (sample, error) {
 	s := sample{admitted: make([]int, subjects)}
 	var began time.Time
 	for n := 0; ; n++ {
@@ -144,15 +144,15 @@ func (o *ours) caller(ctx context.Context, keys *[subjects]string, end time.Time
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-func (o *ours) serve(context.Context) (string, error) {
+func (o *ours) startServer(context.Context) (string, error) {
 	if o.server == nil {
-		o.server = httptest.NewServer(http.HandlerFunc(o.answer))
+		o.server = httptest.NewServer(http.HandlerFunc(o.handleTake))
 	}
 	return o.server.URL, nil
 }
 
-// answer does what flexible.js does.
-func (o *ours) answer(w http.ResponseWriter, r *http.Request) {
+// handleTake answers a request as flexible.js does.
+func (o *ours) handleTake(w http.ResponseWriter, r *http.Request) {
 	key := fmt.Sprint(r.URL.Path[1:], ":", rand.IntN(subjects))
 	switch res, err := o.limiter.Take(r.Context(), key, 1); {
 	case err != nil:
@@ -166,7 +166,7 @@ func (o *ours) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (o *ours) calls(context.Context) (int, error) { return int(o.store.calls.Load()), nil }
+func (o *ours) storeCalls(context.Context) (int, error) { return int(o.store.calls.Load()), nil }
 
 func (o *ours) cpu() (time.Duration, error) { return rig.ProcessorTime(), nil }
 

@@ -40,12 +40,12 @@ var cases = []struct {
 	load load
 	need func() error
 }{
-	{"inprocess", inProcess, func() error { return nil }},
-	{"http", overHTTP(0), needHey},
-	{fmt.Sprintf("http/%d", steady), overHTTP(steady), needHey},
+	{"inprocess", inProcessLoad, func() error { return nil }},
+	{"http", httpLoad(0), requireHey},
+	{fmt.Sprintf("http/%d", steady), httpLoad(steady), requireHey},
 }
 
-func inProcess(ctx context.Context, s subject, round string, length time.Duration) (sample, error) {
+func inProcessLoad(ctx context.Context, s subject, round string, length time.Duration) (sample, error) {
 	return s.run(ctx, round, length)
 }
 
@@ -57,8 +57,8 @@ type contender struct {
 }
 
 var contenders = []contender{
-	{"lazyreq", true, newOurs(cached)},
-	{"lazyreq, plain", false, newOurs(plain)},
+	{"lazyreq", true, newOurs(withDenyCache)},
+	{"lazyreq, plain", false, newOurs(withoutLayers)},
 	{"rate-limiter-flexible", false, newFlexible("block")},
 	{"rate-limiter-flexible, plain", false, newFlexible("plain")},
 }

@@ -93,7 +93,7 @@ func (r *Run) CompareAll(ctx context.Context, rounds int, metrics []Metric, case
 			e := &entry{Contender: contender, of: c.Name, samples: map[string][]float64{}}
 			all = append(all, e)
 			if err := e.start(ctx); err != nil {
-				return e.failed(err)
+				return e.wrapError(err)
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func (r *Run) CompareAll(ctx context.Context, rounds int, metrics []Metric, case
 	}
 	for _, e := range all {
 		if e.Ours && e.note != "" {
-			return e.failed(errors.New(e.note))
+			return e.wrapError(errors.New(e.note))
 		}
 	}
 	return nil
@@ -122,7 +122,7 @@ func (r *Run) rounds(ctx context.Context, n int, all []*entry) error {
 			e := all[(i+round)%len(all)]
 			r.progress.step(e.of + " " + e.Name)
 			if err := e.round(ctx); err != nil {
-				return e.failed(err)
+				return e.wrapError(err)
 			}
 		}
 	}
@@ -163,7 +163,7 @@ type entry struct {
 	note     string
 }
 
-func (e *entry) failed(err error) error { return fmt.Errorf("%s: %s: %w", e.of, e.Name, err) }
+func (e *entry) wrapError(err error) error { return fmt.Errorf("%s: %s: %w", e.of, e.Name, err) }
 
 func (e *entry) start(ctx context.Context) (err error) {
 	e.instance, err = e.Start(ctx)

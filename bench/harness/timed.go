@@ -56,13 +56,13 @@ func (t *Timed) Round(context.Context) (map[string]float64, error) {
 	n := float64(t.n)
 	return map[string]float64{
 		"time":   float64(took.Nanoseconds()) / n,
-		"allocs": whole(float64(after.Mallocs-before.Mallocs) / n),
-		"bytes":  whole(float64(after.TotalAlloc-before.TotalAlloc) / n),
+		"allocs": roundDown(float64(after.Mallocs-before.Mallocs) / n),
+		"bytes":  roundDown(float64(after.TotalAlloc-before.TotalAlloc) / n),
 	}, nil
 }
 
-// whole drops the fraction that the runtime's own few allocations make.
-func whole(perOp float64) float64 { return float64(int64(perOp + 0.01)) }
+// roundDown drops the fraction that the runtime's own few allocations make.
+func roundDown(perOp float64) float64 { return float64(int64(perOp + 0.01)) }
 
 // Close implements [Instance].
 func (t *Timed) Close() error { return nil }

@@ -22,7 +22,7 @@ var (
 
 // Check is for [Conn].
 func (a *Answer) Check(got []byte) (whole bool, err error) {
-	if !a.begins(got) {
+	if !a.isPrefix(got) {
 		line, _, _ := bytes.Cut(got, endOfHeader[:2])
 		return false, fmt.Errorf("%w: %s, want %s", ErrWrong, line, a.Status)
 	}
@@ -45,8 +45,8 @@ func (a *Answer) Check(got []byte) (whole bool, err error) {
 	return true, nil
 }
 
-// begins reports whether got begins an answer with the status, as far as got goes.
-func (a *Answer) begins(got []byte) bool {
+// isPrefix reports whether got begins an answer with the status, as far as got goes.
+func (a *Answer) isPrefix(got []byte) bool {
 	n := min(len(got), len(protocol))
 	status := got[n:min(len(got), n+len(a.Status))]
 	return bytes.Equal(got[:n], protocol[:n]) && string(status) == a.Status[:len(status)]

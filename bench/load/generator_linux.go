@@ -23,7 +23,7 @@ func Run(o Options, conn func(i int) Conn) (Result, error) {
 	} else if err != nil {
 		return Result{}, err
 	}
-	return o.sum(g.sent, g.took)
+	return o.newResult(g.sent, g.took)
 }
 
 type generator struct {
@@ -92,7 +92,7 @@ func (g *generator) run() error {
 	g.end = g.began.Add(g.o.Measure)
 	g.marks = []mark{{g.began, g.o.Began}, {g.end, g.o.Ended}}
 	for _, c := range g.clients {
-		if err := g.ask(c, now); err != nil {
+		if err := g.sendRequest(c, now); err != nil {
 			return err
 		}
 	}
@@ -120,8 +120,8 @@ func (g *generator) run() error {
 	return nil
 }
 
-// ask sends c's next request. It is far smaller than a socket's buffer.
-func (g *generator) ask(c *client, now time.Time) error {
+// sendRequest sends c's next request. It is far smaller than a socket's buffer.
+func (g *generator) sendRequest(c *client, now time.Time) error {
 	c.since, c.n = now, 0
 	g.sent++
 	text := c.conn.Next()
@@ -150,7 +150,7 @@ func (g *generator) receive(c *client) (more bool, err error) {
 		return true, err
 	}
 	now := time.Now()
-	if err := g.pass(now); err != nil {
+	if err := g.sendDueRequests(now); err != nil {
 		return false, err
 	}
 	if !c.since.Before(g.began) && !now.After(g.end) {
@@ -159,11 +159,11 @@ func (g *generator) receive(c *client) (more bool, err error) {
 	if now.After(g.end) {
 		return false, nil
 	}
-	return true, g.ask(c, now)
+	return true, g.sendRequest(c, now)
 }
 
-// pass calls what is due.
-func (g *generator) pass(now time.Time) error {
+// sendDueRequests sends the requests that are due.
+func (g *generator) sendDueRequests(now time.Time) error {
 	for len(g.marks) > 0 && now.After(g.marks[0].at) {
 		fn := g.marks[0].fn
 		g.marks = g.marks[1:]

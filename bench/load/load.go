@@ -37,8 +37,8 @@ type Result struct {
 	Wrong      string        // the first wrong answer, "" if there was none
 }
 
-// sum makes the result of what was measured.
-func (o *Options) sum(requests int, took []time.Duration) (Result, error) {
+// newResult makes the result of what was measured.
+func (o *Options) newResult(requests int, took []time.Duration) (Result, error) {
 	if len(took) == 0 {
 		return Result{}, errors.New("no answer while it was measured")
 	}

@@ -30,16 +30,16 @@ type Process struct {
 // Start starts a script that needs a package, which is fetched with all others if it is
 // not there. It is [harness.ErrMissing] if that cannot be. ctx ends the process.
 func Start(ctx context.Context, pkg, script string, args ...string) (*Process, error) {
-	if err := installed(ctx, pkg); err != nil {
+	if err := install(ctx, pkg); err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, "node", append([]string{script}, args...)...)
 	cmd.Dir = dir
-	return start(cmd)
+	return startProcess(cmd)
 }
 
-// start starts what reads commands and answers them.
-func start(cmd *exec.Cmd) (*Process, error) {
+// startProcess starts what reads commands and answers them.
+func startProcess(cmd *exec.Cmd) (*Process, error) {
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -55,7 +55,7 @@ func start(cmd *exec.Cmd) (*Process, error) {
 	return &Process{cmd, stdin, bufio.NewReader(stdout)}, nil
 }
 
-func installed(ctx context.Context, pkg string) error {
+func install(ctx context.Context, pkg string) error {
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return fmt.Errorf("%w: no %s on this machine", harness.ErrMissing, program)

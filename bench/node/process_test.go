@@ -42,7 +42,7 @@ func started(t *testing.T) *Process {
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Env = append(os.Environ(), scripted+"=yes")
-	p, err := start(cmd)
+	p, err := startProcess(cmd)
 	require.NoError(t, err)
 	return p
 }

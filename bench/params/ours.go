@@ -27,10 +27,10 @@ func lazyreqJSON() func(*reqctx.Context) (profile, error) {
 	return func(c *reqctx.Context) (profile, error) { return params.Bind[profile](c) }
 }
 
-// inContext runs a binding in a request's context, which is made and ended as a server
+// withContext runs a binding in a request's context, which is made and ended as a server
 // does. For the others it does nothing, but it costs them as much as us: what is compared
 // is what a binding adds to a request.
-func inContext[T any](bind func(*reqctx.Context) (T, error)) func(*http.Request) (T, error) {
+func withContext[T any](bind func(*reqctx.Context) (T, error)) func(*http.Request) (T, error) {
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	params.Provide(reg, params.Options{})
 	return func(r *http.Request) (T, error) {

@@ -104,7 +104,7 @@ func run(ctx context.Context, r *harness.Run) error {
 // queryLoop makes a loop of binding one request's query.
 func queryLoop(make func() func(*reqctx.Context) (query, error)) func() harness.Loop {
 	return func() harness.Loop {
-		bind, r := inContext(make()), request("GET", "/?"+rawQuery, nil)
+		bind, r := withContext(make()), newRequest("GET", "/?"+rawQuery, nil)
 		return func(n int) error {
 			for range n {
 				if v, err := bind(r); err != nil || v != wantQuery {
@@ -119,7 +119,7 @@ func queryLoop(make func() func(*reqctx.Context) (query, error)) func() harness.
 // jsonLoop makes a loop of binding a new body.
 func jsonLoop(make func() func(*reqctx.Context) (profile, error)) func() harness.Loop {
 	return func() harness.Loop {
-		bind, r := inContext(make()), request("POST", "/", http.NoBody)
+		bind, r := withContext(make()), newRequest("POST", "/", http.NoBody)
 		r.Header.Set("Content-Type", "application/json")
 		r.ContentLength = int64(len(document))
 		return func(n int) error {
@@ -135,7 +135,7 @@ func jsonLoop(make func() func(*reqctx.Context) (profile, error)) func() harness
 	}
 }
 
-func request(method, target string, body io.Reader) *http.Request {
+func newRequest(method, target string, body io.Reader) *http.Request {
 	r, err := http.NewRequest(method, target, body)
 	if err != nil {
 		panic(err) // the targets are in this file

@@ -70,29 +70,29 @@ func (pic *picture) save(dir string) error {
 	} else {
 		p.X.Min = 0
 	}
-	pic.rows(p)
+	pic.layOutRows(p)
 	for i, contender := range pic.contenders {
-		if err := pic.marks(p, i, contender); err != nil {
+		if err := pic.drawMarks(p, i, contender); err != nil {
 			return err
 		}
 	}
-	pic.widen(p)
+	pic.widenAxis(p)
 	height := float64(60 + rowHeight*(len(pic.cases)+1)*len(pic.contenders))
 	name := strings.ReplaceAll(pic.suite+"-"+pic.metric, " ", "-") + ".svg"
 	return p.Save(vg.Points(560), vg.Points(height), filepath.Join(dir, name))
 }
 
-// widen leaves room at the ends of the axis for whole marks.
-func (pic *picture) widen(p *plot.Plot) {
+// widenAxis leaves room at the ends of the axis for whole marks.
+func (pic *picture) widenAxis(p *plot.Plot) {
 	p.X.Max *= 1.1
 	if pic.log {
 		p.X.Min /= 1.1
 	}
 }
 
-// rows gives each case a row of the vertical axis, the first at the top, and room
+// layOutRows gives each case a row of the vertical axis, the first at the top, and room
 // above them for the legend.
-func (pic *picture) rows(p *plot.Plot) {
+func (pic *picture) layOutRows(p *plot.Plot) {
 	names := slices.Clone(pic.cases)
 	slices.Reverse(names)
 	p.NominalY(names...)
@@ -101,8 +101,8 @@ func (pic *picture) rows(p *plot.Plot) {
 	p.Add(plotter.NewGrid())
 }
 
-// marks draws one contender.
-func (pic *picture) marks(p *plot.Plot, i int, contender string) error {
+// drawMarks draws one contender.
+func (pic *picture) drawMarks(p *plot.Plot, i int, contender string) error {
 	var points intervals
 	for _, r := range pic.results {
 		if r.Contender != contender {

@@ -26,7 +26,7 @@ func All(results, plots string) error {
 		return err
 	}
 	for _, p := range paths {
-		list, err := read(p)
+		list, err := readResults(p)
 		if err != nil {
 			return err
 		}
@@ -43,8 +43,8 @@ func All(results, plots string) error {
 	return nil
 }
 
-// read reads a file of results, one in each line.
-func read(path string) ([]harness.Result, error) {
+// readResults reads a file of results, one in each line.
+func readResults(path string) ([]harness.Result, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

@@ -14,11 +14,11 @@ var boxed = func() (list [defined]any) {
 	return list
 }()
 
-// chain returns a context with props values, as a chain of middleware makes it. The
+// contextChain returns a context with props values, as a chain of middleware makes it. The
 // first one is the deepest.
 //
 //go:noinline
-func chain(props int) context.Context {
+func contextChain(props int) context.Context {
 	ctx := context.Background()
 	for _, k := range boxed[:props] {
 		ctx = context.WithValue(ctx, k, ada)
@@ -27,11 +27,11 @@ func chain(props int) context.Context {
 }
 
 func chainHit() loop {
-	ctx := chain(1 + depth)
+	ctx := contextChain(1 + depth)
 	return func(n int) error {
 		for range n {
 			if v, _ := ctx.Value(chainKey(0)).(*value); v != ada {
-				return check(v, nil)
+				return checkValue(v, nil)
 			}
 		}
 		return nil
@@ -41,8 +41,8 @@ func chainHit() loop {
 func chainFirst(props int) loop {
 	return func(n int) error {
 		for range n {
-			if v, _ := chain(props).Value(chainKey(props - 1 - depth)).(*value); v != ada {
-				return check(v, nil)
+			if v, _ := contextChain(props).Value(chainKey(props - 1 - depth)).(*value); v != ada {
+				return checkValue(v, nil)
 			}
 		}
 		return nil
@@ -52,8 +52,8 @@ func chainFirst(props int) loop {
 func chainSetup(props int) loop {
 	return func(n int) error {
 		for range n {
-			if chain(props) == nil {
-				return check(nil, nil)
+			if contextChain(props) == nil {
+				return checkValue(nil, nil)
 			}
 		}
 		return nil

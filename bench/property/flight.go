@@ -17,7 +17,7 @@ type flights struct {
 	group singleflight.Group
 }
 
-func resolvers(props int) map[string]func() (*value, error) {
+func newResolvers(props int) map[string]func() (*value, error) {
 	m := make(map[string]func() (*value, error))
 	for i := range props {
 		m[strconv.Itoa(i)] = func() (*value, error) { return ada, nil }
@@ -51,11 +51,11 @@ func (f *flights) get(name string) (*value, error) {
 }
 
 func flightHit() loop {
-	f := newFlights(resolvers(defined))
+	f := newFlights(newResolvers(defined))
 	return func(n int) error {
 		for range n {
 			if v, err := f.get("0"); v != ada || err != nil {
-				return check(v, err)
+				return checkValue(v, err)
 			}
 		}
 		return nil
@@ -63,11 +63,11 @@ func flightHit() loop {
 }
 
 func flightFirst(props int) loop {
-	resolve := resolvers(props)
+	resolve := newResolvers(props)
 	return func(n int) error {
 		for range n {
 			if v, err := newFlights(resolve).get("0"); v != ada || err != nil {
-				return check(v, err)
+				return checkValue(v, err)
 			}
 		}
 		return nil
@@ -75,11 +75,11 @@ func flightFirst(props int) loop {
 }
 
 func flightSetup(props int) loop {
-	resolve := resolvers(props)
+	resolve := newResolvers(props)
 	return func(n int) error {
 		for range n {
 			if newFlights(resolve).done == nil {
-				return check(nil, nil)
+				return checkValue(nil, nil)
 			}
 		}
 		return nil

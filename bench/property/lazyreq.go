@@ -14,8 +14,8 @@ var keys = func() (list [defined]reqctx.Key[*value]) {
 	return list
 }()
 
-// registry has the first n of keys.
-func registry(n int) *reqctx.Registry {
+// newRegistry returns a registry with the first n of keys.
+func newRegistry(n int) *reqctx.Registry {
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	for _, k := range keys[:n] {
 		reqctx.Provide(reg, k, reqctx.Prop[*value]{
@@ -25,19 +25,19 @@ func registry(n int) *reqctx.Registry {
 	return reg
 }
 
-// request returns the context of a request as a handler gets it.
+// newRequest returns the context of a request as a handler gets it.
 //
 //go:noinline
-func request(reg *reqctx.Registry) context.Context {
+func newRequest(reg *reqctx.Registry) context.Context {
 	return reqctx.New(context.Background(), reg)
 }
 
 func lazyHit() loop {
-	ctx := request(registry(defined))
+	ctx := newRequest(newRegistry(defined))
 	return func(n int) error {
 		for range n {
 			if v, err := keys[0].Get(ctx); v != ada || err != nil {
-				return check(v, err)
+				return checkValue(v, err)
 			}
 		}
 		return nil
@@ -45,12 +45,12 @@ func lazyHit() loop {
 }
 
 func lazyFirst(props int) loop {
-	reg := registry(props)
+	reg := newRegistry(props)
 	return func(n int) error {
 		for range n {
 			c := reqctx.New(context.Background(), reg)
 			if v, err := keys[0].Get(c); v != ada || err != nil {
-				return check(v, err)
+				return checkValue(v, err)
 			}
 			if err := c.Finish(); err != nil {
 				return err
@@ -61,7 +61,7 @@ func lazyFirst(props int) loop {
 }
 
 func lazySetup(props int) loop {
-	reg := registry(props)
+	reg := newRegistry(props)
 	return func(n int) error {
 		for range n {
 			if err := reqctx.New(context.Background(), reg).Finish(); err != nil {

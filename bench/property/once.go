@@ -22,7 +22,7 @@ func onceHit() loop {
 	return func(n int) error {
 		for range n {
 			if v, err := o[0](); v != ada || err != nil {
-				return check(v, err)
+				return checkValue(v, err)
 			}
 		}
 		return nil
@@ -33,7 +33,7 @@ func onceFirst(props int) loop {
 	return func(n int) error {
 		for range n {
 			if v, err := newOnce(props)[0](); v != ada || err != nil {
-				return check(v, err)
+				return checkValue(v, err)
 			}
 		}
 		return nil
@@ -44,7 +44,7 @@ func onceSetup(props int) loop {
 	return func(n int) error {
 		for range n {
 			if len(newOnce(props)) != props {
-				return check(nil, nil)
+				return checkValue(nil, nil)
 			}
 		}
 		return nil

@@ -75,8 +75,8 @@ func run(ctx context.Context, r *harness.Run) error {
 	return nil
 }
 
-// check returns an error for a wrong value.
-func check(v *value, err error) error {
+// checkValue returns an error for a wrong value.
+func checkValue(v *value, err error) error {
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ type program struct {
 // bench even after an error.
 func openBench(ctx context.Context, p plan) (b *bench, err error) {
 	b = &bench{plan: p}
-	all, err := child.All()
+	all, err := child.AllCPUs()
 	if err != nil {
 		return b, err
 	}
@@ -101,8 +101,8 @@ func (b *bench) build(ctx context.Context, name, module, pkg string) program {
 	return p
 }
 
-// served returns how many requests the upstream has answered.
-func (b *bench) served() (n int, err error) {
+// countServed returns how many requests the upstream has answered.
+func (b *bench) countServed() (n int, err error) {
 	line, err := b.upstream.Ask()
 	if err == nil {
 		_, err = fmt.Sscan(line, &n)

@@ -37,7 +37,7 @@ func startCaddy(ctx context.Context, b *bench, s setup) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	end := func() error { defer port.Release(); return ender(p)() }
+	end := func() error { defer port.Release(); return stopFunc(p)() }
 	return &running{addr: port.Addr(), pids: []int{p.Pid()}, close: end}, nil
 }
 

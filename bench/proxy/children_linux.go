@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// children returns the process ids of a process's children. It returns an error if there are none.
-func children(pid int) (pids []int, err error) {
+// childPIDs returns the process ids of a process's children. It returns an error if there are none.
+func childPIDs(pid int) (pids []int, err error) {
 	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
 	if err != nil {
 		return nil, err

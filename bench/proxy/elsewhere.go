@@ -13,4 +13,4 @@ func processorTime(int) (time.Duration, error) { return 0, errNotLinux }
 
 func playUpstream([]byte) error { return errNotLinux }
 
-func children(int) ([]int, error) { return nil, errNotLinux }
+func childPIDs(int) ([]int, error) { return nil, errNotLinux }

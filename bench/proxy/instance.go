@@ -32,7 +32,7 @@ func (b *bench) start(ctx context.Context, c contender, s setup) (harness.Instan
 		if err != nil {
 			return nil, err
 		}
-		err = b.limits(ctx, p)
+		err = b.checkLimit(ctx, p)
 		_ = p.close()
 		if err != nil {
 			return nil, err
@@ -45,29 +45,29 @@ func (b *bench) start(ctx context.Context, c contender, s setup) (harness.Instan
 	return &instance{b, p, s.limit}, nil
 }
 
-// limits checks that a proxy allows exactly the limit of a client, and then another client.
-func (b *bench) limits(ctx context.Context, p *running) error {
-	one, other := b.clients(), b.clients()
+// checkLimit checks that a proxy allows exactly the limit of a client, and then another client.
+func (b *bench) checkLimit(ctx context.Context, p *running) error {
+	one, other := b.newClientPrefix(), b.newClientPrefix()
 	for i := range few.n + 2 {
 		want := 200
 		if i >= few.n {
 			want = 429
 		}
-		if err := ask(ctx, p.addr, authorization(one, 0), want); err != nil {
+		if err := requestPage(ctx, p.addr, authorizationHeader(one, 0), want); err != nil {
 			return fmt.Errorf("request %d with a limit of %d: %w", i+1, few.n, err)
 		}
 	}
-	return ask(ctx, p.addr, authorization(other, 0), 200)
+	return requestPage(ctx, p.addr, authorizationHeader(other, 0), 200)
 }
 
-// clients returns a new, unique name for clients.
-func (b *bench) clients() string { return "round-" + strconv.FormatInt(b.begun.Add(1), 10) }
+// newClientPrefix returns a new, unique name for clients.
+func (b *bench) newClientPrefix() string { return "round-" + strconv.FormatInt(b.begun.Add(1), 10) }
 
 // counts are what the upstream and the proxy have counted.
 type counts struct{ upstream, proxy int }
 
 func (i *instance) counts(ctx context.Context) (c counts, err error) {
-	if c.upstream, err = i.b.served(); err != nil || i.proxy.count == nil {
+	if c.upstream, err = i.b.countServed(); err != nil || i.proxy.count == nil {
 		return c, err
 	}
 	c.proxy, err = i.proxy.count(ctx)
@@ -82,7 +82,7 @@ func (i *instance) Round(ctx context.Context) (map[string]float64, error) {
 	}
 	t := task{
 		Options: load.Options{Addr: i.proxy.addr, Conns: connections, WarmUp: i.b.warmUp, Measure: i.b.measure},
-		Clients: i.b.clients(),
+		Clients: i.b.newClientPrefix(),
 		Pids:    i.proxy.pids,
 	}
 	if i.limit == few {

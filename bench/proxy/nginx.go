@@ -66,10 +66,10 @@ func startNginx(ctx context.Context, b *bench, s setup) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &running{addr: port.Addr(), count: stubStatus(port.Addr())}
-	r.close = func() error { defer port.Release(); return ender(p)() }
+	r := &running{addr: port.Addr(), count: readStubStatus(port.Addr())}
+	r.close = func() error { defer port.Release(); return stopFunc(p)() }
 	if _, err = r.count(ctx); err == nil { // then there is a worker
-		r.pids, err = children(p.Pid())
+		r.pids, err = childPIDs(p.Pid())
 	}
 	if err != nil {
 		_ = r.close()
@@ -102,12 +102,12 @@ func nginxPath() (string, error) {
 	return "", fmt.Errorf("%w: nginx is not installed", harness.ErrMissing)
 }
 
-// stubStatus reads nginx's count of requests, without those for the status itself.
-func stubStatus(addr string) func(context.Context) (int, error) {
+// readStubStatus reads nginx's count of requests, without those for the status itself.
+func readStubStatus(addr string) func(context.Context) (int, error) {
 	own := 0
 	return func(ctx context.Context) (int, error) {
 		own++
-		status, err := text(ctx, "http://"+addr+"/stub_status")
+		status, err := fetchText(ctx, "http://"+addr+"/stub_status")
 		if err != nil {
 			return 0, err
 		}

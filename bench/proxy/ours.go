@@ -36,21 +36,23 @@ func startOurs(_ context.Context, b *bench, s setup) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	addr, err := announced(p, "listening on http://")
+	addr, err := readAddress(p, "listening on http://")
 	if err != nil {
-		return nil, p.Failed(err)
+		return nil, p.Abort(err)
 	}
-	admin, err := announced(p, "admin on http://")
+	admin, err := readAddress(p, "admin on http://")
 	if err != nil {
-		return nil, p.Failed(err)
+		return nil, p.Abort(err)
 	}
-	count := func(ctx context.Context) (int, error) { return decisions(ctx, "http://"+admin+"/metrics", s.limit) }
-	return &running{addr, []int{p.Pid()}, count, ender(p)}, nil
+	count := func(ctx context.Context) (int, error) {
+		return readDecisionCount(ctx, "http://"+admin+"/metrics", s.limit)
+	}
+	return &running{addr, []int{p.Pid()}, count, stopFunc(p)}, nil
 }
 
-// announced reads the address from a line of the program.
-func announced(p *child.Process, prefix string) (string, error) {
-	line, err := p.Line()
+// readAddress reads the address from a line of the program.
+func readAddress(p *child.Process, prefix string) (string, error) {
+	line, err := p.ReadLine()
 	if err != nil {
 		return "", err
 	}
@@ -61,8 +63,8 @@ func announced(p *child.Process, prefix string) (string, error) {
 	return addr, nil
 }
 
-// decisions reads the proxy's count of decisions or, without a limit, of responses.
-func decisions(ctx context.Context, url string, l limit) (int, error) {
+// readDecisionCount reads the proxy's count of decisions or, without a limit, of responses.
+func readDecisionCount(ctx context.Context, url string, l limit) (int, error) {
 	names := []string{
 		`ratelimit_proxy_decisions_total{rule="limit",decision="allowed"}`,
 		`ratelimit_proxy_decisions_total{rule="limit",decision="denied"}`,
@@ -70,7 +72,7 @@ func decisions(ctx context.Context, url string, l limit) (int, error) {
 	if l == unlimited {
 		names = []string{`ratelimit_proxy_responses_total{upstream="upstream",status="2xx"}`}
 	}
-	metrics, err := text(ctx, url)
+	metrics, err := fetchText(ctx, url)
 	if err != nil {
 		return 0, err
 	}

@@ -61,8 +61,8 @@ func playLoad(text []byte) error {
 		return err
 	}
 	var before, after moment
-	l.Began = func() (err error) { before, err = l.now(); return err }
-	l.Ended = func() (err error) { after, err = l.now(); return err }
+	l.Began = func() (err error) { before, err = l.snapshot(); return err }
+	l.Ended = func() (err error) { after, err = l.snapshot(); return err }
 	res, err := load.Run(l.Options, l.client)
 	if err != nil {
 		return err
@@ -80,10 +80,10 @@ type moment struct {
 	answered int
 }
 
-func (l *loading) now() (m moment, err error) {
+func (l *loading) snapshot() (m moment, err error) {
 	m.at = time.Now()
 	m.answered = l.sum(func(c *client) int { return c.passed + c.denied })
-	m.used, err = used(l.Pids)
+	m.used, err = totalProcessorTime(l.Pids)
 	return m, err
 }
 
@@ -94,8 +94,8 @@ func (l *loading) sum(of func(*client) int) (n int) {
 	return n
 }
 
-// used returns the processor time of processes, in user and in system mode.
-func used(pids []int) (sum time.Duration, err error) {
+// totalProcessorTime returns the processor time of processes, in user and in system mode.
+func totalProcessorTime(pids []int) (sum time.Duration, err error) {
 	for _, pid := range pids {
 		t, err := processorTime(pid)
 		if err != nil {
@@ -116,14 +116,14 @@ type client struct {
 
 func (l *loading) client(i int) load.Conn {
 	text := "GET /some/page?n=1 HTTP/1.1\r\nHost: " + l.Addr + "\r\nUser-Agent: bench\r\nAccept: */*\r\n" +
-		"Authorization: " + authorization(l.Clients, i) + "\r\n\r\n"
+		"Authorization: " + authorizationHeader(l.Clients, i) + "\r\n\r\n"
 	c := &client{text: []byte(text), passes: l.Passes, yes: load.Answer{Status: "200", Body: page}, no: load.Answer{Status: "429"}}
 	l.clients = append(l.clients, c)
 	return c
 }
 
-// authorization returns the header that identifies a client.
-func authorization(clients string, i int) string {
+// authorizationHeader returns the header that identifies a client.
+func authorizationHeader(clients string, i int) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(clients+"-"+strconv.Itoa(i)+":secret"))
 }
 

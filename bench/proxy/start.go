@@ -19,8 +19,8 @@ import (
 // asking uses a new connection for each request, so that none is open when a proxy ends.
 var asking = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
 
-// ask requests the page from a proxy as the named client.
-func ask(ctx context.Context, addr, authorization string, want int) error {
+// requestPage requests the page from a proxy as the named client.
+func requestPage(ctx context.Context, addr, authorization string, want int) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/", nil)
 	if err != nil {
 		return err
@@ -41,8 +41,8 @@ func ask(ctx context.Context, addr, authorization string, want int) error {
 	return nil
 }
 
-// text returns the response body of a GET.
-func text(ctx context.Context, url string) (string, error) {
+// fetchText returns the response body of a GET.
+func fetchText(ctx context.Context, url string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
@@ -87,14 +87,14 @@ func launch(ctx context.Context, on child.CPUs, addr string, cmd *exec.Cmd) (*ch
 		select {
 		case <-tick.C:
 		case <-timeout:
-			return nil, p.Failed(err)
+			return nil, p.Abort(err)
 		case <-ctx.Done():
-			return nil, p.Failed(context.Cause(ctx))
+			return nil, p.Abort(context.Cause(ctx))
 		}
 	}
 }
 
-// ender returns a function that stops a process gracefully.
-func ender(p *child.Process) func() error {
+// stopFunc returns a function that stops a process gracefully.
+func stopFunc(p *child.Process) func() error {
 	return func() error { return p.Stop(syscall.SIGTERM) }
 }

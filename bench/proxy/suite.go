@@ -69,7 +69,7 @@ type plan struct {
 	measure time.Duration
 }
 
-func planned(quick bool) plan {
+func newPlan(quick bool) plan {
 	if quick {
 		return plan{3, 100 * time.Millisecond, 250 * time.Millisecond}
 	}
@@ -77,10 +77,10 @@ func planned(quick bool) plan {
 }
 
 func run(ctx context.Context, r *harness.Run) error {
-	if child.Is() {
+	if child.IsChild() {
 		return errors.New("this is a child of the suite: the program does not call child.Main first")
 	}
-	p := planned(r.Quick)
+	p := newPlan(r.Quick)
 	b, err := openBench(ctx, p)
 	defer b.close()
 	if err != nil && !errors.Is(err, harness.ErrMissing) {
@@ -89,7 +89,7 @@ func run(ctx context.Context, r *harness.Run) error {
 	if b.missing = err; err == nil {
 		b.buildCaddy(ctx)
 	}
-	return b.compare(ctx, r, b.cases(contenders))
+	return b.compare(ctx, r, b.allCases(contenders))
 }
 
 // compare measures all cases and computes the ratios.
@@ -106,8 +106,8 @@ func (b *bench) compare(ctx context.Context, r *harness.Run, cases []harness.Cas
 	return nil
 }
 
-// cases returns the contenders of each case.
-func (b *bench) cases(by []contender) []harness.Case {
+// allCases returns the contenders of each case.
+func (b *bench) allCases(by []contender) []harness.Case {
 	cases := []harness.Case{{Name: none}, {Name: ample}, {Name: denied}, {Name: shared}}
 	for i := range cases {
 		for _, c := range by {

@@ -55,7 +55,7 @@ func without(name string) []contender {
 func TestEveryProxy(t *testing.T) {
 	b := short(t)
 	r := harness.NewRun("proxy", true, nil)
-	require.NoError(t, b.compare(t.Context(), r, b.cases(without(caddy))))
+	require.NoError(t, b.compare(t.Context(), r, b.allCases(without(caddy))))
 	values := map[string]map[string]float64{}
 	for _, res := range r.Results() {
 		if strings.Contains(res.Case, "caddy") {
@@ -146,7 +146,7 @@ func TestWrongCountsEndRun(t *testing.T) {
 }
 
 func TestUpstreamCountsWholeRequests(t *testing.T) {
-	all, err := child.All()
+	all, err := child.AllCPUs()
 	require.NoError(t, err)
 	p, addr, err := child.StartRole(upstreamRole, nil, all)
 	require.NoError(t, err)
@@ -173,15 +173,15 @@ func TestUpstreamCountsWholeRequests(t *testing.T) {
 }
 
 func TestProcessorTime(t *testing.T) {
-	before, err := used([]int{os.Getpid()})
+	before, err := totalProcessorTime([]int{os.Getpid()})
 	require.NoError(t, err)
 	for begun := rig.ProcessorTime(); rig.ProcessorTime() < begun+50*time.Millisecond; {
 	}
 	least := rig.ProcessorTime()
-	twice, err := used([]int{os.Getpid(), os.Getpid()})
+	twice, err := totalProcessorTime([]int{os.Getpid(), os.Getpid()})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, twice/2, before+40*time.Millisecond)
 	require.InDelta(t, least, twice/2, float64(200*time.Millisecond)) // by whole ticks, on a busy machine
-	_, err = used([]int{1 << 24})
+	_, err = totalProcessorTime([]int{1 << 24})
 	require.Error(t, err)
 }

@@ -39,7 +39,7 @@ func playLoad(text []byte) error {
 	if err := json.Unmarshal(text, &l); err != nil {
 		return err
 	}
-	res, err := load.Run(l.Options, func(i int) load.Conn { m := l.mix(i); return &m })
+	res, err := load.Run(l.Options, func(i int) load.Conn { m := l.newMix(i); return &m })
 	if err != nil {
 		return err
 	}

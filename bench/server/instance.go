@@ -41,7 +41,7 @@ func (b *bench) start(ctx context.Context, s stack, redisAddr string, percent in
 	if i.load.Cookie, err = login(ctx, s, addr); err != nil {
 		return nil, err
 	}
-	return i, i.learn(ctx)
+	return i, i.countCommands(ctx)
 }
 
 // login returns the session's cookie. Without sessions it is one of the same length,
@@ -65,13 +65,13 @@ func login(ctx context.Context, s stack, addr string) (string, error) {
 	return "", fmt.Errorf("POST /login: %s without a cookie", res.Status)
 }
 
-// learn has both routes asked a few times, with the answers checked, while Redis tells
+// countCommands has both routes asked a few times, with the answers checked, while Redis tells
 // what it gets from clients and what from scripts.
-func (i *instance) learn(ctx context.Context) error {
+func (i *instance) countCommands(ctx context.Context) error {
 	ask := func() error {
 		for range 10 {
 			for path, want := range map[string]page{"/light": lightPage, "/full?q=" + fullQuery: {user, fullQuery}} {
-				if err := i.ask(ctx, path, want); err != nil {
+				if err := i.requestPage(ctx, path, want); err != nil {
 					return err
 				}
 			}
@@ -81,15 +81,15 @@ func (i *instance) learn(ctx context.Context) error {
 	if err := ask(); err != nil { // loads the scripts
 		return err
 	}
-	before, err := i.b.db.calls(ctx)
+	before, err := i.b.db.commandCounts(ctx)
 	if err != nil {
 		return err
 	}
-	sent, err := i.b.db.watch(ctx, ask)
+	sent, err := i.b.db.countCommandsDuring(ctx, ask)
 	if err != nil {
 		return err
 	}
-	after, err := i.b.db.calls(ctx)
+	after, err := i.b.db.commandCounts(ctx)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (i *instance) learn(ctx context.Context) error {
 	return nil
 }
 
-func (i *instance) ask(ctx context.Context, path string, want page) error {
+func (i *instance) requestPage(ctx context.Context, path string, want page) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+i.load.Addr+path, nil)
 	if err != nil {
 		return err
@@ -117,19 +117,19 @@ func (i *instance) ask(ctx context.Context, path string, want page) error {
 	if err != nil {
 		return err
 	}
-	if res.StatusCode != http.StatusOK || string(body) != want.body() {
-		return fmt.Errorf("%s: %s %q, want %q", path, res.Status, body, want.body())
+	if res.StatusCode != http.StatusOK || string(body) != want.encoded() {
+		return fmt.Errorf("%s: %s %q, want %q", path, res.Status, body, want.encoded())
 	}
 	return nil
 }
 
 // Round sends the load once.
 func (i *instance) Round(ctx context.Context) (map[string]float64, error) {
-	calls, err := i.b.db.calls(ctx)
+	calls, err := i.b.db.commandCounts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	used, err := i.used()
+	used, err := i.processorTime()
 	if err != nil {
 		return nil, err
 	}
@@ -137,11 +137,11 @@ func (i *instance) Round(ctx context.Context) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	usedAfter, err := i.used()
+	usedAfter, err := i.processorTime()
 	if err != nil {
 		return nil, err
 	}
-	callsAfter, err := i.b.db.calls(ctx)
+	callsAfter, err := i.b.db.commandCounts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (i *instance) Round(ctx context.Context) (map[string]float64, error) {
 		throughput: res.Throughput,
 		p50:        milliseconds(res.P50),
 		p99:        milliseconds(res.P99),
-		commands:   i.sent(calls, callsAfter) / n,
+		commands:   i.commandsSent(calls, callsAfter) / n,
 		processor:  float64((usedAfter - used).Microseconds()) / n,
 	}, nil
 }
@@ -165,8 +165,8 @@ func (i *instance) send(ctx context.Context) (res load.Result, err error) {
 	return res, child.Run(ctx, i.b.rest, loadRole, &i.load, &res)
 }
 
-// used returns the processor time that the stack took so far.
-func (i *instance) used() (time.Duration, error) {
+// processorTime returns the processor time that the stack took so far.
+func (i *instance) processorTime() (time.Duration, error) {
 	line, err := i.p.Ask()
 	if err != nil {
 		return 0, err
@@ -175,9 +175,9 @@ func (i *instance) used() (time.Duration, error) {
 	return time.Duration(n) * time.Microsecond, err
 }
 
-// sent returns how many commands clients have sent in between. A script counts as
+// commandsSent returns how many commands clients have sent in between. A script counts as
 // one, whatever it calls.
-func (i *instance) sent(before, after map[string]int) float64 {
+func (i *instance) commandsSent(before, after map[string]int) float64 {
 	sum := 0.0
 	for name, n := range after {
 		share, ok := i.direct[name]

@@ -18,9 +18,9 @@ type question struct {
 	answer load.Answer
 }
 
-func (l *asked) question(target string, p page) question {
+func (l *asked) newQuestion(target string, p page) question {
 	text := "GET " + target + " HTTP/1.1\r\nHost: " + l.Addr + "\r\nCookie: " + l.Cookie + "\r\n\r\n"
-	return question{[]byte(text), load.Answer{Status: "200", Body: []byte(p.body())}}
+	return question{[]byte(text), load.Answer{Status: "200", Body: []byte(p.encoded())}}
 }
 
 // mix chooses what a connection asks next.
@@ -31,11 +31,11 @@ type mix struct {
 	asked       *question
 }
 
-// mix returns that of connection i: connections are not in step.
-func (l *asked) mix(i int) mix {
+// newMix returns the mix of connection i. Connections are not in step.
+func (l *asked) newMix(i int) mix {
 	return mix{
-		light:   l.question("/light", lightPage),
-		full:    l.question("/full?q="+fullQuery, page{user, fullQuery}),
+		light:   l.newQuestion("/light", lightPage),
+		full:    l.newQuestion("/full?q="+fullQuery, page{user, fullQuery}),
 		percent: l.Percent,
 		credit:  i * 37 % 100,
 	}
@@ -43,14 +43,14 @@ func (l *asked) mix(i int) mix {
 
 // Next is for [load.Conn].
 func (m *mix) Next() []byte {
-	m.asked = m.next()
+	m.asked = m.nextQuestion()
 	return m.asked.text
 }
 
 // Check is for [load.Conn].
 func (m *mix) Check(got []byte) (whole bool, err error) { return m.asked.answer.Check(got) }
 
-func (m *mix) next() *question {
+func (m *mix) nextQuestion() *question {
 	if m.credit += m.percent; m.credit >= 100 {
 		m.credit -= 100
 		return &m.full

@@ -12,10 +12,10 @@ func TestTheMixIsExactAndSpread(t *testing.T) {
 	for _, percent := range []int{0, 10, 50, 100} {
 		l := asked{Percent: percent}
 		for i := range 64 {
-			m := l.mix(i)
+			m := l.newMix(i)
 			full, gap, longest := 0, 0, 0
 			for range 1000 {
-				if m.next() == &m.full {
+				if m.nextQuestion() == &m.full {
 					full, gap = full+1, 0
 				} else {
 					gap++
@@ -31,8 +31,8 @@ func TestTheMixIsExactAndSpread(t *testing.T) {
 }
 
 func TestAnAnswerIsComparedWhole(t *testing.T) {
-	q := new(asked).question("/light", page{"a", "b"})
-	body := page{"a", "b"}.body()
+	q := new(asked).newQuestion("/light", page{"a", "b"})
+	body := page{"a", "b"}.encoded()
 	header := "HTTP/1.1 200 OK\r\nDate: now\r\nContent-Length: 25\r\n\r\n"
 	require.Len(t, body, 25)
 	for n := range len(header + body) {
@@ -46,7 +46,7 @@ func TestAnAnswerIsComparedWhole(t *testing.T) {
 
 	for name, wrong := range map[string]string{
 		"status":       "HTTP/1.1 500 Internal Server Error\r\n",
-		"another body": header + page{"a", "c"}.body(),
+		"another body": header + page{"a", "c"}.encoded(),
 		"length":       "HTTP/1.1 200 OK\r\nContent-Length: 24\r\n\r\n" + body,
 		"no length":    "HTTP/1.1 200 OK\r\n\r\n" + body,
 		"too much":     header + body + "x",
@@ -62,10 +62,10 @@ func TestCommandsOfScriptsAreToldApart(t *testing.T) {
 		"+1700000000.2 [0 lua] \"GET\" \"k\"\r\n" +
 		"+1700000000.3 [0 127.0.0.1:5000] \"GET\" \"k\"\r\n" +
 		"+1700000000.4 [0 127.0.0.1:5001] \"echo\" \"end\"\r\n"
-	require.Equal(t, map[string]int{"evalsha": 1, "get": 1}, byClients(log))
+	require.Equal(t, map[string]int{"evalsha": 1, "get": 1}, countClientCommands(log))
 
 	i := &instance{direct: map[string]float64{"get": 0.5, "evalsha": 1, "time": 0}}
 	before := map[string]int{"get": 10}
 	after := map[string]int{"get": 30, "evalsha": 10, "time": 10, "ping": 3}
-	require.EqualValues(t, 23, i.sent(before, after), "half of the GETs, the scripts, and what is new")
+	require.EqualValues(t, 23, i.commandsSent(before, after), "half of the GETs, the scripts, and what is new")
 }

@@ -187,7 +187,7 @@ func (p *proxy) deliver() error {
 		}
 		sent++
 		if l.data == nil {
-			p.hangUp(l.to)
+			p.closePair(l.to)
 			continue
 		}
 		p.send(l.to, l.data)
@@ -220,8 +220,8 @@ func (p *proxy) send(fd int, data []byte) {
 	}
 }
 
-// hangUp closes a connection whose other side has ended, and that side.
-func (p *proxy) hangUp(fd int) {
+// closePair closes a connection whose other side has ended, and that side.
+func (p *proxy) closePair(fd int) {
 	peer, ok := p.peers[fd]
 	if !ok {
 		return

@@ -67,16 +67,16 @@ func (d *database) close() {
 	_ = os.RemoveAll(d.dir)
 }
 
-// calls returns how often each command was called so far, by clients and by scripts.
-func (d *database) calls(ctx context.Context) (map[string]int, error) {
+// commandCounts returns how often each command was called so far, by clients and by scripts.
+func (d *database) commandCounts(ctx context.Context) (map[string]int, error) {
 	info, err := redisinfo.Read(ctx, d.client)
 	delete(info.Calls, "info")
 	return info.Calls, err
 }
 
-// watch returns how often each command is called by clients while fn runs; what
+// countCommandsDuring returns how often each command is called by clients while fn runs; what
 // scripts call is not counted. MONITOR tells them apart, which INFO does not.
-func (d *database) watch(ctx context.Context, fn func() error) (map[string]int, error) {
+func (d *database) countCommandsDuring(ctx context.Context, fn func() error) (map[string]int, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", d.addr)
 	if err != nil {
 		return nil, err
@@ -104,14 +104,14 @@ func (d *database) watch(ctx context.Context, fn func() error) (map[string]int, 
 		}
 		seen = append(seen, buf[:n]...)
 	}
-	return byClients(string(seen)), nil
+	return countClientCommands(string(seen)), nil
 }
 
-// byClients counts the commands of a log of MONITOR, whose lines are such as
+// countClientCommands counts the commands of a log of MONITOR, whose lines are such as
 //
 //	+1700000000.123456 [0 127.0.0.1:50000] "get" "key"
 //	+1700000000.123457 [0 lua] "get" "key"
-func byClients(log string) map[string]int {
+func countClientCommands(log string) map[string]int {
 	calls := map[string]int{}
 	for line := range strings.Lines(log) {
 		_, rest, ok := strings.Cut(line, " [")

@@ -44,8 +44,8 @@ func (p page) write(w http.ResponseWriter) error {
 	return json.NewEncoder(w).Encode(p)
 }
 
-// body returns what a client gets of p.
-func (p page) body() string {
+// encoded returns what a client gets of p.
+func (p page) encoded() string {
 	b, err := json.Marshal(p)
 	if err != nil {
 		panic(err) // two strings

@@ -63,7 +63,7 @@ type plan struct {
 	measure time.Duration
 }
 
-func planned(quick bool) plan {
+func newPlan(quick bool) plan {
 	if quick {
 		return plan{quickCases, 3, 100 * time.Millisecond, 800 * time.Millisecond}
 	}
@@ -71,15 +71,15 @@ func planned(quick bool) plan {
 }
 
 func run(ctx context.Context, r *harness.Run) error {
-	if child.Is() {
+	if child.IsChild() {
 		return errors.New("this is a child of the suite: the program does not call child.Main first")
 	}
-	p := planned(r.Quick)
+	p := newPlan(r.Quick)
 	r.Plan(len(p.cases) * p.rounds * len(stacks))
 	b, err := openBench(ctx, p)
 	switch {
 	case errors.Is(err, harness.ErrMissing):
-		return missing(ctx, r, p, err)
+		return reportMissing(ctx, r, p, err)
 	case err != nil:
 		return err
 	}
@@ -92,8 +92,8 @@ func run(ctx context.Context, r *harness.Run) error {
 	return nil
 }
 
-// missing reports that nothing can be had here.
-func missing(ctx context.Context, r *harness.Run, p plan, why error) error {
+// reportMissing reports all cases as impossible on this machine.
+func reportMissing(ctx context.Context, r *harness.Run, p plan, why error) error {
 	for _, c := range p.cases {
 		var contenders []harness.Contender
 		for _, s := range stacks {
@@ -116,7 +116,7 @@ type bench struct {
 
 func openBench(ctx context.Context, p plan) (b *bench, err error) {
 	b = &bench{plan: p}
-	all, err := child.All()
+	all, err := child.AllCPUs()
 	if err != nil {
 		return nil, err
 	}

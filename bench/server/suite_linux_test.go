@@ -66,7 +66,7 @@ func TestTheProxyDelaysAndDoesNotSerialise(t *testing.T) {
 			go func() { _, _ = io.Copy(c, c); _ = c.Close() }()
 		}
 	}()
-	rest, err := child.All()
+	rest, err := child.AllCPUs()
 	require.NoError(t, err)
 	const delay = 20 * time.Millisecond
 	p, err := startProxy(l.Addr().String(), delay, rest)

@@ -28,7 +28,7 @@ type instance struct {
 	cookies [visitors]string
 }
 
-func open(c contender, addr string, client *redis.Client, l load, length time.Duration) (*instance, error) {
+func openInstance(c contender, addr string, client *redis.Client, l load, length time.Duration) (*instance, error) {
 	handler, closer, err := c.open(addr)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (in *instance) Round(ctx context.Context) (map[string]float64, error) {
 	}
 	n := float64(requests)
 	return map[string]float64{
-		"redis commands per request": float64(sent(before.redis, after.redis)) / n,
+		"redis commands per request": float64(commandsSent(before.redis, after.redis)) / n,
 		"throughput":                 n / seconds,
 		"redis cpu per request":      (after.redis.CPU - before.redis.CPU).Seconds() * 1e6 / n,
 		"server cpu per request":     (after.server - before.server).Seconds() * 1e6 / n,
@@ -73,7 +73,7 @@ func (in *instance) prepare(ctx context.Context) error {
 		return err
 	}
 	for i := range visitors {
-		w, err := in.ask(ctx, "POST", fmt.Sprint("/login?", name(i)), "")
+		w, err := in.ask(ctx, "POST", fmt.Sprint("/login?", visitorName(i)), "")
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (in *instance) prepare(ctx context.Context) error {
 	return nil
 }
 
-func name(i int) string { return fmt.Sprintf("visitor-%03d", i) }
+func visitorName(i int) string { return fmt.Sprintf("visitor-%03d", i) }
 
 // run sends requests for the length of a round, and returns how many.
 func (in *instance) run(ctx context.Context) (int64, error) {
@@ -118,7 +118,7 @@ func (in *instance) request(ctx context.Context, n int) error {
 	method, path, want := "GET", "/light", "light"
 	switch turn := n % 10; {
 	case turn < in.load.read:
-		path, want = "/me", name(visitor)
+		path, want = "/me", visitorName(visitor)
 	case turn < in.load.read+in.load.write:
 		method, path, want = "POST", "/visit", ""
 	}
@@ -172,9 +172,9 @@ func (in *instance) usage(ctx context.Context) (usage, error) {
 	return usage{info, cpu}, err
 }
 
-// sent returns how many commands clients have sent. A contender that sends scripts sends
+// commandsSent returns how many commands clients have sent. A contender that sends scripts sends
 // nothing else here: the scripts ran all other commands.
-func sent(before, after redisinfo.Info) int {
+func commandsSent(before, after redisinfo.Info) int {
 	commands, scripts := 0, 0
 	for name, n := range after.Calls {
 		n -= before.Calls[name]

@@ -16,7 +16,7 @@ import (
 
 func instanceOf(t *testing.T, s *redistest.Server, c contender, l load) *instance {
 	client := rig.NewClient(s.Addr, 0)
-	in, err := open(c, s.Addr, client, l, 100*time.Millisecond)
+	in, err := openInstance(c, s.Addr, client, l, 100*time.Millisecond)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, errors.Join(in.Close(), client.Close())) })
 	return in

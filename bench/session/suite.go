@@ -76,7 +76,7 @@ func run(ctx context.Context, r *harness.Run) error {
 			var list []harness.Contender
 			for _, c := range contenders {
 				list = append(list, harness.Contender{Name: c.name, Ours: c.ours, Start: func(context.Context) (harness.Instance, error) {
-					return open(c, addr, client, l, length)
+					return openInstance(c, addr, client, l, length)
 				}})
 			}
 			if err := r.Compare(ctx, l.name, rounds, metrics, list); err != nil {
