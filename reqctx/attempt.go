@@ -11,11 +11,12 @@ import (
 // list; Set, Invalidate and a timeout remove it.
 type attempt struct {
 	lazy.Flight
-	c    *Context
-	b    *binding
-	out  *outcome // of Resolve
-	stop func()   // releases the timeout; nil without one
-	next *attempt // in the context's list; guarded by c.mu
+	c        *Context
+	b        *binding
+	out      *outcome  // of Resolve
+	stop     func()    // releases the timeout; nil without one
+	next     *attempt  // in the context's list; guarded by c.mu
+	prefetch *prefetch // nil if a reader began the resolution
 }
 
 // fail completes a with the cause of its end, even if Resolve has not returned. The
@@ -27,7 +28,15 @@ func (a *attempt) fail(err error) {
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
 	a.c.detach(a)
-	a.Complete(failure(a.b, err))
+	a.complete(failure(a.b, err))
+}
+
+// complete hands out to the readers, unless they have an outcome already. c.mu is held.
+func (a *attempt) complete(out *outcome) {
+	if p := a.prefetch; p != nil && p.outcome == nil {
+		p.outcome = out
+	}
+	a.Complete(out)
 }
 
 // Name returns the property's name, for cycles and panics.
@@ -75,8 +84,12 @@ func (a *attempt) Finish(abnormal error) {
 		readers = failure(a.b, timeout) // Resolve noticed the timeout first
 	}
 	c.mu.Lock()
-	late := c.record(out, c.detach(a) && keep)
-	a.Complete(readers)
+	late := false
+	out.unread = a.unread()
+	if !out.unread || !keep || *c.attemptOf(a.b) != a { // otherwise it stays in the list for its first reader
+		late = c.record(out, c.detach(a) && keep && !out.unread)
+	}
+	a.complete(readers)
 	c.mu.Unlock()
 	if late {
 		c.close(out, c.logErr)

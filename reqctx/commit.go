@@ -109,7 +109,7 @@ func (c *Context) commitOne(out *outcome, h http.Header) error {
 	if out.b == nil {
 		return nil // an OnClose function
 	}
-	if !out.set { // also if it was overtaken: the handler may have used it
+	if !out.set && !out.unread { // also if it was overtaken: the handler may have used it
 		addVary(h, out.b.vary)
 	}
 	if !out.b.commits || out.err != nil || c.slots[out.b.slot].Load() != out {

@@ -37,13 +37,14 @@ type Context struct {
 
 	scope atomic.Pointer[lazy.Scope] // of the request's goroutines; nil until the first
 
-	mu        sync.Mutex // never held while user code runs
-	phase     phase
-	commit    progress
-	attempts  *attempt      // resolutions in progress that readers join
-	last      *outcome      // the newest of what to commit and to close
-	commitErr error         // what Commit returned
-	commits   chan struct{} // closed when Commit returns; made by the first waiter
+	mu         sync.Mutex // never held while user code runs
+	phase      phase
+	commit     progress
+	attempts   *attempt      // resolutions that readers join: in progress, or prefetched and unread
+	prefetches *attempt      // the newest of what Prefetch began
+	last       *outcome      // the newest of what to commit and to close
+	commitErr  error         // what Commit returned
+	commits    chan struct{} // closed when Commit returns; made by the first waiter
 
 	inline [inlineSlots]atomic.Pointer[outcome]
 }

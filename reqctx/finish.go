@@ -56,8 +56,13 @@ func (c *Context) Idle() bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.attempts != nil || c.commit == committing {
+	if c.commit == committing {
 		return false
+	}
+	for a := c.attempts; a != nil; a = a.next {
+		if !a.unread() || a.prefetch.outcome == nil || a.out.closeDue() {
+			return false
+		}
 	}
 	for out := c.last; out != nil; out = out.prev {
 		if out.closeDue() {
@@ -91,6 +96,7 @@ func (c *Context) Finish() (err error) {
 	if s := c.scope.Load(); s != nil {
 		errs = append(errs, s.Close())
 	}
+	c.discardUnread()
 	c.awaitAttempts()
 	c.runClosers(func(err error) { errs = append(errs, err) })
 	return nil
@@ -147,7 +153,11 @@ func (c *Context) close(out *outcome, report func(error)) {
 		closeOne("OnClose", out.fn, report)
 		return
 	}
-	if out.panics != nil && !out.raised.Load() { // no reader got it
+	switch {
+	case out.panics == nil || out.raised.Load():
+	case out.unread:
+		c.Logger().WarnContext(c, "a prefetched property that nothing read panicked", "property", out.b.name, "error", out.panics)
+	default: // no reader got it
 		report(out.panics)
 	}
 	if out.b.closes && !out.set {

@@ -53,6 +53,9 @@ type Info struct {
 	By     string        // the property whose resolution read it first; "" for the handler
 	Caller string        // file:line of the first reader, if Options.Callers is set
 	Err    error
+
+	Prefetched bool // [Context.Prefetch] began to resolve it, directly or through another property
+	Unread     bool // and nothing has read it: the other fields describe that resolution
 }
 
 // Props returns all properties of the request, in the order in which they were provided,
@@ -72,9 +75,14 @@ func (c *Context) info(b *binding) Info {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	info := Info{Handle: b.handle, Preset: b.preset}
-	out := c.slots[b.slot].Load()
+	out, a, early := c.slots[b.slot].Load(), *c.attemptOf(b), c.prefetchOf(b)
+	info.Prefetched = early != nil
+	if out == nil && early.unread() && (a == nil || a == early) {
+		info.Unread = true
+		out = early.prefetch.outcome // also if it is of no use to a reader: a timeout
+	}
 	if out == nil {
-		if *c.attemptOf(b) != nil {
+		if a != nil {
 			info.State = Resolving
 		}
 		return info

@@ -56,6 +56,10 @@ type Prop[T any] struct {
 	// reads no property other than handles, and cannot fail for reasons that could
 	// change. A handle is neither measured nor observed.
 	Handle bool
+	// Prefetch marks the property as safe to resolve for a request that may not read it:
+	// Resolve, with all that it calls, charges nothing, takes nothing and writes nothing.
+	// [Context.Prefetch] accepts only such properties. No property is prefetched by itself.
+	Prefetch bool
 }
 
 // Registry holds the properties that requests have. Provide all of them before the first
@@ -76,16 +80,17 @@ type table struct {
 
 // binding is a property in a registry. Slot 0 belongs to none, and is always empty.
 type binding struct {
-	ops     ops
-	name    string
-	id      int32
-	slot    uint16
-	timeout time.Duration
-	vary    []string
-	handle  bool
-	preset  bool // of one request, by Preset
-	commits bool
-	closes  bool
+	ops      ops
+	name     string
+	id       int32
+	slot     uint16
+	timeout  time.Duration
+	vary     []string
+	handle   bool
+	preset   bool // of one request, by Preset
+	prefetch bool
+	commits  bool
+	closes   bool
 }
 
 // NewRegistry returns a registry without properties.
@@ -99,8 +104,8 @@ func NewRegistry(o Options) *Registry {
 }
 
 // Provide adds a property. It panics on a mistake in the program: if the registry
-// already has a property of this name, if the key is the zero Key, or if a Handle has a
-// Timeout or no Resolve.
+// already has a property of this name, if the key is the zero Key, if a Handle has a
+// Timeout, Prefetch or no Resolve, or if Prefetch is set without Resolve.
 func Provide[T any](reg *Registry, key Key[T], p Prop[T]) {
 	if key.id == 0 {
 		panic("reqctx: Provide of a zero Key; make keys with NewKey")
@@ -118,7 +123,7 @@ func Provide[T any](reg *Registry, key Key[T], p Prop[T]) {
 
 // Override returns a registry in which the property of key is p, and all others are
 // those of reg, which does not change. It panics if reg has no such property, and if p is
-// a Handle with a Timeout or without Resolve.
+// one that [Provide] refuses.
 func Override[T any](reg *Registry, key Key[T], p Prop[T]) *Registry {
 	t := reg.tab.Load().clone()
 	old := t.names[key.name]
@@ -132,19 +137,23 @@ func Override[T any](reg *Registry, key Key[T], p Prop[T]) *Registry {
 }
 
 func newBinding[T any](key Key[T], p Prop[T], slot int) *binding {
-	if p.Handle && (p.Timeout != 0 || p.Resolve == nil) {
-		panic(fmt.Sprintf("reqctx: property %q is a Handle: it needs Resolve and cannot have a Timeout", key.name))
+	if p.Handle && (p.Timeout != 0 || p.Prefetch || p.Resolve == nil) {
+		panic(fmt.Sprintf("reqctx: property %q is a Handle: it needs Resolve and cannot have a Timeout or Prefetch", key.name))
+	}
+	if p.Prefetch && p.Resolve == nil {
+		panic(fmt.Sprintf("reqctx: property %q has Prefetch: it needs Resolve", key.name))
 	}
 	return &binding{
-		ops:     provided[T]{p},
-		name:    key.name,
-		id:      key.id,
-		slot:    uint16(slot),
-		timeout: p.Timeout,
-		vary:    p.Vary,
-		handle:  p.Handle,
-		commits: p.Commit != nil,
-		closes:  p.Close != nil && p.Resolve != nil,
+		ops:      provided[T]{p},
+		name:     key.name,
+		id:       key.id,
+		slot:     uint16(slot),
+		timeout:  p.Timeout,
+		vary:     p.Vary,
+		handle:   p.Handle,
+		prefetch: p.Prefetch,
+		commits:  p.Commit != nil,
+		closes:   p.Close != nil && p.Resolve != nil,
 	}
 }
 

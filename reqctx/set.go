@@ -28,7 +28,7 @@ func (c *Context) overtake(out *outcome) error {
 	}
 	c.record(out, true)
 	if a := *c.attemptOf(out.b); a != nil {
-		c.detach(a)
+		c.discard(a)
 		a.Complete(out)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -28,6 +29,7 @@ type snapshot struct {
 	size    int // of the fields
 	created time.Time
 	user    string
+	due     bool // the session is to be touched, which a prefetched load leaves to touch
 }
 
 // Provide gives the requests of reg their sessions, as the properties "session"
@@ -44,9 +46,11 @@ func Provide(reg *reqctx.Registry, m *Manager) {
 		Commit:  m.commit,
 	})
 	reqctx.Provide(reg, loadKey, reqctx.Prop[*snapshot]{
-		Resolve: m.load,
-		Store:   func(context.Context, *snapshot) error { return errReadOnly },
-		Vary:    []string{m.transport.header},
+		Resolve:  m.load,
+		Store:    func(context.Context, *snapshot) error { return errReadOnly },
+		Commit:   m.touch,
+		Vary:     []string{m.transport.header},
+		Prefetch: true,
 	})
 }
 
@@ -59,7 +63,10 @@ var errReadOnly = errors.New("session: the property cannot be set; use the metho
 func From(ctx context.Context) (*Session, error) {
 	s, err := handleKey.Get(ctx)
 	if err != nil {
-		return &Session{err: err}, err
+		return &Session{state: &state{err: err}}, err
+	}
+	if reqctx.Prefetched(ctx) {
+		return &Session{state: s.state, prefetch: ctx}, nil
 	}
 	return s, nil
 }
@@ -71,20 +78,30 @@ func (m *Manager) handle(ctx context.Context) (*Session, error) {
 	if c.Request() == nil && c.RemoteAddr() != "" {
 		return nil, fmt.Errorf("session: a raw connection has no session: %w", reqctx.ErrNoRequest)
 	}
-	return &Session{m: m, c: c}, nil
+	s := new(struct {
+		Session
+		state
+	})
+	s.state.m, s.state.c = m, c
+	s.Session.state = &s.state
+	return &s.Session, nil
 }
 
 // load finds the request's session. A missing or malformed token is no session
 // and makes no store call; an unknown or expired one is no session either. A session
 // that the store cannot read counts as none, because the client would be locked out
-// until it forgets its token.
+// until it forgets its token. A load that is prefetched does not touch the session.
 func (m *Manager) load(ctx context.Context) (*snapshot, error) {
 	c := reqctx.From(ctx)
 	t, ok, sent := m.transport.find(c.Request())
 	if !ok {
 		return &snapshot{sent: sent}, nil
 	}
-	rec, err := m.store.Load(ctx, t.locator, t.digest(), m.limits)
+	limits, prefetched := m.limits, reqctx.Prefetched(ctx)
+	if prefetched {
+		limits.Touch = limits.Idle // which no session outlives untouched
+	}
+	rec, err := m.store.Load(ctx, t.locator, t.digest(), limits)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return &snapshot{sent: sent}, nil
@@ -96,9 +113,25 @@ func (m *Manager) load(ctx context.Context) (*snapshot, error) {
 	}
 	snap := &snapshot{
 		sent: sent, exists: true, old: rec.Old, token: t, fields: rec.Fields, created: rec.Created, user: rec.User,
+		due: prefetched && !rec.Old && time.Since(rec.Touched) >= m.limits.Touch,
 	}
 	for name, value := range rec.Fields {
 		snap.size += fieldOverhead + len(name) + len(value)
 	}
 	return snap, nil
+}
+
+// touch touches a session that was prefetched and then read before the header goes out. A
+// failure only lets the session expire earlier.
+func (m *Manager) touch(ctx context.Context, snap *snapshot, _ http.Header) error {
+	if !snap.due {
+		return nil
+	}
+	ctx, cancel := m.detach(ctx)
+	defer cancel()
+	_, err := m.store.Load(ctx, snap.token.locator, snap.token.digest(), m.limits)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) { // another request may have ended it
+		reqctx.From(ctx).Logger().Warn("session: a session that was read could not be touched", "error", err)
+	}
+	return nil
 }
