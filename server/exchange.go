@@ -73,7 +73,7 @@ func (x *exchange) gateOn(w http.ResponseWriter) *gate {
 	if g, ok := w.(*gate); ok && g.x == x {
 		return g
 	}
-	return &gate{ResponseWriter: w, x: x, nested: true, routed: true, coding: w.Header()["Content-Encoding"]}
+	return &gate{ResponseWriter: w, x: x, nested: &nesting{w.Header()["Content-Encoding"]}, routed: true}
 }
 
 // request returns the Request for r, which may be a later copy of the one that begin returned.

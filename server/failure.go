@@ -53,7 +53,7 @@ func (x *exchange) respond(g *gate, r *http.Request, err error) {
 // [http.TimeoutHandler], answers in its place: what the handler has written is still in a
 // buffer, or its writer takes no more.
 func (g *gate) abandoned(r *http.Request) bool {
-	if !g.nested || r.Context().Err() == nil || g.x.ctx.Err() != nil {
+	if g.nested == nil || r.Context().Err() == nil || g.x.ctx.Err() != nil {
 		return false
 	}
 	if !g.x.gate.wroteHeader.Load() {

@@ -32,13 +32,17 @@ type gate struct {
 	x           *exchange
 	deadline    writeDeadline
 	closeNotify chan bool   // made by the first CloseNotify
-	coding      []string    // of a nested gate: the Content-Encoding that a middleware has set, which encodes what it is given
-	nested      bool        // on a writer between the exchange's own gate, which commits, and a handler
+	nested      *nesting    // nil for the exchange's own gate
 	routed      bool        // what is written is a handler's or a middleware's, not the mux's own
 	hijacked    bool        // the connection is the handler's
 	wroteHeader atomic.Bool // the final header is out, or the connection hijacked
 	replaced    atomic.Bool // the response is not the handler's: its writes are dropped
 	closed      atomic.Bool // the handler has returned
+}
+
+// nesting is what a gate on a writer between the exchange's own gate and a handler has besides.
+type nesting struct {
+	coding []string // the Content-Encoding that a middleware has set, which encodes what it is given
 }
 
 // Header returns the header to send. Once the handler has returned, net/http reads that one,
@@ -170,7 +174,7 @@ func (g *gate) Unwrap() http.ResponseWriter { return g.ResponseWriter }
 // observed returns what to count the response in. Of a nested gate it is nil: its response
 // passes the exchange's own.
 func (g *gate) observed() *observation {
-	if g.nested {
+	if g.nested != nil {
 		return nil
 	}
 	return g.x.seen
@@ -216,7 +220,7 @@ func (g *gate) open(status int, implicit bool) {
 // commit runs the properties' Commit functions, once. If that fails, it answers
 // with a problem.
 func (g *gate) commit() error {
-	if g.nested || g.x.ctx.CommitUnused() {
+	if g.nested != nil || g.x.ctx.CommitUnused() {
 		return nil // net/http need not copy a header that was never asked for
 	}
 	timing := g.x.srv.opts.ServerTiming && !g.x.ctx.Committed()
@@ -252,8 +256,8 @@ func added(before, lines []string) (fresh []string) {
 // still gets its rate-limit fields, a failed login its session.
 func (g *gate) problem(p *Problem) {
 	clearRepresentation(g.Header())
-	if len(g.coding) > 0 {
-		g.Header()["Content-Encoding"] = g.coding
+	if g.nested != nil && len(g.nested.coding) > 0 {
+		g.Header()["Content-Encoding"] = g.nested.coding
 	}
 	if g.commit() == nil {
 		g.send(p)
