@@ -24,12 +24,12 @@ type snapshot struct {
 	sent    bool // the request had something in the token's place, valid or not
 	exists  bool // the store has the session; otherwise the fields below are zero
 	old     bool // the request's secret was replaced: it cannot write
+	due     bool // for a touch, which a prefetched load leaves to the commit
 	token   token
 	fields  map[string][]byte
 	size    int // of the fields
 	created time.Time
 	user    string
-	due     bool // the session is to be touched, which a prefetched load leaves to touch
 }
 
 // Provide gives the requests of reg their sessions, as the properties "session"

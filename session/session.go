@@ -42,8 +42,8 @@ type state struct {
 	size    int              // of the session with its writes
 	swapped bool             // a field was changed in the store after the load
 	renew   bool             // the save also replaces the secret
-	user    string           // the save also binds the session to this user, unless empty
 	ended   bool             // destroyed by this request
+	user    string           // the save also binds the session to this user, unless empty
 }
 
 // Get returns the value of a field as encoding/json decodes it into an any, so
