@@ -23,8 +23,8 @@ type exchange struct {
 	gate gate
 	req  Request
 
-	accepted bool  // by a listener of the server's own
 	refused  error // the response in place of the handlers'
+	accepted bool  // by a listener of the server's own
 	chained  bool  // the middleware has begun
 	returned bool  // the handler has, without a panic and without ending its goroutine
 	aborted  atomic.Bool
