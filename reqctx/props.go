@@ -63,31 +63,44 @@ type Info struct {
 // OnClose function that was registered before all others sees the whole request.
 func (c *Context) Props() iter.Seq2[string, Info] {
 	return func(yield func(string, Info) bool) {
+		c.mu.Lock()
+		quiet := c.attempts == nil && c.prefetches == nil
+		c.mu.Unlock()
 		for _, b := range c.table.bind[1:] {
-			if !yield(b.name, c.info(b)) {
+			info := Info{Handle: b.handle, Preset: b.preset}
+			if quiet {
+				info.describe(c.slots[b.slot].Load())
+			} else {
+				c.inspect(b, &info)
+			}
+			if !yield(b.name, info) {
 				return
 			}
 		}
 	}
 }
 
-func (c *Context) info(b *binding) Info {
+// inspect sets info to the state of a property that may be in resolution.
+func (c *Context) inspect(b *binding, info *Info) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	info := Info{Handle: b.handle, Preset: b.preset}
 	out, a, early := c.slots[b.slot].Load(), *c.attemptOf(b), c.prefetchOf(b)
 	info.Prefetched = early != nil
 	if out == nil && early.unread() && (a == nil || a == early) {
 		info.Unread = true
 		out = early.prefetch.outcome // also if it is of no use to a reader: a timeout
 	}
-	if out == nil {
-		if a != nil {
-			info.State = Resolving
-		}
-		return info
+	if out == nil && a != nil {
+		info.State = Resolving
 	}
+	info.describe(out)
+}
+
+// describe sets info to the outcome of a resolution, if there is one.
+func (info *Info) describe(out *outcome) {
 	switch {
+	case out == nil:
+		return
 	case out.set:
 		info.State = Assigned
 	case out.err != nil:
@@ -101,7 +114,6 @@ func (c *Context) info(b *binding) Info {
 		info.By = out.by.name
 	}
 	info.Caller = callerOf(out.pcs)
-	return info
 }
 
 // callers returns enough of the stack to get out of the library's packages.
