@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/lazyreq/lazyreq/reqctx"
 )
@@ -21,8 +22,10 @@ var (
 )
 
 // benchRegistry has n properties, one of which is benchUser.
-func benchRegistry(n int) *reqctx.Registry {
-	reg := reqctx.NewRegistry(reqctx.Options{})
+func benchRegistry(n int) *reqctx.Registry { return benchRegistryOf(n, reqctx.Options{}) }
+
+func benchRegistryOf(n int, o reqctx.Options) *reqctx.Registry {
+	reg := reqctx.NewRegistry(o)
 	ada := &user{"ada"}
 	p := reqctx.Prop[*user]{Resolve: func(context.Context) (*user, error) { return ada, nil }}
 	reqctx.Provide(reg, benchUser, p)
@@ -34,14 +37,28 @@ func benchRegistry(n int) *reqctx.Registry {
 
 type depthKey int
 
-// BenchmarkHit compares reading a resolved property with ctx.Value, five values
-// deep.
+type noObserver struct{}
+
+func (noObserver) ResolveStart(ctx context.Context, _ string) context.Context { return ctx }
+func (noObserver) ResolveEnd(context.Context, string, time.Duration, error)   {}
+
+// BenchmarkHit compares reading a resolved property, without and with an observer, with
+// ctx.Value, five values deep.
 func BenchmarkHit(b *testing.B) {
 	c := reqctx.New(context.Background(), benchRegistry(4))
 	if _, err := benchUser.Get(c); err != nil {
 		b.Fatal(err)
 	}
 	b.Run("key", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if u, err := benchUser.Get(c); err != nil || u.name != "ada" {
+				b.Fatal(u, err)
+			}
+		}
+	})
+	b.Run("observed", func(b *testing.B) {
+		c := reqctx.New(context.Background(), benchRegistryOf(4, reqctx.Options{Observer: noObserver{}}))
 		b.ReportAllocs()
 		for b.Loop() {
 			if u, err := benchUser.Get(c); err != nil || u.name != "ada" {
@@ -83,7 +100,7 @@ func BenchmarkHit(b *testing.B) {
 // BenchmarkNew makes the context of a request with n properties, none of them
 // used.
 func BenchmarkNew(b *testing.B) {
-	for _, n := range []int{1, 16, 24, 25} {
+	for _, n := range []int{1, 16, 20, 21} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			reg := benchRegistry(n)
 			b.ReportAllocs()
