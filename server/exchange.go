@@ -23,12 +23,13 @@ type exchange struct {
 	gate gate
 	req  Request
 
-	refused  error // the response in place of the handlers'
-	accepted bool  // by a listener of the server's own
-	chained  bool  // the middleware has begun
-	returned bool  // the handler has, without a panic and without ending its goroutine
-	aborted  atomic.Bool
-	seen     *observation // what the server's observers get; nil if there are none
+	refused    error // the response in place of the handlers'
+	accepted   bool  // by a listener of the server's own
+	chained    bool  // the middleware has begun
+	prefetched bool  // the route prefetches properties
+	returned   bool  // the handler has, without a panic and without ending its goroutine
+	aborted    atomic.Bool
+	seen       *observation // what the server's observers get; nil if there are none
 }
 
 type exchangeKey struct{}
@@ -122,9 +123,11 @@ func (x *exchange) end() {
 
 // finish runs the request's clean-ups. On the server's own listeners they run after ServeHTTP
 // has returned, so that the client has the end of the response and does not wait for them, and
-// the server's Shutdown waits for them. Another http.Server's Shutdown waits only for ServeHTTP.
+// the server's Shutdown waits for them. Another http.Server's Shutdown waits only for ServeHTTP,
+// but a prefetched property that nothing has read holds up no response there either.
 func (x *exchange) finish() {
-	if !x.accepted || x.ctx.Idle() || x.finishLater() != nil {
+	later := x.accepted && !x.ctx.Idle() || x.prefetched && x.ctx.PrefetchPending()
+	if !later || x.finishLater() != nil {
 		_ = x.ctx.Finish() // logs its errors
 	}
 }

@@ -17,22 +17,27 @@ import (
 type HandlerFunc func(w http.ResponseWriter, req *Request) error
 
 // HandleFunc routes requests that match pattern, as [http.ServeMux] defines it, to h. It panics
-// if the pattern is malformed or conflicts with another.
-func (s *Server) HandleFunc(pattern string, h HandlerFunc) {
+// if the pattern is malformed or conflicts with another, or if an option is wrong.
+func (s *Server) HandleFunc(pattern string, h HandlerFunc, options ...RouteOption) {
+	prefetch := s.prefetchNames(pattern, options)
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		g := w.(*gate)
 		g.routed = true
-		g.x.respond(g, r, h(g, g.x.request(r)))
+		req := g.x.request(r)
+		g.x.prefetch(prefetch)
+		g.x.respond(g, r, h(g, req))
 	})
 }
 
 // Handle routes requests that match pattern to a standard handler. The request's context
 // carries the properties: session.From(r.Context()) works. [WriteError] answers errors.
-func (s *Server) Handle(pattern string, h http.Handler) {
+func (s *Server) Handle(pattern string, h http.Handler, options ...RouteOption) {
+	prefetch := s.prefetchNames(pattern, options)
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		g := w.(*gate)
 		g.routed = true
 		g.x.ctx.SetRequest(r)
+		g.x.prefetch(prefetch)
 		h.ServeHTTP(g, r)
 	})
 }
