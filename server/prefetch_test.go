@@ -186,7 +186,7 @@ func TestAPresetIsNotPrefetched(t *testing.T) {
 }
 
 var (
-	faulty   = reqctx.NewKey[int]("faulty")
+	faulty    = reqctx.NewKey[int]("faulty")
 	panicking = reqctx.NewKey[int]("panicking")
 	stuck     = reqctx.NewKey[int]("stuck")
 )
