@@ -12,23 +12,23 @@ import (
 type attempt struct {
 	lazy.Flight
 	c        *Context
-	b        *binding
-	out      *outcome  // of Resolve
-	stop     func()    // releases the timeout; nil without one
-	next     *attempt  // in the context's list; guarded by c.mu
-	prefetch *prefetch // nil if a reader began the resolution
+	reader   *context.Context // of the first reader; nil if nothing observes
+	out      *outcome         // of Resolve
+	stop     func()           // releases the timeout; nil without one
+	next     *attempt         // in the context's list; guarded by c.mu
+	prefetch *prefetch        // nil if a reader began the resolution
 }
 
 // fail completes a with the cause of its end, even if Resolve has not returned. The
 // next reader begins anew.
 func (a *attempt) fail(err error) {
 	if err == lazy.ErrClosed {
-		err = named(ErrFinished, a.b.name)
+		err = named(ErrFinished, a.out.b.name)
 	}
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
 	a.c.detach(a)
-	a.complete(failure(a.b, err))
+	a.complete(failure(a.out.b, err))
 }
 
 // complete hands out to the readers, unless they have an outcome already. c.mu is held.
@@ -39,27 +39,36 @@ func (a *attempt) complete(out *outcome) {
 	a.Complete(out)
 }
 
+// startFor begins a for its first reader, whose context this is.
+func (a *attempt) startFor(reader context.Context, caller *lazy.Flight, inline bool) {
+	if a.c.table.opts.Observer != nil {
+		kept := reader // so that only an observed request allocates it
+		a.reader = &kept
+	}
+	a.Start(caller, inline)
+}
+
 // Name returns the property's name, for cycles and panics.
-func (a *attempt) Name() string { return a.b.name }
+func (a *attempt) Name() string { return a.out.b.name }
 
 // Compute calls Resolve, under the timeout if there is one, and the observer before and
 // after it.
 func (a *attempt) Compute(ctx context.Context) {
 	a.out.began = time.Now()
-	if a.b.timeout > 0 {
-		timed, cancel := context.WithTimeoutCause(a.Context, a.b.timeout, &TimeoutError{a.b.name, a.b.timeout})
+	if a.out.b.timeout > 0 {
+		timed, cancel := context.WithTimeoutCause(a.Context, a.out.b.timeout, &TimeoutError{a.out.b.name, a.out.b.timeout})
 		stop := context.AfterFunc(timed, func() { a.fail(context.Cause(timed)) })
 		a.Context, a.stop = timed, func() { stop(); cancel() }
 	}
 	o := a.c.table.opts.Observer
 	if o == nil {
-		a.b.ops.compute(ctx, a.out)
+		a.out.b.ops.compute(ctx, a.out)
 		return
 	}
-	ctx = o.ResolveStart(ctx, a.b.name)
-	err := errNotReturned
-	defer func() { o.ResolveEnd(ctx, a.b.name, time.Since(a.out.began), err) }()
-	a.b.ops.compute(ctx, a.out)
+	ctx = o.ResolveStart(ctx, a.out.b.name)
+	err := ErrNotReturned
+	defer func() { o.ResolveEnd(ctx, a.out.b.name, time.Since(a.out.began), err) }()
+	a.out.b.ops.compute(ctx, a.out)
 	err = a.out.err
 }
 
@@ -81,12 +90,12 @@ func (a *attempt) Finish(abnormal error) {
 	keep := out.err == nil || !lazy.OwnCancellation(c, out.err)
 	readers := out
 	if timeout, ok := context.Cause(a.Context).(*TimeoutError); ok && !keep && a.stop != nil {
-		readers = failure(a.b, timeout) // Resolve noticed the timeout first
+		readers = failure(a.out.b, timeout) // Resolve noticed the timeout first
 	}
 	c.mu.Lock()
 	late := false
 	out.unread = a.unread()
-	if !out.unread || !keep || *c.attemptOf(a.b) != a { // otherwise it stays in the list for its first reader
+	if !out.unread || !keep || *c.attemptOf(a.out.b) != a { // otherwise it stays in the list for its first reader
 		late = c.record(out, c.detach(a) && keep && !out.unread)
 	}
 	a.complete(readers)

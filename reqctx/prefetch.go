@@ -185,7 +185,7 @@ func (c *Context) discardTree(a *attempt) {
 // prefetchOf returns the newest attempt at b that was prefetched, or nil. c.mu is held.
 func (c *Context) prefetchOf(b *binding) *attempt {
 	a := c.prefetches
-	for a != nil && a.b != b {
+	for a != nil && a.out.b != b {
 		a = a.prefetch.next
 	}
 	return a

@@ -8,11 +8,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// errNotReturned is the error that an observer gets if Resolve panicked or ended its
+// ErrNotReturned is the error that an [Observer] gets if Resolve panicked or ended its
 // goroutine.
-var errNotReturned = errors.New("reqctx: Resolve did not return")
+var ErrNotReturned = errors.New("reqctx: Resolve did not return")
 
 // Observer is called for each resolution, except of handles, on the goroutine of the
 // resolution. Its methods must be safe for concurrent use and must not block.
@@ -22,6 +24,18 @@ type Observer interface {
 	ResolveStart(ctx context.Context, name string) context.Context
 	// ResolveEnd is called after Resolve with that context.
 	ResolveEnd(ctx context.Context, name string, took time.Duration, err error)
+}
+
+// Reader returns the context of the first reader of the property that is resolved under ctx: the
+// handler's, or the one of another property's resolution. It is for observers, as Resolve does
+// not get the values of its readers' contexts. Where no property is resolved it returns ctx.
+func Reader(ctx context.Context) context.Context {
+	if f := lazy.Current(ctx); f != nil {
+		if a, ok := f.Work().(*attempt); ok && a.reader != nil {
+			return *a.reader
+		}
+	}
+	return ctx
 }
 
 // State is the state of a property in a request.

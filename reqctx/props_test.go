@@ -241,6 +241,49 @@ func TestObserver(t *testing.T) {
 	})
 }
 
+// pathObserver puts the names of a property and of its readers into its context.
+type pathObserver struct {
+	j *journal
+}
+
+func (o pathObserver) ResolveStart(ctx context.Context, name string) context.Context {
+	from, _ := reqctx.Reader(ctx).Value(observedKey{}).(string)
+	o.j.add(from + "/" + name)
+	return context.WithValue(ctx, observedKey{}, from+"/"+name)
+}
+
+func (pathObserver) ResolveEnd(context.Context, string, time.Duration, error) {}
+
+func TestReader(t *testing.T) {
+	var j journal
+	reg := reqctx.NewRegistry(reqctx.Options{Observer: pathObserver{&j}})
+	handle := provide(reg, "handle", reqctx.Prop[int]{Handle: true, Resolve: gives(1, nil)})
+	inner := provide(reg, "inner", reqctx.Prop[int]{Resolve: handle.Get})
+	late := provide(reg, "late", reqctx.Prop[int]{Timeout: time.Hour, Resolve: inner.Get})
+	outer := provide(reg, "outer", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+		require.Nil(t, ctx.Value(readerKey{}), "Resolve does not get the reader's values")
+		return late.Get(ctx)
+	}})
+	provide(reg, "other", reqctx.Prop[int]{Resolve: outer.Get})
+	provide(reg, "last", reqctx.Prop[int]{})
+
+	c := reqctx.New(t.Context(), reg)
+	require.Equal(t, context.Context(c), reqctx.Reader(c))
+	ctx := context.WithValue(context.WithValue(c, observedKey{}, "handler"), readerKey{}, 1)
+	_, err := outer.Get(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{"handler/outer", "handler/outer/late", "handler/outer/late/inner"}, j.all())
+
+	c = reqctx.New(t.Context(), reg)
+	j = journal{}
+	ctx = context.WithValue(c, observedKey{}, "task")
+	require.ErrorIs(t, reqctx.Resolve(ctx, "other", "last"), reqctx.ErrNoValue)
+	require.Subset(t, j.all(), []string{"task/other", "task/last", "task/other/outer", "task/other/outer/late/inner"})
+	require.NoError(t, c.Finish())
+}
+
+type readerKey struct{}
+
 func TestObserverSeesTheEndOfWhatDoesNotReturn(t *testing.T) {
 	var j journal
 	reg := reqctx.NewRegistry(reqctx.Options{Observer: &recorder{&j}})
@@ -262,7 +305,7 @@ func TestObserverSeesTheEndOfWhatDoesNotReturn(t *testing.T) {
 	for _, name := range []string{"bad", "exits"} {
 		i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "end "+name) })
 		require.GreaterOrEqual(t, i, 0)
-		require.Contains(t, lines[i], "reqctx: Resolve did not return")
+		require.Contains(t, lines[i], reqctx.ErrNotReturned.Error())
 	}
 }
 

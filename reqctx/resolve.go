@@ -31,7 +31,7 @@ func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 		began = time.Now()
 	}
 	if first {
-		a.Start(caller, inline)
+		a.startFor(ctx, caller, inline)
 	}
 	final, err := a.Wait(ctx, caller)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Context) startEarly(ctx context.Context, b *binding) error {
 	}
 	a, first, _, err := c.ask(b, c.tasks().Context(), lazy.Current(ctx))
 	if first {
-		a.Start(nil, false)
+		a.startFor(ctx, nil, false)
 	}
 	return err
 }
@@ -134,7 +134,7 @@ func (c *Context) join(b *binding, base context.Context, by *attempt, unread boo
 	a = *c.attemptOf(b)
 	first = a == nil
 	if first {
-		a = &attempt{c: c, b: b, out: b.ops.newOutcome(b), next: c.attempts}
+		a = &attempt{c: c, out: b.ops.newOutcome(b), next: c.attempts}
 		a.Init(base, c.scope.Load(), a)
 		c.attempts = a
 		if unread {
@@ -150,7 +150,7 @@ func (c *Context) join(b *binding, base context.Context, by *attempt, unread boo
 // readBy records the first reader of a. c.mu is held.
 func (a *attempt) readBy(by *attempt) {
 	if by != nil {
-		a.out.by = by.b
+		a.out.by = by.out.b
 	}
 	if a.c.table.opts.Callers {
 		a.out.pcs = callers()
@@ -161,7 +161,7 @@ func (a *attempt) readBy(by *attempt) {
 // is nil. c.mu is held.
 func (c *Context) attemptOf(b *binding) **attempt {
 	link := &c.attempts
-	for *link != nil && (*link).b != b {
+	for *link != nil && (*link).out.b != b {
 		link = &(*link).next
 	}
 	return link
@@ -170,7 +170,7 @@ func (c *Context) attemptOf(b *binding) **attempt {
 // detach removes a from the list that readers join from, and reports whether it was
 // there. c.mu is held.
 func (c *Context) detach(a *attempt) bool {
-	link := c.attemptOf(a.b)
+	link := c.attemptOf(a.out.b)
 	if *link != a {
 		return false
 	}
