@@ -1,6 +1,7 @@
 package reqctx
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -84,6 +85,7 @@ func (c *Context) runCommits(h http.Header) error {
 	var errs []error
 	var until *outcome
 	var buf [8]*outcome
+	ctx := c.handlerContext()
 	for {
 		newer := buf[:0]
 		c.mu.Lock()
@@ -96,16 +98,35 @@ func (c *Context) runCommits(h http.Header) error {
 		}
 		until = newer[0]
 		for _, out := range slices.Backward(newer) {
-			if err := c.commitOne(out, h); err != nil {
+			if err := c.commitOne(ctx, out, h); err != nil {
 				errs = append(errs, err)
 			}
 		}
 	}
 }
 
+// handlerContext returns c with the values that the handler's context has, such as the span of a
+// middleware within the server. It ends when c does.
+func (c *Context) handlerContext() context.Context {
+	if r := c.Request(); r != nil {
+		if ctx := r.Context(); ctx != context.Context(c) && From(ctx) == c {
+			return handlerContext{c, ctx}
+		}
+	}
+	return c
+}
+
+type handlerContext struct {
+	context.Context
+	handler context.Context
+}
+
+// Value returns the value of the handler's context.
+func (c handlerContext) Value(key any) any { return c.handler.Value(key) }
+
 // commitOne adds a property's Vary fields and calls its Commit function. If that fails,
 // the cookies that it has added are removed: they stand for values that were not saved.
-func (c *Context) commitOne(out *outcome, h http.Header) error {
+func (c *Context) commitOne(ctx context.Context, out *outcome, h http.Header) error {
 	if out.b == nil {
 		return nil // an OnClose function
 	}
@@ -116,7 +137,7 @@ func (c *Context) commitOne(out *outcome, h http.Header) error {
 		return nil
 	}
 	before := len(h["Set-Cookie"])
-	err := out.b.ops.commit(c, out, h)
+	err := out.b.ops.commit(ctx, out, h)
 	if err == nil {
 		return nil
 	}

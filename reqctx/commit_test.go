@@ -362,3 +362,34 @@ func TestCommitUnused(t *testing.T) {
 	require.False(t, c.CommitUnused(), "the request is over")
 	require.ErrorIs(t, c.Commit(http.Header{}), reqctx.ErrFinished)
 }
+
+// A Commit function gets the values of the handler's context, and ends with the request.
+func TestCommitGetsTheHandlersValues(t *testing.T) {
+	type key struct{}
+	reg := quiet()
+	var saved context.Context
+	k := provide(reg, "k", reqctx.Prop[int]{Commit: func(ctx context.Context, _ int, _ http.Header) error {
+		saved = ctx
+		return nil
+	}})
+	commit := func(handler func(c *reqctx.Context) context.Context) *reqctx.Context {
+		c := reqctx.New(t.Context(), reg)
+		c.SetRequest(new(http.Request).WithContext(handler(c)))
+		require.NoError(t, k.Set(c, 1))
+		require.NoError(t, c.Commit(http.Header{}))
+		return c
+	}
+	c := commit(func(c *reqctx.Context) context.Context {
+		ctx, cancel := context.WithCancel(context.WithValue(c, key{}, 1))
+		cancel() // by a middleware that answers in the handler's place
+		return ctx
+	})
+	require.Equal(t, 1, saved.Value(key{}))
+	require.Same(t, c, reqctx.From(saved))
+	require.NoError(t, saved.Err())
+
+	c = commit(func(c *reqctx.Context) context.Context { return c })
+	require.Equal(t, context.Context(c), saved)
+	c = commit(func(*reqctx.Context) context.Context { return t.Context() }) // a middleware begins anew
+	require.Equal(t, context.Context(c), saved)
+}

@@ -8,9 +8,9 @@ import (
 )
 
 // roundTrip sends calls by a deadline, completes them, and returns the calls of the next round
-// trip.
+// trip. Hooks of the client get the values of the first call's context: a span, for example.
 func (q *queue) roundTrip(calls []*call, deadline time.Time) (next []*call) {
-	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(calls[0].ctx), deadline)
 	defer cancel()
 	began := time.Now()
 	for len(calls) > 0 {

@@ -1,0 +1,124 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lazyreq/lazyreq/lazy"
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+const scopeName = "github.com/lazyreq/lazyreq/server/telemetry"
+
+// Options configure an [Observer]. The zero value is usable.
+type Options struct {
+	// TracerProvider makes the spans. Nil means the global one.
+	TracerProvider trace.TracerProvider
+	// MeterProvider makes the metrics. Nil means the global one.
+	MeterProvider metric.MeterProvider
+	// ErrorTexts adds the texts of errors to spans. They may contain personal data, such as the
+	// key of a rate limit.
+	ErrorTexts bool
+}
+
+// Observer is a [server.Observer] that makes spans and metrics. Make it with [New], and attach it
+// to a server once; several servers may share it. It is safe for concurrent use.
+type Observer struct {
+	tracer     trace.Tracer
+	metrics    metrics
+	errorTexts bool
+}
+
+// New returns an Observer. It returns an error if an instrument cannot be made, because of a
+// MeterProvider that has another one of the same name, for example.
+func New(o Options) (*Observer, error) {
+	if o.TracerProvider == nil {
+		o.TracerProvider = otel.GetTracerProvider()
+	}
+	if o.MeterProvider == nil {
+		o.MeterProvider = otel.GetMeterProvider()
+	}
+	observer := &Observer{tracer: o.TracerProvider.Tracer(scopeName), errorTexts: o.ErrorTexts}
+	if err := observer.metrics.init(o.MeterProvider.Meter(scopeName)); err != nil {
+		return nil, err
+	}
+	return observer, nil
+}
+
+// resolution is the context of a resolution that has a span.
+type resolution struct {
+	context.Context
+	observer *Observer
+	flight   *lazy.Flight // of the property
+	span     trace.Span
+}
+
+// Value returns r to its observer, as a span alone may be another observer's.
+func (r *resolution) Value(key any) any {
+	if o, ok := key.(*Observer); ok && o == r.observer {
+		return r
+	}
+	return r.Context.Value(key)
+}
+
+// ResolveStart implements [reqctx.Observer].
+func (o *Observer) ResolveStart(ctx context.Context, name string) context.Context {
+	parent := parentOf(ctx)
+	id := parent.SpanContext()
+	if !id.IsValid() {
+		return ctx
+	}
+	if !trace.SpanContextFromContext(ctx).Equal(id) { // it began within the server, or is a property's
+		ctx = trace.ContextWithSpan(ctx, parent)
+	}
+	if !parent.IsRecording() && !id.IsSampled() {
+		return ctx
+	}
+	p := o.metrics.properties.get(name)
+	started, span := o.tracer.Start(ctx, p.spanName, p.spanStart...)
+	return &resolution{started, o, lazy.Current(ctx), span}
+}
+
+// parentOf returns the span of the first reader of the property that is resolved under ctx, or else
+// the handler's, which may be of a middleware within the server.
+func parentOf(ctx context.Context) trace.Span {
+	span := trace.SpanFromContext(reqctx.Reader(ctx))
+	if span.SpanContext().IsValid() {
+		return span
+	}
+	c := reqctx.From(ctx)
+	if c == nil {
+		return span
+	}
+	if r := c.Request(); r != nil && r.Context() != context.Context(c) {
+		return trace.SpanFromContext(r.Context())
+	}
+	return span
+}
+
+// ResolveEnd implements [reqctx.Observer].
+func (o *Observer) ResolveEnd(ctx context.Context, name string, took time.Duration, err error) {
+	out := outcomeOf(ctx, name, err)
+	o.metrics.recordResolution(ctx, name, out, took, err)
+	r, ok := ctx.Value(o).(*resolution)
+	if !ok || r.flight != lazy.Current(ctx) { // it has no span; r is of a request around this one
+		return
+	}
+	if out != resolved {
+		r.span.SetAttributes(attribute.String("outcome", out.String()))
+	}
+	if out.failed() {
+		text := out.String()
+		if o.errorTexts && err != nil {
+			text = errorText(err)
+		}
+		r.span.SetStatus(codes.Error, text)
+	}
+	r.span.End()
+}

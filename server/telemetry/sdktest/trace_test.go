@@ -1,0 +1,228 @@
+package sdktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+var (
+	account = reqctx.NewKey[string]("account")
+	plan    = reqctx.NewKey[string]("plan")
+	flags   = reqctx.NewKey[string]("flags")
+)
+
+// provideChain provides plan, which reads account, and flags, which begins a span of its own.
+func provideChain(srv *server.Server) {
+	reqctx.Provide(srv.Registry(), account, reqctx.Prop[string]{Resolve: func(context.Context) (string, error) { return "a", nil }})
+	reqctx.Provide(srv.Registry(), plan, reqctx.Prop[string]{Timeout: time.Minute, Resolve: func(ctx context.Context) (string, error) {
+		return account.Get(ctx)
+	}})
+	reqctx.Provide(srv.Registry(), flags, reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) {
+		span := trace.SpanFromContext(ctx)
+		_, query := span.TracerProvider().Tracer("database").Start(ctx, "query")
+		query.End()
+		return "f", nil
+	}})
+}
+
+func TestSpansAreBelowTheirReaders(t *testing.T) {
+	r := newRig(t, sdktrace.AlwaysSample(), false)
+	srv := r.newServer(t, server.Options{})
+	provideChain(srv)
+	srv.HandleFunc("GET /users/{id}", func(_ http.ResponseWriter, req *server.Request) error {
+		if _, err := plan.Get(req.Context()); err != nil {
+			return err
+		}
+		if _, err := account.Get(req.Context()); err != nil { // a hit
+			return err
+		}
+		ctx, span := r.tracers.Tracer("app").Start(req.Context(), "render")
+		defer span.End()
+		_, err := flags.Get(ctx)
+		return err
+	})
+	require.Equal(t, 200, get(srv, "/users/7"))
+	r.requireParent(t, "GET /users/{id}", "resolve plan")
+	r.requireParent(t, "resolve plan", "resolve account")
+	r.requireParent(t, "GET /users/{id}", "render")
+	r.requireParent(t, "render", "resolve flags")
+	r.requireParent(t, "resolve flags", "query")
+	require.Len(t, r.spans.Ended(), 6)
+	s := r.span(t, "resolve plan")
+	require.Equal(t, trace.SpanKindInternal, s.SpanKind())
+	require.Equal(t, codes.Unset, s.Status().Code)
+	require.Equal(t, "property", string(s.Attributes()[0].Key))
+	require.Equal(t, "plan", s.Attributes()[0].Value.AsString())
+	require.Len(t, s.Attributes(), 1)
+}
+
+func TestSpansBelowOneAroundTheServer(t *testing.T) {
+	r := newRig(t, sdktrace.AlwaysSample(), false)
+	srv, err := server.New(server.Options{Observers: []server.Observer{r}, Logger: quiet})
+	require.NoError(t, err)
+	provideChain(srv)
+	srv.HandleFunc("GET /users/{id}", func(_ http.ResponseWriter, req *server.Request) error {
+		return req.Resolve("plan", "flags")
+	})
+	require.Equal(t, 200, get(r.middleware()(srv), "/users/7"))
+	r.requireParent(t, "GET", "resolve plan")
+	r.requireParent(t, "resolve plan", "resolve account")
+	r.requireParent(t, "GET", "resolve flags")
+}
+
+// Below a span that is not sampled there are none, and none begins a trace of its own.
+func TestSampling(t *testing.T) {
+	for _, within := range []bool{true, false} {
+		r := newRig(t, sdktrace.NeverSample(), false)
+		srv, err := server.New(server.Options{Observers: []server.Observer{r}, Logger: quiet})
+		require.NoError(t, err)
+		h := http.Handler(srv)
+		if within {
+			srv.Use(r.middleware())
+		} else {
+			h = r.middleware()(srv)
+		}
+		sampledRoots := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r.spans))
+		p := reqctx.NewKey[int](fmt.Sprintf("sampling-%v", within))
+		reqctx.Provide(srv.Registry(), p, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+			_, query := sampledRoots.Tracer("database").Start(ctx, "query")
+			query.End()
+			return 1, nil
+		}})
+		srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+			_, err := p.Get(req.Context())
+			return err
+		})
+		require.Equal(t, 200, get(h, "/"))
+		require.Empty(t, r.spans.Ended(), "the query belongs to the request's trace")
+
+		require.Equal(t, 200, get(h, "/", "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
+		require.Empty(t, r.spans.Ended(), "the global propagator is none")
+	}
+}
+
+// A request without a span has none of its properties.
+func TestNoSpansWithoutTheRequests(t *testing.T) {
+	r := newRig(t, sdktrace.AlwaysSample(), false)
+	srv, err := server.New(server.Options{Observers: []server.Observer{r}, Logger: quiet})
+	require.NoError(t, err)
+	provideChain(srv)
+	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+		_, err := plan.Get(req.Context())
+		return err
+	})
+	require.Equal(t, 200, get(srv, "/"))
+	require.Empty(t, r.spans.Ended())
+	require.EqualValues(t, 1, r.metric(t, "property.resolutions")["outcome=ok property=plan"])
+}
+
+var errSecret = errors.New("no account of ada@example.com")
+
+// outcomeServer has a property for each outcome, and a route to read it.
+func outcomeServer(t testing.TB, r *rig) *server.Server {
+	srv := r.newServer(t, server.Options{})
+	provide := func(name string, p reqctx.Prop[int]) {
+		k := reqctx.NewKey[int]("outcome-" + name)
+		reqctx.Provide(srv.Registry(), k, p)
+		srv.HandleFunc("GET /"+name, func(_ http.ResponseWriter, req *server.Request) error {
+			_, err := k.Get(req.Context())
+			return err
+		})
+	}
+	fails := func(err error) reqctx.Prop[int] {
+		return reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { return 0, err }}
+	}
+	waits := func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() }
+	provide("ok", fails(nil))
+	provide("rejected", fails(&ratelimit.DeniedError{}))
+	provide("error", fails(errSecret))
+	provide("panic", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic("at the disco") }})
+	provide("timeout", reqctx.Prop[int]{Timeout: time.Second, Resolve: waits})
+	provide("canceled", reqctx.Prop[int]{Resolve: waits})
+	return srv
+}
+
+func TestOutcomes(t *testing.T) {
+	for _, texts := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, sdktrace.AlwaysSample(), texts)
+			srv := outcomeServer(t, r)
+			for name, status := range map[string]int{"ok": 200, "rejected": 429, "error": 500, "panic": 500, "timeout": 503} {
+				require.Equal(t, status, get(srv, "/"+name), name)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			srv.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/canceled", nil))
+			synctest.Wait()
+
+			want := map[string]uint64{}
+			for _, name := range []string{"ok", "rejected", "error", "panic", "timeout", "canceled"} {
+				want["outcome="+name+" property=outcome-"+name] = 1
+			}
+			require.Equal(t, want, r.metric(t, "property.resolutions"))
+			require.Len(t, r.metric(t, "property.resolve.duration"), 6)
+			require.Equal(t, map[string]uint64{
+				"http.route=/error reason=error": 1, "http.route=/panic reason=panic": 1, "http.route=/timeout reason=error": 1,
+				"http.route=/canceled reason=canceled": 1,
+			}, r.metric(t, "request.failures"))
+
+			for name, text := range map[string]string{"ok": "", "rejected": "", "canceled": "", "panic": "panic", "timeout": "timeout", "error": "error"} {
+				status := r.span(t, "resolve outcome-"+name).Status()
+				if texts && text != "" {
+					require.NotEmpty(t, status.Description)
+				} else {
+					require.Equal(t, text, status.Description, name)
+				}
+				require.Equal(t, text != "", status.Code == codes.Error, name)
+			}
+			require.Equal(t, texts, strings.Contains(r.span(t, "resolve outcome-error").Status().Description, "ada@example.com"))
+		})
+	}
+}
+
+// Two observers on one server don't end each other's spans, nor do two servers within each other.
+func TestSeveralObserversAndServers(t *testing.T) {
+	a, b := newRig(t, sdktrace.AlwaysSample(), false), newRig(t, sdktrace.AlwaysSample(), false)
+	inner, err := server.New(server.Options{Observers: []server.Observer{a}, Logger: quiet})
+	require.NoError(t, err)
+	provideChain(inner)
+	inner.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+		_, err := plan.Get(req.Context())
+		return err
+	})
+	srv := a.newServer(t, server.Options{Observers: []server.Observer{b, a}}) // a twice, by mistake
+	asks := reqctx.NewKey[int]("asks")
+	reqctx.Provide(srv.Registry(), asks, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+		w := httptest.NewRecorder()
+		inner.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/", nil))
+		return w.Code, nil
+	}})
+	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+		_, err := asks.Get(req.Context())
+		return err
+	})
+	require.Equal(t, 200, get(srv, "/"))
+	require.Equal(t, []string{"resolve asks"}, b.spanNames())
+	require.Contains(t, a.spanNames(), "resolve asks")
+	a.requireParent(t, "resolve plan", "resolve account")
+	require.Len(t, a.spans.Started(), len(a.spans.Ended())+1, "the one that was attached twice")
+}
