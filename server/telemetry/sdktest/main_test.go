@@ -127,7 +127,7 @@ func (r *rig) collect(t *testing.T) (all []metricdata.Metrics) {
 func attributes(set attribute.Set) string {
 	var all []string
 	for _, kv := range set.ToSlice() {
-		all = append(all, string(kv.Key)+"="+kv.Value.Emit())
+		all = append(all, string(kv.Key)+"="+kv.Value.String())
 	}
 	slices.Sort(all)
 	return strings.Join(all, " ")

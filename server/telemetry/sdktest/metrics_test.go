@@ -137,7 +137,7 @@ func TestAttributesAreBounded(t *testing.T) {
 		}
 		require.NotContains(t, s.Status().Description, "hostile")
 		for _, a := range s.Attributes() {
-			require.NotContains(t, a.Value.Emit(), "hostile")
+			require.NotContains(t, a.Value.String(), "hostile")
 		}
 	}
 }
