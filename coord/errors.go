@@ -56,7 +56,7 @@ func (c *condition) Error() string { return c.text }
 // Problem returns the response for the error.
 func (c *condition) Problem() (status int, members map[string]any) { return c.status, nil }
 
-func invalid(format string, args ...any) error {
+func invalidArgument(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }
 

@@ -135,7 +135,7 @@ func (l *Leases) Holder(ctx context.Context, user string) (h Holder, held bool, 
 
 func checkUser(user string) error {
 	if user == "" {
-		return invalid("the user's name is empty")
+		return invalidArgument("the user's name is empty")
 	}
 	return checkName("the user's name", user)
 }

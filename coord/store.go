@@ -81,14 +81,14 @@ type Holder struct {
 // checkDuration returns an error if a store cannot represent d.
 func checkDuration(name string, d time.Duration) error {
 	if d < MinTime || d > MaxTime {
-		return invalid("%s is %v, want %v to %v", name, d, MinTime, MaxTime)
+		return invalidArgument("%s is %v, want %v to %v", name, d, MinTime, MaxTime)
 	}
 	return nil
 }
 
 func checkName(what, name string) error {
 	if len(name) > MaxName {
-		return invalid("%s has %d bytes, want at most %d", what, len(name), MaxName)
+		return invalidArgument("%s has %d bytes, want at most %d", what, len(name), MaxName)
 	}
 	return nil
 }

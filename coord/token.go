@@ -86,7 +86,7 @@ func (t *Tokens) Issue(ctx context.Context, id string, metadata []byte, ttl time
 		return err
 	}
 	if len(metadata) > MaxMetadata {
-		return invalid("the metadata has %d bytes, want at most %d", len(metadata), MaxMetadata)
+		return invalidArgument("the metadata has %d bytes, want at most %d", len(metadata), MaxMetadata)
 	}
 	if err := checkDuration("the token's ttl", ttl); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (t *Tokens) Revoke(ctx context.Context, id string) error {
 
 func tokenKey(id string) (TokenKey, error) {
 	if id == "" {
-		return TokenKey{}, invalid("the token's id is empty")
+		return TokenKey{}, invalidArgument("the token's id is empty")
 	}
 	return sha256.Sum256([]byte(id)), nil
 }

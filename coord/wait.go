@@ -37,7 +37,7 @@ func (l *Leases) Wait(ctx context.Context, user string) (*Lease, error) {
 		if !errors.As(err, &denied) {
 			return lease, err
 		}
-		if err := list.pause(ctx, denied, l.o.Poll); err != nil {
+		if err := list.waitForRelease(ctx, denied, l.o.Poll); err != nil {
 			return nil, err
 		}
 	}
@@ -91,9 +91,9 @@ func (w *waitLists) wake(user string) {
 	}
 }
 
-// pause waits until it is worth asking again, with some jitter, so that waiters of many processes
+// waitForRelease waits until it is worth asking again, with some jitter, so that waiters of many processes
 // don't ask at the same moment.
-func (w *waitList) pause(ctx context.Context, denied *DeniedError, poll time.Duration) error {
+func (w *waitList) waitForRelease(ctx context.Context, denied *DeniedError, poll time.Duration) error {
 	began := time.Now()
 	d := max(denied.Soonest, min(denied.RetryAfter, poll))
 	timer := time.NewTimer(d + rand.N(d/10+time.Millisecond))

@@ -42,7 +42,7 @@ import (
 // It returns an [*Error] for a mistake of the client, [Errors] for several, and then the
 // zero value of T. A mistake in T is another error, whatever the request.
 func Bind[T any](ctx context.Context, validate ...func(*T) error) (T, error) {
-	return fill(ctx, func(p *Params, v *T) error { return p.bind(reflect.ValueOf(v).Elem()) }, validate...)
+	return bindBy(ctx, func(p *Params, v *T) error { return p.bind(reflect.ValueOf(v).Elem()) }, validate...)
 }
 
 func (p *Params) bind(v reflect.Value) error {
@@ -54,19 +54,19 @@ func (p *Params) bind(v reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	b := binder{params: p, r: r, options: p.budgets.of(r)}
+	b := binder{params: p, r: r, options: p.budgets.forRequest(r)}
 	if err := b.bind(pl, v); err != nil {
 		return err
 	}
-	return b.faults.err()
+	return b.faults.asError()
 }
 
-// blame returns the mistakes that validation found in the client's values, or the error
+// clientErrors returns the mistakes that validation found in the client's values, or the error
 // that is the program's.
-func blame(err error) error {
+func clientErrors(err error) error {
 	var list Errors
 	if own := list.add(err); own != nil {
 		return own
 	}
-	return list.err()
+	return list.asError()
 }

@@ -165,7 +165,7 @@ func TestNumberOfErrorsIsBounded(t *testing.T) {
 }
 
 func TestStatusOfSeveralErrors(t *testing.T) {
-	bad := malformed(SourceQuery, "q", "is bad")
+	bad := malformedError(SourceQuery, "q", "is bad")
 	invalid := &Error{Name: "n", Source: SourceQuery, Reason: ErrInvalid}
 	unsupported := &Error{Source: SourceBody, Reason: ErrUnsupported, accepted: []string{jsonType}}
 	large := &Error{Source: SourceBody, Reason: ErrTooLarge}

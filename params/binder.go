@@ -25,17 +25,17 @@ type binder struct {
 func (b *binder) bind(pl *plan, v reflect.Value) error {
 	for i := range pl.singles {
 		f := &pl.singles[i]
-		got, err := b.single(f)
+		got, err := b.findSingle(f)
 		if err != nil {
 			b.faults.note(err)
 			continue
 		}
-		b.text(f, v, &got, "")
+		b.bindText(f, v, &got, "")
 	}
 	if pl.query != nil {
 		pairs, err := b.params.queryPairs(b.r)
 		if err == nil {
-			err = b.fields(pl.query, v, pairs, "", 0)
+			err = b.bindFields(pl.query, v, pairs, "", 0)
 		}
 		if err := b.faults.add(err); err != nil {
 			return err
@@ -46,10 +46,10 @@ func (b *binder) bind(pl *plan, v reflect.Value) error {
 		if err != nil {
 			return b.faults.add(err)
 		}
-		if err := b.fields(pl.form, v, pairs, "", 0); err != nil {
+		if err := b.bindFields(pl.form, v, pairs, "", 0); err != nil {
 			return err
 		}
-		return b.unknownFiles(pl.form)
+		return b.noteUnknownFiles(pl.form)
 	}
 	if pl.json != nil {
 		return b.bindJSON(pl, v)
@@ -57,9 +57,9 @@ func (b *binder) bind(pl *plan, v reflect.Value) error {
 	return nil
 }
 
-// single returns the values of a field from the path, the header or a cookie, of which
+// findSingle returns the values of a field from the path, the header or a cookie, of which
 // only the path's are checked already.
-func (b *binder) single(f *field) (found, *Error) {
+func (b *binder) findSingle(f *field) (found, *Error) {
 	var values []string
 	switch {
 	case f.from == SourcePath:
@@ -75,8 +75,8 @@ func (b *binder) single(f *field) (found, *Error) {
 	}
 	pairs := make([]pair, len(values))
 	for i, text := range values {
-		if fault := textFault(text); fault != "" {
-			return found{}, malformed(f.from, f.name, fault)
+		if fault := textProblem(text); fault != "" {
+			return found{}, malformedError(f.from, f.name, fault)
 		}
 		pairs[i] = pair{f.name, text}
 	}
@@ -93,7 +93,7 @@ func (b *binder) bindJSON(pl *plan, v reflect.Value) error {
 	case isBlank(data):
 		data = []byte("{}")
 	case jsontext.Value(data).Kind() == 'n':
-		return b.faults.add(jsonFault(nullFor[map[string]any](""), ""))
+		return b.faults.add(jsonClientError(nullError[map[string]any](""), ""))
 	}
 	if pl.members != nil {
 		to = reflect.New(pl.json.typ).Elem()
@@ -107,11 +107,11 @@ func (b *binder) bindJSON(pl *plan, v reflect.Value) error {
 	return nil
 }
 
-// fields fills the fields of a struct with the parameters of a query or a form. All of
+// bindFields fills the fields of a struct with the parameters of a query or a form. All of
 // them have had the prefix before their names.
-func (b *binder) fields(fields []field, v reflect.Value, pairs []pair, prefix string, depth int) error {
+func (b *binder) bindFields(fields []field, v reflect.Value, pairs []pair, prefix string, depth int) error {
 	if depth > b.options.MaxDepth && len(pairs) > 0 {
-		b.exceed(fields[0].from, "has names more than %d deep", b.options.MaxDepth)
+		b.noteExceeded(fields[0].from, "has names more than %d deep", b.options.MaxDepth)
 	}
 	for i := range fields {
 		f := &fields[i]
@@ -121,11 +121,11 @@ func (b *binder) fields(fields []field, v reflect.Value, pairs []pair, prefix st
 			return nil
 		case f.set != nil:
 			got := findPair(pairs, f.name, f.from)
-			b.text(f, v, &got, prefix)
+			b.bindText(f, v, &got, prefix)
 		case f.inner != nil:
-			err = b.structs(f, v, pairs, prefix, depth)
+			err = b.bindStructs(f, v, pairs, prefix, depth)
 		default:
-			err = b.files(f, v)
+			err = b.bindFiles(f, v)
 		}
 		if err != nil {
 			return err
@@ -133,37 +133,37 @@ func (b *binder) fields(fields []field, v reflect.Value, pairs []pair, prefix st
 	}
 	if b.options.DisallowUnknownFields {
 		for i := range pairs {
-			b.known(fields, pairs[i].name, prefix)
+			b.noteUnknown(fields, pairs[i].name, prefix)
 		}
 	}
 	return nil
 }
 
-// text sets a field to the values that were found for it.
-func (b *binder) text(f *field, v reflect.Value, got *found, prefix string) {
+// bindText sets a field to the values that were found for it.
+func (b *binder) bindText(f *field, v reflect.Value, got *found, prefix string) {
 	to := fieldAt(v, f.index)
 	switch {
 	case got.count == 0 && f.def.IsValid():
 		to.Set(f.def)
 	case got.count == 0 && f.required:
-		b.faults.note(missing(f.from, prefix+f.name))
+		b.faults.note(missingError(f.from, prefix+f.name))
 	case got.count == 0:
 	case !f.many && got.count > 1:
-		b.refuse(f, prefix, givenTimes(got.count), nil)
+		b.noteInvalid(f, prefix, givenTimesDetail(got.count), nil)
 	case !f.many:
-		b.set(f, to, got.text, prefix)
-	case b.grow(f.from, got.count):
+		b.setField(f, to, got.text, prefix)
+	case b.countElements(f.from, got.count):
 		texts := got.texts(f.name)
 		to.Set(reflect.MakeSlice(to.Type(), len(texts), len(texts)))
 		for i, text := range texts {
-			b.set(f, to.Index(i), text, prefix)
+			b.setField(f, to.Index(i), text, prefix)
 		}
 	}
 }
 
-func (b *binder) set(f *field, to reflect.Value, text, prefix string) {
+func (b *binder) setField(f *field, to reflect.Value, text, prefix string) {
 	if fault, cause := f.set(to, text); fault != "" {
-		b.refuse(f, prefix, fault, cause)
+		b.noteInvalid(f, prefix, fault, cause)
 	}
 }
 
@@ -174,10 +174,10 @@ type element struct {
 	pairs  []pair
 }
 
-// structs fills a field that is a struct, a pointer to one, or a slice of them. Numbers
+// bindStructs fills a field that is a struct, a pointer to one, or a slice of them. Numbers
 // only order the elements and bring parameters together: gaps are closed, so that a large
 // number makes no long slice.
-func (b *binder) structs(f *field, v reflect.Value, pairs []pair, prefix string, depth int) error {
+func (b *binder) bindStructs(f *field, v reflect.Value, pairs []pair, prefix string, depth int) error {
 	var elements []element
 	for _, p := range pairs {
 		number, rest, ok := f.match(p.name)
@@ -193,37 +193,37 @@ func (b *binder) structs(f *field, v reflect.Value, pairs []pair, prefix string,
 	to := fieldAt(v, f.index)
 	prefix += f.prefix
 	if to.Kind() == reflect.Struct { // it is there even if nothing is for it
-		return b.fields(*f.inner, to, slices.Concat(elements, []element{{}})[0].pairs, prefix, depth+1)
+		return b.bindFields(*f.inner, to, slices.Concat(elements, []element{{}})[0].pairs, prefix, depth+1)
 	}
-	if len(elements) == 0 || !b.grow(f.from, len(elements)) {
+	if len(elements) == 0 || !b.countElements(f.from, len(elements)) {
 		return nil
 	}
 	if !f.many {
 		to.Set(reflect.New(to.Type().Elem()))
-		return b.fields(*f.inner, to.Elem(), elements[0].pairs, prefix, depth+1)
+		return b.bindFields(*f.inner, to.Elem(), elements[0].pairs, prefix, depth+1)
 	}
 	to.Set(reflect.MakeSlice(to.Type(), len(elements), len(elements)))
 	for i, e := range elements {
-		if err := b.fields(*f.inner, to.Index(i), e.pairs, prefix+strconv.Itoa(e.number)+".", depth+1); err != nil {
+		if err := b.bindFields(*f.inner, to.Index(i), e.pairs, prefix+strconv.Itoa(e.number)+".", depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// files sets a field to the files that a form has for it.
-func (b *binder) files(f *field, v reflect.Value) error {
+// bindFiles sets a field to the files that a form has for it.
+func (b *binder) bindFiles(f *field, v reflect.Value) error {
 	u, err := b.upload()
 	if err != nil {
 		return err
 	}
-	switch files := u.named(f.name); {
+	switch files := u.filesNamed(f.name); {
 	case len(files) == 0 && f.required:
-		b.faults.note(missing(f.from, f.name))
+		b.faults.note(missingError(f.from, f.name))
 	case f.many:
 		fieldAt(v, f.index).Set(reflect.ValueOf(files))
 	case len(files) > 1:
-		b.refuse(f, "", givenTimes(len(files)), nil)
+		b.noteInvalid(f, "", givenTimesDetail(len(files)), nil)
 	case len(files) == 1:
 		fieldAt(v, f.index).Set(reflect.ValueOf(files[0]))
 	}
@@ -238,47 +238,47 @@ func (b *binder) upload() (*upload, error) {
 	return b.params.upload(b.r)
 }
 
-// unknownFiles notes the files that no field is for.
-func (b *binder) unknownFiles(fields []field) error {
+// noteUnknownFiles notes the files that no field is for.
+func (b *binder) noteUnknownFiles(fields []field) error {
 	u, err := b.upload()
 	if err != nil || !b.options.DisallowUnknownFields {
 		return err
 	}
 	for _, file := range u.files {
 		if !slices.ContainsFunc(fields, func(f field) bool { return f.isFile() && f.name == file.Name }) {
-			b.faults.note(malformed(SourceForm, clip(file.Name), "is unknown"))
+			b.faults.note(malformedError(SourceForm, shorten(file.Name), "is unknown"))
 		}
 	}
 	return nil
 }
 
-// known notes a parameter that no field is for.
-func (b *binder) known(fields []field, name, prefix string) {
+// noteUnknown notes a parameter that no field is for.
+func (b *binder) noteUnknown(fields []field, name, prefix string) {
 	for i := range fields {
 		if _, _, ok := fields[i].match(name); ok {
 			return
 		}
 	}
-	b.faults.note(malformed(fields[0].from, clip(prefix+name), "is unknown"))
+	b.faults.note(malformedError(fields[0].from, shorten(prefix+name), "is unknown"))
 }
 
-// refuse notes a mistake about a field's parameter.
-func (b *binder) refuse(f *field, prefix, detail string, cause error) {
-	e := malformed(f.from, clip(prefix+f.name), detail)
+// noteInvalid notes a mistake about a field's parameter.
+func (b *binder) noteInvalid(f *field, prefix, detail string, cause error) {
+	e := malformedError(f.from, shorten(prefix+f.name), detail)
 	e.cause = cause
 	b.faults.note(e)
 }
 
-// grow counts elements that are going to be made, and reports whether they may be.
-func (b *binder) grow(from Source, n int) bool {
+// countElements counts elements that are going to be made, and reports whether they may be.
+func (b *binder) countElements(from Source, n int) bool {
 	if b.elements += n; b.elements > b.options.MaxElements && !b.exceeded {
-		b.exceed(from, "has more than %d elements", b.options.MaxElements)
+		b.noteExceeded(from, "has more than %d elements", b.options.MaxElements)
 	}
 	return !b.exceeded
 }
 
-// exceed notes that the budget isn't enough, which ends the binding of pairs.
-func (b *binder) exceed(from Source, detail string, limit int) {
+// noteExceeded notes that the budget isn't enough, which ends the binding of pairs.
+func (b *binder) noteExceeded(from Source, detail string, limit int) {
 	b.exceeded = true
 	b.faults.note(&Error{Source: from, Reason: ErrTooLarge, Detail: fmt.Sprintf(detail, limit)})
 }

@@ -61,12 +61,12 @@ func (p *Params) Stream() (io.Reader, error) {
 
 // stream returns the body, if it is of a wanted kind, to be read once as it comes.
 func (p *Params) stream(r *http.Request, want kinds) (io.Reader, error) {
-	c, o := p.contentOf(r), p.budgets.of(r)
-	if err := c.check(want, o); err != nil || c.none {
+	c, o := p.contentOf(r), p.budgets.forRequest(r)
+	if err := c.checkKind(want, o); err != nil || c.none {
 		return http.NoBody, err
 	}
 	if r.ContentLength > o.MaxStream && p.way.Load() == unread {
-		return nil, bodyTooLarge(o.MaxStream)
+		return nil, bodyTooLargeError(o.MaxStream)
 	}
 	if !p.way.CompareAndSwap(unread, streamed) {
 		data, err := p.Body() // if it is held
@@ -76,7 +76,7 @@ func (p *Params) stream(r *http.Request, want kinds) (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBodyReader(p.ctx, body, o, o.MaxStream).content(c.codings, o, o.MaxStream), nil
+	return newBodyReader(p.ctx, body, o, o.MaxStream).inflatedReader(c.codings, o, o.MaxStream), nil
 }
 
 // body returns the request's body if it is of a wanted kind. Another kind is refused
@@ -90,7 +90,7 @@ func (p *Params) body(want kinds) (*body, error) {
 	if c.none {
 		return &body{}, nil
 	}
-	unfit := c.check(want, p.budgets.of(r))
+	unfit := c.checkKind(want, p.budgets.forRequest(r))
 	if unfit != nil && r.ContentLength != 0 {
 		return nil, unfit
 	}
@@ -117,7 +117,7 @@ func resolveBody(ctx context.Context) (*body, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, o := p.contentOf(r), p.budgets.of(r)
+	c, o := p.contentOf(r), p.budgets.forRequest(r)
 	b := &body{kind: c.kind}
 	if b.kind == formKind && c.codings == "" && formWasParsed(r) {
 		b.taken = true

@@ -170,7 +170,7 @@ func TestBombs(t *testing.T) {
 			err := bomb.bind(p)
 			g.measure()
 			require.Less(t, g.most, uint64(maxLive))
-			t.Logf("%d KB at most, %v", g.most>>10, clip(fmt.Sprint(err)))
+			t.Logf("%d KB at most, %v", g.most>>10, shorten(fmt.Sprint(err)))
 			if bomb.status == 0 {
 				require.NoError(t, err)
 			} else {

@@ -35,8 +35,8 @@ var mediaTypes = []struct {
 	name string
 }{{formKind, formType}, {multipartKind, multipartType}, {jsonKind, jsonType}}
 
-// accepted returns the media types of the kinds.
-func (k kinds) accepted() (types []string) {
+// mediaTypes returns the media types of the kinds.
+func (k kinds) mediaTypes() (types []string) {
 	for _, t := range mediaTypes {
 		if k&t.kind != 0 {
 			types = append(types, t.name)
@@ -80,13 +80,13 @@ func contentOfType(t string) content {
 	}
 	media, attributes, err := mime.ParseMediaType(t)
 	if err != nil {
-		return content{kind: otherKind, fault: "has the malformed Content-Type " + strconv.Quote(clip(t))}
+		return content{kind: otherKind, fault: "has the malformed Content-Type " + strconv.Quote(shorten(t))}
 	}
 	kind := kindOf(media)
 	if kind == otherKind {
-		return content{kind: kind, fault: "has the type " + strconv.Quote(clip(media))}
+		return content{kind: kind, fault: "has the type " + strconv.Quote(shorten(media))}
 	}
-	if fault := charsetFault(attributes); fault != "" {
+	if fault := charsetProblem(attributes); fault != "" {
 		return content{kind: otherKind, fault: fault}
 	}
 	c := content{kind: kind}
@@ -99,10 +99,10 @@ func contentOfType(t string) content {
 	return c
 }
 
-// charsetFault returns a predicate if the text is not in UTF-8.
-func charsetFault(attributes map[string]string) string {
+// charsetProblem returns a predicate if the text is not in UTF-8.
+func charsetProblem(attributes map[string]string) string {
 	if charset, ok := attributes["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
-		return "has the charset " + strconv.Quote(clip(charset)) + "; send UTF-8"
+		return "has the charset " + strconv.Quote(shorten(charset)) + "; send UTF-8"
 	}
 	return ""
 }
@@ -120,19 +120,19 @@ func kindOf(media string) kinds {
 	return otherKind
 }
 
-// check returns a 415 unless the content is of one of the wanted kinds, in a coding
+// checkKind returns a 415 unless the content is of one of the wanted kinds, in a coding
 // that o can inflate.
-func (c content) check(want kinds, o *Options) error {
+func (c content) checkKind(want kinds, o *Options) error {
 	if c.codings != "" && o.inflaterOf(c.codings) == nil {
-		detail := "has the content coding " + strconv.Quote(clip(c.codings)) + ", which is not read here"
+		detail := "has the content coding " + strconv.Quote(shorten(c.codings)) + ", which is not read here"
 		return &Error{Source: SourceBody, Reason: ErrUnsupported, Detail: detail}
 	}
 	if c.kind&want != 0 {
 		return nil
 	}
-	e := &Error{Source: SourceBody, Reason: ErrUnsupported, accepted: want.accepted(), Detail: c.fault}
+	e := &Error{Source: SourceBody, Reason: ErrUnsupported, accepted: want.mediaTypes(), Detail: c.fault}
 	if e.Detail == "" {
-		e.Detail = "has the type " + strconv.Quote(c.kind.accepted()[0])
+		e.Detail = "has the type " + strconv.Quote(c.kind.mediaTypes()[0])
 	}
 	e.Detail += "; accepted is " + strings.Join(e.accepted, " or ")
 	return e

@@ -136,7 +136,7 @@ func FuzzContentType(f *testing.F) {
 		got := contentOfType(contentType)
 		if got.kind == otherKind {
 			require.NotEmpty(t, got.fault)
-			require.ErrorIs(t, got.check(formKind|jsonKind, testOptions()), ErrUnsupported)
+			require.ErrorIs(t, got.checkKind(formKind|jsonKind, testOptions()), ErrUnsupported)
 			return
 		}
 		media, attributes, err := mime.ParseMediaType(contentType)

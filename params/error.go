@@ -81,7 +81,7 @@ func (e *Error) Pointer() string { return e.pointer }
 func (e *Error) Problem() (status int, members map[string]any) {
 	members = map[string]any{"detail": e.sentence()}
 	if e.Name != "" {
-		members["errors"] = []map[string]string{e.item()}
+		members["errors"] = []map[string]string{e.listEntry()}
 	}
 	if len(e.accepted) > 0 {
 		members["accepted"] = e.accepted
@@ -89,8 +89,8 @@ func (e *Error) Problem() (status int, members map[string]any) {
 	return e.status(), members
 }
 
-// item returns e's entry in the list of errors.
-func (e *Error) item() map[string]string {
+// listEntry returns e's entry in the list of errors.
+func (e *Error) listEntry() map[string]string {
 	item := map[string]string{"detail": e.Detail}
 	if e.Source != "" {
 		item["source"] = string(e.Source)
@@ -136,16 +136,16 @@ func (e *Error) subject() string {
 	return "the request body"
 }
 
-func malformed(from Source, name, detail string) *Error {
+func malformedError(from Source, name, detail string) *Error {
 	return &Error{Name: name, Source: from, Reason: ErrMalformed, Detail: detail}
 }
 
-func missing(from Source, name string) *Error {
+func missingError(from Source, name string) *Error {
 	return &Error{Name: name, Source: from, Reason: ErrMissing, Detail: "is missing"}
 }
 
-// clip shortens a text of the client for a message.
-func clip(name string) string {
+// shorten shortens a text of the client for a message.
+func shorten(name string) string {
 	const maxLen = 64
 	if len(name) > maxLen {
 		name = name[:maxLen]

@@ -43,11 +43,11 @@ func TestProblemOfAWholeSource(t *testing.T) {
 }
 
 func TestNamesFromTheClientAreClipped(t *testing.T) {
-	require.Equal(t, "name", clip("name"))
-	require.Equal(t, "a\uFFFDb", clip("a\xffb"))
-	long := clip(strings.Repeat("é", 100) + "x")
+	require.Equal(t, "name", shorten("name"))
+	require.Equal(t, "a\uFFFDb", shorten("a\xffb"))
+	long := shorten(strings.Repeat("é", 100) + "x")
 	require.Equal(t, strings.Repeat("é", 32)+"…", long)
-	require.Equal(t, "x"+strings.Repeat("é", 31)+"…", clip("x"+strings.Repeat("é", 100)), "cut between characters")
+	require.Equal(t, "x"+strings.Repeat("é", 31)+"…", shorten("x"+strings.Repeat("é", 100)), "cut between characters")
 
 	_, err := paramsOf(t, getRequest(strings.Repeat("n", 5000)+"=%zz"), Options{}).Int("page")
 	require.Less(t, len(err.Error()), 250)

@@ -49,7 +49,7 @@ func (l Errors) Problem() (status int, members map[string]any) {
 	members = map[string]any{"detail": strconv.Itoa(len(l)) + " parameters are invalid", "errors": items}
 	status = http.StatusUnprocessableEntity
 	for i, e := range l {
-		items[i] = e.item()
+		items[i] = e.listEntry()
 		if len(e.accepted) > 0 && members["accepted"] == nil {
 			members["accepted"] = e.accepted
 		}
@@ -62,8 +62,8 @@ func (l Errors) Problem() (status int, members map[string]any) {
 	return status, members
 }
 
-// err returns nil for none, the error itself for one.
-func (l Errors) err() error {
+// asError returns nil for none, the error itself for one.
+func (l Errors) asError() error {
 	switch len(l) {
 	case 0:
 		return nil

@@ -79,7 +79,7 @@ func targetOf(t reflect.Type) reflect.Type {
 		t = t.Elem()
 	}
 	if t != nil {
-		if inner, ok := innerOf(t); ok {
+		if inner, ok := optInnerType(t); ok {
 			return inner
 		}
 	}

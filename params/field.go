@@ -53,8 +53,8 @@ type fieldCompiler struct {
 	structs map[reflect.Type]*[]field
 }
 
-// field compiles a field with the tag of its source.
-func (c fieldCompiler) field(sf reflect.StructField, tag string, index []int) (f field, err error) {
+// compileField compiles a field with the tag of its source.
+func (c fieldCompiler) compileField(sf reflect.StructField, tag string, index []int) (f field, err error) {
 	switch {
 	case tag == "":
 		return f, errors.New("has a tag without a name")
@@ -66,7 +66,7 @@ func (c fieldCompiler) field(sf reflect.StructField, tag string, index []int) (f
 	if f.many = isList(t); f.many {
 		t = t.Elem()
 	}
-	if f.required, f.def, err = demandOf(sf); err != nil {
+	if f.required, f.def, err = requiredAndDefault(sf); err != nil {
 		return f, err
 	}
 	if t == fileType {
@@ -91,7 +91,7 @@ func (c fieldCompiler) field(sf reflect.StructField, tag string, index []int) (f
 		return f, errors.New("a struct can't be required or have a default")
 	}
 	f.set, f.prefix = nil, tag+"."
-	f.inner, err = c.structOf(t)
+	f.inner, err = c.compileStruct(t)
 	return f, err
 }
 
@@ -100,20 +100,20 @@ func isList(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && !decodesText(t)
 }
 
-// structOf compiles the fields of a struct whose field has a tag: all of them have one of
+// compileStruct compiles the fields of a struct whose field has a tag: all of them have one of
 // the same source.
-func (c fieldCompiler) structOf(t reflect.Type) (*[]field, error) {
+func (c fieldCompiler) compileStruct(t reflect.Type) (*[]field, error) {
 	if fields := c.structs[t]; fields != nil {
 		return fields, nil
 	}
 	fields := new([]field)
 	c.structs[t] = fields
-	return fields, c.fields(fields, t)
+	return fields, c.compileFields(fields, t)
 }
 
-func (c fieldCompiler) fields(to *[]field, t reflect.Type) error {
-	return eachField(t, nil, c.from, func(sf reflect.StructField, _ Source, tag string, index []int) error {
-		f, err := c.field(sf, tag, index)
+func (c fieldCompiler) compileFields(to *[]field, t reflect.Type) error {
+	return forEachField(t, nil, c.from, func(sf reflect.StructField, _ Source, tag string, index []int) error {
+		f, err := c.compileField(sf, tag, index)
 		switch {
 		case err != nil:
 			return err

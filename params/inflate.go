@@ -34,13 +34,13 @@ type inflated struct {
 	open   inflater
 }
 
-// content returns what w reads, inflated if that is needed.
-func (w *bodyReader) content(coding string, o *Options, limit int64) io.Reader {
+// inflatedReader returns what w reads, inflated if that is needed.
+func (w *bodyReader) inflatedReader(coding string, o *Options, limit int64) io.Reader {
 	if coding == "" {
 		return w
 	}
 	return &inflated{
-		limited: newLimited(nil, limit, bodyTooLarge),
+		limited: newLimited(nil, limit, bodyTooLargeError),
 		body:    w, source: bufio.NewReader(w), coding: coding, open: o.inflaterOf(coding),
 	}
 }
@@ -49,7 +49,7 @@ func (i *inflated) Read(p []byte) (int, error) {
 	if i.from == nil && i.err == nil {
 		decoder, err := i.open(i.source)
 		if err != nil {
-			i.err = i.fault(err)
+			i.err = i.bodyError(err)
 			return 0, i.err
 		}
 		i.from = decoder
@@ -58,24 +58,24 @@ func (i *inflated) Read(p []byte) (int, error) {
 	if decoder, open := i.from.(io.Closer); err != nil && open {
 		_ = decoder.Close() // it has nothing to flush
 		i.from = nil
-		i.err = i.end(err)
+		i.err = i.endError(err)
 	}
 	return n, i.err
 }
 
-// end returns the error of a decoder that has ended. After it nothing may come.
-func (i *inflated) end(err error) error {
+// endError returns the error of a decoder that has ended. After it nothing may come.
+func (i *inflated) endError(err error) error {
 	if err != io.EOF {
-		return i.fault(err)
+		return i.bodyError(err)
 	}
 	if _, err = i.source.ReadByte(); err == nil {
-		return i.malformed("has more after its "+i.coding+" content", nil)
+		return i.malformedError("has more after its "+i.coding+" content", nil)
 	}
 	return err // of the body
 }
 
-// fault returns the body's error if it has one, for that is why the decoder failed.
-func (i *inflated) fault(err error) error {
+// bodyError returns the body's error if it has one, for that is why the decoder failed.
+func (i *inflated) bodyError(err error) error {
 	var own *Error
 	switch {
 	case i.body.err != nil && i.body.err != io.EOF:
@@ -85,11 +85,11 @@ func (i *inflated) fault(err error) error {
 	case err == io.EOF && i.body.left == i.body.limit: // nothing is nothing in every coding
 		return io.EOF
 	case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
-		return i.malformed("ends too early for "+i.coding, err)
+		return i.malformedError("ends too early for "+i.coding, err)
 	}
-	return i.malformed("is not valid "+i.coding, err)
+	return i.malformedError("is not valid "+i.coding, err)
 }
 
-func (i *inflated) malformed(detail string, cause error) *Error {
+func (i *inflated) malformedError(detail string, cause error) *Error {
 	return &Error{Source: SourceBody, Reason: ErrMalformed, Detail: detail, cause: cause}
 }

@@ -47,7 +47,7 @@ func (p *Params) DecodeJSON(v any) error {
 	if isBlank(b.raw) {
 		return &Error{Source: SourceJSON, Reason: ErrMissing, Detail: "is empty, expected is a JSON value"}
 	}
-	return decodeJSON(b.raw, p.budgets.of(r), plan, to.Elem())
+	return decodeJSON(b.raw, p.budgets.forRequest(r), plan, to.Elem())
 }
 
 // isBlank reports whether a JSON text is empty, except for space.
@@ -63,11 +63,11 @@ func isBlank(data []byte) bool {
 // JSON decodes the JSON body of ctx's request into a new T, as [Params.DecodeJSON] does,
 // and asks Options.Validate. T is its zero value after an error.
 func JSON[T any](ctx context.Context) (T, error) {
-	return fill(ctx, func(p *Params, v *T) error { return p.DecodeJSON(v) })
+	return bindBy(ctx, func(p *Params, v *T) error { return p.DecodeJSON(v) })
 }
 
-// fill makes a T, fills it from the parameters of ctx's request, and has it validated.
-func fill[T any](ctx context.Context, from func(*Params, *T) error, validate ...func(*T) error) (T, error) {
+// bindBy makes a T, fills it from the parameters of ctx's request, and has it validated.
+func bindBy[T any](ctx context.Context, from func(*Params, *T) error, validate ...func(*T) error) (T, error) {
 	var zero T
 	p, err := From(ctx)
 	if err != nil {
@@ -78,12 +78,12 @@ func fill[T any](ctx context.Context, from func(*Params, *T) error, validate ...
 		return zero, err
 	}
 	if check := p.options().Validate; check != nil {
-		if err := blame(check(ctx, v)); err != nil {
+		if err := clientErrors(check(ctx, v)); err != nil {
 			return zero, err
 		}
 	}
 	for _, check := range validate {
-		if err := blame(check(v)); err != nil {
+		if err := clientErrors(check(v)); err != nil {
 			return zero, err
 		}
 	}
@@ -99,29 +99,29 @@ func membersOf(data []byte, o *Options) (members map[string]jsontext.Value, err 
 		return nil, err
 	}
 	if err = json.Unmarshal(data, &members); err == nil && members == nil {
-		err = nullFor[map[string]any]("")
+		err = nullError[map[string]any]("")
 	}
 	if err != nil {
-		return nil, jsonFault(err, "") // what was decoded before the mistake is no use
+		return nil, jsonClientError(err, "") // what was decoded before the mistake is no use
 	}
 	return members, nil
 }
 
-// decodeMember decodes a member of the object. null is no value of any type.
-func decodeMember[T any](raw jsontext.Value, name string) (t T, err error) {
+// decodeJSONMember decodes a member of the object. null is no value of any type.
+func decodeJSONMember[T any](raw jsontext.Value, name string) (t T, err error) {
 	if err = json.Unmarshal(raw, &t); raw.Kind() == 'n' {
-		err = nullFor[T]("")
+		err = nullError[T]("")
 	}
 	if err != nil {
 		var zero T
-		return zero, jsonFault(err, jsontext.Pointer("").AppendToken(name))
+		return zero, jsonClientError(err, jsontext.Pointer("").AppendToken(name))
 	}
 	return t, nil
 }
 
-// memberStrings decodes a member that is an array of strings.
-func memberStrings(raw jsontext.Value, name string) ([]string, error) {
-	texts, err := decodeMember[[]*string](raw, name)
+// decodeJSONStrings decodes a member that is an array of strings.
+func decodeJSONStrings(raw jsontext.Value, name string) ([]string, error) {
+	texts, err := decodeJSONMember[[]*string](raw, name)
 	if err != nil {
 		return nil, err
 	}
@@ -129,20 +129,20 @@ func memberStrings(raw jsontext.Value, name string) ([]string, error) {
 	for i, text := range texts {
 		if text == nil {
 			at := jsontext.Pointer("").AppendToken(strconv.Itoa(i))
-			return nil, jsonFault(nullFor[string](at), jsontext.Pointer("").AppendToken(name))
+			return nil, jsonClientError(nullError[string](at), jsontext.Pointer("").AppendToken(name))
 		}
 		all[i] = *text
 	}
 	return all, nil
 }
 
-// nullFor is the error of package json about a null where a T is wanted.
-func nullFor[T any](at jsontext.Pointer) error {
+// nullError is the error of package json about a null where a T is wanted.
+func nullError[T any](at jsontext.Pointer) error {
 	return &json.SemanticError{GoType: reflect.TypeFor[T](), JSONKind: 'n', JSONPointer: at}
 }
 
 // checkJSON checks a JSON text against the budget, and for the NUL characters that
-// textFault refuses. What isn't JSON may pass.
+// textProblem refuses. What isn't JSON may pass.
 func checkJSON(data []byte, o *Options) error {
 	opened := bytes.Count(data, []byte{'{'}) + bytes.Count(data, []byte{'['})
 	elements := opened + bytes.Count(data, []byte{','}) // there aren't more
@@ -166,18 +166,18 @@ func checkJSON(data []byte, o *Options) error {
 		case hasNUL && k == '"' && strings.IndexByte(token.String(), 0) >= 0:
 			return jsonError(ErrMalformed, "", "has a NUL character")
 		case isName && n/2 == int64(o.MaxParams):
-			return tooLarge("has an object with more than %d members", o.MaxParams)
+			return tooLargeError("has an object with more than %d members", o.MaxParams)
 		case (k == '{' || k == '[') && depth == o.MaxDepth:
-			return tooLarge("is nested more than %d deep", depth)
+			return tooLargeError("is nested more than %d deep", depth)
 		case !isName && in != '[':
 			continue
 		}
 		if elements++; elements > o.MaxElements {
-			return tooLarge("has more than %d elements", o.MaxElements)
+			return tooLargeError("has more than %d elements", o.MaxElements)
 		}
 	}
 }
 
-func tooLarge(detail string, limit int) *Error {
+func tooLargeError(detail string, limit int) *Error {
 	return jsonError(ErrTooLarge, "", fmt.Sprintf(detail, limit))
 }

@@ -19,8 +19,8 @@ func jsonError(reason error, at jsontext.Pointer, detail string) *Error {
 	var names []string
 	var clipped jsontext.Pointer
 	for name := range at.Tokens() {
-		names = append(names, clip(name))
-		clipped = clipped.AppendToken(clip(name))
+		names = append(names, shorten(name))
+		clipped = clipped.AppendToken(shorten(name))
 	}
 	if names != nil {
 		e.Name = strings.Join(names, ".")
@@ -29,14 +29,14 @@ func jsonError(reason error, at jsontext.Pointer, detail string) *Error {
 	return e
 }
 
-// jsonFault makes an error of package json about the value at a place the client's
+// jsonClientError makes an error of package json about the value at a place the client's
 // mistake. It returns nil for nil, and other errors as they are.
-func jsonFault(err error, at jsontext.Pointer) error {
+func jsonClientError(err error, at jsontext.Pointer) error {
 	var text *jsontext.SyntacticError
 	var value *json.SemanticError
 	switch {
 	case errors.As(err, &value):
-		return valueFault(value, at+value.JSONPointer)
+		return valueError(value, at+value.JSONPointer)
 	case !errors.As(err, &text):
 		return err
 	case errors.Is(text, jsontext.ErrDuplicateName):
@@ -47,7 +47,7 @@ func jsonFault(err error, at jsontext.Pointer) error {
 	return jsonError(ErrMalformed, "", fmt.Sprintf("is not valid JSON, %v, at byte %d", text.Err, text.ByteOffset))
 }
 
-func valueFault(err *json.SemanticError, at jsontext.Pointer) *Error {
+func valueError(err *json.SemanticError, at jsontext.Pointer) *Error {
 	e := jsonError(ErrMalformed, at, "has a value that can't be decoded")
 	e.cause = err.Err
 	switch {
@@ -55,17 +55,17 @@ func valueFault(err *json.SemanticError, at jsontext.Pointer) *Error {
 		e.Detail = "is unknown"
 	case err.GoType == nil, decodesItself(err.GoType):
 	case err.Err == nil:
-		e.Detail = wantOf(err.GoType) + ", not " + jsonTypes[err.JSONKind]
+		e.Detail = expectedJSON(err.GoType) + ", not " + jsonTypes[err.JSONKind]
 	case errors.Is(err.Err, strconv.ErrRange):
 		e.Detail = "is out of range"
 	default:
-		e.Detail = wantOf(err.GoType)
+		e.Detail = expectedJSON(err.GoType)
 	}
 	return e
 }
 
-// wantOf describes the JSON that a type is decoded from.
-func wantOf(t reflect.Type) string {
+// expectedJSON describes the JSON that a type is decoded from.
+func expectedJSON(t reflect.Type) string {
 	switch k := t.Kind(); {
 	case t == timeType:
 		return wantTime

@@ -160,7 +160,7 @@ func FuzzJSON(f *testing.F) {
 			if value.Kind() == '"' {
 				var s string
 				require.NoError(t, json.Unmarshal(value, &s))
-				got, err := decodeMember[string](value, name)
+				got, err := decodeJSONMember[string](value, name)
 				require.NoError(t, err)
 				require.Equal(t, s, got)
 			}

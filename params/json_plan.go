@@ -50,7 +50,7 @@ var (
 
 // jsonPlanOf returns the plan of t. Its error is a mistake in t.
 func jsonPlanOf(t reflect.Type) (*jsonPlan, error) {
-	return compiled(&jsonPlans, t, func() (*jsonPlan, error) {
+	return loadOrCompile(&jsonPlans, t, func() (*jsonPlan, error) {
 		p, err := compileJSON(t)
 		if err != nil {
 			return nil, fmt.Errorf("params: JSON into a %v: %w", t, err)
@@ -65,16 +65,16 @@ type jsonCompiler map[reflect.Type]*jsonPlan
 // compileJSON returns an error if a field demands something where no walk comes by.
 func compileJSON(t reflect.Type) (*jsonPlan, error) {
 	m := jsonCompiler{}
-	p, err := m.plan(t)
+	p, err := m.planFor(t)
 	if err != nil {
 		return nil, err
 	}
 	for t, inner := range m {
-		if inner.whole && inner.elem.demand(map[*jsonPlan]bool{}) {
+		if inner.whole && inner.elem.hasDemands(map[*jsonPlan]bool{}) {
 			return nil, fmt.Errorf("a %v can't have required fields and defaults in its elements", t)
 		}
 	}
-	p.demands = p.demand(map[*jsonPlan]bool{})
+	p.demands = p.hasDemands(map[*jsonPlan]bool{})
 	if m[durationType] != nil {
 		p.options = append(p.options, durationsAsNumbers)
 	}
@@ -84,19 +84,19 @@ func compileJSON(t reflect.Type) (*jsonPlan, error) {
 	return p, nil
 }
 
-// demand reports whether p has a field that is required or has a default, leaving out the
+// hasDemands reports whether p has a field that is required or has a default, leaving out the
 // plans that were seen.
-func (p *jsonPlan) demand(seen map[*jsonPlan]bool) bool {
+func (p *jsonPlan) hasDemands(seen map[*jsonPlan]bool) bool {
 	if p == nil || seen[p] {
 		return false
 	}
 	seen[p] = true
-	return p.elem.demand(seen) || slices.ContainsFunc(p.fields, func(f jsonField) bool {
-		return f.required || f.def.IsValid() || f.plan.demand(seen)
+	return p.elem.hasDemands(seen) || slices.ContainsFunc(p.fields, func(f jsonField) bool {
+		return f.required || f.def.IsValid() || f.plan.hasDemands(seen)
 	})
 }
 
-func (m jsonCompiler) plan(t reflect.Type) (*jsonPlan, error) {
+func (m jsonCompiler) planFor(t reflect.Type) (*jsonPlan, error) {
 	if p := m[t]; p != nil {
 		return p, nil
 	}
@@ -106,16 +106,16 @@ func (m jsonCompiler) plan(t reflect.Type) (*jsonPlan, error) {
 }
 
 func (m jsonCompiler) compile(p *jsonPlan) (err error) {
-	inner, isOpt := innerOf(p.typ)
+	inner, isOpt := optInnerType(p.typ)
 	switch k := p.typ.Kind(); {
 	case isOpt:
-		p.elem, err = m.plan(inner)
+		p.elem, err = m.planFor(inner)
 	case p.typ == timeType, decodesItself(p.typ):
 	case k == reflect.Pointer, k == reflect.Slice && p.typ.Elem().Kind() != reflect.Uint8: // bytes are base64
-		p.elem, err = m.plan(p.typ.Elem())
+		p.elem, err = m.planFor(p.typ.Elem())
 	case k == reflect.Array, k == reflect.Map:
 		p.whole = true
-		p.elem, err = m.plan(p.typ.Elem())
+		p.elem, err = m.planFor(p.typ.Elem())
 	case k == reflect.Struct:
 		err = m.compileStruct(p)
 	case k == reflect.Interface && p.typ.NumMethod() > 0, k == reflect.Chan, k == reflect.Func,
@@ -138,7 +138,7 @@ func (m jsonCompiler) compileStruct(p *jsonPlan) error {
 	if errors.As(json.Unmarshal([]byte("{}"), reflect.New(p.typ).Interface()), &mistake) {
 		return mistake.Err // a malformed tag, or two fields of one name
 	}
-	fields, simple, err := m.fields(p.typ, nil)
+	fields, simple, err := m.listFields(p.typ, nil)
 	if err != nil {
 		return err
 	}
@@ -151,16 +151,16 @@ func (m jsonCompiler) compileStruct(p *jsonPlan) error {
 		p.names = names
 		return nil
 	}
-	if p.demand(map[*jsonPlan]bool{}) {
+	if p.hasDemands(map[*jsonPlan]bool{}) {
 		return fmt.Errorf("%v can't have required fields and defaults beside fields that are embedded by pointer, have the same name or have tag options", p.typ)
 	}
 	p.fields = nil
 	return nil
 }
 
-// fields lists the fields of a struct and of the structs that are embedded in it.
+// listFields lists the fields of a struct and of the structs that are embedded in it.
 // simple is false if there are others that package json has rules for.
-func (m jsonCompiler) fields(t reflect.Type, index []int) (fields []jsonField, simple bool, err error) {
+func (m jsonCompiler) listFields(t reflect.Type, index []int) (fields []jsonField, simple bool, err error) {
 	simple = true
 	for i := range t.NumField() {
 		sf := t.Field(i)
@@ -171,7 +171,7 @@ func (m jsonCompiler) fields(t reflect.Type, index []int) (fields []jsonField, s
 		case tag == "-":
 			continue
 		case sf.Anonymous && name == "" && sf.Type.Kind() == reflect.Struct:
-			inner, ok, err := m.fields(sf.Type, at)
+			inner, ok, err := m.listFields(sf.Type, at)
 			if err != nil {
 				return nil, false, err
 			}
@@ -186,8 +186,8 @@ func (m jsonCompiler) fields(t reflect.Type, index []int) (fields []jsonField, s
 		if name == "" {
 			f.name = sf.Name
 		}
-		if f.plan, err = m.plan(sf.Type); err == nil {
-			f.required, f.def, err = demandOf(sf)
+		if f.plan, err = m.planFor(sf.Type); err == nil {
+			f.required, f.def, err = requiredAndDefault(sf)
 		}
 		if err != nil {
 			return nil, false, fmt.Errorf("%s: %w", sf.Name, err)

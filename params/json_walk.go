@@ -46,12 +46,12 @@ func decodeJSON(data []byte, o *Options, p *jsonPlan, v reflect.Value) error {
 		w.v = reflect.New(p.typ).Elem()
 	}
 	if walkErr := json.Unmarshal(data, w, options...); walkErr != nil {
-		return jsonFault(walkErr, "")
+		return jsonClientError(walkErr, "")
 	}
 	if w.faults == nil {
-		return jsonFault(err, "")
+		return jsonClientError(err, "")
 	}
-	return w.faults.err()
+	return w.faults.asError()
 }
 
 // A jsonWalk goes through a JSON text beside the value that was decoded from it: it sets
@@ -71,35 +71,35 @@ type jsonWalk struct {
 // UnmarshalJSONFrom is called by json.Unmarshal, which checks what is around the value.
 func (w *jsonWalk) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	w.dec = dec
-	return w.value(w.plan, w.v)
+	return w.walkValue(w.plan, w.v)
 }
 
-func (w *jsonWalk) value(p *jsonPlan, v reflect.Value) error {
+func (w *jsonWalk) walkValue(p *jsonPlan, v reflect.Value) error {
 	k, elem := w.dec.PeekKind(), p.elem
 	switch {
 	case p.names != nil && k == 'n':
 		err := w.dec.SkipValue()
-		w.complete(p, v, nil)
+		w.completeFields(p, v, nil)
 		return err
 	case p.names != nil && k == '{':
-		return w.object(p, v)
+		return w.walkObject(p, v)
 	case elem == nil, p.whole, k == 'n':
-		return w.leaf(v)
+		return w.decodeLeaf(v)
 	case p.typ.Kind() == reflect.Slice && k == '[':
-		return w.list(elem, v)
+		return w.walkList(elem, v)
 	case p.typ.Kind() == reflect.Slice:
-		return w.leaf(v)
+		return w.decodeLeaf(v)
 	case p.typ.Kind() == reflect.Pointer:
 		if v.IsNil() {
 			v.Set(reflect.New(elem.typ))
 		}
-		return w.value(elem, v.Elem())
+		return w.walkValue(elem, v.Elem())
 	}
-	return w.value(elem, reflect.ValueOf(v.Addr().Interface().(optional).slot()).Elem())
+	return w.walkValue(elem, reflect.ValueOf(v.Addr().Interface().(optional).prepareSet()).Elem())
 }
 
-// leaf passes by a value, or decodes it.
-func (w *jsonWalk) leaf(v reflect.Value) error {
+// decodeLeaf passes by a value, or decodes it.
+func (w *jsonWalk) decodeLeaf(v reflect.Value) error {
 	if !w.failed {
 		return w.dec.SkipValue()
 	}
@@ -110,10 +110,10 @@ func (w *jsonWalk) leaf(v reflect.Value) error {
 	if err = json.Unmarshal(raw, v.Addr().Interface(), w.dec.Options()); err == nil || w.faults.full() {
 		return nil
 	}
-	return w.faults.add(jsonFault(err, w.dec.StackPointer()))
+	return w.faults.add(jsonClientError(err, w.dec.StackPointer()))
 }
 
-func (w *jsonWalk) list(elem *jsonPlan, v reflect.Value) error {
+func (w *jsonWalk) walkList(elem *jsonPlan, v reflect.Value) error {
 	if _, err := w.dec.ReadToken(); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (w *jsonWalk) list(elem *jsonPlan, v reflect.Value) error {
 		if !w.failed {
 			e = v.Index(i)
 		}
-		if err := w.value(elem, e); err != nil {
+		if err := w.walkValue(elem, e); err != nil {
 			return err
 		}
 	}
@@ -130,7 +130,7 @@ func (w *jsonWalk) list(elem *jsonPlan, v reflect.Value) error {
 	return err
 }
 
-func (w *jsonWalk) object(p *jsonPlan, v reflect.Value) error {
+func (w *jsonWalk) walkObject(p *jsonPlan, v reflect.Value) error {
 	if _, err := w.dec.ReadToken(); err != nil {
 		return err
 	}
@@ -154,20 +154,20 @@ func (w *jsonWalk) object(p *jsonPlan, v reflect.Value) error {
 			w.note(ErrMalformed, "must not be null")
 		default:
 			given[i] = true
-			err = w.value(p.fields[i].plan, fieldAt(v, p.fields[i].index))
+			err = w.walkValue(p.fields[i].plan, fieldAt(v, p.fields[i].index))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	_, err := w.dec.ReadToken()
-	w.complete(p, v, given)
+	w.completeFields(p, v, given)
 	return err
 }
 
-// complete sets the defaults of the fields that weren't given, and notes those that are
+// completeFields sets the defaults of the fields that weren't given, and notes those that are
 // required. path leads from the last value that was read to the struct.
-func (w *jsonWalk) complete(p *jsonPlan, v reflect.Value, given []bool, path ...string) {
+func (w *jsonWalk) completeFields(p *jsonPlan, v reflect.Value, given []bool, path ...string) {
 	for i := range p.fields {
 		f := &p.fields[i]
 		switch {
@@ -177,7 +177,7 @@ func (w *jsonWalk) complete(p *jsonPlan, v reflect.Value, given []bool, path ...
 		case f.required:
 			w.note(ErrMissing, "is missing", append(path, f.name)...)
 		case f.plan.names != nil:
-			w.complete(f.plan, fieldAt(v, f.index), nil, append(path, f.name)...)
+			w.completeFields(f.plan, fieldAt(v, f.index), nil, append(path, f.name)...)
 		}
 	}
 }

@@ -110,10 +110,10 @@ func requireSameDecoding(t testing.TB, doc []byte, make func() any) {
 	require.NoError(t, err)
 	walk := func(v any, failed bool) error {
 		w := &jsonWalk{plan: p, v: reflect.ValueOf(v).Elem(), failed: failed}
-		if err := jsonFault(json.Unmarshal(doc, w, p.options...), ""); err != nil {
+		if err := jsonClientError(json.Unmarshal(doc, w, p.options...), ""); err != nil {
 			return err
 		}
-		return w.faults.err()
+		return w.faults.asError()
 	}
 	wantErr := json.Unmarshal(doc, want, p.options...)
 	err = walk(make(), true)

@@ -73,7 +73,7 @@ func (p *Params) partReader() (*partReader, error) {
 	if err != nil || p.contentOf(r).none {
 		return nil, err
 	}
-	pr := newPartReader(s, p.contentOf(r).boundary, p.budgets.of(r))
+	pr := newPartReader(s, p.contentOf(r).boundary, p.budgets.forRequest(r))
 	pr.ctx = p.ctx
 	return pr, nil
 }
@@ -93,7 +93,7 @@ type partReader struct {
 func newPartReader(body io.Reader, boundary string, o *Options) *partReader {
 	pr := &partReader{options: o, texts: o.MaxBody}
 	pr.source = newLimited(body, maxPartHeader, func(limit int64) *Error {
-		return formTooLarge("", fmt.Sprintf("has a part with a header of more than %d bytes", limit))
+		return formTooLargeError("", fmt.Sprintf("has a part with a header of more than %d bytes", limit))
 	})
 	pr.reader = multipart.NewReader(&formBody{from: &pr.source, lineEnd: "\r\n"}, boundary)
 	return pr
@@ -142,69 +142,69 @@ func (pr *partReader) next() (*Part, error) {
 		}
 		return nil, io.EOF
 	case err != nil:
-		return nil, pr.fault(err)
+		return nil, pr.bodyError(err)
 	case pr.parts == pr.options.MaxParts:
-		return nil, formTooLarge("", fmt.Sprintf("has more than %d parts", pr.parts))
+		return nil, formTooLargeError("", fmt.Sprintf("has more than %d parts", pr.parts))
 	}
 	pr.parts++
-	pr.current, err = pr.part(raw)
+	pr.current, err = pr.newPart(raw)
 	return pr.current, err
 }
 
-// part reads the header of a part.
-func (pr *partReader) part(raw *multipart.Part) (*Part, error) {
+// newPart reads the header of a part.
+func (pr *partReader) newPart(raw *multipart.Part) (*Part, error) {
 	for _, name := range [...]string{"Content-Disposition", "Content-Type", "Content-Transfer-Encoding"} {
 		if len(raw.Header[name]) > 1 {
-			return nil, malformed(SourceForm, "", "has a part with more than one "+name)
+			return nil, malformedError(SourceForm, "", "has a part with more than one "+name)
 		}
 	}
 	disposition, attributes, err := mime.ParseMediaType(raw.Header.Get("Content-Disposition"))
 	name, named := attributes["name"]
 	if err != nil || disposition != "form-data" || !named {
-		return nil, malformed(SourceForm, "", "has a part without a name")
+		return nil, malformedError(SourceForm, "", "has a part without a name")
 	}
-	if fault := textFault(name); fault != "" {
-		return nil, malformed(SourceForm, "", "has a parameter whose name "+fault)
+	if fault := textProblem(name); fault != "" {
+		return nil, malformedError(SourceForm, "", "has a parameter whose name "+fault)
 	}
 	part := &Part{Name: name, ContentType: raw.Header.Get("Content-Type"), from: pr}
 	fileName, isFile := attributes["filename"]
 	if part.IsFile = isFile; !isFile {
 		part.content = newLimited(raw, pr.texts, func(int64) *Error {
-			return formTooLarge("", fmt.Sprintf("has more than %d bytes of text", pr.options.MaxBody))
+			return formTooLargeError("", fmt.Sprintf("has more than %d bytes of text", pr.options.MaxBody))
 		})
-		return part, part.check(raw.Header)
+		return part, part.checkHeader(raw.Header)
 	}
-	if fault := textFault(fileName); fault != "" {
-		return nil, malformed(SourceForm, clip(name), "has a file name that "+fault)
+	if fault := textProblem(fileName); fault != "" {
+		return nil, malformedError(SourceForm, shorten(name), "has a file name that "+fault)
 	}
 	part.FileName = baseName(fileName)
 	part.content = newLimited(raw, pr.options.MaxFile, func(limit int64) *Error {
-		return formTooLarge(name, fmt.Sprintf("is larger than %d bytes", limit))
+		return formTooLargeError(name, fmt.Sprintf("is larger than %d bytes", limit))
 	})
-	return part, part.check(raw.Header)
+	return part, part.checkHeader(raw.Header)
 }
 
-// check refuses what readers interpret differently.
-func (p *Part) check(h textproto.MIMEHeader) error {
+// checkHeader refuses what readers interpret differently.
+func (p *Part) checkHeader(h textproto.MIMEHeader) error {
 	coding := strings.ToLower(h.Get("Content-Transfer-Encoding"))
 	if !slices.Contains([]string{"", "7bit", "8bit", "binary"}, coding) {
-		return p.unsupported("has a content transfer encoding, which RFC 7578 took away")
+		return p.unsupportedError("has a content transfer encoding, which RFC 7578 took away")
 	}
 	if p.IsFile || p.ContentType == "" {
 		return nil
 	}
 	_, attributes, err := mime.ParseMediaType(p.ContentType)
 	if err != nil {
-		return malformed(SourceForm, clip(p.Name), "has a malformed Content-Type")
+		return malformedError(SourceForm, shorten(p.Name), "has a malformed Content-Type")
 	}
-	if fault := charsetFault(attributes); fault != "" {
-		return p.unsupported(fault)
+	if fault := charsetProblem(attributes); fault != "" {
+		return p.unsupportedError(fault)
 	}
 	return nil
 }
 
-func (p *Part) unsupported(detail string) *Error {
-	return &Error{Name: clip(p.Name), Source: SourceForm, Reason: ErrUnsupported, Detail: detail}
+func (p *Part) unsupportedError(detail string) *Error {
+	return &Error{Name: shorten(p.Name), Source: SourceForm, Reason: ErrUnsupported, Detail: detail}
 }
 
 // baseName returns the last element of a path of any system, "" if it can't be a file's.
@@ -227,7 +227,7 @@ func (p *Part) Read(b []byte) (int, error) {
 	}
 	var own *Error
 	if err != nil && err != io.EOF && !errors.As(err, &own) {
-		err = p.from.fault(err)
+		err = p.from.bodyError(err)
 	}
 	return n, err
 }
@@ -238,23 +238,23 @@ func (p *Part) Text() (string, error) {
 	if _, err := io.Copy(&b, p); err != nil {
 		return "", err
 	}
-	if fault := textFault(b.String()); fault != "" {
-		return "", malformed(SourceForm, clip(p.Name), fault)
+	if fault := textProblem(b.String()); fault != "" {
+		return "", malformedError(SourceForm, shorten(p.Name), fault)
 	}
 	return b.String(), nil
 }
 
-// fault returns the body's error if it has one, for that is why the parser failed.
-func (pr *partReader) fault(err error) error {
+// bodyError returns the body's error if it has one, for that is why the parser failed.
+func (pr *partReader) bodyError(err error) error {
 	switch {
 	case pr.source.err != nil && pr.source.err != io.EOF:
 		return pr.source.err
 	case errors.Is(err, io.ErrUnexpectedEOF), strings.HasSuffix(err.Error(), "EOF"):
-		return malformed(SourceForm, "", "is a multipart form that ends too early")
+		return malformedError(SourceForm, "", "is a multipart form that ends too early")
 	}
-	return malformed(SourceForm, "", "is not a valid multipart form")
+	return malformedError(SourceForm, "", "is not a valid multipart form")
 }
 
-func formTooLarge(name, detail string) *Error {
-	return &Error{Name: clip(name), Source: SourceForm, Reason: ErrTooLarge, Detail: detail}
+func formTooLargeError(name, detail string) *Error {
+	return &Error{Name: shorten(name), Source: SourceForm, Reason: ErrTooLarge, Detail: detail}
 }

@@ -362,14 +362,14 @@ func FuzzMultipart(f *testing.F) {
 			}
 		}
 		for name, headers := range want.File {
-			files := u.named(name)
+			files := u.filesNamed(name)
 			require.Len(t, files, len(headers), "%q", body)
 			for i, f := range files {
 				require.Equal(t, headers[i].Size, f.Size)
 			}
 		}
 		for name, values := range want.Value {
-			if len(u.named(name)) == 0 { // a file without a name is a text to the standard library
+			if len(u.filesNamed(name)) == 0 { // a file without a name is a text to the standard library
 				require.Equal(t, values, append([]string(nil), got[name]...), "%q", body)
 			}
 		}

@@ -78,28 +78,28 @@ func (o *Opt[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		*o = Null[T]()
 		return dec.SkipValue()
 	}
-	return json.UnmarshalDecode(dec, o.slot())
+	return json.UnmarshalDecode(dec, o.prepareSet())
 }
 
 // optional is implemented by all Opts.
 type optional interface {
-	inner() reflect.Type
-	slot() any // a pointer to the value, which is given from then on
+	innerType() reflect.Type
+	prepareSet() any // returns a pointer to the value, which counts as given from then on
 }
 
-func (o *Opt[T]) inner() reflect.Type { return reflect.TypeFor[T]() }
+func (o *Opt[T]) innerType() reflect.Type { return reflect.TypeFor[T]() }
 
-func (o *Opt[T]) slot() any {
+func (o *Opt[T]) prepareSet() any {
 	o.state = given
 	return &o.val
 }
 
 var optionalType = reflect.TypeFor[optional]()
 
-// innerOf returns the type within an Opt.
-func innerOf(t reflect.Type) (inner reflect.Type, ok bool) {
+// optInnerType returns the type within an Opt.
+func optInnerType(t reflect.Type) (inner reflect.Type, ok bool) {
 	if t.Kind() != reflect.Struct || !reflect.PointerTo(t).Implements(optionalType) {
 		return nil, false
 	}
-	return reflect.New(t).Interface().(optional).inner(), true
+	return reflect.New(t).Interface().(optional).innerType(), true
 }

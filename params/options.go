@@ -182,8 +182,8 @@ func newBudgets(o Options) (*budgets, error) {
 	return b, nil
 }
 
-// of returns the budget of r.
-func (b *budgets) of(r *http.Request) *Options {
+// forRequest returns the budget of r.
+func (b *budgets) forRequest(r *http.Request) *Options {
 	if o := b.routes[r.Pattern]; o != nil {
 		return o
 	}

@@ -149,7 +149,7 @@ func TestOfTakesTheRoutersRequest(t *testing.T) {
 	id, err = p.Int("id")
 	require.NoError(t, err)
 	require.Equal(t, 7, id)
-	require.Equal(t, 2, p.budgets.of(c.Request()).MaxParams)
+	require.Equal(t, 2, p.budgets.forRequest(c.Request()).MaxParams)
 
 	_, err = Of(getRequest(""))
 	require.ErrorIs(t, err, reqctx.ErrNoRequest)

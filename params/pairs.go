@@ -27,7 +27,7 @@ func parsePairs(buf []pair, raw string, from Source, limit int) ([]pair, error) 
 			continue
 		}
 		if len(pairs) == limit {
-			return nil, tooMany(from, limit)
+			return nil, tooManyError(from, limit)
 		}
 		p, err := parsePair(item, from)
 		if err != nil {
@@ -42,10 +42,10 @@ func parsePair(item string, from Source) (pair, error) {
 	name, value, _ := strings.Cut(item, "=")
 	name, fault := unescape(name)
 	if fault != "" {
-		return pair{}, malformed(from, "", "has a parameter whose name "+fault)
+		return pair{}, malformedError(from, "", "has a parameter whose name "+fault)
 	}
 	if value, fault = unescape(value); fault != "" {
-		return pair{}, malformed(from, clip(name), fault)
+		return pair{}, malformedError(from, shorten(name), fault)
 	}
 	return pair{name, value}, nil
 }
@@ -58,16 +58,16 @@ func pairsOf(form url.Values, from Source, o *Options) ([]pair, error) {
 	for name, values := range form {
 		for _, value := range values {
 			if len(pairs) == o.MaxParams {
-				return nil, tooMany(from, o.MaxParams)
+				return nil, tooManyError(from, o.MaxParams)
 			}
 			if size += int64(len(name) + len(value)); size > o.MaxBody {
-				return nil, bodyTooLarge(o.MaxBody)
+				return nil, bodyTooLargeError(o.MaxBody)
 			}
-			if fault := textFault(name); fault != "" {
-				return nil, malformed(from, "", "has a parameter whose name "+fault)
+			if fault := textProblem(name); fault != "" {
+				return nil, malformedError(from, "", "has a parameter whose name "+fault)
 			}
-			if fault := textFault(value); fault != "" {
-				return nil, malformed(from, clip(name), fault)
+			if fault := textProblem(value); fault != "" {
+				return nil, malformedError(from, shorten(name), fault)
 			}
 			pairs = append(pairs, pair{name, value})
 		}
@@ -75,7 +75,7 @@ func pairsOf(form url.Values, from Source, o *Options) ([]pair, error) {
 	return pairs, nil
 }
 
-func tooMany(from Source, limit int) *Error {
+func tooManyError(from Source, limit int) *Error {
 	return &Error{Source: from, Reason: ErrTooLarge, Detail: fmt.Sprintf("has more than %d parameters", limit)}
 }
 
@@ -94,7 +94,7 @@ func unescape(s string) (text, fault string) {
 		_ = errors.As(err, &escape)
 		return "", "has the malformed percent-encoding " + strconv.Quote(string(escape))
 	}
-	return text, textFault(text)
+	return text, textProblem(text)
 }
 
 // isPlain reports whether s has nothing to decode or to refuse.
@@ -107,10 +107,10 @@ func isPlain(s string) bool {
 	return true
 }
 
-// textFault returns a predicate that describes what is wrong with decoded text. NUL is
+// textProblem returns a predicate that describes what is wrong with decoded text. NUL is
 // refused because C strings, file names and several databases end at it, so that two
 // readers of one value could disagree.
-func textFault(s string) string {
+func textProblem(s string) string {
 	switch {
 	case !utf8.ValidString(s):
 		return "is not valid UTF-8"

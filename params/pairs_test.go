@@ -97,11 +97,11 @@ func TestTooManyParametersAreNotHeld(t *testing.T) {
 // faultless are pairs that the package must accept as net/url reads them.
 func faultless(values url.Values) bool {
 	for name, all := range values {
-		if textFault(name) != "" {
+		if textProblem(name) != "" {
 			return false
 		}
 		for _, value := range all {
-			if textFault(value) != "" {
+			if textProblem(value) != "" {
 				return false
 			}
 		}
@@ -170,7 +170,7 @@ func (b *bound) count() int {
 // bindAnything checks that a binding makes no more than was given, and what was given.
 func bindAnything(t *testing.T, query string) {
 	v := bound{}
-	fields, err := fieldCompiler{from: SourceQuery, structs: map[reflect.Type]*[]field{}}.structOf(reflect.TypeFor[bound]())
+	fields, err := fieldCompiler{from: SourceQuery, structs: map[reflect.Type]*[]field{}}.compileStruct(reflect.TypeFor[bound]())
 	require.NoError(t, err)
 	o := testOptions()
 	o.MaxElements = 50
@@ -179,7 +179,7 @@ func bindAnything(t *testing.T, query string) {
 		return
 	}
 	b := binder{options: o}
-	require.NoError(t, b.fields(*fields, reflect.ValueOf(&v).Elem(), pairs, "", 0))
+	require.NoError(t, b.bindFields(*fields, reflect.ValueOf(&v).Elem(), pairs, "", 0))
 	require.LessOrEqual(t, v.count(), o.MaxElements)
 	require.LessOrEqual(t, v.count(), len(query))
 	if b.faults != nil {

@@ -103,7 +103,7 @@ func (p *Params) request() (*http.Request, error) {
 }
 
 // options returns the budget of the request, which must exist.
-func (p *Params) options() *Options { return p.budgets.of(p.ctx.Request()) }
+func (p *Params) options() *Options { return p.budgets.forRequest(p.ctx.Request()) }
 
 // Path is a view of the values that the route's wildcards matched.
 func (p *Params) Path() View { return View{p, pathKind} }
@@ -125,7 +125,7 @@ func (p *Params) JSON() View { return View{p, jsonKind} }
 func (p *Params) queryPairs(r *http.Request) ([]pair, error) {
 	p.parseQuery.Do(func() {
 		if r.URL != nil {
-			p.query, p.queryErr = parsePairs(p.few[:0], r.URL.RawQuery, SourceQuery, p.budgets.of(r).MaxParams)
+			p.query, p.queryErr = parsePairs(p.few[:0], r.URL.RawQuery, SourceQuery, p.budgets.forRequest(r).MaxParams)
 		}
 	})
 	return p.query, p.queryErr

@@ -27,7 +27,7 @@ var plans sync.Map
 
 // planOf returns the plan of t. Its error is a mistake in t.
 func planOf(t reflect.Type) (*plan, error) {
-	return compiled(&plans, t, func() (*plan, error) {
+	return loadOrCompile(&plans, t, func() (*plan, error) {
 		pl, err := compile(t)
 		if err != nil {
 			return nil, fmt.Errorf("params: Bind of a %v: %w", t, err)
@@ -36,8 +36,8 @@ func planOf(t reflect.Type) (*plan, error) {
 	})
 }
 
-// compiled returns what known has for a type, a *P or an error, compiling it once.
-func compiled[P any](known *sync.Map, t reflect.Type, compile func() (*P, error)) (*P, error) {
+// loadOrCompile returns what known has for a type, a *P or an error, compiling it once.
+func loadOrCompile[P any](known *sync.Map, t reflect.Type, compile func() (*P, error)) (*P, error) {
 	have, ok := known.Load(t)
 	if !ok {
 		p, err := compile()
@@ -64,7 +64,7 @@ func compile(t reflect.Type) (*plan, error) {
 		return nil, errors.New("it is no struct")
 	}
 	c := compiler{bySource: map[Source][]field{}}
-	if err := eachField(t, nil, "", c.field); err != nil {
+	if err := forEachField(t, nil, "", c.addField); err != nil {
 		return nil, err
 	}
 	for _, s := range []Source{SourcePath, SourceHeader, SourceCookie} {
@@ -76,7 +76,7 @@ func compile(t reflect.Type) (*plan, error) {
 		return &c.plan, nil
 	case c.form != nil:
 		return nil, errors.New("it has fields from a form and from JSON, and a body can't be both")
-	case onlyJSON(t):
+	case hasOnlyJSONFields(t):
 		c.members = nil
 	default:
 		t = reflect.StructOf(c.json)
@@ -86,13 +86,13 @@ func compile(t reflect.Type) (*plan, error) {
 	return &c.plan, err
 }
 
-// field compiles a field with the source that its tag names.
-func (c *compiler) field(sf reflect.StructField, from Source, tag string, index []int) error {
+// addField compiles a field with the source that its tag names.
+func (c *compiler) addField(sf reflect.StructField, from Source, tag string, index []int) error {
 	if from == SourceJSON {
-		c.member(sf, tag, index)
+		c.addJSONField(sf, tag, index)
 		return nil
 	}
-	f, err := fieldCompiler{from: from, structs: map[reflect.Type]*[]field{}}.field(sf, tag, index)
+	f, err := fieldCompiler{from: from, structs: map[reflect.Type]*[]field{}}.compileField(sf, tag, index)
 	switch {
 	case err != nil:
 		return err
@@ -109,9 +109,9 @@ func (c *compiler) field(sf reflect.StructField, from Source, tag string, index 
 	return nil
 }
 
-// eachField calls add with the fields of a struct, and of those in it that have no tag. A
+// forEachField calls add with the fields of a struct, and of those in it that have no tag. A
 // tag has to name the source only, or if that is "", any.
-func eachField(t reflect.Type, index []int, only Source, add func(sf reflect.StructField, from Source, tag string, index []int) error) error {
+func forEachField(t reflect.Type, index []int, only Source, add func(sf reflect.StructField, from Source, tag string, index []int) error) error {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		at := append(index[:len(index):len(index)], i)
@@ -124,7 +124,7 @@ func eachField(t reflect.Type, index []int, only Source, add func(sf reflect.Str
 		case from != "":
 			err = add(sf, from, tag, at)
 		case isGroup(sf):
-			err = eachField(sf.Type, at, only, add)
+			err = forEachField(sf.Type, at, only, add)
 		case sf.IsExported():
 			err = fmt.Errorf(`has no tag %s; params:"-" leaves it out`, cmp.Or(only, "of a source"))
 		}
@@ -135,8 +135,8 @@ func eachField(t reflect.Type, index []int, only Source, add func(sf reflect.Str
 	return nil
 }
 
-// onlyJSON reports whether all that package json would set in a struct has a tag for JSON.
-func onlyJSON(t reflect.Type) bool {
+// hasOnlyJSONFields reports whether all that package json would set in a struct has a tag for JSON.
+func hasOnlyJSONFields(t reflect.Type) bool {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		if from, _, _ := sourceOf(sf, ""); from != SourceJSON && (sf.IsExported() || sf.Anonymous) {
@@ -152,7 +152,7 @@ func isGroup(sf reflect.StructField) bool {
 	return sf.Type.Kind() == reflect.Struct && (sf.IsExported() || sf.Anonymous) && sf.Type != timeType && !isOpt(sf.Type)
 }
 
-func isOpt(t reflect.Type) bool { _, ok := innerOf(t); return ok }
+func isOpt(t reflect.Type) bool { _, ok := optInnerType(t); return ok }
 
 // tagged are the sources that a tag can name.
 var tagged = []Source{SourcePath, SourceQuery, SourceForm, SourceJSON, SourceHeader, SourceCookie}
@@ -172,9 +172,9 @@ func sourceOf(sf reflect.StructField, only Source) (from Source, tag string, err
 	return from, tag, nil
 }
 
-// member adds a field from JSON. In the struct of them all its name in Go is another, as
+// addJSONField adds a field from JSON. In the struct of them all its name in Go is another, as
 // fields of several groups can have the same.
-func (c *compiler) member(sf reflect.StructField, tag string, index []int) {
+func (c *compiler) addJSONField(sf reflect.StructField, tag string, index []int) {
 	name, options, _ := strings.Cut(tag, ",")
 	own := fmt.Sprintf("json:%q ", cmp.Or(name, sf.Name)+","+options)
 	if options == "" {

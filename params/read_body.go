@@ -29,7 +29,7 @@ var errSlow = fmt.Errorf("params: the time to read the body is over: %w", os.Err
 
 // newBodyReader returns a bodyReader of a body, whose time begins now.
 func newBodyReader(ctx context.Context, body *sharedBody, o *Options, limit int64) *bodyReader {
-	w := &bodyReader{limited: newLimited(body, limit, bodyTooLarge), ctx: ctx}
+	w := &bodyReader{limited: newLimited(body, limit, bodyTooLargeError), ctx: ctx}
 	if o.ReadTimeout <= 0 {
 		return w
 	}
@@ -68,7 +68,7 @@ func readBody(ctx context.Context, r *http.Request, coding string, o *Options) (
 		return nil, nil
 	}
 	if r.ContentLength > o.MaxBody {
-		return nil, bodyTooLarge(o.MaxBody)
+		return nil, bodyTooLargeError(o.MaxBody)
 	}
 	body := share(r, nil)
 	if err := body.rewind(); err != nil {
@@ -79,14 +79,14 @@ func readBody(ctx context.Context, r *http.Request, coding string, o *Options) (
 	if w.keep = coding != ""; w.keep {
 		declared = -1
 	}
-	data, err := readAll(w.content(coding, o, o.MaxBody), declared, o.MaxBody)
+	data, err := readAll(w.inflatedReader(coding, o, o.MaxBody), declared, o.MaxBody)
 	if !w.keep {
 		w.kept = data
 	}
 	if end := w.err; w.stopped {
-		body.replay(w.kept, nil)
+		body.setReplay(w.kept, nil)
 	} else {
-		body.replay(w.kept, end)
+		body.setReplay(w.kept, end)
 	}
 	switch {
 	case w.err == io.EOF && w.limit-w.left < r.ContentLength:
@@ -127,7 +127,7 @@ func readError(err error) error {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &tooLarge):
-		own = bodyTooLarge(tooLarge.Limit)
+		own = bodyTooLargeError(tooLarge.Limit)
 		own.cause = err
 		return own
 	case errors.Is(err, ErrBodyTaken), errors.Is(err, http.ErrBodyReadAfterClose):
@@ -143,8 +143,8 @@ func readError(err error) error {
 	return e
 }
 
-// bodyTooLarge is also the error of [http.MaxBytesReader], for other readers.
-func bodyTooLarge(limit int64) *Error {
+// bodyTooLargeError is also the error of [http.MaxBytesReader], for other readers.
+func bodyTooLargeError(limit int64) *Error {
 	return &Error{
 		Source: SourceBody, Reason: ErrTooLarge, cause: &http.MaxBytesError{Limit: limit},
 		Detail: fmt.Sprintf("is larger than %d bytes", limit),

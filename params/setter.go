@@ -16,12 +16,12 @@ type setter func(v reflect.Value, text string) (fault string, cause error)
 
 // setterOf returns the setter of a type. Its error is that there is none.
 func setterOf(t reflect.Type) (setter, error) {
-	inner, isOpt := innerOf(t)
+	inner, isOpt := optInnerType(t)
 	switch k := t.Kind(); {
 	case isOpt:
 		set, err := setterOf(inner)
 		return func(v reflect.Value, text string) (string, error) {
-			return set(reflect.ValueOf(v.Addr().Interface().(optional).slot()).Elem(), text)
+			return set(reflect.ValueOf(v.Addr().Interface().(optional).prepareSet()).Elem(), text)
 		}, err
 	case t == timeType:
 		return setTime, nil
@@ -98,9 +98,9 @@ func setByMethod(v reflect.Value, text string) (string, error) {
 	return "", nil
 }
 
-// demandOf returns what a field's tags required and default demand. The default is shared
+// requiredAndDefault returns what a field's tags required and default demand. The default is shared
 // by all that get it, so it has nothing to change in it; it is the zero Value for none.
-func demandOf(sf reflect.StructField) (required bool, def reflect.Value, err error) {
+func requiredAndDefault(sf reflect.StructField) (required bool, def reflect.Value, err error) {
 	if word, ok := sf.Tag.Lookup("required"); ok {
 		if required = word == "true"; !required {
 			return false, def, fmt.Errorf("has the tag required with %q, want true", word)

@@ -89,12 +89,12 @@ func (b *sharedBody) detach() (*sharedBody, error) {
 		return nil, err
 	}
 	stream := *b
-	b.replay(nil, ErrBodyTaken)
+	b.setReplay(nil, ErrBodyTaken)
 	return &stream, nil
 }
 
-// replay makes data be read again, and then err; if err is nil, the rest of the body.
-func (b *sharedBody) replay(data []byte, err error) { b.replays, b.kept, b.err = true, data, err }
+// setReplay makes data be read again, and then err; if err is nil, the rest of the body.
+func (b *sharedBody) setReplay(data []byte, err error) { b.replays, b.kept, b.err = true, data, err }
 
 // setDeadline sets the connection's read deadline, if it can be set. net/http removes it
 // when the body has ended.

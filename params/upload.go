@@ -43,9 +43,9 @@ func (p *Params) File(name string) (*File, error) {
 	case err != nil:
 		return nil, err
 	case len(files) == 0:
-		return nil, missing(SourceForm, name)
+		return nil, missingError(SourceForm, name)
 	case len(files) > 1:
-		return nil, malformed(SourceForm, name, givenTimes(len(files)))
+		return nil, malformedError(SourceForm, name, givenTimesDetail(len(files)))
 	}
 	return files[0], nil
 }
@@ -60,10 +60,10 @@ func (p *Params) Files(name string) ([]*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return u.named(name), nil
+	return u.filesNamed(name), nil
 }
 
-func (u *upload) named(name string) []*File {
+func (u *upload) filesNamed(name string) []*File {
 	var files []*File
 	for _, f := range u.files {
 		if f.Name == name {
@@ -79,7 +79,7 @@ func (p *Params) upload(r *http.Request) (*upload, error) {
 	if c.none {
 		return &upload{}, nil
 	}
-	if err := c.check(multipartKind, p.budgets.of(r)); err != nil {
+	if err := c.checkKind(multipartKind, p.budgets.forRequest(r)); err != nil {
 		return nil, err
 	}
 	return uploadKey.Get(p.ctx)
@@ -94,9 +94,9 @@ func resolveUpload(ctx context.Context) (_ *upload, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o := p.budgets.of(r)
+	o := p.budgets.forRequest(r)
 	if f := r.MultipartForm; f != nil && p.way.Load() == unread {
-		return uploadOf(f, o)
+		return uploadFromForm(f, o)
 	}
 	source, err := p.stream(r, multipartKind)
 	if err != nil {
@@ -127,11 +127,11 @@ func (u *upload) receive(pr *partReader, o *Options) error {
 		case err != nil:
 			return err
 		case part.IsFile:
-			err = u.file(part, o, &memory)
+			err = u.receiveFile(part, o, &memory)
 		case len(u.pairs) == o.MaxParams:
-			err = tooMany(SourceForm, o.MaxParams)
+			err = tooManyError(SourceForm, o.MaxParams)
 		default:
-			err = u.text(part, &memory)
+			err = u.receiveText(part, &memory)
 		}
 		if err != nil {
 			return err
@@ -139,17 +139,17 @@ func (u *upload) receive(pr *partReader, o *Options) error {
 	}
 }
 
-func (u *upload) text(part *Part, memory *int64) error {
+func (u *upload) receiveText(part *Part, memory *int64) error {
 	text, err := part.Text()
 	u.pairs = append(u.pairs, pair{part.Name, text})
 	*memory -= int64(len(text))
 	return err
 }
 
-// file receives a file: in memory if it is small and there is room, otherwise on disk. A
+// receiveFile receives a file: in memory if it is small and there is room, otherwise on disk. A
 // browser sends a file without name and content if none was chosen.
-func (u *upload) file(part *Part, o *Options, memory *int64) error {
-	f := part.file()
+func (u *upload) receiveFile(part *Part, o *Options, memory *int64) error {
+	f := part.newFile()
 	buffer := max(1, min(fileBuffer, *memory))
 	data, err := io.ReadAll(io.LimitReader(part, buffer))
 	f.Size = int64(len(data))
@@ -168,7 +168,7 @@ func (u *upload) file(part *Part, o *Options, memory *int64) error {
 // Save writes the rest of the part to a file in Options.TempDir, which is removed when the
 // request ends.
 func (p *Part) Save() (*File, error) {
-	f := p.file()
+	f := p.newFile()
 	p.from.ctx.OnClose(f.close)
 	if err := f.save(p, p.from.options.TempDir); err != nil {
 		return nil, err
@@ -176,13 +176,13 @@ func (p *Part) Save() (*File, error) {
 	return f, nil
 }
 
-func (p *Part) file() *File {
+func (p *Part) newFile() *File {
 	return &File{Name: p.Name, FileName: p.FileName, ContentType: p.ContentType}
 }
 
-// uploadOf returns a form that ParseMultipartForm has received. Removing its files is up to
+// uploadFromForm returns a form that ParseMultipartForm has received. Removing its files is up to
 // the standard library. MultipartReader leaves an empty one.
-func uploadOf(form *multipart.Form, o *Options) (*upload, error) {
+func uploadFromForm(form *multipart.Form, o *Options) (*upload, error) {
 	if len(form.Value)+len(form.File) == 0 {
 		return nil, ErrBodyTaken
 	}

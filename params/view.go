@@ -66,7 +66,7 @@ func (v View) Strings(name string) ([]string, error) {
 		return nil, err
 	}
 	if f.raw != nil {
-		return memberStrings(f.raw, name)
+		return decodeJSONStrings(f.raw, name)
 	}
 	return f.texts(name), nil
 }
@@ -94,7 +94,7 @@ func (f *found) texts(name string) []string {
 func get[T any](v View, name string, parse func(string) (T, string)) (T, error) {
 	t, ok, err := lookup(v, name, parse)
 	if err == nil && !ok {
-		err = missing(v.source(), name)
+		err = missingError(v.source(), name)
 	}
 	return t, err
 }
@@ -114,21 +114,21 @@ func lookup[T any](v View, name string, parse func(string) (T, string)) (t T, ok
 		return t, false, err
 	}
 	if f.count > 1 {
-		return t, false, malformed(f.from, name, givenTimes(f.count))
+		return t, false, malformedError(f.from, name, givenTimesDetail(f.count))
 	}
 	if f.raw != nil {
-		t, err = decodeMember[T](f.raw, name)
+		t, err = decodeJSONMember[T](f.raw, name)
 		return t, err == nil, err
 	}
 	t, fault := parse(f.text)
 	if fault != "" {
 		var zero T
-		return zero, false, malformed(f.from, name, fault)
+		return zero, false, malformedError(f.from, name, fault)
 	}
 	return t, true, nil
 }
 
-func givenTimes(n int) string { return "is given " + strconv.Itoa(n) + " times" }
+func givenTimesDetail(n int) string { return "is given " + strconv.Itoa(n) + " times" }
 
 // find looks a name up in the view's sources, in their order.
 func (v View) find(name string) (found, error) {
@@ -173,7 +173,7 @@ func (v View) findContent(r *http.Request, name string) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	b.parseJSON.Do(func() { b.members, b.membersErr = membersOf(b.raw, v.params.budgets.of(r)) })
+	b.parseJSON.Do(func() { b.members, b.membersErr = membersOf(b.raw, v.params.budgets.forRequest(r)) })
 	if raw, ok := b.members[name]; ok {
 		return found{from: SourceJSON, count: 1, raw: raw}, nil
 	}
@@ -201,7 +201,7 @@ func (p *Params) formPairs(r *http.Request, want kinds) ([]pair, error) {
 func (p *Params) findPath(r *http.Request, name string) (found, *Error) {
 	value := r.PathValue(name)
 	if value == "" && !isWildcard(r.Pattern, name) {
-		ask, ok := p.budgets.of(r).PathValue, false
+		ask, ok := p.budgets.forRequest(r).PathValue, false
 		if ask != nil {
 			value, ok = ask(r, name)
 		}
@@ -209,8 +209,8 @@ func (p *Params) findPath(r *http.Request, name string) (found, *Error) {
 			return found{}, nil
 		}
 	}
-	if fault := textFault(value); fault != "" {
-		return found{}, malformed(SourcePath, name, fault)
+	if fault := textProblem(value); fault != "" {
+		return found{}, malformedError(SourcePath, name, fault)
 	}
 	return found{from: SourcePath, count: 1, text: value}, nil
 }

@@ -24,7 +24,7 @@ type boundPolicy struct {
 
 func newBoundPolicy(p Policy, store Store) *boundPolicy {
 	p.Rules = slices.Clone(p.Rules)
-	b := &boundPolicy{Policy: p, store: store, one: single.Func[Op, Result](store, ErrStore), keys: keysFor(p.Name)}
+	b := &boundPolicy{Policy: p, store: store, one: single.Func[Op, Result](store, ErrStore), keys: makeKeys(p.Name)}
 	b.handle = b.keys.limit
 	if !p.PartitionKey {
 		b.policyLine = string(b.appendPolicies(nil, p.Rules, nil, ""))
@@ -58,7 +58,7 @@ func (p *boundPolicy) resolveLimit(ctx context.Context) (*Limit, error) {
 
 // resolveTake charges the request.
 func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
-	t, r, err := p.resolveTerms(ctx)
+	t, r, err := p.resolveQuota(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -66,31 +66,31 @@ func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &charge{terms: t}
-	c.results, err = t.ask(ctx, Take, n, c.one[:])
+	c := &charge{requestQuota: t}
+	c.results, err = t.run(ctx, Take, n, c.one[:])
 	// A count from before is the past. This fails only if the request is over.
 	_ = p.keys.count.Invalidate(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.sum = t.sum(c.results)
+	c.sum = t.merge(c.results)
 	return c, nil
 }
 
 func (p *boundPolicy) resolveCount(ctx context.Context) (int64, error) {
-	t, _, err := p.resolveTerms(ctx)
+	t, _, err := p.resolveQuota(ctx)
 	if err != nil {
 		return 0, err
 	}
 	return t.countIn(ctx, 0)
 }
 
-func (p *boundPolicy) resolveTerms(ctx context.Context) (*terms, *http.Request, error) {
+func (p *boundPolicy) resolveQuota(ctx context.Context) (*requestQuota, *http.Request, error) {
 	l, err := p.handle.Get(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := request(ctx)
+	r, err := requestOf(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -105,8 +105,8 @@ var refunds = reqctx.NewMemo[*requestState, bool]("ratelimit.*.refund")
 // String names the refund in errors.
 func (s *requestState) String() string { return s.policy.Name }
 
-// refund gives back the charge, which its caller has seen.
-func refund(ctx context.Context, s *requestState) (bool, error) {
+// refundOnce gives back the charge, which its caller has seen.
+func refundOnce(ctx context.Context, s *requestState) (bool, error) {
 	keys := s.policy.keys
 	c, err := keys.take.Get(ctx)
 	if err != nil {
@@ -119,7 +119,7 @@ func refund(ctx context.Context, s *requestState) (bool, error) {
 func (p *boundPolicy) do(ctx context.Context, ops []Op) ([]Result, error) {
 	results, err := p.store.Do(ctx, ops)
 	if err != nil {
-		return nil, p.failed(ctx, err)
+		return nil, p.wrapStoreError(ctx, err)
 	}
 	return results, nil
 }
@@ -127,25 +127,25 @@ func (p *boundPolicy) do(ctx context.Context, ops []Op) ([]Result, error) {
 func (p *boundPolicy) doOne(ctx context.Context, op Op) (Result, error) {
 	res, err := p.one(ctx, op)
 	if err != nil {
-		return Result{}, p.failed(ctx, err)
+		return Result{}, p.wrapStoreError(ctx, err)
 	}
 	return res, nil
 }
 
-// failed adds the policy's name to a store's error. Any error but the end of the request and an
+// wrapStoreError adds the policy's name to a store's error. Any error but the end of the request and an
 // op that the store has refused is a failure of the store.
-func (p *boundPolicy) failed(ctx context.Context, err error) error {
+func (p *boundPolicy) wrapStoreError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return err
-	case !errors.Is(err, ErrStore) && !refused(err):
+	case !errors.Is(err, ErrStore) && !isOpError(err):
 		err = fmt.Errorf("%w: %w", ErrStore, err)
 	}
 	return fmt.Errorf("policy %q: %w", p.Name, err)
 }
 
-// refused reports whether an op was wrong whatever the state of the store.
-func refused(err error) bool {
+// isOpError reports whether an op was wrong whatever the state of the store.
+func isOpError(err error) bool {
 	for _, condition := range [...]error{ErrOp, ErrTooLarge, ErrInterval, ErrNoCount, ErrNoLimit} {
 		if errors.Is(err, condition) {
 			return true

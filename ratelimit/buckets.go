@@ -45,9 +45,9 @@ const (
 // Buckets allows Limit units in any Per, counted in time buckets. Any interval up to the span can
 // be counted, at the same cost. The count is never less than the truth, and more by at most what
 // one bucket before the interval holds.
-func Buckets(o BucketOptions) Rule { return buckets("BucketOptions", o) }
+func Buckets(o BucketOptions) Rule { return newBuckets("BucketOptions", o) }
 
-func buckets(constructor string, o BucketOptions) Rule {
+func newBuckets(constructor string, o BucketOptions) Rule {
 	prefix := constructor + "."
 	if err := o.check(prefix); err != "" {
 		return Rule{err: err}

@@ -31,21 +31,21 @@ func Decisions(ctx context.Context) iter.Seq[Decision] {
 				continue
 			}
 			policy, isTake := strings.CutSuffix(strings.TrimPrefix(name, "ratelimit."), ".take")
-			k := keysOf(policy)
+			k := findKeys(policy)
 			if !isTake || k == nil || k.take.Name() != name {
 				continue
 			}
-			if charge, err, taken := k.take.Peek(c); taken && err == nil && !charge.yield(yield) {
+			if charge, err, taken := k.take.Peek(c); taken && err == nil && !charge.yieldDecisions(yield) {
 				return
 			}
 		}
 	}
 }
 
-// yield passes on the decision of each rule, and reports whether to go on.
-func (c *charge) yield(yield func(Decision) bool) bool {
+// yieldDecisions passes on the decision of each rule, and reports whether to go on.
+func (c *charge) yieldDecisions(yield func(Decision) bool) bool {
 	for i, res := range c.results {
-		quota := c.policy.quota(c.rules[i], len(c.rules) == 1)
+		quota := c.policy.quotaName(c.rules[i], len(c.rules) == 1)
 		if !yield(Decision{Policy: c.policy.Name, Quota: quota, Rule: c.rules[i], Result: res}) {
 			return false
 		}

@@ -6,4 +6,4 @@ var (
 	NewBoundPolicy = newBoundPolicy
 )
 
-func (p *boundPolicy) Same(other *boundPolicy) bool { return p.same(other) }
+func (p *boundPolicy) Same(other *boundPolicy) bool { return p.sameAs(other) }

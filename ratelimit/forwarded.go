@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// hops goes through the addresses of a header's lines, which are one list, from the
+// forwardedAddrs goes through the addresses of a header's lines, which are one list, from the
 // last to the first. What is no address comes as the zero Addr. Empty elements are none.
 //
 // It reads backwards, so that nothing further left, where a client may have written
 // what it likes, decides how an element is read: not even a quote that never ends.
-func hops(header string, lines []string) iter.Seq[netip.Addr] {
+func forwardedAddrs(header string, lines []string) iter.Seq[netip.Addr] {
 	cut, parse := cutLast, parseHop
 	if header == "Forwarded" {
 		cut, parse = cutLastQuoted, parseForwarded
@@ -46,7 +46,7 @@ func cutLastQuoted(list string) (rest, last string, more bool) {
 	quoted := false
 	for i := len(list) - 1; i >= 0; i-- {
 		switch {
-		case list[i] == '"' && !(quoted && escaped(list, i)):
+		case list[i] == '"' && !(quoted && isEscaped(list, i)):
 			quoted = !quoted
 		case list[i] == ',' && !quoted:
 			return list[:i], list[i+1:], true
@@ -55,8 +55,8 @@ func cutLastQuoted(list string) (rest, last string, more bool) {
 	return "", list, false
 }
 
-// escaped reports whether an odd number of backslashes is before s[i].
-func escaped(s string, i int) bool {
+// isEscaped reports whether an odd number of backslashes is before s[i].
+func isEscaped(s string, i int) bool {
 	n := 0
 	for i--; i >= 0 && s[i] == '\\'; i-- {
 		n++
@@ -78,7 +78,7 @@ func parseForwarded(element string) netip.Addr {
 		if node != "" { // two of them: which is it?
 			return netip.Addr{}
 		}
-		if node = unquoted(value); node == "" {
+		if node = unquote(value); node == "" {
 			return netip.Addr{}
 		}
 	}
@@ -90,7 +90,7 @@ func cutPair(s string) (pair, rest string, more bool) {
 	quoted := false
 	for i := range len(s) {
 		switch {
-		case s[i] == '"' && !(quoted && escaped(s, i)):
+		case s[i] == '"' && !(quoted && isEscaped(s, i)):
 			quoted = !quoted
 		case s[i] == ';' && !quoted:
 			return s[:i], s[i+1:], true
@@ -99,9 +99,9 @@ func cutPair(s string) (pair, rest string, more bool) {
 	return s, "", false
 }
 
-// unquoted returns a token as it is and a quoted string without its quotes. No address
+// unquote returns a token as it is and a quoted string without its quotes. No address
 // needs escapes: one with a backslash will not parse as one.
-func unquoted(s string) string {
+func unquote(s string) string {
 	if inner, ok := strings.CutPrefix(s, `"`); ok {
 		if inner, ok = strings.CutSuffix(inner, `"`); ok {
 			return inner
@@ -123,15 +123,15 @@ func parseHop(s string) netip.Addr {
 		host, port = s[:i], s[i:]
 	}
 	a, err := netip.ParseAddr(host)
-	if err != nil || !validPort(port) {
+	if err != nil || !isForwardedPort(port) {
 		return netip.Addr{}
 	}
-	return plain(a)
+	return unmapAddr(a)
 }
 
-// validPort accepts nothing, a number, and what RFC 7239 has in place of one, such as
+// isForwardedPort accepts nothing, a number, and what RFC 7239 has in place of one, such as
 // ":_hidden".
-func validPort(s string) bool {
+func isForwardedPort(s string) bool {
 	if s == "" {
 		return true
 	}

@@ -27,7 +27,7 @@ const (
 func writeHeader(_ context.Context, c *charge, h http.Header) error {
 	p, results, sum := c.policy, c.results, c.sum
 	if c.back.Load() {
-		results, sum = c.after, c.terms.sum(c.after)
+		results, sum = c.after, c.requestQuota.merge(c.after)
 	}
 	if sum.Limit > 0 {
 		pk := "" // a parameter, a byte sequence
@@ -40,7 +40,7 @@ func writeHeader(_ context.Context, c *charge, h http.Header) error {
 			line = string(p.appendPolicies(nil, c.rules, results, pk))
 		}
 		addMembers(h, policyField, line)
-		addMembers(h, limitField, c.limitLine(results, pk))
+		addMembers(h, limitField, c.limitField(results, pk))
 		if p.XHeaders {
 			writeXHeaders(h, sum)
 		}
@@ -72,13 +72,13 @@ func (p *Policy) appendPolicies(b []byte, rules []Rule, results []Result, pk str
 	return b
 }
 
-// limitLine returns a list such as "ip";r=0;t=18: what remains, and for how long that is
+// limitField returns a list such as "ip";r=0;t=18: what remains, and for how long that is
 // all that there is. If it isn't enough, that is the time to wait.
-func (t *terms) limitLine(results []Result, pk string) string {
+func (t *requestQuota) limitField(results []Result, pk string) string {
 	var room [96]byte
 	b := room[:0]
 	for i, r := range t.rules {
-		if results[i].unenforced(r) {
+		if results[i].isUnenforced(r) {
 			continue
 		}
 		wait := results[i].RetryAfter
@@ -86,16 +86,16 @@ func (t *terms) limitLine(results []Result, pk string) string {
 			wait = results[i].ResetAfter
 		}
 		b = t.policy.appendItem(b, r, len(t.rules) == 1)
-		b = appendInteger(append(b, ";r="...), results[i].shown())
+		b = appendInteger(append(b, ";r="...), results[i].shownRemaining())
 		b = appendInteger(append(b, ";t="...), problem.Seconds(wait))
 		b = append(b, pk...)
 	}
 	return string(b)
 }
 
-// shown returns the Remaining of the fields: never more than the limit beside it. A GCRA
+// shownRemaining returns the Remaining of the fields: never more than the limit beside it. A GCRA
 // whose burst is larger lets more through at once, but not in every Per.
-func (r *Result) shown() int64 { return min(r.Remaining, r.Limit) }
+func (r *Result) shownRemaining() int64 { return min(r.Remaining, r.Limit) }
 
 func fromShadow(r Result) bool { return r.Source == FromShadow }
 
@@ -124,12 +124,12 @@ func addMembers(h http.Header, name, line string) {
 
 // writeXHeaders leaves those of another policy that has less left.
 func writeXHeaders(h http.Header, sum Result) {
-	if had, err := strconv.ParseInt(h.Get("X-RateLimit-Remaining"), 10, 64); err == nil && had <= sum.shown() {
+	if had, err := strconv.ParseInt(h.Get("X-RateLimit-Remaining"), 10, 64); err == nil && had <= sum.shownRemaining() {
 		return
 	}
-	h.Set("X-RateLimit-Limit", integer(sum.Limit))
-	h.Set("X-RateLimit-Remaining", integer(sum.shown()))
-	h.Set("X-RateLimit-Reset", integer(problem.Seconds(sum.ResetAfter)))
+	h.Set("X-RateLimit-Limit", sfInteger(sum.Limit))
+	h.Set("X-RateLimit-Remaining", sfInteger(sum.shownRemaining()))
+	h.Set("X-RateLimit-Reset", sfInteger(problem.Seconds(sum.ResetAfter)))
 }
 
 // writeDenial sets Retry-After, unless it has a later time, as all policies have to allow the
@@ -141,9 +141,9 @@ func writeDenial(h http.Header, seconds int64) {
 			return
 		}
 	}
-	h["Retry-After"] = []string{integer(seconds)}
+	h["Retry-After"] = []string{sfInteger(seconds)}
 }
 
-func integer(n int64) string { return strconv.FormatInt(min(n, maxInteger), 10) }
+func sfInteger(n int64) string { return strconv.FormatInt(min(n, maxInteger), 10) }
 
 func appendInteger(b []byte, n int64) []byte { return strconv.AppendInt(b, min(n, maxInteger), 10) }

@@ -61,12 +61,12 @@ func (o IPOptions) Key() (KeyFunc, error) {
 		return nil, err
 	}
 	return func(ctx context.Context, r *http.Request) (string, error) {
-		a := o.client(ctx, r)
+		a := o.clientAddr(ctx, r)
 		if !a.IsValid() {
 			return "", fmt.Errorf("%w: peer address %q", ErrNoKey, r.RemoteAddr)
 		}
-		key := o.key(a)
-		madeOfAddress(ctx, key)
+		key := o.addrKey(a)
+		noteAddressKey(ctx, key)
 		return key, nil
 	}, nil
 }
@@ -79,7 +79,7 @@ func (o IPOptions) Client() (func(ctx context.Context, r *http.Request) netip.Ad
 	if err != nil {
 		return nil, err
 	}
-	return o.client, nil
+	return o.clientAddr, nil
 }
 
 // resolved returns the options with their defaults, or what is wrong with them.
@@ -122,19 +122,19 @@ func (o IPOptions) check() error {
 	return nil
 }
 
-// client returns the address of the client that sent r, as far as it can be known. The zero Addr
+// clientAddr returns the address of the client that sent r, as far as it can be known. The zero Addr
 // means that the peer has none and isn't trusted to report one.
-func (o *IPOptions) client(ctx context.Context, r *http.Request) netip.Addr {
+func (o *IPOptions) clientAddr(ctx context.Context, r *http.Request) netip.Addr {
 	var peer netip.Addr
 	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		peer = plain(at.Addr())
+		peer = unmapAddr(at.Addr())
 		if !netaddr.Within(o.TrustedProxies, peer) {
 			return peer
 		}
-	} else if !o.TrustUnixSocket || !onUnixSocket(ctx) {
+	} else if !o.TrustUnixSocket || !isUnixSocket(ctx) {
 		return peer
 	}
-	for a := range hops(o.Header, r.Header[o.Header]) {
+	for a := range forwardedAddrs(o.Header, r.Header[o.Header]) {
 		switch {
 		case !a.IsValid():
 			return peer
@@ -146,19 +146,19 @@ func (o *IPOptions) client(ctx context.Context, r *http.Request) netip.Addr {
 	return peer
 }
 
-// onUnixSocket looks at the server's end of the connection: the client's has no name.
-func onUnixSocket(ctx context.Context) bool {
+// isUnixSocket looks at the server's end of the connection: the client's has no name.
+func isUnixSocket(ctx context.Context) bool {
 	a, ok := ctx.Value(http.LocalAddrContextKey).(net.Addr)
 	return ok && a.Network() == "unix"
 }
 
-// plain returns the address without zone, and an IPv4 address as such.
-func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+// unmapAddr returns the address without zone, and an IPv4 address as such.
+func unmapAddr(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// key returns what a plain address is counted by.
-func (o *IPOptions) key(a netip.Addr) string {
+// addrKey returns what a plain address is counted by.
+func (o *IPOptions) addrKey(a netip.Addr) string {
 	if nat64.Contains(a) {
 		b := a.As16()
 		a = netip.AddrFrom4([4]byte(b[12:]))

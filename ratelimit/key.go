@@ -33,7 +33,7 @@ type KeyFunc func(ctx context.Context, r *http.Request) (string, error)
 // quotas.
 func ByHeader(name string) KeyFunc {
 	name = textproto.CanonicalMIMEHeaderKey(name)
-	missing := noKey("header", name)
+	missing := noKeyError("header", name)
 	return func(_ context.Context, r *http.Request) (string, error) {
 		lines := r.Header[name]
 		switch {
@@ -45,9 +45,9 @@ func ByHeader(name string) KeyFunc {
 		var room [256]byte
 		b := appendPart(appendPart(room[:0], "header"), name)
 		if name == "Authorization" {
-			return hashed(appendCredentials(b, lines[0])), nil
+			return hash128(appendCredentials(b, lines[0])), nil
 		}
-		return hashed(appendPart(b, lines[0])), nil
+		return hash128(appendPart(b, lines[0])), nil
 	}
 }
 
@@ -70,36 +70,36 @@ func appendCredentials(b []byte, credentials string) []byte {
 // [ByHeader]. Of several with the name it is the first, as for [http.Request.Cookie]. A
 // request without it, or with an empty one, is ErrNoKey.
 func ByCookie(name string) KeyFunc {
-	missing := noKey("cookie", name)
+	missing := noKeyError("cookie", name)
 	return func(_ context.Context, r *http.Request) (string, error) {
 		c, err := r.Cookie(name)
 		if err != nil || c.Value == "" {
 			return "", missing
 		}
-		return digest("cookie", name, c.Value), nil
+		return hashParts("cookie", name, c.Value), nil
 	}
 }
 
-// noKey returns the error of requests without something. It is made once, as such a request
+// noKeyError returns the error of requests without something. It is made once, as such a request
 // is no exception where there is a fallback.
-func noKey(kind, name string) error { return fmt.Errorf("%w: no %s %q", ErrNoKey, kind, name) }
+func noKeyError(kind, name string) error { return fmt.Errorf("%w: no %s %q", ErrNoKey, kind, name) }
 
-// digest hashes parts so that no two lists of parts look alike.
-func digest(parts ...string) string {
+// hashParts hashes parts so that no two lists of parts look alike.
+func hashParts(parts ...string) string {
 	var room [256]byte
 	b := room[:0]
 	for _, p := range parts {
 		b = appendPart(b, p)
 	}
-	return hashed(b)
+	return hash128(b)
 }
 
 func appendPart(b []byte, part string) []byte {
 	return append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)
 }
 
-// hashed returns 128 bits of SHA-256.
-func hashed(b []byte) string {
+// hash128 returns 128 bits of SHA-256.
+func hash128(b []byte) string {
 	sum := sha256.Sum256(b)
 	const prefix = "sha256-"
 	var text [len(prefix) + 22]byte

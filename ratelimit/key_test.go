@@ -95,7 +95,7 @@ func TestKeysDoNotCollideWithHashes(t *testing.T) {
 	require.Regexp(t, "^long-sha256-.{22}$", ask(long))
 	seen := map[string]string{}
 	for _, key := range []string{
-		short, long, long + "a", ask(long), ask(ask(long)), ask(ask(ask(long))), hashed([]byte(long)), digest(long),
+		short, long, long + "a", ask(long), ask(ask(long)), ask(ask(ask(long))), hash128([]byte(long)), hashParts(long),
 		"==", "=", "k", "=k", "long-", "long-k", "=long-k",
 	} {
 		other, twice := seen[ask(key)]

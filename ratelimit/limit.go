@@ -32,25 +32,25 @@ func From(ctx context.Context) (*Limit, error) {
 			l, err = m, merr
 		}
 	}
-	return l.in(ctx, err)
+	return l.withContext(ctx, err)
 }
 
 // For is [From] for the policy of a name: one that was registered, or that a middleware has
 // charged, the nearest of them if there are several.
 func For(ctx context.Context, name string) (*Limit, error) {
-	k := keysOf(name)
+	k := findKeys(name)
 	if k == nil {
 		// No registry has it: the error lists what this one has.
 		_, err := reqctx.Get(ctx, "ratelimit."+name)
 		return &Limit{err: err}, err
 	}
 	l, err := k.limit.Get(ctx)
-	return l.in(ctx, err)
+	return l.withContext(ctx, err)
 }
 
-// in returns the limit for a caller's own context, which knows which property asks, and when the
+// withContext returns the limit for a caller's own context, which knows which property asks, and when the
 // caller leaves.
-func (l *Limit) in(ctx context.Context, err error) (*Limit, error) {
+func (l *Limit) withContext(ctx context.Context, err error) (*Limit, error) {
 	switch {
 	case err != nil:
 		return &Limit{err: err}, err
@@ -73,7 +73,7 @@ func (l *Limit) Name() string {
 // the form that [KeyFunc] describes. It doesn't ask the store. Two requests with the same
 // subject share their quota.
 func (l *Limit) Subject() (string, error) {
-	t, err := l.terms()
+	t, err := l.quota()
 	if err != nil {
 		return "", err
 	}
@@ -110,11 +110,11 @@ func (l *Limit) Require() error {
 // Peek returns what a take would now, and charges nothing. It asks the store each
 // time; if the request was charged, that counts. A policy without limits allows it.
 func (l *Limit) Peek() (Result, error) {
-	t, err := l.terms()
+	t, err := l.quota()
 	if err != nil {
 		return Result{}, err
 	}
-	r, err := request(l.ctx)
+	r, err := requestOf(l.ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -122,29 +122,29 @@ func (l *Limit) Peek() (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return l.ask(t, Peek, n)
+	return l.run(t, Peek, n)
 }
 
 // Add charges n units more, 0 or more of them, each time that it is called and whatever the
 // limits: what a request turned out to cost. The result's Count is that of the policy's first rule
 // over its Per, with the n units; the response's header does not count them.
 func (l *Limit) Add(n int64) (Result, error) {
-	t, err := l.terms()
+	t, err := l.quota()
 	if err != nil {
 		return Result{}, err
 	}
-	res, err := l.ask(t, Add, n)
+	res, err := l.run(t, Add, n)
 	_ = l.state.policy.keys.count.Invalidate(l.ctx) // fails only if the request is over
 	return res, err
 }
 
-func (l *Limit) ask(t *terms, kind Kind, n int64) (Result, error) {
+func (l *Limit) run(t *requestQuota, kind Kind, n int64) (Result, error) {
 	var one [1]Result
-	results, err := t.ask(l.ctx, kind, n, one[:])
+	results, err := t.run(l.ctx, kind, n, one[:])
 	if err != nil {
 		return Result{}, err
 	}
-	return t.sum(results), nil
+	return t.merge(results), nil
 }
 
 // Count returns the units of the last Per of the first of the request's rules. It asks
@@ -160,7 +160,7 @@ func (l *Limit) Count() (int64, error) {
 // CountIn returns the units of the last d, at most the first rule's span; more is
 // [ErrInterval], and zero means the rule's Per. It asks the store each time.
 func (l *Limit) CountIn(d time.Duration) (int64, error) {
-	t, err := l.terms()
+	t, err := l.quota()
 	if err != nil {
 		return 0, err
 	}
@@ -182,15 +182,15 @@ func (l *Limit) Refund() (bool, error) {
 	return refunds.Get(l.ctx, l.state)
 }
 
-// terms returns the request's, unless the request is over.
-func (l *Limit) terms() (*terms, error) {
+// quota returns the request's, unless the request is over.
+func (l *Limit) quota() (*requestQuota, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
 	if _, err, _ := l.state.policy.keys.take.Peek(l.ctx); errors.Is(err, reqctx.ErrFinished) {
 		return nil, err
 	}
-	r, err := request(l.ctx)
+	r, err := requestOf(l.ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -8,11 +8,11 @@ func mergeResults(rules []Rule, results []Result) Result {
 	for i, r := range results {
 		allowed = allowed && r.Allowed
 		switch {
-		case r.unenforced(rules[i]):
+		case r.isUnenforced(rules[i]):
 		case !found:
 			merged, found = r, true
 		default:
-			merged = tighter(merged, r)
+			merged = stricter(merged, r)
 		}
 	}
 	if len(results) > 1 {
@@ -24,9 +24,9 @@ func mergeResults(rules []Rule, results []Result) Result {
 	return merged
 }
 
-// tighter returns the result with the longer wait, or of equal ones the result that leaves less,
+// stricter returns the result with the longer wait, or of equal ones the result that leaves less,
 // with what both leave together.
-func tighter(a, b Result) Result {
+func stricter(a, b Result) Result {
 	out := a
 	if b.RetryAfter > a.RetryAfter || b.RetryAfter == a.RetryAfter && b.Remaining < a.Remaining {
 		out = b

@@ -52,7 +52,7 @@ func Middleware(store Store, p Policy, o MiddlewareOptions) (func(http.Handler) 
 		o.Logger = slog.Default()
 	}
 	m := &middleware{policy: newBoundPolicy(p, store), opts: o, reg: reqctx.NewRegistry(reqctx.Options{Logger: o.Logger})}
-	reqctx.ProvideMemo(m.reg, refunds, refund)
+	reqctx.ProvideMemo(m.reg, refunds, refundOnce)
 	m.policy.provide(m.reg, &nearest)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(w, r, next) })
@@ -66,9 +66,9 @@ type middleware struct {
 }
 
 func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	if l, err := For(r.Context(), m.policy.Name); err == nil && l.state.policy.same(m.policy) {
+	if l, err := For(r.Context(), m.policy.Name); err == nil && l.state.policy.sameAs(m.policy) {
 		res, err := l.Take()
-		if m.admits(w, r, res, err) {
+		if m.admit(w, r, res, err) {
 			next.ServeHTTP(w, r)
 		}
 		return
@@ -80,18 +80,18 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	l, _ := m.policy.handle.Get(c) // which has no error, as the request has just begun
 	res, err := l.Take()
 	_ = c.Commit(w.Header()) // the fields
-	if m.admits(w, r, res, err) {
+	if m.admit(w, r, res, err) {
 		next.ServeHTTP(w, r)
 	}
 }
 
-// same reports whether two policies are one by name and rules.
-func (p *boundPolicy) same(q *boundPolicy) bool {
+// sameAs reports whether two policies are one by name and rules.
+func (p *boundPolicy) sameAs(q *boundPolicy) bool {
 	return p.Name == q.Name && slices.Equal(p.Rules, q.Rules) && (p.RulesFor == nil) == (q.RulesFor == nil)
 }
 
-// admits reports whether the request is let through, and answers it otherwise.
-func (m *middleware) admits(w http.ResponseWriter, r *http.Request, res Result, err error) bool {
+// admit reports whether the request is let through, and answers it otherwise.
+func (m *middleware) admit(w http.ResponseWriter, r *http.Request, res Result, err error) bool {
 	if err == nil && res.Allowed {
 		return true
 	}
@@ -99,7 +99,7 @@ func (m *middleware) admits(w http.ResponseWriter, r *http.Request, res Result, 
 	if err == nil {
 		err = res.Err()
 	}
-	if status, _ := problemOf(err); open || status >= http.StatusInternalServerError {
+	if status, _ := problemFor(err); open || status >= http.StatusInternalServerError {
 		m.log(r, err, open)
 	}
 	if !open {

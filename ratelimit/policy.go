@@ -97,9 +97,9 @@ func (p *Policy) rulesFor(ctx context.Context, r *http.Request) ([]Rule, error) 
 	return rules, nil
 }
 
-// quota returns the name of a rule of the policy in headers and problems: the policy's alone, if
+// quotaName returns the name of a rule of the policy in headers and problems: the policy's alone, if
 // the rule is its only one and has no chosen name.
-func (p *Policy) quota(r Rule, only bool) string {
+func (p *Policy) quotaName(r Rule, only bool) string {
 	if only && !r.layout.Named {
 		return p.Name
 	}

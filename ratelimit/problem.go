@@ -8,8 +8,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/problem"
 )
 
-// problemOf returns the response that an error stands for.
-func problemOf(err error) (status int, members map[string]any) {
+// problemFor returns the response that an error stands for.
+func problemFor(err error) (status int, members map[string]any) {
 	status, members = problem.Of(err)
 	if status == http.StatusInternalServerError && errors.Is(err, context.Canceled) {
 		status = http.StatusServiceUnavailable // the request was, or a call that it shared
@@ -23,6 +23,6 @@ func writeProblem(w http.ResponseWriter, _ *http.Request, err error) {
 		problem.WriteJSON(w, http.StatusTooManyRequests, denied.AppendProblem(make([]byte, 0, 256)), err)
 		return
 	}
-	status, members := problemOf(err)
+	status, members := problemFor(err)
 	problem.Write(w, status, members, err)
 }

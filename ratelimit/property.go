@@ -28,7 +28,7 @@ var (
 	keysMu     sync.RWMutex
 )
 
-func keysFor(name string) *propertyKeys {
+func makeKeys(name string) *propertyKeys {
 	keysMu.Lock()
 	defer keysMu.Unlock()
 	k := keysByName[name]
@@ -44,7 +44,7 @@ func keysFor(name string) *propertyKeys {
 	return k
 }
 
-func keysOf(name string) *propertyKeys {
+func findKeys(name string) *propertyKeys {
 	keysMu.RLock()
 	defer keysMu.RUnlock()
 	return keysByName[name]
@@ -67,7 +67,7 @@ func Provide(reg *reqctx.Registry, store Store, policies ...Policy) {
 	if err := Check(policies...); err != nil {
 		panic(err)
 	}
-	reqctx.ProvideMemo(reg, refunds, refund)
+	reqctx.ProvideMemo(reg, refunds, refundOnce)
 	for i, p := range policies {
 		var unnamed *reqctx.Key[*Limit]
 		if i == 0 {

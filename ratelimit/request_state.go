@@ -15,11 +15,11 @@ import (
 // requestState is a policy's state in one request. The request's [Limit]s share it.
 type requestState struct {
 	policy *boundPolicy
-	terms  atomic.Pointer[terms] // nil until something needs them
+	terms  atomic.Pointer[requestQuota] // nil until something needs them
 }
 
-// terms are what a policy comes to for one request. They don't change any more.
-type terms struct {
+// requestQuota are what a policy comes to for one request. They don't change any more.
+type requestQuota struct {
 	policy  *boundPolicy
 	subject string
 	rules   []Rule
@@ -28,7 +28,7 @@ type terms struct {
 
 // resolve returns the terms, found now if need be. Of those that are found at the same
 // moment, the first are the request's.
-func (s *requestState) resolve(ctx context.Context, r *http.Request) (*terms, error) {
+func (s *requestState) resolve(ctx context.Context, r *http.Request) (*requestQuota, error) {
 	if t := s.terms.Load(); t != nil {
 		return t, nil
 	}
@@ -42,7 +42,7 @@ func (s *requestState) resolve(ctx context.Context, r *http.Request) (*terms, er
 		return nil, err
 	}
 	chosen := len(p.Rules) == 0 || &rules[0] != &p.Rules[0]
-	s.terms.CompareAndSwap(nil, &terms{policy: p, subject: subject, rules: rules, chosen: chosen})
+	s.terms.CompareAndSwap(nil, &requestQuota{policy: p, subject: subject, rules: rules, chosen: chosen})
 	return s.terms.Load(), nil
 }
 
@@ -61,7 +61,7 @@ func (g *cycleGuard) Value(key any) any {
 
 // resolveGuarded is resolve for callers that are no property. A Key that asks its own policy
 // is an error; without the guard it would recurse for ever.
-func (s *requestState) resolveGuarded(ctx context.Context, r *http.Request) (*terms, error) {
+func (s *requestState) resolveGuarded(ctx context.Context, r *http.Request) (*requestQuota, error) {
 	if t := s.terms.Load(); t != nil {
 		return t, nil
 	}
@@ -72,9 +72,9 @@ func (s *requestState) resolveGuarded(ctx context.Context, r *http.Request) (*te
 	return s.resolve(&cycleGuard{ctx, s}, r)
 }
 
-// request returns the HTTP request of ctx. A raw connection has none: a request that has only
+// requestOf returns the HTTP request of ctx. A raw connection has none: a request that has only
 // the peer's address stands for it.
-func request(ctx context.Context) (*http.Request, error) {
+func requestOf(ctx context.Context) (*http.Request, error) {
 	c := reqctx.From(ctx)
 	switch {
 	case c == nil || c.Request() == nil && c.RemoteAddr() == "":
@@ -86,9 +86,9 @@ func request(ctx context.Context) (*http.Request, error) {
 	}
 }
 
-// op returns what a rule is asked. A rule without a limit takes by counting along, and peeks by
+// newOp returns what a rule is asked. A rule without a limit takes by counting along, and peeks by
 // counting.
-func (t *terms) op(r Rule, kind Kind, n int64) Op {
+func (t *requestQuota) newOp(r Rule, kind Kind, n int64) Op {
 	if r.Limit() == 0 {
 		switch kind {
 		case Take:
@@ -100,28 +100,28 @@ func (t *terms) op(r Rule, kind Kind, n int64) Op {
 	return Op{Rule: r, Key: t.subject, N: n, Kind: kind}
 }
 
-// ask asks every rule about n units, in one call. The results are in buf if there is
+// run asks every rule about n units, in one call. The results are in buf if there is
 // room for them.
-func (t *terms) ask(ctx context.Context, kind Kind, n int64, buf []Result) ([]Result, error) {
+func (t *requestQuota) run(ctx context.Context, kind Kind, n int64, buf []Result) ([]Result, error) {
 	if len(t.rules) == 1 {
-		res, err := t.policy.doOne(ctx, t.op(t.rules[0], kind, n))
+		res, err := t.policy.doOne(ctx, t.newOp(t.rules[0], kind, n))
 		return append(buf[:0], res), err
 	}
 	ops := make([]Op, len(t.rules))
 	for i, r := range t.rules {
-		ops[i] = t.op(r, kind, n)
+		ops[i] = t.newOp(r, kind, n)
 	}
 	return t.policy.do(ctx, ops)
 }
 
 // countIn counts over d by the first rule; zero means its Per.
-func (t *terms) countIn(ctx context.Context, d time.Duration) (int64, error) {
+func (t *requestQuota) countIn(ctx context.Context, d time.Duration) (int64, error) {
 	res, err := t.policy.doOne(ctx, Op{Rule: t.rules[0], Key: t.subject, Kind: Count, Interval: d})
 	return res.Count, err
 }
 
-// sum makes one result of those of the rules.
-func (t *terms) sum(results []Result) Result {
+// merge makes one result of those of the rules.
+func (t *requestQuota) merge(results []Result) Result {
 	sum := mergeResults(t.rules, results)
 	if sum.Allowed && len(results) == 1 {
 		return sum
@@ -131,8 +131,8 @@ func (t *terms) sum(results []Result) Result {
 		sum.more.each = results
 	}
 	for i, r := range results {
-		if r.Violated && !r.unenforced(t.rules[i]) {
-			sum.more.denied.Policies = append(sum.more.denied.Policies, t.policy.quota(t.rules[i], len(t.rules) == 1))
+		if r.Violated && !r.isUnenforced(t.rules[i]) {
+			sum.more.denied.Policies = append(sum.more.denied.Policies, t.policy.quotaName(t.rules[i], len(t.rules) == 1))
 		}
 	}
 	return sum

@@ -32,15 +32,15 @@ func newRule(l layout.Layout, err string) Rule {
 	if err != "" {
 		return Rule{err: err}
 	}
-	l.Burst, l.Name = l.Limit, nameOf(micros(l.Per))
+	l.Burst, l.Name = l.Limit, periodName(micros(l.Per))
 	r := Rule{layout: l}
-	r.identify()
+	r.setID()
 	return r
 }
 
-// nameOf returns the name of a rule over per: a number of hours, or of the largest smaller unit
+// periodName returns the name of a rule over per: a number of hours, or of the largest smaller unit
 // that divides it.
-func nameOf(per time.Duration) string {
+func periodName(per time.Duration) string {
 	for _, u := range [...]struct {
 		length time.Duration
 		name   string
@@ -52,8 +52,8 @@ func nameOf(per time.Duration) string {
 	return fmt.Sprintf("%dus", per.Microseconds())
 }
 
-// identify sets the rule's id: a hash of all that distinguishes its counter from others.
-func (r *Rule) identify() {
+// setID sets the rule's id: a hash of all that distinguishes its counter from others.
+func (r *Rule) setID() {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%d %t %d %d %d %t %s", r.layout.Algorithm, r.layout.Stream, r.layout.Per, r.layout.Interval, r.layout.Span, r.layout.Named, r.layout.Name)
 	r.layout.ID = h.Sum64()

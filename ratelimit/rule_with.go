@@ -14,7 +14,7 @@ func (r Rule) WithLimit(limit int64) Rule {
 	if !r.ownBurst {
 		r.layout.Burst = limit
 	}
-	return r.checked(limitError("Rule.Limit", limit, 1))
+	return r.withError(limitError("Rule.Limit", limit, 1))
 }
 
 // WithoutLimit returns the rule as one that only counts, for buckets and logs without a Block.
@@ -23,9 +23,9 @@ func (r Rule) WithoutLimit() Rule {
 	r.layout.Limit, r.layout.Burst = 0, 0
 	switch {
 	case r.layout.Algorithm != layout.Buckets && r.layout.Algorithm != layout.Log:
-		return r.checked("Rule.Limit is missing, and only buckets and logs count without one")
+		return r.withError("Rule.Limit is missing, and only buckets and logs count without one")
 	case r.layout.BlockAfter > 0:
-		return r.checked("Rule.Limit is missing, and a Block needs one")
+		return r.withError("Rule.Limit is missing, and a Block needs one")
 	}
 	return r
 }
@@ -38,10 +38,10 @@ func (r Rule) WithBurst(burst int64) Rule {
 		r.layout.Algorithm, r.err = layout.GCRA, ""
 	}
 	if r.layout.Algorithm != layout.GCRA {
-		return r.checked("Rule.Burst is for a GCRA only")
+		return r.withError("Rule.Burst is for a GCRA only")
 	}
 	r.layout.Burst, r.ownBurst = burst, true
-	return r.checked("")
+	return r.withError("")
 }
 
 // WithBlock returns the rule with a Block; the zero Block is none. The counter is the same.
@@ -58,19 +58,19 @@ func (r Rule) WithBlock(b Block) Rule {
 	case r.layout.Limit == 0:
 		err = "Rule.Block is set, but there is no limit, so nothing is denied"
 	}
-	return r.checked(err)
+	return r.withError(err)
 }
 
 // WithName returns the rule with a name in place of its Per: letters, digits, "-" and "_", at
 // most 64 of them; "" means its Per again. Rules of different names have different counters.
 func (r Rule) WithName(name string) Rule {
 	if name != "" && !names.Valid(name) {
-		return r.checked(fmt.Sprintf("Rule.Name is %q, want %s", name, names.Rule))
+		return r.withError(fmt.Sprintf("Rule.Name is %q, want %s", name, names.Rule))
 	}
 	if r.layout.Name, r.layout.Named = name, name != ""; name == "" {
-		r.layout.Name = nameOf(r.Per())
+		r.layout.Name = periodName(r.Per())
 	}
-	return r.identified()
+	return r.withID()
 }
 
 // WithStream returns a sliding log that Redis keeps as a stream, which is smaller than the sorted
@@ -78,14 +78,14 @@ func (r Rule) WithName(name string) Rule {
 // are different ones.
 func (r Rule) WithStream() Rule {
 	if r.layout.Algorithm != layout.Log {
-		return r.checked("Rule.Stream is for a SlidingLog only")
+		return r.withError("Rule.Stream is for a SlidingLog only")
 	}
 	r.layout.Stream = true
-	return r.identified()
+	return r.withID()
 }
 
-// checked returns the rule, or one with an error: its own, err, or that of its burst.
-func (r Rule) checked(err string) Rule {
+// withError returns the rule, or one with an error: its own, err, or that of its burst.
+func (r Rule) withError(err string) Rule {
 	switch {
 	case r.layout.Algorithm == 0:
 		return r
@@ -102,10 +102,10 @@ func (r Rule) checked(err string) Rule {
 	return r
 }
 
-// identified returns the rule with its id, unless it has an error.
-func (r Rule) identified() Rule {
+// withID returns the rule with its id, unless it has an error.
+func (r Rule) withID() Rule {
 	if r.layout.Algorithm != 0 {
-		r.identify()
+		r.setID()
 	}
 	return r
 }

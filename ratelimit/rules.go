@@ -17,28 +17,28 @@ const MaxDuration time.Duration = option.MaxDuration
 type OptionError = option.Error
 
 // PerSecond allows limit units in any second; see [Per].
-func PerSecond(limit int64) Rule { return per("PerSecond", limit, time.Second) }
+func PerSecond(limit int64) Rule { return newPer("PerSecond", limit, time.Second) }
 
 // PerMinute allows limit units in any minute; see [Per].
-func PerMinute(limit int64) Rule { return per("PerMinute", limit, time.Minute) }
+func PerMinute(limit int64) Rule { return newPer("PerMinute", limit, time.Minute) }
 
 // PerHour allows limit units in any hour; see [Per].
-func PerHour(limit int64) Rule { return per("PerHour", limit, time.Hour) }
+func PerHour(limit int64) Rule { return newPer("PerHour", limit, time.Hour) }
 
 // PerDay allows limit units in any 24 hours; see [Per].
-func PerDay(limit int64) Rule { return per("PerDay", limit, 24*time.Hour) }
+func PerDay(limit int64) Rule { return newPer("PerDay", limit, 24*time.Hour) }
 
 // Per allows limit units, at least 1, in any interval d, of whole microseconds. It counts in
 // buckets of d/20, as [Buckets] describes: the limit is never exceeded, and a unit leaves the
 // count with its bucket, up to 5 % of d later than it would have to. So a denial of 5 per
 // minute may ask to wait for up to 63 seconds.
-func Per(limit int64, d time.Duration) Rule { return per("Per", limit, d) }
+func Per(limit int64, d time.Duration) Rule { return newPer("Per", limit, d) }
 
-func per(constructor string, limit int64, d time.Duration) Rule {
+func newPer(constructor string, limit int64, d time.Duration) Rule {
 	if err := ratioError(constructor, limit, d); err != "" {
 		return Rule{err: err}
 	}
-	return buckets(constructor, BucketOptions{Limit: limit, Per: d})
+	return newBuckets(constructor, BucketOptions{Limit: limit, Per: d})
 }
 
 // FixedWindow allows limit units in a window, which begins with the first charge and ends a
@@ -48,13 +48,13 @@ func per(constructor string, limit int64, d time.Duration) Rule {
 //
 // Its units are counted over the window, so the interval of a count is zero or per, which is in
 // whole microseconds.
-func FixedWindow(limit int64, per time.Duration) Rule { return window("FixedWindow", limit, per) }
+func FixedWindow(limit int64, per time.Duration) Rule { return newWindow("FixedWindow", limit, per) }
 
 // Throttle allows one unit, and then none for d: a [FixedWindow] of one unit. Calls that come
 // too early are denied and change nothing.
-func Throttle(d time.Duration) Rule { return window("Throttle", 1, d) }
+func Throttle(d time.Duration) Rule { return newWindow("Throttle", 1, d) }
 
-func window(constructor string, limit int64, per time.Duration) Rule {
+func newWindow(constructor string, limit int64, per time.Duration) Rule {
 	d := per.Microseconds()
 	return newRule(layout.Layout{Algorithm: layout.Window, Limit: limit, Per: d, Span: d, Expiry: d},
 		ratioError(constructor, limit, per))
@@ -87,7 +87,7 @@ func SlidingLog(limit int64, per time.Duration) Rule {
 // The per is in whole microseconds, and (burst + 1) × per at most 2^53 of them.
 func GCRA(limit int64, per time.Duration) Rule {
 	return newRule(layout.Layout{Algorithm: layout.GCRA, Limit: limit, Per: per.Microseconds()},
-		ratioError("GCRA", limit, per)).checked("")
+		ratioError("GCRA", limit, per)).withError("")
 }
 
 // maxCount is the largest count and limit: what a double, and so Lua, holds exactly.

@@ -28,7 +28,7 @@ func (p *Policy) subject(ctx context.Context, r *http.Request) (string, error) {
 	case key == "":
 		return "", fmt.Errorf("policy %q: %w", p.Name, ErrNoKey)
 	}
-	return p.Name + by + keys.form(key), nil
+	return p.Name + by + keys.storeForm(key), nil
 }
 
 // keyContext is what a policy's key functions get. It knows the key by address that one of
@@ -49,8 +49,8 @@ func (k *keyContext) Value(key any) any {
 	return k.Context.Value(key)
 }
 
-// madeOfAddress notes that a key function has made a key of an address.
-func madeOfAddress(ctx context.Context, key string) {
+// noteAddressKey notes that a key function has made a key of an address.
+func noteAddressKey(ctx context.Context, key string) {
 	if k, ok := ctx.Value(keyContextKey{}).(*keyContext); ok {
 		k.mu.Lock()
 		k.address = key
@@ -65,15 +65,15 @@ const (
 	escapedKey    = "="     // begins a key that would otherwise read like something else
 )
 
-// form returns the form of a key in the store, of which no two keys have the same: the hash
+// storeForm returns the form of a key in the store, of which no two keys have the same: the hash
 // of a long one, the key of an address, any other key.
-func (k *keyContext) form(key string) string {
+func (k *keyContext) storeForm(key string) string {
 	k.mu.Lock()
 	address := k.address
 	k.mu.Unlock()
 	switch {
 	case len(key) > maxSubjectLen:
-		return longKey + digest(key)
+		return longKey + hashParts(key)
 	case strings.HasPrefix(key, longKey), strings.HasPrefix(key, escapedKey),
 		key != address && addrkey.Parse(key).IsValid():
 		return escapedKey + key

@@ -44,7 +44,7 @@ func (s *Session) plan() plan {
 		return plan{}
 	case s.snap.exists && len(s.writes) == 0 && !s.renew && s.user == "":
 		return plan{}
-	case s.snap.exists || s.createsLocked():
+	case s.snap.exists || s.isNewLocked():
 		return s.planSaveLocked()
 	default:
 		return plan{send: s.ended && s.snap.sent, maxAge: -1}
@@ -56,7 +56,7 @@ func (s *Session) planSaveLocked() plan {
 	if create {
 		t = newToken()
 	}
-	d := s.m.delta(t)
+	d := s.m.newDelta(t)
 	d.Create, d.Bind = create, s.user
 	d.Changes = make(map[string]storage.Change, len(s.writes))
 	for name, w := range s.writes {
@@ -80,8 +80,8 @@ func (s *Session) planSaveLocked() plan {
 	return p
 }
 
-// delta returns a delta for the session of t that changes nothing yet.
-func (m *Manager) delta(t token) storage.Delta {
+// newDelta returns a delta for the session of t that changes nothing yet.
+func (m *Manager) newDelta(t token) storage.Delta {
 	return storage.Delta{Locator: t.locator, Digest: t.digest(), Limits: m.limits}
 }
 

@@ -50,21 +50,21 @@ func (c Cookie) check() error {
 	secure := host || strings.HasPrefix(name, "__secure-") || strings.HasPrefix(name, "__http-")
 	switch {
 	case (&http.Cookie{Name: c.Name}).Valid() != nil:
-		return invalid("Cookie.Name", "is not a valid cookie name")
+		return optionError("Cookie.Name", "is not a valid cookie name")
 	case c.Domain != "" && (&http.Cookie{Name: "n", Domain: c.Domain}).Valid() != nil:
-		return invalid("Cookie.Domain", "is not a valid cookie domain")
+		return optionError("Cookie.Domain", "is not a valid cookie domain")
 	case !strings.HasPrefix(c.Path, "/") || (&http.Cookie{Name: "n", Path: c.Path}).Valid() != nil:
-		return invalid("Cookie.Path", "must begin with / and be a valid cookie path")
+		return optionError("Cookie.Path", "must begin with / and be a valid cookie path")
 	case c.SameSite < http.SameSiteLaxMode || c.SameSite > http.SameSiteNoneMode:
-		return invalid("Cookie.SameSite", "must be Lax, Strict or None")
+		return optionError("Cookie.SameSite", "must be Lax, Strict or None")
 	case c.SameSite == http.SameSiteNoneMode && c.Insecure:
-		return invalid("Cookie.SameSite", "is None, which needs Secure; Insecure drops it")
+		return optionError("Cookie.SameSite", "is None, which needs Secure; Insecure drops it")
 	case c.Insecure && secure:
-		return invalid("Cookie.Insecure", "drops Secure, which a name that begins with __Host- or __Secure- needs")
+		return optionError("Cookie.Insecure", "drops Secure, which a name that begins with __Host- or __Secure- needs")
 	case host && c.Domain != "":
-		return invalid("Cookie.Domain", "cannot be combined with a __Host- name (the default); set Cookie.Name, e.g. to __Secure-session")
+		return optionError("Cookie.Domain", "cannot be combined with a __Host- name (the default); set Cookie.Name, e.g. to __Secure-session")
 	case host && c.Path != "/":
-		return invalid("Cookie.Path", "must be / with a __Host- name (the default); set Cookie.Name, e.g. to __Secure-session")
+		return optionError("Cookie.Path", "must be / with a __Host- name (the default); set Cookie.Name, e.g. to __Secure-session")
 	}
 	return nil
 }

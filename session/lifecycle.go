@@ -9,18 +9,18 @@ import (
 // Exists reports whether the request has a session: one that was loaded, or one
 // that its writes will make.
 func (s *Session) Exists() (bool, error) {
-	if err := s.acquire(s.reader()); err != nil {
+	if err := s.loadAndLock(s.reader()); err != nil {
 		return false, err
 	}
 	defer s.mu.Unlock()
-	return s.snap.exists || s.createsLocked(), nil
+	return s.snap.exists || s.isNewLocked(), nil
 }
 
 // ID returns a name of the session that stays the same for its lifetime, to count by or
 // to log, equal to Info.ID. It is a hash that cannot be used to log in. "" means that
 // there is no session; one that this request makes has an ID only once it is saved.
 func (s *Session) ID() (string, error) {
-	if err := s.acquire(s.reader()); err != nil {
+	if err := s.loadAndLock(s.reader()); err != nil {
 		return "", err
 	}
 	defer s.mu.Unlock()
@@ -37,7 +37,7 @@ func (s *Session) ID() (string, error) {
 // login is never visible with a cookie that was planted or stolen before. (Bind is the
 // better call at a login.) Renew does nothing without a session.
 func (s *Session) Renew() error {
-	if err := s.acquireWrite(s.c, "Renew", ""); err != nil {
+	if err := s.lockForWrite(s.c, "Renew", ""); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *Session) Renew() error {
 // A client that goes away doesn't cancel it: see Options.SaveTimeout. If the header
 // goes out while Destroy runs, the client keeps a cookie without a session.
 func (s *Session) Destroy() error {
-	t, err := s.acquireEnd("Destroy")
+	t, err := s.lockForEnd("Destroy")
 	if err != nil {
 		return err
 	}
@@ -72,10 +72,10 @@ func (s *Session) Destroy() error {
 	return nil
 }
 
-// acquireEnd is acquireWrite for methods that end sessions: it loads this one even if
+// lockForEnd is lockForWrite for methods that end sessions: it loads this one even if
 // the client has gone away, and the header may go out meanwhile. It returns the token of
 // the saved session.
-func (s *Session) acquireEnd(method string) (token, error) {
+func (s *Session) lockForEnd(method string) (token, error) {
 	if s.err != nil {
 		return token{}, s.err
 	}

@@ -68,21 +68,21 @@ func (o Options) withDefaults() Options {
 func (o Options) check() error {
 	switch {
 	case o.AbsoluteTimeout < 0:
-		return invalid("AbsoluteTimeout", "is %v, want 0 or more", o.AbsoluteTimeout)
+		return optionError("AbsoluteTimeout", "is %v, want 0 or more", o.AbsoluteTimeout)
 	case o.IdleTimeout < 0 || o.IdleTimeout > o.AbsoluteTimeout:
-		return invalid("IdleTimeout", "is %v, want 0 to AbsoluteTimeout, which is %v", o.IdleTimeout, o.AbsoluteTimeout)
+		return optionError("IdleTimeout", "is %v, want 0 to AbsoluteTimeout, which is %v", o.IdleTimeout, o.AbsoluteTimeout)
 	case o.RenewGrace > maxGrace:
-		return invalid("RenewGrace", "is %v, want at most %v", o.RenewGrace, maxGrace)
+		return optionError("RenewGrace", "is %v, want at most %v", o.RenewGrace, maxGrace)
 	case o.SaveTimeout < 0:
-		return invalid("SaveTimeout", "is %v, want 0 or more", o.SaveTimeout)
+		return optionError("SaveTimeout", "is %v, want 0 or more", o.SaveTimeout)
 	case o.MaxBytes < 0:
-		return invalid("MaxBytes", "is %d, want 0 or more", o.MaxBytes)
+		return optionError("MaxBytes", "is %d, want 0 or more", o.MaxBytes)
 	case o.MaxFieldBytes < 0 || o.MaxFieldBytes > o.MaxBytes:
-		return invalid("MaxFieldBytes", "is %d, want 0 to MaxBytes, which is %d", o.MaxFieldBytes, o.MaxBytes)
+		return optionError("MaxFieldBytes", "is %d, want 0 to MaxBytes, which is %d", o.MaxFieldBytes, o.MaxBytes)
 	}
 	return nil
 }
 
-func invalid(field, format string, args ...any) error {
+func optionError(field, format string, args ...any) error {
 	return option.Errorf("session", "Options."+field, format, args...)
 }

@@ -41,7 +41,7 @@ func Provide(reg *reqctx.Registry, m *Manager) {
 	}
 	reqctx.Provide(reg, handleKey, reqctx.Prop[*Session]{
 		Handle:  true,
-		Resolve: m.handle,
+		Resolve: m.newHandle,
 		Store:   func(context.Context, *Session) error { return errReadOnly },
 		Commit:  m.commit,
 	})
@@ -71,9 +71,9 @@ func From(ctx context.Context) (*Session, error) {
 	return s, nil
 }
 
-// handle refuses a raw connection, which has a peer but no request: it has no header
+// newHandle refuses a raw connection, which has a peer but no request: it has no header
 // to save a session before, and writes would be lost.
-func (m *Manager) handle(ctx context.Context) (*Session, error) {
+func (m *Manager) newHandle(ctx context.Context) (*Session, error) {
 	c := reqctx.From(ctx)
 	if c.Request() == nil && c.RemoteAddr() != "" {
 		return nil, fmt.Errorf("session: a raw connection has no session: %w", reqctx.ErrNoRequest)

@@ -91,7 +91,7 @@ func (s *Session) value(ctx context.Context, name string) (storage.Value, error)
 	if name == "" {
 		return storage.Value{}, errNoName
 	}
-	if err := s.acquire(ctx); err != nil {
+	if err := s.loadAndLock(ctx); err != nil {
 		return storage.Value{}, err
 	}
 	defer s.mu.Unlock()
@@ -158,8 +158,8 @@ func (s *Session) reader() context.Context {
 	return s.c
 }
 
-// acquire loads the session and locks s.mu. After an error s.mu is not locked.
-func (s *Session) acquire(ctx context.Context) error {
+// loadAndLock loads the session and locks s.mu. After an error s.mu is not locked.
+func (s *Session) loadAndLock(ctx context.Context) error {
 	if s.err != nil {
 		return s.err
 	}
@@ -179,13 +179,13 @@ func (s *Session) lock(snap *snapshot) {
 	}
 }
 
-// acquireWrite is acquire for a method that changes the session. It returns an error if
+// lockForWrite is loadAndLock for a method that changes the session. It returns an error if
 // the header is going out or the request's secret is an old one.
-func (s *Session) acquireWrite(ctx context.Context, method, field string) error {
+func (s *Session) lockForWrite(ctx context.Context, method, field string) error {
 	if s.err == nil && s.c.Committed() {
 		return lateError(method, field) // without a load
 	}
-	if err := s.acquire(ctx); err != nil {
+	if err := s.loadAndLock(ctx); err != nil {
 		return err
 	}
 	var err error

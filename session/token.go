@@ -79,11 +79,11 @@ func newTransport(o Options) (tokenTransport, error) {
 	header := textproto.CanonicalMIMEHeaderKey(o.Header)
 	switch {
 	case o.Cookie != Cookie{}:
-		return tokenTransport{}, invalid("Cookie", "cannot be combined with Header, which sends no cookie")
+		return tokenTransport{}, optionError("Cookie", "cannot be combined with Header, which sends no cookie")
 	case !isHeaderName(o.Header):
-		return tokenTransport{}, invalid("Header", "is not a valid name of a header field")
+		return tokenTransport{}, optionError("Header", "is not a valid name of a header field")
 	case slices.Contains(reserved, header):
-		return tokenTransport{}, invalid("Header", "is %s, which has another meaning", header)
+		return tokenTransport{}, optionError("Header", "is %s, which has another meaning", header)
 	}
 	return tokenTransport{header: header}, nil
 }

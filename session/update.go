@@ -21,10 +21,10 @@ const (
 // update replaces a field by the result of fn, which is called without a lock.
 func (s *Session) update(ctx context.Context, name string, fn func(storage.Value) (storage.Value, error)) error {
 	for try := range updateTries {
-		if err := pause(ctx, try); err != nil {
+		if err := backOff(ctx, try); err != nil {
 			return err
 		}
-		if err := s.acquireWrite(ctx, "the update", name); err != nil {
+		if err := s.lockForWrite(ctx, "the update", name); err != nil {
 			return err
 		}
 		t, old := s.snap.token, s.valueLocked(name)
@@ -33,7 +33,7 @@ func (s *Session) update(ctx context.Context, name string, fn func(storage.Value
 		if err != nil {
 			return err
 		}
-		done, err := s.swap(ctx, t, name, old, storage.Change{Op: storage.OpSet, Value: value.Bytes})
+		done, err := s.compareAndSwap(ctx, t, name, old, storage.Change{Op: storage.OpSet, Value: value.Bytes})
 		if done || err != nil {
 			return err
 		}
@@ -41,9 +41,9 @@ func (s *Session) update(ctx context.Context, name string, fn func(storage.Value
 	return &Error{Action: "save", Err: ErrConflict}
 }
 
-// pause waits before each try but the first two: the second has the newest value
+// backOff waits before each try but the first two: the second has the newest value
 // and often succeeds.
-func pause(ctx context.Context, try int) error {
+func backOff(ctx context.Context, try int) error {
 	if try < 2 {
 		return nil
 	}
@@ -59,7 +59,7 @@ func pause(ctx context.Context, try int) error {
 
 // take returns a field's value and removes it, unless another request did so first.
 func (s *Session) take(ctx context.Context, name string) (storage.Value, error) {
-	err := s.acquireWrite(ctx, "Take", name)
+	err := s.lockForWrite(ctx, "Take", name)
 	if err == nil {
 		t, v := s.snap.token, s.valueLocked(name)
 		s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *Session) take(ctx context.Context, name string) (storage.Value, error) 
 			return v, nil
 		}
 		var done bool
-		if done, err = s.swap(ctx, t, name, v, storage.Change{Op: storage.OpDelete}); done {
+		if done, err = s.compareAndSwap(ctx, t, name, v, storage.Change{Op: storage.OpDelete}); done {
 			return v, nil
 		}
 	}
@@ -77,16 +77,16 @@ func (s *Session) take(ctx context.Context, name string) (storage.Value, error) 
 	return storage.Value{}, err
 }
 
-// swap applies c to a field, if the field is still old and the session still the one
+// compareAndSwap applies c to a field, if the field is still old and the session still the one
 // of t. A field that only this request has, or has written, is swapped here and saved
 // with the other writes; any other in the store, at once. If the field was changed
-// meanwhile, swap returns false, and the session has the new value.
-func (s *Session) swap(ctx context.Context, t token, name string, old storage.Value, c storage.Change) (bool, error) {
-	local, done, err := s.swapLocal(t, name, old, c)
+// meanwhile, compareAndSwap returns false, and the session has the new value.
+func (s *Session) compareAndSwap(ctx context.Context, t token, name string, old storage.Value, c storage.Change) (bool, error) {
+	local, done, err := s.compareAndSwapLocal(t, name, old, c)
 	if local || err != nil {
 		return done, err
 	}
-	d := s.m.delta(t)
+	d := s.m.newDelta(t)
 	d.ExpectField(name, old)
 	d.Changes = map[string]storage.Change{name: c}
 	err = s.m.store.Commit(ctx, d)
@@ -101,9 +101,9 @@ func (s *Session) swap(ctx context.Context, t token, name string, old storage.Va
 	return false, &Error{Action: "save", Err: err}
 }
 
-// swapLocal swaps a field that isn't the store's yet; local reports whether it was one.
-func (s *Session) swapLocal(t token, name string, old storage.Value, c storage.Change) (local, done bool, err error) {
-	if err := s.acquireWrite(s.c, "the update", name); err != nil {
+// compareAndSwapLocal swaps a field that isn't the store's yet; local reports whether it was one.
+func (s *Session) compareAndSwapLocal(t token, name string, old storage.Value, c storage.Change) (local, done bool, err error) {
+	if err := s.lockForWrite(s.c, "the update", name); err != nil {
 		return true, false, err
 	}
 	defer s.mu.Unlock()

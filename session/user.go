@@ -29,7 +29,7 @@ func (s *Session) Bind(user string) error {
 	if user == "" {
 		return errors.New("session: Bind needs a user")
 	}
-	if err := s.acquireWrite(s.c, "Bind", ""); err != nil {
+	if err := s.lockForWrite(s.c, "Bind", ""); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *Session) Bind(user string) error {
 // User returns the user to whom the session is bound, or will be when it is saved; ""
 // if there is none.
 func (s *Session) User() (string, error) {
-	if err := s.acquire(s.reader()); err != nil {
+	if err := s.loadAndLock(s.reader()); err != nil {
 		return "", err
 	}
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *Session) userLocked() string {
 // List returns the saved sessions of this session's user, the newest first; this
 // session is among them once it is saved. It returns [ErrNotBound] if no user is bound.
 func (s *Session) List() ([]Info, error) {
-	if err := s.acquire(s.reader()); err != nil {
+	if err := s.loadAndLock(s.reader()); err != nil {
 		return nil, err
 	}
 	user, own := s.userLocked(), s.snap.token.locator
@@ -121,7 +121,7 @@ func (s *Session) revokeAll(user string, except storage.Locator) (int, error) {
 // others. It asks the store again, because a request with a stolen session must not end
 // others once that session was revoked.
 func (s *Session) authorize(method string) (user string, own storage.Locator, err error) {
-	t, err := s.acquireEnd(method)
+	t, err := s.lockForEnd(method)
 	if err != nil {
 		return "", own, err
 	}

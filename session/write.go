@@ -19,8 +19,8 @@ const fieldOverhead = 64
 
 var errNoName = errors.New("session: a field needs a name; NewField makes fields")
 
-// cost returns how many bytes of the session's size a field takes.
-func cost(name string, v storage.Value) int {
+// fieldSize returns how many bytes of the session's size a field takes.
+func fieldSize(name string, v storage.Value) int {
 	if !v.Exists {
 		return 0
 	}
@@ -30,7 +30,7 @@ func cost(name string, v storage.Value) int {
 // write keeps a write for the save. It returns an error if the write comes too late, is
 // too large, or adds to a field that is not a counter.
 func (s *Session) write(ctx context.Context, name string, w write) error {
-	if err := s.acquireWrite(ctx, "a write", name); err != nil {
+	if err := s.lockForWrite(ctx, "a write", name); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Session) writeLocked(name string, w write) error {
 		s.writes = make(map[string]write)
 	}
 	s.writes[name] = s.combineWritesLocked(name, w, after)
-	s.size += cost(name, after) - cost(name, before)
+	s.size += fieldSize(name, after) - fieldSize(name, before)
 	return nil
 }
 
@@ -78,7 +78,7 @@ func (s *Session) combineWritesLocked(name string, w write, after storage.Value)
 
 // checkSizeLocked returns ErrTooLarge if a field may not change from before to after.
 func (s *Session) checkSizeLocked(name string, before, after storage.Value) error {
-	grows := cost(name, after) - cost(name, before)
+	grows := fieldSize(name, after) - fieldSize(name, before)
 	sent := grows > 0 || !before.Exists // also to delete a field that another request may have set
 	if n, limit := len(name)+len(after.Bytes), s.m.opts.MaxFieldBytes; n > limit && sent {
 		return fmt.Errorf("%w: %d bytes, and Options.MaxFieldBytes is %d", ErrTooLarge, n, limit)
@@ -104,11 +104,11 @@ func (s *Session) updateSnapshot(name string, v storage.Value) {
 		next.fields[name] = v.Bytes
 	}
 	s.snap, s.swapped = &next, true
-	s.size += cost(name, s.valueLocked(name)) - cost(name, before)
+	s.size += fieldSize(name, s.valueLocked(name)) - fieldSize(name, before)
 }
 
-// createsLocked reports whether the writes make a session where there is none.
-func (s *Session) createsLocked() bool {
+// isNewLocked reports whether the writes make a session where there is none.
+func (s *Session) isNewLocked() bool {
 	for _, w := range s.writes {
 		if w.Op != storage.OpDelete {
 			return true

@@ -48,14 +48,14 @@ func main() {
 	defer runtime.KeepAlive(held)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal ends the program at once
-	code := program(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	code := runProgram(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// program runs a command line and returns the exit status: 2 if the command line or the
+// runProgram runs a command line and returns the exit status: 2 if the command line or the
 // configuration is not valid, 1 after another error.
-func program(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := commands{Run: runCommand{stdin: stdin}}
 	exit := -1
 	parser, err := kong.New(&c,
@@ -79,7 +79,7 @@ func program(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		return 2
 	}
 	if parsed.Command() == "check <config>" {
-		return check(c.Check.Config, stdin, stdout, stderr)
+		return checkConfig(c.Check.Config, stdin, stdout, stderr)
 	}
 	log := newLogger(stderr, c.Run.Debug)
 	redis.SetLogger(redisLog{log})
@@ -123,8 +123,8 @@ func version() string {
 // usageError is an error in the command line or the configuration.
 type usageError struct{ error }
 
-func check(file string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c, err := load(file, stdin)
+func checkConfig(file string, stdin io.Reader, stdout, stderr io.Writer) int {
+	c, err := loadConfig(file, stdin)
 	if err == nil {
 		err = proxy.Check(c)
 	}
@@ -146,7 +146,7 @@ func sourceName(file string) string {
 	return file
 }
 
-func load(file string, stdin io.Reader) (config.Config, error) {
+func loadConfig(file string, stdin io.Reader) (config.Config, error) {
 	var data []byte
 	var err error
 	if file == fromStdin {
@@ -170,7 +170,7 @@ func (l redisLog) Printf(ctx context.Context, format string, args ...any) {
 
 // newLogger returns a logger of text on a terminal and of JSON elsewhere.
 func newLogger(w io.Writer, all bool) *slog.Logger {
-	o := &slog.HandlerOptions{ReplaceAttr: readable}
+	o := &slog.HandlerOptions{ReplaceAttr: durationText}
 	if all {
 		o.Level = slog.LevelDebug
 	}
@@ -182,8 +182,8 @@ func newLogger(w io.Writer, all bool) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, o))
 }
 
-// readable writes durations as text, such as 30s.
-func readable(_ []string, a slog.Attr) slog.Attr {
+// durationText writes durations as text, such as 30s.
+func durationText(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
 	}

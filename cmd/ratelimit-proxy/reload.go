@@ -30,7 +30,7 @@ type reloader struct {
 func (r *reloader) watch(ctx context.Context, work *errgroup.Group) {
 	hangup, changed := make(chan os.Signal, 1), make(chan struct{}, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
-	r.warn(ctx, work, r.started)
+	r.warnMistakes(ctx, work, r.started)
 	work.Go(func() error {
 		defer signal.Stop(hangup)
 		for {
@@ -54,15 +54,15 @@ func (r *reloader) watch(ctx context.Context, work *errgroup.Group) {
 			default: // a reload is about to begin
 			}
 		}
-		if err := watch(ctx, r.command.Config, notify); err != nil {
+		if err := watchFile(ctx, r.command.Config, notify); err != nil {
 			r.log.Error("the configuration file can't be watched: only SIGHUP reloads it", slog.Any("error", err))
 		}
 		return nil
 	})
 }
 
-// warn logs what may be a mistake. It doesn't wait for Redis.
-func (r *reloader) warn(ctx context.Context, work *errgroup.Group, c config.Config) {
+// warnMistakes logs what may be a mistake. It doesn't wait for Redis.
+func (r *reloader) warnMistakes(ctx context.Context, work *errgroup.Group, c config.Config) {
 	if len(c.Rules) == 0 {
 		r.log.Warn("there is no rule: nothing is limited")
 	}
@@ -105,7 +105,7 @@ func (r *reloader) reload(ctx context.Context, work *errgroup.Group, cause strin
 		return
 	}
 	r.log.Info("configuration reloaded", slog.String("cause", cause))
-	r.warn(ctx, work, c)
+	r.warnMistakes(ctx, work, c)
 	if fields := needRestart(r.started, c); len(fields) > 0 {
 		r.log.Warn("some changes need a restart", slog.String("fields", strings.Join(fields, ", ")))
 	}

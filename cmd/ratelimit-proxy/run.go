@@ -36,7 +36,7 @@ func (r *runCommand) file() (config.Config, error) {
 	if r.read != nil {
 		return *r.read, nil
 	}
-	c, err := load(r.Config, r.stdin)
+	c, err := loadConfig(r.Config, r.stdin)
 	if err == nil && r.Config == fromStdin {
 		r.read = &c
 	}

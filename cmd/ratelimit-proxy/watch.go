@@ -14,10 +14,10 @@ import (
 // settleTime is the time between a change and reading the file: editors write in several steps.
 const settleTime = 100 * time.Millisecond
 
-// watch calls changed whenever the content of a file has changed, until ctx ends. It watches the
+// watchFile calls changed whenever the content of a file has changed, until ctx ends. It watches the
 // folder: a file may be replaced by another one, and a file that is mounted into a container
 // changes by a link. A missing file is not a change.
-func watch(ctx context.Context, file string, changed func()) error {
+func watchFile(ctx context.Context, file string, changed func()) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", file, err)

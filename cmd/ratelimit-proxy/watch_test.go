@@ -24,7 +24,7 @@ func TestWatch(t *testing.T) {
 	began := make(chan struct{})
 	go func() {
 		close(began)
-		ended <- watch(ctx, file, func() {
+		ended <- watchFile(ctx, file, func() {
 			text, _ := os.ReadFile(file)
 			changed <- string(text)
 		})
@@ -58,5 +58,5 @@ func TestWatch(t *testing.T) {
 	}
 	stop()
 	require.NoError(t, <-ended)
-	require.Error(t, watch(t.Context(), filepath.Join(dir, "none", "x"), nil))
+	require.Error(t, watchFile(t.Context(), filepath.Join(dir, "none", "x"), nil))
 }

@@ -18,7 +18,7 @@ import (
 // TestTheDocumentedUserIsEnough runs the suite as the restricted user of docs/redis.md, and
 // without each of its commands one after the other fails to do all that there is.
 func TestTheDocumentedUserIsEnough(t *testing.T) {
-	words := redistest.UserOf(t, "../../docs/redis.md", "coord")
+	words := redistest.ParseUser(t, "../../docs/redis.md", "coord")
 	server := redistest.Start(t)
 	admin := server.Client(nil)
 	set := func(words []string) {
@@ -27,7 +27,7 @@ func TestTheDocumentedUserIsEnough(t *testing.T) {
 		require.NoError(t, admin.ScriptFlush(t.Context()).Err())
 	}
 	set(words)
-	c := server.As("coord")
+	c := server.ClientAs("coord")
 	require.ErrorContains(t, c.Get(t.Context(), "elsewhere").Err(), "NOPERM")
 	storetest.Run(t, aging(c, admin))
 
@@ -37,7 +37,7 @@ func TestTheDocumentedUserIsEnough(t *testing.T) {
 			continue // the test's client can do without
 		}
 		set(slices.Delete(slices.Clone(words), i, i+1))
-		require.Error(t, allowed(t, server.As("coord"), admin), "nothing needs %s", word)
+		require.Error(t, allowed(t, server.ClientAs("coord"), admin), "nothing needs %s", word)
 	}
 }
 

@@ -89,7 +89,7 @@ func TestAFailover(t *testing.T) {
 	require.NoError(t, err)
 	lease := acquired(t, l, "kept")
 	var lost *coord.Lease
-	host.Lose(func() {
+	host.LoseWrites(func() {
 		lost = acquired(t, l, "lost")
 		require.NoError(t, tokens.Issue(t.Context(), late, nil, time.Hour))
 		_, err := tokens.Use(t.Context(), undone, "")

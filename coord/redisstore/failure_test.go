@@ -98,7 +98,7 @@ func TestARedisThatIsDownIsAnErrorUntilItIsBack(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
 	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
-	server.ComesBack(func() { fails(t, s) }, func() { recovers(t, s) })
+	server.RestartTwice(func() { fails(t, s) }, func() { recovers(t, s) })
 }
 
 func TestARedisThatHangsIsNoticedInTime(t *testing.T) {
@@ -172,7 +172,7 @@ func TestAHolderWithoutRedis(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
-			client, proxy := server.Behind()
+			client, proxy := server.ClientBehindProxy()
 			l := newLeases(t, newStore(t, client, redisstore.Options{}), coord.LeaseOptions{Lifetime: 3 * time.Second, MaxLifetime: time.Hour})
 			lease := acquired(t, l, "alone")
 			err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
@@ -199,7 +199,7 @@ func TestALostReply(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newTokens(t, newStore(t, server.Client(nil), patient))
-	client, proxy := server.Behind()
+	client, proxy := server.ClientBehindProxy()
 	s := newStore(t, client, patient)
 	tokens := newTokens(t, s)
 	for _, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
@@ -239,7 +239,7 @@ func becomesFree(t *testing.T, s *redisstore.Store, what ...any) {
 func TestWhoLeavesHoldsNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client, proxy := server.Behind()
+	client, proxy := server.ClientBehindProxy()
 	s := newStore(t, client, patient)
 	recovers(t, s)
 	proxy.Delay(20*time.Millisecond, 20*time.Millisecond)

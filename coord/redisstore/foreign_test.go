@@ -101,7 +101,7 @@ func TestAForeignKeyFailsNoOtherCall(t *testing.T) {
 
 func TestErrorsDontQuote(t *testing.T) {
 	quote := "coord:lease:s3cret-user coord:token:" + strings.Repeat("s3cret", 5)
-	replies := redistest.Quoting(quote, "s3cret")
+	replies := redistest.QuotingReplies(quote, "s3cret")
 	maps.Copy(replies, map[string]string{
 		"token of words":  "*8\r\n" + strings.Repeat("+"+quote+"\r\n", 8),
 		"unknown state":   "*8\r\n:9\r\n+\r\n:0\r\n:0\r\n:0\r\n:0\r\n+\r\n:0\r\n",
@@ -115,7 +115,7 @@ func TestErrorsDontQuote(t *testing.T) {
 	for name, reply := range replies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStore(t, redistest.Answering(t, reply), redisstore.Options{})
+			s := newStore(t, redistest.FixedReplyClient(t, reply), redisstore.Options{})
 			for operation, err := range fails(t, s) {
 				for e := err; e != nil; e = errors.Unwrap(e) {
 					require.NotContains(t, e.Error(), "s3cret", operation)

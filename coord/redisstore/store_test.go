@@ -92,7 +92,7 @@ func TestKeysOfTokensExpire(t *testing.T) {
 	} {
 		require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Hour, 2*time.Hour))
 		expires(t, c, only(t, c), 3*time.Hour)
-		redistest.Age(t, c, older, 30*time.Minute)
+		redistest.AgeKey(t, c, older, 30*time.Minute)
 		require.True(t, c.Persist(t.Context(), only(t, c)).Val())
 		require.NoError(t, use(), name)
 		expires(t, c, only(t, c), 150*time.Minute) // repaired
@@ -129,10 +129,10 @@ func TestKeysOfLeasesExpire(t *testing.T) {
 	require.NoError(t, s.Release(t.Context(), "u", r))
 
 	r.MinInterval = 100 * time.Hour // which neither renewal nor release shortens
-	redistest.Age(t, c, older, 100*time.Hour)
+	redistest.AgeKey(t, c, older, 100*time.Hour)
 	acquire()
 	expires(t, c, "coord:lease:u", 100*time.Hour)
-	redistest.Age(t, c, older, 30*time.Second)
+	redistest.AgeKey(t, c, older, 30*time.Second)
 	renew()
 	require.NoError(t, s.Release(t.Context(), "u", r))
 	expires(t, c, "coord:lease:u", 100*time.Hour-30*time.Second)

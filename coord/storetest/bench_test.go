@@ -14,7 +14,9 @@ import (
 // benchmark runs call on both stores, alone and from many goroutines.
 func benchmark(b *testing.B, call func(s storetest.Store) error) {
 	for name, open := range map[string]func(b *testing.B) storetest.Store{
-		"memory": func(b *testing.B) storetest.Store { return must(memstore.New(memstore.Options{MaxBytes: 1 << 40})) },
+		"memory": func(b *testing.B) storetest.Store {
+			return must(memstore.New(memstore.Options{MaxBytes: 1 << 40}))
+		},
 		"redis": func(b *testing.B) storetest.Store {
 			return must(redisstore.New(redistest.Start(b).Client(nil), redisstore.Options{Timeout: 10 * time.Second}))
 		},

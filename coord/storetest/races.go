@@ -10,11 +10,11 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 )
 
-func concurrentAcquisitions(t *testing.T, s *subject) {
+func testConcurrentAcquisitions(t *testing.T, s *subject) {
 	for range 10 {
 		var winner atomic.Pointer[coord.LeaseRequest]
-		if n := together(50, func(int) bool {
-			r := s.request("one")
+		if n := runConcurrently(50, func(int) bool {
+			r := s.newRequest("one")
 			_, err := s.Acquire(t.Context(), "u", r)
 			if err == nil {
 				winner.Store(&r)
@@ -23,17 +23,17 @@ func concurrentAcquisitions(t *testing.T, s *subject) {
 		}); n != 1 {
 			t.Fatalf("%d of 50 acquisitions succeeded, or failed with another error than ErrHeld", n)
 		}
-		must(t, s.Release(t.Context(), "u", *winner.Load()))
+		requireNoError(t, s.Release(t.Context(), "u", *winner.Load()))
 	}
 }
 
-// overlap has many goroutines acquire and release one lease: there are never two holders, and the
+// testHoldersDontOverlap has many goroutines acquire and release one lease: there are never two holders, and the
 // fencing numbers grow in the order of the grants.
-func overlap(t *testing.T, s *subject) {
+func testHoldersDontOverlap(t *testing.T, s *subject) {
 	var inside, last, got, wrong atomic.Int64
-	together(20, func(int) bool {
+	runConcurrently(20, func(int) bool {
 		for range 50 {
-			r := s.request("one")
+			r := s.newRequest("one")
 			number, err := s.Acquire(t.Context(), "u", r)
 			if errors.Is(err, coord.ErrHeld) {
 				continue
@@ -54,13 +54,13 @@ func overlap(t *testing.T, s *subject) {
 	}
 }
 
-// separate has many calls of one kind at the same moment, each with its own arguments.
-func separate(t *testing.T, s *subject) {
+// testConcurrentCallsAreSeparate has many calls of one kind at the same moment, each with its own arguments.
+func testConcurrentCallsAreSeparate(t *testing.T, s *subject) {
 	const n = 40
 	keys, requests := make([]coord.TokenKey, n), make([]coord.LeaseRequest, n)
 	each := func(what string, f func(k int, name string) bool) {
 		t.Helper()
-		if yes := together(n, func(k int) bool { return f(k, fmt.Sprint("number ", k)) }); yes != n {
+		if yes := runConcurrently(n, func(k int) bool { return f(k, fmt.Sprint("number ", k)) }); yes != n {
 			t.Fatalf("%s: %d of %d calls got something that is not theirs", what, n-yes, n)
 		}
 	}
@@ -80,7 +80,7 @@ func separate(t *testing.T, s *subject) {
 	each("revoke", func(k int, name string) bool { return errors.Is(s.Revoke(t.Context(), keys[k]), coord.ErrUsed) })
 
 	each("acquire", func(k int, name string) bool {
-		r := s.request(name)
+		r := s.newRequest(name)
 		r.Lifetime, r.MaxLifetime = s.units(10+k), s.units(1000)
 		requests[k] = r
 		number, err := s.Acquire(t.Context(), name, r)
@@ -101,26 +101,26 @@ func separate(t *testing.T, s *subject) {
 	})
 }
 
-func endedContext(t *testing.T, s *subject) {
+func testEndedContext(t *testing.T, s *subject) {
 	left := errors.New("left")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(left)
-	key, r := s.issue(t, ""), s.request("one")
-	is(t, s.Issue(ctx, newKey(), nil, s.units(1), 0), left)
+	key, r := s.issue(t, ""), s.newRequest("one")
+	requireErrorIs(t, s.Issue(ctx, newKey(), nil, s.units(1), 0), left)
 	_, err := s.Use(ctx, key, "")
-	is(t, err, left)
+	requireErrorIs(t, err, left)
 	_, err = s.Inspect(ctx, key)
-	is(t, err, left)
-	is(t, s.Revoke(ctx, key), left)
-	s.in(t, key, coord.Usable)
+	requireErrorIs(t, err, left)
+	requireErrorIs(t, s.Revoke(ctx, key), left)
+	s.requireState(t, key, coord.Usable)
 
 	_, err = s.Acquire(ctx, "u", r)
-	is(t, err, left)
-	s.get(t, "u", r)
+	requireErrorIs(t, err, left)
+	s.mustAcquire(t, "u", r)
 	_, err = s.Renew(ctx, "u", r)
-	is(t, err, left)
-	is(t, s.Release(ctx, "u", r), left)
+	requireErrorIs(t, err, left)
+	requireErrorIs(t, s.Release(ctx, "u", r), left)
 	_, _, err = s.Holder(ctx, "u")
-	is(t, err, left)
-	s.holder(t, "u", "one")
+	requireErrorIs(t, err, left)
+	s.requireHolder(t, "u", "one")
 }

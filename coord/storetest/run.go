@@ -54,37 +54,37 @@ type testCase struct {
 }
 
 var cases = []testCase{
-	{"an unknown token is unknown, and stays so", unknown},
-	{"a token has what it was issued with", issued},
-	{"a token is used once", usedOnce},
-	{"an unused token expires, and is remembered", expires},
-	{"a used token is remembered as long as any", usedRemembered},
-	{"a token that is not kept is forgotten when it expires", notKept},
-	{"a revoked token is not used", revoked},
-	{"a token is not issued again while it is remembered", issuedAgain},
-	{"metadata is the caller's", isolation},
-	{"the largest token", largestToken},
-	{"one of 50 uses succeeds", concurrentUses},
-	{"one of 50 issues succeeds", concurrentIssues},
-	{"a token is used or revoked", useOrRevoke},
+	{"an unknown token is unknown, and stays so", testUnknownToken},
+	{"a token has what it was issued with", testIssuedToken},
+	{"a token is used once", testUseOnce},
+	{"an unused token expires, and is remembered", testTokenExpiry},
+	{"a used token is remembered as long as any", testUsedTokenRemembered},
+	{"a token that is not kept is forgotten when it expires", testTokenNotKept},
+	{"a revoked token is not used", testRevokedToken},
+	{"a token is not issued again while it is remembered", testIssueTwice},
+	{"metadata is the caller's", testMetadataCopied},
+	{"the largest token", testLargestToken},
+	{"one of 50 uses succeeds", testConcurrentUses},
+	{"one of 50 issues succeeds", testConcurrentIssues},
+	{"a token is used or revoked", testConcurrentUseAndRevoke},
 
-	{"a lease has one holder", oneHolder},
-	{"a lease ends, and the next has a larger number", leaseEnds},
-	{"a stale lease is neither renewed nor released", stale},
-	{"a released lease is free", released},
-	{"a renewed lease lasts", renewed},
-	{"no renewal exceeds the maximum lifetime", maxLifetime},
-	{"a lease doesn't begin too soon after the last", tooSoon},
-	{"a lease that may not begin yet is held, too", heldAndTooSoon},
-	{"renewals don't count as beginnings", renewalsDontCount},
-	{"users are separate, whatever their names", users},
-	{"numbers grow when a user is forgotten", forgottenNumbers},
-	{"the longest lease", longestLease},
-	{"one of 50 acquisitions succeeds", concurrentAcquisitions},
-	{"holders don't overlap", overlap},
+	{"a lease has one holder", testOneHolder},
+	{"a lease ends, and the next has a larger number", testLeaseExpiry},
+	{"a stale lease is neither renewed nor released", testStaleLease},
+	{"a released lease is free", testReleasedLease},
+	{"a renewed lease lasts", testRenewedLease},
+	{"no renewal exceeds the maximum lifetime", testMaxLifetime},
+	{"a lease doesn't begin too soon after the last", testLeaseTooSoon},
+	{"a lease that may not begin yet is held, too", testLeaseHeldAndTooSoon},
+	{"renewals don't count as beginnings", testRenewalIsNoBeginning},
+	{"users are separate, whatever their names", testUsersAreSeparate},
+	{"numbers grow when a user is forgotten", testFencingNumberOfForgottenUser},
+	{"the longest lease", testLongestLease},
+	{"one of 50 acquisitions succeeds", testConcurrentAcquisitions},
+	{"holders don't overlap", testHoldersDontOverlap},
 
-	{"calls of the same moment are separate", separate},
-	{"an ended context has no effect", endedContext},
+	{"calls of the same moment are separate", testConcurrentCallsAreSeparate},
+	{"an ended context has no effect", testEndedContext},
 }
 
 // subject is a store in one case.
@@ -100,8 +100,8 @@ func (s *subject) advance(t *testing.T, units int) {
 	s.host.Advance(t, s.units(units))
 }
 
-// about fails unless d is this many units, less the duration of the test.
-func (s *subject) about(t *testing.T, d time.Duration, units int) {
+// requireAbout fails unless d is this many units, less the duration of the test.
+func (s *subject) requireAbout(t *testing.T, d time.Duration, units int) {
 	t.Helper()
 	if want := s.units(units); d > want || d < want-s.host.Unit/2 {
 		t.Fatalf("got %v, want %v", d, want)
@@ -118,9 +118,9 @@ func newID() (id [16]byte) {
 	return id
 }
 
-// together calls f from n goroutines that begin at the same moment, and returns how many calls
+// runConcurrently calls f from n goroutines that begin at the same moment, and returns how many calls
 // returned true.
-func together(n int, f func(k int) bool) (yes int) {
+func runConcurrently(n int, f func(k int) bool) (yes int) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	start := make(chan struct{})
@@ -139,14 +139,14 @@ func together(n int, f func(k int) bool) (yes int) {
 	return yes
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("unexpected error: %v", err)
 	}
 }
 
-func is(t *testing.T, err, want error) {
+func requireErrorIs(t *testing.T, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Fatalf("got the error %v, not %v", err, want)

@@ -62,14 +62,14 @@ func newHandler() (http.Handler, error) {
 	r.Use(middleware.RequestID, middleware.Compress(5))
 	r.Use(middleware.Timeout(10 * time.Second))
 	r.Get("/", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "GET /notes, POST /notes/{name}") })
-	r.Method("GET", "/notes", srv.WrapFunc(list))
-	r.Method("POST", "/notes/{name}", srv.WrapFunc(add))
-	r.Get("/stream", stream)
-	r.Get("/early", early)
+	r.Method("GET", "/notes", srv.WrapFunc(listNotes))
+	r.Method("POST", "/notes/{name}", srv.WrapFunc(addNote))
+	r.Get("/stream", writeAndFlush)
+	r.Get("/early", sendEarlyHints)
 	return srv.Wrap(r), nil // so that the middleware and standard handlers have the properties, too
 }
 
-func list(w http.ResponseWriter, req *server.Request) error {
+func listNotes(w http.ResponseWriter, req *server.Request) error {
 	all, err := notes.Get(req.Context())
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func list(w http.ResponseWriter, req *server.Request) error {
 	return server.WriteJSON(w, http.StatusOK, all)
 }
 
-func add(w http.ResponseWriter, req *server.Request) error {
+func addNote(w http.ResponseWriter, req *server.Request) error {
 	name, err := req.Params().Path().String("name")
 	if err != nil {
 		return err
@@ -101,9 +101,9 @@ func add(w http.ResponseWriter, req *server.Request) error {
 	return nil
 }
 
-// stream writes into the session and flushes before it has written a byte: the cookie is in
+// writeAndFlush writes into the session and flushes before it has written a byte: the cookie is in
 // the header all the same. It is a standard handler, so it answers errors by WriteError.
-func stream(w http.ResponseWriter, r *http.Request) {
+func writeAndFlush(w http.ResponseWriter, r *http.Request) {
 	if err := notes.Set(r.Context(), map[string]string{"stream": "begun"}); err != nil {
 		server.WriteError(w, r, err)
 		return
@@ -112,8 +112,8 @@ func stream(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "streamed")
 }
 
-// early sends hints before the session is written: they commit nothing.
-func early(w http.ResponseWriter, r *http.Request) {
+// sendEarlyHints sends hints before the session is written: they commit nothing.
+func sendEarlyHints(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Link", "</style.css>; rel=preload")
 	w.WriteHeader(http.StatusEarlyHints)
 	if err := notes.Set(r.Context(), map[string]string{"early": "hints"}); err != nil {

@@ -49,9 +49,9 @@ func newServer(st stores, observers ...server.Observer) (*server.Server, error) 
 	srv.HandleFunc("GET /fast", fast)
 	srv.HandleFunc("GET /search", search)
 	srv.HandleFunc("GET /slow-down", slowDown)
-	srv.HandleFunc("GET /count", count)
+	srv.HandleFunc("GET /count", countSearches)
 	srv.HandleFunc("POST /login", login)
-	srv.HandleFunc("GET /me", me)
+	srv.HandleFunc("GET /me", showUser)
 	srv.HandleFunc("POST /logout", logout)
 	return srv, nil
 }
@@ -80,7 +80,7 @@ func search(w http.ResponseWriter, req *server.Request) error {
 	if err := limit.Err(); err != nil {
 		return err
 	}
-	return server.WriteJSON(w, http.StatusOK, map[string]any{"q": q, "results": find(q)})
+	return server.WriteJSON(w, http.StatusOK, map[string]any{"q": q, "results": findMatches(q)})
 }
 
 // slowDown shows how long to wait. Peek charges nothing.
@@ -92,8 +92,8 @@ func slowDown(w http.ResponseWriter, req *server.Request) error {
 	return writePage(w, slowDownPage, int(math.Ceil(limit.RetryAfter.Seconds())))
 }
 
-// count shows the searches of the last 20 seconds and charges nothing.
-func count(w http.ResponseWriter, req *server.Request) error {
+// countSearches shows the searches of the last 20 seconds and charges nothing.
+func countSearches(w http.ResponseWriter, req *server.Request) error {
 	n, err := req.RateLimit().CountIn(20 * time.Second)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func login(w http.ResponseWriter, req *server.Request) error {
 	return nil
 }
 
-func me(w http.ResponseWriter, req *server.Request) error {
+func showUser(w http.ResponseWriter, req *server.Request) error {
 	name, err := User.Get(req.Context())
 	if err != nil {
 		return err

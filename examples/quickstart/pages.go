@@ -15,7 +15,7 @@ var documents = []string{
 	"Redis in Action", "The Go Memory Model", "The Go Programming Language Specification",
 }
 
-func find(q string) []string {
+func findMatches(q string) []string {
 	results := []string{}
 	for _, d := range documents {
 		if strings.Contains(strings.ToLower(d), strings.ToLower(q)) {

@@ -121,13 +121,13 @@ func newServer(st stores) (*server.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	srv.HandleFunc("POST /tokens", func(w http.ResponseWriter, req *server.Request) error { return issue(w, req, tokens) })
-	srv.HandleFunc("GET /spawn_vm", func(w http.ResponseWriter, req *server.Request) error { return spawn(w, req, tokens) })
+	srv.HandleFunc("POST /tokens", func(w http.ResponseWriter, req *server.Request) error { return issueToken(w, req, tokens) })
+	srv.HandleFunc("GET /spawn_vm", func(w http.ResponseWriter, req *server.Request) error { return spawnMachine(w, req, tokens) })
 	return srv, nil
 }
 
-// issue issues a token for a machine of a size. The token lasts for half a minute.
-func issue(w http.ResponseWriter, req *server.Request, tokens *coord.Tokens) error {
+// issueToken issues a token for a machine of a size. The token lasts for half a minute.
+func issueToken(w http.ResponseWriter, req *server.Request, tokens *coord.Tokens) error {
 	limit, err := req.RateLimit().Take()
 	if err == nil {
 		err = limit.Err()
@@ -147,9 +147,9 @@ func issue(w http.ResponseWriter, req *server.Request, tokens *coord.Tokens) err
 	return err
 }
 
-// spawn starts the machine if this request uses the token. The response to other requests with the
+// spawnMachine starts the machine if this request uses the token. The response to other requests with the
 // token is a 409, to an unknown token a 404, to an expired token a 410.
-func spawn(w http.ResponseWriter, req *server.Request, tokens *coord.Tokens) error {
+func spawnMachine(w http.ResponseWriter, req *server.Request, tokens *coord.Tokens) error {
 	id, err := req.Params().Query().String("token")
 	if err != nil {
 		return err

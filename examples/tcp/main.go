@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "Listening on %s\n\n  commands: TIME, WHO, QUIT\n", l.Addr())
 	served := make(chan error, 1)
-	go func() { served <- srv.ServeConns(l, serve) }()
+	go func() { served <- srv.ServeConns(l, serveConn) }()
 	select {
 	case err := <-served:
 		return err
@@ -99,8 +99,8 @@ func newServer() (*server.Server, error) {
 	return srv, nil
 }
 
-// serve answers the lines of one connection.
-func serve(c *server.Conn) error {
+// serveConn answers the lines of one connection.
+func serveConn(c *server.Conn) error {
 	limit, err := c.RateLimit().Take() // once for the connection
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func serve(c *server.Conn) error {
 	}
 	lines := bufio.NewScanner(c)
 	for lines.Scan() {
-		answer, err := command(c, strings.TrimSpace(lines.Text()))
+		answer, err := runCommand(c, strings.TrimSpace(lines.Text()))
 		if err != nil {
 			return err
 		}
@@ -125,8 +125,8 @@ func serve(c *server.Conn) error {
 	return lines.Err()
 }
 
-// command returns the answer to a line, "" to end the connection.
-func command(c *server.Conn, line string) (string, error) {
+// runCommand returns the answer to a line, "" to end the connection.
+func runCommand(c *server.Conn, line string) (string, error) {
 	switch strings.ToUpper(line) {
 	case "TIME":
 		return time.Now().Format(time.RFC3339), nil

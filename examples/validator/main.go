@@ -49,7 +49,7 @@ type line struct {
 
 func newServer() (*server.Server, error) {
 	srv, err := server.New(server.Options{Params: params.Options{
-		Validate: validate(validator.New(validator.WithRequiredStructEnabled())),
+		Validate: newValidator(validator.New(validator.WithRequiredStructEnabled())),
 		Routes: map[string]params.Options{
 			"POST /orders/{region}": {MaxBody: 16 << 10, DisallowUnknownFields: true},
 		},
@@ -68,9 +68,9 @@ func newServer() (*server.Server, error) {
 	return srv, nil
 }
 
-// validate returns a function for params.Options.Validate. The validator names a field
+// newValidator returns a function for params.Options.Validate. The validator names a field
 // "order.Lines[0].Count"; Fault turns that into "#/lines/0/count".
-func validate(v *validator.Validate) func(context.Context, any) error {
+func newValidator(v *validator.Validate) func(context.Context, any) error {
 	return func(ctx context.Context, bound any) error {
 		if reflect.TypeOf(bound).Elem().Kind() != reflect.Struct {
 			return nil // no tags
@@ -83,14 +83,14 @@ func validate(v *validator.Validate) func(context.Context, any) error {
 		var list params.Errors
 		for _, f := range refused {
 			_, field, _ := strings.Cut(f.StructNamespace(), ".")
-			list = append(list, params.Fault(bound, field, describe(f)))
+			list = append(list, params.Fault(bound, field, describeRule(f)))
 		}
 		return list
 	}
 }
 
-// describe returns a rule's requirement as a predicate; an application would translate it.
-func describe(f validator.FieldError) string {
+// describeRule returns a rule's requirement as a predicate; an application would translate it.
+func describeRule(f validator.FieldError) string {
 	switch f.Tag() {
 	case "email":
 		return "must be an e-mail address"

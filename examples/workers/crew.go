@@ -73,12 +73,12 @@ func (c *crew) run(ctx context.Context, n int, every time.Duration) (err error) 
 	for {
 		select {
 		case <-ctx.Done():
-			c.say("the end")
+			c.print("the end")
 			return nil
 		case <-tick.C:
 		}
 		i := rand.IntN(len(members))
-		c.say(members[i].name + " is killed")
+		c.print(members[i].name + " is killed")
 		_ = members[i].cmd.Process.Kill()
 		_ = members[i].in.Close()
 		_ = members[i].cmd.Wait()
@@ -118,17 +118,17 @@ func (c *crew) start() (*member, error) {
 		_ = out.Close()
 		return nil, err
 	}
-	c.say(m.name + " starts")
+	c.print(m.name + " starts")
 	c.readers.Go(func() {
 		defer out.Close()
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			c.say(m.name + ": " + lines.Text())
+			c.print(m.name + ": " + lines.Text())
 		}
 	})
 	return m, nil
 }
 
-func (c *crew) say(line string) {
+func (c *crew) print(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	fmt.Fprintln(c.out, time.Now().Format("15:04:05.000"), line)

@@ -44,41 +44,41 @@ func (o options) work(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	var wg sync.WaitGroup
 	for i := range o.Users {
-		wg.Go(func() { serve(ctx, leases, &ledger{client, fmt.Sprintf("user %d", i+1), out}) })
+		wg.Go(func() { workForUser(ctx, leases, &ledger{client, fmt.Sprintf("user %d", i+1), out}) })
 	}
 	wg.Wait()
 	return nil
 }
 
-// serve works for one user whenever it gets the lease.
-func serve(ctx context.Context, leases *coord.Leases, l *ledger) {
+// workForUser works for one user whenever it gets the lease.
+func workForUser(ctx context.Context, leases *coord.Leases, l *ledger) {
 	for ctx.Err() == nil {
 		lease, err := leases.Wait(ctx, l.user)
 		if err == nil {
-			err = lease.Run(ctx, func(ctx context.Context) error { return steps(ctx, lease, l) })
+			err = lease.Run(ctx, func(ctx context.Context) error { return doSteps(ctx, lease, l) })
 		}
 		switch {
 		case ctx.Err() != nil:
 		case errors.Is(err, coord.ErrEnded):
-			l.say("that was long enough")
+			l.print("that was long enough")
 		case err != nil:
-			l.say(err.Error())
+			l.print(err.Error())
 			wait(ctx, 100*time.Millisecond)
 		default:
-			l.say("done for now")
+			l.print("done for now")
 			wait(ctx, time.Second)
 		}
 	}
 }
 
-// steps does some steps of work, each with the lease's fencing number.
-func steps(ctx context.Context, lease *coord.Lease, l *ledger) error {
+// doSteps does some steps of work, each with the lease's fencing number.
+func doSteps(ctx context.Context, lease *coord.Lease, l *ledger) error {
 	for range 2 + rand.IntN(10) {
 		n, err := l.step(ctx, lease.Number())
 		if err != nil {
 			return err
 		}
-		l.say(fmt.Sprintf("step %d, under number %d", n, lease.Number()))
+		l.print(fmt.Sprintf("step %d, under number %d", n, lease.Number()))
 		wait(ctx, time.Second)
 		if ctx.Err() != nil {
 			return nil
@@ -120,4 +120,4 @@ func (l *ledger) step(ctx context.Context, number int64) (int64, error) {
 	return n, err
 }
 
-func (l *ledger) say(what string) { fmt.Fprintf(l.out, "%s: %s\n", l.user, what) }
+func (l *ledger) print(what string) { fmt.Fprintf(l.out, "%s: %s\n", l.user, what) }

@@ -73,12 +73,12 @@ func (k *link) forward(direction int, from, to *net.TCPConn) {
 func (k *link) deliver(direction int, chunks <-chan chunk, to *net.TCPConn) {
 	defer k.close()
 	for c := range chunks {
-		if !k.wait(c.due) {
+		if !k.waitUntilDue(c.due) {
 			return
 		}
 		b, end := c.b, func() {}
 		if direction == replies {
-			b, end = k.p.pass(c.b)
+			b, end = k.p.countReplyBytes(c.b)
 		}
 		_, err := to.Write(b)
 		end()
@@ -88,9 +88,9 @@ func (k *link) deliver(direction int, chunks <-chan chunk, to *net.TCPConn) {
 	}
 }
 
-// wait returns when bytes that are due then may pass, and the proxy does not stall. It returns false if
+// waitUntilDue returns when bytes that are due then may pass, and the proxy does not stall. It returns false if
 // the link ends first.
-func (k *link) wait(due time.Time) bool {
+func (k *link) waitUntilDue(due time.Time) bool {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
 	select {
@@ -99,7 +99,7 @@ func (k *link) wait(due time.Time) bool {
 		return false
 	}
 	for {
-		stalled, changed := k.p.stall()
+		stalled, changed := k.p.stallState()
 		if !stalled {
 			return true
 		}
@@ -131,15 +131,15 @@ func (p *Proxy) latency(direction int) time.Duration {
 	return p.delay[direction]
 }
 
-func (p *Proxy) stall() (stalled bool, changed <-chan struct{}) {
+func (p *Proxy) stallState() (stalled bool, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stalled, p.changed
 }
 
-// pass subtracts bytes of a reply from the quota. It returns the bytes that pass, and a function to call
+// countReplyBytes subtracts bytes of a reply from the quota. It returns the bytes that pass, and a function to call
 // after them.
-func (p *Proxy) pass(b []byte) (passing []byte, end func()) {
+func (p *Proxy) countReplyBytes(b []byte) (passing []byte, end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

@@ -63,21 +63,21 @@ func (p *Proxy) Cut() {
 		_ = p.l.Close()
 		p.l = nil
 	}
-	p.drop((*link).close)
+	p.endLinks((*link).close)
 }
 
 // CutAfter calls Cut as soon as n more bytes of replies have passed.
-func (p *Proxy) CutAfter(n int) { p.after(n, p.Cut) }
+func (p *Proxy) CutAfter(n int) { p.setReplyQuota(n, p.Cut) }
 
 // Reset ends all connections by RST. New ones are accepted.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.drop((*link).reset)
+	p.endLinks((*link).reset)
 }
 
 // ResetAfter calls Reset once, as soon as n more bytes of replies have passed.
-func (p *Proxy) ResetAfter(n int) { p.after(n, p.Reset) }
+func (p *Proxy) ResetAfter(n int) { p.setReplyQuota(n, p.Reset) }
 
 // Stall keeps connections open and accepts new ones, but forwards nothing.
 func (p *Proxy) Stall() {
@@ -99,14 +99,14 @@ func (p *Proxy) Restore() error {
 	return p.listen()
 }
 
-func (p *Proxy) after(n int, end func()) {
+func (p *Proxy) setReplyQuota(n int, end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.quota, p.ending = n, end
 }
 
-// drop ends all links. The caller holds p.mu.
-func (p *Proxy) drop(end func(*link)) {
+// endLinks ends all links. The caller holds p.mu.
+func (p *Proxy) endLinks(end func(*link)) {
 	for l := range p.links {
 		end(l)
 	}

@@ -46,7 +46,7 @@ type Run struct {
 // Check returns an error if the observations contradict the guarantees. It checks for two holders and
 // wrong numbers first, then writes, then users without a holder.
 func Check(r Run) error {
-	for _, check := range []func(user string) error{r.alone, r.fenced, r.attended} {
+	for _, check := range []func(user string) error{r.checkExclusive, r.checkFencing, r.checkAttended} {
 		for _, user := range r.Users {
 			if err := check(user); err != nil {
 				return fmt.Errorf("leasecheck: %s: %w", user, err)
@@ -56,16 +56,16 @@ func Check(r Run) error {
 	return nil
 }
 
-// holds returns a user's holds, in order.
-func (r *Run) holds(user string) []Hold {
+// holdsOf returns a user's holds, in order.
+func (r *Run) holdsOf(user string) []Hold {
 	holds := slices.DeleteFunc(slices.Clone(r.Holds), func(h Hold) bool { return h.User != user })
 	slices.SortFunc(holds, func(a, b Hold) int { return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To)) })
 	return holds
 }
 
-// alone checks that holds don't overlap and have numbers that grow.
-func (r *Run) alone(user string) error {
-	holds := r.holds(user)
+// checkExclusive checks that holds don't overlap and have numbers that grow.
+func (r *Run) checkExclusive(user string) error {
+	holds := r.holdsOf(user)
 	for i := 1; i < len(holds); i++ {
 		before, h := holds[i-1], holds[i]
 		switch {
@@ -78,10 +78,10 @@ func (r *Run) alone(user string) error {
 	return nil
 }
 
-// attended checks that there is no long time without a holder.
-func (r *Run) attended(user string) error {
+// checkAttended checks that there is no long time without a holder.
+func (r *Run) checkAttended(user string) error {
 	last := r.From
-	for _, h := range append(r.holds(user), Hold{From: r.To}) {
+	for _, h := range append(r.holdsOf(user), Hold{From: r.To}) {
 		if gap := h.From.Sub(last); gap > r.Unattended {
 			return fmt.Errorf("no holder for %v from %s, want at most %v", gap, last.Format(clock), r.Unattended)
 		}
@@ -90,9 +90,9 @@ func (r *Run) attended(user string) error {
 	return nil
 }
 
-// fenced checks that writes were accepted in the order of their numbers, and that each number belongs
+// checkFencing checks that writes were accepted in the order of their numbers, and that each number belongs
 // to one process.
-func (r *Run) fenced(user string) error {
+func (r *Run) checkFencing(user string) error {
 	writes := slices.DeleteFunc(slices.Clone(r.Writes), func(w Write) bool { return w.User != user })
 	slices.SortFunc(writes, func(a, b Write) int { return cmp.Compare(a.Order, b.Order) })
 	process := make(map[int64]int)

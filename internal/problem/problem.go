@@ -50,7 +50,7 @@ func Write(w http.ResponseWriter, status int, members map[string]any, cause erro
 	}
 	body, err := Append(make([]byte, 0, 256), status, members)
 	if err != nil {
-		body, _ = Append(nil, status, textOnly(members))
+		body, _ = Append(nil, status, onlyTexts(members))
 	}
 	WriteJSON(w, status, body, cause)
 }
@@ -134,7 +134,7 @@ func Append(b []byte, status int, members map[string]any) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-func textOnly(members map[string]any) map[string]any {
+func onlyTexts(members map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, name := range [...]string{"title", "detail"} {
 		if text, ok := members[name].(string); ok {

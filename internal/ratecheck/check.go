@@ -31,14 +31,14 @@ func (t Take) String() string {
 // permits, or denied a take without reason. takes are all takes of one subject, in any order. The time
 // is proportional to the number of allowed takes times the number of all.
 func Check(r Rule, takes []Take) error {
-	if err := admitted(r, takes); err != nil {
+	if err := checkAdmitted(r, takes); err != nil {
 		return err
 	}
-	return denied(r, takes)
+	return checkDenied(r, takes)
 }
 
-// admitted checks the units of takes that were sent and received within an interval.
-func admitted(r Rule, takes []Take) error {
+// checkAdmitted checks the units of takes that were sent and received within an interval.
+func checkAdmitted(r Rule, takes []Take) error {
 	var allowed []Take
 	failed := false
 	for _, t := range takes {
@@ -74,8 +74,8 @@ func admitted(r Rule, takes []Take) error {
 	return nil
 }
 
-// denied looks for a reason for each denial among the takes that may have been admitted before it.
-func denied(r Rule, takes []Take) error {
+// checkDenied looks for a reason for each denial among the takes that may have been admitted before it.
+func checkDenied(r Rule, takes []Take) error {
 	var charged []Take // the latest first
 	for _, t := range takes {
 		switch {

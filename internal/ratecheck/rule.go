@@ -26,7 +26,7 @@ func Buckets(limit int64, per, bucket time.Duration) Rule {
 	whole := (per + bucket - 1) / bucket * bucket
 	return Rule{
 		Most:   func(w time.Duration) int64 { return limit * max(1, int64((w+whole-1)/whole)) },
-		Denies: until(whole+bucket, limit),
+		Denies: limitBefore(whole+bucket, limit),
 	}
 }
 
@@ -34,7 +34,7 @@ func Buckets(limit int64, per, bucket time.Duration) Rule {
 func SlidingLog(limit int64, per time.Duration) Rule {
 	return Rule{
 		Most:   func(w time.Duration) int64 { return limit * int64(w/per+1) },
-		Denies: until(per, limit),
+		Denies: limitBefore(per, limit),
 	}
 }
 
@@ -42,8 +42,8 @@ func SlidingLog(limit int64, per time.Duration) Rule {
 func FixedWindow(limit int64, per time.Duration) Rule {
 	return Rule{
 		Most:    func(w time.Duration) int64 { return limit * int64(w/per+2) },
-		Denies:  until(per, limit),
-		Windows: windows(limit, per.Microseconds()),
+		Denies:  limitBefore(per, limit),
+		Windows: checkFixedWindows(limit, per.Microseconds()),
 	}
 }
 
@@ -69,14 +69,14 @@ func Leased(r Rule, lifetime time.Duration, held int64) Rule {
 	return r
 }
 
-// In is r for a limiter whose windows end at these known times, in microseconds.
-func (r Rule) In(limit int64, per time.Duration, ends []int64) Rule {
-	r.Windows, r.known = nil, known(limit, per.Microseconds(), ends)
+// WithWindowEnds is r for a limiter whose windows end at these known times, in microseconds.
+func (r Rule) WithWindowEnds(limit int64, per time.Duration, ends []int64) Rule {
+	r.Windows, r.known = nil, checkKnownWindows(limit, per.Microseconds(), ends)
 	return r
 }
 
-// until returns limit for less than d.
-func until(d time.Duration, limit int64) func(time.Duration) int64 {
+// limitBefore returns limit for less than d.
+func limitBefore(d time.Duration, limit int64) func(time.Duration) int64 {
 	return func(w time.Duration) int64 {
 		if w < d {
 			return limit

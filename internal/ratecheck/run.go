@@ -51,7 +51,7 @@ func Run(t *testing.T, p Plan) []Take {
 			t.Cleanup(func() { kill.Stop() })
 		}
 	}
-	must(t, p.load(t.Context(), taker, logs))
+	must(t, p.sendTakes(t.Context(), taker, logs))
 	for i, o := range others {
 		if i < p.Killed {
 			o.Kill()
@@ -78,11 +78,11 @@ func (p *Plan) serve(t *testing.T, arg string, in io.Reader, out io.Writer) {
 	_, err := out.Write([]byte{0})
 	must(t, err)
 	_, _ = io.Copy(io.Discard, in)
-	must(t, p.load(t.Context(), taker, logs))
+	must(t, p.sendTakes(t.Context(), taker, logs))
 }
 
-// load sends takes for the planned time.
-func (p *Plan) load(ctx context.Context, take func(context.Context, int64) (bool, error), logs string) error {
+// sendTakes sends takes for the planned time.
+func (p *Plan) sendTakes(ctx context.Context, take func(context.Context, int64) (bool, error), logs string) error {
 	var wg sync.WaitGroup
 	end := time.Now().Add(p.For)
 	errs := make(chan error, p.Goroutines)

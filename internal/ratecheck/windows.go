@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// windows follows the windows of FixedWindow: it computes in which interval each must have begun, and so
+// checkFixedWindows follows the windows of FixedWindow: it computes in which interval each must have begun, and so
 // which takes are certainly in it.
-func windows(limit, per int64) func([]Take) error {
+func checkFixedWindows(limit, per int64) func([]Take) error {
 	return func(allowed []Take) error {
 		if len(allowed) == 0 {
 			return nil
@@ -28,17 +28,17 @@ func windows(limit, per int64) func([]Take) error {
 			}
 			end = to + per
 			var more bool
-			if from, to, more = next(allowed, from+per, end); !more {
+			if from, to, more = nextWindow(allowed, from+per, end); !more {
 				return nil
 			}
 		}
 	}
 }
 
-// next returns the interval in which the next window begins, after one that ends between early and
+// nextWindow returns the interval in which the next window begins, after one that ends between early and
 // late: it begins with a take that was received no earlier than early, and no later than the first take
 // sent after late was received.
-func next(allowed []Take, early, late int64) (from, to int64, more bool) {
+func nextWindow(allowed []Take, early, late int64) (from, to int64, more bool) {
 	first := true
 	for _, t := range allowed {
 		if t.Received >= early && (first || t.Sent < from) {
@@ -51,9 +51,9 @@ func next(allowed []Take, early, late int64) (from, to int64, more bool) {
 	return max(from, early), to, more
 }
 
-// known checks takes in windows that end at known times. A take that may be in either of two windows
+// checkKnownWindows checks takes in windows that end at known times. A take that may be in either of two windows
 // counts in none.
-func known(limit, per int64, ends []int64) func([]Take) error {
+func checkKnownWindows(limit, per int64, ends []int64) func([]Take) error {
 	ends = slices.Compact(slices.Sorted(slices.Values(ends)))
 	return func(allowed []Take) error {
 		for _, end := range ends {

@@ -96,9 +96,9 @@ func (r *cluster) queueAt(addr string, other *redis.Client) *queue {
 	return r.queues[addr]
 }
 
-// redirected reports whether a node refused a command because another node has its keys or will
+// isRedirected reports whether a node refused a command because another node has its keys or will
 // have them, and queues the command's calls there.
-func (q *queue) redirected(cmd *command) bool {
+func (q *queue) isRedirected(cmd *command) bool {
 	r, err := q.pipe.cluster, cmd.Err()
 	if r == nil {
 		return false

@@ -74,7 +74,7 @@ func TestScriptsThatWereFlushed(t *testing.T) {
 	s := redistest.Start(t)
 	c := s.Client(nil)
 	p := newPipe(t, c)
-	endFlushes := redistest.Flushing(t, c)
+	endFlushes := redistest.KeepFlushingScripts(t, c)
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
@@ -204,7 +204,7 @@ func requireKind(t *testing.T, kind string, r Result) {
 // TestInvalidReplies has a server send anything. The errors of go-redis for an unreadable reply may
 // quote it, an error reply is for the stores to redact.
 func TestInvalidReplies(t *testing.T) {
-	replies := redistest.Quoting("app:secret-of-key", "secret-of")
+	replies := redistest.QuotingReplies("app:secret-of-key", "secret-of")
 	for name, reply := range map[string]string{
 		"array of errors":   "*2\r\n-secret-of\r\n-OOM secret-of\r\n",
 		"array of text":     "*2\r\n$9\r\nsecret-of\r\n$9\r\nsecret-of\r\n",
@@ -225,7 +225,7 @@ func TestInvalidReplies(t *testing.T) {
 	ints := NewIntScript(`return {1}`)
 	for name, reply := range replies {
 		t.Run(name, func(t *testing.T) {
-			p := newPipe(t, redistest.Answering(t, reply))
+			p := newPipe(t, redistest.FixedReplyClient(t, reply))
 			calls := []Call{{Script: get, Keys: []string{"k"}}, {Script: ints, Keys: []string{"k"}}, of(&counters, "k", 1)}
 			var results []Result
 			for _, c := range calls {
@@ -362,7 +362,7 @@ func TestAClosedClient(t *testing.T) {
 // TestNoise has everything happen at once: no reply may go astray.
 func TestNoise(t *testing.T) {
 	s := redistest.Start(t)
-	c, proxy := s.Behind()
+	c, proxy := s.ClientBehindProxy()
 	p := newPipe(t, c)
 	load(t, p, incr)
 	stop, stopped := make(chan struct{}), make(chan struct{})

@@ -84,7 +84,7 @@ func (q *queue) add(calls ...*call) []*call {
 	q.inFlight++
 	q.began = time.Now()
 	if q.inFlight == 1 {
-		q.collectLocked(len(calls))
+		q.waitForMoreLocked(len(calls))
 	}
 	return q.takeLocked()
 }
@@ -110,9 +110,9 @@ func cost(calls []*call) (n int) {
 	return n
 }
 
-// collectLocked yields the processor while the queue grows beyond n calls. It releases q.mu
+// waitForMoreLocked yields the processor while the queue grows beyond n calls. It releases q.mu
 // meanwhile.
-func (q *queue) collectLocked(n int) {
+func (q *queue) waitForMoreLocked(n int) {
 	q.alone++
 	if q.alone > maxAlone && q.alone%maxAlone != 0 {
 		return

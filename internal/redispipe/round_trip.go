@@ -33,9 +33,9 @@ func (q *queue) send(ctx context.Context, calls []*call) (refused []*call) {
 		switch {
 		case cmd.Err() == nil:
 			cmd.deliver()
-		case q.refused(cmd):
+		case q.isRefused(cmd):
 			refused = append(refused, cmd.split()...)
-		case !q.redirected(cmd):
+		case !q.isRedirected(cmd):
 			cmd.deliver()
 		}
 	}
@@ -64,9 +64,9 @@ func (q *queue) exec(ctx context.Context, cmds []*command) {
 	}
 }
 
-// refused reports whether the node refused a command that it runs if it is sent in another way,
+// isRefused reports whether the node refused a command that it runs if it is sent in another way,
 // and prepares the command's calls for that.
-func (q *queue) refused(cmd *command) bool {
+func (q *queue) isRefused(cmd *command) bool {
 	switch err := cmd.Err(); {
 	case redis.HasErrorPrefix(err, "NOSCRIPT") && !cmd.calls[0].source:
 		for _, c := range cmd.calls {

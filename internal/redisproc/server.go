@@ -121,7 +121,7 @@ func (s *Server) run() error {
 			return fmt.Errorf("redis-server ended at once:\n%s", &log)
 		case <-tick.C:
 		}
-		if answers(s.Addr) {
+		if isServing(s.Addr) {
 			return nil
 		}
 	}
@@ -131,8 +131,8 @@ func (s *Server) run() error {
 	return fmt.Errorf("redis-server does not answer:\n%s", &log)
 }
 
-// answers reports whether a server at addr answers and has loaded its data.
-func answers(addr string) bool {
+// isServing reports whether a server at addr answers and has loaded its data.
+func isServing(addr string) bool {
 	conn, err := net.DialTimeout("tcp", addr, 100*time.Millisecond)
 	if err != nil {
 		return false

@@ -16,15 +16,15 @@ import (
 // dial retries once a second, and notices only then that it is closed. Leak tests ignore it.
 const Lingers = "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"
 
-// Behind returns a client that connects to the server through a fault proxy.
-func (s *Server) Behind() (*redis.Client, *faultproxy.Proxy) {
+// ClientBehindProxy returns a client that connects to the server through a fault proxy.
+func (s *Server) ClientBehindProxy() (*redis.Client, *faultproxy.Proxy) {
 	p := faultproxy.New(s.tb, s.Addr)
 	return s.Client(func(o *redis.Options) { o.Addr = p.Addr }), p
 }
 
-// ComesBack restarts a stopped server, stops it and restarts it again. It calls fails while the server is
+// RestartTwice restarts a stopped server, stops it and restarts it again. It calls fails while the server is
 // down, first before clients have connected and then with open connections, and recovers while it runs.
-func (s *Server) ComesBack(fails, recovers func()) {
+func (s *Server) RestartTwice(fails, recovers func()) {
 	s.tb.Helper()
 	fails()
 	s.Restart()
@@ -35,8 +35,8 @@ func (s *Server) ComesBack(fails, recovers func()) {
 	recovers()
 }
 
-// Masters calls f for each master, maybe concurrently.
-func Masters(ctx context.Context, c redis.UniversalClient, f func(context.Context, *redis.Client) error) error {
+// ForEachMaster calls f for each master, maybe concurrently.
+func ForEachMaster(ctx context.Context, c redis.UniversalClient, f func(context.Context, *redis.Client) error) error {
 	if cluster, ok := c.(*redis.ClusterClient); ok {
 		return cluster.ForEachMaster(ctx, f)
 	}
@@ -46,16 +46,16 @@ func Masters(ctx context.Context, c redis.UniversalClient, f func(context.Contex
 // FlushAll removes all keys of all masters.
 func FlushAll(tb testing.TB, c redis.UniversalClient) {
 	tb.Helper()
-	err := Masters(tb.Context(), c, func(ctx context.Context, node *redis.Client) error { return node.FlushAll(ctx).Err() })
+	err := ForEachMaster(tb.Context(), c, func(ctx context.Context, node *redis.Client) error { return node.FlushAll(ctx).Err() })
 	if err != nil {
 		tb.Fatalf("redistest: %v", err)
 	}
 }
 
-// Age runs a script that makes a key older by the microseconds in its argument, for every key.
-func Age(tb testing.TB, c redis.UniversalClient, older *redis.Script, d time.Duration) {
+// AgeKey runs a script that makes a key older by the microseconds in its argument, for every key.
+func AgeKey(tb testing.TB, c redis.UniversalClient, older *redis.Script, d time.Duration) {
 	tb.Helper()
-	err := Masters(tb.Context(), c, func(ctx context.Context, node *redis.Client) error {
+	err := ForEachMaster(tb.Context(), c, func(ctx context.Context, node *redis.Client) error {
 		keys, err := node.Keys(ctx, "*").Result()
 		for _, key := range keys {
 			err = errors.Join(err, older.Run(ctx, node, []string{key}, d.Microseconds()).Err())
@@ -67,8 +67,8 @@ func Age(tb testing.TB, c redis.UniversalClient, older *redis.Script, d time.Dur
 	}
 }
 
-// Answering returns a client of a server that sends the same reply to every command.
-func Answering(tb testing.TB, reply string) *redis.Client {
+// FixedReplyClient returns a client of a server that sends the same reply to every command.
+func FixedReplyClient(tb testing.TB, reply string) *redis.Client {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -81,7 +81,7 @@ func Answering(tb testing.TB, reply string) *redis.Client {
 			if err != nil {
 				return
 			}
-			go answer(conn, reply)
+			go sendReplies(conn, reply)
 		}
 	}()
 	c := redis.NewClient(&redis.Options{Addr: l.Addr().String(), Protocol: 2, DisableIdentity: true})
@@ -89,7 +89,7 @@ func Answering(tb testing.TB, reply string) *redis.Client {
 	return c
 }
 
-func answer(conn net.Conn, reply string) {
+func sendReplies(conn net.Conn, reply string) {
 	defer conn.Close()
 	b := make([]byte, 64<<10)
 	for {
@@ -102,9 +102,9 @@ func answer(conn net.Conn, reply string) {
 	}
 }
 
-// Quoting returns replies by name: errors that quote, and replies that are invalid for every store. No
+// QuotingReplies returns replies by name: errors that quote, and replies that are invalid for every store. No
 // error of a store may contain them. secret is a part of quote without a key.
-func Quoting(quote, secret string) map[string]string {
+func QuotingReplies(quote, secret string) map[string]string {
 	return map[string]string{
 		"unknown command": "-ERR unknown command 'evalsha', with args beginning with: '" + quote + "'\r\n",
 		"unknown alone":   "-ERR unknown command 'evalsha', with args beginning with: '" + secret + "'\r\n",

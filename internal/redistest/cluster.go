@@ -59,8 +59,8 @@ func StartCluster(tb testing.TB, args ...string) *Cluster {
 	}
 	c := &Cluster{tb: tb}
 	for i, p := range procs {
-		n := &node{Server: started(tb, p, errs[i])}
-		n.admin = n.Client(impatient)
+		n := &node{Server: newServer(tb, p, errs[i])}
+		n.admin = n.Client(setShortTimeouts)
 		n.id = n.admin.ClusterMyID(context.Background()).Val()
 		c.nodes = append(c.nodes, n)
 	}
@@ -68,8 +68,8 @@ func StartCluster(tb testing.TB, args ...string) *Cluster {
 	return c
 }
 
-// impatient sets options for queries of servers that may be dead.
-func impatient(o *redis.Options) {
+// setShortTimeouts sets options for queries of servers that may be dead.
+func setShortTimeouts(o *redis.Options) {
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.DialTimeout, o.ReadTimeout = time.Second, 2*time.Second
 }
@@ -118,7 +118,7 @@ func (c *Cluster) Client(change func(*redis.ClusterOptions)) *redis.ClusterClien
 // Slot returns the slot of a key.
 func (c *Cluster) Slot(key string) int {
 	c.tb.Helper()
-	slot, err := c.alive()[0].admin.ClusterKeySlot(context.Background(), key).Result()
+	slot, err := c.liveNodes()[0].admin.ClusterKeySlot(context.Background(), key).Result()
 	c.must(err)
 	return int(slot)
 }
@@ -128,7 +128,7 @@ func (c *Cluster) Masters(slot int) []*Server {
 	c.tb.Helper()
 	owner := c.owner(slot)
 	servers := []*Server{owner.Server}
-	for _, n := range c.alive() {
+	for _, n := range c.liveNodes() {
 		if n != owner && roleOf(n.admin).master {
 			servers = append(servers, n.Server)
 		}
@@ -136,14 +136,14 @@ func (c *Cluster) Masters(slot int) []*Server {
 	return servers
 }
 
-// Replicated waits until the replica of a slot's master has all writes made so far.
-func (c *Cluster) Replicated(slot int) {
+// WaitReplicated waits until the replica of a slot's master has all writes made so far.
+func (c *Cluster) WaitReplicated(slot int) {
 	c.tb.Helper()
 	owner := c.owner(slot)
 	_, port := owner.hostPort()
-	for _, n := range c.alive() {
+	for _, n := range c.liveNodes() {
 		if roleOf(n.admin).follows == port {
-			caughtUp(c.tb, owner.Server, n.Server)
+			waitCaughtUp(c.tb, owner.Server, n.Server)
 			return
 		}
 	}

@@ -35,7 +35,7 @@ func TestCluster(t *testing.T) {
 		require.Equal(t, fmt.Sprint(i), client.Get(t.Context(), fmt.Sprintf("{a}%d", i)).Val())
 	}
 
-	c.Replicated(slot)
+	c.WaitReplicated(slot)
 	killed := time.Now()
 	heir := c.KillMaster(slot)
 	t.Logf("taken over after %v", time.Since(killed))

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// UserOf returns the rules after ACL SETUSER and the user's name in a document.
-func UserOf(tb testing.TB, document, user string) (words []string) {
+// ParseUser returns the rules after ACL SETUSER and the user's name in a document.
+func ParseUser(tb testing.TB, document, user string) (words []string) {
 	tb.Helper()
 	text, err := os.ReadFile(document)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Server) SetUser(user string, words []string) {
 	}
 }
 
-// As returns a client that logs in as a user with the password secret.
-func (s *Server) As(user string) *redis.Client {
+// ClientAs returns a client that logs in as a user with the password secret.
+func (s *Server) ClientAs(user string) *redis.Client {
 	return s.Client(func(o *redis.Options) { o.Username, o.Password = user, "secret" })
 }

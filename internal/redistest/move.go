@@ -15,7 +15,7 @@ func (c *Cluster) BeginMove(slot int, to *Server) *Move {
 	c.tb.Helper()
 	ctx := context.Background()
 	m := &Move{c: c, slot: slot, from: c.owner(slot)}
-	for _, n := range c.alive() {
+	for _, n := range c.liveNodes() {
 		if n.Server == to {
 			m.to = n
 		}
@@ -50,7 +50,7 @@ func (m *Move) End() {
 	}
 	// First the new owner, so that the slot always has one.
 	nodes := []*node{m.to, m.from}
-	for _, n := range m.c.alive() {
+	for _, n := range m.c.liveNodes() {
 		if n != m.to && n != m.from && roleOf(n.admin).master {
 			nodes = append(nodes, n)
 		}

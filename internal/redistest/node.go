@@ -24,8 +24,8 @@ func StartNode(tb testing.TB) (server *Server, plain *redis.Client, cluster *red
 	return server, plain, cluster
 }
 
-// Flushing flushes all scripts again and again, until the returned function is called.
-func Flushing(tb testing.TB, c *redis.Client) (end func()) {
+// KeepFlushingScripts flushes all scripts again and again, until the returned function is called.
+func KeepFlushingScripts(tb testing.TB, c *redis.Client) (end func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -20,7 +20,7 @@ func TestFlushingForgetsScripts(t *testing.T) {
 	c := Start(t).Client(nil)
 	sha, err := c.ScriptLoad(t.Context(), "return 1").Result()
 	require.NoError(t, err)
-	end := Flushing(t, c)
+	end := KeepFlushingScripts(t, c)
 	require.Eventually(t, func() bool { return !c.ScriptExists(t.Context(), sha).Val()[0] }, 10*time.Second, time.Millisecond)
 	end()
 	require.NoError(t, c.ScriptLoad(t.Context(), "return 1").Err())

@@ -30,11 +30,11 @@ type Server struct {
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	p, err := redisproc.Start(tb.TempDir(), args...)
-	return started(tb, p, err)
+	return newServer(tb, p, err)
 }
 
-// started returns the Server of p, which ends with the test.
-func started(tb testing.TB, p *redisproc.Server, err error) *Server {
+// newServer returns the Server of p, which ends with the test.
+func newServer(tb testing.TB, p *redisproc.Server, err error) *Server {
 	tb.Helper()
 	switch {
 	case errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") == "true":

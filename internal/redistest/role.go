@@ -20,7 +20,7 @@ type role struct {
 
 func (s *Server) role() role {
 	o := &redis.Options{Addr: s.Addr, Protocol: 2, DisableIdentity: true}
-	impatient(o)
+	setShortTimeouts(o)
 	c := redis.NewClient(o)
 	defer c.Close()
 	return roleOf(c)
@@ -53,8 +53,8 @@ func field(info, name string) string {
 	return ""
 }
 
-// caughtUp waits until the replica has applied all writes of the master.
-func caughtUp(tb testing.TB, master, replica *Server) {
+// waitCaughtUp waits until the replica has applied all writes of the master.
+func waitCaughtUp(tb testing.TB, master, replica *Server) {
 	tb.Helper()
 	offset := master.role().offset
 	waitFor(tb, "the replica has all that the master has", func() bool {

@@ -38,7 +38,7 @@ func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	if err := s.Master.Client(nil).Set(context.Background(), "redistest", "", time.Millisecond).Err(); err != nil {
 		tb.Fatalf("redistest: %v", err)
 	}
-	s.Replicated()
+	s.WaitReplicated()
 	// A Sentinel looks again only after 10 s for what it does not find at its start.
 	waitFor(tb, "the master has it", func() bool { return s.Master.role().online })
 
@@ -47,7 +47,7 @@ sentinel monitor %[1]s %[2]s %[3]s 1
 sentinel down-after-milliseconds %[1]s 500
 sentinel failover-timeout %[1]s 2000
 `, MasterName, host, port))
-	s.Server = started(tb, p, err)
+	s.Server = newServer(tb, p, err)
 	s.admin = redis.NewSentinelClient(&redis.Options{Addr: s.Addr, Protocol: 2, DisableIdentity: true})
 	tb.Cleanup(func() { _ = s.admin.Close() })
 	waitFor(tb, "the Sentinel knows the replica", func() bool {
@@ -78,7 +78,7 @@ func (s *Sentinel) Failover() {
 	if err := s.admin.Failover(context.Background(), MasterName).Err(); err != nil {
 		s.tb.Fatalf("redistest: failover: %v", err)
 	}
-	s.promoted()
+	s.waitPromoted()
 }
 
 // KillMaster kills the master and waits until the replica has taken over with the writes it has
@@ -86,20 +86,20 @@ func (s *Sentinel) Failover() {
 func (s *Sentinel) KillMaster() {
 	s.tb.Helper()
 	s.Master.Kill()
-	s.promoted()
+	s.waitPromoted()
 }
 
-// Replicated waits until the replica has all writes made so far.
-func (s *Sentinel) Replicated() {
+// WaitReplicated waits until the replica has all writes made so far.
+func (s *Sentinel) WaitReplicated() {
 	s.tb.Helper()
-	caughtUp(s.tb, s.Master, s.Replica)
+	waitCaughtUp(s.tb, s.Master, s.Replica)
 }
 
-// Lose kills the master and lets the replica take over without the writes of write: the replica is down
+// LoseWrites kills the master and lets the replica take over without the writes of write: the replica is down
 // meanwhile. It has all earlier writes. The servers must be [redisproc.Durable].
-func (s *Sentinel) Lose(write func()) {
+func (s *Sentinel) LoseWrites(write func()) {
 	s.tb.Helper()
-	s.Replicated()
+	s.WaitReplicated()
 	s.Replica.Kill()
 	write()
 	s.Master.Kill()
@@ -110,11 +110,11 @@ func (s *Sentinel) Lose(write func()) {
 		err := s.admin.Failover(context.Background(), MasterName).Err()
 		return err == nil || redis.HasErrorPrefix(err, "INPROG")
 	})
-	s.promoted()
+	s.waitPromoted()
 }
 
-// promoted waits until the replica is the master, for the Sentinel, too.
-func (s *Sentinel) promoted() {
+// waitPromoted waits until the replica is the master, for the Sentinel, too.
+func (s *Sentinel) waitPromoted() {
 	s.tb.Helper()
 	_, port := s.Replica.hostPort()
 	waitFor(s.tb, "the replica is the master", func() bool {

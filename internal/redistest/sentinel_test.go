@@ -21,7 +21,7 @@ func TestSentinel(t *testing.T) {
 			t.Logf("up after %v", time.Since(began))
 			c := s.Client(nil)
 			require.NoError(t, c.Set(t.Context(), "k", "v", 0).Err())
-			s.Replicated()
+			s.WaitReplicated()
 			began = time.Now()
 			fail(s)
 			t.Logf("taken over after %v", time.Since(began))
@@ -40,7 +40,7 @@ func TestAReplicaThatFellBehind(t *testing.T) {
 	s := StartSentinel(t, redisproc.Durable...)
 	c := s.Client(nil)
 	require.NoError(t, c.Set(t.Context(), "early", "v", 0).Err())
-	s.Lose(func() { require.NoError(t, c.Set(t.Context(), "late", "v", 0).Err()) })
+	s.LoseWrites(func() { require.NoError(t, c.Set(t.Context(), "late", "v", 0).Err()) })
 	require.EqualValues(t, 1, s.Client(nil).Exists(t.Context(), "early", "late").Val())
 	require.Equal(t, "v", s.Client(nil).Get(t.Context(), "early").Val())
 }

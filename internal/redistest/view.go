@@ -14,14 +14,14 @@ import (
 func (n *node) view(ctx context.Context, word string) (lines []string) {
 	text, _ := n.admin.ClusterNodes(ctx).Result()
 	for line := range strings.Lines(text) {
-		if isWordOf(line, word) {
+		if hasWord(line, word) {
 			lines = append(lines, line)
 		}
 	}
 	return lines
 }
 
-func isWordOf(line, word string) bool {
+func hasWord(line, word string) bool {
 	for w := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' }) {
 		if w == word {
 			return true
@@ -57,12 +57,12 @@ func (c *Cluster) owner(slot int) *node {
 	c.tb.Helper()
 	id := ""
 	c.wait("the nodes agree on a slot", func(n *node) bool {
-		if n == c.alive()[0] {
+		if n == c.liveNodes()[0] {
 			id = n.ownerOf(context.Background(), slot)
 		}
 		return id != "" && n.ownerOf(context.Background(), slot) == id
 	})
-	for _, n := range c.alive() {
+	for _, n := range c.liveNodes() {
 		if n.id == id {
 			return n
 		}
@@ -71,7 +71,7 @@ func (c *Cluster) owner(slot int) *node {
 	return nil
 }
 
-func (c *Cluster) alive() (nodes []*node) {
+func (c *Cluster) liveNodes() (nodes []*node) {
 	for _, n := range c.nodes {
 		if !n.dead {
 			nodes = append(nodes, n)
@@ -84,7 +84,7 @@ func (c *Cluster) alive() (nodes []*node) {
 func (c *Cluster) wait(what string, done func(*node) bool) {
 	c.tb.Helper()
 	waitFor(c.tb, what, func() bool {
-		for _, n := range c.alive() {
+		for _, n := range c.liveNodes() {
 			if !done(n) {
 				return false
 			}

@@ -37,8 +37,8 @@ func (d *denial) denies(n int64, r *ratelimit.Rule) bool {
 // covers reports whether d denies everything that other denies.
 func (d *denial) covers(other *denial) bool { return d.denies(other.n, &other.rule) }
 
-// about reports whether d is about the counter of r, or its block if r has one.
-func (d *denial) about(key string, r *ratelimit.Rule) bool {
+// isAbout reports whether d is about the counter of r, or its block if r has one.
+func (d *denial) isAbout(key string, r *ratelimit.Rule) bool {
 	return d.key == key && d.rule.Block() == r.Block() && d.rule.SharesCounter(*r)
 }
 
@@ -71,8 +71,8 @@ func newDenialTable(n int) *denialTable {
 	return &denialTable{seed: maphash.MakeSeed(), sets: make([]denialSet, sets)}
 }
 
-// locate returns the set of a key, and its tag there.
-func (t *denialTable) locate(key string) (*denialSet, uint32) {
+// setFor returns the set of a key, and its tag there.
+func (t *denialTable) setFor(key string) (*denialSet, uint32) {
 	hash := maphash.String(t.seed, key)
 	return &t.sets[hash&uint64(len(t.sets)-1)], uint32(hash >> 32)
 }
@@ -83,7 +83,7 @@ func (s *denialSet) find(tag uint32, key string, r *ratelimit.Rule, now time.Dur
 		if s.tags[i].Load() != tag {
 			continue
 		}
-		if d := s.entries[i].Load(); d != nil && d.until > now && d.about(key, r) {
+		if d := s.entries[i].Load(); d != nil && d.until > now && d.isAbout(key, r) {
 			return d
 		}
 	}
@@ -101,28 +101,28 @@ func (s *denialSet) add(tag uint32, d *denial, version uint64, now time.Duration
 	if old := s.find(tag, d.key, &d.rule, now); old != nil && old.covers(d) && (old.until >= d.until || !d.covers(old)) {
 		return
 	}
-	s.put(tag, d, now)
+	s.putLocked(tag, d, now)
 }
 
-// replace puts d in place of what is known of the same counter. If d has ended, it only
+// addLocked puts d in place of what is known of the same counter. If d has ended, it only
 // removes that.
-func (s *denialSet) replace(tag uint32, d *denial, now time.Duration) {
+func (s *denialSet) addLocked(tag uint32, d *denial, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d.until > now {
-		s.put(tag, d, now)
+		s.putLocked(tag, d, now)
 		return
 	}
-	s.remove(d.key, &d.rule)
+	s.removeLocked(d.key, &d.rule)
 }
 
-// put puts d in place of a denial about the same counter, or else in the place that is free
+// putLocked puts d in place of a denial about the same counter, or else in the place that is free
 // or ends first. The caller holds s.mu.
-func (s *denialSet) put(tag uint32, d *denial, now time.Duration) {
+func (s *denialSet) putLocked(tag uint32, d *denial, now time.Duration) {
 	place, first := 0, time.Duration(math.MaxInt64)
 	for i := range s.entries {
 		old := s.entries[i].Load()
-		if old != nil && old.until > now && old.about(d.key, &d.rule) {
+		if old != nil && old.until > now && old.isAbout(d.key, &d.rule) {
 			place = i
 			break
 		}
@@ -149,12 +149,12 @@ func (s *denialSet) forget(key string, r *ratelimit.Rule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version.Add(1)
-	s.remove(key, r)
+	s.removeLocked(key, r)
 }
 
-// remove removes the denials about a key's counter of r, including those of blocks. The
+// removeLocked removes the denials about a key's counter of r, including those of blocks. The
 // caller holds s.mu.
-func (s *denialSet) remove(key string, r *ratelimit.Rule) {
+func (s *denialSet) removeLocked(key string, r *ratelimit.Rule) {
 	for i := range s.entries {
 		if d := s.entries[i].Load(); d != nil && d.key == key && d.rule.SharesCounter(*r) {
 			s.entries[i].Store(nil)
@@ -177,8 +177,8 @@ func (s *denialSet) observeLimit(op *ratelimit.Op) {
 	}
 }
 
-// invalidates reports whether op, if it takes effect, may allow what was denied before.
-func (s *denialSet) invalidates(op *ratelimit.Op) bool {
+// mayInvalidate reports whether op, if it takes effect, may allow what was denied before.
+func (s *denialSet) mayInvalidate(op *ratelimit.Op) bool {
 	switch op.Kind {
 	case ratelimit.Refund, ratelimit.Reset:
 		return true

@@ -74,7 +74,7 @@ func (c *denyCache) now() time.Duration {
 // DoOne is Do with a list of one. A denial from the cache costs a hash, a look-up and no
 // allocation.
 func (c *denyCache) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	set, tag := c.table.locate(op.Key)
+	set, tag := c.table.setFor(op.Key)
 	if op.Kind == ratelimit.Take && op.Prepaid == 0 {
 		now := c.now()
 		if d := set.find(tag, op.Key, &op.Rule, now); d != nil && 1 <= op.N && op.N <= op.Rule.Burst() && d.denies(op.N, &op.Rule) {
@@ -89,8 +89,8 @@ func (c *denyCache) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Resul
 
 func (c *denyCache) queryOne(ctx context.Context, op ratelimit.Op, set *denialSet, tag uint32) (res ratelimit.Result, err error) {
 	ops, results := [1]ratelimit.Op{op}, [1]ratelimit.Result{}
-	q, ok := c.begin(ops[:], results[:], set, tag), false
-	defer func() { q.observe(ok) }() // even after a panic
+	q, ok := c.beginQuery(ops[:], results[:], set, tag), false
+	defer func() { q.observeResults(ok) }() // even after a panic
 	results[0], err = c.one(ctx, op)
 	ok = err == nil
 	return results[0], err
@@ -103,25 +103,25 @@ func (c *denyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 		return nil, err
 	}
 	out := make([]ratelimit.Result, len(ops))
-	invalidated := c.invalidates(ops) // one group may allow what another is denied
+	invalidated := c.mayInvalidate(ops) // one group may allow what another is denied
 	rest := subset{out: out}
 	var queries []pendingQuery
 	for from, group := range storage.Groups(ops) {
-		set, tag := c.table.locate(group[0].Key)
+		set, tag := c.table.setFor(group[0].Key)
 		results := out[from : from+len(group)]
-		if !invalidated && c.deny(group, results, set, tag) {
+		if !invalidated && c.denyGroup(group, results, set, tag) {
 			continue
 		}
 		rest.beginGroup()
 		for i := range group {
 			rest.add(group[i], from+i)
 		}
-		queries = append(queries, c.begin(group, results, set, tag))
+		queries = append(queries, c.beginQuery(group, results, set, tag))
 	}
 	ok := false
 	defer func() { // even after a panic
 		for i := range queries {
-			queries[i].observe(ok)
+			queries[i].observeResults(ok)
 		}
 	}()
 	if err := rest.do(ctx, c.inner); err != nil {
@@ -131,9 +131,9 @@ func (c *denyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 	return out, nil
 }
 
-func (c *denyCache) invalidates(ops []ratelimit.Op) bool {
+func (c *denyCache) mayInvalidate(ops []ratelimit.Op) bool {
 	return slices.ContainsFunc(ops, func(op ratelimit.Op) bool {
-		set, _ := c.table.locate(op.Key)
-		return set.invalidates(&op)
+		set, _ := c.table.setFor(op.Key)
+		return set.mayInvalidate(&op)
 	})
 }

@@ -8,7 +8,7 @@ import (
 
 // result returns the result of a take of n by r, which d denies.
 func (d *denial) result(n int64, r *ratelimit.Rule, now time.Duration) ratelimit.Result {
-	res := d.notViolated(r, now)
+	res := d.notViolatedResult(r, now)
 	res.Violated = true
 	res.RetryAfter = d.until - now
 	if r.Algorithm() == "gcra" && n > d.n && !d.blocked {
@@ -22,8 +22,8 @@ func (d *denial) result(n int64, r *ratelimit.Rule, now time.Duration) ratelimit
 	return res
 }
 
-// notViolated returns the result of a take by r in a group that another take's denial denies.
-func (d *denial) notViolated(r *ratelimit.Rule, now time.Duration) ratelimit.Result {
+// notViolatedResult returns the result of a take by r in a group that another take's denial denies.
+func (d *denial) notViolatedResult(r *ratelimit.Rule, now time.Duration) ratelimit.Result {
 	return ratelimit.Result{
 		Source: ratelimit.FromDenyCache, Limit: r.Limit(),
 		Remaining:  min(max(0, d.remaining-(d.rule.Burst()-r.Burst())), r.Burst()),
@@ -34,8 +34,8 @@ func (d *denial) notViolated(r *ratelimit.Rule, now time.Duration) ratelimit.Res
 // maxGroup is the size of the largest group that the cache answers.
 const maxGroup = 16
 
-// deny answers a group that is known to be denied, and reports whether it is.
-func (c *denyCache) deny(ops []ratelimit.Op, out []ratelimit.Result, set *denialSet, tag uint32) bool {
+// denyGroup answers a group that is known to be denied, and reports whether it is.
+func (c *denyCache) denyGroup(ops []ratelimit.Op, out []ratelimit.Result, set *denialSet, tag uint32) bool {
 	if len(ops) > maxGroup {
 		return false
 	}
@@ -54,7 +54,7 @@ func (c *denyCache) deny(ops []ratelimit.Op, out []ratelimit.Result, set *denial
 			return false
 		}
 		known[i] = d
-		denied = denied || d.denies(op.N+charged(ops[:i], &op.Rule), &op.Rule)
+		denied = denied || d.denies(op.N+chargedUnits(ops[:i], &op.Rule), &op.Rule)
 	}
 	if !denied {
 		return false
@@ -63,10 +63,10 @@ func (c *denyCache) deny(ops []ratelimit.Op, out []ratelimit.Result, set *denial
 		op, d := &ops[i], known[i]
 		if d == nil {
 			out[i] = ratelimit.Result{Source: ratelimit.FromDenyCache}
-		} else if n := op.N + charged(ops[:i], &op.Rule); d.denies(n, &op.Rule) {
+		} else if n := op.N + chargedUnits(ops[:i], &op.Rule); d.denies(n, &op.Rule) {
 			out[i] = d.result(n, &op.Rule, now)
 		} else {
-			out[i] = d.notViolated(&op.Rule, now)
+			out[i] = d.notViolatedResult(&op.Rule, now)
 		}
 	}
 	return true

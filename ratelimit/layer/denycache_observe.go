@@ -17,20 +17,20 @@ type pendingQuery struct {
 	sent    time.Duration
 }
 
-// begin returns the query of a group, before the store runs it.
-func (c *denyCache) begin(ops []ratelimit.Op, results []ratelimit.Result, set *denialSet, tag uint32) pendingQuery {
+// beginQuery returns the query of a group, before the store runs it.
+func (c *denyCache) beginQuery(ops []ratelimit.Op, results []ratelimit.Result, set *denialSet, tag uint32) pendingQuery {
 	for i := range ops {
 		set.observeLimit(&ops[i])
 	}
 	return pendingQuery{c, ops, results, set, tag, set.version.Load(), c.now()}
 }
 
-// observe keeps what the store answered. ok is false if the query failed, and may have taken
+// observeResults keeps what the store answered. ok is false if the query failed, and may have taken
 // effect all the same.
-func (q *pendingQuery) observe(ok bool) {
+func (q *pendingQuery) observeResults(ok bool) {
 	for i := range q.ops {
 		op := &q.ops[i]
-		if q.set.invalidates(op) && (!ok || q.results[i].Allowed || q.results[i].Source != ratelimit.FromStore) {
+		if q.set.mayInvalidate(op) && (!ok || q.results[i].Allowed || q.results[i].Source != ratelimit.FromStore) {
 			q.set.forget(op.Key, &op.Rule) // changes the version, so that nothing is added below
 		}
 	}
@@ -62,7 +62,7 @@ func (q *pendingQuery) observeDenial(i int) time.Duration {
 	case op.Rule.Algorithm() == "window" && q.block == 0:
 		d.n = res.Remaining + 1 // no unit comes back before the window ends
 	case op.Kind == ratelimit.Take:
-		d.n = op.N + charged(q.ops[:i], &op.Rule)
+		d.n = op.N + chargedUnits(q.ops[:i], &op.Rule)
 	default:
 		d.n = op.N
 	}
@@ -106,8 +106,8 @@ func (q *pendingQuery) observeRemaining(until time.Duration) {
 	}
 }
 
-// charged returns the units that ops charge to r's counter.
-func charged(ops []ratelimit.Op, r *ratelimit.Rule) (n int64) {
+// chargedUnits returns the units that ops charge to r's counter.
+func chargedUnits(ops []ratelimit.Op, r *ratelimit.Rule) (n int64) {
 	for i := range ops {
 		op := &ops[i]
 		if (op.Kind == ratelimit.Take || op.Kind == ratelimit.Add) && op.Rule.SharesCounter(*r) {

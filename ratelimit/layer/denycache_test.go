@@ -34,19 +34,19 @@ func newDenyTest(t *testing.T, o DenyCacheOptions) *denyTest {
 // do runs ops, and requires that many calls of the store.
 func (d *denyTest) do(calls int, ops ...ratelimit.Op) []ratelimit.Result {
 	d.Helper()
-	d.spy.Forget()
+	d.spy.Drain()
 	results, err := d.Do(d.Context(), ops)
 	require.NoError(d, err)
-	require.Len(d, d.spy.Forget(), calls)
+	require.Len(d, d.spy.Drain(), calls)
 	return results
 }
 
 func (d *denyTest) take(calls int, r ratelimit.Rule, n int64) ratelimit.Result {
 	d.Helper()
-	d.spy.Forget()
+	d.spy.Drain()
 	res, err := d.DoOne(d.Context(), take(r, "k", n))
 	require.NoError(d, err)
-	require.Len(d, d.spy.Forget(), calls)
+	require.Len(d, d.spy.Drain(), calls)
 	return res
 }
 

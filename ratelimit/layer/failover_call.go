@@ -47,14 +47,14 @@ func (f *failover) call(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 	case <-limited.Done():
 		err = f.abandon(c)
 	}
-	outcome := f.outcome(ctx, err)
+	outcome := f.breakerOutcome(ctx, err)
 	report(outcome)
 	f.outage.log(ctx)
 	switch {
 	case outcome == errPanicked:
 		panic(c.panic)
 	case err == nil:
-		f.observe(ops, c.results, sent)
+		f.observeRemaining(ops, c.results, sent)
 		return c.results, nil
 	case ctx.Err() != nil && !isOpError(err):
 		return nil, context.Cause(ctx)
@@ -73,8 +73,8 @@ func (f *failover) abandon(c *storeCall) error {
 	return c.err
 }
 
-// outcome returns what a call means for the breaker.
-func (f *failover) outcome(ctx context.Context, err error) error {
+// breakerOutcome returns what a call means for the breaker.
+func (f *failover) breakerOutcome(ctx context.Context, err error) error {
 	switch {
 	case err == nil, isOpError(err), errors.Is(err, ratelimit.ErrKeyType): // the store works
 		f.lastSuccess.Store(int64(f.now()))

@@ -25,8 +25,8 @@ func newLocal(o FailoverOptions) (*local, error) {
 	return &local{store: store, known: newDenialTable(o.Keys), replicas: int64(o.Replicas)}, nil
 }
 
-// observe keeps what the store reports as remaining, for rules that may be counted locally.
-func (f *failover) observe(ops []ratelimit.Op, results []ratelimit.Result, sent time.Duration) {
+// observeRemaining keeps what the store reports as remaining, for rules that may be counted locally.
+func (f *failover) observeRemaining(ops []ratelimit.Op, results []ratelimit.Result, sent time.Duration) {
 	if f.local == nil {
 		return
 	}
@@ -36,8 +36,8 @@ func (f *failover) observe(ops []ratelimit.Op, results []ratelimit.Result, sent 
 		if undone || res.Source != ratelimit.FromStore || op.Rule.Limit() == 0 || op.Kind == ratelimit.Count || f.mode(op.Rule) != Local {
 			continue
 		}
-		set, tag := f.local.known.locate(op.Key)
-		set.replace(tag, &denial{
+		set, tag := f.local.known.setFor(op.Key)
+		set.addLocked(tag, &denial{
 			key: op.Key, rule: op.Rule, n: deniesNone, until: sent + res.ResetAfter, remaining: res.Remaining,
 		}, f.now())
 	}
@@ -49,9 +49,9 @@ func (l *local) do(ctx context.Context, ops []ratelimit.Op, retry, now time.Dura
 	shares := make([]ratelimit.Op, len(ops))
 	for i := range ops {
 		shares[i] = ops[i]
-		shares[i].Rule = l.share(ops[i].Rule)
+		shares[i].Rule = l.shareOf(ops[i].Rule)
 		if ops[i].Rule.Limit() > 0 {
-			l.preload(ctx, &ops[i], shares[i].Rule, now)
+			l.chargeRemaining(ctx, &ops[i], shares[i].Rule, now)
 		}
 	}
 	results, err := l.store.Do(ctx, shares)
@@ -65,8 +65,8 @@ func (l *local) do(ctx context.Context, ops []ratelimit.Op, retry, now time.Dura
 	return results, err
 }
 
-// share returns the rule that this process counts by.
-func (l *local) share(r ratelimit.Rule) ratelimit.Rule {
+// shareOf returns the rule that this process counts by.
+func (l *local) shareOf(r ratelimit.Rule) ratelimit.Rule {
 	if l.replicas == 1 || r.Limit() == 0 {
 		return r
 	}
@@ -78,10 +78,10 @@ func (l *local) share(r ratelimit.Rule) ratelimit.Rule {
 	return share
 }
 
-// preload charges a local counter with what the store reported as used, if that is more than it
+// chargeRemaining charges a local counter with what the store reported as used, if that is more than it
 // has counted. The units count as used now, which is never earlier than they were.
-func (l *local) preload(ctx context.Context, op *ratelimit.Op, share ratelimit.Rule, now time.Duration) {
-	set, tag := l.known.locate(op.Key)
+func (l *local) chargeRemaining(ctx context.Context, op *ratelimit.Op, share ratelimit.Rule, now time.Duration) {
+	set, tag := l.known.setFor(op.Key)
 	if set.find(tag, op.Key, &op.Rule, now) == nil {
 		return
 	}
@@ -100,6 +100,6 @@ func (l *local) preload(ctx context.Context, op *ratelimit.Op, share ratelimit.R
 		_, err = l.store.DoOne(ctx, charge)
 	}
 	if err == nil { // otherwise ctx has ended, and the next caller charges it
-		set.remove(op.Key, &op.Rule)
+		set.removeLocked(op.Key, &op.Rule)
 	}
 }

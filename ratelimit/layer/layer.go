@@ -43,11 +43,11 @@ func New(inner ratelimit.Store, o Options) (*Store, error) {
 	// From the innermost: leased units can be spent while the store is down; so can denials be
 	// repeated, which must not include those of shadow rules; a listed key needs none of these.
 	for _, add := range []func() error{
-		func() (err error) { s.lease, err = wrap(s, o.Lease, newLease); return err },
-		func() (err error) { s.failover, err = wrap(s, o.Failover, newFailover); return err },
-		func() (err error) { _, err = wrap(s, o.DenyCache, newDenyCache); return err },
-		func() (err error) { s.shadow, err = wrap(s, o.Shadow, newShadow); return err },
-		func() (err error) { s.lists, err = wrap(s, o.Lists, newLists); return err },
+		func() (err error) { s.lease, err = addLayer(s, o.Lease, newLease); return err },
+		func() (err error) { s.failover, err = addLayer(s, o.Failover, newFailover); return err },
+		func() (err error) { _, err = addLayer(s, o.DenyCache, newDenyCache); return err },
+		func() (err error) { s.shadow, err = addLayer(s, o.Shadow, newShadow); return err },
+		func() (err error) { s.lists, err = addLayer(s, o.Lists, newLists); return err },
 	} {
 		if err := add(); err != nil {
 			return nil, err
@@ -57,8 +57,8 @@ func New(inner ratelimit.Store, o Options) (*Store, error) {
 	return s, nil
 }
 
-// wrap adds a layer to s if there are options for it.
-func wrap[L ratelimit.Store, O any](s *Store, o *O, layer func(ratelimit.Store, O) (L, error)) (l L, err error) {
+// addLayer adds a layer to s if there are options for it.
+func addLayer[L ratelimit.Store, O any](s *Store, o *O, layer func(ratelimit.Store, O) (L, error)) (l L, err error) {
 	if o == nil {
 		return l, nil
 	}

@@ -129,7 +129,7 @@ func (l *leaseLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 	if len(ops) != 1 {
 		for i := range ops {
 			if ops[i].Kind == ratelimit.Reset {
-				defer l.reset(&ops[i])()
+				defer l.beginReset(&ops[i])()
 			}
 		}
 		return l.inner.Do(ctx, ops)
@@ -146,14 +146,14 @@ func (l *leaseLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Resu
 	r := l.rules.find(&op.Rule, &l.o)
 	switch {
 	case op.Kind == ratelimit.Reset:
-		defer l.reset(&op)()
+		defer l.beginReset(&op)()
 		return l.one(ctx, op)
 	case r == nil || op.Prepaid != 0:
 		return l.one(ctx, op)
 	case op.Kind == ratelimit.Take:
 		return l.take(ctx, r, &op)
 	default:
-		return l.other(ctx, r, &op)
+		return l.runOther(ctx, r, &op)
 	}
 }
 

@@ -19,15 +19,15 @@ func (l *leaseLayer) expire(k *keyState) {
 		}
 	}
 	if k.idle(now) {
-		l.remove(k)
+		l.forgetKey(k)
 	} else if !k.removed {
-		l.schedule(k, now)
+		l.setTimer(k, now)
 	}
 }
 
-// schedule sets the key's timer to the end of its first lease, or to a lifetime from now. The
+// setTimer sets the key's timer to the end of its first lease, or to a lifetime from now. The
 // caller holds k.mu.
-func (l *leaseLayer) schedule(k *keyState, now time.Duration) {
+func (l *leaseLayer) setTimer(k *keyState, now time.Duration) {
 	wait := k.rule.lifetime
 	for _, h := range k.leases() {
 		if h != nil {
@@ -88,8 +88,8 @@ func (l *leaseLayer) refund(ops []ratelimit.Op) (err error) {
 	return err
 }
 
-// remove forgets a key. The caller holds k.mu.
-func (l *leaseLayer) remove(k *keyState) {
+// forgetKey forgets a key. The caller holds k.mu.
+func (l *leaseLayer) forgetKey(k *keyState) {
 	if k.removed {
 		return
 	}
@@ -104,12 +104,12 @@ func (l *leaseLayer) remove(k *keyState) {
 func (l *leaseLayer) removeAll() {
 	for _, r := range l.rules.all() {
 		for _, k := range r.keys.Range {
-			l.end(k.(*keyState))
+			l.endLeases(k.(*keyState))
 		}
 	}
 }
 
-func (l *leaseLayer) end(k *keyState) {
+func (l *leaseLayer) endLeases(k *keyState) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.timer.Stop()
@@ -118,5 +118,5 @@ func (l *leaseLayer) end(k *keyState) {
 			l.giveBack(k, h, l.now())
 		}
 	}
-	l.remove(k)
+	l.forgetKey(k)
 }

@@ -50,9 +50,9 @@ func (k *keyState) available(now time.Duration) int64 {
 	return k.current.Load().available(now) + k.next.available(now)
 }
 
-// count adds to the demand what was spent of a lease of which so many units are left. The
+// countDemand adds to the demand what was spent of a lease of which so many units are left. The
 // caller holds mu.
-func (k *keyState) count(h *heldLease, left int64, now time.Duration) {
+func (k *keyState) countDemand(h *heldLease, left int64, now time.Duration) {
 	if left < 0 {
 		return
 	}
@@ -60,11 +60,11 @@ func (k *keyState) count(h *heldLease, left int64, now time.Duration) {
 	h.counted = h.size - left
 }
 
-// units returns how many units to take from the store for a take of n, or for none if n is 0:
+// unitsToTake returns how many units to take from the store for a take of n, or for none if n is 0:
 // n, or more if a lease is worth it. The caller holds mu.
-func (k *keyState) units(n int64, now time.Duration) int64 {
+func (k *keyState) unitsToTake(n int64, now time.Duration) int64 {
 	if h := k.current.Load(); h != nil {
-		k.count(h, h.left.Load(), now)
+		k.countDemand(h, h.left.Load(), now)
 	}
 	extra := max(k.demand.recent(now, k.rule.lifetime)/2, k.waiting)
 	extra = min(extra, k.rule.max, k.rule.capacity-n)
@@ -80,7 +80,7 @@ func (k *keyState) units(n int64, now time.Duration) int64 {
 // drop ends a lease and returns the units that were left. The caller holds mu.
 func (k *keyState) drop(h *heldLease, now time.Duration) (left int64) {
 	left = h.left.Swap(ended)
-	k.count(h, left, now)
+	k.countDemand(h, left, now)
 	if k.current.Load() == h {
 		k.current.Store(nil)
 	}

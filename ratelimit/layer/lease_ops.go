@@ -6,8 +6,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// other runs an op that is neither a take nor a reset.
-func (l *leaseLayer) other(ctx context.Context, r *leaseRule, op *ratelimit.Op) (ratelimit.Result, error) {
+// runOther runs an op that is neither a take nor a reset.
+func (l *leaseLayer) runOther(ctx context.Context, r *leaseRule, op *ratelimit.Op) (ratelimit.Result, error) {
 	k := r.find(op.Key)
 	if k == nil || ctx.Err() != nil {
 		return l.one(ctx, *op)
@@ -63,9 +63,9 @@ func (l *leaseLayer) includeLeased(k *keyState, op *ratelimit.Op, res *ratelimit
 	addLeased(res, leased)
 }
 
-// reset ends the leases of what op resets, and prevents new ones until the returned function is
+// beginReset ends the leases of what op resets, and prevents new ones until the returned function is
 // called: units that were charged before a reset must not be spent after it.
-func (l *leaseLayer) reset(op *ratelimit.Op) (done func()) {
+func (l *leaseLayer) beginReset(op *ratelimit.Op) (done func()) {
 	var keys []*keyState
 	for _, r := range l.rules.all() {
 		if !r.rule.SharesCounter(op.Rule) {

@@ -109,7 +109,7 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 	t.Logf("%d takes, %d units admitted, %d leases or more, %d units not given back", len(takes), admitted, leases, lost)
 	rule := checkedRule(r)
 	if r.Algorithm() == "window" {
-		rule = rule.In(r.Limit(), r.Per(), ends(t, c))
+		rule = rule.WithWindowEnds(r.Limit(), r.Per(), ends(t, c))
 	} else {
 		require.Greater(t, leases, int64(20))
 	}

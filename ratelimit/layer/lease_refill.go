@@ -19,15 +19,15 @@ type refillCall struct {
 	sent time.Duration // by the layer's clock
 }
 
-// renew takes the next lease while the current one is spent.
-func (l *leaseLayer) renew(k *keyState) {
+// startRenewal takes the next lease while the current one is spent.
+func (l *leaseLayer) startRenewal(k *keyState) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := l.now()
 	if k.refill != nil || k.next.available(now) > 0 {
 		return
 	}
-	if units := k.units(0, now); units > 0 {
+	if units := k.unitsToTake(0, now); units > 0 {
 		l.startRefill(k, units)
 	}
 }
@@ -126,7 +126,7 @@ func newHeldLease(r *leaseRule, c *refillCall, res *ratelimit.Result, now time.D
 
 // install adds a lease to a key. The caller holds k.mu.
 func (l *leaseLayer) install(k *keyState, h *heldLease, now time.Duration) {
-	l.advance(k, now)
+	l.switchLease(k, now)
 	if k.current.Load() == nil {
 		k.current.Store(h)
 	} else {
@@ -135,12 +135,12 @@ func (l *leaseLayer) install(k *keyState, h *heldLease, now time.Duration) {
 		}
 		k.next = h
 	}
-	l.schedule(k, now)
+	l.setTimer(k, now)
 }
 
-// advance ends the current lease if it is spent or its time has come, and replaces it with the
+// switchLease ends the current lease if it is spent or its time has come, and replaces it with the
 // next one. The caller holds k.mu.
-func (l *leaseLayer) advance(k *keyState, now time.Duration) {
+func (l *leaseLayer) switchLease(k *keyState, now time.Duration) {
 	h := k.current.Load()
 	if h.available(now) > 0 || h == nil && k.next == nil {
 		return

@@ -225,7 +225,7 @@ func (s *simulation) compare(t *testing.T, store ratelimit.Store) {
 func (s *simulation) check(life time.Duration, held int64) error {
 	rule := checkedRule(s.rule)
 	if s.rule.Algorithm() == "window" {
-		rule = rule.In(s.rule.Limit(), s.rule.Per(), s.ends)
+		rule = rule.WithWindowEnds(s.rule.Limit(), s.rule.Per(), s.ends)
 	}
 	return ratecheck.Check(ratecheck.Leased(rule, life, held), s.takes)
 }

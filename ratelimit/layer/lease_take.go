@@ -22,7 +22,7 @@ func (l *leaseLayer) take(ctx context.Context, r *leaseRule, op *ratelimit.Op) (
 		return l.takeSlowly(ctx, r, op)
 	}
 	if (left <= h.renewAt || now >= h.renewTime) && !h.renewing.Load() && h.renewing.CompareAndSwap(false, true) {
-		l.renew(k)
+		l.startRenewal(k)
 	}
 	return h.result(op.N, left, now), nil
 }
@@ -71,7 +71,7 @@ func (l *leaseLayer) spendOrWait(k *keyState, n int64, wait bool) (*ratelimit.Re
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := l.now()
-	l.advance(k, now)
+	l.switchLease(k, now)
 	if res, ok := k.spend(n, now); ok {
 		return &res, nil
 	}
@@ -79,7 +79,7 @@ func (l *leaseLayer) spendOrWait(k *keyState, n int64, wait bool) (*ratelimit.Re
 		return nil, nil
 	}
 	refill := k.refill
-	if units := k.units(n, now); refill == nil && units > n {
+	if units := k.unitsToTake(n, now); refill == nil && units > n {
 		refill = l.startRefill(k, units)
 	}
 	if refill != nil {
@@ -100,7 +100,7 @@ func (l *leaseLayer) takeFromStore(ctx context.Context, k *keyState, op *ratelim
 	if err != nil {
 		return res, err
 	}
-	refunds := l.observe(k, op, &res)
+	refunds := l.observeTake(k, op, &res)
 	if len(refunds) == 0 {
 		return res, nil
 	}
@@ -113,9 +113,9 @@ func (l *leaseLayer) takeFromStore(ctx context.Context, k *keyState, op *ratelim
 	return out[len(out)-1], nil
 }
 
-// observe keeps what the store answered to a take. If only the units that this process leases
+// observeTake keeps what the store answered to a take. If only the units that this process leases
 // made it a denial, observe ends these leases and returns the ops that give the units back.
-func (l *leaseLayer) observe(k *keyState, op *ratelimit.Op, res *ratelimit.Result) (refunds []ratelimit.Op) {
+func (l *leaseLayer) observeTake(k *keyState, op *ratelimit.Op, res *ratelimit.Result) (refunds []ratelimit.Op) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := l.now()

@@ -51,7 +51,7 @@ func TestAllowedKey(t *testing.T) {
 		require.True(t, res.Allowed)
 		require.Equal(t, ratelimit.FromAllowList, res.Source)
 	}
-	require.Empty(t, store.Forget(), "no call of the store")
+	require.Empty(t, store.Drain(), "no call of the store")
 }
 
 func TestDeniedKey(t *testing.T) {
@@ -64,7 +64,7 @@ func TestDeniedKey(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, res)
 	}
-	require.Empty(t, store.Forget(), "no call of the store")
+	require.Empty(t, store.Drain(), "no call of the store")
 	unlisted, _ := listsAround(t, ListsOptions{Deny: List{Keys: []string{"k"}}})
 	res, err := unlisted.DoOne(t.Context(), take(gcra(10), "k", 1))
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestOtherOpsOnListedKeys(t *testing.T) {
 
 	require.NoError(t, l.Set(List{}, List{Keys: []string{key}}))
 	require.EqualValues(t, 3, one(ratelimit.Op{N: 3, Kind: ratelimit.Add}).Count, "adds are never denied")
-	store.Forget()
+	store.Drain()
 	out, err := l.Do(t.Context(), []ratelimit.Op{
 		{Rule: w, Key: key, N: 1, Kind: ratelimit.Add},
 		{Rule: w, Key: key, N: 1, Kind: ratelimit.Peek},
@@ -110,7 +110,7 @@ func TestOtherOpsOnListedKeys(t *testing.T) {
 	require.True(t, out[2].Violated)
 	require.EqualValues(t, 3, out[3].Count)
 	require.False(t, out[4].Allowed)
-	require.Equal(t, []string{"Do"}, store.Forget())
+	require.Equal(t, []string{"Do"}, store.Drain())
 	one(ratelimit.Op{Kind: ratelimit.Reset})
 	require.Zero(t, one(count).Count)
 }
@@ -123,7 +123,7 @@ func TestListedAndOtherKeys(t *testing.T) {
 		take(gcra(3), "k", 2), take(hour, "k", 2), take(gcra(3), "a", 1), take(gcra(3), "k", 2), take(gcra(3), "d", 1), take(hour, "k", 1),
 	})
 	require.NoError(t, err)
-	require.Equal(t, []string{"Do"}, store.Forget())
+	require.Equal(t, []string{"Do"}, store.Drain())
 	for i, allowed := range []bool{true, true, true, false, false, true} {
 		require.Equal(t, allowed, out[i].Allowed, i)
 	}
@@ -143,7 +143,7 @@ func TestListsValidateFirst(t *testing.T) {
 			require.ErrorIs(t, err, ratelimit.ErrOp)
 		}
 	}
-	require.Empty(t, store.Forget())
+	require.Empty(t, store.Drain())
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := l.DoOne(ended, take(gcra(3), "a", 1))

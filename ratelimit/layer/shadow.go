@@ -70,20 +70,20 @@ func (s *shadowLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Res
 		return s.one(ctx, op)
 	}
 	res, err := s.one(ctx, op)
-	if !decides(op.Kind) || errors.Is(err, ratelimit.ErrOp) {
-		return fromShadow(res), err
+	if !canDeny(op.Kind) || errors.Is(err, ratelimit.ErrOp) {
+		return shadowResult(res), err
 	}
-	return s.allow(ctx, &op, res, err), nil
+	return s.allowedResult(ctx, &op, res, err), nil
 }
 
-// decides reports whether an op can deny its group, or is not done if another op does.
-func decides(k ratelimit.Kind) bool {
+// canDeny reports whether an op can deny its group, or is not done if another op does.
+func canDeny(k ratelimit.Kind) bool {
 	return k == ratelimit.Take || k == ratelimit.Peek || k == ratelimit.Add
 }
 
 // Do implements [ratelimit.Store].
 func (s *shadowLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
-	shadow, found := s.match(ops)
+	shadow, found := s.findShadowOps(ops)
 	if !found {
 		return s.inner.Do(ctx, ops)
 	}
@@ -95,7 +95,7 @@ func (s *shadowLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.R
 	for from, group := range storage.Groups(ops) {
 		enforced.beginGroup()
 		for i := range group {
-			if !shadow[from+i] || !decides(group[i].Kind) {
+			if !shadow[from+i] || !canDeny(group[i].Kind) {
 				enforced.add(group[i], from+i)
 			}
 		}
@@ -103,12 +103,12 @@ func (s *shadowLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.R
 	if err := enforced.do(ctx, s.inner); err != nil {
 		return nil, err
 	}
-	s.evaluate(ctx, ops, shadow, out)
+	s.runShadowOps(ctx, ops, shadow, out)
 	return out, nil
 }
 
-// match returns which ops have shadow rules, and whether any has.
-func (s *shadowLayer) match(ops []ratelimit.Op) (shadow []bool, found bool) {
+// findShadowOps returns which ops have shadow rules, and whether any has.
+func (s *shadowLayer) findShadowOps(ops []ratelimit.Op) (shadow []bool, found bool) {
 	for i := range ops {
 		if !s.o.Match(ops[i]) {
 			continue
@@ -121,8 +121,8 @@ func (s *shadowLayer) match(ops []ratelimit.Op) (shadow []bool, found bool) {
 	return shadow, found
 }
 
-// evaluate runs the ops of shadow rules in those groups that the enforced rules allow.
-func (s *shadowLayer) evaluate(ctx context.Context, ops []ratelimit.Op, shadow []bool, out []ratelimit.Result) {
+// runShadowOps runs the ops of shadow rules in those groups that the enforced rules allow.
+func (s *shadowLayer) runShadowOps(ctx context.Context, ops []ratelimit.Op, shadow []bool, out []ratelimit.Result) {
 	rest := subset{out: out}
 	for from, group := range storage.Groups(ops) {
 		rest.beginGroup()
@@ -134,39 +134,39 @@ func (s *shadowLayer) evaluate(ctx context.Context, ops []ratelimit.Op, shadow [
 			at := from + i
 			switch {
 			case !shadow[at]:
-			case !decides(group[i].Kind):
-				out[at] = fromShadow(out[at])
+			case !canDeny(group[i].Kind):
+				out[at] = shadowResult(out[at])
 			case !denied || group[i].Kind == ratelimit.Peek:
 				rest.add(group[i], at)
 			default:
-				out[at] = fromShadow(ratelimit.Result{Limit: group[i].Rule.Limit()})
+				out[at] = shadowResult(ratelimit.Result{Limit: group[i].Rule.Limit()})
 			}
 		}
 	}
 	err := rest.do(ctx, s.inner)
 	for _, at := range rest.at {
-		out[at] = s.allow(ctx, &ops[at], out[at], err)
+		out[at] = s.allowedResult(ctx, &ops[at], out[at], err)
 	}
 }
 
-func fromShadow(res ratelimit.Result) ratelimit.Result {
+func shadowResult(res ratelimit.Result) ratelimit.Result {
 	res.Source = ratelimit.FromShadow
 	return res
 }
 
-// allow returns the caller's result of an op, given the store's.
-func (s *shadowLayer) allow(ctx context.Context, op *ratelimit.Op, res ratelimit.Result, err error) ratelimit.Result {
+// allowedResult returns the caller's result of an op, given the store's.
+func (s *shadowLayer) allowedResult(ctx context.Context, op *ratelimit.Op, res ratelimit.Result, err error) ratelimit.Result {
 	if err != nil {
 		res = ratelimit.Result{Limit: op.Rule.Limit()}
 	}
 	if op.Kind == ratelimit.Take {
-		s.count(ctx, op, res, err)
+		s.countDecision(ctx, op, res, err)
 	}
 	res.Allowed = true
-	return fromShadow(res)
+	return shadowResult(res)
 }
 
-func (s *shadowLayer) count(ctx context.Context, op *ratelimit.Op, res ratelimit.Result, err error) {
+func (s *shadowLayer) countDecision(ctx context.Context, op *ratelimit.Op, res ratelimit.Result, err error) {
 	switch {
 	case err != nil:
 		s.failed.Add(1)

@@ -158,18 +158,18 @@ func TestShadowRuleInAGroup(t *testing.T) {
 	require.True(t, out[1].Allowed)
 	require.EqualValues(t, 1, s.remaining(a), "but the others are charged")
 
-	s.Forget()
+	s.Drain()
 	denied := s.do(take(a, "k", 2), take(b, "k", 1))
-	require.Equal(t, []string{"Do"}, s.Forget(), "a denied group does not reach its shadow rules")
+	require.Equal(t, []string{"Do"}, s.Drain(), "a denied group does not reach its shadow rules")
 	require.False(t, denied[0].Allowed)
 	require.True(t, denied[0].Violated)
 	require.False(t, denied[1].Allowed)
 	require.False(t, denied[1].Violated)
 
-	s.Forget()
+	s.Drain()
 	s.do(take(b, "k", 1), ratelimit.Op{Rule: b, Key: "k", N: 1, Kind: ratelimit.Add})
 	s.do(take(a, "k2", 1), take(a, "k3", 1))
-	require.Equal(t, []string{"Do", "Do"}, s.Forget(), "one call where nothing is mixed")
+	require.Equal(t, []string{"Do", "Do"}, s.Drain(), "one call where nothing is mixed")
 }
 
 // The groups of one call stay apart when shadow rules are taken out of them.

@@ -12,16 +12,16 @@ type state struct {
 }
 
 // algorithm is a way of counting: check and charge over the state of one counter. Times
-// are microseconds of the clock, and may go back. ahead is the op's
-// Prepaid, which some algorithms need not know. The caller holds the lock. Every method may
+// are microseconds of the clock, and may go back. ahead is the op's Prepaid, which some
+// algorithms need not know. The caller holds the lock. Every method may
 // bring a state up to date, as long as no answer changes by it.
 //
 // A rule finds its algorithm by a switch rather than by an interface, which would send every
 // op to the heap. A new algorithm is a case in each switch below.
 type algorithm interface {
-	// need returns how many words the state has to have before n units are charged, 0
+	// wordsNeeded returns how many words the state has to have before n units are charged, 0
 	// if the entry is enough. For a new counter, s is zero.
-	need(s state, r *rule, n, now, ahead int64) int
+	wordsNeeded(s state, r *rule, n, now, ahead int64) int
 	// begin makes a state that of an untouched counter; a generation is never used twice. Its
 	// words are zero, and as many as n units need.
 	begin(s state, r *rule, n, now, generation, ahead int64)
@@ -49,19 +49,19 @@ var _ = []algorithm{bucketAlgorithm{}, logAlgorithm{}, windowAlgorithm{}, gcraAl
 // rule is a [ratelimit.Rule] as the store reads it.
 type rule storage.Layout
 
-func ruleOf(op *ratelimit.Op) *rule { return (*rule)(op.Rule.Layout()) }
+func ruleFor(op *ratelimit.Op) *rule { return (*rule)(op.Rule.Layout()) }
 
 // hasBlock reports whether the rule's state needs a block of the arena.
 func (r *rule) hasBlock() bool {
 	return r.Algorithm == storage.Buckets || r.Algorithm == storage.Log
 }
 
-func (r *rule) need(s state, n, now, ahead int64) int {
+func (r *rule) wordsNeeded(s state, n, now, ahead int64) int {
 	switch r.Algorithm {
 	case storage.Buckets:
-		return bucketAlgorithm{}.need(s, r, n, now, ahead)
+		return bucketAlgorithm{}.wordsNeeded(s, r, n, now, ahead)
 	case storage.Log:
-		return logAlgorithm{}.need(s, r, n, now, ahead)
+		return logAlgorithm{}.wordsNeeded(s, r, n, now, ahead)
 	default:
 		return 0
 	}
@@ -153,7 +153,7 @@ func (r *rule) refund(s state, c ratelimit.Receipt, now int64) bool {
 	}
 }
 
-// untouched is the check of a counter that doesn't exist, whatever the algorithm.
-func (r *rule) untouched() ratelimit.Result {
+// freshResult is the check of a counter that doesn't exist, whatever the algorithm.
+func (r *rule) freshResult() ratelimit.Result {
 	return ratelimit.Result{Allowed: true, Limit: r.Limit, Remaining: r.Burst}
 }

@@ -35,8 +35,8 @@ func (c *class) block(i int) []uint32 {
 
 func (c *class) blocks() int { return len(c.words) / c.size }
 
-// class returns the number of the class for states of n words.
-func (a *arena) class(n int) int {
+// classFor returns the number of the class for states of n words.
+func (a *arena) classFor(n int) int {
 	size := n + blockHead
 	for i := range a.classes {
 		if a.classes[i].size == size {
@@ -88,7 +88,7 @@ func (a *arena) resize(c, n int) {
 }
 
 // bytesFor is what n blocks take.
-func (c *class) bytesFor(n int) int64 { return allocated(4 * int64(n) * int64(c.size)) }
+func (c *class) bytesFor(n int) int64 { return allocatedBytes(4 * int64(n) * int64(c.size)) }
 
 // shrink gives back the free blocks of one class, if they are worth its copying, and
 // reports whether there was one.

@@ -9,8 +9,8 @@ package memstore
 // It is a block as soon as a is After, and further denials don't prolong it. The rules that share it agree in that.
 type block struct{}
 
-// left returns how long the block lasts; there is none if that isn't more than 0.
-func (block) left(e *entry, r *rule, now int64) int64 {
+// timeLeft returns how long the block lasts; there is none if that isn't more than 0.
+func (block) timeLeft(e *entry, r *rule, now int64) int64 {
 	if e == nil || e.a < r.BlockAfter {
 		return 0
 	}
@@ -25,5 +25,5 @@ func (p block) countDenial(e *entry, r *rule, now int64) int64 {
 	if e.a++; e.a == r.BlockAfter {
 		e.until = now + r.BlockFor
 	}
-	return p.left(e, r, now)
+	return p.timeLeft(e, r, now)
 }

@@ -29,14 +29,14 @@ const (
 	ringTotals = 3
 )
 
-func (p bucketAlgorithm) need(s state, r *rule, n, now, _ int64) int {
+func (p bucketAlgorithm) wordsNeeded(s state, r *rule, n, now, _ int64) int {
 	if s.words != nil {
 		g := p.ring(s, r, now)
 		if g.wide {
 			return len(s.words)
 		}
 		if n += g.total(); n > math.MaxUint32 { // the oldest is far from the rest in memory
-			n -= g.began(int64(r.Buckets))
+			n -= g.totalBefore(int64(r.Buckets))
 		}
 	}
 	width := 1
@@ -62,8 +62,8 @@ func (p bucketAlgorithm) reshape(s state, r *rule, to []uint32, _, now, _ int64)
 func (p bucketAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
 	g := p.ring(s, r, now)
 	total := g.total()
-	allowed = n <= r.Limit-(total-g.began(int64(r.Window)))
-	return allowed, n <= maxCount-total || n <= maxCount-(total-g.began(int64(r.Buckets)))
+	allowed = n <= r.Limit-(total-g.totalBefore(int64(r.Window)))
+	return allowed, n <= maxCount-total || n <= maxCount-(total-g.totalBefore(int64(r.Buckets)))
 }
 
 // check counts over Per: the current bucket and as many before it as touch the interval.
@@ -74,21 +74,21 @@ func (p bucketAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Re
 	}
 	g := p.ring(s, r, now)
 	back, total := int64(r.Window), g.total()
-	used := total - g.began(back)
+	used := total - g.totalBefore(back)
 	res.Limit, res.Remaining = r.Limit, max(0, r.Limit-used)
 	res.Allowed = n <= res.Remaining
 	if !res.Allowed {
-		res.RetryAfter = duration(g.until(r, back, total+n-r.Limit, now))
+		res.RetryAfter = duration(g.timeUntil(r, back, total+n-r.Limit, now))
 	}
 	if used > 0 {
-		res.ResetAfter = duration(g.until(r, back, total, now))
+		res.ResetAfter = duration(g.timeUntil(r, back, total, now))
 	}
 }
 
 func (p bucketAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Receipt {
 	g := p.ring(s, r, now)
 	g.advance(s)
-	if n > g.most()-g.total() {
+	if n > g.maxTotal()-g.total() {
 		g.rebase(r)
 	}
 	g.set(0, g.total()+n)
@@ -98,7 +98,7 @@ func (p bucketAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Rec
 
 func (p bucketAlgorithm) count(s state, r *rule, interval, now int64) int64 {
 	g := p.ring(s, r, now)
-	return g.total() - g.began(ceilDiv(interval, r.Interval))
+	return g.total() - g.totalBefore(ceilDiv(interval, r.Interval))
 }
 
 // refund takes the units out of their bucket, so the totals at which the later ones
@@ -109,12 +109,12 @@ func (p bucketAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64
 		return false
 	}
 	back := g.newest - c.At
-	if g.began(back-1)-g.began(back) < c.N {
+	if g.totalBefore(back-1)-g.totalBefore(back) < c.N {
 		return false
 	}
 	g.advance(s)
 	for b := back - 1; b >= 0; b-- {
-		i := g.slot(b)
+		i := g.indexOf(b)
 		g.set(i, g.get(i)-c.N)
 	}
 	g.set(0, g.total()-c.N)
@@ -171,16 +171,16 @@ func (g *ring) set(i, v int64) {
 
 func (g *ring) total() int64 { return g.get(0) }
 
-// most returns the largest total that is exact and has room.
-func (g *ring) most() int64 {
+// maxTotal returns the largest total that is exact and has room.
+func (g *ring) maxTotal() int64 {
 	if g.wide {
 		return maxCount
 	}
 	return math.MaxUint32
 }
 
-// slot returns the index of the bucket that is back before epoch.
-func (g *ring) slot(back int64) int64 {
+// indexOf returns the index of the bucket that is back before epoch.
+func (g *ring) indexOf(back int64) int64 {
 	i := g.head - back
 	if i < 0 {
 		i += g.size
@@ -188,30 +188,30 @@ func (g *ring) slot(back int64) int64 {
 	return 1 + i
 }
 
-// began returns the total as the bucket began that is back before the newest. Those after epoch
+// totalBefore returns the total as the bucket began that is back before the newest. Those after epoch
 // began with all that there is.
-func (g *ring) began(back int64) int64 {
+func (g *ring) totalBefore(back int64) int64 {
 	if back -= g.newest - g.epoch; back < 0 {
 		return g.total()
 	}
-	return g.get(g.slot(back))
+	return g.get(g.indexOf(back))
 }
 
 // rebase makes the totals as small as they can be.
 func (g *ring) rebase(r *rule) {
-	base := g.began(int64(r.Buckets))
+	base := g.totalBefore(int64(r.Buckets))
 	for i := range g.size + 1 {
 		g.set(i, g.get(i)-base)
 	}
 }
 
-// until returns the time to the end of the bucket after which the window of back+1
+// timeUntil returns the time to the end of the bucket after which the window of back+1
 // buckets begins with at least need charged before it. It is always within reach: the
 // caller's need is at most the total.
-func (g *ring) until(r *rule, back, need, now int64) int64 {
+func (g *ring) timeUntil(r *rule, back, need, now int64) int64 {
 	out := int(back)
-	if g.began(0) >= need { // not so if it is all that there is, and some is new
-		out = sort.Search(out, func(i int) bool { return g.began(back-1-int64(i)) >= need })
+	if g.totalBefore(0) >= need { // not so if it is all that there is, and some is new
+		out = sort.Search(out, func(i int) bool { return g.totalBefore(back-1-int64(i)) >= need })
 	}
 	return (g.newest+1+int64(out))*r.Interval - now
 }

@@ -89,7 +89,7 @@ func FuzzMemoryUnderAnyClock(f *testing.F) {
 			h.now = h.now.Add(j.move())
 			op := ratelimit.Op{Rule: rules[j.next()%int64(len(rules))], Key: string(rune('a' + j.next()%8)), Kind: ratelimit.Kind(1 + j.next()%6)}
 			op.N = 1 + j.next()<<(j.next()%48)
-			op.Receipt = ratelimit.Receipt{Counter: ruleOf(&op).hash(maphash.String(m.seed, op.Key)), N: j.next(), At: h.now.UnixMicro() + j.next(), Generation: j.next()}
+			op.Receipt = ratelimit.Receipt{Counter: ruleFor(&op).hash(maphash.String(m.seed, op.Key)), N: j.next(), At: h.now.UnixMicro() + j.next(), Generation: j.next()}
 			res, err := m.DoOne(t.Context(), op)
 			for _, known := range []error{ratelimit.ErrOp, ratelimit.ErrTooLarge, ratelimit.ErrNoCount, ratelimit.ErrOverflow, ratelimit.ErrNoRoom} {
 				if err != nil && errors.Is(err, known) {

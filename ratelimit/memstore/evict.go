@@ -28,20 +28,20 @@ func (g *group) makeRoom() (denied bool, err error) {
 		if !storage.Charges(op) {
 			continue
 		}
-		r := ruleOf(op)
+		r := ruleFor(op)
 		hash := r.hash(g.key)
-		known := g.table.find(hash) != nil || g.begin(hash, r) != nil
+		known := g.table.find(hash) != nil || g.insertFresh(hash, r) != nil
 		if !known || !g.growEntry(hash, r, op.N+storage.Pending(g.ops[:i], r.ID), micros(op.Prepaid)) {
-			g.undo(i)
-			return g.full(i)
+			g.undoMakeRoom(i)
+			return g.denyOrFail(i)
 		}
 	}
 	return false, nil
 }
 
-// begin inserts an entry that equals a fresh counter; without its block, if it needs one.
+// insertFresh inserts an entry that equals a fresh counter; without its block, if it needs one.
 // It returns nil if there is no room.
-func (g *group) begin(hash uint64, r *rule) *entry {
+func (g *group) insertFresh(hash uint64, r *rule) *entry {
 	e := g.insert(hash)
 	switch {
 	case e == nil:
@@ -61,11 +61,11 @@ func (g *group) growEntry(hash uint64, r *rule, n, ahead int64) bool {
 		return true
 	}
 	s := g.state(g.table.find(hash))
-	words := r.need(s, n, g.now, ahead)
+	words := r.wordsNeeded(s, n, g.now, ahead)
 	if words == len(s.words) {
 		return true
 	}
-	class := g.arena.class(words)
+	class := g.arena.classFor(words)
 	if !g.reserve(class) {
 		return false
 	}
@@ -79,24 +79,24 @@ func (g *group) growEntry(hash uint64, r *rule, n, ahead int64) bool {
 		r.reshape(s, to, n, g.now, ahead)
 	}
 	s.a = ref
-	g.release(old)
+	g.freeBlock(old)
 	return true
 }
 
-// undo removes what makeRoom began for ops up to the given one. Of the others it may remove
+// undoMakeRoom removes what makeRoom began for ops up to the given one. Of the others it may remove
 // what equals a fresh counter, which makes no difference.
-func (g *group) undo(last int) {
+func (g *group) undoMakeRoom(last int) {
 	for i := range last + 1 {
-		hash := ruleOf(&g.ops[i]).hash(g.key)
+		hash := ruleFor(&g.ops[i]).hash(g.key)
 		if e := g.table.find(hash); e != nil && e.until <= g.now {
 			g.forget(hash)
 		}
 	}
 }
 
-// full reports what happens to the group when the store has no room for op i: a DenyNew store
+// denyOrFail reports what happens to the group when the store has no room for op i: a DenyNew store
 // denies a take and knows when room will be free; an add fails with ErrNoRoom.
-func (g *group) full(i int) (denied bool, err error) {
+func (g *group) denyOrFail(i int) (denied bool, err error) {
 	if g.ops[i].Kind == ratelimit.Take && g.wait > 0 {
 		g.out[i].Violated = true
 		return true, nil
@@ -131,7 +131,7 @@ func (g *group) insert(hash uint64) *entry {
 
 // grow makes the table larger, if the bound allows it.
 func (g *group) grow() bool {
-	homes := g.table.larger()
+	homes := g.table.grownHomes()
 	if g.bytes()+tableBytes(homes)-tableBytes(g.table.homes) > g.maxBytes {
 		return false
 	}
@@ -212,7 +212,7 @@ func (g *group) sweep() {
 // owns reports whether an entry is one of the group's.
 func (g *group) owns(hash uint64) bool {
 	for i := range g.ops {
-		r := ruleOf(&g.ops[i])
+		r := ruleFor(&g.ops[i])
 		if hash == r.hash(g.key) || r.BlockAfter > 0 && hash == r.blockHash(g.key) {
 			return true
 		}

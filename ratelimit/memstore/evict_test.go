@@ -37,7 +37,7 @@ func TestInsertWithOneHome(t *testing.T) {
 func TestReserveToTheLastByte(t *testing.T) {
 	s := &shard{maxUsed: 100}
 	g := group{shard: s}
-	class := s.arena.class(10)
+	class := s.arena.classFor(10)
 	s.maxBytes = s.arena.classes[class].bytesFor(1)
 	require.True(t, g.reserve(class))
 	s.arena.take(class, 2)

@@ -12,7 +12,7 @@ import (
 //	b  level  what it was then
 type gcraAlgorithm struct{}
 
-func (gcraAlgorithm) need(state, *rule, int64, int64, int64) int { return 0 }
+func (gcraAlgorithm) wordsNeeded(state, *rule, int64, int64, int64) int { return 0 }
 
 func (gcraAlgorithm) begin(s state, _ *rule, _, now, _, _ int64) { s.a, s.b = now, 0 }
 
@@ -23,9 +23,9 @@ func (gcraAlgorithm) level(s state, r *rule, now int64) int64 {
 	return gcra.Rule{Limit: r.Limit, Burst: r.Burst, Per: r.Per}.Level(s.a, s.b, now)
 }
 
-// lifted returns what is left of the level, or what falls of it in ahead, if that is more:
+// levelWithPrepaid returns what is left of the level, or what falls of it in ahead, if that is more:
 // units that are charged ahead must still be in the level when they are spent.
-func (p gcraAlgorithm) lifted(s state, r *rule, now, ahead int64) int64 {
+func (p gcraAlgorithm) levelWithPrepaid(s state, r *rule, now, ahead int64) int64 {
 	return max(p.level(s, r, now), ahead*r.Limit)
 }
 
@@ -34,7 +34,7 @@ func (p gcraAlgorithm) lifted(s state, r *rule, now, ahead int64) int64 {
 func (p gcraAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
 	level := p.level(s, r, now)
 	allowed = n <= r.Burst && n*r.Per <= r.Burst*r.Per-level
-	return allowed, allowed || n <= gcra.Most(r.Per)-gcra.Quotient(level, r.Per)
+	return allowed, allowed || n <= gcra.MaxUnits(r.Per)-gcra.Quotient(level, r.Per)
 }
 
 func (p gcraAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Result) {
@@ -48,7 +48,7 @@ func (p gcraAlgorithm) charge(s state, r *rule, n, now, ahead int64) ratelimit.R
 	if s.b == 0 {
 		s.a = now // as a fresh one: at may lie ahead of a clock that went back
 	}
-	s.b = p.lifted(s, r, now, ahead) + n*r.Per
+	s.b = p.levelWithPrepaid(s, r, now, ahead) + n*r.Per
 	s.a = max(s.a, now)
 	s.until = s.a + gcra.Quotient(s.b+r.Limit-1, r.Limit)
 	return ratelimit.Receipt{N: n, At: s.a, Generation: s.b}

@@ -37,7 +37,7 @@ func (g *group) check() (denied bool, err error) {
 		if !storage.Charges(op) {
 			continue
 		}
-		r, passes := ruleOf(op), true
+		r, passes := ruleFor(op), true
 		n := op.N + storage.Pending(g.ops[:i], r.ID)
 		if s := g.find(r); s.entry != nil {
 			allowed, fit := r.passes(s, n, g.now)
@@ -45,7 +45,7 @@ func (g *group) check() (denied bool, err error) {
 				err = ratelimit.ErrOverflow
 			}
 		}
-		if op.Kind == ratelimit.Take && (!passes || g.blocked(r) > 0) {
+		if op.Kind == ratelimit.Take && (!passes || g.blockTimeLeft(r) > 0) {
 			g.out[i].Violated, denied = true, true
 		}
 	}
@@ -60,23 +60,23 @@ func (g *group) run(denied bool) {
 		op, out := &g.ops[i], &g.out[i]
 		switch {
 		case op.Kind == ratelimit.Peek:
-			*out = g.peek(ruleOf(op), op.N)
+			*out = g.peek(ruleFor(op), op.N)
 			out.Violated = !out.Allowed
-			out.Blocked = duration(max(0, g.blocked(ruleOf(op))))
+			out.Blocked = duration(max(0, g.blockTimeLeft(ruleFor(op))))
 		case op.Kind == ratelimit.Count:
-			*out = ratelimit.Result{Allowed: true, Limit: ruleOf(op).Limit, Count: g.count(op)}
+			*out = ratelimit.Result{Allowed: true, Limit: ruleFor(op).Limit, Count: g.count(op)}
 		case denied && storage.Charges(op):
-			g.deny(i)
+			g.setDenied(i)
 		case denied:
-			*out = ratelimit.Result{Limit: ruleOf(op).Limit}
+			*out = ratelimit.Result{Limit: ruleFor(op).Limit}
 		case op.Kind == ratelimit.Add && op.N == 0:
-			*out = g.peek(ruleOf(op), 1)
+			*out = g.peek(ruleFor(op), 1)
 			out.Allowed, out.Count = true, g.count(op)
 		case op.Kind == ratelimit.Refund:
 			*out = g.refund(op)
 		case op.Kind == ratelimit.Reset:
 			g.reset(op, g.ops[i+1:])
-			*out = ruleOf(op).untouched()
+			*out = ruleFor(op).freshResult()
 		default:
 			*out = g.charge(op)
 		}
@@ -96,7 +96,7 @@ func (g *group) find(r *rule) state {
 func (g *group) evaluate(r *rule, n int64) (res ratelimit.Result) {
 	s := g.find(r)
 	if s.entry == nil {
-		return r.untouched()
+		return r.freshResult()
 	}
 	r.check(s, n, g.now, &res)
 	return res
@@ -105,16 +105,16 @@ func (g *group) evaluate(r *rule, n int64) (res ratelimit.Result) {
 // peek returns what a take of n would get.
 func (g *group) peek(r *rule, n int64) ratelimit.Result {
 	res := g.evaluate(r, n)
-	applyBlock(&res, g.blocked(r))
+	applyBlock(&res, g.blockTimeLeft(r))
 	return res
 }
 
-// blocked returns how long r's block of the key lasts, 0 or less if there is none.
-func (g *group) blocked(r *rule) int64 {
+// blockTimeLeft returns how long r's block of the key lasts, 0 or less if there is none.
+func (g *group) blockTimeLeft(r *rule) int64 {
 	if r.BlockAfter == 0 {
 		return 0
 	}
-	return block{}.left(g.table.find(r.blockHash(g.key)), r, g.now)
+	return block{}.timeLeft(g.table.find(r.blockHash(g.key)), r, g.now)
 }
 
 // applyBlock changes a result for the time left in which nothing passes.
@@ -127,15 +127,15 @@ func applyBlock(r *ratelimit.Result, left int64) {
 	r.ResetAfter = max(r.ResetAfter, duration(left))
 }
 
-// deny answers a take or an add of a denied group.
-func (g *group) deny(i int) {
+// setDenied answers a take or an add of a denied group.
+func (g *group) setDenied(i int) {
 	op, out := &g.ops[i], &g.out[i]
-	r, violated := ruleOf(op), out.Violated
+	r, violated := ruleFor(op), out.Violated
 	// An add of more than ever passes waits for the full quota.
 	*out = g.evaluate(r, min(op.N+storage.Pending(g.ops[:i], r.ID), r.Burst))
 	switch {
 	case !violated:
-	case !out.Allowed || g.blocked(r) > 0:
+	case !out.Allowed || g.blockTimeLeft(r) > 0:
 		left := g.countDenial(r)
 		applyBlock(out, left)
 		out.Blocked = duration(max(0, left))
@@ -163,12 +163,12 @@ func (g *group) countDenial(r *rule) int64 {
 
 // charge charges the op. The rest of its result is for the next unit.
 func (g *group) charge(op *ratelimit.Op) (res ratelimit.Result) {
-	r := ruleOf(op)
+	r := ruleFor(op)
 	s := g.find(r)
 	res.Receipt = r.charge(s, op.N, g.now, micros(op.Prepaid))
 	res.Receipt.Counter = s.hash
 	r.check(s, 1, g.now, &res)
-	applyBlock(&res, g.blocked(r))
+	applyBlock(&res, g.blockTimeLeft(r))
 	res.Allowed = true
 	if op.Kind == ratelimit.Add {
 		res.Count = r.count(s, interval(op), g.now)
@@ -177,7 +177,7 @@ func (g *group) charge(op *ratelimit.Op) (res ratelimit.Result) {
 }
 
 func (g *group) count(op *ratelimit.Op) int64 {
-	r := ruleOf(op)
+	r := ruleFor(op)
 	s := g.find(r)
 	if s.entry == nil {
 		return 0
@@ -186,7 +186,7 @@ func (g *group) count(op *ratelimit.Op) int64 {
 }
 
 func (g *group) refund(op *ratelimit.Op) ratelimit.Result {
-	r := ruleOf(op)
+	r := ruleFor(op)
 	s := g.find(r)
 	done := s.entry != nil && op.Receipt.Counter == s.hash && r.refund(s, op.Receipt, g.now)
 	res := g.peek(r, 1)
@@ -197,7 +197,7 @@ func (g *group) refund(op *ratelimit.Op) ratelimit.Result {
 // reset forgets a counter and its block. If a later op of the group charges the counter,
 // there has to be room for it then, so it begins anew in place.
 func (g *group) reset(op *ratelimit.Op, later []ratelimit.Op) {
-	r := ruleOf(op)
+	r := ruleFor(op)
 	if r.BlockAfter > 0 {
 		g.forget(r.blockHash(g.key))
 	}
@@ -217,7 +217,7 @@ func (g *group) reset(op *ratelimit.Op, later []ratelimit.Op) {
 // interval returns the interval that the op counts over, in microseconds.
 func interval(op *ratelimit.Op) int64 {
 	if op.Interval == 0 {
-		return ruleOf(op).Per
+		return ruleFor(op).Per
 	}
 	return micros(op.Interval)
 }

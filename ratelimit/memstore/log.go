@@ -37,26 +37,26 @@ const (
 // minEvents is the room that a log begins with.
 const minEvents = 4
 
-func (p logAlgorithm) need(s state, r *rule, n, now, ahead int64) int {
+func (p logAlgorithm) wordsNeeded(s state, r *rule, n, now, ahead int64) int {
 	if s.words == nil {
 		return logEvents + minEvents*widthFor(max(r.Per+ahead, n))
 	}
-	room, width := p.shape(s, r, n, now, ahead)
+	room, width := p.neededShape(s, r, n, now, ahead)
 	return logEvents + room*width
 }
 
-// shape drops what is out of the window, and returns for how many events, and of what
+// neededShape drops what is out of the window, and returns for how many events, and of what
 // width, there has to be room if n units are charged. Room grows by an eighth, and
 // shrinks when two thirds of it are empty.
-func (logAlgorithm) shape(s state, r *rule, n, now, ahead int64) (room, width int) {
-	l := newLog(s)
-	at := l.moment(now, ahead)
-	l.forget(l.after(now - r.Per))
+func (logAlgorithm) neededShape(s state, r *rule, n, now, ahead int64) (room, width int) {
+	l := eventsOf(s)
+	at := l.timeOfNew(now, ahead)
+	l.dropOldest(l.firstAfter(now - r.Per))
 	events := l.count
-	if l.count == 0 || at != l.at(l.count-1) {
+	if l.count == 0 || at != l.timeOf(l.count-1) {
 		events++
 	}
-	width = max(l.width, widthFor(max(r.Per+at-now, l.since(now-r.Per)+n)))
+	width = max(l.width, widthFor(max(r.Per+at-now, l.unitsSince(now-r.Per)+n)))
 	if events <= l.room && l.room <= 3*events+minEvents {
 		return l.room, width
 	}
@@ -69,16 +69,16 @@ func (logAlgorithm) shape(s state, r *rule, n, now, ahead int64) (room, width in
 // widthFor returns how many words an event needs for numbers up to n.
 func widthFor(n int64) int {
 	switch {
-	case n <= mostOf(2):
+	case n <= maxOfWidth(2):
 		return 2
-	case n <= mostOf(3):
+	case n <= maxOfWidth(3):
 		return 3
 	}
 	return 4
 }
 
-// mostOf returns the largest number in an event of that width.
-func mostOf(width int) int64 {
+// maxOfWidth returns the largest number in an event of that width.
+func maxOfWidth(width int) int64 {
 	if width == 4 {
 		return math.MaxInt64
 	}
@@ -92,19 +92,19 @@ func (logAlgorithm) begin(s state, r *rule, n, now, generation, ahead int64) {
 }
 
 func (p logAlgorithm) reshape(s state, r *rule, to []uint32, n, now, ahead int64) {
-	_, width := p.shape(s, r, n, now, ahead)
-	old := newLog(s)
+	_, width := p.neededShape(s, r, n, now, ahead)
+	old := eventsOf(s)
 	copy(to, s.words[:logEvents])
 	to[logHead], to[logWidth] = 0, uint32(width)
-	l := newLog(state{s.entry, to})
+	l := eventsOf(state{s.entry, to})
 	for i := range old.count {
-		l.set(i, old.at(i), old.sum(i))
+		l.set(i, old.timeOf(i), old.unitsThrough(i))
 	}
 }
 
 func (logAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
-	l := newLog(s)
-	used := l.since(now - r.Per)
+	l := eventsOf(s)
+	used := l.unitsSince(now - r.Per)
 	return n <= r.Limit-used, n <= maxCount-used
 }
 
@@ -113,30 +113,30 @@ func (logAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Result)
 		res.Allowed = true
 		return
 	}
-	l := newLog(s)
-	used, total := l.since(now-r.Per), l.total()
+	l := eventsOf(s)
+	used, total := l.unitsSince(now-r.Per), l.total()
 	res.Limit, res.Remaining = r.Limit, max(0, r.Limit-used)
 	res.Allowed = n <= res.Remaining
 	if !res.Allowed {
-		res.RetryAfter = duration(l.when(total+n-r.Limit) + r.Per - now)
+		res.RetryAfter = duration(l.timeReached(total+n-r.Limit) + r.Per - now)
 	}
 	if used > 0 {
-		res.ResetAfter = duration(l.when(total) + r.Per - now)
+		res.ResetAfter = duration(l.timeReached(total) + r.Per - now)
 	}
 }
 
 func (logAlgorithm) charge(s state, r *rule, n, now, ahead int64) ratelimit.Receipt {
-	l := newLog(s)
-	at := l.moment(now, ahead)
-	l.forget(l.after(now - r.Per))
+	l := eventsOf(s)
+	at := l.timeOfNew(now, ahead)
+	l.dropOldest(l.firstAfter(now - r.Per))
 	if l.count == 0 {
 		s.b = at
 		l.setFloor(0)
-	} else if most := mostOf(l.width); at-s.b > most || l.total()+n > most {
+	} else if most := maxOfWidth(l.width); at-s.b > most || l.total()+n > most {
 		l.rebase()
 	}
 	total := l.total() + n
-	if l.count == 0 || l.at(l.count-1) != at {
+	if l.count == 0 || l.timeOf(l.count-1) != at {
 		l.setCount(l.count + 1)
 	}
 	l.set(l.count-1, at, total)
@@ -145,24 +145,24 @@ func (logAlgorithm) charge(s state, r *rule, n, now, ahead int64) ratelimit.Rece
 }
 
 func (logAlgorithm) count(s state, _ *rule, interval, now int64) int64 {
-	l := newLog(s)
-	return l.since(now - interval)
+	l := eventsOf(s)
+	return l.unitsSince(now - interval)
 }
 
 // refund takes the units out of their event, and so off all sums from there on.
 func (logAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
-	l := newLog(s)
+	l := eventsOf(s)
 	if c.N <= 0 || c.Generation != int64(get64(s.words)) || c.At <= now-r.Per {
 		return false
 	}
-	i := l.after(c.At - 1)
-	if i == l.count || l.at(i) != c.At || l.sum(i)-l.before(i) < c.N {
+	i := l.firstAfter(c.At - 1)
+	if i == l.count || l.timeOf(i) != c.At || l.unitsThrough(i)-l.unitsBefore(i) < c.N {
 		return false
 	}
 	for ; i < l.count; i++ {
-		l.set(i, l.at(i), l.sum(i)-c.N)
+		l.set(i, l.timeOf(i), l.unitsThrough(i)-c.N)
 	}
-	for l.count > 0 && l.total() == l.before(l.count-1) { // as if it had not been charged
+	for l.count > 0 && l.total() == l.unitsBefore(l.count-1) { // as if it had not been charged
 		l.setCount(l.count - 1)
 	}
 	return true
@@ -174,22 +174,22 @@ type events struct {
 	head, count, width, room int
 }
 
-func newLog(s state) events {
+func eventsOf(s state) events {
 	l := events{state: s, head: int(s.words[logHead]), count: int(s.words[logCount]), width: int(s.words[logWidth])}
 	l.room = (len(s.words) - logEvents) / l.width
 	return l
 }
 
-// moment returns the time of the event of what is charged now.
-func (l *events) moment(now, ahead int64) int64 {
+// timeOfNew returns the time of the event of what is charged now.
+func (l *events) timeOfNew(now, ahead int64) int64 {
 	at := now + ahead
 	if l.count > 0 {
-		at = max(at, l.at(l.count-1))
+		at = max(at, l.timeOf(l.count-1))
 	}
 	return at
 }
 
-func (l *events) slot(i int) []uint32 {
+func (l *events) wordsOf(i int) []uint32 {
 	if i += l.head; i >= l.room {
 		i -= l.room
 	}
@@ -197,9 +197,9 @@ func (l *events) slot(i int) []uint32 {
 	return l.words[from : from+l.width]
 }
 
-// at returns the time of event i.
-func (l *events) at(i int) int64 {
-	w := l.slot(i)
+// timeOf returns the time of event i.
+func (l *events) timeOf(i int) int64 {
+	w := l.wordsOf(i)
 	switch l.width {
 	case 2:
 		return l.b + int64(w[0])
@@ -209,9 +209,9 @@ func (l *events) at(i int) int64 {
 	return l.b + int64(get64(w))
 }
 
-// sum returns the units charged up to event i and with it.
-func (l *events) sum(i int) int64 {
-	w := l.slot(i)
+// unitsThrough returns the units charged up to event i and with it.
+func (l *events) unitsThrough(i int) int64 {
+	w := l.wordsOf(i)
 	switch l.width {
 	case 2:
 		return int64(w[1])
@@ -222,7 +222,7 @@ func (l *events) sum(i int) int64 {
 }
 
 func (l *events) set(i int, at, sum int64) {
-	w, at64, sum64 := l.slot(i), uint64(at-l.b), uint64(sum)
+	w, at64, sum64 := l.wordsOf(i), uint64(at-l.b), uint64(sum)
 	switch l.width {
 	case 2:
 		w[0], w[1] = uint32(at64), uint32(sum64)
@@ -234,38 +234,38 @@ func (l *events) set(i int, at, sum int64) {
 	}
 }
 
-// before returns the units charged before event i.
-func (l *events) before(i int) int64 {
+// unitsBefore returns the units charged before event i.
+func (l *events) unitsBefore(i int) int64 {
 	if i == 0 {
 		return int64(get64(l.words[logFloor:]))
 	}
-	return l.sum(i - 1)
+	return l.unitsThrough(i - 1)
 }
 
-func (l *events) total() int64 { return l.before(l.count) }
+func (l *events) total() int64 { return l.unitsBefore(l.count) }
 
-// after returns the first event after a time.
-func (l *events) after(at int64) int {
-	if l.count == 0 || l.at(0) > at {
+// firstAfter returns the first event after a time.
+func (l *events) firstAfter(at int64) int {
+	if l.count == 0 || l.timeOf(0) > at {
 		return 0
 	}
-	return sort.Search(l.count, func(i int) bool { return l.at(i) > at })
+	return sort.Search(l.count, func(i int) bool { return l.timeOf(i) > at })
 }
 
-// since returns the units charged after a time.
-func (l *events) since(at int64) int64 { return l.total() - l.before(l.after(at)) }
+// unitsSince returns the units charged after a time.
+func (l *events) unitsSince(at int64) int64 { return l.total() - l.unitsBefore(l.firstAfter(at)) }
 
-// when returns the time of the event with which the units reached n.
-func (l *events) when(n int64) int64 {
-	return l.at(sort.Search(l.count-1, func(i int) bool { return l.sum(i) >= n }))
+// timeReached returns the time of the event with which the units reached n.
+func (l *events) timeReached(n int64) int64 {
+	return l.timeOf(sort.Search(l.count-1, func(i int) bool { return l.unitsThrough(i) >= n }))
 }
 
-// forget drops the first n events.
-func (l *events) forget(n int) {
+// dropOldest drops the first n events.
+func (l *events) dropOldest(n int) {
 	if n <= 0 {
 		return
 	}
-	l.setFloor(l.before(n))
+	l.setFloor(l.unitsBefore(n))
 	l.head = (l.head + n) % l.room
 	l.words[logHead] = uint32(l.head)
 	l.setCount(l.count - n)
@@ -280,9 +280,9 @@ func (l *events) setCount(n int) {
 
 // rebase makes the times and sums as small as they can be.
 func (l *events) rebase() {
-	base, floor := l.at(0), l.before(0)
+	base, floor := l.timeOf(0), l.unitsBefore(0)
 	for i := range l.count {
-		at, sum := l.at(i)-(base-l.b), l.sum(i)-floor
+		at, sum := l.timeOf(i)-(base-l.b), l.unitsThrough(i)-floor
 		l.set(i, at, sum)
 	}
 	l.b = base

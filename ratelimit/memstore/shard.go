@@ -51,7 +51,7 @@ func (s *shard) take(r *rule, n int64, out *ratelimit.Result, key uint64, now in
 		out.Violated = true
 		return true
 	}
-	if !fit || r.need(st, n, now, 0) != len(st.words) {
+	if !fit || r.wordsNeeded(st, n, now, 0) != len(st.words) {
 		return false
 	}
 	out.Receipt = r.charge(st, n, now, 0)
@@ -81,7 +81,7 @@ func (s *shard) state(e *entry) state {
 // forget removes the entry of hash, if there is one.
 func (s *shard) forget(hash uint64) {
 	if s.table.find(hash) != nil {
-		s.remove(int(s.table.place(hash)))
+		s.remove(int(s.table.slotOf(hash)))
 	}
 }
 
@@ -90,12 +90,12 @@ func (s *shard) remove(slot int) {
 	e := s.table.slots[slot]
 	s.table.remove(slot)
 	if e.hash&1 != 0 {
-		s.release(e.a)
+		s.freeBlock(e.a)
 	}
 }
 
-// release frees a block, if it is one.
-func (s *shard) release(ref int64) {
+// freeBlock frees a block, if it is one.
+func (s *shard) freeBlock(ref int64) {
 	if ref == noBlock {
 		return
 	}

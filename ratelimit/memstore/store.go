@@ -131,7 +131,7 @@ func (m *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 	}
 	out := make([]ratelimit.Result, len(ops))
 	for i, group := range storage.Groups(ops) {
-		if err := m.group(group, out[i:i+len(group)]); err != nil {
+		if err := m.doGroup(group, out[i:i+len(group)]); err != nil {
 			return nil, err
 		}
 	}
@@ -143,7 +143,7 @@ func (m *Store) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, e
 	if op.Kind == ratelimit.Take && op.Prepaid == 0 {
 		return m.Take(ctx, &op.Rule, op.Key, op.N)
 	}
-	return m.one(ctx, []ratelimit.Op{op})
+	return m.doGroupOfOne(ctx, []ratelimit.Op{op})
 }
 
 // Take is DoOne of a take of n. It copies no rule, and so a [ratelimit.Limiter] prefers it.
@@ -154,14 +154,14 @@ func (m *Store) Take(ctx context.Context, by *ratelimit.Rule, key string, n int6
 	r := (*rule)(by.Layout())
 	if r.BlockAfter == 0 && 1 <= n && n <= r.Burst && 1 <= len(key) && len(key) <= ratelimit.MaxKeyLen {
 		hash := maphash.String(m.seed, key)
-		if m.shard(hash).take(r, n, &res, hash, m.now()) {
+		if m.shardFor(hash).take(r, n, &res, hash, m.now()) {
 			return res, nil
 		}
 	}
-	return m.one(ctx, []ratelimit.Op{{Rule: *by, Key: key, N: n, Kind: ratelimit.Take}})
+	return m.doGroupOfOne(ctx, []ratelimit.Op{{Rule: *by, Key: key, N: n, Kind: ratelimit.Take}})
 }
 
-func (m *Store) one(ctx context.Context, ops []ratelimit.Op) (ratelimit.Result, error) {
+func (m *Store) doGroupOfOne(ctx context.Context, ops []ratelimit.Op) (ratelimit.Result, error) {
 	if ctx.Err() != nil {
 		return ratelimit.Result{}, context.Cause(ctx)
 	}
@@ -169,7 +169,7 @@ func (m *Store) one(ctx context.Context, ops []ratelimit.Op) (ratelimit.Result, 
 		return ratelimit.Result{}, err
 	}
 	var out [1]ratelimit.Result
-	err := m.group(ops, out[:])
+	err := m.doGroup(ops, out[:])
 	return out[0], err
 }
 
@@ -194,12 +194,12 @@ func (m *Store) Bytes() int64 {
 	return n
 }
 
-func (m *Store) group(ops []ratelimit.Op, out []ratelimit.Result) error {
+func (m *Store) doGroup(ops []ratelimit.Op, out []ratelimit.Result) error {
 	key := maphash.String(m.seed, ops[0].Key)
-	return m.shard(key).do(ops, out, key, m.now())
+	return m.shardFor(key).do(ops, out, key, m.now())
 }
 
-func (m *Store) shard(key uint64) *shard { return &m.shards[key&uint64(len(m.shards)-1)] }
+func (m *Store) shardFor(key uint64) *shard { return &m.shards[key&uint64(len(m.shards)-1)] }
 
 // now returns the time in microseconds. Counted from the store's start it follows the
 // monotonic clock, if the clock has one.

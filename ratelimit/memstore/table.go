@@ -33,9 +33,9 @@ const (
 	minHomes   = 8
 )
 
-func tail(homes uint64) uint64 { return 8 + homes/64 }
+func tailSlots(homes uint64) uint64 { return 8 + homes/64 }
 
-func (t *table) home(hash uint64) uint64 {
+func (t *table) homeOf(hash uint64) uint64 {
 	high, _ := bits.Mul64(hash, t.homes)
 	return high
 }
@@ -45,16 +45,16 @@ func (t *table) find(hash uint64) *entry {
 	if t.used == 0 {
 		return nil
 	}
-	i := t.place(hash)
+	i := t.slotOf(hash)
 	if t.slots[i].hash != hash {
 		return nil
 	}
 	return &t.slots[i]
 }
 
-// place returns where the entry of hash is, or would be inserted.
-func (t *table) place(hash uint64) uint64 {
-	i := t.home(hash)
+// slotOf returns where the entry of hash is, or would be inserted.
+func (t *table) slotOf(hash uint64) uint64 {
+	i := t.homeOf(hash)
 	// A gap's 0 becomes the largest number.
 	for t.slots[i].hash-1 < hash-1 {
 		i++
@@ -68,7 +68,7 @@ func (t *table) full() bool { return uint64(t.used) >= t.homes/8*7 }
 // insert adds an empty entry of a hash that isn't there, and returns it; nil if the
 // table's tail is full.
 func (t *table) insert(hash uint64) *entry {
-	i := t.place(hash)
+	i := t.slotOf(hash)
 	gap := i
 	for t.slots[gap].hash != 0 {
 		gap++
@@ -85,7 +85,7 @@ func (t *table) insert(hash uint64) *entry {
 // remove makes a gap of slot i, and moves those that may be nearer to their homes now.
 func (t *table) remove(i int) {
 	end := i + 1
-	for t.slots[end].hash != 0 && t.home(t.slots[end].hash) < uint64(end) {
+	for t.slots[end].hash != 0 && t.homeOf(t.slots[end].hash) < uint64(end) {
 		end++
 	}
 	copy(t.slots[i:], t.slots[i+1:end])
@@ -93,28 +93,28 @@ func (t *table) remove(i int) {
 	t.used--
 }
 
-// larger returns how many homes the table has after it grows: a quarter more.
-func (t *table) larger() uint64 { return max(minHomes, (t.homes+t.homes/4+7)/8*8) }
+// grownHomes returns how many homes the table has after it grows: a quarter more.
+func (t *table) grownHomes() uint64 { return max(minHomes, (t.homes+t.homes/4+7)/8*8) }
 
 // grow gives the table that many homes. It takes the time of copying it.
 func (t *table) grow(homes uint64) {
 	for ; ; homes += homes / 4 {
-		bigger := table{slots: make([]entry, homes+tail(homes)), homes: homes, used: t.used}
-		if bigger.fill(t.slots) {
+		bigger := table{slots: make([]entry, homes+tailSlots(homes)), homes: homes, used: t.used}
+		if bigger.copyFrom(t.slots) {
 			*t = bigger
 			return
 		}
 	}
 }
 
-// fill copies entries, which are in order, and reports whether they had room.
-func (t *table) fill(from []entry) bool {
+// copyFrom copies entries, which are in order, and reports whether they had room.
+func (t *table) copyFrom(from []entry) bool {
 	var next uint64
 	for i := range from {
 		if from[i].hash == 0 {
 			continue
 		}
-		next = max(next, t.home(from[i].hash))
+		next = max(next, t.homeOf(from[i].hash))
 		if next == uint64(len(t.slots)-1) {
 			return false
 		}
@@ -129,12 +129,12 @@ func tableBytes(homes uint64) int64 {
 	if homes == 0 {
 		return 0
 	}
-	return allocated(entryBytes * int64(homes+tail(homes)))
+	return allocatedBytes(entryBytes * int64(homes+tailSlots(homes)))
 }
 
-// allocated is what the allocator takes for n bytes: whole pages if they are many. What
+// allocatedBytes is what the allocator takes for n bytes: whole pages if they are many. What
 // it rounds up a small allocation by is small.
-func allocated(n int64) int64 {
+func allocatedBytes(n int64) int64 {
 	const page = 8 << 10
 	if n <= 32<<10 {
 		return n

@@ -11,7 +11,7 @@ import "github.com/lazyreq/lazyreq/ratelimit"
 // A clock that goes back stays in the newest window, and nothing is lost.
 type windowAlgorithm struct{}
 
-func (windowAlgorithm) need(state, *rule, int64, int64, int64) int { return 0 }
+func (windowAlgorithm) wordsNeeded(state, *rule, int64, int64, int64) int { return 0 }
 
 func (windowAlgorithm) begin(s state, _ *rule, _, now, generation, _ int64) {
 	s.until, s.a, s.b = now, 0, generation
@@ -19,7 +19,7 @@ func (windowAlgorithm) begin(s state, _ *rule, _, now, generation, _ int64) {
 
 func (windowAlgorithm) reshape(state, *rule, []uint32, int64, int64, int64) {}
 
-func (windowAlgorithm) used(s state, now int64) int64 {
+func (windowAlgorithm) usedUnits(s state, now int64) int64 {
 	if now >= s.until {
 		return 0
 	}
@@ -27,12 +27,12 @@ func (windowAlgorithm) used(s state, now int64) int64 {
 }
 
 func (p windowAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
-	used := p.used(s, now)
+	used := p.usedUnits(s, now)
 	return n <= r.Limit-used, n <= maxCount-used
 }
 
 func (p windowAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Result) {
-	used := p.used(s, now)
+	used := p.usedUnits(s, now)
 	res.Limit, res.Remaining = r.Limit, max(0, r.Limit-used)
 	res.Allowed = n <= res.Remaining
 	if !res.Allowed {
@@ -51,11 +51,11 @@ func (windowAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Recei
 	return ratelimit.Receipt{N: n, At: s.until, Generation: s.b}
 }
 
-func (p windowAlgorithm) count(s state, _ *rule, _, now int64) int64 { return p.used(s, now) }
+func (p windowAlgorithm) count(s state, _ *rule, _, now int64) int64 { return p.usedUnits(s, now) }
 
 // refund doesn't end the window, even if nothing is left in it.
 func (p windowAlgorithm) refund(s state, _ *rule, c ratelimit.Receipt, now int64) bool {
-	if c.N <= 0 || c.N > p.used(s, now) || c.At != s.until || c.Generation != s.b {
+	if c.N <= 0 || c.N > p.usedUnits(s, now) || c.At != s.until || c.Generation != s.b {
 		return false
 	}
 	s.a -= c.N

@@ -65,7 +65,7 @@ func (q *Queue) join(ctx context.Context, key string, n int64) (*line, *waiter, 
 func (q *Queue) admit(ctx context.Context, l *line) error {
 	wait := time.Until(l.opensAt(l.waiters[0].n))
 	if l.short && !q.o.Bursts {
-		wait = max(wait, 0) + q.pace(l.units)
+		wait = max(wait, 0) + q.refillTime(l.units)
 	}
 	if len(l.waiters) >= q.o.MaxWaiting {
 		return q.denial(ErrFull, max(wait, 0))
@@ -120,7 +120,7 @@ func (q *Queue) observe(ctx context.Context, l *line, n int64, res ratelimit.Res
 // observeTake schedules the next take after one of n units. A small delay doesn't add up:
 // the pace counts from when the caller could pass, unless that is longer ago than its pace.
 func (q *Queue) observeTake(l *line, n int64, now time.Time, res ratelimit.Result) {
-	due, pace := l.opensAt(n), q.pace(n)
+	due, pace := l.opensAt(n), q.refillTime(n)
 	if now.Sub(due) > pace {
 		due = now
 	}
@@ -131,8 +131,8 @@ func (q *Queue) observeTake(l *line, n int64, now time.Time, res ratelimit.Resul
 	}
 }
 
-// pace returns how long n units take to come back at the rule's average rate.
-func (q *Queue) pace(n int64) time.Duration {
+// refillTime returns how long n units take to come back at the rule's average rate.
+func (q *Queue) refillTime(n int64) time.Duration {
 	d := float64(q.rule.Per()) / float64(q.rule.Limit()) * float64(n)
 	return time.Duration(min(d, float64(ratelimit.MaxDuration)))
 }

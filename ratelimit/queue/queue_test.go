@@ -250,7 +250,7 @@ func TestStoreErrorFailsTheLine(t *testing.T) {
 		}
 		w.spy.Hold <- struct{}{}
 		require.ElementsMatch(t, []outcome{{0, 0, ratelimit.ErrStore}, {1, 0, ratelimit.ErrStore}, {2, 0, ratelimit.ErrStore}}, w.advance(0))
-		require.Len(t, w.spy.Forget(), 1)
+		require.Len(t, w.spy.Drain(), 1)
 
 		boom := errors.New("boom")
 		w.spy.Before = func(context.Context) error { return boom } // an error of this op only

@@ -22,15 +22,15 @@ const document = "../../docs/redis.md"
 func TestDocumentedUserSuffices(t *testing.T) {
 	server := redistest.Start(t)
 	root := server.Client(nil)
-	full := redistest.UserOf(t, document, "limits")
+	full := redistest.ParseUser(t, document, "limits")
 	ops := func() (err error) {
 		require.NoError(t, root.FlushAll(t.Context()).Err())
 		require.NoError(t, root.ScriptFlush(t.Context()).Err())
-		return everything(t, server.As("limits"))
+		return everything(t, server.ClientAs("limits"))
 	}
 	server.SetUser("limits", full)
 	require.NoError(t, ops())
-	c := server.As("limits")
+	c := server.ClientAs("limits")
 	require.ErrorContains(t, c.Set(t.Context(), "elsewhere", 1, 0).Err(), "NOPERM")
 	require.ErrorContains(t, c.FlushAll(t.Context()).Err(), "NOPERM")
 

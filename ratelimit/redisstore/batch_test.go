@@ -20,7 +20,7 @@ func atOnce(ctx context.Context, s *Store, ops ...ratelimit.Op) ([]ratelimit.Res
 	results, errs := make([]ratelimit.Result, len(ops)), make([]error, len(ops))
 	requests, calls := make([]request, len(ops)), make([]redispipe.Call, len(ops))
 	for i := range ops {
-		requests[i], errs[i] = s.request(ops[i:i+1], results[i:i+1])
+		requests[i], errs[i] = s.newRequest(ops[i:i+1], results[i:i+1])
 		calls[i] = requests[i].call
 	}
 	for i, reply := range s.pipe.RunAll(ctx, s.timeout, calls) {

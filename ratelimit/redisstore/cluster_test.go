@@ -123,7 +123,7 @@ func TestMasterDeathUnderLoad(t *testing.T) {
 	})
 	require.Eventually(t, func() bool { return acked.Load() > 1000 }, 10*time.Second, time.Millisecond)
 	slot := c.Slot("{k}")
-	c.Replicated(slot)
+	c.WaitReplicated(slot)
 	c.KillMaster(slot)
 	before := acked.Load()
 	require.Eventually(t, func() bool { return acked.Load() > before+1000 }, 20*time.Second, time.Millisecond)

@@ -20,18 +20,20 @@ var (
 	ErrNoReply = redispipe.ErrNoReply
 )
 
-// failure returns the error of an operation whose call has failed.
-func (s *Store) failure(ctx context.Context, err error) error {
+// wrapError returns the error of an operation whose call has failed.
+func (s *Store) wrapError(ctx context.Context, err error) error {
 	keyType := fmt.Errorf("%w: %w", ratelimit.ErrStore, ErrKeyType)
 	return redispipe.Failures{Store: ratelimit.ErrStore, KeyType: keyType, Prefix: s.prefix}.Wrap(ctx, err)
 }
 
-func foreign(keys ...string) error {
+func keyTypeError(keys ...string) error {
 	return fmt.Errorf("%w: %w: %q", ratelimit.ErrStore, ErrKeyType, keys)
 }
 
-func unreadable() error { return fmt.Errorf("%w: %w", ratelimit.ErrStore, redispipe.ErrUnreadable) }
+func unreadableError() error {
+	return fmt.Errorf("%w: %w", ratelimit.ErrStore, redispipe.ErrUnreadable)
+}
 
-func noScript(r ratelimit.Rule) error {
+func noScriptError(r ratelimit.Rule) error {
 	return fmt.Errorf("%w: redisstore has no script for %v", ratelimit.ErrOp, r)
 }

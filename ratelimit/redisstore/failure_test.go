@@ -35,7 +35,7 @@ func TestRedisDownAndBack(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
 	l := newLimiter(t, newStore(t, server.Client(nil), Options{}), perMinute(1000))
-	server.ComesBack(func() { fails(t, l) }, func() { recovers(t, l) })
+	server.RestartTwice(func() { fails(t, l) }, func() { recovers(t, l) })
 }
 
 // TestRedisDeathUnderLoad checks that every call gets a result or ErrStore, and
@@ -82,7 +82,7 @@ func TestScriptFlushUnderLoad(t *testing.T) {
 		require.NoError(t, err)
 		limiters = append(limiters, l)
 	}
-	endFlushes := redistest.Flushing(t, c)
+	endFlushes := redistest.KeepFlushingScripts(t, c)
 	var takes sync.WaitGroup
 	for range 16 {
 		takes.Go(func() {

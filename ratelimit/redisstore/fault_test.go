@@ -21,7 +21,7 @@ func TestLostReplyChargesOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(1000))
-	client, proxy := server.Behind()
+	client, proxy := server.ClientBehindProxy()
 	l := newLimiter(t, newStore(t, client, patient), perMinute(1000))
 	recovers(t, l)
 	for i, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
@@ -45,7 +45,7 @@ func TestFaultsNeverChargeTwice(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(1<<40))
-	client, proxy := server.Behind()
+	client, proxy := server.ClientBehindProxy()
 	l := newLimiter(t, newStore(t, client, Options{Timeout: 50 * time.Millisecond}), perMinute(1<<40))
 	var acked, failed atomic.Int64
 	load := calling(t, 32, func() {
@@ -98,7 +98,7 @@ func TestSilentRedisTimesOut(t *testing.T) {
 		"stalled":       (*faultproxy.Proxy).Stall,
 	} {
 		for _, warm := range []bool{true, false} {
-			client, proxy := server.Behind()
+			client, proxy := server.ClientBehindProxy()
 			l := newLimiter(t, newStore(t, client, Options{Timeout: timeout}), perMinute(1<<40))
 			if warm {
 				recovers(t, l)
@@ -125,7 +125,7 @@ func TestSilentRedisTimesOut(t *testing.T) {
 func TestRefusedConnectionFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	const timeout = 80 * time.Millisecond
-	client, proxy := redistest.Start(t).Behind()
+	client, proxy := redistest.Start(t).ClientBehindProxy()
 	l := newLimiter(t, newStore(t, client, Options{Timeout: timeout}), perMinute(1<<40))
 	recovers(t, l)
 	for range 2 {
@@ -146,7 +146,7 @@ func TestRefusedConnectionFailsAtOnce(t *testing.T) {
 // TestLatencyBelowTimeout also has the callers share pending calls.
 func TestLatencyBelowTimeout(t *testing.T) {
 	t.Parallel()
-	client, proxy := redistest.Start(t).Behind()
+	client, proxy := redistest.Start(t).ClientBehindProxy()
 	l := newLimiter(t, newStore(t, client, patient), perMinute(1<<40))
 	proxy.Delay(20*time.Millisecond, 20*time.Millisecond)
 	var acked atomic.Int64

@@ -139,7 +139,7 @@ func TestForeignKeysFailOnlyTheirCallers(t *testing.T) {
 		eachRule(t, block, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 			key, own := keyOf(s, "k", r), algorithmName(r)
 			if block.After > 0 {
-				key, own = s.key("k", blockName(r)), "block"
+				key, own = s.counterKey("k", blockName(r)), "block"
 			}
 			for what, put := range foreignValues(own) {
 				c.Del(t.Context(), key)

@@ -27,15 +27,15 @@ type request struct {
 	out   []ratelimit.Result
 }
 
-// request makes the request of a group. The results go to out.
-func (s *Store) request(ops []ratelimit.Op, out []ratelimit.Result) (r request, err error) {
+// newRequest makes the request of a group. The results go to out.
+func (s *Store) newRequest(ops []ratelimit.Op, out []ratelimit.Result) (r request, err error) {
 	r = request{ops: ops, out: out, rules: make([]*ruleArgs, len(ops))}
 	script := ""
 	for i := range ops {
-		a := s.ruleArgs(ops[i].Rule)
+		a := s.ruleArgsFor(ops[i].Rule)
 		switch {
 		case a == nil:
-			return r, noScript(ops[i].Rule)
+			return r, noScriptError(ops[i].Rule)
 		case script == "":
 			script = a.algorithm.name
 		case script != a.algorithm.name:
@@ -56,7 +56,7 @@ func (s *Store) request(ops []ratelimit.Op, out []ratelimit.Result) (r request, 
 func (s *Store) decode(ctx context.Context, r *request, reply redispipe.Result) (err error) {
 	switch {
 	case reply.Err != nil:
-		return s.failure(ctx, reply.Err)
+		return s.wrapError(ctx, reply.Err)
 	case r.call.Batch != nil:
 		r.out[0], err = s.takeResult(&r.ops[0], r.rules[0], reply.Reply)
 		return err
@@ -77,13 +77,13 @@ func (s *Store) groupCall(ops []ratelimit.Op, rules []*ruleArgs) (c redispipe.Ca
 	for i, a := range rules {
 		op, block := &ops[i], 0
 		if a.block != "" {
-			block = keyNumber(s.key(op.Key, a.block))
+			block = keyNumber(s.counterKey(op.Key, a.block))
 		}
 		n, interval, generation := op.N, intervalArg(op), int64(0)
 		if op.Kind == ratelimit.Refund {
-			n, interval, generation = a.receipt(op)
+			n, interval, generation = a.receiptArgs(op)
 		}
-		c.Args = append(c.Args, op.Kind.String(), keyNumber(s.key(op.Key, a.counter)), block, n, interval, generation)
+		c.Args = append(c.Args, op.Kind.String(), keyNumber(s.counterKey(op.Key, a.counter)), block, n, interval, generation)
 		c.Args = append(append(append(c.Args, a.blockArgs...), a.algorithm.name), a.args...)
 	}
 	return c
@@ -102,14 +102,14 @@ func intervalArg(op *ratelimit.Op) int64 {
 		d = op.Rule.Per()
 	}
 	if op.Rule.Interval() > 0 {
-		return buckets(d, op.Rule)
+		return bucketCount(d, op.Rule)
 	}
 	return inMicroseconds(d)
 }
 
-// receipt returns the fields of a refund's receipt. It returns zeros, which refund nothing, if no
+// receiptArgs returns the fields of a refund's receipt. It returns zeros, which refund nothing, if no
 // charge of this counter can have made the receipt.
-func (a *ruleArgs) receipt(op *ratelimit.Op) (n, at, generation int64) {
+func (a *ruleArgs) receiptArgs(op *ratelimit.Op) (n, at, generation int64) {
 	const exact = 1 << 53 // up to here Lua's numbers are integers
 	c := &op.Receipt
 	if c.Counter != a.receiptCounter(op.Key) || c.N < 1 || min(c.At, c.Generation) < 0 || max(c.N, c.At) > exact ||
@@ -122,12 +122,12 @@ func (a *ruleArgs) receipt(op *ratelimit.Op) (n, at, generation int64) {
 // decodeGroup reads the integers of group.lua.
 func (r *request) decodeGroup(reply []int64) error {
 	if len(reply) < 2 {
-		return unreadable()
+		return unreadableError()
 	}
 	now := reply[0]
 	switch reply[1] {
 	case statusForeign:
-		return foreign(r.call.Keys...)
+		return keyTypeError(r.call.Keys...)
 	case statusOverflow:
 		return ratelimit.ErrOverflow
 	}
@@ -135,7 +135,7 @@ func (r *request) decodeGroup(reply []int64) error {
 	for i, a := range r.rules {
 		width := 3 + a.algorithm.width
 		if len(reply) < width {
-			return unreadable()
+			return unreadableError()
 		}
 		op := opReply{verdict: reply[0], count: reply[1], hold: reply[2], counterReply: counterReply{ints: reply[3:width], now: now}}
 		r.out[i] = a.result(&r.ops[i], op, storage.Pending(r.ops[:i], r.ops[i].Rule.Layout().ID))
@@ -159,16 +159,16 @@ func (a *ruleArgs) result(op *ratelimit.Op, r opReply, pending int64) (res ratel
 	case r.verdict == verdictNotTried:
 		return ratelimit.Result{Limit: a.limit}
 	case op.Kind == ratelimit.Peek:
-		res = a.evaluate(r.counterReply, op.N)
+		res = a.peekResult(r.counterReply, op.N)
 	case op.Kind == ratelimit.Refund || op.Kind == ratelimit.Reset || op.Kind == ratelimit.Add && op.N == 0:
-		res = a.evaluate(r.counterReply, 1)
+		res = a.peekResult(r.counterReply, 1)
 		res.Count = r.count
 	case r.verdict == verdictDone:
 		res = a.chargedResult(r.counterReply, op.Key, op.N)
 		res.Count = r.count
 	default:
 		n := op.N + pending
-		if res = a.evaluate(r.counterReply, n); n > a.burst { // an add of more than a take may have
+		if res = a.peekResult(r.counterReply, n); n > a.burst { // an add of more than a take may have
 			res.RetryAfter = res.ResetAfter
 		}
 	}

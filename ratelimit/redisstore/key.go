@@ -11,8 +11,8 @@ import (
 // "}" would make it empty, and so put the subject's counters into different slots.
 var braces = strings.NewReplacer("%", "%25", "}", "%7D")
 
-// key returns the name of a counter on a subject.
-func (s *Store) key(subject string, counter string) string {
+// counterKey returns the name of a counter on a subject.
+func (s *Store) counterKey(subject string, counter string) string {
 	if strings.ContainsAny(subject, "%}") {
 		subject = braces.Replace(subject)
 	}

@@ -47,4 +47,6 @@ func do(t *testing.T, s *Store, ops ...ratelimit.Op) []ratelimit.Result {
 }
 
 // keyOf returns the name of r's counter on a subject.
-func keyOf(s *Store, subject string, r ratelimit.Rule) string { return s.key(subject, counterName(r)) }
+func keyOf(s *Store, subject string, r ratelimit.Rule) string {
+	return s.counterKey(subject, counterName(r))
+}

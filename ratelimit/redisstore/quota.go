@@ -47,8 +47,8 @@ func gcraQuota(a *ruleArgs, c counterReply, n int64) (q quota) {
 	return q
 }
 
-// searchedQuota serves the algorithms whose scripts find the times.
-func searchedQuota(a *ruleArgs, c counterReply, n int64) (q quota) {
+// quotaFromTimes serves the algorithms whose scripts find the times.
+func quotaFromTimes(a *ruleArgs, c counterReply, n int64) (q quota) {
 	next, retry, reset := c.ints[1], c.ints[2], c.ints[3]
 	if c.charged {
 		retry = next
@@ -76,8 +76,8 @@ func (a *ruleArgs) chargedResult(c counterReply, key string, n int64) ratelimit.
 	return res
 }
 
-// evaluate returns the result that a take of n units would have.
-func (a *ruleArgs) evaluate(c counterReply, n int64) ratelimit.Result {
+// peekResult returns the result that a take of n units would have.
+func (a *ruleArgs) peekResult(c counterReply, n int64) ratelimit.Result {
 	q := a.algorithm.quota(a, c, n)
 	res := a.quotaResult(q)
 	res.Allowed = n <= q.remaining

@@ -37,8 +37,8 @@ type ruleKey struct {
 
 const maxRules = 1000
 
-// ruleArgs returns the cached arguments of a rule, or nil if no script supports it.
-func (s *Store) ruleArgs(r ratelimit.Rule) *ruleArgs {
+// ruleArgsFor returns the cached arguments of a rule, or nil if no script supports it.
+func (s *Store) ruleArgsFor(r ratelimit.Rule) *ruleArgs {
 	key, c := ruleKey{rule: r}, &s.rules
 	if s.clock != nil {
 		key.now = s.clock().UnixMicro()
@@ -75,7 +75,7 @@ func (s *Store) newRuleArgs(key ruleKey) *ruleArgs {
 	switch a.algorithm.name {
 	case "buckets":
 		ttl := max(r.Expiry(), r.Span()+r.Interval())
-		a.args = []any{a.limit, r.Interval().Microseconds(), int64(r.Span()/r.Interval()) + 1, buckets(r.Per(), r), milliseconds(ttl)}
+		a.args = []any{a.limit, r.Interval().Microseconds(), int64(r.Span()/r.Interval()) + 1, bucketCount(r.Per(), r), milliseconds(ttl)}
 	case "gcra":
 		a.args = []any{a.limit, a.per, a.burst}
 	default:
@@ -104,8 +104,8 @@ func fnv1a(hash uint64, s string) uint64 {
 	return hash
 }
 
-// buckets returns the number of buckets before the newest that an interval touches.
-func buckets(d time.Duration, r ratelimit.Rule) int64 {
+// bucketCount returns the number of buckets before the newest that an interval touches.
+func bucketCount(d time.Duration, r ratelimit.Rule) int64 {
 	return int64((d + r.Interval() - 1) / r.Interval())
 }
 

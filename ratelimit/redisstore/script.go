@@ -37,9 +37,9 @@ type algorithm struct {
 }
 
 var algorithms = map[string]*algorithm{
-	"buckets": {"buckets", 6, searchedQuota},
-	"log":     {"log", 5, searchedQuota},
-	"stream":  {"stream", 5, searchedQuota},
+	"buckets": {"buckets", 6, quotaFromTimes},
+	"log":     {"log", 5, quotaFromTimes},
+	"stream":  {"stream", 5, quotaFromTimes},
 	"window":  {"window", 2, windowQuota},
 	"gcra":    {"gcra", 2, gcraQuota},
 }

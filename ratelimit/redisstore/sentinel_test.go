@@ -46,7 +46,7 @@ func TestFailoverUnderLoad(t *testing.T) {
 				}
 			})
 			require.Eventually(t, func() bool { return acked.Load() > 1000 && passed.Load() == 100 }, 10*time.Second, time.Millisecond)
-			s.Replicated()
+			s.WaitReplicated()
 			before := passed.Load()
 			fail(s)
 			after.Store(true)
@@ -79,6 +79,6 @@ func TestFailoverLosesUnreplicatedCharges(t *testing.T) {
 		return passed
 	}
 	require.EqualValues(t, 6, takes(6, 1))
-	s.Lose(func() { require.EqualValues(t, 4, takes(1, 11)) })
+	s.LoseWrites(func() { require.EqualValues(t, 4, takes(1, 11)) })
 	require.EqualValues(t, 4, takes(1, 11), "what was lost passes again, no more")
 }

@@ -107,7 +107,7 @@ func (s *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 			clear(keys)
 		}
 		keys[group[0].Key] = true
-		r, err := s.request(group, out[i:i+len(group)])
+		r, err := s.newRequest(group, out[i:i+len(group)])
 		if err != nil {
 			return nil, err
 		}
@@ -150,7 +150,7 @@ func (s *Store) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, e
 
 func (s *Store) doOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	var out [1]ratelimit.Result
-	r, err := s.request([]ratelimit.Op{op}, out[:])
+	r, err := s.newRequest([]ratelimit.Op{op}, out[:])
 	if err == nil {
 		err = s.run(ctx, []request{r}, time.Now().Add(s.timeout))
 	}

@@ -15,20 +15,20 @@ func sharesCall(op *ratelimit.Op) bool {
 
 // take runs a take for which sharesCall is true.
 func (s *Store) take(ctx context.Context, op *ratelimit.Op) (ratelimit.Result, error) {
-	a := s.ruleArgs(op.Rule)
+	a := s.ruleArgsFor(op.Rule)
 	if a == nil {
-		return ratelimit.Result{}, noScript(op.Rule)
+		return ratelimit.Result{}, noScriptError(op.Rule)
 	}
 	reply, err := s.pipe.Run(ctx, s.timeout, s.takeCall(op, a))
 	if err != nil {
-		return ratelimit.Result{}, s.failure(ctx, err)
+		return ratelimit.Result{}, s.wrapError(ctx, err)
 	}
 	return s.takeResult(op, a, reply)
 }
 
 // takeCall makes the call of a take, in the form that takes.lua reads.
 func (s *Store) takeCall(op *ratelimit.Op, a *ruleArgs) redispipe.Call {
-	return redispipe.Call{Batch: &a.takes, Key: s.key(op.Key, a.counter), N: op.N}
+	return redispipe.Call{Batch: &a.takes, Key: s.counterKey(op.Key, a.counter), N: op.N}
 }
 
 // takeResult decodes the reply to a take. Of equal takes, the first ones pass.
@@ -36,7 +36,7 @@ func (s *Store) takeResult(op *ratelimit.Op, a *ruleArgs, reply redispipe.Reply)
 	passed, counter := reply.Ints[0], counterReply{ints: reply.Ints[1:], now: reply.Common}
 	switch passed {
 	case statusForeign:
-		return ratelimit.Result{}, foreign(s.key(op.Key, a.counter))
+		return ratelimit.Result{}, keyTypeError(s.counterKey(op.Key, a.counter))
 	case statusOverflow:
 		return ratelimit.Result{}, ratelimit.ErrOverflow
 	}
@@ -44,7 +44,7 @@ func (s *Store) takeResult(op *ratelimit.Op, a *ruleArgs, reply redispipe.Reply)
 		counter.later = (passed - 1 - i) * op.N
 		return a.chargedResult(counter, op.Key, op.N), nil
 	}
-	res := a.evaluate(counter, op.N)
+	res := a.peekResult(counter, op.N)
 	res.Allowed, res.Violated = false, true
 	return res, nil
 }

@@ -142,13 +142,13 @@ func (r *Reservation) complete(ctx context.Context, actual int64) (Settlement, e
 		r.completed = true
 		// What later calls return if the store panics.
 		r.settlement, r.err = Settlement{Charged: max(r.estimate, actual)}, errPanicked
-		r.settlement, r.err = r.settle(ctx, actual)
+		r.settlement, r.err = r.chargeDifference(ctx, actual)
 	}
 	return r.settlement, r.err
 }
 
-// settle charges or gives back the difference between estimate and actual.
-func (r *Reservation) settle(ctx context.Context, actual int64) (Settlement, error) {
+// chargeDifference charges or gives back the difference between estimate and actual.
+func (r *Reservation) chargeDifference(ctx context.Context, actual int64) (Settlement, error) {
 	unchanged := Settlement{Charged: r.estimate}
 	switch {
 	case actual > r.estimate:

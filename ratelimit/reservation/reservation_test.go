@@ -41,7 +41,7 @@ func (r *reserverTest) used(tb testing.TB) int64 {
 func (r *reserverTest) reserve(tb testing.TB, n int64) *Reservation {
 	v, err := r.Reserve(tb.Context(), "k", n)
 	require.NoError(tb, err)
-	r.spy.Forget()
+	r.spy.Drain()
 	return v
 }
 
@@ -87,7 +87,7 @@ func TestCommit(t *testing.T) {
 			if actual == 4 {
 				calls = 0
 			}
-			require.Len(t, r.spy.Forget(), calls)
+			require.Len(t, r.spy.Drain(), calls)
 			_, err = r.spy.Do(t.Context(), []ratelimit.Op{{Rule: r.rule, Key: "k", Kind: ratelimit.Reset}})
 			require.NoError(t, err)
 		}
@@ -120,7 +120,7 @@ func TestReservationIsCompletedOnce(t *testing.T) {
 		for range 19 {
 			require.Equal(t, first, <-outcomes)
 		}
-		require.LessOrEqual(t, len(r.spy.Forget()), 1, "Commit of 4 asks nothing")
+		require.LessOrEqual(t, len(r.spy.Drain()), 1, "Commit of 4 asks nothing")
 		require.EqualValues(t, min(first.Charged, 10), r.used(t))
 		s, err := v.Cancel(t.Context())
 		require.NoError(t, err)
@@ -152,7 +152,7 @@ func TestExpiry(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 2, s.Returned)
 		<-time.After(1)
-		r.spy.Forget()
+		r.spy.Drain()
 
 		s, err = v.Commit(t.Context(), 1)
 		require.ErrorIs(t, err, ErrExpired)
@@ -162,7 +162,7 @@ func TestExpiry(t *testing.T) {
 		s, err = same.Commit(t.Context(), 2)
 		require.NoError(t, err)
 		require.Equal(t, Settlement{Charged: 2}, s)
-		require.Empty(t, r.spy.Forget())
+		require.Empty(t, r.spy.Drain())
 		s, err = more.Commit(t.Context(), 3)
 		require.NoError(t, err, "missing units are charged after the lifetime, too")
 		require.Equal(t, Settlement{Charged: 3, Added: 1}, s)
@@ -180,7 +180,7 @@ func TestDeniedReservation(t *testing.T) {
 	s, err := v.Cancel(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, s)
-	require.Empty(t, r.spy.Forget())
+	require.Empty(t, r.spy.Drain())
 	require.EqualValues(t, 8, r.used(t))
 }
 
@@ -194,7 +194,7 @@ func TestFailedStoreIsNotAskedTwice(t *testing.T) {
 			require.ErrorIs(t, err, ratelimit.ErrStore)
 			require.Equal(t, Settlement{Charged: max}, s)
 		}
-		require.Len(t, r.spy.Forget(), 1)
+		require.Len(t, r.spy.Drain(), 1)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestCancelledContext(t *testing.T) {
 			_, err := v.Cancel(gone)
 			require.ErrorIs(t, err, boom)
 		}
-		require.Empty(t, r.spy.Forget(), "not completed yet")
+		require.Empty(t, r.spy.Drain(), "not completed yet")
 
 		r.spy.Hold = make(chan struct{})
 		done := make(chan Settlement)

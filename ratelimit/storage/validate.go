@@ -82,7 +82,7 @@ func validateN(op *ratelimit.Op, before []ratelimit.Op) error {
 // maxUnits returns how many units an op and a counter can have, so that the arithmetic stays exact.
 func maxUnits(l *Layout) int64 {
 	if l.Algorithm == GCRA {
-		return gcra.Most(l.Per)
+		return gcra.MaxUnits(l.Per)
 	}
 	return maxCount
 }

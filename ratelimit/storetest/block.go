@@ -9,92 +9,92 @@ import (
 // testBlock denies three times, and then whatever comes.
 func testBlock(h harness) {
 	block := ratelimit.Block{After: 3, For: 30 * time.Second}
-	h.each(10, 6*time.Second, block, func(h harness, r ratelimit.Rule, key string) {
-		h.one(ratelimit.Take, r, key, 10)
+	h.forEachRule(10, 6*time.Second, block, func(h harness, r ratelimit.Rule, key string) {
+		h.doOne(ratelimit.Take, r, key, 10)
 		for range 2 {
-			res := h.one(ratelimit.Take, r, key, 10)
-			same(h, "denied", res.Allowed, false)
+			res := h.doOne(ratelimit.Take, r, key, 10)
+			requireEqual(h, "denied", res.Allowed, false)
 			if res.RetryAfter >= block.For {
 				h.Fatalf("%v: RetryAfter is %v before the block", r, res.RetryAfter)
 			}
-			same(h, "before the block: Blocked", res.Blocked, 0)
-			same(h, "a peek doesn't add up", h.one(ratelimit.Peek, r, key, 10).Allowed, false)
+			requireEqual(h, "before the block: Blocked", res.Blocked, 0)
+			requireEqual(h, "a peek doesn't add up", h.doOne(ratelimit.Peek, r, key, 10).Allowed, false)
 		}
-		res := h.one(ratelimit.Take, r, key, 10)
-		same(h, "the third: RetryAfter", res.RetryAfter, block.For)
-		same(h, "the third: ResetAfter", res.ResetAfter, block.For)
-		same(h, "the third: Blocked", res.Blocked, block.For)
+		res := h.doOne(ratelimit.Take, r, key, 10)
+		requireEqual(h, "the third: RetryAfter", res.RetryAfter, block.For)
+		requireEqual(h, "the third: ResetAfter", res.ResetAfter, block.For)
+		requireEqual(h, "the third: Blocked", res.Blocked, block.For)
 		for range 3 {
 			h.clock.Advance(9 * time.Second) // the rule's own wait is over
 			for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Peek} {
-				res := h.one(kind, r, key, 1)
-				same(h, "while blocked: Allowed", res.Allowed, false)
-				same(h, "while blocked: Violated", res.Violated, true)
-				same(h, "while blocked: Remaining", res.Remaining, 0)
+				res := h.doOne(kind, r, key, 1)
+				requireEqual(h, "while blocked: Allowed", res.Allowed, false)
+				requireEqual(h, "while blocked: Violated", res.Violated, true)
+				requireEqual(h, "while blocked: Remaining", res.Remaining, 0)
 			}
 		}
-		res = h.one(ratelimit.Take, r, key, 1)
-		same(h, "what is left: RetryAfter", res.RetryAfter, 3*time.Second)
-		same(h, "what is left: Blocked", res.Blocked, 3*time.Second)
-		same(h, "a peek tells, too", h.one(ratelimit.Peek, r, key, 1).Blocked, 3*time.Second)
-		if counted(r) {
-			same(h, "count", h.count(r, key, 0), 0)
-			same(h, "Add", h.one(ratelimit.Add, r, key, 2).Allowed, true)
-			same(h, "count after Add", h.count(r, key, 0), 2)
+		res = h.doOne(ratelimit.Take, r, key, 1)
+		requireEqual(h, "what is left: RetryAfter", res.RetryAfter, 3*time.Second)
+		requireEqual(h, "what is left: Blocked", res.Blocked, 3*time.Second)
+		requireEqual(h, "a peek tells, too", h.doOne(ratelimit.Peek, r, key, 1).Blocked, 3*time.Second)
+		if canCount(r) {
+			requireEqual(h, "count", h.count(r, key, 0), 0)
+			requireEqual(h, "Add", h.doOne(ratelimit.Add, r, key, 2).Allowed, true)
+			requireEqual(h, "count after Add", h.count(r, key, 0), 2)
 		}
 		h.clock.Advance(3 * time.Second)
-		same(h, "after the block", h.one(ratelimit.Take, r, key, 1).Allowed, true)
+		requireEqual(h, "after the block", h.doOne(ratelimit.Take, r, key, 1).Allowed, true)
 	})
 }
 
 // testBlockResets ends a block, and lets denials be forgotten.
 func testBlockResets(h harness) {
 	block := ratelimit.Block{After: 2, For: time.Minute}
-	h.each(1, 6*time.Second, block, func(h harness, r ratelimit.Rule, key string) {
-		h.one(ratelimit.Take, r, key, 1)
-		h.one(ratelimit.Take, r, key, 1)
-		h.one(ratelimit.Take, r, key, 1)
-		res := h.one(ratelimit.Take, r, key, 1)
-		same(h, "blocked", res.RetryAfter, time.Minute)
-		h.one(ratelimit.Reset, r, key, 0)
-		same(h, "after Reset", h.one(ratelimit.Take, r, key, 1).Allowed, true)
+	h.forEachRule(1, 6*time.Second, block, func(h harness, r ratelimit.Rule, key string) {
+		h.doOne(ratelimit.Take, r, key, 1)
+		h.doOne(ratelimit.Take, r, key, 1)
+		h.doOne(ratelimit.Take, r, key, 1)
+		res := h.doOne(ratelimit.Take, r, key, 1)
+		requireEqual(h, "blocked", res.RetryAfter, time.Minute)
+		h.doOne(ratelimit.Reset, r, key, 0)
+		requireEqual(h, "after Reset", h.doOne(ratelimit.Take, r, key, 1).Allowed, true)
 
 		// The first denial is a Per ago, so the second is a first one.
-		h.one(ratelimit.Take, r, key, 1)
+		h.doOne(ratelimit.Take, r, key, 1)
 		h.clock.Advance(6 * time.Second)
-		h.one(ratelimit.Add, r, key, 1)
-		if wait := h.one(ratelimit.Take, r, key, 1).RetryAfter; wait >= time.Minute {
+		h.doOne(ratelimit.Add, r, key, 1)
+		if wait := h.doOne(ratelimit.Take, r, key, 1).RetryAfter; wait >= time.Minute {
 			h.Fatalf("%v: blocked for %v by denials that are more than Per apart", r, wait)
 		}
-		same(h, "the next is the second", h.one(ratelimit.Take, r, key, 1).RetryAfter, time.Minute)
+		requireEqual(h, "the next is the second", h.doOne(ratelimit.Take, r, key, 1).RetryAfter, time.Minute)
 	})
 }
 
 // testBlockInGroups has a group denied by the block of one rule.
 func testBlockInGroups(h harness) {
 	block := ratelimit.Block{After: 1, For: time.Minute}
-	rules := h.rulesOf(2, 6*time.Second, block)
-	free := h.rulesOf(50, 10*time.Second, ratelimit.Block{})
+	rules := h.rulesFor(2, 6*time.Second, block)
+	free := h.rulesFor(50, 10*time.Second, ratelimit.Block{})
 	for i, r := range rules {
 		key, other := r.String(), free[i]
 		op := func(r ratelimit.Rule, n int64) ratelimit.Op {
 			return ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take}
 		}
-		h.one(ratelimit.Take, r, key, 2)
+		h.doOne(ratelimit.Take, r, key, 2)
 		res := h.do(op(other, 3), op(r, 1))
-		same(h, "the other: Allowed", res[0].Allowed, false)
-		same(h, "the other: Violated", res[0].Violated, false)
-		same(h, "the denial begins the block", res[1].RetryAfter, time.Minute)
+		requireEqual(h, "the other: Allowed", res[0].Allowed, false)
+		requireEqual(h, "the other: Violated", res[0].Violated, false)
+		requireEqual(h, "the denial begins the block", res[1].RetryAfter, time.Minute)
 		h.clock.Advance(30 * time.Second)
 		res = h.do(op(other, 3), op(r, 1))
-		same(h, "the other: Violated", res[0].Violated, false)
-		same(h, "blocked: Violated", res[1].Violated, true)
-		same(h, "blocked: RetryAfter", res[1].RetryAfter, 30*time.Second)
-		same(h, "blocked: Blocked", res[1].Blocked, 30*time.Second)
-		same(h, "the other: Blocked", res[0].Blocked, 0)
-		same(h, "nothing was charged", h.one(ratelimit.Peek, other, key, 1).Remaining, 50)
+		requireEqual(h, "the other: Violated", res[0].Violated, false)
+		requireEqual(h, "blocked: Violated", res[1].Violated, true)
+		requireEqual(h, "blocked: RetryAfter", res[1].RetryAfter, 30*time.Second)
+		requireEqual(h, "blocked: Blocked", res[1].Blocked, 30*time.Second)
+		requireEqual(h, "the other: Blocked", res[0].Blocked, 0)
+		requireEqual(h, "nothing was charged", h.doOne(ratelimit.Peek, other, key, 1).Remaining, 50)
 		// A rule that only differs in its Block counts the same units, but isn't blocked.
-		bare := h.rulesOf(2, 6*time.Second, ratelimit.Block{})[i]
-		same(h, "without a block", h.one(ratelimit.Take, bare, key, 2).Allowed, true)
+		bare := h.rulesFor(2, 6*time.Second, ratelimit.Block{})[i]
+		requireEqual(h, "without a block", h.doOne(ratelimit.Take, bare, key, 2).Allowed, true)
 	}
 }

@@ -13,45 +13,45 @@ import (
 
 func testCount(h harness) {
 	r := ratelimit.Buckets(ratelimit.BucketOptions{})
-	h.align(r)
-	same(h, "count of an unknown key", h.count(r, "k", 20*time.Second), 0)
+	h.alignClock(r)
+	requireEqual(h, "count of an unknown key", h.count(r, "k", 20*time.Second), 0)
 	for range 5 {
-		h.one(ratelimit.Add, r, "k", 1)
+		h.doOne(ratelimit.Add, r, "k", 1)
 	}
 	h.clock.Advance(19900 * time.Millisecond)
-	same(h, "count(20s) at +19.9s", h.count(r, "k", 20*time.Second), 5)
+	requireEqual(h, "count(20s) at +19.9s", h.count(r, "k", 20*time.Second), 5)
 	h.clock.Advance(5100 * time.Millisecond)
-	same(h, "count(20s) at +25s", h.count(r, "k", 20*time.Second), 0)
-	same(h, "count(600s)", h.count(r, "k", 600*time.Second), 5)
-	same(h, "count(zero), which is over Per", h.count(r, "k", 0), 5)
-	same(h, "count of another key", h.count(r, "other", 600*time.Second), 0)
+	requireEqual(h, "count(20s) at +25s", h.count(r, "k", 20*time.Second), 0)
+	requireEqual(h, "count(600s)", h.count(r, "k", 600*time.Second), 5)
+	requireEqual(h, "count(zero), which is over Per", h.count(r, "k", 0), 5)
+	requireEqual(h, "count of another key", h.count(r, "other", 600*time.Second), 0)
 }
 
-func testLap(h harness) {
+func testIdleForALap(h harness) {
 	r := ratelimit.Buckets(ratelimit.BucketOptions{})
-	h.align(r)
+	h.alignClock(r)
 	for range 5 {
-		h.one(ratelimit.Add, r, "k", 1)
+		h.doOne(ratelimit.Add, r, "k", 1)
 	}
 	h.clock.Advance(605 * time.Second)
 	for range 4 {
-		same(h, "count after a lap", h.count(r, "k", 20*time.Second), 0)
-		same(h, "count(600s) after a lap", h.count(r, "k", 600*time.Second), 0)
-		same(h, "AddCount", h.one(ratelimit.Add, r, "k", 1).Count, 1)
+		requireEqual(h, "count after a lap", h.count(r, "k", 20*time.Second), 0)
+		requireEqual(h, "count(600s) after a lap", h.count(r, "k", 600*time.Second), 0)
+		requireEqual(h, "AddCount", h.doOne(ratelimit.Add, r, "k", 1).Count, 1)
 		h.clock.Advance(605 * time.Second)
 	}
 	// 600 s exactly is a lap for 20 s; 600 s can still see the bucket.
-	h.one(ratelimit.Add, r, "k", 1)
+	h.doOne(ratelimit.Add, r, "k", 1)
 	h.clock.Advance(600 * time.Second)
-	same(h, "count(20s)", h.count(r, "k", 20*time.Second), 0)
+	requireEqual(h, "count(20s)", h.count(r, "k", 20*time.Second), 0)
 	res := h.do(ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Add, Interval: 20 * time.Second})
-	same(h, "AddCount(20s)", res[0].Count, 1)
+	requireEqual(h, "AddCount(20s)", res[0].Count, 1)
 }
 
-func testOverSpan(h harness) {
+func testCountOverSpan(h harness) {
 	r := ratelimit.Buckets(ratelimit.BucketOptions{Interval: 10 * time.Second, Span: 30 * time.Second, Expiry: time.Minute})
-	h.one(ratelimit.Add, r, "k", 1)
-	same(h, "count(span)", h.count(r, "k", 30*time.Second), 1)
+	h.doOne(ratelimit.Add, r, "k", 1)
+	requireEqual(h, "count(span)", h.count(r, "k", 30*time.Second), 1)
 	_, err := do(h.Context(), h.store, []ratelimit.Op{{Rule: r, Key: "k", Kind: ratelimit.Count, Interval: 31 * time.Second}})
 	if !errors.Is(err, ratelimit.ErrInterval) || !strings.Contains(err.Error(), "30s") {
 		h.Fatalf("count over the span: error %v, want ErrInterval that names 30s", err)
@@ -60,23 +60,23 @@ func testOverSpan(h harness) {
 
 func testClockBack(h harness) {
 	r := ratelimit.Buckets(ratelimit.BucketOptions{})
-	h.align(r)
-	h.one(ratelimit.Add, r, "k", 5)
+	h.alignClock(r)
+	h.doOne(ratelimit.Add, r, "k", 5)
 	h.clock.Advance(-6 * time.Second)
-	h.one(ratelimit.Add, r, "k", 1)
-	same(h, "count(20s)", h.count(r, "k", 20*time.Second), 6)
+	h.doOne(ratelimit.Add, r, "k", 1)
+	requireEqual(h, "count(20s)", h.count(r, "k", 20*time.Second), 6)
 	h.clock.Advance(26 * time.Second)
-	same(h, "count(20s) at +20s", h.count(r, "k", 20*time.Second), 6)
+	requireEqual(h, "count(20s) at +20s", h.count(r, "k", 20*time.Second), 6)
 	h.clock.Advance(5 * time.Second)
-	same(h, "count(20s) at +25s", h.count(r, "k", 20*time.Second), 0)
+	requireEqual(h, "count(20s) at +25s", h.count(r, "k", 20*time.Second), 0)
 }
 
 func testOverflow(h harness) {
 	const most = 1 << 53
-	r := coarse(most, 5*time.Second)
-	h.align(r)
-	h.one(ratelimit.Add, r, "k", most-1)
-	h.one(ratelimit.Take, r, "k", 1)
+	r := coarseRule(most, 5*time.Second)
+	h.alignClock(r)
+	h.doOne(ratelimit.Add, r, "k", most-1)
+	h.doOne(ratelimit.Take, r, "k", 1)
 	for _, kind := range []ratelimit.Kind{ratelimit.Add, ratelimit.Take} {
 		h.clock.Advance(10 * time.Second)
 		_, err := do(h.Context(), h.store, []ratelimit.Op{{Rule: r, Key: "k", N: 1, Kind: kind}})
@@ -84,18 +84,18 @@ func testOverflow(h harness) {
 			h.Fatalf("%v beyond 2^53 within the span: error %v, want ErrOverflow", kind, err)
 		}
 	}
-	same(h, "count(span)", h.count(r, "k", 600*time.Second), most)
+	requireEqual(h, "count(span)", h.count(r, "k", 600*time.Second), most)
 	h.clock.Advance(600 * time.Second)
 	// All that was ever added would leave 2^63.
 	for range 1100 {
-		res := h.one(ratelimit.Add, r, "k", most)
-		same(h, "AddCount when the units are out of sight", res.Count, most)
-		same(h, "ResetAfter", res.ResetAfter, 10*time.Second)
+		res := h.doOne(ratelimit.Add, r, "k", most)
+		requireEqual(h, "AddCount when the units are out of sight", res.Count, most)
+		requireEqual(h, "ResetAfter", res.ResetAfter, 10*time.Second)
 		h.clock.Advance(605 * time.Second)
 	}
 }
 
-func testContext(h harness) {
+func testEndedContext(h harness) {
 	r := ratelimit.Buckets(ratelimit.BucketOptions{})
 	why := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(h.Context())
@@ -103,7 +103,7 @@ func testContext(h harness) {
 	if _, err := do(ctx, h.store, []ratelimit.Op{{Rule: r, Key: "k", N: 1, Kind: ratelimit.Add}}); !errors.Is(err, why) && !errors.Is(err, context.Canceled) {
 		h.Fatalf("error %v, want that of the context", err)
 	}
-	same(h, "count", h.count(r, "k", 0), 0)
+	requireEqual(h, "count", h.count(r, "k", 0), 0)
 }
 
 func testConcurrent(h harness) {
@@ -125,5 +125,5 @@ func testConcurrent(h harness) {
 		})
 	}
 	wg.Wait()
-	same(h, "320 takes of limit 100: passed", passed.Load(), 100)
+	requireEqual(h, "320 takes of limit 100: passed", passed.Load(), 100)
 }

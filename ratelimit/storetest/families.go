@@ -6,8 +6,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// families returns rules, those that share a counter together.
-func families(supports Supports, back bool) [][]ratelimit.Rule {
+// ruleFamilies returns rules, those that share a counter together.
+func ruleFamilies(supports Supports, back bool) [][]ratelimit.Rule {
 	// What a store forgets when the clock goes back over an expiry is not promised.
 	var expiry time.Duration
 	if back {

@@ -35,15 +35,15 @@ func testLargeDenials(h harness) {
 				{limit / 10 * 6, limit / 2}, {limit - 1, 2}, {limit, 1}, {limit, limit}, {1, limit},
 			} {
 				key := fmt.Sprint(r, c, block.After)
-				h.one(ratelimit.Take, r, key, c.used)
-				h.deniesLarge(r, key, c.used, c.n)
+				h.doOne(ratelimit.Take, r, key, c.used)
+				h.requireLargeDenied(r, key, c.used, c.n)
 			}
 		}
 	}
 }
 
-// deniesLarge takes n in all the ways that there are.
-func (h harness) deniesLarge(r ratelimit.Rule, key string, used, n int64) {
+// requireLargeDenied takes n in all the ways that there are.
+func (h harness) requireLargeDenied(r ratelimit.Rule, key string, used, n int64) {
 	h.Helper()
 	op := ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take}
 	peek, apart, other, elsewhere := op, op, op, op
@@ -52,17 +52,17 @@ func (h harness) deniesLarge(r ratelimit.Rule, key string, used, n int64) {
 	elsewhere.Rule, elsewhere.N, elsewhere.Key = other.Rule, 1, key+"?"
 
 	told := h.do(peek)[0]
-	same(h, key+": Allowed", told.Allowed, false)
-	same(h, key+": Remaining", told.Remaining, r.Limit()-used)
+	requireEqual(h, key+": Allowed", told.Allowed, false)
+	requireEqual(h, key+": Remaining", told.Remaining, r.Limit()-used)
 	for _, ops := range [][]ratelimit.Op{{op}, {other, op}, {op, other}, {peek, op}, {peek, other, peek, op}, {elsewhere, apart, apart}} {
 		for i, res := range h.do(ops...) {
 			if ops[i].Rule != r {
 				continue
 			}
-			same(h, key+": Allowed", res.Allowed, false)
-			same(h, key+": Violated", res.Violated, true)
+			requireEqual(h, key+": Allowed", res.Allowed, false)
+			requireEqual(h, key+": Violated", res.Violated, true)
 			if r.Block().After == 0 && res.Source == ratelimit.FromStore {
-				same(h, key+": a denied take, and a peek", res, told)
+				requireEqual(h, key+": a denied take, and a peek", res, told)
 			}
 		}
 	}
@@ -75,14 +75,14 @@ func (h harness) deniesLarge(r ratelimit.Rule, key string, used, n int64) {
 	if err != nil {
 		h.Fatalf("%s: two rules: %v", key, err)
 	}
-	same(h, key+": allowed by two rules", res.Allowed, false)
-	same(h, key+": charged by two rules", h.count(wide, key, 0), 0)
-	same(h, key+": charged by a denied group", h.one(ratelimit.Peek, other.Rule, key, 1).Remaining, 9)
+	requireEqual(h, key+": allowed by two rules", res.Allowed, false)
+	requireEqual(h, key+": charged by two rules", h.count(wide, key, 0), 0)
+	requireEqual(h, key+": charged by a denied group", h.doOne(ratelimit.Peek, other.Rule, key, 1).Remaining, 9)
 	wait := h.do(peek)[0].RetryAfter
 	h.clock.Advance(wait - time.Microsecond)
-	same(h, key+": a microsecond early", h.do(peek)[0].Allowed, false)
+	requireEqual(h, key+": a microsecond early", h.do(peek)[0].Allowed, false)
 	h.clock.Advance(time.Microsecond)
-	same(h, key+": in time", h.do(op)[0].Allowed, true)
+	requireEqual(h, key+": in time", h.do(op)[0].Allowed, true)
 }
 
 // testLargeAddInDeniedGroup adds as much as can be counted to as much, in a group that is denied:
@@ -98,9 +98,9 @@ func testLargeAddInDeniedGroup(h harness) {
 		}
 		add := ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Add}
 		h.do(add)
-		h.one(ratelimit.Take, full, key, 1)
+		h.doOne(ratelimit.Take, full, key, 1)
 		res := h.do(add, ratelimit.Op{Rule: full, Key: key, N: 1, Kind: ratelimit.Take})[0]
-		same(h, key+": Allowed", res.Allowed, false)
+		requireEqual(h, key+": Allowed", res.Allowed, false)
 		if res.RetryAfter < 0 || res.ResetAfter <= 0 {
 			h.Errorf("%s: RetryAfter is %v, ResetAfter %v", key, res.RetryAfter, res.ResetAfter)
 		}
@@ -124,40 +124,40 @@ func testAddsBeyondTheBurst(h harness) {
 		most := min(1<<53, (1<<53)/r.Per().Microseconds()*1000)
 		for _, n := range []int64{r.Burst()/2*3 + 1, most / 3, most - r.Burst() - 1} {
 			key := fmt.Sprint(i, n)
-			h.one(ratelimit.Take, r, key, r.Burst())
-			res := h.one(ratelimit.Add, r, key, n)
-			same(h, key+": Allowed", res.Allowed, true)
-			h.levelIs(r, key, n+r.Burst(), 0)
-			same(h, key+": refund", h.refund(r, key, res.Receipt), true)
-			h.levelIs(r, key, r.Burst(), 0)
-			h.one(ratelimit.Add, r, key, n)
+			h.doOne(ratelimit.Take, r, key, r.Burst())
+			res := h.doOne(ratelimit.Add, r, key, n)
+			requireEqual(h, key+": Allowed", res.Allowed, true)
+			h.requireLevel(r, key, n+r.Burst(), 0)
+			requireEqual(h, key+": refund", h.refund(r, key, res.Receipt), true)
+			h.requireLevel(r, key, r.Burst(), 0)
+			h.doOne(ratelimit.Add, r, key, n)
 			var passed time.Duration
 			for _, d := range []time.Duration{time.Microsecond, 7_654_321 * time.Microsecond, r.Per(), 27*r.Per() + 3*time.Microsecond} {
 				h.clock.Advance(d)
 				passed += d
-				h.levelIs(r, key, n+r.Burst(), passed)
+				h.requireLevel(r, key, n+r.Burst(), passed)
 			}
-			h.one(ratelimit.Reset, r, key, 0)
+			h.doOne(ratelimit.Reset, r, key, 0)
 		}
 		_, err := do(h.Context(), h.store, []ratelimit.Op{{Rule: r, Key: "k", N: most + 1, Kind: ratelimit.Add}})
-		same(h, "more than can be counted: ErrOverflow", errors.Is(err, ratelimit.ErrOverflow), true)
-		same(h, "and nothing is charged", h.one(ratelimit.Peek, r, "k", 1).Remaining, r.Burst())
+		requireEqual(h, "more than can be counted: ErrOverflow", errors.Is(err, ratelimit.ErrOverflow), true)
+		requireEqual(h, "and nothing is charged", h.doOne(ratelimit.Peek, r, "k", 1).Remaining, r.Burst())
 	}
 }
 
-// levelIs checks what a GCRA says some time after so many units were charged. A store may round the
+// requireLevel checks what a GCRA says some time after so many units were charged. A store may round the
 // level by 1,024, which is what a float64 does to the largest.
-func (h harness) levelIs(r ratelimit.Rule, key string, units int64, passed time.Duration) {
+func (h harness) requireLevel(r ratelimit.Rule, key string, units int64, passed time.Duration) {
 	h.Helper()
 	per, limit := r.Per().Microseconds(), big.NewInt(r.Limit())
-	level := new(big.Int).Sub(product(units, per), product(passed.Microseconds(), r.Limit()))
-	full := product(r.Burst(), per)
+	level := new(big.Int).Sub(bigProduct(units, per), bigProduct(passed.Microseconds(), r.Limit()))
+	full := bigProduct(r.Burst(), per)
 	remaining := func(rounded int64) int64 {
-		free := new(big.Int).Sub(full, atLeast0(level, rounded))
-		return atLeast0(free.Div(free, big.NewInt(per)), 0).Int64()
+		free := new(big.Int).Sub(full, addClamped(level, rounded))
+		return addClamped(free.Div(free, big.NewInt(per)), 0).Int64()
 	}
 	until := func(level *big.Int, rounded int64) time.Duration { // rounded up
-		us := atLeast0(level, rounded)
+		us := addClamped(level, rounded)
 		us.Add(us, limit).Sub(us, big.NewInt(1)).Div(us, limit)
 		if !us.IsInt64() || us.Int64() > ratelimit.MaxDuration.Microseconds() {
 			return ratelimit.MaxDuration
@@ -165,15 +165,15 @@ func (h harness) levelIs(r ratelimit.Rule, key string, units int64, passed time.
 		return time.Duration(us.Int64()) * time.Microsecond
 	}
 	const most = 1024
-	got := h.one(ratelimit.Peek, r, key, 1)
-	between(h, key+": Remaining", got.Remaining, remaining(most), remaining(-most))
+	got := h.doOne(ratelimit.Peek, r, key, 1)
+	requireBetween(h, key+": Remaining", got.Remaining, remaining(most), remaining(-most))
 	retry := new(big.Int).Sub(new(big.Int).Add(level, big.NewInt(per)), full)
-	between(h, key+": RetryAfter", got.RetryAfter, until(retry, -most), until(retry, most))
-	between(h, key+": ResetAfter", got.ResetAfter, until(level, -most), until(level, most))
+	requireBetween(h, key+": RetryAfter", got.RetryAfter, until(retry, -most), until(retry, most))
+	requireBetween(h, key+": ResetAfter", got.ResetAfter, until(level, -most), until(level, most))
 }
 
-// atLeast0 returns n and more, or 0 if that is negative.
-func atLeast0(n *big.Int, more int64) *big.Int {
+// addClamped returns n and more, or 0 if that is negative.
+func addClamped(n *big.Int, more int64) *big.Int {
 	sum := new(big.Int).Add(n, big.NewInt(more))
 	if sum.Sign() < 0 {
 		sum.SetInt64(0)
@@ -181,7 +181,7 @@ func atLeast0(n *big.Int, more int64) *big.Int {
 	return sum
 }
 
-func between[T cmp.Ordered](h harness, what string, got, least, most T) {
+func requireBetween[T cmp.Ordered](h harness, what string, got, least, most T) {
 	h.Helper()
 	if got < least || got > most {
 		h.Fatalf("%s is %v, want %v to %v", what, got, least, most)

@@ -27,7 +27,7 @@ type event struct {
 // model is one counter as the documentation defines it.
 type model interface {
 	// free returns the largest n that passes at a time from now on, without further charges.
-	free(r ratelimit.Rule, at time.Duration) int64
+	remaining(r ratelimit.Rule, at time.Duration) int64
 	// charge charges e, of which it has id, n, charged, ahead and rule.
 	charge(e event)
 	// count returns the units of the last d.
@@ -49,15 +49,15 @@ func newModel(r ratelimit.Rule) model {
 	}
 }
 
-// check says what a take of n gets, by trying all times.
-func check(m model, r ratelimit.Rule, n int64, now time.Duration) ratelimit.Result {
+// modelResult says what a take of n gets, by trying all times.
+func modelResult(m model, r ratelimit.Rule, n int64, now time.Duration) ratelimit.Result {
 	if r.Limit() == 0 {
 		return ratelimit.Result{Allowed: true}
 	}
-	res := ratelimit.Result{Limit: r.Limit(), Remaining: m.free(r, now)}
+	res := ratelimit.Result{Limit: r.Limit(), Remaining: m.remaining(r, now)}
 	res.Allowed = n <= res.Remaining
-	res.RetryAfter = firstTime(func(d time.Duration) bool { return m.free(r, now+d) >= n })
-	res.ResetAfter = firstTime(func(d time.Duration) bool { return m.free(r, now+d) >= r.Burst() })
+	res.RetryAfter = firstTime(func(d time.Duration) bool { return m.remaining(r, now+d) >= n })
+	res.ResetAfter = firstTime(func(d time.Duration) bool { return m.remaining(r, now+d) >= r.Burst() })
 	return res
 }
 
@@ -77,8 +77,8 @@ type bucketModel struct {
 	events []event
 }
 
-// bucket returns the number of the bucket of a moment since 1970, or before.
-func bucket(r ratelimit.Rule, now time.Duration) int64 {
+// bucketNumber returns the number of the bucket of a moment since 1970, or before.
+func bucketNumber(r ratelimit.Rule, now time.Duration) int64 {
 	n := int64(now / r.Interval())
 	if now%r.Interval() < 0 {
 		n--
@@ -86,20 +86,20 @@ func bucket(r ratelimit.Rule, now time.Duration) int64 {
 	return n
 }
 
-// reach returns the newest bucket at a time.
-func (m *bucketModel) reach(r ratelimit.Rule, now time.Duration) int64 {
+// newestBucket returns the newest bucket at a time.
+func (m *bucketModel) newestBucket(r ratelimit.Rule, now time.Duration) int64 {
 	if m.exists {
-		return max(m.newest, bucket(r, now))
+		return max(m.newest, bucketNumber(r, now))
 	}
-	return bucket(r, now)
+	return bucketNumber(r, now)
 }
 
-func (m *bucketModel) units(r ratelimit.Rule, d, now time.Duration) int64 {
-	from := m.reach(r, now) - int64((d+r.Interval()-1)/r.Interval())
-	return units(m.events, func(e event) bool { return e.bucket >= from })
+func (m *bucketModel) unitsIn(r ratelimit.Rule, d, now time.Duration) int64 {
+	from := m.newestBucket(r, now) - int64((d+r.Interval()-1)/r.Interval())
+	return sumUnits(m.events, func(e event) bool { return e.bucket >= from })
 }
 
-func units(events []event, counts func(event) bool) (sum int64) {
+func sumUnits(events []event, counts func(event) bool) (sum int64) {
 	for _, e := range events {
 		if counts(e) {
 			sum += e.n
@@ -108,28 +108,30 @@ func units(events []event, counts func(event) bool) (sum int64) {
 	return sum
 }
 
-func (m *bucketModel) free(r ratelimit.Rule, at time.Duration) int64 {
-	return max(0, r.Limit()-m.units(r, r.Per(), at))
+func (m *bucketModel) remaining(r ratelimit.Rule, at time.Duration) int64 {
+	return max(0, r.Limit()-m.unitsIn(r, r.Per(), at))
 }
 
 func (m *bucketModel) charge(e event) {
-	m.newest, m.exists = m.reach(e.rule, e.charged), true
+	m.newest, m.exists = m.newestBucket(e.rule, e.charged), true
 	e.bucket = m.newest
 	m.events = append(m.events, e)
 }
 
-func (m *bucketModel) count(r ratelimit.Rule, d, now time.Duration) int64 { return m.units(r, d, now) }
+func (m *bucketModel) count(r ratelimit.Rule, d, now time.Duration) int64 {
+	return m.unitsIn(r, d, now)
+}
 
 func (m *bucketModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration) bool {
-	newest := m.reach(r, now)
-	if !drop(m.events, n, func(e event) bool { return e.id == id && e.bucket >= newest-int64(r.Span()/r.Interval()) }) {
+	newest := m.newestBucket(r, now)
+	if !removeUnits(m.events, n, func(e event) bool { return e.id == id && e.bucket >= newest-int64(r.Span()/r.Interval()) }) {
 		return false
 	}
 	m.newest = newest
 	return true
 }
 
-func drop(events []event, n int64, which func(event) bool) bool {
+func removeUnits(events []event, n int64, which func(event) bool) bool {
 	i := slices.IndexFunc(events, which)
 	if i >= 0 {
 		events[i].n -= n
@@ -141,10 +143,10 @@ func drop(events []event, n int64, which func(event) bool) bool {
 type logModel struct{ events []event }
 
 func (m *logModel) count(_ ratelimit.Rule, d, now time.Duration) int64 {
-	return units(m.events, func(e event) bool { return now-e.at < d })
+	return sumUnits(m.events, func(e event) bool { return now-e.at < d })
 }
 
-func (m *logModel) free(r ratelimit.Rule, at time.Duration) int64 {
+func (m *logModel) remaining(r ratelimit.Rule, at time.Duration) int64 {
 	return max(0, r.Limit()-m.count(r, r.Per(), at))
 }
 
@@ -158,7 +160,7 @@ func (m *logModel) charge(e event) {
 }
 
 func (m *logModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration) bool {
-	return drop(m.events, n, func(e event) bool { return e.id == id && now-e.at < r.Per() })
+	return removeUnits(m.events, n, func(e event) bool { return e.id == id && now-e.at < r.Per() })
 }
 
 // windowModel is a fixed window.
@@ -169,10 +171,10 @@ type windowModel struct {
 }
 
 func (m *windowModel) count(_ ratelimit.Rule, _, now time.Duration) int64 {
-	return units(m.events, func(e event) bool { return m.open && now < m.end && e.end == m.end })
+	return sumUnits(m.events, func(e event) bool { return m.open && now < m.end && e.end == m.end })
 }
 
-func (m *windowModel) free(r ratelimit.Rule, at time.Duration) int64 {
+func (m *windowModel) remaining(r ratelimit.Rule, at time.Duration) int64 {
 	return max(0, r.Limit()-m.count(r, 0, at))
 }
 
@@ -185,7 +187,7 @@ func (m *windowModel) charge(e event) {
 }
 
 func (m *windowModel) refund(_ ratelimit.Rule, id int, n int64, now time.Duration) bool {
-	return now < m.end && drop(m.events, n, func(e event) bool { return e.id == id && e.end == m.end })
+	return now < m.end && removeUnits(m.events, n, func(e event) bool { return e.id == id && e.end == m.end })
 }
 
 // gcraModel is a bucket that leaks, in fractions of a unit.
@@ -196,45 +198,45 @@ func (m *gcraModel) level() (*big.Int, time.Duration) {
 	level, at := new(big.Int), time.Duration(0)
 	for i, e := range m.events {
 		if i > 0 {
-			level = leak(level, e.rule, e.at-at)
+			level = levelAfter(level, e.rule, e.at-at)
 		}
-		if lift := product(e.ahead.Microseconds(), e.rule.Limit()); level.Cmp(lift) < 0 {
+		if lift := bigProduct(e.ahead.Microseconds(), e.rule.Limit()); level.Cmp(lift) < 0 {
 			level = lift
 		}
-		level.Add(level, product(e.n, e.rule.Per().Microseconds()))
+		level.Add(level, bigProduct(e.n, e.rule.Per().Microseconds()))
 		at = e.at
 	}
 	return level, at
 }
 
-func product(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
+func bigProduct(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
 
-// leak returns what is left of a level after d, at r's rate.
-func leak(level *big.Int, r ratelimit.Rule, d time.Duration) *big.Int {
-	left := new(big.Int).Sub(level, product(max(0, d.Microseconds()), r.Limit()))
+// levelAfter returns what is left of a level after d, at r's rate.
+func levelAfter(level *big.Int, r ratelimit.Rule, d time.Duration) *big.Int {
+	left := new(big.Int).Sub(level, bigProduct(max(0, d.Microseconds()), r.Limit()))
 	if left.Sign() < 0 {
 		left.SetInt64(0)
 	}
 	return left
 }
 
-// settled returns r, or the rule that charged last, if only that one says that all has
+// ruleUnlessEmpty returns r, or the rule that charged last, if only that one says that all has
 // leaked out: then the store may have forgotten it.
-func (m *gcraModel) settled(r ratelimit.Rule, now time.Duration) ratelimit.Rule {
+func (m *gcraModel) ruleUnlessEmpty(r ratelimit.Rule, now time.Duration) ratelimit.Rule {
 	level, at := m.level()
 	if len(m.events) > 0 {
-		if last := m.events[len(m.events)-1].rule; leak(level, last, now-at).Sign() == 0 {
+		if last := m.events[len(m.events)-1].rule; levelAfter(level, last, now-at).Sign() == 0 {
 			return last
 		}
 	}
 	return r
 }
 
-func (m *gcraModel) free(r ratelimit.Rule, at time.Duration) int64 {
+func (m *gcraModel) remaining(r ratelimit.Rule, at time.Duration) int64 {
 	level, since := m.level()
-	room := product(r.Burst(), r.Per().Microseconds())
+	room := bigProduct(r.Burst(), r.Per().Microseconds())
 	if len(m.events) > 0 {
-		room.Sub(room, leak(level, r, at-since))
+		room.Sub(room, levelAfter(level, r, at-since))
 	}
 	if room.Sign() <= 0 {
 		return 0
@@ -261,11 +263,11 @@ func (m *gcraModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration)
 		return false
 	}
 	level, at := m.level()
-	if level.Cmp(m.events[i].level) != 0 || at != m.events[i].at || leak(level, r, now-at).Sign() == 0 {
+	if level.Cmp(m.events[i].level) != 0 || at != m.events[i].at || levelAfter(level, r, now-at).Sign() == 0 {
 		return false
 	}
 	m.events[i].n -= n
-	if m.traceless(i) {
+	if m.leavesNoTrace(i) {
 		m.events = slices.Delete(m.events, i, i+1)
 	}
 	if level, _ := m.level(); level.Sign() == 0 {
@@ -274,14 +276,14 @@ func (m *gcraModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration)
 	return true
 }
 
-// traceless reports whether a charge that was given back has left the trace as it was before.
-func (m *gcraModel) traceless(i int) bool {
+// leavesNoTrace reports whether a charge that was given back has left the trace as it was before.
+func (m *gcraModel) leavesNoTrace(i int) bool {
 	e := m.events[i]
 	if i == 0 || e.n > 0 || e.at != m.events[i-1].at {
 		return false
 	}
 	before, _ := (&gcraModel{m.events[:i]}).level()
-	return before.Cmp(product(e.ahead.Microseconds(), e.rule.Limit())) >= 0
+	return before.Cmp(bigProduct(e.ahead.Microseconds(), e.rule.Limit())) >= 0
 }
 
 // blockModel is what a Block remembers of a key.
@@ -291,15 +293,15 @@ type blockModel struct {
 	begun   bool
 }
 
-func (m *blockModel) left(now time.Duration) time.Duration {
+func (m *blockModel) timeLeft(now time.Duration) time.Duration {
 	if !m.begun {
 		return 0
 	}
 	return max(0, m.until-now)
 }
 
-func (m *blockModel) note(r ratelimit.Rule, now time.Duration) {
-	if m.left(now) > 0 {
+func (m *blockModel) countDenial(r ratelimit.Rule, now time.Duration) {
+	if m.timeLeft(now) > 0 {
 		return
 	}
 	m.begun = false
@@ -311,8 +313,8 @@ func (m *blockModel) note(r ratelimit.Rule, now time.Duration) {
 	}
 }
 
-// hold makes a result that of a time in which nothing passes.
-func hold(res *ratelimit.Result, left time.Duration) {
+// applyBlock makes a result that of a time in which nothing passes.
+func applyBlock(res *ratelimit.Result, left time.Duration) {
 	if left > 0 {
 		res.Allowed, res.Remaining = false, 0
 		res.RetryAfter, res.ResetAfter = max(res.RetryAfter, left), max(res.ResetAfter, left)

@@ -30,7 +30,7 @@ type Sequence struct {
 
 	families [][]ratelimit.Rule
 	counters map[subject]*counter
-	paid     []paid
+	paid     []modelCharge
 	ids      int
 	log      []string
 	some     []int         // families that are asked for a while
@@ -40,19 +40,19 @@ type Sequence struct {
 	latest   time.Duration
 }
 
-func testRandom(h harness)     { random(h, false, 2000) }
-func testRandomBack(h harness) { random(h, true, 2000) }
+func testRandom(h harness)          { runRandom(h, false, 2000) }
+func testRandomClockBack(h harness) { runRandom(h, true, 2000) }
 
-// testRandomAlone asks about one rule at a time, so that each key is asked often.
-func testRandomAlone(h harness) {
+// testRandomOneRule asks about one rule at a time, so that each key is asked often.
+func testRandomOneRule(h harness) {
 	supports := h.supports
-	for _, family := range families(supports, true) {
+	for _, family := range ruleFamilies(supports, true) {
 		h.supports = func(r ratelimit.Rule) bool { return r == family[0] }
-		random(h, true, 100)
+		runRandom(h, true, 100)
 	}
 }
 
-func random(h harness, back bool, groups int) {
+func runRandom(h harness, back bool, groups int) {
 	seed := uint64(time.Now().UnixNano())
 	h.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -63,10 +63,10 @@ func random(h harness, back bool, groups int) {
 // Run asks that many groups of questions.
 func (s *Sequence) Run(groups int) {
 	s.counters = map[subject]*counter{}
-	s.families = families(s.Supports, s.Back)
+	s.families = ruleFamilies(s.Supports, s.Back)
 	s.latest = s.now()
 	for range groups {
-		s.step()
+		s.runGroup()
 	}
 }
 
@@ -81,15 +81,15 @@ type counter struct {
 	block blockModel
 }
 
-// paid is a charge that can be refunded.
-type paid struct {
+// modelCharge is a charge that can be refunded.
+type modelCharge struct {
 	subject
 	id      int
 	receipt ratelimit.Receipt
 }
 
-// question is an op with what the model has to know of it.
-type question struct {
+// modelOp is an op with what the model has to know of it.
+type modelOp struct {
 	ratelimit.Op
 	*counter
 	subject
@@ -100,21 +100,21 @@ func (s *Sequence) now() time.Duration {
 	return time.Duration(s.Clock.Now().UnixMicro()) * time.Microsecond
 }
 
-func (s *Sequence) counter(at subject) *counter {
+func (s *Sequence) counterFor(at subject) *counter {
 	if s.counters[at] == nil {
 		s.counters[at] = &counter{model: newModel(s.families[at.family][0])}
 	}
 	return s.counters[at]
 }
 
-func (s *Sequence) step() {
-	s.move()
-	s.focus()
+func (s *Sequence) runGroup() {
+	s.moveClock()
+	s.chooseFocus()
 	key := s.last.key
-	asked := make([]question, 1+s.Draw(3))
+	asked := make([]modelOp, 1+s.Draw(3))
 	ops := make([]ratelimit.Op, len(asked))
 	for i := range asked {
-		asked[i] = s.ask(key, asked[:i])
+		asked[i] = s.drawOp(key, asked[:i])
 		if q := &asked[i]; len(asked) == 1 && q.Kind == ratelimit.Take && s.Draw(3) == 0 {
 			q.Prepaid = time.Duration(s.Draw(int(q.Rule.Per().Microseconds())+1)) * time.Microsecond
 		}
@@ -128,7 +128,7 @@ func (s *Sequence) step() {
 	}
 	results, err := ask(s.Context(), ops)
 	s.log = append(s.log, fmt.Sprintf("%v %v: %v %v", s.now(), ops, results, err))
-	if tooLarge(asked) {
+	if hasTooLarge(asked) {
 		if err == nil {
 			s.fail("no error, want ErrTooLarge")
 		}
@@ -137,12 +137,12 @@ func (s *Sequence) step() {
 	if err != nil {
 		s.fail("%v", err)
 	}
-	s.compare(asked, results)
+	s.compareResults(asked, results)
 }
 
-// move moves the clock: mostly a little, rarely a lap, or to a moment that matters.
+// moveClock moves the clock: mostly a little, rarely a lap, or to a moment that matters.
 // It goes back at most 5 s behind where it was: what is forgotten longer ago may be gone.
-func (s *Sequence) move() {
+func (s *Sequence) moveClock() {
 	var d time.Duration
 	k := s.Draw(24)
 	s.due = s.wait > 0 && k < 12
@@ -167,9 +167,9 @@ func (s *Sequence) move() {
 	s.latest = max(s.latest, s.now())
 }
 
-// focus chooses what is asked: for a while a few families, and one key more than others, so
+// chooseFocus chooses what is asked: for a while a few families, and one key more than others, so
 // that charges pile up, and when a wait is over, what has waited.
-func (s *Sequence) focus() {
+func (s *Sequence) chooseFocus() {
 	if len(s.some) == 0 || s.Draw(40) == 0 {
 		s.some = []int{s.Draw(len(s.families)), s.Draw(len(s.families)), s.Draw(len(s.families))}
 	}
@@ -178,11 +178,11 @@ func (s *Sequence) focus() {
 	}
 }
 
-func (s *Sequence) ask(key string, before []question) question {
+func (s *Sequence) drawOp(key string, before []modelOp) modelOp {
 	if !s.due {
 		s.last.family = s.some[s.Draw(len(s.some))]
 	}
-	q := question{subject: s.last}
+	q := modelOp{subject: s.last}
 	tiers := s.families[q.family]
 	q.Op = ratelimit.Op{Key: key, Rule: tiers[s.Draw(len(tiers))], N: int64(1 + s.Draw(4))}
 	switch kinds := []ratelimit.Kind{ratelimit.Peek, ratelimit.Add, ratelimit.Count, ratelimit.Refund, ratelimit.Reset}; s.Draw(9) {
@@ -197,16 +197,16 @@ func (s *Sequence) ask(key string, before []question) question {
 		q.Kind = ratelimit.Peek
 	}
 	s.due = false
-	s.fix(&q, before)
-	q.counter = s.counter(q.subject)
+	s.makeValid(&q, before)
+	q.counter = s.counterFor(q.subject)
 	if m, ok := q.model.(*gcraModel); ok {
-		q.Rule = m.settled(q.Rule, s.now())
+		q.Rule = m.ruleUnlessEmpty(q.Rule, s.now())
 	}
 	return q
 }
 
-// fix makes a question one that its rule can be asked.
-func (s *Sequence) fix(q *question, before []question) {
+// makeValid makes a question one that its rule can be asked.
+func (s *Sequence) makeValid(q *modelOp, before []modelOp) {
 	algorithm := q.Rule.Algorithm()
 	if q.Rule.Limit() == 0 && (q.Kind == ratelimit.Take || q.Kind == ratelimit.Peek) {
 		q.Kind = ratelimit.Add
@@ -231,12 +231,12 @@ func (s *Sequence) fix(q *question, before []question) {
 			recent = s.paid[max(0, len(s.paid)-1-s.Draw(3)):]
 		}
 		p := recent[s.Draw(len(recent))]
-		if p.key != q.Key || resets(before, p.subject) {
+		if p.key != q.Key || hasReset(before, p.subject) {
 			return
 		}
 		// Each unit once: a store doesn't remember which were refunded.
 		q.subject, q.Rule, q.Receipt, q.refund = p.subject, s.families[p.family][0], p.receipt, p.id
-		s.forget(func(other paid) bool { return other.id == p.id })
+		s.forgetCharges(func(other modelCharge) bool { return other.id == p.id })
 		if n := p.receipt.N; n > 1 && s.Draw(2) == 0 {
 			q.Receipt.N = 1 + int64(s.Draw(int(n-1)))
 			p.receipt.N -= q.Receipt.N
@@ -247,7 +247,7 @@ func (s *Sequence) fix(q *question, before []question) {
 	}
 }
 
-func resets(asked []question, at subject) bool {
+func hasReset(asked []modelOp, at subject) bool {
 	for _, q := range asked {
 		if q.subject == at && q.Kind == ratelimit.Reset {
 			return true
@@ -256,8 +256,8 @@ func resets(asked []question, at subject) bool {
 	return false
 }
 
-func (s *Sequence) forget(which func(paid) bool) {
-	var kept []paid
+func (s *Sequence) forgetCharges(which func(modelCharge) bool) {
+	var kept []modelCharge
 	for _, p := range s.paid {
 		if !which(p) {
 			kept = append(kept, p)
@@ -266,35 +266,35 @@ func (s *Sequence) forget(which func(paid) bool) {
 	s.paid = kept
 }
 
-func charges(k ratelimit.Kind) bool { return k == ratelimit.Take || k == ratelimit.Add }
+func isCharge(k ratelimit.Kind) bool { return k == ratelimit.Take || k == ratelimit.Add }
 
-// pending is what the questions charge to a counter.
-func pending(asked []question, c *counter) (n int64) {
+// pendingUnits is what the questions charge to a counter.
+func pendingUnits(asked []modelOp, c *counter) (n int64) {
 	for _, q := range asked {
-		if q.counter == c && charges(q.Kind) {
+		if q.counter == c && isCharge(q.Kind) {
 			n += q.N
 		}
 	}
 	return n
 }
 
-func tooLarge(asked []question) bool {
+func hasTooLarge(asked []modelOp) bool {
 	for i, q := range asked {
 		n := q.N
 		if q.Kind == ratelimit.Take {
-			n += pending(asked[:i], q.counter)
+			n += pendingUnits(asked[:i], q.counter)
 		} else if q.Kind != ratelimit.Peek {
 			continue
 		}
-		if n > q.Rule.Burst() || q.Rule.Algorithm() == "gcra" && ahead(q.Op) > q.Rule.Burst()-n {
+		if n > q.Rule.Burst() || q.Rule.Algorithm() == "gcra" && prepaidUnits(q.Op) > q.Rule.Burst()-n {
 			return true
 		}
 	}
 	return false
 }
 
-// ahead returns how many units of a GCRA fall in the op's Prepaid, rounded up.
-func ahead(op ratelimit.Op) int64 {
+// prepaidUnits returns how many units of a GCRA fall in the op's Prepaid, rounded up.
+func prepaidUnits(op ratelimit.Op) int64 {
 	per := op.Rule.Per().Microseconds()
 	return (op.Prepaid.Microseconds()*op.Rule.Limit() + per - 1) / per
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// rulesOf returns a rule of each algorithm and encoding that the store supports; those
+// rulesFor returns a rule of each algorithm and encoding that the store supports; those
 // that can only count if limit is 0.
-func (h harness) rulesOf(limit int64, per time.Duration, block ratelimit.Block) []ratelimit.Rule {
+func (h harness) rulesFor(limit int64, per time.Duration, block ratelimit.Block) []ratelimit.Rule {
 	var rules []ratelimit.Rule
 	add := func(r ratelimit.Rule) {
 		if h.supports(r) {
@@ -32,64 +32,64 @@ func (h harness) rulesOf(limit int64, per time.Duration, block ratelimit.Block) 
 	return rules
 }
 
-// coarse returns a rule that counts in buckets of 5 s over 10 minutes.
-func coarse(limit int64, per time.Duration) ratelimit.Rule {
+// coarseRule returns a rule that counts in buckets of 5 s over 10 minutes.
+func coarseRule(limit int64, per time.Duration) ratelimit.Rule {
 	return ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: per, Interval: 5 * time.Second, Span: 10 * time.Minute, Expiry: 20 * time.Minute})
 }
 
-// each runs a test for every rule that the store supports, each on a key of its own.
-func (h harness) each(limit int64, per time.Duration, block ratelimit.Block, test func(h harness, r ratelimit.Rule, key string)) {
-	for _, r := range h.rulesOf(limit, per, block) {
+// forEachRule runs a test for every rule that the store supports, each on a key of its own.
+func (h harness) forEachRule(limit int64, per time.Duration, block ratelimit.Block, test func(h harness, r ratelimit.Rule, key string)) {
+	for _, r := range h.rulesFor(limit, per, block) {
 		test(h, r, r.String())
 	}
 }
 
-func counted(r ratelimit.Rule) bool { return r.Algorithm() != "gcra" }
+func canCount(r ratelimit.Rule) bool { return r.Algorithm() != "gcra" }
 
 // testLimitIsExact takes one at a time, then too many, then waits as long as it is told.
 func testLimitIsExact(h harness) {
-	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
+	h.forEachRule(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		for i := range int64(9) {
-			res := h.one(ratelimit.Take, r, key, 1)
-			same(h, "Allowed", res.Allowed, true)
-			same(h, "Remaining", res.Remaining, 9-i)
-			same(h, "RetryAfter", res.RetryAfter, 0)
-			same(h, "Source", res.Source, ratelimit.FromStore)
+			res := h.doOne(ratelimit.Take, r, key, 1)
+			requireEqual(h, "Allowed", res.Allowed, true)
+			requireEqual(h, "Remaining", res.Remaining, 9-i)
+			requireEqual(h, "RetryAfter", res.RetryAfter, 0)
+			requireEqual(h, "Source", res.Source, ratelimit.FromStore)
 		}
-		res := h.one(ratelimit.Take, r, key, 5)
-		same(h, "5 at 9 used: Allowed", res.Allowed, false)
-		same(h, "5 at 9 used: Violated", res.Violated, true)
-		same(h, "5 at 9 used: Remaining", res.Remaining, 1)
-		if counted(r) {
-			same(h, "count after a denial", h.count(r, key, 0), 9)
+		res := h.doOne(ratelimit.Take, r, key, 5)
+		requireEqual(h, "5 at 9 used: Allowed", res.Allowed, false)
+		requireEqual(h, "5 at 9 used: Violated", res.Violated, true)
+		requireEqual(h, "5 at 9 used: Remaining", res.Remaining, 1)
+		if canCount(r) {
+			requireEqual(h, "count after a denial", h.count(r, key, 0), 9)
 		}
-		same(h, "peek after a denial", h.one(ratelimit.Peek, r, key, 1).Remaining, 1)
-		same(h, "tenth", h.one(ratelimit.Take, r, key, 1).Allowed, true)
-		same(h, "eleventh", h.one(ratelimit.Take, r, key, 1).Allowed, false)
+		requireEqual(h, "peek after a denial", h.doOne(ratelimit.Peek, r, key, 1).Remaining, 1)
+		requireEqual(h, "tenth", h.doOne(ratelimit.Take, r, key, 1).Allowed, true)
+		requireEqual(h, "eleventh", h.doOne(ratelimit.Take, r, key, 1).Allowed, false)
 		for _, n := range []int64{1, 4, 10} {
-			wait := h.one(ratelimit.Peek, r, key, n).RetryAfter
+			wait := h.doOne(ratelimit.Peek, r, key, n).RetryAfter
 			if wait == 0 { // a window begins anew as a whole
-				h.one(ratelimit.Take, r, key, n)
+				h.doOne(ratelimit.Take, r, key, n)
 				continue
 			}
 			h.clock.Advance(wait - time.Microsecond)
-			res := h.one(ratelimit.Take, r, key, n)
-			same(h, "a microsecond early: Allowed", res.Allowed, false)
-			same(h, "a microsecond early: RetryAfter", res.RetryAfter, time.Microsecond)
+			res := h.doOne(ratelimit.Take, r, key, n)
+			requireEqual(h, "a microsecond early: Allowed", res.Allowed, false)
+			requireEqual(h, "a microsecond early: RetryAfter", res.RetryAfter, time.Microsecond)
 			h.clock.Advance(time.Microsecond)
-			same(h, "in time: Allowed", h.one(ratelimit.Take, r, key, n).Allowed, true)
+			requireEqual(h, "in time: Allowed", h.doOne(ratelimit.Take, r, key, n).Allowed, true)
 		}
-		h.clock.Advance(h.one(ratelimit.Peek, r, key, 1).ResetAfter - time.Microsecond)
-		same(h, "before ResetAfter: full", h.one(ratelimit.Peek, r, key, 1).Remaining == 10, false)
+		h.clock.Advance(h.doOne(ratelimit.Peek, r, key, 1).ResetAfter - time.Microsecond)
+		requireEqual(h, "before ResetAfter: full", h.doOne(ratelimit.Peek, r, key, 1).Remaining == 10, false)
 		h.clock.Advance(time.Microsecond)
-		same(h, "after ResetAfter: Remaining", h.one(ratelimit.Peek, r, key, 1).Remaining, 10)
+		requireEqual(h, "after ResetAfter: Remaining", h.doOne(ratelimit.Peek, r, key, 1).Remaining, 10)
 	})
 }
 
 // testRates takes at every rate from 1 to 1000 in a minute.
 func testRates(h harness) {
 	for limit := int64(1); limit <= 1000; limit++ {
-		h.each(limit, time.Minute, ratelimit.Block{}, func(h harness, r ratelimit.Rule, _ string) {
+		h.forEachRule(limit, time.Minute, ratelimit.Block{}, func(h harness, r ratelimit.Rule, _ string) {
 			key := r.String()
 			left := limit
 			for _, n := range []int64{1, limit / 3, limit / 2, 1} {
@@ -97,122 +97,122 @@ func testRates(h harness) {
 					continue
 				}
 				left -= n
-				res := h.one(ratelimit.Take, r, key, n)
+				res := h.doOne(ratelimit.Take, r, key, n)
 				if !res.Allowed || res.Remaining != left {
 					h.Fatalf("%v: a take of %d: %+v, want %d to remain", r, n, res, left)
 				}
 			}
-			same(h, "Peek: Remaining", h.one(ratelimit.Peek, r, key, 1).Remaining, left)
-			h.one(ratelimit.Reset, r, key, 0)
+			requireEqual(h, "Peek: Remaining", h.doOne(ratelimit.Peek, r, key, 1).Remaining, left)
+			h.doOne(ratelimit.Reset, r, key, 0)
 		})
 	}
 }
 
-// testTiers gives callers of one counter different limits.
-func testTiers(h harness) {
-	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
+// testLimitsOfOneCounter gives callers of one counter different limits.
+func testLimitsOfOneCounter(h harness) {
+	h.forEachRule(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		low := r.WithLimit(5)
 		high := r.WithLimit(20)
-		h.one(ratelimit.Take, r, key, 8)
-		res := h.one(ratelimit.Take, low, key, 1)
-		same(h, "8 of 5 used: Allowed", res.Allowed, false)
-		same(h, "8 of 5 used: Remaining", res.Remaining, 0)
-		same(h, "8 of 5 used: Limit", res.Limit, 5)
-		same(h, "8 of 10 used: Remaining", h.one(ratelimit.Peek, r, key, 1).Remaining, 2)
-		res = h.one(ratelimit.Take, high, key, 12)
-		same(h, "8 of 20 used: Allowed", res.Allowed, true)
-		same(h, "20 of 20 used: Remaining", res.Remaining, 0)
-		h.one(ratelimit.Reset, low, key, 0)
-		same(h, "reset by another tier", h.one(ratelimit.Peek, high, key, 1).Remaining, 20)
+		h.doOne(ratelimit.Take, r, key, 8)
+		res := h.doOne(ratelimit.Take, low, key, 1)
+		requireEqual(h, "8 of 5 used: Allowed", res.Allowed, false)
+		requireEqual(h, "8 of 5 used: Remaining", res.Remaining, 0)
+		requireEqual(h, "8 of 5 used: Limit", res.Limit, 5)
+		requireEqual(h, "8 of 10 used: Remaining", h.doOne(ratelimit.Peek, r, key, 1).Remaining, 2)
+		res = h.doOne(ratelimit.Take, high, key, 12)
+		requireEqual(h, "8 of 20 used: Allowed", res.Allowed, true)
+		requireEqual(h, "20 of 20 used: Remaining", res.Remaining, 0)
+		h.doOne(ratelimit.Reset, low, key, 0)
+		requireEqual(h, "reset by another tier", h.doOne(ratelimit.Peek, high, key, 1).Remaining, 20)
 	})
 }
 
 // testRefunds gives back what is kept, once, or a part of it, and nothing else.
 func testRefunds(h harness) {
-	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
-		charge := h.one(ratelimit.Take, r, key, 3).Receipt
-		same(h, "refund of nothing", h.refund(r, key, ratelimit.Receipt{}), false)
-		same(h, "refund of another key", h.refund(r, key+"?", charge), false)
-		same(h, "refund", h.refund(r, key, charge), true)
-		same(h, "Remaining", h.one(ratelimit.Peek, r, key, 1).Remaining, 10)
-		same(h, "refund again", h.refund(r, key, charge), false)
+	h.forEachRule(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
+		charge := h.doOne(ratelimit.Take, r, key, 3).Receipt
+		requireEqual(h, "refund of nothing", h.refund(r, key, ratelimit.Receipt{}), false)
+		requireEqual(h, "refund of another key", h.refund(r, key+"?", charge), false)
+		requireEqual(h, "refund", h.refund(r, key, charge), true)
+		requireEqual(h, "Remaining", h.doOne(ratelimit.Peek, r, key, 1).Remaining, 10)
+		requireEqual(h, "refund again", h.refund(r, key, charge), false)
 
-		part := h.one(ratelimit.Take, r, key, 5).Receipt
+		part := h.doOne(ratelimit.Take, r, key, 5).Receipt
 		part.N = 2
-		same(h, "refund of a part", h.refund(r, key, part), true)
-		same(h, "Remaining after a part", h.one(ratelimit.Peek, r, key, 1).Remaining, 7)
-		h.one(ratelimit.Reset, r, key, 0)
+		requireEqual(h, "refund of a part", h.refund(r, key, part), true)
+		requireEqual(h, "Remaining after a part", h.doOne(ratelimit.Peek, r, key, 1).Remaining, 7)
+		h.doOne(ratelimit.Reset, r, key, 0)
 
-		charge = h.one(ratelimit.Take, r, key, 3).Receipt
+		charge = h.doOne(ratelimit.Take, r, key, 3).Receipt
 		h.clock.Advance(time.Second)
-		later := h.one(ratelimit.Take, r, key, 2).Receipt
-		same(h, "refund after another charge", h.refund(r, key, charge), counted(r))
-		same(h, "refund of the later one", h.refund(r, key, later), true)
+		later := h.doOne(ratelimit.Take, r, key, 2).Receipt
+		requireEqual(h, "refund after another charge", h.refund(r, key, charge), canCount(r))
+		requireEqual(h, "refund of the later one", h.refund(r, key, later), true)
 		left := int64(10)
-		if !counted(r) {
+		if !canCount(r) {
 			left = 8 // 3 were used, and 5/3 of them came back
 		}
-		same(h, "Remaining after both", h.one(ratelimit.Peek, r, key, 1).Remaining, left)
+		requireEqual(h, "Remaining after both", h.doOne(ratelimit.Peek, r, key, 1).Remaining, left)
 
-		h.one(ratelimit.Reset, r, key, 0)
+		h.doOne(ratelimit.Reset, r, key, 0)
 		h.clock.Advance(time.Second)
-		charge = h.one(ratelimit.Take, r, key, 4).Receipt
+		charge = h.doOne(ratelimit.Take, r, key, 4).Receipt
 		h.clock.Advance(r.Per())
-		same(h, "refund a Per later", h.refund(r, key, charge), r.Algorithm() == "buckets")
-		h.one(ratelimit.Reset, r, key, 0)
-		charge = h.one(ratelimit.Take, r, key, 4).Receipt
-		h.one(ratelimit.Reset, r, key, 0)
+		requireEqual(h, "refund a Per later", h.refund(r, key, charge), r.Algorithm() == "buckets")
+		h.doOne(ratelimit.Reset, r, key, 0)
+		charge = h.doOne(ratelimit.Take, r, key, 4).Receipt
+		h.doOne(ratelimit.Reset, r, key, 0)
 		h.clock.Advance(time.Second)
-		h.one(ratelimit.Take, r, key, 5)
-		same(h, "refund of a charge before the reset", h.refund(r, key, charge), false)
+		h.doOne(ratelimit.Take, r, key, 5)
+		requireEqual(h, "refund of a charge before the reset", h.refund(r, key, charge), false)
 		h.clock.Advance(13 * time.Second)
-		charge = h.one(ratelimit.Take, r, key, 1).Receipt
+		charge = h.doOne(ratelimit.Take, r, key, 1).Receipt
 		h.clock.Advance(13 * time.Second)
-		same(h, "refund of an expired charge", h.refund(r, key, charge), false)
-		h.one(ratelimit.Take, r, key, 1)
-		same(h, "refund of what is gone, after another", h.refund(r, key, charge), false)
+		requireEqual(h, "refund of an expired charge", h.refund(r, key, charge), false)
+		h.doOne(ratelimit.Take, r, key, 1)
+		requireEqual(h, "refund of what is gone, after another", h.refund(r, key, charge), false)
 	})
 }
 
 // testAddNothing adds 0 units, which charges nothing and tells the state.
 func testAddNothing(h harness) {
 	block := ratelimit.Block{After: 1, For: time.Hour}
-	h.each(10, 6*time.Second, block, func(h harness, r ratelimit.Rule, key string) {
+	h.forEachRule(10, 6*time.Second, block, func(h harness, r ratelimit.Rule, key string) {
 		add := func(what string, remaining int64, used int64) ratelimit.Result {
 			h.Helper()
-			res, peek := h.one(ratelimit.Add, r, key, 0), h.one(ratelimit.Peek, r, key, 1)
-			same(h, what+": Allowed", res.Allowed, true)
-			same(h, what+": Remaining", res.Remaining, remaining)
-			same(h, what+": RetryAfter", res.RetryAfter, peek.RetryAfter)
-			same(h, what+": ResetAfter", res.ResetAfter, peek.ResetAfter)
-			same(h, what+": Receipt", res.Receipt, ratelimit.Receipt{})
-			if counted(r) {
-				same(h, what+": Count", res.Count, used)
+			res, peek := h.doOne(ratelimit.Add, r, key, 0), h.doOne(ratelimit.Peek, r, key, 1)
+			requireEqual(h, what+": Allowed", res.Allowed, true)
+			requireEqual(h, what+": Remaining", res.Remaining, remaining)
+			requireEqual(h, what+": RetryAfter", res.RetryAfter, peek.RetryAfter)
+			requireEqual(h, what+": ResetAfter", res.ResetAfter, peek.ResetAfter)
+			requireEqual(h, what+": Receipt", res.Receipt, ratelimit.Receipt{})
+			if canCount(r) {
+				requireEqual(h, what+": Count", res.Count, used)
 			}
 			return res
 		}
 		add("unknown", 10, 0)
 		h.clock.Advance(time.Second)
 		if r.Algorithm() == "buckets" {
-			h.align(r)
+			h.alignClock(r)
 		}
-		reset := h.one(ratelimit.Take, r, key, 4).ResetAfter
+		reset := h.doOne(ratelimit.Take, r, key, 4).ResetAfter
 		if r.Algorithm() == "window" {
-			same(h, "the window begins with a charge", reset, 6*time.Second)
+			requireEqual(h, "the window begins with a charge", reset, 6*time.Second)
 		}
-		same(h, "used: ResetAfter", add("used", 6, 4).ResetAfter, reset)
-		h.one(ratelimit.Take, r, key, 6)
+		requireEqual(h, "used: ResetAfter", add("used", 6, 4).ResetAfter, reset)
+		h.doOne(ratelimit.Take, r, key, 6)
 		add("full", 0, 10)
 		other := r.WithName("other")
 		nothing := ratelimit.Op{Rule: r, Key: key, Kind: ratelimit.Add}
 		res := h.do(nothing, ratelimit.Op{Rule: other, Key: key, N: 3, Kind: ratelimit.Take}, nothing)
-		same(h, "in a group: the take", res[1].Allowed, true)
-		same(h, "in a group: before", res[0].Allowed, true)
-		same(h, "in a group: after", res[2].Allowed, true)
+		requireEqual(h, "in a group: the take", res[1].Allowed, true)
+		requireEqual(h, "in a group: before", res[0].Allowed, true)
+		requireEqual(h, "in a group: after", res[2].Allowed, true)
 		res = h.do(nothing, ratelimit.Op{Rule: other, Key: key, N: 8, Kind: ratelimit.Take})
-		same(h, "in a denied group", res[0], ratelimit.Result{Limit: 10})
-		h.one(ratelimit.Take, r, key, 1)
-		same(h, "blocked: RetryAfter", add("blocked", 0, 10).RetryAfter, time.Hour)
+		requireEqual(h, "in a denied group", res[0], ratelimit.Result{Limit: 10})
+		h.doOne(ratelimit.Take, r, key, 1)
+		requireEqual(h, "blocked: RetryAfter", add("blocked", 0, 10).RetryAfter, time.Hour)
 		h.clock.Advance(time.Hour)
 		add("much later", 10, 0)
 	})
@@ -222,24 +222,24 @@ func testAddNothing(h harness) {
 // it is of.
 func testRefundsOfOthers(h harness) {
 	const keys = 20
-	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
+	h.forEachRule(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		other := r.WithName("other")
 		var receipts [keys]ratelimit.Receipt
 		for i := range receipts {
-			receipts[i] = h.one(ratelimit.Take, r, fmt.Sprint(key, i), 3).Receipt
+			receipts[i] = h.doOne(ratelimit.Take, r, fmt.Sprint(key, i), 3).Receipt
 		}
 		for i := range receipts {
 			key, next := fmt.Sprint(key, i), fmt.Sprint(key, (i+1)%keys)
-			h.one(ratelimit.Take, other, key, 3)
-			same(h, r.String()+": refund of another key", h.refund(r, next, receipts[i]), false)
-			same(h, r.String()+": refund of another rule", h.refund(other, key, receipts[i]), false)
-			same(h, r.String()+": Remaining by another rule", h.one(ratelimit.Peek, other, key, 1).Remaining, 7)
+			h.doOne(ratelimit.Take, other, key, 3)
+			requireEqual(h, r.String()+": refund of another key", h.refund(r, next, receipts[i]), false)
+			requireEqual(h, r.String()+": refund of another rule", h.refund(other, key, receipts[i]), false)
+			requireEqual(h, r.String()+": Remaining by another rule", h.doOne(ratelimit.Peek, other, key, 1).Remaining, 7)
 		}
 		low := r.WithLimit(5)
 		for i := range receipts {
 			key := fmt.Sprint(key, i)
-			same(h, r.String()+": Remaining", h.one(ratelimit.Peek, r, key, 1).Remaining, 7)
-			same(h, r.String()+": refund by another limit", h.refund(low, key, receipts[i]), true)
+			requireEqual(h, r.String()+": Remaining", h.doOne(ratelimit.Peek, r, key, 1).Remaining, 7)
+			requireEqual(h, r.String()+": refund by another limit", h.refund(low, key, receipts[i]), true)
 		}
 	})
 }
@@ -247,32 +247,32 @@ func testRefundsOfOthers(h harness) {
 // testOverflows adds up to 2^53 units, and one more.
 func testOverflows(h harness) {
 	const most = 1 << 53
-	h.each(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
+	h.forEachRule(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		most := int64(most)
 		if r.Algorithm() == "gcra" {
 			most = 1000 * (most / r.Per().Microseconds())
 		}
-		res := h.one(ratelimit.Add, r, key, most-1)
-		same(h, "Remaining", res.Remaining, 0)
-		same(h, "Allowed", h.one(ratelimit.Add, r, key, 1).Allowed, true)
+		res := h.doOne(ratelimit.Add, r, key, most-1)
+		requireEqual(h, "Remaining", res.Remaining, 0)
+		requireEqual(h, "Allowed", h.doOne(ratelimit.Add, r, key, 1).Allowed, true)
 		_, err := do(h.Context(), h.store, []ratelimit.Op{{Rule: r, Key: key, N: 1, Kind: ratelimit.Add}})
 		if !errors.Is(err, ratelimit.ErrOverflow) {
 			h.Errorf("%v: an add beyond 2^53: error %v, want ErrOverflow", r, err)
 		}
-		if counted(r) {
-			same(h, "count", h.count(r, key, 0), most)
+		if canCount(r) {
+			requireEqual(h, "count", h.count(r, key, 0), most)
 			h.clock.Advance(13 * time.Second)
-			same(h, "count when the units are out of sight", h.count(r, key, 0), 0)
+			requireEqual(h, "count when the units are out of sight", h.count(r, key, 0), 0)
 			for range 1100 { // all together would leave 2^63
-				same(h, "Allowed", h.one(ratelimit.Add, r, key, most).Allowed, true)
+				requireEqual(h, "Allowed", h.doOne(ratelimit.Add, r, key, most).Allowed, true)
 				h.clock.Advance(13 * time.Second)
 			}
 		}
 	})
 }
 
-// testBoundaries has GCRAs whose arithmetic is at its limits.
-func testBoundaries(h harness) {
+// testGCRAArithmeticLimits has GCRAs whose arithmetic is at its limits.
+func testGCRAArithmeticLimits(h harness) {
 	for _, r := range []ratelimit.Rule{
 		ratelimit.GCRA(1<<53, time.Microsecond).WithBurst(1<<53 - 1),
 		ratelimit.GCRA(104_248, 24*time.Hour),
@@ -283,27 +283,27 @@ func testBoundaries(h harness) {
 		if !h.supports(r) {
 			continue
 		}
-		res := h.one(ratelimit.Take, r, "k", 1)
-		same(h, "Remaining", res.Remaining, r.Burst()-1)
+		res := h.doOne(ratelimit.Take, r, "k", 1)
+		requireEqual(h, "Remaining", res.Remaining, r.Burst()-1)
 		if r.Burst() > 1 {
-			same(h, "all but one", h.one(ratelimit.Take, r, "k", r.Burst()-1).Remaining, 0)
+			requireEqual(h, "all but one", h.doOne(ratelimit.Take, r, "k", r.Burst()-1).Remaining, 0)
 		}
 		if r.Per() == time.Microsecond {
-			charge := h.one(ratelimit.Add, r, "k", 1)
-			same(h, "exactly 2^53", charge.Allowed, true)
-			same(h, "and back", h.refund(r, "k", charge.Receipt), true)
+			charge := h.doOne(ratelimit.Add, r, "k", 1)
+			requireEqual(h, "exactly 2^53", charge.Allowed, true)
+			requireEqual(h, "and back", h.refund(r, "k", charge.Receipt), true)
 		}
-		res = h.denied(r, "k", r.Burst())
-		same(h, "RetryAfter is ResetAfter", res.RetryAfter, res.ResetAfter)
+		res = h.requireDenied(r, "k", r.Burst())
+		requireEqual(h, "RetryAfter is ResetAfter", res.RetryAfter, res.ResetAfter)
 		h.clock.Advance(res.RetryAfter - time.Microsecond)
-		same(h, "early", h.one(ratelimit.Peek, r, "k", r.Burst()).Allowed, false)
+		requireEqual(h, "early", h.doOne(ratelimit.Peek, r, "k", r.Burst()).Allowed, false)
 		h.clock.Advance(time.Microsecond)
-		same(h, "in time", h.one(ratelimit.Take, r, "k", r.Burst()).Allowed, true)
+		requireEqual(h, "in time", h.doOne(ratelimit.Take, r, "k", r.Burst()).Allowed, true)
 		if r.Limit() == 1<<53 { // all comes back long before this product leaves 2^64
 			h.clock.Advance(1 << 32 * time.Microsecond)
-			same(h, "much later", h.one(ratelimit.Peek, r, "k", 1).Remaining, r.Burst())
+			requireEqual(h, "much later", h.doOne(ratelimit.Peek, r, "k", 1).Remaining, r.Burst())
 		}
-		h.one(ratelimit.Reset, r, "k", 0)
+		h.doOne(ratelimit.Reset, r, "k", 0)
 	}
 }
 

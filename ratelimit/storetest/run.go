@@ -26,8 +26,8 @@ func Run(t *testing.T, open Open, supports Supports) {
 		test func(h harness)
 	}{
 		{"count by buckets", testCount},
-		{"idle for a lap", testLap},
-		{"count over the span", testOverSpan},
+		{"idle for a lap", testIdleForALap},
+		{"count over the span", testCountOverSpan},
 		{"clock goes back", testClockBack},
 		{"take and deny", testTake},
 		{"retry after", testRetryAfter},
@@ -35,7 +35,7 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"add exceeds the limit", testAdd},
 		{"a lower limit", testLowerLimit},
 		{"refund", testRefund},
-		{"refund of an expired charge", testRefundGone},
+		{"refund of an expired charge", testRefundExpired},
 		{"reset", testReset},
 		{"group", testGroup},
 		{"group on one counter", testGroupOneCounter},
@@ -45,12 +45,12 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"new group", testNewGroup},
 		{"invalid ops", testInvalid},
 		{"odd keys", testOddKeys},
-		{"ended context", testContext},
+		{"ended context", testEndedContext},
 		{"overflow", testOverflow},
 		{"concurrent callers", testConcurrent},
 		{"the limit is exact", testLimitIsExact},
 		{"every rate", testRates},
-		{"tiers", testTiers},
+		{"tiers", testLimitsOfOneCounter},
 		{"refund by every rule", testRefunds},
 		{"refund of other counters", testRefundsOfOthers},
 		{"overflow by every rule", testOverflows},
@@ -58,23 +58,23 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"a large add in a denied group", testLargeAddInDeniedGroup},
 		{"add nothing", testAddNothing},
 		{"adds beyond the burst", testAddsBeyondTheBurst},
-		{"boundaries", testBoundaries},
+		{"boundaries", testGCRAArithmeticLimits},
 		{"count is not supported", testNoCount},
 		{"block", testBlock},
 		{"block ends", testBlockResets},
 		{"block in a group", testBlockInGroups},
-		{"idle for a lap, every rule", testIdle},
+		{"idle for a lap, every rule", testIdleForALapEveryRule},
 		{"two clocks", testTwoClocks},
-		{"window slides", testSlides},
-		{"eleven of ten", testElevenOfTen},
+		{"window slides", testWindowSlides},
+		{"eleven of ten", testEleventhTakeOfTen},
 		{"throttle", testThrottle},
 		{"prepaid", testPrepaid},
 		{"prepaid, refunded", testPrepaidRefund},
 		{"prepaid keeps older units", testPrepaidKeepsOlderUnits},
 		{"prepaid, invalid", testPrepaidInvalid},
 		{"random", testRandom},
-		{"random, clock goes back", testRandomBack},
-		{"random, one rule", testRandomAlone},
+		{"random, clock goes back", testRandomClockBack},
+		{"random, one rule", testRandomOneRule},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store, clock := open(t)
@@ -115,19 +115,19 @@ func (h harness) do(ops ...ratelimit.Op) []ratelimit.Result {
 	return results
 }
 
-func (h harness) one(kind ratelimit.Kind, r ratelimit.Rule, key string, n int64) ratelimit.Result {
+func (h harness) doOne(kind ratelimit.Kind, r ratelimit.Rule, key string, n int64) ratelimit.Result {
 	h.Helper()
 	return h.do(ratelimit.Op{Rule: r, Key: key, N: n, Kind: kind})[0]
 }
 
-// denied has a take of n denied, and returns what a peek says of it. That is the take's
+// requireDenied has a take of n denied, and returns what a peek says of it. That is the take's
 // answer, too, unless package layer's DenyCache gave it, which knows less.
-func (h harness) denied(r ratelimit.Rule, key string, n int64) ratelimit.Result {
+func (h harness) requireDenied(r ratelimit.Rule, key string, n int64) ratelimit.Result {
 	h.Helper()
-	res, told := h.one(ratelimit.Take, r, key, n), h.one(ratelimit.Peek, r, key, n)
-	same(h, "Allowed", res.Allowed, false)
+	res, told := h.doOne(ratelimit.Take, r, key, n), h.doOne(ratelimit.Peek, r, key, n)
+	requireEqual(h, "Allowed", res.Allowed, false)
 	if res.Source == ratelimit.FromStore {
-		same(h, "a denied take, and a peek", res, told)
+		requireEqual(h, "a denied take, and a peek", res, told)
 	}
 	return told
 }
@@ -137,15 +137,15 @@ func (h harness) count(r ratelimit.Rule, key string, d time.Duration) int64 {
 	return h.do(ratelimit.Op{Rule: r, Key: key, Kind: ratelimit.Count, Interval: d})[0].Count
 }
 
-// align moves the clock to the beginning of a bucket.
-func (h harness) align(r ratelimit.Rule) {
+// alignClock moves the clock to the beginning of a bucket.
+func (h harness) alignClock(r ratelimit.Rule) {
 	now := time.Duration(h.clock.Now().UnixMicro()) * time.Microsecond
-	if begun := time.Duration(bucket(r, now)) * r.Interval(); begun < now {
+	if begun := time.Duration(bucketNumber(r, now)) * r.Interval(); begun < now {
 		h.clock.Advance(begun + r.Interval() - now)
 	}
 }
 
-func same[T comparable](h harness, what string, got, want T) {
+func requireEqual[T comparable](h harness, what string, got, want T) {
 	h.Helper()
 	if got != want {
 		h.Fatalf("%s is %v, want %v", what, got, want)

@@ -114,14 +114,14 @@ func outcomeOf(info *server.RequestInfo, decisions []ratelimit.Decision) (o outc
 func (in *Inspector) count(info *server.RequestInfo, o outcome, props []named, decisions []ratelimit.Decision) (r *route, record bool) {
 	var calls, storeErrors uint32
 	for i := range props {
-		called, failed := storeCall(&props[i])
+		called, failed := storeCallCounts(&props[i])
 		calls, storeErrors = calls+called, storeErrors+failed
 	}
 	ended := info.Began.Add(info.Took)
 
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	s := in.window.at(ended)
+	s := in.window.secondAt(ended)
 	r = in.store.route(info.Pattern)
 	s.requests++
 	r.requests++
@@ -142,14 +142,14 @@ func (in *Inspector) count(info *server.RequestInfo, o outcome, props []named, d
 			p.add(info)
 		}
 		if info.By != "" {
-			in.propertyAt(i, info.By).read(info.Took)
+			in.propertyAt(i, info.By).addRead(info.Took)
 		}
 	}
 	for i := range decisions {
 		if decisions[i].Result.Source == ratelimit.FromFailover {
 			s.failovers++
 		}
-		if q := in.quota(decisions[i].Quota); q != nil {
+		if q := in.quotaStatsFor(decisions[i].Quota); q != nil {
 			q.add(&decisions[i])
 		}
 	}
@@ -176,8 +176,8 @@ func (in *Inspector) propertyAt(i int, name string) *propertyStats {
 	return p
 }
 
-// quota returns the statistics of a rule of a policy, nil if there are too many.
-func (in *Inspector) quota(name string) *quotaStats {
+// quotaStatsFor returns the statistics of a rule of a policy, nil if there are too many.
+func (in *Inspector) quotaStatsFor(name string) *quotaStats {
 	q := in.quotas[name]
 	if q == nil && len(in.quotas) < maxNames {
 		q = new(quotaStats)
@@ -186,9 +186,9 @@ func (in *Inspector) quota(name string) *quotaStats {
 	return q
 }
 
-// storeCall returns 1 for each if a property's resolution has called the store of sessions or
+// storeCallCounts returns 1 for each if a property's resolution has called the store of sessions or
 // of counters, and if that has failed.
-func storeCall(n *named) (called, failed uint32) {
+func storeCallCounts(n *named) (called, failed uint32) {
 	if n.info.State != reqctx.Resolved && n.info.State != reqctx.Failed {
 		return 0, 0
 	}

@@ -165,7 +165,7 @@ func TestWindow(t *testing.T) {
 	var w window
 	now := time.Unix(1_000_000, 0)
 	for i := range 200 { // a request a second, of which the last 60 matter
-		s := w.at(now.Add(time.Duration(i-199) * time.Second))
+		s := w.secondAt(now.Add(time.Duration(i-199) * time.Second))
 		s.requests++
 		s.took.add(10 * time.Millisecond)
 	}
@@ -332,11 +332,11 @@ func TestTimeSaved(t *testing.T) {
 	require.EqualValues(t, 13, p.requests)
 	require.EqualValues(t, 3, p.needed)
 	require.EqualValues(t, 1, p.failed)
-	require.Equal(t, 30*time.Millisecond, p.saved())
-	p.read(4 * time.Millisecond) // of the 6 ms of both resolutions
-	require.Equal(t, 10*time.Millisecond, p.saved())
-	p.read(time.Second) // properties that it reads in parallel
-	require.Zero(t, p.saved())
+	require.Equal(t, 30*time.Millisecond, p.timeSaved())
+	p.addRead(4 * time.Millisecond) // of the 6 ms of both resolutions
+	require.Equal(t, 10*time.Millisecond, p.timeSaved())
+	p.addRead(time.Second) // properties that it reads in parallel
+	require.Zero(t, p.timeSaved())
 }
 
 func TestOptions(t *testing.T) {

@@ -83,8 +83,8 @@ func (r *route) sample(now time.Time, perSecond int) bool {
 	return r.sampled <= perSecond
 }
 
-// ringOf returns the number of the ring that a request belongs in.
-func ringOf(o outcome, took time.Duration) int {
+// ringIndex returns the number of the ring that a request belongs in.
+func ringIndex(o outcome, took time.Duration) int {
 	switch {
 	case o.Failed:
 		return failedRing
@@ -102,7 +102,7 @@ func ringOf(o outcome, took time.Duration) int {
 // add stores rec in place of the oldest of its ring, and drops the oldest of all records
 // until the memory is enough.
 func (s *store) add(r *route, rec *record) {
-	n := ringOf(rec.outcome, rec.took)
+	n := ringIndex(rec.outcome, rec.took)
 	if r.rings[n] == nil {
 		r.rings[n] = new(ring)
 	}

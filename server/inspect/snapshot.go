@@ -121,7 +121,7 @@ func (in *Inspector) snapshot(f filter) *snapshot {
 	slices.SortFunc(s.Routes, func(a, b routeSummary) int { return cmp.Compare(a.Name, b.Name) })
 	for _, p := range in.properties {
 		s.Properties = append(s.Properties, propertySummary{Name: p.name, Requests: p.requests, Needed: p.needed, Failed: p.failed,
-			P50: millis(p.took.quantile(.5)), P99: millis(p.took.quantile(.99)), Saved: millis(p.saved())})
+			P50: millis(p.took.quantile(.5)), P99: millis(p.took.quantile(.99)), Saved: millis(p.timeSaved())})
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.quotas)) {
 		q := in.quotas[name]

@@ -41,17 +41,17 @@ func (p *propertyStats) add(info *reqctx.Info) {
 	}
 }
 
-// read is called for a property that a resolution of p has read.
-func (p *propertyStats) read(took time.Duration) {
+// addRead is called for a property that a resolution of p has read.
+func (p *propertyStats) addRead(took time.Duration) {
 	if p != nil {
 		p.own -= took
 	}
 }
 
-// saved returns how much longer all requests together would have taken if each had resolved
+// timeSaved returns how much longer all requests together would have taken if each had resolved
 // the property, at the mean of its own durations. So the sum over all properties counts nothing
 // twice.
-func (p *propertyStats) saved() time.Duration {
+func (p *propertyStats) timeSaved() time.Duration {
 	if p.resolved == 0 {
 		return 0
 	}

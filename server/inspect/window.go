@@ -18,8 +18,8 @@ type second struct {
 // window has the last seconds.
 type window [windowSeconds]second
 
-// at returns the second of t, emptied if it was another one's.
-func (w *window) at(t time.Time) *second {
+// secondAt returns the second of t, emptied if it was another one's.
+func (w *window) secondAt(t time.Time) *second {
 	unix := t.Unix()
 	s := &w[unix%windowSeconds]
 	if s.unix != unix {

@@ -23,9 +23,9 @@ func newACL(entries []string, key config.Key) *acl {
 	l := &acl{key: key, values: map[string]bool{}}
 	for _, e := range entries {
 		if p, err := netip.ParsePrefix(e); err == nil {
-			l.networks = append(l.networks, unmap(p))
+			l.networks = append(l.networks, unmapPrefix(p))
 		} else if a, err := netip.ParseAddr(e); err == nil {
-			l.networks = append(l.networks, unmap(netip.PrefixFrom(a.WithZone(""), a.BitLen())))
+			l.networks = append(l.networks, unmapPrefix(netip.PrefixFrom(a.WithZone(""), a.BitLen())))
 		} else {
 			l.values[key.Normalize(e)] = true
 		}
@@ -36,8 +36,8 @@ func newACL(entries []string, key config.Key) *acl {
 // nat64 is the prefix of IPv4 addresses that a gateway has translated (RFC 6052).
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// unmap returns the IPv4 network that p stands for, or p itself in its shortest form.
-func unmap(p netip.Prefix) netip.Prefix {
+// unmapPrefix returns the IPv4 network that p stands for, or p itself in its shortest form.
+func unmapPrefix(p netip.Prefix) netip.Prefix {
 	if p.Bits() >= nat64.Bits() && nat64.Contains(p.Addr()) {
 		b := p.Addr().As16()
 		return netip.PrefixFrom(netip.AddrFrom4([4]byte(b[12:])), p.Bits()-nat64.Bits()).Masked()
@@ -45,15 +45,15 @@ func unmap(p netip.Prefix) netip.Prefix {
 	return netaddr.Unmap(p)
 }
 
-// within reports whether one of the networks contains the client's address.
-func within(networks []netip.Prefix, address netip.Addr) bool {
+// containsAddr reports whether one of the networks contains the client's address.
+func containsAddr(networks []netip.Prefix, address netip.Addr) bool {
 	return address.IsValid() && (netaddr.Within(networks, address) ||
-		nat64.Contains(address) && netaddr.Within(networks, unmap(netip.PrefixFrom(address, 128)).Addr()))
+		nat64.Contains(address) && netaddr.Within(networks, unmapPrefix(netip.PrefixFrom(address, 128)).Addr()))
 }
 
 // allows reports whether the request is on a list of allowed clients.
 func (l *acl) allows(r *http.Request, address netip.Addr) bool {
-	return l != nil && (within(l.networks, address) || len(l.values) > 0 && l.values[keyText(l.key, r, addressText(address))])
+	return l != nil && (containsAddr(l.networks, address) || len(l.values) > 0 && l.values[keyText(l.key, r, addressText(address))])
 }
 
 // denies reports whether the request is on a list of denied clients. Each of several values of

@@ -85,17 +85,17 @@ func (b *requestBody) setDeadline(d time.Duration) bool {
 	if b.over {
 		return false
 	}
-	_ = b.control.SetReadDeadline(after(d))
+	_ = b.control.SetReadDeadline(deadlineAfter(d))
 	return true
 }
 
 // errUnread is the cause that cancels a request whose body the upstream doesn't read.
 var errUnread = fmt.Errorf("the upstream doesn't read the request's body: %w", context.DeadlineExceeded)
 
-// watch calls silent once the upstream has neither read from the body nor answered for a
+// watchUpstream calls silent once the upstream has neither read from the body nor answered for a
 // timeout. The time it may take after the end of the body is up to the transport. The caller
 // calls stop when the request has ended.
-func (b *requestBody) watch(timeout time.Duration, silent func()) (stop func()) {
+func (b *requestBody) watchUpstream(timeout time.Duration, silent func()) (stop func()) {
 	b.lastRead.Store(time.Now().UnixNano())
 	var timer *time.Timer
 	check := func() {
@@ -133,11 +133,11 @@ func (b *requestBody) hasEnded() bool {
 	return b.readAll
 }
 
-// skip reads a short body that no upstream gets, if it has arrived, and reports whether the
+// skipShort reads a short body that no upstream gets, if it has arrived, and reports whether the
 // connection can be kept. It doesn't ask a client for a body that waits to be asked for it. After
 // a deadline that has passed, the connection can't be kept: net/http goes on reading at the
 // body's end, and takes it for the client's end.
-func (b *requestBody) skip(r *http.Request) bool {
+func (b *requestBody) skipShort(r *http.Request) bool {
 	if b.sent || r.ContentLength > shortBody || r.Header.Get("Expect") != "" {
 		return false
 	}
@@ -169,7 +169,7 @@ func (b *requestBody) finish() {
 		_ = b.ReadCloser.Close()
 	case b.control.SetReadDeadline(time.Unix(1, 0)) == nil:
 		b.reading.Lock()
-		_ = b.control.SetReadDeadline(after(lingerTime))
+		_ = b.control.SetReadDeadline(deadlineAfter(lingerTime))
 		b.reading.Unlock()
 	}
 }
@@ -192,8 +192,8 @@ func (b *requestBody) errorStatus() int {
 	}
 }
 
-// after returns the moment after d, none for 0.
-func after(d time.Duration) time.Time {
+// deadlineAfter returns the moment after d, none for 0.
+func deadlineAfter(d time.Duration) time.Time {
 	if d == 0 {
 		return time.Time{}
 	}

@@ -32,13 +32,13 @@ func newClients(c *config.Config) (clients, error) {
 	return out, err
 }
 
-// text returns the client's address, "" if the request has none.
-func (c *clients) text(ctx context.Context, r *http.Request) string {
+// addressText returns the client's address, "" if the request has none.
+func (c *clients) addressText(ctx context.Context, r *http.Request) string {
 	return addressText(c.address(ctx, r))
 }
 
-// peer returns the address at the other end of the connection, the zero Addr if it has none.
-func peer(r *http.Request) netip.Addr {
+// peerAddr returns the address at the other end of the connection, the zero Addr if it has none.
+func peerAddr(r *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return netip.Addr{}

@@ -76,7 +76,7 @@ func (w *responseWriter) announceEnd() {
 	if w.body == nil || w.body.hasEnded() {
 		return
 	}
-	if !w.http2 && !w.body.skip(w.r) {
+	if !w.http2 && !w.body.skipShort(w.r) {
 		w.Header()["Connection"] = []string{"close"}
 	}
 }
@@ -89,8 +89,8 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// finish prepares for what net/http does when the handler has returned.
-func (w *responseWriter) finish() {
+// prepareEnd prepares for what net/http does when the handler has returned.
+func (w *responseWriter) prepareEnd() {
 	w.announceEnd()
 	w.beginWrite()
 	if w.body != nil {

@@ -30,9 +30,9 @@ func newDenialCount() *denialCount {
 	return &denialCount{seed: maphash.MakeSeed(), keys: map[uint64]denials{}}
 }
 
-// deny counts a denial of a key, whose quota is full after reset, and returns how many it was
+// increment counts a denial of a key, whose quota is full after reset, and returns how many it was
 // in a row.
-func (c *denialCount) deny(key string, reset time.Duration, now time.Time) int64 {
+func (c *denialCount) increment(key string, reset time.Duration, now time.Time) int64 {
 	h := maphash.String(c.seed, key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,8 +65,8 @@ func (c *denialCount) evict(now time.Time) {
 	delete(c.keys, victim)
 }
 
-// allow forgets a key, a request of which was allowed.
-func (c *denialCount) allow(key string) {
+// reset forgets a key, a request of which was allowed.
+func (c *denialCount) reset(key string) {
 	h := maphash.String(c.seed, key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,8 +74,8 @@ func (c *denialCount) allow(key string) {
 	c.n.Store(int64(len(c.keys)))
 }
 
-// of returns the number of denials of a key in a row.
-func (c *denialCount) of(key string, now time.Time) int64 {
+// denialsInARow returns the number of denials of a key in a row.
+func (c *denialCount) denialsInARow(key string, now time.Time) int64 {
 	h := maphash.String(c.seed, key)
 	c.mu.Lock()
 	defer c.mu.Unlock()

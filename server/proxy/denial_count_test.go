@@ -20,20 +20,20 @@ import (
 
 func TestDenialCountIsBounded(t *testing.T) {
 	b, c := newDenialCount(), newClock()
-	require.EqualValues(t, 1, b.deny("first", time.Hour, c.now()))
-	require.EqualValues(t, 2, b.deny("first", time.Hour, c.now()))
+	require.EqualValues(t, 1, b.increment("first", time.Hour, c.now()))
+	require.EqualValues(t, 2, b.increment("first", time.Hour, c.now()))
 	for i := range 100_000 {
-		b.deny(fmt.Sprint(i), time.Minute, c.now())
+		b.increment(fmt.Sprint(i), time.Minute, c.now())
 	}
 	require.EqualValues(t, maxDenialKeys, b.size())
 	require.Len(t, b.keys, maxDenialKeys)
-	require.EqualValues(t, 3, b.deny("first", time.Hour, c.now()), "those stay that last for longest")
+	require.EqualValues(t, 3, b.increment("first", time.Hour, c.now()), "those stay that last for longest")
 	c.move(time.Hour + 1)
-	require.Zero(t, b.of("first", c.now()))
-	require.EqualValues(t, 1, b.deny("first", time.Hour, c.now()))
-	b.allow("first")
-	b.allow("first")
-	require.Zero(t, b.of("first", c.now()))
+	require.Zero(t, b.denialsInARow("first", c.now()))
+	require.EqualValues(t, 1, b.increment("first", time.Hour, c.now()))
+	b.reset("first")
+	b.reset("first")
+	require.Zero(t, b.denialsInARow("first", c.now()))
 	require.EqualValues(t, maxDenialKeys-1, b.size())
 }
 
@@ -55,7 +55,7 @@ rules: [{name: limit, limit: 1/h}]
 	g := p.current.Load()
 	handler := g.srv.WrapFunc(func(w http.ResponseWriter, req *server.Request) error {
 		x := exchange{p: p.Proxy, g: g, w: w, req: req}
-		return x.limit(req.Request, g.rules)
+		return x.chargeRules(req.Request, g.rules)
 	})
 	return p, func(r *http.Request) int {
 		w := httptest.NewRecorder()

@@ -38,7 +38,7 @@ type exchange struct {
 // serve answers the request.
 func (x *exchange) serve() error {
 	r := x.req.Request
-	if err := x.refuse(r); err != nil {
+	if err := x.refusal(r); err != nil {
 		return err
 	}
 	path := cleanPath(r)
@@ -58,14 +58,14 @@ func (x *exchange) serve() error {
 	if x.up = x.g.upstreamFor(r, path); x.up == nil {
 		return server.Errorf(http.StatusNotFound, "No route matches the request.")
 	}
-	if err := x.limit(r, rules); err != nil {
+	if err := x.chargeRules(r, rules); err != nil {
 		return err
 	}
 	return x.forward(r)
 }
 
-// refuse returns an error for a request that is refused whatever the rules are.
-func (x *exchange) refuse(r *http.Request) error {
+// refusal returns an error for a request that is refused whatever the rules are.
+func (x *exchange) refusal(r *http.Request) error {
 	upgrade := r.Header["Upgrade"]
 	switch {
 	case r.Method == http.MethodConnect:
@@ -77,7 +77,7 @@ func (x *exchange) refuse(r *http.Request) error {
 	case !hasHost(r), r.URL.User != nil:
 		return server.Errorf(http.StatusBadRequest, "The request's Host is not valid.")
 	case x.p.isLoop(r):
-		x.p.loops.log(x.p.log, slog.LevelError, "loop: a request of this proxy has come back to it", slog.String("host", r.Host), slog.String("path", r.URL.Path))
+		x.p.loops.write(x.p.log, slog.LevelError, "loop: a request of this proxy has come back to it", slog.String("host", r.Host), slog.String("path", r.URL.Path))
 		return &server.Problem{Status: http.StatusLoopDetected, Detail: "The request has been through this proxy before."}
 	case len(upgrade) > 1 || len(upgrade) == 1 && !strings.EqualFold(upgrade[0], "websocket"):
 		return server.Errorf(http.StatusBadRequest, "Only an upgrade to websocket is supported.")
@@ -121,7 +121,7 @@ func (x *exchange) forward(r *http.Request) error {
 		}
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
-		defer x.body.watch(x.up.transport.ResponseHeaderTimeout, func() { cancel(errUnread) })()
+		defer x.body.watchUpstream(x.up.transport.ResponseHeaderTimeout, func() { cancel(errUnread) })()
 		r = r.WithContext(ctx)
 	}
 	if x.up.transport.DisableKeepAlives { // the connection begins with the client's address
@@ -149,7 +149,7 @@ func (x *exchange) connAddrs(r *http.Request) (a connAddrs) {
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
 	client := x.g.clients.address(r.Context(), r)
 	a.client = netip.AddrPortFrom(client, 0)
-	if client == peer(r) {
+	if client == peerAddr(r) {
 		a.client = netip.AddrPortFrom(client, remote.Port())
 	}
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
@@ -161,7 +161,7 @@ func (x *exchange) connAddrs(r *http.Request) (a connAddrs) {
 
 func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 	x.sent = time.Now()
-	x.up.rewrite(pr.In, pr.Out)
+	x.up.rewriteURL(pr.In, pr.Out)
 	x.g.clients.setForwarded(pr.In, pr.Out, x.g.config.Headers.Forwarded, &x.values)
 	x.p.addVia(pr.In, pr.Out, &x.values)
 	pr.Out.Trailer = pr.In.Trailer // which has no values yet
@@ -181,7 +181,7 @@ func (x *exchange) observeResponse(res *http.Response) error {
 		x.body.answered.Store(true)
 	}
 	x.up.responses[min(max(res.StatusCode/100, 1), 5)-1].Inc()
-	x.up.outage.succeed()
+	x.up.outage.callSucceeded()
 	x.up.times.observe(time.Since(x.sent))
 	if !hasStatusHeaders(res.Header) {
 		x.writeStatus()
@@ -209,8 +209,8 @@ type responseBody struct {
 func (b *responseBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF && !errors.Is(err, context.Canceled) && !errors.Is(err, errStopped) {
-		b.x.p.metrics.upstreamFailed(b.x.up.name, "cut")
-		b.x.up.cuts.log(b.x.up.outage.log, slog.LevelError, "the upstream broke off in the middle of a response", slog.String("error", err.Error()))
+		b.x.p.metrics.countUpstreamFailure(b.x.up.name, "cut")
+		b.x.up.cuts.write(b.x.up.outage.log, slog.LevelError, "the upstream broke off in the middle of a response", slog.String("error", err.Error()))
 	}
 	return n, err
 }

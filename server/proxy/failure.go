@@ -30,7 +30,7 @@ func (x *exchange) upstreamError() error {
 	if errors.Is(x.err, context.DeadlineExceeded) || errors.As(x.err, &timeout) && timeout.Timeout() {
 		status, detail = http.StatusGatewayTimeout, "The server behind this proxy took too long."
 	}
-	x.p.metrics.upstreamFailed(x.up.name, strconv.Itoa(status))
+	x.p.metrics.countUpstreamFailure(x.up.name, strconv.Itoa(status))
 	return &server.Problem{Status: status, Detail: detail, Err: fmt.Errorf("upstream %s: %w", x.up.name, x.err)}
 }
 
@@ -50,8 +50,8 @@ func (x *exchange) answerError(err error) error {
 		if x.err == nil { // it wasn't the upstream
 			return err
 		}
-		x.up.outage.fail(x.err)
-		x.up.outage.count(strconv.Itoa(p.Status))
+		x.up.outage.callFailed(x.err)
+		x.up.outage.countOutcome(strconv.Itoa(p.Status))
 	case http.StatusNotImplemented, http.StatusLoopDetected:
 	default:
 		return err

@@ -47,17 +47,17 @@ func newGeneration(p *Proxy, c config.Config, before *generation) (*generation, 
 		return nil, err
 	}
 	for _, prefix := range c.Status.Allow {
-		g.statusAllow = append(g.statusAllow, unmap(prefix))
+		g.statusAllow = append(g.statusAllow, unmapPrefix(prefix))
 	}
 	for name, u := range c.Upstreams {
-		if before != nil && before.upstreams[name].is(u) {
+		if before != nil && before.upstreams[name].matchesConfig(u) {
 			g.upstreams[name] = before.upstreams[name]
 		} else if g.upstreams[name], err = newUpstream(p, name, u); err != nil {
 			return nil, err
 		}
 	}
 	for _, r := range c.Rules {
-		made := newRule(r, &g.clients, p.metrics.rule(r.Name))
+		made := newRule(r, &g.clients, p.metrics.ruleCountersFor(r.Name))
 		made.first = len(g.rules) == 0
 		g.rules = append(g.rules, made)
 		g.byName[r.Name] = made
@@ -117,18 +117,18 @@ func (g *generation) newServer() error {
 	return nil
 }
 
-// ruleOf returns the rule of an op in the store: its name begins the key.
-func (g *generation) ruleOf(op ratelimit.Op) *rule {
+// ruleOfOp returns the rule of an op in the store: its name begins the key.
+func (g *generation) ruleOfOp(op ratelimit.Op) *rule {
 	return g.byName[op.Key[:strings.IndexAny(op.Key, ":~")]]
 }
 
-// enter begins a request, which has to call leave. It returns false if the generation is
+// acquire begins a request, which must call release. It returns false if the generation is
 // retired.
-func (g *generation) enter() bool {
+func (g *generation) acquire() bool {
 	return g.inUse.TryRLock()
 }
 
-func (g *generation) leave() { g.inUse.RUnlock() }
+func (g *generation) release() { g.inUse.RUnlock() }
 
 // retire lets no more requests begin, and closes the generation after the last. It is called
 // once.

@@ -36,8 +36,8 @@ type headerValues struct {
 	room [9]string
 }
 
-// list returns a value as a header has it.
-func (v *headerValues) list(value string) []string {
+// asList returns a value as a header has it.
+func (v *headerValues) asList(value string) []string {
 	if v.n == len(v.room) {
 		return []string{value}
 	}
@@ -79,7 +79,7 @@ func removeFromTrailer(trailer http.Header, underscores bool) {
 // addresses, it keeps only the one that trusted proxies maintain: the other one may be the
 // client's own.
 func (c *clients) setForwarded(in, out *http.Request, withForwarded bool, values *headerValues) {
-	h, from := out.Header, peer(in)
+	h, from := out.Header, peerAddr(in)
 	trusted := netaddr.Within(c.trusted, from)
 	proto := "http"
 	if in.TLS != nil {
@@ -90,7 +90,7 @@ func (c *clients) setForwarded(in, out *http.Request, withForwarded bool, values
 		node = from.String()
 	}
 	if trusted && c.header != "X-Forwarded-For" {
-		if client := c.text(in.Context(), in); client != node {
+		if client := c.addressText(in.Context(), in); client != node {
 			node = client + ", " + node
 		}
 	}
@@ -101,8 +101,8 @@ func (c *clients) setForwarded(in, out *http.Request, withForwarded bool, values
 			}
 		}
 	}
-	h["X-Forwarded-For"] = values.list(appended(in.Header, "X-Forwarded-For", trusted && c.header == "X-Forwarded-For", node))
-	h["X-Forwarded-Proto"], h["X-Forwarded-Host"] = values.list(proto), values.list(in.Host)
+	h["X-Forwarded-For"] = values.asList(appendedValue(in.Header, "X-Forwarded-For", trusted && c.header == "X-Forwarded-For", node))
+	h["X-Forwarded-Proto"], h["X-Forwarded-Host"] = values.asList(proto), values.asList(in.Host)
 	for _, name := range [...]string{"X-Forwarded-Proto", "X-Forwarded-Host"} {
 		if list := in.Header[name]; trusted && len(list) > 0 {
 			h[name] = list
@@ -110,12 +110,12 @@ func (c *clients) setForwarded(in, out *http.Request, withForwarded bool, values
 	}
 	keep := trusted && c.header == "Forwarded"
 	if withForwarded || keep && len(in.Header["Forwarded"]) > 0 {
-		h["Forwarded"] = values.list(appended(in.Header, "Forwarded", keep, forwardedElement(from, in.Host, proto)))
+		h["Forwarded"] = values.asList(appendedValue(in.Header, "Forwarded", keep, forwardedElement(from, in.Host, proto)))
 	}
 }
 
-// appended returns a value after the list that h has, or alone if that list isn't kept.
-func appended(h http.Header, name string, keep bool, value string) string {
+// appendedValue returns a value after the list that h has, or alone if that list isn't kept.
+func appendedValue(h http.Header, name string, keep bool, value string) string {
 	if list := h[name]; keep && len(list) > 0 {
 		return strings.Join(list, ", ") + ", " + value
 	}
@@ -157,5 +157,5 @@ func (p *Proxy) addVia(in, out *http.Request, values *headerValues) {
 	if in.ProtoMajor != 1 || in.ProtoMinor != 1 {
 		via = strconv.Itoa(in.ProtoMajor) + "." + strconv.Itoa(in.ProtoMinor) + " " + p.pseudonym
 	}
-	out.Header["Via"] = values.list(appended(in.Header, "Via", true, via))
+	out.Header["Via"] = values.asList(appendedValue(in.Header, "Via", true, via))
 }

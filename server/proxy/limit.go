@@ -10,9 +10,9 @@ import (
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// limit charges a request by its rules. All of them have to allow it; if one doesn't, the
+// chargeRules charges a request by its rules. All of them have to allow it; if one doesn't, the
 // others are refunded as far as they can be.
-func (x *exchange) limit(r *http.Request, rules []*rule) error {
+func (x *exchange) chargeRules(r *http.Request, rules []*rule) error {
 	if len(rules) == 0 {
 		return nil
 	}
@@ -26,7 +26,7 @@ func (x *exchange) limit(r *http.Request, rules []*rule) error {
 	var least ratelimit.Result // with the least remaining
 	var of *rule
 	for i, rule := range rules {
-		res, err := rule.of(x.req).Take()
+		res, err := rule.limitFor(x.req).Take()
 		switch {
 		case err != nil && errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == config.Skip:
 			continue
@@ -35,7 +35,7 @@ func (x *exchange) limit(r *http.Request, rules []*rule) error {
 			x.refund(rules, i)
 			return err
 		}
-		x.count(rule, res)
+		x.countTake(rule, res)
 		if res.Source == ratelimit.FromShadow {
 			continue
 		}
@@ -51,7 +51,7 @@ func (x *exchange) limit(r *http.Request, rules []*rule) error {
 		return nil
 	}
 	if *x.g.config.Headers.Legacy {
-		x.status, x.hasStatus = newStatus(least, of.limitOf(r, &x.g.clients, least), x.p.now()), true
+		x.status, x.hasStatus = newStatus(least, of.resultLimit(r, &x.g.clients, least), x.p.now()), true
 	}
 	err = least.Err()
 	if err != nil {
@@ -71,10 +71,10 @@ func (x *exchange) applyLists(r *http.Request, rules []*rule) ([]*rule, error) {
 	for _, rule := range rules {
 		switch {
 		case rule.deny.denies(r, address):
-			x.p.metrics.listed(rule.Name, "denied")
+			x.p.metrics.countListed(rule.Name, "denied")
 			return nil, server.Errorf(http.StatusForbidden, "This client is not allowed.")
 		case rule.allow.allows(r, address):
-			x.p.metrics.listed(rule.Name, "allowed")
+			x.p.metrics.countListed(rule.Name, "allowed")
 		default:
 			out = append(out, rule)
 		}
@@ -97,13 +97,13 @@ func (x *exchange) takeTogether(rules []*rule) {
 func (x *exchange) refund(rules []*rule, except int) {
 	for i, rule := range rules {
 		if i != except {
-			_, _ = rule.of(x.req).Refund()
+			_, _ = rule.limitFor(x.req).Refund()
 		}
 	}
 }
 
-// count updates the metrics of a take.
-func (x *exchange) count(rule *rule, res ratelimit.Result) {
+// countTake updates the metrics of a take.
+func (x *exchange) countTake(rule *rule, res ratelimit.Result) {
 	m := rule.counters
 	if res.Allowed {
 		m.allowed.Inc()
@@ -116,10 +116,10 @@ func (x *exchange) count(rule *rule, res ratelimit.Result) {
 	if res.Allowed && x.p.denials.size() == 0 {
 		return
 	}
-	subject, _ := rule.of(x.req).Subject() // known since the take
+	subject, _ := rule.limitFor(x.req).Subject() // known since the take
 	if res.Allowed {
-		x.p.denials.allow(subject)
+		x.p.denials.reset(subject)
 	} else {
-		x.p.metrics.observeDenials(m, x.p.denials.deny(subject, res.ResetAfter, x.p.now()))
+		x.p.metrics.observeDenials(m, x.p.denials.increment(subject, res.ResetAfter, x.p.now()))
 	}
 }

@@ -26,16 +26,16 @@ type metricSet struct {
 	upstreams sync.Map // *histogram by the upstream's label
 }
 
-// label returns a label whose value is from the configuration.
-func label(name, value string) string {
+// metricLabel returns a label whose value is from the configuration.
+func metricLabel(name, value string) string {
 	return name + `="` + escapes.Replace(strings.ToValidUTF8(value, "?")) + `"`
 }
 
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// upstreamTimes returns the histogram of an upstream's response times.
-func (c *metricSet) upstreamTimes(name string) *histogram {
-	h, _ := c.upstreams.LoadOrStore(label("upstream", name), new(histogram))
+// upstreamHistogram returns the histogram of an upstream's response times.
+func (c *metricSet) upstreamHistogram(name string) *histogram {
+	h, _ := c.upstreams.LoadOrStore(metricLabel("upstream", name), new(histogram))
 	return h.(*histogram)
 }
 
@@ -51,7 +51,7 @@ func newMetricSet(p *Proxy) *metricSet {
 	c.set.NewGauge("ratelimit_proxy_denied_keys", func() float64 { return float64(p.denials.size()) })
 	c.set.NewGauge("ratelimit_proxy_requests_in_flight", func() float64 { return float64(c.inFlight.Load()) })
 	c.set.NewGauge("ratelimit_proxy_store_down", func() float64 {
-		if g := p.current.Load(); g != nil && g.store.isDown() {
+		if g := p.current.Load(); g != nil && g.store.isRedisDown() {
 			return 1
 		}
 		return 0
@@ -59,7 +59,7 @@ func newMetricSet(p *Proxy) *metricSet {
 	return c
 }
 
-func (c *metricSet) rule(name string) *ruleCounters {
+func (c *metricSet) ruleCountersFor(name string) *ruleCounters {
 	decision := func(kind string) *metrics.Counter {
 		return c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_decisions_total{rule=%q,decision=%q}", name, kind))
 	}
@@ -88,25 +88,25 @@ func (c *metricSet) observeDenials(rule *ruleCounters, n int64) {
 	rule.maxDenials.Set(max(rule.maxDenials.Get(), float64(n)))
 }
 
-// responses returns the counters of an upstream's responses, by the status's first digit less 1.
-func (c *metricSet) responses(upstream string) (out [5]*metrics.Counter) {
+// responseCounters returns the counters of an upstream's responses, by the status's first digit less 1.
+func (c *metricSet) responseCounters(upstream string) (out [5]*metrics.Counter) {
 	for i := range out {
-		out[i] = c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_responses_total{%s,status=\"%dxx\"}", label("upstream", upstream), i+1))
+		out[i] = c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_responses_total{%s,status=\"%dxx\"}", metricLabel("upstream", upstream), i+1))
 	}
 	return out
 }
 
-func (c *metricSet) listed(rule, list string) {
+func (c *metricSet) countListed(rule, list string) {
 	c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_listed_total{rule=%q,list=%q}", rule, list)).Inc()
 }
 
-// upstreamFailed counts a request that an upstream has not answered, by the status that the
+// countUpstreamFailure counts a request that an upstream has not answered, by the status that the
 // client got, or a response that broke off, as "cut".
-func (c *metricSet) upstreamFailed(name, status string) {
-	c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_upstream_failures_total{%s,status=%q}", label("upstream", name), status)).Inc()
+func (c *metricSet) countUpstreamFailure(name, status string) {
+	c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_upstream_failures_total{%s,status=%q}", metricLabel("upstream", name), status)).Inc()
 }
 
-func (c *metricSet) reloaded(ok bool) {
+func (c *metricSet) countReload(ok bool) {
 	c.set.GetOrCreateCounter(fmt.Sprintf("ratelimit_proxy_reloads_total{ok=%q}", strconv.FormatBool(ok))).Inc()
 }
 

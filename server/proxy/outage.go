@@ -32,8 +32,8 @@ type outage struct {
 	closed   bool
 }
 
-// fail reports a call that has failed.
-func (o *outage) fail(err error) {
+// callFailed reports a call that has failed.
+func (o *outage) callFailed(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.cause = err
@@ -48,8 +48,8 @@ func (o *outage) fail(err error) {
 	o.log.Error(o.lost, slog.String("error", err.Error()))
 }
 
-// succeed reports a call that has succeeded.
-func (o *outage) succeed() {
+// callSucceeded reports a call that has succeeded.
+func (o *outage) callSucceeded() {
 	if !o.failing.Load() {
 		return
 	}
@@ -62,8 +62,8 @@ func (o *outage) succeed() {
 	o.log.Warn(o.back, append([]any{slog.Duration("after", time.Since(o.since))}, o.takeOutcomes()...)...)
 }
 
-// count counts the outcome of a request.
-func (o *outage) count(outcome string) {
+// countOutcome counts the outcome of a request.
+func (o *outage) countOutcome(outcome string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.outcomes == nil {
@@ -109,14 +109,14 @@ func (o *outage) close() {
 	o.summarize()
 }
 
-// seldom logs a line at most once in logEvery, and how many it has skipped since.
-type seldom struct {
+// throttledLog logs a line at most once in logEvery, and how many it has skipped since.
+type throttledLog struct {
 	mu      sync.Mutex
 	last    time.Time
 	skipped int
 }
 
-func (s *seldom) log(l *slog.Logger, level slog.Level, message string, attrs ...slog.Attr) {
+func (s *throttledLog) write(l *slog.Logger, level slog.Level, message string, attrs ...slog.Attr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := time.Now(); s.last.IsZero() || now.Sub(s.last) >= logEvery {

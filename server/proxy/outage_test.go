@@ -129,14 +129,14 @@ func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, l := newOutage()
 		cause := errors.New("refused")
-		o.succeed()
+		o.callSucceeded()
 		for range 3000 { // in 30 s
-			o.fail(cause)
-			o.count("closed")
+			o.callFailed(cause)
+			o.countOutcome("closed")
 			<-time.After(10 * time.Millisecond)
 		}
-		o.succeed()
-		o.succeed()
+		o.callSucceeded()
+		o.callSucceeded()
 		var said []string
 		sum := 0.0
 		for _, one := range l.above(t) {
@@ -162,9 +162,9 @@ func TestFlappingOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, l := newOutage()
 		for range 3000 {
-			o.fail(errors.New("refused"))
-			o.count("open")
-			o.succeed()
+			o.callFailed(errors.New("refused"))
+			o.countOutcome("open")
+			o.callSucceeded()
 			<-time.After(10 * time.Millisecond)
 		}
 		o.close()
@@ -178,14 +178,14 @@ func TestFlappingOutage(t *testing.T) {
 func TestOutageSummary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, l := newOutage()
-		o.fail(errors.New("refused"))
-		o.count("open")
+		o.callFailed(errors.New("refused"))
+		o.countOutcome("open")
 		<-time.After(logEvery + time.Second)
 		require.Len(t, l.lines(`"open":1`), 1)
-		o.count("open")
+		o.countOutcome("open")
 		o.close()
 		require.Len(t, l.lines(`"open":1`), 2)
-		o.count("open")
+		o.countOutcome("open")
 		o.close()
 		<-time.After(time.Minute)
 		require.Len(t, l.lines("affected"), 2, "nothing remains")
@@ -195,9 +195,9 @@ func TestOutageSummary(t *testing.T) {
 func TestSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l logs
-		log, s := slog.New(slog.NewJSONHandler(&l, nil)), seldom{}
+		log, s := slog.New(slog.NewJSONHandler(&l, nil)), throttledLog{}
 		for range 100 {
-			s.log(log, slog.LevelError, "text")
+			s.write(log, slog.LevelError, "text")
 			<-time.After(time.Second)
 		}
 		require.Len(t, l.lines("text"), 10)

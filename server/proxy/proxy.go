@@ -29,7 +29,7 @@ type Proxy struct {
 	metrics   *metricSet
 	stopping  atomic.Bool // /healthz is 503, and connections end with their next response
 	closed    atomic.Bool
-	loops     seldom
+	loops     throttledLog
 	clock     func() time.Time // nil for the real time
 
 	current atomic.Pointer[generation]
@@ -87,7 +87,7 @@ func (p *Proxy) Reload(load func() (config.Config, error)) error {
 	if err == nil {
 		g, err = newGeneration(p, c, before)
 	}
-	p.metrics.reloaded(err == nil)
+	p.metrics.countReload(err == nil)
 	if err != nil {
 		return err
 	}
@@ -118,11 +118,11 @@ func (p *Proxy) Close() error {
 	return nil
 }
 
-// enter returns the configuration for a request, which has to call leave, or nil if the proxy
+// acquireGeneration returns the configuration for a request, which must call release, or nil if the proxy
 // is closed.
-func (p *Proxy) enter() *generation {
+func (p *Proxy) acquireGeneration() *generation {
 	for !p.closed.Load() {
-		if g := p.current.Load(); g.enter() {
+		if g := p.current.Load(); g.acquire() {
 			return g
 		}
 	}
@@ -137,15 +137,15 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.metrics.inFlight.Add(-1)
 		p.metrics.requests.observe(time.Since(began))
 	}()
-	g := p.enter()
+	g := p.acquireGeneration()
 	if g == nil {
 		http.Error(w, "the proxy is closed", http.StatusServiceUnavailable)
 		return
 	}
-	defer g.leave()
+	defer g.release()
 	out := newResponseWriter(w, r, g.config.Timeouts.Stall)
 	out.last = &p.stopping
-	defer out.finish()
+	defer out.prepareEnd()
 	if h := forwardedHeaders(r.Header, g.config.Headers.Underscores); out.body != nil || len(h) < len(r.Header) {
 		with := *r
 		with.Header = h

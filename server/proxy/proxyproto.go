@@ -28,7 +28,7 @@ func requireHeader(from []netip.Prefix) proxyproto.ConnPolicyFunc {
 type headerListener struct {
 	net.Listener
 	log    *slog.Logger
-	seldom seldom
+	seldom throttledLog
 }
 
 // Accept implements [net.Listener].
@@ -50,7 +50,7 @@ type headerConn struct {
 func (c *headerConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if err != nil && !errors.Is(err, net.ErrClosed) && c.ProxyHeader() == nil { // closed by the server's stop
-		c.l.seldom.log(c.l.log, slog.LevelWarn, "closed a connection without the required PROXY protocol header",
+		c.l.seldom.write(c.l.log, slog.LevelWarn, "closed a connection without the required PROXY protocol header",
 			slog.String("from", c.Raw().RemoteAddr().String()), slog.Any("error", err))
 	}
 	return n, err

@@ -99,8 +99,8 @@ func TestReloadDuringRequest(t *testing.T) {
 	require.NoError(t, p.reload(limited(t, behind(t, nil).URL, "10/60s")))
 	require.Equal(t, "ok", p.get(t, "/").body)
 	require.Eventually(t, func() bool {
-		if had.enter() {
-			had.leave()
+		if had.acquire() {
+			had.release()
 			return false
 		}
 		return true

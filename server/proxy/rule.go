@@ -54,7 +54,7 @@ func newRule(c config.Rule, by *clients, counters *ruleCounters) *rule {
 	}
 	if len(r.tiers) > 0 {
 		r.policy.RulesFor = func(ctx context.Context, req *http.Request) ([]ratelimit.Rule, error) {
-			return r.tierLimits(req, by.text(ctx, req)), nil
+			return r.tierLimits(req, by.addressText(ctx, req)), nil
 		}
 	}
 	return r
@@ -68,8 +68,8 @@ func limitRules(limits []config.Limit) (out []ratelimit.Rule) {
 	return out
 }
 
-// of returns the rule's limit of a request.
-func (r *rule) of(req *server.Request) *ratelimit.Limit {
+// limitFor returns the rule's limit of a request.
+func (r *rule) limitFor(req *server.Request) *ratelimit.Limit {
 	if r.first { // found without a look-up
 		return req.RateLimit()
 	}
@@ -96,11 +96,11 @@ func (r *rule) tierLimits(req *http.Request, address string) []ratelimit.Rule {
 	return nil
 }
 
-// limitOf returns the limit of the rule that a result for the request is about.
-func (r *rule) limitOf(req *http.Request, by *clients, res ratelimit.Result) ratelimit.Rule {
+// resultLimit returns the limit of the rule that a result for the request is about.
+func (r *rule) resultLimit(req *http.Request, by *clients, res ratelimit.Result) ratelimit.Rule {
 	limits := r.policy.Rules
 	if len(r.tiers) > 0 {
-		if chosen := r.tierLimits(req, by.text(req.Context(), req)); chosen != nil {
+		if chosen := r.tierLimits(req, by.addressText(req.Context(), req)); chosen != nil {
 			limits = chosen
 		}
 	}

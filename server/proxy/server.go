@@ -25,7 +25,7 @@ type Server struct {
 	http     *http.Server
 	abort    context.CancelCauseFunc
 	window   time.Duration  // of drain
-	accepts  seldom         // failures to accept
+	accepts  throttledLog   // failures to accept
 	upgrades sync.WaitGroup // requests for one: net/http doesn't wait for their connections
 
 	mu     sync.Mutex
@@ -48,7 +48,7 @@ const (
 // change them, except for Stall.
 func (p *Proxy) Server() *Server {
 	s := p.newServer()
-	s.http.Handler = s.recovering(func(w http.ResponseWriter, r *http.Request) {
+	s.http.Handler = s.logPanics(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.Header["Upgrade"]) > 0 {
 			s.upgrades.Add(1)
 			defer s.upgrades.Done()
@@ -61,7 +61,7 @@ func (p *Proxy) Server() *Server {
 // AdminServer returns a server of [Proxy.Admin], for an address of its own.
 func (p *Proxy) AdminServer() *Server {
 	s := p.newServer()
-	s.http.Handler = s.recovering(p.Admin().ServeHTTP)
+	s.http.Handler = s.logPanics(p.Admin().ServeHTTP)
 	return s
 }
 
@@ -83,8 +83,8 @@ func (p *Proxy) newServer() *Server {
 	return s
 }
 
-// recovering logs a panic of h, which net/http would log among what clients do wrong.
-func (s *Server) recovering(h http.HandlerFunc) http.Handler {
+// logPanics logs a panic of h, which net/http would log among what clients do wrong.
+func (s *Server) logPanics(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if v := recover(); v != nil {
@@ -112,7 +112,7 @@ type acceptLogger struct {
 func (l acceptLogger) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil && !errors.Is(err, net.ErrClosed) {
-		l.s.accepts.log(l.s.p.log, slog.LevelError, "no connection can be accepted", slog.String("error", err.Error()))
+		l.s.accepts.write(l.s.p.log, slog.LevelError, "no connection can be accepted", slog.String("error", err.Error()))
 	}
 	return conn, err
 }

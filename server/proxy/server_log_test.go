@@ -69,7 +69,7 @@ func TestLogOfNetHTTP(t *testing.T) {
 	require.NoError(t, conn.Close())
 	require.Empty(t, p.log.above(t))
 	for _, value := range []any{"boom", http.ErrAbortHandler} {
-		h := p.server.recovering(func(http.ResponseWriter, *http.Request) { panic(value) })
+		h := p.server.logPanics(func(http.ResponseWriter, *http.Request) { panic(value) })
 		require.PanicsWithValue(t, http.ErrAbortHandler, func() { h.ServeHTTP(nil, nil) })
 	}
 	logged := p.log.above(t)

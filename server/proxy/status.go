@@ -71,7 +71,7 @@ func (g *generation) authorizeStatus(r *http.Request, token string) error {
 		return nil
 	}
 	client := g.clients.address(r.Context(), r)
-	if !within(g.statusAllow, client) || client == peer(r) && isForwarded(r) {
+	if !containsAddr(g.statusAllow, client) || client == peerAddr(r) && isForwarded(r) {
 		return errStatusRefused
 	}
 	return nil
@@ -188,7 +188,7 @@ func (g *generation) writeStatus(w http.ResponseWriter, req *server.Request, rul
 	var least *status
 	var unknown *unknownStatus
 	for _, rule := range rules {
-		limit := rule.of(req)
+		limit := rule.limitFor(req)
 		res, err := limit.Peek()
 		switch {
 		case errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == config.Skip:
@@ -196,7 +196,7 @@ func (g *generation) writeStatus(w http.ResponseWriter, req *server.Request, rul
 		case err != nil:
 			return fmt.Errorf("rule %s: %w", rule.Name, err)
 		}
-		of := rule.limitOf(req.Request, &g.clients, res)
+		of := rule.resultLimit(req.Request, &g.clients, res)
 		if res.Source == ratelimit.FromShadow { // not enforced
 			if !rule.Shadow && unknown == nil { // only while Redis is down
 				unknown = &unknownStatus{of.Burst(), "unavailable"}
@@ -205,7 +205,7 @@ func (g *generation) writeStatus(w http.ResponseWriter, req *server.Request, rul
 		}
 		s := newStatus(res, of, g.p.now())
 		subject, _ := limit.Subject() // known since the peek
-		s.Denials = g.p.denials.of(subject, g.p.now())
+		s.Denials = g.p.denials.denialsInARow(subject, g.p.now())
 		if least == nil || s.Remaining < least.Remaining {
 			least = &s
 		}

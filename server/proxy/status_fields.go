@@ -57,7 +57,7 @@ var statusHeaders = [...]string{
 // writeHeaders sets the response headers.
 func (s *status) writeHeaders(h http.Header, values *headerValues) {
 	for i, v := range [...]int64{s.MaxRequests, s.Requests, s.Remaining, s.TTL, s.Reset} {
-		h[statusHeaders[i]] = values.list(strconv.FormatInt(v, 10))
+		h[statusHeaders[i]] = values.asList(strconv.FormatInt(v, 10))
 	}
 }
 

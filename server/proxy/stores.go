@@ -93,8 +93,8 @@ func (s *store) release() error {
 	return s.client.Close()
 }
 
-// isDown reports whether the last call of Redis has failed.
-func (s *store) isDown() bool { return s.outage != nil && s.outage.failing.Load() }
+// isRedisDown reports whether the last call of Redis has failed.
+func (s *store) isRedisDown() bool { return s.outage != nil && s.outage.failing.Load() }
 
 // chain answers for the rules of one on_error, with and without Redis.
 type chain struct {
@@ -131,7 +131,7 @@ func (g *generation) limitStore() (ratelimit.Store, error) {
 		return store, nil
 	}
 	return layer.New(store, layer.Options{Shadow: &layer.ShadowOptions{
-		Match:  func(op ratelimit.Op) bool { return g.ruleOf(op).Shadow },
+		Match:  func(op ratelimit.Op) bool { return g.ruleOfOp(op).Shadow },
 		Report: g.reportShadow,
 	}})
 }
@@ -144,11 +144,11 @@ func (s chainStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 	if len(ops) == 0 {
 		return nil, nil
 	}
-	c := s.g.store.chains[s.g.ruleOf(ops[0]).OnError]
+	c := s.g.store.chains[s.g.ruleOfOp(ops[0]).OnError]
 	out, err := c.layers.Do(ctx, ops)
 	var unavailable *layer.UnavailableError
 	if ops[0].Kind == ratelimit.Take && errors.As(err, &unavailable) {
-		c.outage.count(config.Closed)
+		c.outage.countOutcome(config.Closed)
 	}
 	for i := range out {
 		c.countFailover(ops[i].Kind, &out[i])
@@ -169,7 +169,7 @@ func (c *chain) countFailover(kind ratelimit.Kind, res *ratelimit.Result) {
 		outcome = "local_denied"
 	}
 	if kind == ratelimit.Take {
-		c.outage.count(outcome)
+		c.outage.countOutcome(outcome)
 	}
 	if c.onError == config.Open {
 		res.Source = ratelimit.FromShadow
@@ -179,13 +179,13 @@ func (c *chain) countFailover(kind ratelimit.Kind, res *ratelimit.Result) {
 // reportShadow counts what a shadow rule would have denied, and logs it once a second at most
 // for each rule: clients decide how often it happens.
 func (g *generation) reportShadow(ctx context.Context, op ratelimit.Op, res ratelimit.Result, err error) {
-	r := g.ruleOf(op)
+	r := g.ruleOfOp(op)
 	if err != nil {
 		r.counters.failed.Inc()
 		return
 	}
 	now := g.p.now()
-	n := g.p.denials.deny(op.Key, res.ResetAfter, now)
+	n := g.p.denials.increment(op.Key, res.ResetAfter, now)
 	r.counters.shadowDenied.Inc()
 	g.p.metrics.observeDenials(r.counters, n)
 	if last := r.logged.Load(); now.Unix() != last && r.logged.CompareAndSwap(last, now.Unix()) {
@@ -199,7 +199,7 @@ type observedStore struct {
 	store      *redisstore.Store
 	outage     *outage
 	timeout    time.Duration // of a request's wait
-	wrongTypes seldom
+	wrongTypes throttledLog
 }
 
 // Do implements [ratelimit.Store].
@@ -207,16 +207,16 @@ func (o *observedStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit
 	out, err := o.store.Do(ctx, ops)
 	switch {
 	case err == nil:
-		o.outage.succeed()
+		o.outage.callSucceeded()
 	case ctx.Err() == context.Canceled: // the client has gone
 	case errors.Is(err, ratelimit.ErrKeyType):
-		o.outage.succeed()
-		o.wrongTypes.log(o.outage.log, slog.LevelError, "a key in Redis has another type: on_error of the rule applies",
+		o.outage.callSucceeded()
+		o.wrongTypes.write(o.outage.log, slog.LevelError, "a key in Redis has another type: on_error of the rule applies",
 			slog.String("error", err.Error()))
 	case errors.Is(err, context.DeadlineExceeded):
-		o.outage.fail(fmt.Errorf("no answer within %v: %w", o.timeout, err))
+		o.outage.callFailed(fmt.Errorf("no answer within %v: %w", o.timeout, err))
 	case errors.Is(err, ratelimit.ErrStore):
-		o.outage.fail(err)
+		o.outage.callFailed(err)
 	}
 	return out, err
 }

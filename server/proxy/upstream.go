@@ -28,11 +28,13 @@ type upstream struct {
 	responses [5]*metrics.Counter // by the status's first digit less 1
 	times     *histogram          // to the header of a response
 	outage    outage
-	cuts      seldom
+	cuts      throttledLog
 }
 
-// is reports whether a configuration means the upstream. A file of authorities may have changed.
-func (u *upstream) is(c config.Upstream) bool { return u != nil && u.config == c && c.CA == "" }
+// matchesConfig reports whether a configuration means the upstream. A file of authorities may have changed.
+func (u *upstream) matchesConfig(c config.Upstream) bool {
+	return u != nil && u.config == c && c.CA == ""
+}
 
 func newUpstream(p *Proxy, name string, c config.Upstream) (*upstream, error) {
 	target, err := c.Target()
@@ -42,7 +44,7 @@ func newUpstream(p *Proxy, name string, c config.Upstream) (*upstream, error) {
 	transport, err := newTransport(c, target)
 	return &upstream{
 		name: name, config: c, url: target, transport: transport,
-		responses: p.metrics.responses(name), times: p.metrics.upstreamTimes(name),
+		responses: p.metrics.responseCounters(name), times: p.metrics.upstreamHistogram(name),
 		outage: outage{
 			log: p.log.With(slog.String("upstream", name)), lost: "the upstream doesn't answer", back: "the upstream answers again",
 			affected: "requests without an answer of the upstream",
@@ -110,9 +112,9 @@ func dialWithHeader(d *net.Dialer, version byte) func(context.Context, string, s
 	}
 }
 
-// rewrite points a request at the upstream. Neither the request's Host nor an absolute URL in
+// rewriteURL points a request at the upstream. Neither the request's Host nor an absolute URL in
 // its first line decides where it goes.
-func (u *upstream) rewrite(in, out *http.Request) {
+func (u *upstream) rewriteURL(in, out *http.Request) {
 	out.URL.Scheme, out.URL.Host = u.url.Scheme, u.url.Host
 	if u.url.Path != "" && u.url.Path != "/" {
 		joined := u.url.JoinPath()

@@ -13,8 +13,8 @@ import (
 func TestTheDocumentedUserIsEnough(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client(nil)
-	server.SetUser("sessions", redistest.UserOf(t, "../../docs/redis.md", "sessions"))
-	c := server.As("sessions")
+	server.SetUser("sessions", redistest.ParseUser(t, "../../docs/redis.md", "sessions"))
+	c := server.ClientAs("sessions")
 	require.ErrorContains(t, c.Get(t.Context(), "elsewhere").Err(), "NOPERM")
 	require.NoError(t, admin.ScriptFlush(t.Context()).Err())
 	storetest.Run(t, agingAs(c, admin))

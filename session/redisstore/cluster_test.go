@@ -154,7 +154,7 @@ func TestAMasterDies(t *testing.T) {
 		d.Create = true
 		return s.Commit(t.Context(), d) == nil
 	}, 20*time.Second, 10*time.Millisecond)
-	c.Replicated(slot)
+	c.WaitReplicated(slot)
 	c.KillMaster(slot)
 	require.Eventually(t, func() bool {
 		rec, err := s.Load(t.Context(), v.locator, v.digest, limits)

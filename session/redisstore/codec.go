@@ -19,9 +19,9 @@ func commitArgs(d storage.Delta) (args []any, size int) {
 	}
 	args = append(make([]any, 0, 10+3*len(d.Expect)+3*len(d.Changes)),
 		d.Limits.Idle.Microseconds(), d.Limits.Absolute.Microseconds(), MaxBytes, bytesPerField-len(mark),
-		flag(d.Create), string(d.Digest[:]), rotate, d.Grace.Microseconds(), d.Bind, len(d.Expect))
+		boolArg(d.Create), string(d.Digest[:]), rotate, d.Grace.Microseconds(), d.Bind, len(d.Expect))
 	for name, v := range d.Expect {
-		args = append(args, mark+name, flag(v.Exists), string(v.Bytes))
+		args = append(args, mark+name, boolArg(v.Exists), string(v.Bytes))
 	}
 	for name, c := range d.Changes {
 		switch c.Op {
@@ -37,7 +37,7 @@ func commitArgs(d storage.Delta) (args []any, size int) {
 	return args, size
 }
 
-func flag(b bool) int {
+func boolArg(b bool) int {
 	if b {
 		return 1
 	}

@@ -35,20 +35,20 @@ func TestKeysExpireWithTheirSessions(t *testing.T) {
 	require.NoError(t, s.Commit(t.Context(), d))
 	expires(t, c, v, time.Hour)
 
-	redistest.Age(t, c, older, 9*time.Minute)
+	redistest.AgeKey(t, c, older, 9*time.Minute)
 	load(v)
 	expires(t, c, v, 51*time.Minute) // not due
-	redistest.Age(t, c, older, 2*time.Minute)
+	redistest.AgeKey(t, c, older, 2*time.Minute)
 	load(v)
 	expires(t, c, v, time.Hour)
 
-	redistest.Age(t, c, older, 50*time.Minute)
+	redistest.AgeKey(t, c, older, 50*time.Minute)
 	d.Create = false
 	require.NoError(t, s.Commit(t.Context(), d))
 	expires(t, c, v, time.Hour)
 
 	for range 2 { // until 19 minutes are left of the three hours
-		redistest.Age(t, c, older, 50*time.Minute)
+		redistest.AgeKey(t, c, older, 50*time.Minute)
 		load(v)
 	}
 	expires(t, c, v, 19*time.Minute)
@@ -102,7 +102,7 @@ func TestShorterLimitsTakeEffectAtOnce(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	v := newVisitor().created(t, s)
-	redistest.Age(t, c, older, 10*time.Minute)
+	redistest.AgeKey(t, c, older, 10*time.Minute)
 	_, err := s.Load(t.Context(), v.locator, v.digest, storage.Limits{Idle: 10 * time.Minute, Absolute: time.Hour})
 	require.ErrorIs(t, err, storage.ErrNotFound)
 }

@@ -108,7 +108,7 @@ func TestARedisThatIsDownIsAnErrorUntilItIsBack(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
 	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
-	server.ComesBack(func() { fails(t, s) }, func() { recovers(t, s) })
+	server.RestartTwice(func() { fails(t, s) }, func() { recovers(t, s) })
 }
 
 func TestARedisThatHangsIsNoticedInTime(t *testing.T) {
@@ -209,7 +209,7 @@ func TestAForeignKeyIsLeftAlone(t *testing.T) {
 func TestErrorsDontQuoteKeysOrValues(t *testing.T) {
 	v := newVisitor()
 	quote := fmt.Sprintf("%s %s s3cret-value", v.key(), hex.EncodeToString(v.digest[:]))
-	replies := redistest.Quoting(quote, "s3cret-value")
+	replies := redistest.QuotingReplies(quote, "s3cret-value")
 	maps.Copy(replies, map[string]string{
 		"odd hash":        "*5\r\n:1\r\n:1\r\n:0\r\n+\r\n*1\r\n+" + quote + "\r\n",
 		"no hash":         "*5\r\n:1\r\n:1\r\n:0\r\n+\r\n+" + quote + "\r\n",
@@ -220,7 +220,7 @@ func TestErrorsDontQuoteKeysOrValues(t *testing.T) {
 	})
 	for name, reply := range replies {
 		t.Run(name, func(t *testing.T) {
-			s := newStore(t, redistest.Answering(t, reply), redisstore.Options{})
+			s := newStore(t, redistest.FixedReplyClient(t, reply), redisstore.Options{})
 			for operation, err := range everything(t, s, v, onSessions, onUsers) {
 				require.ErrorContains(t, err, "redisstore: ", operation)
 				for e := err; e != nil; e = errors.Unwrap(e) {

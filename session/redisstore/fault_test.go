@@ -23,7 +23,7 @@ func TestALostReplyIsAnErrorThoughTheCallWasDone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newStore(t, server.Client(nil), patient)
-	client, proxy := server.Behind()
+	client, proxy := server.ClientBehindProxy()
 	s := newStore(t, client, patient)
 	for _, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
 		for after := range 3 {
@@ -61,7 +61,7 @@ func TestFaultsLoseNoAcknowledgedWrite(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newStore(t, server.Client(nil), patient)
-	client, proxy := server.Behind()
+	client, proxy := server.ClientBehindProxy()
 	s := newStore(t, client, redisstore.Options{Timeout: 50 * time.Millisecond})
 	v := newVisitor().created(t, direct)
 	gone := make(chan struct{})
@@ -134,7 +134,7 @@ func TestEveryOperationHasADeadline(t *testing.T) {
 		"stalled":       func(p *faultproxy.Proxy) func() { p.Stall(); return func() {} },
 		"paused":        func(*faultproxy.Proxy) func() { return server.Pause() },
 	} {
-		client, proxy := server.Behind()
+		client, proxy := server.ClientBehindProxy()
 		s := newStore(t, client, redisstore.Options{Timeout: timeout})
 		for what, ctx := range map[string]context.Context{"background": context.Background(), "cancellable": t.Context()} {
 			for _, o := range slices.Concat(onSessions, onUsers) {
@@ -158,7 +158,7 @@ func TestTheTimeoutCoversAllCalls(t *testing.T) {
 	for range 3 {
 		newVisitor().loggedIn(t, direct, "s3cret-user", limits)
 	}
-	client, proxy := server.Behind()
+	client, proxy := server.ClientBehindProxy()
 	s := newStore(t, client, redisstore.Options{Timeout: timeout})
 	recovers(t, s)
 	proxy.Delay(0, 150*time.Millisecond)

@@ -52,7 +52,7 @@ func TestFlushedScriptsComeBack(t *testing.T) {
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
 	v := newVisitor().created(t, s)
-	endFlushes := redistest.Flushing(t, c)
+	endFlushes := redistest.KeepFlushingScripts(t, c)
 	var wg sync.WaitGroup
 	for k := range 16 {
 		wg.Go(func() {

@@ -27,7 +27,7 @@ func TestAFailoverUnderLoad(t *testing.T) {
 			v := newVisitor().created(t, s, "user", "ada")
 			w := write(t, s, v, 16, func(err error) bool { return !errors.Is(err, storage.ErrGone) })
 			w.writeMore(t, 200, 10*time.Second)
-			host.Replicated() // the session; what is written from now on may be lost
+			host.WaitReplicated() // the session; what is written from now on may be lost
 			fail(host)
 			w.writeMore(t, 200, 5*time.Second)
 			// What is written on the new master stays.
@@ -48,7 +48,7 @@ func TestAFailoverLosesUnreplicatedWrites(t *testing.T) {
 	kept := newVisitor().created(t, s, "user", "ada")
 	destroyed := newVisitor().created(t, s, "user", "bob")
 	var late visitor
-	host.Lose(func() {
+	host.LoseWrites(func() {
 		late = newVisitor().created(t, s, "user", "eve")
 		require.NoError(t, s.Destroy(t.Context(), destroyed.locator, destroyed.digest))
 	})

@@ -105,7 +105,7 @@ func agingAs(c, admin redis.UniversalClient) storetest.Host {
 			redistest.FlushAll(t, admin)
 			return newStore(t, c, patient)
 		},
-		Advance: func(t *testing.T, d time.Duration) { redistest.Age(t, admin, older, d) },
+		Advance: func(t *testing.T, d time.Duration) { redistest.AgeKey(t, admin, older, d) },
 	}
 }
 

@@ -58,7 +58,7 @@ func TestAnIndexOutlivesItsSessions(t *testing.T) {
 	}
 	newVisitor().loggedIn(t, s, "ada", limits)
 	life(24 * time.Hour)
-	redistest.Age(t, c, older, 20*time.Hour)
+	redistest.AgeKey(t, c, older, 20*time.Hour)
 	life(4 * time.Hour)
 	short := storage.Limits{Idle: time.Hour, Absolute: 2 * time.Hour}
 	newVisitor().loggedIn(t, s, "ada", short)
@@ -75,14 +75,14 @@ func TestABoundSessionEndsAsItWasBound(t *testing.T) {
 	s := newStore(t, c, patient)
 	v := newVisitor().loggedIn(t, s, "ada", storage.Limits{Idle: time.Hour, Absolute: 2 * time.Hour})
 	long := storage.Limits{Idle: 10 * time.Hour, Absolute: 100 * time.Hour}
-	redistest.Age(t, c, older, 30*time.Minute)
+	redistest.AgeKey(t, c, older, 30*time.Minute)
 	_, err := s.Load(t.Context(), v.locator, v.digest, long)
 	require.NoError(t, err)
 	d := v.delta()
 	d.Limits = long
 	require.NoError(t, s.Commit(t.Context(), d))
 	expires(t, c, v, 90*time.Minute)
-	redistest.Age(t, c, older, 90*time.Minute)
+	redistest.AgeKey(t, c, older, 90*time.Minute)
 	_, err = s.Load(t.Context(), v.locator, v.digest, long)
 	require.ErrorIs(t, err, storage.ErrNotFound)
 }
@@ -96,7 +96,7 @@ func TestTheLongestLimitsAreForever(t *testing.T) {
 		rec, err := s.Load(t.Context(), v.locator, v.digest, forever)
 		require.NoError(t, err)
 		require.Equal(t, "ada", rec.User)
-		redistest.Age(t, c, older, 10*365*24*time.Hour)
+		redistest.AgeKey(t, c, older, 10*365*24*time.Hour)
 	}
 	d := v.delta("a", "1")
 	d.Limits = forever
@@ -115,13 +115,13 @@ func TestAnIndexDropsExpiredSessions(t *testing.T) {
 	}
 	require.Zero(t, listed(t, s, "ada"))
 	require.EqualValues(t, 3, entries(t, c), "they might be about to be bound")
-	redistest.Age(t, c, older, 61*time.Second)
+	redistest.AgeKey(t, c, older, 61*time.Second)
 	kept := newVisitor().loggedIn(t, s, "ada", limits)
 	require.Equal(t, 1, listed(t, s, "ada"))
 	require.EqualValues(t, 1, entries(t, c))
 
 	require.NoError(t, s.Destroy(t.Context(), kept.locator, kept.digest))
-	redistest.Age(t, c, older, 2*time.Minute)
+	redistest.AgeKey(t, c, older, 2*time.Minute)
 	require.Zero(t, listed(t, s, "ada"))
 	require.Empty(t, c.Keys(t.Context(), "*").Val(), "nothing is left of a user without sessions")
 }
@@ -181,7 +181,7 @@ func TestALoginDropsOldEntries(t *testing.T) {
 	s := newStore(t, c, patient)
 	for range 8 {
 		newVisitor().loggedIn(t, s, "ada", limits)
-		redistest.Age(t, c, older, 7*time.Hour)
+		redistest.AgeKey(t, c, older, 7*time.Hour)
 	}
 	require.EqualValues(t, 4, entries(t, c))
 }
@@ -313,7 +313,7 @@ func TestAnInterruptedRevocationContinues(t *testing.T) {
 	for range 200 {
 		newVisitor().loggedIn(t, s, "ada", limits)
 	}
-	redistest.Age(t, c, older, 2*time.Minute)
+	redistest.AgeKey(t, c, older, 2*time.Minute)
 	locators := c.ZRange(t.Context(), index(t, c), 0, -1).Val() // longest, and then by age
 	key := visitor{locator: storage.Locator([]byte(locators[151]))}.key()
 	cut := newStore(t, server.Client(tapped(func(conn net.Conn, p []byte) {

@@ -46,12 +46,12 @@ func Do(t testing.TB, m *session.Manager, r *http.Request, f func(ctx context.Co
 	if err := c.Finish(); err != nil {
 		t.Fatalf("sessiontest: %v", err)
 	}
-	carry(r, h)
+	setToken(r, h)
 }
 
-// carry puts the token of h, which holds nothing but the session's fields, into r, in place
+// setToken puts the token of h, which holds nothing but the session's fields, into r, in place
 // of an earlier one.
-func carry(r *http.Request, h http.Header) {
+func setToken(r *http.Request, h http.Header) {
 	for name, values := range h {
 		switch name {
 		case "Cache-Control", "Vary", "Set-Cookie":

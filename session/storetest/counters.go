@@ -10,28 +10,28 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-func adding(name string, n int64) map[string]storage.Change {
+func addChange(name string, n int64) map[string]storage.Change {
 	return map[string]storage.Change{name: {Op: storage.OpAdd, N: n}}
 }
 
-func add(t *testing.T, s *subject) {
-	d := s.delta(newID(), adding("n", 5))
+func testAddToCounter(t *testing.T, s *subject) {
+	d := s.newDelta(newID(), addChange("n", 5))
 	d.Create = true
-	must(t, s.store.Commit(t.Context(), d))
+	requireNoError(t, s.store.Commit(t.Context(), d))
 	i := id{d.Locator, d.Digest}
-	s.holds(t, i, map[string]string{"n": "5"})
+	s.requireFields(t, i, map[string]string{"n": "5"})
 	for _, n := range []int64{-7, 2, storage.MaxCounter, -storage.MaxCounter, -storage.MaxCounter} {
-		must(t, s.commit(t, i, adding("n", n)))
+		requireNoError(t, s.commit(t, i, addChange("n", n)))
 	}
-	s.holds(t, i, map[string]string{"n": strconv.Itoa(-storage.MaxCounter)})
-	must(t, s.commit(t, i, map[string]storage.Change{
+	s.requireFields(t, i, map[string]string{"n": strconv.Itoa(-storage.MaxCounter)})
+	requireNoError(t, s.commit(t, i, map[string]storage.Change{
 		"n": {Op: storage.OpDelete}, "m": {Op: storage.OpAdd}, "s": {Op: storage.OpSet, Value: []byte("41")},
 	}))
-	must(t, s.commit(t, i, adding("s", 1)))
-	s.holds(t, i, map[string]string{"m": "0", "s": "42"})
+	requireNoError(t, s.commit(t, i, addChange("s", 1)))
+	s.requireFields(t, i, map[string]string{"m": "0", "s": "42"})
 }
 
-func addToOther(t *testing.T, s *subject) {
+func testAddToOtherField(t *testing.T, s *subject) {
 	fields := map[string]string{
 		"word": "x", "empty": "", "fraction": "1.5", "zeros": "007", "plus": "+1", "minus zero": "-0", "space": " 1",
 		"hex": "0x1", "exponent": "1e3", "quoted": `"1"`, "most": strconv.Itoa(storage.MaxCounter), "nan": "nan",
@@ -44,17 +44,17 @@ func addToOther(t *testing.T, s *subject) {
 		if name == "least" {
 			n = -1
 		}
-		d := s.delta(i, adding(name, n))
+		d := s.newDelta(i, addChange(name, n))
 		d.Changes["also"] = storage.Change{Op: storage.OpSet, Value: []byte("1")}
 		d.Changes["another"] = storage.Change{Op: storage.OpAdd, N: 1}
 		if err := s.store.Commit(t.Context(), d); !errors.Is(err, storage.ErrNotCounter) {
 			t.Fatalf("adding to %q: %v", fields[name], err)
 		}
 	}
-	s.holds(t, i, fields)
+	s.requireFields(t, i, fields)
 }
 
-func expect(t *testing.T, s *subject) {
+func testFailedExpectation(t *testing.T, s *subject) {
 	i := s.create(t, map[string]string{"a": "1", "empty": ""})
 	for name, found := range map[string]map[string]storage.Value{
 		"another value":    {"a": {Exists: true, Bytes: []byte("2")}},
@@ -64,7 +64,7 @@ func expect(t *testing.T, s *subject) {
 		"empty is a value": {"empty": {}},
 		"one of two":       {"a": {Exists: true, Bytes: []byte("1")}, "b": {Exists: true, Bytes: []byte("1")}},
 	} {
-		d := s.delta(i, set("a", "eve"))
+		d := s.newDelta(i, setChange("a", "eve"))
 		d.Changes["b"] = storage.Change{Op: storage.OpSet}
 		d.Changes["n"] = storage.Change{Op: storage.OpAdd, N: 1}
 		d.Expect, d.Rotate = found, newDigest()
@@ -72,34 +72,34 @@ func expect(t *testing.T, s *subject) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	s.holds(t, i, map[string]string{"a": "1", "empty": ""})
-	d := s.delta(i, set("a", "2"))
+	s.requireFields(t, i, map[string]string{"a": "1", "empty": ""})
+	d := s.newDelta(i, setChange("a", "2"))
 	d.Expect = map[string]storage.Value{"a": {Exists: true, Bytes: []byte("1")}, "empty": {Exists: true}, "b": {}}
-	must(t, s.store.Commit(t.Context(), d))
-	s.holds(t, i, map[string]string{"a": "2", "empty": ""})
+	requireNoError(t, s.store.Commit(t.Context(), d))
+	s.requireFields(t, i, map[string]string{"a": "2", "empty": ""})
 }
 
-func concurrentAdds(t *testing.T, s *subject) {
+func testConcurrentAdds(t *testing.T, s *subject) {
 	const n = 1000
 	i := s.create(t, nil)
 	var failed atomic.Int64
-	together(n, func(int) {
-		if s.commit(t, i, adding("n", 1)) != nil {
+	runConcurrently(n, func(int) {
+		if s.commit(t, i, addChange("n", 1)) != nil {
 			failed.Add(1)
 		}
 	})
 	if failed.Load() != 0 {
 		t.Fatalf("%d of %d additions failed", failed.Load(), n)
 	}
-	s.holds(t, i, map[string]string{"n": fmt.Sprint(n)})
+	s.requireFields(t, i, map[string]string{"n": fmt.Sprint(n)})
 }
 
-func concurrentExpectations(t *testing.T, s *subject) {
+func testConcurrentExpectations(t *testing.T, s *subject) {
 	const n = 50
 	i := s.create(t, map[string]string{"owner": ""})
 	var won, odd atomic.Int64
-	together(n, func(k int) {
-		d := s.delta(i, set("owner", fmt.Sprint(k)))
+	runConcurrently(n, func(k int) {
+		d := s.newDelta(i, setChange("owner", fmt.Sprint(k)))
 		d.Changes["wins"] = storage.Change{Op: storage.OpAdd, N: 1}
 		d.Expect = map[string]storage.Value{"owner": {Exists: true}}
 		switch err := s.store.Commit(t.Context(), d); {
@@ -110,7 +110,7 @@ func concurrentExpectations(t *testing.T, s *subject) {
 		}
 	})
 	rec, err := s.load(t, i)
-	must(t, err)
+	requireNoError(t, err)
 	if won.Load() != 1 || odd.Load() != 0 || string(rec.Fields["wins"]) != "1" {
 		t.Fatalf("%d won (the store has %s), %d failed oddly", won.Load(), rec.Fields["wins"], odd.Load())
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// together calls f from n goroutines that begin at one moment.
-func together(n int, f func(k int)) {
+// runConcurrently calls f from n goroutines that begin at one moment.
+func runConcurrently(n int, f func(k int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
 	for k := range n {
@@ -24,12 +24,12 @@ func together(n int, f func(k int)) {
 	wg.Wait()
 }
 
-func concurrentFields(t *testing.T, s *subject) {
+func testConcurrentFields(t *testing.T, s *subject) {
 	const n = 1000
 	i := s.create(t, map[string]string{"user": "ada"})
 	var failed atomic.Int64
-	together(n, func(k int) {
-		if s.commit(t, i, set(fmt.Sprint("field", k), fmt.Sprint(k))) != nil {
+	runConcurrently(n, func(k int) {
+		if s.commit(t, i, setChange(fmt.Sprint("field", k), fmt.Sprint(k))) != nil {
 			failed.Add(1)
 		}
 	})
@@ -40,15 +40,15 @@ func concurrentFields(t *testing.T, s *subject) {
 	if failed.Load() != 0 {
 		t.Fatalf("%d of %d commits failed", failed.Load(), n)
 	}
-	s.holds(t, i, want)
+	s.requireFields(t, i, want)
 }
 
-func concurrentCreates(t *testing.T, s *subject) {
+func testConcurrentCreates(t *testing.T, s *subject) {
 	const n = 50
 	i := newID()
 	var won, odd atomic.Int64
-	together(n, func(k int) {
-		d := s.delta(i, set("winner", fmt.Sprint(k)))
+	runConcurrently(n, func(k int) {
+		d := s.newDelta(i, setChange("winner", fmt.Sprint(k)))
 		d.Create = true
 		switch err := s.store.Commit(t.Context(), d); {
 		case err == nil:
@@ -62,12 +62,12 @@ func concurrentCreates(t *testing.T, s *subject) {
 	}
 }
 
-func concurrentRotations(t *testing.T, s *subject) {
+func testConcurrentRotations(t *testing.T, s *subject) {
 	const n = 50
 	i := s.create(t, nil)
 	var winners sync.Map
-	together(n, func(int) {
-		d := s.delta(i, nil)
+	runConcurrently(n, func(int) {
+		d := s.newDelta(i, nil)
 		d.Rotate = newDigest()
 		if s.store.Commit(t.Context(), d) == nil {
 			winners.Store(d.Rotate, true)
@@ -76,7 +76,7 @@ func concurrentRotations(t *testing.T, s *subject) {
 	won := 0
 	winners.Range(func(digest, _ any) bool {
 		won++
-		s.holds(t, id{i.locator, digest.(storage.Digest)}, nil)
+		s.requireFields(t, id{i.locator, digest.(storage.Digest)}, nil)
 		return true
 	})
 	if won != 1 {
@@ -84,14 +84,14 @@ func concurrentRotations(t *testing.T, s *subject) {
 	}
 }
 
-// destroyRace commits, loads and destroys at once: whatever the order, nothing
+// testDestroyDuringCommits commits, loads and destroys at once: whatever the order, nothing
 // is left, and no commit that began after the destroy had returned succeeds.
-func destroyRace(t *testing.T, s *subject) {
+func testDestroyDuringCommits(t *testing.T, s *subject) {
 	for range 20 {
 		i := s.create(t, map[string]string{"user": "ada"})
 		var destroyed atomic.Bool
 		var late, odd atomic.Int64
-		together(40, func(k int) {
+		runConcurrently(40, func(k int) {
 			if k == 20 {
 				if s.store.Destroy(t.Context(), i.locator, i.digest) != nil {
 					odd.Add(1)
@@ -100,7 +100,7 @@ func destroyRace(t *testing.T, s *subject) {
 				return
 			}
 			after := destroyed.Load()
-			err := s.commit(t, i, set(fmt.Sprint("f", k), "1"))
+			err := s.commit(t, i, setChange(fmt.Sprint("f", k), "1"))
 			if err == nil && after {
 				late.Add(1)
 			}
@@ -111,6 +111,6 @@ func destroyRace(t *testing.T, s *subject) {
 		if late.Load() != 0 || odd.Load() != 0 {
 			t.Fatalf("%d commits came through after the destroy, %d calls failed oddly", late.Load(), odd.Load())
 		}
-		s.gone(t, i)
+		s.requireGone(t, i)
 	}
 }

@@ -51,40 +51,40 @@ type testCase struct {
 }
 
 var cases = []testCase{
-	{"an unknown session is not found", unknown},
-	{"a new session is there with its fields", create},
-	{"creating never replaces a session", createOver},
-	{"a commit changes only the fields it names", changeFields},
-	{"any bytes are names and values", anyBytes},
-	{"later changes of the caller's bytes have no effect", isolation},
-	{"another secret neither reads, writes nor destroys", wrongSecret},
-	{"rotation replaces the secret and keeps the rest", rotate},
-	{"a replaced secret reads during its grace and never writes", grace},
-	{"a grace ends at the next rotation", graceEnds},
-	{"a destroyed session stays gone", destroy},
-	{"additions to a counter add up", add},
-	{"adding to a field that is not a counter fails", addToOther},
-	{"an expectation that fails changes nothing", expect},
-	{"a bound session is listed, and no other", list},
-	{"binding moves a session to another user", rebind},
-	{"a revoked session is gone", revoke},
-	{"all of a user's sessions are revoked", revokeAll},
-	{"sessions that ended leave the list", listEnded},
-	{"an idle session ends", idle},
-	{"loads keep a session alive", loadsTouch},
-	{"commits keep a session alive", commitsTouch},
-	{"loads before the touch is due don't count", touchDue},
-	{"use doesn't extend the absolute limit", absolute},
-	{"an ended context has no effect", endedContext},
-	{"a malformed delta has no effect", malformed},
-	{"1,000 commits of one field each are all kept", concurrentFields},
-	{"one of many creates of a locator wins", concurrentCreates},
-	{"one of many rotations wins", concurrentRotations},
-	{"1,000 additions to one field are all counted", concurrentAdds},
-	{"one of many that expect the same wins", concurrentExpectations},
-	{"a user's sessions are revoked while others log in", revokeRace},
-	{"a session is bound again while it is destroyed", bindRace},
-	{"a destroy ends a session during concurrent commits", destroyRace},
+	{"an unknown session is not found", testUnknownSession},
+	{"a new session is there with its fields", testCreate},
+	{"creating never replaces a session", testCreateExisting},
+	{"a commit changes only the fields it names", testChangeFields},
+	{"any bytes are names and values", testFieldsOfAnyBytes},
+	{"later changes of the caller's bytes have no effect", testBytesCopied},
+	{"another secret neither reads, writes nor destroys", testWrongSecret},
+	{"rotation replaces the secret and keeps the rest", testRotate},
+	{"a replaced secret reads during its grace and never writes", testSecretInGrace},
+	{"a grace ends at the next rotation", testGraceEndsAtRotation},
+	{"a destroyed session stays gone", testDestroy},
+	{"additions to a counter add up", testAddToCounter},
+	{"adding to a field that is not a counter fails", testAddToOtherField},
+	{"an expectation that fails changes nothing", testFailedExpectation},
+	{"a bound session is listed, and no other", testListOfUser},
+	{"binding moves a session to another user", testBindToOtherUser},
+	{"a revoked session is gone", testRevoke},
+	{"all of a user's sessions are revoked", testRevokeAll},
+	{"sessions that ended leave the list", testListWithoutEnded},
+	{"an idle session ends", testIdleSessionEnds},
+	{"loads keep a session alive", testLoadTouches},
+	{"commits keep a session alive", testCommitTouches},
+	{"loads before the touch is due don't count", testLoadBeforeTouchIsDue},
+	{"use doesn't extend the absolute limit", testAbsoluteLimit},
+	{"an ended context has no effect", testEndedContext},
+	{"a malformed delta has no effect", testMalformedDelta},
+	{"1,000 commits of one field each are all kept", testConcurrentFields},
+	{"one of many creates of a locator wins", testConcurrentCreates},
+	{"one of many rotations wins", testConcurrentRotations},
+	{"1,000 additions to one field are all counted", testConcurrentAdds},
+	{"one of many that expect the same wins", testConcurrentExpectations},
+	{"a user's sessions are revoked while others log in", testRevokeDuringLogins},
+	{"a session is bound again while it is destroyed", testBindDuringDestroy},
+	{"a destroy ends a session during concurrent commits", testDestroyDuringCommits},
 }
 
 // subject is a store in one case.
@@ -100,12 +100,12 @@ type id struct {
 }
 
 func newID() id {
-	return id{storage.Locator(random(16)), newDigest()}
+	return id{storage.Locator(randomBytes(16)), newDigest()}
 }
 
-func newDigest() storage.Digest { return storage.Digest(random(32)) }
+func newDigest() storage.Digest { return storage.Digest(randomBytes(32)) }
 
-func random(n int) []byte {
+func randomBytes(n int) []byte {
 	b := make([]byte, n)
 	rand.Read(b)
 	return b
@@ -125,19 +125,19 @@ func (s *subject) advance(t *testing.T, units int) {
 func (s *subject) create(t *testing.T, fields map[string]string) id {
 	t.Helper()
 	i := newID()
-	d := s.delta(i, sets(fields))
+	d := s.newDelta(i, setChanges(fields))
 	d.Create = true
-	must(t, s.store.Commit(t.Context(), d))
+	requireNoError(t, s.store.Commit(t.Context(), d))
 	return i
 }
 
-func (s *subject) delta(i id, changes map[string]storage.Change) storage.Delta {
+func (s *subject) newDelta(i id, changes map[string]storage.Change) storage.Delta {
 	return storage.Delta{Locator: i.locator, Digest: i.digest, Changes: changes, Limits: s.timeLimits()}
 }
 
 func (s *subject) commit(t *testing.T, i id, changes map[string]storage.Change) error {
 	t.Helper()
-	return s.store.Commit(t.Context(), s.delta(i, changes))
+	return s.store.Commit(t.Context(), s.newDelta(i, changes))
 }
 
 func (s *subject) load(t *testing.T, i id) (storage.Record, error) {
@@ -145,11 +145,11 @@ func (s *subject) load(t *testing.T, i id) (storage.Record, error) {
 	return s.store.Load(t.Context(), i.locator, i.digest, s.timeLimits())
 }
 
-// holds fails unless the session is there with exactly these fields.
-func (s *subject) holds(t *testing.T, i id, want map[string]string) {
+// requireFields fails unless the session is there with exactly these fields.
+func (s *subject) requireFields(t *testing.T, i id, want map[string]string) {
 	t.Helper()
 	rec, err := s.load(t, i)
-	must(t, err)
+	requireNoError(t, err)
 	got := make(map[string]string, len(rec.Fields))
 	for name, v := range rec.Fields {
 		got[name] = string(v)
@@ -159,21 +159,21 @@ func (s *subject) holds(t *testing.T, i id, want map[string]string) {
 	}
 }
 
-// gone fails if the session can be read or written.
-func (s *subject) gone(t *testing.T, i id) {
+// requireGone fails if the session can be read or written.
+func (s *subject) requireGone(t *testing.T, i id) {
 	t.Helper()
 	_, err := s.load(t, i)
-	is(t, err, storage.ErrNotFound)
-	is(t, s.commit(t, i, set("revived", "yes")), storage.ErrGone)
+	requireErrorIs(t, err, storage.ErrNotFound)
+	requireErrorIs(t, s.commit(t, i, setChange("revived", "yes")), storage.ErrGone)
 	_, err = s.load(t, i)
-	is(t, err, storage.ErrNotFound)
+	requireErrorIs(t, err, storage.ErrNotFound)
 }
 
-func set(name, value string) map[string]storage.Change {
-	return sets(map[string]string{name: value})
+func setChange(name, value string) map[string]storage.Change {
+	return setChanges(map[string]string{name: value})
 }
 
-func sets(fields map[string]string) map[string]storage.Change {
+func setChanges(fields map[string]string) map[string]storage.Change {
 	changes := make(map[string]storage.Change, len(fields))
 	for name, v := range fields {
 		changes[name] = storage.Change{Op: storage.OpSet, Value: []byte(v)}
@@ -181,14 +181,14 @@ func sets(fields map[string]string) map[string]storage.Change {
 	return changes
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("unexpected error: %v", err)
 	}
 }
 
-func is(t *testing.T, err, want error) {
+func requireErrorIs(t *testing.T, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Fatalf("got the error %v, not %v", err, want)

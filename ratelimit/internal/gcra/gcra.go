@@ -14,8 +14,8 @@ import (
 	"math/bits"
 )
 
-// Most returns how many units there can be in a level.
-func Most(per int64) int64 {
+// MaxUnits returns how many units there can be in a level.
+func MaxUnits(per int64) int64 {
 	const exact = 1 << 53
 	return min(exact, exact/per*1000)
 }

@@ -60,15 +60,15 @@ func (s *Spy) do(ctx context.Context, call Call) ([]ratelimit.Result, error) {
 	return out, err
 }
 
-// Calls returns the calls since the last [Spy.Forget].
+// Calls returns the calls since the last [Spy.Drain].
 func (s *Spy) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
-// Forget returns the methods that were called since the last Forget, and forgets the calls.
-func (s *Spy) Forget() (methods []string) {
+// Drain returns the methods that were called since the last Drain, and forgets all calls.
+func (s *Spy) Drain() (methods []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.calls {
