@@ -1,4 +1,4 @@
-.PHONY: run test race fight lint bench bench-compare fuzz ci
+.PHONY: run test race fight torture lint bench bench-compare fuzz ci
 
 run: ## the quickstart server
 	go run ./examples/quickstart
@@ -12,6 +12,10 @@ race:
 FIGHT ?= 60s
 fight: ## processes fight for leases, killed and stopped meanwhile; the tests have 5 s of it
 	LAZYREQ_FIGHT=$(FIGHT) go test ./coord -run 'TestAFight$$$$' -v
+
+TORTURE ?= 2m
+torture: ## random faults of Redis, for so long each schedule; the tests have some seconds of each
+	LAZYREQ_TORTURE=$(TORTURE) go test ./internal/torture -count=1 -timeout 60m -v
 
 lint:
 	go vet ./...

@@ -1,0 +1,93 @@
+package torture
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// buggy is a store with a bug.
+type buggy struct {
+	ratelimit.Store
+	do func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error)
+}
+
+func (b *buggy) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	return b.do(ctx, b.Store, ops)
+}
+
+// TestBugsAreFound checks that each check of a schedule finds a bug of a store.
+func TestBugsAreFound(t *testing.T) {
+	var n, failed atomic.Int64
+	for name, bug := range map[string]struct {
+		fault, want string
+		do          func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error)
+	}{
+		"forgets charges": {"reset", "ratecheck: ", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+			results, err := inner.Do(ctx, ops)
+			if err == nil && results[0].Allowed && n.Add(1)%2 == 0 {
+				_, _ = inner.Do(ctx, []ratelimit.Op{{Rule: ops[0].Rule, Key: ops[0].Key, Kind: ratelimit.Reset}})
+			}
+			return results, err
+		}},
+		"admits too many": {"reset", "ratecheck: ", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+			results, err := inner.Do(ctx, ops)
+			if err == nil && !results[0].Allowed && n.Add(1)%4 == 0 {
+				results[0].Allowed = true
+			}
+			return results, err
+		}},
+		"charges twice": {"SCRIPT FLUSH", "without reason", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+			_, _ = inner.Do(ctx, ops)
+			return inner.Do(ctx, ops)
+		}},
+		"has no deadline": {"half-open", "waited for", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+			for {
+				if results, err := inner.Do(ctx, ops); err == nil {
+					return results, nil
+				}
+			}
+		}},
+		"does not recover": {"cut", "not back", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+			if at := failed.Load(); at > 0 && now()-at < 2_000_000 {
+				return nil, ratelimit.ErrStore
+			}
+			results, err := inner.Do(ctx, ops)
+			if err != nil {
+				failed.Store(now())
+			}
+			return results, err
+		}},
+		"fails at times": {"SCRIPT FLUSH", "without a fault", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+			if n.Add(1)%50 == 0 {
+				return nil, ratelimit.ErrStore
+			}
+			return inner.Do(ctx, ops)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := single(t, nil, func(s ratelimit.Store) ratelimit.Store { return &buggy{s, bug.do} })
+			requireViolation(t, h, bug.fault, bug.want)
+		})
+	}
+}
+
+// requireViolation has only one of the host's faults, until a violation is found, at most ten times, and
+// requires this one.
+func requireViolation(t *testing.T, h *host, only, want string) {
+	t.Helper()
+	h.faults = slices.DeleteFunc(h.faults, func(f fault) bool { return f.name != only })
+	var err error
+	for range 10 {
+		if err = h.run(t, 0); err != nil {
+			break
+		}
+	}
+	require.ErrorContains(t, err, want)
+}

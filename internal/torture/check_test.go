@@ -1,0 +1,152 @@
+package torture
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lazyreq/lazyreq/internal/ratecheck"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+const (
+	// slack is what a call may last longer than its deadline, and recovery longer than a second, besides
+	// the time in which this process did not run.
+	slack    = 250 * time.Millisecond
+	recovery = time.Second
+)
+
+// check returns the first violation of what the callers observed.
+func (l *log) check(h *host, r *report) error {
+	for _, o := range l.outages {
+		for shard := range h.shards {
+			if err := l.recovered(o, shard, r); err != nil {
+				return err
+			}
+		}
+	}
+	for s, events := range l.events {
+		for _, e := range events {
+			r.count(e)
+			took := time.Duration(e.Received-e.Sent) * time.Microsecond
+			stalled := l.stalls.between(e.Sent, e.Received)
+			if took > h.deadline+slack+stalled {
+				return fmt.Errorf("%s: waited for %v of %v, with stalls of %v: %v, %v", s.key, took, h.deadline, stalled, e, e.err)
+			}
+			if e.Failed && !l.mayFail(s.shard, e) {
+				if stalled < h.deadline/4 {
+					return fmt.Errorf("%s: failed without a fault: %v, %v\n%v", s.key, e, e.err, l.outages)
+				}
+				r.excused++
+			}
+		}
+		for i, rule := range s.Rules() {
+			if err := l.admitted(s, i, rule, events); err != nil {
+				return fmt.Errorf("%s, %v: %w\n%v", s.key, rule, err, l.outages)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *report) count(e event) {
+	r.takes++
+	switch {
+	case e.Failed:
+		r.failed++
+	case e.Allowed:
+		r.allowed++
+	}
+	r.longest = max(r.longest, time.Duration(e.Received-e.Sent)*time.Microsecond)
+}
+
+// recovered checks that a take of the shard was answered within a second after an outage, before the next.
+func (l *log) recovered(o outage, shard int, r *report) error {
+	const never = math.MaxInt64 / 1000 // in a time.Duration
+	first := int64(never)
+	for s, events := range l.events {
+		for _, e := range events {
+			if s.shard == shard && !e.Failed && e.Sent >= o.ended {
+				first = min(first, e.Received)
+			}
+		}
+	}
+	took := time.Duration(first-o.ended) * time.Microsecond
+	if took > recovery+slack+l.stalls.between(o.ended, first) {
+		return fmt.Errorf("not back within %v after %v", recovery, o)
+	}
+	r.recovery = max(r.recovery, took)
+	return nil
+}
+
+// mayFail reports whether a fault of the shard explains that a take failed.
+func (l *log) mayFail(shard int, e event) bool {
+	return slices.ContainsFunc(l.outages, func(o outage) bool {
+		return (o.shard == all || o.shard == shard) &&
+			e.Received >= o.began && e.Sent <= o.ended+(recovery+slack).Microseconds()
+	})
+}
+
+// admitted checks the takes by one rule of a subject, separately for each time between faults that lose
+// writes.
+func (l *log) admitted(s *subject, i int, rule ratelimit.Rule, events []event) error {
+	losses := slices.DeleteFunc(slices.Clone(l.outages), func(o outage) bool { return !o.loses || o.shard != all && o.shard != s.shard })
+	for n := range len(losses) + 1 {
+		until := int64(math.MaxInt64)
+		if n < len(losses) {
+			until = losses[n].ended
+		}
+		var takes []ratecheck.Take
+		var ends []int64
+		for _, e := range events {
+			if e.Sent >= until {
+				continue
+			}
+			take, kept := remembered(e, losses[:n])
+			if take.Received > until {
+				take.Failed = true
+			}
+			if !kept || !s.exact && !take.Allowed && !take.Failed {
+				continue
+			}
+			takes = append(takes, take)
+			if take.Allowed && !take.Failed {
+				ends = append(ends, e.ends[i])
+			}
+		}
+		if err := ratecheck.Check(asChecked(rule, ends), takes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remembered returns a take as it is for those after some losses: its charge may be lost, and then it is
+// as if it had failed. kept is false if it was lost, or needs no check.
+func remembered(e event, losses []outage) (take ratecheck.Take, kept bool) {
+	take = e.Take
+	for _, o := range losses {
+		switch {
+		case e.Sent >= o.ended || o.lostFrom > 0 && e.Received < o.lostFrom:
+		case o.lostFrom == 0 && e.Received < o.began:
+			return take, false
+		default:
+			take.Failed = true
+		}
+	}
+	return take, true
+}
+
+// asChecked returns a rule as ratecheck describes it. ends are the ends of windows.
+func asChecked(r ratelimit.Rule, ends []int64) ratecheck.Rule {
+	switch r.Algorithm() {
+	case "buckets":
+		return ratecheck.Buckets(r.Limit(), r.Per(), r.Interval())
+	case "log":
+		return ratecheck.SlidingLog(r.Limit(), r.Per())
+	case "window":
+		return ratecheck.FixedWindow(r.Limit(), r.Per()).In(r.Limit(), r.Per(), ends)
+	}
+	return ratecheck.GCRA(r.Limit(), r.Per(), r.Burst())
+}

@@ -1,0 +1,134 @@
+package torture
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lazyreq/lazyreq/internal/ratecheck"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// subject is a key and the limiter that takes from it.
+type subject struct {
+	*ratelimit.Limiter
+	key   string
+	shard int
+	exact bool // every denial has a reason in the log
+}
+
+// event is a take as its caller observed it.
+type event struct {
+	ratecheck.Take
+	err  error
+	ends []int64 // of the charged windows, by rule
+}
+
+// log is what callers observed in one episode.
+type log struct {
+	subjects []*subject
+	answered []atomic.Int64 // by shard: when the latest take was sent that was answered
+	stalls   *stalls
+	outages  []outage
+
+	mu     sync.Mutex
+	events map[*subject][]event
+}
+
+// call starts callers that take from the subjects at random, together some thousand times a second. The
+// returned function stops them, and waits for it.
+func (l *log) call(ctx context.Context, callers int) (stop func()) {
+	l.events = make(map[*subject][]event)
+	stopped := make(chan struct{})
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stopped:
+					return
+				case <-time.After(rand.N(time.Duration(callers) * 500 * time.Microsecond)):
+				}
+				s := l.subjects[rand.IntN(len(l.subjects))]
+				e := s.take(ctx)
+				l.mu.Lock()
+				l.events[s] = append(l.events[s], e)
+				l.mu.Unlock()
+				if a := &l.answered[s.shard]; !e.Failed && a.Load() < e.Sent {
+					a.Store(e.Sent)
+				}
+			}
+		})
+	}
+	return sync.OnceFunc(func() {
+		close(stopped)
+		wg.Wait()
+		l.stalls.end()
+	})
+}
+
+// take takes up to three units.
+func (s *subject) take(ctx context.Context) (e event) {
+	most := int64(3)
+	for _, r := range s.Rules() {
+		most = min(most, r.Burst())
+	}
+	e.N = 1 + rand.Int64N(most)
+	e.Sent = now()
+	res, err := s.Take(ctx, s.key, e.N)
+	e.Received = now()
+	e.err, e.Allowed = err, err == nil && res.Allowed
+	// A layer that answered without the store may have charged it, too.
+	e.Failed = err != nil || res.Source == ratelimit.FromFailover
+	if e.Allowed && !e.Failed {
+		each := res.Each()
+		if each == nil {
+			each = []ratelimit.Result{res}
+		}
+		for _, res := range each {
+			e.ends = append(e.ends, res.Receipt.At)
+		}
+	}
+	return e
+}
+
+// stalls is when this process did not run because the machine was busy.
+type stalls struct {
+	stop, stopped chan struct{}
+	times         [][2]int64 // from and to
+}
+
+func watch() *stalls {
+	const period = 5 * time.Millisecond
+	s := &stalls{stop: make(chan struct{}), stopped: make(chan struct{})}
+	go func() {
+		defer close(s.stopped)
+		for last := now(); ; {
+			select {
+			case <-s.stop:
+				return
+			case <-time.After(period):
+			}
+			t := now()
+			if t-last > 4*period.Microseconds() {
+				s.times = append(s.times, [2]int64{last, t})
+			}
+			last = t
+		}
+	}()
+	return s
+}
+
+func (s *stalls) end() { close(s.stop); <-s.stopped }
+
+// between returns how long the process did not run in an interval. It is called after end.
+func (s *stalls) between(from, to int64) (d time.Duration) {
+	i, _ := slices.BinarySearchFunc(s.times, from, func(t [2]int64, from int64) int { return int(t[1] - from) })
+	for ; i < len(s.times) && s.times[i][0] < to; i++ {
+		d += time.Duration(min(to, s.times[i][1])-max(from, s.times[i][0])) * time.Microsecond
+	}
+	return d
+}

@@ -1,0 +1,51 @@
+package torture
+
+import (
+	"context"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "6") // schedules mostly wait
+	redis.SetLogger(silence{})
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
+}
+
+// silence is a logger for go-redis, which logs each connection that is refused.
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
+// length returns how long a schedule runs: the environment's LAZYREQ_TORTURE, or short.
+func length(t *testing.T, short time.Duration) time.Duration {
+	text := os.Getenv("LAZYREQ_TORTURE")
+	if text == "" {
+		return short
+	}
+	d, err := time.ParseDuration(text)
+	require.NoError(t, err)
+	return d
+}
+
+// random returns the source of a schedule, and logs its seed.
+func random(t *testing.T) *rand.Rand {
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("LAZYREQ_SEED"); text != "" {
+		var err error
+		seed, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+	}
+	t.Logf("LAZYREQ_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}

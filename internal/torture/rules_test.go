@@ -1,0 +1,54 @@
+package torture
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+const per = 300 * time.Millisecond
+
+// ruleSets are rules of every algorithm: some intervals of them pass in an episode, and one lasts longer.
+var ruleSets = map[string][]ratelimit.Rule{
+	"buckets":  {ratelimit.Buckets(ratelimit.BucketOptions{Limit: 30, Per: per, Interval: 100 * time.Millisecond})},
+	"window":   {ratelimit.FixedWindow(30, per)},
+	"log":      {ratelimit.SlidingLog(30, per)},
+	"stream":   {ratelimit.SlidingLog(30, per).WithStream()},
+	"gcra":     {ratelimit.GCRA(30, per).WithBurst(15)},
+	"throttle": {ratelimit.Throttle(50 * time.Millisecond)},
+	"blocked":  {ratelimit.SlidingLog(30, per).WithBlock(ratelimit.Block{After: 3, For: 100 * time.Millisecond})},
+	"group":    {ratelimit.FixedWindow(20, per), ratelimit.SlidingLog(50, 2*per), ratelimit.GCRA(100, time.Second)},
+	"hour":     {ratelimit.PerHour(100)},
+}
+
+var keys atomic.Int64 // so that each episode has its own
+
+// subjects returns a function that returns new subjects, one for each set of rules and each shard. shards
+// are parts of keys.
+func subjects(t *testing.T, store ratelimit.Store, exact bool, shards ...string) func() []*subject {
+	limiters := make(map[string]*ratelimit.Limiter)
+	for name, rules := range ruleSets {
+		var err error
+		limiters[name], err = ratelimit.NewLimiter(store, rules...)
+		require.NoError(t, err)
+	}
+	return func() (all []*subject) {
+		number := keys.Add(1)
+		for i, shard := range shards {
+			for _, name := range slices.Sorted(maps.Keys(limiters)) {
+				all = append(all, &subject{
+					Limiter: limiters[name], key: fmt.Sprintf("%s:%d:%s", name, number, shard), shard: i,
+					exact: exact && len(ruleSets[name]) == 1 && name != "blocked",
+				})
+			}
+		}
+		return all
+	}
+}

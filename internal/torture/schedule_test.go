@@ -1,0 +1,112 @@
+package torture
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// fault is one way in which a host breaks.
+type fault struct {
+	name  string
+	shard int // the shard that it breaks; all for every one
+	// begin breaks the host. hold is how long the schedule waits before it calls end, which may be nil.
+	begin func(hold time.Duration) (end func())
+	// loses marks a fault after which acknowledged writes may be lost: all of them, or those that were
+	// made after settle has begun, if it is not nil. settle runs before begin.
+	loses  bool
+	settle func()
+}
+
+const all = -1
+
+// outage is a fault that happened. Times are in microseconds, as ratecheck's.
+type outage struct {
+	*fault
+	lostFrom, began, ended int64 // lostFrom is 0 if everything before ended may be lost
+}
+
+func (o outage) String() string {
+	return fmt.Sprintf("%s of shard %d, %d to %d", o.name, o.shard, o.began, o.ended)
+}
+
+func now() int64 { return time.Now().UnixMicro() }
+
+// host is what a schedule breaks, and how callers use it.
+type host struct {
+	subjects func() []*subject // new ones
+	shards   int
+	deadline time.Duration // of each take
+	faults   []fault
+}
+
+// report sums up what a schedule has done.
+type report struct {
+	episodes, takes, allowed, failed, excused int
+	faults                                    map[string]int
+	longest, recovery                         time.Duration
+}
+
+// run carries out a schedule for some time, in episodes with keys of their own, and returns the first
+// violation.
+func (h *host) run(t *testing.T, length time.Duration) error {
+	rnd, end := random(t), time.Now().Add(length)
+	r := &report{faults: map[string]int{}}
+	defer func() { t.Logf("%+v", *r) }()
+	for r.episodes = 1; ; r.episodes++ {
+		if err := h.episode(t, rnd, r); err != nil {
+			return fmt.Errorf("episode %d: %w", r.episodes, err)
+		}
+		if time.Now().After(end) {
+			return nil
+		}
+	}
+}
+
+// episode has callers take while some faults come and go, one at a time, and checks what they observed.
+func (h *host) episode(t *testing.T, rnd *rand.Rand, r *report) error {
+	l := &log{subjects: h.subjects(), answered: make([]atomic.Int64, h.shards), stalls: watch()}
+	stop := l.call(t.Context(), []int{4, 32, 256}[rnd.IntN(3)])
+	defer stop()
+	for range 3 {
+		f := &h.faults[rnd.IntN(len(h.faults))]
+		r.faults[f.name]++
+		<-time.After(rand.N(100 * time.Millisecond))
+		o := outage{fault: f}
+		if f.settle != nil {
+			o.lostFrom = now()
+			f.settle()
+		}
+		o.began = now()
+		hold := time.Duration(50+rnd.IntN(900)) * time.Millisecond
+		done := f.begin(hold)
+		<-time.After(hold)
+		if done != nil {
+			done()
+		}
+		o.ended = now()
+		l.outages = append(l.outages, o)
+		l.awaitAnswers(o.ended)
+	}
+	<-time.After(300 * time.Millisecond) // without a fault
+	stop()
+	return l.check(h, r)
+}
+
+// awaitAnswers waits until takes of all shards that were sent after a time are answered, at most for so
+// long that check finds them late.
+func (l *log) awaitAnswers(after int64) {
+	tick, late := time.NewTicker(time.Millisecond), time.After(5*time.Second)
+	defer tick.Stop()
+	for i := range l.answered {
+		for l.answered[i].Load() < after {
+			select {
+			case <-tick.C:
+			case <-late:
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package torture
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/faultproxy"
+	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
+)
+
+// timeout is that of the stores, and so the deadline of takes.
+const timeout = 200 * time.Millisecond
+
+func TestSingleRedis(t *testing.T) {
+	for name, args := range map[string][]string{"durable": redisproc.Durable, "volatile": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := single(t, args, func(s ratelimit.Store) ratelimit.Store { return s })
+			require.NoError(t, h.run(t, length(t, 3*time.Second)))
+		})
+	}
+}
+
+// single returns a host of one Redis behind a fault proxy. wrap may wrap its store.
+func single(t *testing.T, args []string, wrap func(ratelimit.Store) ratelimit.Store) *host {
+	server := redistest.Start(t, args...)
+	client, proxy := server.Behind()
+	return &host{
+		subjects: subjects(t, wrap(newStore(t, client)), true, ""), shards: 1, deadline: timeout,
+		faults: append(networkFaults(t, proxy), serverFaults(t, server, args == nil)...),
+	}
+}
+
+func newStore(t *testing.T, c redis.UniversalClient) *redisstore.Store {
+	s, err := redisstore.New(c, redisstore.Options{Timeout: timeout})
+	require.NoError(t, err)
+	return s
+}
+
+// networkFaults returns the faults of a proxy.
+func networkFaults(t *testing.T, p *faultproxy.Proxy) []fault {
+	restore := func() { require.NoError(t, p.Restore()) }
+	network := func(name string, begin func(hold time.Duration)) fault {
+		return fault{name: name, shard: all, begin: func(hold time.Duration) func() { begin(hold); return restore }}
+	}
+	return []fault{
+		network("cut", func(time.Duration) { p.Cut() }),
+		network("half-open", func(time.Duration) { p.Stall() }),
+		network("reset", func(time.Duration) { p.Reset() }),
+		network("cut within a reply", func(hold time.Duration) { p.CutAfter(int(hold % 3000)) }),
+		network("reset within a reply", func(hold time.Duration) { p.ResetAfter(int(hold % 3000)) }),
+		network("latency below the deadline", func(hold time.Duration) { p.Delay(hold/20, hold/20) }),
+		network("latency", func(hold time.Duration) { p.Delay(hold, hold) }),
+	}
+}
+
+// serverFaults returns the faults of a server. It loses its data when it is killed if volatile.
+func serverFaults(t *testing.T, s *redistest.Server, volatile bool) []fault {
+	admin := s.Client(func(o *redis.Options) { o.ReadTimeout = 5 * time.Second })
+	do := func(args ...any) { require.NoError(t, admin.Do(context.Background(), args...).Err()) }
+	return []fault{
+		{name: "kill -9 and restart", shard: all, loses: volatile, begin: func(time.Duration) func() {
+			s.Kill()
+			return func() { require.NoError(t, s.Server.Restart()) }
+		}},
+		{name: "SIGSTOP", shard: all, begin: func(time.Duration) func() { return s.Pause() }},
+		{name: "CLIENT PAUSE", shard: all, begin: func(hold time.Duration) func() {
+			do("client", "pause", hold.Milliseconds())
+			return nil
+		}},
+		{name: "SCRIPT FLUSH", shard: all, begin: func(time.Duration) func() { do("script", "flush"); return nil }},
+		{name: "full", shard: all, begin: func(time.Duration) func() {
+			do("config", "set", "maxmemory", "1")
+			return func() { do("config", "set", "maxmemory", "0") }
+		}},
+	}
+}
