@@ -45,6 +45,28 @@ func TestCallerThatLeavesIsNotCharged(t *testing.T) {
 	})
 }
 
+// A key that callers have waited for is forgotten like any other.
+func TestIdleKeyIsForgottenAfterWaits(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+		q.warm()
+		require.NoError(q, drain(q))
+		q.spy.Hold = make(chan struct{})
+		ctx, cancel := context.WithCancel(q.Context())
+		for _, ctx := range []context.Context{ctx, q.Context()} {
+			go func() { _, _ = q.DoOne(ctx, take(q.rule, "k", 1)) }()
+		}
+		synctest.Wait()
+		require.EqualValues(q, 2, q.key().waiting)
+		cancel()
+		synctest.Wait()
+		close(q.spy.Hold)
+		synctest.Wait()
+		<-time.After(4 * time.Second)
+		synctest.Wait()
+		require.Nil(q, q.key())
+	})
+}
+
 // A lease's time counts from before the call that takes it.
 func TestLeaseCountsFromBeforeItsCall(t *testing.T) {
 	r := gcra(1000)

@@ -40,6 +40,23 @@ func TestOwnLeasesNeverDeny(t *testing.T) {
 	})
 }
 
+// The leases of a GCRA go back the newest first: only the last charge can be refunded.
+func TestOwnLeasesOfAGCRANeverDeny(t *testing.T) {
+	withLease(t, gcra(1000), LeaseOptions{}, func(q leaseTest) {
+		q.warm()
+		for q.key().next == nil {
+			require.True(q, q.take(1).Allowed)
+			synctest.Wait()
+		}
+		require.NotNil(q, q.key().current.Load())
+		rest := q.ask(ratelimit.Peek, 1).Remaining
+		require.Greater(q, rest, q.available())
+		res := q.take(rest)
+		require.True(q, res.Allowed)
+		require.Zero(q, res.Remaining)
+	})
+}
+
 func TestPeekAndCountSeeLeasedUnitsAsUnused(t *testing.T) {
 	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		n := q.warm()

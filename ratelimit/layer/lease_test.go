@@ -135,6 +135,29 @@ func TestUnspentUnitsGoBack(t *testing.T) {
 	}
 }
 
+// A lease is at most a quarter of what the store has left, so that other processes get units, too.
+func TestLeaseLeavesMostOfTheRest(t *testing.T) {
+	withLease(t, leasable, LeaseOptions{Share: 1}, func(q leaseTest) {
+		left := int64(400)
+		_, err := q.spy.Store.Do(q.Context(), []ratelimit.Op{{Rule: q.rule, Key: "k", N: 1000 - left, Kind: ratelimit.Add}})
+		require.NoError(q, err)
+		for range 300 {
+			require.True(q, q.take(1).Allowed)
+			synctest.Wait()
+		}
+		leases := 0
+		for _, call := range q.spy.Calls() {
+			op := call.Ops[0]
+			if op.Prepaid > 0 {
+				require.LessOrEqual(q, op.N, 1+left/4, "of %d", left)
+				leases++
+			}
+			left -= op.N
+		}
+		require.Greater(q, leases, 1)
+	})
+}
+
 func TestLeaseEndsWithItsBucketOrWindow(t *testing.T) {
 	for _, r := range []ratelimit.Rule{
 		ratelimit.FixedWindow(1000, 20*time.Second),

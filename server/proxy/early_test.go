@@ -156,6 +156,22 @@ func TestDenialKeepsConnectionAfterShortBody(t *testing.T) {
 	}
 }
 
+// The connection ends after a body that has arrived but is too long or malformed, since its rest would
+// be read as the next request.
+func TestDenialEndsConnectionAfterUnreadableBody(t *testing.T) {
+	p := run(t, limited(t, behind(t, nil).URL, "1/h"))
+	require.True(t, p.passes(t, "/"))
+	for name, body := range map[string]string{
+		"long":      "18000\r\n" + strings.Repeat("0", 0x18000) + "\r\n",
+		"malformed": "5\r\n01234\r\nzz\r\n",
+	} {
+		client := p.upload(t, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"+body)
+		a := client.answer(t)
+		require.Equal(t, 429, a.StatusCode, name)
+		require.True(t, a.Close, name)
+	}
+}
+
 // An upstream may respond before it has the whole request. The client gets the response at
 // once, and the connection ends with the response.
 func TestEarlyResponse(t *testing.T) {

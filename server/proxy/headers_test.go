@@ -34,6 +34,13 @@ func TestUpstreamRateLimitHeadersAreKept(t *testing.T) {
 	require.Empty(t, a.Header["X-Ratelimit-Maxrequests"], "no mixture of both")
 }
 
+func TestHeadersOfRuleWithLeastRemaining(t *testing.T) {
+	p := run(t, parse(t, "upstreams: {main: {url: %q}}\nrules: [{name: a, limit: 9/h}, {name: b, limit: 2/h}, {name: c, limit: 5/h}]\n", behind(t, nil).URL))
+	a := p.get(t, "/")
+	require.Equal(t, "2", a.Header.Get("X-RateLimit-MaxRequests"))
+	require.Equal(t, "1", a.Header.Get("X-RateLimit-Remaining"))
+}
+
 func TestLegacyHeadersSwitch(t *testing.T) {
 	p := run(t, parse(t, "upstreams: {main: {url: %q}}\nheaders: {legacy: false}\nrules: [{name: limit, limit: 1/60s}]\n", behind(t, nil).URL))
 	for range 2 {
