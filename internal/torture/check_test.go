@@ -146,7 +146,7 @@ func asChecked(r ratelimit.Rule, ends []int64) ratecheck.Rule {
 	case "log":
 		return ratecheck.SlidingLog(r.Limit(), r.Per())
 	case "window":
-		return ratecheck.FixedWindow(r.Limit(), r.Per()).In(r.Limit(), r.Per(), ends)
+		return ratecheck.FixedWindow(r.Limit(), r.Per()).WithWindowEnds(r.Limit(), r.Per(), ends)
 	}
 	return ratecheck.GCRA(r.Limit(), r.Per(), r.Burst())
 }

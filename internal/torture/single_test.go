@@ -31,7 +31,7 @@ func TestSingleRedis(t *testing.T) {
 // single returns a host of one Redis behind a fault proxy. wrap may wrap its store.
 func single(t *testing.T, args []string, wrap func(ratelimit.Store) ratelimit.Store) *host {
 	server := redistest.Start(t, args...)
-	client, proxy := server.Behind()
+	client, proxy := server.ClientBehindProxy()
 	return &host{
 		subjects: subjects(t, wrap(newStore(t, client)), true, ""), shards: 1, deadline: timeout,
 		faults: append(networkFaults(t, proxy), serverFaults(t, server, args == nil)...),
