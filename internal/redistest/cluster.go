@@ -163,6 +163,18 @@ func (c *Cluster) KillMaster(slot int) *Server {
 	return c.owner(slot).Server
 }
 
+// Restart restarts the masters that KillMaster killed, and waits until they follow their successors.
+func (c *Cluster) Restart() {
+	c.tb.Helper()
+	for _, n := range c.nodes {
+		if n.dead {
+			n.Server.Restart()
+			n.dead = false
+		}
+	}
+	c.wait("every node is ready", func(n *node) bool { return n.ready(context.Background()) })
+}
+
 // Stop kills all nodes.
 func (c *Cluster) Stop() {
 	for _, n := range c.nodes {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -76,6 +77,24 @@ func TestBugsAreFound(t *testing.T) {
 			requireViolation(t, h, bug.fault, bug.want)
 		})
 	}
+}
+
+// TestDeadNodeThatBlocksOthersIsFound has calls of all nodes of a Cluster wait for one another.
+func TestDeadNodeThatBlocksOthersIsFound(t *testing.T) {
+	t.Parallel()
+	turn := make(chan struct{}, 1)
+	h := cluster(t, func(s ratelimit.Store) ratelimit.Store {
+		return &buggy{s, func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+			select {
+			case turn <- struct{}{}:
+				defer func() { <-turn }()
+				return inner.Do(ctx, ops)
+			case <-time.After(timeout):
+				return nil, ratelimit.ErrStore
+			}
+		}}
+	})
+	requireViolation(t, h, "SIGSTOP of a master", "without a fault")
 }
 
 // requireViolation has only one of the host's faults, until a violation is found, at most ten times, and

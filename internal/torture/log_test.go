@@ -3,10 +3,14 @@ package torture
 import (
 	"context"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/ratecheck"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -95,28 +99,35 @@ func (s *subject) take(ctx context.Context) (e event) {
 	return e
 }
 
-// stalls is when this process did not run because the machine was busy.
+// stalls is when this process, or a Redis without a fault, did not run because the machine was busy.
 type stalls struct {
 	stop, stopped chan struct{}
 	times         [][2]int64 // from and to
 }
 
-func watch() *stalls {
+// watch watches this process and the server at addr until end.
+func watch(t *testing.T, addr string) *stalls {
 	const period = 5 * time.Millisecond
+	conn, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
 	s := &stalls{stop: make(chan struct{}), stopped: make(chan struct{})}
 	go func() {
 		defer close(s.stopped)
+		defer conn.Close()
+		reply := make([]byte, len("+OK\r\n"))
 		for last := now(); ; {
 			select {
 			case <-s.stop:
 				return
 			case <-time.After(period):
 			}
-			t := now()
-			if t-last > 4*period.Microseconds() {
-				s.times = append(s.times, [2]int64{last, t})
+			_, _ = conn.Write([]byte("SET k v\r\n"))
+			_, _ = conn.Read(reply)
+			at := now()
+			if at-last > 4*period.Microseconds() {
+				s.times = append(s.times, [2]int64{last, at})
 			}
-			last = t
+			last = at
 		}
 	}()
 	return s

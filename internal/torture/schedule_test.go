@@ -6,18 +6,20 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
 // fault is one way in which a host breaks.
 type fault struct {
 	name  string
 	shard int // the shard that it breaks; all for every one
-	// begin breaks the host. hold is how long the schedule waits before it calls end, which may be nil.
+	// begin breaks the host. Unless end is nil, the schedule waits for hold, and calls it.
 	begin func(hold time.Duration) (end func())
-	// loses marks a fault after which acknowledged writes may be lost: all of them, or those that were
-	// made after settle has begun, if it is not nil. settle runs before begin.
+	// loses marks a fault after which acknowledged writes may be lost: all of them, or those since the
+	// time that settle returns, if it is not nil. settle runs before begin.
 	loses  bool
-	settle func()
+	settle func() int64
 }
 
 const all = -1
@@ -36,10 +38,12 @@ func now() int64 { return time.Now().UnixMicro() }
 
 // host is what a schedule breaks, and how callers use it.
 type host struct {
-	subjects func() []*subject // new ones
-	shards   int
-	deadline time.Duration // of each take
-	faults   []fault
+	subjects   func() []*subject // new ones
+	shards     int
+	perEpisode int               // how many faults
+	canary     *redistest.Server // has no faults, and is slow only if the machine is
+	deadline   time.Duration     // of each take
+	faults     []fault
 }
 
 // report sums up what a schedule has done.
@@ -67,24 +71,22 @@ func (h *host) run(t *testing.T, length time.Duration) error {
 
 // episode has callers take while some faults come and go, one at a time, and checks what they observed.
 func (h *host) episode(t *testing.T, rnd *rand.Rand, r *report) error {
-	l := &log{subjects: h.subjects(), answered: make([]atomic.Int64, h.shards), stalls: watch()}
+	l := &log{subjects: h.subjects(), answered: make([]atomic.Int64, h.shards), stalls: watch(t, h.canary.Addr)}
 	stop := l.call(t.Context(), []int{4, 32, 256}[rnd.IntN(3)])
 	defer stop()
-	for range 3 {
+	for range h.perEpisode {
 		f := &h.faults[rnd.IntN(len(h.faults))]
 		r.faults[f.name]++
 		<-time.After(rand.N(100 * time.Millisecond))
 		o := outage{fault: f}
 		if f.settle != nil {
-			o.lostFrom = now()
-			f.settle()
+			o.lostFrom = f.settle()
 		}
 		o.began = now()
 		hold := time.Duration(50+rnd.IntN(900)) * time.Millisecond
-		done := f.begin(hold)
-		<-time.After(hold)
-		if done != nil {
-			done()
+		if end := f.begin(hold); end != nil {
+			<-time.After(hold)
+			end()
 		}
 		o.ended = now()
 		l.outages = append(l.outages, o)

@@ -34,6 +34,7 @@ func single(t *testing.T, args []string, wrap func(ratelimit.Store) ratelimit.St
 	client, proxy := server.ClientBehindProxy()
 	return &host{
 		subjects: subjects(t, wrap(newStore(t, client)), true, ""), shards: 1, deadline: timeout,
+		perEpisode: 3, canary: redistest.Start(t, redisproc.Durable...),
 		faults: append(networkFaults(t, proxy), serverFaults(t, server, args == nil)...),
 	}
 }
@@ -73,7 +74,7 @@ func serverFaults(t *testing.T, s *redistest.Server, volatile bool) []fault {
 		{name: "SIGSTOP", shard: all, begin: func(time.Duration) func() { return s.Pause() }},
 		{name: "CLIENT PAUSE", shard: all, begin: func(hold time.Duration) func() {
 			do("client", "pause", hold.Milliseconds())
-			return nil
+			return func() {}
 		}},
 		{name: "SCRIPT FLUSH", shard: all, begin: func(time.Duration) func() { do("script", "flush"); return nil }},
 		{name: "full", shard: all, begin: func(time.Duration) func() {

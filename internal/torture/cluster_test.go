@@ -1,0 +1,113 @@
+package torture
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+const masters = 3 // of a Cluster
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	h := cluster(t, func(s ratelimit.Store) ratelimit.Store { return s })
+	require.NoError(t, h.run(t, length(t, 3*time.Second)))
+}
+
+// cluster returns a host of a Cluster, whose shards are its masters and their replicas. wrap may wrap its
+// store.
+func cluster(t *testing.T, wrap func(ratelimit.Store) ratelimit.Store) *host {
+	// A node serves its slots even if those of another node are down.
+	c := redistest.StartCluster(t, append(redisproc.Durable, "--cluster-require-full-coverage", "no")...)
+	store := wrap(newStore(t, c.Client(nil)))
+	var slots [masters]int // one of each shard, which the current episode uses
+	h := &host{
+		shards: masters, deadline: timeout, perEpisode: 3, canary: redistest.Start(t, redisproc.Durable...),
+		subjects: func() []*subject {
+			all := subjects(t, store, true, "", "", "")()
+			for _, s := range all {
+				// A key's slot is chance; the masters have had equal parts of the slots in order.
+				for i := 0; ; i++ {
+					key := fmt.Sprint(s.key, i)
+					if slot := c.Slot(key); slot*masters/16384 == s.shard {
+						s.key, slots[s.shard] = key, slot
+						break
+					}
+				}
+			}
+			return all
+		},
+	}
+	for i := range masters {
+		h.faults = append(h.faults, shardFaults(c, i, &slots[i])...)
+	}
+	return h
+}
+
+// shardFaults returns the faults of a shard with a slot.
+func shardFaults(c *redistest.Cluster, shard int, slot *int) []fault {
+	settle := func() int64 {
+		c.Restart()
+		from := now()
+		c.WaitReplicated(*slot)
+		return from
+	}
+	// The Cluster may take a slow node for a dead one, so each fault may lose writes.
+	faultOf := func(name string, begin func(time.Duration) func()) fault {
+		return fault{name: name, shard: shard, loses: true, settle: settle, begin: begin}
+	}
+	return []fault{
+		faultOf("SIGSTOP of a master", func(time.Duration) func() {
+			resume := c.Masters(*slot)[0].Pause()
+			return func() { resume(); c.Masters(*slot) } // when all nodes agree
+		}),
+		faultOf("kill -9 and restart of a master", func(time.Duration) func() {
+			master := c.Masters(*slot)[0]
+			master.Kill()
+			return func() { master.Restart(); c.Masters(*slot) }
+		}),
+		faultOf("failover", func(time.Duration) func() { c.KillMaster(*slot); return nil }),
+		faultOf("move of a slot", func(time.Duration) func() {
+			owners := c.Masters(*slot)
+			c.MoveSlot(*slot, owners[1])
+			return func() { c.MoveSlot(*slot, owners[0]) }
+		}),
+	}
+}
+
+// TestSentinel has a new Sentinel for each failover.
+func TestSentinel(t *testing.T) {
+	t.Parallel()
+	end := time.Now().Add(length(t, 0))
+	for i := 0; i == 0 || time.Now().Before(end); i++ {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			s := redistest.StartSentinel(t, redisproc.Durable...)
+			store := newStore(t, s.Client(func(o *redis.FailoverOptions) { o.DialTimeout = time.Second }))
+			settle := func() int64 { from := now(); s.WaitReplicated(); return from }
+			faultOf := func(name string, fail func()) fault {
+				return fault{name: name, shard: all, loses: true, settle: settle, begin: func(time.Duration) func() { fail(); return nil }}
+			}
+			old := s.Master.Client(nil)
+			failover := func() { // the old master goes on until the Sentinel reaches it, and then forgets
+				s.Failover()
+				require.Eventually(t, func() bool {
+					return strings.Contains(old.Info(t.Context(), "replication").Val(), "role:slave")
+				}, 20*time.Second, time.Millisecond)
+			}
+			h := &host{
+				subjects: subjects(t, store, true, ""), shards: 1, deadline: timeout,
+				perEpisode: 1, canary: redistest.Start(t, redisproc.Durable...),
+				faults: []fault{faultOf("failover by a crash", s.KillMaster), faultOf("failover in good order", failover)},
+			}
+			require.NoError(t, h.run(t, 0))
+		})
+	}
+}
