@@ -31,6 +31,7 @@ import (
 	"github.com/lazyreq/lazyreq/bench/harness"
 	"github.com/lazyreq/lazyreq/bench/params"
 	"github.com/lazyreq/lazyreq/bench/plot"
+	"github.com/lazyreq/lazyreq/bench/prefetch"
 	"github.com/lazyreq/lazyreq/bench/property"
 	"github.com/lazyreq/lazyreq/bench/proxy"
 	"github.com/lazyreq/lazyreq/bench/server"
@@ -42,6 +43,7 @@ var suites = []harness.Suite{
 	counter.Suite(),
 	server.Suite(),
 	session.Suite(),
+	prefetch.Suite(),
 	decisions.Suite(),
 	denycache.Suite(),
 	params.Suite(),

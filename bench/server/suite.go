@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/bench/child"
+	"github.com/lazyreq/lazyreq/bench/delay"
 	"github.com/lazyreq/lazyreq/bench/harness"
 )
 
@@ -132,12 +133,12 @@ func (b *bench) close() { b.db.close() }
 func (b *bench) compare(ctx context.Context, r *harness.Run, c setting) error {
 	addr := b.db.addr
 	if c.delay > 0 {
-		p, err := startProxy(addr, c.delay, b.rest)
+		p, err := delay.Start(addr, c.delay, b.rest)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = p.close() }()
-		addr = p.addr
+		defer func() { _ = p.Close() }()
+		addr = p.Addr
 	}
 	var contenders []harness.Contender
 	for _, s := range stacks {

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"testing"
@@ -51,40 +49,4 @@ func TestEveryStackAnswersRight(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(want)+1, seen)
-}
-
-func TestTheProxyDelaysAndDoesNotSerialise(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	go func() { // an echo
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() { _, _ = io.Copy(c, c); _ = c.Close() }()
-		}
-	}()
-	rest, err := child.AllCPUs()
-	require.NoError(t, err)
-	const delay = 20 * time.Millisecond
-	p, err := startProxy(l.Addr().String(), delay, rest)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, p.close()) }()
-
-	c, err := net.Dial("tcp", p.addr)
-	require.NoError(t, err)
-	defer c.Close()
-	const messages = 50
-	began := time.Now()
-	go func() {
-		for range messages {
-			_, _ = c.Write([]byte("x"))
-		}
-	}()
-	_, err = io.ReadFull(c, make([]byte, messages))
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, time.Since(began), delay)
-	require.Less(t, time.Since(began), messages*delay/2)
 }

@@ -1,4 +1,4 @@
-package server
+package delay
 
 import (
 	"fmt"
@@ -10,13 +10,14 @@ import (
 	"github.com/lazyreq/lazyreq/bench/child"
 )
 
-// proxy passes on to Redis what it gets, and back, each after a delay. It is one
+// Proxy forwards connections to one address, and delays what it forwards. It is one
 // thread that waits for a timer of the kernel: the delay is exact, and whatever
 // arrives meanwhile is delayed by the same time, not one after the other.
-type proxy struct {
-	addr  string
-	redis unix.SockaddrInet4
-	delay time.Duration
+type Proxy struct {
+	Addr string // of its own
+
+	target unix.SockaddrInet4
+	delay  time.Duration
 
 	poll, timer, listener, stop int         // file descriptors
 	peers                       map[int]int // of each connection, the one on the other side
@@ -34,17 +35,18 @@ type parcel struct {
 
 const parcelSize = 64 << 10
 
-// startProxy starts a proxy in front of addr, with half the delay in each direction.
-func startProxy(addr string, delay time.Duration, on child.CPUs) (*proxy, error) {
+// Start starts a proxy in front of addr, with half the delay in each direction. It runs on these
+// processors.
+func Start(addr string, delay time.Duration, on child.CPUs) (*Proxy, error) {
 	to, err := net.ResolveTCPAddr("tcp4", addr)
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{
-		delay: delay / 2,
-		redis: unix.SockaddrInet4{Port: to.Port, Addr: [4]byte(to.IP.To4())},
-		peers: map[int]int{},
-		done:  make(chan error, 1),
+	p := &Proxy{
+		delay:  delay / 2,
+		target: unix.SockaddrInet4{Port: to.Port, Addr: [4]byte(to.IP.To4())},
+		peers:  map[int]int{},
+		done:   make(chan error, 1),
 	}
 	if err := p.open(); err != nil {
 		return nil, err
@@ -53,7 +55,7 @@ func startProxy(addr string, delay time.Duration, on child.CPUs) (*proxy, error)
 	return p, nil
 }
 
-func (p *proxy) open() (err error) {
+func (p *Proxy) open() (err error) {
 	if p.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func (p *proxy) open() (err error) {
 	if err != nil {
 		return err
 	}
-	p.addr = fmt.Sprintf("127.0.0.1:%d", self.(*unix.SockaddrInet4).Port)
+	p.Addr = fmt.Sprintf("127.0.0.1:%d", self.(*unix.SockaddrInet4).Port)
 	for _, fd := range []int{p.timer, p.stop, p.listener} {
 		if err := p.watch(fd); err != nil {
 			return err
@@ -85,19 +87,19 @@ func (p *proxy) open() (err error) {
 	return nil
 }
 
-func (p *proxy) watch(fd int) error {
+func (p *Proxy) watch(fd int) error {
 	return unix.EpollCtl(p.poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 }
 
-// close ends the proxy and all of its connections.
-func (p *proxy) close() error {
+// Close ends the proxy and all of its connections.
+func (p *Proxy) Close() error {
 	if _, err := unix.Write(p.stop, []byte{1, 0, 0, 0, 0, 0, 0, 0}); err != nil {
 		return err
 	}
 	return <-p.done
 }
 
-func (p *proxy) run() error {
+func (p *Proxy) run() error {
 	defer p.release()
 	events := make([]unix.EpollEvent, 256)
 	for {
@@ -126,7 +128,7 @@ func (p *proxy) run() error {
 	}
 }
 
-func (p *proxy) release() {
+func (p *Proxy) release() {
 	for fd := range p.peers {
 		_ = unix.Close(fd)
 	}
@@ -135,14 +137,14 @@ func (p *proxy) release() {
 	}
 }
 
-func (p *proxy) accept() {
+func (p *Proxy) accept() {
 	in, _, err := unix.Accept4(p.listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 	if err != nil {
 		return // the client is gone again
 	}
 	out, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
-		if err = unix.Connect(out, &p.redis); err == nil {
+		if err = unix.Connect(out, &p.target); err == nil {
 			err = unix.SetNonblock(out, true)
 		}
 	}
@@ -159,7 +161,7 @@ func (p *proxy) accept() {
 
 // receive notes what a connection has sent. At its end, the other side is closed when
 // all before it was delivered.
-func (p *proxy) receive(fd int) {
+func (p *Proxy) receive(fd int) {
 	peer, ok := p.peers[fd]
 	if !ok {
 		return
@@ -179,7 +181,7 @@ func (p *proxy) receive(fd int) {
 }
 
 // deliver sends what is due and sets the timer for the next.
-func (p *proxy) deliver() error {
+func (p *Proxy) deliver() error {
 	now, sent := time.Now(), 0
 	for _, l := range p.late {
 		if l.due.After(now) {
@@ -203,7 +205,7 @@ func (p *proxy) deliver() error {
 
 // send writes all of data. A receiver that is slow holds up all connections, but what is
 // under way is far smaller than its buffer.
-func (p *proxy) send(fd int, data []byte) {
+func (p *Proxy) send(fd int, data []byte) {
 	if _, ok := p.peers[fd]; !ok {
 		return
 	}
@@ -221,7 +223,7 @@ func (p *proxy) send(fd int, data []byte) {
 }
 
 // closePair closes a connection whose other side has ended, and that side.
-func (p *proxy) closePair(fd int) {
+func (p *Proxy) closePair(fd int) {
 	peer, ok := p.peers[fd]
 	if !ok {
 		return
@@ -236,7 +238,7 @@ func (p *proxy) closePair(fd int) {
 	_, _ = unix.Close(fd), unix.Close(peer)
 }
 
-func (p *proxy) buffer() []byte {
+func (p *Proxy) buffer() []byte {
 	if n := len(p.free); n > 0 {
 		b := p.free[n-1]
 		p.free = p.free[:n-1]

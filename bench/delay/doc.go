@@ -1,0 +1,2 @@
+// Package delay adds latency between a client and a server.
+package delay

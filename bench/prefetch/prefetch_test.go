@@ -1,0 +1,41 @@
+package prefetch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/rig"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+)
+
+func TestRoundsOfAllRoutes(t *testing.T) {
+	s := redistest.Start(t)
+	client := rig.NewClient(s.Addr, 0)
+	defer client.Close()
+	for _, r := range routes {
+		in, err := open(t.Context(), s.Addr, client, r.path, 50*time.Millisecond)
+		require.NoError(t, err)
+		values, err := in.Round(t.Context())
+		require.NoError(t, err, r.name)
+		require.InDelta(t, 1, values["redis commands per request"], 0.1, r.name)
+		in.cookie = nil
+		_, err = in.Round(t.Context())
+		require.ErrorIs(t, err, harness.ErrWrong, "without a session")
+		require.NoError(t, in.Close())
+	}
+}
+
+func TestRoundsOfAnotherRoute(t *testing.T) {
+	s := redistest.Start(t)
+	for _, p := range programs {
+		in, err := p.open(s.Addr, time.Millisecond)
+		require.NoError(t, err)
+		values, err := in.Round(t.Context())
+		require.NoError(t, err, p.name)
+		require.Positive(t, values["time"])
+		require.NoError(t, in.Close())
+	}
+}

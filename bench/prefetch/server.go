@@ -1,0 +1,102 @@
+package prefetch
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/bench/rig"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/redisstore"
+)
+
+var (
+	user    = session.NewField[string]("user")
+	account = reqctx.NewKey[string]("account")
+	flags   = reqctx.NewKey[string]("flags")
+)
+
+// route is a way to serve the route that reads all.
+type route struct {
+	name, path string
+	options    []server.RouteOption
+	handler    server.HandlerFunc
+}
+
+var routes = []route{
+	{"lazyreq", "/prefetch", []server.RouteOption{server.Prefetch("session", account, flags)}, readAll},
+	{"lazy", "/lazy", nil, readAll},
+	{"by hand", "/parallel", nil, func(w http.ResponseWriter, req *server.Request) error {
+		if err := req.Resolve("session.load", "account", "flags"); err != nil {
+			return err
+		}
+		return readAll(w, req)
+	}},
+}
+
+// readAll reads the properties one after another.
+func readAll(w http.ResponseWriter, req *server.Request) error {
+	ctx := req.Context()
+	name, err := user.Get(ctx)
+	if err != nil {
+		return err
+	}
+	a, err := account.Get(ctx)
+	if err != nil {
+		return err
+	}
+	f, err := flags.Get(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, name+" "+a+" "+f)
+	return err
+}
+
+const all = "ada account flags"
+
+// after is a property that takes as long as a call of another service.
+func after(v string) reqctx.Prop[string] {
+	return reqctx.Prop[string]{Prefetch: true, Resolve: func(ctx context.Context) (string, error) {
+		timer := time.NewTimer(propertyLatency)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return v, nil
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}}
+}
+
+// newServer returns a server with sessions on the Redis at addr, and these routes besides
+// POST /login and GET /light.
+func newServer(addr string, routes []route) (*server.Server, *redis.Client, error) {
+	client := rig.NewClient(addr, 0)
+	store, err := redisstore.New(client, redisstore.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	srv, err := server.New(server.Options{SessionStore: store})
+	if err != nil {
+		return nil, nil, err
+	}
+	reqctx.Provide(srv.Registry(), account, after("account"))
+	reqctx.Provide(srv.Registry(), flags, after("flags"))
+	srv.HandleFunc("POST /login", func(_ http.ResponseWriter, req *server.Request) error {
+		return user.Set(req.Context(), "ada")
+	})
+	srv.HandleFunc("GET /light", func(w http.ResponseWriter, _ *server.Request) error {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	})
+	for _, r := range routes {
+		srv.HandleFunc("GET "+r.path, r.handler, r.options...)
+	}
+	return srv, client, nil
+}
