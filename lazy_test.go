@@ -43,6 +43,12 @@ var ladder = map[string]int{
 // goRedis are the packages of the library that talk to Redis.
 var goRedis = []string{"session/redisstore", "ratelimit/redisstore", "coord/redisstore", "internal/redispipe"}
 
+// openTelemetryAPI is what package telemetry uses of OpenTelemetry: nothing of its SDK.
+var openTelemetryAPI = []string{
+	"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
+	"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
+}
+
 // testHosts may import anything, and only tests import them.
 var testHosts = []string{"internal/redistest", "internal/redismini"}
 
@@ -95,6 +101,10 @@ func checkStep(t *testing.T, from, to string) {
 func checkOutside(t *testing.T, from, imported string) {
 	if !strings.Contains(folder(imported), ".") {
 		return // the standard library
+	}
+	if strings.HasPrefix(imported, "go.opentelemetry.io/") {
+		require.Containsf(t, openTelemetryAPI, imported, "%s imports %s, which is not the API", from, imported)
+		require.Equalf(t, "server/telemetry", from, "%s imports %s", from, imported)
 	}
 	switch {
 	case slices.Contains(testHosts, from), ladder[folder(from)] > 4, strings.HasPrefix(from, "server/"):

@@ -1,0 +1,88 @@
+// Accesslog is a server that logs one line for each request: what it answered, which properties
+// it resolved and how long each took, and what its rate limit decided. The library itself logs
+// only what fails.
+//
+//	go run ./examples/accesslog
+//
+//	curl http://127.0.0.1:8080/profile
+//	curl http://127.0.0.1:8080/fast
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	srv, err := newServer(slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.ListenAndServe(cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080")) }()
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		err = srv.Shutdown(ctx)
+	}
+	if err != nil {
+		log.Print(err)
+	}
+}
+
+var (
+	visits  = session.NewCounter("visits")
+	account = reqctx.NewKey[string]("account")
+)
+
+// newServer returns a server whose requests are logged by log.
+func newServer(log *slog.Logger) (*server.Server, error) {
+	srv, err := server.New(server.Options{
+		Logger:     log,
+		Observers:  []server.Observer{newAccessLog(log)},
+		Session:    session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, to try it out
+		RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("profile", ratelimit.ByIP(), ratelimit.PerMinute(5))},
+	})
+	if err != nil {
+		return nil, err
+	}
+	reqctx.Provide(srv.Registry(), account, reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) {
+		n, err := visits.Get(ctx) // reads the session
+		return fmt.Sprintf("visitor, seen %d times", n), err
+	}})
+	srv.HandleFunc("GET /profile", func(w http.ResponseWriter, req *server.Request) error {
+		if err := req.RateLimit().Require(); err != nil {
+			return err
+		}
+		text, err := account.Get(req.Context())
+		if err != nil {
+			return err
+		}
+		if err := visits.Add(req.Context(), 1); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(w, text)
+		return err
+	})
+	srv.HandleFunc("GET /fast", func(w http.ResponseWriter, _ *server.Request) error {
+		_, err := fmt.Fprintln(w, "nothing was resolved")
+		return err
+	})
+	return srv, nil
+}
