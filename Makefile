@@ -11,7 +11,7 @@ race:
 
 FIGHT ?= 60s
 fight: ## processes fight for leases, killed and stopped meanwhile; the tests have 5 s of it
-	LAZYREQ_FIGHT=$(FIGHT) go test ./coord -run 'TestAFight$$$$' -v
+	LAZYREQ_FIGHT=$(FIGHT) go test ./coord -run 'TestProcessesCompeteForLeases$$$$' -v
 
 TORTURE ?= 2m
 torture: ## random faults of Redis, for so long each schedule; the tests have some seconds of each

@@ -129,10 +129,10 @@ var (
 	memberName    = session.NewField[string]("name")
 )
 
-// TestTheWholeLibrary runs a small application over a real connection: a login,
+// TestPackagesTogether runs a small application over a real connection: a login,
 // a property that reads the session, a limited search, and a page that touches
 // nothing.
-func TestTheWholeLibrary(t *testing.T) {
+func TestPackagesTogether(t *testing.T) {
 	var loads, closed atomic.Int32
 	threePerMinute := ratelimit.PerMinute(3)
 	srv, err := server.New(server.Options{

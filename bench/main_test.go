@@ -56,7 +56,7 @@ func TestRunSuiteSavesLinesAndMeta(t *testing.T) {
 	require.Contains(t, string(about), `"about": "what is small"`)
 }
 
-func TestAFailedRunSavesNothing(t *testing.T) {
+func TestFailedRunSavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	boom := fmt.Errorf("boom")
 	require.ErrorIs(t, options{results: dir, json: true, out: io.Discard}.runSuite(t.Context(), suite(boom)), boom)

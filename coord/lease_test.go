@@ -60,7 +60,7 @@ func lives(t *testing.T, l *coord.Lease) {
 	}
 }
 
-func TestLeaseEndsHereFirst(t *testing.T) {
+func TestLeaseEndsLocallyFirst(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
 		require.Equal(t, "u", lease.User())

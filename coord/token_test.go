@@ -39,8 +39,8 @@ func TestEmptyID(t *testing.T) {
 	require.ErrorContains(t, err, "no store")
 }
 
-// TestTombstone checks that a tombstone lasts as long as its token, and a day at most.
-func TestTombstone(t *testing.T) {
+// TestUsedTokenIsRemembered checks that a tombstone lasts as long as its token, and a day at most.
+func TestUsedTokenIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := newTokens(t, newMemory(t, memstore.Options{}))
 		for ttl, keep := range map[time.Duration]time.Duration{

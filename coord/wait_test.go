@@ -126,7 +126,7 @@ func TestWaitersAreInOrder(t *testing.T) {
 }
 
 // A release while the first waiter asks, and gets the lease, does not wake the second.
-func TestAReleaseWakesNoLaterWaiter(t *testing.T) {
+func TestReleaseWakesNoLaterWaiter(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		s := &slowStore{LeaseStore: m, before: 100 * time.Millisecond}
 		l := newLeases(t, s, tenSeconds)
@@ -168,8 +168,8 @@ func TestStoreErrorEndsWait(t *testing.T) {
 	})
 }
 
-// TestALeaseOutlivesItsContext checks that a lease does not end with the context of Acquire or Wait.
-func TestALeaseOutlivesItsContext(t *testing.T) {
+// TestLeaseOutlivesItsContext checks that a lease does not end with the context of Acquire or Wait.
+func TestLeaseOutlivesItsContext(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		for i, get := range []func(context.Context, string) (*coord.Lease, error){l.Acquire, l.Wait} {
 			ctx, cancel := context.WithCancel(t.Context())

@@ -175,7 +175,7 @@ func TestBatchIsCancelledWhenAllHaveLeft(t *testing.T) {
 }
 
 // The call is made, with all its keys, also if the caller that began it leaves before.
-func TestBatchGoesWithoutTheFirst(t *testing.T) {
+func TestBatchContinuesWithoutItsFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c tally
 		b := lazy.NewBatch(c.squares)

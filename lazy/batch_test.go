@@ -171,7 +171,7 @@ func TestBatchDoesNotWaitForALateTask(t *testing.T) {
 	})
 }
 
-func TestBatchesGoBesideOneAnother(t *testing.T) {
+func TestBatchesRunConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tally{takes: time.Hour}
 		b := lazy.NewBatch(c.squares)

@@ -30,7 +30,7 @@ func owners(s *lazy.Scope) map[string]func(func(context.Context) (int, error)) *
 	}
 }
 
-func TestRule7AValueThatNeedsItself(t *testing.T) {
+func TestRule7ValueThatNeedsItself(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
@@ -66,7 +66,7 @@ func TestRule7AValueThatNeedsItself(t *testing.T) {
 	})
 }
 
-func TestRule7ACycleNamesItsPath(t *testing.T) {
+func TestRule7CycleNamesItsPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
 		for _, ctx := range []context.Context{context.Background(), t.Context(), s.Context()} {
@@ -91,7 +91,7 @@ func TestRule7ACycleNamesItsPath(t *testing.T) {
 }
 
 // The path begins with the value that closes the cycle, not with what led there.
-func TestRule7ThePathLeavesOutWhatIsBefore(t *testing.T) {
+func TestRule7PathLeavesOutWhatIsBefore(t *testing.T) {
 	var a, b, c *lazy.Value[int] // inline, so that it is always b that is asked for twice
 	a = lazy.New(func(ctx context.Context) (int, error) { return b.Get(ctx) })
 	b = lazy.New(func(ctx context.Context) (int, error) { return c.Get(ctx) })
@@ -101,7 +101,7 @@ func TestRule7ThePathLeavesOutWhatIsBefore(t *testing.T) {
 	require.EqualError(t, err, "lazy: cycle: "+b.Name()+" -> "+c.Name()+" -> "+b.Name())
 }
 
-func TestRule7ACycleAcrossGoroutines(t *testing.T) {
+func TestRule7CycleAcrossGoroutines(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
 			s := lazy.NewScope(apart(t))
@@ -131,7 +131,7 @@ func TestRule7ACycleAcrossGoroutines(t *testing.T) {
 	}
 }
 
-func TestRule7ACycleOfThreeStartedByAll(t *testing.T) {
+func TestRule7CycleOfThreeStartedByAll(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
 			s := lazy.NewScope(apart(t))
@@ -158,7 +158,7 @@ func TestRule7ACycleOfThreeStartedByAll(t *testing.T) {
 }
 
 // One of the values that All waits for needs the caller of All.
-func TestRule7ACycleThroughOneOfMany(t *testing.T) {
+func TestRule7CycleThroughOneOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
 		for _, owned := range owners(s) {
@@ -177,7 +177,7 @@ func TestRule7ACycleThroughOneOfMany(t *testing.T) {
 
 // A waiter that is not part of the cycle gets the value's outcome, and a function may go
 // on without the value that it cannot have.
-func TestRule7ACycleIsAnOrdinaryError(t *testing.T) {
+func TestRule7CycleIsAnOrdinaryError(t *testing.T) {
 	var a, b *lazy.Value[int]
 	a = lazy.New(func(ctx context.Context) (int, error) { return b.Get(ctx) })
 	b = lazy.New(func(ctx context.Context) (int, error) {
@@ -193,7 +193,7 @@ func TestRule7ACycleIsAnOrdinaryError(t *testing.T) {
 	}
 }
 
-func TestADiamondIsNotACycle(t *testing.T) {
+func TestDiamondIsNotACycle(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
 			s := lazy.NewScope(apart(t))
@@ -217,7 +217,7 @@ func TestADiamondIsNotACycle(t *testing.T) {
 
 // A value whose second computation needs the first one's outcome is not a cycle: edges are
 // between computations.
-func TestAResetValueMayNeedWhatNeededIt(t *testing.T) {
+func TestResetValueMayNeedWhatNeededIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
 		var a, b *lazy.Value[int]
@@ -241,7 +241,7 @@ func TestAResetValueMayNeedWhatNeededIt(t *testing.T) {
 
 // A function that sets its own value has released the waiters, and may then need them. The
 // caller on whose goroutine it runs is not released.
-func TestAFunctionThatSetItsValueMayNeedItsWaiters(t *testing.T) {
+func TestFunctionThatSetItsValueMayNeedItsWaiters(t *testing.T) {
 	for range 300 {
 		synctest.Test(t, func(t *testing.T) {
 			s := lazy.NewScope(apart(t))

@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-func TestRule5AStandAloneValueForgetsAnError(t *testing.T) {
+func TestRule5StandAloneValueForgetsAnError(t *testing.T) {
 	for _, ctx := range []context.Context{context.Background(), t.Context()} {
 		runs := 0
 		v := lazy.New(func(context.Context) (int, error) {
@@ -31,7 +31,7 @@ func TestRule5AStandAloneValueForgetsAnError(t *testing.T) {
 	}
 }
 
-func TestRule5AScopesValueKeepsItsError(t *testing.T) {
+func TestRule5ScopesValueKeepsItsError(t *testing.T) {
 	s := lazy.NewScope(apart(t))
 	defer s.Close()
 	for _, ctx := range []context.Context{s.Context(), t.Context()} {
@@ -49,7 +49,7 @@ func TestRule5AScopesValueKeepsItsError(t *testing.T) {
 	}
 }
 
-func TestRule5ACancellationOfTheAttemptIsNotKept(t *testing.T) {
+func TestRule5CancellationOfTheAttemptIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
 		for _, cancelled := range []error{context.Canceled, fmt.Errorf("dial: %w", context.DeadlineExceeded)} {
@@ -100,7 +100,7 @@ type brokenError struct{}
 func (brokenError) Error() string { return "broken" }
 func (brokenError) Is(error) bool { panic("Is") }
 
-func TestAnErrorThatPanicsWhenAskedReachesTheWaiters(t *testing.T) {
+func TestErrorThatPanicsWhenAskedReachesTheWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
 		v := lazy.Go(s, func(ctx context.Context) (int, error) {

@@ -40,7 +40,7 @@ func joinAndWait(ctx context.Context, f, caller *Flight) error {
 	return err
 }
 
-func TestRule2AHitTakesNoLock(t *testing.T) {
+func TestRule2HitTakesNoLock(t *testing.T) {
 	v := New(func(context.Context) (int, error) { return 1, nil })
 	v.Set(1)
 	v.mu.Lock()
@@ -54,7 +54,7 @@ func TestRule2AHitTakesNoLock(t *testing.T) {
 }
 
 // An abandoned computation can no longer be joined when it is cancelled.
-func TestRule3AnAbandonedComputationCannotBeJoined(t *testing.T) {
+func TestRule3AbandonedComputationCannotBeJoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var v *Value[int]
 		attached := make(chan bool, 1)
@@ -126,7 +126,7 @@ func TestEdgesAreCounted(t *testing.T) {
 // A flight that was completed by a Set, while its work goes on, does not hold up its
 // waiters, even before they remove their edges; but it does hold up the flight on whose
 // goroutine it runs.
-func TestACompleteFlightInACycle(t *testing.T) {
+func TestCompleteFlightInACycle(t *testing.T) {
 	for _, inline := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			check := func(end <-chan error, b *Flight) {
@@ -191,7 +191,7 @@ func (p probe) Compute(context.Context) { p() }
 func (p probe) Finish(error)            {}
 
 // A dense graph is searched once, not once for each of its paths.
-func TestTheSearchForACycleIsLinear(t *testing.T) {
+func TestSearchForACycleIsLinear(t *testing.T) {
 	flights := make([]*Flight, 200)
 	for i := range flights {
 		flights[i] = newFlight("f")
@@ -203,7 +203,7 @@ func TestTheSearchForACycleIsLinear(t *testing.T) {
 }
 
 // A waiter that finds the flight incomplete may get its channel only after Complete.
-func TestAChannelMadeAfterCompleteIsClosed(t *testing.T) {
+func TestChannelMadeAfterCompleteIsClosed(t *testing.T) {
 	f := newFlight("f")
 	f.Complete(nil)
 	select {

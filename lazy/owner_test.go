@@ -13,7 +13,7 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-func TestRule3AWaiterLeavesWithItsOwnCause(t *testing.T) {
+func TestRule3WaiterLeavesWithItsOwnCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
 		for name, v := range map[string]*lazy.Value[string]{
@@ -40,7 +40,7 @@ func TestRule3AWaiterLeavesWithItsOwnCause(t *testing.T) {
 	})
 }
 
-func TestRule3AStandAloneValueIsCancelledWhenTheLastWaiterLeaves(t *testing.T) {
+func TestRule3StandAloneValueIsCancelledWhenTheLastWaiterLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int32
 		ended := make(chan error, 2)
@@ -75,7 +75,7 @@ func TestRule3AStandAloneValueIsCancelledWhenTheLastWaiterLeaves(t *testing.T) {
 	})
 }
 
-func TestRule3TheResultOfAnAbandonedComputationIsDropped(t *testing.T) {
+func TestRule3ResultOfAnAbandonedComputationIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
 		v := lazy.New(func(context.Context) (int, error) {
@@ -118,7 +118,7 @@ func TestRule3NoCallerJoinsADoomedComputation(t *testing.T) {
 	})
 }
 
-func TestRule3AScopesValueRunsUnderTheScope(t *testing.T) {
+func TestRule3ScopesValueRunsUnderTheScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
 		s := lazy.NewScope(context.WithValue(t.Context(), key{}, "owner"))
@@ -137,7 +137,7 @@ func TestRule3AScopesValueRunsUnderTheScope(t *testing.T) {
 	})
 }
 
-func TestRule3AStandAloneValueKeepsTheFirstCallersValues(t *testing.T) {
+func TestRule3StandAloneValueKeepsTheFirstCallersValues(t *testing.T) {
 	type key struct{}
 	for _, ctx := range []context.Context{context.Background(), t.Context()} {
 		v := lazy.New(func(ctx context.Context) (any, error) { return ctx.Value(key{}), nil })
@@ -185,7 +185,7 @@ func TestRule4RunsInlineUnlessTheCallerCouldLeaveEarlier(t *testing.T) {
 	require.True(t, inline, "a function passes on a context that ends with the scope")
 }
 
-func TestRule4TheScopeTracksWhatRuns(t *testing.T) {
+func TestRule4ScopeTracksWhatRuns(t *testing.T) {
 	for name, ctx := range map[string]func(s *lazy.Scope) context.Context{
 		"inline":         (*lazy.Scope).Context,
 		"on a goroutine": func(*lazy.Scope) context.Context { return context.Background() },

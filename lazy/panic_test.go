@@ -19,7 +19,7 @@ import (
 // blowUp is a name to look for in stacks.
 func blowUp(v any) { panic(v) }
 
-func TestRule6APanicReachesEveryWaiter(t *testing.T) {
+func TestRule6PanicReachesEveryWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
 		fn := func(ctx context.Context) (int, error) {
@@ -46,7 +46,7 @@ func TestRule6APanicReachesEveryWaiter(t *testing.T) {
 				require.Equal(t, error(errBoom), p.Value)
 				require.ErrorIs(t, p, errBoom)
 				require.Contains(t, string(p.Stack), "blowUp", "the stack is the function's")
-				require.Contains(t, p.Name, "TestRule6APanicReachesEveryWaiter")
+				require.Contains(t, p.Name, "TestRule6PanicReachesEveryWaiter")
 				require.Contains(t, p.Error(), "panicked: boom\n")
 				require.Contains(t, p.Error(), "blowUp")
 			}
@@ -80,7 +80,7 @@ func TestPanicsOfOtherKinds(t *testing.T) {
 	require.ErrorAs(t, p.(error), &asNil)
 }
 
-func TestRule6APanicIsForgottenByAStandAloneValueAndKeptByAScopes(t *testing.T) {
+func TestRule6PanicIsForgottenByAStandAloneValueAndKeptByAScopes(t *testing.T) {
 	s := lazy.NewScope(apart(t))
 	runs := 0
 	fn := func(context.Context) (int, error) {
@@ -179,7 +179,7 @@ func (w waiter) Wait(context.Context) error { return w() }
 
 // A panic that travels through outer values keeps the name and the stack of
 // where it happened.
-func TestRule6ANestedPanicKeepsTheInnerNameAndStack(t *testing.T) {
+func TestRule6NestedPanicKeepsTheInnerNameAndStack(t *testing.T) {
 	s := lazy.NewScope(apart(t))
 	for name, ctx := range map[string]context.Context{"inline": s.Context(), "on goroutines": t.Context()} {
 		inner := lazy.New(innermost)

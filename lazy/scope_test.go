@@ -63,7 +63,7 @@ func TestCloseCancelsAndWaits(t *testing.T) {
 	})
 }
 
-func TestAClosedScopeComputesNothing(t *testing.T) {
+func TestClosedScopeComputesNothing(t *testing.T) {
 	s := lazy.NewScope(apart(t))
 	there := lazy.Go(s, slow(0, "there"))
 	require.NoError(t, there.Wait(t.Context()))
@@ -88,7 +88,7 @@ func TestAClosedScopeComputesNothing(t *testing.T) {
 	require.Equal(t, 4, n)
 }
 
-func TestTheScopeEndsWithItsContext(t *testing.T) {
+func TestScopeEndsWithItsContext(t *testing.T) {
 	parent, cancel := context.WithCancelCause(t.Context())
 	s := lazy.NewScope(parent)
 	v := lazy.Go(s, func(ctx context.Context) (int, error) {
@@ -274,7 +274,7 @@ func TestCloseReturnsTheErrorsOfTasks(t *testing.T) {
 
 // A panic whose only waiter has its context end at that very moment is not lost: the
 // waiter raises it.
-func TestAPanicAtTheMomentOfLeaving(t *testing.T) {
+func TestPanicAtTheMomentOfLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
 		ended := make(chan bool)

@@ -62,7 +62,7 @@ func TestRule1OneComputationIsShared(t *testing.T) {
 }
 
 // A function fails while two wait: both get its error, and the process lives.
-func TestRule1AnErrorIsShared(t *testing.T) {
+func TestRule1ErrorIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
 		v := lazy.New(func(ctx context.Context) (int, error) {
@@ -82,7 +82,7 @@ func TestRule1AnErrorIsShared(t *testing.T) {
 	})
 }
 
-func TestRule2AHitDoesNotAllocate(t *testing.T) {
+func TestRule2HitDoesNotAllocate(t *testing.T) {
 	ctx := t.Context()
 	s := lazy.NewScope(ctx)
 	defer s.Close()
@@ -100,7 +100,7 @@ func TestRule2AHitDoesNotAllocate(t *testing.T) {
 
 // What is kept is the value, and not the computation with the first caller's
 // context behind it.
-func TestAHitKeepsNothingButTheValue(t *testing.T) {
+func TestHitKeepsNothingButTheValue(t *testing.T) {
 	type key struct{}
 	collected := make(chan bool)
 	v := lazy.New(slow(0, "v"))

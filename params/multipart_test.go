@@ -52,7 +52,7 @@ func contentOfFile(t testing.TB, f *File) string {
 }
 
 // Wherever a form is cut off before its closing boundary, it is refused.
-func TestAFormThatIsCutOff(t *testing.T) {
+func TestFormThatIsCutOff(t *testing.T) {
 	const whole = "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n" +
 		"--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\nContent-Type: text/plain\r\n\r\n2\r\n--b--"
 	for _, end := range []string{"", "\r\n", "\r\nepilogue"} {
@@ -67,7 +67,7 @@ func TestAFormThatIsCutOff(t *testing.T) {
 	}
 }
 
-func TestAPartWithTwoOfAHeader(t *testing.T) {
+func TestPartWithTwoOfAHeader(t *testing.T) {
 	for _, header := range []string{`Content-Disposition: form-data; name="b"`, "Content-Type: text/html", "Content-Transfer-Encoding: base64"} {
 		r := rawForm("--b", `Content-Disposition: form-data; name="a"`, "Content-Type: text/plain", "Content-Transfer-Encoding: 7bit", header, "", "1", "--b--")
 		_, err := paramsOf(t, r, Options{}).Form().String("a")

@@ -405,7 +405,7 @@ func TestIdle(t *testing.T) {
 	require.NoError(t, c.Finish())
 }
 
-func TestACloserThatEndsItsGoroutineLeavesNoOtherOut(t *testing.T) {
+func TestCloserThatEndsItsGoroutineLeavesNoOtherOut(t *testing.T) {
 	reg, log := logged()
 	c := reqctx.New(t.Context(), reg)
 	var closed []string

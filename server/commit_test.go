@@ -14,7 +14,7 @@ import (
 
 // A committed property is visible outside; its cookie must reach the client
 // even if another property then fails. What the handler has set is not sent.
-func TestAFailedCommitKeepsTheCookiesOfThoseThatSucceeded(t *testing.T) {
+func TestFailedCommitKeepsTheCookiesOfThoseThatSucceeded(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	saved, failing := reqctx.NewKey[int]("saved"), reqctx.NewKey[int]("failing")
 	resolve := func(context.Context) (int, error) { return 1, nil }

@@ -90,7 +90,7 @@ func write(c *server.Conn) error { _, err := io.WriteString(c, "x"); return err 
 
 // What goes either way keeps a connection from being idle for its reads; a peer that
 // takes nothing is not kept by what it sends.
-func TestConnThatIsNotIdle(t *testing.T) {
+func TestConnTrafficPreventsIdleTimeout(t *testing.T) {
 	t.Run("the peer listens", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv, _ := newServer(t, server.Options{IdleTimeout: time.Minute})

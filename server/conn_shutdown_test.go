@@ -146,7 +146,7 @@ func TestServeConnsAfterShutdown(t *testing.T) {
 
 // Many that come and go while the server shuts down: each is served to its end or
 // never accepted, and Shutdown returns after the last.
-func TestShutdownAmongConnections(t *testing.T) {
+func TestShutdownDuringConnects(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	provideMark(srv)
 	var running atomic.Int32

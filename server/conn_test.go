@@ -113,7 +113,7 @@ func TestConnPropertiesResolveOncePerConnection(t *testing.T) {
 	require.Empty(t, l.at(""))
 }
 
-func TestConnSetResolveGo(t *testing.T) {
+func TestConnProperties(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, l := newServer(t, server.Options{})
 		slow := func(context.Context) (int, error) { <-time.After(time.Second); return 1, nil }

@@ -46,7 +46,7 @@ type neverRead struct{}
 func (neverRead) Read([]byte) (int, error) { panic("read beyond the limit") }
 
 // A client that reads slowly gets all of a response, however long that takes.
-func TestASlowReaderIsNotCut(t *testing.T) {
+func TestSlowReaderIsNotCut(t *testing.T) {
 	for name, write := range writeAll {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func (s slowReader) Read(p []byte) (int, error) {
 }
 
 // A client that has stopped reading ends the response after WriteTimeout, at whatever point.
-func TestAStalledReaderIsCut(t *testing.T) {
+func TestStalledReaderIsCut(t *testing.T) {
 	for name, write := range writeAll {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestDeadlinesOverHTTP2(t *testing.T) {
 }
 
 // A handler's own deadline is left alone.
-func TestAHandlersOwnWriteDeadline(t *testing.T) {
+func TestHandlersOwnWriteDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := newServer(t, server.Options{})
 		took := make(chan time.Duration, 1)
@@ -223,7 +223,7 @@ func TestAHandlersOwnWriteDeadline(t *testing.T) {
 
 // An upload has the time that its route gives it, on a server with default timeouts, and its
 // response comes after that.
-func TestAnUploadHasItsRoutesTime(t *testing.T) {
+func TestUploadUnderRouteReadTimeout(t *testing.T) {
 	for name, pause := range map[string]time.Duration{"in time": 4 * time.Minute, "too slow": 6 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -27,7 +27,7 @@ func unsaved(srv *server.Server, err error) {
 	})
 }
 
-func TestAFailedCommitIsOneCleanProblem(t *testing.T) {
+func TestFailedCommitIsOneCleanProblem(t *testing.T) {
 	for name, way := range ways(t) {
 		t.Run(name, func(t *testing.T) {
 			srv, l := newServer(t, server.Options{})
@@ -67,7 +67,7 @@ func TestAFailedCommitIsOneCleanProblem(t *testing.T) {
 	}
 }
 
-func TestAFailedCommitRefusesTheHijack(t *testing.T) {
+func TestFailedCommitRefusesTheHijack(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	unsaved(srv, errSave)
 	srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error {
@@ -87,7 +87,7 @@ func TestAFailedCommitRefusesTheHijack(t *testing.T) {
 
 // What the response is when a commit fails: the server's failure, whatever the
 // error describes, unless it is a conflict.
-func TestAFailedCommitIsAServerError(t *testing.T) {
+func TestFailedCommitIsAServerError(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err    error
 		status int
@@ -112,7 +112,7 @@ func TestAFailedCommitIsAServerError(t *testing.T) {
 
 // A handler that cannot write panics, as httputil.ReverseProxy does; the problem
 // that the client is to get is whole nevertheless.
-func TestAPanicAfterAFailedCommitLeavesTheProblem(t *testing.T) {
+func TestPanicAfterAFailedCommitLeavesTheProblem(t *testing.T) {
 	for _, v := range []any{http.ErrAbortHandler, "must"} {
 		srv, _ := newServer(t, server.Options{})
 		unsaved(srv, errSave)
@@ -131,7 +131,7 @@ func TestAPanicAfterAFailedCommitLeavesTheProblem(t *testing.T) {
 
 // The session replaces cookies of its own name; what it has saved is known to the
 // client all the same.
-func TestAFailedCommitKeepsACookieThatReplacedTheHandlers(t *testing.T) {
+func TestFailedCommitKeepsACookieThatReplacedTheHandlers(t *testing.T) {
 	field := session.NewField[string]("kept")
 	srv, l := newServer(t, server.Options{Session: session.Options{Cookie: session.Cookie{Insecure: true}}})
 	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{

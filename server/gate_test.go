@@ -75,7 +75,7 @@ func ways(tb testing.TB) map[string]func(w http.ResponseWriter) error {
 	}
 }
 
-func TestEveryWayOutCommitsFirst(t *testing.T) {
+func TestEveryWayToRespondCommitsFirst(t *testing.T) {
 	for name, way := range ways(t) {
 		t.Run(name, func(t *testing.T) {
 			srv, l := newServer(t, server.Options{})
@@ -203,7 +203,7 @@ type hijackable struct{ *httptest.ResponseRecorder }
 
 func (hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, nil }
 
-func TestAConnectionIsHijackedOnce(t *testing.T) {
+func TestConnectionIsHijackedOnce(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error {
 		_, _, err := w.(http.Hijacker).Hijack()
@@ -215,7 +215,7 @@ func TestAConnectionIsHijackedOnce(t *testing.T) {
 	srv.ServeHTTP(hijackable{httptest.NewRecorder()}, httptest.NewRequest("GET", "/", nil))
 }
 
-func TestAHijackThatIsNotSupportedLeavesTheResponse(t *testing.T) {
+func TestHijackThatIsNotSupportedLeavesTheResponse(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	provideMark(srv)
 	srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error {
@@ -266,7 +266,7 @@ func TestInformationalResponsesCommitNothing(t *testing.T) {
 	require.Len(t, l.at("WARN"), 1)
 }
 
-func TestASecondHeaderIsLoggedAndIgnored(t *testing.T) {
+func TestSecondHeaderIsLoggedAndIgnored(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error {
 		w.WriteHeader(http.StatusAccepted)
@@ -278,7 +278,7 @@ func TestASecondHeaderIsLoggedAndIgnored(t *testing.T) {
 	require.Equal(t, "/path", l.at("WARN")[0]["path"])
 }
 
-func TestAnErrorAfterTheHeaderCutsTheConnection(t *testing.T) {
+func TestErrorAfterTheHeaderCutsTheConnection(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	srv.HandleFunc("GET /path", func(w http.ResponseWriter, _ *server.Request) error {
 		_, _ = io.WriteString(w, "half")
@@ -295,7 +295,7 @@ func TestAnErrorAfterTheHeaderCutsTheConnection(t *testing.T) {
 }
 
 // A goroutine that outlives its handler gets nothing through.
-func TestTheGateIsClosedAfterTheHandler(t *testing.T) {
+func TestGateIsClosedAfterTheHandler(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	provideMark(srv)
 	writers := make(chan http.ResponseWriter, 1)

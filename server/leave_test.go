@@ -114,7 +114,7 @@ func (s *leaving) serve(t *testing.T, act func(*session.Session) error, loaded, 
 
 // A client that logs out and closes the page is logged out, even if the session was not
 // loaded by then; and a handler's writes are saved.
-func TestAClientThatLeavesCancelsNoLogout(t *testing.T) {
+func TestDisconnectDoesNotCancelLogout(t *testing.T) {
 	const gone, there = "false 0", "true 0"
 	for name, tt := range map[string]struct {
 		act        func(*session.Session) error
@@ -139,7 +139,7 @@ func TestAClientThatLeavesCancelsNoLogout(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeavesCancelsNoRevoke(t *testing.T) {
+func TestDisconnectDoesNotCancelRevoke(t *testing.T) {
 	for name, late := range map[string]bool{"before": false, "meanwhile": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newLeaving(t)
@@ -159,7 +159,7 @@ func TestAClientThatLeavesCancelsNoRevoke(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeavesCancelsNoSave(t *testing.T) {
+func TestDisconnectDoesNotCancelSave(t *testing.T) {
 	for name, late := range map[string]bool{"before": false, "meanwhile": true} {
 		t.Run("a write, "+name, func(t *testing.T) {
 			s := newLeaving(t)

@@ -158,7 +158,7 @@ func TestCleanUpsDoNotDelayTheResponse(t *testing.T) {
 
 // A client that goes away ends the request's context, and the clean-ups, whose
 // own context goes on, come after the handler and the tasks.
-func TestAClientThatLeavesCancelsAndCleansUp(t *testing.T) {
+func TestDisconnectCancelsAndCleansUp(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	order := make(chan string, 3)
 	began := make(chan struct{})
@@ -211,7 +211,7 @@ func TestTasksAreCancelledWhenTheHandlerReturns(t *testing.T) {
 	require.Empty(t, l.at(""))
 }
 
-func TestAFailedTaskIsLogged(t *testing.T) {
+func TestFailedTaskIsLogged(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
 		return req.Go("audit", func(context.Context) error { return errSave })
@@ -308,7 +308,7 @@ func TestHijackedRequestsAreCancelled(t *testing.T) {
 	}
 }
 
-func TestAPortInUseIsAClearError(t *testing.T) {
+func TestPortInUseIsAClearError(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
@@ -406,7 +406,7 @@ func TestWriteTimeout(t *testing.T) {
 	}
 }
 
-func TestALargeHeaderIsRefused(t *testing.T) {
+func TestLargeHeaderIsRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		max, size, want int
 	}{

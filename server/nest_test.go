@@ -19,7 +19,7 @@ import (
 
 // Wherever a server is mounted, each request has one set of properties in each
 // server that it passes, and each is committed once.
-func TestServersWithinServers(t *testing.T) {
+func TestNestedServers(t *testing.T) {
 	var commits, resolved int
 	provide := func(srv *server.Server) *server.Server {
 		reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
@@ -155,7 +155,7 @@ func through(h http.Handler) http.Handler {
 
 // What a handler of the same server answers goes to the writer that it was given,
 // the errors too; what its properties add to the header belongs to the whole.
-func TestASubrequestKeepsToItsWriter(t *testing.T) {
+func TestNestedHandlerUsesItsWriter(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	provideMark(srv)
 	srv.HandleFunc("GET /part", marked(func(http.ResponseWriter, *server.Request) error { return server.Errorf(404, "No part.") }))

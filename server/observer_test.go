@@ -180,7 +180,7 @@ func TestObserverGetsTheDecisions(t *testing.T) {
 	}
 }
 
-func TestAServerWithinItselfIsObservedOnce(t *testing.T) {
+func TestNestedServerIsObservedOnce(t *testing.T) {
 	w := &watcher{}
 	srv := observedServer(t, w)
 	srv.Handle("GET /outer/", http.StripPrefix("/outer", srv))
@@ -218,7 +218,7 @@ func (n named) ResolveStart(ctx context.Context, _ string) context.Context {
 func (n named) ResolveEnd(context.Context, string, time.Duration, error) { n.note(n.name + "end") }
 func (n named) RequestEnd(context.Context, server.RequestInfo)           { n.note(n.name + "request") }
 
-func TestHandlerOfTimeoutHandlerFailsLate(t *testing.T) {
+func TestTimeoutHandlerWithLateFailure(t *testing.T) {
 	w := &watcher{}
 	srv, _ := newServer(t, server.Options{Observers: []server.Observer{w}})
 	release, failed := make(chan struct{}), make(chan struct{})

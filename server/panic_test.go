@@ -33,7 +33,7 @@ func explode() { panic("boom") }
 
 func exit() { runtime.Goexit() }
 
-func TestAPanicIsLoggedOnceAndAnswered500(t *testing.T) {
+func TestPanicIsLoggedOnceAndAnswered500(t *testing.T) {
 	ok := func(http.ResponseWriter, *server.Request) error { return nil }
 	for name, tt := range map[string]struct {
 		provide func(srv *server.Server)
@@ -148,7 +148,7 @@ func TestAPanicIsLoggedOnceAndAnswered500(t *testing.T) {
 }
 
 // After the header there is no other answer than to cut the connection.
-func TestAPanicAfterTheHeaderCutsTheConnection(t *testing.T) {
+func TestPanicAfterTheHeaderCutsTheConnection(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end    func(w http.ResponseWriter, req *server.Request) error
 		logged int
@@ -204,7 +204,7 @@ func TestAbortBeforeTheHeader(t *testing.T) {
 }
 
 // A handler that recovers from a panic of a Commit function cannot respond after all.
-func TestARecoveredCommitPanicIsStillAFailure(t *testing.T) {
+func TestRecoveredCommitPanicIsStillAFailure(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
 		Resolve: func(context.Context) (string, error) { return "", nil },

@@ -145,7 +145,7 @@ func openIn(tb testing.TB, dir string) (n int, known bool) {
 	return n, true
 }
 
-func TestARouteHasABudgetOfItsOwn(t *testing.T) {
+func TestRouteHasABudgetOfItsOwn(t *testing.T) {
 	srv, _ := newServer(t, server.Options{Params: params.Options{
 		MaxFile: 1000, Routes: map[string]params.Options{"POST /upload": {MaxFile: 10_000}},
 	}})
@@ -175,7 +175,7 @@ func begin(tb testing.TB, url, request string) net.Conn {
 	return conn
 }
 
-func TestABodyThatDoesNotComeIs408(t *testing.T) {
+func TestBodyReadTimeoutIs408(t *testing.T) {
 	srv, l := newServer(t, server.Options{Params: params.Options{ReadTimeout: 50 * time.Millisecond}})
 	srv.HandleFunc("POST /", func(_ http.ResponseWriter, req *server.Request) error {
 		_, err := req.Params().Form().String("a")
@@ -195,7 +195,7 @@ func TestABodyThatDoesNotComeIs408(t *testing.T) {
 
 // The deadline for the body is not one for the handler: the server would take it for a
 // client that went away.
-func TestTheDeadlineOfABodyEndsWithIt(t *testing.T) {
+func TestDeadlineOfABodyEndsWithIt(t *testing.T) {
 	srv, _ := newServer(t, server.Options{Params: params.Options{ReadTimeout: 500 * time.Millisecond}})
 	srv.HandleFunc("POST /", func(_ http.ResponseWriter, req *server.Request) error {
 		if _, err := req.Params().Form().String("a"); err != nil {

@@ -113,7 +113,7 @@ func TestProblemOfError(t *testing.T) {
 	}
 }
 
-func TestAProblemIsCommitted(t *testing.T) {
+func TestProblemIsCommitted(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	provideMark(srv)
 	srv.HandleFunc("GET /", marked(func(http.ResponseWriter, *server.Request) error { return server.Errorf(401, "") }))
@@ -132,7 +132,7 @@ func TestMaxBytesReaderIs413(t *testing.T) {
 	require.Contains(t, rec.Body.String(), "at most 3 bytes")
 }
 
-func TestAProblemIsAnError(t *testing.T) {
+func TestProblemIsAnError(t *testing.T) {
 	p := &server.Problem{Status: 409, Detail: "Taken.", Err: io.EOF}
 	require.ErrorIs(t, p, io.EOF)
 	require.Equal(t, "409 Conflict: Taken.: EOF", p.Error())
@@ -144,7 +144,7 @@ func TestAProblemIsAnError(t *testing.T) {
 }
 
 // One problem may be the response of many requests.
-func TestAProblemIsNotChangedBySending(t *testing.T) {
+func TestProblemIsNotChangedBySending(t *testing.T) {
 	shared := &server.Problem{Status: 404, Members: map[string]any{"a": 1}}
 	told := &teller{400, map[string]any{"a": 1}}
 	srv, _ := newServer(t, server.Options{})
@@ -158,7 +158,7 @@ func TestAProblemIsNotChangedBySending(t *testing.T) {
 	require.Equal(t, map[string]any{"a": 1}, told.members)
 }
 
-func TestTheMuxAnswersWithProblemsToo(t *testing.T) {
+func TestMuxAnswersWithProblemsToo(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	srv.HandleFunc("GET /path", func(http.ResponseWriter, *server.Request) error { return nil })
 	srv.Handle("GET /own", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -192,7 +192,7 @@ func TestTheMuxAnswersWithProblemsToo(t *testing.T) {
 }
 
 // A failure after the client has gone is not logged as an error.
-func TestAClientThatIsGoneIsNoError(t *testing.T) {
+func TestDisconnectedClientIsNoError(t *testing.T) {
 	for name, h := range map[string]func(w http.ResponseWriter, req *server.Request) error{
 		"before the header": func(_ http.ResponseWriter, req *server.Request) error { return context.Cause(req.Context()) },
 		"after the header": func(w http.ResponseWriter, req *server.Request) error {
@@ -230,7 +230,7 @@ func TestAClientThatIsGoneIsNoError(t *testing.T) {
 }
 
 // A deadline set by the caller of the server is a failure that the client sees.
-func TestARequestThatTakesTooLongIsLogged(t *testing.T) {
+func TestRequestThatTakesTooLongIsLogged(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error { return req.Context().Err() })
 	ctx, cancel := context.WithTimeout(t.Context(), 0)

@@ -163,7 +163,7 @@ func TestMiddlewareAroundAServerWithThePolicy(t *testing.T) {
 }
 
 // Without a name, a limit is the server's first, also inside of a middleware of another policy.
-func TestTheServersFirstPolicyHasNoName(t *testing.T) {
+func TestServersFirstPolicyHasNoName(t *testing.T) {
 	store := newCalls(t)
 	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{policy(t, "p")}, RateLimitStore: store})
 	h := srv.Wrap(eager(t, store, policy(t, "other"))(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

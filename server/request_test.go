@@ -104,7 +104,7 @@ func TestLimitWithoutPolicy(t *testing.T) {
 }
 
 // A Request that is kept reports that its request is over.
-func TestARequestIsValidUntilTheHandlerReturns(t *testing.T) {
+func TestRequestIsValidUntilTheHandlerReturns(t *testing.T) {
 	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{policy(t, "p")}})
 	provideMark(srv)
 	var kept *server.Request
@@ -139,7 +139,7 @@ func TestResolveIsParallel(t *testing.T) {
 }
 
 // A standard handler finds the properties in its context.
-func TestAStandardHandlerHasTheProperties(t *testing.T) {
+func TestStandardHandlerHasTheProperties(t *testing.T) {
 	field := session.NewField[string]("standard")
 	srv, _ := newServer(t, server.Options{Session: session.Options{Cookie: session.Cookie{Insecure: true}}})
 	srv.Handle("GET /{name}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -40,7 +40,7 @@ func (b *brokenSessions) Commit(ctx context.Context, d storage.Delta) error {
 
 // However the header goes out, the session is saved before it, the cookie is in it
 // once, and the response is not to be cached.
-func TestEveryWayOutSavesTheSessionFirst(t *testing.T) {
+func TestEveryWayToRespondSavesTheSessionFirst(t *testing.T) {
 	for name, way := range ways(t) {
 		t.Run(name, func(t *testing.T) {
 			b := inMemory(t)
@@ -79,7 +79,7 @@ func TestEveryWayOutSavesTheSessionFirst(t *testing.T) {
 	}
 }
 
-func TestASaveThatFailsIsOneCleanProblem(t *testing.T) {
+func TestSaveThatFailsIsOneCleanProblem(t *testing.T) {
 	for name, way := range ways(t) {
 		t.Run(name, func(t *testing.T) {
 			b := inMemory(t)
@@ -159,7 +159,7 @@ func TestHijackSavesTheSessionFirst(t *testing.T) {
 
 // Of requests that all have loaded the same seat, one gets it, and the others are told
 // to look again; nothing of that is the server's failure.
-func TestAConflictIsA409(t *testing.T) {
+func TestConflictIsA409(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) backend{"memory": inMemory, "redis": onRedis} {
 		t.Run(name, func(t *testing.T) {
 			const n = 10
@@ -200,7 +200,7 @@ func TestAConflictIsA409(t *testing.T) {
 	}
 }
 
-func TestAThousandVisitsAreCounted(t *testing.T) {
+func TestConcurrentVisitsAreCounted(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) backend{"memory": inMemory, "redis": onRedis} {
 		t.Run(name, func(t *testing.T) {
 			srv, _ := newStored(t, open(t))
@@ -223,7 +223,7 @@ func TestAThousandVisitsAreCounted(t *testing.T) {
 
 // A user logs in on two devices, sees both, and throws one out; an administrator then
 // throws out the rest without any request.
-func TestTheSessionsOfAUser(t *testing.T) {
+func TestSessionsOfAUser(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) backend{"memory": inMemory, "redis": onRedis} {
 		t.Run(name, func(t *testing.T) {
 			srv, _ := newStored(t, open(t))

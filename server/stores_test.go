@@ -223,7 +223,7 @@ func TestWritesOfConcurrentRequestsAreAllKept(t *testing.T) {
 
 // A request that has loaded the session and writes into it, while another one logs
 // out, fails, and the session stays gone.
-func TestAWriteThatLogoutOvertookRevivesNothing(t *testing.T) {
+func TestWriteThatLogoutOvertookRevivesNothing(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) backend{"memory": inMemory, "redis": onRedis} {
 		t.Run(name, func(t *testing.T) {
 			srv, _ := newStored(t, open(t))

@@ -119,8 +119,8 @@ func loginTo(tb testing.TB, srv http.Handler) *http.Cookie {
 	return res.Cookies()[0]
 }
 
-// TestNothingWaitsForTasks has a request's tasks run until it ends, while it uses Redis.
-func TestNothingWaitsForTasks(t *testing.T) {
+// TestTasksDelayNoResponse has a request's tasks run until it ends, while it uses Redis.
+func TestTasksDelayNoResponse(t *testing.T) {
 	srv := newTasked(t)
 	for name, h := range taskHandlers {
 		withTasks(srv, "POST /"+slug(name), 3, h)

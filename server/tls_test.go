@@ -225,7 +225,7 @@ func TestListenAndServeTLS(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-func TestANewCertificateIsServed(t *testing.T) {
+func TestNewCertificateIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, l := newServer(t, server.Options{})
 		f := newPEMFiles(t, newPair(t, "1"))
@@ -246,7 +246,7 @@ func TestANewCertificateIsServed(t *testing.T) {
 }
 
 // A file that is renamed into place can look like the old one.
-func TestANewCertificateOfTheSameSizeAndTimeIsServed(t *testing.T) {
+func TestNewCertificateOfTheSameSizeAndTimeIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := newServer(t, server.Options{})
 		old, next := newPair(t, "old"), newPair(t, "new")
@@ -304,7 +304,7 @@ func TestWrongFilesLeaveTheOldCertificate(t *testing.T) {
 }
 
 // A file that goes and comes back as it was is no new certificate.
-func TestFilesThatComeBack(t *testing.T) {
+func TestCertificateFilesRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, l := newServer(t, server.Options{})
 		f := newPEMFiles(t, newPair(t, "own"))

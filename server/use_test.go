@@ -207,7 +207,7 @@ func TestProblemsWithinAMiddlewareThatHasSetTheContentEncoding(t *testing.T) {
 
 // However early a middleware answers, a handler that fails later neither crashes the process nor
 // appends a problem.
-func TestAHandlerThatFailsAfterAMiddlewareHasAnswered(t *testing.T) {
+func TestHandlerThatFailsAfterAMiddlewareHasAnswered(t *testing.T) {
 	for protocol, listen := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			for name, late := range map[string]bool{"before the handler": false, "and left the handler behind": true} {
@@ -306,7 +306,7 @@ func TestUseSeveralTimes(t *testing.T) {
 	require.Equal(t, []string{"wrap a", "wrap b", "wrap c", "a", "b", "c"}, order)
 }
 
-func TestUseOfNil(t *testing.T) {
+func TestUseOfNilMiddleware(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	require.PanicsWithValue(t, "server: Use: middleware 0 is nil", func() { srv.Use(nil) })
 	require.PanicsWithValue(t, "server: Use: middleware 0 returned a nil handler", func() {
@@ -365,7 +365,7 @@ func TestWriteErrorWithoutAServer(t *testing.T) {
 }
 
 // A preset of a property that the server does not have would leave a test without its fake.
-func TestAPresetThatIsNotProvidedIsAFailure(t *testing.T) {
+func TestPresetThatIsNotProvidedIsAFailure(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	called := false
 	srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error { called = true; return nil })

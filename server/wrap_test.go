@@ -228,7 +228,7 @@ func markingMux(t *testing.T) *http.ServeMux {
 
 // However wraps and servers are put into each other, a request has one session and
 // its commit is one.
-func TestWrapsWithinWraps(t *testing.T) {
+func TestNestedWraps(t *testing.T) {
 	for name, build := range map[string]func(srv *server.Server, h http.Handler) http.Handler{
 		"one":   func(srv *server.Server, h http.Handler) http.Handler { return srv.Wrap(h) },
 		"two":   func(srv *server.Server, h http.Handler) http.Handler { return srv.Wrap(router2(srv.Wrap(h))) },
@@ -295,7 +295,7 @@ func router2(h http.Handler) http.Handler {
 }
 
 // A server in a wrap does its own routing, and its problems show it.
-func TestAServerInAWrapAnswersWithProblems(t *testing.T) {
+func TestServerInAWrapAnswersWithProblems(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	srv.HandleFunc("GET /fail", func(http.ResponseWriter, *server.Request) error { return server.Errorf(409, "Taken.") })
 	h := srv.Wrap(router2(srv))
@@ -306,7 +306,7 @@ func TestAServerInAWrapAnswersWithProblems(t *testing.T) {
 
 // A TimeoutHandler answers while the handler still runs, on a goroutine of its own.
 // Nothing that it does then reaches the response or the session.
-func TestWrapUnderATimeoutThatStrikes(t *testing.T) {
+func TestWrapUnderAnExpiredTimeout(t *testing.T) {
 	for name, build := range map[string]func(srv *server.Server, h http.Handler) http.Handler{
 		"within": func(srv *server.Server, h http.Handler) http.Handler {
 			return srv.Wrap(http.TimeoutHandler(h, time.Millisecond, "too slow"))

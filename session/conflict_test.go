@@ -47,7 +47,7 @@ func TestConcurrentRequestsKeepEachOthersFields(t *testing.T) {
 
 // The slow request loses: its save is a conflict, and touches no cookie, so that
 // the one that the other request has set stays.
-func TestASlowWriteNeverRevivesASession(t *testing.T) {
+func TestSlowWriteRevivesNoSession(t *testing.T) {
 	for name, end := range map[string]func(*session.Session) error{
 		"Destroy": (*session.Session).Destroy,
 		"Renew":   (*session.Session).Renew,
@@ -124,7 +124,7 @@ func TestDestroyOfARenewedSessionIsAnError(t *testing.T) {
 	require.Equal(t, "ada", s.user(t, renewed))
 }
 
-func TestOneSessionManyGoroutines(t *testing.T) {
+func TestConcurrentUseOfOneSession(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	c := s.begin(t, cookie)

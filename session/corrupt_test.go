@@ -17,7 +17,7 @@ import (
 )
 
 // A client whose session cannot be read is not locked out: it begins a new one.
-func TestARecordThatCannotBeReadIsNoSession(t *testing.T) {
+func TestRecordThatCannotBeReadIsNoSession(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	s.store.onLoad = func() error { return fmt.Errorf("half a record: %w", storage.ErrCorrupt) }
@@ -36,7 +36,7 @@ func TestARecordThatCannotBeReadIsNoSession(t *testing.T) {
 
 // About every second call fails: each request either works or returns an error, and the session
 // has what the requests that worked have written.
-func TestAStoreThatAnswersHalfOfTheCalls(t *testing.T) {
+func TestUnreliableStore(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	coin := rand.New(rand.NewPCG(1, 2))
@@ -73,7 +73,7 @@ func TestAStoreThatAnswersHalfOfTheCalls(t *testing.T) {
 
 // A request waits for a slow store once, however much it asks; one that does not
 // ask does not wait.
-func TestASlowStoreIsWaitedForOnce(t *testing.T) {
+func TestSlowStoreDelaysARequestOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, session.Options{})
 		cookie := s.login(t, "ada")

@@ -24,7 +24,7 @@ func (s *site) take(t *testing.T, cookie string) (got string, ok bool) {
 	return got, ok
 }
 
-func TestAFlashIsReadOnce(t *testing.T) {
+func TestFlashIsReadOnce(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, notice.Set(ctx, "saved")) })
@@ -63,7 +63,7 @@ func TestOneOfManyReadersGetsTheFlash(t *testing.T) {
 	}
 }
 
-func TestAFlashOfTheSameRequest(t *testing.T) {
+func TestFlashInTheSameRequest(t *testing.T) {
 	s := newSite(t, session.Options{})
 	take := func(ctx context.Context, _ *session.Session) {
 		require.NoError(t, notice.Set(ctx, "new"))
@@ -111,7 +111,7 @@ func TestTakeOfAnyField(t *testing.T) {
 	require.Empty(t, s.user(t, cookie))
 }
 
-func TestAFlashThatCannotBeTaken(t *testing.T) {
+func TestFlashTakeFailure(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, notice.Set(ctx, "saved")) })
@@ -136,7 +136,7 @@ func TestAFlashThatCannotBeTaken(t *testing.T) {
 	require.False(t, ok, "it ended with the session")
 }
 
-func TestAFlashThatCannotBeDecodedIsGone(t *testing.T) {
+func TestFlashThatCannotBeDecodedIsGone(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	s.do(t, cookie, func(_ context.Context, v *session.Session) { require.NoError(t, v.Set("notice", 5)) })

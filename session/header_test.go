@@ -30,7 +30,7 @@ func ask(t *testing.T, s *site, lines []string, handler func(ctx context.Context
 	return h
 }
 
-func TestATokenInAHeader(t *testing.T) {
+func TestHeaderToken(t *testing.T) {
 	s := newSite(t, session.Options{Header: "x-session-token"})
 	set := func(ctx context.Context, _ *session.Session) { require.NoError(t, userField.Set(ctx, "ada")) }
 	user := func(lines ...string) (user string) {
@@ -67,7 +67,7 @@ func TestATokenInAHeader(t *testing.T) {
 	require.Empty(t, user(renewed))
 }
 
-func TestATokenInAHeaderIsNotReadFromCookies(t *testing.T) {
+func TestHeaderTokenIsNotReadFromCookies(t *testing.T) {
 	s := newSite(t, session.Options{Header: tokenHeader})
 	token := ask(t, s, nil, func(ctx context.Context, _ *session.Session) {
 		require.NoError(t, userField.Set(ctx, "ada"))
@@ -78,7 +78,7 @@ func TestATokenInAHeaderIsNotReadFromCookies(t *testing.T) {
 }
 
 // Neither a query nor a form is asked for a token, however it is named.
-func TestATokenInAQueryOrFormIsNone(t *testing.T) {
+func TestTokenInQueryOrFormIsIgnored(t *testing.T) {
 	s := newSite(t, session.Options{})
 	_, token, _ := strings.Cut(s.login(t, "ada"), "=")
 	form := "session=" + token + "&__Host-session=" + token

@@ -81,7 +81,7 @@ func TestShorterLimitsHoldForSessionsThatAreThere(t *testing.T) {
 	})
 }
 
-func TestTheLongestTimeoutsAreForever(t *testing.T) {
+func TestLongestTimeoutsAreForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, session.Options{
 			Cookie: session.Cookie{Persistent: true}, IdleTimeout: math.MaxInt64, AbsoluteTimeout: math.MaxInt64,

@@ -43,7 +43,7 @@ func meet(t *testing.T, s *site, cookie string, n int, write func(ctx context.Co
 	return errs
 }
 
-func TestAThousandIncrementsAreAThousand(t *testing.T) {
+func TestConcurrentIncrementsAllCount(t *testing.T) {
 	const n = 1000
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
@@ -59,7 +59,7 @@ func TestAThousandIncrementsAreAThousand(t *testing.T) {
 	})
 }
 
-func TestACounterIsReadWithWhatTheRequestAdds(t *testing.T) {
+func TestCounterIsReadWithWhatTheRequestAdds(t *testing.T) {
 	s := newSite(t, session.Options{})
 	get := func(ctx context.Context, want int64) {
 		t.Helper()
@@ -131,7 +131,7 @@ func TestAddToAFieldThatIsNoCounter(t *testing.T) {
 }
 
 // One request makes the counter a word while another adds to it.
-func TestAnAdditionThatCannotBeSavedIsTheServersFault(t *testing.T) {
+func TestAdditionThatCannotBeSavedIsTheServersFault(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	slow := s.begin(t, cookie)

@@ -62,7 +62,7 @@ func TestRenewTogetherWithAWriteGivesNoGrace(t *testing.T) {
 	}
 }
 
-func TestAnOldSecretReadsAndNeverWrites(t *testing.T) {
+func TestOldSecretReadsAndNeverWrites(t *testing.T) {
 	s := newSite(t, session.Options{})
 	old := s.login(t, "ada")
 	notice := session.NewFlash[string]("notice")
@@ -116,7 +116,7 @@ func TestOnlyTheLatestSecretHasAGrace(t *testing.T) {
 	}
 }
 
-func TestTheGraceIsAnOption(t *testing.T) {
+func TestGraceIsAnOption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, session.Options{RenewGrace: -1})
 		old := s.login(t, "ada")
@@ -133,7 +133,7 @@ func TestTheGraceIsAnOption(t *testing.T) {
 	})
 }
 
-func TestAGraceDoesNotOutliveTheSession(t *testing.T) {
+func TestGraceDoesNotOutliveTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, session.Options{IdleTimeout: 5 * time.Second, AbsoluteTimeout: 12 * time.Second})
 		old := s.login(t, "ada")

@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/memstore"
 )
 
-func TestAFieldHasALargestSize(t *testing.T) {
+func TestFieldHasALargestSize(t *testing.T) {
 	s := newSite(t, session.Options{MaxFieldBytes: 100})
 	cookie := s.login(t, "ada")
 	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
@@ -30,7 +30,7 @@ func TestAFieldHasALargestSize(t *testing.T) {
 	require.Equal(t, "ada", s.user(t, cookie))
 }
 
-func TestASessionHasALargestSize(t *testing.T) {
+func TestSessionHasALargestSize(t *testing.T) {
 	const each = 64 + 2 + 34
 	s := newSite(t, session.Options{MaxBytes: 5 * each})
 	value := strings.Repeat("x", 32)
@@ -86,7 +86,7 @@ func TestFiveMegabytesAreRefusedAtOnce(t *testing.T) {
 }
 
 // A user's name may come from a form.
-func TestAUserHasALargestSize(t *testing.T) {
+func TestUserHasALargestSize(t *testing.T) {
 	s := newSite(t, session.Options{MaxFieldBytes: 100})
 	s.do(t, "", func(_ context.Context, v *session.Session) {
 		require.NoError(t, v.Bind(strings.Repeat("a", 100)))
@@ -97,7 +97,7 @@ func TestAUserHasALargestSize(t *testing.T) {
 	})
 }
 
-func TestANameThatIsTooLongIsNotSent(t *testing.T) {
+func TestNameThatIsTooLongIsNotSent(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	before := s.store.calls()
@@ -108,7 +108,7 @@ func TestANameThatIsTooLongIsNotSent(t *testing.T) {
 }
 
 // A lowered limit must not make an existing session unusable.
-func TestATooLargeSessionMayShrink(t *testing.T) {
+func TestTooLargeSessionMayShrink(t *testing.T) {
 	store := newMemory(t, memstore.Options{})
 	cookie := cookieOf(t, newSiteOn(t, store, session.Options{}).do(t, "", func(_ context.Context, v *session.Session) {
 		require.NoError(t, v.Set("big", strings.Repeat("x", 5000)))

@@ -205,7 +205,7 @@ func TestUpdateWhileTheSessionEnds(t *testing.T) {
 	require.ErrorIs(t, err, reqctx.ErrCommitted)
 }
 
-func TestUpdateWithAStoreThatIsDown(t *testing.T) {
+func TestUpdateWithStoreDown(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	c := s.begin(t, cookie)

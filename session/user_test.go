@@ -191,7 +191,7 @@ func TestRevokeAllEndsThisOneToo(t *testing.T) {
 }
 
 // A request that loaded a session before it was revoked cannot bring it back.
-func TestARevokedSessionNeverComesBack(t *testing.T) {
+func TestRevokedSessionStaysRevoked(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, v *session.Session) error{
 		"Set":    func(_ context.Context, v *session.Session) error { return v.Set("late", true) },
 		"Add":    func(_ context.Context, v *session.Session) error { return v.Add("late", 1) },
@@ -225,7 +225,7 @@ func TestARevokedSessionNeverComesBack(t *testing.T) {
 
 // The thief's request began before the owner revoked its session; it must not revoke
 // the owner's afterwards.
-func TestARevokedSessionCannotRevoke(t *testing.T) {
+func TestRevokedSessionCannotRevoke(t *testing.T) {
 	s := newSite(t, session.Options{})
 	stolen, mine := s.bind(t, "", "ada", "stolen"), s.bind(t, "", "ada", "mine")
 	infos, err := s.m.List(t.Context(), "ada")
@@ -250,7 +250,7 @@ func TestARevokedSessionCannotRevoke(t *testing.T) {
 }
 
 // The old secret may still read: that is not enough to end others.
-func TestARenewedSecretCannotRevoke(t *testing.T) {
+func TestRenewedSecretCannotRevoke(t *testing.T) {
 	s := newSite(t, session.Options{})
 	bind := func(_ context.Context, v *session.Session) { require.NoError(t, v.Bind("ada")) }
 	cookie, other := cookieOf(t, s.do(t, "", bind)), cookieOf(t, s.do(t, "", bind))
@@ -270,7 +270,7 @@ func TestARenewedSecretCannotRevoke(t *testing.T) {
 	})
 }
 
-func TestASessionWithoutUserHasNoOthers(t *testing.T) {
+func TestSessionWithoutUserHasNoOthers(t *testing.T) {
 	s := newSite(t, session.Options{})
 	for _, cookie := range []string{"", s.login(t, "ada")} {
 		s.do(t, cookie, func(_ context.Context, v *session.Session) {

@@ -20,9 +20,9 @@ func measuredReport(t *testing.T) report {
 	return r
 }
 
-// TestTheSearchReachesTheBounds has rules of the document's size, where not everything
+// TestSearchReachesTheBounds has rules of the document's size, where not everything
 // can be tried. Of a union, only up to one Per: beyond, its bound isn't tight.
-func TestTheSearchReachesTheBounds(t *testing.T) {
+func TestSearchReachesTheBounds(t *testing.T) {
 	for _, o := range measuredReport(t).over {
 		for i, w := range windowLengths() {
 			require.LessOrEqual(t, o.found[i], o.theoreticalMax(w), "%s, %v", o.name, w)
@@ -67,7 +67,7 @@ func TestWhatTheTextSaysOfTooLittle(t *testing.T) {
 	}
 }
 
-func TestTheDocumentHasTheFigures(t *testing.T) {
+func TestDocumentHasTheFigures(t *testing.T) {
 	text, err := os.ReadFile("../../docs/algorithms.md")
 	require.NoError(t, err)
 	r := measuredReport(t)

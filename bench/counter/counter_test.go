@@ -43,8 +43,8 @@ func TestRoundsOfBoth(t *testing.T) {
 	}
 }
 
-// TestAWrongCountIsNoticed changes Redis behind the counters' backs.
-func TestAWrongCountIsNoticed(t *testing.T) {
+// TestWrongCountIsNoticed changes Redis behind the counters' backs.
+func TestWrongCountIsNoticed(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(nil)
 	o, err := newOurs(client)

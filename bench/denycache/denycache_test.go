@@ -94,7 +94,7 @@ type broken struct{ subject }
 
 func (broken) startServer(context.Context) (string, error) { return "", errors.New("boom") }
 
-func TestASubjectThatFails(t *testing.T) {
+func TestSubjectThatFails(t *testing.T) {
 	_, err := httpLoad(0)(t.Context(), broken{}, "r1", time.Millisecond)
 	require.ErrorContains(t, err, "boom")
 }

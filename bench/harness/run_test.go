@@ -70,7 +70,7 @@ func TestCompareReportsMediansAndRatios(t *testing.T) {
 	require.JSONEq(t, `{"suite":"s","case":"case","contender":"theirs","metric":"time","median":12,"min":6,"max":60,"unit":"ns/op","ratio":4}`, results[1].JSON())
 }
 
-func TestAWrongContenderStaysInTheTable(t *testing.T) {
+func TestWrongContenderStaysInTheTable(t *testing.T) {
 	r := NewRun("s", false, nil)
 	ours := &fake{name: "ours", values: []float64{1}}
 	theirs := &fake{name: "theirs", err: fmt.Errorf("%w: count of 2, want 3", ErrWrong)}
@@ -81,7 +81,7 @@ func TestAWrongContenderStaysInTheTable(t *testing.T) {
 	require.True(t, theirs.closed)
 }
 
-func TestAMissingContenderStaysInTheTable(t *testing.T) {
+func TestMissingContenderStaysInTheTable(t *testing.T) {
 	r := NewRun("s", false, nil)
 	ours := &fake{name: "ours", values: []float64{1}}
 	missing := Contender{Name: "theirs", Start: func(context.Context) (Instance, error) {

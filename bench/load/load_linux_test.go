@@ -54,7 +54,7 @@ func TestWhatIsMeasured(t *testing.T) {
 	require.GreaterOrEqual(t, ended.Sub(at), o.WarmUp+o.Measure)
 }
 
-func TestAWrongAnswerEndsIt(t *testing.T) {
+func TestWrongAnswerEndsIt(t *testing.T) {
 	o := Options{Measure: time.Minute}
 	res, err := run(t, 3, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }, o)
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestAWrongAnswerEndsIt(t *testing.T) {
 	require.Contains(t, res.Wrong, "the connection ended")
 }
 
-func TestAnAnswerOfAnyBody(t *testing.T) {
+func TestAnswerOfAnyBody(t *testing.T) {
 	a := Answer{Status: "429"}
 	header := "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 3\r\n\r\n"
 	whole, err := a.Check([]byte(header + "ab"))

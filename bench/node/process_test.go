@@ -62,14 +62,14 @@ func TestAsk(t *testing.T) {
 	require.NoError(t, p.Close())
 }
 
-func TestAScriptThatEnds(t *testing.T) {
+func TestScriptThatEnds(t *testing.T) {
 	p := started(t)
 	require.ErrorContains(t, p.Ask(map[string]any{"do": "end"}, &struct{}{}), ".test ended: ")
 	require.NoError(t, p.Close())
 	require.Error(t, p.Ask(map[string]any{"do": "cpu"}, &struct{}{}))
 }
 
-func TestAPackageThatIsNowhere(t *testing.T) {
+func TestPackageThatIsNowhere(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Start(t.Context(), "redback", "redback.js")
 	require.ErrorIs(t, err, harness.ErrMissing)

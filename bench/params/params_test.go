@@ -17,7 +17,7 @@ func TestEveryLoopBindsTheRightValues(t *testing.T) {
 	}
 }
 
-func TestAWrongValueIsNoticed(t *testing.T) {
+func TestWrongValueIsNoticed(t *testing.T) {
 	wrong := queryLoop(func() func(*reqctx.Context) (query, error) {
 		return func(*reqctx.Context) (query, error) { return query{Q: "lazy"}, nil }
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestARedisEndsWithItsRun(t *testing.T) {
+func TestRedisEndsWithItsRun(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("CI") != "true" {
 		t.Skip("redis-server is not installed")
 	}

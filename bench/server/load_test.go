@@ -8,7 +8,7 @@ import (
 	"github.com/lazyreq/lazyreq/bench/load"
 )
 
-func TestTheMixIsExactAndSpread(t *testing.T) {
+func TestMixIsExactAndSpread(t *testing.T) {
 	for _, percent := range []int{0, 10, 50, 100} {
 		l := asked{Percent: percent}
 		for i := range 64 {
@@ -30,7 +30,7 @@ func TestTheMixIsExactAndSpread(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsComparedWhole(t *testing.T) {
+func TestAnswerIsComparedWhole(t *testing.T) {
 	q := new(asked).newQuestion("/light", page{"a", "b"})
 	body := page{"a", "b"}.encoded()
 	header := "HTTP/1.1 200 OK\r\nDate: now\r\nContent-Length: 25\r\n\r\n"

@@ -38,7 +38,7 @@ func TestRoundsOfAll(t *testing.T) {
 	}
 }
 
-func TestAWrongAnswerIsNoticed(t *testing.T) {
+func TestWrongAnswerIsNoticed(t *testing.T) {
 	s := redistest.Start(t)
 	for _, c := range contenders {
 		in := instanceOf(t, s, c, load{"all", 10, 0})

@@ -15,9 +15,9 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
-// TestTheDocumentedUserIsEnough runs the suite as the restricted user of docs/redis.md, and
+// TestDocumentedUserSuffices runs the suite as the restricted user of docs/redis.md, and
 // without each of its commands one after the other fails to do all that there is.
-func TestTheDocumentedUserIsEnough(t *testing.T) {
+func TestDocumentedUserSuffices(t *testing.T) {
 	words := redistest.ParseUser(t, "../../docs/redis.md", "coord")
 	server := redistest.Start(t)
 	admin := server.Client(nil)

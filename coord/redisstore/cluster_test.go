@@ -14,9 +14,9 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
-// TestASlotMovesUnderALease moves the slots of tokens and of a lease around a Cluster: each
+// TestSlotMigrationUnderALease moves the slots of tokens and of a lease around a Cluster: each
 // token is used once, and the holder notices nothing.
-func TestASlotMovesUnderALease(t *testing.T) {
+func TestSlotMigrationUnderALease(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	s := newStore(t, c.Client(nil), redisstore.Options{Prefix: "{one slot}:", Timeout: patient.Timeout})
@@ -72,10 +72,10 @@ func useAll(t *testing.T, tokens *coord.Tokens, ids []string) {
 	require.ElementsMatch(t, ids, got)
 }
 
-// TestAFailover checks the documented limit: writes that the replica has not received are undone.
+// TestFailoverKeepsOneHolder checks the documented limit: writes that the replica has not received are undone.
 // A used token can be used again, a lease has two holders, and the second's number is the
 // larger one.
-func TestAFailover(t *testing.T) {
+func TestFailoverKeepsOneHolder(t *testing.T) {
 	t.Parallel()
 	host := redistest.StartSentinel(t, redisproc.Durable...)
 	s := newStore(t, host.Client(nil), patient)

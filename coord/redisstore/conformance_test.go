@@ -11,7 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
-func TestRedisIsAStore(t *testing.T) {
+func TestRedisConformsToStore(t *testing.T) {
 	server := redistest.Start(t)
 	for name, protocol := range map[string]int{"RESP2": 2, "RESP3": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -21,12 +21,12 @@ func TestRedisIsAStore(t *testing.T) {
 	}
 }
 
-func TestRedisClusterIsAStore(t *testing.T) {
+func TestRedisClusterConformsToStore(t *testing.T) {
 	c := redistest.StartCluster(t).Client(nil)
 	storetest.Run(t, aging(c, c))
 }
 
-func TestRedisBehindASentinelIsAStore(t *testing.T) {
+func TestRedisSentinelConformsToStore(t *testing.T) {
 	c := redistest.StartSentinel(t).Client(nil)
 	storetest.Run(t, aging(c, c))
 }
@@ -54,8 +54,8 @@ for _, field in ipairs({'issued', 'expires', 'forgotten', 'used', 'revoked', 'si
 end
 return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)
 
-// TestMiniredisIsAStore turns the server's clock, which is far from this machine's.
-func TestMiniredisIsAStore(t *testing.T) {
+// TestMiniredisConformsToStore turns the server's clock, which is far from this machine's.
+func TestMiniredisConformsToStore(t *testing.T) {
 	var server *redismini.Server
 	storetest.Run(t, storetest.Host{
 		Open: func(t *testing.T) storetest.Store {

@@ -94,14 +94,14 @@ func recovers(t *testing.T, s *redisstore.Store) {
 	}, time.Second, 10*time.Millisecond)
 }
 
-func TestARedisThatIsDownIsAnErrorUntilItIsBack(t *testing.T) {
+func TestRedisDownAndBack(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
 	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
 	server.RestartTwice(func() { fails(t, s) }, func() { recovers(t, s) })
 }
 
-func TestARedisThatHangsIsNoticedInTime(t *testing.T) {
+func TestHangingRedisTimesOut(t *testing.T) {
 	server := redistest.Start(t)
 	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 50 * time.Millisecond})
 	recovers(t, s)
@@ -136,8 +136,8 @@ func TestOperationsEndInTime(t *testing.T) {
 	}
 }
 
-// TestAnErrorSaysWhetherItMayHaveHappened has a Redis that hangs, and then one that is down.
-func TestAnErrorSaysWhetherItMayHaveHappened(t *testing.T) {
+// TestErrorReportsWhetherCallMayHaveHappened has a Redis that hangs, and then one that is down.
+func TestErrorReportsWhetherCallMayHaveHappened(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, o := range operations {
@@ -160,9 +160,9 @@ func TestAnErrorSaysWhetherItMayHaveHappened(t *testing.T) {
 	}
 }
 
-// TestAHolderWithoutRedis takes Redis away from two workers in four ways: their
+// TestLeaseEndsWithoutRedis takes Redis away from two workers in four ways: their
 // contexts end in time, and not at once.
-func TestAHolderWithoutRedis(t *testing.T) {
+func TestLeaseEndsWithoutRedis(t *testing.T) {
 	for name, fault := range map[string]func(*redistest.Server, *faultproxy.Proxy){
 		"dead":   func(s *redistest.Server, _ *faultproxy.Proxy) { s.Kill() },
 		"hangs":  func(s *redistest.Server, _ *faultproxy.Proxy) { s.Pause() },
@@ -194,8 +194,8 @@ func TestAHolderWithoutRedis(t *testing.T) {
 	}
 }
 
-// TestALostReply ends the connection in the middle of the reply to a use, and to a grant.
-func TestALostReply(t *testing.T) {
+// TestLostReply ends the connection in the middle of the reply to a use, and to a grant.
+func TestLostReply(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newTokens(t, newStore(t, server.Client(nil), patient))
@@ -235,8 +235,8 @@ func becomesFree(t *testing.T, s *redisstore.Store, what ...any) {
 	}, 10*time.Second, time.Millisecond, what...)
 }
 
-// TestWhoLeavesHoldsNothing ends contexts while the grant is under way.
-func TestWhoLeavesHoldsNothing(t *testing.T) {
+// TestCancelledAcquireHoldsNoLease ends contexts while the grant is under way.
+func TestCancelledAcquireHoldsNoLease(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client, proxy := server.ClientBehindProxy()
@@ -256,7 +256,7 @@ func TestWhoLeavesHoldsNothing(t *testing.T) {
 	}
 }
 
-func TestAFullRedisChangesNothing(t *testing.T) {
+func TestFullRedisChangesNothing(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)

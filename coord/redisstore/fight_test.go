@@ -243,9 +243,9 @@ func (a *arena) attack(running []*multiproc.Process) (killed, stopped int) {
 	return killed, stopped
 }
 
-// TestAFight has eight processes fight for the leases of twenty users. LAZYREQ_FIGHT sets for
+// TestProcessesCompeteForLeases has eight processes fight for the leases of twenty users. LAZYREQ_FIGHT sets for
 // how long, such as 60s.
-func TestAFight(t *testing.T) {
+func TestProcessesCompeteForLeases(t *testing.T) {
 	length := 5 * time.Second
 	if text := os.Getenv("LAZYREQ_FIGHT"); text != "" {
 		var err error
@@ -282,9 +282,9 @@ func (s spoiled) Renew(ctx context.Context, user string, r coord.LeaseRequest) (
 	return s.LeaseStore.Renew(ctx, user, r)
 }
 
-// TestAFightNotices checks that the test before this one can fail. Chance has to kill or stop
+// TestCompetitionDetectsBrokenStores checks that the test before this one can fail. Chance has to kill or stop
 // the right process at the right time: it has five fights for that.
-func TestAFightNotices(t *testing.T) {
+func TestCompetitionDetectsBrokenStores(t *testing.T) {
 	for name, tt := range map[string]struct {
 		bug  spoiled
 		want string

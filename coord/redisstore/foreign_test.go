@@ -15,8 +15,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
-// TestAForeignKeyIsLeftAlone puts something else where a token and a lease should be.
-func TestAForeignKeyIsLeftAlone(t *testing.T) {
+// TestForeignKeyIsLeftAlone puts something else where a token and a lease should be.
+func TestForeignKeyIsLeftAlone(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Minute, time.Minute))
@@ -78,8 +78,8 @@ func TestAForeignKeyIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAForeignKeyFailsNoOtherCall has calls of one moment of which one is wrong.
-func TestAForeignKeyFailsNoOtherCall(t *testing.T) {
+// TestForeignKeyFailsNoOtherCall has calls of one moment of which one is wrong.
+func TestForeignKeyFailsNoOtherCall(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	require.NoError(t, c.Set(t.Context(), "coord:lease:3", "x", 0).Err())

@@ -17,8 +17,8 @@ type refusal string
 func (r refusal) Error() string { return string(r) }
 func (refusal) RedisError()     {}
 
-// TestWhatIsGivenBack is what may have been granted.
-func TestWhatIsGivenBack(t *testing.T) {
+// TestMayBeGranted is what may have been granted.
+func TestMayBeGranted(t *testing.T) {
 	left := errors.New("left")
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(left)

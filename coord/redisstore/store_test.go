@@ -19,7 +19,7 @@ func request(id byte) coord.LeaseRequest {
 	return coord.LeaseRequest{ID: [16]byte{id}, Name: "one", Lifetime: time.Minute, MaxLifetime: time.Hour, KeepNumber: time.Hour}
 }
 
-func TestOptionsOfRedisAreChecked(t *testing.T) {
+func TestRedisOptionsAreChecked(t *testing.T) {
 	_, err := redisstore.New(nil, redisstore.Options{})
 	require.ErrorContains(t, err, "no client")
 	c := redis.NewClient(&redis.Options{})
@@ -28,9 +28,9 @@ func TestOptionsOfRedisAreChecked(t *testing.T) {
 	require.ErrorContains(t, err, "Options.Timeout")
 }
 
-// TestAnUnknownTokenLeavesNoKey is the fault of the seed, whose token came to be by being
+// TestUnknownTokenLeavesNoKey is the fault of the seed, whose token came to be by being
 // used.
-func TestAnUnknownTokenLeavesNoKey(t *testing.T) {
+func TestUnknownTokenLeavesNoKey(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	tokens := newTokens(t, newStore(t, c, patient))
 	_, err := tokens.Use(t.Context(), coord.NewID(), "ada")
@@ -48,8 +48,8 @@ func TestAnUnknownTokenLeavesNoKey(t *testing.T) {
 	require.Empty(t, c.Keys(t.Context(), "*").Val())
 }
 
-// TestADumpUsesNothing looks for ids in all that Redis holds.
-func TestADumpUsesNothing(t *testing.T) {
+// TestDumpContainsNoUsableToken looks for ids in all that Redis holds.
+func TestDumpContainsNoUsableToken(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	tokens := newTokens(t, newStore(t, c, patient))
 	id := coord.NewID()
@@ -138,8 +138,8 @@ func TestKeysOfLeasesExpire(t *testing.T) {
 	expires(t, c, "coord:lease:u", 100*time.Hour-30*time.Second)
 }
 
-// TestStoredTimesCount takes the expiry away: what is over is over.
-func TestStoredTimesCount(t *testing.T) {
+// TestExpiryByStoredTimes takes the expiry away: what is over is over.
+func TestExpiryByStoredTimes(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	for range 2 {
@@ -154,7 +154,7 @@ func TestStoredTimesCount(t *testing.T) {
 	require.Empty(t, c.Keys(t.Context(), "*").Val())
 }
 
-func TestTheServersClockCounts(t *testing.T) {
+func TestExpiryByServerClock(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	before := c.Time(t.Context()).Val()
@@ -188,7 +188,7 @@ func TestNumbersGrowWhenTheClockGoesBack(t *testing.T) {
 	}
 }
 
-func TestAPrefixKeepsApplicationsApart(t *testing.T) {
+func TestPrefixKeepsApplicationsApart(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	one := newStore(t, c, redisstore.Options{Prefix: "one:", Timeout: patient.Timeout})
 	two := newStore(t, c, redisstore.Options{Prefix: "two:", Timeout: patient.Timeout})
@@ -204,7 +204,7 @@ func TestAPrefixKeepsApplicationsApart(t *testing.T) {
 	require.Len(t, c.Keys(t.Context(), "two:*").Val(), 2)
 }
 
-func TestAnOperationIsOneCall(t *testing.T) {
+func TestOperationIsOneCall(t *testing.T) {
 	server := redistest.Start(t)
 	s := newStore(t, server.Client(nil), patient)
 	ctx, r := t.Context(), request(1)
@@ -260,8 +260,8 @@ func TestFiftyUsesOfAShortToken(t *testing.T) {
 	require.Equal(t, 1, used)
 }
 
-// TestRealTimePasses has tokens and leases that end by themselves.
-func TestRealTimePasses(t *testing.T) {
+// TestExpiryInRealTime has tokens and leases that end by themselves.
+func TestExpiryInRealTime(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
@@ -280,8 +280,8 @@ func TestRealTimePasses(t *testing.T) {
 	require.ErrorIs(t, s.Release(t.Context(), "u", r), coord.ErrLost)
 }
 
-// TestMemoryOfTheDocument measures the sizes of tokens and users in docs/coord.md.
-func TestMemoryOfTheDocument(t *testing.T) {
+// TestDocumentedMemory measures the sizes of tokens and users in docs/coord.md.
+func TestDocumentedMemory(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	for metadata, want := range map[int]int{0: 220, 1000: 1600} {

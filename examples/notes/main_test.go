@@ -112,7 +112,7 @@ func sessions(t *testing.T, srv *server.Server, r *http.Request) []session.Info 
 	return list
 }
 
-func TestARevokedSessionIsLoggedOut(t *testing.T) {
+func TestRevokedSessionIsLoggedOut(t *testing.T) {
 	srv := newTestServer(t)
 	phone, laptop := loggedIn(t, srv, "GET", "/sessions"), loggedIn(t, srv, "GET", "/sessions")
 	list := sessions(t, srv, laptop)
@@ -138,7 +138,7 @@ func TestLogout(t *testing.T) {
 }
 
 // The limit is the user's: another device has no quota of its own, another user has.
-func TestTheFourthRequestInASecondIsDenied(t *testing.T) {
+func TestFourthRequestInASecondIsDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newTestServer(t)
 		for range 3 {

@@ -360,7 +360,7 @@ func TestLoginRefusesWhatItCannotRead(t *testing.T) {
 	require.Equal(t, 401, res.StatusCode)
 }
 
-func TestAPortInUseIsAClearError(t *testing.T) {
+func TestPortInUseIsAClearError(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
@@ -378,7 +378,7 @@ func TestFlags(t *testing.T) {
 }
 
 // The end of the context lets the program end by itself.
-func TestTheEndOfTheContextShutsDown(t *testing.T) {
+func TestEndOfTheContextShutsDown(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	var out bytes.Buffer

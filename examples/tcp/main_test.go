@@ -78,7 +78,7 @@ func TestLines(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-func TestAPortInUse(t *testing.T) {
+func TestPortInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()

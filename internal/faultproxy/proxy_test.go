@@ -148,7 +148,7 @@ func TestReset(t *testing.T) {
 	dial(t, p).echoes("b")
 }
 
-func TestTheEndInTheMiddleOfAReply(t *testing.T) {
+func TestFaultInTheMiddleOfAReply(t *testing.T) {
 	p := New(t, echo(t))
 	c, other := dial(t, p), dial(t, p)
 	other.echoes("a")

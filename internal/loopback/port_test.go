@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAPortCanBeListenedOnAgainAndAgain(t *testing.T) {
+func TestPortCanBeListenedOnAgainAndAgain(t *testing.T) {
 	p, err := Reserve()
 	require.NoError(t, err)
 	defer p.Release()
@@ -24,7 +24,7 @@ func TestAPortCanBeListenedOnAgainAndAgain(t *testing.T) {
 	}
 }
 
-func TestAPairIsApart(t *testing.T) {
+func TestReservePairDistance(t *testing.T) {
 	low, high, err := ReservePair(10000)
 	require.NoError(t, err)
 	defer low.Release()

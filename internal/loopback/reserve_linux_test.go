@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAReservedPortIsNobodyElses(t *testing.T) {
+func TestReservedPortIsExclusive(t *testing.T) {
 	p, err := Reserve()
 	require.NoError(t, err)
 	_, err = reserve(p.number)

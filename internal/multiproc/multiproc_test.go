@@ -24,7 +24,7 @@ func echo(arg string, in io.Reader, out io.Writer) {
 	}
 }
 
-func TestTalking(t *testing.T) {
+func TestProcessInputAndOutput(t *testing.T) {
 	t.Run("in a subtest", func(t *testing.T) {
 		multiproc.Serve(t, echo)
 		p := multiproc.Start(t, "an argument")

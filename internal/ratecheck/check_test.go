@@ -161,7 +161,7 @@ func simulate(kind string, extra int64) (takes []Take) {
 	return takes
 }
 
-func TestASimulatedLimiter(t *testing.T) {
+func TestCheckOfSimulatedLimiters(t *testing.T) {
 	for kind, rule := range rules {
 		t.Run(kind, func(t *testing.T) {
 			for range 20 {
@@ -181,7 +181,7 @@ func TestASimulatedLimiter(t *testing.T) {
 	}
 }
 
-func TestTakesSayWhatTheyAre(t *testing.T) {
+func TestTakeString(t *testing.T) {
 	require.Equal(t, "take of 1, 2 to 3 µs, allowed", fmt.Sprint(at(2, 3)))
 	require.Equal(t, "take of 1, 2 to 3 µs, denied", fmt.Sprint(not(at(2, 3))))
 }

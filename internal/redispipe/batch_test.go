@@ -177,7 +177,7 @@ func TestSlotsAreSeparate(t *testing.T) {
 	}
 }
 
-func TestAReplyOfAnotherLengthIsAnError(t *testing.T) {
+func TestReplyOfAnotherLengthIsAnError(t *testing.T) {
 	p := newPipe(t, redistest.Start(t).Client(nil))
 	for _, src := range []string{`return {1, 2}`, `return {1, 2, 3, 4}`, `return {}`} {
 		b := Batch{Script: NewIntScript(src), Width: 2, Max: 100, Join: true}

@@ -23,8 +23,8 @@ var both = NewScript(`return {redis.call('INCR', KEYS[1]), redis.call('INCR', KE
 
 func addBoth(a, b string) Call { return Call{Script: both, Keys: []string{a, b}} }
 
-// TestACluster does with one Cluster what takes a real one.
-func TestACluster(t *testing.T) {
+// TestClusterRun does with one Cluster what takes a real one.
+func TestClusterRun(t *testing.T) {
 	c := redistest.StartCluster(t)
 	client := c.Client(nil)
 	p := newPipe(t, client)
@@ -298,8 +298,8 @@ func testAMasterDies(t *testing.T, c *redistest.Cluster, _ *redis.ClusterClient,
 	require.Positive(t, failed.Load())
 }
 
-// TestNodesThatContradictEachOther has two that send calls to and fro.
-func TestNodesThatContradictEachOther(t *testing.T) {
+// TestContradictoryRedirections has two that send calls to and fro.
+func TestContradictoryRedirections(t *testing.T) {
 	for _, kind := range []string{"MOVED", "ASK"} {
 		t.Run(kind, func(t *testing.T) {
 			var a, b *fake
@@ -378,7 +378,7 @@ func TestInvalidRedirections(t *testing.T) {
 	}
 }
 
-func TestTryingAgainEndsInTime(t *testing.T) {
+func TestRetriesEndAtTheDeadline(t *testing.T) {
 	f := newFake(t, func([]string) string { return "-TRYAGAIN why\r\n" })
 	p := fakeCluster(t, f)
 	try := func() error {
@@ -390,9 +390,9 @@ func TestTryingAgainEndsInTime(t *testing.T) {
 	bestOf(t, 10, func() bool { return errors.Is(try(), ErrNotSent) }) // if it wasn't in flight just then
 }
 
-// TestNoiseOnACluster has two nodes that redirect calls as they like, and callers that leave. No
+// TestRepliesUnderRedirections has two nodes that redirect calls as they like, and callers that leave. No
 // reply may go astray.
-func TestNoiseOnACluster(t *testing.T) {
+func TestRepliesUnderRedirections(t *testing.T) {
 	var nodes [2]*fake
 	answer := func(args []string) string {
 		if args[0] == "asking" {
@@ -479,8 +479,8 @@ func TestClientsOfUnknownNodesAreClosed(t *testing.T) {
 	})
 }
 
-// TestAHookThatPanicsWhileSlotsAreLoaded fails the calls that wait for the slots.
-func TestAHookThatPanicsWhileSlotsAreLoaded(t *testing.T) {
+// TestPanickingHookDuringSlotLoad fails the calls that wait for the slots.
+func TestPanickingHookDuringSlotLoad(t *testing.T) {
 	var f *fake
 	f = newFake(t, func(args []string) string {
 		if args[0] == "evalsha" {

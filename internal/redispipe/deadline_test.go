@@ -54,7 +54,7 @@ func requireInTime(t *testing.T, callers int, call func() error) {
 	})
 }
 
-func TestAHungServer(t *testing.T) {
+func TestHangingServer(t *testing.T) {
 	s := redistest.Start(t)
 	p := newPipe(t, s.Client(nil))
 	load(t, p, incr)
@@ -136,7 +136,7 @@ func TestContextDeadlineIsItsOwnError(t *testing.T) {
 	}
 }
 
-func TestNoConnectionIsFree(t *testing.T) {
+func TestPoolExhausted(t *testing.T) {
 	s := redistest.Start(t)
 	c := s.Client(func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize, o.MaxActiveConns = 1, -1, 1 })
 	p := newPipe(t, c)
@@ -156,7 +156,7 @@ func TestNoConnectionIsFree(t *testing.T) {
 	require.Equal(t, 1, value(t, c, "n"))
 }
 
-func TestADialerThatHangs(t *testing.T) {
+func TestHangingDialer(t *testing.T) {
 	end := make(chan struct{})
 	c := client(t, "nowhere:1", func(o *redis.Options) {
 		o.Dialer = func(context.Context, string, string) (net.Conn, error) {

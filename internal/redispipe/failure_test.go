@@ -19,8 +19,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
-// TestALostReplyIsNotSentAgain cuts the connection after the scripts ran.
-func TestALostReplyIsNotSentAgain(t *testing.T) {
+// TestLostReplyIsNotSentAgain cuts the connection after the scripts ran.
+func TestLostReplyIsNotSentAgain(t *testing.T) {
 	s := redistest.Start(t)
 	var cut atomic.Bool
 	p := newPipe(t, s.Client(func(o *redis.Options) {
@@ -70,7 +70,7 @@ func (c *cutConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestScriptsThatWereFlushed(t *testing.T) {
+func TestFlushedScriptsAreLoadedAgain(t *testing.T) {
 	s := redistest.Start(t)
 	c := s.Client(nil)
 	p := newPipe(t, c)
@@ -95,9 +95,9 @@ func TestScriptsThatWereFlushed(t *testing.T) {
 	require.Equal(t, 8*30, value(t, c, "m"))
 }
 
-// TestConnectionsThatAreKilled checks that no script ran twice, and none of those with a reply
+// TestKilledConnections checks that no script ran twice, and none of those with a reply
 // didn't run.
-func TestConnectionsThatAreKilled(t *testing.T) {
+func TestKilledConnections(t *testing.T) {
 	s := redistest.Start(t)
 	p := newPipe(t, s.Client(nil))
 	load(t, p, incr)
@@ -146,7 +146,7 @@ func TestConnectionsThatAreKilled(t *testing.T) {
 	requireIdle(t, p)
 }
 
-func TestAScriptsErrorIsItsCallsOnly(t *testing.T) {
+func TestScriptErrorFailsOnlyItsCall(t *testing.T) {
 	s := redistest.Start(t)
 	c := s.Client(nil)
 	p := newPipe(t, c)
@@ -249,8 +249,8 @@ func TestInvalidReplies(t *testing.T) {
 	}
 }
 
-// TestAHookThatPanics does so before the commands are sent, and after.
-func TestAHookThatPanics(t *testing.T) {
+// TestPanickingHook does so before the commands are sent, and after.
+func TestPanickingHook(t *testing.T) {
 	s := redistest.Start(t)
 	p := newPipe(t, s.Client(nil))
 	load(t, p, incr)
@@ -309,8 +309,8 @@ func TestHooksOfTheClient(t *testing.T) {
 	}
 }
 
-// TestAHookThatRefuses has a hook that sends nothing, and doesn't tell the commands why.
-func TestAHookThatRefuses(t *testing.T) {
+// TestFailingHook has a hook that sends nothing, and doesn't tell the commands why.
+func TestFailingHook(t *testing.T) {
 	p := newPipe(t, redistest.Start(t).Client(nil))
 	refused := errors.New("refused")
 	p.single.client.AddHook(hook(func([]redis.Cmder, func() error) error { return refused }))
@@ -349,7 +349,7 @@ func TestConnError(t *testing.T) {
 	}
 }
 
-func TestAClosedClient(t *testing.T) {
+func TestClosedClient(t *testing.T) {
 	c := client(t, "127.0.0.1:1", nil)
 	p := newPipe(t, c)
 	require.NoError(t, c.Close())
@@ -359,8 +359,8 @@ func TestAClosedClient(t *testing.T) {
 	}
 }
 
-// TestNoise has everything happen at once: no reply may go astray.
-func TestNoise(t *testing.T) {
+// TestRepliesUnderConnectionFaults has everything happen at once: no reply may go astray.
+func TestRepliesUnderConnectionFaults(t *testing.T) {
 	s := redistest.Start(t)
 	c, proxy := s.ClientBehindProxy()
 	p := newPipe(t, c)

@@ -96,7 +96,7 @@ func TestRunAllReturnsResultsInOrder(t *testing.T) {
 	}
 }
 
-func TestALoneCallIsSentByItsCaller(t *testing.T) {
+func TestSingleCallIsSentByItsCaller(t *testing.T) {
 	p := newPipe(t, redistest.Start(t).Client(nil))
 	var sender string
 	p.single.client.AddHook(hook(func(_ []redis.Cmder, send func() error) error {
@@ -136,7 +136,7 @@ func (c *countingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-func TestTwoCallsOfAMomentShareAWrite(t *testing.T) {
+func TestConcurrentCallsShareAWrite(t *testing.T) {
 	var writes atomic.Int64
 	p := newPipe(t, countWrites(redistest.Start(t), &writes))
 	load(t, p, incr, get)
@@ -184,8 +184,8 @@ func TestManyCallsShareWrites(t *testing.T) {
 	})
 }
 
-// TestAtMostFourRoundTrips fills the places, and looks at what the trips after them take.
-func TestAtMostFourRoundTrips(t *testing.T) {
+// TestMaxRoundTripsInFlight fills the places, and looks at what the trips after them take.
+func TestMaxRoundTripsInFlight(t *testing.T) {
 	p := newPipe(t, redistest.Start(t).Client(nil))
 	load(t, p, incr)
 	g := newGate(t, p)
@@ -225,7 +225,7 @@ func requireFree(t *testing.T, q *queue) {
 	})
 }
 
-func TestACallWaitsForNoRoundTripWhileThereAreFewerThanFour(t *testing.T) {
+func TestCallStartsRoundTripBelowMaximum(t *testing.T) {
 	p := newPipe(t, redistest.Start(t).Client(nil))
 	load(t, p, incr)
 	g := newGate(t, p)
@@ -256,7 +256,7 @@ func TestACallWaitsForNoRoundTripWhileThereAreFewerThanFour(t *testing.T) {
 	requireIdle(t, p)
 }
 
-func TestACallerLeavesTheQueueAtOnce(t *testing.T) {
+func TestCallerLeavesTheQueueAtOnce(t *testing.T) {
 	s := redistest.Start(t)
 	c := s.Client(nil)
 	p := newPipe(t, c)
@@ -288,7 +288,7 @@ func TestACallerLeavesTheQueueAtOnce(t *testing.T) {
 	require.Zero(t, value(t, c, "late"))
 }
 
-func TestACallerWhoseCallIsInFlightLeavesByTheDeadline(t *testing.T) {
+func TestCallerWhoseCallIsInFlightLeavesByTheDeadline(t *testing.T) {
 	s := redistest.Start(t)
 	p := newPipe(t, s.Client(nil))
 	load(t, p, incr)
@@ -304,7 +304,7 @@ func TestACallerWhoseCallIsInFlightLeavesByTheDeadline(t *testing.T) {
 	require.Equal(t, left, receive(t, errs))
 }
 
-func TestACallIsNotMadeIfItsContextIsOver(t *testing.T) {
+func TestCallWithEndedContextIsNotSent(t *testing.T) {
 	var writes atomic.Int64
 	p := newPipe(t, countWrites(redistest.Start(t), &writes))
 	load(t, p, incr)
@@ -327,8 +327,8 @@ func TestACallIsNotMadeIfItsContextIsOver(t *testing.T) {
 	require.Equal(t, before, writes.Load())
 }
 
-// TestNearbyOneRoundTripIsInFlight checks when another one begins beside it.
-func TestNearbyOneRoundTripIsInFlight(t *testing.T) {
+// TestRoundTripsToNearbyRedis checks when another one begins beside it.
+func TestRoundTripsToNearbyRedis(t *testing.T) {
 	p := newPipe(t, redistest.Start(t).Client(nil))
 	load(t, p, incr)
 	g := newGate(t, p)

@@ -47,7 +47,7 @@ func ask(s *Server, command string) string {
 	return strings.TrimSpace(string(b[:n]))
 }
 
-func TestAServerEndsAndComesBack(t *testing.T) {
+func TestServerStopAndRestart(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		args []string
@@ -71,7 +71,7 @@ func TestAServerEndsAndComesBack(t *testing.T) {
 	}
 }
 
-func TestAPausedServerIsSilent(t *testing.T) {
+func TestPausedServerIsSilent(t *testing.T) {
 	t.Parallel()
 	s := started(t)
 	require.Equal(t, "+OK", ask(s, "SET k v"))
@@ -91,7 +91,7 @@ func TestAPausedServerIsSilent(t *testing.T) {
 	s.Pause()()
 }
 
-func TestAServerThatCannotStartSaysWhy(t *testing.T) {
+func TestStartFailureHasReason(t *testing.T) {
 	t.Parallel()
 	_, err := Start(t.TempDir(), "--no-such-option", "yes")
 	if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") != "true" {

@@ -48,7 +48,7 @@ func TestCluster(t *testing.T) {
 	require.Error(t, c.Client(nil).Get(t.Context(), "k1").Err())
 }
 
-func TestAMoveInSteps(t *testing.T) {
+func TestSlotMoveInSteps(t *testing.T) {
 	t.Parallel()
 	c := StartCluster(t)
 	client := c.Client(nil)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAUserMayWhatTheDocumentSays(t *testing.T) {
+func TestParsedUserHasDocumentedRights(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "redis.md")
 	text := "# Users\n\n    ACL SETUSER readers on >secret ~k* +get\n    ACL SETUSER writers on >secret ~k* +get +set\n"
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestANodeRefusesSeveralSlots(t *testing.T) {
+func TestNodeRefusesSeveralSlots(t *testing.T) {
 	_, plain, cluster := StartNode(t)
 	for _, c := range []redis.UniversalClient{plain, cluster} {
 		require.NoError(t, c.Set(t.Context(), "a", 1, time.Minute).Err())
@@ -16,7 +16,7 @@ func TestANodeRefusesSeveralSlots(t *testing.T) {
 	}
 }
 
-func TestFlushingForgetsScripts(t *testing.T) {
+func TestKeepFlushingScripts(t *testing.T) {
 	c := Start(t).Client(nil)
 	sha, err := c.ScriptLoad(t.Context(), "return 1").Result()
 	require.NoError(t, err)

@@ -34,8 +34,8 @@ func TestSentinel(t *testing.T) {
 	}
 }
 
-// TestAReplicaThatFellBehind takes over without what it missed.
-func TestAReplicaThatFellBehind(t *testing.T) {
+// TestLoseWrites takes over without what it missed.
+func TestLoseWrites(t *testing.T) {
 	t.Parallel()
 	s := StartSentinel(t, redisproc.Durable...)
 	c := s.Client(nil)

@@ -80,7 +80,7 @@ func TestTwoSlowYieldsAreTheLastForAWhile(t *testing.T) {
 	}
 }
 
-func TestReadyGoroutinesJoin(t *testing.T) {
+func TestReadyGoroutinesRunFirst(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that one yield is enough for all
 	idle := yielder{now: func() time.Duration { return 0 }, yield: processor.yield}
 	joined := 0

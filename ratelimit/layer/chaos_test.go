@@ -29,10 +29,10 @@ const chaosVariable = "LAZYREQ_CHAOS"
 
 var errStandIn = errors.New("answered without the store")
 
-// TestRedisDiesEverySecond has two processes take from a Redis that is killed and restarted
+// TestRedisRestartsEverySecond has two processes take from a Redis that is killed and restarted
 // with its data once a second. It checks that the takes that Redis allows keep the limit, that
 // all others are answered in time, and that no goroutine is left.
-func TestRedisDiesEverySecond(t *testing.T) {
+func TestRedisRestartsEverySecond(t *testing.T) {
 	length := chaosTime
 	if s := os.Getenv(chaosVariable); s != "" {
 		var err error

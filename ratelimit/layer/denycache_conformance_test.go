@@ -67,15 +67,15 @@ func cacheAround(tb require.TestingT, inner ratelimit.Store, clock *forward, o D
 	return c
 }
 
-func TestDenyCacheIsAStore(t *testing.T) {
+func TestDenyCacheConformsToStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		clock := newForwardClock()
 		return cacheAround(t, memoryOf(t, clock), clock, DenyCacheOptions{Keys: 64}), clock
 	}, storetest.Everything)
 }
 
-// TestDenyCacheIsTheModel compares the cache with a model in random sequences of ops.
-func TestDenyCacheIsTheModel(t *testing.T) {
+// TestDenyCacheMatchesModel compares the cache with a model in random sequences of ops.
+func TestDenyCacheMatchesModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		clock := newForwardClock()
 		s := &storetest.Sequence{

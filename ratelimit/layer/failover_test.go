@@ -114,7 +114,7 @@ func (f *failoverTest) back() {
 	require.False(f, f.Stats().Down)
 }
 
-func TestFailoverIsAStore(t *testing.T) {
+func TestFailoverConformsToStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		m, clock := newMemory(t)
 		f, err := newFailover(m, FailoverOptions{Timeout: time.Minute, Mode: Local})

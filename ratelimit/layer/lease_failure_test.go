@@ -174,7 +174,7 @@ func TestCloseDuringCalls(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotHang(t *testing.T) {
+func TestCloseWithHangingStore(t *testing.T) {
 	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
 		q.warm()
 		q.spy.Hold = make(chan struct{})

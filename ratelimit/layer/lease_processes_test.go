@@ -163,9 +163,9 @@ func TestProcessesWithLeasesKeepTheLimit(t *testing.T) {
 	}
 }
 
-// TestWrongLeasesOfProcessesAreNoticed checks that the test before this one can fail. A fault
+// TestCheckDetectsWrongLeasesOfProcesses checks that the test before this one can fail. A fault
 // doesn't show in every run.
-func TestWrongLeasesOfProcessesAreNoticed(t *testing.T) {
+func TestCheckDetectsWrongLeasesOfProcesses(t *testing.T) {
 	for _, name := range []string{"log", "window", "gcra"} {
 		t.Run(name, func(t *testing.T) {
 			const most = 10

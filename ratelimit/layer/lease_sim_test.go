@@ -264,9 +264,9 @@ func TestLeasesKeepTheLimit(t *testing.T) {
 	}
 }
 
-// TestWrongLeasesAreNoticed checks that the test before this one can fail: by leases that are
+// TestSimulationDetectsWrongLeases checks that the test before this one can fail: by leases that are
 // charged when they are taken, and by ones that outlive what they were charged to.
-func TestWrongLeasesAreNoticed(t *testing.T) {
+func TestSimulationDetectsWrongLeases(t *testing.T) {
 	for name, r := range leaseRulesUnderTest {
 		t.Run(name, func(t *testing.T) {
 			for i := range 20 {

@@ -221,9 +221,9 @@ func TestConcurrentTakesFromOneLease(t *testing.T) {
 	})
 }
 
-// TestLeaseIsAStore runs storetest on a layer that takes no leases: the suite's clock isn't the
+// TestLeaseConformsToStore runs storetest on a layer that takes no leases: the suite's clock isn't the
 // layer's.
-func TestLeaseIsAStore(t *testing.T) {
+func TestLeaseConformsToStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		m, clock := newMemory(t)
 		l, err := newLease(m, LeaseOptions{Max: 1})

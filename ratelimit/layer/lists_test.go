@@ -21,7 +21,7 @@ func listsAround(t *testing.T, o ListsOptions) (*listLayer, *storespy.Spy) {
 	return l, store
 }
 
-func TestListsIsAStore(t *testing.T) {
+func TestListsConformsToStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		memory, clock := newMemory(t)
 		// With something on the lists, so that nothing is spared.

@@ -92,7 +92,7 @@ func TestLongestOptions(t *testing.T) {
 }
 
 // A denial for longer than a time.Duration is remembered, too.
-func TestVeryLongDenial(t *testing.T) {
+func TestLongestDenial(t *testing.T) {
 	store, _ := newMemory(t)
 	cache, err := newDenyCache(store, DenyCacheOptions{})
 	require.NoError(t, err)

@@ -63,7 +63,7 @@ func (s *shadowTest) remaining(r ratelimit.Rule) int64 {
 }
 
 // Enforced rules keep the contract beside shadow rules.
-func TestShadowIsAStore(t *testing.T) {
+func TestShadowConformsToStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		memory, clock := newMemory(t)
 		s, err := newShadow(memory, ShadowOptions{Match: isShadow})

@@ -48,8 +48,8 @@ func windowOf(limit int64, per time.Duration) ratelimit.Rule {
 	return ratelimit.FixedWindow(limit, per)
 }
 
-// TestFiveOfSevenPass has a deny cache in each of two processes.
-func TestFiveOfSevenPass(t *testing.T) {
+// TestLeasedTakesReachTheLimit has a deny cache in each of two processes.
+func TestLeasedTakesReachTheLimit(t *testing.T) {
 	server := redistest.Start(t)
 	patient := layer.FailoverOptions{Timeout: 10 * time.Second}
 	here := limiter(t, newStack(t, server.Client(nil), patient), windowOf(5, time.Second))
@@ -95,9 +95,9 @@ func TestFiveOfSevenPass(t *testing.T) {
 	}
 }
 
-// TestRedisIsGoneAndBack checks that each mode answers in time while Redis is down in several
+// TestRedisDownAndBack checks that each mode answers in time while Redis is down in several
 // ways, and that Redis is called again within a second of its return.
-func TestRedisIsGoneAndBack(t *testing.T) {
+func TestRedisDownAndBack(t *testing.T) {
 	for _, mode := range []layer.Mode{layer.Closed, layer.Open, layer.Local} {
 		for name, fault := range map[string]func(*faultproxy.Proxy, *redistest.Server) (back func()){
 			"refuses": func(_ *faultproxy.Proxy, s *redistest.Server) func() { s.Kill(); return s.Restart },

@@ -106,7 +106,7 @@ func TestMemoryMakesRoomForAWholeGroup(t *testing.T) {
 }
 
 // No hash is that of a gap.
-func TestHashesAreNoGaps(t *testing.T) {
+func TestHashesAreNeverZero(t *testing.T) {
 	ofWindow := ratelimit.FixedWindow(1, time.Second).WithBlock(ratelimit.Block{After: 1, For: time.Second})
 	window := (*rule)(ofWindow.Layout())
 	require.EqualValues(t, 2, window.hash(window.ID))

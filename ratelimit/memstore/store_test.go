@@ -43,7 +43,7 @@ func TestNewRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "Options.MaxBytes is 1000")
 }
 
-func TestMemoryReadsTheClockOfTheBubble(t *testing.T) {
+func TestMemoryUsesSynctestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, newStore(t, Options{}), ratelimit.PerMinute(1))
 		_, err := l.Take(t.Context(), "k", 1)
@@ -428,8 +428,8 @@ func TestTakeOnAKnownKeyDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestANewKeyDoesNotAllocate except when tables grow.
-func TestANewKeyDoesNotAllocate(t *testing.T) {
+// TestNewKeyDoesNotAllocate except when tables grow.
+func TestNewKeyDoesNotAllocate(t *testing.T) {
 	ctx, keys := context.Background(), addresses(1<<15)
 	for name, r := range everyRule(100) {
 		t.Run(name, func(t *testing.T) {

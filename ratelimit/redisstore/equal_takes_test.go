@@ -69,9 +69,9 @@ func TestEqualTakesAreOneEntry(t *testing.T) {
 	}
 }
 
-// TestTenOf64Pass has 64 concurrent callers for 10 units, while others take from other keys, by
+// TestConcurrentTakesReachTheLimit has 64 concurrent callers for 10 units, while others take from other keys, by
 // other rules and in groups.
-func TestTenOf64Pass(t *testing.T) {
+func TestConcurrentTakesReachTheLimit(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, redistest.Start(t).Client(nil), patient)
 	other := calling(t, 2, func() {

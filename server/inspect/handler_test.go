@@ -77,7 +77,7 @@ func TestSecurityHeaders(t *testing.T) {
 }
 
 // The policy forbids inline scripts and styles; and the script makes no markup of strings.
-func TestThePageHasNothingInline(t *testing.T) {
+func TestPageHasNothingInline(t *testing.T) {
 	in := newInspector(t, Options{})
 	html := get(in, "/", nil).Body.String()
 	require.NotRegexp(t, regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|<script>|javascript:|https?://`), html)

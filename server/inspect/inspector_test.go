@@ -89,7 +89,7 @@ func TestFastRequestsDoNotDisplaceOthersOfTheirRoute(t *testing.T) {
 	require.EqualValues(t, 5, all[ringSize+1].Took)
 }
 
-func TestTheOldestRecordsAreDropped(t *testing.T) {
+func TestOldestRecordsAreDropped(t *testing.T) {
 	in := newInspector(t, Options{MaxBytes: minMaxBytes, PerSecond: 1 << 20})
 	for i := range 100_000 {
 		finish(in, "GET /"+strconv.Itoa(i%500), 200, time.Duration(rand.Int64N(int64(2*time.Second))))
@@ -233,7 +233,7 @@ func find(t *testing.T, d requestDetails, name string) property {
 	return property{}
 }
 
-func TestARequestHasItsProperties(t *testing.T) {
+func TestRequestHasItsProperties(t *testing.T) {
 	_, in, get := observed(t, Options{})
 	get("/user/private-id?token=private")
 	d := newest(t, in)

@@ -192,7 +192,7 @@ func TestOutageSummary(t *testing.T) {
 	})
 }
 
-func TestSeldom(t *testing.T) {
+func TestThrottledLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l logs
 		log, s := slog.New(slog.NewJSONHandler(&l, nil)), throttledLog{}

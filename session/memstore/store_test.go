@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storetest"
 )
 
-func TestMemoryIsAStore(t *testing.T) {
+func TestMemoryConformsToStore(t *testing.T) {
 	storetest.Run(t, storetest.Host{
 		Open:    func(t *testing.T) storage.Store { return newMemory(t, memstore.Options{}) },
 		Advance: func(_ *testing.T, d time.Duration) { pass(d) }, // the bubble's clock

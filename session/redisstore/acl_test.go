@@ -9,8 +9,8 @@ import (
 	"github.com/lazyreq/lazyreq/session/storetest"
 )
 
-// TestTheDocumentedUserIsEnough runs the suite as the restricted user of docs/redis.md.
-func TestTheDocumentedUserIsEnough(t *testing.T) {
+// TestDocumentedUserSuffices runs the suite as the restricted user of docs/redis.md.
+func TestDocumentedUserSuffices(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client(nil)
 	server.SetUser("sessions", redistest.ParseUser(t, "../../docs/redis.md", "sessions"))

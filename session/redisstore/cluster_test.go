@@ -106,10 +106,10 @@ func loaded(t *testing.T, s storage.Store, v visitor) (rec storage.Record) {
 
 func never(error) bool { return false }
 
-// TestASlotMovesUnderLoad moves a slot of many sessions around the Cluster, and dwells
+// TestSlotMigrationUnderLoad moves a slot of many sessions around the Cluster, and dwells
 // where some of them have moved and some have not. No caller notices, and what is destroyed
 // meanwhile stays so.
-func TestASlotMovesUnderLoad(t *testing.T) {
+func TestSlotMigrationUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	client := c.Client(nil)
@@ -142,8 +142,8 @@ func TestASlotMovesUnderLoad(t *testing.T) {
 	}
 }
 
-// TestAMasterDies checks that its heir is found, and has the sessions that reached it.
-func TestAMasterDies(t *testing.T) {
+// TestMasterDeath checks that its heir is found, and has the sessions that reached it.
+func TestMasterDeath(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	s := newStore(t, c.Client(nil), redisstore.Options{})

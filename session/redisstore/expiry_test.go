@@ -56,7 +56,7 @@ func TestKeysExpireWithTheirSessions(t *testing.T) {
 	expires(t, c, v, 19*time.Minute)
 }
 
-func TestALostExpiryIsRepaired(t *testing.T) {
+func TestLostExpiryIsRepaired(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	for name, use := range map[string]func(v visitor) error{
@@ -107,7 +107,7 @@ func TestShorterLimitsTakeEffectAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrNotFound)
 }
 
-func TestTheServersClockIsUsed(t *testing.T) {
+func TestServersClockIsUsed(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	before := c.Time(t.Context()).Val()

@@ -104,14 +104,14 @@ func recovers(t *testing.T, s storage.Store) {
 	}, time.Second, 10*time.Millisecond)
 }
 
-func TestARedisThatIsDownIsAnErrorUntilItIsBack(t *testing.T) {
+func TestRedisDownAndBack(t *testing.T) {
 	server := redistest.Start(t)
 	server.Stop()
 	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
 	server.RestartTwice(func() { fails(t, s) }, func() { recovers(t, s) })
 }
 
-func TestARedisThatHangsIsNoticedInTime(t *testing.T) {
+func TestHangingRedisTimesOut(t *testing.T) {
 	server := redistest.Start(t)
 	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 50 * time.Millisecond})
 	recovers(t, s)
@@ -123,8 +123,8 @@ func TestARedisThatHangsIsNoticedInTime(t *testing.T) {
 	recovers(t, s)
 }
 
-// TestAnErrorReportsWhetherTheCallWasSent has a Redis that hangs, and then one that is down.
-func TestAnErrorReportsWhetherTheCallWasSent(t *testing.T) {
+// TestErrorReportsWhetherCallWasSent has a Redis that hangs, and then one that is down.
+func TestErrorReportsWhetherCallWasSent(t *testing.T) {
 	server := redistest.Start(t)
 	for _, o := range slices.Concat(onSessions, onUsers) {
 		s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
@@ -144,7 +144,7 @@ func TestAnErrorReportsWhetherTheCallWasSent(t *testing.T) {
 	}
 }
 
-func TestAFullRedisRefusesWholeSaves(t *testing.T) {
+func TestFullRedisRefusesWholeSaves(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
@@ -161,7 +161,7 @@ func TestAFullRedisRefusesWholeSaves(t *testing.T) {
 	require.NoError(t, s.Destroy(t.Context(), v.locator, v.digest))
 }
 
-func TestAForeignKeyIsLeftAlone(t *testing.T) {
+func TestForeignKeyIsLeftAlone(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	without := func(field string) func(v visitor) {

@@ -17,9 +17,9 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// TestALostReplyIsAnErrorThoughTheCallWasDone ends the connection in the middle of the
+// TestLostReplyIsAnError ends the connection in the middle of the
 // replies to a creation, a change and a destruction.
-func TestALostReplyIsAnErrorThoughTheCallWasDone(t *testing.T) {
+func TestLostReplyIsAnError(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newStore(t, server.Client(nil), patient)
@@ -149,8 +149,8 @@ func TestEveryOperationHasADeadline(t *testing.T) {
 	}
 }
 
-// TestTheTimeoutCoversAllCalls has each call take most of it.
-func TestTheTimeoutCoversAllCalls(t *testing.T) {
+// TestTimeoutCoversAllCalls has each call take most of it.
+func TestTimeoutCoversAllCalls(t *testing.T) {
 	t.Parallel()
 	const timeout = 200 * time.Millisecond
 	server := redistest.Start(t)

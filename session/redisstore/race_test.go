@@ -47,7 +47,7 @@ func TestDestroyedStaysDestroyed(t *testing.T) {
 	}
 }
 
-func TestFlushedScriptsComeBack(t *testing.T) {
+func TestFlushedScriptsAreLoadedAgain(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)

@@ -13,9 +13,9 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// TestAFailoverUnderLoad checks that writes fail during it, if at all, and work again
+// TestFailoverUnderLoad checks that writes fail during it, if at all, and work again
 // soon after.
-func TestAFailoverUnderLoad(t *testing.T) {
+func TestFailoverUnderLoad(t *testing.T) {
 	for name, fail := range map[string]func(*redistest.Sentinel){
 		"in good order": (*redistest.Sentinel).Failover,
 		"by a crash":    (*redistest.Sentinel).KillMaster,
@@ -39,9 +39,9 @@ func TestAFailoverUnderLoad(t *testing.T) {
 	}
 }
 
-// TestAFailoverLosesUnreplicatedWrites shows what the documentation says: what never
+// TestFailoverLosesUnreplicatedWrites shows what the documentation says: what never
 // reached the replica is undone, a destruction too.
-func TestAFailoverLosesUnreplicatedWrites(t *testing.T) {
+func TestFailoverLosesUnreplicatedWrites(t *testing.T) {
 	t.Parallel()
 	host := redistest.StartSentinel(t, redisproc.Durable...)
 	s := newStore(t, host.Client(nil), patient)

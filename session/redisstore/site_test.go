@@ -61,7 +61,7 @@ func (s site) request(t *testing.T, cookie *http.Cookie, handle func(s *session.
 
 func login(s *session.Session) error { return s.Set("user", "ada") }
 
-func TestAThousandRequestsKeepTheirFields(t *testing.T) {
+func TestConcurrentRequestsKeepFieldsOnRedis(t *testing.T) {
 	const n = 1000
 	server := redistest.Start(t)
 	sites := []site{newSite(t, server.Client(nil)), newSite(t, server.Client(nil))}
@@ -88,7 +88,7 @@ func TestAThousandRequestsKeepTheirFields(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAWriteAcrossALogoutRevivesNothing(t *testing.T) {
+func TestWriteDuringLogoutRevivesNothing(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client(nil)
 	one, two := newSite(t, c), newSite(t, server.Client(nil))
@@ -103,8 +103,8 @@ func TestAWriteAcrossALogoutRevivesNothing(t *testing.T) {
 	require.Empty(t, c.Keys(t.Context(), "*").Val())
 }
 
-// TestADumpCannotLogIn tries everything that Redis holds as a secret.
-func TestADumpCannotLogIn(t *testing.T) {
+// TestDumpContainsNoUsableSecret tries everything that Redis holds as a secret.
+func TestDumpContainsNoUsableSecret(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newSite(t, c)
 	cookie, err := s.request(t, nil, func(s *session.Session) error { return errors.Join(login(s), s.Bind("ada@example.com")) })
@@ -147,7 +147,7 @@ func TestADumpCannotLogIn(t *testing.T) {
 	require.Equal(t, "ada", user(cookie))
 }
 
-func TestAThousandIncrementsOnTwoServers(t *testing.T) {
+func TestIncrementsOnTwoServersAllCount(t *testing.T) {
 	const n = 1000
 	server := redistest.Start(t)
 	sites := []site{newSite(t, server.Client(nil)), newSite(t, server.Client(nil))}
@@ -170,9 +170,9 @@ func TestAThousandIncrementsOnTwoServers(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestARunningTaskDelaysNothing has a request load, list, revoke and destroy sessions while
+// TestRunningTaskDelaysNothing has a request load, list, revoke and destroy sessions while
 // one of its tasks waits for something else, and one of its properties revokes.
-func TestARunningTaskDelaysNothing(t *testing.T) {
+func TestRunningTaskDelaysNothing(t *testing.T) {
 	s := newSite(t, redistest.Start(t).Client(nil))
 	others := reqctx.NewKey[int]("others")
 	reqctx.Provide(s.reg, others, reqctx.Prop[int]{
@@ -214,8 +214,8 @@ func TestARunningTaskDelaysNothing(t *testing.T) {
 	require.NoError(t, c.Finish())
 }
 
-// TestAnIncompleteRecordIsNoSession cuts a session, and its visitor goes on with a new one.
-func TestAnIncompleteRecordIsNoSession(t *testing.T) {
+// TestIncompleteRecordIsNoSession cuts a session, and its visitor goes on with a new one.
+func TestIncompleteRecordIsNoSession(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newSite(t, c)
 	cookie, err := s.request(t, nil, login)

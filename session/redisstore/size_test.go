@@ -19,7 +19,7 @@ import (
 
 const perField = 64
 
-func TestASessionHasALargestSize(t *testing.T) {
+func TestSessionHasALargestSize(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
@@ -49,8 +49,8 @@ func TestASessionHasALargestSize(t *testing.T) {
 	require.ErrorIs(t, s.Commit(t.Context(), v.delta("f", full+"x")), storage.ErrTooLarge, "it is not even sent")
 }
 
-// TestTheSizeIsKept commits at random, and the size that is stored stays the sum.
-func TestTheSizeIsKept(t *testing.T) {
+// TestSizeIsKept commits at random, and the size that is stored stays the sum.
+func TestSizeIsKept(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	v := newVisitor().created(t, s)
@@ -76,8 +76,8 @@ func TestTheSizeIsKept(t *testing.T) {
 	}
 }
 
-// TestACallerMayReuseItsBytes leaves a save that Redis has only half received.
-func TestACallerMayReuseItsBytes(t *testing.T) {
+// TestCallerMayReuseItsBytes leaves a save that Redis has only half received.
+func TestCallerMayReuseItsBytes(t *testing.T) {
 	server := redistest.Start(t)
 	s := newStore(t, server.Client(nil), patient)
 	v := newVisitor().created(t, s)

@@ -75,7 +75,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	require.ErrorContains(t, err, "Options.Timeout")
 }
 
-func TestRedisIsAStore(t *testing.T) {
+func TestRedisConformsToStore(t *testing.T) {
 	server := redistest.Start(t)
 	for name, protocol := range map[string]int{"RESP2": 2, "RESP3": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -85,12 +85,12 @@ func TestRedisIsAStore(t *testing.T) {
 	}
 }
 
-// TestRedisClusterIsAStore has sessions on one node and their users' indexes on another.
-func TestRedisClusterIsAStore(t *testing.T) {
+// TestRedisClusterConformsToStore has sessions on one node and their users' indexes on another.
+func TestRedisClusterConformsToStore(t *testing.T) {
 	storetest.Run(t, aging(redistest.StartCluster(t).Client(nil)))
 }
 
-func TestRedisBehindASentinelIsAStore(t *testing.T) {
+func TestRedisSentinelConformsToStore(t *testing.T) {
 	storetest.Run(t, aging(redistest.StartSentinel(t).Client(nil)))
 }
 
@@ -125,8 +125,8 @@ else
 end
 return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)
 
-// TestMiniredisIsAStore turns the server's clock, which is far from this machine's.
-func TestMiniredisIsAStore(t *testing.T) {
+// TestMiniredisConformsToStore turns the server's clock, which is far from this machine's.
+func TestMiniredisConformsToStore(t *testing.T) {
 	var server *redismini.Server
 	storetest.Run(t, storetest.Host{
 		Open: func(t *testing.T) storage.Store {
@@ -140,7 +140,7 @@ func TestMiniredisIsAStore(t *testing.T) {
 	})
 }
 
-func TestAnEndedContextReturnsItsError(t *testing.T) {
+func TestEndedContextReturnsItsError(t *testing.T) {
 	s := newStore(t, redistest.Start(t).Client(nil), patient)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("left"))
@@ -151,7 +151,7 @@ func TestAnEndedContextReturnsItsError(t *testing.T) {
 	require.ErrorIs(t, s.Destroy(ctx, v.locator, v.digest), context.Canceled)
 }
 
-func TestAPrefixKeepsApplicationsApart(t *testing.T) {
+func TestPrefixKeepsApplicationsApart(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	one := newStore(t, c, redisstore.Options{Prefix: "one:", Timeout: patient.Timeout})
 	two := newStore(t, c, redisstore.Options{Prefix: "two:", Timeout: patient.Timeout})
@@ -161,7 +161,7 @@ func TestAPrefixKeepsApplicationsApart(t *testing.T) {
 	require.Equal(t, []string{"two:" + v.locator.Key()}, c.Keys(t.Context(), "*").Val())
 }
 
-func TestAnOperationIsOneCall(t *testing.T) {
+func TestOperationIsOneCall(t *testing.T) {
 	server := redistest.Start(t)
 	s := newStore(t, server.Client(nil), patient)
 	v := newVisitor()

@@ -47,7 +47,7 @@ func entries(t *testing.T, c *redis.Client) int64 {
 	return c.ZCard(t.Context(), index(t, c)).Val() - 1 // less the longest limit
 }
 
-func TestAnIndexOutlivesItsSessions(t *testing.T) {
+func TestIndexOutlivesItsSessions(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	life := func(want time.Duration) {
@@ -70,7 +70,7 @@ func TestAnIndexOutlivesItsSessions(t *testing.T) {
 
 // A limit that was made longer after the login must not let the session outlive the
 // index from which it is revoked.
-func TestABoundSessionEndsAsItWasBound(t *testing.T) {
+func TestBoundSessionEndsAsItWasBound(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	v := newVisitor().loggedIn(t, s, "ada", storage.Limits{Idle: time.Hour, Absolute: 2 * time.Hour})
@@ -87,7 +87,7 @@ func TestABoundSessionEndsAsItWasBound(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrNotFound)
 }
 
-func TestTheLongestLimitsAreForever(t *testing.T) {
+func TestLongestLimitsAreForever(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	forever := storage.Limits{Idle: math.MaxInt64, Absolute: math.MaxInt64, Touch: time.Minute}
@@ -106,7 +106,7 @@ func TestTheLongestLimitsAreForever(t *testing.T) {
 	require.Equal(t, 1, n)
 }
 
-func TestAnIndexDropsExpiredSessions(t *testing.T) {
+func TestIndexDropsExpiredSessions(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	for range 3 {
@@ -127,7 +127,7 @@ func TestAnIndexDropsExpiredSessions(t *testing.T) {
 }
 
 // A removed session cannot be bound again, so its entry is dropped at once.
-func TestAnIndexDropsRemovedSessions(t *testing.T) {
+func TestIndexDropsRemovedSessions(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
@@ -160,7 +160,7 @@ func TestAnIndexDropsRemovedSessions(t *testing.T) {
 }
 
 // A logout removes the session even if it cannot drop the entry.
-func TestALogoutWithoutIndex(t *testing.T) {
+func TestLogoutWithoutIndex(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client(nil)
 	v := newVisitor().loggedIn(t, newStore(t, c, patient), "ada", limits)
@@ -176,7 +176,7 @@ func TestALogoutWithoutIndex(t *testing.T) {
 }
 
 // A user logs in all day, and the sessions are never listed.
-func TestALoginDropsOldEntries(t *testing.T) {
+func TestLoginDropsOldEntries(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	for range 8 {
@@ -188,7 +188,7 @@ func TestALoginDropsOldEntries(t *testing.T) {
 
 // The entry comes first. A List meanwhile leaves it in the index, so that the
 // session can be revoked once it is bound.
-func TestAListBetweenTheTwoStepsOfALogin(t *testing.T) {
+func TestListBetweenTheTwoStepsOfALogin(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
@@ -234,7 +234,7 @@ func (c *tappedConn) Write(p []byte) (int, error) {
 }
 
 // The session decides whose it is: a wrong entry of an index does no harm.
-func TestAStaleIndexRevokesNoOtherUser(t *testing.T) {
+func TestStaleIndexRevokesNoOtherUser(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	newVisitor().loggedIn(t, s, "ada", limits)
@@ -262,7 +262,7 @@ func TestAStaleIndexRevokesNoOtherUser(t *testing.T) {
 
 // A login is two calls, a logout too, and three hundred sessions are one each, in few round trips. None
 // looks through all keys.
-func TestUsersCostFewRoundTrips(t *testing.T) {
+func TestRoundTripsOfUserMethods(t *testing.T) {
 	server := redistest.Start(t)
 	var writes atomic.Int64
 	s := newStore(t, server.Client(tapped(func(net.Conn, []byte) { writes.Add(1) })), patient)
@@ -306,7 +306,7 @@ func TestUsersCostFewRoundTrips(t *testing.T) {
 }
 
 // A RevokeAll that fails lets the next one go on, and not begin anew.
-func TestAnInterruptedRevocationContinues(t *testing.T) {
+func TestInterruptedRevocationContinues(t *testing.T) {
 	server := redistest.Start(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
@@ -331,7 +331,7 @@ func TestAnInterruptedRevocationContinues(t *testing.T) {
 	require.Empty(t, c.Keys(t.Context(), "*").Val())
 }
 
-func TestALoginWithoutIndexMakesNoSession(t *testing.T) {
+func TestLoginWithoutIndexMakesNoSession(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	newVisitor().loggedIn(t, s, "ada", limits)

@@ -41,7 +41,7 @@ func ExampleLogin() {
 	}
 }
 
-func TestAHandlerSeesTheUser(t *testing.T) {
+func TestHandlerSeesTheUser(t *testing.T) {
 	srv := newServer()
 	r := httptest.NewRequest("GET", "/me", nil)
 	w := httptest.NewRecorder()

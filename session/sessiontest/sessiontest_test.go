@@ -25,7 +25,7 @@ func newManager(t *testing.T, o session.Options) *session.Manager {
 	return m
 }
 
-func TestARequestGetsASession(t *testing.T) {
+func TestRequestGetsASession(t *testing.T) {
 	for transport, o := range map[string]session.Options{
 		"cookie": {}, "insecure cookie": {Cookie: session.Cookie{Insecure: true}}, "header": {Header: "X-Session-Token"},
 	} {
@@ -79,7 +79,7 @@ type fatal struct {
 func (f *fatal) Helper()               {}
 func (f *fatal) Fatalf(string, ...any) { f.ended = true; panic(f) }
 
-func TestAnErrorEndsTheTest(t *testing.T) {
+func TestErrorEndsTheTest(t *testing.T) {
 	m := newManager(t, session.Options{})
 	f := &fatal{TB: t}
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
