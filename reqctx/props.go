@@ -68,8 +68,9 @@ type Info struct {
 	Caller string        // file:line of the first reader, if Options.Callers is set
 	Err    error
 
-	Prefetched bool // [Context.Prefetch] began to resolve it, directly or through another property
-	Unread     bool // and nothing has read it: the other fields describe that resolution
+	CanPrefetch bool // Prop.Prefetch is set
+	Prefetched  bool // [Context.Prefetch] began to resolve it, directly or through another property
+	Unread      bool // and nothing has read it: the other fields describe that resolution
 }
 
 // Props returns all properties of the request, in the order in which they were provided,
@@ -81,7 +82,7 @@ func (c *Context) Props() iter.Seq2[string, Info] {
 		quiet := c.attempts == nil && c.prefetches == nil
 		c.mu.Unlock()
 		for _, b := range c.table.bind[1:] {
-			info := Info{Handle: b.handle, Preset: b.preset}
+			info := Info{Handle: b.handle, Preset: b.preset, CanPrefetch: b.prefetch}
 			if quiet {
 				info.describe(c.slots[b.slot].Load())
 			} else {

@@ -145,6 +145,7 @@ func (in *Inspector) count(info *server.RequestInfo, o outcome, props []named, d
 			in.propertyAt(i, info.By).addRead(info.Took)
 		}
 	}
+	in.store.bytes += r.addUses(props)
 	for i := range decisions {
 		if decisions[i].Result.Source == ratelimit.FromFailover {
 			s.failovers++

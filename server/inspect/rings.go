@@ -33,6 +33,7 @@ type route struct {
 	sampled                  int // ordinary requests recorded in the second
 	second                   int64
 	rings                    [rings]*ring // nil until there is one to record
+	uses                     []routeUse   // of the properties that it resolves
 }
 
 // routeSize is about what a route takes with all its rings, without records.

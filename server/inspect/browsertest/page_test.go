@@ -40,7 +40,7 @@ func provide[T any](srv *server.Server, key reqctx.Key[T], took time.Duration, r
 	reqctx.Provide(srv.Registry(), key, reqctx.Prop[T]{Resolve: func(ctx context.Context) (T, error) {
 		pause(ctx, took)
 		return resolve(ctx)
-	}})
+	}, Prefetch: key.Name() != "prices"})
 }
 
 // shop is a server with something of everything that the page shows.
@@ -102,6 +102,7 @@ func shop(t *testing.T, in *inspect.Inspector, withHostile bool) *server.Server 
 		return read(user)(w, req)
 	})
 	srv.HandleFunc("GET /healthz", read())
+	srv.HandleFunc("GET /cart", read(user, flags), server.Prefetch(user, flags, payment))
 	if withHostile {
 		provide(srv, evil, 0, func(context.Context) (string, error) { return "", errors.New(hostile) })
 		srv.HandleFunc("GET /hostile/{id}/<b>bold<b>", read(evil))
@@ -117,7 +118,7 @@ func traffic(t *testing.T, srv http.Handler) {
 	go func() {
 		defer close(done)
 		for i := 0; ctx.Err() == nil; i++ {
-			method, path := "GET", [...]string{"/", "/products/7", "/search", "/account", "/products/9", "/healthz", "/healthz"}[i%7]
+			method, path := "GET", [...]string{"/", "/products/7", "/search", "/account", "/cart", "/healthz", "/products/9"}[i%7]
 			switch i % 41 {
 			case 11:
 				method, path = "POST", "/checkout"
@@ -276,6 +277,11 @@ func TestThePage(t *testing.T) {
 	p.click("#pause")
 	p.choose("route", "")
 	p.eventually(`document.querySelectorAll("tr.row").length > 10`)
+	p.eventually(`[...document.querySelectorAll("#advice pre")].some(l => l.textContent === 'srv.HandleFunc("GET /account", handler, server.Prefetch("user", "flags"))')`)
+	p.eventually(`[...document.querySelectorAll("#advice li")].some(l => l.textContent.includes("GET /products/{id}") && l.textContent.endsWith("writes nothing: prices"))`)
+	require.False(t, p.holds(`document.getElementById("advice").textContent.includes("GET /cart")`), "it prefetches already")
+	p.eventually(`[...document.querySelectorAll("#prefetches tr")].some(r => r.textContent.includes("payment") && r.querySelector(".share").textContent === "100 %")`)
+	require.True(t, p.holds(noOverflow))
 	p.click("#more")
 	p.eventually(`document.querySelectorAll("tr.row").length > 25`)
 	p.shot("overview-light")

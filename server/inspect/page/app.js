@@ -208,11 +208,12 @@ function waterfall(d) {
 }
 
 function propertyBar(p, end, depth) {
-  const asked = p.by ? "from " + p.by : "from the handler";
+  const reader = p.by ? "from " + p.by : "from the handler";
+  const asked = p.unread ? "prefetched" + (p.by ? " for " + p.by : "") + ", not read" : p.prefetched ? "prefetched · " + reader : reader;
   const notes = [[p.state === "assigned" ? "set" : asked, p.caller].filter(Boolean).join(" · ")];
   if (p.asked > 1) notes.push(p.asked + " readers waited " + duration(p.waited) + " in all");
   if (p.value) notes.push("value: " + p.value);
-  const item = bar(p.name, notes, p.start, p.took, end, p.state === "failed" ? "broken" : "", depth, p.state);
+  const item = bar(p.name, notes, p.start, p.took, end, (p.unread ? "unread " : "") + (p.state === "failed" ? "broken" : ""), depth, p.state);
   if (p.error) item.append(el("span", { class: "error text" }, p.error));
   return item;
 }
@@ -269,6 +270,31 @@ function showProperties(list) {
   set("saved-note", saved > 0 ? duration(saved) + " saved in all" : "");
 }
 
+function showPrefetches(list, advice) {
+  $("prefetches").replaceChildren(...list.map((p) => el("tr", { role: "row" },
+    cell("Route", p.route, { class: "mono" }),
+    cell("Property", p.property, { class: "mono" }),
+    cell("Prefetched", count(p.prefetched), num),
+    cell("Not read", share(p.unread, p.prefetched, "deny")),
+    cell("Of those failed", count(p.failed), { class: p.failed ? "num error" : "num dim" }))));
+  $("prefetched").hidden = list.length === 0;
+  $("no-prefetches").hidden = list.length + advice.length > 0;
+  set("advice-note", advice.length ? advice.length + (advice.length === 1 ? " route would gain" : " routes would gain") : "");
+  const made = JSON.stringify(advice.map((a) => ({ ...a, gain: duration(a.gain) })));
+  if (view.advice === made) return; // a selection of a line stays
+  view.advice = made;
+  $("advice").replaceChildren(...advice.map(suggestion));
+}
+
+function suggestion(a) {
+  const names = a.prefetch.map((name) => JSON.stringify(name)).join(", ");
+  const item = el("li", null,
+    el("p", null, el("span", { class: "mono" }, a.route), " resolves " + a.prefetch.length + " properties one after another. Started together, they save up to ", el("b", { class: "saved" }, duration(a.gain)), " a request:"),
+    el("pre", { tabindex: "0", "aria-label": "The line to write" }, el("code", null, "srv.HandleFunc(" + JSON.stringify(a.route) + ", handler, server.Prefetch(" + names + "))")));
+  if (a.unmarked) item.append(el("p", { class: "note" }, "Mark with Prefetch: true first, if resolving charges nothing and writes nothing: " + a.unmarked.join(", ")));
+  return item;
+}
+
 function showLimiters(list) {
   $("limiters").replaceChildren(...list.map((q) => el("tr", { role: "row" },
     cell("Policy", q.name, { class: "mono" }),
@@ -321,6 +347,7 @@ function show(s) {
   showRoutes(s.routes);
   showRequests(s);
   showProperties(s.properties);
+  showPrefetches(s.prefetches, s.advice);
   showLimiters(s.limiters);
   set("memory", count(s.kept) + " requests kept in " + bytes(s.bytes) + " of " + bytes(s.maxBytes) + " · slow is from " + duration(s.slowFrom) + " · since " + clock.format(s.since));
 }
