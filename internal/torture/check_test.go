@@ -74,10 +74,23 @@ func (l *log) recovered(o outage, shard int, r *report) error {
 	}
 	took := time.Duration(first-o.ended) * time.Microsecond
 	if took > recovery+slack+l.stalls.between(o.ended, first) {
-		return fmt.Errorf("not back within %v after %v", recovery, o)
+		return fmt.Errorf("not back within %v, but after %v of %v, shard %d: %v", recovery, took, o, shard, l.lastError(shard))
 	}
 	r.recovery = max(r.recovery, took)
 	return nil
+}
+
+// lastError returns the error of a shard's latest failed take.
+func (l *log) lastError(shard int) (err error) {
+	var latest int64
+	for s, events := range l.events {
+		for _, e := range events {
+			if s.shard == shard && e.Failed && e.Received > latest {
+				latest, err = e.Received, e.err
+			}
+		}
+	}
+	return err
 }
 
 // mayFail reports whether a fault of the shard explains that a take failed.
@@ -88,25 +101,15 @@ func (l *log) mayFail(shard int, e event) bool {
 	})
 }
 
-// admitted checks the takes by one rule of a subject, separately for each time between faults that lose
+// admitted checks the takes by one rule of a subject, separately for each time between faults that lost
 // writes.
 func (l *log) admitted(s *subject, i int, rule ratelimit.Rule, events []event) error {
 	losses := slices.DeleteFunc(slices.Clone(l.outages), func(o outage) bool { return !o.loses || o.shard != all && o.shard != s.shard })
 	for n := range len(losses) + 1 {
-		until := int64(math.MaxInt64)
-		if n < len(losses) {
-			until = losses[n].ended
-		}
 		var takes []ratecheck.Take
 		var ends []int64
 		for _, e := range events {
-			if e.Sent >= until {
-				continue
-			}
-			take, kept := remembered(e, losses[:n])
-			if take.Received > until {
-				take.Failed = true
-			}
+			take, kept := e.between(losses[:n], losses[n:])
 			if !kept || !s.exact && !take.Allowed && !take.Failed {
 				continue
 			}
@@ -122,18 +125,22 @@ func (l *log) admitted(s *subject, i int, rule ratelimit.Rule, events []event) e
 	return nil
 }
 
-// remembered returns a take as it is for those after some losses: its charge may be lost, and then it is
-// as if it had failed. kept is false if it was lost, or needs no check.
-func remembered(e event, losses []outage) (take ratecheck.Take, kept bool) {
+// between returns a take as it counts between losses: as one that failed if its charge may have been lost
+// earlier, or may be lost later. kept is false if it does not count there.
+func (e event) between(earlier, later []outage) (take ratecheck.Take, kept bool) {
 	take = e.Take
-	for _, o := range losses {
+	for _, o := range earlier {
 		switch {
-		case e.Sent >= o.ended || o.lostFrom > 0 && e.Received < o.lostFrom:
-		case o.lostFrom == 0 && e.Received < o.began:
-			return take, false
-		default:
+		case e.Sent >= o.ended:
+		case e.Received >= o.began || o.lostFrom > 0 && e.Received >= o.lostFrom:
 			take.Failed = true
+		case o.lostFrom == 0:
+			return take, false
 		}
+	}
+	if len(later) > 0 && e.Received >= later[0].began {
+		take.Failed = true
+		return take, e.Sent < later[0].ended
 	}
 	return take, true
 }

@@ -16,18 +16,22 @@ type fault struct {
 	shard int // the shard that it breaks; all for every one
 	// begin breaks the host. Unless end is nil, the schedule waits for hold, and calls it.
 	begin func(hold time.Duration) (end func())
-	// loses marks a fault after which acknowledged writes may be lost: all of them, or those since the
-	// time that settle returns, if it is not nil. settle runs before begin.
-	loses  bool
+	// loses, unless nil, reports at the end whether acknowledged writes may be lost: all of them, or those
+	// since the time that settle returns, if it is not nil. settle runs before begin.
+	loses  func() bool
 	settle func() int64
 }
 
 const all = -1
 
+func always() bool { return true }
+
 // outage is a fault that happened. Times are in microseconds, as ratecheck's.
 type outage struct {
 	*fault
-	lostFrom, began, ended int64 // lostFrom is 0 if everything before ended may be lost
+	began, ended int64
+	loses        bool
+	lostFrom     int64 // 0 if everything may be lost
 }
 
 func (o outage) String() string {
@@ -88,6 +92,7 @@ func (h *host) episode(t *testing.T, rnd *rand.Rand, r *report) error {
 			<-time.After(hold)
 			end()
 		}
+		o.loses = f.loses != nil && f.loses()
 		o.ended = now()
 		l.outages = append(l.outages, o)
 		l.awaitAnswers(o.ended)

@@ -32,10 +32,14 @@ func TestSingleRedis(t *testing.T) {
 func single(t *testing.T, args []string, wrap func(ratelimit.Store) ratelimit.Store) *host {
 	server := redistest.Start(t, args...)
 	client, proxy := server.ClientBehindProxy()
+	var loses func() bool
+	if args == nil {
+		loses = always
+	}
 	return &host{
 		subjects: subjects(t, wrap(newStore(t, client)), true, ""), shards: 1, deadline: timeout,
 		perEpisode: 3, canary: redistest.Start(t, redisproc.Durable...),
-		faults: append(networkFaults(t, proxy), serverFaults(t, server, args == nil)...),
+		faults: append(networkFaults(t, proxy), serverFaults(t, server, loses)...),
 	}
 }
 
@@ -62,12 +66,12 @@ func networkFaults(t *testing.T, p *faultproxy.Proxy) []fault {
 	}
 }
 
-// serverFaults returns the faults of a server. It loses its data when it is killed if volatile.
-func serverFaults(t *testing.T, s *redistest.Server, volatile bool) []fault {
+// serverFaults returns the faults of a server. loses is that of a kill.
+func serverFaults(t *testing.T, s *redistest.Server, loses func() bool) []fault {
 	admin := s.Client(func(o *redis.Options) { o.ReadTimeout = 5 * time.Second })
 	do := func(args ...any) { require.NoError(t, admin.Do(context.Background(), args...).Err()) }
 	return []fault{
-		{name: "kill -9 and restart", shard: all, loses: volatile, begin: func(time.Duration) func() {
+		{name: "kill -9 and restart", shard: all, loses: loses, begin: func(time.Duration) func() {
 			s.Kill()
 			return func() { require.NoError(t, s.Server.Restart()) }
 		}},
