@@ -190,7 +190,7 @@ function describe(d) {
 }
 
 function waterfall(d) {
-  const read = d.properties.filter((p) => p.state !== "unused").sort((a, b) => a.start - b.start);
+  const read = readersFirst(d.properties.filter((p) => p.state !== "unused").sort((a, b) => a.start - b.start));
   const unused = d.properties.filter((p) => p.state === "unused");
   const end = Math.max(d.took, ...read.map((p) => p.start + p.took)) || 1;
   const list = el("ol", { class: "waterfall", "aria-label": "Properties in the order in which they were resolved" });
@@ -199,12 +199,27 @@ function waterfall(d) {
   for (const p of read) {
     const depth = p.by && depths.has(p.by) ? depths.get(p.by) + 1 : 0;
     depths.set(p.name, depth);
+    if (p.unread && p.state === "resolving") p.took = d.took; // until the handler returned
     list.append(propertyBar(p, end, depth));
   }
   for (const p of unused) {
     list.append(el("li", { class: "unused" }, el("span", { class: "name" }, p.name), el("span", { class: "track", "aria-hidden": "true" }), el("span", { class: "length" }, "not read")));
   }
   return list;
+}
+
+// readersFirst puts each property behind the one that read it.
+function readersFirst(list) {
+  const names = new Set(list.map((p) => p.name));
+  const ordered = new Set();
+  const add = (p) => {
+    if (ordered.has(p)) return;
+    ordered.add(p);
+    list.filter((q) => q.by === p.name).forEach(add);
+  };
+  list.filter((p) => !names.has(p.by)).forEach(add);
+  list.forEach(add);
+  return [...ordered];
 }
 
 function propertyBar(p, end, depth) {
@@ -230,7 +245,7 @@ function bar(name, notes, start, took, end, kind, depth, state) {
     track.append(fill);
   }
   const text = state === "assigned" ? "set" : state === "resolving" ? "running" : duration(took);
-  const length = el("span", { class: "length" }, text);
+  const length = el("span", { class: "length" }, kind.startsWith("unread") && state === "resolving" ? "cancelled" : text);
   if (kind !== "whole" && state !== "assigned") length.append(el("span", { class: "visually-hidden" }, ", started after " + duration(start)));
   return el("li", { class: kind }, label, track, length);
 }
