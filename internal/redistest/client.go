@@ -52,6 +52,23 @@ func FlushAll(tb testing.TB, c redis.UniversalClient) {
 	}
 }
 
+// Content returns what a key holds, to be compared. A DUMP of a large hash doesn't do for that: its
+// order may change without a write.
+func Content(tb testing.TB, c redis.UniversalClient, key string) any {
+	tb.Helper()
+	var v any
+	var err error
+	if c.Type(tb.Context(), key).Val() == "hash" {
+		v, err = c.HGetAll(tb.Context(), key).Result()
+	} else {
+		v, err = c.Dump(tb.Context(), key).Result()
+	}
+	if err != nil {
+		tb.Fatalf("redistest: content of %s: %v", key, err)
+	}
+	return v
+}
+
 // AgeKey runs a script that makes a key older by the microseconds in its argument, for every key.
 func AgeKey(tb testing.TB, c redis.UniversalClient, older *redis.Script, d time.Duration) {
 	tb.Helper()
