@@ -35,15 +35,15 @@ type Flight struct {
 	scope  *Scope                  // waits for the computation; may be nil
 	cancel context.CancelCauseFunc // called when every waiter has left; nil if the computation then goes on
 
-	complete atomic.Bool // outcome is set, and does not change any more
-	outcome  any
+	complete  atomic.Bool // outcome is set, and does not change any more
+	abandoned bool        // every waiter left, and the computation is cancelled; guarded by mu
+	outcome   any
 
-	mu        sync.Mutex
-	waiters   int           // that joined and have not left; only a Value counts them
-	abandoned bool          // every waiter left, and the computation is cancelled
-	done      chan struct{} // closed by Complete; made by the first Wait
-	edges     []waitEdge    // what this computation waits for, one for each wait
-	buf       [1]waitEdge   // the backing of edges while there is only one
+	mu      sync.Mutex
+	waiters int           // that joined and have not left; only a Value counts them
+	done    chan struct{} // closed by Complete; made by the first Wait
+	edges   []waitEdge    // what this computation waits for, one for each wait
+	buf     [1]waitEdge   // the backing of edges while there is only one
 }
 
 type flightKey struct{}

@@ -12,11 +12,11 @@ import (
 type attempt struct {
 	lazy.Flight
 	c        *Context
-	reader   *context.Context // of the first reader; nil if nothing observes
-	out      *outcome         // of Resolve
-	stop     func()           // releases the timeout; nil without one
-	next     *attempt         // in the context's list; guarded by c.mu
-	prefetch *prefetch        // nil if a reader began the resolution
+	reader   context.Context // of the reader that began the resolution; nil if Prefetch did
+	out      *outcome        // of Resolve
+	stop     func()          // releases the timeout; nil without one
+	next     *attempt        // in the context's list; guarded by c.mu
+	prefetch *prefetch       // nil if a reader began the resolution
 }
 
 // fail completes a with the cause of its end, even if Resolve has not returned. The
@@ -37,15 +37,6 @@ func (a *attempt) complete(out *outcome) {
 		p.outcome = out
 	}
 	a.Complete(out)
-}
-
-// startFor begins a for its first reader, whose context this is.
-func (a *attempt) startFor(reader context.Context, caller *lazy.Flight, inline bool) {
-	if a.c.table.opts.Observer != nil {
-		kept := reader // so that only an observed request allocates it
-		a.reader = &kept
-	}
-	a.Start(caller, inline)
 }
 
 // Name returns the property's name, for cycles and panics.

@@ -28,11 +28,12 @@ type Observer interface {
 
 // Reader returns the context of the first reader of the property that is resolved under ctx: the
 // handler's, or the one of another property's resolution. It is for observers, as Resolve does
-// not get the values of its readers' contexts. Where no property is resolved it returns ctx.
+// not get the values of its readers' contexts. Where no property is resolved, and where
+// [Context.Prefetch] began the resolution, it returns ctx.
 func Reader(ctx context.Context) context.Context {
 	if f := lazy.Current(ctx); f != nil {
 		if a, ok := f.Work().(*attempt); ok && a.reader != nil {
-			return *a.reader
+			return a.reader
 		}
 	}
 	return ctx

@@ -31,7 +31,8 @@ func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 		began = time.Now()
 	}
 	if first {
-		a.startFor(ctx, caller, inline)
+		a.reader = ctx
+		a.Start(caller, inline)
 	}
 	final, err := a.Wait(ctx, caller)
 	if err != nil {
@@ -55,7 +56,8 @@ func (c *Context) startEarly(ctx context.Context, b *binding) error {
 	}
 	a, first, _, err := c.ask(b, c.tasks().Context(), lazy.Current(ctx))
 	if first {
-		a.startFor(ctx, nil, false)
+		a.reader = ctx
+		a.Start(nil, false)
 	}
 	return err
 }

@@ -75,6 +75,29 @@ func TestSpansAreBelowTheirReaders(t *testing.T) {
 	require.Len(t, s.Attributes(), 1)
 }
 
+// What is prefetched is below the request, also if nothing reads it.
+func TestPrefetchedProperties(t *testing.T) {
+	r := newRig(t, sdktrace.AlwaysSample(), false)
+	srv := r.newServer(t, server.Options{})
+	inner, early := reqctx.NewKey[int]("early-inner"), reqctx.NewKey[int]("early")
+	begun := make(chan struct{})
+	reqctx.Provide(srv.Registry(), inner, reqctx.Prop[int]{Prefetch: true, Resolve: func(context.Context) (int, error) {
+		close(begun)
+		return 1, nil
+	}})
+	reqctx.Provide(srv.Registry(), early, reqctx.Prop[int]{Prefetch: true, Resolve: inner.Get})
+	srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error { <-begun; return nil }, server.Prefetch(early))
+	ts := httptest.NewServer(srv)
+	res, err := http.Get(ts.URL)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	http.DefaultClient.CloseIdleConnections()
+	ts.Close()
+	require.NoError(t, srv.Shutdown(t.Context()))
+	r.requireParent(t, "GET /", "resolve early")
+	r.requireParent(t, "resolve early", "resolve early-inner")
+}
+
 func TestSpansBelowOneAroundTheServer(t *testing.T) {
 	r := newRig(t, sdktrace.AlwaysSample(), false)
 	srv, err := server.New(server.Options{Observers: []server.Observer{r}, Logger: quiet})
