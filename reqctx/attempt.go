@@ -27,6 +27,9 @@ func (a *attempt) fail(err error) {
 	}
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
+	if a.prefetch != nil && a.prefetch.outcome != nil {
+		return // the timeout came too late: a is in the list for its first reader
+	}
 	a.c.detach(a)
 	a.complete(failure(a.out.b, err))
 }

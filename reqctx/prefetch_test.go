@@ -575,3 +575,26 @@ func TestPrefetchedPropertiesUnderLoad(t *testing.T) {
 		require.NoError(t, c.Finish())
 	}
 }
+
+// The timeout and the end of Resolve race: each resolution is closed once all the same.
+func TestATimeoutAtTheEndOfAPrefetch(t *testing.T) {
+	var resolved, closed atomic.Int32
+	reg := quiet()
+	provide(reg, "a", reqctx.Prop[int]{Prefetch: true, Timeout: 50 * time.Microsecond,
+		Resolve: func(context.Context) (int, error) {
+			resolved.Add(1)
+			<-time.After(50 * time.Microsecond)
+			return 1, nil
+		},
+		Close: func(context.Context, int, error) error { closed.Add(1); return nil },
+	})
+	for range 2000 {
+		c := reqctx.New(t.Context(), reg)
+		require.NoError(t, c.Prefetch("a"))
+		for infoOf(t, c, "a").State == reqctx.Resolving {
+			runtime.Gosched()
+		}
+		require.NoError(t, c.Finish())
+	}
+	require.Equal(t, resolved.Load(), closed.Load())
+}
