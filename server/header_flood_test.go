@@ -1,0 +1,158 @@
+package server_test
+
+import (
+	"bufio"
+	"cmp"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/server"
+)
+
+// flooded serves GET / on a listener that counts what the server reads, and counts the handler's calls.
+func flooded(t *testing.T, serve func(*server.Server, net.Listener) error) (addr string, read, called *atomic.Int64) {
+	srv, _ := newServer(t, server.Options{IdleTimeout: 500 * time.Millisecond})
+	called = new(atomic.Int64)
+	srv.HandleFunc("/", func(http.ResponseWriter, *server.Request) error { called.Add(1); return nil })
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	l := &countedListener{Listener: inner}
+	served := make(chan error, 1)
+	go func() { served <- serve(srv, l) }()
+	t.Cleanup(func() {
+		require.NoError(t, srv.Close())
+		require.ErrorIs(t, <-served, http.ErrServerClosed)
+	})
+	return inner.Addr().String(), &l.read, called
+}
+
+// The server reads no more of a header than MaxHeaderBytes and what it buffers, however much of it there
+// is, and answers 431.
+func TestHeaderFloodsAreRefused(t *testing.T) {
+	releases(t)
+	addr, read, called := flooded(t, (*server.Server).Serve)
+	begins := map[string]string{"long request line": "GET /"}
+	floods := map[string][]byte{}
+	for name, part := range map[string]string{
+		"long request line": "a", "long field": "a",
+		"many fields":      "\r\nA: b",
+		"many values":      "\r\nCookie: a=b",
+		"many names":       "\r\n" + strings.Repeat("n", 60) + ": b",
+		"continued fields": "\r\n b",
+	} {
+		begins[name] = cmp.Or(begins[name], "GET / HTTP/1.1\r\nHost: x\r\nX-Long: ")
+		floods[name] = []byte(strings.Repeat(part, 1<<20/len(part)))
+	}
+	const clients = 60
+	names := slices.Collect(maps.Keys(floods))
+	before := liveHeap()
+	concurrently(clients, func(i int) {
+		name := names[i%len(names)]
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		go func() { // until the server closes the connection
+			_, _ = io.WriteString(conn, begins[name])
+			for err := error(nil); err == nil; {
+				_, err = conn.Write(floods[name])
+			}
+		}()
+		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		if err != nil || line != "HTTP/1.1 431 Request Header Fields Too Large\r\n" {
+			t.Errorf("%s: %q, %v", name, line, err)
+		}
+	})
+	require.LessOrEqual(t, read.Load(), int64(clients*(64+8)<<10))
+	require.Zero(t, called.Load())
+	require.Less(t, liveHeap()-before, int64(clients*64<<10), "what the headers took is garbage")
+}
+
+// A header block over HTTP/2 is bounded, too: as long as it goes on (the CONTINUATION flood), and if it is
+// short but stands for much more (the HPACK bomb). Empty CONTINUATION frames take no memory; net/http reads
+// them until the IdleTimeout.
+func TestHTTP2HeaderFloodsAreRefused(t *testing.T) {
+	releases(t)
+	const clients = 10
+	// A field of 3 KiB in the dynamic table, and then one byte for each repetition.
+	bomb := "\x40\x01a\x7f\x81\x17" + strings.Repeat("v", 3072)
+	for name, tt := range map[string]struct {
+		first, next string
+		flags       byte // of the first frame, besides END_STREAM
+		ends        bool // with the first frame
+	}{
+		"many fields":          {"", strings.Repeat("\x00\x01a\x01b", 3000), 0, false},
+		"one field":            {"\x00\x01a\x7f\x80\xff\xff\x7f", strings.Repeat("v", 16<<10), 0, false},
+		"empty continuations":  {"", "", 0, false},
+		"repetitions":          {bomb + strings.Repeat("\xbe", 12<<10), "", endHeaders, true},
+		"repetitions, endless": {bomb, strings.Repeat("\xbe", 16<<10), 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := newPEMFiles(t, newPair(t, "127.0.0.1"))
+			addr, read, called := flooded(t, func(srv *server.Server, l net.Listener) error {
+				return srv.ServeTLS(l, files.cert, files.key)
+			})
+			start := appendFrame(h2Start(), frameHeaders, endStream|tt.flags, 1, getBlock+tt.first)
+			next := appendFrame(nil, frameContinuation, 0, 1, tt.next)
+			if tt.next == "" {
+				for range 1000 {
+					next = appendFrame(next, frameContinuation, 0, 1, "")
+				}
+			}
+			concurrently(clients, func(int) {
+				conn := dialH2(t, addr)
+				defer conn.Close()
+				_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+				if tt.ends {
+					_, err := conn.Write(start)
+					if err != nil || responseTo(conn, 1) == nil {
+						t.Error("no response", err)
+					}
+					return
+				}
+				go func() {
+					_, err := conn.Write(start)
+					for err == nil {
+						_, err = conn.Write(next)
+					}
+				}()
+				_, err := io.Copy(io.Discard, conn)
+				if e, ok := err.(net.Error); ok && e.Timeout() {
+					t.Error("the server goes on reading")
+				}
+			})
+			t.Logf("%d bytes read from a client", read.Load()/clients)
+			if name != "empty continuations" {
+				require.Less(t, read.Load(), int64(clients*80<<10))
+			}
+			require.Zero(t, called.Load())
+		})
+	}
+}
+
+// responseTo reads frames up to the header of the response on a stream, and returns it, or nil if there is
+// none.
+func responseTo(r io.Reader, stream uint32) *h2Frame {
+	for {
+		f, err := readFrame(r)
+		if err != nil {
+			return nil
+		}
+		if f.kind == frameHeaders && f.stream == stream {
+			return &f
+		}
+	}
+}
