@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+
+	"github.com/lazyreq/lazyreq/internal/graceful"
 )
 
 // errShutdown is the cause of requests that Shutdown or Close did not wait for.
@@ -62,7 +64,7 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 // connections.
 func (s *Server) Shutdown(ctx context.Context) error {
 	quiet := s.conns.drain()
-	err := s.httpServer().Shutdown(ctx)
+	err := graceful.Shutdown(ctx, s.httpServer())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

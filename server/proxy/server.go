@@ -14,6 +14,7 @@ import (
 
 	"github.com/pires/go-proxyproto"
 
+	"github.com/lazyreq/lazyreq/internal/graceful"
 	"github.com/lazyreq/lazyreq/internal/netaddr"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/server/proxy/config"
@@ -175,7 +176,7 @@ func (s *Server) drain(ctx context.Context) {
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.p.stopping.Store(true)
 	s.drain(ctx)
-	err := s.http.Shutdown(ctx)
+	err := graceful.Shutdown(ctx, s.http)
 	if err == nil {
 		err = s.waitForUpgrades(ctx)
 	}
