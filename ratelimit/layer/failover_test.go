@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -289,6 +290,24 @@ func TestNoFailures(t *testing.T) {
 		require.Equal(t, FailoverStats{}, f.Stats())
 		f.take(one, "k", 1)
 		require.True(t, f.Stats().Down, "this is one")
+	})
+}
+
+// A key that holds something else shows that the store answers, so the breaker stays closed for all
+// other keys.
+func TestForeignKeyIsNoFailureOfTheStore(t *testing.T) {
+	withFailover(t, FailoverOptions{Mode: Open, Calls: 1, Ratio: 0.01, ConsecutiveFailures: 1}, func(t *testing.T, f *failoverTest) {
+		f.store.setFailure(func(context.Context) error {
+			return fmt.Errorf("%w: %w", ratelimit.ErrStore, ratelimit.ErrKeyType)
+		})
+		res, _, err := f.take(gcra(1), "foreign", 1)
+		require.NoError(t, err)
+		require.Equal(t, ratelimit.FromFailover, res.Source)
+		require.Equal(t, FailoverStats{Answered: 1}, f.Stats())
+		f.store.setFailure(nil)
+		res, _, err = f.take(gcra(1), "k", 1)
+		require.NoError(t, err)
+		require.Equal(t, ratelimit.FromStore, res.Source)
 	})
 }
 

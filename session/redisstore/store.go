@@ -85,7 +85,7 @@ func (s *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, l
 // call, on the user's index; such a Commit takes at most 30 s, even if Options.Timeout is
 // longer.
 func (s *Store) Commit(ctx context.Context, d storage.Delta) error {
-	deadline := time.Now().Add(s.timeout)
+	deadline := time.Now().Add(s.commitTimeout(d))
 	if err := d.Validate(); err != nil {
 		return err
 	}
@@ -94,7 +94,6 @@ func (s *Store) Commit(ctx context.Context, d storage.Delta) error {
 		return storage.ErrTooLarge
 	}
 	if d.Bind != "" {
-		deadline = time.Now().Add(min(s.timeout, bindTimeout))
 		if err := s.addToIndex(ctx, deadline, d); err != nil {
 			return err
 		}
@@ -104,6 +103,13 @@ func (s *Store) Commit(ctx context.Context, d storage.Delta) error {
 		return err
 	}
 	return commitError(reply)
+}
+
+func (s *Store) commitTimeout(d storage.Delta) time.Duration {
+	if d.Bind == "" {
+		return s.timeout
+	}
+	return min(s.timeout, bindTimeout)
 }
 
 // Destroy implements [storage.Store]. If the session was bound, a second call drops it from
