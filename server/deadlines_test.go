@@ -175,6 +175,15 @@ func TestDeadlinesOverHTTP2(t *testing.T) {
 		}
 		return nil
 	})
+	srv.HandleFunc("GET /slow", func(w http.ResponseWriter, _ *server.Request) error {
+		for range 2 {
+			if _, err := io.WriteString(w, "x"); err != nil {
+				return err
+			}
+			<-time.After(2 * timeout)
+		}
+		return nil
+	})
 	srv.HandleFunc("GET /large", func(w http.ResponseWriter, _ *server.Request) error {
 		var err error
 		for err == nil {
@@ -184,10 +193,12 @@ func TestDeadlinesOverHTTP2(t *testing.T) {
 		return http.ErrAbortHandler
 	})
 	url, c := h2Server(t, srv)
-	res, err := request(t, c, "GET", url+"/events")
-	require.NoError(t, err)
-	require.Equal(t, 2, res.ProtoMajor)
-	require.Equal(t, "xx", res.body)
+	for _, path := range []string{"/events", "/slow"} {
+		res, err := request(t, c, "GET", url+path)
+		require.NoError(t, err, path)
+		require.Equal(t, 2, res.ProtoMajor)
+		require.Equal(t, "xx", res.body, path)
+	}
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -82,6 +82,15 @@ func TestServerTiming(t *testing.T) {
 			},
 			nil,
 		},
+		"once, although the header is tried twice": {
+			func(w http.ResponseWriter, req *server.Request) error {
+				read(req, slow)
+				_, _, err := http.NewResponseController(w).Hijack()
+				require.ErrorIs(t, err, http.ErrNotSupported)
+				return server.Errorf(400, "")
+			},
+			[]string{`slow;dur=1.5`},
+		},
 		"nothing": {func(http.ResponseWriter, *server.Request) error { return nil }, nil},
 	} {
 		for _, on := range []bool{true, false} {
