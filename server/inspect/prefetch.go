@@ -31,17 +31,22 @@ type routeUse struct {
 
 // addUses counts a request's properties. It reports how many bytes were allocated for it.
 func (r *route) addUses(props []named) (size int) {
-	var buf [16]*named
-	used := buf[:0] // in the order in which their resolutions began
+	var buf [16]int
+	used := buf[:0] // the places of the properties, in the order in which their resolutions began
 	for i := range props {
 		info := &props[i].info
-		if info.Prefetched || info.State == reqctx.Resolved || info.State == reqctx.Failed {
-			used = append(used, &props[i])
+		if !info.Prefetched && info.State != reqctx.Resolved && info.State != reqctx.Failed {
+			continue
 		}
+		at := len(used)
+		for at > 0 && info.Began.Before(props[used[at-1]].info.Began) {
+			at--
+		}
+		used = slices.Insert(used, at, i)
 	}
-	slices.SortStableFunc(used, func(a, b *named) int { return a.info.Began.Compare(b.info.Began) })
 	var until time.Time // when the properties so far were resolved
-	for _, p := range used {
+	for _, i := range used {
+		p := &props[i]
 		u := r.use(p.name)
 		if u == nil {
 			if len(r.uses) == maxRouteUses {
