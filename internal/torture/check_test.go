@@ -35,8 +35,8 @@ func (l *log) check(h *host, r *report) error {
 				return fmt.Errorf("%s: waited for %v of %v, with stalls of %v: %v, %v", s.key, took, h.deadline, stalled, e, e.err)
 			}
 			if e.Failed && !l.mayFail(s.shard, e) {
-				if stalled < h.deadline/4 {
-					return fmt.Errorf("%s: failed without a fault: %v, %v\n%v", s.key, e, e.err, l.outages)
+				if l.stalls.between(e.Sent-h.aftermath.Microseconds(), e.Received) < h.deadline/4 {
+					return fmt.Errorf("%s: failed without a fault, %d others meanwhile: %v, %v\n%v", s.key, l.answeredDuring(e), e, e.err, l.outages)
 				}
 				r.excused++
 			}
@@ -91,6 +91,18 @@ func (l *log) lastError(shard int) (err error) {
 		}
 	}
 	return err
+}
+
+// answeredDuring returns how many takes of the subjects were answered while another failed.
+func (l *log) answeredDuring(failed event) (n int) {
+	for _, events := range l.events {
+		for _, e := range events {
+			if !e.Failed && e.Received >= failed.Sent && e.Received <= failed.Received {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // mayFail reports whether a fault of the shard explains that a take failed.

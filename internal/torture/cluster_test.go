@@ -29,7 +29,7 @@ func cluster(t *testing.T, wrap func(ratelimit.Store) ratelimit.Store) *host {
 	store := wrap(newStore(t, c.Client(nil)))
 	var slots [masters]int // one of each shard, which the current episode uses
 	h := &host{
-		shards: masters, deadline: timeout, perEpisode: 3, canary: redistest.Start(t, redisproc.Durable...),
+		shards: masters, deadline: timeout, perEpisode: 4, canary: redistest.Start(t, redisproc.Durable...),
 		subjects: func() []*subject {
 			all := subjects(t, store, true, "", "", "")()
 			for _, s := range all {

@@ -21,7 +21,8 @@ type subject struct {
 	*ratelimit.Limiter
 	key   string
 	shard int
-	exact bool // every denial has a reason in the log
+	exact bool          // every denial has a reason in the log
+	ahead time.Duration // of this machine's clock: the server's
 }
 
 // event is a take as its caller observed it.
@@ -70,7 +71,6 @@ func (l *log) call(ctx context.Context, callers int) (stop func()) {
 	return sync.OnceFunc(func() {
 		close(stopped)
 		wg.Wait()
-		l.stalls.end()
 	})
 }
 
@@ -93,7 +93,7 @@ func (s *subject) take(ctx context.Context) (e event) {
 			each = []ratelimit.Result{res}
 		}
 		for _, res := range each {
-			e.ends = append(e.ends, res.Receipt.At)
+			e.ends = append(e.ends, res.Receipt.At-s.ahead.Microseconds())
 		}
 	}
 	return e
@@ -102,7 +102,9 @@ func (s *subject) take(ctx context.Context) (e event) {
 // stalls is when this process, or a Redis without a fault, did not run because the machine was busy.
 type stalls struct {
 	stop, stopped chan struct{}
-	times         [][2]int64 // from and to
+
+	mu    sync.Mutex
+	times [][2]int64 // from and to
 }
 
 // watch watches this process and the server at addr until end.
@@ -125,7 +127,9 @@ func watch(t *testing.T, addr string) *stalls {
 			_, _ = conn.Read(reply)
 			at := now()
 			if at-last > 4*period.Microseconds() {
+				s.mu.Lock()
 				s.times = append(s.times, [2]int64{last, at})
+				s.mu.Unlock()
 			}
 			last = at
 		}
@@ -135,8 +139,10 @@ func watch(t *testing.T, addr string) *stalls {
 
 func (s *stalls) end() { close(s.stop); <-s.stopped }
 
-// between returns how long the process did not run in an interval. It is called after end.
+// between returns how long the process did not run in an interval.
 func (s *stalls) between(from, to int64) (d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	i, _ := slices.BinarySearchFunc(s.times, from, func(t [2]int64, from int64) int { return int(t[1] - from) })
 	for ; i < len(s.times) && s.times[i][0] < to; i++ {
 		d += time.Duration(min(to, s.times[i][1])-max(from, s.times[i][0])) * time.Microsecond

@@ -26,6 +26,7 @@ var ruleSets = map[string][]ratelimit.Rule{
 	"blocked":  {ratelimit.SlidingLog(30, per).WithBlock(ratelimit.Block{After: 3, For: 100 * time.Millisecond})},
 	"group":    {ratelimit.FixedWindow(20, per), ratelimit.SlidingLog(50, 2*per), ratelimit.GCRA(100, time.Second)},
 	"hour":     {ratelimit.PerHour(100)},
+	"minute":   {ratelimit.FixedWindow(200, time.Minute)},
 }
 
 var keys atomic.Int64 // so that each episode has its own

@@ -48,6 +48,9 @@ type host struct {
 	canary     *redistest.Server // has no faults, and is slow only if the machine is
 	deadline   time.Duration     // of each take
 	faults     []fault
+	// aftermath is for how long takes may fail after the machine was busy: until a circuit breaker that
+	// opened then is closed.
+	aftermath time.Duration
 }
 
 // report sums up what a schedule has done.
@@ -61,10 +64,12 @@ type report struct {
 // violation.
 func (h *host) run(t *testing.T, length time.Duration) error {
 	rnd, end := random(t), time.Now().Add(length)
+	stalls := watch(t, h.canary.Addr)
+	defer stalls.end()
 	r := &report{faults: map[string]int{}}
 	defer func() { t.Logf("%+v", *r) }()
 	for r.episodes = 1; ; r.episodes++ {
-		if err := h.episode(t, rnd, r); err != nil {
+		if err := h.episode(t, rnd, stalls, r); err != nil {
 			return fmt.Errorf("episode %d: %w", r.episodes, err)
 		}
 		if time.Now().After(end) {
@@ -74,8 +79,8 @@ func (h *host) run(t *testing.T, length time.Duration) error {
 }
 
 // episode has callers take while some faults come and go, one at a time, and checks what they observed.
-func (h *host) episode(t *testing.T, rnd *rand.Rand, r *report) error {
-	l := &log{subjects: h.subjects(), answered: make([]atomic.Int64, h.shards), stalls: watch(t, h.canary.Addr)}
+func (h *host) episode(t *testing.T, rnd *rand.Rand, stalls *stalls, r *report) error {
+	l := &log{subjects: h.subjects(), answered: make([]atomic.Int64, h.shards), stalls: stalls}
 	stop := l.call(t.Context(), []int{4, 32, 256}[rnd.IntN(3)])
 	defer stop()
 	for range h.perEpisode {
@@ -97,7 +102,7 @@ func (h *host) episode(t *testing.T, rnd *rand.Rand, r *report) error {
 		l.outages = append(l.outages, o)
 		l.awaitAnswers(o.ended)
 	}
-	<-time.After(300 * time.Millisecond) // without a fault
+	<-time.After(recovery + slack + 100*time.Millisecond) // after that, no take may fail
 	stop()
 	return l.check(h, r)
 }

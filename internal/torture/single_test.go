@@ -38,7 +38,7 @@ func single(t *testing.T, args []string, wrap func(ratelimit.Store) ratelimit.St
 	}
 	return &host{
 		subjects: subjects(t, wrap(newStore(t, client)), true, ""), shards: 1, deadline: timeout,
-		perEpisode: 3, canary: redistest.Start(t, redisproc.Durable...),
+		perEpisode: 4, canary: redistest.Start(t, redisproc.Durable...),
 		faults: append(networkFaults(t, proxy), serverFaults(t, server, loses)...),
 	}
 }

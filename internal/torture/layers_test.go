@@ -1,0 +1,91 @@
+package torture
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/coord"
+	coordstore "github.com/lazyreq/lazyreq/coord/redisstore"
+	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/layer"
+)
+
+// stacks are layers around the store. What they answer without the store is a failed take for the checks.
+func stacks() map[string]layer.Options {
+	failover := func(mode layer.Mode) *layer.FailoverOptions {
+		return &layer.FailoverOptions{Timeout: timeout / 2, Mode: mode, Logger: slog.New(slog.DiscardHandler)}
+	}
+	return map[string]layer.Options{
+		"deny cache":       {DenyCache: &layer.DenyCacheOptions{}},
+		"failover, closed": {Failover: failover(layer.Closed)},
+		"failover, open":   {Failover: failover(layer.Open), Shadow: &layer.ShadowOptions{Match: func(ratelimit.Op) bool { return false }}},
+		"lease":            {Lease: &layer.LeaseOptions{Timeout: timeout}},
+		"all, and Local":   {DenyCache: &layer.DenyCacheOptions{}, Failover: failover(layer.Local), Lease: &layer.LeaseOptions{Timeout: timeout}, Lists: &layer.ListsOptions{}},
+	}
+}
+
+func TestLayers(t *testing.T) {
+	for name, o := range stacks() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.NoError(t, layered(t, o, 0).run(t, length(t, time.Second)))
+		})
+	}
+}
+
+// layered returns a host of one Redis, whose clock is ahead, with layers around its store.
+func layered(t *testing.T, o layer.Options, ahead time.Duration) *host {
+	var stack *layer.Store
+	h := single(t, redisproc.Durable, func(s ratelimit.Store) ratelimit.Store {
+		var err error
+		stack, err = layer.New(s, o)
+		require.NoError(t, err)
+		return stack
+	})
+	t.Cleanup(func() { _ = stack.Close() })
+	if o.Failover != nil {
+		h.aftermath = recovery
+	}
+	fresh := h.subjects
+	h.subjects = func() []*subject {
+		all := fresh()
+		for _, s := range all {
+			s.exact, s.ahead = false, ahead
+		}
+		return all
+	}
+	return h
+}
+
+// TestClocksDiffer has a server whose clock is an hour away from that of its clients.
+func TestClocksDiffer(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(fmt.Sprint(ahead), func(t *testing.T) {
+			write(t, withClock(t), ahead.Microseconds(), 1)
+			h := layered(t, stacks()["all, and Local"], ahead)
+			require.NoError(t, h.run(t, length(t, 0)))
+
+			c := redistest.Start(t).Client(nil)
+			require.WithinDuration(t, time.Now().Add(ahead), c.Time(t.Context()).Val(), time.Minute)
+			store, err := coordstore.New(c, coordstore.Options{})
+			require.NoError(t, err)
+			leases, err := coord.NewLeases(store, coord.LeaseOptions{Lifetime: time.Minute})
+			require.NoError(t, err)
+			lease, err := leases.Acquire(t.Context(), "ada")
+			require.NoError(t, err)
+			require.NoError(t, lease.Context().Err())
+			require.WithinDuration(t, time.Now().Add(time.Minute), lease.Deadline(), 20*time.Second)
+			_, err = leases.Acquire(t.Context(), "ada")
+			var denied *coord.DeniedError
+			require.ErrorAs(t, err, &denied)
+			require.LessOrEqual(t, denied.RetryAfter, time.Minute)
+			require.NoError(t, lease.Release())
+		})
+	}
+}
