@@ -11,7 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/bench/child"
 )
 
-func TestTheProxyDelaysAndDoesNotSerialise(t *testing.T) {
+func TestProxyDelaysAndDoesNotSerialise(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()

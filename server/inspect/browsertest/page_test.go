@@ -236,7 +236,7 @@ func open(t *testing.T, withToken, withHostile bool) (p tab, in *inspect.Inspect
 	return p, in
 }
 
-func TestThePage(t *testing.T) {
+func TestPage(t *testing.T) {
 	p, _ := open(t, true, false)
 	p.eventually(`document.querySelectorAll("tr.row").length > 10 && Number(document.getElementById("rate").textContent) > 5`)
 	require.True(t, p.holds(`!location.href.includes("token")`))
@@ -319,7 +319,7 @@ func TestHostileNamesAndErrorsAreText(t *testing.T) {
 	p.shot("hostile")
 }
 
-func TestThePageAsksForTheToken(t *testing.T) {
+func TestPageAsksForTheToken(t *testing.T) {
 	p, in := open(t, false, false)
 	p.do(chromedp.WaitVisible(chromedp.CSS("#token")))
 	require.True(t, p.holds(`document.getElementById("main").hidden`))
