@@ -95,8 +95,8 @@ func (e *DeniedError) RetrySeconds() int64 { return problem.RetrySeconds(e.Retry
 func (e *DeniedError) Problem() (status int, members map[string]any) {
 	if errors.Is(e.Reason, ErrTooSoon) {
 		return http.StatusTooManyRequests, map[string]any{
-			"detail": fmt.Sprintf("The last one began too recently. Try again in %d s.", e.RetrySeconds()),
+			"detail": fmt.Sprintf("The previous one began too recently. Try again in %d s.", e.RetrySeconds()),
 		}
 	}
-	return http.StatusConflict, map[string]any{"detail": "This is in progress already."}
+	return http.StatusConflict, map[string]any{"detail": "This operation is already in progress."}
 }

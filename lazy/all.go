@@ -11,7 +11,7 @@ import (
 const Parallel = 64
 
 // errNothing is the error of Any without values.
-var errNothing = errors.New("lazy: Any of no values")
+var errNothing = errors.New("lazy: Any was called without values")
 
 // Waiter is a [Value] of any type, as [All] waits for it.
 type Waiter interface {

@@ -161,7 +161,7 @@ func TestAnyWithoutASuccess(t *testing.T) {
 		require.EqualError(t, err, "a\nb", "in the order of the values")
 		require.Zero(t, got)
 		_, err = lazy.Any[int](t.Context())
-		require.EqualError(t, err, "lazy: Any of no values")
+		require.EqualError(t, err, "lazy: Any was called without values")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errBoom)
 		defer cancel()
 		_, err = lazy.Any(ctx, fail(time.Hour, "a"), fail(time.Hour, "b"))

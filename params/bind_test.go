@@ -423,17 +423,17 @@ func TestMistakesInTheType(t *testing.T) {
 		Group inner
 	}
 	for want, bind := range map[string]func(*Params) error{
-		"Bind of a int: it is no struct":                      try[int],
+		"Bind of a int: it is not a struct":                   try[int],
 		`A: names two sources, query and form`:                try[twoSources],
 		`A: has no tag of a source; params:"-" leaves it out`: try[noSource],
-		"and a body can't be both":                            try[bodies],
+		"but a body cannot be both":                            try[bodies],
 		"A: is not exported": try[struct {
 			a int `query:"a"`
 		}],
-		"A: no text can be a map[string]int": try[struct {
+		"A: a text cannot become a map[string]int": try[struct {
 			A map[string]int `query:"a"`
 		}],
-		"no text can be bytes": try[struct {
+		"a text cannot become bytes": try[struct {
 			A []byte `query:"a"`
 		}],
 		"a path has no list of values": try[struct {
@@ -470,16 +470,16 @@ func TestMistakesInTheType(t *testing.T) {
 		"a struct can't be required or have a default": try[struct {
 			A address `query:"a" required:"true"`
 		}],
-		"no text can be a params.Opt[": try[struct {
+		"a text cannot become a params.Opt[": try[struct {
 			A Opt[address] `query:"a"`
 		}],
-		"no text can be a []params.Opt[": try[struct {
+		"a text cannot become a []params.Opt[": try[struct {
 			A []Opt[address] `query:"a"`
 		}],
 		"a file is a field of a form": try[struct {
 			A *File `query:"a"`
 		}],
-		"no text can be a params.inner": try[struct {
+		"a text cannot become a params.inner": try[struct {
 			A inner `header:"a"`
 		}],
 		"beside fields that are embedded by pointer": try[struct {

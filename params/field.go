@@ -77,7 +77,7 @@ func (c fieldCompiler) compileField(sf reflect.StructField, tag string, index []
 	}
 	if f.set, err = setterOf(t); err == nil {
 		if f.many && t.Kind() == reflect.Uint8 {
-			return f, errors.New("no text can be bytes; use a string")
+			return f, errors.New("a text cannot become bytes; use a string")
 		}
 		return f, nil
 	}
@@ -86,7 +86,7 @@ func (c fieldCompiler) compileField(sf reflect.StructField, tag string, index []
 	}
 	switch {
 	case t.Kind() != reflect.Struct, isOpt(t), c.from != SourceQuery && c.from != SourceForm:
-		return f, fmt.Errorf("no text can be a %v", sf.Type)
+		return f, fmt.Errorf("a text cannot become a %v", sf.Type)
 	case f.required || f.def.IsValid():
 		return f, errors.New("a struct can't be required or have a default")
 	}

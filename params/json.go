@@ -34,7 +34,7 @@ func (p *Params) DecodeJSON(v any) error {
 	}
 	to := reflect.ValueOf(v)
 	if to.Kind() != reflect.Pointer || to.IsNil() {
-		return fmt.Errorf("params: JSON is decoded into a pointer that isn't nil, not a %T", v)
+		return fmt.Errorf("params: JSON cannot be decoded into a %T, only into a pointer that is not nil", v)
 	}
 	plan, err := jsonPlanOf(to.Type().Elem())
 	if err != nil {
@@ -45,7 +45,7 @@ func (p *Params) DecodeJSON(v any) error {
 		return err
 	}
 	if isBlank(b.raw) {
-		return &Error{Source: SourceJSON, Reason: ErrMissing, Detail: "is empty, expected is a JSON value"}
+		return &Error{Source: SourceJSON, Reason: ErrMissing, Detail: "is empty, but must be a JSON value"}
 	}
 	return decodeJSON(b.raw, p.budgets.forRequest(r), plan, to.Elem())
 }

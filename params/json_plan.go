@@ -120,7 +120,7 @@ func (m jsonCompiler) compile(p *jsonPlan) (err error) {
 		err = m.compileStruct(p)
 	case k == reflect.Interface && p.typ.NumMethod() > 0, k == reflect.Chan, k == reflect.Func,
 		k == reflect.Complex64, k == reflect.Complex128, k == reflect.UnsafePointer:
-		err = fmt.Errorf("no JSON can be a %v", p.typ)
+		err = fmt.Errorf("JSON cannot become a %v", p.typ)
 	}
 	return err
 }

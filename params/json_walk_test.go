@@ -296,8 +296,8 @@ func TestMistakesInATypeForJSON(t *testing.T) {
 		M map[string]itself `json:"m"`
 	}
 	for want, decode := range map[string]func(*Params) error{
-		"no JSON can be a chan int":     tryJSON[struct{ A chan int }],
-		"no JSON can be a fmt.Stringer": tryJSON[struct{ A []fmt.Stringer }],
+		"JSON cannot become a chan int":     tryJSON[struct{ A chan int }],
+		"JSON cannot become a fmt.Stringer": tryJSON[struct{ A []fmt.Stringer }],
 		"malformed `json` tag": tryJSON[struct {
 			//lint:ignore SA5008 this is the mistake
 			A int `json:"a,"`

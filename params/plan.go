@@ -61,7 +61,7 @@ type compiler struct {
 
 func compile(t reflect.Type) (*plan, error) {
 	if t.Kind() != reflect.Struct {
-		return nil, errors.New("it is no struct")
+		return nil, errors.New("it is not a struct")
 	}
 	c := compiler{bySource: map[Source][]field{}}
 	if err := forEachField(t, nil, "", c.addField); err != nil {
@@ -75,7 +75,7 @@ func compile(t reflect.Type) (*plan, error) {
 	case c.json == nil:
 		return &c.plan, nil
 	case c.form != nil:
-		return nil, errors.New("it has fields from a form and from JSON, and a body can't be both")
+		return nil, errors.New("it has fields from a form and from JSON, but a body cannot be both")
 	case hasOnlyJSONFields(t):
 		c.members = nil
 	default:

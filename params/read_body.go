@@ -25,7 +25,7 @@ type bodyReader struct {
 }
 
 // errSlow is the cause of an error about a body that came too slowly.
-var errSlow = fmt.Errorf("params: the time to read the body is over: %w", os.ErrDeadlineExceeded)
+var errSlow = fmt.Errorf("params: timeout while reading the body: %w", os.ErrDeadlineExceeded)
 
 // newBodyReader returns a bodyReader of a body, whose time begins now.
 func newBodyReader(ctx context.Context, body *sharedBody, o *Options, limit int64) *bodyReader {

@@ -40,7 +40,7 @@ func setterOf(t reflect.Type) (setter, error) {
 			return set(v.Elem(), text)
 		}, err
 	}
-	return nil, fmt.Errorf("no text can be a %v", t)
+	return nil, fmt.Errorf("a text cannot become a %v", t)
 }
 
 func decodesText(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshalText) }

@@ -141,7 +141,7 @@ func (p *boundPolicy) wrapStoreError(ctx context.Context, err error) error {
 	case !errors.Is(err, ErrStore) && !isOpError(err):
 		err = fmt.Errorf("%w: %w", ErrStore, err)
 	}
-	return fmt.Errorf("policy %q: %w", p.Name, err)
+	return p.wrapError(err)
 }
 
 // isOpError reports whether an op was wrong whatever the state of the store.

@@ -15,7 +15,7 @@ var (
 	// ErrNoKey means that a request has nothing to be counted by. It becomes a 400.
 	ErrNoKey error = &condition{
 		text: "ratelimit: request has no key", status: http.StatusBadRequest,
-		title: "Caller not identified", detail: "The request lacks what the rate limit counts by.",
+		title: "Caller not identified", detail: "The request has no value by which the rate limit could identify the caller.",
 	}
 	// ErrTooLarge means that n is above the limit, or a GCRA's burst, or alone more than can
 	// be counted (then it is ErrOverflow, too), so that waiting cannot help. It becomes a 400.

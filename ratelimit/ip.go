@@ -105,7 +105,7 @@ func (o IPOptions) check() error {
 	case o.IPv6Bits < 32 || o.IPv6Bits > 128:
 		return fmt.Errorf("ratelimit: IPOptions.IPv6Bits is %d, want 32 to 128", o.IPv6Bits)
 	case trusts && o.Header == "":
-		return errors.New("ratelimit: IPOptions.Header is empty: which one do the trusted proxies write?")
+		return errors.New("ratelimit: IPOptions.Header is empty, but TrustedProxies is set")
 	case strings.ContainsAny(o.Header, " \t\r\n,:;"):
 		return fmt.Errorf("ratelimit: IPOptions.Header is %q, which is not one header's name", o.Header)
 	case o.Header != "" && !trusts:
@@ -116,7 +116,7 @@ func (o IPOptions) check() error {
 		case !p.IsValid():
 			return fmt.Errorf("ratelimit: IPOptions.TrustedProxies[%d] is not a prefix", i)
 		case netaddr.Unmap(p).Bits() == 0:
-			return fmt.Errorf("ratelimit: IPOptions.TrustedProxies[%d] is %v: which trusts every client", i, p)
+			return fmt.Errorf("ratelimit: IPOptions.TrustedProxies[%d] is %v, which trusts every client", i, p)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/single"
 )
@@ -77,7 +78,7 @@ func NewLimiter(store Store, rules ...Rule) (*Limiter, error) {
 func checkRules(field string, rules []Rule) error {
 	for i, r := range rules {
 		if err := r.Err(); err != nil {
-			return fmt.Errorf("%s[%d]: %w", field, i, err)
+			return errtext.Prefix(fmt.Sprintf("%s[%d]: ", field, i), "ratelimit", err)
 		}
 		for _, before := range rules[:i] {
 			if before.Name() == r.Name() {

@@ -61,7 +61,7 @@ func TestLimiter(t *testing.T) {
 
 			_, err = l.Count(ctx, "k", 601*time.Second)
 			require.ErrorIs(t, err, ratelimit.ErrInterval)
-			require.ErrorContains(t, err, "10m1s > 10m0s")
+			require.ErrorContains(t, err, "it is 10m1s, want at most 10m0s")
 			_, err = l.Take(ctx, "k", 11)
 			require.ErrorIs(t, err, ratelimit.ErrTooLarge)
 			require.ErrorContains(t, err, "n is 11, limit is 10")

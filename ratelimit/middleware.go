@@ -109,9 +109,9 @@ func (m *middleware) admit(w http.ResponseWriter, r *http.Request, res Result, e
 }
 
 func (m *middleware) log(r *http.Request, err error, open bool) {
-	level, msg := slog.LevelError, "request refused: its rate limit failed"
+	level, msg := slog.LevelError, "request refused: the rate limit failed"
 	if open {
-		msg = "request let through: its rate limit failed"
+		msg = "request let through: the rate limit failed"
 	}
 	if r.Context().Err() != nil { // the client is gone, which is no fault
 		level = slog.LevelDebug

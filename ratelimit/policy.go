@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/internal/names"
 )
 
@@ -54,6 +55,11 @@ func NewPolicy(name string, key KeyFunc, rules ...Rule) Policy {
 	return Policy{Name: name, Key: key, Rules: rules}
 }
 
+// wrapError adds the policy's name to err.
+func (p *Policy) wrapError(err error) error {
+	return errtext.Prefix(fmt.Sprintf("ratelimit: policy %q: ", p.Name), "ratelimit", err)
+}
+
 // check returns what is wrong with the policy itself.
 func (p *Policy) check() error {
 	switch {
@@ -67,7 +73,7 @@ func (p *Policy) check() error {
 		return fmt.Errorf("ratelimit: policy %q: Unit is %q, want %s", p.Name, p.Unit, names.Rule)
 	}
 	if err := checkRules("Rules", p.Rules); err != nil {
-		return fmt.Errorf("ratelimit: policy %q: %w", p.Name, err)
+		return p.wrapError(err)
 	}
 	return nil
 }
@@ -80,18 +86,18 @@ func (p *Policy) rulesFor(ctx context.Context, r *http.Request) ([]Rule, error) 
 	rules, err := p.RulesFor(ctx, r)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("policy %q: %w", p.Name, err)
+		return nil, p.wrapError(err)
 	case len(rules) == 0 && len(p.Rules) == 0:
 		return nil, fmt.Errorf("ratelimit: policy %q: RulesFor returned no rules, and there are no others", p.Name)
 	case len(rules) == 0:
 		return p.Rules, nil
 	}
 	if err := checkRules("RulesFor", rules); err != nil {
-		return nil, fmt.Errorf("ratelimit: policy %q: %w", p.Name, err)
+		return nil, p.wrapError(err)
 	}
 	for i, r := range rules {
 		if r.Limit() == 0 {
-			return nil, fmt.Errorf("policy %q: RulesFor[%d]: %w: %v", p.Name, i, ErrNoLimit, r)
+			return nil, errtext.New(fmt.Sprintf("ratelimit: policy %q: RulesFor[%d] has no limit: %v", p.Name, i, r), ErrNoLimit)
 		}
 	}
 	return rules, nil
@@ -113,7 +119,7 @@ func (p *Policy) cost(ctx context.Context, r *http.Request) (int64, error) {
 	n, err := p.Cost(ctx, r)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("policy %q: %w", p.Name, err)
+		return 0, p.wrapError(err)
 	case n < 1:
 		return 0, fmt.Errorf("ratelimit: policy %q: Cost returned %d, want at least 1", p.Name, n)
 	}

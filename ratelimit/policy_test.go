@@ -91,7 +91,7 @@ func TestProvideRefuses(t *testing.T) {
 		`Policy.Name is "a.take"`:                    {{Name: "a.take", Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP()}},
 		`policy "a": Rules is empty`:                 {{Name: "a", Key: ratelimit.ByIP()}},
 		`policy "a": Key is nil`:                     {{Name: "a", Rules: []ratelimit.Rule{r}}},
-		`Rules[0]: ratelimit: Rule is the zero Rule`: {{Name: "a", Rules: []ratelimit.Rule{{}}, Key: ratelimit.ByIP()}},
+		`Rules[0]: Rule is the zero Rule`: {{Name: "a", Rules: []ratelimit.Rule{{}}, Key: ratelimit.ByIP()}},
 		`policy "a": Unit is "x y"`:                  {{Name: "a", Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP(), Unit: "x y"}},
 		`Rules[1] has the same name`:                 {{Name: "a", Rules: []ratelimit.Rule{named, named}, Key: ratelimit.ByIP()}},
 		`two policies have the name "same"`:          {ipPolicy("same", 1), ipPolicy("same", 2)},

@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -24,9 +23,9 @@ func (p *Policy) subject(ctx context.Context, r *http.Request) (string, error) {
 	}
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("policy %q: %w", p.Name, err)
+		return "", p.wrapError(err)
 	case key == "":
-		return "", fmt.Errorf("policy %q: %w", p.Name, ErrNoKey)
+		return "", p.wrapError(ErrNoKey)
 	}
 	return p.Name + by + keys.storeForm(key), nil
 }

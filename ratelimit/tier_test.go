@@ -75,10 +75,10 @@ func TestRulesForIsChecked(t *testing.T) {
 		return err
 	}
 	for want, r := range map[string][]ratelimit.Rule{
-		"RulesFor returned no rules":                    {},
-		"RulesFor[1]: ratelimit: Rule is the zero Rule": {plain, {}},
-		"RulesFor[1] has the same name":                 {plain, plain},
-		"RulesFor[0]: ratelimit: rule has no limit: ":   {none},
+		"RulesFor returned no rules":         {},
+		"RulesFor[1]: Rule is the zero Rule": {plain, {}},
+		"RulesFor[1] has the same name":      {plain, plain},
+		"RulesFor[0] has no limit: ":         {none},
 	} {
 		rules = r
 		for _, use := range []func(l *ratelimit.Limit) error{

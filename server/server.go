@@ -2,11 +2,11 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
 
+	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -70,11 +70,11 @@ func (s *Server) provide() (err error) {
 		}
 	}
 	if s.sessions, err = session.New(sessions, s.opts.Session); err != nil {
-		return fmt.Errorf("server: Options.Session: %w", err)
+		return errtext.Prefix("server: Options.Session: ", "session", err)
 	}
 	session.Provide(s.reg, s.sessions)
 	if err = s.opts.Params.Err(); err != nil {
-		return fmt.Errorf("server: Options.Params: %w", err)
+		return errtext.Prefix("server: Options.Params: ", "params", err)
 	}
 	params.Provide(s.reg, s.opts.Params)
 	if len(s.opts.RateLimits) == 0 {
@@ -87,7 +87,7 @@ func (s *Server) provide() (err error) {
 		}
 	}
 	if err = ratelimit.Check(s.opts.RateLimits...); err != nil {
-		return fmt.Errorf("server: Options.RateLimits: %w", err)
+		return errtext.Prefix("server: Options.RateLimits: ", "ratelimit", err)
 	}
 	ratelimit.Provide(s.reg, store, s.opts.RateLimits...)
 	return nil

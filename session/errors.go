@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/session/storage"
@@ -42,7 +43,9 @@ type Error struct {
 }
 
 // Error returns the action and the text of the store's error.
-func (e *Error) Error() string { return fmt.Sprintf("session: cannot %s: %v", e.Action, e.Err) }
+func (e *Error) Error() string {
+	return fmt.Sprintf("session: cannot %s: %s", e.Action, strings.TrimPrefix(e.Err.Error(), "session: "))
+}
 
 // Unwrap returns the store's error.
 func (e *Error) Unwrap() error { return e.Err }

@@ -127,6 +127,6 @@ func TestAFailedTouchIsNoFailure(t *testing.T) {
 			require.NoError(t, err)
 			s.store.onLoad = down
 		})
-		require.Contains(t, s.log.String(), "could not be touched")
+		require.Contains(t, s.log.String(), "could not be extended")
 	})
 }

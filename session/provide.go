@@ -3,10 +3,10 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
@@ -76,7 +76,7 @@ func From(ctx context.Context) (*Session, error) {
 func (m *Manager) newHandle(ctx context.Context) (*Session, error) {
 	c := reqctx.From(ctx)
 	if c.Request() == nil && c.RemoteAddr() != "" {
-		return nil, fmt.Errorf("session: a raw connection has no session: %w", reqctx.ErrNoRequest)
+		return nil, errtext.New("session: a raw connection has no session", reqctx.ErrNoRequest)
 	}
 	s := new(struct {
 		Session
@@ -131,7 +131,7 @@ func (m *Manager) touch(ctx context.Context, snap *snapshot, _ http.Header) erro
 	defer cancel()
 	_, err := m.store.Load(ctx, snap.token.locator, snap.token.digest(), m.limits)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) { // another request may have ended it
-		reqctx.From(ctx).Logger().Warn("session: a session that was read could not be touched", "error", err)
+		reqctx.From(ctx).Logger().Warn("session: the expiry of a session that was read could not be extended", "error", err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
@@ -114,7 +115,7 @@ func (s *Session) compareAndSwapLocal(t token, name string, old storage.Value, c
 	if !written && s.snap.exists {
 		after, _ := c.Apply(old)
 		if err = s.checkSizeLocked(name, old, after); err != nil {
-			err = fmt.Errorf("session: field %q: %w", name, err)
+			err = errtext.Prefix(fmt.Sprintf("session: field %q: ", name), "session", err)
 		}
 		return false, false, err
 	}

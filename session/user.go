@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
@@ -34,7 +35,7 @@ func (s *Session) Bind(user string) error {
 	}
 	defer s.mu.Unlock()
 	if limit := s.m.opts.MaxFieldBytes; len(user) > limit {
-		return fmt.Errorf("session: user: %w: %d bytes, and Options.MaxFieldBytes is %d", ErrTooLarge, len(user), limit)
+		return errtext.New(fmt.Sprintf("session: user too large: %d bytes, and Options.MaxFieldBytes is %d", len(user), limit), ErrTooLarge)
 	}
 	s.user = user
 	return nil

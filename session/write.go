@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
@@ -50,7 +51,7 @@ func (s *Session) writeLocked(name string, w write) error {
 		err = s.checkSizeLocked(name, before, after)
 	}
 	if err != nil {
-		return fmt.Errorf("session: field %q: %w", name, err)
+		return errtext.Prefix(fmt.Sprintf("session: field %q: ", name), "session", err)
 	}
 	if s.writes == nil {
 		s.writes = make(map[string]write)

@@ -261,7 +261,7 @@ func TestConfigurationFromStdin(t *testing.T) {
 	}{
 		{text, 0, "standard input is valid\n"},
 		{text + "nonsense: 1\n", 2, `standard input:3:1: unknown field "nonsense"`},
-		{"", 2, "standard input: upstreams: there is none"},
+		{"", 2, "standard input: upstreams: there are none"},
 	} {
 		cmd := exec.Command(binary, "check", "-")
 		cmd.Stdin = strings.NewReader(c.text)

@@ -73,7 +73,7 @@ func (r *reloader) warnMistakes(ctx context.Context, work *errgroup.Group, c con
 	}
 	work.Go(func() error {
 		if err := ping(ctx, c.Redis); err != nil && ctx.Err() == nil {
-			r.log.Warn("Redis doesn't answer: on_error of the rules applies", slog.Any("error", err))
+			r.log.Warn("Redis doesn't answer: the rules' on_error applies", slog.Any("error", err))
 		}
 		return nil
 	})

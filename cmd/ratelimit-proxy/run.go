@@ -21,11 +21,11 @@ type runCommand struct {
 	Config   string        `help:"Configuration file (YAML), or - for standard input. Other flags override it." placeholder:"FILE"`
 	Listen   []string      `help:"Address to listen on (default: 127.0.0.1:8080). Can be repeated." placeholder:"ADDRESS"`
 	Upstream string        `help:"Server to forward requests to, such as http://127.0.0.1:9000." placeholder:"URL"`
-	Limit    string        `help:"Requests that each client may send in a time, such as 10/60s." placeholder:"N/TIME"`
+	Limit    string        `help:"Limit of requests for each client, such as 10/60s." placeholder:"N/TIME"`
 	Redis    string        `help:"Redis that stores the counters, to share limits between proxies. Without it, counters are in memory." env:"REDIS_URL" placeholder:"URL"`
 	Admin    string        `help:"Address to serve /healthz and /metrics on." placeholder:"ADDRESS"`
 	Grace    time.Duration `help:"How long to wait for requests in flight when stopping." default:"30s"`
-	Debug    bool          `help:"Log also errors of clients and of single calls to Redis."`
+	Debug    bool          `help:"Also log errors of clients and of single calls to Redis."`
 
 	stdin io.Reader
 	read  *config.Config // from standard input, which can be read once
@@ -73,7 +73,7 @@ func (r *runCommand) config() (c config.Config, err error) {
 		c.Admin = r.Admin
 	}
 	if len(c.Upstreams) == 0 && r.Config == "" {
-		return c, errors.New("--upstream or --config is required: where do requests go?")
+		return c, errors.New("--upstream or --config is required, to know where requests go")
 	}
 	if r.Grace < 0 {
 		return c, fmt.Errorf("--grace: is %v, want a time such as 30s", r.Grace)

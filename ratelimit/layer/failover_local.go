@@ -3,9 +3,9 @@ package layer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
@@ -20,7 +20,7 @@ type local struct {
 func newLocal(o FailoverOptions) (*local, error) {
 	store, err := memstore.New(memstore.Options{MaxSubjects: o.Keys})
 	if err != nil {
-		return nil, fmt.Errorf("layer: FailoverOptions: %w", err)
+		return nil, errtext.Prefix("layer: FailoverOptions: ", "memstore", err)
 	}
 	return &local{store: store, known: newDenialTable(o.Keys), replicas: int64(o.Replicas)}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
@@ -66,7 +67,7 @@ func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Queue, error) 
 	case store == nil:
 		return nil, errors.New("queue: New: store is nil")
 	case rule.Err() != nil:
-		return nil, fmt.Errorf("queue: New: %w", rule.Err())
+		return nil, errtext.Prefix("queue: New: ", "ratelimit", rule.Err())
 	case rule.Limit() == 0:
 		return nil, fmt.Errorf("queue: New: %v has no limit", rule)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
@@ -12,7 +13,7 @@ import (
 var (
 	// ErrKeyType means that a counter's name in Redis is taken by something else, which is
 	// left as it is.
-	ErrKeyType = fmt.Errorf("redisstore: the key holds something that is not this counter: %w", ratelimit.ErrKeyType)
+	ErrKeyType = errtext.New("redisstore: the key holds something that is not this counter", ratelimit.ErrKeyType)
 	// ErrNotSent means that the call was not sent in time. Nothing was charged.
 	ErrNotSent = redispipe.ErrNotSent
 	// ErrNoReply means that no reply came in time, or that the connection broke. Units may

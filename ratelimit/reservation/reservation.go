@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
@@ -39,7 +40,7 @@ func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Reserver, erro
 	case store == nil:
 		return nil, errors.New("reservation: New: store is nil")
 	case rule.Err() != nil:
-		return nil, fmt.Errorf("reservation: New: %w", rule.Err())
+		return nil, errtext.Prefix("reservation: New: ", "ratelimit", rule.Err())
 	case rule.Limit() == 0:
 		return nil, fmt.Errorf("reservation: New: %v has no limit", rule)
 	}

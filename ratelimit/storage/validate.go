@@ -2,8 +2,10 @@ package storage
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/gcra"
 )
@@ -31,7 +33,7 @@ func Validate(ops []ratelimit.Op) error {
 func validate(op *ratelimit.Op, before []ratelimit.Op) error {
 	switch {
 	case op.Rule.Layout().Algorithm == 0:
-		return fmt.Errorf("%w: %w", ratelimit.ErrOp, op.Rule.Err())
+		return errtext.New(fmt.Sprint(ratelimit.ErrOp, ": ", strings.TrimPrefix(op.Rule.Err().Error(), "ratelimit: ")), ratelimit.ErrOp, op.Rule.Err())
 	case op.Kind < ratelimit.Take || op.Kind > ratelimit.Reset:
 		return fmt.Errorf("%w: %v", ratelimit.ErrOp, op.Kind)
 	case len(op.Key) == 0 || len(op.Key) > ratelimit.MaxKeyLen:
@@ -68,7 +70,7 @@ func validateN(op *ratelimit.Op, before []ratelimit.Op) error {
 	case op.Kind != ratelimit.Add && op.N > l.Burst:
 		return fmt.Errorf("%w: n is %d, limit is %d", ratelimit.ErrTooLarge, op.N, l.Burst)
 	case op.N > most:
-		return fmt.Errorf("%w: %w: n is %d, want at most %d", ratelimit.ErrTooLarge, ratelimit.ErrOverflow, op.N, most)
+		return errtext.New(fmt.Sprintf("%v that can be counted: n is %d, want at most %d", ratelimit.ErrTooLarge, op.N, most), ratelimit.ErrTooLarge, ratelimit.ErrOverflow)
 	}
 	switch n := op.N + Pending(before, l.ID); {
 	case op.Kind == ratelimit.Take && n > l.Burst:
@@ -95,9 +97,9 @@ func validateInterval(op *ratelimit.Op) error {
 		return fmt.Errorf("%w: %v", ratelimit.ErrNoCount, op.Rule)
 	case op.Interval == 0:
 	case r.Layout().Algorithm == Window && op.Interval != r.Per():
-		return fmt.Errorf("%w: %v, want %v", ratelimit.ErrInterval, op.Interval, r.Per())
+		return fmt.Errorf("%w: it is %v, want %v", ratelimit.ErrInterval, op.Interval, r.Per())
 	case op.Interval > r.Span():
-		return fmt.Errorf("%w: %v > %v", ratelimit.ErrInterval, op.Interval, r.Span())
+		return fmt.Errorf("%w: it is %v, want at most %v", ratelimit.ErrInterval, op.Interval, r.Span())
 	}
 	return nil
 }

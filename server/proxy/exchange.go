@@ -210,7 +210,7 @@ func (b *responseBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF && !errors.Is(err, context.Canceled) && !errors.Is(err, errStopped) {
 		b.x.p.metrics.countUpstreamFailure(b.x.up.name, "cut")
-		b.x.up.cuts.write(b.x.up.outage.log, slog.LevelError, "the upstream broke off in the middle of a response", slog.String("error", err.Error()))
+		b.x.up.cuts.write(b.x.up.outage.log, slog.LevelError, "the upstream broke off a response", slog.String("error", err.Error()))
 	}
 	return n, err
 }

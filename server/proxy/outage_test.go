@@ -54,7 +54,7 @@ func TestRedisDownIsLoggedOnce(t *testing.T) {
 		}
 		logged := p.log.above(t)
 		require.Equal(t, "ERROR", logged[0]["level"])
-		require.Equal(t, "Redis doesn't answer: on_error of the rules applies", logged[0]["msg"])
+		require.Equal(t, "Redis doesn't answer: the rules' on_error applies", logged[0]["msg"])
 		require.Contains(t, logged[0]["error"], redis.Addr+": connect: connection refused", "the cause")
 		require.LessOrEqual(t, len(logged), 20, "a summary in ten seconds")
 

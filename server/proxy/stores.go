@@ -73,7 +73,7 @@ func (p *Proxy) openStore(c *config.Config, before *store) (*store, error) {
 	s.client = redis.NewClient(o)
 	inner, err := redisstore.New(s.client, redisstore.Options{Timeout: max(c.RedisTimeout, 250*time.Millisecond)})
 	if err == nil {
-		s.outage = &outage{log: p.log, lost: "Redis doesn't answer: on_error of the rules applies",
+		s.outage = &outage{log: p.log, lost: "Redis doesn't answer: the rules' on_error applies",
 			back: "Redis answers again", affected: "requests were limited without Redis"}
 		s.base = &observedStore{store: inner, outage: s.outage, timeout: c.RedisTimeout}
 		err = s.openChains()
@@ -211,7 +211,7 @@ func (o *observedStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit
 	case ctx.Err() == context.Canceled: // the client has gone
 	case errors.Is(err, ratelimit.ErrKeyType):
 		o.outage.callSucceeded()
-		o.wrongTypes.write(o.outage.log, slog.LevelError, "a key in Redis has another type: on_error of the rule applies",
+		o.wrongTypes.write(o.outage.log, slog.LevelError, "a key in Redis has an unexpected type: the rule's on_error applies",
 			slog.String("error", err.Error()))
 	case errors.Is(err, context.DeadlineExceeded):
 		o.outage.callFailed(fmt.Errorf("no answer within %v: %w", o.timeout, err))

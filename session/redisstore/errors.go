@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
@@ -19,7 +20,7 @@ var (
 	// ErrKeyType is the error of Load, Commit and Destroy for a key that does not hold a
 	// complete session. The key stays as it is. The error is [storage.ErrCorrupt], so a
 	// manager treats the session as missing.
-	ErrKeyType = fmt.Errorf("redisstore: the key does not hold a session: %w", storage.ErrCorrupt)
+	ErrKeyType = errtext.New("redisstore: the key does not hold a session", storage.ErrCorrupt)
 )
 
 var (

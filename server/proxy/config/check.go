@@ -183,9 +183,9 @@ func (k *checker) routes() {
 		k.upstream(u, "upstreams."+name)
 	}
 	if len(c.Upstreams) == 0 {
-		k.addf("upstreams", "there is none: where do requests go?")
+		k.addf("upstreams", "there are none: requests go nowhere")
 	} else if len(c.Routes) == 0 {
-		k.addf("routes", "there are none, and more than one upstream")
+		k.addf("routes", "there are none, but more than one upstream")
 	}
 	for i, r := range c.Routes {
 		field := fmt.Sprintf("routes[%d]", i)
@@ -199,7 +199,7 @@ func (k *checker) routes() {
 // header refuses a header that is dropped from requests, or that isn't one to net/http.
 func (k *checker) header(field, name string) {
 	if strings.EqualFold(name, "Host") {
-		k.addf(field, "Host is not a header to match or count by: want hosts or {host}")
+		k.addf(field, "Host cannot be matched or counted by as a header: use hosts or {host}")
 	}
 	if isToken(name) && !ForwardedName(name, k.c.Headers.Underscores) {
 		k.addf(field, "the header %s is dropped from requests, since its name has other characters than letters, digits and - (see headers.underscores)", name)

@@ -48,7 +48,7 @@ func checkPattern(p string) error {
 	}
 	for s := range strings.SplitSeq(strings.TrimSuffix(strings.TrimSuffix(p, "/"), "/**"), "/") {
 		if strings.Contains(s, "*") && s != "*" {
-			return errors.New(`"*" is a whole segment, and "**" only the last one`)
+			return errors.New(`"*" must be a whole segment, and "**" the last one`)
 		}
 	}
 	return nil
@@ -114,11 +114,11 @@ func (k *checker) keys(values []string, key Key, field string) {
 		_, err := netip.ParseAddr(v)
 		switch at := fmt.Sprintf("%s[%d]", field, i); {
 		case v == "":
-			k.addf(at, "is empty, which no key is")
+			k.addf(at, "is empty, but no key is empty")
 		case key.IsAddress() && err != nil:
-			k.addf(at, "%q is not an address, which the rule counts by", v)
+			k.addf(at, "%q is not an address, and the rule counts by address", v)
 		case key.Normalize(v) == "":
-			k.addf(at, "%q is not a host, which the rule counts by", v)
+			k.addf(at, "%q is not a host, and the rule counts by host", v)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (l Limit) Rule() (ratelimit.Rule, error) {
 	switch l.Algorithm {
 	case "throttle":
 		if limit != 1 {
-			return r, fmt.Errorf("is a throttle, whose rate is 1 in a time and not %d", limit)
+			return r, fmt.Errorf("is a throttle, whose rate must be 1, not %d, in a time", limit)
 		}
 		r = ratelimit.Throttle(per)
 	case "", "window":
@@ -154,7 +154,7 @@ func (l Limit) Rule() (ratelimit.Rule, error) {
 	case "buckets":
 		r = ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: per, Interval: l.Interval}).WithLimit(limit)
 	default:
-		return r, fmt.Errorf("algorithm %q, want window, throttle, buckets, log, stream or gcra", l.Algorithm)
+		return r, fmt.Errorf("has the unknown algorithm %q, want window, throttle, buckets, log, stream or gcra", l.Algorithm)
 	}
 	r = r.WithName(l.Name).WithBlock(block)
 	return r, r.Err()

@@ -61,8 +61,8 @@ func TestErrorPositions(t *testing.T) {
 		{ok + "rules:\n  - {name: a, limit: 1/s, tiers: [{keys: [b]}]}\n", `rules[0].tiers[0]: has no limit`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, limits: [{rate: 1/s}]}\n", `rules[0].limit: is set, and so is limits`},
 		{ok + "rules:\n  - {name: a, limits: [{rate: 1/s}, {rate: 2/s}]}\n", `rules[0].limits[1]: has the same name`},
-		{ok + "rules:\n  - {name: a, limits: [{rate: 1/s, algorithm: x}]}\n", `rules[0].limits[0]: algorithm "x", want window`},
-		{ok + "rules:\n  - {name: a, limits: [{rate: 2/s, algorithm: throttle}]}\n", `is a throttle, whose rate is 1`},
+		{ok + "rules:\n  - {name: a, limits: [{rate: 1/s, algorithm: x}]}\n", `rules[0].limits[0]: has the unknown algorithm "x", want window`},
+		{ok + "rules:\n  - {name: a, limits: [{rate: 2/s, algorithm: throttle}]}\n", `is a throttle, whose rate must be 1`},
 		{ok + "rules:\n  - {name: a, limits: [{rate: 2/s, burst: 2}]}\n", `has a burst, which only a gcra has`},
 		{ok + "rules:\n  - {name: a, limits: [{rate: 2/s, interval: 1s}]}\n", `has an interval, which only buckets have`},
 		{ok + "rules:\n  - {name: a, limits: [{burst: 2}]}\n", `rules[0].limits[0]: has no rate`},
@@ -120,7 +120,7 @@ func TestErrorPositions(t *testing.T) {
 		{ok + "rules: [a]\n", `p.yaml:3:9: "a": want fields, such as {name: value}`},
 		{ok + "timeouts: [a]\n", `p.yaml:3:11: "[": want fields`},
 		{ok + "routes: [{upstream: other}]\n", `p.yaml:3:21: routes[0].upstream: there is no upstream "other"`},
-		{"upstreams:\n  a: {url: http://a}\n  b: {url: http://b}\n", `routes: there are none, and more than one upstream`},
+		{"upstreams:\n  a: {url: http://a}\n  b: {url: http://b}\n", `routes: there are none, but more than one upstream`},
 		{"upstreams:\n  a: {url: ftp://a}\n", `p.yaml:2:12: upstreams.a.url: "ftp://a" is not the address`},
 		{"upstreams:\n  a: {url: '127.0.0.1:9000'}\n", `upstreams.a.url: is not the address of a server, want one such as http://127.0.0.1:9000`},
 		{"upstreams:\n  a: {url: 'http://u:secret@a:b'}\n", `upstreams.a.url: is not the address of a server`},
@@ -135,8 +135,8 @@ func TestErrorPositions(t *testing.T) {
 		{"upstreams:\n  a: {url: http://a, proxy_protocol: 3}\n", `upstreams.a.proxy_protocol: is 3`},
 		{"upstreams:\n  a: {url: http://a, host: b}\n", `upstreams.a.host: "b", want`},
 		{"upstreams:\n  a: {url: http://a, dial_timeout: -1s}\n", `upstreams.a.dial_timeout: is -1s`},
-		{"", `upstreams: there is none`},
-		{"# nothing\n", `upstreams: there is none`},
+		{"", `upstreams: there are none`},
+		{"# nothing\n", `upstreams: there are none`},
 	} {
 		conf, err := Parse("p.yaml", []byte(c.yaml))
 		if err == nil {
@@ -267,7 +267,7 @@ func TestInvalidDocuments(t *testing.T) {
 	for _, text := range []string{"", "---", "# nothing", "---\n# nothing\n", "{}"} {
 		c, err := Parse("p.yaml", []byte(text))
 		require.NoError(t, err, text)
-		require.ErrorContains(t, check(c), "upstreams: there is none", text)
+		require.ErrorContains(t, check(c), "upstreams: there are none", text)
 	}
 }
 
