@@ -426,7 +426,7 @@ func TestMistakesInTheType(t *testing.T) {
 		"Bind of a int: it is not a struct":                   try[int],
 		`A: names two sources, query and form`:                try[twoSources],
 		`A: has no tag of a source; params:"-" leaves it out`: try[noSource],
-		"but a body cannot be both":                            try[bodies],
+		"but a body cannot be both":                           try[bodies],
 		"A: is not exported": try[struct {
 			a int `query:"a"`
 		}],

@@ -16,9 +16,9 @@ func TestNewLimiterRefusesRules(t *testing.T) {
 		store ratelimit.Store
 		rules []ratelimit.Rule
 	}{
-		"store is nil": {nil, []ratelimit.Rule{r}},
-		"no rules":     {m, nil},
-		"rules[1]: Rule is the zero Rule":  {m, []ratelimit.Rule{r, {}}},
+		"store is nil":                                {nil, []ratelimit.Rule{r}},
+		"no rules":                                    {m, nil},
+		"rules[1]: Rule is the zero Rule":             {m, []ratelimit.Rule{r, {}}},
 		"rules[1] has no limit":                       {m, []ratelimit.Rule{r, ratelimit.Buckets(ratelimit.BucketOptions{})}},
 		`rules[1] has the same name as another, "1s"`: {m, []ratelimit.Rule{r, r.WithLimit(3)}},
 		"PerMinute.Limit is 0":                        {m, []ratelimit.Rule{r, ratelimit.PerMinute(0)}},

@@ -86,15 +86,15 @@ func TestProvideRefuses(t *testing.T) {
 	r := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1})
 	named := ratelimit.PerMinute(1).WithName("x")
 	for want, p := range map[string][]ratelimit.Policy{
-		"no policy":                                  {},
-		`Policy.Name is ""`:                          {{Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP()}},
-		`Policy.Name is "a.take"`:                    {{Name: "a.take", Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP()}},
-		`policy "a": Rules is empty`:                 {{Name: "a", Key: ratelimit.ByIP()}},
-		`policy "a": Key is nil`:                     {{Name: "a", Rules: []ratelimit.Rule{r}}},
-		`Rules[0]: Rule is the zero Rule`: {{Name: "a", Rules: []ratelimit.Rule{{}}, Key: ratelimit.ByIP()}},
-		`policy "a": Unit is "x y"`:                  {{Name: "a", Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP(), Unit: "x y"}},
-		`Rules[1] has the same name`:                 {{Name: "a", Rules: []ratelimit.Rule{named, named}, Key: ratelimit.ByIP()}},
-		`two policies have the name "same"`:          {ipPolicy("same", 1), ipPolicy("same", 2)},
+		"no policy":                         {},
+		`Policy.Name is ""`:                 {{Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP()}},
+		`Policy.Name is "a.take"`:           {{Name: "a.take", Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP()}},
+		`policy "a": Rules is empty`:        {{Name: "a", Key: ratelimit.ByIP()}},
+		`policy "a": Key is nil`:            {{Name: "a", Rules: []ratelimit.Rule{r}}},
+		`Rules[0]: Rule is the zero Rule`:   {{Name: "a", Rules: []ratelimit.Rule{{}}, Key: ratelimit.ByIP()}},
+		`policy "a": Unit is "x y"`:         {{Name: "a", Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP(), Unit: "x y"}},
+		`Rules[1] has the same name`:        {{Name: "a", Rules: []ratelimit.Rule{named, named}, Key: ratelimit.ByIP()}},
+		`two policies have the name "same"`: {ipPolicy("same", 1), ipPolicy("same", 2)},
 	} {
 		reg := reqctx.NewRegistry(reqctx.Options{})
 		err := ratelimit.Check(p...)

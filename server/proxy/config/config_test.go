@@ -69,7 +69,7 @@ func TestErrorPositions(t *testing.T) {
 		{ok + "rules:\n  - {name: a, limits: [{rate: 5/s, block: {after: 2}}]}\n", `rules[0].limits[0]: `},
 		{ok + "rules:\n  - {name: a, limit: 1/s, match: {paths: [x]}}\n", `rules[0].match.paths[0]: "x" is not a path pattern`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, match: {paths: [/x/../y]}}\n", `never matches`},
-		{ok + "rules:\n  - {name: a, limit: 1/s, match: {paths: ['/**/y']}}\n", `"**" only the last one`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, match: {paths: ['/**/y']}}\n", `"**" the last one`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, match: {methods: [get]}}\n", `rules[0].match.methods[0]: "get" is not a method`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, match: {hosts: ['a:80']}}\n", `rules[0].match.hosts[0]: "a:80" is not a host without`},
 		{ok + "trusted_proxies: [x]\n", `p.yaml:3:`},
