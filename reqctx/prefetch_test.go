@@ -51,7 +51,7 @@ func TestPrefetchedPropertiesAreResolvedTogether(t *testing.T) {
 		require.NoError(t, c.Prefetch("a", "b"))
 		require.Zero(t, time.Since(start))
 		info := infoOf(t, c, "a")
-		require.Equal(t, reqctx.Info{State: reqctx.Resolving, Prefetched: true, Unread: true}, info)
+		require.Equal(t, reqctx.Info{State: reqctx.Resolving, CanPrefetch: true, Prefetched: true, Unread: true}, info)
 
 		v, err := a.Get(c)
 		require.NoError(t, err)
