@@ -15,6 +15,7 @@ import (
 // TestHistoriesAreLinearizable checks what concurrent callers of one Redis observe, and that a history
 // with a bug of the store is found.
 func TestHistoriesAreLinearizable(t *testing.T) {
+	t.Parallel()
 	for name, check := range map[string]func(t *testing.T, buggy bool) error{
 		"limiter": func(t *testing.T, bug bool) error {
 			return checkLinear(t, windowModel, windows(t, func(s ratelimit.Store) ratelimit.Store {

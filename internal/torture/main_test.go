@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "6") // schedules mostly wait
+	_ = flag.Set("test.parallel", "4") // schedules mostly wait
 	redis.SetLogger(silence{})
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
 }

@@ -48,9 +48,7 @@ type host struct {
 	canary     *redistest.Server // has no faults, and is slow only if the machine is
 	deadline   time.Duration     // of each take
 	faults     []fault
-	// aftermath is for how long takes may fail after the machine was busy: until a circuit breaker that
-	// opened then is closed.
-	aftermath time.Duration
+	breaks     bool // a timeout can make other takes fail, since a layer shares calls or breaks the circuit
 }
 
 // report sums up what a schedule has done.
@@ -100,16 +98,18 @@ func (h *host) episode(t *testing.T, rnd *rand.Rand, stalls *stalls, r *report) 
 		o.loses = f.loses != nil && f.loses()
 		o.ended = now()
 		l.outages = append(l.outages, o)
-		l.awaitAnswers(o.ended)
+		if !l.awaitAnswers(o.ended) {
+			break
+		}
 	}
 	<-time.After(recovery + slack + 100*time.Millisecond) // after that, no take may fail
 	stop()
 	return l.check(h, r)
 }
 
-// awaitAnswers waits until takes of all shards that were sent after a time are answered, at most for so
-// long that check finds them late.
-func (l *log) awaitAnswers(after int64) {
+// awaitAnswers waits until takes of all shards that were sent after a time are answered. It returns false if
+// that takes so long that check finds them late.
+func (l *log) awaitAnswers(after int64) bool {
 	tick, late := time.NewTicker(time.Millisecond), time.After(5*time.Second)
 	defer tick.Stop()
 	for i := range l.answered {
@@ -117,8 +117,9 @@ func (l *log) awaitAnswers(after int64) {
 			select {
 			case <-tick.C:
 			case <-late:
-				return
+				return false
 			}
 		}
 	}
+	return true
 }

@@ -19,11 +19,12 @@ import (
 const timeout = 200 * time.Millisecond
 
 func TestSingleRedis(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{"durable": redisproc.Durable, "volatile": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := single(t, args, func(s ratelimit.Store) ratelimit.Store { return s })
-			require.NoError(t, h.run(t, length(t, 3*time.Second)))
+			require.NoError(t, h.run(t, length(t, 2*time.Second)))
 		})
 	}
 }
@@ -38,7 +39,7 @@ func single(t *testing.T, args []string, wrap func(ratelimit.Store) ratelimit.St
 	}
 	return &host{
 		subjects: subjects(t, wrap(newStore(t, client)), true, ""), shards: 1, deadline: timeout,
-		perEpisode: 4, canary: redistest.Start(t, redisproc.Durable...),
+		perEpisode: 2, canary: redistest.Start(t, redisproc.Durable...),
 		faults: append(networkFaults(t, proxy), serverFaults(t, server, loses)...),
 	}
 }
