@@ -202,6 +202,7 @@ func TestMaxRoundTripsInFlight(t *testing.T) {
 	for _, size := range []int{maxCalls, maxCalls, 600 - 2*maxCalls} {
 		g.pass <- struct{}{}
 		require.Equal(t, size, receive(t, g.began))
+		nothing(t, g.began)
 	}
 	for range maxInFlight {
 		g.pass <- struct{}{}
