@@ -14,8 +14,9 @@ fight: ## processes fight for leases, killed and stopped meanwhile; the tests ha
 	LAZYREQ_FIGHT=$(FIGHT) go test ./coord -run 'TestProcessesCompeteForLeases$$$$' -v
 
 TORTURE ?= 2m
-torture: ## random faults of Redis, for so long each schedule; the tests have some seconds of each
+torture: ## random faults of Redis, and memory under 10 M keys, for so long each; the tests have some seconds of each
 	LAZYREQ_TORTURE=$(TORTURE) go test ./internal/torture -count=1 -timeout 60m -v
+	LAZYREQ_TORTURE=$(TORTURE) go test ./server -run 'TestMemoryIsFlat$$$$' -count=1 -timeout 60m -v
 
 lint:
 	go vet ./...

@@ -38,6 +38,24 @@ func (o outage) String() string {
 	return fmt.Sprintf("%s of shard %d, %d to %d", o.name, o.shard, o.began, o.ended)
 }
 
+// happen has the host break for a while.
+func (f *fault) happen(rnd *rand.Rand) outage {
+	<-time.After(rand.N(100 * time.Millisecond))
+	o := outage{fault: f}
+	if f.settle != nil {
+		o.lostFrom = f.settle()
+	}
+	o.began = now()
+	hold := time.Duration(50+rnd.IntN(900)) * time.Millisecond
+	if end := f.begin(hold); end != nil {
+		<-time.After(hold)
+		end()
+	}
+	o.loses = f.loses != nil && f.loses()
+	o.ended = now()
+	return o
+}
+
 func now() int64 { return time.Now().UnixMicro() }
 
 // host is what a schedule breaks, and how callers use it.
@@ -84,19 +102,7 @@ func (h *host) episode(t *testing.T, rnd *rand.Rand, stalls *stalls, r *report) 
 	for range h.perEpisode {
 		f := &h.faults[rnd.IntN(len(h.faults))]
 		r.faults[f.name]++
-		<-time.After(rand.N(100 * time.Millisecond))
-		o := outage{fault: f}
-		if f.settle != nil {
-			o.lostFrom = f.settle()
-		}
-		o.began = now()
-		hold := time.Duration(50+rnd.IntN(900)) * time.Millisecond
-		if end := f.begin(hold); end != nil {
-			<-time.After(hold)
-			end()
-		}
-		o.loses = f.loses != nil && f.loses()
-		o.ended = now()
+		o := f.happen(rnd)
 		l.outages = append(l.outages, o)
 		if !l.awaitAnswers(o.ended) {
 			break

@@ -1,0 +1,136 @@
+package torture
+
+import (
+	"context"
+	"maps"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/memstore"
+	"github.com/lazyreq/lazyreq/session/storage"
+)
+
+// buggySessions is a store whose methods may have bugs.
+type buggySessions struct {
+	session.Store
+	load    func(context.Context, session.Store, storage.Locator, storage.Digest, storage.Limits) (storage.Record, error)
+	commit  func(context.Context, session.Store, storage.Delta) error
+	destroy func(context.Context, session.Store, storage.Locator, storage.Digest) error
+}
+
+func (b *buggySessions) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
+	if b.load != nil {
+		return b.load(ctx, b.Store, l, d, lim)
+	}
+	return b.Store.Load(ctx, l, d, lim)
+}
+
+func (b *buggySessions) Commit(ctx context.Context, d storage.Delta) error {
+	if b.commit != nil {
+		return b.commit(ctx, b.Store, d)
+	}
+	return b.Store.Commit(ctx, d)
+}
+
+func (b *buggySessions) Destroy(ctx context.Context, l storage.Locator, d storage.Digest) error {
+	if b.destroy != nil {
+		return b.destroy(ctx, b.Store, l, d)
+	}
+	return b.Store.Destroy(ctx, l, d)
+}
+
+// TestSessionBugsAreFound checks that each check of visits finds a bug of a store.
+func TestSessionBugsAreFound(t *testing.T) {
+	// sometimes is true for one call in twenty.
+	sometimes := func() func() bool {
+		var n atomic.Int64
+		return func() bool { return n.Add(1)%20 == 0 }
+	}
+	drops, halves, twice, swaps := sometimes(), sometimes(), sometimes(), sometimes()
+	var another atomic.Pointer[storage.Record]
+	for name, tt := range map[string]struct {
+		bug  buggySessions
+		want string
+	}{
+		"none": {buggySessions{}, ""},
+		"drops a write": {buggySessions{commit: func(ctx context.Context, s session.Store, d storage.Delta) error {
+			if !d.Create && drops() {
+				return nil
+			}
+			return s.Commit(ctx, d)
+		}}, "a lost write"},
+		"drops a session": {buggySessions{commit: func(ctx context.Context, s session.Store, d storage.Delta) error {
+			if d.Create {
+				return nil
+			}
+			return s.Commit(ctx, d)
+		}}, "nothing has ended it"},
+		"commits half": {buggySessions{commit: func(ctx context.Context, s session.Store, d storage.Delta) error {
+			if !d.Create && halves() {
+				d.Changes = maps.Clone(d.Changes)
+				delete(d.Changes, "right")
+			}
+			return s.Commit(ctx, d)
+		}}, "half a commit"},
+		"commits twice": {buggySessions{commit: func(ctx context.Context, s session.Store, d storage.Delta) error {
+			if err := s.Commit(ctx, d); err != nil || d.Create || !twice() {
+				return err
+			}
+			return s.Commit(ctx, d)
+		}}, "made twice"},
+		"revives a session": {buggySessions{destroy: func(ctx context.Context, s session.Store, l storage.Locator, d storage.Digest) error {
+			limits := storage.Limits{Idle: time.Hour, Absolute: time.Hour}
+			rec, err := s.Load(ctx, l, d, limits)
+			if err == nil {
+				err = s.Destroy(ctx, l, d)
+			}
+			if err != nil {
+				return err
+			}
+			back := storage.Delta{Locator: l, Digest: d, Create: true, Bind: rec.User, Limits: limits, Changes: map[string]storage.Change{}}
+			for name, value := range rec.Fields {
+				back.Changes[name] = storage.Change{Op: storage.OpSet, Value: value}
+			}
+			return s.Commit(ctx, back)
+		}}, "it exists after POST /destroy"},
+		"swaps sessions": {buggySessions{load: func(ctx context.Context, s session.Store, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
+			rec, err := s.Load(ctx, l, d, lim)
+			if err == nil && swaps() {
+				if other := another.Swap(&rec); other != nil {
+					return *other, nil
+				}
+			}
+			return rec, err
+		}}, "another user"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inner, err := memstore.New(memstore.Options{})
+			require.NoError(t, err)
+			tt.bug.Store = inner
+			v := newVisits([]*server.Server{newApp(t, &tt.bug)}, 10)
+			stop := v.call(t.Context())
+			defer stop()
+			for {
+				<-time.After(300 * time.Millisecond)
+				v.mu.Lock()
+				err = checkVisits(v.requests, nil)
+				n := len(v.requests)
+				v.mu.Unlock()
+				if err != nil || n > 2000 {
+					break
+				}
+			}
+			if tt.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+}

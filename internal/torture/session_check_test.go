@@ -1,0 +1,124 @@
+package torture
+
+import (
+	"fmt"
+	"slices"
+)
+
+// checkVisits returns an error if what clients observed contradicts a promise about sessions. A fault that
+// loses writes excuses the loss of those that it may have lost, and of no others.
+func checkVisits(requests []request, outages []outage) error {
+	ofVisit, ofUser := make(map[*visit]*history), make(map[string][]request)
+	for _, r := range requests {
+		if r.ends() {
+			ofUser[r.user] = append(ofUser[r.user], r)
+		}
+	}
+	for _, r := range requests {
+		h := ofVisit[r.visit]
+		if h == nil {
+			h = &history{outages: outages, ends: slices.DeleteFunc(slices.Clone(ofUser[r.user]), func(end request) bool {
+				return end.visit != r.visit && end.path != "POST /revoke"
+			})}
+			ofVisit[r.visit] = h
+		}
+		if r.path == "POST /add" {
+			h.adds = append(h.adds, r)
+		}
+	}
+	for _, r := range requests {
+		if r.status != 200 {
+			continue
+		}
+		for _, check := range []func(*history, request) error{(*history).crossed, (*history).half, (*history).revived, (*history).lost, (*history).invented} {
+			if err := check(ofVisit[r.visit], r); err != nil {
+				return fmt.Errorf("%s: %s, %d to %d: %w (faults: %v)", r.user, r.path, r.sent, r.received, err, outages)
+			}
+		}
+	}
+	return nil
+}
+
+// history is what happened to one session.
+type history struct {
+	adds    []request
+	ends    []request // and the user's revocations, which may be of other sessions
+	outages []outage
+}
+
+// crossed checks that a session is its user's.
+func (h *history) crossed(r request) error {
+	if r.Exists && (r.User != r.user || r.Owner != r.user) {
+		return fmt.Errorf("the session of another user: %q, %q", r.User, r.Owner)
+	}
+	return nil
+}
+
+// half checks that a commit has changed all fields, or none.
+func (h *history) half(r request) error {
+	if r.Left != r.Right {
+		return fmt.Errorf("half a commit: %d and %d", r.Left, r.Right)
+	}
+	return nil
+}
+
+// revived checks that a session that was ended doesn't exist later.
+func (h *history) revived(r request) error {
+	if !r.Exists {
+		return nil
+	}
+	for _, end := range h.ends {
+		if end.status != 200 || !end.Exists || end.received >= r.sent || h.mayLose(end.sent, end.received) {
+			continue
+		}
+		// A revocation is of the sessions that the user had when it began.
+		if end.visit == r.visit || r.login[1] < end.sent && !h.mayLose(r.login[0], r.login[1]) {
+			return fmt.Errorf("it exists after %s, %d to %d", end.path, end.sent, end.received)
+		}
+	}
+	return nil
+}
+
+// lost checks that a session has every acknowledged write, and exists until it is ended.
+func (h *history) lost(r request) error {
+	if !r.Exists {
+		ended := slices.ContainsFunc(h.ends, func(end request) bool {
+			return end.sent < r.received && (end.visit == r.visit || end.status != 200 || end.received > r.login[0])
+		})
+		if !ended && !h.mayLose(r.login[0], r.login[1]) {
+			return fmt.Errorf("it is gone, and nothing has ended it")
+		}
+		return nil
+	}
+	var acknowledged int64
+	for _, add := range h.adds {
+		if add.status == 200 && add.Exists && add.received < r.sent && !h.mayLose(add.sent, add.received) {
+			acknowledged++
+		}
+	}
+	if r.Left < acknowledged {
+		return fmt.Errorf("a lost write: it counts %d of %d", r.Left, acknowledged)
+	}
+	return nil
+}
+
+// invented checks that no write was made twice.
+func (h *history) invented(r request) error {
+	var sent int64
+	for _, add := range h.adds {
+		if (add.status != 200 || add.Exists) && add.sent < r.received {
+			sent++
+		}
+	}
+	if r.Left > sent {
+		return fmt.Errorf("a write was made twice: it counts %d of %d", r.Left, sent)
+	}
+	return nil
+}
+
+func (r request) ends() bool { return r.path == "POST /destroy" || r.path == "POST /revoke" }
+
+// mayLose reports whether a fault may have lost a write that was made in an interval.
+func (h *history) mayLose(sent, received int64) bool {
+	return slices.ContainsFunc(h.outages, func(o outage) bool { return o.loses && sent <= o.ended && received >= o.lostFrom })
+}

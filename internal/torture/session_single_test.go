@@ -1,0 +1,182 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session/redisstore"
+)
+
+var discard = slog.New(slog.DiscardHandler)
+
+// sessionHost is what a schedule breaks, and the servers whose sessions it has.
+type sessionHost struct {
+	apps       []*server.Server
+	perEpisode int
+	begun      func([]*visit) // unless nil, called with the first sessions of an episode
+	faults     []fault
+}
+
+// newSessionApps returns servers that share a Redis.
+func newSessionApps(t *testing.T, clients ...redis.UniversalClient) (apps []*server.Server) {
+	for _, c := range clients {
+		s, err := redisstore.New(c, redisstore.Options{Timeout: timeout})
+		require.NoError(t, err)
+		apps = append(apps, newApp(t, s))
+	}
+	return apps
+}
+
+func TestSessionsOnSingleRedis(t *testing.T) {
+	for name, args := range map[string][]string{"durable": redisproc.Durable, "volatile": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t, args...)
+			client, proxy := s.ClientBehindProxy()
+			var loses func() bool
+			if args == nil {
+				loses = always
+			}
+			h := &sessionHost{
+				apps: newSessionApps(t, client, s.Client(nil)), perEpisode: 3,
+				faults: append(networkFaults(t, proxy), serverFaults(t, s, loses)...),
+			}
+			require.NoError(t, h.run(t, length(t, 3*time.Second)))
+		})
+	}
+}
+
+func TestSessionsOnCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, append(redisproc.Durable, "--cluster-require-full-coverage", "no")...)
+	var slots [masters]int // one of each shard, which sessions of the current episode are in
+	h := &sessionHost{
+		apps: newSessionApps(t, c.Client(nil), c.Client(nil)), perEpisode: 2,
+		begun: func(visits []*visit) {
+			for _, v := range visits {
+				locator, _, _ := strings.Cut(v.cookie.Value, ".")
+				slot := c.Slot("session:" + locator)
+				slots[slot*masters/16384] = slot
+			}
+		},
+	}
+	for i := range masters {
+		h.faults = append(h.faults, shardFaults(c, i, &slots[i])...)
+	}
+	require.NoError(t, h.run(t, length(t, 0)))
+}
+
+// TestSessionsWithSentinel has a new Sentinel for each failover.
+func TestSessionsWithSentinel(t *testing.T) {
+	t.Parallel()
+	end := time.Now().Add(length(t, 0))
+	for i := 0; i == 0 || time.Now().Before(end); i++ {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			s := redistest.StartSentinel(t, redisproc.Durable...)
+			dial := func(o *redis.FailoverOptions) { o.DialTimeout = time.Second }
+			h := &sessionHost{
+				apps: newSessionApps(t, s.Client(dial), s.Client(dial)), perEpisode: 1,
+				faults: []fault{{
+					name: "failover by a crash", shard: all, loses: always,
+					settle: func() int64 { from := now(); s.WaitReplicated(); return from },
+					begin:  func(time.Duration) func() { s.KillMaster(); return nil },
+				}},
+			}
+			require.NoError(t, h.run(t, 0))
+		})
+	}
+}
+
+// run carries out a schedule for some time, in episodes with users of their own, and returns the first
+// violation.
+func (h *sessionHost) run(t *testing.T, length time.Duration) error {
+	rnd, end := random(t), time.Now().Add(length)
+	sum := map[string]int{}
+	defer func() { t.Logf("%v", sum) }()
+	for {
+		sum["episodes"]++
+		v := newVisits(h.apps, 10)
+		stop := v.call(t.Context())
+		defer stop()
+		v.awaitLogins(h)
+		var outages []outage
+		for range h.perEpisode {
+			f := &h.faults[rnd.IntN(len(h.faults))]
+			sum[f.name]++
+			o := f.happen(rnd)
+			outages = append(outages, o)
+			if !v.awaitAnswer(o.ended) {
+				return fmt.Errorf("episode %d: no request succeeds after %v", sum["episodes"], o)
+			}
+		}
+		stop()
+		if err := v.readAll(t.Context()); err != nil {
+			return err
+		}
+		sum["sessions"] += len(v.logins)
+		sum["requests"] += len(v.requests)
+		for _, r := range v.requests {
+			if r.status != 200 {
+				sum["failed"]++
+			}
+		}
+		if err := checkVisits(v.requests, outages); err != nil {
+			return fmt.Errorf("episode %d: %w", sum["episodes"], err)
+		}
+		if time.Now().After(end) {
+			return nil
+		}
+	}
+}
+
+// awaitLogins waits until there are sessions, and calls h.begun.
+func (v *visits) awaitLogins(h *sessionHost) {
+	for {
+		<-time.After(5 * time.Millisecond)
+		v.mu.Lock()
+		n := len(v.logins)
+		v.mu.Unlock()
+		if n >= len(v.accounts) {
+			break
+		}
+	}
+	if h.begun != nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		h.begun(v.logins)
+	}
+}
+
+// awaitAnswer waits until a request that was sent after a time is answered.
+func (v *visits) awaitAnswer(after int64) bool {
+	for range 2000 {
+		if v.answered.Load() >= after {
+			return true
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	return false
+}
+
+// readAll reads each session once more, when there are no faults.
+func (v *visits) readAll(ctx context.Context) error {
+	for _, visit := range v.logins {
+		for tries := 0; v.send(ctx, visit, "GET /read").status != 200; tries++ {
+			if tries == 100 {
+				return fmt.Errorf("a session cannot be read")
+			}
+			<-time.After(100 * time.Millisecond)
+		}
+	}
+	return nil
+}

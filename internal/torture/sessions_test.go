@@ -1,0 +1,238 @@
+package torture
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// Each request that changes a session changes all of these fields by one commit.
+var (
+	owner       = session.NewField[string]("owner") // the user's name
+	left, right = session.NewCounter("left"), session.NewCounter("right")
+)
+
+// content is a session as one request saw it.
+type content struct {
+	Exists      bool
+	User, Owner string
+	Left, Right int64
+}
+
+func read(req *server.Request) (c content, err error) {
+	s := req.Session()
+	if c.Exists, err = s.Exists(); err != nil || !c.Exists {
+		return c, err
+	}
+	if c.User, err = s.User(); err != nil {
+		return c, err
+	}
+	if c.Owner, err = owner.Get(req.Context()); err != nil {
+		return c, err
+	}
+	if c.Left, err = left.Get(req.Context()); err != nil {
+		return c, err
+	}
+	c.Right, err = right.Get(req.Context())
+	return c, err
+}
+
+// newApp returns a server whose sessions are in store.
+func newApp(t *testing.T, store session.Store) *server.Server {
+	srv, err := server.New(server.Options{
+		Session: session.Options{Cookie: session.Cookie{Insecure: true}, SaveTimeout: time.Second}, SessionStore: store, Logger: discard,
+	})
+	require.NoError(t, err)
+	handle := func(pattern string, h func(req *server.Request, c content) error) {
+		srv.HandleFunc(pattern, func(w http.ResponseWriter, req *server.Request) error {
+			c, err := read(req)
+			if err == nil && h != nil {
+				err = h(req, c)
+			}
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(w).Encode(c)
+		})
+	}
+	handle("POST /login/{user}", func(req *server.Request, _ content) error {
+		if err := req.Session().Bind(req.PathValue("user")); err != nil {
+			return err
+		}
+		return owner.Set(req.Context(), req.PathValue("user"))
+	})
+	handle("POST /add", func(req *server.Request, c content) error {
+		if !c.Exists {
+			return nil // a write would create another session
+		}
+		if err := left.Add(req.Context(), 1); err != nil {
+			return err
+		}
+		if err := owner.Set(req.Context(), c.User); err != nil {
+			return err
+		}
+		return right.Add(req.Context(), 1)
+	})
+	handle("GET /read", nil)
+	handle("POST /destroy", func(req *server.Request, _ content) error { return req.Session().Destroy() })
+	handle("POST /revoke", func(req *server.Request, c content) error {
+		if !c.Exists {
+			return nil
+		}
+		_, err := req.Session().RevokeAll()
+		return err
+	})
+	return srv
+}
+
+// visit is a session from its login on.
+type visit struct {
+	user   string
+	cookie *http.Cookie
+	login  [2]int64 // from and to
+}
+
+// request is what a client observed of one request on a session.
+type request struct {
+	*visit
+	path           string
+	sent, received int64
+	status         int
+	content        // if status is 200: before the request's own change
+}
+
+// account is a user with the session of the moment and the earlier ones, which have ended.
+type account struct {
+	user    string
+	mu      sync.Mutex
+	current *visit
+	earlier []*visit
+}
+
+// visits are sessions of many users, and what happened to them.
+type visits struct {
+	apps     []*server.Server
+	accounts []*account
+	answered atomic.Int64 // when the latest request was sent that was answered
+
+	mu       sync.Mutex
+	requests []request
+	logins   []*visit
+}
+
+var users atomic.Int64
+
+func newVisits(apps []*server.Server, n int) *visits {
+	v := &visits{apps: apps}
+	for range n {
+		v.accounts = append(v.accounts, &account{user: fmt.Sprint("user", users.Add(1))})
+	}
+	return v
+}
+
+// call starts clients that log in, read, write and log out at random, several for each user. The returned
+// function stops them, and waits for it.
+func (v *visits) call(ctx context.Context) (stop func()) {
+	stopped := make(chan struct{})
+	var wg sync.WaitGroup
+	for _, a := range v.accounts {
+		for range 3 {
+			wg.Go(func() {
+				for {
+					select {
+					case <-stopped:
+						return
+					case <-time.After(rand.N(25 * time.Millisecond)):
+					}
+					v.act(ctx, a)
+				}
+			})
+		}
+	}
+	return sync.OnceFunc(func() { close(stopped); wg.Wait() })
+}
+
+// act sends one request for a user.
+func (v *visits) act(ctx context.Context, a *account) {
+	a.mu.Lock()
+	if a.current == nil {
+		a.current = v.logIn(ctx, a.user)
+		a.mu.Unlock()
+		return
+	}
+	on, path := a.current, []string{"POST /add", "GET /read"}[rand.IntN(6)/4]
+	switch {
+	case len(a.earlier) > 0 && rand.IntN(5) == 0:
+		on = a.earlier[rand.IntN(len(a.earlier))]
+	case rand.IntN(50) == 0:
+		path = []string{"POST /destroy", "POST /revoke"}[rand.IntN(2)]
+		a.current, a.earlier = nil, append(a.earlier, on)
+	}
+	a.mu.Unlock()
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	if rand.IntN(4) == 0 { // the client leaves
+		time.AfterFunc(rand.N(3*time.Millisecond), leave)
+	}
+	v.send(ctx, on, path)
+}
+
+func (v *visits) logIn(ctx context.Context, user string) *visit {
+	l := &visit{user: user}
+	res := v.do(ctx, "POST /login/"+user, nil, &l.login)
+	cookies := res.Cookies()
+	if res.StatusCode != 200 || len(cookies) == 0 {
+		return nil
+	}
+	l.cookie = cookies[0]
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.logins = append(v.logins, l)
+	return l
+}
+
+// send sends a request on a session, and keeps what it observed.
+func (v *visits) send(ctx context.Context, on *visit, path string) request {
+	r := request{visit: on, path: path}
+	var times [2]int64
+	res := v.do(ctx, path, on.cookie, &times)
+	r.sent, r.received, r.status = times[0], times[1], res.StatusCode
+	if r.status == 200 {
+		if err := json.NewDecoder(res.Body).Decode(&r.content); err != nil {
+			panic(err)
+		}
+		if a := &v.answered; a.Load() < r.sent {
+			a.Store(r.sent)
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.requests = append(v.requests, r)
+	return r
+}
+
+func (v *visits) do(ctx context.Context, request string, cookie *http.Cookie, times *[2]int64) *http.Response {
+	var method, path string
+	_, _ = fmt.Sscan(request, &method, &path)
+	r := httptest.NewRequestWithContext(ctx, method, path, nil)
+	if cookie != nil {
+		r.AddCookie(cookie)
+	}
+	w := httptest.NewRecorder()
+	times[0] = now()
+	v.apps[rand.IntN(len(v.apps))].ServeHTTP(w, r)
+	times[1] = now()
+	return w.Result()
+}
