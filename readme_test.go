@@ -25,3 +25,30 @@ func TestDocumentedProgramsCompile(t *testing.T) {
 		require.NoError(t, err, doc+": "+string(out))
 	}
 }
+
+// The Go blocks of this page are parts of programs that compile.
+func TestDocumentedPartsCompile(t *testing.T) {
+	trimmed := func(text string) string {
+		var lines []string
+		for line := range strings.Lines(text) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+		return strings.Join(lines, "\n")
+	}
+	sources, err := filepath.Glob("examples/prometheus/*.go")
+	require.NoError(t, err)
+	var compiled strings.Builder
+	for _, source := range sources {
+		text, err := os.ReadFile(source)
+		require.NoError(t, err)
+		compiled.WriteString(trimmed(string(text)))
+	}
+	page, err := os.ReadFile("docs/observing.md")
+	require.NoError(t, err)
+	blocks := strings.Split(string(page), "```go\n")[1:]
+	require.NotEmpty(t, blocks)
+	for _, block := range blocks {
+		block, _, _ = strings.Cut(block, "```")
+		require.Contains(t, compiled.String(), strings.TrimSpace(trimmed(block)))
+	}
+}
