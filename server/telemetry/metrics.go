@@ -123,6 +123,9 @@ func with(attributes ...attribute.KeyValue) metric.MeasurementOption {
 
 // recordResolution records the end of a resolution.
 func (m *metrics) recordResolution(ctx context.Context, name string, out outcome, took time.Duration, err error) {
+	if !m.resolutions.Enabled(ctx) && !m.resolveDuration.Enabled(ctx) && !m.backendErrors.Enabled(ctx) {
+		return
+	}
 	p := m.properties.get(name)
 	m.resolutions.Add(ctx, 1, p.resolutions[out]...)
 	m.resolveDuration.Record(ctx, took.Seconds(), p.duration...)
