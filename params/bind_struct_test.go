@@ -1,0 +1,92 @@
+package params
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+type shipping struct {
+	City string `json:"city" form:"city" required:"true"`
+	Days int    `json:"days" form:"days" default:"3"`
+	To   struct {
+		Name string `json:"name" form:"name" required:"true"`
+	} `json:"to" form:"to"`
+}
+
+// An absent struct is as one without anything in it, in JSON as in a form.
+func TestAbsentStruct(t *testing.T) {
+	type inJSON struct {
+		Ship shipping `json:"ship"`
+	}
+	type inForm struct {
+		Ship shipping `form:"ship"`
+	}
+	missing := func(err error) (names []string) {
+		var list Errors
+		require.ErrorAs(t, err, &list)
+		for _, e := range list {
+			require.ErrorIs(t, e, ErrMissing)
+			require.Equal(t, e.Source == SourceJSON, e.Pointer() == "#/"+strings.ReplaceAll(e.Name, ".", "/"))
+			names = append(names, e.Name)
+		}
+		return names
+	}
+	for _, doc := range []string{``, `{}`, `{"ship":null}`, `{"ship":{}}`, `{"ship":{"to":null}}`} {
+		_, err := Bind[inJSON](newContext(t, postJSON(doc), Options{}))
+		require.ElementsMatch(t, []string{"ship.city", "ship.to.name"}, missing(err), doc)
+	}
+	for _, form := range []string{"", "ship=x&to.name=x"} {
+		_, err := Bind[inForm](newContext(t, postForm("/", form), Options{}))
+		require.ElementsMatch(t, []string{"ship.city", "ship.to.name"}, missing(err), form)
+	}
+	_, err := JSON[shipping](newContext(t, postJSON(`null`), Options{}))
+	require.Equal(t, []string{"city", "to.name"}, missing(err))
+	_, err = JSON[[]shipping](newContext(t, postJSON(`[null,{"city":"Rome"}]`), Options{}))
+	require.Equal(t, []string{"0.city", "0.to.name", "1.to.name"}, missing(err))
+	_, err = JSON[struct {
+		Ship shipping `json:"ship" required:"true"`
+	}](newContext(t, postJSON(`{}`), Options{}))
+	require.Equal(t, "ship", requireReason(t, err, ErrMissing, "is missing").Name)
+
+	type page struct {
+		In struct {
+			Size int `json:"size" form:"size" default:"20"`
+			More struct {
+				On Opt[bool] `json:"on" form:"on" default:"true"`
+			} `json:"more" form:"more"`
+		} `json:"in" form:"in"`
+	}
+	for _, doc := range []string{`{}`, `{"in":null}`, `{"in":{"more":{}}}`} {
+		got, err := JSON[page](newContext(t, postJSON(doc), Options{}))
+		require.NoError(t, err)
+		require.Equal(t, 20, got.In.Size)
+		require.Equal(t, Some(true), got.In.More.On)
+	}
+}
+
+// What a pointer or an Opt leads to is demanded only if it is given.
+func TestAbsentPointerToAStruct(t *testing.T) {
+	type inJSON struct {
+		Ship *shipping     `json:"ship"`
+		Opt  Opt[shipping] `json:"opt"`
+	}
+	type inForm struct {
+		Ship *shipping `form:"ship"`
+	}
+	for _, doc := range []string{``, `{}`, `{"ship":null}`} {
+		got, err := Bind[inJSON](newContext(t, postJSON(doc), Options{}))
+		require.NoError(t, err)
+		require.Equal(t, inJSON{}, got)
+	}
+	form, err := Bind[inForm](newContext(t, postForm("/", ""), Options{}))
+	require.NoError(t, err)
+	require.Nil(t, form.Ship)
+	for _, doc := range []string{`{"ship":{"to":{"name":"x"}}}`, `{"opt":{"to":{"name":"x"}}}`} {
+		_, err = Bind[inJSON](newContext(t, postJSON(doc), Options{}))
+		require.Contains(t, requireReason(t, err, ErrMissing, "is missing").Name, ".city")
+	}
+	_, err = Bind[inForm](newContext(t, postForm("/", "ship.to.name=x"), Options{}))
+	require.Equal(t, "ship.city", requireReason(t, err, ErrMissing, "is missing").Name)
+}

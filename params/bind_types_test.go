@@ -1,0 +1,220 @@
+package params
+
+import (
+	"errors"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMistakesInTheType(t *testing.T) {
+	type twoSources struct {
+		A int `query:"a" form:"a"`
+	}
+	type noSource struct {
+		A int
+	}
+	type bodies struct {
+		A int `form:"a"`
+		B int `json:"b"`
+	}
+	type inner struct {
+		X int `json:"x"`
+	}
+	type sameName struct {
+		X     int `json:"x"`
+		Group inner
+	}
+	for want, bind := range map[string]func(*Params) error{
+		"Bind of a int: it is not a struct":                   try[int],
+		`A: names two sources, query and form`:                try[twoSources],
+		`A: has no tag of a source; params:"-" leaves it out`: try[noSource],
+		"but a body cannot be both":                           try[bodies],
+		"A: is not exported": try[struct {
+			a int `query:"a"`
+		}],
+		"A: a text cannot become a map[string]int": try[struct {
+			A map[string]int `query:"a"`
+		}],
+		"a text cannot become bytes": try[struct {
+			A []byte `query:"a"`
+		}],
+		"a path has no list of values": try[struct {
+			A []int `path:"a"`
+		}],
+		`the default "x" must be a whole number`: try[struct {
+			A int `query:"a" default:"x"`
+		}],
+		"a required field needs no default": try[struct {
+			A int `query:"a" required:"true" default:"1"`
+		}],
+		"A: a required field needs no default": try[struct {
+			A int `json:"a" required:"true" default:"1"`
+		}],
+		`has a comma in the tag "a,required"`: try[struct {
+			A int `query:"a,required"`
+		}],
+		`has the tag required with "yes", want true`: try[struct {
+			A int `json:"a" required:"yes"`
+		}],
+		"a tag without a name": try[struct {
+			A int `query:""`
+		}],
+		`the query parameter "a" has a field already`: try[struct {
+			A, B int `query:"a"`
+		}],
+		`conflict over JSON object name "x"`: try[sameName],
+		"a *int can't have a default": try[struct {
+			A *int `query:"a" default:"1"`
+		}],
+		"A: X: has no tag query": try[struct {
+			A inner `query:"a"`
+		}],
+		"a struct can't be required or have a default": try[struct {
+			A address `query:"a" required:"true"`
+		}],
+		"a text cannot become a params.Opt[": try[struct {
+			A Opt[address] `query:"a"`
+		}],
+		"a text cannot become a []params.Opt[": try[struct {
+			A []Opt[address] `query:"a"`
+		}],
+		"a file is a field of a form": try[struct {
+			A *File `query:"a"`
+		}],
+		"a text cannot become a params.inner": try[struct {
+			A inner `header:"a"`
+		}],
+		"beside fields that are embedded by pointer": try[struct {
+			A struct {
+				B int `json:"b,string" default:"1"`
+			} `json:"a"`
+		}],
+	} {
+		for range 2 {
+			err := bind(paramsOf(t, postJSON("{}"), Options{}))
+			require.Error(t, err, want)
+			require.Contains(t, strings.ToLower(err.Error()), strings.ToLower(want))
+			var e *Error
+			require.False(t, errors.As(err, &e), "not the client's")
+		}
+	}
+}
+
+func try[T any](p *Params) error { _, err := Bind[T](p.ctx); return err }
+
+func TestBindWithoutRequest(t *testing.T) {
+	_, err := Bind[search](t.Context())
+	require.Error(t, err)
+}
+
+func TestDefaultsAreNotShared(t *testing.T) {
+	type with struct {
+		At time.Time `query:"at" default:"2026-01-02T03:04:05Z"`
+		On bool      `query:"on" default:"true"`
+		In Opt[int]  `query:"in" default:"7"`
+	}
+	for range 2 {
+		got, err := Bind[with](newContext(t, getRequest(""), Options{}))
+		require.NoError(t, err)
+		require.Equal(t, 2026, got.At.Year())
+		require.True(t, got.On)
+		require.Equal(t, Some(7), got.In)
+		got.In = Some(8)
+	}
+	got, err := Bind[with](newContext(t, getRequest("on=off&in=1"), Options{}))
+	require.NoError(t, err)
+	require.False(t, got.On)
+	require.Equal(t, Some(1), got.In)
+}
+
+func TestTextFaults(t *testing.T) {
+	type texts struct {
+		I8  int8          `query:"i8"`
+		U8  uint8         `query:"u8"`
+		F32 float32       `query:"f32"`
+		B   bool          `query:"b"`
+		T   time.Time     `query:"t"`
+		D   time.Duration `query:"d"`
+		A   netip.Addr    `query:"a"`
+		P   *int          `query:"p"`
+		O   Opt[uint]     `query:"o"`
+	}
+	for query, want := range map[string]string{
+		"i8=128": "is out of range", "i8=-129": "is out of range", "i8=1.0": "must be a whole number", "i8=": "must be a whole number",
+		"u8=256": "is out of range", "u8=-1": "is out of range", "u8=x": "must be a whole number",
+		"f32=1e39": "is out of range", "f32=0x1p-2": "must be a number", "f32=Inf": "must be a number", "f32=1_0": "must be a number",
+		"b=yes": "must be true or false", "t=2026": "must be an RFC 3339 time", "d=5": "must be a duration", "d=x": "must be a duration",
+		"a=300.1.1.1": "has a value that can't be decoded", "p=x": "must be a whole number", "o=-1": "is out of range",
+		"i8=9999999999999999999999": "is out of range",
+	} {
+		_, err := Bind[texts](newContext(t, getRequest(query), Options{}))
+		requireReason(t, err, ErrMalformed, want)
+	}
+	_, err := Bind[texts](newContext(t, getRequest("a=300.1.1.1"), Options{}))
+	require.NotContains(t, err.Error(), "ParseAddr", "a type's own words stay inside")
+}
+
+// What is no RFC 3339 time, and no number or duration, in a text isn't one in JSON either.
+func TestTextsThatAreNoTimesOrNumbers(t *testing.T) {
+	type times struct {
+		T time.Time `json:"t"`
+	}
+	for _, text := range []string{
+		"2026-01-02T03:04:05+24:00", "2026-01-02T03:04:05+23:60", "2026-01-02T03:04:05-99:00", "2026-01-02T03:04:05+00:99", "2026-01-02T03:04:05-24:59",
+		"2016-12-31T23:59:60Z", "2026-01-02T03:60:05Z", "2026-01-02T24:00:00Z", "2026-02-29T03:04:05Z", "2026-00-02T03:04:05Z",
+		"2026-01-02t03:04:05Z", "2026-01-02T03:04:05z", "2026-01-02 03:04:05Z", " 2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z ",
+		"10000-01-02T03:04:05Z", "+2026-01-02T03:04:05Z", "-2026-01-02T03:04:05Z", "026-01-02T03:04:05Z", "2026-1-02T03:04:05Z",
+		"2026-01-02T03:04:05", "2026-01-02T03:04Z", "2026-01-02T03:04:05.Z", "2026-01-02T03:04:05,5Z", "2026-01-02T3:04:05Z", "2026-01-02",
+		"2026-01-02T03:04:05+0100", "2026-01-02T03:04:05+01", "2026-01-02T03:04:05+1:00", "2026-01-02T03:04:05 01:00", "2026-01-02T03:04:05UTC",
+		"２026-01-02T03:04:05Z", "2026-W01-1T03:04:05Z", "",
+	} {
+		_, fault := parseTime(text)
+		require.Equal(t, wantTime, fault, text)
+		_, err := JSON[times](newContext(t, postJSON(`{"t":"`+text+`"}`), Options{}))
+		requireReason(t, err, ErrMalformed, wantTime)
+		_, err = paramsOf(t, postJSON(`{"t":"`+text+`"}`), Options{}).Time("t")
+		requireReason(t, err, ErrMalformed, wantTime)
+	}
+	for _, text := range []string{
+		"2026-01-02T03:04:05+23:59", "2026-01-02T03:04:05-23:59", "2026-01-02T03:04:05-00:00", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", "2024-02-29T00:00:00.1234567891+01:00",
+	} {
+		at, fault := parseTime(text)
+		require.Empty(t, fault, text)
+		got, err := JSON[times](newContext(t, postJSON(`{"t":"`+text+`"}`), Options{}))
+		require.NoError(t, err)
+		require.True(t, at.Equal(got.T))
+	}
+
+	type values struct {
+		I  int           `query:"i"`
+		I8 int8          `query:"i8"`
+		U  uint          `query:"u"`
+		F  float64       `query:"f"`
+		D  time.Duration `query:"d"`
+	}
+	integers := []string{"+5", "0x10", "1_0", "1e3", "1.0", " 5", "5 ", "", "-", "--5", "٣", "Inf", "NaN", "1,000", "0b1", "0o7"}
+	floats := []string{"+1.5", "0x1p-2", "1_0.5", "Inf", "-inf", "NaN", "infinity", " 1", "1 ", "", ".", "-", "e5", "1e", "1e+", "1,5", "1e999", "-1e999", "1.5f"}
+	durations := []string{"5", "1e3s", "+5s", "1_0s", "0x5s", "infs", "5 s", " 5s", "5S", "1d", "", "s", "2562048h", "-2562048h", "9223372036854775808ns", "1h-5m", "1.s5"}
+	for name, all := range map[string][]string{"i": integers, "i8": append(integers, "128", "-129"), "u": append(integers, "-1", "-0x1"), "f": floats, "d": durations} {
+		for _, text := range all {
+			_, err := Bind[values](newContext(t, getRequest(url.Values{name: {text}}.Encode()), Options{}))
+			require.ErrorIs(t, err, ErrMalformed, "%s=%q", name, text)
+		}
+	}
+	for _, text := range integers {
+		_, err := paramsOf(t, getRequest(url.Values{"i": {text}}.Encode()), Options{}).Int("i")
+		require.ErrorIs(t, err, ErrMalformed, "%q", text)
+	}
+	for _, text := range floats {
+		_, err := paramsOf(t, getRequest(url.Values{"f": {text}}.Encode()), Options{}).Float("f")
+		require.ErrorIs(t, err, ErrMalformed, "%q", text)
+	}
+	got, err := Bind[values](newContext(t, getRequest("i=-007&i8=-128&u=0&f=-1e%2B3&d=-1.5h3m2us"), Options{}))
+	require.NoError(t, err)
+	require.Equal(t, values{-7, -128, 0, -1000, -(93*time.Minute + 2*time.Microsecond)}, got)
+}
