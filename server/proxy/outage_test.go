@@ -261,6 +261,6 @@ func TestWrongKeyTypeIsNoOutage(t *testing.T) {
 		require.Equal(t, 503, p.get(t, "/", "K", "bad").StatusCode)
 	}
 	require.Equal(t, 200, p.get(t, "/", "K", "good").StatusCode)
-	require.Len(t, p.log.lines("a key in Redis has another type"), 1)
+	require.Len(t, p.log.lines("a key in Redis has an unexpected type"), 1)
 	require.Empty(t, p.log.lines("doesn't answer"))
 }
