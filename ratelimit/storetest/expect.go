@@ -6,33 +6,33 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-func (s *Sequence) compareResults(asked []modelOp, got []ratelimit.Result) {
+func (s *Sequence) compareResults(ops []modelOp, got []ratelimit.Result) {
 	now := s.now()
-	violated, denied := make([]bool, len(asked)), false
-	for i, q := range asked {
+	violated, denied := make([]bool, len(ops)), false
+	for i, q := range ops {
 		if q.Kind == ratelimit.Take {
-			res := modelResult(q.model, q.Rule, q.N+pendingUnits(asked[:i], q.counter), now)
+			res := modelResult(q.model, q.Rule, q.N+pendingUnits(ops[:i], q.counter), now)
 			if !res.Allowed || q.blockTimeLeft(now) > 0 {
 				violated[i], denied = true, true
 			}
 		}
 	}
-	for i, q := range asked {
+	for i, q := range ops {
 		switch {
 		case !denied || q.Kind == ratelimit.Peek || q.Kind == ratelimit.Count:
 			s.requireResult(i, got[i], s.runOnModel(q, got[i].Receipt, now))
 			s.checkValidFor(q, got[i], now)
 		case q.Kind == ratelimit.Take:
-			s.requireResult(i, got[i], s.deniedTake(q, pendingUnits(asked[:i], q.counter), violated[i], now))
+			s.requireResult(i, got[i], s.deniedTake(q, pendingUnits(ops[:i], q.counter), violated[i], now))
 		case q.Kind == ratelimit.Add && q.N > 0:
-			s.requireResult(i, got[i], s.deniedAdd(q, pendingUnits(asked[:i], q.counter), now))
+			s.requireResult(i, got[i], s.deniedAdd(q, pendingUnits(ops[:i], q.counter), now))
 		default:
 			s.requireResult(i, got[i], ratelimit.Result{Limit: q.Rule.Limit()})
 		}
 	}
 }
 
-// deniedTake is a take in a denied group.
+// deniedTake returns the result of a take in a denied group.
 func (s *Sequence) deniedTake(q modelOp, before int64, violated bool, now time.Duration) ratelimit.Result {
 	want := modelResult(q.model, q.Rule, q.N+before, now)
 	if violated && q.Rule.Block().After > 0 {
@@ -45,18 +45,18 @@ func (s *Sequence) deniedTake(q modelOp, before int64, violated bool, now time.D
 	return want
 }
 
-// deniedAdd returns the result of an add in a denied group. One of more than ever passes waits for
-// the full quota.
+// deniedAdd returns the result of an add in a denied group. An add of more than the burst waits
+// for the full quota.
 func (s *Sequence) deniedAdd(q modelOp, before int64, now time.Duration) ratelimit.Result {
 	want := modelResult(q.model, q.Rule, min(q.N+before, q.Rule.Burst()), now)
 	want.Allowed = false
 	return want
 }
 
-// blockTimeLeft is what is left of the counter's block, if the question's rule has one.
+// blockTimeLeft returns the time left of the counter's block, 0 if the rule has none.
 func (q modelOp) blockTimeLeft(now time.Duration) time.Duration { return q.block.timeLeft(now) }
 
-// runOnModel runs the question on the model.
+// runOnModel runs an op on the model and returns its result.
 func (s *Sequence) runOnModel(q modelOp, receipt ratelimit.Receipt, now time.Duration) (want ratelimit.Result) {
 	r, over := q.Rule, q.Interval
 	if over == 0 {
@@ -74,12 +74,12 @@ func (s *Sequence) runOnModel(q modelOp, receipt ratelimit.Receipt, now time.Dur
 		}
 		s.ids++
 		q.charge(event{id: s.ids, n: q.N, charged: now, ahead: q.Prepaid, rule: r})
-		s.paid = append(s.paid, modelCharge{q.subject, s.ids, receipt})
+		s.charges = append(s.charges, modelCharge{q.subject, s.ids, receipt})
 	case ratelimit.Refund:
 		allowed = q.refund > 0 && q.model.refund(r, q.refund, q.Receipt.N, now)
 	case ratelimit.Reset:
 		*q.counter = counter{model: newModel(r)}
-		// What looks as the charge left it may be another's: that is up to the store.
+		// A state equal to the one a charge left may be another charge's: the store decides.
 		s.forgetCharges(func(p modelCharge) bool { return p.subject == q.subject })
 	case ratelimit.Peek:
 		n = q.N
@@ -97,8 +97,8 @@ func (s *Sequence) runOnModel(q modelOp, receipt ratelimit.Receipt, now time.Dur
 	return want
 }
 
-// checkCountBounds checks the promise of buckets itself: never below the truth, and above that of
-// whole buckets by at most one.
+// checkCountBounds checks a count of buckets against the events: it is at least the exact count,
+// and at most that of one bucket more than the interval's whole buckets.
 func (s *Sequence) checkCountBounds(q modelOp, d, now time.Duration, count int64) {
 	m, ok := q.model.(*bucketModel)
 	if s.Back || !ok {
@@ -112,7 +112,7 @@ func (s *Sequence) checkCountBounds(q modelOp, d, now time.Duration, count int64
 	}
 }
 
-// checkValidFor checks for how long units that were taken ahead may be spent.
+// checkValidFor checks for how long prepaid units may be spent.
 func (s *Sequence) checkValidFor(q modelOp, got ratelimit.Result, now time.Duration) {
 	want := q.Prepaid
 	switch m := q.model.(type) {
@@ -122,7 +122,7 @@ func (s *Sequence) checkValidFor(q modelOp, got ratelimit.Result, now time.Durat
 		want = min(want, m.end-now)
 	}
 	if want = max(0, want-time.Microsecond); q.Kind == ratelimit.Take && q.ValidFor(got) != want {
-		s.fail("units of %v ahead are good for %v, want %v", q.Prepaid, q.ValidFor(got), want)
+		s.fail("units prepaid for %v are valid for %v, want %v", q.Prepaid, q.ValidFor(got), want)
 	}
 }
 
@@ -137,10 +137,11 @@ func (s *Sequence) requireResult(i int, got, want ratelimit.Result) {
 	}
 }
 
-// requireCachedDenial checks an answer of package layer's DenyCache: it is right in Allowed, and lets no caller wait for too long.
+// requireCachedDenial checks a result of package layer's DenyCache: Allowed is right, and RetryAfter
+// is not too long.
 func (s *Sequence) requireCachedDenial(i int, got, want ratelimit.Result) {
 	if got.Allowed || want.Allowed || got.Limit != want.Limit || got.RetryAfter > want.RetryAfter || got.Violated && !want.Violated {
-		s.fail("op %d: refused by %+v, want %+v", i, got, want)
+		s.fail("op %d: denied by the cache with %+v, want %+v", i, got, want)
 	}
 }
 

@@ -9,30 +9,31 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// event is one charge. A model keeps every one, and goes through all of them for every
-// answer. Times are since 1970.
+// event is one charge. A model keeps all events and scans all of them for each result. Times
+// are since 1970.
 type event struct {
 	id int
 	n  int64
-	at time.Duration // from when it counts: never before the charge, nor before another
+	at time.Duration // when it begins to count: not before it was charged, and not before an earlier event
 
-	charged time.Duration  // when it was charged by the clock
-	ahead   time.Duration  // of its op
-	bucket  int64          // of a bucket counter
-	end     time.Duration  // of a fixed window
-	rule    ratelimit.Rule // the one of the rules that share the counter
-	level   *big.Int       // a GCRA's, after the charge
+	charged time.Duration  // the clock's time of the charge
+	ahead   time.Duration  // the op's Prepaid
+	bucket  int64          // number of its bucket, with buckets
+	end     time.Duration  // end of its window, with a fixed window
+	rule    ratelimit.Rule // the op's rule: several rules may share the counter
+	level   *big.Int       // with a GCRA, the level after the charge
 }
 
 // model is one counter as the documentation defines it.
 type model interface {
-	// free returns the largest n that passes at a time from now on, without further charges.
+	// remaining returns the largest n that a take would be allowed at a time from now on, without
+	// further charges.
 	remaining(r ratelimit.Rule, at time.Duration) int64
-	// charge charges e, of which it has id, n, charged, ahead and rule.
+	// charge adds e, whose id, n, charged, ahead and rule are set.
 	charge(e event)
 	// count returns the units of the last d.
 	count(r ratelimit.Rule, d, now time.Duration) int64
-	// refund takes n units out of the charge with an id, if it is kept.
+	// refund removes n units from the charge with an id, and reports whether it was still kept.
 	refund(r ratelimit.Rule, id int, n int64, now time.Duration) bool
 }
 
@@ -49,7 +50,7 @@ func newModel(r ratelimit.Rule) model {
 	}
 }
 
-// modelResult says what a take of n gets, by trying all times.
+// modelResult returns the result of a take of n, except for charging. It finds the times by trying.
 func modelResult(m model, r ratelimit.Rule, n int64, now time.Duration) ratelimit.Result {
 	if r.Limit() == 0 {
 		return ratelimit.Result{Allowed: true}
@@ -61,7 +62,8 @@ func modelResult(m model, r ratelimit.Rule, n int64, now time.Duration) ratelimi
 	return res
 }
 
-// firstTime returns the first microsecond from now on at which f, which stays true.
+// firstTime returns the first time from now on, in microseconds, at which f is true. f must stay
+// true from then on.
 func firstTime(f func(time.Duration) bool) time.Duration {
 	if f(0) {
 		return 0
@@ -73,11 +75,11 @@ func firstTime(f func(time.Duration) bool) time.Duration {
 // bucketModel is a counter in time buckets.
 type bucketModel struct {
 	exists bool
-	newest int64 // bucket of the newest charge or refund; it doesn't go back
+	newest int64 // bucket of the newest charge or refund; it never decreases
 	events []event
 }
 
-// bucketNumber returns the number of the bucket of a moment since 1970, or before.
+// bucketNumber returns the number of the bucket that contains a time, which may be before 1970.
 func bucketNumber(r ratelimit.Rule, now time.Duration) int64 {
 	n := int64(now / r.Interval())
 	if now%r.Interval() < 0 {
@@ -86,7 +88,7 @@ func bucketNumber(r ratelimit.Rule, now time.Duration) int64 {
 	return n
 }
 
-// newestBucket returns the newest bucket at a time.
+// newestBucket returns the number of the counter's newest bucket at a time.
 func (m *bucketModel) newestBucket(r ratelimit.Rule, now time.Duration) int64 {
 	if m.exists {
 		return max(m.newest, bucketNumber(r, now))
@@ -139,7 +141,7 @@ func removeUnits(events []event, n int64, which func(event) bool) bool {
 	return i >= 0
 }
 
-// logModel is a sliding log. Charges forget what has left the window by then.
+// logModel is a sliding log. A charge removes the events that have left the window.
 type logModel struct{ events []event }
 
 func (m *logModel) count(_ ratelimit.Rule, d, now time.Duration) int64 {
@@ -190,10 +192,11 @@ func (m *windowModel) refund(_ ratelimit.Rule, id int, n int64, now time.Duratio
 	return now < m.end && removeUnits(m.events, n, func(e event) bool { return e.id == id && e.end == m.end })
 }
 
-// gcraModel is a bucket that leaks, in fractions of a unit.
+// gcraModel is a leaky bucket with an exact level.
 type gcraModel struct{ events []event }
 
-// level returns what is in it after the newest charge, in 1/limit µs, and when that was.
+// level returns the level after the newest charge, in microseconds times the limit, and the
+// time of that charge.
 func (m *gcraModel) level() (*big.Int, time.Duration) {
 	level, at := new(big.Int), time.Duration(0)
 	for i, e := range m.events {
@@ -211,7 +214,7 @@ func (m *gcraModel) level() (*big.Int, time.Duration) {
 
 func bigProduct(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
 
-// levelAfter returns what is left of a level after d, at r's rate.
+// levelAfter returns what is left of a level when d has passed, at r's rate.
 func levelAfter(level *big.Int, r ratelimit.Rule, d time.Duration) *big.Int {
 	left := new(big.Int).Sub(level, bigProduct(max(0, d.Microseconds()), r.Limit()))
 	if left.Sign() < 0 {
@@ -220,8 +223,8 @@ func levelAfter(level *big.Int, r ratelimit.Rule, d time.Duration) *big.Int {
 	return left
 }
 
-// ruleUnlessEmpty returns r, or the rule that charged last, if only that one says that all has
-// leaked out: then the store may have forgotten it.
+// ruleUnlessEmpty returns r, unless the level is 0 at the rate of the rule that charged last: then the
+// store may have forgotten the counter, and it returns that rule.
 func (m *gcraModel) ruleUnlessEmpty(r ratelimit.Rule, now time.Duration) ratelimit.Rule {
 	level, at := m.level()
 	if len(m.events) > 0 {
@@ -255,8 +258,8 @@ func (m *gcraModel) charge(e event) {
 
 func (m *gcraModel) count(ratelimit.Rule, time.Duration, time.Duration) int64 { return 0 }
 
-// refund compares what there is with what the charge left. If nothing is left, the counter
-// is a fresh one.
+// refund works only while the state is as the charge left it. If nothing is left, the counter is
+// fresh again.
 func (m *gcraModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration) bool {
 	i := slices.IndexFunc(m.events, func(e event) bool { return e.id == id })
 	if i < 0 {
@@ -276,7 +279,7 @@ func (m *gcraModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration)
 	return true
 }
 
-// leavesNoTrace reports whether a charge that was given back has left the trace as it was before.
+// leavesNoTrace reports whether the state without a refunded charge is the state before it.
 func (m *gcraModel) leavesNoTrace(i int) bool {
 	e := m.events[i]
 	if i == 0 || e.n > 0 || e.at != m.events[i-1].at {
@@ -286,7 +289,7 @@ func (m *gcraModel) leavesNoTrace(i int) bool {
 	return before.Cmp(bigProduct(e.ahead.Microseconds(), e.rule.Limit())) >= 0
 }
 
-// blockModel is what a Block remembers of a key.
+// blockModel is the state of a key's Block.
 type blockModel struct {
 	denials []time.Duration
 	until   time.Duration
@@ -313,7 +316,7 @@ func (m *blockModel) countDenial(r ratelimit.Rule, now time.Duration) {
 	}
 }
 
-// applyBlock makes a result that of a time in which nothing passes.
+// applyBlock changes a result for the time that is left of a block.
 func applyBlock(res *ratelimit.Result, left time.Duration) {
 	if left > 0 {
 		res.Allowed, res.Remaining = false, 0

@@ -17,8 +17,8 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Sequence asks a store and a naive model that keeps every event the same questions.
-// What it asks is up to Draw, so that a tool which draws can look for a short sequence
+// Sequence runs the same random ops on a store and on a naive model, which keeps every event, and
+// compares the results. Draw makes all choices, so that a tool can search for a short sequence
 // that fails.
 type Sequence struct {
 	TB
@@ -26,24 +26,24 @@ type Sequence struct {
 	Clock    Clock           // the store's
 	Supports Supports
 	Draw     func(n int) int // a number from 0 to n-1
-	Back     bool            // whether the clock goes back at times
+	Back     bool            // the clock sometimes goes back
 
 	families [][]ratelimit.Rule
 	counters map[subject]*counter
-	paid     []modelCharge
+	charges  []modelCharge
 	ids      int
 	log      []string
-	some     []int         // families that are asked for a while
-	last     subject       // what was asked or denied last
-	wait     time.Duration // what its denial said
-	due      bool          // whether that is over, or in a microsecond
-	latest   time.Duration
+	some     []int         // the families in use for a while
+	last     subject       // the counter of the last op or denial
+	wait     time.Duration // RetryAfter of its denial
+	due      bool          // wait has passed, or will in a microsecond
+	latest   time.Duration // the latest time of the clock
 }
 
 func testRandom(h harness)          { runRandom(h, false, 2000) }
 func testRandomClockBack(h harness) { runRandom(h, true, 2000) }
 
-// testRandomOneRule asks about one rule at a time, so that each key is asked often.
+// testRandomOneRule uses one family of rules at a time, so that each counter has many ops.
 func testRandomOneRule(h harness) {
 	supports := h.supports
 	for _, family := range ruleFamilies(supports, true) {
@@ -60,7 +60,7 @@ func runRandom(h harness, back bool, groups int) {
 	s.Run(groups)
 }
 
-// Run asks that many groups of questions.
+// Run runs a number of random groups of ops.
 func (s *Sequence) Run(groups int) {
 	s.counters = map[subject]*counter{}
 	s.families = ruleFamilies(s.Supports, s.Back)
@@ -75,7 +75,7 @@ type subject struct {
 	family int
 }
 
-// counter is what the model knows of one counter and its block.
+// counter is the model of one counter and its block.
 type counter struct {
 	model
 	block blockModel
@@ -88,7 +88,7 @@ type modelCharge struct {
 	receipt ratelimit.Receipt
 }
 
-// modelOp is an op with what the model has to know of it.
+// modelOp is an op, its counter in the model, and for a refund the charge.
 type modelOp struct {
 	ratelimit.Op
 	*counter
@@ -111,24 +111,24 @@ func (s *Sequence) runGroup() {
 	s.moveClock()
 	s.chooseFocus()
 	key := s.last.key
-	asked := make([]modelOp, 1+s.Draw(3))
-	ops := make([]ratelimit.Op, len(asked))
-	for i := range asked {
-		asked[i] = s.drawOp(key, asked[:i])
-		if q := &asked[i]; len(asked) == 1 && q.Kind == ratelimit.Take && s.Draw(3) == 0 {
+	group := make([]modelOp, 1+s.Draw(3))
+	ops := make([]ratelimit.Op, len(group))
+	for i := range group {
+		group[i] = s.drawOp(key, group[:i])
+		if q := &group[i]; len(group) == 1 && q.Kind == ratelimit.Take && s.Draw(3) == 0 {
 			q.Prepaid = time.Duration(s.Draw(int(q.Rule.Per().Microseconds())+1)) * time.Microsecond
 		}
-		ops[i] = asked[i].Op
+		ops[i] = group[i].Op
 	}
-	ask := s.Store.Do
+	run := s.Store.Do
 	if s.Draw(2) == 0 {
-		ask = func(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+		run = func(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 			return do(ctx, s.Store, ops)
 		}
 	}
-	results, err := ask(s.Context(), ops)
+	results, err := run(s.Context(), ops)
 	s.log = append(s.log, fmt.Sprintf("%v %v: %v %v", s.now(), ops, results, err))
-	if hasTooLarge(asked) {
+	if hasTooLarge(group) {
 		if err == nil {
 			s.fail("no error, want ErrTooLarge")
 		}
@@ -137,11 +137,11 @@ func (s *Sequence) runGroup() {
 	if err != nil {
 		s.fail("%v", err)
 	}
-	s.compareResults(asked, results)
+	s.compareResults(group, results)
 }
 
-// moveClock moves the clock: mostly a little, rarely a lap, or to a moment that matters.
-// It goes back at most 5 s behind where it was: what is forgotten longer ago may be gone.
+// moveClock moves the clock: mostly a little, rarely by a lap, or to a significant time. It goes
+// back at most 5 s behind its latest time, because a store may have dropped older state.
 func (s *Sequence) moveClock() {
 	var d time.Duration
 	k := s.Draw(24)
@@ -167,8 +167,8 @@ func (s *Sequence) moveClock() {
 	s.latest = max(s.latest, s.now())
 }
 
-// chooseFocus chooses what is asked: for a while a few families, and one key more than others, so
-// that charges pile up, and when a wait is over, what has waited.
+// chooseFocus chooses a few families for a while and one preferred key, so that charges
+// accumulate, and after a wait the counter that was denied.
 func (s *Sequence) chooseFocus() {
 	if len(s.some) == 0 || s.Draw(40) == 0 {
 		s.some = []int{s.Draw(len(s.families)), s.Draw(len(s.families)), s.Draw(len(s.families))}
@@ -193,7 +193,7 @@ func (s *Sequence) drawOp(key string, before []modelOp) modelOp {
 	default:
 		q.Kind = ratelimit.Take
 	}
-	if s.due && s.Draw(2) == 0 { // a take that passes may bring in order what was wrong
+	if s.due && s.Draw(2) == 0 { // an allowed take might repair a wrong state
 		q.Kind = ratelimit.Peek
 	}
 	s.due = false
@@ -205,7 +205,7 @@ func (s *Sequence) drawOp(key string, before []modelOp) modelOp {
 	return q
 }
 
-// makeValid makes a question one that its rule can be asked.
+// makeValid changes an op to one that its rule supports.
 func (s *Sequence) makeValid(q *modelOp, before []modelOp) {
 	algorithm := q.Rule.Algorithm()
 	if q.Rule.Limit() == 0 && (q.Kind == ratelimit.Take || q.Kind == ratelimit.Peek) {
@@ -223,32 +223,32 @@ func (s *Sequence) makeValid(q *modelOp, before []modelOp) {
 			q.Interval = time.Duration(s.Draw(int(q.Rule.Span().Microseconds())+1)) * time.Microsecond
 		}
 	case ratelimit.Refund:
-		if len(s.paid) == 0 {
+		if len(s.charges) == 0 {
 			return
 		}
-		recent := s.paid
-		if s.Draw(2) == 0 { // those that can still be given back, most likely
-			recent = s.paid[max(0, len(s.paid)-1-s.Draw(3)):]
+		recent := s.charges
+		if s.Draw(2) == 0 { // those that can still be refunded, most likely
+			recent = s.charges[max(0, len(s.charges)-1-s.Draw(3)):]
 		}
 		p := recent[s.Draw(len(recent))]
 		if p.key != q.Key || hasReset(before, p.subject) {
 			return
 		}
-		// Each unit once: a store doesn't remember which were refunded.
+		// Each unit is refunded once: a store doesn't remember which ones were.
 		q.subject, q.Rule, q.Receipt, q.refund = p.subject, s.families[p.family][0], p.receipt, p.id
 		s.forgetCharges(func(other modelCharge) bool { return other.id == p.id })
 		if n := p.receipt.N; n > 1 && s.Draw(2) == 0 {
 			q.Receipt.N = 1 + int64(s.Draw(int(n-1)))
 			p.receipt.N -= q.Receipt.N
-			if q.Rule.Algorithm() != "gcra" { // whose charges only the first refund finds
-				s.paid = append(s.paid, p)
+			if q.Rule.Algorithm() != "gcra" { // a second refund finds no charge of a GCRA
+				s.charges = append(s.charges, p)
 			}
 		}
 	}
 }
 
-func hasReset(asked []modelOp, at subject) bool {
-	for _, q := range asked {
+func hasReset(ops []modelOp, at subject) bool {
+	for _, q := range ops {
 		if q.subject == at && q.Kind == ratelimit.Reset {
 			return true
 		}
@@ -258,19 +258,19 @@ func hasReset(asked []modelOp, at subject) bool {
 
 func (s *Sequence) forgetCharges(which func(modelCharge) bool) {
 	var kept []modelCharge
-	for _, p := range s.paid {
+	for _, p := range s.charges {
 		if !which(p) {
 			kept = append(kept, p)
 		}
 	}
-	s.paid = kept
+	s.charges = kept
 }
 
 func isCharge(k ratelimit.Kind) bool { return k == ratelimit.Take || k == ratelimit.Add }
 
-// pendingUnits is what the questions charge to a counter.
-func pendingUnits(asked []modelOp, c *counter) (n int64) {
-	for _, q := range asked {
+// pendingUnits returns the units that ops charge to a counter.
+func pendingUnits(ops []modelOp, c *counter) (n int64) {
+	for _, q := range ops {
 		if q.counter == c && isCharge(q.Kind) {
 			n += q.N
 		}
@@ -278,11 +278,11 @@ func pendingUnits(asked []modelOp, c *counter) (n int64) {
 	return n
 }
 
-func hasTooLarge(asked []modelOp) bool {
-	for i, q := range asked {
+func hasTooLarge(ops []modelOp) bool {
+	for i, q := range ops {
 		n := q.N
 		if q.Kind == ratelimit.Take {
-			n += pendingUnits(asked[:i], q.counter)
+			n += pendingUnits(ops[:i], q.counter)
 		} else if q.Kind != ratelimit.Peek {
 			continue
 		}
@@ -293,7 +293,7 @@ func hasTooLarge(asked []modelOp) bool {
 	return false
 }
 
-// prepaidUnits returns how many units of a GCRA fall in the op's Prepaid, rounded up.
+// prepaidUnits returns how many units of a GCRA leak during the op's Prepaid, rounded up.
 func prepaidUnits(op ratelimit.Op) int64 {
 	per := op.Rule.Per().Microseconds()
 	return (op.Prepaid.Microseconds()*op.Rule.Limit() + per - 1) / per

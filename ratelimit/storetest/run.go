@@ -83,7 +83,7 @@ func Run(t *testing.T, open Open, supports Supports) {
 	}
 }
 
-// do runs ops, a list of one by DoOne if the store has it, which many callers take.
+// do runs ops, a single op by DoOne if the store has it, as most callers do.
 func do(ctx context.Context, store ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	one, ok := store.(interface {
 		DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error)
@@ -95,7 +95,7 @@ func do(ctx context.Context, store ratelimit.Store, ops []ratelimit.Op) ([]ratel
 	return []ratelimit.Result{res}, err
 }
 
-// harness asks one store, and fails the test if the store does.
+// harness runs ops on one store, and fails the test if the store returns an error.
 type harness struct {
 	*testing.T
 	store    ratelimit.Store
@@ -120,16 +120,16 @@ func (h harness) doOne(kind ratelimit.Kind, r ratelimit.Rule, key string, n int6
 	return h.do(ratelimit.Op{Rule: r, Key: key, N: n, Kind: kind})[0]
 }
 
-// requireDenied has a take of n denied, and returns what a peek says of it. That is the take's
-// answer, too, unless package layer's DenyCache gave it, which knows less.
+// requireDenied requires that a take of n is denied, and returns the result of a peek. The take has the
+// same result, unless it came from package layer's DenyCache, which knows less.
 func (h harness) requireDenied(r ratelimit.Rule, key string, n int64) ratelimit.Result {
 	h.Helper()
-	res, told := h.doOne(ratelimit.Take, r, key, n), h.doOne(ratelimit.Peek, r, key, n)
+	res, peeked := h.doOne(ratelimit.Take, r, key, n), h.doOne(ratelimit.Peek, r, key, n)
 	requireEqual(h, "Allowed", res.Allowed, false)
 	if res.Source == ratelimit.FromStore {
-		requireEqual(h, "a denied take, and a peek", res, told)
+		requireEqual(h, "a denied take, and a peek", res, peeked)
 	}
-	return told
+	return peeked
 }
 
 func (h harness) count(r ratelimit.Rule, key string, d time.Duration) int64 {
