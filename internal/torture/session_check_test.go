@@ -26,11 +26,13 @@ func checkVisits(requests []request, outages []outage) error {
 			h.adds = append(h.adds, r)
 		}
 	}
-	for _, r := range requests {
-		if r.status != 200 {
-			continue
-		}
-		for _, check := range []func(*history, request) error{(*history).crossed, (*history).half, (*history).revived, (*history).lost, (*history).invented} {
+	for _, check := range []func(*history, request) error{
+		(*history).crossed, (*history).half, (*history).revived, (*history).lost, (*history).invented,
+	} {
+		for _, r := range requests {
+			if r.status != 200 {
+				continue
+			}
 			if err := check(ofVisit[r.visit], r); err != nil {
 				return fmt.Errorf("%s: %s, %d to %d: %w (faults: %v)", r.user, r.path, r.sent, r.received, err, outages)
 			}
