@@ -112,12 +112,12 @@ func watch(t *testing.T, addr string) *stalls {
 	const period = 5 * time.Millisecond
 	conn, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
-	s := &stalls{stop: make(chan struct{}), stopped: make(chan struct{})}
+	s, began := &stalls{stop: make(chan struct{}), stopped: make(chan struct{})}, now()
 	go func() {
 		defer close(s.stopped)
 		defer conn.Close()
 		reply := make([]byte, len("+OK\r\n"))
-		for last := now(); ; {
+		for last := began; ; {
 			select {
 			case <-s.stop:
 				return

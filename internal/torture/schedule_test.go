@@ -97,7 +97,7 @@ func (h *host) run(t *testing.T, length time.Duration) error {
 // episode has callers take while some faults come and go, one at a time, and checks what they observed.
 func (h *host) episode(t *testing.T, rnd *rand.Rand, stalls *stalls, r *report) error {
 	l := &log{subjects: h.subjects(), answered: make([]atomic.Int64, h.shards), stalls: stalls}
-	stop := l.call(t.Context(), []int{4, 32, 256}[rnd.IntN(3)])
+	stop := l.call(t.Context(), []int{4, 32, 256, 2000}[rnd.IntN(4)])
 	defer stop()
 	for range h.perEpisode {
 		f := &h.faults[rnd.IntN(len(h.faults))]
