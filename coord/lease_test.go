@@ -333,6 +333,17 @@ func TestReleaseAfterAFailedOne(t *testing.T) {
 	})
 }
 
+func TestReleaseOfLostLease(t *testing.T) {
+	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
+		s := &failingStore{LeaseStore: m}
+		lease := acquired(t, newLeases(t, s, tenSeconds), "u")
+		s.fail(coord.ErrLost)
+		require.ErrorIs(t, lease.Release(), coord.ErrLost)
+		s.fail(coord.ErrStore)
+		require.NoError(t, lease.Release(), "the store is not called again")
+	})
+}
+
 func TestFailedRenewal(t *testing.T) {
 	o := tenSeconds
 	o.MaxLifetime = time.Hour

@@ -162,6 +162,7 @@ func TestSlotsAreSeparate(t *testing.T) {
 			p := newPipe(t, c)
 			require.Equal(t, name == "cluster", p.oneSlot.Load())
 			loadBatch(t, p, &counters)
+			together(t, newPipe(t, c), of(&counters, "{first}", 1), of(&counters, "{second}", 1)) // two are enough
 			var calls []Call
 			for i := range 12 {
 				calls = append(calls, of(&counters, fmt.Sprintf("{%s%d}", name, i%4), 1))
