@@ -127,9 +127,13 @@ func (d *differential) pause() time.Duration {
 func (d *differential) list() (ofRedis, ofMemory []ratelimit.Op) {
 	for range 1 + d.IntN(3) {
 		key := fmt.Sprint(d.sequence, "k", d.IntN(2))
-		for i := range 1 + d.IntN(3) {
+		size := 1 + d.IntN(3)
+		for i := range size {
 			op := d.draw(key)
 			op.NewGroup = i == 0
+			if size == 1 && op.Kind == ratelimit.Take && d.IntN(3) == 0 {
+				op.Prepaid = time.Duration(d.Int64N(min(op.Rule.Per(), ratelimit.MaxPrepaid).Microseconds())) * time.Microsecond
+			}
 			other := op
 			switch op.Kind {
 			case ratelimit.Reset:
@@ -154,6 +158,9 @@ func (d *differential) draw(key string) ratelimit.Op {
 	op := ratelimit.Op{Key: key, Rule: d.rules[d.IntN(len(d.rules))], Kind: kinds[d.IntN(len(kinds))]}
 	if op.Kind == ratelimit.Count && op.Rule.Algorithm() == "gcra" {
 		op.Kind = ratelimit.Peek
+	}
+	if a := op.Rule.Algorithm(); op.Kind == ratelimit.Count && a != "window" {
+		op.Interval = time.Duration(d.Int64N(op.Rule.Span().Microseconds())) * time.Microsecond
 	}
 	if op.Kind == ratelimit.Take || op.Kind == ratelimit.Peek || op.Kind == ratelimit.Add {
 		burst := op.Rule.Burst()

@@ -16,25 +16,25 @@ import (
 // with a bug of the store is found.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	t.Parallel()
-	for name, check := range map[string]func(t *testing.T, buggy bool) error{
-		"limiter": func(t *testing.T, bug bool) error {
-			return checkLinear(t, windowModel, windows(t, func(s ratelimit.Store) ratelimit.Store {
+	for name, check := range map[string]func(t *testing.T, histories int, bug bool) error{
+		"limiter": func(t *testing.T, histories int, bug bool) error {
+			return checkLinear(t, histories, windowModel, windows(t, func(s ratelimit.Store) ratelimit.Store {
 				if bug {
 					return &buggy{s, peekAndAdd}
 				}
 				return s
 			}))
 		},
-		"token": func(t *testing.T, bug bool) error {
-			return checkLinear(t, tokenModel, tokens(t, func(s coord.TokenStore) coord.TokenStore {
+		"token": func(t *testing.T, histories int, bug bool) error {
+			return checkLinear(t, histories, tokenModel, tokens(t, func(s coord.TokenStore) coord.TokenStore {
 				if bug {
 					return &reusable{TokenStore: s}
 				}
 				return s
 			}))
 		},
-		"lease": func(t *testing.T, bug bool) error {
-			return checkLinear(t, leaseModel, leases(t, func(s coord.LeaseStore) coord.LeaseStore {
+		"lease": func(t *testing.T, histories int, bug bool) error {
+			return checkLinear(t, histories, leaseModel, leases(t, func(s coord.LeaseStore) coord.LeaseStore {
 				if bug {
 					return &unfenced{LeaseStore: s}
 				}
@@ -42,10 +42,10 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 			}))
 		},
 	} {
-		t.Run(name, func(t *testing.T) { t.Parallel(); require.NoError(t, check(t, false)) })
+		t.Run(name, func(t *testing.T) { t.Parallel(); require.NoError(t, check(t, 5, false)) })
 		t.Run(name+" with a bug", func(t *testing.T) {
 			t.Parallel()
-			require.ErrorContains(t, check(t, true), "is not linearizable")
+			require.ErrorContains(t, check(t, 100, true), "is not linearizable")
 		})
 	}
 }

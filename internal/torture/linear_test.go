@@ -32,8 +32,8 @@ type call[In, Out any] struct {
 
 // checkLinear returns an error if concurrent clients, whose connections break at times, observe something
 // of an object that they could not have observed one after the other. object returns a new object: a
-// function that draws the next call of a client.
-func checkLinear[S, In, Out any](t *testing.T, m model[S, In, Out], object func(redis.UniversalClient) func(client int) call[In, Out]) error {
+// function that draws the next call of a client. It makes at least so many histories.
+func checkLinear[S, In, Out any](t *testing.T, atLeast int, m model[S, In, Out], object func(redis.UniversalClient) func(client int) call[In, Out]) error {
 	const clients, calls = 6, 12
 	c, proxy := redistest.Start(t).ClientBehindProxy()
 	checked := porcupine.NondeterministicModel{
@@ -48,7 +48,7 @@ func checkLinear[S, In, Out any](t *testing.T, m model[S, In, Out], object func(
 	checked.Equal = func(a, b any) bool { return a == b }
 	began, end := time.Now(), time.Now().Add(length(t, time.Second))
 	histories, undecided, failed := 0, 0, 0
-	for ; histories < 5 || time.Now().Before(end); histories++ {
+	for ; histories < atLeast || time.Now().Before(end); histories++ {
 		draw := object(c)
 		var mu sync.Mutex
 		var history []porcupine.Operation
