@@ -349,6 +349,17 @@ func TestStoreThatBreaksItsContract(t *testing.T) {
 	require.ErrorIs(t, err, ratelimit.ErrStore)
 }
 
+// A call that ends at the moment of its deadline is not abandoned.
+func TestCallThatEndsAtItsDeadline(t *testing.T) {
+	withFailover(t, FailoverOptions{}, func(t *testing.T, f *failoverTest) {
+		c := &storeCall{done: make(chan struct{}), err: errBroken}
+		c.left.Store(true)
+		close(c.done)
+		require.ErrorIs(t, f.abandon(c), errBroken)
+		require.Zero(t, f.Stats().Abandoned)
+	})
+}
+
 // nothing is a store that answers without results.
 type nothing struct{}
 
