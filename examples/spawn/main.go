@@ -116,7 +116,7 @@ func newServer(st stores) (*server.Server, error) {
 	perSecond := ratelimit.Throttle(time.Second)
 	srv, err := server.New(server.Options{
 		RateLimitStore: st.counters,
-		RateLimits:     []ratelimit.Policy{{Name: "tokens", Rules: []ratelimit.Rule{perSecond}, Key: ratelimit.ByIP()}},
+		RateLimits:     []ratelimit.Policy{ratelimit.NewPolicy("tokens", ratelimit.ByIP(), perSecond)},
 	})
 	if err != nil {
 		return nil, err

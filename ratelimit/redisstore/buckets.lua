@@ -108,7 +108,7 @@ algorithms.buckets = {
     local generation, epoch, total = decode(s, 4), decode(s, 11), decode(s, 18)
     local last = newest(r, epoch)
     local truncated = last > epoch and call('STRLEN', key) ~= ring_at + 7 * r.size
-    if truncated or epoch * r.interval >= most then error(foreign, 0) end
+    if truncated or epoch * r.interval >= max_count then error(foreign, 0) end
     return r.limit - total + total_at(key, r, last - r.window, epoch, total), generation, epoch, total
   end,
 
@@ -120,9 +120,9 @@ algorithms.buckets = {
       return generation, epoch, n
     end
     local oldest = newest(r, epoch) - r.size + 1
-    if n > most - total and n > most - total + total_at(key, r, oldest, epoch, total) then error(overflow, 0) end
+    if n > max_count - total and n > max_count - total + total_at(key, r, oldest, epoch, total) then error(overflow, 0) end
     epoch = fill(key, r, epoch, total)
-    if n > most - total then -- only differences of totals matter
+    if n > max_count - total then -- only differences of totals matter
       total = lower(key, r, oldest, total_at(key, r, oldest, epoch, total), epoch, total)
     end
     call('SETRANGE', key, '18', encode(total + n))
@@ -146,7 +146,7 @@ algorithms.buckets = {
 -- Only groups need what follows.
 
 function algorithms.buckets.fits(key, r, n, _, epoch, total)
-  return n <= most - total + total_at(key, r, newest(r, epoch) - r.size + 1, epoch, total)
+  return n <= max_count - total + total_at(key, r, newest(r, epoch) - r.size + 1, epoch, total)
 end
 
 function algorithms.buckets.count(key, r, interval, _, epoch, total)

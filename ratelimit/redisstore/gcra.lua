@@ -30,12 +30,12 @@ algorithms.gcra = {
 
   rule = function(at)
     local r = {limit = number(ARGV[at]), per = number(ARGV[at + 1]), burst = number(ARGV[at + 2])}
-    r.most = math.min(most, floor(most / r.per) * 1000) -- the largest number of units that can be counted
+    r.max_units = math.min(max_count, floor(max_count / r.per) * 1000) -- the largest number of units that can be counted
     return r
   end,
 
   read = function(key, r)
-    local at, level = pair(key, 1000 * most)
+    local at, level = pair(key, 1000 * max_count)
     if not at then at, level = now, 0 end
     local free = r.burst * r.per - level_now(r, at, level)
     return (free - fmod(free, r.per)) / r.per, at, level
@@ -59,7 +59,7 @@ algorithms.gcra = {
 
 function algorithms.gcra.fits(_, r, n, at, level)
   level = level_now(r, at, level)
-  return n <= r.most - (level - fmod(level, r.per)) / r.per
+  return n <= r.max_units - (level - fmod(level, r.per)) / r.per
 end
 
 function algorithms.gcra.count() return 0 end

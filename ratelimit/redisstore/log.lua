@@ -23,7 +23,7 @@
 
 -- check_event returns an event. It raises foreign if the numbers are not an event.
 local function check_event(at, sum, n)
-  if not (at and sum and n) or at % 1 ~= 0 or at > most or sum > most or n < 1 or n > sum then error(foreign, 0) end
+  if not (at and sum and n) or at % 1 ~= 0 or at > max_count or sum > max_count or n < 1 or n > sum then error(foreign, 0) end
   return at, sum, n
 end
 
@@ -46,14 +46,14 @@ local function make_log(log)
       return r.limit - since(key, now - r.per, at, sum), at, sum
     end,
 
-    fits = function(key, r, n, at, sum) return n <= most - since(key, now - r.per, at, sum) end,
+    fits = function(key, r, n, at, sum) return n <= max_count - since(key, now - r.per, at, sum) end,
 
     charge = function(key, r, n, prepaid, at, sum)
       local cut = now - r.per
       if sum == 0 or at <= cut then
         if sum > 0 then call('DEL', key) end
         at, sum = 0, 0
-      elseif n > most - sum then -- only differences of sums matter
+      elseif n > max_count - sum then -- only differences of sums matter
         local _, first, m = log.after(key, cut)
         log.change(key, cut + 1, function(_, s, c) return s - first + m, c end)
         sum = sum - first + m

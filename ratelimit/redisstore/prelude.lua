@@ -33,7 +33,7 @@
 local call, try, number = redis.call, redis.pcall, tonumber
 local floor, fmod, max, ceil = math.floor, math.fmod, math.max, math.ceil
 local match, format = string.match, string.format
-local most = 9007199254740992
+local max_count = 9007199254740992
 local foreign, overflow = 'foreign', 'overflow' -- strings, because Redis 7.0 crashes when an error is a table
 
 local now = number(ARGV[1]) -- 0 unless a test sends its own clock
@@ -53,7 +53,7 @@ local function fail(reply) error(match(reply.err, '^WRONGTYPE') and foreign or r
 -- bounded returns a number of a counter. It raises foreign unless the number is an integer up to top,
 -- by default 2^54, since times may be later than now by a century.
 local function bounded(n, top)
-  if not n or n % 1 ~= 0 or n < 0 or n > (top or 2 * most) then error(foreign, 0) end
+  if not n or n % 1 ~= 0 or n < 0 or n > (top or 2 * max_count) then error(foreign, 0) end
   return n
 end
 

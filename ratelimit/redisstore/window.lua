@@ -46,7 +46,7 @@ algorithms.window = {
 
 -- Only groups need what follows.
 
-function algorithms.window.fits(_, _, more, _, n) return more <= most - n end
+function algorithms.window.fits(_, _, more, _, n) return more <= max_count - n end
 
 function algorithms.window.count(_, _, _, _, n) return n end
 
