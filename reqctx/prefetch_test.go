@@ -82,7 +82,7 @@ func canonical(names []string) (out []string) {
 	return out
 }
 
-func TestAnUnreadPrefetchHasNoEffect(t *testing.T) {
+func TestUnreadPrefetchHasNoEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
 		var j journal
@@ -111,7 +111,7 @@ func TestAnUnreadPrefetchHasNoEffect(t *testing.T) {
 	})
 }
 
-func TestARequestWithoutCommitDoesNotNoticeAPrefetch(t *testing.T) {
+func TestPrefetchWithoutCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
 		provide(reg, "a", reqctx.Prop[int]{Prefetch: true, Vary: []string{"Cookie"}, Resolve: gives(1, nil)})
@@ -124,7 +124,7 @@ func TestARequestWithoutCommitDoesNotNoticeAPrefetch(t *testing.T) {
 	})
 }
 
-func TestFinishCancelsAnUnreadPrefetch(t *testing.T) {
+func TestFinishCancelsUnreadPrefetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg, log := logged()
 		var cause error
@@ -167,7 +167,7 @@ var failures = map[string]struct {
 	}},
 }
 
-func TestAnUnreadFailureIsNotReported(t *testing.T) {
+func TestUnreadFailureIsNotReported(t *testing.T) {
 	for name, f := range failures {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestAnUnreadFailureIsNotReported(t *testing.T) {
 	}
 }
 
-func TestAReaderGetsThePrefetchedFailure(t *testing.T) {
+func TestReaderGetsPrefetchedFailure(t *testing.T) {
 	for name, f := range failures {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestPrefetchRefuses(t *testing.T) {
 	})
 }
 
-func TestPrefetchLeavesAloneWhatIsThere(t *testing.T) {
+func TestPrefetchKeepsExistingValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
 		var calls atomic.Int32
@@ -261,7 +261,7 @@ func TestPrefetchLeavesAloneWhatIsThere(t *testing.T) {
 	})
 }
 
-func TestSetAndInvalidateOvertakeAPrefetch(t *testing.T) {
+func TestSetAndInvalidateDuringPrefetch(t *testing.T) {
 	for _, complete := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			reg := quiet()
@@ -299,7 +299,7 @@ func TestSetAndInvalidateOvertakeAPrefetch(t *testing.T) {
 	}
 }
 
-func TestATimeoutOfAPrefetch(t *testing.T) {
+func TestTimeoutOfPrefetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg, log := logged()
 		var calls atomic.Int32
@@ -333,167 +333,6 @@ func TestATimeoutOfAPrefetch(t *testing.T) {
 	})
 }
 
-// chain provides "session" and "user", which reads it, both safe to prefetch.
-func chain(reg *reqctx.Registry, j *journal) (session, user reqctx.Key[string]) {
-	session = provide(reg, "session", early(j, "session"))
-	p := early(j, "user")
-	own := p.Resolve
-	p.Resolve = func(ctx context.Context) (string, error) {
-		if _, err := session.Get(ctx); err != nil {
-			return "", err
-		}
-		return own(ctx)
-	}
-	return session, provide(reg, "user", p)
-}
-
-func TestWhatAPrefetchReadsIsUnreadToo(t *testing.T) {
-	for name, names := range map[string][]string{"alone": {"user"}, "both": {"session", "user"}, "reversed": {"user", "session"}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				reg := quiet()
-				var j journal
-				chain(reg, &j)
-				c := reqctx.New(t.Context(), reg)
-				require.NoError(t, c.Prefetch(names...))
-				time.Sleep(time.Second)
-				info := infoOf(t, c, "session")
-				require.True(t, info.Unread)
-				require.Equal(t, "user", info.By)
-				require.True(t, infoOf(t, c, "user").Unread)
-				h := http.Header{}
-				require.NoError(t, c.Commit(h))
-				require.Empty(t, h)
-				require.NoError(t, c.Finish())
-				require.Equal(t, []string{"resolve session", "resolve user", "close user", "close session"}, j.all())
-			})
-		})
-	}
-}
-
-func TestReadingAPrefetchReadsWhatItHasRead(t *testing.T) {
-	for _, wait := range []time.Duration{0, 5 * time.Millisecond, 15 * time.Millisecond, time.Second} {
-		synctest.Test(t, func(t *testing.T) {
-			reg := quiet()
-			var j journal
-			_, user := chain(reg, &j)
-			c := reqctx.New(t.Context(), reg)
-			require.NoError(t, c.Prefetch("user"))
-			time.Sleep(wait)
-			v, err := user.Get(c)
-			require.NoError(t, err)
-			require.Equal(t, "user", v)
-			require.False(t, infoOf(t, c, "session").Unread)
-			h := http.Header{}
-			require.NoError(t, c.Commit(h))
-			require.Equal(t, []string{"X-session", "X-user"}, h["Vary"])
-			require.NoError(t, c.Finish())
-			require.Equal(t, []string{"resolve session", "resolve user", "commit session", "commit user", "close user", "close session"}, j.all())
-		})
-	}
-}
-
-func TestReadingWhatAPrefetchHasReadDoesNotReadThePrefetch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg := quiet()
-		var j journal
-		session, _ := chain(reg, &j)
-		c := reqctx.New(t.Context(), reg)
-		require.NoError(t, c.Prefetch("user"))
-		_, err := session.Get(c)
-		require.NoError(t, err)
-		time.Sleep(time.Second)
-		h := http.Header{}
-		require.NoError(t, c.Commit(h))
-		require.Equal(t, []string{"X-session"}, h["Vary"])
-		require.True(t, infoOf(t, c, "user").Unread)
-		require.NoError(t, c.Finish())
-		require.Equal(t, []string{"resolve session", "resolve user", "commit session", "close user", "close session"}, j.all())
-	})
-}
-
-// What is not marked may be a take: what it adds to the response must not get lost.
-func TestAnUnmarkedPropertyThatAPrefetchReadsIsRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg := quiet()
-		var j journal
-		p := early(&j, "take")
-		p.Prefetch = false
-		take := provide(reg, "take", p)
-		provide(reg, "user", reqctx.Prop[string]{Prefetch: true, Resolve: func(ctx context.Context) (string, error) { return take.Get(ctx) }})
-		c := reqctx.New(t.Context(), reg)
-		require.NoError(t, c.Prefetch("user"))
-		time.Sleep(time.Second)
-		require.True(t, infoOf(t, c, "user").Unread)
-		require.Equal(t, reqctx.Info{}, reqctx.Info{Unread: infoOf(t, c, "take").Unread, Prefetched: infoOf(t, c, "take").Prefetched})
-		h := http.Header{}
-		require.NoError(t, c.Commit(h))
-		require.Equal(t, []string{"X-take"}, h["Vary"])
-		require.NoError(t, c.Finish())
-		require.Equal(t, []string{"resolve take", "commit take", "close take"}, j.all())
-	})
-}
-
-func TestACycleOfPrefetches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg := quiet()
-		a, b := reqctx.NewKey[int]("a"), reqctx.NewKey[int]("b")
-		reads := func(k *reqctx.Key[int]) reqctx.Prop[int] {
-			return reqctx.Prop[int]{Prefetch: true, Resolve: func(ctx context.Context) (int, error) { return k.Get(ctx) },
-				Close: func(context.Context, int, error) error { return nil }}
-		}
-		reqctx.Provide(reg, a, reads(&b))
-		reqctx.Provide(reg, b, reads(&a))
-		for _, read := range []bool{false, true} {
-			c := reqctx.New(t.Context(), reg)
-			require.NoError(t, c.Prefetch("a", "b"))
-			if read {
-				var cycle *lazy.CycleError
-				_, err := a.Get(c)
-				require.ErrorAs(t, err, &cycle)
-			}
-			synctest.Wait()
-			require.NoError(t, c.Finish())
-		}
-	})
-}
-
-func TestPrefetchWithinAnotherContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		outerReg, innerReg := quiet(), quiet()
-		var j journal
-		session := provide(outerReg, "session", early(&j, "session"))
-		user := provide(innerReg, "user", reqctx.Prop[string]{Prefetch: true, Resolve: func(ctx context.Context) (string, error) { return session.Get(ctx) }})
-		for _, read := range []bool{false, true} {
-			outer := reqctx.New(t.Context(), outerReg)
-			inner := reqctx.New(outer, innerReg)
-			require.ErrorIs(t, inner.Prefetch("session"), reqctx.ErrNoProperty, "only the own registry's")
-			require.NoError(t, inner.Prefetch("user"))
-			time.Sleep(time.Second)
-			if read {
-				_, err := user.Get(inner)
-				require.NoError(t, err)
-			}
-			require.Equal(t, !read, infoOf(t, outer, "session").Unread)
-			require.NoError(t, inner.Finish())
-			h := http.Header{}
-			require.NoError(t, outer.Commit(h))
-			require.Equal(t, read, len(h["Vary"]) > 0)
-			require.NoError(t, outer.Finish())
-		}
-	})
-}
-
-func TestOverrideDecidesWhatIsPrefetched(t *testing.T) {
-	reg := quiet()
-	k := provide(reg, "a", reqctx.Prop[int]{Prefetch: true, Resolve: gives(1, nil)})
-	override := reqctx.Override(reg, k, reqctx.Prop[int]{Resolve: gives(2, nil)})
-	c := reqctx.New(t.Context(), override)
-	require.ErrorIs(t, c.Prefetch("a"), reqctx.ErrNoPrefetch)
-	require.NoError(t, c.Finish())
-	require.NoError(t, reg.CheckPrefetch("a"))
-}
-
 // prefetchObserver keeps which resolutions were prefetched.
 type prefetchObserver struct{ journal }
 
@@ -510,7 +349,7 @@ func (o *prefetchObserver) ResolveEnd(ctx context.Context, name string, _ time.D
 	}
 }
 
-func TestObserversSeeAPrefetch(t *testing.T) {
+func TestObserverOfPrefetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &prefetchObserver{}
 		reg := reqctx.NewRegistry(reqctx.Options{Observer: o, Callers: true})
@@ -534,50 +373,8 @@ func TestObserversSeeAPrefetch(t *testing.T) {
 	})
 }
 
-func TestPrefetchedPropertiesUnderLoad(t *testing.T) {
-	reg := quiet()
-	keys := map[string]reqctx.Key[int]{}
-	for _, name := range []string{"a", "b", "c", "d"} {
-		var on []reqctx.Key[int]
-		for _, k := range keys {
-			on = append(on, k)
-		}
-		keys[name] = provide(reg, name, reqctx.Prop[int]{Prefetch: true, Vary: []string{name}, Resolve: func(ctx context.Context) (int, error) {
-			runtime.Gosched()
-			sum := 1
-			for _, k := range on {
-				n, err := k.Get(ctx)
-				if err != nil {
-					return 0, err
-				}
-				sum += n
-			}
-			return sum, nil
-		}, Close: func(context.Context, int, error) error { return nil }})
-	}
-	for i := range 2000 {
-		c := reqctx.New(t.Context(), reg)
-		require.NoError(t, c.Prefetch("a", "b", "c", "d"))
-		if i%3 > 0 {
-			require.NoError(t, c.Go("reader", func(ctx context.Context) error { _, err := keys["d"].Get(ctx); return err }))
-		}
-		if i%2 > 0 {
-			v, err := keys["d"].Get(c)
-			require.NoError(t, err)
-			require.Equal(t, 8, v)
-			h := http.Header{}
-			require.NoError(t, c.Commit(h))
-			require.Len(t, h["Vary"], 4, "all that d has read was read")
-		}
-		for range c.Props() {
-			runtime.Gosched()
-		}
-		require.NoError(t, c.Finish())
-	}
-}
-
 // The timeout and the end of Resolve race: each resolution is closed once all the same.
-func TestATimeoutAtTheEndOfAPrefetch(t *testing.T) {
+func TestTimeoutAtEndOfPrefetch(t *testing.T) {
 	var resolved, closed atomic.Int32
 	reg := quiet()
 	provide(reg, "a", reqctx.Prop[int]{Prefetch: true, Timeout: 50 * time.Microsecond,
