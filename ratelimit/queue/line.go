@@ -98,8 +98,9 @@ func (l *line) opensAt(n int64) time.Time {
 // minRetry is how long the first caller waits after a denial without a RetryAfter.
 const minRetry = time.Millisecond
 
-// observe keeps what the store answered to a take of n.
-func (q *Queue) observe(ctx context.Context, l *line, n int64, res ratelimit.Result, err error) {
+// applyResult updates a line by what the store answered to a take of n. An error of the store goes
+// to all who wait in the line.
+func (q *Queue) applyResult(ctx context.Context, l *line, n int64, res ratelimit.Result, err error) {
 	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,13 +114,13 @@ func (q *Queue) observe(ctx context.Context, l *line, n int64, res ratelimit.Res
 	case !res.Allowed:
 		l.n, l.until, l.short = n, now.Add(max(res.RetryAfter, minRetry)), true
 	default:
-		q.observeTake(l, n, now, res)
+		q.scheduleNext(l, n, now, res)
 	}
 }
 
-// observeTake schedules the next take after one of n units. A small delay doesn't add up:
+// scheduleNext schedules the next take after one of n units. A small delay doesn't add up:
 // the pace counts from when the caller could pass, unless that is longer ago than its pace.
-func (q *Queue) observeTake(l *line, n int64, now time.Time, res ratelimit.Result) {
+func (q *Queue) scheduleNext(l *line, n int64, now time.Time, res ratelimit.Result) {
 	due, pace := l.opensAt(n), q.refillTime(n)
 	if now.Sub(due) > pace {
 		due = now

@@ -121,7 +121,7 @@ func (q *Queue) Wait(ctx context.Context, key string, n int64) (ratelimit.Result
 		}
 		var res ratelimit.Result
 		res, err = q.one(ctx, op)
-		q.observe(ctx, l, n, res, err)
+		q.applyResult(ctx, l, n, res, err)
 		switch {
 		case err != nil:
 		case res.Allowed:
