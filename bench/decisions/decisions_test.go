@@ -102,6 +102,6 @@ func TestLatencies(t *testing.T) {
 	for i := range 100 {
 		done.took = append(done.took, time.Duration(100-i)*time.Microsecond)
 	}
-	done.addLatencies(values)
+	done.addLatenciesTo(values)
 	require.Equal(t, map[string]float64{"mean latency": 50.5, "p50 latency": 51, "p99 latency": 100}, values)
 }

@@ -85,7 +85,7 @@ func (in *instance) measure(ctx context.Context, keys []string) (map[string]floa
 		"client cpu per decision":     (cpuAfter - cpu).Seconds() * 1e6 / n,
 	}
 	if in.load.timed {
-		done.addLatencies(values)
+		done.addLatenciesTo(values)
 	}
 	return values, done.checkNoneDenied(ctx)
 }

@@ -53,8 +53,8 @@ func (t *tally) add(o tally) {
 	}
 }
 
-// addLatencies adds the latencies of calls, in µs.
-func (t *tally) addLatencies(values map[string]float64) {
+// addLatenciesTo adds to values the mean and percentiles of the latencies of calls, in µs.
+func (t *tally) addLatenciesTo(values map[string]float64) {
 	slices.Sort(t.took)
 	var sum time.Duration
 	for _, d := range t.took {
