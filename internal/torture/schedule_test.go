@@ -47,6 +47,9 @@ func (f *fault) happen(rnd *rand.Rand) outage {
 	}
 	o.began = now()
 	hold := time.Duration(50+rnd.IntN(900)) * time.Millisecond
+	if rnd.IntN(5) == 0 {
+		hold *= 3
+	}
 	if end := f.begin(hold); end != nil {
 		<-time.After(hold)
 		end()

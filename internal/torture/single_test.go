@@ -62,7 +62,7 @@ func networkFaults(t *testing.T, p *faultproxy.Proxy) []fault {
 		network("reset", func(time.Duration) { p.Reset() }),
 		network("cut within a reply", func(hold time.Duration) { p.CutAfter(int(hold % 3000)) }),
 		network("reset within a reply", func(hold time.Duration) { p.ResetAfter(int(hold % 3000)) }),
-		network("latency below the deadline", func(hold time.Duration) { p.Delay(hold/20, hold/20) }),
+		network("latency below the deadline", func(hold time.Duration) { p.Delay(hold%timeout/3, hold%timeout/3) }),
 		network("latency", func(hold time.Duration) { p.Delay(hold, hold) }),
 	}
 }
