@@ -163,7 +163,8 @@ func (c *Cluster) KillMaster(slot int) *Server {
 	return c.owner(slot).Server
 }
 
-// Restart restarts the masters that KillMaster killed, and waits until they follow their successors.
+// Restart restarts the masters that KillMaster killed, and waits until no node takes another for dead: so
+// no replica takes over any more.
 func (c *Cluster) Restart() {
 	c.tb.Helper()
 	for _, n := range c.nodes {
@@ -172,7 +173,10 @@ func (c *Cluster) Restart() {
 			n.dead = false
 		}
 	}
-	c.wait("every node is ready", func(n *node) bool { return n.ready(context.Background()) })
+	c.wait("every node is ready", func(n *node) bool {
+		ctx := context.Background()
+		return n.ready(ctx) && len(n.view(ctx, "fail"))+len(n.view(ctx, "fail?")) == 0
+	})
 }
 
 // Stop kills all nodes.

@@ -24,8 +24,9 @@ func TestCluster(t *testing.T) {
 // cluster returns a host of a Cluster, whose shards are its masters and their replicas. wrap may wrap its
 // store.
 func cluster(t *testing.T, wrap func(ratelimit.Store) ratelimit.Store) *host {
-	// A node serves its slots even if those of another node are down.
-	c := redistest.StartCluster(t, append(redisproc.Durable, "--cluster-require-full-coverage", "no")...)
+	c := redistest.StartCluster(t,
+		"--cluster-require-full-coverage", "no", // a node serves its slots even if those of another are down
+		"--appendonly", "yes", "--appendfsync", "no") // a kill loses nothing; a slow disk does not stop six nodes
 	store := wrap(newStore(t, c.Client(nil)))
 	var slots [masters]int // one of each shard, which the current episode uses
 	h := &host{
@@ -61,13 +62,16 @@ func shardFaults(c *redistest.Cluster, shard int, slot *int) []fault {
 		c.WaitReplicated(*slot)
 		return from
 	}
-	// A replica may take over whatever the fault: the Cluster may take a slow node for a dead one.
+	// A replica may take over whatever the fault: the Cluster takes a slow node for a dead one.
 	failedOver := func() bool { return c.Masters(*slot)[0] != master } // when all nodes agree
 	faultOf := func(name string, begin func(time.Duration) func()) fault {
 		return fault{name: name, shard: shard, loses: failedOver, settle: settle, begin: begin}
 	}
 	return []fault{
-		faultOf("SIGSTOP of a master", func(time.Duration) func() { return master.Pause() }),
+		faultOf("SIGSTOP of a master", func(time.Duration) func() {
+			resume := master.Pause()
+			return func() { resume(); c.Restart() }
+		}),
 		faultOf("kill -9 and restart of a master", func(time.Duration) func() {
 			master.Kill()
 			return func() { master.Restart(); c.Restart() } // it refuses calls for its first two seconds
