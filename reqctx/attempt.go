@@ -90,7 +90,7 @@ func (a *attempt) Finish(abnormal error) {
 	late := false
 	out.unread = a.unread()
 	if !out.unread || !keep || *c.attemptOf(a.out.b) != a { // otherwise it stays in the list for its first reader
-		late = c.record(out, c.detach(a) && keep && !out.unread)
+		late = c.addOutcome(out, c.detach(a) && keep && !out.unread)
 	}
 	a.complete(readers)
 	c.mu.Unlock()

@@ -42,7 +42,7 @@ func interrupted(ctx context.Context, err error) bool {
 func (c *Context) OnClose(fn func() error) {
 	out := &outcome{fn: fn}
 	c.mu.Lock()
-	late := c.record(out, false)
+	late := c.addOutcome(out, false)
 	c.mu.Unlock()
 	if late {
 		c.close(out, c.logErr)

@@ -148,7 +148,7 @@ func (a *attempt) read() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p.outcome != nil && c.detach(a) {
-		c.record(a.out, true)
+		c.addOutcome(a.out, true)
 	}
 }
 
@@ -156,7 +156,7 @@ func (a *attempt) read() {
 // published is only closed. c.mu is held.
 func (c *Context) discard(a *attempt) {
 	if c.detach(a) && a.prefetch != nil && a.prefetch.outcome != nil {
-		c.record(a.out, false)
+		c.addOutcome(a.out, false)
 	}
 }
 

@@ -191,7 +191,7 @@ func (c *Context) makeHandle(b *binding) (*outcome, error) {
 	c.mu.Lock()
 	published := c.slots[b.slot].Load()
 	first := published == nil && c.phase == open
-	late := c.record(out, first)
+	late := c.addOutcome(out, first)
 	c.mu.Unlock()
 	if late {
 		c.close(out, c.logErr)
@@ -206,10 +206,10 @@ func (c *Context) makeHandle(b *binding) (*outcome, error) {
 	}
 }
 
-// record adds out to what is to be committed and closed, and publishes it if publish
+// addOutcome adds out to what is to be committed and closed, and publishes it if publish
 // is set. It reports whether the request is already finished and out has to be closed
 // by the caller. c.mu is held.
-func (c *Context) record(out *outcome, publish bool) (late bool) {
+func (c *Context) addOutcome(out *outcome, publish bool) (late bool) {
 	switch {
 	case c.phase == finished:
 		return out.closeDue()

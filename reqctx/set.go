@@ -26,7 +26,7 @@ func (c *Context) overtake(out *outcome) error {
 	if err := c.writableLocked(out.b); err != nil {
 		return err
 	}
-	c.record(out, true)
+	c.addOutcome(out, true)
 	if a := *c.attemptOf(out.b); a != nil {
 		c.discard(a)
 		a.Complete(out)

@@ -59,7 +59,8 @@ func (c *Conn) Set(name string, v any) error { return c.ctx.Set(name, v) }
 // Resolve resolves several properties in parallel and waits for all of them.
 func (c *Conn) Resolve(names ...string) error { return c.ctx.Resolve(names...) }
 
-// RateLimit returns the limit of the server's first policy. It takes once for the connection.
+// RateLimit returns the limit of the server's first policy. It takes once for the whole
+// connection, not for each message.
 func (c *Conn) RateLimit() *ratelimit.Limit {
 	l, _ := ratelimit.From(&c.ctx) // after an error, l returns it
 	return l

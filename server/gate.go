@@ -76,7 +76,7 @@ func (g *gate) WriteHeader(status int) {
 
 // Write sends the header with status 200 if it is not out yet, and then p.
 func (g *gate) Write(p []byte) (int, error) {
-	if err := g.ready(); err != nil {
+	if err := g.ensureOpen(); err != nil {
 		return 0, err
 	}
 	n, err := g.deadline.write(g.ResponseWriter, p)
@@ -89,7 +89,7 @@ func (g *gate) WriteString(s string) (int, error) {
 	if len(s) > piece {
 		return g.Write([]byte(s))
 	}
-	if err := g.ready(); err != nil {
+	if err := g.ensureOpen(); err != nil {
 		return 0, err
 	}
 	g.deadline.extend(g.ResponseWriter)
@@ -102,7 +102,7 @@ func (g *gate) WriteString(s string) (int, error) {
 // ReadFrom is Write for the content of src, as directly as the connection can: with sendfile,
 // if src is a file.
 func (g *gate) ReadFrom(src io.Reader) (int64, error) {
-	if err := g.ready(); err != nil {
+	if err := g.ensureOpen(); err != nil {
 		return 0, err
 	}
 	if to, ok := g.ResponseWriter.(io.ReaderFrom); ok {
@@ -118,7 +118,7 @@ func (g *gate) Flush() { _ = g.FlushError() }
 
 // FlushError is Flush for [http.ResponseController].
 func (g *gate) FlushError() error {
-	if err := g.ready(); err != nil {
+	if err := g.ensureOpen(); err != nil {
 		return err
 	}
 	g.deadline.extend(g.ResponseWriter)
@@ -180,8 +180,8 @@ func (g *gate) observed() *observation {
 	return g.x.seen
 }
 
-// ready makes sure that the header is out and that the body is the handler's.
-func (g *gate) ready() error {
+// ensureOpen makes sure that the header is out and that the body is the handler's.
+func (g *gate) ensureOpen() error {
 	if g.closed.Load() {
 		return reqctx.ErrFinished
 	}

@@ -94,6 +94,6 @@ func (s *Session) lockForEnd(method string) (token, error) {
 	if err != nil {
 		return token{}, err
 	}
-	s.lock(snap)
+	s.lockWith(snap)
 	return s.snap.token, nil
 }

@@ -167,12 +167,12 @@ func (s *Session) loadAndLock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.lock(snap)
+	s.lockWith(snap)
 	return nil
 }
 
-// lock locks s.mu, with snap as the snapshot if there is none yet.
-func (s *Session) lock(snap *snapshot) {
+// lockWith locks s.mu, with snap as the snapshot if there is none yet.
+func (s *Session) lockWith(snap *snapshot) {
 	s.mu.Lock()
 	if s.snap == nil {
 		s.snap, s.size = snap, snap.size

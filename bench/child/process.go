@@ -64,8 +64,8 @@ func (p *Process) ReadLine() (string, error) {
 	return strings.TrimSpace(s), err
 }
 
-// Ask gives the process an empty line, and returns the line with which it answers.
-func (p *Process) Ask() (string, error) {
+// Poll gives the process an empty line, and returns the line with which it answers.
+func (p *Process) Poll() (string, error) {
 	if _, err := io.WriteString(p.in, "\n"); err != nil {
 		return "", err
 	}

@@ -70,7 +70,7 @@ func (pic *picture) save(dir string) error {
 	} else {
 		p.X.Min = 0
 	}
-	pic.layOutRows(p)
+	pic.setCaseAxis(p)
 	for i, contender := range pic.contenders {
 		if err := pic.drawMarks(p, i, contender); err != nil {
 			return err
@@ -90,9 +90,9 @@ func (pic *picture) widenAxis(p *plot.Plot) {
 	}
 }
 
-// layOutRows gives each case a row of the vertical axis, the first at the top, and room
+// setCaseAxis gives each case a row of the vertical axis, the first at the top, and room
 // above them for the legend.
-func (pic *picture) layOutRows(p *plot.Plot) {
+func (pic *picture) setCaseAxis(p *plot.Plot) {
 	names := slices.Clone(pic.cases)
 	slices.Reverse(names)
 	p.NominalY(names...)

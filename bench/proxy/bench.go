@@ -103,7 +103,7 @@ func (b *bench) build(ctx context.Context, name, module, pkg string) program {
 
 // countServed returns how many requests the upstream has answered.
 func (b *bench) countServed() (n int, err error) {
-	line, err := b.upstream.Ask()
+	line, err := b.upstream.Poll()
 	if err == nil {
 		_, err = fmt.Sscan(line, &n)
 	}

@@ -20,8 +20,8 @@ type instance struct {
 	limit limit
 }
 
-// start starts a contender after it has checked, with another process, that it limits.
-func (b *bench) start(ctx context.Context, c contender, s setup) (harness.Instance, error) {
+// startContender starts a contender after it has checked, with another process, that it limits.
+func (b *bench) startContender(ctx context.Context, c contender, s setup) (harness.Instance, error) {
 	if b.missing != nil {
 		return nil, b.missing
 	}

@@ -119,7 +119,7 @@ func (b *bench) allCases(by []contender) []harness.Case {
 				Name: c.name,
 				Ours: c.name == ours,
 				Start: func(ctx context.Context) (harness.Instance, error) {
-					return b.start(ctx, c, s)
+					return b.startContender(ctx, c, s)
 				},
 			})
 		}

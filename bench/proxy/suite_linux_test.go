@@ -96,7 +96,7 @@ func TestCaddy(t *testing.T) {
 	require.NoError(t, b.caddy.err)
 	for name, s := range inMemory {
 		c := contender{name: caddy, start: startCaddy}
-		i, err := b.start(t.Context(), c, s)
+		i, err := b.startContender(t.Context(), c, s)
 		require.NoError(t, err, name)
 		values, err := i.Round(t.Context())
 		require.NoError(t, err, name)
@@ -107,10 +107,10 @@ func TestCaddy(t *testing.T) {
 
 func TestMissingContenders(t *testing.T) {
 	b := &bench{plan: plan{rounds: 1}, caddy: program{err: harness.ErrMissing}}
-	_, err := b.start(t.Context(), contenders[3], inMemory[ample])
+	_, err := b.startContender(t.Context(), contenders[3], inMemory[ample])
 	require.ErrorIs(t, err, harness.ErrMissing)
 	b = &bench{missing: harness.ErrMissing}
-	_, err = b.start(t.Context(), contenders[0], inMemory[none])
+	_, err = b.startContender(t.Context(), contenders[0], inMemory[none])
 	require.ErrorIs(t, err, harness.ErrMissing)
 	b = &bench{dir: t.TempDir()}
 	p := b.build(t.Context(), "nothing", "bench/proxy", "./nothing")
@@ -120,7 +120,7 @@ func TestMissingContenders(t *testing.T) {
 
 func TestWrongCountsEndRun(t *testing.T) {
 	b := short(t)
-	_, err := b.start(t.Context(), contender{name: bare, start: startBare}, setup{limit: few})
+	_, err := b.startContender(t.Context(), contender{name: bare, start: startBare}, setup{limit: few})
 	require.EqualError(t, err, "request 6 with a limit of 5: 200 OK with 1024 bytes, want 429")
 
 	p, err := startBare(t.Context(), b, setup{})
@@ -166,7 +166,7 @@ func TestUpstreamCountsWholeRequests(t *testing.T) {
 		body, err := io.ReadAll(res.Body)
 		require.NoError(t, err)
 		require.Equal(t, page, body)
-		count, err := p.Ask()
+		count, err := p.Poll()
 		require.NoError(t, err)
 		require.Equal(t, map[int]string{1: "1", 2: "2"}[i], count)
 	}

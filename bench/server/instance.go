@@ -167,7 +167,7 @@ func (i *instance) send(ctx context.Context) (res load.Result, err error) {
 
 // processorTime returns the processor time that the stack took so far.
 func (i *instance) processorTime() (time.Duration, error) {
-	line, err := i.p.Ask()
+	line, err := i.p.Poll()
 	if err != nil {
 		return 0, err
 	}

@@ -121,8 +121,8 @@ func newLease(inner ratelimit.Store, o LeaseOptions) (*leaseLayer, error) {
 	}, nil
 }
 
-// now returns the time since the layer was made, on a monotonic clock.
-func (l *leaseLayer) now() time.Duration { return time.Since(l.start) }
+// sinceStart returns the time since the layer was made, on a monotonic clock.
+func (l *leaseLayer) sinceStart() time.Duration { return time.Since(l.start) }
 
 // Do implements [ratelimit.Store].
 func (l *leaseLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {

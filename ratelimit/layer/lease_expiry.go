@@ -12,7 +12,7 @@ import (
 func (l *leaseLayer) expire(k *keyState) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := l.now()
+	now := l.sinceStart()
 	for _, h := range k.leases() {
 		if h != nil && now >= h.end {
 			l.giveBack(k, h, now)
@@ -115,7 +115,7 @@ func (l *leaseLayer) endLeases(k *keyState) {
 	k.timer.Stop()
 	for _, h := range k.leases() {
 		if h != nil {
-			l.giveBack(k, h, l.now())
+			l.giveBack(k, h, l.sinceStart())
 		}
 	}
 	l.forgetKey(k)

@@ -84,7 +84,7 @@ func drain(q leaseTest) error {
 	for n := q.available(); n > 0; n = q.available() {
 		k := q.key()
 		k.mu.Lock()
-		k.spend(1, q.now())
+		k.spend(1, q.sinceStart())
 		k.mu.Unlock()
 	}
 	return nil

@@ -28,7 +28,7 @@ func (l *leaseLayer) runOther(ctx context.Context, r *leaseRule, op *ratelimit.O
 func (l *leaseLayer) refundToLease(k *keyState, op *ratelimit.Op) (res ratelimit.Result, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := l.now()
+	now := l.sinceStart()
 	for _, h := range k.leases() {
 		if h == nil {
 			continue
@@ -48,7 +48,7 @@ func (l *leaseLayer) refundToLease(k *keyState, op *ratelimit.Op) (res ratelimit
 func (l *leaseLayer) includeLeased(k *keyState, op *ratelimit.Op, res *ratelimit.Result) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	leased := k.available(l.now())
+	leased := k.available(l.sinceStart())
 	switch op.Kind {
 	case ratelimit.Count:
 		res.Count = max(0, res.Count-leased)
@@ -89,7 +89,7 @@ func (l *leaseLayer) beginReset(op *ratelimit.Op) (done func()) {
 func (l *leaseLayer) dropLeases(k *keyState) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := l.now()
+	now := l.sinceStart()
 	for _, h := range k.leases() {
 		if h != nil {
 			k.drop(h, now)

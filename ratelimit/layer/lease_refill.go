@@ -23,7 +23,7 @@ type refillCall struct {
 func (l *leaseLayer) startRenewal(k *keyState) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := l.now()
+	now := l.sinceStart()
 	if k.refill != nil || k.next.available(now) > 0 {
 		return
 	}
@@ -61,7 +61,7 @@ func (l *leaseLayer) runRefill(k *keyState, c *refillCall) {
 	var res ratelimit.Result
 	err := fmt.Errorf("%w: it ended the goroutine of its call", ratelimit.ErrStore)
 	defer func() { l.finishRefill(k, c, &res, err) }()
-	c.sent = l.now()
+	c.sent = l.sinceStart()
 	res, err = l.requestLease(c.op)
 }
 
@@ -97,7 +97,7 @@ func (l *leaseLayer) finishRefill(k *keyState, c *refillCall, res *ratelimit.Res
 	if !res.Allowed {
 		return
 	}
-	now := l.now()
+	now := l.sinceStart()
 	h := newHeldLease(k.rule, c, res, now)
 	switch {
 	case c.void: // its charge was reset, too

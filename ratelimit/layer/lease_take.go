@@ -16,7 +16,7 @@ func (l *leaseLayer) take(ctx context.Context, r *leaseRule, op *ratelimit.Op) (
 	if h == nil {
 		return l.takeSlowly(ctx, r, op)
 	}
-	now := l.now()
+	now := l.sinceStart()
 	left, ok := h.spend(op.N, now)
 	if !ok {
 		return l.takeSlowly(ctx, r, op)
@@ -70,7 +70,7 @@ func (l *leaseLayer) takeSlowly(ctx context.Context, r *leaseRule, op *ratelimit
 func (l *leaseLayer) spendOrWait(k *keyState, n int64, wait bool) (*ratelimit.Result, *refillCall) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := l.now()
+	now := l.sinceStart()
 	l.switchLease(k, now)
 	if res, ok := k.spend(n, now); ok {
 		return &res, nil
@@ -118,7 +118,7 @@ func (l *leaseLayer) takeFromStore(ctx context.Context, k *keyState, op *ratelim
 func (l *leaseLayer) observeTake(k *keyState, op *ratelimit.Op, res *ratelimit.Result) (refunds []ratelimit.Op) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := l.now()
+	now := l.sinceStart()
 	k.remaining = res.Remaining
 	if res.Allowed {
 		k.demand.add(op.N, now, k.rule.lifetime)

@@ -73,7 +73,7 @@ func (q leaseTest) available() int64 {
 	if k := q.key(); k != nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		return k.available(q.now())
+		return k.available(q.sinceStart())
 	}
 	return 0
 }
@@ -170,7 +170,7 @@ func TestLeaseEndsWithItsBucketOrWindow(t *testing.T) {
 				}
 				<-time.After(20*time.Second - 100*time.Millisecond)
 				q.warm()
-				end := q.key().current.Load().end - q.now()
+				end := q.key().current.Load().end - q.sinceStart()
 				require.LessOrEqual(q, end, 100*time.Millisecond-time.Microsecond)
 				require.Greater(q, end, 99*time.Millisecond, "a little earlier, for clocks that are not alike")
 				<-time.After(end)

@@ -73,7 +73,7 @@ func (s *Sequence) runOnModel(q modelOp, receipt ratelimit.Receipt, now time.Dur
 			break
 		}
 		s.ids++
-		q.charge(event{id: s.ids, n: q.N, charged: now, ahead: q.Prepaid, rule: r})
+		q.addCharge(event{id: s.ids, n: q.N, charged: now, ahead: q.Prepaid, rule: r})
 		s.charges = append(s.charges, modelCharge{q.subject, s.ids, receipt})
 	case ratelimit.Refund:
 		allowed = q.refund > 0 && q.model.refund(r, q.refund, q.Receipt.N, now)

@@ -30,7 +30,7 @@ type model interface {
 	// further charges.
 	remaining(r ratelimit.Rule, at time.Duration) int64
 	// charge adds e, whose id, n, charged, ahead and rule are set.
-	charge(e event)
+	addCharge(e event)
 	// count returns the units of the last d.
 	count(r ratelimit.Rule, d, now time.Duration) int64
 	// refund removes n units from the charge with an id, and reports whether it was still kept.
@@ -114,7 +114,7 @@ func (m *bucketModel) remaining(r ratelimit.Rule, at time.Duration) int64 {
 	return max(0, r.Limit()-m.unitsIn(r, r.Per(), at))
 }
 
-func (m *bucketModel) charge(e event) {
+func (m *bucketModel) addCharge(e event) {
 	m.newest, m.exists = m.newestBucket(e.rule, e.charged), true
 	e.bucket = m.newest
 	m.events = append(m.events, e)
@@ -152,7 +152,7 @@ func (m *logModel) remaining(r ratelimit.Rule, at time.Duration) int64 {
 	return max(0, r.Limit()-m.count(r, r.Per(), at))
 }
 
-func (m *logModel) charge(e event) {
+func (m *logModel) addCharge(e event) {
 	e.at = e.charged + e.ahead
 	m.events = slices.DeleteFunc(m.events, func(old event) bool { return old.n == 0 || e.charged-old.at >= e.rule.Per() })
 	for _, old := range m.events {
@@ -180,7 +180,7 @@ func (m *windowModel) remaining(r ratelimit.Rule, at time.Duration) int64 {
 	return max(0, r.Limit()-m.count(r, 0, at))
 }
 
-func (m *windowModel) charge(e event) {
+func (m *windowModel) addCharge(e event) {
 	if !m.open || e.charged >= m.end {
 		m.open, m.end = true, e.charged+e.rule.Per()
 	}
@@ -247,7 +247,7 @@ func (m *gcraModel) remaining(r ratelimit.Rule, at time.Duration) int64 {
 	return room.Div(room, big.NewInt(r.Per().Microseconds())).Int64()
 }
 
-func (m *gcraModel) charge(e event) {
+func (m *gcraModel) addCharge(e event) {
 	e.at = e.charged
 	if n := len(m.events); n > 0 {
 		e.at = max(e.at, m.events[n-1].at)

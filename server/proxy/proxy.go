@@ -25,7 +25,7 @@ type Proxy struct {
 	debugLog  *log.Logger // for net/http
 	pseudonym string
 	via       string // "1.1 " and the pseudonym
-	denials   *denialCount
+	denials   *denialStreaks
 	metrics   *metricSet
 	stopping  atomic.Bool // /healthz is 503, and connections end with their next response
 	closed    atomic.Bool
@@ -48,7 +48,7 @@ func newProxy(c config.Config, o Options, clock func() time.Time) (*Proxy, error
 		log:       o.Logger,
 		debugLog:  slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 		pseudonym: newPseudonym(),
-		denials:   newDenialCount(),
+		denials:   newDenialStreaks(),
 		clock:     clock,
 	}
 	p.via = "1.1 " + p.pseudonym

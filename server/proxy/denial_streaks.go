@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// denialCount counts the denials in a row of each key: since a request of it was allowed, or
+// denialStreaks counts the denials in a row of each key: since a request of it was allowed, or
 // since its quota was full. It is bounded: keys are known by their hash, and when there are too
 // many, a key is evicted whose count ends early.
-type denialCount struct {
+type denialStreaks struct {
 	seed maphash.Seed
 	n    atomic.Int64 // len(keys)
 
@@ -26,13 +26,13 @@ type denials struct {
 // maxDenialKeys bounds the keys.
 const maxDenialKeys = 1 << 14
 
-func newDenialCount() *denialCount {
-	return &denialCount{seed: maphash.MakeSeed(), keys: map[uint64]denials{}}
+func newDenialStreaks() *denialStreaks {
+	return &denialStreaks{seed: maphash.MakeSeed(), keys: map[uint64]denials{}}
 }
 
 // increment counts a denial of a key, whose quota is full after reset, and returns how many it was
 // in a row.
-func (c *denialCount) increment(key string, reset time.Duration, now time.Time) int64 {
+func (c *denialStreaks) increment(key string, reset time.Duration, now time.Time) int64 {
 	h := maphash.String(c.seed, key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +50,7 @@ func (c *denialCount) increment(key string, reset time.Duration, now time.Time) 
 }
 
 // evict removes the first to end of eight keys that the map happens to return first.
-func (c *denialCount) evict(now time.Time) {
+func (c *denialStreaks) evict(now time.Time) {
 	var victim uint64
 	var soonest time.Time
 	seen := 0
@@ -66,7 +66,7 @@ func (c *denialCount) evict(now time.Time) {
 }
 
 // reset forgets a key, a request of which was allowed.
-func (c *denialCount) reset(key string) {
+func (c *denialStreaks) reset(key string) {
 	h := maphash.String(c.seed, key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +75,7 @@ func (c *denialCount) reset(key string) {
 }
 
 // denialsInARow returns the number of denials of a key in a row.
-func (c *denialCount) denialsInARow(key string, now time.Time) int64 {
+func (c *denialStreaks) denialsInARow(key string, now time.Time) int64 {
 	h := maphash.String(c.seed, key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,4 +86,4 @@ func (c *denialCount) denialsInARow(key string, now time.Time) int64 {
 }
 
 // size returns the number of keys. A caller that gets 0 need not call allow.
-func (c *denialCount) size() int64 { return c.n.Load() }
+func (c *denialStreaks) size() int64 { return c.n.Load() }

@@ -19,7 +19,7 @@ import (
 )
 
 func TestDenialCountIsBounded(t *testing.T) {
-	b, c := newDenialCount(), newClock()
+	b, c := newDenialStreaks(), newClock()
 	require.EqualValues(t, 1, b.increment("first", time.Hour, c.now()))
 	require.EqualValues(t, 2, b.increment("first", time.Hour, c.now()))
 	for i := range 100_000 {
