@@ -73,6 +73,9 @@ func (a *attempt) Finish(abnormal error) {
 	if a.stop != nil {
 		a.stop()
 	}
+	if a.prefetch != nil {
+		a.prefetch.returned.Store(true)
+	}
 	if abnormal == lazy.ErrClosed { // Resolve was not called
 		a.fail(abnormal)
 		return

@@ -19,10 +19,11 @@ var prefetchUsed atomic.Bool
 // outcome is in no slot: the attempt stays in the context's list until its first reader
 // publishes it. So it is neither committed nor in Vary, and a hit needs no further check.
 type prefetch struct {
-	unread  atomic.Bool // changes to false once, under c.mu
-	outcome *outcome    // of the attempt, nil until it is complete; guarded by c.mu
-	uses    []*attempt  // what the resolution has read that is unread too; guarded by c.mu
-	next    *attempt    // the one that was prefetched before; immutable
+	unread   atomic.Bool // changes to false once, under c.mu
+	returned atomic.Bool // Resolve has returned, which may be after its timeout
+	outcome  *outcome    // of the attempt, nil until it is complete; guarded by c.mu
+	uses     []*attempt  // what the resolution has read that is unread too; guarded by c.mu
+	next     *attempt    // the one that was prefetched before; immutable
 }
 
 // Prefetch begins to resolve properties that the request is likely to read, each on a
@@ -97,7 +98,7 @@ func (c *Context) PrefetchPending() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for a := c.prefetches; a != nil; a = a.prefetch.next {
-		if a.prefetch.outcome == nil && a.unread() {
+		if !a.prefetch.returned.Load() && a.unread() {
 			return true
 		}
 	}

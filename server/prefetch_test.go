@@ -269,6 +269,31 @@ func TestPrefetchedPropertiesFailAlone(t *testing.T) {
 	}
 }
 
+// That holds also if its time was over before the handler returned.
+func TestAPrefetchThatTimedOutHoldsUpNoResponse(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	release := make(chan struct{})
+	reqctx.Provide(srv.Registry(), stuck, reqctx.Prop[int]{Prefetch: true, Timeout: time.Millisecond, Resolve: func(context.Context) (int, error) {
+		<-release
+		return 0, nil
+	}})
+	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+		timedOut := false
+		for !timedOut {
+			for _, info := range reqctx.From(req.Context()).Props() {
+				timedOut = timedOut || errors.Is(info.Err, context.DeadlineExceeded)
+			}
+		}
+		return nil
+	}, server.Prefetch(stuck))
+	url, c := protocols["HTTP/1"](t, srv)
+	res, err := request(t, c, "GET", url)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	close(release)
+	require.NoError(t, srv.Shutdown(t.Context()))
+}
+
 func TestReadingAPrefetchedFailureIsTheHandlersError(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	reqctx.Provide(srv.Registry(), panicking, reqctx.Prop[int]{Prefetch: true, Resolve: func(context.Context) (int, error) { panic("oh") }})
