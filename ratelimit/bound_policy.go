@@ -58,7 +58,7 @@ func (p *boundPolicy) resolveLimit(ctx context.Context) (*Limit, error) {
 
 // resolveTake charges the request.
 func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
-	t, r, err := p.resolveQuota(ctx)
+	t, r, err := p.resolveTerms(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &charge{requestQuota: t}
+	c := &charge{requestTerms: t}
 	c.results, err = t.run(ctx, Take, n, c.one[:])
 	// A count from before is the past. This fails only if the request is over.
 	_ = p.keys.count.Invalidate(ctx)
@@ -78,14 +78,14 @@ func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
 }
 
 func (p *boundPolicy) resolveCount(ctx context.Context) (int64, error) {
-	t, _, err := p.resolveQuota(ctx)
+	t, _, err := p.resolveTerms(ctx)
 	if err != nil {
 		return 0, err
 	}
 	return t.countIn(ctx, 0)
 }
 
-func (p *boundPolicy) resolveQuota(ctx context.Context) (*requestQuota, *http.Request, error) {
+func (p *boundPolicy) resolveTerms(ctx context.Context) (*requestTerms, *http.Request, error) {
 	l, err := p.handle.Get(ctx)
 	if err != nil {
 		return nil, nil, err

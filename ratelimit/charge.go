@@ -7,7 +7,7 @@ import (
 
 // charge is the result of a request's take.
 type charge struct {
-	*requestQuota
+	*requestTerms
 	sum     Result
 	results []Result    // one for each rule
 	one     [1]Result   // their place if it is only one

@@ -27,7 +27,7 @@ const (
 func writeHeader(_ context.Context, c *charge, h http.Header) error {
 	p, results, sum := c.policy, c.results, c.sum
 	if c.back.Load() {
-		results, sum = c.after, c.requestQuota.merge(c.after)
+		results, sum = c.after, c.requestTerms.merge(c.after)
 	}
 	if sum.Limit > 0 {
 		pk := "" // a parameter, a byte sequence
@@ -74,7 +74,7 @@ func (p *Policy) appendPolicies(b []byte, rules []Rule, results []Result, pk str
 
 // limitField returns a list such as "ip";r=0;t=18: what remains, and for how long that is
 // all that there is. If it isn't enough, that is the time to wait.
-func (t *requestQuota) limitField(results []Result, pk string) string {
+func (t *requestTerms) limitField(results []Result, pk string) string {
 	var room [96]byte
 	b := room[:0]
 	for i, r := range t.rules {

@@ -73,7 +73,7 @@ func (l *Limit) Name() string {
 // the form that [KeyFunc] describes. It doesn't ask the store. Two requests with the same
 // subject share their quota.
 func (l *Limit) Subject() (string, error) {
-	t, err := l.quota()
+	t, err := l.terms()
 	if err != nil {
 		return "", err
 	}
@@ -110,7 +110,7 @@ func (l *Limit) Require() error {
 // Peek returns what a take would now, and charges nothing. It asks the store each
 // time; if the request was charged, that counts. A policy without limits allows it.
 func (l *Limit) Peek() (Result, error) {
-	t, err := l.quota()
+	t, err := l.terms()
 	if err != nil {
 		return Result{}, err
 	}
@@ -129,7 +129,7 @@ func (l *Limit) Peek() (Result, error) {
 // limits: what a request turned out to cost. The result's Count is that of the policy's first rule
 // over its Per, with the n units; the response's header does not count them.
 func (l *Limit) Add(n int64) (Result, error) {
-	t, err := l.quota()
+	t, err := l.terms()
 	if err != nil {
 		return Result{}, err
 	}
@@ -138,7 +138,7 @@ func (l *Limit) Add(n int64) (Result, error) {
 	return res, err
 }
 
-func (l *Limit) run(t *requestQuota, kind Kind, n int64) (Result, error) {
+func (l *Limit) run(t *requestTerms, kind Kind, n int64) (Result, error) {
 	var one [1]Result
 	results, err := t.run(l.ctx, kind, n, one[:])
 	if err != nil {
@@ -160,7 +160,7 @@ func (l *Limit) Count() (int64, error) {
 // CountIn returns the units of the last d, at most the first rule's span; more is
 // [ErrInterval], and zero means the rule's Per. It asks the store each time.
 func (l *Limit) CountIn(d time.Duration) (int64, error) {
-	t, err := l.quota()
+	t, err := l.terms()
 	if err != nil {
 		return 0, err
 	}
@@ -182,8 +182,8 @@ func (l *Limit) Refund() (bool, error) {
 	return refunds.Get(l.ctx, l.state)
 }
 
-// quota returns the request's, unless the request is over.
-func (l *Limit) quota() (*requestQuota, error) {
+// terms returns the request's, unless the request is over.
+func (l *Limit) terms() (*requestTerms, error) {
 	if l.err != nil {
 		return nil, l.err
 	}

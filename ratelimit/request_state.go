@@ -15,11 +15,11 @@ import (
 // requestState is a policy's state in one request. The request's [Limit]s share it.
 type requestState struct {
 	policy *boundPolicy
-	terms  atomic.Pointer[requestQuota] // nil until something needs them
+	terms  atomic.Pointer[requestTerms] // nil until something needs them
 }
 
-// requestQuota are what a policy comes to for one request. They don't change any more.
-type requestQuota struct {
+// requestTerms are what a policy comes to for one request. They don't change any more.
+type requestTerms struct {
 	policy  *boundPolicy
 	subject string
 	rules   []Rule
@@ -28,7 +28,7 @@ type requestQuota struct {
 
 // resolve returns the terms, found now if need be. Of those that are found at the same
 // moment, the first are the request's.
-func (s *requestState) resolve(ctx context.Context, r *http.Request) (*requestQuota, error) {
+func (s *requestState) resolve(ctx context.Context, r *http.Request) (*requestTerms, error) {
 	if t := s.terms.Load(); t != nil {
 		return t, nil
 	}
@@ -42,7 +42,7 @@ func (s *requestState) resolve(ctx context.Context, r *http.Request) (*requestQu
 		return nil, err
 	}
 	chosen := len(p.Rules) == 0 || &rules[0] != &p.Rules[0]
-	s.terms.CompareAndSwap(nil, &requestQuota{policy: p, subject: subject, rules: rules, chosen: chosen})
+	s.terms.CompareAndSwap(nil, &requestTerms{policy: p, subject: subject, rules: rules, chosen: chosen})
 	return s.terms.Load(), nil
 }
 
@@ -61,7 +61,7 @@ func (g *cycleGuard) Value(key any) any {
 
 // resolveGuarded is resolve for callers that are no property. A Key that asks its own policy
 // is an error; without the guard it would recurse for ever.
-func (s *requestState) resolveGuarded(ctx context.Context, r *http.Request) (*requestQuota, error) {
+func (s *requestState) resolveGuarded(ctx context.Context, r *http.Request) (*requestTerms, error) {
 	if t := s.terms.Load(); t != nil {
 		return t, nil
 	}
@@ -88,7 +88,7 @@ func requestOf(ctx context.Context) (*http.Request, error) {
 
 // newOp returns what a rule is asked. A rule without a limit takes by counting along, and peeks by
 // counting.
-func (t *requestQuota) newOp(r Rule, kind Kind, n int64) Op {
+func (t *requestTerms) newOp(r Rule, kind Kind, n int64) Op {
 	if r.Limit() == 0 {
 		switch kind {
 		case Take:
@@ -102,7 +102,7 @@ func (t *requestQuota) newOp(r Rule, kind Kind, n int64) Op {
 
 // run asks every rule about n units, in one call. The results are in buf if there is
 // room for them.
-func (t *requestQuota) run(ctx context.Context, kind Kind, n int64, buf []Result) ([]Result, error) {
+func (t *requestTerms) run(ctx context.Context, kind Kind, n int64, buf []Result) ([]Result, error) {
 	if len(t.rules) == 1 {
 		res, err := t.policy.doOne(ctx, t.newOp(t.rules[0], kind, n))
 		return append(buf[:0], res), err
@@ -115,13 +115,13 @@ func (t *requestQuota) run(ctx context.Context, kind Kind, n int64, buf []Result
 }
 
 // countIn counts over d by the first rule; zero means its Per.
-func (t *requestQuota) countIn(ctx context.Context, d time.Duration) (int64, error) {
+func (t *requestTerms) countIn(ctx context.Context, d time.Duration) (int64, error) {
 	res, err := t.policy.doOne(ctx, Op{Rule: t.rules[0], Key: t.subject, Kind: Count, Interval: d})
 	return res.Count, err
 }
 
 // merge makes one result of those of the rules.
-func (t *requestQuota) merge(results []Result) Result {
+func (t *requestTerms) merge(results []Result) Result {
 	sum := mergeResults(t.rules, results)
 	if sum.Allowed && len(results) == 1 {
 		return sum

@@ -71,7 +71,7 @@ func (f Field[T]) Set(ctx context.Context, v T) error {
 // Delete removes the field, as [Session.Delete] does.
 func (f Field[T]) Delete(ctx context.Context) error {
 	s, _ := From(ctx)
-	return s.write(ctx, f.name, write{Change: storage.Change{Op: storage.OpDelete}, guard: f.guard})
+	return s.keepWrite(ctx, f.name, write{Change: storage.Change{Op: storage.OpDelete}, guard: f.guard})
 }
 
 // Update replaces the value of the field by the result of fn, at once, and only

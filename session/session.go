@@ -68,12 +68,12 @@ func (s *Session) Set(name string, v any) error { return s.encode(s.c, name, nil
 // [ErrNotCounter] if the field holds something else, or if the sum would be out of the
 // range of -MaxCounter to MaxCounter.
 func (s *Session) Add(name string, n int64) error {
-	return s.write(s.c, name, write{Change: storage.Change{Op: storage.OpAdd, N: n}})
+	return s.keepWrite(s.c, name, write{Change: storage.Change{Op: storage.OpAdd, N: n}})
 }
 
 // Delete removes a field, if it is there. It doesn't make a session.
 func (s *Session) Delete(name string) error {
-	return s.write(s.c, name, write{Change: storage.Change{Op: storage.OpDelete}})
+	return s.keepWrite(s.c, name, write{Change: storage.Change{Op: storage.OpDelete}})
 }
 
 // Take returns the value of a field, as Get does, and removes it as [Flash.Take] does.
@@ -134,7 +134,7 @@ func (s *Session) encode(ctx context.Context, name string, codec Codec, v any, g
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, name, write{Change: storage.Change{Op: storage.OpSet, Value: data}, guard: guard})
+	return s.keepWrite(ctx, name, write{Change: storage.Change{Op: storage.OpSet, Value: data}, guard: guard})
 }
 
 func encodeValue(name string, codec Codec, v any) (data []byte, err error) {

@@ -97,7 +97,7 @@ func (s *Session) compareAndSwap(ctx context.Context, t token, name string, old 
 		s.updateSnapshot(name, v)
 		return true, nil
 	case errors.Is(err, ErrConflict):
-		return false, s.reload(ctx, t, name)
+		return false, s.reloadField(ctx, t, name)
 	}
 	return false, &Error{Action: "save", Err: err}
 }
@@ -123,11 +123,11 @@ func (s *Session) compareAndSwapLocal(t token, name string, old storage.Value, c
 		return true, false, nil
 	}
 	// After an addition, old depends on the number that was loaded.
-	return true, true, s.writeLocked(name, write{Change: c, guard: w.Op == storage.OpAdd})
+	return true, true, s.keepWriteLocked(name, write{Change: c, guard: w.Op == storage.OpAdd})
 }
 
-// reload reads one field from the store. The others stay as they were loaded.
-func (s *Session) reload(ctx context.Context, t token, name string) error {
+// reloadField reads one field from the store. The others stay as they were loaded.
+func (s *Session) reloadField(ctx context.Context, t token, name string) error {
 	rec, err := s.m.store.Load(ctx, t.locator, t.digest(), s.m.limits)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):

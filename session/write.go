@@ -28,17 +28,17 @@ func fieldSize(name string, v storage.Value) int {
 	return len(name) + len(v.Bytes) + fieldOverhead
 }
 
-// write keeps a write for the save. It returns an error if the write comes too late, is
+// keepWrite keeps a write for the save. It returns an error if the write comes too late, is
 // too large, or adds to a field that is not a counter.
-func (s *Session) write(ctx context.Context, name string, w write) error {
+func (s *Session) keepWrite(ctx context.Context, name string, w write) error {
 	if err := s.lockForWrite(ctx, "a write", name); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	return s.writeLocked(name, w)
+	return s.keepWriteLocked(name, w)
 }
 
-func (s *Session) writeLocked(name string, w write) error {
+func (s *Session) keepWriteLocked(name string, w write) error {
 	if name == "" {
 		return errNoName
 	}

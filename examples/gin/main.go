@@ -38,7 +38,7 @@ func newHandler() (http.Handler, error) {
 	}
 	r := gin.New()
 	r.Use(pathValues)
-	r.GET("/books/:id", handle(book))
+	r.GET("/books/:id", handle(showBook))
 	return srv.Wrap(r), nil
 }
 
@@ -59,7 +59,7 @@ func handle(h func(c *gin.Context) error) gin.HandlerFunc {
 	}
 }
 
-func book(c *gin.Context) error {
+func showBook(c *gin.Context) error {
 	limit, err := ratelimit.From(c.Request.Context())
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ const (
 	// beside it if enough calls wait to keep Redis and this process working at the same time,
 	// if round trips take so long that waiting costs more than it saves, or if the newest one is
 	// late.
-	minCost   = 32
+	minWork   = 32
 	longTrip  = 500 * time.Microsecond
 	lateAfter = time.Millisecond
 
@@ -97,11 +97,11 @@ func (q *queue) mayBeginLocked() bool {
 	case maxInFlight:
 		return false
 	}
-	return cost(q.calls) >= minCost || q.rtt > longTrip || time.Since(q.began) > lateAfter
+	return redisWork(q.calls) >= minWork || q.rtt > longTrip || time.Since(q.began) > lateAfter
 }
 
-// cost returns what calls cost Redis, in calls of a Batch.
-func cost(calls []*call) (n int) {
+// redisWork returns what calls cost Redis, in calls of a Batch.
+func redisWork(calls []*call) (n int) {
 	for _, c := range calls {
 		if n++; c.Batch == nil {
 			n++

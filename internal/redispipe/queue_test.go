@@ -352,7 +352,7 @@ func TestRoundTripsToNearbyRedis(t *testing.T) {
 	call(1)
 	require.Equal(t, 1, receive(t, g.began))
 	near(time.Now().Add(time.Hour)) // which keeps it young
-	const n = minCost / 2           // of EVALSHAs
+	const n = minWork / 2           // of EVALSHAs
 	call(n - 1)
 	eventually(t, "the others are queued", func() bool { return q.len() == n-1 })
 	nothing(t, g.began)

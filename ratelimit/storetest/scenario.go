@@ -8,7 +8,7 @@ import (
 
 // The scenarios of BEHAVIOUR, for every rule that they fit.
 
-// testIdleForALapEveryRule is scenario 4 for rules without buckets: what is idle for a lap begins anew.
+// testIdleForALapEveryRule is scenario 4 for every rule that can count: what is idle for a lap begins anew.
 func testIdleForALapEveryRule(h harness) {
 	h.forEachRule(100, time.Minute, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		if !canCount(r) {

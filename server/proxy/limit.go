@@ -26,7 +26,7 @@ func (x *exchange) chargeRules(r *http.Request, rules []*rule) error {
 	var least ratelimit.Result // with the least remaining
 	var of *rule
 	for i, rule := range rules {
-		res, err := rule.limitFor(x.req).Take()
+		res, err := rule.limitHandle(x.req).Take()
 		switch {
 		case err != nil && errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == config.Skip:
 			continue
@@ -97,7 +97,7 @@ func (x *exchange) takeTogether(rules []*rule) {
 func (x *exchange) refund(rules []*rule, except int) {
 	for i, rule := range rules {
 		if i != except {
-			_, _ = rule.limitFor(x.req).Refund()
+			_, _ = rule.limitHandle(x.req).Refund()
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (x *exchange) countTake(rule *rule, res ratelimit.Result) {
 	if res.Allowed && x.p.denials.size() == 0 {
 		return
 	}
-	subject, _ := rule.limitFor(x.req).Subject() // known since the take
+	subject, _ := rule.limitHandle(x.req).Subject() // known since the take
 	if res.Allowed {
 		x.p.denials.reset(subject)
 	} else {

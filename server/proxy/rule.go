@@ -68,8 +68,8 @@ func limitRules(limits []config.Limit) (out []ratelimit.Rule) {
 	return out
 }
 
-// limitFor returns the rule's limit of a request.
-func (r *rule) limitFor(req *server.Request) *ratelimit.Limit {
+// limitHandle returns the rule's limit of a request.
+func (r *rule) limitHandle(req *server.Request) *ratelimit.Limit {
 	if r.first { // found without a look-up
 		return req.RateLimit()
 	}
