@@ -19,7 +19,7 @@ import (
 func TestSlowReaderOverTCPIsNotCut(t *testing.T) {
 	t.Parallel()
 	const size = 20 << 20
-	srv, err := server.New(server.Options{WriteTimeout: time.Second})
+	srv, err := server.New(server.Options{WriteTimeout: 2 * time.Second})
 	require.NoError(t, err)
 	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
 		_, err := w.Write(make([]byte, size))
@@ -46,9 +46,9 @@ func TestSlowReaderOverTCPIsNotCut(t *testing.T) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	var got int64
-	for range 30 {
+	for range 40 {
 		<-tick.C
-		n, err := io.CopyN(io.Discard, resp.Body, 32<<10)
+		n, err := io.CopyN(io.Discard, resp.Body, 64<<10)
 		require.NoError(t, err)
 		got += n
 	}
