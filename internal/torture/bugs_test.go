@@ -102,7 +102,7 @@ func TestDeadNodeThatBlocksOthersIsFound(t *testing.T) {
 func requireViolation(t *testing.T, h *host, only, want string) {
 	t.Helper()
 	h.faults = slices.DeleteFunc(h.faults, func(f fault) bool { return f.name != only })
-	h.perEpisode = 1
+	h.perEpisode, h.breaks = 1, false
 	var err error
 	for range 10 {
 		if err = h.run(t, 0); err != nil {

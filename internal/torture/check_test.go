@@ -12,13 +12,14 @@ import (
 
 const (
 	// slack is what a call may last longer than its deadline, and recovery longer than a second, besides
-	// the time in which this process did not run.
+	// twice the time in which this process did not run: then other processes have to catch up, too.
 	slack    = 250 * time.Millisecond
 	recovery = time.Second
 )
 
 // check returns a violation in what the callers observed: of recovery and of deadlines first, then of the rules.
 func (l *log) check(h *host, r *report) error {
+	l.stalls.catchUp()
 	for _, o := range l.outages {
 		for shard := range h.shards {
 			if err := l.recovered(o, shard, r); err != nil {
@@ -31,7 +32,7 @@ func (l *log) check(h *host, r *report) error {
 			r.count(e)
 			took := time.Duration(e.Received-e.Sent) * time.Microsecond
 			stalled := l.stalls.between(e.Sent, e.Received)
-			if took > h.deadline+slack+stalled {
+			if took > h.deadline+slack+2*stalled {
 				return fmt.Errorf("%s: waited for %v of %v, with stalls of %v: %v, %v", s.key, took, h.deadline, stalled, e, e.err)
 			}
 			if e.Failed && !l.mayFail(s.shard, e) {
@@ -76,7 +77,7 @@ func (l *log) recovered(o outage, shard int, r *report) error {
 		}
 	}
 	took := time.Duration(first-o.ended) * time.Microsecond
-	if took > recovery+slack+l.stalls.between(o.ended, first) {
+	if took > recovery+slack+2*l.stalls.between(o.ended, first) {
 		return fmt.Errorf("not back within %v, but after %v of %v, shard %d: %v", recovery, took, o, shard, l.lastError(shard))
 	}
 	r.recovery = max(r.recovery, took)

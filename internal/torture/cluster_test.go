@@ -30,6 +30,7 @@ func cluster(t *testing.T, wrap func(ratelimit.Store) ratelimit.Store) *host {
 	store := wrap(newStore(t, c.Client(nil)))
 	var slots [masters]int // one of each shard, which the current episode uses
 	h := &host{
+		breaks: true, // a node that does not hear from others refuses calls
 		shards: masters, deadline: timeout, perEpisode: 2, canary: redistest.Start(t, redisproc.Durable...),
 		subjects: func() []*subject {
 			all := subjects(t, store, true, "", "", "")()

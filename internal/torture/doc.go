@@ -9,8 +9,8 @@
 //   - Histories of a limiter, a token and a lease on one Redis are linearizable.
 //   - Redis answers as the memory store does, when keys expire by a clock that the test controls.
 //
-// A busy machine breaks the same promises. So each check has 250 ms of slack, and the time in which this
-// process, or a Redis server without a fault, did not run; and a take that ran into its deadline is excused
+// A busy machine breaks the same promises. So each check has 250 ms of slack, and twice the time in which
+// this process, or a Redis server without a fault, did not run; and a take that ran into its deadline is excused
 // if that has happened in the second before. The report of a schedule has their number.
 //
 // In other schedules clients log in, read, write, leave and log out, on two servers that share the Redis:

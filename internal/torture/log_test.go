@@ -104,6 +104,7 @@ type stalls struct {
 	stop, stopped chan struct{}
 
 	mu    sync.Mutex
+	last  int64      // when they were last looked for
 	times [][2]int64 // from and to
 }
 
@@ -112,32 +113,44 @@ func watch(t *testing.T, addr string) *stalls {
 	const period = 5 * time.Millisecond
 	conn, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
-	s, began := &stalls{stop: make(chan struct{}), stopped: make(chan struct{})}, now()
+	s := &stalls{stop: make(chan struct{}), stopped: make(chan struct{}), last: now()}
 	go func() {
 		defer close(s.stopped)
 		defer conn.Close()
 		reply := make([]byte, len("+OK\r\n"))
-		for last := began; ; {
+		for running := true; running; {
 			select {
 			case <-s.stop:
-				return
+				running = false
 			case <-time.After(period):
+				_, _ = conn.Write([]byte("SET k v\r\n"))
+				_, _ = conn.Read(reply)
 			}
-			_, _ = conn.Write([]byte("SET k v\r\n"))
-			_, _ = conn.Read(reply)
+			s.mu.Lock()
 			at := now()
-			if at-last > 4*period.Microseconds() {
-				s.mu.Lock()
-				s.times = append(s.times, [2]int64{last, at})
-				s.mu.Unlock()
+			if at-s.last > 4*period.Microseconds() {
+				s.times = append(s.times, [2]int64{s.last, at})
 			}
-			last = at
+			s.last = at
+			s.mu.Unlock()
 		}
 	}()
 	return s
 }
 
 func (s *stalls) end() { close(s.stop); <-s.stopped }
+
+// catchUp waits until the stalls before this moment are known.
+func (s *stalls) catchUp() {
+	for began := now(); ; <-time.After(time.Millisecond) {
+		s.mu.Lock()
+		last := s.last
+		s.mu.Unlock()
+		if last >= began {
+			return
+		}
+	}
+}
 
 // between returns how long the process did not run in an interval.
 func (s *stalls) between(from, to int64) (d time.Duration) {

@@ -69,7 +69,7 @@ type host struct {
 	canary     *redistest.Server // has no faults, and is slow only if the machine is
 	deadline   time.Duration     // of each take
 	faults     []fault
-	breaks     bool // a timeout can make other takes fail, since a layer shares calls or breaks the circuit
+	breaks     bool // a timeout can make other takes fail: a circuit breaker opens, or a node refuses calls
 }
 
 // report sums up what a schedule has done.
