@@ -161,6 +161,7 @@ func TestEnds(t *testing.T) {
 		_, _ = io.WriteString(w, "part")
 		return errors.New("the rest is missing")
 	})
+	handle("/abort", func(http.ResponseWriter, *server.Request) error { panic(http.ErrAbortHandler) })
 	handle("/wait", func(_ http.ResponseWriter, req *server.Request) error {
 		close(entered)
 		<-req.Context().Done()
@@ -188,6 +189,7 @@ func TestEnds(t *testing.T) {
 		"/panic":  {Status: 500, End: "panic"},
 		"/stream": {Status: 200, End: "complete", Bytes: 18},
 		"/cut":    {Status: 200, End: "cut off", Bytes: 4},
+		"/abort":  {Status: 0, End: "cut off"},
 		"/hijack": {Status: 0, End: "hijacked"},
 	} {
 		ask(t.Context(), path)
