@@ -3,7 +3,7 @@
 //
 //	observer, err := telemetry.New(telemetry.Options{})
 //	srv, err := server.New(server.Options{Observers: []server.Observer{observer}})
-//	srv.Use(otelhttp.NewMiddleware("server"))
+//	srv.Use(otelhttp.NewMiddleware("server", otelhttp.WithServerName("app:80")))
 //
 // Spans and metrics of the requests themselves are otelhttp's. In a request that has a span which
 // is sampled, each resolution of a property is a span below it, and below the span of the property

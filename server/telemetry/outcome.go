@@ -53,13 +53,19 @@ func outcomeOf(ctx context.Context, name string, err error) (o outcome) {
 		return resolved
 	case err == reqctx.ErrNotReturned:
 		return panicked
-	case ended && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+	case errors.Is(err, reqctx.ErrFinished), ended && isCancellation(ctx, err):
 		return canceled
 	case statusOf(err) < http.StatusInternalServerError:
 		return rejected
 	default:
 		return failed
 	}
+}
+
+// isCancellation reports whether err says that ctx has ended. At the end of a request its cause is
+// [lazy.ErrClosed].
+func isCancellation(ctx context.Context, err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Cause(ctx))
 }
 
 // statusOf returns the status of the response that err stands for.

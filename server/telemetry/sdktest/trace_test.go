@@ -98,6 +98,42 @@ func TestPrefetchedProperties(t *testing.T) {
 	r.requireParent(t, "resolve early", "resolve early-inner")
 }
 
+// A resolution that ends because its request has ended has not failed, however it says so.
+func TestPrefetchesThatAreCancelledHaveNotFailed(t *testing.T) {
+	r := newRig(t, sdktrace.AlwaysSample(), false)
+	srv := r.newServer(t, server.Options{})
+	never := reqctx.NewKey[int]("cancelled-never")
+	reqctx.Provide(srv.Registry(), never, reqctx.Prop[int]{})
+	begun := make(chan struct{})
+	provide := func(name string, err func(ctx context.Context) error) reqctx.Key[int] {
+		k := reqctx.NewKey[int]("cancelled-" + name)
+		reqctx.Provide(srv.Registry(), k, reqctx.Prop[int]{Prefetch: true, Resolve: func(ctx context.Context) (int, error) {
+			begun <- struct{}{}
+			<-ctx.Done()
+			return 0, fmt.Errorf("cannot load: %w", err(ctx))
+		}})
+		return k
+	}
+	srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error {
+		for range 3 {
+			<-begun
+		}
+		return nil
+	}, server.Prefetch(
+		provide("err", context.Context.Err),
+		provide("cause", context.Cause),
+		provide("reads", func(ctx context.Context) error { _, err := never.Get(ctx); return err }),
+	))
+	require.Equal(t, 200, get(srv, "/"))
+	require.NoError(t, srv.Shutdown(t.Context()))
+	require.Equal(t, map[string]uint64{
+		"outcome=canceled property=cancelled-err": 1, "outcome=canceled property=cancelled-cause": 1, "outcome=canceled property=cancelled-reads": 1,
+	}, r.metric(t, "property.resolutions"))
+	for _, name := range []string{"err", "cause", "reads"} {
+		require.Equal(t, codes.Unset, r.span(t, "resolve cancelled-"+name).Status().Code)
+	}
+}
+
 func TestSpansBelowOneAroundTheServer(t *testing.T) {
 	r := newRig(t, sdktrace.AlwaysSample(), false)
 	srv, err := server.New(server.Options{Observers: []server.Observer{r}, Logger: quiet})
