@@ -17,9 +17,19 @@ const (
 	recovery = time.Second
 )
 
-// check returns a violation in what the callers observed: of recovery and of deadlines first, then of the rules.
+// check returns a violation in what the callers observed: of deadlines first, then of recovery, and last of
+// the rules.
 func (l *log) check(h *host, r *report) error {
 	l.stalls.catchUp()
+	for s, events := range l.events {
+		for _, e := range events {
+			r.count(e)
+			stalled := l.stalls.between(e.Sent, e.Received)
+			if e.took() > h.deadline+slack+2*stalled {
+				return fmt.Errorf("%s: waited for %v of %v, with stalls of %v: %v, %v", s.key, e.took(), h.deadline, stalled, e, e.err)
+			}
+		}
+	}
 	for _, o := range l.outages {
 		for shard := range h.shards {
 			if err := l.recovered(o, shard, r); err != nil {
@@ -29,22 +39,15 @@ func (l *log) check(h *host, r *report) error {
 	}
 	for s, events := range l.events {
 		for _, e := range events {
-			r.count(e)
-			took := time.Duration(e.Received-e.Sent) * time.Microsecond
-			stalled := l.stalls.between(e.Sent, e.Received)
-			if took > h.deadline+slack+2*stalled {
-				return fmt.Errorf("%s: waited for %v of %v, with stalls of %v: %v, %v", s.key, took, h.deadline, stalled, e, e.err)
+			if !e.Failed || l.mayFail(s.shard, e) {
+				continue
 			}
-			if e.Failed && !l.mayFail(s.shard, e) {
-				busy := l.stalls.between(e.Sent-recovery.Microseconds(), e.Received)
-				if busy == 0 || took < h.deadline/2 && !h.breaks {
-					return fmt.Errorf("%s: failed without a fault, %d others meanwhile: %v, %v\n%v", s.key, l.answeredDuring(e), e, e.err, l.outages)
-				}
-				r.excused++ // a timeout, and the machine was busy
+			busy := l.stalls.between(e.Sent-recovery.Microseconds(), e.Received)
+			if busy == 0 || e.took() < h.deadline/2 && !h.breaks {
+				return fmt.Errorf("%s: failed without a fault, %d others meanwhile: %v, %v\n%v", s.key, l.answeredDuring(e), e, e.err, l.outages)
 			}
+			r.excused++ // a timeout, and the machine was busy
 		}
-	}
-	for s, events := range l.events {
 		for i, rule := range s.Rules() {
 			if err := l.admitted(s, i, rule, events); err != nil {
 				return fmt.Errorf("%s, %v: %w\n%v", s.key, rule, err, l.outages)
@@ -54,6 +57,8 @@ func (l *log) check(h *host, r *report) error {
 	return nil
 }
 
+func (e event) took() time.Duration { return time.Duration(e.Received-e.Sent) * time.Microsecond }
+
 func (r *report) count(e event) {
 	r.takes++
 	switch {
@@ -62,7 +67,7 @@ func (r *report) count(e event) {
 	case e.Allowed:
 		r.allowed++
 	}
-	r.longest = max(r.longest, time.Duration(e.Received-e.Sent)*time.Microsecond)
+	r.longest = max(r.longest, e.took())
 }
 
 // recovered checks that a take of the shard was answered within a second after an outage, before the next.
