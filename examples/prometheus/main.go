@@ -4,7 +4,8 @@
 //	go run .                                         (in this folder)
 //	REDIS_URL=redis://127.0.0.1:6379 go run .
 //
-//	curl http://127.0.0.1:8080/profile
+//	curl -c jar http://127.0.0.1:8080/users/ada
+//	curl -b jar http://127.0.0.1:8080/profile
 //	curl http://127.0.0.1:9464/metrics
 package main
 
