@@ -29,7 +29,7 @@ func TestProcesses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var stop func()
 			takes := ratecheck.Run(t, ratecheck.Plan{
-				Processes: 3, Killed: 1, Goroutines: 8, Units: 3, For: length(t, 2*time.Second),
+				Processes: 3, Killed: 1, Goroutines: 8, Units: 3, For: length(t, 1500*time.Millisecond),
 				Server: func() string {
 					var addr string
 					addr, stop = breaking(t)
