@@ -86,6 +86,7 @@ func (c *Context) Finish() (err error) {
 		return nil
 	}
 	c.phase = closing
+	prefetched := c.prefetches != nil // none begins from here on
 	c.mu.Unlock()
 
 	var errs []error
@@ -96,7 +97,9 @@ func (c *Context) Finish() (err error) {
 	if s := c.scope.Load(); s != nil {
 		errs = append(errs, s.Close())
 	}
-	c.discardUnread()
+	if prefetched {
+		c.discardUnread()
+	}
 	c.awaitAttempts()
 	c.runClosers(func(err error) { errs = append(errs, err) })
 	return nil
