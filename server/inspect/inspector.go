@@ -154,7 +154,11 @@ func (in *Inspector) count(info *server.RequestInfo, o outcome, props []named, d
 			q.add(&decisions[i])
 		}
 	}
-	record = o.Slow || o.Failed || o.Denied || r.sample(ended, in.opts.PerSecond)
+	most := in.opts.PerSecond
+	if o.Failed || o.Denied {
+		most = max(most, ringSize)
+	}
+	record = r.ringFor(o, info.Took).sample(ended, most) || o.Slow
 	return r, record
 }
 

@@ -47,7 +47,7 @@ func kept(in *Inspector, route string) []requestSummary {
 
 func TestOrdinaryRequestsAreSampled(t *testing.T) {
 	in := newInspector(t, Options{PerSecond: 3})
-	r := in.store.route("GET /a")
+	r := in.store.route("GET /a").ringFor(outcome{}, time.Millisecond)
 	now := time.Unix(1000, 0)
 	recorded := 0
 	for range 100 {
@@ -59,7 +59,17 @@ func TestOrdinaryRequestsAreSampled(t *testing.T) {
 	require.True(t, r.sample(now.Add(time.Second), in.opts.PerSecond), "another second")
 }
 
-func TestSlowFailedAndDeniedAreAllRecorded(t *testing.T) {
+// A flood of denials costs no more than other requests.
+func TestDenialsAreSampled(t *testing.T) {
+	in := newInspector(t, Options{})
+	for range 10_000 {
+		finish(in, "GET /a", 429, time.Microsecond)
+	}
+	require.Less(t, in.store.lastID, uint64(10_000/2))
+	require.Len(t, kept(in, "GET /a"), ringSize)
+}
+
+func TestSlowFailedAndDeniedAreRecorded(t *testing.T) {
 	in := newInspector(t, Options{PerSecond: 1, Slow: 50 * time.Millisecond})
 	for range 4 {
 		finish(in, "GET /a", 200, time.Microsecond)

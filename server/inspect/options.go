@@ -23,8 +23,9 @@ type Options struct {
 
 	// Slow is how long a request takes at least to count as slow. The zero value means 250 ms.
 	Slow time.Duration
-	// PerSecond is how many ordinary requests of each route are recorded in a second, the first
-	// ones. The zero value means 10. Requests that are slow, failed or denied are all recorded.
+	// PerSecond is how many requests of each route and range of duration are recorded in a
+	// second, the first ones. The zero value means 10. Those that failed or were denied are
+	// recorded up to ten in a second at least, and slow ones all.
 	PerSecond int
 	// MaxBytes bounds the memory for recorded requests and routes, about; the oldest requests
 	// are dropped. The zero value means 8 MiB; the minimum is 256 KiB.

@@ -24,15 +24,15 @@ const (
 type ring struct {
 	records [ringSize]*record
 	next    int
+	sampled int // requests in the second, recorded or not
+	second  int64
 }
 
 // route is one route's counts and rings.
 type route struct {
 	name                     string
 	requests, failed, denied uint64
-	sampled                  int // ordinary requests recorded in the second
-	second                   int64
-	rings                    [rings]*ring // nil until there is one to record
+	rings                    [rings]*ring // nil until a request belongs in it
 	uses                     []routeUse   // of the properties that it resolves
 }
 
@@ -75,13 +75,22 @@ func (s *store) route(name string) *route {
 	return r
 }
 
-// sample reports whether to record another ordinary request.
-func (r *route) sample(now time.Time, perSecond int) bool {
-	if unix := now.Unix(); unix != r.second {
-		r.second, r.sampled = unix, 0
+// ringFor returns the ring that a request belongs in.
+func (r *route) ringFor(o outcome, took time.Duration) *ring {
+	n := ringIndex(o, took)
+	if r.rings[n] == nil {
+		r.rings[n] = new(ring)
 	}
-	r.sampled++
-	return r.sampled <= perSecond
+	return r.rings[n]
+}
+
+// sample reports whether to record another request: it would soon be displaced if there are many.
+func (in *ring) sample(now time.Time, perSecond int) bool {
+	if unix := now.Unix(); unix != in.second {
+		in.second, in.sampled = unix, 0
+	}
+	in.sampled++
+	return in.sampled <= perSecond
 }
 
 // ringIndex returns the number of the ring that a request belongs in.
@@ -103,11 +112,7 @@ func ringIndex(o outcome, took time.Duration) int {
 // add stores rec in place of the oldest of its ring, and drops the oldest of all records
 // until the memory is enough.
 func (s *store) add(r *route, rec *record) {
-	n := ringIndex(rec.outcome, rec.took)
-	if r.rings[n] == nil {
-		r.rings[n] = new(ring)
-	}
-	in := r.rings[n]
+	in := r.ringFor(rec.outcome, rec.took)
 	if old := in.records[in.next]; old != nil {
 		s.remove(old)
 	}
