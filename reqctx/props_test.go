@@ -169,7 +169,8 @@ func TestCallerIsTheLineThatAsked(t *testing.T) {
 		c := reqctx.New(t.Context(), reg)
 		for name, fn := range ask {
 			line := fn(c)
-			caller := maps.Collect(c.Props())[name].Caller
+			info := maps.Collect(c.Props())[name]
+			caller := info.Caller()
 			if !on {
 				require.Empty(t, caller)
 				continue

@@ -20,7 +20,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Observer is called for every resolution. The zero value means none.
 	Observer Observer
-	// Callers records which line of code first read a property, for [Info.Caller]. It
+	// Callers records which line of code first read a property, for Info.Caller. It
 	// costs about a microsecond for each resolution.
 	Callers bool
 }

@@ -110,7 +110,7 @@ func (in *Inspector) newProperty(c *reqctx.Context, began time.Time, n *named) p
 	if !info.Began.IsZero() { // a value that was set has no resolution
 		p.Start, p.Took, p.Waited = millis(info.Began.Sub(began)), millis(info.Took), millis(info.Waited)
 	}
-	p.Caller = shortCaller(info.Caller)
+	p.Caller = shortCaller(info.Caller())
 	p.Error = errorText(info.Err)
 	if in.shown[n.name] && !info.Unread && (info.State == reqctx.Resolved || info.State == reqctx.Assigned) {
 		if v, err := c.Get(n.name); err == nil {
