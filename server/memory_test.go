@@ -31,7 +31,7 @@ func memoryLoad(t *testing.T) (clients, remembered int, atLeast time.Duration) {
 		return 10_000_000, 100_000, d
 	}
 	if racing.Enabled {
-		return 20_000, 2_000, 0
+		return 8_000, 1_000, 0
 	}
 	return 200_000, 10_000, 0
 }
@@ -66,7 +66,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	send(4 * remembered) // shards fill unevenly
 	full, began := liveHeap(), time.Now()
 	left := clients - 4*remembered
-	rounds := 8
+	rounds := 4
 	if atLeast > 0 {
 		rounds = 100
 	}

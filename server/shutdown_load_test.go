@@ -187,11 +187,14 @@ func TestShutdownDuringHandshake(t *testing.T) {
 				_, err := io.WriteString(w, "here")
 				return err
 			})
-			url, _ := h2Server(t, srv)
+			url, later := h2Server(t, srv)
 			addr := strings.TrimPrefix(url, "https://")
 			conn, err := net.Dial("tcp", addr)
 			require.NoError(t, err)
 			defer conn.Close()
+			_, err = request(t, later, "GET", url) // so that the first connection was accepted
+			require.NoError(t, err)
+			later.CloseIdleConnections()
 			done := shutdown(t.Context(), srv)
 			require.Eventually(t, func() bool {
 				c, err := net.Dial("tcp", addr)
