@@ -66,7 +66,7 @@ func NewTokens(store TokenStore) (*Tokens, error) {
 	return &Tokens{store}, nil
 }
 
-// NewID returns an id that cannot be guessed: 256 random bits in base64url, 43 characters.
+// NewID returns an id for a token that cannot be guessed: 256 random bits in base64url, 43 characters.
 func NewID() string {
 	b := make([]byte, 32)
 	rand.Read(b) // never fails: crypto/rand ends the program instead
