@@ -94,5 +94,5 @@ func TestNumber(t *testing.T) {
 }
 
 func TestUnknownSuite(t *testing.T) {
-	require.ErrorContains(t, options{suite: "nope"}.run(t.Context()), "property, counter, server, session, redis, denycache")
+	require.ErrorContains(t, options{suite: "nope"}.run(t.Context()), "property, counter, server, session, prefetch, redis, denycache")
 }
