@@ -89,7 +89,7 @@ func TestUnreadPrefetchHasNoEffect(t *testing.T) {
 		a := provide(reg, "a", early(&j, "a"))
 		c := reqctx.New(t.Context(), reg)
 		require.NoError(t, c.Prefetch("a"))
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 		info := infoOf(t, c, "a")
 		require.Equal(t, reqctx.Resolved, info.State)
 		require.Equal(t, 10*time.Millisecond, info.Took)
@@ -270,7 +270,7 @@ func TestSetAndInvalidateDuringPrefetch(t *testing.T) {
 			c := reqctx.New(t.Context(), reg)
 			require.NoError(t, c.Prefetch("set", "again"))
 			if complete {
-				time.Sleep(20 * time.Millisecond)
+				<-time.After(20 * time.Millisecond)
 			} else {
 				synctest.Wait()
 			}
@@ -311,14 +311,14 @@ func TestTimeoutOfPrefetch(t *testing.T) {
 		}})
 		c := reqctx.New(t.Context(), reg)
 		require.NoError(t, c.Prefetch("slow"))
-		time.Sleep(50 * time.Millisecond)
+		<-time.After(50 * time.Millisecond)
 		_, err := slow.Get(c)
 		require.ErrorIs(t, err, context.DeadlineExceeded, "the time began with the prefetch")
 
 		c2 := reqctx.New(t.Context(), reg)
 		calls.Store(0)
 		require.NoError(t, c2.Prefetch("slow"))
-		time.Sleep(200 * time.Millisecond)
+		<-time.After(200 * time.Millisecond)
 		info := infoOf(t, c2, "slow")
 		require.Equal(t, reqctx.Failed, info.State)
 		require.ErrorIs(t, info.Err, context.DeadlineExceeded)

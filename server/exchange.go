@@ -14,6 +14,8 @@ import (
 // exchange is one request and its response, in one allocation: the context with the
 // properties, the handler's Request, and the gate that the response passes.
 //
+// It is at most 512 bytes large: beyond, allocations cost markedly more.
+//
 // It is a context itself, between the connection's and the properties', so that it is found
 // from any context of the request.
 type exchange struct {

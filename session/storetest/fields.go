@@ -83,7 +83,7 @@ func testBytesCopied(t *testing.T, s *subject) {
 	early, err := s.load(t, i)
 	requireNoError(t, err)
 
-	copy(value, "XXXXXX")
+	copy(value, "edited")
 	changes["g"] = storage.Change{Op: storage.OpSet}
 	s.requireFields(t, i, map[string]string{"f": "before"})
 
