@@ -56,15 +56,21 @@ func newPicture(all []harness.Result, metric string) *picture {
 	}
 }
 
-func (pic *picture) save(dir string) error {
+// newPlot returns an empty plot in the style of all of them.
+func newPlot(title string) *plot.Plot {
 	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	p := plot.New()
 	p.BackgroundColor = color.White
-	p.Title.Text = pic.suite + ": " + pic.metric
-	p.X.Label.Text = pic.unit
+	p.Title.Text = title
 	p.Legend.Top = true
 	p.Legend.Left = false
 	p.Legend.Padding = vg.Points(3)
+	return p
+}
+
+func (pic *picture) save(dir string) error {
+	p := newPlot(pic.suite + ": " + pic.metric)
+	p.X.Label.Text = pic.unit
 	if pic.log {
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
 	} else {

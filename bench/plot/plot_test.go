@@ -32,6 +32,20 @@ func TestAllDrawsWhatWasMeasured(t *testing.T) {
 	require.FileExists(t, filepath.Join(plots, "s-some-allocs.svg"))
 }
 
+func TestAllDrawsShares(t *testing.T) {
+	results, plots := t.TempDir(), t.TempDir()
+	const shares = `{"suite":"server","case":"100%/0ms","contender":"ours","metric":"throughput","median":3000,"min":1,"max":5000,"unit":"req/s","ratio":null}
+{"suite":"server","case":"0%/0ms","contender":"ours","metric":"throughput","median":7000,"min":6,"max":7000,"unit":"req/s","ratio":null}
+{"suite":"server","case":"50%/0.2ms","contender":"slow","metric":"throughput","median":7000,"min":6,"max":7000,"unit":"req/s","ratio":null}
+`
+	require.NoError(t, os.WriteFile(filepath.Join(results, "server.json"), []byte(shares), 0o600))
+	require.NoError(t, All(results, plots))
+	picture, err := os.ReadFile(filepath.Join(plots, "server-shares.svg"))
+	require.NoError(t, err)
+	require.Contains(t, string(picture), "ours")
+	require.NotContains(t, string(picture), "slow")
+}
+
 func TestAllNeedsResults(t *testing.T) {
 	dir := t.TempDir()
 	require.ErrorContains(t, All(dir, dir), "no results")

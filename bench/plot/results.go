@@ -39,6 +39,9 @@ func All(results, plots string) error {
 				return err
 			}
 		}
+		if err := saveShares(list, plots); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (c setting) String() string {
 const slow = 200 * time.Microsecond
 
 var (
-	allCases   = []setting{{0, 0}, {10, 0}, {10, slow}, {10, 5 * slow}, {50, slow}, {100, 0}, {100, slow}}
+	allCases   = []setting{{0, 0}, {10, 0}, {10, slow}, {10, 5 * slow}, {50, 0}, {50, slow}, {100, 0}, {100, slow}}
 	quickCases = []setting{{0, 0}, {10, slow}, {100, slow}}
 )
 
