@@ -48,13 +48,11 @@ func ExampleProvide() {
 
 // Close functions undo what was resolved, after the response and in reverse.
 func ExampleProp_close() {
-	conn := reqctx.NewKey[string]("conn")
-	tx := reqctx.NewKey[string]("tx")
 	closing := func(_ context.Context, v string, err error) error {
 		fmt.Println("close", v, err)
 		return nil
 	}
-
+	conn, tx := reqctx.NewKey[string]("conn"), reqctx.NewKey[string]("tx")
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	reqctx.Provide(reg, conn, reqctx.Prop[string]{
 		Resolve: func(context.Context) (string, error) { return "connection", nil },
@@ -70,15 +68,15 @@ func ExampleProp_close() {
 
 	c := reqctx.New(context.Background(), reg)
 	fmt.Println(tx.Get(c))
-	if err := c.Finish(); err != nil {
-		fmt.Println(err)
-	}
-	fmt.Println(tx.Get(c))
+	fmt.Println("finished:", c.Finish())
+	_, err := tx.Get(c)
+	fmt.Println(err)
 	// Output:
 	// transaction on connection <nil>
 	// close transaction on connection <nil>
 	// close connection <nil>
-	//  reqctx: the request is finished: "tx"
+	// finished: <nil>
+	// reqctx: the request is finished: "tx"
 }
 
 // A test gives a request the value of a property.
