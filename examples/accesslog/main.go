@@ -9,8 +9,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"log"
 	"log/slog"
@@ -26,6 +26,8 @@ import (
 )
 
 func main() {
+	addr := flag.String("addr", "127.0.0.1:8080", "`host:port` to listen on")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	srv, err := newServer(slog.New(slog.NewJSONHandler(os.Stdout, nil)))
@@ -33,7 +35,7 @@ func main() {
 		log.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- srv.ListenAndServe(cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080")) }()
+	go func() { served <- srv.ListenAndServe(*addr) }()
 	select {
 	case err = <-served:
 	case <-ctx.Done():

@@ -10,9 +10,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"log"
 	"net/http"
@@ -32,6 +32,8 @@ import (
 )
 
 func main() {
+	addr := flag.String("addr", "127.0.0.1:8080", "`host:port` to listen on")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	srv, err := newServer(os.Getenv("REDIS_URL"))
@@ -39,7 +41,7 @@ func main() {
 		log.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- srv.ListenAndServe(cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080")) }()
+	go func() { served <- srv.ListenAndServe(*addr) }()
 	select {
 	case err = <-served:
 	case <-ctx.Done():

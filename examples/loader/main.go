@@ -1,0 +1,144 @@
+// Loader is a list of posts by several authors. A query for each post's author would be N+1 queries;
+// as a batch property, the authors that are asked for at the same moment are one query.
+//
+//	go run ./examples/loader
+//
+//	curl http://127.0.0.1:8080/naive
+//	curl http://127.0.0.1:8080/posts
+//
+// The first makes 21 queries, the second usually 2. Both answer with the same 20 posts.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+)
+
+func main() {
+	addr := flag.String("addr", "127.0.0.1:8080", "`host:port` to listen on")
+	flag.Parse()
+	srv, err := newServer()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("Listening on http://%s\n", *addr)
+	log.Fatal(srv.ListenAndServe(*addr))
+}
+
+var (
+	db = reqctx.NewKey[*database]("db")
+	// author is a property with an argument, the author's id.
+	author = reqctx.NewBatch[int, string]("author")
+)
+
+func newServer() (*server.Server, error) {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		return nil, err
+	}
+	reqctx.Provide(srv.Registry(), db, reqctx.Prop[*database]{
+		Handle:  true, // a counter of the request's own queries, without I/O
+		Resolve: func(context.Context) (*database, error) { return &database{}, nil },
+	})
+	// The function gets the ids of all Gets of one moment, each once. What it does not return is
+	// lazy.ErrMissing to its readers.
+	reqctx.ProvideBatch(srv.Registry(), author, func(ctx context.Context, ids []int) (map[int]string, error) {
+		d, err := db.Get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return d.authors(ids...), nil
+	})
+	srv.HandleFunc("GET /naive", listNaively)
+	srv.HandleFunc("GET /posts", listPosts)
+	return srv, nil
+}
+
+type post struct {
+	Title    string `json:"title"`
+	AuthorID int    `json:"-"`
+	Author   string `json:"author"`
+}
+
+type list struct {
+	Queries int64  `json:"queries"`
+	Posts   []post `json:"posts"`
+}
+
+// listNaively queries each author by itself, also one who was queried before.
+func listNaively(w http.ResponseWriter, req *server.Request) error {
+	d, err := db.Get(req.Context())
+	if err != nil {
+		return err
+	}
+	posts := d.posts()
+	for i := range posts {
+		posts[i].Author = d.authors(posts[i].AuthorID)[posts[i].AuthorID]
+	}
+	return writePosts(w, d, posts)
+}
+
+// listPosts asks for all authors at once: one goroutine for each, as a Get waits for its result.
+func listPosts(w http.ResponseWriter, req *server.Request) error {
+	d, err := db.Get(req.Context())
+	if err != nil {
+		return err
+	}
+	posts := d.posts()
+	group, ctx := errgroup.WithContext(req.Context())
+	for i := range posts {
+		group.Go(func() (err error) {
+			posts[i].Author, err = author.Get(ctx, posts[i].AuthorID)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return writePosts(w, d, posts)
+}
+
+func writePosts(w http.ResponseWriter, d *database, posts []post) error {
+	return server.WriteJSON(w, http.StatusOK, list{d.queries.Load(), posts})
+}
+
+// database stands for a database whose queries take 10 ms each. It counts them.
+type database struct{ queries atomic.Int64 }
+
+var authors = map[int]string{1: "Ada", 2: "Barbara", 3: "Edsger", 4: "Grace", 5: "Ken"}
+
+// posts is SELECT title, author_id FROM posts.
+func (d *database) posts() (all []post) {
+	d.query()
+	for i := range 20 {
+		all = append(all, post{Title: fmt.Sprintf("Post %d", i+1), AuthorID: 1 + i%len(authors)})
+	}
+	return all
+}
+
+// authors is SELECT id, name FROM authors WHERE id IN (ids).
+func (d *database) authors(ids ...int) map[int]string {
+	d.query()
+	found := map[int]string{}
+	for _, id := range ids {
+		if name, ok := authors[id]; ok {
+			found[id] = name
+		}
+	}
+	return found
+}
+
+func (d *database) query() {
+	d.queries.Add(1)
+	time.Sleep(10 * time.Millisecond)
+}

@@ -1,0 +1,130 @@
+// Tiers is an API whose limits depend on the customer's plan. A customer is known by an API key,
+// which is verified first: a made-up key is a 401 and brings no quota. Without a key, an address has
+// the smallest limit.
+//
+//	go run ./examples/tiers
+//
+//	curl -i http://127.0.0.1:8080/report
+//	curl -i -H 'X-Api-Key: key-of-ada' http://127.0.0.1:8080/report
+//	curl -i -H 'X-Api-Key: key-of-grace' http://127.0.0.1:8080/report
+//	curl -i -H 'X-Api-Key: made-up' http://127.0.0.1:8080/report
+//	curl -i -H 'X-Api-Key: key-of-ada' http://127.0.0.1:8080/quota
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"log"
+	"net/http"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+)
+
+func main() {
+	addr := flag.String("addr", "127.0.0.1:8080", "`host:port` to listen on")
+	flag.Parse()
+	srv, err := newServer()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("Listening on http://%s\n", *addr)
+	log.Fatal(srv.ListenAndServe(*addr))
+}
+
+type customer struct {
+	ID      string
+	Plan    string
+	PerHour int64 // what the contract agrees on, instead of the plan's; 0 means the plan's
+}
+
+// customers stands for a database. It has hashes, so that the keys cannot be read from it.
+var customers = map[[32]byte]*customer{
+	sha256.Sum256([]byte("key-of-ada")):   {ID: "ada", Plan: "basic"},
+	sha256.Sum256([]byte("key-of-grace")): {ID: "grace", Plan: "pro", PerHour: 5000},
+}
+
+// caller is the customer whose key the request has, nil for a request without a key.
+var caller = reqctx.NewKey[*customer]("caller")
+
+func findCaller(ctx context.Context) (*customer, error) {
+	key := reqctx.From(ctx).Request().Header.Get("X-Api-Key")
+	if key == "" {
+		return nil, nil
+	}
+	c, ok := customers[sha256.Sum256([]byte(key))]
+	if !ok {
+		return nil, server.Errorf(http.StatusUnauthorized, "This API key is not valid.")
+	}
+	return c, nil
+}
+
+// plans have rules of the same kinds, so that a customer who changes the plan keeps what is counted.
+var plans = map[string][]ratelimit.Rule{
+	"free":  {ratelimit.PerMinute(3), ratelimit.PerHour(20)},
+	"basic": {ratelimit.PerMinute(10), ratelimit.PerHour(200)},
+	"pro":   {ratelimit.PerMinute(100), ratelimit.PerHour(2000)},
+}
+
+// rulesFor returns the rules for one request. It reads the caller, who is found once for the request.
+func rulesFor(ctx context.Context, _ *http.Request) ([]ratelimit.Rule, error) {
+	c, err := caller.Get(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil:
+		return plans["free"], nil
+	case c.PerHour > 0:
+		minute, hour := plans[c.Plan][0], plans[c.Plan][1]
+		return []ratelimit.Rule{minute, hour.WithLimit(c.PerHour)}, nil
+	}
+	return plans[c.Plan], nil
+}
+
+func newServer() (*server.Server, error) {
+	srv, err := server.New(server.Options{RateLimits: []ratelimit.Policy{{
+		Name: "api",
+		Key: ratelimit.ByProperty(caller, func(c *customer) string {
+			if c == nil {
+				return "" // no key: the Fallback counts the request
+			}
+			return c.ID
+		}),
+		Fallback: ratelimit.ByIP(),
+		RulesFor: rulesFor,
+	}}})
+	if err != nil {
+		return nil, err
+	}
+	reqctx.Provide(srv.Registry(), caller, reqctx.Prop[*customer]{
+		Resolve: findCaller,
+		Vary:    []string{"X-Api-Key"}, // caches must not answer one customer with another's response
+	})
+	srv.HandleFunc("GET /report", showReport)
+	srv.HandleFunc("GET /quota", showQuota)
+	return srv, nil
+}
+
+func showReport(w http.ResponseWriter, req *server.Request) error {
+	// Require finds the caller first, so that an invalid key is its error.
+	if err := req.RateLimit().Require(); err != nil {
+		return err
+	}
+	return server.WriteJSON(w, http.StatusOK, map[string]int{"sales": 42})
+}
+
+// showQuota shows what is left of each rule. Peek charges nothing.
+func showQuota(w http.ResponseWriter, req *server.Request) error {
+	quota, err := req.RateLimit().Peek()
+	if err != nil {
+		return err
+	}
+	left := []map[string]int64{}
+	for _, r := range quota.Each() {
+		left = append(left, map[string]int64{"limit": r.Limit, "remaining": r.Remaining})
+	}
+	return server.WriteJSON(w, http.StatusOK, left)
+}
