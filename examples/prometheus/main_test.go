@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lazyreq/lazyreq/internal/doccheck"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
@@ -157,3 +158,6 @@ func TestBadSettings(t *testing.T) {
 	t.Setenv("REDIS_URL", "nonsense://")
 	require.Error(t, run(t.Context(), nil, io.Discard))
 }
+
+// This page's blocks need the packages of this module.
+func TestDocumentedGo(t *testing.T) { doccheck.Test(t, "../../docs/observing.md") }

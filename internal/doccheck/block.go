@@ -1,0 +1,41 @@
+package doccheck
+
+import (
+	"os"
+	"strings"
+)
+
+// Block is a fenced block of a page.
+type Block struct {
+	Page string
+	Line int    // of the first line of Text, from 1
+	Lang string // of the fence; "" if it names none
+	Text string // without the indentation of the fence
+}
+
+// Blocks returns the fenced blocks of a page.
+func Blocks(page string) ([]Block, error) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return nil, err
+	}
+	var blocks []Block
+	var fence, indent string // of the open block
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		trimmed := strings.TrimSpace(line)
+		ticks := trimmed[:len(trimmed)-len(strings.TrimLeft(trimmed, "`"))]
+		switch {
+		case fence == "" && len(ticks) >= 3:
+			fence, indent = ticks, line[:strings.Index(line, "`")]
+			lang, _, _ := strings.Cut(strings.TrimSpace(trimmed[len(ticks):]), " ")
+			blocks = append(blocks, Block{Page: page, Line: number + 1, Lang: lang})
+		case fence != "" && trimmed == fence:
+			fence = ""
+		case fence != "":
+			blocks[len(blocks)-1].Text += strings.TrimPrefix(line, indent)
+		}
+	}
+	return blocks, nil
+}

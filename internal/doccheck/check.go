@@ -1,0 +1,148 @@
+package doccheck
+
+import (
+	_ "embed"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+//go:embed testdata/prelude.go
+var preludeText string
+
+// Test fails t at each error of [Check].
+func Test(t testing.TB, pages ...string) {
+	t.Helper()
+	errs, err := Check(pages...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range errs {
+		t.Error(err)
+	}
+}
+
+// Check type-checks the Go blocks of pages with the packages of the module that contains the
+// working directory. Each of the errors that it finds begins with page, line and column.
+func Check(pages ...string) ([]error, error) {
+	c := &checker{fset: token.NewFileSet()}
+	var err error
+	prelude := Block{Page: "prelude.go", Line: 1, Text: preludeText}
+	if c.prelude, err = parse(c.fset, prelude); err != nil {
+		return nil, err
+	}
+	for _, page := range pages {
+		if err := c.read(page); err != nil {
+			return nil, err
+		}
+	}
+	if c.packages, err = listPackages(); err != nil {
+		return nil, err
+	}
+	if c.importer, err = c.packages.importer(c.fset, c.used()); err != nil {
+		return nil, err
+	}
+	c.check(c.prelude, []*ast.File{c.prelude.file})
+	for _, page := range c.pages {
+		for i, u := range page {
+			c.check(u, c.assemble(page, i))
+		}
+	}
+	return c.errs, nil
+}
+
+// checker holds what one call of Check reads and finds.
+type checker struct {
+	fset     *token.FileSet
+	packages *packages
+	prelude  unit
+	pages    [][]unit
+	importer types.Importer
+	errs     []error
+}
+
+func (c *checker) read(page string) error {
+	blocks, err := Blocks(page)
+	if err != nil {
+		return err
+	}
+	var units []unit
+	for _, b := range blocks {
+		if b.Lang != "go" {
+			continue
+		}
+		u, err := parse(c.fset, b)
+		if err != nil {
+			c.errs = append(c.errs, err)
+			continue
+		}
+		units = append(units, u)
+	}
+	c.pages = append(c.pages, units)
+	return nil
+}
+
+// used returns the paths that the blocks may import, as far as the module has them.
+func (c *checker) used() []string {
+	var paths []string
+	for _, page := range append(c.pages, []unit{c.prelude}) {
+		for _, u := range page {
+			for _, spec := range u.file.Imports {
+				paths = append(paths, importPath(spec))
+			}
+			for name := range selectedNames(u.file) {
+				if found := c.packages.find(name); len(found) == 1 {
+					paths = append(paths, found...)
+				}
+			}
+		}
+	}
+	slices.Sort(paths)
+	paths = slices.DeleteFunc(slices.Compact(paths), func(path string) bool { return c.packages.names[path] == "" })
+	return append(paths, "errors") // go list without a path means the working directory
+}
+
+// check checks one package, and keeps the errors that are in unit u.
+func (c *checker) check(u unit, files []*ast.File) {
+	conf := types.Config{Importer: c.importer, Error: func(err error) {
+		e := err.(types.Error)
+		if e.Pos < u.file.FileStart || e.Pos > u.file.FileEnd || !u.program && unused(e) {
+			return
+		}
+		if name, ok := strings.CutPrefix(e.Msg, "undefined: "); ok {
+			if paths := c.packages.find(name); len(paths) > 1 {
+				e.Msg += "; import one of " + strings.Join(paths, ", ")
+			}
+		}
+		c.errs = append(c.errs, e)
+	}}
+	_, _ = conf.Check(files[0].Name.Name, c.fset, files, nil)
+}
+
+// unused reports whether e is about a variable, an import or a label that is not used.
+func unused(e types.Error) bool {
+	return strings.Contains(e.Msg, "declared and not used") || strings.HasSuffix(e.Msg, " and not used")
+}
+
+func importPath(spec *ast.ImportSpec) string {
+	path, _ := strconv.Unquote(spec.Path.Value)
+	return path
+}
+
+// selectedNames returns each x of an expression x.y in file.
+func selectedNames(file *ast.File) map[string]bool {
+	names := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if selector, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := selector.X.(*ast.Ident); ok {
+				names[x.Name] = true
+			}
+		}
+		return true
+	})
+	return names
+}
