@@ -1,20 +1,24 @@
 package lazyreq_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/doccheck"
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// checkedElsewhere has the pages whose blocks use modules that this one doesn't require, and
-// the test that checks them.
+// checkedElsewhere has patterns of the pages whose blocks use modules that this one doesn't require, and
+// the tests that check them.
 var checkedElsewhere = map[string]string{
-	"docs/observing.md": "examples/prometheus/main_test.go",
+	"docs/observing.md":     "examples/prometheus/main_test.go",
+	"docs/coming-from-*.md": "bench/docs_test.go",
 }
 
 func pages(t *testing.T) []string {
@@ -32,14 +36,44 @@ func pages(t *testing.T) []string {
 func TestDocumentedGo(t *testing.T) {
 	var here []string
 	for _, page := range pages(t) {
-		test := checkedElsewhere[page]
-		if test == "" {
+		if !isCheckedElsewhere(t, page) {
 			here = append(here, page)
-			continue
 		}
-		text, err := os.ReadFile(test)
-		require.NoError(t, err)
-		require.True(t, strings.Contains(string(text), page), "%s doesn't check %s", test, page)
 	}
 	doccheck.Test(t, here...)
+}
+
+// TestDocumentedYAML fails if a block of the proxy's configuration has an error. A block with
+// upstreams is a whole one.
+func TestDocumentedYAML(t *testing.T) {
+	part := regexp.MustCompile(`(?m)^(upstreams|listen|routes|rules):`)
+	for _, page := range pages(t) {
+		blocks, err := doccheck.Blocks(page)
+		require.NoError(t, err)
+		for _, b := range blocks {
+			require.NotEmpty(t, b.Lang, "%s:%d: the block needs a language", page, b.Line)
+			if b.Lang != "yaml" || !part.MatchString(b.Text) {
+				continue
+			}
+			c, err := config.Parse(fmt.Sprintf("%s:%d", page, b.Line), []byte(b.Text))
+			if err == nil && len(c.Upstreams) > 0 {
+				_, err = c.Resolve()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func isCheckedElsewhere(t *testing.T, page string) bool {
+	for pattern, test := range checkedElsewhere {
+		if matched, _ := filepath.Match(pattern, page); matched {
+			text, err := os.ReadFile(test)
+			require.NoError(t, err)
+			require.True(t, strings.Contains(string(text), pattern), "%s doesn't check %s", test, pattern)
+			return true
+		}
+	}
+	return false
 }

@@ -30,7 +30,7 @@ var cases = []struct{ name, blocks, errs string }{
 	{"a func below statements", "x := twice(1)\n\nfunc twice(n int) int { return 2 * n }\n\nx.y()",
 		"page.md:6: x.y undefined (type int has no field or method y)"},
 	{"declarations above statements", "type T struct{ n int }\n\nvar t = T{\n\tn: 1,\n}\n\nt.n++\n---\nt.n = \"\"",
-		"page.md:12: cannot use \"\" (untyped string constant) as int value in assignment"},
+		"page.md:11: cannot use \"\" (untyped string constant) as int value in assignment"},
 
 	{"a name of another block", "var x int\n---\nx = \"\"", "page.md:5: cannot use \"\""},
 	{"a name of a block below", "x = \"\"\n---\nvar x int", "page.md:2: cannot use \"\""},
@@ -41,7 +41,7 @@ var cases = []struct{ name, blocks, errs string }{
 	{"a name in place of the prelude's", "var srv int\n---\nsrv = 1", ""},
 	{"a type in place of the prelude's", "type Account struct{ Plan int }\n\nfunc (a Account) Free() bool { return a.Plan == 0 }\n---\na, err := User.Get(ctx)\na.Free()\na.Name = \"\"",
 		"page.md:9: a.Name undefined"},
-	{"methods go with their type", "type T int\n\nfunc (T) A() {}\n---\ntype T string\n\nT(\"\").A()", "page.md:10: T(\"\").A undefined"},
+	{"methods go with their type", "type T int\n\nfunc (T) A() {}\n---\ntype T string\n\nT(\"\").A()", "page.md:9: T(\"\").A undefined"},
 	{"an error of another block", "var x int = \"\"\n---\nx++", "page.md:2: cannot use \"\""},
 
 	{"a name of several packages", "redisstore.New(client, redisstore.Options{})", "page.md:2: undefined: redisstore; import one of"},

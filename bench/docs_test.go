@@ -1,0 +1,17 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/doccheck"
+)
+
+// These pages' blocks use the packages that are compared.
+func TestDocumentedGo(t *testing.T) {
+	pages, err := filepath.Glob("../docs/coming-from-*.md")
+	require.NoError(t, err)
+	doccheck.Test(t, pages...)
+}
