@@ -38,6 +38,8 @@ var (
 	User  = reqctx.NewKey[*Account]("user")
 	work  func(ctx context.Context) error
 	vars  func(r *http.Request) map[string]string // of another router's path
+
+	notify func(user any)
 )
 
 type Account struct{ ID, Name, Email, Plan string }
