@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/lazyreq/lazyreq/params"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	limitstore "github.com/lazyreq/lazyreq/ratelimit/memstore"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+	sessionstore "github.com/lazyreq/lazyreq/session/memstore"
+	"github.com/lazyreq/lazyreq/session/storage"
+)
+
+var comments = session.NewCounter("comments")
+
+// newServer returns the application. Its handlers are the same under the middleware, where they find
+// what they read resolved.
+func newServer(st *stores) (*server.Server, error) {
+	srv, err := server.New(server.Options{
+		SessionStore:   sessions{st.sessions, st},
+		RateLimitStore: limits{st.limits, st},
+		RateLimits:     []ratelimit.Policy{ratelimit.NewPolicy("user", ratelimit.ByIP(), ratelimit.PerMinute(1_000_000))},
+	})
+	if err != nil {
+		return nil, err
+	}
+	srv.HandleFunc("POST /login", func(_ http.ResponseWriter, req *server.Request) error { return req.Session().Bind("ada") })
+	srv.HandleFunc("GET /articles/{id}", func(w http.ResponseWriter, req *server.Request) error {
+		_, err := fmt.Fprintln(w, "article", req.PathValue("id"))
+		return err
+	})
+	srv.HandleFunc("GET /me", func(w http.ResponseWriter, req *server.Request) error {
+		user, err := req.Session().User()
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(w, "you are", user)
+		return err
+	})
+	srv.HandleFunc("GET /search", func(w http.ResponseWriter, req *server.Request) error {
+		if err := req.RateLimit().Require(); err != nil {
+			return err
+		}
+		q, err := req.Params().Query().String("q")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(w, "nothing found for", q)
+		return err
+	})
+	srv.HandleFunc("POST /comments", func(w http.ResponseWriter, req *server.Request) error {
+		if err := req.RateLimit().Require(); err != nil {
+			return err
+		}
+		text, err := req.Params().Form().String("text")
+		if err != nil {
+			return err
+		}
+		if err := comments.Add(req.Context(), 1); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(w, "you wrote:", text)
+		return err
+	})
+	return srv, nil
+}
+
+// loadSession, parseParams and takeLimit do their work for each request, since one of the handlers
+// might need it.
+func loadSession(next http.Handler) http.Handler {
+	return before(next, func(r *http.Request) error {
+		s, err := session.From(r.Context())
+		if err == nil {
+			_, err = s.Exists()
+		}
+		return err
+	})
+}
+
+func parseParams(next http.Handler) http.Handler {
+	return before(next, func(r *http.Request) error {
+		p, err := params.Of(r)
+		if err == nil {
+			_, err = p.Query().StringOr("q", "")
+		}
+		if err == nil && r.ContentLength != 0 {
+			_, err = p.Form().StringOr("text", "")
+		}
+		return err
+	})
+}
+
+func takeLimit(next http.Handler) http.Handler {
+	return before(next, func(r *http.Request) error {
+		limit, err := ratelimit.From(r.Context())
+		if err == nil {
+			err = limit.Require()
+		}
+		return err
+	})
+}
+
+// before returns a handler that calls do before next, and answers its error instead.
+func before(next http.Handler, do func(r *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := do(r); err != nil {
+			server.WriteError(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// stores are in memory; each call is counted and takes as long as latency.
+type stores struct {
+	sessions session.Store
+	limits   ratelimit.Store
+	latency  time.Duration
+	calls    atomic.Int64
+}
+
+func newStores(latency time.Duration) (st *stores, err error) {
+	st = &stores{latency: latency}
+	if st.sessions, err = sessionstore.New(sessionstore.Options{}); err != nil {
+		return nil, err
+	}
+	st.limits, err = limitstore.New(limitstore.Options{})
+	return st, err
+}
+
+func (st *stores) call() {
+	st.calls.Add(1)
+	if st.latency > 0 {
+		time.Sleep(st.latency)
+	}
+}
+
+type sessions struct {
+	session.Store
+	*stores
+}
+
+func (s sessions) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
+	s.call()
+	return s.Store.Load(ctx, l, d, lim)
+}
+
+func (s sessions) Commit(ctx context.Context, d storage.Delta) error {
+	s.call()
+	return s.Store.Commit(ctx, d)
+}
+
+type limits struct {
+	ratelimit.Store
+	*stores
+}
+
+func (l limits) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	l.call()
+	return l.Store.Do(ctx, ops)
+}

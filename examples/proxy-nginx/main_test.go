@@ -1,0 +1,133 @@
+package main
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/loopback"
+)
+
+// TestClientsAddressArrives runs the example's files on free ports: nginx, ratelimit-proxy, and
+// behind them first the application and then another nginx.
+func TestClientsAddressArrives(t *testing.T) {
+	nginx := findNginx(t)
+	front, proxy, app := reserve(t), reserve(t), reserve(t)
+	dir := t.TempDir()
+	file := func(name string) string {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		moved := strings.NewReplacer("127.0.0.1:8080", front.Addr(), "127.0.0.1:8081", proxy.Addr(), "127.0.0.1:9000", app.Addr())
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(moved.Replace(string(text))), 0o600))
+		return path
+	}
+	startNginx := func(conf string, at *loopback.Port) {
+		start(t, at, nginx, "-p", dir, "-e", "stderr", "-c", file(conf))
+	}
+	startNginx("front.conf", front)
+	binary := filepath.Join(dir, "ratelimit-proxy")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", binary, "../../cmd/ratelimit-proxy").CombinedOutput()
+	require.NoError(t, err, string(out))
+	start(t, proxy, binary, "--config", file("proxy.yaml"))
+
+	srv, err := newServer()
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", app.Addr())
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+
+	for range 10 {
+		res, body := get(t, "127.0.0.2", front)
+		require.Equal(t, http.StatusOK, res.StatusCode)
+		require.Equal(t, "client: 127.0.0.2, X-Forwarded-For: 127.0.0.2, 127.0.0.1\n", body, "also with a forged address")
+		require.Equal(t, `"client";q=10;w=60`, res.Header.Get("RateLimit-Policy"))
+	}
+	res, _ := get(t, "127.0.0.2", front)
+	require.Equal(t, http.StatusTooManyRequests, res.StatusCode)
+	require.NotEmpty(t, res.Header.Get("Retry-After"))
+	res, _ = get(t, "127.0.0.2", proxy)
+	require.Equal(t, http.StatusTooManyRequests, res.StatusCode, "past nginx, the client is the same, whatever it writes")
+	_, body := get(t, "127.0.0.3", proxy)
+	require.Equal(t, "client: 127.0.0.3, X-Forwarded-For: 127.0.0.3\n", body, "what an untrusted client writes is removed")
+	_, body = get(t, "127.0.0.3", app)
+	require.Equal(t, "client: 127.0.0.3, X-Forwarded-For: 192.0.2.9\n", body, "and believed nowhere")
+
+	require.NoError(t, srv.Close())
+	require.ErrorIs(t, <-served, http.ErrServerClosed)
+	startNginx("behind.conf", app)
+	_, body = get(t, "127.0.0.4", front)
+	require.Equal(t, "client: 127.0.0.4, X-Forwarded-For: 127.0.0.4, 127.0.0.1\n", body)
+}
+
+// get sends a request from an address of this machine, with a forged one in its header.
+func get(t *testing.T, from string, to *loopback.Port) (*http.Response, string) {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	client := http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}}
+	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+to.Addr()+"/", nil)
+	require.NoError(t, err)
+	r.Header.Set("X-Forwarded-For", "192.0.2.9")
+	res, err := client.Do(r)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return res, string(body)
+}
+
+// findNginx skips the test where nginx or a second loopback address is missing; CI has both.
+func findNginx(t *testing.T) string {
+	skip := t.Skip
+	if os.Getenv("CI") == "true" {
+		skip = t.Fatal
+	}
+	l, err := net.Listen("tcp", "127.0.0.2:0")
+	if err != nil {
+		skip("no second loopback address: ", err)
+	}
+	require.NoError(t, l.Close())
+	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	skip("nginx is not installed")
+	return ""
+}
+
+func reserve(t *testing.T) *loopback.Port {
+	port, err := loopback.Reserve()
+	require.NoError(t, err)
+	t.Cleanup(port.Release)
+	return port
+}
+
+// start runs a server until the test ends, and returns when it listens.
+func start(t *testing.T, at *loopback.Port, program string, args ...string) {
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), "REDIS_URL=")
+	cmd.Stderr = os.Stderr
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // nginx ends its workers, too
+		_ = cmd.Wait()
+	})
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", at.Addr())
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	}, 20*time.Second, 5*time.Millisecond)
+}
