@@ -183,7 +183,7 @@ func TestReplyOfAnotherLengthIsAnError(t *testing.T) {
 	for _, src := range []string{`return {1, 2}`, `return {1, 2, 3, 4}`, `return {}`} {
 		b := Batch{Script: NewIntScript(src), Width: 2, Max: 100, Join: true}
 		for _, r := range p.RunAll(t.Context(), long, []Call{of(&b, "a", 1), of(&b, "a", 1)}) {
-			require.Equal(t, ErrUnreadable, r.Err, src)
+			require.ErrorIs(t, r.Err, ErrUnreadable, src)
 		}
 	}
 	for _, src := range []string{`return 1`, `return 'x'`, `return redis.status_reply('x')`} {
@@ -197,7 +197,7 @@ func TestReplyOfAnotherLengthIsAnError(t *testing.T) {
 		require.ErrorIs(t, err, ErrUnreadable, src)
 	}
 	_, err := p.Run(t.Context(), long, Call{Script: NewScript(`return false`), Keys: []string{"k"}})
-	require.Equal(t, redis.Nil, err)
+	require.ErrorIs(t, err, redis.Nil)
 }
 
 func TestManyArguments(t *testing.T) {

@@ -36,6 +36,7 @@ type call struct {
 	Call
 	ctx      context.Context
 	deadline time.Time
+	first    *queue // of the node that the call was for, before any redirection
 
 	state atomic.Int32
 	done  chan struct{} // has an element once a round trip has finished the call
@@ -100,9 +101,9 @@ func (c *call) abandon(err error) {
 	case err != nil:
 		c.err = err
 	case was == queued:
-		c.err = ErrNotSent
+		c.err = c.first.describe(ErrNotSent)
 	default:
-		c.err = ErrNoReply
+		c.err = c.first.describe(ErrNoReply)
 	}
 }
 

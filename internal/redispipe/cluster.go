@@ -51,12 +51,12 @@ func (r *cluster) queue(c *call) (*queue, error) {
 		case c.contextEnded():
 			return nil, context.Cause(c.ctx)
 		case err != nil:
-			return nil, slotsError(err)
+			return nil, r.slotsError(err)
 		}
 	}
 	node, err := r.client.MasterForKey(c.ctx, c.firstKey())
 	if err != nil {
-		return nil, slotsError(err)
+		return nil, r.slotsError(err)
 	}
 	return r.queueOf(node), nil
 }
@@ -129,7 +129,7 @@ func (q *queue) isRedirected(cmd *command) bool {
 			c.redirects = 0
 			time.AfterFunc(retryPause, func() { r.retry(c) })
 		case c.redirects > maxRedirects:
-			c.finish(Reply{}, reply)
+			c.finish(Reply{}, q.describe(reply))
 		default:
 			r.queueAt(addr, q.node).requeue(c)
 		}

@@ -110,10 +110,17 @@ func (cmd *command) split() (calls []*call) {
 	return calls
 }
 
-// deliver finishes the command's calls, each with its part of the reply.
-func (cmd *command) deliver() {
+// deliver finishes the command's calls, each with its part of the reply of q's node.
+func (cmd *command) deliver(q *queue) {
 	reply, err := cmd.reply()
-	if b := cmd.calls[0].Batch; b != nil {
+	b := cmd.calls[0].Batch
+	if b != nil && err == nil && len(reply.Ints) != 1+b.Width*len(cmd.calls) {
+		err = ErrUnreadable
+	}
+	if err != nil {
+		err = q.describe(err)
+	}
+	if b != nil {
 		cmd.deliverBatch(b, reply.Ints, err)
 	} else {
 		cmd.calls[0].finish(reply, err)
@@ -121,9 +128,6 @@ func (cmd *command) deliver() {
 }
 
 func (cmd *command) deliverBatch(b *Batch, ints []int64, err error) {
-	if err == nil && len(ints) != 1+b.Width*len(cmd.calls) {
-		err = ErrUnreadable
-	}
 	for i, c := range cmd.calls {
 		var reply Reply
 		if err == nil {

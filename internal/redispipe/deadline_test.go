@@ -146,7 +146,7 @@ func TestPoolExhausted(t *testing.T) {
 	eventually(t, "the connection is busy", func() bool { return c.PoolStats().IdleConns == 0 })
 	bestOf(t, 10, func() bool {
 		began := time.Now()
-		require.Equal(t, ErrNotSent, run(t.Context(), p, timeout, "n", 1))
+		require.ErrorIs(t, run(t.Context(), p, timeout, "n", 1), ErrNotSent)
 		return inTime(began, timeout)
 	})
 	requireInTime(t, 50, func() error { return run(t.Context(), p, timeout, "n", 1) })
@@ -168,7 +168,7 @@ func TestHangingDialer(t *testing.T) {
 	p := newPipe(t, c)
 	bestOf(t, 10, func() bool {
 		began := time.Now()
-		require.Equal(t, ErrNotSent, run(t.Context(), p, timeout, "n", 1))
+		require.ErrorIs(t, run(t.Context(), p, timeout, "n", 1), ErrNotSent)
 		return inTime(began, timeout)
 	})
 	requireInTime(t, 100, func() error { return run(t.Context(), p, timeout, "n", 1) })

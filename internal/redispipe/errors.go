@@ -30,7 +30,9 @@ func connError(err error) error {
 		return ErrNoReply
 	case errors.Is(err, context.DeadlineExceeded): // no connection was free
 		return ErrNotSent
-	case dialing, errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
+	case dialing:
+		return fmt.Errorf("%w: %w", ErrNotSent, dialCause(op))
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
 		return fmt.Errorf("%w: %w", ErrNotSent, err)
 	case unreadable(err):
 		return ErrUnreadable
@@ -39,11 +41,39 @@ func connError(err error) error {
 }
 
 // slotsError returns the error of a call that has no node because the slots could not be loaded.
-func slotsError(err error) error {
-	if unreadable(err) {
-		err = ErrUnreadable
+func (r *cluster) slotsError(err error) error {
+	switch {
+	case unreadable(err):
+		err = fmt.Errorf("%w: %w", ErrNotSent, ErrUnreadable)
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%w: no node has sent the Cluster's slots", ErrNotSent)
+	default:
+		err = fmt.Errorf("%w: %w", ErrNotSent, err)
 	}
-	return fmt.Errorf("%w: %w", ErrNotSent, err)
+	return &nodeError{strings.Join(r.client.Options().Addrs, ","), err}
+}
+
+// nodeError is the error of a call to the node at an address.
+type nodeError struct {
+	addr string
+	err  error
+}
+
+func (e *nodeError) Error() string {
+	return "redis " + e.addr + ": " + strings.TrimPrefix(e.err.Error(), "redis: ")
+}
+
+func (e *nodeError) Unwrap() error { return e.err }
+
+// describe adds the node's address to the error of a call, and why the node could not be dialled
+// if the call may have waited for that.
+func (q *queue) describe(err error) error {
+	if err == ErrNotSent || err == ErrNoReply {
+		if cause := q.dials.failure(); cause != nil {
+			err = fmt.Errorf("%w: %w", err, cause)
+		}
+	}
+	return &nodeError{q.addr, err}
 }
 
 // unreadable reports whether go-redis could not read a reply. Its errors quote it.
@@ -88,7 +118,11 @@ func (f Failures) Wrap(ctx context.Context, err error) error {
 	case redis.HasErrorPrefix(err, "WRONGTYPE"), redis.HasErrorPrefix(err, "FOREIGN"):
 		return f.KeyType
 	case errors.As(err, &reply):
-		err = redact(reply, f.Prefix)
+		redacted := error(redact(reply, f.Prefix))
+		if at := (*nodeError)(nil); errors.As(err, &at) {
+			redacted = &nodeError{at.addr, redacted}
+		}
+		err = redacted
 	}
 	return fmt.Errorf("%w: %w", f.Store, err)
 }

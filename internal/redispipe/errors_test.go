@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
 func TestRedact(t *testing.T) {
@@ -39,4 +42,47 @@ func TestFailures(t *testing.T) {
 			require.ErrorIs(t, f.Wrap(ctx, err), err)
 		}
 	}
+}
+
+func TestErrorsNameTheNode(t *testing.T) {
+	s := redistest.Start(t)
+	p := newPipe(t, s.Client(nil))
+	_, err := p.Run(t.Context(), long, Call{Script: fails, Keys: []string{"any"}})
+	require.EqualError(t, err, "redis "+s.Addr+": NO not this")
+	f := Failures{Store: errors.New("store"), Prefix: "app:"}
+	require.EqualError(t, f.Wrap(t.Context(), err), "store: redis "+s.Addr+": NO not this")
+	require.ErrorContains(t, run(t.Context(), p, 0, "n", 1), "redis "+s.Addr+": not sent in time")
+}
+
+func TestErrorsSayWhyNoConnectionWasMade(t *testing.T) {
+	const nobody = "127.0.0.1:1"
+	single := redis.NewClient(&redis.Options{Addr: nobody})
+	sentinel := redis.NewFailoverClient(&redis.FailoverOptions{SentinelAddrs: []string{nobody}})
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nobody}})
+	for _, test := range []struct {
+		client redis.UniversalClient
+		want   string
+	}{
+		{single, "^redis 127.0.0.1:1: (not sent in time|no reply): connect: connection refused$"},
+		{sentinel, "^redis by Sentinel: (not sent in time|no reply)"},
+		{cluster, "^redis 127.0.0.1:1: not sent in time: no node has sent the Cluster's slots$"},
+	} {
+		defer test.client.Close()
+		p := newPipe(t, test.client)
+		require.Regexp(t, test.want, run(t.Context(), p, timeout, "n", 1).Error())
+		require.Regexp(t, test.want, p.RunAll(t.Context(), timeout, []Call{add("n", 1)})[0].Err.Error())
+	}
+}
+
+func TestDialFailureIsForgotten(t *testing.T) {
+	s := redistest.Start(t)
+	c := s.Client(nil)
+	d := dialsOf(c)
+	require.Same(t, d, dialsOf(c))
+	d.last.Store(&dialFailure{errors.New("why"), time.Now()})
+	require.EqualError(t, d.failure(), "why")
+	require.NoError(t, c.Ping(t.Context()).Err())
+	require.NoError(t, d.failure(), "the node was dialled")
+	d.last.Store(&dialFailure{errors.New("why"), time.Now().Add(-dialMemory)})
+	require.NoError(t, d.failure())
 }

@@ -89,6 +89,7 @@ func (p *Pipe) Run(ctx context.Context, timeout time.Duration, what Call) (Reply
 	if err != nil {
 		return Reply{}, err
 	}
+	c.first = q
 	q.do(c)
 	return c.result()
 }
@@ -116,6 +117,7 @@ func (p *Pipe) RunAll(ctx context.Context, timeout time.Duration, what []Call) [
 			results[i].Err = err
 			continue
 		}
+		c.first = q
 		running[i], queues[q] = c, append(queues[q], c)
 	}
 	for q, calls := range queues {

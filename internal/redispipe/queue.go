@@ -33,6 +33,8 @@ type queue struct {
 	pipe   *Pipe
 	node   *redis.Client // the client of the node
 	client *redis.Client // node, or a copy with its pool whose connections heed the context's deadline
+	addr   string        // the node's, for errors
+	dials  *dials        // of the node's pool
 
 	mu       sync.Mutex
 	calls    []*call
@@ -43,7 +45,10 @@ type queue struct {
 }
 
 func newQueue(p *Pipe, node *redis.Client) *queue {
-	q := &queue{pipe: p, node: node, client: node}
+	q := &queue{pipe: p, node: node, client: node, addr: node.Options().Addr, dials: dialsOf(node)}
+	if q.addr == sentinelAddr {
+		q.addr = "by Sentinel"
+	}
 	if !node.Options().ContextTimeoutEnabled {
 		q.client = node.WithTimeout(0) // the same pool, with options of its own, and no hooks
 		q.client.Options().ContextTimeoutEnabled = true

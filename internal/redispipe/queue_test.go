@@ -88,7 +88,7 @@ func TestRunAllReturnsResultsInOrder(t *testing.T) {
 	calls[300].Script = fails
 	for i, r := range p.RunAll(t.Context(), long, calls) {
 		if i == 300 {
-			require.EqualError(t, r.Err, "NO not this")
+			require.ErrorContains(t, r.Err, ": NO not this")
 			continue
 		}
 		require.NoError(t, r.Err)
@@ -276,7 +276,7 @@ func TestCallerLeavesTheQueueAtOnce(t *testing.T) {
 	require.Equal(t, left, receive(t, errs))
 
 	began := time.Now()
-	require.Equal(t, ErrNotSent, run(t.Context(), p, 20*time.Millisecond, "late", 1))
+	require.ErrorIs(t, run(t.Context(), p, 20*time.Millisecond, "late", 1), ErrNotSent)
 	require.Less(t, time.Since(began), long/2)
 
 	for range maxInFlight {
@@ -322,7 +322,7 @@ func TestCallWithEndedContextIsNotSent(t *testing.T) {
 		}
 	}
 	for _, timeout := range []time.Duration{0, -time.Second} {
-		require.Equal(t, ErrNotSent, run(t.Context(), p, timeout, "n", 1))
+		require.ErrorIs(t, run(t.Context(), p, timeout, "n", 1), ErrNotSent)
 	}
 	requireIdle(t, p)
 	require.Equal(t, before, writes.Load())

@@ -25,18 +25,18 @@ func (q *queue) send(ctx context.Context, calls []*call) (refused []*call) {
 	cmds := commands(calls, q.pipe.oneSlot.Load())
 	if err := guard(func() { q.exec(ctx, cmds) }); err != nil {
 		for _, c := range calls {
-			c.finish(Reply{}, connError(err)) // the hook may have panicked after sending
+			c.finish(Reply{}, q.describe(connError(err))) // the hook may have panicked after sending
 		}
 		return nil
 	}
 	for _, cmd := range cmds {
 		switch {
 		case cmd.Err() == nil:
-			cmd.deliver()
+			cmd.deliver(q)
 		case q.isRefused(cmd):
 			refused = append(refused, cmd.split()...)
 		case !q.isRedirected(cmd):
-			cmd.deliver()
+			cmd.deliver(q)
 		}
 	}
 	return refused

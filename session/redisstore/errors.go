@@ -24,6 +24,6 @@ var (
 )
 
 var (
-	errRedis      = errors.New("redisstore")
+	errRedis      = errors.New("store unavailable")
 	errUnreadable = fmt.Errorf("%w: %w", errRedis, redispipe.ErrUnreadable)
 )

@@ -81,7 +81,7 @@ func fails(t *testing.T, s storage.Store) (errs map[string]error) {
 	errs = everything(t, s, newVisitor(), onSessions, onUsers)
 	require.Less(t, time.Since(began), 2*time.Second)
 	for name, err := range errs {
-		require.ErrorContains(t, err, "redisstore: ", name)
+		require.ErrorContains(t, err, "store unavailable: ", name)
 		for _, answer := range []error{storage.ErrNotFound, storage.ErrGone, storage.ErrExists, storage.ErrTooLarge} {
 			require.NotErrorIs(t, err, answer, name)
 		}
@@ -221,7 +221,7 @@ func TestErrorsDontQuoteKeysOrValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t, redistest.FixedReplyClient(t, reply), redisstore.Options{})
 			for operation, err := range everything(t, s, v, onSessions, onUsers) {
-				require.ErrorContains(t, err, "redisstore: ", operation)
+				require.ErrorContains(t, err, "store unavailable: ", operation)
 				for e := err; e != nil; e = errors.Unwrap(e) {
 					for _, part := range []string{v.locator.Key(), hex.EncodeToString(v.digest[:]), "s3cret"} {
 						require.NotContains(t, e.Error(), part, operation)

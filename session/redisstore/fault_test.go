@@ -33,7 +33,7 @@ func TestLostReplyIsAnError(t *testing.T) {
 				recovers(t, s) // the scripts are known, a connection is open
 				lose(after)
 				err := operation()
-				require.ErrorContains(t, err, "redisstore: ")
+				require.ErrorContains(t, err, "store unavailable: ")
 				for _, answer := range []error{storage.ErrNotFound, storage.ErrGone, storage.ErrExists, storage.ErrTooLarge} {
 					require.NotErrorIs(t, err, answer, "as if it had been sent again")
 				}
@@ -114,7 +114,7 @@ func takes(t *testing.T, timeout time.Duration, run func() error, name ...any) {
 		began := time.Now()
 		err := run()
 		best = min(best, time.Since(began))
-		require.ErrorContains(t, err, "redisstore: ", name...)
+		require.ErrorContains(t, err, "store unavailable: ", name...)
 		if best <= timeout+50*time.Millisecond {
 			break
 		}
