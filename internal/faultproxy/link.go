@@ -27,7 +27,7 @@ type chunk struct {
 }
 
 // serve forwards a connection that l accepted, until one side or a fault ends it.
-func (p *Proxy) serve(l net.Listener, client *net.TCPConn) {
+func (p *Proxy) serve(l *net.TCPListener, client *net.TCPConn) {
 	conn, err := net.Dial("tcp", p.target)
 	if err != nil {
 		_ = client.Close()

@@ -3,6 +3,7 @@ package faultproxy
 import (
 	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ type Proxy struct {
 	work   sync.WaitGroup
 
 	mu      sync.Mutex
-	l       net.Listener // nil while connections are refused
+	l       *net.TCPListener // nil while connections are refused
 	links   map[*link]struct{}
 	delay   [2]time.Duration
 	stalled bool
@@ -60,7 +61,7 @@ func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.l != nil {
-		_ = p.l.Close()
+		stopListening(p.l)
 		p.l = nil
 	}
 	p.endLinks((*link).close)
@@ -114,10 +115,11 @@ func (p *Proxy) endLinks(end func(*link)) {
 
 // listen begins to accept. The caller holds p.mu, or is alone.
 func (p *Proxy) listen() error {
-	l, err := net.Listen("tcp", p.Addr)
+	listener, err := net.Listen("tcp", p.Addr)
 	if err != nil {
 		return err
 	}
+	l := listener.(*net.TCPListener)
 	p.l = l
 	p.work.Go(func() {
 		for {
@@ -129,6 +131,15 @@ func (p *Proxy) listen() error {
 		}
 	})
 	return nil
+}
+
+// stopListening closes a listener. Shutdown comes first: a process that is just being started has a copy of the
+// descriptor until it calls exec, and would keep the port in use.
+func stopListening(l *net.TCPListener) {
+	if raw, err := l.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = syscall.Shutdown(int(fd), syscall.SHUT_RD) })
+	}
+	_ = l.Close()
 }
 
 func (p *Proxy) close() {

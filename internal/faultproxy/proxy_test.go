@@ -138,6 +138,21 @@ func TestCutAndRestore(t *testing.T) {
 	}
 }
 
+// TestCutAndRestoreWhileAProcessStarts copies the listener's descriptor, as a fork does before exec closes it.
+func TestCutAndRestoreWhileAProcessStarts(t *testing.T) {
+	p := New(t, echo(t))
+	for range 3 {
+		inherited, err := p.l.File()
+		require.NoError(t, err)
+		p.Cut()
+		refused(t, p)
+		require.NoError(t, p.Restore())
+		dial(t, p).echoes("a")
+		require.NoError(t, inherited.Close())
+		dial(t, p).echoes("b")
+	}
+}
+
 func TestReset(t *testing.T) {
 	p := New(t, echo(t))
 	c := dial(t, p)
