@@ -42,9 +42,10 @@ func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	// A Sentinel looks again only after 10 s for what it does not find at its start.
 	waitFor(tb, "the master has it", func() bool { return s.Master.role().online })
 
+	// Until a test kills the master, it is never down for the Sentinel: on a busy machine it may stall for seconds.
 	p, err := redisproc.StartSentinel(tb.TempDir(), fmt.Sprintf(`
 sentinel monitor %[1]s %[2]s %[3]s 1
-sentinel down-after-milliseconds %[1]s 500
+sentinel down-after-milliseconds %[1]s 60000
 sentinel failover-timeout %[1]s 2000
 `, MasterName, host, port))
 	s.Server = newServer(tb, p, err)
@@ -72,7 +73,8 @@ func (s *Sentinel) Client(change func(*redis.FailoverOptions)) *redis.Client {
 	return c
 }
 
-// Failover makes the replica the master without data loss, and waits for it. It is called once.
+// Failover makes the replica the master, and waits for it. The old master serves until the Sentinel makes it a
+// replica, some seconds later, and loses what the replica does not have by the promotion. Failover is called once.
 func (s *Sentinel) Failover() {
 	s.tb.Helper()
 	if err := s.admin.Failover(context.Background(), MasterName).Err(); err != nil {
@@ -85,6 +87,9 @@ func (s *Sentinel) Failover() {
 // received.
 func (s *Sentinel) KillMaster() {
 	s.tb.Helper()
+	if err := s.admin.Set(context.Background(), MasterName, "down-after-milliseconds", "500").Err(); err != nil {
+		s.tb.Fatalf("redistest: %v", err)
+	}
 	s.Master.Kill()
 	s.waitPromoted()
 }
@@ -104,8 +109,7 @@ func (s *Sentinel) LoseWrites(write func()) {
 	write()
 	s.Master.Kill()
 	s.Replica.Restart()
-	// The Sentinel would try by itself, fail while it has no connection to the replica,
-	// and wait some seconds.
+	// The Sentinel refuses while it has no connection to the replica.
 	waitFor(s.tb, "the Sentinel accepts the replica", func() bool {
 		err := s.admin.Failover(context.Background(), MasterName).Err()
 		return err == nil || redis.HasErrorPrefix(err, "INPROG")

@@ -34,6 +34,18 @@ func TestSentinel(t *testing.T) {
 	}
 }
 
+// TestStalledMasterIsNotReplaced stops the master for longer than a failover takes.
+func TestStalledMasterIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	s := StartSentinel(t)
+	resume := s.Master.Pause()
+	<-time.After(1500 * time.Millisecond)
+	resume()
+	require.NoError(t, s.Client(nil).Set(t.Context(), "k", "v", 0).Err())
+	s.WaitReplicated()
+	require.False(t, s.Replica.role().master)
+}
+
 // TestLoseWrites takes over without what it missed.
 func TestLoseWrites(t *testing.T) {
 	t.Parallel()
