@@ -21,6 +21,7 @@ type Server struct {
 
 	bin, dir string
 	args     []string
+	env      []string // besides this process' own
 
 	mu     sync.Mutex
 	ports  []*loopback.Port
@@ -105,6 +106,7 @@ func (s *Server) run() error {
 	var log bytes.Buffer // read after the end of the process
 	cmd := exec.Command(s.bin, s.args...)
 	cmd.Stdout, cmd.Stderr = &log, &log
+	cmd.Env = append(os.Environ(), s.env...)
 	if err := cmd.Start(); err != nil {
 		return err
 	}

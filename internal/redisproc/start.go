@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/lazyreq/lazyreq/internal/loopback"
 )
@@ -13,8 +14,8 @@ import (
 // Durable is the arguments of a server that keeps its data on disk, up to the last acknowledged write.
 var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-// Start starts a redis-server in dir, an empty folder, and waits until it answers. args are arguments
-// of the server, as --name value; without them it keeps nothing on disk. With --cluster-enabled yes it
+// Start starts a redis-server in dir, an empty folder, and waits until it answers. args are environment
+// variables, as NAME=value, and then arguments of the server, as --name value; without them it keeps nothing on disk. With --cluster-enabled yes it
 // is a node of a Cluster, and its second port, for other nodes, is 10000 above the first. Start returns
 // [exec.ErrNotFound] if redis-server is not installed. The caller closes the server.
 func Start(dir string, args ...string) (*Server, error) {
@@ -26,8 +27,9 @@ func Start(dir string, args ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	env := slices.IndexFunc(append(args, "--"), func(arg string) bool { return strings.HasPrefix(arg, "--") })
 	plain := []string{"--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir", dir}
-	return start(&Server{dir: dir, ports: ports}, append(plain, args...))
+	return start(&Server{dir: dir, env: args[:env], ports: ports}, append(plain, args[env:]...))
 }
 
 // StartSentinel starts a Sentinel with this configuration.

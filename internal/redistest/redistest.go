@@ -25,8 +25,7 @@ type Server struct {
 }
 
 // Start starts a redis-server for the test. If it is not installed, the test is skipped, or fails with
-// CI=true. args are arguments of the server, as --name value; [redisproc.Durable] keeps its data for a
-// Restart.
+// CI=true. args are those of [redisproc.Start]; [redisproc.Durable] keeps its data for a Restart.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	p, err := redisproc.Start(tb.TempDir(), args...)

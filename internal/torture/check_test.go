@@ -82,11 +82,16 @@ func (l *log) recovered(o outage, shard int, r *report) error {
 		}
 	}
 	took := time.Duration(first-o.ended) * time.Microsecond
-	if took > recovery+slack+2*l.stalls.between(o.ended, first) {
+	if took > l.maxRecovery(o.ended, first) {
 		return fmt.Errorf("not back within %v, but after %v of %v, shard %d: %v", recovery, took, o, shard, l.lastError(shard))
 	}
 	r.recovery = max(r.recovery, took)
 	return nil
+}
+
+// maxRecovery returns how long recovery may last that takes from one time to another.
+func (l *log) maxRecovery(from, to int64) time.Duration {
+	return recovery + slack + 2*l.stalls.between(from, to)
 }
 
 // lastError returns the error of a shard's latest failed take.

@@ -20,8 +20,8 @@ type clock struct {
 	now  int64 // microseconds since 1970
 }
 
-// withClock makes all servers that the test starts from now on have the clock of a new file.
-func withClock(t *testing.T) *os.File {
+// newClock returns the file of a clock, and arguments of Redis servers that have this clock.
+func newClock(t *testing.T) (file *os.File, args []string) {
 	dir := t.TempDir()
 	library := filepath.Join(dir, "clock.so")
 	out, err := exec.Command("gcc", "-O1", "-shared", "-fPIC", "-o", library, filepath.Join("testdata", "clock.c"), "-ldl").CombinedOutput()
@@ -29,12 +29,10 @@ func withClock(t *testing.T) *os.File {
 		t.Skipf("no library for the clock: %v\n%s", err, out)
 	}
 	require.NoError(t, err, "%s", out)
-	file, err := os.Create(filepath.Join(dir, "clock"))
+	file, err = os.Create(filepath.Join(dir, "clock"))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = file.Close() })
-	t.Setenv("LAZYREQ_CLOCK", file.Name())
-	t.Setenv("LD_PRELOAD", library)
-	return file
+	return file, []string{"LAZYREQ_CLOCK=" + file.Name(), "LD_PRELOAD=" + library}
 }
 
 // write writes the file of a clock: microseconds, and 1 if they are added to this machine's time.
@@ -46,9 +44,10 @@ func write(t *testing.T, file *os.File, micros, added int64) {
 
 // startAt starts a Redis server whose clock shows a time.
 func startAt(t *testing.T, at time.Time) (*redistest.Server, *clock) {
-	c := &clock{t: t, file: withClock(t), now: at.UnixMicro()}
+	file, args := newClock(t)
+	c := &clock{t: t, file: file, now: at.UnixMicro()}
 	c.advance(0)
-	return redistest.Start(t), c
+	return redistest.Start(t, args...), c
 }
 
 // advance moves the clock.

@@ -36,6 +36,7 @@ type charge struct {
 // TestRedisMatchesMemory has the scripts read the server's clock, and keys expire by it. Lists have several
 // groups of one key, and groups several rules, also near 2^53.
 func TestRedisMatchesMemory(t *testing.T) {
+	t.Parallel()
 	server, clock := startAt(t, time.UnixMicro(1<<50+123_457))
 	client := server.Client(nil)
 	store, err := redisstore.New(client, redisstore.Options{Timeout: time.Minute})

@@ -35,15 +35,15 @@ func TestLayers(t *testing.T) {
 	for name, o := range stacks() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.NoError(t, layered(t, o, 0).run(t, length(t, 0)))
+			require.NoError(t, layered(t, o, redisproc.Durable, 0).run(t, length(t, 0)))
 		})
 	}
 }
 
 // layered returns a host of one Redis, whose clock is ahead, with layers around its store.
-func layered(t *testing.T, o layer.Options, ahead time.Duration) *host {
+func layered(t *testing.T, o layer.Options, args []string, ahead time.Duration) *host {
 	var stack *layer.Store
-	h := single(t, redisproc.Durable, func(s ratelimit.Store) ratelimit.Store {
+	h := single(t, args, func(s ratelimit.Store) ratelimit.Store {
 		var err error
 		stack, err = layer.New(s, o)
 		require.NoError(t, err)
@@ -64,13 +64,16 @@ func layered(t *testing.T, o layer.Options, ahead time.Duration) *host {
 
 // TestClocksDiffer has a server whose clock is an hour away from that of its clients.
 func TestClocksDiffer(t *testing.T) {
+	t.Parallel()
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(fmt.Sprint(ahead), func(t *testing.T) {
-			write(t, withClock(t), ahead.Microseconds(), 1)
-			h := layered(t, stacks()["all, and Local"], ahead)
+			t.Parallel()
+			file, args := newClock(t)
+			write(t, file, ahead.Microseconds(), 1)
+			h := layered(t, stacks()["all, and Local"], append(args, redisproc.Durable...), ahead)
 			require.NoError(t, h.run(t, length(t, 0)))
 
-			c := redistest.Start(t).Client(nil)
+			c := redistest.Start(t, args...).Client(nil)
 			require.WithinDuration(t, time.Now().Add(ahead), c.Time(t.Context()).Val(), time.Minute)
 			store, err := coordstore.New(c, coordstore.Options{})
 			require.NoError(t, err)

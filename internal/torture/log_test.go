@@ -43,10 +43,14 @@ type log struct {
 	events map[*subject][]event
 }
 
-// call starts callers that take from the subjects at random, together some thousand times a second. The
-// returned function stops them, and waits for it.
+// call starts callers that take from the subjects at random. The returned function stops them, and waits for it.
 func (l *log) call(ctx context.Context, callers int) (stop func()) {
 	l.events = make(map[*subject][]event)
+	rate := 100 * len(l.subjects) // per second, more than the rules allow
+	if long() {
+		rate = 4000
+	}
+	pause := 2 * time.Second * time.Duration(callers) / time.Duration(rate) // at most
 	stopped := make(chan struct{})
 	var wg sync.WaitGroup
 	for range callers {
@@ -55,7 +59,7 @@ func (l *log) call(ctx context.Context, callers int) (stop func()) {
 				select {
 				case <-stopped:
 					return
-				case <-time.After(rand.N(time.Duration(callers) * 500 * time.Microsecond)):
+				case <-time.After(rand.N(pause)):
 				}
 				s := l.subjects[rand.IntN(len(l.subjects))]
 				e := s.take(ctx)

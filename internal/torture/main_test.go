@@ -17,7 +17,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "4") // schedules mostly wait
+	parallel := "8" // schedules mostly wait
+	if long() {
+		parallel = "4"
+	}
+	_ = flag.Set("test.parallel", parallel)
 	redis.SetLogger(silence{})
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
 }
@@ -27,13 +31,15 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
+// long reports whether the schedules run in their long form.
+func long() bool { return os.Getenv("LAZYREQ_TORTURE") != "" }
+
 // length returns how long a schedule runs: the environment's LAZYREQ_TORTURE, or short.
 func length(t *testing.T, short time.Duration) time.Duration {
-	text := os.Getenv("LAZYREQ_TORTURE")
-	if text == "" {
+	if !long() {
 		return short
 	}
-	d, err := time.ParseDuration(text)
+	d, err := time.ParseDuration(os.Getenv("LAZYREQ_TORTURE"))
 	require.NoError(t, err)
 	return d
 }

@@ -21,12 +21,14 @@ import (
 
 // TestProcesses has three processes, of which one is killed, take from one key, while faults come and go.
 func TestProcesses(t *testing.T) {
+	t.Parallel()
 	rule := ratelimit.GCRA(300, time.Second).WithBurst(200)
 	for name, o := range map[string]layer.Options{
 		"no layers": {},
 		"leases":    {Lease: &layer.LeaseOptions{Share: 20, Timeout: timeout}, DenyCache: &layer.DenyCacheOptions{}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var stop func()
 			takes := ratecheck.Run(t, ratecheck.Plan{
 				Processes: 3, Killed: 1, Goroutines: 8, Units: 3, For: length(t, 1500*time.Millisecond),

@@ -3,7 +3,6 @@ package torture
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,9 +46,9 @@ func (f *fault) happen(rnd *rand.Rand) outage {
 		o.lostFrom = f.settle()
 	}
 	o.began = now()
-	hold := time.Duration(50+rnd.IntN(900)) * time.Millisecond
-	if rnd.IntN(5) == 0 && os.Getenv("LAZYREQ_TORTURE") != "" {
-		hold *= 3
+	hold := time.Duration(50+rnd.IntN(500)) * time.Millisecond
+	if long() {
+		hold *= time.Duration([]int{1, 1, 2, 2, 5}[rnd.IntN(5)])
 	}
 	if end := f.begin(hold); end != nil {
 		<-time.After(hold)
@@ -118,15 +117,12 @@ func (h *host) episode(t *testing.T, rnd *rand.Rand, stalls *stalls, r *report) 
 }
 
 // awaitAnswers waits until takes of all shards that were sent after a time are answered. It returns false if
-// that takes so long that check finds them late.
+// they are too late for check.
 func (l *log) awaitAnswers(after int64) bool {
-	tick, late := time.NewTicker(time.Millisecond), time.After(5*time.Second)
-	defer tick.Stop()
 	for i := range l.answered {
 		for l.answered[i].Load() < after {
-			select {
-			case <-tick.C:
-			case <-late:
+			<-time.After(2 * time.Millisecond)
+			if took := time.Duration(now()-after) * time.Microsecond; took > min(timeout+l.maxRecovery(after, now()), 5*time.Second) {
 				return false
 			}
 		}
