@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/ratecheck"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // buggy is a store with a bug.
@@ -95,6 +97,41 @@ func TestDeadNodeThatBlocksOthersIsFound(t *testing.T) {
 		}}
 	})
 	requireViolation(t, h, "SIGSTOP of a master", "without a fault")
+}
+
+// TestLossOfAShardExcusesNoOther has a Cluster's second shard forget what only the first may.
+func TestLossOfAShardExcusesNoOther(t *testing.T) {
+	store, err := memstore.New(memstore.Options{})
+	require.NoError(t, err)
+	limiter, err := ratelimit.NewLimiter(store, ratelimit.SlidingLog(1, time.Hour))
+	require.NoError(t, err)
+	failover := outage{fault: &fault{name: "failover"}, began: 100, ended: 200, lossy: []int{0}, lostFrom: 5}
+	allowedAt := func(micros int64) event {
+		return event{Take: ratecheck.Take{Sent: micros, Received: micros + 1, N: 1, Allowed: true}, ends: []int64{0}}
+	}
+	for shard, want := range []string{"", "2 units"} {
+		s := &subject{Limiter: limiter, key: "k", shard: shard}
+		l := &log{outages: []outage{failover}}
+		err := l.admitted(s, 0, limiter.Rules()[0], []event{allowedAt(10), allowedAt(300)})
+		requireError(t, want, err)
+
+		v := &visit{user: "ada", login: [2]int64{1, 2}, shard: shard}
+		err = checkVisits([]request{
+			{visit: v, path: "POST /add", sent: 10, received: 11, status: 200, content: content{Exists: true, User: "ada", Owner: "ada"}},
+			{visit: v, path: "GET /read", sent: 300, received: 301, status: 200, content: content{Exists: true, User: "ada", Owner: "ada"}},
+		}, l.outages)
+		requireError(t, []string{"", "a lost write"}[shard], err)
+	}
+}
+
+// requireError requires an error that contains want, none if that is empty.
+func requireError(t *testing.T, want string, err error) {
+	t.Helper()
+	if want == "" {
+		require.NoError(t, err)
+	} else {
+		require.ErrorContains(t, err, want)
+	}
 }
 
 // requireViolation has only one of the host's faults, until a violation is found, at most ten times, and

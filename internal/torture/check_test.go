@@ -130,7 +130,7 @@ func (l *log) mayFail(shard int, e event) bool {
 // admitted checks the takes by one rule of a subject, separately for each time between faults that lost
 // writes.
 func (l *log) admitted(s *subject, i int, rule ratelimit.Rule, events []event) error {
-	losses := slices.DeleteFunc(slices.Clone(l.outages), func(o outage) bool { return !o.loses || o.shard != all && o.shard != s.shard })
+	losses := slices.DeleteFunc(slices.Clone(l.outages), func(o outage) bool { return !o.loses(s.shard) })
 	for n := range len(losses) + 1 {
 		var takes []ratecheck.Take
 		var ends []int64

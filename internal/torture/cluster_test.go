@@ -48,34 +48,44 @@ func cluster(t *testing.T, wrap func(ratelimit.Store) ratelimit.Store) *host {
 		},
 	}
 	for i := range masters {
-		h.faults = append(h.faults, shardFaults(c, i, &slots[i])...)
+		h.faults = append(h.faults, shardFaults(c, i, &slots)...)
 	}
 	return h
 }
 
-// shardFaults returns the faults of a shard with a slot.
-func shardFaults(c *redistest.Cluster, shard int, slot *int) []fault {
-	var master *redistest.Server
+// shardFaults returns the faults of a shard. slots is a slot of each shard.
+func shardFaults(c *redistest.Cluster, shard int, slots *[masters]int) []fault {
+	slot := &slots[shard]
+	var before [masters]*redistest.Server
 	settle := func() int64 {
 		c.Restart()
-		master = c.Masters(*slot)[0]
 		from := now()
-		c.WaitReplicated(*slot)
+		for i, slot := range slots {
+			before[i] = c.Masters(slot)[0]
+			c.WaitReplicated(slot)
+		}
 		return from
 	}
 	// A replica may take over whatever the fault: the Cluster takes a slow node for a dead one.
-	failedOver := func() bool { return c.Masters(*slot)[0] != master } // when all nodes agree
+	failedOver := func() (shards []int) {
+		for i, slot := range slots {
+			if c.Masters(slot)[0] != before[i] { // when all nodes agree
+				shards = append(shards, i)
+			}
+		}
+		return shards
+	}
 	faultOf := func(name string, begin func(time.Duration) func()) fault {
 		return fault{name: name, shard: shard, loses: failedOver, settle: settle, begin: begin}
 	}
 	return []fault{
 		faultOf("SIGSTOP of a master", func(time.Duration) func() {
-			resume := master.Pause()
+			resume := before[shard].Pause()
 			return func() { resume(); c.Restart() }
 		}),
 		faultOf("kill -9 and restart of a master", func(time.Duration) func() {
-			master.Kill()
-			return func() { master.Restart(); c.Restart() } // it refuses calls for its first two seconds
+			before[shard].Kill()
+			return func() { before[shard].Restart(); c.Restart() } // it refuses calls for its first two seconds
 		}),
 		faultOf("failover", func(time.Duration) func() { c.KillMaster(*slot); return nil }),
 		faultOf("move of a slot", func(time.Duration) func() {

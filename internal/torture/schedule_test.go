@@ -3,6 +3,7 @@ package torture
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,22 +17,27 @@ type fault struct {
 	shard int // the shard that it breaks; all for every one
 	// begin breaks the host. Unless end is nil, the schedule waits for hold, and calls it.
 	begin func(hold time.Duration) (end func())
-	// loses, unless nil, reports at the end whether acknowledged writes may be lost: all of them, or those
-	// since the time that settle returns, if it is not nil. settle runs before begin.
-	loses  func() bool
+	// loses, unless nil, returns at the end the shards whose acknowledged writes may be lost: all of them, or
+	// those since the time that settle returns, if it is not nil. settle runs before begin.
+	loses  func() []int
 	settle func() int64
 }
 
 const all = -1
 
-func always() bool { return true }
+func always() []int { return []int{all} }
 
 // outage is a fault that happened. Times are in microseconds, as ratecheck's.
 type outage struct {
 	*fault
 	began, ended int64
-	loses        bool
+	lossy        []int // shards
 	lostFrom     int64 // 0 if everything may be lost
+}
+
+// loses reports whether acknowledged writes of a shard may be lost.
+func (o outage) loses(shard int) bool {
+	return slices.Contains(o.lossy, shard) || slices.Contains(o.lossy, all)
 }
 
 func (o outage) String() string {
@@ -54,7 +60,9 @@ func (f *fault) happen(rnd *rand.Rand) outage {
 		<-time.After(hold)
 		end()
 	}
-	o.loses = f.loses != nil && f.loses()
+	if f.loses != nil {
+		o.lossy = f.loses()
+	}
 	o.ended = now()
 	return o
 }

@@ -70,11 +70,11 @@ func (h *history) revived(r request) error {
 		return nil
 	}
 	for _, end := range h.ends {
-		if end.status != 200 || !end.Exists || end.received >= r.sent || h.mayLose(end.sent, end.received) {
+		if end.status != 200 || !end.Exists || end.received >= r.sent || h.mayLose(r.shard, end.sent, end.received) {
 			continue
 		}
-		// A revocation is of the sessions that the user had when it began.
-		if end.visit == r.visit || r.login[1] < end.sent && !h.mayLose(r.login[0], r.login[1]) {
+		// A revocation is of the sessions that the index of the user's had when it began.
+		if end.visit == r.visit || r.login[1] < end.sent && !h.mayLose(r.userShard, r.login[0], r.login[1]) {
 			return fmt.Errorf("it exists after %s, %d to %d", end.path, end.sent, end.received)
 		}
 	}
@@ -87,14 +87,14 @@ func (h *history) lost(r request) error {
 		ended := slices.ContainsFunc(h.ends, func(end request) bool {
 			return end.sent < r.received && (end.visit == r.visit || end.status != 200 || end.received > r.login[0])
 		})
-		if !ended && !h.mayLose(r.login[0], r.login[1]) {
+		if !ended && !h.mayLose(r.shard, r.login[0], r.login[1]) {
 			return fmt.Errorf("it is gone, and nothing has ended it")
 		}
 		return nil
 	}
 	var acknowledged int64
 	for _, add := range h.adds {
-		if add.status == 200 && add.Exists && add.received < r.sent && !h.mayLose(add.sent, add.received) {
+		if add.status == 200 && add.Exists && add.received < r.sent && !h.mayLose(r.shard, add.sent, add.received) {
 			acknowledged++
 		}
 	}
@@ -120,7 +120,7 @@ func (h *history) invented(r request) error {
 
 func (r request) ends() bool { return r.path == "POST /destroy" || r.path == "POST /revoke" }
 
-// mayLose reports whether a fault may have lost a write that was made in an interval.
-func (h *history) mayLose(sent, received int64) bool {
-	return slices.ContainsFunc(h.outages, func(o outage) bool { return o.loses && sent <= o.ended && received >= o.lostFrom })
+// mayLose reports whether a fault may have lost a shard's write that was made in an interval.
+func (h *history) mayLose(shard int, sent, received int64) bool {
+	return slices.ContainsFunc(h.outages, func(o outage) bool { return o.loses(shard) && sent <= o.ended && received >= o.lostFrom })
 }

@@ -2,6 +2,8 @@ package torture
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -23,7 +25,8 @@ var discard = slog.New(slog.DiscardHandler)
 type sessionHost struct {
 	apps       []*server.Server
 	perEpisode int
-	begun      func([]*visit) // unless nil, called with the first sessions of an episode
+	begun      func([]*visit)       // unless nil, called with the first sessions of an episode
+	shardOf    func(key string) int // unless nil, of the store's keys
 	faults     []fault
 }
 
@@ -43,7 +46,7 @@ func TestSessionsOnSingleRedis(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t, args...)
 			client, proxy := s.ClientBehindProxy()
-			var loses func() bool
+			var loses func() []int
 			if args == nil {
 				loses = always
 			}
@@ -64,14 +67,14 @@ func TestSessionsOnCluster(t *testing.T) {
 		apps: newSessionApps(t, c.Client(nil), c.Client(nil)), perEpisode: 2,
 		begun: func(visits []*visit) {
 			for _, v := range visits {
-				locator, _, _ := strings.Cut(v.cookie.Value, ".")
-				slot := c.Slot("session:" + locator)
+				slot := c.Slot(v.key())
 				slots[slot*masters/16384] = slot
 			}
 		},
 	}
+	h.shardOf = func(key string) int { return c.Slot(key) * masters / 16384 }
 	for i := range masters {
-		h.faults = append(h.faults, shardFaults(c, i, &slots[i])...)
+		h.faults = append(h.faults, shardFaults(c, i, &slots)...)
 	}
 	require.NoError(t, h.run(t, length(t, 0)))
 }
@@ -130,6 +133,11 @@ func (h *sessionHost) run(t *testing.T, length time.Duration) error {
 				sum["failed"]++
 			}
 		}
+		for _, visit := range v.logins {
+			if h.shardOf != nil {
+				visit.shard, visit.userShard = h.shardOf(visit.key()), h.shardOf(visit.userKey())
+			}
+		}
 		if err := checkVisits(v.requests, outages); err != nil {
 			return fmt.Errorf("episode %d: %w", sum["episodes"], err)
 		}
@@ -137,6 +145,18 @@ func (h *sessionHost) run(t *testing.T, length time.Duration) error {
 			return nil
 		}
 	}
+}
+
+// key returns the key of a session.
+func (v *visit) key() string {
+	locator, _, _ := strings.Cut(v.cookie.Value, ".")
+	return "session:" + locator
+}
+
+// userKey returns the key of the index of the user's sessions.
+func (v *visit) userKey() string {
+	sum := sha256.Sum256([]byte(v.user))
+	return "session:user:" + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 // awaitLogins waits until there are sessions, and calls h.begun.

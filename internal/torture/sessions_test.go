@@ -102,6 +102,8 @@ type visit struct {
 	user   string
 	cookie *http.Cookie
 	login  [2]int64 // from and to
+
+	shard, userShard int // of the session, and of the index of the user's sessions
 }
 
 // request is what a client observed of one request on a session.

@@ -33,7 +33,7 @@ func TestSingleRedis(t *testing.T) {
 func single(t *testing.T, args []string, wrap func(ratelimit.Store) ratelimit.Store) *host {
 	server := redistest.Start(t, args...)
 	client, proxy := server.ClientBehindProxy()
-	var loses func() bool
+	var loses func() []int
 	if args == nil {
 		loses = always
 	}
@@ -68,7 +68,7 @@ func networkFaults(t *testing.T, p *faultproxy.Proxy) []fault {
 }
 
 // serverFaults returns the faults of a server. loses is that of a kill.
-func serverFaults(t *testing.T, s *redistest.Server, loses func() bool) []fault {
+func serverFaults(t *testing.T, s *redistest.Server, loses func() []int) []fault {
 	admin := s.Client(func(o *redis.Options) { o.ReadTimeout = 5 * time.Second })
 	do := func(args ...any) { require.NoError(t, admin.Do(context.Background(), args...).Err()) }
 	return []fault{
