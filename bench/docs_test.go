@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	_ "github.com/ulule/limiter/v3/drivers/middleware/stdlib" // for the pages alone
 
 	"github.com/lazyreq/lazyreq/internal/doccheck"
 )
