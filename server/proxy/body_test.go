@@ -45,6 +45,7 @@ func slowly(tb testing.TB, upstream, more string) config.Config {
 }
 
 func TestSlowClients(t *testing.T) {
+	t.Parallel()
 	up := behind(t, hashing)
 	p := run(t, slowly(t, up.URL, "rules: [{name: never, limit: 1/h, match: {paths: [/denied]}}]"))
 	require.True(t, p.passes(t, "/denied"))
@@ -64,6 +65,7 @@ func TestSlowClients(t *testing.T) {
 
 // An upload may take longer than the stall timeout as long as it makes progress.
 func TestLongUploads(t *testing.T) {
+	t.Parallel()
 	p := run(t, slowly(t, behind(t, hashing).URL, ""))
 	for _, major := range []int{1, 2} {
 		body, writer := io.Pipe()
@@ -96,6 +98,7 @@ func overTLS(tb testing.TB, c config.Config) *running {
 
 // The stall timeout does not apply to upstreams, before or within a response.
 func TestSlowUpstreams(t *testing.T) {
+	t.Parallel()
 	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
 		<-time.After(400 * time.Millisecond)
 		_, _ = io.WriteString(w, "a")
@@ -111,6 +114,7 @@ func TestSlowUpstreams(t *testing.T) {
 
 // A client that doesn't read the response is disconnected.
 func TestClientThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	ended := make(chan error, 1)
 	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
 		var err error

@@ -56,6 +56,7 @@ func (u *uploading) ends(tb testing.TB) {
 
 // A request that isn't forwarded is answered before its body has arrived.
 func TestDenialBeforeBody(t *testing.T) {
+	t.Parallel()
 	free, err := loopback.Reserve()
 	require.NoError(t, err)
 	defer free.Release()
@@ -175,6 +176,7 @@ func TestDenialEndsConnectionAfterUnreadableBody(t *testing.T) {
 // An upstream may respond before it has the whole request. The client gets the response at
 // once, and the connection ends with the response.
 func TestEarlyResponse(t *testing.T) {
+	t.Parallel()
 	seen := make(chan struct{})
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)

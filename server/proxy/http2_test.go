@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -28,6 +29,7 @@ func (z countedZeros) Read(p []byte) (int, error) {
 // Uploads that the upstream doesn't read leave the other requests of their HTTP/2 connection
 // enough of its flow-control window.
 func TestUnreadUploadsDoNotBlockConnection(t *testing.T) {
+	t.Parallel()
 	const unread = 8
 	arrived, release, ended := make(chan struct{}, unread), make(chan struct{}), make(chan error, unread)
 	releaseAll := sync.OnceFunc(func() { close(release) })
@@ -94,16 +96,29 @@ func behindHTTP2(tb testing.TB, h http.HandlerFunc) string {
 
 // A client that stops sending in the middle of an upload ends its request only, at both ends.
 func TestAbandonedUploads(t *testing.T) {
+	t.Parallel()
+	for _, http2 := range []bool{false, true} {
+		for name, start := range map[string]func(testing.TB, config.Config) *running{"HTTP/1": run, "HTTP/2": overTLS} {
+			t.Run(fmt.Sprint(name, ", http2 ", http2), func(t *testing.T) {
+				t.Parallel()
+				testAbandonedUploads(t, http2, start)
+			})
+		}
+	}
+}
+
+func testAbandonedUploads(t *testing.T, http2 bool, start func(testing.TB, config.Config) *running) {
 	type upload struct {
 		path string
 		err  error
 	}
-	ended := make(chan upload, 8)
+	began, ended := make(chan struct{}, 1), make(chan upload, 1)
 	h := func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
 			hashing(w, r)
 			return
 		}
+		began <- struct{}{}
 		if r.URL.Path == "/early" {
 			control := http.NewResponseController(w)
 			_ = control.EnableFullDuplex()
@@ -112,48 +127,47 @@ func TestAbandonedUploads(t *testing.T) {
 		_, err := io.Copy(io.Discard, r.Body)
 		ended <- upload{r.URL.Path, err}
 	}
-	http1 := "main: {url: " + behind(t, h).URL + "}"
-	http2 := "main: {url: " + behindHTTP2(t, h) + ", http2: cleartext}"
-	for _, upstream := range []string{http1, http2} {
-		for _, start := range []func(testing.TB, config.Config) *running{run, overTLS} {
-			p := start(t, parse(t, "upstreams: {%s}\ntimeouts: {stall: 1s}\n", upstream))
-			for _, reset := range []bool{false, true} {
-				for _, path := range []string{"/silent", "/early"} {
-					body, writer := io.Pipe()
-					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-					req, err := http.NewRequestWithContext(ctx, "POST", p.url+path, body)
-					require.NoError(t, err)
-					answered := make(chan int, 1)
-					go func() {
-						res, err := p.client.Do(req)
-						if err != nil {
-							t.Log(err)
-							answered <- 0
-							return
-						}
-						answered <- res.StatusCode
-						_, _ = io.Copy(io.Discard, res.Body)
-						_ = res.Body.Close()
-					}()
-					_, err = writer.Write([]byte("01234"))
-					require.NoError(t, err)
-					require.Equal(t, 200, p.do(t, "POST", "/", strings.NewReader("x")).StatusCode)
-					if reset {
-						cancel()
-					}
-					end := <-ended
-					require.Error(t, end.err, "the upstream must not take the part for the whole")
-					require.Equal(t, path, end.path)
-					require.Equal(t, 200, p.do(t, "POST", "/", strings.NewReader("x")).StatusCode)
-					_ = writer.Close()
-					status := <-answered
-					if path == "/silent" && !reset {
-						require.Equal(t, http.StatusRequestTimeout, status)
-					}
-					cancel()
+	upstream := "main: {url: " + behind(t, h).URL + "}"
+	if http2 {
+		upstream = "main: {url: " + behindHTTP2(t, h) + ", http2: cleartext}"
+	}
+	p := start(t, parse(t, "upstreams: {%s}\ntimeouts: {stall: 3s}\n", upstream))
+	for _, reset := range []bool{false, true} {
+		for _, path := range []string{"/silent", "/early"} {
+			body, writer := io.Pipe()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			req, err := http.NewRequestWithContext(ctx, "POST", p.url+path, body)
+			require.NoError(t, err)
+			answered := make(chan int, 1)
+			go func() {
+				res, err := p.client.Do(req)
+				if err != nil {
+					t.Log(err)
+					answered <- 0
+					return
 				}
+				answered <- res.StatusCode
+				_, _ = io.Copy(io.Discard, res.Body)
+				_ = res.Body.Close()
+			}()
+			_, err = writer.Write([]byte("01234"))
+			require.NoError(t, err)
+			<-began // a request that is reset before is not sent
+			require.Equal(t, 200, p.do(t, "POST", "/", strings.NewReader("x")).StatusCode)
+			if reset {
+				cancel()
 			}
-			require.Empty(t, p.log.lines("doesn't answer"), "the upstream has not failed")
+			end := <-ended
+			require.Error(t, end.err, "the upstream must not take the part for the whole")
+			require.Equal(t, path, end.path)
+			require.Equal(t, 200, p.do(t, "POST", "/", strings.NewReader("x")).StatusCode)
+			_ = writer.Close()
+			status := <-answered
+			if path == "/silent" && !reset {
+				require.Equal(t, http.StatusRequestTimeout, status)
+			}
+			cancel()
 		}
 	}
+	require.Empty(t, p.log.lines("doesn't answer"), "the upstream has not failed")
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,7 +24,10 @@ import (
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // parallel tests wait for timeouts, not for a processor
+	goleak.VerifyTestMain(m)
+}
 
 // parse reads a configuration. By default, clients on this machine may read the status.
 func parse(tb testing.TB, format string, args ...any) config.Config {

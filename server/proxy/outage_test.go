@@ -37,6 +37,7 @@ func (l *logs) above(tb testing.TB) (out []line) {
 
 // An outage of Redis is logged in a few lines with its cause, not once for each request.
 func TestRedisDownIsLoggedOnce(t *testing.T) {
+	t.Parallel()
 	for onError, status := range map[string]int{config.Open: 200, config.Closed: 503, config.Local: 200} {
 		up, redis := behind(t, nil), redistest.Start(t)
 		p := run(t, parse(t, "redis: redis://%s\nredis_timeout: 10s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 1000/60s, on_error: %s}]\n",

@@ -132,6 +132,7 @@ func TestCloseDuringRequest(t *testing.T) {
 }
 
 func TestGracefulStop(t *testing.T) {
+	t.Parallel()
 	arrived, release := make(chan struct{}), make(chan struct{})
 	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
 		close(arrived)

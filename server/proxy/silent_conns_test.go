@@ -23,6 +23,7 @@ func (r *running) silent() bool {
 
 // Connections without a request don't delay the stop.
 func TestSilentConnectionsDoNotDelayStop(t *testing.T) {
+	t.Parallel()
 	certs := newCertificates(t)
 	up := behind(t, nil)
 	proxied := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}

@@ -68,6 +68,7 @@ func (c *certificates) client(tb testing.TB, http2 bool) *http.Client {
 }
 
 func TestCertificateIsReloaded(t *testing.T) {
+	t.Parallel()
 	certs := newCertificates(t)
 	c := limited(t, behind(t, nil).URL, "1000/60s")
 	c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}

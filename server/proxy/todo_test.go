@@ -21,6 +21,7 @@ import (
 )
 
 func TestRedisFailure(t *testing.T) {
+	t.Parallel()
 	up, redis := behind(t, nil), redistest.Start(t)
 	p := run(t, parse(t, `
 redis: redis://%s

@@ -150,6 +150,7 @@ func echoing(t *testing.T) *backend {
 }
 
 func TestWebsocket(t *testing.T) {
+	t.Parallel()
 	p := run(t, slowly(t, echoing(t).URL, "rules: [{name: limit, limit: 2/60s}]"))
 	c, res, err := websocket.Dial(t.Context(), p.url, &websocket.DialOptions{HTTPClient: p.client})
 	require.NoError(t, err)
@@ -236,6 +237,7 @@ func TestUpstreamThatDoesNotReadBody(t *testing.T) {
 
 // After its header, an upstream may stop reading the body for longer than response_timeout.
 func TestUpstreamReadsBodyLate(t *testing.T) {
+	t.Parallel()
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		_ = control.EnableFullDuplex()
@@ -244,14 +246,18 @@ func TestUpstreamReadsBodyLate(t *testing.T) {
 		n, _ := io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(w, strconv.FormatInt(n, 10))
 	})
-	for _, start := range []func(testing.TB, config.Config) *running{run, overTLS} {
-		p := start(t, parse(t, "upstreams: {main: {url: %q, response_timeout: 3s}}\ntimeouts: {stall: 2s}\n", up.URL))
-		require.Equal(t, strconv.Itoa(32<<20), p.do(t, "POST", "/", io.LimitReader(zeros{}, 32<<20)).body)
+	for name, start := range map[string]func(testing.TB, config.Config) *running{"HTTP/1": run, "HTTP/2": overTLS} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, parse(t, "upstreams: {main: {url: %q, response_timeout: 3s}}\ntimeouts: {stall: 2s}\n", up.URL))
+			require.Equal(t, strconv.Itoa(32<<20), p.do(t, "POST", "/", io.LimitReader(zeros{}, 32<<20)).body)
+		})
 	}
 }
 
 // A client may pause for longer than response_timeout, which bounds the upstream only.
 func TestClientPausesDuringUpload(t *testing.T) {
+	t.Parallel()
 	p := run(t, parse(t, "upstreams: {main: {url: %q, response_timeout: 1s}}\n", behind(t, hashing).URL))
 	client := p.upload(t, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n0")
 	<-time.After(1500 * time.Millisecond)
