@@ -3,7 +3,6 @@ package layer_test
 import (
 	"context"
 	"errors"
-	"os"
 	"runtime"
 	"slices"
 	"sort"
@@ -17,15 +16,11 @@ import (
 	"github.com/lazyreq/lazyreq/internal/ratecheck"
 	"github.com/lazyreq/lazyreq/internal/redisproc"
 	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/stalls"
+	"github.com/lazyreq/lazyreq/internal/testlength"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 )
-
-// chaosTime is the default length of a run.
-const chaosTime = 4 * time.Second
-
-// chaosVariable is an environment variable for another length, such as 1m.
-const chaosVariable = "LAZYREQ_CHAOS"
 
 var errStandIn = errors.New("answered without the store")
 
@@ -33,12 +28,7 @@ var errStandIn = errors.New("answered without the store")
 // with its data once a second. It checks that the takes that Redis allows keep the limit, that
 // all others are answered in time, and that no goroutine is left.
 func TestRedisRestartsEverySecond(t *testing.T) {
-	length := chaosTime
-	if s := os.Getenv(chaosVariable); s != "" {
-		var err error
-		length, err = time.ParseDuration(s)
-		require.NoError(t, err)
-	}
+	length := testlength.Duration(t, 2*time.Second)
 	const limit, per = 100, 300 * time.Millisecond
 	for name, c := range map[string]struct {
 		mode  layer.Mode
@@ -71,6 +61,7 @@ func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.R
 		}
 	})
 	var s *layer.Store
+	watch := stalls.Begin(t)
 	takes := ratecheck.Run(t, ratecheck.Plan{
 		Processes: 2, Goroutines: 16, Units: 3, For: length,
 		Server: func() string {
@@ -86,7 +77,7 @@ func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.R
 			return func(ctx context.Context, n int64) (bool, error) {
 				sent := time.Now()
 				res, err := l.Take(ctx, "k", n)
-				took := time.Since(sent)
+				took := watch.Since(sent)
 				if err == nil && res.Source != ratelimit.FromStore && !res.Allowed {
 					<-time.After(2 * time.Millisecond) // limits the number of calls
 				}
@@ -119,7 +110,7 @@ func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.R
 		len(takes), allowed, failed, late[len(late)*99/100], late[len(late)-1], s.Stats().Failover)
 	require.NotZero(t, allowed)
 	waited := late[sort.Search(len(late), func(i int) bool { return late[i] > 5*time.Millisecond }):]
-	if len(waited) > 0 { // for 50 ms, on a machine that is not busy
+	if len(waited) > 0 { // for 50 ms, besides stalls of the machine
 		require.Less(t, waited[len(waited)/2], 75*time.Millisecond)
 		require.Less(t, waited[len(waited)-1], time.Second)
 	}
@@ -178,14 +169,14 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 			require.Eventually(t, func() bool {
 				res, err := l.Take(t.Context(), "back", 1)
 				return err == nil && res.Source != ratelimit.FromFailover
-			}, 2*time.Second, 5*time.Millisecond)
+			}, 20*time.Second, 5*time.Millisecond)
 		}
 		round() // makes what is made once
 		goroutines, heap := runtime.NumGoroutine(), inUse()
 		for range 4 {
 			round()
 		}
-		require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+2 }, 3*time.Second, 10*time.Millisecond,
+		require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+2 }, 20*time.Second, 10*time.Millisecond,
 			"%d goroutines before", goroutines)
 		require.Less(t, inUse(), heap+4<<20, "%v", mode)
 		require.Zero(t, s.Stats().Failover.Abandoned)

@@ -3,7 +3,6 @@ package layer
 import (
 	"context"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/ratecheck"
 	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testlength"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
@@ -25,18 +25,6 @@ var quickRules = map[string]ratelimit.Rule{
 	"stream":  ratelimit.SlidingLog(1000, 500*time.Millisecond).WithStream(),
 	"window":  ratelimit.FixedWindow(1000, 500*time.Millisecond),
 	"gcra":    ratelimit.GCRA(1000, 500*time.Millisecond).WithBurst(800),
-}
-
-// lengthVariable is an environment variable: for how long the processes take. Unset means 1.5 s.
-const lengthVariable = "LAZYREQ_LEASE_FOR"
-
-func lengthOfTakes(t *testing.T) time.Duration {
-	if s := os.Getenv(lengthVariable); s != "" {
-		d, err := time.ParseDuration(s)
-		require.NoError(t, err)
-		return d
-	}
-	return 1500 * time.Millisecond
 }
 
 // recordingStore is a store that records windows, leases and lost units in Redis, where they outlive a
@@ -82,7 +70,7 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 	}
 	var c *redis.Client
 	takes := ratecheck.Run(t, ratecheck.Plan{
-		Processes: processes, Killed: killed, Goroutines: 8, Units: 3, For: lengthOfTakes(t),
+		Processes: processes, Killed: killed, Goroutines: 8, Units: 3, For: testlength.Duration(t, 1500*time.Millisecond),
 		Server: func() string { return redistest.Start(t).Addr },
 		Taker: func(addr string) func(context.Context, int64) (bool, error) {
 			c = redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
@@ -159,7 +147,10 @@ func ends(t *testing.T, c *redis.Client) (ends []int64) {
 
 func TestProcessesWithLeasesKeepTheLimit(t *testing.T) {
 	for name, r := range quickRules {
-		t.Run(name, func(t *testing.T) { require.NoError(t, leaseInProcesses(t, r, false)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.NoError(t, leaseInProcesses(t, r, false))
+		})
 	}
 }
 
@@ -168,6 +159,7 @@ func TestProcessesWithLeasesKeepTheLimit(t *testing.T) {
 func TestCheckDetectsWrongLeasesOfProcesses(t *testing.T) {
 	for _, name := range []string{"log", "window", "gcra"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			const most = 10
 			runs, noticed := 0, false
 			for i := 0; i < most && !noticed; i++ {
