@@ -10,13 +10,14 @@ race:
 	go test -race -shuffle=on ./...
 
 FIGHT ?= 60s
-fight: ## processes fight for leases, killed and stopped meanwhile; the tests have 5 s of it
-	LAZYREQ_FIGHT=$(FIGHT) go test ./coord -run 'TestProcessesCompeteForLeases$$$$' -v
+fight: ## processes fight for leases, killed and stopped meanwhile; the tests have 4 s of it
+	LAZYREQ_TORTURE=$(FIGHT) go test ./coord/redisstore -run 'TestProcessesCompeteForLeases$$$$' -count=1 -v
 
 TORTURE ?= 2m
-torture: ## random faults of Redis, and memory under 10 M keys, for so long each; the tests have some seconds of each
+torture: ## random faults of Redis, memory under 10 M keys, and what else repeats itself, for so long each; the tests have some seconds of each
 	LAZYREQ_TORTURE=$(TORTURE) go test ./internal/torture -count=1 -timeout 60m -v
-	LAZYREQ_TORTURE=$(TORTURE) go test ./server -run 'TestMemoryIsFlat$$$$' -count=1 -timeout 60m -v
+	LAZYREQ_TORTURE=$(TORTURE) go test ./server ./server/proxy -run 'TestMemoryIsFlat$$$$|TestMemoryOfManyKeys$$$$' -count=1 -timeout 60m -v
+	LAZYREQ_TORTURE=$(TORTURE) go test ./ratelimit/... -p 1 -run 'TestRedisRestartsEverySecond$$$$|TestProcessesWithLeasesKeepTheLimit$$$$|TestConcurrentTakesReachTheLimit$$$$' -count=1 -timeout 60m -v
 
 lint:
 	go vet ./...

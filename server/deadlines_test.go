@@ -160,6 +160,7 @@ func h2Server(t *testing.T, srv *server.Server) (url string, c *http.Client) {
 
 // Over HTTP/2, a stream lives on while nothing is written, and a stalled one is reset.
 func TestDeadlinesOverHTTP2(t *testing.T) {
+	t.Parallel()
 	const timeout = 300 * time.Millisecond
 	srv, _ := newServer(t, server.Options{WriteTimeout: timeout})
 	failed := make(chan error, 1)

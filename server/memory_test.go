@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/racing"
+	"github.com/lazyreq/lazyreq/internal/testlength"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	ratestore "github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/server"
@@ -25,15 +25,13 @@ import (
 // memoryLoad is how many clients there are, and how many the stores remember: few for seconds, the defaults
 // for the minutes of LAZYREQ_TORTURE.
 func memoryLoad(t *testing.T) (clients, remembered int, atLeast time.Duration) {
-	if text := os.Getenv("LAZYREQ_TORTURE"); text != "" {
-		d, err := time.ParseDuration(text)
-		require.NoError(t, err)
-		return 10_000_000, 100_000, d
+	if testlength.IsLong() {
+		return 10_000_000, 100_000, testlength.Duration(t, 0)
 	}
 	if racing.Enabled {
 		return 8_000, 1_000, 0
 	}
-	return 200_000, 10_000, 0
+	return 80_000, 5_000, 0
 }
 
 // Each request is from another client, with its own key and its own session. What the server remembers of

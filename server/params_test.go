@@ -196,6 +196,7 @@ func TestBodyReadTimeoutIs408(t *testing.T) {
 // The deadline for the body is not one for the handler: the server would take it for a
 // client that went away.
 func TestDeadlineOfABodyEndsWithIt(t *testing.T) {
+	t.Parallel()
 	srv, _ := newServer(t, server.Options{Params: params.Options{ReadTimeout: 500 * time.Millisecond}})
 	srv.HandleFunc("POST /", func(_ http.ResponseWriter, req *server.Request) error {
 		if _, err := req.Params().Form().String("a"); err != nil {

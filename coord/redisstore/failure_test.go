@@ -163,6 +163,7 @@ func TestErrorReportsWhetherCallMayHaveHappened(t *testing.T) {
 // TestLeaseEndsWithoutRedis takes Redis away from two workers in four ways: their
 // contexts end in time, and not at once.
 func TestLeaseEndsWithoutRedis(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]func(*redistest.Server, *faultproxy.Proxy){
 		"dead":   func(s *redistest.Server, _ *faultproxy.Proxy) { s.Kill() },
 		"hangs":  func(s *redistest.Server, _ *faultproxy.Proxy) { s.Pause() },

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/leasecheck"
 	"github.com/lazyreq/lazyreq/internal/multiproc"
 	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testlength"
 )
 
 // fight has workers in many processes that compete for the leases of some users and are killed
@@ -243,16 +243,9 @@ func (a *arena) attack(running []*multiproc.Process) (killed, stopped int) {
 	return killed, stopped
 }
 
-// TestProcessesCompeteForLeases has eight processes fight for the leases of twenty users. LAZYREQ_FIGHT sets for
-// how long, such as 60s.
+// TestProcessesCompeteForLeases has eight processes fight for the leases of twenty users.
 func TestProcessesCompeteForLeases(t *testing.T) {
-	length := 5 * time.Second
-	if text := os.Getenv("LAZYREQ_FIGHT"); text != "" {
-		var err error
-		length, err = time.ParseDuration(text)
-		require.NoError(t, err)
-	}
-	require.NoError(t, fight{processes: 8, users: 20, length: length}.run(t))
+	require.NoError(t, fight{processes: 8, users: 20, length: testlength.Duration(t, 4*time.Second)}.run(t))
 }
 
 // spoiled is a store with a bug.

@@ -24,7 +24,14 @@ import (
 	"go.uber.org/goleak"
 )
 
+// programVariable is set in processes that run the program instead of its tests.
+const programVariable = "QUICKSTART_PROGRAM"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(programVariable) != "" {
+		main()
+		return
+	}
 	_ = os.Unsetenv("REDIS_URL") // the tests say where they need it
 	goleak.VerifyTestMain(m)
 }

@@ -6,7 +6,6 @@ import (
 	"net/http/cookiejar"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"syscall"
 	"testing"
@@ -18,10 +17,12 @@ import (
 )
 
 // process starts the program as a process of its own on a Redis.
-func process(t *testing.T, program, redisURL string) *client {
+func process(t *testing.T, redisURL string) *client {
 	t.Helper()
+	program, err := os.Executable()
+	require.NoError(t, err)
 	cmd := exec.Command(program, "-addr", "127.0.0.1:0")
-	cmd.Env = append(os.Environ(), "REDIS_URL="+redisURL)
+	cmd.Env = append(os.Environ(), "REDIS_URL="+redisURL, programVariable+"=yes")
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -46,12 +47,10 @@ func process(t *testing.T, program, redisURL string) *client {
 
 func TestTwoProcessesShareTheLimitAndTheLogin(t *testing.T) {
 	redis := redistest.Start(t)
-	program := filepath.Join(t.TempDir(), "quickstart")
-	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
-	require.NoError(t, err, string(built))
-	a, b := process(t, program, "redis://"+redis.Addr), process(t, program, "redis://"+redis.Addr)
+	a, b := process(t, "redis://"+redis.Addr), process(t, "redis://"+redis.Addr)
 
 	// One browser: its cookies go to both, as they do behind a load balancer.
+	var err error
 	a.Jar, err = cookiejar.New(nil)
 	require.NoError(t, err)
 	b.Jar = a.Jar

@@ -33,7 +33,7 @@ var step = regexp.MustCompile(`: (user \d): step (\d+), under number (\d+)`)
 func TestItTellsWhatHappens(t *testing.T) {
 	t.Setenv("REDIS_URL", "redis://"+redistest.Start(t).Addr)
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"-processes", "3", "-users", "3", "-for", "5s", "-kill", "900ms"}, &out))
+	require.NoError(t, run(t.Context(), []string{"-processes", "3", "-users", "3", "-for", "3s", "-kill", "700ms"}, &out))
 	story := out.String()
 	require.Regexp(t, `worker \d+ is killed`, story)
 	require.Contains(t, story, "the end\n")

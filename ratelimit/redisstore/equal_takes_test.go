@@ -11,6 +11,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testlength"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -82,12 +83,12 @@ func TestConcurrentTakesReachTheLimit(t *testing.T) {
 		}
 	})
 	for name, r := range hourly() {
-		rounds := 1000
-		switch {
-		case r.Algorithm() == "log":
+		rounds := testlength.Count(250, 10_000)
+		if racing.Enabled {
+			rounds = 50
+		}
+		if r.Algorithm() == "log" {
 			rounds = 20
-		case testing.Short() || racing.Enabled:
-			rounds = 100
 		}
 		for i := range rounds {
 			tenOf64(t, s, r, fmt.Sprint(name, i))
