@@ -75,7 +75,7 @@ func TestPanicsOfOtherKinds(t *testing.T) {
 			}
 		}
 	}
-	_, _, p := get(t.Context(), lazy.New(func(context.Context) (int, error) { panic(nil) })) //nolint:govet // on purpose
+	_, _, p := get(t.Context(), lazy.New(func(context.Context) (int, error) { panic(nil) })) // on purpose
 	var asNil *runtime.PanicNilError
 	require.ErrorAs(t, p.(error), &asNil)
 }
@@ -167,7 +167,7 @@ func TestRule6ErrAbortHandlerPassesUnwrapped(t *testing.T) {
 			_ = v.Wait(t.Context())
 		},
 	} {
-		require.True(t, catch(fn) == any(http.ErrAbortHandler), name) //nolint:testifylint // the identity counts
+		require.True(t, catch(fn) == any(http.ErrAbortHandler), name) // the identity counts
 	}
 	require.NoError(t, s.Close())
 }

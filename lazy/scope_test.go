@@ -35,7 +35,7 @@ func TestCloseCancelsAndWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
 		listens := lazy.Go(s, slow(time.Hour, 1))
-		stubborn := lazy.Go(s, func(ctx context.Context) (error, error) { //nolint:staticcheck // an error as a value
+		stubborn := lazy.Go(s, func(ctx context.Context) (error, error) { // an error as a value
 			<-time.After(time.Minute)
 			return context.Cause(ctx), nil
 		})
@@ -250,7 +250,7 @@ func TestCloseReportsLostPanics(t *testing.T) {
 					return
 				}
 				require.ErrorIs(t, err, errBoom)
-				joined := err.(interface{ Unwrap() []error }).Unwrap() //nolint:errorlint // Close joins
+				joined := err.(interface{ Unwrap() []error }).Unwrap() // Close joins
 				require.Len(t, joined, 1, "once")
 			})
 		})

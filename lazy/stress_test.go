@@ -128,7 +128,7 @@ func TestStressStandAlone(t *testing.T) {
 				got, err := v.Get(ctx)
 				switch {
 				case err == nil && got != 0:
-				case err == errGone && ctx.Err() != nil: //nolint:errorlint // the cause itself
+				case err == errGone && ctx.Err() != nil: // the cause itself
 					left.Add(1)
 				default:
 					t.Error(got, err, ctx.Err())
@@ -195,7 +195,7 @@ func TestStressScope(t *testing.T) {
 						t.Error(p)
 					}
 				case err == nil && got != 0:
-				case err == errGone && ctx.Err() != nil: //nolint:errorlint // the cause itself
+				case err == errGone && ctx.Err() != nil: // the cause itself
 				case errors.Is(err, lazy.ErrClosed) && closing.Load():
 				default:
 					t.Error(got, err, ctx.Err())
@@ -232,7 +232,7 @@ func TestStressRealTime(t *testing.T) {
 			v.Start(ctx)
 		default:
 			got, err := v.Get(ctx)
-			if (err != nil || got != 1) && (err != errGone || ctx.Err() == nil) { //nolint:errorlint // the cause itself
+			if (err != nil || got != 1) && (err != errGone || ctx.Err() == nil) { // the cause itself
 				t.Error(got, err)
 			}
 		}

@@ -149,7 +149,7 @@ func h2Server(t *testing.T, srv *server.Server) (url string, c *http.Client) {
 	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() { served <- srv.ServeTLS(l, files.cert, files.key) }()
-	tr := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // a test's
+	tr := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	t.Cleanup(func() {
 		tr.CloseIdleConnections()
 		require.NoError(t, srv.Close())

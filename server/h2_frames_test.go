@@ -54,7 +54,7 @@ const (
 // dialH2 opens a connection over TLS that sends only what the test writes.
 func dialH2(t *testing.T, url string) net.Conn {
 	t.Helper()
-	d := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}} //nolint:gosec // a test's
+	d := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}}
 	c, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "https://"))
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })

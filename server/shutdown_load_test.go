@@ -205,7 +205,7 @@ func TestShutdownDuringHandshake(t *testing.T) {
 			}, 10*time.Second, time.Millisecond)
 
 			began := time.Now()
-			c := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // a test's
+			c := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 			start := h2Start()
 			if asks {
 				start = appendFrame(start, frameHeaders, endStream|endHeaders, 1, getBlock)

@@ -54,7 +54,7 @@ func TestUnreadUploadsDoNotBlockConnection(t *testing.T) {
 		req, err := http.NewRequestWithContext(uploads, "POST", p.url+"/unread", countedZeros{&sent})
 		require.NoError(t, err)
 		go func() {
-			_, err := p.client.Do(req) //nolint:bodyclose // it returns an error
+			_, err := p.client.Do(req) // it returns an error
 			failed <- err
 		}()
 	}
