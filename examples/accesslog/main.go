@@ -34,6 +34,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	fmt.Fprintf(os.Stderr, "Listening on http://%s\n", *addr) // standard output is the log's
 	served := make(chan error, 1)
 	go func() { served <- srv.ListenAndServe(*addr) }()
 	select {

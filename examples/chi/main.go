@@ -2,6 +2,9 @@
 // properties from the request, and return errors or are standard ones.
 //
 //	cd examples/chi && go run .
+//
+//	curl -c jar -b jar http://127.0.0.1:8080/notes/first -d text=hello
+//	curl -c jar -b jar http://127.0.0.1:8080/notes
 package main
 
 import (

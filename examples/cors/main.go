@@ -3,6 +3,9 @@
 // cross-origin protection, which refuses other pages' POSTs however they are sent.
 //
 //	cd examples/cors && go run . -app http://localhost:3000
+//
+//	curl -i -X POST -H 'Origin: http://localhost:3000' http://127.0.0.1:8080/visits
+//	curl -i -X POST -H 'Origin: http://evil.example' http://127.0.0.1:8080/visits
 package main
 
 import (

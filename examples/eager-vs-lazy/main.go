@@ -11,7 +11,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -29,73 +29,85 @@ import (
 
 func main() {
 	latency := flag.Duration("latency", time.Millisecond, "how long a call of a store takes")
-	rounds := flag.Int("rounds", 100, "how often the ten requests of the mix are sent")
 	flag.Parse()
-	if err := run(*rounds, *latency, os.Stdout); err != nil {
+	if err := run(100, *latency, os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
 
 // run measures both and prints a table.
 func run(rounds int, latency time.Duration, out io.Writer) error {
+	eager, err := newVariant("eager", latency, loadSession, parseParams, takeLimit)
+	if err != nil {
+		return err
+	}
+	lazy, err := newVariant("lazy", latency)
+	if err != nil {
+		return err
+	}
+	for range rounds { // by turns, so that what else the machine does slows down both
+		eager.sendMix()
+		lazy.sendMix()
+	}
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "\ttime per request\tstore calls per request\tallocations per request")
-	for _, name := range []string{"eager", "lazy"} {
-		st, err := newStores(latency)
-		if err != nil {
-			return err
-		}
-		srv, err := newServer(st)
-		if err != nil {
-			return err
-		}
-		if name == "eager" {
-			srv.Use(loadSession, parseParams, takeLimit)
-		}
-		c, err := measure(srv, st, rounds)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(table, "%s\t%v\t%.1f\t%.0f\n", name, c.time.Round(time.Microsecond), c.calls, c.allocations)
+	for _, v := range []*variant{eager, lazy} {
+		slices.Sort(v.took)
+		median := v.took[rounds/2] / mixed
+		calls, allocs := float64(v.stores.calls.Load()-v.loginCalls)/mixed, float64(v.allocs)/mixed
+		fmt.Fprintf(table, "%s\t%v\t%.1f\t%.0f\n", v.name, median.Round(time.Microsecond), calls/float64(rounds), allocs/float64(rounds))
 	}
 	return table.Flush()
 }
 
-// costs are averages over all requests.
-type costs struct {
-	time               time.Duration
-	calls, allocations float64
+// variant is the application, with middleware or without, and what it costs.
+type variant struct {
+	name       string
+	srv        *server.Server
+	stores     *stores
+	session    *http.Cookie
+	loginCalls int64           // of the stores
+	took       []time.Duration // by each mix
+	allocs     uint64
 }
 
-// measure logs in and sends the mix, as often as rounds, without a network, so that nothing but the
-// server is measured.
-func measure(srv *server.Server, st *stores, rounds int) (costs, error) {
+// newVariant returns a variant in which a user is logged in.
+func newVariant(name string, latency time.Duration, middleware ...func(http.Handler) http.Handler) (*variant, error) {
+	st, err := newStores(latency)
+	if err != nil {
+		return nil, err
+	}
+	srv, err := newServer(st)
+	if err != nil {
+		return nil, err
+	}
+	srv.Use(middleware...)
 	w := httptest.NewRecorder()
 	srv.ServeHTTP(w, httptest.NewRequest("POST", "/login", nil))
 	cookies := w.Result().Cookies()
 	if len(cookies) != 1 {
-		return costs{}, errors.New("the login has failed")
+		return nil, fmt.Errorf("%s: the login has failed: %s", name, w.Body)
 	}
-	requests := make([]*http.Request, 0, rounds*10)
-	for range rounds {
-		requests = append(requests, mix(cookies[0])...)
-	}
+	return &variant{name: name, srv: srv, stores: st, session: cookies[0], loginCalls: st.calls.Load()}, nil
+}
+
+// sendMix sends the mix without a network, so that nothing but the server is measured.
+func (v *variant) sendMix() {
+	requests := mix(v.session)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	calls, began := st.calls.Load(), time.Now()
+	began := time.Now()
 	for _, r := range requests {
-		w := discard{http.Header{}}
-		srv.ServeHTTP(&w, r)
+		v.srv.ServeHTTP(&discard{http.Header{}}, r)
 	}
 	took := time.Since(began)
 	runtime.ReadMemStats(&after)
-	n := len(requests)
-	return costs{
-		time:        took / time.Duration(n),
-		calls:       float64(st.calls.Load()-calls) / float64(n),
-		allocations: float64(after.Mallocs-before.Mallocs) / float64(n),
-	}, nil
+	v.took = append(v.took, took)
+	v.allocs += after.Mallocs - before.Mallocs
 }
+
+// mixed is the number of requests in the mix.
+const mixed = 10
 
 // mix returns ten requests of one user, six of them for pages that are the same for all users.
 func mix(session *http.Cookie) (requests []*http.Request) {

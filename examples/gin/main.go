@@ -2,6 +2,8 @@
 // answers 429, and path values as parameters.
 //
 //	cd examples/gin && go run .
+//
+//	for i in 1 2 3; do curl -i http://127.0.0.1:8080/books/7; done
 package main
 
 import (

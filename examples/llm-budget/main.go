@@ -102,7 +102,7 @@ func (b *budget) complete(w http.ResponseWriter, req *server.Request) error {
 		return err // also ratelimit.ErrTooLarge, a 400: it can never pass
 	}
 	if err := reserved.Result().Err(); err != nil {
-		return err // a 429
+		return err // a 429; it may pass sooner than Retry-After, when a running answer settles
 	}
 	// If the process dies before it settles, the whole estimate stays charged.
 	defer func() { settle(req.Context(), name, reserved, used) }()

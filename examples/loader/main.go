@@ -6,7 +6,7 @@
 //	curl http://127.0.0.1:8080/naive
 //	curl http://127.0.0.1:8080/posts
 //
-// The first makes 21 queries, the second usually 2. Both answer with the same 20 posts.
+// The first makes 21 queries, the second usually 2 or 3. Both answer with the same 20 posts.
 package main
 
 import (

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -40,6 +41,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	fmt.Printf("Listening on http://%s\n", *addr)
 	served := make(chan error, 1)
 	go func() { served <- srv.ListenAndServe(*addr) }()
 	select {

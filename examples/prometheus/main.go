@@ -5,7 +5,7 @@
 //	REDIS_URL=redis://127.0.0.1:6379 go run .
 //
 //	curl -c jar http://127.0.0.1:8080/users/ada
-//	curl -b jar http://127.0.0.1:8080/profile
+//	curl -b jar -H 'X-Api-Key: any' http://127.0.0.1:8080/profile
 //	curl http://127.0.0.1:9464/metrics
 package main
 

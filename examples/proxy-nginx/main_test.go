@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"io"
 	"net"
 	"net/http"
@@ -36,7 +37,8 @@ func TestClientsAddressArrives(t *testing.T) {
 	}
 	startNginx("front.conf", front)
 	binary := filepath.Join(dir, "ratelimit-proxy")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", binary, "../../cmd/ratelimit-proxy").CombinedOutput()
+	// go run caches what it has linked, which go build does not.
+	out, err := exec.CommandContext(t.Context(), "go", "run", "-exec", "cp", "../../cmd/ratelimit-proxy", binary).CombinedOutput()
 	require.NoError(t, err, string(out))
 	start(t, proxy, binary, "--config", file("proxy.yaml"))
 
@@ -70,7 +72,8 @@ func TestClientsAddressArrives(t *testing.T) {
 	require.Equal(t, "client: 127.0.0.4, X-Forwarded-For: 127.0.0.4, 127.0.0.1\n", body)
 }
 
-// get sends a request from an address of this machine, with a forged one in its header.
+// get sends a request from an address of this machine, with a forged address and made-up credentials,
+// which give no new quota.
 func get(t *testing.T, from string, to *loopback.Port) (*http.Response, string) {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -78,6 +81,7 @@ func get(t *testing.T, from string, to *loopback.Port) (*http.Response, string) 
 	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+to.Addr()+"/", nil)
 	require.NoError(t, err)
 	r.Header.Set("X-Forwarded-For", "192.0.2.9")
+	r.SetBasicAuth(rand.Text(), "")
 	res, err := client.Do(r)
 	require.NoError(t, err)
 	defer res.Body.Close()

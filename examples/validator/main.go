@@ -3,6 +3,9 @@
 // the client's names.
 //
 //	cd examples/validator && go run .
+//
+//	curl -i http://127.0.0.1:8080/orders/eu -H 'Content-Type: application/json' \
+//	  -d '{"email":"ada","lines":[{"sku":"a-1","count":0}]}'
 package main
 
 import (
