@@ -14,9 +14,10 @@ import (
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// checkedElsewhere has patterns of the pages whose blocks use modules that this one doesn't require, and
-// the tests that check them.
+// checkedElsewhere has patterns of the pages that tests of other packages check: those whose blocks use modules
+// that this one doesn't require, and the tutorial, whose programs run.
 var checkedElsewhere = map[string]string{
+	"docs/tutorial.md":      "examples/tutorial/tutorial_test.go",
 	"docs/observing.md":     "examples/prometheus/main_test.go",
 	"docs/coming-from-*.md": "bench/docs_test.go",
 }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/lazyreq/lazyreq/params"
+	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// users stands for a database, which would store hashes of the passwords.
+var users = map[string]*Account{
+	"ada":   {ID: "ada", Name: "Ada Lovelace", Password: "engine"},
+	"grace": {ID: "grace", Name: "Grace Hopper", Password: "compiler"},
+}
+
+type Account struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Password string `json:"-"` // not for clients
+}
+
+type credentials struct {
+	User     string `form:"user" required:"true"`
+	Password string `form:"password" required:"true"`
+}
+
+func login(w http.ResponseWriter, req *server.Request) error {
+	in, err := params.Bind[credentials](req.Context())
+	if err != nil {
+		return err
+	}
+	account := users[in.User]
+	if account == nil || account.Password != in.Password {
+		return server.Errorf(http.StatusForbidden, "The user or the password is wrong.")
+	}
+	return req.Session().Bind(in.User)
+}
+
+func logout(w http.ResponseWriter, req *server.Request) error {
+	return req.Session().Destroy()
+}
+
+// User is the account of the user who is logged in.
+var User = reqctx.NewKey[*Account]("user")
+
+func loadUser(ctx context.Context) (*Account, error) {
+	id, err := session.RequireUser(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return users[id], nil
+}
+
+func me(w http.ResponseWriter, req *server.Request) error {
+	account, err := User.Get(req.Context())
+	if err != nil {
+		return err
+	}
+	return server.WriteJSON(w, http.StatusOK, account)
+}
