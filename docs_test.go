@@ -19,6 +19,7 @@ import (
 var checkedElsewhere = map[string]string{
 	"docs/tutorial.md":      "examples/tutorial/tutorial_test.go",
 	"docs/observing.md":     "examples/prometheus/main_test.go",
+	"docs/recipes.md":       "bench/docs_test.go",
 	"docs/coming-from-*.md": "bench/docs_test.go",
 }
 

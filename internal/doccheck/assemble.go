@@ -144,11 +144,11 @@ func receiver(decl *ast.FuncDecl) string {
 	}
 }
 
-// importsInForce returns the paths of the packages that blocks import, by name. A later import
-// replaces an earlier one.
+// importsInForce returns the paths of the packages that the prelude and the blocks import, by name. A
+// later import replaces an earlier one.
 func (c *checker) importsInForce(blocks []unit) map[string]string {
 	paths := map[string]string{}
-	for _, u := range blocks {
+	for _, u := range append([]unit{c.prelude}, blocks...) {
 		for _, spec := range u.file.Imports {
 			paths[c.importName(spec)] = importPath(spec)
 		}

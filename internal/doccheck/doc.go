@@ -10,9 +10,9 @@
 // and labels that a part doesn't use are no error.
 //
 // A part need not import packages. A name is that of the last package that the page imports
-// by it, up to this block; then of a package of lazyreq, of the standard library, and of a
-// dependency. A name that several of them have, such as redisstore, needs an import: a part may
-// begin with it.
+// by it, up to this block; then of one that the prelude imports, of a package of lazyreq, of the standard
+// library, and of a dependency. A name that several of them have, such as redisstore, needs an import:
+// a part may begin with it.
 //
 // The tests of the module lazyreq check a page, unless it uses packages that this module doesn't
 // require; then a test of a nested module does.

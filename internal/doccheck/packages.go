@@ -9,11 +9,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
+	"regexp"
 	"strings"
 )
 
 const house = "github.com/lazyreq/lazyreq"
+
+// hidden packages are not for users.
+var hidden = regexp.MustCompile(`(^|/)internal(/|$)|^vendor/|^` + house + `/(bench|examples)/`)
 
 // packages are those that the module of the working directory can import.
 type packages struct {
@@ -35,7 +38,7 @@ func listPackages() (*packages, error) {
 				continue
 			}
 			p.names[path] = name
-			if !slices.Contains(strings.Split(path, "/"), "internal") && !strings.HasPrefix(path, "vendor/") {
+			if !hidden.MatchString(path) {
 				p.paths[name] = append(p.paths[name], path)
 			}
 		}

@@ -39,7 +39,9 @@ var (
 	work  func(ctx context.Context) error
 	vars  func(r *http.Request) map[string]string // of another router's path
 
-	notify func(user any)
+	notify          func(user any)
+	passwordIsRight func(name, password string) bool
+	newServer       func() (*server.Server, error)
 )
 
 type Account struct{ ID, Name, Email, Plan string }
