@@ -37,7 +37,7 @@ func TestSixthSearchIsAskedToWait(t *testing.T) {
 		require.Equal(t, http.StatusTooManyRequests, res.Code)
 		require.Equal(t, "text/html; charset=utf-8", res.Header().Get("Content-Type"))
 		require.Equal(t, "63", res.Header().Get("Retry-After"), "a minute, and up to one bucket of 3 s")
-		require.Contains(t, res.Body.String(), "in <strong>63</strong> seconds")
+		require.Contains(t, res.Body.String(), "in <strong>63</strong> s")
 		require.Contains(t, res.Body.String(), "“&lt;b&gt;”", "escaped")
 		require.Contains(t, res.Body.String(), `href="/search?q=%3cb%3e"`, "the search is not lost")
 
