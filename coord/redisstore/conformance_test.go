@@ -22,6 +22,7 @@ func TestRedisConformsToStore(t *testing.T) {
 }
 
 func TestRedisClusterConformsToStore(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t).Client(nil)
 	storetest.Run(t, aging(c, c))
 }

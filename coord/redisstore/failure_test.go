@@ -95,6 +95,7 @@ func recovers(t *testing.T, s *redisstore.Store) {
 }
 
 func TestRedisDownAndBack(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	server.Stop()
 	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})

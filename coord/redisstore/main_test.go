@@ -15,7 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "6") // parallel tests wait for Redis, not for a processor
+	_ = flag.Set("test.parallel", "8") // parallel tests wait for Redis, not for a processor
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
 }
 

@@ -156,6 +156,7 @@ func TestOneKeyOfMany(t *testing.T) {
 
 // TestSlotsAreSeparate has clients of a node of a Cluster. One doesn't know that it is one.
 func TestSlotsAreSeparate(t *testing.T) {
+	t.Parallel()
 	s, plain, cluster := redistest.StartNode(t)
 	for name, c := range map[string]redis.UniversalClient{"plain": plain, "cluster": cluster} {
 		t.Run(name, func(t *testing.T) {

@@ -24,6 +24,7 @@ func addBoth(a, b string) Call { return Call{Script: both, Keys: []string{a, b}}
 
 // TestClusterRun does with one Cluster what takes a real one.
 func TestClusterRun(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t)
 	client := c.Client(nil)
 	p := newPipe(t, client)

@@ -55,6 +55,7 @@ func requireInTime(t *testing.T, callers int, call func() error) {
 }
 
 func TestHangingServer(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t)
 	p := newPipe(t, s.Client(nil))
 	load(t, p, incr)
@@ -198,6 +199,7 @@ func TestServerIsDown(t *testing.T) {
 
 // TestClusterWithoutSlots has clients that know no node which answers.
 func TestClusterWithoutSlots(t *testing.T) {
+	t.Parallel()
 	for name, addr := range map[string]string{"silent": silent(t), "refused": "127.0.0.1:1"} {
 		t.Run(name, func(t *testing.T) {
 			c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, DisableIdentity: true})

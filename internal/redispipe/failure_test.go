@@ -98,6 +98,7 @@ func TestFlushedScriptsAreLoadedAgain(t *testing.T) {
 // TestKilledConnections checks that no script ran twice, and none of those with a reply
 // didn't run.
 func TestKilledConnections(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t)
 	p := newPipe(t, s.Client(nil))
 	load(t, p, incr)
@@ -204,6 +205,7 @@ func requireKind(t *testing.T, kind string, r Result) {
 // TestInvalidReplies has a server send anything. The errors of go-redis for an unreadable reply may
 // quote it, an error reply is for the stores to redact.
 func TestInvalidReplies(t *testing.T) {
+	t.Parallel()
 	replies := redistest.QuotingReplies("app:secret-of-key", "secret-of")
 	for name, reply := range map[string]string{
 		"array of errors":   "*2\r\n-secret-of\r\n-OOM secret-of\r\n",
@@ -361,6 +363,7 @@ func TestClosedClient(t *testing.T) {
 
 // TestRepliesUnderConnectionFaults has everything happen at once: no reply may go astray.
 func TestRepliesUnderConnectionFaults(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t)
 	c, proxy := s.ClientBehindProxy()
 	p := newPipe(t, c)

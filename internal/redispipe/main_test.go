@@ -3,6 +3,7 @@ package redispipe
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -19,7 +20,10 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers)) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "4") // parallel tests wait for Redis, not for a processor
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
+}
 
 var (
 	// incr adds to a key, and returns what it holds then.

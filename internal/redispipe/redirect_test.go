@@ -110,6 +110,7 @@ func TestRetriesEndAtTheDeadline(t *testing.T) {
 // TestRepliesUnderRedirections has two nodes that redirect calls as they like, and callers that leave. No
 // reply may go astray.
 func TestRepliesUnderRedirections(t *testing.T) {
+	t.Parallel()
 	var nodes [2]*fake
 	answer := func(args []string) string {
 		if args[0] == "asking" {

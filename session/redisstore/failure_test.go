@@ -105,6 +105,7 @@ func recovers(t *testing.T, s storage.Store) {
 }
 
 func TestRedisDownAndBack(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	server.Stop()
 	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
@@ -125,6 +126,7 @@ func TestHangingRedisTimesOut(t *testing.T) {
 
 // TestErrorReportsWhetherCallWasSent has a Redis that hangs, and then one that is down.
 func TestErrorReportsWhetherCallWasSent(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	for _, o := range slices.Concat(onSessions, onUsers) {
 		s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})

@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "6") // parallel tests wait for Redis, not for a processor
+	_ = flag.Set("test.parallel", "8") // parallel tests wait for Redis, not for a processor
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
 }
 
@@ -87,6 +87,7 @@ func TestRedisConformsToStore(t *testing.T) {
 
 // TestRedisClusterConformsToStore has sessions on one node and their users' indexes on another.
 func TestRedisClusterConformsToStore(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, aging(redistest.StartCluster(t).Client(nil)))
 }
 
