@@ -35,7 +35,7 @@ func TestBugsAreFound(t *testing.T) {
 	}{
 		"forgets charges": {"reset", "ratecheck: ", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 			results, err := inner.Do(ctx, ops)
-			if err == nil && results[0].Allowed && n.Add(1)%2 == 0 {
+			if err == nil && ops[0].Kind == ratelimit.Take && results[0].Allowed && n.Add(1)%2 == 0 {
 				_, _ = inner.Do(ctx, []ratelimit.Op{{Rule: ops[0].Rule, Key: ops[0].Key, Kind: ratelimit.Reset}})
 			}
 			return results, err
@@ -48,7 +48,21 @@ func TestBugsAreFound(t *testing.T) {
 			return results, err
 		}},
 		"charges twice": {"SCRIPT FLUSH", "without reason", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
-			_, _ = inner.Do(ctx, ops)
+			if ops[0].Kind == ratelimit.Take {
+				_, _ = inner.Do(ctx, ops)
+			}
+			return inner.Do(ctx, ops)
+		}},
+		"loses adds": {"reset", "counted", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+			if ops[0].Kind == ratelimit.Add && ops[0].Interval == 0 && n.Add(1)%4 == 0 {
+				return []ratelimit.Result{{Allowed: true}}, nil
+			}
+			return inner.Do(ctx, ops)
+		}},
+		"adds twice": {"SCRIPT FLUSH", "counted", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+			if ops[0].Kind == ratelimit.Add && n.Add(1)%4 == 0 {
+				_, _ = inner.Do(ctx, ops)
+			}
 			return inner.Do(ctx, ops)
 		}},
 		"has no deadline": {"half-open", "waited for", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {

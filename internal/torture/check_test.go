@@ -48,6 +48,12 @@ func (l *log) check(h *host, r *report) error {
 			}
 			r.excused++ // a timeout, and the machine was busy
 		}
+		if s.isMeter() {
+			if err := l.counted(s, events); err != nil {
+				return err
+			}
+			continue
+		}
 		for i, rule := range s.Rules() {
 			if err := l.admitted(s, i, rule, events); err != nil {
 				return fmt.Errorf("%s, %v: %w\n%v", s.key, rule, err, l.outages)
@@ -57,10 +63,13 @@ func (l *log) check(h *host, r *report) error {
 	return nil
 }
 
-func (e event) took() time.Duration { return time.Duration(e.Received-e.Sent) * time.Microsecond }
+func (e event) took() time.Duration { return micros(e.Received - e.Sent) }
 
 func (r *report) count(e event) {
 	r.takes++
+	if e.interval > 0 && !e.Failed {
+		r.counts++
+	}
 	switch {
 	case e.Failed:
 		r.failed++
@@ -81,7 +90,7 @@ func (l *log) recovered(o outage, shard int, r *report) error {
 			}
 		}
 	}
-	took := time.Duration(first-o.ended) * time.Microsecond
+	took := micros(first - o.ended)
 	if took > l.maxRecovery(o.ended, first) {
 		return fmt.Errorf("not back within %v, but after %v of %v, shard %d: %v", recovery, took, o, shard, l.lastError(shard))
 	}

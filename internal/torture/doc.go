@@ -3,6 +3,8 @@
 //
 //   - Never over the limit: all takes of a key obey its rules. After a fault that loses writes, only the
 //     takes that it may have lost count as forgotten.
+//   - A meter, which is a rule that only counts, counts each acknowledged add, unless a fault may have lost it,
+//     and no others but those without a reply.
 //   - No caller waits longer than its deadline, at any load.
 //   - Takes fail only during a fault, and for at most a second after it. A fault of one node of a Cluster
 //     fails only takes of keys on that node.

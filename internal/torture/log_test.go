@@ -25,11 +25,13 @@ type subject struct {
 	ahead time.Duration // of this machine's clock: the server's
 }
 
-// event is a take as its caller observed it.
+// event is a take as its caller observed it, or an add or a count of a meter.
 type event struct {
 	ratecheck.Take
-	err  error
-	ends []int64 // of the charged windows, by rule
+	err      error
+	ends     []int64       // of the charged windows, by rule
+	interval time.Duration // of a count; 0 if there was none
+	count    int64
 }
 
 // log is what callers observed in one episode.
@@ -62,7 +64,7 @@ func (l *log) call(ctx context.Context, callers int) (stop func()) {
 				case <-time.After(rand.N(pause)):
 				}
 				s := l.subjects[rand.IntN(len(l.subjects))]
-				e := s.take(ctx)
+				e := s.call(ctx)
 				l.mu.Lock()
 				l.events[s] = append(l.events[s], e)
 				l.mu.Unlock()
@@ -77,6 +79,35 @@ func (l *log) call(ctx context.Context, callers int) (stop func()) {
 		wg.Wait()
 	})
 }
+
+// call adds to a meter, counts, or does both at once. It takes from another subject.
+func (s *subject) call(ctx context.Context) (e event) {
+	if !s.isMeter() {
+		return s.take(ctx)
+	}
+	what := rand.IntN(3)
+	if what > 0 {
+		e.N = 1 + rand.Int64N(3)
+	}
+	if what < 2 {
+		e.interval = []time.Duration{per, meterSpan}[rand.IntN(2)]
+	}
+	var res ratelimit.Result
+	e.Sent = now()
+	switch {
+	case e.N == 0:
+		e.count, e.err = s.Count(ctx, s.key, e.interval)
+	case e.interval == 0:
+		res, e.err = s.Add(ctx, s.key, e.N)
+	default:
+		e.count, e.err = s.AddCount(ctx, s.key, e.N, e.interval)
+	}
+	e.Received = now()
+	e.Allowed, e.Failed = e.err == nil, e.err != nil || res.Source == ratelimit.FromFailover
+	return e
+}
+
+func (s *subject) isMeter() bool { return s.Rules()[0].Limit() == 0 }
 
 // take takes up to three units.
 func (s *subject) take(ctx context.Context) (e event) {

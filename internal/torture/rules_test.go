@@ -29,15 +29,29 @@ var ruleSets = map[string][]ratelimit.Rule{
 	"minute":   {ratelimit.FixedWindow(200, time.Minute)},
 }
 
+// meters are rules that only count.
+var meters = map[string]ratelimit.Rule{
+	"meter of buckets": ratelimit.Buckets(ratelimit.BucketOptions{Interval: 100 * time.Millisecond, Span: meterSpan}),
+	"meter of a log":   ratelimit.SlidingLog(1, meterSpan).WithoutLimit(),
+	"meter of stream":  ratelimit.SlidingLog(1, meterSpan).WithStream().WithoutLimit(),
+}
+
+const meterSpan = 5 * time.Second
+
 var keys atomic.Int64 // so that each episode has its own
 
-// subjects returns a function that returns new subjects, one for each set of rules and each shard. shards
-// are parts of keys.
+// subjects returns a function that returns new subjects, one for each set of rules, each meter and each shard.
+// shards are parts of keys.
 func subjects(t *testing.T, store ratelimit.Store, exact bool, shards ...string) func() []*subject {
 	limiters := make(map[string]*ratelimit.Limiter)
 	for name, rules := range ruleSets {
 		var err error
 		limiters[name], err = ratelimit.NewLimiter(store, rules...)
+		require.NoError(t, err)
+	}
+	for name, rule := range meters {
+		var err error
+		limiters[name], err = ratelimit.NewLimiter(store, rule)
 		require.NoError(t, err)
 	}
 	return func() (all []*subject) {

@@ -83,6 +83,7 @@ type host struct {
 // report sums up what a schedule has done.
 type report struct {
 	episodes, takes, allowed, failed, excused int
+	counts                                    int // of meters
 	faults                                    map[string]int
 	longest, recovery                         time.Duration
 }

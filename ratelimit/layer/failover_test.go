@@ -407,6 +407,27 @@ func TestOpsThatNeedTheStore(t *testing.T) {
 	}
 }
 
+// TestAddCountNeedsTheStore counts in modes that answer adds without the store.
+func TestAddCountNeedsTheStore(t *testing.T) {
+	for _, mode := range []Mode{Open, Local} {
+		withFailover(t, FailoverOptions{Mode: mode}, func(t *testing.T, f *failoverTest) {
+			meter := ratelimit.Buckets(ratelimit.BucketOptions{Interval: time.Second})
+			limiter, err := ratelimit.NewLimiter(f.failover, meter)
+			require.NoError(t, err)
+			count, err := limiter.AddCount(t.Context(), "k", 2, 0)
+			require.NoError(t, err)
+			require.EqualValues(t, 2, count)
+			f.down()
+			_, err = limiter.Add(t.Context(), "k", 1)
+			require.NoError(t, err, mode)
+			_, err = limiter.AddCount(t.Context(), "k", 1, 0)
+			require.ErrorIs(t, err, ratelimit.ErrStore, mode)
+			_, err = limiter.Count(t.Context(), "k", 0)
+			require.ErrorIs(t, err, ratelimit.ErrStore, mode)
+		})
+	}
+}
+
 func TestFailoverOptions(t *testing.T) {
 	m, _ := newMemory(t)
 	for field, o := range map[string]FailoverOptions{
