@@ -122,7 +122,9 @@ func TestInvalidLeaseOptions(t *testing.T) {
 		require.Equal(t, "LeaseOptions."+test.field, invalid.Field)
 	}
 	_, err := coord.NewLeases(nil, coord.LeaseOptions{})
-	require.ErrorContains(t, err, "no store")
+	require.ErrorContains(t, err, "store is nil")
+	_, err = coord.NewLeases((*memstore.Store)(nil), coord.LeaseOptions{})
+	require.ErrorContains(t, err, "store is nil")
 	l := newLeases(t, m, coord.LeaseOptions{})
 	for _, user := range []string{"", string(make([]byte, coord.MaxName+1))} {
 		_, err = l.Acquire(t.Context(), user)

@@ -86,8 +86,8 @@ type Leases struct {
 
 // NewLeases returns the leases in store. It returns an error if an option is out of range.
 func NewLeases(store LeaseStore, o LeaseOptions) (*Leases, error) {
-	if store == nil {
-		return nil, errors.New("coord: no store")
+	if option.IsNil(store) {
+		return nil, errors.New("coord: NewLeases: store is nil")
 	}
 	o = o.withDefaults()
 	if err := o.check(); err != nil {

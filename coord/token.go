@@ -7,6 +7,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/option"
 )
 
 // maxTombstone bounds how long a token is remembered after it has expired.
@@ -60,8 +62,8 @@ type Tokens struct{ store TokenStore }
 
 // NewTokens returns the tokens in store.
 func NewTokens(store TokenStore) (*Tokens, error) {
-	if store == nil {
-		return nil, errors.New("coord: no store")
+	if option.IsNil(store) {
+		return nil, errors.New("coord: NewTokens: store is nil")
 	}
 	return &Tokens{store}, nil
 }

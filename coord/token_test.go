@@ -36,7 +36,9 @@ func TestEmptyID(t *testing.T) {
 	require.ErrorIs(t, err, coord.ErrInvalid)
 	require.ErrorIs(t, tokens.Revoke(t.Context(), ""), coord.ErrInvalid)
 	_, err = coord.NewTokens(nil)
-	require.ErrorContains(t, err, "no store")
+	require.ErrorContains(t, err, "store is nil")
+	_, err = coord.NewTokens((*memstore.Store)(nil))
+	require.ErrorContains(t, err, "store is nil")
 }
 
 // TestUsedTokenIsRemembered checks that a tombstone lasts as long as its token, and a day at most.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/errtext"
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/single"
 )
@@ -49,7 +50,7 @@ func (t *jointTaker) Take(ctx context.Context, _ *Rule, key string, n int64) (Re
 // different names. It returns an error if there is no store, no rule, or a wrong one.
 func NewLimiter(store Store, rules ...Rule) (*Limiter, error) {
 	switch {
-	case store == nil:
+	case option.IsNil(store):
 		return nil, errors.New("ratelimit: NewLimiter: store is nil")
 	case len(rules) == 0:
 		return nil, errors.New("ratelimit: NewLimiter: no rules")

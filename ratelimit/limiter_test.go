@@ -14,6 +14,8 @@ import (
 func TestNewLimiterRefuses(t *testing.T) {
 	_, err := ratelimit.NewLimiter(nil, ratelimit.Buckets(ratelimit.BucketOptions{}))
 	require.ErrorContains(t, err, "store is nil")
+	_, err = ratelimit.NewLimiter((*memstore.Store)(nil), ratelimit.PerSecond(1))
+	require.ErrorContains(t, err, "store is nil")
 	_, err = ratelimit.NewLimiter(newStore(t, memstore.Options{}), ratelimit.Rule{})
 	require.ErrorContains(t, err, "zero Rule")
 }

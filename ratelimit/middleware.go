@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -39,7 +40,7 @@ type MiddlewareOptions struct {
 // Key, Cost and RulesFor get the request as it comes to the middleware. Outside of the
 // [http.ServeMux] it has no Pattern and no path values yet.
 func Middleware(store Store, p Policy, o MiddlewareOptions) (func(http.Handler) http.Handler, error) {
-	if store == nil {
+	if option.IsNil(store) {
 		return nil, errors.New("ratelimit: Middleware: store is nil")
 	}
 	if err := p.check(); err != nil {

@@ -122,7 +122,7 @@ func TestHandlerBehindAMiddleware(t *testing.T) {
 		require.EqualValues(t, 3, res.Remaining)
 		_, err = ratelimit.For(r.Context(), "nobody-has-this")
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
-		require.ErrorContains(t, err, `"ratelimit.nobody-has-this" is not provided (provided: ratelimit.*.middleware, ratelimit.*.refund, ratelimit.ip,`)
+		require.ErrorContains(t, err, `"ratelimit.nobody-has-this" (provided: ratelimit.*.middleware, ratelimit.*.refund, ratelimit.ip,`)
 
 		ctx, cancel := context.WithCancel(r.Context())
 		short, err := ratelimit.From(ctx)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -61,7 +62,7 @@ func Provide(reg *reqctx.Registry, store Store, policies ...Policy) {
 	switch {
 	case reg == nil:
 		panic("ratelimit: Provide: registry is nil")
-	case store == nil:
+	case option.IsNil(store):
 		panic("ratelimit: Provide: store is nil")
 	}
 	if err := Check(policies...); err != nil {

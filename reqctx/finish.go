@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 
 	"github.com/lazyreq/lazyreq/lazy"
 )
@@ -159,7 +161,7 @@ func (c *Context) close(out *outcome, report func(error)) {
 	switch {
 	case out.panics == nil || out.raised.Load():
 	case out.unread:
-		c.Logger().WarnContext(c, "a prefetched property that nothing read panicked", "property", out.b.name, "error", out.panics)
+		c.log(slog.LevelWarn, "a prefetched property that nothing read panicked", out.panics)
 	default: // no reader got it
 		report(out.panics)
 	}
@@ -193,6 +195,22 @@ func (c *Context) closing() bool {
 
 func (c *Context) logErr(err error) {
 	if err != nil {
-		c.Logger().ErrorContext(c, "request clean-up failed", "error", err)
+		c.log(slog.LevelError, "request clean-up failed", err)
 	}
+}
+
+// log logs an error with what identifies the request. The stack of a panic is an attribute of its own.
+func (c *Context) log(level slog.Level, msg string, err error) {
+	var attrs []slog.Attr
+	if r := c.Request(); r != nil {
+		attrs = append(attrs, slog.String("method", r.Method), slog.String("path", r.URL.Path))
+	} else if peer := c.RemoteAddr(); peer != "" {
+		attrs = append(attrs, slog.String("peer", peer))
+	}
+	text := err.Error()
+	if p := (*lazy.PanicError)(nil); errors.As(err, &p) {
+		text = strings.Replace(text, "\n\n"+string(p.Stack), "", 1)
+		attrs = append(attrs, slog.String("property", p.Name), slog.String("stack", string(p.Stack)))
+	}
+	c.Logger().LogAttrs(c, level, msg, append(attrs, slog.String("error", text))...)
 }

@@ -199,7 +199,7 @@ func TestKeyWithoutProvider(t *testing.T) {
 		c.Set("missing", 1), c.Resolve("there", "missing"),
 	} {
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
-		require.ErrorContains(t, err, `"missing" is not provided (provided: also, there)`)
+		require.ErrorContains(t, err, `"missing" (provided: also, there)`)
 	}
 	var zero reqctx.Key[int]
 	_, err := zero.Get(c)

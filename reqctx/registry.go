@@ -178,8 +178,8 @@ func (t *table) put(b *binding) {
 // unknown returns the error for a property that the table does not have.
 func (t *table) unknown(name string) error {
 	if t.names[name] != nil {
-		return fmt.Errorf("%w: %q is provided with another key", ErrNoProperty, name)
+		return fmt.Errorf("%w: %q is provided with another key: use the one from Provide", ErrNoProperty, name)
 	}
 	have := slices.Sorted(maps.Keys(t.names))
-	return fmt.Errorf("%w: %q is not provided (provided: %s)", ErrNoProperty, name, strings.Join(have, ", "))
+	return fmt.Errorf("%w: %q (provided: %s)", ErrNoProperty, name, strings.Join(have, ", "))
 }

@@ -62,7 +62,8 @@ func (g *gate) WriteHeader(status int) {
 		g.x.srv.log.Error("WriteHeader after the handler returned", "error", reqctx.ErrFinished)
 	case g.replaced.Load():
 	case g.wroteHeader.Load():
-		g.x.srv.log.Warn("superfluous WriteHeader", "path", g.x.ctx.Request().URL.Path, "status", status)
+		r := g.x.ctx.Request()
+		g.x.srv.log.Warn("WriteHeader was called twice; the first status stays", "method", r.Method, "path", r.URL.Path, "ignored", status)
 	case status < 100 || status > 999:
 		panic(fmt.Sprintf("server: WriteHeader with status %d", status))
 	case status < 200 && status != http.StatusSwitchingProtocols:

@@ -2,7 +2,12 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"regexp"
+	"slices"
+
+	"github.com/lazyreq/lazyreq/internal/option"
 )
 
 // HandlerFunc answers a request. Straight-line code: it reads the properties it needs and
@@ -17,10 +22,13 @@ import (
 type HandlerFunc func(w http.ResponseWriter, req *Request) error
 
 // HandleFunc routes requests that match pattern, as [http.ServeMux] defines it, to h. It panics
-// if the pattern is malformed or conflicts with another, or if an option is wrong.
+// if the pattern is malformed or conflicts with another, if h is nil, or if an option is wrong.
 func (s *Server) HandleFunc(pattern string, h HandlerFunc, options ...RouteOption) {
+	if h == nil {
+		panic(fmt.Sprintf("server: route %q: the handler is nil", pattern))
+	}
 	prefetch := s.prefetchNames(pattern, options)
-	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+	s.handle(pattern, func(w http.ResponseWriter, r *http.Request) {
 		g := w.(*gate)
 		g.routed = true
 		req := g.x.request(r)
@@ -30,16 +38,34 @@ func (s *Server) HandleFunc(pattern string, h HandlerFunc, options ...RouteOptio
 }
 
 // Handle routes requests that match pattern to a standard handler. The request's context
-// carries the properties: session.From(r.Context()) works. [WriteError] answers errors.
+// carries the properties: session.From(r.Context()) works. [WriteError] answers errors. It panics
+// as [Server.HandleFunc] does.
 func (s *Server) Handle(pattern string, h http.Handler, options ...RouteOption) {
+	if option.IsNil(h) {
+		panic(fmt.Sprintf("server: route %q: the handler is nil", pattern))
+	}
 	prefetch := s.prefetchNames(pattern, options)
-	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+	s.handle(pattern, func(w http.ResponseWriter, r *http.Request) {
 		g := w.(*gate)
 		g.routed = true
 		g.x.ctx.SetRequest(r)
 		g.x.prefetch(prefetch)
 		h.ServeHTTP(g, r)
 	})
+}
+
+// registeredAt is what a panic of the mux adds to a pattern: the line of s.handle.
+var registeredAt = regexp.MustCompile(` \(registered at [^)]*\)`)
+
+// handle adds a route to the mux.
+func (s *Server) handle(pattern string, h http.HandlerFunc) {
+	defer func() {
+		if v := recover(); v != nil {
+			panic("server: " + registeredAt.ReplaceAllString(fmt.Sprint(v), ""))
+		}
+	}()
+	s.mux.HandleFunc(pattern, h)
+	s.patterns.Store(pattern, true)
 }
 
 // Use puts standard middleware around everything that the server answers: its handlers, the 404
@@ -101,6 +127,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.routed = false
+	s.checkRoutes.Do(s.warnUnknownRoutes)
 	s.mux.ServeHTTP(g, r)
 	g.routed = true
 }
@@ -124,6 +151,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, 
 // or put it around the Wrap: a panic that reaches the server is logged and answered 500, with
 // no property committed.
 func (s *Server) Wrap(h http.Handler) http.Handler {
+	if option.IsNil(h) {
+		panic("server: Wrap: the handler is nil")
+	}
 	return s.WrapFunc(func(w http.ResponseWriter, req *Request) error { h.ServeHTTP(w, req.Request); return nil })
 }
 
@@ -131,6 +161,10 @@ func (s *Server) Wrap(h http.Handler) http.Handler {
 // routing if there is any, and the error that it returns becomes the response as one of
 // [Server.HandleFunc] does.
 func (s *Server) WrapFunc(h HandlerFunc) http.Handler {
+	if h == nil {
+		panic("server: WrapFunc: the handler is nil")
+	}
+	s.wrapped.Store(true)
 	wrapped := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g := w.(*gate)
 		err := g.x.refused
@@ -156,6 +190,19 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h http.Handler, a
 	defer x.end()
 	h.ServeHTTP(&x.gate, r)
 	x.complete()
+}
+
+// warnUnknownRoutes logs the patterns of Options.Params.Routes that no route has: their budgets
+// don't apply. It can't know the routes of other routers.
+func (s *Server) warnUnknownRoutes() {
+	if s.wrapped.Load() {
+		return
+	}
+	for _, pattern := range slices.Sorted(maps.Keys(s.opts.Params.Routes)) {
+		if _, ok := s.patterns.Load(pattern); !ok {
+			s.log.Warn("Options.Params.Routes has a pattern that no route of the server has", "pattern", pattern)
+		}
+	}
 }
 
 // refuse returns an error if r may not reach the handlers. They would have answered it else, so

@@ -2,8 +2,11 @@ package server
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/option"
@@ -124,6 +127,20 @@ func (o Options) check() error {
 		}
 		if d := o.Params.ReadTimeout; d > o.ReadTimeout {
 			return option.Errorf("server", "Options.Params.ReadTimeout", "is %v, longer than ReadTimeout, %v", d, o.ReadTimeout)
+		}
+	}
+	for name, store := range map[string]any{"SessionStore": o.SessionStore, "RateLimitStore": o.RateLimitStore} {
+		if store != nil && option.IsNil(store) {
+			return option.Errorf("server", "Options."+name, "is a nil %T", store)
+		}
+	}
+	for i, observer := range o.Observers {
+		field := fmt.Sprintf("Options.Observers[%d]", i)
+		if option.IsNil(observer) {
+			return option.Errorf("server", field, "is nil")
+		}
+		if reflect.ValueOf(observer).Comparable() && slices.Contains(o.Observers[:i], observer) {
+			return option.Errorf("server", field, "is given twice, and would count each request twice")
 		}
 	}
 	return option.Count("server", "Options.MaxHeaderBytes", o.MaxHeaderBytes, 0)

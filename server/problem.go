@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/lazyreq/lazyreq/internal/problem"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -50,7 +51,7 @@ func Errorf(status int, format string, args ...any) *Problem {
 func (p *Problem) Error() string {
 	s := strconv.Itoa(p.status()) + " " + p.title()
 	if p.Detail != "" {
-		s += ": " + p.Detail
+		s += ": " + strings.TrimSuffix(p.Detail, ".")
 	}
 	if p.Err != nil && p.Err.Error() != p.Detail {
 		s += ": " + p.Err.Error()

@@ -135,7 +135,7 @@ func TestMaxBytesReaderIs413(t *testing.T) {
 func TestProblemIsAnError(t *testing.T) {
 	p := &server.Problem{Status: 409, Detail: "Taken.", Err: io.EOF}
 	require.ErrorIs(t, p, io.EOF)
-	require.Equal(t, "409 Conflict: Taken.: EOF", p.Error())
+	require.Equal(t, "409 Conflict: Taken: EOF", p.Error())
 	require.Equal(t, "500 Internal Server Error", new(server.Problem).Error())
 	wrapped := server.Errorf(409, "%w, and taken", io.EOF)
 	require.ErrorIs(t, wrapped, io.EOF)

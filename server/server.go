@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/lazy"
@@ -29,6 +30,10 @@ type Server struct {
 
 	handler   http.Handler // the middleware around the mux
 	innermost *nextHandler // within the last middleware, nil if there is none
+
+	patterns    sync.Map    // of the routes
+	wrapped     atomic.Bool // requests come by other routers, too
+	checkRoutes sync.Once   // at the first request to the mux
 
 	endings *lazy.Scope // the ends of requests that outlast their handlers
 	conns   connSet     // raw connections

@@ -74,7 +74,9 @@ func TestPossibleOptions(t *testing.T) {
 	store, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
 	_, err = New(nil, Options{})
-	require.ErrorContains(t, err, "session: New needs a store")
+	require.ErrorContains(t, err, "session: New: store is nil")
+	_, err = New((*memstore.Store)(nil), Options{})
+	require.ErrorContains(t, err, "session: New: store is nil")
 	for _, o := range []Options{
 		{},
 		{Cookie: Cookie{Name: "__Host-id", Path: "/", SameSite: http.SameSiteNoneMode}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/internal/redact"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
@@ -32,8 +33,8 @@ type Manager struct {
 // New returns a manager of the sessions in store. It returns an error if store is nil,
 // or one that names the invalid option.
 func New(store Store, o Options) (*Manager, error) {
-	if store == nil {
-		return nil, errors.New("session: New needs a store")
+	if option.IsNil(store) {
+		return nil, errors.New("session: New: store is nil")
 	}
 	o = o.withDefaults()
 	if err := o.check(); err != nil {

@@ -28,7 +28,7 @@ func RequireUser(ctx context.Context) (string, error) {
 // never changes. The store keeps it with the session, unencrypted.
 func (s *Session) Bind(user string) error {
 	if user == "" {
-		return errors.New("session: Bind needs a user")
+		return errors.New("session: Bind: user is empty")
 	}
 	if err := s.lockForWrite(s.c, "Bind", ""); err != nil {
 		return err

@@ -18,7 +18,7 @@ type write struct {
 // fieldOverhead is what a field counts besides its name and value.
 const fieldOverhead = 64
 
-var errNoName = errors.New("session: a field needs a name; NewField makes fields")
+var errNoName = errors.New("session: the field has no name: make fields by NewField")
 
 // fieldSize returns how many bytes of the session's size a field takes.
 func fieldSize(name string, v storage.Value) int {

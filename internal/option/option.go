@@ -3,6 +3,7 @@ package option
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -41,4 +42,11 @@ func Count(pkg, field string, n, min int) error {
 		return Errorf(pkg, field, "is %d, want %d to %d", n, min, MaxCount)
 	}
 	return nil
+}
+
+// IsNil reports whether v is nil, or a nil pointer or function, such as the store of a constructor
+// whose error was ignored.
+func IsNil(v any) bool {
+	p := reflect.ValueOf(v)
+	return v == nil || (p.Kind() == reflect.Pointer || p.Kind() == reflect.Func) && p.IsNil()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
@@ -36,7 +37,7 @@ var ErrNoLists = errors.New("layer: the store has no lists")
 // New returns inner with layers around it. The caller closes inner, after the Store. New
 // returns an error that names the field if an option is invalid.
 func New(inner ratelimit.Store, o Options) (*Store, error) {
-	if inner == nil {
+	if option.IsNil(inner) {
 		return nil, errors.New("layer: New: store is nil")
 	}
 	s := &Store{outermost: inner}

@@ -46,6 +46,8 @@ func TestNewWithoutLayers(t *testing.T) {
 func TestNewErrors(t *testing.T) {
 	_, err := New(nil, Options{})
 	require.ErrorContains(t, err, "store is nil")
+	_, err = New((*Store)(nil), Options{})
+	require.ErrorContains(t, err, "store is nil")
 	memory, _ := newMemory(t)
 	_, err = New(memory, Options{Lists: &ListsOptions{RetryAfter: -1}, Lease: &LeaseOptions{}}) // whose goroutine ends
 	require.ErrorContains(t, err, "ListsOptions.RetryAfter")

@@ -3,6 +3,7 @@ package layer
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/problem"
@@ -21,7 +22,8 @@ type UnavailableError struct {
 
 // Error returns the failure and RetryAfter.
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("%v: retry after %v: %v", ratelimit.ErrStore, e.RetryAfter, e.Err)
+	cause := strings.TrimPrefix(e.Err.Error(), ratelimit.ErrStore.Error()+": ")
+	return fmt.Sprintf("%v: %s (retry after %v)", ratelimit.ErrStore, cause, e.RetryAfter)
 }
 
 // Unwrap returns ErrStore and Err.

@@ -64,7 +64,7 @@ type Queue struct {
 // error if an argument is invalid.
 func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Queue, error) {
 	switch {
-	case store == nil:
+	case option.IsNil(store):
 		return nil, errors.New("queue: New: store is nil")
 	case rule.Err() != nil:
 		return nil, errtext.Prefix("queue: New: ", "ratelimit", rule.Err())

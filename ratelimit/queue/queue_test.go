@@ -375,6 +375,7 @@ func TestInvalidArguments(t *testing.T) {
 	counter := ratelimit.Buckets(ratelimit.BucketOptions{})
 	for want, make := range map[string]func() (*Queue, error){
 		"store is nil":              func() (*Queue, error) { return New(nil, q.rule, Options{}) },
+		"New: store is nil":         func() (*Queue, error) { return New((*memstore.Store)(nil), q.rule, Options{}) },
 		"Rule is the zero Rule":     func() (*Queue, error) { return New(memory, ratelimit.Rule{}, Options{}) },
 		"(no limit) has no limit":   func() (*Queue, error) { return New(memory, counter, Options{}) },
 		"Options.MaxWaiting is -1,": func() (*Queue, error) { return New(memory, q.rule, Options{MaxWaiting: -1}) },

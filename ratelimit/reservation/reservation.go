@@ -37,7 +37,7 @@ type Reserver struct {
 // error if an argument is invalid.
 func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Reserver, error) {
 	switch {
-	case store == nil:
+	case option.IsNil(store):
 		return nil, errors.New("reservation: New: store is nil")
 	case rule.Err() != nil:
 		return nil, errtext.Prefix("reservation: New: ", "ratelimit", rule.Err())

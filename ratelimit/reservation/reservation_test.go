@@ -266,6 +266,7 @@ func TestInvalidArguments(t *testing.T) {
 	require.ErrorIs(t, err, ratelimit.ErrOp)
 	for want, make := range map[string]func() (*Reserver, error){
 		"store is nil":          func() (*Reserver, error) { return New(nil, r.rule, Options{}) },
+		"New: store is nil":     func() (*Reserver, error) { return New((*memstore.Store)(nil), r.rule, Options{}) },
 		"Rule is the zero Rule": func() (*Reserver, error) { return New(r.spy, ratelimit.Rule{}, Options{}) },
 		"Options.Lifetime is -1s,": func() (*Reserver, error) {
 			return New(r.spy, r.rule, Options{Lifetime: -time.Second})
