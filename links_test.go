@@ -47,6 +47,20 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestLinkOfEachExample checks that examples/README.md lists every example.
+func TestLinkOfEachExample(t *testing.T) {
+	page, err := os.ReadFile("examples/README.md")
+	require.NoError(t, err)
+	entries, err := os.ReadDir("examples")
+	require.NoError(t, err)
+	require.Greater(t, len(entries), 15)
+	for _, entry := range entries {
+		if name := entry.Name(); entry.IsDir() {
+			require.Contains(t, string(page), "| ["+name+"]("+name+") |")
+		}
+	}
+}
+
 // hasAnchor reports whether a page has a heading with this anchor.
 func hasAnchor(t *testing.T, page, anchor string) bool {
 	text, err := os.ReadFile(page)
