@@ -2,14 +2,15 @@ package torture
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/memstore"
 	"github.com/lazyreq/lazyreq/session/storage"
@@ -98,6 +99,37 @@ func TestSessionBugsAreFound(t *testing.T) {
 			}
 			return s.Commit(ctx, back)
 		}}, "it exists after POST /destroy"},
+		"extends a grace": {buggySessions{commit: func(ctx context.Context, s session.Store, d storage.Delta) error {
+			d.Grace *= 10
+			return s.Commit(ctx, d)
+		}}, "past its grace"},
+		"has no grace": {buggySessions{commit: func(ctx context.Context, s session.Store, d storage.Delta) error {
+			d.Grace = 0
+			return s.Commit(ctx, d)
+		}}, "nothing has ended it"},
+		"forgets a renewal": {buggySessions{commit: func(ctx context.Context, s session.Store, d storage.Delta) error {
+			if !d.Create {
+				d.Rotate, d.Grace = storage.Digest{}, 0
+			}
+			return s.Commit(ctx, d)
+		}}, "a change with the cookie of before"},
+		"drops fields on renewal": {buggySessions{commit: func(ctx context.Context, s session.Store, d storage.Delta) error {
+			if d.Grace > 0 {
+				d.Changes = map[string]storage.Change{"left": {Op: storage.OpDelete}, "right": {Op: storage.OpDelete}}
+			}
+			return s.Commit(ctx, d)
+		}}, "a lost write"},
+		"lets an old cookie write": {buggySessions{load: func(ctx context.Context, s session.Store, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
+			rec, err := s.Load(ctx, l, d, lim)
+			rec.Old = false
+			return rec, err
+		}, commit: func(ctx context.Context, s session.Store, d storage.Delta) error {
+			err := s.Commit(ctx, d)
+			if errors.Is(err, session.ErrGone) {
+				return nil
+			}
+			return err
+		}}, "a change with the cookie of before"},
 		"swaps sessions": {buggySessions{load: func(ctx context.Context, s session.Store, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
 			rec, err := s.Load(ctx, l, d, lim)
 			if err == nil && swaps() {
@@ -113,7 +145,7 @@ func TestSessionBugsAreFound(t *testing.T) {
 			inner, err := memstore.New(memstore.Options{})
 			require.NoError(t, err)
 			tt.bug.Store = inner
-			v := newVisits([]*server.Server{newApp(t, &tt.bug)}, 10)
+			v := newVisits([]http.Handler{newApp(t, &tt.bug)}, 10)
 			for err == nil && len(v.requests) < 2000 {
 				stop := v.call(t.Context())
 				<-time.After(300 * time.Millisecond)

@@ -27,7 +27,7 @@ func checkVisits(requests []request, outages []outage) error {
 		}
 	}
 	for _, check := range []func(*history, request) error{
-		(*history).crossed, (*history).half, (*history).revived, (*history).lost, (*history).invented,
+		(*history).crossed, (*history).half, (*history).revived, (*history).renewed, (*history).lost, (*history).invented,
 	} {
 		for _, r := range requests {
 			if r.status != 200 {
@@ -84,6 +84,9 @@ func (h *history) revived(r request) error {
 // lost checks that a session has every acknowledged write, and exists until it is ended.
 func (h *history) lost(r request) error {
 	if !r.Exists {
+		if h.renewedBefore(r) {
+			return nil
+		}
 		ended := slices.ContainsFunc(h.ends, func(end request) bool {
 			return end.sent < r.received && (end.visit == r.visit || end.status != 200 || end.received > r.login[0])
 		})
@@ -116,6 +119,41 @@ func (h *history) invented(r request) error {
 		return fmt.Errorf("a write was made twice: it counts %d of %d", r.Left, sent)
 	}
 	return nil
+}
+
+// renewed checks that the cookie of before a renewal changes nothing, and reads no longer than its grace.
+func (h *history) renewed(r request) error {
+	if !r.Exists || r.cookie == len(r.renewals) {
+		return nil
+	}
+	renewal := r.renewals[r.cookie]
+	switch {
+	case h.mayLose(r.shard, renewal[0], renewal[1]):
+	case r.path != "GET /read" && r.sent > renewal[1]:
+		return fmt.Errorf("a change with the cookie of before a renewal, %d to %d", renewal[0], renewal[1])
+	case r.sent > renewal[1]+grace.Microseconds():
+		return fmt.Errorf("a read with the cookie of before a renewal, %d to %d, past its grace", renewal[0], renewal[1])
+	}
+	return nil
+}
+
+// renewedBefore reports whether renewals explain that a request found no session: its cookie was replaced, and the
+// grace may be over, or a fault may have lost its cookie.
+func (h *history) renewedBefore(r request) bool {
+	if r.doubt > 0 && r.doubt < r.received {
+		return true
+	}
+	for i, renewal := range r.renewals {
+		switch {
+		case i < r.cookie && h.mayLose(r.shard, renewal[0], renewal[1]):
+			return true
+		case i == r.cookie && renewal[0]+grace.Microseconds() <= r.received:
+			return true
+		case i > r.cookie && renewal[0] < r.received: // only the latest cookie but one has a grace
+			return true
+		}
+	}
+	return false
 }
 
 func (r request) ends() bool { return r.path == "POST /destroy" || r.path == "POST /revoke" }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -15,35 +16,24 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/redisproc"
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/server"
-	"github.com/lazyreq/lazyreq/session/redisstore"
 )
 
 var discard = slog.New(slog.DiscardHandler)
 
 // sessionHost is what a schedule breaks, and the servers whose sessions it has.
 type sessionHost struct {
-	apps       []*server.Server
+	apps       []http.Handler
 	perEpisode int
 	begun      func([]*visit)       // unless nil, called with the first sessions of an episode
 	shardOf    func(key string) int // unless nil, of the store's keys
 	faults     []fault
 }
 
-// newSessionApps returns servers that share a Redis.
-func newSessionApps(t *testing.T, clients ...redis.UniversalClient) (apps []*server.Server) {
-	for _, c := range clients {
-		s, err := redisstore.New(c, redisstore.Options{Timeout: timeout})
-		require.NoError(t, err)
-		apps = append(apps, newApp(t, s))
-	}
-	return apps
-}
-
 func TestSessionsOnSingleRedis(t *testing.T) {
 	for name, args := range map[string][]string{"durable": redisproc.Durable, "volatile": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			serveOther(t)
 			s := redistest.Start(t, args...)
 			client, proxy := s.ClientBehindProxy()
 			var loses func() []int
@@ -51,7 +41,7 @@ func TestSessionsOnSingleRedis(t *testing.T) {
 				loses = always
 			}
 			h := &sessionHost{
-				apps: newSessionApps(t, client, s.Client(nil)), perEpisode: 3,
+				apps: []http.Handler{newSessionApp(t, client), startOther(t, "", s.Addr)}, perEpisode: 3,
 				faults: append(networkFaults(t, proxy), serverFaults(t, s, loses)...),
 			}
 			require.NoError(t, h.run(t, length(t, 3*time.Second)))
@@ -61,10 +51,12 @@ func TestSessionsOnSingleRedis(t *testing.T) {
 
 func TestSessionsOnCluster(t *testing.T) {
 	t.Parallel()
+	serveOther(t)
 	c := redistest.StartCluster(t, append(redisproc.Durable, "--cluster-require-full-coverage", "no")...)
 	var slots [masters]int // one of each shard, which sessions of the current episode are in
+	client := c.Client(nil)
 	h := &sessionHost{
-		apps: newSessionApps(t, c.Client(nil), c.Client(nil)), perEpisode: 2,
+		apps: []http.Handler{newSessionApp(t, client), startOther(t, "", client.Options().Addrs...)}, perEpisode: 2,
 		begun: func(visits []*visit) {
 			for _, v := range visits {
 				slot := c.Slot(v.key())
@@ -85,10 +77,11 @@ func TestSessionsWithSentinel(t *testing.T) {
 	end := time.Now().Add(length(t, 0))
 	for i := 0; i == 0 || time.Now().Before(end); i++ {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			serveOther(t)
 			s := redistest.StartSentinel(t, redisproc.Durable...)
 			dial := func(o *redis.FailoverOptions) { o.DialTimeout = time.Second }
 			h := &sessionHost{
-				apps: newSessionApps(t, s.Client(dial), s.Client(dial)), perEpisode: 1,
+				apps: []http.Handler{newSessionApp(t, s.Client(dial)), startOther(t, redistest.MasterName, s.Addr)}, perEpisode: 1,
 				faults: []fault{{
 					name: "failover by a crash", shard: all, loses: always,
 					settle: func() int64 { from := now(); s.WaitReplicated(); return from },
@@ -129,8 +122,11 @@ func (h *sessionHost) run(t *testing.T, length time.Duration) error {
 		sum["sessions"] += len(v.logins)
 		sum["requests"] += len(v.requests)
 		for _, r := range v.requests {
-			if r.status != 200 {
+			switch {
+			case r.status != 200:
 				sum["failed"]++
+			case r.path == "POST /renew" && r.Exists:
+				sum["renewals"]++
 			}
 		}
 		for _, visit := range v.logins {
@@ -149,7 +145,7 @@ func (h *sessionHost) run(t *testing.T, length time.Duration) error {
 
 // key returns the key of a session.
 func (v *visit) key() string {
-	locator, _, _ := strings.Cut(v.cookie.Value, ".")
+	locator, _, _ := strings.Cut(v.cookie(0).Value, ".")
 	return "session:" + locator
 }
 
@@ -191,7 +187,7 @@ func (v *visits) awaitAnswer(after int64) bool {
 // readAll reads each session once more, when there are no faults.
 func (v *visits) readAll(ctx context.Context) error {
 	for _, visit := range v.logins {
-		for tries := 0; v.send(ctx, visit, "GET /read").status != 200; tries++ {
+		for tries := 0; v.send(ctx, visit, visit.latest(), "GET /read").status != 200; tries++ {
 			if tries == 100 {
 				return fmt.Errorf("a session cannot be read")
 			}

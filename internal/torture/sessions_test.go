@@ -52,7 +52,8 @@ func read(req *server.Request) (c content, err error) {
 // newApp returns a server whose sessions are in store.
 func newApp(t *testing.T, store session.Store) *server.Server {
 	srv, err := server.New(server.Options{
-		Session: session.Options{Cookie: session.Cookie{Insecure: true}, SaveTimeout: time.Second}, SessionStore: store, Logger: discard,
+		Session:      session.Options{Cookie: session.Cookie{Insecure: true}, SaveTimeout: time.Second, RenewGrace: grace},
+		SessionStore: store, Logger: discard,
 	})
 	require.NoError(t, err)
 	handle := func(pattern string, h func(req *server.Request, c content) error) {
@@ -86,6 +87,12 @@ func newApp(t *testing.T, store session.Store) *server.Server {
 		return right.Add(req.Context(), 1)
 	})
 	handle("GET /read", nil)
+	handle("POST /renew", func(req *server.Request, c content) error {
+		if !c.Exists {
+			return nil
+		}
+		return req.Session().Renew()
+	})
 	handle("POST /destroy", func(req *server.Request, _ content) error { return req.Session().Destroy() })
 	handle("POST /revoke", func(req *server.Request, c content) error {
 		if !c.Exists {
@@ -97,19 +104,77 @@ func newApp(t *testing.T, store session.Store) *server.Server {
 	return srv
 }
 
+// grace is for how long the cookie of before may read after a renewal.
+const grace = 300 * time.Millisecond
+
 // visit is a session from its login on.
 type visit struct {
-	user   string
-	cookie *http.Cookie
-	login  [2]int64 // from and to
+	user  string
+	login [2]int64 // from and to
 
 	shard, userShard int // of the session, and of the index of the user's sessions
+
+	mu       sync.Mutex     // of what follows, while there are requests
+	cookies  []*http.Cookie // the latest last
+	renewals [][2]int64     // of cookies by the next: from and to
+	renewing bool
+	doubt    int64 // when a renewal was sent that may have been done, or 0
+}
+
+// choose returns the number of the session's cookie for a request: the latest, or at times an earlier one.
+func (v *visit) choose() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	latest := len(v.cookies) - 1
+	if latest > 0 && rand.IntN(4) == 0 {
+		return rand.IntN(latest)
+	}
+	return latest
+}
+
+func (v *visit) cookie(number int) *http.Cookie {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.cookies[number]
+}
+
+// latest returns the number of the latest cookie.
+func (v *visit) latest() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.cookies) - 1
+}
+
+// beginRenewal reports whether the session may be renewed: one renewal at a time, and none after one whose
+// outcome is unknown.
+func (v *visit) beginRenewal() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.renewing || v.doubt > 0 {
+		return false
+	}
+	v.renewing = true
+	return true
+}
+
+// endRenewal keeps the outcome of a renewal: known if there was a response, with a new cookie if it was done.
+func (v *visit) endRenewal(r request, cookies []*http.Cookie) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.renewing = false
+	switch {
+	case r.status != 200 || r.Exists && len(cookies) == 0:
+		v.doubt = r.sent
+	case r.Exists:
+		v.cookies, v.renewals = append(v.cookies, cookies[0]), append(v.renewals, [2]int64{r.sent, r.received})
+	}
 }
 
 // request is what a client observed of one request on a session.
 type request struct {
 	*visit
 	path           string
+	cookie         int // its number
 	sent, received int64
 	status         int
 	content        // if status is 200: before the request's own change
@@ -125,7 +190,7 @@ type account struct {
 
 // visits are sessions of many users, and what happened to them.
 type visits struct {
-	apps     []*server.Server
+	apps     []http.Handler
 	accounts []*account
 	answered atomic.Int64 // when the latest request was sent that was answered
 
@@ -136,7 +201,7 @@ type visits struct {
 
 var users atomic.Int64
 
-func newVisits(apps []*server.Server, n int) *visits {
+func newVisits(apps []http.Handler, n int) *visits {
 	v := &visits{apps: apps}
 	for range n {
 		v.accounts = append(v.accounts, &account{user: fmt.Sprint("user", users.Add(1))})
@@ -181,6 +246,8 @@ func (v *visits) act(ctx context.Context, a *account) {
 	case rand.IntN(50) == 0:
 		path = []string{"POST /destroy", "POST /revoke"}[rand.IntN(2)]
 		a.current, a.earlier = nil, append(a.earlier, on)
+	case rand.IntN(10) == 0 && on.beginRenewal():
+		path = "POST /renew"
 	}
 	a.mu.Unlock()
 	ctx, leave := context.WithCancel(ctx)
@@ -188,7 +255,20 @@ func (v *visits) act(ctx context.Context, a *account) {
 	if rand.IntN(4) == 0 { // the client leaves
 		time.AfterFunc(rand.N(3*time.Millisecond), leave)
 	}
-	v.send(ctx, on, path)
+	if path != "POST /renew" {
+		v.send(ctx, on, on.choose(), path)
+	} else if v.renew(ctx, on).status != 200 { // the client may have lost the new cookie
+		a.leave(on)
+	}
+}
+
+// leave has the user log in anew.
+func (a *account) leave(v *visit) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.current == v {
+		a.current, a.earlier = nil, append(a.earlier, v)
+	}
 }
 
 func (v *visits) logIn(ctx context.Context, user string) *visit {
@@ -198,18 +278,31 @@ func (v *visits) logIn(ctx context.Context, user string) *visit {
 	if res.StatusCode != 200 || len(cookies) == 0 {
 		return nil
 	}
-	l.cookie = cookies[0]
+	l.cookies = cookies[:1]
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.logins = append(v.logins, l)
 	return l
 }
 
-// send sends a request on a session, and keeps what it observed.
-func (v *visits) send(ctx context.Context, on *visit, path string) request {
-	r := request{visit: on, path: path}
+// renew renews a session's cookie.
+func (v *visits) renew(ctx context.Context, on *visit) request {
+	r, res := v.request(ctx, on, on.latest(), "POST /renew")
+	on.endRenewal(r, res.Cookies())
+	return r
+}
+
+// send sends a request on a session with one of its cookies.
+func (v *visits) send(ctx context.Context, on *visit, cookie int, path string) request {
+	r, _ := v.request(ctx, on, cookie, path)
+	return r
+}
+
+// request sends a request, and keeps what it observed.
+func (v *visits) request(ctx context.Context, on *visit, cookie int, path string) (request, *http.Response) {
+	r := request{visit: on, path: path, cookie: cookie}
 	var times [2]int64
-	res := v.do(ctx, path, on.cookie, &times)
+	res := v.do(ctx, path, on.cookie(cookie), &times)
 	r.sent, r.received, r.status = times[0], times[1], res.StatusCode
 	if r.status == 200 {
 		if err := json.NewDecoder(res.Body).Decode(&r.content); err != nil {
@@ -222,7 +315,7 @@ func (v *visits) send(ctx context.Context, on *visit, path string) request {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.requests = append(v.requests, r)
-	return r
+	return r, res
 }
 
 func (v *visits) do(ctx context.Context, request string, cookie *http.Cookie, times *[2]int64) *http.Response {
