@@ -33,46 +33,46 @@ func TestBugsAreFound(t *testing.T) {
 		fault, want string
 		do          func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error)
 	}{
-		"forgets charges": {"reset", "ratecheck: ", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+		"forgets charges": {"connections reset", "ratecheck: ", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 			results, err := inner.Do(ctx, ops)
 			if err == nil && ops[0].Kind == ratelimit.Take && results[0].Allowed && n.Add(1)%2 == 0 {
 				_, _ = inner.Do(ctx, []ratelimit.Op{{Rule: ops[0].Rule, Key: ops[0].Key, Kind: ratelimit.Reset}})
 			}
 			return results, err
 		}},
-		"admits too many": {"reset", "ratecheck: ", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+		"admits too many": {"connections reset", "ratecheck: ", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 			results, err := inner.Do(ctx, ops)
 			if err == nil && !results[0].Allowed && n.Add(1)%4 == 0 {
 				results[0].Allowed = true
 			}
 			return results, err
 		}},
-		"charges twice": {"SCRIPT FLUSH", "without reason", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+		"charges twice": {"`SCRIPT FLUSH`", "without reason", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 			if ops[0].Kind == ratelimit.Take {
 				_, _ = inner.Do(ctx, ops)
 			}
 			return inner.Do(ctx, ops)
 		}},
-		"loses adds": {"reset", "counted", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+		"loses adds": {"connections reset", "counted", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 			if ops[0].Kind == ratelimit.Add && ops[0].Interval == 0 && n.Add(1)%4 == 0 {
 				return []ratelimit.Result{{Allowed: true}}, nil
 			}
 			return inner.Do(ctx, ops)
 		}},
-		"adds twice": {"SCRIPT FLUSH", "counted", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+		"adds twice": {"`SCRIPT FLUSH`", "counted", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 			if ops[0].Kind == ratelimit.Add && n.Add(1)%4 == 0 {
 				_, _ = inner.Do(ctx, ops)
 			}
 			return inner.Do(ctx, ops)
 		}},
-		"has no deadline": {"half-open", "waited for", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+		"has no deadline": {"half-open connections", "waited for", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 			results, err := inner.Do(ctx, ops)
 			if err != nil {
 				<-time.After(2 * time.Second)
 			}
 			return results, err
 		}},
-		"does not recover": {"cut", "not back", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+		"does not recover": {"connections cut", "not back", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 			if failed.Load() {
 				return nil, ratelimit.ErrStore
 			}
@@ -80,7 +80,7 @@ func TestBugsAreFound(t *testing.T) {
 			failed.Store(err != nil)
 			return results, err
 		}},
-		"fails at times": {"SCRIPT FLUSH", "without a fault", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+		"fails at times": {"`SCRIPT FLUSH`", "without a fault", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 			if n.Add(1)%50 == 0 {
 				return nil, ratelimit.ErrStore
 			}
@@ -110,7 +110,7 @@ func TestDeadNodeThatBlocksOthersIsFound(t *testing.T) {
 			}
 		}}
 	})
-	requireViolation(t, h, "SIGSTOP of a master", "without a fault")
+	requireViolation(t, h, "Cluster: `SIGSTOP` of a master", "without a fault")
 }
 
 // TestLossOfAShardExcusesNoOther has a Cluster's second shard forget what only the first may.
@@ -119,7 +119,7 @@ func TestLossOfAShardExcusesNoOther(t *testing.T) {
 	require.NoError(t, err)
 	limiter, err := ratelimit.NewLimiter(store, ratelimit.SlidingLog(1, time.Hour))
 	require.NoError(t, err)
-	failover := outage{fault: &fault{name: "failover"}, began: 100, ended: 200, lossy: []int{0}, lostFrom: 5}
+	failover := outage{fault: &fault{name: "Cluster: failover"}, began: 100, ended: 200, lossy: []int{0}, lostFrom: 5}
 	allowedAt := func(micros int64) event {
 		return event{Take: ratecheck.Take{Sent: micros, Received: micros + 1, N: 1, Allowed: true}, ends: []int64{0}}
 	}
@@ -153,7 +153,7 @@ func requireError(t *testing.T, want string, err error) {
 func requireViolation(t *testing.T, h *host, only, want string) {
 	t.Helper()
 	h.faults = slices.DeleteFunc(h.faults, func(f fault) bool { return f.name != only })
-	h.perEpisode, h.breaks = 1, false
+	h.perEpisode, h.breaks, h.buggy = 1, false, true
 	var err error
 	for range 10 {
 		if err = h.run(t, 0); err != nil {

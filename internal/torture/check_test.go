@@ -46,7 +46,7 @@ func (l *log) check(h *host, r *report) error {
 			if busy == 0 || e.took() < h.deadline/2 && !h.breaks {
 				return fmt.Errorf("%s: failed without a fault, %d others meanwhile: %v, %v\n%v", s.key, l.answeredDuring(e), e, e.err, l.outages)
 			}
-			r.excused++ // a timeout, and the machine was busy
+			l.excused = append(l.excused, e) // a timeout, and the machine was busy
 		}
 		if s.isMeter() {
 			if err := l.counted(s, events); err != nil {

@@ -79,16 +79,16 @@ func shardFaults(c *redistest.Cluster, shard int, slots *[masters]int) []fault {
 		return fault{name: name, shard: shard, loses: failedOver, settle: settle, begin: begin}
 	}
 	return []fault{
-		faultOf("SIGSTOP of a master", func(time.Duration) func() {
+		faultOf("Cluster: `SIGSTOP` of a master", func(time.Duration) func() {
 			resume := before[shard].Pause()
 			return func() { resume(); c.Restart() }
 		}),
-		faultOf("kill -9 and restart of a master", func(time.Duration) func() {
+		faultOf("Cluster: `kill -9` and restart of a master", func(time.Duration) func() {
 			before[shard].Kill()
 			return func() { before[shard].Restart(); c.Restart() } // it refuses calls for its first two seconds
 		}),
-		faultOf("failover", func(time.Duration) func() { c.KillMaster(*slot); return nil }),
-		faultOf("move of a slot", func(time.Duration) func() {
+		faultOf("Cluster: failover", func(time.Duration) func() { c.KillMaster(*slot); return nil }),
+		faultOf("Cluster: move of a slot", func(time.Duration) func() {
 			owners := c.Masters(*slot)
 			c.MoveSlot(*slot, owners[1])
 			return func() { c.MoveSlot(*slot, owners[0]) }
@@ -115,7 +115,7 @@ func TestSentinel(t *testing.T) {
 			h := &host{
 				subjects: subjects(t, store, true, ""), shards: 1, deadline: timeout,
 				perEpisode: 1, canary: redistest.Start(t, redisproc.Durable...),
-				faults: []fault{faultOf("failover by a crash", s.KillMaster), faultOf("failover in good order", failover)},
+				faults: []fault{faultOf("Sentinel: the master crashes", s.KillMaster), faultOf("Sentinel: failover in good order", failover)},
 			}
 			require.NoError(t, h.run(t, 0))
 		})

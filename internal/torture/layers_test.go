@@ -71,6 +71,7 @@ func TestClocksDiffer(t *testing.T) {
 			file, args := newClock(t)
 			write(t, file, ahead.Microseconds(), 1)
 			h := layered(t, stacks()["all, and Local"], append(args, redisproc.Durable...), ahead)
+			h.row = "clocks of Redis and clients 1 h apart, with all layers"
 			require.NoError(t, h.run(t, length(t, 0)))
 
 			c := redistest.Start(t, args...).Client(nil)

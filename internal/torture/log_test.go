@@ -41,8 +41,9 @@ type log struct {
 	stalls   *stalls
 	outages  []outage
 
-	mu     sync.Mutex
-	events map[*subject][]event
+	mu      sync.Mutex
+	events  map[*subject][]event
+	excused []event
 }
 
 // call starts callers that take from the subjects at random. The returned function stops them, and waits for it.

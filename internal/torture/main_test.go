@@ -3,6 +3,7 @@ package torture
 import (
 	"context"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -23,7 +24,12 @@ func TestMain(m *testing.M) {
 	}
 	_ = flag.Set("test.parallel", parallel)
 	redis.SetLogger(silence{})
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers), goleak.Cleanup(func(code int) {
+		if long() {
+			fmt.Print(summarize())
+		}
+		os.Exit(code)
+	}))
 }
 
 // silence is a logger for go-redis, which logs each connection that is refused.

@@ -77,7 +77,9 @@ type host struct {
 	canary     *redistest.Server // has no faults, and is slow only if the machine is
 	deadline   time.Duration     // of each take
 	faults     []fault
-	breaks     bool // a timeout can make other takes fail: a circuit breaker opens, or a node refuses calls
+	row        string // of the summary; "" for those of the faults
+	buggy      bool   // its violations are not in the summary
+	breaks     bool   // a timeout can make other takes fail: a circuit breaker opens, or a node refuses calls
 }
 
 // report sums up what a schedule has done.
@@ -122,7 +124,12 @@ func (h *host) episode(t *testing.T, rnd *rand.Rand, stalls *stalls, r *report) 
 	}
 	<-time.After(recovery + slack + 100*time.Millisecond) // after that, no take may fail
 	stop()
-	return l.check(h, r)
+	err := l.check(h, r)
+	r.excused += len(l.excused)
+	if !h.buggy {
+		l.tally(h, err)
+	}
+	return err
 }
 
 // awaitAnswers waits until takes of all shards that were sent after a time are answered. It returns false if

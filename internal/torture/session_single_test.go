@@ -83,7 +83,7 @@ func TestSessionsWithSentinel(t *testing.T) {
 			h := &sessionHost{
 				apps: []http.Handler{newSessionApp(t, s.Client(dial)), startOther(t, redistest.MasterName, s.Addr)}, perEpisode: 1,
 				faults: []fault{{
-					name: "failover by a crash", shard: all, loses: always,
+					name: "Sentinel: the master crashes", shard: all, loses: always,
 					settle: func() int64 { from := now(); s.WaitReplicated(); return from },
 					begin:  func(time.Duration) func() { s.KillMaster(); return nil },
 				}},
@@ -112,11 +112,14 @@ func (h *sessionHost) run(t *testing.T, length time.Duration) error {
 			o := f.happen(rnd)
 			outages = append(outages, o)
 			if !v.awaitAnswer(o.ended) {
-				return fmt.Errorf("episode %d: no request succeeds after %v", sum["episodes"], o)
+				err := fmt.Errorf("episode %d: no request succeeds after %v", sum["episodes"], o)
+				tallyRequests(nil, outages, err)
+				return err
 			}
 		}
 		stop()
 		if err := v.readAll(t.Context()); err != nil {
+			tallyRequests(nil, outages, err)
 			return err
 		}
 		sum["sessions"] += len(v.logins)
@@ -134,7 +137,9 @@ func (h *sessionHost) run(t *testing.T, length time.Duration) error {
 				visit.shard, visit.userShard = h.shardOf(visit.key()), h.shardOf(visit.userKey())
 			}
 		}
-		if err := checkVisits(v.requests, outages); err != nil {
+		err := checkVisits(v.requests, outages)
+		tallyRequests(v.requests, outages, err)
+		if err != nil {
 			return fmt.Errorf("episode %d: %w", sum["episodes"], err)
 		}
 		if time.Now().After(end) {

@@ -57,13 +57,13 @@ func networkFaults(t *testing.T, p *faultproxy.Proxy) []fault {
 		return fault{name: name, shard: all, begin: func(hold time.Duration) func() { begin(hold); return restore }}
 	}
 	return []fault{
-		network("cut", func(time.Duration) { p.Cut() }),
-		network("half-open", func(time.Duration) { p.Stall() }),
-		network("reset", func(time.Duration) { p.Reset() }),
-		network("cut within a reply", func(hold time.Duration) { p.CutAfter(int(hold % 3000)) }),
-		network("reset within a reply", func(hold time.Duration) { p.ResetAfter(int(hold % 3000)) }),
+		network("connections cut", func(time.Duration) { p.Cut() }),
+		network("half-open connections", func(time.Duration) { p.Stall() }),
+		network("connections reset", func(time.Duration) { p.Reset() }),
+		network("connections cut within a reply", func(hold time.Duration) { p.CutAfter(int(hold % 3000)) }),
+		network("connections reset within a reply", func(hold time.Duration) { p.ResetAfter(int(hold % 3000)) }),
 		network("latency below the deadline", func(hold time.Duration) { p.Delay(hold%timeout/3, hold%timeout/3) }),
-		network("latency", func(hold time.Duration) { p.Delay(hold, hold) }),
+		network("latency of up to 5.5 s", func(hold time.Duration) { p.Delay(hold, hold) }),
 	}
 }
 
@@ -72,17 +72,17 @@ func serverFaults(t *testing.T, s *redistest.Server, loses func() []int) []fault
 	admin := s.Client(func(o *redis.Options) { o.ReadTimeout = 5 * time.Second })
 	do := func(args ...any) { require.NoError(t, admin.Do(context.Background(), args...).Err()) }
 	return []fault{
-		{name: "kill -9 and restart", shard: all, loses: loses, begin: func(time.Duration) func() {
+		{name: "`kill -9` and restart", shard: all, loses: loses, begin: func(time.Duration) func() {
 			s.Kill()
 			return func() { require.NoError(t, s.Server.Restart()) }
 		}},
-		{name: "SIGSTOP", shard: all, begin: func(time.Duration) func() { return s.Pause() }},
-		{name: "CLIENT PAUSE", shard: all, begin: func(hold time.Duration) func() {
+		{name: "`SIGSTOP` and `SIGCONT`", shard: all, begin: func(time.Duration) func() { return s.Pause() }},
+		{name: "`CLIENT PAUSE`", shard: all, begin: func(hold time.Duration) func() {
 			do("client", "pause", hold.Milliseconds())
 			return func() {}
 		}},
-		{name: "SCRIPT FLUSH", shard: all, begin: func(time.Duration) func() { do("script", "flush"); return nil }},
-		{name: "full", shard: all, begin: func(time.Duration) func() {
+		{name: "`SCRIPT FLUSH`", shard: all, begin: func(time.Duration) func() { do("script", "flush"); return nil }},
+		{name: "Redis is full", shard: all, begin: func(time.Duration) func() {
 			do("config", "set", "maxmemory", "1")
 			return func() { do("config", "set", "maxmemory", "0") }
 		}},
