@@ -23,9 +23,10 @@ var checkedElsewhere = map[string]string{
 	"docs/coming-from-*.md": "bench/docs_test.go",
 }
 
+// pages returns the pages of the documentation.
 func pages(t *testing.T) []string {
 	var pages []string
-	for _, pattern := range []string{"README.md", "CONTRIBUTING.md", "docs/*.md", "docs/*/*.md", "examples/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*.md", "examples/*/*.md", "bench/*.md"} {
 		found, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		pages = append(pages, found...)
