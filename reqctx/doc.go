@@ -6,9 +6,9 @@
 // [context.Context]; handlers and the functions they call read properties with [Key.Get]
 // from it or from any context derived from it:
 //
-//	var User = reqctx.NewKey[*User]("user")
+//	var User = reqctx.NewKey[*UserRecord]("user")
 //
-//	reqctx.Provide(reg, User, reqctx.Prop[*User]{Resolve: loadUser})
+//	reqctx.Provide(reg, User, reqctx.Prop[*UserRecord]{Resolve: loadUser})
 //
 //	u, err := User.Get(ctx)
 //

@@ -17,7 +17,7 @@
 //	n, err := name.Get(ctx)
 //	user, err := session.RequireUser(ctx) // "42", or an error that is a 401
 //	err = s.Destroy()                     // at logout
-//	n, err := s.RevokeOthers()            // ends the user's other sessions
+//	n, err = s.RevokeOthers()             // ends the user's other sessions
 //
 // Use a [Field] where the type is known, and Get, Set and Delete of [Session] where
 // names are dynamic; a [Counter] to count, and a [Flash] for a value that is read
