@@ -56,6 +56,18 @@ func TestWriteAfterDestroyMakesANewSession(t *testing.T) {
 	})
 }
 
+func TestBindAfterDestroyBeginsEmpty(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	fresh := cookieOf(t, s.do(t, cookie, func(_ context.Context, v *session.Session) {
+		require.NoError(t, v.Destroy())
+		require.NoError(t, v.Bind("bob"))
+	}))
+	require.Empty(t, s.user(t, fresh), "a value of the session before")
+	require.Equal(t, "bob", s.bound(t, fresh))
+	require.Empty(t, s.user(t, cookie))
+}
+
 func TestDestroyDiscardsABindAndARenew(t *testing.T) {
 	s := newSite(t, session.Options{})
 	for _, cookie := range []string{"", s.login(t, "ada")} {

@@ -23,9 +23,10 @@ func RequireUser(ctx context.Context) (string, error) {
 // Bind makes the session user's when it is saved, in place of any other user it was
 // bound to, and makes a session if there is none. Call it at login: the
 // session gets a new secret, and every cookie sent before becomes invalid at once, so
-// that a cookie that was planted or stolen before gives no access. user is any string that is not
-// empty and not longer than Options.MaxFieldBytes ([ErrTooLarge]), best an id that
-// never changes. The store keeps it with the session, unencrypted.
+// that a cookie that was planted or stolen before gives no access. The values stay, also
+// those of another user; [Session.Destroy] before Bind begins an empty session. user is any
+// string that is not empty and not longer than Options.MaxFieldBytes ([ErrTooLarge]), best
+// an id that never changes. The store keeps it with the session, unencrypted.
 func (s *Session) Bind(user string) error {
 	if user == "" {
 		return errors.New("session: Bind: user is empty")
