@@ -30,7 +30,7 @@ import (
 type commands struct {
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
-	Run   runCommand   `cmd:"" default:"withargs" help:"Run the proxy."`
+	Run   runCommand   `cmd:"" default:"withargs" help:"Run the proxy. This is the command if none is given."`
 	Check checkCommand `cmd:"" help:"Check a configuration file and exit."`
 }
 

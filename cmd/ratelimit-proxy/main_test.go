@@ -188,7 +188,7 @@ func TestRedisFromEnvironment(t *testing.T) {
 	env = []string{"REDIS_URL=" + dead}
 	p := start(t, env, "--listen", "127.0.0.1:0", "--upstream", up, "--limit", "1/60s")
 	url := p.line(t, "listening on ")
-	line := p.logged(t, "Redis doesn't answer")
+	line := p.logged(t, "Redis fails")
 	require.Equal(t, "WARN", line["level"])
 	require.Contains(t, line["error"], "connection refused", "the cause")
 	for range 12 {
@@ -244,7 +244,7 @@ func TestReload(t *testing.T) {
 	// The log names each field that needs a restart.
 	other := strings.Replace(text("five"), "127.0.0.1:0", "127.0.0.1:1", 1)
 	write(other + "timeouts: {header: 1s, stall: 2s, idle: 3s}\nmax_header_bytes: 4KiB\n")
-	line = p.logged(t, "max_header_bytes")
+	line = p.logged(t, "timeouts.header")
 	require.Equal(t, "listen, timeouts.header, timeouts.idle, max_header_bytes", line["fields"], "stall is not among them")
 	require.Equal(t, "WARN", line["level"])
 	_, body = p.get(t, url)
@@ -355,7 +355,7 @@ func TestDebug(t *testing.T) {
 		}
 		p := start(t, nil, args...)
 		p.line(t, "listening on ")
-		p.logged(t, "Redis doesn't answer")
+		p.logged(t, "Redis fails")
 		p.stop(t)
 		require.Equal(t, debug, strings.Contains(p.log.String(), "DEBUG"), p.log.String())
 	}
@@ -378,7 +378,10 @@ func TestInvalidCommandLines(t *testing.T) {
 		want string
 	}{
 		{nil, 2, "--upstream or --config is required"},
-		{[]string{"--upstream", "x"}, 2, "upstreams.upstream.url"},
+		{[]string{"--upstream", "x"}, 2, `ratelimit-proxy: --upstream: "x" is not the address of a server`},
+		{[]string{"--upstream", "http://a", "--listen", "x"}, 2, `ratelimit-proxy: --listen: "x" is not an address`},
+		{[]string{"--upstream", "http://a", "--redis", "x"}, 2, "ratelimit-proxy: --redis: is not the URL of a Redis"},
+		{[]string{"--upstream", "http://a", "--limit", "99999999999999999/s"}, 2, "ratelimit-proxy: --limit: limit is 99999999999999999, want 1 to 2^53"},
 		{[]string{"--upstream", "http://a", "--limit", "x"}, 2, "--limit"},
 		{[]string{"--nonsense"}, 2, "unknown flag"},
 		{[]string{"--upstream", "http://a", "--grace=-1s"}, 2, "--grace: is -1s"},

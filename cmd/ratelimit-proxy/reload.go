@@ -72,25 +72,25 @@ func (r *reloader) warnMistakes(ctx context.Context, work *errgroup.Group, c con
 		return
 	}
 	work.Go(func() error {
-		if err := ping(ctx, c.Redis); err != nil && ctx.Err() == nil {
-			r.log.Warn("Redis doesn't answer: the rules' on_error applies", slog.Any("error", err))
+		if addr, err := ping(ctx, c.Redis); err != nil && ctx.Err() == nil {
+			r.log.Warn("Redis fails: the rules' on_error applies", slog.String("redis", addr), slog.Any("error", err))
 		}
 		return nil
 	})
 }
 
-// ping returns the error of the first attempt to reach a Redis.
-func ping(ctx context.Context, url string) error {
+// ping returns the address of a Redis and the error of the first attempt to reach it.
+func ping(ctx context.Context, url string) (addr string, err error) {
 	o, err := redis.ParseURL(url)
 	if err != nil {
-		return err
+		return "", err
 	}
 	o.MaxRetries, o.DialerRetries = -1, 1
 	client := redis.NewClient(o)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	return client.Ping(ctx).Err()
+	return o.Addr, client.Ping(ctx).Err()
 }
 
 // reload reloads the configuration, the file's and the flags'.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -78,7 +79,38 @@ func (r *runCommand) config() (c config.Config, err error) {
 	if r.Grace < 0 {
 		return c, fmt.Errorf("--grace: is %v, want a time such as 30s", r.Grace)
 	}
-	return c.Resolve()
+	c, err = c.Resolve()
+	return c, r.nameFlags(err)
+}
+
+// nameFlags has the errors of fields that come from flags name the flags.
+func (r *runCommand) nameFlags(err error) error {
+	all, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return err
+	}
+	for _, err := range all.Unwrap() {
+		wrong, ok := errors.AsType[*config.FieldError](err)
+		if !ok {
+			continue
+		}
+		field := wrong.Field
+		for _, f := range []struct {
+			name  string
+			given bool
+		}{
+			{"--upstream", r.Upstream != "" && strings.HasPrefix(field, "upstreams.upstream")},
+			{"--listen", len(r.Listen) > 0 && strings.HasPrefix(field, "listen[")},
+			{"--limit", r.Limit != "" && strings.HasPrefix(field, "rules[")},
+			{"--redis", r.Redis != "" && field == "redis"},
+			{"--admin", r.Admin != "" && field == "admin"},
+		} {
+			if f.given {
+				wrong.At, wrong.Field = "", f.name
+			}
+		}
+	}
+	return err
 }
 
 // run serves until ctx ends.

@@ -55,14 +55,14 @@ func TestRedisDownIsLoggedOnce(t *testing.T) {
 		}
 		logged := p.log.above(t)
 		require.Equal(t, "ERROR", logged[0]["level"])
-		require.Equal(t, "Redis doesn't answer: the rules' on_error applies", logged[0]["msg"])
-		require.Contains(t, logged[0]["error"], redis.Addr+": connect: connection refused", "the cause")
+		require.Equal(t, "Redis fails: the rules' on_error applies", logged[0]["msg"])
+		require.Contains(t, logged[0]["error"], redis.Addr+": not sent in time: connect: connection refused", "the cause")
 		require.LessOrEqual(t, len(logged), 20, "a summary in ten seconds")
 
 		redis.RestartEmpty()
 		require.Eventually(t, func() bool {
 			require.Contains(t, []int{200, 503}, p.get(t, "/").StatusCode)
-			return len(p.log.lines("Redis answers again")) > 0
+			return len(p.log.lines("Redis works again")) > 0
 		}, 60*time.Second, 20*time.Millisecond)
 		require.Contains(t, p.metrics(t, "ratelimit_proxy_store_down"), " 0\n")
 		sum := 0.0

@@ -73,8 +73,8 @@ func (p *Proxy) openStore(c *config.Config, before *store) (*store, error) {
 	s.client = redis.NewClient(o)
 	inner, err := redisstore.New(s.client, redisstore.Options{Timeout: max(c.RedisTimeout, 250*time.Millisecond)})
 	if err == nil {
-		s.outage = &outage{log: p.log, lost: "Redis doesn't answer: the rules' on_error applies",
-			back: "Redis answers again", affected: "requests were limited without Redis"}
+		s.outage = &outage{log: p.log, lost: "Redis fails: the rules' on_error applies",
+			back: "Redis works again", affected: "requests were limited without Redis"}
 		s.base = &observedStore{store: inner, outage: s.outage, timeout: c.RedisTimeout}
 		err = s.openChains()
 	}

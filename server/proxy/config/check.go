@@ -141,7 +141,7 @@ func validPort(port string) bool {
 func (c Config) CheckFiles() error {
 	k := &checker{c: &c}
 	for i, l := range c.Listen {
-		if l.Cert == "" {
+		if l.Cert == "" || l.Key == "" {
 			continue
 		}
 		if _, err := tls.LoadX509KeyPair(l.Cert, l.Key); err != nil {
@@ -157,7 +157,7 @@ func (k *checker) redis() {
 	}
 	const want = "want a URL such as redis://127.0.0.1:6379/0"
 	if o, err := redis.ParseURL(k.c.Redis); err != nil {
-		k.addf("redis", "is not the URL of a Redis, %s: %w", want, withoutURL(err))
+		k.addf("redis", "is not the URL of a Redis, %s: %s", want, strings.Trim(strings.TrimPrefix(withoutURL(err).Error(), "redis:"), ": "))
 	} else if o.DB < 0 {
 		k.addf("redis", "names the database %d, %s", o.DB, want)
 	}

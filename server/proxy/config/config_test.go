@@ -43,7 +43,7 @@ func TestErrorPositions(t *testing.T) {
 		{ok + "rules:\n  - name: a\n    limit: 10\n", `p.yaml:5:`},
 		{ok + "rules:\n  - name: a\n    limit: 10/x\n", `want one such as 60s or h`},
 		{ok + "rules:\n  - name: a\n    limit: 0/s\n", `is not a whole number above 0`},
-		{ok + "rules:\n  - name: a\n    colour: red\n", `p.yaml:5:5: unknown field "colour"`},
+		{ok + "rules:\n  - name: a\n    colour: red\n", `p.yaml:5:5: unknown field "colour", want one of name, match, key, `},
 		{ok + "listen: [1, 2\n", `p.yaml:3:`},
 		{ok + "rules:\n  - name: a\n    name: b\n", `p.yaml:5:5: `},
 		{ok + "rules:\n  - name: a\n", `p.yaml:4:9: rules[0]: has no limit`},

@@ -198,7 +198,7 @@ func (d *decoder) mapping(n ast.Node, to reflect.Value, path string) {
 		}
 		field := fieldNamed(to, name)
 		if !field.IsValid() {
-			d.errorf(e.Key, "unknown field %q", name)
+			d.errorf(e.Key, "unknown field %q, want one of %s", name, strings.Join(fieldNames(to.Type()), ", "))
 			continue
 		}
 		d.decode(e.Value, field, path+name)
@@ -208,8 +208,7 @@ func (d *decoder) mapping(n ast.Node, to reflect.Value, path string) {
 // fieldNamed returns the field of a struct with a name in YAML, the zero Value if none has it.
 func fieldNamed(v reflect.Value, name string) reflect.Value {
 	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if f.IsExported() && cmp.Or(f.Tag.Get("yaml"), strings.ToLower(f.Name)) == name {
+		if name != "" && fieldName(v.Type().Field(i)) == name {
 			return v.Field(i)
 		}
 	}
@@ -256,4 +255,22 @@ func (d *decoder) scalar(n ast.Node, to reflect.Value) {
 		}
 		to.SetInt(v)
 	}
+}
+
+// fieldNames returns the names in YAML of a struct's fields.
+func fieldNames(t reflect.Type) (names []string) {
+	for i := range t.NumField() {
+		if name := fieldName(t.Field(i)); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// fieldName returns the name of a field in YAML, or "" if it has none.
+func fieldName(f reflect.StructField) string {
+	if !f.IsExported() {
+		return ""
+	}
+	return cmp.Or(f.Tag.Get("yaml"), strings.ToLower(f.Name))
 }
