@@ -17,7 +17,7 @@ func (c *checker) assemble(page []unit, i int) []*ast.File {
 	slices.Reverse(others)
 	others = append(append(others, page[i+1:]...), c.prelude)
 
-	taken := map[string]bool{} // by the block, or a nearer one
+	taken := map[string]bool{"main": true, "init": true, "_": true} // and names of the block, or of a nearer one
 	for _, spec := range u.file.Imports {
 		taken[c.importName(spec)] = true
 	}
@@ -52,45 +52,37 @@ func before(page []unit, u unit) []unit {
 	return page[:max(0, slices.IndexFunc(page, func(other unit) bool { return other.file == u.file }))]
 }
 
-// withoutNames returns a part of a package: the declarations of a file whose names are not
-// taken. It takes their names.
+// withoutNames returns a part of a file: the declarations whose names are not taken. It takes their
+// names. A method stays if the type that the file declares for it does.
 func withoutNames(file *ast.File, taken map[string]bool) *ast.File {
 	part := &ast.File{Name: ast.NewIdent("doc"), Package: file.Package, FileStart: file.FileStart, FileEnd: file.FileEnd}
-	add := map[string]bool{"main": true, "init": true, "_": true} // names are taken at the end: a file may declare methods of its types
-	refused := map[string]bool{}
+	refused := map[string]bool{} // by what another file declares
 	for _, decl := range file.Decls {
 		for _, name := range declaredNames(decl) {
 			refused[name] = taken[name]
 		}
 	}
+	isRefused := func(name string) bool { return refused[name] }
 	for _, decl := range file.Decls {
-		switch decl := decl.(type) {
+		switch d := decl.(type) {
 		case *ast.FuncDecl:
-			name := declaredNames(decl)[0]
-			if taken[name] || add[name] || decl.Recv != nil && refused[receiver(decl)] {
+			if isRefused(declaredNames(d)[0]) || d.Recv != nil && isRefused(receiver(d)) {
 				continue
 			}
-			part.Decls = append(part.Decls, decl)
-			add[name] = true
 		case *ast.GenDecl:
-			if decl.Tok == token.IMPORT {
-				continue
-			}
-			kept := *decl
-			kept.Specs = slices.DeleteFunc(slices.Clone(decl.Specs), func(spec ast.Spec) bool {
-				return slices.ContainsFunc(specNames(spec), func(name string) bool { return taken[name] })
+			kept := *d
+			kept.Specs = slices.DeleteFunc(slices.Clone(d.Specs), func(spec ast.Spec) bool {
+				return slices.ContainsFunc(specNames(spec), isRefused)
 			})
-			if len(kept.Specs) == 0 {
+			if d.Tok == token.IMPORT || len(kept.Specs) == 0 {
 				continue
 			}
-			part.Decls = append(part.Decls, &kept)
-			for _, name := range declaredNames(&kept) {
-				add[name] = true
-			}
+			decl = &kept
 		}
-	}
-	for name := range add {
-		taken[name] = true
+		part.Decls = append(part.Decls, decl)
+		for _, name := range declaredNames(decl) {
+			taken[name] = true
+		}
 	}
 	return part
 }
