@@ -2,6 +2,8 @@ package torture
 
 import (
 	"context"
+	"fmt"
+	"regexp"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -23,6 +25,9 @@ type buggy struct {
 func (b *buggy) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	return b.do(ctx, b.Store, ops)
 }
+
+// errPlanted is a failure by a bug.
+var errPlanted = fmt.Errorf("%w: planted", ratelimit.ErrStore)
 
 // TestBugsAreFound checks that each check of a schedule finds a bug of a store.
 func TestBugsAreFound(t *testing.T) {
@@ -65,24 +70,24 @@ func TestBugsAreFound(t *testing.T) {
 			}
 			return inner.Do(ctx, ops)
 		}},
-		"has no deadline": {"half-open connections", "waited for", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+		"has no deadline": {"half-open connections", "waited for 2", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 			results, err := inner.Do(ctx, ops)
 			if err != nil {
 				<-time.After(2 * time.Second)
 			}
 			return results, err
 		}},
-		"does not recover": {"connections cut", "not back", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+		"does not recover": {"connections cut", "not back.*planted", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 			if failed.Load() {
-				return nil, ratelimit.ErrStore
+				return nil, errPlanted
 			}
 			results, err := inner.Do(ctx, ops)
 			failed.Store(err != nil)
 			return results, err
 		}},
-		"fails at times": {"`SCRIPT FLUSH`", "without a fault", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+		"fails at times": {"`SCRIPT FLUSH`", "without a fault.*planted", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 			if n.Add(1)%50 == 0 {
-				return nil, ratelimit.ErrStore
+				return nil, errPlanted
 			}
 			return inner.Do(ctx, ops)
 		}},
@@ -90,6 +95,7 @@ func TestBugsAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := single(t, nil, func(s ratelimit.Store) ratelimit.Store { return &buggy{s, bug.do} })
+			h.strict = name == "has no deadline"
 			requireViolation(t, h, bug.fault, bug.want)
 		})
 	}
@@ -106,11 +112,11 @@ func TestDeadNodeThatBlocksOthersIsFound(t *testing.T) {
 				defer func() { <-turn }()
 				return inner.Do(ctx, ops)
 			case <-time.After(timeout / 4):
-				return nil, ratelimit.ErrStore
+				return nil, errPlanted
 			}
 		}}
 	})
-	requireViolation(t, h, "Cluster: `SIGSTOP` of a master", "without a fault")
+	requireViolation(t, h, "Cluster: `SIGSTOP` of a master", "without a fault.*planted")
 }
 
 // TestLossOfAShardExcusesNoOther has a Cluster's second shard forget what only the first may.
@@ -148,17 +154,17 @@ func requireError(t *testing.T, want string, err error) {
 	}
 }
 
-// requireViolation has only one of the host's faults, until a violation is found, at most ten times, and
-// requires this one.
+// requireViolation has only one of the host's faults, until the wanted violation is found, at most ten times: a busy
+// machine may cause another first. want is a regular expression.
 func requireViolation(t *testing.T, h *host, only, want string) {
 	t.Helper()
 	h.faults = slices.DeleteFunc(h.faults, func(f fault) bool { return f.name != only })
 	h.perEpisode, h.breaks, h.buggy = 1, false, true
 	var err error
 	for range 10 {
-		if err = h.run(t, 0); err != nil {
-			break
+		if err = h.run(t, 0); err != nil && regexp.MustCompile(want).MatchString(err.Error()) {
+			return
 		}
 	}
-	require.ErrorContains(t, err, want)
+	require.Regexp(t, want, fmt.Sprint(err))
 }

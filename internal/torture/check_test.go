@@ -2,7 +2,6 @@ package torture
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -81,8 +80,7 @@ func (r *report) count(e event) {
 
 // recovered checks that a take of the shard was answered within a second after an outage, before the next.
 func (l *log) recovered(o outage, shard int, r *report) error {
-	const never = math.MaxInt64 / 1000 // in a time.Duration
-	first := int64(never)
+	first := l.ended // if none was
 	for s, events := range l.events {
 		for _, e := range events {
 			if s.shard == shard && !e.Failed && e.Sent >= o.ended {
@@ -92,7 +90,8 @@ func (l *log) recovered(o outage, shard int, r *report) error {
 	}
 	took := micros(first - o.ended)
 	if took > l.maxRecovery(o.ended, first) {
-		return fmt.Errorf("not back within %v, but after %v of %v, shard %d: %v", recovery, took, o, shard, l.lastError(shard))
+		return fmt.Errorf("not back within %v, nor %v, with stalls of %v, after %v, shard %d: %v",
+			recovery, took, l.stalls.between(o.ended, first), o, shard, l.lastError(shard))
 	}
 	r.recovery = max(r.recovery, took)
 	return nil

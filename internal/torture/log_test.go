@@ -40,6 +40,7 @@ type log struct {
 	answered []atomic.Int64 // by shard: when the latest take was sent that was answered
 	stalls   *stalls
 	outages  []outage
+	ended    int64 // when the callers had stopped
 
 	mu      sync.Mutex
 	events  map[*subject][]event
@@ -138,6 +139,7 @@ func (s *subject) take(ctx context.Context) (e event) {
 // stalls is when this process, or a Redis without a fault, did not run because the machine was busy.
 type stalls struct {
 	stop, stopped chan struct{}
+	ignored       bool // none counts
 
 	mu    sync.Mutex
 	last  int64      // when they were last looked for
@@ -192,6 +194,9 @@ func (s *stalls) catchUp() {
 func (s *stalls) between(from, to int64) (d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ignored {
+		return 0
+	}
 	i, _ := slices.BinarySearchFunc(s.times, from, func(t [2]int64, from int64) int { return int(t[1] - from) })
 	for ; i < len(s.times) && s.times[i][0] < to; i++ {
 		d += time.Duration(min(to, s.times[i][1])-max(from, s.times[i][0])) * time.Microsecond

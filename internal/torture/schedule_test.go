@@ -79,6 +79,7 @@ type host struct {
 	faults     []fault
 	row        string // of the summary; "" for those of the faults
 	buggy      bool   // its violations are not in the summary
+	strict     bool   // stalls excuse nothing
 	breaks     bool   // a timeout can make other takes fail: a circuit breaker opens, or a node refuses calls
 }
 
@@ -96,6 +97,7 @@ func (h *host) run(t *testing.T, length time.Duration) error {
 	rnd, end := random(t), time.Now().Add(length)
 	stalls := watch(t, h.canary.Addr)
 	defer stalls.end()
+	stalls.ignored = h.strict
 	r := &report{faults: map[string]int{}}
 	defer func() { t.Logf("%+v", *r) }()
 	for r.episodes = 1; ; r.episodes++ {
@@ -124,6 +126,7 @@ func (h *host) episode(t *testing.T, rnd *rand.Rand, stalls *stalls, r *report) 
 	}
 	<-time.After(recovery + slack + 100*time.Millisecond) // after that, no take may fail
 	stop()
+	l.ended = now()
 	err := l.check(h, r)
 	r.excused += len(l.excused)
 	if !h.buggy {
@@ -138,7 +141,7 @@ func (l *log) awaitAnswers(after int64) bool {
 	for i := range l.answered {
 		for l.answered[i].Load() < after {
 			<-time.After(2 * time.Millisecond)
-			if took := time.Duration(now()-after) * time.Microsecond; took > min(timeout+l.maxRecovery(after, now()), 5*time.Second) {
+			if took := time.Duration(now()-after) * time.Microsecond; took > min(timeout+l.maxRecovery(after, now()), 10*time.Second) {
 				return false
 			}
 		}
