@@ -19,7 +19,8 @@
 // believe at the same moment that they hold the lease, as long as both clocks run at about the same
 // speed and the store loses nothing. A worker that is paused between a check of its context and a
 // write, and a failover of Redis, need more: the fencing number ([Lease.Number]), which the target
-// of the write has to check. See docs/coord.md.
+// of the write has to check. See docs/coord.md. Leases are those of Gray and Cheriton (SOSP 1989), the
+// fencing number is the sequencer of Burrows' Chubby (OSDI 2006).
 //
 // Package memstore has a store for one process and for tests; redisstore has one that processes
 // share; storetest tests implementations.

@@ -9,9 +9,9 @@ import (
 
 // Limits of arguments. Stores may rely on them.
 const (
-	MaxMetadata = 64 << 10 // bytes of a token's metadata
-	MaxName     = 1 << 10  // bytes of the name of a user, a holder, or the user of a token
-	MinTime     = time.Millisecond
+	MaxMetadata = 64 << 10         // bytes of a token's metadata
+	MaxName     = 1 << 10          // bytes of the name of a user, a holder, or the user of a token
+	MinTime     = time.Millisecond // shortest and longest of times and intervals
 	MaxTime     = 100 * 365 * 24 * time.Hour
 )
 

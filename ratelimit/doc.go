@@ -31,6 +31,9 @@
 // [Rule.WithLimit] is the same counter with another limit, for callers with different
 // plans. A [Block] denies a key for a fixed time once it has been denied too often.
 //
+// docs/algorithms.md compares the algorithms and names their sources. The header fields RateLimit
+// and RateLimit-Policy are those of draft-ietf-httpapi-ratelimit-headers-10.
+//
 // A denial is a [Result], never an error; an error means that the question was wrong or
 // that the store failed. All or nothing: a denial charges nothing.
 //

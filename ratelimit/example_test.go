@@ -3,9 +3,12 @@ package ratelimit_test
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
+	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
+	"github.com/lazyreq/lazyreq/reqctx"
 )
 
 func ExampleLimiter() {
@@ -29,4 +32,45 @@ func ExampleLimiter() {
 	// true 1
 	// true 0
 	// false 0
+}
+
+// A login is counted by address and by name: the first policy stops one address that tries many names,
+// the second many addresses that try one name.
+func ExampleNewPolicy() {
+	byAddress := ratelimit.NewPolicy("login-address", ratelimit.ByIP(), ratelimit.PerMinute(10), ratelimit.PerDay(100))
+	byName := ratelimit.NewPolicy("login-name", ratelimit.ByHeader("X-User"), ratelimit.PerHour(20).WithBlock(ratelimit.Block{After: 5, For: time.Hour}))
+	fmt.Println(ratelimit.Check(byAddress, byName))
+
+	fmt.Println(ratelimit.Check(ratelimit.NewPolicy("login", ratelimit.ByIP(), ratelimit.PerMinute(0))))
+	// Output:
+	// <nil>
+	// ratelimit: policy "login": Rules[0]: PerMinute.Limit is 0, want 1 to 2^53
+}
+
+// A server provides its Options.RateLimits itself. Other programs provide the policies to their
+// registry, and read them by the request's context.
+func ExampleProvide() {
+	store, err := memstore.New(memstore.Options{})
+	if err != nil {
+		panic(err)
+	}
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	ratelimit.Provide(reg, store, ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(1)))
+
+	for range 2 {
+		c := reqctx.New(context.Background(), reg)
+		c.SetRequest(httptest.NewRequest("GET", "/", nil))
+		limit, err := ratelimit.For(c, "search")
+		if err != nil {
+			panic(err)
+		}
+		res, err := limit.Take()
+		fmt.Println(res.Allowed, err)
+		if err := c.Finish(); err != nil {
+			panic(err)
+		}
+	}
+	// Output:
+	// true <nil>
+	// false <nil>
 }

@@ -74,7 +74,8 @@ func SlidingLog(limit int64, per time.Duration) Rule {
 		ratioError("SlidingLog", limit, per))
 }
 
-// GCRA keeps an even rate, known as the generic cell rate algorithm or token bucket: of at most
+// GCRA keeps an even rate, by the generic cell rate algorithm of ITU-T I.371, which decides as a
+// token bucket does: of at most
 // limit units, limit come back evenly in each per. [Rule.WithBurst] allows more or fewer at
 // once. It is exact for every rate. A key takes two numbers; its units cannot be counted
 // ([ErrNoCount]), and a charge can be refunded only as long as nothing else was charged.

@@ -11,7 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// Options bounds a [Store].
+// Options configure a [Store]. The zero value is usable.
 type Options struct {
 	// MaxSubjects is the largest number of counters that are remembered. A key has one
 	// for each rule that charged it, and one for each Block whose denials add up or
@@ -34,13 +34,13 @@ type WhenFull uint8
 const (
 	// EvictNearestFull forgets the counter that equals a fresh one soonest, the one
 	// nearest to full quota. In a small store that is exact, in one of more than 500
-	// subjects it is the best of 32 or more. Who can make up keys can so make the store
-	// forget others; its bounds should exceed the honest callers.
+	// subjects it is the best of 32 or more. A client that can make up keys makes
+	// the store forget others; its bounds should exceed the number of honest callers.
 	EvictNearestFull WhenFull = iota
-	// DenyNew denies takes that would make a new counter, or growEntry a log; RetryAfter
+	// DenyNew denies takes that would make a new counter, or let a log grow; RetryAfter
 	// is then when one of 32 or more others will be forgotten. An Add is
-	// [ratelimit.ErrNoRoom]. What a Block has no room for doesn't happen. Who can make up
-	// keys can so shut out newcomers, but not escape.
+	// [ratelimit.ErrNoRoom]. A Block for which there is no room doesn't begin. A client that can
+	// make up keys shuts out newcomers, but does not escape its limit.
 	DenyNew
 )
 
