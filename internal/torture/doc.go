@@ -15,14 +15,17 @@
 // this process, or a Redis server without a fault, did not run; and a take that ran into its deadline is excused
 // if that has happened in the second before. The report of a schedule has their number.
 //
-// In other schedules clients log in, read, write, leave and log out, on two servers that share the Redis:
+// In other schedules clients log in, read, write, renew, leave and log out, on two servers that share the Redis,
+// each in a process of its own:
 //
 //   - A session has every acknowledged write, once, and exists until it is ended; a fault that loses writes
 //     excuses those that it may have lost.
 //   - A session that was ended doesn't come back.
 //   - A session is its user's.
 //   - A commit changes all fields or none, even if the client leaves.
+//   - After a renewal the cookie of before changes nothing, and reads only until its grace is over.
 //
-// LAZYREQ_TORTURE sets how long each schedule runs, such as 2m; unset, each runs for a few seconds.
+// LAZYREQ_TORTURE sets how long each schedule runs, such as 2m, and prints a summary by fault at the end; unset,
+// each runs for a few seconds.
 // LAZYREQ_SEED repeats the faults of a run, in the same order; which caller meets which is chance.
 package torture

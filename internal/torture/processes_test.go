@@ -51,7 +51,7 @@ func TestProcesses(t *testing.T) {
 				takes[i].Failed = take.Failed || !take.Allowed // leased units deny others
 			}
 			t.Logf("%d takes, %d failed", len(takes), failed)
-			tally("three processes, one of them killed", row{times: 1, takes: len(takes)})
+			tally("three processes, one of them killed", row{times: 1, takes: len(takes), other: true})
 			require.NoError(t, ratecheck.Check(asChecked(rule, nil), takes))
 		})
 	}

@@ -112,7 +112,7 @@ func TestSessionBugsAreFound(t *testing.T) {
 				d.Rotate, d.Grace = storage.Digest{}, 0
 			}
 			return s.Commit(ctx, d)
-		}}, "a change with the cookie of before"},
+		}}, "the cookie of before a renewal|nothing has ended it"},
 		"drops fields on renewal": {buggySessions{commit: func(ctx context.Context, s session.Store, d storage.Delta) error {
 			if d.Grace > 0 {
 				d.Changes = map[string]storage.Change{"left": {Op: storage.OpDelete}, "right": {Op: storage.OpDelete}}
@@ -146,7 +146,11 @@ func TestSessionBugsAreFound(t *testing.T) {
 			require.NoError(t, err)
 			tt.bug.Store = inner
 			v := newVisits([]http.Handler{newApp(t, &tt.bug)}, 10)
-			for err == nil && len(v.requests) < 2000 {
+			requests := 5000
+			if tt.want == "" {
+				requests = 2000
+			}
+			for err == nil && len(v.requests) < requests {
 				stop := v.call(t.Context())
 				<-time.After(300 * time.Millisecond)
 				stop()
@@ -156,7 +160,8 @@ func TestSessionBugsAreFound(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			require.ErrorContains(t, err, tt.want)
+			require.Error(t, err)
+			require.Regexp(t, tt.want, err.Error())
 		})
 	}
 }

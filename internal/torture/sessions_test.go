@@ -105,7 +105,7 @@ func newApp(t *testing.T, store session.Store) *server.Server {
 }
 
 // grace is for how long the cookie of before may read after a renewal.
-const grace = 300 * time.Millisecond
+const grace = 100 * time.Millisecond
 
 // visit is a session from its login on.
 type visit struct {
@@ -246,7 +246,7 @@ func (v *visits) act(ctx context.Context, a *account) {
 	case rand.IntN(50) == 0:
 		path = []string{"POST /destroy", "POST /revoke"}[rand.IntN(2)]
 		a.current, a.earlier = nil, append(a.earlier, on)
-	case rand.IntN(10) == 0 && on.beginRenewal():
+	case rand.IntN(25) == 0 && on.beginRenewal():
 		path = "POST /renew"
 	}
 	a.mu.Unlock()

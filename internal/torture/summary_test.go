@@ -15,7 +15,10 @@ var summary struct {
 }
 
 // row is how often a fault happened, what callers did meanwhile and until the next one, and what a check found.
-type row struct{ times, takes, requests, violations, excused int }
+type row struct {
+	times, takes, requests, violations, excused int
+	other                                       bool // it is no fault, and comes last
+}
 
 // tally adds to the row of a fault.
 func tally(fault string, more row) {
@@ -27,16 +30,19 @@ func tally(fault string, more row) {
 	r := summary.rows[fault]
 	summary.rows[fault] = row{
 		r.times + more.times, r.takes + more.takes, r.requests + more.requests,
-		r.violations + more.violations, r.excused + more.excused,
+		r.violations + more.violations, r.excused + more.excused, more.other,
 	}
 }
 
 // summarize returns the table in Markdown, or "" if there was nothing.
 func summarize() string {
 	var b strings.Builder
-	for _, fault := range slices.Sorted(maps.Keys(summary.rows)) {
-		r := summary.rows[fault]
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |\n", fault, r.times, r.takes, r.requests, r.violations, r.excused)
+	for _, other := range []bool{false, true} {
+		for _, fault := range slices.Sorted(maps.Keys(summary.rows)) {
+			if r := summary.rows[fault]; r.other == other {
+				fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |\n", fault, r.times, r.takes, r.requests, r.violations, r.excused)
+			}
+		}
 	}
 	if b.Len() == 0 {
 		return ""
@@ -48,7 +54,7 @@ func summarize() string {
 func (l *log) tally(h *host, violation error) {
 	add := func(fault string, more row) {
 		if h.row != "" {
-			fault = h.row
+			fault, more.other = h.row, true
 		}
 		tally(fault, more)
 	}
@@ -60,7 +66,7 @@ func (l *log) tally(h *host, violation error) {
 			add(faultAt(l.outages, e.Received), row{takes: 1})
 		}
 		if s.isMeter() {
-			tally("meters", row{times: 1, takes: len(events)})
+			tally("meters", row{times: 1, takes: len(events), other: true})
 		}
 	}
 	for _, e := range l.excused {
