@@ -58,7 +58,8 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 // connections in progress, their tasks and their clean-ups. When ctx ends first, it cancels them with the
 // connections' contexts and returns [context.Cause] of ctx. It does not wait for
 // hijacked connections, but cancels their requests as well. The server can't be used again.
-// ListenAndServe and its like return when Shutdown begins, so main has to wait for Shutdown.
+// ListenAndServe and its like return when Shutdown begins, so main has to wait for Shutdown,
+// as [Server.RunUntil] does.
 //
 // A Server within another [http.Server] needs no Shutdown of its own, unless it serves raw
 // connections.
@@ -80,6 +81,34 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.abort(errShutdown)
 	if err != nil && err == ctx.Err() {
 		return context.Cause(ctx)
+	}
+	return err
+}
+
+// RunUntil calls serve, which calls [Server.ListenAndServe] or another method that serves, until ctx
+// ends, and then [Server.Shutdown], which waits for at most Options.ShutdownTimeout. It returns nil
+// after a complete Shutdown, the error of an incomplete one, and that of serve if it ended by itself.
+//
+//	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+//	defer stop()
+//	err := srv.RunUntil(ctx, func() error { return srv.ListenAndServe(":8080") })
+func (s *Server) RunUntil(ctx context.Context, serve func() error) error {
+	served := make(chan error, 1)
+	go func() { served <- serve() }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	grace := context.WithoutCancel(ctx)
+	if d := s.opts.ShutdownTimeout; d > 0 {
+		var cancel context.CancelFunc
+		grace, cancel = context.WithTimeoutCause(grace, d, fmt.Errorf("server: requests were cancelled %v after the shutdown began", d))
+		defer cancel()
+	}
+	err := s.Shutdown(grace)
+	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
 	}
 	return err
 }

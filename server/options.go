@@ -77,6 +77,9 @@ type Options struct {
 	WriteTimeout time.Duration
 	// IdleTimeout bounds the wait for the next request on a connection. Zero means 2 min.
 	IdleTimeout time.Duration
+	// ShutdownTimeout bounds how long [Server.RunUntil] waits for requests in progress. Zero
+	// means 10 s.
+	ShutdownTimeout time.Duration
 	// MaxHeaderBytes bounds a request's header. Zero means 64 KiB.
 	MaxHeaderBytes int
 }
@@ -86,6 +89,7 @@ const (
 	defaultReadTimeout       = time.Minute
 	defaultWriteTimeout      = time.Minute
 	defaultIdleTimeout       = 2 * time.Minute
+	defaultShutdownTimeout   = 10 * time.Second
 	defaultMaxHeaderBytes    = 64 << 10
 	defaultParamsReadTimeout = 30 * time.Second
 )
@@ -107,6 +111,7 @@ func (o Options) withDefaults() Options {
 	o.ReadHeaderTimeout = cmp.Or(o.ReadHeaderTimeout, defaultReadHeaderTimeout)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, defaultWriteTimeout)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdleTimeout)
+	o.ShutdownTimeout = cmp.Or(o.ShutdownTimeout, defaultShutdownTimeout)
 	o.MaxHeaderBytes = cmp.Or(o.MaxHeaderBytes, defaultMaxHeaderBytes)
 	return o
 }
@@ -116,6 +121,7 @@ func (o Options) check() error {
 	for field, d := range map[string]time.Duration{
 		"Options.ReadHeaderTimeout": o.ReadHeaderTimeout, "Options.ReadTimeout": o.ReadTimeout,
 		"Options.WriteTimeout": o.WriteTimeout, "Options.IdleTimeout": o.IdleTimeout,
+		"Options.ShutdownTimeout": o.ShutdownTimeout,
 	} {
 		if err := option.Duration("server", field, max(d, 0), 0); err != nil {
 			return err

@@ -17,7 +17,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -35,16 +34,7 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Fprintf(os.Stderr, "Listening on http://%s\n", *addr) // standard output is the log's
-	served := make(chan error, 1)
-	go func() { served <- srv.ListenAndServe(*addr) }()
-	select {
-	case err = <-served:
-	case <-ctx.Done():
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		err = srv.Shutdown(ctx)
-	}
-	if err != nil {
+	if err := srv.RunUntil(ctx, func() error { return srv.ListenAndServe(*addr) }); err != nil {
 		log.Print(err)
 	}
 }

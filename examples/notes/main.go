@@ -42,16 +42,7 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("Listening on http://%s\n", *addr)
-	served := make(chan error, 1)
-	go func() { served <- srv.ListenAndServe(*addr) }()
-	select {
-	case err = <-served:
-	case <-ctx.Done():
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		err = srv.Shutdown(ctx)
-	}
-	if err != nil {
+	if err := srv.RunUntil(ctx, func() error { return srv.ListenAndServe(*addr) }); err != nil {
 		log.Print(err)
 	}
 }

@@ -18,11 +18,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/server/inspect"
@@ -69,23 +67,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	printHelp(out, "http://"+l.Addr().String())
-
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	if err := srv.Shutdown(ctx); err != nil {
-		return err
-	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return srv.RunUntil(ctx, func() error { return srv.Serve(l) })
 }
 
 // openPage serves the page that shows what requests do, unless addr is empty. It returns what has

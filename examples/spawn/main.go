@@ -64,22 +64,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "Listening on http://%[1]s\n\n  curl -d size=small http://%[1]s/tokens\n  curl 'http://%[1]s/spawn_vm?token=…'\n", l.Addr())
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	if err := srv.Shutdown(ctx); err != nil {
-		return err
-	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return srv.RunUntil(ctx, func() error { return srv.Serve(l) })
 }
 
 // stores are the stores of tokens and counters. Nil counters means memory.

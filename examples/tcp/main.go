@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -53,22 +52,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "Listening on %s\n\n  commands: TIME, WHO, QUIT\n", l.Addr())
-	served := make(chan error, 1)
-	go func() { served <- srv.ServeConns(l, serveConn) }()
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	if err := srv.Shutdown(ctx); err != nil {
-		return err
-	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return srv.RunUntil(ctx, func() error { return srv.ServeConns(l, serveConn) })
 }
 
 // peerName is a property of a connection: the name of its address.
