@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testlength"
 )
 
 func TestMain(m *testing.M) {
@@ -38,16 +39,11 @@ type silence struct{}
 func (silence) Printf(context.Context, string, ...any) {}
 
 // long reports whether the schedules run in their long form.
-func long() bool { return os.Getenv("LAZYREQ_TORTURE") != "" }
+func long() bool { return testlength.IsLong() }
 
 // length returns how long a schedule runs: the environment's LAZYREQ_TORTURE, or short.
 func length(t *testing.T, short time.Duration) time.Duration {
-	if !long() {
-		return short
-	}
-	d, err := time.ParseDuration(os.Getenv("LAZYREQ_TORTURE"))
-	require.NoError(t, err)
-	return d
+	return testlength.Duration(t, short)
 }
 
 // random returns the source of a schedule, and logs its seed.
