@@ -52,22 +52,27 @@ func newUpstream(p *Proxy, name string, c config.Upstream) (*upstream, error) {
 	}, err
 }
 
+// maxResponseHeader bounds the header of an upstream's response, in bytes: net/http's own bound of
+// 10 MB is for each request in flight.
+const maxResponseHeader = 256 << 10
+
 func newTransport(c config.Upstream, target *url.URL) (*http.Transport, error) {
 	conf, err := c.TLS()
 	dialer := &net.Dialer{Timeout: c.DialTimeout, KeepAlive: 30 * time.Second}
 	t := &http.Transport{
-		DialContext:           dialer.DialContext,
-		TLSHandshakeTimeout:   c.DialTimeout,
-		ResponseHeaderTimeout: c.ResponseTimeout,
-		ExpectContinueTimeout: time.Second,
-		IdleConnTimeout:       90 * time.Second,
-		MaxIdleConns:          c.IdleConnections,
-		MaxIdleConnsPerHost:   c.IdleConnections,
-		MaxConnsPerHost:       c.MaxConnections,
-		DisableCompression:    true, // the client decides that
-		WriteBufferSize:       16 << 10,
-		ReadBufferSize:        16 << 10,
-		Protocols:             new(http.Protocols),
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    c.DialTimeout,
+		ResponseHeaderTimeout:  c.ResponseTimeout,
+		MaxResponseHeaderBytes: maxResponseHeader,
+		ExpectContinueTimeout:  time.Second,
+		IdleConnTimeout:        90 * time.Second,
+		MaxIdleConns:           c.IdleConnections,
+		MaxIdleConnsPerHost:    c.IdleConnections,
+		MaxConnsPerHost:        c.MaxConnections,
+		DisableCompression:     true, // the client decides that
+		WriteBufferSize:        16 << 10,
+		ReadBufferSize:         16 << 10,
+		Protocols:              new(http.Protocols),
 	}
 	if target.Scheme == "https" {
 		t.TLSClientConfig = conf
