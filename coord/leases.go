@@ -84,7 +84,8 @@ type Leases struct {
 	waiters waitLists
 }
 
-// NewLeases returns the leases in store. It returns an error if an option is out of range.
+// NewLeases returns the leases in store. It returns an error if store is nil or an option is out
+// of range.
 func NewLeases(store LeaseStore, o LeaseOptions) (*Leases, error) {
 	if option.IsNil(store) {
 		return nil, errors.New("coord: NewLeases: store is nil")

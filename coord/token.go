@@ -60,7 +60,7 @@ type Token struct {
 // An id is a credential. The store gets only its SHA-256, and errors do not contain it.
 type Tokens struct{ store TokenStore }
 
-// NewTokens returns the tokens in store.
+// NewTokens returns the tokens in store. It returns an error if store is nil.
 func NewTokens(store TokenStore) (*Tokens, error) {
 	if option.IsNil(store) {
 		return nil, errors.New("coord: NewTokens: store is nil")

@@ -144,7 +144,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, 
 // session.From(r.Context()) and the like work in h and in whatever h calls, such as a router of
 // another package. Its responses pass the gate, which commits them. h does its own routing, and
 // its responses are left as they are; [WriteError] answers errors. A handler that is wrapped
-// again on the way, or is a Server itself, finds the properties and the gate that are there.
+// again on the way, or is a Server itself, finds the properties and the gate that are there. Wrap
+// panics if h is nil.
 //
 // A middleware within h that recovers a panic and responds, such as chi's Recoverer, makes it a
 // response like any other: what the handler had written to its session is saved. Leave it out,

@@ -50,7 +50,7 @@ type Options struct {
 	// [slog.Default].
 	Logger *slog.Logger
 	// Observers are called for every request and every resolution of a property, in this order
-	// (at ends of resolutions in reverse).
+	// (at ends of resolutions in reverse). None may be nil or given twice.
 	Observers []Observer
 	// Callers records for observers which line of code first read a property, see
 	// [reqctx.Info]. It costs about a microsecond for each resolution.

@@ -45,6 +45,7 @@ func (f *failover) shouldTrip(c gobreaker.Counts) bool {
 type outage struct {
 	down  atomic.Bool
 	count atomic.Int64
+	cause atomic.Pointer[error]                 // of the latest failure
 	news  atomic.Pointer[func(context.Context)] // logs the latest change, nil once it is logged
 
 	// Guarded by the breaker's lock.
@@ -62,11 +63,12 @@ func (f *failover) changeState(_ string, from, to gobreaker.State) {
 		o.down.Store(true)
 		o.count.Add(1)
 		o.since, o.before = time.Now(), f.answered.Load()
-		c := o.trip
+		c, cause := o.trip, o.cause.Load()
 		news = func(ctx context.Context) {
 			logger.LogAttrs(ctx, slog.LevelError, "rate limit store is down: circuit breaker opened",
 				slog.Int("calls", int(c.TotalSuccesses+c.TotalFailures)), slog.Int("failed", int(c.TotalFailures)),
-				slog.Int("consecutive_failures", int(c.ConsecutiveFailures)))
+				slog.Int("consecutive_failures", int(c.ConsecutiveFailures)),
+				slog.String("error", (*cause).Error()))
 		}
 	case to == gobreaker.StateClosed:
 		o.down.Store(false)

@@ -84,6 +84,8 @@ func (f *failover) breakerOutcome(ctx context.Context, err error) error {
 		return errCallerLeft
 	}
 	f.failed.Add(1)
+	cause := err // so that only a failure is allocated
+	f.outage.cause.Store(&cause)
 	return err
 }
 

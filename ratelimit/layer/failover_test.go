@@ -201,7 +201,7 @@ func TestBreakerOpensByRatio(t *testing.T) {
 		require.Equal(t, FailoverStats{Outages: 1, Failed: 13, Answered: 67}, f.Stats())
 
 		require.Equal(t, 2, strings.Count(f.log.String(), "\n"), f.log.String())
-		require.Contains(t, f.log.String(), `level=ERROR msg="rate limit store is down: circuit breaker opened" calls=18 failed=9 consecutive_failures=9`)
+		require.Contains(t, f.log.String(), `level=ERROR msg="rate limit store is down: circuit breaker opened" calls=18 failed=9 consecutive_failures=9 error=`)
 		require.Contains(t, f.log.String(), `level=INFO msg="rate limit store is back: circuit breaker closed" after=1.250000005s answered=59`)
 	})
 }
