@@ -27,7 +27,10 @@ func Start(dir string, args ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := slices.IndexFunc(append(args, "--"), func(arg string) bool { return strings.HasPrefix(arg, "--") })
+	env := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--") })
+	if env < 0 {
+		env = len(args)
+	}
 	plain := []string{"--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir", dir}
 	return start(&Server{dir: dir, env: args[:env], ports: ports}, append(plain, args[env:]...))
 }
