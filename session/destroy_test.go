@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,16 +57,25 @@ func TestWriteAfterDestroyMakesANewSession(t *testing.T) {
 	})
 }
 
-func TestBindAfterDestroyBeginsEmpty(t *testing.T) {
+func TestBindToAnotherUserBeginsEmpty(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	fresh := cookieOf(t, s.do(t, cookie, func(_ context.Context, v *session.Session) {
-		require.NoError(t, v.Destroy())
+	fresh := cookieOf(t, s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		require.NoError(t, v.Set("cart", "of ada"))
+		require.ErrorIs(t, v.Bind(strings.Repeat("b", 1<<20)), session.ErrTooLarge)
+		require.NoError(t, v.Bind("ada"), "her values stay")
+		cart, err := v.Get("cart")
+		require.NoError(t, err)
+		require.Equal(t, "of ada", cart)
 		require.NoError(t, v.Bind("bob"))
+		cart, err = v.Get("cart")
+		require.NoError(t, err)
+		require.Nil(t, cart)
+		require.NoError(t, userField.Set(ctx, "bob's"))
 	}))
-	require.Empty(t, s.user(t, fresh), "a value of the session before")
+	require.Equal(t, "bob's", s.user(t, fresh))
 	require.Equal(t, "bob", s.bound(t, fresh))
-	require.Empty(t, s.user(t, cookie))
+	require.Empty(t, s.user(t, cookie), "the session of ada is gone")
 }
 
 func TestDestroyDiscardsABindAndARenew(t *testing.T) {

@@ -20,13 +20,12 @@ func RequireUser(ctx context.Context) (string, error) {
 	return user, err
 }
 
-// Bind makes the session user's when it is saved, in place of any other user it was
-// bound to, and makes a session if there is none. Call it at login: the
-// session gets a new secret, and every cookie sent before becomes invalid at once, so
-// that a cookie that was planted or stolen before gives no access. The values stay, also
-// those of another user; [Session.Destroy] before Bind begins an empty session. user is any
-// string that is not empty and not longer than Options.MaxFieldBytes ([ErrTooLarge]), best
-// an id that never changes. The store keeps it with the session, unencrypted.
+// Bind makes the session user's when it is saved, and makes a session if there is none. Call it at
+// login: the session gets a new secret, and every cookie sent before becomes invalid at once, so
+// that a cookie that was planted or stolen before gives no access. The values stay, such as a
+// cart of a visitor; but those of another user don't: Bind first destroys a session that is bound to
+// one. user is any string that is not empty and not longer than Options.MaxFieldBytes
+// ([ErrTooLarge]), best an id that never changes. The store keeps it with the session, unencrypted.
 func (s *Session) Bind(user string) error {
 	if user == "" {
 		return errors.New("session: Bind: user is empty")
@@ -34,12 +33,22 @@ func (s *Session) Bind(user string) error {
 	if err := s.lockForWrite(s.c, "Bind", ""); err != nil {
 		return err
 	}
-	defer s.mu.Unlock()
-	if limit := s.m.opts.MaxFieldBytes; len(user) > limit {
+	bound, limit := s.userLocked(), s.m.opts.MaxFieldBytes
+	free := bound == "" || bound == user
+	if free && len(user) <= limit {
+		s.user = user
+	}
+	s.mu.Unlock()
+	if len(user) > limit {
 		return errtext.New(fmt.Sprintf("session: user too large: %d bytes, and Options.MaxFieldBytes is %d", len(user), limit), ErrTooLarge)
 	}
-	s.user = user
-	return nil
+	if free {
+		return nil
+	}
+	if err := s.Destroy(); err != nil {
+		return err
+	}
+	return s.Bind(user)
 }
 
 // User returns the user to whom the session is bound, or will be when it is saved; ""
