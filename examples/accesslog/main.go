@@ -29,6 +29,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	srv, err := newServer(slog.New(slog.NewJSONHandler(os.Stdout, nil)))
 	if err != nil {
 		log.Fatal(err)

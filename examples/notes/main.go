@@ -37,6 +37,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	srv, err := newServer(os.Getenv("REDIS_URL"))
 	if err != nil {
 		log.Fatal(err)
