@@ -25,17 +25,18 @@ func Handler(target *url.URL, t http.RoundTripper) *httputil.ReverseProxy {
 func Transport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}
 	t := &http.Transport{
-		DialContext:           dialer.DialContext,
-		TLSHandshakeTimeout:   5 * time.Second,
-		ResponseHeaderTimeout: 30 * time.Second,
-		ExpectContinueTimeout: time.Second,
-		IdleConnTimeout:       90 * time.Second,
-		MaxIdleConns:          512,
-		MaxIdleConnsPerHost:   512,
-		DisableCompression:    true,
-		WriteBufferSize:       16 << 10,
-		ReadBufferSize:        16 << 10,
-		Protocols:             new(http.Protocols),
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    5 * time.Second,
+		ResponseHeaderTimeout:  30 * time.Second,
+		MaxResponseHeaderBytes: 2 << 20,
+		ExpectContinueTimeout:  time.Second,
+		IdleConnTimeout:        90 * time.Second,
+		MaxIdleConns:           512,
+		MaxIdleConnsPerHost:    512,
+		DisableCompression:     true,
+		WriteBufferSize:        16 << 10,
+		ReadBufferSize:         16 << 10,
+		Protocols:              new(http.Protocols),
 	}
 	t.Protocols.SetHTTP1(true)
 	t.Protocols.SetHTTP2(true)

@@ -54,7 +54,7 @@ func newUpstream(p *Proxy, name string, c config.Upstream) (*upstream, error) {
 
 // maxResponseHeader bounds the header of an upstream's response, in bytes: net/http's own bound of
 // 10 MB is for each request in flight.
-const maxResponseHeader = 256 << 10
+const maxResponseHeader = 2 << 20
 
 func newTransport(c config.Upstream, target *url.URL) (*http.Transport, error) {
 	conf, err := c.TLS()

@@ -62,7 +62,7 @@ func TestFailingUpstreams(t *testing.T) {
 		{"silent", answering(t, "", false), 502},
 		{"speaking something else", answering(t, "SSH-2.0-x\r\n", false), 502},
 		{"header cut off", answering(t, "HTTP/1.1 200 OK\r\nConten", true), 502},
-		{"header too large", answering(t, "HTTP/1.1 200 OK\r\n"+strings.Repeat("X: "+strings.Repeat("x", 1000)+"\r\n", 300)+"\r\n", false), 502},
+		{"header too large", answering(t, "HTTP/1.1 200 OK\r\n"+strings.Repeat("X: "+strings.Repeat("x", 1000)+"\r\n", 2200)+"\r\n", false), 502},
 	} {
 		p := run(t, parse(t, "upstreams: {main: {url: %q, response_timeout: 100ms}}\nrules: [{name: limit, limit: 10/60s}]\n", c.url))
 		for _, method := range []string{"GET", "POST"} {
