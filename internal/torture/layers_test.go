@@ -76,7 +76,7 @@ func TestClocksDiffer(t *testing.T) {
 
 			c := redistest.Start(t, args...).Client(nil)
 			require.WithinDuration(t, time.Now().Add(ahead), c.Time(t.Context()).Val(), time.Minute)
-			store, err := coordstore.New(c, coordstore.Options{})
+			store, err := coordstore.New(c, coordstore.Options{Timeout: 5 * time.Second})
 			require.NoError(t, err)
 			leases, err := coord.NewLeases(store, coord.LeaseOptions{Lifetime: time.Minute})
 			require.NoError(t, err)
