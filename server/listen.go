@@ -91,6 +91,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()
+//	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 //	err := srv.RunUntil(ctx, func() error { return srv.ListenAndServe(":8080") })
 func (s *Server) RunUntil(ctx context.Context, serve func() error) error {
 	served := make(chan error, 1)

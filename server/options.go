@@ -39,7 +39,8 @@ type Options struct {
 
 	// CrossOrigin decides which cross-origin browser requests of unsafe methods (POST, PUT,
 	// DELETE …) are let through; the others are answered 403. Nil means only those from the
-	// same origin, and clients that are no browsers. Let other origins in with
+	// same origin, and clients that are no browsers. Origin is compared with Host, so a proxy in
+	// front has to pass the client's Host on. Let other origins in with
 	// [http.CrossOriginProtection.AddTrustedOrigin]; a deny handler is not called.
 	CrossOrigin *http.CrossOriginProtection
 	// InsecureAllowCrossOrigin lets all of them through: any web page can then act with the
