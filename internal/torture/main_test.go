@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	parallel := "8" // schedules mostly wait
+	parallel := "10" // schedules mostly wait
 	if long() {
 		parallel = "4"
 	}

@@ -47,6 +47,7 @@ func (b *buggySessions) Destroy(ctx context.Context, l storage.Locator, d storag
 
 // TestSessionBugsAreFound checks that each check of visits finds a bug of a store.
 func TestSessionBugsAreFound(t *testing.T) {
+	t.Parallel()
 	// sometimes is true for one call in twenty.
 	sometimes := func() func() bool {
 		var n atomic.Int64

@@ -30,6 +30,7 @@ type sessionHost struct {
 }
 
 func TestSessionsOnSingleRedis(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{"durable": redisproc.Durable, "volatile": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
