@@ -329,6 +329,17 @@ func TestFormIsReadToItsEnd(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooLarge)
 }
 
+// withoutEmpty returns the texts that are not empty.
+func withoutEmpty(texts []string) []string {
+	var rest []string
+	for _, text := range texts {
+		if text != "" {
+			rest = append(rest, text)
+		}
+	}
+	return rest
+}
+
 // FuzzMultipart checks that a form is read as by the standard library, or is refused
 // for a reason, and that nothing is left of it.
 func FuzzMultipart(f *testing.F) {
@@ -369,9 +380,14 @@ func FuzzMultipart(f *testing.F) {
 			}
 		}
 		for name, values := range want.Value {
-			if len(u.filesNamed(name)) == 0 { // a file without a name is a text to the standard library
-				require.Equal(t, values, append([]string(nil), got[name]...), "%q", body)
+			if len(u.filesNamed(name)) > 0 {
+				continue // a file without a name is a text to the standard library
 			}
+			texts := got[name]
+			if bytes.Contains(bytes.ToLower(body), []byte("filename")) { // and so is a file that was not chosen, which has no content either
+				values, texts = withoutEmpty(values), withoutEmpty(texts)
+			}
+			require.Equal(t, values, append([]string(nil), texts...), "%q", body)
 		}
 	})
 }
