@@ -33,7 +33,7 @@ func login(w http.ResponseWriter, req *server.Request) error {
 	}
 	account := users[in.User]
 	if account == nil || account.Password != in.Password {
-		return server.Errorf(http.StatusForbidden, "The user or the password is wrong.")
+		return server.Errorf(http.StatusUnauthorized, "The user or the password is wrong.")
 	}
 	return req.Session().Bind(in.User)
 }
