@@ -43,7 +43,8 @@ func (l *log) check(h *host, r *report) error {
 			}
 			busy := l.stalls.between(e.Sent-recovery.Microseconds(), e.Received)
 			if busy == 0 || e.took() < h.deadline/2 && !h.breaks {
-				return fmt.Errorf("%s: failed without a fault, %d others meanwhile: %v, %v\n%v", s.key, l.answeredDuring(e), e, e.err, l.outages)
+				return fmt.Errorf("%s: failed without a fault, %d others meanwhile: %v, %v\n%v\n%s",
+					s.key, l.answeredDuring(e), e, e.err, l.outages, l.secondBefore(e))
 			}
 			l.excused = append(l.excused, e) // a timeout, and the machine was busy
 		}
@@ -113,6 +114,26 @@ func (l *log) lastError(shard int) (err error) {
 		}
 	}
 	return err
+}
+
+// secondBefore describes the takes of the second before one failed: a circuit breaker may have opened.
+func (l *log) secondBefore(failed event) string {
+	var answered, refused int
+	slow := map[string]int{}
+	for _, events := range l.events {
+		for _, e := range events {
+			switch {
+			case e.Received > failed.Sent || e.Received < failed.Sent-recovery.Microseconds():
+			case !e.Failed:
+				answered++
+			case e.took() < time.Millisecond:
+				refused++
+			default:
+				slow[fmt.Sprintf("%v: %v", e.took().Round(10*time.Millisecond), e.err)]++
+			}
+		}
+	}
+	return fmt.Sprintf("in the second before: %d answered, %d refused at once, others by time and error: %v", answered, refused, slow)
 }
 
 // answeredDuring returns how many takes of the subjects were answered while another failed.
