@@ -1,10 +1,8 @@
 package memstore
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -353,107 +351,6 @@ func TestMemoryMakesRoomAfterReset(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, full, m.Bytes())
 			}
-		})
-	}
-}
-
-// TestMemoryTakesDocumentedBytes measures what a key takes, and what the store says.
-func TestMemoryTakesDocumentedBytes(t *testing.T) {
-	const n = 100_000
-	keys := addresses(1 << 17)[:n]
-	for _, c := range []struct {
-		name  string
-		rule  ratelimit.Rule
-		takes int
-		most  float64 // bytes a key
-	}{
-		{"gcra", ratelimit.GCRA(1000, time.Minute), 1, 64},
-		{"window", ratelimit.FixedWindow(1000, time.Minute), 1, 64},
-		{"buckets", ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000}), 1, 8 * (120 + 4)},
-		{"20 buckets", ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Span: 100 * time.Second}), 1, 8 * (20 + 4)},
-		{"log", ratelimit.SlidingLog(1000, time.Minute), 100, 16 * 100},
-		{"log of a day", ratelimit.SlidingLog(1000, 24*time.Hour), 100, 16 * 100},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			h, ctx := newHand(), t.Context()
-			before := heap()
-			m := newStore(t, Options{MaxSubjects: 2 * n, MaxBytes: 1 << 30, Clock: h.clock})
-			keys := keys
-			if c.takes > 1 {
-				keys = keys[:n/c.takes*5]
-			}
-			for range c.takes {
-				h.now = h.now.Add(time.Millisecond)
-				for _, key := range keys {
-					_, err := m.DoOne(ctx, ratelimit.Op{Rule: c.rule, Key: key, N: 1, Kind: ratelimit.Take})
-					require.NoError(t, err)
-				}
-			}
-			require.Equal(t, len(keys), m.Len())
-			took, says := float64(heap()-before), float64(m.Bytes())
-			each := took / float64(len(keys))
-			t.Logf("%.1f bytes a key, %.1f for each take", each, each/float64(c.takes))
-			require.LessOrEqual(t, each, c.most)
-			require.InEpsilon(t, took, says, 0.1)
-			runtime.KeepAlive(m)
-		})
-	}
-}
-
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var s runtime.MemStats
-	runtime.ReadMemStats(&s)
-	return int64(s.HeapAlloc)
-}
-
-func TestTakeOnAKnownKeyDoesNotAllocate(t *testing.T) {
-	ctx := context.Background()
-	for name, r := range everyRule(100) {
-		t.Run(name, func(t *testing.T) {
-			h := newHand()
-			l := newLimiter(t, newStore(t, Options{Clock: h.clock}), r)
-			take := func() {
-				if _, err := l.Take(ctx, "k", 1); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for range 100 { // a log has its size then
-				h.now = h.now.Add(time.Microsecond)
-				take()
-			}
-			require.Zero(t, testing.AllocsPerRun(1000, take), "denied")
-			require.Zero(t, testing.AllocsPerRun(1000, func() {
-				h.now = h.now.Add(time.Second)
-				take()
-			}), "allowed and denied")
-			require.Zero(t, testing.AllocsPerRun(100, func() {
-				if _, err := l.Add(ctx, "k", 1); err != nil {
-					t.Fatal(err)
-				}
-			}), "Add")
-		})
-	}
-}
-
-// TestNewKeyDoesNotAllocate except when tables grow.
-func TestNewKeyDoesNotAllocate(t *testing.T) {
-	ctx, keys := context.Background(), addresses(1<<15)
-	for name, r := range everyRule(100) {
-		t.Run(name, func(t *testing.T) {
-			l := newLimiter(t, newStore(t, Options{}), r)
-			i := 0
-			take := func() {
-				if _, err := l.Take(ctx, keys[i], 1); err != nil {
-					t.Fatal(err)
-				}
-				i++
-			}
-			for range 1 << 14 {
-				take()
-			}
-			require.Less(t, testing.AllocsPerRun(1<<14-1, take), 1.0/8)
 		})
 	}
 }
