@@ -30,21 +30,21 @@ func (s *Session) Bind(user string) error {
 	if user == "" {
 		return errors.New("session: Bind: user is empty")
 	}
+	if s.err != nil {
+		return s.err
+	}
+	if limit := s.m.opts.MaxFieldBytes; len(user) > limit {
+		return errtext.New(fmt.Sprintf("session: user too large: %d bytes, and Options.MaxFieldBytes is %d", len(user), limit), ErrTooLarge)
+	}
 	if err := s.lockForWrite(s.c, "Bind", ""); err != nil {
 		return err
 	}
-	bound, limit := s.userLocked(), s.m.opts.MaxFieldBytes
-	free := bound == "" || bound == user
-	if free && len(user) <= limit {
+	if bound := s.userLocked(); bound == "" || bound == user {
 		s.user = user
-	}
-	s.mu.Unlock()
-	if len(user) > limit {
-		return errtext.New(fmt.Sprintf("session: user too large: %d bytes, and Options.MaxFieldBytes is %d", len(user), limit), ErrTooLarge)
-	}
-	if free {
+		s.mu.Unlock()
 		return nil
 	}
+	s.mu.Unlock()
 	if err := s.Destroy(); err != nil {
 		return err
 	}
