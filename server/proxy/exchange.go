@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/lazyreq/lazyreq/server"
 )
@@ -72,8 +73,8 @@ func (x *exchange) refusal(r *http.Request) error {
 		return &server.Problem{Status: http.StatusNotImplemented, Detail: "CONNECT is not supported."}
 	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // "a:http://host/path", which an upstream may read otherwise
 		return server.Errorf(http.StatusBadRequest, "The request's target is not a path.")
-	case strings.Contains(r.URL.Path, "\x00"):
-		return server.Errorf(http.StatusBadRequest, "The path contains a NUL.")
+	case strings.ContainsFunc(r.URL.Path, unicode.IsControl):
+		return server.Errorf(http.StatusBadRequest, "The path contains a control character.")
 	case !hasHost(r), r.URL.User != nil:
 		return server.Errorf(http.StatusBadRequest, "The request's Host is not valid.")
 	case x.p.isLoop(r):

@@ -17,9 +17,11 @@ const (
 	params                  // ";" ends the name of a segment
 	dots                    // "." and ".." are resolved
 	authority               // "//host/path" names a host, and the path is "/path"
+	empties                 // ".." removes an empty segment
+	paramsFirst             // ";" also hides what follows it and is decoded to "/"
 
 	cleaned     = slashes | backslashes | params | dots // what rules match
-	allReadings = cleaned | authority
+	allReadings = 2*paramsFirst - 1
 )
 
 // isAmbiguous reports whether servers may read a request's path differently.
@@ -32,7 +34,8 @@ func isAmbiguous(r *http.Request) bool {
 // "." and ".." segments and without parameters (";x=y") of segments.
 func cleanPath(r *http.Request) string {
 	if isAmbiguous(r) {
-		return readPath(r.URL.EscapedPath(), cleaned)
+		p, _ := readPath(r.URL.EscapedPath(), cleaned)
+		return p
 	}
 	p := r.URL.Path
 	if p == "" || p[0] != '/' {
@@ -41,14 +44,13 @@ func cleanPath(r *http.Request) string {
 	return path.Clean(p)
 }
 
-// readPath returns how a server reads an escaped path. A slash within a segment stays escaped.
-// Empty segments never count.
-func readPath(escaped string, how int) string {
-	if rest, ok := strings.CutPrefix(escaped, "//"); ok && how&authority != 0 {
-		_, escaped, _ = strings.Cut(rest, "/")
-	}
+// readPath returns how a server reads an escaped path, and whether the path stays below its root:
+// "/../x" doesn't. A slash within a segment stays escaped. Empty segments never count.
+func readPath(escaped string, how int) (path string, below bool) {
 	var out []string
-	for segment := range strings.SplitSeq(escaped, "/") {
+	below = true
+	first, host := true, false
+	for segment := range strings.SplitSeq(strings.TrimPrefix(escaped, "/"), "/") {
 		segment, _ = url.PathUnescape(segment) // as net/http could
 		if how&slashes == 0 {
 			segment = strings.ReplaceAll(segment, "/", "%2F")
@@ -56,31 +58,55 @@ func readPath(escaped string, how int) string {
 		if how&backslashes != 0 {
 			segment = strings.ReplaceAll(segment, `\`, "/")
 		}
+		if how&paramsFirst != 0 {
+			segment, _, _ = strings.Cut(segment, ";")
+		}
 		for name := range strings.SplitSeq(segment, "/") {
 			if how&params != 0 {
 				name, _, _ = strings.Cut(name, ";")
 			}
+			if first {
+				first, host = false, name == "" && how&authority != 0
+			}
 			switch {
-			case name == "", how&dots != 0 && name == ".":
+			case host:
+				host = name == ""
+			case name == "" && how&empties == 0, how&dots != 0 && name == ".":
 			case how&dots != 0 && name == "..":
+				below = below && len(out) > 0
 				out = out[:max(0, len(out)-1)]
 			default:
 				out = append(out, name)
 			}
 		}
 	}
-	return "/" + strings.Join(out, "/")
+	out = slices.DeleteFunc(out, func(name string) bool { return name == "" })
+	return "/" + strings.Join(out, "/"), below
 }
 
 // readsDifferently reports whether the upstream may read a request's path, which rules and
-// routes read as path, as one that they would treat differently.
+// routes read as path, as one that they would treat differently, or as one above the path of the
+// upstream's URL.
 func (g *generation) readsDifferently(r *http.Request, path string) bool {
 	if !isAmbiguous(r) {
 		return false
 	}
+	same := 0 // what doesn't change the path
+	if !strings.Contains(r.URL.Path, ";") {
+		same |= params | paramsFirst
+	}
+	if !strings.Contains(r.URL.Path, `\`) {
+		same |= backslashes
+	}
 	escaped := r.URL.EscapedPath()
 	for how := range allReadings + 1 {
-		other := readPath(escaped, how)
+		if how&same != 0 {
+			continue
+		}
+		other, below := readPath(escaped, how)
+		if !below {
+			return true
+		}
 		if other == path {
 			continue
 		}

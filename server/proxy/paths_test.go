@@ -59,7 +59,10 @@ rules:
 		"/static/..;/login", "/static/..;x=y/login", "/static/%2e%2e;/login", "/static/../login", "/static;/../login", "/static/..%5Clogin", "/static\\..\\login",
 		"/login\\x", "/login%5Cx", "/login/..", "/login/../static/x", "/login/..%2Fstatic/x", "/login/x%2F..%2F..%2Fstatic", "/x/..;/login/..%2fy",
 		"/users/a%2Fb/orders", "/users/7%2Forders", "/users/7/orders;x", "/users/a%5Cb/orders",
-		"/login%00", "/login%00/x", "/other/%00",
+		"/login%00", "/login%00/x", "/other/%00", "/login%09", "/lo%0Agin", "/other/%7f", "/other/%C2%85",
+		"///evil/login", "////evil/login", "/\\evil/login", "/%5cevil/login", "/%2fevil/login", "/;/evil/login", "//evil%2Flogin", "///evil/users/7/orders", // as WHATWG's URLs
+		"/login//../x", "/login/.//../x", "/login/;/../x", "/users//../7/orders", "/users/7//..//orders", // ".." removes an empty segment
+		"/x%2F..%2Flogin;%2Fx", "/login;%2F..%5cx", // parameters are removed before "%2F" is decoded
 	} {
 		got := p.send(t, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 		require.True(t, strings.HasPrefix(got, "HTTP/1.1 400 "), "%s: %s", path, got)
@@ -69,7 +72,7 @@ rules:
 		got := p.send(t, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 		require.True(t, strings.HasPrefix(got, "HTTP/1.1 400 "), "%s: %s", path, got)
 	}
-	for _, path := range []string{"/other/a;b=c", "/other/a%2Fb", "/other/.well-known/x", "/other/..x", "/other/a\\b", "/other/a%20b", "/static/a;b", "/static/a%2Fb/c", "/static/b..c/;x"} {
+	for _, path := range []string{"/other//a", "//other/a", "///other//a", "/other/x//../a", "/other/a;%2Fb", "/other/a;b=c", "/other/a%2Fb", "/other/.well-known/x", "/other/..x", "/other/a\\b", "/other/a%20b", "/static/a;b", "/static/a%2Fb/c", "/static/b..c/;x"} {
 		got := p.send(t, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 		require.True(t, strings.HasPrefix(got, "HTTP/1.1 200 "), "%s: %s", path, got)
 		require.Equal(t, strings.ReplaceAll(path, "\\", "%5C"), up.last.Load().RequestURI, "it goes on as it came")
@@ -89,13 +92,33 @@ rules:
 	}
 }
 
+// No server that resolves "..", in whatever way, leaves the path of the upstream's URL.
+func TestUpstreamPathIsBoundary(t *testing.T) {
+	up := behind(t, nil)
+	p := run(t, parse(t, "upstreams: {main: {url: '%s/public'}}\n", up.URL))
+	for _, path := range []string{
+		"/..", "/../secret", "/../public/x", "/./../secret", "/%2e%2e/secret", "/.%2E/secret", "/..%2fsecret", "/%2e%2e%2fsecret", "/..;/secret", "/..;a=b/secret",
+		"/..\\secret", "/..%5csecret", "/%5c../secret", "/a/../../secret", "/a/..%2f../secret", "/a%2Fb/../../secret", "/a/;/../../secret", "//../secret", "/a//../../secret",
+	} {
+		got := p.send(t, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		require.True(t, strings.HasPrefix(got, "HTTP/1.1 400 "), "%s: %s", path, got)
+	}
+	require.Zero(t, up.n.Load())
+	for _, path := range []string{"/a/../b", "/x/..%2Fb", "/a//b/../..", "/..a/b", "/...", "/a/..;/b", "/%252e%252e/x"} {
+		got := p.send(t, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		require.True(t, strings.HasPrefix(got, "HTTP/1.1 200 "), "%s: %s", path, got)
+		require.Equal(t, "/public"+path, up.last.Load().RequestURI)
+	}
+}
+
 // Servers differ in which parts of a path they decode, remove and resolve.
 func TestReadPath(t *testing.T) {
 	r := httptest.NewRequest("GET", "/a//%2e%2e;x/b%2Fc%5Cd%20e;y/f", nil)
 	require.Equal(t, "/b/c/d e/f", cleanPath(r))
 	got := map[string]bool{}
 	for how := range allReadings + 1 {
-		got[readPath(r.URL.EscapedPath(), how)] = true
+		read, _ := readPath(r.URL.EscapedPath(), how)
+		got[read] = true
 	}
 	for _, want := range []string{
 		`/a/..;x/b%2Fc\d e;y/f`, `/a/..;x/b/c\d e;y/f`, `/a/..;x/b%2Fc/d e;y/f`, `/a/../b%2Fc\d e/f`, `/b%2Fc\d e/f`, `/b/c/d e/f`,
