@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -47,8 +46,8 @@ func (x *exchange) serve() error {
 		return server.Errorf(http.StatusBadRequest, "The path is ambiguous.")
 	}
 	rules := x.g.rulesFor(r, path, x.matching[:0])
-	if slices.ContainsFunc(rules, func(r *rule) bool { return r.key.Has("query") }) && !isPlainQuery(r.URL.RawQuery) {
-		return server.Errorf(http.StatusBadRequest, "The query is ambiguous.")
+	if err := checkKeys(r, rules); err != nil {
+		return err
 	}
 	switch asks, err := x.g.asksForStatus(r); {
 	case err != nil:

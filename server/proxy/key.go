@@ -6,9 +6,12 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
@@ -93,4 +96,46 @@ func keyText(k config.Key, r *http.Request, address string) string {
 		}
 	}
 	return b.String()
+}
+
+// checkKeys returns an error if servers may read a query or a cookie differently that one of the
+// rules counts by.
+func checkKeys(r *http.Request, rules []*rule) error {
+	for _, rule := range rules {
+		for _, p := range rule.key {
+			switch {
+			case p.Kind == "query" && !isPlainQuery(r.URL.RawQuery):
+				return server.Errorf(http.StatusBadRequest, "The query is ambiguous.")
+			case p.Kind == "cookie" && !isPlainCookie(r, p.Name):
+				return server.Errorf(http.StatusBadRequest, "The cookie %s is ambiguous.", p.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// isPlainQuery reports whether servers agree on the parameters of a query. Some of them also
+// separate parameters by ";", net/http drops those that it can't decode, a name ends at NUL in
+// C, and a URL's query ends at "#".
+func isPlainQuery(raw string) bool {
+	_, err := url.ParseQuery(raw) // refuses ";"
+	return err == nil && !strings.Contains(raw, "%00") && !strings.Contains(raw, "#")
+}
+
+// isPlainCookie reports whether servers agree on the values of a cookie. Some of them also
+// separate cookies by a comma or a space, and decode quoted values. net/http drops cookies that
+// are not valid, and all of them if there are more than 3,000.
+func isPlainCookie(r *http.Request, name string) bool {
+	n := 0
+	for _, line := range r.Header["Cookie"] {
+		for pair := range strings.FieldsFuncSeq(line, func(c rune) bool { return c <= ' ' || c >= 0x7f || c == ';' || c == ',' }) {
+			if before, _, _ := strings.Cut(pair, "="); before == name {
+				n++
+			}
+		}
+	}
+	read := r.CookiesNamed(name)
+	return n == len(read) && !slices.ContainsFunc(read, func(c *http.Cookie) bool {
+		return strings.ContainsAny(strings.TrimSpace(c.Value), " ,")
+	})
 }

@@ -116,11 +116,3 @@ func (g *generation) readsDifferently(r *http.Request, path string) bool {
 	}
 	return false
 }
-
-// isPlainQuery reports whether servers agree on the parameters of a query. Some of them also
-// separate parameters by ";", net/http drops those that it can't decode, a name ends at NUL in
-// C, and a URL's query ends at "#".
-func isPlainQuery(raw string) bool {
-	_, err := url.ParseQuery(raw) // refuses ";"
-	return err == nil && !strings.Contains(raw, "%00") && !strings.Contains(raw, "#")
-}

@@ -34,6 +34,37 @@ rules:
 	}
 }
 
+// An ambiguous cookie is refused if a rule counts by it.
+func TestCookieSpellingsDoNotBypassRules(t *testing.T) {
+	up := behind(t, nil)
+	p := run(t, parse(t, `
+upstreams: {main: {url: %q}}
+rules: [{name: deny, match: {paths: [/deny]}, key: "{cookie.key}", missing: skip, limit: 1000/h, deny: [enemy, "a b"]}]
+`, up.URL))
+	many := strings.Repeat(";", 3000)
+	for _, cookie := range []string{
+		"key=enemy" + many, many + "key=enemy", "a=1 key=enemy", "a=1,key=enemy", "a=1\tkey = enemy", "a=1\xa0key=enemy", "key=enemy,x", "key=enemy x",
+		`key="enemy`, `key="ene\155y"`, "key=enemy\xff", `a="; key="enemy`, "key=x; a=b key=enemy",
+	} {
+		require.Equal(t, 400, p.get(t, "/deny", "Cookie", cookie).StatusCode, cookie)
+	}
+	require.Equal(t, 400, p.get(t, "/deny", "Cookie", many, "Cookie", "key=enemy").StatusCode)
+	for _, cookie := range []string{"key=enemy", `key="enemy"`, " key = enemy ", "a=1;key=enemy", "key=a%20b", "key=x; key=enemy", `a="1"; b=2 3; key=enemy`} {
+		require.Equal(t, 403, p.get(t, "/deny", "Cookie", cookie).StatusCode, cookie)
+	}
+	require.Equal(t, 403, p.get(t, "/deny", "Cookie", "key=x", "Cookie", "key=enemy").StatusCode)
+	require.Zero(t, up.n.Load())
+	for _, cookie := range []string{"key=friend", many, "a=key; keys=1; xkey=2", "KEY=3", "a=1 2, 3"} {
+		require.True(t, p.passes(t, "/deny", "Cookie", cookie), cookie)
+	}
+	require.True(t, p.passes(t, "/other", "Cookie", "a=1 key=enemy"), "no rule counts by it")
+
+	parameters := strings.Repeat("&", 10000)
+	require.Equal(t, 403, p.get(t, "/deny?"+parameters, "Cookie", "key=enemy").StatusCode)
+	p = run(t, parse(t, "upstreams: {main: {url: %q}}\nrules: [{name: a, key: '{query.key}', missing: skip, limit: 1/h}]\n", up.URL))
+	require.Equal(t, 400, p.get(t, "/?key=1"+parameters).StatusCode)
+}
+
 // An ambiguous path is refused if rules or routes treat its readings differently.
 func TestPathSpellingsDoNotBypassRules(t *testing.T) {
 	up := behind(t, nil)
