@@ -39,6 +39,7 @@ type requestBody struct {
 	waiting  atomic.Bool  // Read waits for the client
 	lastRead atomic.Int64 // when Read returned, in nanoseconds since 1970
 	answered atomic.Bool  // the upstream has sent its header
+	closed   atomic.Bool  // by the transport
 
 	mu        sync.Mutex
 	over      bool  // the request has ended
@@ -52,7 +53,7 @@ type requestBody struct {
 func (b *requestBody) Read(p []byte) (int, error) {
 	b.reading.Lock()
 	defer b.reading.Unlock()
-	if !b.setDeadline(b.stall) {
+	if b.closed.Load() || !b.setDeadline(b.stall) {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	b.waiting.Store(true)
@@ -75,6 +76,15 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		b.err = err
 	}
 	return n, err
+}
+
+// Close makes later Reads fail. It is for the transport, which closes the body when it has a
+// response. It does not close the client's body, because that waits for a Read in flight, and so
+// for the client; net/http closes it after the handler has returned. (Before Go 1.27,
+// [httputil.ReverseProxy] kept Close from the body.)
+func (b *requestBody) Close() error {
+	b.closed.Store(true)
+	return nil
 }
 
 // setDeadline sets the deadline, none for 0, and reports whether the request is still in
