@@ -70,10 +70,16 @@ func (x *exchange) refusal(r *http.Request) error {
 	switch {
 	case r.Method == http.MethodConnect:
 		return &server.Problem{Status: http.StatusNotImplemented, Detail: "CONNECT is not supported."}
+	case !isMethod(r.Method):
+		return server.Errorf(http.StatusBadRequest, "The request's method is not valid.")
 	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // "a:http://host/path", which an upstream may read otherwise
 		return server.Errorf(http.StatusBadRequest, "The request's target is not a path.")
 	case strings.ContainsFunc(r.URL.Path, unicode.IsControl):
 		return server.Errorf(http.StatusBadRequest, "The path contains a control character.")
+	case strings.Contains(r.URL.RawQuery, " "): // which HTTP/2 can carry, and HTTP/1 can't
+		return server.Errorf(http.StatusBadRequest, "The query contains a space.")
+	case hasPaddedValue(r.Header):
+		return server.Errorf(http.StatusBadRequest, "A header's value begins or ends with a space.")
 	case !hasHost(r), r.URL.User != nil:
 		return server.Errorf(http.StatusBadRequest, "The request's Host is not valid.")
 	case x.p.isLoop(r):

@@ -1,11 +1,14 @@
 package proxy
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -170,4 +173,64 @@ func testAbandonedUploads(t *testing.T, http2 bool, start func(testing.TB, confi
 		}
 	}
 	require.Empty(t, p.log.lines("doesn't answer"), "the upstream has not failed")
+}
+
+// sendFields sends a request over HTTP/2 with fields, as names and values, that needn't be valid.
+// It returns the status if it is 200 or 400, else 0.
+func (r *running) sendFields(tb testing.TB, fields ...string) int {
+	tb.Helper()
+	conn, err := tls.Dial("tcp", r.addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	require.NoError(tb, err)
+	defer conn.Close()
+	require.NoError(tb, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	var block []byte
+	for i := 0; i < len(fields); i += 2 { // literals that are not indexed (RFC 7541)
+		block = append(append(block, 0, byte(len(fields[i]))), fields[i]...)
+		block = append(append(block, byte(len(fields[i+1]))), fields[i+1]...)
+	}
+	preface := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00" // SETTINGS
+	headers := []byte{0, 0, byte(len(block)), 1, 5, 0, 0, 0, 1}                            // which end the request
+	_, err = io.WriteString(conn, preface+string(headers)+string(block))
+	require.NoError(tb, err)
+	for answers := bufio.NewReader(conn); ; {
+		var head [9]byte
+		_, err := io.ReadFull(answers, head[:])
+		require.NoError(tb, err)
+		payload := make([]byte, int(head[1])<<8|int(head[2]))
+		_, err = io.ReadFull(answers, payload)
+		require.NoError(tb, err)
+		if head[3] == 1 { // HEADERS, which begin with the status
+			return map[byte]int{0x88: 200, 0x8c: 400}[payload[0]]
+		}
+	}
+}
+
+// HTTP/2 can carry what would be read differently, or can't be sent, over HTTP/1.
+func TestInvalidFieldsOverHTTP2(t *testing.T) {
+	up := behind(t, nil)
+	p := overTLS(t, parse(t, `
+upstreams: {main: {url: %q}}
+rules:
+  - {name: method, match: {methods: [POST]}, key: "{client.ip}", limit: 1000/h, deny: [127.0.0.1]}
+  - {name: key, key: "{header.X-Key}", limit: 1000/h, deny: [enemy]}
+`, up.URL))
+	for _, fields := range [][]string{
+		{":method", "G T"}, {":method", "G(T"}, {":method", "post"}, {":method", "Post"},
+		{":path", "/?a b"}, {":path", "/?a HTTP/1.0"}, {":path", "/? "},
+		{"x-key", "enemy "}, {"x-key", " enemy"}, {"x-key", "enemy\t"}, {"x-key", "a", "x-key", " enemy"},
+	} {
+		all := []string{":method", "GET", ":path", "/", ":scheme", "https", ":authority", "a"}
+		for i := 0; i < len(fields); i += 2 {
+			if at := slices.Index(all, fields[i]); at >= 0 && fields[i][0] == ':' {
+				all[at+1] = fields[i+1]
+			} else {
+				all = append(all, fields[i:i+2]...)
+			}
+		}
+		require.Equal(t, 400, p.sendFields(t, all...), "%q", fields)
+	}
+	require.Zero(t, up.n.Load())
+	require.Empty(t, p.log.lines("doesn't answer"), "the upstream has not failed")
+	require.Equal(t, 200, p.sendFields(t, ":method", "M-SEARCH", ":path", "/a b?c", ":scheme", "https", ":authority", "a", "x-key", "a enemy", "x-empty", ""))
+	require.Equal(t, "/a%20b?c", up.last.Load().RequestURI)
 }

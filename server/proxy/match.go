@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"net/textproto"
 	"slices"
 	"strings"
 
@@ -63,6 +64,27 @@ func patternMatches(pattern, path string) bool {
 		}
 	}
 	return path == "" || deep
+}
+
+// isMethod reports whether m is the name of a method. One with a lower-case letter isn't: some
+// servers read "post" as POST.
+func isMethod(m string) bool {
+	return m != "" && !strings.ContainsFunc(m, func(c rune) bool {
+		return (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
+	})
+}
+
+// hasPaddedValue reports whether a header's value begins or ends with a space. HTTP/1 removes
+// such spaces, and HTTP/2 forbids them, but net/http accepts them.
+func hasPaddedValue(h http.Header) bool {
+	for _, values := range h {
+		for _, v := range values {
+			if v != textproto.TrimString(v) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // hasHost reports whether a request names exactly one valid host. An HTTP/2 request may have
