@@ -60,6 +60,9 @@ func (p *packages) find(name string) []string {
 	}
 	var found []string
 	for _, path := range p.paths[name] {
+		if base, ok := strings.CutSuffix(path, "/v2"); ok && p.names[base] == name {
+			continue // a page that means json/v2 imports it
+		}
 		if len(found) == 0 || distance(path) == distance(found[0]) {
 			found = append(found, path)
 		}
