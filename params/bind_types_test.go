@@ -34,6 +34,10 @@ func TestMistakesInTheType(t *testing.T) {
 		`A: names two sources, query and form`:                try[twoSources],
 		`A: has no tag of a source; params:"-" leaves it out`: try[noSource],
 		"but a body cannot be both":                           try[bodies],
+		"has unsupported `format` tag option": try[struct {
+			Q  string    `query:"q"`
+			At time.Time `json:"at,format:DateOnly"`
+		}],
 		"A: is not exported": try[struct {
 			a int `query:"a"`
 		}],

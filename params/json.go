@@ -13,7 +13,7 @@ import (
 )
 
 // DecodeJSON decodes the JSON body into v, a non-nil pointer, as package
-// github.com/go-json-experiment/json does, which is to be encoding/json/v2: names match
+// github.com/go-json-experiment/json does, which is encoding/json/v2 of Go 1.27: names match
 // in their exact letter case, null makes a field zero, and arrays have the length of
 // theirs in Go. It refuses what the package documentation lists, and an empty body. A
 // member without a field is ignored, unless Options.DisallowUnknownFields is set. A
