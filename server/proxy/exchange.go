@@ -58,6 +58,9 @@ func (x *exchange) serve() error {
 	if x.up = x.g.upstreamFor(r, path); x.up == nil {
 		return server.Errorf(http.StatusNotFound, "No route matches the request.")
 	}
+	if len(r.Header["Upgrade"]) > 0 && x.up.config.HTTP2 == "cleartext" {
+		return server.Errorf(http.StatusBadRequest, "The server behind this proxy supports no websockets.")
+	}
 	if err := x.chargeRules(r, rules); err != nil {
 		return err
 	}
@@ -170,7 +173,10 @@ func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 	x.up.rewriteURL(pr.In, pr.Out)
 	x.g.clients.setForwarded(pr.In, pr.Out, x.g.config.Headers.Forwarded, &x.values)
 	x.p.addVia(pr.In, pr.Out, &x.values)
-	pr.Out.Trailer = pr.In.Trailer // which has no values yet
+	pr.Out.Trailer = nil
+	if pr.Out.Body != nil { // else net/http never ends a request over HTTP/2
+		pr.Out.Trailer = pr.In.Trailer // which has no values yet
+	}
 	delete(pr.Out.Header, tokenHeader)
 	if _, ok := pr.Out.Header["User-Agent"]; !ok {
 		pr.Out.Header["User-Agent"] = nil // net/http would send its own

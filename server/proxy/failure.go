@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/lazyreq/lazyreq/internal/problem"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -24,6 +25,9 @@ func (x *exchange) upstreamError() error {
 	}
 	if r.Context().Err() != nil && errors.Is(x.err, context.Canceled) {
 		panic(http.ErrAbortHandler) // the client has gone
+	}
+	if strings.Contains(x.err.Error(), "request header list larger than peer's advertised limit") { // net/http has no type for it
+		return &server.Problem{Status: http.StatusRequestHeaderFieldsTooLarge, Detail: "The header is too large for the server behind this proxy.", Err: x.err}
 	}
 	status, detail := http.StatusBadGateway, "The server behind this proxy could not be reached."
 	var timeout net.Error

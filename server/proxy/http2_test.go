@@ -87,9 +87,10 @@ func TestUnreadUploadsDoNotBlockConnection(t *testing.T) {
 	require.Empty(t, p.log.lines(`"level":"ERROR"`))
 }
 
-// behindHTTP2 starts an upstream that accepts HTTP/2 without TLS.
+// behindHTTP2 starts an upstream that accepts HTTP/2 without TLS, and headers of 8 KiB.
 func behindHTTP2(tb testing.TB, h http.HandlerFunc) string {
 	s := httptest.NewUnstartedServer(h)
+	s.Config.MaxHeaderBytes = 8 << 10
 	s.Config.Protocols = new(http.Protocols)
 	s.Config.Protocols.SetUnencryptedHTTP2(true)
 	s.Start()
@@ -233,4 +234,22 @@ rules:
 	require.Empty(t, p.log.lines("doesn't answer"), "the upstream has not failed")
 	require.Equal(t, 200, p.sendFields(t, ":method", "M-SEARCH", ":path", "/a b?c", ":scheme", "https", ":authority", "a", "x-key", "a enemy", "x-empty", ""))
 	require.Equal(t, "/a%20b?c", up.last.Load().RequestURI)
+}
+
+// What net/http doesn't send to an upstream over HTTP/2 is the client's fault.
+func TestUnsendableOverHTTP2(t *testing.T) {
+	up := behindHTTP2(t, hashing)
+	c := parse(t, "upstreams: {main: {url: %q, http2: cleartext}}\nrules: [{name: limit, limit: 2/h}]\n", up)
+	p := overTLS(t, c)
+	fields := []string{":method", "GET", ":path", "/", ":scheme", "https", ":authority", "a"}
+	require.Equal(t, 200, p.sendFields(t, append(fields, "trailer", "x")...), "without a body, it is not a trailer's announcement")
+	require.Equal(t, 431, p.get(t, "/", "X-Large", strings.Repeat("x", 16<<10)).StatusCode)
+
+	require.Empty(t, p.log.lines("doesn't answer"))
+
+	p = run(t, c)
+	require.Equal(t, 400, p.get(t, "/", "Connection", "Upgrade", "Upgrade", "websocket").StatusCode)
+	require.EqualValues(t, 2, p.status(t, "/")["remaining"], "it is not charged")
+	require.Empty(t, p.log.lines("doesn't answer"))
+	require.Empty(t, p.metrics(t, "ratelimit_proxy_upstream_failures"))
 }
