@@ -54,7 +54,8 @@ func (m *Store) newLeaseLocked(user, name string, now time.Time) (*lease, error)
 
 // denial returns an error if the next lease cannot begin now.
 func (l *lease) denial(now time.Time, interval time.Duration) error {
-	soonest := max(0, l.Since.Add(interval).Sub(now))
+	since := max(0, now.Sub(l.Since)) // the clock may have gone back
+	soonest := max(0, interval-since)
 	if l.heldAt(now) {
 		return &coord.DeniedError{Reason: coord.ErrHeld, RetryAfter: max(soonest, l.Until.Sub(now)), Soonest: soonest, Holder: l.Holder}
 	}

@@ -35,3 +35,24 @@ func TestNumbersAheadOfTheClock(t *testing.T) {
 		}
 	})
 }
+
+// TestClockGoesBackAfterALease has a lease that began after the present time.
+func TestClockGoesBackAfterALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := New(Options{})
+		require.NoError(t, err)
+		r := coord.LeaseRequest{Name: "one", Lifetime: time.Second, MaxLifetime: time.Second, KeepNumber: time.Hour}
+		_, err = m.Acquire(t.Context(), "u", r)
+		require.NoError(t, err)
+		require.NoError(t, m.Release(t.Context(), "u", r))
+		m.leases["u"].Since = time.Now().Add(time.Hour)
+		often := r
+		often.MinInterval = time.Minute
+		_, err = m.Acquire(t.Context(), "u", often)
+		var denied *coord.DeniedError
+		require.ErrorAs(t, err, &denied)
+		require.Equal(t, time.Minute, denied.RetryAfter, "the interval and not the step of the clock")
+		_, err = m.Acquire(t.Context(), "u", r)
+		require.NoError(t, err, "without an interval")
+	})
+}

@@ -12,7 +12,7 @@
 local id, name, lifetime, maxLifetime = ARGV[1], ARGV[2], number(ARGV[3]), number(ARGV[4])
 local interval, keepFor = number(ARGV[5]), number(ARGV[6])
 if l then
-  local soonest = math.max(0, l.since + interval - now)
+  local soonest = math.max(0, math.min(l.since, now) + interval - now) -- the clock may have gone back
   if held(l) then return {0, l.number, math.max(soonest, l.ends - now), soonest, l.name, l.since, l.ends} end
   if soonest > 0 then return {0, l.number, soonest, soonest, '', 0, 0} end
 end

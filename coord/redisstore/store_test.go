@@ -188,6 +188,24 @@ func TestNumbersGrowWhenTheClockGoesBack(t *testing.T) {
 	}
 }
 
+// TestClockGoesBackAfterALease has a record of a lease that began after the present time.
+func TestClockGoesBackAfterALease(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	first, err := s.Acquire(t.Context(), "u", request(1))
+	require.NoError(t, err)
+	require.NoError(t, s.Release(t.Context(), "u", request(1)))
+	require.NoError(t, c.HSet(t.Context(), "coord:lease:u", "since", first+time.Hour.Microseconds()).Err())
+	often := request(1)
+	often.MinInterval = time.Minute
+	_, err = s.Acquire(t.Context(), "u", often)
+	var denied *coord.DeniedError
+	require.ErrorAs(t, err, &denied)
+	require.Equal(t, time.Minute, denied.RetryAfter, "the interval and not the step of the clock")
+	_, err = s.Acquire(t.Context(), "u", request(1))
+	require.NoError(t, err, "without an interval")
+}
+
 func TestPrefixKeepsApplicationsApart(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	one := newStore(t, c, redisstore.Options{Prefix: "one:", Timeout: patient.Timeout})
