@@ -138,18 +138,8 @@ func (p *boundPolicy) wrapStoreError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return err
-	case !errors.Is(err, ErrStore) && !isOpError(err):
+	case !errors.Is(err, ErrStore) && !IsOpError(err):
 		err = fmt.Errorf("%w: %w", ErrStore, err)
 	}
 	return p.wrapError(err)
-}
-
-// isOpError reports whether an op was wrong whatever the state of the store.
-func isOpError(err error) bool {
-	for _, condition := range [...]error{ErrOp, ErrTooLarge, ErrInterval, ErrNoCount, ErrNoLimit} {
-		if errors.Is(err, condition) {
-			return true
-		}
-	}
-	return false
 }

@@ -44,6 +44,17 @@ var (
 	ErrNoRoom = errors.New("ratelimit: no room for the counter")
 )
 
+// IsOpError reports whether err is about an op and not about the store: the store works, and
+// refuses this op. Such an error never comes with ErrStore.
+func IsOpError(err error) bool {
+	for _, condition := range [...]error{ErrOp, ErrTooLarge, ErrInterval, ErrNoCount, ErrNoLimit, ErrOverflow, ErrNoRoom} {
+		if errors.Is(err, condition) {
+			return true
+		}
+	}
+	return false
+}
+
 // condition is a sentinel that has an HTTP meaning.
 type condition struct {
 	text   string

@@ -79,6 +79,7 @@ func TestAddChargesEachTime(t *testing.T) {
 		require.ErrorIs(t, err, ratelimit.ErrOp)
 		_, err = l.Add(1<<53 + 1)
 		require.ErrorIs(t, err, ratelimit.ErrOverflow)
+		require.NotErrorIs(t, err, ratelimit.ErrStore, "the store works")
 		res, err = l.Take()
 		require.NoError(t, err)
 		require.False(t, res.Allowed)

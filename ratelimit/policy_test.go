@@ -253,6 +253,24 @@ func TestStoreFailure(t *testing.T) {
 	require.Equal(t, 1, q.store.calls, "the request keeps the error")
 }
 
+// An op that the store refuses is not a failure of the store.
+func TestOpErrorIsNoStoreFailure(t *testing.T) {
+	for _, refused := range []error{
+		ratelimit.ErrOp, ratelimit.ErrTooLarge, ratelimit.ErrInterval, ratelimit.ErrNoCount,
+		ratelimit.ErrNoLimit, ratelimit.ErrOverflow, ratelimit.ErrNoRoom,
+	} {
+		q := provide(t, ipPolicy("ip", 5))
+		q.store.err = refused
+		q.serve(func(c *reqctx.Context) {
+			l, err := ratelimit.From(c)
+			require.NoError(t, err)
+			_, err = l.Take()
+			require.ErrorIs(t, err, refused)
+			require.NotErrorIs(t, err, ratelimit.ErrStore)
+		})
+	}
+}
+
 // Methods that look for the key at the same moment may find two; one counts for both.
 func TestOneKeyForTheRequest(t *testing.T) {
 	p := ipPolicy("ip", 5)

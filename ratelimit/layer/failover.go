@@ -184,7 +184,7 @@ func (f *failover) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Resu
 	switch {
 	case err == nil:
 		return results, nil
-	case isOpError(err), ctx.Err() != nil:
+	case ratelimit.IsOpError(err), ctx.Err() != nil:
 		return nil, err
 	}
 	f.answered.Add(1)

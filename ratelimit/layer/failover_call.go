@@ -56,7 +56,7 @@ func (f *failover) call(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 	case err == nil:
 		f.observeRemaining(ops, c.results, sent)
 		return c.results, nil
-	case ctx.Err() != nil && !isOpError(err):
+	case ctx.Err() != nil && !ratelimit.IsOpError(err):
 		return nil, context.Cause(ctx)
 	}
 	return nil, err
@@ -76,7 +76,7 @@ func (f *failover) abandon(c *storeCall) error {
 // breakerOutcome returns what a call means for the breaker.
 func (f *failover) breakerOutcome(ctx context.Context, err error) error {
 	switch {
-	case err == nil, isOpError(err), errors.Is(err, ratelimit.ErrKeyType): // the store works
+	case err == nil, ratelimit.IsOpError(err), errors.Is(err, ratelimit.ErrKeyType): // the store works
 		f.lastSuccess.Store(int64(f.now()))
 		return nil
 	case err == errPanicked: // even if the caller has left
@@ -110,17 +110,4 @@ func (f *failover) run(ctx context.Context, c *storeCall) {
 		return
 	}
 	c.results, c.err = doAll(ctx, f.inner, c.ops)
-}
-
-// isOpError reports whether err is about an op, and not about the store.
-func isOpError(err error) bool {
-	for _, e := range []error{
-		ratelimit.ErrOp, ratelimit.ErrTooLarge, ratelimit.ErrInterval, ratelimit.ErrNoCount,
-		ratelimit.ErrNoLimit, ratelimit.ErrOverflow, ratelimit.ErrNoRoom,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }
