@@ -24,7 +24,8 @@ type KeyFunc func(ctx context.Context, r *http.Request) (string, error)
 
 // ByHeader counts by the value of a request header, such as "X-Api-Key". A request
 // without it, with an empty one, or with several (of which another server may read
-// another) is ErrNoKey. The scheme of an Authorization header counts in lower case.
+// another) is ErrNoKey. The scheme of an Authorization header counts in lower case, and the
+// spaces and tabs after it as one space.
 //
 // Only a hash is kept, as the value may be a credential. It has no secret: a reader of the
 // store can try what is easy to guess, such as a password in Basic authentication.
@@ -36,26 +37,29 @@ func ByHeader(name string) KeyFunc {
 	missing := noKeyError("header", name)
 	return func(_ context.Context, r *http.Request) (string, error) {
 		lines := r.Header[name]
-		switch {
-		case len(lines) > 1:
+		if len(lines) > 1 {
 			return "", fmt.Errorf("%w: %d headers %q", ErrNoKey, len(lines), name)
-		case len(lines) == 0 || lines[0] == "":
+		}
+		value := textproto.TrimString(r.Header.Get(name)) // HTTP/2 may have spaces around it
+		if value == "" {
 			return "", missing
 		}
 		var room [256]byte
 		b := appendPart(appendPart(room[:0], "header"), name)
 		if name == "Authorization" {
-			return hash128(appendCredentials(b, lines[0])), nil
+			return hash128(appendCredentials(b, value)), nil
 		}
-		return hash128(appendPart(b, lines[0])), nil
+		return hash128(appendPart(b, value)), nil
 	}
 }
 
 // appendCredentials is appendPart, with what makes no difference made the same: the case of
-// the scheme, and how many spaces are after it.
+// the scheme, and the spaces and tabs after it.
 func appendCredentials(b []byte, credentials string) []byte {
-	scheme, rest, _ := strings.Cut(credentials, " ")
-	rest = strings.TrimLeft(rest, " ")
+	scheme, rest := credentials, ""
+	if i := strings.IndexAny(credentials, " \t"); i >= 0 {
+		scheme, rest = credentials[:i], strings.TrimLeft(credentials[i:], " \t")
+	}
 	b = binary.BigEndian.AppendUint64(b, uint64(len(scheme)+1+len(rest)))
 	for _, c := range []byte(scheme) {
 		if 'A' <= c && c <= 'Z' {

@@ -230,12 +230,13 @@ rules:
 	for _, cookie := range []string{"key=x; key=enemy", "key= enemy", "key=enemy ; a=b", "key=%65nemy"} {
 		require.Equal(t, 403, p.get(t, "/cookie", "Cookie", cookie).StatusCode, cookie)
 	}
-	for _, spelled := range []string{"Bearer enemy", "bearer enemy", "BEARER   enemy"} {
+	for _, spelled := range []string{"Bearer enemy", "bearer enemy", "BEARER   enemy", "Bearer\tenemy", "bearer \t enemy"} {
 		require.Equal(t, 403, p.get(t, "/auth", "Authorization", spelled).StatusCode)
 	}
 	require.Zero(t, up.n.Load())
 	require.Equal(t, 200, p.get(t, "/auth", "Authorization", "Bearer Enemy").StatusCode, "the rest of it is as it is")
 	require.Equal(t, "9", p.get(t, "/auth", "Authorization", "bearer  large").Header.Get("X-RateLimit-MaxRequests"))
+	require.Equal(t, "7", p.get(t, "/auth", "Authorization", "Bearer\tlarge").Header.Get("X-RateLimit-Remaining"), "the same quota")
 
 	for _, h := range [][]string{{"X-Key", "friend", "X-Key", "x"}, {"X-Key", "large", "X-Key", "x"}} {
 		require.Equal(t, "3", p.get(t, "/key", h...).Header.Get("X-RateLimit-MaxRequests"), "counted by the address")

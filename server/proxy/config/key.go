@@ -123,11 +123,11 @@ func (p KeyPart) Normalize(value string) string {
 		return strings.ReplaceAll(value, "+", " ")
 	case "header":
 		if p.Name == "Authorization" { // as ratelimit.ByHeader does
-			scheme, rest, found := strings.Cut(value, " ")
-			if !found {
-				return strings.ToLower(scheme)
+			i := strings.IndexAny(value, " \t")
+			if i < 0 {
+				return strings.ToLower(value)
 			}
-			return strings.ToLower(scheme) + " " + strings.TrimLeft(rest, " ")
+			return strings.ToLower(value[:i]) + " " + strings.TrimLeft(value[i:], " \t")
 		}
 	}
 	return value
