@@ -31,7 +31,8 @@ type KeyFunc func(ctx context.Context, r *http.Request) (string, error)
 // store can try what is easy to guess, such as a password in Basic authentication.
 //
 // Values that were not verified can be made up: a caller with many of them has many
-// quotas.
+// quotas. Base64, as in Basic authentication, has several spellings of the same value if
+// it isn't decoded strictly.
 func ByHeader(name string) KeyFunc {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	missing := noKeyError("header", name)

@@ -26,7 +26,8 @@ type generation struct {
 	statusAllow []netip.Prefix
 
 	pathMatches []*config.Match // of rules, tiers and routes, that have paths
-	pathDecides bool            // a rule counts by path, and some paths have other limits
+	pathCounts  bool            // a rule counts by path
+	pathDecides bool            // and some paths have other limits
 
 	handler http.Handler // of all but the status path
 	srv     *server.Server
@@ -87,6 +88,7 @@ func (g *generation) collectPaths() {
 			g.pathMatches = append(g.pathMatches, &r.tiers[i].match)
 		}
 		lists := r.allow != nil || r.deny != nil && len(r.deny.values) > 0 || len(r.tiers) > 0
+		g.pathCounts = g.pathCounts || r.key.Has("path")
 		g.pathDecides = g.pathDecides || r.key.Has("path") && lists
 	}
 	g.pathMatches = slices.DeleteFunc(g.pathMatches, func(m *config.Match) bool { return len(m.Paths) == 0 })

@@ -91,6 +91,10 @@ func (g *generation) readsDifferently(r *http.Request, path string) bool {
 	if !isAmbiguous(r) {
 		return false
 	}
+	escaped := r.URL.EscapedPath()
+	if other, _ := readPath(escaped, cleaned|authority); g.pathCounts && other != path {
+		return true // each host would have a quota of its own
+	}
 	same := 0 // what doesn't change the path
 	if !strings.Contains(r.URL.Path, ";") {
 		same |= params | paramsFirst
@@ -98,7 +102,6 @@ func (g *generation) readsDifferently(r *http.Request, path string) bool {
 	if !strings.Contains(r.URL.Path, `\`) {
 		same |= backslashes
 	}
-	escaped := r.URL.EscapedPath()
 	for how := range allReadings + 1 {
 		if how&same != 0 {
 			continue

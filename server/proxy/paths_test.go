@@ -118,6 +118,14 @@ rules:
 	for _, path := range []string{"//a//b/", "//bad", "//host/bad", "/a/b;x", "/a/c/../b", "/a%2Fb", "/bad;x", "/a/..%2Ffree"} {
 		require.Equal(t, 400, p.get(t, path).StatusCode, path)
 	}
+	p = run(t, parse(t, "upstreams: {main: {url: %q}}\nrules: [{name: each, key: '{client.ip} {path}', limit: 1/h}]\n", up.URL))
+	require.True(t, p.passes(t, "/login"))
+	for _, path := range []string{"/login//", "/./login", "/login;x", "/x/..%2Flogin"} {
+		require.False(t, p.passes(t, path), path)
+	}
+	for _, path := range []string{"//a/login", "///b/login", "/%5Cc/login", "/;/d/login"} {
+		require.Equal(t, 400, p.get(t, path).StatusCode, path)
+	}
 	for _, path := range []string{"/a;b", `/a\b`} {
 		require.ErrorContains(t, Check(parse(t, "upstreams: {main: {url: http://a}}\nroutes: [{upstream: main, match: {paths: ['%s']}}]", path)), "never matches")
 	}
