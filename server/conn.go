@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -244,7 +245,7 @@ func (s *Server) runConn(c *Conn, h ConnHandler) {
 	err := h(c)
 	returned = true
 	if err != nil && !c.ended(err) {
-		s.log.Error("connection failed", peer, slog.String("error", err.Error()))
+		s.log.Error("connection failed", peer, slog.String("error", fmt.Sprint(err)))
 	}
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -88,7 +89,7 @@ func (x *exchange) logFailure(err error, msg string) {
 	}
 	r := x.ctx.Request()
 	x.srv.log.Log(&x.ctx, level, msg, slog.String("method", r.Method), slog.String("path", r.URL.Path),
-		slog.String("error", err.Error())) // as text: the JSON of a Problem leaves out its cause
+		slog.String("error", fmt.Sprint(err))) // as text: the JSON of a Problem leaves out its cause
 }
 
 // logPanic logs a panic once, with the stack of where it happened.

@@ -2,7 +2,10 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -12,7 +15,8 @@ import (
 )
 
 // Observer is called for each request and for each resolution of a property. Its methods must
-// be safe for concurrent use, and must neither block nor panic.
+// be safe for concurrent use and must not block. A panic of theirs is logged and has no other
+// effect.
 type Observer interface {
 	reqctx.Observer
 	// RequestEnd is called once for a request, after the handler has returned and before the
@@ -87,9 +91,7 @@ func (x *exchange) observeEnd(panicked any) {
 	if err := o.err.Load(); err != nil {
 		info.Err = *err
 	}
-	for _, observer := range x.srv.opts.Observers {
-		observer.RequestEnd(&x.ctx, info)
-	}
+	x.srv.observers.RequestEnd(&x.ctx, info)
 }
 
 // countingWriter counts what is written around the gate.
@@ -104,30 +106,46 @@ func (w countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// observers calls several observers for each resolution.
-type observers []Observer
-
-// resolutionObserver returns what calls all of them, or nil if there are none.
-func resolutionObserver(all []Observer) reqctx.Observer {
-	switch len(all) {
-	case 0:
-		return nil
-	case 1:
-		return all[0]
-	default:
-		return observers(all)
-	}
+// observers calls all observers of a server. A panic in one of them stops there: it must not skip
+// the end of a request, nor become the outcome of a property.
+type observers struct {
+	all []Observer
+	log *slog.Logger
 }
 
-func (all observers) ResolveStart(ctx context.Context, name string) context.Context {
-	for _, o := range all {
-		ctx = o.ResolveStart(ctx, name)
+// resolutions returns the observer of resolutions, or nil if there are no observers.
+func (o *observers) resolutions() reqctx.Observer {
+	if len(o.all) == 0 {
+		return nil
+	}
+	return o
+}
+
+// try calls one observer, and logs its panic.
+func (o *observers) try(observer Observer, call func(Observer)) {
+	defer func() {
+		if v := recover(); v != nil {
+			o.log.Error("observer panicked", slog.String("observer", fmt.Sprintf("%T", observer)), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	call(observer)
+}
+
+func (o *observers) ResolveStart(ctx context.Context, name string) context.Context {
+	for _, observer := range o.all {
+		o.try(observer, func(observer Observer) { ctx = observer.ResolveStart(ctx, name) })
 	}
 	return ctx
 }
 
-func (all observers) ResolveEnd(ctx context.Context, name string, took time.Duration, err error) {
-	for _, o := range slices.Backward(all) {
-		o.ResolveEnd(ctx, name, took, err)
+func (o *observers) ResolveEnd(ctx context.Context, name string, took time.Duration, err error) {
+	for _, observer := range slices.Backward(o.all) {
+		o.try(observer, func(observer Observer) { observer.ResolveEnd(ctx, name, took, err) })
+	}
+}
+
+func (o *observers) RequestEnd(ctx context.Context, info RequestInfo) {
+	for _, observer := range o.all {
+		o.try(observer, func(observer Observer) { observer.RequestEnd(ctx, info) })
 	}
 }

@@ -31,7 +31,8 @@ type Server struct {
 	handler   http.Handler // the middleware around the mux
 	innermost *nextHandler // within the last middleware, nil if there is none
 
-	patterns    sync.Map    // of the routes
+	patterns    sync.Map // of the routes
+	observers   *observers
 	wrapped     atomic.Bool // requests come by other routers, too
 	checkRoutes sync.Once   // at the first request to the mux
 
@@ -51,12 +52,14 @@ func New(o Options) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	seen := &observers{o.Observers, o.Logger}
 	s := &Server{
-		opts:    o,
-		reg:     reqctx.NewRegistry(reqctx.Options{Logger: o.Logger, Observer: resolutionObserver(o.Observers), Callers: o.Callers}),
-		mux:     http.NewServeMux(),
-		log:     o.Logger,
-		endings: lazy.NewScope(context.Background()),
+		opts:      o,
+		reg:       reqctx.NewRegistry(reqctx.Options{Logger: o.Logger, Observer: seen.resolutions(), Callers: o.Callers}),
+		observers: seen,
+		mux:       http.NewServeMux(),
+		log:       o.Logger,
+		endings:   lazy.NewScope(context.Background()),
 	}
 	s.handler = http.HandlerFunc(s.route)
 	s.base, s.abort = context.WithCancelCause(context.Background())

@@ -133,7 +133,7 @@ func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
-	return clip(err.Error(), maxErrorText)
+	return clip(fmt.Sprint(err), maxErrorText) // Error may panic
 }
 
 // clip returns s in valid UTF-8, cut after about n bytes, in memory of its own.

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -131,15 +132,8 @@ const (
 	maxErrorText = 300
 )
 
-// errorText returns err's text, even if it is none that can be exported.
-func errorText(err error) (text string) {
-	defer func() {
-		if recover() != nil {
-			text = "(an error without a text)"
-		}
-	}()
-	return clip(err.Error(), maxErrorText)
-}
+// errorText returns err's text, also if its Error method panics.
+func errorText(err error) string { return clip(fmt.Sprint(err), maxErrorText) }
 
 // clip returns s in valid UTF-8, cut after about n bytes.
 func clip(s string, n int) string {

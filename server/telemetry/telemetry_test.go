@@ -101,7 +101,7 @@ func TestFailureOf(t *testing.T) {
 }
 
 func TestTexts(t *testing.T) {
-	require.Equal(t, "(an error without a text)", errorText(badError{}))
+	require.Contains(t, errorText(badError{}), "PANIC")
 	require.False(t, isStoreError(badError{}))
 	long := errorText(errors.New(strings.Repeat("ä", maxErrorText)))
 	require.True(t, utf8.ValidString(long))
