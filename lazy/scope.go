@@ -123,6 +123,9 @@ func (t *task) Finish(abnormal error) {
 	t.Complete(nil)
 }
 
+// Cancel cancels the scope's context with [ErrClosed] and does not wait. Close follows.
+func (s *Scope) Cancel() { s.cancel(ErrClosed) }
+
 // Close cancels the scope's context with [ErrClosed], waits for all computations to
 // return, and calls the OnClose functions, the last first. It returns their errors and
 // the panics of computations that no Get has raised, joined. A second Close waits for

@@ -74,6 +74,14 @@ func (c *Context) Idle() bool {
 	return true
 }
 
+// CancelTasks begins to end the request: it cancels the contexts of its tasks with
+// [lazy.ErrClosed], and does not wait for them. Finish follows.
+func (c *Context) CancelTasks() {
+	if s := c.scope.Load(); s != nil {
+		s.Cancel()
+	}
+}
+
 // Finish ends the request: it waits for a Commit in progress, cancels the tasks, waits
 // for them and for every resolution to return, and then calls the Close and OnClose
 // functions, the latest first, also after one has failed or panicked. After that every
@@ -207,7 +215,7 @@ func (c *Context) log(level slog.Level, msg string, err error) {
 	} else if peer := c.RemoteAddr(); peer != "" {
 		attrs = append(attrs, slog.String("peer", peer))
 	}
-	text := err.Error()
+	text := fmt.Sprint(err) // Error may panic
 	if p := (*lazy.PanicError)(nil); errors.As(err, &p) {
 		text = strings.Replace(text, "\n\n"+string(p.Stack), "", 1)
 		attrs = append(attrs, slog.String("property", p.Name), slog.String("stack", string(p.Stack)))

@@ -25,11 +25,12 @@ type exchange struct {
 	gate gate
 	req  Request
 
-	refused    error // the response in place of the handlers'
-	accepted   bool  // by a listener of the server's own
-	chained    bool  // the middleware has begun
-	prefetched bool  // the route prefetches properties
-	returned   bool  // the handler has, without a panic and without ending its goroutine
+	made       *http.Request // that serve gave to the handlers; middleware may pass on a copy
+	refused    error         // the response in place of the handlers'
+	accepted   bool          // by a listener of the server's own
+	chained    bool          // the middleware has begun
+	returned   bool          // the handler has, without a panic and without ending its goroutine
+	prefetched atomic.Bool   // the route prefetches properties; a TimeoutHandler may have left the handler
 	aborted    atomic.Bool
 	seen       *observation // what the server's observers get; nil if there are none
 }
@@ -61,6 +62,7 @@ func (x *exchange) begin(s *Server, w http.ResponseWriter, r *http.Request) *htt
 		x.gate.deadline.start(w, r, s.opts.WriteTimeout)
 	}
 	r = r.WithContext(&x.ctx)
+	x.made = r
 	params.Share(r, w) // a router of another package may work on a copy
 	x.ctx.SetRequest(r)
 	if x.refused = x.ctx.PresetErr(); x.refused == nil {
@@ -116,7 +118,7 @@ func (x *exchange) end() {
 	}
 	x.gate.closed.Store(true)
 	x.observeEnd(panicked)
-	x.removeForm()
+	x.removeForm(x.made)
 	x.finish()
 	if v != nil {
 		panic(v)
@@ -128,20 +130,24 @@ func (x *exchange) end() {
 // the server's Shutdown waits for them. Another http.Server's Shutdown waits only for ServeHTTP,
 // but a prefetched property that nothing has read holds up no response there either.
 func (x *exchange) finish() {
-	later := x.accepted && !x.ctx.Idle() || x.prefetched && x.ctx.PrefetchPending()
+	later := x.accepted && !x.ctx.Idle() || x.prefetched.Load() && x.ctx.PrefetchPending()
 	if !later || x.finishLater() != nil {
 		_ = x.ctx.Finish() // logs its errors
 	}
 }
 
+// finishLater cancels the tasks first: net/http cancels the request's context when ServeHTTP
+// returns, and a task could not tell that from a client that is gone.
 func (x *exchange) finishLater() error {
+	x.ctx.CancelTasks()
 	return x.srv.endings.Spawn("finish", func(context.Context) error { _ = x.ctx.Finish(); return nil })
 }
 
 // removeForm removes the files of a ParseMultipartForm, which net/http does only for the
-// request that it made itself.
-func (x *exchange) removeForm() {
-	if f := x.ctx.Request().MultipartForm; f != nil {
+// request that it made itself. It runs where the handler of r ran: after [http.TimeoutHandler] has
+// answered, the handler goes on with a copy of the request on a goroutine of its own.
+func (x *exchange) removeForm(r *http.Request) {
+	if f := r.MultipartForm; f != nil {
 		if err := f.RemoveAll(); err != nil {
 			x.logFailure(err, "files of a multipart form could not be removed")
 		}

@@ -122,6 +122,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		}
 		g = x.gateOn(w)
 	}
+	if r != g.x.made {
+		defer g.x.removeForm(r)
+	}
 	if g.x.refused != nil {
 		g.x.respond(g, r, g.x.refused)
 		return
@@ -182,6 +185,9 @@ func (s *Server) WrapFunc(h HandlerFunc) http.Handler {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, h http.Handler, accepted bool) {
 	if x := exchangeOf(r.Context()); x != nil && x.srv == s {
 		outer := x.ctx.Request()
+		if r != x.made {
+			defer x.removeForm(r)
+		}
 		h.ServeHTTP(x.gateOn(w), r)
 		x.ctx.SetRequest(outer)
 		return

@@ -51,7 +51,7 @@ func (s *Server) prefetchNames(pattern string, options []RouteOption) (names []s
 // prefetch begins to resolve the properties that a route prefetches.
 func (x *exchange) prefetch(names []string) {
 	if len(names) > 0 {
-		x.prefetched = true
+		x.prefetched.Store(true)
 		_ = x.ctx.Prefetch(names...) // the names were checked with the route
 	}
 }
