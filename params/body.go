@@ -137,13 +137,19 @@ func resolveBody(ctx context.Context) (*body, error) {
 	return b, nil
 }
 
-// formWasParsed reports whether ParseForm has read r's body: for other methods it sets
-// PostForm without reading.
+// formWasParsed reports whether ParseForm has read r's body: for other methods, also for
+// QUERY, it sets PostForm without reading.
 func formWasParsed(r *http.Request) bool {
-	return r.PostForm != nil && hasContent(r.Method)
+	return r.PostForm != nil && hasContent(r.Method) && r.Method != methodQuery
 }
+
+const methodQuery = "QUERY" // RFC 10008
 
 // hasContent reports whether a method gives the body a meaning.
 func hasContent(method string) bool {
-	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
+	switch method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch, methodQuery:
+		return true
+	}
+	return false
 }

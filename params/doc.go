@@ -11,8 +11,8 @@
 // # Order of sources
 //
 // The accessors of [Params] look in the path first, then in the body if the method is
-// POST, PUT or PATCH, then in the query; the first source that has the name answers, even
-// with an empty value. So a query can't override the route or the body, and a GET that
+// POST, PUT, PATCH or QUERY (RFC 10008), then in the query; the first source that has the
+// name answers, even with an empty value. So a query can't override the route or the body, and a GET that
 // uses its query never reads a body. [Params.Path], [Params.Query], [Params.Content],
 // [Params.Form] and [Params.JSON] are views of a single source; those of the body read it
 // whatever the method. [Bind] never looks for a value in more than one place.
