@@ -2,7 +2,6 @@ package lazy_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -30,25 +29,19 @@ func TestAllWaitsInParallel(t *testing.T) {
 
 func TestAllIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, c := range []struct{ n, most int }{{-1, 1}, {0, 1}, {1, 1}, {3, 3}, {lazy.Parallel, lazy.Parallel}, {1000, 200}} {
-			var now, most atomic.Int32
-			ws := make([]lazy.Waiter, 200)
-			for i := range ws {
-				ws[i] = lazy.New(func(ctx context.Context) (int, error) {
-					if n := now.Add(1); n > most.Load() {
-						most.Store(n)
-					}
-					defer now.Add(-1)
-					return 0, pause(ctx, time.Second)
-				})
-			}
-			if c.n == lazy.Parallel {
-				require.NoError(t, lazy.All(t.Context(), ws...))
-			} else {
-				require.NoError(t, lazy.AllN(t.Context(), c.n, ws...))
-			}
-			require.EqualValues(t, c.most, most.Load(), "n = %d", c.n)
+		var now, most atomic.Int32
+		ws := make([]lazy.Waiter, 200)
+		for i := range ws {
+			ws[i] = lazy.New(func(ctx context.Context) (int, error) {
+				if n := now.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				defer now.Add(-1)
+				return 0, pause(ctx, time.Second)
+			})
 		}
+		require.NoError(t, lazy.All(t.Context(), ws...))
+		require.EqualValues(t, lazy.Parallel, most.Load())
 	})
 }
 
@@ -92,7 +85,8 @@ func TestAllBeginsNothingAfterAnError(t *testing.T) {
 			return 0, errBoom
 		})
 		never := lazy.New(func(context.Context) (int, error) { t.Error("began"); return 0, nil })
-		require.ErrorIs(t, lazy.AllN(t.Context(), 1, fails, never, never), errBoom)
+		ws := append(slices.Repeat([]lazy.Waiter{fails}, lazy.Parallel), never, never)
+		require.ErrorIs(t, lazy.All(t.Context(), ws...), errBoom)
 	})
 }
 
@@ -101,7 +95,7 @@ func TestAllEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errBoom)
 		defer cancel()
 		began := time.Now()
-		require.ErrorIs(t, lazy.AllN(ctx, 1, lazy.New(slow(time.Hour, 1)), lazy.New(slow(time.Hour, 1))), errBoom)
+		require.ErrorIs(t, lazy.All(ctx, slices.Repeat([]lazy.Waiter{lazy.New(slow(time.Hour, 1))}, 2*lazy.Parallel)...), errBoom)
 		require.Equal(t, time.Second, time.Since(began))
 		require.ErrorIs(t, lazy.All(ctx, lazy.New(slow(time.Hour, 1))), errBoom)
 	})
@@ -130,76 +124,16 @@ func TestAllPanics(t *testing.T) {
 	})
 }
 
-func TestAnyReturnsTheFirstSuccess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var cancelled atomic.Bool
-		fails := lazy.New(func(context.Context) (string, error) { return "", errBoom })
-		slowest := lazy.New(func(ctx context.Context) (string, error) {
-			err := pause(ctx, time.Hour)
-			cancelled.Store(err != nil)
-			return "slowest", err
-		})
-		began := time.Now()
-		got, err := lazy.Any(t.Context(), slowest, fails, lazy.New(slow(2*time.Second, "second")), lazy.New(slow(time.Second, "first")))
-		require.NoError(t, err)
-		require.Equal(t, "first", got)
-		require.Equal(t, time.Second, time.Since(began))
-		synctest.Wait()
-		require.True(t, cancelled.Load())
-	})
-}
-
-func TestAnyWithoutASuccess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fail := func(d time.Duration, text string) *lazy.Value[int] {
-			return lazy.New(func(ctx context.Context) (int, error) {
-				_ = pause(ctx, d)
-				return 1, errors.New(text)
-			})
-		}
-		got, err := lazy.Any(t.Context(), fail(2*time.Second, "a"), fail(time.Second, "b"))
-		require.EqualError(t, err, "a\nb", "in the order of the values")
-		require.Zero(t, got)
-		_, err = lazy.Any[int](t.Context())
-		require.EqualError(t, err, "lazy: Any was called without values")
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errBoom)
-		defer cancel()
-		_, err = lazy.Any(ctx, fail(time.Hour, "a"), fail(time.Hour, "b"))
-		require.Equal(t, errBoom, err)
-	})
-}
-
-func TestAnyPanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		at := func(d time.Duration) *lazy.Value[int] {
-			return lazy.New(func(context.Context) (int, error) {
-				<-time.After(d)
-				panic(errBoom)
-			})
-		}
-		p := catch(func() { _, _ = lazy.Any(t.Context(), at(time.Second), lazy.New(slow(time.Minute, 1))) })
-		require.IsType(t, (*lazy.PanicError)(nil), p)
-		require.ErrorIs(t, p.(error), errBoom)
-		got, err := lazy.Any(t.Context(), at(time.Hour), lazy.New(slow(time.Minute, 1)))
-		require.NoError(t, err, "a success was first")
-		require.Equal(t, 1, got)
-		<-time.After(time.Hour) // and the panic that comes late ends nothing
-	})
-}
-
-// When All and Any return, their waits are over: what goes on may need the one
-// the caller without closing a cycle.
-func TestAllAndAnyTakeTheirWaitsBack(t *testing.T) {
+// When All returns, its waits are over: the other values may then need the caller without closing a
+// cycle.
+func TestAllTakesItsWaitsBack(t *testing.T) {
 	many := func(w lazy.Waiter) []lazy.Waiter { return slices.Repeat([]lazy.Waiter{w}, 30) }
-	for name, ask := range map[string]func(ctx context.Context, other, quick *lazy.Value[int]){
-		"All, error": func(ctx context.Context, other, _ *lazy.Value[int]) {
+	for name, ask := range map[string]func(ctx context.Context, other *lazy.Value[int]){
+		"All, error": func(ctx context.Context, other *lazy.Value[int]) {
 			_ = lazy.All(ctx, append(many(other), waiter(func() error { return errBoom }))...)
 		},
-		"All, panic": func(ctx context.Context, other, _ *lazy.Value[int]) {
+		"All, panic": func(ctx context.Context, other *lazy.Value[int]) {
 			_ = catch(func() { _ = lazy.All(ctx, append(many(other), waiter(func() error { panic(errBoom) }))...) })
-		},
-		"Any": func(ctx context.Context, other, quick *lazy.Value[int]) {
-			_, _ = lazy.Any(ctx, append(slices.Repeat([]*lazy.Value[int]{other}, 30), quick)...)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,7 +147,7 @@ func TestAllAndAnyTakeTheirWaitsBack(t *testing.T) {
 						return user.Get(ctx)
 					})
 					user = lazy.In(s, func(ctx context.Context) (int, error) {
-						ask(ctx, org, lazy.New(slow(0, 1)))
+						ask(ctx, org)
 						close(asked)
 						return 1, pause(ctx, time.Second)
 					})

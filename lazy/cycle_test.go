@@ -38,7 +38,6 @@ func TestRule7ValueThatNeedsItself(t *testing.T) {
 			for how, ask := range map[string]func(context.Context, *lazy.Value[int]) error{
 				"Get": func(ctx context.Context, v *lazy.Value[int]) error { return v.Wait(ctx) },
 				"All": func(ctx context.Context, v *lazy.Value[int]) error { return lazy.All(ctx, v) },
-				"Any": func(ctx context.Context, v *lazy.Value[int]) error { _, err := lazy.Any(ctx, v); return err },
 				"Get with a derived context": func(ctx context.Context, v *lazy.Value[int]) error {
 					ctx, cancel := context.WithTimeout(context.WithValue(ctx, key{}, 1), time.Hour)
 					defer cancel()

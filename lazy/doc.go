@@ -5,7 +5,7 @@
 //     has no owner: its computation goes on as long as a caller waits for it.
 //   - [In] makes a Value that belongs to a [Scope] and is computed on first use.
 //   - [Go] makes one that is computed at once: a task whose result is read later.
-//   - [All] and [Any] wait for several values in parallel.
+//   - [All] waits for several values in parallel.
 //   - [NewMemo] makes a function that is computed once for each argument.
 //   - [NewBatch] answers Gets that are made at the same moment with one call.
 //   - [Flight] is the engine of all of these, for packages that keep values in a form of

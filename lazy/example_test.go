@@ -62,14 +62,3 @@ func ExampleCycleError() {
 	// Output:
 	// true 3 true
 }
-
-// The first of two sources that answers.
-func ExampleAny() {
-	primary := lazy.New(func(context.Context) (string, error) { return "", errors.New("primary is down") })
-	replica := lazy.New(func(context.Context) (string, error) { return "from the replica", nil })
-	fmt.Println(lazy.Any(context.Background(), primary, replica))
-	fmt.Println(lazy.Any(context.Background(), primary))
-	// Output:
-	// from the replica <nil>
-	//  primary is down
-}

@@ -157,7 +157,6 @@ func TestRule6ErrAbortHandlerPassesUnwrapped(t *testing.T) {
 		"nested, on goroutines":      func() { _ = outer(lazy.New(abort)).Wait(t.Context()) },
 		"All":                        func() { _ = lazy.All(t.Context(), lazy.New(abort)) },
 		"All, of waiters":            func() { _ = lazy.All(t.Context(), waiter(func() error { _, err := abort(nil); return err })) },
-		"Any":                        func() { _, _ = lazy.Any(t.Context(), lazy.New(abort)) },
 		"kept": func() {
 			v := lazy.In(s, abort)
 			_, _, _ = get(t.Context(), v)
@@ -246,12 +245,10 @@ func TestRule6GoexitIsAnErrorForTheOthers(t *testing.T) {
 	})
 }
 
-func TestRule6GoexitThroughAllAndAny(t *testing.T) {
+func TestRule6GoexitThroughAll(t *testing.T) {
 	exit := func(context.Context) (int, error) { runtime.Goexit(); return 0, nil }
 	require.ErrorIs(t, lazy.All(t.Context(), lazy.New(exit)), lazy.ErrGoexit)
 	require.ErrorIs(t, lazy.All(t.Context(), waiter(func() error { runtime.Goexit(); return nil })), lazy.ErrGoexit)
-	_, err := lazy.Any(t.Context(), lazy.New(exit))
-	require.ErrorIs(t, err, lazy.ErrGoexit)
 }
 
 // A function that ends its goroutine ends, inline, those of the functions that
