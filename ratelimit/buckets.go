@@ -50,11 +50,11 @@ func Buckets(o BucketOptions) Rule { return newBuckets("BucketOptions", o) }
 func newBuckets(constructor string, o BucketOptions) Rule {
 	prefix := constructor + "."
 	if err := o.check(prefix); err != "" {
-		return Rule{err: err}
+		return invalidRule(err)
 	}
 	o = o.withDefaults()
 	if err := o.checkTogether(prefix); err != "" {
-		return Rule{err: err}
+		return invalidRule(err)
 	}
 	return newRule(layout.Layout{
 		Algorithm: layout.Buckets,

@@ -105,7 +105,7 @@ func (p *Policy) appendItem(b []byte, r Rule, only bool) []byte {
 		b = append(b, ", "...)
 	}
 	b = append(append(b, '"'), p.Name...)
-	if !only || r.layout.Named {
+	if !only || r.Layout().Named {
 		b = append(append(b, '.'), r.Name()...)
 	}
 	return append(b, '"')

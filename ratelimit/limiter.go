@@ -120,7 +120,7 @@ func (l *Limiter) Count(ctx context.Context, key string, interval time.Duration)
 // AddCount is Add and Count in one call; the count includes the n units. It returns [ErrStore] if a
 // layer stands in for the store: then nothing is counted.
 func (l *Limiter) AddCount(ctx context.Context, key string, n int64, interval time.Duration) (int64, error) {
-	if r := l.rules[0]; r.layout.Algorithm == layout.GCRA {
+	if r := l.rules[0]; r.Layout().Algorithm == layout.GCRA {
 		return 0, fmt.Errorf("%w: %v", ErrNoCount, r)
 	}
 	res, err := l.do(ctx, Op{Key: key, N: n, Kind: Add, Interval: interval})

@@ -106,7 +106,7 @@ func (p *Policy) rulesFor(ctx context.Context, r *http.Request) ([]Rule, error) 
 // quotaName returns the name of a rule of the policy in headers and problems: the policy's alone, if
 // the rule is its only one and has no chosen name.
 func (p *Policy) quotaName(r Rule, only bool) string {
-	if only && !r.layout.Named {
+	if only && !r.Layout().Named {
 		return p.Name
 	}
 	return p.Name + "." + r.Name()

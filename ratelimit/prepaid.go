@@ -30,11 +30,11 @@ func (op Op) ValidFor(res Result) time.Duration {
 		return 0
 	}
 	good := op.Prepaid
-	switch r := &op.Rule; r.layout.Algorithm {
+	switch r := &op.Rule; r.Layout().Algorithm {
 	case layout.Window:
 		good = min(good, res.ResetAfter)
 	case layout.Buckets: // the newest bucket was charged, so it is what leaves the window last
-		good = min(good, res.ResetAfter-micros(int64(r.layout.Window)*r.layout.Interval))
+		good = min(good, res.ResetAfter-micros(int64(r.Layout().Window)*r.Layout().Interval))
 	}
 	return max(0, good-time.Microsecond) // the store's clock is in whole ones
 }

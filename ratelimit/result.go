@@ -86,7 +86,7 @@ func (s Source) String() string {
 
 // isUnenforced reports whether a rule's result is not for a caller's headers and sums: the rule has no
 // limit, or none that is in force.
-func (r *Result) isUnenforced(of Rule) bool { return of.layout.Limit == 0 || r.Source == FromShadow }
+func (r *Result) isUnenforced(of Rule) bool { return of.Layout().Limit == 0 || r.Source == FromShadow }
 
 // Receipt identifies one charge, for the store that made it. The zero Receipt refunds
 // nothing, and one with a smaller N a part of the charge. It refunds no other key, nor

@@ -2,9 +2,11 @@ package ratelimit_test
 
 import (
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -140,10 +142,39 @@ func TestRulesThatDifferDoNotShareACounter(t *testing.T) {
 		ratelimit.SlidingLog(1, time.Minute).WithoutLimit(), ratelimit.SlidingLog(1, time.Minute).WithoutLimit().WithStream(),
 		ratelimit.FixedWindow(1, time.Minute), ratelimit.GCRA(1, time.Minute),
 		ratelimit.GCRA(1, time.Hour), ratelimit.GCRA(1, time.Hour).WithName("a"),
+		ratelimit.GCRA(104_249, 24*time.Hour).WithBurst(10), ratelimit.GCRA(104_249, 24*time.Hour).WithName("a").WithBurst(10),
 	} {
 		require.NotContains(t, seen, r.Layout().ID, r)
 		seen[r.Layout().ID] = r
 	}
+}
+
+func TestEqualRulesAreOneKey(t *testing.T) {
+	made := map[ratelimit.Rule]int{}
+	for range 3 {
+		for _, r := range everyRule(10) {
+			made[r]++
+			made[r.WithLimit(11).WithName("a").WithLimit(10).WithName("")]++
+			made[r.WithLimit(11)]++
+			made[r.WithLimit(0)]++
+		}
+	}
+	require.Len(t, made, 4+4+1) // an invalid rule is nothing but its error
+	require.Equal(t, unsafe.Sizeof(uintptr(0)), unsafe.Sizeof(ratelimit.Rule{}))
+}
+
+// TestUnusedRulesAreForgotten makes rules that nothing refers to afterwards.
+func TestUnusedRulesAreForgotten(t *testing.T) {
+	kept := ratelimit.PerMinute(1 << 40)
+	before := ratelimit.KnownRules()
+	for limit := range int64(1000) {
+		ratelimit.PerMinute(1<<40 + limit)
+	}
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return ratelimit.KnownRules() <= before
+	}, 10*time.Second, time.Millisecond)
+	require.True(t, kept == ratelimit.PerMinute(1<<40), "it is in use")
 }
 
 // TestResetBeginsNewGeneration has a reset and two equal charges in one microsecond.
@@ -224,10 +255,6 @@ func TestWhichRulesShareACounter(t *testing.T) {
 	bucket := ratelimit.GCRA(10, time.Minute)
 	require.True(t, bucket.SharesCounter(ratelimit.GCRA(3, time.Minute).WithBurst(7)))
 
-	same := r
-	same.Layout().ID++ // as if the hashes of two were one, the other way round
-	require.False(t, r.SharesCounter(same))
-	clash := ratelimit.FixedWindow(10, time.Minute)
-	clash.Layout().ID = r.Layout().ID
-	require.False(t, r.SharesCounter(clash))
+	clash := ratelimit.RuleWithID(ratelimit.FixedWindow(10, time.Minute), r.Layout().ID)
+	require.False(t, r.SharesCounter(clash), "a hash does not decide")
 }

@@ -36,7 +36,7 @@ func Per(limit int64, d time.Duration) Rule { return newPer("Per", limit, d) }
 
 func newPer(constructor string, limit int64, d time.Duration) Rule {
 	if err := ratioError(constructor, limit, d); err != "" {
-		return Rule{err: err}
+		return invalidRule(err)
 	}
 	return newBuckets(constructor, BucketOptions{Limit: limit, Per: d})
 }
@@ -88,7 +88,7 @@ func SlidingLog(limit int64, per time.Duration) Rule {
 // The per is in whole microseconds, and (burst + 1) × per at most 2^53 of them.
 func GCRA(limit int64, per time.Duration) Rule {
 	return newRule(layout.Layout{Algorithm: layout.GCRA, Limit: limit, Per: per.Microseconds()},
-		ratioError("GCRA", limit, per)).withError("")
+		ratioError("GCRA", limit, per))
 }
 
 // maxCount is the largest count and limit: what a double, and so Lua, holds exactly.
