@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/lazyreq/lazyreq/ratelimit/internal/single"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -15,7 +14,6 @@ import (
 type boundPolicy struct {
 	Policy
 	store  Store
-	one    func(context.Context, Op) (Result, error)
 	keys   *propertyKeys
 	handle reqctx.Key[*Limit] // where the request's Limit is
 	// policyLine is RateLimit-Policy for Rules; "" if it depends on the request.
@@ -24,7 +22,7 @@ type boundPolicy struct {
 
 func newBoundPolicy(p Policy, store Store) *boundPolicy {
 	p.Rules = slices.Clone(p.Rules)
-	b := &boundPolicy{Policy: p, store: store, one: single.Func[Op, Result](store, ErrStore), keys: makeKeys(p.Name)}
+	b := &boundPolicy{Policy: p, store: store, keys: makeKeys(p.Name)}
 	b.handle = b.keys.limit
 	if !p.PartitionKey {
 		b.policyLine = string(b.appendPolicies(nil, p.Rules, nil, ""))
@@ -125,7 +123,7 @@ func (p *boundPolicy) do(ctx context.Context, ops []Op) ([]Result, error) {
 }
 
 func (p *boundPolicy) doOne(ctx context.Context, op Op) (Result, error) {
-	res, err := p.one(ctx, op)
+	res, err := p.store.DoOne(ctx, op)
 	if err != nil {
 		return Result{}, p.wrapStoreError(ctx, err)
 	}

@@ -74,14 +74,3 @@ func TestLimiter(t *testing.T) {
 		})
 	}
 }
-
-// silent is a store that answers nothing.
-type silent struct{}
-
-func (silent) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) { return nil, nil }
-
-func TestStoreWithoutResults(t *testing.T) {
-	_, err := newLimiter(t, silent{}, ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1})).Take(t.Context(), "k", 1)
-	require.ErrorIs(t, err, ratelimit.ErrStore)
-	require.ErrorContains(t, err, "0 results of one op")
-}

@@ -17,12 +17,15 @@ import (
 // Do checks all ops before it changes anything. A failure of the store wraps
 // [ErrStore]; groups before it may have been charged.
 //
-// A store may also have DoOne(ctx, Op) (Result, error), which does what Do does with a
-// list of one; a [Limiter] prefers it, because it needs no slices. For its takes it prefers
-// Take(ctx, *Rule, key string, n int64) (Result, error), which copies no rule. A type that
-// embeds a store has those of the store, too. Package storage helps to write stores.
+// DoOne does what Do does with a list of one.
+//
+// The store allocates the results. After a method has returned, the store reads neither the ops
+// nor the results any more: they are the caller's. A type that embeds a Store, to change a
+// method, has to change both. Package storage helps to write stores, and package storetest tests
+// them.
 type Store interface {
 	Do(ctx context.Context, ops []Op) ([]Result, error)
+	DoOne(ctx context.Context, op Op) (Result, error)
 }
 
 // Kind is what an [Op] does.
@@ -55,6 +58,8 @@ type Op struct {
 	N    int64  // units, up to 2^53 (GCRA: see [GCRA]); take, peek and add only
 	Kind Kind
 
+	// NewGroup begins a new group, even if the op before has the same key.
+	NewGroup bool
 	// Interval is what a count or an add counts over, up to the rule's span. Zero
 	// means the rule's Per. A GCRA counts nothing: its adds leave this zero.
 	Interval time.Duration
@@ -64,8 +69,6 @@ type Op struct {
 	// kept whenever they are spent within that time; see [Op.ValidFor]. It is at most the
 	// rule's Per, and MaxPrepaid.
 	Prepaid time.Duration
-	// NewGroup begins a new group, even if the op before has the same key.
-	NewGroup bool
 }
 
 // MaxKeyLen is the length of the longest key that a store accepts, in bytes.

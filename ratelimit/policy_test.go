@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
@@ -42,6 +43,10 @@ func (s *spy) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, e
 		return nil, s.err
 	}
 	return s.Store.Do(ctx, ops)
+}
+
+func (s *spy) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	return storespy.Func(s.Do).DoOne(ctx, op)
 }
 
 func provide(t *testing.T, policies ...ratelimit.Policy) requests {
@@ -315,6 +320,10 @@ func (s *lockedKeys) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 	s.keys = append(s.keys, ops[0].Key)
 	s.mu.Unlock()
 	return s.Store.Do(ctx, ops)
+}
+
+func (s *lockedKeys) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	return storespy.Func(s.Do).DoOne(ctx, op)
 }
 
 // Keys may have any bytes and any length; each has its own counter.

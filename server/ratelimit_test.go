@@ -30,6 +30,11 @@ func (c *calls) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 	return c.Store.Do(ctx, ops)
 }
 
+func (c *calls) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	c.keys = append(c.keys, op.Kind.String()+" "+op.Key)
+	return c.Store.DoOne(ctx, op)
+}
+
 func newCalls(t *testing.T) *calls {
 	m, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)

@@ -164,3 +164,8 @@ func (l limits) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 	l.call()
 	return l.Store.Do(ctx, ops)
 }
+
+func (l limits) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	l.call()
+	return l.Store.DoOne(ctx, op)
+}

@@ -26,6 +26,14 @@ func (b *buggy) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 	return b.do(ctx, b.Store, ops)
 }
 
+func (b *buggy) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	results, err := b.Do(ctx, []ratelimit.Op{op})
+	if err != nil {
+		return ratelimit.Result{}, err
+	}
+	return results[0], nil
+}
+
 // errPlanted is a failure by a bug.
 var errPlanted = fmt.Errorf("%w: planted", ratelimit.ErrStore)
 

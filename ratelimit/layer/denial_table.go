@@ -30,16 +30,16 @@ type denial struct {
 const deniesNone = math.MaxInt64
 
 // denies reports whether the store would deny a take of n by r, until the denial ends.
-func (d *denial) denies(n int64, r *ratelimit.Rule) bool {
+func (d *denial) denies(n int64, r ratelimit.Rule) bool {
 	return d.blocked || n >= d.n && r.Limit() <= d.rule.Limit() && r.Burst() <= d.rule.Burst()
 }
 
 // covers reports whether d denies everything that other denies.
-func (d *denial) covers(other *denial) bool { return d.denies(other.n, &other.rule) }
+func (d *denial) covers(other *denial) bool { return d.denies(other.n, other.rule) }
 
 // isAbout reports whether d is about the counter of r, or its block if r has one.
-func (d *denial) isAbout(key string, r *ratelimit.Rule) bool {
-	return d.key == key && d.rule.Block() == r.Block() && d.rule.SharesCounter(*r)
+func (d *denial) isAbout(key string, r ratelimit.Rule) bool {
+	return d.key == key && d.rule.Block() == r.Block() && d.rule.SharesCounter(r)
 }
 
 // ways is how many denials one set holds.
@@ -78,7 +78,7 @@ func (t *denialTable) setFor(key string) (*denialSet, uint32) {
 }
 
 // find returns the denial about the counter of r, nil if there is none that lasts beyond now.
-func (s *denialSet) find(tag uint32, key string, r *ratelimit.Rule, now time.Duration) *denial {
+func (s *denialSet) find(tag uint32, key string, r ratelimit.Rule, now time.Duration) *denial {
 	for i := range s.tags {
 		if s.tags[i].Load() != tag {
 			continue
@@ -98,7 +98,7 @@ func (s *denialSet) add(tag uint32, d *denial, version uint64, now time.Duration
 	if s.version.Load() != version || d.until <= now {
 		return
 	}
-	if old := s.find(tag, d.key, &d.rule, now); old != nil && old.covers(d) && (old.until >= d.until || !d.covers(old)) {
+	if old := s.find(tag, d.key, d.rule, now); old != nil && old.covers(d) && (old.until >= d.until || !d.covers(old)) {
 		return
 	}
 	s.putLocked(tag, d, now)
@@ -113,7 +113,7 @@ func (s *denialSet) addLocked(tag uint32, d *denial, now time.Duration) {
 		s.putLocked(tag, d, now)
 		return
 	}
-	s.removeLocked(d.key, &d.rule)
+	s.removeLocked(d.key, d.rule)
 }
 
 // putLocked puts d in place of a denial about the same counter, or else in the place that is free
@@ -122,7 +122,7 @@ func (s *denialSet) putLocked(tag uint32, d *denial, now time.Duration) {
 	place, first := 0, time.Duration(math.MaxInt64)
 	for i := range s.entries {
 		old := s.entries[i].Load()
-		if old != nil && old.until > now && old.isAbout(d.key, &d.rule) {
+		if old != nil && old.until > now && old.isAbout(d.key, d.rule) {
 			place = i
 			break
 		}
@@ -145,7 +145,7 @@ func (s *denialSet) putLocked(tag uint32, d *denial, now time.Duration) {
 
 // forget removes the denials about a key's counter of r, including those of blocks, and
 // changes the version.
-func (s *denialSet) forget(key string, r *ratelimit.Rule) {
+func (s *denialSet) forget(key string, r ratelimit.Rule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version.Add(1)
@@ -154,9 +154,9 @@ func (s *denialSet) forget(key string, r *ratelimit.Rule) {
 
 // removeLocked removes the denials about a key's counter of r, including those of blocks. The
 // caller holds s.mu.
-func (s *denialSet) removeLocked(key string, r *ratelimit.Rule) {
+func (s *denialSet) removeLocked(key string, r ratelimit.Rule) {
 	for i := range s.entries {
-		if d := s.entries[i].Load(); d != nil && d.key == key && d.rule.SharesCounter(*r) {
+		if d := s.entries[i].Load(); d != nil && d.key == key && d.rule.SharesCounter(r) {
 			s.entries[i].Store(nil)
 		}
 	}

@@ -44,7 +44,6 @@ type DenyCacheOptions struct {
 // denyCache is the layer of DenyCacheOptions.
 type denyCache struct {
 	inner ratelimit.Store
-	one   func(context.Context, ratelimit.Op) (ratelimit.Result, error)
 	table *denialTable
 	block time.Duration
 	clock func() time.Time // nil for the real one
@@ -60,7 +59,7 @@ func newDenyCache(inner ratelimit.Store, o DenyCacheOptions) (*denyCache, error)
 	); err != nil {
 		return nil, err
 	}
-	return &denyCache{inner: inner, one: storage.DoOne(inner), table: newDenialTable(o.Keys), block: o.Block, start: time.Now()}, nil
+	return &denyCache{inner: inner, table: newDenialTable(o.Keys), block: o.Block, start: time.Now()}, nil
 }
 
 // now returns the time since the layer was made, on a monotonic clock.
@@ -77,11 +76,11 @@ func (c *denyCache) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Resul
 	set, tag := c.table.setFor(op.Key)
 	if op.Kind == ratelimit.Take && op.Prepaid == 0 {
 		now := c.now()
-		if d := set.find(tag, op.Key, &op.Rule, now); d != nil && 1 <= op.N && op.N <= op.Rule.Burst() && d.denies(op.N, &op.Rule) {
+		if d := set.find(tag, op.Key, op.Rule, now); d != nil && 1 <= op.N && op.N <= op.Rule.Burst() && d.denies(op.N, op.Rule) {
 			if ctx.Err() != nil {
 				return ratelimit.Result{}, context.Cause(ctx)
 			}
-			return d.result(op.N, &op.Rule, now), nil
+			return d.result(op.N, op.Rule, now), nil
 		}
 	}
 	return c.queryOne(ctx, op, set, tag)
@@ -91,7 +90,7 @@ func (c *denyCache) queryOne(ctx context.Context, op ratelimit.Op, set *denialSe
 	ops, results := [1]ratelimit.Op{op}, [1]ratelimit.Result{}
 	q, ok := c.beginQuery(ops[:], results[:], set, tag), false
 	defer func() { q.observeResults(ok) }() // even after a panic
-	results[0], err = c.one(ctx, op)
+	results[0], err = c.inner.DoOne(ctx, op)
 	ok = err == nil
 	return results[0], err
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
@@ -23,6 +24,10 @@ type opCounter struct {
 func (c *opCounter) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	c.ops += len(ops)
 	return c.Store.Do(ctx, ops)
+}
+
+func (c *opCounter) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	return storespy.Func(c.Do).DoOne(ctx, op)
 }
 
 // storePair is two stores with one clock, one of them behind a cache. Both run the same ops.
@@ -194,6 +199,10 @@ func (c *keyOnlyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.
 		c.until[op.Key] = c.clock.Now().Add(results[0].RetryAfter)
 	}
 	return results, err
+}
+
+func (c *keyOnlyCache) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	return storespy.Func(c.Do).DoOne(ctx, op)
 }
 
 // TestStorePairDetectsAnInexactCache checks that the test before this one can fail.

@@ -7,7 +7,7 @@ import (
 )
 
 // result returns the result of a take of n by r, which d denies.
-func (d *denial) result(n int64, r *ratelimit.Rule, now time.Duration) ratelimit.Result {
+func (d *denial) result(n int64, r ratelimit.Rule, now time.Duration) ratelimit.Result {
 	res := d.notViolatedResult(r, now)
 	res.Violated = true
 	res.RetryAfter = d.until - now
@@ -23,7 +23,7 @@ func (d *denial) result(n int64, r *ratelimit.Rule, now time.Duration) ratelimit
 }
 
 // notViolatedResult returns the result of a take by r in a group that another take's denial denies.
-func (d *denial) notViolatedResult(r *ratelimit.Rule, now time.Duration) ratelimit.Result {
+func (d *denial) notViolatedResult(r ratelimit.Rule, now time.Duration) ratelimit.Result {
 	return ratelimit.Result{
 		Source: ratelimit.FromDenyCache, Limit: r.Limit(),
 		Remaining:  min(max(0, d.remaining-(d.rule.Burst()-r.Burst())), r.Burst()),
@@ -49,12 +49,12 @@ func (c *denyCache) denyGroup(ops []ratelimit.Op, out []ratelimit.Result, set *d
 		case op.Kind != ratelimit.Take || op.Prepaid != 0:
 			return false
 		}
-		d := set.find(tag, op.Key, &op.Rule, now)
+		d := set.find(tag, op.Key, op.Rule, now)
 		if d == nil {
 			return false
 		}
 		known[i] = d
-		denied = denied || d.denies(op.N+chargedUnits(ops[:i], &op.Rule), &op.Rule)
+		denied = denied || d.denies(op.N+chargedUnits(ops[:i], op.Rule), op.Rule)
 	}
 	if !denied {
 		return false
@@ -63,10 +63,10 @@ func (c *denyCache) denyGroup(ops []ratelimit.Op, out []ratelimit.Result, set *d
 		op, d := &ops[i], known[i]
 		if d == nil {
 			out[i] = ratelimit.Result{Source: ratelimit.FromDenyCache}
-		} else if n := op.N + chargedUnits(ops[:i], &op.Rule); d.denies(n, &op.Rule) {
-			out[i] = d.result(n, &op.Rule, now)
+		} else if n := op.N + chargedUnits(ops[:i], op.Rule); d.denies(n, op.Rule) {
+			out[i] = d.result(n, op.Rule, now)
 		} else {
-			out[i] = d.notViolatedResult(&op.Rule, now)
+			out[i] = d.notViolatedResult(op.Rule, now)
 		}
 	}
 	return true

@@ -31,7 +31,7 @@ func (q *pendingQuery) observeResults(ok bool) {
 	for i := range q.ops {
 		op := &q.ops[i]
 		if q.set.mayInvalidate(op) && (!ok || q.results[i].Allowed || q.results[i].Source != ratelimit.FromStore) {
-			q.set.forget(op.Key, &op.Rule) // changes the version, so that nothing is added below
+			q.set.forget(op.Key, op.Rule) // changes the version, so that nothing is added below
 		}
 	}
 	if !ok {
@@ -62,7 +62,7 @@ func (q *pendingQuery) observeDenial(i int) time.Duration {
 	case op.Rule.Algorithm() == "window" && q.block == 0:
 		d.n = res.Remaining + 1 // no unit comes back before the window ends
 	case op.Kind == ratelimit.Take:
-		d.n = op.N + chargedUnits(q.ops[:i], &op.Rule)
+		d.n = op.N + chargedUnits(q.ops[:i], op.Rule)
 	default:
 		d.n = op.N
 	}
@@ -107,10 +107,10 @@ func (q *pendingQuery) observeRemaining(until time.Duration) {
 }
 
 // chargedUnits returns the units that ops charge to r's counter.
-func chargedUnits(ops []ratelimit.Op, r *ratelimit.Rule) (n int64) {
+func chargedUnits(ops []ratelimit.Op, r ratelimit.Rule) (n int64) {
 	for i := range ops {
 		op := &ops[i]
-		if (op.Kind == ratelimit.Take || op.Kind == ratelimit.Add) && op.Rule.SharesCounter(*r) {
+		if (op.Kind == ratelimit.Take || op.Kind == ratelimit.Add) && op.Rule.SharesCounter(r) {
 			n += op.N
 		}
 	}

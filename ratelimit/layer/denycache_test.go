@@ -222,16 +222,16 @@ func TestKeysWithOneHashAreDistinct(t *testing.T) {
 		s.add(7, &denial{key: fmt.Sprint(i), rule: r, n: int64(i), until: time.Hour}, 0, 0)
 	}
 	for i := range ways {
-		require.EqualValues(t, i, s.find(7, fmt.Sprint(i), &r, 0).n)
+		require.EqualValues(t, i, s.find(7, fmt.Sprint(i), r, 0).n)
 	}
-	require.Nil(t, s.find(7, "another", &r, 0))
+	require.Nil(t, s.find(7, "another", r, 0))
 	other := ratelimit.FixedWindow(1, time.Minute).WithName("other")
-	require.Nil(t, s.find(7, "1", &other, 0))
-	require.Nil(t, s.find(7, "1", &r, time.Hour))
+	require.Nil(t, s.find(7, "1", other, 0))
+	require.Nil(t, s.find(7, "1", r, time.Hour))
 
 	s.add(7, &denial{key: "ended", rule: r, n: 1, until: time.Second}, 0, time.Second)
 	for i := range ways {
-		require.NotNil(t, s.find(7, fmt.Sprint(i), &r, time.Second), "an ended denial takes no place")
+		require.NotNil(t, s.find(7, fmt.Sprint(i), r, time.Second), "an ended denial takes no place")
 	}
 }
 
@@ -240,12 +240,12 @@ func TestKeyIsCloned(t *testing.T) {
 	s, r := &newDenialTable(1).sets[0], windowOf(1)
 	large := strings.Repeat("k", 1<<20)
 	s.add(7, &denial{key: large[:1], rule: r, n: 1, until: time.Hour}, 0, 0)
-	require.Equal(t, "k", s.find(7, "k", &r, 0).key)
-	require.False(t, unsafe.StringData(large) == unsafe.StringData(s.find(7, "k", &r, 0).key), "it is not kept alive")
-	before := s.find(7, "k", &r, 0)
+	require.Equal(t, "k", s.find(7, "k", r, 0).key)
+	require.False(t, unsafe.StringData(large) == unsafe.StringData(s.find(7, "k", r, 0).key), "it is not kept alive")
+	before := s.find(7, "k", r, 0)
 	s.add(7, &denial{key: large[1:2], rule: r, n: 1, until: 2 * time.Hour}, 0, 0)
-	require.NotSame(t, before, s.find(7, "k", &r, 0))
-	require.Equal(t, time.Duration(2)*time.Hour, s.find(7, "k", &r, 0).until)
+	require.NotSame(t, before, s.find(7, "k", r, 0))
+	require.Equal(t, time.Duration(2)*time.Hour, s.find(7, "k", r, 0).until)
 }
 
 // TestDenialsOfOneCounter adds two denials about one counter.
@@ -262,11 +262,11 @@ func TestDenialsOfOneCounter(t *testing.T) {
 		s := &newDenialTable(1).sets[0]
 		s.add(7, &tt.first, 0, 0)
 		s.add(7, &tt.second, 0, 0)
-		got := s.find(7, "", &r, 0)
+		got := s.find(7, "", r, 0)
 		require.Equal(t, tt.want.n, got.n, name)
 		require.Equal(t, tt.want.until, got.until, name)
 		s.add(7, &denial{rule: r, n: 1, until: 100}, 1, 0)
-		require.NotEqualValues(t, 100, s.find(7, "", &r, 0).until, "of another version")
+		require.NotEqualValues(t, 100, s.find(7, "", r, 0).until, "of another version")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // Mode is how the layer of [FailoverOptions] answers takes, peeks and adds without the store.
@@ -128,7 +128,6 @@ func (o FailoverOptions) check() error {
 // failover is the layer of FailoverOptions.
 type failover struct {
 	inner   ratelimit.Store
-	one     func(context.Context, ratelimit.Op) (ratelimit.Result, error)
 	o       FailoverOptions
 	start   time.Time
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
@@ -147,7 +146,7 @@ func newFailover(inner ratelimit.Store, o FailoverOptions) (*failover, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	f := &failover{inner: inner, one: storage.DoOne(inner), o: o, start: time.Now()}
+	f := &failover{inner: inner, o: o, start: time.Now()}
 	if o.Mode == Local || o.ModeFor != nil {
 		var err error
 		if f.local, err = newLocal(o); err != nil {
@@ -161,15 +160,6 @@ func newFailover(inner ratelimit.Store, o FailoverOptions) (*failover, error) {
 // now returns the time since the layer was made, on a monotonic clock.
 func (f *failover) now() time.Duration { return time.Since(f.start) }
 
-// DoOne is Do with a list of one.
-func (f *failover) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	results, err := f.Do(ctx, []ratelimit.Op{op})
-	if err != nil {
-		return ratelimit.Result{}, err
-	}
-	return results[0], nil
-}
-
 // Do implements [ratelimit.Store]. Its errors are those of [storage.Validate], the cause of
 // ctx's end, [*UnavailableError], and the store's errors about ops, such as
 // [ratelimit.ErrOverflow].
@@ -177,6 +167,20 @@ func (f *failover) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Resu
 	if len(ops) == 0 {
 		return nil, nil
 	}
+	return f.run(ctx, slices.Clone(ops)) // the caller may change ops while an abandoned call runs
+}
+
+// DoOne is Do with a list of one.
+func (f *failover) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	results, err := f.run(ctx, []ratelimit.Op{op})
+	if err != nil {
+		return ratelimit.Result{}, err
+	}
+	return results[0], nil
+}
+
+// run runs ops, which do not change meanwhile.
+func (f *failover) run(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if err := check(ctx, ops); err != nil {
 		return nil, err
 	}

@@ -42,9 +42,9 @@ func (f *failover) answerGroup(ctx context.Context, ops []ratelimit.Op, out []ra
 	var counted []ratelimit.Op
 	var at []int
 	for i := range ops {
-		r := &ops[i].Rule
+		r := ops[i].Rule
 		out[i] = ratelimit.Result{Allowed: true, Source: ratelimit.FromFailover, Limit: r.Limit(), Remaining: r.Burst()}
-		if f.mode(*r) == Local {
+		if f.mode(r) == Local {
 			counted, at = append(counted, ops[i]), append(at, i)
 		}
 	}

@@ -40,7 +40,7 @@ func (f *failover) call(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 	limited, cancel := context.WithTimeout(ctx, f.o.Timeout)
 	defer cancel()
 	sent := f.now()
-	go f.run(limited, c)
+	go f.callStore(limited, c)
 	select {
 	case <-c.done:
 		err = c.err
@@ -89,8 +89,8 @@ func (f *failover) breakerOutcome(ctx context.Context, err error) error {
 	return err
 }
 
-// run calls the store, and ends the call even after a panic or [runtime.Goexit].
-func (f *failover) run(ctx context.Context, c *storeCall) {
+// callStore calls the store, and ends the call even after a panic or [runtime.Goexit].
+func (f *failover) callStore(ctx context.Context, c *storeCall) {
 	c.err = errGoexit
 	defer func() {
 		if c.panic = recover(); c.panic != nil {
@@ -105,7 +105,7 @@ func (f *failover) run(ctx context.Context, c *storeCall) {
 	}()
 	if len(c.ops) == 1 {
 		var res ratelimit.Result
-		res, c.err = f.one(ctx, c.ops[0])
+		res, c.err = f.inner.DoOne(ctx, c.ops[0])
 		c.results = []ratelimit.Result{res}
 		return
 	}

@@ -82,12 +82,12 @@ func (l *local) shareOf(r ratelimit.Rule) ratelimit.Rule {
 // has counted. The units count as used now, which is never earlier than they were.
 func (l *local) chargeRemaining(ctx context.Context, op *ratelimit.Op, share ratelimit.Rule, now time.Duration) {
 	set, tag := l.known.setFor(op.Key)
-	if set.find(tag, op.Key, &op.Rule, now) == nil {
+	if set.find(tag, op.Key, op.Rule, now) == nil {
 		return
 	}
 	set.mu.Lock() // other callers wait until the counter is charged
 	defer set.mu.Unlock()
-	d := set.find(tag, op.Key, &op.Rule, now)
+	d := set.find(tag, op.Key, op.Rule, now)
 	if d == nil {
 		return
 	}
@@ -100,6 +100,6 @@ func (l *local) chargeRemaining(ctx context.Context, op *ratelimit.Op, share rat
 		_, err = l.store.DoOne(ctx, charge)
 	}
 	if err == nil { // otherwise ctx has ended, and the next caller charges it
-		set.removeLocked(op.Key, &op.Rule)
+		set.removeLocked(op.Key, op.Rule)
 	}
 }

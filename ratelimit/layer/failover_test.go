@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
@@ -28,6 +29,8 @@ type failingStore struct {
 	mu    sync.Mutex
 	fail  func(context.Context) error // nil while it works
 	calls int
+
+	ignoreContext bool
 }
 
 func (s *failingStore) setFailure(fail func(context.Context) error) {
@@ -55,7 +58,14 @@ func (s *failingStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.
 			return nil, err
 		}
 	}
+	if s.ignoreContext {
+		ctx = context.WithoutCancel(ctx)
+	}
 	return s.Store.Do(ctx, ops)
+}
+
+func (s *failingStore) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	return storespy.Func(s.Do).DoOne(ctx, op)
 }
 
 // Failures of a store.
@@ -343,10 +353,29 @@ func TestStoreThatBreaksItsContract(t *testing.T) {
 	})
 	f, err := newFailover(nothing{}, FailoverOptions{})
 	require.NoError(t, err)
-	_, err = f.Do(t.Context(), []ratelimit.Op{take(gcra(1), "k", 1)})
+	_, err = f.Do(t.Context(), []ratelimit.Op{take(gcra(1), "k", 1), take(gcra(1), "other", 1)})
 	require.ErrorIs(t, err, ratelimit.ErrStore)
-	_, err = f.DoOne(t.Context(), take(gcra(1), "k", 1))
-	require.ErrorIs(t, err, ratelimit.ErrStore)
+}
+
+// TestCallerReusesTheOpsOfAnAbandonedCall has a store that hangs, and then runs the ops that it was given.
+func TestCallerReusesTheOpsOfAnAbandonedCall(t *testing.T) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
+		end := make(chan struct{})
+		f.store.setFailure(func(context.Context) error { <-end; return nil })
+		ops := []ratelimit.Op{take(gcra(1), "k", 1), take(gcra(1), "other", 1)}
+		results, err := f.Do(t.Context(), ops)
+		require.NoError(t, err)
+		require.Equal(t, ratelimit.FromFailover, results[0].Source)
+		ops[0].Key = "changed"
+		f.store.ignoreContext = true
+		close(end)
+		synctest.Wait()
+		for key, left := range map[string]int64{"k": 0, "other": 0, "changed": 1} {
+			res, err := f.store.Store.DoOne(t.Context(), ratelimit.Op{Rule: gcra(1), Key: key, N: 1, Kind: ratelimit.Peek})
+			require.NoError(t, err)
+			require.Equal(t, left, res.Remaining, key)
+		}
+	})
 }
 
 // A call that ends at the moment of its deadline is not abandoned.
@@ -360,8 +389,8 @@ func TestCallThatEndsAtItsDeadline(t *testing.T) {
 	})
 }
 
-// nothing is a store that answers without results.
-type nothing struct{}
+// nothing is a store that answers lists without results.
+type nothing struct{ ratelimit.Store }
 
 func (nothing) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) { return nil, nil }
 

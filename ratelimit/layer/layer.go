@@ -6,7 +6,6 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // Options select the layers around a store, from the outermost to the innermost, and configure
@@ -22,7 +21,6 @@ type Options struct {
 // Store is a [ratelimit.Store] with layers around it. It is safe for concurrent use.
 type Store struct {
 	outermost ratelimit.Store
-	one       func(context.Context, ratelimit.Op) (ratelimit.Result, error)
 
 	// Nil if they were left out.
 	lists    *listLayer
@@ -54,7 +52,6 @@ func New(inner ratelimit.Store, o Options) (*Store, error) {
 			return nil, err
 		}
 	}
-	s.one = storage.DoOne(s.outermost)
 	return s, nil
 }
 
@@ -77,7 +74,7 @@ func (s *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 
 // DoOne is Do with a list of one.
 func (s *Store) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	return s.one(ctx, op)
+	return s.outermost.DoOne(ctx, op)
 }
 
 // SetLists replaces both lists for all later ops, in time proportional to their length. It

@@ -9,7 +9,6 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // LeaseOptions configure the layer that takes units of a key in advance, many in one call, and
@@ -96,7 +95,6 @@ func (o LeaseOptions) check() error {
 // leaseLayer is the layer of LeaseOptions. Where both are held, keyState.mu is locked before mu.
 type leaseLayer struct {
 	inner ratelimit.Store
-	one   func(context.Context, ratelimit.Op) (ratelimit.Result, error)
 	o     LeaseOptions
 	start time.Time
 	rules leaseRules
@@ -117,7 +115,7 @@ func newLease(inner ratelimit.Store, o LeaseOptions) (*leaseLayer, error) {
 		return nil, err
 	}
 	return &leaseLayer{
-		inner: inner, one: storage.DoOne(inner), o: o, start: time.Now(), calls: make(chan struct{}, o.MaxCalls),
+		inner: inner, o: o, start: time.Now(), calls: make(chan struct{}, o.MaxCalls),
 	}, nil
 }
 
@@ -143,13 +141,13 @@ func (l *leaseLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 
 // DoOne is Do with a list of one.
 func (l *leaseLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	r := l.rules.find(&op.Rule, &l.o)
+	r := l.rules.find(op.Rule, &l.o)
 	switch {
 	case op.Kind == ratelimit.Reset:
 		defer l.beginReset(&op)()
-		return l.one(ctx, op)
+		return l.inner.DoOne(ctx, op)
 	case r == nil || op.Prepaid != 0:
-		return l.one(ctx, op)
+		return l.inner.DoOne(ctx, op)
 	case op.Kind == ratelimit.Take:
 		return l.take(ctx, r, &op)
 	default:

@@ -12,7 +12,6 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
-	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // BenchmarkLease shows what a take of one key costs on a Redis of the benchmark's own, through
@@ -36,7 +35,6 @@ func BenchmarkLease(b *testing.B) {
 
 // takeAll makes b.N takes of one key, each of which is allowed, by so many callers.
 func takeAll(b *testing.B, store ratelimit.Store, callers int) {
-	one := storage.DoOne(store)
 	op := take(ratelimit.GCRA(1<<30, time.Second), "k", 1)
 	var made atomic.Int64
 	done := make(chan error, callers)
@@ -47,7 +45,7 @@ func takeAll(b *testing.B, store ratelimit.Store, callers int) {
 			var err error
 			for err == nil && made.Add(1) <= int64(b.N) {
 				var res ratelimit.Result
-				if res, err = one(context.Background(), op); err == nil {
+				if res, err = store.DoOne(context.Background(), op); err == nil {
 					err = res.Err()
 				}
 			}

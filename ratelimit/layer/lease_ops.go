@@ -10,14 +10,14 @@ import (
 func (l *leaseLayer) runOther(ctx context.Context, r *leaseRule, op *ratelimit.Op) (ratelimit.Result, error) {
 	k := r.find(op.Key)
 	if k == nil || ctx.Err() != nil {
-		return l.one(ctx, *op)
+		return l.inner.DoOne(ctx, *op)
 	}
 	if op.Kind == ratelimit.Refund {
 		if res, ok := l.refundToLease(k, op); ok {
 			return res, nil
 		}
 	}
-	res, err := l.one(ctx, *op)
+	res, err := l.inner.DoOne(ctx, *op)
 	if err == nil {
 		l.includeLeased(k, op, &res)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/testlength"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
 
@@ -60,6 +61,10 @@ func (s *recordingStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimi
 	return results, err
 }
 
+func (s *recordingStore) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	return storespy.Func(s.Do).DoOne(ctx, op)
+}
+
 // leaseInProcesses starts four processes that take by a rule, kills two of them, and returns the
 // result of ratecheck.
 func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
@@ -81,7 +86,7 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, l.Close()) })
 			if wrong { // by enough to be seen from outside
-				as := l.rules.find(&r, &l.o)
+				as := l.rules.find(r, &l.o)
 				as.lifetime, as.max = r.Per()*2/5, r.Burst()/4
 			}
 			return pacing(l, r)

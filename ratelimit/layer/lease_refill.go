@@ -75,7 +75,7 @@ func (l *leaseLayer) requestLease(op ratelimit.Op) (res ratelimit.Result, err er
 			res, err = ratelimit.Result{Remaining: unknown}, nil
 		}
 	}()
-	return l.one(ctx, op)
+	return l.inner.DoOne(ctx, op)
 }
 
 // background returns the context of calls that no single caller makes.

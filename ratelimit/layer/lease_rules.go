@@ -85,22 +85,22 @@ func (rs *leaseRules) all() []*leaseRule {
 }
 
 // find returns what belongs to a rule, nil if it has no leases.
-func (rs *leaseRules) find(r *ratelimit.Rule, o *LeaseOptions) *leaseRule {
+func (rs *leaseRules) find(r ratelimit.Rule, o *LeaseOptions) *leaseRule {
 	list := rs.all()
 	for _, known := range list {
-		if known.rule == *r {
+		if known.rule == r {
 			if known.max == 0 {
 				return nil
 			}
 			return known
 		}
 	}
-	if len(list) == maxLeaseRules || *r == (ratelimit.Rule{}) {
+	if len(list) == maxLeaseRules || r == (ratelimit.Rule{}) {
 		return nil
 	}
 	rs.mu.Lock()
 	if len(rs.all()) == len(list) {
-		longer := append(list[:len(list):len(list)], newLeaseRule(*r, o))
+		longer := append(list[:len(list):len(list)], newLeaseRule(r, o))
 		rs.list.Store(&longer) // not &list, which would move that to the heap in every call
 	}
 	rs.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/internal/ratecheck"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
@@ -68,6 +69,10 @@ func (f *far) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, e
 	}
 	f.sim.wait(time.Millisecond)
 	return results, err
+}
+
+func (f *far) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	return storespy.Func(f.Do).DoOne(ctx, op)
 }
 
 // simulation is processes that take from one key, in a bubble.

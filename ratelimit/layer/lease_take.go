@@ -39,7 +39,7 @@ func (l *leaseLayer) takeSlowly(ctx context.Context, r *leaseRule, op *ratelimit
 	}
 	k := l.track(r, op.Key)
 	if k == nil {
-		return l.one(ctx, *op)
+		return l.inner.DoOne(ctx, *op)
 	}
 	for waits := 0; ; waits++ {
 		res, refill := l.spendOrWait(k, op.N, waits < maxWaits)
@@ -96,7 +96,7 @@ func (k *keyState) stopWaiting(n int64) {
 
 // takeFromStore takes units without a lease.
 func (l *leaseLayer) takeFromStore(ctx context.Context, k *keyState, op *ratelimit.Op) (ratelimit.Result, error) {
-	res, err := l.one(ctx, *op)
+	res, err := l.inner.DoOne(ctx, *op)
 	if err != nil {
 		return res, err
 	}

@@ -42,7 +42,6 @@ type ListsOptions struct {
 // listLayer is the layer of ListsOptions.
 type listLayer struct {
 	inner   ratelimit.Store
-	one     func(context.Context, ratelimit.Op) (ratelimit.Result, error)
 	wait    time.Duration
 	address func(key string) netip.Prefix
 	lists   atomic.Pointer[lists]
@@ -61,7 +60,7 @@ func newLists(inner ratelimit.Store, o ListsOptions) (*listLayer, error) {
 	if o.Address == nil {
 		o.Address = policyAddress
 	}
-	l := &listLayer{inner: inner, one: storage.DoOne(inner), wait: cmp.Or(o.RetryAfter, time.Hour), address: o.Address}
+	l := &listLayer{inner: inner, wait: cmp.Or(o.RetryAfter, time.Hour), address: o.Address}
 	if err := l.Set(o.Allow, o.Deny); err != nil {
 		return nil, err
 	}
@@ -86,7 +85,7 @@ func (l *listLayer) Set(allow, deny List) error {
 func (l *listLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	source := l.source(l.lists.Load(), op.Key)
 	if needsStore(&op, source, false) {
-		return l.one(ctx, op)
+		return l.inner.DoOne(ctx, op)
 	}
 	checked := [1]ratelimit.Op{op}
 	if source == ratelimit.FromAllowList {

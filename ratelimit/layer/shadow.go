@@ -38,7 +38,6 @@ type ShadowOptions struct {
 // shadowLayer is the layer of ShadowOptions.
 type shadowLayer struct {
 	inner ratelimit.Store
-	one   func(context.Context, ratelimit.Op) (ratelimit.Result, error)
 	o     ShadowOptions
 
 	passed, denied, failed atomic.Uint64
@@ -56,7 +55,7 @@ func newShadow(inner ratelimit.Store, o ShadowOptions) (*shadowLayer, error) {
 	if o.Match == nil {
 		o.Match = func(ratelimit.Op) bool { return true }
 	}
-	return &shadowLayer{inner: inner, one: storage.DoOne(inner), o: o}, nil
+	return &shadowLayer{inner: inner, o: o}, nil
 }
 
 // Stats returns the numbers.
@@ -67,9 +66,9 @@ func (s *shadowLayer) Stats() ShadowStats {
 // DoOne is Do with a list of one.
 func (s *shadowLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	if !s.o.Match(op) {
-		return s.one(ctx, op)
+		return s.inner.DoOne(ctx, op)
 	}
-	res, err := s.one(ctx, op)
+	res, err := s.inner.DoOne(ctx, op)
 	if !canDeny(op.Kind) || errors.Is(err, ratelimit.ErrOp) {
 		return shadowResult(res), err
 	}

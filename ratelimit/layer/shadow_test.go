@@ -83,6 +83,10 @@ func (b besideShadow) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.R
 	return out[1:], nil
 }
 
+func (b besideShadow) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	return storespy.Func(b.Do).DoOne(ctx, op)
+}
+
 func TestShadowRuleDeniesNothing(t *testing.T) {
 	s := newShadowTest(t, nil)
 	for i := range int64(5) {

@@ -14,6 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/stalls"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
@@ -23,6 +24,10 @@ type gone struct{}
 
 func (gone) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
 	return nil, errors.New("gone")
+}
+
+func (s gone) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	return storespy.Func(s.Do).DoOne(ctx, op)
 }
 
 // newStack returns a deny cache and failover around a Redis store.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/queue"
 	"github.com/lazyreq/lazyreq/ratelimit/reservation"
@@ -77,6 +78,10 @@ type answeringError struct{}
 
 func (answeringError) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
 	return nil, fmt.Errorf("%w: gone", ratelimit.ErrStore)
+}
+
+func (s answeringError) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	return storespy.Func(s.Do).DoOne(ctx, op)
 }
 
 // statusOfCost returns the status of requests with a cost.

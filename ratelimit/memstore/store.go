@@ -139,26 +139,18 @@ func (m *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 }
 
 // DoOne is Do with a list of one, without an allocation on a known key.
-func (m *Store) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	if op.Kind == ratelimit.Take && op.Prepaid == 0 {
-		return m.Take(ctx, &op.Rule, op.Key, op.N)
-	}
-	return m.doGroupOfOne(ctx, []ratelimit.Op{op})
-}
-
-// Take is DoOne of a take of n. It copies no rule, and so a [ratelimit.Limiter] prefers it.
-func (m *Store) Take(ctx context.Context, by *ratelimit.Rule, key string, n int64) (res ratelimit.Result, err error) {
+func (m *Store) DoOne(ctx context.Context, op ratelimit.Op) (res ratelimit.Result, err error) {
 	if ctx.Err() != nil {
 		return res, context.Cause(ctx)
 	}
-	r := (*rule)(by.Layout())
-	if r.BlockAfter == 0 && 1 <= n && n <= r.Burst && 1 <= len(key) && len(key) <= ratelimit.MaxKeyLen {
-		hash := maphash.String(m.seed, key)
-		if m.shardFor(hash).take(r, n, &res, hash, m.now()) {
+	r := ruleFor(&op)
+	if op.Kind == ratelimit.Take && op.Prepaid == 0 && r.BlockAfter == 0 && 1 <= op.N && op.N <= r.Burst && 1 <= len(op.Key) && len(op.Key) <= ratelimit.MaxKeyLen {
+		hash := maphash.String(m.seed, op.Key)
+		if m.shardFor(hash).take(r, op.N, &res, hash, m.now()) {
 			return res, nil
 		}
 	}
-	return m.doGroupOfOne(ctx, []ratelimit.Op{{Rule: *by, Key: key, N: n, Kind: ratelimit.Take}})
+	return m.doGroupOfOne(ctx, []ratelimit.Op{op})
 }
 
 func (m *Store) doGroupOfOne(ctx context.Context, ops []ratelimit.Op) (ratelimit.Result, error) {

@@ -50,7 +50,7 @@ type Options struct {
 // which no caller waits: the next caller then passes at once if the rule allows it, whatever
 // the pace was. For a pace that holds always, use a GCRA with a small burst.
 type Queue struct {
-	one    func(context.Context, ratelimit.Op) (ratelimit.Result, error)
+	store  ratelimit.Store
 	rule   ratelimit.Rule
 	o      Options
 	closed chan struct{}
@@ -78,7 +78,7 @@ func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Queue, error) 
 		o.MaxWaiting = 1024
 	}
 	return &Queue{
-		one: storage.DoOne(store), rule: rule, o: o,
+		store: store, rule: rule, o: o,
 		closed: make(chan struct{}), lines: map[string]*line{},
 	}, nil
 }
@@ -120,7 +120,7 @@ func (q *Queue) Wait(ctx context.Context, key string, n int64) (ratelimit.Result
 			break
 		}
 		var res ratelimit.Result
-		res, err = q.one(ctx, op)
+		res, err = q.store.DoOne(ctx, op)
 		q.applyResult(ctx, l, n, res, err)
 		switch {
 		case err != nil:

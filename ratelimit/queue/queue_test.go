@@ -296,6 +296,10 @@ func (h *eager) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) 
 	return []ratelimit.Result{{Limit: 5, Allowed: h.denials < 0}}, nil
 }
 
+func (h *eager) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	return storespy.Func(h.Do).DoOne(ctx, op)
+}
+
 func TestDenialWithoutRetryAfterDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, err := New(&eager{denials: 5}, window(5, time.Second), Options{})
@@ -346,6 +350,10 @@ type listed struct{ ratelimit.Store }
 
 func (listed) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
 	return []ratelimit.Result{{Limit: 5, Source: ratelimit.FromDenyList}}, nil
+}
+
+func (s listed) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	return storespy.Func(s.Do).DoOne(ctx, op)
 }
 
 func TestDenyListDenialIsReturnedAtOnce(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // ErrExpired means that a reservation was completed after its Lifetime. Nothing of it was
@@ -28,7 +27,7 @@ type Options struct {
 
 // Reserver makes reservations by one rule. It is immutable and safe for concurrent use.
 type Reserver struct {
-	one      func(context.Context, ratelimit.Op) (ratelimit.Result, error)
+	store    ratelimit.Store
 	rule     ratelimit.Rule
 	lifetime time.Duration
 }
@@ -50,14 +49,14 @@ func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Reserver, erro
 	if o.Lifetime == 0 {
 		o.Lifetime = rule.Per()
 	}
-	return &Reserver{one: storage.DoOne(store), rule: rule, lifetime: o.Lifetime}, nil
+	return &Reserver{store: store, rule: rule, lifetime: o.Lifetime}, nil
 }
 
 // Reserve takes estimate units of key. If there are fewer, the reservation's Result is a
 // denial and nothing is charged. Its errors are those of a take.
 func (r *Reserver) Reserve(ctx context.Context, key string, estimate int64) (*Reservation, error) {
 	began := time.Now()
-	res, err := r.one(ctx, ratelimit.Op{Rule: r.rule, Key: key, N: estimate, Kind: ratelimit.Take})
+	res, err := r.store.DoOne(ctx, ratelimit.Op{Rule: r.rule, Key: key, N: estimate, Kind: ratelimit.Take})
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +165,7 @@ func (r *Reservation) chargeDifference(ctx context.Context, actual int64) (Settl
 }
 
 func (r *Reservation) add(ctx context.Context, n int64) (Settlement, error) {
-	_, err := r.by.one(ctx, ratelimit.Op{Rule: r.by.rule, Key: r.key, N: n, Kind: ratelimit.Add})
+	_, err := r.by.store.DoOne(ctx, ratelimit.Op{Rule: r.by.rule, Key: r.key, N: n, Kind: ratelimit.Add})
 	s := Settlement{Charged: r.estimate + n}
 	if err == nil {
 		s.Added = n
@@ -178,7 +177,7 @@ func (r *Reservation) giveBack(ctx context.Context, n int64) (Settlement, error)
 	op := ratelimit.Op{Rule: r.by.rule, Key: r.key, Kind: ratelimit.Refund, Receipt: r.result.Receipt}
 	op.Receipt.N = n
 	s := Settlement{Charged: r.estimate}
-	res, err := r.by.one(ctx, op)
+	res, err := r.by.store.DoOne(ctx, op)
 	if err == nil && res.Allowed {
 		s.Charged, s.Returned = r.estimate-n, n
 	}

@@ -246,6 +246,10 @@ func (allowAll) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) 
 	return []ratelimit.Result{{Allowed: true, Source: ratelimit.FromAllowList}}, nil
 }
 
+func (s allowAll) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	return storespy.Func(s.Do).DoOne(ctx, op)
+}
+
 func TestChargeWithoutReceiptIsNotGivenBack(t *testing.T) {
 	r, err := New(allowAll{}, window(10, time.Minute), Options{})
 	require.NoError(t, err)

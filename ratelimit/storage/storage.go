@@ -6,12 +6,10 @@
 package storage
 
 import (
-	"context"
 	"iter"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
-	"github.com/lazyreq/lazyreq/ratelimit/internal/single"
 )
 
 // Layout holds a rule's numbers as a store computes with them:
@@ -40,12 +38,6 @@ const (
 	Window  = layout.Window
 	GCRA    = layout.GCRA
 )
-
-// DoOne returns a function that runs one op: store's own DoOne, or else its Do with a list of
-// one. Call it once for each store.
-func DoOne(store ratelimit.Store) func(context.Context, ratelimit.Op) (ratelimit.Result, error) {
-	return single.Func[ratelimit.Op, ratelimit.Result](store, ratelimit.ErrStore)
-}
 
 // Groups splits ops into its atomic groups, each with the index of its first op.
 func Groups(ops []ratelimit.Op) iter.Seq2[int, []ratelimit.Op] {

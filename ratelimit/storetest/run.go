@@ -18,8 +18,7 @@ type Supports func(ratelimit.Rule) bool
 func Everything(ratelimit.Rule) bool { return true }
 
 // Run runs the suite as subtests of t, each with a store of its own, for all rules that
-// the store supports. A store that has DoOne is asked by it about every op that comes
-// alone, and by Do about half of the random ones.
+// the store supports. An op that comes alone is run by DoOne, and half of the random ones by Do.
 func Run(t *testing.T, open Open, supports Supports) {
 	for _, c := range []struct {
 		name string
@@ -83,15 +82,12 @@ func Run(t *testing.T, open Open, supports Supports) {
 	}
 }
 
-// do runs ops, a single op by DoOne if the store has it, as most callers do.
+// do runs ops, a single op by DoOne, as most callers do.
 func do(ctx context.Context, store ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
-	one, ok := store.(interface {
-		DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error)
-	})
-	if !ok || len(ops) != 1 {
+	if len(ops) != 1 {
 		return store.Do(ctx, ops)
 	}
-	res, err := one.DoOne(ctx, ops[0])
+	res, err := store.DoOne(ctx, ops[0])
 	return []ratelimit.Result{res}, err
 }
 

@@ -331,6 +331,10 @@ func (failingStore) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, err
 	return nil, errors.New("down")
 }
 
+func (failingStore) DoOne(context.Context, ratelimit.Op) (ratelimit.Result, error) {
+	return ratelimit.Result{}, errors.New("down")
+}
+
 func TestTimeSaved(t *testing.T) {
 	p := propertyStats{}
 	p.add(&reqctx.Info{State: reqctx.Resolved, Took: 2 * time.Millisecond})

@@ -144,16 +144,34 @@ func (s chainStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 	if len(ops) == 0 {
 		return nil, nil
 	}
-	c := s.g.store.chains[s.g.ruleOfOp(ops[0]).OnError]
+	c := s.chainFor(ops[0])
 	out, err := c.layers.Do(ctx, ops)
-	var unavailable *layer.UnavailableError
-	if ops[0].Kind == ratelimit.Take && errors.As(err, &unavailable) {
-		c.outage.countOutcome(config.Closed)
-	}
+	c.countUnavailable(ops[0].Kind, err)
 	for i := range out {
 		c.countFailover(ops[i].Kind, &out[i])
 	}
 	return out, err
+}
+
+// DoOne implements [ratelimit.Store].
+func (s chainStore) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	c := s.chainFor(op)
+	res, err := c.layers.DoOne(ctx, op)
+	c.countUnavailable(op.Kind, err)
+	c.countFailover(op.Kind, &res)
+	return res, err
+}
+
+func (s chainStore) chainFor(op ratelimit.Op) *chain {
+	return s.g.store.chains[s.g.ruleOfOp(op).OnError]
+}
+
+// countUnavailable counts a take that failed without Redis.
+func (c *chain) countUnavailable(kind ratelimit.Kind, err error) {
+	var unavailable *layer.UnavailableError
+	if kind == ratelimit.Take && errors.As(err, &unavailable) {
+		c.outage.countOutcome(config.Closed)
+	}
 }
 
 // countFailover counts a take that was answered without Redis. An open rule isn't enforced
@@ -205,6 +223,18 @@ type observedStore struct {
 // Do implements [ratelimit.Store].
 func (o *observedStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	out, err := o.store.Do(ctx, ops)
+	o.report(ctx, err)
+	return out, err
+}
+
+// DoOne implements [ratelimit.Store].
+func (o *observedStore) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	res, err := o.store.DoOne(ctx, op)
+	o.report(ctx, err)
+	return res, err
+}
+
+func (o *observedStore) report(ctx context.Context, err error) {
 	switch {
 	case err == nil:
 		o.outage.callSucceeded()
@@ -218,5 +248,4 @@ func (o *observedStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit
 	case errors.Is(err, ratelimit.ErrStore):
 		o.outage.callFailed(err)
 	}
-	return out, err
 }

@@ -1,4 +1,4 @@
-// Package storespy has a [ratelimit.Store] for tests that records its calls.
+// Package storespy has stores for tests: one that records its calls, and one that is a function.
 package storespy
 
 import (
@@ -8,6 +8,23 @@ import (
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
+
+// Func is a store that runs a single op as a list of one.
+type Func func(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error)
+
+// Do calls the function.
+func (f Func) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	return f(ctx, ops)
+}
+
+// DoOne calls the function with a list of one.
+func (f Func) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	out, err := f(ctx, []ratelimit.Op{op})
+	if err != nil {
+		return ratelimit.Result{}, err
+	}
+	return out[0], nil
+}
 
 // Call is one call of a [Spy].
 type Call struct {
@@ -32,13 +49,11 @@ func (s *Spy) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, e
 	return s.do(ctx, Call{"Do", slices.Clone(ops)})
 }
 
-// DoOne is Do with a list of one.
+// DoOne records the call and passes it on.
 func (s *Spy) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	out, err := s.do(ctx, Call{"DoOne", []ratelimit.Op{op}})
-	if err != nil {
-		return ratelimit.Result{}, err
-	}
-	return out[0], nil
+	return Func(func(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+		return s.do(ctx, Call{"DoOne", ops})
+	}).DoOne(ctx, op)
 }
 
 func (s *Spy) do(ctx context.Context, call Call) ([]ratelimit.Result, error) {
