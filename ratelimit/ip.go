@@ -155,15 +155,9 @@ func isUnixSocket(ctx context.Context) bool {
 // unmapAddr returns the address without zone, and an IPv4 address as such.
 func unmapAddr(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-var nat64 = netip.MustParsePrefix("64:ff9b::/96")
-
 // addrKey returns what a plain address is counted by.
 func (o *IPOptions) addrKey(a netip.Addr) string {
-	if nat64.Contains(a) {
-		b := a.As16()
-		a = netip.AddrFrom4([4]byte(b[12:]))
-	}
-	if a.Is4() {
+	if a = netaddr.Plain(a); a.Is4() {
 		return a.String()
 	}
 	// Prefix fails only for lengths that Key refuses.

@@ -1,4 +1,4 @@
-// Package netaddr compares IPv4 addresses with IPv4-mapped IPv6 addresses.
+// Package netaddr compares IPv4 addresses with IPv6 addresses that stand for them.
 package netaddr
 
 import (
@@ -13,6 +13,20 @@ func Unmap(p netip.Prefix) netip.Prefix {
 		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
 	}
 	return p.Masked()
+}
+
+// nat64 is the prefix of IPv4 addresses that a gateway has translated (RFC 6052).
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// Plain returns the IPv4 address that a stands for if it is IPv4-mapped or translated by NAT64.
+// Otherwise, it returns a without its zone.
+func Plain(a netip.Addr) netip.Addr {
+	a = a.Unmap().WithZone("")
+	if !nat64.Contains(a) {
+		return a
+	}
+	b := a.As16()
+	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
 // Within reports whether one of the prefixes contains a.
