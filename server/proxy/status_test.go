@@ -62,7 +62,6 @@ func TestStatusAuthorization(t *testing.T) {
 		{"", nil, 404, 404}, // a proxy on this machine may have forwarded it
 		{"", []string{"Authorization", "Bearer ", "X-RateLimit-Token", ""}, 404, 404},
 		{"trusted_proxies: [127.0.0.1]", []string{forwarded, "127.0.0.1"}, 404, 404},
-		{"status: {token: ''}", nil, 404, 404},
 		{"status: {allow: [127.0.0.1]}", nil, 200, 200},
 		{"status: {allow: [127.0.0.1]}", []string{forwarded, "192.0.2.1"}, 403, 403}, // of another client, through an untrusted proxy
 		{"status: {allow: [127.0.0.1]}", []string{"Forwarded", "for=127.0.0.1"}, 403, 403},

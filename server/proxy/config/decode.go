@@ -1,15 +1,14 @@
 package config
 
 import (
-	"cmp"
+	"bytes"
 	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -17,9 +16,14 @@ import (
 )
 
 // Parse reads a configuration in YAML. It returns an error, with line and column, for
-// unknown and repeated fields, for a field without a value, and for a value of another kind.
+// unknown and repeated fields, for a field without a value, for a value of another kind, and for
+// zero and empty values, which would mean the default.
 // name is the file's name in errors. [Config.Resolve] checks what the values mean.
 func Parse(name string, data []byte) (Config, error) {
+	if !utf8.Valid(data) {
+		return Config{}, fmt.Errorf("%s: is not text in UTF-8", name)
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // the byte order mark of some editors
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		return Config{}, syntaxError(name, err)
@@ -83,8 +87,14 @@ func position(n ast.Node) string {
 	return fmt.Sprintf("%d:%d", at.Line, at.Column)
 }
 
-func (d *decoder) errorf(n ast.Node, format string, args ...any) {
-	d.errs = append(d.errs, fmt.Errorf("%s:%s: %w", d.source.name, position(n), fmt.Errorf(format, args...)))
+// errorf reports an error of the field with this path, "" for the whole file.
+func (d *decoder) errorf(n ast.Node, path, format string, args ...any) {
+	at, err := d.source.name+":"+position(n), fmt.Errorf(format, args...)
+	if path == "" {
+		d.errs = append(d.errs, fmt.Errorf("%s: %w", at, err))
+		return
+	}
+	d.errs = append(d.errs, &FieldError{at, path, err})
 }
 
 var (
@@ -107,14 +117,14 @@ func (d *decoder) decode(n ast.Node, to reflect.Value, path string) {
 		if value, ok := d.anchors[name]; ok {
 			d.decode(value, to, path)
 		} else {
-			d.errorf(n, "there is no anchor &%s before it", name)
+			d.errorf(n, path, "there is no anchor &%s before it", name)
 		}
 		return
 	case *ast.TagNode:
-		d.errorf(n, "%s: tags have no meaning here", n.GetToken().Value)
+		d.errorf(n, path, "%s: tags have no meaning here", n.GetToken().Value)
 		return
 	case *ast.NullNode:
-		d.errorf(n, "has no value: set one, or omit the field for its default")
+		d.errorf(n, path, "has no value: set one, or omit the field for its default")
 		return
 	}
 	d.source.positions[path] = position(n)
@@ -124,11 +134,11 @@ func (d *decoder) decode(n ast.Node, to reflect.Value, path string) {
 		to.Set(reflect.New(t.Elem()))
 		d.decode(n, to.Elem(), path)
 	case t == rateType:
-		set(d, n, to, ParseRate)
+		set(d, n, to, path, ParseRate)
 	case t == sizeType:
-		set(d, n, to, parseSize)
+		set(d, n, to, path, parseSize)
 	case t == prefixType:
-		set(d, n, to, parsePrefix)
+		set(d, n, to, path, parsePrefix)
 	case t == listenerType && isScalar:
 		d.decode(n, to.FieldByName("Address"), path+".address")
 	case t.Kind() == reflect.Struct, t.Kind() == reflect.Map:
@@ -136,141 +146,6 @@ func (d *decoder) decode(n ast.Node, to reflect.Value, path string) {
 	case t.Kind() == reflect.Slice:
 		d.list(n, to, path)
 	default:
-		d.scalar(n, to)
+		d.scalar(n, to, path)
 	}
-}
-
-// set sets a value that parse reads.
-func set[T any](d *decoder, n ast.Node, to reflect.Value, parse func(string) (T, error)) {
-	if _, ok := n.(ast.ScalarNode); !ok {
-		d.errorf(n, "want a single value")
-		return
-	}
-	v, err := parse(n.GetToken().Value)
-	if err != nil {
-		d.errorf(n, "%w", err)
-		return
-	}
-	to.Set(reflect.ValueOf(v))
-}
-
-func (d *decoder) list(n ast.Node, to reflect.Value, path string) {
-	list, ok := n.(*ast.SequenceNode)
-	if !ok {
-		d.errorf(n, "%q: want a list, such as [a, b]", n.GetToken().Value)
-		return
-	}
-	to.Set(reflect.MakeSlice(to.Type(), len(list.Values), len(list.Values)))
-	for i, v := range list.Values {
-		d.decode(v, to.Index(i), fmt.Sprintf("%s[%d]", path, i))
-	}
-}
-
-// mapping sets the fields of a struct, or the entries of a map whose keys are text.
-func (d *decoder) mapping(n ast.Node, to reflect.Value, path string) {
-	var entries []*ast.MappingValueNode
-	switch node := n.(type) {
-	case *ast.MappingNode:
-		entries = node.Values
-	case *ast.MappingValueNode:
-		entries = []*ast.MappingValueNode{node}
-	default:
-		d.errorf(n, "%q: want fields, such as {name: value}", n.GetToken().Value)
-	}
-	if path != "" {
-		path += "."
-	}
-	isMap := to.Kind() == reflect.Map
-	if isMap {
-		to.Set(reflect.MakeMap(to.Type()))
-	}
-	for _, e := range entries {
-		name := e.Key.GetToken().Value
-		if isMap {
-			if _, isText := e.Key.(*ast.StringNode); !isText && !wholeNumber.MatchString(name) {
-				d.errorf(e.Key, "%q is not text: put it in quotes", name)
-				continue
-			}
-			v := reflect.New(to.Type().Elem()).Elem()
-			d.decode(e.Value, v, path+name)
-			to.SetMapIndex(reflect.ValueOf(name), v)
-			continue
-		}
-		field := fieldNamed(to, name)
-		if !field.IsValid() {
-			d.errorf(e.Key, "unknown field %q, want one of %s", name, strings.Join(fieldNames(to.Type()), ", "))
-			continue
-		}
-		d.decode(e.Value, field, path+name)
-	}
-}
-
-// fieldNamed returns the field of a struct with a name in YAML, the zero Value if none has it.
-func fieldNamed(v reflect.Value, name string) reflect.Value {
-	for i := range v.NumField() {
-		if name != "" && fieldName(v.Type().Field(i)) == name {
-			return v.Field(i)
-		}
-	}
-	return reflect.Value{}
-}
-
-// wholeNumber matches a number that every reader of YAML takes for the same.
-var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
-
-// scalar sets a duration, a bool, a text or a whole number.
-func (d *decoder) scalar(n ast.Node, to reflect.Value) {
-	text := n.GetToken().Value
-	switch {
-	case to.Type() == durationType:
-		v, err := parseDuration(text)
-		if _, ok := n.(ast.ScalarNode); !ok || err != nil || text == "0" {
-			d.errorf(n, "%q: want a time with its unit, such as 50ms: %s", text, timeUnits)
-			return
-		}
-		to.SetInt(int64(v))
-	case to.Kind() == reflect.Bool:
-		v, ok := n.(*ast.BoolNode)
-		if !ok {
-			d.errorf(n, "%q: want true or false", text)
-			return
-		}
-		to.SetBool(v.Value)
-	case to.Kind() == reflect.String:
-		switch v := n.(type) {
-		case *ast.MappingNode:
-			d.errorf(n, `%q: want text: what begins with { needs quotes, "{client.ip}"`, text)
-		case *ast.LiteralNode:
-			to.SetString(v.Value.Value)
-		case ast.ScalarNode:
-			to.SetString(text)
-		default:
-			d.errorf(n, "%q: want text", text)
-		}
-	default:
-		v, err := strconv.ParseInt(text, 10, to.Type().Bits())
-		if _, ok := n.(*ast.IntegerNode); !ok || err != nil || !wholeNumber.MatchString(text) {
-			d.errorf(n, "%q: want a whole number", text)
-			return
-		}
-		to.SetInt(v)
-	}
-}
-
-// fieldNames returns the names in YAML of a struct's fields.
-func fieldNames(t reflect.Type) (names []string) {
-	for i := range t.NumField() {
-		if name := fieldName(t.Field(i)); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// fieldName returns the name of a field in YAML, or "" if it has none.
-func fieldName(f reflect.StructField) string {
-	if !f.IsExported() {
-		return ""
-	}
-	return cmp.Or(f.Tag.Get("yaml"), strings.ToLower(f.Name))
 }
