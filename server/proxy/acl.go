@@ -3,7 +3,6 @@ package proxy
 import (
 	"net/http"
 	"net/netip"
-	"slices"
 
 	"github.com/lazyreq/lazyreq/internal/netaddr"
 	"github.com/lazyreq/lazyreq/server/proxy/config"
@@ -13,66 +12,61 @@ import (
 type acl struct {
 	key      config.Key
 	networks []netip.Prefix
-	values   map[string]bool
+	values   valueSet
 }
 
-func newACL(entries []string, key config.Key) *acl {
+// newACL returns a list of clients that was checked. An entry such as 192.0.2.7 is an address. If
+// the list is to deny clients, it is a value of the key as well.
+func newACL(entries []string, key config.Key, denies bool) *acl {
 	if len(entries) == 0 {
 		return nil
 	}
-	l := &acl{key: key, values: map[string]bool{}}
+	l := &acl{key: key, values: valueSet{}}
 	for _, e := range entries {
-		if p, err := netip.ParsePrefix(e); err == nil {
-			l.networks = append(l.networks, unmapPrefix(p))
-		} else if a, err := netip.ParseAddr(e); err == nil {
-			l.networks = append(l.networks, unmapPrefix(netip.PrefixFrom(a.WithZone(""), a.BitLen())))
-		} else {
-			l.values[key.Normalize(e)] = true
+		network, isNetwork := parseNetwork(e)
+		if isNetwork {
+			l.networks = append(l.networks, network)
+		}
+		if values, err := key.Values(e); err == nil && (denies || !isNetwork) {
+			l.values.add(values)
 		}
 	}
 	return l
 }
 
-// nat64 is the prefix of IPv4 addresses that a gateway has translated (RFC 6052).
-var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+// parseNetwork reads a network, or an address as a network of its own.
+func parseNetwork(text string) (netip.Prefix, bool) {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return unmapPrefix(p), true
+	}
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	a = netaddr.Plain(a)
+	return netip.PrefixFrom(a, a.BitLen()), true
+}
 
 // unmapPrefix returns the IPv4 network that p stands for, or p itself in its shortest form.
 func unmapPrefix(p netip.Prefix) netip.Prefix {
-	if p.Bits() >= nat64.Bits() && nat64.Contains(p.Addr()) {
-		b := p.Addr().As16()
-		return netip.PrefixFrom(netip.AddrFrom4([4]byte(b[12:])), p.Bits()-nat64.Bits()).Masked()
+	if a := netaddr.Plain(p.Addr()); a.Is4() && p.Addr().Is6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(a, p.Bits()-96)
 	}
-	return netaddr.Unmap(p)
+	return p.Masked()
 }
 
 // containsAddr reports whether one of the networks contains the client's address.
 func containsAddr(networks []netip.Prefix, address netip.Addr) bool {
-	return address.IsValid() && (netaddr.Within(networks, address) ||
-		nat64.Contains(address) && netaddr.Within(networks, unmapPrefix(netip.PrefixFrom(address, 128)).Addr()))
+	return netaddr.Within(networks, address) || netaddr.Within(networks, netaddr.Plain(address))
 }
 
 // allows reports whether the request is on a list of allowed clients.
 func (l *acl) allows(r *http.Request, address netip.Addr) bool {
-	return l != nil && (containsAddr(l.networks, address) || len(l.values) > 0 && l.values[keyText(l.key, r, addressText(address))])
+	return l != nil && (containsAddr(l.networks, address) || len(l.values) > 0 && l.values.contains(keyValues(l.key, r, address)))
 }
 
 // denies reports whether the request is on a list of denied clients. Each of several values of
 // a header or the like counts: the upstream may read any.
 func (l *acl) denies(r *http.Request, address netip.Addr) bool {
-	if l == nil {
-		return false
-	}
-	if len(l.values) > 0 && len(l.key) == 1 && l.key[0].Kind != "client" &&
-		slices.ContainsFunc(partValues(l.key[0], r), func(v string) bool { return l.values[v] }) {
-		return true
-	}
-	return l.allows(r, address)
-}
-
-// addressText returns an address, "" for none.
-func addressText(a netip.Addr) string {
-	if !a.IsValid() {
-		return ""
-	}
-	return a.String()
+	return l != nil && (containsAddr(l.networks, address) || len(l.values) > 0 && l.values.containsAny(keyValues(l.key, r, address)))
 }

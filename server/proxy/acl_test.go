@@ -28,8 +28,8 @@ func TestListsMatchNAT64Addresses(t *testing.T) {
 		{"::ffff:198.51.100.7", "64:ff9b::198.51.100.7", true},
 		{"198.51.100.7", "64:ff9b:1::198.51.100.7", false},
 	} {
-		l := newACL([]string{c.entry}, key)
+		l := newACL([]string{c.entry}, key, true)
 		require.Equal(t, c.want, l.denies(r, netip.MustParseAddr(c.address)), "%s: %s", c.entry, c.address)
 	}
-	require.False(t, newACL([]string{"0.0.0.0/0", "::/0"}, key).allows(r, netip.Addr{}))
+	require.False(t, newACL([]string{"0.0.0.0/0", "::/0"}, key, false).allows(r, netip.Addr{}))
 }

@@ -34,7 +34,11 @@ func newClients(c *config.Config) (clients, error) {
 
 // addressText returns the client's address, "" if the request has none.
 func (c *clients) addressText(ctx context.Context, r *http.Request) string {
-	return addressText(c.address(ctx, r))
+	a := c.address(ctx, r)
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
 }
 
 // peerAddr returns the address at the other end of the connection, the zero Addr if it has none.

@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
 // exchange is one request on its way to an upstream.
@@ -73,7 +74,7 @@ func (x *exchange) refusal(r *http.Request) error {
 	switch {
 	case r.Method == http.MethodConnect:
 		return &server.Problem{Status: http.StatusNotImplemented, Detail: "CONNECT is not supported."}
-	case !isMethod(r.Method):
+	case !config.IsMethod(r.Method):
 		return server.Errorf(http.StatusBadRequest, "The request's method is not valid.")
 	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // "a:http://host/path", which an upstream may read otherwise
 		return server.Errorf(http.StatusBadRequest, "The request's target is not a path.")

@@ -34,12 +34,12 @@ rules:
 	require.NotContains(t, up.last.Load().Header, "X.key")
 
 	for field, part := range map[string]string{
-		"rules[0].match.headers":          "rules: [{name: a, limit: 1/s, match: {headers: {X_Plan: a}}}]",
-		"rules[0].tiers[0].match.headers": "rules: [{name: a, limit: 1/s, tiers: [{limit: 2/s, match: {headers: {X_Plan: a}}}]}]",
-		"rules[0].key":                    "rules: [{name: a, limit: 1/s, key: '{header.X_Key}'}]",
-		"rules[0].cost":                   "rules: [{name: a, limit: 1/s, cost: '{header.X_Cost}'}]",
-		"routes[0].match.headers":         "routes: [{upstream: main, match: {headers: {X_Plan: a}}}]",
-		"client_header":                   "trusted_proxies: [127.0.0.1]\nclient_header: X_Client",
+		"rules[0].match.headers.X_Plan":          "rules: [{name: a, limit: 1/s, match: {headers: {X_Plan: a}}}]",
+		"rules[0].tiers[0].match.headers.X_Plan": "rules: [{name: a, limit: 1/s, tiers: [{limit: 2/s, match: {headers: {X_Plan: a}}}]}]",
+		"rules[0].key":                           "rules: [{name: a, limit: 1/s, key: '{header.X_Key}'}]",
+		"rules[0].cost":                          "rules: [{name: a, limit: 1/s, cost: '{header.X_Cost}'}]",
+		"routes[0].match.headers.X_Plan":         "routes: [{upstream: main, match: {headers: {X_Plan: a}}}]",
+		"client_header":                          "trusted_proxies: [127.0.0.1]\nclient_header: X_Client",
 	} {
 		c := "upstreams: {main: {url: http://a}}\n" + part
 		require.ErrorContains(t, Check(parse(t, "%s", c)), field+": ")

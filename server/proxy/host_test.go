@@ -100,9 +100,9 @@ func TestHostSpellingsShareQuota(t *testing.T) {
 // net/http doesn't keep Host among the headers, so a rule by that header would never match.
 func TestHostHeaderIsRefusedInRules(t *testing.T) {
 	for field, part := range map[string]string{
-		"rules[0].match.headers":  "rules: [{name: a, limit: 1/s, match: {headers: {host: a}}}]",
-		"rules[0].key":            "rules: [{name: a, limit: 1/s, key: '{header.Host}'}]",
-		"routes[0].match.headers": "routes: [{upstream: main, match: {headers: {Host: a}}}]",
+		"rules[0].match.headers.host":  "rules: [{name: a, limit: 1/s, match: {headers: {host: a}}}]",
+		"rules[0].key":                 "rules: [{name: a, limit: 1/s, key: '{header.Host}'}]",
+		"routes[0].match.headers.Host": "routes: [{upstream: main, match: {headers: {Host: a}}}]",
 	} {
 		require.ErrorContains(t, Check(parse(t, "upstreams: {main: {url: http://a}}\n%s", part)), field+": ")
 	}

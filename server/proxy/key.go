@@ -76,26 +76,11 @@ func partValues(p config.KeyPart, r *http.Request) (values []string) {
 		return []string{cleanPath(r)}
 	case "method":
 		return []string{r.Method}
-	default:
-		return []string{p.Name}
 	}
 	for i, v := range values {
 		values[i] = p.Normalize(v)
 	}
 	return values
-}
-
-// keyText returns a key in clear, to be compared with the values of lists and tiers.
-func keyText(k config.Key, r *http.Request, address string) string {
-	var b strings.Builder
-	for _, p := range k {
-		if p.Kind == "client" {
-			b.WriteString(address)
-		} else {
-			b.WriteString(partValue(p, r))
-		}
-	}
-	return b.String()
 }
 
 // checkKeys returns an error if servers may read a query or a cookie differently that one of the

@@ -113,7 +113,7 @@ func (g *generation) readsDifferently(r *http.Request, path string) bool {
 		if other == path {
 			continue
 		}
-		if g.pathDecides || slices.ContainsFunc(g.pathMatches, func(m *config.Match) bool { return matchesPath(m, other) != matchesPath(m, path) }) {
+		if g.pathDecides || slices.ContainsFunc(g.pathMatches, func(m *config.Match) bool { return m.MatchesPath(other) != m.MatchesPath(path) }) {
 			return true
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strconv"
 	"sync/atomic"
 
@@ -30,34 +29,40 @@ type rule struct {
 
 type tier struct {
 	match  config.Match
-	keys   []string
+	keys   valueSet // nil for any
 	limits []ratelimit.Rule
 }
 
 // newRule returns the rule of a configuration that was checked.
 func newRule(c config.Rule, by *clients, counters *ruleCounters) *rule {
 	key, _ := config.ParseKey(c.Key)
-	r := &rule{Rule: c, key: key, allow: newACL(c.Allow, key), deny: newACL(c.Deny, key), counters: counters}
+	r := &rule{Rule: c, key: key, allow: newACL(c.Allow, key, false), deny: newACL(c.Deny, key, true), counters: counters}
 	r.policy = ratelimit.Policy{Name: c.Name, Key: keyFunc(key, by.key), Cost: costFunc(c.Cost), Rules: limitRules(c.Limits)}
 	if c.Missing == config.Address {
 		r.policy.Fallback = by.key
 	}
 	for _, t := range c.Tiers {
-		keys := make([]string, len(t.Keys))
-		for i, v := range t.Keys {
-			keys[i] = key.Normalize(v)
-			if a, err := netip.ParseAddr(v); err == nil && key.IsAddress() {
-				keys[i] = a.Unmap().WithZone("").String()
-			}
-		}
-		r.tiers = append(r.tiers, tier{t.Match, keys, limitRules(t.Limits)})
+		r.tiers = append(r.tiers, tier{t.Match, tierKeys(t, key), limitRules(t.Limits)})
 	}
 	if len(r.tiers) > 0 {
 		r.policy.RulesFor = func(ctx context.Context, req *http.Request) ([]ratelimit.Rule, error) {
-			return r.tierLimits(req, by.addressText(ctx, req)), nil
+			return r.tierLimits(req, by.address(ctx, req)), nil
 		}
 	}
 	return r
+}
+
+// tierKeys returns the keys of a tier, nil for any.
+func tierKeys(t config.Tier, key config.Key) valueSet {
+	if len(t.Keys) == 0 {
+		return nil
+	}
+	keys := valueSet{}
+	for _, text := range t.Keys {
+		values, _ := key.Values(text) // the configuration was checked
+		keys.add(values)
+	}
+	return keys
 }
 
 func limitRules(limits []config.Limit) (out []ratelimit.Rule) {
@@ -77,15 +82,16 @@ func (r *rule) limitHandle(req *server.Request) *ratelimit.Limit {
 }
 
 // tierLimits returns the limits of a request's tier, nil if it has none.
-func (r *rule) tierLimits(req *http.Request, address string) []ratelimit.Rule {
-	path, value := cleanPath(req), ""
+func (r *rule) tierLimits(req *http.Request, address netip.Addr) []ratelimit.Rule {
+	path := cleanPath(req)
+	var values [][]string // of the key, once a tier needs it
 	for i := range r.tiers {
 		t := &r.tiers[i]
-		if len(t.keys) > 0 {
-			if value == "" {
-				value = keyText(r.key, req, address)
+		if t.keys != nil {
+			if values == nil {
+				values = keyValues(r.key, req, address)
 			}
-			if !slices.Contains(t.keys, value) {
+			if !t.keys.contains(values) {
 				continue
 			}
 		}
@@ -100,7 +106,7 @@ func (r *rule) tierLimits(req *http.Request, address string) []ratelimit.Rule {
 func (r *rule) resultLimit(req *http.Request, by *clients, res ratelimit.Result) ratelimit.Rule {
 	limits := r.policy.Rules
 	if len(r.tiers) > 0 {
-		if chosen := r.tierLimits(req, by.addressText(req.Context(), req)); chosen != nil {
+		if chosen := r.tierLimits(req, by.address(req.Context(), req)); chosen != nil {
 			limits = chosen
 		}
 	}

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/textproto"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lazyreq/lazyreq/internal/names"
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
@@ -89,16 +90,8 @@ func (k *checker) config() {
 	between(k, "redis_timeout", c.RedisTimeout, minTimeout, time.Hour)
 	k.clients()
 	k.routes()
-	for i, r := range c.Rules {
-		field := fmt.Sprintf("rules[%d]", i)
-		if slices.ContainsFunc(c.Rules[:i], func(other Rule) bool { return other.Name == r.Name }) {
-			k.addf(field+".name", "is also the name of another rule, %q", r.Name)
-		}
-		k.rule(&r, field)
-	}
-	if p := c.Status.Path; p != Off && (!strings.HasPrefix(p, "/") || strings.Trim(p, "/") == "") {
-		k.addf("status.path", "%q, want a path such as /status, or off", p)
-	}
+	k.rules()
+	k.status()
 	between(k, "timeouts.header", c.Timeouts.Header, minTimeout, maxTimeout)
 	between(k, "timeouts.stall", c.Timeouts.Stall, minTimeout, maxTimeout)
 	between(k, "timeouts.idle", c.Timeouts.Idle, minTimeout, maxTimeout)
@@ -137,7 +130,7 @@ func validPort(port string) bool {
 }
 
 // CheckFiles returns an error for each certificate of a listener that can't be used. Resolve
-// doesn't, since a pair of files may be about to be replaced when the proxy reloads.
+// doesn't read them.
 func (c Config) CheckFiles() error {
 	k := &checker{c: &c}
 	for i, l := range c.Listen {
@@ -187,19 +180,40 @@ func (k *checker) routes() {
 	} else if len(c.Routes) == 0 {
 		k.addf("routes", "there are none, but more than one upstream")
 	}
+	var earlier claims
 	for i, r := range c.Routes {
 		field := fmt.Sprintf("routes[%d]", i)
 		if _, ok := c.Upstreams[r.Upstream]; !ok {
 			k.addf(field+".upstream", "there is no upstream %q", r.Upstream)
 		}
 		k.match(r.Match, field+".match")
+		if other := earlier.coverOf(r.Match); other != "" {
+			k.addf(field, "is never used: %s matches all its requests", other)
+		}
+		earlier = earlier.with(field, r.Match)
 	}
 }
 
-// header refuses a header that is dropped from requests, or that isn't one to net/http.
+// status checks [Status].
+func (k *checker) status() {
+	s := k.c.Status
+	if p := s.Path; p != Off {
+		u, err := url.ParseRequestURI(p)
+		if err != nil || u.EscapedPath() != p || strings.Trim(p, "/") == "" {
+			k.addf("status.path", "%q, want a path such as /status, or off", p)
+		}
+	}
+	k.add("status.token", checkFieldValue(s.Token))
+}
+
+// header refuses a header that requests don't have where they are matched and counted, or that
+// isn't one to net/http.
 func (k *checker) header(field, name string) {
-	if strings.EqualFold(name, "Host") {
+	switch textproto.CanonicalMIMEHeaderKey(name) {
+	case "Host":
 		k.addf(field, "Host cannot be matched or counted by as a header: use hosts or {host}")
+	case "Transfer-Encoding", "Trailer": // net/http removes them
+		k.addf(field, "the header %s cannot be matched or counted by: it is about the connection", name)
 	}
 	if isToken(name) && !ForwardedName(name, k.c.Headers.Underscores) {
 		k.addf(field, "the header %s is dropped from requests, since its name has other characters than letters, digits and - (see headers.underscores)", name)
@@ -218,34 +232,4 @@ func ForwardedName(name string, underscores bool) bool {
 		}
 	}
 	return true
-}
-
-func (k *checker) rule(r *Rule, field string) {
-	k.oneOf(field+".missing", r.Missing, Address, Reject, Skip)
-	k.oneOf(field+".on_error", r.OnError, Open, Closed, Local)
-	if !names.Valid(r.Name) {
-		k.addf(field+".name", "is %q, want %s", r.Name, names.Rule)
-	}
-	k.match(r.Match, field+".match")
-	key, err := ParseKey(r.Key)
-	k.add(field+".key", err)
-	for _, p := range key {
-		if p.Kind == "header" {
-			k.header(field+".key", p.Name)
-		}
-	}
-	cost, header, err := ParseCost(r.Cost)
-	k.add(field+".cost", err)
-	k.header(field+".cost", header)
-	k.limits(r.Limit, r.Limits, cost, field)
-	if key != nil {
-		k.list(r.Allow, key, field+".allow")
-		k.list(r.Deny, key, field+".deny")
-	}
-	for i, t := range r.Tiers {
-		at := fmt.Sprintf("%s.tiers[%d]", field, i)
-		k.match(t.Match, at+".match")
-		k.limits(t.Limit, t.Limits, cost, at)
-		k.keys(t.Keys, key, at+".keys")
-	}
 }

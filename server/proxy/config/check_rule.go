@@ -4,54 +4,82 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"path"
+	"slices"
 	"strings"
 
+	"github.com/lazyreq/lazyreq/internal/names"
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// match checks a [Match].
-func (k *checker) match(m Match, field string) {
-	for i, method := range m.Methods {
-		if method == "" || method != strings.ToUpper(method) {
-			k.addf(fmt.Sprintf("%s.methods[%d]", field, i), "%q is not a method, want one such as GET", method)
+// rules checks [Config.Rules].
+func (k *checker) rules() {
+	var last claims
+	for i, r := range k.c.Rules {
+		field := fmt.Sprintf("rules[%d]", i)
+		if slices.ContainsFunc(k.c.Rules[:i], func(other Rule) bool { return other.Name == r.Name }) {
+			k.addf(field+".name", "is also the name of another rule, %q", r.Name)
 		}
-	}
-	for i, host := range m.Hosts {
-		base := strings.TrimPrefix(host, "*.")
-		_, ok := ParseHost(base)
-		if !ok || strings.LastIndexByte(base, ':') > strings.LastIndexByte(base, ']') {
-			k.addf(fmt.Sprintf("%s.hosts[%d]", field, i), "%q is not a host without a port, want one such as example.com or *.example.com", host)
+		k.rule(&r, field)
+		if other := last.coverOf(r.Match); other != "" {
+			k.addf(field, "is never used: %s is last and matches all its requests", other)
 		}
-	}
-	for i, p := range m.Paths {
-		k.add(fmt.Sprintf("%s.paths[%d]", field, i), checkPattern(p))
-	}
-	for name := range m.Headers {
-		if !isToken(name) {
-			k.addf(field+".headers", "%q is not the name of a header", name)
+		if r.Last {
+			last = last.with(field, r.Match)
 		}
-		k.header(field+".headers", name)
 	}
 }
 
-// checkPattern checks a pattern of [Match.Paths].
-func checkPattern(p string) error {
-	switch clean := path.Clean(p); {
-	case p == "" || p[0] != '/':
-		return fmt.Errorf("%q is not a path pattern: it has to begin with /", p)
-	case clean != p && clean+"/" != p:
-		return fmt.Errorf("%q never matches: paths are matched in their shortest form, %q", p, clean)
-	case strings.ContainsAny(p, `;\`):
-		return fmt.Errorf("%q never matches: parameters of segments are removed, and a backslash is a slash", p)
+func (k *checker) rule(r *Rule, field string) {
+	k.oneOf(field+".missing", r.Missing, Address, Reject, Skip)
+	k.oneOf(field+".on_error", r.OnError, Open, Closed, Local)
+	if !names.Valid(r.Name) {
+		k.addf(field+".name", "is %q, want %s", r.Name, names.Rule)
 	}
-	for s := range strings.SplitSeq(strings.TrimSuffix(strings.TrimSuffix(p, "/"), "/**"), "/") {
-		if strings.Contains(s, "*") && s != "*" {
-			return errors.New(`"*" must be a whole segment, and "**" the last one`)
+	k.match(r.Match, field+".match")
+	key, err := ParseKey(r.Key)
+	k.add(field+".key", err)
+	for _, p := range key {
+		if p.Kind == "header" {
+			k.header(field+".key", p.Name)
 		}
 	}
-	return nil
+	cost, header, err := ParseCost(r.Cost)
+	k.add(field+".cost", err)
+	k.header(field+".cost", header)
+	k.limits(r.Limit, r.Limits, cost, field)
+	if key != nil {
+		k.list(r.Allow, key, field+".allow")
+		k.list(r.Deny, key, field+".deny")
+	}
+	k.tiers(r.Tiers, key, cost, field)
+}
+
+// tiers checks [Rule.Tiers]. key is nil if it is not valid.
+func (k *checker) tiers(tiers []Tier, key Key, cost int64, field string) {
+	var anyKey claims
+	byKey := map[string]claims{}
+	for i, t := range tiers {
+		at := fmt.Sprintf("%s.tiers[%d]", field, i)
+		k.match(t.Match, at+".match")
+		k.limits(t.Limit, t.Limits, cost, at)
+		if other := anyKey.coverOf(t.Match); other != "" {
+			k.addf(at, "is never used: %s matches all its requests", other)
+		}
+		if len(t.Keys) == 0 {
+			anyKey = anyKey.with(at, t.Match)
+		}
+		for n, text := range t.Keys {
+			field := fmt.Sprintf("%s.keys[%d]", at, n)
+			if key != nil {
+				k.tierKey(text, key, field)
+			}
+			if other := byKey[text].coverOf(t.Match); other != "" && other != at {
+				k.addf(field, "%q is never used: %s has it for all its requests", text, other)
+			}
+			byKey[text] = byKey[text].with(at, t.Match)
+		}
+	}
 }
 
 // limits checks the limits of a rule or a tier, and that a request can cost as much as it does.
@@ -97,29 +125,31 @@ func (k *checker) list(entries []string, key Key, field string) {
 	for i, e := range entries {
 		_, notPrefix := netip.ParsePrefix(e)
 		_, notAddress := netip.ParseAddr(e)
-		if notPrefix == nil || notAddress == nil {
+		if notPrefix == nil || notAddress == nil && !strings.Contains(e, "/") { // not a zone such as eth0/64
 			continue
 		}
-		// An IPv4 address with a typo isn't a value of the key.
-		looksLikeAddress := strings.Count(e, ".") == 3 && strings.Trim(e, "0123456789./") == ""
-		if looksLikeAddress || key.IsAddress() || key.Normalize(e) == "" {
-			k.addf(fmt.Sprintf("%s[%d]", field, i), "%q is not an address, a network or a value of the key", e)
+		_, err := key.Values(e)
+		if err == nil && len(key) == 1 && looksLikeAddress(e) {
+			err = errors.New("looks like a mistyped address")
+		}
+		if err != nil {
+			k.addf(fmt.Sprintf("%s[%d]", field, i), "%q is not an address, a network or a value of the key: it %w", e, err)
 		}
 	}
 }
 
-// keys checks [Tier.Keys].
-func (k *checker) keys(values []string, key Key, field string) {
-	for i, v := range values {
-		_, err := netip.ParseAddr(v)
-		switch at := fmt.Sprintf("%s[%d]", field, i); {
-		case v == "":
-			k.addf(at, "is empty, but no key is empty")
-		case key.IsAddress() && err != nil:
-			k.addf(at, "%q is not an address, and the rule counts by address", v)
-		case key.Normalize(v) == "":
-			k.addf(at, "%q is not a host, and the rule counts by host", v)
-		}
+// looksLikeAddress reports whether text, which is not an address or a network, may be meant as one:
+// 10.0.0.256 or 2001:db8::/129.
+func looksLikeAddress(text string) bool {
+	address, _, isNetwork := strings.Cut(text, "/")
+	_, err := netip.ParseAddr(address)
+	return isNetwork && err == nil || strings.Count(text, ".") == 3 && strings.Trim(text, "0123456789./") == ""
+}
+
+// tierKey checks one of [Tier.Keys].
+func (k *checker) tierKey(text string, key Key, field string) {
+	if _, err := key.Values(text); err != nil {
+		k.addf(field, "%q is not a value of the key: it %w", text, err)
 	}
 }
 

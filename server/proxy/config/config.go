@@ -92,7 +92,7 @@ type Match struct {
 	Methods []string `yaml:"methods"`
 	// Hosts are names without a port: "example.com", "[::1]", or "*.example.com" for subdomains.
 	Hosts []string `yaml:"hosts"`
-	// Paths are patterns of the cleaned and decoded path: "/users/*/orders", "/api/**".
+	// Paths are patterns of the cleaned and decoded path: "/users/*/orders", "/my files/**".
 	Paths []string `yaml:"paths"`
 	// Headers are values of request headers by name; "*" is any value.
 	Headers map[string]string `yaml:"headers"`
@@ -123,8 +123,8 @@ type Rule struct {
 	OnError string `yaml:"on_error"`
 	// Shadow tries the rule out: requests that it would deny are allowed, counted and logged.
 	Shadow bool `yaml:"shadow"`
-	// Allow and Deny are addresses, networks or values of the key that this rule doesn't
-	// limit, or that are answered 403. Deny comes first.
+	// Allow and Deny are addresses, networks or values of the key, as [Key.Values] reads them, that
+	// this rule doesn't limit, or that are answered 403. Deny comes first.
 	Allow []string `yaml:"allow"`
 	Deny  []string `yaml:"deny"`
 	// Last ends the list of rules for the requests that match this one.
@@ -149,7 +149,7 @@ type Limit struct {
 // Tier is the limits of the requests that match and whose key is one of Keys.
 type Tier struct {
 	Match Match `yaml:"match"`
-	// Keys are values of the key. Default: any.
+	// Keys are values of the key, as [Key.Values] reads them. Default: any.
 	Keys   []string `yaml:"keys"`
 	Limit  Rate     `yaml:"limit"`
 	Limits []Limit  `yaml:"limits"`

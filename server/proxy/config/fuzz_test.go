@@ -50,6 +50,10 @@ func FuzzKey(f *testing.F) {
 		again, err := ParseKey(textOf(k))
 		require.NoError(t, err)
 		require.Equal(t, k, again)
+		if values, err := k.Values(value); err == nil {
+			require.NotEmpty(t, values)
+			require.NotContains(t, values, "")
+		}
 		for _, p := range k {
 			once := p.Normalize(value)
 			if p.Kind == "host" || p.Kind == "path" || p.Kind == "query" {

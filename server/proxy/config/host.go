@@ -34,6 +34,12 @@ func ParseHost(text string) (host string, ok bool) {
 	return strings.ToLower(name), true
 }
 
+// isHostWithoutPort reports whether text is a host that names no port.
+func isHostWithoutPort(text string) bool {
+	_, ok := ParseHost(text)
+	return ok && strings.LastIndexByte(text, ':') <= strings.LastIndexByte(text, ']')
+}
+
 // isName reports whether name consists of labels.
 func isName(name string) bool {
 	dot := true // the previous character was one

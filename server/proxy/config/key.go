@@ -57,6 +57,9 @@ func parseKeyPart(inner string) (KeyPart, error) {
 	case "cookie":
 		valid = isToken(name)
 	case "query":
+		if escape.MatchString(name) {
+			return KeyPart{}, fmt.Errorf("{%s} has an escape, and names of parameters are compared decoded: want the character itself", inner)
+		}
 		valid = name != ""
 	case "host", "path", "method":
 		valid = !named
@@ -91,18 +94,6 @@ func (k Key) Only() (p KeyPart, ok bool) {
 		}
 	}
 	return p, ok
-}
-
-// IsAddress reports whether the key is the client's address and nothing else.
-func (k Key) IsAddress() bool { return len(k) == 1 && k[0].Kind == "client" }
-
-// Normalize returns the form in which values of the key are compared, "" for a host that is
-// not valid.
-func (k Key) Normalize(value string) string {
-	if len(k) == 1 {
-		return k[0].Normalize(value)
-	}
-	return value
 }
 
 // Normalize returns the form in which values of the part are compared: the same for all

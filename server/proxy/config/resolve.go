@@ -112,7 +112,8 @@ func (m *Match) normalize() {
 	}
 	headers := map[string]string{}
 	for name, value := range m.Headers {
-		headers[textproto.CanonicalMIMEHeaderKey(name)] = value
+		name = textproto.CanonicalMIMEHeaderKey(name)
+		headers[name] = KeyPart{Kind: "header", Name: name}.Normalize(value)
 	}
 	m.Hosts, m.Headers = hosts, headers
 }

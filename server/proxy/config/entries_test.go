@@ -1,0 +1,171 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An entry that no request can match is an error.
+func TestEntriesThatNeverMatch(t *testing.T) {
+	for match, want := range map[string]string{
+		`methods: ["GET,POST"]`:                       `methods[0]: "GET,POST" is not a method`,
+		`methods: ["*"]`:                              `methods[0]: "*" is not a method`,
+		`methods: [GET, "POST "]`:                     `methods[1]: "POST " is not a method`,
+		`methods: [CONNECT]`:                          `methods[0]: "CONNECT" never matches`,
+		`hosts: ["*.[::1]"]`:                          `hosts[0]: "*.[::1]" is not a host`,
+		`hosts: ["*"]`:                                `hosts[0]: "*" is not a host`,
+		`paths: ["/my%20files/**"]`:                   `paths[0]: "/my%20files/**" never matches: paths are compared decoded, so write the character itself for %20`,
+		`paths: ["/a", "/%2e"]`:                       `paths[1]: "/%2e" never matches`,
+		`paths: ["/search?q=x"]`:                      `paths[0]: "/search?q=x" never matches: the query is not part of the path`,
+		`paths: ["/a\n"]`:                             `paths[0]: "/a\n" never matches: paths with control`,
+		`headers: {X-Plan: " gold"}`:                  `headers.X-Plan: " gold" never matches: a header's value doesn't begin or end with a space`,
+		`headers: {X-Plan: "a\nb"}`:                   `headers.X-Plan: "a\nb" never matches: a header's value has no control`,
+		`headers: {trailer: x}`:                       `headers.trailer: the header trailer cannot be matched`,
+		`headers: {Transfer-Encoding: "*"}`:           `headers.Transfer-Encoding: the header Transfer-Encoding cannot be matched`,
+		`headers: {X-Plan: gold, x-plan: silver}`:     `headers.x-plan: is the same header as another, X-Plan`,
+		`headers: {x-a: "1", X-B: "2", X-A: "1"}`:     `headers.x-a: is the same header as another, X-A`,
+		`headers: {X-Plan: gold}, paths: ["/100%/%"]`: ``,
+		`methods: [M-SEARCH], paths: ["/a b/*/c#d"]`:  ``,
+	} {
+		for _, format := range []string{
+			"routes: [{upstream: main, match: {%s}}]", "rules: [{name: a, limit: 1/s, match: {%s}}]",
+			"rules: [{name: a, limit: 1/s, tiers: [{limit: 1/s, match: {%s}}]}]",
+		} {
+			err := checkLine(t, fmt.Sprintf(format, match))
+			if want == "" {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorContains(t, err, want)
+			require.True(t, strings.HasPrefix(err.Error(), "p.yaml:2:"), "%v", err)
+			require.NotContains(t, err.Error(), "\n")
+		}
+	}
+	for line, want := range map[string]string{
+		`status: {path: /my status}`:                               `status.path: "/my status", want a path`,
+		`status: {path: "/status?x"}`:                              `status.path: "/status?x", want a path`,
+		`status: {path: "/s#x"}`:                                   `status.path: "/s#x", want a path`,
+		`status: {token: " t"}`:                                    `status.token: never matches`,
+		"status:\n  token: |\n    t":                               `status.token: never matches`,
+		`rules: [{name: a, limit: 1/s, key: "{header.Trailer}"}]`:  `rules[0].key: the header Trailer cannot`,
+		`rules: [{name: a, limit: 1/s, key: "{query.a%20b}"}]`:     `rules[0].key: {query.a%20b} has an escape`,
+		`rules: [{name: a, limit: 1/s, cost: "{header.trailer}"}]`: `rules[0].cost: the header Trailer cannot`,
+	} {
+		require.ErrorContains(t, checkLine(t, line), want)
+	}
+}
+
+// A rule, a route or a tier that gets no request is an error.
+func TestUnreachableEntries(t *testing.T) {
+	const last = "rules: [{name: a, limit: 1/s, last: true, match: {%s}}, {name: b, limit: 1/s, match: {%s}}]"
+	const routes = "routes: [{upstream: main, match: {%s}}, {upstream: other, match: {%s}}]"
+	const tiers = "rules: [{name: a, limit: 1/s, tiers: [{limit: 1/s, match: {%s}}, {limit: 2/s, match: {%s}, keys: [k]}]}]"
+	for _, c := range []struct {
+		first, second string
+		covers        bool
+	}{
+		{"", "", true},
+		{"", "paths: [/a], methods: [GET]", true},
+		{"paths: ['/**']", "", true},
+		{"paths: ['/**']", "hosts: [a]", true},
+		{"paths: ['/a/**']", "", false},
+		{"paths: ['/a/**']", "paths: [/a]", true},
+		{"paths: ['/a/**']", "paths: [/a/b/, '/a/*/c', '/a/b/**']", true},
+		{"paths: ['/a/**']", "paths: [/a/b, /b]", false},
+		{"paths: ['/a/**', /b]", "paths: [/a/b, /b]", true},
+		{"paths: ['/a/*']", "paths: ['/a/**']", false},
+		{"paths: ['/a/*/**']", "paths: ['/a/**']", false},
+		{"paths: ['/a/*/**']", "paths: ['/a/b/**']", true},
+		{"paths: [/a/b]", "paths: ['/a/*']", false},
+		{"paths: ['/*/b']", "paths: [/a/b/]", true},
+		{"methods: [GET, HEAD]", "methods: [HEAD], hosts: [a]", true},
+		{"methods: [GET]", "methods: [GET, HEAD]", false},
+		{"methods: [GET]", "", false},
+		{"hosts: [A.example.com.]", "hosts: [a.example.com]", true},
+		{"hosts: ['*.example.com']", "hosts: [a.b.example.com, '*.c.example.com', '*.EXAMPLE.com']", true},
+		{"hosts: ['*.example.com']", "hosts: [example.com]", false},
+		{"hosts: [a.example.com]", "hosts: ['*.example.com']", false},
+		{"headers: {X: '*'}", "headers: {x: a}", true},
+		{"headers: {X: a}", "headers: {X: '*'}", false},
+		{"headers: {X: a}", "headers: {X: a, Y: b}", true},
+		{"headers: {X: a, Y: b}", "headers: {X: a}", false},
+	} {
+		for format, want := range map[string]string{
+			last:   "rules[1]: is never used: rules[0] is last and matches all its requests",
+			routes: "routes[1]: is never used: routes[0] matches all its requests",
+			tiers:  "rules[0].tiers[1]: is never used: rules[0].tiers[0] matches all its requests",
+		} {
+			err := checkLine(t, fmt.Sprintf(format, c.first, c.second))
+			if c.covers {
+				require.ErrorContains(t, err, want, "%+v", c)
+				require.True(t, strings.HasPrefix(err.Error(), "p.yaml:2:"), "%v", err)
+			} else {
+				require.NoError(t, err, "%+v", c)
+			}
+		}
+	}
+	require.NoError(t, checkLine(t, "rules: [{name: a, limit: 1/s}, {name: b, limit: 1/m}]"), "both of them charge")
+
+	const keys = "rules: [{name: a, limit: 1/s, tiers: [{keys: [k, l, k], limit: 1/s, match: {%s}}, {keys: [m, l], limit: 2/s, match: {%s}}]}]"
+	require.ErrorContains(t, checkLine(t, fmt.Sprintf(keys, "", "")),
+		`rules[0].tiers[1].keys[1]: "l" is never used: rules[0].tiers[0] has it for all its requests`)
+	require.NoError(t, checkLine(t, fmt.Sprintf(keys, "paths: [/x]", "")))
+}
+
+// An entry of a list has to be a value of the key, and only one.
+func TestListEntries(t *testing.T) {
+	const (
+		host    = "{host}"
+		several = "can be divided into the values of the key in several ways"
+	)
+	for _, c := range []struct{ key, entry, want string }{
+		{host, "example.com", ""},
+		{host, "example.com:80", "it is not a host without a port"},
+		{host, "*.example.com", "it is not a host without a port"},
+		{"{path}", "/a//b/../c", ""},
+		{"{path}", "a", "it does not begin with /"},
+		{"{path}", "/a%20b", "it never matches: paths are compared decoded"},
+		{"{path}", "/a?b", "it never matches: the query"},
+		{"{path}", "/a;b", "it never matches: parameters"},
+		{"{path}", "/a/**", "it has a *, but is not a pattern"},
+		{"{method}", "get", "it is not a method"},
+		{"{header.X}", " a", "it never matches: a header's value doesn't begin or end with a space"},
+		{"{header.X}", "a\\nb", "it never matches: a header's value has no control characters"},
+		{"{query.k}", "a\\0b", "it never matches: it contains NUL"},
+		{"{query.k}", " a+b ", ""},
+		{"{cookie.k}", " ", "it is empty"},
+		{"key-{header.X}", "key-a", ""},
+		{"key-{header.X}", "a", "it does not have the form of the key"},
+		{"key-{header.X}", "key-", "it does not have the form of the key"},
+		{"{host} {header.Authorization}", "x Basic QQ==", ""},
+		{"{host} {header.Authorization}", "x", "it does not have the form of the key"},
+		{"{host} {header.Authorization}", "x/ Basic QQ==", "it does not have the form of the key"},
+		{"{header.A} {header.B}", "a b", ""},
+		{"{header.A} {header.B}", "a b c", several},
+		{"{header.A}{header.B}", "ab", ""},
+		{"{header.A}{header.B}", "abc", several},
+		{"{path}{path}", "/a//b", ""},
+		{"{path}{path}", "/a/b/c", several},
+		{"{host}{path}", "example.com/a/b", ""},
+		{"{method} {path}", "GET /a b", ""},
+		{"{path} {method}", "/a b GET", ""},
+		{"{client.ip} {path}", "2001:DB8::1 /x", ""},
+		{"{client.ip}/{header.X}", "10.0.0.1/x", ""},
+	} {
+		for _, list := range []string{"allow: [%q]", "deny: [%q]", "tiers: [{limit: 1/s, keys: [%q]}]"} {
+			entry := fmt.Sprintf(strings.ReplaceAll(list, "%q", `"%s"`), c.entry)
+			err := checkLine(t, fmt.Sprintf("rules: [{name: a, limit: 1/s, key: %q, %s}]", c.key, entry))
+			if c.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.want, "%s: %s", c.key, entry)
+			}
+		}
+	}
+	for _, entry := range []string{"10.0.0.256", "10.0.0.1/33", "2001:db8::/129", "10.0.0.0/255.0.0.0", "fe80::%eth0/64"} {
+		require.ErrorContains(t, checkLine(t, fmt.Sprintf("rules: [{name: a, limit: 1/s, deny: [%q]}]", entry)), "it looks like a mistyped address")
+	}
+}
