@@ -62,15 +62,24 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
-// A reload succeeds while a certificate is being replaced.
+// A reload needs certificates that New would accept. Without them, the old configuration stays.
 func TestReloadWithoutCertificate(t *testing.T) {
-	certs := newCertificates(t)
-	c := limited(t, behind(t, nil).URL, "10/60s")
-	c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
-	p := run(t, c)
+	certs, up := newCertificates(t), behind(t, nil).URL
+	conf := func(limit string) config.Config {
+		c := limited(t, up, limit)
+		c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
+		return c
+	}
+	p := run(t, conf("10/60s"))
+	p.client = certs.client(t, true)
 	require.NoError(t, os.Remove(certs.key))
-	require.NoError(t, p.reload(c))
-	require.ErrorContains(t, Check(c), "listen[0].cert")
+	require.ErrorContains(t, Check(conf("20/60s")), "listen[0].cert: "+certs.cert)
+	require.ErrorContains(t, p.reload(conf("20/60s")), "listen[0].cert: "+certs.cert)
+	require.Equal(t, "10", p.get(t, "/").Header.Get("X-RateLimit-MaxRequests"))
+	certs.renew(t, 2)
+	require.NoError(t, p.reload(conf("20/60s")))
+	require.Equal(t, "20", p.get(t, "/").Header.Get("X-RateLimit-MaxRequests"))
+	c := conf("20/60s")
 	c.Listen[0].Address = "nowhere"
 	require.ErrorContains(t, p.reload(c), "listen[0].address")
 }

@@ -39,10 +39,11 @@ type generation struct {
 // newGeneration checks a configuration and makes it ready. before is the current generation,
 // nil for none.
 func newGeneration(p *Proxy, c config.Config, before *generation) (*generation, error) {
-	c, err := c.Resolve()
-	if err != nil {
+	resolved, err := c.Resolve()
+	if err = errors.Join(err, c.CheckFiles()); err != nil {
 		return nil, err
 	}
+	c = resolved
 	g := &generation{p: p, config: c, upstreams: map[string]*upstream{}, byName: map[string]*rule{}}
 	if g.clients, err = newClients(&c); err != nil {
 		return nil, err

@@ -53,10 +53,6 @@ func newProxy(c config.Config, o Options, clock func() time.Time) (*Proxy, error
 	}
 	p.via = "1.1 " + p.pseudonym
 	p.metrics = newMetricSet(p)
-	_, err := c.Resolve()
-	if err = errors.Join(err, c.CheckFiles()); err != nil {
-		return nil, err
-	}
 	g, err := newGeneration(p, c, nil)
 	if err != nil {
 		return nil, err
