@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"syscall"
@@ -32,6 +33,20 @@ type commands struct {
 
 	Run   runCommand   `cmd:"" default:"withargs" help:"Run the proxy. This is the command if none is given."`
 	Check checkCommand `cmd:"" help:"Check a configuration file and exit."`
+}
+
+// AfterApply refuses a flag with an empty text, such as --limit "$LIMIT" without this variable. It is
+// for kong.
+func (c *commands) AfterApply(parsed *kong.Context) error {
+	for _, p := range parsed.Path {
+		if p.Flag == nil {
+			continue
+		}
+		if v := p.Flag.Target; (v.Kind() == reflect.String || v.Kind() == reflect.Slice) && v.Len() == 0 {
+			return fmt.Errorf("--%s: is empty: set a value, or omit the flag", p.Flag.Name)
+		}
+	}
+	return nil
 }
 
 type checkCommand struct {

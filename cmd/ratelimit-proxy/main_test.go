@@ -232,6 +232,13 @@ func TestReload(t *testing.T) {
 	_, body = p.get(t, url)
 	require.Equal(t, "two", body)
 
+	write(strings.Replace(text("three"), "'127.0.0.1:0'", "{address: '127.0.0.1:0', cert: /none/c, key: /none/k}", 1))
+	line = p.logged(t, "listen[0].cert")
+	require.Equal(t, "configuration not reloaded: the old one stays in force", line["msg"])
+	require.Contains(t, line["error"], file+":1:41: listen[0].cert: /none/c, key /none/k: open /none/c")
+	_, body = p.get(t, url)
+	require.Equal(t, "two", body)
+
 	write(strings.Replace(text("four"), "[", "[':0', ", 1))
 	require.Equal(t, "listen", p.logged(t, "need a restart")["fields"])
 	require.Equal(t, "file changed", p.logged(t, "file changed")["cause"])
@@ -239,7 +246,7 @@ func TestReload(t *testing.T) {
 	require.Equal(t, "four", body)
 
 	_, body = p.get(t, admin+"/metrics")
-	require.Contains(t, body, `ratelimit_proxy_reloads_total{ok="false"} 1`, "one that couldn't be read")
+	require.Contains(t, body, `ratelimit_proxy_reloads_total{ok="false"} 2`, "one that couldn't be read, and one without its certificate")
 
 	// The log names each field that needs a restart.
 	other := strings.Replace(text("five"), "127.0.0.1:0", "127.0.0.1:1", 1)
@@ -383,6 +390,12 @@ func TestInvalidCommandLines(t *testing.T) {
 		{[]string{"--upstream", "http://a", "--redis", "x"}, 2, "ratelimit-proxy: --redis: is not the URL of a Redis"},
 		{[]string{"--upstream", "http://a", "--limit", "99999999999999999/s"}, 2, "ratelimit-proxy: --limit: limit is 99999999999999999, want 1 to 2^53"},
 		{[]string{"--upstream", "http://a", "--limit", "x"}, 2, "--limit"},
+		{[]string{"--upstream", "http://a", "--limit", ""}, 2, "ratelimit-proxy: --limit: is empty: set a value, or omit the flag"},
+		{[]string{"--upstream=http://a", "--redis="}, 2, "--redis: is empty"},
+		{[]string{"--config", good, "--upstream", ""}, 2, "--upstream: is empty"},
+		{[]string{"--upstream", "http://a", "--admin", ""}, 2, "--admin: is empty"},
+		{[]string{"--upstream", "http://a", "--config", ""}, 2, "--config: is empty"},
+		{[]string{"--upstream", "http://a", "--listen", ""}, 2, "--listen: is empty"},
 		{[]string{"--nonsense"}, 2, "unknown flag"},
 		{[]string{"--upstream", "http://a", "--grace=-1s"}, 2, "--grace: is -1s"},
 		{[]string{"--config", filepath.Join(dir, "none")}, 2, "no such file"},
