@@ -8,7 +8,7 @@ import "time"
 //
 // While it lasts, every take and peek is denied, with a RetryAfter of what is left of it,
 // or of the rule's own wait if that is longer, and Remaining is 0. Takes that it denies do
-// not prolong it. Count goes on to count, Add is possible, and Reset ends it.
+// not prolong it. Add and Count ignore a block, and Reset ends it.
 type Block struct {
 	After int           // 1 to 2^31 - 1
 	For   time.Duration // whole microseconds

@@ -126,7 +126,8 @@ func (l *Limit) Peek() (Result, error) {
 }
 
 // Add charges n units more, 0 or more of them, each time that it is called and whatever the
-// limits: what a request turned out to cost. The result's Count is that of the policy's first rule
+// limits: what a request turned out to cost. If the store fails, some of several rules may be
+// charged. The result's Count is that of the policy's first rule
 // over its Per, with the n units; the response's header does not count them.
 func (l *Limit) Add(n int64) (Result, error) {
 	t, err := l.terms()

@@ -13,7 +13,7 @@ import (
 )
 
 // Limiter takes units from one rule in a store, or from several at once, such as 10 in a second
-// and 1000 in a day: then a key is charged by all of them or by none. It is immutable and safe for
+// and 1000 in a day: then a take charges a key by all of them or by none. It is immutable and safe for
 // concurrent use. Its methods cost one call of the store.
 //
 // A key is the subject in the store, as it is: limiters that share a store and must not
@@ -79,7 +79,7 @@ func (l *Limiter) Peek(ctx context.Context, key string, n int64) (Result, error)
 }
 
 // Add charges n units whatever the limit, and returns what is left then. An n of 0 charges
-// nothing.
+// nothing. If the store fails, some of several rules may be charged.
 func (l *Limiter) Add(ctx context.Context, key string, n int64) (Result, error) {
 	return l.store.DoOne(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Add})
 }

@@ -56,6 +56,30 @@ func TestMeterNeverDeniesAndSendsNoFields(t *testing.T) {
 	})
 }
 
+// TestMetersAroundALimit has rules without a limit before and after one that denies.
+func TestMetersAroundALimit(t *testing.T) {
+	first, last := coarse(0, time.Minute).WithName("first"), coarse(0, time.Minute).WithName("last")
+	q := provide(t, ratelimit.NewPolicy("p", ratelimit.ByIP(), first, ratelimit.Throttle(time.Hour), last))
+	for _, allowed := range []bool{true, false, false} {
+		q.store.calls = 0
+		q.serve(func(c *reqctx.Context) {
+			l, err := ratelimit.From(c)
+			require.NoError(t, err)
+			res, err := l.Take()
+			require.NoError(t, err)
+			require.Equal(t, allowed, res.Allowed)
+			require.EqualValues(t, 1, res.Limit)
+			for _, each := range res.Each() {
+				require.Equal(t, allowed, each.Allowed)
+			}
+			require.Equal(t, map[bool]int{true: 2, false: 1}[allowed], q.store.calls, "the take, and then both adds")
+			n, err := l.Count()
+			require.NoError(t, err)
+			require.EqualValues(t, 1, n, "what the limit let through")
+		})
+	}
+}
+
 func TestAddChargesEachTime(t *testing.T) {
 	q := provide(t, ipPolicy("bytes", 10))
 	h := q.serve(func(c *reqctx.Context) {

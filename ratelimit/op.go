@@ -8,11 +8,11 @@ import (
 
 // Store runs ops. It is safe for concurrent use.
 //
-// Do runs ops in order and returns one result for each. Consecutive ops on one key are
-// a group, unless [Op.NewGroup] separates them, and a group is atomic: first every take in it
-// is checked, then everything is charged in order. If one take is denied, the group changes
-// nothing: its peeks and counts are answered, all else has Allowed false, and Violated marks
-// the rules that denied.
+// Do runs ops in order and returns one result for each. Consecutive takes on one key are a
+// group, unless [Op.NewGroup] separates them, and so are consecutive refunds on one key. Every
+// other op is a group of its own. A group is atomic. Of takes, all are charged or none: if one
+// is denied, no result of the group is Allowed, and Violated marks the rules that denied. Of
+// refunds, each gives back what it can.
 //
 // Do checks all ops before it changes anything. A failure of the store wraps
 // [ErrStore]; groups before it may have been charged.

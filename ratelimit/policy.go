@@ -15,10 +15,9 @@ type Policy struct {
 	// "-" and "_", at most 64 of them.
 	Name string
 	// Rules all have to allow a request; it is charged to all or to none. Two of one Per need
-	// different names, see [Rule.WithName]. A
-	// rule without a limit only counts what the others let through. A policy that has
-	// no other rules is a meter: its takes are never denied and send no headers. (A count beyond
-	// 2^53 is ErrOverflow.)
+	// different names, see [Rule.WithName]. A rule without a limit counts what the others have
+	// let through, in a second call of the store. A policy that has no other rules is a meter:
+	// its takes are never denied and send no headers. (A count beyond 2^53 is ErrOverflow.)
 	Rules []Rule
 	// RulesFor chooses the rules of one request, in place of Rules: those of the
 	// caller's plan, or Rule.WithLimit of the number in the caller's contract. Each

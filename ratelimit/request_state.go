@@ -100,18 +100,50 @@ func (t *requestTerms) newOp(r Rule, kind Kind, n int64) Op {
 	return Op{Rule: r, Key: t.subject, N: n, Kind: kind}
 }
 
-// run asks every rule about n units, in one call. The results are in buf if there is
-// room for them.
+// run runs an op of each rule, in one call, except that rules without a limit count what the
+// others let through. The results are in buf if there is room for them.
 func (t *requestTerms) run(ctx context.Context, kind Kind, n int64, buf []Result) ([]Result, error) {
 	if len(t.rules) == 1 {
 		res, err := t.policy.doOne(ctx, t.newOp(t.rules[0], kind, n))
 		return append(buf[:0], res), err
 	}
 	ops := make([]Op, len(t.rules))
+	takes, adds := false, false
 	for i, r := range t.rules {
 		ops[i] = t.newOp(r, kind, n)
+		takes = takes || ops[i].Kind == Take
+		adds = adds || ops[i].Kind == Add
+	}
+	if takes && adds {
+		return t.takeThenAdd(ctx, ops)
 	}
 	return t.policy.do(ctx, ops)
+}
+
+// takeThenAdd runs the takes of ops, and then, if all are allowed, the adds.
+func (t *requestTerms) takeThenAdd(ctx context.Context, ops []Op) ([]Result, error) {
+	results, allowed := make([]Result, len(ops)), true
+	for _, kind := range [...]Kind{Take, Add} {
+		if !allowed {
+			break
+		}
+		var part []Op
+		var at []int // indexes of part in ops
+		for i, op := range ops {
+			if op.Kind == kind {
+				part, at = append(part, op), append(at, i)
+			}
+		}
+		out, err := t.policy.do(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		for i, res := range out {
+			results[at[i]] = res
+			allowed = allowed && res.Allowed
+		}
+	}
+	return results, nil
 }
 
 // countIn counts over d by the first rule; zero means its Per.

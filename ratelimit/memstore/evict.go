@@ -19,15 +19,12 @@ const (
 	grace = 10_000_000
 )
 
-// makeRoom makes entries and blocks for all that the group charges, so that charging cannot
-// fail. It reports whether the store is full and denies, or returns ErrNoRoom; then no
+// makeRoom makes entries and blocks for all that the group, of takes or one add, charges, so that
+// charging cannot fail. It reports whether the store is full and denies, or returns ErrNoRoom; then no
 // counter has begun.
 func (g *group) makeRoom() (denied bool, err error) {
 	for i := range g.ops {
 		op := &g.ops[i]
-		if !storage.Charges(op) {
-			continue
-		}
 		r := ruleFor(op)
 		hash := r.hash(g.key)
 		known := g.table.find(hash) != nil || g.insertFresh(hash, r) != nil

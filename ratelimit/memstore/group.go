@@ -5,13 +5,12 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// group runs one atomic group of ops on a shard, which is locked: first every take is
-// checked, then there is room for all that is charged, then everything is done in order.
-// A denied group changes nothing but what a Block remembers.
+// group runs a group of ops on a shard, which is locked. A group that is denied or fails changes
+// nothing but what a Block remembers.
 type group struct {
 	*shard
 	ops []ratelimit.Op
-	out []ratelimit.Result // one for each op; until an op is done, only Violated has a meaning
+	out []ratelimit.Result // one for each op; until a take is done, only Violated has a meaning
 	key uint64             // hash of the ops' key
 	now int64
 	// wait is how long a full store has no room for the group's counters, if it denies.
@@ -19,34 +18,63 @@ type group struct {
 }
 
 func (g *group) do() error {
+	op, out := &g.ops[0], &g.out[0]
+	switch op.Kind {
+	case ratelimit.Take:
+		return g.take()
+	case ratelimit.Add:
+		return g.add(op, out)
+	case ratelimit.Refund:
+		for i := range g.ops {
+			g.out[i] = g.refund(&g.ops[i])
+		}
+	case ratelimit.Peek:
+		*out = g.peek(ruleFor(op), op.N)
+		out.Violated = !out.Allowed
+		out.Blocked = duration(max(0, g.blockTimeLeft(ruleFor(op))))
+	case ratelimit.Count:
+		*out = ratelimit.Result{Allowed: true, Limit: ruleFor(op).Limit, Count: g.count(op)}
+	case ratelimit.Reset:
+		g.reset(ruleFor(op))
+		*out = ruleFor(op).freshResult()
+	}
+	return nil
+}
+
+// take runs takes: first each of them is checked, then there is room for all that is charged,
+// then everything is charged.
+func (g *group) take() error {
 	denied, err := g.check()
 	if err == nil && !denied {
 		denied, err = g.makeRoom()
 	}
-	if err == nil {
-		g.run(denied)
+	if err != nil {
+		return err
 	}
-	return err
+	for i := range g.ops {
+		if denied {
+			g.deny(i)
+		} else {
+			g.out[i] = g.charge(&g.ops[i])
+		}
+	}
+	return nil
 }
 
 // check looks for takes that are denied, together with the units that the group charges
 // before them. Only a group that is not denied can be too large to count.
 func (g *group) check() (denied bool, err error) {
 	for i := range g.ops {
-		op := &g.ops[i]
-		if !storage.Charges(op) {
-			continue
-		}
-		r, passes := ruleFor(op), true
-		n := op.N + storage.Pending(g.ops[:i], r.ID)
+		r := ruleFor(&g.ops[i])
+		allowed, fit := true, true
 		if s := g.find(r); s.entry != nil {
-			allowed, fit := r.passes(s, n, g.now)
-			if passes = op.Kind == ratelimit.Add || allowed; passes && !fit {
-				err = ratelimit.ErrOverflow
-			}
+			allowed, fit = r.passes(s, g.ops[i].N+storage.Pending(g.ops[:i], r.ID), g.now)
 		}
-		if op.Kind == ratelimit.Take && (!passes || g.blockTimeLeft(r) > 0) {
+		switch {
+		case !allowed || g.blockTimeLeft(r) > 0:
 			g.out[i].Violated, denied = true, true
+		case !fit:
+			err = ratelimit.ErrOverflow
 		}
 	}
 	if denied {
@@ -55,32 +83,24 @@ func (g *group) check() (denied bool, err error) {
 	return false, err
 }
 
-func (g *group) run(denied bool) {
-	for i := range g.ops {
-		op, out := &g.ops[i], &g.out[i]
-		switch {
-		case op.Kind == ratelimit.Peek:
-			*out = g.peek(ruleFor(op), op.N)
-			out.Violated = !out.Allowed
-			out.Blocked = duration(max(0, g.blockTimeLeft(ruleFor(op))))
-		case op.Kind == ratelimit.Count:
-			*out = ratelimit.Result{Allowed: true, Limit: ruleFor(op).Limit, Count: g.count(op)}
-		case denied && storage.Charges(op):
-			g.setDenied(i)
-		case denied:
-			*out = ratelimit.Result{Limit: ruleFor(op).Limit}
-		case op.Kind == ratelimit.Add && op.N == 0:
-			*out = g.peek(ruleFor(op), 1)
-			out.Allowed, out.Count = true, g.count(op)
-		case op.Kind == ratelimit.Refund:
-			*out = g.refund(op)
-		case op.Kind == ratelimit.Reset:
-			g.reset(op, g.ops[i+1:])
-			*out = ruleFor(op).freshResult()
-		default:
-			*out = g.charge(op)
+// add charges units whatever the limit and a Block.
+func (g *group) add(op *ratelimit.Op, out *ratelimit.Result) error {
+	r := ruleFor(op)
+	if op.N == 0 {
+		*out = g.evaluate(r, 1)
+	} else {
+		if s := g.find(r); s.entry != nil {
+			if _, fit := r.passes(s, op.N, g.now); !fit {
+				return ratelimit.ErrOverflow
+			}
 		}
+		if _, err := g.makeRoom(); err != nil {
+			return err
+		}
+		*out = g.charge(op)
 	}
+	out.Allowed, out.Count = true, g.count(op)
+	return nil
 }
 
 // find returns the state of the key's counter of r; its entry is nil if there is none.
@@ -127,12 +147,11 @@ func applyBlock(r *ratelimit.Result, left int64) {
 	r.ResetAfter = max(r.ResetAfter, duration(left))
 }
 
-// setDenied answers a take or an add of a denied group.
-func (g *group) setDenied(i int) {
-	op, out := &g.ops[i], &g.out[i]
-	r, violated := ruleFor(op), out.Violated
-	// An add of more than ever passes waits for the full quota.
-	*out = g.evaluate(r, min(op.N+storage.Pending(g.ops[:i], r.ID), r.Burst))
+// deny answers a take of a denied group.
+func (g *group) deny(i int) {
+	out, violated := &g.out[i], g.out[i].Violated
+	r := ruleFor(&g.ops[i])
+	*out = g.evaluate(r, g.ops[i].N+storage.Pending(g.ops[:i], r.ID))
 	switch {
 	case !violated:
 	case !out.Allowed || g.blockTimeLeft(r) > 0:
@@ -168,11 +187,7 @@ func (g *group) charge(op *ratelimit.Op) (res ratelimit.Result) {
 	res.Receipt = r.charge(s, op.N, g.now, micros(op.Prepaid))
 	res.Receipt.Counter = s.hash
 	r.check(s, 1, g.now, &res)
-	applyBlock(&res, g.blockTimeLeft(r))
 	res.Allowed = true
-	if op.Kind == ratelimit.Add {
-		res.Count = r.count(s, interval(op), g.now)
-	}
 	return res
 }
 
@@ -194,24 +209,12 @@ func (g *group) refund(op *ratelimit.Op) ratelimit.Result {
 	return res
 }
 
-// reset forgets a counter and its block. If a later op of the group charges the counter,
-// there has to be room for it then, so it begins anew in place.
-func (g *group) reset(op *ratelimit.Op, later []ratelimit.Op) {
-	r := ruleFor(op)
+// reset forgets a counter and its block.
+func (g *group) reset(r *rule) {
 	if r.BlockAfter > 0 {
 		g.forget(r.blockHash(g.key))
 	}
-	n := storage.Pending(later, r.ID)
-	s := g.find(r)
-	switch {
-	case s.entry == nil:
-	case n == 0:
-		g.forget(r.hash(g.key))
-	default:
-		clear(s.words)
-		g.generations++
-		r.begin(s, maxCount, g.now, g.generations, 0) // as wide as the words may have been
-	}
+	g.forget(r.hash(g.key))
 }
 
 // interval returns the interval that the op counts over, in microseconds.

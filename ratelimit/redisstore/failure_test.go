@@ -106,17 +106,16 @@ func TestScriptFlushUnderLoad(t *testing.T) {
 	}
 }
 
-// TestForeignKeyFailsItsGroup has the foreign key last, in an op that checks
-// nothing.
+// TestForeignKeyFailsItsGroup has the foreign key last.
 func TestForeignKeyFailsItsGroup(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newStore(t, c, patient)
 	good := ratelimit.Buckets(perMinute(5))
-	bad := ratelimit.Buckets(ratelimit.BucketOptions{})
+	bad := ratelimit.SlidingLog(5, time.Minute)
 	c.HSet(t.Context(), keyOf(s, "k", bad), "a", "b")
 	_, err := s.Do(t.Context(), []ratelimit.Op{
 		{Rule: good, Key: "k", N: 1, Kind: ratelimit.Take},
-		{Rule: bad, Key: "k", Kind: ratelimit.Count},
+		{Rule: bad, Key: "k", N: 1, Kind: ratelimit.Take},
 	})
 	require.ErrorIs(t, err, ErrKeyType)
 	require.EqualValues(t, 1, c.DBSize(t.Context()).Val(), "nothing was charged")

@@ -235,7 +235,7 @@ func TestTruncatedRingIsNotCompleted(t *testing.T) {
 			for kind, op := range ops {
 				_, err := s.DoOne(t.Context(), op)
 				require.ErrorIs(t, err, ErrKeyType, kind)
-				_, err = s.Do(t.Context(), []ratelimit.Op{{Rule: other, Key: "k", N: 1, Kind: ratelimit.Add}, op})
+				_, err = s.Do(t.Context(), []ratelimit.Op{{Rule: other, Key: "k", N: 1, Kind: ratelimit.Take}, {Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}})
 				require.ErrorIs(t, err, ErrKeyType, kind)
 				require.Equal(t, cut, c.Get(t.Context(), key).Val(), kind)
 			}

@@ -150,7 +150,7 @@ type opReply struct {
 	counterReply
 }
 
-// result returns the result of an op. Earlier ops of its group charge pending units to the same
+// result returns the result of an op. Earlier takes of its group charge pending units to the same
 // counter.
 func (a *ruleArgs) result(op *ratelimit.Op, r opReply, pending int64) (res ratelimit.Result) {
 	switch {
@@ -167,13 +167,10 @@ func (a *ruleArgs) result(op *ratelimit.Op, r opReply, pending int64) (res ratel
 		res = a.chargedResult(r.counterReply, op.Key, op.N)
 		res.Count = r.count
 	default:
-		n := op.N + pending
-		if res = a.peekResult(r.counterReply, n); n > a.burst { // an add of more than a take may have
-			res.RetryAfter = res.ResetAfter
-		}
+		res = a.peekResult(r.counterReply, op.N+pending)
 	}
 	res.Allowed, res.Violated = r.verdict == verdictDone, r.verdict == verdictViolated
-	if hold := microseconds(r.hold); hold > 0 {
+	if hold := microseconds(r.hold); hold > 0 && op.Kind != ratelimit.Add {
 		res.Remaining = 0
 		res.RetryAfter, res.ResetAfter = max(res.RetryAfter, hold), max(res.ResetAfter, hold)
 		if res.Violated {

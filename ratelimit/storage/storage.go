@@ -53,25 +53,23 @@ func Groups(ops []ratelimit.Op) iter.Seq2[int, []ratelimit.Op] {
 }
 
 func groupEnd(ops []ratelimit.Op, from int) int {
-	to := from + 1
-	for to < len(ops) && ops[to].Key == ops[from].Key && !ops[to].NewGroup {
+	first, to := &ops[from], from+1
+	if first.Kind != ratelimit.Take && first.Kind != ratelimit.Refund {
+		return to
+	}
+	for to < len(ops) && ops[to].Kind == first.Kind && ops[to].Key == first.Key && !ops[to].NewGroup {
 		to++
 	}
 	return to
 }
 
-// Charges reports whether the op, if it succeeds, charges units.
-func Charges(op *ratelimit.Op) bool {
-	return (op.Kind == ratelimit.Take || op.Kind == ratelimit.Add) && op.N > 0
-}
-
-// Pending returns how many units ops, which are of one group, charge to the counter with that
-// [Layout] ID. A take must pass together with the pending units of the ops before it.
-func Pending(ops []ratelimit.Op, id uint64) int64 {
+// Pending returns how many units takes, which are the first ones of a group, charge to the
+// counter with that [Layout] ID. A later take must pass together with these units.
+func Pending(takes []ratelimit.Op, id uint64) int64 {
 	var n int64
-	for i := range ops {
-		if op := &ops[i]; Charges(op) && op.Rule.Layout().ID == id {
-			n += op.N
+	for i := range takes {
+		if takes[i].Rule.Layout().ID == id {
+			n += takes[i].N
 		}
 	}
 	return n

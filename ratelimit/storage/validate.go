@@ -59,24 +59,21 @@ func validate(op *ratelimit.Op, before []ratelimit.Op) error {
 // caller's mistake even if it is also too much to count.
 func validateN(op *ratelimit.Op, before []ratelimit.Op) error {
 	l := op.Rule.Layout()
-	most := maxUnits(l)
+	n, most := op.N, maxUnits(l)
+	if op.Kind == ratelimit.Take && 1 <= n && n <= most {
+		n += Pending(before, l.ID)
+	}
 	switch {
-	case op.N < 0:
-		return fmt.Errorf("%w: n is %d, which is negative", ratelimit.ErrOp, op.N)
-	case op.N == 0 && op.Kind != ratelimit.Add:
+	case n < 0:
+		return fmt.Errorf("%w: n is %d, which is negative", ratelimit.ErrOp, n)
+	case n == 0 && op.Kind != ratelimit.Add:
 		return fmt.Errorf("%w: n is 0, want at least 1", ratelimit.ErrOp)
 	case op.Kind != ratelimit.Add && l.Limit == 0:
 		return fmt.Errorf("%w: %v of %v", ratelimit.ErrNoLimit, op.Kind, op.Rule)
-	case op.Kind != ratelimit.Add && op.N > l.Burst:
-		return fmt.Errorf("%w: n is %d, limit is %d", ratelimit.ErrTooLarge, op.N, l.Burst)
-	case op.N > most:
-		return errtext.New(fmt.Sprintf("%v that can be counted: n is %d, want at most %d", ratelimit.ErrTooLarge, op.N, most), ratelimit.ErrTooLarge, ratelimit.ErrOverflow)
-	}
-	switch n := op.N + Pending(before, l.ID); {
-	case op.Kind == ratelimit.Take && n > l.Burst:
+	case op.Kind != ratelimit.Add && n > l.Burst:
 		return fmt.Errorf("%w: n is %d, limit is %d", ratelimit.ErrTooLarge, n, l.Burst)
 	case n > most:
-		return fmt.Errorf("%w: %d units in one group", ratelimit.ErrOverflow, n)
+		return errtext.New(fmt.Sprintf("%v that can be counted: n is %d, want at most %d", ratelimit.ErrTooLarge, n, most), ratelimit.ErrTooLarge, ratelimit.ErrOverflow)
 	}
 	return nil
 }

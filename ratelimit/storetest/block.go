@@ -39,7 +39,10 @@ func testBlock(h harness) {
 		requireEqual(h, "a peek tells, too", h.doOne(ratelimit.Peek, r, key, 1).Blocked, 3*time.Second)
 		if canCount(r) {
 			requireEqual(h, "count", h.count(r, key, 0), 0)
-			requireEqual(h, "Add", h.doOne(ratelimit.Add, r, key, 2).Allowed, true)
+			added := h.doOne(ratelimit.Add, r, key, 2)
+			requireEqual(h, "Add: Allowed", added.Allowed, true)
+			requireEqual(h, "Add: Remaining", added.Remaining, 8)
+			requireEqual(h, "Add: RetryAfter", added.RetryAfter, 0)
 			requireEqual(h, "count after Add", h.count(r, key, 0), 2)
 		}
 		h.clock.Advance(3 * time.Second)

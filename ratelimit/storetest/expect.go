@@ -6,29 +6,24 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-func (s *Sequence) compareResults(ops []modelOp, got []ratelimit.Result) {
+// compareResults runs a group on the model, and compares the results.
+func (s *Sequence) compareResults(group []modelOp, got []ratelimit.Result) {
 	now := s.now()
-	violated, denied := make([]bool, len(ops)), false
-	for i, q := range ops {
+	violated, denied := make([]bool, len(group)), false
+	for i, q := range group {
 		if q.Kind == ratelimit.Take {
-			res := modelResult(q.model, q.Rule, q.N+pendingUnits(ops[:i], q.counter), now)
-			if !res.Allowed || q.blockTimeLeft(now) > 0 {
-				violated[i], denied = true, true
-			}
+			res := modelResult(q.model, q.Rule, q.N+pendingUnits(group[:i], q.counter), now)
+			violated[i] = !res.Allowed || q.blockTimeLeft(now) > 0
+			denied = denied || violated[i]
 		}
 	}
-	for i, q := range ops {
-		switch {
-		case !denied || q.Kind == ratelimit.Peek || q.Kind == ratelimit.Count:
-			s.requireResult(i, got[i], s.runOnModel(q, got[i].Receipt, now))
-			s.checkValidFor(q, got[i], now)
-		case q.Kind == ratelimit.Take:
-			s.requireResult(i, got[i], s.deniedTake(q, pendingUnits(ops[:i], q.counter), violated[i], now))
-		case q.Kind == ratelimit.Add && q.N > 0:
-			s.requireResult(i, got[i], s.deniedAdd(q, pendingUnits(ops[:i], q.counter), now))
-		default:
-			s.requireResult(i, got[i], ratelimit.Result{Limit: q.Rule.Limit()})
+	for i, q := range group {
+		if denied {
+			s.requireResult(i, got[i], s.deniedTake(q, pendingUnits(group[:i], q.counter), violated[i], now))
+			continue
 		}
+		s.requireResult(i, got[i], s.runOnModel(q, got[i].Receipt, now))
+		s.checkValidFor(q, got[i], now)
 	}
 }
 
@@ -45,15 +40,7 @@ func (s *Sequence) deniedTake(q modelOp, before int64, violated bool, now time.D
 	return want
 }
 
-// deniedAdd returns the result of an add in a denied group. An add of more than the burst waits
-// for the full quota.
-func (s *Sequence) deniedAdd(q modelOp, before int64, now time.Duration) ratelimit.Result {
-	want := modelResult(q.model, q.Rule, min(q.N+before, q.Rule.Burst()), now)
-	want.Allowed = false
-	return want
-}
-
-// blockTimeLeft returns the time left of the counter's block, 0 if the rule has none.
+// blockTimeLeft returns the time left of the counter's block, 0 if there is none.
 func (q modelOp) blockTimeLeft(now time.Duration) time.Duration { return q.block.timeLeft(now) }
 
 // runOnModel runs an op on the model and returns its result.
@@ -85,7 +72,9 @@ func (s *Sequence) runOnModel(q modelOp, receipt ratelimit.Receipt, now time.Dur
 		n = q.N
 	}
 	want = modelResult(q.model, r, n, now)
-	applyBlock(&want, q.blockTimeLeft(now))
+	if q.Kind != ratelimit.Add {
+		applyBlock(&want, q.blockTimeLeft(now))
+	}
 	switch q.Kind {
 	case ratelimit.Peek:
 		want.Violated, want.Blocked = !want.Allowed, q.blockTimeLeft(now)

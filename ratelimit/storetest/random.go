@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // TB is the part of a test that a random sequence needs. A *rapid.T has it, too.
@@ -52,21 +54,21 @@ func testRandomOneRule(h harness) {
 	}
 }
 
-func runRandom(h harness, back bool, groups int) {
+func runRandom(h harness, back bool, lists int) {
 	seed := uint64(time.Now().UnixNano())
 	h.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := &Sequence{TB: h, Store: h.store, Clock: h.clock, Supports: h.supports, Draw: r.IntN, Back: back}
-	s.Run(groups)
+	s.Run(lists)
 }
 
-// Run runs a number of random groups of ops.
-func (s *Sequence) Run(groups int) {
+// Run runs a number of random lists of ops.
+func (s *Sequence) Run(lists int) {
 	s.counters = map[subject]*counter{}
 	s.families = ruleFamilies(s.Supports, s.Back)
 	s.latest = s.now()
-	for range groups {
-		s.runGroup()
+	for range lists {
+		s.runList()
 	}
 }
 
@@ -107,18 +109,13 @@ func (s *Sequence) counterFor(at subject) *counter {
 	return s.counters[at]
 }
 
-func (s *Sequence) runGroup() {
+func (s *Sequence) runList() {
 	s.moveClock()
 	s.chooseFocus()
-	key := s.last.key
-	group := make([]modelOp, 1+s.Draw(3))
-	ops := make([]ratelimit.Op, len(group))
-	for i := range group {
-		group[i] = s.drawOp(key, group[:i])
-		if q := &group[i]; len(group) == 1 && q.Kind == ratelimit.Take && s.Draw(3) == 0 {
-			q.Prepaid = time.Duration(s.Draw(int(q.Rule.Per().Microseconds())+1)) * time.Microsecond
-		}
-		ops[i] = group[i].Op
+	list := s.drawList(s.last.key)
+	ops := make([]ratelimit.Op, len(list))
+	for i := range list {
+		ops[i] = list[i].Op
 	}
 	run := s.Store.Do
 	if s.Draw(2) == 0 {
@@ -128,7 +125,8 @@ func (s *Sequence) runGroup() {
 	}
 	results, err := run(s.Context(), ops)
 	s.log = append(s.log, fmt.Sprintf("%v %v: %v %v", s.now(), ops, results, err))
-	if hasTooLarge(group) {
+	groups := splitGroups(list, ops)
+	if slices.ContainsFunc(groups, hasTooLarge) {
 		if err == nil {
 			s.fail("no error, want ErrTooLarge")
 		}
@@ -137,7 +135,33 @@ func (s *Sequence) runGroup() {
 	if err != nil {
 		s.fail("%v", err)
 	}
-	s.compareResults(group, results)
+	for _, group := range groups {
+		s.compareResults(group, results[:len(group)])
+		results = results[len(group):]
+	}
+}
+
+// splitGroups splits a list into the groups of its ops.
+func splitGroups(list []modelOp, ops []ratelimit.Op) (groups [][]modelOp) {
+	for from, group := range storage.Groups(ops) {
+		groups = append(groups, list[from:from+len(group)])
+	}
+	return groups
+}
+
+// drawList draws one to three ops on a key: takes, refunds, or anything.
+func (s *Sequence) drawList(key string) []modelOp {
+	list := make([]modelOp, 1+s.Draw(3))
+	kind := []ratelimit.Kind{ratelimit.Take, ratelimit.Take, ratelimit.Refund, 0, 0, 0}[s.Draw(6)]
+	for i := range list {
+		q := s.drawOp(key, kind, list[:i])
+		if len(list) == 1 && q.Kind == ratelimit.Take && s.Draw(3) == 0 {
+			q.Prepaid = time.Duration(s.Draw(int(q.Rule.Per().Microseconds())+1)) * time.Microsecond
+		}
+		q.NewGroup = s.Draw(8) == 0
+		list[i] = q
+	}
+	return list
 }
 
 // moveClock moves the clock: mostly a little, rarely by a lap, or to a significant time. It goes
@@ -178,7 +202,8 @@ func (s *Sequence) chooseFocus() {
 	}
 }
 
-func (s *Sequence) drawOp(key string, before []modelOp) modelOp {
+// drawOp draws an op of a kind, or of any if kind is 0.
+func (s *Sequence) drawOp(key string, kind ratelimit.Kind, before []modelOp) modelOp {
 	if !s.due {
 		s.last.family = s.some[s.Draw(len(s.some))]
 	}
@@ -193,7 +218,10 @@ func (s *Sequence) drawOp(key string, before []modelOp) modelOp {
 	default:
 		q.Kind = ratelimit.Take
 	}
-	if s.due && s.Draw(2) == 0 { // an allowed take might repair a wrong state
+	if kind != 0 {
+		q.Kind = kind
+	}
+	if kind == 0 && s.due && s.Draw(2) == 0 { // an allowed take might repair a wrong state
 		q.Kind = ratelimit.Peek
 	}
 	s.due = false
@@ -266,23 +294,21 @@ func (s *Sequence) forgetCharges(which func(modelCharge) bool) {
 	s.charges = kept
 }
 
-func isCharge(k ratelimit.Kind) bool { return k == ratelimit.Take || k == ratelimit.Add }
-
-// pendingUnits returns the units that ops charge to a counter.
-func pendingUnits(ops []modelOp, c *counter) (n int64) {
-	for _, q := range ops {
-		if q.counter == c && isCharge(q.Kind) {
+// pendingUnits returns the units that takes charge to a counter.
+func pendingUnits(takes []modelOp, c *counter) (n int64) {
+	for _, q := range takes {
+		if q.counter == c {
 			n += q.N
 		}
 	}
 	return n
 }
 
-func hasTooLarge(ops []modelOp) bool {
-	for i, q := range ops {
+func hasTooLarge(group []modelOp) bool {
+	for i, q := range group {
 		n := q.N
 		if q.Kind == ratelimit.Take {
-			n += pendingUnits(ops[:i], q.counter)
+			n += pendingUnits(group[:i], q.counter)
 		} else if q.Kind != ratelimit.Peek {
 			continue
 		}

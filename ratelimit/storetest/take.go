@@ -170,6 +170,7 @@ func testInvalid(h harness) {
 		{"an add of more than there can be", ratelimit.Op{Rule: counts, Key: "k", N: 1 << 60, Kind: ratelimit.Add}, ratelimit.ErrTooLarge},
 		{"n above 2^53", ratelimit.Op{Rule: r, Key: "k", N: 1<<53 + 1, Kind: ratelimit.Add}, ratelimit.ErrOverflow},
 		{"take without a limit", ratelimit.Op{Rule: counts, Key: "k", N: 1, Kind: ratelimit.Take}, ratelimit.ErrNoLimit},
+		{"peek without a limit", ratelimit.Op{Rule: counts, Key: "k", N: 1, Kind: ratelimit.Peek}, ratelimit.ErrNoLimit},
 		{"negative interval", ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Count, Interval: -1}, ratelimit.ErrOp},
 	} {
 		for _, ops := range [][]ratelimit.Op{{good, c.op}, {c.op}} {
