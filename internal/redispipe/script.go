@@ -37,7 +37,7 @@ func NewIntScript(src string) *Script {
 // Source returns the script's source.
 func (s *Script) Source() string { return s.src }
 
-// Batch is a script that does the same to each of its keys, such as a take by one rule. Calls
+// Batch is a script that does the same to each of its keys, such as a take with one rule. Calls
 // of one Batch, by its address, share an EVALSHA:
 //
 //	KEYS   the keys

@@ -17,6 +17,7 @@
 
 local byte, char, sub, rep = string.byte, string.char, string.sub, string.rep
 local magic, ring_at = 'lrb1', 25
+local last_x, last_r, last_from, last_to -- the last bucket that total_at has read, and its bytes
 
 local function encode(v)
   if v < 0 then error(foreign, 0) end
@@ -43,8 +44,11 @@ local function newest(r, epoch) return max(epoch or 0, floor(now / r.interval)) 
 -- total_at returns the total at the beginning of bucket x. It is total if x is later than epoch.
 local function total_at(key, r, x, epoch, total)
   if not epoch or x > epoch then return total end
-  local at = ring_at + 7 * (x % r.size)
-  return decode(call('GETRANGE', key, at, at + 6), 0)
+  if x ~= last_x or r ~= last_r then -- most keys of a call ask for the same bucket
+    local at = ring_at + 7 * (x % r.size)
+    last_x, last_r, last_from, last_to = x, r, digits(at), digits(at + 6)
+  end
+  return decode(call('GETRANGE', key, last_from, last_to), 0)
 end
 
 -- time_of returns the first time at which at least need units were charged before the window.
@@ -88,72 +92,74 @@ local function lower(key, r, x, n, epoch, total)
   return total - n
 end
 
-algorithms.buckets = {
-  width = 6,
-  size = 5,
+local rule_size, report_size = 5, 6
 
-  rule = function(at)
-    return {
-      limit = number(ARGV[at]), interval = number(ARGV[at + 1]), size = number(ARGV[at + 2]),
-      window = number(ARGV[at + 3]), ttl = number(ARGV[at + 4]),
-    }
-  end,
+local function rule(at)
+  return {
+    limit = number(ARGV[at]), interval = number(ARGV[at + 1]), size = number(ARGV[at + 2]),
+    window = number(ARGV[at + 3]), ttl = number(ARGV[at + 4]),
+  }
+end
 
-  -- A write to a truncated ring would extend it, so read refuses one before a new bucket is written.
-  read = function(key, r)
-    local s = try('GETRANGE', key, '0', '24')
-    if s == '' and call('EXISTS', key) == 0 then return r.limit, now, nil, 0 end
-    if type(s) == 'table' then fail(s) end
-    if sub(s, 1, 4) ~= magic then error(foreign, 0) end
-    local generation, epoch, total = decode(s, 4), decode(s, 11), decode(s, 18)
-    local last = newest(r, epoch)
-    local truncated = last > epoch and call('STRLEN', key) ~= ring_at + 7 * r.size
-    if truncated or epoch * r.interval >= max_count then error(foreign, 0) end
-    return r.limit - total + total_at(key, r, last - r.window, epoch, total), generation, epoch, total
-  end,
+-- A write to a truncated ring would extend it, so read refuses one before a new bucket is written.
+local function read(key, r)
+  local s = try('GETRANGE', key, '0', '24')
+  if s == '' and call('EXISTS', key) == 0 then return now, nil, 0 end
+  if type(s) == 'table' then fail(s) end
+  if sub(s, 1, 4) ~= magic then error(foreign, 0) end
+  local generation, epoch, total = decode(s, 4), decode(s, 11), decode(s, 18)
+  local truncated = newest(r, epoch) > epoch and call('STRLEN', key) ~= ring_at + 7 * r.size
+  if truncated or epoch * r.interval >= max_count then error(foreign, 0) end
+  return generation, epoch, total
+end
 
-  charge = function(key, r, n, _, generation, epoch, total)
-    if not epoch then
-      epoch = newest(r)
-      local words = encode(generation) .. encode(epoch) .. encode(n) .. rep('\0', 7 * r.size)
-      call('SET', key, magic .. words, 'PX', r.ttl)
-      return generation, epoch, n
-    end
-    local oldest = newest(r, epoch) - r.size + 1
-    if n > max_count - total and n > max_count - total + total_at(key, r, oldest, epoch, total) then error(overflow, 0) end
-    epoch = fill(key, r, epoch, total)
-    if n > max_count - total then -- only differences of totals matter
-      total = lower(key, r, oldest, total_at(key, r, oldest, epoch, total), epoch, total)
-    end
-    call('SETRANGE', key, '18', encode(total + n))
-    return generation, epoch, total + n
-  end,
+-- count returns the units in the newest bucket and a number of buckets before it.
+local function count(key, r, before, _, epoch, total)
+  return total - total_at(key, r, newest(r, epoch) - before, epoch, total)
+end
 
-  report = function(key, r, one, n, generation, epoch, total)
-    local used = total - total_at(key, r, newest(r, epoch) - r.window, epoch, total)
+local function room(key, r, ...) return r.limit - count(key, r, r.window, ...) end
+
+local function fits(key, r, n, _, epoch, total)
+  return n <= max_count - total or n <= max_count - total + total_at(key, r, newest(r, epoch) - r.size + 1, epoch, total)
+end
+
+local function charge(key, r, n, _, generation, epoch, total)
+  if not epoch then
+    epoch = newest(r)
+    local words = encode(generation) .. encode(epoch) .. encode(n) .. rep('\0', 7 * r.size)
+    call('SET', key, magic .. words, 'PX', r.ttl)
+    return generation, epoch, n
+  end
+  if not fits(key, r, n, generation, epoch, total) then error(overflow, 0) end
+  local oldest = newest(r, epoch) - r.size + 1
+  epoch = fill(key, r, epoch, total)
+  if n > max_count - total then -- only differences of totals matter
+    total = lower(key, r, oldest, total_at(key, r, oldest, epoch, total), epoch, total)
+  end
+  call('SETRANGE', key, '18', encode(total + n))
+  return generation, epoch, total + n
+end
+
+local function report(key, r, one, n, generation, epoch, total)
+  local used, next, retry, reset = 0, 0, 0, 0
+  if r.limit > 0 then
+    used = count(key, r, r.window, generation, epoch, total)
     local function wait(n)
       if n == 0 or n > r.limit or n <= r.limit - used then return 0 end
       return time_of(key, r, total - r.limit + n, epoch, total)
     end
-    local reset = (newest(r, epoch) + 1 + r.window) * r.interval -- if the newest bucket was charged
+    next, retry, reset = wait(one), wait(n), (newest(r, epoch) + 1 + r.window) * r.interval -- if the newest bucket was charged
     if one == 0 then reset = used > 0 and time_of(key, r, total, epoch, total) or 0 end
-    out[o + 1], out[o + 2], out[o + 3], out[o + 4] = used, wait(one), wait(n), reset
-    out[o + 5], out[o + 6] = epoch or 0, generation
-    o = o + 6
-  end,
-}
-
--- Only groups need what follows.
-
-function algorithms.buckets.fits(key, r, n, _, epoch, total)
-  return n <= max_count - total + total_at(key, r, newest(r, epoch) - r.size + 1, epoch, total)
+  end
+  out[o + 1], out[o + 2], out[o + 3], out[o + 4] = used, next, retry, reset
+  out[o + 5], out[o + 6] = epoch or 0, generation
+  o = o + 6
 end
 
-function algorithms.buckets.count(key, r, interval, _, epoch, total)
-  return total - total_at(key, r, newest(r, epoch) - interval, epoch, total)
-end
+-- Takes and peeks do not need what follows.
 
-function algorithms.buckets.refund(key, r, n, x, kept, generation, epoch, total)
+local function refund(key, r, n, x, kept, generation, epoch, total)
   local last = newest(r, epoch)
   if not epoch or kept ~= generation or x > epoch or x <= last - r.size
     or total_at(key, r, x + 1, epoch, total) - total_at(key, r, x, epoch, total) < n then

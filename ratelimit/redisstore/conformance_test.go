@@ -157,5 +157,5 @@ func TestClockBehind(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 6, n)
 
-	require.Zero(t, newStore(t, redistest.Start(t).Client(nil), patient).ruleArgsFor(ratelimit.Throttle(time.Second)).now)
+	require.Zero(t, newStore(t, redistest.Start(t).Client(nil), patient).ruleArgsFor(&ratelimit.Op{Rule: ratelimit.Throttle(time.Second)}).now)
 }

@@ -60,12 +60,17 @@ func TestRedisMatchesMemoryStore(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	warm := newStore(t, c, patient)
 	warm.scripts = slowScripts
-	var takes []ratelimit.Op // by all rules, so that Redis knows all scripts: others would run after those it knows
-	for _, tiers := range families() {
-		take := ratelimit.Op{Rule: tiers[0], Key: "k", N: 1, Kind: ratelimit.Take}
-		takes = append(takes, take)
-		do(t, warm, take)
-		do(t, warm, take, take)
+	var takes []ratelimit.Op
+	for _, tiers := range families() { // so that Redis knows all scripts: others would run after those it knows
+		op := ratelimit.Op{Rule: tiers[0], Key: "k", N: 1}
+		for op.Kind = ratelimit.Take; op.Kind <= ratelimit.Reset; op.Kind++ {
+			if op.Kind != ratelimit.Count || op.Rule.Algorithm() != "gcra" {
+				do(t, warm, op)
+			}
+		}
+		op.Kind = ratelimit.Take
+		takes = append(takes, op)
+		do(t, warm, op, op)
 	}
 	do(t, warm, takes...)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -127,10 +132,25 @@ func (d *differential) step() {
 	for i := range asked {
 		asked[i] = d.ask(key)
 	}
+	if slices.ContainsFunc(asked, func(q question) bool { return q.large() }) { // after an overflow, other groups may be charged
+		asked = asked[:firstGroup(asked)]
+	}
 	if q := &asked[0]; len(asked) == 1 && q.Kind == ratelimit.Take {
 		q.Prepaid = time.Duration(d.number(4000)) * time.Millisecond * time.Duration(d.number(1))
 	}
 	d.group(asked)
+}
+
+// firstGroup returns the length of the first group.
+func firstGroup(asked []question) int {
+	ops := make([]ratelimit.Op, len(asked))
+	for i, q := range asked {
+		ops[i] = q.Op
+	}
+	for _, group := range storage.Groups(ops) {
+		return len(group)
+	}
+	return 0
 }
 
 // move moves the clock, also back, and over gaps of more than a lap.
@@ -242,14 +262,17 @@ func (d *differential) moment() {
 	}
 }
 
-// order returns the indexes of ops in the order in which Redis does them: takes by one rule
-// where the first of them is, and equal ones together.
+// order returns the indexes of ops in the order in which Redis does them: those that share a call
+// where the first of them is, and joined ones together.
 func order(ops []ratelimit.Op) []int {
 	first := func(i int, same func(other ratelimit.Op) bool) int {
-		if !sharesCall(&ops[i]) {
+		op := ops[i]
+		if !sharesCall(&op) {
 			return i
 		}
-		return slices.IndexFunc(ops, func(other ratelimit.Op) bool { return sharesCall(&other) && other.Rule == ops[i].Rule && same(other) })
+		return slices.IndexFunc(ops, func(other ratelimit.Op) bool {
+			return sharesCall(&other) && other.Rule == op.Rule && other.Kind == op.Kind && other.Interval == op.Interval && same(other)
+		})
 	}
 	at := make([]int, len(ops))
 	for i := range at {
@@ -258,10 +281,13 @@ func order(ops []ratelimit.Op) []int {
 	slices.SortStableFunc(at, func(i, j int) int {
 		batch := func(i int) int { return first(i, func(ratelimit.Op) bool { return true }) }
 		entry := func(i int) int {
-			if ops[i].Rule.Algorithm() == "log" {
+			op := ops[i]
+			if charge := op.Kind == ratelimit.Take || op.Kind == ratelimit.Add; charge && (op.Rule.Algorithm() == "log" || op.Kind == ratelimit.Add) {
 				return i
 			}
-			return first(i, func(other ratelimit.Op) bool { return other.Key == ops[i].Key && other.N == ops[i].N })
+			return first(i, func(other ratelimit.Op) bool {
+				return other.Key == op.Key && (other.N == op.N || op.Kind == ratelimit.Count)
+			})
 		}
 		return cmp.Or(cmp.Compare(batch(i), batch(j)), cmp.Compare(entry(i), entry(j)))
 	})

@@ -154,6 +154,10 @@ func TestForeignKeysFailOnlyTheirCallers(t *testing.T) {
 					require.NotContains(t, err.Error(), "WRONGTYPE", "%s: %s", what, kind)
 				}
 				kinds := allKinds(r, ratelimit.Receipt{N: 1, At: 1, Generation: 1})
+				if block.After > 0 { // which adds and counts ignore
+					delete(kinds, "add")
+					delete(kinds, "count")
+				}
 				var ops []ratelimit.Op
 				for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 					op := kinds[kind]

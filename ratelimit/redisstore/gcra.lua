@@ -24,48 +24,49 @@ local function save(key, r, at, level)
   call('SET', key, format('%.0f %.0f', at, level), 'PX', digits(math.min(max(1, ttl), max_ttl)))
 end
 
-algorithms.gcra = {
-  width = 2,
-  size = 3,
+local rule_size, report_size = 3, 2
 
-  rule = function(at)
-    local r = {limit = number(ARGV[at]), per = number(ARGV[at + 1]), burst = number(ARGV[at + 2])}
-    r.max_units = math.min(max_count, floor(max_count / r.per) * 1000) -- the largest number of units that can be counted
-    return r
-  end,
+local function rule(at)
+  local r = {limit = number(ARGV[at]), per = number(ARGV[at + 1]), burst = number(ARGV[at + 2])}
+  r.max_units = math.min(max_count, floor(max_count / r.per) * 1000) -- the largest number of units that can be counted
+  return r
+end
 
-  read = function(key, r)
-    local at, level = pair(key, 1000 * max_count)
-    if not at then at, level = now, 0 end
-    local free = r.burst * r.per - level_now(r, at, level)
-    return (free - fmod(free, r.per)) / r.per, at, level
-  end,
+local function read(key)
+  local at, level = pair(key, 1000 * max_count)
+  if at then return at, level end
+  return now, 0
+end
 
-  -- Prepaid units must still be in the level when they are spent.
-  charge = function(key, r, n, prepaid, at, level)
-    level = max(level_now(r, at, level), prepaid * r.limit) + n * r.per
-    at = max(at, now)
-    save(key, r, at, level)
-    return at, level
-  end,
+local function room(_, r, at, level)
+  local free = r.burst * r.per - level_now(r, at, level)
+  return (free - fmod(free, r.per)) / r.per
+end
 
-  report = function(_, _, _, _, at, level)
-    out[o + 1], out[o + 2] = level, at
-    o = o + 2
-  end,
-}
+-- Prepaid units must still be in the level when they are spent.
+local function charge(key, r, n, prepaid, at, level)
+  level = max(level_now(r, at, level), prepaid * r.limit) + n * r.per
+  at = max(at, now)
+  save(key, r, at, level)
+  return at, level
+end
 
--- Only groups need what follows.
+local function report(_, _, _, _, at, level)
+  out[o + 1], out[o + 2] = level, at
+  o = o + 2
+end
 
-function algorithms.gcra.fits(_, r, n, at, level)
+-- Takes and peeks do not need what follows.
+
+local function fits(_, r, n, at, level)
   level = level_now(r, at, level)
   return n <= r.max_units - (level - fmod(level, r.per)) / r.per
 end
 
-function algorithms.gcra.count() return 0 end
+local function count() return 0 end
 
 -- Only the last charge can be refunded: then the stored level is the level after that charge.
-function algorithms.gcra.refund(key, r, n, charged_at, generation, at, level)
+local function refund(key, r, n, charged_at, generation, at, level)
   if charged_at ~= at or generation ~= level or n * r.per > level or level_now(r, at, level) == 0 then return false, at, level end
   level = level - n * r.per
   if level > 0 then

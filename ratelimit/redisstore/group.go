@@ -9,14 +9,14 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// The statuses of a group or a take, and the verdicts on the ops of a group, as group.lua returns them.
+// The statuses of a group or of one key's op, and the verdicts on the ops of a group, as the scripts
+// return them.
 const (
 	statusForeign  = -1
 	statusOverflow = -2
 
 	verdictDone     = 1
 	verdictViolated = -1
-	verdictNotTried = -2
 )
 
 // request is a group of ops and its call.
@@ -27,12 +27,20 @@ type request struct {
 	out   []ratelimit.Result
 }
 
+// keys returns the names of the request's keys in Redis.
+func (r *request) keys() []string {
+	if r.call.Batch != nil {
+		return []string{r.call.Key}
+	}
+	return r.call.Keys
+}
+
 // newRequest makes the request of a group. The results go to out.
 func (s *Store) newRequest(ops []ratelimit.Op, out []ratelimit.Result) (r request, err error) {
 	r = request{ops: ops, out: out, rules: make([]*ruleArgs, len(ops))}
 	script := ""
 	for i := range ops {
-		a := s.ruleArgsFor(ops[i].Rule)
+		a := s.ruleArgsFor(&ops[i])
 		switch {
 		case a == nil:
 			return r, noScriptError(ops[i].Rule)
@@ -44,7 +52,7 @@ func (s *Store) newRequest(ops []ratelimit.Op, out []ratelimit.Result) (r reques
 		r.rules[i] = a
 	}
 	if len(ops) == 1 && sharesCall(&ops[0]) {
-		r.call = s.takeCall(&ops[0], r.rules[0])
+		r.call = s.sharedCall(&ops[0], r.rules[0])
 	} else {
 		r.call = s.groupCall(ops, r.rules)
 		r.call.Script = s.scripts.group[script]
@@ -58,7 +66,7 @@ func (s *Store) decode(ctx context.Context, r *request, reply redispipe.Result) 
 	case reply.Err != nil:
 		return s.wrapError(ctx, reply.Err)
 	case r.call.Batch != nil:
-		r.out[0], err = s.takeResult(&r.ops[0], r.rules[0], reply.Reply)
+		r.out[0], err = s.sharedResult(&r.ops[0], r.rules[0], reply.Reply)
 		return err
 	}
 	return r.decodeGroup(reply.Ints)
@@ -73,38 +81,20 @@ func (s *Store) groupCall(ops []ratelimit.Op, rules []*ruleArgs) (c redispipe.Ca
 		}
 		return i + 1
 	}
-	c.Args = append(make([]any, 0, 1+16*len(ops)), rules[0].now)
+	c.Args = append(make([]any, 0, 2+15*len(ops)), rules[0].now, ops[0].Kind.String())
 	for i, a := range rules {
 		op, block := &ops[i], 0
 		if a.block != "" {
 			block = keyNumber(s.counterKey(op.Key, a.block))
 		}
-		n, interval, generation := op.N, intervalArg(op), int64(0)
+		n, at, generation := op.N, inMicroseconds(op.Prepaid), int64(0)
 		if op.Kind == ratelimit.Refund {
-			n, interval, generation = a.receiptArgs(op)
+			n, at, generation = a.receiptArgs(op)
 		}
-		c.Args = append(c.Args, op.Kind.String(), keyNumber(s.counterKey(op.Key, a.counter)), block, n, interval, generation)
+		c.Args = append(c.Args, keyNumber(s.counterKey(op.Key, a.counter)), block, n, at, generation)
 		c.Args = append(append(append(c.Args, a.blockArgs...), a.algorithm.name), a.args...)
 	}
 	return c
-}
-
-// intervalArg returns the interval of an op's count, in buckets before the newest or in
-// microseconds. For a take it returns Prepaid.
-func intervalArg(op *ratelimit.Op) int64 {
-	d := op.Interval
-	switch {
-	case op.Kind == ratelimit.Take:
-		return inMicroseconds(op.Prepaid)
-	case op.Kind != ratelimit.Count && op.Kind != ratelimit.Add:
-		return 0
-	case d == 0:
-		d = op.Rule.Per()
-	}
-	if op.Rule.Interval() > 0 {
-		return bucketCount(d, op.Rule)
-	}
-	return inMicroseconds(d)
 }
 
 // receiptArgs returns the fields of a refund's receipt. It returns zeros, which refund nothing, if no
@@ -133,11 +123,11 @@ func (r *request) decodeGroup(reply []int64) error {
 	}
 	reply = reply[2:]
 	for i, a := range r.rules {
-		width := 3 + a.algorithm.width
+		width := 2 + a.algorithm.width
 		if len(reply) < width {
 			return unreadableError()
 		}
-		op := opReply{verdict: reply[0], count: reply[1], hold: reply[2], counterReply: counterReply{ints: reply[3:width], now: now}}
+		op := opReply{verdict: reply[0], hold: reply[1], counterReply: counterReply{ints: reply[2:width], now: now}}
 		r.out[i] = a.result(&r.ops[i], op, storage.Pending(r.ops[:i], r.ops[i].Rule.Layout().ID))
 		reply = reply[width:]
 	}
@@ -146,7 +136,7 @@ func (r *request) decodeGroup(reply []int64) error {
 
 // opReply is the part of a group's reply that belongs to one op.
 type opReply struct {
-	verdict, count, hold int64
+	verdict, hold int64
 	counterReply
 }
 
@@ -154,18 +144,10 @@ type opReply struct {
 // counter.
 func (a *ruleArgs) result(op *ratelimit.Op, r opReply, pending int64) (res ratelimit.Result) {
 	switch {
-	case op.Kind == ratelimit.Count:
-		return ratelimit.Result{Allowed: true, Limit: a.limit, Count: r.count}
-	case r.verdict == verdictNotTried:
-		return ratelimit.Result{Limit: a.limit}
-	case op.Kind == ratelimit.Peek:
-		res = a.peekResult(r.counterReply, op.N)
-	case op.Kind == ratelimit.Refund || op.Kind == ratelimit.Reset || op.Kind == ratelimit.Add && op.N == 0:
+	case op.Kind == ratelimit.Refund || op.Kind == ratelimit.Reset:
 		res = a.peekResult(r.counterReply, 1)
-		res.Count = r.count
-	case r.verdict == verdictDone:
+	case op.Kind == ratelimit.Take && r.verdict == verdictDone:
 		res = a.chargedResult(r.counterReply, op.Key, op.N)
-		res.Count = r.count
 	default:
 		res = a.peekResult(r.counterReply, op.N+pending)
 	}

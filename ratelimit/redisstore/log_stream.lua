@@ -6,46 +6,44 @@ local function event(entry)
   return check_event(number(at), number(sum), number(n))
 end
 
-algorithms.stream = make_log({
-  newest = function(key)
-    local e = try('XREVRANGE', key, '+', '-', 'COUNT', 1)
-    if e.err then fail(e) end
-    if not e[1] then return 0, 0 end
-    return event(e[1])
-  end,
+local function newest(key)
+  local e = try('XREVRANGE', key, '+', '-', 'COUNT', 1)
+  if e.err then fail(e) end
+  if not e[1] then return 0, 0 end
+  return event(e[1])
+end
 
-  after = function(key, at)
-    local e = call('XRANGE', key, digits(max(at, -1) + 1), '+', 'COUNT', 1)[1]
-    if e then return event(e) end
-  end,
+local function after(key, at)
+  local e = call('XRANGE', key, digits(max(at, -1) + 1), '+', 'COUNT', 1)[1]
+  if e then return event(e) end
+end
 
-  reached = function(key, sum, cut, at)
-    -- The search begins at the first entry: XREVRANGE from an earlier ID would scan the whole stream.
-    local first = event(call('XRANGE', key, digits(max(cut, -1) + 1), '+', 'COUNT', 1)[1])
-    local low, high = first, at
-    while low < high do
-      local middle = low + floor((high - low) / 2) -- low + high may exceed 2^53
-      local t, s = event(call('XREVRANGE', key, digits(middle), '-', 'COUNT', 1)[1])
-      if s >= sum then high = t else low = middle + 1 end
-    end
-    return high
-  end,
+local function reached(key, sum, cut, at)
+  -- The search begins at the first entry: XREVRANGE from an earlier ID would scan the whole stream.
+  local first = event(call('XRANGE', key, digits(max(cut, -1) + 1), '+', 'COUNT', 1)[1])
+  local low, high = first, at
+  while low < high do
+    local middle = low + floor((high - low) / 2) -- low + high may exceed 2^53
+    local t, s = event(call('XREVRANGE', key, digits(middle), '-', 'COUNT', 1)[1])
+    if s >= sum then high = t else low = middle + 1 end
+  end
+  return high
+end
 
-  append = function(key, at, sum, n, cut)
-    local id = try('XADD', key, 'MINID', '=', digits(max(cut, -1) + 1),
-      digits(at) .. '-' .. digits(sum), 'n', digits(n))
-    if type(id) == 'table' then error(match(id.err, 'smaller') and foreign or id.err, 0) end
-  end,
+local function append(key, at, sum, n, cut)
+  local id = try('XADD', key, 'MINID', '=', digits(max(cut, -1) + 1),
+    digits(at) .. '-' .. digits(sum), 'n', digits(n))
+  if type(id) == 'table' then error(match(id.err, 'smaller') and foreign or id.err, 0) end
+end
 
-  -- A stream accepts no entry before its newest one, so change writes a new stream.
-  change = function(key, from, f)
-    local entries, kept = call('XRANGE', key, '-', '+'), {}
-    for i = 1, #entries do
-      local at, sum, n = event(entries[i])
-      if at >= from then sum, n = f(at, sum, n) end
-      if n > 0 then kept[#kept + 1] = {digits(at) .. '-' .. digits(sum), digits(n)} end
-    end
-    call('DEL', key)
-    for i = 1, #kept do call('XADD', key, kept[i][1], 'n', kept[i][2]) end
-  end,
-})
+-- A stream accepts no entry before its newest one, so change writes a new stream.
+local function change(key, from, f)
+  local entries, kept = call('XRANGE', key, '-', '+'), {}
+  for i = 1, #entries do
+    local at, sum, n = event(entries[i])
+    if at >= from then sum, n = f(at, sum, n) end
+    if n > 0 then kept[#kept + 1] = {digits(at) .. '-' .. digits(sum), digits(n)} end
+  end
+  call('DEL', key)
+  for i = 1, #kept do call('XADD', key, kept[i][1], 'n', kept[i][2]) end
+end

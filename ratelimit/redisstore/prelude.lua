@@ -1,13 +1,16 @@
 -- prelude: the first part of every script.
 --
--- A script consists of the prelude, the algorithms of its rules, and takes.lua or group.lua. An
--- algorithm is a table of functions on one counter. The counter's state is up to three values, "...":
+-- A script consists of the prelude, an algorithm, an op (take.lua, peek.lua, add.lua or count.lua), and
+-- each.lua. The script of a group consists of the prelude, its algorithms as tables, and group.lua.
 --
---   width             the number of integers in a report
---   size              the number of integers in a rule
+-- An algorithm is two numbers and some functions on one counter. The counter's state is up to three
+-- values, "...":
+--
+--   rule_size         the number of integers in a rule
+--   report_size       the number of integers in a report
 --   rule(at)          reads a rule that begins at ARGV[at]
---   read(key, r)      returns the number of units that pass now, below 1 if none pass, and the
---                     state, which is empty if the key does not exist
+--   read(key, r)      returns the state
+--   room(key, r, ...) returns the number of units that pass now, below 1 if none pass
 --   charge(key, r, n, prepaid, ...)
 --                     charges n units and returns the new state. The units may be spent until
 --                     prepaid us from now
@@ -15,15 +18,14 @@
 --                     adds the integers from which Go computes the result. Some algorithms search
 --                     for the time when n more units pass. one is 1 if units have just been charged:
 --                     then they also search for the time when the next unit passes
---
--- A script for takes omits what follows the line "-- Only groups need what follows." in an algorithm's
--- file, because the cost of a short script is mostly the creation of its functions:
---
 --   fits(key, r, n, ...)          reports whether n more units can be counted exactly
 --   count(key, r, interval, ...)  returns the units of an interval
 --   refund(key, r, n, charged_at, generation, ...)
 --                     gives back n units of a charge; reports whether it could, and returns the new
 --                     state
+--
+-- The scripts of takes and peeks omit the end of an algorithm, which they do not need, because the
+-- cost of a short script is mostly the creation of its functions.
 --
 -- A foreign value stays unchanged: reading it raises foreign, before the first write. charge raises
 -- overflow if the counter cannot hold the units.
@@ -42,7 +44,7 @@ if now == 0 then
   now = t[1] * 1000000 + t[2]
 end
 
-local out, o, algorithms = {now}, 1, {}
+local out, o = {now}, 1
 
 -- digits formats an integer for Redis.
 local function digits(n) return format('%.0f', n) end
@@ -56,19 +58,6 @@ local function bounded(n, top)
   if not n or n % 1 ~= 0 or n < 0 or n > (top or 2 * max_count) then error(foreign, 0) end
   return n
 end
-
--- pair reads a string of two integers, the second up to top. It returns nothing if there is no key.
-local function pair(key, top)
-  local s = try('GET', key)
-  if not s then return end
-  if type(s) == 'table' then fail(s) end
-  local a, b = match(s, '^(%d+) (%d+)$')
-  if #s > 36 then error(foreign, 0) end
-  return bounded(number(a)), bounded(number(b), top)
-end
-
--- refusal returns the reply with which a script fails as Redis did. A raised error would lose its code.
-local function refusal(err) return {err = err} end
 
 -- expire sets the TTL of a key, in us.
 local function expire(key, ttl) call('PEXPIRE', key, digits(max(1, ceil(ttl / 1000)))) end

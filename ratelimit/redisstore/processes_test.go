@@ -91,11 +91,11 @@ func wrongScripts(t *testing.T, algorithm, wrong string) scripts {
 	if algorithm == "gcra" {
 		right = "burst = number(ARGV[at + 2])"
 	}
-	source := theScripts.takes[algorithm].Source()
+	source := theScripts.ops[ratelimit.Take][algorithm].Source()
 	require.Equal(t, 1, strings.Count(source, right))
-	return scripts{takes: map[string]*redispipe.Script{
+	return scripts{ops: map[ratelimit.Kind]map[string]*redispipe.Script{ratelimit.Take: {
 		algorithm: redispipe.NewIntScript(strings.Replace(source, right, right+wrong, 1)),
-	}}
+	}}}
 }
 
 // TestWrongScriptsAreDetected checks that the test before this one can fail: with scripts

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -8,7 +9,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// ruleArgs holds a rule's script arguments and how to decode the scripts' replies.
+// ruleArgs holds the script arguments of a rule, with the interval of its counts and adds, and how to
+// decode the scripts' replies.
 type ruleArgs struct {
 	algorithm *algorithm
 	counter   string // see counterName
@@ -20,7 +22,7 @@ type ruleArgs struct {
 
 	limit, burst, per int64
 
-	takes redispipe.Batch
+	batches [ratelimit.Count + 1]redispipe.Batch // by the kind of the op
 }
 
 // ruleCache holds the arguments of the rules in use, which are few. When it has maxRules of them, for
@@ -31,15 +33,16 @@ type ruleCache struct {
 }
 
 type ruleKey struct {
-	rule ratelimit.Rule
-	now  int64
+	rule     ratelimit.Rule
+	interval time.Duration
+	now      int64
 }
 
 const maxRules = 1000
 
-// ruleArgsFor returns the cached arguments of a rule, or nil if no script supports it.
-func (s *Store) ruleArgsFor(r ratelimit.Rule) *ruleArgs {
-	key, c := ruleKey{rule: r}, &s.rules
+// ruleArgsFor returns the cached arguments of an op's rule, or nil if no script supports it.
+func (s *Store) ruleArgsFor(op *ratelimit.Op) *ruleArgs {
+	key, c := ruleKey{rule: op.Rule, interval: op.Interval}, &s.rules
 	if s.clock != nil {
 		key.now = s.clock().UnixMicro()
 	}
@@ -72,24 +75,38 @@ func (s *Store) newRuleArgs(key ruleKey) *ruleArgs {
 	}
 	const offset = 14695981039346656037
 	a.hash = fnv1a(offset, s.prefix+a.counter+"\x00")
-	switch a.algorithm.name {
+	a.args = ruleNumbers(r)
+	a.blockArgs = []any{r.Block().After, a.per, r.Block().For.Microseconds()}
+	a.makeBatches(s, key)
+	return a
+}
+
+// ruleNumbers returns the numbers of a rule, as its algorithm's script reads them.
+func ruleNumbers(r ratelimit.Rule) []any {
+	switch r.Algorithm() {
 	case "buckets":
 		ttl := max(r.Expiry(), r.Span()+r.Interval())
-		a.args = []any{a.limit, r.Interval().Microseconds(), int64(r.Span()/r.Interval()) + 1, bucketCount(r.Per(), r), milliseconds(ttl)}
+		return []any{r.Limit(), r.Interval().Microseconds(), int64(r.Span()/r.Interval()) + 1, bucketCount(r.Per(), r), milliseconds(ttl)}
 	case "gcra":
-		a.args = []any{a.limit, a.per, a.burst}
-	default:
-		a.args = []any{a.limit, a.per}
+		return []any{r.Limit(), r.Per().Microseconds(), r.Burst()}
 	}
-	a.blockArgs = []any{r.Block().After, a.per, r.Block().For.Microseconds()}
-	a.takes = redispipe.Batch{
-		Script: s.scripts.takes[a.algorithm.name],
-		Args:   append([]any{key.now}, a.args...),
-		Width:  1 + a.algorithm.width,
-		Max:    s.batch,
-		Join:   r.Algorithm() != "log", // each take of a log is an event
+	return []any{r.Limit(), r.Per().Microseconds()}
+}
+
+// makeBatches makes the batches in which ops with this rule share script calls. Equal ops on one key are
+// one entry, except charges of a log, where each is an event, and adds with a limit: the report after
+// several adds does not say when the next unit passed after the first.
+func (a *ruleArgs) makeBatches(s *Store, key ruleKey) {
+	args := append([]any{key.now}, a.args...)
+	counting := append(slices.Clone(args), intervalArg(key.rule, key.interval))
+	isLog := key.rule.Algorithm() == "log"
+	batch := func(kind ratelimit.Kind, args []any, width int, join bool) {
+		a.batches[kind] = redispipe.Batch{Script: s.scripts.ops[kind][a.algorithm.name], Args: args, Width: width, Max: s.batch, Join: join}
 	}
-	return a
+	batch(ratelimit.Take, args, 1+a.algorithm.width, !isLog)
+	batch(ratelimit.Peek, args, 1+a.algorithm.width, true)
+	batch(ratelimit.Count, counting, 1, true)
+	batch(ratelimit.Add, counting, 2+a.algorithm.width, !isLog && a.limit == 0)
 }
 
 // receiptCounter returns the Counter of the receipts of a key.
@@ -102,6 +119,17 @@ func fnv1a(hash uint64, s string) uint64 {
 		hash = (hash ^ uint64(s[i])) * prime
 	}
 	return hash
+}
+
+// intervalArg returns the interval of an op, in buckets before the newest or in microseconds.
+func intervalArg(r ratelimit.Rule, d time.Duration) int64 {
+	if d == 0 {
+		d = r.Per()
+	}
+	if r.Interval() > 0 {
+		return bucketCount(d, r)
+	}
+	return inMicroseconds(d)
 }
 
 // bucketCount returns the number of buckets before the newest that an interval touches.

@@ -13,35 +13,48 @@ var (
 	preludeLua string
 	//go:embed buckets.lua
 	bucketsLua string
-	//go:embed log.lua
-	logLua string
+	//go:embed log_event.lua
+	logEventLua string
 	//go:embed log_set.lua
 	logSetLua string
 	//go:embed log_stream.lua
 	logStreamLua string
+	//go:embed log.lua
+	logLua string
 	//go:embed window.lua
 	windowLua string
+	//go:embed pair.lua
+	pairLua string
 	//go:embed gcra.lua
 	gcraLua string
-	//go:embed takes.lua
-	takesLua string
+	//go:embed take.lua
+	takeLua string
+	//go:embed peek.lua
+	peekLua string
+	//go:embed add.lua
+	addLua string
+	//go:embed count.lua
+	countLua string
+	//go:embed each.lua
+	eachLua string
 	//go:embed group.lua
 	groupLua string
 )
 
 // algorithm is how the counters of a rule are kept.
 type algorithm struct {
-	name  string
-	width int // how many integers the scripts show of a counter
-	quota quotaFunc
+	name   string
+	source string
+	width  int // report_size in its source
+	quota  quotaFunc
 }
 
 var algorithms = map[string]*algorithm{
-	"buckets": {"buckets", 6, quotaFromTimes},
-	"log":     {"log", 5, quotaFromTimes},
-	"stream":  {"stream", 5, quotaFromTimes},
-	"window":  {"window", 2, windowQuota},
-	"gcra":    {"gcra", 2, gcraQuota},
+	"buckets": {"buckets", bucketsLua, 6, quotaFromTimes},
+	"log":     {"log", logEventLua + logSetLua + logLua, 5, quotaFromTimes},
+	"stream":  {"stream", logEventLua + logStreamLua + logLua, 5, quotaFromTimes},
+	"window":  {"window", windowLua, 2, windowQuota},
+	"gcra":    {"gcra", pairLua + gcraLua, 2, gcraQuota},
 }
 
 // algorithmOf returns the algorithm of a rule, nil if the store has none.
@@ -52,29 +65,46 @@ func algorithmOf(r ratelimit.Rule) *algorithm {
 	return algorithms[r.Algorithm()]
 }
 
-// scripts are the store's scripts, by the algorithm: of a takes script, or of a group script,
-// which is called "mixed" if it has all algorithms. So no call pays for what it does not need.
-type scripts struct{ takes, group map[string]*redispipe.Script }
+// scripts are the store's scripts. Each has only the algorithms that it needs: for one op on many keys
+// there is a script for each kind and algorithm. The group scripts have one algorithm, or all of them
+// if their name is "mixed".
+type scripts struct {
+	ops   map[ratelimit.Kind]map[string]*redispipe.Script
+	group map[string]*redispipe.Script
+}
 
 var theScripts = newScripts("")
 
 // newScripts returns scripts with a first part of their own.
 func newScripts(first string) scripts {
-	sources := map[string]string{
-		"buckets": bucketsLua,
-		"log":     logLua + logSetLua,
-		"stream":  logLua + logStreamLua,
-		"window":  windowLua,
-		"gcra":    gcraLua,
-		"mixed":   bucketsLua + logLua + logSetLua + logStreamLua + windowLua + gcraLua,
-	}
-	s := scripts{make(map[string]*redispipe.Script), make(map[string]*redispipe.Script)}
-	for name, source := range sources {
-		s.group[name] = redispipe.NewIntScript(first + preludeLua + source + groupLua)
-		if name != "mixed" {
-			source, _, _ = strings.Cut(source, "-- Only groups need what follows.")
-			s.takes[name] = redispipe.NewIntScript(first + preludeLua + source + "local a = algorithms." + name + "\n" + takesLua)
+	first += preludeLua
+	s := scripts{map[ratelimit.Kind]map[string]*redispipe.Script{}, map[string]*redispipe.Script{}}
+	for kind, op := range map[ratelimit.Kind]string{
+		ratelimit.Take: takeLua, ratelimit.Peek: peekLua, ratelimit.Add: addLua, ratelimit.Count: countLua,
+	} {
+		s.ops[kind] = map[string]*redispipe.Script{}
+		for name, a := range algorithms {
+			source := a.source
+			if kind == ratelimit.Take || kind == ratelimit.Peek {
+				source, _, _ = strings.Cut(source, "-- Takes and peeks do not need what follows.")
+			}
+			s.ops[kind][name] = redispipe.NewIntScript(first + source + "\nlocal r = rule(2)\n" + op + eachLua)
 		}
 	}
+	first, all := first+"local algorithms = {}\n", ""
+	for name, a := range algorithms {
+		s.group[name] = redispipe.NewIntScript(first + a.table() + pairLua + groupLua)
+		all += a.table()
+	}
+	s.group["mixed"] = redispipe.NewIntScript(first + all + pairLua + groupLua)
 	return s
+}
+
+// table returns Lua code that sets the algorithm's element of the table algorithms.
+func (a *algorithm) table() string {
+	return "do\n" + a.source + "algorithms." + a.name + ` = {
+  rule_size = rule_size, rule = rule, read = read, room = room, fits = fits, charge = charge, refund = refund, report = report,
+}
+end
+`
 }

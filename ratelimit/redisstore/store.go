@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,7 +88,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	return &Store{pipe: pipe, prefix: o.Prefix, timeout: o.Timeout, batch: o.BatchSize, scripts: theScripts}, nil
 }
 
-// Do runs ops as [ratelimit.Store] says. Groups on different keys run at the same time, in any
+// Do runs ops as [ratelimit.Store] says. Groups on different counters run at the same time, in any
 // order. Its errors are those of [storage.Validate], [ratelimit.ErrOverflow], the cause of
 // ctx's end, and what wraps [ratelimit.ErrStore]. With an error, any of the groups may have been
 // charged.
@@ -96,27 +97,40 @@ func (s *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 		return nil, err
 	}
 	out := make([]ratelimit.Result, len(ops))
-	var requests []request
-	keys, deadline := make(map[string]bool), time.Now().Add(s.timeout)
-	for i, group := range storage.Groups(ops) {
-		if key := group[0].Key; keys[key] { // after the group before it
-			if err := s.run(ctx, requests, deadline); err != nil {
-				return nil, err
-			}
-			requests = requests[:0]
-			clear(keys)
+	trips, err := s.trips(ops, out)
+	if err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(s.timeout)
+	for _, requests := range trips {
+		if err := s.run(ctx, requests, deadline); err != nil {
+			return nil, err
 		}
-		keys[group[0].Key] = true
+	}
+	return out, nil
+}
+
+// trips returns the requests of ops, and which of them can run at the same time: those of one trip have
+// no counter in common. The results go to out.
+func (s *Store) trips(ops []ratelimit.Op, out []ratelimit.Result) (trips [][]request, err error) {
+	var requests []request
+	busy := make(map[string]bool)
+	for i, group := range storage.Groups(ops) {
 		r, err := s.newRequest(group, out[i:i+len(group)])
 		if err != nil {
 			return nil, err
 		}
+		if slices.ContainsFunc(r.keys(), func(key string) bool { return busy[key] }) {
+			trips = append(trips, requests)
+			requests = nil
+			clear(busy)
+		}
+		for _, key := range r.keys() {
+			busy[key] = true
+		}
 		requests = append(requests, r)
 	}
-	if err := s.run(ctx, requests, deadline); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return append(trips, requests), nil
 }
 
 // run runs requests at once and returns the first error.
@@ -143,12 +157,8 @@ func (s *Store) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, e
 		return ratelimit.Result{}, err
 	}
 	if sharesCall(&op) {
-		return s.take(ctx, &op)
+		return s.runShared(ctx, &op)
 	}
-	return s.doOne(ctx, op)
-}
-
-func (s *Store) doOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	var out [1]ratelimit.Result
 	r, err := s.newRequest([]ratelimit.Op{op}, out[:])
 	if err == nil {

@@ -7,50 +7,49 @@
 -- Report     n, ends
 -- Charge at  the end of the window
 
+local rule_size, report_size = 2, 2
+
+local function rule(at) return {limit = number(ARGV[at]), per = number(ARGV[at + 1])} end
+
+local function read(key, r)
+  local w = try('HMGET', key, 'ends', 'n')
+  if w.err then fail(w) end
+  if not w[1] and not w[2] and call('EXISTS', key) == 0 then return now + r.per, 0 end
+  local ends, n = bounded(number(w[1])), bounded(number(w[2]))
+  if ends <= now then return now + r.per, 0 end
+  return ends, n
+end
+
+local function room(_, r, _, n) return r.limit - n end
+
 -- increase adds to n. A foreign value of n may be a number for Lua and not for Redis.
 local function increase(key, more)
   local reply = try('HINCRBY', key, 'n', digits(more))
   if type(reply) == 'table' then error(match(reply.err, 'not an integer') and foreign or reply.err, 0) end
 end
 
-algorithms.window = {
-  width = 2,
-  size = 2,
+local function charge(key, _, more, _, ends, n)
+  if n > 0 then
+    increase(key, more)
+  else
+    call('HSET', key, 'ends', digits(ends), 'n', digits(more))
+    expire(key, ends - now)
+  end
+  return ends, n + more
+end
 
-  rule = function(at) return {limit = number(ARGV[at]), per = number(ARGV[at + 1])} end,
+local function report(_, _, _, _, ends, n)
+  out[o + 1], out[o + 2] = n, ends
+  o = o + 2
+end
 
-  read = function(key, r)
-    local w = try('HMGET', key, 'ends', 'n')
-    if w.err then fail(w) end
-    if not w[1] and not w[2] and call('EXISTS', key) == 0 then return r.limit, now + r.per, 0 end
-    local ends, n = bounded(number(w[1])), bounded(number(w[2]))
-    if ends <= now then return r.limit, now + r.per, 0 end
-    return r.limit - n, ends, n
-  end,
+-- Takes and peeks do not need what follows.
 
-  charge = function(key, _, more, _, ends, n)
-    if n > 0 then
-      increase(key, more)
-    else
-      call('HSET', key, 'ends', digits(ends), 'n', digits(more))
-      expire(key, ends - now)
-    end
-    return ends, n + more
-  end,
+local function fits(_, _, more, _, n) return more <= max_count - n end
 
-  report = function(_, _, _, _, ends, n)
-    out[o + 1], out[o + 2] = n, ends
-    o = o + 2
-  end,
-}
+local function count(_, _, _, _, n) return n end
 
--- Only groups need what follows.
-
-function algorithms.window.fits(_, _, more, _, n) return more <= max_count - n end
-
-function algorithms.window.count(_, _, _, _, n) return n end
-
-function algorithms.window.refund(key, _, less, at, _, ends, n)
+local function refund(key, _, less, at, _, ends, n)
   if at ~= ends or less > n then return false, ends, n end
   increase(key, -less)
   return true, ends, n - less

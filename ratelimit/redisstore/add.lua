@@ -1,0 +1,20 @@
+-- add: charges n units for each of some equal adds, whatever the limit, and counts the units of an
+-- interval. If a counter cannot hold them all, the first adds are charged that it can hold.
+--
+-- Interval  follows the rule in ARGV
+-- Reply     the number of adds that were charged, the count, and the algorithm's report
+
+local size, first_entry = 2 + report_size, 3 + rule_size
+local interval = number(ARGV[first_entry - 1])
+
+local function run(key, n, times)
+  local s, t, u = read(key, r)
+  if n > 0 then
+    while not fits(key, r, times * n, s, t, u) do times = times - 1 end
+    if times == 0 then error(overflow, 0) end
+    s, t, u = charge(key, r, times * n, 0, s, t, u)
+  end
+  out[o + 1], out[o + 2] = times, count(key, r, interval, s, t, u)
+  o = o + 2
+  report(key, r, n > 0 and 1 or 0, n > 0 and 0 or 1, s, t, u)
+end
