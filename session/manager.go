@@ -28,6 +28,7 @@ type Manager struct {
 	opts      Options // with defaults
 	transport tokenTransport
 	limits    storage.Limits
+	turns     turns
 }
 
 // New returns a manager of the sessions in store. It returns an error if store is nil,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/session/storage"
@@ -35,6 +36,8 @@ type state struct {
 	m   *Manager
 	c   *reqctx.Context
 	err error // why From failed; m and c are nil then
+
+	updating atomic.Bool // an update waits for its turn or has it
 
 	mu      sync.Mutex       // never held across I/O or a caller's code
 	snap    *snapshot        // what the store has, as far as is known; nil until the load

@@ -4,58 +4,54 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"time"
 
 	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// An update is tried at most updateTries times. Of n concurrent updates, one succeeds at
-// a time; the pauses, which double, spread the others.
-const (
-	updateTries = 14
-	firstPause  = time.Millisecond
-	maxPause    = 64 * time.Millisecond
-)
+// updateTries bounds the tries of an update. At least one of the updates that try at the
+// same time succeeds, so that only many processes can make one fail this often.
+const updateTries = 64
 
 // update replaces a field by the result of fn, which is called without a lock.
 func (s *Session) update(ctx context.Context, name string, fn func(storage.Value) (storage.Value, error)) error {
 	for try := range updateTries {
-		if err := backOff(ctx, try); err != nil {
-			return err
-		}
-		if err := s.lockForWrite(ctx, "the update", name); err != nil {
-			return err
-		}
-		t, old := s.snap.token, s.valueLocked(name)
-		s.mu.Unlock()
-		value, err := fn(old)
-		if err != nil {
-			return err
-		}
-		done, err := s.compareAndSwap(ctx, t, name, old, storage.Change{Op: storage.OpSet, Value: value.Bytes})
-		if done || err != nil {
+		if done, err := s.tryUpdate(ctx, name, fn, try > 0); done || err != nil {
 			return err
 		}
 	}
 	return &Error{Action: "save", Err: ErrConflict}
 }
 
-// backOff waits before each try but the first two: the second has the newest value
-// and often succeeds.
-func backOff(ctx context.Context, try int) error {
-	if try < 2 {
-		return nil
+// tryUpdate is one try of update. It reads a stored field again if stale is true or if
+// another request has updated the field while this one waited for its turn.
+func (s *Session) tryUpdate(ctx context.Context, name string, fn func(storage.Value) (storage.Value, error), stale bool) (bool, error) {
+	if err := s.lockForWrite(ctx, "the update", name); err != nil {
+		return false, err
 	}
-	t := time.NewTimer(rand.N(min(firstPause<<(try-2), maxPause)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	t, old, stored := s.snap.token, s.valueLocked(name), s.isStoredLocked(name)
+	s.mu.Unlock()
+	if stored && s.updating.CompareAndSwap(false, true) { // an update within another one would wait for it
+		defer s.updating.Store(false)
+		k := turn{t.locator, name}
+		before, own := s.m.turns.join(k)
+		defer s.m.turns.leave(k, own)
+		if err := waitForTurn(ctx, before); err != nil {
+			return false, err
+		}
+		stale = stale || before != nil
 	}
+	var err error
+	if stored && stale {
+		if old, err = s.reloadField(ctx, t, name); err != nil {
+			return false, err
+		}
+	}
+	value, err := fn(old)
+	if err != nil {
+		return false, err
+	}
+	return s.compareAndSwap(ctx, t, name, old, storage.Change{Op: storage.OpSet, Value: value.Bytes})
 }
 
 // take returns a field's value and removes it, unless another request did so first.
@@ -80,8 +76,8 @@ func (s *Session) take(ctx context.Context, name string) (storage.Value, error) 
 
 // compareAndSwap applies c to a field, if the field is still old and the session still the one
 // of t. A field that only this request has, or has written, is swapped here and saved
-// with the other writes; any other in the store, at once. If the field was changed
-// meanwhile, compareAndSwap returns false, and the session has the new value.
+// with the other writes; any other in the store, at once. It returns false if the field was
+// changed meanwhile.
 func (s *Session) compareAndSwap(ctx context.Context, t token, name string, old storage.Value, c storage.Change) (bool, error) {
 	local, done, err := s.compareAndSwapLocal(t, name, old, c)
 	if local || err != nil {
@@ -97,7 +93,7 @@ func (s *Session) compareAndSwap(ctx context.Context, t token, name string, old 
 		s.updateSnapshot(name, v)
 		return true, nil
 	case errors.Is(err, ErrConflict):
-		return false, s.reloadField(ctx, t, name)
+		return false, nil
 	}
 	return false, &Error{Action: "save", Err: err}
 }
@@ -111,8 +107,7 @@ func (s *Session) compareAndSwapLocal(t token, name string, old storage.Value, c
 	if s.snap.token != t {
 		return true, false, &Error{Action: "save", Err: ErrGone}
 	}
-	w, written := s.writes[name]
-	if !written && s.snap.exists {
+	if s.isStoredLocked(name) {
 		after, _ := c.Apply(old)
 		if err = s.checkSizeLocked(name, old, after); err != nil {
 			err = errtext.Prefix(fmt.Sprintf("session: field %q: ", name), "session", err)
@@ -123,18 +118,26 @@ func (s *Session) compareAndSwapLocal(t token, name string, old storage.Value, c
 		return true, false, nil
 	}
 	// After an addition, old depends on the number that was loaded.
-	return true, true, s.keepWriteLocked(name, write{Change: c, guard: w.Op == storage.OpAdd})
+	return true, true, s.keepWriteLocked(name, write{Change: c, guard: s.writes[name].Op == storage.OpAdd})
+}
+
+// isStoredLocked reports whether this request sees a field as the store has it. Otherwise
+// the request has written the field or has no stored session.
+func (s *Session) isStoredLocked(name string) bool {
+	_, written := s.writes[name]
+	return s.snap.exists && !written
 }
 
 // reloadField reads one field from the store. The others stay as they were loaded.
-func (s *Session) reloadField(ctx context.Context, t token, name string) error {
+func (s *Session) reloadField(ctx context.Context, t token, name string) (storage.Value, error) {
 	rec, err := s.m.store.Load(ctx, t.locator, t.digest(), s.m.limits)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return &Error{Action: "save", Err: ErrGone}
+		return storage.Value{}, &Error{Action: "save", Err: ErrGone}
 	case err != nil:
-		return &Error{Action: "load", Err: err}
+		return storage.Value{}, &Error{Action: "load", Err: err}
 	}
-	s.updateSnapshot(name, storage.Lookup(rec.Fields, name))
-	return nil
+	v := storage.Lookup(rec.Fields, name)
+	s.updateSnapshot(name, v)
+	return v, nil
 }

@@ -33,14 +33,19 @@ func newSite(t *testing.T, c *redis.Client) site {
 	return site{reg}
 }
 
-// request runs one request and returns the cookie that it sets, if any.
-func (s site) request(t *testing.T, cookie *http.Cookie, handle func(s *session.Session) error) (*http.Cookie, error) {
+func (s site) begin(t *testing.T, cookie *http.Cookie) *reqctx.Context {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	if cookie != nil {
 		r.AddCookie(cookie)
 	}
 	c := reqctx.New(t.Context(), s.reg)
 	c.SetRequest(r)
+	return c
+}
+
+// request runs one request and returns the cookie that it sets, if any.
+func (s site) request(t *testing.T, cookie *http.Cookie, handle func(s *session.Session) error) (*http.Cookie, error) {
+	c := s.begin(t, cookie)
 	defer c.Finish()
 	sess, err := session.From(c)
 	if err != nil {

@@ -1,0 +1,65 @@
+package redisstore_test
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redismini"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/session"
+)
+
+// TestUpdatesOfOneSessionAllCount makes 640 updates of one field, 32 at a time, on one
+// server and on two that share a Redis.
+func TestUpdatesOfOneSessionAllCount(t *testing.T) {
+	real := func(t *testing.T) *redis.Client { return redistest.Start(t).Client(nil) }
+	mini := func(t *testing.T) *redis.Client { return redismini.Start(t).Client() }
+	for name, tt := range map[string]struct {
+		start   func(t *testing.T) *redis.Client
+		servers int
+	}{
+		"Redis":                  {real, 1},
+		"Redis, two servers":     {real, 2},
+		"miniredis":              {mini, 1},
+		"miniredis, two servers": {mini, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := tt.start(t)
+			sites := make([]site, tt.servers)
+			for i := range sites {
+				sites[i] = newSite(t, c)
+			}
+			cookie, err := sites[0].request(t, nil, login)
+			require.NoError(t, err)
+			var wg sync.WaitGroup
+			for i := range 32 {
+				wg.Go(func() {
+					for range 20 {
+						if err := sites[i%tt.servers].increment(t, cookie); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			_, err = sites[0].request(t, cookie, func(s *session.Session) error {
+				n, err := s.Get("n")
+				require.EqualValues(t, 640, n)
+				return err
+			})
+			require.NoError(t, err)
+		})
+	}
+}
+
+// increment is a request that adds one with an update.
+func (s site) increment(t *testing.T, cookie *http.Cookie) error {
+	c := s.begin(t, cookie)
+	err := session.NewField[int]("n").Update(c, func(n int) (int, error) { return n + 1, nil })
+	return errors.Join(err, c.Commit(http.Header{}), c.Finish())
+}
