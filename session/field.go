@@ -77,14 +77,17 @@ func (f Field[T]) Delete(ctx context.Context) error {
 // Update replaces the value of the field by the result of fn, at once, and only
 // if no other request has changed it meanwhile; otherwise it retries with the new
 // value, so that fn may run several times. It returns the error of fn, and changes
-// nothing then. Under heavy contention it gives up with [ErrConflict]. To count, a
-// [Counter] costs less.
+// nothing then. Updates of one field in one process take turns, so that they rarely
+// retry: each try waits at most 50 ms for the ones before it, or until ctx ends, and an
+// update within another one does not wait. If many processes update a field all the time,
+// Update gives up with [ErrConflict]. To count, a [Counter] costs less.
 //
 // A value that cannot be decoded is logged and is the zero value to fn. In a request
 // without session, or after its own earlier write of the field, fn runs on the value that
 // the request sees, and the result is saved with the other writes.
 //
-// Update costs one store call, and two more for each retry.
+// Update costs one store call, one more if it has waited for its turn, and two more for
+// each retry.
 func (f Field[T]) Update(ctx context.Context, fn func(T) (T, error)) error {
 	s, _ := From(ctx)
 	return s.update(ctx, f.name, func(old storage.Value) (storage.Value, error) {
