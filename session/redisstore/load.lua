@@ -1,6 +1,7 @@
--- Returns a session, by its digest or by its user.
+-- Returns a session, by its digest or by its user. It is the script that runs the most, so it
+-- stands alone: each function of record.lua would cost time in every call.
 --
--- KEYS     the session
+-- KEYS     the session, a hash as record.lua describes it
 -- ARGV     idle limit, absolute limit, time since the last touch after which it is touched
 --          again, all in µs
 --          digest that it must have, or have had until its grace is over; or empty
@@ -12,17 +13,46 @@
 -- Atomic   because between the read and the touch another caller could destroy
 --          the session, and the touch would leave half a record
 
-local idle, absolute, touch, digest = number(ARGV[1]), number(ARGV[2]), number(ARGV[3]), ARGV[4]
-local s, wrong, fields = readAll()
-if digest == '' and (wrong or s and s.user ~= ARGV[5]) then return {0} end
-if wrong then return wrong end
-s = alive(s, idle, absolute)
-if not s then return {0} end
-local old = digest ~= '' and s.digest ~= digest
-if old and (s.old ~= digest or s.grace <= now) then return {0} end
-if digest ~= '' and not old and now - s.touched >= touch then
-  s.touched = now
-  call('HSET', key, 'touched', digits(now))
-  expire(s, idle, absolute)
+local key, digest = KEYS[1], ARGV[4]
+local hash = redis.pcall('HGETALL', key)
+if hash.err then return digest ~= '' and hash or {0} end
+if #hash == 0 then return {0} end
+local s, fields, n = {}, {}, 0
+for i = 1, #hash, 2 do
+  local name = hash[i]
+  if string.byte(name) == 58 then -- a colon
+    fields[n + 1], fields[n + 2] = name, hash[i + 1]
+    n = n + 2
+  else
+    s[name] = hash[i + 1]
+  end
 end
-return {s.created, s.touched, old and 1 or 0, s.user or '', fields}
+if digest == '' and s.user ~= ARGV[5] then return {0} end
+
+-- whole returns the number in v, nil if it is not a whole one.
+local function whole(v)
+  if v and #v <= 16 and string.find(v, '^%d+$') then return tonumber(v) end
+end
+local created, touched, grace, over = whole(s.created), whole(s.touched), whole(s.grace), whole(s.over)
+if not (s.digest and #s.digest == 32 and created and touched and whole(s.size)
+    and (not s.old or #s.old == 32 and grace) and (not s.user or over)) then
+  return digest ~= '' and redis.error_reply('FOREIGN the key holds another hash') or {0}
+end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local last = math.min(created + ARGV[2], over or math.huge)
+if math.min(touched + ARGV[1], last) <= now then
+  redis.call('UNLINK', key)
+  return {0}
+end
+local old = 0
+if digest ~= '' and s.digest ~= digest then
+  if s.old ~= digest or grace <= now then return {0} end
+  old = 1
+elseif digest ~= '' and now - touched >= tonumber(ARGV[3]) then
+  touched = now
+  redis.call('HSET', key, 'touched', string.format('%.0f', now))
+  redis.call('PEXPIREAT', key, string.format('%.0f', math.ceil(math.min(now + ARGV[1], last) / 1000)))
+end
+return {created, touched, old, s.user or '', fields}

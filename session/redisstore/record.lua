@@ -1,4 +1,4 @@
--- The second part of each script on a session. KEYS[1] is the session, one hash:
+-- The second part of the scripts that change a session. KEYS[1] is the session, one hash:
 --   digest   SHA-256 of the secret: 32 bytes
 --   created  µs since 1970
 --   touched  µs since 1970: when it was last used
@@ -36,25 +36,6 @@ local function read()
   local m, wrong = fields('digest', 'created', 'touched', 'size', 'old', 'grace', 'user', 'over')
   if not m then return nil, wrong end
   return session(m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8])
-end
-
--- readAll returns the session, the error reply, and {name, value, …} of its fields.
-local function readAll()
-  local hash = redis.pcall('HGETALL', key)
-  if hash.err then return nil, hash end
-  if #hash == 0 then return nil end
-  local own, fields, n = {}, {}, 0
-  for i = 1, #hash, 2 do
-    local name = hash[i]
-    if string.byte(name) == 58 then
-      fields[n + 1], fields[n + 2] = name, hash[i + 1]
-      n = n + 2
-    else
-      own[name] = hash[i + 1]
-    end
-  end
-  local s, wrong = session(own.digest, own.created, own.touched, own.size, own.old, own.grace, own.user, own.over)
-  return s, wrong, fields
 end
 
 -- alive returns s; nil, and removes it, if it has expired.

@@ -22,7 +22,7 @@ var (
 	//go:embed index_drop.lua
 	indexDropLua string
 
-	loadScript      = redispipe.NewRecordScript(recordLua + loadLua)
+	loadScript      = redispipe.NewScript(loadLua)
 	commitScript    = redispipe.NewRecordScript(recordLua + commitLua)
 	removeScript    = redispipe.NewRecordScript(recordLua + removeLua)
 	indexAddScript  = redispipe.NewRecordScript(indexAddLua)
