@@ -52,9 +52,10 @@ func (s *Session) plan() plan {
 }
 
 func (s *Session) planSaveLocked() plan {
-	create, t := !s.snap.exists, s.snap.token
+	p, t, create := plan{}, s.snap.token, !s.snap.exists
 	if create {
-		t = newToken()
+		t, p.text = newToken(newLocator())
+		p.send, p.maxAge = true, s.m.maxAge(0)
 	}
 	d := s.m.newDelta(t)
 	d.Create, d.Bind = create, s.user
@@ -65,24 +66,21 @@ func (s *Session) planSaveLocked() plan {
 			d.ExpectField(name, storage.Lookup(s.snap.fields, name))
 		}
 	}
-	p := plan{delta: &d}
-	switch {
-	case create:
-		p.send, p.text, p.maxAge = true, t.text(), s.m.maxAge(0)
-	case s.renew || s.user != "":
-		t = t.renewed()
-		p.send, p.text, p.maxAge = true, t.text(), s.m.maxAge(time.Since(s.snap.created))
-		d.Rotate = t.digest()
+	if !create && (s.renew || s.user != "") {
+		t, p.text = newToken(t.locator)
+		p.send, p.maxAge = true, s.m.maxAge(time.Since(s.snap.created))
+		d.Rotate = t.digest
 		if s.user == "" && len(s.writes) == 0 && !s.swapped { // nothing that an old secret must not read
 			d.Grace = s.m.opts.RenewGrace
 		}
 	}
+	p.delta = &d
 	return p
 }
 
 // newDelta returns a delta for the session of t that changes nothing yet.
 func (m *Manager) newDelta(t token) storage.Delta {
-	return storage.Delta{Locator: t.locator, Digest: t.digest(), Limits: m.limits}
+	return storage.Delta{Locator: t.locator, Digest: t.digest, Limits: m.limits}
 }
 
 // maxAge returns for how many seconds the cookie of a session of that age may live; 0

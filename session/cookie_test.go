@@ -125,9 +125,9 @@ func TestInsecureCookieComesBackOverPlainHTTP(t *testing.T) {
 		plain := &url.URL{Scheme: "http", Host: "192.0.2.1:8080", Path: "/login"}
 		tt, err := newTransport(Options{Cookie: Cookie{Insecure: insecure}})
 		require.NoError(t, err)
-		tok := newToken()
+		tok, text := newToken(newLocator())
 		h := http.Header{}
-		tt.send(h, tok.text(), 0)
+		tt.send(h, text, 0)
 		jar.SetCookies(plain, (&http.Response{Header: h}).Cookies())
 
 		r := &http.Request{Header: http.Header{}}

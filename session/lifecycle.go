@@ -61,7 +61,7 @@ func (s *Session) Destroy() error {
 	if t != (token{}) {
 		ctx, cancel := s.m.detach(s.c)
 		defer cancel()
-		if err := s.m.store.Destroy(ctx, t.locator, t.digest()); err != nil {
+		if err := s.m.store.Destroy(ctx, t.locator, t.digest); err != nil {
 			return &Error{Action: "destroy", Err: err}
 		}
 	}

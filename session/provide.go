@@ -101,7 +101,7 @@ func (m *Manager) load(ctx context.Context) (*snapshot, error) {
 	if prefetched {
 		limits.Touch = limits.Idle // which no session outlives untouched
 	}
-	rec, err := m.store.Load(ctx, t.locator, t.digest(), limits)
+	rec, err := m.store.Load(ctx, t.locator, t.digest, limits)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return &snapshot{sent: sent}, nil
@@ -129,7 +129,7 @@ func (m *Manager) touch(ctx context.Context, snap *snapshot, _ http.Header) erro
 	}
 	ctx, cancel := m.detach(ctx)
 	defer cancel()
-	_, err := m.store.Load(ctx, snap.token.locator, snap.token.digest(), m.limits)
+	_, err := m.store.Load(ctx, snap.token.locator, snap.token.digest, m.limits)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) { // another request may have ended it
 		reqctx.From(ctx).Logger().Warn("session: the expiry of a session that was read could not be extended", "error", err)
 	}

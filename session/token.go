@@ -21,45 +21,39 @@ const (
 	tokenText   = locatorText + 1 + secretText
 )
 
-// token is what the client keeps. It exists only in the server's memory while
-// a request runs.
+// token is a client's token as a store knows it. The secret itself stays in the request
+// or the response.
 type token struct {
 	redacted
 	locator storage.Locator
-	secret  [32]byte
+	digest  storage.Digest // of the secret
 }
 
-func newToken() token {
-	var t token
-	rand.Read(t.locator[:]) // never fails: crypto/rand ends the program instead
-	rand.Read(t.secret[:])
-	return t
+func newLocator() (l storage.Locator) {
+	rand.Read(l[:]) // never fails: crypto/rand ends the program instead
+	return l
 }
 
-// renewed returns a token of the same session with a new secret.
-func (t token) renewed() token {
-	n := newToken()
-	n.locator = t.locator
-	return n
+// newToken returns a token with a new secret, and its text for the client.
+func newToken(l storage.Locator) (t token, text string) {
+	var secret [32]byte
+	rand.Read(secret[:])
+	return token{locator: l, digest: sha256.Sum256(secret[:])}, l.Key() + "." + encoding.EncodeToString(secret[:])
 }
 
-func (t token) digest() storage.Digest { return sha256.Sum256(t.secret[:]) }
-
-func (t token) text() string {
-	return t.locator.Key() + "." + encoding.EncodeToString(t.secret[:])
-}
-
-// parseToken accepts exactly what text returns.
+// parseToken accepts exactly the texts that newToken returns.
 func parseToken(s string) (t token, ok bool) {
 	if len(s) != tokenText || s[locatorText] != '.' {
 		return token{}, false
 	}
+	var secret [32]byte
 	n1, err1 := encoding.Decode(t.locator[:], []byte(s[:locatorText]))
-	n2, err2 := encoding.Decode(t.secret[:], []byte(s[locatorText+1:]))
+	n2, err2 := encoding.Decode(secret[:], []byte(s[locatorText+1:]))
 	// The counts matter: the decoder skips line breaks.
-	if err1 != nil || err2 != nil || n1 != len(t.locator) || n2 != len(t.secret) {
+	if err1 != nil || err2 != nil || n1 != len(t.locator) || n2 != len(secret) {
 		return token{}, false
 	}
+	t.digest = sha256.Sum256(secret[:])
 	return t, true
 }
 

@@ -2,7 +2,6 @@ package session
 
 import (
 	"crypto/sha256"
-	"math/bits"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,14 +11,24 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
+// secretOf returns the secret in a token's text.
+func secretOf(t testing.TB, text string) []byte {
+	t.Helper()
+	_, secret, _ := strings.Cut(text, ".")
+	b, err := encoding.DecodeString(secret)
+	require.NoError(t, err)
+	return b
+}
+
 func TestTokensAreLongAndUnique(t *testing.T) {
 	const n = 2000
-	locators, secrets := map[storage.Locator]bool{}, map[[32]byte]bool{}
+	locators, secrets := map[storage.Locator]bool{}, map[string]bool{}
 	ones := make([]int, 8*(16+32))
 	for range n {
-		tok := newToken()
-		locators[tok.locator], secrets[tok.secret] = true, true
-		for i, b := range append(tok.locator[:], tok.secret[:]...) {
+		tok, text := newToken(newLocator())
+		secret := secretOf(t, text)
+		locators[tok.locator], secrets[string(secret)] = true, true
+		for i, b := range append(tok.locator[:], secret...) {
 			for bit := range 8 {
 				ones[8*i+bit] += int(b >> bit & 1)
 			}
@@ -32,21 +41,15 @@ func TestTokensAreLongAndUnique(t *testing.T) {
 	}
 }
 
-func TestRenewedTokenKeepsOnlyTheLocator(t *testing.T) {
-	a := newToken()
-	b := a.renewed()
-	require.Equal(t, a.locator[:], b.locator[:])
-	same := 0
-	for i := range a.secret {
-		same += 8 - bits.OnesCount8(a.secret[i]^b.secret[i])
-	}
-	require.InDelta(t, 128, same, 64, "the secrets look alike")
-	require.Equal(t, storage.Digest(sha256.Sum256(b.secret[:])), b.digest())
+func TestTokenHasTheDigestOfItsSecret(t *testing.T) {
+	locator := newLocator()
+	tok, text := newToken(locator)
+	require.Equal(t, locator[:], tok.locator[:])
+	require.Equal(t, storage.Digest(sha256.Sum256(secretOf(t, text))), tok.digest)
 }
 
 func TestParseTokenTakesOneTextOnly(t *testing.T) {
-	good := newToken()
-	text := good.text()
+	good, text := newToken(newLocator())
 	require.Len(t, text, 66)
 	got, ok := parseToken(text)
 	require.True(t, ok)
@@ -77,31 +80,32 @@ func TestParseTokenTakesOneTextOnly(t *testing.T) {
 }
 
 func TestFindReturnsOneTokenOnly(t *testing.T) {
-	a, b := newToken().text(), newToken().text()
+	want, a := newToken(newLocator())
+	_, b := newToken(newLocator())
 	transport, err := newTransport(Options{})
 	require.NoError(t, err)
 	for name, tt := range map[string]struct {
 		cookies []string
-		want    string
+		found   bool
 		sent    bool
 	}{
-		"none":               {nil, "", false},
-		"other names":        {[]string{"session=" + a, "__Host-sessions=" + a}, "", false},
-		"one":                {[]string{"x=1; __Host-session=" + a + "; y=2"}, a, true},
-		"the same twice":     {[]string{"__Host-session=" + a, "__Host-session=" + a}, a, true},
-		"two":                {[]string{"__Host-session=" + a + "; __Host-session=" + b}, "", true},
-		"two, then the same": {[]string{"__Host-session=" + a + "; __Host-session=" + b + "; __Host-session=" + a}, "", true},
-		"garbage and one":    {[]string{"__Host-session=garbage; __Host-session=" + a}, a, true},
-		"garbage":            {[]string{"__Host-session=garbage"}, "", true},
-		"empty":              {[]string{"__Host-session="}, "", true},
-		"quoted":             {[]string{`__Host-session="` + a + `"`}, "", true},
+		"none":               {nil, false, false},
+		"other names":        {[]string{"session=" + a, "__Host-sessions=" + a}, false, false},
+		"one":                {[]string{"x=1; __Host-session=" + a + "; y=2"}, true, true},
+		"the same twice":     {[]string{"__Host-session=" + a, "__Host-session=" + a}, true, true},
+		"two":                {[]string{"__Host-session=" + a + "; __Host-session=" + b}, false, true},
+		"two, then the same": {[]string{"__Host-session=" + a + "; __Host-session=" + b + "; __Host-session=" + a}, false, true},
+		"garbage and one":    {[]string{"__Host-session=garbage; __Host-session=" + a}, true, true},
+		"garbage":            {[]string{"__Host-session=garbage"}, false, true},
+		"empty":              {[]string{"__Host-session="}, false, true},
+		"quoted":             {[]string{`__Host-session="` + a + `"`}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &http.Request{Header: http.Header{"Cookie": tt.cookies}}
 			tok, ok, sent := transport.find(r)
-			require.Equal(t, tt.want != "", ok)
+			require.Equal(t, tt.found, ok)
 			require.Equal(t, tt.sent, sent)
-			require.True(t, !ok || tok.text() == tt.want)
+			require.True(t, !ok || tok == want)
 		})
 	}
 	_, ok, sent := transport.find(nil)
@@ -110,7 +114,7 @@ func TestFindReturnsOneTokenOnly(t *testing.T) {
 
 // Whatever the header, a token that is found is in it, in its one text.
 func FuzzParseCookie(f *testing.F) {
-	text := newToken().text()
+	_, text := newToken(newLocator())
 	for _, seed := range []string{
 		"", "session", "session=", "session=" + text, "session=" + text + "; session=" + text,
 		`session="` + text + `"`, "session=" + text[:65], "a=b; session =" + text, "session=" + strings.Repeat(".", 66),
@@ -122,13 +126,13 @@ func FuzzParseCookie(f *testing.F) {
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, header string) {
 		tok, ok, sent := transport.find(&http.Request{Header: http.Header{"Cookie": {header}}})
-		if ok && (!sent || !strings.Contains(header, tok.text())) {
+		if ok && (!sent || !strings.Contains(header, tok.locator.Key()+".")) {
 			t.Fatalf("found a token that %q doesn't carry", header)
 		}
 		if !ok && tok != (token{}) {
 			t.Fatal("a token without ok")
 		}
-		if tok, ok := parseToken(header); ok && tok.text() != header {
+		if tok, ok := parseToken(header); ok && header != tok.locator.Key()+"."+encoding.EncodeToString(secretOf(t, header)) {
 			t.Fatalf("%q is a second text of a token", header)
 		}
 	})

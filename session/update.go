@@ -130,7 +130,7 @@ func (s *Session) isStoredLocked(name string) bool {
 
 // reloadField reads one field from the store. The others stay as they were loaded.
 func (s *Session) reloadField(ctx context.Context, t token, name string) (storage.Value, error) {
-	rec, err := s.m.store.Load(ctx, t.locator, t.digest(), s.m.limits)
+	rec, err := s.m.store.Load(ctx, t.locator, t.digest, s.m.limits)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return storage.Value{}, &Error{Action: "save", Err: ErrGone}

@@ -146,7 +146,7 @@ func (s *Session) authorize(method string) (user string, own storage.Locator, er
 	}
 	ctx, cancel := s.m.detach(s.c)
 	defer cancel()
-	rec, err := s.m.store.Load(ctx, t.locator, t.digest(), s.m.limits)
+	rec, err := s.m.store.Load(ctx, t.locator, t.digest, s.m.limits)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && rec.Old {
 		err = ErrGone
 	}
