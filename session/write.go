@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/session/storage"
@@ -97,9 +98,7 @@ func (s *Session) updateSnapshot(name string, v storage.Value) {
 	before := s.valueLocked(name)
 	next := *s.snap
 	next.fields = make(map[string][]byte, len(s.snap.fields)+1)
-	for n, value := range s.snap.fields {
-		next.fields[n] = value
-	}
+	maps.Copy(next.fields, s.snap.fields)
 	delete(next.fields, name)
 	if v.Exists {
 		next.fields[name] = v.Bytes
