@@ -1,17 +1,15 @@
-// Command bench compares lazyreq with others and prints a table:
+// Command bench compares lazyreq with other libraries, each suite in a full and in a short
+// form, and prints tables:
 //
-//	go run . [-suite NAME] [-quick] [-json]
-//	go run . -plot
-//	go run . -algorithms
+//	go run . [-suite NAME]         run both forms and write them to results/
+//	go run . [-suite NAME] -quick  run the short form
+//	go run . -plot                 draw results/ as SVG
+//	go run . -algorithms           compute how exact the rules of package ratelimit are
 //
-// What it finds goes to results/ as well, a line of JSON for each figure, with the
-// machine and the command beside it; -plot draws results/ as SVG. -algorithms computes how
-// exact the rules of package ratelimit are, for docs/algorithms.md. Run it in its own
-// directory.
+// Run it in its own directory.
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -34,6 +32,7 @@ import (
 	"github.com/lazyreq/lazyreq/bench/prefetch"
 	"github.com/lazyreq/lazyreq/bench/property"
 	"github.com/lazyreq/lazyreq/bench/proxy"
+	"github.com/lazyreq/lazyreq/bench/record"
 	"github.com/lazyreq/lazyreq/bench/server"
 	"github.com/lazyreq/lazyreq/bench/session"
 )
@@ -52,29 +51,20 @@ var suites = []harness.Suite{
 
 // options are the command line.
 type options struct {
-	suite   string
-	quick   bool
-	json    bool
-	plot    bool
-	exact   bool
-	results string
-	plots   string
-	out     io.Writer
+	suite                    string
+	quick, plots, algorithms bool
 }
 
 func main() {
 	child.Main(server.Roles, proxy.Roles) // which does not return in the processes that a suite starts
-	o := options{out: os.Stdout}
-	flag.StringVar(&o.suite, "suite", "", "run only this suite: "+names())
-	flag.BoolVar(&o.quick, "quick", false, "fewer and shorter rounds: a suite ends within 50 s")
-	flag.BoolVar(&o.json, "json", false, "print one JSON object per line instead of a table")
-	flag.BoolVar(&o.plot, "plot", false, "draw the results, run nothing")
-	flag.BoolVar(&o.exact, "algorithms", false, "draw how exact the rules are, run no suite")
-	flag.StringVar(&o.results, "results", "results", "`directory` of the results")
-	flag.StringVar(&o.plots, "plots", "", "`directory` of the plots; default ../docs/plots, or ../docs/algorithms")
+	var o options
+	flag.StringVar(&o.suite, "suite", "", "only this suite: "+names())
+	flag.BoolVar(&o.quick, "quick", false, "run the short form")
+	flag.BoolVar(&o.plots, "plot", false, "draw the results in ../docs/plots")
+	flag.BoolVar(&o.algorithms, "algorithms", false, "compute the tables and pictures of ../docs/algorithms.md")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := o.run(ctx)
+	err := o.run(ctx, bench{results: "results", out: os.Stdout, progress: os.Stderr})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -82,27 +72,28 @@ func main() {
 	}
 }
 
-func (o options) run(ctx context.Context) error {
-	if flag.NArg() > 0 {
+func (o options) run(ctx context.Context, b bench) error {
+	chosen, err := find(o.suite)
+	switch {
+	case flag.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	case err != nil:
+		return err
+	case o.algorithms:
+		return algorithms.Run(b.out, "../docs/algorithms")
+	case o.plots:
+		return plot.All(b.results, "../docs/plots")
 	}
-	if o.exact {
-		return algorithms.Run(o.out, cmp.Or(o.plots, "../docs/algorithms"))
-	}
-	if o.plot {
-		return plot.All(o.results, cmp.Or(o.plots, "../docs/plots"))
-	}
-	chosen := suites
-	if o.suite != "" {
-		i := slices.IndexFunc(suites, func(s harness.Suite) bool { return s.Name == o.suite })
-		if i < 0 {
-			return fmt.Errorf("-suite %s: there is %s", o.suite, names())
+	runSuite := b.runBothForms
+	if o.quick {
+		runSuite = func(ctx context.Context, s harness.Suite) error {
+			_, err := b.measure(ctx, s, true)
+			return err
 		}
-		chosen = suites[i : i+1]
 	}
 	var errs []error
 	for _, s := range chosen {
-		if err := o.runSuite(ctx, s); err != nil {
+		if err := runSuite(ctx, s); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", s.Name, err))
 		}
 		if ctx.Err() != nil {
@@ -112,28 +103,16 @@ func (o options) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// runSuite runs a suite and prints what it found. Only a run that went through is
-// written to the results.
-func (o options) runSuite(ctx context.Context, s harness.Suite) error {
-	bar := newProgress(s.Name)
-	r := harness.NewRun(s.Name, o.quick, bar.step)
-	about := newMeta(s, o.quick)
-	err := s.Run(ctx, r)
-	bar.clear()
-	if printErr := o.print(s, r.Results()); printErr != nil {
-		return printErr
+// find returns the suite with a name, or all if the name is empty.
+func find(name string) ([]harness.Suite, error) {
+	if name == "" {
+		return suites, nil
 	}
-	if err != nil {
-		return err
+	i := slices.IndexFunc(suites, func(s harness.Suite) bool { return s.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("-suite %s: unknown suite, want one of %s", name, names())
 	}
-	return save(o.results, about, r.Results())
-}
-
-func (o options) print(s harness.Suite, results []harness.Result) error {
-	if o.json {
-		return writeLines(o.out, results)
-	}
-	return writeTable(o.out, s, results)
+	return suites[i : i+1], nil
 }
 
 func names() string {
@@ -142,4 +121,38 @@ func names() string {
 		list = append(list, s.Name)
 	}
 	return strings.Join(list, ", ")
+}
+
+// bench runs suites.
+type bench struct {
+	results  string // folder of the records
+	out      io.Writer
+	progress io.Writer // gets a line at the beginning of each case
+}
+
+// runBothForms runs the full form of a suite, then the short one. It writes their records if
+// both have succeeded.
+func (b bench) runBothForms(ctx context.Context, s harness.Suite) error {
+	full, err := b.measure(ctx, s, false)
+	if err != nil {
+		return err
+	}
+	short, err := b.measure(ctx, s, true)
+	if err != nil {
+		return err
+	}
+	return errors.Join(full.Write(record.Path(b.results, s.Name, false)), short.Write(record.Path(b.results, s.Name, true)))
+}
+
+// measure runs one form of a suite and prints its results.
+func (b bench) measure(ctx context.Context, s harness.Suite, quick bool) (record.Record, error) {
+	form := "full form"
+	if quick {
+		form = "short form"
+	}
+	rec := record.New(s)
+	r := &harness.Run{Quick: quick, Begin: func(name string) { fmt.Fprintf(b.progress, "%s, %s: %s\n", s.Name, form, name) }}
+	err := s.Run(ctx, r)
+	rec.Results = r.Results()
+	return rec, errors.Join(err, writeTable(b.out, rec))
 }

@@ -3,75 +3,101 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/record"
 )
 
-// steady is a contender with the same figures in each round.
-type steady map[string]float64
+// steady is a contender with the same time in each round.
+type steady float64
 
-func (s steady) Round(context.Context) (map[string]float64, error) { return s, nil }
-func (s steady) Close() error                                      { return nil }
+func (s steady) Round(context.Context) (map[string]float64, error) {
+	return map[string]float64{"time": float64(s)}, nil
+}
+func (s steady) Close() error { return nil }
 
-// suite is a small suite that ends with err.
-func suite(err error) harness.Suite {
-	contender := func(name string, ours bool, time float64) harness.Contender {
-		return harness.Contender{Name: name, Ours: ours, Start: func(context.Context) (harness.Instance, error) {
-			return steady{"time": time}, nil
-		}}
-	}
-	return harness.Suite{Name: "small", About: "what is small", Run: func(ctx context.Context, r *harness.Run) error {
-		metrics := []harness.Metric{{Name: "time", Unit: "ns/op"}}
-		missing := harness.Contender{Name: "gone", Start: func(context.Context) (harness.Instance, error) {
-			return nil, fmt.Errorf("%w: no node", harness.ErrMissing)
-		}}
-		for _, name := range []string{"one", "another"} {
-			if err := r.Compare(ctx, name, 3, metrics, []harness.Contender{contender("lazyreq", true, 2), contender("theirs", false, 1234), missing}); err != nil {
-				return err
-			}
-		}
-		return err
+func contender(name string, time float64) harness.Contender {
+	return harness.Contender{Name: name, Ours: name == "lazyreq", Start: func(context.Context) (harness.Instance, error) {
+		return steady(time), nil
 	}}
 }
 
-func TestRunSuiteSavesLinesAndMeta(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "results")
-	o := options{results: dir, json: true, out: io.Discard}
-	require.NoError(t, o.runSuite(t.Context(), suite(nil)))
-	text, err := os.ReadFile(filepath.Join(dir, "small.json"))
-	require.NoError(t, err)
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	require.Len(t, lines, 6)
-	require.JSONEq(t, `{"suite":"small","case":"one","contender":"theirs","metric":"time","median":1234,"min":1234,"max":1234,"unit":"ns/op","ratio":617}`, lines[1])
-	about, err := os.ReadFile(filepath.Join(dir, "small.meta.json"))
-	require.NoError(t, err)
-	require.Contains(t, string(about), `"about": "what is small"`)
+// absent is a contender that is missing, wrong or failed.
+func absent(name string, err error) harness.Contender {
+	return harness.Contender{Name: name, Start: func(context.Context) (harness.Instance, error) { return nil, err }}
 }
 
-func TestFailedRunSavesNothing(t *testing.T) {
-	dir := t.TempDir()
-	boom := fmt.Errorf("boom")
-	require.ErrorIs(t, options{results: dir, json: true, out: io.Discard}.runSuite(t.Context(), suite(boom)), boom)
-	entries, err := os.ReadDir(dir)
+var metrics = []harness.Metric{{Name: "time", Unit: "ns/op"}}
+
+// small is a suite of two cases. Its short form, in which ours takes twice as long, ends with
+// err.
+func small(err error) harness.Suite {
+	return harness.Suite{Name: "small", About: "two cases", Run: func(ctx context.Context, r *harness.Run) error {
+		ours := contender("lazyreq", 2)
+		if r.Quick {
+			ours = contender("lazyreq", 4)
+		}
+		gone := absent("gone", fmt.Errorf("%w: no node", harness.ErrMissing))
+		for _, name := range []string{"one", "another"} {
+			if err := r.Compare(ctx, name, 3, metrics, []harness.Contender{ours, contender("theirs", 1234), gone}); err != nil {
+				return err
+			}
+		}
+		if r.Quick {
+			return err
+		}
+		return nil
+	}}
+}
+
+func TestRunWritesBothForms(t *testing.T) {
+	var progress bytes.Buffer
+	b := bench{results: filepath.Join(t.TempDir(), "results"), out: io.Discard, progress: &progress}
+	require.NoError(t, b.runBothForms(t.Context(), small(nil)))
+	for quick, ratio := range map[bool]float64{false: 617, true: 308.5} {
+		got, err := record.Read(record.Path(b.results, "small", quick))
+		require.NoError(t, err)
+		require.Equal(t, "small", got.Suite)
+		require.Len(t, got.Results, 6)
+		require.Equal(t, harness.Result{
+			Case: "one", Contender: "theirs", Metric: "time", Median: 1234, Min: 1234, Max: 1234, Unit: "ns/op", Ratio: &ratio,
+		}, got.Results[1])
+	}
+	require.Equal(t, "small, full form: one\nsmall, full form: another\nsmall, short form: one\nsmall, short form: another\n", progress.String())
+}
+
+func TestFailedRunWritesNothing(t *testing.T) {
+	b := bench{results: t.TempDir(), out: io.Discard, progress: io.Discard}
+	boom := errors.New("boom")
+	require.ErrorIs(t, b.runBothForms(t.Context(), small(boom)), boom)
+	entries, err := os.ReadDir(b.results)
 	require.NoError(t, err)
 	require.Empty(t, entries)
 }
 
 func TestTable(t *testing.T) {
-	r := harness.NewRun("small", false, nil)
-	s := suite(nil)
+	wide := record.Record{Results: []harness.Result{{Median: 123456, Min: 123456, Max: 123456}}}
+	require.NoError(t, writeTable(io.Discard, wide)) // does not widen the next table
+	r := &harness.Run{}
+	s := small(nil)
 	require.NoError(t, s.Run(t.Context(), r))
+	rec := record.Record{
+		Suite: s.Name, About: s.About, Commit: "b0ae5439718f", Date: time.Date(2026, 11, 21, 13, 11, 50, 0, time.UTC),
+		Machine: record.Machine{Go: "go1.26.8", CPUs: 2, Processor: "AMD EPYC"}, Results: r.Results(),
+	}
 	var b bytes.Buffer
-	require.NoError(t, writeTable(&b, s, r.Results()))
-	require.Equal(t, `small: what is small
+	require.NoError(t, writeTable(&b, rec))
+	require.Equal(t, `small: two cases
+Commit b0ae5439718f of 2026-11-21, go1.26.8, 2 CPUs (AMD EPYC).
 case     metric  contender  median   min   max  unit    ratio  note
 
 one      time    lazyreq         2     2     2  ns/op
@@ -94,5 +120,8 @@ func TestNumber(t *testing.T) {
 }
 
 func TestUnknownSuite(t *testing.T) {
-	require.ErrorContains(t, options{suite: "nope"}.run(t.Context()), "property, counter, server, session, prefetch, redis, denycache")
+	for _, o := range []options{{suite: "nope"}, {suite: "nope", quick: true}} {
+		require.ErrorContains(t, o.run(t.Context(), bench{}),
+			"-suite nope: unknown suite, want one of property, counter, server, session, prefetch, redis, denycache, params, proxy")
+	}
 }

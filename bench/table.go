@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/record"
 )
 
 var (
@@ -19,10 +21,10 @@ var (
 )
 
 // writeTable writes the results as a table, with an empty line between cases.
-func writeTable(w io.Writer, s harness.Suite, results []harness.Result) error {
-	rows := [][]string{header}
-	for i, r := range results {
-		if i == 0 || r.Case != results[i-1].Case {
+func writeTable(w io.Writer, rec record.Record) error {
+	rows := [][]string{slices.Clone(header)}
+	for i, r := range rec.Results {
+		if i == 0 || r.Case != rec.Results[i-1].Case {
 			rows = append(rows, make([]string, len(header)))
 		}
 		rows = append(rows, row(r))
@@ -36,7 +38,7 @@ func writeTable(w io.Writer, s harness.Suite, results []harness.Result) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s: %s\n", s.Name, s.About)
+	text := fmt.Sprintf("%s: %s\n%s\n", rec.Suite, rec.About, rec.Source())
 	for line := range strings.Lines(b.String()) {
 		text += strings.TrimRight(line, " \n") + "\n"
 	}
@@ -46,7 +48,7 @@ func writeTable(w io.Writer, s harness.Suite, results []harness.Result) error {
 
 func row(r harness.Result) []string {
 	median, least, most, times := number(r.Median), number(r.Min), number(r.Max), ""
-	if strings.HasPrefix(r.Note, harness.ErrMissing.Error()) {
+	if r.Note != "" && r.Max == 0 { // nothing was measured
 		median, least, most = "–", "–", "–"
 	}
 	if r.Ratio != nil {

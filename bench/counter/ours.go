@@ -24,7 +24,7 @@ type ours struct {
 }
 
 func newOurs(client *redis.Client) (*ours, error) {
-	store, err := redisstore.New(client, redisstore.Options{})
+	store, err := redisstore.New(client, redisstore.Options{Timeout: 5 * time.Second}) // the machine may be busy
 	if err != nil {
 		return nil, err
 	}

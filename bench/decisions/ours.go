@@ -3,6 +3,7 @@ package decisions
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,13 +17,13 @@ type stack func(client *redis.Client) (ratelimit.Store, func() error, error)
 
 // defaultStore returns redisstore with its default options.
 func defaultStore(client *redis.Client) (ratelimit.Store, func() error, error) {
-	s, err := redisstore.New(client, redisstore.Options{})
+	s, err := redisstore.New(client, redisstore.Options{Timeout: 5 * time.Second}) // the machine may be busy
 	return s, nil, err
 }
 
 // unbatchedStore returns a store that makes a script call for each key.
 func unbatchedStore(client *redis.Client) (ratelimit.Store, func() error, error) {
-	s, err := redisstore.New(client, redisstore.Options{BatchSize: 1})
+	s, err := redisstore.New(client, redisstore.Options{BatchSize: 1, Timeout: 5 * time.Second})
 	return s, nil, err
 }
 

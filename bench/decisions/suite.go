@@ -56,9 +56,10 @@ var alone = group{name: "idle", contenders: slices.Concat([]contender{ourContend
 // Suite returns the suite.
 func Suite() harness.Suite {
 	return harness.Suite{
-		Name:  "redis",
-		About: fmt.Sprintf("decisions on one Redis, by the number of callers; hot: one key, many: %d keys", many),
-		Run:   run,
+		Name:    "redis",
+		About:   fmt.Sprintf("decisions on one Redis, by the number of callers; hot: one key, many: %d keys", many),
+		Package: "decisions",
+		Run:     run,
 	}
 }
 
@@ -78,10 +79,6 @@ func newPlan(quick bool) plan {
 
 func run(ctx context.Context, r *harness.Run) error {
 	p := newPlan(r.Quick)
-	for _, g := range groups {
-		r.Plan(len(p.callers) * len(g.loads) * len(g.contenders) * p.rounds)
-	}
-	r.Plan(len(alone.contenders) * p.idling)
 	return rig.WithRedis(func(addr string, client *redis.Client) error {
 		for _, g := range groups {
 			if err := g.run(ctx, r, p, addr, client); err != nil {

@@ -62,7 +62,7 @@ func newOurs(around func(ratelimit.Store) (ratelimit.Store, error)) func(context
 	return func(_ context.Context, addr string, _ *redis.Client) (subject, error) {
 		rule := ratelimit.FixedWindow(limit, per)
 		client := rig.NewClient(addr, 0)
-		bottom, err := redisstore.New(client, redisstore.Options{})
+		bottom, err := redisstore.New(client, redisstore.Options{Timeout: 5 * time.Second}) // the machine may be busy
 		if err != nil {
 			return nil, errors.Join(err, client.Close())
 		}

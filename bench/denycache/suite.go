@@ -77,7 +77,6 @@ func run(ctx context.Context, r *harness.Run) error {
 	if r.Quick {
 		length = 500 * time.Millisecond
 	}
-	r.Plan(len(cases) * len(contenders) * rounds)
 	return rig.WithRedis(func(addr string, client *redis.Client) error {
 		for _, c := range cases {
 			var list []harness.Contender

@@ -9,7 +9,7 @@ type Ref struct{ Case, Contender string }
 // of another. It is the median of what each turn comes to, in which both were measured
 // within the time of a turn. Without a figure of one of them there is a note instead.
 func (r *Run) Quotient(name string, m Metric, of, by Ref) {
-	res := Result{Suite: r.suite, Case: name, Contender: of.Contender, Metric: m.Name + " ratio", Unit: "times"}
+	res := Result{Case: name, Contender: of.Contender, Metric: m.Name + " ratio", Unit: "times"}
 	a, b := r.entry(of), r.entry(by)
 	switch {
 	case a == nil || b == nil:

@@ -15,7 +15,7 @@ func TestCasesTakeTurnsAndCanBeDivided(t *testing.T) {
 	other := &fake{name: "other", values: []float64{2, 2, 2}, log: &log}
 	wrong := &fake{name: "wrong", err: fmt.Errorf("%w: 3", ErrWrong)}
 	missing := Contender{Name: "missing", Start: func(context.Context) (Instance, error) { return nil, fmt.Errorf("%w: no", ErrMissing) }}
-	r := NewRun("s", false, nil)
+	r := &Run{}
 	require.NoError(t, r.CompareAll(t.Context(), 3, timeMetric, []Case{
 		{"a", []Contender{one.contender(true), their.contender(false)}},
 		{"b", []Contender{other.contender(true), wrong.contender(false), missing}},
@@ -36,7 +36,7 @@ func TestCasesTakeTurnsAndCanBeDivided(t *testing.T) {
 	r.Quotient("nothing", Metric{Name: "nothing"}, ours, ours)
 	got := r.Results()[5:]
 	require.Len(t, got, 5)
-	require.Equal(t, Result{Suite: "s", Case: "one/theirs", Contender: "one", Metric: "time ratio", Unit: "times", Median: 2, Min: 1, Max: 3}, got[0])
+	require.Equal(t, Result{Case: "one/theirs", Contender: "one", Metric: "time ratio", Unit: "times", Median: 2, Min: 1, Max: 3}, got[0])
 	require.Equal(t, []float64{10, 5, 45}, []float64{got[1].Median, got[1].Min, got[1].Max})
 	require.Equal(t, "wrong: 3", got[2].Note)
 	require.Equal(t, "missing: no", got[3].Note)

@@ -1,12 +1,8 @@
 package harness
 
-import (
-	"encoding/json"
-	"fmt"
-	"slices"
-)
+import "slices"
 
-// Metric is something that is measured in each round.
+// Metric is a quantity that is measured in each round.
 type Metric struct {
 	Name string
 	Unit string
@@ -15,10 +11,8 @@ type Metric struct {
 	More bool
 }
 
-// Result is what one contender came to in one metric of one case. Its JSON is a line
-// of the published results.
+// Result is a contender's figure for one metric of one case.
 type Result struct {
-	Suite     string  `json:"suite"`
 	Case      string  `json:"case"`
 	Contender string  `json:"contender"`
 	Metric    string  `json:"metric"`
@@ -26,22 +20,16 @@ type Result struct {
 	Min       float64 `json:"min"`
 	Max       float64 `json:"max"`
 	Unit      string  `json:"unit"`
-	// Ratio is how many times better we are than this contender, above 1 for
-	// costs and for throughputs alike; nil for ourselves, and where nothing was
-	// measured.
+	// Ratio says how many times better we are than this contender. It is above 1 where we
+	// are better, for costs and for throughputs alike. It is nil for ourselves, for a
+	// contender with a note, and if one of the two figures is missing or zero.
 	Ratio *float64 `json:"ratio"`
-	// Note is what is wrong with the contender, if anything: "wrong: …" for one
-	// that gave a wrong result, "missing: …" for one that cannot be had here.
+	// Least is the ratio that a short form must reach. The zero value means half of the
+	// stored ratio.
+	Least float64 `json:"least,omitempty"`
+	// Note is the reason why the contender has no ratio, if there is one: "missing: …",
+	// "wrong: …" for a wrong result, or "failed: …".
 	Note string `json:"note,omitempty"`
-}
-
-// JSON returns the result as one line.
-func (r Result) JSON() string {
-	b, err := json.Marshal(r)
-	if err != nil {
-		panic(fmt.Sprintf("harness: %v", err)) // only NaN and infinities fail, and they are never measured
-	}
-	return string(b)
 }
 
 // summary returns the median, the smallest and the largest of the samples.

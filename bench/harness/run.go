@@ -3,16 +3,13 @@ package harness
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 )
 
-// ErrMissing is what a contender's Start returns, wrapped with the reason, when it
-// cannot be had on this machine.
+// ErrMissing means that this machine lacks a contender. A Start wraps it with the reason.
 var ErrMissing = errors.New("missing")
 
-// ErrWrong is what a round returns, wrapped with what was wrong, when the contender
-// gave a wrong result. The contender stays in the table, marked.
+// ErrWrong means that a contender gave a wrong result. A round wraps it with the details.
 var ErrWrong = errors.New("wrong")
 
 // Suite is a set of cases with a name.
@@ -20,8 +17,13 @@ type Suite struct {
 	Name string
 	// About describes in a line what is compared.
 	About string
-	// Run runs all cases. It announces its plan to r, and calls r.Compare for
-	// each case.
+	// Package is the folder of the suite's package. The packages of the library that it
+	// imports are the code that it measures. The zero value means Name.
+	Package string
+	// Program is the folder of a command of the library that the suite builds and
+	// measures. The zero value means that it builds none.
+	Program string
+	// Run runs all cases. It calls r.Compare for each case.
 	Run func(ctx context.Context, r *Run) error
 }
 
@@ -29,6 +31,9 @@ type Suite struct {
 type Contender struct {
 	Name string
 	Ours bool // exactly one of a case is
+	// Least is the ratio to this contender that a short form must reach. The zero value
+	// means half of the stored ratio.
+	Least float64
 	// Start makes it ready for the rounds.
 	Start func(ctx context.Context) (Instance, error)
 }
@@ -41,29 +46,19 @@ type Instance interface {
 	Close() error
 }
 
-// Run is a run of a suite.
+// Run is a run of a suite. The zero value runs the full form and reports no progress.
 type Run struct {
-	// Quick asks for a run of well under a minute.
+	// Quick asks for the short form, which takes well under a minute.
 	Quick bool
+	// Begin is called before each case, unless it is nil.
+	Begin func(name string)
 
-	suite    string
-	results  []Result
-	entries  []*entry // of all cases that are done
-	progress *progress
+	results []Result
+	entries []*entry // of all cases that are done
 }
 
-// NewRun returns a run of a suite that reports its progress to report, which may be
-// nil.
-func NewRun(suite string, quick bool, report func(done, planned int, what string)) *Run {
-	return &Run{Quick: quick, suite: suite, progress: &progress{report: report}}
-}
-
-// Results returns what was measured so far.
+// Results returns the results so far.
 func (r *Run) Results() []Result { return r.results }
-
-// Plan announces how many rounds of single contenders will be run, for the
-// progress bar.
-func (r *Run) Plan(rounds int) { r.progress.planned += rounds }
 
 // Case is what contenders are compared in.
 type Case struct {
@@ -71,16 +66,16 @@ type Case struct {
 	Contenders []Contender
 }
 
-// Compare runs a case: every contender is started, then each does a round in turn,
-// the first of a turn being another one each time, and then each is closed. A
-// contender that is missing or wrong is reported so, and is an error only if it is
-// ours; any other error ends the run.
+// Compare runs a case. It starts every contender. The contenders then take turns, and
+// each turn begins with another one. A contender that is missing, gives a wrong result or
+// fails gets a note instead of a ratio. Compare returns an error only if this contender is
+// ours, or if ctx is done.
 func (r *Run) Compare(ctx context.Context, name string, rounds int, metrics []Metric, contenders []Contender) error {
 	return r.CompareAll(ctx, rounds, metrics, []Case{{name, contenders}})
 }
 
-// CompareAll is [Run.Compare] of several cases whose contenders take turns with one
-// another, too, so that [Run.Quotient] can divide across cases.
+// CompareAll is [Run.Compare] of several cases. Contenders of different cases take turns
+// as well, so that [Run.Quotient] can divide across cases.
 func (r *Run) CompareAll(ctx context.Context, rounds int, metrics []Metric, cases []Case) error {
 	var all []*entry
 	defer func() {
@@ -88,41 +83,35 @@ func (r *Run) CompareAll(ctx context.Context, rounds int, metrics []Metric, case
 			e.close()
 		}
 	}()
+	var err error
 	for _, c := range cases {
+		if r.Begin != nil {
+			r.Begin(c.Name)
+		}
 		for _, contender := range c.Contenders {
 			e := &entry{Contender: contender, of: c.Name, samples: map[string][]float64{}}
 			all = append(all, e)
-			if err := e.start(ctx); err != nil {
-				return e.wrapError(err)
+			if startErr := e.start(ctx); err == nil {
+				err = startErr
 			}
 		}
 	}
-	if err := r.rounds(ctx, rounds, all); err != nil {
-		return err
+	if err == nil {
+		err = takeTurns(ctx, rounds, all)
 	}
 	r.entries = append(r.entries, all...)
 	for _, c := range cases {
 		r.report(c.Name, metrics, slices.DeleteFunc(slices.Clone(all), func(e *entry) bool { return e.of != c.Name }))
 	}
-	for _, e := range all {
-		if e.Ours && e.note != "" {
-			return e.wrapError(errors.New(e.note))
-		}
-	}
-	return nil
+	return err
 }
 
-// rounds has the contenders take turns.
-func (r *Run) rounds(ctx context.Context, n int, all []*entry) error {
-	for round := range n {
+// takeTurns runs the rounds.
+func takeTurns(ctx context.Context, rounds int, all []*entry) error {
+	for round := range rounds {
 		for i := range all {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			e := all[(i+round)%len(all)]
-			r.progress.step(e.of + " " + e.Name)
-			if err := e.round(ctx); err != nil {
-				return e.wrapError(err)
+			if err := all[(i+round)%len(all)].round(ctx); err != nil {
+				return err
 			}
 		}
 	}
@@ -140,10 +129,10 @@ func (r *Run) report(name string, metrics []Metric, entries []*entry) {
 			}
 		}
 		for _, e := range entries {
-			res := Result{Suite: r.suite, Case: name, Contender: e.Name, Metric: m.Name, Unit: m.Unit, Note: e.note}
+			res := Result{Case: name, Contender: e.Name, Metric: m.Name, Unit: m.Unit, Least: e.Least, Note: e.note}
 			if s := e.samples[m.Name]; len(s) > 0 {
 				res.Median, res.Min, res.Max = summary(s)
-				if !e.Ours && ours != nil {
+				if !e.Ours && ours != nil && e.note == "" {
 					res.Ratio = ratio(m, *ours, res.Median)
 				}
 			} else if e.note == "" {
@@ -151,57 +140,5 @@ func (r *Run) report(name string, metrics []Metric, entries []*entry) {
 			}
 			r.results = append(r.results, res)
 		}
-	}
-}
-
-// entry is a contender in a case.
-type entry struct {
-	Contender
-	of       string // its case
-	instance Instance
-	samples  map[string][]float64
-	note     string
-}
-
-func (e *entry) wrapError(err error) error { return fmt.Errorf("%s: %s: %w", e.of, e.Name, err) }
-
-func (e *entry) start(ctx context.Context) (err error) {
-	e.instance, err = e.Start(ctx)
-	if errors.Is(err, ErrMissing) {
-		e.note, err = err.Error(), nil
-	}
-	return err
-}
-
-func (e *entry) round(ctx context.Context) error {
-	if e.instance == nil {
-		return nil
-	}
-	values, err := e.instance.Round(ctx)
-	if errors.Is(err, ErrWrong) {
-		e.note, err = err.Error(), nil
-	}
-	for name, v := range values {
-		e.samples[name] = append(e.samples[name], v)
-	}
-	return err
-}
-
-func (e *entry) close() {
-	if e.instance != nil {
-		_ = e.instance.Close() // the figures are taken
-	}
-}
-
-// progress counts rounds.
-type progress struct {
-	done, planned int
-	report        func(done, planned int, what string)
-}
-
-func (p *progress) step(what string) {
-	p.done++
-	if p.report != nil {
-		p.report(p.done, max(p.planned, p.done), what)
 	}
 }

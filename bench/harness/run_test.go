@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,71 +47,97 @@ func TestCompareTakesTurns(t *testing.T) {
 	a := &fake{name: "a", values: []float64{1}, log: &log}
 	b := &fake{name: "b", values: []float64{2}, log: &log}
 	c := &fake{name: "c", values: []float64{3}, log: &log}
-	var steps []string
-	r := NewRun("s", false, func(done, planned int, what string) {
-		steps = append(steps, fmt.Sprint(done, "/", planned, " ", what))
-	})
-	r.Plan(9)
+	var begun []string
+	r := &Run{Begin: func(name string) { begun = append(begun, name) }}
 	require.NoError(t, r.Compare(t.Context(), "case", 3, timeMetric, []Contender{a.contender(true), b.contender(false), c.contender(false)}))
 	require.Equal(t, []string{"a", "b", "c", "b", "c", "a", "c", "a", "b"}, log)
-	require.Len(t, steps, 9)
-	require.Equal(t, "1/9 case a", steps[0])
-	require.Equal(t, "9/9 case b", steps[8])
+	require.Equal(t, []string{"case"}, begun)
 	require.True(t, a.closed && b.closed && c.closed)
 }
 
 func TestCompareReportsMediansAndRatios(t *testing.T) {
-	r := NewRun("s", false, nil)
+	r := &Run{}
 	ours := &fake{name: "ours", values: []float64{5, 1, 3}}
 	theirs := &fake{name: "theirs", values: []float64{12, 6, 60}}
 	require.NoError(t, r.Compare(t.Context(), "case", 3, timeMetric, []Contender{ours.contender(true), theirs.contender(false)}))
 	results := r.Results()
 	require.Len(t, results, 2)
-	require.JSONEq(t, `{"suite":"s","case":"case","contender":"ours","metric":"time","median":3,"min":1,"max":5,"unit":"ns/op","ratio":null}`, results[0].JSON())
-	require.JSONEq(t, `{"suite":"s","case":"case","contender":"theirs","metric":"time","median":12,"min":6,"max":60,"unit":"ns/op","ratio":4}`, results[1].JSON())
+	require.Equal(t, Result{Case: "case", Contender: "ours", Metric: "time", Median: 3, Min: 1, Max: 5, Unit: "ns/op"}, results[0])
+	require.Equal(t, 4.0, *results[1].Ratio)
+	results[1].Ratio = nil
+	require.Equal(t, Result{Case: "case", Contender: "theirs", Metric: "time", Median: 12, Min: 6, Max: 60, Unit: "ns/op"}, results[1])
 }
 
-func TestWrongContenderStaysInTheTable(t *testing.T) {
-	r := NewRun("s", false, nil)
-	ours := &fake{name: "ours", values: []float64{1}}
-	theirs := &fake{name: "theirs", err: fmt.Errorf("%w: count of 2, want 3", ErrWrong)}
-	require.NoError(t, r.Compare(t.Context(), "case", 2, timeMetric, []Contender{ours.contender(true), theirs.contender(false)}))
-	got := r.Results()[1]
-	require.Equal(t, "wrong: count of 2, want 3", got.Note)
-	require.Nil(t, got.Ratio)
-	require.True(t, theirs.closed)
+// peers are contenders that never have a ratio, by the note that says why.
+func peers() map[string]Contender {
+	missing := fmt.Errorf("%w: no node", ErrMissing)
+	return map[string]Contender{
+		"wrong: count of 2, want 3": (&fake{name: "theirs", err: fmt.Errorf("%w: count of 2, want 3", ErrWrong)}).contender(false),
+		"failed: boom":              (&fake{name: "theirs", err: errors.New("boom")}).contender(false),
+		"wrong: time is NaN":        (&fake{name: "theirs", values: []float64{1, 2, math.NaN()}}).contender(false),
+		"wrong: time is +Inf":       (&fake{name: "theirs", values: []float64{math.Inf(1)}}).contender(false),
+		"missing: no node":          {Name: "theirs", Start: func(context.Context) (Instance, error) { return nil, missing }},
+		"failed: no":                {Name: "theirs", Start: func(context.Context) (Instance, error) { return (*fake)(nil), errors.New("no") }},
+	}
 }
 
-func TestMissingContenderStaysInTheTable(t *testing.T) {
-	r := NewRun("s", false, nil)
-	ours := &fake{name: "ours", values: []float64{1}}
-	missing := Contender{Name: "theirs", Start: func(context.Context) (Instance, error) {
-		return nil, fmt.Errorf("%w: no node", ErrMissing)
-	}}
-	require.NoError(t, r.Compare(t.Context(), "case", 2, timeMetric, []Contender{ours.contender(true), missing}))
-	require.Len(t, r.Results(), 2)
-	require.Equal(t, "missing: no node", r.Results()[1].Note)
-	require.Nil(t, r.Results()[1].Ratio)
+func TestPeerWithoutARatioStaysInTheTable(t *testing.T) {
+	for note, theirs := range peers() {
+		r := &Run{}
+		ours := &fake{name: "ours", values: []float64{1}}
+		require.NoError(t, r.Compare(t.Context(), "case", 4, timeMetric, []Contender{ours.contender(true), theirs}), note)
+		require.Len(t, r.Results(), 2, note)
+		require.Equal(t, 1.0, r.Results()[0].Median)
+		require.Equal(t, note, r.Results()[1].Note)
+		require.Nil(t, r.Results()[1].Ratio)
+		require.False(t, math.IsNaN(r.Results()[1].Median) || math.IsInf(r.Results()[1].Max, 0))
+	}
 }
 
-func TestOursMustBeRight(t *testing.T) {
-	r := NewRun("s", false, nil)
-	ours := &fake{name: "ours", err: fmt.Errorf("%w: no", ErrWrong)}
-	theirs := &fake{name: "theirs", values: []float64{1}}
-	require.ErrorContains(t, r.Compare(t.Context(), "case", 2, timeMetric, []Contender{ours.contender(true), theirs.contender(false)}), "ours: wrong: no")
-	require.Len(t, r.Results(), 2)
+// dying is a contender that fails after its first round.
+type dying struct{ rounds, closed int }
+
+func (d *dying) Round(context.Context) (map[string]float64, error) {
+	if d.rounds++; d.rounds > 1 {
+		return nil, errors.New("killed:\n\tout of memory")
+	}
+	return map[string]float64{"time": 0.001}, nil
 }
 
-func TestAnotherErrorEndsTheRun(t *testing.T) {
+func (d *dying) Close() error {
+	d.closed++
+	return nil
+}
+
+func TestPeerThatDiesHasNoMoreRounds(t *testing.T) {
+	r := &Run{}
+	ours, theirs := &fake{name: "ours", values: []float64{1}}, &dying{}
+	start := func(context.Context) (Instance, error) { return theirs, nil }
+	require.NoError(t, r.Compare(t.Context(), "case", 5, timeMetric, []Contender{ours.contender(true), {Name: "theirs", Start: start}}))
+	require.Equal(t, 2, theirs.rounds)
+	require.Equal(t, 1, theirs.closed)
+	require.Equal(t, Result{
+		Case: "case", Contender: "theirs", Metric: "time", Median: 0.001, Min: 0.001, Max: 0.001, Unit: "ns/op", Note: "failed: killed: out of memory",
+	}, r.Results()[1])
+}
+
+func TestAnyErrorOfOursEndsTheRun(t *testing.T) {
+	for note, ours := range peers() {
+		ours.Ours = true
+		r := &Run{}
+		theirs := &fake{name: "theirs", values: []float64{1}}
+		require.EqualError(t, r.Compare(t.Context(), "case", 4, timeMetric, []Contender{ours, theirs.contender(false)}), "case: theirs: "+note)
+		require.True(t, theirs.closed)
+		require.Equal(t, note, r.Results()[0].Note)
+	}
+}
+
+func TestInterruptedRunEnds(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
 	boom := errors.New("boom")
-	r := NewRun("s", false, nil)
-	ours := &fake{name: "ours", values: []float64{1}}
-	theirs := &fake{name: "theirs", err: boom}
-	require.ErrorIs(t, r.Compare(t.Context(), "case", 2, timeMetric, []Contender{ours.contender(true), theirs.contender(false)}), boom)
+	cancel(boom)
+	r := &Run{}
+	ours, theirs := &fake{name: "ours", values: []float64{1}}, &fake{name: "theirs", values: []float64{1}}
+	require.Equal(t, boom, r.Compare(ctx, "case", 2, timeMetric, []Contender{theirs.contender(false), ours.contender(true)}))
 	require.True(t, ours.closed && theirs.closed)
-
-	broken := Contender{Name: "theirs", Start: func(context.Context) (Instance, error) { return nil, boom }}
-	ours = &fake{name: "ours", values: []float64{1}}
-	require.ErrorIs(t, r.Compare(t.Context(), "case", 2, timeMetric, []Contender{ours.contender(true), broken}), boom)
-	require.True(t, ours.closed)
 }

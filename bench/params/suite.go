@@ -84,9 +84,6 @@ func run(ctx context.Context, r *harness.Run) error {
 		rounds, length = 5, harness.QuickRound
 	}
 	for _, c := range cases {
-		r.Plan(len(c.contenders) * rounds)
-	}
-	for _, c := range cases {
 		var contenders []harness.Contender
 		for _, one := range c.contenders {
 			contenders = append(contenders, harness.Contender{

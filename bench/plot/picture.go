@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/record"
 )
 
 // The colours of the contenders, ours first, distinct for colour-blind readers, too.
@@ -40,15 +41,15 @@ type picture struct {
 }
 
 // newPicture returns nil if the metric was never measured.
-func newPicture(all []harness.Result, metric string) *picture {
-	list := slices.DeleteFunc(slices.Clone(all), func(r harness.Result) bool {
+func newPicture(all record.Record, metric string) *picture {
+	list := slices.DeleteFunc(slices.Clone(all.Results), func(r harness.Result) bool {
 		return r.Metric != metric || r.Note != "" && r.Max == 0
 	})
 	if len(list) == 0 {
 		return nil
 	}
 	return &picture{
-		suite: list[0].Suite, metric: metric, unit: list[0].Unit,
+		suite: all.Suite, metric: metric, unit: list[0].Unit,
 		cases:      distinct(list, func(r harness.Result) string { return r.Case }),
 		contenders: distinct(list, func(r harness.Result) string { return r.Contender }),
 		results:    list,

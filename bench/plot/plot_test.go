@@ -8,18 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const lines = `{"suite":"s","case":"one","contender":"ours","metric":"time","median":3,"min":1,"max":5,"unit":"ns/op","ratio":null}
-{"suite":"s","case":"one","contender":"theirs","metric":"time","median":12,"min":6,"max":60,"unit":"ns/op","ratio":4}
-{"suite":"s","case":"one","contender":"absent","metric":"time","median":0,"min":0,"max":0,"unit":"ns/op","ratio":null,"note":"missing: no node"}
-{"suite":"s","case":"one","contender":"ours","metric":"some allocs","median":0,"min":0,"max":0,"unit":"allocs/op","ratio":null}
-{"suite":"s","case":"one","contender":"absent","metric":"some allocs","median":0,"min":0,"max":0,"unit":"allocs/op","ratio":null,"note":"missing: no node"}
-{"suite":"s","case":"one","contender":"absent","metric":"nothing","median":0,"min":0,"max":0,"unit":"ops","ratio":null,"note":"missing: no node"}
+const lines = `{"suite":"s"}
+{"case":"one","contender":"ours","metric":"time","median":3,"min":1,"max":5,"unit":"ns/op","ratio":null}
+{"case":"one","contender":"theirs","metric":"time","median":12,"min":6,"max":60,"unit":"ns/op","ratio":4}
+{"case":"one","contender":"absent","metric":"time","median":0,"min":0,"max":0,"unit":"ns/op","ratio":null,"note":"missing: no node"}
+{"case":"one","contender":"ours","metric":"some allocs","median":0,"min":0,"max":0,"unit":"allocs/op","ratio":null}
+{"case":"one","contender":"absent","metric":"some allocs","median":0,"min":0,"max":0,"unit":"allocs/op","ratio":null,"note":"missing: no node"}
+{"case":"one","contender":"absent","metric":"nothing","median":0,"min":0,"max":0,"unit":"ops","ratio":null,"note":"missing: no node"}
 `
 
 func TestAllDrawsWhatWasMeasured(t *testing.T) {
 	results, plots := t.TempDir(), filepath.Join(t.TempDir(), "new")
-	require.NoError(t, os.WriteFile(filepath.Join(results, "s.json"), []byte(lines), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(results, "s.meta.json"), []byte(`{"suite":"s"}`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(results, "s.jsonl"), []byte(lines), 0o600))
 	require.NoError(t, All(results, plots))
 
 	entries, err := os.ReadDir(plots)
@@ -34,11 +34,12 @@ func TestAllDrawsWhatWasMeasured(t *testing.T) {
 
 func TestAllDrawsShares(t *testing.T) {
 	results, plots := t.TempDir(), t.TempDir()
-	const shares = `{"suite":"server","case":"100%/0ms","contender":"ours","metric":"throughput","median":3000,"min":1,"max":5000,"unit":"req/s","ratio":null}
-{"suite":"server","case":"0%/0ms","contender":"ours","metric":"throughput","median":7000,"min":6,"max":7000,"unit":"req/s","ratio":null}
-{"suite":"server","case":"50%/0.2ms","contender":"slow","metric":"throughput","median":7000,"min":6,"max":7000,"unit":"req/s","ratio":null}
+	const shares = `{"suite":"server"}
+{"case":"100%/0ms","contender":"ours","metric":"throughput","median":3000,"min":1,"max":5000,"unit":"req/s","ratio":null}
+{"case":"0%/0ms","contender":"ours","metric":"throughput","median":7000,"min":6,"max":7000,"unit":"req/s","ratio":null}
+{"case":"50%/0.2ms","contender":"slow","metric":"throughput","median":7000,"min":6,"max":7000,"unit":"req/s","ratio":null}
 `
-	require.NoError(t, os.WriteFile(filepath.Join(results, "server.json"), []byte(shares), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(results, "server.jsonl"), []byte(shares), 0o600))
 	require.NoError(t, All(results, plots))
 	picture, err := os.ReadFile(filepath.Join(plots, "server-shares.svg"))
 	require.NoError(t, err)
@@ -49,8 +50,8 @@ func TestAllDrawsShares(t *testing.T) {
 func TestAllNeedsResults(t *testing.T) {
 	dir := t.TempDir()
 	require.ErrorContains(t, All(dir, dir), "no results")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "s.json"), []byte("no JSON\n"), 0o600))
-	require.ErrorContains(t, All(dir, dir), "s.json")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "s.jsonl"), []byte("no JSON\n"), 0o600))
+	require.ErrorContains(t, All(dir, dir), "s.jsonl")
 }
 
 func TestLogTicks(t *testing.T) {

@@ -20,7 +20,7 @@ func saveShares(all []harness.Result, dir string) error {
 	var contenders []string
 	for _, r := range all {
 		var percent float64
-		if _, err := fmt.Sscanf(r.Case, "%g%%/0ms", &percent); err != nil || r.Suite != "server" || r.Metric != "throughput" || r.Max == 0 {
+		if _, err := fmt.Sscanf(r.Case, "%g%%/0ms", &percent); err != nil || r.Metric != "throughput" || r.Max == 0 {
 			continue
 		}
 		if lines[r.Contender] == nil {

@@ -41,7 +41,6 @@ func run(ctx context.Context, r *harness.Run) error {
 	if r.Quick {
 		rounds, length = 5, 500*time.Millisecond
 	}
-	r.Plan((len(routes) + len(programs)) * rounds)
 	return rig.WithRedis(func(addr string, client *redis.Client) error {
 		cpus, err := child.AllCPUs()
 		if err != nil {

@@ -59,7 +59,6 @@ func run(ctx context.Context, r *harness.Run) error {
 	if r.Quick {
 		rounds, length = 5, harness.QuickRound
 	}
-	r.Plan(len(cases) * len(ways) * rounds)
 	for _, c := range cases {
 		var contenders []harness.Contender
 		for i, w := range ways {

@@ -54,7 +54,7 @@ func without(name string) []contender {
 // In a short round, all contenders limit and count correctly.
 func TestEveryProxy(t *testing.T) {
 	b := short(t)
-	r := harness.NewRun("proxy", true, nil)
+	r := &harness.Run{Quick: true}
 	require.NoError(t, b.compare(t.Context(), r, b.allCases(without(caddy))))
 	values := map[string]map[string]float64{}
 	for _, res := range r.Results() {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -17,11 +18,11 @@ var userInSession = session.NewField[string](userField)
 // openLazy is ours: no middleware, handlers that read what they need.
 func openLazy(addr string) (http.Handler, error) {
 	client := newRedis(addr)
-	sessions, err := sessionstore.New(client, sessionstore.Options{})
+	sessions, err := sessionstore.New(client, sessionstore.Options{Timeout: 5 * time.Second}) // the machine may be busy
 	if err != nil {
 		return nil, err
 	}
-	counters, err := ratestore.New(client, ratestore.Options{})
+	counters, err := ratestore.New(client, ratestore.Options{Timeout: 5 * time.Second})
 	if err != nil {
 		return nil, err
 	}

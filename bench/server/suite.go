@@ -76,7 +76,6 @@ func run(ctx context.Context, r *harness.Run) error {
 		return errors.New("this is a child of the suite: the program does not call child.Main first")
 	}
 	p := newPlan(r.Quick)
-	r.Plan(len(p.cases) * p.rounds * len(stacks))
 	b, err := openBench(ctx, p)
 	switch {
 	case errors.Is(err, harness.ErrMissing):

@@ -29,7 +29,7 @@ func TestEveryStackAnswersRight(t *testing.T) {
 	b, err := openBench(t.Context(), plan{rounds: 1, warmUp: 100 * time.Millisecond, measure: time.Second})
 	require.NoError(t, err)
 	defer b.close()
-	r := harness.NewRun("server", true, nil)
+	r := &harness.Run{Quick: true}
 	require.NoError(t, b.compare(t.Context(), r, setting{50, slow}))
 
 	// gin's store sends a PING first. Ours needs two scripts in every second request, but

@@ -3,6 +3,7 @@ package session
 import (
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/lazyreq/lazyreq/bench/rig"
 	"github.com/lazyreq/lazyreq/server"
@@ -18,7 +19,7 @@ var (
 
 func openLazyreq(addr string) (http.Handler, func() error, error) {
 	client := rig.NewClient(addr, poolSize)
-	store, err := redisstore.New(client, redisstore.Options{})
+	store, err := redisstore.New(client, redisstore.Options{Timeout: 5 * time.Second}) // the machine may be busy
 	if err != nil {
 		return nil, nil, err
 	}

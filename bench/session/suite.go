@@ -70,7 +70,6 @@ func run(ctx context.Context, r *harness.Run) error {
 	if r.Quick {
 		rounds, length = 5, 700*time.Millisecond
 	}
-	r.Plan(len(cases) * len(contenders) * rounds)
 	return rig.WithRedis(func(addr string, client *redis.Client) error {
 		for _, l := range cases {
 			var list []harness.Contender

@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"bytes"
@@ -6,23 +6,11 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"time"
-
-	"github.com/lazyreq/lazyreq/bench/harness"
 )
 
-// meta describes what a suite was run on.
-type meta struct {
-	Suite   string    `json:"suite"`
-	About   string    `json:"about"`
-	Command string    `json:"command"`
-	Quick   bool      `json:"quick"`
-	Date    time.Time `json:"date"`
-	Commit  string    `json:"commit"`
-	Machine machine   `json:"machine"`
-}
-
-type machine struct {
+// Machine describes the machine of a run and the versions of its programs. Those that it
+// lacks are empty.
+type Machine struct {
 	OS        string `json:"os"`
 	Kernel    string `json:"kernel"`
 	Processor string `json:"processor"`
@@ -34,30 +22,23 @@ type machine struct {
 	Nginx     string `json:"nginx"`
 }
 
-func newMeta(s harness.Suite, quick bool) meta {
-	return meta{
-		Suite:   s.Name,
-		About:   s.About,
-		Command: strings.Join(append([]string{"go run ."}, os.Args[1:]...), " "),
-		Quick:   quick,
-		Date:    time.Now().UTC().Truncate(time.Second),
-		Commit:  commit(),
-		Machine: machine{
-			OS:        runtime.GOOS + "/" + runtime.GOARCH,
-			Kernel:    output("uname", "-r"),
-			Processor: field("/proc/cpuinfo", "model name"),
-			CPUs:      runtime.NumCPU(),
-			Memory:    field("/proc/meminfo", "MemTotal"),
-			Go:        runtime.Version(),
-			Redis:     redisVersion(),
-			Node:      output("node", "--version"),
-			Nginx:     nginxVersion(),
-		},
+func thisMachine() Machine {
+	return Machine{
+		OS:        runtime.GOOS + "/" + runtime.GOARCH,
+		Kernel:    output("uname", "-r"),
+		Processor: field("/proc/cpuinfo", "model name"),
+		CPUs:      runtime.NumCPU(),
+		Memory:    field("/proc/meminfo", "MemTotal"),
+		Go:        runtime.Version(),
+		Redis:     redisVersion(),
+		Node:      output("node", "--version"),
+		Nginx:     nginxVersion(),
 	}
 }
 
-// commit returns what is checked out, with "+" if the library was changed since.
-func commit() string {
+// currentCommit returns the commit that is checked out, with "+" if the code differs from
+// it.
+func currentCommit() string {
 	hash := output("git", "rev-parse", "--short=12", "HEAD")
 	if hash != "" && output("git", "status", "--porcelain", "--", "..", ":!results", ":!../docs") != "" {
 		hash += "+"
