@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 func TestRoundsOfBoth(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(nil)
-	o, err := newOurs(client)
+	o, err := newOurs(client, counting)
 	require.NoError(t, err)
 	contenders := map[string]counter{"ours": o}
 	switch b, err := newRedback(t.Context(), server.Addr); {
@@ -43,11 +43,27 @@ func TestRoundsOfBoth(t *testing.T) {
 	}
 }
 
+func TestRoundOfTakes(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(nil)
+	in, err := newTakes(client, 50*time.Millisecond, unreached)
+	require.NoError(t, err)
+	values, err := in.Round(t.Context())
+	require.NoError(t, err)
+	require.Len(t, values, 1, "adds and counts are compared by throughput alone")
+	require.Greater(t, values["throughput"], 100.0)
+
+	in, err = newTakes(client, 50*time.Millisecond, 1)
+	require.NoError(t, err)
+	_, err = in.Round(t.Context())
+	require.ErrorIs(t, err, harness.ErrWrong)
+}
+
 // TestWrongCountIsNoticed changes Redis behind the counters' backs.
 func TestWrongCountIsNoticed(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(nil)
-	o, err := newOurs(client)
+	o, err := newOurs(client, counting)
 	require.NoError(t, err)
 	contenders := map[string]counter{"ours": o}
 	if b, err := newRedback(t.Context(), server.Addr); err == nil {

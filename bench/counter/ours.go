@@ -15,7 +15,10 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
 
-// ours is [ratelimit.Buckets] on Redis.
+// counting is the rule of the counters.
+var counting = ratelimit.Buckets(ratelimit.BucketOptions{})
+
+// ours is a limiter on Redis. It counts with the rule [counting].
 type ours struct {
 	limiter *ratelimit.Limiter
 	keys    [subjects]string
@@ -23,12 +26,11 @@ type ours struct {
 	next    atomic.Int64
 }
 
-func newOurs(client *redis.Client) (*ours, error) {
+func newOurs(client *redis.Client, rule ratelimit.Rule) (*ours, error) {
 	store, err := redisstore.New(client, redisstore.Options{Timeout: 5 * time.Second}) // the machine may be busy
 	if err != nil {
 		return nil, err
 	}
-	rule := ratelimit.Buckets(ratelimit.BucketOptions{})
 	limiter, err := ratelimit.NewLimiter(store, rule)
 	return &ours{limiter: limiter}, err
 }
@@ -50,9 +52,14 @@ func (o *ours) prepare(ctx context.Context, round string, charge bool) error {
 }
 
 func (o *ours) run(ctx context.Context, l load, length time.Duration) (sample, error) {
-	call := map[string]func(context.Context, int, time.Duration) error{
+	op := map[string]func(context.Context, int, time.Duration) error{
 		"add": o.add, "count": o.count, "addCount": o.addCount,
 	}[l.op]
+	return o.runCallers(ctx, length, func(ctx context.Context, i int) error { return op(ctx, i, l.interval) })
+}
+
+// runCallers has the callers call for so long, each time with the number of the next subject.
+func (o *ours) runCallers(ctx context.Context, length time.Duration, call func(context.Context, int) error) (sample, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var over atomic.Bool
@@ -65,7 +72,7 @@ func (o *ours) run(ctx context.Context, l load, length time.Duration) (sample, e
 		callers.Go(func() {
 			done := int64(0)
 			for ; !over.Load() && ctx.Err() == nil; done++ {
-				if err := call(ctx, int(o.next.Add(1)%subjects), l.interval); err != nil {
+				if err := call(ctx, int(o.next.Add(1)%subjects)); err != nil {
 					cancel(err)
 				}
 			}

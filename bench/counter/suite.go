@@ -37,18 +37,6 @@ var metrics = []harness.Metric{
 	{Name: "client cpu per op", Unit: "µs"},
 }
 
-// contender makes a counter on the Redis at addr, whose client it may use.
-type contender struct {
-	name string
-	ours bool
-	make func(ctx context.Context, addr string, client *redis.Client) (counter, error)
-}
-
-var contenders = []contender{
-	{"lazyreq", true, func(_ context.Context, _ string, client *redis.Client) (counter, error) { return newOurs(client) }},
-	{"redback", false, func(ctx context.Context, addr string, _ *redis.Client) (counter, error) { return newRedback(ctx, addr) }},
-}
-
 // Suite returns the suite.
 func Suite() harness.Suite {
 	return harness.Suite{
@@ -65,20 +53,37 @@ func run(ctx context.Context, r *harness.Run) error {
 	}
 	return rig.WithRedis(func(addr string, client *redis.Client) error {
 		for _, l := range cases {
-			var list []harness.Contender
-			for _, c := range contenders {
-				list = append(list, harness.Contender{Name: c.name, Ours: c.ours, Start: func(ctx context.Context) (harness.Instance, error) {
-					made, err := c.make(ctx, addr, client)
-					if err != nil {
-						return nil, err
-					}
-					return &instance{counter: made, load: l, length: length, redis: client}, nil
-				}})
-			}
-			if err := r.Compare(ctx, l.name, rounds, metrics, list); err != nil {
+			if err := r.Compare(ctx, l.name, rounds, metrics, l.contenders(addr, client, length)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// leastOfTakes is the number of adds or counts for each take of a unit that a short form must
+// reach.
+const leastOfTakes = 0.6
+
+// unreached is a limit that the takes of a round don't reach.
+const unreached = 1_000_000_000
+
+// contenders returns the contenders of a case on the Redis at addr. client may be used as well.
+func (l load) contenders(addr string, client *redis.Client, length time.Duration) []harness.Contender {
+	start := func(make func(context.Context) (counter, error)) func(context.Context) (harness.Instance, error) {
+		return func(ctx context.Context) (harness.Instance, error) {
+			made, err := make(ctx)
+			return &instance{counter: made, load: l, length: length, redis: client}, err
+		}
+	}
+	list := []harness.Contender{
+		{Name: "lazyreq", Ours: true, Start: start(func(context.Context) (counter, error) { return newOurs(client, counting) })},
+		{Name: "redback", Start: start(func(ctx context.Context) (counter, error) { return newRedback(ctx, addr) })},
+	}
+	if l.op != "addCount" {
+		list = append(list, harness.Contender{Name: "take", Least: leastOfTakes, Start: func(context.Context) (harness.Instance, error) {
+			return newTakes(client, length, unreached)
+		}})
+	}
+	return list
 }

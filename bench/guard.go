@@ -1,0 +1,94 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/record"
+)
+
+// guard runs the short form of a suite and returns an error if we have become slow: if a
+// ratio is below the one that compare demands, in this run and in a second one.
+func (b bench) guard(ctx context.Context, s harness.Suite) error {
+	low, err := b.findLowRatios(ctx, s)
+	if err != nil || len(low) == 0 {
+		return err
+	}
+	for _, l := range low {
+		fmt.Fprintf(b.out, "%s: %v\n", s.Name, l)
+	}
+	fmt.Fprintf(b.out, "%s: once more\n", s.Name)
+	again, err := b.findLowRatios(ctx, s)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, l := range again {
+		if slices.ContainsFunc(low, func(first lowRatio) bool { return first.figure == l.figure }) {
+			errs = append(errs, fmt.Errorf("twice in a row: %v", l))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (b bench) findLowRatios(ctx context.Context, s harness.Suite) ([]lowRatio, error) {
+	got, err := b.measure(ctx, s, true)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := record.Read(record.Path(b.results, s.Name, true))
+	if err != nil {
+		return nil, fmt.Errorf("no stored ratios, run the suite without -quick: %w", err)
+	}
+	return compare(stored.Results, got.Results)
+}
+
+// figure names a result.
+type figure struct{ name, contender, metric string }
+
+func figureOf(r harness.Result) figure { return figure{r.Case, r.Contender, r.Metric} }
+
+// lowRatio is a ratio that is lower than it may be.
+type lowRatio struct {
+	figure
+	ratio, least float64
+}
+
+func (l lowRatio) String() string {
+	return fmt.Sprintf("%s: %s against %s: ratio %.2f, want at least %.2f", l.name, l.metric, l.contender, l.ratio, l.least)
+}
+
+// compare returns the results whose ratio is below their Least. A result without a Least must
+// reach half of its stored ratio. Results without a ratio are not compared.
+func compare(stored, got []harness.Result) (low []lowRatio, err error) {
+	half := map[figure]float64{}
+	for _, r := range stored {
+		if r.Ratio != nil {
+			half[figureOf(r)] = *r.Ratio / 2
+		}
+	}
+	compared := false
+	for _, r := range got {
+		f := figureOf(r)
+		least := cmp.Or(r.Least, half[f])
+		delete(half, f)
+		if r.Ratio == nil {
+			continue
+		}
+		compared = true
+		if *r.Ratio < least {
+			low = append(low, lowRatio{f, *r.Ratio, least})
+		}
+	}
+	for f := range half {
+		err = errors.Join(err, fmt.Errorf("%s: no %s of %s, which is stored: run the suite without -quick", f.name, f.metric, f.contender))
+	}
+	if !compared {
+		err = errors.Join(err, errors.New("no ratio to compare: every peer is missing, wrong or has failed"))
+	}
+	return low, err
+}
