@@ -3,6 +3,7 @@
 //
 //	go run . [-suite NAME]         run both forms and write them to results/
 //	go run . [-suite NAME] -quick  run the short form, fail if a ratio has halved
+//	go run . [-suite NAME] -stale  list the suites whose code is newer than their figures
 //	go run . -plot                 draw results/ as SVG
 //	go run . -algorithms           compute how exact the rules of package ratelimit are
 //
@@ -51,8 +52,8 @@ var suites = []harness.Suite{
 
 // options are the command line.
 type options struct {
-	suite                    string
-	quick, plots, algorithms bool
+	suite                           string
+	quick, stale, plots, algorithms bool
 }
 
 func main() {
@@ -60,6 +61,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.suite, "suite", "", "only this suite: "+names())
 	flag.BoolVar(&o.quick, "quick", false, "run the short form, fail if a ratio is below half of the stored one")
+	flag.BoolVar(&o.stale, "stale", false, "list the suites whose code has changed since their figures were taken")
 	flag.BoolVar(&o.plots, "plot", false, "draw the results in ../docs/plots")
 	flag.BoolVar(&o.algorithms, "algorithms", false, "compute the tables and pictures of ../docs/algorithms.md")
 	flag.Parse()
@@ -83,6 +85,8 @@ func (o options) run(ctx context.Context, b bench) error {
 		return algorithms.Run(b.out, "../docs/algorithms")
 	case o.plots:
 		return plot.All(b.results, "../docs/plots")
+	case o.stale:
+		return b.reportStale(ctx, chosen)
 	}
 	runSuite := b.runBothForms
 	if o.quick {

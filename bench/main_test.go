@@ -120,7 +120,7 @@ func TestNumber(t *testing.T) {
 }
 
 func TestUnknownSuite(t *testing.T) {
-	for _, o := range []options{{suite: "nope"}, {suite: "nope", quick: true}} {
+	for _, o := range []options{{suite: "nope"}, {suite: "nope", quick: true}, {suite: "nope", stale: true}} {
 		require.ErrorContains(t, o.run(t.Context(), bench{}),
 			"-suite nope: unknown suite, want one of property, counter, server, session, prefetch, redis, denycache, params, proxy")
 	}
