@@ -22,7 +22,7 @@ var metrics = []harness.Metric{
 	{Name: "throughput", Unit: "decisions/s", More: true},
 	{Name: "mean latency", Unit: "µs"},
 	{Name: "p50 latency", Unit: "µs"},
-	{Name: "p99 latency", Unit: "µs"},
+	{Name: "p99 latency", Unit: "µs", Tail: true},
 	{Name: "store calls per decision", Unit: "%"},
 	{Name: "server cpu per decision", Unit: "µs"},
 }

@@ -9,6 +9,9 @@ type Metric struct {
 	// More means that a larger value is better, as for a throughput. Otherwise it is
 	// a cost.
 	More bool
+	// Tail means that the metric is about the slowest calls. A short form has too few of
+	// them, so that it gets no ratio for the metric.
+	Tail bool
 }
 
 // Result is a contender's figure for one metric of one case.
@@ -22,7 +25,7 @@ type Result struct {
 	Unit      string  `json:"unit"`
 	// Ratio says how many times better we are than this contender. It is above 1 where we
 	// are better, for costs and for throughputs alike. It is nil for ourselves, for a
-	// contender with a note, and if one of the two figures is missing or zero.
+	// contender with a note, for the tails of a short form, and where it cannot be computed.
 	Ratio *float64 `json:"ratio"`
 	// Least is the ratio that a short form must reach. The zero value means half of the
 	// stored ratio.

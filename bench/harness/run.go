@@ -132,7 +132,7 @@ func (r *Run) report(name string, metrics []Metric, entries []*entry) {
 			res := Result{Case: name, Contender: e.Name, Metric: m.Name, Unit: m.Unit, Least: e.Least, Note: e.note}
 			if s := e.samples[m.Name]; len(s) > 0 {
 				res.Median, res.Min, res.Max = summary(s)
-				if !e.Ours && ours != nil && e.note == "" {
+				if !e.Ours && ours != nil && e.note == "" && !(r.Quick && m.Tail) {
 					res.Ratio = ratio(m, *ours, res.Median)
 				}
 			} else if e.note == "" {

@@ -68,6 +68,16 @@ func TestCompareReportsMediansAndRatios(t *testing.T) {
 	require.Equal(t, Result{Case: "case", Contender: "theirs", Metric: "time", Median: 12, Min: 6, Max: 60, Unit: "ns/op"}, results[1])
 }
 
+func TestTailsHaveARatioInTheFullFormOnly(t *testing.T) {
+	for _, quick := range []bool{false, true} {
+		r := &Run{Quick: quick}
+		ours, theirs := &fake{name: "ours", values: []float64{1}}, &fake{name: "theirs", values: []float64{1}}
+		metrics := []Metric{{Name: "time", Tail: true}}
+		require.NoError(t, r.Compare(t.Context(), "case", 1, metrics, []Contender{ours.contender(true), theirs.contender(false)}))
+		require.Equal(t, quick, r.Results()[1].Ratio == nil)
+	}
+}
+
 // peers are contenders that never have a ratio, by the note that says why.
 func peers() map[string]Contender {
 	missing := fmt.Errorf("%w: no node", ErrMissing)

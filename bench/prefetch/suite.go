@@ -21,7 +21,7 @@ const (
 
 var metrics = []harness.Metric{
 	{Name: "p50", Unit: "ms"},
-	{Name: "p99", Unit: "ms"},
+	{Name: "p99", Unit: "ms", Tail: true},
 	{Name: "redis commands per request"},
 	{Name: "cpu per request", Unit: "µs"},
 }

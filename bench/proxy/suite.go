@@ -24,7 +24,7 @@ var metrics = []harness.Metric{
 	perRequest,
 	{Name: throughput, Unit: "req/s", More: true},
 	{Name: p50, Unit: "ms"},
-	{Name: p99, Unit: "ms"},
+	{Name: p99, Unit: "ms", Tail: true},
 	{Name: busy, Unit: "%", More: true},
 }
 

@@ -42,7 +42,7 @@ var (
 var metrics = []harness.Metric{
 	{Name: throughput, Unit: "req/s", More: true},
 	{Name: p50, Unit: "ms"},
-	{Name: p99, Unit: "ms"},
+	{Name: p99, Unit: "ms", Tail: true},
 	{Name: commands, Unit: "commands"},
 	{Name: processor, Unit: "µs"},
 }
@@ -66,7 +66,7 @@ type plan struct {
 
 func newPlan(quick bool) plan {
 	if quick {
-		return plan{quickCases, 3, 100 * time.Millisecond, 800 * time.Millisecond}
+		return plan{quickCases, 5, 100 * time.Millisecond, 500 * time.Millisecond}
 	}
 	return plan{allCases, 5, 300 * time.Millisecond, 3 * time.Second}
 }

@@ -68,7 +68,7 @@ func Suite() harness.Suite {
 func run(ctx context.Context, r *harness.Run) error {
 	rounds, length := 7, 2*time.Second
 	if r.Quick {
-		rounds, length = 5, 700*time.Millisecond
+		rounds, length = 5, 400*time.Millisecond
 	}
 	return rig.WithRedis(func(addr string, client *redis.Client) error {
 		for _, l := range cases {
