@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,33 +61,45 @@ func (l lowRatio) String() string {
 	return fmt.Sprintf("%s: %s against %s: ratio %.2f, want at least %.2f", l.name, l.metric, l.contender, l.ratio, l.least)
 }
 
-// compare returns the results whose ratio is below their Least. A result without a Least must
-// reach half of its stored ratio. Results without a ratio are not compared.
+// compare returns the results whose ratio is low, if that of the best rounds is low as well: other
+// work on the machine slows some rounds down, but seldom all. Low means below Least or, without a
+// Least, below half of the stored ratio. Results without a ratio are not compared.
 func compare(stored, got []harness.Result) (low []lowRatio, err error) {
-	half := map[figure]float64{}
+	before := map[figure]harness.Result{}
 	for _, r := range stored {
 		if r.Ratio != nil {
-			half[figureOf(r)] = *r.Ratio / 2
+			before[figureOf(r)] = r
 		}
 	}
 	compared := false
 	for _, r := range got {
 		f := figureOf(r)
-		least := cmp.Or(r.Least, half[f])
-		delete(half, f)
+		old := before[f]
+		delete(before, f)
 		if r.Ratio == nil {
 			continue
 		}
 		compared = true
-		if *r.Ratio < least {
-			low = append(low, lowRatio{f, *r.Ratio, least})
+		if isLow(r.Ratio, old.Ratio, r.Least) && isLow(r.Best, old.Best, r.Least) {
+			low = append(low, lowRatio{f, *r.Ratio, leastRatio(old.Ratio, r.Least)})
 		}
 	}
-	for f := range half {
+	for f := range before {
 		err = errors.Join(err, fmt.Errorf("%s: no %s of %s, which is stored: run the suite without -quick", f.name, f.metric, f.contender))
 	}
 	if !compared {
 		err = errors.Join(err, errors.New("no ratio to compare: every peer is missing, wrong or has failed"))
 	}
 	return low, err
+}
+
+func isLow(ratio, stored *float64, least float64) bool {
+	return ratio != nil && *ratio < leastRatio(stored, least)
+}
+
+func leastRatio(stored *float64, least float64) float64 {
+	if least == 0 && stored != nil {
+		return *stored / 2
+	}
+	return least
 }

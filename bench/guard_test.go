@@ -24,7 +24,7 @@ func guarded(t *testing.T) (bench, *bytes.Buffer) {
 }
 
 func ratioOf(name string, ratio float64) harness.Result {
-	return harness.Result{Case: name, Contender: "theirs", Metric: "time", Ratio: &ratio}
+	return harness.Result{Case: name, Contender: "theirs", Metric: "time", Ratio: &ratio, Best: &ratio}
 }
 
 // runs is a suite. Each of its runs has the next pair of ratios in the cases one and two.
@@ -56,6 +56,20 @@ func TestGuardFailsIfARatioIsLowTwice(t *testing.T) {
 	require.EqualError(t, err, "twice in a row: two: time against theirs: ratio 3.00, want at least 5.00")
 	require.Contains(t, out.String(), "small: one: time against theirs: ratio 4.90, want at least 5.00\n")
 	require.Contains(t, out.String(), "small: once more\n")
+}
+
+func TestLowRatioNeedsALowBestRound(t *testing.T) {
+	result := func(ratio, best float64) []harness.Result {
+		return []harness.Result{{Case: "one", Contender: "theirs", Ratio: &ratio, Best: &best}}
+	}
+	for _, got := range [][]harness.Result{result(9, 1), result(1, 4), {{Case: "one", Contender: "theirs", Ratio: new(float64)}}} {
+		low, err := compare(result(10, 8), got)
+		require.NoError(t, err)
+		require.Empty(t, low)
+	}
+	low, err := compare(result(10, 8), result(4, 3))
+	require.NoError(t, err)
+	require.Equal(t, []lowRatio{{figure{"one", "theirs", ""}, 4, 5}}, low)
 }
 
 func TestGuardForgivesARatioThatIsLowOnce(t *testing.T) {

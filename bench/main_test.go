@@ -69,7 +69,7 @@ func TestRunWritesBothForms(t *testing.T) {
 		require.Equal(t, "small", got.Suite)
 		require.Len(t, got.Results, 6)
 		require.Equal(t, harness.Result{
-			Case: "one", Contender: "theirs", Metric: "time", Median: 1234, Min: 1234, Max: 1234, Unit: "ns/op", Ratio: &ratio,
+			Case: "one", Contender: "theirs", Metric: "time", Median: 1234, Min: 1234, Max: 1234, Unit: "ns/op", Ratio: &ratio, Best: &ratio,
 		}, got.Results[1])
 	}
 	require.Equal(t, "small, full form: one\nsmall, full form: another\nsmall, short form: one\nsmall, short form: another\n", progress.String())
@@ -98,15 +98,15 @@ func TestTable(t *testing.T) {
 	require.NoError(t, writeTable(&b, rec))
 	require.Equal(t, `small: two cases
 Commit b0ae5439718f of 2026-11-21, go1.26.8, 2 CPUs (AMD EPYC).
-case     metric  contender  median   min   max  unit    ratio  note
+case     metric  contender  median   min   max  unit    ratio    best  note
 
 one      time    lazyreq         2     2     2  ns/op
-one      time    theirs       1234  1234  1234  ns/op  617.00
-one      time    gone            –     –     –  ns/op          missing: no node
+one      time    theirs       1234  1234  1234  ns/op  617.00  617.00
+one      time    gone            –     –     –  ns/op                  missing: no node
 
 another  time    lazyreq         2     2     2  ns/op
-another  time    theirs       1234  1234  1234  ns/op  617.00
-another  time    gone            –     –     –  ns/op          missing: no node
+another  time    theirs       1234  1234  1234  ns/op  617.00  617.00
+another  time    gone            –     –     –  ns/op                  missing: no node
 
 `, b.String())
 }

@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	header  = []string{"case", "metric", "contender", "median", "min", "max", "unit", "ratio", "note"}
-	numbers = []int{3, 4, 5, 7} // columns that are aligned to the right
+	header  = []string{"case", "metric", "contender", "median", "min", "max", "unit", "ratio", "best", "note"}
+	numbers = []int{3, 4, 5, 7, 8} // columns that are aligned to the right
 )
 
 // writeTable writes the results as a table, with an empty line between cases.
@@ -47,14 +47,19 @@ func writeTable(w io.Writer, rec record.Record) error {
 }
 
 func row(r harness.Result) []string {
-	median, least, most, times := number(r.Median), number(r.Min), number(r.Max), ""
+	median, least, most := number(r.Median), number(r.Min), number(r.Max)
 	if r.Note != "" && r.Max == 0 { // nothing was measured
 		median, least, most = "–", "–", "–"
 	}
-	if r.Ratio != nil {
-		times = strconv.FormatFloat(*r.Ratio, 'f', 2, 64)
+	return []string{r.Case, r.Metric, r.Contender, median, least, most, r.Unit, times(r.Ratio), times(r.Best), r.Note}
+}
+
+// times writes a ratio, if there is one.
+func times(ratio *float64) string {
+	if ratio == nil {
+		return ""
 	}
-	return []string{r.Case, r.Metric, r.Contender, median, least, most, r.Unit, times, r.Note}
+	return strconv.FormatFloat(*ratio, 'f', 2, 64)
 }
 
 // pad aligns the columns of numbers to the right.

@@ -27,6 +27,8 @@ type Result struct {
 	// are better, for costs and for throughputs alike. It is nil for ourselves, for a
 	// contender with a note, for the tails of a short form, and where it cannot be computed.
 	Ratio *float64 `json:"ratio"`
+	// Best is the ratio of the best round of both. It is nil where Ratio is.
+	Best *float64 `json:"best,omitempty"`
 	// Least is the ratio that a short form must reach. The zero value means half of the
 	// stored ratio.
 	Least float64 `json:"least,omitempty"`
@@ -46,15 +48,20 @@ func summary(samples []float64) (median, least, most float64) {
 	return median, s[0], s[n-1]
 }
 
-// ratio returns how many times better ours is than theirs.
-func ratio(m Metric, ours, theirs float64) *float64 {
-	better, worse := theirs, ours
+// addRatios compares r with ours, whose figures are zero if it has no such metric.
+func (r *Result) addRatios(m Metric, ours Result) {
 	if m.More {
-		better, worse = ours, theirs
+		r.Ratio, r.Best = quotient(ours.Median, r.Median), quotient(ours.Max, r.Max)
+	} else {
+		r.Ratio, r.Best = quotient(r.Median, ours.Median), quotient(r.Min, ours.Min)
 	}
-	if worse == 0 {
+}
+
+// quotient returns nil if b is zero.
+func quotient(a, b float64) *float64 {
+	if b == 0 {
 		return nil
 	}
-	r := better / worse
-	return &r
+	q := a / b
+	return &q
 }

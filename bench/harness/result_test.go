@@ -22,13 +22,24 @@ func TestSummary(t *testing.T) {
 }
 
 func TestRatioIsAboveOneWhereWeAreBetter(t *testing.T) {
+	ratios := func(m Metric, ours, theirs Result) []any {
+		theirs.addRatios(m, ours)
+		var list []any
+		for _, r := range []*float64{theirs.Ratio, theirs.Best} {
+			if r == nil {
+				list = append(list, nil)
+				continue
+			}
+			list = append(list, *r)
+		}
+		return list
+	}
 	cost, throughput := Metric{Name: "time"}, Metric{Name: "throughput", More: true}
-	require.Equal(t, 4.0, *ratio(cost, 10, 40))
-	require.Equal(t, 0.25, *ratio(cost, 40, 10))
-	require.Equal(t, 4.0, *ratio(throughput, 40, 10))
-	require.Equal(t, 0.25, *ratio(throughput, 10, 40))
-	require.Equal(t, 0.0, *ratio(cost, 2, 0), "theirs costs nothing")
-	require.Nil(t, ratio(cost, 0, 2), "ours costs nothing: no number says how much better that is")
-	require.Nil(t, ratio(cost, 0, 0))
-	require.Nil(t, ratio(throughput, 1, 0))
+	ten, forty := Result{Median: 10, Min: 5, Max: 12}, Result{Median: 40, Min: 15, Max: 60}
+	require.Equal(t, []any{4.0, 3.0}, ratios(cost, ten, forty))
+	require.Equal(t, []any{0.25, 0.2}, ratios(throughput, ten, forty))
+	require.Equal(t, []any{0.0, 0.0}, ratios(cost, ten, Result{}), "theirs costs nothing")
+	require.Equal(t, []any{nil, nil}, ratios(cost, Result{}, ten), "ours costs nothing: no number says how much better that is")
+	require.Equal(t, []any{4.0, nil}, ratios(cost, Result{Median: 10}, forty))
+	require.Equal(t, []any{nil, nil}, ratios(throughput, ten, Result{}))
 }

@@ -121,19 +121,18 @@ func takeTurns(ctx context.Context, rounds int, all []*entry) error {
 // report turns the samples of a case into results.
 func (r *Run) report(name string, metrics []Metric, entries []*entry) {
 	for _, m := range metrics {
-		var ours *float64
+		var ours Result
 		for _, e := range entries {
 			if s := e.samples[m.Name]; e.Ours && len(s) > 0 {
-				median, _, _ := summary(s)
-				ours = &median
+				ours.Median, ours.Min, ours.Max = summary(s)
 			}
 		}
 		for _, e := range entries {
 			res := Result{Case: name, Contender: e.Name, Metric: m.Name, Unit: m.Unit, Least: e.Least, Note: e.note}
 			if s := e.samples[m.Name]; len(s) > 0 {
 				res.Median, res.Min, res.Max = summary(s)
-				if !e.Ours && ours != nil && e.note == "" && !(r.Quick && m.Tail) {
-					res.Ratio = ratio(m, *ours, res.Median)
+				if !e.Ours && e.note == "" && !(r.Quick && m.Tail) {
+					res.addRatios(m, ours)
 				}
 			} else if e.note == "" {
 				continue // it has no such metric
