@@ -38,7 +38,7 @@ type Params struct {
 	few        [6]pair // room for the query
 }
 
-// Provide registers the property "params", a handle whose value is a *Params, and the
+// Provide registers the property "params", a handle whose value is a *Params, and the private
 // properties "params.body" and "params.upload", which read the body and a multipart form.
 // A request that doesn't use its params pays nothing for them. Provide panics if
 // [Options.Err] returns an error, and on a registry that has the properties already.
@@ -51,8 +51,11 @@ func Provide(reg *reqctx.Registry, o Options) {
 		Handle:  true,
 		Resolve: func(ctx context.Context) (*Params, error) { return newParams(ctx, b) },
 	})
-	reqctx.Provide(reg, bodyKey, reqctx.Prop[*body]{Resolve: resolveBody})
+	// These are private because Resolve and Prefetch could read the body on another goroutine, and
+	// net/http sends no response while a body is read.
+	reqctx.Provide(reg, bodyKey, reqctx.Prop[*body]{Private: true, Resolve: resolveBody})
 	reqctx.Provide(reg, uploadKey, reqctx.Prop[*upload]{
+		Private: true,
 		Resolve: resolveUpload,
 		Close:   func(_ context.Context, u *upload, _ error) error { return u.close() },
 	})

@@ -40,8 +40,8 @@ func (p *boundPolicy) provide(reg *reqctx.Registry, unnamed *reqctx.Key[*Limit])
 		handle.Resolve = unnamed.Get
 	}
 	reqctx.Provide(reg, p.keys.limit, handle)
-	reqctx.Provide(reg, p.keys.take, reqctx.Prop[*charge]{Resolve: p.resolveTake, Commit: writeHeader})
-	reqctx.Provide(reg, p.keys.count, reqctx.Prop[int64]{Resolve: p.resolveCount})
+	reqctx.Provide(reg, p.keys.take, reqctx.Prop[*charge]{Private: true, Resolve: p.resolveTake, Commit: writeHeader})
+	reqctx.Provide(reg, p.keys.count, reqctx.Prop[int64]{Private: true, Resolve: p.resolveCount})
 }
 
 func (p *boundPolicy) resolveLimit(ctx context.Context) (*Limit, error) {

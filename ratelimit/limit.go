@@ -97,6 +97,24 @@ func (l *Limit) Take() (Result, error) {
 	return c.sum, nil
 }
 
+// Start begins to take on another goroutine and returns at once; Take returns the result. The
+// takes of several policies, or a take and the load of a session, that begin together usually
+// share a round trip to the store:
+//
+//	if err := byKey.Start(); err != nil {
+//		return err
+//	}
+//	res, err := byAddress.Take() // charges by both
+//
+// A take that nothing has waited for is cancelled when the handler returns, and may have charged.
+// Start returns an error if there is no such policy or the request is over.
+func (l *Limit) Start() error {
+	if l.err != nil {
+		return l.err
+	}
+	return l.state.policy.keys.take.Start(l.ctx)
+}
+
 // Require charges the request as Take does, and returns a denial as its error, a
 // [*DeniedError], which a handler returns to answer 429.
 func (l *Limit) Require() error {

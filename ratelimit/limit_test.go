@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -39,6 +40,44 @@ func TestTakeChargesOncePerRequest(t *testing.T) {
 	require.Equal(t, 5, q.store.calls)
 	res, _ := q.take("ip")
 	require.False(t, res.Allowed)
+}
+
+// TestStartTakes checks that a take that was started charges once, and writes its fields even if
+// nothing reads it.
+func TestStartTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := provide(t, ipPolicy("ip", 5))
+		for left, want := range []string{`"ip";r=4;t=65`, `"ip";r=3;t=65`} {
+			h := q.serve(func(c *reqctx.Context) {
+				l, err := ratelimit.From(c)
+				require.NoError(t, err)
+				require.NoError(t, l.Start())
+				synctest.Wait()
+				require.Equal(t, left+1, q.store.calls, "it waits for nothing else")
+				require.NoError(t, l.Start())
+				if left == 0 {
+					res, err := l.Take()
+					require.NoError(t, err)
+					require.EqualValues(t, 4, res.Remaining)
+				}
+			})
+			require.Equal(t, want, h.Get("RateLimit"))
+			require.Equal(t, left+1, q.store.calls)
+		}
+	})
+}
+
+// TestNoNameReachesATake checks that only a policy's limit charges and counts.
+func TestNoNameReachesATake(t *testing.T) {
+	q := provide(t, ipPolicy("ip", 5))
+	q.serve(func(c *reqctx.Context) {
+		for _, name := range []string{"ip.take", "ip.count"} {
+			require.ErrorIs(t, c.Resolve("ratelimit."+name), reqctx.ErrNoProperty)
+			_, err := ratelimit.For(c, name)
+			require.ErrorIs(t, err, reqctx.ErrNoProperty)
+		}
+	})
+	require.Zero(t, q.store.calls)
 }
 
 func TestDenial(t *testing.T) {

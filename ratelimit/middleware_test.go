@@ -122,7 +122,7 @@ func TestHandlerBehindAMiddleware(t *testing.T) {
 		require.EqualValues(t, 3, res.Remaining)
 		_, err = ratelimit.For(r.Context(), "nobody-has-this")
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
-		require.ErrorContains(t, err, `"ratelimit.nobody-has-this" (provided: ratelimit.*.middleware, ratelimit.*.refund, ratelimit.ip,`)
+		require.ErrorContains(t, err, `"ratelimit.nobody-has-this" (provided: ratelimit.*.middleware, ratelimit.*.refund, ratelimit.ip)`)
 
 		ctx, cancel := context.WithCancel(r.Context())
 		short, err := ratelimit.From(ctx)
@@ -135,6 +135,7 @@ func TestHandlerBehindAMiddleware(t *testing.T) {
 	require.Equal(t, `"ip";r=4;t=65`, rec.Header().Get("RateLimit"))
 	for _, use := range []func() error{
 		func() error { _, err := kept.Take(); return err },
+		func() error { return kept.Start() },
 		func() error { _, err := kept.Peek(); return err },
 		func() error { _, err := kept.Count(); return err },
 		func() error { _, err := kept.Add(1); return err },

@@ -10,7 +10,7 @@ import (
 )
 
 // propertyKeys are the properties of a policy: the handle, and what takes time, so that
-// it is shared, measured and can be waited for by name.
+// it is shared and measured. Only the policy's [Limit] reaches the latter.
 type propertyKeys struct {
 	limit reqctx.Key[*Limit]  // ratelimit.NAME
 	take  reqctx.Key[*charge] // ratelimit.NAME.take: the one charge of the request
@@ -52,8 +52,9 @@ func findKeys(name string) *propertyKeys {
 }
 
 // Provide registers the policies, with their counters in store. Each is the property
-// "ratelimit.<name>", the first of them also "ratelimit"; their values are *[Limit].
-// "ratelimit.<name>.take" is the charge of the request.
+// "ratelimit.<name>", the first of them also "ratelimit"; their values are *[Limit]. Observers and
+// measurements also see the private properties "ratelimit.<name>.take", the charge of the request, and
+// "ratelimit.<name>.count".
 //
 // It panics if the registry or the store is nil, on what [Check] refuses, and, like
 // reqctx.Provide, if a property of one of the names exists. Limits cannot be preset in tests:

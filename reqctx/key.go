@@ -137,7 +137,7 @@ func lookup(ctx context.Context, id int32, name string) (*Context, *binding, err
 	for c := first; c != nil; c = From(c.Context) {
 		var b *binding
 		if t := c.table; id == byName {
-			b = t.names[name]
+			b = t.public(name)
 		} else if int(id) < len(t.index) {
 			b = t.bind[t.index[id]]
 		}

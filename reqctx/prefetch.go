@@ -47,7 +47,7 @@ func (c *Context) Prefetch(names ...string) error {
 	prefetchUsed.Store(true)
 	base := c.tasks().Context()
 	for _, name := range names {
-		b := c.table.names[name]
+		b := c.table.public(name)
 		if b.preset {
 			continue
 		}
@@ -68,7 +68,7 @@ func (reg *Registry) CheckPrefetch(names ...string) error { return reg.tab.Load(
 
 func (t *table) checkPrefetch(names []string) error {
 	for _, name := range names {
-		switch b := t.names[name]; {
+		switch b := t.public(name); {
 		case b == nil:
 			return t.unknown(name)
 		case !b.prefetch && !b.preset:

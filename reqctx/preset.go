@@ -69,6 +69,7 @@ func (c *Context) applyPresets() {
 			continue
 		}
 		b := p.bind(old.slot)
+		b.private = old.private
 		c.table.put(b)
 		out := b.ops.newOutcome(b)
 		out.set = true

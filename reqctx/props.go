@@ -58,15 +58,16 @@ func (s State) String() string {
 
 // Info describes a property in a request.
 type Info struct {
-	State  State
-	Handle bool          // it is a handle, which is not measured
-	Preset bool          // its value came by [Preset]; it is a handle then
-	Began  time.Time     // when the resolution began
-	Took   time.Duration // how long Resolve ran
-	Waited time.Duration // how long all readers together waited
-	Asked  int           // how many readers had to wait
-	By     string        // the property whose resolution read it first; "" for the handler
-	Err    error
+	State   State
+	Handle  bool          // it is a handle, which is not measured
+	Private bool          // only its key reaches it
+	Preset  bool          // its value came by [Preset]; it is a handle then
+	Began   time.Time     // when the resolution began
+	Took    time.Duration // how long Resolve ran
+	Waited  time.Duration // how long all readers together waited
+	Asked   int           // how many readers had to wait
+	By      string        // the property whose resolution read it first; "" for the handler
+	Err     error
 
 	CanPrefetch bool // Prop.Prefetch is set
 	Prefetched  bool // [Context.Prefetch] began to resolve it, directly or through another property
@@ -84,7 +85,7 @@ func (c *Context) Props() iter.Seq2[string, Info] {
 		quiet := c.attempts == nil && c.prefetches == nil
 		c.mu.Unlock()
 		for _, b := range c.table.bind[1:] {
-			info := Info{Handle: b.handle, Preset: b.preset, CanPrefetch: b.prefetch}
+			info := Info{Handle: b.handle, Private: b.private, Preset: b.preset, CanPrefetch: b.prefetch}
 			if quiet {
 				info.describe(c.slots[b.slot].Load())
 			} else {

@@ -60,6 +60,9 @@ type Prop[T any] struct {
 	// Resolve, with all that it calls, charges nothing, takes nothing and writes nothing.
 	// [Context.Prefetch] accepts only such properties. No property is prefetched by itself.
 	Prefetch bool
+	// Private means that only the key reaches the property: the functions that take a name do
+	// not find it.
+	Private bool
 }
 
 // Registry holds the properties that requests have. Provide all of them before the first
@@ -89,6 +92,7 @@ type binding struct {
 	handle   bool
 	preset   bool // of one request, by Preset
 	prefetch bool
+	private  bool
 	commits  bool
 	closes   bool
 }
@@ -152,6 +156,7 @@ func newBinding[T any](key Key[T], p Prop[T], slot int) *binding {
 		vary:     p.Vary,
 		handle:   p.Handle,
 		prefetch: p.Prefetch,
+		private:  p.Private,
 		commits:  p.Commit != nil,
 		closes:   p.Close != nil && p.Resolve != nil,
 	}
@@ -175,11 +180,20 @@ func (t *table) put(b *binding) {
 	t.names[b.name] = b
 }
 
-// unknown returns the error for a property that the table does not have.
+// public returns the property of that name, or nil if there is none or it is private.
+func (t *table) public(name string) *binding {
+	if b := t.names[name]; b != nil && !b.private {
+		return b
+	}
+	return nil
+}
+
+// unknown returns the error for a property that the table does not have, or that is private.
 func (t *table) unknown(name string) error {
-	if t.names[name] != nil {
+	if t.public(name) != nil {
 		return fmt.Errorf("%w: %q is provided with another key: use the one from Provide", ErrNoProperty, name)
 	}
 	have := slices.Sorted(maps.Keys(t.names))
+	have = slices.DeleteFunc(have, func(name string) bool { return t.names[name].private })
 	return fmt.Errorf("%w: %q (provided: %s)", ErrNoProperty, name, strings.Join(have, ", "))
 }

@@ -136,11 +136,14 @@ func TestSessionAndLimitShareARoundTrip(t *testing.T) {
 	b := onRedis(t)
 	srv, _ := newStored(t, b)
 	srv.HandleFunc("GET /both", func(w http.ResponseWriter, req *server.Request) error {
-		if err := req.Resolve("session.load", "ratelimit.plenty.take"); err != nil {
+		if err := req.RateLimit().Start(); err != nil {
 			return err
 		}
 		user, err := req.Session().Get("user")
 		if err != nil {
+			return err
+		}
+		if err := req.RateLimit().Require(); err != nil {
 			return err
 		}
 		_, err = fmt.Fprint(w, user)

@@ -65,7 +65,14 @@ var taskHandlers = map[string]server.HandlerFunc{
 	},
 	"resolve": func(_ http.ResponseWriter, req *server.Request) error { return req.Resolve("task.user", "task.flags") },
 	"by session": func(_ http.ResponseWriter, req *server.Request) error {
-		return req.Resolve("ratelimit.mine.take", "task.user")
+		if err := req.RateLimitFor("mine").Start(); err != nil {
+			return err
+		}
+		if err := req.Resolve("task.user"); err != nil {
+			return err
+		}
+		_, err := req.RateLimitFor("mine").Take()
+		return err
 	},
 	"logout": func(_ http.ResponseWriter, req *server.Request) error { return req.Session().Destroy() },
 }

@@ -82,14 +82,15 @@ func (x *exchange) applyLists(r *http.Request, rules []*rule) ([]*rule, error) {
 	return out, nil
 }
 
-// takeTogether charges by all rules in one round trip to Redis. The limits keep the results,
-// and the errors.
+// takeTogether charges by all rules in one round trip to Redis, and waits for all of them, so that
+// they can be refunded. The limits keep the results and the errors.
 func (x *exchange) takeTogether(rules []*rule) {
-	names := make([]string, len(rules))
-	for i, rule := range rules {
-		names[i] = "ratelimit." + rule.Name + ".take"
+	for _, rule := range rules[1:] {
+		_ = rule.limitHandle(x.req).Start()
 	}
-	_ = x.req.Resolve(names...)
+	for _, rule := range rules {
+		_, _ = rule.limitHandle(x.req).Take()
+	}
 }
 
 // refund gives back what all rules but one have charged. A refund that fails leaves a request
