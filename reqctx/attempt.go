@@ -11,12 +11,25 @@ import (
 // list; Set, Invalidate and a timeout remove it.
 type attempt struct {
 	lazy.Flight
-	c        *Context
-	reader   context.Context // of the reader that began the resolution; nil if Prefetch did
-	out      *outcome        // of Resolve
-	stop     func()          // releases the timeout; nil without one
-	next     *attempt        // in the context's list; guarded by c.mu
-	prefetch *prefetch       // nil if a reader began the resolution
+	c      *Context
+	reader context.Context // of the reader that began the resolution
+	out    *outcome        // of Resolve
+	stop   func()          // releases the timeout; nil without one
+	next   *attempt        // in the context's list; guarded by c.mu
+}
+
+// readBy records the first reader of a, which has not started: its context, and the [lazy.Current]
+// computation of that.
+func (a *attempt) readBy(ctx context.Context, caller *lazy.Flight) {
+	a.reader = ctx
+	if caller != nil {
+		if by, ok := caller.Work().(*attempt); ok {
+			a.out.by = by.out.b
+		}
+	}
+	if a.c.table.opts.Callers {
+		a.out.pcs = callers()
+	}
 }
 
 // fail completes a with the cause of its end, even if Resolve has not returned. The
@@ -27,19 +40,8 @@ func (a *attempt) fail(err error) {
 	}
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
-	if a.prefetch != nil && a.prefetch.outcome != nil {
-		return // the timeout came too late: a is in the list for its first reader
-	}
 	a.c.detach(a)
-	a.complete(failure(a.out.b, err))
-}
-
-// complete hands out to the readers, unless they have an outcome already. c.mu is held.
-func (a *attempt) complete(out *outcome) {
-	if p := a.prefetch; p != nil && p.outcome == nil {
-		p.outcome = out
-	}
-	a.Complete(out)
+	a.Complete(failure(a.out.b, err))
 }
 
 // Name returns the property's name, for cycles and panics.
@@ -73,9 +75,6 @@ func (a *attempt) Finish(abnormal error) {
 	if a.stop != nil {
 		a.stop()
 	}
-	if a.prefetch != nil {
-		a.prefetch.returned.Store(true)
-	}
 	if abnormal == lazy.ErrClosed { // Resolve was not called
 		a.fail(abnormal)
 		return
@@ -90,12 +89,8 @@ func (a *attempt) Finish(abnormal error) {
 		readers = failure(a.out.b, timeout) // Resolve noticed the timeout first
 	}
 	c.mu.Lock()
-	late := false
-	out.unread = a.unread()
-	if !out.unread || !keep || *c.attemptOf(a.out.b) != a { // otherwise it stays in the list for its first reader
-		late = c.addOutcome(out, c.detach(a) && keep && !out.unread)
-	}
-	a.complete(readers)
+	late := c.addOutcome(out, c.detach(a) && keep)
+	a.Complete(readers)
 	c.mu.Unlock()
 	if late {
 		c.close(out, c.logErr)

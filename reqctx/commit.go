@@ -130,7 +130,7 @@ func (c *Context) commitOne(ctx context.Context, out *outcome, h http.Header) er
 	if out.b == nil {
 		return nil // an OnClose function
 	}
-	if !out.set && !out.unread { // also if it was overtaken: the handler may have used it
+	if !out.set { // also if it was overtaken: the handler may have used it
 		addVary(h, out.b.vary)
 	}
 	if !out.b.commits || out.err != nil || c.slots[out.b.slot].Load() != out {

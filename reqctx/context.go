@@ -37,14 +37,13 @@ type Context struct {
 
 	scope atomic.Pointer[lazy.Scope] // of the request's goroutines; nil until the first
 
-	mu         sync.Mutex // never held while user code runs
-	phase      phase
-	commit     progress
-	attempts   *attempt      // resolutions that readers join: in progress, or prefetched and unread
-	prefetches *attempt      // the newest of what Prefetch began
-	last       *outcome      // the newest of what to commit and to close
-	commitErr  error         // what Commit returned
-	commits    chan struct{} // closed when Commit returns; made by the first waiter
+	mu        sync.Mutex // never held while user code runs
+	phase     phase
+	commit    progress
+	attempts  *attempt      // resolutions in progress that readers join
+	last      *outcome      // the newest of what to commit and to close
+	commitErr error         // what Commit returned
+	commits   chan struct{} // closed when Commit returns; made by the first waiter
 
 	inline [inlineSlots]atomic.Pointer[outcome]
 }
@@ -146,6 +145,30 @@ func (c *Context) Set(name string, v any) error { return Set(c, name, v) }
 // Resolve resolves several properties in parallel. See [Resolve].
 func (c *Context) Resolve(names ...string) error { return Resolve(c, names...) }
 
+// Prefetch begins to resolve properties that the handler is going to read, each on a goroutine of
+// its own, and returns at once. They start together, so that their calls of a store usually share
+// a round trip. Properties that are resolved, being resolved, set or preset are left alone.
+//
+// A prefetched property counts as read: if it is resolved when the header goes out, it commits and
+// adds its Vary fields. Its error is returned to its readers. When the request closes, a resolution
+// that is still running is cancelled, and Finish waits for it.
+//
+// Prefetch returns an error, and begins nothing, if the request has no such property
+// ([ErrNoProperty]), if a property does no I/O ([ErrNoPrefetch]), or if the request is closing
+// ([ErrFinished]).
+func (c *Context) Prefetch(names ...string) error {
+	props, err := lookupAll(c, names)
+	if err != nil {
+		return err
+	}
+	for _, p := range props {
+		if p.b.handle && !p.b.preset {
+			return named(ErrNoPrefetch, p.b.name)
+		}
+	}
+	return startAll(c.handlerContext(), props) // for the parents of spans
+}
+
 // Get returns the property of that name of ctx's request, as [Key.Get] does.
 func Get(ctx context.Context, name string) (any, error) {
 	c, b, err := lookup(ctx, byName, name)
@@ -175,27 +198,19 @@ func Set(ctx context.Context, name string, v any) error {
 // is missing. The properties start together, so that their calls of a [Batch] usually
 // become one.
 func Resolve(ctx context.Context, names ...string) error {
-	type property struct {
-		c *Context
-		b *binding
+	props, err := lookupAll(ctx, names)
+	if err != nil {
+		return err
 	}
-	props := make([]property, len(names))
 	missing := 0
-	for i, name := range names {
-		c, b, err := lookup(ctx, byName, name)
-		if err != nil {
-			return err
-		}
-		props[i] = property{c, b}
-		if !b.handle && c.slots[b.slot].Load() == nil {
+	for _, p := range props {
+		if !p.b.handle && p.c.slots[p.b.slot].Load() == nil {
 			missing++
 		}
 	}
 	if missing > 1 {
-		for _, p := range props[:len(props)-1] {
-			if err := p.c.startEarly(ctx, p.b); err != nil {
-				return err
-			}
+		if err := startAll(ctx, props[:len(props)-1]); err != nil {
+			return err
 		}
 	}
 	errs := make([]error, len(props))
@@ -209,4 +224,33 @@ func Resolve(ctx context.Context, names ...string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// property is a property of a request.
+type property struct {
+	c *Context
+	b *binding
+}
+
+// lookupAll returns the properties of these names.
+func lookupAll(ctx context.Context, names []string) ([]property, error) {
+	props := make([]property, len(names))
+	for i, name := range names {
+		c, b, err := lookup(ctx, byName, name)
+		if err != nil {
+			return nil, err
+		}
+		props[i] = property{c, b}
+	}
+	return props, nil
+}
+
+// startAll begins to resolve properties, one right after the other.
+func startAll(ctx context.Context, props []property) error {
+	for _, p := range props {
+		if err := p.c.startEarly(ctx, p.b); err != nil {
+			return err
+		}
+	}
+	return nil
 }

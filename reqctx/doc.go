@@ -17,8 +17,8 @@
 // an atomic load; a property that is never read costs its slot.
 //
 // Properties read one after another take the sum of their latencies. [Context.Resolve]
-// resolves several in parallel, and [Context.Prefetch] begins to resolve those that a
-// request is likely to read.
+// resolves several in parallel, and [Context.Prefetch] begins to resolve those that the
+// handler is going to read.
 //
 // A [Memo] is a property with an argument, and a [Batch] one that is asked for many
 // arguments in one call. A test gives a request the value of a property with [Preset].

@@ -17,6 +17,8 @@ var (
 	ErrNoValue = errors.New("reqctx: the property was not set and has no Resolve function")
 	// ErrType means that a property was set by name to a value of another type.
 	ErrType = errors.New("reqctx: value of the wrong type")
+	// ErrNoPrefetch means that a property does no I/O, so that there is nothing to prefetch.
+	ErrNoPrefetch = errors.New("reqctx: the property does no I/O and cannot be prefetched")
 	// ErrCommitted means that the response's header has gone out, after which no
 	// property can be set.
 	ErrCommitted = errors.New("reqctx: the response header is already committed")

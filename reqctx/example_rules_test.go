@@ -202,28 +202,24 @@ func ExampleContext_Go() {
 	// reqctx: the request is finished: "too late"
 }
 
-// What was prefetched and not read has no effect on the response.
+// A prefetched property is being resolved before anything reads it, and counts as read.
 func ExampleContext_Prefetch() {
 	user := reqctx.NewKey[string]("user")
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	began := make(chan struct{})
 	reqctx.Provide(reg, user, reqctx.Prop[string]{
-		Resolve:  func(context.Context) (string, error) { close(began); return "ada", nil },
-		Vary:     []string{"Cookie"},
-		Prefetch: true, // the author's promise: Resolve only reads
+		Resolve: func(context.Context) (string, error) { close(began); return "ada", nil },
+		Vary:    []string{"Cookie"},
 	})
 
 	c := reqctx.New(context.Background(), reg)
 	fmt.Println(c.Prefetch("user"))
-	<-began
-	_, _, ok := user.Peek(c)
-	fmt.Println("seen by Peek:", ok)
+	<-began // on a goroutine of its own
 	fmt.Println(user.Get(c))
 	header := http.Header{}
 	fmt.Println(c.Commit(header), header)
 	// Output:
 	// <nil>
-	// seen by Peek: false
 	// ada <nil>
 	// <nil> map[Vary:[Cookie]]
 }

@@ -58,13 +58,8 @@ func (c *Context) Idle() bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.commit == committing {
+	if c.commit == committing || c.attempts != nil {
 		return false
-	}
-	for a := c.attempts; a != nil; a = a.next {
-		if !a.unread() || a.prefetch.outcome == nil || a.out.closeDue() {
-			return false
-		}
 	}
 	for out := c.last; out != nil; out = out.prev {
 		if out.closeDue() {
@@ -96,7 +91,6 @@ func (c *Context) Finish() (err error) {
 		return nil
 	}
 	c.phase = closing
-	prefetched := c.prefetches != nil // none begins from here on
 	c.mu.Unlock()
 
 	var errs []error
@@ -106,9 +100,6 @@ func (c *Context) Finish() (err error) {
 	}()
 	if s := c.scope.Load(); s != nil {
 		errs = append(errs, s.Close())
-	}
-	if prefetched {
-		c.discardUnread()
 	}
 	c.awaitAttempts()
 	c.runClosers(func(err error) { errs = append(errs, err) })
@@ -166,11 +157,7 @@ func (c *Context) close(out *outcome, report func(error)) {
 		closeOne("OnClose", out.fn, report)
 		return
 	}
-	switch {
-	case out.panics == nil || out.raised.Load():
-	case out.unread:
-		c.log(slog.LevelWarn, "a prefetched property that nothing read panicked", out.panics)
-	default: // no reader got it
+	if out.panics != nil && !out.raised.Load() { // no reader got it
 		report(out.panics)
 	}
 	if out.b.closes && !out.set {
@@ -201,14 +188,12 @@ func (c *Context) closing() bool {
 	return c.phase >= closing
 }
 
+// logErr logs an error, if there is one, with the method and path of the request. The stack of a panic
+// is an attribute of its own.
 func (c *Context) logErr(err error) {
-	if err != nil {
-		c.log(slog.LevelError, "request clean-up failed", err)
+	if err == nil {
+		return
 	}
-}
-
-// log logs an error with what identifies the request. The stack of a panic is an attribute of its own.
-func (c *Context) log(level slog.Level, msg string, err error) {
 	var attrs []slog.Attr
 	if r := c.Request(); r != nil {
 		attrs = append(attrs, slog.String("method", r.Method), slog.String("path", r.URL.Path))
@@ -220,5 +205,5 @@ func (c *Context) log(level slog.Level, msg string, err error) {
 		text = strings.Replace(text, "\n\n"+string(p.Stack), "", 1)
 		attrs = append(attrs, slog.String("property", p.Name), slog.String("stack", string(p.Stack)))
 	}
-	c.Logger().LogAttrs(c, level, msg, append(attrs, slog.String("error", text))...)
+	c.Logger().LogAttrs(c, slog.LevelError, "request clean-up failed", append(attrs, slog.String("error", text))...)
 }

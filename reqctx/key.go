@@ -71,7 +71,7 @@ func deliver[T any](out *outcome) (val T, err error) {
 }
 
 // Peek returns the outcome, and reports whether there is one. It never blocks and never
-// resolves, and does not see what was prefetched and not read. A kept panic is returned as a [*lazy.PanicError]. If ok is false, err is nil
+// resolves. A kept panic is returned as a [*lazy.PanicError]. If ok is false, err is nil
 // unless there can be no outcome at all.
 func (k Key[T]) Peek(ctx context.Context) (val T, err error, ok bool) {
 	c, b, err := lookup(ctx, k.id, k.name)
@@ -126,7 +126,7 @@ func (k Key[T]) Invalidate(ctx context.Context) error {
 	}
 	c.slots[b.slot].Store(nil)
 	if a := *c.attemptOf(b); a != nil {
-		c.discard(a) // it goes on for its present readers, and later ones do not join it
+		c.detach(a) // it goes on for its present readers, and later ones do not join it
 	}
 	return nil
 }

@@ -21,7 +21,6 @@ type outcome struct {
 	err    error
 	panics *lazy.PanicError // the panic to raise again for each reader
 	set    bool             // by Set or Preset, and not by Resolve
-	unread bool             // it was prefetched, and nothing has read it; guarded by c.mu
 	began  time.Time
 	took   time.Duration
 	by     *binding  // the property whose resolution read it first; may be nil

@@ -2,9 +2,10 @@ package reqctx_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -28,10 +29,10 @@ func infoOf(t *testing.T, c *reqctx.Context, name string) reqctx.Info {
 	return reqctx.Info{}
 }
 
-// early is a property that takes 10 ms, may be prefetched, and writes down what is called.
-func early(j *journal, name string) reqctx.Prop[string] {
+// recorded is a property that takes 10 ms and writes down what is called.
+func recorded(j *journal, name string) reqctx.Prop[string] {
 	return reqctx.Prop[string]{
-		Prefetch: true, Vary: []string{"X-" + name},
+		Vary: []string{"X-" + name},
 		Resolve: func(ctx context.Context) (string, error) {
 			j.add("resolve " + name)
 			return takes(10*time.Millisecond, name)(ctx)
@@ -41,204 +42,184 @@ func early(j *journal, name string) reqctx.Prop[string] {
 	}
 }
 
+// chain provides "session", and "user", which reads it.
+func chain(reg *reqctx.Registry, j *journal) (user reqctx.Key[string]) {
+	session := provide(reg, "session", recorded(j, "session"))
+	p := recorded(j, "user")
+	own := p.Resolve
+	p.Resolve = func(ctx context.Context) (string, error) {
+		if _, err := session.Get(ctx); err != nil {
+			return "", err
+		}
+		return own(ctx)
+	}
+	return provide(reg, "user", p)
+}
+
 func TestPrefetchedPropertiesAreResolvedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
 		var j journal
-		a, b := provide(reg, "a", early(&j, "a")), provide(reg, "b", early(&j, "b"))
+		a, b := provide(reg, "a", recorded(&j, "a")), provide(reg, "b", recorded(&j, "b"))
 		c := reqctx.New(t.Context(), reg)
 		start := time.Now()
 		require.NoError(t, c.Prefetch("a", "b"))
 		require.Zero(t, time.Since(start))
-		info := infoOf(t, c, "a")
-		require.Equal(t, reqctx.Info{State: reqctx.Resolving, CanPrefetch: true, Prefetched: true, Unread: true}, info)
-
-		v, err := a.Get(c)
-		require.NoError(t, err)
-		require.Equal(t, "a", v)
-		v, err = b.Get(c)
-		require.NoError(t, err)
-		require.Equal(t, "b", v)
+		require.Equal(t, reqctx.Info{State: reqctx.Resolving}, infoOf(t, c, "a"))
+		for want, k := range map[string]reqctx.Key[string]{"a": a, "b": b} {
+			v, err := k.Get(c)
+			require.NoError(t, err)
+			require.Equal(t, want, v)
+		}
 		require.Equal(t, 10*time.Millisecond, time.Since(start))
-		info = infoOf(t, c, "a")
-		require.Equal(t, reqctx.Resolved, info.State)
-		require.True(t, info.Prefetched)
-		require.False(t, info.Unread)
-		require.Equal(t, 1, info.Asked)
-		require.Equal(t, 10*time.Millisecond, info.Waited)
-
-		h := http.Header{}
-		require.NoError(t, c.Commit(h))
-		require.ElementsMatch(t, []string{"X-A", "X-B"}, canonical(h["Vary"]))
 		require.NoError(t, c.Finish())
-		require.ElementsMatch(t, []string{"resolve a", "resolve b", "commit a", "commit b", "close a", "close b"}, j.all())
+		require.ElementsMatch(t, []string{"resolve a", "resolve b", "close a", "close b"}, j.all())
 	})
 }
 
-func canonical(names []string) (out []string) {
-	for _, n := range names {
-		out = append(out, http.CanonicalHeaderKey(n))
-	}
-	return out
-}
-
-func TestUnreadPrefetchHasNoEffect(t *testing.T) {
+func TestPrefetchCountsAsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
 		var j journal
-		a := provide(reg, "a", early(&j, "a"))
+		user := chain(reg, &j)
 		c := reqctx.New(t.Context(), reg)
-		require.NoError(t, c.Prefetch("a"))
+		require.NoError(t, c.Prefetch("user"))
 		<-time.After(20 * time.Millisecond)
-		info := infoOf(t, c, "a")
-		require.Equal(t, reqctx.Resolved, info.State)
-		require.Equal(t, 10*time.Millisecond, info.Took)
-		require.True(t, info.Unread)
-		require.Zero(t, info.Asked)
-		_, _, ok := a.Peek(c)
-		require.False(t, ok)
-		require.False(t, c.PrefetchPending())
-		require.False(t, c.Idle(), "it has something to close")
-
+		synctest.Wait()
+		v, err, ok := user.Peek(c)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, "user", v)
+		require.Equal(t, "user", infoOf(t, c, "session").By)
+		require.False(t, c.CommitUnused())
 		h := http.Header{}
 		require.NoError(t, c.Commit(h))
-		require.Empty(t, h)
-		v, err := a.Get(c)
-		require.NoError(t, err, "it can be read later than that")
-		require.Equal(t, "a", v)
+		require.Equal(t, []string{"X-session", "X-user"}, h["Vary"])
 		require.NoError(t, c.Finish())
-		require.Equal(t, []string{"resolve a", "close a"}, j.all())
+		require.Equal(t, []string{"resolve session", "resolve user", "commit session", "commit user", "close user", "close session"}, j.all())
 	})
 }
 
-func TestPrefetchWithoutCommit(t *testing.T) {
+func TestPrefetchThatIsNotThereAtTheCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
-		provide(reg, "a", reqctx.Prop[int]{Prefetch: true, Vary: []string{"Cookie"}, Resolve: gives(1, nil)})
+		var j journal
+		user := chain(reg, &j)
 		c := reqctx.New(t.Context(), reg)
-		require.NoError(t, c.Prefetch("a"))
-		synctest.Wait()
-		require.True(t, c.CommitUnused())
-		require.True(t, c.Idle())
+		require.NoError(t, c.Prefetch("user"))
+		<-time.After(15 * time.Millisecond)
+		h := http.Header{}
+		require.NoError(t, c.Commit(h))
+		require.Equal(t, []string{"X-session"}, h["Vary"])
+		v, err := user.Get(c)
+		require.NoError(t, err, "it can be read after that")
+		require.Equal(t, "user", v)
 		require.NoError(t, c.Finish())
+		require.Equal(t, []string{"resolve session", "resolve user", "commit session", "close user", "close session"}, j.all())
 	})
 }
 
-func TestFinishCancelsUnreadPrefetch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg, log := logged()
-		var cause error
-		provide(reg, "slow", reqctx.Prop[int]{Prefetch: true, Resolve: func(ctx context.Context) (int, error) {
-			<-ctx.Done()
-			cause = context.Cause(ctx)
-			return 0, cause
-		}})
-		c := reqctx.New(t.Context(), reg)
-		require.NoError(t, c.Prefetch("slow"))
-		require.True(t, c.PrefetchPending())
-		require.False(t, c.Idle())
-		start := time.Now()
-		require.NoError(t, c.Finish())
-		require.Zero(t, time.Since(start))
-		require.ErrorIs(t, cause, lazy.ErrClosed)
-		require.Empty(t, log.String())
-		require.ErrorIs(t, c.Prefetch("slow"), reqctx.ErrFinished)
-	})
+func TestFinishCancelsAndAwaitsPrefetch(t *testing.T) {
+	for name, tt := range map[string]struct {
+		resolve func(context.Context) (int, error)
+		waits   time.Duration
+	}{
+		"heeds its context":   {takes(time.Minute, 1), 0},
+		"ignores its context": {stubborn(time.Minute, 1), time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				reg, log := logged()
+				var cause error
+				provide(reg, "slow", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+					defer func() { cause = context.Cause(ctx) }()
+					return tt.resolve(ctx)
+				}})
+				c := reqctx.New(t.Context(), reg)
+				require.NoError(t, c.Prefetch("slow"))
+				synctest.Wait()
+				require.False(t, c.Idle())
+				start := time.Now()
+				require.NoError(t, c.Finish())
+				require.Equal(t, tt.waits, time.Since(start))
+				require.ErrorIs(t, cause, lazy.ErrClosed)
+				require.Empty(t, log.String())
+				require.ErrorIs(t, c.Prefetch("slow"), reqctx.ErrFinished)
+			})
+		})
+	}
 }
 
 // failures are ways for a prefetched property to fail, and what its reader gets.
 var failures = map[string]struct {
 	resolve func(context.Context) (int, error)
-	warning bool
 	read    func(t *testing.T, get func() (int, error))
+	logged  bool // if there is no reader
 }{
-	"error": {gives(0, errBoom), false, func(t *testing.T, get func() (int, error)) {
+	"error": {gives(0, errBoom), func(t *testing.T, get func() (int, error)) {
 		_, err := get()
 		require.ErrorIs(t, err, errBoom)
-	}},
-	"panic": {func(context.Context) (int, error) { panic("oh") }, true, func(t *testing.T, get func() (int, error)) {
+	}, false},
+	"panic": {func(context.Context) (int, error) { panic("oh") }, func(t *testing.T, get func() (int, error)) {
 		p, ok := panicOf(func() { _, _ = get() }).(*lazy.PanicError)
 		require.True(t, ok)
 		require.Equal(t, "oh", p.Value)
-	}},
-	"goexit": {func(context.Context) (int, error) { runtime.Goexit(); return 0, nil }, false, func(t *testing.T, get func() (int, error)) {
+	}, true},
+	"goexit": {func(context.Context) (int, error) { runtime.Goexit(); return 0, nil }, func(t *testing.T, get func() (int, error)) {
 		_, err := get()
 		require.ErrorIs(t, err, lazy.ErrGoexit)
-	}},
+	}, false},
 }
 
-func TestUnreadFailureIsNotReported(t *testing.T) {
+func TestFailureOfPrefetch(t *testing.T) {
 	for name, f := range failures {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				reg, log := logged()
-				provide(reg, "a", reqctx.Prop[int]{Prefetch: true, Resolve: f.resolve})
-				c := reqctx.New(t.Context(), reg)
-				require.NoError(t, c.Prefetch("a"))
-				synctest.Wait()
-				info := infoOf(t, c, "a")
-				require.Equal(t, reqctx.Failed, info.State)
-				require.Error(t, info.Err)
-				require.True(t, info.Unread)
-				require.NoError(t, c.Finish())
-				if f.warning {
-					require.Contains(t, log.String(), `level=WARN msg="a prefetched property that nothing read panicked" property=a`)
-					require.NotContains(t, log.String(), "ERROR")
-				} else {
-					require.Empty(t, log.String())
-				}
+		for readers := range 3 {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					reg, log := logged()
+					a := provide(reg, "a", reqctx.Prop[int]{Resolve: f.resolve})
+					c := reqctx.New(t.Context(), reg)
+					require.NoError(t, c.Prefetch("a"))
+					synctest.Wait()
+					require.Equal(t, reqctx.Failed, infoOf(t, c, "a").State)
+					for range readers {
+						f.read(t, func() (int, error) { return a.Get(c) })
+					}
+					err := c.Finish()
+					if readers > 0 || !f.logged {
+						require.NoError(t, err)
+						require.Empty(t, log.String())
+						return
+					}
+					require.ErrorAs(t, err, new(*lazy.PanicError))
+					require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"))
+					require.Contains(t, log.String(), "property=a")
+				})
 			})
-		})
-	}
-}
-
-func TestReaderGetsPrefetchedFailure(t *testing.T) {
-	for name, f := range failures {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				reg, log := logged()
-				a := provide(reg, "a", reqctx.Prop[int]{Prefetch: true, Resolve: f.resolve})
-				c := reqctx.New(t.Context(), reg)
-				require.NoError(t, c.Prefetch("a"))
-				synctest.Wait()
-				for range 2 {
-					f.read(t, func() (int, error) { return a.Get(c) })
-				}
-				require.False(t, infoOf(t, c, "a").Unread)
-				require.NoError(t, c.Finish())
-				require.Empty(t, log.String())
-			})
-		})
+		}
 	}
 }
 
 func TestPrefetchRefuses(t *testing.T) {
 	reg := quiet()
-	provide(reg, "a", reqctx.Prop[int]{Prefetch: true, Resolve: func(context.Context) (int, error) { t.Error("resolved"); return 0, nil }})
-	provide(reg, "unsafe", reqctx.Prop[int]{Resolve: gives(1, nil)})
+	provide(reg, "a", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { t.Error("resolved"); return 0, nil }})
 	provide(reg, "handle", reqctx.Prop[int]{Handle: true, Resolve: gives(1, nil)})
+	provide(reg, "private", reqctx.Prop[int]{Private: true, Resolve: gives(1, nil)})
 	c := reqctx.New(t.Context(), reg)
-	for name, want := range map[string]error{"none": reqctx.ErrNoProperty, "unsafe": reqctx.ErrNoPrefetch, "handle": reqctx.ErrNoPrefetch} {
+	for name, want := range map[string]error{"none": reqctx.ErrNoProperty, "private": reqctx.ErrNoProperty, "handle": reqctx.ErrNoPrefetch} {
 		require.ErrorIs(t, c.Prefetch("a", name), want, "nothing begins")
 		require.ErrorIs(t, reg.CheckPrefetch("a", name), want)
 		require.ErrorContains(t, reg.CheckPrefetch(name), `"`+name+`"`)
 	}
 	require.NoError(t, reg.CheckPrefetch("a"))
 	require.NoError(t, c.Finish())
-
-	require.PanicsWithValue(t, `reqctx: property "b" has Prefetch: it needs Resolve`, func() {
-		provide(reg, "b", reqctx.Prop[int]{Prefetch: true})
-	})
-	require.PanicsWithValue(t, `reqctx: property "h" is a Handle: it needs Resolve and cannot have a Timeout or Prefetch`, func() {
-		provide(reg, "h", reqctx.Prop[int]{Prefetch: true, Handle: true, Resolve: gives(1, nil)})
-	})
 }
 
 func TestPrefetchKeepsExistingValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
 		var calls atomic.Int32
-		p := reqctx.Prop[int]{Prefetch: true, Resolve: func(ctx context.Context) (int, error) {
+		p := reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
 			calls.Add(1)
 			return takes(time.Second, 1)(ctx)
 		}}
@@ -251,7 +232,6 @@ func TestPrefetchKeepsExistingValues(t *testing.T) {
 		require.NoError(t, c.Prefetch("running"))
 		synctest.Wait()
 		require.Equal(t, int32(1), calls.Load())
-		require.False(t, infoOf(t, c, "running").Prefetched)
 		for k, want := range map[reqctx.Key[int]]int{set: 5, preset: 7, running: 1} {
 			v, err := k.Get(c)
 			require.NoError(t, err)
@@ -266,35 +246,32 @@ func TestSetAndInvalidateDuringPrefetch(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			reg := quiet()
 			var j journal
-			set, again := provide(reg, "set", early(&j, "set")), provide(reg, "again", early(&j, "again"))
+			set, again := provide(reg, "set", recorded(&j, "set")), provide(reg, "again", recorded(&j, "again"))
 			c := reqctx.New(t.Context(), reg)
 			require.NoError(t, c.Prefetch("set", "again"))
 			if complete {
 				<-time.After(20 * time.Millisecond)
-			} else {
-				synctest.Wait()
 			}
+			synctest.Wait()
 			require.NoError(t, set.Set(c, "mine"))
 			require.NoError(t, again.Invalidate(c))
 			v, err := set.Get(c)
 			require.NoError(t, err)
 			require.Equal(t, "mine", v)
-			require.Equal(t, reqctx.Assigned, infoOf(t, c, "set").State)
-
-			h := http.Header{}
-			require.NoError(t, c.Commit(h))
-			require.Empty(t, h, "neither prefetched value was read")
 			v, err = again.Get(c)
 			require.NoError(t, err)
 			require.Equal(t, "again", v)
-			require.False(t, infoOf(t, c, "again").Unread)
+			synctest.Wait()
+			h := http.Header{}
+			require.NoError(t, c.Commit(h))
+			require.ElementsMatch(t, []string{"X-set", "X-again"}, h["Vary"])
 			require.NoError(t, c.Finish())
-			closed := map[string]int{}
+			calls := map[string]int{}
 			for _, line := range j.all() {
-				closed[line]++
+				calls[line]++
 			}
 			require.Equal(t, map[string]int{"resolve set": 1, "commit set": 1, "close set": 1,
-				"resolve again": 2, "close again": 2}, closed)
+				"resolve again": 2, "commit again": 1, "close again": 2}, calls)
 		})
 	}
 }
@@ -303,95 +280,131 @@ func TestTimeoutOfPrefetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg, log := logged()
 		var calls atomic.Int32
-		slow := provide(reg, "slow", reqctx.Prop[int]{Prefetch: true, Timeout: 100 * time.Millisecond, Resolve: func(ctx context.Context) (int, error) {
+		slow := provide(reg, "slow", reqctx.Prop[int]{Timeout: 100 * time.Millisecond, Resolve: func(ctx context.Context) (int, error) {
 			if calls.Add(1) == 1 {
 				return stubborn(time.Second, 1)(ctx)
 			}
 			return 2, nil
 		}})
 		c := reqctx.New(t.Context(), reg)
+		start := time.Now()
 		require.NoError(t, c.Prefetch("slow"))
 		<-time.After(50 * time.Millisecond)
 		_, err := slow.Get(c)
-		require.ErrorIs(t, err, context.DeadlineExceeded, "the time began with the prefetch")
-
-		c2 := reqctx.New(t.Context(), reg)
-		calls.Store(0)
-		require.NoError(t, c2.Prefetch("slow"))
-		<-time.After(200 * time.Millisecond)
-		info := infoOf(t, c2, "slow")
-		require.Equal(t, reqctx.Failed, info.State)
-		require.ErrorIs(t, info.Err, context.DeadlineExceeded)
-		require.True(t, info.Unread)
-		require.True(t, c2.PrefetchPending(), "Resolve has not returned")
-		v, err := slow.Get(c2)
+		require.ErrorAs(t, err, new(*reqctx.TimeoutError))
+		require.Equal(t, 100*time.Millisecond, time.Since(start), "it began with the prefetch")
+		v, err := slow.Get(c)
 		require.NoError(t, err, "a timeout is not kept")
 		require.Equal(t, 2, v)
-		require.False(t, infoOf(t, c2, "slow").Unread)
 		require.NoError(t, c.Finish())
-		require.NoError(t, c2.Finish())
-		require.False(t, c2.PrefetchPending())
+		require.Equal(t, time.Second, time.Since(start), "it waits for Resolve to return")
 		require.Empty(t, log.String())
 	})
 }
 
-// prefetchObserver keeps which resolutions were prefetched.
-type prefetchObserver struct{ journal }
+// readers keeps a value of the context of each resolution's first reader.
+type readers struct {
+	journal
+	key any
+}
 
-func (o *prefetchObserver) ResolveStart(ctx context.Context, name string) context.Context {
-	if reqctx.Prefetched(ctx) {
-		o.add("prefetch " + name)
-	}
+func (o *readers) ResolveStart(ctx context.Context, name string) context.Context {
+	span, _ := reqctx.Reader(ctx).Value(o.key).(string)
+	o.add(name + " in " + span)
 	return ctx
 }
 
-func (o *prefetchObserver) ResolveEnd(ctx context.Context, name string, _ time.Duration, err error) {
-	if reqctx.Prefetched(ctx) && err != nil {
-		o.add("unread " + name + ": " + err.Error())
-	}
-}
+func (*readers) ResolveEnd(context.Context, string, time.Duration, error) {}
 
-func TestObserverOfPrefetch(t *testing.T) {
+// The context of the reader is the handler's, as it is for what the handler itself reads.
+func TestReaderOfPrefetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := &prefetchObserver{}
-		reg := reqctx.NewRegistry(reqctx.Options{Observer: o, Callers: true})
-		a := provide(reg, "a", reqctx.Prop[int]{Prefetch: true, Resolve: gives(0, errors.New("no"))})
-		b := provide(reg, "b", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
-			require.False(t, reqctx.Prefetched(ctx))
-			return a.Get(ctx)
-		}})
+		type spanKey struct{}
+		o := &readers{key: spanKey{}}
+		reg := reqctx.NewRegistry(reqctx.Options{Observer: o})
+		provide(reg, "a", reqctx.Prop[int]{Resolve: gives(1, nil)})
 		c := reqctx.New(t.Context(), reg)
+		r := httptest.NewRequestWithContext(context.WithValue(c, spanKey{}, "middleware"), http.MethodGet, "/", nil)
+		c.SetRequest(r)
 		require.NoError(t, c.Prefetch("a"))
 		synctest.Wait()
-		require.Equal(t, []string{"prefetch a", "unread a: no"}, o.all())
-		unread := infoOf(t, c, "a")
-		require.Empty(t, unread.Caller())
-		_, err := b.Get(c)
-		require.Error(t, err)
-		info := infoOf(t, c, "a")
-		require.Equal(t, "b", info.By)
-		require.NotEmpty(t, info.Caller())
-		require.False(t, reqctx.Prefetched(c))
+		require.Equal(t, []string{"a in middleware"}, o.all())
 		require.NoError(t, c.Finish())
 	})
 }
 
-// The timeout and the end of Resolve race: each resolution is closed once all the same.
-func TestTimeoutAtEndOfPrefetch(t *testing.T) {
-	var resolved, closed atomic.Int32
-	reg := quiet()
-	provide(reg, "a", reqctx.Prop[int]{Prefetch: true, Timeout: 50 * time.Microsecond,
-		Resolve: func(context.Context) (int, error) {
-			resolved.Add(1)
-			<-time.After(50 * time.Microsecond)
-			return 1, nil
-		},
-		Close: func(context.Context, int, error) error { closed.Add(1); return nil },
-	})
-	for range 2000 {
+func TestCycleOfPrefetches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		a, b := reqctx.NewKey[int]("a"), reqctx.NewKey[int]("b")
+		reqctx.Provide(reg, a, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) { return b.Get(ctx) }})
+		reqctx.Provide(reg, b, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) { return a.Get(ctx) }})
 		c := reqctx.New(t.Context(), reg)
-		require.NoError(t, c.Prefetch("a"))
-		for infoOf(t, c, "a").State == reqctx.Resolving {
+		require.NoError(t, c.Prefetch("a", "b"))
+		_, err := a.Get(c)
+		require.ErrorAs(t, err, new(*lazy.CycleError))
+		require.NoError(t, c.Finish())
+	})
+}
+
+func TestPrefetchInNestedContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		outerReg, innerReg := quiet(), quiet()
+		var j journal
+		session := provide(outerReg, "session", recorded(&j, "session"))
+		provide(innerReg, "user", reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) { return session.Get(ctx) }})
+		outer := reqctx.New(t.Context(), outerReg)
+		inner := reqctx.New(outer, innerReg)
+		require.ErrorIs(t, innerReg.CheckPrefetch("session"), reqctx.ErrNoProperty, "the registry does not know the other")
+		require.NoError(t, inner.Prefetch("user", "session"))
+		<-time.After(time.Second)
+		synctest.Wait()
+		require.NoError(t, inner.Finish())
+		h := http.Header{}
+		require.NoError(t, outer.Commit(h))
+		require.Equal(t, []string{"X-session"}, h["Vary"])
+		require.NoError(t, outer.Finish())
+		require.Equal(t, []string{"resolve session", "commit session", "close session"}, j.all())
+	})
+}
+
+func TestPrefetchedPropertiesUnderLoad(t *testing.T) {
+	reg := quiet()
+	keys := map[string]reqctx.Key[int]{}
+	var resolved, closed atomic.Int32
+	for _, name := range []string{"a", "b", "c", "d"} {
+		var on []reqctx.Key[int]
+		for _, k := range keys {
+			on = append(on, k)
+		}
+		keys[name] = provide(reg, name, reqctx.Prop[int]{Vary: []string{name}, Resolve: func(ctx context.Context) (int, error) {
+			resolved.Add(1)
+			sum := 1
+			for _, k := range on {
+				n, err := k.Get(ctx)
+				if err != nil {
+					return 0, err
+				}
+				sum += n
+			}
+			return sum, nil
+		}, Close: func(context.Context, int, error) error { closed.Add(1); return nil }})
+	}
+	for i := range 2000 {
+		c := reqctx.New(t.Context(), reg)
+		require.NoError(t, c.Prefetch("a", "b", "c", "d"))
+		if i%3 > 0 {
+			require.NoError(t, c.Go("reader", func(ctx context.Context) error { _, err := keys["d"].Get(ctx); return err }))
+		}
+		if i%2 > 0 {
+			v, err := keys["d"].Get(c)
+			require.NoError(t, err)
+			require.Equal(t, 8, v)
+			h := http.Header{}
+			require.NoError(t, c.Commit(h))
+			require.Len(t, h["Vary"], 4, "d has read the others")
+		}
+		for range c.Props() {
 			runtime.Gosched()
 		}
 		require.NoError(t, c.Finish())

@@ -28,11 +28,10 @@ type Observer interface {
 
 // Reader returns the context of the first reader of the property that is resolved under ctx: the
 // handler's, or the one of another property's resolution. It is for observers, as Resolve does
-// not get the values of its readers' contexts. Where no property is resolved, and where
-// [Context.Prefetch] began the resolution, it returns ctx.
+// not get the values of its readers' contexts. Where no property is resolved, it returns ctx.
 func Reader(ctx context.Context) context.Context {
 	if f := lazy.Current(ctx); f != nil {
-		if a, ok := f.Work().(*attempt); ok && a.reader != nil {
+		if a, ok := f.Work().(*attempt); ok {
 			return a.reader
 		}
 	}
@@ -69,10 +68,6 @@ type Info struct {
 	By      string        // the property whose resolution read it first; "" for the handler
 	Err     error
 
-	CanPrefetch bool // Prop.Prefetch is set
-	Prefetched  bool // [Context.Prefetch] began to resolve it, directly or through another property
-	Unread      bool // and nothing has read it: the other fields describe that resolution
-
 	pcs []uintptr // the stack of the first reader, for Caller
 }
 
@@ -82,10 +77,10 @@ type Info struct {
 func (c *Context) Props() iter.Seq2[string, Info] {
 	return func(yield func(string, Info) bool) {
 		c.mu.Lock()
-		quiet := c.attempts == nil && c.prefetches == nil
+		quiet := c.attempts == nil
 		c.mu.Unlock()
 		for _, b := range c.table.bind[1:] {
-			info := Info{Handle: b.handle, Private: b.private, Preset: b.preset, CanPrefetch: b.prefetch}
+			info := Info{Handle: b.handle, Private: b.private, Preset: b.preset}
 			if quiet {
 				info.describe(c.slots[b.slot].Load())
 			} else {
@@ -102,13 +97,8 @@ func (c *Context) Props() iter.Seq2[string, Info] {
 func (c *Context) inspect(b *binding, info *Info) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out, a, early := c.slots[b.slot].Load(), *c.attemptOf(b), c.prefetchOf(b)
-	info.Prefetched = early != nil
-	if out == nil && early.unread() && (a == nil || a == early) {
-		info.Unread = true
-		out = early.prefetch.outcome // also if it is of no use to a reader: a timeout
-	}
-	if out == nil && a != nil {
+	out := c.slots[b.slot].Load()
+	if out == nil && *c.attemptOf(b) != nil {
 		info.State = Resolving
 	}
 	info.describe(out)
@@ -142,7 +132,8 @@ func callers() []uintptr {
 
 // Caller returns file:line of the property's first reader, outside of the packages that read
 // properties for a caller. It is "" unless [Options.Callers] is set. Finding the line takes about
-// a microsecond.
+// a microsecond. If net/http called such a package, as for the properties that a route prefetches, it
+// is "".
 func (info *Info) Caller() string {
 	if len(info.pcs) == 0 {
 		return ""
@@ -150,11 +141,11 @@ func (info *Info) Caller() string {
 	frames := runtime.CallersFrames(info.pcs)
 	for {
 		f, more := frames.Next()
-		if !ownFunction(f.Function) {
-			return f.File + ":" + strconv.Itoa(f.Line)
-		}
-		if !more {
+		switch {
+		case strings.HasPrefix(f.Function, "net/http.") || !more:
 			return ""
+		case !ownFunction(f.Function):
+			return f.File + ":" + strconv.Itoa(f.Line)
 		}
 	}
 }

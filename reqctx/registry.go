@@ -56,10 +56,6 @@ type Prop[T any] struct {
 	// reads no property other than handles, and cannot fail for reasons that could
 	// change. A handle is neither measured nor observed.
 	Handle bool
-	// Prefetch marks the property as safe to resolve for a request that may not read it:
-	// Resolve, with all that it calls, charges nothing, takes nothing and writes nothing.
-	// [Context.Prefetch] accepts only such properties. No property is prefetched by itself.
-	Prefetch bool
 	// Private means that only the key reaches the property: the functions that take a name do
 	// not find it.
 	Private bool
@@ -83,18 +79,17 @@ type table struct {
 
 // binding is a property in a registry. Slot 0 belongs to none, and is always empty.
 type binding struct {
-	ops      ops
-	name     string
-	id       int32
-	slot     uint16
-	timeout  time.Duration
-	vary     []string
-	handle   bool
-	preset   bool // of one request, by Preset
-	prefetch bool
-	private  bool
-	commits  bool
-	closes   bool
+	ops     ops
+	name    string
+	id      int32
+	slot    uint16
+	timeout time.Duration
+	vary    []string
+	handle  bool
+	preset  bool // of one request, by Preset
+	private bool
+	commits bool
+	closes  bool
 }
 
 // NewRegistry returns a registry without properties.
@@ -108,8 +103,8 @@ func NewRegistry(o Options) *Registry {
 }
 
 // Provide adds a property. It panics on a mistake in the program: if the registry
-// already has a property of this name, if the key is the zero Key, if a Handle has a
-// Timeout, Prefetch or no Resolve, or if Prefetch is set without Resolve.
+// already has a property of this name, if the key is the zero Key, or if a Handle has a
+// Timeout or no Resolve.
 func Provide[T any](reg *Registry, key Key[T], p Prop[T]) {
 	if key.id == 0 {
 		panic("reqctx: Provide of a zero Key; make keys with NewKey")
@@ -141,24 +136,20 @@ func Override[T any](reg *Registry, key Key[T], p Prop[T]) *Registry {
 }
 
 func newBinding[T any](key Key[T], p Prop[T], slot int) *binding {
-	if p.Handle && (p.Timeout != 0 || p.Prefetch || p.Resolve == nil) {
-		panic(fmt.Sprintf("reqctx: property %q is a Handle: it needs Resolve and cannot have a Timeout or Prefetch", key.name))
-	}
-	if p.Prefetch && p.Resolve == nil {
-		panic(fmt.Sprintf("reqctx: property %q has Prefetch: it needs Resolve", key.name))
+	if p.Handle && (p.Timeout != 0 || p.Resolve == nil) {
+		panic(fmt.Sprintf("reqctx: property %q is a Handle: it needs Resolve and cannot have a Timeout", key.name))
 	}
 	return &binding{
-		ops:      provided[T]{p},
-		name:     key.name,
-		id:       key.id,
-		slot:     uint16(slot),
-		timeout:  p.Timeout,
-		vary:     p.Vary,
-		handle:   p.Handle,
-		prefetch: p.Prefetch,
-		private:  p.Private,
-		commits:  p.Commit != nil,
-		closes:   p.Close != nil && p.Resolve != nil,
+		ops:     provided[T]{p},
+		name:    key.name,
+		id:      key.id,
+		slot:    uint16(slot),
+		timeout: p.Timeout,
+		vary:    p.Vary,
+		handle:  p.Handle,
+		private: p.Private,
+		commits: p.Commit != nil,
+		closes:  p.Close != nil && p.Resolve != nil,
 	}
 }
 
@@ -196,4 +187,18 @@ func (t *table) unknown(name string) error {
 	have := slices.Sorted(maps.Keys(t.names))
 	have = slices.DeleteFunc(have, func(name string) bool { return t.names[name].private })
 	return fmt.Errorf("%w: %q (provided: %s)", ErrNoProperty, name, strings.Join(have, ", "))
+}
+
+// CheckPrefetch returns the error that [Context.Prefetch] would return for these names.
+func (reg *Registry) CheckPrefetch(names ...string) error {
+	t := reg.tab.Load()
+	for _, name := range names {
+		switch b := t.public(name); {
+		case b == nil:
+			return t.unknown(name)
+		case b.handle:
+			return fmt.Errorf("%w: %q", ErrNoPrefetch, name)
+		}
+	}
+	return nil
 }

@@ -21,7 +21,7 @@ func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 	}
 	base, inline := c.base(ctx, b)
 	caller := lazy.Current(ctx)
-	a, first, out, err := c.ask(b, base, caller)
+	a, first, out, err := c.join(b, base)
 	if a == nil {
 		return out, err
 	}
@@ -31,7 +31,7 @@ func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 		began = time.Now()
 	}
 	if first {
-		a.reader = ctx
+		a.readBy(ctx, caller)
 		a.Start(caller, inline)
 	}
 	final, err := a.Wait(ctx, caller)
@@ -54,9 +54,9 @@ func (c *Context) startEarly(ctx context.Context, b *binding) error {
 	if c.slots[b.slot].Load() != nil || b.handle {
 		return nil
 	}
-	a, first, _, err := c.ask(b, c.tasks().Context(), lazy.Current(ctx))
+	a, first, _, err := c.join(b, c.tasks().Context())
 	if first {
-		a.reader = ctx
+		a.readBy(ctx, lazy.Current(ctx))
 		a.Start(nil, false)
 	}
 	return err
@@ -101,30 +101,9 @@ func (c *Context) tasks() *lazy.Scope {
 	return s
 }
 
-// ask is join for a reader with the [lazy.Current] computation caller. What Prefetch began
-// becomes read, unless the reader is a prefetched resolution that is unread itself.
-func (c *Context) ask(b *binding, base context.Context, caller *lazy.Flight) (a *attempt, first bool, out *outcome, err error) {
-	var by *attempt
-	if caller != nil {
-		by, _ = caller.Work().(*attempt)
-	}
-	unread := b.prefetch && by.unread()
-	a, first, out, err = c.join(b, base, by, unread)
-	if a == nil || a.prefetch == nil {
-		return a, first, out, err
-	}
-	if unread {
-		by.use(a)
-	} else {
-		a.read()
-	}
-	return a, first, out, err
-}
-
-// join returns b's outcome if it is there, or else the attempt to wait for, to run
-// under base, and whether the caller is the first and has to start it. by is the
-// resolution that reads b; it may be nil. A new attempt is prefetched if unread is set.
-func (c *Context) join(b *binding, base context.Context, by *attempt, unread bool) (a *attempt, first bool, out *outcome, err error) {
+// join returns b's outcome if it is there, or else the attempt to wait for, and whether the caller is
+// the first and has to start it. A new attempt runs under base.
+func (c *Context) join(b *binding, base context.Context) (a *attempt, first bool, out *outcome, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if out := c.slots[b.slot].Load(); out != nil {
@@ -133,30 +112,13 @@ func (c *Context) join(b *binding, base context.Context, by *attempt, unread boo
 	if c.phase >= closing {
 		return nil, false, nil, named(ErrFinished, b.name)
 	}
-	a = *c.attemptOf(b)
-	first = a == nil
-	if first {
-		a = &attempt{c: c, out: b.ops.newOutcome(b), next: c.attempts}
-		a.Init(base, c.scope.Load(), a)
-		c.attempts = a
-		if unread {
-			c.addPrefetch(a)
-		}
+	if a = *c.attemptOf(b); a != nil {
+		return a, false, nil, nil
 	}
-	if reader := by != nil || !unread; reader && (first || a.unread() && a.out.by == nil) {
-		a.readBy(by)
-	}
-	return a, first, nil, nil
-}
-
-// readBy records the first reader of a. c.mu is held.
-func (a *attempt) readBy(by *attempt) {
-	if by != nil {
-		a.out.by = by.out.b
-	}
-	if a.c.table.opts.Callers {
-		a.out.pcs = callers()
-	}
+	a = &attempt{c: c, out: b.ops.newOutcome(b), next: c.attempts}
+	a.Init(base, c.scope.Load(), a)
+	c.attempts = a
+	return a, true, nil, nil
 }
 
 // attemptOf returns the link of the list to the attempt at b, or the last link, which
@@ -215,7 +177,7 @@ func (c *Context) addOutcome(out *outcome, publish bool) (late bool) {
 		return out.closeDue()
 	case publish:
 		c.slots[out.b.slot].Store(out)
-	case !out.closeDue() && (out.unread || len(out.b.vary) == 0):
+	case !out.closeDue() && len(out.b.vary) == 0:
 		return false
 	}
 	out.prev, c.last = c.last, out

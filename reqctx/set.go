@@ -28,7 +28,7 @@ func (c *Context) overtake(out *outcome) error {
 	}
 	c.addOutcome(out, true)
 	if a := *c.attemptOf(out.b); a != nil {
-		c.discard(a)
+		c.detach(a)
 		a.Complete(out)
 	}
 	return nil

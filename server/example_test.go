@@ -285,7 +285,6 @@ func ExamplePrefetch() {
 	}
 	account := reqctx.NewKey[string]("account")
 	reqctx.Provide(srv.Registry(), account, reqctx.Prop[string]{
-		Prefetch: true, // it only reads
 		Resolve: func(ctx context.Context) (string, error) {
 			return "the account", nil // from a database
 		},

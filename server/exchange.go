@@ -25,14 +25,13 @@ type exchange struct {
 	gate gate
 	req  Request
 
-	made       *http.Request // that serve gave to the handlers; middleware may pass on a copy
-	refused    error         // the response in place of the handlers'
-	accepted   bool          // by a listener of the server's own
-	chained    bool          // the middleware has begun
-	returned   bool          // the handler has, without a panic and without ending its goroutine
-	prefetched atomic.Bool   // the route prefetches properties; a TimeoutHandler may have left the handler
-	aborted    atomic.Bool
-	seen       *observation // what the server's observers get; nil if there are none
+	made     *http.Request // that serve gave to the handlers; middleware may pass on a copy
+	refused  error         // the response in place of the handlers'
+	accepted bool          // by a listener of the server's own
+	chained  bool          // the middleware has begun
+	returned bool          // the handler has, without a panic and without ending its goroutine
+	aborted  atomic.Bool
+	seen     *observation // what the server's observers get; nil if there are none
 }
 
 type exchangeKey struct{}
@@ -127,11 +126,9 @@ func (x *exchange) end() {
 
 // finish runs the request's clean-ups. On the server's own listeners they run after ServeHTTP
 // has returned, so that the client has the end of the response and does not wait for them, and
-// the server's Shutdown waits for them. Another http.Server's Shutdown waits only for ServeHTTP,
-// but a prefetched property that nothing has read holds up no response there either.
+// the server's Shutdown waits for them. Another http.Server's Shutdown waits only for ServeHTTP.
 func (x *exchange) finish() {
-	later := x.accepted && !x.ctx.Idle() || x.prefetched.Load() && x.ctx.PrefetchPending()
-	if !later || x.finishLater() != nil {
+	if !x.accepted || x.ctx.Idle() || x.finishLater() != nil {
 		_ = x.ctx.Finish() // logs its errors
 	}
 }

@@ -139,8 +139,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 // properties are the same and are committed once.
 //
 // In another [http.Server] the response ends only when the request's tasks, resolutions and Close
-// functions have returned. It does not wait for what was prefetched and not read. On the server's
-// own listeners it waits for none of them.
+// functions have returned. On the server's own listeners it waits for none of them.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, r, s.handler, false) }
 
 // Wrap returns h with the server's properties in its requests' contexts:

@@ -12,15 +12,16 @@ type RouteOption struct{ prefetch []any }
 //
 //	srv.HandleFunc("GET /account", account, server.Prefetch("session", User))
 //
-// Only a property that is marked with Prop.Prefetch can be prefetched, as the session is: a
-// rate limit, which charges, cannot. The property must have been provided already. Otherwise
-// the registration of the route panics, with an error that is [reqctx.ErrNoPrefetch] or
-// [reqctx.ErrNoProperty].
+// A prefetched property counts as read: if it is resolved when the header goes out, it commits and
+// adds its Vary fields. The handler reads it like any other property and gets its error. A
+// resolution that is still running when the handler returns is cancelled; in another [http.Server]
+// the response then waits until it has returned. So prefetch the properties that nearly every request
+// of the route reads, and none that charges, writes, or reads the request's body.
 //
-// The handler reads a prefetched property like any other. What it does not read has no effect
-// on the response, is cancelled when the handler returns, and holds up no response;
-// [reqctx.Context.Prefetch] documents the rest. Requests that don't reach the handler, such as
-// those that a middleware answers, prefetch nothing.
+// The registration of the route panics if the server has no such property ([reqctx.ErrNoProperty]),
+// so provide it first. It also panics if the property does no I/O, such as params or ratelimit
+// ([reqctx.ErrNoPrefetch]). Requests that don't reach the handler, such as those that a middleware
+// answers, prefetch nothing.
 func Prefetch(properties ...any) RouteOption { return RouteOption{properties} }
 
 // prefetchNames returns the names of the properties that the route of pattern prefetches.
@@ -51,7 +52,6 @@ func (s *Server) prefetchNames(pattern string, options []RouteOption) (names []s
 // prefetch begins to resolve the properties that a route prefetches.
 func (x *exchange) prefetch(names []string) {
 	if len(names) > 0 {
-		x.prefetched.Store(true)
 		_ = x.ctx.Prefetch(names...) // the names were checked with the route
 	}
 }

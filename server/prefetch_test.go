@@ -2,10 +2,10 @@ package server_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -30,7 +30,7 @@ var (
 func provideBoth(srv *server.Server) (calls *atomic.Int32) {
 	calls = new(atomic.Int32)
 	takes := func(v string) reqctx.Prop[string] {
-		return reqctx.Prop[string]{Prefetch: true, Vary: []string{"X-Tenant"}, Resolve: func(context.Context) (string, error) {
+		return reqctx.Prop[string]{Vary: []string{"X-Tenant"}, Resolve: func(context.Context) (string, error) {
 			calls.Add(1)
 			<-time.After(2 * time.Millisecond)
 			return v, nil
@@ -91,46 +91,37 @@ func TestPrefetchOfARoute(t *testing.T) {
 	})
 }
 
-func TestWhatIsPrefetchedAndNotReadChangesNoResponse(t *testing.T) {
+// A handler that reads nothing of what its route prefetches has a response that depends on it.
+func TestPrefetchedPropertiesCountAsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := inMemory(t)
-		srv, l := newStored(t, b)
+		srv, _ := newServer(t, server.Options{ServerTiming: true})
 		provideBoth(srv)
-		cookie := login(t, srv)
-		h := func(w http.ResponseWriter, _ *server.Request) error {
+		srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error {
 			<-time.After(time.Second)
-			_, err := fmt.Fprint(w, "hello")
-			return err
-		}
-		srv.HandleFunc("GET /lazy", h)
-		srv.HandleFunc("GET /early", h, server.Prefetch("session", account, flags))
-		lazy, early := askAs(srv, cookie, "GET", "/lazy"), askAs(srv, cookie, "GET", "/early")
-		require.Equal(t, lazy.Header, early.Header)
-		require.Equal(t, lazy.body, early.body)
-		require.Empty(t, l.at(""))
-
-		r := httptest.NewRequest("GET", "/early", nil)
-		servertest.Do(t, srv, r).RequireResolved(t)
+			return nil
+		}, server.Prefetch(account, flags))
+		res := servertest.Do(t, srv, httptest.NewRequest("GET", "/", nil))
+		res.RequireResolved(t, "account", "flags")
+		require.Equal(t, []string{"X-Tenant"}, res.Header().Values("Vary"))
+		require.Equal(t, "account;dur=2, flags;dur=2", res.Header().Get("Server-Timing"))
 	})
 }
 
 func TestPrefetchIsCheckedWithTheRoute(t *testing.T) {
 	srv, _ := newStored(t, inMemory(t))
 	provideBoth(srv)
-	unsafe := reqctx.NewKey[int]("charge")
-	reqctx.Provide(srv.Registry(), unsafe, reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { return 0, nil }})
 	h := func(http.ResponseWriter, *server.Request) error { return nil }
-	for _, p := range []any{unsafe, "charge", "ratelimit", "ratelimit.plenty", "params"} {
+	for _, p := range []any{"ratelimit", "ratelimit.plenty", "params"} {
 		err := panicOf(func() { srv.HandleFunc("GET /x", h, server.Prefetch("session", p)) })
 		require.ErrorIs(t, err, reqctx.ErrNoPrefetch, p)
 		require.ErrorContains(t, err, `server: route "GET /x": Prefetch: `)
 	}
-	for _, p := range []any{"", "unknown", reqctx.NewKey[int]("unknown"), reqctx.Key[int]{}, "params.body", "ratelimit.plenty.take"} {
+	for _, p := range []any{"", "unknown", reqctx.NewKey[int]("unknown"), reqctx.Key[int]{}, "params.body", "ratelimit.plenty.take", "ratelimit.plenty.count"} {
 		err := panicOf(func() { srv.Handle("GET /x", http.NotFoundHandler(), server.Prefetch(p)) })
 		require.ErrorIs(t, err, reqctx.ErrNoProperty, p)
 	}
-	err := panicOf(func() { srv.HandleFunc("GET /x", h, server.Prefetch(7)) })
-	require.EqualError(t, err, `server: route "GET /x": Prefetch of a int; want a name or a reqctx.Key`)
+	err := panicOf(func() { srv.HandleFunc("GET /x", h, server.Prefetch(ratelimit.Policy{Name: "plenty"})) })
+	require.EqualError(t, err, `server: route "GET /x": Prefetch of a ratelimit.Policy; want a name or a reqctx.Key`)
 	srv.HandleFunc("GET /x", h, server.Prefetch(), server.RouteOption{}) // none of them was registered
 }
 
@@ -186,124 +177,99 @@ func TestAPresetIsNotPrefetched(t *testing.T) {
 }
 
 var (
-	faulty    = reqctx.NewKey[int]("faulty")
 	panicking = reqctx.NewKey[int]("panicking")
 	stuck     = reqctx.NewKey[int]("stuck")
 )
 
-// unread keeps what was prefetched and not read in each request.
-type unread struct {
-	watcher
-	infos chan map[string]reqctx.Info
-}
-
-func (u *unread) RequestEnd(ctx context.Context, _ server.RequestInfo) {
-	infos := map[string]reqctx.Info{}
-	for name, info := range reqctx.From(ctx).Props() {
-		if info.Unread {
-			infos[name] = info
-		}
+// What still runs when the handler returns is cancelled. The server's own listeners don't wait for
+// it, and only Shutdown does. In another http.Server the response ends when it has returned.
+func TestPrefetchedPropertyThatStillRuns(t *testing.T) {
+	own := map[bool]func(testing.TB, *server.Server) (string, *http.Client){
+		true:  listenItself,
+		false: func(tb testing.TB, s *server.Server) (string, *http.Client) { return protocols["HTTP/2"](tb, s) },
 	}
-	u.infos <- infos
-}
-
-// Nothing waits for a prefetched property that ignores the end of its context, on the server's
-// listeners or another's, but for Shutdown.
-func TestPrefetchedPropertiesFailAlone(t *testing.T) {
-	listeners := map[string]func(testing.TB, *server.Server) (string, *http.Client){
-		"itself":    listenItself,
-		"in HTTP/1": func(tb testing.TB, s *server.Server) (string, *http.Client) { return protocols["HTTP/1"](tb, s) },
-		"in HTTP/2": func(tb testing.TB, s *server.Server) (string, *http.Client) { return protocols["HTTP/2"](tb, s) },
-	}
-	for name, listen := range listeners {
-		t.Run(name, func(t *testing.T) {
-			u := &unread{infos: make(chan map[string]reqctx.Info, 1)}
-			srv, l := newServer(t, server.Options{Observers: []server.Observer{u}})
-			canceled, release := make(chan error, 1), make(chan struct{})
-			reqctx.Provide(srv.Registry(), faulty, reqctx.Prop[int]{Prefetch: true, Resolve: func(context.Context) (int, error) {
-				return 0, errors.New("broken")
-			}})
-			reqctx.Provide(srv.Registry(), panicking, reqctx.Prop[int]{Prefetch: true, Resolve: func(context.Context) (int, error) { panic("oh") }})
-			reqctx.Provide(srv.Registry(), stuck, reqctx.Prop[int]{Prefetch: true, Resolve: func(ctx context.Context) (int, error) {
-				<-ctx.Done()
-				canceled <- ctx.Err()
-				<-release
-				return 0, ctx.Err()
-			}})
-			srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
-				for { // until both have failed
-					done := 0
-					for _, info := range reqctx.From(req.Context()).Props() {
-						if info.State == reqctx.Failed {
-							done++
-						}
+	for own, listen := range own {
+		for _, heeds := range []bool{true, false} {
+			t.Run(fmt.Sprintf("own listener %v, heeds its context %v", own, heeds), func(t *testing.T) {
+				srv, l := newServer(t, server.Options{})
+				canceled, release := make(chan error, 1), make(chan struct{})
+				reqctx.Provide(srv.Registry(), stuck, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+					<-ctx.Done()
+					canceled <- ctx.Err()
+					if !heeds {
+						<-release
 					}
-					if done == 2 {
-						break
-					}
+					return 0, ctx.Err()
+				}})
+				srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error {
+					_, err := fmt.Fprint(w, "hello")
+					return err
+				}, server.Prefetch(stuck))
+				url, c := listen(t, srv)
+				answered := make(chan answer, 1)
+				go func() {
+					res, _ := request(t, c, "GET", url)
+					answered <- res
+				}()
+				require.ErrorIs(t, <-canceled, context.Canceled)
+				if !own && !heeds {
+					requireNone(t, answered)
+					close(release)
 				}
-				_, err := fmt.Fprint(w, "hello")
-				return err
-			}, server.Prefetch(faulty, panicking, stuck))
-			url, c := listen(t, srv)
-			res, err := request(t, c, "GET", url)
-			require.NoError(t, err)
-			require.Equal(t, http.StatusOK, res.StatusCode)
-			require.Equal(t, "hello", res.body)
-			require.ErrorIs(t, <-canceled, context.Canceled)
-			infos := <-u.infos
-			require.Len(t, infos, 3)
-			require.EqualError(t, infos["faulty"].Err, "broken")
-			require.Equal(t, reqctx.Failed, infos["panicking"].State)
-			require.Equal(t, reqctx.Resolving, infos["stuck"].State)
-
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-			defer cancel()
-			require.ErrorIs(t, srv.Shutdown(ctx), context.DeadlineExceeded, "it waits")
-			close(release)
-			require.NoError(t, srv.Shutdown(t.Context()))
-			require.Empty(t, l.at("ERROR"))
-			require.Len(t, l.at("WARN"), 1)
-			require.Equal(t, "panicking", l.at("WARN")[0]["property"])
-		})
+				require.Equal(t, "hello", (<-answered).body)
+				if own && !heeds {
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+					defer cancel()
+					require.ErrorIs(t, srv.Shutdown(ctx), context.DeadlineExceeded, "it waits")
+					close(release)
+				}
+				require.NoError(t, srv.Shutdown(t.Context()))
+				require.Empty(t, l.at(""))
+			})
+		}
 	}
 }
 
-// That holds also if its time was over before the handler returned.
-func TestAPrefetchThatTimedOutHoldsUpNoResponse(t *testing.T) {
+// requireNone checks that no answer comes for a while.
+func requireNone(t *testing.T, answered chan answer) {
+	select {
+	case res := <-answered:
+		t.Fatalf("answered %q already", res.body)
+	case <-time.After(20 * time.Millisecond):
+	}
+}
+
+// The middleware within a TimeoutHandler gets to the route when that answers. For the race
+// detector.
+func TestPrefetchUnderATimeoutRaces(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
-	release := make(chan struct{})
-	reqctx.Provide(srv.Registry(), stuck, reqctx.Prop[int]{Prefetch: true, Timeout: time.Millisecond, Resolve: func(context.Context) (int, error) {
-		<-release
-		return 0, nil
-	}})
-	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-		timedOut := false
-		for !timedOut {
-			for _, info := range reqctx.From(req.Context()).Props() {
-				timedOut = timedOut || errors.Is(info.Err, context.DeadlineExceeded)
-			}
-		}
-		return nil
-	}, server.Prefetch(stuck))
-	url, c := protocols["HTTP/1"](t, srv)
-	res, err := request(t, c, "GET", url)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, res.StatusCode)
-	close(release)
+	provideBoth(srv)
+	srv.HandleFunc("GET /both", func(http.ResponseWriter, *server.Request) error { return nil }, server.Prefetch(account, flags))
+	var handlers sync.WaitGroup
+	srv.Use(func(next http.Handler) http.Handler {
+		return http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer handlers.Done()
+			<-r.Context().Done()
+			next.ServeHTTP(w, r)
+		}), time.Microsecond, "too slow")
+	})
+	for range 200 {
+		handlers.Add(1)
+		require.Contains(t, []int{http.StatusOK, http.StatusServiceUnavailable}, ask(srv, "GET", "/both").StatusCode)
+	}
+	handlers.Wait()
 	require.NoError(t, srv.Shutdown(t.Context()))
 }
 
 func TestReadingAPrefetchedFailureIsTheHandlersError(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
-	reqctx.Provide(srv.Registry(), panicking, reqctx.Prop[int]{Prefetch: true, Resolve: func(context.Context) (int, error) { panic("oh") }})
+	reqctx.Provide(srv.Registry(), panicking, reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic("oh") }})
 	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
 		_, err := panicking.Get(req.Context())
 		return err
 	}, server.Prefetch(panicking))
 	require.Equal(t, http.StatusInternalServerError, ask(srv, "GET", "/").StatusCode)
 	require.Equal(t, "panicking", l.only(t)["property"])
-	require.Empty(t, l.at("WARN"))
 }
 
 func TestAPanicOfTheHandlerDuringAPrefetch(t *testing.T) {
@@ -315,26 +281,13 @@ func TestAPanicOfTheHandlerDuringAPrefetch(t *testing.T) {
 	require.NoError(t, srv.Shutdown(t.Context()))
 }
 
-func TestServerTimingLeavesOutWhatWasNotRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, _ := newServer(t, server.Options{ServerTiming: true})
-		provideBoth(srv)
-		srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-			<-time.After(time.Second)
-			_, err := account.Get(req.Context())
-			return err
-		}, server.Prefetch(account, flags))
-		require.Equal(t, "account;dur=2", ask(srv, "GET", "/").Header.Get("Server-Timing"))
-	})
-}
-
 func TestWhatIsPrefetchedSharesARoundTrip(t *testing.T) {
 	b := onRedis(t)
 	srv, _ := newStored(t, b)
 	limiter, err := ratelimit.NewLimiter(b.counters, ratelimit.PerMinute(10))
 	require.NoError(t, err)
 	left := reqctx.NewKey[int64]("left")
-	reqctx.Provide(srv.Registry(), left, reqctx.Prop[int64]{Prefetch: true, Resolve: func(ctx context.Context) (int64, error) {
+	reqctx.Provide(srv.Registry(), left, reqctx.Prop[int64]{Resolve: func(ctx context.Context) (int64, error) {
 		res, err := limiter.Peek(ctx, "ada", 1)
 		return res.Remaining, err
 	}})

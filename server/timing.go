@@ -8,12 +8,12 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// addServerTiming adds the duration of each property that was read and resolved so far, in
+// addServerTiming adds the duration of each property that was resolved so far, in
 // milliseconds, to the header. Without any there is no such field.
 func addServerTiming(h http.Header, c *reqctx.Context) {
 	var b strings.Builder
 	for name, info := range c.Props() {
-		if info.Handle || info.Unread || info.State != reqctx.Resolved && info.State != reqctx.Failed {
+		if info.Handle || info.State != reqctx.Resolved && info.State != reqctx.Failed {
 			continue
 		}
 		if b.Len() > 0 {

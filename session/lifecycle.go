@@ -9,7 +9,7 @@ import (
 // Exists reports whether the request has a session: one that was loaded, or one
 // that its writes will make.
 func (s *Session) Exists() (bool, error) {
-	if err := s.loadAndLock(s.reader()); err != nil {
+	if err := s.loadAndLock(s.c); err != nil {
 		return false, err
 	}
 	defer s.mu.Unlock()
@@ -20,7 +20,7 @@ func (s *Session) Exists() (bool, error) {
 // to log, equal to Info.ID. It is a hash that cannot be used to log in. "" means that
 // there is no session; one that this request makes has an ID only once it is saved.
 func (s *Session) ID() (string, error) {
-	if err := s.loadAndLock(s.reader()); err != nil {
+	if err := s.loadAndLock(s.c); err != nil {
 		return "", err
 	}
 	defer s.mu.Unlock()

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/errtext"
@@ -24,7 +23,6 @@ type snapshot struct {
 	sent    bool // the request had something in the token's place, valid or not
 	exists  bool // the store has the session; otherwise the fields below are zero
 	old     bool // the request's secret was replaced: it cannot write
-	due     bool // for a touch, which a prefetched load leaves to the commit
 	token   token
 	fields  map[string][]byte
 	size    int // of the fields
@@ -46,11 +44,9 @@ func Provide(reg *reqctx.Registry, m *Manager) {
 		Commit:  m.commit,
 	})
 	reqctx.Provide(reg, loadKey, reqctx.Prop[*snapshot]{
-		Resolve:  m.load,
-		Store:    func(context.Context, *snapshot) error { return errReadOnly },
-		Commit:   m.touch,
-		Vary:     []string{m.transport.header},
-		Prefetch: true,
+		Resolve: m.load,
+		Store:   func(context.Context, *snapshot) error { return errReadOnly },
+		Vary:    []string{m.transport.header},
 	})
 }
 
@@ -63,10 +59,7 @@ var errReadOnly = errors.New("session: the property cannot be set; use the metho
 func From(ctx context.Context) (*Session, error) {
 	s, err := handleKey.Get(ctx)
 	if err != nil {
-		return &Session{state: &state{err: err}}, err
-	}
-	if reqctx.Prefetched(ctx) {
-		return &Session{state: s.state, prefetch: ctx}, nil
+		return &Session{err: err}, err
 	}
 	return s, nil
 }
@@ -78,30 +71,20 @@ func (m *Manager) newHandle(ctx context.Context) (*Session, error) {
 	if c.Request() == nil && c.RemoteAddr() != "" {
 		return nil, errtext.New("session: a raw connection has no session", reqctx.ErrNoRequest)
 	}
-	s := new(struct {
-		Session
-		state
-	})
-	s.state.m, s.state.c = m, c
-	s.Session.state = &s.state
-	return &s.Session, nil
+	return &Session{m: m, c: c}, nil
 }
 
 // load finds the request's session. A missing or malformed token is no session
 // and makes no store call; an unknown or expired one is no session either. A session
 // that the store cannot read counts as none, because the client would be locked out
-// until it forgets its token. A load that is prefetched does not touch the session.
+// until it forgets its token.
 func (m *Manager) load(ctx context.Context) (*snapshot, error) {
 	c := reqctx.From(ctx)
 	t, ok, sent := m.transport.find(c.Request())
 	if !ok {
 		return &snapshot{sent: sent}, nil
 	}
-	limits, prefetched := m.limits, reqctx.Prefetched(ctx)
-	if prefetched {
-		limits.Touch = limits.Idle // which no session outlives untouched
-	}
-	rec, err := m.store.Load(ctx, t.locator, t.digest, limits)
+	rec, err := m.store.Load(ctx, t.locator, t.digest, m.limits)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return &snapshot{sent: sent}, nil
@@ -113,25 +96,9 @@ func (m *Manager) load(ctx context.Context) (*snapshot, error) {
 	}
 	snap := &snapshot{
 		sent: sent, exists: true, old: rec.Old, token: t, fields: rec.Fields, created: rec.Created, user: rec.User,
-		due: prefetched && !rec.Old && time.Since(rec.Touched) >= m.limits.Touch,
 	}
 	for name, value := range rec.Fields {
 		snap.size += fieldOverhead + len(name) + len(value)
 	}
 	return snap, nil
-}
-
-// touch touches a session that was prefetched and then read before the header goes out. A
-// failure only lets the session expire earlier.
-func (m *Manager) touch(ctx context.Context, snap *snapshot, _ http.Header) error {
-	if !snap.due {
-		return nil
-	}
-	ctx, cancel := m.detach(ctx)
-	defer cancel()
-	_, err := m.store.Load(ctx, snap.token.locator, snap.token.digest, m.limits)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) { // another request may have ended it
-		reqctx.From(ctx).Logger().Warn("session: the expiry of a session that was read could not be extended", "error", err)
-	}
-	return nil
 }

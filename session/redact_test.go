@@ -58,7 +58,7 @@ func TestTokensShowInNoFormat(t *testing.T) {
 	require.NoError(t, memory.Commit(t.Context(), delta))
 	hidden := storage.Value{Exists: true, Bytes: []byte("hunter2")}
 	snap := &snapshot{exists: true, token: tok, fields: map[string][]byte{"user": hidden.Bytes}}
-	s := &Session{state: &state{m: m, c: reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{})), writes: map[string]write{"user": {Change: delta.Changes["user"]}}, snap: snap}}
+	s := &Session{m: m, c: reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{})), writes: map[string]write{"user": {Change: delta.Changes["user"]}}, snap: snap}
 	info := Info{ID: infoID(tok.locator), lookup: func(string) storage.Value { return hidden }}
 	entry := storage.Entry{Locator: tok.locator, Record: storage.Record{Fields: snap.fields}}
 

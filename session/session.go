@@ -27,12 +27,6 @@ import (
 // return [reqctx.ErrFinished] then. It formats as "[redacted]".
 type Session struct {
 	redacted
-	*state
-	prefetch context.Context // of the prefetched resolution that it was made for; else nil
-}
-
-// state is a request's session, which all its Sessions share.
-type state struct {
 	m   *Manager
 	c   *reqctx.Context
 	err error // why From failed; m and c are nil then
@@ -54,7 +48,7 @@ type state struct {
 // is logged and reads as nil: it doesn't end the session.
 func (s *Session) Get(name string) (any, error) {
 	var v any
-	val, err := s.value(s.reader(), name)
+	val, err := s.value(s.c, name)
 	if err != nil || !s.decode(name, val, nil, &v) {
 		return nil, err
 	}
@@ -150,15 +144,6 @@ func encodeValue(name string, codec Codec, v any) (data []byte, err error) {
 		return nil, fmt.Errorf("session: field %q cannot be encoded: %w", name, err)
 	}
 	return data, nil
-}
-
-// reader returns the context to read the session with. A prefetched resolution that nothing
-// has read does not read the session for the request either.
-func (s *Session) reader() context.Context {
-	if s.prefetch != nil && reqctx.Prefetched(s.prefetch) {
-		return s.prefetch
-	}
-	return s.c
 }
 
 // loadAndLock loads the session and locks s.mu. After an error s.mu is not locked.

@@ -54,7 +54,7 @@ func (s *Session) Bind(user string) error {
 // User returns the user to whom the session is bound, or will be when it is saved; ""
 // if there is none.
 func (s *Session) User() (string, error) {
-	if err := s.loadAndLock(s.reader()); err != nil {
+	if err := s.loadAndLock(s.c); err != nil {
 		return "", err
 	}
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *Session) userLocked() string {
 // List returns the saved sessions of this session's user, the newest first; this
 // session is among them once it is saved. It returns [ErrNotBound] if no user is bound.
 func (s *Session) List() ([]Info, error) {
-	if err := s.loadAndLock(s.reader()); err != nil {
+	if err := s.loadAndLock(s.c); err != nil {
 		return nil, err
 	}
 	user, own := s.userLocked(), s.snap.token.locator

@@ -62,7 +62,7 @@ const all = "ada account flags"
 
 // after is a property that takes as long as a call of another service.
 func after(v string) reqctx.Prop[string] {
-	return reqctx.Prop[string]{Prefetch: true, Resolve: func(ctx context.Context) (string, error) {
+	return reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) {
 		timer := time.NewTimer(propertyLatency)
 		defer timer.Stop()
 		select {

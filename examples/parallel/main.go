@@ -51,14 +51,11 @@ func newServer(out io.Writer) (*server.Server, error) {
 		return nil, err
 	}
 	srv.Use(measure(out))
-	// Both may be prefetched: resolving them for nothing wastes a call and changes nothing.
 	reqctx.Provide(srv.Registry(), weather, reqctx.Prop[string]{
-		Prefetch: true,
-		Resolve:  func(ctx context.Context) (string, error) { return fetch(ctx, 300*time.Millisecond, "sunny") },
+		Resolve: func(ctx context.Context) (string, error) { return fetch(ctx, 300*time.Millisecond, "sunny") },
 	})
 	reqctx.Provide(srv.Registry(), news, reqctx.Prop[string]{
-		Prefetch: true,
-		Resolve:  func(ctx context.Context) (string, error) { return fetch(ctx, 500*time.Millisecond, "none") },
+		Resolve: func(ctx context.Context) (string, error) { return fetch(ctx, 500*time.Millisecond, "none") },
 	})
 	srv.HandleFunc("GET /sequential", showPage)
 	srv.HandleFunc("GET /parallel", func(w http.ResponseWriter, req *server.Request) error {
@@ -68,7 +65,7 @@ func newServer(out io.Writer) (*server.Server, error) {
 		}
 		return showPage(w, req)
 	})
-	// The handler is that of /sequential. The route knows what it usually reads, and starts that first.
+	// The handler is that of /sequential. The route names what it reads, and starts that first.
 	srv.HandleFunc("GET /prefetched", showPage, server.Prefetch(weather, news))
 	return srv, nil
 }

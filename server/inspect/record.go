@@ -56,8 +56,6 @@ type property struct {
 	Waited float64 `json:"waited,omitempty"`
 	Asked  int     `json:"asked,omitempty"`
 	By     string  `json:"by,omitempty"`
-	Early  bool    `json:"prefetched,omitempty"`
-	Unread bool    `json:"unread,omitempty"`
 	Caller string  `json:"caller,omitempty"`
 	Error  string  `json:"error,omitempty"`
 	Value  string  `json:"value,omitempty"`
@@ -102,8 +100,7 @@ func (in *Inspector) newRecord(c *reqctx.Context, info *server.RequestInfo, o ou
 
 func (in *Inspector) newProperty(c *reqctx.Context, began time.Time, n *named) property {
 	info := &n.info
-	p := property{Name: n.name, State: info.State.String(), By: info.By, Asked: info.Asked,
-		Early: info.Prefetched, Unread: info.Unread}
+	p := property{Name: n.name, State: info.State.String(), By: info.By, Asked: info.Asked}
 	if info.State == reqctx.Unused {
 		return p
 	}
@@ -112,7 +109,7 @@ func (in *Inspector) newProperty(c *reqctx.Context, began time.Time, n *named) p
 	}
 	p.Caller = shortCaller(info.Caller())
 	p.Error = errorText(info.Err)
-	if in.shown[n.name] && !info.Unread && (info.State == reqctx.Resolved || info.State == reqctx.Assigned) {
+	if in.shown[n.name] && (info.State == reqctx.Resolved || info.State == reqctx.Assigned) {
 		if v, err := c.Get(n.name); err == nil {
 			p.Value = clip(fmt.Sprint(v), maxValueText)
 		}

@@ -48,7 +48,6 @@ type snapshot struct {
 	Routes     []routeSummary    `json:"routes"`
 	Properties []propertySummary `json:"properties"`
 	Limiters   []quotaSummary    `json:"limiters"`
-	Prefetches []prefetchSummary `json:"prefetches"`
 	Advice     []advice          `json:"advice"`
 	Requests   []requestSummary  `json:"requests"` // the newest first
 	Kept       int               `json:"kept"`
@@ -67,7 +66,6 @@ type propertySummary struct {
 	Name     string  `json:"name"`
 	Requests uint64  `json:"requests"`
 	Needed   uint64  `json:"needed"`
-	Unread   uint64  `json:"unread"`
 	P50      float64 `json:"p50"`
 	P99      float64 `json:"p99"`
 	Failed   uint64  `json:"failed"`
@@ -115,21 +113,20 @@ func (in *Inspector) snapshot(f filter) *snapshot {
 		Routes:     make([]routeSummary, 0, len(in.store.routes)),
 		Properties: make([]propertySummary, 0, len(in.properties)),
 		Limiters:   make([]quotaSummary, 0, len(in.quotas)),
-		Prefetches: []prefetchSummary{}, Advice: []advice{},
-		Requests: make([]requestSummary, 0, maxListed),
-		Kept:     len(in.store.byID), Bytes: in.store.bytes, MaxBytes: in.store.maxBytes,
+		Advice:     []advice{},
+		Requests:   make([]requestSummary, 0, maxListed),
+		Kept:       len(in.store.byID), Bytes: in.store.bytes, MaxBytes: in.store.maxBytes,
 	}
 	for _, r := range in.store.routes {
 		s.Routes = append(s.Routes, routeSummary{r.name, r.requests, r.failed, r.denied})
-		s.Prefetches = append(s.Prefetches, r.prefetches()...)
 		if a, gains := r.advice(); gains {
 			s.Advice = append(s.Advice, a)
 		}
 	}
-	s.sortPrefetches()
+	sortAdvice(s.Advice)
 	slices.SortFunc(s.Routes, func(a, b routeSummary) int { return cmp.Compare(a.Name, b.Name) })
 	for _, p := range in.properties {
-		s.Properties = append(s.Properties, propertySummary{Name: p.name, Requests: p.requests, Needed: p.needed, Unread: p.unread, Failed: p.failed,
+		s.Properties = append(s.Properties, propertySummary{Name: p.name, Requests: p.requests, Needed: p.needed, Failed: p.failed,
 			P50: millis(p.took.quantile(.5)), P99: millis(p.took.quantile(.99)), Saved: millis(p.timeSaved())})
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.quotas)) {
@@ -159,7 +156,7 @@ func (rec *record) summary() requestSummary {
 	s := requestSummary{ID: rec.id, Began: rec.began.UnixMilli(), Took: millis(rec.took), Route: rec.route.name,
 		Method: rec.method, Path: rec.path, Status: rec.status, Written: rec.written, outcome: rec.outcome}
 	for i := range rec.props {
-		if p := &rec.props[i]; p.State != "unused" && !p.Unread {
+		if p := &rec.props[i]; p.State != "unused" {
 			s.Read++
 		}
 	}

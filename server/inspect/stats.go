@@ -16,7 +16,6 @@ type propertyStats struct {
 	name     string
 	requests uint64 // that had the property
 	needed   uint64 // that read or set it
-	unread   uint64 // that prefetched it and did not read it
 	resolved uint64
 	failed   uint64
 	own      time.Duration // of all resolutions, without the properties that they read
@@ -26,10 +25,6 @@ type propertyStats struct {
 // add counts one request.
 func (p *propertyStats) add(info *reqctx.Info) {
 	p.requests++
-	if info.Unread {
-		p.unread++
-		return
-	}
 	switch info.State {
 	case reqctx.Unused:
 		return
@@ -54,14 +49,14 @@ func (p *propertyStats) addRead(took time.Duration) {
 }
 
 // timeSaved returns how much longer all requests together would have taken if each had resolved
-// the property, which those that prefetched it did, at the mean of its own durations. So the sum over all properties counts nothing
+// the property, at the mean of its own durations. So the sum over all properties counts nothing
 // twice.
 func (p *propertyStats) timeSaved() time.Duration {
 	if p.resolved == 0 {
 		return 0
 	}
 	mean := float64(p.own) / float64(p.resolved)
-	return time.Duration(max(mean, 0) * float64(p.requests-p.needed-p.unread))
+	return time.Duration(max(mean, 0) * float64(p.requests-p.needed))
 }
 
 // quotaStats count the decisions by one rule of a policy.

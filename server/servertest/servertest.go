@@ -35,7 +35,7 @@ type Response struct {
 	// Resolved are the names of the properties that were resolved before the handler
 	// returned, in alphabetical order, also those that failed. Handles, such as session
 	// itself, do no I/O and are not in it; session.load is the session's. Presets are not,
-	// nor are values that the handler set or what a route prefetched and nothing read.
+	// nor are values that the handler set.
 	Resolved []string
 }
 
@@ -60,7 +60,7 @@ func Do(tb testing.TB, srv *server.Server, r *http.Request) *Response {
 // resolved returns the names of the properties that c has resolved.
 func resolved(c *reqctx.Context) (names []string) {
 	for name, info := range c.Props() {
-		if !info.Handle && !info.Unread && (info.State == reqctx.Resolved || info.State == reqctx.Failed) {
+		if !info.Handle && (info.State == reqctx.Resolved || info.State == reqctx.Failed) {
 			names = append(names, name)
 		}
 	}

@@ -156,20 +156,8 @@ func route(pattern string) string {
 
 // charge is a rate limit's charge in a request, or a property that one has read.
 type charge struct {
-	of         string // the charge's property
-	began, end time.Time
-}
-
-// overlap returns for how long both ran.
-func (c charge) overlap(d charge) time.Duration {
-	began, end := c.began, c.end
-	if d.began.After(began) {
-		began = d.began
-	}
-	if d.end.Before(end) {
-		end = d.end
-	}
-	return max(end.Sub(began), 0)
+	of   string // the charge's property
+	took time.Duration
 }
 
 // recordCharges records the charges of c's request.
@@ -181,17 +169,17 @@ func (m *metrics) recordCharges(ctx context.Context, c *reqctx.Context) {
 			continue
 		}
 		if m.properties.get(name).checkDuration != nil {
-			charges = append(charges, charge{name, info.Began, info.Began.Add(info.Took)})
+			charges = append(charges, charge{name, info.Took})
 		}
 		if strings.HasPrefix(info.By, "ratelimit.") {
-			reads = append(reads, charge{info.By, info.Began, info.Began.Add(info.Took)})
+			reads = append(reads, charge{info.By, info.Took})
 		}
 	}
 	for _, charge := range charges {
-		own := charge.end.Sub(charge.began)
+		own := charge.took
 		for _, read := range reads {
-			if read.of == charge.of { // it may have been prefetched before
-				own -= charge.overlap(read)
+			if read.of == charge.of {
+				own -= read.took
 			}
 		}
 		m.checkDuration.Record(ctx, max(own, 0).Seconds(), m.properties.get(charge.of).checkDuration...)

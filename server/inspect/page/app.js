@@ -199,7 +199,6 @@ function waterfall(d) {
   for (const p of read) {
     const depth = p.by && depths.has(p.by) ? depths.get(p.by) + 1 : 0;
     depths.set(p.name, depth);
-    if (p.unread && p.state === "resolving") p.took = d.took; // until the handler returned
     list.append(propertyBar(p, end, depth));
   }
   for (const p of unused) {
@@ -223,12 +222,11 @@ function readersFirst(list) {
 }
 
 function propertyBar(p, end, depth) {
-  const reader = p.by ? "from " + p.by : "from the handler";
-  const asked = p.unread ? "prefetched" + (p.by ? " for " + p.by : "") + ", not read" : p.prefetched ? "prefetched · " + reader : reader;
+  const asked = p.by ? "from " + p.by : "from the handler";
   const notes = [[p.state === "assigned" ? "set" : asked, p.caller].filter(Boolean).join(" · ")];
   if (p.asked > 1) notes.push(p.asked + " readers waited " + duration(p.waited) + " in all");
   if (p.value) notes.push("value: " + p.value);
-  const item = bar(p.name, notes, p.start, p.took, end, (p.unread ? "unread " : "") + (p.state === "failed" ? "broken" : ""), depth, p.state);
+  const item = bar(p.name, notes, p.start, p.took, end, p.state === "failed" ? "broken" : "", depth, p.state);
   if (p.error) item.append(el("span", { class: "error text" }, p.error));
   return item;
 }
@@ -237,7 +235,8 @@ function bar(name, notes, start, took, end, kind, depth, state) {
   const label = el("span", { class: "name" }, name, ...notes.map((n) => el("small", null, n)));
   label.style.paddingLeft = depth * 14 + "px";
   const track = el("span", { class: "track", "aria-hidden": "true" });
-  if (state !== "assigned") {
+  const timed = state !== "assigned" && state !== "resolving";
+  if (timed) {
     const fill = el("span", { class: "bar" });
     const left = Math.min(99.5, (100 * start) / end);
     fill.style.left = left + "%";
@@ -245,8 +244,8 @@ function bar(name, notes, start, took, end, kind, depth, state) {
     track.append(fill);
   }
   const text = state === "assigned" ? "set" : state === "resolving" ? "running" : duration(took);
-  const length = el("span", { class: "length" }, kind.startsWith("unread") && state === "resolving" ? "cancelled" : text);
-  if (kind !== "whole" && state !== "assigned") length.append(el("span", { class: "visually-hidden" }, ", started after " + duration(start)));
+  const length = el("span", { class: "length" }, text);
+  if (kind !== "whole" && timed) length.append(el("span", { class: "visually-hidden" }, ", started after " + duration(start)));
   return el("li", { class: kind }, label, track, length);
 }
 
@@ -285,15 +284,8 @@ function showProperties(list) {
   set("saved-note", saved > 0 ? duration(saved) + " saved in all" : "");
 }
 
-function showPrefetches(list, advice) {
-  $("prefetches").replaceChildren(...list.map((p) => el("tr", { role: "row" },
-    cell("Route", p.route, { class: "mono" }),
-    cell("Property", p.property, { class: "mono" }),
-    cell("Prefetched", count(p.prefetched), num),
-    cell("Not read", share(p.unread, p.prefetched, "deny")),
-    cell("Of those failed", count(p.failed), { class: p.failed ? "num error" : "num dim" }))));
-  $("prefetched").hidden = list.length === 0;
-  $("no-prefetches").hidden = list.length + advice.length > 0;
+function showAdvice(advice) {
+  $("no-advice").hidden = advice.length > 0;
   set("advice-note", advice.length ? advice.length + (advice.length === 1 ? " route would gain" : " routes would gain") : "");
   const made = JSON.stringify(advice.map((a) => ({ ...a, gain: duration(a.gain) })));
   if (view.advice === made) return; // a selection of a line stays
@@ -303,11 +295,9 @@ function showPrefetches(list, advice) {
 
 function suggestion(a) {
   const names = a.prefetch.map((name) => JSON.stringify(name)).join(", ");
-  const item = el("li", null,
+  return el("li", null,
     el("p", null, el("span", { class: "mono" }, a.route), " resolves " + a.prefetch.length + " properties one after another. Started together, they save up to ", el("b", { class: "saved" }, duration(a.gain)), " a request:"),
     el("pre", { tabindex: "0", "aria-label": "The line to write" }, el("code", null, "srv.HandleFunc(" + JSON.stringify(a.route) + ", handler, server.Prefetch(" + names + "))")));
-  if (a.unmarked) item.append(el("p", { class: "note" }, "Mark with Prefetch: true first, if resolving charges nothing and writes nothing: " + a.unmarked.join(", ")));
-  return item;
 }
 
 function showLimiters(list) {
@@ -362,7 +352,7 @@ function show(s) {
   showRoutes(s.routes);
   showRequests(s);
   showProperties(s.properties);
-  showPrefetches(s.prefetches, s.advice);
+  showAdvice(s.advice);
   showLimiters(s.limiters);
   set("memory", count(s.kept) + " requests kept in " + bytes(s.bytes) + " of " + bytes(s.maxBytes) + " · slow is from " + duration(s.slowFrom) + " · since " + clock.format(s.since));
 }

@@ -75,17 +75,17 @@ func TestSpansAreBelowTheirReaders(t *testing.T) {
 	require.Len(t, s.Attributes(), 1)
 }
 
-// What is prefetched is below the request, also if nothing reads it.
+// A property that a route prefetches has the request as the parent, also if the handler does not read it.
 func TestPrefetchedProperties(t *testing.T) {
 	r := newRig(t, sdktrace.AlwaysSample(), false)
 	srv := r.newServer(t, server.Options{})
 	inner, early := reqctx.NewKey[int]("early-inner"), reqctx.NewKey[int]("early")
 	begun := make(chan struct{})
-	reqctx.Provide(srv.Registry(), inner, reqctx.Prop[int]{Prefetch: true, Resolve: func(context.Context) (int, error) {
+	reqctx.Provide(srv.Registry(), inner, reqctx.Prop[int]{Resolve: func(context.Context) (int, error) {
 		close(begun)
 		return 1, nil
 	}})
-	reqctx.Provide(srv.Registry(), early, reqctx.Prop[int]{Prefetch: true, Resolve: inner.Get})
+	reqctx.Provide(srv.Registry(), early, reqctx.Prop[int]{Resolve: inner.Get})
 	srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error { <-begun; return nil }, server.Prefetch(early))
 	ts := httptest.NewServer(srv)
 	res, err := http.Get(ts.URL)
@@ -107,7 +107,7 @@ func TestPrefetchesThatAreCancelledHaveNotFailed(t *testing.T) {
 	begun := make(chan struct{})
 	provide := func(name string, err func(ctx context.Context) error) reqctx.Key[int] {
 		k := reqctx.NewKey[int]("cancelled-" + name)
-		reqctx.Provide(srv.Registry(), k, reqctx.Prop[int]{Prefetch: true, Resolve: func(ctx context.Context) (int, error) {
+		reqctx.Provide(srv.Registry(), k, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
 			begun <- struct{}{}
 			<-ctx.Done()
 			return 0, fmt.Errorf("cannot load: %w", err(ctx))

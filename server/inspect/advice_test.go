@@ -15,26 +15,28 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// prefetching returns a server with properties of 2 ms, safe and not, and a function that sends
-// a route's requests.
+// private is a property that only its key reaches, as a take of a limit.
+var private = reqctx.NewKey[int]("private")
+
+// prefetching returns a server with properties of 2 ms and a function that sends a route's requests.
 func prefetching(t *testing.T) (srv *server.Server, in *Inspector, send func(path string, n int)) {
 	in = newInspector(t, Options{})
-	srv, err := server.New(server.Options{Observers: []server.Observer{in}})
+	srv, err := server.New(server.Options{Observers: []server.Observer{in}, Callers: true})
 	require.NoError(t, err)
-	for _, name := range []string{"a", "b", "c", "unmarked", "reads a", "broken"} {
-		reqctx.Provide(srv.Registry(), reqctx.NewKey[int](name), reqctx.Prop[int]{Prefetch: name != "unmarked", Resolve: func(ctx context.Context) (int, error) {
+	for _, name := range []string{"a", "b", "c", "reads a"} {
+		reqctx.Provide(srv.Registry(), reqctx.NewKey[int](name), reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
 			<-time.After(2 * time.Millisecond)
-			switch name {
-			case "broken":
-				return 0, errors.New("broken")
-			case "reads a":
+			if name == "reads a" {
 				_, err := reqctx.Get(ctx, "a")
 				return 0, err
-			default:
-				return 0, nil
 			}
+			return 0, nil
 		}})
 	}
+	reqctx.Provide(srv.Registry(), private, reqctx.Prop[int]{Private: true, Resolve: func(context.Context) (int, error) {
+		<-time.After(2 * time.Millisecond)
+		return 0, nil
+	}})
 	return srv, in, func(path string, n int) {
 		for range n {
 			srv.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
@@ -60,13 +62,21 @@ func TestAdviceToPrefetch(t *testing.T) {
 		n    int
 		want []advice
 	}{
-		"one after another":              {reads("a", "b", "c"), 20, []advice{{"GET /x", []string{"a", "b", "c"}, nil, 4}}},
-		"unmarked":                       {reads("a", "unmarked"), 20, []advice{{"GET /x", []string{"a", "unmarked"}, []string{"unmarked"}, 2}}},
+		"one after another": {reads("a", "b", "c"), 20, []advice{{"GET /x", []string{"a", "b", "c"}, 4}}},
+		"a private one": {func(_ http.ResponseWriter, req *server.Request) error {
+			_, err := private.Get(req.Context())
+			return errors.Join(err, reads("a", "b")(nil, req))
+		}, 20, []advice{{"GET /x", []string{"a", "b"}, 2}}},
+		"beside a private one": {func(_ http.ResponseWriter, req *server.Request) error {
+			err := private.Start(req.Context())
+			<-time.After(time.Millisecond)
+			return errors.Join(err, reads("a", "b", "c")(nil, req))
+		}, 20, []advice{{"GET /x", []string{"a", "b", "c"}, 3}}},
 		"too few requests":               {reads("a", "b"), 19, nil},
 		"one property":                   {reads("a"), 20, nil},
 		"in parallel":                    {func(_ http.ResponseWriter, req *server.Request) error { return req.Resolve("a", "b") }, 20, nil},
 		"one within the other":           {reads("reads a"), 20, nil},
-		"not read by the handler itself": {reads("reads a", "b"), 20, []advice{{"GET /x", []string{"reads a", "b"}, nil, 2}}},
+		"not read by the handler itself": {reads("reads a", "b"), 20, []advice{{"GET /x", []string{"reads a", "b"}, 2}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -75,7 +85,6 @@ func TestAdviceToPrefetch(t *testing.T) {
 				send("/x", tt.n)
 				got := in.snapshot(filter{})
 				require.ElementsMatch(t, tt.want, got.Advice)
-				require.Empty(t, got.Prefetches)
 			})
 		})
 	}
@@ -100,48 +109,25 @@ func TestAdviceIsAboutWhatNearlyAllRequestsRead(t *testing.T) {
 	})
 }
 
-func TestWhatIsPrefetchedAndNotRead(t *testing.T) {
+func TestPrefetchedPropertiesCountAsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, in, send := prefetching(t)
 		srv.HandleFunc("GET /x", func(w http.ResponseWriter, req *server.Request) error {
 			<-time.After(time.Millisecond)
 			return reads("a", "b")(w, req)
-		}, server.Prefetch("reads a", "c", "b", "a"))
+		}, server.Prefetch("c", "b", "a"))
 		send("/x", 30)
-		synctest.Wait()
 		got := in.snapshot(filter{})
 		require.Empty(t, got.Advice, "it prefetches already")
-		require.Equal(t, []prefetchSummary{
-			{"GET /x", "a", 30, 0, 0}, {"GET /x", "b", 30, 0, 0}, {"GET /x", "c", 30, 30, 0}, {"GET /x", "reads a", 30, 30, 0},
-		}, got.Prefetches)
 		for _, p := range got.Properties {
-			switch p.Name {
-			case "a", "b":
-				require.Equal(t, [2]uint64{30, 0}, [2]uint64{p.Needed, p.Unread}, p.Name)
-			case "c":
-				require.Equal(t, [2]uint64{0, 30}, [2]uint64{p.Needed, p.Unread}, p.Name)
+			if p.Name == "c" {
+				require.Equal(t, uint64(30), p.Needed)
 			}
 		}
 		d := newest(t, in)
-		require.Equal(t, 2, d.Read)
-		require.True(t, find(t, d, "a").Early)
-		require.False(t, find(t, d, "a").Unread)
-		require.True(t, find(t, d, "c").Unread)
+		require.Equal(t, 3, d.Read)
+		require.Empty(t, find(t, d, "a").Caller)
 		require.NoError(t, srv.Shutdown(t.Context()))
-	})
-}
-
-func TestAFailedPrefetchIsCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, in, send := prefetching(t)
-		srv.HandleFunc("GET /x", func(http.ResponseWriter, *server.Request) error { <-time.After(time.Second); return nil }, server.Prefetch("broken"))
-		send("/x", 3)
-		got := in.snapshot(filter{})
-		require.Equal(t, []prefetchSummary{{"GET /x", "broken", 3, 3, 3}}, got.Prefetches)
-		require.Zero(t, got.Strip.Failed)
-		d := newest(t, in)
-		require.False(t, d.Failed)
-		require.Equal(t, "broken", find(t, d, "broken").Error)
 	})
 }
 
