@@ -1,9 +1,11 @@
 package lazy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -11,43 +13,75 @@ import (
 	"github.com/lazyreq/lazyreq/internal/yield"
 )
 
-// ErrMissing is the error of [Batch.Get] for a key that the batch's function returned
-// no value for.
+// ErrMissing is the error of a [Batch] for a key that its function returned no value for.
 var ErrMissing = errors.New("lazy: no value for the key")
 
-// Batch answers Gets that are made at the same moment with one call of its function.
-// It keeps no values; a [NewMemo] over its Get does.
+// BatchFunc loads the values of keys. It gets each key once, in the order in which they
+// were asked for, and returns the values that it finds. The map must not change
+// afterwards; other keys in it are ignored.
+type BatchFunc[K comparable, V any] func(ctx context.Context, keys []K) (map[K]V, error)
+
+// OrElse returns a function that returns the values of fn, and missing for each key that
+// fn returns no value for.
+func OrElse[K comparable, V any](fn BatchFunc[K, V], missing V) BatchFunc[K, V] {
+	return func(ctx context.Context, keys []K) (map[K]V, error) {
+		all := make(map[K]V, len(keys))
+		for _, key := range keys {
+			all[key] = missing
+		}
+		found, err := fn(ctx, keys)
+		maps.Copy(all, found)
+		return all, err
+	}
+}
+
+// Batch loads values with a function of many keys. [Batch.GetAll] loads a list with one
+// call. Gets that are made at the same moment usually share a call as well.
 //
-// The first Get yields the processor, up to four times, as long as other Gets come
-// meanwhile, and then calls the function; a Get that comes later is in the next call.
-// There is no timer, and a Get never waits for another computation to finish or to
-// block. So goroutines that are started together usually share a call or two, but this
-// is not guaranteed.
+// While a key is being loaded, all callers that ask for it share the call. A Batch of a
+// [Scope] (made by [BatchIn]) then keeps the outcome as a [Value] of the scope does. A
+// stand-alone Batch (made by [NewBatch]) forgets it. Its function runs under the values of
+// the first caller's context, although the callers may belong to different requests.
 //
-// The Gets of a call have the same [Scope], that of their contexts, so one Batch serves
-// any number of scopes. The function runs under the scope's context, even if the
-// callers leave. Without a scope it runs under the values of the first caller's
-// context, and is cancelled when the last caller has left.
+// The goroutine that begins a call yields the processor a few times, so that other ready
+// goroutines can add their keys. There is no timer, and no caller waits for another
+// computation to finish or to block, except for the one that loads its key.
+//
+// The function may read its own batch and others. If the call that loads a key waits for
+// the reader, for example because it loads another key too, then the key is loaded again
+// in a call of its own. A key that needs itself is a [*CycleError].
 //
 // A Batch is safe for concurrent use.
 type Batch[K comparable, V any] struct {
-	fn    func(ctx context.Context, keys []K) (map[K]V, error)
+	fn    BatchFunc[K, V]
+	scope *Scope // nil: stand-alone
+	name  func() string
 	yield func(size func() int) // yieldAtLeastOnce, unless a test replaces it
 
-	mu         sync.Mutex                  // never held while user code runs
-	collecting map[*Scope]*batchCall[K, V] // by the callers' scope, nil for none
+	mu         sync.RWMutex           // never held while user code runs
+	calls      map[K]*batchCall[K, V] // by key: in progress, or kept by the scope
+	collecting *batchCall[K, V]       // the call that takes more keys, or nil
 }
 
 // batchCall is one call of a Batch's function.
 type batchCall[K comparable, V any] struct {
-	keys  []K // guarded by Batch.mu while the call collects, then final
-	found *Value[map[K]V]
+	Value[map[K]V]
+	keys []K // guarded by Batch.mu while the call collects, then final
 }
 
-// NewBatch returns a Batch of fn. fn gets each key once, in the order of the Gets, and
-// returns the values that it found, in a map that must not change afterwards.
-func NewBatch[K comparable, V any](fn func(ctx context.Context, keys []K) (map[K]V, error)) *Batch[K, V] {
-	return &Batch[K, V]{fn: fn, yield: yieldAtLeastOnce, collecting: make(map[*Scope]*batchCall[K, V])}
+// NewBatch returns a stand-alone batch of fn.
+func NewBatch[K comparable, V any](fn BatchFunc[K, V]) *Batch[K, V] { return BatchIn(nil, "", fn) }
+
+// BatchIn returns a batch of fn that belongs to the scope s, or a stand-alone one if s is
+// nil. Cycles and panics show its name. An empty name means that of fn.
+func BatchIn[K comparable, V any](s *Scope, name string, fn BatchFunc[K, V]) *Batch[K, V] {
+	return &Batch[K, V]{
+		fn:    fn,
+		scope: s,
+		name:  func() string { return cmp.Or(name, funcName(fn)) },
+		yield: yieldAtLeastOnce,
+		calls: make(map[K]*batchCall[K, V]),
+	}
 }
 
 // yieldAtLeastOnce yields once even if the processor is busy: a Batch exists to save
@@ -57,69 +91,160 @@ func yieldAtLeastOnce(size func() int) {
 	yield.WhileGrowing(size)
 }
 
-// Get returns the value for key. An error or a panic of the function is an error or a
-// panic of every Get of the call. Get returns [ErrMissing] if the function returned no
-// value for key, and [context.Cause] if ctx ends first; the call goes on for the others.
-func (b *Batch[K, V]) Get(ctx context.Context, key K) (V, error) {
-	var zero V
-	if ctx.Err() != nil {
-		return zero, context.Cause(ctx)
+// Get returns the value for key, as [Batch.GetAll] does.
+func (b *Batch[K, V]) Get(ctx context.Context, key K) (val V, err error) {
+	if c := b.lookup(key); c != nil {
+		if r := c.res.Load(); r != nil {
+			return pick(r, b.scope, key)
+		}
 	}
-	_ = map[K]bool(nil)[key] // a key that cannot be hashed panics here, and not in the others' call
-	s := ScopeOf(ctx)
-	inline := s.outlivedBy(ctx.Done())
-	flight, first := b.join(ctx, s, inline, key)
-	if first {
-		b.collect(s)
-	}
-	found, err := flight.await(ctx, first, inline)
+	vals, err := b.GetAll(ctx, []K{key})
 	if err != nil {
-		return zero, err
+		return val, err
+	}
+	return vals[0], nil
+}
+
+// GetAll returns the values for keys, in the order of keys. One call loads all keys that
+// are not there and that no other call is loading.
+//
+// The error of GetAll is that of the first key that has one. It is [ErrMissing] if the
+// function returned no value for the key; see [OrElse]. A panic of the function is a panic
+// of every caller that waits for it, with a [*PanicError]. If ctx ends first, GetAll
+// returns [context.Cause], and the call goes on for the others. GetAll panics if a key
+// cannot be hashed.
+func (b *Batch[K, V]) GetAll(ctx context.Context, keys []K) ([]V, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for _, key := range keys {
+		_ = map[K]bool(nil)[key] // panics before another caller can wait for this one
+	}
+	caller, inline := Current(ctx), b.scope.outlivedBy(ctx.Done())
+	vals := make([]V, len(keys))
+	var failed error
+	for i, w := range b.ask(ctx, caller, inline, keys) {
+		r, err := w.wait(ctx, caller, inline)
+		for isCycleOfSeveral(err) {
+			r, err = b.joinAnew(ctx, inline, keys[i]).wait(ctx, caller, inline)
+		}
+		if err == nil {
+			vals[i], err = pick(r, b.scope, keys[i])
+		}
+		if failed == nil { // the loop goes on, because ask has joined all calls
+			failed = err
+		}
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return vals, nil
+}
+
+// lookup returns the call that loads key or has loaded it, or nil. It panics, without the
+// lock, if key cannot be hashed.
+func (b *Batch[K, V]) lookup(key K) *batchCall[K, V] {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.calls[key]
+}
+
+// ask joins the calls that load keys, and starts the one that this caller has begun.
+func (b *Batch[K, V]) ask(ctx context.Context, caller *Flight, inline bool, keys []K) []valueWait[map[K]V] {
+	waits, begun := b.join(ctx, inline, keys)
+	if begun != nil {
+		b.collect(begun)
+	}
+	for i := range waits {
+		if w := &waits[i]; w.start {
+			w.flight.Start(caller, inline)
+			w.start = false
+		}
+	}
+	return waits
+}
+
+// join joins the calls that load keys. It adds keys without a call to the call that
+// collects. If there is none it begins one, which the caller has to collect for and start.
+func (b *Batch[K, V]) join(ctx context.Context, inline bool, keys []K) (waits []valueWait[map[K]V], begun *batchCall[K, V]) {
+	waits = make([]valueWait[map[K]V], len(keys))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, key := range keys {
+		c := b.calls[key]
+		if c == nil {
+			if b.collecting == nil {
+				begun = b.newCall()
+				b.collecting = begun
+			}
+			c = b.collecting
+			b.add(c, key)
+		}
+		waits[i] = c.join(ctx, inline, true)
+	}
+	return waits, begun
+}
+
+// joinAnew joins a new call that loads only key.
+func (b *Batch[K, V]) joinAnew(ctx context.Context, inline bool, key K) valueWait[map[K]V] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.newCall()
+	b.add(c, key)
+	return c.join(ctx, inline, true)
+}
+
+// collect lets other callers add keys to c, and then closes it to them.
+func (b *Batch[K, V]) collect(c *batchCall[K, V]) {
+	b.yield(func() int {
+		b.mu.RLock()
+		defer b.mu.RUnlock()
+		return len(c.keys)
+	})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.collecting = nil
+}
+
+func (b *Batch[K, V]) newCall() *batchCall[K, V] {
+	c := new(batchCall[K, V])
+	c.scope, c.name = b.scope, b.name
+	c.fn = func(ctx context.Context) (map[K]V, error) {
+		if b.scope == nil {
+			defer b.forget(c)
+		}
+		Current(ctx).several = len(c.keys) > 1
+		return b.fn(ctx, slices.Clone(c.keys))
+	}
+	return c
+}
+
+// add adds key to c. b.mu is held.
+func (b *Batch[K, V]) add(c *batchCall[K, V], key K) {
+	c.keys = append(c.keys, key)
+	b.calls[key] = c
+}
+
+// forget removes a call that is over.
+func (b *Batch[K, V]) forget(c *batchCall[K, V]) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, key := range c.keys {
+		if b.calls[key] == c {
+			delete(b.calls, key)
+		}
+	}
+}
+
+// pick returns the value for key from the outcome of a call.
+func pick[K comparable, V any](r *result[map[K]V], s *Scope, key K) (val V, err error) {
+	found, err := r.deliver(s)
+	if err != nil {
+		return val, err
 	}
 	val, ok := found[key]
 	if !ok {
-		return zero, fmt.Errorf("%w: %v", ErrMissing, key)
+		return val, fmt.Errorf("%w: %v", ErrMissing, key)
 	}
 	return val, nil
-}
-
-// join adds key to the call that collects for s, and reports whether it is the first.
-func (b *Batch[K, V]) join(ctx context.Context, s *Scope, inline bool, key K) (*valueFlight[map[K]V], bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	c := b.collecting[s]
-	if c == nil {
-		c = new(batchCall[K, V])
-		c.found = &Value[map[K]V]{
-			fn:    func(ctx context.Context) (map[K]V, error) { return b.fn(ctx, distinct(c.keys)) },
-			scope: s,
-			name:  func() string { return funcName(b.fn) },
-		}
-		b.collecting[s] = c
-	}
-	c.keys = append(c.keys, key)
-	flight, first, _ := c.found.join(ctx, inline, true)
-	return flight, first
-}
-
-// collect lets other Gets of s join the call, and then closes it to them.
-func (b *Batch[K, V]) collect(s *Scope) {
-	b.yield(func() int {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return len(b.collecting[s].keys)
-	})
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.collecting, s)
-}
-
-// distinct removes repeated keys.
-func distinct[K comparable](keys []K) []K {
-	seen := make(map[K]bool, len(keys))
-	return slices.DeleteFunc(keys, func(k K) bool {
-		repeated := seen[k]
-		seen[k] = true
-		return repeated
-	})
 }

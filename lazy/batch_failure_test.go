@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,73 +18,117 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-func TestBatchMissingKeyAndErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c tally
-		b := gathering(c.squares)
-		s := lazy.NewScope(t.Context())
-		good, bad := asking(s, b, 2), asking(s, b, -2)
-		require.ErrorIs(t, lazy.All(t.Context(), good, bad), lazy.ErrMissing)
-		got, err := good.Get(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, 4, got)
-		_, err = bad.Get(t.Context())
+func TestBatchMissingKey(t *testing.T) {
+	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
+		var c tally // which finds no value for a negative key
+		b := gatheringIn(s, c.squares)
+		_, err := b.Get(ctx, -2)
+		require.ErrorIs(t, err, lazy.ErrMissing)
 		require.EqualError(t, err, "lazy: no value for the key: -2")
-		require.Len(t, c.seen(), 1)
+		_, err = b.GetAll(ctx, []int{1, -3, 2, -4})
+		require.EqualError(t, err, "lazy: no value for the key: -3", "the first one")
+		got, err := b.GetAll(ctx, []int{1, 2})
+		require.NoError(t, err)
+		require.Equal(t, []int{1, 4}, got)
 
+		b = gatheringIn(s, lazy.OrElse(c.squares, 7))
+		got, err = b.GetAll(ctx, []int{-1, 3, -2})
+		require.NoError(t, err)
+		require.Equal(t, []int{7, 9, 7}, got)
+	})
+}
+
+// The map of a function may have any size.
+func TestBatchOfAnyMap(t *testing.T) {
+	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
+		for name, found := range map[string]map[int]int{"nil": nil, "empty": {}, "too little": {1: 10}, "too much": {1: 10, 2: 20, 3: 30}} {
+			calls := 0
+			fn := func(context.Context, []int) (map[int]int, error) { calls++; return found, nil }
+			got, err := lazy.BatchIn(s, "", lazy.OrElse(fn, -1)).GetAll(ctx, []int{2, 1})
+			require.NoError(t, err, name)
+			want := []int{-1, -1}
+			for i, key := range []int{2, 1} {
+				if v, ok := found[key]; ok {
+					want[i] = v
+				}
+			}
+			require.Equal(t, want, got, name)
+
+			b := lazy.BatchIn(s, "", fn)
+			got, err = b.GetAll(ctx, []int{2, 1})
+			if name == "too much" {
+				require.NoError(t, err)
+				require.Equal(t, []int{20, 10}, got)
+				calls = 0
+				_, err = b.Get(ctx, 3)
+				require.NoError(t, err)
+				require.Equal(t, 1, calls, "what was not asked for is not kept")
+				continue
+			}
+			require.ErrorIs(t, err, lazy.ErrMissing, name)
+			require.Nil(t, got)
+		}
+	})
+}
+
+func TestBatchError(t *testing.T) {
+	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
 		var calls atomic.Int32
-		failing := gathering(func(context.Context, []int) (map[int]int, error) { calls.Add(1); return nil, errBoom })
-		for _, ctx := range []context.Context{t.Context(), s.Context(), context.Background()} {
+		fail := func(context.Context, []int) (map[int]int, error) { calls.Add(1); return nil, errBoom }
+		for _, fn := range []lazy.BatchFunc[int, int]{fail, lazy.OrElse(fail, 1)} {
 			calls.Store(0)
+			b := gatheringIn(s, fn)
 			var wg sync.WaitGroup
 			for i := range 3 {
 				wg.Go(func() {
-					if _, err := failing.Get(ctx, i); !errors.Is(err, errBoom) {
+					if _, err := b.GetAll(ctx, []int{i, 10, 20 + i}); !errors.Is(err, errBoom) {
 						t.Error(err)
 					}
 				})
 			}
 			wg.Wait()
 			require.EqualValues(t, 1, calls.Load(), "an error is that of all, not a reason to try again")
+			_, err := b.Get(ctx, 1)
+			require.Equal(t, errBoom, err)
+			want := int32(2)
+			if s != nil {
+				want = 1
+			}
+			require.Equal(t, want, calls.Load(), "only a scope keeps an error")
 		}
-		require.NoError(t, s.Close())
 	})
 }
 
 func (c *tally) panics(context.Context, []int) (map[int]int, error) { panic("no") }
 
 func TestBatchPanicReachesAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := gathering(new(tally).panics)
-		s := lazy.NewScope(t.Context())
-		for _, ctx := range []context.Context{t.Context(), s.Context(), context.Background()} {
-			panics := make([]any, 3)
-			var wg sync.WaitGroup
-			for i := range panics {
-				wg.Go(func() { panics[i] = catch(func() { _, _ = b.Get(ctx, i) }) })
-			}
-			wg.Wait()
-			var p *lazy.PanicError
-			require.ErrorAs(t, panics[0].(error), &p)
-			require.Equal(t, "no", p.Value)
-			require.Contains(t, p.Name, "panics")
-			require.Contains(t, string(p.Stack), "(*tally).panics")
-			for _, other := range panics {
-				require.Same(t, p, other)
-			}
+	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
+		b := gatheringIn(s, new(tally).panics)
+		panics := make([]any, 3)
+		var wg sync.WaitGroup
+		for i := range panics {
+			wg.Go(func() { panics[i] = catch(func() { _, _ = b.GetAll(ctx, []int{i, 10}) }) })
 		}
-		require.NoError(t, s.Close(), "every Get raised the panic")
+		wg.Wait()
+		var p *lazy.PanicError
+		require.ErrorAs(t, panics[0].(error), &p)
+		require.Equal(t, "no", p.Value)
+		require.Contains(t, p.Name, "panics")
+		require.Contains(t, string(p.Stack), "(*tally).panics")
+		for _, other := range panics {
+			require.Same(t, p, other)
+		}
 	})
 }
 
 // A panic that no Get is left for is an error of the scope's Close.
 func TestBatchPanicAfterAllHaveLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := lazy.NewBatch(func(context.Context, []int) (map[int]int, error) {
+		s := lazy.NewScope(t.Context())
+		b := lazy.BatchIn(s, "", func(context.Context, []int) (map[int]int, error) {
 			<-time.After(time.Minute)
 			panic(errBoom)
 		})
-		s := lazy.NewScope(t.Context())
 		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
 		defer cancel()
 		_, err := b.Get(ctx, 1)
@@ -94,53 +139,27 @@ func TestBatchPanicAfterAllHaveLeft(t *testing.T) {
 }
 
 func TestBatchGoexit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := gathering(func(context.Context, []int) (map[int]int, error) { runtime.Goexit(); return nil, nil })
-		s := lazy.NewScope(t.Context())
-		for _, ctx := range []context.Context{t.Context(), s.Context()} {
-			var ended, failed atomic.Int32
-			var wg sync.WaitGroup
-			for i := range 3 {
-				wg.Go(func() {
-					returned := false
-					defer func() {
-						if !returned {
-							ended.Add(1)
-						}
-					}()
-					if _, err := b.Get(ctx, i); errors.Is(err, lazy.ErrGoexit) {
-						failed.Add(1)
+	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
+		b := gatheringIn(s, func(context.Context, []int) (map[int]int, error) { runtime.Goexit(); return nil, nil })
+		var ended, failed atomic.Int32
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				returned := false
+				defer func() {
+					if !returned {
+						ended.Add(1)
 					}
-					returned = true
-				})
-			}
-			wg.Wait()
-			require.EqualValues(t, 3, ended.Load()+failed.Load())
-			require.LessOrEqual(t, ended.Load(), int32(1), "the goroutine that it ran on")
+				}()
+				if _, err := b.GetAll(ctx, []int{i, 10}); errors.Is(err, lazy.ErrGoexit) {
+					failed.Add(1)
+				}
+				returned = true
+			})
 		}
-		require.NoError(t, s.Close())
-	})
-}
-
-// A value whose batch needs the value is a cycle, also if another value's key is what
-// the batch needs it for.
-func TestBatchInACycle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(apart(t))
-		var user *lazy.Value[int]
-		b := gathering(func(ctx context.Context, keys []int) (map[int]int, error) {
-			_, err := user.Get(ctx)
-			return nil, err
-		})
-		user = asking(s, b, 1)
-		other := asking(s, b, 2)
-		other.Start(t.Context())
-		_, err := user.Get(t.Context())
-		var cycle *lazy.CycleError
-		require.ErrorAs(t, err, &cycle)
-		require.Len(t, cycle.Path, 3)
-		require.ErrorAs(t, other.Wait(t.Context()), &cycle)
-		require.NoError(t, s.Close())
+		wg.Wait()
+		require.EqualValues(t, 3, ended.Load()+failed.Load())
+		require.LessOrEqual(t, ended.Load(), int32(1), "the goroutine that it ran on")
 	})
 }
 
@@ -176,47 +195,73 @@ func TestBatchIsCancelledWhenAllHaveLeft(t *testing.T) {
 
 // The call is made, with all its keys, also if the caller that began it leaves before.
 func TestBatchContinuesWithoutItsFirstCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c tally
-		b := lazy.NewBatch(c.squares)
-		s := lazy.NewScope(t.Context())
-		for _, ctx := range []context.Context{t.Context(), s.Context()} {
-			c.calls, c.takes = nil, time.Minute
-			hold := make(chan struct{})
-			b.SetYield(func() { <-hold })
-			leaves, leave := context.WithCancelCause(ctx)
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				if _, err := b.Get(leaves, 1); err != errBoom {
-					t.Error(err)
-				}
-			})
-			synctest.Wait()
-			wg.Go(func() {
-				if got, err := b.Get(ctx, 2); got != 4 || err != nil {
-					t.Error(got, err)
-				}
-			})
-			synctest.Wait()
-			leave(errBoom)
-			close(hold)
-			wg.Wait()
-			require.Equal(t, [][]int{{1, 2}}, c.seen())
+	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
+		c := tally{takes: time.Minute}
+		b := gatheringIn(s, c.squares)
+		hold := make(chan struct{})
+		b.SetYield(func() { <-hold })
+		leaves, leave := context.WithCancelCause(ctx)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := b.GetAll(leaves, []int{1, 3}); err != errBoom {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		wg.Go(func() {
+			if got, err := b.GetAll(ctx, []int{3, 2}); !slices.Equal(got, []int{9, 4}) || err != nil {
+				t.Error(got, err)
+			}
+		})
+		synctest.Wait()
+		leave(errBoom)
+		close(hold)
+		wg.Wait()
+		require.Equal(t, [][]int{{1, 3, 2}}, c.seen())
+	})
+}
+
+// A caller that leaves while the call runs has no effect on the others, nor on what a
+// scope keeps.
+func TestBatchCallerLeavesInTheMiddle(t *testing.T) {
+	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
+		c := tally{takes: time.Minute}
+		b := gatheringIn(s, c.squares)
+		leaves, leave := context.WithCancelCause(ctx)
+		time.AfterFunc(time.Second, func() { leave(errBoom) })
+		began := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := b.GetAll(leaves, []int{1, 2}); err != errBoom || time.Since(began) != time.Second {
+				t.Error(err, time.Since(began))
+			}
+		})
+		wg.Go(func() {
+			if got, err := b.GetAll(ctx, []int{2, 3}); !slices.Equal(got, []int{4, 9}) || err != nil {
+				t.Error(got, err)
+			}
+		})
+		wg.Wait()
+		require.Len(t, c.seen(), 1)
+		if s != nil {
+			got, err := b.GetAll(ctx, []int{1, 2, 3})
+			require.NoError(t, err)
+			require.Equal(t, []int{1, 4, 9}, got)
+			require.Len(t, c.seen(), 1)
 		}
-		require.NoError(t, s.Close())
 	})
 }
 
 func TestBatchOfAClosedScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := lazy.NewBatch(new(tally).squares)
 		s := lazy.NewScope(t.Context())
+		b := lazy.BatchIn(s, "", new(tally).squares)
 		hold := make(chan struct{})
 		b.SetYield(func() { <-hold })
 		var wg sync.WaitGroup
 		for i := range 3 {
 			wg.Go(func() {
-				if _, err := b.Get(context.WithoutCancel(s.Context()), i); !errors.Is(err, lazy.ErrClosed) {
+				if _, err := b.GetAll(t.Context(), []int{i}); !errors.Is(err, lazy.ErrClosed) {
 					t.Error(err)
 				}
 			})
@@ -225,18 +270,36 @@ func TestBatchOfAClosedScope(t *testing.T) {
 		require.NoError(t, s.Close())
 		close(hold)
 		wg.Wait()
-		for _, ctx := range []context.Context{s.Context(), context.WithoutCancel(s.Context())} {
+		for _, ctx := range []context.Context{s.Context(), t.Context()} {
 			_, err := b.Get(ctx, 4)
 			require.ErrorIs(t, err, lazy.ErrClosed)
 		}
 	})
 }
 
+// A call that fails with a cancellation of its own is not kept.
+func TestBatchForgetsItsOwnCancellation(t *testing.T) {
+	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
+		calls := 0
+		b := gatheringIn(s, func(_ context.Context, keys []int) (map[int]int, error) {
+			if calls++; calls == 1 {
+				return nil, context.DeadlineExceeded
+			}
+			return map[int]int{1: 1, 2: 2, 3: 3}, nil
+		})
+		_, err := b.GetAll(ctx, []int{1, 2})
+		require.Equal(t, context.DeadlineExceeded, err)
+		got, err := b.GetAll(ctx, []int{3, 2, 1})
+		require.NoError(t, err)
+		require.Equal(t, []int{3, 2, 1}, got)
+	})
+}
+
 // A key that cannot be a map's panics for its own caller, and the others have their
 // values.
 func TestBatchKeyWithoutHash(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := lazy.NewBatch(func(_ context.Context, keys []any) (map[any]any, error) {
+	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
+		b := lazy.BatchIn(s, "", func(_ context.Context, keys []any) (map[any]any, error) {
 			found := map[any]any{}
 			for _, k := range keys {
 				found[k] = k
@@ -246,20 +309,31 @@ func TestBatchKeyWithoutHash(t *testing.T) {
 		b.SetYield(synctest.Wait)
 		var wg sync.WaitGroup
 		for _, key := range []any{1, []int{1}, struct{ x any }{[]int{1}}, "k"} {
-			wg.Go(func() {
-				var got any
-				var err error
-				panicked := catch(func() { got, err = b.Get(t.Context(), key) })
-				if key == 1 || key == "k" {
-					assert.Nil(t, panicked)
-					assert.NoError(t, err)
-					assert.Equal(t, key, got)
-					return
-				}
-				err, _ = panicked.(error)
-				assert.ErrorContains(t, err, "unhashable type")
-				assert.NotErrorAs(t, err, new(*lazy.PanicError))
-			})
+			for name, get := range map[string]func() (any, error){
+				"Get": func() (any, error) { return b.Get(ctx, key) },
+				"GetAll": func() (any, error) {
+					got, err := b.GetAll(ctx, []any{"first", key})
+					if err != nil {
+						return nil, err
+					}
+					return got[1], nil
+				},
+			} {
+				wg.Go(func() {
+					var got any
+					var err error
+					panicked := catch(func() { got, err = get() })
+					if key == 1 || key == "k" {
+						assert.Nil(t, panicked, name)
+						assert.NoError(t, err, name)
+						assert.Equal(t, key, got, name)
+						return
+					}
+					err, _ = panicked.(error)
+					assert.ErrorContains(t, err, "unhashable type", name)
+					assert.NotErrorAs(t, err, new(*lazy.PanicError), name)
+				})
+			}
 		}
 		wg.Wait()
 	})

@@ -45,12 +45,30 @@ func (c *tally) seen() [][]int {
 	return slices.Clone(c.calls)
 }
 
-// gathering returns a batch of fn, for a bubble: its calls have the keys of all
-// goroutines that ask before they block.
-func gathering(fn func(ctx context.Context, keys []int) (map[int]int, error)) *lazy.Batch[int, int] {
-	b := lazy.NewBatch(fn)
+// gathering returns a stand-alone batch of fn, for a bubble: its calls have the keys of
+// all goroutines that ask before they block.
+func gathering(fn lazy.BatchFunc[int, int]) *lazy.Batch[int, int] { return gatheringIn(nil, fn) }
+
+// gatheringIn returns such a batch of the scope s.
+func gatheringIn(s *lazy.Scope, fn lazy.BatchFunc[int, int]) *lazy.Batch[int, int] {
+	b := lazy.BatchIn(s, "", fn)
 	b.SetYield(synctest.Wait)
 	return b
+}
+
+// bothKinds runs test in a bubble with a stand-alone batch, which s is nil for, and with
+// one of a scope.
+func bothKinds(t *testing.T, test func(t *testing.T, ctx context.Context, s *lazy.Scope)) {
+	t.Run("stand-alone", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { test(t, t.Context(), nil) })
+	})
+	t.Run("of a scope", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := lazy.NewScope(apart(t))
+			test(t, s.Context(), s)
+			require.NoError(t, s.Close())
+		})
+	})
 }
 
 // asking returns a value of the scope that gets key from b.
@@ -61,8 +79,8 @@ func asking(s *lazy.Scope, b *lazy.Batch[int, int], key int) *lazy.Value[int] {
 func TestBatchHasEachKeyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c tally
-		b := gathering(c.squares)
 		s := lazy.NewScope(t.Context())
+		b := gatheringIn(s, c.squares)
 		var values []*lazy.Value[int]
 		var ws []lazy.Waiter
 		for i := range 20 {
@@ -112,7 +130,7 @@ func TestBatchOfGoroutinesIsFewCalls(t *testing.T) {
 				for range rounds {
 					var c tally
 					s := lazy.NewScope(t.Context())
-					require.NoError(t, round(s, lazy.NewBatch(c.squares)))
+					require.NoError(t, round(s, lazy.BatchIn(s, "", c.squares)))
 					require.NoError(t, s.Close())
 					calls = append(calls, len(c.seen()))
 				}
@@ -133,8 +151,8 @@ func TestBatchOfGoroutinesIsFewCalls(t *testing.T) {
 func TestBatchDoesNotWaitForOtherTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c tally
-		b := lazy.NewBatch(c.squares)
 		s := lazy.NewScope(t.Context())
+		b := lazy.BatchIn(s, "", c.squares)
 		require.NoError(t, s.Spawn("heartbeat", func(ctx context.Context) error { <-ctx.Done(); return nil }))
 		synctest.Wait()
 		got, err := asking(s, b, 2).Get(s.Context())
@@ -151,8 +169,8 @@ func TestBatchDoesNotWaitForOtherTasks(t *testing.T) {
 func TestBatchDoesNotWaitForALateTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c tally
-		b := lazy.NewBatch(c.squares)
 		s := lazy.NewScope(t.Context())
+		b := lazy.BatchIn(s, "", c.squares)
 		late := lazy.In(s, func(ctx context.Context) (int, error) {
 			if err := pause(ctx, time.Second); err != nil { // the network, say
 				return 0, err
@@ -174,8 +192,8 @@ func TestBatchDoesNotWaitForALateTask(t *testing.T) {
 func TestBatchesRunConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tally{takes: time.Hour}
-		b := lazy.NewBatch(c.squares)
 		s := lazy.NewScope(t.Context())
+		b := lazy.BatchIn(s, "", c.squares)
 		long := asking(s, b, 1)
 		long.Start(t.Context())
 		synctest.Wait()
@@ -184,34 +202,6 @@ func TestBatchesRunConcurrently(t *testing.T) {
 		require.NoError(t, asking(s, b, 2).Wait(t.Context()))
 		require.Equal(t, time.Second, time.Since(began))
 		require.NoError(t, long.Wait(t.Context()))
-		require.NoError(t, s.Close())
-	})
-}
-
-// The function of a batch may ask it, or another one: it is called without a lock.
-func TestBatchInsideOfABatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var b *lazy.Batch[int, int]
-		b = gathering(func(ctx context.Context, keys []int) (map[int]int, error) {
-			found := map[int]int{}
-			for _, k := range keys {
-				if k > 0 {
-					less, err := b.Get(ctx, k-1)
-					if err != nil {
-						return nil, err
-					}
-					found[k] = less
-				}
-				found[k] += k
-			}
-			return found, nil
-		})
-		s := lazy.NewScope(t.Context())
-		for _, ctx := range []context.Context{s.Context(), t.Context(), context.Background()} {
-			got, err := b.Get(ctx, 3)
-			require.NoError(t, err)
-			require.Equal(t, 3+2+1, got)
-		}
 		require.NoError(t, s.Close())
 	})
 }
@@ -233,62 +223,33 @@ func TestBatchOutsideOfAScope(t *testing.T) {
 
 // A caller that cannot leave before the call ends makes it on its own goroutine.
 func TestBatchRunsOnTheCallersGoroutine(t *testing.T) {
-	b := lazy.NewBatch(func(_ context.Context, keys []int) (map[int]int, error) {
+	fn := func(_ context.Context, keys []int) (map[int]int, error) {
 		return map[int]int{keys[0]: goroutine()}, nil
-	})
+	}
 	s := lazy.NewScope(apart(t))
-	for ctx, own := range map[context.Context]bool{s.Context(): true, context.Background(): true, t.Context(): false} {
-		got, err := b.Get(ctx, 1)
+	for i, c := range []struct {
+		batch *lazy.Batch[int, int]
+		ctx   context.Context
+		own   bool
+	}{
+		{lazy.NewBatch(fn), context.Background(), true},
+		{lazy.NewBatch(fn), t.Context(), false},
+		{lazy.BatchIn(s, "", fn), s.Context(), true},
+		{lazy.BatchIn(s, "", fn), context.Background(), true},
+		{lazy.BatchIn(s, "", fn), t.Context(), false},
+	} {
+		got, err := c.batch.Get(c.ctx, 1)
 		require.NoError(t, err)
-		require.Equal(t, own, got == goroutine())
+		require.Equal(t, c.own, got == goroutine(), i)
 	}
 	require.NoError(t, s.Close())
 }
 
-// One call has the keys of one scope, and is made under its context.
-func TestBatchKeepsScopesApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		calls := map[*lazy.Scope][]int{}
-		b := lazy.NewBatch(func(ctx context.Context, keys []int) (map[int]int, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			calls[lazy.ScopeOf(ctx)] = slices.Sorted(slices.Values(keys))
-			found := map[int]int{}
-			for _, k := range keys {
-				found[k] = k
-			}
-			return found, nil
-		})
-		hold := make(chan struct{})
-		b.SetYield(func() { <-hold })
-		scopes := []*lazy.Scope{nil, lazy.NewScope(t.Context()), lazy.NewScope(t.Context())}
-		var wg sync.WaitGroup
-		for i := range 9 {
-			ctx := t.Context()
-			if s := scopes[i%3]; s != nil {
-				ctx = s.Context()
-			}
-			wg.Go(func() {
-				if _, err := b.Get(ctx, i); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		synctest.Wait() // all are in a call
-		close(hold)
-		wg.Wait()
-		require.Equal(t, map[*lazy.Scope][]int{nil: {0, 3, 6}, scopes[1]: {1, 4, 7}, scopes[2]: {2, 5, 8}}, calls)
-		require.NoError(t, scopes[1].Close())
-		require.NoError(t, scopes[2].Close())
-	})
-}
-
 // TestBatchStress has many scopes with tasks that ask, wait for one another and
-// leave, all on one Batch: none hangs, and each key is in exactly one call.
+// leave: none hangs, and each key is in exactly one call.
 func TestBatchStress(t *testing.T) {
 	var served sync.Map
-	b := lazy.NewBatch(func(_ context.Context, keys []string) (map[string]string, error) {
+	load := func(_ context.Context, keys []string) (map[string]string, error) {
 		found := map[string]string{}
 		for _, k := range keys {
 			if _, twice := served.LoadOrStore(k, true); twice {
@@ -297,11 +258,16 @@ func TestBatchStress(t *testing.T) {
 			found[k] = k
 		}
 		return found, nil
-	})
+	}
+	alone := lazy.NewBatch(load)
 	var wg sync.WaitGroup
 	for scope := range 30 {
 		wg.Go(func() {
 			s := lazy.NewScope(t.Context())
+			b := alone
+			if scope%2 == 0 {
+				b = lazy.BatchIn(s, "", load)
+			}
 			var ws []lazy.Waiter
 			for task := range 8 {
 				ws = append(ws, lazy.In(s, func(ctx context.Context) (int, error) {

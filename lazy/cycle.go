@@ -13,14 +13,25 @@ import (
 // does not wait for: which of the two is first would be chance.
 type CycleError struct {
 	Path []string
+
+	several bool // a computation on the path is of several keys, which may need different things
 }
 
 func newCycleError(path []*Flight) *CycleError {
-	names := make([]string, 0, len(path)+1)
+	c := new(CycleError)
 	for _, f := range path {
-		names = append(names, f.work.Name())
+		c.Path = append(c.Path, f.work.Name())
+		c.several = c.several || f.several
 	}
-	return &CycleError{Path: append(names, names[0])}
+	c.Path = append(c.Path, c.Path[0])
+	return c
+}
+
+// isCycleOfSeveral reports whether err is a cycle that a computation of several keys may
+// only seem to close.
+func isCycleOfSeveral(err error) bool {
+	c, ok := err.(*CycleError)
+	return ok && c.several
 }
 
 // Error returns the path with arrows between the names.

@@ -35,6 +35,8 @@ type Flight struct {
 	scope  *Scope                  // waits for the computation; may be nil
 	cancel context.CancelCauseFunc // called when every waiter has left; nil if the computation then goes on
 
+	several bool // Compute is for several keys of a Batch; set before it waits for anything
+
 	complete  atomic.Bool // outcome is set, and does not change any more
 	abandoned bool        // every waiter left, and the computation is cancelled; guarded by mu
 	outcome   any

@@ -18,7 +18,7 @@ var ErrClosed = errors.New("lazy: scope closed")
 // A Scope is safe for concurrent use, but a function that the scope computes must not
 // call Close: it would wait for itself.
 type Scope struct {
-	ctx    scopeContext
+	ctx    context.Context
 	parent <-chan struct{} // Done of the context the scope was made with
 	cancel context.CancelCauseFunc
 
@@ -32,35 +32,10 @@ type Scope struct {
 	errs    []error // that Close returns
 }
 
-// scopeContext is a scope's context, in which [ScopeOf] finds the scope.
-type scopeContext struct {
-	context.Context
-	s *Scope
-}
-
-// ScopeKey is the context key of a [Scope]. A context.Context with a scope of its own
-// returns the *Scope, or nil for none, from its Value method.
-type ScopeKey struct{}
-
-// Value returns the scope to [ScopeOf], and otherwise the value of the scope's context.
-func (c scopeContext) Value(key any) any {
-	if _, ok := key.(ScopeKey); ok {
-		return c.s
-	}
-	return c.Context.Value(key)
-}
-
-// ScopeOf returns the scope that ctx belongs to, or nil.
-func ScopeOf(ctx context.Context) *Scope {
-	s, _ := ctx.Value(ScopeKey{}).(*Scope)
-	return s
-}
-
 // NewScope returns a scope whose computations run under ctx until Close.
 func NewScope(ctx context.Context) *Scope {
 	s := &Scope{parent: ctx.Done(), idle: make(chan struct{}), done: make(chan struct{})}
-	ctx, s.cancel = context.WithCancelCause(ctx)
-	s.ctx = scopeContext{ctx, s}
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	return s
 }
 

@@ -42,6 +42,15 @@ type result[T any] struct {
 	panics *PanicError // to be raised again for each waiter
 }
 
+// deliver returns the outcome to a caller, or raises its panic. s is the Value's scope.
+func (r *result[T]) deliver(s *Scope) (T, error) {
+	if r.panics != nil {
+		s.clearOrphan(r.panics)
+		r.panics.Raise()
+	}
+	return r.val, r.err
+}
+
 // New returns a stand-alone value that fn computes on first use.
 func New[T any](fn func(context.Context) (T, error)) *Value[T] {
 	return &Value[T]{fn: fn}
@@ -72,17 +81,16 @@ func (v *Value[T]) Get(ctx context.Context) (T, error) {
 	return v.get(ctx)
 }
 
-func (v *Value[T]) get(ctx context.Context) (T, error) {
+func (v *Value[T]) get(ctx context.Context) (val T, err error) {
 	if ctx.Err() != nil {
-		var zero T
-		return zero, context.Cause(ctx)
+		return val, context.Cause(ctx)
 	}
 	inline := v.scope.outlivedBy(ctx.Done())
-	f, started, r := v.join(ctx, inline, true)
-	if f == nil {
-		return r.val, r.err
+	r, err := v.join(ctx, inline, true).wait(ctx, Current(ctx), inline)
+	if err != nil {
+		return val, err
 	}
-	return f.await(ctx, started, inline)
+	return r.deliver(v.scope)
 }
 
 // Wait is Get without the value.
@@ -112,12 +120,12 @@ func (v *Value[T]) Start(ctx context.Context) {
 		return
 	}
 	wait := v.scope == nil // a scope's computation goes on without waiters
-	f, started, _ := v.join(ctx, false, wait)
-	if started {
-		f.Start(nil, false)
+	w := v.join(ctx, false, wait)
+	if w.start {
+		w.flight.Start(nil, false)
 	}
-	if f != nil && wait && ctx.Done() != nil {
-		go f.Wait(ctx, nil)
+	if w.flight != nil && wait && ctx.Done() != nil {
+		go w.flight.Wait(ctx, nil)
 	}
 }
 
@@ -165,25 +173,25 @@ func (v *Value[T]) idle() bool {
 	return v.res.Load() == nil && (v.flight == nil || v.flight.isAbandoned())
 }
 
-// join returns the kept outcome, or the computation for a caller with ctx and whether
-// the caller has to start it. With wait the caller is added to the waiters.
-func (v *Value[T]) join(ctx context.Context, inline, wait bool) (f *valueFlight[T], start bool, r *result[T]) {
+// join returns what a caller with ctx waits for. With wait the caller is added to the
+// waiters of the computation.
+func (v *Value[T]) join(ctx context.Context, inline, wait bool) valueWait[T] {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if r := v.res.Load(); r != nil {
-		return nil, false, r
+		return valueWait[T]{kept: r}
 	}
 	if f := v.flight; f != nil && (!wait || f.join()) {
-		return f, false, nil
+		return valueWait[T]{flight: f}
 	}
 	if v.fn == nil {
-		return nil, false, &result[T]{err: errNoFunc}
+		return valueWait[T]{kept: &result[T]{err: errNoFunc}}
 	}
 	v.flight = newValueFlight(v, ctx, inline)
 	if wait {
 		v.flight.waiters = 1
 	}
-	return v.flight, true, nil
+	return valueWait[T]{flight: v.flight, start: true}
 }
 
 // funcName returns the name of a function in the program.

@@ -27,23 +27,27 @@ func newValueFlight[T any](v *Value[T], ctx context.Context, inline bool) *value
 	return f
 }
 
-// await returns the outcome to a caller that has joined, and that starts the
-// computation if start is set.
-func (f *valueFlight[T]) await(ctx context.Context, start, inline bool) (val T, err error) {
-	caller := Current(ctx)
-	if start {
-		f.Start(caller, inline)
+// valueWait is what a caller of a Value waits for.
+type valueWait[T any] struct {
+	kept   *result[T]      // the outcome, if it is there
+	flight *valueFlight[T] // otherwise the computation
+	start  bool            // the caller has to start flight
+}
+
+// wait returns the outcome on behalf of caller, the [Current] flight of ctx. Its error is
+// that of [Flight.Wait].
+func (w valueWait[T]) wait(ctx context.Context, caller *Flight, inline bool) (*result[T], error) {
+	if w.kept != nil {
+		return w.kept, nil
 	}
-	out, err := f.Wait(ctx, caller)
+	if w.start {
+		w.flight.Start(caller, inline)
+	}
+	out, err := w.flight.Wait(ctx, caller)
 	if err != nil {
-		return val, err
+		return nil, err
 	}
-	r := out.(*result[T])
-	if r.panics != nil {
-		f.v.scope.clearOrphan(r.panics)
-		r.panics.Raise()
-	}
-	return r.val, r.err
+	return out.(*result[T]), nil
 }
 
 func (f *valueFlight[T]) Name() string { return f.v.Name() }

@@ -99,17 +99,12 @@ func From(ctx context.Context) *Context {
 	return c
 }
 
-// Value returns c to [From], the scope of its tasks, if there is one, to [lazy.ScopeOf],
-// and otherwise the value of the request's context.
+// Value returns c to [From], and otherwise the value of the request's context.
 func (c *Context) Value(key any) any {
-	switch key.(type) {
-	case contextKey:
+	if _, ok := key.(contextKey); ok {
 		return c
-	case lazy.ScopeKey:
-		return c.scope.Load()
-	default:
-		return c.Context.Value(key)
 	}
+	return c.Context.Value(key)
 }
 
 // Request returns the HTTP request, or nil if there is none, as on a raw connection.

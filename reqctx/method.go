@@ -43,29 +43,48 @@ func (m Memo[K, V]) Get(ctx context.Context, arg K) (V, error) {
 	return memo.Get(ctx, arg)
 }
 
-// Batch is a property with an argument that is resolved for many arguments at once: Gets
-// that are made at the same moment in a request, by the properties of a
-// [Context.Resolve] for example, are one call, as [lazy.Batch] documents. A Get never
-// waits for other computations of the request. Results are kept as those of a [Memo].
+// Batch is a property with an argument that is resolved for many arguments at once, as
+// [lazy.Batch] documents: GetAll is the way to load a list. Values and errors are kept
+// for the request. Make batches once, in package-level variables, like keys.
 type Batch[K comparable, V any] struct {
-	memo Memo[K, V]
+	key Key[*lazy.Batch[K, V]]
 }
 
-// NewBatch returns a new batch property. By name, the property is a *lazy.Memo.
+// NewBatch returns a new batch property. By name, the property is its *lazy.Batch.
 func NewBatch[K comparable, V any](name string) Batch[K, V] {
-	return Batch[K, V]{NewMemo[K, V](name)}
+	return Batch[K, V]{NewKey[*lazy.Batch[K, V]](name)}
 }
 
-// ProvideBatch adds the property to a registry. fn gets each argument at most once in a
-// request and returns the values that it found; Get returns [lazy.ErrMissing] for the
-// others. ProvideBatch panics as [Provide] does.
+// ProvideBatch adds the property to a registry. fn runs under the request's context, as
+// the function of [lazy.BatchIn]. ProvideBatch panics as [Provide] does.
 func ProvideBatch[K comparable, V any](reg *Registry, b Batch[K, V], fn func(ctx context.Context, args []K) (map[K]V, error)) {
-	batch := lazy.NewBatch(fn) // it keeps the requests apart by their scopes
-	ProvideMemo(reg, b.memo, batch.Get)
+	Provide(reg, b.key, Prop[*lazy.Batch[K, V]]{
+		Handle: true,
+		Resolve: func(ctx context.Context) (*lazy.Batch[K, V], error) {
+			return lazy.BatchIn(From(ctx).tasks(), b.Name(), fn), nil
+		},
+	})
 }
 
 // Name returns the property's name.
-func (b Batch[K, V]) Name() string { return b.memo.Name() }
+func (b Batch[K, V]) Name() string { return b.key.name }
 
-// Get returns the result for arg in ctx's request.
-func (b Batch[K, V]) Get(ctx context.Context, arg K) (V, error) { return b.memo.Get(ctx, arg) }
+// Get returns the value for arg in ctx's request. Gets that are made at the same moment
+// usually share a call of the function.
+func (b Batch[K, V]) Get(ctx context.Context, arg K) (val V, err error) {
+	batch, err := b.key.Get(ctx)
+	if err != nil {
+		return val, err
+	}
+	return batch.Get(ctx, arg)
+}
+
+// GetAll returns the values for args in ctx's request, in the order of args. It loads
+// with one call all values that the request does not have and is not loading.
+func (b Batch[K, V]) GetAll(ctx context.Context, args []K) ([]V, error) {
+	batch, err := b.key.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return batch.GetAll(ctx, args)
+}

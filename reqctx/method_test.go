@@ -70,16 +70,22 @@ type loader struct {
 	reqctx.Batch[string, string]
 	mu    sync.Mutex
 	calls [][]string
+	takes time.Duration
 }
 
 // provideLoader adds the batch property load, and properties that ask it, each for its
 // own name.
 func provideLoader(reg *reqctx.Registry, timeout time.Duration, names ...string) *loader {
 	l := &loader{Batch: reqctx.NewBatch[string, string]("load")}
-	reqctx.ProvideBatch(reg, l.Batch, func(_ context.Context, keys []string) (map[string]string, error) {
+	reqctx.ProvideBatch(reg, l.Batch, func(ctx context.Context, keys []string) (map[string]string, error) {
 		l.mu.Lock()
-		defer l.mu.Unlock()
 		l.calls = append(l.calls, keys)
+		l.mu.Unlock()
+		if l.takes > 0 {
+			if _, err := takes(l.takes, 0)(ctx); err != nil {
+				return nil, err
+			}
+		}
 		found := map[string]string{}
 		for _, k := range keys {
 			found[k] = k + "!"
@@ -189,5 +195,99 @@ func TestBatchOfASingleReader(t *testing.T) {
 	_, err = load.Get(c, 2)
 	require.ErrorIs(t, err, lazy.ErrMissing)
 	require.Equal(t, "load", load.Name())
+	v, err := c.Get("load")
+	require.NoError(t, err)
+	require.IsType(t, (*lazy.Batch[int, int])(nil), v)
+	require.NoError(t, c.Finish())
+	_, err = load.Get(c, 1)
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+	_, err = load.GetAll(c, nil)
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+	_, err = load.GetAll(t.Context(), nil)
+	require.ErrorIs(t, err, reqctx.ErrNoRequest)
+}
+
+// A list asks for what the request neither has nor is loading, in one call.
+func TestBatchGetAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		load := provideLoader(reg, 0)
+		for range 2 { // each request has its own values
+			c := reqctx.New(t.Context(), reg)
+			got, err := load.Get(c, "a")
+			require.NoError(t, err)
+			require.Equal(t, "a!", got)
+			load.takes = time.Second
+			began := time.Now()
+			one := make(chan error)
+			go func() { _, err := load.Get(c, "b"); one <- err }()
+			synctest.Wait()
+			all, err := load.GetAll(c, []string{"c", "b", "a", "c", "d"})
+			require.NoError(t, err)
+			require.Equal(t, []string{"c!", "b!", "a!", "c!", "d!"}, all)
+			require.Equal(t, time.Second, time.Since(began))
+			require.NoError(t, <-one)
+			require.Equal(t, [][]string{{"a"}, {"b"}, {"c", "d"}}, load.seen())
+			all, err = load.GetAll(c, []string{"d", "a"})
+			require.NoError(t, err)
+			require.Equal(t, []string{"d!", "a!"}, all)
+			require.Empty(t, load.seen(), "kept for the request")
+			require.NoError(t, c.Finish())
+			load.takes = 0
+		}
+	})
+}
+
+// A reader whose own context ends leaves. The others and the request get the values.
+func TestBatchReaderLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		load := provideLoader(reg, 0)
+		load.takes = time.Minute
+		c := reqctx.New(t.Context(), reg)
+		ctx, cancel := context.WithTimeoutCause(c, time.Second, errBoom)
+		defer cancel()
+		_, err := load.GetAll(ctx, []string{"a", "b"})
+		require.ErrorIs(t, err, errBoom)
+		all, err := load.GetAll(c, []string{"a", "b"})
+		require.NoError(t, err)
+		require.Equal(t, []string{"a!", "b!"}, all)
+		require.Equal(t, [][]string{{"a", "b"}}, load.seen())
+		require.NoError(t, c.Finish())
+	})
+}
+
+func TestBatchOrElse(t *testing.T) {
+	unread := reqctx.NewBatch[string, int]("unread")
+	reg := quiet()
+	reqctx.ProvideBatch(reg, unread, lazy.OrElse(func(context.Context, []string) (map[string]int, error) {
+		return map[string]int{"ada": 2}, nil
+	}, 0))
+	c := reqctx.New(t.Context(), reg)
+	all, err := unread.GetAll(c, []string{"grace", "ada"})
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 2}, all)
+	require.NoError(t, c.Finish())
+}
+
+// The path of a cycle has the names of the properties.
+func TestBatchCycle(t *testing.T) {
+	author, team := reqctx.NewBatch[int, int]("author"), reqctx.NewBatch[int, int]("team")
+	reg := quiet()
+	reads := func(b reqctx.Batch[int, int]) lazy.BatchFunc[int, int] {
+		return func(ctx context.Context, keys []int) (map[int]int, error) {
+			_, err := b.GetAll(ctx, keys)
+			return nil, err
+		}
+	}
+	reqctx.ProvideBatch(reg, author, reads(team))
+	reqctx.ProvideBatch(reg, team, reads(author))
+	c := reqctx.New(t.Context(), reg)
+	var cycle *lazy.CycleError
+	_, err := author.Get(c, 1)
+	require.ErrorAs(t, err, &cycle)
+	require.Equal(t, []string{"author", "team", "author"}, cycle.Path)
+	_, err = author.GetAll(c, []int{2, 3})
+	require.ErrorAs(t, err, &cycle)
 	require.NoError(t, c.Finish())
 }

@@ -1,0 +1,165 @@
+package lazy_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/lazy"
+)
+
+func TestGetAllIsOneCall(t *testing.T) {
+	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
+		var c tally
+		b := lazy.BatchIn(s, "", c.squares)
+		got, err := b.GetAll(ctx, []int{3, 1, 2, 1, 3})
+		require.NoError(t, err)
+		require.Equal(t, []int{9, 1, 4, 1, 9}, got, "in the order of the keys")
+		require.Equal(t, [][]int{{3, 1, 2}}, c.seen(), "each key once")
+	})
+}
+
+func TestGetAllWithoutKeys(t *testing.T) {
+	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
+		var c tally
+		b := lazy.BatchIn(s, "", c.squares)
+		for _, keys := range [][]int{nil, {}} {
+			got, err := b.GetAll(ctx, keys)
+			require.NoError(t, err)
+			require.Empty(t, got)
+		}
+		require.Empty(t, c.seen())
+		ended, cancel := context.WithCancelCause(ctx)
+		cancel(errBoom)
+		_, err := b.GetAll(ended, nil)
+		require.Equal(t, errBoom, err)
+	})
+}
+
+// No goroutine is started for a caller that cannot leave.
+func TestGetAllRunsOnTheCallersGoroutine(t *testing.T) {
+	s := lazy.NewScope(apart(t))
+	b := lazy.BatchIn(s, "", func(_ context.Context, keys []int) (map[int]int, error) {
+		return map[int]int{1: goroutine(), 2: goroutine()}, nil
+	})
+	got, err := b.GetAll(s.Context(), []int{1, 2})
+	require.NoError(t, err)
+	require.Equal(t, []int{goroutine(), goroutine()}, got)
+	require.NoError(t, s.Close())
+}
+
+// A scope's batch asks neither for what it has nor for what is being loaded.
+func TestGetAllAsksForTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lazy.NewScope(t.Context())
+		c := tally{takes: time.Second}
+		b := lazy.BatchIn(s, "", c.squares)
+		ctx := s.Context()
+		_, err := b.GetAll(ctx, []int{1, 2})
+		require.NoError(t, err)
+		began := time.Now()
+		loading := make(chan error)
+		go func() { _, err := b.Get(ctx, 3); loading <- err }()
+		synctest.Wait()
+		got, err := b.GetAll(ctx, []int{4, 3, 2, 1, 5})
+		require.NoError(t, err)
+		require.Equal(t, []int{16, 9, 4, 1, 25}, got)
+		require.Equal(t, time.Second, time.Since(began), "both calls at the same time")
+		require.NoError(t, <-loading)
+		require.Equal(t, [][]int{{1, 2}, {3}, {4, 5}}, c.seen())
+		for key := range 5 {
+			_, err := b.Get(ctx, key+1)
+			require.NoError(t, err)
+		}
+		require.Len(t, c.seen(), 3)
+		require.NoError(t, s.Close())
+	})
+}
+
+func TestGetAllSharesACallWithOthers(t *testing.T) {
+	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
+		var c tally
+		b := gatheringIn(s, c.squares)
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() {
+				if got, err := b.GetAll(ctx, []int{i, i + 1}); err != nil || !slices.Equal(got, []int{i * i, (i + 1) * (i + 1)}) {
+					t.Error(got, err)
+				}
+			})
+			wg.Go(func() {
+				if got, err := b.Get(ctx, i); err != nil || got != i*i {
+					t.Error(got, err)
+				}
+			})
+		}
+		wg.Wait()
+		calls := c.seen()
+		require.Len(t, calls, 1)
+		slices.Sort(calls[0])
+		require.Equal(t, []int{0, 1, 2, 3, 4, 5}, calls[0])
+	})
+}
+
+func TestBatchHitDoesNotAllocate(t *testing.T) {
+	s := lazy.NewScope(apart(t))
+	b := lazy.BatchIn(s, "", new(tally).squares)
+	ctx := s.Context()
+	_, err := b.Get(ctx, 1)
+	require.NoError(t, err)
+	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = b.Get(ctx, 1) }))
+	require.NoError(t, s.Close())
+}
+
+// Overlapping lists and single keys, with callers that leave: each key is loaded once.
+func TestGetAllStress(t *testing.T) {
+	const keys = 200
+	for range 50 {
+		s := lazy.NewScope(t.Context())
+		var loads [keys]atomic.Int32
+		b := lazy.BatchIn(s, "", func(_ context.Context, ks []int) (map[int]int, error) {
+			found := map[int]int{}
+			for _, k := range ks {
+				loads[k].Add(1)
+				found[k] = -k
+			}
+			return found, nil
+		})
+		var wg sync.WaitGroup
+		for g := range 16 {
+			wg.Go(func() {
+				ctx, cancel := context.WithCancel(s.Context())
+				defer cancel()
+				for from := g; from < keys-20; from += 7 {
+					list := make([]int, 20)
+					for i := range list {
+						list[i] = from + i
+					}
+					if g%4 == 0 {
+						gone, leave := context.WithCancel(ctx)
+						go leave()
+						_, _ = b.GetAll(gone, list)
+						continue
+					}
+					if got, err := b.GetAll(ctx, list); err != nil || got[19] != -list[19] {
+						t.Error(got, err)
+					}
+					if got, err := b.Get(ctx, from+20); err != nil || got != -from-20 {
+						t.Error(got, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		require.NoError(t, s.Close())
+		for k := range loads {
+			require.LessOrEqual(t, loads[k].Load(), int32(1), k)
+		}
+	}
+}
