@@ -7,7 +7,7 @@
 //   - [Go] makes one that is computed at once: a task whose result is read later.
 //   - [All] waits for several values in parallel.
 //   - [NewMemo] makes a function that is computed once for each argument.
-//   - [NewBatch] answers Gets that are made at the same moment with one call.
+//   - [NewBatch] and [BatchIn] load lists with one call: see [Batch.GetAll].
 //   - [Flight] is the engine of all of these, for packages that keep values in a form of
 //     their own, as reqctx does.
 //

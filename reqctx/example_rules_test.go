@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -237,26 +236,41 @@ func ExampleOverride() {
 	// from the token <nil>
 }
 
-// Goroutines that ask for one author each usually share a call of the database.
+// A list asks only for what the request does not have.
 func ExampleBatch() {
 	author := reqctx.NewBatch[int, string]("author")
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	reqctx.ProvideBatch(reg, author, func(_ context.Context, ids []int) (map[int]string, error) {
-		known := map[int]string{1: "ada", 2: "grace", 3: "barbara"} // SELECT … WHERE id IN (ids)
+		fmt.Println("SELECT id, name FROM authors WHERE id IN", ids)
+		known := map[int]string{1: "ada", 2: "grace", 3: "barbara"}
 		return known, nil
 	})
 
 	c := reqctx.New(context.Background(), reg)
-	names := make([]string, 3)
-	var readers sync.WaitGroup
-	for i := range names {
-		readers.Go(func() { names[i], _ = author.Get(c, i+1) })
-	}
-	readers.Wait()
-	fmt.Println(names)
+	fmt.Println(author.GetAll(c, []int{3, 1, 3}))
+	fmt.Println(author.GetAll(c, []int{1, 2, 3}))
 	_, err := author.Get(c, 4)
-	fmt.Println(errors.Is(err, lazy.ErrMissing))
+	fmt.Println(err)
 	// Output:
-	// [ada grace barbara]
-	// true
+	// SELECT id, name FROM authors WHERE id IN [3 1]
+	// [barbara ada barbara] <nil>
+	// SELECT id, name FROM authors WHERE id IN [2]
+	// [ada grace barbara] <nil>
+	// SELECT id, name FROM authors WHERE id IN [4]
+	// lazy: no value for the key: 4
+}
+
+// A user without unread messages has none, which is not an error.
+func ExampleBatch_missing() {
+	unread := reqctx.NewBatch[string, int]("unread")
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	count := func(_ context.Context, users []string) (map[string]int, error) {
+		return map[string]int{"ada": 3}, nil // SELECT … GROUP BY user
+	}
+	reqctx.ProvideBatch(reg, unread, lazy.OrElse(count, 0))
+
+	c := reqctx.New(context.Background(), reg)
+	fmt.Println(unread.GetAll(c, []string{"grace", "ada"}))
+	// Output:
+	// [0 3] <nil>
 }

@@ -1,12 +1,12 @@
-// Loader is a list of posts by several authors. A query for each post's author would be N+1 queries;
-// as a batch property, the authors that are asked for at the same moment are one query.
+// Loader is a list of posts by several authors. A query for each post's author would be N+1 queries.
+// With a batch property, all authors of the list are one query.
 //
 //	go run ./examples/loader
 //
 //	curl http://127.0.0.1:8080/naive
 //	curl http://127.0.0.1:8080/posts
 //
-// The first makes 21 queries, the second usually 2 or 3. Both answer with the same 20 posts.
+// The first makes 21 queries, the second makes 2. Both answer with the same 20 posts.
 package main
 
 import (
@@ -17,8 +17,6 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
@@ -50,8 +48,8 @@ func newServer() (*server.Server, error) {
 		Handle:  true, // a counter of the request's own queries, without I/O
 		Resolve: func(context.Context) (*database, error) { return &database{}, nil },
 	})
-	// The function gets the ids of all Gets of one moment, each once. What it does not return is
-	// lazy.ErrMissing to its readers.
+	// The function gets each id once in a request. An id that it returns no name for is the error
+	// lazy.ErrMissing.
 	reqctx.ProvideBatch(srv.Registry(), author, func(ctx context.Context, ids []int) (map[int]string, error) {
 		d, err := db.Get(ctx)
 		if err != nil {
@@ -88,22 +86,23 @@ func listNaively(w http.ResponseWriter, req *server.Request) error {
 	return writePosts(w, d, posts)
 }
 
-// listPosts asks for all authors at once: one goroutine for each, as a Get waits for its result.
+// listPosts queries all authors at once.
 func listPosts(w http.ResponseWriter, req *server.Request) error {
 	d, err := db.Get(req.Context())
 	if err != nil {
 		return err
 	}
 	posts := d.posts()
-	group, ctx := errgroup.WithContext(req.Context())
-	for i := range posts {
-		group.Go(func() (err error) {
-			posts[i].Author, err = author.Get(ctx, posts[i].AuthorID)
-			return err
-		})
+	ids := make([]int, len(posts))
+	for i, p := range posts {
+		ids[i] = p.AuthorID
 	}
-	if err := group.Wait(); err != nil {
+	names, err := author.GetAll(req.Context(), ids)
+	if err != nil {
 		return err
+	}
+	for i, name := range names {
+		posts[i].Author = name
 	}
 	return writePosts(w, d, posts)
 }
