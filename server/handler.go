@@ -2,10 +2,8 @@ package server
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"regexp"
-	"slices"
 
 	"github.com/lazyreq/lazyreq/internal/option"
 )
@@ -28,7 +26,7 @@ func (s *Server) HandleFunc(pattern string, h HandlerFunc, options ...RouteOptio
 		panic(fmt.Sprintf("server: route %q: the handler is nil", pattern))
 	}
 	prefetch := s.prefetchNames(pattern, options)
-	s.handle(pattern, func(w http.ResponseWriter, r *http.Request) {
+	s.handle(pattern, nil, func(w http.ResponseWriter, r *http.Request) {
 		g := w.(*gate)
 		g.routed = true
 		req := g.x.request(r)
@@ -45,7 +43,10 @@ func (s *Server) Handle(pattern string, h http.Handler, options ...RouteOption) 
 		panic(fmt.Sprintf("server: route %q: the handler is nil", pattern))
 	}
 	prefetch := s.prefetchNames(pattern, options)
-	s.handle(pattern, func(w http.ResponseWriter, r *http.Request) {
+	if _, ok := h.(*http.ServeMux); !ok && isSubtree(pattern) {
+		s.opaque.Store(true)
+	}
+	s.handle(pattern, h, func(w http.ResponseWriter, r *http.Request) {
 		g := w.(*gate)
 		g.routed = true
 		g.x.ctx.SetRequest(r)
@@ -57,15 +58,14 @@ func (s *Server) Handle(pattern string, h http.Handler, options ...RouteOption) 
 // registeredAt is what a panic of the mux adds to a pattern: the line of s.handle.
 var registeredAt = regexp.MustCompile(` \(registered at [^)]*\)`)
 
-// handle adds a route to the mux.
-func (s *Server) handle(pattern string, h http.HandlerFunc) {
+// handle adds a route to the mux. mounted is the handler given to Handle, or nil.
+func (s *Server) handle(pattern string, mounted http.Handler, h http.HandlerFunc) {
 	defer func() {
 		if v := recover(); v != nil {
 			panic("server: " + registeredAt.ReplaceAllString(fmt.Sprint(v), ""))
 		}
 	}()
-	s.mux.HandleFunc(pattern, h)
-	s.patterns.Store(pattern, true)
+	s.mux.Handle(pattern, route{h, mounted})
 }
 
 // Use puts standard middleware around everything that the server answers: its handlers, the 404
@@ -130,7 +130,6 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.routed = false
-	s.checkRoutes.Do(s.warnUnknownRoutes)
 	s.mux.ServeHTTP(g, r)
 	g.routed = true
 }
@@ -196,19 +195,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h http.Handler, a
 	defer x.end()
 	h.ServeHTTP(&x.gate, r)
 	x.complete()
-}
-
-// warnUnknownRoutes logs the patterns of Options.Params.Routes that no route has: their budgets
-// don't apply. It can't know the routes of other routers.
-func (s *Server) warnUnknownRoutes() {
-	if s.wrapped.Load() {
-		return
-	}
-	for _, pattern := range slices.Sorted(maps.Keys(s.opts.Params.Routes)) {
-		if _, ok := s.patterns.Load(pattern); !ok {
-			s.log.Warn("Options.Params.Routes has a pattern that no route of the server has", "pattern", pattern)
-		}
-	}
 }
 
 // refuse returns an error if r may not reach the handlers. They would have answered it else, so

@@ -28,8 +28,12 @@ func (s *Server) ListenAndServe(addr string) error {
 
 // Serve serves HTTP on l, which it closes in the end, until Shutdown or Close,
 // and then returns [http.ErrServerClosed]. It may be called for several
-// listeners.
-func (s *Server) Serve(l net.Listener) error { return s.httpServer().Serve(l) }
+// listeners. It logs a warning for each pattern of Options.Params.Routes that no
+// route has.
+func (s *Server) Serve(l net.Listener) error {
+	s.warnUnknownRoutes()
+	return s.httpServer().Serve(l)
+}
 
 // ListenAndServeTLS serves HTTPS, with HTTP/2, on a TCP address until Shutdown or
 // Close, and then returns [http.ErrServerClosed]. The files are in PEM; when they
@@ -51,7 +55,7 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 		return err
 	}
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: cert.get}
-	return s.httpServer().Serve(tls.NewListener(l, conf))
+	return s.Serve(tls.NewListener(l, conf))
 }
 
 // Shutdown stops accepting connections and waits for the requests and raw

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/params"
 	ratestore "github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/session/memstore"
@@ -64,27 +63,6 @@ func (*quietObserver) RequestEnd(context.Context, server.RequestInfo)           
 type sliceObserver struct {
 	*quietObserver
 	_ []int
-}
-
-func TestUnknownRoutesOfParamsAreLogged(t *testing.T) {
-	o := server.Options{Params: params.Options{Routes: map[string]params.Options{"POST /up": {}, "POST /upp": {}}}}
-	srv, log := newServer(t, o)
-	srv.HandleFunc("POST /up", nothing)
-	for range 2 {
-		srv.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/up", nil))
-	}
-	lines := log.at("")
-	require.Len(t, lines, 1)
-	require.Equal(t, "WARN", lines[0]["level"])
-	require.Equal(t, "Options.Params.Routes has a pattern that no route of the server has", lines[0]["msg"])
-	require.Equal(t, "POST /upp", lines[0]["pattern"])
-
-	srv, log = newServer(t, o)
-	mux := http.NewServeMux()
-	mux.Handle("POST /up", srv.WrapFunc(nothing)) // as the pattern of another router
-	srv.HandleFunc("/", nothing)
-	srv.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/up", nil))
-	require.Empty(t, log.at(""))
 }
 
 func TestFailedCleanUpNamesItsRequest(t *testing.T) {

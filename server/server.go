@@ -31,10 +31,9 @@ type Server struct {
 	handler   http.Handler // the middleware around the mux
 	innermost *nextHandler // within the last middleware, nil if there is none
 
-	patterns    sync.Map // of the routes
-	observers   *observers
-	wrapped     atomic.Bool // requests come by other routers, too
-	checkRoutes sync.Once   // at the first request to the mux
+	observers *observers
+	wrapped   atomic.Bool // other routers may have handlers of this server
+	opaque    atomic.Bool // a router that is not a ServeMux may be mounted
 
 	endings *lazy.Scope // the ends of requests that outlast their handlers
 	conns   connSet     // raw connections

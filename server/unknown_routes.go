@@ -1,0 +1,72 @@
+package server
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// route is the handler of a route in the server's mux.
+type route struct {
+	http.HandlerFunc
+	mounted http.Handler // the handler that was given to Handle, or nil
+}
+
+// warnUnknownRoutes logs the patterns of Options.Params.Routes that no route has: their budgets
+// have no effect. It cannot know the patterns of a router that is not an [http.ServeMux]. If such
+// a router may change the path, as [http.StripPrefix] does, its handlers may have any pattern.
+func (s *Server) warnUnknownRoutes() {
+	if s.wrapped.Load() && s.opaque.Load() {
+		return
+	}
+	for _, pattern := range slices.Sorted(maps.Keys(s.opts.Params.Routes)) {
+		if !slices.ContainsFunc(examplesOf(pattern), func(r *http.Request) bool { return s.mayRoute(pattern, r) }) {
+			s.log.Warn("Options.Params.Routes has a pattern that no route of the server has", "pattern", pattern)
+		}
+	}
+}
+
+// mayRoute reports whether the server, or a router mounted in it, may give r to a handler with the
+// pattern.
+func (s *Server) mayRoute(pattern string, r *http.Request) bool {
+	h, found := s.mux.Handler(r)
+	own, _ := h.(route) // the mux may redirect r
+	for h = own.mounted; found != pattern; {
+		mux, ok := h.(*http.ServeMux)
+		if !ok {
+			return h != nil && isSubtree(found)
+		}
+		h, found = mux.Handler(r)
+	}
+	return true
+}
+
+// isSubtree reports whether a pattern matches paths of any length.
+func isSubtree(pattern string) bool {
+	return strings.HasSuffix(pattern, "/") || strings.HasSuffix(pattern, "...}")
+}
+
+// examplesOf returns requests that pattern matches. Those of a subtree have paths of several lengths,
+// as other patterns may match some of them.
+func examplesOf(pattern string) (examples []*http.Request) {
+	method, rest, found := strings.Cut(pattern, " ")
+	if !found {
+		method, rest = "", pattern
+	}
+	host, path, _ := strings.Cut(strings.TrimLeft(rest, " \t"), "/")
+	path = "/" + strings.TrimSuffix(path, "{$}")
+	paths := []string{path}
+	if isSubtree(pattern) {
+		for n := range 8 {
+			paths = append(paths, path[:strings.LastIndexByte(path, '/')]+strings.Repeat("/-", n+1))
+		}
+	}
+	for _, path := range paths {
+		if u, err := url.ParseRequestURI(path); err == nil {
+			examples = append(examples, &http.Request{Method: method, Host: host, URL: u})
+		}
+	}
+	return examples
+}

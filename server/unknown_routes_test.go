@@ -1,0 +1,99 @@
+package server_test
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/params"
+	"github.com/lazyreq/lazyreq/server"
+)
+
+// plain is a standard handler.
+var plain = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+
+// around is a middleware that hides the handler's type.
+func around(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r) })
+}
+
+// muxOf returns a mux with h at the patterns.
+func muxOf(h http.Handler, patterns ...string) *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, p := range patterns {
+		mux.Handle(p, h)
+	}
+	return mux
+}
+
+func TestUnknownRoutesOfParamsAreLogged(t *testing.T) {
+	const upload, typo = "POST /api/up", "POST /api/upp"
+	for name, c := range map[string]struct {
+		build  func(srv *server.Server)
+		routes []string // the patterns that have budgets, with ! before those that are unknown
+	}{
+		"routes": {func(srv *server.Server) {
+			srv.HandleFunc(upload, nothing)
+			srv.Handle("GET /{id}/x", plain)
+		}, []string{upload, "GET /{id}/x", "!" + typo, "!/api/up", "!POST /api/up/", "!GET /{name}/x", "!POST", "!a%b", "!/%zz"}},
+		"patterns of all kinds": {func(srv *server.Server) {
+			for _, p := range []string{"/", "GET /{$}", "/a", "GET /a", "/a/", "/a/{$}", "/a/{id}", "/a/{id}/b/", "x.test/a/{id}", "/b%2Fb", "POST  /c"} {
+				srv.HandleFunc(p, nothing)
+			}
+		}, []string{"/", "GET /{$}", "/a", "GET /a", "/a/", "/a/{$}", "/a/{id}", "/a/{id}/b/", "x.test/a/{id}", "/b%2Fb", "POST  /c", "!POST /a/{id}", "!/d", "!/a/{more...}"}},
+		"subtrees in subtrees": {func(srv *server.Server) {
+			for _, p := range []string{"/", "/{$}", "/{a}/{b}/{c...}"} {
+				srv.HandleFunc(p, nothing)
+			}
+		}, []string{"/", "/{$}", "/{a}/{b}/{c...}", "!/{a}/"}},
+		"a mux": {func(srv *server.Server) {
+			srv.Handle("/api/", muxOf(plain, upload))
+		}, []string{upload, "!" + typo, "/api/", "!POST /up"}},
+		"a mux with handlers of the server": {func(srv *server.Server) {
+			srv.Handle("/api/", muxOf(srv.WrapFunc(nothing), upload))
+		}, []string{upload, "!" + typo, "!POST /up"}},
+		"a mux in a mux": {func(srv *server.Server) {
+			srv.Handle("/", muxOf(muxOf(srv.WrapFunc(nothing), upload), "/api/"))
+		}, []string{upload, "!" + typo, "/api/", "!/{rest...}"}},
+		"a mux in a middleware": {func(srv *server.Server) {
+			srv.Handle("/api/", around(muxOf(plain, upload)))
+		}, []string{upload, "!POST /up"}},
+		"a mux without its prefix": {func(srv *server.Server) {
+			srv.Handle("/api/", http.StripPrefix("/api", muxOf(srv.WrapFunc(nothing), "POST /up")))
+		}, []string{"POST /up"}},
+		"files beside it": {func(srv *server.Server) {
+			srv.Handle("/static/", http.StripPrefix("/static", plain))
+			srv.Handle("/api/", muxOf(plain, upload))
+		}, []string{upload, "!" + typo}},
+		"a handler of everything": {func(srv *server.Server) {
+			srv.HandleFunc("/", nothing)
+			srv.HandleFunc(upload, nothing)
+		}, []string{upload, "!" + typo}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			budgets := map[string]params.Options{}
+			var unknown []string
+			for _, pattern := range c.routes {
+				if pattern[0] == '!' {
+					pattern = pattern[1:]
+					unknown = append(unknown, pattern)
+				}
+				budgets[pattern] = params.Options{}
+			}
+			srv, log := newServer(t, server.Options{Params: params.Options{Routes: maps.Clone(budgets)}})
+			c.build(srv)
+			require.NoError(t, srv.Close())
+			require.ErrorIs(t, srv.Serve(newPipes()), http.ErrServerClosed)
+			var logged []string
+			for _, line := range log.at("WARN") {
+				require.Equal(t, "Options.Params.Routes has a pattern that no route of the server has", line["msg"])
+				logged = append(logged, line["pattern"].(string))
+			}
+			slices.Sort(unknown)
+			require.Equal(t, unknown, logged)
+		})
+	}
+}
