@@ -11,11 +11,12 @@ import (
 )
 
 // Go runs a task on a goroutine of the request. When the handler has returned, the
-// task's context is cancelled with [lazy.ErrClosed] as the cause, and the request is
-// finished only after the task has returned. A task that must run to its end uses
-// [context.WithoutCancel]; the server's Shutdown waits for it too. The task's error,
-// other than its own cancellation, its panic and its [runtime.Goexit] are logged with
-// its name. Go returns [ErrFinished] once the request is closing.
+// task's context is cancelled with [lazy.ErrClosed] as the cause, unless the request's
+// context has ended before. The request is finished only after the task has returned. A
+// task that must run to its end uses [context.WithoutCancel]; the server's Shutdown waits
+// for it too. The task's error, other than its own cancellation, its panic and its
+// [runtime.Goexit] are logged with its name. Go returns [ErrFinished] once the request is
+// closing.
 func (c *Context) Go(name string, fn func(ctx context.Context) error) error {
 	err := c.tasks().Spawn(name, func(ctx context.Context) error {
 		err := fn(ctx)
@@ -201,9 +202,17 @@ func (c *Context) logErr(err error) {
 		attrs = append(attrs, slog.String("peer", peer))
 	}
 	text := fmt.Sprint(err) // Error may panic
-	if p := (*lazy.PanicError)(nil); errors.As(err, &p) {
+	if p := panicIn(err); p != nil {
 		text = strings.Replace(text, "\n\n"+string(p.Stack), "", 1)
 		attrs = append(attrs, slog.String("property", p.Name), slog.String("stack", string(p.Stack)))
 	}
 	c.Logger().LogAttrs(c, slog.LevelError, "request clean-up failed", append(attrs, slog.String("error", text))...)
+}
+
+// panicIn returns the panic that err wraps, or nil. A method of a wrapped error, such as Unwrap of
+// a nil *fs.PathError, may panic itself.
+func panicIn(err error) (p *lazy.PanicError) {
+	defer func() { _ = recover() }()
+	errors.As(err, &p)
+	return p
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"runtime"
 	"sync"
@@ -108,6 +109,36 @@ func TestCloseErrorsAreJoinedAndLogged(t *testing.T) {
 	require.Contains(t, log.String(), "level=ERROR")
 	require.Contains(t, log.String(), `closing \"a\": boom`)
 	require.Contains(t, log.String(), `panicked: bang`)
+}
+
+// badError panics in all of its methods. Others do so if they are nil, such as *fs.PathError.
+type badError struct{}
+
+func (badError) Error() string { panic("Error") }
+func (badError) Is(error) bool { panic("Is") }
+func (badError) Unwrap() error { panic("Unwrap") }
+
+// An error whose methods panic is logged, and the rest is closed.
+func TestErrorsWhoseMethodsPanic(t *testing.T) {
+	for name, bad := range map[string]error{"bad": badError{}, "nil": (*fs.PathError)(nil)} {
+		t.Run(name, func(t *testing.T) {
+			reg, log := logged()
+			closed := 0
+			p := provide(reg, "p", reqctx.Prop[int]{
+				Resolve: gives(0, bad),
+				Close:   func(context.Context, int, error) error { closed++; return bad },
+			})
+			c := reqctx.New(t.Context(), reg)
+			c.OnClose(func() error { closed++; return nil })
+			_, err := p.Get(c)
+			require.True(t, err == bad)
+			c.OnClose(func() error { closed++; return bad })
+			require.NotPanics(t, func() { _ = c.Finish() })
+			require.Equal(t, 3, closed)
+			require.Contains(t, log.String(), "request clean-up failed")
+			require.Contains(t, log.String(), "closing")
+		})
+	}
 }
 
 func TestCloseOnACancelledRequest(t *testing.T) {
