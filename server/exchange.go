@@ -116,9 +116,11 @@ func (x *exchange) end() {
 		v = x.answerPanic(v)
 	}
 	x.gate.closed.Store(true)
+	defer func() { // also when an observer ends the goroutine
+		x.removeForm(x.made)
+		x.finish()
+	}()
 	x.observeEnd(panicked)
-	x.removeForm(x.made)
-	x.finish()
 	if v != nil {
 		panic(v)
 	}
@@ -140,9 +142,17 @@ func (x *exchange) finishLater() error {
 	return x.srv.endings.Spawn("finish", func(context.Context) error { _ = x.ctx.Finish(); return nil })
 }
 
+// endHandler is deferred where the handler of r runs. After [http.TimeoutHandler] has answered, a
+// handler goes on with a copy of the request on a goroutine of its own.
+func (x *exchange) endHandler(r *http.Request) {
+	if r != x.made {
+		x.removeForm(r)
+	}
+	x.seen.setHandled(r)
+}
+
 // removeForm removes the files of a ParseMultipartForm, which net/http does only for the
-// request that it made itself. It runs where the handler of r ran: after [http.TimeoutHandler] has
-// answered, the handler goes on with a copy of the request on a goroutine of its own.
+// request that it made itself.
 func (x *exchange) removeForm(r *http.Request) {
 	if f := r.MultipartForm; f != nil {
 		if err := f.RemoveAll(); err != nil {

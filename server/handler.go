@@ -29,6 +29,7 @@ func (s *Server) HandleFunc(pattern string, h HandlerFunc, options ...RouteOptio
 	s.handle(pattern, nil, func(w http.ResponseWriter, r *http.Request) {
 		g := w.(*gate)
 		g.routed = true
+		g.x.seen.setRoute(&pattern)
 		req := g.x.request(r)
 		g.x.prefetch(prefetch)
 		g.x.respond(g, r, h(g, req))
@@ -49,6 +50,7 @@ func (s *Server) Handle(pattern string, h http.Handler, options ...RouteOption) 
 	s.handle(pattern, h, func(w http.ResponseWriter, r *http.Request) {
 		g := w.(*gate)
 		g.routed = true
+		g.x.seen.setRoute(&pattern)
 		g.x.ctx.SetRequest(r)
 		g.x.prefetch(prefetch)
 		h.ServeHTTP(g, r)
@@ -122,9 +124,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		}
 		g = x.gateOn(w)
 	}
-	if r != g.x.made {
-		defer g.x.removeForm(r)
-	}
+	defer g.x.endHandler(r)
 	if g.x.refused != nil {
 		g.x.respond(g, r, g.x.refused)
 		return
@@ -183,9 +183,7 @@ func (s *Server) WrapFunc(h HandlerFunc) http.Handler {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, h http.Handler, accepted bool) {
 	if x := exchangeOf(r.Context()); x != nil && x.srv == s {
 		outer := x.ctx.Request()
-		if r != x.made {
-			defer x.removeForm(r)
-		}
+		defer x.endHandler(r)
 		h.ServeHTTP(x.gateOn(w), r)
 		x.ctx.SetRequest(outer)
 		return

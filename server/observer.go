@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -27,7 +28,7 @@ type Observer interface {
 
 // RequestInfo describes a request that a handler has answered.
 type RequestInfo struct {
-	Request *http.Request // the handler's; valid until RequestEnd returns
+	Request *http.Request // the handler's if it has returned; valid until RequestEnd returns
 	Pattern string        // the route, as it was given to HandleFunc; "" if there is none
 	Status  int           // of the response; 0 if none was sent, or the connection was hijacked
 	Written int64         // bytes of the response's body
@@ -46,6 +47,20 @@ type observation struct {
 	status  atomic.Int32
 	written atomic.Int64
 	err     atomic.Pointer[error]
+	route   atomic.Pointer[string]       // the pattern of the route that was entered last
+	handled atomic.Pointer[http.Request] // the request of the handler that returned last
+}
+
+func (o *observation) setRoute(pattern *string) {
+	if o != nil {
+		o.route.Store(pattern)
+	}
+}
+
+func (o *observation) setHandled(r *http.Request) {
+	if o != nil {
+		o.handled.Store(r)
+	}
 }
 
 func (o *observation) setStatus(status int) {
@@ -85,9 +100,12 @@ func (x *exchange) observeEnd(panicked any) {
 			o.fail(lazy.NewPanicError("handler", v))
 		}
 	}
-	r := x.ctx.Request()
+	r := cmp.Or(o.handled.Load(), x.made) // not the request of a handler that may still run
 	info := RequestInfo{Request: r, Pattern: r.Pattern, Status: int(o.status.Load()), Written: o.written.Load(),
 		Began: o.began, Took: time.Since(o.began)}
+	if route := o.route.Load(); r.Pattern == "" && route != nil {
+		info.Pattern = *route
+	}
 	if err := o.err.Load(); err != nil {
 		info.Err = *err
 	}

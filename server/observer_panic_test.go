@@ -1,19 +1,15 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
-	"os"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/server/inspect"
@@ -78,56 +74,23 @@ func TestObserversDoNotChangeARequest(t *testing.T) {
 	}
 }
 
-// A handler that a TimeoutHandler has left goes on to parse a form. Its files are removed when it
-// returns, on its own goroutine.
-func TestFormOfAnAbandonedHandler(t *testing.T) {
-	srv, _ := newServer(t, server.Options{})
-	srv.Use(func(h http.Handler) http.Handler { return http.TimeoutHandler(h, time.Millisecond, "too slow") })
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	part, err := form.CreateFormFile("file", "a.txt")
-	require.NoError(t, err)
-	_, err = part.Write(make([]byte, 1<<20))
-	require.NoError(t, err)
-	require.NoError(t, form.Close())
-	files := make(chan string, 1)
-	srv.HandleFunc("POST /", func(_ http.ResponseWriter, req *server.Request) error {
-		<-req.Context().Done()
-		if err := req.ParseMultipartForm(1); err != nil {
-			close(files)
-			return err
-		}
-		f, err := req.MultipartForm.File["file"][0].Open()
-		if err != nil {
-			return err
-		}
-		files <- f.(*os.File).Name()
-		return f.Close()
+// An observer that fails a test with FailNow ends the goroutine.
+func TestObserverThatEndsTheGoroutine(t *testing.T) {
+	srv, _ := newServer(t, server.Options{Observers: []server.Observer{exitingObserver{}}})
+	closed := make(chan bool, 1)
+	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+		req.OnClose(func() error { closed <- true; return nil })
+		return nil
 	})
-	r := httptest.NewRequest(http.MethodPost, "/", &body)
-	r.Header.Set("Content-Type", form.FormDataContentType())
-	w := httptest.NewRecorder()
-	srv.ServeHTTP(w, r)
-	require.Equal(t, http.StatusServiceUnavailable, w.Code)
-	if name, parsed := <-files; parsed {
-		require.Eventually(t, func() bool { _, err := os.Stat(name); return errors.Is(err, os.ErrNotExist) },
-			10*time.Second, time.Millisecond)
-	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		srv.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	}()
+	<-ended
+	require.Len(t, closed, 1)
 }
 
-// A task can tell the end of the handler from a client that is gone.
-func TestCauseOfATasksEnd(t *testing.T) {
-	srv, _ := newServer(t, server.Options{})
-	causes := make(chan error, 1)
-	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-		return reqctx.From(req.Context()).Go("task", func(ctx context.Context) error {
-			<-ctx.Done()
-			causes <- context.Cause(ctx)
-			return nil
-		})
-	})
-	url, c := listenItself(t, srv)
-	_, err := request(t, c, http.MethodGet, url)
-	require.NoError(t, err)
-	require.ErrorIs(t, <-causes, lazy.ErrClosed)
-}
+type exitingObserver struct{ *quietObserver }
+
+func (exitingObserver) RequestEnd(context.Context, server.RequestInfo) { runtime.Goexit() }
