@@ -19,7 +19,7 @@ var ErrClosed = errors.New("lazy: scope closed")
 // call Close: it would wait for itself.
 type Scope struct {
 	ctx    context.Context
-	parent <-chan struct{} // Done of the context the scope was made with
+	parent context.Context // the context the scope was made with
 	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex
@@ -34,7 +34,7 @@ type Scope struct {
 
 // NewScope returns a scope whose computations run under ctx until Close.
 func NewScope(ctx context.Context) *Scope {
-	s := &Scope{parent: ctx.Done(), idle: make(chan struct{}), done: make(chan struct{})}
+	s := &Scope{parent: ctx, idle: make(chan struct{}), done: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	return s
 }
@@ -45,7 +45,7 @@ func (s *Scope) outlivedBy(done <-chan struct{}) bool {
 	if s == nil {
 		return done == nil
 	}
-	return done == s.ctx.Done() || done == s.parent || done == nil
+	return done == s.ctx.Done() || done == s.parent.Done() || done == nil
 }
 
 // Context returns the context that the scope's values are computed under.
@@ -98,10 +98,16 @@ func (t *task) Finish(abnormal error) {
 	t.Complete(nil)
 }
 
-// Cancel cancels the scope's context with [ErrClosed] and does not wait. Close follows.
-func (s *Scope) Cancel() { s.cancel(ErrClosed) }
+// Cancel cancels the scope's context with [ErrClosed] and does not wait. If the context that
+// the scope was made with has ended before, its cause is the scope's. Close follows.
+func (s *Scope) Cancel() {
+	if s.parent.Err() != nil { // it may be about to cancel the scope's
+		s.cancel(context.Cause(s.parent))
+	}
+	s.cancel(ErrClosed)
+}
 
-// Close cancels the scope's context with [ErrClosed], waits for all computations to
+// Close cancels the scope's context as Cancel does, waits for all computations to
 // return, and calls the OnClose functions, the last first. It returns their errors and
 // the panics of computations that no Get has raised, joined. A second Close waits for
 // the first and returns the same.
@@ -114,7 +120,7 @@ func (s *Scope) Close() error {
 	}
 	s.mu.Unlock()
 	if first {
-		s.cancel(ErrClosed)
+		s.Cancel()
 		<-s.idle
 		s.runClosers()
 	}

@@ -101,6 +101,29 @@ func TestScopeEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, context.Cause(s.Context()), errBoom)
 }
 
+// ending is a context that has ended and has not yet told the contexts derived from it, as
+// one of package context for a moment.
+type ending struct {
+	context.Context
+	err error
+}
+
+func (ending) Done() <-chan struct{} { return make(chan struct{}) }
+func (e *ending) Err() error         { return e.err }
+
+func TestScopeEndsWithTheFirstCause(t *testing.T) {
+	for _, end := range []func(s *lazy.Scope){(*lazy.Scope).Cancel, func(s *lazy.Scope) { _ = s.Close() }} {
+		synctest.Test(t, func(t *testing.T) {
+			parent := &ending{Context: context.Background()}
+			s := lazy.NewScope(parent)
+			parent.err = errBoom
+			end(s)
+			require.Equal(t, errBoom, context.Cause(s.Context()))
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
 func TestOnCloseRunsInReverse(t *testing.T) {
 	s := lazy.NewScope(apart(t))
 	var order []int

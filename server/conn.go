@@ -208,6 +208,7 @@ func (s *Server) serveConn(nc net.Conn, h ConnHandler) {
 	go func() {
 		defer s.conns.remove(c)
 		defer func() {
+			c.ctx.CancelTasks()
 			c.linger()
 			cancel(reqctx.ErrFinished)
 			_ = nc.Close()
