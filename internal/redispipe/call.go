@@ -54,8 +54,8 @@ type call struct {
 
 // The states of a call.
 const (
-	queued int32 = iota
-	sent
+	queued int32 = iota // maybe in a round trip, but nothing was written for it
+	sent                // something was written to its connection, maybe the call itself
 	finished
 )
 
@@ -83,11 +83,32 @@ func (c *call) firstKey() string {
 	return c.Keys[0]
 }
 
+// script returns the script that the call runs.
+func (c *call) script() *Script {
+	if c.Batch != nil {
+		return c.Batch.Script
+	}
+	return c.Script
+}
+
+// markSent marks a call as sent. It returns false if the call is finished.
+func (c *call) markSent() bool {
+	return c.state.CompareAndSwap(queued, sent) || c.state.Load() == sent
+}
+
 // finish sets the reply or the error of a call, unless it is finished. The caller may reuse the
 // call from then on.
 func (c *call) finish(r Reply, err error) {
 	if c.state.Swap(finished) != finished {
 		c.reply, c.err = r, err
+		c.done <- struct{}{}
+	}
+}
+
+// fail finishes a call of q that has no reply for a reason, unless it is finished.
+func (c *call) fail(q *queue, reason error) {
+	if was := c.state.Swap(finished); was != finished {
+		c.err = q.callError(was, reason)
 		c.done <- struct{}{}
 	}
 }
@@ -100,10 +121,8 @@ func (c *call) abandon(err error) {
 		<-c.done // which may be about to come
 	case err != nil:
 		c.err = err
-	case was == queued:
-		c.err = c.first.describe(ErrNotSent)
 	default:
-		c.err = c.first.describe(ErrNoReply)
+		c.err = c.first.lateError(was)
 	}
 }
 

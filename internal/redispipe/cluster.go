@@ -119,17 +119,14 @@ func (q *queue) isRedirected(cmd *command) bool {
 	if addr == "" && kind != "TRYAGAIN" {
 		return false
 	}
-	for _, c := range cmd.split() {
-		if !c.state.CompareAndSwap(sent, queued) {
-			continue // abandoned
-		}
+	for _, c := range cmd.takeBack() {
 		c.asking = kind == "ASK"
 		switch c.redirects++; {
 		case kind == "TRYAGAIN": // while the slot is moved, maybe after an ASK
 			c.redirects = 0
 			time.AfterFunc(retryPause, func() { r.retry(c) })
 		case c.redirects > maxRedirects:
-			c.finish(Reply{}, q.describe(reply))
+			c.fail(q, reply)
 		default:
 			r.queueAt(addr, q.node).requeue(c)
 		}

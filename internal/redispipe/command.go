@@ -1,7 +1,6 @@
 package redispipe
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
@@ -11,6 +10,7 @@ import (
 type command struct {
 	redis.Cmder
 	calls []*call // the first call of each entry of a Batch, or one call
+	args  []any   // set once go-redis asks for them
 }
 
 // NoRetry keeps go-redis from sending a command again that got no reply: the script may have run.
@@ -56,18 +56,73 @@ func commands(calls []*call, oneSlot bool) []*command {
 	return cmds
 }
 
-// prepare sets the command that go-redis sends.
+// prepare sets the command that reads the reply. [command.Args] has its arguments.
 func (cmd *command) prepare() {
 	c := cmd.calls[0]
-	script, keys, args := c.Script, len(c.Keys), c.Args
-	if b := c.Batch; b != nil {
-		script, keys, args = b.Script, len(cmd.calls), b.Args
-	}
-	name, text := "evalsha", script.sha
+	name := "evalsha"
 	if c.source {
-		name, text = "eval", script.src
+		name = "eval"
 	}
-	all := append(make([]any, 0, 3+3*keys+len(args)), name, text, keys)
+	if c.script().ints {
+		cmd.Cmder = redis.NewIntSliceCmd(c.ctx, name)
+	} else {
+		cmd.Cmder = redis.NewCmd(c.ctx, name)
+	}
+}
+
+// Args returns the arguments. go-redis asks for them when it writes the command, and the calls count
+// as sent from then on. A call that was abandoned before, while its round trip waited for a
+// connection, is left out, because its caller was told that it was not sent.
+func (cmd *command) Args() []any {
+	if cmd.args != nil {
+		return cmd.args
+	}
+	kept := cmd.calls[:0]
+	for _, c := range cmd.calls {
+		if c = c.markEqualSent(); c != nil {
+			kept = append(kept, c)
+		}
+	}
+	if cmd.calls = kept; len(kept) == 0 {
+		cmd.args = []any{"time"} // something has to be written, and all users may ask for the time
+	} else {
+		cmd.args = cmd.arguments()
+	}
+	return cmd.args
+}
+
+// markEqualSent marks the equal calls that begin with c as sent. It unlinks those that are finished,
+// and returns the first of the others, or nil.
+func (c *call) markEqualSent() (first *call) {
+	var last *call
+	for ; c != nil; c = c.next {
+		switch {
+		case !c.markSent():
+			continue
+		case first == nil:
+			first = c
+		default:
+			last.next = c
+		}
+		last = c
+	}
+	if last != nil {
+		last.next = nil
+	}
+	return first
+}
+
+func (cmd *command) arguments() []any {
+	c := cmd.calls[0]
+	script, keys, args := c.script(), len(c.Keys), c.Args
+	if c.Batch != nil {
+		keys, args = len(cmd.calls), c.Batch.Args
+	}
+	text := script.sha
+	if c.source {
+		text = script.src
+	}
+	all := append(make([]any, 0, 3+3*keys+len(args)), cmd.Name(), text, keys)
 	if c.Batch != nil {
 		for _, c := range cmd.calls {
 			all = append(all, c.Key)
@@ -82,11 +137,7 @@ func (cmd *command) prepare() {
 			all = append(all, c.N, c.countEqual())
 		}
 	}
-	if script.ints {
-		cmd.Cmder = redis.NewIntSliceCmd(c.ctx, all...)
-	} else {
-		cmd.Cmder = redis.NewCmd(c.ctx, all...)
-	}
+	return all
 }
 
 // countEqual returns the number of equal calls that begin with c.
@@ -97,7 +148,7 @@ func (c *call) countEqual() (n int) {
 	return n
 }
 
-// split returns the calls of a command, each on its own, to be sent again.
+// split returns the calls of a command, each on its own.
 func (cmd *command) split() (calls []*call) {
 	for _, c := range cmd.calls {
 		for c != nil {
@@ -110,6 +161,17 @@ func (cmd *command) split() (calls []*call) {
 	return calls
 }
 
+// takeBack returns the calls of a command that the node refused, each on its own, to be sent again.
+// Calls that were abandoned meanwhile are not among them.
+func (cmd *command) takeBack() (calls []*call) {
+	for _, c := range cmd.split() {
+		if c.state.CompareAndSwap(sent, queued) {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
 // deliver finishes the command's calls, each with its part of the reply of q's node.
 func (cmd *command) deliver(q *queue) {
 	reply, err := cmd.reply()
@@ -117,25 +179,24 @@ func (cmd *command) deliver(q *queue) {
 	if b != nil && err == nil && len(reply.Ints) != 1+b.Width*len(cmd.calls) {
 		err = ErrUnreadable
 	}
-	if err != nil {
-		err = q.describe(err)
-	}
-	if b != nil {
-		cmd.deliverBatch(b, reply.Ints, err)
-	} else {
-		cmd.calls[0].finish(reply, err)
+	switch {
+	case err != nil:
+		for _, c := range cmd.split() {
+			c.fail(q, err)
+		}
+	case b != nil:
+		cmd.deliverBatch(b, reply.Ints)
+	default:
+		cmd.calls[0].finish(reply, nil)
 	}
 }
 
-func (cmd *command) deliverBatch(b *Batch, ints []int64, err error) {
+func (cmd *command) deliverBatch(b *Batch, ints []int64) {
 	for i, c := range cmd.calls {
-		var reply Reply
-		if err == nil {
-			reply = Reply{Common: ints[0], Ints: ints[1+b.Width*i:][:b.Width:b.Width]}
-		}
+		reply := Reply{Common: ints[0], Ints: ints[1+b.Width*i:][:b.Width:b.Width]}
 		for c != nil {
 			next := c.next // a finished call is its caller's
-			c.finish(reply, err)
+			c.finish(reply, nil)
 			reply.Index++
 			c = next
 		}
@@ -160,10 +221,6 @@ func (cmd *command) reply() (r Reply, err error) {
 			return r, ErrUnreadable
 		}
 		err = c.Err()
-	}
-	var refusal redis.Error
-	if err != nil && !errors.As(err, &refusal) {
-		err = connError(err)
 	}
 	return r, err
 }

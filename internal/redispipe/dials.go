@@ -20,8 +20,9 @@ const (
 	sentinelAddr = "FailoverClient"
 )
 
-// dials is a hook of a client that keeps why the last attempt to dial failed. Calls don't get that
-// error: go-redis dials again in the background until their deadlines have passed.
+// dials is a hook of a client that has calls fail as soon as a dial fails. It also keeps why the last
+// one failed: a dial that takes longer than a call's deadline, such as one that asks Sentinels, fails
+// when the call is over.
 type dials struct{ last atomic.Pointer[dialFailure] }
 
 type dialFailure struct {
@@ -63,33 +64,53 @@ func (d *dials) failure() error {
 	return nil
 }
 
-// DialHook implements [redis.Hook].
+// DialHook implements [redis.Hook]. go-redis would repeat a dial that failed in the background, for
+// longer than most deadlines, and hold a place of the pool for it. So it gets a connection that
+// fails.
 func (d *dials) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := next(ctx, network, addr)
-		switch {
-		case err == nil:
+		if err == nil {
 			d.last.Store(nil)
-		case !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled):
-			d.last.Store(&dialFailure{dialCause(err), time.Now()})
+			return conn, nil
 		}
-		return conn, err
+		if errors.Is(ctx.Err(), context.Canceled) { // its caller has left
+			return nil, err
+		}
+		failure := &dialError{err}
+		d.last.Store(&dialFailure{failure.cause(), time.Now()})
+		return newFailedConn(failure), nil
 	}
 }
 
-// ProcessHook implements [redis.Hook].
-func (*dials) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+// inFlight is the context key of the calls of a round trip.
+type inFlight struct{}
+
+// ProcessHook implements [redis.Hook]. The first command on a new connection is HELLO. From then on
+// the calls of the round trip count as sent, because something was, unless the connection is one that
+// fails.
+func (d *dials) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() != "hello" {
+			return next(ctx, cmd)
+		}
+		if d.last.Load() == nil {
+			calls, _ := ctx.Value(inFlight{}).([]*call)
+			for _, c := range calls {
+				c.markSent()
+			}
+		}
+		return next(ctx, once{cmd})
+	}
+}
+
+// once is a command that go-redis does not repeat on the same connection.
+type once struct{ redis.Cmder }
+
+// NoRetry implements [redis.Cmder].
+func (once) NoRetry() bool { return true }
 
 // ProcessPipelineHook implements [redis.Hook].
 func (*dials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
-}
-
-// dialCause returns what an error to dial an address has besides the address.
-func dialCause(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
-		return op.Err
-	}
-	return err
 }

@@ -13,7 +13,8 @@
 //
 //   - A call's deadline is counted from the moment it is made. It includes dialling, waiting for a
 //     connection, loading a Cluster's slots and queueing.
-//   - Nothing is sent twice: a lost reply is an error, not a second charge.
+//   - Nothing is sent twice: a lost reply is an error, not a second charge. A call that was never
+//     sent, because there was no connection, has an error of its own.
 //   - On a Cluster each node has its own queue, so a node that hangs fails only the calls of its
 //     own keys.
 //

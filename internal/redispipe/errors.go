@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	// ErrNotSent means that a call was not sent in time: its script did not run.
-	ErrNotSent = errors.New("redis: not sent in time")
+	// ErrNotSent means that a call was not sent: its script did not run.
+	ErrNotSent = errors.New("redis: not sent")
 	// ErrNoReply means that a call got no reply in time or that its connection broke: its
 	// script may have run.
 	ErrNoReply = errors.New("redis: no reply")
@@ -21,23 +21,48 @@ var (
 	ErrUnreadable = errors.New("redis: unreadable reply")
 )
 
-// connError returns the error of a call whose round trip failed without a reply.
-func connError(err error) error {
-	var op *net.OpError
-	dialing := errors.As(err, &op) && op.Op == "dial"
+// callError returns the error of a call that was in a state, queued or sent, when its round trip
+// failed for a reason: an error reply, or why there is no reply.
+func (q *queue) callError(was int32, reason error) error {
+	var dial *dialError
+	var reply redis.Error
 	switch {
-	case op != nil && op.Timeout() && !dialing:
-		return ErrNoReply
-	case errors.Is(err, context.DeadlineExceeded): // no connection was free
-		return ErrNotSent
-	case dialing:
-		return fmt.Errorf("%w: %w", ErrNotSent, dialCause(op))
-	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
-		return fmt.Errorf("%w: %w", ErrNotSent, err)
-	case unreadable(err):
-		return ErrUnreadable
+	case errors.As(reason, &dial):
+		reason = because(ErrNotSent, dial.cause())
+	case errors.As(reason, &reply):
+	case timedOut(reason):
+		return q.lateError(was)
+	case was == queued && unreadable(reason):
+		reason = because(ErrNotSent, ErrUnreadable)
+	case was == queued:
+		reason = because(ErrNotSent, reason)
+	case reason == ErrUnreadable, unreadable(reason):
+		reason = ErrUnreadable
+	default:
+		reason = because(ErrNoReply, reason)
 	}
-	return fmt.Errorf("%w: %w", ErrNoReply, err)
+	return &nodeError{q.addr, reason}
+}
+
+// lateError returns the error of a call that was in a state, queued or sent, at its deadline.
+func (q *queue) lateError(was int32) error {
+	if was == queued {
+		return &nodeError{q.addr, because(ErrNotSent, q.dials.failure())}
+	}
+	return &nodeError{q.addr, ErrNoReply}
+}
+
+// because adds a reason to an error. The reason may be nil.
+func because(err, reason error) error {
+	if reason == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, reason)
+}
+
+func timedOut(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // slotsError returns the error of a call that has no node because the slots could not be loaded.
@@ -64,17 +89,6 @@ func (e *nodeError) Error() string {
 }
 
 func (e *nodeError) Unwrap() error { return e.err }
-
-// describe adds the node's address to the error of a call, and why the node could not be dialled
-// if the call may have waited for that.
-func (q *queue) describe(err error) error {
-	if err == ErrNotSent || err == ErrNoReply {
-		if cause := q.dials.failure(); cause != nil {
-			err = fmt.Errorf("%w: %w", err, cause)
-		}
-	}
-	return &nodeError{q.addr, err}
-}
 
 // unreadable reports whether go-redis could not read a reply. Its errors quote it.
 func unreadable(err error) bool {

@@ -325,28 +325,32 @@ func TestFailingHook(t *testing.T) {
 	requireIdle(t, p)
 }
 
-// TestLost checks which failures leave open whether a script ran.
-func TestConnError(t *testing.T) {
+// TestCallError checks which failures leave open whether a script ran.
+func TestCallError(t *testing.T) {
 	late := os.ErrDeadlineExceeded
-	for _, test := range []struct{ err, want error }{
-		{&net.OpError{Op: "dial", Err: late}, ErrNotSent},
-		{&net.OpError{Op: "dial", Err: io.EOF}, ErrNotSent},
-		{fmt.Errorf("wrapped: %w", &net.OpError{Op: "dial", Err: late}), ErrNotSent},
-		{context.DeadlineExceeded, ErrNotSent},
-		{redis.ErrPoolTimeout, ErrNotSent},
-		{redis.ErrPoolExhausted, ErrNotSent},
-		{redis.ErrClosed, ErrNotSent},
-		{&net.OpError{Op: "read", Err: late}, ErrNoReply},
-		{&net.OpError{Op: "write", Err: late}, ErrNoReply},
-		{&net.OpError{Op: "read", Err: io.EOF}, ErrNoReply},
-		{late, ErrNoReply},
-		{io.EOF, ErrNoReply},
-		{errors.New("something"), ErrNoReply},
-		{errors.New("redis: can't parse it"), ErrUnreadable},
+	for _, test := range []struct{ reason, ifQueued, ifSent error }{
+		{&dialError{&net.OpError{Op: "dial", Err: late}}, ErrNotSent, ErrNotSent},
+		{fmt.Errorf("wrapped: %w", &dialError{io.EOF}), ErrNotSent, ErrNotSent},
+		{&dialError{redacted("NOAUTH of a Sentinel")}, ErrNotSent, ErrNotSent},
+		{context.DeadlineExceeded, ErrNotSent, ErrNoReply},
+		{redis.ErrPoolTimeout, ErrNotSent, ErrNoReply},
+		{redis.ErrClosed, ErrNotSent, ErrNoReply},
+		{&net.OpError{Op: "read", Err: late}, ErrNotSent, ErrNoReply},
+		{&net.OpError{Op: "write", Err: late}, ErrNotSent, ErrNoReply},
+		{&net.OpError{Op: "read", Err: io.EOF}, ErrNotSent, ErrNoReply},
+		{io.EOF, ErrNotSent, ErrNoReply},
+		{errors.New("something"), ErrNotSent, ErrNoReply},
+		{errors.New("redis: can't parse secret"), ErrNotSent, ErrUnreadable},
+		{ErrUnreadable, ErrNotSent, ErrUnreadable},
 	} {
-		got := connError(test.err)
-		for _, err := range []error{ErrNotSent, ErrNoReply, ErrUnreadable} {
-			require.Equal(t, err == test.want, errors.Is(got, err), "%v: %v", test.err, got)
+		q := newQueue(new(Pipe), client(t, "127.0.0.1:1", nil))
+		for state, want := range map[int32]error{queued: test.ifQueued, sent: test.ifSent} {
+			got := q.callError(state, test.reason)
+			require.ErrorIs(t, got, want)
+			for _, err := range []error{ErrNotSent, ErrNoReply} {
+				require.Equal(t, err == want, errors.Is(got, err), "%v: %v", test.reason, got)
+			}
+			require.NotContains(t, got.Error(), "secret")
 		}
 	}
 }

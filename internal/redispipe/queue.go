@@ -52,6 +52,7 @@ func newQueue(p *Pipe, node *redis.Client) *queue {
 	if !node.Options().ContextTimeoutEnabled {
 		q.client = node.WithTimeout(0) // the same pool, with options of its own, and no hooks
 		q.client.Options().ContextTimeoutEnabled = true
+		q.client.AddHook(q.dials)
 	}
 	return q
 }
@@ -147,7 +148,7 @@ func (q *queue) takeLocked() []*call {
 	var taken []*call
 	for i, c := range q.calls {
 		q.calls[i] = nil
-		if c.state.CompareAndSwap(queued, sent) {
+		if c.state.Load() == queued { // not abandoned
 			if taken == nil {
 				taken = make([]*call, 0, min(len(q.calls)-i, maxCalls))
 			}

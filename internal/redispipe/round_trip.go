@@ -22,19 +22,21 @@ func (q *queue) roundTrip(calls []*call, deadline time.Time) (next []*call) {
 // send sends calls in one write and completes them, except those it returns: the node refused
 // them, and they are to be sent again in another way.
 func (q *queue) send(ctx context.Context, calls []*call) (refused []*call) {
+	ctx = context.WithValue(ctx, inFlight{}, calls)
 	cmds := commands(calls, q.pipe.oneSlot.Load())
 	if err := guard(func() { q.exec(ctx, cmds) }); err != nil {
 		for _, c := range calls {
-			c.finish(Reply{}, q.describe(connError(err))) // the hook may have panicked after sending
+			c.fail(q, err)
 		}
 		return nil
 	}
 	for _, cmd := range cmds {
 		switch {
+		case len(cmd.calls) == 0: // all of them were abandoned before they were sent
 		case cmd.Err() == nil:
 			cmd.deliver(q)
 		case q.isRefused(cmd):
-			refused = append(refused, cmd.split()...)
+			refused = append(refused, cmd.takeBack()...)
 		case !q.isRedirected(cmd):
 			cmd.deliver(q)
 		}

@@ -56,7 +56,7 @@ func TestRedisDownIsLoggedOnce(t *testing.T) {
 		logged := p.log.above(t)
 		require.Equal(t, "ERROR", logged[0]["level"])
 		require.Equal(t, "Redis fails: the rules' on_error applies", logged[0]["msg"])
-		require.Contains(t, logged[0]["error"], redis.Addr+": not sent in time: connect: connection refused", "the cause")
+		require.Contains(t, logged[0]["error"], redis.Addr+": not sent: connect: connection refused", "the cause")
 		require.LessOrEqual(t, len(logged), 20, "a summary in ten seconds")
 
 		redis.RestartEmpty()

@@ -27,7 +27,7 @@
 // cannot be used to log in, but they contain the values, which are not encrypted.
 //
 // Nothing is sent twice. An error that is not one of package session's means that
-// Redis was not asked in time ([ErrNotSent]: the operation was not done), that it did not
+// Redis was not asked ([ErrNotSent]: the operation was not done), that it did not
 // reply in time ([ErrNoReply]: it may have been done), or that it refused. A Redis whose
 // memory is full refuses saves, and loads that are due to touch. If it evicts keys or loses
 // writes in a failover, sessions are lost, a session that was destroyed just before may

@@ -10,8 +10,9 @@ import (
 )
 
 var (
-	// ErrNotSent means that a call was not sent to Redis within Options.Timeout: the
-	// session is unchanged. After a RevokeAll, some sessions may be revoked.
+	// ErrNotSent means that a call was not sent to Redis: no connection could be made, or none
+	// was free within Options.Timeout. The session is unchanged. After a RevokeAll, some
+	// sessions may be revoked.
 	ErrNotSent = redispipe.ErrNotSent
 	// ErrNoReply means that Redis did not reply within Options.Timeout, or that the
 	// connection broke. The operation may have been done, or may still be.

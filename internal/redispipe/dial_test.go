@@ -1,0 +1,225 @@
+package redispipe
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/loopback"
+	"github.com/lazyreq/lazyreq/internal/redistest"
+)
+
+// refusing returns an address where nothing listens.
+func refusing(t *testing.T) string {
+	t.Helper()
+	p, err := loopback.Reserve()
+	require.NoError(t, err)
+	t.Cleanup(p.Release)
+	return p.Addr()
+}
+
+// clientsOf returns clients of each kind whose only node is at an address.
+func clientsOf(t *testing.T, addr string) map[string]redis.UniversalClient {
+	t.Helper()
+	host, port, _ := strings.Cut(addr, ":")
+	sentinel := newFake(t, func(args []string) string {
+		switch args[1] {
+		case "get-master-addr-by-name":
+			return fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(host), host, len(port), port)
+		case "sentinels":
+			return "*0\r\n"
+		}
+		return "" // to SUBSCRIBE
+	})
+	clients := map[string]redis.UniversalClient{
+		"single":          redis.NewClient(&redis.Options{Addr: addr}),
+		"heeds deadlines": redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true}),
+		"sentinel":        redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "main", SentinelAddrs: []string{sentinel.Addr}}),
+		"cluster node": redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: []string{addr}, ClusterSlots: allAt(addr), MaxRetries: 3,
+		}),
+	}
+	for _, c := range clients {
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	return clients
+}
+
+// failAll makes calls from 500 goroutines at once, each by Run and by RunAll, which must fail with an
+// error and not with another one.
+func failAll(t *testing.T, p *Pipe, timeout time.Duration, want, never error) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i := range 500 {
+		wg.Go(func() {
+			errs := []error{run(t.Context(), p, timeout, fmt.Sprint("k", i), 1)}
+			for _, r := range p.RunAll(t.Context(), timeout, []Call{add("a", 1), of(&counters, "b", 1)}) {
+				errs = append(errs, r.Err)
+			}
+			for _, err := range errs {
+				if !errors.Is(err, want) || errors.Is(err, never) {
+					t.Errorf("%v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestRefusedConnectionFailsAtOnce(t *testing.T) {
+	clients := clientsOf(t, refusing(t))
+	clients["sentinels"] = redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: "main", SentinelAddrs: []string{refusing(t), refusing(t)}, MaxRetries: -1, DialerRetries: 1,
+	})
+	defer clients["sentinels"].Close()
+	for name, c := range clients {
+		t.Run(name, func(t *testing.T) {
+			p := newPipe(t, c)
+			began := time.Now()
+			failAll(t, p, long, ErrNotSent, ErrNoReply)
+			require.Less(t, time.Since(began), long/4, "long before the deadline")
+			err := run(t.Context(), p, long, "n", 1)
+			require.ErrorContains(t, err, "connection refused")
+			require.Less(t, c.PoolStats().TotalConns, uint32(3), "failed connections leave the pool")
+		})
+	}
+}
+
+// TestRecoveryAfterRefusedConnections makes more calls than the pool may have failed dials.
+func TestRecoveryAfterRefusedConnections(t *testing.T) {
+	s := redistest.Start(t)
+	c := s.Client(func(o *redis.Options) { o.MinIdleConns = 3 })
+	p := newPipe(t, c)
+	load(t, p, incr)
+	for range 3 {
+		s.Stop()
+		for range 3 * c.Options().PoolSize {
+			require.Error(t, run(t.Context(), p, long, "n", 1))
+		}
+		s.Restart()
+		require.NoError(t, run(t.Context(), p, long, "n", 1), "the next call succeeds")
+	}
+}
+
+// TestRetriesOfTheApplication checks that only the dial isn't repeated: the client's own commands are.
+func TestRetriesOfTheApplication(t *testing.T) {
+	var tries atomic.Int64
+	s := redistest.Start(t)
+	c := s.Client(func(o *redis.Options) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if tries.Add(1) <= 2 {
+				return nil, &net.OpError{Op: "dial", Err: errors.New("down")}
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}
+	})
+	newPipe(t, c)
+	require.NoError(t, c.Ping(t.Context()).Err())
+	require.EqualValues(t, 3, tries.Load())
+}
+
+// TestBrokenConnectionMayHaveSent has connections that are made, and then fail. go-redis has sent its
+// handshake by then.
+func TestBrokenConnectionMayHaveSent(t *testing.T) {
+	closing := listen(t, func(net.Conn) {})
+	for name, c := range clientsOf(t, closing) {
+		t.Run("closes at once, "+name, func(t *testing.T) {
+			began := time.Now()
+			failAll(t, newPipe(t, c), long, ErrNoReply, ErrNotSent)
+			require.Less(t, time.Since(began), long/2)
+		})
+	}
+	for name, c := range clientsOf(t, silent(t)) {
+		t.Run("never answers, "+name, func(t *testing.T) {
+			p, began := newPipe(t, c), time.Now()
+			err := run(t.Context(), p, timeout, "n", 1)
+			require.ErrorIs(t, err, ErrNoReply)
+			require.NotErrorIs(t, err, ErrNotSent)
+			require.GreaterOrEqual(t, time.Since(began), timeout)
+		})
+	}
+}
+
+// TestNothingIsSentWithoutAConnection checks how calls fail that wait for a connection until their
+// deadline.
+func TestNothingIsSentWithoutAConnection(t *testing.T) {
+	end := make(chan struct{})
+	defer close(end)
+	hanging := client(t, "nowhere:1", func(o *redis.Options) {
+		o.Dialer = func(context.Context, string, string) (net.Conn, error) {
+			<-end
+			return nil, errors.New("the end")
+		}
+	})
+	closing := listen(t, func(net.Conn) {})
+	noTLS := client(t, closing, func(o *redis.Options) { o.TLSConfig = &tls.Config{InsecureSkipVerify: true} })
+	sentinel := redis.NewFailoverClient(&redis.FailoverOptions{SentinelAddrs: []string{silent(t)}, ReadTimeout: timeout / 4})
+	defer sentinel.Close()
+	refuses := newFake(t, func([]string) string { return "-NOAUTH why\r\n" })
+	noLogin := redis.NewFailoverClient(&redis.FailoverOptions{SentinelAddrs: []string{refuses.Addr}})
+	defer noLogin.Close()
+	busy := client(t, silent(t), func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize, o.MaxActiveConns = 1, -1, 1 })
+	go func() { _ = busy.Ping(context.Background()).Err() }()
+	eventually(t, "the only connection is in use", func() bool { return busy.PoolStats().TotalConns == 1 })
+	for name, c := range map[string]*redis.Client{
+		"dial hangs": hanging, "TLS fails": noTLS, "pool exhausted": busy, "Sentinel hangs": sentinel, "Sentinel refuses": noLogin,
+	} {
+		t.Run(name, func(t *testing.T) {
+			failAll(t, newPipe(t, c), timeout, ErrNotSent, ErrNoReply)
+		})
+	}
+}
+
+// TestAbandonedCallIsNotSentLater has the dial end after the deadline of some calls of a round trip.
+func TestAbandonedCallIsNotSentLater(t *testing.T) {
+	s := redistest.Start(t)
+	dial := make(chan struct{})
+	c := s.Client(func(o *redis.Options) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			<-dial
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}
+	})
+	p := newPipe(t, c)
+	calls := map[time.Duration][]*call{}
+	for _, t := range []time.Duration{timeout, long} {
+		for _, key := range []string{"first", "n", "n"} {
+			if t == timeout || key == "n" {
+				for _, what := range []Call{add(key, 1), of(&counters, "b"+key, 1)} {
+					calls[t] = append(calls[t], newCall(context.Background(), time.Now().Add(t), what))
+				}
+			}
+		}
+	}
+	q := p.single
+	for _, c := range append(calls[timeout], calls[long]...) {
+		c.first = q
+	}
+	go q.run(q.add(append(calls[timeout], calls[long]...)...))
+	for _, c := range calls[timeout] {
+		c.wait()
+		_, err := c.result()
+		require.ErrorIs(t, err, ErrNotSent)
+		require.NotErrorIs(t, err, ErrNoReply)
+	}
+	close(dial)
+	for _, c := range calls[long] {
+		c.wait()
+		_, err := c.result()
+		require.NoError(t, err)
+	}
+	for key, want := range map[string]int{"first": 0, "bfirst": 0, "n": 2, "bn": 2} {
+		require.Equal(t, want, value(t, c, key), key)
+	}
+	requireIdle(t, p)
+}
