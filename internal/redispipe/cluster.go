@@ -19,6 +19,10 @@ const (
 	retryPause = 10 * time.Millisecond
 	// maxRedirects ends a call that nodes which contradict each other redirect to one another.
 	maxRedirects = 8
+	// The first load of the slots is repeated up to maxLoads times, loadPause apart, until one of them
+	// ends.
+	maxLoads  = 20
+	loadPause = 10 * time.Millisecond
 )
 
 // cluster finds the queue of a call's node. The client knows the slots of the nodes.
@@ -32,14 +36,39 @@ type cluster struct {
 }
 
 func newCluster(p *Pipe, client *redis.ClusterClient) *cluster {
-	load := func(ctx context.Context) (struct{}, error) {
-		var err error
-		if panicked := guard(func() { _, err = client.MasterForKey(ctx, "") }); panicked != nil {
-			err = panicked
+	// A node that is down fails at once when it is asked for the slots, too.
+	client.OnNewNode(func(node *redis.Client) { dialsOf(node) })
+	return &cluster{pipe: p, client: client, slots: lazy.New(loader(client)), queues: make(map[string]*queue)}
+}
+
+// loader returns a function that has the client load the slots. The client asks one node after the
+// other, in random order, and a node that hangs holds it up for seconds. So it is asked to again and
+// again, until one of the loads ends.
+func loader(client *redis.ClusterClient) func(context.Context) (struct{}, error) {
+	return func(ctx context.Context) (none struct{}, _ error) {
+		ended := make(chan error, maxLoads)
+		pause := time.NewTicker(loadPause)
+		defer pause.Stop()
+		for loads := 0; ; loads++ {
+			if loads < maxLoads {
+				go func() { ended <- loadSlots(ctx, client) }()
+			}
+			select {
+			case err := <-ended:
+				return none, err
+			case <-ctx.Done():
+				return none, context.Cause(ctx)
+			case <-pause.C:
+			}
 		}
-		return struct{}{}, err
 	}
-	return &cluster{pipe: p, client: client, slots: lazy.New(load), queues: make(map[string]*queue)}
+}
+
+func loadSlots(ctx context.Context, client *redis.ClusterClient) (err error) {
+	if panicked := guard(func() { _, err = client.MasterForKey(ctx, "") }); panicked != nil {
+		return panicked
+	}
+	return err
 }
 
 // queue returns the queue of the node with a call's keys, before the call's deadline.

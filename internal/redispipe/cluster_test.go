@@ -333,8 +333,7 @@ func TestPanickingHookDuringSlotLoad(t *testing.T) {
 		if args[0] == "evalsha" {
 			return "*1\r\n:1\r\n"
 		}
-		host, port, _ := strings.Cut(f.Addr, ":")
-		return fmt.Sprintf("*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$%d\r\n%s\r\n:%s\r\n$1\r\nx\r\n", len(host), host, port)
+		return slotsReply(f.Addr)
 	})
 	var broken atomic.Bool
 	c := redis.NewClusterClient(&redis.ClusterOptions{

@@ -82,6 +82,8 @@ func TestRefusedConnectionFailsAtOnce(t *testing.T) {
 		MasterName: "main", SentinelAddrs: []string{refusing(t), refusing(t)}, MaxRetries: -1, DialerRetries: 1,
 	})
 	defer clients["sentinels"].Close()
+	clients["cluster"] = redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{refusing(t), refusing(t), refusing(t)}})
+	defer clients["cluster"].Close()
 	for name, c := range clients {
 		t.Run(name, func(t *testing.T) {
 			p := newPipe(t, c)

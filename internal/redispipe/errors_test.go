@@ -65,7 +65,7 @@ func TestErrorsSayWhyNoConnectionWasMade(t *testing.T) {
 	}{
 		{single, "^redis 127.0.0.1:1: not sent: connect: connection refused$"},
 		{sentinel, "^redis by Sentinel: not sent"},
-		{cluster, "^redis 127.0.0.1:1: not sent: no node has sent the Cluster's slots$"},
+		{cluster, "^redis 127.0.0.1:1: not sent: dial tcp 127.0.0.1:1: connect: connection refused$"},
 	} {
 		defer test.client.Close()
 		p := newPipe(t, test.client)

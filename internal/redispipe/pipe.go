@@ -13,8 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Pipe sends scripts to one Redis. It is safe for concurrent use, owns no goroutine that
-// outlives its calls by more than their timeout, and needs no closing.
+// Pipe sends scripts to one Redis. It is safe for concurrent use and needs no closing. None of its
+// goroutines outlives its calls by more than their timeout, except that a load of a Cluster's slots
+// from a node that hangs lasts for the client's ReadTimeout.
 type Pipe struct {
 	single  *queue   // of a client for one server
 	cluster *cluster // of a Cluster's client
