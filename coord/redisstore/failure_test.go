@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
@@ -201,8 +202,10 @@ func TestLostReply(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	direct := newTokens(t, newStore(t, server.Client(nil), patient))
-	client, proxy := server.ClientBehindProxy()
-	s := newStore(t, client, patient)
+	proxy := faultproxy.New(t, server.Addr)
+	s := newStore(t, server.Client(func(o *redis.Options) {
+		o.Addr, o.PoolSize = proxy.Addr, 1 // what gives a grant back must not use a connection that also ends
+	}), patient)
 	tokens := newTokens(t, s)
 	for _, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
 		for after := range 3 {

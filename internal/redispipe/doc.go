@@ -2,9 +2,10 @@
 //
 // Each node has one queue for all calls. With nothing in flight, a call yields the processor a few
 // times, so that calls of the same moment join it, and is then sent on its caller's goroutine. While
-// a round trip is in flight, calls are queued, and the next round trip takes all of them: the
-// pipeline grows with the load, and no call waits for a timer. If round trips are long, or one is
-// late, up to four are in flight at a time.
+// a round trip is in flight, calls wait. Once half of the usual number of concurrent calls wait,
+// another round trip begins beside it, and otherwise the last one in flight takes them: the pipeline
+// grows with the load, and no call waits for a timer. If round trips are long, or one is late, calls
+// don't wait. At most four round trips are in flight.
 //
 // A call is one EVALSHA. Calls of one [Batch] share an EVALSHA that loops over their keys,
 // and equal calls of one key are one entry of it.

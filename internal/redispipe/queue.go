@@ -13,12 +13,8 @@ const (
 	maxInFlight = 4   // round trips of one queue
 	maxCalls    = 256 // in a round trip
 
-	// While a round trip is in flight, calls are better off in the next one: a command of many
-	// keys costs Redis and this process a fraction of many commands. Another round trip begins
-	// beside it if enough calls wait to keep Redis and this process working at the same time,
-	// if round trips take so long that waiting costs more than it saves, or if the newest one is
-	// late.
-	minWork   = 32
+	// Waiting for another round trip costs more than it saves if even the shortest takes this long,
+	// or if the newest has taken this long.
 	longTrip  = 500 * time.Microsecond
 	lateAfter = time.Millisecond
 
@@ -37,11 +33,14 @@ type queue struct {
 	dials  *dials        // of the node's pool
 
 	mu       sync.Mutex
-	calls    []*call
+	calls    []*call       // those that wait
 	inFlight int           // round trips, those about to begin included
-	began    time.Time     // when the newest of them began
+	sending  int           // calls in these
+	load     float64       // the recent maximum of sending
+	began    time.Time     // when the newest round trip began
 	rtt      time.Duration // the shortest of the last round trips
 	alone    int           // first calls since another call joined one
+	yielding bool          // the only round trip is about to begin, and takes what comes meanwhile
 }
 
 func newQueue(p *Pipe, node *redis.Client) *queue {
@@ -85,7 +84,7 @@ func (q *queue) add(calls ...*call) []*call {
 	defer q.mu.Unlock()
 	q.calls = append(q.calls, calls...)
 	if !q.mayBeginLocked() {
-		return nil // the next round trip takes them
+		return nil // another round trip takes them
 	}
 	q.inFlight++
 	q.began = time.Now()
@@ -95,25 +94,19 @@ func (q *queue) add(calls ...*call) []*call {
 	return q.takeLocked()
 }
 
-// mayBeginLocked reports whether a round trip may begin now.
+// mayBeginLocked reports whether a round trip with the waiting calls may begin. They are better off in
+// fewer round trips, because a command of many keys costs Redis and this process a fraction of many
+// commands. But while Redis works on one half of the calls, this process can work on the other half.
+// So a round trip begins beside another one once half of the calls that are usually made at the same
+// time wait.
 func (q *queue) mayBeginLocked() bool {
-	switch q.inFlight {
-	case 0:
+	switch {
+	case q.inFlight == 0:
 		return true
-	case maxInFlight:
+	case q.inFlight == maxInFlight || q.yielding:
 		return false
 	}
-	return redisWork(q.calls) >= minWork || q.rtt > longTrip || time.Since(q.began) > lateAfter
-}
-
-// redisWork returns what calls cost Redis, in calls of a Batch.
-func redisWork(calls []*call) (n int) {
-	for _, c := range calls {
-		if n++; c.Batch == nil {
-			n++
-		}
-	}
-	return n
+	return float64(len(q.calls)) >= q.load/2 || q.rtt > longTrip || time.Since(q.began) > lateAfter
 }
 
 // waitForMoreLocked yields the processor while the queue grows beyond n calls. It releases q.mu
@@ -130,9 +123,11 @@ func (q *queue) waitForMoreLocked(n int) {
 }
 
 func (q *queue) yieldLocked() {
+	q.yielding = true
 	q.mu.Unlock()
-	defer q.mu.Lock()
 	yield.WhileGrowing(q.len)
+	q.mu.Lock()
+	q.yielding = false
 }
 
 func (q *queue) len() int {
@@ -141,50 +136,63 @@ func (q *queue) len() int {
 	return len(q.calls)
 }
 
-// takeLocked returns the calls of a round trip that is counted as in flight, or nil if none are
-// queued, and then it is not counted any more. If there are too many calls for one round trip,
-// another one begins.
+// takeLocked returns the calls of a round trip that is counted as in flight, or nil if none wait, and
+// then it is not counted any more. If too many wait for one round trip, another one begins.
 func (q *queue) takeLocked() []*call {
-	var taken []*call
-	for i, c := range q.calls {
-		q.calls[i] = nil
-		if c.state.Load() == queued { // not abandoned
-			if taken == nil {
-				taken = make([]*call, 0, min(len(q.calls)-i, maxCalls))
-			}
-			taken = append(taken, c)
-		}
-		if len(taken) == maxCalls {
-			q.calls = q.calls[i+1:]
-			if q.inFlight < maxInFlight {
-				q.inFlight++
-				go q.run(q.takeLocked())
-			}
-			return taken
-		}
-	}
-	q.calls = q.calls[:0]
+	taken := q.popLocked()
 	if taken == nil {
 		q.inFlight--
+		return nil
+	}
+	q.sending += len(taken)
+	q.load = max(float64(q.sending), q.load*15/16)
+	if len(q.calls) > 0 && q.inFlight < maxInFlight {
+		q.inFlight++
+		go q.run(q.takeLocked())
 	}
 	return taken
 }
 
-// next returns the calls of the round trip that follows one that began then. Callers that have
-// just got their replies often call again, so it yields to them if nothing else is in flight.
-func (q *queue) next(began time.Time) []*call {
+// popLocked removes the first calls, as many as a round trip may have, and returns those that were
+// not abandoned.
+func (q *queue) popLocked() (popped []*call) {
+	for i, c := range q.calls {
+		q.calls[i] = nil
+		if c.state.Load() != queued {
+			continue
+		}
+		if popped == nil {
+			popped = make([]*call, 0, min(len(q.calls)-i, maxCalls))
+		}
+		if popped = append(popped, c); len(popped) == maxCalls {
+			q.calls = q.calls[i+1:]
+			return popped
+		}
+	}
+	q.calls = q.calls[:0]
+	return popped
+}
+
+// next returns the calls of the round trip that follows one of n calls that began then, or nil if none
+// follows: the last one in flight takes the calls that wait. Callers that have just got their replies
+// often call again, so it yields to them first.
+func (q *queue) next(began time.Time, n int) []*call {
 	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.inFlight--
+	q.sending -= n
 	took := now.Sub(began)
 	if q.rtt += q.rtt / 64; took < q.rtt || q.rtt == 0 {
 		q.rtt = took
 	}
-	if q.inFlight == 1 && len(q.calls) > 0 {
-		q.yieldLocked()
+	if len(q.calls) == 0 || !q.mayBeginLocked() {
+		return nil
 	}
-	if len(q.calls) > 0 {
-		q.began = time.Now()
+	q.inFlight++
+	q.began = now
+	if q.inFlight == 1 {
+		q.yieldLocked()
 	}
 	return q.takeLocked()
 }

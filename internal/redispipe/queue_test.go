@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -328,16 +329,16 @@ func TestCallWithEndedContextIsNotSent(t *testing.T) {
 	require.Equal(t, before, writes.Load())
 }
 
-// TestRoundTripsToNearbyRedis checks when another one begins beside it.
+// TestRoundTripsToNearbyRedis checks when one begins beside another.
 func TestRoundTripsToNearbyRedis(t *testing.T) {
 	p := newPipe(t, redistest.Start(t).Client(nil))
 	load(t, p, incr)
 	g := newGate(t, p)
 	q := p.single
-	near := func(began time.Time) {
+	near := func(load float64, began time.Time) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.rtt, q.began = 50*time.Microsecond, began
+		q.rtt, q.load, q.began = 50*time.Microsecond, load, began
 	}
 	var ended sync.WaitGroup
 	call := func(n int) {
@@ -349,21 +350,61 @@ func TestRoundTripsToNearbyRedis(t *testing.T) {
 			})
 		}
 	}
+	queued := func(n int) {
+		t.Helper()
+		eventually(t, "they are queued", func() bool { return q.len() == n })
+		nothing(t, g.began)
+	}
+	young := time.Now().Add(time.Hour)
 	call(1)
 	require.Equal(t, 1, receive(t, g.began))
-	near(time.Now().Add(time.Hour)) // which keeps it young
-	const n = minWork / 2           // of EVALSHAs
-	call(n - 1)
-	eventually(t, "the others are queued", func() bool { return q.len() == n-1 })
-	nothing(t, g.began)
+	near(8, young)
+	call(3)
+	queued(3)
 	call(1)
-	require.Equal(t, n, receive(t, g.began), "enough for a trip of their own")
-	near(time.Now().Add(-time.Second))
+	require.Equal(t, 4, receive(t, g.began), "half of the calls that are usually made at the same time")
+
+	near(8, young)
+	call(3)
+	queued(3)
+	g.pass <- struct{}{}
+	queued(3) // the one that has ended leaves them to the other one
+	g.pass <- struct{}{}
+	require.Equal(t, 3, receive(t, g.began), "the last one in flight takes them")
+
+	near(8, time.Now().Add(-time.Second))
 	call(1)
 	require.Equal(t, 1, receive(t, g.began), "the newest is late")
-	for range 3 {
+	for range 2 {
 		g.pass <- struct{}{}
 	}
 	ended.Wait()
 	requireIdle(t, p)
+}
+
+// TestCallsJoinTheRoundTripThatIsAboutToBegin has a round trip that yields. Another one would run within
+// the yield, which would then count as slow.
+func TestCallsJoinTheRoundTripThatIsAboutToBegin(t *testing.T) {
+	q := newPipe(t, client(t, "127.0.0.1:1", nil)).single
+	q.inFlight, q.load, q.yielding = 1, 1, true
+	require.Nil(t, q.add(newCall(t.Context(), time.Now(), add("n", 1))))
+	q.yielding = false
+	require.Len(t, q.add(newCall(t.Context(), time.Now(), add("n", 1))), 2)
+}
+
+func TestLoadIsTheRecentMaximum(t *testing.T) {
+	p := newPipe(t, redistest.Start(t).Client(nil))
+	q := p.single
+	require.NoError(t, run(t.Context(), p, long, "n", 1))
+	require.EqualValues(t, 1, q.load)
+	for _, r := range p.RunAll(t.Context(), long, slices.Repeat([]Call{add("n", 1)}, 300)) {
+		require.NoError(t, r.Err)
+	}
+	requireIdle(t, p)
+	require.InDelta(t, 300, q.load, 20, "of two round trips")
+	for range 100 {
+		require.NoError(t, run(t.Context(), p, long, "n", 1))
+	}
+	require.InDelta(t, 1, q.load, 0.5)
+	require.Zero(t, q.sending)
 }

@@ -12,11 +12,11 @@ import (
 func (q *queue) roundTrip(calls []*call, deadline time.Time) (next []*call) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(calls[0].ctx), deadline)
 	defer cancel()
-	began := time.Now()
+	began, n := time.Now(), len(calls)
 	for len(calls) > 0 {
 		calls = q.send(ctx, calls)
 	}
-	return q.next(began)
+	return q.next(began, n)
 }
 
 // send sends calls in one write and completes them, except those it returns: the node refused
