@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +68,21 @@ func Content(tb testing.TB, c redis.UniversalClient, key string) any {
 		tb.Fatalf("redistest: content of %s: %v", key, err)
 	}
 	return v
+}
+
+// CheckMemory fails the test if a key does not take as many bytes as are documented, give or take a share
+// of them. The documents are about Redis 7.0. Newer servers may take less.
+func CheckMemory(tb testing.TB, c *redis.Client, key string, documented int, share float64) {
+	tb.Helper()
+	used, err := c.MemoryUsage(tb.Context(), key, 0).Result()
+	if err != nil {
+		tb.Fatalf("redistest: memory of %s: %v", key, err)
+	}
+	measured := strings.Contains(c.Info(tb.Context(), "server").Val(), "redis_version:7.0.")
+	ratio := float64(used) / float64(documented)
+	if ratio > 1+share || measured && ratio < 1-share {
+		tb.Errorf("redistest: %s takes %d bytes, not %d", key, used, documented)
+	}
 }
 
 // AgeKey runs a script that makes a key older by the microseconds in its argument, for every key.
