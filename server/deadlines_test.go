@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/graceful"
 	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/server"
 )
@@ -145,7 +146,7 @@ func TestEventsAreStreamedForLong(t *testing.T) {
 func h2Server(t *testing.T, srv *server.Server) (url string, c *http.Client) {
 	t.Helper()
 	files := newPEMFiles(t, newPair(t, "127.0.0.1"))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := graceful.Listen("127.0.0.1:0") // as ListenAndServe does
 	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() { served <- srv.ServeTLS(l, files.cert, files.key) }()

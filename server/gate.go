@@ -212,10 +212,20 @@ func (g *gate) open(status int, implicit bool) {
 		return
 	}
 	g.observed().setStatus(status)
+	if status != http.StatusSwitchingProtocols {
+		g.announceEnd()
+	}
 	if !implicit {
 		g.ResponseWriter.WriteHeader(status)
 	}
 	g.wroteHeader.Store(true)
+}
+
+// announceEnd announces to the client that the connection ends if the server is shutting down.
+func (g *gate) announceEnd() {
+	if g.nested == nil && g.x.accepted && g.x.srv.http.Ending() {
+		g.Header().Set("Connection", "close")
+	}
 }
 
 // commit runs the properties' Commit functions, once. If that fails, it answers
@@ -278,6 +288,7 @@ func (g *gate) fail(p *Problem, cookies []string) {
 }
 
 func (g *gate) send(p *Problem) {
+	g.announceEnd()
 	g.deadline.extend(g.ResponseWriter)
 	defer g.deadline.suspend(g.ResponseWriter)
 	to := g.ResponseWriter

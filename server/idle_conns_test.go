@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -69,11 +68,7 @@ func TestThousandsOfIdleConnections(t *testing.T) {
 				require.Equal(t, "here", res.body)
 			}
 
-			end := srv.Shutdown
-			if sent == "" { // net/http waits 5 s for their first request
-				end = func(context.Context) error { return srv.Close() }
-			}
-			require.NoError(t, end(t.Context()))
+			require.NoError(t, srv.Shutdown(t.Context()))
 			line, err = lines.ReadString('\n')
 			require.NoError(t, err)
 			require.Equal(t, "all closed\n", line)

@@ -19,7 +19,7 @@ var errShutdown = errors.New("server: shut down")
 // ListenAndServe serves HTTP on a TCP address until Shutdown or Close, and then
 // returns [http.ErrServerClosed]. An empty address is ":http".
 func (s *Server) ListenAndServe(addr string) error {
-	l, err := net.Listen("tcp", cmp.Or(addr, ":http"))
+	l, err := graceful.Listen(cmp.Or(addr, ":http"))
 	if err != nil {
 		return fmt.Errorf("server: %w", err)
 	}
@@ -28,11 +28,17 @@ func (s *Server) ListenAndServe(addr string) error {
 
 // Serve serves HTTP on l, which it closes in the end, until Shutdown or Close,
 // and then returns [http.ErrServerClosed]. It may be called for several
-// listeners. It logs a warning for each pattern of Options.Params.Routes that no
-// route has.
-func (s *Server) Serve(l net.Listener) error {
+// listeners. It logs a warning for each pattern of Options.Params.Routes that no route has.
+//
+// A listener of [net.Listen] has Multipath TCP: Shutdown can reset a connection that
+// comes to it as it is closed. It resets none if [net.ListenConfig.SetMultipathTCP] turns that
+// off, as ListenAndServe does.
+func (s *Server) Serve(l net.Listener) error { return s.serveOn(l, l) }
+
+// serveOn serves HTTP on l, which is accepted itself or a layer around it.
+func (s *Server) serveOn(l, accepted net.Listener) error {
 	s.warnUnknownRoutes()
-	return s.httpServer().Serve(l)
+	return s.httpServer().Serve(l, accepted)
 }
 
 // ListenAndServeTLS serves HTTPS, with HTTP/2, on a TCP address until Shutdown or
@@ -40,7 +46,7 @@ func (s *Server) Serve(l net.Listener) error {
 // change, new connections get the new certificate, and as long as the new files are
 // missing or wrong they get the old one.
 func (s *Server) ListenAndServeTLS(addr, certFile, keyFile string) error {
-	l, err := net.Listen("tcp", cmp.Or(addr, ":https"))
+	l, err := graceful.Listen(cmp.Or(addr, ":https"))
 	if err != nil {
 		return fmt.Errorf("server: %w", err)
 	}
@@ -55,13 +61,17 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 		return err
 	}
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: cert.get}
-	return s.Serve(tls.NewListener(l, conf))
+	return s.serveOn(tls.NewListener(l, conf), l)
 }
 
-// Shutdown stops accepting connections and waits for the requests and raw
+// Shutdown accepts the connections that wait, and then no more. It waits for the requests and raw
 // connections in progress, their tasks and their clean-ups. When ctx ends first, it cancels them with the
 // connections' contexts and returns [context.Cause] of ctx. It does not wait for
 // hijacked connections, but cancels their requests as well. The server can't be used again.
+//
+// So that no request is lost that is on its way, a connection ends with its next response, or when it
+// has had no request for a second.
+//
 // ListenAndServe and its like return when Shutdown begins, so main has to wait for Shutdown,
 // as [Server.RunUntil] does.
 //
@@ -69,7 +79,7 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 // connections.
 func (s *Server) Shutdown(ctx context.Context) error {
 	quiet := s.conns.drain()
-	err := graceful.Shutdown(ctx, s.httpServer())
+	err := s.httpServer().Shutdown(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -126,9 +136,9 @@ func (s *Server) Close() error {
 	return s.httpServer().Close()
 }
 
-func (s *Server) httpServer() *http.Server {
+func (s *Server) httpServer() *graceful.Server {
 	s.httpOnce.Do(func() {
-		s.http = &http.Server{
+		s.http = graceful.New(&http.Server{
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				s.serve(w, r, s.handler, true)
 			}),
@@ -143,7 +153,7 @@ func (s *Server) httpServer() *http.Server {
 				return ctx
 			},
 			ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
-		}
+		})
 	})
 	return s.http
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lazyreq/lazyreq/internal/graceful"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 )
@@ -119,7 +120,7 @@ func listen(tb testing.TB, h http.Handler) (url string, c *http.Client) {
 // listenItself serves srv on a listener of its own until the test ends.
 func listenItself(tb testing.TB, srv *server.Server) (url string, c *http.Client) {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := graceful.Listen("127.0.0.1:0") // as ListenAndServe does
 	require.NoError(tb, err)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/internal/errtext"
+	"github.com/lazyreq/lazyreq/internal/graceful"
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -41,7 +42,7 @@ type Server struct {
 	base     context.Context // of all requests that this server accepts itself
 	abort    context.CancelCauseFunc
 	httpOnce sync.Once
-	http     *http.Server
+	http     *graceful.Server
 }
 
 // New returns a server without handlers. It returns an error, mostly an [*OptionError], that

@@ -2,8 +2,9 @@ package proxy
 
 import (
 	"net/http"
-	"sync/atomic"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/graceful"
 )
 
 // responseWriter is a response's writer whose writes wait for the client at least for stall,
@@ -15,10 +16,10 @@ type responseWriter struct {
 	http2   bool      // a deadline that passes ends the stream
 	until   time.Time // the current deadline; of HTTP/1, where only writes have it
 
-	r     *http.Request
-	body  *requestBody // nil if the request has none
-	last  *atomic.Bool // the connection ends with this response
-	began bool         // the final header was written
+	r      *http.Request
+	body   *requestBody     // nil if the request has none
+	server *graceful.Server // nil in a server that isn't ours
+	began  bool             // the final header was written
 }
 
 func newResponseWriter(w http.ResponseWriter, r *http.Request, stall time.Duration) *responseWriter {
@@ -70,7 +71,7 @@ func (w *responseWriter) announceEnd() {
 		return
 	}
 	w.began = true
-	if !w.http2 && w.last != nil && w.last.Load() {
+	if w.server != nil && w.server.Ending() {
 		w.Header()["Connection"] = []string{"close"}
 	}
 	if w.body == nil || w.body.hasEnded() {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/graceful"
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
@@ -27,7 +28,7 @@ type Proxy struct {
 	via       string // "1.1 " and the pseudonym
 	denials   *denialStreaks
 	metrics   *metricSet
-	stopping  atomic.Bool // /healthz is 503, and connections end with their next response
+	stopping  atomic.Bool // /healthz is 503
 	closed    atomic.Bool
 	loops     throttledLog
 	clock     func() time.Time // nil for the real time
@@ -126,7 +127,10 @@ func (p *Proxy) acquireGeneration() *generation {
 }
 
 // ServeHTTP answers one request.
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.serve(w, r, nil) }
+
+// serve answers one request of a server, nil for a server that isn't ours.
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, from *graceful.Server) {
 	began := time.Now()
 	p.metrics.inFlight.Add(1)
 	defer func() {
@@ -140,7 +144,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer g.release()
 	out := newResponseWriter(w, r, g.config.Timeouts.Stall)
-	out.last = &p.stopping
+	out.server = from
 	defer out.prepareEnd()
 	if h := forwardedHeaders(r.Header, g.config.Headers.Underscores); out.body != nil || len(h) < len(r.Header) {
 		with := *r

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -24,15 +25,10 @@ import (
 type Server struct {
 	p        *Proxy
 	http     *http.Server
+	graceful *graceful.Server
 	abort    context.CancelCauseFunc
-	window   time.Duration  // of drain
 	accepts  throttledLog   // failures to accept
 	upgrades sync.WaitGroup // requests for one: net/http doesn't wait for their connections
-
-	mu     sync.Mutex
-	open   int                   // connections, without those of upgrades
-	silent map[net.Conn]struct{} // connections that have not sent a request's header yet
-	closed bool                  // silent connections are closed
 }
 
 // errStopped is the cause that cancels requests at the end of the grace period.
@@ -54,7 +50,7 @@ func (p *Proxy) Server() *Server {
 			s.upgrades.Add(1)
 			defer s.upgrades.Done()
 		}
-		p.ServeHTTP(w, r)
+		p.serve(w, r, s.graceful)
 	})
 	return s
 }
@@ -69,7 +65,7 @@ func (p *Proxy) AdminServer() *Server {
 func (p *Proxy) newServer() *Server {
 	c := &p.current.Load().config
 	base, abort := context.WithCancelCause(context.Background())
-	s := &Server{p: p, abort: abort, window: time.Second, silent: map[net.Conn]struct{}{}}
+	s := &Server{p: p, abort: abort}
 	s.http = &http.Server{
 		ReadHeaderTimeout: c.Timeouts.Header,
 		WriteTimeout:      2 * c.Timeouts.Stall, // of what isn't an upstream's, see responseWriter
@@ -78,9 +74,8 @@ func (p *Proxy) newServer() *Server {
 		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow},
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ErrorLog:          p.debugLog, // what clients do wrong
-		ConnState:         s.observeConn,
 	}
-	s.http.RegisterOnShutdown(s.closeSilent)
+	s.graceful = graceful.New(s.http)
 	return s
 }
 
@@ -101,7 +96,13 @@ func (s *Server) logPanics(h http.HandlerFunc) http.Handler {
 
 // Serve serves the clients of l, which [Proxy.Listen] returns, until Shutdown. It then returns
 // [http.ErrServerClosed].
-func (s *Server) Serve(l net.Listener) error { return s.http.Serve(acceptLogger{l, s}) }
+func (s *Server) Serve(l net.Listener) error {
+	base := l
+	if opened, ok := l.(*listener); ok {
+		base = opened.base
+	}
+	return s.graceful.Serve(acceptLogger{l, s}, base)
+}
 
 // acceptLogger logs that connections can't be accepted, which net/http tries in a loop.
 type acceptLogger struct {
@@ -112,71 +113,18 @@ type acceptLogger struct {
 // Accept implements [net.Listener].
 func (l acceptLogger) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	if err != nil && !errors.Is(err, net.ErrClosed) {
+	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		l.s.accepts.write(l.s.p.log, slog.LevelError, "no connection can be accepted", slog.String("error", err.Error()))
 	}
 	return conn, err
 }
 
-// observeConn keeps account of connections as [http.Server.ConnState].
-func (s *Server) observeConn(c net.Conn, state http.ConnState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch state {
-	case http.StateNew:
-		s.open++
-		s.silent[c] = struct{}{}
-		if s.closed {
-			_ = c.Close()
-		}
-		return
-	case http.StateHijacked, http.StateClosed:
-		s.open--
-	}
-	delete(s.silent, c)
-}
-
-// closeSilent closes the connections without a request. Once the server stops, net/http serves
-// none of them, but waits until each is five seconds old.
-func (s *Server) closeSilent() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	for c := range s.silent {
-		_ = c.Close()
-	}
-}
-
-func (s *Server) openConns() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.open
-}
-
-// drain waits until all connections are closed, at most for the window. Until then, idle and
-// new connections get responses that announce their end, so that no request is lost that a
-// client is about to send.
-func (s *Server) drain(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, s.window)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for s.openConns() > 0 {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// Shutdown announces the end of connections to clients, for at most a second. Then it stops
-// accepting connections, closes those without a request, and waits for requests in flight and
-// websockets. If ctx ends first, it cuts them off and returns [context.Cause] of ctx.
+// Shutdown accepts the connections that wait, and then no more. Responses announce that their
+// connection ends. It waits for requests and websockets, and closes connections that have no
+// request for a second. If ctx ends first, it cuts them off and returns [context.Cause] of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.p.stopping.Store(true)
-	s.drain(ctx)
-	err := graceful.Shutdown(ctx, s.http)
+	err := s.graceful.Shutdown(ctx)
 	if err == nil {
 		err = s.waitForUpgrades(ctx)
 	}
@@ -222,10 +170,11 @@ func (p *Proxy) Listen(c config.Listener) (net.Listener, error) {
 		}
 		conf = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: get}
 	}
-	l, err := net.Listen("tcp", c.Address)
+	base, err := graceful.Listen(c.Address)
 	if err != nil {
 		return nil, err
 	}
+	l := base
 	if len(c.ProxyProtocol) > 0 {
 		var from []netip.Prefix
 		for _, prefix := range c.ProxyProtocol {
@@ -238,5 +187,11 @@ func (p *Proxy) Listen(c config.Listener) (net.Listener, error) {
 	if conf != nil {
 		l = tls.NewListener(l, conf)
 	}
-	return l, nil
+	return &listener{l, base}, nil
+}
+
+// listener is a listener that is built on another one.
+type listener struct {
+	net.Listener
+	base net.Listener
 }

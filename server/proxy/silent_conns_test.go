@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"crypto/tls"
 	"io"
 	"net"
 	"net/netip"
@@ -13,13 +12,6 @@ import (
 
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
-
-// silent reports whether there is a connection that has sent no request.
-func (r *running) silent() bool {
-	r.server.mu.Lock()
-	defer r.server.mu.Unlock()
-	return len(r.server.silent) > 0
-}
 
 // Connections without a request don't delay the stop.
 func TestSilentConnectionsDoNotDelayStop(t *testing.T) {
@@ -51,27 +43,10 @@ func TestSilentConnectionsDoNotDelayStop(t *testing.T) {
 			defer conn.Close()
 			_, err = io.WriteString(conn, c.sends)
 			require.NoError(t, err)
-			require.Eventually(t, p.silent, 20*time.Second, time.Millisecond)
 			began := time.Now()
 			require.NoError(t, p.server.Shutdown(context.Background()))
 			require.Less(t, time.Since(began), 4*time.Second, "net/http waits for five seconds")
 			require.Empty(t, p.log.above(t), "a stop is nothing to warn of")
 		})
 	}
-}
-
-// A connection is not silent after its first request.
-func TestActiveConnectionsAreNotSilent(t *testing.T) {
-	certs := newCertificates(t)
-	conf := limited(t, behind(t, nil).URL, "10/60s")
-	conf.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
-	p := run(t, conf)
-	for _, http2 := range []bool{true, false} {
-		p.client = certs.client(t, http2)
-		p.get(t, "/")
-	}
-	conn, err := tls.Dial("tcp", p.addr, &tls.Config{RootCAs: certs.pool})
-	require.NoError(t, err)
-	require.NoError(t, conn.Close())
-	require.Eventually(t, func() bool { return !p.silent() }, 20*time.Second, time.Millisecond)
 }

@@ -1,0 +1,30 @@
+package graceful
+
+import (
+	"net"
+	"syscall"
+)
+
+// dropSYN has the kernel drop what begins a handshake with a TCP listener. Handshakes that have begun go on,
+// and so do connections. The client tries again a second later, when the closed listener refuses it.
+func dropSYN(l any) {
+	t, ok := l.(*net.TCPListener)
+	if !ok {
+		return
+	}
+	raw, err := t.SyscallConn()
+	if err != nil {
+		return
+	}
+	const flags, syn = 13, 1 << 1 // in the header of TCP
+	filter := []syscall.SockFilter{
+		{Code: syscall.BPF_LD | syscall.BPF_B | syscall.BPF_ABS, K: flags},
+		{Code: syscall.BPF_JMP | syscall.BPF_JSET | syscall.BPF_K, K: syn, Jf: 1},
+		{Code: syscall.BPF_RET | syscall.BPF_K, K: 0},
+		{Code: syscall.BPF_RET | syscall.BPF_K, K: 1<<32 - 1},
+	}
+	_ = raw.Control(func(fd uintptr) {
+		//lint:ignore SA1019 golang.org/x/net/bpf is a dependency, for four instructions
+		_ = syscall.AttachLsf(int(fd), filter)
+	})
+}
