@@ -146,11 +146,24 @@ func (x *exchange) forward(r *http.Request) error {
 		FlushInterval:  flushInterval,
 		ErrorLog:       x.p.debugLog,
 	}
+	defer x.flushCut()
 	proxy.ServeHTTP(x.w, r)
 	if x.err != nil {
 		return x.upstreamError()
 	}
 	return nil
+}
+
+// flushCut is deferred. It sends the part of a response that has arrived, if the response is cut off:
+// net/http drops what it has not sent.
+func (x *exchange) flushCut() {
+	v := recover()
+	if v == http.ErrAbortHandler {
+		_ = http.NewResponseController(x.w).Flush()
+	}
+	if v != nil {
+		panic(v)
+	}
 }
 
 // connAddrs returns the addresses for the PROXY protocol. The client's port is 0 if another
