@@ -80,6 +80,8 @@ func (x *exchange) refusal(r *http.Request) error {
 		return server.Errorf(http.StatusBadRequest, "The request's target is not a path.")
 	case strings.ContainsFunc(r.URL.Path, unicode.IsControl):
 		return server.Errorf(http.StatusBadRequest, "The path contains a control character.")
+	case leavesRoot(r):
+		return server.Errorf(http.StatusBadRequest, "The path leads above its root.")
 	case strings.Contains(r.URL.RawQuery, " "): // which HTTP/2 can carry, and HTTP/1 can't
 		return server.Errorf(http.StatusBadRequest, "The query contains a space.")
 	case hasPaddedValue(r.Header):

@@ -30,14 +30,13 @@ func FuzzPath(f *testing.F) {
 		require.True(t, strings.HasPrefix(cleaned, "/"), cleaned)
 		require.Equal(t, path.Clean(cleaned), cleaned, "of %q", target)
 		for how := range allReadings + 1 {
-			read, below := readPath(r.URL.EscapedPath(), how)
+			read := readPath(r.URL.EscapedPath(), how)
 			require.True(t, strings.HasPrefix(read, "/"), read)
 			if how&dots != 0 {
 				require.NotContains(t, strings.Split(read, "/"), "..", "of %q read as %d", target, how)
 			}
 			if !isAmbiguous(r) && how&dots != 0 {
 				require.Equal(t, cleaned, read, "%q is not ambiguous", target)
-				require.True(t, below, "%q is not ambiguous", target)
 			}
 		}
 	})

@@ -47,6 +47,7 @@ http {
 	keepalive_requests 1000000;
 	server {
 		listen %[2]s; root %[1]s/docs; client_max_body_size 0;
+		location ~ ^/public/(twice/.*)$ { proxy_pass http://%[2]s/inner/$1; }
 		location /seen { return 200 "$request_method $request_uri $http_x_forwarded_for $server_protocol"; }
 	}
 }`, dir, port.Addr())

@@ -34,8 +34,7 @@ func isAmbiguous(r *http.Request) bool {
 // "." and ".." segments and without parameters (";x=y") of segments.
 func cleanPath(r *http.Request) string {
 	if isAmbiguous(r) {
-		p, _ := readPath(r.URL.EscapedPath(), cleaned)
-		return p
+		return readPath(r.URL.EscapedPath(), cleaned)
 	}
 	p := r.URL.Path
 	if p == "" || p[0] != '/' {
@@ -44,11 +43,10 @@ func cleanPath(r *http.Request) string {
 	return path.Clean(p)
 }
 
-// readPath returns how a server reads an escaped path, and whether the path stays below its root:
-// "/../x" doesn't. A slash within a segment stays escaped. Empty segments never count.
-func readPath(escaped string, how int) (path string, below bool) {
+// readPath returns how a server reads an escaped path. A slash within a segment stays escaped. Empty
+// segments never count.
+func readPath(escaped string, how int) string {
 	var out []string
-	below = true
 	first, host := true, false
 	for segment := range strings.SplitSeq(strings.TrimPrefix(escaped, "/"), "/") {
 		segment, _ = url.PathUnescape(segment) // as net/http could
@@ -73,7 +71,6 @@ func readPath(escaped string, how int) (path string, below bool) {
 				host = name == ""
 			case name == "" && how&empties == 0, how&dots != 0 && name == ".":
 			case how&dots != 0 && name == "..":
-				below = below && len(out) > 0
 				out = out[:max(0, len(out)-1)]
 			default:
 				out = append(out, name)
@@ -81,18 +78,17 @@ func readPath(escaped string, how int) (path string, below bool) {
 		}
 	}
 	out = slices.DeleteFunc(out, func(name string) bool { return name == "" })
-	return "/" + strings.Join(out, "/"), below
+	return "/" + strings.Join(out, "/")
 }
 
 // readsDifferently reports whether the upstream may read a request's path, which rules and
-// routes read as path, as one that they would treat differently, or as one above the path of the
-// upstream's URL.
+// routes read as path, as one that they would treat differently.
 func (g *generation) readsDifferently(r *http.Request, path string) bool {
-	if !isAmbiguous(r) {
+	if !isAmbiguous(r) || len(g.pathMatches) == 0 && !g.pathCounts {
 		return false
 	}
 	escaped := r.URL.EscapedPath()
-	if other, _ := readPath(escaped, cleaned|authority); g.pathCounts && other != path {
+	if g.pathCounts && readPath(escaped, cleaned|authority) != path {
 		return true // each host would have a quota of its own
 	}
 	same := 0 // what doesn't change the path
@@ -106,10 +102,7 @@ func (g *generation) readsDifferently(r *http.Request, path string) bool {
 		if how&same != 0 {
 			continue
 		}
-		other, below := readPath(escaped, how)
-		if !below {
-			return true
-		}
+		other := readPath(escaped, how)
 		if other == path {
 			continue
 		}

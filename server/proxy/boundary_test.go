@@ -1,0 +1,127 @@
+package proxy
+
+import (
+	"bufio"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// raw sends a request with a path that net/http's client would not send.
+func (r *running) raw(tb testing.TB, path string) (response string) {
+	tb.Helper()
+	return r.send(tb, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+}
+
+// No server that resolves "..", in whatever way, leaves the path of the upstream's URL.
+func TestUpstreamPathIsBoundary(t *testing.T) {
+	up := behind(t, nil)
+	c := parse(t, "upstreams: {main: {url: '%s/public'}}\n", up.URL)
+	p := run(t, c)
+	overHTTP2 := overTLS(t, c)
+	for _, path := range []string{
+		"/..", "/../secret", "/../public/x", "/./../secret", "/%2e%2e/secret", "/.%2E/secret", "/..%2fsecret", "/%2e%2e%2fsecret", "/..;/secret", "/..;a=b/secret",
+		"/..\\secret", "/..%5csecret", "/%5c../secret", "/a/../../secret", "/a/..%2f../secret", "/a%2Fb/../../secret", "/a/;/../../secret", "//../secret", "/a//../../secret",
+		"/%252e%252e/secret", "/%25252e./secret", "/..%252fsecret", "/..%255csecret", "/x%252f..%252f../secret", "/..%253bx/secret", "/%252e%252e", // decoded twice
+		"/..%3bx/secret", "/x;%2f..;%2f../secret", "/;/../secret", "/..%3fx/secret", "/..%23/secret", "/..%20/secret", "/x/%2e%2e;y/..%2fz/..",
+		"/..%00/secret", "/..%2500/secret", "/%25zz%252f..%252f../secret", "/a;%2fb/../../secret",
+	} {
+		got := p.raw(t, path)
+		require.True(t, strings.HasPrefix(got, "HTTP/1.1 400 "), "%s: %s", path, got)
+		require.Equal(t, 400, overHTTP2.sendFields(t, ":method", "GET", ":path", path, ":scheme", "https", ":authority", "a"), path)
+	}
+	require.Zero(t, up.n.Load())
+	for _, path := range []string{
+		"/a/../b", "/x/..%2Fb", "/a//b/../..", "/..a/b", "/...", "/a/..;/b", "/a/%252e%252e/x", "/a..%252fb", "/100%25", "/%25zz/a%252Fb", "//host/../x", "/a%3f..", "/.%20/a", "/a;x/..",
+	} {
+		got := p.raw(t, path)
+		require.True(t, strings.HasPrefix(got, "HTTP/1.1 200 "), "%s: %s", path, got)
+		require.Equal(t, "/public"+path, up.last.Load().RequestURI)
+		require.Equal(t, 200, overHTTP2.sendFields(t, ":method", "GET", ":path", path, ":scheme", "https", ":authority", "a"), path)
+	}
+}
+
+// upwards returns spellings of paths, of which many lead from /public to /secret.
+func upwards() (paths []string) {
+	for _, before := range []string{"/", "//", "/./", "/;x/", "/%5c", "/%2f", "/a/../", "/a/%252e%252e/", "/twice/", "/twice/../"} {
+		for _, up := range []string{
+			"..", "%2e%2e", ".%2E", "%252e%252e", "..;", "..;a=b", "..%3b", "..%20", "..%3f", "..%00", "..%2500",
+			"x%2f..%2f..", "x\\..\\..", "x%5C..%5c..", "x%252f..%252f..", "%25zz%252f%252e%252e%252f..", "../..", ".../..",
+		} {
+			for _, after := range []string{"", "/secret", "//secret", "\\secret", "%2fsecret", "%5csecret", "%252fsecret", "/;/secret", "/./secret"} {
+				paths = append(paths, before+up+after)
+			}
+		}
+	}
+	return paths
+}
+
+// The same with nginx, of which a part decodes paths twice.
+func TestNginxStaysBelowUpstreamPath(t *testing.T) {
+	url, docs := startNginx(t)
+	for name, text := range map[string]string{"secret": "not for clients", "public/open": "for clients", "inner/twice/open": "for clients"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(docs, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(docs, name), []byte(text), 0o644))
+	}
+	p := run(t, parse(t, "upstreams: {main: {url: %q}}\n", url+"/public"))
+	for _, path := range []string{"/open", "/twice/open", "/x/../open", "/twice/x/%252e%252e/open", "/twice/x%252f..%252fopen", "/x%2f..%2fopen"} {
+		require.Contains(t, p.raw(t, path), "\r\n\r\nfor clients", path)
+	}
+	for _, path := range upwards() {
+		require.NotContains(t, p.raw(t, path), "not for clients", path)
+	}
+}
+
+// FuzzLeavesRoot reads paths in the ways of servers, one after the other.
+func FuzzLeavesRoot(f *testing.F) {
+	for i, path := range upwards() {
+		f.Add(path, uint64(i)*0x9e3779b97f4a7c15)
+	}
+	readings := []func(p string) string{
+		decode,
+		path.Clean,
+		func(p string) string { return strings.ReplaceAll(p, `\`, "/") },
+		func(p string) string { return eachName(p, func(name string) string { return cutAt(name, ";") }) },
+		func(p string) string { return eachName(p, strings.TrimSpace) },
+		func(p string) string { return cutAt(p, ";") },
+		func(p string) string { return cutAt(p, "?#\x00") },
+	}
+	f.Fuzz(func(t *testing.T, target string, order uint64) {
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + target + " HTTP/1.1\r\nHost: h\r\n\r\n")))
+		if err != nil || !strings.HasPrefix(r.URL.Path, "/") || leavesRoot(r) {
+			return
+		}
+		p := "/public" + r.URL.EscapedPath()
+		for decoded := 0; order > 0; order >>= 3 {
+			way := min(int(order&7), len(readings)-1)
+			if way == 0 {
+				decoded++
+			}
+			if decoded <= maxDecodings {
+				p = readings[way](p)
+			}
+			got := path.Clean(p)
+			require.True(t, got == "/public" || strings.HasPrefix(got, "/public/"), "%q is read as %q", target, got)
+		}
+	})
+}
+
+func eachName(p string, read func(string) string) string {
+	names := strings.Split(p, "/")
+	for i := range names {
+		names[i] = read(names[i])
+	}
+	return strings.Join(names, "/")
+}
+
+func cutAt(p, chars string) string {
+	if i := strings.IndexAny(p, chars); i >= 0 {
+		return p[:i]
+	}
+	return p
+}
