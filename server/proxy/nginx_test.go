@@ -6,31 +6,19 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/loopback"
+	"github.com/lazyreq/lazyreq/internal/nginxtest"
 )
 
-// startNginx starts an nginx that serves a folder, and returns its URL. If nginx is missing, the
-// test is skipped, or fails with CI=true.
+// startNginx starts an nginx that serves a folder, and returns its URL.
 func startNginx(tb testing.TB) (url, docs string) {
 	tb.Helper()
-	binary, err := exec.LookPath("nginx")
-	if err != nil {
-		if _, err := os.Stat("/usr/sbin/nginx"); err != nil {
-			if os.Getenv("CI") == "true" {
-				tb.Fatal("nginx is not installed, and CI needs it")
-			}
-			tb.Skip("nginx is not installed")
-		}
-		binary = "/usr/sbin/nginx"
-	}
 	port, err := loopback.Reserve()
 	require.NoError(tb, err)
 	tb.Cleanup(port.Release)
@@ -38,35 +26,13 @@ func startNginx(tb testing.TB) (url, docs string) {
 	docs = filepath.Join(dir, "docs")
 	require.NoError(tb, os.Mkdir(docs, 0o755))
 	require.NoError(tb, os.Chmod(dir, 0o755))
-	conf := fmt.Sprintf(`
-daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/error.log;
-events {}
-http {
-	access_log off; client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy;
-	fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
-	keepalive_requests 1000000;
-	server {
-		listen %[2]s; root %[1]s/docs; client_max_body_size 0;
-		location ~ ^/public/(twice/.*)$ { proxy_pass http://%[2]s/inner/$1; }
-		location /seen { return 200 "$request_method $request_uri $http_x_forwarded_for $server_protocol"; }
-	}
-}`, dir, port.Addr())
-	file := filepath.Join(dir, "nginx.conf")
-	require.NoError(tb, os.WriteFile(file, []byte(conf), 0o600))
-	cmd := exec.Command(binary, "-p", dir, "-c", file)
-	cmd.Stderr = os.Stderr
-	require.NoError(tb, cmd.Start())
-	tb.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	url = "http://" + port.Addr()
-	client := newClient(tb)
-	require.Eventually(tb, func() bool {
-		res, err := client.Get(url + "/seen")
-		if err == nil {
-			_ = res.Body.Close()
-		}
-		return err == nil
-	}, 20*time.Second, 10*time.Millisecond)
-	return url, docs
+	nginxtest.Start(tb, port.Addr(), fmt.Sprintf(`
+		server {
+			listen %[1]s; root %[2]s; client_max_body_size 0;
+			location ~ ^/public/(twice/.*)$ { proxy_pass http://%[1]s/inner/$1; }
+			location /seen { return 200 "$request_method $request_uri $http_x_forwarded_for $server_protocol"; }
+		}`, port.Addr(), docs))
+	return "http://" + port.Addr(), docs
 }
 
 // A download of 1 GB takes a bounded amount of memory.
