@@ -28,17 +28,25 @@ func (c failedConn) Write([]byte) (int, error) { return 0, fmt.Errorf("%w", c.er
 // connection by its descriptor.
 func (c failedConn) SyscallConn() (syscall.RawConn, error) { return nil, c.err }
 
-// dialError is the error of a dial that failed.
+// dialError is the error of a dial that failed. It never counts as a reply of Redis, even if it comes
+// from a reply of a Sentinel.
 type dialError struct{ err error }
 
 func (e *dialError) Error() string { return e.err.Error() }
-func (e *dialError) Unwrap() error { return e.err }
+
+// Unwrap returns the error of the network, if it is one. go-redis repeats commands of the application
+// after it.
+func (e *dialError) Unwrap() error {
+	if op, ok := e.err.(*net.OpError); ok {
+		return op
+	}
+	return nil
+}
 
 // cause returns the error without the address.
 func (e *dialError) cause() error {
-	var op *net.OpError
-	if errors.As(e.err, &op) && op.Op == "dial" {
+	if op, ok := e.err.(*net.OpError); ok && op.Op == "dial" {
 		return op.Err
 	}
-	return e.err
+	return errors.New(e.err.Error())
 }

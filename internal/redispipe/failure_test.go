@@ -351,6 +351,7 @@ func TestCallError(t *testing.T) {
 				require.Equal(t, err == want, errors.Is(got, err), "%v: %v", test.reason, got)
 			}
 			require.NotContains(t, got.Error(), "secret")
+			require.NotErrorAs(t, got, new(redis.Error), "no reply of Redis")
 		}
 	}
 }
