@@ -108,7 +108,7 @@ type ending struct {
 	err error
 }
 
-func (ending) Done() <-chan struct{} { return make(chan struct{}) }
+func (*ending) Done() <-chan struct{} { return make(chan struct{}) }
 func (e *ending) Err() error         { return e.err }
 
 func TestScopeEndsWithTheFirstCause(t *testing.T) {
