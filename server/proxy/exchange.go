@@ -148,24 +148,26 @@ func (x *exchange) forward(r *http.Request) error {
 		FlushInterval:  flushInterval,
 		ErrorLog:       x.p.debugLog,
 	}
-	defer x.flushCut()
-	proxy.ServeHTTP(x.w, r)
+	x.passOn(&proxy, r)
 	if x.err != nil {
 		return x.upstreamError()
 	}
 	return nil
 }
 
-// flushCut is deferred. It sends the part of a response that has arrived, if the response is cut off:
+// passOn has proxy answer a request. If the response is cut off, it sends the part that has arrived:
 // net/http drops what it has not sent.
-func (x *exchange) flushCut() {
-	v := recover()
-	if v == http.ErrAbortHandler {
-		_ = http.NewResponseController(x.w).Flush()
-	}
-	if v != nil {
-		panic(v)
-	}
+func (x *exchange) passOn(proxy *httputil.ReverseProxy, r *http.Request) {
+	defer func() {
+		v := recover()
+		if v == http.ErrAbortHandler { // after the header
+			_ = http.NewResponseController(x.w).Flush()
+		}
+		if v != nil {
+			panic(v)
+		}
+	}()
+	proxy.ServeHTTP(x.w, r)
 }
 
 // connAddrs returns the addresses for the PROXY protocol. The client's port is 0 if another
