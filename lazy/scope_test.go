@@ -109,7 +109,7 @@ type ending struct {
 }
 
 func (*ending) Done() <-chan struct{} { return make(chan struct{}) }
-func (e *ending) Err() error         { return e.err }
+func (e *ending) Err() error          { return e.err }
 
 func TestScopeEndsWithTheFirstCause(t *testing.T) {
 	for _, end := range []func(s *lazy.Scope){(*lazy.Scope).Cancel, func(s *lazy.Scope) { _ = s.Close() }} {
