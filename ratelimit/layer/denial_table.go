@@ -12,13 +12,12 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// denial is what the store last reported of one counter, or of its block. It is immutable once
-// it is in a table.
+// denial is what the store last reported of a key and a rule. It is immutable once it is in a table.
 type denial struct {
 	key  string
-	rule ratelimit.Rule // with the limit of the op
-	// n is the smallest number of units that is denied until then, at the rule's limit or a
-	// lower one; deniesNone if only the following fields are known.
+	rule ratelimit.Rule
+	// n is the smallest number of units that is denied until then; deniesNone if only the
+	// following fields are known.
 	n       int64
 	until   time.Duration // by the layer's clock
 	blocked bool          // the rule's Block denies everything
@@ -29,18 +28,23 @@ type denial struct {
 
 const deniesNone = math.MaxInt64
 
-// denies reports whether the store would deny a take of n by r, until the denial ends.
-func (d *denial) denies(n int64, r ratelimit.Rule) bool {
-	return d.blocked || n >= d.n && r.Limit() <= d.rule.Limit() && r.Burst() <= d.rule.Burst()
+// result returns the result of a take of n, which d denies, or another denial in its group.
+func (d *denial) result(n int64, now time.Duration) ratelimit.Result {
+	res := ratelimit.Result{
+		Source: ratelimit.FromDenyCache, Limit: d.rule.Limit(), Violated: n >= d.n,
+		Remaining: d.remaining, ResetAfter: max(0, d.reset-now),
+	}
+	if res.Violated {
+		res.RetryAfter = d.until - now
+		res.ResetAfter = max(res.ResetAfter, res.RetryAfter)
+	}
+	if d.blocked {
+		res.Remaining, res.Blocked = 0, res.RetryAfter
+	}
+	return res
 }
 
-// covers reports whether d denies everything that other denies.
-func (d *denial) covers(other *denial) bool { return d.denies(other.n, other.rule) }
-
-// isAbout reports whether d is about the counter of r, or its block if r has one.
-func (d *denial) isAbout(key string, r ratelimit.Rule) bool {
-	return d.key == key && d.rule.Block() == r.Block() && d.rule.SharesCounter(r)
-}
+func (d *denial) isAbout(key string, r ratelimit.Rule) bool { return d.rule == r && d.key == key }
 
 // ways is how many denials one set holds.
 const ways = 8
@@ -59,10 +63,9 @@ type denialSet struct {
 	entries [ways]atomic.Pointer[denial]
 	// version changes when denials may have become wrong: the store's answers to earlier
 	// calls are then not added.
-	version  atomic.Uint64
-	mu       sync.Mutex   // held while the above changes
-	minLimit atomic.Int64 // see observeLimit
-	_        [8]byte
+	version atomic.Uint64
+	mu      sync.Mutex // held while the above changes
+	_       [16]byte
 }
 
 // newDenialTable returns a table for at least n denials.
@@ -77,7 +80,7 @@ func (t *denialTable) setFor(key string) (*denialSet, uint32) {
 	return &t.sets[hash&uint64(len(t.sets)-1)], uint32(hash >> 32)
 }
 
-// find returns the denial about the counter of r, nil if there is none that lasts beyond now.
+// find returns the denial about a key and a rule, nil if there is none that lasts beyond now.
 func (s *denialSet) find(tag uint32, key string, r ratelimit.Rule, now time.Duration) *denial {
 	for i := range s.tags {
 		if s.tags[i].Load() != tag {
@@ -90,7 +93,7 @@ func (s *denialSet) find(tag uint32, key string, r ratelimit.Rule, now time.Dura
 	return nil
 }
 
-// add adds d if the set still has that version. It replaces a denial about the same counter,
+// add adds d if the set still has that version. It replaces a denial about the same key and rule,
 // unless that one denies more, or as much for longer.
 func (s *denialSet) add(tag uint32, d *denial, version uint64, now time.Duration) {
 	s.mu.Lock()
@@ -98,15 +101,15 @@ func (s *denialSet) add(tag uint32, d *denial, version uint64, now time.Duration
 	if s.version.Load() != version || d.until <= now {
 		return
 	}
-	if old := s.find(tag, d.key, d.rule, now); old != nil && old.covers(d) && (old.until >= d.until || !d.covers(old)) {
+	if old := s.find(tag, d.key, d.rule, now); old != nil && (old.n < d.n || old.n == d.n && old.until >= d.until) {
 		return
 	}
 	s.putLocked(tag, d, now)
 }
 
-// addLocked puts d in place of what is known of the same counter. If d has ended, it only
-// removes that.
-func (s *denialSet) addLocked(tag uint32, d *denial, now time.Duration) {
+// replace puts d in place of what is known of the same key and rule. If d has ended, it only
+// removes what is known of the counter.
+func (s *denialSet) replace(tag uint32, d *denial, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d.until > now {
@@ -116,8 +119,8 @@ func (s *denialSet) addLocked(tag uint32, d *denial, now time.Duration) {
 	s.removeLocked(d.key, d.rule)
 }
 
-// putLocked puts d in place of a denial about the same counter, or else in the place that is free
-// or ends first. The caller holds s.mu.
+// putLocked puts d in place of a denial about the same key and rule, or else in the place that is
+// free or ends first. The caller holds s.mu.
 func (s *denialSet) putLocked(tag uint32, d *denial, now time.Duration) {
 	place, first := 0, time.Duration(math.MaxInt64)
 	for i := range s.entries {
@@ -143,13 +146,17 @@ func (s *denialSet) putLocked(tag uint32, d *denial, now time.Duration) {
 	s.entries[place].Store(d)
 }
 
-// forget removes the denials about a key's counter of r, including those of blocks, and
-// changes the version.
-func (s *denialSet) forget(key string, r ratelimit.Rule) {
+// forget removes the denials about a key's counter of r, including those of blocks, and changes
+// the version. It returns the version that a query with a version has afterwards: the new one
+// if nothing else has changed it.
+func (s *denialSet) forget(key string, r ratelimit.Rule, version uint64) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.version.Add(1)
 	s.removeLocked(key, r)
+	if s.version.Add(1) == version+1 {
+		version++
+	}
+	return version
 }
 
 // removeLocked removes the denials about a key's counter of r, including those of blocks. The
@@ -159,33 +166,5 @@ func (s *denialSet) removeLocked(key string, r ratelimit.Rule) {
 		if d := s.entries[i].Load(); d != nil && d.key == key && d.rule.SharesCounter(r) {
 			s.entries[i].Store(nil)
 		}
-	}
-}
-
-// observeLimit keeps the lowest limit of the set's GCRA rules. A charge by a higher limit
-// frees what leaked out at its own, faster rate, so it may undo denials of lower limits.
-func (s *denialSet) observeLimit(op *ratelimit.Op) {
-	if op.Rule.Algorithm() != "gcra" {
-		return
-	}
-	limit := op.Rule.Limit()
-	for {
-		lowest := s.minLimit.Load()
-		if lowest != 0 && lowest <= limit || s.minLimit.CompareAndSwap(lowest, limit) {
-			return
-		}
-	}
-}
-
-// mayInvalidate reports whether op, if it takes effect, may allow what was denied before.
-func (s *denialSet) mayInvalidate(op *ratelimit.Op) bool {
-	switch op.Kind {
-	case ratelimit.Refund, ratelimit.Reset:
-		return true
-	case ratelimit.Take, ratelimit.Add:
-		lowest := s.minLimit.Load()
-		return lowest != 0 && op.Rule.Algorithm() == "gcra" && op.Rule.Limit() > lowest
-	default:
-		return false
 	}
 }

@@ -15,11 +15,11 @@ import (
 // as long as the store would: a denied client costs a look-up in memory instead of a call. The
 // zero value is usable.
 //
-// A denial of n units at a limit denies takes of n or more units, at that limit or a lower one
-// of the same counter, until the time of the call plus RetryAfter. A take that leaves nothing
-// is a denial of one unit. For a rule with a Block, the store sees every denial until the
-// block begins, and then none until it ends. A group of takes, such as a policy's, is denied
-// if one of them is and something is known of all others. No other op is answered here.
+// A denial of n units denies takes of n or more units with the same rule, until the time of the
+// call plus RetryAfter. A take that leaves nothing is a denial of one unit. For a rule with a
+// Block, the store sees every denial until the block begins, and then none until it ends. A
+// group of takes, such as a policy's, is denied if one of them is and something is known of all
+// others. No other op is answered here.
 //
 // So without [DenyCacheOptions.Block], a take passes if and only if it would without the cache.
 // Exceptions, which only deny longer and only until the reported RetryAfter: a Reset, a Refund
@@ -27,9 +27,8 @@ import (
 // took effect; and a store that evicts, or has room again, earlier than reported.
 //
 // Results are from [ratelimit.FromDenyCache]. RetryAfter is the rest of the reported time; a take
-// of more units than were denied may have to wait longer (a GCRA's time includes it).
-// Remaining and ResetAfter are as reported, although units may be back, or charged, since.
-// In a denied group, Violated marks the takes that are known to be denied.
+// of more units than were denied may have to wait longer. Remaining and ResetAfter are as
+// reported. In a denied group, Violated marks the takes that are known to be denied.
 type DenyCacheOptions struct {
 	// Keys is how many counters of keys are remembered, rounded up to a power of two of at
 	// least 8. A place takes 16 bytes, and 200 and the key's length while it is used. The
@@ -70,26 +69,25 @@ func (c *denyCache) now() time.Duration {
 	return c.clock().Sub(c.start)
 }
 
-// DoOne is Do with a list of one. A denial from the cache costs a hash, a look-up and no
+// DoOne implements [ratelimit.Store]. A denial from the cache costs a hash, a look-up and no
 // allocation.
-func (c *denyCache) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	set, tag := c.table.setFor(op.Key)
-	if op.Kind == ratelimit.Take && op.Prepaid == 0 {
-		now := c.now()
-		if d := set.find(tag, op.Key, op.Rule, now); d != nil && 1 <= op.N && op.N <= op.Rule.Burst() && d.denies(op.N, op.Rule) {
-			if ctx.Err() != nil {
-				return ratelimit.Result{}, context.Cause(ctx)
-			}
-			return d.result(op.N, op.Rule, now), nil
-		}
+func (c *denyCache) DoOne(ctx context.Context, op ratelimit.Op) (res ratelimit.Result, err error) {
+	if ctx.Err() != nil {
+		return res, context.Cause(ctx)
 	}
-	return c.queryOne(ctx, op, set, tag)
+	set, tag := c.table.setFor(op.Key)
+	ops, results := [1]ratelimit.Op{op}, [1]ratelimit.Result{}
+	if set.answer(tag, ops[:], results[:], c.now()) {
+		return results[0], nil
+	}
+	return c.callOne(ctx, op, set, tag)
 }
 
-func (c *denyCache) queryOne(ctx context.Context, op ratelimit.Op, set *denialSet, tag uint32) (res ratelimit.Result, err error) {
-	ops, results := [1]ratelimit.Op{op}, [1]ratelimit.Result{}
-	q, ok := c.beginQuery(ops[:], results[:], set, tag), false
-	defer func() { q.observeResults(ok) }() // even after a panic
+func (c *denyCache) callOne(ctx context.Context, op ratelimit.Op, set *denialSet, tag uint32) (res ratelimit.Result, err error) {
+	ok, results := false, []ratelimit.Result{{}}
+	q := query{denyCache: c, ops: []ratelimit.Op{op}, results: results, set: set, tag: tag}
+	q.begin()
+	defer func() { q.end(ok) }() // even after a panic
 	results[0], err = c.inner.DoOne(ctx, op)
 	ok = err == nil
 	return results[0], err
@@ -101,38 +99,28 @@ func (c *denyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 	if err := check(ctx, ops); err != nil {
 		return nil, err
 	}
-	out := make([]ratelimit.Result, len(ops))
-	invalidated := c.mayInvalidate(ops) // one group may allow what another is denied
-	rest := subset{out: out}
-	var queries []pendingQuery
+	rest, queries, ok := subset{out: make([]ratelimit.Result, len(ops))}, []query(nil), false
 	for from, group := range storage.Groups(ops) {
 		set, tag := c.table.setFor(group[0].Key)
-		results := out[from : from+len(group)]
-		if !invalidated && c.denyGroup(group, results, set, tag) {
-			continue
-		}
-		rest.beginGroup()
-		for i := range group {
-			rest.add(group[i], from+i)
-		}
-		queries = append(queries, c.beginQuery(group, results, set, tag))
+		queries = append(queries, query{denyCache: c, from: from, ops: group, results: rest.out[from : from+len(group)], set: set, tag: tag})
 	}
-	ok := false
+	if len(queries) == 1 || !slices.ContainsFunc(ops, mayInvalidate) { // one group may allow what another is denied
+		now := c.now()
+		queries = slices.DeleteFunc(queries, func(q query) bool { return q.set.answer(q.tag, q.ops, q.results, now) })
+	}
+	for i := range queries {
+		queries[i].begin()
+		rest.newGroup = true
+		for j, op := range queries[i].ops {
+			rest.add(op, queries[i].from+j)
+		}
+	}
 	defer func() { // even after a panic
 		for i := range queries {
-			queries[i].observeResults(ok)
+			queries[i].end(ok)
 		}
 	}()
-	if err := rest.do(ctx, c.inner); err != nil {
-		return nil, err
-	}
-	ok = true
-	return out, nil
-}
-
-func (c *denyCache) mayInvalidate(ops []ratelimit.Op) bool {
-	return slices.ContainsFunc(ops, func(op ratelimit.Op) bool {
-		set, _ := c.table.setFor(op.Key)
-		return set.mayInvalidate(&op)
-	})
+	err := rest.do(ctx, c.inner)
+	ok = err == nil
+	return rest.out, err
 }

@@ -30,7 +30,7 @@ func TestLateDenialDoesNotUndoAReset(t *testing.T) {
 			paid, err := c.DoOne(t.Context(), take(r, "k", 1))
 			require.NoError(t, err)
 			for i := range c.table.sets {
-				c.table.sets[i].forget("k", r)
+				c.table.sets[i].forget("k", r, 0)
 			}
 			slow.hold = make(chan struct{})
 			var wg sync.WaitGroup
@@ -152,17 +152,4 @@ func TestCachedDenialWithEndedContext(t *testing.T) {
 	require.ErrorIs(t, err, why)
 	_, err = d.Do(ctx, []ratelimit.Op{take(windowOf(1), "k", 1)})
 	require.ErrorIs(t, err, why)
-}
-
-func TestStoreWithoutResults(t *testing.T) {
-	ops := []ratelimit.Op{take(gcra(1), "k", 1), take(gcra(1), "other", 1)}
-	for name, o := range map[string]Options{
-		"lists":      {Lists: &ListsOptions{Deny: List{Keys: []string{"denied"}}}},
-		"deny cache": {DenyCache: &DenyCacheOptions{}},
-	} {
-		s, err := New(nothing{}, o)
-		require.NoError(t, err)
-		_, err = s.Do(t.Context(), append(ops, take(gcra(1), "denied", 1)))
-		require.ErrorIs(t, err, ratelimit.ErrStore, name)
-	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // Mode is how the layer of [FailoverOptions] answers takes, peeks and adds without the store.
@@ -25,7 +26,8 @@ const (
 	// Open allows, and counts nothing.
 	Open
 	// Local counts in this process's memory, with the rule's limit divided by
-	// [FailoverOptions.Replicas]. It starts with what the store last reported as remaining.
+	// [FailoverOptions.Replicas]. It starts with what the store last reported as remaining for
+	// the rule.
 	Local
 )
 
@@ -51,9 +53,7 @@ func (m Mode) String() string {
 //
 // Denials, invalid ops and callers that leave are not failures. A panic is one, and is
 // repeated in the caller. No call is retried; a failed call may still have charged, or charge
-// later.
-//
-// The layer costs about 3 µs and 1 KB of small allocations a call.
+// later. The layer costs about 3 µs and 1 KB of small allocations a call.
 type FailoverOptions struct {
 	// Timeout is how long the store has to answer. It should be well below the deadlines of
 	// callers: a caller that leaves before it is no failure of the store. Zero means 50 ms.
@@ -132,7 +132,8 @@ type failover struct {
 	start   time.Time
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	outage  outage
-	local   *local // nil if no rule can have that mode
+	local   *memstore.Store // nil if no rule can have that mode
+	known   *denialTable    // what the store last reported as remaining, for local
 
 	lastSuccess atomic.Int64 // of a call, in nanoseconds since start
 	abandoned   atomic.Int64
@@ -146,15 +147,13 @@ func newFailover(inner ratelimit.Store, o FailoverOptions) (*failover, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	f := &failover{inner: inner, o: o, start: time.Now()}
+	f, err := &failover{inner: inner, o: o, start: time.Now()}, error(nil)
 	if o.Mode == Local || o.ModeFor != nil {
-		var err error
-		if f.local, err = newLocal(o); err != nil {
-			return nil, err
-		}
+		f.local, err = memstore.New(memstore.Options{MaxSubjects: o.Keys})
+		f.known = newDenialTable(o.Keys)
 	}
 	f.breaker = f.newBreaker()
-	return f, nil
+	return f, err
 }
 
 // now returns the time since the layer was made, on a monotonic clock.
@@ -170,7 +169,6 @@ func (f *failover) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Resu
 	return f.run(ctx, slices.Clone(ops)) // the caller may change ops while an abandoned call runs
 }
 
-// DoOne is Do with a list of one.
 func (f *failover) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	results, err := f.run(ctx, []ratelimit.Op{op})
 	if err != nil {
@@ -204,7 +202,6 @@ type FailoverStats struct {
 	Abandoned int64 // calls in flight whose callers have their answer
 }
 
-// Stats returns the numbers.
 func (f *failover) Stats() FailoverStats {
 	return FailoverStats{
 		Down: f.outage.down.Load(), Outages: f.outage.count.Load(), Failed: f.failed.Load(),

@@ -2,10 +2,72 @@ package layer
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/lazyreq/lazyreq/internal/problem"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
+
+// UnavailableError means that the store failed and its rule's [Mode] is Closed, or that the op
+// needs the store. It also is [ratelimit.ErrStore]: a middleware with FailOpen lets such
+// requests through. A response for it is a 503.
+type UnavailableError struct {
+	// RetryAfter is the maximum time until the store is called again.
+	RetryAfter time.Duration
+	// Err is the failure of the store.
+	Err error
+}
+
+// Error returns the failure and RetryAfter.
+func (e *UnavailableError) Error() string {
+	cause := strings.TrimPrefix(e.Err.Error(), ratelimit.ErrStore.Error()+": ")
+	return fmt.Sprintf("%v: %s (retry after %v)", ratelimit.ErrStore, cause, e.RetryAfter)
+}
+
+// Unwrap returns ErrStore and Err.
+func (e *UnavailableError) Unwrap() []error { return []error{ratelimit.ErrStore, e.Err} }
+
+// RetrySeconds returns RetryAfter in whole seconds, rounded up, at least 1: the value of a
+// Retry-After header.
+func (e *UnavailableError) RetrySeconds() int64 { return problem.RetrySeconds(e.RetryAfter) }
+
+// Problem returns the 503 response for the error.
+func (e *UnavailableError) Problem() (status int, members map[string]any) {
+	return http.StatusServiceUnavailable, map[string]any{
+		"type":   "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
+		"title":  "Temporary reduced capacity",
+		"detail": "The rate limit cannot be checked at the moment. Try again later.",
+	}
+}
+
+// answer answers ops without the store, which failed with err.
+func (f *failover) answer(ctx context.Context, ops []ratelimit.Op, err error) ([]ratelimit.Result, error) {
+	unavailable := &UnavailableError{RetryAfter: f.o.Retry, Err: err}
+	for i := range ops {
+		if !canDeny(ops[i].Kind) || f.mode(ops[i].Rule) == Closed {
+			return nil, unavailable
+		}
+	}
+	out := make([]ratelimit.Result, 0, len(ops))
+	for _, group := range storage.Groups(ops) {
+		results, err := f.answerGroup(ctx, group)
+		if err != nil {
+			unavailable.Err = err
+			return nil, unavailable
+		}
+		out = append(out, results...)
+	}
+	for i := range out {
+		out[i].Source, out[i].Limit, out[i].Receipt = ratelimit.FromFailover, ops[i].Rule.Limit(), ratelimit.Receipt{}
+	}
+	return out, nil
+}
 
 func (f *failover) mode(r ratelimit.Rule) Mode {
 	if f.o.ModeFor != nil {
@@ -14,58 +76,90 @@ func (f *failover) mode(r ratelimit.Rule) Mode {
 	return f.o.Mode
 }
 
-// answer answers ops without the store, which failed with err.
-func (f *failover) answer(ctx context.Context, ops []ratelimit.Op, err error) ([]ratelimit.Result, error) {
-	unavailable := &UnavailableError{RetryAfter: f.o.Retry, Err: err}
-	for i := range ops {
-		switch ops[i].Kind {
-		case ratelimit.Take, ratelimit.Peek, ratelimit.Add:
-		default:
-			return nil, unavailable
-		}
-		if f.mode(ops[i].Rule) == Closed {
-			return nil, unavailable
-		}
-	}
+// answerGroup counts the ops of a group if one of them is Local, and otherwise allows them.
+func (f *failover) answerGroup(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	out := make([]ratelimit.Result, len(ops))
-	for i, group := range storage.Groups(ops) {
-		if err := f.answerGroup(ctx, group, out[i:i+len(group)]); err != nil {
-			unavailable.Err = err
-			return nil, unavailable
+	for i := range ops {
+		if f.mode(ops[i].Rule) == Local {
+			return f.countLocally(ctx, ops)
 		}
+		out[i].Allowed, out[i].Remaining = true, ops[i].Rule.Burst()
 	}
 	return out, nil
 }
 
-// answerGroup answers the ops of a group, each of which is Open or Local.
-func (f *failover) answerGroup(ctx context.Context, ops []ratelimit.Op, out []ratelimit.Result) error {
-	var counted []ratelimit.Op
-	var at []int
+// observeRemaining keeps what the store reports as remaining, for rules that may be counted locally.
+func (f *failover) observeRemaining(ops []ratelimit.Op, results []ratelimit.Result, sent time.Duration) {
+	if f.local == nil {
+		return
+	}
 	for i := range ops {
-		r := ops[i].Rule
-		out[i] = ratelimit.Result{Allowed: true, Source: ratelimit.FromFailover, Limit: r.Limit(), Remaining: r.Burst()}
-		if f.mode(r) == Local {
-			counted, at = append(counted, ops[i]), append(at, i)
+		op, res := &ops[i], &results[i]
+		undone := !res.Allowed && (op.Kind == ratelimit.Refund || op.Kind == ratelimit.Reset)
+		if undone || res.Source != ratelimit.FromStore || op.Rule.Limit() == 0 || op.Kind == ratelimit.Count || f.mode(op.Rule) != Local {
+			continue
+		}
+		set, tag := f.known.setFor(op.Key)
+		set.replace(tag, &denial{
+			key: op.Key, rule: op.Rule, n: deniesNone, until: sent + res.ResetAfter, remaining: res.Remaining,
+		}, f.now())
+	}
+}
+
+// countLocally runs a group with this process's share of each limit. A take of more than the share
+// is denied: it may pass when the store is back.
+func (f *failover) countLocally(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+	shares := slices.Clone(ops)
+	for i := range ops {
+		shares[i].Rule = f.shareOf(ops[i].Rule)
+		if ops[i].Rule.Limit() > 0 {
+			f.chargeUsed(ctx, &ops[i], shares[i].Rule)
 		}
 	}
-	if len(counted) == 0 {
-		return nil
+	results, err := f.local.Do(ctx, shares)
+	if errors.Is(err, ratelimit.ErrTooLarge) {
+		denial := ratelimit.Result{Violated: ops[0].Kind != ratelimit.Add, RetryAfter: f.o.Retry}
+		return slices.Repeat([]ratelimit.Result{denial}, len(ops)), nil
 	}
-	results, err := f.local.do(ctx, counted, f.o.Retry, f.now())
-	if err != nil {
-		return err
+	return results, err
+}
+
+// shareOf returns the rule that this process counts by.
+func (f *failover) shareOf(r ratelimit.Rule) ratelimit.Rule {
+	replicas := int64(f.o.Replicas)
+	if replicas == 1 || r.Limit() == 0 {
+		return r
 	}
-	denied := false
-	for j, i := range at {
-		limit := out[i].Limit
-		out[i] = results[j]
-		out[i].Source, out[i].Limit, out[i].Receipt = ratelimit.FromFailover, limit, ratelimit.Receipt{}
-		denied = denied || ops[i].Kind == ratelimit.Take && !results[j].Allowed
+	share := r.WithLimit(max(1, r.Limit()/replicas))
+	if share.Burst() == r.Burst() && r.Algorithm() == "gcra" { // its burst is set apart
+		share = share.WithBurst(max(1, r.Burst()/replicas))
 	}
-	for i := range out {
-		if denied && ops[i].Kind != ratelimit.Peek {
-			out[i].Allowed = false
-		}
+	// The rule's numbers were valid, and so are smaller ones.
+	return share
+}
+
+// chargeUsed charges a local counter with what the store reported as used, if that is more than
+// it has counted. The units count as used now, which is never earlier than they were.
+func (f *failover) chargeUsed(ctx context.Context, op *ratelimit.Op, share ratelimit.Rule) {
+	set, tag := f.known.setFor(op.Key)
+	if set.find(tag, op.Key, op.Rule, f.now()) == nil {
+		return
 	}
-	return nil
+	set.mu.Lock() // other callers wait until the counter is charged
+	defer set.mu.Unlock()
+	d := set.find(tag, op.Key, op.Rule, f.now())
+	if d == nil {
+		return
+	}
+	replicas := int64(f.o.Replicas)
+	remaining := min((d.remaining+replicas-1)/replicas, share.Burst())
+	charge := ratelimit.Op{Rule: share, Key: op.Key, N: 1, Kind: ratelimit.Peek}
+	res, err := f.local.DoOne(ctx, charge)
+	if err == nil && res.Remaining > remaining {
+		charge.Kind, charge.N = ratelimit.Add, res.Remaining-remaining
+		_, err = f.local.DoOne(ctx, charge)
+	}
+	if err == nil { // otherwise ctx has ended, and the next caller charges it
+		set.removeLocked(op.Key, op.Rule)
+	}
 }

@@ -40,13 +40,11 @@ func (f *failover) shouldTrip(c gobreaker.Counts) bool {
 	return int(c.ConsecutiveFailures) >= f.o.ConsecutiveFailures && sinceSuccess >= f.o.Timeout
 }
 
-// outage is the breaker's state for Stats and the log. The breaker is locked while it calls
-// changeState, which therefore only prepares the log.
+// outage is the breaker's state for Stats and the log.
 type outage struct {
 	down  atomic.Bool
 	count atomic.Int64
-	cause atomic.Pointer[error]                 // of the latest failure
-	news  atomic.Pointer[func(context.Context)] // logs the latest change, nil once it is logged
+	cause atomic.Pointer[error] // of the latest failure
 
 	// Guarded by the breaker's lock.
 	trip   gobreaker.Counts // that opened the breaker
@@ -54,41 +52,26 @@ type outage struct {
 	before int64 // calls answered without the store until then
 }
 
-// changeState records that the breaker has opened or closed; half open counts as open.
+// changeState records that the breaker has opened or closed; half open counts as open. The breaker
+// is locked meanwhile, so the log is written by another goroutine.
 func (f *failover) changeState(_ string, from, to gobreaker.State) {
-	o, logger := &f.outage, f.o.Logger
-	var news func(context.Context)
+	o, level, message := &f.outage, slog.LevelError, "rate limit store is down: circuit breaker opened"
+	var attrs []slog.Attr
 	switch {
 	case from == gobreaker.StateClosed:
 		o.down.Store(true)
 		o.count.Add(1)
 		o.since, o.before = time.Now(), f.answered.Load()
-		c, cause := o.trip, o.cause.Load()
-		news = func(ctx context.Context) {
-			logger.LogAttrs(ctx, slog.LevelError, "rate limit store is down: circuit breaker opened",
-				slog.Int("calls", int(c.TotalSuccesses+c.TotalFailures)), slog.Int("failed", int(c.TotalFailures)),
-				slog.Int("consecutive_failures", int(c.ConsecutiveFailures)),
-				slog.String("error", (*cause).Error()))
+		attrs = []slog.Attr{
+			slog.Int("calls", int(o.trip.TotalSuccesses+o.trip.TotalFailures)), slog.Int("failed", int(o.trip.TotalFailures)),
+			slog.Int("consecutive_failures", int(o.trip.ConsecutiveFailures)), slog.String("error", (*o.cause.Load()).Error()),
 		}
 	case to == gobreaker.StateClosed:
 		o.down.Store(false)
-		after, answered := time.Since(o.since), f.answered.Load()-o.before
-		news = func(ctx context.Context) {
-			logger.LogAttrs(ctx, slog.LevelInfo, "rate limit store is back: circuit breaker closed",
-				slog.Duration("after", after), slog.Int64("answered", answered))
-		}
+		level, message = slog.LevelInfo, "rate limit store is back: circuit breaker closed"
+		attrs = []slog.Attr{slog.Duration("after", time.Since(o.since)), slog.Int64("answered", f.answered.Load()-o.before)}
 	default:
 		return
 	}
-	o.news.Store(&news)
-}
-
-// log logs the latest change of the state once.
-func (o *outage) log(ctx context.Context) {
-	if o.news.Load() == nil {
-		return
-	}
-	if news := o.news.Swap(nil); news != nil {
-		(*news)(ctx)
-	}
+	go f.o.Logger.LogAttrs(context.Background(), level, message, attrs...)
 }

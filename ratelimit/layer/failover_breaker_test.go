@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -64,6 +65,7 @@ func TestBreakerOpensUnderLoad(t *testing.T) {
 			})
 			require.LessOrEqual(t, f.store.takeCalls(), c.most)
 			require.Equal(t, c.within, time.Duration(downAfter.Load()))
+			synctest.Wait()
 			require.Contains(t, f.log.String(), "consecutive_failures=10")
 		})
 	}

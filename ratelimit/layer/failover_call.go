@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
-	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
@@ -17,14 +16,11 @@ var (
 	errPanicked  = errors.New("layer: the store panicked")
 )
 
-// storeCall is one call of the store. Its results are read after done is closed.
-type storeCall struct {
-	ops     []ratelimit.Op
+// reply is how a call of the store ended.
+type reply struct {
 	results []ratelimit.Result
 	err     error
-	panic   any
-	done    chan struct{}
-	left    atomic.Bool // set by the first of the store and the caller
+	panic   any // with errPanicked
 }
 
 // call calls the store, unless the breaker is open, and waits until the deadline.
@@ -36,41 +32,36 @@ func (f *failover) call(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 	if err != nil {
 		return nil, err
 	}
-	c := &storeCall{ops: ops, done: make(chan struct{})}
 	limited, cancel := context.WithTimeout(ctx, f.o.Timeout)
 	defer cancel()
-	sent := f.now()
-	go f.callStore(limited, c)
+	sent, replies, r := f.now(), make(chan reply, 1), reply{err: errTimeout}
+	go f.callStore(limited, ops, replies)
 	select {
-	case <-c.done:
-		err = c.err
+	case r = <-replies:
 	case <-limited.Done():
-		err = f.abandon(c)
+		f.abandon(replies)
 	}
-	outcome := f.breakerOutcome(ctx, err)
+	outcome := f.breakerOutcome(ctx, r.err)
 	report(outcome)
-	f.outage.log(ctx)
 	switch {
 	case outcome == errPanicked:
-		panic(c.panic)
-	case err == nil:
-		f.observeRemaining(ops, c.results, sent)
-		return c.results, nil
-	case ctx.Err() != nil && !ratelimit.IsOpError(err):
+		panic(r.panic)
+	case r.err == nil:
+		f.observeRemaining(ops, r.results, sent)
+		return r.results, nil
+	case ctx.Err() != nil && !ratelimit.IsOpError(r.err):
 		return nil, context.Cause(ctx)
 	}
-	return nil, err
+	return nil, r.err
 }
 
-// abandon leaves the call in flight, unless it has just ended.
-func (f *failover) abandon(c *storeCall) error {
+// abandon leaves a call in flight.
+func (f *failover) abandon(replies <-chan reply) {
 	f.abandoned.Add(1)
-	if c.left.CompareAndSwap(false, true) {
-		return errTimeout
-	}
-	f.abandoned.Add(-1)
-	<-c.done
-	return c.err
+	go func() {
+		<-replies
+		f.abandoned.Add(-1)
+	}()
 }
 
 // breakerOutcome returns what a call means for the breaker.
@@ -89,25 +80,21 @@ func (f *failover) breakerOutcome(ctx context.Context, err error) error {
 	return err
 }
 
-// callStore calls the store, and ends the call even after a panic or [runtime.Goexit].
-func (f *failover) callStore(ctx context.Context, c *storeCall) {
-	c.err = errGoexit
+// callStore calls the store, and sends the reply even after a panic or [runtime.Goexit].
+func (f *failover) callStore(ctx context.Context, ops []ratelimit.Op, replies chan<- reply) {
+	r := reply{err: errGoexit}
 	defer func() {
-		if c.panic = recover(); c.panic != nil {
-			c.err = errPanicked
+		if r.panic = recover(); r.panic != nil {
+			r.err = errPanicked
 			f.o.Logger.ErrorContext(ctx, "rate limit store panicked",
-				slog.Any("panic", c.panic), slog.String("stack", string(debug.Stack())))
+				slog.Any("panic", r.panic), slog.String("stack", string(debug.Stack())))
 		}
-		if !c.left.CompareAndSwap(false, true) {
-			f.abandoned.Add(-1)
-		}
-		close(c.done)
+		replies <- r
 	}()
-	if len(c.ops) == 1 {
-		var res ratelimit.Result
-		res, c.err = f.inner.DoOne(ctx, c.ops[0])
-		c.results = []ratelimit.Result{res}
+	if len(ops) > 1 {
+		r.results, r.err = f.inner.Do(ctx, ops)
 		return
 	}
-	c.results, c.err = doAll(ctx, f.inner, c.ops)
+	r.results = make([]ratelimit.Result, 1)
+	r.results[0], r.err = f.inner.DoOne(ctx, ops[0])
 }

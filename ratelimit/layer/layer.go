@@ -1,3 +1,11 @@
+// Package layer wraps a [ratelimit.Store] in layers. [New] returns a [Store] with those that
+// [Options] name, from the outermost to the innermost:
+//
+//	Lists      keys that are always allowed, and keys that are always denied
+//	Shadow     rules that are evaluated and counted, but not enforced
+//	DenyCache  repeats the store's denials without a call of the store
+//	Failover   a deadline, a circuit breaker, and answers without the store
+//	Lease      takes units in advance, and spends them without the store
 package layer
 
 import (
@@ -41,30 +49,27 @@ func New(inner ratelimit.Store, o Options) (*Store, error) {
 	s := &Store{outermost: inner}
 	// From the innermost: leased units can be spent while the store is down; so can denials be
 	// repeated, which must not include those of shadow rules; a listed key needs none of these.
-	for _, add := range []func() error{
-		func() (err error) { s.lease, err = addLayer(s, o.Lease, newLease); return err },
-		func() (err error) { s.failover, err = addLayer(s, o.Failover, newFailover); return err },
-		func() (err error) { _, err = addLayer(s, o.DenyCache, newDenyCache); return err },
-		func() (err error) { s.shadow, err = addLayer(s, o.Shadow, newShadow); return err },
-		func() (err error) { s.lists, err = addLayer(s, o.Lists, newLists); return err },
-	} {
-		if err := add(); err != nil {
-			return nil, err
-		}
+	var err error
+	s.lease, err = addLayer(s, o.Lease, newLease, err)
+	s.failover, err = addLayer(s, o.Failover, newFailover, err)
+	_, err = addLayer(s, o.DenyCache, newDenyCache, err)
+	s.shadow, err = addLayer(s, o.Shadow, newShadow, err)
+	s.lists, err = addLayer(s, o.Lists, newLists, err)
+	if err != nil {
+		return nil, err
 	}
 	return s, nil
 }
 
-// addLayer adds a layer to s if there are options for it.
-func addLayer[L ratelimit.Store, O any](s *Store, o *O, layer func(ratelimit.Store, O) (L, error)) (l L, err error) {
-	if o == nil {
-		return l, nil
-	}
-	if l, err = layer(s.outermost, *o); err != nil {
+// addLayer adds a layer to s if there are options for it and no error yet.
+func addLayer[L ratelimit.Store, O any](s *Store, o *O, layer func(ratelimit.Store, O) (L, error), err error) (l L, _ error) {
+	if o == nil || err != nil {
 		return l, err
 	}
-	s.outermost = l
-	return l, nil
+	if l, err = layer(s.outermost, *o); err == nil {
+		s.outermost = l
+	}
+	return l, err
 }
 
 // Do implements [ratelimit.Store].

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/option"
@@ -14,32 +16,25 @@ import (
 // LeaseOptions configure the layer that takes units of a key in advance, many in one call, and
 // spends them without the store. The zero value is usable.
 //
-// The size of a lease follows demand: half of what was taken of the key within the last Lifetime.
-// So a lease is renewed about twice in a Lifetime, in the background, before it is spent. A
-// key that is used rarely has no lease, and costs as much as without the layer. Units that
-// are not spent go back to the store when the lease ends.
+// The size of a lease follows demand: it is half of the units that were taken of the key within a
+// Lifetime. The next lease is taken in the background, before the current one is spent. A key
+// that is used rarely has no lease, and costs as much as without the layer. Units that are not
+// spent go back to the store when the lease ends.
 //
 // The limit is never exceeded, because units are charged as if they were spent at the lease's
-// end (see [ratelimit.Op.ValidFor]). This process counts the lease's time from before the call,
-// on a monotonic clock. Throughput may stay below the limit by the units that are leased and
-// not spent, at most two leases of a key in each process; by units that count up to a
+// end (see [ratelimit.Op.ValidFor]). Throughput may stay below the limit by the units that are
+// leased and not spent, at most two leases of a key in each process; by units that count up to a
 // Lifetime longer; and for a GCRA by what comes back in a Lifetime. If a process dies, the
-// units of its leases stay charged as if they were spent; so do unspent ones of a GCRA that
-// other processes have charged meanwhile.
+// units of its leases stay charged as if they were spent. So do unspent units of a GCRA if the
+// key was charged or refunded meanwhile.
 //
 // Leases serve single takes by rules without a Block. The store runs all other ops, and only
 // the store denies. A result from [ratelimit.FromLease] is the store's result when the lease
 // was taken, brought up to date: Remaining is what the store had left plus the rest of the
-// lease. A Refund returns units to their lease until it ends. Peeks, counts and adds see the
-// units that this process leases as unused, and those of other processes as used. A Reset
-// ends the key's leases in this process first; other processes spend theirs. Groups of
-// several ops see all leased units as used.
-//
-// An error of the call that takes a lease is returned to all callers that wait for it. If that
-// call panics, they call the store themselves, each on its own goroutine.
-//
-// A take from a lease needs no allocation and no lock. A caller that waits for a lease may
-// leave at any time, and is not charged.
+// lease. Single peeks, counts and adds see the units that this process leases as unused; all
+// other leased units are used. A Reset ends the key's leases in this process first; other
+// processes spend theirs. A take that waits for a lease returns when its context ends, or with
+// the error of the call that takes the lease.
 type LeaseOptions struct {
 	// Lifetime is the maximum time units are leased for, from 1 ms to [ratelimit.MaxPrepaid].
 	// For a rule it is at most a twentieth of its Per, for a GCRA also of the time in which a
@@ -55,9 +50,6 @@ type LeaseOptions struct {
 	// MaxKeys is how many keys are tracked at once, counted for each rule, at least 1. Takes of
 	// other keys go to the store. A key takes about 400 bytes. Zero means 16,384.
 	MaxKeys int
-	// MaxCalls is how many calls may take leases at once, each on its own goroutine, at least 1.
-	// Beyond that, takes go to the store. Zero means 64.
-	MaxCalls int
 	// Timeout limits the calls that take leases and give units back. Zero means 1 s.
 	Timeout time.Duration
 }
@@ -67,7 +59,6 @@ func (o LeaseOptions) withDefaults() LeaseOptions {
 	o.Max = cmp.Or(o.Max, 1_000_000)
 	o.Share = cmp.Or(o.Share, 10)
 	o.MaxKeys = cmp.Or(o.MaxKeys, 1<<14)
-	o.MaxCalls = cmp.Or(o.MaxCalls, 64)
 	o.Timeout = cmp.Or(o.Timeout, time.Second)
 	return o
 }
@@ -87,7 +78,6 @@ func (o LeaseOptions) check() error {
 	}
 	return cmp.Or(
 		option.Count("layer", of+"MaxKeys", o.MaxKeys, 1),
-		option.Count("layer", of+"MaxCalls", o.MaxCalls, 1),
 		option.Duration("layer", of+"Timeout", o.Timeout, 0),
 	)
 }
@@ -97,8 +87,9 @@ type leaseLayer struct {
 	inner ratelimit.Store
 	o     LeaseOptions
 	start time.Time
-	rules leaseRules
-	calls chan struct{} // a slot for each call that takes a lease
+	rules sync.Map // of *leaseRule, by ratelimit.Rule
+
+	ruleCount atomic.Int64
 
 	mu        sync.Mutex
 	keys      int            // tracked, of all rules
@@ -114,45 +105,46 @@ func newLease(inner ratelimit.Store, o LeaseOptions) (*leaseLayer, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return &leaseLayer{
-		inner: inner, o: o, start: time.Now(), calls: make(chan struct{}, o.MaxCalls),
-	}, nil
+	return &leaseLayer{inner: inner, o: o, start: time.Now()}, nil
 }
 
 // sinceStart returns the time since the layer was made, on a monotonic clock.
 func (l *leaseLayer) sinceStart() time.Duration { return time.Since(l.start) }
 
-// Do implements [ratelimit.Store].
 func (l *leaseLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
-	if len(ops) != 1 {
-		for i := range ops {
-			if ops[i].Kind == ratelimit.Reset {
-				defer l.beginReset(&ops[i])()
-			}
+	if len(ops) == 1 {
+		res, err := l.DoOne(ctx, ops[0])
+		if err != nil {
+			return nil, err
 		}
-		return l.inner.Do(ctx, ops)
+		return []ratelimit.Result{res}, nil
 	}
-	res, err := l.DoOne(ctx, ops[0])
-	if err != nil {
-		return nil, err
+	for i := range ops {
+		if ops[i].Kind == ratelimit.Reset {
+			defer l.beginReset(&ops[i])()
+		}
 	}
-	return []ratelimit.Result{res}, nil
+	return l.inner.Do(ctx, ops)
 }
 
-// DoOne is Do with a list of one.
 func (l *leaseLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	r := l.rules.find(op.Rule, &l.o)
+	r := l.ruleFor(op.Rule)
 	switch {
 	case op.Kind == ratelimit.Reset:
 		defer l.beginReset(&op)()
-		return l.inner.DoOne(ctx, op)
 	case r == nil || op.Prepaid != 0:
-		return l.inner.DoOne(ctx, op)
 	case op.Kind == ratelimit.Take:
 		return l.take(ctx, r, &op)
 	default:
 		return l.runOther(ctx, r, &op)
 	}
+	return l.inner.DoOne(ctx, op)
+}
+
+// background returns the context of calls that no single caller makes.
+func (l *leaseLayer) background() (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(context.Background(), l.o.Timeout,
+		fmt.Errorf("%w: no lease within %v", ratelimit.ErrStore, l.o.Timeout))
 }
 
 // Close gives back the units of all leases. It waits for calls in flight, but at most twice
@@ -160,16 +152,20 @@ func (l *leaseLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Resu
 // A closed layer passes all ops to the store. Later calls do nothing.
 func (l *leaseLayer) Close() error {
 	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return nil
-	}
+	closed := l.closed
 	l.closed = true
 	l.mu.Unlock()
+	if closed {
+		return nil
+	}
 	done := make(chan error, 1)
 	go func() {
 		l.running.Wait()
-		l.removeAll()
+		for _, r := range l.rules.Range {
+			for _, k := range r.(*leaseRule).keys.Range {
+				l.endLeases(k.(*keyState))
+			}
+		}
 		done <- l.sendRefunds()
 	}()
 	timeout := time.NewTimer(2 * l.o.Timeout)

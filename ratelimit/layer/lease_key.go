@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -8,7 +9,63 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// keyState is what the layer keeps of one key of one rule.
+// heldLease holds the units of one lease.
+type heldLease struct {
+	left atomic.Int64 // unspent units, ended once the lease has ended
+	_    [56]byte     // keeps left on a cache line apart from what doesn't change
+
+	size      int64            // units at first
+	renewAt   int64            // the next lease is taken when no more units are left,
+	renewTime time.Duration    // or at this time
+	end       time.Duration    // no unit is spent from then on
+	taken     ratelimit.Result // the store's result for the lease
+	takenAt   time.Duration    // when it came
+	renewing  atomic.Bool      // the next lease was requested
+
+	counted int64 // spent units that the key's demand includes; guarded by keyState.mu
+}
+
+const ended = -1
+
+// spend takes n units, n > 0. It returns how many are left, or false if there are too few.
+func (h *heldLease) spend(n int64, now time.Duration) (left int64, ok bool) {
+	if now >= h.end {
+		return 0, false
+	}
+	for {
+		left := h.left.Load()
+		if left < n {
+			return left, false
+		}
+		if h.left.CompareAndSwap(left, left-n) {
+			return left - n, true
+		}
+	}
+}
+
+// available returns how many units can be spent. A nil lease has none.
+func (h *heldLease) available(now time.Duration) int64 {
+	if h == nil || now >= h.end {
+		return 0
+	}
+	return max(0, h.left.Load())
+}
+
+// result returns the result of a take of n that left so many units.
+func (h *heldLease) result(n, left int64, now time.Duration) ratelimit.Result {
+	res, age := h.taken, now-h.takenAt
+	res.Source = ratelimit.FromLease
+	res.Remaining += left
+	res.Receipt.N = n
+	res.ResetAfter = max(0, res.ResetAfter-age)
+	res.RetryAfter = max(0, res.RetryAfter-age)
+	if res.Remaining > 0 {
+		res.RetryAfter = 0
+	}
+	return res
+}
+
+// keyState is what the layer keeps of one key of one rule. The caller of its methods holds mu.
 type keyState struct {
 	rule *leaseRule
 	key  string
@@ -20,7 +77,6 @@ type keyState struct {
 	timer     *time.Timer // calls leaseLayer.expire
 	refill    *refillCall // in flight, nil if there is none
 	resets    int         // in flight; none of them sees a new lease
-	waiting   int64       // units that callers wait for
 	remaining int64       // the store's last Remaining, or unknown
 	demand    demand
 	removed   bool // from the rule's keys
@@ -29,15 +85,19 @@ type keyState struct {
 // unknown stands for a number of units.
 const unknown = -1
 
-// leases returns both leases, the older first; they may be nil. The caller holds mu.
-func (k *keyState) leases() [2]*heldLease { return [2]*heldLease{k.current.Load(), k.next} }
+// leases returns the leases that there are, the older first.
+func (k *keyState) leases() (leases []*heldLease) {
+	for _, h := range [...]*heldLease{k.current.Load(), k.next} {
+		if h != nil {
+			leases = append(leases, h)
+		}
+	}
+	return leases
+}
 
-// spend takes n units from a lease. The caller holds mu.
+// spend takes n units from a lease.
 func (k *keyState) spend(n int64, now time.Duration) (res ratelimit.Result, ok bool) {
 	for _, h := range k.leases() {
-		if h == nil {
-			continue
-		}
 		if left, ok := h.spend(n, now); ok {
 			return h.result(n, left, now), true
 		}
@@ -45,39 +105,36 @@ func (k *keyState) spend(n int64, now time.Duration) (res ratelimit.Result, ok b
 	return res, false
 }
 
-// available returns how many leased units can be spent. The caller holds mu.
+// available returns how many leased units can be spent.
 func (k *keyState) available(now time.Duration) int64 {
 	return k.current.Load().available(now) + k.next.available(now)
 }
 
-// countDemand adds to the demand what was spent of a lease of which so many units are left. The
-// caller holds mu.
+// countDemand adds to the demand what was spent of a lease of which so many units are left.
 func (k *keyState) countDemand(h *heldLease, left int64, now time.Duration) {
-	if left < 0 {
-		return
+	if left != ended {
+		k.demand.add(h.size-left-h.counted, now, k.rule.lifetime)
+		h.counted = h.size - left
 	}
-	k.demand.add(h.size-left-h.counted, now, k.rule.lifetime)
-	h.counted = h.size - left
 }
 
-// unitsToTake returns how many units to take from the store for a take of n, or for none if n is 0:
-// n, or more if a lease is worth it. The caller holds mu.
-func (k *keyState) unitsToTake(n int64, now time.Duration) int64 {
+// unitsToLease returns how many units to take from the store for a take of n, or for none if n is
+// 0. It returns 0 if a lease is not worth it.
+func (k *keyState) unitsToLease(n int64, now time.Duration) int64 {
 	if h := k.current.Load(); h != nil {
 		k.countDemand(h, h.left.Load(), now)
 	}
-	extra := max(k.demand.recent(now, k.rule.lifetime)/2, k.waiting)
-	extra = min(extra, k.rule.max, k.rule.capacity-n)
+	extra := min(int64(k.demand.recent(now, k.rule.lifetime)/2), k.rule.max, k.rule.capacity-n)
 	if k.remaining != unknown {
 		extra = min(extra, (k.remaining-n)/4)
 	}
 	if extra < 2 || k.resets > 0 {
-		return n
+		return 0
 	}
 	return n + extra
 }
 
-// drop ends a lease and returns the units that were left. The caller holds mu.
+// drop ends a lease and returns the units that were left.
 func (k *keyState) drop(h *heldLease, now time.Duration) (left int64) {
 	left = h.left.Swap(ended)
 	k.countDemand(h, left, now)
@@ -97,41 +154,23 @@ func (k *keyState) refundOp(h *heldLease, n int64) ratelimit.Op {
 	return ratelimit.Op{Rule: k.rule.rule, Key: k.key, Kind: ratelimit.Refund, Receipt: receipt, NewGroup: true}
 }
 
-// idle reports whether the key may be forgotten. The caller holds mu.
+// idle reports whether the key may be forgotten.
 func (k *keyState) idle(now time.Duration) bool {
-	return k.current.Load() == nil && k.next == nil && k.refill == nil && k.waiting == 0 && k.resets == 0 &&
-		k.demand.idle(now, k.rule.lifetime)
+	return len(k.leases()) == 0 && k.refill == nil && k.resets == 0 && now-k.demand.at > k.rule.lifetime
 }
 
-// demand counts the units that were taken of a key, in periods of a lease's lifetime. The zero
-// value is no demand.
+// demand counts the units that were taken of a key. A unit counts less and less, so that
+// the units of a steady demand add up to those of one lifetime of a lease.
 type demand struct {
-	period        time.Duration // the number of the present one
-	now, previous int64         // units in this period, and in the one before
+	units float64
+	at    time.Duration // when it was so much
 }
 
 func (d *demand) add(n int64, at, lifetime time.Duration) {
-	d.advance(at, lifetime)
-	d.now += n
+	*d = demand{d.recent(at, lifetime) + float64(n), at}
 }
 
-// recent estimates the units of the last lifetime: those of the present period, and a part of
-// the previous one.
-func (d *demand) recent(at, lifetime time.Duration) int64 {
-	d.advance(at, lifetime)
-	rest := lifetime - at%lifetime
-	return d.now + int64(float64(d.previous)*float64(rest)/float64(lifetime))
-}
-
-// idle reports whether both periods have passed.
-func (d *demand) idle(at, lifetime time.Duration) bool { return at/lifetime > d.period+1 }
-
-func (d *demand) advance(at, lifetime time.Duration) {
-	switch period := at / lifetime; {
-	case period == d.period:
-	case period == d.period+1:
-		d.period, d.now, d.previous = period, 0, d.now
-	default:
-		*d = demand{period: period}
-	}
+// recent estimates the units of the last lifetime.
+func (d *demand) recent(at, lifetime time.Duration) float64 {
+	return d.units * math.Exp(-float64(at-d.at)/float64(lifetime))
 }

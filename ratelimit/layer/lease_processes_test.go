@@ -86,7 +86,7 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, l.Close()) })
 			if wrong { // by enough to be seen from outside
-				as := l.rules.find(r, &l.o)
+				as := l.ruleFor(r)
 				as.lifetime, as.max = r.Per()*2/5, r.Burst()/4
 			}
 			return pacing(l, r)

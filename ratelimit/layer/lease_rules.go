@@ -3,7 +3,6 @@ package layer
 import (
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -66,43 +65,23 @@ func (l *leaseLayer) track(r *leaseRule, key string) *keyState {
 	return k
 }
 
-// maxLeaseRules is the maximum number of rules with leases, which are searched one by one.
-// Further rules, such as those with a limit of each call's own, have no leases.
+// maxLeaseRules is the maximum number of rules with leases. Further rules, such as those with a
+// limit of each call's own, have no leases.
 const maxLeaseRules = 64
 
-// leaseRules is an append-only list of rules. The zero value is empty.
-type leaseRules struct {
-	list atomic.Pointer[[]*leaseRule] // replaced, never changed
-	mu   sync.Mutex                   // held while one is added
-}
-
-// all returns the rules.
-func (rs *leaseRules) all() []*leaseRule {
-	if list := rs.list.Load(); list != nil {
-		return *list
-	}
-	return nil
-}
-
-// find returns what belongs to a rule, nil if it has no leases.
-func (rs *leaseRules) find(r ratelimit.Rule, o *LeaseOptions) *leaseRule {
-	list := rs.all()
-	for _, known := range list {
-		if known.rule == r {
-			if known.max == 0 {
-				return nil
-			}
-			return known
+// ruleFor returns what belongs to a rule, nil if it has no leases.
+func (l *leaseLayer) ruleFor(r ratelimit.Rule) *leaseRule {
+	known, ok := l.rules.Load(r)
+	if !ok {
+		if l.ruleCount.Load() >= maxLeaseRules {
+			return nil
+		}
+		if known, ok = l.rules.LoadOrStore(r, newLeaseRule(r, &l.o)); !ok {
+			l.ruleCount.Add(1)
 		}
 	}
-	if len(list) == maxLeaseRules || r == (ratelimit.Rule{}) {
-		return nil
+	if known := known.(*leaseRule); known.max > 0 {
+		return known
 	}
-	rs.mu.Lock()
-	if len(rs.all()) == len(list) {
-		longer := append(list[:len(list):len(list)], newLeaseRule(r, o))
-		rs.list.Store(&longer) // not &list, which would move that to the heap in every call
-	}
-	rs.mu.Unlock()
-	return rs.find(r, o)
+	return nil
 }

@@ -79,7 +79,7 @@ func (q leaseTest) available() int64 {
 }
 
 // key returns the state of the key, nil if there is none.
-func (q leaseTest) key() *keyState { return q.rules.find(q.rule, &q.o).find("k") }
+func (q leaseTest) key() *keyState { return q.ruleFor(q.rule).find("k") }
 
 func (q leaseTest) calls() int {
 	return len(q.spy.Calls())

@@ -28,91 +28,65 @@ type List struct {
 
 // list is a List for look-ups.
 type list struct {
-	keys     map[string]struct{}
-	prefixes map[string]struct{}
-	lengths  []int // distinct lengths of prefixes
-	networks networks
+	keys     map[string]bool
+	prefixes prefixSet[string]
+	networks prefixSet[netip.Prefix]
 }
 
 // newList returns an error if an entry is invalid; name is the list's field.
 func newList(name string, from List) (*list, error) {
-	l := &list{keys: map[string]struct{}{}, prefixes: map[string]struct{}{}}
+	l := &list{keys: map[string]bool{}}
 	for i, k := range from.Keys {
 		if k == "" {
 			return nil, option.Errorf("layer", fmt.Sprintf("%s.Keys[%d]", name, i), "is empty")
 		}
-		l.keys[k] = struct{}{}
+		l.keys[k] = true
 	}
 	for i, p := range from.Prefixes {
 		if p == "" {
 			return nil, option.Errorf("layer", fmt.Sprintf("%s.Prefixes[%d]", name, i), "is empty, which would match every key")
 		}
-		l.prefixes[p] = struct{}{}
-		if !slices.Contains(l.lengths, len(p)) {
-			l.lengths = append(l.lengths, len(p))
-		}
+		l.prefixes.add(p, len(p))
 	}
 	for i, p := range from.Networks {
 		if !p.IsValid() {
 			return nil, option.Errorf("layer", fmt.Sprintf("%s.Networks[%d]", name, i), "is not a prefix")
 		}
-		l.networks.add(netaddr.Unmap(p))
+		p = netaddr.Unmap(p)
+		l.networks.add(p, p.Bits())
 	}
 	return l, nil
 }
 
-// contains reports whether the list matches a key that counts by these addresses.
+// contains reports whether the list matches a key that counts by these addresses. A network
+// contains them if it contains all of them.
 func (l *list) contains(key string, addresses netip.Prefix) bool {
-	if _, ok := l.keys[key]; ok {
-		return true
-	}
-	for _, n := range l.lengths {
-		if n > len(key) {
-			continue
-		}
-		if _, ok := l.prefixes[key[:n]]; ok {
-			return true
-		}
-	}
-	return addresses.IsValid() && l.networks.contains(addresses)
+	return l.keys[key] || l.prefixes.match(len(key), func(n int) string { return key[:n] }) ||
+		l.networks.match(addresses.Bits(), func(n int) netip.Prefix {
+			wider, _ := addresses.Addr().Prefix(n) // fails only for lengths that are too long
+			return wider
+		})
 }
 
-// networks is a set of networks.
-type networks struct {
-	set          map[netip.Prefix]struct{}
-	bits4, bits6 []int // distinct prefix lengths
+// prefixSet is a set of prefixes, of strings or addresses. The zero value is empty.
+type prefixSet[P comparable] struct {
+	set     map[P]bool
+	lengths []int // distinct lengths of the prefixes
 }
 
-func (n *networks) add(p netip.Prefix) {
-	if n.set == nil {
-		n.set = map[netip.Prefix]struct{}{}
+func (s *prefixSet[P]) add(p P, length int) {
+	if s.set == nil {
+		s.set = map[P]bool{}
 	}
-	n.set[p] = struct{}{}
-	bits := &n.bits6
-	if p.Addr().Is4() {
-		bits = &n.bits4
-	}
-	if !slices.Contains(*bits, p.Bits()) {
-		*bits = append(*bits, p.Bits())
+	s.set[p] = true
+	if !slices.Contains(s.lengths, length) {
+		s.lengths = append(s.lengths, length)
 	}
 }
 
-// contains reports whether all of p is in one of the networks.
-func (n *networks) contains(p netip.Prefix) bool {
-	lengths := n.bits6
-	if p.Addr().Is4() {
-		lengths = n.bits4
-	}
-	for _, bits := range lengths {
-		if bits > p.Bits() {
-			continue
-		}
-		wider, _ := p.Addr().Prefix(bits) // fails only for lengths that no network has
-		if _, ok := n.set[wider]; ok {
-			return true
-		}
-	}
-	return false
+// match reports whether a prefix of a value is in the set. cut returns the value's first n units.
+func (s *prefixSet[P]) match(length int, cut func(n int) P) bool {
+	return slices.ContainsFunc(s.lengths, func(n int) bool { return n <= length && s.set[cut(n)] })
 }
 
 // policyAddress returns the addresses in a policy's key, which follow its name. A name contains

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,9 +18,8 @@ import (
 //
 // A take, peek or add of an allowed key is Allowed, even above the limit, and not counted; all of
 // the rule's burst remains. A take or peek of a denied key is not Allowed; nothing remains, and
-// RetryAfter and ResetAfter are the option's. A group with such a take is not done. Results
-// are from [ratelimit.FromAllowList] or [ratelimit.FromDenyList]. The store runs counts, resets,
-// refunds of earlier charges, and adds of a denied key.
+// RetryAfter and ResetAfter are the option's. These results are from [ratelimit.FromAllowList]
+// or [ratelimit.FromDenyList]. The store runs counts, refunds, resets, and adds of a denied key.
 type ListsOptions struct {
 	// Allow lists keys whose takes always pass, Deny keys whose takes never pass.
 	Allow, Deny List
@@ -81,82 +79,59 @@ func (l *listLayer) Set(allow, deny List) error {
 	return nil
 }
 
-// DoOne is Do with a list of one.
 func (l *listLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	source := l.source(l.lists.Load(), op.Key)
-	if needsStore(&op, source, false) {
-		return l.inner.DoOne(ctx, op)
+	res, answered, err := l.answer(ctx, l.lists.Load(), op)
+	if answered || err != nil {
+		return res, err
 	}
-	checked := [1]ratelimit.Op{op}
-	if source == ratelimit.FromAllowList {
-		clampToBurst(&checked[0])
-	}
-	if err := check(ctx, checked[:]); err != nil {
-		return ratelimit.Result{}, err
-	}
-	return l.answer(&op, source), nil
+	return l.inner.DoOne(ctx, op)
 }
 
 // Do implements [ratelimit.Store]. The ops that need the store are one call.
 func (l *listLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
-	sources, listed := l.sources(ops)
-	if !listed {
-		return l.inner.Do(ctx, ops)
-	}
-	checked := slices.Clone(ops)
-	for i := range checked {
-		if sources[i] == ratelimit.FromAllowList {
-			clampToBurst(&checked[i])
-		}
-	}
-	if err := check(ctx, checked); err != nil {
-		return nil, err
-	}
-	out := make([]ratelimit.Result, len(ops))
-	rest := subset{out: out}
+	lists, rest := l.lists.Load(), subset{out: make([]ratelimit.Result, len(ops))}
 	for from, group := range storage.Groups(ops) {
-		source := sources[from]
-		denied := source == ratelimit.FromDenyList && slices.ContainsFunc(group, isTake)
-		rest.beginGroup()
-		for i := range group {
-			if needsStore(&group[i], source, denied) {
-				rest.add(group[i], from+i)
-			} else {
-				out[from+i] = l.answer(&group[i], source)
+		rest.newGroup = true
+		for i, op := range group {
+			res, answered, err := l.answer(ctx, lists, op)
+			switch {
+			case err != nil:
+				return nil, err
+			case answered:
+				rest.out[from+i] = res
+			default:
+				rest.add(op, from+i)
 			}
 		}
 	}
-	if err := rest.do(ctx, l.inner); err != nil {
-		return nil, err
-	}
-	return out, nil
+	err := rest.do(ctx, l.inner)
+	return rest.out, err
 }
 
-// clampToBurst makes an allowed op valid that is too large for its rule.
-func clampToBurst(op *ratelimit.Op) {
-	op.NewGroup = true
-	op.N = min(op.N, 1)
-}
-
-// sources returns the source of each op's result, and whether any key is listed.
-func (l *listLayer) sources(ops []ratelimit.Op) (sources []ratelimit.Source, listed bool) {
-	lists := l.lists.Load()
-	for i := range ops {
-		source := l.source(lists, ops[i].Key)
-		if source != ratelimit.FromStore && !listed {
-			sources, listed = make([]ratelimit.Source, len(ops)), true
-		}
-		if listed {
-			sources[i] = source
-		}
+// answer returns the result of an op that the lists decide. The ops of a group are all answered or
+// none, as they have the same key and kind.
+func (l *listLayer) answer(ctx context.Context, lists *lists, op ratelimit.Op) (res ratelimit.Result, answered bool, err error) {
+	source := l.source(lists, op.Key)
+	isAsked := op.Kind == ratelimit.Take || op.Kind == ratelimit.Peek
+	switch source {
+	case ratelimit.FromDenyList:
+		res = ratelimit.Result{Source: source, Limit: op.Rule.Limit(), Violated: true, RetryAfter: l.wait, ResetAfter: l.wait}
+		answered = isAsked
+	case ratelimit.FromAllowList:
+		res = ratelimit.Result{Source: source, Limit: op.Rule.Limit(), Allowed: true, Remaining: op.Rule.Burst()}
+		answered = isAsked || op.Kind == ratelimit.Add
+		op.N = min(op.N, 1) // it may be too large
 	}
-	return sources, listed
+	if !answered {
+		return res, false, nil
+	}
+	return res, true, check(ctx, []ratelimit.Op{op})
 }
 
 // source returns which list contains a key, FromStore if none does.
 func (l *listLayer) source(lists *lists, key string) ratelimit.Source {
 	var addresses netip.Prefix
-	if len(lists.allow.networks.set) > 0 || len(lists.deny.networks.set) > 0 {
+	if len(lists.allow.networks.lengths)+len(lists.deny.networks.lengths) > 0 {
 		addresses = l.address(key)
 	}
 	if addresses.IsValid() {
@@ -170,36 +145,4 @@ func (l *listLayer) source(lists *lists, key string) ratelimit.Source {
 	default:
 		return ratelimit.FromStore
 	}
-}
-
-// needsStore reports whether the store runs an op; denied means that its group is denied.
-func needsStore(op *ratelimit.Op, source ratelimit.Source, denied bool) bool {
-	if source == ratelimit.FromStore {
-		return true
-	}
-	switch op.Kind {
-	case ratelimit.Take, ratelimit.Peek:
-		return false
-	case ratelimit.Add:
-		return source == ratelimit.FromDenyList && !denied
-	case ratelimit.Refund:
-		return !denied && op.Receipt != ratelimit.Receipt{}
-	case ratelimit.Reset:
-		return !denied
-	default:
-		return op.Kind == ratelimit.Count
-	}
-}
-
-// answer returns the result of an op that the store doesn't run.
-func (l *listLayer) answer(op *ratelimit.Op, source ratelimit.Source) ratelimit.Result {
-	res := ratelimit.Result{Source: source, Limit: op.Rule.Limit()}
-	switch {
-	case source == ratelimit.FromAllowList:
-		res.Allowed, res.Remaining = op.Kind != ratelimit.Refund, op.Rule.Burst()
-	case op.Kind == ratelimit.Take, op.Kind == ratelimit.Peek:
-		res.Violated = true
-		res.RetryAfter, res.ResetAfter = l.wait, l.wait
-	}
-	return res
 }

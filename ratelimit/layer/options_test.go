@@ -36,9 +36,8 @@ func TestOptionsAreBounded(t *testing.T) {
 			_, err := newDenyCache(store, DenyCacheOptions{Keys: n})
 			return err
 		},
-		"LeaseOptions.MaxKeys":  func(_ time.Duration, n int) error { return lease(store, LeaseOptions{MaxKeys: n}) },
-		"LeaseOptions.MaxCalls": func(_ time.Duration, n int) error { return lease(store, LeaseOptions{MaxCalls: n}) },
-		"FailoverOptions.Keys":  func(_ time.Duration, n int) error { _, err := newFailover(store, FailoverOptions{Keys: n}); return err },
+		"LeaseOptions.MaxKeys": func(_ time.Duration, n int) error { return lease(store, LeaseOptions{MaxKeys: n}) },
+		"FailoverOptions.Keys": func(_ time.Duration, n int) error { _, err := newFailover(store, FailoverOptions{Keys: n}); return err },
 		"FailoverOptions.Calls": func(_ time.Duration, n int) error {
 			_, err := newFailover(store, FailoverOptions{Calls: n})
 			return err

@@ -19,10 +19,9 @@ import (
 // than the limit, only Allowed is set. Counts, refunds and resets are the store's, including
 // errors.
 //
-// In a group, enforced rules are decided first and by themselves, so that shadow rules have no
-// influence on them. If they allow, a second call decides the shadow rules, all or nothing,
-// so that counters are what they would be if all rules were enforced. A list of several
-// groups is two calls, too.
+// In a group, enforced rules are decided first and by themselves. If they allow, a second call
+// decides the shadow rules, all or nothing, so that counters are what they would be if all rules
+// were enforced. A list of several groups is two calls, too.
 //
 // Header fields and a policy's results leave shadow rules out. A policy with no other rules
 // is a meter: its takes pass, and send no header fields.
@@ -58,33 +57,32 @@ func newShadow(inner ratelimit.Store, o ShadowOptions) (*shadowLayer, error) {
 	return &shadowLayer{inner: inner, o: o}, nil
 }
 
-// Stats returns the numbers.
 func (s *shadowLayer) Stats() ShadowStats {
 	return ShadowStats{Passed: s.passed.Load(), Denied: s.denied.Load(), Failed: s.failed.Load()}
 }
 
-// DoOne is Do with a list of one.
 func (s *shadowLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	if !s.o.Match(op) {
-		return s.inner.DoOne(ctx, op)
-	}
+	isShadow := s.o.Match(op)
 	res, err := s.inner.DoOne(ctx, op)
-	if !canDeny(op.Kind) || errors.Is(err, ratelimit.ErrOp) {
-		return shadowResult(res), err
+	switch {
+	case !isShadow, errors.Is(err, ratelimit.ErrOp):
+		return res, err
+	case canDeny(op.Kind):
+		return s.allowedResult(ctx, &op, res, err), nil
 	}
-	return s.allowedResult(ctx, &op, res, err), nil
+	res.Source = ratelimit.FromShadow
+	return res, err
 }
 
-// canDeny reports whether an op can deny its group, or is not done if another op does.
+// canDeny reports whether the layer allows an op that the store denies, or fails to do.
 func canDeny(k ratelimit.Kind) bool {
 	return k == ratelimit.Take || k == ratelimit.Peek || k == ratelimit.Add
 }
 
-// Do implements [ratelimit.Store].
 func (s *shadowLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
-	shadow, found := s.findShadowOps(ops)
-	if !found {
-		return s.inner.Do(ctx, ops)
+	shadow := make([]bool, len(ops))
+	for i := range ops {
+		shadow[i] = s.o.Match(ops[i])
 	}
 	if err := storage.Validate(ops); errors.Is(err, ratelimit.ErrOp) {
 		return nil, err
@@ -92,10 +90,10 @@ func (s *shadowLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.R
 	out := make([]ratelimit.Result, len(ops))
 	enforced := subset{out: out}
 	for from, group := range storage.Groups(ops) {
-		enforced.beginGroup()
-		for i := range group {
-			if !shadow[from+i] || !canDeny(group[i].Kind) {
-				enforced.add(group[i], from+i)
+		enforced.newGroup = true
+		for i, op := range group {
+			if !shadow[from+i] || !canDeny(op.Kind) {
+				enforced.add(op, from+i)
 			}
 		}
 	}
@@ -106,39 +104,22 @@ func (s *shadowLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.R
 	return out, nil
 }
 
-// findShadowOps returns which ops have shadow rules, and whether any has.
-func (s *shadowLayer) findShadowOps(ops []ratelimit.Op) (shadow []bool, found bool) {
-	for i := range ops {
-		if !s.o.Match(ops[i]) {
-			continue
-		}
-		if !found {
-			shadow, found = make([]bool, len(ops)), true
-		}
-		shadow[i] = true
-	}
-	return shadow, found
-}
-
 // runShadowOps runs the ops of shadow rules in those groups that the enforced rules allow.
 func (s *shadowLayer) runShadowOps(ctx context.Context, ops []ratelimit.Op, shadow []bool, out []ratelimit.Result) {
 	rest := subset{out: out}
 	for from, group := range storage.Groups(ops) {
-		rest.beginGroup()
+		rest.newGroup = true
 		denied := false
-		for i := range group {
-			denied = denied || !shadow[from+i] && isTake(group[i]) && !out[from+i].Allowed
+		for i, op := range group {
+			denied = denied || !shadow[from+i] && op.Kind == ratelimit.Take && !out[from+i].Allowed
 		}
-		for i := range group {
-			at := from + i
-			switch {
+		for i, op := range group {
+			switch at := from + i; {
 			case !shadow[at]:
-			case !canDeny(group[i].Kind):
-				out[at] = shadowResult(out[at])
-			case !denied || group[i].Kind == ratelimit.Peek:
-				rest.add(group[i], at)
+			case canDeny(op.Kind) && !denied:
+				rest.add(op, at)
 			default:
-				out[at] = shadowResult(ratelimit.Result{Limit: group[i].Rule.Limit()})
+				out[at].Source, out[at].Limit = ratelimit.FromShadow, op.Rule.Limit()
 			}
 		}
 	}
@@ -146,11 +127,6 @@ func (s *shadowLayer) runShadowOps(ctx context.Context, ops []ratelimit.Op, shad
 	for _, at := range rest.at {
 		out[at] = s.allowedResult(ctx, &ops[at], out[at], err)
 	}
-}
-
-func shadowResult(res ratelimit.Result) ratelimit.Result {
-	res.Source = ratelimit.FromShadow
-	return res
 }
 
 // allowedResult returns the caller's result of an op, given the store's.
@@ -161,8 +137,8 @@ func (s *shadowLayer) allowedResult(ctx context.Context, op *ratelimit.Op, res r
 	if op.Kind == ratelimit.Take {
 		s.countDecision(ctx, op, res, err)
 	}
-	res.Allowed = true
-	return shadowResult(res)
+	res.Allowed, res.Source = true, ratelimit.FromShadow
+	return res
 }
 
 func (s *shadowLayer) countDecision(ctx context.Context, op *ratelimit.Op, res ratelimit.Result, err error) {

@@ -2,7 +2,6 @@ package layer
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
@@ -16,8 +15,6 @@ type subset struct {
 	newGroup bool  // the next op begins a group
 }
 
-func (s *subset) beginGroup() { s.newGroup = true }
-
 func (s *subset) add(op ratelimit.Op, at int) {
 	op.NewGroup, s.newGroup = s.newGroup, false
 	s.ops, s.at = append(s.ops, op), append(s.at, at)
@@ -28,7 +25,7 @@ func (s *subset) do(ctx context.Context, store ratelimit.Store) error {
 	if len(s.ops) == 0 {
 		return nil
 	}
-	out, err := doAll(ctx, store, s.ops)
+	out, err := store.Do(ctx, s.ops)
 	if err != nil {
 		return err
 	}
@@ -45,14 +42,3 @@ func check(ctx context.Context, ops []ratelimit.Op) error {
 	}
 	return storage.Validate(ops)
 }
-
-// doAll is store.Do. It returns an error if the number of results is wrong.
-func doAll(ctx context.Context, store ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
-	results, err := store.Do(ctx, ops)
-	if err == nil && len(results) != len(ops) {
-		return nil, fmt.Errorf("%w: %d results of %d ops", ratelimit.ErrStore, len(results), len(ops))
-	}
-	return results, err
-}
-
-func isTake(op ratelimit.Op) bool { return op.Kind == ratelimit.Take }

@@ -106,29 +106,6 @@ func TestLocalForgetsEndedCounters(t *testing.T) {
 	}
 }
 
-// TestLocalWithAnotherLimit reports what remains by one limit, and takes by another.
-func TestLocalWithAnotherLimit(t *testing.T) {
-	for _, r := range localRules(10) {
-		low := r.WithLimit(6)
-		if r.Name() == "burst" {
-			low = r.WithBurst(6)
-		}
-		withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failoverTest) {
-			_, _, err := f.take(r, "k", 3)
-			require.NoError(t, err)
-			f.down()
-			for range 3 {
-				res, _, err := f.take(low, "k", 1)
-				require.NoError(t, err)
-				require.True(t, res.Allowed, "%v", r)
-			}
-			res, _, err := f.take(low, "k", 1)
-			require.NoError(t, err)
-			require.False(t, res.Allowed, "%v", r)
-		})
-	}
-}
-
 // TestTakeAboveAShareIsDenied has a take within the limit, but above the process's share.
 func TestTakeAboveAShareIsDenied(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Local, Replicas: 4}, func(t *testing.T, f *failoverTest) {
@@ -185,9 +162,9 @@ func TestLocalIsBounded(t *testing.T) {
 		}
 		keys(gcra(10))
 		known := 0
-		for i := range f.local.known.sets {
-			for j := range f.local.known.sets[i].entries {
-				if f.local.known.sets[i].entries[j].Load() != nil {
+		for i := range f.known.sets {
+			for j := range f.known.sets[i].entries {
+				if f.known.sets[i].entries[j].Load() != nil {
 					known++
 				}
 			}
@@ -197,6 +174,6 @@ func TestLocalIsBounded(t *testing.T) {
 		<-time.After(2 * time.Second) // so many successes are not soon outnumbered
 		f.down()
 		keys(gcra(10))
-		require.LessOrEqual(t, f.local.store.Len(), 100)
+		require.LessOrEqual(t, f.local.Len(), 100)
 	})
 }

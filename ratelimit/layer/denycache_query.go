@@ -1,0 +1,138 @@
+package layer
+
+import (
+	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
+)
+
+// query is a group of ops, which the cache answers or the store.
+type query struct {
+	*denyCache
+	from    int // index of the first op in its list
+	ops     []ratelimit.Op
+	results []ratelimit.Result
+	set     *denialSet
+	tag     uint32
+
+	// When the store was called.
+	version uint64
+	sent    time.Duration
+}
+
+// mayInvalidate reports whether an op, if it takes effect, may allow what was denied before. A
+// charge of a GCRA frees what leaked out at the rate of its own rule, so it may undo denials
+// of rules with a lower rate.
+func mayInvalidate(op ratelimit.Op) bool {
+	switch op.Kind {
+	case ratelimit.Refund, ratelimit.Reset:
+		return true
+	case ratelimit.Take, ratelimit.Add:
+		return op.Rule.Algorithm() == "gcra"
+	default:
+		return false
+	}
+}
+
+// answer answers takes that are known to be denied, and reports whether they are. Something has
+// to be known of each.
+func (s *denialSet) answer(tag uint32, ops []ratelimit.Op, results []ratelimit.Result, now time.Duration) bool {
+	known, denied := make([]*denial, 0, 8), false
+	for i := range ops {
+		op, n := &ops[i], unitsUpTo(ops, i)
+		if op.Kind != ratelimit.Take || op.Prepaid != 0 || op.N < 1 || n > op.Rule.Burst() {
+			return false
+		}
+		d := s.find(tag, op.Key, op.Rule, now)
+		if d == nil {
+			return false
+		}
+		known = append(known, d)
+		denied = denied || n >= d.n
+	}
+	for i := 0; denied && i < len(ops); i++ {
+		results[i] = known[i].result(unitsUpTo(ops, i), now)
+	}
+	return denied
+}
+
+// unitsUpTo returns how many units have to pass for take i of a group to pass.
+func unitsUpTo(ops []ratelimit.Op, i int) int64 {
+	return ops[i].N + storage.Pending(ops[:i], ops[i].Rule.Layout().ID)
+}
+
+// begin notes the state of the cache before the store runs the group.
+func (q *query) begin() { q.version, q.sent = q.set.version.Load(), q.now() }
+
+// end keeps what the store answered. ok is false if the call failed, and may have taken effect
+// all the same.
+func (q *query) end(ok bool) {
+	for i, op := range q.ops {
+		if mayInvalidate(op) && (!ok || q.results[i].Allowed || q.results[i].Source != ratelimit.FromStore) {
+			if version := q.set.forget(op.Key, op.Rule, q.version); len(q.ops) == 1 {
+				q.version = version // so that the result of a charge is kept
+			}
+		}
+	}
+	if !ok {
+		return
+	}
+	last := time.Duration(0)
+	for i := range q.ops {
+		last = max(last, q.keepDenial(i))
+	}
+	for i := range q.ops {
+		op, res := &q.ops[i], &q.results[i]
+		if last > 0 && op.Kind == ratelimit.Take && !res.Allowed && !res.Violated && op.Rule.Block().After == 0 && res.Source == ratelimit.FromStore {
+			q.keep(i, deniesNone, last) // so that the cache can answer the group when it denies it again
+		}
+	}
+}
+
+// keepDenial keeps what the result of op i denies from now on, and returns until when.
+func (q *query) keepDenial(i int) time.Duration {
+	op, res := &q.ops[i], &q.results[i]
+	wait, n := q.denialTime(op, res), int64(1)
+	if wait <= 0 {
+		return 0
+	}
+	switch {
+	case res.Allowed, res.Blocked > 0:
+	case op.Rule.Algorithm() == "window" && q.block == 0:
+		n = res.Remaining + 1 // no unit comes back before the window ends
+	default:
+		n = unitsUpTo(q.ops, i)
+	}
+	q.keep(i, n, q.sent+wait)
+	return q.sent + wait
+}
+
+// keep keeps that n units are denied until a time to the rule of op i.
+func (q *query) keep(i int, n int64, until time.Duration) {
+	op, res := &q.ops[i], &q.results[i]
+	q.set.add(q.tag, &denial{
+		key: op.Key, rule: op.Rule, n: n, until: until, blocked: res.Blocked > 0 && n != deniesNone,
+		remaining: res.Remaining, reset: q.sent + res.ResetAfter,
+	}, q.version, q.now())
+}
+
+// denialTime returns for how long a result of op denies later takes, 0 if it doesn't: the store
+// has to see denials that may lead to a Block, and other layers' results are not its own.
+func (q *query) denialTime(op *ratelimit.Op, res *ratelimit.Result) time.Duration {
+	denied := res.Violated && op.Kind == ratelimit.Take
+	switch {
+	case res.Source != ratelimit.FromStore, !canDeny(op.Kind), op.Prepaid != 0, op.Rule.Block().After > 0 && res.Blocked <= 0:
+		return 0
+	case q.block > 0 && !denied:
+		return 0 // the store has to see the take that starts DenyCacheOptions.Block
+	case res.Blocked > 0:
+		return max(res.Blocked, q.block)
+	case denied:
+		return max(res.RetryAfter, q.block)
+	case res.Violated, res.Allowed && res.Remaining == 0:
+		return res.RetryAfter
+	default:
+		return 0
+	}
+}
