@@ -107,14 +107,14 @@ func TestAbandonedHandlersWriteToTheirRequest(t *testing.T) {
 				srv.ServeHTTP(w, uploadForm(t, target))
 				left <- struct{}{}
 				require.Equal(t, http.StatusServiceUnavailable, w.Code)
-				require.Equal(t, pattern, <-seen.ended)
+				require.Contains(t, []string{pattern, ""}, <-seen.ended, "it may be left before it is routed")
 				<-over
 			}
 			left <- struct{}{} // this handler may return in time
 			w := httptest.NewRecorder()
 			go func() { <-over }()
 			srv.ServeHTTP(w, uploadForm(t, "/mounted/form"))
-			require.Contains(t, []string{"POST /mounted/form", "/mounted/"}, <-seen.ended)
+			require.Contains(t, []string{"POST /mounted/form", "/mounted/", ""}, <-seen.ended)
 		})
 	}
 }
