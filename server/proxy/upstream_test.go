@@ -82,29 +82,28 @@ func TestFailingUpstreams(t *testing.T) {
 	}
 }
 
-// A client gets the part of a response that has arrived, and must not take it for the whole.
+// A client gets the part of a response that has arrived, and must not take it for the whole. The upstream
+// ends the connection in order: a reset may also drop what the proxy has not read.
 func TestTruncatedResponses(t *testing.T) {
 	for text, want := range map[string]string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf":                 "half",
 		"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n":                     "",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n": "half",
 	} {
-		for _, reset := range []bool{true, false} {
-			for protocol, start := range map[string]func(testing.TB, config.Config) *running{"HTTP/1": run, "HTTP/2": overTLS} {
-				p := start(t, limited(t, answering(t, text, reset), "10/60s"))
-				for _, body := range []io.Reader{nil, strings.NewReader("a body")} {
-					res, err := p.client.Post(p.url, "", body)
-					require.NoError(t, err, "over %s, of %q", protocol, text)
-					require.Equal(t, 200, res.StatusCode)
-					got, err := io.ReadAll(res.Body)
-					require.Error(t, err)
-					require.Equal(t, want, string(got))
-					require.NoError(t, res.Body.Close())
-				}
-				require.Eventually(t, func() bool { return len(p.log.lines("broke off")) == 1 }, 20*time.Second, time.Millisecond)
-				require.Contains(t, p.log.lines("broke off")[0], `"upstream":"main"`)
-				require.Contains(t, p.metrics(t, "ratelimit_proxy_upstream_failures_total"), `{upstream="main",status="cut"} 2`)
+		for protocol, start := range map[string]func(testing.TB, config.Config) *running{"HTTP/1": run, "HTTP/2": overTLS} {
+			p := start(t, limited(t, answering(t, text, false), "10/60s"))
+			for _, body := range []io.Reader{nil, strings.NewReader("a body")} {
+				res, err := p.client.Post(p.url, "", body)
+				require.NoError(t, err, "over %s, of %q", protocol, text)
+				require.Equal(t, 200, res.StatusCode)
+				got, err := io.ReadAll(res.Body)
+				require.Error(t, err)
+				require.Equal(t, want, string(got))
+				require.NoError(t, res.Body.Close())
 			}
+			require.Eventually(t, func() bool { return len(p.log.lines("broke off")) == 1 }, 20*time.Second, time.Millisecond)
+			require.Contains(t, p.log.lines("broke off")[0], `"upstream":"main"`)
+			require.Contains(t, p.metrics(t, "ratelimit_proxy_upstream_failures_total"), `{upstream="main",status="cut"} 2`)
 		}
 	}
 }
