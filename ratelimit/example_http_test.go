@@ -97,7 +97,7 @@ func runHandler(reg *reqctx.Registry, header string, handler func(l *ratelimit.L
 		panic(err)
 	}
 	handler(l)
-	if err := c.Commit(h); err != nil {
+	if err := c.Commit(http.StatusOK, h); err != nil {
 		panic(err)
 	}
 	if line := h.Get("RateLimit-Policy"); line != "" {

@@ -24,7 +24,7 @@ const (
 // writeHeader adds the result of a charge to the header fields of
 // draft-ietf-httpapi-ratelimit-headers-10. It writes nothing for a policy without limits, and
 // omits rules that are only tried out.
-func writeHeader(_ context.Context, c *charge, h http.Header) error {
+func writeHeader(_ context.Context, c *charge, _ int, h http.Header) error {
 	p, results, sum := c.policy, c.results, c.sum
 	if c.back.Load() {
 		results, sum = c.after, c.requestTerms.merge(c.after)

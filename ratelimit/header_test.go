@@ -56,7 +56,7 @@ func TestExistingHeader(t *testing.T) {
 		require.NoError(t, err)
 		_, err = l.Take()
 		require.NoError(t, err)
-		require.NoError(t, c.Commit(h))
+		require.NoError(t, c.Commit(http.StatusOK, h))
 		require.Equal(t, []string{tt.want}, h.Values(tt.name), "%s: %s", tt.name, tt.had)
 		require.NoError(t, c.Finish())
 	}
@@ -126,7 +126,7 @@ func TestRemainingIsAtMostTheLimit(t *testing.T) {
 	res, err := l.Take()
 	require.NoError(t, err)
 	require.EqualValues(t, 8, res.Remaining, "a result says what passes")
-	require.NoError(t, c.Commit(h))
+	require.NoError(t, c.Commit(http.StatusOK, h))
 	require.Equal(t, "2", h.Get("X-RateLimit-Remaining"))
 	require.NoError(t, c.Finish())
 }

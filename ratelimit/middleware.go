@@ -80,7 +80,7 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	c.SetRequest(r)
 	l, _ := m.policy.handle.Get(c) // which has no error, as the request has just begun
 	res, err := l.Take()
-	_ = c.Commit(w.Header()) // the fields
+	_ = c.Commit(0, w.Header()) // the fields; the status is not known yet
 	if m.admit(w, r, res, err) {
 		next.ServeHTTP(w, r)
 	}

@@ -64,7 +64,7 @@ func (q requests) serve(handler func(c *reqctx.Context)) http.Header {
 	c, h := reqctx.New(q.Context(), q.reg), http.Header{}
 	c.SetRequest(httptest.NewRequest("GET", "/", nil).WithContext(c))
 	handler(c)
-	require.NoError(q, c.Commit(h))
+	require.NoError(q, c.Commit(http.StatusOK, h))
 	require.NoError(q, c.Finish())
 	return h
 }

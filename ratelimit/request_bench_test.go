@@ -48,7 +48,7 @@ func BenchmarkRequest(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				if err := c.Commit(h); err != nil {
+				if err := c.Commit(http.StatusOK, h); err != nil {
 					b.Fatal(err)
 				}
 				if err := c.Finish(); err != nil {
@@ -73,7 +73,7 @@ func TestTakeAllocates(t *testing.T) {
 		if res, err := l.Take(); err != nil || !res.Allowed {
 			t.Error(res, err)
 		}
-		_ = c.Commit(h)
+		_ = c.Commit(http.StatusOK, h)
 		_ = c.Finish()
 	}), 13.0)
 }

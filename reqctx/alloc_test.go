@@ -43,7 +43,7 @@ func TestContextIsOneAllocation(t *testing.T) {
 				"a property that is defined and not used adds nothing")
 			require.Equal(t, want, testing.AllocsPerRun(100, func() {
 				sink = reqctx.New(context.Background(), reg)
-				_ = sink.Commit(nil)
+				_ = sink.Commit(200, nil)
 				_ = sink.Finish()
 			}), "nor do its phases")
 		})

@@ -131,7 +131,7 @@ func BenchmarkUntouched(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		c := reqctx.New(context.Background(), reg)
-		if c.Commit(nil) != nil || !c.Idle() || c.Finish() != nil {
+		if c.Commit(200, nil) != nil || !c.Idle() || c.Finish() != nil {
 			b.Fatal("not untouched")
 		}
 	}

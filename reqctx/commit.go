@@ -13,11 +13,12 @@ import (
 var errCommitPanicked = errors.New("reqctx: a Commit function panicked")
 
 // Commit saves the properties that have a value, before the response's header goes out:
-// it adds their Vary fields to h and calls their Commit functions, in the order in which
-// they were resolved. From then on, properties can be read but not set. Only the first
-// Commit does anything; the others wait for it and return the same error, so a Commit
-// function must not call it. On a request that is closing, Commit returns [ErrFinished].
-func (c *Context) Commit(h http.Header) error {
+// it adds their Vary fields to h and calls their Commit functions with the response's status
+// and h, in the order in which they were resolved. From then on, properties can be read but
+// not set. Only the first Commit does anything; the others wait for it and return the same
+// error, so a Commit function must not call it. On a request that is closing, Commit returns
+// [ErrFinished].
+func (c *Context) Commit(status int, h http.Header) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -40,7 +41,7 @@ func (c *Context) Commit(h http.Header) error {
 			close(c.commits)
 		}
 	}()
-	err = c.runCommits(h)
+	err = c.runCommits(status, h)
 	return err
 }
 
@@ -81,7 +82,7 @@ func (c *Context) awaitCommit() {
 
 // runCommits goes on until the Commit functions resolve no further property. It calls
 // all of them, also after one has failed.
-func (c *Context) runCommits(h http.Header) error {
+func (c *Context) runCommits(status int, h http.Header) error {
 	var errs []error
 	var until *outcome
 	var buf [8]*outcome
@@ -98,7 +99,7 @@ func (c *Context) runCommits(h http.Header) error {
 		}
 		until = newer[0]
 		for _, out := range slices.Backward(newer) {
-			if err := c.commitOne(ctx, out, h); err != nil {
+			if err := c.commitOne(ctx, out, status, h); err != nil {
 				errs = append(errs, err)
 			}
 		}
@@ -126,7 +127,7 @@ func (c handlerContext) Value(key any) any { return c.handler.Value(key) }
 
 // commitOne adds a property's Vary fields and calls its Commit function. If that fails,
 // the cookies that it has added are removed: they stand for values that were not saved.
-func (c *Context) commitOne(ctx context.Context, out *outcome, h http.Header) error {
+func (c *Context) commitOne(ctx context.Context, out *outcome, status int, h http.Header) error {
 	if out.b == nil {
 		return nil // an OnClose function
 	}
@@ -137,7 +138,7 @@ func (c *Context) commitOne(ctx context.Context, out *outcome, h http.Header) er
 		return nil
 	}
 	before := len(h["Set-Cookie"])
-	err := out.b.ops.commit(ctx, out, h)
+	err := out.b.ops.commit(ctx, out, status, h)
 	if err == nil {
 		return nil
 	}

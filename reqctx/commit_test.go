@@ -18,12 +18,28 @@ import (
 )
 
 // notes is a Commit that writes down its value.
-func notes(j *journal) func(context.Context, string, http.Header) error {
-	return func(_ context.Context, v string, h http.Header) error {
+func notes(j *journal) func(context.Context, string, int, http.Header) error {
+	return func(_ context.Context, v string, _ int, h http.Header) error {
 		j.add(v)
 		h.Add("Saved", v)
 		return nil
 	}
+}
+
+func TestCommitGetsTheStatusOfTheFirst(t *testing.T) {
+	reg := quiet()
+	var got []int
+	k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil), Commit: func(_ context.Context, _, status int, _ http.Header) error {
+		got = append(got, status)
+		return nil
+	}})
+	c := reqctx.New(t.Context(), reg)
+	_, err := k.Get(c)
+	require.NoError(t, err)
+	require.NoError(t, c.Commit(http.StatusNotFound, http.Header{}))
+	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
+	require.Equal(t, []int{http.StatusNotFound}, got)
+	require.NoError(t, c.Finish())
 }
 
 func TestCommitInOrderOfResolution(t *testing.T) {
@@ -54,13 +70,13 @@ func TestCommitInOrderOfResolution(t *testing.T) {
 
 	h := http.Header{}
 	require.False(t, c.Committed())
-	require.NoError(t, c.Commit(h))
+	require.NoError(t, c.Commit(http.StatusOK, h))
 	require.True(t, c.Committed())
 	want := []string{"handle", "inner", "outer", "set"}
 	require.Equal(t, want, j.all())
 	require.Equal(t, want, h["Saved"])
 
-	require.NoError(t, c.Commit(h))
+	require.NoError(t, c.Commit(http.StatusOK, h))
 	v, err := gone.Get(c)
 	require.NoError(t, err)
 	require.Equal(t, "gone", v, "reading goes on")
@@ -74,24 +90,24 @@ func TestCommitThatResolvesMore(t *testing.T) {
 	third := provide(reg, "third", reqctx.Prop[string]{Resolve: gives("third", nil), Commit: notes(&j), Vary: []string{"Accept"}})
 	second := provide(reg, "second", reqctx.Prop[string]{
 		Resolve: gives("second", nil),
-		Commit: func(ctx context.Context, v string, h http.Header) error {
+		Commit: func(ctx context.Context, v string, status int, h http.Header) error {
 			_, err := third.Get(ctx)
-			return errors.Join(err, notes(&j)(ctx, v, h))
+			return errors.Join(err, notes(&j)(ctx, v, status, h))
 		},
 	})
 	first := provide(reg, "first", reqctx.Prop[string]{
 		Resolve: gives("first", nil),
-		Commit: func(ctx context.Context, v string, h http.Header) error {
+		Commit: func(ctx context.Context, v string, status int, h http.Header) error {
 			require.ErrorIs(t, second.Set(ctx, "x"), reqctx.ErrCommitted)
 			require.True(t, reqctx.From(ctx).Committed())
 			_, err := second.Get(ctx)
-			return errors.Join(err, notes(&j)(ctx, v, h))
+			return errors.Join(err, notes(&j)(ctx, v, status, h))
 		},
 	})
 	c := reqctx.New(t.Context(), reg)
 	_, _ = first.Get(c)
 	h := http.Header{}
-	require.NoError(t, c.Commit(h))
+	require.NoError(t, c.Commit(http.StatusOK, h))
 	require.Equal(t, []string{"first", "second", "third"}, j.all())
 	require.Equal(t, []string{"Accept"}, h["Vary"])
 	require.NoError(t, c.Finish())
@@ -102,7 +118,7 @@ func TestCommitErrorsAreJoinedAndKept(t *testing.T) {
 	other := errors.New("other")
 	var j journal
 	fails := func(err error) reqctx.Prop[string] {
-		return reqctx.Prop[string]{Resolve: gives("", nil), Commit: func(context.Context, string, http.Header) error {
+		return reqctx.Prop[string]{Resolve: gives("", nil), Commit: func(context.Context, string, int, http.Header) error {
 			j.add(err.Error())
 			return err
 		}}
@@ -115,20 +131,20 @@ func TestCommitErrorsAreJoinedAndKept(t *testing.T) {
 		_, err := c.Get(name)
 		require.NoError(t, err)
 	}
-	err := c.Commit(http.Header{})
+	err := c.Commit(http.StatusOK, http.Header{})
 	require.ErrorIs(t, err, errBoom)
 	require.ErrorIs(t, err, other)
 	require.EqualError(t, err, "reqctx: committing \"a\": boom\nreqctx: committing \"c\": other")
 	require.Equal(t, []string{"boom", "fine", "other"}, j.all())
-	require.Equal(t, err, c.Commit(http.Header{}))
+	require.Equal(t, err, c.Commit(http.StatusOK, http.Header{}))
 	require.NoError(t, c.Finish())
-	require.Equal(t, err, c.Commit(http.Header{}))
+	require.Equal(t, err, c.Commit(http.StatusOK, http.Header{}))
 }
 
 func TestSecondCommitWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
-		k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil), Commit: func(context.Context, int, http.Header) error {
+		k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil), Commit: func(context.Context, int, int, http.Header) error {
 			<-time.After(time.Second)
 			return errBoom
 		}})
@@ -138,7 +154,7 @@ func TestSecondCommitWaits(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
-				assert.ErrorIs(t, c.Commit(http.Header{}), errBoom)
+				assert.ErrorIs(t, c.Commit(http.StatusOK, http.Header{}), errBoom)
 				assert.Equal(t, time.Second, time.Since(start))
 			})
 		}
@@ -157,7 +173,7 @@ func TestCommitThatPanics(t *testing.T) {
 		closed := false
 		k := provide(reg, "k", reqctx.Prop[int]{
 			Resolve: gives(1, nil),
-			Commit: func(context.Context, int, http.Header) error {
+			Commit: func(context.Context, int, int, http.Header) error {
 				<-time.After(time.Second)
 				panic(errBoom)
 			},
@@ -166,12 +182,12 @@ func TestCommitThatPanics(t *testing.T) {
 		c := reqctx.New(t.Context(), reg)
 		_, _ = k.Get(c)
 		var wg sync.WaitGroup
-		wg.Go(func() { assert.Equal(t, errBoom, panicOf(func() { _ = c.Commit(http.Header{}) })) })
+		wg.Go(func() { assert.Equal(t, errBoom, panicOf(func() { _ = c.Commit(http.StatusOK, http.Header{}) })) })
 		synctest.Wait()
 		const text = "reqctx: a Commit function panicked"
-		require.EqualError(t, c.Commit(http.Header{}), text, "a waiting Commit fails too")
+		require.EqualError(t, c.Commit(http.StatusOK, http.Header{}), text, "a waiting Commit fails too")
 		wg.Wait()
-		require.EqualError(t, c.Commit(http.Header{}), text)
+		require.EqualError(t, c.Commit(http.StatusOK, http.Header{}), text)
 		require.NoError(t, c.Finish())
 		require.True(t, closed)
 	})
@@ -179,14 +195,14 @@ func TestCommitThatPanics(t *testing.T) {
 
 func TestCommitAfterFinish(t *testing.T) {
 	reg := quiet()
-	k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil), Commit: func(context.Context, int, http.Header) error {
+	k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil), Commit: func(context.Context, int, int, http.Header) error {
 		panic("committed")
 	}})
 	c := reqctx.New(t.Context(), reg)
 	_, _ = k.Get(c)
 	require.NoError(t, c.Finish())
 	require.False(t, c.Committed())
-	require.ErrorIs(t, c.Commit(http.Header{}), reqctx.ErrFinished, "nothing is lost silently")
+	require.ErrorIs(t, c.Commit(http.StatusOK, http.Header{}), reqctx.ErrFinished, "nothing is lost silently")
 	require.False(t, c.Committed())
 }
 
@@ -201,17 +217,17 @@ func TestFinishWaitsForCommit(t *testing.T) {
 		})
 		k := provide(reg, "k", reqctx.Prop[string]{
 			Resolve: gives("k", nil),
-			Commit: func(ctx context.Context, v string, h http.Header) error {
+			Commit: func(ctx context.Context, v string, status int, h http.Header) error {
 				<-time.After(time.Second)
 				_, err := more.Get(ctx)
-				return errors.Join(err, notes(&j)(ctx, v, h))
+				return errors.Join(err, notes(&j)(ctx, v, status, h))
 			},
 			Close: func(context.Context, string, error) error { j.add("close k"); return nil },
 		})
 		c := reqctx.New(t.Context(), reg)
 		_, _ = k.Get(c)
 		var wg sync.WaitGroup
-		wg.Go(func() { assert.NoError(t, c.Commit(http.Header{})) })
+		wg.Go(func() { assert.NoError(t, c.Commit(http.StatusOK, http.Header{})) })
 		synctest.Wait()
 		wg.Go(func() { assert.NoError(t, c.Finish()) })
 		require.NoError(t, c.Finish())
@@ -259,7 +275,7 @@ func TestVary(t *testing.T) {
 			if tc.before != nil {
 				h["Vary"] = tc.before
 			}
-			require.NoError(t, c.Commit(h))
+			require.NoError(t, c.Commit(http.StatusOK, h))
 			require.Equal(t, strings.Join(tc.after, "|"), strings.Join(h["Vary"], "|"))
 			require.NoError(t, c.Finish())
 		})
@@ -273,7 +289,7 @@ func TestVaryOfTwoPropertiesIsOneField(t *testing.T) {
 	c := reqctx.New(t.Context(), reg)
 	require.NoError(t, c.Resolve("b", "a"))
 	h := http.Header{}
-	require.NoError(t, c.Commit(h))
+	require.NoError(t, c.Commit(http.StatusOK, h))
 	require.Len(t, h["Vary"], 2)
 	require.NoError(t, c.Finish())
 }
@@ -293,7 +309,7 @@ func TestVaryOfAResolutionThatWasOvertaken(t *testing.T) {
 		require.NoError(t, k.Invalidate(c))
 		wg.Wait()
 		h := http.Header{}
-		require.NoError(t, c.Commit(h))
+		require.NoError(t, c.Commit(http.StatusOK, h))
 		require.Equal(t, []string{"Cookie"}, h["Vary"], "its reader has seen it")
 		require.NoError(t, c.Finish())
 	})
@@ -302,13 +318,13 @@ func TestVaryOfAResolutionThatWasOvertaken(t *testing.T) {
 func TestPanicOfAPropertyInCommit(t *testing.T) {
 	reg := quiet()
 	bad := provide(reg, "bad", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic(errBoom) }})
-	k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil), Commit: func(ctx context.Context, _ int, _ http.Header) error {
+	k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil), Commit: func(ctx context.Context, _, _ int, _ http.Header) error {
 		_, err := bad.Get(ctx)
 		return err
 	}})
 	c := reqctx.New(t.Context(), reg)
 	_, _ = k.Get(c)
-	p, ok := panicOf(func() { _ = c.Commit(http.Header{}) }).(*lazy.PanicError)
+	p, ok := panicOf(func() { _ = c.Commit(http.StatusOK, http.Header{}) }).(*lazy.PanicError)
 	require.True(t, ok)
 	require.Equal(t, "bad", p.Name)
 	require.NoError(t, c.Finish())
@@ -318,10 +334,10 @@ func TestCommitRemovesTheCookiesOfAFailure(t *testing.T) {
 	reg := quiet()
 	good, bad := provide(reg, "good", reqctx.Prop[int]{
 		Resolve: gives(1, nil),
-		Commit:  func(_ context.Context, _ int, h http.Header) error { h.Add("Set-Cookie", "good=1"); return nil },
+		Commit:  func(_ context.Context, _, _ int, h http.Header) error { h.Add("Set-Cookie", "good=1"); return nil },
 	}), provide(reg, "bad", reqctx.Prop[int]{
 		Resolve: gives(1, nil),
-		Commit: func(_ context.Context, _ int, h http.Header) error {
+		Commit: func(_ context.Context, _, _ int, h http.Header) error {
 			h.Add("Set-Cookie", "bad=1")
 			h.Add("Set-Cookie", "bad=2")
 			return errors.New("down")
@@ -333,7 +349,7 @@ func TestCommitRemovesTheCookiesOfAFailure(t *testing.T) {
 		_, err := k.Get(c)
 		require.NoError(t, err)
 	}
-	require.ErrorContains(t, c.Commit(h), `"bad": down`)
+	require.ErrorContains(t, c.Commit(http.StatusOK, h), `"bad": down`)
 	require.Equal(t, []string{"mine=1", "good=1"}, h["Set-Cookie"])
 	require.NoError(t, c.Finish())
 }
@@ -345,7 +361,7 @@ func TestCommitUnused(t *testing.T) {
 	require.True(t, c.CommitUnused())
 	require.True(t, c.Committed())
 	require.False(t, c.CommitUnused(), "once")
-	require.NoError(t, c.Commit(http.Header{}))
+	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 	require.ErrorIs(t, k.Set(c, 2), reqctx.ErrCommitted)
 	require.NoError(t, c.Finish())
 	require.False(t, c.CommitUnused())
@@ -360,7 +376,7 @@ func TestCommitUnused(t *testing.T) {
 	c = reqctx.New(t.Context(), reg)
 	require.NoError(t, c.Finish())
 	require.False(t, c.CommitUnused(), "the request is over")
-	require.ErrorIs(t, c.Commit(http.Header{}), reqctx.ErrFinished)
+	require.ErrorIs(t, c.Commit(http.StatusOK, http.Header{}), reqctx.ErrFinished)
 }
 
 // A Commit function gets the values of the handler's context, and ends with the request.
@@ -368,7 +384,7 @@ func TestCommitGetsTheHandlersValues(t *testing.T) {
 	type key struct{}
 	reg := quiet()
 	var saved context.Context
-	k := provide(reg, "k", reqctx.Prop[int]{Commit: func(ctx context.Context, _ int, _ http.Header) error {
+	k := provide(reg, "k", reqctx.Prop[int]{Commit: func(ctx context.Context, _, _ int, _ http.Header) error {
 		saved = ctx
 		return nil
 	}})
@@ -376,7 +392,7 @@ func TestCommitGetsTheHandlersValues(t *testing.T) {
 		c := reqctx.New(t.Context(), reg)
 		c.SetRequest(new(http.Request).WithContext(handler(c)))
 		require.NoError(t, k.Set(c, 1))
-		require.NoError(t, c.Commit(http.Header{}))
+		require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 		return c
 	}
 	c := commit(func(c *reqctx.Context) context.Context {

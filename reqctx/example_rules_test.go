@@ -158,7 +158,7 @@ func ExampleContext_Commit() {
 	theme, user := reqctx.NewKey[string]("theme"), reqctx.NewKey[string]("user")
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	reqctx.Provide(reg, theme, reqctx.Prop[string]{
-		Commit: func(_ context.Context, v string, h http.Header) error {
+		Commit: func(_ context.Context, v string, _ int, h http.Header) error {
 			h.Add("Set-Cookie", "theme="+v)
 			return nil
 		},
@@ -172,7 +172,7 @@ func ExampleContext_Commit() {
 	c := reqctx.New(context.Background(), reg)
 	_ = theme.Set(c, "dark")
 	header := http.Header{}
-	fmt.Println(c.Commit(header), header)
+	fmt.Println(c.Commit(http.StatusOK, header), header)
 	fmt.Println(theme.Set(c, "light"))
 	fmt.Println(user.Get(c)) // reading goes on to work
 	_ = c.Finish()
@@ -216,7 +216,7 @@ func ExampleContext_Prefetch() {
 	<-began // on a goroutine of its own
 	fmt.Println(user.Get(c))
 	header := http.Header{}
-	fmt.Println(c.Commit(header), header)
+	fmt.Println(c.Commit(http.StatusOK, header), header)
 	// Output:
 	// <nil>
 	// ada <nil>

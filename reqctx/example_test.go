@@ -36,7 +36,7 @@ func ExampleProvide() {
 		fmt.Println(text, err)
 	}
 	header := http.Header{}
-	fmt.Println(c.Commit(header), header)
+	fmt.Println(c.Commit(http.StatusOK, header), header)
 	fmt.Println(c.Finish())
 	// Output:
 	// resolving name

@@ -207,7 +207,7 @@ func TestEverythingAfterFinishIsErrFinished(t *testing.T) {
 				_, errName := reqctx.Get(ctx, "k")
 				for i, err := range []error{
 					errGet, errSlow, errPeek, errName, k.Set(ctx, 1), reqctx.Set(ctx, "k", 1), k.Invalidate(ctx),
-					k.Start(ctx), reqctx.Resolve(ctx, "k"), reqctx.Resolve(ctx, "k", "slow"), c.Commit(http.Header{}),
+					k.Start(ctx), reqctx.Resolve(ctx, "k"), reqctx.Resolve(ctx, "k", "slow"), c.Commit(http.StatusOK, http.Header{}),
 					c.Go("k", func(context.Context) error { panic("ran") }),
 				} {
 					require.ErrorIs(t, err, reqctx.ErrFinished, "%d", i)
@@ -422,7 +422,7 @@ func TestIdle(t *testing.T) {
 	require.True(t, c.Idle())
 	_, _ = plain.Get(c)
 	require.NoError(t, closing.Set(c, 1))
-	require.NoError(t, c.Commit(http.Header{}))
+	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 	require.True(t, c.Idle())
 	require.NoError(t, closing.Invalidate(c))
 	_, _ = closing.Get(c)

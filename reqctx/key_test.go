@@ -54,13 +54,13 @@ func TestNothingIsResolvedUnread(t *testing.T) {
 	reg := quiet()
 	provide(reg, "unread", reqctx.Prop[int]{
 		Resolve: func(context.Context) (int, error) { panic("resolved") },
-		Commit:  func(context.Context, int, http.Header) error { panic("committed") },
+		Commit:  func(context.Context, int, int, http.Header) error { panic("committed") },
 		Close:   func(context.Context, int, error) error { panic("closed") },
 		Vary:    []string{"Cookie"},
 	})
 	c := reqctx.New(t.Context(), reg)
 	h := http.Header{}
-	require.NoError(t, c.Commit(h))
+	require.NoError(t, c.Commit(http.StatusOK, h))
 	require.NoError(t, c.Finish())
 	require.Empty(t, h)
 }

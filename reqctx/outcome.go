@@ -41,7 +41,7 @@ type cell[T any] struct {
 type ops interface {
 	newOutcome(b *binding) *outcome
 	compute(ctx context.Context, out *outcome)
-	commit(ctx context.Context, out *outcome, h http.Header) error
+	commit(ctx context.Context, out *outcome, status int, h http.Header) error
 	close(ctx context.Context, out *outcome) error
 	value(out *outcome) (any, error)
 	setAny(ctx context.Context, c *Context, b *binding, v any) error
@@ -65,8 +65,8 @@ func (p provided[T]) compute(ctx context.Context, out *outcome) {
 	}
 }
 
-func (p provided[T]) commit(ctx context.Context, out *outcome, h http.Header) error {
-	return p.Commit(ctx, out.self.(*cell[T]).val, h)
+func (p provided[T]) commit(ctx context.Context, out *outcome, status int, h http.Header) error {
+	return p.Commit(ctx, out.self.(*cell[T]).val, status, h)
 }
 
 func (p provided[T]) close(ctx context.Context, out *outcome) error {

@@ -37,7 +37,7 @@ func recorded(j *journal, name string) reqctx.Prop[string] {
 			j.add("resolve " + name)
 			return takes(10*time.Millisecond, name)(ctx)
 		},
-		Commit: func(context.Context, string, http.Header) error { j.add("commit " + name); return nil },
+		Commit: func(context.Context, string, int, http.Header) error { j.add("commit " + name); return nil },
 		Close:  func(_ context.Context, v string, _ error) error { j.add("close " + v); return nil },
 	}
 }
@@ -93,7 +93,7 @@ func TestPrefetchCountsAsRead(t *testing.T) {
 		require.Equal(t, "user", infoOf(t, c, "session").By)
 		require.False(t, c.CommitUnused())
 		h := http.Header{}
-		require.NoError(t, c.Commit(h))
+		require.NoError(t, c.Commit(http.StatusOK, h))
 		require.Equal(t, []string{"X-session", "X-user"}, h["Vary"])
 		require.NoError(t, c.Finish())
 		require.Equal(t, []string{"resolve session", "resolve user", "commit session", "commit user", "close user", "close session"}, j.all())
@@ -109,7 +109,7 @@ func TestPrefetchThatIsNotThereAtTheCommit(t *testing.T) {
 		require.NoError(t, c.Prefetch("user"))
 		<-time.After(15 * time.Millisecond)
 		h := http.Header{}
-		require.NoError(t, c.Commit(h))
+		require.NoError(t, c.Commit(http.StatusOK, h))
 		require.Equal(t, []string{"X-session"}, h["Vary"])
 		v, err := user.Get(c)
 		require.NoError(t, err, "it can be read after that")
@@ -263,7 +263,7 @@ func TestSetAndInvalidateDuringPrefetch(t *testing.T) {
 			require.Equal(t, "again", v)
 			synctest.Wait()
 			h := http.Header{}
-			require.NoError(t, c.Commit(h))
+			require.NoError(t, c.Commit(http.StatusOK, h))
 			require.ElementsMatch(t, []string{"X-set", "X-again"}, h["Vary"])
 			require.NoError(t, c.Finish())
 			calls := map[string]int{}
@@ -361,7 +361,7 @@ func TestPrefetchInNestedContext(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, inner.Finish())
 		h := http.Header{}
-		require.NoError(t, outer.Commit(h))
+		require.NoError(t, outer.Commit(http.StatusOK, h))
 		require.Equal(t, []string{"X-session"}, h["Vary"])
 		require.NoError(t, outer.Finish())
 		require.Equal(t, []string{"resolve session", "commit session", "close session"}, j.all())
@@ -401,7 +401,7 @@ func TestPrefetchedPropertiesUnderLoad(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 8, v)
 			h := http.Header{}
-			require.NoError(t, c.Commit(h))
+			require.NoError(t, c.Commit(http.StatusOK, h))
 			require.Len(t, h["Vary"], 4, "d has read the others")
 		}
 		for range c.Props() {

@@ -16,7 +16,7 @@ func loud(j *journal) reqctx.Prop[string] {
 	return reqctx.Prop[string]{
 		Resolve: func(context.Context) (string, error) { j.add("resolve"); return "real", nil },
 		Store:   func(context.Context, string) error { j.add("store"); return nil },
-		Commit:  func(context.Context, string, http.Header) error { j.add("commit"); return nil },
+		Commit:  func(context.Context, string, int, http.Header) error { j.add("commit"); return nil },
 		Close:   func(context.Context, string, error) error { j.add("close"); return nil },
 		Vary:    []string{"Cookie"},
 	}
@@ -58,7 +58,7 @@ func TestPresetIsTheValueAndNothingOfThePropertyRuns(t *testing.T) {
 	require.Equal(t, "fake", got)
 
 	h := http.Header{}
-	require.NoError(t, c.Commit(h))
+	require.NoError(t, c.Commit(http.StatusOK, h))
 	require.Empty(t, h)
 	require.ErrorIs(t, user.Set(c, "late"), reqctx.ErrCommitted)
 	require.NoError(t, c.Finish())
@@ -152,7 +152,7 @@ func TestPropsOfAWholeRequest(t *testing.T) {
 		_, err := key.Get(c)
 		require.NoError(t, err)
 	}
-	require.NoError(t, c.Commit(http.Header{}))
+	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 	require.ErrorIs(t, c.Finish(), reqctx.ErrFinished)
 	require.Equal(t, map[string]reqctx.State{"fake": reqctx.Assigned, "read": reqctx.Resolved,
 		"late": reqctx.Unused, "unread": reqctx.Unused}, states)

@@ -36,9 +36,10 @@ type Prop[T any] struct {
 	// Store is called by Set, before the value changes. Its error is Set's.
 	Store func(ctx context.Context, v T) error
 	// Commit is called once, before the response's header goes out, if the property has
-	// a value by then. It may add to the header. Its error makes the response a failure,
-	// and removes the cookies that it has added.
-	Commit func(ctx context.Context, v T, h http.Header) error
+	// a value by then. It gets the response's status and header, and may add to the header.
+	// Its error makes the response a failure with another status, and removes the cookies
+	// that it has added.
+	Commit func(ctx context.Context, v T, status int, h http.Header) error
 	// Close undoes Resolve. It is called after the response, once for each time that
 	// Resolve has run, the latest first, with the result of Resolve; after a panic that
 	// is the zero value and a [*lazy.PanicError]. It is not called for a value of Set.

@@ -41,7 +41,7 @@ func TestSetWhileResolving(t *testing.T) {
 		var j journal
 		k := provide(reg, "k", reqctx.Prop[string]{
 			Resolve: stubborn(time.Second, "resolved"),
-			Commit:  func(_ context.Context, v string, _ http.Header) error { j.add("commit " + v); return nil },
+			Commit:  func(_ context.Context, v string, _ int, _ http.Header) error { j.add("commit " + v); return nil },
 			Close:   func(_ context.Context, v string, _ error) error { j.add("close " + v); return nil },
 		})
 		c := reqctx.New(t.Context(), reg)
@@ -71,7 +71,7 @@ func TestSetWhileResolving(t *testing.T) {
 		v, err := k.Get(c)
 		require.NoError(t, err)
 		require.Equal(t, "set", v)
-		require.NoError(t, c.Commit(http.Header{}))
+		require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 		require.NoError(t, c.Finish())
 		require.Equal(t, []string{"commit set", "close resolved"}, j.all())
 	})
@@ -134,7 +134,7 @@ func TestCommitWhileStoring(t *testing.T) {
 	reg := quiet()
 	k := provide(reg, "k", reqctx.Prop[int]{
 		Resolve: gives(1, nil),
-		Store:   func(ctx context.Context, _ int) error { return reqctx.From(ctx).Commit(http.Header{}) },
+		Store:   func(ctx context.Context, _ int) error { return reqctx.From(ctx).Commit(http.StatusOK, http.Header{}) },
 	})
 	c := reqctx.New(t.Context(), reg)
 	require.ErrorIs(t, k.Set(c, 2), reqctx.ErrCommitted)
@@ -187,7 +187,7 @@ func TestSetAfterCommit(t *testing.T) {
 		Store:   func(context.Context, int) error { panic("stored") },
 	})
 	c := reqctx.New(t.Context(), reg)
-	require.NoError(t, c.Commit(http.Header{}))
+	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 	for _, err := range []error{k.Set(c, 2), c.Set("cart", 2)} {
 		require.ErrorIs(t, err, reqctx.ErrCommitted)
 		require.NotErrorIs(t, err, reqctx.ErrFinished)
@@ -253,7 +253,7 @@ func TestInvalidateForgetsEveryOutcome(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, v)
 	require.NoError(t, k.Set(c, 9))
-	require.NoError(t, c.Commit(http.Header{}))
+	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 	require.NoError(t, k.Invalidate(c), "also after commit: only reading is left")
 	v, err = k.Get(c)
 	require.NoError(t, err)

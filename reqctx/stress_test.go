@@ -31,7 +31,7 @@ func newRing() *ring {
 	for i := range r.keys {
 		p := reqctx.Prop[int]{
 			Resolve: func(ctx context.Context) (int, error) { return r.resolve(ctx, i) },
-			Commit:  func(ctx context.Context, _ int, _ http.Header) error { return r.commit(ctx, i) },
+			Commit:  func(ctx context.Context, _, _ int, _ http.Header) error { return r.commit(ctx, i) },
 			Close: func(context.Context, int, error) error {
 				r.closed.Add(1)
 				return nil
@@ -175,7 +175,7 @@ func commit(c *reqctx.Context, h http.Header) (err error) {
 			err, _ = v.(error)
 		}
 	}()
-	return c.Commit(h)
+	return c.Commit(http.StatusOK, h)
 }
 
 func (r *ring) expected(err error) bool {

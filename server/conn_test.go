@@ -78,7 +78,7 @@ func TestConnPropertiesResolveOncePerConnection(t *testing.T) {
 	events := make(chan string, 10)
 	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
 		Resolve: func(context.Context) (string, error) { return fmt.Sprint(resolved.Add(1)), nil },
-		Commit:  func(context.Context, string, http.Header) error { events <- "commit"; return nil },
+		Commit:  func(context.Context, string, int, http.Header) error { events <- "commit"; return nil },
 		Close: func(ctx context.Context, v string, _ error) error {
 			events <- "close " + v
 			return ctx.Err()

@@ -20,7 +20,7 @@ var errSave = errors.New("the disk is full")
 func unsaved(srv *server.Server, err error) {
 	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
 		Resolve: func(context.Context) (string, error) { return "1", nil },
-		Commit: func(_ context.Context, _ string, h http.Header) error {
+		Commit: func(_ context.Context, _ string, _ int, h http.Header) error {
 			h.Add("Set-Cookie", "promise=1")
 			return err
 		},
@@ -136,7 +136,7 @@ func TestFailedCommitKeepsACookieThatReplacedTheHandlers(t *testing.T) {
 	srv, l := newServer(t, server.Options{Session: session.Options{Cookie: session.Cookie{Insecure: true}}})
 	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
 		Resolve: func(context.Context) (string, error) { return "", nil },
-		Commit:  func(context.Context, string, http.Header) error { return errSave },
+		Commit:  func(context.Context, string, int, http.Header) error { return errSave },
 	})
 	srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, req *server.Request) error {
 		for _, line := range []string{"session=a", "other=b", "session=c"} {

@@ -134,8 +134,8 @@ func (g *gate) SetWriteDeadline(t time.Time) error {
 	return http.NewResponseController(g.ResponseWriter).SetWriteDeadline(t)
 }
 
-// Hijack commits and then hands over the connection, also after a header with
-// status 101. A cookie that a commit has set is in Header(), for a handler that
+// Hijack commits, with status 101, and then hands over the connection, also after a header with
+// that status. A cookie that a commit has set is in Header(), for a handler that
 // writes the response itself.
 func (g *gate) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	switch {
@@ -146,7 +146,7 @@ func (g *gate) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	case g.replaced.Load():
 		return nil, nil, errReplaced
 	case !g.wroteHeader.Load():
-		if err := g.commit(); err != nil {
+		if err := g.commit(http.StatusSwitchingProtocols); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -208,7 +208,7 @@ func (g *gate) open(status int, implicit bool) {
 		g.problem(&Problem{Status: status}) // in place of the mux's plain text
 		return
 	}
-	if g.commit() != nil {
+	if g.commit(status) != nil {
 		return
 	}
 	g.observed().setStatus(status)
@@ -228,15 +228,15 @@ func (g *gate) announceEnd() {
 	}
 }
 
-// commit runs the properties' Commit functions, once. If that fails, it answers
-// with a problem.
-func (g *gate) commit() error {
+// commit runs the properties' Commit functions, once, with the response's status. If that fails,
+// it answers with a problem.
+func (g *gate) commit(status int) error {
 	if g.nested != nil || g.x.ctx.CommitUnused() {
 		return nil // net/http need not copy a header that was never asked for
 	}
 	timing := g.x.srv.opts.ServerTiming && !g.x.ctx.Committed()
 	own := g.Header()["Set-Cookie"]
-	err := g.x.ctx.Commit(g.Header())
+	err := g.x.ctx.Commit(status, g.Header())
 	switch {
 	case err != nil:
 		g.x.seen.fail(err)
@@ -270,7 +270,7 @@ func (g *gate) problem(p *Problem) {
 	if g.nested != nil && len(g.nested.coding) > 0 {
 		g.Header()["Content-Encoding"] = g.nested.coding
 	}
-	if g.commit() == nil {
+	if g.commit(p.status()) == nil {
 		g.send(p)
 	}
 }

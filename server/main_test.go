@@ -168,7 +168,7 @@ var mark = reqctx.NewKey[string]("mark")
 func provideMark(srv *server.Server) {
 	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
 		Resolve: func(context.Context) (string, error) { return "1", nil },
-		Commit: func(_ context.Context, v string, h http.Header) error {
+		Commit: func(_ context.Context, v string, _ int, h http.Header) error {
 			h.Add("X-Mark", v)
 			return nil
 		},

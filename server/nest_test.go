@@ -24,7 +24,7 @@ func TestNestedServers(t *testing.T) {
 	provide := func(srv *server.Server) *server.Server {
 		reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
 			Resolve: func(context.Context) (string, error) { resolved++; return "x", nil },
-			Commit: func(_ context.Context, v string, h http.Header) error {
+			Commit: func(_ context.Context, v string, _ int, h http.Header) error {
 				commits++
 				h.Add("X-Mark", v)
 				return nil

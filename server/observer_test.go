@@ -80,7 +80,7 @@ func observedServer(t *testing.T, observers ...server.Observer) *server.Server {
 	})
 	reqctx.Provide(srv.Registry(), reqctx.NewKey[int]("observed"), reqctx.Prop[int]{
 		Resolve: func(context.Context) (int, error) { return 1, nil },
-		Commit: func(ctx context.Context, _ int, _ http.Header) error {
+		Commit: func(ctx context.Context, _, _ int, _ http.Header) error {
 			if reqctx.From(ctx).Request().URL.Path == "/commit" {
 				return errBroken
 			}

@@ -63,7 +63,7 @@ var panicPhases = map[string]panicPhase{
 		want: 500, prop: reqctx.Prop[string]{Store: func(context.Context, string) error { panic("boom") }},
 		handle: func(_ http.ResponseWriter, req *server.Request) error { return mark.Set(req.Context(), "v") },
 	},
-	"Commit": {want: 500, prop: reqctx.Prop[string]{Commit: func(context.Context, string, http.Header) error { panic("boom") }}},
+	"Commit": {want: 500, prop: reqctx.Prop[string]{Commit: func(context.Context, string, int, http.Header) error { panic("boom") }}},
 	"Close":  {want: 200, prop: reqctx.Prop[string]{Close: func(context.Context, string, error) error { panic("boom") }}},
 	"OnClose": {want: 200, handle: func(_ http.ResponseWriter, req *server.Request) error {
 		req.OnClose(func() error { panic("boom") })

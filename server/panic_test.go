@@ -66,7 +66,7 @@ func TestPanicIsLoggedOnceAndAnswered500(t *testing.T) {
 			provide: func(srv *server.Server) {
 				reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
 					Resolve: func(context.Context) (string, error) { return "", nil },
-					Commit: func(_ context.Context, _ string, h http.Header) error {
+					Commit: func(_ context.Context, _ string, _ int, h http.Header) error {
 						h.Set("Set-Cookie", "promise=1")
 						explode()
 						return nil
@@ -91,7 +91,7 @@ func TestPanicIsLoggedOnceAndAnswered500(t *testing.T) {
 			provide: func(srv *server.Server) {
 				reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
 					Resolve: func(context.Context) (string, error) { return "", nil },
-					Commit:  func(context.Context, string, http.Header) error { exit(); return nil },
+					Commit:  func(context.Context, string, int, http.Header) error { exit(); return nil },
 				})
 			},
 			h:      marked(func(w http.ResponseWriter, _ *server.Request) error { _, err := io.WriteString(w, "body"); return err }),
@@ -208,7 +208,7 @@ func TestRecoveredCommitPanicIsStillAFailure(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
 		Resolve: func(context.Context) (string, error) { return "", nil },
-		Commit:  func(context.Context, string, http.Header) error { panic("boom") },
+		Commit:  func(context.Context, string, int, http.Header) error { panic("boom") },
 	})
 	srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error {
 		func() { defer func() { _ = recover() }(); _, _ = io.WriteString(w, "first") }()

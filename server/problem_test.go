@@ -205,7 +205,7 @@ func TestDisconnectedClientIsNoError(t *testing.T) {
 			srv, l := newServer(t, server.Options{})
 			reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
 				Resolve: func(context.Context) (string, error) { return "", nil },
-				Commit:  func(ctx context.Context, _ string, _ http.Header) error { return ctx.Err() },
+				Commit:  func(ctx context.Context, _ string, _ int, _ http.Header) error { return ctx.Err() },
 			})
 			began, done := make(chan struct{}), make(chan struct{})
 			srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {

@@ -204,7 +204,7 @@ func TestConcurrentRequests(t *testing.T) {
 			}
 			return p.Query().String("n")
 		},
-		Commit: func(_ context.Context, v string, h http.Header) error { h.Set("X-Mark", v); return nil },
+		Commit: func(_ context.Context, v string, _ int, h http.Header) error { h.Set("X-Mark", v); return nil },
 		Close:  func(context.Context, string, error) error { open.Add(-1); return nil },
 	})
 	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {

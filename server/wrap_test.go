@@ -257,8 +257,12 @@ func TestNestedWraps(t *testing.T) {
 			commits, closed := 0, 0
 			reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
 				Resolve: func(context.Context) (string, error) { return "1", nil },
-				Commit:  func(_ context.Context, v string, h http.Header) error { commits++; h.Add("X-Mark", v); return nil },
-				Close:   func(context.Context, string, error) error { closed++; return nil },
+				Commit: func(_ context.Context, v string, _ int, h http.Header) error {
+					commits++
+					h.Add("X-Mark", v)
+					return nil
+				},
+				Close: func(context.Context, string, error) error { closed++; return nil },
 			})
 			inner := markingMux(t)
 			inner.HandleFunc("/404", http.NotFound)

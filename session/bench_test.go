@@ -22,7 +22,7 @@ func benchmarkRequest(b *testing.B, handler func(ctx context.Context) error) {
 		if err := handler(c); err != nil {
 			b.Fatal(err)
 		}
-		if err := c.Commit(http.Header{}); err != nil {
+		if err := c.Commit(http.StatusOK, http.Header{}); err != nil {
 			b.Fatal(err)
 		}
 		if err := c.Finish(); err != nil {

@@ -20,7 +20,7 @@ type plan struct {
 
 // commit runs once, before the header goes out. It sends a token only after the
 // save has succeeded.
-func (m *Manager) commit(ctx context.Context, s *Session, h http.Header) error {
+func (m *Manager) commit(ctx context.Context, s *Session, _ int, h http.Header) error {
 	p := s.plan()
 	if p.delta != nil {
 		ctx, cancel := m.detach(ctx)

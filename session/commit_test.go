@@ -25,7 +25,7 @@ func TestWriteAfterCommitIsRefused(t *testing.T) {
 			c := s.begin(t, cookie)
 			v := from(t, c)
 			early(v)
-			require.NoError(t, c.Commit(http.Header{}))
+			require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 			before := s.store.calls()
 			for _, err := range []error{v.Set("a", 1), v.Delete("a"), v.Renew(), v.Destroy(), userField.Set(c, "eve"), userField.Delete(c)} {
 				require.ErrorIs(t, err, reqctx.ErrCommitted)
@@ -39,7 +39,7 @@ func TestWriteAfterCommitIsRefused(t *testing.T) {
 	}
 	t.Run("handle made after", func(t *testing.T) {
 		c := s.begin(t, cookie)
-		require.NoError(t, c.Commit(http.Header{}))
+		require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 		require.ErrorIs(t, from(t, c).Set("a", 1), reqctx.ErrCommitted)
 	})
 	t.Run("finished", func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestWritesRacingTheCommitAreKeptOrRefused(t *testing.T) {
 			names[i] = fmt.Sprintf("r%d-%d", round, i)
 			wg.Go(func() { errs[i] = v.Set(names[i], true) })
 		}
-		wg.Go(func() { _ = c.Commit(http.Header{}) })
+		wg.Go(func() { _ = c.Commit(http.StatusOK, http.Header{}) })
 		wg.Wait()
 		_, err := s.end(t, c)
 		require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestHeaderGoesOutDuringAMethod(t *testing.T) {
 			go func() { returned <- tt.do(v) }()
 			<-entered
 			h := http.Header{}
-			require.NoError(t, c.Commit(h))
+			require.NoError(t, c.Commit(http.StatusOK, h))
 			close(release)
 			require.ErrorIs(t, <-returned, tt.want)
 			require.Empty(t, h["Set-Cookie"])

@@ -29,7 +29,7 @@ func TestConcurrentRequestsKeepEachOthersFields(t *testing.T) {
 			}
 			loaded.Done()
 			loaded.Wait() // all have the same snapshot before any of them saves
-			if err := errors.Join(err, v.Set(fmt.Sprint("f", i), i), c.Commit(http.Header{})); err != nil {
+			if err := errors.Join(err, v.Set(fmt.Sprint("f", i), i), c.Commit(http.StatusOK, http.Header{})); err != nil {
 				t.Error(err)
 			}
 		})

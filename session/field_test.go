@@ -125,5 +125,5 @@ func TestFieldOnTheWrongContext(t *testing.T) {
 	c := s.begin(t, "")
 	var zero session.Field[int]
 	require.ErrorContains(t, zero.Set(c, 1), "NewField")
-	require.NoError(t, c.Commit(http.Header{}))
+	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 }

@@ -123,7 +123,7 @@ func TestFlashTakeFailure(t *testing.T) {
 	requireStatus(t, err, http.StatusServiceUnavailable)
 	require.False(t, ok)
 	s.store.onCommit = nil
-	require.NoError(t, c.Commit(http.Header{}))
+	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 	_, _, err = notice.Take(c)
 	require.ErrorIs(t, err, reqctx.ErrCommitted)
 

@@ -34,7 +34,7 @@ func meet(t *testing.T, s *site, cookie string, n int, write func(ctx context.Co
 			loaded.Done()
 			loaded.Wait()
 			if err = errors.Join(err, write(c, i)); err == nil {
-				err = c.Commit(http.Header{})
+				err = c.Commit(http.StatusOK, http.Header{})
 			}
 			errs[i] = err
 		})

@@ -107,7 +107,7 @@ func TestTokensShowInNoLogOrError(t *testing.T) {
 	loaded, err := c.Get("session.load")
 	require.NoError(t, err)
 	require.NoError(t, s.Set("big", strings.Repeat("x", 4096)), "the store has less room")
-	saveErr := c.Commit(http.Header{})
+	saveErr := c.Commit(http.StatusOK, http.Header{})
 	require.ErrorIs(t, saveErr, ErrTooLarge)
 	c.Logger().Error("failed", "error", saveErr, "session", s, "loaded", loaded)
 	require.NoError(t, c.Finish())
@@ -142,7 +142,7 @@ func TestDumpOfTheStoreCannotLogIn(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Set("user", "ada"))
 	h := http.Header{}
-	require.NoError(t, c.Commit(h))
+	require.NoError(t, c.Commit(http.StatusOK, h))
 	require.NoError(t, c.Finish())
 
 	cookie, err := http.ParseSetCookie(h.Get("Set-Cookie"))

@@ -60,7 +60,7 @@ func (s *site) begin(t testing.TB, cookie string) *reqctx.Context {
 func (s *site) end(t testing.TB, c *reqctx.Context) (http.Header, error) {
 	t.Helper()
 	h := http.Header{}
-	err := c.Commit(h)
+	err := c.Commit(http.StatusOK, h)
 	require.NoError(t, c.Finish())
 	return h, err
 }

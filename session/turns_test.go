@@ -21,7 +21,7 @@ func (s *site) update(t *testing.T, cookie string, fn func(int) (int, error)) er
 	if err := balance.Update(c, fn); err != nil {
 		return err
 	}
-	return errors.Join(c.Commit(http.Header{}), c.Finish())
+	return errors.Join(c.Commit(http.StatusOK, http.Header{}), c.Finish())
 }
 
 // hold begins an update on a goroutine and returns once it has the turn. The update ends

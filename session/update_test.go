@@ -161,7 +161,7 @@ func TestUpdateOfAnEndedSession(t *testing.T) {
 	require.NoError(t, err)
 	s.do(t, cookie, func(_ context.Context, v *session.Session) { require.NoError(t, v.Destroy()) })
 	require.ErrorIs(t, balance.Update(c, plus(1)), session.ErrGone)
-	require.NoError(t, c.Commit(http.Header{}))
+	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 	require.ErrorIs(t, balance.Update(c, plus(1)), reqctx.ErrCommitted)
 	require.Zero(t, s.balance(t, cookie))
 }
@@ -174,10 +174,12 @@ func TestUpdateWhileTheSessionEnds(t *testing.T) {
 		require.ErrorIs(t, err, session.ErrGone)
 	})
 	c := s.begin(t, s.login(t, "ada"))
-	err := balance.Update(c, func(int) (int, error) { return 1, c.Commit(http.Header{}) })
+	err := balance.Update(c, func(int) (int, error) { return 1, c.Commit(http.StatusOK, http.Header{}) })
 	require.ErrorIs(t, err, reqctx.ErrCommitted)
 	c = s.begin(t, "")
-	err = balance.Update(c, func(int) (int, error) { return 1, errors.Join(balance.Set(c, 1), c.Commit(http.Header{})) })
+	err = balance.Update(c, func(int) (int, error) {
+		return 1, errors.Join(balance.Set(c, 1), c.Commit(http.StatusOK, http.Header{}))
+	})
 	require.ErrorIs(t, err, reqctx.ErrCommitted)
 }
 

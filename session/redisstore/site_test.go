@@ -55,7 +55,7 @@ func (s site) request(t *testing.T, cookie *http.Cookie, handle func(s *session.
 		return nil, err
 	}
 	w := httptest.NewRecorder()
-	if err := c.Commit(w.Header()); err != nil {
+	if err := c.Commit(http.StatusOK, w.Header()); err != nil {
 		return nil, err
 	}
 	for _, cookie := range w.Result().Cookies() {

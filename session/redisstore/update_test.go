@@ -61,5 +61,5 @@ func TestUpdatesOfOneSessionAllCount(t *testing.T) {
 func (s site) increment(t *testing.T, cookie *http.Cookie) error {
 	c := s.begin(t, cookie)
 	err := session.NewField[int]("n").Update(c, func(n int) (int, error) { return n + 1, nil })
-	return errors.Join(err, c.Commit(http.Header{}), c.Finish())
+	return errors.Join(err, c.Commit(http.StatusOK, http.Header{}), c.Finish())
 }

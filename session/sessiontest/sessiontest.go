@@ -40,7 +40,7 @@ func Do(t testing.TB, m *session.Manager, r *http.Request, f func(ctx context.Co
 	if err := f(c); err != nil {
 		t.Fatalf("sessiontest: %v", err)
 	}
-	if err := c.Commit(h); err != nil {
+	if err := c.Commit(http.StatusOK, h); err != nil {
 		t.Fatalf("sessiontest: %v", err)
 	}
 	if err := c.Finish(); err != nil {

@@ -146,7 +146,7 @@ func TestFailures(t *testing.T) {
 	r := newRig(t, sdktrace.AlwaysSample(), false)
 	srv := r.newServer(t, server.Options{})
 	conflicts := reqctx.NewKey[int]("conflicts")
-	reqctx.Provide(srv.Registry(), conflicts, reqctx.Prop[int]{Commit: func(context.Context, int, http.Header) error {
+	reqctx.Provide(srv.Registry(), conflicts, reqctx.Prop[int]{Commit: func(context.Context, int, int, http.Header) error {
 		return &session.Error{Action: "save", Err: session.ErrConflict}
 	}})
 	handle := func(path string, h server.HandlerFunc) { srv.HandleFunc("GET "+path, h) }
