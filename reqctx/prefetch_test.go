@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -119,102 +117,6 @@ func TestPrefetchThatIsNotThereAtTheCommit(t *testing.T) {
 	})
 }
 
-func TestFinishCancelsAndAwaitsPrefetch(t *testing.T) {
-	for name, tt := range map[string]struct {
-		resolve func(context.Context) (int, error)
-		waits   time.Duration
-	}{
-		"heeds its context":   {takes(time.Minute, 1), 0},
-		"ignores its context": {stubborn(time.Minute, 1), time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				reg, log := logged()
-				var cause error
-				provide(reg, "slow", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
-					defer func() { cause = context.Cause(ctx) }()
-					return tt.resolve(ctx)
-				}})
-				c := reqctx.New(t.Context(), reg)
-				require.NoError(t, c.Prefetch("slow"))
-				synctest.Wait()
-				require.False(t, c.Idle())
-				start := time.Now()
-				require.NoError(t, c.Finish())
-				require.Equal(t, tt.waits, time.Since(start))
-				require.ErrorIs(t, cause, lazy.ErrClosed)
-				require.Empty(t, log.String())
-				require.ErrorIs(t, c.Prefetch("slow"), reqctx.ErrFinished)
-			})
-		})
-	}
-}
-
-// failures are ways for a prefetched property to fail, and what its reader gets.
-var failures = map[string]struct {
-	resolve func(context.Context) (int, error)
-	read    func(t *testing.T, get func() (int, error))
-	logged  bool // if there is no reader
-}{
-	"error": {gives(0, errBoom), func(t *testing.T, get func() (int, error)) {
-		_, err := get()
-		require.ErrorIs(t, err, errBoom)
-	}, false},
-	"panic": {func(context.Context) (int, error) { panic("oh") }, func(t *testing.T, get func() (int, error)) {
-		p, ok := panicOf(func() { _, _ = get() }).(*lazy.PanicError)
-		require.True(t, ok)
-		require.Equal(t, "oh", p.Value)
-	}, true},
-	"goexit": {func(context.Context) (int, error) { runtime.Goexit(); return 0, nil }, func(t *testing.T, get func() (int, error)) {
-		_, err := get()
-		require.ErrorIs(t, err, lazy.ErrGoexit)
-	}, false},
-}
-
-func TestFailureOfPrefetch(t *testing.T) {
-	for name, f := range failures {
-		for readers := range 3 {
-			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					reg, log := logged()
-					a := provide(reg, "a", reqctx.Prop[int]{Resolve: f.resolve})
-					c := reqctx.New(t.Context(), reg)
-					require.NoError(t, c.Prefetch("a"))
-					synctest.Wait()
-					require.Equal(t, reqctx.Failed, infoOf(t, c, "a").State)
-					for range readers {
-						f.read(t, func() (int, error) { return a.Get(c) })
-					}
-					err := c.Finish()
-					if readers > 0 || !f.logged {
-						require.NoError(t, err)
-						require.Empty(t, log.String())
-						return
-					}
-					require.ErrorAs(t, err, new(*lazy.PanicError))
-					require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"))
-					require.Contains(t, log.String(), "property=a")
-				})
-			})
-		}
-	}
-}
-
-func TestPrefetchRefuses(t *testing.T) {
-	reg := quiet()
-	provide(reg, "a", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { t.Error("resolved"); return 0, nil }})
-	provide(reg, "handle", reqctx.Prop[int]{Handle: true, Resolve: gives(1, nil)})
-	provide(reg, "private", reqctx.Prop[int]{Private: true, Resolve: gives(1, nil)})
-	c := reqctx.New(t.Context(), reg)
-	for name, want := range map[string]error{"none": reqctx.ErrNoProperty, "private": reqctx.ErrNoProperty, "handle": reqctx.ErrNoPrefetch} {
-		require.ErrorIs(t, c.Prefetch("a", name), want, "nothing begins")
-		require.ErrorIs(t, reg.CheckPrefetch("a", name), want)
-		require.ErrorContains(t, reg.CheckPrefetch(name), `"`+name+`"`)
-	}
-	require.NoError(t, reg.CheckPrefetch("a"))
-	require.NoError(t, c.Finish())
-}
-
 func TestPrefetchKeepsExistingValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
@@ -276,32 +178,6 @@ func TestSetAndInvalidateDuringPrefetch(t *testing.T) {
 	}
 }
 
-func TestTimeoutOfPrefetch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg, log := logged()
-		var calls atomic.Int32
-		slow := provide(reg, "slow", reqctx.Prop[int]{Timeout: 100 * time.Millisecond, Resolve: func(ctx context.Context) (int, error) {
-			if calls.Add(1) == 1 {
-				return stubborn(time.Second, 1)(ctx)
-			}
-			return 2, nil
-		}})
-		c := reqctx.New(t.Context(), reg)
-		start := time.Now()
-		require.NoError(t, c.Prefetch("slow"))
-		<-time.After(50 * time.Millisecond)
-		_, err := slow.Get(c)
-		require.ErrorAs(t, err, new(*reqctx.TimeoutError))
-		require.Equal(t, 100*time.Millisecond, time.Since(start), "it began with the prefetch")
-		v, err := slow.Get(c)
-		require.NoError(t, err, "a timeout is not kept")
-		require.Equal(t, 2, v)
-		require.NoError(t, c.Finish())
-		require.Equal(t, time.Second, time.Since(start), "it waits for Resolve to return")
-		require.Empty(t, log.String())
-	})
-}
-
 // readers keeps a value of the context of each resolution's first reader.
 type readers struct {
 	journal
@@ -329,20 +205,6 @@ func TestReaderOfPrefetch(t *testing.T) {
 		require.NoError(t, c.Prefetch("a"))
 		synctest.Wait()
 		require.Equal(t, []string{"a in middleware"}, o.all())
-		require.NoError(t, c.Finish())
-	})
-}
-
-func TestCycleOfPrefetches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg := quiet()
-		a, b := reqctx.NewKey[int]("a"), reqctx.NewKey[int]("b")
-		reqctx.Provide(reg, a, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) { return b.Get(ctx) }})
-		reqctx.Provide(reg, b, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) { return a.Get(ctx) }})
-		c := reqctx.New(t.Context(), reg)
-		require.NoError(t, c.Prefetch("a", "b"))
-		_, err := a.Get(c)
-		require.ErrorAs(t, err, new(*lazy.CycleError))
 		require.NoError(t, c.Finish())
 	})
 }

@@ -189,17 +189,3 @@ func (t *table) unknown(name string) error {
 	have = slices.DeleteFunc(have, func(name string) bool { return t.names[name].private })
 	return fmt.Errorf("%w: %q (provided: %s)", ErrNoProperty, name, strings.Join(have, ", "))
 }
-
-// CheckPrefetch returns the error that [Context.Prefetch] would return for these names.
-func (reg *Registry) CheckPrefetch(names ...string) error {
-	t := reg.tab.Load()
-	for _, name := range names {
-		switch b := t.public(name); {
-		case b == nil:
-			return t.unknown(name)
-		case b.handle:
-			return fmt.Errorf("%w: %q", ErrNoPrefetch, name)
-		}
-	}
-	return nil
-}
