@@ -184,10 +184,15 @@ func (b *requestBody) finish() {
 	}
 }
 
-// errorStatus returns the status for a body that could not be read, 0 if it could.
-func (b *requestBody) errorStatus() int {
+// errorStatus returns the status for a body that could not be read, 0 if it could. If the request was
+// cancelled, it waits for a Read: net/http cancels a request before a Read that fails has returned.
+func (b *requestBody) errorStatus(cancelled bool) int {
 	if b == nil {
 		return 0
+	}
+	if cancelled {
+		b.reading.Lock()
+		defer b.reading.Unlock()
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

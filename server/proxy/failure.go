@@ -20,10 +20,11 @@ import (
 func (x *exchange) upstreamError() error {
 	r := x.req.Request
 	x.writeStatus()
-	if status := x.body.errorStatus(); status != 0 {
+	cancelled := r.Context().Err() != nil && errors.Is(x.err, context.Canceled)
+	if status := x.body.errorStatus(cancelled); status != 0 {
 		return &server.Problem{Status: status, Detail: "The body could not be read to its end.", Err: x.err}
 	}
-	if r.Context().Err() != nil && errors.Is(x.err, context.Canceled) {
+	if cancelled {
 		panic(http.ErrAbortHandler) // the client has gone
 	}
 	if strings.Contains(x.err.Error(), "request header list larger than peer's advertised limit") { // net/http has no type for it
