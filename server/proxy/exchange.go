@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -238,7 +237,7 @@ type responseBody struct {
 // Read is for net/http/httputil, which then cuts the client's connection off.
 func (b *responseBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF && !errors.Is(err, context.Canceled) && !errors.Is(err, errStopped) {
+	if err != nil && err != io.EOF && !isCancelled(err) {
 		b.x.p.metrics.countUpstreamFailure(b.x.up.name, "cut")
 		b.x.up.cuts.write(b.x.up.outage.log, slog.LevelError, "the upstream broke off a response", slog.String("error", err.Error()))
 	}

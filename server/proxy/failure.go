@@ -20,12 +20,12 @@ import (
 func (x *exchange) upstreamError() error {
 	r := x.req.Request
 	x.writeStatus()
-	cancelled := r.Context().Err() != nil && errors.Is(x.err, context.Canceled)
+	cancelled := r.Context().Err() != nil && isCancelled(x.err)
 	if status := x.body.errorStatus(cancelled); status != 0 {
 		return &server.Problem{Status: status, Detail: "The body could not be read to its end.", Err: x.err}
 	}
 	if cancelled {
-		panic(http.ErrAbortHandler) // the client has gone
+		panic(http.ErrAbortHandler) // the client has gone, or the proxy stops
 	}
 	if strings.Contains(x.err.Error(), "request header list larger than peer's advertised limit") { // net/http has no type for it
 		return &server.Problem{Status: http.StatusRequestHeaderFieldsTooLarge, Detail: "The header is too large for the server behind this proxy.", Err: x.err}
@@ -37,6 +37,11 @@ func (x *exchange) upstreamError() error {
 	}
 	x.p.metrics.countUpstreamFailure(x.up.name, strconv.Itoa(status))
 	return &server.Problem{Status: status, Detail: detail, Err: fmt.Errorf("upstream %s: %w", x.up.name, x.err)}
+}
+
+// isCancelled reports whether err is due to a client that has gone or a proxy that stops.
+func isCancelled(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, errStopped)
 }
 
 // answerError answers a request with an error that package server would log for each request.
