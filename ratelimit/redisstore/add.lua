@@ -10,7 +10,7 @@ local interval = number(ARGV[first_entry - 1])
 local function run(key, n, times)
   local s, t, u = read(key, r)
   if n > 0 then
-    while not fits(key, r, times * n, s, t, u) do times = times - 1 end
+    while times > 0 and not fits(key, r, times * n, s, t, u) do times = times - 1 end
     if times == 0 then error(overflow, 0) end
     s, t, u = charge(key, r, times * n, 0, s, t, u)
   end

@@ -346,6 +346,21 @@ func TestRefundOfDamagedBucketsFails(t *testing.T) {
 	require.Equal(t, before, c.Get(t.Context(), key).Val())
 }
 
+// TestAddToADamagedTotal adds to a counter whose total is larger than any counter's: none of the
+// adds that share the entry can be charged, and the script must not look for more that can.
+func TestAddToADamagedTotal(t *testing.T) {
+	c := redistest.Start(t).Client(nil)
+	s := newStore(t, c, patient)
+	r := lasting(ratelimit.Block{})["buckets"]
+	do(t, s, takeOf(r, "k", 1))
+	require.NoError(t, c.SetRange(t.Context(), keyOf(s, "k", r), 18, "\xff\xff\xff\xff\xff\xff\x20").Err())
+	add := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Add}
+	_, errs := atOnce(t.Context(), s, add, add, add)
+	for _, err := range errs {
+		require.ErrorIs(t, err, ratelimit.ErrOverflow)
+	}
+}
+
 // TestDamagedCountersFailOnlyTheirCallers changes bytes of counters and entries of logs in use.
 func TestDamagedCountersFailOnlyTheirCallers(t *testing.T) {
 	seed := rand.Uint64()
