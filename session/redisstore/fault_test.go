@@ -85,7 +85,7 @@ func TestFaultsLoseNoAcknowledgedWrite(t *testing.T) {
 		faults[i%len(faults)]()
 		<-time.After(time.Duration(rand.IntN(70)) * time.Millisecond)
 		require.NoError(t, proxy.Restore())
-		w.writeMore(t, 32, 2*time.Second)
+		w.writeMore(t, 32, 10*time.Second)
 	}
 	w.end()
 	w.check(t, direct, v)
@@ -93,7 +93,7 @@ func TestFaultsLoseNoAcknowledgedWrite(t *testing.T) {
 	t.Logf("%d acknowledged, %d failed", w.total.Load(), w.failed.Load())
 
 	w = write(t, s, v, 32, unavailable)
-	w.writeMore(t, 32, 2*time.Second)
+	w.writeMore(t, 32, 10*time.Second)
 	proxy.Stall() // with writes under way
 	<-time.After(10 * time.Millisecond)
 	close(gone)
