@@ -94,8 +94,12 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 func (w *responseWriter) prepareEnd() {
 	w.announceEnd()
 	w.beginWrite()
-	if w.body != nil {
-		w.body.finish()
+	if w.body == nil {
+		return
+	}
+	w.body.finish()
+	if w.r.Close && !w.http2 && !w.body.hasEnded() {
+		delayClose(w.ResponseWriter)
 	}
 }
 

@@ -114,6 +114,18 @@ rules:
 	require.Equal(t, 2, res.ProtoMajor)
 }
 
+// A client that has asked for the end of the connection can read the response as well: the connection is
+// not reset at once by the rest of the body.
+func TestDenialEndsConnectionInOrder(t *testing.T) {
+	p := run(t, limited(t, behind(t, nil).URL, "1/h"))
+	require.True(t, p.passes(t, "/"))
+	for _, head := range []string{"POST / HTTP/1.0\r\n", "POST / HTTP/1.1\r\nConnection: close\r\n"} {
+		client := p.upload(t, head+"Host: a\r\nContent-Length: 1000000\r\n\r\n"+strings.Repeat("0", 64<<10))
+		require.Equal(t, 429, client.answer(t).StatusCode)
+		client.ends(t)
+	}
+}
+
 // A client that sends its body in small pieces gets the response as early.
 func TestDenialDuringSlowUpload(t *testing.T) {
 	p := run(t, limited(t, behind(t, nil).URL, "1/h"))

@@ -89,6 +89,25 @@ func TestUploadToNginx(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
 }
 
+// Clients behind an nginx, which uses HTTP/1.0 by default, get all denials.
+func TestDenialsBehindNginx(t *testing.T) {
+	p := run(t, limited(t, behind(t, nil).URL, "1/h"))
+	require.True(t, p.passes(t, "/"))
+	port, err := loopback.Reserve()
+	require.NoError(t, err)
+	t.Cleanup(port.Release)
+	nginxtest.Start(t, port.Addr(), fmt.Sprintf(`
+		server { listen %s; client_max_body_size 0; location / { proxy_pass %s; } }`, port.Addr(), p.url))
+	for _, size := range []int64{100_000, 1_000_000, 5_000_000} {
+		for range 20 {
+			res, err := p.client.Post("http://"+port.Addr(), "", io.LimitReader(zeros{}, size))
+			require.NoError(t, err)
+			require.NoError(t, res.Body.Close())
+			require.Equal(t, http.StatusTooManyRequests, res.StatusCode, "%d bytes", size)
+		}
+	}
+}
+
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
