@@ -140,7 +140,7 @@ func (x *exchange) forward(r *http.Request) error {
 	}
 	proxy := httputil.ReverseProxy{
 		Rewrite:        x.rewrite,
-		Transport:      x.up.transport,
+		Transport:      x.up.roundTrip,
 		ModifyResponse: x.observeResponse,
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { x.err = err },
 		BufferPool:     buffers,

@@ -25,6 +25,7 @@ type upstream struct {
 	config    config.Upstream
 	url       *url.URL
 	transport *http.Transport
+	roundTrip http.RoundTripper   // the transport, or a wrapper
 	responses [5]*metrics.Counter // by the status's first digit less 1
 	times     *histogram          // to the header of a response
 	outage    outage
@@ -42,8 +43,12 @@ func newUpstream(p *Proxy, name string, c config.Upstream) (*upstream, error) {
 		return nil, err
 	}
 	transport, err := newTransport(c, target)
+	var roundTrip http.RoundTripper = transport
+	if transport.Protocols.UnencryptedHTTP2() || transport.Protocols.HTTP2() && target.Scheme == "https" {
+		roundTrip = http2Transport{transport}
+	}
 	return &upstream{
-		name: name, config: c, url: target, transport: transport,
+		name: name, config: c, url: target, transport: transport, roundTrip: roundTrip,
 		responses: p.metrics.responseCounters(name), times: p.metrics.upstreamHistogram(name),
 		outage: outage{
 			log: p.log.With(slog.String("upstream", name)), lost: "the upstream doesn't answer", back: "the upstream answers again",

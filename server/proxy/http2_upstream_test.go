@@ -1,0 +1,90 @@
+package proxy
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// frame returns a frame of HTTP/2 (RFC 9113).
+func frame(kind, flags byte, stream uint32, payload string) string {
+	head := binary.BigEndian.AppendUint32(nil, uint32(len(payload))<<8|uint32(kind))
+	return string(binary.BigEndian.AppendUint32(append(head, flags), stream)) + payload
+}
+
+const frameHeaders, frameReset, frameSettings, frameGoAway = 1, 3, 4, 7
+
+// answeringHTTP2 starts a server that accepts HTTP/2 without TLS and answers each request with frames. It
+// returns the address and the number of requests.
+func answeringHTTP2(tb testing.TB, answer func(stream uint32) string) (url string, requests *atomic.Int64) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	requests = &atomic.Int64{}
+	var serving sync.WaitGroup
+	ended := make(chan struct{})
+	tb.Cleanup(func() { _ = l.Close(); close(ended); serving.Wait() })
+	serve := func(conn net.Conn) {
+		defer conn.Close()
+		in := bufio.NewReader(conn)
+		_, _ = in.Discard(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+		_, _ = io.WriteString(conn, frame(frameSettings, 0, 0, ""))
+		for {
+			var head [9]byte
+			if _, err := io.ReadFull(in, head[:]); err != nil {
+				return
+			}
+			_, _ = in.Discard(int(head[1])<<8 | int(head[2]))
+			if head[3] == frameHeaders {
+				requests.Add(1)
+				_, _ = io.WriteString(conn, answer(binary.BigEndian.Uint32(head[5:])))
+			}
+		}
+	}
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { <-ended; _ = conn.Close() })
+			serving.Go(func() { serve(conn) })
+		}
+	})
+	return "http://" + l.Addr().String(), requests
+}
+
+// An upstream that refuses a request gets it a few times. net/http would repeat it for ever.
+func TestUpstreamRefusesOverHTTP2(t *testing.T) {
+	t.Parallel()
+	reset := func(code string) func(uint32) string {
+		return func(stream uint32) string { return frame(frameReset, 0, stream, "\x00\x00\x00"+code) }
+	}
+	for name, c := range map[string]struct {
+		answer func(stream uint32) string
+		want   int
+	}{
+		"GOAWAY":         {func(uint32) string { return frame(frameGoAway, 0, 0, strings.Repeat("\x00", 8)) }, 502},
+		"PROTOCOL_ERROR": {reset("\x01"), 502},
+		"REFUSED_STREAM": {reset("\x07"), 504}, // net/http waits between attempts
+		"nothing":        {func(uint32) string { return "" }, 504},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, requests := answeringHTTP2(t, c.answer)
+			p := run(t, parse(t, "upstreams: {main: {url: %q, http2: cleartext, response_timeout: 2s}}\n", url))
+			began := time.Now()
+			a := p.get(t, "/")
+			require.Equal(t, c.want, a.StatusCode, a.body)
+			require.Less(t, time.Since(began), 10*time.Second)
+			require.LessOrEqual(t, requests.Load(), int64(maxRefusals+1))
+		})
+	}
+}
