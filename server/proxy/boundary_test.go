@@ -29,7 +29,7 @@ func TestUpstreamPathIsBoundary(t *testing.T) {
 		"/..\\secret", "/..%5csecret", "/%5c../secret", "/a/../../secret", "/a/..%2f../secret", "/a%2Fb/../../secret", "/a/;/../../secret", "//../secret", "/a//../../secret",
 		"/%252e%252e/secret", "/%25252e./secret", "/..%252fsecret", "/..%255csecret", "/x%252f..%252f../secret", "/..%253bx/secret", "/%252e%252e", // decoded twice
 		"/..%3bx/secret", "/x;%2f..;%2f../secret", "/;/../secret", "/..%3fx/secret", "/..%23/secret", "/..%20/secret", "/x/%2e%2e;y/..%2fz/..",
-		"/..%00/secret", "/..%2500/secret", "/%25zz%252f..%252f../secret", "/a;%2fb/../../secret",
+		"/..%00/secret", "/..%2500/secret", "/%25zz%252f..%252f../secret", "/a;%2fb/../../secret", "/..%2fsecret|", "/a%2fb|/../../secret", "/..%2f\xff",
 	} {
 		got := p.raw(t, path)
 		require.True(t, strings.HasPrefix(got, "HTTP/1.1 400 "), "%s: %s", path, got)
@@ -43,6 +43,29 @@ func TestUpstreamPathIsBoundary(t *testing.T) {
 		require.True(t, strings.HasPrefix(got, "HTTP/1.1 200 "), "%s: %s", path, got)
 		require.Equal(t, "/public"+path, up.last.Load().RequestURI)
 		require.Equal(t, 200, overHTTP2.sendFields(t, ":method", "GET", ":path", path, ":scheme", "https", ":authority", "a"), path)
+	}
+}
+
+// The escapes in a path stay if it has characters that need one. These are escaped.
+func TestPathsArePassedOn(t *testing.T) {
+	up := behind(t, nil)
+	p := run(t, parse(t, `
+upstreams: {main: {url: %q}, below: {url: '%s/public'}}
+routes: [{upstream: below, match: {hosts: [b]}}, {upstream: main}]
+`, up.URL, up.URL))
+	overHTTP2 := overTLS(t, p.current.Load().config)
+	for path, want := range map[string]string{
+		"/a%2Fb|c": "/a%2Fb%7Cc", "/a%2fb\"<>^`{}\\": "/a%2fb%22%3C%3E%5E%60%7B%7D%5C", "/a%2Fb\xe4\xc3\xa4\xff": "/a%2Fb%E4%C3%A4%FF", "/a%3Bb|": "/a%3Bb%7C",
+		"/%61%25%7C|": "/%61%25%7C%7C", "/a%2Fb[!$&'()*+,;=:@-._~]": "/a%2Fb[!$&'()*+,;=:@-._~]", "/a|b": "/a%7Cb", "/a%2Fb": "/a%2Fb", "/a b%2Fc": "/a%20b%2Fc",
+	} {
+		for host, prefix := range map[string]string{"a": "", "b": "/public"} {
+			if !strings.Contains(path, " ") {
+				p.send(t, "GET "+path+"?x|y HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n")
+				require.Equal(t, prefix+want+"?x|y", up.last.Load().RequestURI)
+			}
+			require.Equal(t, 200, overHTTP2.sendFields(t, ":method", "GET", ":path", path, ":scheme", "https", ":authority", host))
+			require.Equal(t, prefix+want, up.last.Load().RequestURI)
+		}
 	}
 }
 

@@ -11,25 +11,6 @@ import (
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// forwardedHeaders returns the headers of h that are passed on by their names: h itself if
-// those are all.
-func forwardedHeaders(h http.Header, underscores bool) http.Header {
-	var out http.Header
-	for name := range h {
-		if config.ForwardedName(name, underscores) {
-			continue
-		}
-		if out == nil {
-			out = h.Clone()
-		}
-		delete(out, name)
-	}
-	if out == nil {
-		return h
-	}
-	return out
-}
-
 // headerValues is room for the values of the headers that an exchange sets, in one allocation.
 type headerValues struct {
 	n    int

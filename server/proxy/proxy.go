@@ -146,14 +146,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, from *graceful.Ser
 	out := newResponseWriter(w, r, g.config.Timeouts.Stall)
 	out.server = from
 	defer out.prepareEnd()
-	if h := forwardedHeaders(r.Header, g.config.Headers.Underscores); out.body != nil || len(h) < len(r.Header) {
-		with := *r
-		with.Header = h
-		if out.body != nil {
-			with.Body = out.body
-		}
-		r = &with
-	}
+	r = normalize(r, out.body, g.config.Headers.Underscores)
 	if key, ok := g.statusKey(r); ok {
 		g.serveStatus(out, r, key)
 		return

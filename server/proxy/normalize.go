@@ -1,0 +1,56 @@
+package proxy
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+
+	"github.com/lazyreq/lazyreq/server/proxy/config"
+)
+
+// normalize returns a request with body, if it is not nil, without the headers that are not passed on by their
+// names, and with a path that [url.URL.EscapedPath] returns as the client has sent it. It may return r itself.
+func normalize(r *http.Request, body *requestBody, underscores bool) *http.Request {
+	h, rawPath := forwardedHeaders(r.Header, underscores), escapeInvalid(r.URL.RawPath)
+	if body == nil && len(h) == len(r.Header) && rawPath == r.URL.RawPath {
+		return r
+	}
+	out := *r
+	out.Header = h
+	if body != nil {
+		out.Body = body
+	}
+	if rawPath != r.URL.RawPath {
+		u := *r.URL
+		u.RawPath = rawPath
+		out.URL = &u
+	}
+	return &out
+}
+
+var invalidInPath = regexp.MustCompile(`[^A-Za-z0-9\-._~!$&'()*+,;=:@/\[\]%]+`)
+
+// escapeInvalid escapes what a path can't contain (RFC 3986), besides brackets. For a path with such a
+// character, [url.URL.EscapedPath] would decode the escapes of all others, such as %2F.
+func escapeInvalid(rawPath string) string {
+	return invalidInPath.ReplaceAllStringFunc(rawPath, url.PathEscape)
+}
+
+// forwardedHeaders returns the headers of h that are passed on by their names: h itself if
+// those are all.
+func forwardedHeaders(h http.Header, underscores bool) http.Header {
+	var out http.Header
+	for name := range h {
+		if config.ForwardedName(name, underscores) {
+			continue
+		}
+		if out == nil {
+			out = h.Clone()
+		}
+		delete(out, name)
+	}
+	if out == nil {
+		return h
+	}
+	return out
+}
