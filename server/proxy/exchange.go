@@ -30,6 +30,7 @@ type exchange struct {
 
 	status    status // for the response's headers
 	hasStatus bool
+	writer    upstreamWriter
 	response  responseBody
 	values    headerValues
 	matching  [4]*rule // room for the rules that match
@@ -166,7 +167,8 @@ func (x *exchange) passOn(proxy *httputil.ReverseProxy, r *http.Request) {
 			panic(v)
 		}
 	}()
-	proxy.ServeHTTP(x.w, r)
+	x.writer = upstreamWriter{x.w, r.ProtoAtLeast(1, 1)}
+	proxy.ServeHTTP(&x.writer, r)
 }
 
 // connAddrs returns the addresses for the PROXY protocol. The client's port is 0 if another

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -74,6 +75,23 @@ func TestEarlyHints(t *testing.T) {
 	require.Equal(t, 1, hints)
 	require.Equal(t, "9", res.Header.Get("X-RateLimit-Remaining"))
 	require.Equal(t, `"limit";r=9;t=60`, res.Header.Get("RateLimit"))
+}
+
+// HTTP/1.0 has no informational responses and no upgrades.
+func TestHTTP10(t *testing.T) {
+	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
+		require.Empty(t, r.Header["Upgrade"])
+		w.Header().Set("Link", "</x>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		_, _ = io.WriteString(w, "body")
+	})
+	p := run(t, limited(t, up.URL, "10/60s"))
+	for _, upgrade := range []string{"", "Upgrade: websocket\r\nConnection: Upgrade\r\n", "Upgrade: h2c\r\nConnection: Upgrade\r\n"} {
+		got := p.send(t, "GET / HTTP/1.0\r\nHost: a\r\n"+upgrade+"\r\n")
+		require.True(t, strings.HasPrefix(got, "HTTP/1.0 200 OK\r\n"), got)
+		require.True(t, strings.HasSuffix(got, "\r\n\r\nbody"), got)
+		require.Contains(t, got, "\r\nLink: </x>")
+	}
 }
 
 func TestNoHeadersWithoutRules(t *testing.T) {

@@ -20,7 +20,7 @@ func frame(kind, flags byte, stream uint32, payload string) string {
 	return string(binary.BigEndian.AppendUint32(append(head, flags), stream)) + payload
 }
 
-const frameHeaders, frameReset, frameSettings, frameGoAway = 1, 3, 4, 7
+const frameData, frameHeaders, frameReset, frameSettings, frameGoAway = 0, 1, 3, 4, 7
 
 // answeringHTTP2 starts a server that accepts HTTP/2 without TLS and answers each request with frames. It
 // returns the address and the number of requests.
@@ -87,4 +87,15 @@ func TestUpstreamRefusesOverHTTP2(t *testing.T) {
 			require.LessOrEqual(t, requests.Load(), int64(maxRefusals+1))
 		})
 	}
+}
+
+// HTTP/2 doesn't have 101.
+func TestUpstreamSwitchesProtocolsOverHTTP2(t *testing.T) {
+	const endStream, endHeaders, status101 = 1, 4, "\x08\x03101" // the literal of an indexed name (RFC 7541)
+	url, _ := answeringHTTP2(t, func(stream uint32) string {
+		return frame(frameHeaders, endHeaders, stream, status101) + frame(frameData, endStream, stream, "x")
+	})
+	p := run(t, parse(t, "upstreams: {main: {url: %q, http2: cleartext}}\n", url))
+	require.Equal(t, 502, p.get(t, "/").StatusCode)
+	require.Equal(t, 502, p.do(t, "POST", "/", strings.NewReader("x")).StatusCode)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
-// normalize returns a request with body, if it is not nil, without the headers that are not passed on by their
-// names, and with a path that [url.URL.EscapedPath] returns as the client has sent it. It may return r itself.
+// normalize returns a request with body, if it is not nil, without the headers that are not passed on, and
+// with a path that [url.URL.EscapedPath] returns as the client has sent it. It may return r itself.
 func normalize(r *http.Request, body *requestBody, underscores bool) *http.Request {
-	h, rawPath := forwardedHeaders(r.Header, underscores), escapeInvalid(r.URL.RawPath)
+	h, rawPath := forwardedHeaders(r, underscores), escapeInvalid(r.URL.RawPath)
 	if body == nil && len(h) == len(r.Header) && rawPath == r.URL.RawPath {
 		return r
 	}
@@ -36,21 +36,18 @@ func escapeInvalid(rawPath string) string {
 	return invalidInPath.ReplaceAllStringFunc(rawPath, url.PathEscape)
 }
 
-// forwardedHeaders returns the headers of h that are passed on by their names: h itself if
-// those are all.
-func forwardedHeaders(h http.Header, underscores bool) http.Header {
-	var out http.Header
-	for name := range h {
-		if config.ForwardedName(name, underscores) {
+// forwardedHeaders returns the headers of r that are passed on by their names. HTTP/1.0 has no upgrades. It
+// returns r.Header itself if those are all.
+func forwardedHeaders(r *http.Request, underscores bool) http.Header {
+	out := r.Header
+	for name := range r.Header {
+		if config.ForwardedName(name, underscores) && (name != "Upgrade" || r.ProtoAtLeast(1, 1)) {
 			continue
 		}
-		if out == nil {
-			out = h.Clone()
+		if len(out) == len(r.Header) {
+			out = r.Header.Clone()
 		}
 		delete(out, name)
-	}
-	if out == nil {
-		return h
 	}
 	return out
 }
