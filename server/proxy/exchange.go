@@ -214,6 +214,9 @@ func (x *exchange) observeResponse(res *http.Response) error {
 	x.up.responses[min(max(res.StatusCode/100, 1), 5)-1].Inc()
 	x.up.outage.callSucceeded()
 	x.up.times.observe(time.Since(x.sent))
+	if len(res.Header["Content-Type"]) == 0 {
+		x.w.Header()["Content-Type"] = nil // net/http would guess one
+	}
 	if !hasStatusHeaders(res.Header) {
 		x.writeStatus()
 	}

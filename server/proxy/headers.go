@@ -46,10 +46,17 @@ func isProxyHeader(name string) bool {
 	return proxyHeaders[name] || strings.HasPrefix(name, "X-Forwarded") || strings.HasPrefix(name, "X-Original-") || strings.HasPrefix(name, "X-Envoy-")
 }
 
+// notInTrailer are headers that decide about framing, routing or access. They have no effect after the body
+// (RFC 9110, 6.5.1), but some servers add trailers to the header.
+var notInTrailer = map[string]bool{
+	"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Connection": true, "Upgrade": true,
+	"Authorization": true, "Proxy-Authorization": true, "Cookie": true, tokenHeader: true,
+}
+
 // removeFromTrailer removes what only a proxy may send, and what isn't passed on by its name.
 func removeFromTrailer(trailer http.Header, underscores bool) {
 	for name := range trailer {
-		if isProxyHeader(name) || !config.ForwardedName(name, underscores) {
+		if notInTrailer[name] || isProxyHeader(name) || !config.ForwardedName(name, underscores) {
 			delete(trailer, name)
 		}
 	}

@@ -73,8 +73,10 @@ func TestForgedProxyHeaders(t *testing.T) {
 	}
 	require.Equal(t, "127.0.0.1", got.Get("X-Forwarded-For"))
 
-	client := p.upload(t, "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: X-Real-IP, X_Real_IP, X-Sum\r\n\r\n"+
-		"5\r\n01234\r\n0\r\nX-Real-IP: 192.0.2.1\r\nX_Real_IP: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.1\r\nX-Sum: 1\r\n\r\n")
+	client := p.upload(t, "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: X-Real-IP, X_Real_IP, X-Sum, Host, Authorization\r\n\r\n"+
+		"5\r\n01234\r\n0\r\nX-Real-IP: 192.0.2.1\r\nX_Real_IP: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.1\r\nX-Sum: 1\r\n"+
+		"Host: b\r\nContent-Length: 7\r\nTransfer-Encoding: x\r\nConnection: close\r\nUpgrade: x\r\nAuthorization: Basic QQ==\r\nProxy-Authorization: Basic QQ==\r\n"+
+		"Cookie: a=b\r\nX-RateLimit-Token: x\r\n\r\n")
 	require.Equal(t, 200, client.answer(t).StatusCode)
 	require.Equal(t, http.Header{"X-Sum": {"1"}}, up.last.Load().Trailer)
 

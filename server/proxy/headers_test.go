@@ -77,6 +77,16 @@ func TestEarlyHints(t *testing.T) {
 	require.Equal(t, `"limit";r=9;t=60`, res.Header.Get("RateLimit"))
 }
 
+// A response without a Content-Type gets none: browsers would run a script in what looks like HTML.
+func TestNoContentTypeIsGuessed(t *testing.T) {
+	up := answering(t, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\nX-Content-Type-Options: nosniff\r\n\r\n<html>", false)
+	for _, p := range []*running{run(t, limited(t, up, "10/60s")), overTLS(t, limited(t, up, "10/60s"))} {
+		a := p.get(t, "/")
+		require.Equal(t, "<html>", a.body)
+		require.NotContains(t, a.Header, "Content-Type")
+	}
+}
+
 // HTTP/1.0 has no informational responses and no upgrades.
 func TestHTTP10(t *testing.T) {
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
