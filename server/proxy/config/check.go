@@ -204,6 +204,9 @@ func (k *checker) status() {
 		}
 	}
 	k.add("status.token", checkFieldValue(s.Token))
+	for i, network := range s.Allow {
+		k.network(network, fmt.Sprintf("status.allow[%d]", i))
+	}
 }
 
 // header refuses a header that requests don't have where they are matched and counted, or that

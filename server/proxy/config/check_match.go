@@ -47,7 +47,11 @@ func (k *checker) headers(headers map[string]string, field string) {
 			k.addf(at, "is the same header as another, %s", canonical)
 		}
 		taken[canonical] = true
-		if err := checkFieldValue(headers[name]); err != nil {
+		err := checkFieldValue(headers[name])
+		if err == nil && headers[name] != "*" {
+			err = checkValueOf(canonical, headers[name])
+		}
+		if err != nil {
 			k.addf(at, "%q %w", headers[name], err)
 		}
 	}
@@ -117,6 +121,17 @@ func checkFieldValue(v string) error {
 		return errors.New("never matches: a header's value doesn't begin or end with a space")
 	case strings.ContainsFunc(v, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
 		return errors.New("never matches: a header's value has no control characters")
+	}
+	return nil
+}
+
+// checkValueOf returns an error if the proxy refuses all requests that have this value in the header.
+func checkValueOf(header, value string) error {
+	switch {
+	case header == "Upgrade" && !strings.EqualFold(value, "websocket"):
+		return errors.New("never matches: only upgrades to websocket are supported")
+	case header == "Content-Length" && (value == "" || strings.Trim(value, "0123456789") != ""):
+		return errors.New("never matches: a length is a number")
 	}
 	return nil
 }

@@ -52,19 +52,22 @@ func (k *checker) rule(r *Rule, field string) {
 		k.list(r.Allow, key, field+".allow")
 		k.list(r.Deny, key, field+".deny")
 	}
-	k.tiers(r.Tiers, key, cost, field)
+	k.tiers(r, key, cost, field)
 }
 
 // tiers checks [Rule.Tiers]. key is nil if it is not valid.
-func (k *checker) tiers(tiers []Tier, key Key, cost int64, field string) {
+func (k *checker) tiers(r *Rule, key Key, cost int64, field string) {
 	var anyKey claims
 	byKey := map[string]claims{}
-	for i, t := range tiers {
+	for i, t := range r.Tiers {
 		at := fmt.Sprintf("%s.tiers[%d]", field, i)
 		k.match(t.Match, at+".match")
 		k.limits(t.Limit, t.Limits, cost, at)
 		if other := anyKey.coverOf(t.Match); other != "" {
 			k.addf(at, "is never used: %s matches all its requests", other)
+		}
+		if t.Match.excludesMethods(&r.Match) {
+			k.addf(at, "is never used: the rule doesn't match its methods")
 		}
 		if len(t.Keys) == 0 {
 			anyKey = anyKey.with(at, t.Match)
@@ -73,6 +76,9 @@ func (k *checker) tiers(tiers []Tier, key Key, cost int64, field string) {
 			field := fmt.Sprintf("%s.keys[%d]", at, n)
 			if key != nil {
 				k.tierKey(text, key, field)
+			}
+			if slices.Contains(r.Deny, text) {
+				k.addf(field, "%q is never used: deny has it", text)
 			}
 			if other := byKey[text].coverOf(t.Match); other != "" && other != at {
 				k.addf(field, "%q is never used: %s has it for all its requests", text, other)
@@ -123,8 +129,9 @@ func limitError(err error) error {
 // list checks the entries of [Rule.Allow] and [Rule.Deny].
 func (k *checker) list(entries []string, key Key, field string) {
 	for i, e := range entries {
-		_, notPrefix := netip.ParsePrefix(e)
+		network, notPrefix := netip.ParsePrefix(e)
 		_, notAddress := netip.ParseAddr(e)
+		k.network(network, fmt.Sprintf("%s[%d]", field, i))
 		if notPrefix == nil || notAddress == nil && !strings.Contains(e, "/") { // not a zone such as eth0/64
 			continue
 		}
@@ -135,6 +142,14 @@ func (k *checker) list(entries []string, key Key, field string) {
 		if err != nil {
 			k.addf(fmt.Sprintf("%s[%d]", field, i), "%q is not an address, a network or a value of the key: it %w", e, err)
 		}
+	}
+}
+
+// network refuses the network of all addresses that NAT64 translates. Such an address counts as its IPv4
+// address, and so the network would be that of all IPv4 addresses.
+func (k *checker) network(p netip.Prefix, field string) {
+	if p.Masked() == netip.MustParsePrefix("64:ff9b::/96") {
+		k.addf(field, "%v is the network of all IPv4 addresses behind NAT64, which count as IPv4 addresses: want 0.0.0.0/0 for all of these", p)
 	}
 }
 

@@ -11,24 +11,28 @@ import (
 // An entry that no request can match is an error.
 func TestEntriesThatNeverMatch(t *testing.T) {
 	for match, want := range map[string]string{
-		`methods: ["GET,POST"]`:                       `methods[0]: "GET,POST" is not a method`,
-		`methods: ["*"]`:                              `methods[0]: "*" is not a method`,
-		`methods: [GET, "POST "]`:                     `methods[1]: "POST " is not a method`,
-		`methods: [CONNECT]`:                          `methods[0]: "CONNECT" never matches`,
-		`hosts: ["*.[::1]"]`:                          `hosts[0]: "*.[::1]" is not a host`,
-		`hosts: ["*"]`:                                `hosts[0]: "*" is not a host`,
-		`paths: ["/my%20files/**"]`:                   `paths[0]: "/my%20files/**" never matches: paths are compared decoded, so write the character itself for %20`,
-		`paths: ["/a", "/%2e"]`:                       `paths[1]: "/%2e" never matches`,
-		`paths: ["/search?q=x"]`:                      `paths[0]: "/search?q=x" never matches: the query is not part of the path`,
-		`paths: ["/a\n"]`:                             `paths[0]: "/a\n" never matches: paths with control`,
-		`headers: {X-Plan: " gold"}`:                  `headers.X-Plan: " gold" never matches: a header's value doesn't begin or end with a space`,
-		`headers: {X-Plan: "a\nb"}`:                   `headers.X-Plan: "a\nb" never matches: a header's value has no control`,
-		`headers: {trailer: x}`:                       `headers.trailer: the header trailer cannot be matched`,
-		`headers: {Transfer-Encoding: "*"}`:           `headers.Transfer-Encoding: the header Transfer-Encoding cannot be matched`,
-		`headers: {X-Plan: gold, x-plan: silver}`:     `headers.x-plan: is the same header as another, X-Plan`,
-		`headers: {x-a: "1", X-B: "2", X-A: "1"}`:     `headers.x-a: is the same header as another, X-A`,
-		`headers: {X-Plan: gold}, paths: ["/100%/%"]`: ``,
-		`methods: [M-SEARCH], paths: ["/a b/*/c#d"]`:  ``,
+		`methods: ["GET,POST"]`:                         `methods[0]: "GET,POST" is not a method`,
+		`methods: ["*"]`:                                `methods[0]: "*" is not a method`,
+		`methods: [GET, "POST "]`:                       `methods[1]: "POST " is not a method`,
+		`methods: [CONNECT]`:                            `methods[0]: "CONNECT" never matches`,
+		`hosts: ["*.[::1]"]`:                            `hosts[0]: "*.[::1]" is not a host`,
+		`hosts: ["*"]`:                                  `hosts[0]: "*" is not a host`,
+		`paths: ["/my%20files/**"]`:                     `paths[0]: "/my%20files/**" never matches: paths are compared decoded, so write the character itself for %20`,
+		`paths: ["/a", "/%2e"]`:                         `paths[1]: "/%2e" never matches`,
+		`paths: ["/search?q=x"]`:                        `paths[0]: "/search?q=x" never matches: the query is not part of the path`,
+		`paths: ["/a\n"]`:                               `paths[0]: "/a\n" never matches: paths with control`,
+		`headers: {X-Plan: " gold"}`:                    `headers.X-Plan: " gold" never matches: a header's value doesn't begin or end with a space`,
+		`headers: {X-Plan: "a\nb"}`:                     `headers.X-Plan: "a\nb" never matches: a header's value has no control`,
+		`headers: {trailer: x}`:                         `headers.trailer: the header trailer cannot be matched`,
+		`headers: {Transfer-Encoding: "*"}`:             `headers.Transfer-Encoding: the header Transfer-Encoding cannot be matched`,
+		`headers: {Upgrade: h2c}`:                       `headers.Upgrade: "h2c" never matches: only upgrades to websocket`,
+		`headers: {content-length: abc}`:                `headers.content-length: "abc" never matches: a length is a number`,
+		`headers: {Upgrade: WebSocket}`:                 ``,
+		`headers: {Content-Length: "10", Upgrade: "*"}`: ``,
+		`headers: {X-Plan: gold, x-plan: silver}`:       `headers.x-plan: is the same header as another, X-Plan`,
+		`headers: {x-a: "1", X-B: "2", X-A: "1"}`:       `headers.x-a: is the same header as another, X-A`,
+		`headers: {X-Plan: gold}, paths: ["/100%/%"]`:   ``,
+		`methods: [M-SEARCH], paths: ["/a b/*/c#d"]`:    ``,
 	} {
 		for _, format := range []string{
 			"routes: [{upstream: main, match: {%s}}]", "rules: [{name: a, limit: 1/s, match: {%s}}]",
@@ -45,17 +49,21 @@ func TestEntriesThatNeverMatch(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		`status: {path: /my status}`:                               `status.path: "/my status", want a path`,
-		`status: {path: "/status?x"}`:                              `status.path: "/status?x", want a path`,
-		`status: {path: "/s#x"}`:                                   `status.path: "/s#x", want a path`,
-		`status: {token: " t"}`:                                    `status.token: never matches`,
-		"status:\n  token: |\n    t":                               `status.token: never matches`,
-		`rules: [{name: a, limit: 1/s, key: "{header.Trailer}"}]`:  `rules[0].key: the header Trailer cannot`,
-		`rules: [{name: a, limit: 1/s, key: "{query.a%20b}"}]`:     `rules[0].key: {query.a%20b} has an escape`,
-		`rules: [{name: a, limit: 1/s, cost: "{header.trailer}"}]`: `rules[0].cost: the header Trailer cannot`,
+		`status: {path: /my status}`:                                `status.path: "/my status", want a path`,
+		`status: {path: "/status?x"}`:                               `status.path: "/status?x", want a path`,
+		`status: {path: "/s#x"}`:                                    `status.path: "/s#x", want a path`,
+		`status: {token: " t"}`:                                     `status.token: never matches`,
+		"status:\n  token: |\n    t":                                `status.token: never matches`,
+		`rules: [{name: a, limit: 1/s, key: "{header.Trailer}"}]`:   `rules[0].key: the header Trailer cannot`,
+		`rules: [{name: a, limit: 1/s, key: "{query.a%20b}"}]`:      `rules[0].key: {query.a%20b} has an escape`,
+		`rules: [{name: a, limit: 1/s, cost: "{header.trailer}"}]`:  `rules[0].cost: the header Trailer cannot`,
+		`status: {allow: ["10.0.0.0/8", "64:ff9b::/96"]}`:           `status.allow[1]: 64:ff9b::/96 is the network of all IPv4`,
+		`rules: [{name: a, limit: 1/s, allow: ["64:ff9b::/96"]}]`:   `rules[0].allow[0]: 64:ff9b::/96 is the network of all IPv4`,
+		`rules: [{name: a, limit: 1/s, deny: ["64:FF9B:0::1/96"]}]`: `rules[0].deny[0]: 64:ff9b::1/96 is the network of all IPv4`,
 	} {
 		require.ErrorContains(t, checkLine(t, line), want)
 	}
+	require.NoError(t, checkLine(t, `rules: [{name: a, limit: 1/s, deny: ["64:ff9b::/104", "64:ff9b::1", "64:ff9b::/64", "::ffff:0:0/96"]}]`))
 }
 
 // A rule, a route or a tier that gets no request is an error.
@@ -113,6 +121,12 @@ func TestUnreachableEntries(t *testing.T) {
 	require.ErrorContains(t, checkLine(t, fmt.Sprintf(keys, "", "")),
 		`rules[0].tiers[1].keys[1]: "l" is never used: rules[0].tiers[0] has it for all its requests`)
 	require.NoError(t, checkLine(t, fmt.Sprintf(keys, "paths: [/x]", "")))
+
+	const methods = "rules: [{name: a, limit: 1/s, match: {methods: [%s]}, tiers: [{limit: 2/s, match: {methods: [%s]}}]}]"
+	require.ErrorContains(t, checkLine(t, fmt.Sprintf(methods, "POST, PUT", "GET")), "rules[0].tiers[0]: is never used: the rule doesn't match its methods")
+	require.NoError(t, checkLine(t, fmt.Sprintf(methods, "POST, PUT", "GET, PUT")))
+	require.ErrorContains(t, checkLine(t, "rules: [{name: a, limit: 1/s, deny: [k], tiers: [{keys: [j, k], limit: 2/s}]}]"),
+		`rules[0].tiers[0].keys[1]: "k" is never used: deny has it`)
 }
 
 // An entry of a list has to be a value of the key, and only one.

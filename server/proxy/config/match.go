@@ -60,6 +60,11 @@ func (m *Match) covers(n *Match) bool {
 	return coverAll(m.Methods, n.Methods, equal) && coverAll(m.Hosts, n.Hosts, hostMatches) && coverAll(m.Paths, paths, patternCovers)
 }
 
+// excludesMethods reports whether m and n match different methods.
+func (m *Match) excludesMethods(n *Match) bool {
+	return len(m.Methods) > 0 && len(n.Methods) > 0 && !slices.ContainsFunc(m.Methods, func(method string) bool { return slices.Contains(n.Methods, method) })
+}
+
 // coverAll reports whether each value of narrow is covered by one of wide. An empty list covers
 // all values, and only an empty list covers it.
 func coverAll(wide, narrow []string, covers func(wide, narrow string) bool) bool {
