@@ -17,7 +17,7 @@ var (
 )
 
 // Params are the parameters of one request. The accessors look in the path, then in
-// the body of a POST, PUT or PATCH, then in the query; Path, Query, Content, Form and
+// the body of a POST, PUT, PATCH or QUERY, then in the query; Path, Query, Content, Form and
 // JSON narrow them to one source. So the accessors return a 415 for a POST whose body is
 // neither a form nor JSON, and those of Path and Query don't. Params belong to their
 // request and are safe for concurrent use, except for streams. As reading a body replaces

@@ -13,7 +13,8 @@ const keepForm = 1 << 20
 // from r or from a copy, by ParseForm or by [Params], the other finds it too. Through w,
 // the response's writer as the server made it, Options.ReadTimeout becomes a deadline of
 // the connection; w may be nil. Share is to be called before anything reads the body. It
-// leaves a request without body as it is.
+// leaves a request without body as it is. If the body can't be read, Read returns the error
+// that a method of Params would: an [*Error] for the client's fault, and its cause in the chain.
 func Share(r *http.Request, w http.ResponseWriter) {
 	if hasBody(r) {
 		share(r, w)
@@ -55,12 +56,12 @@ func (b *sharedBody) Read(p []byte) (int, error) {
 	case b.err != nil:
 		return 0, b.err
 	case b.replays:
-		return b.ReadCloser.Read(p)
+		return b.receive(p)
 	}
 	if b.header != nil {
 		b.keep, b.header = contentOf(b.header).kind == formKind, nil
 	}
-	n, err := b.ReadCloser.Read(p)
+	n, err := b.receive(p)
 	if err == io.EOF {
 		b.err = err
 	}
@@ -69,6 +70,15 @@ func (b *sharedBody) Read(p []byte) (int, error) {
 	} else {
 		b.lost = b.lost || n > 0 || len(b.kept) > 0
 		b.kept = nil
+	}
+	return n, err
+}
+
+// receive reads what the client sends. Its errors are those of this package.
+func (b *sharedBody) receive(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = readError(err)
 	}
 	return n, err
 }

@@ -25,6 +25,7 @@ type exchange struct {
 	gate gate
 	req  Request
 
+	body     *requestBody  // nil if the request has none
 	made     *http.Request // that serve gave to the handlers; middleware may pass on a copy
 	refused  error         // the response in place of the handlers'
 	accepted bool          // by a listener of the server's own
@@ -62,6 +63,7 @@ func (x *exchange) begin(s *Server, w http.ResponseWriter, r *http.Request) *htt
 	}
 	r = r.WithContext(&x.ctx)
 	x.made = r
+	x.watchBody(r)
 	params.Share(r, w) // a router of another package may work on a copy
 	x.ctx.SetRequest(r)
 	if x.refused = x.ctx.PresetErr(); x.refused == nil {

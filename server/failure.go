@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 
 	"github.com/lazyreq/lazyreq/lazy"
+	"github.com/lazyreq/lazyreq/params"
 )
 
 // WriteError answers r with the problem that err stands for, as if a [HandlerFunc] had
@@ -80,11 +81,13 @@ func (x *exchange) problemFor(err error) *Problem {
 
 // canceled reports whether the client has gone away or the server is shutting down: errors are
 // to be expected then.
-func (x *exchange) canceled() bool { return errors.Is(x.ctx.Err(), context.Canceled) }
+func (x *exchange) canceled() bool {
+	return errors.Is(x.ctx.Err(), context.Canceled) && (x.body == nil || !x.body.timedOut.Load())
+}
 
 func (x *exchange) logFailure(err error, msg string) {
 	level := slog.LevelError
-	if x.canceled() {
+	if x.canceled() || errors.Is(err, params.ErrInterrupted) { // clients must not fill the log
 		level = slog.LevelDebug
 	}
 	r := x.ctx.Request()
