@@ -115,7 +115,12 @@ func (m jsonCompiler) compile(p *jsonPlan) (err error) {
 		p.elem, err = m.planFor(p.typ.Elem())
 	case k == reflect.Array, k == reflect.Map:
 		p.whole = true
-		p.elem, err = m.planFor(p.typ.Elem())
+		if k == reflect.Map {
+			err = m.compileKey(p.typ.Key())
+		}
+		if err == nil {
+			p.elem, err = m.planFor(p.typ.Elem())
+		}
 	case k == reflect.Struct:
 		err = m.compileStruct(p)
 	case k == reflect.Interface && p.typ.NumMethod() > 0, k == reflect.Chan, k == reflect.Func,
@@ -123,6 +128,18 @@ func (m jsonCompiler) compile(p *jsonPlan) (err error) {
 		err = fmt.Errorf("JSON cannot become a %v", p.typ)
 	}
 	return err
+}
+
+// compileKey returns an error if the name of a member cannot become a key of this type.
+func (m jsonCompiler) compileKey(t reflect.Type) error {
+	_, err := m.planFor(t)
+	switch k := t.Kind(); {
+	case err != nil, t == timeType, decodesItself(t):
+		return err
+	case k == reflect.Bool, k == reflect.Struct, k == reflect.Array && t.Elem().Kind() != reflect.Uint8:
+		return fmt.Errorf("the name of a JSON member cannot become a %v", t)
+	}
+	return nil
 }
 
 // decodesItself reports whether a type has a method that decodes it.
@@ -166,7 +183,7 @@ func (m jsonCompiler) listFields(t reflect.Type, index []int) (fields []jsonFiel
 		sf := t.Field(i)
 		at := append(index[:len(index):len(index)], i)
 		tag := sf.Tag.Get("json")
-		name, plain := jsonName(tag)
+		name, plain, isText := jsonName(tag)
 		switch {
 		case tag == "-":
 			continue
@@ -181,6 +198,8 @@ func (m jsonCompiler) listFields(t reflect.Type, index []int) (fields []jsonFiel
 			plain = false
 		case !sf.IsExported():
 			continue
+		case isText && !isJSONNumber(sf.Type):
+			return nil, false, fmt.Errorf("%s: the tag option string is only for numbers", sf.Name)
 		}
 		f := jsonField{name: name, index: at}
 		if name == "" {
@@ -198,14 +217,25 @@ func (m jsonCompiler) listFields(t reflect.Type, index []int) (fields []jsonFiel
 }
 
 // jsonName returns the name that a tag gives. plain is false for one with quotes, and
-// for options that change how a value is read.
-func jsonName(tag string) (name string, plain bool) {
+// for options that change how a value is read. isText reports whether the value is a number in a
+// string.
+func jsonName(tag string) (name string, plain, isText bool) {
 	name, options, _ := strings.Cut(tag, ",")
 	plain = !strings.ContainsAny(name, "\\\"'`")
 	for option := range strings.SplitSeq(options, ",") {
 		plain = plain && (option == "" || option == "omitempty" || option == "omitzero")
+		isText = isText || option == "string"
 	}
-	return name, plain
+	return name, plain, isText
+}
+
+// isJSONNumber reports whether a type or the one that it points to is decoded from a JSON number,
+// or by a method of its own.
+func isJSONNumber(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return reflect.Int <= t.Kind() && t.Kind() <= reflect.Float64 || t == numberType || decodesItself(t)
 }
 
 func fieldAt(v reflect.Value, index []int) reflect.Value {
