@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/coord"
-	"github.com/lazyreq/lazyreq/internal/redispipe"
 )
 
 func leaseName(user string) string { return "lease:" + user }
@@ -49,8 +48,7 @@ func decodeAcquired(r *reply, err error) (number int64, _ error) {
 // mayBeGranted reports whether Redis may have granted a lease although its caller gets err. An error
 // reply, and a call that was not sent, rule it out.
 func mayBeGranted(ctx context.Context, err error) bool {
-	return errors.Is(err, ErrNoReply) || errors.Is(err, redispipe.ErrUnreadable) ||
-		ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
+	return errors.Is(err, ErrNoReply) || ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 }
 
 // Renew implements [coord.LeaseStore].

@@ -19,8 +19,8 @@ var (
 	// ErrNotSent means that the operation was not sent to Redis: no connection could be made, or
 	// none was free within Options.Timeout. It was not done and will not be.
 	ErrNotSent = redispipe.ErrNotSent
-	// ErrNoReply means that Redis did not reply within Options.Timeout, or that the connection
-	// broke. The operation may have been done, or may still be.
+	// ErrNoReply means that Redis did not reply within Options.Timeout, that the connection
+	// broke, or that the reply is unreadable. The operation may have been done, or may still be.
 	ErrNoReply = redispipe.ErrNoReply
 	// ErrKeyType means that a key of the store holds something else, which is left as it is.
 	ErrKeyType = errors.New("redisstore: the key holds something that is neither a token nor a lease")

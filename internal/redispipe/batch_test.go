@@ -190,6 +190,7 @@ func TestReplyOfAnotherLengthIsAnError(t *testing.T) {
 	for _, src := range []string{`return 1`, `return 'x'`, `return redis.status_reply('x')`} {
 		_, err := p.Run(t.Context(), long, Call{Script: NewScript(src), Keys: []string{"k"}})
 		require.ErrorIs(t, err, ErrUnreadable, src)
+		require.ErrorIs(t, err, ErrNoReply, "the script may have done something")
 		_, err = p.Run(t.Context(), long, Call{Script: NewIntScript(src), Keys: []string{"k"}})
 		require.ErrorIs(t, err, ErrUnreadable, src)
 	}

@@ -55,7 +55,7 @@ type call struct {
 // The states of a call.
 const (
 	queued int32 = iota // maybe in a round trip, but nothing was written for it
-	sent                // something was written to its connection, maybe the call itself
+	sent                // go-redis writes it, or has written it
 	finished
 )
 

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -130,14 +131,13 @@ func TestRetriesOfTheApplication(t *testing.T) {
 	require.EqualValues(t, 3, tries.Load())
 }
 
-// TestBrokenConnectionMayHaveSent has connections that are made, and then fail. go-redis has sent its
-// handshake by then.
-func TestBrokenConnectionMayHaveSent(t *testing.T) {
+// TestNothingIsSentBeforeTheHandshake has connections that are made and whose handshake then fails.
+func TestNothingIsSentBeforeTheHandshake(t *testing.T) {
 	closing := listen(t, func(net.Conn) {})
 	for name, c := range clientsOf(t, closing) {
 		t.Run("closes at once, "+name, func(t *testing.T) {
 			began := time.Now()
-			failAll(t, newPipe(t, c), long, ErrNoReply, ErrNotSent)
+			failAll(t, newPipe(t, c), long, ErrNotSent, ErrNoReply)
 			require.Less(t, time.Since(began), long/2)
 		})
 	}
@@ -145,9 +145,15 @@ func TestBrokenConnectionMayHaveSent(t *testing.T) {
 		t.Run("never answers, "+name, func(t *testing.T) {
 			p, began := newPipe(t, c), time.Now()
 			err := run(t.Context(), p, timeout, "n", 1)
-			require.ErrorIs(t, err, ErrNoReply)
-			require.NotErrorIs(t, err, ErrNotSent)
+			require.ErrorIs(t, err, ErrNotSent)
+			require.NotErrorIs(t, err, ErrNoReply)
 			require.GreaterOrEqual(t, time.Since(began), timeout)
+		})
+	}
+	other := listen(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
+	for name, c := range clientsOf(t, other) {
+		t.Run("is no Redis, "+name, func(t *testing.T) {
+			failAll(t, newPipe(t, c), long, ErrNotSent, ErrNoReply)
 		})
 	}
 }

@@ -83,24 +83,14 @@ func (d *dials) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-// inFlight is the context key of the calls of a round trip.
-type inFlight struct{}
-
-// ProcessHook implements [redis.Hook]. The first command on a new connection is HELLO. From then on
-// the calls of the round trip count as sent, because something was, unless the connection is one that
-// fails.
-func (d *dials) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+// ProcessHook implements [redis.Hook]. The first command on a new connection is HELLO, which go-redis
+// would repeat if it got no reply.
+func (*dials) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() != "hello" {
-			return next(ctx, cmd)
+		if cmd.Name() == "hello" {
+			cmd = once{cmd}
 		}
-		if d.last.Load() == nil {
-			calls, _ := ctx.Value(inFlight{}).([]*call)
-			for _, c := range calls {
-				c.markSent()
-			}
-		}
-		return next(ctx, once{cmd})
+		return next(ctx, cmd)
 	}
 }
 

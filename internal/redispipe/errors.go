@@ -9,16 +9,21 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/internal/errtext"
 )
 
 var (
 	// ErrNotSent means that a call was not sent: its script did not run.
 	ErrNotSent = errors.New("redis: not sent")
-	// ErrNoReply means that a call got no reply in time or that its connection broke: its
-	// script may have run.
+	// ErrNoReply means that a call got no reply in time, that its connection broke or that its reply
+	// is unreadable: its script may have run.
 	ErrNoReply = errors.New("redis: no reply")
-	// ErrUnreadable means that a reply is not what the script returns.
-	ErrUnreadable = errors.New("redis: unreadable reply")
+	// ErrUnreadable means that a reply is not what the script returns. It wraps [ErrNoReply].
+	ErrUnreadable = errtext.New("redis: unreadable reply", ErrNoReply)
+
+	// errGarbled is why a call was not sent if the reply to something before it is unreadable.
+	errGarbled = errors.New("unreadable reply")
 )
 
 // callError returns the error of a call that was in a state, queued or sent, when its round trip
@@ -26,17 +31,18 @@ var (
 func (q *queue) callError(was int32, reason error) error {
 	var dial *dialError
 	var reply redis.Error
+	garbled := reason == ErrUnreadable || unreadable(reason)
 	switch {
 	case errors.As(reason, &dial):
 		reason = because(ErrNotSent, dial.cause())
 	case errors.As(reason, &reply):
 	case timedOut(reason):
 		return q.lateError(was)
-	case was == queued && unreadable(reason):
-		reason = because(ErrNotSent, ErrUnreadable)
+	case was == queued && garbled:
+		reason = because(ErrNotSent, errGarbled)
 	case was == queued:
 		reason = because(ErrNotSent, reason)
-	case reason == ErrUnreadable, unreadable(reason):
+	case garbled:
 		reason = ErrUnreadable
 	default:
 		reason = because(ErrNoReply, reason)
@@ -69,7 +75,7 @@ func timedOut(err error) bool {
 func (r *cluster) slotsError(err error) error {
 	switch {
 	case unreadable(err):
-		err = fmt.Errorf("%w: %w", ErrNotSent, ErrUnreadable)
+		err = fmt.Errorf("%w: %w", ErrNotSent, errGarbled)
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%w: no node has sent the Cluster's slots", ErrNotSent)
 	default:

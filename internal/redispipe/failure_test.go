@@ -348,7 +348,7 @@ func TestCallError(t *testing.T) {
 			got := q.callError(state, test.reason)
 			require.ErrorIs(t, got, want)
 			for _, err := range []error{ErrNotSent, ErrNoReply} {
-				require.Equal(t, err == want, errors.Is(got, err), "%v: %v", test.reason, got)
+				require.Equal(t, errors.Is(want, err), errors.Is(got, err), "%v: %v", test.reason, got)
 			}
 			require.NotContains(t, got.Error(), "secret")
 			require.NotErrorAs(t, got, new(redis.Error), "no reply of Redis")

@@ -22,7 +22,6 @@ func (q *queue) roundTrip(calls []*call, deadline time.Time) (next []*call) {
 // send sends calls in one write and completes them, except those it returns: the node refused
 // them, and they are to be sent again in another way.
 func (q *queue) send(ctx context.Context, calls []*call) (refused []*call) {
-	ctx = context.WithValue(ctx, inFlight{}, calls)
 	cmds := commands(calls, q.pipe.oneSlot.Load())
 	if err := guard(func() { q.exec(ctx, cmds) }); err != nil {
 		for _, c := range calls {
