@@ -139,14 +139,20 @@ func (o *observers) resolutions() reqctx.Observer {
 	return o
 }
 
-// try calls one observer, and logs its panic.
+// try calls one observer, and logs its panic, or that it ends the goroutine.
 func (o *observers) try(observer Observer, call func(Observer)) {
+	returned := false
 	defer func() {
-		if v := recover(); v != nil {
+		v := recover()
+		if v == nil && !returned {
+			v = lazy.ErrGoexit
+		}
+		if v != nil {
 			o.log.Error("observer panicked", slog.String("observer", fmt.Sprintf("%T", observer)), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
 		}
 	}()
 	call(observer)
+	returned = true
 }
 
 func (o *observers) ResolveStart(ctx context.Context, name string) context.Context {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/server/inspect"
@@ -76,7 +77,7 @@ func TestObserversDoNotChangeARequest(t *testing.T) {
 
 // An observer that fails a test with FailNow ends the goroutine.
 func TestObserverThatEndsTheGoroutine(t *testing.T) {
-	srv, _ := newServer(t, server.Options{Observers: []server.Observer{exitingObserver{}}})
+	srv, l := newServer(t, server.Options{Observers: []server.Observer{exitingObserver{}}})
 	closed := make(chan bool, 1)
 	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
 		req.OnClose(func() error { closed <- true; return nil })
@@ -89,6 +90,7 @@ func TestObserverThatEndsTheGoroutine(t *testing.T) {
 	}()
 	<-ended
 	require.Len(t, closed, 1)
+	require.Equal(t, lazy.ErrGoexit.Error(), l.only(t)["panic"])
 }
 
 type exitingObserver struct{ *quietObserver }
