@@ -102,6 +102,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // RunUntil calls serve, which calls [Server.ListenAndServe] or another method that serves, until ctx
 // ends, and then [Server.Shutdown], which waits for at most Options.ShutdownTimeout. It returns nil
 // after a complete Shutdown, the error of an incomplete one, and that of serve if it ended by itself.
+// serve runs on a goroutine of its own, so a panic in it ends the process: the caller of RunUntil cannot
+// recover it.
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()

@@ -4,8 +4,8 @@
 //	store, err := redisstore.New(client, redisstore.Options{})
 //	m, err := session.New(store, session.Options{})
 //
-// It takes every redis.UniversalClient (a single server, Sentinel, Cluster) and
-// needs Redis 6.2 or later. A session is one hash with one field for each field of
+// It takes a *redis.Client (a single server, or Sentinel) or a *redis.ClusterClient, but not a
+// *redis.Ring or a wrapper of a client, and needs Redis 6.2 or later. A session is one hash with one field for each field of
 // the session, and each operation on it is one script, so that writers of different
 // fields never undo each other and nothing brings back a destroyed session. Times
 // are the server's. Concurrent calls, of all the stores on one client, share a
