@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	handleKey = reqctx.NewKey[*Params]("params")
+	paramsKey = reqctx.NewKey[*Params]("params")
 	bodyKey   = reqctx.NewKey[*body]("params.body")
 	uploadKey = reqctx.NewKey[*upload]("params.upload")
 )
@@ -47,10 +47,7 @@ func Provide(reg *reqctx.Registry, o Options) {
 	if err != nil {
 		panic(err)
 	}
-	reqctx.Provide(reg, handleKey, reqctx.Prop[*Params]{
-		Handle:  true,
-		Resolve: func(ctx context.Context) (*Params, error) { return newParams(ctx, b) },
-	})
+	reqctx.ProvideState(reg, paramsKey, func(ctx context.Context) (*Params, error) { return newParams(ctx, b) })
 	// These are private because Resolve and Prefetch could read the body on another goroutine, and
 	// net/http sends no response while a body is read.
 	reqctx.Provide(reg, bodyKey, reqctx.Prop[*body]{Private: true, Resolve: resolveBody})
@@ -64,7 +61,7 @@ func Provide(reg *reqctx.Registry, o Options) {
 // From returns the parameters of ctx's request, without any I/O. The result is never
 // nil: after an error its accessors return that error.
 func From(ctx context.Context) (*Params, error) {
-	p, err := handleKey.Get(ctx)
+	p, err := paramsKey.Get(ctx)
 	if err != nil {
 		p = &Params{err: err}
 		p.View = View{p, allKinds}

@@ -175,7 +175,7 @@ func Resolve(ctx context.Context, names ...string) error {
 	}
 	missing := 0
 	for _, p := range props {
-		if !p.b.handle && p.c.slots[p.b.slot].Load() == nil {
+		if !p.b.state && p.c.slots[p.b.slot].Load() == nil {
 			missing++
 		}
 	}

@@ -21,11 +21,8 @@ func NewMemo[K comparable, V any](name string) Memo[K, V] {
 // most once at a time for an argument; the request keeps its results and errors, except
 // cancellations that are not the request's. ProvideMemo panics as [Provide] does.
 func ProvideMemo[K comparable, V any](reg *Registry, m Memo[K, V], fn func(ctx context.Context, arg K) (V, error)) {
-	Provide(reg, m.key, Prop[*lazy.Memo[K, V]]{
-		Handle: true,
-		Resolve: func(ctx context.Context) (*lazy.Memo[K, V], error) {
-			return lazy.MemoIn(From(ctx).tasks(), fn), nil
-		},
+	ProvideState(reg, m.key, func(ctx context.Context) (*lazy.Memo[K, V], error) {
+		return lazy.MemoIn(From(ctx).tasks(), fn), nil
 	})
 }
 
@@ -58,11 +55,8 @@ func NewBatch[K comparable, V any](name string) Batch[K, V] {
 // ProvideBatch adds the property to a registry. fn runs under the request's context, as
 // the function of [lazy.BatchIn]. ProvideBatch panics as [Provide] does.
 func ProvideBatch[K comparable, V any](reg *Registry, b Batch[K, V], fn func(ctx context.Context, args []K) (map[K]V, error)) {
-	Provide(reg, b.key, Prop[*lazy.Batch[K, V]]{
-		Handle: true,
-		Resolve: func(ctx context.Context) (*lazy.Batch[K, V], error) {
-			return lazy.BatchIn(From(ctx).tasks(), b.Name(), fn), nil
-		},
+	ProvideState(reg, b.key, func(ctx context.Context) (*lazy.Batch[K, V], error) {
+		return lazy.BatchIn(From(ctx).tasks(), b.Name(), fn), nil
 	})
 }
 

@@ -17,7 +17,7 @@ func (c *Context) Prefetch(names ...string) error {
 		return err
 	}
 	for _, p := range props {
-		if p.b.handle && !p.b.preset {
+		if p.b.state && !p.b.preset {
 			return named(ErrNoPrefetch, p.b.name)
 		}
 	}
@@ -31,7 +31,7 @@ func (reg *Registry) CheckPrefetch(names ...string) error {
 		switch b := t.public(name); {
 		case b == nil:
 			return t.unknown(name)
-		case b.handle:
+		case b.state:
 			return named(ErrNoPrefetch, name)
 		}
 	}

@@ -47,9 +47,9 @@ func presetOf(ctx context.Context) *preset {
 // own and cannot be preset; a test gives them a memory store, a request or another registry.
 func Preset[T any](ctx context.Context, key Key[T], v T) context.Context {
 	presetsUsed.Store(true)
-	p := Prop[T]{Handle: true, Resolve: func(context.Context) (T, error) { return v, nil }}
+	fn := func(context.Context) (T, error) { return v, nil }
 	return &preset{Context: ctx, id: key.id, name: key.name, bind: func(slot uint16) *binding {
-		b := newBinding(key, p, int(slot))
+		b := newState(key, fn, int(slot))
 		b.preset = true
 		return b
 	}}

@@ -16,7 +16,7 @@ import (
 // goroutine.
 var ErrNotReturned = errors.New("reqctx: Resolve did not return")
 
-// Observer is called for each resolution, except of handles, on the goroutine of the
+// Observer is called for each resolution, on the goroutine of the
 // resolution. Its methods must be safe for concurrent use and must not block.
 type Observer interface {
 	// ResolveStart is called before Resolve, and returns the context for it: ctx or
@@ -58,9 +58,7 @@ func (s State) String() string {
 // Info describes a property in a request.
 type Info struct {
 	State   State
-	Handle  bool          // it is a handle, which is not measured
 	Private bool          // only its key reaches it
-	Preset  bool          // its value came by [Preset]; it is a handle then
 	Began   time.Time     // when the resolution began
 	Took    time.Duration // how long Resolve ran
 	Waited  time.Duration // how long all readers together waited
@@ -71,8 +69,8 @@ type Info struct {
 	pcs []uintptr // the stack of the first reader, for Caller
 }
 
-// Props returns all properties of the request, in the order in which they were provided,
-// with the state of each at this moment. After [Context.Finish] all are [Unused]; an
+// Props returns the properties of the request in the order in which they were provided, with
+// the state of each at this moment. Those of [ProvideState] and [Preset] are left out. After [Context.Finish] all are [Unused]; an
 // OnClose function that was registered before all others sees the whole request.
 func (c *Context) Props() iter.Seq2[string, Info] {
 	return func(yield func(string, Info) bool) {
@@ -80,7 +78,10 @@ func (c *Context) Props() iter.Seq2[string, Info] {
 		quiet := c.attempts == nil
 		c.mu.Unlock()
 		for _, b := range c.table.bind[1:] {
-			info := Info{Handle: b.handle, Private: b.private, Preset: b.preset}
+			if b.state {
+				continue
+			}
+			info := Info{Private: b.private}
 			if quiet {
 				info.describe(c.slots[b.slot].Load())
 			} else {

@@ -53,10 +53,6 @@ type Prop[T any] struct {
 	// response's Vary header if the property was resolved, also if it was set or
 	// invalidated afterwards.
 	Vary []string
-	// Handle means that the value is only a handle on the request: Resolve does no I/O,
-	// reads no property other than handles, and cannot fail for reasons that could
-	// change. A handle is neither measured nor observed.
-	Handle bool
 	// Private means that only the key reaches the property: the functions that take a name do
 	// not find it.
 	Private bool
@@ -86,8 +82,8 @@ type binding struct {
 	slot    uint16
 	timeout time.Duration
 	vary    []string
-	handle  bool
-	preset  bool // of one request, by Preset
+	state   bool // by ProvideState or Preset
+	preset  bool // by Preset
 	private bool
 	commits bool
 	closes  bool
@@ -104,9 +100,20 @@ func NewRegistry(o Options) *Registry {
 }
 
 // Provide adds a property. It panics on a mistake in the program: if the registry
-// already has a property of this name, if the key is the zero Key, or if a Handle has a
-// Timeout or no Resolve.
+// already has a property of this name, or if the key is the zero Key.
 func Provide[T any](reg *Registry, key Key[T], p Prop[T]) {
+	provide(reg, key, func(slot int) *binding { return newBinding(key, p, slot) })
+}
+
+// ProvideState adds a property that needs no I/O: a value that code of one request shares, such
+// as a counter. fn makes it on first use. It must not block or read other properties, except
+// states. Of two values that are made at once, one is kept. A state does not appear in
+// measurements and is not observed. ProvideState panics as [Provide] does.
+func ProvideState[T any](reg *Registry, key Key[T], fn func(ctx context.Context) (T, error)) {
+	provide(reg, key, func(slot int) *binding { return newState(key, fn, slot) })
+}
+
+func provide[T any](reg *Registry, key Key[T], bind func(slot int) *binding) {
 	if key.id == 0 {
 		panic("reqctx: Provide of a zero Key; make keys with NewKey")
 	}
@@ -117,7 +124,7 @@ func Provide[T any](reg *Registry, key Key[T], p Prop[T]) {
 		panic(fmt.Sprintf("reqctx: property %q is already provided, with type %v; this one has %v",
 			key.name, old.ops.typ(), provided[T]{}.typ()))
 	}
-	t.put(newBinding(key, p, len(t.bind)))
+	t.put(bind(len(t.bind)))
 	reg.tab.Store(t)
 }
 
@@ -137,9 +144,6 @@ func Override[T any](reg *Registry, key Key[T], p Prop[T]) *Registry {
 }
 
 func newBinding[T any](key Key[T], p Prop[T], slot int) *binding {
-	if p.Handle && (p.Timeout != 0 || p.Resolve == nil) {
-		panic(fmt.Sprintf("reqctx: property %q is a Handle: it needs Resolve and cannot have a Timeout", key.name))
-	}
 	return &binding{
 		ops:     provided[T]{p},
 		name:    key.name,
@@ -147,11 +151,16 @@ func newBinding[T any](key Key[T], p Prop[T], slot int) *binding {
 		slot:    uint16(slot),
 		timeout: p.Timeout,
 		vary:    p.Vary,
-		handle:  p.Handle,
 		private: p.Private,
 		commits: p.Commit != nil,
 		closes:  p.Close != nil && p.Resolve != nil,
 	}
+}
+
+func newState[T any](key Key[T], fn func(context.Context) (T, error), slot int) *binding {
+	b := newBinding(key, Prop[T]{Resolve: fn}, slot)
+	b.state = true
+	return b
 }
 
 func (t *table) clone() *table {

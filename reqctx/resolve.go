@@ -13,8 +13,8 @@ func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 	if out := c.slots[b.slot].Load(); out != nil {
 		return out, nil
 	}
-	if b.handle {
-		return c.makeHandle(b)
+	if b.state {
+		return c.makeState(b)
 	}
 	if ctx.Err() != nil && !c.closing() {
 		return nil, context.Cause(ctx)
@@ -51,7 +51,7 @@ func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 
 // startEarly begins to resolve b on a new goroutine, unless it is there or being resolved.
 func (c *Context) startEarly(ctx context.Context, b *binding) error {
-	if c.slots[b.slot].Load() != nil || b.handle {
+	if c.slots[b.slot].Load() != nil || b.state {
 		return nil
 	}
 	a, first, _, err := c.join(b, c.tasks().Context())
@@ -142,30 +142,24 @@ func (c *Context) detach(a *attempt) bool {
 	return true
 }
 
-// makeHandle makes a handle without an attempt. Of two that are made at once, one is
-// published and the other is only closed.
-func (c *Context) makeHandle(b *binding) (*outcome, error) {
+// makeState makes a state without an attempt. Of two that are made at once, the first is
+// published.
+func (c *Context) makeState(b *binding) (*outcome, error) {
 	if c.closing() {
 		return nil, named(ErrFinished, b.name)
 	}
 	out := b.ops.newOutcome(b)
 	b.ops.compute(c, out)
 	c.mu.Lock()
-	published := c.slots[b.slot].Load()
-	first := published == nil && c.phase == open
-	late := c.addOutcome(out, first)
-	c.mu.Unlock()
-	if late {
-		c.close(out, c.logErr)
-	}
-	switch {
-	case first:
-		return out, nil
-	case published == nil:
+	defer c.mu.Unlock()
+	if c.phase >= closing {
 		return nil, named(ErrFinished, b.name)
-	default:
-		return published, nil
 	}
+	if first := c.slots[b.slot].Load(); first != nil {
+		return first, nil
+	}
+	c.slots[b.slot].Store(out)
+	return out, nil
 }
 
 // addOutcome adds out to what is to be committed and closed, and publishes it if publish

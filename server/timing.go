@@ -13,7 +13,7 @@ import (
 func addServerTiming(h http.Header, c *reqctx.Context) {
 	var b strings.Builder
 	for name, info := range c.Props() {
-		if info.Handle || info.State != reqctx.Resolved && info.State != reqctx.Failed {
+		if info.State != reqctx.Resolved && info.State != reqctx.Failed {
 			continue
 		}
 		if b.Len() > 0 {

@@ -96,7 +96,7 @@ func endOf(ctx context.Context, info *server.RequestInfo) string {
 // took, and the names of those that have failed.
 func resolved(ctx context.Context) (all []slog.Attr, failed []string) {
 	for name, p := range reqctx.From(ctx).Props() {
-		if p.Handle || p.State != reqctx.Resolved && p.State != reqctx.Failed {
+		if p.State != reqctx.Resolved && p.State != reqctx.Failed {
 			continue
 		}
 		all = append(all, slog.Float64(name, millis(p.Took)))

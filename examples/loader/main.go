@@ -44,10 +44,8 @@ func newServer() (*server.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	reqctx.Provide(srv.Registry(), db, reqctx.Prop[*database]{
-		Handle:  true, // a counter of the request's own queries, without I/O
-		Resolve: func(context.Context) (*database, error) { return &database{}, nil },
-	})
+	// Each request counts its own queries.
+	reqctx.ProvideState(srv.Registry(), db, func(context.Context) (*database, error) { return &database{}, nil })
 	// The function gets each id once in a request. An id that it returns no name for is the error
 	// lazy.ErrMissing.
 	reqctx.ProvideBatch(srv.Registry(), author, func(ctx context.Context, ids []int) (map[int]string, error) {

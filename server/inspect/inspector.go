@@ -70,9 +70,6 @@ func (in *Inspector) RequestEnd(ctx context.Context, info server.RequestInfo) {
 	var propBuf [16]named
 	props, limited := propBuf[:0], false
 	for name, p := range c.Props() {
-		if p.Handle {
-			continue
-		}
 		props = append(props, named{name, p})
 		limited = limited || p.State == reqctx.Resolved && strings.HasPrefix(name, "ratelimit.")
 	}

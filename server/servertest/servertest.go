@@ -60,7 +60,7 @@ func Do(tb testing.TB, srv *server.Server, r *http.Request) *Response {
 // resolved returns the names of the properties that c has resolved.
 func resolved(c *reqctx.Context) (names []string) {
 	for name, info := range c.Props() {
-		if !info.Handle && (info.State == reqctx.Resolved || info.State == reqctx.Failed) {
+		if info.State == reqctx.Resolved || info.State == reqctx.Failed {
 			names = append(names, name)
 		}
 	}

@@ -165,7 +165,7 @@ func (m *metrics) recordCharges(ctx context.Context, c *reqctx.Context) {
 	var chargeBuf, readBuf [4]charge
 	charges, reads := chargeBuf[:0], readBuf[:0]
 	for name, info := range c.Props() {
-		if info.Handle || info.State != reqctx.Resolved && info.State != reqctx.Failed {
+		if info.State != reqctx.Resolved && info.State != reqctx.Failed {
 			continue
 		}
 		if m.properties.get(name).checkDuration != nil {
