@@ -33,13 +33,13 @@ func newBoundPolicy(p Policy, store Store) *boundPolicy {
 // provide registers the policy's properties. Its handle is also the property unnamed, unless
 // that is nil.
 func (p *boundPolicy) provide(reg *reqctx.Registry, unnamed *reqctx.Key[*Limit]) {
-	handle := reqctx.Prop[*Limit]{Handle: true, Resolve: p.resolveLimit}
+	make := p.resolveLimit
 	if unnamed != nil {
 		p.handle = *unnamed
-		reqctx.Provide(reg, *unnamed, handle)
-		handle.Resolve = unnamed.Get
+		reqctx.ProvideState(reg, *unnamed, make)
+		make = unnamed.Get
 	}
-	reqctx.Provide(reg, p.keys.limit, handle)
+	reqctx.ProvideState(reg, p.keys.limit, make)
 	reqctx.Provide(reg, p.keys.take, reqctx.Prop[*charge]{Private: true, Resolve: p.resolveTake, Commit: writeHeader})
 	reqctx.Provide(reg, p.keys.count, reqctx.Prop[int64]{Private: true, Resolve: p.resolveCount})
 }

@@ -79,7 +79,7 @@ func newLeaving(t *testing.T) *leaving {
 
 // serve runs act for a client that has left by the time that it is to be done, and saves.
 // If late, that is when the store is at it; otherwise before act begins.
-func (s *leaving) serve(t *testing.T, act func(*session.Session) error, loaded, late bool) {
+func (s *leaving) serve(t *testing.T, act func(session.Session) error, loaded, late bool) {
 	began, acted := make(chan struct{}), make(chan error, 1)
 	s.HandleFunc("POST /act", func(w http.ResponseWriter, req *server.Request) error {
 		if loaded {
@@ -117,12 +117,12 @@ func (s *leaving) serve(t *testing.T, act func(*session.Session) error, loaded, 
 func TestDisconnectDoesNotCancelLogout(t *testing.T) {
 	const gone, there = "false 0", "true 0"
 	for name, tt := range map[string]struct {
-		act        func(*session.Session) error
+		act        func(session.Session) error
 		own, other string // what is left of the sessions
 	}{
-		"Destroy":      {(*session.Session).Destroy, gone, there},
-		"RevokeOthers": {func(s *session.Session) error { _, err := s.RevokeOthers(); return err }, there, gone},
-		"RevokeAll":    {func(s *session.Session) error { _, err := s.RevokeAll(); return err }, gone, gone},
+		"Destroy":      {session.Session.Destroy, gone, there},
+		"RevokeOthers": {func(s session.Session) error { _, err := s.RevokeOthers(); return err }, there, gone},
+		"RevokeAll":    {func(s session.Session) error { _, err := s.RevokeAll(); return err }, gone, gone},
 	} {
 		for when, how := range map[string]struct{ loaded, late bool }{
 			"before it is loaded": {false, false},
@@ -146,7 +146,7 @@ func TestDisconnectDoesNotCancelRevoke(t *testing.T) {
 			all, err := s.Sessions().List(t.Context(), "ada")
 			require.NoError(t, err)
 			require.Len(t, all, 2)
-			s.serve(t, func(v *session.Session) error {
+			s.serve(t, func(v session.Session) error {
 				// One of them is its own, which it refuses.
 				if v.Revoke(all[0].ID) == nil {
 					return nil
@@ -163,12 +163,12 @@ func TestDisconnectDoesNotCancelSave(t *testing.T) {
 	for name, late := range map[string]bool{"before": false, "meanwhile": true} {
 		t.Run("a write, "+name, func(t *testing.T) {
 			s := newLeaving(t)
-			s.serve(t, func(v *session.Session) error { return v.Add("visits", 7) }, true, late)
+			s.serve(t, func(v session.Session) error { return v.Add("visits", 7) }, true, late)
 			require.Equal(t, "true 7", askAs(s, s.own, "GET", "/visits").body)
 		})
 		t.Run("Renew, "+name, func(t *testing.T) {
 			s := newLeaving(t)
-			s.serve(t, (*session.Session).Renew, true, late)
+			s.serve(t, session.Session.Renew, true, late)
 			require.Equal(t, 409, askAs(s, s.own, "POST", "/visit").StatusCode, "the old secret cannot write")
 		})
 	}

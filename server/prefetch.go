@@ -38,11 +38,6 @@ func (s *Server) prefetchNames(pattern string, options []RouteOption) (names []s
 			}
 		}
 	}
-	for i, name := range names {
-		if name == "session" { // the handle, which loads it by another property
-			names[i] = "session.load"
-		}
-	}
 	if err := s.reg.CheckPrefetch(names...); err != nil {
 		panic(fmt.Errorf("server: route %q: Prefetch: %w", pattern, err))
 	}

@@ -19,7 +19,7 @@ type Request struct {
 }
 
 // Get returns a property by name, resolving it first if need be. The reserved
-// names have these types: session is a [*session.Session], params a
+// names have these types: session is a [session.Session], params a
 // [*params.Params], ratelimit and ratelimit.NAME a [*ratelimit.Limit].
 func (req *Request) Get(name string) (any, error) { return req.ctx.Get(name) }
 
@@ -31,7 +31,7 @@ func (req *Request) Resolve(names ...string) error { return req.ctx.Resolve(name
 
 // Session returns the session, without loading it: its own methods do that, and
 // return the error if it fails.
-func (req *Request) Session() *session.Session {
+func (req *Request) Session() session.Session {
 	s, _ := session.From(req.ctx) // after an error, s returns it
 	return s
 }

@@ -53,7 +53,6 @@ func TestReservedNamesHaveTheirTypes(t *testing.T) {
 	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{policy(t, "first"), policy(t, "second")}})
 	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
 		for name, want := range map[string]any{
-			"session":          req.Session(),
 			"params":           req.Params(),
 			"ratelimit":        req.RateLimit(),
 			"ratelimit.first":  req.RateLimitFor("first"),
@@ -64,11 +63,13 @@ func TestReservedNamesHaveTheirTypes(t *testing.T) {
 			require.IsType(t, want, got, name)
 			require.Same(t, want, got, name)
 		}
-		require.IsType(t, (*session.Session)(nil), req.Session())
+		loaded, err := req.Get("session")
+		require.NoError(t, err)
+		require.IsType(t, req.Session(), loaded)
 		require.IsType(t, (*params.Params)(nil), req.Params())
 		require.Equal(t, "first", req.RateLimit().Name())
 		require.Equal(t, "second", req.RateLimitFor("second").Name())
-		_, err := req.Get("nobody")
+		_, err = req.Get("nobody")
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
 		require.ErrorIs(t, req.Set("nobody", 1), reqctx.ErrNoProperty)
 		require.ErrorIs(t, req.Resolve("params", "nobody"), reqctx.ErrNoProperty)

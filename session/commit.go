@@ -20,8 +20,8 @@ type plan struct {
 
 // commit runs once, before the header goes out. It sends a token only after the
 // save has succeeded.
-func (m *Manager) commit(ctx context.Context, s *Session, _ int, h http.Header) error {
-	p := s.plan()
+func (m *Manager) commit(ctx context.Context, s Session, _ int, h http.Header) error {
+	p := s.state.plan()
 	if p.delta != nil {
 		ctx, cancel := m.detach(ctx)
 		defer cancel()
@@ -35,13 +35,11 @@ func (m *Manager) commit(ctx context.Context, s *Session, _ int, h http.Header) 
 	return nil
 }
 
-// plan runs once writes are refused. A session that was not loaded by now has no writes.
-func (s *Session) plan() plan {
+// plan runs once writes are refused.
+func (s *state) plan() plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.snap == nil:
-		return plan{}
 	case s.snap.exists && len(s.writes) == 0 && !s.renew && s.user == "":
 		return plan{}
 	case s.snap.exists || s.isNewLocked():
@@ -51,7 +49,7 @@ func (s *Session) plan() plan {
 	}
 }
 
-func (s *Session) planSaveLocked() plan {
+func (s *state) planSaveLocked() plan {
 	p, t, create := plan{}, s.snap.token, !s.snap.exists
 	if create {
 		t, p.text = newToken(newLocator())

@@ -17,9 +17,9 @@ import (
 func TestWriteAfterCommitIsRefused(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	for name, early := range map[string]func(*session.Session){
-		"loaded before":     func(v *session.Session) { _, _ = v.Get("user") },
-		"not loaded before": func(*session.Session) {},
+	for name, early := range map[string]func(session.Session){
+		"loaded before":     func(v session.Session) { _, _ = v.Get("user") },
+		"not loaded before": func(session.Session) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := s.begin(t, cookie)
@@ -71,7 +71,7 @@ func TestWritesRacingTheCommitAreKeptOrRefused(t *testing.T) {
 		wg.Wait()
 		_, err := s.end(t, c)
 		require.NoError(t, err)
-		s.do(t, cookie, func(_ context.Context, v *session.Session) {
+		s.do(t, cookie, func(_ context.Context, v session.Session) {
 			for i, name := range names {
 				got, err := v.Get(name)
 				require.NoError(t, err)
@@ -85,14 +85,14 @@ func TestWritesRacingTheCommitAreKeptOrRefused(t *testing.T) {
 // The header goes out while a method still waits for the load.
 func TestHeaderGoesOutDuringAMethod(t *testing.T) {
 	for name, tt := range map[string]struct {
-		do   func(*session.Session) error
+		do   func(session.Session) error
 		want error
 		left string
 	}{
-		"Set":     {func(v *session.Session) error { return v.Set("user", "eve") }, reqctx.ErrCommitted, "ada"},
-		"Delete":  {func(v *session.Session) error { return v.Delete("user") }, reqctx.ErrCommitted, "ada"},
-		"Renew":   {(*session.Session).Renew, reqctx.ErrCommitted, "ada"},
-		"Destroy": {(*session.Session).Destroy, nil, ""},
+		"Set":     {func(v session.Session) error { return v.Set("user", "eve") }, reqctx.ErrCommitted, "ada"},
+		"Delete":  {func(v session.Session) error { return v.Delete("user") }, reqctx.ErrCommitted, "ada"},
+		"Renew":   {session.Session.Renew, reqctx.ErrCommitted, "ada"},
+		"Destroy": {session.Session.Destroy, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, session.Options{})

@@ -35,7 +35,7 @@ func TestConcurrentRequestsKeepEachOthersFields(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		for i := range n {
 			got, err := v.Get(fmt.Sprint("f", i))
 			require.NoError(t, err)
@@ -48,9 +48,9 @@ func TestConcurrentRequestsKeepEachOthersFields(t *testing.T) {
 // The slow request loses: its save is a conflict, and touches no cookie, so that
 // the one that the other request has set stays.
 func TestSlowWriteRevivesNoSession(t *testing.T) {
-	for name, end := range map[string]func(*session.Session) error{
-		"Destroy": (*session.Session).Destroy,
-		"Renew":   (*session.Session).Renew,
+	for name, end := range map[string]func(session.Session) error{
+		"Destroy": session.Session.Destroy,
+		"Renew":   session.Session.Renew,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, session.Options{})
@@ -58,7 +58,7 @@ func TestSlowWriteRevivesNoSession(t *testing.T) {
 			slow := s.begin(t, cookie)
 			require.NoError(t, from(t, slow).Set("late", true))
 
-			ended := s.do(t, cookie, func(_ context.Context, v *session.Session) { require.NoError(t, end(v)) })
+			ended := s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, end(v)) })
 
 			h, err := s.end(t, slow)
 			require.ErrorIs(t, err, session.ErrGone)
@@ -68,7 +68,7 @@ func TestSlowWriteRevivesNoSession(t *testing.T) {
 			if name == "Destroy" {
 				require.Empty(t, s.user(t, cookie), "nothing has come back")
 			} else {
-				s.do(t, cookieOf(t, ended), func(_ context.Context, v *session.Session) {
+				s.do(t, cookieOf(t, ended), func(_ context.Context, v session.Session) {
 					late, err := v.Get("late")
 					require.NoError(t, err)
 					require.Nil(t, late)
@@ -84,7 +84,7 @@ func TestSlowReadOfAnEndedSessionIsNoError(t *testing.T) {
 	slow := s.begin(t, cookie)
 	_, err := from(t, slow).Get("user")
 	require.NoError(t, err)
-	s.do(t, cookie, func(_ context.Context, v *session.Session) { require.NoError(t, v.Destroy()) })
+	s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, v.Destroy()) })
 	user, err := from(t, slow).Get("user")
 	require.NoError(t, err)
 	require.Equal(t, "ada", user, "a request sees one snapshot")
@@ -99,7 +99,7 @@ func TestSlowDestroyOfADestroyedSessionIsNoError(t *testing.T) {
 	slow := s.begin(t, cookie)
 	_, err := from(t, slow).Exists()
 	require.NoError(t, err)
-	logout := func(_ context.Context, v *session.Session) { require.NoError(t, v.Destroy()) }
+	logout := func(_ context.Context, v session.Session) { require.NoError(t, v.Destroy()) }
 	s.do(t, cookie, logout)
 	require.NoError(t, from(t, slow).Destroy())
 	h, err := s.end(t, slow)
@@ -113,7 +113,7 @@ func TestDestroyOfARenewedSessionIsAnError(t *testing.T) {
 	slow := s.begin(t, cookie)
 	_, err := from(t, slow).Exists()
 	require.NoError(t, err)
-	renewed := cookieOf(t, s.do(t, cookie, func(_ context.Context, v *session.Session) { require.NoError(t, v.Renew()) }))
+	renewed := cookieOf(t, s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, v.Renew()) }))
 
 	err = from(t, slow).Destroy()
 	require.ErrorIs(t, err, session.ErrGone)

@@ -21,7 +21,7 @@ func TestRecordThatCannotBeReadIsNoSession(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	s.store.onLoad = func() error { return fmt.Errorf("half a record: %w", storage.ErrCorrupt) }
-	fresh := cookieOf(t, s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	fresh := cookieOf(t, s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		user, err := userField.Get(ctx)
 		require.NoError(t, err)
 		require.Empty(t, user)
@@ -64,7 +64,7 @@ func TestUnreliableStore(t *testing.T) {
 	require.NotZero(t, saved)
 	require.Less(t, saved, 40)
 	s.store.onLoad, s.store.onCommit = nil, nil
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		n, err := visits.Get(ctx)
 		require.NoError(t, err)
 		require.EqualValues(t, saved, n)
@@ -80,16 +80,16 @@ func TestSlowStoreDelaysARequestOnce(t *testing.T) {
 		slow := func() error { pass(time.Second); return nil }
 		s.store.onLoad, s.store.onCommit = slow, slow
 		began := time.Now()
-		s.do(t, cookie, func(context.Context, *session.Session) {})
+		s.do(t, cookie, func(context.Context, session.Session) {})
 		require.Zero(t, time.Since(began))
-		s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		s.do(t, cookie, func(ctx context.Context, v session.Session) {
 			for range 5 {
 				_, err := v.Get("user")
 				require.NoError(t, err)
 			}
 		})
 		require.Equal(t, time.Second, time.Since(began))
-		s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+		s.do(t, cookie, func(ctx context.Context, v session.Session) {
 			require.NoError(t, v.Set("a", 1))
 			require.NoError(t, v.Set("b", 1))
 		})

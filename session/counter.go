@@ -25,8 +25,7 @@ func (c Counter) Get(ctx context.Context) (int64, error) { return c.f.Get(ctx) }
 
 // Add adds n, which may be negative, as [Session.Add] does.
 func (c Counter) Add(ctx context.Context, n int64) error {
-	s, _ := From(ctx)
-	return s.keepWrite(ctx, c.f.name, write{Change: storage.Change{Op: storage.OpAdd, N: n}})
+	return Session{ctx: ctx}.keepWrite(c.f.name, write{Change: storage.Change{Op: storage.OpAdd, N: n}})
 }
 
 // Delete removes the counter, which counts on from 0.

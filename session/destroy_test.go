@@ -13,7 +13,7 @@ import (
 func TestDestroyEndsTheSession(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	h := s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	h := s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		require.NoError(t, v.Set("a", 1))
 		require.NoError(t, v.Renew())
 		require.NoError(t, v.Destroy())
@@ -32,7 +32,7 @@ func TestDestroyEndsTheSession(t *testing.T) {
 
 func TestDestroyWithoutSession(t *testing.T) {
 	s := newSite(t, session.Options{})
-	destroy := func(_ context.Context, v *session.Session) { require.NoError(t, v.Destroy()) }
+	destroy := func(_ context.Context, v session.Session) { require.NoError(t, v.Destroy()) }
 	require.Empty(t, s.do(t, "", destroy)["Set-Cookie"], "there is no cookie to expire")
 	require.Len(t, s.do(t, "__Host-session=stale", destroy)["Set-Cookie"], 1)
 	require.Zero(t, s.store.destroys.Load())
@@ -41,7 +41,7 @@ func TestDestroyWithoutSession(t *testing.T) {
 func TestWriteAfterDestroyMakesANewSession(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	h := s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	h := s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		require.NoError(t, v.Set("old", 1))
 		require.NoError(t, v.Destroy())
 		require.NoError(t, v.Set("user", "bob"))
@@ -50,7 +50,7 @@ func TestWriteAfterDestroyMakesANewSession(t *testing.T) {
 	require.NotEqual(t, cookie[:38], fresh[:38])
 	require.Equal(t, "bob", s.user(t, fresh))
 	require.Empty(t, s.user(t, cookie))
-	s.do(t, fresh, func(_ context.Context, v *session.Session) {
+	s.do(t, fresh, func(_ context.Context, v session.Session) {
 		old, err := v.Get("old")
 		require.NoError(t, err)
 		require.Nil(t, old)
@@ -60,7 +60,7 @@ func TestWriteAfterDestroyMakesANewSession(t *testing.T) {
 func TestBindToAnotherUserBeginsEmpty(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	fresh := cookieOf(t, s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	fresh := cookieOf(t, s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		require.NoError(t, v.Set("cart", "of ada"))
 		require.ErrorIs(t, v.Bind(strings.Repeat("b", 1<<20)), session.ErrTooLarge)
 		require.NoError(t, v.Bind("ada"), "her values stay")
@@ -82,7 +82,7 @@ func TestDestroyDiscardsABindAndARenew(t *testing.T) {
 	s := newSite(t, session.Options{})
 	for _, cookie := range []string{"", s.login(t, "ada")} {
 		before := s.store.calls()[1]
-		s.do(t, cookie, func(_ context.Context, v *session.Session) {
+		s.do(t, cookie, func(_ context.Context, v session.Session) {
 			require.NoError(t, v.Bind("ada"))
 			require.NoError(t, v.Renew())
 			require.NoError(t, v.Destroy())

@@ -39,16 +39,16 @@ func TestDetachedCallsAreBounded(t *testing.T) {
 		"by the request's, if earlier": {time.Second, time.Second / 2, time.Second / 2},
 		"by the option, if earlier":    {time.Second, time.Minute, time.Second},
 	} {
-		for what, act := range map[string]func(v *session.Session) error{
-			"save":         func(v *session.Session) error { return v.Set("a", 1) },
-			"Destroy":      (*session.Session).Destroy,
-			"RevokeOthers": func(v *session.Session) error { _, err := v.RevokeOthers(); return err },
-			"RevokeAll":    func(v *session.Session) error { _, err := v.RevokeAll(); return err },
+		for what, act := range map[string]func(v session.Session) error{
+			"save":         func(v session.Session) error { return v.Set("a", 1) },
+			"Destroy":      session.Session.Destroy,
+			"RevokeOthers": func(v session.Session) error { _, err := v.RevokeOthers(); return err },
+			"RevokeAll":    func(v session.Session) error { _, err := v.RevokeAll(); return err },
 		} {
 			t.Run(what+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newSite(t, session.Options{SaveTimeout: tt.timeout})
-					cookie := cookieOf(t, s.do(t, "", func(_ context.Context, v *session.Session) { require.NoError(t, v.Bind("ada")) }))
+					cookie := cookieOf(t, s.do(t, "", func(_ context.Context, v session.Session) { require.NoError(t, v.Bind("ada")) }))
 					ctx, leave := context.WithCancel(t.Context())
 					defer leave()
 					if tt.deadline > 0 {

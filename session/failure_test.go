@@ -43,11 +43,11 @@ func TestFailedSaveIsAnErrorWithoutCookie(t *testing.T) {
 	s.store.onCommit = down
 	for name, tt := range map[string]struct {
 		cookie string
-		write  func(*session.Session) error
+		write  func(session.Session) error
 	}{
-		"new":    {"", func(v *session.Session) error { return v.Set("a", 1) }},
-		"change": {cookie, func(v *session.Session) error { return v.Set("user", "eve") }},
-		"renew":  {cookie, (*session.Session).Renew},
+		"new":    {"", func(v session.Session) error { return v.Set("a", 1) }},
+		"change": {cookie, func(v session.Session) error { return v.Set("user", "eve") }},
+		"renew":  {cookie, session.Session.Renew},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := s.begin(t, tt.cookie)

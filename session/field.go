@@ -54,9 +54,8 @@ func (f Field[T]) FailOnConflict() Field[T] {
 // value: it doesn't end the session.
 func (f Field[T]) Get(ctx context.Context) (T, error) {
 	var zero, v T
-	s, _ := From(ctx) // after an error, all its methods return that
-	val, err := s.value(ctx, f.name)
-	if err != nil || !s.decode(f.name, val, f.codec, &v) {
+	st, val, err := Session{ctx: ctx}.value(f.name)
+	if err != nil || !st.decode(f.name, val, f.codec, &v) {
 		return zero, err
 	}
 	return v, nil
@@ -64,14 +63,12 @@ func (f Field[T]) Get(ctx context.Context) (T, error) {
 
 // Set encodes v and writes the field, as [Session.Set] does.
 func (f Field[T]) Set(ctx context.Context, v T) error {
-	s, _ := From(ctx)
-	return s.encode(ctx, f.name, f.codec, v, f.guard)
+	return Session{ctx: ctx}.encode(f.name, f.codec, v, f.guard)
 }
 
 // Delete removes the field, as [Session.Delete] does.
 func (f Field[T]) Delete(ctx context.Context) error {
-	s, _ := From(ctx)
-	return s.keepWrite(ctx, f.name, write{Change: storage.Change{Op: storage.OpDelete}, guard: f.guard})
+	return Session{ctx: ctx}.keepWrite(f.name, write{Change: storage.Change{Op: storage.OpDelete}, guard: f.guard})
 }
 
 // Update replaces the value of the field by the result of fn, at once, and only
@@ -89,10 +86,13 @@ func (f Field[T]) Delete(ctx context.Context) error {
 // Update costs one store call, one more if it has waited for its turn, and two more for
 // each retry.
 func (f Field[T]) Update(ctx context.Context, fn func(T) (T, error)) error {
-	s, _ := From(ctx)
-	return s.update(ctx, f.name, func(old storage.Value) (storage.Value, error) {
+	st, err := Session{ctx: ctx}.load()
+	if err != nil {
+		return err
+	}
+	return st.update(ctx, f.name, func(old storage.Value) (storage.Value, error) {
 		var zero, v T
-		if !s.decode(f.name, old, f.codec, &v) {
+		if !st.decode(f.name, old, f.codec, &v) {
 			v = zero
 		}
 		v, err := fn(v)

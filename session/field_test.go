@@ -23,7 +23,7 @@ var cartField = session.NewField[cart]("cart")
 func TestFieldKeepsItsType(t *testing.T) {
 	s := newSite(t, session.Options{})
 	want := cart{Items: map[string]int{"tea": 2}, Total: 1<<53 + 1}
-	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, _ *session.Session) {
+	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, _ session.Session) {
 		zero, err := cartField.Get(ctx)
 		require.NoError(t, err)
 		require.Equal(t, cart{}, zero)
@@ -39,7 +39,7 @@ func TestFieldKeepsItsType(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}))
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		got, err := cartField.Get(context.WithValue(ctx, ctxKey{}, 1))
 		require.NoError(t, err)
 		require.Equal(t, want, got)
@@ -51,7 +51,7 @@ func TestFieldKeepsItsType(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, cart{}, got)
 	})
-	s.do(t, cookie, func(_ context.Context, v *session.Session) {
+	s.do(t, cookie, func(_ context.Context, v session.Session) {
 		got, err := v.Get("cart")
 		require.NoError(t, err)
 		require.Nil(t, got)
@@ -63,10 +63,10 @@ type ctxKey struct{}
 func TestUndecodableFieldIsLostAloneAndLogged(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(_ context.Context, v *session.Session) {
+	s.do(t, cookie, func(_ context.Context, v session.Session) {
 		require.NoError(t, v.Set("cart", map[string]any{"items": map[string]int{"tea": 1}, "total": "hunter2"}))
 	})
-	h := s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+	h := s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		got, err := cartField.Get(ctx)
 		require.NoError(t, err)
 		require.Equal(t, cart{}, got, "not half a value")
@@ -77,7 +77,7 @@ func TestUndecodableFieldIsLostAloneAndLogged(t *testing.T) {
 	require.Empty(t, h["Set-Cookie"])
 	require.Contains(t, s.log.String(), `"field":"cart"`)
 	require.NotContains(t, s.log.String(), "hunter2")
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		got, err := v.Get("cart")
 		require.NoError(t, err)
 		require.NotNil(t, got, "the stored value stays")
@@ -101,10 +101,10 @@ func TestFieldWithAnotherCodec(t *testing.T) {
 	s := newSite(t, session.Options{})
 	field := session.NewField[cart]("cart").WithCodec(gobCodec{})
 	want := cart{Items: map[string]int{"tea": 2}, Total: 5}
-	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, _ *session.Session) {
+	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, _ session.Session) {
 		require.NoError(t, field.Set(ctx, want))
 	}))
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		got, err := field.Get(ctx)
 		require.NoError(t, err)
 		require.Equal(t, want, got)

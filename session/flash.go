@@ -23,9 +23,8 @@ func (f Flash[T]) Set(ctx context.Context, v T) error { return f.f.Set(ctx, v) }
 // value that cannot be decoded is logged, removed, and counts as none.
 func (f Flash[T]) Take(ctx context.Context) (v T, ok bool, err error) {
 	var zero T
-	s, _ := From(ctx)
-	val, err := s.take(ctx, f.f.name)
-	if err != nil || !s.decode(f.f.name, val, f.f.codec, &v) {
+	st, val, err := Session{ctx: ctx}.take(f.f.name)
+	if err != nil || !st.decode(f.f.name, val, f.f.codec, &v) {
 		return zero, false, err
 	}
 	return v, true, nil

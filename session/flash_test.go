@@ -16,7 +16,7 @@ var notice = session.NewFlash[string]("notice")
 
 func (s *site) take(t *testing.T, cookie string) (got string, ok bool) {
 	t.Helper()
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		var err error
 		got, ok, err = notice.Take(ctx)
 		require.NoError(t, err)
@@ -27,7 +27,7 @@ func (s *site) take(t *testing.T, cookie string) (got string, ok bool) {
 func TestFlashIsReadOnce(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, notice.Set(ctx, "saved")) })
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, notice.Set(ctx, "saved")) })
 	before := s.store.calls()
 	got, ok := s.take(t, cookie)
 	require.True(t, ok)
@@ -44,7 +44,7 @@ func TestOneOfManyReadersGetsTheFlash(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	for range 20 {
-		s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, notice.Set(ctx, "saved")) })
+		s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, notice.Set(ctx, "saved")) })
 		var got atomic.Int64
 		errs := meet(t, s, cookie, 20, func(ctx context.Context, _ int) error {
 			_, ok, err := notice.Take(ctx)
@@ -65,7 +65,7 @@ func TestOneOfManyReadersGetsTheFlash(t *testing.T) {
 
 func TestFlashInTheSameRequest(t *testing.T) {
 	s := newSite(t, session.Options{})
-	take := func(ctx context.Context, _ *session.Session) {
+	take := func(ctx context.Context, _ session.Session) {
 		require.NoError(t, notice.Set(ctx, "new"))
 		got, ok, err := notice.Take(ctx)
 		require.NoError(t, err)
@@ -78,15 +78,15 @@ func TestFlashInTheSameRequest(t *testing.T) {
 	h := s.do(t, "", take)
 	require.Empty(t, h["Set-Cookie"], "nothing is left to save")
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, notice.Set(ctx, "unread")) })
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, notice.Set(ctx, "unread")) })
 	s.do(t, cookie, take)
 	_, ok := s.take(t, cookie)
 	require.False(t, ok, "it has replaced the one before")
 
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		require.NoError(t, notice.Set(ctx, "one"))
 	})
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		got, ok, err := notice.Take(ctx)
 		require.NoError(t, err)
 		require.True(t, ok)
@@ -100,7 +100,7 @@ func TestFlashInTheSameRequest(t *testing.T) {
 func TestTakeOfAnyField(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(_ context.Context, v *session.Session) {
+	s.do(t, cookie, func(_ context.Context, v session.Session) {
 		user, err := v.Take("user")
 		require.NoError(t, err)
 		require.Equal(t, "ada", user)
@@ -114,7 +114,7 @@ func TestTakeOfAnyField(t *testing.T) {
 func TestFlashTakeFailure(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, notice.Set(ctx, "saved")) })
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, notice.Set(ctx, "saved")) })
 
 	c := s.begin(t, cookie)
 	s.store.onCommit = down
@@ -130,7 +130,7 @@ func TestFlashTakeFailure(t *testing.T) {
 	slow := s.begin(t, cookie)
 	_, err = userField.Get(slow)
 	require.NoError(t, err)
-	s.do(t, cookie, func(_ context.Context, v *session.Session) { require.NoError(t, v.Destroy()) })
+	s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, v.Destroy()) })
 	_, ok, err = notice.Take(slow)
 	require.NoError(t, err)
 	require.False(t, ok, "it ended with the session")
@@ -139,18 +139,18 @@ func TestFlashTakeFailure(t *testing.T) {
 func TestFlashThatCannotBeDecodedIsGone(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(_ context.Context, v *session.Session) { require.NoError(t, v.Set("notice", 5)) })
+	s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, v.Set("notice", 5)) })
 	_, ok := s.take(t, cookie)
 	require.False(t, ok)
 	require.Contains(t, s.log.String(), `"field":"notice"`)
-	s.do(t, cookie, func(_ context.Context, v *session.Session) {
+	s.do(t, cookie, func(_ context.Context, v session.Session) {
 		left, err := v.Get("notice")
 		require.NoError(t, err)
 		require.Nil(t, left)
 	})
 	gob := session.NewFlash[cart]("gob").WithCodec(gobCodec{})
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, gob.Set(ctx, cart{Total: 2})) })
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, gob.Set(ctx, cart{Total: 2})) })
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		got, ok, err := gob.Take(ctx)
 		require.NoError(t, err)
 		require.True(t, ok)

@@ -16,7 +16,7 @@ import (
 const tokenHeader = "X-Session-Token"
 
 // ask is a request with these lines of the token's header.
-func ask(t *testing.T, s *site, lines []string, handler func(ctx context.Context, v *session.Session)) http.Header {
+func ask(t *testing.T, s *site, lines []string, handler func(ctx context.Context, v session.Session)) http.Header {
 	t.Helper()
 	c := reqctx.New(t.Context(), s.reg)
 	r := httptest.NewRequestWithContext(c, http.MethodGet, "/", nil)
@@ -32,9 +32,9 @@ func ask(t *testing.T, s *site, lines []string, handler func(ctx context.Context
 
 func TestHeaderToken(t *testing.T) {
 	s := newSite(t, session.Options{Header: "x-session-token"})
-	set := func(ctx context.Context, _ *session.Session) { require.NoError(t, userField.Set(ctx, "ada")) }
+	set := func(ctx context.Context, _ session.Session) { require.NoError(t, userField.Set(ctx, "ada")) }
 	user := func(lines ...string) (user string) {
-		h := ask(t, s, lines, func(ctx context.Context, _ *session.Session) {
+		h := ask(t, s, lines, func(ctx context.Context, _ session.Session) {
 			var err error
 			user, err = userField.Get(ctx)
 			require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestHeaderToken(t *testing.T) {
 
 	renewed := ask(t, s, []string{token}, renew).Get(tokenHeader)
 	require.NotEqual(t, token, renewed)
-	h = ask(t, s, []string{renewed}, func(_ context.Context, v *session.Session) { require.NoError(t, v.Destroy()) })
+	h = ask(t, s, []string{renewed}, func(_ context.Context, v session.Session) { require.NoError(t, v.Destroy()) })
 	require.Equal(t, []string{""}, h[tokenHeader], "the client is to forget it")
 	require.Equal(t, "private", h.Get("Cache-Control"))
 	require.Empty(t, user(renewed))
@@ -69,7 +69,7 @@ func TestHeaderToken(t *testing.T) {
 
 func TestHeaderTokenIsNotReadFromCookies(t *testing.T) {
 	s := newSite(t, session.Options{Header: tokenHeader})
-	token := ask(t, s, nil, func(ctx context.Context, _ *session.Session) {
+	token := ask(t, s, nil, func(ctx context.Context, _ session.Session) {
 		require.NoError(t, userField.Set(ctx, "ada"))
 	}).Get(tokenHeader)
 	for _, name := range []string{"session", "__Host-session", tokenHeader} {

@@ -11,8 +11,8 @@ import (
 
 func TestIDNamesTheSession(t *testing.T) {
 	s := newSite(t, session.Options{})
-	id := func(cookie string, use func(v *session.Session)) (got string) {
-		h := s.do(t, cookie, func(_ context.Context, v *session.Session) {
+	id := func(cookie string, use func(v session.Session)) (got string) {
+		h := s.do(t, cookie, func(_ context.Context, v session.Session) {
 			if use != nil {
 				use(v)
 			}
@@ -26,7 +26,7 @@ func TestIDNamesTheSession(t *testing.T) {
 		return got
 	}
 	require.Empty(t, id("", nil))
-	require.Empty(t, id("", func(v *session.Session) { require.NoError(t, v.Set("user", "ada")) }), "not saved yet")
+	require.Empty(t, id("", func(v session.Session) { require.NoError(t, v.Set("user", "ada")) }), "not saved yet")
 
 	ada, bob := s.login(t, "ada"), s.login(t, "bob")
 	known := id(ada, nil)
@@ -35,8 +35,8 @@ func TestIDNamesTheSession(t *testing.T) {
 	require.Equal(t, known, id(ada, nil))
 	require.NotEqual(t, known, id(bob, nil))
 
-	h := s.do(t, ada, func(_ context.Context, v *session.Session) { require.NoError(t, v.Renew()) })
+	h := s.do(t, ada, func(_ context.Context, v session.Session) { require.NoError(t, v.Renew()) })
 	require.Equal(t, known, id(cookieOf(t, h), nil), "a new secret, the same session")
-	require.Empty(t, id(bob, func(v *session.Session) { require.NoError(t, v.Destroy()) }))
+	require.Empty(t, id(bob, func(v session.Session) { require.NoError(t, v.Destroy()) }))
 	require.Empty(t, id(bob, nil))
 }

@@ -1,33 +1,29 @@
 package session
 
-import (
-	"errors"
-
-	"github.com/lazyreq/lazyreq/reqctx"
-)
-
 // Exists reports whether the request has a session: one that was loaded, or one
 // that its writes will make.
-func (s *Session) Exists() (bool, error) {
-	if err := s.loadAndLock(s.c); err != nil {
+func (s Session) Exists() (bool, error) {
+	st, err := s.lock()
+	if err != nil {
 		return false, err
 	}
-	defer s.mu.Unlock()
-	return s.snap.exists || s.isNewLocked(), nil
+	defer st.mu.Unlock()
+	return st.snap.exists || st.isNewLocked(), nil
 }
 
 // ID returns a name of the session that stays the same for its lifetime, to count by or
 // to log, equal to Info.ID. It is a hash that cannot be used to log in. "" means that
 // there is no session; one that this request makes has an ID only once it is saved.
-func (s *Session) ID() (string, error) {
-	if err := s.loadAndLock(s.c); err != nil {
+func (s Session) ID() (string, error) {
+	st, err := s.lock()
+	if err != nil {
 		return "", err
 	}
-	defer s.mu.Unlock()
-	if !s.snap.exists {
+	defer st.mu.Unlock()
+	if !st.snap.exists {
 		return "", nil
 	}
-	return infoID(s.snap.token.locator), nil
+	return infoID(st.snap.token.locator), nil
 }
 
 // Renew gives the session a new secret when it is saved. The values stay. Requests
@@ -36,12 +32,13 @@ func (s *Session) ID() (string, error) {
 // also writes, the old secret becomes invalid at once, so that what is written at a
 // login is never visible with a cookie that was planted or stolen before. (Bind is the
 // better call at a login.) Renew does nothing without a session.
-func (s *Session) Renew() error {
-	if err := s.lockForWrite(s.c, "Renew", ""); err != nil {
+func (s Session) Renew() error {
+	st, err := s.lockForWrite("Renew", "")
+	if err != nil {
 		return err
 	}
-	defer s.mu.Unlock()
-	s.renew = true
+	defer st.mu.Unlock()
+	st.renew = true
 	return nil
 }
 
@@ -52,48 +49,22 @@ func (s *Session) Renew() error {
 // ErrGone, and removes nothing, if another request has renewed the session since.
 // A client that goes away doesn't cancel it: see Options.SaveTimeout. If the header
 // goes out while Destroy runs, the client keeps a cookie without a session.
-func (s *Session) Destroy() error {
-	t, err := s.lockForEnd("Destroy")
+func (s Session) Destroy() error {
+	st, t, err := s.lockForEnd("Destroy")
 	if err != nil {
 		return err
 	}
-	s.mu.Unlock()
+	st.mu.Unlock()
 	if t != (token{}) {
-		ctx, cancel := s.m.detach(s.c)
+		ctx, cancel := st.m.detach(st.c)
 		defer cancel()
-		if err := s.m.store.Destroy(ctx, t.locator, t.digest); err != nil {
+		if err := st.m.store.Destroy(ctx, t.locator, t.digest); err != nil {
 			return &Error{Action: "destroy", Err: err}
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.snap, s.writes, s.size = &snapshot{sent: s.snap.sent}, nil, 0
-	s.renew, s.user, s.ended = false, "", true
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.snap, st.writes, st.size = &snapshot{sent: st.snap.sent}, nil, 0
+	st.renew, st.user, st.ended = false, "", true
 	return nil
-}
-
-// lockForEnd is lockForWrite for methods that end sessions: it loads this one even if
-// the client has gone away, and the header may go out meanwhile. It returns the token of
-// the saved session.
-func (s *Session) lockForEnd(method string) (token, error) {
-	if s.err != nil {
-		return token{}, s.err
-	}
-	if s.c.Committed() {
-		return token{}, lateError(method, "")
-	}
-	snap, err := loadKey.Get(s.c)
-	if err != nil && s.c.Err() != nil && !errors.Is(err, reqctx.ErrFinished) {
-		ctx, cancel := s.m.detach(s.c)
-		defer cancel()
-		snap, err = s.m.load(ctx)
-	}
-	if err == nil && snap.old {
-		err = &Error{Action: "save", Err: ErrGone}
-	}
-	if err != nil {
-		return token{}, err
-	}
-	s.lockWith(snap)
-	return s.snap.token, nil
 }

@@ -47,7 +47,7 @@ func TestAbsoluteLimitIsNeverExtended(t *testing.T) {
 		cookie := s.login(t, "ada")
 		for range 11 {
 			pass(5 * time.Minute)
-			cookie = cookieOf(t, s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+			cookie = cookieOf(t, s.do(t, cookie, func(ctx context.Context, v session.Session) {
 				require.NoError(t, v.Renew())
 				require.NoError(t, v.Set("a", 1))
 			}))
@@ -86,10 +86,10 @@ func TestLongestTimeoutsAreForever(t *testing.T) {
 		s := newSite(t, session.Options{
 			Cookie: session.Cookie{Persistent: true}, IdleTimeout: math.MaxInt64, AbsoluteTimeout: math.MaxInt64,
 		})
-		h := s.do(t, "", func(_ context.Context, v *session.Session) { require.NoError(t, v.Bind("ada")) })
+		h := s.do(t, "", func(_ context.Context, v session.Session) { require.NoError(t, v.Bind("ada")) })
 		require.Contains(t, h.Get("Set-Cookie"), "; Max-Age=2147483647;")
 		pass(100 * 365 * 24 * time.Hour)
-		s.do(t, cookieOf(t, h), func(_ context.Context, v *session.Session) {
+		s.do(t, cookieOf(t, h), func(_ context.Context, v session.Session) {
 			user, err := v.User()
 			require.NoError(t, err)
 			require.Equal(t, "ada", user)
@@ -100,10 +100,10 @@ func TestLongestTimeoutsAreForever(t *testing.T) {
 func TestPersistentCookieLivesForTheAbsoluteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, session.Options{Cookie: session.Cookie{Persistent: true}, IdleTimeout: time.Hour, AbsoluteTimeout: time.Hour})
-		h := s.do(t, "", func(_ context.Context, v *session.Session) { require.NoError(t, v.Set("a", 1)) })
+		h := s.do(t, "", func(_ context.Context, v session.Session) { require.NoError(t, v.Set("a", 1)) })
 		require.Contains(t, h.Get("Set-Cookie"), "; Max-Age=3600;")
 		pass(20*time.Minute + time.Second/2)
-		h = s.do(t, cookieOf(t, h), func(_ context.Context, v *session.Session) { require.NoError(t, v.Renew()) })
+		h = s.do(t, cookieOf(t, h), func(_ context.Context, v session.Session) { require.NoError(t, v.Renew()) })
 		require.Contains(t, h.Get("Set-Cookie"), "; Max-Age=2400;", "Renew doesn't extend it")
 		require.Equal(t, 1, strings.Count(h.Get("Set-Cookie"), "Max-Age"))
 	})

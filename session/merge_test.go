@@ -52,7 +52,7 @@ func TestConcurrentIncrementsAllCount(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, [3]int64{before[0] + n, before[1] + n, 0}, s.store.calls(), "two store calls each")
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		got, err := visits.Get(ctx)
 		require.NoError(t, err)
 		require.EqualValues(t, n, got)
@@ -67,7 +67,7 @@ func TestCounterIsReadWithWhatTheRequestAdds(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
-	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, v *session.Session) {
+	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, v session.Session) {
 		get(ctx, 0)
 		require.NoError(t, visits.Add(ctx, 2))
 		require.NoError(t, visits.Add(ctx, 3))
@@ -77,14 +77,14 @@ func TestCounterIsReadWithWhatTheRequestAdds(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, exists)
 	}))
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		get(ctx, 4)
 		require.NoError(t, visits.Delete(ctx))
 		get(ctx, 0)
 		require.NoError(t, visits.Add(ctx, 7))
 		get(ctx, 7)
 	})
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		get(ctx, 7)
 		require.NoError(t, v.Set("visits", 10))
 		require.NoError(t, visits.Add(ctx, 1))
@@ -93,18 +93,18 @@ func TestCounterIsReadWithWhatTheRequestAdds(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 11, typed)
 	})
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		get(ctx, 11)
 		require.NoError(t, visits.Add(ctx, 1))
 		require.NoError(t, v.Set("visits", 0))
 	})
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) { get(ctx, 0) })
+	s.do(t, cookie, func(ctx context.Context, v session.Session) { get(ctx, 0) })
 }
 
 func TestAddToAFieldThatIsNoCounter(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		require.ErrorIs(t, v.Add("user", 1), session.ErrNotCounter)
 		require.ErrorIs(t, v.Add("n", session.MaxCounter+1), session.ErrNotCounter)
 		require.NoError(t, v.Add("n", session.MaxCounter))
@@ -116,13 +116,13 @@ func TestAddToAFieldThatIsNoCounter(t *testing.T) {
 		require.Contains(t, s.log.String(), `"field":"user"`)
 	})
 	require.Equal(t, "ada", s.user(t, cookie))
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) { // from one end to the other
+	s.do(t, cookie, func(ctx context.Context, v session.Session) { // from one end to the other
 		for range 2 {
 			require.NoError(t, v.Add("n", -session.MaxCounter))
 		}
 		require.NoError(t, v.Add("n", -session.MaxCounter+session.MaxCounter))
 	})
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		got, err := session.NewCounter("n").Get(ctx)
 		require.NoError(t, err)
 		require.EqualValues(t, -session.MaxCounter, got)
@@ -136,7 +136,7 @@ func TestAdditionThatCannotBeSavedIsTheServersFault(t *testing.T) {
 	cookie := s.login(t, "ada")
 	slow := s.begin(t, cookie)
 	require.NoError(t, visits.Add(slow, 1))
-	s.do(t, cookie, func(_ context.Context, v *session.Session) { require.NoError(t, v.Set("visits", "many")) })
+	s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, v.Set("visits", "many")) })
 	_, err := s.end(t, slow)
 	require.ErrorIs(t, err, session.ErrNotCounter)
 	requireStatus(t, err, http.StatusInternalServerError)
@@ -160,7 +160,7 @@ func TestOneOfConflictingWritesWins(t *testing.T) {
 		requireStatus(t, err, http.StatusConflict)
 	}
 	require.EqualValues(t, 1, won.Load())
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		got, err := seat.Get(ctx)
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprint(winner), got)
@@ -175,20 +175,20 @@ func TestFailOnConflict(t *testing.T) {
 	cookie := s.login(t, "ada")
 	alone := func(do func(ctx context.Context) error) {
 		t.Helper()
-		s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, do(ctx)) })
+		s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, do(ctx)) })
 	}
 	alone(func(ctx context.Context) error { return seat.Set(ctx, "1A") })
 	alone(func(ctx context.Context) error { return errors.Join(seat.Set(ctx, "1B"), seat.Set(ctx, "1C")) })
 	alone(func(ctx context.Context) error { return errors.Join(seat.Delete(ctx), seat.Delete(ctx)) })
 	alone(func(ctx context.Context) error { return seat.Set(ctx, "1D") })
 
-	for name, write := range map[string]func(ctx context.Context, v *session.Session) error{
-		"Set":    func(ctx context.Context, _ *session.Session) error { return seat.Set(ctx, "9Z") },
-		"Delete": func(ctx context.Context, _ *session.Session) error { return seat.Delete(ctx) },
-		"unguarded as well": func(ctx context.Context, v *session.Session) error {
+	for name, write := range map[string]func(ctx context.Context, v session.Session) error{
+		"Set":    func(ctx context.Context, _ session.Session) error { return seat.Set(ctx, "9Z") },
+		"Delete": func(ctx context.Context, _ session.Session) error { return seat.Delete(ctx) },
+		"unguarded as well": func(ctx context.Context, v session.Session) error {
 			return errors.Join(seat.Set(ctx, "9Z"), v.Set("seat", "9Y"))
 		},
-		"taken": func(ctx context.Context, v *session.Session) error {
+		"taken": func(ctx context.Context, v session.Session) error {
 			return second(v.Take("seat"))(seat.Set(ctx, "9Z"))
 		},
 	} {
@@ -214,7 +214,7 @@ func TestFailOnConflict(t *testing.T) {
 		require.NoError(t, err)
 	})
 	t.Run("a new session has none", func(t *testing.T) {
-		s.do(t, "", func(ctx context.Context, _ *session.Session) { require.NoError(t, seat.Set(ctx, "3A")) })
+		s.do(t, "", func(ctx context.Context, _ session.Session) { require.NoError(t, seat.Set(ctx, "3A")) })
 	})
 }
 

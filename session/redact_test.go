@@ -58,11 +58,13 @@ func TestTokensShowInNoFormat(t *testing.T) {
 	require.NoError(t, memory.Commit(t.Context(), delta))
 	hidden := storage.Value{Exists: true, Bytes: []byte("hunter2")}
 	snap := &snapshot{exists: true, token: tok, fields: map[string][]byte{"user": hidden.Bytes}}
-	s := &Session{m: m, c: reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{})), writes: map[string]write{"user": {Change: delta.Changes["user"]}}, snap: snap}
+	c := reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{}))
+	st := &state{m: m, c: c, writes: map[string]write{"user": {Change: delta.Changes["user"]}}, snap: snap}
+	s := Session{ctx: c, state: st}
 	info := Info{ID: infoID(tok.locator), lookup: func(string) storage.Value { return hidden }}
 	entry := storage.Entry{Locator: tok.locator, Record: storage.Record{Fields: snap.fields}}
 
-	for _, v := range []any{tok, &tok, tok.locator, tok.digest, delta, &delta, memory, snap, *snap, s, m, storage.Record{}, info, entry, hidden, plan{text: text, delta: &delta}} {
+	for _, v := range []any{tok, &tok, tok.locator, tok.digest, delta, &delta, memory, snap, *snap, s, &s, st, m, storage.Record{}, info, entry, hidden, plan{text: text, delta: &delta}} {
 		name := reflect.TypeOf(v).String()
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%c"} {
 			requireNoTrace(t, text, fmt.Sprintf(verb, v))
@@ -104,7 +106,7 @@ func TestTokensShowInNoLogOrError(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Get("broken")
 	require.NoError(t, err)
-	loaded, err := c.Get("session.load")
+	loaded, err := c.Get("session")
 	require.NoError(t, err)
 	require.NoError(t, s.Set("big", strings.Repeat("x", 4096)), "the store has less room")
 	saveErr := c.Commit(http.StatusOK, http.Header{})

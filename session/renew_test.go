@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-func renew(_ context.Context, v *session.Session) {
+func renew(_ context.Context, v session.Session) {
 	if err := v.Renew(); err != nil {
 		panic(err)
 	}
@@ -40,19 +40,19 @@ func TestRenewReplacesTheSecret(t *testing.T) {
 // An attacker who planted a cookie must not read for ten seconds what its victim's
 // login has written.
 func TestRenewTogetherWithAWriteGivesNoGrace(t *testing.T) {
-	for name, write := range map[string]func(ctx context.Context, v *session.Session) error{
-		"Set":    func(_ context.Context, v *session.Session) error { return v.Set("role", "admin") },
-		"Add":    func(_ context.Context, v *session.Session) error { return v.Add("logins", 1) },
-		"Delete": func(_ context.Context, v *session.Session) error { return v.Delete("guest") },
-		"Bind":   func(_ context.Context, v *session.Session) error { return v.Bind("ada") },
-		"Update": func(ctx context.Context, _ *session.Session) error {
+	for name, write := range map[string]func(ctx context.Context, v session.Session) error{
+		"Set":    func(_ context.Context, v session.Session) error { return v.Set("role", "admin") },
+		"Add":    func(_ context.Context, v session.Session) error { return v.Add("logins", 1) },
+		"Delete": func(_ context.Context, v session.Session) error { return v.Delete("guest") },
+		"Bind":   func(_ context.Context, v session.Session) error { return v.Bind("ada") },
+		"Update": func(ctx context.Context, _ session.Session) error {
 			return userField.Update(ctx, func(string) (string, error) { return "ada", nil })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, session.Options{})
 			planted := s.login(t, "ada")
-			renewed := cookieOf(t, s.do(t, planted, func(ctx context.Context, v *session.Session) {
+			renewed := cookieOf(t, s.do(t, planted, func(ctx context.Context, v session.Session) {
 				require.NoError(t, v.Renew())
 				require.NoError(t, write(ctx, v))
 			}))
@@ -66,10 +66,10 @@ func TestOldSecretReadsAndNeverWrites(t *testing.T) {
 	s := newSite(t, session.Options{})
 	old := s.login(t, "ada")
 	notice := session.NewFlash[string]("notice")
-	s.do(t, old, func(ctx context.Context, _ *session.Session) { require.NoError(t, notice.Set(ctx, "hello")) })
+	s.do(t, old, func(ctx context.Context, _ session.Session) { require.NoError(t, notice.Set(ctx, "hello")) })
 	renewed := cookieOf(t, s.do(t, old, renew))
 
-	h := s.do(t, old, func(ctx context.Context, v *session.Session) {
+	h := s.do(t, old, func(ctx context.Context, v session.Session) {
 		user, err := v.Get("user")
 		require.NoError(t, err)
 		require.Equal(t, "ada", user)
@@ -91,7 +91,7 @@ func TestOldSecretReadsAndNeverWrites(t *testing.T) {
 		require.Equal(t, before, s.store.calls(), "the store is not even asked")
 	})
 	require.Empty(t, h["Set-Cookie"], "the renewed cookie stays")
-	s.do(t, renewed, func(ctx context.Context, v *session.Session) {
+	s.do(t, renewed, func(ctx context.Context, v session.Session) {
 		user, err := v.Get("user")
 		require.NoError(t, err)
 		require.Equal(t, "ada", user)
@@ -110,7 +110,7 @@ func TestOnlyTheLatestSecretHasAGrace(t *testing.T) {
 	require.Empty(t, s.user(t, first))
 	require.Equal(t, "ada", s.user(t, second))
 	require.Equal(t, "ada", s.user(t, third))
-	s.do(t, third, func(_ context.Context, v *session.Session) { require.NoError(t, v.Bind("ada")) })
+	s.do(t, third, func(_ context.Context, v session.Session) { require.NoError(t, v.Bind("ada")) })
 	for _, dead := range []string{first, second, third} {
 		require.Empty(t, s.user(t, dead), "Bind ends every grace at once")
 	}

@@ -3,13 +3,18 @@ package session
 import (
 	"context"
 	"encoding/json"
+
 	"fmt"
+
 	"sync"
 	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
+
+// sessionKey is the property "session". It is not exported because Invalidate would drop writes.
+var sessionKey = reqctx.NewKey[Session]("session")
 
 // A Session is one request's view of its visitor's session. Get it with [From].
 //
@@ -27,14 +32,21 @@ import (
 // return [reqctx.ErrFinished] then. It formats as "[redacted]".
 type Session struct {
 	redacted
-	m   *Manager
-	c   *reqctx.Context
-	err error // why From failed; m and c are nil then
+	ctx   context.Context // of the caller of From
+	state *state          // nil in what From returns, whose methods load it
+}
+
+// state is the loaded session of a request, with the writes that are not saved yet. All
+// Sessions of a request share it.
+type state struct {
+	redacted
+	m *Manager
+	c *reqctx.Context
 
 	updating atomic.Bool // an update waits for its turn or has it
 
 	mu      sync.Mutex       // never held across I/O or a caller's code
-	snap    *snapshot        // what the store has, as far as is known; nil until the load
+	snap    *snapshot        // what the store has, as far as is known
 	writes  map[string]write // the fields to save; read-only once the header goes out
 	size    int              // of the session with its writes
 	swapped bool             // a field was changed in the store after the load
@@ -43,13 +55,96 @@ type Session struct {
 	user    string           // the save also binds the session to this user, unless empty
 }
 
+// From returns the session of ctx's request. It does no I/O; errors of loading come from the
+// methods. It returns an error, which all methods return as well, if ctx carries no request, if
+// the request is finished, or if Provide was not called.
+func From(ctx context.Context) (Session, error) {
+	_, err, loaded := sessionKey.Peek(ctx)
+	if loaded {
+		err = nil // the methods return the error of the load
+	}
+	return Session{ctx: ctx}, err
+}
+
+// load returns the request's session, which it loads if necessary.
+func (s Session) load() (*state, error) {
+	loaded, err := sessionKey.Get(s.ctx)
+	return loaded.state, err
+}
+
+// lock loads the session and locks it.
+func (s Session) lock() (*state, error) {
+	st, err := s.load()
+	if err == nil {
+		st.mu.Lock()
+	}
+	return st, err
+}
+
+// lockForWrite is lock for a method that changes the session. It returns an error if the header
+// is going out or the request's secret is an old one.
+func (s Session) lockForWrite(method, field string) (*state, error) {
+	st, err := s.loadForWrite(method, field)
+	if err == nil {
+		err = st.lockForWrite(method, field)
+	}
+	return st, err
+}
+
+// loadForWrite is load, unless the header is already going out.
+func (s Session) loadForWrite(method, field string) (*state, error) {
+	if c := reqctx.From(s.ctx); c != nil && c.Committed() {
+		return nil, lateError(method, field)
+	}
+	return s.load()
+}
+
+func (s *state) lockForWrite(method, field string) error {
+	s.mu.Lock()
+	var err error
+	switch {
+	case s.c.Committed():
+		err = lateError(method, field)
+	case s.snap.old:
+		err = errRenewed()
+	default: // commit has yet to lock s.mu, and will see what is written until then
+		return nil
+	}
+	s.mu.Unlock()
+	return err
+}
+
+// errRenewed is the error of a write by a request whose secret is an old one.
+func errRenewed() error { return &Error{Action: "save", Err: ErrGone} }
+
+// lockForEnd is lockForWrite for methods that end sessions: it loads this one even if the client
+// has gone, and the header may go out meanwhile. It returns the token of the saved session.
+func (s Session) lockForEnd(method string) (*state, token, error) {
+	st, err := s.loadForWrite(method, "")
+	if err != nil && s.ctx.Err() != nil {
+		if _, err, failed := sessionKey.Peek(s.ctx); failed && err != nil {
+			_ = sessionKey.Invalidate(s.ctx) // the load may have been cancelled
+		}
+		st, err = Session{ctx: context.WithoutCancel(s.ctx)}.loadForWrite(method, "")
+	}
+	if err != nil {
+		return nil, token{}, err
+	}
+	st.mu.Lock()
+	if st.snap.old {
+		st.mu.Unlock()
+		return nil, token{}, errRenewed()
+	}
+	return st, st.snap.token, nil
+}
+
 // Get returns the value of a field as encoding/json decodes it into an any, so
 // that numbers are float64; nil if there is none. A value that cannot be decoded
 // is logged and reads as nil: it doesn't end the session.
-func (s *Session) Get(name string) (any, error) {
+func (s Session) Get(name string) (any, error) {
 	var v any
-	val, err := s.value(s.c, name)
-	if err != nil || !s.decode(name, val, nil, &v) {
+	st, val, err := s.value(name)
+	if err != nil || !st.decode(name, val, nil, &v) {
 		return nil, err
 	}
 	return v, nil
@@ -58,45 +153,46 @@ func (s *Session) Get(name string) (any, error) {
 // Set gives a field the JSON encoding of v; later changes of v don't count. It
 // returns an error if v cannot be encoded, or one that is [ErrTooLarge] if it would exceed
 // Options.MaxFieldBytes or MaxBytes, and changes nothing then.
-func (s *Session) Set(name string, v any) error { return s.encode(s.c, name, nil, v, false) }
+func (s Session) Set(name string, v any) error { return s.encode(name, nil, v, false) }
 
 // Add adds n to a field that holds a whole number, or nothing, which counts as 0.
 // The store adds, so that concurrent requests lose nothing. It returns
 // [ErrNotCounter] if the field holds something else, or if the sum would be out of the
 // range of -MaxCounter to MaxCounter.
-func (s *Session) Add(name string, n int64) error {
-	return s.keepWrite(s.c, name, write{Change: storage.Change{Op: storage.OpAdd, N: n}})
+func (s Session) Add(name string, n int64) error {
+	return s.keepWrite(name, write{Change: storage.Change{Op: storage.OpAdd, N: n}})
 }
 
 // Delete removes a field, if it is there. It doesn't make a session.
-func (s *Session) Delete(name string) error {
-	return s.keepWrite(s.c, name, write{Change: storage.Change{Op: storage.OpDelete}})
+func (s Session) Delete(name string) error {
+	return s.keepWrite(name, write{Change: storage.Change{Op: storage.OpDelete}})
 }
 
 // Take returns the value of a field, as Get does, and removes it as [Flash.Take] does.
-func (s *Session) Take(name string) (any, error) {
+func (s Session) Take(name string) (any, error) {
 	var v any
-	val, err := s.take(s.c, name)
-	if err != nil || !s.decode(name, val, nil, &v) {
+	st, val, err := s.take(name)
+	if err != nil || !st.decode(name, val, nil, &v) {
 		return nil, err
 	}
 	return v, nil
 }
 
 // value returns a field, the request's own writes first.
-func (s *Session) value(ctx context.Context, name string) (storage.Value, error) {
+func (s Session) value(name string) (*state, storage.Value, error) {
 	if name == "" {
-		return storage.Value{}, errNoName
+		return nil, storage.Value{}, errNoName
 	}
-	if err := s.loadAndLock(ctx); err != nil {
-		return storage.Value{}, err
+	st, err := s.lock()
+	if err != nil {
+		return nil, storage.Value{}, err
 	}
-	defer s.mu.Unlock()
-	return s.valueLocked(name), nil
+	defer st.mu.Unlock()
+	return st, st.valueLocked(name), nil
 }
 
 // valueLocked returns a field as this request sees it.
-func (s *Session) valueLocked(name string) storage.Value {
+func (s *state) valueLocked(name string) storage.Value {
 	bytes, exists := s.snap.fields[name]
 	v := storage.Value{Exists: exists, Bytes: bytes}
 	if w, written := s.writes[name]; written {
@@ -108,7 +204,7 @@ func (s *Session) valueLocked(name string) storage.Value {
 // decode decodes a field's value into the pointer v, and logs an error. It reports
 // whether there was a value that could be decoded; otherwise v may be half written. A nil
 // codec is JSON.
-func (s *Session) decode(name string, val storage.Value, codec Codec, v any) bool {
+func (s *state) decode(name string, val storage.Value, codec Codec, v any) bool {
 	if !val.Exists {
 		return false
 	}
@@ -126,12 +222,12 @@ func decodeValue(data []byte, codec Codec, v any) error {
 	return codec.Decode(data, v)
 }
 
-func (s *Session) encode(ctx context.Context, name string, codec Codec, v any, guard bool) error {
+func (s Session) encode(name string, codec Codec, v any, guard bool) error {
 	data, err := encodeValue(name, codec, v)
 	if err != nil {
 		return err
 	}
-	return s.keepWrite(ctx, name, write{Change: storage.Change{Op: storage.OpSet, Value: data}, guard: guard})
+	return s.keepWrite(name, write{Change: storage.Change{Op: storage.OpSet, Value: data}, guard: guard})
 }
 
 func encodeValue(name string, codec Codec, v any) (data []byte, err error) {
@@ -144,47 +240,4 @@ func encodeValue(name string, codec Codec, v any) (data []byte, err error) {
 		return nil, fmt.Errorf("session: field %q cannot be encoded: %w", name, err)
 	}
 	return data, nil
-}
-
-// loadAndLock loads the session and locks s.mu. After an error s.mu is not locked.
-func (s *Session) loadAndLock(ctx context.Context) error {
-	if s.err != nil {
-		return s.err
-	}
-	snap, err := loadKey.Get(ctx)
-	if err != nil {
-		return err
-	}
-	s.lockWith(snap)
-	return nil
-}
-
-// lockWith locks s.mu, with snap as the snapshot if there is none yet.
-func (s *Session) lockWith(snap *snapshot) {
-	s.mu.Lock()
-	if s.snap == nil {
-		s.snap, s.size = snap, snap.size
-	}
-}
-
-// lockForWrite is loadAndLock for a method that changes the session. It returns an error if
-// the header is going out or the request's secret is an old one.
-func (s *Session) lockForWrite(ctx context.Context, method, field string) error {
-	if s.err == nil && s.c.Committed() {
-		return lateError(method, field) // without a load
-	}
-	if err := s.loadAndLock(ctx); err != nil {
-		return err
-	}
-	var err error
-	switch {
-	case s.c.Committed():
-		err = lateError(method, field)
-	case s.snap.old:
-		err = &Error{Action: "save", Err: ErrGone}
-	default: // commit has yet to lock s.mu, and will see what is written until then
-		return nil
-	}
-	s.mu.Unlock()
-	return err
 }

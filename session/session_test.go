@@ -18,7 +18,7 @@ func TestUntouchedSessionCostsNothing(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	before := s.store.calls()
-	h := s.do(t, cookie, func(context.Context, *session.Session) {})
+	h := s.do(t, cookie, func(context.Context, session.Session) {})
 	require.Empty(t, h)
 	require.Equal(t, before, s.store.calls())
 }
@@ -27,7 +27,7 @@ func TestReadingIsOneStoreCallAndNoCookie(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	before := s.store.calls()
-	h := s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	h := s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
@@ -66,7 +66,7 @@ func TestNoUsableCookieIsAnEmptySession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := s.store.calls()
-			h := s.do(t, tt.cookie, func(ctx context.Context, v *session.Session) {
+			h := s.do(t, tt.cookie, func(ctx context.Context, v session.Session) {
 				user, err := v.Get("user")
 				require.NoError(t, err)
 				require.Nil(t, user)
@@ -82,7 +82,7 @@ func TestNoUsableCookieIsAnEmptySession(t *testing.T) {
 	}
 	t.Run("a write makes a session of its own", func(t *testing.T) {
 		for _, cookie := range []string{unknown, forged} {
-			h := s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+			h := s.do(t, cookie, func(ctx context.Context, v session.Session) {
 				require.NoError(t, v.Set("user", "eve"))
 			})
 			fresh := cookieOf(t, h)
@@ -95,7 +95,7 @@ func TestNoUsableCookieIsAnEmptySession(t *testing.T) {
 
 func TestFirstWriteMakesASession(t *testing.T) {
 	s := newSite(t, session.Options{})
-	h := s.do(t, "", func(ctx context.Context, v *session.Session) {
+	h := s.do(t, "", func(ctx context.Context, v session.Session) {
 		require.NoError(t, v.Set("user", "ada"))
 		require.NoError(t, v.Set("gone", 1))
 		require.NoError(t, v.Delete("gone"))
@@ -115,7 +115,7 @@ func TestChangeIsTwoStoreCallsAndNoCookie(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	before := s.store.calls()
-	h := s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	h := s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		require.NoError(t, v.Set("a", 1))
 		require.NoError(t, v.Set("b", map[string]any{"c": []int{1, 2}}))
 		got, err := v.Get("b")
@@ -125,7 +125,7 @@ func TestChangeIsTwoStoreCallsAndNoCookie(t *testing.T) {
 	require.Equal(t, http.Header{"Vary": {"Cookie"}}, h)
 	require.Equal(t, [3]int64{before[0] + 1, before[1] + 1, 0}, s.store.calls())
 
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		require.NoError(t, v.Delete("a"))
 		got, err := v.Get("a")
 		require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestChangeIsTwoStoreCallsAndNoCookie(t *testing.T) {
 		require.Equal(t, "ada", got)
 		require.Empty(t, s.log.String(), "a deleted field is no broken one")
 	})
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		got, err := v.Get("a")
 		require.NoError(t, err)
 		require.Nil(t, got)
@@ -144,7 +144,7 @@ func TestChangeIsTwoStoreCallsAndNoCookie(t *testing.T) {
 
 func TestSetThenDeleteWithoutSessionMakesNone(t *testing.T) {
 	s := newSite(t, session.Options{})
-	h := s.do(t, "", func(ctx context.Context, v *session.Session) {
+	h := s.do(t, "", func(ctx context.Context, v session.Session) {
 		require.NoError(t, v.Set("a", 1))
 		require.NoError(t, v.Delete("a"))
 	})
@@ -154,7 +154,7 @@ func TestSetThenDeleteWithoutSessionMakesNone(t *testing.T) {
 
 func TestBadWritesAreRefused(t *testing.T) {
 	s := newSite(t, session.Options{})
-	h := s.do(t, "", func(ctx context.Context, v *session.Session) {
+	h := s.do(t, "", func(ctx context.Context, v session.Session) {
 		require.ErrorContains(t, v.Set("callback", func() {}), `session: field "callback"`)
 		require.Error(t, v.Set("", 1))
 		require.Error(t, v.Delete(""))

@@ -66,7 +66,7 @@ func (s *site) end(t testing.TB, c *reqctx.Context) (http.Header, error) {
 }
 
 // do is a request from its first byte to its last.
-func (s *site) do(t testing.TB, cookie string, handler func(ctx context.Context, v *session.Session)) http.Header {
+func (s *site) do(t testing.TB, cookie string, handler func(ctx context.Context, v session.Session)) http.Header {
 	t.Helper()
 	c := s.begin(t, cookie)
 	handler(c, from(t, c))
@@ -78,7 +78,7 @@ func (s *site) do(t testing.TB, cookie string, handler func(ctx context.Context,
 // login makes a session and returns its cookie line.
 func (s *site) login(t testing.TB, user string) string {
 	t.Helper()
-	return cookieOf(t, s.do(t, "", func(ctx context.Context, v *session.Session) {
+	return cookieOf(t, s.do(t, "", func(ctx context.Context, v session.Session) {
 		require.NoError(t, userField.Set(ctx, user))
 	}))
 }
@@ -86,7 +86,7 @@ func (s *site) login(t testing.TB, user string) string {
 // user returns the user of the cookie line.
 func (s *site) user(t testing.TB, cookie string) (user string) {
 	t.Helper()
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		var err error
 		user, err = userField.Get(ctx)
 		require.NoError(t, err)
@@ -96,7 +96,7 @@ func (s *site) user(t testing.TB, cookie string) (user string) {
 
 var userField = session.NewField[string]("user")
 
-func from(t testing.TB, ctx context.Context) *session.Session {
+func from(t testing.TB, ctx context.Context) session.Session {
 	t.Helper()
 	v, err := session.From(ctx)
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 func TestFieldHasALargestSize(t *testing.T) {
 	s := newSite(t, session.Options{MaxFieldBytes: 100})
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		require.NoError(t, v.Set("f", strings.Repeat("x", 97))) // and its quotes
 		err := v.Set("f", strings.Repeat("x", 98))
 		require.ErrorIs(t, err, session.ErrTooLarge)
@@ -34,12 +34,12 @@ func TestSessionHasALargestSize(t *testing.T) {
 	const each = 64 + 2 + 34
 	s := newSite(t, session.Options{MaxBytes: 5 * each})
 	value := strings.Repeat("x", 32)
-	cookie := cookieOf(t, s.do(t, "", func(_ context.Context, v *session.Session) {
+	cookie := cookieOf(t, s.do(t, "", func(_ context.Context, v session.Session) {
 		for i := range 3 {
 			require.NoError(t, v.Set(fmt.Sprint("f", i), value))
 		}
 	}))
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		for range 3 { // what replaces counts once
 			require.NoError(t, v.Set("f3", value))
 			require.NoError(t, v.Set("f4", value))
@@ -67,7 +67,7 @@ func TestSessionHasALargestSize(t *testing.T) {
 func TestUpdatesCountTowardsTheSize(t *testing.T) {
 	s := newSite(t, session.Options{MaxBytes: 1000})
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		require.NoError(t, device.Update(ctx, func(string) (string, error) { return strings.Repeat("x", 700), nil }))
 		require.ErrorIs(t, v.Set("more", strings.Repeat("x", 100)), session.ErrTooLarge)
 	})
@@ -76,7 +76,7 @@ func TestUpdatesCountTowardsTheSize(t *testing.T) {
 func TestFiveMegabytesAreRefusedAtOnce(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(_ context.Context, v *session.Session) {
+	s.do(t, cookie, func(_ context.Context, v session.Session) {
 		require.ErrorIs(t, v.Set("big", strings.Repeat("x", 5<<20)), session.ErrTooLarge)
 		for i := range 3 {
 			require.NoError(t, v.Set(fmt.Sprint("f", i), strings.Repeat("x", 60<<10)))
@@ -88,7 +88,7 @@ func TestFiveMegabytesAreRefusedAtOnce(t *testing.T) {
 // A user's name may come from a form.
 func TestUserHasALargestSize(t *testing.T) {
 	s := newSite(t, session.Options{MaxFieldBytes: 100})
-	s.do(t, "", func(_ context.Context, v *session.Session) {
+	s.do(t, "", func(_ context.Context, v session.Session) {
 		require.NoError(t, v.Bind(strings.Repeat("a", 100)))
 		require.ErrorIs(t, v.Bind(strings.Repeat("a", 101)), session.ErrTooLarge)
 		user, err := v.User()
@@ -101,7 +101,7 @@ func TestNameThatIsTooLongIsNotSent(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	before := s.store.calls()
-	s.do(t, cookie, func(_ context.Context, v *session.Session) {
+	s.do(t, cookie, func(_ context.Context, v session.Session) {
 		require.ErrorIs(t, v.Delete(strings.Repeat("n", 5<<20)), session.ErrTooLarge)
 	})
 	require.Equal(t, before[1], s.store.calls()[1])
@@ -110,11 +110,11 @@ func TestNameThatIsTooLongIsNotSent(t *testing.T) {
 // A lowered limit must not make an existing session unusable.
 func TestTooLargeSessionMayShrink(t *testing.T) {
 	store := newMemory(t, memstore.Options{})
-	cookie := cookieOf(t, newSiteOn(t, store, session.Options{}).do(t, "", func(_ context.Context, v *session.Session) {
+	cookie := cookieOf(t, newSiteOn(t, store, session.Options{}).do(t, "", func(_ context.Context, v session.Session) {
 		require.NoError(t, v.Set("big", strings.Repeat("x", 5000)))
 	}))
 	s := newSiteOn(t, store, session.Options{MaxBytes: 1000})
-	s.do(t, cookie, func(_ context.Context, v *session.Session) {
+	s.do(t, cookie, func(_ context.Context, v session.Session) {
 		require.ErrorIs(t, v.Set("a", 1), session.ErrTooLarge)
 		require.NoError(t, v.Set("big", strings.Repeat("y", 5000)), "as large as before")
 		require.NoError(t, v.Set("big", strings.Repeat("x", 4000)))

@@ -183,7 +183,7 @@ func TestOthersDoNotWaitForAnUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *site, cookie string) {
 		release, releaseNew := s.hold(t, cookie, plus(1)), s.hold(t, "", plus(1))
 		start := time.Now()
-		s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+		s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 			require.NoError(t, balance.Set(ctx, 40))
 			require.NoError(t, visits.Add(ctx, 1))
 			require.NoError(t, cartField.Update(ctx, func(c cart) (cart, error) { return c, nil }))

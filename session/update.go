@@ -14,7 +14,7 @@ import (
 const updateTries = 64
 
 // update replaces a field by the result of fn, which is called without a lock.
-func (s *Session) update(ctx context.Context, name string, fn func(storage.Value) (storage.Value, error)) error {
+func (s *state) update(ctx context.Context, name string, fn func(storage.Value) (storage.Value, error)) error {
 	for try := range updateTries {
 		if done, err := s.tryUpdate(ctx, name, fn, try > 0); done || err != nil {
 			return err
@@ -25,8 +25,8 @@ func (s *Session) update(ctx context.Context, name string, fn func(storage.Value
 
 // tryUpdate is one try of update. It reads a stored field again if stale is true or if
 // another request has updated the field while this one waited for its turn.
-func (s *Session) tryUpdate(ctx context.Context, name string, fn func(storage.Value) (storage.Value, error), stale bool) (bool, error) {
-	if err := s.lockForWrite(ctx, "the update", name); err != nil {
+func (s *state) tryUpdate(ctx context.Context, name string, fn func(storage.Value) (storage.Value, error), stale bool) (bool, error) {
+	if err := s.lockForWrite("the update", name); err != nil {
 		return false, err
 	}
 	t, old, stored := s.snap.token, s.valueLocked(name), s.isStoredLocked(name)
@@ -55,30 +55,30 @@ func (s *Session) tryUpdate(ctx context.Context, name string, fn func(storage.Va
 }
 
 // take returns a field's value and removes it, unless another request did so first.
-func (s *Session) take(ctx context.Context, name string) (storage.Value, error) {
-	err := s.lockForWrite(ctx, "Take", name)
+func (s Session) take(name string) (*state, storage.Value, error) {
+	st, err := s.lockForWrite("Take", name)
 	if err == nil {
-		t, v := s.snap.token, s.valueLocked(name)
-		s.mu.Unlock()
+		t, v := st.snap.token, st.valueLocked(name)
+		st.mu.Unlock()
 		if !v.Exists {
-			return v, nil
+			return st, v, nil
 		}
 		var done bool
-		if done, err = s.compareAndSwap(ctx, t, name, v, storage.Change{Op: storage.OpDelete}); done {
-			return v, nil
+		if done, err = st.compareAndSwap(s.ctx, t, name, v, storage.Change{Op: storage.OpDelete}); done {
+			return st, v, nil
 		}
 	}
 	if errors.Is(err, ErrGone) { // the session ended, or its secret is an old one, which may only read
 		err = nil
 	}
-	return storage.Value{}, err
+	return st, storage.Value{}, err
 }
 
 // compareAndSwap applies c to a field, if the field is still old and the session still the one
 // of t. A field that only this request has, or has written, is swapped here and saved
 // with the other writes; any other in the store, at once. It returns false if the field was
 // changed meanwhile.
-func (s *Session) compareAndSwap(ctx context.Context, t token, name string, old storage.Value, c storage.Change) (bool, error) {
+func (s *state) compareAndSwap(ctx context.Context, t token, name string, old storage.Value, c storage.Change) (bool, error) {
 	local, done, err := s.compareAndSwapLocal(t, name, old, c)
 	if local || err != nil {
 		return done, err
@@ -99,8 +99,8 @@ func (s *Session) compareAndSwap(ctx context.Context, t token, name string, old 
 }
 
 // compareAndSwapLocal swaps a field that isn't the store's yet; local reports whether it was one.
-func (s *Session) compareAndSwapLocal(t token, name string, old storage.Value, c storage.Change) (local, done bool, err error) {
-	if err := s.lockForWrite(s.c, "the update", name); err != nil {
+func (s *state) compareAndSwapLocal(t token, name string, old storage.Value, c storage.Change) (local, done bool, err error) {
+	if err := s.lockForWrite("the update", name); err != nil {
 		return true, false, err
 	}
 	defer s.mu.Unlock()
@@ -123,13 +123,13 @@ func (s *Session) compareAndSwapLocal(t token, name string, old storage.Value, c
 
 // isStoredLocked reports whether this request sees a field as the store has it. Otherwise
 // the request has written the field or has no stored session.
-func (s *Session) isStoredLocked(name string) bool {
+func (s *state) isStoredLocked(name string) bool {
 	_, written := s.writes[name]
 	return s.snap.exists && !written
 }
 
 // reloadField reads one field from the store. The others stay as they were loaded.
-func (s *Session) reloadField(ctx context.Context, t token, name string) (storage.Value, error) {
+func (s *state) reloadField(ctx context.Context, t token, name string) (storage.Value, error) {
 	rec, err := s.m.store.Load(ctx, t.locator, t.digest, s.m.limits)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):

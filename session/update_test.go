@@ -18,7 +18,7 @@ func plus(n int) func(int) (int, error) { return func(v int) (int, error) { retu
 
 func (s *site) balance(t *testing.T, cookie string) (n int) {
 	t.Helper()
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		var err error
 		n, err = balance.Get(ctx)
 		require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestUpdateIsAtOnceAndOneStoreCall(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	before := s.store.calls()
-	h := s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+	h := s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		require.NoError(t, balance.Update(ctx, plus(5)))
 		require.Equal(t, 5, s.balance(t, cookie), "another request sees it already")
 		got, err := balance.Get(ctx)
@@ -60,7 +60,7 @@ func TestUpdatesOfOneRequestAllCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, session.Options{})
 			cookie := s.login(t, "ada")
-			s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+			s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 				require.NoError(t, prepare(ctx))
 				var wg sync.WaitGroup
 				for range 10 {
@@ -81,11 +81,11 @@ func TestUpdateRetriesWithTheNewValue(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	var seen []int
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		require.NoError(t, balance.Update(ctx, func(v int) (int, error) {
 			seen = append(seen, v)
 			if len(seen) == 1 {
-				s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, balance.Set(ctx, 40)) })
+				s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, balance.Set(ctx, 40)) })
 			}
 			return v + 2, nil
 		}))
@@ -98,10 +98,10 @@ func TestUpdateGivesUpUnderContention(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	tries := 0
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		err := balance.Update(ctx, func(v int) (int, error) {
 			tries++
-			s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, balance.Set(ctx, v+1000)) })
+			s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, balance.Set(ctx, v+1000)) })
 			return v + 1, nil
 		})
 		require.ErrorIs(t, err, session.ErrConflict)
@@ -114,7 +114,7 @@ func TestUpdateThatRefusesChangesNothing(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	broke := errors.New("broke")
-	h := s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+	h := s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		before := s.store.calls()
 		require.ErrorIs(t, balance.Update(ctx, func(int) (int, error) { return 0, broke }), broke)
 		callback := session.NewField[any]("callback")
@@ -129,7 +129,7 @@ func TestUpdateThatRefusesChangesNothing(t *testing.T) {
 
 func TestUpdateWithoutSessionIsSavedWithTheRest(t *testing.T) {
 	s := newSite(t, session.Options{})
-	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, v *session.Session) {
+	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, v session.Session) {
 		require.NoError(t, balance.Update(ctx, plus(3)))
 		require.NoError(t, balance.Update(ctx, plus(4)))
 		require.NoError(t, v.Set("user", "ada"))
@@ -147,7 +147,7 @@ func TestUpdateOverAnAdditionLosesNothing(t *testing.T) {
 	c := s.begin(t, cookie)
 	require.NoError(t, count.Add(c, 1))
 	require.NoError(t, balance.Update(c, plus(10)))
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) { require.NoError(t, count.Add(ctx, 100)) })
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, count.Add(ctx, 100)) })
 	_, err := s.end(t, c)
 	require.ErrorIs(t, err, session.ErrConflict)
 	require.Equal(t, 100, s.balance(t, cookie))
@@ -159,7 +159,7 @@ func TestUpdateOfAnEndedSession(t *testing.T) {
 	c := s.begin(t, cookie)
 	_, err := balance.Get(c)
 	require.NoError(t, err)
-	s.do(t, cookie, func(_ context.Context, v *session.Session) { require.NoError(t, v.Destroy()) })
+	s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, v.Destroy()) })
 	require.ErrorIs(t, balance.Update(c, plus(1)), session.ErrGone)
 	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 	require.ErrorIs(t, balance.Update(c, plus(1)), reqctx.ErrCommitted)
@@ -169,7 +169,7 @@ func TestUpdateOfAnEndedSession(t *testing.T) {
 func TestUpdateWhileTheSessionEnds(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		err := balance.Update(ctx, func(int) (int, error) { return 1, v.Destroy() })
 		require.ErrorIs(t, err, session.ErrGone)
 	})
@@ -205,10 +205,10 @@ func TestUpdateWithStoreDown(t *testing.T) {
 func TestUpdateOfAValueThatCannotBeDecoded(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		require.NoError(t, v.Set("cart", strings.Repeat("x", 10)))
 	})
-	s.do(t, cookie, func(ctx context.Context, _ *session.Session) {
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		require.NoError(t, cartField.Update(ctx, func(c cart) (cart, error) {
 			require.Equal(t, cart{}, c)
 			return cart{Total: 1}, nil
@@ -224,7 +224,7 @@ func TestUpdateOfAValueThatCannotBeDecoded(t *testing.T) {
 func TestUpdateRetriesOverAWriteOfItsRequest(t *testing.T) {
 	s := newSite(t, session.Options{})
 	var seen []int
-	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, _ *session.Session) {
+	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, _ session.Session) {
 		require.NoError(t, balance.Update(ctx, func(v int) (int, error) {
 			if seen = append(seen, v); len(seen) == 1 {
 				require.NoError(t, balance.Set(ctx, 40))

@@ -26,25 +26,27 @@ func RequireUser(ctx context.Context) (string, error) {
 // cart of a visitor; but those of another user don't: Bind first destroys a session that is bound to
 // one. user is any string that is not empty and not longer than Options.MaxFieldBytes
 // ([ErrTooLarge]), best an id that never changes. The store keeps it with the session, unencrypted.
-func (s *Session) Bind(user string) error {
+func (s Session) Bind(user string) error {
 	if user == "" {
 		return errors.New("session: Bind: user is empty")
 	}
-	if s.err != nil {
-		return s.err
-	}
-	if limit := s.m.opts.MaxFieldBytes; len(user) > limit {
-		return errtext.New(fmt.Sprintf("session: user too large: %d bytes, and Options.MaxFieldBytes is %d", len(user), limit), ErrTooLarge)
-	}
-	if err := s.lockForWrite(s.c, "Bind", ""); err != nil {
+	st, err := s.lockForWrite("Bind", "")
+	if err != nil {
 		return err
 	}
-	if bound := s.userLocked(); bound == "" || bound == user {
-		s.user = user
-		s.mu.Unlock()
+	bound := st.userLocked()
+	limit := st.m.opts.MaxFieldBytes
+	same := bound == "" || bound == user
+	if same && len(user) <= limit {
+		st.user = user
+	}
+	st.mu.Unlock()
+	switch {
+	case len(user) > limit:
+		return errtext.New(fmt.Sprintf("session: user too large: %d bytes, and Options.MaxFieldBytes is %d", len(user), limit), ErrTooLarge)
+	case same:
 		return nil
 	}
-	s.mu.Unlock()
 	if err := s.Destroy(); err != nil {
 		return err
 	}
@@ -53,15 +55,16 @@ func (s *Session) Bind(user string) error {
 
 // User returns the user to whom the session is bound, or will be when it is saved; ""
 // if there is none.
-func (s *Session) User() (string, error) {
-	if err := s.loadAndLock(s.c); err != nil {
+func (s Session) User() (string, error) {
+	st, err := s.lock()
+	if err != nil {
 		return "", err
 	}
-	defer s.mu.Unlock()
-	return s.userLocked(), nil
+	defer st.mu.Unlock()
+	return st.userLocked(), nil
 }
 
-func (s *Session) userLocked() string {
+func (s *state) userLocked() string {
 	if s.user != "" {
 		return s.user
 	}
@@ -70,28 +73,29 @@ func (s *Session) userLocked() string {
 
 // List returns the saved sessions of this session's user, the newest first; this
 // session is among them once it is saved. It returns [ErrNotBound] if no user is bound.
-func (s *Session) List() ([]Info, error) {
-	if err := s.loadAndLock(s.c); err != nil {
+func (s Session) List() ([]Info, error) {
+	st, err := s.lock()
+	if err != nil {
 		return nil, err
 	}
-	user, own := s.userLocked(), s.snap.token.locator
-	s.mu.Unlock()
-	return s.m.list(s.c, user, own)
+	user, own := st.userLocked(), st.snap.token.locator
+	st.mu.Unlock()
+	return st.m.list(s.ctx, user, own)
 }
 
 // Revoke removes one of the user's other sessions, by its Info.ID, at once. It returns
 // nil if that session has already ended. To end this session, use Destroy.
-func (s *Session) Revoke(id string) error {
-	user, own, err := s.authorize("Revoke")
+func (s Session) Revoke(id string) error {
+	st, user, own, err := s.authorize("Revoke")
 	if err != nil {
 		return err
 	}
 	if id == infoID(own) {
 		return errors.New("session: Revoke of the request's own session; use Destroy")
 	}
-	ctx, cancel := s.m.detach(s.c)
+	ctx, cancel := st.m.detach(st.c)
 	defer cancel()
-	return s.m.Revoke(ctx, user, id)
+	return st.m.Revoke(ctx, user, id)
 }
 
 // RevokeOthers removes all the other sessions of the user, at once, and returns how
@@ -101,28 +105,28 @@ func (s *Session) Revoke(id string) error {
 //
 // A revoked session never comes back: its record is removed, and a request that has
 // loaded it cannot save. A login at the same moment may come after the revocation.
-func (s *Session) RevokeOthers() (int, error) {
-	user, own, err := s.authorize("RevokeOthers")
+func (s Session) RevokeOthers() (int, error) {
+	st, user, own, err := s.authorize("RevokeOthers")
 	if err != nil {
 		return 0, err
 	}
-	return s.revokeAll(user, own)
+	return st.revokeAll(user, own)
 }
 
 // RevokeAll is RevokeOthers and Destroy: it removes all sessions of the user.
-func (s *Session) RevokeAll() (int, error) {
-	user, _, err := s.authorize("RevokeAll")
+func (s Session) RevokeAll() (int, error) {
+	st, user, _, err := s.authorize("RevokeAll")
 	if err != nil {
 		return 0, err
 	}
-	n, err := s.revokeAll(user, storage.Locator{})
+	n, err := st.revokeAll(user, storage.Locator{})
 	if err != nil {
 		return n, err
 	}
 	return n, s.Destroy()
 }
 
-func (s *Session) revokeAll(user string, except storage.Locator) (int, error) {
+func (s *state) revokeAll(user string, except storage.Locator) (int, error) {
 	ctx, cancel := s.m.detach(s.c)
 	defer cancel()
 	return s.m.revokeAll(ctx, user, except)
@@ -131,27 +135,27 @@ func (s *Session) revokeAll(user string, except storage.Locator) (int, error) {
 // authorize returns the user and the own locator of a session that is about to end
 // others. It asks the store again, because a request with a stolen session must not end
 // others once that session was revoked.
-func (s *Session) authorize(method string) (user string, own storage.Locator, err error) {
-	t, err := s.lockForEnd(method)
+func (s Session) authorize(method string) (st *state, user string, own storage.Locator, err error) {
+	st, t, err := s.lockForEnd(method)
 	if err != nil {
-		return "", own, err
+		return nil, "", own, err
 	}
-	user = s.userLocked()
-	s.mu.Unlock()
+	user = st.userLocked()
+	st.mu.Unlock()
 	switch {
 	case user == "":
-		return "", own, ErrNotBound
+		return nil, "", own, ErrNotBound
 	case t == token{}: // about to be made
-		return user, own, nil
+		return st, user, own, nil
 	}
-	ctx, cancel := s.m.detach(s.c)
+	ctx, cancel := st.m.detach(st.c)
 	defer cancel()
-	rec, err := s.m.store.Load(ctx, t.locator, t.digest, s.m.limits)
+	rec, err := st.m.store.Load(ctx, t.locator, t.digest, st.m.limits)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && rec.Old {
 		err = ErrGone
 	}
 	if err != nil {
-		return "", own, &Error{Action: "revoke", Err: err}
+		return nil, "", own, &Error{Action: "revoke", Err: err}
 	}
-	return user, t.locator, nil
+	return st, user, t.locator, nil
 }

@@ -21,7 +21,7 @@ var device = session.NewField[string]("device")
 // bind logs user in on a device and returns the cookie line.
 func (s *site) bind(t testing.TB, cookie, user, on string) string {
 	t.Helper()
-	return cookieOf(t, s.do(t, cookie, func(ctx context.Context, v *session.Session) {
+	return cookieOf(t, s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		require.NoError(t, v.Bind(user))
 		require.NoError(t, device.Set(ctx, on))
 	}))
@@ -30,7 +30,7 @@ func (s *site) bind(t testing.TB, cookie, user, on string) string {
 // bound returns the user to whom the session of a cookie line is bound.
 func (s *site) bound(t testing.TB, cookie string) (user string) {
 	t.Helper()
-	s.do(t, cookie, func(_ context.Context, v *session.Session) {
+	s.do(t, cookie, func(_ context.Context, v session.Session) {
 		var err error
 		user, err = v.User()
 		require.NoError(t, err)
@@ -47,7 +47,7 @@ func devices(infos []session.Info) (list []string) {
 
 func TestBindMakesASession(t *testing.T) {
 	s := newSite(t, session.Options{})
-	h := s.do(t, "", func(_ context.Context, v *session.Session) {
+	h := s.do(t, "", func(_ context.Context, v session.Session) {
 		require.NoError(t, v.Bind("ada"))
 		user, err := v.User()
 		require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestListShowsTheSessionsOfTheUser(t *testing.T) {
 		s.bind(t, "", "bob", "desk")
 		pass(10 * time.Minute)
 		require.Equal(t, "ada", s.bound(t, phone)) // is used
-		s.do(t, laptop, func(_ context.Context, v *session.Session) {
+		s.do(t, laptop, func(_ context.Context, v session.Session) {
 			infos, err := v.List()
 			require.NoError(t, err)
 			require.Equal(t, []string{"laptop", "phone"}, devices(infos))
@@ -116,7 +116,7 @@ func TestRevokeEndsOneSession(t *testing.T) {
 	phone, laptop, bob := s.bind(t, "", "ada", "phone"), s.bind(t, "", "ada", "laptop"), s.bind(t, "", "bob", "desk")
 	bobs, err := s.m.List(t.Context(), "bob")
 	require.NoError(t, err)
-	s.do(t, laptop, func(_ context.Context, v *session.Session) {
+	s.do(t, laptop, func(_ context.Context, v session.Session) {
 		infos, err := v.List()
 		require.NoError(t, err)
 		for _, i := range infos {
@@ -143,7 +143,7 @@ func TestRevokeOthersLeavesOnlyThisOne(t *testing.T) {
 		others = append(others, s.bind(t, "", "ada", fmt.Sprint(i)))
 	}
 	mine, bob := s.bind(t, "", "ada", "mine"), s.bind(t, "", "bob", "desk")
-	h := s.do(t, mine, func(_ context.Context, v *session.Session) {
+	h := s.do(t, mine, func(_ context.Context, v session.Session) {
 		n, err := v.RevokeOthers()
 		require.NoError(t, err)
 		require.Equal(t, 3, n)
@@ -161,7 +161,7 @@ func TestRevokeOthersAtTheLogin(t *testing.T) {
 	s := newSite(t, session.Options{})
 	old := s.bind(t, "", "ada", "phone")
 	for _, cookie := range []string{"", s.login(t, "guest")} {
-		fresh := cookieOf(t, s.do(t, cookie, func(_ context.Context, v *session.Session) {
+		fresh := cookieOf(t, s.do(t, cookie, func(_ context.Context, v session.Session) {
 			require.NoError(t, v.Bind("ada"))
 			n, err := v.RevokeOthers()
 			require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestRevokeOthersAtTheLogin(t *testing.T) {
 func TestRevokeAllEndsThisOneToo(t *testing.T) {
 	s := newSite(t, session.Options{})
 	phone, mine := s.bind(t, "", "ada", "phone"), s.bind(t, "", "ada", "mine")
-	h := s.do(t, mine, func(_ context.Context, v *session.Session) {
+	h := s.do(t, mine, func(_ context.Context, v session.Session) {
 		require.NoError(t, v.Set("a", 1))
 		n, err := v.RevokeAll()
 		require.NoError(t, err)
@@ -192,12 +192,12 @@ func TestRevokeAllEndsThisOneToo(t *testing.T) {
 
 // A request that loaded a session before it was revoked cannot bring it back.
 func TestRevokedSessionStaysRevoked(t *testing.T) {
-	for name, write := range map[string]func(ctx context.Context, v *session.Session) error{
-		"Set":    func(_ context.Context, v *session.Session) error { return v.Set("late", true) },
-		"Add":    func(_ context.Context, v *session.Session) error { return v.Add("late", 1) },
-		"Renew":  func(_ context.Context, v *session.Session) error { return v.Renew() },
-		"Bind":   func(_ context.Context, v *session.Session) error { return v.Bind("ada") },
-		"Update": func(ctx context.Context, _ *session.Session) error { return balance.Update(ctx, plus(1)) },
+	for name, write := range map[string]func(ctx context.Context, v session.Session) error{
+		"Set":    func(_ context.Context, v session.Session) error { return v.Set("late", true) },
+		"Add":    func(_ context.Context, v session.Session) error { return v.Add("late", 1) },
+		"Renew":  func(_ context.Context, v session.Session) error { return v.Renew() },
+		"Bind":   func(_ context.Context, v session.Session) error { return v.Bind("ada") },
+		"Update": func(ctx context.Context, _ session.Session) error { return balance.Update(ctx, plus(1)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, session.Options{})
@@ -234,7 +234,7 @@ func TestRevokedSessionCannotRevoke(t *testing.T) {
 	thief := from(t, slow)
 	_, err = thief.User()
 	require.NoError(t, err)
-	s.do(t, mine, func(_ context.Context, v *session.Session) {
+	s.do(t, mine, func(_ context.Context, v session.Session) {
 		_, err := v.RevokeOthers()
 		require.NoError(t, err)
 	})
@@ -252,18 +252,18 @@ func TestRevokedSessionCannotRevoke(t *testing.T) {
 // The old secret may still read: that is not enough to end others.
 func TestRenewedSecretCannotRevoke(t *testing.T) {
 	s := newSite(t, session.Options{})
-	bind := func(_ context.Context, v *session.Session) { require.NoError(t, v.Bind("ada")) }
+	bind := func(_ context.Context, v session.Session) { require.NoError(t, v.Bind("ada")) }
 	cookie, other := cookieOf(t, s.do(t, "", bind)), cookieOf(t, s.do(t, "", bind))
 	c := s.begin(t, cookie)
 	v := from(t, c)
 	_, err := v.User()
 	require.NoError(t, err)
-	s.do(t, cookie, func(_ context.Context, v *session.Session) { require.NoError(t, v.Renew()) })
+	s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, v.Renew()) })
 	_, err = v.RevokeOthers()
 	require.ErrorIs(t, err, session.ErrGone)
 	_, err = v.RevokeAll()
 	require.ErrorIs(t, err, session.ErrGone)
-	s.do(t, other, func(_ context.Context, v *session.Session) {
+	s.do(t, other, func(_ context.Context, v session.Session) {
 		infos, err := v.List()
 		require.NoError(t, err)
 		require.Len(t, infos, 2)
@@ -273,7 +273,7 @@ func TestRenewedSecretCannotRevoke(t *testing.T) {
 func TestSessionWithoutUserHasNoOthers(t *testing.T) {
 	s := newSite(t, session.Options{})
 	for _, cookie := range []string{"", s.login(t, "ada")} {
-		s.do(t, cookie, func(_ context.Context, v *session.Session) {
+		s.do(t, cookie, func(_ context.Context, v session.Session) {
 			_, err := v.List()
 			require.ErrorIs(t, err, session.ErrNotBound)
 			_, err = v.RevokeOthers()

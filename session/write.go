@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -31,15 +30,16 @@ func fieldSize(name string, v storage.Value) int {
 
 // keepWrite keeps a write for the save. It returns an error if the write comes too late, is
 // too large, or adds to a field that is not a counter.
-func (s *Session) keepWrite(ctx context.Context, name string, w write) error {
-	if err := s.lockForWrite(ctx, "a write", name); err != nil {
+func (s Session) keepWrite(name string, w write) error {
+	st, err := s.lockForWrite("a write", name)
+	if err != nil {
 		return err
 	}
-	defer s.mu.Unlock()
-	return s.keepWriteLocked(name, w)
+	defer st.mu.Unlock()
+	return st.keepWriteLocked(name, w)
 }
 
-func (s *Session) keepWriteLocked(name string, w write) error {
+func (s *state) keepWriteLocked(name string, w write) error {
 	if name == "" {
 		return errNoName
 	}
@@ -63,7 +63,7 @@ func (s *Session) keepWriteLocked(name string, w write) error {
 }
 
 // combineWritesLocked returns the one write that does what the field's earlier write and w do.
-func (s *Session) combineWritesLocked(name string, w write, after storage.Value) write {
+func (s *state) combineWritesLocked(name string, w write, after storage.Value) write {
 	before, written := s.writes[name]
 	switch {
 	case !written || w.Op != storage.OpAdd:
@@ -79,7 +79,7 @@ func (s *Session) combineWritesLocked(name string, w write, after storage.Value)
 }
 
 // checkSizeLocked returns ErrTooLarge if a field may not change from before to after.
-func (s *Session) checkSizeLocked(name string, before, after storage.Value) error {
+func (s *state) checkSizeLocked(name string, before, after storage.Value) error {
 	grows := fieldSize(name, after) - fieldSize(name, before)
 	sent := grows > 0 || !before.Exists // also to delete a field that another request may have set
 	if n, limit := len(name)+len(after.Bytes), s.m.opts.MaxFieldBytes; n > limit && sent {
@@ -92,7 +92,7 @@ func (s *Session) checkSizeLocked(name string, before, after storage.Value) erro
 }
 
 // updateSnapshot records what the store has in a field now.
-func (s *Session) updateSnapshot(name string, v storage.Value) {
+func (s *state) updateSnapshot(name string, v storage.Value) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.valueLocked(name)
@@ -108,7 +108,7 @@ func (s *Session) updateSnapshot(name string, v storage.Value) {
 }
 
 // isNewLocked reports whether the writes make a session where there is none.
-func (s *Session) isNewLocked() bool {
+func (s *state) isNewLocked() bool {
 	for _, w := range s.writes {
 		if w.Op != storage.OpDelete {
 			return true

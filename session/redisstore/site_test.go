@@ -44,7 +44,7 @@ func (s site) begin(t *testing.T, cookie *http.Cookie) *reqctx.Context {
 }
 
 // request runs one request and returns the cookie that it sets, if any.
-func (s site) request(t *testing.T, cookie *http.Cookie, handle func(s *session.Session) error) (*http.Cookie, error) {
+func (s site) request(t *testing.T, cookie *http.Cookie, handle func(s session.Session) error) (*http.Cookie, error) {
 	c := s.begin(t, cookie)
 	defer c.Finish()
 	sess, err := session.From(c)
@@ -64,7 +64,7 @@ func (s site) request(t *testing.T, cookie *http.Cookie, handle func(s *session.
 	return nil, nil
 }
 
-func login(s *session.Session) error { return s.Set("user", "ada") }
+func login(s session.Session) error { return s.Set("user", "ada") }
 
 func TestConcurrentRequestsKeepFieldsOnRedis(t *testing.T) {
 	const n = 1000
@@ -75,14 +75,14 @@ func TestConcurrentRequestsKeepFieldsOnRedis(t *testing.T) {
 	var wg sync.WaitGroup
 	for k := range n {
 		wg.Go(func() {
-			_, err := sites[k%2].request(t, cookie, func(s *session.Session) error { return s.Set(fmt.Sprint("field", k), k) })
+			_, err := sites[k%2].request(t, cookie, func(s session.Session) error { return s.Set(fmt.Sprint("field", k), k) })
 			if err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	_, err = sites[0].request(t, cookie, func(s *session.Session) error {
+	_, err = sites[0].request(t, cookie, func(s session.Session) error {
 		for k := range n {
 			v, err := s.Get(fmt.Sprint("field", k))
 			require.NoError(t, err)
@@ -99,9 +99,9 @@ func TestWriteDuringLogoutRevivesNothing(t *testing.T) {
 	one, two := newSite(t, c), newSite(t, server.Client(nil))
 	cookie, err := one.request(t, nil, login)
 	require.NoError(t, err)
-	_, err = one.request(t, cookie, func(s *session.Session) error {
+	_, err = one.request(t, cookie, func(s session.Session) error {
 		require.NoError(t, s.Set("late", true))
-		_, err := two.request(t, cookie, (*session.Session).Destroy)
+		_, err := two.request(t, cookie, session.Session.Destroy)
 		return err
 	})
 	require.ErrorIs(t, err, storage.ErrGone)
@@ -112,9 +112,9 @@ func TestWriteDuringLogoutRevivesNothing(t *testing.T) {
 func TestDumpContainsNoUsableSecret(t *testing.T) {
 	c := redistest.Start(t).Client(nil)
 	s := newSite(t, c)
-	cookie, err := s.request(t, nil, func(s *session.Session) error { return errors.Join(login(s), s.Bind("ada@example.com")) })
+	cookie, err := s.request(t, nil, func(s session.Session) error { return errors.Join(login(s), s.Bind("ada@example.com")) })
 	require.NoError(t, err)
-	cookie, err = s.request(t, cookie, (*session.Session).Renew) // which leaves the digest of the old secret, too
+	cookie, err = s.request(t, cookie, session.Session.Renew) // which leaves the digest of the old secret, too
 	require.NoError(t, err)
 	locator, text, ok := strings.Cut(cookie.Value, ".")
 	require.True(t, ok)
@@ -133,7 +133,7 @@ func TestDumpContainsNoUsableSecret(t *testing.T) {
 		require.NotContains(t, dump, form)
 	}
 	user := func(cookie *http.Cookie) (user any) {
-		_, err := s.request(t, cookie, func(s *session.Session) error { user, err = s.Get("user"); return err })
+		_, err := s.request(t, cookie, func(s session.Session) error { user, err = s.Get("user"); return err })
 		require.NoError(t, err)
 		return user
 	}
@@ -161,13 +161,13 @@ func TestIncrementsOnTwoServersAllCount(t *testing.T) {
 	var wg sync.WaitGroup
 	for k := range n {
 		wg.Go(func() {
-			if _, err := sites[k%2].request(t, cookie, func(s *session.Session) error { return s.Add("n", 1) }); err != nil {
+			if _, err := sites[k%2].request(t, cookie, func(s session.Session) error { return s.Add("n", 1) }); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	_, err = sites[0].request(t, cookie, func(s *session.Session) error {
+	_, err = sites[0].request(t, cookie, func(s session.Session) error {
 		v, err := s.Get("n")
 		require.EqualValues(t, n, v)
 		return err
@@ -193,7 +193,7 @@ func TestRunningTaskDelaysNothing(t *testing.T) {
 	var cookie *http.Cookie
 	for range 6 {
 		var err error
-		cookie, err = s.request(t, nil, func(s *session.Session) error { return s.Bind("ada") })
+		cookie, err = s.request(t, nil, func(s session.Session) error { return s.Bind("ada") })
 		require.NoError(t, err)
 	}
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -227,7 +227,7 @@ func TestIncompleteRecordIsNoSession(t *testing.T) {
 	require.NoError(t, err)
 	locator, _, _ := strings.Cut(cookie.Value, ".")
 	require.EqualValues(t, 2, c.HDel(t.Context(), "session:"+locator, "touched", "size").Val())
-	fresh, err := s.request(t, cookie, func(s *session.Session) error {
+	fresh, err := s.request(t, cookie, func(s session.Session) error {
 		exists, err := s.Exists()
 		require.False(t, exists)
 		return errors.Join(err, login(s))

@@ -47,7 +47,7 @@ func TestUpdatesOfOneSessionAllCount(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			_, err = sites[0].request(t, cookie, func(s *session.Session) error {
+			_, err = sites[0].request(t, cookie, func(s session.Session) error {
 				n, err := s.Get("n")
 				require.EqualValues(t, 640, n)
 				return err
