@@ -137,19 +137,14 @@ func BenchmarkUntouched(b *testing.B) {
 	}
 }
 
-// BenchmarkHandle makes a context and one handle of it.
-func BenchmarkHandle(b *testing.B) {
-	ada := &user{"ada"}
-	handle := reqctx.NewKey[*user]("handle")
+// BenchmarkState makes a context and one state of it.
+func BenchmarkState(b *testing.B) {
 	reg := benchRegistry(15)
-	reqctx.Provide(reg, handle, reqctx.Prop[*user]{
-		Handle:  true,
-		Resolve: func(context.Context) (*user, error) { return ada, nil },
-	})
+	state := provideState(reg, "state", &user{"ada"})
 	b.ReportAllocs()
 	for b.Loop() {
 		c := reqctx.New(context.Background(), reg)
-		if u, err := handle.Get(c); err != nil || u == nil {
+		if u, err := state.Get(c); err != nil || u == nil {
 			b.Fatal(u, err)
 		}
 	}

@@ -50,7 +50,6 @@ func TestCommitInOrderOfResolution(t *testing.T) {
 		_, err := inner.Get(ctx)
 		return "outer", err
 	}})
-	handle := provide(reg, "handle", reqctx.Prop[string]{Resolve: gives("handle", nil), Commit: notes(&j), Handle: true})
 	set := provide(reg, "set", reqctx.Prop[string]{Commit: notes(&j)})
 	failed := provide(reg, "failed", reqctx.Prop[string]{Resolve: gives("failed", errBoom), Commit: notes(&j)})
 	bad := provide(reg, "bad", reqctx.Prop[string]{Resolve: func(context.Context) (string, error) { panic(1) }, Commit: notes(&j)})
@@ -59,7 +58,6 @@ func TestCommitInOrderOfResolution(t *testing.T) {
 
 	c := reqctx.New(t.Context(), reg)
 	require.NoError(t, set.Set(c, "overtaken"))
-	_, _ = handle.Get(c)
 	c.OnClose(func() error { return nil })
 	_, _ = outer.Get(c)
 	_, _ = failed.Get(c)
@@ -72,7 +70,7 @@ func TestCommitInOrderOfResolution(t *testing.T) {
 	require.False(t, c.Committed())
 	require.NoError(t, c.Commit(http.StatusOK, h))
 	require.True(t, c.Committed())
-	want := []string{"handle", "inner", "outer", "set"}
+	want := []string{"inner", "outer", "set"}
 	require.Equal(t, want, j.all())
 	require.Equal(t, want, h["Saved"])
 

@@ -33,7 +33,6 @@ func TestCloseInReverse(t *testing.T) {
 	inner := provide(reg, "inner", reqctx.Prop[string]{Resolve: gives("i", nil), Close: closes(&j, "inner")})
 	outer := provide(reg, "outer", reqctx.Prop[string]{Resolve: inner.Get, Close: closes(&j, "outer")})
 	failed := provide(reg, "failed", reqctx.Prop[string]{Resolve: gives("f", errBoom), Close: closes(&j, "failed")})
-	handle := provide(reg, "handle", reqctx.Prop[string]{Resolve: gives("h", nil), Close: closes(&j, "handle"), Handle: true})
 	set := provide(reg, "set", reqctx.Prop[string]{Resolve: gives("s", nil), Close: closes(&j, "set")})
 	both := provide(reg, "both", reqctx.Prop[string]{Resolve: gives("b", nil), Close: closes(&j, "both")})
 	c := reqctx.New(t.Context(), reg)
@@ -41,7 +40,6 @@ func TestCloseInReverse(t *testing.T) {
 	_, _ = failed.Get(c)
 	_, _ = outer.Get(c)
 	c.OnClose(func() error { j.add("second"); return nil })
-	_, _ = handle.Get(c)
 	require.NoError(t, set.Set(c, "not resolved"))
 	_, _ = both.Get(c)
 	require.NoError(t, both.Set(c, "set"))
@@ -49,7 +47,6 @@ func TestCloseInReverse(t *testing.T) {
 	require.NoError(t, c.Finish())
 	require.Equal(t, []string{
 		`both("b", <nil>)`,
-		`handle("h", <nil>)`,
 		"second",
 		`outer("i", <nil>)`,
 		`inner("i", <nil>)`,
@@ -57,7 +54,7 @@ func TestCloseInReverse(t *testing.T) {
 		"first",
 	}, j.all())
 	require.NoError(t, c.Finish(), "only the first does anything")
-	require.Len(t, j.all(), 7)
+	require.Len(t, j.all(), 6)
 }
 
 func TestCloseAfterAPanicAndAGoexit(t *testing.T) {

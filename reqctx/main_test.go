@@ -36,6 +36,13 @@ func provide[T any](reg *reqctx.Registry, name string, p reqctx.Prop[T]) reqctx.
 	return k
 }
 
+// provideState provides a state that is v.
+func provideState[T any](reg *reqctx.Registry, name string, v T) reqctx.Key[T] {
+	k := reqctx.NewKey[T](name)
+	reqctx.ProvideState(reg, k, gives(v, nil))
+	return k
+}
+
 // gives is a Resolve that returns v and err.
 func gives[T any](v T, err error) func(context.Context) (T, error) {
 	return func(context.Context) (T, error) { return v, err }

@@ -99,10 +99,10 @@ func TestFailureOfPrefetch(t *testing.T) {
 func TestPrefetchRefuses(t *testing.T) {
 	reg := quiet()
 	provide(reg, "a", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { t.Error("resolved"); return 0, nil }})
-	provide(reg, "handle", reqctx.Prop[int]{Handle: true, Resolve: gives(1, nil)})
+	provideState(reg, "state", 1)
 	provide(reg, "private", reqctx.Prop[int]{Private: true, Resolve: gives(1, nil)})
 	c := reqctx.New(t.Context(), reg)
-	for name, want := range map[string]error{"none": reqctx.ErrNoProperty, "private": reqctx.ErrNoProperty, "handle": reqctx.ErrNoPrefetch} {
+	for name, want := range map[string]error{"none": reqctx.ErrNoProperty, "private": reqctx.ErrNoProperty, "state": reqctx.ErrNoPrefetch} {
 		require.ErrorIs(t, c.Prefetch("a", name), want, "nothing begins")
 		require.ErrorIs(t, reg.CheckPrefetch("a", name), want)
 		require.ErrorContains(t, reg.CheckPrefetch(name), `"`+name+`"`)

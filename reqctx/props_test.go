@@ -33,7 +33,7 @@ func TestPropsOfEveryState(t *testing.T) {
 		}})
 		bad := provide(reg, "bad", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic("bang") }})
 		set := provide(reg, "set", reqctx.Prop[int]{Resolve: gives(1, nil)})
-		handle := provide(reg, "handle", reqctx.Prop[int]{Resolve: gives(1, nil), Handle: true})
+		state := provideState(reg, "state", 1)
 
 		c := reqctx.New(t.Context(), reg)
 		start := time.Now()
@@ -41,12 +41,12 @@ func TestPropsOfEveryState(t *testing.T) {
 		panicOf(func() { _, _ = bad.Get(c) })
 		_, _ = set.Get(c)
 		require.NoError(t, set.Set(c, 2))
-		_, _ = handle.Get(c)
+		_, _ = state.Get(c)
 		require.NoError(t, slow.Start(c))
 		synctest.Wait()
 
 		props := maps.Collect(c.Props())
-		require.Len(t, props, 7)
+		require.Len(t, props, 6, "the state is left out")
 		require.Equal(t, reqctx.Info{}, props["unread"])
 		require.Equal(t, reqctx.Info{State: reqctx.Resolving}, props["slow"])
 		require.Equal(t, reqctx.Info{
@@ -58,7 +58,6 @@ func TestPropsOfEveryState(t *testing.T) {
 		require.Equal(t, reqctx.Failed, props["bad"].State)
 		require.ErrorAs(t, props["bad"].Err, new(*lazy.PanicError))
 		require.Equal(t, reqctx.Info{State: reqctx.Assigned}, props["set"])
-		require.Equal(t, reqctx.Info{State: reqctx.Resolved, Handle: true}, props["handle"])
 		require.NoError(t, c.Finish())
 		require.Equal(t, reqctx.Unused, maps.Collect(c.Props())["fine"].State, "a finished request has nothing to tell")
 	})
@@ -258,8 +257,8 @@ func (pathObserver) ResolveEnd(context.Context, string, time.Duration, error) {}
 func TestReader(t *testing.T) {
 	var j journal
 	reg := reqctx.NewRegistry(reqctx.Options{Observer: pathObserver{&j}})
-	handle := provide(reg, "handle", reqctx.Prop[int]{Handle: true, Resolve: gives(1, nil)})
-	inner := provide(reg, "inner", reqctx.Prop[int]{Resolve: handle.Get})
+	state := provideState(reg, "state", 1)
+	inner := provide(reg, "inner", reqctx.Prop[int]{Resolve: state.Get})
 	late := provide(reg, "late", reqctx.Prop[int]{Timeout: time.Hour, Resolve: inner.Get})
 	outer := provide(reg, "outer", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
 		require.Nil(t, ctx.Value(readerKey{}), "Resolve does not get the reader's values")

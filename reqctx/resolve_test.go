@@ -105,7 +105,8 @@ func TestStartBeginsNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
 		k := provide(reg, "k", reqctx.Prop[int]{Resolve: takes(time.Second, 1)})
-		h := provide(reg, "h", reqctx.Prop[int]{Handle: true, Resolve: func(context.Context) (int, error) { panic("made") }})
+		h := reqctx.NewKey[int]("h")
+		reqctx.ProvideState(reg, h, func(context.Context) (int, error) { panic("made") })
 		c := reqctx.New(t.Context(), reg)
 		start := time.Now()
 		require.NoError(t, h.Start(c))

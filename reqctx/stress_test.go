@@ -36,10 +36,13 @@ func newRing() *ring {
 				r.closed.Add(1)
 				return nil
 			},
-			Vary:   []string{fmt.Sprint("H", i)},
-			Handle: i == 19,
+			Vary: []string{fmt.Sprint("H", i)},
 		}
-		if i%5 == 4 && !p.Handle {
+		if i == 19 {
+			r.keys[i] = provideState(r.reg, fmt.Sprint("p", i), i)
+			continue
+		}
+		if i%5 == 4 {
 			p.Timeout = 20 * time.Microsecond
 		}
 		r.keys[i] = provide(r.reg, fmt.Sprint("p", i), p)
@@ -49,9 +52,6 @@ func newRing() *ring {
 
 func (r *ring) resolve(ctx context.Context, i int) (int, error) {
 	r.opened.Add(1)
-	if i == 19 {
-		return i, nil
-	}
 	switch rand.IntN(12) {
 	case 0:
 		return 0, errBoom

@@ -117,3 +117,56 @@ func (f Field[T]) Of(i Info) T {
 	}
 	return v
 }
+
+// A Counter is a field that holds a whole number, from -[MaxCounter] to MaxCounter.
+// The store adds to it, so that concurrent requests all count. Make counters with
+// [NewCounter], usually in package-level variables; they are values and safe for
+// concurrent use.
+//
+// The store keeps the number in decimal, so a Field[int64] of the same name, and Get
+// and Add of [Session], can use it too.
+type Counter struct{ f Field[int64] }
+
+// NewCounter returns the counter of that name. It panics if the name is empty.
+func NewCounter(name string) Counter { return Counter{NewField[int64](name)} }
+
+// Get returns the number that this request sees: the loaded one and what the request
+// added. It is 0 if there is none. A field that holds something else is
+// logged and reads as 0.
+func (c Counter) Get(ctx context.Context) (int64, error) { return c.f.Get(ctx) }
+
+// Add adds n, which may be negative, as [Session.Add] does.
+func (c Counter) Add(ctx context.Context, n int64) error {
+	return Session{ctx: ctx}.keepWrite(c.f.name, write{Change: storage.Change{Op: storage.OpAdd, N: n}})
+}
+
+// Delete removes the counter, which counts on from 0.
+func (c Counter) Delete(ctx context.Context) error { return c.f.Delete(ctx) }
+
+// A Flash is a value that is read once: a message that one request leaves for the
+// next page. Make it with [NewFlash]; it is a value, safe for concurrent use.
+type Flash[T any] struct{ f Field[T] }
+
+// NewFlash returns the flash of that name, encoded as JSON. It panics if the name is
+// empty.
+func NewFlash[T any](name string) Flash[T] { return Flash[T]{NewField[T](name)} }
+
+// WithCodec returns the flash with another encoding than JSON.
+func (f Flash[T]) WithCodec(c Codec) Flash[T] { return Flash[T]{f.f.WithCodec(c)} }
+
+// Set leaves v, in place of an earlier value, as [Session.Set] does.
+func (f Flash[T]) Set(ctx context.Context, v T) error { return f.f.Set(ctx, v) }
+
+// Take returns the value and removes it; ok reports whether there was one. Of
+// concurrent requests exactly one gets it, because it is removed at once: a response
+// that fails afterwards does not bring it back. That costs a store call if there
+// is a value. A request with a renewed secret, which may only read, finds none. A
+// value that cannot be decoded is logged, removed, and counts as none.
+func (f Flash[T]) Take(ctx context.Context) (v T, ok bool, err error) {
+	var zero T
+	st, val, err := Session{ctx: ctx}.take(f.f.name)
+	if err != nil || !st.decode(f.f.name, val, f.f.codec, &v) {
+		return zero, false, err
+	}
+	return v, true, nil
+}

@@ -99,14 +99,23 @@ type snapshot struct {
 // until it forgets its token.
 func (m *Manager) load(ctx context.Context) (Session, error) {
 	c := reqctx.From(ctx)
-	if c.Request() == nil && c.RemoteAddr() != "" { // a raw connection has no header to save a session before
-		return Session{}, errtext.New("session: a raw connection has no session", reqctx.ErrNoRequest)
+	if err := checkRequest(c); err != nil {
+		return Session{}, err
 	}
 	snap, err := m.find(ctx, c)
 	if err != nil {
 		return Session{}, err
 	}
 	return Session{ctx: c, state: &state{m: m, c: c, snap: snap, size: snap.size()}}, nil
+}
+
+// checkRequest refuses a raw connection, which has a peer but no request: it has no header to
+// save a session before, and writes would be lost.
+func checkRequest(c *reqctx.Context) error {
+	if c.Request() == nil && c.RemoteAddr() != "" {
+		return errtext.New("session: a raw connection has no session", reqctx.ErrNoRequest)
+	}
+	return nil
 }
 
 // find returns what the store has of c's session.

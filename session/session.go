@@ -63,6 +63,9 @@ func From(ctx context.Context) (Session, error) {
 	if loaded {
 		err = nil // the methods return the error of the load
 	}
+	if err == nil {
+		err = checkRequest(reqctx.From(ctx))
+	}
 	return Session{ctx: ctx}, err
 }
 

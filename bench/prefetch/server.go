@@ -32,7 +32,7 @@ var routes = []route{
 	{"lazyreq", "/prefetch", []server.RouteOption{server.Prefetch("session", account, flags)}, readAll},
 	{"lazy", "/lazy", nil, readAll},
 	{"by hand", "/parallel", nil, func(w http.ResponseWriter, req *server.Request) error {
-		if err := req.Resolve("session.load", "account", "flags"); err != nil {
+		if err := req.Resolve("session", "account", "flags"); err != nil {
 			return err
 		}
 		return readAll(w, req)

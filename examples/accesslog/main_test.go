@@ -82,7 +82,7 @@ func TestOneLineForEachRequest(t *testing.T) {
 	require.Equal(t, "complete", got.End)
 	require.Empty(t, got.Failed)
 	require.Len(t, got.Properties, 3)
-	for _, name := range []string{"account", "session.load", "ratelimit.profile.take"} {
+	for _, name := range []string{"account", "session", "ratelimit.profile.take"} {
 		require.Contains(t, got.Properties, name)
 		require.LessOrEqual(t, got.Properties[name], got.Ms)
 	}

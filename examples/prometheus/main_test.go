@@ -119,7 +119,7 @@ func testScrape(t *testing.T, redisURL string) {
 		"outcome=ok property=account":                4,
 		"outcome=rejected property=account":          1,
 		"outcome=ok property=ratelimit.profile.take": 6,
-		"outcome=ok property=session.load":           6,
+		"outcome=ok property=session":           6,
 	}, values(got["property_resolutions_total"]))
 	require.Equal(t, map[string]float64{
 		"outcome=allowed policy=profile rule=60s source=store": 5,
@@ -127,7 +127,7 @@ func testScrape(t *testing.T, redisURL string) {
 	}, values(got["ratelimit_decisions_total"]))
 	require.Equal(t, map[string]float64{"policy=profile": 6}, values(got["ratelimit_check_duration_seconds"]))
 	require.Equal(t, map[string]float64{
-		"property=account": 5, "property=ratelimit.profile.take": 6, "property=session.load": 6,
+		"property=account": 5, "property=ratelimit.profile.take": 6, "property=session": 6,
 	}, values(got["property_resolve_duration_seconds"]))
 	require.NotContains(t, got, "ratelimit_backend_errors_total")
 	require.NotContains(t, got, "request_failures_total")

@@ -104,20 +104,12 @@ func (r *route) advice() (a advice, gains bool) {
 		if float64(u.read) < adviceShare*float64(r.requests) {
 			continue
 		}
-		a.Prefetch = append(a.Prefetch, argument(u.name))
+		a.Prefetch = append(a.Prefetch, u.name)
 		sum += u.alone / time.Duration(r.requests)
 		longest = max(longest, u.took/time.Duration(u.read))
 	}
 	a.Gain = millis(sum - longest)
 	return a, sum-longest >= adviceMinGain && len(a.Prefetch) > 1
-}
-
-// argument returns the name of a property for server.Prefetch.
-func argument(name string) string {
-	if name == "session.load" {
-		return "session"
-	}
-	return name
 }
 
 // sortAdvice sorts by the gain, the largest first.

@@ -194,7 +194,7 @@ func storeCallCounts(n *named) (called, failed uint32) {
 	if n.info.State != reqctx.Resolved && n.info.State != reqctx.Failed {
 		return 0, 0
 	}
-	if n.name != "session.load" && !strings.HasPrefix(n.name, "ratelimit.") {
+	if n.name != "session" && !strings.HasPrefix(n.name, "ratelimit.") {
 		return 0, 0
 	}
 	var se *session.Error

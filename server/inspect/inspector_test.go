@@ -259,7 +259,7 @@ func TestRequestHasItsProperties(t *testing.T) {
 	require.LessOrEqual(t, account.Took, user.Took)
 	require.Empty(t, account.Value)
 	require.Equal(t, "unused", find(t, d, "broken").State)
-	require.Equal(t, "unused", find(t, d, "session.load").State)
+	require.Equal(t, "unused", find(t, d, "session").State)
 }
 
 func TestValuesAndPathsAreShownOnRequest(t *testing.T) {

@@ -33,9 +33,8 @@ func Preset[T any](r *http.Request, key reqctx.Key[T], v T) *http.Request {
 type Response struct {
 	*httptest.ResponseRecorder
 	// Resolved are the names of the properties that were resolved before the handler
-	// returned, in alphabetical order, also those that failed. Handles, such as session
-	// itself, do no I/O and are not in it; session.load is the session's. Presets are not,
-	// nor are values that the handler set.
+	// returned, in alphabetical order, also those that failed. Properties without I/O,
+	// such as params, presets and values that the handler set are not in it.
 	Resolved []string
 }
 

@@ -55,8 +55,8 @@ func TestDo(t *testing.T) {
 	res := servertest.Do(t, srv, httptest.NewRequest("GET", "/me", nil))
 	require.Equal(t, 200, res.Code)
 	require.Equal(t, "\"\"\n", res.Body.String())
-	require.Equal(t, []string{"session.load", "user"}, res.Resolved)
-	res.RequireResolved(t, "user", "session.load")
+	require.Equal(t, []string{"session", "user"}, res.Resolved)
+	res.RequireResolved(t, "user", "session")
 	require.Equal(t, "Cookie", res.Header().Get("Vary"))
 	require.Equal(t, 1, used)
 
@@ -68,7 +68,7 @@ func TestDo(t *testing.T) {
 	servertest.Do(t, srv, httptest.NewRequest("GET", "/fast", nil)).RequireResolved(t)
 	res = servertest.Do(t, srv, httptest.NewRequest("GET", "/panic", nil))
 	require.Equal(t, 500, res.Code)
-	res.RequireResolved(t, "session.load", "user")
+	res.RequireResolved(t, "session", "user")
 	require.Equal(t, 404, servertest.Do(t, srv, httptest.NewRequest("GET", "/nowhere", nil)).Code)
 }
 
@@ -99,7 +99,7 @@ func TestFailures(t *testing.T) {
 	srv := newServer(t)
 	require.Contains(t, fails(t, func(tb testing.TB) {
 		servertest.Do(tb, srv, httptest.NewRequest("GET", "/me", nil)).RequireResolved(tb, "user")
-	}), "resolved [session.load, user], want [user]")
+	}), "resolved [session, user], want [user]")
 	require.Contains(t, fails(t, func(tb testing.TB) {
 		servertest.Do(tb, srv, httptest.NewRequest("GET", "/fast", nil)).RequireResolved(tb, "user")
 	}), "resolved [], want [user]")

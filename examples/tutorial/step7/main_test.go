@@ -20,7 +20,7 @@ func TestMe(t *testing.T) {
 	if got, want := res.Body.String(), `{"name":"Alan Turing","visits":1}`+"\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	res.RequireResolved(t, "session.load") // for the visits; the user was preset
+	res.RequireResolved(t, "session") // for the visits; the user was preset
 }
 
 func TestUploadsAreLimited(t *testing.T) {

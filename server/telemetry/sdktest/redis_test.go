@@ -73,7 +73,7 @@ func TestRedisCommandsAreBelowTheirProperty(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"resolve ratelimit.visits.take", "GET /visit", // a new session's save
-		"resolve ratelimit.visits.take", "resolve session.load", "GET /visit",
+		"resolve ratelimit.visits.take", "resolve session", "GET /visit",
 	}, parents)
 }
 

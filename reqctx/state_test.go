@@ -1,0 +1,106 @@
+package reqctx_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+func TestState(t *testing.T) {
+	var j journal
+	reg := reqctx.NewRegistry(reqctx.Options{Observer: &recorder{j: &j}})
+	state := reqctx.NewKey[*user]("state")
+	reqctx.ProvideState(reg, state, func(ctx context.Context) (*user, error) {
+		_, ok := ctx.(*reqctx.Context)
+		require.True(t, ok, "a state may keep its context")
+		return &user{"ada"}, nil
+	})
+	c := reqctx.New(t.Context(), reg)
+	derived, cancel := context.WithCancel(c)
+	defer cancel()
+	first, err := state.Get(derived)
+	require.NoError(t, err)
+	second, err := c.Get("state")
+	require.NoError(t, err)
+	require.Same(t, first, second)
+	require.NoError(t, c.Resolve("state", "state"))
+	require.True(t, c.CommitUnused(), "a state is not committed")
+	require.True(t, c.Idle())
+	require.NoError(t, c.Finish())
+	require.Empty(t, j.all(), "it is not observed")
+	_, err = state.Get(c)
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+}
+
+// The error of a state is kept like that of a property.
+func TestFailingState(t *testing.T) {
+	reg := quiet()
+	state := reqctx.NewKey[int]("state")
+	calls := 0
+	reqctx.ProvideState(reg, state, func(context.Context) (int, error) { calls++; return 0, errBoom })
+	c := reqctx.New(t.Context(), reg)
+	for range 2 {
+		_, err := state.Get(c)
+		require.ErrorIs(t, err, errBoom)
+	}
+	require.Equal(t, 1, calls)
+	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
+	require.NoError(t, c.Finish())
+}
+
+func TestStatesMadeAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		state := reqctx.NewKey[*user]("state")
+		reqctx.ProvideState(reg, state, func(context.Context) (*user, error) {
+			<-time.After(time.Millisecond) // so that all are here
+			return &user{}, nil
+		})
+		c := reqctx.New(t.Context(), reg)
+		var got [5]*user
+		var wg sync.WaitGroup
+		for i := range got {
+			wg.Go(func() { got[i], _ = state.Get(c) })
+		}
+		wg.Wait()
+		for _, u := range got {
+			require.Same(t, got[0], u, "one for all")
+		}
+		require.NoError(t, c.Finish())
+	})
+}
+
+func TestStateIsNotMadeAfterFinish(t *testing.T) {
+	reg := quiet()
+	state := reqctx.NewKey[int]("state")
+	reqctx.ProvideState(reg, state, func(context.Context) (int, error) { panic("made") })
+	c := reqctx.New(t.Context(), reg)
+	require.NoError(t, c.Finish())
+	_, err := state.Get(c)
+	require.ErrorIs(t, err, reqctx.ErrFinished)
+}
+
+func TestStateThatIsMadeTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		state := reqctx.NewKey[string]("state")
+		reqctx.ProvideState(reg, state, stubborn(time.Second, "v"))
+		c := reqctx.New(t.Context(), reg)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := state.Get(c)
+			assert.ErrorIs(t, err, reqctx.ErrFinished)
+		})
+		synctest.Wait()
+		require.NoError(t, c.Finish())
+		wg.Wait()
+	})
+}
