@@ -43,9 +43,10 @@ func BenchmarkUntouched(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				c := reqctx.New(r.Context(), reg)
+				h := reqctx.New(r.Context(), reg)
+				c := &h.Context
 				c.SetRequest(r)
-				_ = c.Finish()
+				_ = h.Finish()
 			}
 		})
 	}
@@ -58,7 +59,8 @@ func BenchmarkQuery(b *testing.B) {
 		reg := benchRegistry(b)
 		b.ReportAllocs()
 		for b.Loop() {
-			c := reqctx.New(r.Context(), reg)
+			h := reqctx.New(r.Context(), reg)
+			c := &h.Context
 			c.SetRequest(r)
 			p, _ := From(c)
 			q, err1 := p.String("q")
@@ -70,7 +72,7 @@ func BenchmarkQuery(b *testing.B) {
 				q != "lazy params" || page != 2 || size != 50 || sort != "name" || !exact {
 				b.Fatal("wrong values")
 			}
-			_ = c.Finish()
+			_ = h.Finish()
 		}
 	})
 	b.Run("neturl", func(b *testing.B) { // untyped, unchecked
@@ -99,13 +101,14 @@ func BenchmarkBindQuery(b *testing.B) {
 	reg := benchRegistry(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		c := reqctx.New(r.Context(), reg)
+		h := reqctx.New(r.Context(), reg)
+		c := &h.Context
 		c.SetRequest(r)
 		v, err := Bind[searchQuery](c)
 		if err != nil || v != (searchQuery{"lazy params", 2, 50, "name", true}) {
 			b.Fatal(v, err)
 		}
-		_ = c.Finish()
+		_ = h.Finish()
 	}
 }
 
@@ -118,13 +121,14 @@ func BenchmarkJSON(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			r.Body = io.NopCloser(strings.NewReader(benchJSON))
-			c := reqctx.New(r.Context(), reg)
+			h := reqctx.New(r.Context(), reg)
+			c := &h.Context
 			c.SetRequest(r)
 			v, err := JSON[profile](c)
 			if err != nil || v.Visits != 42 {
 				b.Fatal(v, err)
 			}
-			_ = c.Finish()
+			_ = h.Finish()
 		}
 	})
 	b.Run("bind", func(b *testing.B) {
@@ -132,13 +136,14 @@ func BenchmarkJSON(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			r.Body = io.NopCloser(strings.NewReader(benchJSON))
-			c := reqctx.New(r.Context(), reg)
+			h := reqctx.New(r.Context(), reg)
+			c := &h.Context
 			c.SetRequest(r)
 			v, err := Bind[profile](c)
 			if err != nil || v.Visits != 42 {
 				b.Fatal(v, err)
 			}
-			_ = c.Finish()
+			_ = h.Finish()
 		}
 	})
 	b.Run("encoding", func(b *testing.B) { // accepts duplicates, bad UTF-8 and any size

@@ -15,7 +15,7 @@ import (
 )
 
 // newContext returns the context of r, with params.
-func newContext(t testing.TB, r *http.Request, o Options) *reqctx.Context {
+func newContext(t testing.TB, r *http.Request, o Options) *reqctx.Host {
 	t.Helper()
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	Provide(reg, o)

@@ -19,7 +19,7 @@ import (
 func TestTakeChargesOncePerRequest(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
 	for i := range int64(5) {
-		q.serve(func(c *reqctx.Context) {
+		q.serve(func(c *reqctx.Host) {
 			var wg sync.WaitGroup
 			for range 20 {
 				wg.Go(func() {
@@ -48,7 +48,7 @@ func TestStartTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := provide(t, ipPolicy("ip", 5))
 		for left, want := range []string{`"ip";r=4;t=65`, `"ip";r=3;t=65`} {
-			h := q.serve(func(c *reqctx.Context) {
+			h := q.serve(func(c *reqctx.Host) {
 				l, err := ratelimit.From(c)
 				require.NoError(t, err)
 				require.NoError(t, l.Start())
@@ -70,7 +70,7 @@ func TestStartTakes(t *testing.T) {
 // TestNoNameReachesATake checks that only a policy's limit charges and counts.
 func TestNoNameReachesATake(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
-	q.serve(func(c *reqctx.Context) {
+	q.serve(func(c *reqctx.Host) {
 		for _, name := range []string{"ip.take", "ip.count"} {
 			require.ErrorIs(t, c.Resolve("ratelimit."+name), reqctx.ErrNoProperty)
 			_, err := ratelimit.For(c, name)
@@ -175,7 +175,7 @@ func TestSeveralPolicies(t *testing.T) {
 
 func TestNoTakeNoHeader(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
-	h := q.serve(func(c *reqctx.Context) {
+	h := q.serve(func(c *reqctx.Host) {
 		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		res, err := l.Peek()
@@ -198,7 +198,7 @@ func TestCount(t *testing.T) {
 		q.hand.now = q.hand.now.Add(30 * time.Second)
 	}
 	q.store.calls = 0
-	q.serve(func(c *reqctx.Context) {
+	q.serve(func(c *reqctx.Host) {
 		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		counts := func(want int64) {
@@ -231,7 +231,7 @@ func TestCount(t *testing.T) {
 func TestRefundOnce(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
 	q.take("ip")
-	h := q.serve(func(c *reqctx.Context) {
+	h := q.serve(func(c *reqctx.Host) {
 		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		_, err = l.Take()
@@ -258,7 +258,7 @@ func TestRefundOnce(t *testing.T) {
 	for range 4 {
 		q.take("ip")
 	}
-	q.serve(func(c *reqctx.Context) {
+	q.serve(func(c *reqctx.Host) {
 		l, _ := ratelimit.From(c)
 		res, err := l.Take()
 		require.NoError(t, err)
@@ -271,7 +271,7 @@ func TestRefundOnce(t *testing.T) {
 
 func TestLimitOfADerivedContext(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
-	q.serve(func(c *reqctx.Context) {
+	q.serve(func(c *reqctx.Host) {
 		ctx, cancel := context.WithCancel(c)
 		derived, err := ratelimit.From(ctx)
 		require.NoError(t, err)
@@ -308,7 +308,7 @@ func TestKeyThatTakesByItsOwnPolicy(t *testing.T) {
 		}
 		q := provide(t, p)
 		for outside, ask := range asks {
-			q.serve(func(c *reqctx.Context) {
+			q.serve(func(c *reqctx.Host) {
 				l, err := ratelimit.From(c)
 				require.NoError(t, err)
 				err = ask(l)
@@ -323,7 +323,7 @@ func TestKeyThatTakesByItsOwnPolicy(t *testing.T) {
 func TestSubject(t *testing.T) {
 	byKey := ratelimit.Policy{Name: "key", Rules: ipPolicy("key", 5).Rules, Key: ratelimit.ByHeader("X-Key"), Fallback: ratelimit.ByIP()}
 	q := provide(t, byKey)
-	q.serve(func(c *reqctx.Context) {
+	q.serve(func(c *reqctx.Host) {
 		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		s, err := l.Subject()

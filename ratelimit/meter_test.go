@@ -21,7 +21,7 @@ func TestMeterNeverDeniesAndSendsNoFields(t *testing.T) {
 	p.Cost = func(context.Context, *http.Request) (int64, error) { return 3, nil }
 	q := provide(t, p)
 	for i := range int64(5) {
-		h := q.serve(func(c *reqctx.Context) {
+		h := q.serve(func(c *reqctx.Host) {
 			l, err := ratelimit.From(c)
 			require.NoError(t, err)
 			res, err := l.Peek()
@@ -39,7 +39,7 @@ func TestMeterNeverDeniesAndSendsNoFields(t *testing.T) {
 		})
 		require.Empty(t, h)
 	}
-	q.serve(func(c *reqctx.Context) {
+	q.serve(func(c *reqctx.Host) {
 		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		_, err = l.Take()
@@ -62,7 +62,7 @@ func TestMetersAroundALimit(t *testing.T) {
 	q := provide(t, ratelimit.NewPolicy("p", ratelimit.ByIP(), first, ratelimit.Throttle(time.Hour), last))
 	for _, allowed := range []bool{true, false, false} {
 		q.store.calls = 0
-		q.serve(func(c *reqctx.Context) {
+		q.serve(func(c *reqctx.Host) {
 			l, err := ratelimit.From(c)
 			require.NoError(t, err)
 			res, err := l.Take()
@@ -82,7 +82,7 @@ func TestMetersAroundALimit(t *testing.T) {
 
 func TestAddChargesEachTime(t *testing.T) {
 	q := provide(t, ipPolicy("bytes", 10))
-	h := q.serve(func(c *reqctx.Context) {
+	h := q.serve(func(c *reqctx.Host) {
 		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		for i := range int64(3) { // the third is beyond the limit
@@ -124,7 +124,7 @@ func TestMeterBesideALimit(t *testing.T) {
 		require.Equal(t, `"ip.60s";q=2;w=60`, h.Get("RateLimit-Policy"), "a rule without limit is not told")
 		require.NotContains(t, h.Get("RateLimit"), "all")
 	}
-	q.serve(func(c *reqctx.Context) {
+	q.serve(func(c *reqctx.Host) {
 		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		res, err := l.Peek()
@@ -144,7 +144,7 @@ func TestPeekOfSeveralRules(t *testing.T) {
 		p.Rules = append(p.Rules, ratelimit.PerMinute(order[1]).WithName("other"))
 		q := provide(t, p)
 		q.take("ip")
-		q.serve(func(c *reqctx.Context) {
+		q.serve(func(c *reqctx.Host) {
 			l, err := ratelimit.From(c)
 			require.NoError(t, err)
 			peek, err := l.Peek()

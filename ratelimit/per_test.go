@@ -77,7 +77,7 @@ func TestMemoryOfTwoRulesPerUser(t *testing.T) {
 func TestRequire(t *testing.T) {
 	q := provide(t, ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(1)))
 	for i := range 2 {
-		q.serve(func(c *reqctx.Context) {
+		q.serve(func(c *reqctx.Host) {
 			l, err := ratelimit.For(c, "search")
 			require.NoError(t, err)
 			err = l.Require()
@@ -87,7 +87,7 @@ func TestRequire(t *testing.T) {
 		})
 	}
 	q.store.err = errors.New("gone")
-	q.serve(func(c *reqctx.Context) {
+	q.serve(func(c *reqctx.Host) {
 		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		require.ErrorIs(t, l.Require(), ratelimit.ErrStore)
@@ -100,7 +100,7 @@ func TestByProperty(t *testing.T) {
 	key := ratelimit.ByProperty(testUser, func(u string) string { return u })
 	q := provide(t, ratelimit.NewPolicy("user", key, ratelimit.PerMinute(1)))
 	subject := func() (subject string, err error) {
-		q.serve(func(c *reqctx.Context) {
+		q.serve(func(c *reqctx.Host) {
 			l, e := ratelimit.From(c)
 			require.NoError(t, e)
 			subject, err = l.Subject()

@@ -59,7 +59,7 @@ func provide(t *testing.T, policies ...ratelimit.Policy) requests {
 }
 
 // serve runs a request through its phases and returns its response's header.
-func (q requests) serve(handler func(c *reqctx.Context)) http.Header {
+func (q requests) serve(handler func(c *reqctx.Host)) http.Header {
 	q.Helper()
 	c, h := reqctx.New(q.Context(), q.reg), http.Header{}
 	c.SetRequest(httptest.NewRequest("GET", "/", nil).WithContext(c))
@@ -72,7 +72,7 @@ func (q requests) serve(handler func(c *reqctx.Context)) http.Header {
 // take is a handler that takes from the named policies.
 func (q requests) take(names ...string) (res ratelimit.Result, header http.Header) {
 	q.Helper()
-	header = q.serve(func(c *reqctx.Context) {
+	header = q.serve(func(c *reqctx.Host) {
 		for _, name := range names {
 			l, err := ratelimit.For(c, name)
 			require.NoError(q, err)
@@ -117,7 +117,7 @@ func TestFrom(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 1), ipPolicy("search", 1))
 	_, err := ratelimit.From(t.Context())
 	require.ErrorIs(t, err, reqctx.ErrNoRequest)
-	q.serve(func(c *reqctx.Context) {
+	q.serve(func(c *reqctx.Host) {
 		plain, err := ratelimit.From(c)
 		require.NoError(t, err)
 		require.Equal(t, "ip", plain.Name())
@@ -139,7 +139,7 @@ func TestFrom(t *testing.T) {
 
 func TestLimitWithoutPolicy(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 1))
-	q.serve(func(c *reqctx.Context) {
+	q.serve(func(c *reqctx.Host) {
 		for _, ctx := range []context.Context{c, t.Context()} {
 			l, want := ratelimit.For(ctx, "nobody-has-this")
 			require.Error(t, want)
@@ -178,7 +178,7 @@ func TestMissingKey(t *testing.T) {
 	empty.Key = func(context.Context, *http.Request) (string, error) { return "", nil }
 	q := provide(t, strict, lenient, empty)
 	for _, name := range []string{"api", "empty"} {
-		h := q.serve(func(c *reqctx.Context) {
+		h := q.serve(func(c *reqctx.Host) {
 			l, err := ratelimit.For(c, name)
 			require.NoError(t, err)
 			_, err = l.Take()
@@ -220,7 +220,7 @@ func TestCost(t *testing.T) {
 	res, _ := q.take("ip")
 	require.EqualValues(t, 2, res.Remaining)
 	try := func() (err error) {
-		q.serve(func(c *reqctx.Context) {
+		q.serve(func(c *reqctx.Host) {
 			l, _ := ratelimit.From(c)
 			_, err = l.Take()
 		})
@@ -241,7 +241,7 @@ func TestCost(t *testing.T) {
 func TestStoreFailure(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
 	q.store.err = errors.New("connection refused")
-	h := q.serve(func(c *reqctx.Context) {
+	h := q.serve(func(c *reqctx.Host) {
 		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		for range 3 {
@@ -266,7 +266,7 @@ func TestOpErrorIsNoStoreFailure(t *testing.T) {
 	} {
 		q := provide(t, ipPolicy("ip", 5))
 		q.store.err = refused
-		q.serve(func(c *reqctx.Context) {
+		q.serve(func(c *reqctx.Host) {
 			l, err := ratelimit.From(c)
 			require.NoError(t, err)
 			_, err = l.Take()
@@ -293,7 +293,7 @@ func TestOneKeyForTheRequest(t *testing.T) {
 	store := &lockedKeys{Store: q.store.Store}
 	q.reg = reqctx.NewRegistry(reqctx.Options{})
 	ratelimit.Provide(q.reg, store, p)
-	q.serve(func(c *reqctx.Context) {
+	q.serve(func(c *reqctx.Host) {
 		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		var wg sync.WaitGroup

@@ -33,11 +33,12 @@ func BenchmarkRequest(b *testing.B) {
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
-			h := make(http.Header, 8)
+			header := make(http.Header, 8)
 			b.ReportAllocs()
 			for b.Loop() {
-				clear(h)
-				c := reqctx.New(context.Background(), reg)
+				clear(header)
+				h := reqctx.New(context.Background(), reg)
+				c := &h.Context
 				c.SetRequest(r)
 				if use != nil {
 					l, err := ratelimit.From(c)
@@ -48,10 +49,10 @@ func BenchmarkRequest(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				if err := c.Commit(http.StatusOK, h); err != nil {
+				if err := h.Commit(http.StatusOK, header); err != nil {
 					b.Fatal(err)
 				}
-				if err := c.Finish(); err != nil {
+				if err := h.Finish(); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -64,16 +65,17 @@ func TestTakeAllocates(t *testing.T) {
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	ratelimit.Provide(reg, newStore(t, memstore.Options{}), ipPolicy("ip", 1<<53))
 	r := httptest.NewRequest("GET", "/", nil)
-	h := make(http.Header, 8)
+	header := make(http.Header, 8)
 	require.LessOrEqual(t, testing.AllocsPerRun(500, func() {
-		clear(h)
-		c := reqctx.New(context.Background(), reg)
+		clear(header)
+		h := reqctx.New(context.Background(), reg)
+		c := &h.Context
 		c.SetRequest(r)
 		l, _ := ratelimit.From(c)
 		if res, err := l.Take(); err != nil || !res.Allowed {
 			t.Error(res, err)
 		}
-		_ = c.Commit(http.StatusOK, h)
-		_ = c.Finish()
+		_ = h.Commit(http.StatusOK, header)
+		_ = h.Finish()
 	}), 13.0)
 }

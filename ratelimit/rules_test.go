@@ -40,7 +40,7 @@ func TestPolicyOfEachRule(t *testing.T) {
 			require.Equal(t, tt.retry, h.Get("Retry-After"))
 
 			q.hand.now = q.hand.now.Add(2 * time.Minute)
-			h = q.serve(func(c *reqctx.Context) {
+			h = q.serve(func(c *reqctx.Host) {
 				l, err := ratelimit.From(c)
 				require.NoError(t, err)
 				_, err = l.Take()

@@ -34,7 +34,7 @@ func TestRulesForAPlan(t *testing.T) {
 
 	plan = "pro" // the same counter, another limit
 	calls = 0
-	h = q.serve(func(c *reqctx.Context) {
+	h = q.serve(func(c *reqctx.Host) {
 		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		for range 3 {
@@ -66,7 +66,7 @@ func TestRulesForIsChecked(t *testing.T) {
 	p := ratelimit.Policy{Name: "api", Key: ratelimit.ByIP(), RulesFor: func(context.Context, *http.Request) ([]ratelimit.Rule, error) { return rules, failure }}
 	q := provide(t, p)
 	ask := func(use func(l *ratelimit.Limit) error) (err error) {
-		h := q.serve(func(c *reqctx.Context) {
+		h := q.serve(func(c *reqctx.Host) {
 			l, e := ratelimit.From(c)
 			require.NoError(t, e)
 			err = use(l)
@@ -107,7 +107,7 @@ func TestCostAboveTheTier(t *testing.T) {
 	p.RulesFor = func(context.Context, *http.Request) ([]ratelimit.Rule, error) { return []ratelimit.Rule{small}, nil }
 	p.Cost = func(context.Context, *http.Request) (int64, error) { return 3, nil }
 	q := provide(t, p)
-	h := q.serve(func(c *reqctx.Context) {
+	h := q.serve(func(c *reqctx.Host) {
 		l, err := ratelimit.From(c)
 		require.NoError(t, err)
 		_, err = l.Take()

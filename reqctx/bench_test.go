@@ -45,7 +45,8 @@ func (noObserver) ResolveEnd(context.Context, string, time.Duration, error)   {}
 // BenchmarkHit compares reading a resolved property, without and with an observer, with
 // ctx.Value, five values deep.
 func BenchmarkHit(b *testing.B) {
-	c := reqctx.New(context.Background(), benchRegistry(4))
+	h := reqctx.New(context.Background(), benchRegistry(4))
+	c := &h.Context
 	if _, err := benchUser.Get(c); err != nil {
 		b.Fatal(err)
 	}
@@ -58,7 +59,8 @@ func BenchmarkHit(b *testing.B) {
 		}
 	})
 	b.Run("observed", func(b *testing.B) {
-		c := reqctx.New(context.Background(), benchRegistryOf(4, reqctx.Options{Observer: noObserver{}}))
+		h := reqctx.New(context.Background(), benchRegistryOf(4, reqctx.Options{Observer: noObserver{}}))
+		c := &h.Context
 		b.ReportAllocs()
 		for b.Loop() {
 			if u, err := benchUser.Get(c); err != nil || u.name != "ada" {
@@ -118,7 +120,8 @@ func BenchmarkFirst(b *testing.B) {
 	reg := benchRegistry(16)
 	b.ReportAllocs()
 	for b.Loop() {
-		c := reqctx.New(context.Background(), reg)
+		h := reqctx.New(context.Background(), reg)
+		c := &h.Context
 		if u, err := benchUser.Get(c); err != nil || u == nil {
 			b.Fatal(u, err)
 		}
@@ -130,8 +133,8 @@ func BenchmarkUntouched(b *testing.B) {
 	reg := benchRegistry(16)
 	b.ReportAllocs()
 	for b.Loop() {
-		c := reqctx.New(context.Background(), reg)
-		if c.Commit(200, nil) != nil || !c.Idle() || c.Finish() != nil {
+		h := reqctx.New(context.Background(), reg)
+		if h.Commit(200, nil) != nil || !h.Idle() || h.Finish() != nil {
 			b.Fatal("not untouched")
 		}
 	}
@@ -143,7 +146,8 @@ func BenchmarkState(b *testing.B) {
 	state := provideState(reg, "state", &user{"ada"})
 	b.ReportAllocs()
 	for b.Loop() {
-		c := reqctx.New(context.Background(), reg)
+		h := reqctx.New(context.Background(), reg)
+		c := &h.Context
 		if u, err := state.Get(c); err != nil || u == nil {
 			b.Fatal(u, err)
 		}

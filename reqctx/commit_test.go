@@ -243,19 +243,19 @@ func TestVary(t *testing.T) {
 	every := cookie
 	every.Vary = []string{"*"}
 	var k reqctx.Key[int]
-	get := func(c *reqctx.Context) { panicOf(func() { _, _ = k.Get(c) }) }
-	set := func(c *reqctx.Context) { require.NoError(t, k.Set(c, 2)) }
+	get := func(c *reqctx.Host) { panicOf(func() { _, _ = k.Get(c) }) }
+	set := func(c *reqctx.Host) { require.NoError(t, k.Set(c, 2)) }
 	for name, tc := range map[string]struct {
 		prop   reqctx.Prop[int]
-		do     func(c *reqctx.Context)
+		do     func(c *reqctx.Host)
 		before []string
 		after  []string
 	}{
-		"unread":          {prop: cookie, do: func(*reqctx.Context) {}},
-		"only set":        {prop: cookie, do: func(c *reqctx.Context) { set(c); get(c) }},
+		"unread":          {prop: cookie, do: func(*reqctx.Host) {}},
+		"only set":        {prop: cookie, do: func(c *reqctx.Host) { set(c); get(c) }},
 		"read":            {prop: cookie, do: get, after: []string{"Cookie", "Authorization"}},
-		"read and set":    {prop: cookie, do: func(c *reqctx.Context) { get(c); set(c) }, after: []string{"Cookie", "Authorization"}},
-		"invalidated":     {prop: cookie, do: func(c *reqctx.Context) { get(c); _ = k.Invalidate(c) }, after: []string{"Cookie", "Authorization"}},
+		"read and set":    {prop: cookie, do: func(c *reqctx.Host) { get(c); set(c) }, after: []string{"Cookie", "Authorization"}},
+		"invalidated":     {prop: cookie, do: func(c *reqctx.Host) { get(c); _ = k.Invalidate(c) }, after: []string{"Cookie", "Authorization"}},
 		"failed":          {prop: failing, do: get, after: []string{"Cookie", "Authorization"}},
 		"panicked":        {prop: panicking, do: get, after: []string{"Cookie", "Authorization"}},
 		"already there":   {prop: cookie, do: get, before: []string{"Accept, cookie ,Origin"}, after: []string{"Accept, cookie ,Origin", "Authorization"}},
@@ -386,14 +386,14 @@ func TestCommitGetsTheHandlersValues(t *testing.T) {
 		saved = ctx
 		return nil
 	}})
-	commit := func(handler func(c *reqctx.Context) context.Context) *reqctx.Context {
+	commit := func(handler func(c *reqctx.Host) context.Context) *reqctx.Host {
 		c := reqctx.New(t.Context(), reg)
 		c.SetRequest(new(http.Request).WithContext(handler(c)))
 		require.NoError(t, k.Set(c, 1))
 		require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 		return c
 	}
-	c := commit(func(c *reqctx.Context) context.Context {
+	c := commit(func(c *reqctx.Host) context.Context {
 		ctx, cancel := context.WithCancel(context.WithValue(c, key{}, 1))
 		cancel() // by a middleware that answers in the handler's place
 		return ctx
@@ -402,8 +402,8 @@ func TestCommitGetsTheHandlersValues(t *testing.T) {
 	require.Same(t, c, reqctx.From(saved))
 	require.NoError(t, saved.Err())
 
-	c = commit(func(c *reqctx.Context) context.Context { return c })
+	c = commit(func(c *reqctx.Host) context.Context { return c })
 	require.Equal(t, context.Context(c), saved)
-	c = commit(func(*reqctx.Context) context.Context { return t.Context() }) // a middleware begins anew
+	c = commit(func(*reqctx.Host) context.Context { return t.Context() }) // a middleware begins anew
 	require.Equal(t, context.Context(c), saved)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lazyreq/lazyreq/lazy"
 )
@@ -24,10 +25,9 @@ const inlineSlots = 21
 // A Context within another, such as a middleware's, has the other's properties as well,
 // except those whose name its own registry has.
 //
-// Make it with [New] or [Context.Init] and end it with [Context.Finish]. A Context is
-// safe for concurrent use, except Init and SetRemoteAddr. It is never used for a second
-// request: code that still holds it then gets [ErrFinished], and not another client's
-// properties.
+// A server makes it as part of a [Host], and ends it by [Host.Finish]. A Context is safe for
+// concurrent use. It is never used for a second request: code that still holds it then gets
+// [ErrFinished], and not another client's properties.
 type Context struct {
 	context.Context
 	table *table
@@ -68,28 +68,6 @@ const (
 
 type contextKey struct{}
 
-// New returns the context of a request that begins now, with the properties that reg has
-// now and the presets of ctx.
-func New(ctx context.Context, reg *Registry) *Context {
-	c := new(Context)
-	c.Init(ctx, reg)
-	return c
-}
-
-// Init is [New] for a Context that is part of another struct. c must be zero.
-func (c *Context) Init(ctx context.Context, reg *Registry) {
-	c.Context = ctx
-	c.table = reg.tab.Load()
-	if n := len(c.table.bind); n <= inlineSlots {
-		c.slots = c.inline[:n]
-	} else {
-		c.slots = make([]atomic.Pointer[outcome], n)
-	}
-	if presetsUsed.Load() {
-		c.applyPresets()
-	}
-}
-
 // From returns the innermost request that ctx belongs to, or nil.
 func From(ctx context.Context) *Context {
 	if c, ok := ctx.(*Context); ok {
@@ -115,17 +93,13 @@ func (c *Context) Request() *http.Request { return c.req.Load() }
 func (c *Context) SetRequest(r *http.Request) { c.req.Store(r) }
 
 // RemoteAddr returns the network address of the peer: that of the HTTP request, or else
-// that of SetRemoteAddr, or "".
+// that of [Host.SetRemoteAddr], or "".
 func (c *Context) RemoteAddr() string {
 	if r := c.req.Load(); r != nil {
 		return r.RemoteAddr
 	}
 	return c.peer
 }
-
-// SetRemoteAddr sets the address of the peer of a request that is not an HTTP request. It
-// must not be called concurrently with RemoteAddr.
-func (c *Context) SetRemoteAddr(addr string) { c.peer = addr }
 
 // Logger returns the registry's logger.
 func (c *Context) Logger() *slog.Logger { return c.table.opts.Logger }
@@ -224,4 +198,85 @@ func startAll(ctx context.Context, props []property) error {
 		}
 	}
 	return nil
+}
+
+// Prefetch begins to resolve properties that the handler is going to read, each on a goroutine of
+// its own, and returns at once. They start together, so that their calls of a store usually share
+// a round trip. Properties that are resolved, being resolved, set or preset are left alone.
+//
+// A prefetched property counts as read: if it is resolved when the header goes out, it commits and
+// adds its Vary fields. Its error is returned to its readers. When the request closes, a resolution
+// that is still running is cancelled, and Finish waits for it.
+//
+// Prefetch returns an error, and begins nothing, if the request has no such property
+// ([ErrNoProperty]), if a property does no I/O ([ErrNoPrefetch]), or if the request is closing
+// ([ErrFinished]).
+func (c *Context) Prefetch(names ...string) error {
+	props, err := lookupAll(c, names)
+	if err != nil {
+		return err
+	}
+	for _, p := range props {
+		if p.b.state && !p.b.preset {
+			return named(ErrNoPrefetch, p.b.name)
+		}
+	}
+	return startAll(c.handlerContext(), props) // for the parents of spans
+}
+
+// CheckPrefetch returns the error that [Context.Prefetch] would return for these names.
+func (reg *Registry) CheckPrefetch(names ...string) error {
+	t := reg.tab.Load()
+	for _, name := range names {
+		switch b := t.public(name); {
+		case b == nil:
+			return t.unknown(name)
+		case b.state:
+			return named(ErrNoPrefetch, name)
+		}
+	}
+	return nil
+}
+
+var (
+	// ErrNoRequest means that a context carries no request.
+	ErrNoRequest = errors.New("reqctx: the context carries no request")
+	// ErrNoProperty means that the request's registry has no such property.
+	ErrNoProperty = errors.New("reqctx: no such property")
+	// ErrNoValue means that a property without a Resolve function was not set.
+	ErrNoValue = errors.New("reqctx: the property was not set and has no Resolve function")
+	// ErrType means that a property was set by name to a value of another type.
+	ErrType = errors.New("reqctx: value of the wrong type")
+	// ErrNoPrefetch means that a property does no I/O, so that there is nothing to prefetch.
+	ErrNoPrefetch = errors.New("reqctx: the property does no I/O and cannot be prefetched")
+	// ErrCommitted means that the response's header has gone out, after which no
+	// property can be set.
+	ErrCommitted = errors.New("reqctx: the response header is already committed")
+	// ErrFinished means that the request is closing or finished.
+	ErrFinished = errors.New("reqctx: the request is finished")
+)
+
+// TimeoutError is the error of a property that took longer than its Timeout. It wraps
+// [context.DeadlineExceeded] and is never kept: the next Get tries again.
+type TimeoutError struct {
+	Name  string
+	After time.Duration
+}
+
+// Error returns the property and its timeout.
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("reqctx: property %q took longer than %v", e.Name, e.After)
+}
+
+// Unwrap returns [context.DeadlineExceeded].
+func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
+
+// Problem returns the status of the response to it, 503.
+func (e *TimeoutError) Problem() (status int, members map[string]any) {
+	return http.StatusServiceUnavailable, nil
+}
+
+// named adds the name of the property or task to err.
+func named(err error, name string) error {
+	return fmt.Errorf("%w: %q", err, name)
 }

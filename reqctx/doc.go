@@ -3,7 +3,7 @@
 //
 // A property is declared by a [Key], usually in a package-level variable, and provided
 // for a [Registry] with [Provide]. Every request has a [Context], which is a
-// [context.Context]; handlers and the functions they call read properties with [Key.Get]
+// [context.Context] and is made by the server with [New]; handlers and the functions they call read properties with [Key.Get]
 // from it or from any context derived from it:
 //
 //	var User = reqctx.NewKey[*UserRecord]("user")
@@ -24,9 +24,9 @@
 // with one call: see [Batch.GetAll]. A test gives a request the value of a property with
 // [Preset].
 //
-// A request has three phases. Properties are resolved and set; then [Context.Commit],
+// A request has three phases. Properties are resolved and set; then [Host.Commit],
 // called by the server before the response's header goes out, saves those that have
-// changed; then [Context.Finish] ends the request's tasks and calls the Close functions,
+// changed; then [Host.Finish] ends the request's tasks and calls the Close functions,
 // in reverse order.
 //
 // The package does no routing and writes no response: that is package server.

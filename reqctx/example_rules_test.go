@@ -223,19 +223,6 @@ func ExampleContext_Prefetch() {
 	// <nil> map[Vary:[Cookie]]
 }
 
-// A registry of a test, or of a part of the routes, with another property.
-func ExampleOverride() {
-	user := reqctx.NewKey[string]("user")
-	reg := reqctx.NewRegistry(reqctx.Options{})
-	reqctx.Provide(reg, user, reqctx.Prop[string]{Resolve: func(context.Context) (string, error) { return "from the database", nil }})
-	other := reqctx.Override(reg, user, reqctx.Prop[string]{Resolve: func(context.Context) (string, error) { return "from the token", nil }})
-	fmt.Println(user.Get(reqctx.New(context.Background(), reg)))
-	fmt.Println(user.Get(reqctx.New(context.Background(), other)))
-	// Output:
-	// from the database <nil>
-	// from the token <nil>
-}
-
 // A list asks only for what the request does not have.
 func ExampleBatch() {
 	author := reqctx.NewBatch[int, string]("author")

@@ -5,10 +5,206 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/lazy"
 )
+
+// Host is a [Context] with what a server needs to begin, commit and end a request. Handlers get
+// the Context alone.
+//
+// Init and SetRemoteAddr must not be called concurrently with anything else.
+type Host struct{ Context }
+
+// New returns a request that begins now, with the properties that reg has now and the presets of
+// ctx.
+func New(ctx context.Context, reg *Registry) *Host {
+	h := new(Host)
+	h.Init(ctx, reg)
+	return h
+}
+
+// Init is [New] for a Host that is part of another struct. h must be zero.
+func (h *Host) Init(ctx context.Context, reg *Registry) {
+	c := &h.Context
+	c.Context = ctx
+	c.table = reg.tab.Load()
+	if n := len(c.table.bind); n <= inlineSlots {
+		c.slots = c.inline[:n]
+	} else {
+		c.slots = make([]atomic.Pointer[outcome], n)
+	}
+	if presetsUsed.Load() {
+		c.applyPresets()
+	}
+}
+
+// SetRemoteAddr sets the address of the peer of a request that is not an HTTP request.
+func (h *Host) SetRemoteAddr(addr string) { h.peer = addr }
+
+// errCommitPanicked is the error of later Commits after a Commit function panicked.
+var errCommitPanicked = errors.New("reqctx: a Commit function panicked")
+
+// Commit saves the properties that have a value, before the response's header goes out:
+// it adds their Vary fields to header and calls their Commit functions with the response's status
+// and header, in the order in which they were resolved. From then on, properties can be read but
+// not set. Only the first Commit does anything; the others wait for it and return the same
+// error, so a Commit function must not call it. On a request that is closing, Commit returns
+// [ErrFinished].
+func (h *Host) Commit(status int, header http.Header) error {
+	c := &h.Context
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.commit != uncommitted:
+		c.awaitCommit()
+		return c.commitErr
+	case c.phase >= closing:
+		return ErrFinished
+	case c.last == nil: // most requests use no property that commits
+		c.commit = committed
+		return nil
+	}
+	c.commit = committing
+	c.mu.Unlock()
+	err := errCommitPanicked
+	defer func() {
+		c.mu.Lock()
+		c.commit, c.commitErr = committed, err
+		if c.commits != nil {
+			close(c.commits)
+		}
+	}()
+	err = c.runCommits(status, header)
+	return err
+}
+
+// Committed reports whether Commit was called.
+func (c *Context) Committed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.commit != uncommitted
+}
+
+// CommitUnused commits a request that has used no property, so that there is nothing to
+// save and no header to change. If it has used one, CommitUnused reports false and does
+// nothing: [Host.Commit] is needed.
+func (h *Host) CommitUnused() bool {
+	c := &h.Context
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.commit != uncommitted || c.phase >= closing || c.last != nil {
+		return false
+	}
+	c.commit = committed
+	return true
+}
+
+// awaitCommit waits for a Commit in progress. The caller holds c.mu, which is
+// free while it waits.
+func (c *Context) awaitCommit() {
+	if c.commit != committing {
+		return
+	}
+	if c.commits == nil {
+		c.commits = make(chan struct{})
+	}
+	done := c.commits
+	c.mu.Unlock()
+	<-done
+	c.mu.Lock()
+}
+
+// runCommits goes on until the Commit functions resolve no further property. It calls
+// all of them, also after one has failed.
+func (c *Context) runCommits(status int, h http.Header) error {
+	var errs []error
+	var until *outcome
+	var buf [8]*outcome
+	ctx := c.handlerContext()
+	for {
+		newer := buf[:0]
+		c.mu.Lock()
+		for out := c.last; out != until; out = out.prev {
+			newer = append(newer, out)
+		}
+		c.mu.Unlock()
+		if len(newer) == 0 {
+			return errors.Join(errs...)
+		}
+		until = newer[0]
+		for _, out := range slices.Backward(newer) {
+			if err := c.commitOne(ctx, out, status, h); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+}
+
+// handlerContext returns c with the values that the handler's context has, such as the span of a
+// middleware within the server. It ends when c does.
+func (c *Context) handlerContext() context.Context {
+	if r := c.Request(); r != nil {
+		if ctx := r.Context(); ctx != context.Context(c) && From(ctx) == c {
+			return handlerContext{c, ctx}
+		}
+	}
+	return c
+}
+
+type handlerContext struct {
+	context.Context
+	handler context.Context
+}
+
+// Value returns the value of the handler's context.
+func (c handlerContext) Value(key any) any { return c.handler.Value(key) }
+
+// commitOne adds a property's Vary fields and calls its Commit function. If that fails,
+// the cookies that it has added are removed: they stand for values that were not saved.
+func (c *Context) commitOne(ctx context.Context, out *outcome, status int, h http.Header) error {
+	if out.b == nil {
+		return nil // an OnClose function
+	}
+	if !out.set { // also if it was overtaken: the handler may have used it
+		addVary(h, out.b.vary)
+	}
+	if !out.b.commits || out.err != nil || c.slots[out.b.slot].Load() != out {
+		return nil
+	}
+	before := len(h["Set-Cookie"])
+	err := out.b.ops.commit(ctx, out, status, h)
+	if err == nil {
+		return nil
+	}
+	if now := h["Set-Cookie"]; len(now) > before {
+		h["Set-Cookie"] = now[:before]
+	}
+	return fmt.Errorf("reqctx: committing %q: %w", out.b.name, err)
+}
+
+// addVary adds the fields that Vary does not have yet.
+func addVary(h http.Header, fields []string) {
+	for _, f := range fields {
+		if !hasToken(h.Values("Vary"), f) {
+			h.Add("Vary", f)
+		}
+	}
+}
+
+func hasToken(lines []string, token string) bool {
+	for _, line := range lines {
+		for t := range strings.SplitSeq(line, ",") {
+			if t = strings.TrimSpace(t); t == "*" || strings.EqualFold(t, token) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // Go runs a task on a goroutine of the request. When the handler has returned, the
 // task's context is cancelled with [lazy.ErrClosed] as the cause, unless the request's
@@ -52,8 +248,9 @@ func (c *Context) OnClose(fn func() error) {
 	}
 }
 
-// Idle reports whether [Context.Finish] has nothing to wait for and nothing to call.
-func (c *Context) Idle() bool {
+// Idle reports whether [Host.Finish] has nothing to wait for and nothing to call.
+func (h *Host) Idle() bool {
+	c := &h.Context
 	if s := c.scope.Load(); s != nil && !s.Idle() {
 		return false
 	}
@@ -72,8 +269,8 @@ func (c *Context) Idle() bool {
 
 // CancelTasks begins to end the request: it cancels the contexts of its tasks with
 // [lazy.ErrClosed], and does not wait for them. Finish follows.
-func (c *Context) CancelTasks() {
-	if s := c.scope.Load(); s != nil {
+func (h *Host) CancelTasks() {
+	if s := h.scope.Load(); s != nil {
 		s.Cancel()
 	}
 }
@@ -84,7 +281,8 @@ func (c *Context) CancelTasks() {
 // access is [ErrFinished]. Errors are logged, and returned joined. Only the first
 // Finish does anything. It must not be called from a task, a resolution or a Commit
 // function.
-func (c *Context) Finish() (err error) {
+func (h *Host) Finish() (err error) {
+	c := &h.Context
 	c.mu.Lock()
 	c.awaitCommit()
 	if c.phase >= closing {

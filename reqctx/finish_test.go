@@ -182,11 +182,11 @@ func TestWhatCloseMayDo(t *testing.T) {
 }
 
 func TestEverythingAfterFinishIsErrFinished(t *testing.T) {
-	for name, use := range map[string]func(c *reqctx.Context){
-		"unused":  func(*reqctx.Context) {},
-		"used":    func(c *reqctx.Context) { _, _ = c.Get("k") },
-		"scoped":  func(c *reqctx.Context) { _ = c.Go("task", func(context.Context) error { return nil }) },
-		"derived": func(c *reqctx.Context) { _, _ = reqctx.Get(context.WithoutCancel(c), "k") },
+	for name, use := range map[string]func(c *reqctx.Host){
+		"unused":  func(*reqctx.Host) {},
+		"used":    func(c *reqctx.Host) { _, _ = c.Get("k") },
+		"scoped":  func(c *reqctx.Host) { _ = c.Go("task", func(context.Context) error { return nil }) },
+		"derived": func(c *reqctx.Host) { _, _ = reqctx.Get(context.WithoutCancel(c), "k") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			reg := quiet()

@@ -44,7 +44,7 @@ func newPage(takes time.Duration) *page {
 }
 
 // readAll reads the page list by list.
-func (p *page) readAll(c *reqctx.Context) error {
+func (p *page) readAll(c *reqctx.Host) error {
 	ids := make([]int, pageArticles)
 	for i := range ids {
 		ids[i] = i
@@ -58,7 +58,7 @@ func (p *page) readAll(c *reqctx.Context) error {
 }
 
 // readEach reads the page article by article, each in a goroutine.
-func (p *page) readEach(c *reqctx.Context) error {
+func (p *page) readEach(c *reqctx.Host) error {
 	articles, ctx := errgroup.WithContext(c)
 	for i := range pageArticles {
 		articles.Go(func() error {
@@ -90,7 +90,7 @@ func BenchmarkPage(b *testing.B) {
 	for _, bm := range []struct {
 		name  string
 		takes time.Duration
-		read  func(*page, *reqctx.Context) error
+		read  func(*page, *reqctx.Host) error
 	}{
 		{"GetAll", 0, (*page).readAll},
 		{"goroutines", 0, (*page).readEach},

@@ -16,7 +16,7 @@ import (
 )
 
 // infoOf returns a property's state in c.
-func infoOf(t *testing.T, c *reqctx.Context, name string) reqctx.Info {
+func infoOf(t *testing.T, c *reqctx.Host, name string) reqctx.Info {
 	t.Helper()
 	for n, info := range c.Props() {
 		if n == name {

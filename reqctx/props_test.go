@@ -143,16 +143,16 @@ func TestByNamesThePropertyThatAsked(t *testing.T) {
 func TestCallerIsTheLineThatAsked(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		reg := reqctx.NewRegistry(reqctx.Options{Callers: on})
-		ask := map[string]func(c *reqctx.Context) (line int){
-			"key": func(c *reqctx.Context) int {
+		ask := map[string]func(c *reqctx.Host) (line int){
+			"key": func(c *reqctx.Host) int {
 				_, _ = reqctx.Get(c, "key")
 				return lineBefore()
 			},
-			"name": func(c *reqctx.Context) int {
+			"name": func(c *reqctx.Host) int {
 				_, _ = c.Get("name")
 				return lineBefore()
 			},
-			"resolve": func(c *reqctx.Context) int {
+			"resolve": func(c *reqctx.Host) int {
 				_ = c.Resolve("resolve", "resolve")
 				return lineBefore()
 			},
@@ -161,7 +161,7 @@ func TestCallerIsTheLineThatAsked(t *testing.T) {
 			provide(reg, name, reqctx.Prop[int]{Resolve: gives(1, nil)})
 		}
 		typed := provide(reg, "typed", reqctx.Prop[int]{Resolve: gives(1, nil)})
-		ask["typed"] = func(c *reqctx.Context) int {
+		ask["typed"] = func(c *reqctx.Host) int {
 			_, _ = typed.Get(context.WithoutCancel(c))
 			return lineBefore()
 		}

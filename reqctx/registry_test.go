@@ -32,34 +32,6 @@ func TestMistakesInPropertiesPanic(t *testing.T) {
 		func() { reqctx.Provide(reg, reqctx.Key[int]{}, reqctx.Prop[int]{}) })
 	provide(reg, "k", reqctx.Prop[int]{})
 	require.Contains(t, panicOf(func() { provideState(reg, "k", "v") }), `"k" is already provided, with type int; this one has string`)
-	require.PanicsWithValue(t, `reqctx: Override of property "stranger", which is not provided`,
-		func() { reqctx.Override(reg, reqctx.NewKey[int]("stranger"), reqctx.Prop[int]{}) })
-	require.Panics(t, func() { reqctx.Override(reg, reqctx.Key[int]{}, reqctx.Prop[int]{}) })
-}
-
-func TestOverrideLeavesTheOldRegistryAlone(t *testing.T) {
-	reg := quiet()
-	a := provide(reg, "a", reqctx.Prop[string]{Resolve: gives("old", nil)})
-	b := provide(reg, "b", reqctx.Prop[string]{Resolve: a.Get})
-	fake := reqctx.Override(reg, a, reqctx.Prop[string]{Resolve: gives("new", nil)})
-	more := provide(fake, "more", reqctx.Prop[int]{})
-
-	for want, reg := range map[string]*reqctx.Registry{"old": reg, "new": fake} {
-		c := reqctx.New(t.Context(), reg)
-		byName, err := c.Get("a")
-		require.NoError(t, err)
-		require.Equal(t, want, byName)
-		v, err := b.Get(c)
-		require.NoError(t, err)
-		require.Equal(t, want, v)
-		err = more.Set(c, 1)
-		if want == "old" {
-			require.ErrorIs(t, err, reqctx.ErrNoProperty)
-		} else {
-			require.NoError(t, err)
-		}
-		require.NoError(t, c.Finish())
-	}
 }
 
 func TestRequestKeepsThePropertiesItBeganWith(t *testing.T) {
@@ -134,10 +106,10 @@ func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() { provide(reg, fmt.Sprint("p", i), reqctx.Prop[int]{}) })
 		wg.Go(func() {
-			c := reqctx.New(t.Context(), reqctx.Override(reg, k, reqctx.Prop[int]{Resolve: gives(2, nil)}))
+			c := reqctx.New(t.Context(), reg)
 			v, err := k.Get(c)
 			assert.NoError(t, err)
-			assert.Equal(t, 2, v)
+			assert.Equal(t, 1, v)
 			assert.NoError(t, c.Finish())
 		})
 	}

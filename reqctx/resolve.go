@@ -2,10 +2,121 @@ package reqctx
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/lazyreq/lazyreq/lazy"
 )
+
+// outcome is the result of a property, and its entry in the request's list of what to
+// commit and to close. Once published it is immutable, except for the atomics.
+type outcome struct {
+	self   any          // the *cell[T] around it; nil for a panic, so that Get takes the slow path
+	b      *binding     // nil for an OnClose function
+	fn     func() error // the OnClose function
+	prev   *outcome     // the next older entry of the list
+	err    error
+	panics *lazy.PanicError // the panic to raise again for each reader
+	set    bool             // by Set or Preset, and not by Resolve
+	began  time.Time
+	took   time.Duration
+	by     *binding  // the property whose resolution read it first; may be nil
+	pcs    []uintptr // the stack of the first reader, if recorded
+
+	waited atomic.Int64 // nanoseconds that all readers together have waited
+	asked  atomic.Int32 // readers that had to wait
+	raised atomic.Bool  // a reader got the panic
+}
+
+// cell is an outcome with its value.
+type cell[T any] struct {
+	outcome
+	val T
+}
+
+// ops are the operations of a binding on values whose type it does not know.
+type ops interface {
+	newOutcome(b *binding) *outcome
+	compute(ctx context.Context, out *outcome)
+	commit(ctx context.Context, out *outcome, status int, h http.Header) error
+	close(ctx context.Context, out *outcome) error
+	value(out *outcome) (any, error)
+	setAny(ctx context.Context, c *Context, b *binding, v any) error
+	typ() reflect.Type
+}
+
+type provided[T any] struct{ Prop[T] }
+
+func (p provided[T]) newOutcome(b *binding) *outcome {
+	c := new(cell[T])
+	c.self, c.b = c, b
+	return &c.outcome
+}
+
+func (p provided[T]) compute(ctx context.Context, out *outcome) {
+	c := out.self.(*cell[T])
+	if p.Resolve == nil {
+		c.err = named(ErrNoValue, out.b.name)
+	} else {
+		c.val, c.err = p.Resolve(ctx)
+	}
+}
+
+func (p provided[T]) commit(ctx context.Context, out *outcome, status int, h http.Header) error {
+	return p.Commit(ctx, out.self.(*cell[T]).val, status, h)
+}
+
+func (p provided[T]) close(ctx context.Context, out *outcome) error {
+	var val T
+	if c, ok := out.self.(*cell[T]); ok {
+		val = c.val
+	}
+	return p.Close(ctx, val, out.err)
+}
+
+func (p provided[T]) value(out *outcome) (any, error) { return deliver[T](out) }
+
+func (p provided[T]) setAny(ctx context.Context, c *Context, b *binding, v any) error {
+	val, ok := v.(T)
+	if !ok && !(v == nil && nilable(p.typ())) {
+		return fmt.Errorf("%w: property %q holds %v, not %T", ErrType, b.name, p.typ(), v)
+	}
+	return set(ctx, c, b, val)
+}
+
+func nilable(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p provided[T]) typ() reflect.Type { return reflect.TypeFor[T]() }
+
+// fail makes out the outcome of a Resolve that did not return.
+func (out *outcome) fail(abnormal error) {
+	out.err = abnormal
+	if p, ok := abnormal.(*lazy.PanicError); ok {
+		out.self, out.panics = nil, p
+	}
+}
+
+// closeDue reports whether an entry of the list has something to close, or to report.
+func (out *outcome) closeDue() bool {
+	return out.fn != nil || out.b.closes && !out.set || out.panics != nil && !out.raised.Load()
+}
+
+// failure returns an outcome of b that is only an error.
+func failure(b *binding, err error) *outcome {
+	out := b.ops.newOutcome(b)
+	out.err = err
+	return out
+}
 
 // resolve returns b's outcome, waiting for it if necessary. It returns an error if the
 // wait fails: ctx ended, the request is finished, or the wait would close a cycle.
@@ -176,4 +287,143 @@ func (c *Context) addOutcome(out *outcome, publish bool) (late bool) {
 	}
 	out.prev, c.last = c.last, out
 	return false
+}
+
+// attempt is one resolution in progress. Readers join it while it is in the context's
+// list; Set, Invalidate and a timeout remove it.
+type attempt struct {
+	lazy.Flight
+	c      *Context
+	reader context.Context // of the reader that began the resolution
+	out    *outcome        // of Resolve
+	stop   func()          // releases the timeout; nil without one
+	next   *attempt        // in the context's list; guarded by c.mu
+}
+
+// readBy records the first reader of a, which has not started: its context, and the [lazy.Current]
+// computation of that.
+func (a *attempt) readBy(ctx context.Context, caller *lazy.Flight) {
+	a.reader = ctx
+	if caller != nil {
+		if by, ok := caller.Work().(*attempt); ok {
+			a.out.by = by.out.b
+		}
+	}
+	if a.c.table.opts.Callers {
+		a.out.pcs = callers()
+	}
+}
+
+// fail completes a with the cause of its end, even if Resolve has not returned. The
+// next reader begins anew.
+func (a *attempt) fail(err error) {
+	if err == lazy.ErrClosed {
+		err = named(ErrFinished, a.out.b.name)
+	}
+	a.c.mu.Lock()
+	defer a.c.mu.Unlock()
+	a.c.detach(a)
+	a.Complete(failure(a.out.b, err))
+}
+
+// Name returns the property's name, for cycles and panics.
+func (a *attempt) Name() string { return a.out.b.name }
+
+// Compute calls Resolve, under the timeout if there is one, and the observer before and
+// after it.
+func (a *attempt) Compute(ctx context.Context) {
+	a.out.began = time.Now()
+	if a.out.b.timeout > 0 {
+		timed, cancel := context.WithTimeoutCause(a.Context, a.out.b.timeout, &TimeoutError{a.out.b.name, a.out.b.timeout})
+		stop := context.AfterFunc(timed, func() { a.fail(context.Cause(timed)) })
+		a.Context, a.stop = timed, func() { stop(); cancel() }
+	}
+	o := a.c.table.opts.Observer
+	if o == nil {
+		a.out.b.ops.compute(ctx, a.out)
+		return
+	}
+	ctx = o.ResolveStart(ctx, a.out.b.name)
+	err := ErrNotReturned
+	defer func() { o.ResolveEnd(ctx, a.out.b.name, time.Since(a.out.began), err) }()
+	a.out.b.ops.compute(ctx, a.out)
+	err = a.out.err
+}
+
+// Finish completes the attempt, and publishes the outcome unless the property has been
+// set or invalidated meanwhile.
+func (a *attempt) Finish(abnormal error) {
+	out, c := a.out, a.c
+	if a.stop != nil {
+		a.stop()
+	}
+	if abnormal == lazy.ErrClosed { // Resolve was not called
+		a.fail(abnormal)
+		return
+	}
+	out.took = time.Since(out.began)
+	if abnormal != nil {
+		out.fail(abnormal)
+	}
+	keep := out.err == nil || !lazy.OwnCancellation(c, out.err)
+	readers := out
+	if timeout, ok := context.Cause(a.Context).(*TimeoutError); ok && !keep && a.stop != nil {
+		readers = failure(a.out.b, timeout) // Resolve noticed the timeout first
+	}
+	c.mu.Lock()
+	late := c.addOutcome(out, c.detach(a) && keep)
+	a.Complete(readers)
+	c.mu.Unlock()
+	if late {
+		c.close(out, c.logErr)
+	}
+}
+
+// set stores v and makes it b's value.
+func set[T any](ctx context.Context, c *Context, b *binding, v T) error {
+	if err := c.writable(b); err != nil {
+		return err
+	}
+	p := b.ops.(provided[T])
+	if p.Store != nil {
+		if err := p.Store(ctx, v); err != nil {
+			return err
+		}
+	}
+	out := p.newOutcome(b)
+	out.self.(*cell[T]).val, out.set = v, true
+	return c.overtake(out)
+}
+
+// overtake publishes out in place of its property's outcome. The readers of a
+// resolution in progress get it as well.
+func (c *Context) overtake(out *outcome) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.writableLocked(out.b); err != nil {
+		return err
+	}
+	c.addOutcome(out, true)
+	if a := *c.attemptOf(out.b); a != nil {
+		c.detach(a)
+		a.Complete(out)
+	}
+	return nil
+}
+
+func (c *Context) writable(b *binding) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writableLocked(b)
+}
+
+func (c *Context) writableLocked(b *binding) error {
+	switch {
+	case c.phase >= closing:
+		return named(ErrFinished, b.name)
+	case c.commit != uncommitted:
+		return named(ErrCommitted, b.name)
+	default:
+		return nil
+	}
 }

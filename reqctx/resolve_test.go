@@ -20,17 +20,17 @@ func TestTwentyRequestsOfTwoWaits(t *testing.T) {
 	reg := quiet()
 	a := provide(reg, "a", reqctx.Prop[int]{Resolve: takes(50*time.Millisecond, 1)})
 	b := provide(reg, "b", reqctx.Prop[int]{Resolve: takes(50*time.Millisecond, 2)})
-	sequential := func(c *reqctx.Context) error {
+	sequential := func(c *reqctx.Host) error {
 		_, err := a.Get(c)
 		if err == nil {
 			_, err = b.Get(c)
 		}
 		return err
 	}
-	parallel := func(c *reqctx.Context) error { return c.Resolve("a", "b") }
+	parallel := func(c *reqctx.Host) error { return c.Resolve("a", "b") }
 
 	for name, tc := range map[string]struct {
-		handler func(*reqctx.Context) error
+		handler func(*reqctx.Host) error
 		within  time.Duration
 	}{
 		"sequential": {sequential, 250 * time.Millisecond},

@@ -77,7 +77,7 @@ func (r *ring) commit(ctx context.Context, i int) error {
 }
 
 // act does something with a random property.
-func (r *ring) act(ctx context.Context, c *reqctx.Context) (err error) {
+func (r *ring) act(ctx context.Context, c *reqctx.Host) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err, _ = v.(error)
@@ -169,7 +169,7 @@ func TestStress(t *testing.T) {
 
 // commit is Commit with the panic of a property that a Commit function read as
 // its error.
-func commit(c *reqctx.Context, h http.Header) (err error) {
+func commit(c *reqctx.Host, h http.Header) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err, _ = v.(error)

@@ -32,7 +32,7 @@ import (
 // to work.
 type Conn struct {
 	net.Conn
-	ctx  reqctx.Context
+	host reqctx.Host
 	idle time.Duration // not above 0: none
 
 	mu       sync.Mutex // orders our deadlines with drain and the handler's
@@ -49,35 +49,35 @@ type ConnHandler func(c *Conn) error
 
 // Context carries the connection's properties. It ends when the handler returns,
 // and when Shutdown stops waiting.
-func (c *Conn) Context() context.Context { return &c.ctx }
+func (c *Conn) Context() context.Context { return &c.host.Context }
 
 // Get returns a property by name, resolving it first if need be.
-func (c *Conn) Get(name string) (any, error) { return c.ctx.Get(name) }
+func (c *Conn) Get(name string) (any, error) { return c.host.Get(name) }
 
 // Set makes v the property's value, after its Store function has accepted it.
-func (c *Conn) Set(name string, v any) error { return c.ctx.Set(name, v) }
+func (c *Conn) Set(name string, v any) error { return c.host.Set(name, v) }
 
 // Resolve resolves several properties in parallel and waits for all of them.
-func (c *Conn) Resolve(names ...string) error { return c.ctx.Resolve(names...) }
+func (c *Conn) Resolve(names ...string) error { return c.host.Resolve(names...) }
 
 // RateLimit returns the limit of the server's first policy. It takes once for the whole
 // connection, not for each message.
 func (c *Conn) RateLimit() *ratelimit.Limit {
-	l, _ := ratelimit.From(&c.ctx) // after an error, l returns it
+	l, _ := ratelimit.From(&c.host.Context) // after an error, l returns it
 	return l
 }
 
 // RateLimitFor returns the limit of the policy with this name, as RateLimit does.
 func (c *Conn) RateLimitFor(name string) *ratelimit.Limit {
-	l, _ := ratelimit.For(&c.ctx, name)
+	l, _ := ratelimit.For(&c.host.Context, name)
 	return l
 }
 
 // Go runs a task beside the handler. It is cancelled when the handler returns.
-func (c *Conn) Go(name string, fn func(ctx context.Context) error) error { return c.ctx.Go(name, fn) }
+func (c *Conn) Go(name string, fn func(ctx context.Context) error) error { return c.host.Go(name, fn) }
 
 // OnClose registers fn to be called after the connection is closed.
-func (c *Conn) OnClose(fn func() error) { c.ctx.OnClose(fn) }
+func (c *Conn) OnClose(fn func() error) { c.host.OnClose(fn) }
 
 // Read reads from the connection.
 func (c *Conn) Read(p []byte) (int, error) {
@@ -199,7 +199,7 @@ func temporary(err error) bool {
 func (s *Server) serveConn(nc net.Conn, h ConnHandler) {
 	ctx, cancel := context.WithCancelCause(s.base)
 	c := &Conn{Conn: nc, idle: s.opts.IdleTimeout}
-	c.ctx.Init(ctx, s.reg)
+	c.host.Init(ctx, s.reg)
 	if !s.conns.add(c) {
 		cancel(errShutdown)
 		_ = nc.Close()
@@ -208,25 +208,25 @@ func (s *Server) serveConn(nc net.Conn, h ConnHandler) {
 	go func() {
 		defer s.conns.remove(c)
 		defer func() {
-			c.ctx.CancelTasks()
+			c.host.CancelTasks()
 			c.linger()
 			cancel(reqctx.ErrFinished)
 			_ = nc.Close()
-			_ = c.ctx.Finish() // logs its errors
+			_ = c.host.Finish() // logs its errors
 		}()
 		// Behind a proxy, the address may come from the connection: it can take a while.
 		peer := "unknown"
 		if addr := nc.RemoteAddr(); addr != nil {
 			peer = addr.String()
 		}
-		c.ctx.SetRemoteAddr(peer)
+		c.host.SetRemoteAddr(peer)
 		s.runConn(c, h)
 	}()
 }
 
 // runConn runs the handler, and logs its error or panic.
 func (s *Server) runConn(c *Conn, h ConnHandler) {
-	peer := slog.String("peer", c.ctx.RemoteAddr())
+	peer := slog.String("peer", c.host.RemoteAddr())
 	returned := false
 	defer func() {
 		v := recover()
@@ -254,7 +254,7 @@ func (s *Server) runConn(c *Conn, h ConnHandler) {
 // handler or the server. A store's connection ends with the same errors, so they count only after
 // this one's has.
 func (c *Conn) ended(err error) bool {
-	if c.ctx.Err() != nil {
+	if c.host.Err() != nil {
 		return true
 	}
 	if !c.failed.Load() {
@@ -282,7 +282,7 @@ const (
 // drops what still comes until the peer has ended, too.
 func (c *Conn) linger() {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
-	if !ok || c.failed.Load() || c.ctx.Err() != nil || half.CloseWrite() != nil {
+	if !ok || c.failed.Load() || c.host.Err() != nil || half.CloseWrite() != nil {
 		return
 	}
 	_ = c.Conn.SetReadDeadline(time.Now().Add(lingerTime))

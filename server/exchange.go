@@ -21,7 +21,7 @@ import (
 type exchange struct {
 	context.Context
 	srv  *Server
-	ctx  reqctx.Context
+	host reqctx.Host
 	gate gate
 	req  Request
 
@@ -53,7 +53,7 @@ func exchangeOf(ctx context.Context) *exchange {
 // begin prepares x and returns r with its context.
 func (x *exchange) begin(s *Server, w http.ResponseWriter, r *http.Request) *http.Request {
 	x.Context, x.srv = r.Context(), s
-	x.ctx.Init(x, s.reg)
+	x.host.Init(x, s.reg)
 	x.gate.ResponseWriter, x.gate.x = w, x
 	if len(s.opts.Observers) > 0 {
 		x.seen = &observation{began: time.Now()}
@@ -61,12 +61,12 @@ func (x *exchange) begin(s *Server, w http.ResponseWriter, r *http.Request) *htt
 	if x.accepted {
 		x.gate.deadline.start(w, r, s.opts.WriteTimeout)
 	}
-	r = r.WithContext(&x.ctx)
+	r = r.WithContext(&x.host.Context)
 	x.made = r
 	x.watchBody(r)
 	params.Share(r, w) // a router of another package may work on a copy
-	x.ctx.SetRequest(r)
-	if x.refused = x.ctx.PresetErr(); x.refused == nil {
+	x.host.SetRequest(r)
+	if x.refused = x.host.PresetErr(); x.refused == nil {
 		x.refused = s.refuse(r)
 	}
 	x.gate.routed = true
@@ -84,12 +84,12 @@ func (x *exchange) gateOn(w http.ResponseWriter) *gate {
 
 // request returns the Request for r, which may be a later copy of the one that begin returned.
 func (x *exchange) request(r *http.Request) *Request {
-	x.ctx.SetRequest(r)
+	x.host.SetRequest(r)
 	req := &x.req
 	if req.Request != nil { // an outer handler's
 		req = new(Request)
 	}
-	*req = Request{Request: r, ctx: &x.ctx}
+	*req = Request{Request: r, ctx: &x.host.Context}
 	return req
 }
 
@@ -132,16 +132,16 @@ func (x *exchange) end() {
 // has returned, so that the client has the end of the response and does not wait for them, and
 // the server's Shutdown waits for them. Another http.Server's Shutdown waits only for ServeHTTP.
 func (x *exchange) finish() {
-	if !x.accepted || x.ctx.Idle() || x.finishLater() != nil {
-		_ = x.ctx.Finish() // logs its errors
+	if !x.accepted || x.host.Idle() || x.finishLater() != nil {
+		_ = x.host.Finish() // logs its errors
 	}
 }
 
 // finishLater cancels the tasks first: net/http cancels the request's context when ServeHTTP
 // returns, and a task could not tell that from a client that is gone.
 func (x *exchange) finishLater() error {
-	x.ctx.CancelTasks()
-	return x.srv.endings.Spawn("finish", func(context.Context) error { _ = x.ctx.Finish(); return nil })
+	x.host.CancelTasks()
+	return x.srv.endings.Spawn("finish", func(context.Context) error { _ = x.host.Finish(); return nil })
 }
 
 // endHandler is deferred where the handler of r runs. After [http.TimeoutHandler] has answered, a
@@ -176,7 +176,7 @@ func (x *exchange) answerPanic(v any) any {
 	case x.gate.wroteHeader.Load(), v == http.ErrAbortHandler:
 		return http.ErrAbortHandler
 	default:
-		if v == lazy.ErrGoexit && x.ctx.Request().ProtoMajor == 1 {
+		if v == lazy.ErrGoexit && x.host.Request().ProtoMajor == 1 {
 			x.gate.Header().Set("Connection", "close") // net/http is going to close it
 		}
 		x.gate.fail(&Problem{Status: http.StatusInternalServerError}, nil)

@@ -55,7 +55,7 @@ func (x *exchange) respond(g *gate, r *http.Request, err error) {
 // [http.TimeoutHandler], answers in its place: what the handler has written is still in a
 // buffer, or its writer takes no more.
 func (g *gate) abandoned(r *http.Request) bool {
-	if g.nested == nil || r.Context().Err() == nil || g.x.ctx.Err() != nil {
+	if g.nested == nil || r.Context().Err() == nil || g.x.host.Err() != nil {
 		return false
 	}
 	if !g.x.gate.wroteHeader.Load() {
@@ -82,7 +82,7 @@ func (x *exchange) problemFor(err error) *Problem {
 // canceled reports whether the client has gone away or the server is shutting down: errors are
 // to be expected then.
 func (x *exchange) canceled() bool {
-	return errors.Is(x.ctx.Err(), context.Canceled) && (x.body == nil || !x.body.timedOut.Load())
+	return errors.Is(x.host.Err(), context.Canceled) && (x.body == nil || !x.body.timedOut.Load())
 }
 
 func (x *exchange) logFailure(err error, msg string) {
@@ -90,19 +90,19 @@ func (x *exchange) logFailure(err error, msg string) {
 	if x.canceled() || errors.Is(err, params.ErrInterrupted) { // clients must not fill the log
 		level = slog.LevelDebug
 	}
-	r := x.ctx.Request()
-	x.srv.log.Log(&x.ctx, level, msg, slog.String("method", r.Method), slog.String("path", r.URL.Path),
+	r := x.host.Request()
+	x.srv.log.Log(&x.host.Context, level, msg, slog.String("method", r.Method), slog.String("path", r.URL.Path),
 		slog.String("error", fmt.Sprint(err))) // as text: the JSON of a Problem leaves out its cause
 }
 
 // logPanic logs a panic once, with the stack of where it happened.
 func (x *exchange) logPanic(v any) {
-	r := x.ctx.Request()
+	r := x.host.Request()
 	attrs := []any{slog.String("method", r.Method), slog.String("path", r.URL.Path)}
 	if p, ok := v.(*lazy.PanicError); ok {
 		attrs = append(attrs, slog.String("property", p.Name), slog.Any("panic", p.Value), slog.String("stack", string(p.Stack)))
 	} else {
 		attrs = append(attrs, slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
 	}
-	x.srv.log.ErrorContext(&x.ctx, "panic", attrs...)
+	x.srv.log.ErrorContext(&x.host.Context, "panic", attrs...)
 }

@@ -62,7 +62,7 @@ func (g *gate) WriteHeader(status int) {
 		g.x.srv.log.Error("WriteHeader after the handler returned", "error", reqctx.ErrFinished)
 	case g.replaced.Load():
 	case g.wroteHeader.Load():
-		r := g.x.ctx.Request()
+		r := g.x.host.Request()
 		g.x.srv.log.Warn("WriteHeader was called twice; the first status stays", "method", r.Method, "path", r.URL.Path, "ignored", status)
 	case status < 100 || status > 999:
 		panic(fmt.Sprintf("server: WriteHeader with status %d", status))
@@ -163,7 +163,7 @@ func (g *gate) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func (g *gate) CloseNotify() <-chan bool {
 	if g.closeNotify == nil {
 		notify := make(chan bool, 1)
-		context.AfterFunc(&g.x.ctx, func() { notify <- true })
+		context.AfterFunc(&g.x.host.Context, func() { notify <- true })
 		g.closeNotify = notify
 	}
 	return g.closeNotify
@@ -231,12 +231,12 @@ func (g *gate) announceEnd() {
 // commit runs the properties' Commit functions, once, with the response's status. If that fails,
 // it answers with a problem.
 func (g *gate) commit(status int) error {
-	if g.nested != nil || g.x.ctx.CommitUnused() {
+	if g.nested != nil || g.x.host.CommitUnused() {
 		return nil // net/http need not copy a header that was never asked for
 	}
-	timing := g.x.srv.opts.ServerTiming && !g.x.ctx.Committed()
+	timing := g.x.srv.opts.ServerTiming && !g.x.host.Committed()
 	own := g.Header()["Set-Cookie"]
-	err := g.x.ctx.Commit(status, g.Header())
+	err := g.x.host.Commit(status, g.Header())
 	switch {
 	case err != nil:
 		g.x.seen.fail(err)
@@ -248,7 +248,7 @@ func (g *gate) commit(status int) error {
 		// renewed session is lost without its cookie.
 		g.fail(p, added(own, g.Header()["Set-Cookie"]))
 	case timing:
-		addServerTiming(g.Header(), &g.x.ctx)
+		addServerTiming(g.Header(), &g.x.host.Context)
 	}
 	return err
 }

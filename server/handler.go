@@ -51,7 +51,7 @@ func (s *Server) Handle(pattern string, h http.Handler, options ...RouteOption) 
 		g := w.(*gate)
 		g.routed = true
 		g.x.seen.setRoute(&pattern)
-		g.x.ctx.SetRequest(r)
+		g.x.host.SetRequest(r)
 		g.x.prefetch(prefetch)
 		h.ServeHTTP(g, r)
 	})
@@ -182,10 +182,10 @@ func (s *Server) WrapFunc(h HandlerFunc) http.Handler {
 // server's own has brought it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, h http.Handler, accepted bool) {
 	if x := exchangeOf(r.Context()); x != nil && x.srv == s {
-		outer := x.ctx.Request()
+		outer := x.host.Request()
 		defer x.endHandler(r)
 		h.ServeHTTP(x.gateOn(w), r)
-		x.ctx.SetRequest(outer)
+		x.host.SetRequest(outer)
 		return
 	}
 	x := &exchange{accepted: accepted}

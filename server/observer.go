@@ -109,7 +109,7 @@ func (x *exchange) observeEnd(panicked any) {
 	if err := o.err.Load(); err != nil {
 		info.Err = *err
 	}
-	x.srv.observers.RequestEnd(&x.ctx, info)
+	x.srv.observers.RequestEnd(&x.host.Context, info)
 }
 
 // countingWriter counts what is written around the gate.

@@ -47,6 +47,6 @@ func (s *Server) prefetchNames(pattern string, options []RouteOption) (names []s
 // prefetch begins to resolve the properties that a route prefetches.
 func (x *exchange) prefetch(names []string) {
 	if len(names) > 0 {
-		_ = x.ctx.Prefetch(names...) // the names were checked with the route
+		_ = x.host.Prefetch(names...) // the names were checked with the route
 	}
 }

@@ -17,15 +17,16 @@ func benchmarkRequest(b *testing.B, handler func(ctx context.Context) error) {
 	before := s.store.calls()
 	b.ReportAllocs()
 	for b.Loop() {
-		c := reqctx.New(b.Context(), s.reg)
+		h := reqctx.New(b.Context(), s.reg)
+		c := &h.Context
 		c.SetRequest(r)
 		if err := handler(c); err != nil {
 			b.Fatal(err)
 		}
-		if err := c.Commit(http.StatusOK, http.Header{}); err != nil {
+		if err := h.Commit(http.StatusOK, http.Header{}); err != nil {
 			b.Fatal(err)
 		}
-		if err := c.Finish(); err != nil {
+		if err := h.Finish(); err != nil {
 			b.Fatal(err)
 		}
 	}

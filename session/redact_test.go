@@ -59,7 +59,7 @@ func TestTokensShowInNoFormat(t *testing.T) {
 	hidden := storage.Value{Exists: true, Bytes: []byte("hunter2")}
 	snap := &snapshot{exists: true, token: tok, fields: map[string][]byte{"user": hidden.Bytes}}
 	c := reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{}))
-	st := &state{m: m, c: c, writes: map[string]write{"user": {Change: delta.Changes["user"]}}, snap: snap}
+	st := &state{m: m, c: &c.Context, writes: map[string]write{"user": {Change: delta.Changes["user"]}}, snap: snap}
 	s := Session{ctx: c, state: st}
 	info := Info{ID: infoID(tok.locator), lookup: func(string) storage.Value { return hidden }}
 	entry := storage.Entry{Locator: tok.locator, Record: storage.Record{Fields: snap.fields}}

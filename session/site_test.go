@@ -44,7 +44,7 @@ func newSiteOn(t testing.TB, store session.Store, o session.Options) *site {
 }
 
 // begin begins a request that carries the cookie line.
-func (s *site) begin(t testing.TB, cookie string) *reqctx.Context {
+func (s *site) begin(t testing.TB, cookie string) *reqctx.Host {
 	t.Helper()
 	c := reqctx.New(t.Context(), s.reg)
 	r := httptest.NewRequestWithContext(c, http.MethodGet, "/", nil)
@@ -57,7 +57,7 @@ func (s *site) begin(t testing.TB, cookie string) *reqctx.Context {
 }
 
 // end commits and finishes a request.
-func (s *site) end(t testing.TB, c *reqctx.Context) (http.Header, error) {
+func (s *site) end(t testing.TB, c *reqctx.Host) (http.Header, error) {
 	t.Helper()
 	h := http.Header{}
 	err := c.Commit(http.StatusOK, h)

@@ -18,12 +18,12 @@ func TestEveryLoopBindsTheRightValues(t *testing.T) {
 }
 
 func TestWrongValueIsNoticed(t *testing.T) {
-	wrong := queryLoop(func() func(*reqctx.Context) (query, error) {
-		return func(*reqctx.Context) (query, error) { return query{Q: "lazy"}, nil }
+	wrong := queryLoop(func() func(*reqctx.Host) (query, error) {
+		return func(*reqctx.Host) (query, error) { return query{Q: "lazy"}, nil }
 	})
 	require.ErrorIs(t, wrong()(1), harness.ErrWrong)
-	empty := jsonLoop(func() func(*reqctx.Context) (profile, error) {
-		return func(*reqctx.Context) (profile, error) { return profile{}, nil }
+	empty := jsonLoop(func() func(*reqctx.Host) (profile, error) {
+		return func(*reqctx.Host) (profile, error) { return profile{}, nil }
 	})
 	require.ErrorIs(t, empty()(1), harness.ErrWrong)
 }

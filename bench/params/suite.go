@@ -99,7 +99,7 @@ func run(ctx context.Context, r *harness.Run) error {
 }
 
 // queryLoop makes a loop of binding one request's query.
-func queryLoop(make func() func(*reqctx.Context) (query, error)) func() harness.Loop {
+func queryLoop(make func() func(*reqctx.Host) (query, error)) func() harness.Loop {
 	return func() harness.Loop {
 		bind, r := withContext(make()), newRequest("GET", "/?"+rawQuery, nil)
 		return func(n int) error {
@@ -114,7 +114,7 @@ func queryLoop(make func() func(*reqctx.Context) (query, error)) func() harness.
 }
 
 // jsonLoop makes a loop of binding a new body.
-func jsonLoop(make func() func(*reqctx.Context) (profile, error)) func() harness.Loop {
+func jsonLoop(make func() func(*reqctx.Host) (profile, error)) func() harness.Loop {
 	return func() harness.Loop {
 		bind, r := withContext(make()), newRequest("POST", "/", http.NoBody)
 		r.Header.Set("Content-Type", "application/json")

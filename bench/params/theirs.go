@@ -13,44 +13,44 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-func schemaQuery() func(*reqctx.Context) (query, error) {
+func schemaQuery() func(*reqctx.Host) (query, error) {
 	decoder := schema.NewDecoder()
-	return func(ctx *reqctx.Context) (v query, err error) {
+	return func(ctx *reqctx.Host) (v query, err error) {
 		err = decoder.Decode(&v, ctx.Request().URL.Query())
 		return v, err
 	}
 }
 
-func formQuery() func(*reqctx.Context) (query, error) {
+func formQuery() func(*reqctx.Host) (query, error) {
 	decoder := form.NewDecoder()
-	return func(ctx *reqctx.Context) (v query, err error) {
+	return func(ctx *reqctx.Host) (v query, err error) {
 		err = decoder.Decode(&v, ctx.Request().URL.Query())
 		return v, err
 	}
 }
 
 // ginQuery is what ShouldBindQuery of a context does.
-func ginQuery() func(*reqctx.Context) (query, error) {
+func ginQuery() func(*reqctx.Host) (query, error) {
 	binding.Validator = nil
-	return func(ctx *reqctx.Context) (v query, err error) {
+	return func(ctx *reqctx.Host) (v query, err error) {
 		err = binding.Query.Bind(ctx.Request(), &v)
 		return v, err
 	}
 }
 
 // ginJSON is what ShouldBindJSON does.
-func ginJSON() func(*reqctx.Context) (profile, error) {
+func ginJSON() func(*reqctx.Host) (profile, error) {
 	binding.Validator = nil
-	return func(ctx *reqctx.Context) (v profile, err error) {
+	return func(ctx *reqctx.Host) (v profile, err error) {
 		err = binding.JSON.Bind(ctx.Request(), &v)
 		return v, err
 	}
 }
 
 // echoQuery takes a context for each request out of a pool, as its server does.
-func echoQuery() func(*reqctx.Context) (query, error) {
+func echoQuery() func(*reqctx.Host) (query, error) {
 	e, w, binder := echo.New(), httptest.NewRecorder(), new(echo.DefaultBinder)
-	return func(ctx *reqctx.Context) (v query, err error) {
+	return func(ctx *reqctx.Host) (v query, err error) {
 		c := e.AcquireContext()
 		defer e.ReleaseContext(c)
 		c.Reset(ctx.Request(), w)
@@ -59,9 +59,9 @@ func echoQuery() func(*reqctx.Context) (query, error) {
 	}
 }
 
-func echoJSON() func(*reqctx.Context) (profile, error) {
+func echoJSON() func(*reqctx.Host) (profile, error) {
 	e, w, binder := echo.New(), httptest.NewRecorder(), new(echo.DefaultBinder)
-	return func(ctx *reqctx.Context) (v profile, err error) {
+	return func(ctx *reqctx.Host) (v profile, err error) {
 		c := e.AcquireContext()
 		defer e.ReleaseContext(c)
 		c.Reset(ctx.Request(), w)
@@ -70,8 +70,8 @@ func echoJSON() func(*reqctx.Context) (profile, error) {
 	}
 }
 
-func plainJSON() func(*reqctx.Context) (profile, error) {
-	return func(ctx *reqctx.Context) (v profile, err error) {
+func plainJSON() func(*reqctx.Host) (profile, error) {
+	return func(ctx *reqctx.Host) (v profile, err error) {
 		data, err := io.ReadAll(ctx.Request().Body)
 		if err == nil {
 			err = json.Unmarshal(data, &v)

@@ -119,7 +119,7 @@ func testScrape(t *testing.T, redisURL string) {
 		"outcome=ok property=account":                4,
 		"outcome=rejected property=account":          1,
 		"outcome=ok property=ratelimit.profile.take": 6,
-		"outcome=ok property=session":           6,
+		"outcome=ok property=session":                6,
 	}, values(got["property_resolutions_total"]))
 	require.Equal(t, map[string]float64{
 		"outcome=allowed policy=profile rule=60s source=store": 5,

@@ -33,7 +33,7 @@ func newSite(t *testing.T, c *redis.Client) site {
 	return site{reg}
 }
 
-func (s site) begin(t *testing.T, cookie *http.Cookie) *reqctx.Context {
+func (s site) begin(t *testing.T, cookie *http.Cookie) *reqctx.Host {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	if cookie != nil {
 		r.AddCookie(cookie)
