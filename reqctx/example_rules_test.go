@@ -154,7 +154,7 @@ func ExampleKey_Peek() {
 }
 
 // The phases of a request: resolve and set, commit, close.
-func ExampleContext_Commit() {
+func ExampleHost_Commit() {
 	theme, user := reqctx.NewKey[string]("theme"), reqctx.NewKey[string]("user")
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	reqctx.Provide(reg, theme, reqctx.Prop[string]{

@@ -259,7 +259,7 @@ func TestDerivedContextsLeadBack(t *testing.T) {
 	first, err := k.Get(timeout)
 	require.NoError(t, err)
 	for _, ctx := range []context.Context{c, value, timeout, context.WithoutCancel(timeout)} {
-		require.Same(t, c, reqctx.From(ctx))
+		require.Same(t, &c.Context, reqctx.From(ctx))
 		require.Same(t, r, reqctx.From(ctx).Request())
 		u, err := k.Get(ctx)
 		require.NoError(t, err)
@@ -281,7 +281,7 @@ func TestInnerContextIsARequestOfItsOwn(t *testing.T) {
 	b, err := k.Get(inner)
 	require.NoError(t, err)
 	require.NotSame(t, a, b)
-	require.Same(t, inner, reqctx.From(inner))
+	require.Same(t, &inner.Context, reqctx.From(inner))
 	require.NoError(t, inner.Finish())
 	require.NoError(t, outer.Finish())
 }
