@@ -3,6 +3,8 @@ package lazy
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -209,4 +211,95 @@ func (f *Flight) isAbandoned() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.abandoned
+}
+
+// CycleError is the error of a value that needs itself. Path has the names of the
+// values, from the one that was asked for to itself: user, org, user.
+//
+// A cycle is found when the wait that would close it begins. A function that asks for
+// a value which needs its own gets the error even if it asks from a goroutine that it
+// does not wait for: which of the two is first would be chance.
+type CycleError struct {
+	Path []string
+
+	several bool // a computation on the path is of several keys, which may need different things
+}
+
+func newCycleError(path []*Flight) *CycleError {
+	c := new(CycleError)
+	for _, f := range path {
+		c.Path = append(c.Path, f.work.Name())
+		c.several = c.several || f.several
+	}
+	c.Path = append(c.Path, c.Path[0])
+	return c
+}
+
+// isCycleOfSeveral reports whether err is a cycle that a computation of several keys may
+// only seem to close.
+func isCycleOfSeveral(err error) bool {
+	c, ok := err.(*CycleError)
+	return ok && c.several
+}
+
+// Error returns the path with arrows between the names.
+func (c *CycleError) Error() string {
+	return "lazy: cycle: " + strings.Join(c.Path, " -> ")
+}
+
+// waitEdge is one wait of a computation for another.
+type waitEdge struct {
+	flight *Flight
+	// inline: flight runs on the goroutine that waits for it, which therefore goes on
+	// when flight returns, and not when flight is completed by something else.
+	inline bool
+}
+
+// addEdge records a wait of f.
+func (f *Flight) addEdge(e waitEdge) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.edges == nil {
+		f.edges = f.buf[:0]
+	}
+	f.edges = append(f.edges, e)
+}
+
+// removeEdge removes one such wait.
+func (f *Flight) removeEdge(e waitEdge) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.Index(f.edges, e)
+	f.edges = slices.Delete(f.edges, i, i+1)
+}
+
+// pathTo returns the flights from f to target along their edges, both included, or
+// nil. One lock at a time is enough: the flights of a cycle are all blocked, so none
+// of them can remove its edge meanwhile.
+func (f *Flight) pathTo(target *Flight, seen map[*Flight]bool) []*Flight {
+	if f == target {
+		return []*Flight{f}
+	}
+	if seen[f] {
+		return nil
+	}
+	f.mu.Lock()
+	edges := slices.Clone(f.edges)
+	f.mu.Unlock()
+	if len(edges) == 0 {
+		return nil
+	}
+	if seen == nil {
+		seen = make(map[*Flight]bool)
+	}
+	seen[f] = true
+	for _, e := range edges {
+		if !e.inline && e.flight.complete.Load() {
+			continue // f was woken and is about to remove this edge
+		}
+		if rest := e.flight.pathTo(target, seen); rest != nil {
+			return append([]*Flight{f}, rest...)
+		}
+	}
+	return nil
 }
