@@ -5,17 +5,63 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"sync"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
+
+// propertyKeys are the properties of the policies with one name. Only a [Limit] reaches them.
+// Keys live as long as the process, so policies with one name in several registries share them.
+type propertyKeys struct {
+	policy string
+	terms  reqctx.Key[terms]   // ratelimit.NAME.key
+	take   reqctx.Key[*charge] // ratelimit.NAME.take: the one charge of the request
+	count  reqctx.Key[int64]   // ratelimit.NAME.count: over the first rule's Per
+}
+
+// allKeys are the keys by the name of the policy, and by the name of the take.
+var allKeys = struct {
+	sync.RWMutex
+	byPolicy, byTake map[string]*propertyKeys
+}{byPolicy: map[string]*propertyKeys{}, byTake: map[string]*propertyKeys{}}
+
+func makeKeys(policy string) *propertyKeys {
+	allKeys.Lock()
+	defer allKeys.Unlock()
+	k := allKeys.byPolicy[policy]
+	if k == nil {
+		name := "ratelimit." + policy
+		k = &propertyKeys{
+			policy: policy,
+			terms:  reqctx.NewKey[terms](name + ".key"),
+			take:   reqctx.NewKey[*charge](name + ".take"),
+			count:  reqctx.NewKey[int64](name + ".count"),
+		}
+		allKeys.byPolicy[policy], allKeys.byTake[k.take.Name()] = k, k
+	}
+	return k
+}
+
+func keysByPolicy(name string) *propertyKeys {
+	allKeys.RLock()
+	defer allKeys.RUnlock()
+	return allKeys.byPolicy[name]
+}
+
+func keysByTake(property string) *propertyKeys {
+	allKeys.RLock()
+	defer allKeys.RUnlock()
+	return allKeys.byTake[property]
+}
 
 // boundPolicy is a policy with its store: what all requests share.
 type boundPolicy struct {
 	Policy
-	store  Store
-	keys   *propertyKeys
-	handle reqctx.Key[*Limit] // where the request's Limit is
+	store Store
+	keys  *propertyKeys
 	// policyLine is RateLimit-Policy for Rules; "" if it depends on the request.
 	policyLine string
 }
@@ -23,48 +69,68 @@ type boundPolicy struct {
 func newBoundPolicy(p Policy, store Store) *boundPolicy {
 	p.Rules = slices.Clone(p.Rules)
 	b := &boundPolicy{Policy: p, store: store, keys: makeKeys(p.Name)}
-	b.handle = b.keys.limit
 	if !p.PartitionKey {
 		b.policyLine = string(b.appendPolicies(nil, p.Rules, nil, ""))
 	}
 	return b
 }
 
-// provide registers the policy's properties. Its handle is also the property unnamed, unless
-// that is nil.
-func (p *boundPolicy) provide(reg *reqctx.Registry, unnamed *reqctx.Key[*Limit]) {
-	make := p.resolveLimit
-	if unnamed != nil {
-		p.handle = *unnamed
-		reqctx.ProvideState(reg, *unnamed, make)
-		make = unnamed.Get
+// Provide registers the policies, with their counters in store. [From] and [For] return their
+// limits. The property "ratelimit" is the [Limit] of the first policy. Observers and measurements
+// see the private properties "ratelimit.<name>.key", which finds the key and the rules of the
+// request, "ratelimit.<name>.take", which charges it, and "ratelimit.<name>.count".
+//
+// It panics if the registry or the store is nil, if [Check] returns an error, and, like
+// reqctx.Provide, if a property of one of the names exists. Limits cannot be preset in tests:
+// there, provide a memory store.
+func Provide(reg *reqctx.Registry, store Store, policies ...Policy) {
+	switch {
+	case reg == nil:
+		panic("ratelimit: Provide: registry is nil")
+	case option.IsNil(store):
+		panic("ratelimit: Provide: store is nil")
 	}
-	reqctx.ProvideState(reg, p.keys.limit, make)
+	if err := Check(policies...); err != nil {
+		panic(err)
+	}
+	for i, p := range policies {
+		b := newBoundPolicy(p, store)
+		if i == 0 {
+			reqctx.ProvideState(reg, firstLimit, b.limit)
+		}
+		b.provide(reg)
+	}
+}
+
+// provide registers the policy's properties.
+func (p *boundPolicy) provide(reg *reqctx.Registry) {
+	reqctx.Provide(reg, p.keys.terms, reqctx.Prop[terms]{Private: true, Resolve: p.resolveTerms})
 	reqctx.Provide(reg, p.keys.take, reqctx.Prop[*charge]{Private: true, Resolve: p.resolveTake, Commit: writeHeader})
 	reqctx.Provide(reg, p.keys.count, reqctx.Prop[int64]{Private: true, Resolve: p.resolveCount})
 }
 
-func (p *boundPolicy) resolveLimit(ctx context.Context) (*Limit, error) {
-	both := new(struct {
-		Limit
-		requestState
-	})
-	both.requestState.policy = p
-	both.Limit = Limit{ctx: ctx, state: &both.requestState}
-	return &both.Limit, nil
+func (p *boundPolicy) limit(ctx context.Context) (Limit, error) {
+	return Limit{ctx: ctx, keys: p.keys}, nil
+}
+
+// resolveTerms finds the key and the rules of the request.
+func (p *boundPolicy) resolveTerms(ctx context.Context) (terms, error) {
+	r := requestOf(ctx)
+	subject, err := p.subject(ctx, r)
+	if err != nil {
+		return terms{}, err
+	}
+	rules, err := p.rulesFor(ctx, r)
+	return terms{p, subject, rules}, err
 }
 
 // resolveTake charges the request.
 func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
-	t, r, err := p.resolveTerms(ctx)
+	t, n, err := p.keys.termsAndCost(ctx)
 	if err != nil {
 		return nil, err
 	}
-	n, err := p.cost(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	c := &charge{requestTerms: t}
+	c := &charge{terms: t}
 	c.results, err = t.run(ctx, Take, n, c.one[:])
 	// A count from before is the past. This fails only if the request is over.
 	_ = p.keys.count.Invalidate(ctx)
@@ -76,65 +142,38 @@ func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
 }
 
 func (p *boundPolicy) resolveCount(ctx context.Context) (int64, error) {
-	t, _, err := p.resolveTerms(ctx)
+	t, err := p.keys.terms.Get(ctx)
 	if err != nil {
 		return 0, err
 	}
 	return t.countIn(ctx, 0)
 }
 
-func (p *boundPolicy) resolveTerms(ctx context.Context) (*requestTerms, *http.Request, error) {
-	l, err := p.handle.Get(ctx)
+// termsAndCost returns the request's terms, and its cost in units.
+func (k *propertyKeys) termsAndCost(ctx context.Context) (terms, int64, error) {
+	t, err := k.terms.Get(ctx)
 	if err != nil {
-		return nil, nil, err
+		return terms{}, 0, err
 	}
-	r, err := requestOf(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	t, err := l.state.resolve(ctx, r)
-	return t, r, err
+	n, err := t.policy.cost(ctx, requestOf(ctx))
+	return t, n, err
 }
 
-// refunds are the request's, so that they need no slot for each policy. No policy can
-// have its name.
-var refunds = reqctx.NewMemo[*requestState, bool]("ratelimit.*.refund")
-
-// String names the refund in errors.
-func (s *requestState) String() string { return s.policy.Name }
-
-// refundOnce gives back the charge, which its caller has seen.
-func refundOnce(ctx context.Context, s *requestState) (bool, error) {
-	keys := s.policy.keys
-	c, err := keys.take.Get(ctx)
-	if err != nil {
-		return false, err
+// requestOf returns the HTTP request of ctx. For a raw connection, it returns a request that has
+// only the peer's address.
+func requestOf(ctx context.Context) *http.Request {
+	c := reqctx.From(ctx)
+	if r := c.Request(); r != nil {
+		return r
 	}
-	defer func() { _ = keys.count.Invalidate(ctx) }() // fails only if the request is over
-	return c.refund(ctx)
+	return &http.Request{RemoteAddr: c.RemoteAddr(), Header: http.Header{}, URL: &url.URL{}}
 }
 
-func (p *boundPolicy) do(ctx context.Context, ops []Op) ([]Result, error) {
-	results, err := p.store.Do(ctx, ops)
-	if err != nil {
-		return nil, p.wrapStoreError(ctx, err)
-	}
-	return results, nil
-}
-
-func (p *boundPolicy) doOne(ctx context.Context, op Op) (Result, error) {
-	res, err := p.store.DoOne(ctx, op)
-	if err != nil {
-		return Result{}, p.wrapStoreError(ctx, err)
-	}
-	return res, nil
-}
-
-// wrapStoreError adds the policy's name to a store's error. Any error but the end of the request and an
-// op that the store has refused is a failure of the store.
+// wrapStoreError adds the policy's name to a store's error. Any error counts as a failure of the
+// store, except the end of the request and an op that the store has refused.
 func (p *boundPolicy) wrapStoreError(ctx context.Context, err error) error {
 	switch {
-	case ctx.Err() != nil:
+	case err == nil || ctx.Err() != nil:
 		return err
 	case !errors.Is(err, ErrStore) && !IsOpError(err):
 		err = fmt.Errorf("%w: %w", ErrStore, err)

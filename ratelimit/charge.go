@@ -2,35 +2,167 @@ package ratelimit
 
 import (
 	"context"
+	"iter"
+	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/lazyreq/lazyreq/reqctx"
 )
+
+// terms are the subject and the rules that a policy has found for one request.
+type terms struct {
+	policy  *boundPolicy
+	subject string
+	rules   []Rule
+}
+
+// run runs an op of each rule, in one call. In a take, rules without a limit count afterwards
+// what the others have let through. The results are in buf if there is room for them.
+func (t *terms) run(ctx context.Context, kind Kind, n int64, buf []Result) ([]Result, error) {
+	if len(t.rules) == 1 {
+		res, err := t.policy.store.DoOne(ctx, t.newOp(t.rules[0], kind, n))
+		return append(buf[:0], res), t.policy.wrapStoreError(ctx, err)
+	}
+	results, ops, allowed := make([]Result, len(t.rules)), make([]Op, 0, len(t.rules)), true
+	isLate := func(r Rule) bool { return kind == Take && r.Limit() == 0 }
+	for _, late := range [...]bool{false, true} {
+		ops = ops[:0]
+		for _, r := range t.rules {
+			if isLate(r) == late {
+				ops = append(ops, t.newOp(r, kind, n))
+			}
+		}
+		if len(ops) == 0 || !allowed {
+			continue
+		}
+		out, err := t.policy.store.Do(ctx, ops)
+		if err != nil || len(out) == len(t.rules) {
+			return out, t.policy.wrapStoreError(ctx, err)
+		}
+		for i, r := range t.rules {
+			if isLate(r) == late {
+				results[i], out = out[0], out[1:]
+				allowed = allowed && results[i].Allowed
+			}
+		}
+	}
+	return results, nil
+}
+
+// newOp returns the op of a rule. A rule without a limit takes with an Add and peeks with a Count.
+func (t *terms) newOp(r Rule, kind Kind, n int64) Op {
+	switch {
+	case r.Limit() > 0:
+	case kind == Take:
+		kind = Add
+	case kind == Peek:
+		kind = Count
+	}
+	return Op{Rule: r, Key: t.subject, N: n, Kind: kind}
+}
+
+// countIn counts over d by the first rule; zero means its Per.
+func (t *terms) countIn(ctx context.Context, d time.Duration) (int64, error) {
+	res, err := t.policy.store.DoOne(ctx, Op{Rule: t.rules[0], Key: t.subject, Kind: Count, Interval: d})
+	return res.Count, t.policy.wrapStoreError(ctx, err)
+}
+
+// merge makes one result of those of the rules.
+func (t *terms) merge(results []Result) Result {
+	sum := mergeResults(t.rules, results)
+	if sum.Allowed && len(results) == 1 {
+		return sum
+	}
+	sum.more = &details{denied: DeniedError{Limit: sum.Limit, RetryAfter: sum.RetryAfter}}
+	if len(results) > 1 {
+		sum.more.each = results
+	}
+	for i, r := range results {
+		if r.Violated && !r.isUnenforced(t.rules[i]) {
+			sum.more.denied.Policies = append(sum.more.denied.Policies, t.policy.quotaName(t.rules[i], len(t.rules) == 1))
+		}
+	}
+	return sum
+}
 
 // charge is the result of a request's take.
 type charge struct {
-	*requestTerms
+	terms
 	sum     Result
-	results []Result    // one for each rule
-	one     [1]Result   // their place if it is only one
-	back    atomic.Bool // the results are refunded by now
-	after   []Result    // what the refund came to; to be read once back is true
+	results []Result  // one for each rule
+	one     [1]Result // the array of results if there is one
+
+	refunding sync.Once
+	refunded  bool
+	refundErr error
+	after     atomic.Pointer[[]Result] // what the refund has left
 }
 
-// refund gives back what the request was charged. It is to be called once.
+// refund gives back what the request was charged, once. It goes on if ctx ends, because the store
+// does not remember what it has given back.
 func (c *charge) refund(ctx context.Context) (bool, error) {
-	ops := make([]Op, len(c.rules))
-	for i, r := range c.rules {
-		ops[i] = Op{Rule: r, Key: c.subject, Kind: Refund, Receipt: c.results[i].Receipt}
-	}
-	results, err := c.policy.do(ctx, ops)
-	if err != nil {
-		return false, err
-	}
-	c.after = results
-	c.back.Store(true)
-	for _, r := range results {
-		if !r.Allowed {
-			return false, nil
+	c.refunding.Do(func() {
+		ctx = reqctx.From(ctx)
+		ops := make([]Op, len(c.rules))
+		for i, r := range c.rules {
+			ops[i] = Op{Rule: r, Key: c.subject, Kind: Refund, Receipt: c.results[i].Receipt}
+		}
+		results, err := c.policy.store.Do(ctx, ops)
+		_ = c.policy.keys.count.Invalidate(ctx) // fails only if the request is over
+		if err != nil {
+			c.refundErr = c.policy.wrapStoreError(ctx, err)
+			return
+		}
+		c.after.Store(&results)
+		c.refunded = true
+		for _, r := range results {
+			c.refunded = c.refunded && r.Allowed
+		}
+	})
+	return c.refunded, c.refundErr
+}
+
+// Decision is what one rule decided when its policy was taken from. It holds no key.
+type Decision struct {
+	Policy string
+	Quota  string // the rule's name in header fields: the policy's, or with the rule's after a dot
+	Rule   Rule
+	// Result is the rule's own: Violated reports that it denied, or would have denied if its
+	// Source is FromShadow.
+	Result Result
+}
+
+// Decisions returns the decisions of all takes of ctx's request so far, of policies that were
+// registered with [Provide]. It does no I/O.
+func Decisions(ctx context.Context) iter.Seq[Decision] {
+	return func(yield func(Decision) bool) {
+		request := reqctx.From(ctx)
+		if request == nil {
+			return
+		}
+		for property, info := range request.Props() {
+			if info.State != reqctx.Resolved {
+				continue
+			}
+			k := keysByTake(property)
+			if k == nil {
+				continue
+			}
+			if c, err, taken := k.take.Peek(request); taken && err == nil && !c.yieldDecisions(yield) {
+				return
+			}
 		}
 	}
-	return true, nil
+}
+
+// yieldDecisions passes on the decision of each rule, and reports whether to go on.
+func (c *charge) yieldDecisions(yield func(Decision) bool) bool {
+	for i, res := range c.results {
+		quota := c.policy.quotaName(c.rules[i], len(c.rules) == 1)
+		if !yield(Decision{Policy: c.policy.Name, Quota: quota, Rule: c.rules[i], Result: res}) {
+			return false
+		}
+	}
+	return true
 }

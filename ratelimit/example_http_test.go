@@ -87,7 +87,7 @@ func ExampleFirstOf() {
 }
 
 // runHandler runs a handler as a server would.
-func runHandler(reg *reqctx.Registry, header string, handler func(l *ratelimit.Limit)) {
+func runHandler(reg *reqctx.Registry, header string, handler func(l ratelimit.Limit)) {
 	c, h := reqctx.New(context.Background(), reg), http.Header{}
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("X-Plan", header)
@@ -124,7 +124,7 @@ func ExamplePolicy_tiers() {
 		Key: ratelimit.ByIP(),
 	})
 	for _, plan := range []string{"", "pro"} {
-		runHandler(reg, plan, func(l *ratelimit.Limit) {
+		runHandler(reg, plan, func(l ratelimit.Limit) {
 			res, err := l.Take()
 			fmt.Println(res.Remaining, err)
 		})
@@ -145,12 +145,12 @@ func ExamplePolicy_meter() {
 		Key:   ratelimit.ByIP(),
 	})
 	for range 3 {
-		runHandler(reg, "", func(l *ratelimit.Limit) {
+		runHandler(reg, "", func(l ratelimit.Limit) {
 			res, err := l.Take()
 			fmt.Println(res.Allowed, res.Count, err)
 		})
 	}
-	runHandler(reg, "", func(l *ratelimit.Limit) {
+	runHandler(reg, "", func(l ratelimit.Limit) {
 		fmt.Println(l.CountIn(20 * time.Second))
 	})
 	// Output:
@@ -164,7 +164,7 @@ func ExamplePolicy_meter() {
 func ExampleLimit_Refund() {
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	ratelimit.Provide(reg, memoryStore(), ratelimit.NewPolicy("mail", ratelimit.ByIP(), ratelimit.PerMinute(5)))
-	runHandler(reg, "", func(l *ratelimit.Limit) {
+	runHandler(reg, "", func(l ratelimit.Limit) {
 		if res, err := l.Take(); err != nil || !res.Allowed {
 			panic("denied")
 		}

@@ -26,8 +26,8 @@ const (
 // omits rules that are only tried out.
 func writeHeader(_ context.Context, c *charge, _ int, h http.Header) error {
 	p, results, sum := c.policy, c.results, c.sum
-	if c.back.Load() {
-		results, sum = c.after, c.requestTerms.merge(c.after)
+	if after := c.after.Load(); after != nil {
+		results, sum = *after, c.merge(*after)
 	}
 	if sum.Limit > 0 {
 		pk := "" // a parameter, a byte sequence
@@ -36,7 +36,7 @@ func writeHeader(_ context.Context, c *charge, _ int, h http.Header) error {
 			pk = ";pk=:" + base64.StdEncoding.EncodeToString(hash[:9]) + ":"
 		}
 		line := p.policyLine
-		if c.chosen || line == "" || slices.ContainsFunc(results, fromShadow) {
+		if line == "" || !slices.Equal(c.rules, p.Rules) || slices.ContainsFunc(results, fromShadow) {
 			line = string(p.appendPolicies(nil, c.rules, results, pk))
 		}
 		addMembers(h, policyField, line)
@@ -74,7 +74,7 @@ func (p *Policy) appendPolicies(b []byte, rules []Rule, results []Result, pk str
 
 // limitField returns a list such as "ip";r=0;t=18: what remains, and for how long that is
 // all that there is. If it isn't enough, that is the time to wait.
-func (t *requestTerms) limitField(results []Result, pk string) string {
+func (t *terms) limitField(results []Result, pk string) string {
 	var room [96]byte
 	b := room[:0]
 	for i, r := range t.rules {

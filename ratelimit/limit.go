@@ -3,76 +3,92 @@ package ratelimit
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// Limit is one request's view of one policy. [From] returns it without any I/O; its
-// methods ask the store, and carry the errors of finding the request's key (ErrNoKey),
-// of its rules and its cost (ErrTooLarge) and of the store (ErrStore). If there is no
-// such policy, or the request is over, they return that error of From.
-//
-// All methods may be called concurrently.
+// Limit is one request's view of one policy, made by [From] or [For]. Its methods ask the store,
+// and return the errors of finding the request's key (ErrNoKey), its rules and its cost
+// (ErrTooLarge), and those of the store (ErrStore). If there is no such policy, or the request is
+// over, they return the error of From. They can be called concurrently.
 type Limit struct {
-	ctx   context.Context // the caller's
-	state *requestState
-	err   error // why there is no policy; the others are nil then
+	ctx  context.Context
+	keys *propertyKeys
+	err  error // why there is no policy
 }
 
+var (
+	firstLimit = reqctx.NewKey[Limit]("ratelimit")
+	// nearestLimit is the limit of the nearest middleware. No policy can have its name.
+	nearestLimit = reqctx.NewKey[Limit]("ratelimit.*.middleware")
+)
+
 // From returns the limit of ctx's request by the first policy that was registered with
-// [Provide], or else by the nearest [Middleware] on the way here.
-//
-// It does no I/O. It returns an error if ctx has no request, the request is over, or there is no
-// policy; the limit isn't nil then, and its methods return the error.
-func From(ctx context.Context) (*Limit, error) {
-	l, err := first.Get(ctx)
+// [Provide], or else by the nearest [Middleware] on the way here. It does no I/O. It returns an
+// error if ctx has no request, the request is over, or there is no policy.
+func From(ctx context.Context) (Limit, error) {
+	l, err := firstLimit.Get(ctx)
 	if errors.Is(err, reqctx.ErrNoProperty) {
-		if m, merr := nearest.Get(ctx); !errors.Is(merr, reqctx.ErrNoProperty) {
+		if m, merr := nearestLimit.Get(ctx); !errors.Is(merr, reqctx.ErrNoProperty) {
 			l, err = m, merr
 		}
 	}
-	return l.withContext(ctx, err)
+	if err != nil {
+		return Limit{err: err}, err
+	}
+	return Limit{ctx: ctx, keys: l.keys}, nil
 }
 
 // For is [From] for the policy of a name: one that was registered, or that a middleware has
 // charged, the nearest of them if there are several.
-func For(ctx context.Context, name string) (*Limit, error) {
-	k := findKeys(name)
-	if k == nil {
-		// No registry has it: the error lists what this one has.
-		_, err := reqctx.Get(ctx, "ratelimit."+name)
-		return &Limit{err: err}, err
+func For(ctx context.Context, name string) (Limit, error) {
+	err := reqctx.ErrNoProperty
+	if k := keysByPolicy(name); k != nil {
+		var taken bool
+		if _, err, taken = k.take.Peek(ctx); taken || err == nil {
+			return Limit{ctx: ctx, keys: k}, nil
+		}
 	}
-	l, err := k.limit.Get(ctx)
-	return l.withContext(ctx, err)
+	if errors.Is(err, reqctx.ErrNoProperty) {
+		err = noPolicy(ctx, name)
+	}
+	return Limit{err: err}, err
 }
 
-// withContext returns the limit for a caller's own context, which knows which property asks, and when the
-// caller leaves.
-func (l *Limit) withContext(ctx context.Context, err error) (*Limit, error) {
-	switch {
-	case err != nil:
-		return &Limit{err: err}, err
-	case ctx == l.ctx:
-		return l, nil
+// noPolicy returns the error for a policy that ctx's request does not have. It names those that
+// the request has.
+func noPolicy(ctx context.Context, name string) error {
+	c := reqctx.From(ctx)
+	if c == nil {
+		return fmt.Errorf("%w: rate limit %q", reqctx.ErrNoRequest, name)
 	}
-	return &Limit{ctx: ctx, state: l.state}, nil
+	var have []string
+	for ; c != nil; c = reqctx.From(c.Context) {
+		for property := range c.Props() {
+			if k := keysByTake(property); k != nil {
+				have = append(have, k.policy)
+			}
+		}
+	}
+	return fmt.Errorf("%w: rate limit %q (provided: %s)", reqctx.ErrNoProperty, name, strings.Join(have, ", "))
 }
 
 // Name returns the policy's name, "" if there is no policy.
-func (l *Limit) Name() string {
+func (l Limit) Name() string {
 	if l.err != nil {
 		return ""
 	}
-	return l.state.policy.Name
+	return l.keys.policy
 }
 
 // Subject returns what the request is counted by, as it is in the store's keys: the policy's
 // name and the key that the policy's Key (behind ":") or Fallback (behind "~") has found, in
 // the form that [KeyFunc] describes. It doesn't ask the store. Two requests with the same
 // subject share their quota.
-func (l *Limit) Subject() (string, error) {
+func (l Limit) Subject() (string, error) {
 	t, err := l.terms()
 	if err != nil {
 		return "", err
@@ -86,11 +102,11 @@ func (l *Limit) Subject() (string, error) {
 //
 // A take before the response's header goes out adds the fields RateLimit-Policy and
 // RateLimit to it, and Retry-After and Cache-Control: no-store if denied.
-func (l *Limit) Take() (Result, error) {
+func (l Limit) Take() (Result, error) {
 	if l.err != nil {
 		return Result{}, l.err
 	}
-	c, err := l.state.policy.keys.take.Get(l.ctx)
+	c, err := l.keys.take.Get(l.ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -108,16 +124,16 @@ func (l *Limit) Take() (Result, error) {
 //
 // A take that nothing has waited for is cancelled when the handler returns, and may have charged.
 // Start returns an error if there is no such policy or the request is over.
-func (l *Limit) Start() error {
+func (l Limit) Start() error {
 	if l.err != nil {
 		return l.err
 	}
-	return l.state.policy.keys.take.Start(l.ctx)
+	return l.keys.take.Start(l.ctx)
 }
 
 // Require charges the request as Take does, and returns a denial as its error, a
 // [*DeniedError], which a handler returns to answer 429.
-func (l *Limit) Require() error {
+func (l Limit) Require() error {
 	res, err := l.Take()
 	if err != nil {
 		return err
@@ -127,37 +143,32 @@ func (l *Limit) Require() error {
 
 // Peek returns what a take would now, and charges nothing. It asks the store each
 // time; if the request was charged, that counts. A policy without limits allows it.
-func (l *Limit) Peek() (Result, error) {
-	t, err := l.terms()
+func (l Limit) Peek() (Result, error) {
+	if l.err != nil {
+		return Result{}, l.err
+	}
+	t, n, err := l.keys.termsAndCost(l.ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	r, err := requestOf(l.ctx)
-	if err != nil {
-		return Result{}, err
-	}
-	n, err := t.policy.cost(l.ctx, r)
-	if err != nil {
-		return Result{}, err
-	}
-	return l.run(t, Peek, n)
+	return l.run(&t, Peek, n)
 }
 
 // Add charges n units more, 0 or more of them, each time that it is called and whatever the
 // limits: what a request turned out to cost. If the store fails, some of several rules may be
 // charged. The result's Count is that of the policy's first rule
 // over its Per, with the n units; the response's header does not count them.
-func (l *Limit) Add(n int64) (Result, error) {
+func (l Limit) Add(n int64) (Result, error) {
 	t, err := l.terms()
 	if err != nil {
 		return Result{}, err
 	}
-	res, err := l.run(t, Add, n)
-	_ = l.state.policy.keys.count.Invalidate(l.ctx) // fails only if the request is over
+	res, err := l.run(&t, Add, n)
+	_ = l.keys.count.Invalidate(l.ctx) // fails only if the request is over
 	return res, err
 }
 
-func (l *Limit) run(t *requestTerms, kind Kind, n int64) (Result, error) {
+func (l Limit) run(t *terms, kind Kind, n int64) (Result, error) {
 	var one [1]Result
 	results, err := t.run(l.ctx, kind, n, one[:])
 	if err != nil {
@@ -169,16 +180,16 @@ func (l *Limit) run(t *requestTerms, kind Kind, n int64) (Result, error) {
 // Count returns the units of the last Per of the first of the request's rules. It asks
 // the store once for the request, and once more after the request was charged or
 // refunded. A rule that cannot count is [ErrNoCount].
-func (l *Limit) Count() (int64, error) {
+func (l Limit) Count() (int64, error) {
 	if l.err != nil {
 		return 0, l.err
 	}
-	return l.state.policy.keys.count.Get(l.ctx)
+	return l.keys.count.Get(l.ctx)
 }
 
 // CountIn returns the units of the last d, at most the first rule's span; more is
 // [ErrInterval], and zero means the rule's Per. It asks the store each time.
-func (l *Limit) CountIn(d time.Duration) (int64, error) {
+func (l Limit) CountIn(d time.Duration) (int64, error) {
 	t, err := l.terms()
 	if err != nil {
 		return 0, err
@@ -190,28 +201,21 @@ func (l *Limit) CountIn(d time.Duration) (int64, error) {
 // returns false if nothing was charged yet, if the take was denied, or if the store
 // no longer keeps the charge. Take goes on to return its result, and charges no more.
 // The response's header shows it, unless it is out or a middleware has written it.
-func (l *Limit) Refund() (bool, error) {
+func (l Limit) Refund() (bool, error) {
 	if l.err != nil {
 		return false, l.err
 	}
-	c, err, taken := l.state.policy.keys.take.Peek(l.ctx)
+	c, err, taken := l.keys.take.Peek(l.ctx)
 	if err != nil || !taken || !c.sum.Allowed {
 		return false, err
 	}
-	return refunds.Get(l.ctx, l.state)
+	return c.refund(l.ctx)
 }
 
-// terms returns the request's, unless the request is over.
-func (l *Limit) terms() (*requestTerms, error) {
+// terms returns those of the request.
+func (l Limit) terms() (terms, error) {
 	if l.err != nil {
-		return nil, l.err
+		return terms{}, l.err
 	}
-	if _, err, _ := l.state.policy.keys.take.Peek(l.ctx); errors.Is(err, reqctx.ErrFinished) {
-		return nil, err
-	}
-	r, err := requestOf(l.ctx)
-	if err != nil {
-		return nil, err
-	}
-	return l.state.resolveGuarded(l.ctx, r)
+	return l.keys.terms.Get(l.ctx)
 }

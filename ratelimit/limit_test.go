@@ -67,14 +67,16 @@ func TestStartTakes(t *testing.T) {
 	})
 }
 
-// TestNoNameReachesATake checks that only a policy's limit charges and counts.
-func TestNoNameReachesATake(t *testing.T) {
+// TestNoNameReachesAPolicy checks that only a policy's limit reaches its properties.
+func TestNoNameReachesAPolicy(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
 	q.serve(func(c *reqctx.Host) {
-		for _, name := range []string{"ip.take", "ip.count"} {
+		for _, name := range []string{"ip", "ip.key", "ip.take", "ip.count"} {
 			require.ErrorIs(t, c.Resolve("ratelimit."+name), reqctx.ErrNoProperty)
-			_, err := ratelimit.For(c, name)
-			require.ErrorIs(t, err, reqctx.ErrNoProperty)
+			if name != "ip" {
+				_, err := ratelimit.For(c, name)
+				require.ErrorIs(t, err, reqctx.ErrNoProperty)
+			}
 		}
 	})
 	require.Zero(t, q.store.calls)
@@ -292,10 +294,10 @@ func TestLimitOfADerivedContext(t *testing.T) {
 
 // Whatever a Key asks of its own policy is a cycle, however it was called.
 func TestKeyThatTakesByItsOwnPolicy(t *testing.T) {
-	asks := map[string]func(l *ratelimit.Limit) error{
-		"take":  func(l *ratelimit.Limit) error { _, err := l.Take(); return err },
-		"peek":  func(l *ratelimit.Limit) error { _, err := l.Peek(); return err },
-		"count": func(l *ratelimit.Limit) error { _, err := l.Count(); return err },
+	asks := map[string]func(l ratelimit.Limit) error{
+		"take":  func(l ratelimit.Limit) error { _, err := l.Take(); return err },
+		"peek":  func(l ratelimit.Limit) error { _, err := l.Peek(); return err },
+		"count": func(l ratelimit.Limit) error { _, err := l.Count(); return err },
 	}
 	for inside, ask := range asks {
 		p := ipPolicy("ip", 5)

@@ -53,8 +53,8 @@ func Middleware(store Store, p Policy, o MiddlewareOptions) (func(http.Handler) 
 		o.Logger = slog.Default()
 	}
 	m := &middleware{policy: newBoundPolicy(p, store), opts: o, reg: reqctx.NewRegistry(reqctx.Options{Logger: o.Logger})}
-	reqctx.ProvideMemo(m.reg, refunds, refundOnce)
-	m.policy.provide(m.reg, &nearest)
+	reqctx.ProvideState(m.reg, nearestLimit, m.policy.limit)
+	m.policy.provide(m.reg)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(w, r, next) })
 	}, nil
@@ -67,20 +67,19 @@ type middleware struct {
 }
 
 func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	if l, err := For(r.Context(), m.policy.Name); err == nil && l.state.policy.sameAs(m.policy) {
-		res, err := l.Take()
-		if m.admit(w, r, res, err) {
-			next.ServeHTTP(w, r)
-		}
-		return
+	l := Limit{ctx: r.Context(), keys: m.policy.keys}
+	var c *reqctx.Context // has the policy's properties, unless the request has them already
+	if t, err := l.terms(); err != nil || !t.policy.sameAs(m.policy) {
+		c = reqctx.New(r.Context(), m.reg)
+		defer func() { _ = c.Finish() }() // which logs its errors
+		r = r.WithContext(c)
+		c.SetRequest(r)
+		l.ctx = c
 	}
-	c := reqctx.New(r.Context(), m.reg)
-	defer func() { _ = c.Finish() }() // which logs its errors
-	r = r.WithContext(c)
-	c.SetRequest(r)
-	l, _ := m.policy.handle.Get(c) // which has no error, as the request has just begun
 	res, err := l.Take()
-	_ = c.Commit(0, w.Header()) // the fields; the status is not known yet
+	if c != nil {
+		_ = c.Commit(0, w.Header()) // the fields; the status is not known yet
+	}
 	if m.admit(w, r, res, err) {
 		next.ServeHTTP(w, r)
 	}

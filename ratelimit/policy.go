@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -57,6 +58,25 @@ func NewPolicy(name string, key KeyFunc, rules ...Rule) Policy {
 // wrapError adds the policy's name to err.
 func (p *Policy) wrapError(err error) error {
 	return errtext.Prefix(fmt.Sprintf("ratelimit: policy %q: ", p.Name), "ratelimit", err)
+}
+
+// Check returns an error if Provide refuses the policies: if there are none, if two have one name,
+// or if a field or a rule is wrong. The error names the policy and the field.
+func Check(policies ...Policy) error {
+	if len(policies) == 0 {
+		return errors.New("ratelimit: no policy")
+	}
+	seen := map[string]bool{}
+	for _, p := range policies {
+		if err := p.check(); err != nil {
+			return err
+		}
+		if seen[p.Name] {
+			return fmt.Errorf("ratelimit: two policies have the name %q", p.Name)
+		}
+		seen[p.Name] = true
+	}
+	return nil
 }
 
 // check returns what is wrong with the policy itself.

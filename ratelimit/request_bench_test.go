@@ -20,11 +20,11 @@ func BenchmarkRequest(b *testing.B) {
 	p := ipPolicy("ip", 1<<53)
 	ratelimit.Provide(reg, newStore(b, memstore.Options{}), p)
 	r := httptest.NewRequest("GET", "/", nil)
-	for name, use := range map[string]func(*ratelimit.Limit) error{
+	for name, use := range map[string]func(ratelimit.Limit) error{
 		"untouched": nil,
-		"take":      func(l *ratelimit.Limit) error { _, err := l.Take(); return err },
-		"count":     func(l *ratelimit.Limit) error { _, err := l.Count(); return err },
-		"take and count": func(l *ratelimit.Limit) error {
+		"take":      func(l ratelimit.Limit) error { _, err := l.Take(); return err },
+		"count":     func(l ratelimit.Limit) error { _, err := l.Count(); return err },
+		"take and count": func(l ratelimit.Limit) error {
 			if _, err := l.Take(); err != nil {
 				return err
 			}
