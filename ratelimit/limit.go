@@ -58,6 +58,9 @@ func For(ctx context.Context, name string) (Limit, error) {
 	return Limit{err: err}, err
 }
 
+// For returns the policy's limit of ctx's request. The policy is found by its name, as by [For].
+func (p *Policy) For(ctx context.Context) (Limit, error) { return For(ctx, p.Name) }
+
 // noPolicy returns the error for a policy that ctx's request does not have. It names those that
 // the request has.
 func noPolicy(ctx context.Context, name string) error {

@@ -62,13 +62,13 @@ func (c *Conn) Resolve(names ...string) error { return c.host.Resolve(names...) 
 
 // RateLimit returns the limit of the server's first policy. It takes once for the whole
 // connection, not for each message.
-func (c *Conn) RateLimit() *ratelimit.Limit {
+func (c *Conn) RateLimit() ratelimit.Limit {
 	l, _ := ratelimit.From(&c.host.Context) // after an error, l returns it
 	return l
 }
 
 // RateLimitFor returns the limit of the policy with this name, as RateLimit does.
-func (c *Conn) RateLimitFor(name string) *ratelimit.Limit {
+func (c *Conn) RateLimitFor(name string) ratelimit.Limit {
 	l, _ := ratelimit.For(&c.host.Context, name)
 	return l
 }

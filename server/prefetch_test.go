@@ -111,12 +111,12 @@ func TestPrefetchIsCheckedWithTheRoute(t *testing.T) {
 	srv, _ := newStored(t, inMemory(t))
 	provideBoth(srv)
 	h := func(http.ResponseWriter, *server.Request) error { return nil }
-	for _, p := range []any{"ratelimit", "ratelimit.plenty", "params"} {
+	for _, p := range []any{"ratelimit", "params"} {
 		err := panicOf(func() { srv.HandleFunc("GET /x", h, server.Prefetch("session", p)) })
 		require.ErrorIs(t, err, reqctx.ErrNoPrefetch, p)
 		require.ErrorContains(t, err, `server: route "GET /x": Prefetch: `)
 	}
-	for _, p := range []any{"", "unknown", reqctx.NewKey[int]("unknown"), reqctx.Key[int]{}, "params.body", "ratelimit.plenty.take", "ratelimit.plenty.count"} {
+	for _, p := range []any{"", "unknown", reqctx.NewKey[int]("unknown"), reqctx.Key[int]{}, "params.body", "ratelimit.plenty", "ratelimit.plenty.key", "ratelimit.plenty.take", "ratelimit.plenty.count"} {
 		err := panicOf(func() { srv.Handle("GET /x", http.NotFoundHandler(), server.Prefetch(p)) })
 		require.ErrorIs(t, err, reqctx.ErrNoProperty, p)
 	}

@@ -20,7 +20,7 @@ type Request struct {
 
 // Get returns a property by name, resolving it first if need be. The reserved
 // names have these types: session is a [session.Session], params a
-// [*params.Params], ratelimit and ratelimit.NAME a [*ratelimit.Limit].
+// [*params.Params], ratelimit a [ratelimit.Limit].
 func (req *Request) Get(name string) (any, error) { return req.ctx.Get(name) }
 
 // Set makes v the property's value, after its Store function has accepted it.
@@ -45,13 +45,13 @@ func (req *Request) Params() *params.Params {
 
 // RateLimit returns the limit of the server's first policy, without asking the store: its
 // methods do that. Without a policy, the methods return an error.
-func (req *Request) RateLimit() *ratelimit.Limit {
+func (req *Request) RateLimit() ratelimit.Limit {
 	l, _ := ratelimit.From(req.ctx) // after an error, l returns it
 	return l
 }
 
 // RateLimitFor returns the limit of the policy with this name, as RateLimit does.
-func (req *Request) RateLimitFor(name string) *ratelimit.Limit {
+func (req *Request) RateLimitFor(name string) ratelimit.Limit {
 	l, _ := ratelimit.For(req.ctx, name)
 	return l
 }

@@ -194,7 +194,8 @@ func storeCallCounts(n *named) (called, failed uint32) {
 	if n.info.State != reqctx.Resolved && n.info.State != reqctx.Failed {
 		return 0, 0
 	}
-	if n.name != "session" && !strings.HasPrefix(n.name, "ratelimit.") {
+	limit := strings.HasPrefix(n.name, "ratelimit.") && !strings.HasSuffix(n.name, ".key")
+	if n.name != "session" && !limit {
 		return 0, 0
 	}
 	var se *session.Error

@@ -60,7 +60,6 @@ func newGeneration(p *Proxy, c config.Config, before *generation) (*generation, 
 	}
 	for _, r := range c.Rules {
 		made := newRule(r, &g.clients, p.metrics.ruleCountersFor(r.Name))
-		made.first = len(g.rules) == 0
 		g.rules = append(g.rules, made)
 		g.byName[r.Name] = made
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
@@ -18,7 +19,6 @@ type rule struct {
 	config.Rule
 	key    config.Key
 	policy ratelimit.Policy
-	first  bool // of all rules
 	tiers  []tier
 	allow  *acl
 	deny   *acl
@@ -73,12 +73,10 @@ func limitRules(limits []config.Limit) (out []ratelimit.Rule) {
 	return out
 }
 
-// limitHandle returns the rule's limit of a request.
-func (r *rule) limitHandle(req *server.Request) *ratelimit.Limit {
-	if r.first { // found without a look-up
-		return req.RateLimit()
-	}
-	return req.RateLimitFor(r.Name)
+// limit returns the rule's limit of a request.
+func (r *rule) limit(req *server.Request) ratelimit.Limit {
+	l, _ := r.policy.For(reqctx.From(req.Context())) // after an error, l returns it
+	return l
 }
 
 // tierLimits returns the limits of a request's tier, nil if it has none.

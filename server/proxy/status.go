@@ -188,7 +188,7 @@ func (g *generation) writeStatus(w http.ResponseWriter, req *server.Request, rul
 	var least *status
 	var unknown *unknownStatus
 	for _, rule := range rules {
-		limit := rule.limitHandle(req)
+		limit := rule.limit(req)
 		res, err := limit.Peek()
 		switch {
 		case errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == config.Skip:

@@ -90,15 +90,21 @@ func newProperty(name string) *property {
 	for out := range outcomes {
 		p.resolutions[out] = []metric.AddOption{with(of, attribute.String("outcome", out.String()))}
 	}
-	if limit, ok := strings.CutPrefix(name, "ratelimit."); ok {
-		policy, isTake := strings.CutSuffix(limit, ".take")
-		by := with(attribute.String("policy", clip(strings.TrimSuffix(policy, ".count"), maxName)))
+	if policy, what, ok := cutPolicy(name); ok && what != "key" { // its errors are also those of the others
+		by := with(attribute.String("policy", clip(policy, maxName)))
 		p.backendErrors = []metric.AddOption{by}
-		if isTake {
+		if what == "take" {
 			p.checkDuration = []metric.RecordOption{by}
 		}
 	}
 	return p
+}
+
+// cutPolicy cuts the name of a rate limit's property, such as ratelimit.search.take.
+func cutPolicy(property string) (policy, what string, ok bool) {
+	rest, ok := strings.CutPrefix(property, "ratelimit.")
+	policy, what, _ = strings.Cut(rest, ".") // a policy's name has no dot
+	return policy, what, ok
 }
 
 func (d decision) options() []metric.AddOption {
