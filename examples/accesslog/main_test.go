@@ -81,8 +81,8 @@ func TestOneLineForEachRequest(t *testing.T) {
 	require.Equal(t, len("visitor, seen 0 times\n"), got.Bytes)
 	require.Equal(t, "complete", got.End)
 	require.Empty(t, got.Failed)
-	require.Len(t, got.Properties, 3)
-	for _, name := range []string{"account", "session", "ratelimit.profile.take"} {
+	require.Len(t, got.Properties, 4)
+	for _, name := range []string{"account", "session", "ratelimit.profile.key", "ratelimit.profile.take"} {
 		require.Contains(t, got.Properties, name)
 		require.LessOrEqual(t, got.Properties[name], got.Ms)
 	}

@@ -56,7 +56,7 @@ func TestAddNoteWithAFakeUser(t *testing.T) {
 	res := servertest.Do(t, srv, r)
 	require.Equal(t, http.StatusCreated, res.Code, res.Body)
 	require.JSONEq(t, `{"owner":"fake","title":"First","file":"first.txt","size":5}`, res.Body.String())
-	res.RequireResolved(t, "params.upload", "ratelimit.user.take")
+	res.RequireResolved(t, "params.upload", "ratelimit.user.key", "ratelimit.user.take")
 
 	files, err := filepath.Glob(filepath.Join(os.TempDir(), "note-fake-*"))
 	require.NoError(t, err)

@@ -118,6 +118,7 @@ func testScrape(t *testing.T, redisURL string) {
 	require.Equal(t, map[string]float64{
 		"outcome=ok property=account":                4,
 		"outcome=rejected property=account":          1,
+		"outcome=ok property=ratelimit.profile.key":  6,
 		"outcome=ok property=ratelimit.profile.take": 6,
 		"outcome=ok property=session":                6,
 	}, values(got["property_resolutions_total"]))
@@ -127,7 +128,7 @@ func testScrape(t *testing.T, redisURL string) {
 	}, values(got["ratelimit_decisions_total"]))
 	require.Equal(t, map[string]float64{"policy=profile": 6}, values(got["ratelimit_check_duration_seconds"]))
 	require.Equal(t, map[string]float64{
-		"property=account": 5, "property=ratelimit.profile.take": 6, "property=session": 6,
+		"property=account": 5, "property=ratelimit.profile.key": 6, "property=ratelimit.profile.take": 6, "property=session": 6,
 	}, values(got["property_resolve_duration_seconds"]))
 	require.NotContains(t, got, "ratelimit_backend_errors_total")
 	require.NotContains(t, got, "request_failures_total")

@@ -59,5 +59,5 @@ func TestOnlySearchesAreLimited(t *testing.T) {
 		res.RequireResolved(t)
 		require.Equal(t, http.StatusBadRequest, get(t, srv, "/search", browser).Code, "a search without words costs nothing")
 	}
-	get(t, srv, "/search?q=go", browser).RequireResolved(t, "ratelimit.search.take")
+	get(t, srv, "/search?q=go", browser).RequireResolved(t, "ratelimit.search.key", "ratelimit.search.take")
 }
