@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/lazyreq/lazyreq/internal/netaddr"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/forwarded"
 )
 
 // ByIP counts by the address of the peer: an IPv4 address, or the /64 of an IPv6
@@ -134,7 +135,7 @@ func (o *IPOptions) clientAddr(ctx context.Context, r *http.Request) netip.Addr 
 	} else if !o.TrustUnixSocket || !isUnixSocket(ctx) {
 		return peer
 	}
-	for a := range forwardedAddrs(o.Header, r.Header[o.Header]) {
+	for a := range forwarded.Addrs(o.Header, r.Header[o.Header]) {
 		switch {
 		case !a.IsValid():
 			return peer

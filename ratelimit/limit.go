@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -66,7 +67,7 @@ func (p *Policy) For(ctx context.Context) (Limit, error) { return For(ctx, p.Nam
 func noPolicy(ctx context.Context, name string) error {
 	c := reqctx.From(ctx)
 	if c == nil {
-		return fmt.Errorf("%w: rate limit %q", reqctx.ErrNoRequest, name)
+		return fmt.Errorf("%w: policy %q", reqctx.ErrNoRequest, name)
 	}
 	var have []string
 	for ; c != nil; c = reqctx.From(c.Context) {
@@ -76,7 +77,7 @@ func noPolicy(ctx context.Context, name string) error {
 			}
 		}
 	}
-	return fmt.Errorf("%w: rate limit %q (provided: %s)", reqctx.ErrNoProperty, name, strings.Join(have, ", "))
+	return errtext.New(fmt.Sprintf("ratelimit: no policy %q (provided: %s)", name, strings.Join(have, ", ")), reqctx.ErrNoProperty)
 }
 
 // Name returns the policy's name, "" if there is no policy.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
 // Store runs ops. It is safe for concurrent use.
@@ -14,21 +16,18 @@ import (
 // is denied, no result of the group is Allowed, and Violated marks the rules that denied. Of
 // refunds, each gives back what it can.
 //
-// Do checks all ops before it changes anything. A failure of the store wraps
-// [ErrStore]; groups before it may have been charged.
+// Do checks all ops before it changes anything. A failure of the store wraps [ErrStore]; groups
+// before it may have been charged. DoOne does what Do does with a list of one.
 //
-// DoOne does what Do does with a list of one.
-//
-// The store allocates the results. After a method has returned, the store reads neither the ops
-// nor the results any more: they are the caller's. A type that embeds a Store, to change a
-// method, has to change both. Package storage helps to write stores, and package storetest tests
-// them.
+// The store allocates the results. After a method has returned, the ops and the results are the
+// caller's. A type that embeds a Store, to change a method, has to change both. Package storage
+// helps to write stores, and package storetest tests them.
 type Store interface {
 	Do(ctx context.Context, ops []Op) ([]Result, error)
 	DoOne(ctx context.Context, op Op) (Result, error)
 }
 
-// Kind is what an [Op] does.
+// Kind is the action of an [Op].
 type Kind uint8
 
 // The kinds. The zero Kind is invalid.
@@ -60,8 +59,8 @@ type Op struct {
 
 	// NewGroup begins a new group, even if the op before has the same key.
 	NewGroup bool
-	// Interval is what a count or an add counts over, up to the rule's span. Zero
-	// means the rule's Per. A GCRA counts nothing: its adds leave this zero.
+	// Interval is what a count or an add counts over, up to the rule's span. The zero value means
+	// the rule's Per. An add of a GCRA counts nothing and leaves this zero.
 	Interval time.Duration
 	// Receipt is the charge to refund.
 	Receipt Receipt
@@ -71,5 +70,35 @@ type Op struct {
 	Prepaid time.Duration
 }
 
-// MaxKeyLen is the length of the longest key that a store accepts, in bytes.
-const MaxKeyLen = 1024
+const (
+	// MaxKeyLen is the length of the longest key that a store accepts, in bytes.
+	MaxKeyLen = 1024
+	// MaxPrepaid is the longest Prepaid of an op.
+	MaxPrepaid = time.Hour
+)
+
+// ValidFor returns for how long the units of op, a take that res has allowed, may be spent
+// without breaking the rule, counted from any moment before op was sent. Without Prepaid it is 0:
+// the units are spent when they are taken. It depends on the algorithm:
+//
+// A log has the units as if they were charged when Prepaid is over, so they count longer than
+// those that are spent at once. A GCRA holds the units that come back during Prepaid as well: an
+// op with too little room for that is [ErrTooLarge]. Buckets and windows charge the present
+// bucket or window, and the units are good until its end, which may be sooner than Prepaid.
+//
+// The rest can be given back, once, by a Refund of the receipt with N lowered to the rest; of a
+// GCRA only if nothing else was charged. A caller on another machine than the store's clock
+// should stop a little earlier.
+func (op Op) ValidFor(res Result) time.Duration {
+	if op.Prepaid <= 0 || !res.Allowed {
+		return 0
+	}
+	good := op.Prepaid
+	switch r := &op.Rule; r.Layout().Algorithm {
+	case layout.Window:
+		good = min(good, res.ResetAfter)
+	case layout.Buckets: // the newest bucket was charged, so it leaves the window last
+		good = min(good, res.ResetAfter-micros(int64(r.Layout().Window)*r.Layout().Interval))
+	}
+	return max(0, good-time.Microsecond) // the store's clock has whole microseconds
+}

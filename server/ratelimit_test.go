@@ -299,8 +299,7 @@ func TestKeysOfARawConnection(t *testing.T) {
 	<-served
 }
 
-// What the rate limit adds to each request is bounded: a policy has three properties, all
-// share two.
+// What the rate limit adds to each request is bounded: a policy has three properties.
 func TestPropertiesOfThePolicies(t *testing.T) {
 	count := func(n int) (properties int) {
 		var ps []ratelimit.Policy
@@ -318,7 +317,7 @@ func TestPropertiesOfThePolicies(t *testing.T) {
 		return properties
 	}
 	none := count(0)
-	require.Equal(t, none+5, count(1))
-	require.Equal(t, none+8, count(2))
+	require.Equal(t, none+3, count(1))
+	require.Equal(t, none+6, count(2))
 	t.Logf("%d without a policy", none)
 }

@@ -1,4 +1,5 @@
-package ratelimit
+// Package forwarded reads the addresses that proxies report in a header.
+package forwarded
 
 import (
 	"iter"
@@ -8,12 +9,12 @@ import (
 	"strings"
 )
 
-// forwardedAddrs goes through the addresses of a header's lines, which are one list, from the
-// last to the first. What is no address comes as the zero Addr. Empty elements are none.
+// Addrs returns the addresses of a header's lines, which are one list, from the last to the first.
+// An element that is not an address yields the zero Addr, and an empty one nothing.
 //
 // It reads backwards, so that nothing further left, where a client may have written
 // what it likes, decides how an element is read: not even a quote that never ends.
-func forwardedAddrs(header string, lines []string) iter.Seq[netip.Addr] {
+func Addrs(header string, lines []string) iter.Seq[netip.Addr] {
 	cut, parse := cutLast, parseHop
 	if header == "Forwarded" {
 		cut, parse = cutLastQuoted, parseForwarded
@@ -126,7 +127,7 @@ func parseHop(s string) netip.Addr {
 	if err != nil || !isForwardedPort(port) {
 		return netip.Addr{}
 	}
-	return unmapAddr(a)
+	return a.Unmap().WithZone("")
 }
 
 // isForwardedPort accepts nothing, a number, and what RFC 7239 has in place of one, such as
