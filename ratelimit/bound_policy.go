@@ -22,16 +22,22 @@ type propertyKeys struct {
 	count  reqctx.Key[int64]   // ratelimit.NAME.count: over the first rule's Per
 }
 
-// allKeys are the keys by the name of the policy, and by the name of the take.
-var allKeys = struct {
-	sync.RWMutex
-	byPolicy, byTake map[string]*propertyKeys
-}{byPolicy: map[string]*propertyKeys{}, byTake: map[string]*propertyKeys{}}
+var (
+	keysByPolicy = map[string]*propertyKeys{}
+	keysByTake   = map[string]*propertyKeys{} // by the name of the property
+	keysMu       sync.RWMutex
+)
+
+func findKeys(in map[string]*propertyKeys, name string) *propertyKeys {
+	keysMu.RLock()
+	defer keysMu.RUnlock()
+	return in[name]
+}
 
 func makeKeys(policy string) *propertyKeys {
-	allKeys.Lock()
-	defer allKeys.Unlock()
-	k := allKeys.byPolicy[policy]
+	keysMu.Lock()
+	defer keysMu.Unlock()
+	k := keysByPolicy[policy]
 	if k == nil {
 		name := "ratelimit." + policy
 		k = &propertyKeys{
@@ -40,21 +46,9 @@ func makeKeys(policy string) *propertyKeys {
 			take:   reqctx.NewKey[*charge](name + ".take"),
 			count:  reqctx.NewKey[int64](name + ".count"),
 		}
-		allKeys.byPolicy[policy], allKeys.byTake[k.take.Name()] = k, k
+		keysByPolicy[policy], keysByTake[k.take.Name()] = k, k
 	}
 	return k
-}
-
-func keysByPolicy(name string) *propertyKeys {
-	allKeys.RLock()
-	defer allKeys.RUnlock()
-	return allKeys.byPolicy[name]
-}
-
-func keysByTake(property string) *propertyKeys {
-	allKeys.RLock()
-	defer allKeys.RUnlock()
-	return allKeys.byTake[property]
 }
 
 // boundPolicy is a policy with its store: what all requests share.
@@ -62,8 +56,8 @@ type boundPolicy struct {
 	Policy
 	store Store
 	keys  *propertyKeys
-	// policyLine is RateLimit-Policy for Rules; "" if it depends on the request.
-	policyLine string
+
+	policyLine string // RateLimit-Policy for Rules; "" if it depends on the request
 }
 
 func newBoundPolicy(p Policy, store Store) *boundPolicy {
@@ -75,14 +69,13 @@ func newBoundPolicy(p Policy, store Store) *boundPolicy {
 	return b
 }
 
-// Provide registers the policies, with their counters in store. [From] and [For] return their
-// limits. The property "ratelimit" is the [Limit] of the first policy. Observers and measurements
-// see the private properties "ratelimit.<name>.key", which finds the key and the rules of the
-// request, "ratelimit.<name>.take", which charges it, and "ratelimit.<name>.count".
+// Provide registers the policies, with their counters in store. The property "ratelimit" is the
+// [Limit] of the first. Observers and measurements see the private properties
+// "ratelimit.<name>.key", which finds the request's key and rules, "ratelimit.<name>.take", which
+// charges the request, and "ratelimit.<name>.count".
 //
-// It panics if the registry or the store is nil, if [Check] returns an error, and, like
-// reqctx.Provide, if a property of one of the names exists. Limits cannot be preset in tests:
-// there, provide a memory store.
+// It panics if the registry or the store is nil, if [Check] returns an error, or if a property of
+// one of the names exists. Limits cannot be preset in tests: there, provide a memory store.
 func Provide(reg *reqctx.Registry, store Store, policies ...Policy) {
 	switch {
 	case reg == nil:
@@ -121,7 +114,10 @@ func (p *boundPolicy) resolveTerms(ctx context.Context) (terms, error) {
 		return terms{}, err
 	}
 	rules, err := p.rulesFor(ctx, r)
-	return terms{p, subject, rules}, err
+	if err != nil {
+		return terms{}, err
+	}
+	return terms{p, subject, rules}, nil
 }
 
 // resolveTake charges the request.
@@ -159,8 +155,7 @@ func (k *propertyKeys) termsAndCost(ctx context.Context) (terms, int64, error) {
 	return t, n, err
 }
 
-// requestOf returns the HTTP request of ctx. For a raw connection, it returns a request that has
-// only the peer's address.
+// requestOf returns the HTTP request of ctx. For a raw connection, that has only the peer's address.
 func requestOf(ctx context.Context) *http.Request {
 	c := reqctx.From(ctx)
 	if r := c.Request(); r != nil {
@@ -169,8 +164,8 @@ func requestOf(ctx context.Context) *http.Request {
 	return &http.Request{RemoteAddr: c.RemoteAddr(), Header: http.Header{}, URL: &url.URL{}}
 }
 
-// wrapStoreError adds the policy's name to a store's error. Any error counts as a failure of the
-// store, except the end of the request and an op that the store has refused.
+// wrapStoreError adds the policy's name to a store's error, and ErrStore unless the request has
+// ended or the store has refused the op.
 func (p *boundPolicy) wrapStoreError(ctx context.Context, err error) error {
 	switch {
 	case err == nil || ctx.Err() != nil:

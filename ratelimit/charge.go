@@ -50,6 +50,16 @@ func (t *terms) run(ctx context.Context, kind Kind, n int64, buf []Result) ([]Re
 	return results, nil
 }
 
+// runMerged runs an op of each rule and makes one result of theirs.
+func (t *terms) runMerged(ctx context.Context, kind Kind, n int64) (Result, error) {
+	var one [1]Result
+	results, err := t.run(ctx, kind, n, one[:])
+	if err != nil {
+		return Result{}, err
+	}
+	return t.merge(results), nil
+}
+
 // newOp returns the op of a rule. A rule without a limit takes with an Add and peeks with a Count.
 func (t *terms) newOp(r Rule, kind Kind, n int64) Op {
 	switch {
@@ -145,12 +155,10 @@ func Decisions(ctx context.Context) iter.Seq[Decision] {
 			if info.State != reqctx.Resolved {
 				continue
 			}
-			k := keysByTake(property)
-			if k == nil {
-				continue
-			}
-			if c, err, taken := k.take.Peek(request); taken && err == nil && !c.yieldDecisions(yield) {
-				return
+			if k := findKeys(keysByTake, property); k != nil {
+				if c, err, taken := k.take.Peek(request); taken && err == nil && !c.yieldDecisions(yield) {
+					return
+				}
 			}
 		}
 	}

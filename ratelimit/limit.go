@@ -11,10 +11,9 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// Limit is one request's view of one policy, made by [From] or [For]. Its methods ask the store,
-// and return the errors of finding the request's key (ErrNoKey), its rules and its cost
-// (ErrTooLarge), and those of the store (ErrStore). If there is no such policy, or the request is
-// over, they return the error of From. They can be called concurrently.
+// Limit is one request's view of one policy, made by [From] or [For]. Its methods return the
+// errors of finding the request's key (ErrNoKey), its rules and its cost (ErrTooLarge), and those
+// of the store (ErrStore). They can be called concurrently.
 type Limit struct {
 	ctx  context.Context
 	keys *propertyKeys
@@ -29,7 +28,8 @@ var (
 
 // From returns the limit of ctx's request by the first policy that was registered with
 // [Provide], or else by the nearest [Middleware] on the way here. It does no I/O. It returns an
-// error if ctx has no request, the request is over, or there is no policy.
+// error if ctx has no request, the request is over, or there is no policy. The limit's methods
+// then return that error, too.
 func From(ctx context.Context) (Limit, error) {
 	l, err := firstLimit.Get(ctx)
 	if errors.Is(err, reqctx.ErrNoProperty) {
@@ -47,7 +47,7 @@ func From(ctx context.Context) (Limit, error) {
 // charged, the nearest of them if there are several.
 func For(ctx context.Context, name string) (Limit, error) {
 	err := reqctx.ErrNoProperty
-	if k := keysByPolicy(name); k != nil {
+	if k := findKeys(keysByPolicy, name); k != nil {
 		var taken bool
 		if _, err, taken = k.take.Peek(ctx); taken || err == nil {
 			return Limit{ctx: ctx, keys: k}, nil
@@ -59,11 +59,10 @@ func For(ctx context.Context, name string) (Limit, error) {
 	return Limit{err: err}, err
 }
 
-// For returns the policy's limit of ctx's request. The policy is found by its name, as by [For].
+// For returns the policy's limit of ctx's request. It finds the policy by its name.
 func (p *Policy) For(ctx context.Context) (Limit, error) { return For(ctx, p.Name) }
 
-// noPolicy returns the error for a policy that ctx's request does not have. It names those that
-// the request has.
+// noPolicy returns an error that names the policies that ctx's request has.
 func noPolicy(ctx context.Context, name string) error {
 	c := reqctx.From(ctx)
 	if c == nil {
@@ -72,7 +71,7 @@ func noPolicy(ctx context.Context, name string) error {
 	var have []string
 	for ; c != nil; c = reqctx.From(c.Context) {
 		for property := range c.Props() {
-			if k := keysByTake(property); k != nil {
+			if k := findKeys(keysByTake, property); k != nil {
 				have = append(have, k.policy)
 			}
 		}
@@ -88,21 +87,24 @@ func (l Limit) Name() string {
 	return l.keys.policy
 }
 
-// Subject returns what the request is counted by, as it is in the store's keys: the policy's
-// name and the key that the policy's Key (behind ":") or Fallback (behind "~") has found, in
-// the form that [KeyFunc] describes. It doesn't ask the store. Two requests with the same
-// subject share their quota.
-func (l Limit) Subject() (string, error) {
-	t, err := l.terms()
-	if err != nil {
-		return "", err
+// terms returns those of the request.
+func (l Limit) terms() (terms, error) {
+	if l.err != nil {
+		return terms{}, l.err
 	}
-	return t.subject, nil
+	return l.keys.terms.Get(l.ctx)
 }
 
-// Take charges the request, once: further calls return the same result, from whatever
-// goroutine. A denial is a result; its Err is an error to return from a handler. A
-// policy without limits never denies.
+// Subject returns the request's key in the store: the policy's name and the key that its Key
+// (behind ":") or Fallback (behind "~") has found, in the form that [KeyFunc] describes. It doesn't
+// ask the store. Requests with the same subject share their quota.
+func (l Limit) Subject() (string, error) {
+	t, err := l.terms()
+	return t.subject, err
+}
+
+// Take charges the request, once: further calls return the same result. A denial is a result,
+// whose Err is an error to return from a handler. A policy without limits never denies.
 //
 // A take before the response's header goes out adds the fields RateLimit-Policy and
 // RateLimit to it, and Retry-After and Cache-Control: no-store if denied.
@@ -117,17 +119,9 @@ func (l Limit) Take() (Result, error) {
 	return c.sum, nil
 }
 
-// Start begins to take on another goroutine and returns at once; Take returns the result. The
-// takes of several policies, or a take and the load of a session, that begin together usually
-// share a round trip to the store:
-//
-//	if err := byKey.Start(); err != nil {
-//		return err
-//	}
-//	res, err := byAddress.Take() // charges by both
-//
-// A take that nothing has waited for is cancelled when the handler returns, and may have charged.
-// Start returns an error if there is no such policy or the request is over.
+// Start begins to take on another goroutine and returns at once; Take returns the result. Takes
+// and loads of sessions that begin together usually share a round trip to the store. A take that
+// nothing has waited for is cancelled when the handler returns, and may have charged.
 func (l Limit) Start() error {
 	if l.err != nil {
 		return l.err
@@ -135,8 +129,7 @@ func (l Limit) Start() error {
 	return l.keys.take.Start(l.ctx)
 }
 
-// Require charges the request as Take does, and returns a denial as its error, a
-// [*DeniedError], which a handler returns to answer 429.
+// Require is Take with a denial as an error, a [*DeniedError]. A handler returns it to answer 429.
 func (l Limit) Require() error {
 	res, err := l.Take()
 	if err != nil {
@@ -145,8 +138,8 @@ func (l Limit) Require() error {
 	return res.Err()
 }
 
-// Peek returns what a take would now, and charges nothing. It asks the store each
-// time; if the request was charged, that counts. A policy without limits allows it.
+// Peek returns what another take would now, and charges nothing. It asks the store each time. A
+// policy without limits allows it.
 func (l Limit) Peek() (Result, error) {
 	if l.err != nil {
 		return Result{}, l.err
@@ -155,35 +148,24 @@ func (l Limit) Peek() (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return l.run(&t, Peek, n)
+	return t.runMerged(l.ctx, Peek, n)
 }
 
-// Add charges n units more, 0 or more of them, each time that it is called and whatever the
-// limits: what a request turned out to cost. If the store fails, some of several rules may be
-// charged. The result's Count is that of the policy's first rule
-// over its Per, with the n units; the response's header does not count them.
+// Add charges n units more, 0 or more of them, each time and whatever the limits. If the store
+// fails, some of several rules may be charged. The result's Count is that of the first rule over
+// its Per, with the n units. The response's header does not count them.
 func (l Limit) Add(n int64) (Result, error) {
 	t, err := l.terms()
 	if err != nil {
 		return Result{}, err
 	}
-	res, err := l.run(&t, Add, n)
+	res, err := t.runMerged(l.ctx, Add, n)
 	_ = l.keys.count.Invalidate(l.ctx) // fails only if the request is over
 	return res, err
 }
 
-func (l Limit) run(t *terms, kind Kind, n int64) (Result, error) {
-	var one [1]Result
-	results, err := t.run(l.ctx, kind, n, one[:])
-	if err != nil {
-		return Result{}, err
-	}
-	return t.merge(results), nil
-}
-
-// Count returns the units of the last Per of the first of the request's rules. It asks
-// the store once for the request, and once more after the request was charged or
-// refunded. A rule that cannot count is [ErrNoCount].
+// Count returns the units of the last Per of the request's first rule. It asks the store once for
+// the request, and again after a charge or a refund. A rule that cannot count is [ErrNoCount].
 func (l Limit) Count() (int64, error) {
 	if l.err != nil {
 		return 0, l.err
@@ -201,10 +183,10 @@ func (l Limit) CountIn(d time.Duration) (int64, error) {
 	return t.countIn(l.ctx, d)
 }
 
-// Refund gives back what Take has charged, once: further calls return the same. It
-// returns false if nothing was charged yet, if the take was denied, or if the store
-// no longer keeps the charge. Take goes on to return its result, and charges no more.
-// The response's header shows it, unless it is out or a middleware has written it.
+// Refund gives back what Take has charged, once: further calls return the same. It waits for the
+// store even if the limit's context ends. It returns false if nothing was charged, or if the store
+// no longer keeps the charge. Take goes on to return its result, and charges no more. The
+// response's header shows the refund, unless it is out or a middleware has written it.
 func (l Limit) Refund() (bool, error) {
 	if l.err != nil {
 		return false, l.err
@@ -214,12 +196,4 @@ func (l Limit) Refund() (bool, error) {
 		return false, err
 	}
 	return c.refund(l.ctx)
-}
-
-// terms returns those of the request.
-func (l Limit) terms() (terms, error) {
-	if l.err != nil {
-		return terms{}, l.err
-	}
-	return l.keys.terms.Get(l.ctx)
 }

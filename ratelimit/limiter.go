@@ -13,11 +13,11 @@ import (
 )
 
 // Limiter takes units from one rule in a store, or from several at once, such as 10 in a second
-// and 1000 in a day: then a take charges a key by all of them or by none. It is immutable and safe for
-// concurrent use. Its methods cost one call of the store.
+// and 1000 in a day: then a take charges a key by all of them or by none. It is immutable and safe
+// for concurrent use. Its methods cost one call of the store.
 //
-// A key is the subject in the store, as it is: limiters that share a store and must not
-// share counters begin their keys with what they limit, as in "login:192.0.2.1".
+// A key is the subject in the store, as it is: limiters that share a store and must not share
+// counters begin their keys with what they limit, as in "login:192.0.2.1".
 type Limiter struct {
 	store Store // runs each op for all rules
 	rule  Rule  // the first
@@ -41,14 +41,14 @@ func NewLimiter(store Store, rules ...Rule) (*Limiter, error) {
 			return nil, fmt.Errorf("ratelimit: NewLimiter: rules[%d] has no limit, as several must: %v", i, r)
 		}
 	}
-	l := &Limiter{store: store, rule: rules[0], rules: slices.Clone(rules)}
+	l := &Limiter{store, rules[0], slices.Clone(rules)}
 	if len(rules) > 1 {
 		l.store = &jointStore{store, l.rules}
 	}
 	return l, nil
 }
 
-// checkRules returns what is wrong with rules that are asked together.
+// checkRules returns an error if rules cannot be asked together.
 func checkRules(field string, rules []Rule) error {
 	for i, r := range rules {
 		if err := r.Err(); err != nil {
