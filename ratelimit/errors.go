@@ -22,8 +22,8 @@ var (
 		text: "ratelimit: request has no key", status: http.StatusBadRequest,
 		title: "Caller not identified", detail: "The request has no value by which the rate limit could identify the caller.",
 	}
-	// ErrTooLarge means that n is above the limit, or a GCRA's burst, or alone more than can
-	// be counted (then it is ErrOverflow, too), so that waiting cannot help. It becomes a 400.
+	// ErrTooLarge means that waiting cannot help: n is above the limit, or a GCRA's burst, or alone
+	// more than can be counted (then it is ErrOverflow, too). It becomes a 400.
 	ErrTooLarge error = &condition{
 		text: "ratelimit: n is above the limit", status: http.StatusBadRequest,
 		title: "Request too large", detail: "The request costs more than the whole quota.",
@@ -31,21 +31,19 @@ var (
 
 	// ErrOp means that an op is malformed; the text names the part.
 	ErrOp = errors.New("ratelimit: invalid op")
-	// ErrInterval means that a count was asked over more than the rule's span; or of a
-	// fixed window, over anything but its Per.
+	// ErrInterval means a count over more than the rule's span, or of a fixed window over anything
+	// but its Per.
 	ErrInterval = errors.New("ratelimit: interval cannot be counted")
 	// ErrNoCount means that a GCRA was asked for a count.
 	ErrNoCount = errors.New("ratelimit: rule cannot count")
 	// ErrNoLimit means a take or peek of a rule that only counts.
 	ErrNoLimit = errors.New("ratelimit: rule has no limit")
-	// ErrOverflow means that a count would leave 2^53, or exceed what
-	// [GCRA] allows to add.
+	// ErrOverflow means that a count would exceed 2^53, or what [GCRA] allows to add.
 	ErrOverflow = errors.New("ratelimit: count overflow")
-	// ErrKeyType comes with ErrStore: the counter's key holds something else in the store, which is
-	// left as it is. Other keys are as ever.
+	// ErrKeyType comes with ErrStore: the counter's key holds something else in the store.
 	ErrKeyType = errors.New("ratelimit: the key holds something else")
-	// ErrNoRoom means that a store's bound has no room for a counter: the counters of
-	// the op's key alone are larger, or the store is full and denies new ones.
+	// ErrNoRoom means that a store's bound has no room for a counter: the counters of the op's key
+	// alone are larger, or the store is full and denies new ones.
 	ErrNoRoom = errors.New("ratelimit: no room for the counter")
 )
 
@@ -99,7 +97,6 @@ func (e *DeniedError) Error() string {
 // a Retry-After header.
 func (e *DeniedError) RetrySeconds() int64 { return problem.RetrySeconds(e.RetryAfter) }
 
-// What a denial is as a problem (RFC 9457).
 const (
 	deniedType  = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	deniedTitle = "Quota exceeded"

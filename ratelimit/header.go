@@ -15,15 +15,8 @@ import (
 // maxInteger is the largest integer of a structured field.
 const maxInteger = 999_999_999_999_999
 
-// The field names as net/http keeps them in a map.
-const (
-	policyField = "Ratelimit-Policy"
-	limitField  = "Ratelimit"
-)
-
-// writeHeader adds the result of a charge to the header fields of
-// draft-ietf-httpapi-ratelimit-headers-10. It writes nothing for a policy without limits, and
-// omits rules that are only tried out.
+// writeHeader adds the result of a charge to the header fields. It writes nothing for a policy
+// without limits, and omits rules that are only tried out.
 func writeHeader(_ context.Context, c *charge, _ int, h http.Header) error {
 	p, results, sum := c.policy, c.results, c.sum
 	if after := c.after.Load(); after != nil {
@@ -39,8 +32,8 @@ func writeHeader(_ context.Context, c *charge, _ int, h http.Header) error {
 		if line == "" || !slices.Equal(c.rules, p.Rules) || slices.ContainsFunc(results, fromShadow) {
 			line = string(p.appendPolicies(nil, c.rules, results, pk))
 		}
-		addMembers(h, policyField, line)
-		addMembers(h, limitField, c.limitField(results, pk))
+		addMembers(h, "Ratelimit-Policy", line)
+		addMembers(h, "Ratelimit", c.limitField(results, pk))
 		if p.XHeaders {
 			writeXHeaders(h, sum)
 		}
@@ -51,9 +44,8 @@ func writeHeader(_ context.Context, c *charge, _ int, h http.Header) error {
 	return nil
 }
 
-// appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. The names
-// need no escapes, see names.Valid. A window that isn't whole seconds cannot be expressed and is
-// left out. Without results all rules are in force.
+// appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. A window that isn't
+// whole seconds cannot be expressed and is left out. Without results all rules are in force.
 func (p *Policy) appendPolicies(b []byte, rules []Rule, results []Result, pk string) []byte {
 	for i, r := range rules {
 		if r.Limit() == 0 || results != nil && fromShadow(results[i]) {
@@ -72,11 +64,10 @@ func (p *Policy) appendPolicies(b []byte, rules []Rule, results []Result, pk str
 	return b
 }
 
-// limitField returns a list such as "ip";r=0;t=18: what remains, and for how long that is
-// all that there is. If it isn't enough, that is the time to wait.
+// limitField returns a list such as "ip";r=0;t=18: the remaining units, and the time until there are
+// more, or until there are enough.
 func (t *terms) limitField(results []Result, pk string) string {
-	var room [96]byte
-	b := room[:0]
+	b := make([]byte, 0, 96)
 	for i, r := range t.rules {
 		if results[i].isUnenforced(r) {
 			continue
@@ -93,13 +84,13 @@ func (t *terms) limitField(results []Result, pk string) string {
 	return string(b)
 }
 
-// shownRemaining returns the Remaining of the fields: never more than the limit beside it. A GCRA
-// whose burst is larger lets more through at once, but not in every Per.
+// shownRemaining returns the Remaining of the fields. A GCRA's burst may be larger than the limit
+// beside it, but doesn't pass in every Per.
 func (r *Result) shownRemaining() int64 { return min(r.Remaining, r.Limit) }
 
 func fromShadow(r Result) bool { return r.Source == FromShadow }
 
-// appendItem begins a list's next item with the rule's name, a string; see quota.
+// appendItem begins a list's next item with the quotaName, which needs no escapes.
 func (p *Policy) appendItem(b []byte, r Rule, only bool) []byte {
 	if len(b) > 0 {
 		b = append(b, ", "...)
@@ -111,8 +102,7 @@ func (p *Policy) appendItem(b []byte, r Rule, only bool) []byte {
 	return append(b, '"')
 }
 
-// addMembers adds members to a list, as one line: some clients read only the first. The
-// name is in its canonical form, which spares every request two conversions.
+// addMembers adds members to a list, as one line: some clients read only the first.
 func addMembers(h http.Header, name, line string) {
 	for _, had := range slices.Backward(h[name]) {
 		if had != "" {
@@ -132,8 +122,7 @@ func writeXHeaders(h http.Header, sum Result) {
 	h.Set("X-RateLimit-Reset", sfInteger(problem.Seconds(sum.ResetAfter)))
 }
 
-// writeDenial sets Retry-After, unless it has a later time, as all policies have to allow the
-// request, and forbids caching.
+// writeDenial forbids caching and sets Retry-After, unless another policy has set a later time.
 func writeDenial(h http.Header, seconds int64) {
 	h["Cache-Control"] = []string{"no-store"}
 	if lines := h["Retry-After"]; len(lines) > 0 {

@@ -14,11 +14,10 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/forwarded"
 )
 
-// ByIP counts by the address of the peer: an IPv4 address, or the /64 of an IPv6
-// address, without zone. IPv4 inside of IPv6 (mapped, or NAT64's 64:ff9b::/96) is that
-// IPv4 address. No header is read, so behind a proxy every request has the proxy's
-// address: see [IPOptions]. A peer without an IP address, such as on a Unix socket, is
-// ErrNoKey.
+// ByIP counts by the address of the peer: an IPv4 address, or the /64 of an IPv6 address, without
+// zone. IPv4 inside of IPv6 (mapped, or NAT64's 64:ff9b::/96) is that IPv4 address. No header is
+// read, so behind a proxy every request has the proxy's address: see [IPOptions]. A peer without
+// an IP address, such as on a Unix socket, is ErrNoKey.
 func ByIP() KeyFunc {
 	key, err := IPOptions{}.Key()
 	if err != nil {
@@ -29,33 +28,27 @@ func ByIP() KeyFunc {
 
 // IPOptions describes how clients' addresses become keys.
 //
-// Behind proxies of your own, name them and the one header in which they report the
-// address of their client. The header is read only if the peer is one of them,
-// from the right, where the nearest proxy has written, to the left as long as the
-// addresses are those of trusted proxies; the first other one is the client's. So what a
-// client writes into the header itself is never reached. If the header is missing, or
-// all its addresses are trusted, or the walk comes to something that is no address
-// ("unknown", an obfuscated name, a syntax error), it is the last good address: that of
-// the last trusted proxy.
+// Behind proxies of your own, name them and the one header in which they report the address of
+// their client. The header is read only if the peer is one of them, from the right, where the
+// nearest proxy has written. The first address that is not a trusted proxy's is the client's, so
+// nothing that a client writes itself is reached. If there is none, or an element before it is not
+// an address ("unknown", an obfuscated name, a syntax error), the last trusted proxy's counts.
 type IPOptions struct {
-	// IPv6Bits is the length of the prefix that an IPv6 address is counted by, 32 to
-	// 128. Zero means 64, which is what one line has at least.
+	// IPv6Bits is the length of the prefix that an IPv6 address is counted by, 32 to 128. The zero
+	// value means 64, as one line has at least a /64.
 	IPv6Bits int
-	// TrustedProxies are the addresses of your proxies only. Empty means
-	// that no header is read, and 0.0.0.0/0 or ::/0 is refused.
+	// TrustedProxies are the addresses of your proxies only. 0.0.0.0/0 and ::/0 are refused.
 	TrustedProxies []netip.Prefix
-	// Header is the header in which they report the client's address: "Forwarded" (RFC 7239), or one
-	// with a list of addresses or a single one, such as "X-Forwarded-For", "X-Real-Ip" or
-	// "Cf-Connecting-Ip". It must be one that each of the proxies appends to or
-	// replaces. It must be set if there are trusted proxies.
+	// Header is the header in which they report the client's address: "Forwarded" (RFC 7239), or
+	// one with a list of addresses or a single one, such as "X-Forwarded-For" or "X-Real-Ip". Each
+	// of the proxies must append to it or replace it. It is required with trusted proxies.
 	Header string
 	// TrustUnixSocket also trusts clients that connect through a Unix socket that the server
 	// listens on: a proxy on the same machine.
 	TrustUnixSocket bool
 }
 
-// Key returns the key function with these options. An error names the field that is
-// wrong.
+// Key returns the key function with these options. An error names the field that is wrong.
 func (o IPOptions) Key() (KeyFunc, error) {
 	o, err := o.resolved()
 	if err != nil {
@@ -72,9 +65,8 @@ func (o IPOptions) Key() (KeyFunc, error) {
 	}, nil
 }
 
-// Client returns a function for the whole address of a request's client,
-// without zone, and an IPv4 address as such. It is the zero Addr for a peer that has none
-// and isn't trusted to report one. The error names the wrong field.
+// Client returns a function for the whole address of a request's client, without zone, and an IPv4
+// address as such. It is the zero Addr for a peer that has none and isn't trusted to report one.
 func (o IPOptions) Client() (func(ctx context.Context, r *http.Request) netip.Addr, error) {
 	o, err := o.resolved()
 	if err != nil {
@@ -123,8 +115,7 @@ func (o IPOptions) check() error {
 	return nil
 }
 
-// clientAddr returns the address of the client that sent r, as far as it can be known. The zero Addr
-// means that the peer has none and isn't trusted to report one.
+// clientAddr is documented at Client.
 func (o *IPOptions) clientAddr(ctx context.Context, r *http.Request) netip.Addr {
 	var peer netip.Addr
 	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {

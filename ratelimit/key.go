@@ -16,28 +16,23 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// KeyFunc returns what a request is counted by. It gets the request's properties in ctx,
-// and may read them: a key that was verified is better than one that was sent. An error
-// that is [ErrNoKey], or "", means that the request has no such thing; [Policy] documents what
-// happens then. On a raw connection, r has only the peer's address.
+// KeyFunc returns what a request is counted by. It gets the request's properties in ctx, and may
+// read them: a verified key is better than one that was only sent. ErrNoKey or "" means that the
+// request has no such key; see [Policy]. On a raw connection, r has only the peer's address.
 //
-// It is called once for a request, unless several methods of a [Limit] are the first at
-// the same moment: then the first key that is found counts for all. A key may have any
-// bytes. One of more than 128 is replaced by its hash; one that reads like such a hash, or
-// like an address and isn't made by [ByIP] or [IPOptions], gets "=" before it.
+// A policy calls it once for a request. A key may have any bytes. One of more than 128 is replaced
+// by its hash; one that reads like such a hash, or like an address and isn't made by [ByIP] or
+// [IPOptions], gets "=" before it.
 type KeyFunc func(ctx context.Context, r *http.Request) (string, error)
 
-// ByHeader counts by the value of a request header, such as "X-Api-Key". A request
-// without it, with an empty one, or with several (of which another server may read
-// another) is ErrNoKey. The scheme of an Authorization header counts in lower case, and the
-// spaces and tabs after it as one space.
+// ByHeader counts by the value of a request header, such as "X-Api-Key". A request without it,
+// with an empty one, or with several (another server may read another one) is ErrNoKey. The scheme
+// of an Authorization header counts in lower case, and the spaces and tabs after it as one space.
 //
-// Only a hash is kept, as the value may be a credential. It has no secret: a reader of the
-// store can try what is easy to guess, such as a password in Basic authentication.
-//
-// Values that were not verified can be made up: a caller with many of them has many
-// quotas. Base64, as in Basic authentication, has several spellings of the same value if
-// it isn't decoded strictly.
+// Only a hash is kept, as the value may be a credential. It has no secret: a reader of the store
+// can test guessed passwords. Values that were not verified can be made up: a caller with many of
+// them has many quotas. Base64, as in Basic authentication, has several spellings of a value
+// if it isn't decoded strictly.
 func ByHeader(name string) KeyFunc {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	missing := noKeyError("header", name)
@@ -59,8 +54,7 @@ func ByHeader(name string) KeyFunc {
 	}
 }
 
-// appendCredentials is appendPart, with what makes no difference made the same: the case of
-// the scheme, and the spaces and tabs after it.
+// appendCredentials is appendPart for credentials in a single spelling.
 func appendCredentials(b []byte, credentials string) []byte {
 	scheme, rest := credentials, ""
 	if i := strings.IndexAny(credentials, " \t"); i >= 0 {
@@ -76,9 +70,8 @@ func appendCredentials(b []byte, credentials string) []byte {
 	return append(append(b, ' '), rest...)
 }
 
-// ByCookie counts by the value of a cookie, of which only a hash is kept; see
-// [ByHeader]. Of several with the name it is the first, as for [http.Request.Cookie]. A
-// request without it, or with an empty one, is ErrNoKey.
+// ByCookie counts by a hash of a cookie's value; see [ByHeader]. Of several with the name it is the
+// first. A request without it, or with an empty one, is ErrNoKey.
 func ByCookie(name string) KeyFunc {
 	missing := noKeyError("cookie", name)
 	return func(_ context.Context, r *http.Request) (string, error) {
@@ -90,14 +83,13 @@ func ByCookie(name string) KeyFunc {
 	}
 }
 
-// noKeyError returns the error of requests without something. It is made once, as such a request
-// is no exception where there is a fallback.
+// noKeyError returns the error of requests without a value. It is made once, because such requests
+// are common where there is a fallback.
 func noKeyError(kind, name string) error { return fmt.Errorf("%w: no %s %q", ErrNoKey, kind, name) }
 
 // hashParts hashes parts so that no two lists of parts look alike.
 func hashParts(parts ...string) string {
-	var room [256]byte
-	b := room[:0]
+	b := make([]byte, 0, 256)
 	for _, p := range parts {
 		b = appendPart(b, p)
 	}
@@ -118,13 +110,10 @@ func hash128(b []byte) string {
 	return string(text[:])
 }
 
-// ByPath counts by what the request is for: the pattern of [http.ServeMux] that it has
-// matched, such as "GET /items/{id}", so that all items have one quota and callers
-// cannot make up more. Without one (outside of the mux, or with another router) it is
-// the path itself, cleaned of "//", "." and ".."; there, each path that a caller thinks
-// of has a quota of its own. A request with neither is ErrNoKey.
-//
-// Alone it limits all callers together; see [ByAll].
+// ByPath counts by the pattern of [http.ServeMux] that the request has matched, such as
+// "GET /items/{id}", so that all items have one quota. Without one (outside of the mux, or with
+// another router) it is the cleaned path, and callers can make up more. A request with neither is
+// ErrNoKey. Alone it limits all callers together; see [ByAll].
 func ByPath() KeyFunc {
 	return func(_ context.Context, r *http.Request) (string, error) {
 		switch {
@@ -137,9 +126,8 @@ func ByPath() KeyFunc {
 	}
 }
 
-// ByAll counts by several things together: ByAll(ByIP(), ByPath()) is a quota for each
-// address on each route. A request that lacks one of them is ErrNoKey. Different parts
-// never read the same together. It panics if keys is empty or has a nil.
+// ByAll counts by several keys together: ByAll(ByIP(), ByPath()) is a quota for each address on each
+// route. A request that lacks one of them is ErrNoKey. It panics if keys is empty or has a nil.
 func ByAll(keys ...KeyFunc) KeyFunc {
 	checkKeys("ByAll", keys)
 	return func(ctx context.Context, r *http.Request) (string, error) {
@@ -163,10 +151,9 @@ func ByAll(keys ...KeyFunc) KeyFunc {
 //
 //	ratelimit.ByProperty(User, func(u *user) string { return u.ID })
 //
-// text gets every value that the property can have, also a nil pointer. A request for which it
-// returns "" is ErrNoKey, so that a [Policy.Fallback] or the next key of [FirstOf] counts it.
-// An error of the property is the take's: with a user who is required by session.RequireUser,
-// a request without login is a 401.
+// text gets every value that the property can have, also a nil pointer; "" is ErrNoKey. An error
+// of the property is the take's: with a user who is required by session.RequireUser, a request
+// without login is a 401.
 func ByProperty[T any](key reqctx.Key[T], text func(T) string) KeyFunc {
 	return func(ctx context.Context, _ *http.Request) (string, error) {
 		v, err := key.Get(ctx)
@@ -177,10 +164,9 @@ func ByProperty[T any](key reqctx.Key[T], text func(T) string) KeyFunc {
 	}
 }
 
-// FirstOf counts by the first thing that the request has: FirstOf(ByHeader("X-Api-Key"),
-// ByIP()). What the one finds never reads like what another finds. A request that has
-// none is ErrNoKey; any other error ends the search. It panics if keys is empty or has a
-// nil.
+// FirstOf counts by the first key that the request has: FirstOf(ByHeader("X-Api-Key"), ByIP()).
+// Different functions' keys differ. A request that has none is ErrNoKey; any other error ends the
+// search. It panics if keys is empty or has a nil.
 func FirstOf(keys ...KeyFunc) KeyFunc {
 	checkKeys("FirstOf", keys)
 	return func(ctx context.Context, r *http.Request) (string, error) {

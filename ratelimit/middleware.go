@@ -13,34 +13,27 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// MiddlewareOptions configure a [Middleware]. The zero value answers what it does not let
-// through with problem+json.
+// MiddlewareOptions configure a [Middleware]. The zero value is usable.
 type MiddlewareOptions struct {
-	// FailOpen lets requests through uncharged when the store cannot answer (ErrStore).
-	// By default they are answered 503: a limit may be what protects logins, and one
-	// that falls with its store can be made to fall.
+	// FailOpen lets requests through uncharged when the store cannot answer (ErrStore). By default
+	// they are answered 503: the limit may protect logins, and an attacker may overload the store.
 	FailOpen bool
 	// Answer writes the response to a request that is not let through, because of a
-	// [*DeniedError], ErrStore, ErrNoKey, ErrTooLarge or an error of the policy's own
-	// functions. The rate limit's fields are in the header. Default: problem+json with
-	// the status that the error stands for, 429 for a denial.
+	// [*DeniedError], ErrStore, ErrNoKey, ErrTooLarge or an error of the policy's own functions.
+	// The header has the rate limit's fields. Nil means problem+json with the error's status.
 	Answer func(w http.ResponseWriter, r *http.Request, err error)
-	// Logger gets the failures that were answered 5xx or let through. Default:
-	// [slog.Default].
+	// Logger gets the failures that were answered 5xx or let through. Nil means [slog.Default].
 	Logger *slog.Logger
 }
 
-// Middleware returns a standard middleware that takes from the policy before the
-// handler runs: for servers that do not use package server, and for handlers that are
-// to be limited as a whole. An error names the field that is wrong.
+// Middleware returns a standard middleware that takes from the policy before the handler runs: for
+// servers that do not use package server, and to limit whole handlers. An error names the field
+// that is wrong. Handlers find the charge with [From].
 //
-// Handlers find the charge with [From]. If the request has the policy already, as a property
-// of its server or from a middleware further out, Middleware takes by that one, which charges
-// once, and its own store, Key, Cost and RulesFor are not used. A policy is the same if it has
-// the same name and Rules.
-//
-// Key, Cost and RulesFor get the request as it comes to the middleware. Outside of the
-// [http.ServeMux] it has no Pattern and no path values yet.
+// If the request's server, or a middleware further out, has the same policy (the same name and
+// Rules), Middleware takes by that one, which charges once. Its own store, Key, Cost and RulesFor
+// are not used then. Otherwise, they get the request as it comes to the middleware: outside of the
+// [http.ServeMux] without a Pattern and path values.
 func Middleware(store Store, p Policy, o MiddlewareOptions) (func(http.Handler) http.Handler, error) {
 	if option.IsNil(store) {
 		return nil, errors.New("ratelimit: Middleware: store is nil")

@@ -7,31 +7,28 @@ import (
 
 // Result answers one [Op].
 //
-// Limit 10 over 60 s with 8 used, a take of 1: Allowed, Limit 10, Remaining 1,
-// RetryAfter 0, ResetAfter up to 65 s. Then a take of 2: not Allowed, Violated,
-// Remaining still 1, RetryAfter until enough of the ten have aged out.
+// Limit 10 over 60 s with 8 used, a take of 1: Allowed, Limit 10, Remaining 1, RetryAfter 0,
+// ResetAfter up to 65 s. Then a take of 2: not Allowed, Violated, Remaining still 1, RetryAfter
+// until enough of the ten have aged out.
 type Result struct {
-	// Allowed reports whether the op did what it asks for: units were taken, added or
-	// given back; for Peek, that they would be taken.
+	// Allowed reports whether units were taken, added or given back; for Peek, would be taken.
 	Allowed bool
-	// Violated reports whether this op's own rule denied. In a group, a take can be not
-	// Allowed because of another rule.
+	// Violated reports whether this op's own rule denied, and not another one of its group.
 	Violated bool
 	// Source is what answered.
 	Source Source
 	// Limit is the rule's limit, 0 if it only counts.
 	Limit int64
-	// Remaining is the largest n that passes now, 0 if the rule has no limit. It is more than
-	// Limit if a GCRA's burst is; header fields have the Limit then.
+	// Remaining is the largest n that passes now, 0 if the rule has no limit. It can be more than
+	// Limit if a GCRA's burst is.
 	Remaining int64
-	// RetryAfter is how long until this n passes if there are no other charges; if it was
-	// charged, until the next unit does. 0 means now, and MaxDuration that or longer, as for
-	// the times below.
+	// RetryAfter is how long until this n passes if there are no other charges; if it was charged,
+	// until the next unit does. 0 means now, and MaxDuration that or longer, as below.
 	RetryAfter time.Duration
 	// ResetAfter is how long until the full quota is back if nothing is charged.
 	ResetAfter time.Duration
-	// Blocked is how long the rule's [Block] lasts that this Take or Peek met or began, 0
-	// if there is none. Until then, the store need not be asked.
+	// Blocked is how long the [Block] lasts that this Take or Peek met or began. Until then, the
+	// store need not be asked.
 	Blocked time.Duration
 	// Count is the number of units in the op's interval, for Count and Add.
 	Count int64
@@ -48,7 +45,7 @@ type details struct {
 }
 
 // Each returns the results of the single rules, in their order, if a [Limiter] or a policy asked
-// several; otherwise nil. Those that denied are Violated. It must not be changed.
+// several; otherwise nil. It must not be changed.
 func (r Result) Each() []Result {
 	if r.more == nil {
 		return nil
@@ -56,8 +53,7 @@ func (r Result) Each() []Result {
 	return r.more.each
 }
 
-// Source is what answered an op: the store, which is the zero Source, or one of the layers
-// of package layer.
+// Source is what answered an op: the store, or one of the layers of package layer.
 type Source uint8
 
 // The sources.
@@ -84,21 +80,19 @@ func (s Source) String() string {
 	return sourceNames[s]
 }
 
-// isUnenforced reports whether a rule's result is not for a caller's headers and sums: the rule has no
-// limit, or none that is in force.
+// isUnenforced reports whether a rule has no limit that is in force, so that headers and sums leave
+// its result out.
 func (r *Result) isUnenforced(of Rule) bool { return of.Layout().Limit == 0 || r.Source == FromShadow }
 
-// Receipt identifies one charge, for the store that made it. The zero Receipt refunds
-// nothing, and one with a smaller N a part of the charge. It refunds no other key, nor
-// another rule's counter. Its fields are for stores, and layers around them.
+// Receipt identifies one charge, for the store that made it. The zero Receipt refunds nothing, and
+// one with a smaller N a part of the charge. Its fields are for stores, and layers around them.
 type Receipt struct {
 	Counter uint64 // hash of the key and of what distinguishes the rule's counter from its others
 	N       int64  // units
-	// At is where they were charged: the bucket's number, the window's end, or the time
-	// in microseconds.
+	// At is the bucket's number, the window's end, or the time of the charge in microseconds.
 	At int64
-	// Generation is which life of the counter: one that was reset or forgotten begins a new
-	// one. For a GCRA, it is what the charge left the counter at.
+	// Generation changes when the counter is reset or forgotten. For a GCRA, it is the counter after
+	// the charge.
 	Generation int64
 }
 
@@ -113,9 +107,8 @@ func (r Result) Err() error {
 	return &DeniedError{Limit: r.Limit, RetryAfter: r.RetryAfter}
 }
 
-// mergeResults returns the result of several rules together, one of each: the units that all of
-// them leave, and the longest of the waits. Rules without a limit, or that are only tried out
-// ([FromShadow]), count only for Allowed, unless there are no others.
+// mergeResults returns the result of all rules together: the units that all of them leave, and the
+// longest of the waits. Unenforced rules count only for Allowed, unless there are no others.
 func mergeResults(rules []Rule, results []Result) Result {
 	merged, found, allowed := Result{Source: results[0].Source}, false, true
 	for i, r := range results {
@@ -137,8 +130,8 @@ func mergeResults(rules []Rule, results []Result) Result {
 	return merged
 }
 
-// stricter returns the result with the longer wait, or of equal ones the result that leaves less,
-// with what both leave together.
+// stricter returns the result with the longer wait or, if equal, fewer units, with the times and
+// units of both.
 func stricter(a, b Result) Result {
 	out := a
 	if b.RetryAfter > a.RetryAfter || b.RetryAfter == a.RetryAfter && b.Remaining < a.Remaining {
