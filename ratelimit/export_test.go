@@ -1,5 +1,7 @@
 package ratelimit
 
+import "github.com/lazyreq/lazyreq/ratelimit/internal/layout"
+
 // What the external tests use.
 var (
 	AddMembers     = addMembers
@@ -10,14 +12,7 @@ func (p *boundPolicy) Same(other *boundPolicy) bool { return p.sameAs(other) }
 
 // RuleWithID returns a rule as if its hash were id.
 func RuleWithID(r Rule, id uint64) Rule {
-	d := *r.d
-	d.layout.ID = id
-	return intern(d)
-}
-
-// KnownRules returns the number of descriptions that are kept.
-func KnownRules() int {
-	descriptionsMu.Lock()
-	defer descriptionsMu.Unlock()
-	return len(descriptions)
+	l := *r.layout
+	l.ID = id
+	return Rule{layout.Intern(l)}
 }

@@ -21,7 +21,9 @@ import (
 // A key has one counter per rule. Rules that differ only in limit, burst, expiry or block
 // share it, so a limit can be changed while keys are in use: the units stay, the new
 // limit decides. Rules that share a counter and have the same Block also share what it remembers.
-type Rule struct{ d *description } // nil for the zero Rule
+type Rule struct{ layout *layout.Layout } // nil for the zero Rule
+
+var zeroRule = layout.Layout{Err: "Rule is the zero Rule"}
 
 // newRule returns a rule with its name and id, or with an error.
 func newRule(l layout.Layout, err string) Rule {
@@ -29,9 +31,27 @@ func newRule(l layout.Layout, err string) Rule {
 		return invalidRule(err)
 	}
 	l.Burst, l.Name = l.Limit, periodName(micros(l.Per))
-	d := description{layout: l}
-	d.setID()
-	return d.rule("")
+	l.SetID()
+	return changed(l, "")
+}
+
+func invalidRule(err string) Rule { return Rule{layout.Intern(layout.Layout{Err: err})} }
+
+// changed returns the rule of a layout that was changed, or one with an error: its own, err, or
+// that of its burst.
+func changed(l layout.Layout, err string) Rule {
+	switch {
+	case l.Algorithm == 0:
+	case err != "":
+		return invalidRule(err)
+	case l.Algorithm == layout.GCRA:
+		if l.Err = burstError("Rule.Burst", l.Burst, l.Per); l.Err != "" {
+			l.Algorithm = 0
+			break
+		}
+		l.Expiry = ceilDiv(l.Burst*l.Per, l.Limit)
+	}
+	return Rule{layout.Intern(l)}
 }
 
 // periodName returns the name of a rule over per: a number of hours, or of the largest smaller unit
@@ -50,11 +70,11 @@ func periodName(per time.Duration) string {
 
 // Err returns what is wrong with the rule, an [*OptionError], or nil.
 func (r Rule) Err() error {
-	d := r.description()
-	if d.layout.Algorithm != 0 {
+	l := r.Layout()
+	if l.Algorithm != 0 {
 		return nil
 	}
-	field, reason, _ := strings.Cut(d.err, " ")
+	field, reason, _ := strings.Cut(l.Err, " ")
 	return option.Errorf("ratelimit", field, "%s", reason)
 }
 
@@ -96,16 +116,21 @@ func (r Rule) Block() Block {
 
 // Layout returns the rule's numbers for a store, which must not change them. Package storage
 // documents them.
-func (r Rule) Layout() *layout.Layout { return &r.description().layout }
+func (r Rule) Layout() *layout.Layout {
+	if r.layout == nil {
+		return &zeroRule
+	}
+	return r.layout
+}
 
 // SharesCounter reports whether a key has one counter for both rules.
 func (r Rule) SharesCounter(other Rule) bool {
-	return r == other || r.description().counter() == other.description().counter()
+	return r == other || r.Layout().SharesCounter(other.Layout())
 }
 
 // String describes the rule, such as "buckets(10 per 1m0s)".
 func (r Rule) String() string {
-	d, l := r.description(), r.Layout()
+	l := r.Layout()
 	if l.Algorithm == 0 {
 		return "no rule"
 	}
@@ -113,7 +138,7 @@ func (r Rule) String() string {
 	if l.Limit > 0 {
 		limit = fmt.Sprintf("%d per %v", l.Limit, r.Per())
 	}
-	if d.ownBurst {
+	if l.OwnBurst {
 		limit += fmt.Sprintf(", burst %d", l.Burst)
 	}
 	if l.Named {
@@ -143,87 +168,87 @@ func ceilDiv(a, b int64) int64 {
 // WithLimit returns the rule with another limit, at least 1, such as that of one caller's plan.
 // The counter is the same. A GCRA's burst follows, unless it was chosen.
 func (r Rule) WithLimit(limit int64) Rule {
-	d := *r.description()
-	d.layout.Limit = limit
-	if !d.ownBurst {
-		d.layout.Burst = limit
+	l := *r.Layout()
+	l.Limit = limit
+	if !l.OwnBurst {
+		l.Burst = limit
 	}
-	return d.rule(limitError("Rule.Limit", limit, 1))
+	return changed(l, limitError("Rule.Limit", limit, 1))
 }
 
 // WithoutLimit returns the rule as one that only counts, for buckets and logs without a Block.
 // The counter is the same.
 func (r Rule) WithoutLimit() Rule {
-	d := *r.description()
-	d.layout.Limit, d.layout.Burst = 0, 0
+	l := *r.Layout()
+	l.Limit, l.Burst = 0, 0
 	switch {
-	case d.layout.Algorithm != layout.Buckets && d.layout.Algorithm != layout.Log:
-		return d.rule("Rule.Limit is missing, and only buckets and logs count without one")
-	case d.layout.BlockAfter > 0:
-		return d.rule("Rule.Limit is missing, and a Block needs one")
+	case l.Algorithm != layout.Buckets && l.Algorithm != layout.Log:
+		return changed(l, "Rule.Limit is missing, and only buckets and logs count without one")
+	case l.BlockAfter > 0:
+		return changed(l, "Rule.Limit is missing, and a Block needs one")
 	}
-	return d.rule("")
+	return changed(l, "")
 }
 
 // WithBurst returns a GCRA with another burst: how many units can be taken at once after a rest.
 // In any time d, at most Burst + Limit × d/Per pass. (Burst + 1) × Per in microseconds is at
 // most 2^53, which for a day is a burst of 104,248. The counter is the same.
 func (r Rule) WithBurst(burst int64) Rule {
-	d := *r.description()
-	if d.layout.Algorithm == 0 && d.layout.Per > 0 { // only its burst was wrong
-		d.layout.Algorithm, d.err = layout.GCRA, ""
-		d.setID()
+	l := *r.Layout()
+	if l.Algorithm == 0 && l.Per > 0 { // only its burst was wrong
+		l.Algorithm, l.Err = layout.GCRA, ""
+		l.SetID()
 	}
-	if d.layout.Algorithm != layout.GCRA {
-		return d.rule("Rule.Burst is for a GCRA only")
+	if l.Algorithm != layout.GCRA {
+		return changed(l, "Rule.Burst is for a GCRA only")
 	}
-	d.layout.Burst, d.ownBurst = burst, true
-	return d.rule("")
+	l.Burst, l.OwnBurst = burst, true
+	return changed(l, "")
 }
 
 // WithBlock returns the rule with a Block; the zero Block is none. The counter is the same.
 func (r Rule) WithBlock(b Block) Rule {
-	d := *r.description()
+	l := *r.Layout()
 	if b == (Block{}) {
-		d.layout.BlockAfter, d.layout.BlockFor = 0, 0
-		return d.rule("")
+		l.BlockAfter, l.BlockFor = 0, 0
+		return changed(l, "")
 	}
-	d.layout.BlockAfter, d.layout.BlockFor = int64(b.After), b.For.Microseconds()
+	l.BlockAfter, l.BlockFor = int64(b.After), b.For.Microseconds()
 	err := durationError("Rule.Block.For", b.For)
 	switch {
 	case b.After < 1 || b.After > maxAfter:
 		err = fmt.Sprintf("Rule.Block.After is %d, want 1 to %d", b.After, maxAfter)
-	case d.layout.Limit == 0:
+	case l.Limit == 0:
 		err = "Rule.Block is set, but there is no limit, so nothing is denied"
 	}
-	return d.rule(err)
+	return changed(l, err)
 }
 
 // WithName returns the rule with a name in place of its Per: letters, digits, "-" and "_", at
 // most 64 of them; "" means its Per again. Rules of different names have different counters.
 func (r Rule) WithName(name string) Rule {
-	d := *r.description()
+	l := *r.Layout()
 	if name != "" && !names.Valid(name) {
-		return d.rule(fmt.Sprintf("Rule.Name is %q, want %s", name, names.Rule))
+		return changed(l, fmt.Sprintf("Rule.Name is %q, want %s", name, names.Rule))
 	}
-	if d.layout.Name, d.layout.Named = name, name != ""; name == "" {
-		d.layout.Name = periodName(r.Per())
+	if l.Name, l.Named = name, name != ""; name == "" {
+		l.Name = periodName(r.Per())
 	}
-	d.setID()
-	return d.rule("")
+	l.SetID()
+	return changed(l, "")
 }
 
 // WithStream returns a sliding log that Redis keeps as a stream, which is smaller than the sorted
 // set that it is otherwise, and is trimmed now and then. The answers are the same, the counters
 // are different ones.
 func (r Rule) WithStream() Rule {
-	d := *r.description()
-	if d.layout.Algorithm != layout.Log {
-		return d.rule("Rule.Stream is for a SlidingLog only")
+	l := *r.Layout()
+	if l.Algorithm != layout.Log {
+		return changed(l, "Rule.Stream is for a SlidingLog only")
 	}
-	d.layout.Stream = true
-	d.setID()
-	return d.rule("")
+	l.Stream = true
+	l.SetID()
+	return changed(l, "")
 }
 
 // Block denies a key for a fixed time once it has been denied too often: the After-th take that

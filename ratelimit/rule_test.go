@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
@@ -166,13 +167,13 @@ func TestEqualRulesAreOneKey(t *testing.T) {
 // TestUnusedRulesAreForgotten makes rules that nothing refers to afterwards.
 func TestUnusedRulesAreForgotten(t *testing.T) {
 	kept := ratelimit.PerMinute(1 << 40)
-	before := ratelimit.KnownRules()
+	before := layout.Known()
 	for limit := range int64(1000) {
 		ratelimit.PerMinute(1<<40 + limit)
 	}
 	require.Eventually(t, func() bool {
 		runtime.GC()
-		return ratelimit.KnownRules() <= before
+		return layout.Known() <= before
 	}, 10*time.Second, time.Millisecond)
 	require.True(t, kept == ratelimit.PerMinute(1<<40), "it is in use")
 }

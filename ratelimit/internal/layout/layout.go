@@ -44,6 +44,10 @@ type Layout struct {
 	// it also distinguishes the counter.
 	Name  string
 	Named bool
+	// OwnBurst is set if the burst was chosen, and does not follow the limit.
+	OwnBurst bool
+	// Err is the error of an invalid rule: a field and, after a space, the reason.
+	Err string
 	// ID is a hash of what distinguishes the rule's counter from a key's other counters.
 	ID uint64
 }
