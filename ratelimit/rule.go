@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -10,17 +11,15 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
-// Rule defines how units are counted and what the limit is. It is made by [PerSecond],
-// [PerMinute], [PerHour], [PerDay], [Per], [Buckets], [SlidingLog], [FixedWindow], [GCRA] or
-// [Throttle], and adjusted by its With methods. A Rule has the size of a pointer. It can be
-// compared and can be the key of a map.
+// Rule defines how units are counted and what the limit is. It is made by a constructor such as
+// [PerMinute] and adjusted by its With methods. It has the size of a pointer, and can be compared.
 //
 // An invalid rule carries its error: [Rule.Err] returns it, and so does every function that is
 // given the rule, such as [NewLimiter]. The zero Rule is invalid.
 //
-// A key has one counter per rule. Rules that differ only in limit, burst, expiry or block
-// share it, so a limit can be changed while keys are in use: the units stay, the new
-// limit decides. Rules that share a counter and have the same Block also share what it remembers.
+// A key has one counter per rule. Rules that differ only in limit, burst, expiry or block share
+// it, so a limit can be changed while keys are in use: the units stay, and the new limit decides.
+// Rules that share a counter and have the same Block also share its state.
 type Rule struct{ layout *layout.Layout } // nil for the zero Rule
 
 var zeroRule = layout.Layout{Err: "Rule is the zero Rule"}
@@ -37,8 +36,7 @@ func newRule(l layout.Layout, err string) Rule {
 
 func invalidRule(err string) Rule { return Rule{layout.Intern(layout.Layout{Err: err})} }
 
-// changed returns the rule of a layout that was changed, or one with an error: its own, err, or
-// that of its burst.
+// changed returns the rule of a layout that was changed, or an invalid rule.
 func changed(l layout.Layout, err string) Rule {
 	switch {
 	case l.Algorithm == 0:
@@ -49,13 +47,12 @@ func changed(l layout.Layout, err string) Rule {
 			l.Algorithm = 0
 			break
 		}
-		l.Expiry = ceilDiv(l.Burst*l.Per, l.Limit)
+		l.Expiry = (l.Burst*l.Per-1)/l.Limit + 1
 	}
 	return Rule{layout.Intern(l)}
 }
 
-// periodName returns the name of a rule over per: a number of hours, or of the largest smaller unit
-// that divides it.
+// periodName returns per in hours, or in the largest smaller unit that divides it.
 func periodName(per time.Duration) string {
 	for _, u := range [...]struct {
 		length time.Duration
@@ -78,21 +75,17 @@ func (r Rule) Err() error {
 	return option.Errorf("ratelimit", field, "%s", reason)
 }
 
-// Name returns the name that distinguishes the rule from others of its policy: the name that
-// was chosen by [Rule.WithName], or else the Per, such as "60s" or "24h".
+// Name returns the name chosen by [Rule.WithName], or else the Per, such as "60s" or "24h".
 func (r Rule) Name() string { return r.Layout().Name }
 
-// Algorithm returns how the rule counts: "buckets", "log", "window" or "gcra"; "" for a rule
-// with an error.
+// Algorithm returns "buckets", "log", "window" or "gcra"; "" for an invalid rule.
 func (r Rule) Algorithm() string { return r.Layout().Algorithm.String() }
 
-// Limit returns how many units a Per allows, in the sense of the algorithm, 0 if the rule
-// only counts: the most in any Per for buckets and logs, the most in a window, and for a
-// GCRA how many come back.
+// Limit returns how many units a Per or a window allows, or in a GCRA come back in a Per. It is 0
+// if the rule only counts.
 func (r Rule) Limit() int64 { return r.Layout().Limit }
 
-// Burst returns the largest number of units that can pass at once: that of a GCRA, the
-// Limit of all others.
+// Burst returns the largest number of units that can pass at once.
 func (r Rule) Burst() int64 { return r.Layout().Burst }
 
 // Per returns the interval that the limit is over.
@@ -104,18 +97,17 @@ func (r Rule) Interval() time.Duration { return micros(r.Layout().Interval) }
 // Span returns the longest interval that can be counted, 0 if none can.
 func (r Rule) Span() time.Duration { return micros(r.Layout().Span) }
 
-// Expiry returns how long after its last charge a counter may still matter. For a GCRA
-// that is how long a full burst takes to come back; an Add beyond the burst lasts longer.
+// Expiry returns how long after its last charge a counter may still matter. For a GCRA, an Add
+// beyond the burst lasts longer.
 func (r Rule) Expiry() time.Duration { return micros(r.Layout().Expiry) }
 
-// Block returns what denied takes lead to.
+// Block returns the rule's block, zero if there is none.
 func (r Rule) Block() Block {
 	l := r.Layout()
 	return Block{After: int(l.BlockAfter), For: micros(l.BlockFor)}
 }
 
-// Layout returns the rule's numbers for a store, which must not change them. Package storage
-// documents them.
+// Layout returns the rule's numbers for a store. They must not be changed.
 func (r Rule) Layout() *layout.Layout {
 	if r.layout == nil {
 		return &zeroRule
@@ -150,23 +142,13 @@ func (r Rule) String() string {
 	return fmt.Sprintf("%v(%s)", l.Algorithm, limit)
 }
 
-// micros saturates at both ends: a clock that goes back by centuries makes waits that
-// long, and the wait for what is past is none.
+// micros returns a duration from 0 to MaxDuration: a clock that goes back makes long waits.
 func micros(n int64) time.Duration {
 	return time.Duration(min(max(0, n), MaxDuration.Microseconds())) * time.Microsecond
 }
 
-// ceilDiv divides by a positive b.
-func ceilDiv(a, b int64) int64 {
-	q := a / b
-	if a%b > 0 {
-		q++
-	}
-	return q
-}
-
-// WithLimit returns the rule with another limit, at least 1, such as that of one caller's plan.
-// The counter is the same. A GCRA's burst follows, unless it was chosen.
+// WithLimit returns the rule with another limit, at least 1. The counter is the same. A GCRA's
+// burst follows, unless it was chosen.
 func (r Rule) WithLimit(limit int64) Rule {
 	l := *r.Layout()
 	l.Limit = limit
@@ -216,8 +198,8 @@ func (r Rule) WithBlock(b Block) Rule {
 	l.BlockAfter, l.BlockFor = int64(b.After), b.For.Microseconds()
 	err := durationError("Rule.Block.For", b.For)
 	switch {
-	case b.After < 1 || b.After > maxAfter:
-		err = fmt.Sprintf("Rule.Block.After is %d, want 1 to %d", b.After, maxAfter)
+	case b.After < 1 || b.After > math.MaxInt32:
+		err = fmt.Sprintf("Rule.Block.After is %d, want 1 to %d", b.After, math.MaxInt32)
 	case l.Limit == 0:
 		err = "Rule.Block is set, but there is no limit, so nothing is denied"
 	}
@@ -238,9 +220,8 @@ func (r Rule) WithName(name string) Rule {
 	return changed(l, "")
 }
 
-// WithStream returns a sliding log that Redis keeps as a stream, which is smaller than the sorted
-// set that it is otherwise, and is trimmed now and then. The answers are the same, the counters
-// are different ones.
+// WithStream returns a sliding log that Redis keeps as a stream, which is smaller than a sorted set.
+// The answers are the same, and the counters are different ones.
 func (r Rule) WithStream() Rule {
 	l := *r.Layout()
 	if l.Algorithm != layout.Log {
@@ -255,12 +236,10 @@ func (r Rule) WithStream() Rule {
 // the rule denies within one Per of the first one blocks the key for this rule for the time For.
 // After 1 blocks at the first denial. The zero Block never does.
 //
-// While it lasts, every take and peek is denied, with a RetryAfter of what is left of it,
-// or of the rule's own wait if that is longer, and Remaining is 0. Takes that it denies do
-// not prolong it. Add and Count ignore a block, and Reset ends it.
+// While it lasts, every take and peek is denied, with Remaining 0 and as RetryAfter its rest, or
+// the rule's own wait if that is longer. Takes that it denies do not prolong it. Add and Count
+// ignore a block, and Reset ends it.
 type Block struct {
 	After int           // 1 to 2^31 - 1
 	For   time.Duration // whole microseconds
 }
-
-const maxAfter = 1<<31 - 1

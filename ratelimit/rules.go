@@ -9,8 +9,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
-// MaxDuration is the longest duration of an option or a rule, 100 years, in this package and
-// those below it. Longer ones are errors, as sums with times could overflow.
+// MaxDuration is the longest duration of an option or a rule, 100 years. Longer ones are errors, as
+// sums with times could overflow.
 const MaxDuration time.Duration = option.MaxDuration
 
 // OptionError reports an option that a constructor or a rule refuses.
@@ -29,9 +29,8 @@ func PerHour(limit int64) Rule { return newPer("PerHour", limit, time.Hour) }
 func PerDay(limit int64) Rule { return newPer("PerDay", limit, 24*time.Hour) }
 
 // Per allows limit units, at least 1, in any interval d, of whole microseconds. It counts in
-// buckets of d/20, as [Buckets] describes: the limit is never exceeded, and a unit leaves the
-// count with its bucket, up to 5 % of d later than it would have to. So a denial of 5 per
-// minute may ask to wait for up to 63 seconds.
+// [Buckets] of d/20: the limit is never exceeded, and a unit leaves the count up to 5 % of d late.
+// So a denial of 5 per minute may ask to wait for up to 63 seconds.
 func Per(limit int64, d time.Duration) Rule { return newPer("Per", limit, d) }
 
 func newPer(constructor string, limit int64, d time.Duration) Rule {
@@ -41,17 +40,12 @@ func newPer(constructor string, limit int64, d time.Duration) Rule {
 	return newBuckets(constructor, BucketOptions{Limit: limit, Per: d})
 }
 
-// FixedWindow allows limit units in a window, which begins with the first charge and ends a
-// per later, whatever comes in between: a denied take prolongs nothing. At the edge of two
-// windows nearly twice the limit can pass within a short time; the other rules don't have
-// that. A key takes two numbers.
-//
-// Its units are counted over the window, so the interval of a count is zero or per, which is in
-// whole microseconds.
+// FixedWindow allows limit units in a window, which begins with the first charge and ends a per
+// later, in whole microseconds. At the edge of two windows nearly twice the limit can pass within a
+// short time. A key takes two numbers. The interval of a count is zero or per.
 func FixedWindow(limit int64, per time.Duration) Rule { return newWindow("FixedWindow", limit, per) }
 
-// Throttle allows one unit, and then none for d: a [FixedWindow] of one unit. Calls that come
-// too early are denied and change nothing.
+// Throttle allows one unit, and then none for d: a [FixedWindow] of one unit.
 func Throttle(d time.Duration) Rule { return newWindow("Throttle", 1, d) }
 
 func newWindow(constructor string, limit int64, per time.Duration) Rule {
@@ -60,32 +54,24 @@ func newWindow(constructor string, limit int64, per time.Duration) Rule {
 		ratioError(constructor, limit, per))
 }
 
-// SlidingLog allows limit units in any per, exactly: a unit counts from when it was charged
-// until a per later. It takes room for every charge, those of one microsecond together: in
-// memory, 8 to 15 bytes.
-//
-// Any interval up to per can be counted, at the cost of a binary search. A refund costs
-// as much as there are later charges. Durations are in whole microseconds. See
-// [Rule.WithStream] for another encoding in Redis; [Rule.WithoutLimit] makes it a log that
-// only counts, and remembers without a bound of its own.
+// SlidingLog allows limit units in any per, exactly. It keeps every charge, those of one microsecond
+// together: in memory, 8 to 15 bytes. Any interval up to per can be counted, with a binary search.
+// The cost of a refund grows with the later charges. Durations are in whole microseconds. With
+// [Rule.WithoutLimit] it only counts, and has no bound of its own.
 func SlidingLog(limit int64, per time.Duration) Rule {
 	d := per.Microseconds()
 	return newRule(layout.Layout{Algorithm: layout.Log, Limit: limit, Per: d, Span: d, Expiry: d},
 		ratioError("SlidingLog", limit, per))
 }
 
-// GCRA keeps an even rate, by the generic cell rate algorithm of ITU-T I.371, which decides as a
-// token bucket does: of at most
-// limit units, limit come back evenly in each per. [Rule.WithBurst] allows more or fewer at
-// once. It is exact for every rate. A key takes two numbers; its units cannot be counted
-// ([ErrNoCount]), and a charge can be refunded only as long as nothing else was charged.
+// GCRA keeps an even rate, with the generic cell rate algorithm of ITU-T I.371, which decides as a
+// token bucket does: of at most limit units, limit come back evenly in each per, in whole
+// microseconds. [Rule.WithBurst] allows more or fewer at once. A key takes two numbers. Its units
+// cannot be counted ([ErrNoCount]), and only the last charge can be refunded.
 //
-// An Add charges more than the burst, too: up to a thousand times the largest burst (2^53 /
-// per × 1000 units, for a day 104 million), and at most 2^53, not counting what has come
-// back. Beyond that it charges nothing and returns [ErrOverflow]. Above the largest burst, a
-// store may round by 1,024/limit microseconds.
-//
-// The per is in whole microseconds, and (burst + 1) × per at most 2^53 of them.
+// An Add may exceed the burst, up to a thousand times the largest burst (2^53 / per × 1000 units,
+// for a day 104 million), and at most 2^53. Beyond that it charges nothing and returns
+// [ErrOverflow]. Above the largest burst, a store may round by 1,024/limit microseconds.
 func GCRA(limit int64, per time.Duration) Rule {
 	return newRule(layout.Layout{Algorithm: layout.GCRA, Limit: limit, Per: per.Microseconds()},
 		ratioError("GCRA", limit, per))
@@ -117,8 +103,7 @@ func durationError(field string, d time.Duration) string {
 	return ""
 }
 
-// burstError checks a GCRA's burst: as per microseconds for each unit, it has to leave
-// room for one unit more below 2^53.
+// burstError checks a GCRA's burst: (burst + 1) × per in microseconds is at most 2^53.
 func burstError(field string, burst, per int64) string {
 	if most := maxCount/per - 1; burst < 1 || burst > most {
 		return fmt.Sprintf("%s is %d, want 1 to %d, so that (burst + 1) × per in microseconds is at most 2^53", field, burst, most)
@@ -126,43 +111,36 @@ func burstError(field string, burst, per int64) string {
 	return ""
 }
 
-// BucketOptions configure [Buckets]. Durations are in whole microseconds. With a Per, what is
-// left zero is derived from it; without one, the defaults are for counting over up to ten
-// minutes.
+// BucketOptions configure [Buckets]. Durations are in whole microseconds. Without a Per, the
+// defaults are for counting over up to ten minutes.
 type BucketOptions struct {
-	// Limit is the largest number of units in any Per, at most 2^53. The zero value means
-	// no limit: the rule only counts.
+	// Limit is the largest number of units in any Per, at most 2^53. The zero value means that the
+	// rule only counts.
 	Limit int64
-	// Per is the interval that the limit is over, from Interval to Span. The zero value
-	// means Span.
+	// Per is the interval that the limit is over, from Interval to Span. The zero value means Span.
 	Per time.Duration
-	// Interval is the length of a bucket. Counted intervals are rounded up to whole
-	// buckets, and may be too long by one more. The zero value means Per/20, or without a Per
-	// 5 s.
+	// Interval is the length of a bucket. Counted intervals are rounded up to whole buckets, and may
+	// be too long by one more. The zero value means Per/20, or without a Per 5 s.
 	Interval time.Duration
-	// Span is the longest interval that can be counted: a multiple of Interval, at
-	// least 3 and at most 65536 times as long. A counter takes 4 to 5 bytes of memory
-	// for each bucket, twice that if it holds more than 2^32 units, and 7 bytes in Redis. The
-	// zero value means Per, rounded up to a multiple of Interval, or without a Per 600 s. If
-	// Interval is zero and Span is not, Span is rounded up in the same way.
+	// Span is the longest interval that can be counted: 3 to 65536 Intervals. A counter takes 4 to
+	// 5 bytes of memory for each bucket, twice that if it holds more than 2^32 units, and 7 bytes
+	// in Redis. The zero value means Per, or without a Per 600 s. With a Per, the zero value and a
+	// Span without an Interval are rounded up to whole buckets.
 	Span time.Duration
-	// Expiry is how long a counter is kept after its last charge, at least Span. Whatever can
-	// still be counted is kept in any case. The zero value means Span + Interval, or without a
-	// Per twice the Span.
+	// Expiry is how long a counter is kept after its last charge, at least Span. The zero value
+	// means Span + Interval, or without a Per twice the Span.
 	Expiry time.Duration
 }
 
 const (
 	minBuckets = 3
 	maxBuckets = 1 << 16
-	// perBuckets is the number of buckets in a Per: a unit leaves the count late by at most one
-	// bucket, which is 5 % of it.
-	perBuckets = 20
+	perBuckets = 20 // in a Per, so that a unit leaves the count late by at most 5 %
 )
 
 // Buckets allows Limit units in any Per, counted in time buckets. Any interval up to the span can
-// be counted, at the same cost. The count is never less than the truth, and more by at most what
-// one bucket before the interval holds.
+// be counted, at the same cost. The count is never too low, and too high by at most the units of
+// the bucket before the interval.
 func Buckets(o BucketOptions) Rule { return newBuckets("BucketOptions", o) }
 
 func newBuckets(constructor string, o BucketOptions) Rule {

@@ -24,6 +24,7 @@ import (
 //	BlockFor         length of the block
 //	Name, Named      the rule's name; if Named, it distinguishes the counter, too
 //	ID               a hash of what distinguishes the rule's counter from a key's other counters
+//	OwnBurst, Err    for package ratelimit only
 //
 // Durations are in microseconds. A field that the algorithm does not use is 0.
 type Layout = layout.Layout
