@@ -1,10 +1,10 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/textproto"
@@ -50,16 +50,21 @@ type IPOptions struct {
 
 // Key returns the key function with these options. An error names the field that is wrong.
 func (o IPOptions) Key() (KeyFunc, error) {
-	o, err := o.resolved()
+	client, err := o.Client()
 	if err != nil {
 		return nil, err
 	}
+	bits := cmp.Or(o.IPv6Bits, 64)
 	return func(ctx context.Context, r *http.Request) (string, error) {
-		a := o.clientAddr(ctx, r)
+		a := netaddr.Plain(client(ctx, r))
 		if !a.IsValid() {
 			return "", fmt.Errorf("%w: peer address %q", ErrNoKey, r.RemoteAddr)
 		}
-		key := o.addrKey(a)
+		key := a.String()
+		if a.Is6() {
+			p, _ := a.Prefix(bits) // fails only for lengths that check refuses
+			key = p.String()
+		}
 		noteAddressKey(ctx, key)
 		return key, nil
 	}, nil
@@ -68,34 +73,20 @@ func (o IPOptions) Key() (KeyFunc, error) {
 // Client returns a function for the whole address of a request's client, without zone, and an IPv4
 // address as such. It is the zero Addr for a peer that has none and isn't trusted to report one.
 func (o IPOptions) Client() (func(ctx context.Context, r *http.Request) netip.Addr, error) {
-	o, err := o.resolved()
-	if err != nil {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return o.clientAddr, nil
-}
-
-// resolved returns the options with their defaults, or what is wrong with them.
-func (o IPOptions) resolved() (IPOptions, error) {
-	if o.IPv6Bits == 0 {
-		o.IPv6Bits = 64
+	t := forwarded.Trust{Header: textproto.CanonicalMIMEHeaderKey(o.Header), UnixSocket: o.TrustUnixSocket}
+	for _, p := range o.TrustedProxies {
+		t.Proxies = append(t.Proxies, netaddr.Unmap(p))
 	}
-	o.Header = textproto.CanonicalMIMEHeaderKey(o.Header)
-	if err := o.check(); err != nil {
-		return IPOptions{}, err
-	}
-	trusted := make([]netip.Prefix, len(o.TrustedProxies))
-	for i, p := range o.TrustedProxies {
-		trusted[i] = netaddr.Unmap(p)
-	}
-	o.TrustedProxies = trusted
-	return o, nil
+	return t.Client, nil
 }
 
 func (o IPOptions) check() error {
 	trusts := len(o.TrustedProxies) > 0 || o.TrustUnixSocket
 	switch {
-	case o.IPv6Bits < 32 || o.IPv6Bits > 128:
+	case o.IPv6Bits != 0 && (o.IPv6Bits < 32 || o.IPv6Bits > 128):
 		return fmt.Errorf("ratelimit: IPOptions.IPv6Bits is %d, want 32 to 128", o.IPv6Bits)
 	case trusts && o.Header == "":
 		return errors.New("ratelimit: IPOptions.Header is empty, but TrustedProxies is set")
@@ -113,46 +104,4 @@ func (o IPOptions) check() error {
 		}
 	}
 	return nil
-}
-
-// clientAddr is documented at Client.
-func (o *IPOptions) clientAddr(ctx context.Context, r *http.Request) netip.Addr {
-	var peer netip.Addr
-	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		peer = unmapAddr(at.Addr())
-		if !netaddr.Within(o.TrustedProxies, peer) {
-			return peer
-		}
-	} else if !o.TrustUnixSocket || !isUnixSocket(ctx) {
-		return peer
-	}
-	for a := range forwarded.Addrs(o.Header, r.Header[o.Header]) {
-		switch {
-		case !a.IsValid():
-			return peer
-		case !netaddr.Within(o.TrustedProxies, a):
-			return a
-		}
-		peer = a
-	}
-	return peer
-}
-
-// isUnixSocket looks at the server's end of the connection: the client's has no name.
-func isUnixSocket(ctx context.Context) bool {
-	a, ok := ctx.Value(http.LocalAddrContextKey).(net.Addr)
-	return ok && a.Network() == "unix"
-}
-
-// unmapAddr returns the address without zone, and an IPv4 address as such.
-func unmapAddr(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
-
-// addrKey returns what a plain address is counted by.
-func (o *IPOptions) addrKey(a netip.Addr) string {
-	if a = netaddr.Plain(a); a.Is4() {
-		return a.String()
-	}
-	// Prefix fails only for lengths that Key refuses.
-	p, _ := a.Prefix(o.IPv6Bits)
-	return p.String()
 }

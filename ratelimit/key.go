@@ -2,17 +2,14 @@ package ratelimit
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/textproto"
 	"path"
 	"strconv"
-	"strings"
 
+	"github.com/lazyreq/lazyreq/ratelimit/internal/keyhash"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -45,29 +42,8 @@ func ByHeader(name string) KeyFunc {
 		if value == "" {
 			return "", missing
 		}
-		var room [256]byte
-		b := appendPart(appendPart(room[:0], "header"), name)
-		if name == "Authorization" {
-			return hash128(appendCredentials(b, value)), nil
-		}
-		return hash128(appendPart(b, value)), nil
+		return keyhash.Header(name, value), nil
 	}
-}
-
-// appendCredentials is appendPart for credentials in a single spelling.
-func appendCredentials(b []byte, credentials string) []byte {
-	scheme, rest := credentials, ""
-	if i := strings.IndexAny(credentials, " \t"); i >= 0 {
-		scheme, rest = credentials[:i], strings.TrimLeft(credentials[i:], " \t")
-	}
-	b = binary.BigEndian.AppendUint64(b, uint64(len(scheme)+1+len(rest)))
-	for _, c := range []byte(scheme) {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		b = append(b, c)
-	}
-	return append(append(b, ' '), rest...)
 }
 
 // ByCookie counts by a hash of a cookie's value; see [ByHeader]. Of several with the name it is the
@@ -79,36 +55,13 @@ func ByCookie(name string) KeyFunc {
 		if err != nil || c.Value == "" {
 			return "", missing
 		}
-		return hashParts("cookie", name, c.Value), nil
+		return keyhash.Parts("cookie", name, c.Value), nil
 	}
 }
 
 // noKeyError returns the error of requests without a value. It is made once, because such requests
 // are common where there is a fallback.
 func noKeyError(kind, name string) error { return fmt.Errorf("%w: no %s %q", ErrNoKey, kind, name) }
-
-// hashParts hashes parts so that no two lists of parts look alike.
-func hashParts(parts ...string) string {
-	b := make([]byte, 0, 256)
-	for _, p := range parts {
-		b = appendPart(b, p)
-	}
-	return hash128(b)
-}
-
-func appendPart(b []byte, part string) []byte {
-	return append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)
-}
-
-// hash128 returns 128 bits of SHA-256.
-func hash128(b []byte) string {
-	sum := sha256.Sum256(b)
-	const prefix = "sha256-"
-	var text [len(prefix) + 22]byte
-	copy(text[:], prefix)
-	base64.RawURLEncoding.Encode(text[len(prefix):], sum[:16])
-	return string(text[:])
-}
 
 // ByPath counts by the pattern of [http.ServeMux] that the request has matched, such as
 // "GET /items/{id}", so that all items have one quota. Without one (outside of the mux, or with

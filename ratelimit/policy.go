@@ -11,6 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/internal/names"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/addrkey"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/keyhash"
 )
 
 // Policy defines what requests are counted by and their limits.
@@ -205,7 +206,7 @@ func (k *keyContext) storeForm(key string) string {
 	defer k.mu.Unlock()
 	switch {
 	case len(key) > maxSubjectLen:
-		return longKey + hashParts(key)
+		return longKey + keyhash.Parts(key)
 	case strings.HasPrefix(key, longKey), strings.HasPrefix(key, escapedKey),
 		key != k.address && addrkey.Parse(key).IsValid():
 		return escapedKey + key
