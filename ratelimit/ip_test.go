@@ -55,7 +55,7 @@ func TestIPOptions(t *testing.T) {
 	for want, o := range map[string]IPOptions{
 		"Header is empty": {TrustedProxies: []netip.Prefix{ten}},
 		"Header is empty, but TrustedProxies is set":              {TrustUnixSocket: true},
-		`Header is "X-Real-Ip", but there are no trusted proxies`: {Header: "x-real-ip"},
+		`Header is "x-real-ip", but there are no trusted proxies`: {Header: "x-real-ip"},
 		`Header is "Forwarded, X", which`:                         {Header: "Forwarded, X", TrustUnixSocket: true},
 		"TrustedProxies[1] is not a prefix":                       {Header: "Forwarded", TrustedProxies: []netip.Prefix{ten, {}}},
 		"TrustedProxies[0] is 0.0.0.0/0":                          {Header: "Forwarded", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}},

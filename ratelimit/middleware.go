@@ -63,17 +63,17 @@ type middleware struct {
 
 func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	l := Limit{ctx: r.Context(), keys: m.policy.keys}
-	var c *reqctx.Context // has the policy's properties, unless the request has them already
+	var host *reqctx.Host // of the policy's properties, unless the request has them already
 	if t, err := l.terms(); err != nil || !t.policy.sameAs(m.policy) {
-		c = reqctx.New(r.Context(), m.reg)
-		defer func() { _ = c.Finish() }() // which logs its errors
-		r = r.WithContext(c)
-		c.SetRequest(r)
-		l.ctx = c
+		host = reqctx.New(r.Context(), m.reg)
+		defer func() { _ = host.Finish() }() // which logs its errors
+		l.ctx = &host.Context
+		r = r.WithContext(l.ctx)
+		host.SetRequest(r)
 	}
 	res, err := l.Take()
-	if c != nil {
-		_ = c.Commit(0, w.Header()) // the fields; the status is not known yet
+	if host != nil {
+		_ = host.Commit(0, w.Header()) // the fields; the status is not known yet
 	}
 	if m.admit(w, r, res, err) {
 		next.ServeHTTP(w, r)

@@ -117,7 +117,8 @@ func TestFrom(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 1), ipPolicy("search", 1))
 	_, err := ratelimit.From(t.Context())
 	require.ErrorIs(t, err, reqctx.ErrNoRequest)
-	q.serve(func(c *reqctx.Host) {
+	q.serve(func(h *reqctx.Host) {
+		c := &h.Context
 		plain, err := ratelimit.From(c)
 		require.NoError(t, err)
 		require.Equal(t, "ip", plain.Name())
