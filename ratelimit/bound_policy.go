@@ -77,13 +77,11 @@ func newBoundPolicy(p Policy, store Store) *boundPolicy {
 // It panics if the registry or the store is nil, if [Check] returns an error, or if a property of
 // one of the names exists. Limits cannot be preset in tests: there, provide a memory store.
 func Provide(reg *reqctx.Registry, store Store, policies ...Policy) {
-	switch {
-	case reg == nil:
+	if reg == nil {
 		panic("ratelimit: Provide: registry is nil")
-	case option.IsNil(store):
+	} else if option.IsNil(store) {
 		panic("ratelimit: Provide: store is nil")
-	}
-	if err := Check(policies...); err != nil {
+	} else if err := Check(policies...); err != nil {
 		panic(err)
 	}
 	for i, p := range policies {

@@ -24,7 +24,8 @@ func (t *terms) run(ctx context.Context, kind Kind, n int64, buf []Result) ([]Re
 		res, err := t.policy.store.DoOne(ctx, t.newOp(t.rules[0], kind, n))
 		return append(buf[:0], res), t.policy.wrapStoreError(ctx, err)
 	}
-	results, ops, allowed := make([]Result, len(t.rules)), make([]Op, 0, len(t.rules)), true
+	var results []Result
+	ops, allowed := make([]Op, 0, len(t.rules)), true
 	isLate := func(r Rule) bool { return kind == Take && r.Limit() == 0 }
 	for _, late := range [...]bool{false, true} {
 		ops = ops[:0]
@@ -39,6 +40,9 @@ func (t *terms) run(ctx context.Context, kind Kind, n int64, buf []Result) ([]Re
 		out, err := t.policy.store.Do(ctx, ops)
 		if err != nil || len(out) == len(t.rules) {
 			return out, t.policy.wrapStoreError(ctx, err)
+		}
+		if results == nil {
+			results = make([]Result, len(t.rules))
 		}
 		for i, r := range t.rules {
 			if isLate(r) == late {
@@ -155,22 +159,20 @@ func Decisions(ctx context.Context) iter.Seq[Decision] {
 			if info.State != reqctx.Resolved {
 				continue
 			}
-			if k := findKeys(keysByTake, property); k != nil {
-				if c, err, taken := k.take.Peek(request); taken && err == nil && !c.yieldDecisions(yield) {
+			k := findKeys(keysByTake, property)
+			if k == nil {
+				continue
+			}
+			c, err, taken := k.take.Peek(request)
+			if err != nil || !taken {
+				continue
+			}
+			for i, res := range c.results {
+				quota := c.policy.quotaName(c.rules[i], len(c.rules) == 1)
+				if !yield(Decision{Policy: c.policy.Name, Quota: quota, Rule: c.rules[i], Result: res}) {
 					return
 				}
 			}
 		}
 	}
-}
-
-// yieldDecisions passes on the decision of each rule, and reports whether to go on.
-func (c *charge) yieldDecisions(yield func(Decision) bool) bool {
-	for i, res := range c.results {
-		quota := c.policy.quotaName(c.rules[i], len(c.rules) == 1)
-		if !yield(Decision{Policy: c.policy.Name, Quota: quota, Rule: c.rules[i], Result: res}) {
-			return false
-		}
-	}
-	return true
 }

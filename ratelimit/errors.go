@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,21 +14,15 @@ import (
 // Conditions of an op or of a store; test for them with errors.Is.
 var (
 	// ErrStore means that the store could not answer. It becomes a 503.
-	ErrStore error = &condition{
-		text: "ratelimit: store unavailable", status: http.StatusServiceUnavailable,
-		title: "Rate limit unavailable", detail: "The rate limit could not be checked. Try again later.",
-	}
+	ErrStore error = &condition{http.StatusServiceUnavailable, "ratelimit: store unavailable", "Rate limit unavailable",
+		"The rate limit could not be checked. Try again later."}
 	// ErrNoKey means that a request has nothing to be counted by. It becomes a 400.
-	ErrNoKey error = &condition{
-		text: "ratelimit: request has no key", status: http.StatusBadRequest,
-		title: "Caller not identified", detail: "The request has no value by which the rate limit could identify the caller.",
-	}
+	ErrNoKey error = &condition{http.StatusBadRequest, "ratelimit: request has no key", "Caller not identified",
+		"The request has no value by which the rate limit could identify the caller."}
 	// ErrTooLarge means that waiting cannot help: n is above the limit, or a GCRA's burst, or alone
 	// more than can be counted (then it is ErrOverflow, too). It becomes a 400.
-	ErrTooLarge error = &condition{
-		text: "ratelimit: n is above the limit", status: http.StatusBadRequest,
-		title: "Request too large", detail: "The request costs more than the whole quota.",
-	}
+	ErrTooLarge error = &condition{http.StatusBadRequest, "ratelimit: n is above the limit", "Request too large",
+		"The request costs more than the whole quota."}
 
 	// ErrOp means that an op is malformed; the text names the part.
 	ErrOp = errors.New("ratelimit: invalid op")
@@ -50,20 +45,14 @@ var (
 // IsOpError reports whether err is about an op and not about the store: the store works, and
 // refuses this op. Such an error never comes with ErrStore.
 func IsOpError(err error) bool {
-	for _, condition := range [...]error{ErrOp, ErrTooLarge, ErrInterval, ErrNoCount, ErrNoLimit, ErrOverflow, ErrNoRoom} {
-		if errors.Is(err, condition) {
-			return true
-		}
-	}
-	return false
+	conditions := [...]error{ErrOp, ErrTooLarge, ErrInterval, ErrNoCount, ErrNoLimit, ErrOverflow, ErrNoRoom}
+	return slices.ContainsFunc(conditions[:], func(c error) bool { return errors.Is(err, c) })
 }
 
 // condition is a sentinel that has an HTTP meaning.
 type condition struct {
-	text   string
-	status int
-	title  string
-	detail string
+	status              int
+	text, title, detail string
 }
 
 func (c *condition) Error() string { return c.text }

@@ -12,9 +12,6 @@ import (
 	"github.com/lazyreq/lazyreq/internal/problem"
 )
 
-// maxInteger is the largest integer of a structured field.
-const maxInteger = 999_999_999_999_999
-
 // writeHeader adds the result of a charge to the header fields. It writes nothing for a policy
 // without limits, and omits rules that are only tried out.
 func writeHeader(_ context.Context, c *charge, _ int, h http.Header) error {
@@ -133,6 +130,7 @@ func writeDenial(h http.Header, seconds int64) {
 	h["Retry-After"] = []string{sfInteger(seconds)}
 }
 
-func sfInteger(n int64) string { return strconv.FormatInt(min(n, maxInteger), 10) }
+func sfInteger(n int64) string { return string(appendInteger(nil, n)) }
 
-func appendInteger(b []byte, n int64) []byte { return strconv.AppendInt(b, min(n, maxInteger), 10) }
+// appendInteger appends an integer of a structured field, which has at most 15 digits.
+func appendInteger(b []byte, n int64) []byte { return strconv.AppendInt(b, min(n, 1e15-1), 10) }

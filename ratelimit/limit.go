@@ -46,14 +46,14 @@ func From(ctx context.Context) (Limit, error) {
 // For is [From] for the policy of a name: one that was registered, or that a middleware has
 // charged, the nearest of them if there are several.
 func For(ctx context.Context, name string) (Limit, error) {
-	err := reqctx.ErrNoProperty
-	if k := findKeys(keysByPolicy, name); k != nil {
-		var taken bool
-		if _, err, taken = k.take.Peek(ctx); taken || err == nil {
-			return Limit{ctx: ctx, keys: k}, nil
-		}
+	k, err, taken := findKeys(keysByPolicy, name), reqctx.ErrNoProperty, false
+	if k != nil {
+		_, err, taken = k.take.Peek(ctx)
 	}
-	if errors.Is(err, reqctx.ErrNoProperty) {
+	switch {
+	case taken || err == nil:
+		return Limit{ctx: ctx, keys: k}, nil
+	case errors.Is(err, reqctx.ErrNoProperty):
 		err = noPolicy(ctx, name)
 	}
 	return Limit{err: err}, err

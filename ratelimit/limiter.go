@@ -12,9 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
-// Limiter takes units from one rule in a store, or from several at once, such as 10 in a second
-// and 1000 in a day: then a take charges a key by all of them or by none. It is immutable and safe
-// for concurrent use. Its methods cost one call of the store.
+// Limiter takes units from one rule in a store, or from several: then a take charges a key by all of
+// them or by none. It is safe for concurrent use. Its methods cost one call of the store.
 //
 // A key is the subject in the store, as it is: limiters that share a store and must not share
 // counters begin their keys with what they limit, as in "login:192.0.2.1".
@@ -27,19 +26,17 @@ type Limiter struct {
 // NewLimiter returns a limiter by one or more rules. Several rules must have a limit each and
 // different names. It returns an error if there is no store, no rule, or a wrong one.
 func NewLimiter(store Store, rules ...Rule) (*Limiter, error) {
-	switch {
+	err := checkRules("rules", rules)
+	switch i := slices.IndexFunc(rules, func(r Rule) bool { return r.Limit() == 0 }); {
 	case option.IsNil(store):
-		return nil, errors.New("ratelimit: NewLimiter: store is nil")
+		err = errors.New("store is nil")
 	case len(rules) == 0:
-		return nil, errors.New("ratelimit: NewLimiter: no rules")
+		err = errors.New("no rules")
+	case err == nil && len(rules) > 1 && i >= 0:
+		err = fmt.Errorf("rules[%d] has no limit, as several must: %v", i, rules[i])
 	}
-	if err := checkRules("rules", rules); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("ratelimit: NewLimiter: %w", err)
-	}
-	for i, r := range rules {
-		if r.Limit() == 0 && len(rules) > 1 {
-			return nil, fmt.Errorf("ratelimit: NewLimiter: rules[%d] has no limit, as several must: %v", i, r)
-		}
 	}
 	l := &Limiter{store, rules[0], slices.Clone(rules)}
 	if len(rules) > 1 {
@@ -66,8 +63,7 @@ func checkRules(field string, rules []Rule) error {
 // Rules returns the limiter's rules, which must not be changed.
 func (l *Limiter) Rules() []Rule { return l.rules }
 
-// Take charges n units, at least 1, if all limits allow them, otherwise nothing. (A take of 0
-// would pass whatever the limit: a cost that is 0 by mistake would turn it off.)
+// Take charges n units, at least 1, if all limits allow them, and otherwise nothing.
 func (l *Limiter) Take(ctx context.Context, key string, n int64) (res Result, err error) {
 	res, err = l.store.DoOne(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Take})
 	return // in a statement of its own, because the compiler inlines only this form
@@ -91,8 +87,8 @@ func (l *Limiter) Count(ctx context.Context, key string, interval time.Duration)
 	return res.Count, err
 }
 
-// AddCount is Add and Count in one call; the count includes the n units. It returns [ErrStore] if a
-// layer stands in for the store: then nothing is counted.
+// AddCount is Add and Count, with the n units, in one call. It returns [ErrStore] if a layer stands in
+// for the store: then nothing is counted.
 func (l *Limiter) AddCount(ctx context.Context, key string, n int64, interval time.Duration) (int64, error) {
 	if l.rule.Layout().Algorithm == layout.GCRA {
 		return 0, fmt.Errorf("%w: %v", ErrNoCount, l.rule)
@@ -104,11 +100,10 @@ func (l *Limiter) AddCount(ctx context.Context, key string, n int64, interval ti
 	return res.Count, err
 }
 
-// Refund gives back what res charged to key, and reports whether it could: not if it was a
-// denial, or a charge of another key, or is older than the span, or the counter was reset or
-// forgotten since; a fixed window's only within the same window, a GCRA's only if nothing was
-// charged since. Of several rules, those that can give back do, and it reports whether all
-// could. A result is to be refunded once; the store doesn't remember which were.
+// Refund gives back what res charged to key, and reports whether all rules could. A rule cannot if
+// res is a denial, a charge of another key, or older than the span (for a window, of an earlier
+// window), if the counter was reset or forgotten since, or if anything was charged to a GCRA since.
+// A result is to be refunded once; the store doesn't remember which were.
 func (l *Limiter) Refund(ctx context.Context, key string, res Result) (bool, error) {
 	op := Op{Rule: l.rule, Key: key, Kind: Refund, Receipt: res.Receipt}
 	joint, several := l.store.(*jointStore)

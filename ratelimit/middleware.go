@@ -1,9 +1,9 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -44,9 +44,7 @@ func Middleware(store Store, p Policy, o MiddlewareOptions) (func(http.Handler) 
 	if o.Answer == nil {
 		o.Answer = writeProblem
 	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	m := &middleware{policy: newBoundPolicy(p, store), opts: o, reg: reqctx.NewRegistry(reqctx.Options{Logger: o.Logger})}
 	reqctx.ProvideState(m.reg, nearestLimit, m.policy.limit)
 	m.policy.provide(m.reg)
@@ -87,13 +85,13 @@ func (p *boundPolicy) sameAs(q *boundPolicy) bool {
 
 // admit reports whether the request is let through, and answers it otherwise.
 func (m *middleware) admit(w http.ResponseWriter, r *http.Request, res Result, err error) bool {
-	if err == nil && res.Allowed {
-		return true
-	}
-	open := m.opts.FailOpen && errors.Is(err, ErrStore)
 	if err == nil {
 		err = res.Err()
 	}
+	if err == nil {
+		return true
+	}
+	open := m.opts.FailOpen && errors.Is(err, ErrStore)
 	if status, _ := problemFor(err); open || status >= http.StatusInternalServerError {
 		m.log(r, err, open)
 	}
@@ -111,8 +109,7 @@ func (m *middleware) log(r *http.Request, err error, open bool) {
 	if r.Context().Err() != nil { // the client is gone, which is no fault
 		level = slog.LevelDebug
 	}
-	m.opts.Logger.Log(r.Context(), level, msg,
-		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.String("error", fmt.Sprint(err)))
+	m.opts.Logger.Log(r.Context(), level, msg, "method", r.Method, "path", r.URL.Path, "error", err.Error())
 }
 
 // problemFor returns the response that an error stands for.

@@ -86,9 +86,8 @@ const (
 // op with too little room for that is [ErrTooLarge]. Buckets and windows charge the present
 // bucket or window, and the units are good until its end, which may be sooner than Prepaid.
 //
-// The rest can be given back, once, by a Refund of the receipt with N lowered to the rest; of a
-// GCRA only if nothing else was charged. A caller on another machine than the store's clock
-// should stop a little earlier.
+// The rest can be given back by a Refund of the receipt with N lowered to the rest. A caller on
+// another machine than the store's clock should stop a little earlier.
 func (op Op) ValidFor(res Result) time.Duration {
 	if op.Prepaid <= 0 || !res.Allowed {
 		return 0

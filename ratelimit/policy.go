@@ -22,7 +22,7 @@ type Policy struct {
 	// Rules all have to allow a request; it is charged to all or to none. Two of one Per need
 	// different names, see [Rule.WithName]. A rule without a limit counts what the others have
 	// let through, in a second call of the store. A policy that has no other rules is a meter:
-	// its takes are never denied and send no headers. (A count beyond 2^53 is ErrOverflow.)
+	// its takes are never denied and send no headers.
 	Rules []Rule
 	// RulesFor chooses the rules of one request, in place of Rules: those of the caller's plan, or
 	// Rule.WithLimit of the number in the caller's contract. Each needs a limit, so that a 0 from
@@ -41,17 +41,15 @@ type Policy struct {
 	// Unit names a unit that isn't a request, such as "content-bytes": the parameter qu of
 	// RateLimit-Policy. It is made of the same characters as Name.
 	Unit string
-	// PartitionKey also sends the parameter pk, which identifies one of a client's quotas (one
-	// for each of its API keys, say): 72 bits of a hash of the request's key. A guess of the key
-	// can be checked with it.
+	// PartitionKey also sends the parameter pk, which identifies one of a client's quotas: 72 bits
+	// of a hash of the request's key. A guess of the key can be checked with it.
 	PartitionKey bool
 	// XHeaders also sends X-RateLimit-Limit, -Remaining and -Reset (in seconds from now). If
 	// several policies do, they are those of the one with the least left.
 	XHeaders bool
 }
 
-// NewPolicy returns a policy that allows what all rules allow, counted by key. Its other fields
-// can be set afterwards. Functions that are given an invalid policy return or panic with its error.
+// NewPolicy returns a policy that allows what all rules allow, counted by key. It does not check them.
 func NewPolicy(name string, key KeyFunc, rules ...Rule) Policy {
 	return Policy{Name: name, Key: key, Rules: rules}
 }
@@ -147,8 +145,7 @@ func (p *Policy) quotaName(r Rule, only bool) string {
 	return p.Name + "." + r.Name()
 }
 
-// subject returns the request's key in the store. The name contains neither ":" nor "~", so that no
-// two policies have a subject in common, nor a key and a fallback key.
+// subject returns the request's key in the store. A policy's name contains neither ":" nor "~".
 func (p *Policy) subject(ctx context.Context, r *http.Request) (string, error) {
 	keys := &keyContext{Context: ctx}
 	key, err := p.Key(keys, r)
@@ -167,7 +164,7 @@ func (p *Policy) subject(ctx context.Context, r *http.Request) (string, error) {
 }
 
 // keyContext is the context of a policy's key functions. It knows the key by address that one of
-// them has made. If a caller chooses a name that reads the same, that is the form of another key.
+// them has made: other keys that read like an address are encoded differently.
 type keyContext struct {
 	context.Context
 	mu      sync.Mutex
@@ -176,7 +173,7 @@ type keyContext struct {
 
 type keyContextKey struct{}
 
-// Value makes k findable.
+// Value returns k for keyContextKey.
 func (k *keyContext) Value(key any) any {
 	if _, ok := key.(keyContextKey); ok {
 		return k

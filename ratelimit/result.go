@@ -7,9 +7,9 @@ import (
 
 // Result answers one [Op].
 //
-// Limit 10 over 60 s with 8 used, a take of 1: Allowed, Limit 10, Remaining 1, RetryAfter 0,
-// ResetAfter up to 65 s. Then a take of 2: not Allowed, Violated, Remaining still 1, RetryAfter
-// until enough of the ten have aged out.
+// With a limit of 10 over 60 s of which 8 are used, a take of 1 is Allowed, with Limit 10,
+// Remaining 1, RetryAfter 0 and ResetAfter up to 65 s. Then a take of 2 is not Allowed, and
+// Violated, with Remaining 1 and RetryAfter until enough of the ten have aged out.
 type Result struct {
 	// Allowed reports whether units were taken, added or given back; for Peek, would be taken.
 	Allowed bool
@@ -121,12 +121,10 @@ func mergeResults(rules []Rule, results []Result) Result {
 			merged = stricter(merged, r)
 		}
 	}
-	if len(results) > 1 {
-		merged.Receipt = Receipt{}
-	} else {
+	merged.Allowed, merged.Count, merged.Receipt = allowed, results[0].Count, Receipt{}
+	if len(results) == 1 {
 		merged.Receipt = results[0].Receipt
 	}
-	merged.Allowed, merged.Count = allowed, results[0].Count
 	return merged
 }
 

@@ -77,7 +77,7 @@ func GCRA(limit int64, per time.Duration) Rule {
 		ratioError("GCRA", limit, per))
 }
 
-// maxCount is the largest count and limit: what a double, and so Lua, holds exactly.
+// maxCount is the largest count and limit: the largest integer that Lua holds exactly.
 const maxCount = 1 << 53
 
 // The checks return what is wrong, beginning with the field, or "".
