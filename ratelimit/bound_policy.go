@@ -100,9 +100,7 @@ func (p *boundPolicy) provide(reg *reqctx.Registry) {
 	reqctx.Provide(reg, p.keys.count, reqctx.Prop[int64]{Private: true, Resolve: p.resolveCount})
 }
 
-func (p *boundPolicy) limit(ctx context.Context) (Limit, error) {
-	return Limit{ctx: ctx, keys: p.keys}, nil
-}
+func (p *boundPolicy) limit(ctx context.Context) (Limit, error) { return Limit{ctx: ctx, keys: p.keys}, nil }
 
 // resolveTerms finds the key and the rules of the request.
 func (p *boundPolicy) resolveTerms(ctx context.Context) (terms, error) {
@@ -149,8 +147,18 @@ func (k *propertyKeys) termsAndCost(ctx context.Context) (terms, int64, error) {
 	if err != nil {
 		return terms{}, 0, err
 	}
-	n, err := t.policy.cost(ctx, requestOf(ctx))
-	return t, n, err
+	p := t.policy
+	if p.Cost == nil {
+		return t, 1, nil
+	}
+	n, err := p.Cost(ctx, requestOf(ctx))
+	if err == nil && n < 1 {
+		err = fmt.Errorf("Cost returned %d, want at least 1", n)
+	}
+	if err != nil {
+		return terms{}, 0, p.wrapError(err)
+	}
+	return t, n, nil
 }
 
 // requestOf returns the HTTP request of ctx. For a raw connection, that has only the peer's address.

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -129,10 +130,7 @@ func (c *charge) refund(ctx context.Context) (bool, error) {
 			return
 		}
 		c.after.Store(&results)
-		c.refunded = true
-		for _, r := range results {
-			c.refunded = c.refunded && r.Allowed
-		}
+		c.refunded = !slices.ContainsFunc(results, func(r Result) bool { return !r.Allowed })
 	})
 	return c.refunded, c.refundErr
 }

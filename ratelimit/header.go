@@ -26,7 +26,7 @@ func writeHeader(_ context.Context, c *charge, _ int, h http.Header) error {
 			pk = ";pk=:" + base64.StdEncoding.EncodeToString(hash[:9]) + ":"
 		}
 		line := p.policyLine
-		if line == "" || !slices.Equal(c.rules, p.Rules) || slices.ContainsFunc(results, fromShadow) {
+		if line == "" || !slices.Equal(c.rules, p.Rules) || slices.ContainsFunc(results, func(r Result) bool { return r.Source == FromShadow }) {
 			line = string(p.appendPolicies(nil, c.rules, results, pk))
 		}
 		addMembers(h, "Ratelimit-Policy", line)
@@ -45,7 +45,7 @@ func writeHeader(_ context.Context, c *charge, _ int, h http.Header) error {
 // whole seconds cannot be expressed and is left out. Without results all rules are in force.
 func (p *Policy) appendPolicies(b []byte, rules []Rule, results []Result, pk string) []byte {
 	for i, r := range rules {
-		if r.Limit() == 0 || results != nil && fromShadow(results[i]) {
+		if r.Limit() == 0 || results != nil && results[i].isUnenforced(r) {
 			continue
 		}
 		b = p.appendItem(b, r, len(rules) == 1)
@@ -74,18 +74,12 @@ func (t *terms) limitField(results []Result, pk string) string {
 			wait = results[i].ResetAfter
 		}
 		b = t.policy.appendItem(b, r, len(t.rules) == 1)
-		b = appendInteger(append(b, ";r="...), results[i].shownRemaining())
+		b = appendInteger(append(b, ";r="...), min(results[i].Remaining, r.Limit())) // less than a GCRA's burst, if that is larger
 		b = appendInteger(append(b, ";t="...), problem.Seconds(wait))
 		b = append(b, pk...)
 	}
 	return string(b)
 }
-
-// shownRemaining returns the Remaining of the fields. A GCRA's burst may be larger than the limit
-// beside it, but doesn't pass in every Per.
-func (r *Result) shownRemaining() int64 { return min(r.Remaining, r.Limit) }
-
-func fromShadow(r Result) bool { return r.Source == FromShadow }
 
 // appendItem begins a list's next item with the quotaName, which needs no escapes.
 func (p *Policy) appendItem(b []byte, r Rule, only bool) []byte {
@@ -111,11 +105,12 @@ func addMembers(h http.Header, name, line string) {
 
 // writeXHeaders leaves those of another policy that has less left.
 func writeXHeaders(h http.Header, sum Result) {
-	if had, err := strconv.ParseInt(h.Get("X-RateLimit-Remaining"), 10, 64); err == nil && had <= sum.shownRemaining() {
+	remaining := min(sum.Remaining, sum.Limit)
+	if had, err := strconv.ParseInt(h.Get("X-RateLimit-Remaining"), 10, 64); err == nil && had <= remaining {
 		return
 	}
 	h.Set("X-RateLimit-Limit", sfInteger(sum.Limit))
-	h.Set("X-RateLimit-Remaining", sfInteger(sum.shownRemaining()))
+	h.Set("X-RateLimit-Remaining", sfInteger(remaining))
 	h.Set("X-RateLimit-Reset", sfInteger(problem.Seconds(sum.ResetAfter)))
 }
 

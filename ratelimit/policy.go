@@ -122,20 +122,6 @@ func (p *Policy) rulesFor(ctx context.Context, r *http.Request) ([]Rule, error) 
 	return rules, nil
 }
 
-func (p *Policy) cost(ctx context.Context, r *http.Request) (int64, error) {
-	if p.Cost == nil {
-		return 1, nil
-	}
-	n, err := p.Cost(ctx, r)
-	switch {
-	case err != nil:
-		return 0, p.wrapError(err)
-	case n < 1:
-		return 0, p.wrapError(fmt.Errorf("Cost returned %d, want at least 1", n))
-	}
-	return n, nil
-}
-
 // quotaName returns the name of a rule of the policy in headers and problems: the policy's alone, if
 // the rule is its only one and has no chosen name.
 func (p *Policy) quotaName(r Rule, only bool) string {

@@ -2,9 +2,11 @@ package redisstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/gcra"
 )
 
 // sharesCall reports whether an op that is a group by itself shares a script call with equal ops on other
@@ -83,4 +85,95 @@ func (a *ruleArgs) addResult(op *ratelimit.Op, counter counterReply, charged, in
 	}
 	res.Count = count - counter.later
 	return res, nil
+}
+
+// counterReply is what a script returns about a counter after an op.
+type counterReply struct {
+	ints []int64 // the algorithm's state, see its Lua file
+	now  int64   // the time, in microseconds
+	// later is the number of units that equal takes of the same call charged after the op.
+	later int64
+	// charged reports whether the op charged units.
+	charged bool
+}
+
+// quota is the rest of a counter's quota after an op: the units that pass now, the microseconds
+// until n units pass, and the microseconds until the quota is full.
+type quota struct {
+	remaining, retry, reset int64
+	at, generation          int64 // of the receipt
+}
+
+// quotaFunc computes the rest of the quota of a rule's counter, and when n units pass.
+type quotaFunc func(a *ruleArgs, c counterReply, n int64) quota
+
+func windowQuota(a *ruleArgs, c counterReply, n int64) (q quota) {
+	used, ends := c.ints[0]-c.later, c.ints[1]
+	q.remaining, q.at = max(0, a.limit-used), ends
+	if n > q.remaining {
+		q.retry = ends - c.now
+	}
+	if used > 0 {
+		q.reset = ends - c.now
+	}
+	return q
+}
+
+func gcraQuota(a *ruleArgs, c counterReply, n int64) (q quota) {
+	r := gcra.Rule{Limit: a.limit, Burst: a.burst, Per: a.per}
+	level, at := c.ints[0]-c.later*a.per, c.ints[1]
+	q.remaining, q.retry, q.reset = r.Check(r.Level(at, level, c.now), max(0, at-c.now), n)
+	q.at, q.generation = at, level
+	return q
+}
+
+// quotaFromTimes serves the algorithms whose scripts find the times.
+func quotaFromTimes(a *ruleArgs, c counterReply, n int64) (q quota) {
+	next, retry, reset := c.ints[1], c.ints[2], c.ints[3]
+	if c.charged {
+		retry = next
+	}
+	q.remaining, q.at = max(0, a.limit-c.ints[0]+c.later), c.ints[4]
+	if n > q.remaining {
+		q.retry = retry - c.now
+	}
+	if reset > 0 {
+		q.reset = reset - c.now
+	}
+	if len(c.ints) > 5 {
+		q.generation = c.ints[5]
+	}
+	return q
+}
+
+// chargedResult returns the result of an op that charged n units to key.
+func (a *ruleArgs) chargedResult(c counterReply, key string, n int64) ratelimit.Result {
+	c.charged = true
+	q := a.algorithm.quota(a, c, 1)
+	res := a.quotaResult(q)
+	res.Allowed = true
+	res.Receipt = ratelimit.Receipt{Counter: a.receiptCounter(key), N: n, At: q.at, Generation: q.generation}
+	return res
+}
+
+// peekResult returns the result that a take of n units would have.
+func (a *ruleArgs) peekResult(c counterReply, n int64) ratelimit.Result {
+	q := a.algorithm.quota(a, c, n)
+	res := a.quotaResult(q)
+	res.Allowed = n <= q.remaining
+	return res
+}
+
+func (a *ruleArgs) quotaResult(q quota) ratelimit.Result {
+	if a.limit == 0 {
+		return ratelimit.Result{}
+	}
+	return ratelimit.Result{
+		Limit: a.limit, Remaining: q.remaining, RetryAfter: microseconds(q.retry), ResetAfter: microseconds(q.reset),
+	}
+}
+
+// microseconds returns a duration, at most ratelimit.MaxDuration.
+func microseconds(n int64) time.Duration {
+	return time.Duration(min(n, ratelimit.MaxDuration.Microseconds())) * time.Microsecond
 }
