@@ -100,7 +100,9 @@ func (p *boundPolicy) provide(reg *reqctx.Registry) {
 	reqctx.Provide(reg, p.keys.count, reqctx.Prop[int64]{Private: true, Resolve: p.resolveCount})
 }
 
-func (p *boundPolicy) limit(ctx context.Context) (Limit, error) { return Limit{ctx: ctx, keys: p.keys}, nil }
+func (p *boundPolicy) limit(ctx context.Context) (Limit, error) {
+	return Limit{ctx: ctx, keys: p.keys}, nil
+}
 
 // resolveTerms finds the key and the rules of the request.
 func (p *boundPolicy) resolveTerms(ctx context.Context) (terms, error) {
@@ -153,7 +155,7 @@ func (k *propertyKeys) termsAndCost(ctx context.Context) (terms, int64, error) {
 	}
 	n, err := p.Cost(ctx, requestOf(ctx))
 	if err == nil && n < 1 {
-		err = fmt.Errorf("Cost returned %d, want at least 1", n)
+		err = fmt.Errorf("ratelimit: Cost returned %d, want at least 1", n)
 	}
 	if err != nil {
 		return terms{}, 0, p.wrapError(err)

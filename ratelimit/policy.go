@@ -89,7 +89,7 @@ func (p *Policy) check() error {
 	case p.Key == nil:
 		err = errors.New("Key is nil")
 	case p.Unit != "" && !names.Valid(p.Unit):
-		err = fmt.Errorf("Unit is %q, want %s", p.Unit, names.Rule)
+		err = fmt.Errorf("ratelimit: Unit is %q, want %s", p.Unit, names.Rule)
 	}
 	if err != nil {
 		return p.wrapError(err)
