@@ -93,7 +93,6 @@ func Provide(reg *reqctx.Registry, store Store, policies ...Policy) {
 	}
 }
 
-// provide registers the policy's properties.
 func (p *boundPolicy) provide(reg *reqctx.Registry) {
 	reqctx.Provide(reg, p.keys.terms, reqctx.Prop[terms]{Private: true, Resolve: p.resolveTerms})
 	reqctx.Provide(reg, p.keys.take, reqctx.Prop[*charge]{Private: true, Resolve: p.resolveTake, Commit: writeHeader})
@@ -118,7 +117,6 @@ func (p *boundPolicy) resolveTerms(ctx context.Context) (terms, error) {
 	return terms{p, subject, rules}, nil
 }
 
-// resolveTake charges the request.
 func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
 	t, n, err := p.keys.termsAndCost(ctx)
 	if err != nil {
