@@ -35,7 +35,7 @@ type Flight struct {
 	context.Context
 	work   Work
 	scope  *Scope                  // waits for the computation; may be nil
-	cancel context.CancelCauseFunc // called when every waiter has left; nil if the computation then goes on
+	cancel context.CancelCauseFunc // called when every waiter has left; nil if the computation has an owner and goes on
 
 	several bool // Compute is for several keys of a Batch; set before it waits for anything
 
@@ -86,8 +86,8 @@ func (f *Flight) join() bool {
 	return !f.abandoned
 }
 
-// Start computes: inline, which holds up caller, the [Current] flight of this
-// goroutine or nil; or else on a new goroutine. It returns normally even if Compute
+// Start computes: inline, while caller waits, which is the [Current] flight of this goroutine or
+// nil; or else on a new goroutine. It returns normally even if Compute
 // panics. If the scope is closed, Start only calls Finish, and reports false.
 func (f *Flight) Start(caller *Flight, inline bool) bool {
 	switch {

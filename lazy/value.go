@@ -205,7 +205,7 @@ func funcName(fn any) string {
 }
 
 // valueFlight is one computation of a Value. Callers join it until it is complete,
-// abandoned, or overtaken by Set or Reset; one whose panic is kept, for good.
+// abandoned, or overtaken by Set or Reset. If it panicked, they join it even then, to panic too.
 type valueFlight[T any] struct {
 	Flight
 	v      *Value[T]

@@ -38,7 +38,7 @@ type Params struct {
 	few        [6]pair // room for the query
 }
 
-// Provide registers the property "params", a handle whose value is a *Params, and the private
+// Provide registers the state "params", whose value is a *Params, and the private
 // properties "params.body" and "params.upload", which read the body and a multipart form.
 // A request that doesn't use its params pays nothing for them. Provide panics if
 // [Options.Err] returns an error, and on a registry that has the properties already.

@@ -2,9 +2,9 @@
 // each resolved once, when it is first read.
 //
 // A property is declared by a [Key], usually in a package-level variable, and provided
-// for a [Registry] with [Provide]. Every request has a [Context], which is a
-// [context.Context] and is made by the server with [New]; handlers and the functions they call read properties with [Key.Get]
-// from it or from any context derived from it:
+// for a [Registry] with [Provide]. Every request has a [Context], which the server makes with
+// [New]. It is a [context.Context]: handlers and the functions they call read properties with
+// [Key.Get] from it or from any context derived from it:
 //
 //	var User = reqctx.NewKey[*UserRecord]("user")
 //

@@ -64,7 +64,7 @@ func (h *Host) Commit(status int, header http.Header) error {
 		return c.commitErr
 	case c.phase >= closing:
 		return ErrFinished
-	case c.last == nil: // most requests use no property that commits
+	case c.last == nil: // most requests use no property
 		c.commit = committed
 		return nil
 	}
@@ -89,8 +89,8 @@ func (c *Context) Committed() bool {
 	return c.commit != uncommitted
 }
 
-// CommitUnused commits a request that has used no property, so that there is nothing to
-// save and no header to change. If it has used one, CommitUnused reports false and does
+// CommitUnused commits a request that has used no property but states, so that there is nothing
+// to save and no header to change. If it has used one, CommitUnused reports false and does
 // nothing: [Host.Commit] is needed.
 func (h *Host) CommitUnused() bool {
 	c := &h.Context

@@ -70,8 +70,9 @@ type Info struct {
 }
 
 // Props returns the properties of the request in the order in which they were provided, with
-// the state of each at this moment. Those of [ProvideState] and [Preset] are left out. After [Host.Finish] all are [Unused]; an
-// OnClose function that was registered before all others sees the whole request.
+// the state of each at this moment. Those of [ProvideState] and [Preset] are left out. After
+// [Host.Finish] all are [Unused]; an OnClose function that was registered before all others sees
+// the whole request.
 func (c *Context) Props() iter.Seq2[string, Info] {
 	return func(yield func(string, Info) bool) {
 		c.mu.Lock()

@@ -28,7 +28,8 @@ type Options struct {
 
 // Prop defines a property. Every field may be left out.
 type Prop[T any] struct {
-	// Resolve computes the value, at most once at a time for a request. Its context is
+	// Resolve computes the value, at most once at a time for a request, except that another
+	// call may begin after a Timeout, Set or Invalidate. Its context is
 	// the request's, whichever the reader's is; to read other properties it passes that
 	// context on. Errors are kept for the request, except a cancellation or deadline
 	// that is not the request's own. A property without Resolve has only the value that

@@ -12,7 +12,7 @@ import (
 )
 
 // outcome is the result of a property, and its entry in the request's list of what to
-// commit and to close. Once published it is immutable, except for the atomics.
+// commit and to close. Once published, only its link and its atomics change.
 type outcome struct {
 	self   any          // the *cell[T] around it; nil for a panic, so that Get takes the slow path
 	b      *binding     // nil for an OnClose function
@@ -334,6 +334,7 @@ func (a *attempt) Name() string { return a.out.b.name }
 func (a *attempt) Compute(ctx context.Context) {
 	a.out.began = time.Now()
 	if a.out.b.timeout > 0 {
+		// ctx is a, so this gives Resolve the timeout, too.
 		timed, cancel := context.WithTimeoutCause(a.Context, a.out.b.timeout, &TimeoutError{a.out.b.name, a.out.b.timeout})
 		stop := context.AfterFunc(timed, func() { a.fail(context.Cause(timed)) })
 		a.Context, a.stop = timed, func() { stop(); cancel() }

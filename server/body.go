@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// requestBody is a request's body as the client sends it. It keeps that a read deadline has
-// passed: over HTTP/1, net/http then cancels the request's context, as if the client had gone.
+// requestBody is a request's body as the client sends it. It records whether a read deadline
+// has passed: over HTTP/1, net/http then cancels the request's context, as if the client had gone.
 type requestBody struct {
 	io.ReadCloser
 	timedOut atomic.Bool
@@ -24,7 +24,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// watchBody replaces the body of r by one that x keeps. Servers within each other keep the same one.
+// watchBody replaces the body of r by one that x keeps. Nested servers share one.
 func (x *exchange) watchBody(r *http.Request) {
 	if outer := exchangeOf(x.Context); outer != nil {
 		x.body = outer.body

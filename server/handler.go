@@ -11,8 +11,9 @@ import (
 // HandlerFunc answers a request. Straight-line code: it reads the properties it needs and
 // returns the error that it cannot deal with. An error that is a [*Problem], or has a method
 // Problem() (status int, members map[string]any), is the response; any other is logged and
-// answered 500. The errors of the request's body have such a method: they are the client's fault. If a handler has begun its response and then returns an error, the connection
-// is cut, so that the client does not take the part for the whole.
+// answered 500. The errors of the request's body have such a method: they are the client's fault.
+// If a handler has begun its response and then returns an error, the connection is cut, so that
+// the client does not take the part for the whole.
 //
 // A panic is logged and answered 500, with no property committed; so is a [runtime.Goexit].
 // Over HTTP/2 a stream ends only with a handler that returns: after a Goexit the client gets the

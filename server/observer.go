@@ -139,7 +139,7 @@ func (o *observers) resolutions() reqctx.Observer {
 	return o
 }
 
-// try calls one observer, and logs its panic, or that it ends the goroutine.
+// try calls one observer, and logs an error if it panics or ends the goroutine.
 func (o *observers) try(observer Observer, call func(Observer)) {
 	returned := false
 	defer func() {

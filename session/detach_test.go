@@ -98,3 +98,79 @@ func TestReadsEndWithTheClient(t *testing.T) {
 	require.ErrorIs(t, v.Destroy(), reqctx.ErrFinished)
 	require.Equal(t, before, s.store.calls(), "a finished request ends nothing")
 }
+
+// stuckLoad is a store whose next Load ends only with its context.
+type stuckLoad struct {
+	session.Store
+	begun chan struct{}
+}
+
+func (s *stuckLoad) Load(ctx context.Context, l storage.Locator, d storage.Digest, limits storage.Limits) (storage.Record, error) {
+	if s.begun != nil {
+		close(s.begun)
+		s.begun = nil
+		return storage.Record{}, wait(ctx)
+	}
+	return s.Store.Load(ctx, l, d, limits)
+}
+
+// The client leaves while the session is loaded: the load is cancelled, and the session ends all the same.
+func TestEndWhileTheClientLeavesTheLoad(t *testing.T) {
+	for name, act := range map[string]func(v session.Session) error{
+		"Destroy":   session.Session.Destroy,
+		"RevokeAll": func(v session.Session) error { _, err := v.RevokeAll(); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, session.Options{})
+			cookie := cookieOf(t, s.do(t, "", func(_ context.Context, v session.Session) { require.NoError(t, v.Bind("ada")) }))
+			ctx, leave := context.WithCancel(t.Context())
+			c := reqctx.New(ctx, s.reg)
+			r := httptest.NewRequestWithContext(c, http.MethodPost, "/", nil)
+			r.Header.Set("Cookie", cookie)
+			c.SetRequest(r)
+			begun := make(chan struct{})
+			s.store.Store = &stuckLoad{s.store.Store, begun}
+			require.NoError(t, c.Prefetch("session"))
+			<-begun
+			go leave()
+			require.NoError(t, act(from(t, c)))
+			require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
+			require.NoError(t, c.Finish())
+			require.Empty(t, s.bound(t, cookie))
+		})
+	}
+}
+
+// A request within a request has the outer one's session: what counts is whether that is committed.
+func TestSessionOfAnOuterRequest(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	outer := s.begin(t, cookie)
+	inner := reqctx.New(outer, reqctx.NewRegistry(reqctx.Options{}))
+	require.NoError(t, inner.Commit(http.StatusOK, http.Header{}))
+	visits := session.NewField[int]("visits")
+	require.NoError(t, visits.Set(inner, 1))
+	require.NoError(t, from(t, inner).Renew())
+	require.NoError(t, inner.Finish())
+	_, err := s.end(t, outer)
+	require.NoError(t, err)
+
+	outer = s.begin(t, cookie)
+	inner = reqctx.New(outer, reqctx.NewRegistry(reqctx.Options{}))
+	require.NoError(t, outer.Commit(http.StatusOK, http.Header{}))
+	require.ErrorIs(t, from(t, inner).Destroy(), reqctx.ErrCommitted)
+	require.ErrorIs(t, visits.Set(inner, 2), reqctx.ErrCommitted)
+	require.NoError(t, inner.Finish())
+}
+
+// A session outlives the context of the function that has asked for it.
+func TestSessionOfAnEndedContext(t *testing.T) {
+	s := newSite(t, session.Options{})
+	c := s.begin(t, s.login(t, "ada"))
+	ctx, cancel := context.WithCancel(c)
+	v := from(t, ctx)
+	cancel()
+	user, err := v.Get("user")
+	require.NoError(t, err)
+	require.Equal(t, "ada", user)
+}

@@ -71,6 +71,7 @@ func Provide(reg *reqctx.Registry, m *Manager) {
 	if m == nil {
 		panic("session: Provide with a nil Manager")
 	}
+	reqctx.ProvideState(reg, managerKey, func(context.Context) (*Manager, error) { return m, nil })
 	reqctx.Provide(reg, sessionKey, reqctx.Prop[Session]{
 		Resolve: m.load,
 		Store: func(context.Context, Session) error {
@@ -123,11 +124,6 @@ func (m *Manager) find(ctx context.Context, c *reqctx.Context) (*snapshot, error
 	t, ok, sent := m.transport.find(c.Request())
 	if !ok {
 		return &snapshot{sent: sent}, nil
-	}
-	if ctx.Err() != nil { // see lockForEnd
-		var cancel context.CancelFunc
-		ctx, cancel = m.detach(ctx)
-		defer cancel()
 	}
 	rec, err := m.store.Load(ctx, t.locator, t.digest, m.limits)
 	switch {

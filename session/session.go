@@ -3,9 +3,8 @@ package session
 import (
 	"context"
 	"encoding/json"
-
+	"errors"
 	"fmt"
-
 	"sync"
 	"sync/atomic"
 
@@ -13,8 +12,12 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// sessionKey is the property "session". It is not exported because Invalidate would drop writes.
-var sessionKey = reqctx.NewKey[Session]("session")
+var (
+	// sessionKey is the property "session". It is not exported because Invalidate would drop writes.
+	sessionKey = reqctx.NewKey[Session]("session")
+	// managerKey is a state. No public property can have its name.
+	managerKey = reqctx.NewKey[*Manager]("session.*.manager")
+)
 
 // A Session is one request's view of its visitor's session. Get it with [From].
 //
@@ -32,7 +35,7 @@ var sessionKey = reqctx.NewKey[Session]("session")
 // return [reqctx.ErrFinished] then. It formats as "[redacted]".
 type Session struct {
 	redacted
-	ctx   context.Context // of the caller of From
+	ctx   context.Context // for loads; of the request, or of the caller of a Field's method
 	state *state          // nil in what From returns, whose methods load it
 }
 
@@ -59,14 +62,11 @@ type state struct {
 // methods. It returns an error, which all methods return as well, if ctx carries no request, if
 // the request is finished, or if Provide was not called.
 func From(ctx context.Context) (Session, error) {
-	_, err, loaded := sessionKey.Peek(ctx)
-	if loaded {
-		err = nil // the methods return the error of the load
+	c, err := sessionKey.Owner(ctx)
+	if err != nil {
+		return Session{ctx: ctx}, err
 	}
-	if err == nil {
-		err = checkRequest(reqctx.From(ctx))
-	}
-	return Session{ctx: ctx}, err
+	return Session{ctx: c}, checkRequest(c)
 }
 
 // load returns the request's session, which it loads if necessary.
@@ -96,8 +96,12 @@ func (s Session) lockForWrite(method, field string) (*state, error) {
 
 // loadForWrite is load, unless the header is already going out.
 func (s Session) loadForWrite(method, field string) (*state, error) {
-	if c := reqctx.From(s.ctx); c != nil && c.Committed() {
-		return nil, lateError(method, field)
+	c, err := sessionKey.Owner(s.ctx)
+	if err == nil && c.Committed() {
+		err = lateError(method, field)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return s.load()
 }
@@ -124,11 +128,8 @@ func errRenewed() error { return &Error{Action: "save", Err: ErrGone} }
 // has gone, and the header may go out meanwhile. It returns the token of the saved session.
 func (s Session) lockForEnd(method string) (*state, token, error) {
 	st, err := s.loadForWrite(method, "")
-	if err != nil && s.ctx.Err() != nil {
-		if _, err, failed := sessionKey.Peek(s.ctx); failed && err != nil {
-			_ = sessionKey.Invalidate(s.ctx) // the load may have been cancelled
-		}
-		st, err = Session{ctx: context.WithoutCancel(s.ctx)}.loadForWrite(method, "")
+	if err != nil && s.ctx.Err() != nil && !errors.Is(err, reqctx.ErrCommitted) {
+		st, err = s.loadDetached()
 	}
 	if err != nil {
 		return nil, token{}, err
@@ -139,6 +140,23 @@ func (s Session) lockForEnd(method string) (*state, token, error) {
 		return nil, token{}, errRenewed()
 	}
 	return st, st.snap.token, nil
+}
+
+// loadDetached loads the session of a client that has gone for this caller alone. No other method
+// finds it, and nothing is saved.
+func (s Session) loadDetached() (*state, error) {
+	c, err := sessionKey.Owner(s.ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, err := managerKey.Get(c)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := m.detach(c)
+	defer cancel()
+	loaded, err := m.load(ctx)
+	return loaded.state, err
 }
 
 // Get returns the value of a field as encoding/json decodes it into an any, so

@@ -30,23 +30,24 @@ func (s Session) Bind(user string) error {
 	if user == "" {
 		return errors.New("session: Bind: user is empty")
 	}
+	m, err := managerKey.Get(s.ctx)
+	if err != nil {
+		return err
+	}
+	if limit := m.opts.MaxFieldBytes; len(user) > limit {
+		return errtext.New(fmt.Sprintf("session: user too large: %d bytes, and Options.MaxFieldBytes is %d", len(user), limit), ErrTooLarge)
+	}
 	st, err := s.lockForWrite("Bind", "")
 	if err != nil {
 		return err
 	}
 	bound := st.userLocked()
-	limit := st.m.opts.MaxFieldBytes
-	same := bound == "" || bound == user
-	if same && len(user) <= limit {
+	if bound == "" || bound == user {
 		st.user = user
-	}
-	st.mu.Unlock()
-	switch {
-	case len(user) > limit:
-		return errtext.New(fmt.Sprintf("session: user too large: %d bytes, and Options.MaxFieldBytes is %d", len(user), limit), ErrTooLarge)
-	case same:
+		st.mu.Unlock()
 		return nil
 	}
+	st.mu.Unlock()
 	if err := s.Destroy(); err != nil {
 		return err
 	}
