@@ -17,9 +17,10 @@ import (
 // Keys live as long as the process, so policies with one name in several registries share them.
 type propertyKeys struct {
 	policy string
-	terms  reqctx.Key[terms]   // ratelimit.NAME.key
-	take   reqctx.Key[*charge] // ratelimit.NAME.take: the one charge of the request
-	count  reqctx.Key[int64]   // ratelimit.NAME.count: over the first rule's Per
+	bound  reqctx.Key[*boundPolicy] // ratelimit.NAME.policy: the request's policy with this name
+	terms  reqctx.Key[terms]        // ratelimit.NAME.key
+	take   reqctx.Key[*charge]      // ratelimit.NAME.take: the one charge of the request
+	count  reqctx.Key[int64]        // ratelimit.NAME.count: over the first rule's Per
 }
 
 var (
@@ -42,6 +43,7 @@ func makeKeys(policy string) *propertyKeys {
 		name := "ratelimit." + policy
 		k = &propertyKeys{
 			policy: policy,
+			bound:  reqctx.NewKey[*boundPolicy](name + ".policy"),
 			terms:  reqctx.NewKey[terms](name + ".key"),
 			take:   reqctx.NewKey[*charge](name + ".take"),
 			count:  reqctx.NewKey[int64](name + ".count"),
@@ -94,6 +96,7 @@ func Provide(reg *reqctx.Registry, store Store, policies ...Policy) {
 }
 
 func (p *boundPolicy) provide(reg *reqctx.Registry) {
+	reqctx.ProvideState(reg, p.keys.bound, func(context.Context) (*boundPolicy, error) { return p, nil })
 	reqctx.Provide(reg, p.keys.terms, reqctx.Prop[terms]{Private: true, Resolve: p.resolveTerms})
 	reqctx.Provide(reg, p.keys.take, reqctx.Prop[*charge]{Private: true, Resolve: p.resolveTake, Commit: writeHeader})
 	reqctx.Provide(reg, p.keys.count, reqctx.Prop[int64]{Private: true, Resolve: p.resolveCount})

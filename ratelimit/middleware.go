@@ -31,8 +31,8 @@ type MiddlewareOptions struct {
 // that is wrong. Handlers find the charge with [From].
 //
 // If the request's server, or a middleware further out, has the same policy (the same name and
-// Rules), Middleware takes by that one, which charges once. Its own store, Key, Cost and RulesFor
-// are not used then. Otherwise, they get the request as it comes to the middleware: outside of the
+// Rules), Middleware uses that policy's charge. Its own store, Key, Cost and RulesFor are not used
+// then. Otherwise, they get the request as it comes to the middleware: outside of the
 // [http.ServeMux] without a Pattern and path values.
 func Middleware(store Store, p Policy, o MiddlewareOptions) (func(http.Handler) http.Handler, error) {
 	if option.IsNil(store) {
@@ -61,8 +61,9 @@ type middleware struct {
 
 func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	l := Limit{ctx: r.Context(), keys: m.policy.keys}
+	outer, err := m.policy.keys.bound.Get(l.ctx)
 	var host *reqctx.Host // of the policy's properties, unless the request has them already
-	if t, err := l.terms(); err != nil || !t.policy.sameAs(m.policy) {
+	if err != nil || !outer.sameAs(m.policy) {
 		host = reqctx.New(r.Context(), m.reg)
 		defer func() { _ = host.Finish() }() // which logs its errors
 		l.ctx = &host.Context

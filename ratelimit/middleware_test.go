@@ -272,6 +272,23 @@ func TestMiddlewaresStacked(t *testing.T) {
 	require.Equal(t, 429, ask(wrap(outer)(wrap(stricter)(h))).Code)
 }
 
+// The outer policy decides, also if its key fails, and the inner middleware's own key is not used.
+func TestMiddlewareInsideAFailingKey(t *testing.T) {
+	p := ipPolicy("ip", 9)
+	p.Key = fixedKey("", ratelimit.ErrNoKey)
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	ratelimit.Provide(reg, newStore(t, memstore.Options{}), p)
+	inner := newLimiting(t, ipPolicy("ip", 9), ratelimit.MiddlewareOptions{})
+	host := reqctx.New(t.Context(), reg)
+	r := httptest.NewRequestWithContext(&host.Context, "GET", "/", nil)
+	host.SetRequest(r)
+	rec := httptest.NewRecorder()
+	inner.wrap(hello).ServeHTTP(rec, r)
+	require.Equal(t, 400, rec.Code)
+	require.Zero(t, inner.store.calls)
+	require.NoError(t, host.Finish())
+}
+
 func TestMiddlewarePanicsPass(t *testing.T) {
 	p := ipPolicy("ip", 1)
 	p.Key = func(context.Context, *http.Request) (string, error) { panic("key") }
