@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -114,19 +115,27 @@ type charge struct {
 	after     atomic.Pointer[[]Result] // what the refund has left
 }
 
-// refund gives back what the request was charged, once. It goes on if ctx ends, because the store
-// does not remember what it has given back.
+// refundTime is the maximum duration of a refund. Most stores have a shorter timeout.
+const refundTime = 5 * time.Second
+
+var errRefundPanicked = errors.New("ratelimit: the refund has panicked")
+
+// refund gives back what the request was charged, once. It goes on if ctx ends: handlers refund
+// requests whose client has left, and nobody can repeat a refund, because the store does not
+// remember what it has given back.
 func (c *charge) refund(ctx context.Context) (bool, error) {
 	c.refunding.Do(func() {
-		ctx = reqctx.From(ctx)
+		c.refundErr = errRefundPanicked // for later callers
+		ctx = context.WithoutCancel(ctx)
 		ops := make([]Op, len(c.rules))
 		for i, r := range c.rules {
 			ops[i] = Op{Rule: r, Key: c.subject, Kind: Refund, Receipt: c.results[i].Receipt}
 		}
-		results, err := c.policy.store.Do(ctx, ops)
+		limited, cancel := context.WithTimeout(ctx, refundTime)
+		defer cancel()
+		results, err := c.policy.store.Do(limited, ops)
 		_ = c.policy.keys.count.Invalidate(ctx) // fails only if the request is over
-		if err != nil {
-			c.refundErr = c.policy.wrapStoreError(ctx, err)
+		if c.refundErr = c.policy.wrapStoreError(ctx, err); err != nil {
 			return
 		}
 		c.after.Store(&results)

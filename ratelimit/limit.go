@@ -87,7 +87,7 @@ func (l Limit) Name() string {
 	return l.keys.policy
 }
 
-// terms returns those of the request.
+// terms returns the request's key and rules.
 func (l Limit) terms() (terms, error) {
 	if l.err != nil {
 		return terms{}, l.err
@@ -183,8 +183,9 @@ func (l Limit) CountIn(d time.Duration) (int64, error) {
 	return t.countIn(l.ctx, d)
 }
 
-// Refund gives back what Take has charged, once: further calls return the same. It waits for the
-// store even if the limit's context ends. It returns false if nothing was charged, or if the store
+// Refund gives back what Take has charged, once: further calls return the same. If the limit's
+// context ends, such as when the client leaves, it still waits for the store, for 5 seconds at
+// most. It returns false if nothing was charged, or if the store
 // no longer keeps the charge. Take goes on to return its result, and charges no more. The
 // response's header shows the refund, unless it is out or a middleware has written it.
 func (l Limit) Refund() (bool, error) {

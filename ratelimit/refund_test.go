@@ -1,0 +1,71 @@
+package ratelimit_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// refunding calls f with the limit of a request that was charged, and with a function that makes the
+// client leave.
+func (q requests) refunding(f func(l ratelimit.Limit, leave func())) {
+	q.Helper()
+	ctx, leave := context.WithCancel(q.Context())
+	defer leave()
+	c := reqctx.New(ctx, q.reg)
+	c.SetRequest(httptest.NewRequestWithContext(ctx, "GET", "/", nil))
+	l, err := ratelimit.From(c)
+	require.NoError(q, err)
+	_, err = l.Take()
+	require.NoError(q, err)
+	f(l, leave)
+	require.NoError(q, c.Finish())
+}
+
+func TestRefundWhenTheClientHasLeft(t *testing.T) {
+	q := provide(t, ipPolicy("ip", 5))
+	q.refunding(func(l ratelimit.Limit, leave func()) {
+		leave()
+		ok, err := l.Refund()
+		require.NoError(t, err)
+		require.True(t, ok)
+	})
+	res, _ := q.take("ip")
+	require.EqualValues(t, 4, res.Remaining)
+}
+
+func TestRefundIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := provide(t, ipPolicy("ip", 5))
+		q.refunding(func(l ratelimit.Limit, _ func()) {
+			q.store.Store = storespy.Func(func(ctx context.Context, _ []ratelimit.Op) ([]ratelimit.Result, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			})
+			began := time.Now()
+			_, err := l.Refund()
+			require.ErrorIs(t, err, ratelimit.ErrStore)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, 5*time.Second, time.Since(began))
+		})
+	})
+}
+
+func TestRefundThatPanics(t *testing.T) {
+	q := provide(t, ipPolicy("ip", 5))
+	q.refunding(func(l ratelimit.Limit, _ func()) {
+		q.store.Store = storespy.Func(func(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) { panic("store") })
+		require.PanicsWithValue(t, "store", func() { _, _ = l.Refund() })
+		ok, err := l.Refund()
+		require.ErrorContains(t, err, "panicked")
+		require.False(t, ok)
+	})
+}
