@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,11 +14,22 @@ import (
 
 // Limit is one request's view of one policy, made by [From] or [For]. Its methods return the
 // errors of finding the request's key (ErrNoKey), its rules and its cost (ErrTooLarge), and those
-// of the store (ErrStore). They can be called concurrently.
+// of the store (ErrStore). They can be called concurrently. The zero Limit has no policy: its methods
+// return an error.
 type Limit struct {
 	ctx  context.Context
 	keys *propertyKeys
-	err  error // why there is no policy
+	err  error // why there is no policy; nil in the zero Limit
+}
+
+var errZeroLimit = errtext.New("ratelimit: the zero Limit has no policy", reqctx.ErrNoProperty)
+
+// missing returns an error if the limit has no policy.
+func (l Limit) missing() error {
+	if l.keys == nil {
+		return cmp.Or(l.err, errZeroLimit)
+	}
+	return nil
 }
 
 var (
@@ -81,7 +93,7 @@ func noPolicy(ctx context.Context, name string) error {
 
 // Name returns the policy's name, "" if there is no policy.
 func (l Limit) Name() string {
-	if l.err != nil {
+	if l.keys == nil {
 		return ""
 	}
 	return l.keys.policy
@@ -89,8 +101,8 @@ func (l Limit) Name() string {
 
 // terms returns the request's key and rules.
 func (l Limit) terms() (terms, error) {
-	if l.err != nil {
-		return terms{}, l.err
+	if err := l.missing(); err != nil {
+		return terms{}, err
 	}
 	return l.keys.terms.Get(l.ctx)
 }
@@ -109,8 +121,8 @@ func (l Limit) Subject() (string, error) {
 // A take before the response's header goes out adds the fields RateLimit-Policy and
 // RateLimit to it, and Retry-After and Cache-Control: no-store if denied.
 func (l Limit) Take() (Result, error) {
-	if l.err != nil {
-		return Result{}, l.err
+	if err := l.missing(); err != nil {
+		return Result{}, err
 	}
 	c, err := l.keys.take.Get(l.ctx)
 	if err != nil {
@@ -123,8 +135,8 @@ func (l Limit) Take() (Result, error) {
 // and loads of sessions that begin together usually share a round trip to the store. A take that
 // nothing has waited for is cancelled when the handler returns, and may have charged.
 func (l Limit) Start() error {
-	if l.err != nil {
-		return l.err
+	if err := l.missing(); err != nil {
+		return err
 	}
 	return l.keys.take.Start(l.ctx)
 }
@@ -141,8 +153,8 @@ func (l Limit) Require() error {
 // Peek returns what another take would now, and charges nothing. It asks the store each time. A
 // policy without limits allows it.
 func (l Limit) Peek() (Result, error) {
-	if l.err != nil {
-		return Result{}, l.err
+	if err := l.missing(); err != nil {
+		return Result{}, err
 	}
 	t, n, err := l.keys.termsAndCost(l.ctx)
 	if err != nil {
@@ -167,8 +179,8 @@ func (l Limit) Add(n int64) (Result, error) {
 // Count returns the units of the last Per of the request's first rule. It asks the store once for
 // the request, and again after a charge or a refund. A rule that cannot count is [ErrNoCount].
 func (l Limit) Count() (int64, error) {
-	if l.err != nil {
-		return 0, l.err
+	if err := l.missing(); err != nil {
+		return 0, err
 	}
 	return l.keys.count.Get(l.ctx)
 }
@@ -189,8 +201,8 @@ func (l Limit) CountIn(d time.Duration) (int64, error) {
 // no longer keeps the charge. Take goes on to return its result, and charges no more. The
 // response's header shows the refund, unless it is out or a middleware has written it.
 func (l Limit) Refund() (bool, error) {
-	if l.err != nil {
-		return false, l.err
+	if err := l.missing(); err != nil {
+		return false, err
 	}
 	c, err, taken := l.keys.take.Peek(l.ctx)
 	if err != nil || !taken || !c.sum.Allowed {

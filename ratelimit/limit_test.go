@@ -343,3 +343,21 @@ func TestSubject(t *testing.T) {
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
 	})
 }
+
+func TestZeroLimit(t *testing.T) {
+	var l ratelimit.Limit
+	require.Empty(t, l.Name())
+	for _, use := range []func() error{
+		func() error { _, err := l.Subject(); return err },
+		func() error { _, err := l.Take(); return err },
+		l.Start,
+		l.Require,
+		func() error { _, err := l.Peek(); return err },
+		func() error { _, err := l.Add(1); return err },
+		func() error { _, err := l.Count(); return err },
+		func() error { _, err := l.CountIn(time.Second); return err },
+		func() error { _, err := l.Refund(); return err },
+	} {
+		require.ErrorIs(t, use(), reqctx.ErrNoProperty)
+	}
+}
