@@ -108,6 +108,9 @@ func (p *boundPolicy) limit(ctx context.Context) (Limit, error) {
 
 // resolveTerms finds the key and the rules of the request.
 func (p *boundPolicy) resolveTerms(ctx context.Context) (terms, error) {
+	if c := reqctx.From(ctx); c.Request() == nil && c.RemoteAddr() == "" {
+		return terms{}, p.wrapError(ErrNoKey)
+	}
 	r := requestOf(ctx)
 	subject, err := p.subject(ctx, r)
 	if err != nil {

@@ -29,7 +29,9 @@ type Policy struct {
 	// a database is an error and not a meter. Nil rules mean Rules, which may be empty if there is
 	// always another choice. It is called as Key is. Its result must not change afterwards.
 	RulesFor func(ctx context.Context, r *http.Request) ([]Rule, error)
-	// Key returns what a request is counted by. It must be chosen: see [ByIP].
+	// Key returns the text by which a request is counted. It must be chosen: see [ByIP]. It is
+	// called once for a request, and its result is kept, also if it is an error: after ErrNoKey
+	// before a login, the methods of a [Limit] return ErrNoKey in the rest of the request.
 	Key KeyFunc
 	// Fallback is asked when Key finds nothing (ErrNoKey). Its keys are never those of Key, even
 	// if they read the same. Nil means that such a request is an error, which becomes a 400.

@@ -334,3 +334,17 @@ func TestOddKeys(t *testing.T) {
 		require.LessOrEqual(t, len(key), ratelimit.MaxKeyLen)
 	}
 }
+
+// A context that has neither a request nor a peer has no key, whatever Key returns.
+func TestNoRequestNoKey(t *testing.T) {
+	p := ipPolicy("ip", 5)
+	p.Key = fixedKey("constant", nil)
+	q := provide(t, p)
+	c := reqctx.New(t.Context(), q.reg)
+	l, err := ratelimit.From(c)
+	require.NoError(t, err)
+	_, err = l.Take()
+	require.ErrorIs(t, err, ratelimit.ErrNoKey)
+	require.Zero(t, q.store.calls)
+	require.NoError(t, c.Finish())
+}
