@@ -158,6 +158,21 @@ func TestNothingIsSentBeforeTheHandshake(t *testing.T) {
 	}
 }
 
+// TestHandshakeRefused has a server that refuses the login.
+func TestHandshakeRefused(t *testing.T) {
+	refuses := newFake(t, func(args []string) string {
+		return "-WRONGPASS invalid password, with args beginning with: 'secret'\r\n"
+	})
+	c := client(t, refuses.Addr, func(o *redis.Options) { o.Password = "secret" })
+	p := newPipe(t, c)
+	failAll(t, p, long, ErrNotSent, ErrNoReply)
+	f := Failures{Store: errors.New("store"), Prefix: "app:"}
+	err := f.Wrap(t.Context(), run(t.Context(), p, long, "n", 1))
+	require.ErrorIs(t, err, ErrNotSent)
+	require.EqualError(t, err, "store: redis "+refuses.Addr+": not sent: WRONGPASS invalid password")
+	require.NotContains(t, refuses.seen, "evalsha")
+}
+
 // TestNothingIsSentWithoutAConnection checks how calls fail that wait for a connection until their
 // deadline.
 func TestNothingIsSentWithoutAConnection(t *testing.T) {

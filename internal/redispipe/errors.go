@@ -35,6 +35,8 @@ func (q *queue) callError(was int32, reason error) error {
 	switch {
 	case errors.As(reason, &dial):
 		reason = because(ErrNotSent, dial.cause())
+	case errors.As(reason, &reply) && was == queued: // to the handshake
+		reason = because(ErrNotSent, reply)
 	case errors.As(reason, &reply):
 	case timedOut(reason):
 		return q.lateError(was)
@@ -139,6 +141,9 @@ func (f Failures) Wrap(ctx context.Context, err error) error {
 		return f.KeyType
 	case errors.As(err, &reply):
 		redacted := error(redact(reply, f.Prefix))
+		if errors.Is(err, ErrNotSent) {
+			redacted = because(ErrNotSent, redacted)
+		}
 		if at := (*nodeError)(nil); errors.As(err, &at) {
 			redacted = &nodeError{at.addr, redacted}
 		}
