@@ -103,7 +103,8 @@ func (l *Limiter) AddCount(ctx context.Context, key string, n int64, interval ti
 // Refund gives back what res charged to key, and reports whether all rules could. A rule cannot if
 // res is a denial, a charge of another key, or older than the span (for a window, of an earlier
 // window), if the counter was reset or forgotten since, or if anything was charged to a GCRA since.
-// A result is to be refunded once; the store doesn't remember which were.
+// Of several rules, those that can give back do, even if others cannot. Refund a result only once:
+// the store doesn't remember which were.
 func (l *Limiter) Refund(ctx context.Context, key string, res Result) (bool, error) {
 	op := Op{Rule: l.rule, Key: key, Kind: Refund, Receipt: res.Receipt}
 	joint, several := l.store.(*jointStore)

@@ -60,7 +60,7 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// What a take adds to a request, from the handle to the header's fields.
+// What a take adds to a request, from finding the limit to the header's fields.
 func TestTakeAllocates(t *testing.T) {
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	ratelimit.Provide(reg, newStore(t, memstore.Options{}), ipPolicy("ip", 1<<53))

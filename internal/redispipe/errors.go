@@ -14,7 +14,8 @@ import (
 )
 
 var (
-	// ErrNotSent means that a call was not sent: its script did not run.
+	// ErrNotSent means that a call was not sent, perhaps because the handshake of its connection
+	// failed: its script did not run.
 	ErrNotSent = errors.New("redis: not sent")
 	// ErrNoReply means that a call got no reply in time, that its connection broke or that its reply
 	// is unreadable: its script may have run.

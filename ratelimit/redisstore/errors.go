@@ -14,11 +14,11 @@ var (
 	// ErrKeyType means that a counter's name in Redis is taken by something else, which is
 	// left as it is.
 	ErrKeyType = errtext.New("redisstore: the key holds something that is not this counter", ratelimit.ErrKeyType)
-	// ErrNotSent means that the call was not sent: no connection could be made, or none was
-	// free in time. Nothing was charged.
+	// ErrNotSent means that the call was not sent: no connection could be made, its handshake
+	// failed, or none was free in time. Nothing was charged.
 	ErrNotSent = redispipe.ErrNotSent
-	// ErrNoReply means that no reply came in time, or that the connection broke. Units may
-	// have been charged.
+	// ErrNoReply means that no reply came in time, that the connection broke, or that the reply
+	// is unreadable. Units may have been charged.
 	ErrNoReply = redispipe.ErrNoReply
 )
 

@@ -27,8 +27,8 @@
 // cannot be used to log in, but they contain the values, which are not encrypted.
 //
 // Nothing is sent twice. An error that is not one of package session's means that
-// Redis was not asked ([ErrNotSent]: the operation was not done), that it did not
-// reply in time ([ErrNoReply]: it may have been done), or that it refused. A Redis whose
+// Redis was not asked ([ErrNotSent]: the operation was not done), that no readable reply
+// came in time ([ErrNoReply]: it may have been done), or that Redis refused. A Redis whose
 // memory is full refuses saves, and loads that are due to touch. If it evicts keys or loses
 // writes in a failover, sessions are lost, a session that was destroyed just before may
 // exist again, and RevokeAll doesn't find a session whose index or entry was lost.

@@ -10,12 +10,12 @@ import (
 )
 
 var (
-	// ErrNotSent means that a call was not sent to Redis: no connection could be made, or none
-	// was free within Options.Timeout. The session is unchanged. After a RevokeAll, some
-	// sessions may be revoked.
+	// ErrNotSent means that a call was not sent to Redis: no connection could be made, its
+	// handshake failed, or none was free within Options.Timeout. The session is unchanged. After
+	// a RevokeAll, some sessions may be revoked.
 	ErrNotSent = redispipe.ErrNotSent
-	// ErrNoReply means that Redis did not reply within Options.Timeout, or that the
-	// connection broke. The operation may have been done, or may still be.
+	// ErrNoReply means that Redis did not reply within Options.Timeout, that the connection
+	// broke, or that the reply is unreadable. The operation may have been done, or may still be.
 	ErrNoReply = redispipe.ErrNoReply
 
 	// ErrKeyType is the error of Load, Commit and Destroy for a key that does not hold a
