@@ -9,7 +9,7 @@ type upstreamWriter struct {
 }
 
 // WriteHeader drops informational responses that the client doesn't understand, and 101 over HTTP/2, which
-// doesn't have it. Of HTTP/1, ReverseProxy does not write a 101 with WriteHeader.
+// doesn't have it. Over HTTP/1, ReverseProxy hijacks the connection and doesn't call WriteHeader.
 func (w *upstreamWriter) WriteHeader(status int) {
 	if status == http.StatusSwitchingProtocols || status < 200 && !w.informs {
 		return
