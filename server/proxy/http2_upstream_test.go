@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,8 +25,8 @@ func frame(kind, flags byte, stream uint32, payload string) string {
 const frameData, frameHeaders, frameReset, frameSettings, frameGoAway = 0, 1, 3, 4, 7
 
 // answeringHTTP2 starts a server that accepts HTTP/2 without TLS and answers each request with frames. It
-// returns the address and the number of requests.
-func answeringHTTP2(tb testing.TB, answer func(stream uint32) string) (url string, requests *atomic.Int64) {
+// begins each connection with a greeting, after its settings. It returns the address and the number of requests.
+func answeringHTTP2(tb testing.TB, greeting string, answer func(stream uint32) string) (url string, requests *atomic.Int64) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
 	requests = &atomic.Int64{}
@@ -35,7 +37,7 @@ func answeringHTTP2(tb testing.TB, answer func(stream uint32) string) (url strin
 		defer conn.Close()
 		in := bufio.NewReader(conn)
 		_, _ = in.Discard(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
-		_, _ = io.WriteString(conn, frame(frameSettings, 0, 0, ""))
+		_, _ = io.WriteString(conn, frame(frameSettings, 0, 0, "")+greeting)
 		for {
 			var head [9]byte
 			if _, err := io.ReadFull(in, head[:]); err != nil {
@@ -67,24 +69,27 @@ func TestUpstreamRefusesOverHTTP2(t *testing.T) {
 	reset := func(code string) func(uint32) string {
 		return func(stream uint32) string { return frame(frameReset, 0, stream, "\x00\x00\x00"+code) }
 	}
+	goAway := frame(frameGoAway, 0, 0, strings.Repeat("\x00", 8))
 	for name, c := range map[string]struct {
-		answer func(stream uint32) string
-		want   int
+		greeting string
+		answer   func(stream uint32) string
+		want     int
 	}{
-		"GOAWAY":         {func(uint32) string { return frame(frameGoAway, 0, 0, strings.Repeat("\x00", 8)) }, 502},
-		"PROTOCOL_ERROR": {reset("\x01"), 502},
-		"REFUSED_STREAM": {reset("\x07"), 504}, // net/http waits between attempts
-		"nothing":        {func(uint32) string { return "" }, 504},
+		"GOAWAY":         {"", func(uint32) string { return goAway }, 502},
+		"GOAWAY at once": {goAway, func(uint32) string { return goAway }, 502},
+		"PROTOCOL_ERROR": {"", reset("\x01"), 502},
+		"REFUSED_STREAM": {"", reset("\x07"), 504}, // net/http waits between attempts
+		"nothing":        {"", func(uint32) string { return "" }, 504},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url, requests := answeringHTTP2(t, c.answer)
+			url, requests := answeringHTTP2(t, c.greeting, c.answer)
 			p := run(t, parse(t, "upstreams: {main: {url: %q, http2: cleartext, response_timeout: 2s}}\n", url))
 			began := time.Now()
 			a := p.get(t, "/")
 			require.Equal(t, c.want, a.StatusCode, a.body)
 			require.Less(t, time.Since(began), 10*time.Second)
-			require.LessOrEqual(t, requests.Load(), int64(maxRefusals+1))
+			require.LessOrEqual(t, requests.Load(), int64(maxRefusals))
 		})
 	}
 }
@@ -92,10 +97,62 @@ func TestUpstreamRefusesOverHTTP2(t *testing.T) {
 // HTTP/2 doesn't have 101.
 func TestUpstreamSwitchesProtocolsOverHTTP2(t *testing.T) {
 	const endStream, endHeaders, status101 = 1, 4, "\x08\x03101" // the literal of an indexed name (RFC 7541)
-	url, _ := answeringHTTP2(t, func(stream uint32) string {
+	url, _ := answeringHTTP2(t, "", func(stream uint32) string {
 		return frame(frameHeaders, endHeaders, stream, status101) + frame(frameData, endStream, stream, "x")
 	})
 	p := run(t, parse(t, "upstreams: {main: {url: %q, http2: cleartext}}\n", url))
 	require.Equal(t, 502, p.get(t, "/").StatusCode)
 	require.Equal(t, 502, p.do(t, "POST", "/", strings.NewReader("x")).StatusCode)
+}
+
+// overHTTP1 starts an upstream with TLS that has no HTTP/2, and returns a proxy in front of it.
+func overHTTP1(t *testing.T, options string, handler http.HandlerFunc) *running {
+	up := httptest.NewTLSServer(handler)
+	t.Cleanup(up.Close)
+	return run(t, parse(t, "upstreams: {main: {url: %q, insecure_skip_verify: true, %s}}\n", up.URL, options))
+}
+
+// A request over HTTP/1 is repeated as long as the connections were idle. There may be many.
+func TestUpstreamForgetsIdleConnections(t *testing.T) {
+	t.Parallel()
+	const conns = maxRefusals + 10
+	var used sync.Map
+	var together sync.WaitGroup
+	together.Add(conns)
+	p := overHTTP1(t, "idle_connections: 100", func(_ http.ResponseWriter, r *http.Request) {
+		if _, again := used.LoadOrStore(r.RemoteAddr, true); again {
+			panic(http.ErrAbortHandler)
+		}
+		if r.URL.Path == "/first" {
+			together.Done()
+			together.Wait()
+		}
+	})
+	var first sync.WaitGroup
+	for range conns {
+		first.Go(func() { p.ask(t, "GET", "/first", nil) })
+	}
+	first.Wait()
+	a := p.get(t, "/")
+	require.Equal(t, 200, a.StatusCode, a.body)
+}
+
+// The response timeout begins once a request has a connection.
+func TestRequestWaitsForUpstreamConnection(t *testing.T) {
+	t.Parallel()
+	began := make(chan struct{})
+	p := overHTTP1(t, "max_connections: 1, response_timeout: 1s", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/first" {
+			_ = http.NewResponseController(w).Flush()
+			close(began)
+			<-time.After(1500 * time.Millisecond)
+		}
+	})
+	var first sync.WaitGroup
+	first.Go(func() { p.ask(t, "GET", "/first", nil) })
+	<-began
+	a := p.get(t, "/")
+	first.Wait()
+	require.Equal(t, 200, a.StatusCode, a.body)
+	require.Empty(t, p.log.lines(`"level":"ERROR"`))
 }
