@@ -127,9 +127,8 @@ func (x *exchange) forward(r *http.Request) error {
 	if x.body = bodyOf(x.w); x.body != nil {
 		x.body.sent = true
 		if len(r.Trailer) > 0 {
-			underscores := x.g.config.Headers.Underscores
-			removeFromTrailer(r.Trailer, underscores)
-			x.body.atEnd = func() { removeFromTrailer(r.Trailer, underscores) }
+			x.g.removeFromTrailer(r.Trailer)
+			x.body.atEnd = func() { x.g.removeFromTrailer(r.Trailer) }
 		}
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)

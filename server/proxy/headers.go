@@ -53,10 +53,11 @@ var notInTrailer = map[string]bool{
 	"Authorization": true, "Proxy-Authorization": true, "Cookie": true, tokenHeader: true,
 }
 
-// removeFromTrailer removes what only a proxy may send, and what isn't passed on by its name.
-func removeFromTrailer(trailer http.Header, underscores bool) {
+// removeFromTrailer removes the fields that only a proxy may send, those that the configuration uses as headers, and
+// those whose names are not passed on.
+func (g *generation) removeFromTrailer(trailer http.Header) {
 	for name := range trailer {
-		if notInTrailer[name] || isProxyHeader(name) || !config.ForwardedName(name, underscores) {
+		if notInTrailer[name] || g.headers[name] || isProxyHeader(name) || !config.ForwardedName(name, g.config.Headers.Underscores) {
 			delete(trailer, name)
 		}
 	}

@@ -88,3 +88,22 @@ func TestForgedProxyHeaders(t *testing.T) {
 		}
 	}
 }
+
+// A trailer can't add a header that the proxy has decided by: some servers merge the two.
+func TestTrailersOfHeadersInUse(t *testing.T) {
+	up := behind(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	p := run(t, parse(t, `
+upstreams: {main: {url: %q}}
+routes: [{upstream: main, match: {headers: {x-route: a}}}, {upstream: main}]
+client_header: x-client
+trusted_proxies: [192.0.2.0/24]
+rules:
+  - {name: a, limit: 9/s, missing: skip, key: "{host} {header.x-key}", cost: "{header.x-cost}", tiers: [{match: {headers: {x-tier: a}}, limit: 8/s}]}
+  - {name: b, limit: 9/s, match: {headers: {x-rule: a}}}
+`, up.URL))
+	names := "X-Sum, X-Route, X-Client, X-Key, X-Cost, X-Tier, X-Rule"
+	client := p.upload(t, "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: "+names+"\r\n\r\n"+
+		"5\r\n01234\r\n0\r\n"+strings.ReplaceAll(names, ", ", ": a\r\n")+": a\r\n\r\n")
+	require.Equal(t, 200, client.answer(t).StatusCode)
+	require.Equal(t, http.Header{"X-Sum": {"a"}}, up.last.Load().Trailer)
+}
