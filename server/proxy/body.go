@@ -187,8 +187,16 @@ func (b *requestBody) finish() {
 
 // delayClose makes net/http wait before it closes the connection of w. By default, it closes at once if
 // the client has asked for the end of the connection, and the reset can reach the client before the
-// response. An exceeded [http.MaxBytesReader] has no other effect.
+// response. An exceeded [http.MaxBytesReader] has this effect. It also ends the connection, as the client has asked.
+// It does not unwrap the writer of a middleware.
 func delayClose(w http.ResponseWriter) {
+	for {
+		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			break
+		}
+		w = outer.Unwrap()
+	}
 	_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
 }
 
