@@ -121,7 +121,7 @@ const refundTime = 5 * time.Second
 var errRefundPanicked = errors.New("ratelimit: the refund has panicked")
 
 // refund gives back what the request was charged, once. It goes on if ctx ends: handlers refund
-// requests whose client has left, and nobody can repeat a refund, because the store does not
+// requests whose client has left, and a refund cannot be repeated, because the store does not
 // remember what it has given back.
 func (c *charge) refund(ctx context.Context) (bool, error) {
 	c.refunding.Do(func() {

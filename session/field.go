@@ -75,8 +75,9 @@ func (f Field[T]) Delete(ctx context.Context) error {
 // if no other request has changed it meanwhile; otherwise it retries with the new
 // value, so that fn may run several times. It returns the error of fn, and changes
 // nothing then. Updates of one field in one process take turns, so that they rarely
-// retry: each try waits at most 50 ms for the ones before it, or until ctx ends, and an
-// update within another one does not wait. If many processes update a field all the time,
+// retry: each try waits at most 50 ms for the ones before it, or until ctx ends. Updates of
+// one request at the same time do not wait for one another. An update within fn is repeated
+// with fn; if it is of the same field, the outer one can only fail. If many processes update a field all the time,
 // Update gives up with [ErrConflict]. To count, a [Counter] costs less.
 //
 // A value that cannot be decoded is logged and is the zero value to fn. In a request

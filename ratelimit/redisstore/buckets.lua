@@ -115,7 +115,9 @@ end
 
 -- count returns the units in the newest bucket and a number of buckets before it.
 local function count(key, r, before, _, epoch, total)
-  return total - total_at(key, r, newest(r, epoch) - before, epoch, total)
+  local units = total - total_at(key, r, newest(r, epoch) - before, epoch, total)
+  if units < 0 then error(foreign, 0) end
+  return units
 end
 
 local function room(key, r, ...) return r.limit - count(key, r, r.window, ...) end

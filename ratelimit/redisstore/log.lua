@@ -27,7 +27,9 @@ local read = newest
 local function since(key, cut, at, sum)
   if sum == 0 or at <= cut then return 0 end
   local _, first, n = after(key, cut)
-  return sum - first + n
+  local units = sum - first + n
+  if units < 0 then error(foreign, 0) end
+  return units
 end
 
 local function room(key, r, at, sum) return r.limit - since(key, now - r.per, at, sum) end

@@ -5,7 +5,7 @@ local function pair(key, top)
   local s = try('GET', key)
   if not s then return end
   if type(s) == 'table' then fail(s) end
-  local a, b = match(s, '^(%d+) (%d+)$')
   if #s > 36 then error(foreign, 0) end
+  local a, b = match(s, '^(%d+) (%d+)$')
   return bounded(number(a)), bounded(number(b), top)
 end

@@ -22,15 +22,9 @@ end
 
 local function room(_, r, _, n) return r.limit - n end
 
--- increase adds to n. A foreign value of n may be a number for Lua and not for Redis.
-local function increase(key, more)
-  local reply = try('HINCRBY', key, 'n', digits(more))
-  if type(reply) == 'table' then error(match(reply.err, 'not an integer') and foreign or reply.err, 0) end
-end
-
 local function charge(key, _, more, _, ends, n)
   if n > 0 then
-    increase(key, more)
+    call('HSET', key, 'n', digits(n + more))
   else
     call('HSET', key, 'ends', digits(ends), 'n', digits(more))
     expire(key, ends - now)
@@ -51,6 +45,6 @@ local function count(_, _, _, _, n) return n end
 
 local function refund(key, _, less, at, _, ends, n)
   if at ~= ends or less > n then return false, ends, n end
-  increase(key, -less)
+  call('HSET', key, 'n', digits(n - less))
   return true, ends, n - less
 end
