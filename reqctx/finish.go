@@ -14,7 +14,7 @@ import (
 )
 
 // Host is a [Context] with what a server needs to begin, commit and end a request. Handlers get
-// the Context alone.
+// only &h.Context, from which [Key.Get] is fastest.
 //
 // Init and SetRemoteAddr must not be called concurrently with anything else.
 type Host struct{ Context }

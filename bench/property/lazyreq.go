@@ -29,7 +29,7 @@ func newRegistry(n int) *reqctx.Registry {
 //
 //go:noinline
 func newRequest(reg *reqctx.Registry) context.Context {
-	return reqctx.New(context.Background(), reg)
+	return &reqctx.New(context.Background(), reg).Context
 }
 
 func lazyHit() loop {
@@ -48,11 +48,11 @@ func lazyFirst(props int) loop {
 	reg := newRegistry(props)
 	return func(n int) error {
 		for range n {
-			c := reqctx.New(context.Background(), reg)
-			if v, err := keys[0].Get(c); v != ada || err != nil {
+			h := reqctx.New(context.Background(), reg)
+			if v, err := keys[0].Get(&h.Context); v != ada || err != nil {
 				return checkValue(v, err)
 			}
-			if err := c.Finish(); err != nil {
+			if err := h.Finish(); err != nil {
 				return err
 			}
 		}
