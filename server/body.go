@@ -8,17 +8,22 @@ import (
 	"sync/atomic"
 )
 
-// requestBody is a request's body as the client sends it. It records whether a read deadline
-// has passed: over HTTP/1, net/http then cancels the request's context, as if the client had gone.
+// requestBody is a request's body as the client sends it.
 type requestBody struct {
 	io.ReadCloser
+	ended atomic.Bool // all of it was read
+	// timedOut means that a read deadline has passed: over HTTP/1, net/http then cancels the
+	// request's context, as if the client had gone.
 	timedOut atomic.Bool
 }
 
 // Read implements [io.Reader].
 func (b *requestBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	switch {
+	case err == io.EOF:
+		b.ended.Store(true)
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		b.timedOut.Store(true)
 	}
 	return n, err

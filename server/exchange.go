@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/graceful"
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -100,6 +101,9 @@ func (x *exchange) complete() {
 		x.gate.open(http.StatusOK, true)
 	}
 	x.gate.deadline.extend(x.gate.ResponseWriter) // for what net/http has still to send
+	if x.body != nil && !x.body.ended.Load() && graceful.ClosesAtOnce(x.made) {
+		graceful.DelayClose(x.gate.ResponseWriter)
+	}
 	x.returned = true
 }
 

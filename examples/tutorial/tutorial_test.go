@@ -128,21 +128,6 @@ func mask(text string) string {
 	}))
 }
 
-// output returns what a command prints. An upload that is refused before its end is tried again if
-// its connection is cut: net/http gives curl half a second to read the response.
-func output(t *testing.T, dir, command string) []byte {
-	for try := 1; ; try++ {
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
-		cmd.Dir = dir
-		out, err := cmd.Output()
-		if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == 55 && try < 3 { // curl could not send
-			continue
-		}
-		require.NoError(t, err, command)
-		return out
-	}
-}
-
 // TestDocumentedOutput runs the page's commands and compares what they print. "go run ." restarts the
 // program of the step.
 func TestDocumentedOutput(t *testing.T) {
@@ -174,11 +159,13 @@ func TestDocumentedOutput(t *testing.T) {
 					stop = start(t, filepath.Join(bin, folder), dir, addr)
 					continue
 				}
-				in := dir
+				cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(command, "127.0.0.1:8080", addr))
+				cmd.Dir = dir
 				if strings.HasPrefix(command, "go ") {
-					in = folder
+					cmd.Dir = folder
 				}
-				out := output(t, in, strings.ReplaceAll(command, "127.0.0.1:8080", addr))
+				out, err := cmd.Output()
+				require.NoError(t, err, command)
 				printed += strings.ReplaceAll(strings.ReplaceAll(string(out), "\r", ""), addr, "127.0.0.1:8080")
 			}
 			if *update {

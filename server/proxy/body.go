@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -183,21 +182,6 @@ func (b *requestBody) finish() {
 		_ = b.control.SetReadDeadline(deadlineAfter(lingerTime))
 		b.reading.Unlock()
 	}
-}
-
-// delayClose makes net/http wait before it closes the connection of w. By default, it closes at once if
-// the client has asked for the end of the connection, and the reset can reach the client before the
-// response. An exceeded [http.MaxBytesReader] has this effect. It also ends the connection, as the client has asked.
-// It does not unwrap the writer of a middleware.
-func delayClose(w http.ResponseWriter) {
-	for {
-		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			break
-		}
-		w = outer.Unwrap()
-	}
-	_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
 }
 
 // errorStatus returns the status for a body that could not be read, 0 if it could. If the request was

@@ -98,8 +98,8 @@ func (w *responseWriter) prepareEnd() {
 		return
 	}
 	w.body.finish()
-	if w.r.Close && !w.http2 && !w.body.hasEnded() {
-		delayClose(w.ResponseWriter)
+	if graceful.ClosesAtOnce(w.r) && !w.body.hasEnded() {
+		graceful.DelayClose(w.ResponseWriter)
 	}
 }
 
