@@ -130,8 +130,8 @@ func TestBatchesWithACycleOfKeys(t *testing.T) {
 	}
 }
 
-// A value whose batch needs the value is a cycle, also if another value's key is what
-// the batch needs it for.
+// If a value reads a batch whose function reads the value, that is a cycle. It is one even if
+// the function reads the value only for another key.
 func TestBatchInACycle(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
 		owner := s

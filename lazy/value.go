@@ -226,7 +226,7 @@ func newValueFlight[T any](v *Value[T], ctx context.Context, inline bool) *value
 	return f
 }
 
-// valueWait is what a caller of a Value waits for.
+// valueWait is a caller's wait for a Value: for a flight, or for nothing if the outcome is there.
 type valueWait[T any] struct {
 	kept   *result[T]      // the outcome, if it is there
 	flight *valueFlight[T] // otherwise the computation

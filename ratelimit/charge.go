@@ -144,7 +144,7 @@ func (c *charge) refund(ctx context.Context) (bool, error) {
 	return c.refunded, c.refundErr
 }
 
-// Decision is what one rule decided when its policy was taken from. It holds no key.
+// Decision is the result of one rule of a take. It does not contain the request's key.
 type Decision struct {
 	Policy string
 	Quota  string // the rule's name in header fields: the policy's, or with the rule's after a dot

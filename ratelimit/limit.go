@@ -195,11 +195,11 @@ func (l Limit) CountIn(d time.Duration) (int64, error) {
 	return t.countIn(l.ctx, d)
 }
 
-// Refund gives back what Take has charged, once: further calls return the same. If the limit's
-// context ends, such as when the client leaves, it still waits for the store, for 5 seconds at
-// most. It returns false if nothing was charged, or if the store
-// no longer keeps the charge. Take goes on to return its result, and charges no more. The
-// response's header shows the refund, unless it is out or a middleware has written it.
+// Refund gives back the units that Take has charged, once: further calls return the same. It
+// waits for the store even if the client leaves, for 5 seconds at most. It returns false if
+// nothing was charged, or if the store no longer keeps the charge. Take goes on to return its
+// result, and charges no more. The response's header shows the refund, unless it is out or a
+// middleware has written it.
 func (l Limit) Refund() (bool, error) {
 	if err := l.missing(); err != nil {
 		return false, err

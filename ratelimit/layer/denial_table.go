@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// denial is what the store last reported of a key and a rule. It is immutable once it is in a table.
+// denial is the store's latest denial of a key by a rule. It does not change once it is in a table.
 type denial struct {
 	key  string
 	rule ratelimit.Rule

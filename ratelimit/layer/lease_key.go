@@ -65,7 +65,7 @@ func (h *heldLease) result(n, left int64, now time.Duration) ratelimit.Result {
 	return res
 }
 
-// keyState is what the layer keeps of one key of one rule. The caller of its methods holds mu.
+// keyState is the layer's state for one key of one rule. The caller of its methods holds mu.
 type keyState struct {
 	rule *leaseRule
 	key  string
@@ -110,7 +110,8 @@ func (k *keyState) available(now time.Duration) int64 {
 	return k.current.Load().available(now) + k.next.available(now)
 }
 
-// countDemand adds to the demand what was spent of a lease of which so many units are left.
+// countDemand adds the units that were spent from a lease to the demand. left is the number of units
+// that remain in the lease.
 func (k *keyState) countDemand(h *heldLease, left int64, now time.Duration) {
 	if left != ended {
 		k.demand.add(h.size-left-h.counted, now, k.rule.lifetime)

@@ -119,7 +119,7 @@ type table struct {
 	used  int
 }
 
-// entry is what a shard remembers of one counter. Pointers to entries are good until the
+// entry is one counter in a shard. Pointers to entries are valid until the
 // next insert or remove.
 type entry struct {
 	// hash is that of the key and the counter, 0 in a gap. Its lowest bit reports whether
