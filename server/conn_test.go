@@ -139,7 +139,8 @@ func TestConnProperties(t *testing.T) {
 			require.Equal(t, time.Second, time.Since(began))
 			require.ErrorIs(t, c.Resolve("slow1", "nobody"), reqctx.ErrNoProperty)
 			require.NoError(t, c.Go("waits", func(ctx context.Context) error {
-				<-ctx.Done()
+				<-ctx.Done() // before that of the connection
+				<-c.Context().Done()
 				cause <- context.Cause(c.Context())
 				return ctx.Err()
 			}))
