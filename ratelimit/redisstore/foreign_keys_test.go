@@ -130,7 +130,7 @@ func foreignValues(own string) map[string]put {
 }
 
 // algorithmName returns the name of a rule's algorithm in scripts and in foreignValues.
-func algorithmName(r ratelimit.Rule) string { return algorithmOf(r).name }
+func algorithmName(r ratelimit.Rule) string { return algorithmOf(r.Layout()).name }
 
 // TestForeignKeysFailOnlyTheirCallers checks calls that share a script: those for a foreign key fail,
 // and those for a valid key succeed.
@@ -139,7 +139,7 @@ func TestForeignKeysFailOnlyTheirCallers(t *testing.T) {
 		eachRule(t, block, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 			key, own := keyOf(s, "k", r), algorithmName(r)
 			if block.After > 0 {
-				key, own = s.counterKey("k", blockName(r)), "block"
+				key, own = blockKeyOf(s, "k", r), "block"
 			}
 			for what, put := range foreignValues(own) {
 				c.Del(t.Context(), key)

@@ -87,7 +87,7 @@ func (s *Store) groupCall(ops []ratelimit.Op, rules []*ruleArgs) (c redispipe.Ca
 		if a.block != "" {
 			block = keyNumber(s.counterKey(op.Key, a.block))
 		}
-		n, at, generation := op.N, inMicroseconds(op.Prepaid), int64(0)
+		n, at, generation := op.N, storage.Micros(op.Prepaid), int64(0)
 		if op.Kind == ratelimit.Refund {
 			n, at, generation = a.receiptArgs(op)
 		}
@@ -102,8 +102,8 @@ func (s *Store) groupCall(ops []ratelimit.Op, rules []*ruleArgs) (c redispipe.Ca
 func (a *ruleArgs) receiptArgs(op *ratelimit.Op) (n, at, generation int64) {
 	const exact = 1 << 53 // up to here Lua's numbers are integers
 	c := &op.Receipt
-	if c.Counter != a.receiptCounter(op.Key) || c.N < 1 || min(c.At, c.Generation) < 0 || max(c.N, c.At) > exact ||
-		c.Generation > exact && op.Rule.Algorithm() != "gcra" {
+	if c.Counter != fnv1a(a.hash, op.Key) || c.N < 1 || min(c.At, c.Generation) < 0 || max(c.N, c.At) > exact ||
+		c.Generation > exact && op.Rule.Layout().Algorithm != storage.GCRA {
 		return 0, 0, 0
 	}
 	return c.N, c.At, c.Generation

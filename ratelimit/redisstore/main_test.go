@@ -50,3 +50,8 @@ func do(t *testing.T, s *Store, ops ...ratelimit.Op) []ratelimit.Result {
 func keyOf(s *Store, subject string, r ratelimit.Rule) string {
 	return s.counterKey(subject, counterName(r))
 }
+
+// blockKeyOf returns the name of what r's block remembers of a subject.
+func blockKeyOf(s *Store, subject string, r ratelimit.Rule) string {
+	return s.counterKey(subject, s.ruleArgsFor(&ratelimit.Op{Rule: r}).block)
+}

@@ -1,14 +1,15 @@
 package redisstore
 
 import (
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // ruleArgs holds the script arguments of a rule, with the interval of its counts and adds, and how to
@@ -16,7 +17,7 @@ import (
 type ruleArgs struct {
 	algorithm *algorithm
 	counter   string // see counterName
-	block     string // see blockName
+	block     string // the name of what its block remembers, "" without one
 	hash      uint64 // identifies the rule's counters
 	now       int64  // of a test's clock, 0 for the server's
 	args      []any  // the rule, in the form that its algorithm's script reads
@@ -67,32 +68,41 @@ func (s *Store) ruleArgsFor(op *ratelimit.Op) *ruleArgs {
 }
 
 func (s *Store) newRuleArgs(key ruleKey) *ruleArgs {
-	r := key.rule
-	a := &ruleArgs{
-		algorithm: algorithmOf(r), counter: counterName(r), block: blockName(r), now: key.now,
-		limit: r.Limit(), burst: r.Burst(), per: r.Per().Microseconds(),
-	}
+	l := key.rule.Layout()
+	a := &ruleArgs{algorithm: algorithmOf(l), now: key.now, limit: l.Limit, burst: l.Burst, per: l.Per}
 	if a.algorithm == nil {
 		return nil
 	}
+	a.counter = counterName(key.rule)
+	if l.BlockAfter > 0 {
+		a.block = fmt.Sprintf("%s:block:%d/%v", a.counter, l.BlockAfter, key.rule.Block().For)
+	}
 	const offset = 14695981039346656037
 	a.hash = fnv1a(offset, s.prefix+a.counter+"\x00")
-	a.args = ruleNumbers(r)
-	a.blockArgs = []any{r.Block().After, a.per, r.Block().For.Microseconds()}
+	a.args = ruleNumbers(l)
+	a.blockArgs = []any{l.BlockAfter, l.Per, l.BlockFor}
 	a.makeBatches(s, key)
 	return a
 }
 
-// ruleNumbers returns the numbers of a rule, as its algorithm's script reads them.
-func ruleNumbers(r ratelimit.Rule) []any {
-	switch r.Algorithm() {
-	case "buckets":
-		ttl := max(r.Expiry(), r.Span()+r.Interval())
-		return []any{r.Limit(), r.Interval().Microseconds(), int64(r.Span()/r.Interval()) + 1, bucketCount(r.Per(), r), milliseconds(ttl)}
-	case "gcra":
-		return []any{r.Limit(), r.Per().Microseconds(), r.Burst()}
+// algorithmOf returns the algorithm of a rule, nil if the store has none.
+func algorithmOf(l *storage.Layout) *algorithm {
+	if l.Stream {
+		return algorithms["stream"]
 	}
-	return []any{r.Limit(), r.Per().Microseconds()}
+	return algorithms[l.Algorithm.String()]
+}
+
+// ruleNumbers returns the numbers of a rule, as its algorithm's script reads them.
+func ruleNumbers(l *storage.Layout) []any {
+	switch l.Algorithm {
+	case storage.Buckets:
+		ttl := max(l.Expiry, l.Span+l.Interval)
+		return []any{l.Limit, l.Interval, l.Span/l.Interval + 1, ceilDiv(l.Per, l.Interval), ceilDiv(ttl, 1000)}
+	case storage.GCRA:
+		return []any{l.Limit, l.Per, l.Burst}
+	}
+	return []any{l.Limit, l.Per}
 }
 
 // makeBatches makes the batches in which ops with this rule share script calls. Equal ops on one key are
@@ -100,8 +110,9 @@ func ruleNumbers(r ratelimit.Rule) []any {
 // several adds does not say when the next unit passed after the first.
 func (a *ruleArgs) makeBatches(s *Store, key ruleKey) {
 	args := append([]any{key.now}, a.args...)
-	counting := append(slices.Clone(args), intervalArg(key.rule, key.interval))
-	isLog := key.rule.Algorithm() == "log"
+	l := key.rule.Layout()
+	counting := append(slices.Clone(args), intervalArg(l, key.interval))
+	isLog := l.Algorithm == storage.Log
 	batch := func(kind ratelimit.Kind, args []any, width int, join bool) {
 		a.batches[kind] = redispipe.Batch{Script: s.scripts.ops[kind][a.algorithm.name], Args: args, Width: width, Max: s.batch, Join: join}
 	}
@@ -110,9 +121,6 @@ func (a *ruleArgs) makeBatches(s *Store, key ruleKey) {
 	batch(ratelimit.Count, counting, 1, true)
 	batch(ratelimit.Add, counting, 2+a.algorithm.width, !isLog && a.limit == 0)
 }
-
-// receiptCounter returns the Counter of the receipts of a key.
-func (a *ruleArgs) receiptCounter(key string) uint64 { return fnv1a(a.hash, key) }
 
 // fnv1a extends a 64-bit FNV-1a hash, which is the same in every process.
 func fnv1a(hash uint64, s string) uint64 {
@@ -124,28 +132,18 @@ func fnv1a(hash uint64, s string) uint64 {
 }
 
 // intervalArg returns the interval of an op, in buckets before the newest or in microseconds.
-func intervalArg(r ratelimit.Rule, d time.Duration) int64 {
+func intervalArg(l *storage.Layout, d time.Duration) int64 {
+	interval := storage.Micros(d)
 	if d == 0 {
-		d = r.Per()
+		interval = l.Per
 	}
-	if r.Interval() > 0 {
-		return bucketCount(d, r)
+	if l.Interval > 0 {
+		return ceilDiv(interval, l.Interval)
 	}
-	return inMicroseconds(d)
+	return interval
 }
 
-// bucketCount returns the number of buckets before the newest that an interval touches.
-func bucketCount(d time.Duration, r ratelimit.Rule) int64 {
-	return int64((d + r.Interval() - 1) / r.Interval())
-}
-
-func inMicroseconds(d time.Duration) int64 {
-	return int64((d + time.Microsecond - 1) / time.Microsecond)
-}
-
-func milliseconds(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
-}
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
 // braces keeps a subject's own braces from ending the hash tag: one that begins with
 // "}" would make it empty, and so put the subject's counters into different slots.
@@ -163,30 +161,18 @@ func (s *Store) counterKey(subject string, counter string) string {
 // rules have the same one if, and only if, they share a counter: limits, the expiry and
 // the block are not in it.
 func counterName(r ratelimit.Rule) string {
-	name := r.Algorithm() + ":"
 	l := r.Layout()
-	if l.Stream {
-		name = "stream:"
-	}
+	name := algorithmOf(l).name + ":"
 	if l.Named {
 		name += l.Name + ":" + r.Per().String()
 	} else {
 		name += l.Name // made of the Per
 	}
-	if derived := l.Span == l.Per && l.Buckets == 20; r.Interval() > 0 && !derived {
+	if derived := l.Span == l.Per && l.Buckets == 20; l.Interval > 0 && !derived {
 		name += "/" + r.Interval().String()
 		if l.Span != l.Per {
 			name += "/" + r.Span().String()
 		}
 	}
 	return name
-}
-
-// blockName returns the name of what the rule's block remembers, "" if it has none.
-func blockName(r ratelimit.Rule) string {
-	b := r.Block()
-	if b.After == 0 {
-		return ""
-	}
-	return counterName(r) + ":block:" + strconv.Itoa(b.After) + "/" + b.For.String()
 }

@@ -148,7 +148,7 @@ func TestChargeRepairsLostTTL(t *testing.T) {
 			}
 			repairs(keyOf(s, "k", r), ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Add})
 			if block.After > 0 {
-				repairs(s.counterKey("k", blockName(r)), all)
+				repairs(blockKeyOf(s, "k", r), all)
 			}
 		})
 	}

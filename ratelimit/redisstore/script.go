@@ -57,14 +57,6 @@ var algorithms = map[string]*algorithm{
 	"gcra":    {"gcra", pairLua + gcraLua, 2, gcraQuota},
 }
 
-// algorithmOf returns the algorithm of a rule, nil if the store has none.
-func algorithmOf(r ratelimit.Rule) *algorithm {
-	if r.Layout().Stream {
-		return algorithms["stream"]
-	}
-	return algorithms[r.Algorithm()]
-}
-
 // scripts are the store's scripts. Each has only the algorithms that it needs: for one op on many keys
 // there is a script for each kind and algorithm. The group scripts have one algorithm, or all of them
 // if their name is "mixed".

@@ -16,7 +16,7 @@ func sharesCall(op *ratelimit.Op) bool {
 	case ratelimit.Add, ratelimit.Count:
 		return true
 	case ratelimit.Take, ratelimit.Peek:
-		return op.Prepaid == 0 && op.Rule.Block().After == 0
+		return op.Prepaid == 0 && op.Rule.Layout().BlockAfter == 0
 	}
 	return false
 }
@@ -152,7 +152,7 @@ func (a *ruleArgs) chargedResult(c counterReply, key string, n int64) ratelimit.
 	q := a.algorithm.quota(a, c, 1)
 	res := a.quotaResult(q)
 	res.Allowed = true
-	res.Receipt = ratelimit.Receipt{Counter: a.receiptCounter(key), N: n, At: q.at, Generation: q.generation}
+	res.Receipt = ratelimit.Receipt{Counter: fnv1a(a.hash, key), N: n, At: q.at, Generation: q.generation}
 	return res
 }
 

@@ -81,7 +81,7 @@ func Pending(takes []ratelimit.Op, id uint64) int64 {
 	return n
 }
 
-// maxCount is the largest count and limit: what a double, and so Lua, holds exactly.
+// maxCount is the largest count and limit: a double, and so Lua, holds every integer up to it.
 const maxCount = 1 << 53
 
 // Validate returns what is wrong with ops apart from any store's state: [ratelimit.ErrOp],
@@ -116,8 +116,10 @@ func validate(op *ratelimit.Op, before []ratelimit.Op) error {
 			return err
 		}
 	}
-	if err := validatePrepaid(op, before); err != nil {
-		return err
+	if op.Prepaid != 0 || len(before) > 0 && before[0].Prepaid != 0 {
+		if err := validatePrepaid(op, before); err != nil {
+			return err
+		}
 	}
 	switch op.Kind {
 	case ratelimit.Add, ratelimit.Count:
@@ -130,8 +132,11 @@ func validate(op *ratelimit.Op, before []ratelimit.Op) error {
 // caller's mistake even if it is also too much to count.
 func validateN(op *ratelimit.Op, before []ratelimit.Op) error {
 	l := op.Rule.Layout()
-	n, most := op.N, maxUnits(l)
-	if op.Kind == ratelimit.Take && 1 <= n && n <= most {
+	n, most := op.N, int64(maxCount)
+	if l.Algorithm == GCRA {
+		most = gcra.MaxUnits(l.Per)
+	}
+	if op.Kind == ratelimit.Take && len(before) > 0 && 1 <= n && n <= most {
 		n += Pending(before, l.ID)
 	}
 	switch {
@@ -147,14 +152,6 @@ func validateN(op *ratelimit.Op, before []ratelimit.Op) error {
 		return errtext.New(fmt.Sprintf("%v that can be counted: n is %d, want at most %d", ratelimit.ErrTooLarge, n, most), ratelimit.ErrTooLarge, ratelimit.ErrOverflow)
 	}
 	return nil
-}
-
-// maxUnits returns how many units an op and a counter can have, so that the arithmetic stays exact.
-func maxUnits(l *Layout) int64 {
-	if l.Algorithm == GCRA {
-		return gcra.MaxUnits(l.Per)
-	}
-	return maxCount
 }
 
 func validateInterval(op *ratelimit.Op) error {
@@ -175,10 +172,8 @@ func validateInterval(op *ratelimit.Op) error {
 // validatePrepaid checks op's Prepaid: only a take that is a group of its own can have one.
 func validatePrepaid(op *ratelimit.Op, before []ratelimit.Op) error {
 	switch {
-	case len(before) > 0 && (op.Prepaid != 0 || before[0].Prepaid != 0):
+	case len(before) > 0:
 		return fmt.Errorf("%w: Prepaid in a group of several", ratelimit.ErrOp)
-	case op.Prepaid == 0:
-		return nil
 	case op.Kind != ratelimit.Take:
 		return fmt.Errorf("%w: Prepaid of a %v", ratelimit.ErrOp, op.Kind)
 	}
