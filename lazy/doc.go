@@ -6,8 +6,8 @@
 //   - [In] makes a Value that belongs to a [Scope] and is computed on first use.
 //   - [Go] makes one that is computed at once: a task whose result is read later.
 //   - [All] waits for several values in parallel.
-//   - [NewMemo] makes a function that is computed once for each argument.
-//   - [NewBatch] and [BatchIn] load lists with one call: see [Batch.GetAll].
+//   - [NewBatch] and [BatchIn] make a [Batch], which loads the values of many keys with one
+//     call.
 //   - [Flight] is the engine of all of these, for packages that keep values in a form of
 //     their own, as reqctx does.
 //

@@ -31,27 +31,3 @@ func ExampleBatch() {
 	// grace
 	// barbara
 }
-
-// A Memo over a Batch loads each thing once, and things that are asked for together in
-// one call.
-func ExampleMemo() {
-	s := lazy.NewScope(context.Background())
-	defer s.Close()
-	squares := lazy.NewBatch(func(_ context.Context, ns []int) (map[int]int, error) {
-		fmt.Println("computing", ns)
-		found := map[int]int{}
-		for _, n := range ns {
-			found[n] = n * n
-		}
-		return found, nil
-	})
-	memo := lazy.MemoIn(s, squares.Get)
-	for range 2 {
-		n, err := memo.Get(s.Context(), 12)
-		fmt.Println(n, err)
-	}
-	// Output:
-	// computing [12]
-	// 144 <nil>
-	// 144 <nil>
-}

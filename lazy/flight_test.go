@@ -212,18 +212,3 @@ func TestChannelMadeAfterCompleteIsClosed(t *testing.T) {
 		t.Fatal("the waiter would block for ever")
 	}
 }
-
-func TestMemoDropsAnAbandonedArgument(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := NewMemo(func(context.Context, int) (int, error) {
-			<-time.After(time.Hour) // does not notice that it is cancelled
-			return 1, nil
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := m.Get(ctx, 1)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Empty(t, m.values)
-		<-time.After(2 * time.Hour)
-	})
-}

@@ -166,13 +166,6 @@ func (v *Value[T]) Name() string {
 	return funcName(v.fn)
 }
 
-// idle reports whether the value has no outcome and is not being computed.
-func (v *Value[T]) idle() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.res.Load() == nil && (v.flight == nil || v.flight.isAbandoned())
-}
-
 // join returns what a caller with ctx waits for. With wait the caller is added to the
 // waiters of the computation.
 func (v *Value[T]) join(ctx context.Context, inline, wait bool) valueWait[T] {

@@ -20,9 +20,8 @@
 // resolves several in parallel, and [Context.Prefetch] begins to resolve those that the
 // handler is going to read.
 //
-// A [Memo] is a property with an argument. A [Batch] is one that loads a list of arguments
-// with one call: see [Batch.GetAll]. A test gives a request the value of a property with
-// [Preset].
+// A [Batch] is a property with an argument. It loads a list of arguments with one call: see
+// [Batch.GetAll]. A test gives a request the value of a property with [Preset].
 //
 // A request has three phases. Properties are resolved and set; then [Host.Commit],
 // called by the server before the response's header goes out, saves those that have

@@ -87,27 +87,6 @@ func ExampleResolve() {
 	// ada <nil> true
 }
 
-// A Memo is a property with an argument.
-func ExampleMemo() {
-	price := reqctx.NewMemo[string, int]("price")
-	reg := reqctx.NewRegistry(reqctx.Options{})
-	reqctx.ProvideMemo(reg, price, func(_ context.Context, item string) (int, error) {
-		fmt.Println("asking for", item)
-		return len(item), nil
-	})
-
-	c := reqctx.New(context.Background(), reg)
-	for _, item := range []string{"tea", "coffee", "tea"} {
-		fmt.Println(price.Get(c, item))
-	}
-	// Output:
-	// asking for tea
-	// 3 <nil>
-	// asking for coffee
-	// 6 <nil>
-	// 3 <nil>
-}
-
 // Set calls Store before the value changes.
 func ExampleKey_Set() {
 	theme := reqctx.NewKey[string]("theme")

@@ -162,40 +162,6 @@ func lookup(ctx context.Context, id int32, name string) (*Context, *binding, err
 	return nil, nil, first.table.unknown(name)
 }
 
-// Memo is a property with an argument, which is computed at most once for each argument
-// in a request. Make memos once, in package-level variables, like keys.
-type Memo[K comparable, V any] struct {
-	key Key[*lazy.Memo[K, V]]
-}
-
-// NewMemo returns a new memo property. By name, the property is its *lazy.Memo.
-func NewMemo[K comparable, V any](name string) Memo[K, V] {
-	return Memo[K, V]{NewKey[*lazy.Memo[K, V]](name)}
-}
-
-// ProvideMemo adds the property to a registry. fn runs under the request's context, at
-// most once at a time for an argument; the request keeps its results and errors, except
-// cancellations that are not the request's. ProvideMemo panics as [Provide] does.
-func ProvideMemo[K comparable, V any](reg *Registry, m Memo[K, V], fn func(ctx context.Context, arg K) (V, error)) {
-	ProvideState(reg, m.key, func(ctx context.Context) (*lazy.Memo[K, V], error) {
-		return lazy.MemoIn(From(ctx).tasks(), fn), nil
-	})
-}
-
-// Name returns the property's name.
-func (m Memo[K, V]) Name() string { return m.key.name }
-
-// Get returns the result for arg in ctx's request, computing it first if necessary.
-// Readers share it as they share a property.
-func (m Memo[K, V]) Get(ctx context.Context, arg K) (V, error) {
-	memo, err := m.key.Get(ctx)
-	if err != nil {
-		var zero V
-		return zero, err
-	}
-	return memo.Get(ctx, arg)
-}
-
 // Batch is a property with an argument that is resolved for many arguments at once, as
 // [lazy.Batch] documents: GetAll is the way to load a list. Values and errors are kept
 // for the request. Make batches once, in package-level variables, like keys.

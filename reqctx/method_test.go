@@ -2,7 +2,6 @@ package reqctx_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -16,49 +15,15 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-func TestMemoIsKeptForTheRequest(t *testing.T) {
-	square := reqctx.NewMemo[int, int]("square")
-	reg := quiet()
-	var calls []int
-	fail := errors.New("fail")
-	reqctx.ProvideMemo(reg, square, func(_ context.Context, n int) (int, error) {
-		calls = append(calls, n)
-		if n < 0 {
-			return 0, fail
-		}
-		return n * n, nil
-	})
-	for range 2 { // each request has its own
-		c := reqctx.New(t.Context(), reg)
-		for range 2 {
-			got, err := square.Get(c, 3)
-			require.NoError(t, err)
-			require.Equal(t, 9, got)
-			_, err = square.Get(c, -1)
-			require.ErrorIs(t, err, fail, "errors too")
-		}
-		v, err := c.Get("square")
-		require.NoError(t, err)
-		require.IsType(t, (*lazy.Memo[int, int])(nil), v)
-		require.NoError(t, c.Finish())
-		_, err = square.Get(c, 3)
-		require.ErrorIs(t, err, reqctx.ErrFinished)
-	}
-	require.Equal(t, []int{3, -1, 3, -1}, calls)
-	_, err := square.Get(t.Context(), 1)
-	require.ErrorIs(t, err, reqctx.ErrNoRequest)
-	require.Equal(t, "square", square.Name())
-}
-
-func TestMemoRunsOnTheReadersGoroutine(t *testing.T) {
-	m := reqctx.NewMemo[int, bool]("m")
+func TestBatchRunsOnTheReadersGoroutine(t *testing.T) {
+	load := reqctx.NewBatch[int, bool]("load")
 	reg := quiet()
 	type key struct{}
-	reqctx.ProvideMemo(reg, m, func(ctx context.Context, _ int) (bool, error) {
-		return reqctx.From(ctx) != nil && ctx.Value(key{}) == "request", nil
+	reqctx.ProvideBatch(reg, load, func(ctx context.Context, _ []int) (map[int]bool, error) {
+		return map[int]bool{1: reqctx.From(ctx) != nil && ctx.Value(key{}) == "request"}, nil
 	})
 	c := reqctx.New(context.WithValue(t.Context(), key{}, "request"), reg)
-	got, err := m.Get(context.WithValue(c, key{}, "reader"), 1)
+	got, err := load.Get(context.WithValue(c, key{}, "reader"), 1)
 	require.NoError(t, err)
 	require.True(t, got, "under the request's context")
 	require.True(t, c.Idle(), "nothing is left to finish")

@@ -222,7 +222,7 @@ func presetOf(ctx context.Context) *preset {
 //	srv.ServeHTTP(w, r.WithContext(reqctx.Preset(r.Context(), User, fake)))
 //
 // key must be the one that was given to [Provide], which [Host.PresetErr] checks. The
-// properties session, params and ratelimit, and every [Memo] and [Batch], have keys of their
+// properties session, params and ratelimit, and every [Batch], have keys of their
 // own and cannot be preset; a test gives them a memory store, a request or another registry.
 func Preset[T any](ctx context.Context, key Key[T], v T) context.Context {
 	presetsUsed.Store(true)
