@@ -178,12 +178,9 @@ func NewBatch[K comparable, V any](name string) Batch[K, V] {
 // the function of [lazy.BatchIn]. ProvideBatch panics as [Provide] does.
 func ProvideBatch[K comparable, V any](reg *Registry, b Batch[K, V], fn func(ctx context.Context, args []K) (map[K]V, error)) {
 	ProvideState(reg, b.key, func(ctx context.Context) (*lazy.Batch[K, V], error) {
-		return lazy.BatchIn(From(ctx).tasks(), b.Name(), fn), nil
+		return lazy.BatchIn(From(ctx).tasks(), b.key.name, fn), nil
 	})
 }
-
-// Name returns the property's name.
-func (b Batch[K, V]) Name() string { return b.key.name }
 
 // Get returns the value for arg in ctx's request. Gets that are made at the same moment
 // usually share a call of the function.

@@ -159,7 +159,6 @@ func TestBatchOfASingleReader(t *testing.T) {
 	require.Equal(t, 1, got)
 	_, err = load.Get(c, 2)
 	require.ErrorIs(t, err, lazy.ErrMissing)
-	require.Equal(t, "load", load.Name())
 	v, err := c.Get("load")
 	require.NoError(t, err)
 	require.IsType(t, (*lazy.Batch[int, int])(nil), v)
