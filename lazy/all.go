@@ -33,7 +33,7 @@ func All(ctx context.Context, ws ...Waiter) error {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			guard("wait", func() error { return w.Wait(ctx) }, func(err error, p *PanicError) {
+			Guard("wait", func() error { return w.Wait(ctx) }, func(err error, p *PanicError) {
 				if err == nil {
 					return
 				}

@@ -100,6 +100,25 @@ func TestRule7PathLeavesOutWhatIsBefore(t *testing.T) {
 	require.EqualError(t, err, "lazy: cycle: "+b.Name()+" -> "+c.Name()+" -> "+b.Name())
 }
 
+// A value that closes a scope waits for the scope's tasks, and for what they wait for.
+func TestRule7CycleThroughATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var closes, other *lazy.Value[int]
+		found := make(chan error, 1)
+		closes = lazy.New(func(ctx context.Context) (int, error) {
+			s := lazy.NewScope(ctx)
+			err := s.Spawn("task", func(ctx context.Context) error {
+				found <- other.Wait(context.WithoutCancel(ctx)) // does not leave when the scope closes
+				return nil
+			})
+			return 1, errors.Join(err, s.Close())
+		})
+		other = lazy.New(closes.Get)
+		require.NoError(t, closes.Wait(t.Context()))
+		require.Equal(t, []string{closes.Name(), other.Name(), closes.Name()}, cycleOf(t, <-found))
+	})
+}
+
 func TestRule7CycleAcrossGoroutines(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {

@@ -87,19 +87,17 @@ func (f *Flight) join() bool {
 }
 
 // Start computes: inline, while caller waits, which is the [Current] flight of this goroutine or
-// nil; or else on a new goroutine. It returns normally even if Compute
-// panics. If the scope is closed, Start only calls Finish, and reports false.
-func (f *Flight) Start(caller *Flight, inline bool) bool {
+// nil; or else on a new goroutine. It returns normally even if Compute panics. If the scope is
+// closed, Start only calls Finish.
+func (f *Flight) Start(caller *Flight, inline bool) {
 	switch {
 	case f.scope != nil && !f.scope.enter():
 		f.work.Finish(ErrClosed)
-		return false
 	case inline:
 		f.run(caller)
 	default:
 		go f.run(nil)
 	}
-	return true
 }
 
 func (f *Flight) run(caller *Flight) {

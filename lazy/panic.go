@@ -49,9 +49,9 @@ func NewPanicError(name string, v any) *PanicError {
 	return &PanicError{Name: name, Value: v, Stack: debug.Stack()}
 }
 
-// guard calls fn and then end, with fn's error, its panic (which stops here), or
+// Guard calls fn and then end, with fn's error, its panic (which stops here), or
 // [ErrGoexit] if fn ends its goroutine.
-func guard(name string, fn func() error, end func(err error, panics *PanicError)) {
+func Guard(name string, fn func() error, end func(err error, panics *PanicError)) {
 	err := ErrGoexit
 	var panics *PanicError
 	defer func() {

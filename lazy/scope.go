@@ -69,33 +69,18 @@ func (s *Scope) OnClose(fn func() error) {
 // Spawn runs fn on a goroutine that Close waits for. Close returns fn's error, panic or
 // [ErrGoexit] with its name. On a closed scope Spawn returns [ErrClosed] and runs nothing.
 func (s *Scope) Spawn(name string, fn func(ctx context.Context) error) error {
-	t := &task{name: name, fn: fn}
-	t.Init(s.ctx, s, t)
-	if !t.Start(nil, false) {
+	if !s.enter() {
 		return ErrClosed
 	}
+	go func() {
+		defer s.exit()
+		Guard(name, func() error { return fn(s.ctx) }, func(err error, _ *PanicError) {
+			if err != nil {
+				s.reportOrphan(fmt.Errorf("task %q: %w", name, err))
+			}
+		})
+	}()
 	return nil
-}
-
-// task is a spawned function. Only the scope waits for it.
-type task struct {
-	Flight
-	name string
-	fn   func(ctx context.Context) error
-	err  error
-}
-
-func (t *task) Name() string                { return t.name }
-func (t *task) Compute(ctx context.Context) { t.err = t.fn(ctx) }
-
-func (t *task) Finish(abnormal error) {
-	if abnormal != nil {
-		t.err = abnormal
-	}
-	if t.err != nil && abnormal != ErrClosed { // which Spawn returns
-		t.scope.reportOrphan(fmt.Errorf("task %q: %w", t.name, t.err))
-	}
-	t.Complete(nil)
 }
 
 // Cancel cancels the scope's context with [ErrClosed] and does not wait. If the context that
@@ -158,7 +143,7 @@ func (s *Scope) popCloser() (func() error, bool) {
 }
 
 func (s *Scope) runCloser(fn func() error) {
-	guard("OnClose", fn, func(err error, _ *PanicError) { s.reportOrphan(err) })
+	Guard("OnClose", fn, func(err error, _ *PanicError) { s.reportOrphan(err) })
 }
 
 // reportOrphan has Close return err, which no caller gets. s may be nil.

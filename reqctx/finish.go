@@ -368,16 +368,11 @@ func (c *Context) close(out *outcome, report func(error)) {
 // closeOne calls a function and reports its error. A panic is an error, so that the
 // others are called too, and so is the end of the goroutine.
 func closeOne(name string, fn func() error, report func(error)) {
-	err := lazy.ErrGoexit
-	defer func() {
-		if v := recover(); v != nil {
-			err = lazy.NewPanicError(name, v)
-		}
+	lazy.Guard(name, fn, func(err error, _ *lazy.PanicError) {
 		if err != nil {
 			report(fmt.Errorf("reqctx: closing %q: %w", name, err))
 		}
-	}()
-	err = fn()
+	})
 }
 
 // closing reports whether the request is closing or finished.
