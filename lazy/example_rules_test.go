@@ -135,13 +135,12 @@ func ExampleValue_Set() {
 	// 42 <nil>
 }
 
-// Close cancels what runs, waits for it, and calls the OnClose functions, the last first.
+// Close cancels what runs, and waits for it.
 func ExampleScope_Close() {
 	s := lazy.NewScope(context.Background())
-	s.OnClose(func() error { fmt.Println("first registered, last called"); return nil })
-	s.OnClose(func() error { fmt.Println("last registered, first called"); return nil })
 	task := lazy.Go(s, func(ctx context.Context) (int, error) {
 		<-ctx.Done()
+		fmt.Println("the task has ended")
 		return 0, context.Cause(ctx)
 	})
 	never := lazy.In(s, func(context.Context) (int, error) { return 1, nil })
@@ -150,8 +149,7 @@ func ExampleScope_Close() {
 	fmt.Println(task.Get(context.Background()))
 	fmt.Println(never.Get(context.Background()))
 	// Output:
-	// last registered, first called
-	// first registered, last called
+	// the task has ended
 	// closed: <nil>
 	// 0 lazy: scope closed
 	// 0 lazy: scope closed

@@ -28,7 +28,7 @@ func ExampleValue() {
 // Two tasks that run at the same time and end with their scope.
 func ExampleScope() {
 	s := lazy.NewScope(context.Background())
-	s.OnClose(func() error { fmt.Println("closed"); return nil })
+	defer fmt.Println("closed") // after Close, which is deferred later
 	defer s.Close()
 
 	name := lazy.Go(s, func(context.Context) (string, error) { return "ada", nil })

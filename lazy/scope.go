@@ -26,15 +26,12 @@ type Scope struct {
 	running int // computations and spawned functions
 	closed  bool
 	idle    chan struct{} // closed when running falls to 0 after closed
-	done    chan struct{} // closed when Close has run all of onClose
-	onClose []func() error
-	drained bool    // onClose is empty for good
-	errs    []error // that Close returns
+	errs    []error       // that Close returns
 }
 
 // NewScope returns a scope whose computations run under ctx until Close.
 func NewScope(ctx context.Context) *Scope {
-	s := &Scope{parent: ctx, idle: make(chan struct{}), done: make(chan struct{})}
+	s := &Scope{parent: ctx, idle: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	return s
 }
@@ -50,21 +47,6 @@ func (s *Scope) outlivedBy(done <-chan struct{}) bool {
 
 // Context returns the context that the scope's values are computed under.
 func (s *Scope) Context() context.Context { return s.ctx }
-
-// OnClose registers fn to be called by Close, after all computations have ended, the
-// last registered first. On a scope that is already closed, fn is called at once, so
-// that nothing is left open, and the next Close returns its error.
-func (s *Scope) OnClose(fn func() error) {
-	s.mu.Lock()
-	late := s.drained
-	if !late {
-		s.onClose = append(s.onClose, fn)
-	}
-	s.mu.Unlock()
-	if late {
-		s.runCloser(fn)
-	}
-}
 
 // Spawn runs fn on a goroutine that Close waits for. Close returns fn's error, panic or
 // [ErrGoexit] with its name. On a closed scope Spawn returns [ErrClosed] and runs nothing.
@@ -92,63 +74,26 @@ func (s *Scope) Cancel() {
 	s.cancel(ErrClosed)
 }
 
-// Close cancels the scope's context as Cancel does, waits for all computations to
-// return, and calls the OnClose functions, the last first. It returns their errors and
-// the panics of computations that no Get has raised, joined. A second Close waits for
-// the first and returns the same.
+// Close cancels the scope's context as Cancel does, and waits for all computations to
+// return. It returns the errors of tasks and the panics that no Get has raised, joined.
+// A second Close waits, too, and returns the same.
 func (s *Scope) Close() error {
 	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	if first && s.running == 0 {
+	if !s.closed && s.running == 0 {
 		close(s.idle)
 	}
+	s.closed = true
 	s.mu.Unlock()
-	if first {
-		s.Cancel()
-		<-s.idle
-		s.runClosers()
-	}
-	<-s.done
+	s.Cancel()
+	<-s.idle
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return errors.Join(s.errs...)
 }
 
-// runClosers calls all OnClose functions. It defers the rest, so that they are called
-// also after a function that ends the goroutine.
-func (s *Scope) runClosers() {
-	fn, more := s.popCloser()
-	if !more {
-		close(s.done)
-		return
-	}
-	defer s.runClosers()
-	s.runCloser(fn)
-}
-
-// popCloser removes the last OnClose function. It reports false if there is none, and
-// there can be none later.
-func (s *Scope) popCloser() (func() error, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := len(s.onClose) - 1
-	if last < 0 {
-		s.drained = true
-		return nil, false
-	}
-	fn := s.onClose[last]
-	s.onClose = s.onClose[:last]
-	return fn, true
-}
-
-func (s *Scope) runCloser(fn func() error) {
-	Guard("OnClose", fn, func(err error, _ *PanicError) { s.reportOrphan(err) })
-}
-
 // reportOrphan has Close return err, which no caller gets. s may be nil.
 func (s *Scope) reportOrphan(err error) {
-	if err == nil || s == nil {
+	if s == nil {
 		return
 	}
 	s.mu.Lock()
@@ -164,7 +109,7 @@ func (s *Scope) clearOrphan(p *PanicError) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.Index(s.errs, error(p)); i >= 0 && !s.drained {
+	if i := slices.Index(s.errs, error(p)); i >= 0 && !(s.closed && s.running == 0) {
 		s.errs = slices.Delete(s.errs, i, i+1)
 	}
 }
@@ -190,9 +135,9 @@ func (s *Scope) exit() {
 	}
 }
 
-// Idle reports whether Close has nothing to wait for, to call and to return.
+// Idle reports whether Close has nothing to wait for and nothing to return.
 func (s *Scope) Idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.running == 0 && len(s.onClose) == 0 && len(s.errs) == 0
+	return s.running == 0 && len(s.errs) == 0
 }

@@ -2,7 +2,6 @@ package lazy_test
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"sync"
 	"testing"
@@ -46,14 +45,9 @@ func TestCloseCancelsAndWaits(t *testing.T) {
 			spawned = true
 			return nil
 		}))
-		s.OnClose(func() error {
-			require.True(t, spawned)
-			_, _, ok := stubborn.Peek()
-			require.True(t, ok, "OnClose comes after all computations")
-			return nil
-		})
 		began := time.Now()
 		require.NoError(t, s.Close())
+		require.True(t, spawned)
 		require.Equal(t, time.Minute, time.Since(began))
 		require.ErrorIs(t, context.Cause(s.Context()), lazy.ErrClosed)
 		require.ErrorIs(t, listens.Wait(t.Context()), lazy.ErrClosed)
@@ -124,75 +118,10 @@ func TestScopeEndsWithTheFirstCause(t *testing.T) {
 	}
 }
 
-func TestOnCloseRunsInReverse(t *testing.T) {
-	s := lazy.NewScope(apart(t))
-	var order []int
-	errOne, errTwo := errors.New("one"), errors.New("two")
-	add := func(n int, err error) {
-		s.OnClose(func() error { order = append(order, n); return err })
-	}
-	add(1, errOne)
-	s.OnClose(func() error {
-		add(3, nil) // during Close: runs next
-		return errTwo
-	})
-	add(4, nil)
-	require.EqualError(t, s.Close(), "two\none")
-	require.Equal(t, []int{4, 3, 1}, order)
-	require.EqualError(t, s.Close(), "two\none", "a second Close returns the same")
-	require.Equal(t, []int{4, 3, 1}, order)
-	add(5, errBoom)
-	require.Equal(t, []int{4, 3, 1, 5}, order, "too late for Close: it runs now")
-	require.ErrorIs(t, s.Close(), errBoom)
-}
-
-func TestOnClosePanics(t *testing.T) {
-	s := lazy.NewScope(apart(t))
-	ran := 0
-	s.OnClose(func() error { ran++; return nil })
-	s.OnClose(nil)
-	s.OnClose(func() error { panic(errBoom) })
-	s.OnClose(func() error { ran++; return errors.New("plain") })
-	err := s.Close()
-	require.ErrorContains(t, err, "plain")
-	require.ErrorIs(t, err, errBoom)
-	var p *lazy.PanicError
-	require.ErrorAs(t, err, &p)
-	require.Equal(t, "OnClose", p.Name)
-	require.Equal(t, 2, ran, "the others run")
-	require.Nil(t, catch(func() { s.OnClose(func() error { panic("late") }) }))
-	require.ErrorContains(t, s.Close(), "late")
-}
-
-// A function that ends the goroutine of Close (t.FailNow does) ends Close, but
-// leaves neither the other functions out nor a second Close waiting.
-func TestOnCloseGoexit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(apart(t))
-		ran := 0
-		s.OnClose(func() error { ran++; return errBoom })
-		s.OnClose(func() error { runtime.Goexit(); return nil })
-		s.OnClose(func() error { ran++; return nil })
-		go func() { _ = s.Close() }()
-		synctest.Wait()
-		err := s.Close()
-		require.ErrorIs(t, err, lazy.ErrGoexit)
-		require.ErrorIs(t, err, errBoom)
-		require.Equal(t, 2, ran)
-		s.OnClose(func() error { ran++; return nil })
-		require.Equal(t, 3, ran)
-	})
-}
-
 func TestCloseTwiceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
-		closed := 0
-		s.OnClose(func() error {
-			<-time.After(time.Second)
-			closed++
-			return errBoom
-		})
+		require.NoError(t, s.Spawn("task", func(context.Context) error { return errBoom }))
 		_ = lazy.Go(s, func(context.Context) (int, error) {
 			<-time.After(time.Second)
 			return 0, nil
@@ -201,13 +130,12 @@ func TestCloseTwiceAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
-				if err := s.Close(); err == nil || err.Error() != "boom" || time.Since(began) != 2*time.Second {
+				if err := s.Close(); err == nil || err.Error() != `task "task": boom` || time.Since(began) != time.Second {
 					t.Error(err, time.Since(began))
 				}
 			})
 		}
 		wg.Wait()
-		require.Equal(t, 1, closed)
 	})
 }
 
@@ -278,6 +206,16 @@ func TestCloseReportsLostPanics(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A second Close returns the same as the first, even if a Get has raised the panic meanwhile.
+func TestCloseReturnsAPanicTwice(t *testing.T) {
+	s := lazy.NewScope(apart(t))
+	v := lazy.Go(s, func(context.Context) (int, error) { panic(errBoom) })
+	require.ErrorIs(t, s.Close(), errBoom)
+	_, _, p := get(t.Context(), v)
+	require.NotNil(t, p)
+	require.ErrorIs(t, s.Close(), errBoom)
 }
 
 func TestCloseReturnsTheErrorsOfTasks(t *testing.T) {

@@ -132,7 +132,7 @@ func TestRule8NoMutexIsHeldAcrossUserCode(t *testing.T) {
 		reenter := func() {
 			_, _, _ = v.Peek()
 			v.Start(t.Context())
-			s.OnClose(func() error { return nil })
+			_ = s.Idle()
 			_ = s.Spawn("nothing", func(context.Context) error { return nil })
 		}
 		runs := 0
