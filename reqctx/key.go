@@ -29,6 +29,9 @@ func NewKey[T any](name string) Key[T] {
 // Name returns the property's name.
 func (k Key[T]) Name() string { return k.name }
 
+// String returns the property's name.
+func (k Key[T]) String() string { return k.name }
+
 // Get returns the property of ctx's request, resolving it first if necessary. All
 // readers of a request share one resolution and its outcome, also if it is an error or a
 // panic ([*lazy.PanicError]). If ctx ends first, Get returns [context.Cause] and the
@@ -58,6 +61,12 @@ func (k Key[T]) get(ctx context.Context) (val T, err error) {
 		return val, err
 	}
 	return deliver[T](out)
+}
+
+// Require resolves the property as Get does, and returns its error.
+func (k Key[T]) Require(ctx context.Context) error {
+	_, err := k.Get(ctx)
+	return err
 }
 
 // deliver returns an outcome's value and error, or raises its panic.

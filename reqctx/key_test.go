@@ -65,6 +65,23 @@ func TestNothingIsResolvedUnread(t *testing.T) {
 	require.Empty(t, h)
 }
 
+func TestRequireReturnsTheErrorOfTheProperty(t *testing.T) {
+	reg := quiet()
+	var calls int
+	nothing := provide(reg, "nothing", reqctx.Prop[*int]{Resolve: func(context.Context) (*int, error) { calls++; return nil, nil }})
+	broken := provide(reg, "broken", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { calls++; return 1, errBoom }})
+	c := reqctx.New(t.Context(), reg)
+	for range 2 {
+		require.NoError(t, nothing.Require(c), "a nil value is a value")
+		require.Equal(t, errBoom, broken.Require(c))
+	}
+	require.Equal(t, 2, calls)
+	require.ErrorIs(t, reqctx.NewKey[int]("unknown").Require(c), reqctx.ErrNoProperty)
+	require.NoError(t, c.Finish())
+	require.ErrorIs(t, nothing.Require(c), reqctx.ErrFinished)
+	require.Equal(t, "nothing", nothing.String())
+}
+
 func TestErrorIsSharedAndKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
