@@ -48,7 +48,7 @@ func Provide(reg *reqctx.Registry, o Options) {
 		panic(err)
 	}
 	reqctx.ProvideState(reg, paramsKey, func(ctx context.Context) (*Params, error) { return newParams(ctx, b) })
-	// These are private because Resolve and Prefetch could read the body on another goroutine, and
+	// These are private because Resolve could read the body on another goroutine, and
 	// net/http sends no response while a body is read.
 	reqctx.Provide(reg, bodyKey, reqctx.Prop[*body]{Private: true, Resolve: resolveBody})
 	reqctx.Provide(reg, uploadKey, reqctx.Prop[*upload]{

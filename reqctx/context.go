@@ -154,8 +154,10 @@ func Resolve(ctx context.Context, names ...string) error {
 		}
 	}
 	if missing > 1 {
-		if err := startAll(ctx, props[:len(props)-1]); err != nil {
-			return err
+		for _, p := range props[:len(props)-1] {
+			if err := p.c.startEarly(ctx, p.b); err != nil {
+				return err
+			}
 		}
 	}
 	errs := make([]error, len(props))
@@ -190,54 +192,6 @@ func lookupAll(ctx context.Context, names []string) ([]property, error) {
 	return props, nil
 }
 
-// startAll begins to resolve properties, one right after the other.
-func startAll(ctx context.Context, props []property) error {
-	for _, p := range props {
-		if err := p.c.startEarly(ctx, p.b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Prefetch begins to resolve properties that the handler is going to read, each on a goroutine of
-// its own, and returns at once. They start together, so that their calls of a store usually share
-// a round trip. Properties that are resolved, being resolved, set or preset are left alone.
-//
-// A prefetched property counts as read: if it is resolved when the header goes out, it commits and
-// adds its Vary fields. Its error is returned to its readers. When the request closes, a resolution
-// that is still running is cancelled, and Finish waits for it.
-//
-// Prefetch returns an error, and begins nothing, if the request has no such property
-// ([ErrNoProperty]), if a property does no I/O ([ErrNoPrefetch]), or if the request is closing
-// ([ErrFinished]).
-func (c *Context) Prefetch(names ...string) error {
-	props, err := lookupAll(c, names)
-	if err != nil {
-		return err
-	}
-	for _, p := range props {
-		if p.b.state && !p.b.preset {
-			return named(ErrNoPrefetch, p.b.name)
-		}
-	}
-	return startAll(c.handlerContext(), props) // for the parents of spans
-}
-
-// CheckPrefetch returns the error that [Context.Prefetch] would return for these names.
-func (reg *Registry) CheckPrefetch(names ...string) error {
-	t := reg.tab.Load()
-	for _, name := range names {
-		switch b := t.public(name); {
-		case b == nil:
-			return t.unknown(name)
-		case b.state:
-			return named(ErrNoPrefetch, name)
-		}
-	}
-	return nil
-}
-
 var (
 	// ErrNoRequest means that a context carries no request.
 	ErrNoRequest = errors.New("reqctx: the context carries no request")
@@ -247,8 +201,6 @@ var (
 	ErrNoValue = errors.New("reqctx: the property was not set and has no Resolve function")
 	// ErrType means that a property was set by name to a value of another type.
 	ErrType = errors.New("reqctx: value of the wrong type")
-	// ErrNoPrefetch means that a property does no I/O, so that there is nothing to prefetch.
-	ErrNoPrefetch = errors.New("reqctx: the property does no I/O and cannot be prefetched")
 	// ErrCommitted means that the response's header has gone out, after which no
 	// property can be set.
 	ErrCommitted = errors.New("reqctx: the response header is already committed")

@@ -17,8 +17,7 @@
 // an atomic load; a property that is never read costs its slot.
 //
 // Properties read one after another take the sum of their latencies. [Context.Resolve]
-// resolves several in parallel, and [Context.Prefetch] begins to resolve those that the
-// handler is going to read.
+// resolves several in parallel, and [Key.Start] begins to resolve one that is going to be read.
 //
 // A [Batch] is a property with an argument. It loads a list of arguments with one call: see
 // [Batch.GetAll]. A test gives a request the value of a property with [Preset].

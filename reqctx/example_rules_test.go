@@ -180,8 +180,8 @@ func ExampleContext_Go() {
 	// reqctx: the request is finished: "too late"
 }
 
-// A prefetched property is being resolved before anything reads it, and counts as read.
-func ExampleContext_Prefetch() {
+// A started property is being resolved before anything reads it, and counts as read.
+func ExampleKey_Start() {
 	user := reqctx.NewKey[string]("user")
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	began := make(chan struct{})
@@ -191,7 +191,7 @@ func ExampleContext_Prefetch() {
 	})
 
 	c := reqctx.New(context.Background(), reg)
-	fmt.Println(c.Prefetch("user"))
+	fmt.Println(user.Start(c))
 	<-began // on a goroutine of its own
 	fmt.Println(user.Get(c))
 	header := http.Header{}

@@ -19,7 +19,6 @@ func TestOnlyItsKeyReachesAPrivateProperty(t *testing.T) {
 		require.EqualError(t, err, `reqctx: no such property: "`+name+`" (provided: public)`)
 		require.ErrorIs(t, c.Set(name, 3), reqctx.ErrNoProperty)
 		require.ErrorIs(t, c.Resolve("public", name), reqctx.ErrNoProperty)
-		require.ErrorIs(t, c.Prefetch("public", name), reqctx.ErrNoProperty)
 	}
 	require.True(t, infoOf(t, c, "private").Private)
 	require.Equal(t, reqctx.Info{}, infoOf(t, c, "public"), "nothing was resolved")

@@ -16,8 +16,9 @@
 //	})
 //	err = srv.ListenAndServe(":8080")
 //
-// Properties that a handler reads one after another take the sum of their latencies; [Prefetch],
-// an option of a route, starts them together.
+// A route says what its requests need: [Require] answers those that lack it before the handler runs.
+// Properties that a handler reads one after another take the sum of their latencies; [Prefetch] starts
+// them together.
 //
 // Sessions, parameters, limits and users need no middleware. What a property adds to a response
 // (a cookie, rate-limit fields) it adds when the header goes out, through the response gate that

@@ -275,32 +275,3 @@ func ExampleWriteError() {
 	// 200 the order
 	// 400 {"detail":"path parameter \"id\" is out of range","errors":[{"detail":"is out of range","parameter":"id","source":"path"}],"status":400,"title":"Bad Request"}
 }
-
-// The handler reads a session and an account one after another. The route starts both at once, so
-// that a request waits for the longer one only.
-func ExamplePrefetch() {
-	srv, err := server.New(server.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	account := reqctx.NewKey[string]("account")
-	reqctx.Provide(srv.Registry(), account, reqctx.Prop[string]{
-		Resolve: func(ctx context.Context) (string, error) {
-			return "the account", nil // from a database
-		},
-	})
-	srv.HandleFunc("GET /account", func(w http.ResponseWriter, req *server.Request) error {
-		user, err := req.Session().User()
-		if err != nil {
-			return err
-		}
-		a, err := account.Get(req.Context())
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(w, "%s of %q\n", a, user)
-		return nil
-	}, server.Prefetch("session", account))
-	show(srv, httptest.NewRequest("GET", "/account", nil))
-	// Output: 200 the account of ""
-}

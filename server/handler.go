@@ -22,18 +22,16 @@ type HandlerFunc func(w http.ResponseWriter, req *Request) error
 
 // HandleFunc routes requests that match pattern, as [http.ServeMux] defines it, to h. It panics
 // if the pattern is malformed or conflicts with another, if h is nil, or if an option is wrong.
+//
+// A request passes, in this order, the middleware of [Server.Use], the mux, what the route prefetches
+// and then requires, and h. A cross-origin request that is refused passes only the middleware.
 func (s *Server) HandleFunc(pattern string, h HandlerFunc, options ...RouteOption) {
 	if h == nil {
 		panic(fmt.Sprintf("server: route %q: the handler is nil", pattern))
 	}
-	prefetch := s.prefetchNames(pattern, options)
-	s.handle(pattern, nil, func(w http.ResponseWriter, r *http.Request) {
+	s.add(pattern, nil, options, func(w http.ResponseWriter, r *http.Request) {
 		g := w.(*gate)
-		g.routed = true
-		g.x.seen.setRoute(&pattern)
-		req := g.x.request(r)
-		g.x.prefetch(prefetch)
-		g.x.respond(g, r, h(g, req))
+		g.x.respond(g, r, h(g, g.x.request(r)))
 	})
 }
 
@@ -44,31 +42,39 @@ func (s *Server) Handle(pattern string, h http.Handler, options ...RouteOption) 
 	if option.IsNil(h) {
 		panic(fmt.Sprintf("server: route %q: the handler is nil", pattern))
 	}
-	prefetch := s.prefetchNames(pattern, options)
+	s.add(pattern, h, options, func(w http.ResponseWriter, r *http.Request) {
+		w.(*gate).x.host.SetRequest(r)
+		h.ServeHTTP(w, r)
+	})
 	if _, ok := h.(*http.ServeMux); !ok && isSubtree(pattern) {
 		s.opaque.Store(true)
 	}
-	s.handle(pattern, h, func(w http.ResponseWriter, r *http.Request) {
+}
+
+// add registers a route. mounted is the handler given to Handle, or nil. h gets a gate.
+func (s *Server) add(pattern string, mounted http.Handler, options []RouteOption, h http.HandlerFunc) {
+	o := RouteOption{}.with(options)
+	s.check(fmt.Sprintf("route %q", pattern), o)
+	answer := o.before(h)
+	s.handle(pattern, mounted, func(w http.ResponseWriter, r *http.Request) {
 		g := w.(*gate)
 		g.routed = true
 		g.x.seen.setRoute(&pattern)
-		g.x.host.SetRequest(r)
-		g.x.prefetch(prefetch)
-		h.ServeHTTP(g, r)
+		answer.ServeHTTP(w, r)
 	})
 }
 
 // registeredAt is what a panic of the mux adds to a pattern: the line of s.handle.
 var registeredAt = regexp.MustCompile(` \(registered at [^)]*\)`)
 
-// handle adds a route to the mux. mounted is the handler given to Handle, or nil.
+// handle adds a handler to the mux.
 func (s *Server) handle(pattern string, mounted http.Handler, h http.HandlerFunc) {
 	defer func() {
 		if v := recover(); v != nil {
 			panic("server: " + registeredAt.ReplaceAllString(fmt.Sprint(v), ""))
 		}
 	}()
-	s.mux.Handle(pattern, route{h, mounted})
+	s.mux.Handle(pattern, routeHandler{h, mounted})
 }
 
 // Use puts standard middleware around everything that the server answers: its handlers, the 404

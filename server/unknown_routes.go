@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// route is the handler of a route in the server's mux.
-type route struct {
+// routeHandler is the handler of a route in the server's mux.
+type routeHandler struct {
 	http.HandlerFunc
 	mounted http.Handler // the handler that was given to Handle, or nil
 }
@@ -32,7 +32,7 @@ func (s *Server) warnUnknownRoutes() {
 // pattern.
 func (s *Server) mayRoute(pattern string, r *http.Request) bool {
 	h, found := s.mux.Handler(r)
-	own, _ := h.(route) // the mux may redirect r
+	own, _ := h.(routeHandler) // the mux may redirect r
 	for h = own.mounted; found != pattern; {
 		mux, ok := h.(*http.ServeMux)
 		if !ok {

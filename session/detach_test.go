@@ -130,7 +130,7 @@ func TestEndWhileTheClientLeavesTheLoad(t *testing.T) {
 			c.SetRequest(r)
 			begun := make(chan struct{})
 			s.store.Store = &stuckLoad{s.store.Store, begun}
-			require.NoError(t, c.Prefetch("session"))
+			require.NoError(t, session.Loaded.Start(c))
 			<-begun
 			go leave()
 			require.NoError(t, act(from(t, c)))

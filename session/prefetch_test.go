@@ -12,13 +12,14 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// A prefetched session counts as read, also by way of a property that reads it: the response varies
+// A session that is started counts as read, also by way of a property that reads it: the response varies
 // with the cookie, and the one load extends the session.
-func TestAPrefetchedSessionCountsAsRead(t *testing.T) {
-	for _, names := range [][]string{{"session"}, {"user"}, {"session", "user"}} {
+func TestAStartedSessionCountsAsRead(t *testing.T) {
+	type starter interface{ Start(context.Context) error }
+	user := reqctx.NewKey[any]("user")
+	for _, starters := range [][]starter{{session.Loaded}, {user}, {session.LoggedIn, user}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSite(t, session.Options{IdleTimeout: 10 * time.Minute})
-			user := reqctx.NewKey[any]("user")
 			reqctx.Provide(s.reg, user, reqctx.Prop[any]{Timeout: time.Minute, Resolve: func(ctx context.Context) (any, error) {
 				v, err := session.From(ctx)
 				if err != nil {
@@ -30,7 +31,9 @@ func TestAPrefetchedSessionCountsAsRead(t *testing.T) {
 			pass(6 * time.Minute)
 			before := s.store.calls()
 			c := s.begin(t, cookie)
-			require.NoError(t, c.Prefetch(names...))
+			for _, s := range starters {
+				require.NoError(t, s.Start(c))
+			}
 			synctest.Wait()
 			h, err := s.end(t, c)
 			require.NoError(t, err)

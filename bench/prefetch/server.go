@@ -29,7 +29,7 @@ type route struct {
 }
 
 var routes = []route{
-	{"lazyreq", "/prefetch", []server.RouteOption{server.Prefetch("session", account, flags)}, readAll},
+	{"lazyreq", "/prefetch", []server.RouteOption{server.Prefetch(session.Loaded, account, flags)}, readAll},
 	{"lazy", "/lazy", nil, readAll},
 	{"by hand", "/parallel", nil, func(w http.ResponseWriter, req *server.Request) error {
 		if err := req.Resolve("session", "account", "flags"); err != nil {

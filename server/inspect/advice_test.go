@@ -18,13 +18,22 @@ import (
 // private is a property that only its key reaches, as a take of a limit.
 var private = reqctx.NewKey[int]("private")
 
+// public are properties by their names.
+var public = map[string]reqctx.Key[int]{}
+
+func init() {
+	for _, name := range []string{"a", "b", "c", "reads a"} {
+		public[name] = reqctx.NewKey[int](name)
+	}
+}
+
 // prefetching returns a server with properties of 2 ms and a function that sends a route's requests.
 func prefetching(t *testing.T) (srv *server.Server, in *Inspector, send func(path string, n int)) {
 	in = newInspector(t, Options{})
 	srv, err := server.New(server.Options{Observers: []server.Observer{in}, Callers: true})
 	require.NoError(t, err)
-	for _, name := range []string{"a", "b", "c", "reads a"} {
-		reqctx.Provide(srv.Registry(), reqctx.NewKey[int](name), reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+	for name, key := range public {
+		reqctx.Provide(srv.Registry(), key, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
 			<-time.After(2 * time.Millisecond)
 			if name == "reads a" {
 				_, err := reqctx.Get(ctx, "a")
@@ -115,7 +124,7 @@ func TestPrefetchedPropertiesCountAsRead(t *testing.T) {
 		srv.HandleFunc("GET /x", func(w http.ResponseWriter, req *server.Request) error {
 			<-time.After(time.Millisecond)
 			return reads("a", "b")(w, req)
-		}, server.Prefetch("c", "b", "a"))
+		}, server.Prefetch(public["c"], public["b"], public["a"]))
 		send("/x", 30)
 		got := in.snapshot(filter{})
 		require.Empty(t, got.Advice, "it prefetches already")

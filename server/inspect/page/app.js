@@ -294,7 +294,7 @@ function showAdvice(advice) {
 }
 
 function suggestion(a) {
-  const names = a.prefetch.map((name) => JSON.stringify(name)).join(", ");
+  const names = a.prefetch.map((name) => name === "session" ? "session.Loaded" : "/* the key of " + JSON.stringify(name) + " */").join(", ");
   return el("li", null,
     el("p", null, el("span", { class: "mono" }, a.route), " resolves " + a.prefetch.length + " properties one after another. Started together, they save up to ", el("b", { class: "saved" }, duration(a.gain)), " a request:"),
     el("pre", { tabindex: "0", "aria-label": "The line to write" }, el("code", null, "srv.HandleFunc(" + JSON.stringify(a.route) + ", handler, server.Prefetch(" + names + "))")));

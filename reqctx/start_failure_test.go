@@ -15,7 +15,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-func TestFinishCancelsAndAwaitsPrefetch(t *testing.T) {
+func TestFinishCancelsAndAwaitsStartedProperties(t *testing.T) {
 	for name, tt := range map[string]struct {
 		resolve func(context.Context) (int, error)
 		waits   time.Duration
@@ -27,12 +27,12 @@ func TestFinishCancelsAndAwaitsPrefetch(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				reg, log := logged()
 				var cause error
-				provide(reg, "slow", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+				slow := provide(reg, "slow", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
 					defer func() { cause = context.Cause(ctx) }()
 					return tt.resolve(ctx)
 				}})
 				c := reqctx.New(t.Context(), reg)
-				require.NoError(t, c.Prefetch("slow"))
+				require.NoError(t, slow.Start(c))
 				synctest.Wait()
 				require.False(t, c.Idle())
 				start := time.Now()
@@ -40,13 +40,13 @@ func TestFinishCancelsAndAwaitsPrefetch(t *testing.T) {
 				require.Equal(t, tt.waits, time.Since(start))
 				require.ErrorIs(t, cause, lazy.ErrClosed)
 				require.Empty(t, log.String())
-				require.ErrorIs(t, c.Prefetch("slow"), reqctx.ErrFinished)
+				require.ErrorIs(t, slow.Start(c), reqctx.ErrFinished)
 			})
 		})
 	}
 }
 
-// failures are ways for a prefetched property to fail, and what its reader gets.
+// failures are ways for a started property to fail, and what its reader gets.
 var failures = map[string]struct {
 	resolve func(context.Context) (int, error)
 	read    func(t *testing.T, get func() (int, error))
@@ -67,7 +67,7 @@ var failures = map[string]struct {
 	}, false},
 }
 
-func TestFailureOfPrefetch(t *testing.T) {
+func TestFailureOfAStartedProperty(t *testing.T) {
 	for name, f := range failures {
 		for readers := range 3 {
 			t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestFailureOfPrefetch(t *testing.T) {
 					reg, log := logged()
 					a := provide(reg, "a", reqctx.Prop[int]{Resolve: f.resolve})
 					c := reqctx.New(t.Context(), reg)
-					require.NoError(t, c.Prefetch("a"))
+					require.NoError(t, a.Start(c))
 					synctest.Wait()
 					require.Equal(t, reqctx.Failed, infoOf(t, c, "a").State)
 					for range readers {
@@ -96,22 +96,25 @@ func TestFailureOfPrefetch(t *testing.T) {
 	}
 }
 
-func TestPrefetchRefuses(t *testing.T) {
+// Start on a finished request returns ErrFinished if the request had the property. Servers check their routes so.
+func TestStartOnAFinishedRequest(t *testing.T) {
 	reg := quiet()
-	provide(reg, "a", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { t.Error("resolved"); return 0, nil }})
-	provideState(reg, "state", 1)
-	provide(reg, "private", reqctx.Prop[int]{Private: true, Resolve: gives(1, nil)})
-	c := reqctx.New(t.Context(), reg)
-	for name, want := range map[string]error{"none": reqctx.ErrNoProperty, "private": reqctx.ErrNoProperty, "state": reqctx.ErrNoPrefetch} {
-		require.ErrorIs(t, c.Prefetch("a", name), want, "nothing begins")
-		require.ErrorIs(t, reg.CheckPrefetch("a", name), want)
-		require.ErrorContains(t, reg.CheckPrefetch(name), `"`+name+`"`)
+	resolved := func(context.Context) (int, error) { t.Error("resolved"); return 0, nil }
+	keys := map[error][]reqctx.Key[int]{
+		reqctx.ErrFinished:   {provide(reg, "a", reqctx.Prop[int]{Resolve: resolved}), provide(reg, "private", reqctx.Prop[int]{Private: true, Resolve: resolved})},
+		reqctx.ErrNoProperty: {{}, reqctx.NewKey[int]("a"), reqctx.NewKey[int]("none")},
+		nil:                  {provideState(reg, "state", 1)},
 	}
-	require.NoError(t, reg.CheckPrefetch("a"))
+	c := reqctx.New(t.Context(), reg)
 	require.NoError(t, c.Finish())
+	for want, keys := range keys {
+		for _, k := range keys {
+			require.ErrorIs(t, k.Start(c), want, "%q", k)
+		}
+	}
 }
 
-func TestTimeoutOfPrefetch(t *testing.T) {
+func TestTimeoutBeginsWithStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg, log := logged()
 		var calls atomic.Int32
@@ -123,11 +126,11 @@ func TestTimeoutOfPrefetch(t *testing.T) {
 		}})
 		c := reqctx.New(t.Context(), reg)
 		start := time.Now()
-		require.NoError(t, c.Prefetch("slow"))
+		require.NoError(t, slow.Start(c))
 		<-time.After(50 * time.Millisecond)
 		_, err := slow.Get(c)
 		require.ErrorAs(t, err, new(*reqctx.TimeoutError))
-		require.Equal(t, 100*time.Millisecond, time.Since(start), "it began with the prefetch")
+		require.Equal(t, 100*time.Millisecond, time.Since(start), "it began with Start")
 		v, err := slow.Get(c)
 		require.NoError(t, err, "a timeout is not kept")
 		require.Equal(t, 2, v)
@@ -137,14 +140,14 @@ func TestTimeoutOfPrefetch(t *testing.T) {
 	})
 }
 
-func TestCycleOfPrefetches(t *testing.T) {
+func TestCycleOfStartedProperties(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
 		a, b := reqctx.NewKey[int]("a"), reqctx.NewKey[int]("b")
 		reqctx.Provide(reg, a, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) { return b.Get(ctx) }})
 		reqctx.Provide(reg, b, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) { return a.Get(ctx) }})
 		c := reqctx.New(t.Context(), reg)
-		require.NoError(t, c.Prefetch("a", "b"))
+		begin(t, c, a, b)
 		_, err := a.Get(c)
 		require.ErrorAs(t, err, new(*lazy.CycleError))
 		require.NoError(t, c.Finish())

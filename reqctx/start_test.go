@@ -3,7 +3,6 @@ package reqctx_test
 import (
 	"context"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -54,14 +53,22 @@ func chain(reg *reqctx.Registry, j *journal) (user reqctx.Key[string]) {
 	return provide(reg, "user", p)
 }
 
-func TestPrefetchedPropertiesAreResolvedTogether(t *testing.T) {
+// begin starts the properties of keys.
+func begin[T any](t *testing.T, c *reqctx.Host, keys ...reqctx.Key[T]) {
+	t.Helper()
+	for _, k := range keys {
+		require.NoError(t, k.Start(c))
+	}
+}
+
+func TestStartedPropertiesAreResolvedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
 		var j journal
 		a, b := provide(reg, "a", recorded(&j, "a")), provide(reg, "b", recorded(&j, "b"))
 		c := reqctx.New(t.Context(), reg)
 		start := time.Now()
-		require.NoError(t, c.Prefetch("a", "b"))
+		begin(t, c, a, b)
 		require.Zero(t, time.Since(start))
 		require.Equal(t, reqctx.Info{State: reqctx.Resolving}, infoOf(t, c, "a"))
 		for want, k := range map[string]reqctx.Key[string]{"a": a, "b": b} {
@@ -75,13 +82,13 @@ func TestPrefetchedPropertiesAreResolvedTogether(t *testing.T) {
 	})
 }
 
-func TestPrefetchCountsAsRead(t *testing.T) {
+func TestStartCountsAsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
 		var j journal
 		user := chain(reg, &j)
 		c := reqctx.New(t.Context(), reg)
-		require.NoError(t, c.Prefetch("user"))
+		begin(t, c, user)
 		<-time.After(20 * time.Millisecond)
 		synctest.Wait()
 		v, err, ok := user.Peek(c)
@@ -98,13 +105,13 @@ func TestPrefetchCountsAsRead(t *testing.T) {
 	})
 }
 
-func TestPrefetchThatIsNotThereAtTheCommit(t *testing.T) {
+func TestStartedPropertyThatIsNotThereAtTheCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
 		var j journal
 		user := chain(reg, &j)
 		c := reqctx.New(t.Context(), reg)
-		require.NoError(t, c.Prefetch("user"))
+		begin(t, c, user)
 		<-time.After(15 * time.Millisecond)
 		h := http.Header{}
 		require.NoError(t, c.Commit(http.StatusOK, h))
@@ -117,7 +124,7 @@ func TestPrefetchThatIsNotThereAtTheCommit(t *testing.T) {
 	})
 }
 
-func TestPrefetchKeepsExistingValues(t *testing.T) {
+func TestStartKeepsExistingValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
 		var calls atomic.Int32
@@ -128,10 +135,9 @@ func TestPrefetchKeepsExistingValues(t *testing.T) {
 		set, preset, running := provide(reg, "set", p), provide(reg, "preset", p), provide(reg, "running", p)
 		c := reqctx.New(reqctx.Preset(t.Context(), preset, 7), reg)
 		require.NoError(t, set.Set(c, 5))
-		require.NoError(t, running.Start(c))
+		begin(t, c, running)
 		synctest.Wait()
-		require.NoError(t, c.Prefetch("set", "preset", "running"))
-		require.NoError(t, c.Prefetch("running"))
+		begin(t, c, set, preset, running, running)
 		synctest.Wait()
 		require.Equal(t, int32(1), calls.Load())
 		for k, want := range map[reqctx.Key[int]]int{set: 5, preset: 7, running: 1} {
@@ -143,14 +149,14 @@ func TestPrefetchKeepsExistingValues(t *testing.T) {
 	})
 }
 
-func TestSetAndInvalidateDuringPrefetch(t *testing.T) {
+func TestSetAndInvalidateAfterStart(t *testing.T) {
 	for _, complete := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			reg := quiet()
 			var j journal
 			set, again := provide(reg, "set", recorded(&j, "set")), provide(reg, "again", recorded(&j, "again"))
 			c := reqctx.New(t.Context(), reg)
-			require.NoError(t, c.Prefetch("set", "again"))
+			begin(t, c, set, again)
 			if complete {
 				<-time.After(20 * time.Millisecond)
 			}
@@ -192,33 +198,30 @@ func (o *readers) ResolveStart(ctx context.Context, name string) context.Context
 
 func (*readers) ResolveEnd(context.Context, string, time.Duration, error) {}
 
-// The context of the reader is the handler's, as it is for what the handler itself reads.
-func TestReaderOfPrefetch(t *testing.T) {
+// The reader of a started property is the context that Start was given.
+func TestReaderOfAStartedProperty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type spanKey struct{}
 		o := &readers{key: spanKey{}}
 		reg := reqctx.NewRegistry(reqctx.Options{Observer: o})
-		provide(reg, "a", reqctx.Prop[int]{Resolve: gives(1, nil)})
+		a := provide(reg, "a", reqctx.Prop[int]{Resolve: gives(1, nil)})
 		c := reqctx.New(t.Context(), reg)
-		r := httptest.NewRequestWithContext(context.WithValue(c, spanKey{}, "middleware"), http.MethodGet, "/", nil)
-		c.SetRequest(r)
-		require.NoError(t, c.Prefetch("a"))
+		require.NoError(t, a.Start(context.WithValue(c, spanKey{}, "middleware")))
 		synctest.Wait()
 		require.Equal(t, []string{"a in middleware"}, o.all())
 		require.NoError(t, c.Finish())
 	})
 }
 
-func TestPrefetchInNestedContext(t *testing.T) {
+func TestStartInNestedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outerReg, innerReg := quiet(), quiet()
 		var j journal
 		session := provide(outerReg, "session", recorded(&j, "session"))
-		provide(innerReg, "user", reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) { return session.Get(ctx) }})
+		user := provide(innerReg, "user", reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) { return session.Get(ctx) }})
 		outer := reqctx.New(t.Context(), outerReg)
 		inner := reqctx.New(outer, innerReg)
-		require.ErrorIs(t, innerReg.CheckPrefetch("session"), reqctx.ErrNoProperty, "the registry does not know the other")
-		require.NoError(t, inner.Prefetch("user", "session"))
+		begin(t, inner, user, session)
 		<-time.After(time.Second)
 		synctest.Wait()
 		require.NoError(t, inner.Finish())
@@ -230,7 +233,7 @@ func TestPrefetchInNestedContext(t *testing.T) {
 	})
 }
 
-func TestPrefetchedPropertiesUnderLoad(t *testing.T) {
+func TestStartedPropertiesUnderLoad(t *testing.T) {
 	reg := quiet()
 	keys := map[string]reqctx.Key[int]{}
 	var resolved, closed atomic.Int32
@@ -254,7 +257,7 @@ func TestPrefetchedPropertiesUnderLoad(t *testing.T) {
 	}
 	for i := range 2000 {
 		c := reqctx.New(t.Context(), reg)
-		require.NoError(t, c.Prefetch("a", "b", "c", "d"))
+		begin(t, c, keys["a"], keys["b"], keys["c"], keys["d"])
 		if i%3 > 0 {
 			require.NoError(t, c.Go("reader", func(ctx context.Context) error { _, err := keys["d"].Get(ctx); return err }))
 		}
