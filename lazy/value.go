@@ -180,11 +180,19 @@ func (v *Value[T]) join(ctx context.Context, inline, wait bool) valueWait[T] {
 	if v.fn == nil {
 		return valueWait[T]{kept: &result[T]{err: errNoFunc}}
 	}
-	v.flight = newValueFlight(v, ctx, inline)
-	if wait {
-		v.flight.waiters = 1
+	f := &valueFlight[T]{v: v}
+	switch {
+	case v.scope != nil:
+		ctx = v.scope.ctx
+	case !inline: // WithoutCancel keeps the methods of ctx from being called under the lock
+		ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	}
-	return valueWait[T]{flight: v.flight, start: true}
+	f.Init(ctx, v.scope, f)
+	if wait {
+		f.waiters = 1
+	}
+	v.flight = f
+	return valueWait[T]{flight: f, start: true}
 }
 
 // funcName returns the name of a function in the program.
@@ -203,20 +211,6 @@ type valueFlight[T any] struct {
 	Flight
 	v      *Value[T]
 	result *result[T] // of Compute; apart, so that keeping it keeps nothing else alive
-}
-
-// newValueFlight returns a computation of v for a first caller with ctx. v.mu is held,
-// and no method of ctx is called: WithoutCancel stands between.
-func newValueFlight[T any](v *Value[T], ctx context.Context, inline bool) *valueFlight[T] {
-	f := &valueFlight[T]{v: v}
-	switch {
-	case v.scope != nil:
-		ctx = v.scope.ctx
-	case !inline:
-		ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	}
-	f.Init(ctx, v.scope, f)
-	return f
 }
 
 // valueWait is a caller's wait for a Value: for a flight, or for nothing if the outcome is there.
