@@ -178,7 +178,8 @@ func (b *Batch[K, V]) join(ctx context.Context, inline bool, keys []K) (waits []
 				b.collecting = begun
 			}
 			c = b.collecting
-			b.add(c, key)
+			c.keys = append(c.keys, key)
+			b.calls[key] = c
 		}
 		waits[i] = c.join(ctx, inline, true)
 	}
@@ -190,7 +191,8 @@ func (b *Batch[K, V]) joinAnew(ctx context.Context, inline bool, key K) valueWai
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.newCall()
-	b.add(c, key)
+	c.keys = []K{key}
+	b.calls[key] = c
 	return c.join(ctx, inline, true)
 }
 
@@ -217,12 +219,6 @@ func (b *Batch[K, V]) newCall() *batchCall[K, V] {
 		return b.fn(ctx, slices.Clone(c.keys))
 	}
 	return c
-}
-
-// add adds key to c. b.mu is held.
-func (b *Batch[K, V]) add(c *batchCall[K, V], key K) {
-	c.keys = append(c.keys, key)
-	b.calls[key] = c
 }
 
 // forget removes a call that is over.
