@@ -241,7 +241,10 @@ func interrupted(ctx context.Context, err error) bool {
 func (c *Context) OnClose(fn func() error) {
 	out := &outcome{fn: fn}
 	c.mu.Lock()
-	late := c.addOutcome(out, false)
+	late := c.phase == finished
+	if !late {
+		out.prev, c.last = c.last, out
+	}
 	c.mu.Unlock()
 	if late {
 		c.close(out, c.logErr)

@@ -98,24 +98,9 @@ func nilable(t reflect.Type) bool {
 
 func (p provided[T]) typ() reflect.Type { return reflect.TypeFor[T]() }
 
-// fail makes out the outcome of a Resolve that did not return.
-func (out *outcome) fail(abnormal error) {
-	out.err = abnormal
-	if p, ok := abnormal.(*lazy.PanicError); ok {
-		out.self, out.panics = nil, p
-	}
-}
-
 // closeDue reports whether an entry of the list has something to close, or to report.
 func (out *outcome) closeDue() bool {
 	return out.fn != nil || out.b.closes && !out.set || out.panics != nil && !out.raised.Load()
-}
-
-// failure returns an outcome of b that is only an error.
-func failure(b *binding, err error) *outcome {
-	out := b.ops.newOutcome(b)
-	out.err = err
-	return out
 }
 
 // resolve returns b's outcome, waiting for it if necessary. It returns an error if the
@@ -273,22 +258,6 @@ func (c *Context) makeState(b *binding) (*outcome, error) {
 	return out, nil
 }
 
-// addOutcome adds out to what is to be committed and closed, and publishes it if publish
-// is set. It reports whether the request is already finished and out has to be closed
-// by the caller. c.mu is held.
-func (c *Context) addOutcome(out *outcome, publish bool) (late bool) {
-	switch {
-	case c.phase == finished:
-		return out.closeDue()
-	case publish:
-		c.slots[out.b.slot].Store(out)
-	case !out.closeDue() && len(out.b.vary) == 0:
-		return false
-	}
-	out.prev, c.last = c.last, out
-	return false
-}
-
 // attempt is one resolution in progress. Readers join it while it is in the context's
 // list; Set, Invalidate and a timeout remove it.
 type attempt struct {
@@ -296,7 +265,6 @@ type attempt struct {
 	c      *Context
 	reader context.Context // of the reader that began the resolution
 	out    *outcome        // of Resolve
-	stop   func()          // releases the timeout; nil without one
 	next   *attempt        // in the context's list; guarded by c.mu
 }
 
@@ -314,16 +282,18 @@ func (a *attempt) readBy(ctx context.Context, caller *lazy.Flight) {
 	}
 }
 
-// fail completes a with the cause of its end, even if Resolve has not returned. The
-// next reader begins anew.
-func (a *attempt) fail(err error) {
+// end completes a without an outcome of Resolve, which may still be running. The next reader begins
+// anew.
+func (a *attempt) end(err error) {
 	if err == lazy.ErrClosed {
 		err = named(ErrFinished, a.out.b.name)
 	}
+	out := a.out.b.ops.newOutcome(a.out.b)
+	out.err = err
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
 	a.c.detach(a)
-	a.Complete(failure(a.out.b, err))
+	a.Complete(out)
 }
 
 // Name returns the property's name, for cycles and panics.
@@ -333,11 +303,12 @@ func (a *attempt) Name() string { return a.out.b.name }
 // after it.
 func (a *attempt) Compute(ctx context.Context) {
 	a.out.began = time.Now()
-	if a.out.b.timeout > 0 {
-		// ctx is a, so this gives Resolve the timeout, too.
-		timed, cancel := context.WithTimeoutCause(a.Context, a.out.b.timeout, &TimeoutError{a.out.b.name, a.out.b.timeout})
-		stop := context.AfterFunc(timed, func() { a.fail(context.Cause(timed)) })
-		a.Context, a.stop = timed, func() { stop(); cancel() }
+	if after := a.out.b.timeout; after > 0 {
+		timed, cancel := context.WithTimeoutCause(a.Context, after, &TimeoutError{a.out.b.name, after})
+		defer cancel()
+		stop := context.AfterFunc(timed, func() { a.end(context.Cause(timed)) })
+		defer stop()
+		a.Context = timed // ctx is a, so Resolve has the timeout, too
 	}
 	o := a.c.table.opts.Observer
 	if o == nil {
@@ -355,25 +326,30 @@ func (a *attempt) Compute(ctx context.Context) {
 // set or invalidated meanwhile.
 func (a *attempt) Finish(abnormal error) {
 	out, c := a.out, a.c
-	if a.stop != nil {
-		a.stop()
-	}
 	if abnormal == lazy.ErrClosed { // Resolve was not called
-		a.fail(abnormal)
+		a.end(abnormal)
 		return
 	}
 	out.took = time.Since(out.began)
 	if abnormal != nil {
-		out.fail(abnormal)
+		out.err = abnormal
+	}
+	if p, ok := abnormal.(*lazy.PanicError); ok {
+		out.self, out.panics = nil, p
 	}
 	keep := out.err == nil || !lazy.OwnCancellation(c, out.err)
-	readers := out
-	if timeout, ok := context.Cause(a.Context).(*TimeoutError); ok && !keep && a.stop != nil {
-		readers = failure(a.out.b, timeout) // Resolve noticed the timeout first
+	if timeout, ok := context.Cause(a.Context).(*TimeoutError); ok && !keep && out.b.timeout > 0 {
+		a.end(timeout) // Resolve noticed the timeout first
 	}
 	c.mu.Lock()
-	late := c.addOutcome(out, c.detach(a) && keep)
-	a.Complete(readers)
+	late := c.phase == finished
+	if c.detach(a) && keep {
+		c.slots[out.b.slot].Store(out)
+	}
+	if !late {
+		out.prev, c.last = c.last, out
+	}
+	a.Complete(out)
 	c.mu.Unlock()
 	if late {
 		c.close(out, c.logErr)
@@ -404,7 +380,8 @@ func (c *Context) overtake(out *outcome) error {
 	if err := c.writableLocked(out.b); err != nil {
 		return err
 	}
-	c.addOutcome(out, true)
+	c.slots[out.b.slot].Store(out)
+	out.prev, c.last = c.last, out
 	if a := *c.attemptOf(out.b); a != nil {
 		c.detach(a)
 		a.Complete(out)
