@@ -145,9 +145,7 @@ func (k Key[T]) Invalidate(ctx context.Context) error {
 		return named(ErrFinished, b.name)
 	}
 	c.slots[b.slot].Store(nil)
-	if a := *c.attemptOf(b); a != nil {
-		c.detach(a) // it goes on for its present readers, and later ones do not join it
-	}
+	c.detach(c.attemptOf(b)) // the resolution goes on for its present readers
 	return nil
 }
 

@@ -100,7 +100,7 @@ func (c *Context) inspect(b *binding, info *Info) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := c.slots[b.slot].Load()
-	if out == nil && *c.attemptOf(b) != nil {
+	if out == nil && c.attemptOf(b) != nil {
 		info.State = Resolving
 	}
 	info.describe(out)

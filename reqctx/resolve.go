@@ -208,7 +208,7 @@ func (c *Context) join(b *binding, base context.Context) (a *attempt, first bool
 	if c.phase >= closing {
 		return nil, false, nil, named(ErrFinished, b.name)
 	}
-	if a = *c.attemptOf(b); a != nil {
+	if a = c.attemptOf(b); a != nil {
 		return a, false, nil, nil
 	}
 	a = &attempt{c: c, out: b.ops.newOutcome(b), next: c.attempts}
@@ -217,25 +217,25 @@ func (c *Context) join(b *binding, base context.Context) (a *attempt, first bool
 	return a, true, nil, nil
 }
 
-// attemptOf returns the link of the list to the attempt at b, or the last link, which
-// is nil. c.mu is held.
-func (c *Context) attemptOf(b *binding) **attempt {
-	link := &c.attempts
-	for *link != nil && (*link).out.b != b {
-		link = &(*link).next
+// attemptOf returns the attempt at b that readers join, or nil. c.mu is held.
+func (c *Context) attemptOf(b *binding) *attempt {
+	a := c.attempts
+	for a != nil && a.out.b != b {
+		a = a.next
 	}
-	return link
+	return a
 }
 
-// detach removes a from the list that readers join from, and reports whether it was
-// there. c.mu is held.
+// detach removes a, which may be nil, from the list that readers join from, and reports whether it
+// was there. c.mu is held.
 func (c *Context) detach(a *attempt) bool {
-	link := c.attemptOf(a.out.b)
-	if *link != a {
-		return false
+	for link := &c.attempts; *link != nil; link = &(*link).next {
+		if *link == a {
+			*link = a.next
+			return true
+		}
 	}
-	*link = a.next
-	return true
+	return false
 }
 
 // makeState makes a state without an attempt. Of two that are made at once, the first is
@@ -382,7 +382,7 @@ func (c *Context) overtake(out *outcome) error {
 	}
 	c.slots[out.b.slot].Store(out)
 	out.prev, c.last = c.last, out
-	if a := *c.attemptOf(out.b); a != nil {
+	if a := c.attemptOf(out.b); a != nil {
 		c.detach(a)
 		a.Complete(out)
 	}
