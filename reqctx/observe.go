@@ -126,12 +126,6 @@ func (info *Info) describe(out *outcome) {
 	info.pcs = out.pcs
 }
 
-// callers returns enough of the stack to get out of the library's packages.
-func callers() []uintptr {
-	pcs := make([]uintptr, 16)
-	return pcs[:runtime.Callers(2, pcs)]
-}
-
 // Caller returns file:line of the property's first reader, outside of the packages that read
 // properties for a caller. It is "" unless [Options.Callers] is set. Finding the line takes about
 // a microsecond. If net/http called such a package, as for the properties that a route prefetches, it

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -117,7 +118,7 @@ func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 	}
 	base, inline := c.base(ctx, b)
 	caller := lazy.Current(ctx)
-	a, first, out, err := c.join(b, base)
+	a, first, out, err := c.join(ctx, caller, b, base)
 	if a == nil {
 		return out, err
 	}
@@ -127,7 +128,6 @@ func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 		began = time.Now()
 	}
 	if first {
-		a.readBy(ctx, caller)
 		a.Start(caller, inline)
 	}
 	final, err := a.Wait(ctx, caller)
@@ -150,9 +150,8 @@ func (c *Context) startEarly(ctx context.Context, b *binding) error {
 	if c.slots[b.slot].Load() != nil || b.state {
 		return nil
 	}
-	a, first, _, err := c.join(b, c.tasks().Context())
+	a, first, _, err := c.join(ctx, lazy.Current(ctx), b, c.tasks().Context())
 	if first {
-		a.readBy(ctx, lazy.Current(ctx))
 		a.Start(nil, false)
 	}
 	return err
@@ -197,9 +196,10 @@ func (c *Context) tasks() *lazy.Scope {
 	return s
 }
 
-// join returns b's outcome if it is there, or else the attempt to wait for, and whether the caller is
-// the first and has to start it. A new attempt runs under base.
-func (c *Context) join(b *binding, base context.Context) (a *attempt, first bool, out *outcome, err error) {
+// join returns b's outcome if it is there, or else the attempt to wait for, and whether the reader is
+// the first and has to start it. A new attempt runs under base, and records the reader: its context and
+// the [lazy.Current] computation of that.
+func (c *Context) join(ctx context.Context, caller *lazy.Flight, b *binding, base context.Context) (a *attempt, first bool, out *outcome, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if out := c.slots[b.slot].Load(); out != nil {
@@ -211,7 +211,16 @@ func (c *Context) join(b *binding, base context.Context) (a *attempt, first bool
 	if a = c.attemptOf(b); a != nil {
 		return a, false, nil, nil
 	}
-	a = &attempt{c: c, out: b.ops.newOutcome(b), next: c.attempts}
+	a = &attempt{c: c, reader: ctx, out: b.ops.newOutcome(b), next: c.attempts}
+	if caller != nil {
+		if by, ok := caller.Work().(*attempt); ok {
+			a.out.by = by.out.b
+		}
+	}
+	if c.table.opts.Callers {
+		pcs := make([]uintptr, 16) // enough to get out of the library's packages
+		a.out.pcs = pcs[:runtime.Callers(1, pcs)]
+	}
 	a.Init(base, c.scope.Load(), a)
 	c.attempts = a
 	return a, true, nil, nil
@@ -266,20 +275,6 @@ type attempt struct {
 	reader context.Context // of the reader that began the resolution
 	out    *outcome        // of Resolve
 	next   *attempt        // in the context's list; guarded by c.mu
-}
-
-// readBy records the first reader of a, which has not started: its context, and the [lazy.Current]
-// computation of that.
-func (a *attempt) readBy(ctx context.Context, caller *lazy.Flight) {
-	a.reader = ctx
-	if caller != nil {
-		if by, ok := caller.Work().(*attempt); ok {
-			a.out.by = by.out.b
-		}
-	}
-	if a.c.table.opts.Callers {
-		a.out.pcs = callers()
-	}
 }
 
 // end completes a without an outcome of Resolve, which may still be running. The next reader begins
