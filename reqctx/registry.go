@@ -103,51 +103,47 @@ func NewRegistry(o Options) *Registry {
 
 // Provide adds a property. It panics on a mistake in the program: if the registry
 // already has a property of this name, or if the key is the zero Key.
-func Provide[T any](reg *Registry, key Key[T], p Prop[T]) {
-	provide(reg, key, func(slot int) *binding { return newBinding(key, p, slot) })
-}
+func Provide[T any](reg *Registry, key Key[T], p Prop[T]) { reg.add(newBinding(key, p)) }
 
 // ProvideState adds a property that needs no I/O: a value that code of one request shares, such
 // as a counter. fn makes it on first use. It must not block or read other properties, except
 // states. Of two values that are made at once, one is kept. A state does not appear in
 // measurements and is not observed. ProvideState panics as [Provide] does.
 func ProvideState[T any](reg *Registry, key Key[T], fn func(ctx context.Context) (T, error)) {
-	provide(reg, key, func(slot int) *binding { return newState(key, fn, slot) })
+	b := newBinding(key, Prop[T]{Resolve: fn})
+	b.state = true
+	reg.add(b)
 }
 
-func provide[T any](reg *Registry, key Key[T], bind func(slot int) *binding) {
-	if key.id == 0 {
+// add adds b in the next slot.
+func (reg *Registry) add(b *binding) {
+	if b.id == 0 {
 		panic("reqctx: Provide of a zero Key; make keys with NewKey")
 	}
 	reg.mu.Lock()
 	defer reg.mu.Unlock()
 	t := reg.tab.Load().clone()
-	if old := t.names[key.name]; old != nil {
+	if old := t.names[b.name]; old != nil {
 		panic(fmt.Sprintf("reqctx: property %q is already provided, with type %v; this one has %v",
-			key.name, old.ops.typ(), provided[T]{}.typ()))
+			b.name, old.ops.typ(), b.ops.typ()))
 	}
-	t.put(bind(len(t.bind)))
+	b.slot = uint16(len(t.bind))
+	t.put(b)
 	reg.tab.Store(t)
 }
 
-func newBinding[T any](key Key[T], p Prop[T], slot int) *binding {
+// newBinding returns a binding without a slot.
+func newBinding[T any](key Key[T], p Prop[T]) *binding {
 	return &binding{
 		ops:     provided[T]{p},
 		name:    key.name,
 		id:      key.id,
-		slot:    uint16(slot),
 		timeout: p.Timeout,
 		vary:    p.Vary,
 		private: p.Private,
 		commits: p.Commit != nil,
 		closes:  p.Close != nil && p.Resolve != nil,
 	}
-}
-
-func newState[T any](key Key[T], fn func(context.Context) (T, error), slot int) *binding {
-	b := newBinding(key, Prop[T]{Resolve: fn}, slot)
-	b.state = true
-	return b
 }
 
 func (t *table) clone() *table {
@@ -193,9 +189,7 @@ var presetsUsed atomic.Bool
 // preset is a context that brings a property's value.
 type preset struct {
 	context.Context
-	id   int32
-	name string
-	bind func(slot uint16) *binding
+	b *binding // without a slot
 }
 
 type presetKey struct{}
@@ -226,12 +220,9 @@ func presetOf(ctx context.Context) *preset {
 // own and cannot be preset; a test gives them a memory store, a request or another registry.
 func Preset[T any](ctx context.Context, key Key[T], v T) context.Context {
 	presetsUsed.Store(true)
-	fn := func(context.Context) (T, error) { return v, nil }
-	return &preset{Context: ctx, id: key.id, name: key.name, bind: func(slot uint16) *binding {
-		b := newState(key, fn, int(slot))
-		b.preset = true
-		return b
-	}}
+	b := newBinding(key, Prop[T]{Resolve: func(context.Context) (T, error) { return v, nil }})
+	b.state, b.preset = true, true
+	return &preset{ctx, b}
 }
 
 // applyPresets puts the presets of c's context in place of the properties that c's registry
@@ -243,14 +234,14 @@ func (c *Context) applyPresets() {
 	}
 	c.table = c.table.clone()
 	for ; p != nil; p = presetOf(p.Context) {
-		old := c.table.names[p.name]
-		if old == nil || old.id != p.id || old.preset {
+		b := *p.b // a copy, because several requests may begin with the preset
+		old := c.table.names[b.name]
+		if old == nil || old.id != b.id || old.preset {
 			continue
 		}
-		b := p.bind(old.slot)
-		b.private = old.private
-		c.table.put(b)
-		out := b.ops.newOutcome(b)
+		b.slot, b.private = old.slot, old.private
+		c.table.put(&b)
+		out := b.ops.newOutcome(&b)
 		out.set = true
 		b.ops.compute(c, out)
 		c.slots[b.slot].Store(out)
@@ -266,8 +257,8 @@ func (h *Host) PresetErr() error {
 	}
 	var errs []error
 	for p := presetOf(h.Context.Context); p != nil; p = presetOf(p.Context) {
-		if _, _, err := lookup(&h.Context, p.id, p.name); err != nil {
-			errs = append(errs, fmt.Errorf("reqctx: preset of %q: %w", p.name, err))
+		if _, _, err := lookup(&h.Context, p.b.id, p.b.name); err != nil {
+			errs = append(errs, fmt.Errorf("reqctx: preset of %q: %w", p.b.name, err))
 		}
 	}
 	return errors.Join(errs...)
