@@ -75,42 +75,26 @@ type Info struct {
 // the whole request.
 func (c *Context) Props() iter.Seq2[string, Info] {
 	return func(yield func(string, Info) bool) {
-		c.mu.Lock()
-		quiet := c.attempts == nil
-		c.mu.Unlock()
 		for _, b := range c.table.bind[1:] {
-			if b.state {
-				continue
-			}
-			info := Info{Private: b.private}
-			if quiet {
-				info.describe(c.slots[b.slot].Load())
-			} else {
-				c.inspect(b, &info)
-			}
-			if !yield(b.name, info) {
+			if !b.state && !yield(b.name, c.info(b)) {
 				return
 			}
 		}
 	}
 }
 
-// inspect sets info to the state of a property that may be in resolution.
-func (c *Context) inspect(b *binding, info *Info) {
+// info describes a property at this moment.
+func (c *Context) info(b *binding) Info {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := c.slots[b.slot].Load()
-	if out == nil && c.attemptOf(b) != nil {
-		info.State = Resolving
-	}
-	info.describe(out)
-}
-
-// describe sets info to the outcome of a resolution, if there is one.
-func (info *Info) describe(out *outcome) {
+	out, a := c.slots[b.slot].Load(), c.attemptOf(b)
+	c.mu.Unlock()
+	info := Info{Private: b.private}
 	switch {
+	case out == nil && a != nil:
+		info.State = Resolving
+		return info
 	case out == nil:
-		return
+		return info
 	case out.set:
 		info.State = Assigned
 	case out.err != nil:
@@ -118,12 +102,12 @@ func (info *Info) describe(out *outcome) {
 	default:
 		info.State = Resolved
 	}
-	info.Began, info.Took, info.Err = out.began, out.took, out.err
+	info.Began, info.Took, info.Err, info.pcs = out.began, out.took, out.err, out.pcs
 	info.Waited, info.Asked = time.Duration(out.waited.Load()), int(out.asked.Load())
 	if out.by != nil {
 		info.By = out.by.name
 	}
-	info.pcs = out.pcs
+	return info
 }
 
 // Caller returns file:line of the property's first reader, outside of the packages that read
