@@ -170,7 +170,11 @@ func (c *Context) commitOne(ctx context.Context, out *outcome, status int, h htt
 		return nil // an OnClose function
 	}
 	if !out.set { // also if it was overtaken: the handler may have used it
-		addVary(h, out.b.vary)
+		for _, field := range out.b.vary {
+			if !hasToken(h.Values("Vary"), field) {
+				h.Add("Vary", field)
+			}
+		}
 	}
 	if !out.b.commits || out.err != nil || c.slots[out.b.slot].Load() != out {
 		return nil
@@ -184,15 +188,6 @@ func (c *Context) commitOne(ctx context.Context, out *outcome, status int, h htt
 		h["Set-Cookie"] = now[:before]
 	}
 	return fmt.Errorf("reqctx: committing %q: %w", out.b.name, err)
-}
-
-// addVary adds the fields that Vary does not have yet.
-func addVary(h http.Header, fields []string) {
-	for _, f := range fields {
-		if !hasToken(h.Values("Vary"), f) {
-			h.Add("Vary", f)
-		}
-	}
 }
 
 func hasToken(lines []string, token string) bool {
