@@ -70,15 +70,13 @@ func (k Key[T]) Require(ctx context.Context) error {
 }
 
 // deliver returns an outcome's value and error, or raises its panic.
-func deliver[T any](out *outcome) (val T, err error) {
-	if cell, ok := out.self.(*cell[T]); ok {
-		return cell.val, cell.err
-	}
+func deliver[T any](out *outcome) (T, error) {
 	if out.panics != nil {
 		out.raised.Store(true)
 		out.panics.Raise()
 	}
-	return val, out.err
+	cell := out.self.(*cell[T]) // nil only after a panic
+	return cell.val, cell.err
 }
 
 // Peek returns the outcome, and reports whether there is one. It never blocks and never
