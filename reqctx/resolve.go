@@ -353,7 +353,10 @@ func (a *attempt) Finish(abnormal error) {
 
 // set stores v and makes it b's value.
 func set[T any](ctx context.Context, c *Context, b *binding, v T) error {
-	if err := c.writable(b); err != nil {
+	c.mu.Lock()
+	err := c.checkWritable(b)
+	c.mu.Unlock()
+	if err != nil {
 		return err
 	}
 	p := b.ops.(provided[T])
@@ -372,7 +375,7 @@ func set[T any](ctx context.Context, c *Context, b *binding, v T) error {
 func (c *Context) overtake(out *outcome) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.writableLocked(out.b); err != nil {
+	if err := c.checkWritable(out.b); err != nil {
 		return err
 	}
 	c.slots[out.b.slot].Store(out)
@@ -384,13 +387,8 @@ func (c *Context) overtake(out *outcome) error {
 	return nil
 }
 
-func (c *Context) writable(b *binding) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.writableLocked(b)
-}
-
-func (c *Context) writableLocked(b *binding) error {
+// checkWritable returns an error if b can't be set any more. c.mu is held.
+func (c *Context) checkWritable(b *binding) error {
 	switch {
 	case c.phase >= closing:
 		return named(ErrFinished, b.name)
