@@ -1,6 +1,7 @@
 package reqctx
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -178,22 +179,17 @@ func (c *Context) tasks() *lazy.Scope {
 	if s := c.scope.Load(); s != nil {
 		return s
 	}
-	s := lazy.NewScope(c)
+	s := lazy.NewScope(c) // not under the lock: it calls methods of the request's context
 	c.mu.Lock()
 	first := c.scope.Load()
 	if first == nil && c.phase == open {
-		first = s
 		c.scope.Store(s)
-	}
-	c.mu.Unlock()
-	if first == s {
+		c.mu.Unlock()
 		return s
 	}
+	c.mu.Unlock()
 	_ = s.Close() // another call was first, or Finish; this one is empty
-	if first != nil {
-		return first
-	}
-	return s
+	return cmp.Or(first, s)
 }
 
 // join returns b's outcome if it is there, or else the attempt to wait for, and whether the reader is
