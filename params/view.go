@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -32,6 +31,12 @@ func (v View) Int(name string) (int, error) { return get(v, name, parseNumber) }
 
 // IntOr is Int with a default for a missing parameter.
 func (v View) IntOr(name string, def int) (int, error) { return getOr(v, name, def, parseNumber) }
+
+// Int64 returns a whole number in decimal.
+func (v View) Int64(name string) (int64, error) { return get(v, name, parseInt) }
+
+// Int64Or is Int64 with a default for a missing parameter.
+func (v View) Int64Or(name string, def int64) (int64, error) { return getOr(v, name, def, parseInt) }
 
 // Float returns a number that is neither infinite nor NaN.
 func (v View) Float(name string) (float64, error) { return get(v, name, parseFloat64) }
@@ -194,42 +199,6 @@ func (p *Params) formPairs(r *http.Request, want kinds) ([]pair, error) {
 		return nil, err
 	}
 	return b.form, b.formErr
-}
-
-// findPath looks a name up among the route's wildcards. A wildcard that matched
-// nothing has an empty value, so that no other source can replace it.
-func (p *Params) findPath(r *http.Request, name string) (found, *Error) {
-	value := r.PathValue(name)
-	if value == "" && !isWildcard(r.Pattern, name) {
-		ask, ok := p.budgets.forRequest(r).PathValue, false
-		if ask != nil {
-			value, ok = ask(r, name)
-		}
-		if !ok {
-			return found{}, nil
-		}
-	}
-	if fault := textProblem(value); fault != "" {
-		return found{}, malformedError(SourcePath, name, fault)
-	}
-	return found{from: SourcePath, count: 1, text: value}, nil
-}
-
-func isWildcard(pattern, name string) bool {
-	if name == "$" {
-		return false // {$} is the end of the path
-	}
-	for {
-		_, rest, ok := strings.Cut(pattern, "{")
-		if !ok {
-			return false
-		}
-		wildcard, after, _ := strings.Cut(rest, "}")
-		if strings.TrimSuffix(wildcard, "...") == name {
-			return true
-		}
-		pattern = after
-	}
 }
 
 func findPair(pairs []pair, name string, from Source) found {

@@ -1,6 +1,7 @@
 package params
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +10,7 @@ import (
 )
 
 func TestTextConversions(t *testing.T) {
-	p := paramsOf(t, getRequest("s=go&e=&i=-42&b=on&o=0&t=2026-01-02T03:04:05.5%2B02:00&n=a&n=b&n="), Options{})
+	p := paramsOf(t, getRequest("s=go&e=&i=-42&l=9223372036854775807&b=on&o=0&t=2026-01-02T03:04:05.5%2B02:00&n=a&n=b&n="), Options{})
 
 	s, err := p.String("s")
 	require.NoError(t, err)
@@ -20,6 +21,9 @@ func TestTextConversions(t *testing.T) {
 	i, err := p.Int("i")
 	require.NoError(t, err)
 	require.Equal(t, -42, i)
+	l, err := p.Int64("l")
+	require.NoError(t, err)
+	require.Equal(t, int64(math.MaxInt64), l)
 	b, err := p.Bool("b")
 	require.NoError(t, err)
 	require.True(t, b)
@@ -52,6 +56,10 @@ func TestMalformedText(t *testing.T) {
 		got, err := p.IntOr(name, 7)
 		require.ErrorIs(t, err, ErrMalformed, "a default stands in for nothing but a missing value")
 		require.Zero(t, got)
+		_, err = p.Int64(name)
+		requireReason(t, err, ErrMalformed, text)
+		_, err = p.Int64Or(name, 7)
+		requireReason(t, err, ErrMalformed, text)
 	}
 	for _, name := range []string{"b", "e"} {
 		_, err := p.BoolOr(name, true)
@@ -71,6 +79,9 @@ func TestDefaultsForMissing(t *testing.T) {
 	i, err := p.IntOr("i", 7)
 	require.NoError(t, err)
 	require.Equal(t, 7, i)
+	l, err := p.Int64Or("l", math.MinInt64)
+	require.NoError(t, err)
+	require.Equal(t, int64(math.MinInt64), l)
 	b, err := p.BoolOr("b", true)
 	require.NoError(t, err)
 	require.True(t, b)
@@ -82,6 +93,7 @@ func TestDefaultsForMissing(t *testing.T) {
 	for _, get := range []func(string) error{
 		func(n string) error { _, err := p.String(n); return err },
 		func(n string) error { _, err := p.Int(n); return err },
+		func(n string) error { _, err := p.Int64(n); return err },
 		func(n string) error { _, err := p.Bool(n); return err },
 		func(n string) error { _, err := p.Time(n); return err },
 	} {
@@ -113,6 +125,9 @@ func TestJSONMembersHaveTheirTypes(t *testing.T) {
 	i, err := p.Int("i")
 	require.NoError(t, err)
 	require.Equal(t, 9007199254740993, i, "no detour through a float")
+	l, err := p.Int64("i")
+	require.NoError(t, err)
+	require.Equal(t, int64(9007199254740993), l)
 	b, err := p.BoolOr("b", true)
 	require.NoError(t, err)
 	require.False(t, b)
@@ -144,6 +159,9 @@ func TestJSONMembersAreNotConverted(t *testing.T) {
 	fails(p.Int("f"))("must be a whole number")
 	fails(p.Int("e"))("must be a whole number")
 	fails(p.Int("big"))("is out of range")
+	fails(p.Int64("big"))("is out of range")
+	fails(p.Int64("s"))("must be a whole number, not a string")
+	fails(p.Int64Or("null", 1))("must be a whole number, not null")
 	fails(p.Bool("s"))("must be true or false, not a string")
 	fails(p.Bool("i"))("must be true or false, not a number")
 	fails(p.Time("i"))("must be an RFC 3339 time, such as 2006-01-02T15:04:05Z, not a number")
