@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/lazyreq/lazyreq/internal/option"
 )
 
 // maxErrors bounds the mistakes that are reported to a client.
@@ -85,9 +87,10 @@ func (l Errors) full() bool { return len(l) >= maxErrors }
 // add notes the mistakes that err is, wraps or joins. It returns the first error in it
 // that isn't the client's.
 func (l *Errors) add(err error) error {
-	switch e := err.(type) {
-	case nil:
+	if option.IsNil(err) { // also a nil *Error: a check may return its variable of that type
 		return nil
+	}
+	switch e := err.(type) {
 	case *Error:
 		l.note(e)
 		return nil
@@ -99,7 +102,7 @@ func (l *Errors) add(err error) error {
 		}
 		return nil
 	}
-	if inner := errors.Unwrap(err); inner == nil || l.add(inner) != nil {
+	if inner := errors.Unwrap(err); option.IsNil(inner) || l.add(inner) != nil {
 		return err
 	}
 	return nil

@@ -121,3 +121,29 @@ func TestValidation(t *testing.T) {
 	require.Equal(t, doc{}, v)
 	require.Equal(t, "#/A", requireReason(t, err, ErrInvalid, "is odd").Pointer())
 }
+
+// A check that returns a nil *Error as its error has found nothing, as has a nil in what it joins.
+func TestTypedNilOfACheck(t *testing.T) {
+	type numbers struct {
+		A int `query:"a"`
+	}
+	var none *Error
+	bad := Fault(numbers{}, "A", "is odd")
+	for _, tt := range []struct{ result, want error }{
+		{none, nil},
+		{Errors(nil), nil},
+		{Errors{nil, none}, nil},
+		{errors.Join(none, nil), nil},
+		{errors.Join(none, bad), bad},
+		{Errors{none, bad}, bad},
+	} {
+		for _, o := range []Options{{}, {Validate: func(context.Context, any) error { return tt.result }}} {
+			got, err := Bind(newContext(t, getRequest("a=1"), o), func(*numbers) error { return tt.result })
+			require.Equal(t, tt.want, err)
+			require.Equal(t, tt.want == nil, got.A == 1)
+		}
+	}
+	wrapped := fmt.Errorf("check: %w", error(none))
+	_, err := Bind(newContext(t, getRequest("a=1"), Options{}), func(*numbers) error { return wrapped })
+	require.Equal(t, wrapped, err, "the text is an error of the program")
+}
