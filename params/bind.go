@@ -10,8 +10,9 @@ import (
 //
 //	type Search struct {
 //		Shelf  int                   `path:"shelf"`
-//		Words  string                `query:"q" required:"true"`
-//		Size   int                   `query:"size" default:"20"`
+//		Words  string                `query:"q" required:"nonempty" max:"200"`
+//		Size   int                   `query:"size" default:"20" min:"1" max:"100"`
+//		Order  string                `query:"order" oneof:"price name"`
 //		Tags   []string              `query:"tag"`
 //		Since  params.Opt[time.Time] `query:"since"`
 //		Client string                `header:"X-Client-Id"`
@@ -36,8 +37,19 @@ import (
 // "items.0.price", where the numbers only group and order. JSON is decoded as by
 // [Params.DecodeJSON]; an empty body is an object without members.
 //
-// Bind reads only the sources that T names. After that it calls Options.Validate and each
-// function of validate.
+// These tags state conditions on a value that is given and well-formed:
+//
+//	required:"nonempty"  given, and not an empty text, list or map
+//	min:"1" max:"200"    a number or a duration; the characters of a text; the elements of a list or a map
+//	len:"3"              the same, exactly, for a text, a list or a map
+//	oneof:"free pro"     a text or a whole number
+//
+// An empty value is an [ErrMissing] like one that isn't given. The other conditions are [ErrInvalid].
+// Bind reports them together with missing and malformed values. They do not apply to null and to
+// defaults. A pointer or an [Opt] has the conditions of its value.
+//
+// Bind reads only the sources that T names. If it finds no mistake, it calls Options.Validate and then
+// each function of validate.
 //
 // It returns an [*Error] for a mistake of the client, [Errors] for several, and then the
 // zero value of T. A mistake in T is another error, whatever the request.

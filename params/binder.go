@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"slices"
-	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -146,110 +144,39 @@ func (b *binder) bindText(f *field, v reflect.Value, got *found, prefix string) 
 	case got.count == 0 && f.def.IsValid():
 		to.Set(f.def)
 	case got.count == 0 && f.required:
-		b.faults.note(missingError(f.from, prefix+f.name))
+		b.note(f, prefix, ErrMissing, "is missing", nil)
 	case got.count == 0:
 	case !f.many && got.count > 1:
-		b.noteInvalid(f, prefix, givenTimesDetail(got.count), nil)
-	case !f.many:
-		b.setField(f, to, got.text, prefix)
-	case b.countElements(f.from, got.count):
-		texts := got.texts(f.name)
-		to.Set(reflect.MakeSlice(to.Type(), len(texts), len(texts)))
-		for i, text := range texts {
-			b.setField(f, to.Index(i), text, prefix)
+		b.note(f, prefix, ErrMalformed, givenTimesDetail(got.count), nil)
+	case b.setTexts(f, to, got, prefix):
+		if c := f.failedBy(to); c != nil {
+			b.note(f, prefix, c.reason, c.detail, nil)
 		}
 	}
 }
 
-func (b *binder) setField(f *field, to reflect.Value, text, prefix string) {
-	if fault, cause := f.set(to, text); fault != "" {
-		b.noteInvalid(f, prefix, fault, cause)
-	}
-}
-
-// An element is a struct that parameters are for, and these without what is before them
-// in their names.
-type element struct {
-	number int // in a slice
-	pairs  []pair
-}
-
-// bindStructs fills a field that is a struct, a pointer to one, or a slice of them. Numbers
-// only order the elements and bring parameters together: gaps are closed, so that a large
-// number makes no long slice.
-func (b *binder) bindStructs(f *field, v reflect.Value, pairs []pair, prefix string, depth int) error {
-	var elements []element
-	for _, p := range pairs {
-		number, rest, ok := f.match(p.name)
-		if !ok {
-			continue
-		}
-		i, ok := slices.BinarySearchFunc(elements, number, func(e element, n int) int { return e.number - n })
-		if !ok {
-			elements = slices.Insert(elements, i, element{number: number})
-		}
-		elements[i].pairs = append(elements[i].pairs, pair{rest, p.value})
-	}
-	to := fieldAt(v, f.index)
-	prefix += f.prefix
-	if to.Kind() == reflect.Struct { // it is there even if nothing is for it
-		return b.bindFields(*f.inner, to, slices.Concat(elements, []element{{}})[0].pairs, prefix, depth+1)
-	}
-	if len(elements) == 0 || !b.countElements(f.from, len(elements)) {
-		return nil
-	}
+// setTexts sets a field to the values that were given for it, and reports whether it could.
+func (b *binder) setTexts(f *field, to reflect.Value, got *found, prefix string) bool {
 	if !f.many {
-		to.Set(reflect.New(to.Type().Elem()))
-		return b.bindFields(*f.inner, to.Elem(), elements[0].pairs, prefix, depth+1)
+		return b.setText(f, to, got.text, prefix)
 	}
-	to.Set(reflect.MakeSlice(to.Type(), len(elements), len(elements)))
-	for i, e := range elements {
-		if err := b.bindFields(*f.inner, to.Index(i), e.pairs, prefix+strconv.Itoa(e.number)+".", depth+1); err != nil {
-			return err
-		}
+	if !b.countElements(f.from, got.count) {
+		return false
 	}
-	return nil
+	to.Set(reflect.MakeSlice(to.Type(), got.count, got.count))
+	ok := true
+	for i, text := range got.texts(f.name) {
+		ok = b.setText(f, to.Index(i), text, prefix) && ok
+	}
+	return ok
 }
 
-// bindFiles sets a field to the files that a form has for it.
-func (b *binder) bindFiles(f *field, v reflect.Value) error {
-	u, err := b.upload()
-	if err != nil {
-		return err
+func (b *binder) setText(f *field, to reflect.Value, text, prefix string) bool {
+	fault, cause := f.set(to, text)
+	if fault != "" {
+		b.note(f, prefix, ErrMalformed, fault, cause)
 	}
-	switch files := u.filesNamed(f.name); {
-	case len(files) == 0 && f.required:
-		b.faults.note(missingError(f.from, f.name))
-	case f.many:
-		fieldAt(v, f.index).Set(reflect.ValueOf(files))
-	case len(files) > 1:
-		b.noteInvalid(f, "", givenTimesDetail(len(files)), nil)
-	case len(files) == 1:
-		fieldAt(v, f.index).Set(reflect.ValueOf(files[0]))
-	}
-	return nil
-}
-
-// upload returns the multipart form. A form of another type has no files.
-func (b *binder) upload() (*upload, error) {
-	if b.params.contentOf(b.r).kind != multipartKind {
-		return &upload{}, nil
-	}
-	return b.params.upload(b.r)
-}
-
-// noteUnknownFiles notes the files that no field is for.
-func (b *binder) noteUnknownFiles(fields []field) error {
-	u, err := b.upload()
-	if err != nil || !b.options.DisallowUnknownFields {
-		return err
-	}
-	for _, file := range u.files {
-		if !slices.ContainsFunc(fields, func(f field) bool { return f.isFile() && f.name == file.Name }) {
-			b.faults.note(malformedError(SourceForm, shorten(file.Name), "is unknown"))
-		}
-	}
-	return nil
+	return fault == ""
 }
 
 // noteUnknown notes a parameter that no field is for.
@@ -262,11 +189,9 @@ func (b *binder) noteUnknown(fields []field, name, prefix string) {
 	b.faults.note(malformedError(fields[0].from, shorten(prefix+name), "is unknown"))
 }
 
-// noteInvalid notes a mistake about a field's parameter.
-func (b *binder) noteInvalid(f *field, prefix, detail string, cause error) {
-	e := malformedError(f.from, shorten(prefix+f.name), detail)
-	e.cause = cause
-	b.faults.note(e)
+// note notes a mistake about a field's parameter.
+func (b *binder) note(f *field, prefix string, reason error, detail string, cause error) {
+	b.faults.note(&Error{Name: shorten(prefix + f.name), Source: f.from, Reason: reason, Detail: detail, cause: cause})
 }
 
 // countElements counts elements that are going to be made, and reports whether they may be.

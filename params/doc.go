@@ -44,6 +44,6 @@
 // before the body was read keeps the consumed body, unless [Share] was called, as package
 // server does.
 //
-// The package does no authorization, no sanitizing of texts, and no checks of values
-// beyond their types: these are for Options.Validate.
+// The package does no authorization and no sanitizing of texts. [Bind] checks sizes and ranges by
+// tags. Other conditions are for Options.Validate.
 package params

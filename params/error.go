@@ -11,11 +11,12 @@ import (
 
 // The reasons of an [Error], to be matched with errors.Is.
 var (
-	// ErrMissing means that no source has the name, or that the JSON body is empty. Status 400.
+	// ErrMissing means that no source has the name, that a value which must not be empty is, or
+	// that the JSON body is empty. Status 400.
 	ErrMissing = errors.New("params: missing")
 	// ErrMalformed means that the value or its source has the wrong form. Status 400.
 	ErrMalformed = errors.New("params: malformed")
-	// ErrInvalid means that validation refused the value. Status 422.
+	// ErrInvalid means that a tag or a validation refused the value. Status 422.
 	ErrInvalid = errors.New("params: invalid")
 	// ErrTooLarge means that a limit of [Options] was exceeded. Status 413, for a query 414.
 	ErrTooLarge = errors.New("params: too large")

@@ -73,15 +73,16 @@ func clientPath(t reflect.Type, path string) (from Source, at jsontext.Pointer, 
 	return from, at, true
 }
 
-// targetOf returns the type behind pointers and in an [Opt].
+// targetOf returns the type behind pointers and in an [Opt]. It returns nil for nil.
 func targetOf(t reflect.Type) reflect.Type {
-	for t != nil && t.Kind() == reflect.Pointer {
-		t = t.Elem()
+	if t == nil {
+		return nil
 	}
-	if t != nil {
-		if inner, ok := optInnerType(t); ok {
-			return inner
-		}
+	if t.Kind() == reflect.Pointer {
+		return targetOf(t.Elem())
+	}
+	if inner, ok := optInnerType(t); ok {
+		return targetOf(inner)
 	}
 	return t
 }

@@ -13,15 +13,14 @@ import (
 // with files, or if it is a struct itself, with parameters that have names like
 // "address.city", and in a slice of structs like "items.0.price".
 type field struct {
-	from     Source
-	name     string
-	index    []int
-	many     bool          // it is a slice
-	set      setter        // of a text
-	inner    *[]field      // of a struct
-	prefix   string        // of the names of inner
-	required bool          //
-	def      reflect.Value // the zero Value for none
+	from   Source
+	name   string
+	index  []int
+	many   bool     // it is a slice
+	set    setter   // of a text
+	inner  *[]field // of a struct
+	prefix string   // of the names of inner
+	demands
 }
 
 var fileType = reflect.TypeFor[*File]()
@@ -66,14 +65,17 @@ func (c fieldCompiler) compileField(sf reflect.StructField, tag string, index []
 	if f.many = isList(t); f.many {
 		t = t.Elem()
 	}
-	if f.required, f.def, err = requiredAndDefault(sf); err != nil {
+	if f.demands, err = demandsOf(sf); err != nil {
 		return f, err
 	}
-	if t == fileType {
-		if c.from != SourceForm {
-			err = errors.New("a file is a field of a form")
-		}
-		return f, err
+	switch {
+	case t != fileType:
+	case c.from != SourceForm:
+		return f, errors.New("a file is a field of a form")
+	case f.checks != nil:
+		return f, errors.New("a file can't be checked by a tag")
+	default:
+		return f, nil
 	}
 	if f.set, err = setterOf(t); err == nil {
 		if f.many && t.Kind() == reflect.Uint8 {
@@ -87,8 +89,8 @@ func (c fieldCompiler) compileField(sf reflect.StructField, tag string, index []
 	switch {
 	case t.Kind() != reflect.Struct, isOpt(t), c.from != SourceQuery && c.from != SourceForm:
 		return f, fmt.Errorf("a text cannot become a %v", sf.Type)
-	case f.required || f.def.IsValid():
-		return f, errors.New("a struct can't be required or have a default")
+	case f.demands.any():
+		return f, errors.New("a struct can't be required or have a default, and a list of structs can't be checked by a tag")
 	}
 	f.set, f.prefix = nil, tag+"."
 	f.inner, err = c.compileStruct(t)

@@ -17,8 +17,8 @@ import (
 // in their exact letter case, null makes a field zero, and arrays have the length of
 // theirs in Go. It refuses what the package documentation lists, and an empty body. A
 // member without a field is ignored, unless Options.DisallowUnknownFields is set. A
-// [time.Duration] is a number of nanoseconds. The tags required and default do what they
-// do in [Bind], but not in the elements of a map or an array.
+// [time.Duration] is a number of nanoseconds. The tags required, default, min, max,
+// len and oneof do what they do in [Bind], but not in the elements of a map or an array.
 //
 // What v holds already stays where the body has nothing for it, except for defaults; the
 // array of a slice in it is written into.

@@ -24,16 +24,15 @@ type jsonPlan struct {
 	names  map[string]int // of the fields
 
 	// Of the plan of a whole text:
-	demands bool           // something in it is required or has a default
+	demands bool           // a field in it has demands
 	options []json.Options // to decode it with
 }
 
 type jsonField struct {
-	name     string
-	index    []int
-	plan     *jsonPlan
-	required bool
-	def      reflect.Value // the zero Value for none
+	name  string
+	index []int
+	plan  *jsonPlan
+	demands
 }
 
 // jsonPlans are the compiled ones, a *jsonPlan or an error for each type.
@@ -71,7 +70,7 @@ func compileJSON(t reflect.Type) (*jsonPlan, error) {
 	}
 	for t, inner := range m {
 		if inner.whole && inner.elem.hasDemands(map[*jsonPlan]bool{}) {
-			return nil, fmt.Errorf("a %v can't have required fields and defaults in its elements", t)
+			return nil, fmt.Errorf("a %v can't have required fields, defaults or checks in its elements", t)
 		}
 	}
 	p.demands = p.hasDemands(map[*jsonPlan]bool{})
@@ -84,15 +83,14 @@ func compileJSON(t reflect.Type) (*jsonPlan, error) {
 	return p, nil
 }
 
-// hasDemands reports whether p has a field that is required or has a default, leaving out the
-// plans that were seen.
+// hasDemands reports whether a field in p has demands, leaving out the plans that were seen.
 func (p *jsonPlan) hasDemands(seen map[*jsonPlan]bool) bool {
 	if p == nil || seen[p] {
 		return false
 	}
 	seen[p] = true
 	return p.elem.hasDemands(seen) || slices.ContainsFunc(p.fields, func(f jsonField) bool {
-		return f.required || f.def.IsValid() || f.plan.hasDemands(seen)
+		return f.demands.any() || f.plan.hasDemands(seen)
 	})
 }
 
@@ -169,7 +167,7 @@ func (m jsonCompiler) compileStruct(p *jsonPlan) error {
 		return nil
 	}
 	if p.hasDemands(map[*jsonPlan]bool{}) {
-		return fmt.Errorf("%v can't have required fields and defaults beside fields that are embedded by pointer, have the same name or have tag options", p.typ)
+		return fmt.Errorf("%v can't have required fields, defaults or checks beside fields that are embedded by pointer, have the same name or have tag options", p.typ)
 	}
 	p.fields = nil
 	return nil
@@ -206,7 +204,7 @@ func (m jsonCompiler) listFields(t reflect.Type, index []int) (fields []jsonFiel
 			f.name = sf.Name
 		}
 		if f.plan, err = m.planFor(sf.Type); err == nil {
-			f.required, f.def, err = requiredAndDefault(sf)
+			f.demands, err = demandsOf(sf)
 		}
 		if err != nil {
 			return nil, false, fmt.Errorf("%s: %w", sf.Name, err)

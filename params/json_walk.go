@@ -117,14 +117,18 @@ func (w *jsonWalk) walkList(elem *jsonPlan, v reflect.Value) error {
 	if _, err := w.dec.ReadToken(); err != nil {
 		return err
 	}
-	for i := 0; w.dec.PeekKind() != ']'; i++ {
+	n := 0
+	for ; w.dec.PeekKind() != ']'; n++ {
 		e := reflect.New(elem.typ).Elem()
 		if !w.failed {
-			e = v.Index(i)
+			e = v.Index(n)
 		}
 		if err := w.walkValue(elem, e); err != nil {
 			return err
 		}
+	}
+	if w.failed { // for a check of the length
+		v.Set(reflect.MakeSlice(v.Type(), n, n))
 	}
 	_, err := w.dec.ReadToken()
 	return err
@@ -154,7 +158,7 @@ func (w *jsonWalk) walkObject(p *jsonPlan, v reflect.Value) error {
 			w.note(ErrMalformed, "must not be null")
 		default:
 			given[i] = true
-			err = w.walkValue(p.fields[i].plan, fieldAt(v, p.fields[i].index))
+			err = w.walkField(&p.fields[i], v)
 		}
 		if err != nil {
 			return err
@@ -163,6 +167,19 @@ func (w *jsonWalk) walkObject(p *jsonPlan, v reflect.Value) error {
 	_, err := w.dec.ReadToken()
 	w.completeFields(p, v, given)
 	return err
+}
+
+// walkField walks through the value of a field of v, and checks it if there is no mistake in it.
+func (w *jsonWalk) walkField(f *jsonField, v reflect.Value) error {
+	isNull, faults := w.dec.PeekKind() == 'n', len(w.faults)
+	to := fieldAt(v, f.index)
+	if err := w.walkValue(f.plan, to); err != nil || isNull || len(w.faults) > faults {
+		return err
+	}
+	if c := f.failedBy(to); c != nil {
+		w.note(c.reason, c.detail)
+	}
+	return nil
 }
 
 // completeFields sets the defaults of the fields that weren't given, and notes those that are

@@ -85,7 +85,7 @@ type Options struct {
 	// [http.Request.SetPathValue]. It is called if the request has none.
 	PathValue func(r *http.Request, name string) (value string, ok bool)
 
-	// Validate checks what Bind or JSON has filled in; v is a pointer to it. To blame
+	// Validate checks what Bind or JSON has filled in without finding a mistake; v is a pointer to it. To blame
 	// fields it returns errors made by [Fault], joined or as [Errors]; any other error is
 	// the program's.
 	Validate func(ctx context.Context, v any) error

@@ -3,7 +3,6 @@ package params
 import (
 	"cmp"
 	"encoding"
-	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -96,32 +95,4 @@ func setByMethod(v reflect.Value, text string) (string, error) {
 		return "has a value that can't be decoded", err
 	}
 	return "", nil
-}
-
-// requiredAndDefault returns what a field's tags required and default demand. The default is shared
-// by all that get it, so it has nothing to change in it; it is the zero Value for none.
-func requiredAndDefault(sf reflect.StructField) (required bool, def reflect.Value, err error) {
-	if word, ok := sf.Tag.Lookup("required"); ok {
-		if required = word == "true"; !required {
-			return false, def, fmt.Errorf("has the tag required with %q, want true", word)
-		}
-	}
-	text, ok := sf.Tag.Lookup("default")
-	switch {
-	case !ok:
-		return required, def, nil
-	case required:
-		return false, def, errors.New("a required field needs no default")
-	case sf.Type.Kind() == reflect.Pointer:
-		return false, def, fmt.Errorf("a %v can't have a default", sf.Type)
-	}
-	set, err := setterOf(sf.Type)
-	if err != nil {
-		return false, def, err
-	}
-	v := reflect.New(sf.Type).Elem()
-	if fault, cause := set(v, text); fault != "" {
-		return false, def, errors.Join(fmt.Errorf("the default %q %s", text, fault), cause)
-	}
-	return false, v, nil
 }

@@ -1,6 +1,6 @@
 // Validator is a server that checks bound parameters with go-playground/validator: the
 // rules are in the structs' tags, and one problem response lists all that break them, by
-// the client's names.
+// the client's names. For sizes, ranges and lists of words the tags of package params are enough.
 //
 //	cd examples/validator && go run .
 //
