@@ -66,10 +66,7 @@ func TestFormOfAnAbandonedHandler(t *testing.T) {
 }
 
 // patterns is an observer that keeps the patterns of requests.
-type patterns struct {
-	*quietObserver
-	ended chan string
-}
+type patterns struct{ ended chan string }
 
 func (p patterns) RequestEnd(_ context.Context, info server.RequestInfo) { p.ended <- info.Pattern }
 

@@ -15,11 +15,10 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// Observer is called for each request and for each resolution of a property. Its methods must
-// be safe for concurrent use and must not block. A panic of theirs is logged and has no other
-// effect.
+// Observer is called for each request. If it is a [reqctx.Observer], too, it is also called for
+// each resolution of a property. Its methods must be safe for concurrent use and must not block.
+// A panic of theirs is logged and has no other effect.
 type Observer interface {
-	reqctx.Observer
 	// RequestEnd is called once for a request, after the handler has returned and before the
 	// properties are closed. [reqctx.Context.Props] of reqctx.From(ctx) describes them, and
 	// [ratelimit.Decisions] the rate limits. The tasks of the request may still be running.
@@ -127,20 +126,31 @@ func (w countingWriter) Write(p []byte) (int, error) {
 // observers calls all observers of a server. A panic in one of them stops there: it must not skip
 // the end of a request, nor become the outcome of a property.
 type observers struct {
-	all []Observer
-	log *slog.Logger
+	all       []Observer
+	resolving []reqctx.Observer // those of all that observe resolutions
+	log       *slog.Logger
 }
 
-// resolutions returns the observer of resolutions, or nil if there are no observers.
+func newObservers(all []Observer, log *slog.Logger) *observers {
+	o := &observers{all: all, log: log}
+	for _, observer := range all {
+		if r, ok := observer.(reqctx.Observer); ok {
+			o.resolving = append(o.resolving, r)
+		}
+	}
+	return o
+}
+
+// resolutions returns the observer of resolutions, or nil if no observer observes them.
 func (o *observers) resolutions() reqctx.Observer {
-	if len(o.all) == 0 {
+	if len(o.resolving) == 0 {
 		return nil
 	}
 	return o
 }
 
-// try calls one observer, and logs an error if it panics or ends the goroutine.
-func (o *observers) try(observer Observer, call func(Observer)) {
+// try calls an observer, and logs an error if it panics or ends the goroutine.
+func (o *observers) try(observer any, call func()) {
 	returned := false
 	defer func() {
 		v := recover()
@@ -151,25 +161,25 @@ func (o *observers) try(observer Observer, call func(Observer)) {
 			o.log.Error("observer panicked", slog.String("observer", fmt.Sprintf("%T", observer)), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
 		}
 	}()
-	call(observer)
+	call()
 	returned = true
 }
 
 func (o *observers) ResolveStart(ctx context.Context, name string) context.Context {
-	for _, observer := range o.all {
-		o.try(observer, func(observer Observer) { ctx = observer.ResolveStart(ctx, name) })
+	for _, observer := range o.resolving {
+		o.try(observer, func() { ctx = observer.ResolveStart(ctx, name) })
 	}
 	return ctx
 }
 
 func (o *observers) ResolveEnd(ctx context.Context, name string, took time.Duration, err error) {
-	for _, observer := range slices.Backward(o.all) {
-		o.try(observer, func(observer Observer) { observer.ResolveEnd(ctx, name, took, err) })
+	for _, observer := range slices.Backward(o.resolving) {
+		o.try(observer, func() { observer.ResolveEnd(ctx, name, took, err) })
 	}
 }
 
 func (o *observers) RequestEnd(ctx context.Context, info RequestInfo) {
 	for _, observer := range o.all {
-		o.try(observer, func(observer Observer) { observer.RequestEnd(ctx, info) })
+		o.try(observer, func() { observer.RequestEnd(ctx, info) })
 	}
 }

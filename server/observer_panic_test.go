@@ -93,6 +93,6 @@ func TestObserverThatEndsTheGoroutine(t *testing.T) {
 	require.Equal(t, lazy.ErrGoexit.Error(), l.only(t)["panic"])
 }
 
-type exitingObserver struct{ *quietObserver }
+type exitingObserver struct{}
 
 func (exitingObserver) RequestEnd(context.Context, server.RequestInfo) { runtime.Goexit() }

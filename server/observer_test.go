@@ -205,6 +205,25 @@ func TestSeveralObservers(t *testing.T) {
 	require.Equal(t, []string{"first start", "second start", "second end", "first end", "first request", "second request"}, log.calls)
 }
 
+// Observers of requests only are called beside those that observe resolutions, too.
+func TestObserversOfRequestsOnly(t *testing.T) {
+	var log watcher
+	ask(observedServer(t, ends{&log, "quiet"}), "GET", "/ok/1")
+	require.Equal(t, []string{"quiet request"}, log.calls)
+	log.calls = nil
+	srv := observedServer(t, ends{&log, "first"}, named{&log, "second "}, ends{&log, "third"})
+	ask(srv, "GET", "/ok/1")
+	require.Equal(t, []string{"second start", "second end", "first request", "second request", "third request"}, log.calls)
+}
+
+// ends is an observer with the one method that all have.
+type ends struct {
+	log  *watcher
+	name string
+}
+
+func (e ends) RequestEnd(context.Context, server.RequestInfo) { e.log.note(e.name + " request") }
+
 type named struct {
 	*watcher
 	name string

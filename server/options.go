@@ -50,8 +50,9 @@ type Options struct {
 	// Logger gets failed requests (5xx), panics and failed clean-ups. Nil means
 	// [slog.Default].
 	Logger *slog.Logger
-	// Observers are called for every request and every resolution of a property, in this order
-	// (at ends of resolutions in reverse). None may be nil or given twice.
+	// Observers are called for every request, and those that observe resolutions for every
+	// resolution of a property, in this order (at ends of resolutions in reverse). None may be nil
+	// or given twice.
 	Observers []Observer
 	// Callers records for observers which line of code first read a property, see
 	// [reqctx.Info]. It costs about a microsecond for each resolution.

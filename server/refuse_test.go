@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,9 +55,7 @@ func TestRefusedOptions(t *testing.T) {
 
 type quietObserver struct{ _ int }
 
-func (*quietObserver) ResolveStart(ctx context.Context, _ string) context.Context { return ctx }
-func (*quietObserver) ResolveEnd(context.Context, string, time.Duration, error)   {}
-func (*quietObserver) RequestEnd(context.Context, server.RequestInfo)             {}
+func (*quietObserver) RequestEnd(context.Context, server.RequestInfo) {}
 
 type sliceObserver struct {
 	*quietObserver

@@ -52,7 +52,7 @@ func New(o Options) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	seen := &observers{o.Observers, o.Logger}
+	seen := newObservers(o.Observers, o.Logger)
 	s := &Server{
 		opts:      o,
 		reg:       reqctx.NewRegistry(reqctx.Options{Logger: o.Logger, Observer: seen.resolutions(), Callers: o.Callers}),

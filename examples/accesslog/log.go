@@ -33,12 +33,6 @@ func newAccessLog(log *slog.Logger) *accessLog {
 	return &accessLog{log, secret}
 }
 
-// ResolveStart implements reqctx.Observer.
-func (a *accessLog) ResolveStart(ctx context.Context, _ string) context.Context { return ctx }
-
-// ResolveEnd implements reqctx.Observer. RequestEnd finds all resolutions in the request.
-func (a *accessLog) ResolveEnd(context.Context, string, time.Duration, error) {}
-
 // RequestEnd implements server.Observer. The line has the route and not the path, and no texts of
 // errors, as these may contain personal data; the server logs why a request has failed.
 func (a *accessLog) RequestEnd(ctx context.Context, info server.RequestInfo) {

@@ -52,12 +52,6 @@ func New(o Options) (*Inspector, error) {
 // Token returns the bearer token for the page's data.
 func (in *Inspector) Token() string { return in.opts.Token }
 
-// ResolveStart implements [reqctx.Observer]. It does nothing.
-func (in *Inspector) ResolveStart(ctx context.Context, _ string) context.Context { return ctx }
-
-// ResolveEnd implements [reqctx.Observer]. It does nothing: RequestEnd finds all in the request.
-func (in *Inspector) ResolveEnd(context.Context, string, time.Duration, error) {}
-
 // named is a property of a request, with its name.
 type named struct {
 	name string
