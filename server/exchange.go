@@ -10,6 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/server/internal/requestwatch"
 )
 
 // exchange is one request and its response, in one allocation: the context with the
@@ -55,6 +56,7 @@ func exchangeOf(ctx context.Context) *exchange {
 func (x *exchange) begin(s *Server, w http.ResponseWriter, r *http.Request) *http.Request {
 	x.Context, x.srv = r.Context(), s
 	x.host.Init(x, s.reg)
+	requestwatch.Notify(x.Context, &x.host)
 	x.gate.ResponseWriter, x.gate.x = w, x
 	if len(s.opts.Observers) > 0 {
 		x.seen = &observation{began: time.Now()}

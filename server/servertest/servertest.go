@@ -1,5 +1,5 @@
 // Package servertest tests handlers of a [server.Server]: it sends a request without a
-// connection, with presets for properties, and reports which properties the handler resolved.
+// connection, with presets for properties, and reports which properties the request resolved.
 //
 //	r := httptest.NewRequest("GET", "/me", nil)
 //	r = servertest.Preset(r, User, &UserRecord{Name: "ada"})
@@ -13,14 +13,16 @@
 package servertest
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lazyreq/lazyreq/reqctx"
-	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/server/internal/requestwatch"
 )
 
 // Preset returns r with v as the value of the property key, which is not resolved then. A
@@ -32,39 +34,54 @@ func Preset[T any](r *http.Request, key reqctx.Key[T], v T) *http.Request {
 // Response is the response to a request of [Do].
 type Response struct {
 	*httptest.ResponseRecorder
-	// Resolved are the names of the properties that were resolved before the handler
-	// returned, in alphabetical order, also those that failed. Properties without I/O,
-	// such as params, presets and values that the handler set are not in it.
+	// Resolved are the names of the properties that the request resolved, in alphabetical order. Those
+	// that failed are among them, and those that tasks resolved after the handler had returned.
+	// Properties without I/O, such as params, presets and values that the handler set are not.
 	Resolved []string
 }
 
-// Do has srv answer r, its middleware included. It fails the test if r has a preset that srv does
-// not provide. The panic with which srv cuts off a response, [http.ErrAbortHandler], passes on.
-func Do(tb testing.TB, srv *server.Server, r *http.Request) *Response {
+// Do has h answer r. h is a [server.Server], or a handler that contains one or several. Do fails the
+// test if r has a preset that a server which gets r does not provide. The panic with which a server
+// cuts off a response, [http.ErrAbortHandler], passes on.
+func Do(tb testing.TB, h http.Handler, r *http.Request) *Response {
 	tb.Helper()
-	probe := reqctx.New(r.Context(), srv.Registry())
-	err := probe.PresetErr()
-	_ = probe.Finish() // nothing was resolved
-	if err != nil {
+	res := &Response{ResponseRecorder: httptest.NewRecorder()}
+	var w watch
+	h.ServeHTTP(res, r.WithContext(requestwatch.With(r.Context(), w.begin)))
+	w.mu.Lock() // a server that a middleware has left may still be running
+	defer w.mu.Unlock()
+	if err := errors.Join(w.presetErrs...); err != nil {
 		tb.Fatalf("servertest: %v", err)
 	}
-	res := &Response{ResponseRecorder: httptest.NewRecorder()}
-	srv.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() { res.Resolved = resolved(reqctx.From(r.Context())) }()
-		srv.ServeHTTP(w, r) // within the same exchange
-	})).ServeHTTP(res, r)
+	slices.Sort(w.resolved)
+	res.Resolved = slices.Clone(slices.Compact(w.resolved))
 	return res
 }
 
-// resolved returns the names of the properties that c has resolved.
-func resolved(c *reqctx.Context) (names []string) {
+// watch collects from the servers that answer a request.
+type watch struct {
+	mu         sync.Mutex
+	presetErrs []error
+	resolved   []string
+}
+
+// begin is called before a server's handlers. The first function for OnClose is called last, when the
+// request is complete.
+func (w *watch) begin(h *reqctx.Host) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.presetErrs = append(w.presetErrs, h.PresetErr())
+	h.OnClose(func() error { w.end(&h.Context); return nil })
+}
+
+func (w *watch) end(c *reqctx.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for name, info := range c.Props() {
 		if info.State == reqctx.Resolved || info.State == reqctx.Failed {
-			names = append(names, name)
+			w.resolved = append(w.resolved, name)
 		}
 	}
-	slices.Sort(names)
-	return names
 }
 
 // RequireResolved fails the test if other properties than these were resolved, or not all of
@@ -73,7 +90,7 @@ func (res *Response) RequireResolved(tb testing.TB, names ...string) {
 	tb.Helper()
 	want := slices.Sorted(slices.Values(names))
 	if !slices.Equal(want, res.Resolved) {
-		tb.Fatalf("servertest: the handler resolved [%s], want [%s]",
+		tb.Fatalf("servertest: the request resolved [%s], want [%s]",
 			strings.Join(res.Resolved, ", "), strings.Join(want, ", "))
 	}
 }

@@ -99,11 +99,99 @@ func TestFailures(t *testing.T) {
 	srv := newServer(t)
 	require.Contains(t, fails(t, func(tb testing.TB) {
 		servertest.Do(tb, srv, httptest.NewRequest("GET", "/me", nil)).RequireResolved(tb, "user")
-	}), "resolved [session, user], want [user]")
+	}), "the request resolved [session, user], want [user]")
 	require.Contains(t, fails(t, func(tb testing.TB) {
 		servertest.Do(tb, srv, httptest.NewRequest("GET", "/fast", nil)).RequireResolved(tb, "user")
 	}), "resolved [], want [user]")
 	require.Contains(t, fails(t, func(tb testing.TB) {
 		servertest.Do(tb, srv, servertest.Preset(httptest.NewRequest("GET", "/me", nil), missing, "x"))
 	}), `preset of "missing"`)
+}
+
+// A server may be anywhere in the handler, or missing.
+func TestHandlersThatContainServers(t *testing.T) {
+	ada := func(path string) *http.Request {
+		return servertest.Preset(httptest.NewRequest("GET", path, nil), user, "ada")
+	}
+	srv := newServer(t)
+	mux := http.NewServeMux()
+	mux.Handle("/api/", http.StripPrefix("/api", srv))
+	mux.Handle("/wrapped", srv.WrapFunc(func(w http.ResponseWriter, req *server.Request) error {
+		_, err := req.Session().User()
+		return err
+	}))
+	mux.HandleFunc("/plain", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+
+	res := servertest.Do(t, mux, httptest.NewRequest("GET", "/api/me", nil))
+	require.Equal(t, 200, res.Code)
+	res.RequireResolved(t, "session", "user")
+	servertest.Do(t, mux, ada("/api/me")).RequireResolved(t)
+	servertest.Do(t, mux, ada("/wrapped")).RequireResolved(t, "session")
+	res = servertest.Do(t, mux, ada("/plain"))
+	require.Equal(t, http.StatusTeapot, res.Code)
+	res.RequireResolved(t)
+
+	require.Contains(t, fails(t, func(tb testing.TB) {
+		servertest.Do(tb, mux, servertest.Preset(httptest.NewRequest("GET", "/api/me", nil), missing, "x"))
+	}), `preset of "missing"`)
+}
+
+// Presets of a request reach a server within another one, and what both have resolved is reported.
+func TestServerWithinAServer(t *testing.T) {
+	inner, outer := newServer(t), newServer(t)
+	outer.Handle("/inner/", http.StripPrefix("/inner", inner))
+	outer.Use(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = session.From(r.Context())
+			if r.URL.RawQuery == "read" {
+				_, _ = user.Get(r.Context())
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	servertest.Do(t, outer, httptest.NewRequest("GET", "/inner/me", nil)).RequireResolved(t, "session", "user")
+	servertest.Do(t, outer, httptest.NewRequest("GET", "/inner/fast?read", nil)).RequireResolved(t, "session", "user")
+	servertest.Do(t, outer, httptest.NewRequest("GET", "/inner/me?read", nil)).RequireResolved(t, "session", "user") // in both
+	r := servertest.Preset(servertest.Preset(httptest.NewRequest("GET", "/inner/me?read", nil), user, "bob"), user, "ada")
+	res := servertest.Do(t, outer, r)
+	require.Equal(t, "\"ada\"\n", res.Body.String(), "the last preset")
+	res.RequireResolved(t)
+}
+
+// The resolution of a task may end when the handler has returned.
+func TestResolvedAfterTheHandler(t *testing.T) {
+	srv := newServer(t)
+	late := reqctx.NewKey[string]("late")
+	begun := make(chan struct{})
+	reqctx.Provide(srv.Registry(), late, reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) {
+		close(begun)
+		<-ctx.Done() // the handler has returned
+		return "", nil
+	}})
+	srv.HandleFunc("GET /task", func(_ http.ResponseWriter, req *server.Request) error {
+		err := req.Go("late", func(ctx context.Context) error { _, err := late.Get(ctx); return err })
+		<-begun
+		return err
+	})
+	servertest.Do(t, srv, httptest.NewRequest("GET", "/task", nil)).RequireResolved(t, "late")
+}
+
+// A server that a middleware has left may end while Do returns. This is for the race detector.
+func TestServerThatIsStillRunning(t *testing.T) {
+	srv := newServer(t)
+	entered, ended := make(chan struct{}), make(chan struct{})
+	srv.HandleFunc("GET /slow", func(_ http.ResponseWriter, req *server.Request) error {
+		close(entered)
+		_, err := user.Get(req.Context())
+		return err
+	})
+	leave := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		go func() {
+			defer close(ended)
+			srv.ServeHTTP(httptest.NewRecorder(), r)
+		}()
+		<-entered
+	})
+	require.Equal(t, 200, servertest.Do(t, leave, httptest.NewRequest("GET", "/slow", nil)).Code)
+	<-ended
 }
