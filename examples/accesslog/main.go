@@ -1,6 +1,6 @@
 // Accesslog is a server that logs one line for each request: what it answered, which properties
 // it resolved and how long each took, and what its rate limit decided. The library itself logs
-// only what fails.
+// only what fails. If method, route, status, bytes and time are enough, server.AccessLog is.
 //
 //	go run ./examples/accesslog
 //
