@@ -34,7 +34,8 @@ type exchange struct {
 	chained  bool          // the middleware has begun
 	returned bool          // the handler has, without a panic and without ending its goroutine
 	aborted  atomic.Bool
-	seen     *observation // what the server's observers get; nil if there are none
+	seen     *observation            // what the server's observers get; nil if there are none
+	writing  atomic.Pointer[Problem] // given to Options.WriteProblem, until it returns
 }
 
 type exchangeKey struct{}

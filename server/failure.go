@@ -21,13 +21,15 @@ import (
 // is closed (an HTTP/2 stream is reset) when the handler has returned, so that the client does
 // not take the part for the whole. Call WriteError once for a request.
 //
-// Outside of a Server, WriteError writes the problem and logs nothing.
+// Outside of a Server, WriteError writes the problem as problem+json and logs nothing.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if x := exchangeOf(r.Context()); x != nil {
 		x.respond(x.gateOn(w), r, err)
 		return
 	}
-	asProblem(err).write(w)
+	p := asProblem(err)
+	p.addHeader(w.Header())
+	p.write(w)
 }
 
 // respond makes the error of the handler that writes to g the response to r.
@@ -47,7 +49,7 @@ func (x *exchange) respond(g *gate, r *http.Request, err error) {
 		x.logFailure(err, "response cut off: the handler failed after it had begun to write")
 		x.abort()
 	default:
-		g.problem(x.problemFor(err))
+		g.problem(r, x.problemFor(err))
 	}
 }
 
@@ -69,7 +71,7 @@ func (g *gate) abandoned(r *http.Request) bool {
 // server's failure and not the client's.
 func (x *exchange) problemFor(err error) *Problem {
 	p := asProblem(err)
-	if p.status() < 500 {
+	if p.status() < 500 || p == x.writing.Load() { // that one is logged already
 		return p
 	}
 	x.logFailure(err, "request failed")

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -80,6 +79,11 @@ func (g *gate) Write(p []byte) (int, error) {
 	if err := g.ensureOpen(); err != nil {
 		return 0, err
 	}
+	return g.writeBody(p)
+}
+
+// writeBody writes and counts a part of the body.
+func (g *gate) writeBody(p []byte) (int, error) {
 	n, err := g.deadline.write(g.ResponseWriter, p)
 	g.observed().addWritten(int64(n))
 	return n, err
@@ -204,8 +208,8 @@ func (g *gate) open(status int, implicit bool) {
 	if g.replaced.Load() {
 		return
 	}
-	if !g.routed && (status == http.StatusNotFound || status == http.StatusMethodNotAllowed) {
-		g.problem(&Problem{Status: status}) // in place of the mux's plain text
+	if !g.routed && status >= 400 {
+		g.problem(g.x.host.Request(), &Problem{Status: status}) // in place of the mux's plain text
 		return
 	}
 	if g.commit(status) != nil {
@@ -226,77 +230,4 @@ func (g *gate) announceEnd() {
 	if g.nested == nil && g.x.accepted && g.x.srv.http.Ending() {
 		g.Header().Set("Connection", "close")
 	}
-}
-
-// commit runs the properties' Commit functions, once, with the response's status. If that fails,
-// it answers with a problem.
-func (g *gate) commit(status int) error {
-	if g.nested != nil || g.x.host.CommitUnused() {
-		return nil // net/http need not copy a header that was never asked for
-	}
-	timing := g.x.srv.opts.ServerTiming && !g.x.host.Committed()
-	own := g.Header()["Set-Cookie"]
-	err := g.x.host.Commit(status, g.Header())
-	switch {
-	case err != nil:
-		g.x.seen.fail(err)
-		p := commitProblem(err)
-		if p.status() >= 500 {
-			g.x.logFailure(err, "response replaced: a property could not be committed")
-		}
-		// A property that did commit has changed what the client must know: a
-		// renewed session is lost without its cookie.
-		g.fail(p, added(own, g.Header()["Set-Cookie"]))
-	case timing:
-		addServerTiming(g.Header(), &g.x.host.Context)
-	}
-	return err
-}
-
-// added returns the lines that were not there before.
-func added(before, lines []string) (fresh []string) {
-	for _, line := range lines {
-		if !slices.Contains(before, line) {
-			fresh = append(fresh, line)
-		}
-	}
-	return fresh
-}
-
-// problem answers with p, and has the properties committed: a denied request
-// still gets its rate-limit fields, a failed login its session.
-func (g *gate) problem(p *Problem) {
-	clearRepresentation(g.Header())
-	if g.nested != nil && len(g.nested.coding) > 0 {
-		g.Header()["Content-Encoding"] = g.nested.coding
-	}
-	if g.commit(p.status()) == nil {
-		g.send(p)
-	}
-}
-
-// fail answers with p in place of what the handler has prepared. Only these cookies
-// go out: the others would promise what did not happen.
-func (g *gate) fail(p *Problem, cookies []string) {
-	h := g.Header()
-	clearRepresentation(h)
-	h.Del("Set-Cookie")
-	if len(cookies) > 0 {
-		h["Set-Cookie"] = cookies
-	}
-	g.send(p)
-}
-
-func (g *gate) send(p *Problem) {
-	g.announceEnd()
-	g.deadline.extend(g.ResponseWriter)
-	defer g.deadline.suspend(g.ResponseWriter)
-	to := g.ResponseWriter
-	if seen := g.observed(); seen != nil {
-		seen.setStatus(p.status())
-		to = countingWriter{to, seen}
-	}
-	p.write(to)
-	g.wroteHeader.Store(true)
-	g.replaced.Store(true)
 }

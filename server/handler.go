@@ -131,6 +131,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		}
 		g = x.gateOn(w)
 	}
+	if r != g.x.made {
+		g.x.host.SetRequest(r) // a middleware's copy, for the answer to an unknown route
+	}
 	defer g.x.endHandler(r)
 	if g.x.refused != nil {
 		g.x.respond(g, r, g.x.refused)

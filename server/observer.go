@@ -111,18 +111,6 @@ func (x *exchange) observeEnd(panicked any) {
 	x.srv.observers.RequestEnd(&x.host.Context, info)
 }
 
-// countingWriter counts what is written around the gate.
-type countingWriter struct {
-	http.ResponseWriter
-	seen *observation
-}
-
-func (w countingWriter) Write(p []byte) (int, error) {
-	n, err := w.ResponseWriter.Write(p)
-	w.seen.addWritten(int64(n))
-	return n, err
-}
-
 // observers calls all observers of a server. A panic in one of them stops there: it must not skip
 // the end of a request, nor become the outcome of a property.
 type observers struct {

@@ -47,6 +47,22 @@ type Options struct {
 	// session of a user who visits it.
 	InsecureAllowCrossOrigin bool
 
+	// WriteProblem writes the error responses of the server: errors of handlers, unknown routes (404,
+	// 405), cross-origin refusals, failed commits, panics, and [WriteError]. Nil means problem+json.
+	//
+	// p is a copy, as [ProblemOf] returns it. w has the header of the response, with the fields of
+	// p.Header and with Retry-After. A Write without WriteHeader sends p.Status. WriteProblem may use
+	// any status, for example for a redirect to a login page. If it writes nothing, p is sent as
+	// problem+json, with the changes that WriteProblem has made to it. If it panics, the panic is
+	// logged, and the problem is sent without them. WriteError called by WriteProblem writes
+	// problem+json.
+	//
+	// WriteProblem runs before the commit, and may write to the session. If that commit fails, it is
+	// called again with the problem of the failure, and cannot write to the session then. After a
+	// panic of the handler nothing is committed. WriteProblem is not called for a response that a
+	// middleware writes itself, such as that of [http.TimeoutHandler].
+	WriteProblem func(w http.ResponseWriter, r *http.Request, p *Problem)
+
 	// Logger gets failed requests (5xx), panics and failed clean-ups. Nil means
 	// [slog.Default].
 	Logger *slog.Logger

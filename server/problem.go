@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,8 @@ type Problem struct {
 	// Members are further members of the JSON object. They take precedence over the fields
 	// above.
 	Members map[string]any
+	// Header has fields of the response, such as WWW-Authenticate. They replace fields of the same name.
+	Header http.Header
 	// Err is the cause, for the log and for [errors.Is]; clients do not see it.
 	Err error
 
@@ -114,18 +117,37 @@ func asProblem(err error) *Problem {
 	return &Problem{Status: status, Members: members, Err: err}
 }
 
-// commitProblem is the response when the handler's could not be committed: a failure of
-// the server, whatever problem the error describes, or a conflict with another request,
-// which the client can resolve.
-func commitProblem(err error) *Problem {
-	p := asProblem(err)
-	if p.status() < 500 && p.status() != http.StatusConflict {
-		p = &Problem{Status: http.StatusInternalServerError, Err: err}
+// ProblemOf returns the problem that err stands for, with the status, the title and all other texts in
+// its fields. It is a copy, which the caller may change. ProblemOf returns nil for nil.
+func ProblemOf(err error) *Problem {
+	if err == nil {
+		return nil
 	}
-	return p
+	p := *asProblem(err)
+	if p.denied != nil {
+		_, p.Members = p.denied.Problem()
+		p.denied = nil
+	}
+	p.Members = maps.Clone(p.Members)
+	for name, field := range map[string]*string{"type": &p.Type, "title": &p.Title, "detail": &p.Detail, "instance": &p.Instance} {
+		if text, ok := p.Members[name].(string); ok {
+			*field = text
+			delete(p.Members, name)
+		}
+	}
+	p.Header = p.Header.Clone()
+	p.Status, p.Title = p.status(), p.title()
+	return &p
 }
 
-// write sends p as the whole response.
+// addHeader adds the fields of p to the header.
+func (p *Problem) addHeader(h http.Header) {
+	for name, lines := range p.Header {
+		h[http.CanonicalHeaderKey(name)] = slices.Clone(lines)
+	}
+}
+
+// write sends p as the whole response, except for its header fields.
 func (p *Problem) write(w http.ResponseWriter) {
 	if p.denied != nil {
 		problem.WriteJSON(w, p.status(), p.denied.AppendProblem(make([]byte, 0, 256)), p.Err)
@@ -134,13 +156,18 @@ func (p *Problem) write(w http.ResponseWriter) {
 	problem.Write(w, p.status(), p.members(), p.Err)
 }
 
-// clearRepresentation removes the fields that described a body which is not going to be sent.
+// clearRepresentation removes the fields that described a body which is not going to be sent. It keeps
+// no-store, which a rate limit's middleware has set for its denial.
 func clearRepresentation(h http.Header) {
-	for name := range h {
+	for name, lines := range h {
 		switch name {
+		case "Cache-Control":
+			if len(lines) != 1 || lines[0] != "no-store" {
+				delete(h, name)
+			}
 		case "Content-Length", "Content-Type", "Content-Encoding", "Content-Language", "Content-Location",
 			"Content-Range", "Content-Disposition", "Content-Digest", "Repr-Digest", "Accept-Ranges",
-			"Cache-Control", "Expires", "Etag", "Last-Modified", "Location", "Trailer", "Transfer-Encoding":
+			"Expires", "Etag", "Last-Modified", "Location", "Trailer", "Transfer-Encoding":
 			delete(h, name)
 		}
 	}

@@ -113,6 +113,73 @@ func TestProblemOfError(t *testing.T) {
 	}
 }
 
+// ProblemOf returns what the response of the error has, in fields that the caller may change.
+func TestProblemOf(t *testing.T) {
+	require.Nil(t, server.ProblemOf(nil))
+	own := &server.Problem{
+		Status: 409, Detail: "Taken.", Members: map[string]any{"id": 7, "title": "In use", "instance": nil},
+		Header: http.Header{"Link": {"</help>"}}, Err: io.EOF,
+	}
+	for name, tt := range map[string]struct {
+		err  error
+		want server.Problem
+	}{
+		"its own": {fmt.Errorf("x: %w", own), server.Problem{
+			Status: 409, Title: "In use", Detail: "Taken.", Members: map[string]any{"id": 7, "instance": nil},
+			Header: http.Header{"Link": {"</help>"}}, Err: io.EOF,
+		}},
+		"told": {&teller{418, map[string]any{"detail": "Tea.", "type": "https://x/tea", "instance": "/pot", "title": "T", "n": 1}}, server.Problem{
+			Status: 418, Type: "https://x/tea", Title: "T", Detail: "Tea.", Instance: "/pot", Members: map[string]any{"n": 1},
+		}},
+		"unknown":   {io.EOF, server.Problem{Status: 500, Title: "Internal Server Error"}},
+		"no status": {&server.Problem{Status: 200, Err: io.EOF}, server.Problem{Status: 500, Title: "Internal Server Error", Err: io.EOF}},
+		"denied": {&ratelimit.DeniedError{Policies: []string{"p"}, RetryAfter: time.Second}, server.Problem{
+			Status: 429, Type: "https://iana.org/assignments/http-problem-types#quota-exceeded", Title: "Quota exceeded",
+			Detail: "Too many requests. Try again in 1 second.", Members: map[string]any{"violated-policies": []string{"p"}},
+		}},
+	} {
+		p := server.ProblemOf(tt.err)
+		if tt.want.Err == nil {
+			tt.want.Err = tt.err
+		}
+		require.Equal(t, tt.want, *p, name)
+	}
+	p := server.ProblemOf(own)
+	p.Detail, p.Members["id"], p.Header["Link"][0] = "x", 8, "x"
+	require.Equal(t, "Taken.", own.Detail)
+	require.Equal(t, 7, own.Members["id"])
+	require.Equal(t, "</help>", own.Header.Get("Link"))
+}
+
+func TestProblemHeader(t *testing.T) {
+	unauthorized := &server.Problem{Status: 401, Header: http.Header{
+		"WWW-Authenticate": {"Bearer", `Basic realm="x"`}, "Content-Language": {"en"}, "X-Mark": {"0"},
+	}}
+	for name, o := range map[string]server.Options{
+		"problem+json": {},
+		"WriteProblem": {WriteProblem: writePage},
+		"nothing written": {WriteProblem: func(_ http.ResponseWriter, _ *http.Request, p *server.Problem) {
+			p.Header["Content-Language"] = []string{"de"}
+		}},
+	} {
+		srv, _ := newServer(t, o)
+		provideMark(srv)
+		srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error {
+			w.Header().Set("WWW-Authenticate", "Digest")
+			w.Header().Set("Content-Language", "fr")
+			return unauthorized
+		}))
+		h := ask(srv, "GET", "/").Header
+		require.Equal(t, []string{"Bearer", `Basic realm="x"`}, h["Www-Authenticate"], name)
+		require.Equal(t, []string{"0", "1"}, h["X-Mark"], "before the commit")
+		require.Equal(t, name == "nothing written", h.Get("Content-Language") == "de")
+	}
+	require.Equal(t, []string{"en"}, unauthorized.Header["Content-Language"])
+	rec := httptest.NewRecorder()
+	server.WriteError(rec, httptest.NewRequest("GET", "/", nil), unauthorized)
+	require.Equal(t, "Bearer", rec.Header().Get("WWW-Authenticate"), "without a server")
+}
+
 func TestProblemIsCommitted(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	provideMark(srv)

@@ -169,19 +169,21 @@ type zipBody struct {
 
 func (z zipBody) Write(p []byte) (int, error) { return z.zip.Write(p) }
 
+func gzipped(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := zipBody{w, gzip.NewWriter(w)}
+		defer z.zip.Close()
+		next.ServeHTTP(z, r)
+	})
+}
+
 // A middleware may declare the coding before it knows the response: a problem is compressed then, too.
 func TestProblemsWithinAMiddlewareThatHasSetTheContentEncoding(t *testing.T) {
 	for protocol, listen := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			srv, l := newServer(t, server.Options{})
-			srv.Use(func(next http.Handler) http.Handler {
-				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					w.Header().Set("Content-Encoding", "gzip")
-					z := zipBody{w, gzip.NewWriter(w)}
-					defer z.zip.Close()
-					next.ServeHTTP(z, r)
-				})
-			})
+			srv.Use(gzipped)
 			srv.HandleFunc("GET /error", func(w http.ResponseWriter, _ *server.Request) error {
 				w.Header().Set("Content-Encoding", "br")
 				return server.Errorf(409, "Taken.")

@@ -42,8 +42,8 @@ func Of(err error) (status int, members map[string]any) {
 
 // Write sends a problem as the whole response. A status that is no error's becomes 500. The
 // members are those of the JSON object without status; the default title is the status's text.
-// If a member can't be encoded, all but title and detail are left out. Retry-After is added for
-// a cause with a method RetrySeconds, unless it is set.
+// If a member can't be encoded, all but title and detail are left out. It adds Retry-After, see
+// [SetRetryAfter].
 func Write(w http.ResponseWriter, status int, members map[string]any, cause error) {
 	if status < 400 || status > 599 {
 		status = http.StatusInternalServerError
@@ -66,14 +66,21 @@ func WriteJSON(w http.ResponseWriter, status int, body []byte, cause error) {
 	} else { // a middleware compresses what it is given
 		delete(h, "Content-Length")
 	}
-	passes := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
-	if passes && len(h["Retry-After"]) == 0 {
-		if wait, ok := findRetrier(cause); ok {
-			h["Retry-After"] = []string{strconv.FormatInt(wait.RetrySeconds(), 10)}
-		}
-	}
+	SetRetryAfter(h, status, cause)
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // fails only if the client has gone away
+}
+
+// SetRetryAfter adds Retry-After to the header of a 429 or 503 if cause has a method RetrySeconds and
+// the field is not set.
+func SetRetryAfter(h http.Header, status int, cause error) {
+	passes := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+	if !passes || len(h["Retry-After"]) > 0 {
+		return
+	}
+	if wait, ok := findRetrier(cause); ok {
+		h["Retry-After"] = []string{strconv.FormatInt(wait.RetrySeconds(), 10)}
+	}
 }
 
 // Seconds returns d in whole seconds, rounded up.

@@ -102,6 +102,16 @@ func TestRetryAfter(t *testing.T) {
 	require.Equal(t, []string{"60"}, rec.Header()["Retry-After"])
 }
 
+func TestSetRetryAfter(t *testing.T) {
+	h := http.Header{}
+	SetRetryAfter(h, 400, delayed(7))
+	SetRetryAfter(h, 429, errors.New("x"))
+	require.Empty(t, h)
+	SetRetryAfter(h, 429, delayed(7))
+	SetRetryAfter(h, 503, delayed(9))
+	require.Equal(t, http.Header{"Retry-After": {"7"}}, h)
+}
+
 // The length that a middleware makes of a body isn't known before.
 func TestWriteWithinACompression(t *testing.T) {
 	w := httptest.NewRecorder()
