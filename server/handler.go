@@ -23,45 +23,18 @@ type HandlerFunc func(w http.ResponseWriter, req *Request) error
 // HandleFunc routes requests that match pattern, as [http.ServeMux] defines it, to h. It panics
 // if the pattern is malformed or conflicts with another, if h is nil, or if an option is wrong.
 //
-// A request passes, in this order, the middleware of [Server.Use], the mux, what the route prefetches
-// and then requires, and h. A cross-origin request that is refused passes only the middleware.
+// A request passes, in this order, the middleware of [Server.Use], the mux, the middleware of
+// [Group.Use], the prefetches, the requirements of the group and then of the route, and h. A
+// cross-origin request that is refused passes only the middleware of [Server.Use].
 func (s *Server) HandleFunc(pattern string, h HandlerFunc, options ...RouteOption) {
-	if h == nil {
-		panic(fmt.Sprintf("server: route %q: the handler is nil", pattern))
-	}
-	s.add(pattern, nil, options, func(w http.ResponseWriter, r *http.Request) {
-		g := w.(*gate)
-		g.x.respond(g, r, h(g, g.x.request(r)))
-	})
+	s.root.HandleFunc(pattern, h, options...)
 }
 
 // Handle routes requests that match pattern to a standard handler. The request's context
 // carries the properties: session.From(r.Context()) works. [WriteError] answers errors. It panics
 // as [Server.HandleFunc] does.
 func (s *Server) Handle(pattern string, h http.Handler, options ...RouteOption) {
-	if option.IsNil(h) {
-		panic(fmt.Sprintf("server: route %q: the handler is nil", pattern))
-	}
-	s.add(pattern, h, options, func(w http.ResponseWriter, r *http.Request) {
-		w.(*gate).x.host.SetRequest(r)
-		h.ServeHTTP(w, r)
-	})
-	if _, ok := h.(*http.ServeMux); !ok && isSubtree(pattern) {
-		s.opaque.Store(true)
-	}
-}
-
-// add registers a route. mounted is the handler given to Handle, or nil. h gets a gate.
-func (s *Server) add(pattern string, mounted http.Handler, options []RouteOption, h http.HandlerFunc) {
-	o := RouteOption{}.with(options)
-	s.check(fmt.Sprintf("route %q", pattern), o)
-	answer := o.before(h)
-	s.handle(pattern, mounted, func(w http.ResponseWriter, r *http.Request) {
-		g := w.(*gate)
-		g.routed = true
-		g.x.seen.setRoute(&pattern)
-		answer.ServeHTTP(w, r)
-	})
+	s.root.Handle(pattern, h, options...)
 }
 
 // registeredAt is what a panic of the mux adds to a pattern: the line of s.handle.

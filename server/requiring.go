@@ -24,6 +24,8 @@ import (
 //		}
 //		return err
 //	}
+//
+// [fmt.Sprint] formats it where routes are shown.
 type Requirement interface {
 	// Start begins to resolve the properties that Require reads, and returns at once. It must do
 	// nothing else: a registration calls it with the context of a request that has ended, to find
@@ -39,7 +41,7 @@ type Property interface {
 	Name() string
 }
 
-// RouteOption is an option of a route: [Require] or [Prefetch]. The zero value does nothing.
+// RouteOption is an option of a route or a group: [Require] or [Prefetch]. The zero value does nothing.
 type RouteOption struct {
 	prefetch []Property
 	require  [][]Requirement // each list begins when the one before it has been met

@@ -31,6 +31,11 @@ type Server struct {
 
 	handler   http.Handler // the middleware around the mux
 	innermost *nextHandler // within the last middleware, nil if there is none
+	root      *Group       // of all routes
+
+	routesMu sync.Mutex // guards routes and groups, which only grow
+	routes   []Route
+	groups   []*Group
 
 	observers *observers
 	wrapped   atomic.Bool // other routers may have handlers of this server
@@ -62,6 +67,7 @@ func New(o Options) (*Server, error) {
 		endings:   lazy.NewScope(context.Background()),
 	}
 	s.handler = http.HandlerFunc(s.route)
+	s.root = &Group{srv: s}
 	s.base, s.abort = context.WithCancelCause(context.Background())
 	if err := s.provide(); err != nil {
 		return nil, err

@@ -48,14 +48,17 @@ func isSubtree(pattern string) bool {
 	return strings.HasSuffix(pattern, "/") || strings.HasSuffix(pattern, "...}")
 }
 
+// cutMethod cuts a pattern before its host or path. The method ends with the space between them.
+func cutMethod(pattern string) (method, rest string) {
+	rest = strings.TrimLeft(pattern[strings.IndexAny(pattern, " \t")+1:], " \t")
+	return strings.TrimSuffix(pattern, rest), rest
+}
+
 // examplesOf returns requests that pattern matches. Those of a subtree have paths of several lengths,
 // as other patterns may match some of them.
 func examplesOf(pattern string) (examples []*http.Request) {
-	method, rest, found := strings.Cut(pattern, " ")
-	if !found {
-		method, rest = "", pattern
-	}
-	host, path, _ := strings.Cut(strings.TrimLeft(rest, " \t"), "/")
+	method, rest := cutMethod(pattern)
+	host, path, _ := strings.Cut(rest, "/")
 	path = "/" + strings.TrimSuffix(path, "{$}")
 	paths := []string{path}
 	if isSubtree(pattern) {
@@ -65,7 +68,7 @@ func examplesOf(pattern string) (examples []*http.Request) {
 	}
 	for _, path := range paths {
 		if u, err := url.ParseRequestURI(path); err == nil {
-			examples = append(examples, &http.Request{Method: method, Host: host, URL: u})
+			examples = append(examples, &http.Request{Method: strings.TrimSpace(method), Host: host, URL: u})
 		}
 	}
 	return examples
