@@ -55,6 +55,7 @@ func (g *Group) Use(middleware ...func(http.Handler) http.Handler) {
 		panic(fmt.Sprintf("server: group %q: Use after a route or a group", g.prefix))
 	}
 	refuseNil("Use", middleware)
+	g.srv.opaque.Store(true)
 	g.use = append(g.use, middleware...)
 }
 

@@ -62,6 +62,7 @@ func (s *Server) handle(pattern string, mounted http.Handler, h http.HandlerFunc
 // middleware is nil or returns nil. Handlers given to [Server.Wrap] have the middleware of their own
 // router.
 func (s *Server) Use(middleware ...func(http.Handler) http.Handler) {
+	s.opaque.Store(true)
 	if s.innermost == nil {
 		outermost := &nextHandler{http.HandlerFunc(s.route)}
 		s.innermost = outermost

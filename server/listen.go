@@ -28,7 +28,7 @@ func (s *Server) ListenAndServe(addr string) error {
 
 // Serve serves HTTP on l, which it closes in the end, until Shutdown or Close,
 // and then returns [http.ErrServerClosed]. It may be called for several
-// listeners. It logs a warning for each pattern of Options.Params.Routes that no route has.
+// listeners. It returns an [*OptionError] if Options.Params.Routes has a pattern that no route has.
 //
 // A listener of [net.Listen] has Multipath TCP: Shutdown can reset a connection that
 // comes to it as it is closed. It resets none if [net.ListenConfig.SetMultipathTCP] turns that
@@ -37,7 +37,10 @@ func (s *Server) Serve(l net.Listener) error { return s.serveOn(l, l) }
 
 // serveOn serves HTTP on l, which is accepted itself or a layer around it.
 func (s *Server) serveOn(l, accepted net.Listener) error {
-	s.warnUnknownRoutes()
+	if err := s.checkBudgets(); err != nil {
+		_ = l.Close()
+		return err
+	}
 	return s.httpServer().Serve(l, accepted)
 }
 

@@ -39,7 +39,7 @@ type Server struct {
 
 	observers *observers
 	wrapped   atomic.Bool // other routers may have handlers of this server
-	opaque    atomic.Bool // a router that is not a ServeMux may be mounted
+	opaque    atomic.Bool // a router that is not a ServeMux may be mounted, or be a middleware
 
 	endings *lazy.Scope // the ends of requests that outlast their handlers
 	conns   connSet     // raw connections

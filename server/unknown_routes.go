@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/lazyreq/lazyreq/internal/option"
 )
 
 // routeHandler is the handler of a route in the server's mux.
@@ -14,18 +16,20 @@ type routeHandler struct {
 	mounted http.Handler // the handler that was given to Handle, or nil
 }
 
-// warnUnknownRoutes logs the patterns of Options.Params.Routes that no route has: their budgets
-// have no effect. It cannot know the patterns of a router that is not an [http.ServeMux]. If such
+// checkBudgets returns an error if Options.Params.Routes has patterns that no route has: their budgets
+// would have no effect. It cannot know the patterns of a router that is not an [http.ServeMux]. If such
 // a router may change the path, as [http.StripPrefix] does, its handlers may have any pattern.
-func (s *Server) warnUnknownRoutes() {
+func (s *Server) checkBudgets() error {
 	if s.wrapped.Load() && s.opaque.Load() {
-		return
+		return nil
 	}
-	for _, pattern := range slices.Sorted(maps.Keys(s.opts.Params.Routes)) {
-		if !slices.ContainsFunc(examplesOf(pattern), func(r *http.Request) bool { return s.mayRoute(pattern, r) }) {
-			s.log.Warn("Options.Params.Routes has a pattern that no route of the server has", "pattern", pattern)
-		}
+	patterns := slices.DeleteFunc(slices.Sorted(maps.Keys(s.opts.Params.Routes)), func(pattern string) bool {
+		return slices.ContainsFunc(examplesOf(pattern), func(r *http.Request) bool { return s.mayRoute(pattern, r) })
+	})
+	if len(patterns) > 0 {
+		return option.Errorf("server", "Options.Params.Routes", "has patterns that no route of the server has: %q", patterns)
 	}
+	return nil
 }
 
 // mayRoute reports whether the server, or a router mounted in it, may give r to a handler with the

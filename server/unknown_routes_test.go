@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -29,7 +30,7 @@ func muxOf(h http.Handler, patterns ...string) *http.ServeMux {
 	return mux
 }
 
-func TestUnknownRoutesOfParamsAreLogged(t *testing.T) {
+func TestUnknownBudgetsAreAnErrorOfServe(t *testing.T) {
 	const upload, typo = "POST /api/up", "POST /api/upp"
 	for name, c := range map[string]struct {
 		build  func(srv *server.Server)
@@ -64,6 +65,11 @@ func TestUnknownRoutesOfParamsAreLogged(t *testing.T) {
 		"a mux without its prefix": {func(srv *server.Server) {
 			srv.Handle("/api/", http.StripPrefix("/api", muxOf(srv.WrapFunc(nothing), "POST /up")))
 		}, []string{"POST /up"}},
+		"a middleware that routes": {func(srv *server.Server) {
+			srv.HandleFunc("/", nothing)
+			mux := muxOf(srv.WrapFunc(nothing), upload)
+			srv.Use(func(http.Handler) http.Handler { return mux })
+		}, []string{upload}},
 		"files beside it": {func(srv *server.Server) {
 			srv.Handle("/static/", http.StripPrefix("/static", plain))
 			srv.Handle("/api/", muxOf(plain, upload))
@@ -83,17 +89,19 @@ func TestUnknownRoutesOfParamsAreLogged(t *testing.T) {
 				}
 				budgets[pattern] = params.Options{}
 			}
-			srv, log := newServer(t, server.Options{Params: params.Options{Routes: maps.Clone(budgets)}})
+			srv, _ := newServer(t, server.Options{Params: params.Options{Routes: maps.Clone(budgets)}})
 			c.build(srv)
 			require.NoError(t, srv.Close())
-			require.ErrorIs(t, srv.Serve(newPipes()), http.ErrServerClosed)
-			var logged []string
-			for _, line := range log.at("WARN") {
-				require.Equal(t, "Options.Params.Routes has a pattern that no route of the server has", line["msg"])
-				logged = append(logged, line["pattern"].(string))
+			l := newPipes()
+			err := srv.Serve(l)
+			<-l.over
+			if unknown == nil {
+				require.ErrorIs(t, err, http.ErrServerClosed)
+				return
 			}
 			slices.Sort(unknown)
-			require.Equal(t, unknown, logged)
+			require.EqualError(t, err, fmt.Sprintf("server: Options.Params.Routes has patterns that no route of the server has: %q", unknown))
+			require.ErrorAs(t, err, new(*server.OptionError))
 		})
 	}
 }
