@@ -39,7 +39,11 @@ func (k Key[T]) String() string { return k.name }
 //
 // A resolved property costs no allocation, and from the request's own context one atomic load.
 func (k Key[T]) Get(ctx context.Context) (T, error) {
-	if c, ok := ctx.(*Context); ok {
+	c, ok := ctx.(*Context)
+	if !ok {
+		c, _ = ctx.Value(contextKey{}).(*Context) // From, which is not inlined
+	}
+	if c != nil {
 		if index := c.table.index; int(k.id) < len(index) {
 			if out := c.slots[index[k.id]].Load(); out != nil {
 				if cell, ok := out.self.(*cell[T]); ok {

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/racing"
+	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 )
 
@@ -81,6 +83,28 @@ func BenchmarkServeHTTP(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				bb.h.ServeHTTP(w, r)
+			}
+		})
+	}
+}
+
+// BenchmarkRoute is a request to a route without options, to one that requires and prefetches resolved
+// properties, and to one of a group with middleware.
+func BenchmarkRoute(b *testing.B) {
+	srv, _ := newServer(b, server.Options{})
+	key := reqctx.NewKey[int]("key")
+	reqctx.ProvideState(srv.Registry(), key, func(context.Context) (int, error) { return 1, nil })
+	srv.HandleFunc("GET /plain", nothing)
+	srv.HandleFunc("GET /required", nothing, server.Require(key), server.Prefetch(key))
+	group := srv.Group("/group/")
+	group.Use(around)
+	group.HandleFunc("GET /plain", nothing)
+	for _, path := range []string{"/plain", "/required", "/group/plain"} {
+		b.Run(path[1:], func(b *testing.B) {
+			w, r := nullWriter{http.Header{}}, httptest.NewRequest("GET", path, nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				srv.ServeHTTP(w, r)
 			}
 		})
 	}

@@ -8,7 +8,7 @@
 //	srv, err := server.New(server.Options{})
 //	reqctx.Provide(srv.Registry(), User, reqctx.Prop[*UserRecord]{Resolve: loadUser})
 //	srv.HandleFunc("GET /me", func(w http.ResponseWriter, req *server.Request) error {
-//		u, err := User.Get(req.Context())
+//		u, err := User.Get(req)
 //		if err != nil {
 //			return err
 //		}

@@ -93,7 +93,7 @@ func (x *exchange) request(r *http.Request) *Request {
 	if req.Request != nil { // an outer handler's
 		req = new(Request)
 	}
-	*req = Request{Request: r, ctx: &x.host.Context}
+	*req = Request{Request: r, ctx: &x.host.Context, base: r.Context()}
 	return req
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -10,12 +11,33 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// Request is an HTTP request with its lazy properties. All of the standard request works on it,
-// and its Context carries the properties to the functions that are called with it. It is valid
-// until the handler returns.
+// Request is an HTTP request with its lazy properties. All of the standard request works on it. It is
+// valid until the handler returns.
+//
+// It is a [context.Context], that of the request which the handler got, and carries the properties to the
+// functions that are called with it: User.Get(req), Search.Require(req), store.List(req, id). A function
+// that resolves a property uses the context that it is given instead: only that finds a cycle.
 type Request struct {
 	*http.Request
-	ctx *reqctx.Context
+	ctx  *reqctx.Context
+	base context.Context // not that of Request, which a handler may replace by one with a context within req
+}
+
+// Deadline returns the deadline of the request's context.
+func (req *Request) Deadline() (deadline time.Time, ok bool) { return req.base.Deadline() }
+
+// Done returns the channel of the request's context.
+func (req *Request) Done() <-chan struct{} { return req.base.Done() }
+
+// Err returns the error of the request's context.
+func (req *Request) Err() error { return req.base.Err() }
+
+// Value returns a value of the request's context.
+func (req *Request) Value(key any) any {
+	if c, ok := req.base.(*reqctx.Context); ok { // usually, and a static call is faster
+		return c.Value(key)
+	}
+	return req.base.Value(key)
 }
 
 // Get returns a property by name, resolving it first if need be. The reserved
