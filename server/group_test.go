@@ -17,9 +17,13 @@ import (
 func TestOrderOfARequest(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	var s steps
-	refused := server.Errorf(403, "No.")
-	user, admin, stranger := s.property(srv, "user", 0, nil), s.property(srv, "admin", 0, nil), s.property(srv, "stranger", 0, refused)
-	early := s.property(srv, "early", 0, nil)
+	user, admin, early := s.property(srv, "user", 0, nil), s.property(srv, "admin", 0, nil), s.property(srv, "early", 0, nil)
+	stranger := reqctx.NewKey[int]("stranger")
+	reqctx.Provide(srv.Registry(), stranger, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+		require.NoError(t, early.Require(ctx)) // it has begun
+		s.add("begin stranger")
+		return 0, server.Errorf(403, "No.")
+	}})
 	srv.Use(s.middleware("server"))
 	api := srv.Group("/api/", server.Require(user))
 	api.Use(s.middleware("api 1"), s.middleware("api 2"))
