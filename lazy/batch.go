@@ -120,7 +120,7 @@ func (b *Batch[K, V]) GetAll(ctx context.Context, keys []K) ([]V, error) {
 	for _, key := range keys {
 		_ = map[K]bool(nil)[key] // panics before another caller can wait for this one
 	}
-	caller, inline := Current(ctx), b.scope.outlivedBy(ctx.Done())
+	caller, inline := Current(ctx), b.scope.outlivedBy(ctx)
 	vals := make([]V, len(keys))
 	var failed error
 	for i, w := range b.ask(ctx, caller, inline, keys) {

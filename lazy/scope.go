@@ -36,13 +36,20 @@ func NewScope(ctx context.Context) *Scope {
 	return s
 }
 
-// outlivedBy reports whether a caller that leaves when done is closed cannot leave
-// before the scope ends: without a scope, only a caller that never leaves.
-func (s *Scope) outlivedBy(done <-chan struct{}) bool {
+// Outlives reports whether a caller with ctx cannot leave before owner ends: ctx has the Done
+// channel of owner, or never ends.
+func Outlives(ctx, owner context.Context) bool {
+	done := ctx.Done()
+	return done == nil || done == owner.Done()
+}
+
+// outlivedBy reports whether a caller with ctx cannot leave before the scope ends: without a
+// scope, only a caller that never leaves.
+func (s *Scope) outlivedBy(ctx context.Context) bool {
 	if s == nil {
-		return done == nil
+		return ctx.Done() == nil
 	}
-	return done == s.ctx.Done() || done == s.parent.Done() || done == nil
+	return Outlives(ctx, s.ctx) || Outlives(ctx, s.parent)
 }
 
 // Context returns the context that the scope's values are computed under.

@@ -85,7 +85,7 @@ func (v *Value[T]) get(ctx context.Context) (val T, err error) {
 	if ctx.Err() != nil {
 		return val, context.Cause(ctx)
 	}
-	inline := v.scope.outlivedBy(ctx.Done())
+	inline := v.scope.outlivedBy(ctx)
 	r, err := v.join(ctx, inline, true).wait(ctx, Current(ctx), inline)
 	if err != nil {
 		return val, err

@@ -161,14 +161,13 @@ func (c *Context) startEarly(ctx context.Context, b *binding) error {
 // base returns the context to resolve under, and whether to resolve on the caller's
 // goroutine: if the caller cannot leave before the request ends.
 func (c *Context) base(ctx context.Context, b *binding) (base context.Context, inline bool) {
-	if b.timeout == 0 {
-		done := ctx.Done()
-		if done == c.Done() {
-			return c, true
-		}
-		if s := c.scope.Load(); s != nil && done == s.Context().Done() {
-			return s.Context(), true
-		}
+	s := c.scope.Load()
+	switch {
+	case b.timeout > 0:
+	case lazy.Outlives(ctx, c):
+		return c, true
+	case s != nil && lazy.Outlives(ctx, s.Context()):
+		return s.Context(), true
 	}
 	return c.tasks().Context(), false
 }

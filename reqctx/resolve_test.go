@@ -1,9 +1,11 @@
 package reqctx_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -232,6 +234,39 @@ func TestCancellationOfItsOwnIsNotKept(t *testing.T) {
 			require.Equal(t, 2, closed, "each Resolve has its Close")
 		})
 	}
+}
+
+// A property is resolved on its reader's goroutine if the reader cannot leave before the request
+// ends.
+func TestResolvesOnTheReadersGoroutine(t *testing.T) {
+	reg := quiet()
+	inline := func(context.Context) (bool, error) { // the test's goroutine begins in tRunner
+		return bytes.Contains(debug.Stack(), []byte("testing.tRunner(")), nil
+	}
+	k := provide(reg, "k", reqctx.Prop[bool]{Resolve: inline})
+	bounded := provide(reg, "bounded", reqctx.Prop[bool]{Resolve: inline, Timeout: time.Minute})
+	parent, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := reqctx.New(parent, reg)
+	leaves, cancel := context.WithTimeout(c, time.Minute)
+	defer cancel()
+	for name, tc := range map[string]struct {
+		ctx  context.Context
+		key  reqctx.Key[bool]
+		want bool
+	}{
+		"the request":                     {c, k, true},
+		"derived from the request":        {context.WithValue(c, t, t), k, true},
+		"may leave":                       {leaves, k, false},
+		"never leaves":                    {context.WithoutCancel(leaves), k, true},
+		"never leaves, but has a timeout": {context.WithoutCancel(c), bounded, false},
+	} {
+		require.NoError(t, tc.key.Invalidate(c))
+		got, err := tc.key.Get(tc.ctx)
+		require.NoError(t, err)
+		require.Equal(t, tc.want, got, name)
+	}
+	require.NoError(t, c.Finish())
 }
 
 func TestCancellationOfTheRequestIsKept(t *testing.T) {
