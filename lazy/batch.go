@@ -221,7 +221,6 @@ func (b *Batch[K, V]) newCall() *batchCall[K, V] {
 	return c
 }
 
-// forget removes a call that is over.
 func (b *Batch[K, V]) forget(c *batchCall[K, V]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -253,7 +253,6 @@ type waitEdge struct {
 	inline bool
 }
 
-// addEdge records a wait of f.
 func (f *Flight) addEdge(e waitEdge) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -263,7 +262,6 @@ func (f *Flight) addEdge(e waitEdge) {
 	f.edges = append(f.edges, e)
 }
 
-// removeEdge removes one such wait.
 func (f *Flight) removeEdge(e waitEdge) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

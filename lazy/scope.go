@@ -132,7 +132,6 @@ func (s *Scope) enter() bool {
 	return true
 }
 
-// exit removes a running computation.
 func (s *Scope) exit() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

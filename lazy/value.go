@@ -268,12 +268,9 @@ func (f *valueFlight[T]) Finish(abnormal error) {
 	}
 }
 
-// OwnCancellation reports whether err is a cancellation or a deadline of a single
-// attempt and not of owner, which goes on: such an outcome must not be kept for the
-// owner's life.
-//
-// A panic in a method of err counts as false: the outcome is being published, and the
-// waiters must get it.
+// OwnCancellation reports whether err is a cancellation or a deadline of a single attempt, while
+// owner goes on. Such an outcome must not be kept. If a method of err panics, it returns false: the
+// waiters must get err.
 func OwnCancellation(owner context.Context, err error) (own bool) {
 	defer func() {
 		if recover() != nil {

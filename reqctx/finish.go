@@ -160,7 +160,6 @@ type handlerContext struct {
 	handler context.Context
 }
 
-// Value returns the value of the handler's context.
 func (c handlerContext) Value(key any) any { return c.handler.Value(key) }
 
 // commitOne adds a property's Vary fields and calls its Commit function. If that fails,

@@ -191,8 +191,7 @@ func ProvideBatch[K comparable, V any](reg *Registry, b Batch[K, V], fn func(ctx
 	})
 }
 
-// Get returns the value for arg in ctx's request. Gets that are made at the same moment
-// usually share a call of the function.
+// Get returns the value for arg in ctx's request, as [lazy.Batch.Get] does.
 func (b Batch[K, V]) Get(ctx context.Context, arg K) (val V, err error) {
 	batch, err := b.key.Get(ctx)
 	if err != nil {
@@ -201,8 +200,7 @@ func (b Batch[K, V]) Get(ctx context.Context, arg K) (val V, err error) {
 	return batch.Get(ctx, arg)
 }
 
-// GetAll returns the values for args in ctx's request, in the order of args. It loads
-// with one call all values that the request does not have and is not loading.
+// GetAll returns the values for args in ctx's request, as [lazy.Batch.GetAll] does.
 func (b Batch[K, V]) GetAll(ctx context.Context, args []K) ([]V, error) {
 	batch, err := b.key.Get(ctx)
 	if err != nil {
