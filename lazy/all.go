@@ -11,6 +11,7 @@ const Parallel = 64
 // Waiter is a [Value] of any type, as [All] waits for it.
 type Waiter interface {
 	Wait(ctx context.Context) error
+	start(ctx context.Context)
 }
 
 // All waits for all of ws, in parallel, at most [Parallel] at a time, and returns the
@@ -21,7 +22,9 @@ type Waiter interface {
 func All(ctx context.Context, ws ...Waiter) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	startAll(ctx, ws[:min(Parallel, len(ws))])
+	for _, w := range ws[:min(Parallel, len(ws))] {
+		w.start(ctx) // one right after the other, so that their calls of a Batch usually become one
+	}
 	var (
 		mu     sync.Mutex
 		first  error
@@ -54,14 +57,4 @@ func All(ctx context.Context, ws ...Waiter) error {
 		panics.Raise()
 	}
 	return first
-}
-
-// startAll starts the values of scopes, one right after the other. A stand-alone value
-// could fail, and forget its error, before All waits for it.
-func startAll(ctx context.Context, ws []Waiter) {
-	for _, w := range ws {
-		if v, ok := w.(interface{ startInScope(ctx context.Context) }); ok {
-			v.startInScope(ctx)
-		}
-	}
 }

@@ -55,7 +55,8 @@ func TestAllReturnsTheFirstError(t *testing.T) {
 			return 0, err
 		})
 		shared := lazy.New(slow(2*time.Second, "shared"))
-		shared.Start(t.Context())
+		go func() { _ = shared.Wait(t.Context()) }()
+		synctest.Wait()
 		owned := lazy.In(s, slow(2*time.Second, "owned"))
 		fails := lazy.New(func(ctx context.Context) (int, error) {
 			_ = pause(ctx, time.Second)
@@ -130,10 +131,12 @@ func TestAllTakesItsWaitsBack(t *testing.T) {
 	many := func(w lazy.Waiter) []lazy.Waiter { return slices.Repeat([]lazy.Waiter{w}, 30) }
 	for name, ask := range map[string]func(ctx context.Context, other *lazy.Value[int]){
 		"All, error": func(ctx context.Context, other *lazy.Value[int]) {
-			_ = lazy.All(ctx, append(many(other), waiter(func() error { return errBoom }))...)
+			_ = lazy.All(ctx, append(many(other), lazy.New(func(context.Context) (int, error) { return 0, errBoom }))...)
 		},
 		"All, panic": func(ctx context.Context, other *lazy.Value[int]) {
-			_ = catch(func() { _ = lazy.All(ctx, append(many(other), waiter(func() error { panic(errBoom) }))...) })
+			_ = catch(func() {
+				_ = lazy.All(ctx, append(many(other), lazy.New(func(context.Context) (int, error) { panic(errBoom) }))...)
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +154,7 @@ func TestAllTakesItsWaitsBack(t *testing.T) {
 						close(asked)
 						return 1, pause(ctx, time.Second)
 					})
-					org.Start(t.Context())
+					go func() { _ = org.Wait(t.Context()) }()
 					require.NoError(t, user.Wait(t.Context()))
 					require.NoError(t, org.Wait(t.Context()))
 					require.NoError(t, s.Close())

@@ -145,7 +145,7 @@ func TestBatchInACycle(t *testing.T) {
 		})
 		user = asking(owner, b, 1)
 		other := asking(owner, b, 2)
-		other.Start(t.Context())
+		go func() { _ = other.Wait(t.Context()) }()
 		_, err := user.Get(t.Context())
 		var cycle *lazy.CycleError
 		require.ErrorAs(t, err, &cycle)

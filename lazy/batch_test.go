@@ -179,7 +179,8 @@ func TestBatchDoesNotWaitForALateTask(t *testing.T) {
 		})
 		soon := asking(s, b, 1)
 		began := time.Now()
-		late.Start(t.Context())
+		go func() { _ = late.Wait(t.Context()) }()
+		synctest.Wait()
 		require.NoError(t, soon.Wait(t.Context()))
 		require.Zero(t, time.Since(began))
 		require.NoError(t, lazy.All(t.Context(), soon, late))
@@ -195,7 +196,7 @@ func TestBatchesRunConcurrently(t *testing.T) {
 		s := lazy.NewScope(t.Context())
 		b := lazy.BatchIn(s, "", c.squares)
 		long := asking(s, b, 1)
-		long.Start(t.Context())
+		go func() { _ = long.Wait(t.Context()) }()
 		synctest.Wait()
 		c.takes = time.Second
 		began := time.Now()

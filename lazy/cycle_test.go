@@ -133,8 +133,8 @@ func TestRule7CycleAcrossGoroutines(t *testing.T) {
 					<-time.After(time.Second)
 					return user.Get(ctx)
 				})
-				user.Start(t.Context())
-				org.Start(t.Context())
+				go func() { _ = user.Wait(t.Context()) }()
+				go func() { _ = org.Wait(t.Context()) }()
 				began := time.Now()
 				for _, v := range []*lazy.Value[int]{user, org} {
 					path := cycleOf(t, v.Wait(t.Context()))
@@ -274,7 +274,8 @@ func TestFunctionThatSetItsValueMayNeedItsWaiters(t *testing.T) {
 				return 2, nil
 			})
 			b = lazy.In(s, func(ctx context.Context) (int, error) { return a.Get(ctx) })
-			a.Start(t.Context())
+			go func() { _ = a.Wait(t.Context()) }()
+			synctest.Wait()
 			require.NoError(t, b.Wait(t.Context()))
 			synctest.Wait() // a is through
 			require.NoError(t, s.Close())

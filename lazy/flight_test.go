@@ -48,7 +48,6 @@ func TestRule2HitTakesNoLock(t *testing.T) {
 	got, err := v.Get(t.Context()) // would block for ever
 	require.NoError(t, err)
 	require.Equal(t, 1, got)
-	v.Start(t.Context())
 	_, _, ok := v.Peek()
 	require.True(t, ok)
 }
@@ -66,7 +65,7 @@ func TestRule3AbandonedComputationCannotBeJoined(t *testing.T) {
 			return 0, nil
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		v.Start(ctx)
+		go func() { _ = v.Wait(ctx) }()
 		synctest.Wait()
 		cancel()
 		require.False(t, <-attached)

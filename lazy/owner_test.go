@@ -56,7 +56,7 @@ func TestRule3StandAloneValueIsCancelledWhenTheLastWaiterLeaves(t *testing.T) {
 		})
 		one, leaveOne := context.WithCancel(t.Context())
 		two, leaveTwo := context.WithCancel(t.Context())
-		v.Start(one)
+		go func() { _ = v.Wait(one) }()
 		go func() { _ = v.Wait(two) }()
 		synctest.Wait()
 		leaveTwo()

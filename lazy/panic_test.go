@@ -104,7 +104,7 @@ func TestRule6PanicIsForgottenByAStandAloneValueAndKeptByAScopes(t *testing.T) {
 	require.NotNil(t, first)
 	_, _, second := get(t.Context(), v)
 	require.Same(t, first, second)
-	v.Start(t.Context())
+	require.Same(t, first, catch(func() { _ = lazy.All(t.Context(), v) }))
 	require.Equal(t, 1, runs)
 	got, err, ok = v.Peek()
 	require.True(t, ok, "Peek returns what Get would panic with")
@@ -156,7 +156,7 @@ func TestRule6ErrAbortHandlerPassesUnwrapped(t *testing.T) {
 		"nested, inline":             func() { _ = outer(lazy.In(s, abort)).Wait(s.Context()) },
 		"nested, on goroutines":      func() { _ = outer(lazy.New(abort)).Wait(t.Context()) },
 		"All":                        func() { _ = lazy.All(t.Context(), lazy.New(abort)) },
-		"All, of waiters":            func() { _ = lazy.All(t.Context(), waiter(func() error { _, err := abort(nil); return err })) },
+		"All, of a scope":            func() { _ = lazy.All(t.Context(), lazy.In(s, abort)) },
 		"kept": func() {
 			v := lazy.In(s, abort)
 			_, _, _ = get(t.Context(), v)
@@ -170,11 +170,6 @@ func TestRule6ErrAbortHandlerPassesUnwrapped(t *testing.T) {
 	}
 	require.NoError(t, s.Close())
 }
-
-// waiter is a Waiter that is not a Value.
-type waiter func() error
-
-func (w waiter) Wait(context.Context) error { return w() }
 
 // A panic that travels through outer values keeps the name and the stack of
 // where it happened.
@@ -248,7 +243,9 @@ func TestRule6GoexitIsAnErrorForTheOthers(t *testing.T) {
 func TestRule6GoexitThroughAll(t *testing.T) {
 	exit := func(context.Context) (int, error) { runtime.Goexit(); return 0, nil }
 	require.ErrorIs(t, lazy.All(t.Context(), lazy.New(exit)), lazy.ErrGoexit)
-	require.ErrorIs(t, lazy.All(t.Context(), waiter(func() error { runtime.Goexit(); return nil })), lazy.ErrGoexit)
+	s := lazy.NewScope(apart(t))
+	require.ErrorIs(t, lazy.All(t.Context(), lazy.In(s, exit)), lazy.ErrGoexit)
+	require.NoError(t, s.Close())
 }
 
 // A function that ends its goroutine ends, inline, those of the functions that

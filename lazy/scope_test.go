@@ -66,9 +66,7 @@ func TestClosedScopeComputesNothing(t *testing.T) {
 	for _, ctx := range []context.Context{s.Context(), t.Context(), context.Background()} {
 		require.ErrorIs(t, lazy.In(s, never).Wait(ctx), lazy.ErrClosed)
 		require.ErrorIs(t, lazy.Go(s, never).Wait(ctx), lazy.ErrClosed)
-		v := lazy.In(s, never)
-		v.Start(ctx)
-		require.ErrorIs(t, v.Wait(ctx), lazy.ErrClosed)
+		require.ErrorIs(t, lazy.All(ctx, lazy.In(s, never)), lazy.ErrClosed)
 	}
 	require.ErrorIs(t, s.Spawn("task", func(context.Context) error { t.Error("spawned"); return nil }), lazy.ErrClosed)
 	require.NoError(t, s.Close(), "the caller of Spawn has its error")
@@ -151,11 +149,6 @@ func TestCloseReportsLostPanics(t *testing.T) {
 		do   func(t *testing.T, s *lazy.Scope)
 	}{
 		{"Go without waiters", true, func(_ *testing.T, s *lazy.Scope) { lazy.Go(s, boom) }},
-		{"Start twice without waiters", true, func(t *testing.T, s *lazy.Scope) {
-			v := lazy.In(s, later)
-			v.Start(t.Context())
-			v.Start(t.Context())
-		}},
 		{"Spawn", true, func(t *testing.T, s *lazy.Scope) {
 			require.NoError(t, s.Spawn("task", func(context.Context) error { panic(errBoom) }))
 		}},

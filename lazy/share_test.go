@@ -93,7 +93,6 @@ func TestRule2HitDoesNotAllocate(t *testing.T) {
 				t.Error(got, err)
 			}
 		}))
-		require.Zero(t, testing.AllocsPerRun(100, func() { v.Start(ctx) }))
 		require.Zero(t, testing.AllocsPerRun(100, func() { _, _, _ = v.Peek() }))
 	}
 }
@@ -131,7 +130,6 @@ func TestRule8NoMutexIsHeldAcrossUserCode(t *testing.T) {
 		var v *lazy.Value[int]
 		reenter := func() {
 			_, _, _ = v.Peek()
-			v.Start(t.Context())
 			_ = s.Idle()
 			_ = s.Spawn("nothing", func(context.Context) error { return nil })
 		}
@@ -146,7 +144,7 @@ func TestRule8NoMutexIsHeldAcrossUserCode(t *testing.T) {
 		require.EqualError(t, err, "calling")
 		require.Equal(t, 1, got)
 		v.Reset()
-		v.Start(ctx)
+		go func() { _ = v.Wait(ctx) }()
 		synctest.Wait()
 		require.Equal(t, 2, runs)
 		require.NoError(t, s.Close())
@@ -163,7 +161,7 @@ func TestRule8NoMutexIsHeldAcrossUserCode(t *testing.T) {
 
 		alone := lazy.New(func(ctx context.Context) (int, error) { return 3, pause(ctx, time.Second) })
 		ctx.fn = func() { _, _, _ = alone.Peek() }
-		alone.Start(ctx)
+		go func() { _ = alone.Wait(ctx) }()
 		got, err = alone.Get(ctx)
 		require.NoError(t, err)
 		require.Equal(t, 3, got)

@@ -70,7 +70,7 @@ func TestStressOneAtATime(t *testing.T) {
 		stress(30, 10, func(rnd *rand.Rand) {
 			switch rnd.IntN(4) {
 			case 0:
-				v.Start(live)
+				go func() { _ = v.Wait(live) }()
 			case 1:
 				_, _, _ = v.Peek()
 			case 2:
@@ -122,7 +122,7 @@ func TestStressStandAlone(t *testing.T) {
 				if ctx.Done() == nil {
 					ctx = t.Context()
 				}
-				v.Start(ctx)
+				go func() { _ = v.Wait(ctx) }()
 				_ = pause(t.Context(), time.Microsecond)
 			default:
 				got, err := v.Get(ctx)
@@ -182,7 +182,7 @@ func TestStressScope(t *testing.T) {
 			case 3:
 				_, _, _ = v.Peek()
 			case 4:
-				v.Start(ctx)
+				go func() { _ = catch(func() { _ = v.Wait(ctx) }) }()
 			case 5:
 				_ = s.Spawn("task", func(context.Context) error { _ = v.Wait(ctx); return nil })
 			default:
@@ -226,7 +226,7 @@ func TestStressRealTime(t *testing.T) {
 			if ctx.Done() == nil {
 				ctx = s.Context()
 			}
-			v.Start(ctx)
+			go func() { _ = v.Wait(ctx) }()
 		default:
 			got, err := v.Get(ctx)
 			if (err != nil || got != 1) && (err != errGone || ctx.Err() == nil) { // the cause itself

@@ -65,7 +65,7 @@ func In[T any](s *Scope, fn func(context.Context) (T, error)) *Value[T] {
 // the scope waits for. On a closed scope its Get returns [ErrClosed].
 func Go[T any](s *Scope, fn func(context.Context) (T, error)) *Value[T] {
 	v := In(s, fn)
-	v.Start(s.ctx)
+	v.start(s.ctx)
 	return v
 }
 
@@ -113,26 +113,14 @@ func (v *Value[T]) Peek() (val T, err error, ok bool) {
 	return val, nil, false
 }
 
-// Start begins to compute the value, unless it is there or being computed, and
-// returns at once. For a stand-alone value it counts as a waiter until ctx ends.
-func (v *Value[T]) Start(ctx context.Context) {
-	if v.res.Load() != nil || ctx.Err() != nil {
+// start begins to compute a value of a scope, unless it is there or being computed. A stand-alone
+// value could fail, and forget its error, before something waits for it.
+func (v *Value[T]) start(ctx context.Context) {
+	if v.scope == nil || v.res.Load() != nil || ctx.Err() != nil {
 		return
 	}
-	wait := v.scope == nil // a scope's computation goes on without waiters
-	w := v.join(ctx, false, wait)
-	if w.start {
+	if w := v.join(ctx, false, false); w.start {
 		w.flight.Start(nil, false)
-	}
-	if w.flight != nil && wait && ctx.Done() != nil {
-		go w.flight.Wait(ctx, nil)
-	}
-}
-
-// startInScope is Start for a value of a scope.
-func (v *Value[T]) startInScope(ctx context.Context) {
-	if v.scope != nil {
-		v.Start(ctx)
 	}
 }
 

@@ -24,7 +24,7 @@ func TestGetWithAnEndedContext(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cancel(errBoom)
 			require.ErrorIs(t, v.Wait(ctx), errBoom)
-			v.Start(ctx)
+			require.ErrorIs(t, lazy.All(ctx, v), errBoom)
 			synctest.Wait()
 			require.Zero(t, runs, "nothing begins for a caller that has left")
 			v.Set(5)
@@ -41,7 +41,7 @@ func TestPeek(t *testing.T) {
 		v := lazy.New(slow(time.Second, 1))
 		_, _, ok := v.Peek()
 		require.False(t, ok)
-		v.Start(t.Context())
+		go func() { _ = v.Wait(t.Context()) }()
 		synctest.Wait()
 		_, _, ok = v.Peek()
 		require.False(t, ok, "Peek does not wait")
@@ -50,66 +50,6 @@ func TestPeek(t *testing.T) {
 		require.Equal(t, []any{1, nil, true}, []any{got, err, ok})
 	})
 }
-
-func TestStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var runs atomic.Int32
-		v := lazy.New(func(ctx context.Context) (int32, error) {
-			return runs.Add(1), pause(ctx, time.Second)
-		})
-		ctx, cancel := context.WithCancel(t.Context())
-		began := time.Now()
-		v.Start(ctx)
-		v.Start(ctx)
-		require.Zero(t, time.Since(began))
-		<-time.After(time.Second)
-		require.NoError(t, v.Wait(t.Context()))
-		require.Equal(t, time.Second, time.Since(began), "it began at Start")
-		require.EqualValues(t, 1, runs.Load())
-		cancel()
-
-		v.Reset()
-		ctx, cancel = context.WithCancel(t.Context())
-		v.Start(ctx)
-		v.Start(ctx)
-		synctest.Wait()
-		cancel() // both leave
-		synctest.Wait()
-		v.Start(context.Background()) // never leaves
-		<-time.After(time.Second)
-		synctest.Wait()
-		got, err, ok := v.Peek()
-		require.Equal(t, []any{int32(3), nil, true}, []any{got, err, ok})
-	})
-}
-
-// What waits for the end of Start's context ends with the computation: otherwise the
-// bubble would not.
-func TestStartLetsGoOfItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := endless{context.Background(), make(chan struct{})}
-		for _, overtake := range []bool{false, true} {
-			v := lazy.New(slow(time.Second, 1))
-			v.Start(ctx)
-			v.Start(ctx)
-			if overtake {
-				v.Set(2)
-			}
-			got, err := v.Get(ctx)
-			require.NoError(t, err)
-			require.Equal(t, overtake, got == 2)
-			v.Start(ctx) // nothing to wait for
-		}
-	})
-}
-
-// endless is a context that could end, and doesn't.
-type endless struct {
-	context.Context
-	done chan struct{}
-}
-
-func (e endless) Done() <-chan struct{} { return e.done }
 
 func TestSetOvertakesAComputation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -193,7 +133,7 @@ func TestResetAndLeave(t *testing.T) {
 			return 0, nil
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		v.Start(ctx)
+		go func() { _ = v.Wait(ctx) }()
 		synctest.Wait()
 		v.Reset()
 		cancel()
@@ -203,7 +143,6 @@ func TestResetAndLeave(t *testing.T) {
 
 func TestZeroValue(t *testing.T) {
 	var v lazy.Value[int]
-	v.Start(t.Context())
 	_, _, ok := v.Peek()
 	require.False(t, ok)
 	_, err := v.Get(t.Context())
