@@ -61,7 +61,7 @@ func (b *binder) findSingle(f *field) (found, *Error) {
 	var values []string
 	switch {
 	case f.from == SourcePath:
-		return b.params.findPath(b.r, f.name)
+		return findPath(b.r, f.name)
 	case f.from == SourceCookie:
 		for _, c := range b.r.CookiesNamed(f.name) {
 			values = append(values, c.Value)

@@ -81,10 +81,6 @@ type Options struct {
 	// binds anything. By default they ignore it.
 	DisallowUnknownFields bool
 
-	// PathValue returns a path value for a router that doesn't set it with
-	// [http.Request.SetPathValue]. It is called if the request has none.
-	PathValue func(r *http.Request, name string) (value string, ok bool)
-
 	// Validate checks what Bind or JSON has filled in without finding a mistake; v is a pointer to it. To blame
 	// fields it returns errors made by [Fault], joined or as [Errors]; any other error is
 	// the program's.

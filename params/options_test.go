@@ -114,26 +114,6 @@ func must(t *testing.T, o Options) *budgets {
 	return b
 }
 
-func TestPathValuesOfAnotherRouter(t *testing.T) {
-	o := Options{PathValue: func(r *http.Request, name string) (string, bool) {
-		return r.Header.Get("Route-" + name), name == "id" || name == "bad"
-	}}
-	r := getRequest("id=query&other=query")
-	r.Header.Set("Route-Id", "7")
-	r.Header.Set("Route-Bad", "\xff")
-	r.SetPathValue("std", "1")
-	p := paramsOf(t, r, o)
-	for name, want := range map[string]string{"id": "7", "other": "query", "std": "1"} {
-		got, err := p.String(name)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-	_, err := p.Path().String("other")
-	require.ErrorIs(t, err, ErrMissing)
-	_, err = p.Path().String("bad")
-	requireReason(t, err, ErrMalformed, "is not valid UTF-8")
-}
-
 func TestOfTakesTheRoutersRequest(t *testing.T) {
 	c := newContext(t, getRequest("id=query"), Options{MaxParams: 1, Routes: map[string]Options{"/{id}": {MaxParams: 2}}})
 	p, err := From(c)

@@ -145,7 +145,7 @@ func (v View) find(name string) (found, error) {
 		return found{}, err
 	}
 	if v.from&pathKind != 0 {
-		switch f, err := v.params.findPath(r, name); {
+		switch f, err := findPath(r, name); {
 		case err != nil:
 			return found{}, err
 		case f.count > 0:
