@@ -56,24 +56,11 @@ func (d *demands) failedBy(v reflect.Value) *check {
 	if d.checks == nil {
 		return nil
 	}
-	v = behind(v)
+	v = target(v)
 	for i := range d.checks {
 		if c := &d.checks[i]; !c.ok(v) {
 			return c
 		}
 	}
 	return nil
-}
-
-// behind returns the value that v points to or, if v is an [Opt], contains.
-func behind(v reflect.Value) reflect.Value {
-	switch v.Kind() {
-	case reflect.Pointer:
-		return behind(v.Elem())
-	case reflect.Struct:
-		if o, ok := v.Addr().Interface().(optional); ok {
-			return behind(reflect.ValueOf(o.prepareSet()).Elem())
-		}
-	}
-	return v
 }

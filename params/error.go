@@ -79,16 +79,7 @@ func (e *Error) Pointer() string { return e.pointer }
 // Problem returns the status of the response and the members of its RFC 9457 problem
 // details: "detail"; for a parameter, "errors", a list with "detail", "source" if known,
 // and "parameter", or "pointer" in a JSON body; for an unsupported type, "accepted".
-func (e *Error) Problem() (status int, members map[string]any) {
-	members = map[string]any{"detail": e.sentence()}
-	if e.Name != "" {
-		members["errors"] = []map[string]string{e.listEntry()}
-	}
-	if len(e.accepted) > 0 {
-		members["accepted"] = e.accepted
-	}
-	return e.status(), members
-}
+func (e *Error) Problem() (status int, members map[string]any) { return Errors{e}.Problem() }
 
 // listEntry returns e's entry in the list of errors.
 func (e *Error) listEntry() map[string]string {

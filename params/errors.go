@@ -44,11 +44,14 @@ func (l Errors) Unwrap() []error {
 // of the first error that is about more than a value (408, 413, 414, 415), else 400 if any
 // value is malformed or missing, else 422.
 func (l Errors) Problem() (status int, members map[string]any) {
-	if len(l) == 1 {
-		return l[0].Problem()
-	}
 	items := make([]map[string]string, len(l))
-	members = map[string]any{"detail": strconv.Itoa(len(l)) + " parameters are invalid", "errors": items}
+	members = map[string]any{"detail": strconv.Itoa(len(l)) + " parameters are invalid"}
+	if len(l) == 1 {
+		members["detail"] = l[0].sentence()
+	}
+	if len(l) != 1 || l[0].Name != "" {
+		members["errors"] = items
+	}
 	status = http.StatusUnprocessableEntity
 	for i, e := range l {
 		items[i] = e.listEntry()

@@ -72,17 +72,3 @@ func clientPath(t reflect.Type, path string) (from Source, at jsontext.Pointer, 
 	}
 	return from, at, true
 }
-
-// targetOf returns the type behind pointers and in an [Opt]. It returns nil for nil.
-func targetOf(t reflect.Type) reflect.Type {
-	if t == nil {
-		return nil
-	}
-	if t.Kind() == reflect.Pointer {
-		return targetOf(t.Elem())
-	}
-	if inner, ok := optInnerType(t); ok {
-		return targetOf(inner)
-	}
-	return t
-}

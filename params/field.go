@@ -28,8 +28,14 @@ var fileType = reflect.TypeFor[*File]()
 // isFile reports whether f is for files.
 func (f *field) isFile() bool { return f.set == nil && f.inner == nil }
 
-func hasField(fields []field, name string) bool {
-	return slices.ContainsFunc(fields, func(f field) bool { return f.name == name })
+// addField adds a field, unless another one takes all values of its parameter.
+func addField(to *[]field, f field) error {
+	isSame := func(g field) bool { return g.name == f.name }
+	if (f.from == SourceQuery || f.from == SourceForm) && slices.ContainsFunc(*to, isSame) {
+		return fmt.Errorf("the %s parameter %q has a field already", f.from, f.name)
+	}
+	*to = append(*to, f)
+	return nil
 }
 
 // match reports whether a parameter is for f, and if f is a struct, for what in it: the
@@ -121,10 +127,7 @@ func (c fieldCompiler) compileFields(to *[]field, t reflect.Type) error {
 			return err
 		case f.isFile():
 			return errors.New("a file is a field of a form, and not of a struct in it")
-		case hasField(*to, tag):
-			return fmt.Errorf("the %s parameter %q has a field already", c.from, tag)
 		}
-		*to = append(*to, f)
-		return nil
+		return addField(to, f)
 	})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func testOptions() *Options {
-	o, _ := Options{}.withDefaults("Options")
+	o := defaults
 	return &o
 }
 

@@ -103,3 +103,33 @@ func optInnerType(t reflect.Type) (inner reflect.Type, ok bool) {
 	}
 	return reflect.New(t).Interface().(optional).innerType(), true
 }
+
+// targetOf returns the type behind pointers and in an [Opt]. It returns nil for nil.
+func targetOf(t reflect.Type) reflect.Type {
+	if t == nil {
+		return nil
+	}
+	if t.Kind() == reflect.Pointer {
+		return targetOf(t.Elem())
+	}
+	if inner, ok := optInnerType(t); ok {
+		return targetOf(inner)
+	}
+	return t
+}
+
+// target returns the value behind pointers and in Opts. It makes what is missing on the way.
+func target(v reflect.Value) reflect.Value {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		return target(v.Elem())
+	case reflect.Struct:
+		if o, ok := v.Addr().Interface().(optional); ok {
+			return target(reflect.ValueOf(o.prepareSet()).Elem())
+		}
+	}
+	return v
+}

@@ -13,16 +13,12 @@ import (
 	"github.com/lazyreq/lazyreq/internal/option"
 )
 
-const (
-	defaultMaxBody     = 1 << 20
-	defaultMaxStream   = 32 << 20
-	defaultMaxFile     = 10 << 20
-	defaultMaxParts    = 100
-	defaultMaxParams   = 1000
-	defaultMaxDepth    = 64
-	defaultMaxElements = 10_000
-	defaultReadTimeout = 30 * time.Second
+var defaults = Options{
+	MaxBody: 1 << 20, MaxStream: 32 << 20, MaxFile: 10 << 20, MaxParts: 100, MaxParams: 1000, MaxDepth: 64, MaxElements: 10_000,
+	ReadTimeout: 30 * time.Second,
+}
 
+const (
 	// maxBody bounds MaxBody, as such a body is held in memory.
 	maxBody = 1 << 30
 	// maxDepth is the limit of package json itself.
@@ -101,8 +97,8 @@ func (o Options) Err() error {
 	return err
 }
 
-// withDefaults sets the zero fields and checks the others. It calls the options by a name.
-func (o Options) withDefaults(name string) (Options, error) {
+// check returns an error if a field is out of range. It calls the options by a name.
+func (o Options) check(name string) error {
 	for _, f := range []struct {
 		name       string
 		value, max int64
@@ -117,24 +113,21 @@ func (o Options) withDefaults(name string) (Options, error) {
 		{"ReadTimeout", max(0, int64(o.ReadTimeout)), int64(option.MaxDuration)},
 	} {
 		if f.value < 0 || f.value > f.max {
-			return o, option.Errorf("params", name+"."+f.name, "is %d, want 0 to %d", f.value, f.max)
+			return option.Errorf("params", name+"."+f.name, "is %d, want 0 to %d", f.value, f.max)
 		}
 	}
 	for coding, decoder := range o.Decoders {
 		if coding == "" || coding != strings.ToLower(coding) || decoder == nil {
-			return o, option.Errorf("params", name+".Decoders", "has %q, want a name in lower case and a function", coding)
+			return option.Errorf("params", name+".Decoders", "has %q, want a name in lower case and a function", coding)
 		}
 	}
-	return o.withBase(Options{
-		MaxBody: defaultMaxBody, MaxStream: defaultMaxStream, MaxFile: defaultMaxFile, MaxParts: defaultMaxParts,
-		MaxParams: defaultMaxParams, MaxDepth: defaultMaxDepth, MaxElements: defaultMaxElements,
-		ReadTimeout: defaultReadTimeout,
-	}), nil
+	return nil
 }
 
-// resolve returns o with base's fields, or else the defaults, where its own are zero.
+// resolve returns o with base's fields where its own are zero, and checks them.
 func (o Options) resolve(name string, base Options) (Options, error) {
-	full, err := o.withBase(base).withDefaults(name)
+	full := o.withBase(base)
+	err := full.check(name)
 	if err == nil && o.MaxFile > full.MaxStream {
 		err = option.Errorf("params", name+".MaxFile", "is %d, more than MaxStream, %d", o.MaxFile, full.MaxStream)
 	}
@@ -159,7 +152,7 @@ type budgets struct {
 }
 
 func newBudgets(o Options) (*budgets, error) {
-	rest, err := o.resolve("Options", Options{})
+	rest, err := o.resolve("Options", defaults)
 	if err != nil {
 		return nil, err
 	}

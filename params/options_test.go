@@ -23,7 +23,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"Options.MaxBody ":                  {MaxBody: maxBody + 1},
 		"Options.MaxStream":                 {MaxStream: -1},
 		"Options.MaxFile":                   {MaxFile: -1},
-		"Options.MaxFile ":                  {MaxFile: defaultMaxStream + 1},
+		"Options.MaxFile ":                  {MaxFile: defaults.MaxStream + 1},
 		`Options.Routes["PUT /"].MaxFile`:   {MaxStream: 100, Routes: map[string]Options{"PUT /": {MaxFile: 101}}},
 		"Options.MaxParts":                  {MaxParts: -1},
 		"Options.MaxParams":                 {MaxParams: -1},
@@ -103,8 +103,8 @@ func TestBudgetOfARoute(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 9, b.routes["GET /many"].MaxDepth)
 	require.Equal(t, 3, b.routes["GET /few"].MaxDepth)
-	require.Equal(t, defaultReadTimeout, b.routes["GET /few"].ReadTimeout)
-	require.EqualValues(t, defaultMaxBody, b.rest.MaxBody)
+	require.Equal(t, defaults.ReadTimeout, b.routes["GET /few"].ReadTimeout)
+	require.Equal(t, defaults.MaxBody, b.rest.MaxBody)
 	require.Equal(t, time.Duration(-1), must(t, Options{ReadTimeout: -1}).rest.ReadTimeout)
 }
 

@@ -88,7 +88,7 @@ func TestTooManyParametersAreNotHeld(t *testing.T) {
 	form := strings.Repeat("a&", 500_000)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := parsePairs(nil, form, SourceForm, defaultMaxParams)
+	_, err := parsePairs(nil, form, SourceForm, defaults.MaxParams)
 	runtime.ReadMemStats(&after)
 	require.ErrorIs(t, err, ErrTooLarge)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10))
@@ -216,7 +216,7 @@ func FuzzForm(f *testing.F) {
 		require.True(t, b.formErr == nil || bindErr != nil)
 		stdErr := r.ParseForm()
 		if b.formErr != nil {
-			require.True(t, stdErr != nil || !faultless(r.PostForm) || strings.Count(text, "&") >= defaultMaxParams)
+			require.True(t, stdErr != nil || !faultless(r.PostForm) || strings.Count(text, "&") >= defaults.MaxParams)
 			return
 		}
 		require.NoError(t, stdErr)

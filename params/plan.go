@@ -55,22 +55,17 @@ func loadOrCompile[P any](known *sync.Map, t reflect.Type, compile func() (*P, e
 // A compiler makes a plan.
 type compiler struct {
 	plan
-	bySource map[Source][]field
-	json     []reflect.StructField // the fields from JSON
+	json []reflect.StructField // the fields from JSON
 }
 
 func compile(t reflect.Type) (*plan, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, errors.New("it is not a struct")
 	}
-	c := compiler{bySource: map[Source][]field{}}
+	var c compiler
 	if err := forEachField(t, nil, "", c.addField); err != nil {
 		return nil, err
 	}
-	for _, s := range []Source{SourcePath, SourceHeader, SourceCookie} {
-		c.singles = append(c.singles, c.bySource[s]...)
-	}
-	c.query, c.form = c.bySource[SourceQuery], c.bySource[SourceForm]
 	switch {
 	case c.json == nil:
 		return &c.plan, nil
@@ -93,20 +88,20 @@ func (c *compiler) addField(sf reflect.StructField, from Source, tag string, ind
 		return nil
 	}
 	f, err := fieldCompiler{from: from, structs: map[reflect.Type]*[]field{}}.compileField(sf, tag, index)
+	to := &c.singles
 	switch {
 	case err != nil:
 		return err
 	case from == SourceHeader:
 		f.name = textproto.CanonicalMIMEHeaderKey(f.name)
-	case from == SourceQuery, from == SourceForm:
-		if hasField(c.bySource[from], f.name) {
-			return fmt.Errorf("the %s parameter %q has a field already", from, f.name)
-		}
+	case from == SourceQuery:
+		to = &c.query
+	case from == SourceForm:
+		to = &c.form
 	case f.many:
 		return fmt.Errorf("a %s has no list of values", from)
 	}
-	c.bySource[from] = append(c.bySource[from], f)
-	return nil
+	return addField(to, f)
 }
 
 // forEachField calls add with the fields of a struct, and of those in it that have no tag. A

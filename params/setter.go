@@ -15,13 +15,11 @@ type setter func(v reflect.Value, text string) (fault string, cause error)
 
 // setterOf returns the setter of a type. Its error is that there is none.
 func setterOf(t reflect.Type) (setter, error) {
-	inner, isOpt := optInnerType(t)
-	switch k := t.Kind(); {
-	case isOpt:
+	if inner := targetOf(t); inner != t {
 		set, err := setterOf(inner)
-		return func(v reflect.Value, text string) (string, error) {
-			return set(reflect.ValueOf(v.Addr().Interface().(optional).prepareSet()).Elem(), text)
-		}, err
+		return func(v reflect.Value, text string) (string, error) { return set(target(v), text) }, err
+	}
+	switch k := t.Kind(); {
 	case t == timeType:
 		return setTime, nil
 	case t == durationType:
@@ -32,12 +30,6 @@ func setterOf(t reflect.Type) (setter, error) {
 		return setString, nil
 	case reflect.Bool <= k && k <= reflect.Float64:
 		return setBasic, nil
-	case k == reflect.Pointer:
-		set, err := setterOf(t.Elem())
-		return func(v reflect.Value, text string) (string, error) {
-			v.Set(reflect.New(v.Type().Elem()))
-			return set(v.Elem(), text)
-		}, err
 	}
 	return nil, fmt.Errorf("a text cannot become a %v", t)
 }
