@@ -27,6 +27,7 @@ type Observer interface {
 
 // RequestInfo describes a request that a handler has answered.
 type RequestInfo struct {
+	Server  *Server
 	Request *http.Request // the handler's if it has returned; valid until RequestEnd returns
 	Pattern string        // the route, as it was given to HandleFunc; "" if there is none
 	Status  int           // of the response; 0 if none was sent, or the connection was hijacked
@@ -100,7 +101,7 @@ func (x *exchange) observeEnd(panicked any) {
 		}
 	}
 	r := cmp.Or(o.handled.Load(), x.made) // not the request of a handler that may still run
-	info := RequestInfo{Request: r, Pattern: r.Pattern, Status: int(o.status.Load()), Written: o.written.Load(),
+	info := RequestInfo{Server: x.srv, Request: r, Pattern: r.Pattern, Status: int(o.status.Load()), Written: o.written.Load(),
 		Began: o.began, Took: time.Since(o.began)}
 	if route := o.route.Load(); r.Pattern == "" && route != nil {
 		info.Pattern = *route

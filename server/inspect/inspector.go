@@ -28,6 +28,7 @@ type Inspector struct {
 	store      store
 	properties []*propertyStats
 	quotas     map[string]*quotaStats
+	servers    []*server.Server
 
 	cache cache
 }
@@ -112,6 +113,7 @@ func (in *Inspector) count(info *server.RequestInfo, o outcome, props []named, d
 
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	in.addServer(info.Server)
 	s := in.window.secondAt(ended)
 	r = in.store.route(info.Pattern)
 	s.requests++

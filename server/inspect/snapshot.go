@@ -49,6 +49,7 @@ type snapshot struct {
 	Properties []propertySummary `json:"properties"`
 	Limiters   []quotaSummary    `json:"limiters"`
 	Advice     []advice          `json:"advice"`
+	Table      []routeRow        `json:"table"`
 	Requests   []requestSummary  `json:"requests"` // the newest first
 	Kept       int               `json:"kept"`
 	Bytes      int               `json:"bytes"`
@@ -105,7 +106,7 @@ type requestDetails struct {
 }
 
 func (in *Inspector) snapshot(f filter) *snapshot {
-	now := in.now()
+	now, table := in.now(), in.routeTable()
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	s := &snapshot{
@@ -114,6 +115,7 @@ func (in *Inspector) snapshot(f filter) *snapshot {
 		Properties: make([]propertySummary, 0, len(in.properties)),
 		Limiters:   make([]quotaSummary, 0, len(in.quotas)),
 		Advice:     []advice{},
+		Table:      table,
 		Requests:   make([]requestSummary, 0, maxListed),
 		Kept:       len(in.store.byID), Bytes: in.store.bytes, MaxBytes: in.store.maxBytes,
 	}

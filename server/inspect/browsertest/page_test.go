@@ -279,6 +279,7 @@ func TestPage(t *testing.T) {
 	p.eventually(`document.querySelectorAll("tr.row").length > 10`)
 	p.eventually(`[...document.querySelectorAll("#advice pre")].some(l => l.textContent === 'srv.HandleFunc("GET /account", handler, server.Prefetch(/* the key of "user" */, /* the key of "flags" */))')`)
 	require.False(t, p.holds(`document.getElementById("advice").textContent.includes("GET /cart")`), "it prefetches already")
+	p.eventually(`[...document.querySelectorAll("#table tr")].some(r => r.textContent === "GET /cart–user, flags, payment–")`)
 	require.True(t, p.holds(noOverflow))
 	p.choose("route", "GET /cart")
 	p.eventually(allRoutes("GET /cart"))

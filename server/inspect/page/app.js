@@ -300,6 +300,17 @@ function suggestion(a) {
     el("pre", { tabindex: "0", "aria-label": "The line to write" }, el("code", null, "srv.HandleFunc(" + JSON.stringify(a.route) + ", handler, server.Prefetch(" + names + "))")));
 }
 
+function showTable(list) {
+  const lacking = list.filter((r) => r.lacks.length).length;
+  set("table-note", lacking ? lacking + (lacking === 1 ? " route lacks" : " routes lack") + " requirements of a group" : "");
+  const names = (items) => items.join(", ") || "–";
+  $("table").replaceChildren(...list.map((r) => el("tr", { role: "row" },
+    cell("Route", r.pattern, { class: "mono" }),
+    cell("Requires", names(r.requires), { class: "mono" }),
+    cell("Prefetches", names(r.prefetch), { class: "mono" }),
+    cell("Lacks", names(r.lacks), { class: r.lacks.length ? "mono error" : "dim" }))));
+}
+
 function showLimiters(list) {
   $("limiters").replaceChildren(...list.map((q) => el("tr", { role: "row" },
     cell("Policy", q.name, { class: "mono" }),
@@ -353,6 +364,7 @@ function show(s) {
   showRequests(s);
   showProperties(s.properties);
   showAdvice(s.advice);
+  showTable(s.table);
   showLimiters(s.limiters);
   set("memory", count(s.kept) + " requests kept in " + bytes(s.bytes) + " of " + bytes(s.maxBytes) + " · slow is from " + duration(s.slowFrom) + " · since " + clock.format(s.since));
 }
