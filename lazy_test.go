@@ -137,7 +137,7 @@ func TestPackagesTogether(t *testing.T) {
 	threePerMinute := ratelimit.PerMinute(3)
 	srv, err := server.New(server.Options{
 		Session:      session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP
-		RateLimits:   []ratelimit.Policy{{Name: "search", Rules: []ratelimit.Rule{threePerMinute}, Key: ratelimit.ByIP()}},
+		RateLimits:   []*ratelimit.Policy{{Name: "search", Rules: []ratelimit.Rule{threePerMinute}, Key: ratelimit.ByIP()}},
 		ServerTiming: true,
 	})
 	require.NoError(t, err)

@@ -7,64 +7,48 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
 
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// propertyKeys are the properties of the policies with one name. Only a [Limit] reaches them.
-// Keys live as long as the process, so policies with one name in several registries share them.
+// propertyKeys are the properties of one policy in the requests of every registry that has it. Keys live
+// as long as the process, so a policy makes them once.
 type propertyKeys struct {
-	policy string
-	bound  reqctx.Key[*boundPolicy] // ratelimit.NAME.policy: the request's policy with this name
-	terms  reqctx.Key[terms]        // ratelimit.NAME.key
-	take   reqctx.Key[*charge]      // ratelimit.NAME.take: the one charge of the request
-	count  reqctx.Key[int64]        // ratelimit.NAME.count: over the first rule's Per
+	terms reqctx.Key[terms]   // ratelimit.NAME.key
+	take  reqctx.Key[*charge] // ratelimit.NAME.take: the one charge of the request
+	count reqctx.Key[int64]   // ratelimit.NAME.count: over the first rule's Per
 }
 
-var (
-	keysByPolicy = map[string]*propertyKeys{}
-	keysByTake   = map[string]*propertyKeys{} // by the name of the property
-	keysMu       sync.RWMutex
-)
-
-func findKeys(in map[string]*propertyKeys, name string) *propertyKeys {
-	keysMu.RLock()
-	defer keysMu.RUnlock()
-	return in[name]
-}
-
-func makeKeys(policy string) *propertyKeys {
-	keysMu.Lock()
-	defer keysMu.Unlock()
-	k := keysByPolicy[policy]
-	if k == nil {
-		name := "ratelimit." + policy
-		k = &propertyKeys{
-			policy: policy,
-			bound:  reqctx.NewKey[*boundPolicy](name + ".policy"),
-			terms:  reqctx.NewKey[terms](name + ".key"),
-			take:   reqctx.NewKey[*charge](name + ".take"),
-			count:  reqctx.NewKey[int64](name + ".count"),
-		}
-		keysByPolicy[policy], keysByTake[k.take.Name()] = k, k
+// propertyKeys returns p's keys, which it makes on first use.
+func (p *Policy) propertyKeys() *propertyKeys {
+	if k := p.keys.Load(); k != nil {
+		return k
 	}
-	return k
+	name := p.String()
+	p.keys.CompareAndSwap(nil, &propertyKeys{ // of two that are made at once, one is kept
+		terms: reqctx.NewKey[terms](name + ".key"),
+		take:  reqctx.NewKey[*charge](name + ".take"),
+		count: reqctx.NewKey[int64](name + ".count"),
+	})
+	return p.keys.Load()
 }
 
-// boundPolicy is a policy with its store: what all requests share.
+// boundPolicy is a copy of a policy with its store: what all requests share.
 type boundPolicy struct {
 	Policy
+	of    *Policy
 	store Store
-	keys  *propertyKeys
 
 	policyLine string // RateLimit-Policy for Rules; "" if it depends on the request
 }
 
-func newBoundPolicy(p Policy, store Store) *boundPolicy {
-	p.Rules = slices.Clone(p.Rules)
-	b := &boundPolicy{Policy: p, store: store, keys: makeKeys(p.Name)}
+func newBoundPolicy(p *Policy, store Store) *boundPolicy {
+	b := &boundPolicy{of: p, store: store, Policy: Policy{
+		Name: p.Name, Rules: slices.Clone(p.Rules), RulesFor: p.RulesFor, Key: p.Key, Fallback: p.Fallback,
+		Cost: p.Cost, Unit: p.Unit, PartitionKey: p.PartitionKey, XHeaders: p.XHeaders,
+	}}
+	b.keys.Store(p.propertyKeys())
 	if !p.PartitionKey {
 		b.policyLine = string(b.appendPolicies(nil, p.Rules, nil, ""))
 	}
@@ -72,13 +56,13 @@ func newBoundPolicy(p Policy, store Store) *boundPolicy {
 }
 
 // Provide registers the policies, with their counters in store. The property "ratelimit" is the
-// [Limit] of the first. Observers and measurements see the private properties
+// [Limit] that [From] returns. Observers and measurements see the private properties
 // "ratelimit.<name>.key", which finds the request's key and rules, "ratelimit.<name>.take", which
 // charges the request, and "ratelimit.<name>.count".
 //
 // It panics if the registry or the store is nil, if [Check] returns an error, or if a property of
 // one of the names exists. Limits cannot be preset in tests: there, provide a memory store.
-func Provide(reg *reqctx.Registry, store Store, policies ...Policy) {
+func Provide(reg *reqctx.Registry, store Store, policies ...*Policy) {
 	if reg == nil {
 		panic("ratelimit: Provide: registry is nil")
 	} else if option.IsNil(store) {
@@ -86,24 +70,17 @@ func Provide(reg *reqctx.Registry, store Store, policies ...Policy) {
 	} else if err := Check(policies...); err != nil {
 		panic(err)
 	}
-	for i, p := range policies {
-		b := newBoundPolicy(p, store)
-		if i == 0 {
-			reqctx.ProvideState(reg, firstLimit, b.limit)
-		}
-		b.provide(reg)
+	provideLimit(reg, slices.Clone(policies))
+	for _, p := range policies {
+		newBoundPolicy(p, store).provide(reg)
 	}
 }
 
 func (p *boundPolicy) provide(reg *reqctx.Registry) {
-	reqctx.ProvideState(reg, p.keys.bound, func(context.Context) (*boundPolicy, error) { return p, nil })
-	reqctx.Provide(reg, p.keys.terms, reqctx.Prop[terms]{Private: true, Resolve: p.resolveTerms})
-	reqctx.Provide(reg, p.keys.take, reqctx.Prop[*charge]{Private: true, Resolve: p.resolveTake, Commit: writeHeader})
-	reqctx.Provide(reg, p.keys.count, reqctx.Prop[int64]{Private: true, Resolve: p.resolveCount})
-}
-
-func (p *boundPolicy) limit(ctx context.Context) (Limit, error) {
-	return Limit{ctx: ctx, keys: p.keys}, nil
+	k := p.propertyKeys()
+	reqctx.Provide(reg, k.terms, reqctx.Prop[terms]{Private: true, Resolve: p.resolveTerms})
+	reqctx.Provide(reg, k.take, reqctx.Prop[*charge]{Private: true, Resolve: p.resolveTake, Commit: writeHeader})
+	reqctx.Provide(reg, k.count, reqctx.Prop[int64]{Private: true, Resolve: p.resolveCount})
 }
 
 // resolveTerms finds the key and the rules of the request.
@@ -124,14 +101,14 @@ func (p *boundPolicy) resolveTerms(ctx context.Context) (terms, error) {
 }
 
 func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
-	t, n, err := p.keys.termsAndCost(ctx)
+	t, n, err := p.propertyKeys().termsAndCost(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c := &charge{terms: t}
 	c.results, err = t.run(ctx, Take, n, c.one[:])
 	// A count from before is the past. This fails only if the request is over.
-	_ = p.keys.count.Invalidate(ctx)
+	_ = p.propertyKeys().count.Invalidate(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +117,7 @@ func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
 }
 
 func (p *boundPolicy) resolveCount(ctx context.Context) (int64, error) {
-	t, err := p.keys.terms.Get(ctx)
+	t, err := p.propertyKeys().terms.Get(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -134,7 +134,7 @@ func (c *charge) refund(ctx context.Context) (bool, error) {
 		limited, cancel := context.WithTimeout(ctx, refundTime)
 		defer cancel()
 		results, err := c.policy.store.Do(limited, ops)
-		_ = c.policy.keys.count.Invalidate(ctx) // fails only if the request is over
+		_ = c.policy.propertyKeys().count.Invalidate(ctx) // fails only if the request is over
 		if c.refundErr = c.policy.wrapStoreError(ctx, err); err != nil {
 			return
 		}
@@ -144,10 +144,12 @@ func (c *charge) refund(ctx context.Context) (bool, error) {
 	return c.refunded, c.refundErr
 }
 
-// Decision is the result of one rule of a take. It does not contain the request's key.
+// Decision is the result of one rule of a take. It does not contain the request's key: Of.Subject
+// returns that.
 type Decision struct {
-	Policy string
-	Quota  string // the rule's name in header fields: the policy's, or with the rule's after a dot
+	Policy string  // the policy's name
+	Of     *Policy // the policy
+	Quota  string  // the rule's name in header fields: the policy's, or with the rule's after a dot
 	Rule   Rule
 	// Result is the rule's own: Violated reports that it denied, or would have denied if its
 	// Source is FromShadow.
@@ -162,24 +164,26 @@ func Decisions(ctx context.Context) iter.Seq[Decision] {
 		if request == nil {
 			return
 		}
-		for property, info := range request.Props() {
-			if info.State != reqctx.Resolved {
+		l, _ := limits.Get(request) // after an error, it has no policies
+		for _, p := range l.policies {
+			if owner, _ := p.propertyKeys().take.Owner(request); owner != request {
 				continue
 			}
-			k := findKeys(keysByTake, property)
-			if k == nil {
-				continue
-			}
-			c, err, taken := k.take.Peek(request)
-			if err != nil || !taken {
-				continue
-			}
-			for i, res := range c.results {
-				quota := c.policy.quotaName(c.rules[i], len(c.rules) == 1)
-				if !yield(Decision{Policy: c.policy.Name, Quota: quota, Rule: c.rules[i], Result: res}) {
-					return
-				}
+			c, err, taken := p.propertyKeys().take.Peek(request)
+			if err == nil && taken && !c.yieldDecisions(yield) {
+				return
 			}
 		}
 	}
+}
+
+// yieldDecisions yields the decision of each rule, and reports whether to go on.
+func (c *charge) yieldDecisions(yield func(Decision) bool) bool {
+	for i, res := range c.results {
+		quota := c.policy.quotaName(c.rules[i], len(c.rules) == 1)
+		if !yield(Decision{Policy: c.policy.Name, Of: c.policy.of, Quota: quota, Rule: c.rules[i], Result: res}) {
+			return false
+		}
+	}
+	return true
 }

@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"context"
 	"net/http/httptest"
 	"testing"
 
@@ -12,21 +13,18 @@ import (
 )
 
 func TestDecisions(t *testing.T) {
-	two := ipPolicy("two", 5)
+	two, one := ipPolicy("two", 5), ipPolicy("one", 5)
 	two.Rules = append(two.Rules, ratelimit.PerHour(9))
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	ratelimit.Provide(reg, newStore(t, memstore.Options{}), two, ipPolicy("one", 5), ipPolicy("unused", 5))
+	ratelimit.Provide(reg, newStore(t, memstore.Options{}), two, one, ipPolicy("unused", 5))
 	c := reqctx.New(t.Context(), reg)
 	c.SetRequest(httptest.NewRequest("GET", "/", nil))
-	for _, name := range []string{"one", "two"} {
-		l, err := ratelimit.For(c, name)
-		require.NoError(t, err)
-		_, err = l.Take()
-		require.NoError(t, err)
-	}
+	require.NoError(t, one.Require(c))
+	require.NoError(t, two.Require(c))
 	var quotas []string
 	for d := range ratelimit.Decisions(c) {
 		require.True(t, d.Result.Allowed)
+		require.Same(t, map[string]*ratelimit.Policy{"one": one, "two": two}[d.Policy], d.Of)
 		quotas = append(quotas, d.Quota)
 	}
 	require.ElementsMatch(t, []string{"one", "two.60s", "two.1h"}, quotas)
@@ -34,4 +32,23 @@ func TestDecisions(t *testing.T) {
 		break // which ends it
 	}
 	require.NoError(t, c.Finish())
+}
+
+// TestDecisionsOfAnInnerRequest checks that a take is reported by the request that has its policy.
+func TestDecisionsOfAnInnerRequest(t *testing.T) {
+	q, r := provide(t, ipPolicy("outer", 5)), provide(t, ipPolicy("inner", 5))
+	q.serve(func(c *reqctx.Host) {
+		inner := reqctx.New(c, r.reg)
+		inner.SetRequest(c.Request())
+		require.NoError(t, q.policies[0].Require(inner))
+		require.NoError(t, r.policies[0].Require(inner))
+		for ctx, want := range map[context.Context]string{c: "outer", inner: "inner"} {
+			var policies []string
+			for d := range ratelimit.Decisions(ctx) {
+				policies = append(policies, d.Policy)
+			}
+			require.Equal(t, []string{want}, policies)
+		}
+		require.NoError(t, inner.Finish())
+	})
 }

@@ -28,20 +28,13 @@ func memoryStore() ratelimit.Store {
 
 // A handler of net/http, limited as a whole.
 func ExampleMiddleware() {
-	limited, err := ratelimit.Middleware(memoryStore(), ratelimit.Policy{
-		Name:  "api",
-		Rules: []ratelimit.Rule{perMinute(2)},
-		Key:   ratelimit.ByIP(),
-	}, ratelimit.MiddlewareOptions{})
+	policy := ratelimit.NewPolicy("api", ratelimit.ByIP(), perMinute(2))
+	limited, err := ratelimit.Middleware(memoryStore(), policy, ratelimit.MiddlewareOptions{})
 	if err != nil {
 		panic(err)
 	}
 	api := limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		l, err := ratelimit.From(r.Context())
-		if err != nil {
-			panic(err)
-		}
-		res, err := l.Take() // has been charged; this is what it came to
+		res, err := policy.Take(r.Context()) // the charge of the middleware
 		fmt.Fprintln(w, res.Remaining, "left", err)
 	}))
 	for range 3 {
@@ -87,16 +80,12 @@ func ExampleFirstOf() {
 }
 
 // runHandler runs a handler as a server would.
-func runHandler(reg *reqctx.Registry, header string, handler func(l ratelimit.Limit)) {
+func runHandler(reg *reqctx.Registry, header string, handler func(ctx context.Context)) {
 	c, h := reqctx.New(context.Background(), reg), http.Header{}
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("X-Plan", header)
 	c.SetRequest(r)
-	l, err := ratelimit.From(c)
-	if err != nil {
-		panic(err)
-	}
-	handler(l)
+	handler(c)
 	if err := c.Commit(http.StatusOK, h); err != nil {
 		panic(err)
 	}
@@ -115,17 +104,18 @@ func ExamplePolicy_tiers() {
 	pro := free.WithLimit(6000)
 	plans := map[string][]ratelimit.Rule{"pro": {pro}}
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	ratelimit.Provide(reg, memoryStore(), ratelimit.Policy{
+	api := &ratelimit.Policy{
 		Name:  "api",
 		Rules: []ratelimit.Rule{free},
 		RulesFor: func(_ context.Context, r *http.Request) ([]ratelimit.Rule, error) {
 			return plans[r.Header.Get("X-Plan")], nil // in earnest: of the user who is logged in
 		},
 		Key: ratelimit.ByIP(),
-	})
+	}
+	ratelimit.Provide(reg, memoryStore(), api)
 	for _, plan := range []string{"", "pro"} {
-		runHandler(reg, plan, func(l ratelimit.Limit) {
-			res, err := l.Take()
+		runHandler(reg, plan, func(ctx context.Context) {
+			res, err := api.Take(ctx)
 			fmt.Println(res.Remaining, err)
 		})
 	}
@@ -139,19 +129,16 @@ func ExamplePolicy_tiers() {
 // A policy whose rules have no limit only counts.
 func ExamplePolicy_meter() {
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	ratelimit.Provide(reg, memoryStore(), ratelimit.Policy{
-		Name:  "hits",
-		Rules: []ratelimit.Rule{ratelimit.Buckets(ratelimit.BucketOptions{})},
-		Key:   ratelimit.ByIP(),
-	})
+	hits := ratelimit.NewPolicy("hits", ratelimit.ByIP(), ratelimit.Buckets(ratelimit.BucketOptions{}))
+	ratelimit.Provide(reg, memoryStore(), hits)
 	for range 3 {
-		runHandler(reg, "", func(l ratelimit.Limit) {
-			res, err := l.Take()
+		runHandler(reg, "", func(ctx context.Context) {
+			res, err := hits.Take(ctx)
 			fmt.Println(res.Allowed, res.Count, err)
 		})
 	}
-	runHandler(reg, "", func(l ratelimit.Limit) {
-		fmt.Println(l.CountIn(20 * time.Second))
+	runHandler(reg, "", func(ctx context.Context) {
+		fmt.Println(hits.CountIn(ctx, 20*time.Second))
 	})
 	// Output:
 	// true 1 <nil>
@@ -161,16 +148,17 @@ func ExamplePolicy_meter() {
 }
 
 // What a request did in vain is given back, once.
-func ExampleLimit_Refund() {
+func ExamplePolicy_Refund() {
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	ratelimit.Provide(reg, memoryStore(), ratelimit.NewPolicy("mail", ratelimit.ByIP(), ratelimit.PerMinute(5)))
-	runHandler(reg, "", func(l ratelimit.Limit) {
-		if res, err := l.Take(); err != nil || !res.Allowed {
-			panic("denied")
+	mail := ratelimit.NewPolicy("mail", ratelimit.ByIP(), ratelimit.PerMinute(5))
+	ratelimit.Provide(reg, memoryStore(), mail)
+	runHandler(reg, "", func(ctx context.Context) {
+		if err := mail.Require(ctx); err != nil {
+			panic(err)
 		}
-		fmt.Println(l.Refund())
-		fmt.Println(l.Refund())
-		fmt.Println(l.Count())
+		fmt.Println(mail.Refund(ctx))
+		fmt.Println(mail.Refund(ctx))
+		fmt.Println(mail.Count(ctx))
 	})
 	// Output:
 	// true <nil>

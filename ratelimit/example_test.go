@@ -55,16 +55,13 @@ func ExampleProvide() {
 		panic(err)
 	}
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	ratelimit.Provide(reg, store, ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(1)))
+	search := ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(1))
+	ratelimit.Provide(reg, store, search)
 
 	for range 2 {
 		c := reqctx.New(context.Background(), reg)
 		c.SetRequest(httptest.NewRequest("GET", "/", nil))
-		limit, err := ratelimit.For(c, "search")
-		if err != nil {
-			panic(err)
-		}
-		res, err := limit.Take()
+		res, err := search.Take(c)
 		fmt.Println(res.Allowed, err)
 		if err := c.Finish(); err != nil {
 			panic(err)

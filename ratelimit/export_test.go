@@ -2,13 +2,8 @@ package ratelimit
 
 import "github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 
-// What the external tests use.
-var (
-	AddMembers     = addMembers
-	NewBoundPolicy = newBoundPolicy
-)
-
-func (p *boundPolicy) Same(other *boundPolicy) bool { return p.sameAs(other) }
+// AddMembers is for the external tests.
+var AddMembers = addMembers
 
 // RuleWithID returns a rule as if its hash were id.
 func RuleWithID(r Rule, id uint64) Rule {

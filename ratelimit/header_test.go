@@ -106,7 +106,7 @@ func TestRemainingIsAtMostTheLimit(t *testing.T) {
 			[]string{`"p.a";r=2, "p.b";r=999`, `"p.a";r=2, "p.b";r=998`, `"p.a";r=1, "p.b";r=997`}, []string{"2", "2", "1"}, "2",
 		},
 	} {
-		q := provide(t, ratelimit.Policy{Name: "p", Rules: c.rules, Key: ratelimit.ByIP(), XHeaders: true})
+		q := provide(t, &ratelimit.Policy{Name: "p", Rules: c.rules, Key: ratelimit.ByIP(), XHeaders: true})
 		for i := range c.left {
 			_, h := q.take("p")
 			left := regexp.MustCompile(`;t=\d+`).ReplaceAllString(h.Get("RateLimit"), "")
@@ -116,7 +116,7 @@ func TestRemainingIsAtMostTheLimit(t *testing.T) {
 		}
 	}
 	// Of two policies, the one with less left is that of the other fields.
-	wide := ratelimit.Policy{Name: "wide", Rules: []ratelimit.Rule{gcra("", 2, 9)}, Key: ratelimit.ByIP(), XHeaders: true}
+	wide := &ratelimit.Policy{Name: "wide", Rules: []ratelimit.Rule{gcra("", 2, 9)}, Key: ratelimit.ByIP(), XHeaders: true}
 	q := provide(t, wide)
 	c, h := reqctx.New(t.Context(), q.reg), http.Header{}
 	c.SetRequest(&http.Request{RemoteAddr: "192.0.2.1:1"})

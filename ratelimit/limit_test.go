@@ -49,14 +49,13 @@ func TestStartTakes(t *testing.T) {
 		q := provide(t, ipPolicy("ip", 5))
 		for left, want := range []string{`"ip";r=4;t=65`, `"ip";r=3;t=65`} {
 			h := q.serve(func(c *reqctx.Host) {
-				l, err := ratelimit.From(c)
-				require.NoError(t, err)
-				require.NoError(t, l.Start())
+				p := q.policies[0]
+				require.NoError(t, p.Start(c))
 				synctest.Wait()
 				require.Equal(t, left+1, q.store.calls, "it waits for nothing else")
-				require.NoError(t, l.Start())
+				require.NoError(t, p.Start(c))
 				if left == 0 {
-					res, err := l.Take()
+					res, err := p.Take(c)
 					require.NoError(t, err)
 					require.EqualValues(t, 4, res.Remaining)
 				}
@@ -67,16 +66,12 @@ func TestStartTakes(t *testing.T) {
 	})
 }
 
-// TestNoNameReachesAPolicy checks that only a policy's limit reaches its properties.
+// TestNoNameReachesAPolicy checks that only a policy reaches its properties.
 func TestNoNameReachesAPolicy(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
 	q.serve(func(c *reqctx.Host) {
 		for _, name := range []string{"ip", "ip.key", "ip.take", "ip.count"} {
 			require.ErrorIs(t, c.Resolve("ratelimit."+name), reqctx.ErrNoProperty)
-			if name != "ip" {
-				_, err := ratelimit.For(c, name)
-				require.ErrorIs(t, err, reqctx.ErrNoProperty)
-			}
 		}
 	})
 	require.Zero(t, q.store.calls)
@@ -133,6 +128,16 @@ func TestDeniedErrorRoundsUp(t *testing.T) {
 	require.NotContains(t, members, "violated-policies")
 }
 
+func TestResultRetrySeconds(t *testing.T) {
+	for _, tt := range []struct {
+		allowed bool
+		after   time.Duration
+		want    int64
+	}{{false, 0, 1}, {false, 1, 1}, {false, time.Second + 1, 2}, {true, 0, 0}, {true, 1, 1}, {true, time.Second, 1}} {
+		require.Equal(t, tt.want, ratelimit.Result{Allowed: tt.allowed, RetryAfter: tt.after}.RetrySeconds(), tt)
+	}
+}
+
 func TestSeveralRules(t *testing.T) {
 	p := ipPolicy("ip", 5)
 	p.Rules = append(p.Rules, coarse(2, 10*time.Second).WithName("burst"))
@@ -156,7 +161,7 @@ func TestSeveralRules(t *testing.T) {
 func TestSeveralPolicies(t *testing.T) {
 	roomy, tight := ipPolicy("roomy", 100), ipPolicy("tight", 1)
 	roomy.XHeaders, tight.XHeaders = true, true
-	brief := ratelimit.Policy{Name: "brief", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1, Per: 1500 * time.Millisecond, Interval: 500 * time.Millisecond, Span: 3 * time.Second})}}
+	brief := &ratelimit.Policy{Name: "brief", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1, Per: 1500 * time.Millisecond, Interval: 500 * time.Millisecond, Span: 3 * time.Second})}}
 	q := provide(t, roomy, tight, brief)
 	_, h := q.take("roomy", "tight", "brief")
 	require.Equal(t, http.Header{
@@ -217,10 +222,10 @@ func TestCount(t *testing.T) {
 		require.NoError(t, err)
 		counts(3)
 		require.Equal(t, 3, q.store.calls)
-		n, err := l.CountIn(20 * time.Second)
+		n, err := q.policies[0].CountIn(c, 20*time.Second)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, n)
-		_, err = l.CountIn(601 * time.Second)
+		_, err = q.policies[0].CountIn(c, 601*time.Second)
 		require.ErrorIs(t, err, ratelimit.ErrInterval)
 		require.ErrorContains(t, err, "10m0s")
 		ok, err := l.Refund()
@@ -285,9 +290,9 @@ func TestLimitOfADerivedContext(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, q.store.calls)
 		cancel()
-		_, err = derived.CountIn(0)
+		_, err = derived.Peek()
 		require.ErrorIs(t, err, context.Canceled)
-		_, err = l.CountIn(0)
+		_, err = l.Peek()
 		require.NoError(t, err)
 	})
 }
@@ -323,41 +328,24 @@ func TestKeyThatTakesByItsOwnPolicy(t *testing.T) {
 }
 
 func TestSubject(t *testing.T) {
-	byKey := ratelimit.Policy{Name: "key", Rules: ipPolicy("key", 5).Rules, Key: ratelimit.ByHeader("X-Key"), Fallback: ratelimit.ByIP()}
+	byKey := &ratelimit.Policy{Name: "key", Rules: ipPolicy("key", 5).Rules, Key: ratelimit.ByHeader("X-Key"), Fallback: ratelimit.ByIP()}
 	q := provide(t, byKey)
 	q.serve(func(c *reqctx.Host) {
-		l, err := ratelimit.From(c)
-		require.NoError(t, err)
-		s, err := l.Subject()
+		s, err := byKey.Subject(c)
 		require.NoError(t, err)
 		require.Equal(t, "key~192.0.2.1", s, "by the address, behind another sign")
 		require.Zero(t, q.store.calls, "the store isn't asked")
-		_, err = l.Take()
+		_, err = byKey.Take(c)
 		require.NoError(t, err)
-		again, err := l.Subject()
+		again, err := byKey.Subject(c)
 		require.NoError(t, err)
 		require.Equal(t, s, again)
-
-		none, _ := ratelimit.For(c, "none")
-		_, err = none.Subject()
-		require.ErrorIs(t, err, reqctx.ErrNoProperty)
 	})
 }
 
 func TestZeroLimit(t *testing.T) {
 	var l ratelimit.Limit
-	require.Empty(t, l.Name())
-	for _, use := range []func() error{
-		func() error { _, err := l.Subject(); return err },
-		func() error { _, err := l.Take(); return err },
-		l.Start,
-		l.Require,
-		func() error { _, err := l.Peek(); return err },
-		func() error { _, err := l.Add(1); return err },
-		func() error { _, err := l.Count(); return err },
-		func() error { _, err := l.CountIn(time.Second); return err },
-		func() error { _, err := l.Refund(); return err },
-	} {
-		require.ErrorIs(t, use(), reqctx.ErrNoProperty)
-	}
+	_, want := l.Take()
+	require.ErrorIs(t, want, reqctx.ErrNoProperty)
+	requireLimitErrors(t, l, want)
 }

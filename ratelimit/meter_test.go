@@ -12,8 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-func meter(name string) ratelimit.Policy {
-	return ratelimit.Policy{Name: name, Rules: []ratelimit.Rule{ratelimit.Buckets(ratelimit.BucketOptions{})}, Key: ratelimit.ByIP(), XHeaders: true}
+func meter(name string) *ratelimit.Policy {
+	return &ratelimit.Policy{Name: name, Rules: []ratelimit.Rule{ratelimit.Buckets(ratelimit.BucketOptions{})}, Key: ratelimit.ByIP(), XHeaders: true}
 }
 
 func TestMeterNeverDeniesAndSendsNoFields(t *testing.T) {
@@ -50,7 +50,7 @@ func TestMeterNeverDeniesAndSendsNoFields(t *testing.T) {
 		n, err := l.Count()
 		require.NoError(t, err)
 		require.EqualValues(t, 15, n)
-		n, err = l.CountIn(20 * time.Second)
+		n, err = p.CountIn(c, 20*time.Second)
 		require.NoError(t, err)
 		require.EqualValues(t, 15, n)
 	})
@@ -83,28 +83,27 @@ func TestMetersAroundALimit(t *testing.T) {
 func TestAddChargesEachTime(t *testing.T) {
 	q := provide(t, ipPolicy("bytes", 10))
 	h := q.serve(func(c *reqctx.Host) {
-		l, err := ratelimit.From(c)
-		require.NoError(t, err)
+		p := q.policies[0]
 		for i := range int64(3) { // the third is beyond the limit
-			res, err := l.Add(4)
+			res, err := p.Add(c, 4)
 			require.NoError(t, err)
 			require.True(t, res.Allowed)
 			require.Equal(t, 4*(i+1), res.Count)
 			require.Equal(t, max(0, 10-4*(i+1)), res.Remaining)
-			n, err := l.Count()
+			n, err := p.Count(c)
 			require.NoError(t, err)
 			require.Equal(t, 4*(i+1), n, "a count is asked anew after an add")
 		}
-		res, err := l.Add(0)
+		res, err := p.Add(c, 0)
 		require.NoError(t, err)
 		require.True(t, res.Allowed)
 		require.EqualValues(t, 12, res.Count, "what is there")
-		_, err = l.Add(-1)
+		_, err = p.Add(c, -1)
 		require.ErrorIs(t, err, ratelimit.ErrOp)
-		_, err = l.Add(1<<53 + 1)
+		_, err = p.Add(c, 1<<53+1)
 		require.ErrorIs(t, err, ratelimit.ErrOverflow)
 		require.NotErrorIs(t, err, ratelimit.ErrStore, "the store works")
-		res, err = l.Take()
+		res, err = p.Take(c)
 		require.NoError(t, err)
 		require.False(t, res.Allowed)
 	})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/internal/problem"
@@ -28,17 +27,17 @@ type MiddlewareOptions struct {
 
 // Middleware returns a standard middleware that takes from the policy before the handler runs: for
 // servers that do not use package server, and to limit whole handlers. An error names the field
-// that is wrong. Handlers find the charge with [From].
+// that is wrong. Handlers find the charge with the policy's methods, or with [From].
 //
-// If the request's server, or a middleware further out, has the same policy (the same name and
-// Rules), Middleware uses that policy's charge. Its own store, Key, Cost and RulesFor are not used
-// then. Otherwise, they get the request as it comes to the middleware: outside of the
-// [http.ServeMux] without a Pattern and path values.
-func Middleware(store Store, p Policy, o MiddlewareOptions) (func(http.Handler) http.Handler, error) {
+// If the request's server, or a middleware further out, has the same policy (the same pointer),
+// Middleware uses that charge, and not its own store. Otherwise, the policy's functions get the
+// request as it comes to the middleware: outside of the [http.ServeMux] without a Pattern and path
+// values.
+func Middleware(store Store, p *Policy, o MiddlewareOptions) (func(http.Handler) http.Handler, error) {
 	if option.IsNil(store) {
 		return nil, errors.New("ratelimit: Middleware: store is nil")
 	}
-	if err := p.check(); err != nil {
+	if err := Check(p); err != nil {
 		return nil, err
 	}
 	if o.Answer == nil {
@@ -46,7 +45,7 @@ func Middleware(store Store, p Policy, o MiddlewareOptions) (func(http.Handler) 
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	m := &middleware{policy: newBoundPolicy(p, store), opts: o, reg: reqctx.NewRegistry(reqctx.Options{Logger: o.Logger})}
-	reqctx.ProvideState(m.reg, nearestLimit, m.policy.limit)
+	provideLimit(m.reg, []*Policy{p})
 	m.policy.provide(m.reg)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(w, r, next) })
@@ -60,28 +59,22 @@ type middleware struct {
 }
 
 func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	l := Limit{ctx: r.Context(), keys: m.policy.keys}
-	outer, err := m.policy.keys.bound.Get(l.ctx)
+	p, ctx := m.policy.of, r.Context()
 	var host *reqctx.Host // of the policy's properties, unless the request has them already
-	if err != nil || !outer.sameAs(m.policy) {
-		host = reqctx.New(r.Context(), m.reg)
+	if _, err := p.propertyKeys().take.Owner(ctx); err != nil {
+		host = reqctx.New(ctx, m.reg)
 		defer func() { _ = host.Finish() }() // which logs its errors
-		l.ctx = &host.Context
-		r = r.WithContext(l.ctx)
+		ctx = &host.Context
+		r = r.WithContext(ctx)
 		host.SetRequest(r)
 	}
-	res, err := l.Take()
+	res, err := p.Take(ctx)
 	if host != nil {
 		_ = host.Commit(0, w.Header()) // the fields; the status is not known yet
 	}
 	if m.admit(w, r, res, err) {
 		next.ServeHTTP(w, r)
 	}
-}
-
-// sameAs reports whether two policies are one by name and rules.
-func (p *boundPolicy) sameAs(q *boundPolicy) bool {
-	return p.Name == q.Name && slices.Equal(p.Rules, q.Rules) && (p.RulesFor == nil) == (q.RulesFor == nil)
 }
 
 // admit reports whether the request is let through, and answers it otherwise.

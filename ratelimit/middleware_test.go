@@ -28,7 +28,7 @@ type limiting struct {
 	wrap  func(http.Handler) http.Handler
 }
 
-func newLimiting(t *testing.T, p ratelimit.Policy, o ratelimit.MiddlewareOptions) *limiting {
+func newLimiting(t *testing.T, p *ratelimit.Policy, o ratelimit.MiddlewareOptions) *limiting {
 	m := &limiting{T: t, store: &spy{Store: newStore(t, memstore.Options{Clock: newHand().clock})}}
 	o.Logger = slog.New(slog.NewTextHandler(&m.log, nil))
 	var err error
@@ -71,34 +71,33 @@ func TestMiddleware(t *testing.T) {
 func TestMiddlewareRefuses(t *testing.T) {
 	_, err := ratelimit.Middleware(nil, ipPolicy("ip", 1), ratelimit.MiddlewareOptions{})
 	require.ErrorContains(t, err, "store is nil")
-	_, err = ratelimit.Middleware(newStore(t, memstore.Options{}), ratelimit.Policy{Name: "ip"}, ratelimit.MiddlewareOptions{})
+	_, err = ratelimit.Middleware(newStore(t, memstore.Options{}), &ratelimit.Policy{Name: "ip"}, ratelimit.MiddlewareOptions{})
 	require.ErrorContains(t, err, `policy "ip": Rules is empty`)
 }
 
 // A handler has the whole Limit, without any server.
 func TestHandlerBehindAMiddleware(t *testing.T) {
-	m := newLimiting(t, ipPolicy("ip", 5), ratelimit.MiddlewareOptions{})
+	p := ipPolicy("ip", 5)
+	m := newLimiting(t, p, ratelimit.MiddlewareOptions{})
 	var kept ratelimit.Limit
+	var ended context.Context
 	rec := ask(m.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for _, find := range []func(context.Context) (ratelimit.Limit, error){
-			ratelimit.From,
-			func(ctx context.Context) (ratelimit.Limit, error) { return ratelimit.For(ctx, "ip") },
-		} {
-			l, err := find(r.Context())
-			require.NoError(t, err)
-			require.Equal(t, "ip", l.Name())
-			kept = l
-			var wg sync.WaitGroup
+		ended = r.Context()
+		l, err := ratelimit.From(ended)
+		require.NoError(t, err)
+		kept = l
+		var wg sync.WaitGroup
+		for _, take := range []func() (ratelimit.Result, error){l.Take, func() (ratelimit.Result, error) { return p.Take(ended) }} {
 			for range 5 {
 				wg.Go(func() {
-					res, err := l.Take()
+					res, err := take()
 					if err != nil || res.Remaining != 4 {
 						t.Errorf("%+v %v", res, err)
 					}
 				})
 			}
-			wg.Wait()
 		}
+		wg.Wait()
 		require.Equal(t, 1, m.store.calls)
 		for range 3 {
 			n, err := kept.Count()
@@ -106,7 +105,7 @@ func TestHandlerBehindAMiddleware(t *testing.T) {
 			require.EqualValues(t, 1, n)
 		}
 		require.Equal(t, 2, m.store.calls)
-		res, err := kept.Add(2)
+		res, err := p.Add(ended, 2)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, res.Count)
 		n, err := kept.Count()
@@ -120,10 +119,6 @@ func TestHandlerBehindAMiddleware(t *testing.T) {
 		res, err = kept.Peek()
 		require.NoError(t, err)
 		require.EqualValues(t, 3, res.Remaining)
-		_, err = ratelimit.For(r.Context(), "nobody-has-this")
-		require.ErrorIs(t, err, reqctx.ErrNoProperty)
-		require.ErrorContains(t, err, `"nobody-has-this" (provided: ip)`)
-
 		ctx, cancel := context.WithCancel(r.Context())
 		short, err := ratelimit.From(ctx)
 		require.NoError(t, err)
@@ -133,16 +128,10 @@ func TestHandlerBehindAMiddleware(t *testing.T) {
 	})))
 	require.Equal(t, 200, rec.Code)
 	require.Equal(t, `"ip";r=4;t=65`, rec.Header().Get("RateLimit"))
-	for _, use := range []func() error{
-		func() error { _, err := kept.Take(); return err },
-		func() error { return kept.Start() },
-		func() error { _, err := kept.Peek(); return err },
-		func() error { _, err := kept.Count(); return err },
-		func() error { _, err := kept.Add(1); return err },
-		func() error { _, err := kept.Refund(); return err },
-	} {
+	for _, use := range usesOf(ended, p) {
 		require.ErrorIs(t, use(), reqctx.ErrFinished)
 	}
+	require.ErrorIs(t, kept.Require(), reqctx.ErrFinished)
 }
 
 // TestLimitAfterTheResponse checks a limit that the handler never used.
@@ -152,8 +141,7 @@ func TestLimitAfterTheResponse(t *testing.T) {
 	ask(m.wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ctx = r.Context() })))
 	l, err := ratelimit.From(ctx)
 	require.ErrorIs(t, err, reqctx.ErrFinished)
-	_, err = l.Add(1)
-	require.ErrorIs(t, err, reqctx.ErrFinished)
+	requireLimitErrors(t, l, err)
 	require.Equal(t, 1, m.store.calls)
 }
 
@@ -199,7 +187,7 @@ func TestMiddlewareOtherErrors(t *testing.T) {
 		{func(p *ratelimit.Policy) { p.Key = fixedKey("", context.DeadlineExceeded) }, 503, "deadline"},
 	} {
 		p := ipPolicy("ip", 2)
-		tt.change(&p)
+		tt.change(p)
 		m := newLimiting(t, p, ratelimit.MiddlewareOptions{FailOpen: true})
 		rec := ask(m.wrap(hello))
 		require.Equal(t, tt.status, rec.Code)
@@ -241,44 +229,38 @@ func TestMiddlewareAnswer(t *testing.T) {
 // However they are stacked, a policy charges once, and all of them are there inside.
 func TestMiddlewaresStacked(t *testing.T) {
 	store := &spy{Store: newStore(t, memstore.Options{})}
-	wrap := func(p ratelimit.Policy) func(http.Handler) http.Handler {
+	wrap := func(p *ratelimit.Policy) func(http.Handler) http.Handler {
 		m, err := ratelimit.Middleware(store, p, ratelimit.MiddlewareOptions{})
 		require.NoError(t, err)
 		return m
 	}
 	outer, inner := ipPolicy("outer", 2), ipPolicy("inner", 9)
-	again := outer
-	again.Rules = []ratelimit.Rule{outer.Rules[0]}
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for name, limit := range map[string]int64{"outer": 2, "inner": 9} {
-			l, err := ratelimit.For(r.Context(), name)
-			require.NoError(t, err)
-			res, err := l.Take()
+		for p, limit := range map[*ratelimit.Policy]int64{outer: 2, inner: 9} {
+			res, err := p.Take(r.Context())
 			require.NoError(t, err)
 			require.Equal(t, limit, res.Limit)
 		}
-		l, err := ratelimit.From(r.Context())
-		require.NoError(t, err)
-		require.Equal(t, "inner", l.Name(), "the nearest")
+		_, err := ratelimit.From(r.Context())
+		require.ErrorContains(t, err, "several policies (inner, outer)")
 	})
-	rec := ask(wrap(outer)(wrap(inner)(wrap(again)(h))))
+	rec := ask(wrap(outer)(wrap(inner)(wrap(outer)(h))))
 	require.Equal(t, 200, rec.Code)
 	require.Equal(t, []string{"outer:192.0.2.1", "inner:192.0.2.1"}, store.keys)
 	require.Equal(t, `"outer";q=2;w=60, "inner";q=9;w=60`, rec.Header().Get("RateLimit-Policy"))
 
-	// One of the same name that isn't the same limits for itself.
-	stricter := outer
-	stricter.Rules = []ratelimit.Rule{outer.Rules[0].WithLimit(1)}
+	// Another one of the same name limits for itself.
+	stricter := ipPolicy("outer", 1)
 	require.Equal(t, 429, ask(wrap(outer)(wrap(stricter)(h))).Code)
 }
 
-// The outer policy decides, also if its key fails, and the inner middleware's own key is not used.
+// The outer charge decides, also if its key fails: the inner middleware does not charge.
 func TestMiddlewareInsideAFailingKey(t *testing.T) {
 	p := ipPolicy("ip", 9)
 	p.Key = fixedKey("", ratelimit.ErrNoKey)
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	ratelimit.Provide(reg, newStore(t, memstore.Options{}), p)
-	inner := newLimiting(t, ipPolicy("ip", 9), ratelimit.MiddlewareOptions{})
+	inner := newLimiting(t, p, ratelimit.MiddlewareOptions{})
 	host := reqctx.New(t.Context(), reg)
 	r := httptest.NewRequestWithContext(&host.Context, "GET", "/", nil)
 	host.SetRequest(r)
@@ -307,19 +289,6 @@ func TestMiddlewarePanicsPass(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		})))
 	})
-}
-
-// A policy is the same by its name and rules.
-func TestSamePolicies(t *testing.T) {
-	p := ipPolicy("ip", 9)
-	bound := ratelimit.NewBoundPolicy(p, newStore(t, memstore.Options{}))
-	require.True(t, bound.Same(ratelimit.NewBoundPolicy(p, newStore(t, memstore.Options{}))))
-	tiers, named := p, p
-	tiers.RulesFor = func(context.Context, *http.Request) ([]ratelimit.Rule, error) { return nil, nil }
-	named.Name = "other"
-	for _, q := range []ratelimit.Policy{tiers, named, ipPolicy("ip", 8)} {
-		require.False(t, bound.Same(ratelimit.NewBoundPolicy(q, newStore(t, memstore.Options{}))))
-	}
 }
 
 func BenchmarkMiddleware(b *testing.B) {

@@ -78,9 +78,7 @@ func TestRequire(t *testing.T) {
 	q := provide(t, ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(1)))
 	for i := range 2 {
 		q.serve(func(c *reqctx.Host) {
-			l, err := ratelimit.For(c, "search")
-			require.NoError(t, err)
-			err = l.Require()
+			err := q.policies[0].Require(c)
 			var denied *ratelimit.DeniedError
 			require.Equal(t, i == 1, errors.As(err, &denied))
 			require.Equal(t, i == 0, err == nil)
@@ -101,9 +99,7 @@ func TestByProperty(t *testing.T) {
 	q := provide(t, ratelimit.NewPolicy("user", key, ratelimit.PerMinute(1)))
 	subject := func() (subject string, err error) {
 		q.serve(func(c *reqctx.Host) {
-			l, e := ratelimit.From(c)
-			require.NoError(t, e)
-			subject, err = l.Subject()
+			subject, err = q.policies[0].Subject(c)
 		})
 		return subject, err
 	}

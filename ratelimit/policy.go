@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/internal/names"
@@ -14,7 +15,19 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/keyhash"
 )
 
-// Policy defines what requests are counted by and their limits.
+// Policy defines what requests are counted by and their limits. Make policies once, in package-level
+// variables:
+//
+//	var Search = ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(5))
+//
+// Give them to a server, [Provide] or [Middleware], which copy the fields: later changes have no effect.
+// Then each method uses the policy for one request, the one of its context. It returns the errors of
+// finding the request's key (ErrNoKey), its rules and its cost (ErrTooLarge), those of the store
+// (ErrStore), and [reqctx.ErrNoProperty] if the request does not have the policy. Methods are safe for
+// concurrent use.
+//
+// A policy is known by its pointer: a Middleware within a server that has the same pointer uses the
+// server's charge. A Policy must not be copied, and its Name must not change after the first use.
 type Policy struct {
 	// Name is part of property names, headers and keys in the store: letters, digits,
 	// "-" and "_", at most 64 of them.
@@ -31,7 +44,7 @@ type Policy struct {
 	RulesFor func(ctx context.Context, r *http.Request) ([]Rule, error)
 	// Key returns the text by which a request is counted. It must be chosen: see [ByIP]. It is
 	// called once for a request, and its result is kept, also if it is an error: after ErrNoKey
-	// before a login, the methods of a [Limit] return ErrNoKey in the rest of the request.
+	// before a login, the policy's methods return ErrNoKey in the rest of the request.
 	Key KeyFunc
 	// Fallback is asked when Key finds nothing (ErrNoKey). Its keys are never those of Key, even
 	// if they read the same. Nil means that such a request is an error, which becomes a 400.
@@ -49,12 +62,19 @@ type Policy struct {
 	// XHeaders also sends X-RateLimit-Limit, -Remaining and -Reset (in seconds from now). If
 	// several policies do, they are those of the one with the least left.
 	XHeaders bool
+
+	keys atomic.Pointer[propertyKeys] // of the policy's properties; nil until the first use
 }
 
-// NewPolicy returns a policy that allows what all rules allow, counted by key. It does not check them.
-func NewPolicy(name string, key KeyFunc, rules ...Rule) Policy {
-	return Policy{Name: name, Key: key, Rules: rules}
+// NewPolicy returns a policy that allows what all rules allow, counted by key. It checks nothing: a
+// server and [Check] do. Set other fields before a server gets the policy, or write a literal,
+// &ratelimit.Policy{…}.
+func NewPolicy(name string, key KeyFunc, rules ...Rule) *Policy {
+	return &Policy{Name: name, Key: key, Rules: rules}
 }
+
+// String returns the name with which measurements begin the names of the policy's properties.
+func (p *Policy) String() string { return "ratelimit." + p.Name }
 
 // wrapError adds the policy's name to err.
 func (p *Policy) wrapError(err error) error {
@@ -62,13 +82,16 @@ func (p *Policy) wrapError(err error) error {
 }
 
 // Check returns an error that names the policy and the field if [Provide] would refuse the policies:
-// if there are none, if two have one name, or if a field or a rule is wrong.
-func Check(policies ...Policy) error {
+// if there are none, if one is nil, if two have one name, or if a field or a rule is wrong.
+func Check(policies ...*Policy) error {
 	if len(policies) == 0 {
 		return errors.New("ratelimit: no policy")
 	}
 	seen := map[string]bool{}
-	for _, p := range policies {
+	for i, p := range policies {
+		if p == nil {
+			return fmt.Errorf("ratelimit: policy %d is nil", i)
+		}
 		if err := p.check(); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,9 +24,10 @@ import (
 // requests makes requests to one registry.
 type requests struct {
 	*testing.T
-	reg   *reqctx.Registry
-	store *spy
-	hand  *hand
+	reg      *reqctx.Registry
+	policies []*ratelimit.Policy
+	store    *spy
+	hand     *hand
 }
 
 // spy counts calls and can fail.
@@ -49,13 +51,15 @@ func (s *spy) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, err
 	return storespy.Func(s.Do).DoOne(ctx, op)
 }
 
-func provide(t *testing.T, policies ...ratelimit.Policy) requests {
+func provide(t *testing.T, policies ...*ratelimit.Policy) requests {
 	t.Helper()
 	h := newHand()
 	s := &spy{Store: newStore(t, memstore.Options{Clock: h.clock})}
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	ratelimit.Provide(reg, s, policies...)
-	return requests{t, reg, s, h}
+	if len(policies) > 0 {
+		ratelimit.Provide(reg, s, policies...)
+	}
+	return requests{t, reg, policies, s, h}
 }
 
 // serve runs a request through its phases and returns its response's header.
@@ -74,24 +78,46 @@ func (q requests) take(names ...string) (res ratelimit.Result, header http.Heade
 	q.Helper()
 	header = q.serve(func(c *reqctx.Host) {
 		for _, name := range names {
-			l, err := ratelimit.For(c, name)
-			require.NoError(q, err)
-			res, err = l.Take()
+			var err error
+			res, err = q.policy(name).Take(c)
 			require.NoError(q, err)
 		}
 	})
 	return res, header
 }
 
-func ipPolicy(name string, limit int64) ratelimit.Policy {
-	return ratelimit.Policy{Name: name, Rules: []ratelimit.Rule{coarse(limit, time.Minute)}, Key: ratelimit.ByIP()}
+// policy returns the policy of that name.
+func (q requests) policy(name string) *ratelimit.Policy {
+	q.Helper()
+	i := slices.IndexFunc(q.policies, func(p *ratelimit.Policy) bool { return p.Name == name })
+	require.NotEqual(q, -1, i, name)
+	return q.policies[i]
+}
+
+// like returns another policy with the fields of p, changed by change.
+func like(p *ratelimit.Policy, change func(*ratelimit.Policy)) *ratelimit.Policy {
+	out := &ratelimit.Policy{Name: p.Name, Rules: p.Rules, RulesFor: p.RulesFor, Key: p.Key, Fallback: p.Fallback, Cost: p.Cost}
+	change(out)
+	return out
+}
+
+func ipPolicy(name string, limit int64) *ratelimit.Policy {
+	return &ratelimit.Policy{Name: name, Rules: []ratelimit.Rule{coarse(limit, time.Minute)}, Key: ratelimit.ByIP()}
+}
+
+func ipPolicies(names ...string) (all []*ratelimit.Policy) {
+	for _, name := range names {
+		all = append(all, ipPolicy(name, 5))
+	}
+	return all
 }
 
 func TestProvideRefuses(t *testing.T) {
 	r := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1})
 	named := ratelimit.PerMinute(1).WithName("x")
-	for want, p := range map[string][]ratelimit.Policy{
+	for want, p := range map[string][]*ratelimit.Policy{
 		"no policy":                         {},
+		"policy 1 is nil":                   {ipPolicy("a", 1), nil},
 		`Policy.Name is ""`:                 {{Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP()}},
 		`Policy.Name is "a.take"`:           {{Name: "a.take", Rules: []ratelimit.Rule{r}, Key: ratelimit.ByIP()}},
 		`policy "a": Rules is empty`:        {{Name: "a", Key: ratelimit.ByIP()}},
@@ -113,55 +139,123 @@ func TestProvideRefuses(t *testing.T) {
 	require.PanicsWithValue(t, "ratelimit: Provide: store is nil", func() { ratelimit.Provide(reqctx.NewRegistry(reqctx.Options{}), nil, ipPolicy("a", 1)) })
 }
 
-func TestFrom(t *testing.T) {
-	q := provide(t, ipPolicy("ip", 1), ipPolicy("search", 1))
+// TestOnlyPolicy checks that From finds the policy of a request that has one, and no other.
+func TestOnlyPolicy(t *testing.T) {
 	_, err := ratelimit.From(t.Context())
 	require.ErrorIs(t, err, reqctx.ErrNoRequest)
-	q.serve(func(h *reqctx.Host) {
-		c := &h.Context
-		plain, err := ratelimit.From(c)
-		require.NoError(t, err)
-		require.Equal(t, "ip", plain.Name())
-		byName, err := ratelimit.For(c, "ip")
-		require.NoError(t, err)
-		require.Equal(t, plain, byName)
-		dynamic, err := c.Get("ratelimit")
-		require.NoError(t, err)
-		require.Equal(t, plain, dynamic)
-		search, err := ratelimit.For(c, "search")
-		require.NoError(t, err)
-		require.Equal(t, "search", search.Name())
-		_, err = ratelimit.For(c, "nobody-has-this")
-		require.ErrorIs(t, err, reqctx.ErrNoProperty)
-		require.ErrorContains(t, err, `"nobody-has-this" (provided: ip, search)`)
-	})
-	require.Zero(t, q.store.calls, "a limit does no I/O")
+	for want, names := range map[string][]string{
+		`no such property: "ratelimit"`: {},
+		"":                              {"ip"},
+		"the request has several policies (ip, search): call the methods of one of them": {"ip", "search"},
+	} {
+		q := provide(t, ipPolicies(names...)...)
+		q.serve(func(h *reqctx.Host) {
+			c := &h.Context
+			l, err := ratelimit.From(c)
+			dynamic, found := c.Get("ratelimit")
+			if want == "" {
+				require.NoError(t, err)
+				require.NoError(t, l.Require())
+			} else {
+				require.ErrorContains(t, err, want)
+				require.ErrorIs(t, err, reqctx.ErrNoProperty)
+				requireLimitErrors(t, l, err)
+			}
+			if require.Equal(t, len(names) == 0, found != nil); found == nil {
+				require.Equal(t, l, dynamic)
+			}
+		})
+		require.Equal(t, len(q.store.keys), q.store.calls)
+		require.Equal(t, want == "", q.store.calls == 1, "a limit does no I/O")
+	}
 }
 
-func TestLimitWithoutPolicy(t *testing.T) {
-	q := provide(t, ipPolicy("ip", 1))
+// requireLimitErrors checks that all methods of a limit return an error.
+func requireLimitErrors(t *testing.T, l ratelimit.Limit, want error) {
+	t.Helper()
+	for _, use := range []func() error{
+		func() error { _, err := l.Take(); return err },
+		l.Require,
+		func() error { _, err := l.Peek(); return err },
+		func() error { _, err := l.Count(); return err },
+		func() error { _, err := l.Refund(); return err },
+	} {
+		require.Equal(t, want, use())
+	}
+}
+
+// TestPolicyIsKnownByItsPointer has policies that a request does not have.
+func TestPolicyIsKnownByItsPointer(t *testing.T) {
+	q := provide(t, ipPolicies("ip", "search")...)
+	other := provide(t, ipPolicy("ip", 1)) // of another registry
 	q.serve(func(c *reqctx.Host) {
-		for _, ctx := range []context.Context{c, t.Context()} {
-			l, want := ratelimit.For(ctx, "nobody-has-this")
-			require.Error(t, want)
-			require.Empty(t, l.Name())
-			_, err := l.Take()
-			require.Equal(t, want, err)
-			_, err = l.Peek()
-			require.Equal(t, want, err)
-			_, err = l.Count()
-			require.Equal(t, want, err)
-			_, err = l.CountIn(time.Second)
-			require.Equal(t, want, err)
-			_, err = l.Refund()
-			require.Equal(t, want, err)
-		}
+		requirePolicyErrors(t, c, ipPolicy("nobody", 1), `ratelimit: the request has no policy "nobody" (provided: ip, search)`)
+		requirePolicyErrors(t, c, other.policies[0], `ratelimit: policy "ip" is another one than the request's: use the *Policy that the server was given`)
+		require.NoError(t, q.policies[0].Require(c))
 	})
-	other := reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{}))
-	l, want := ratelimit.For(other, "ip")
-	require.ErrorIs(t, want, reqctx.ErrNoProperty, "a policy of another registry")
-	_, err := l.Take()
-	require.Equal(t, want, err)
+	c := reqctx.New(t.Context(), q.reg)
+	require.NoError(t, c.Finish())
+	requirePolicyErrors(t, c, ipPolicy("nobody", 1), `ratelimit: the request has no policy "nobody" (provided: ip, search)`)
+	for _, use := range usesOf(t.Context(), q.policies[0]) {
+		require.ErrorIs(t, use(), reqctx.ErrNoRequest)
+	}
+	for _, use := range usesOf(c, q.policies[0]) {
+		require.ErrorIs(t, use(), reqctx.ErrFinished)
+	}
+	require.Equal(t, 1, q.store.calls)
+}
+
+func requirePolicyErrors(t *testing.T, ctx context.Context, p *ratelimit.Policy, want string) {
+	t.Helper()
+	for _, use := range usesOf(ctx, p) {
+		err := use()
+		require.EqualError(t, err, want)
+		require.ErrorIs(t, err, reqctx.ErrNoProperty)
+	}
+}
+
+// usesOf has all methods of a policy that use a request.
+func usesOf(ctx context.Context, p *ratelimit.Policy) []func() error {
+	return []func() error{
+		func() error { _, err := p.Take(ctx); return err },
+		func() error { return p.Start(ctx) },
+		func() error { return p.Require(ctx) },
+		func() error { _, err := p.Peek(ctx); return err },
+		func() error { _, err := p.Add(ctx, 1); return err },
+		func() error { _, err := p.Count(ctx); return err },
+		func() error { _, err := p.CountIn(ctx, time.Second); return err },
+		func() error { _, err := p.Refund(ctx); return err },
+		func() error { _, err := p.Subject(ctx); return err },
+	}
+}
+
+// TestAnErrorOfAKeyIsNotTheMissingPolicy has a key function that reads a property that is missing.
+func TestAnErrorOfAKeyIsNotTheMissingPolicy(t *testing.T) {
+	p := ipPolicy("ip", 1)
+	p.Key = func(ctx context.Context, _ *http.Request) (string, error) {
+		return "", ipPolicy("other", 1).Require(ctx)
+	}
+	provide(t, p).serve(func(c *reqctx.Host) {
+		require.EqualError(t, p.Require(c), `ratelimit: policy "ip": the request has no policy "other" (provided: ip)`)
+	})
+}
+
+// TestTwoRegistriesHaveAPolicy makes its properties in both at once, on first use.
+func TestTwoRegistriesHaveAPolicy(t *testing.T) {
+	p := ipPolicy("ip", 1)
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			reg := reqctx.NewRegistry(reqctx.Options{})
+			ratelimit.Provide(reg, newStore(t, memstore.Options{}), p)
+			c := reqctx.New(t.Context(), reg)
+			c.SetRequest(httptest.NewRequest("GET", "/", nil))
+			if err := errors.Join(p.Require(c), c.Finish()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestKeysInTheStore(t *testing.T) {
@@ -173,16 +267,13 @@ func TestKeysInTheStore(t *testing.T) {
 func TestMissingKey(t *testing.T) {
 	p := ipPolicy("api", 1)
 	p.Key = ratelimit.ByHeader("X-Api-Key")
-	strict, lenient := p, p
-	lenient.Name, lenient.Fallback = "lenient", ratelimit.ByIP()
+	lenient := like(p, func(p *ratelimit.Policy) { p.Name, p.Fallback = "lenient", ratelimit.ByIP() })
 	empty := ipPolicy("empty", 1)
 	empty.Key = func(context.Context, *http.Request) (string, error) { return "", nil }
-	q := provide(t, strict, lenient, empty)
-	for _, name := range []string{"api", "empty"} {
+	q := provide(t, p, lenient, empty)
+	for _, p := range []*ratelimit.Policy{p, empty} {
 		h := q.serve(func(c *reqctx.Host) {
-			l, err := ratelimit.For(c, name)
-			require.NoError(t, err)
-			_, err = l.Take()
+			_, err := p.Take(c)
 			require.ErrorIs(t, err, ratelimit.ErrNoKey)
 			require.Equal(t, http.StatusBadRequest, status(t, err))
 		})
@@ -293,7 +384,7 @@ func TestOneKeyForTheRequest(t *testing.T) {
 		wg.Go(func() { _, _ = l.Take() })
 		wg.Go(func() { _, _ = l.Peek() })
 		wg.Wait()
-		_, err = l.CountIn(0)
+		_, err = p.CountIn(c, 0)
 		require.NoError(t, err)
 	})
 	require.EqualValues(t, 1, calls.Load())

@@ -20,15 +20,15 @@ func BenchmarkRequest(b *testing.B) {
 	p := ipPolicy("ip", 1<<53)
 	ratelimit.Provide(reg, newStore(b, memstore.Options{}), p)
 	r := httptest.NewRequest("GET", "/", nil)
-	for name, use := range map[string]func(ratelimit.Limit) error{
-		"untouched": nil,
-		"take":      func(l ratelimit.Limit) error { _, err := l.Take(); return err },
-		"count":     func(l ratelimit.Limit) error { _, err := l.Count(); return err },
-		"take and count": func(l ratelimit.Limit) error {
-			if _, err := l.Take(); err != nil {
+	for name, use := range map[string]func(ctx context.Context) error{
+		"untouched": func(context.Context) error { return nil },
+		"take":      p.Require,
+		"count":     func(ctx context.Context) error { _, err := p.Count(ctx); return err },
+		"take and count": func(ctx context.Context) error {
+			if err := p.Require(ctx); err != nil {
 				return err
 			}
-			_, err := l.Count()
+			_, err := p.Count(ctx)
 			return err
 		},
 	} {
@@ -38,16 +38,9 @@ func BenchmarkRequest(b *testing.B) {
 			for b.Loop() {
 				clear(header)
 				h := reqctx.New(context.Background(), reg)
-				c := &h.Context
-				c.SetRequest(r)
-				if use != nil {
-					l, err := ratelimit.From(c)
-					if err == nil {
-						err = use(l)
-					}
-					if err != nil {
-						b.Fatal(err)
-					}
+				h.SetRequest(r)
+				if err := use(&h.Context); err != nil {
+					b.Fatal(err)
 				}
 				if err := h.Commit(http.StatusOK, header); err != nil {
 					b.Fatal(err)
@@ -60,22 +53,21 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// What a take adds to a request, from finding the limit to the header's fields.
+// What a take adds to a request, with the header's fields.
 func TestTakeAllocates(t *testing.T) {
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	ratelimit.Provide(reg, newStore(t, memstore.Options{}), ipPolicy("ip", 1<<53))
+	p := ipPolicy("ip", 1<<53)
+	ratelimit.Provide(reg, newStore(t, memstore.Options{}), p)
 	r := httptest.NewRequest("GET", "/", nil)
 	header := make(http.Header, 8)
 	require.LessOrEqual(t, testing.AllocsPerRun(500, func() {
 		clear(header)
 		h := reqctx.New(context.Background(), reg)
-		c := &h.Context
-		c.SetRequest(r)
-		l, _ := ratelimit.From(c)
-		if res, err := l.Take(); err != nil || !res.Allowed {
-			t.Error(res, err)
+		h.SetRequest(r)
+		if err := p.Require(&h.Context); err != nil {
+			t.Error(err)
 		}
 		_ = h.Commit(http.StatusOK, header)
 		_ = h.Finish()
-	}), 13.0)
+	}), 12.0)
 }

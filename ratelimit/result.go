@@ -3,6 +3,8 @@ package ratelimit
 import (
 	"fmt"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/problem"
 )
 
 // Result answers one [Op].
@@ -105,6 +107,15 @@ func (r Result) Err() error {
 		return &r.more.denied
 	}
 	return &DeniedError{Limit: r.Limit, RetryAfter: r.RetryAfter}
+}
+
+// RetrySeconds returns RetryAfter in whole seconds, rounded up. For a denial it is at least 1: the
+// value of the Retry-After header.
+func (r Result) RetrySeconds() int64 {
+	if r.Allowed {
+		return problem.Seconds(r.RetryAfter)
+	}
+	return problem.RetrySeconds(r.RetryAfter)
 }
 
 // mergeResults returns the result of all rules together: the units that all of them leave, and the

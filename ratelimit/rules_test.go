@@ -26,7 +26,7 @@ func TestPolicyOfEachRule(t *testing.T) {
 		{rule: ratelimit.GCRA(3, time.Minute), fields: `"p";r=0;t=20`, retry: "20", noCount: true},
 	} {
 		t.Run(tt.rule.Algorithm(), func(t *testing.T) {
-			q := provide(t, ratelimit.Policy{Name: "p", Rules: []ratelimit.Rule{tt.rule}, Key: ratelimit.ByIP()})
+			q := provide(t, &ratelimit.Policy{Name: "p", Rules: []ratelimit.Rule{tt.rule}, Key: ratelimit.ByIP()})
 			var h http.Header
 			for range 3 {
 				var res ratelimit.Result
@@ -58,7 +58,7 @@ func TestPolicyOfEachRule(t *testing.T) {
 				res, err := l.Peek()
 				require.NoError(t, err)
 				require.EqualValues(t, 3, res.Remaining)
-				_, err = l.Add(4)
+				_, err = q.policies[0].Add(c, 4)
 				require.NoError(t, err)
 				res, err = l.Peek()
 				require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestPolicyOfEachRule(t *testing.T) {
 
 // Rules of different kinds are charged together or not at all.
 func TestPolicyOfDifferentRules(t *testing.T) {
-	q := provide(t, ratelimit.Policy{Name: "p", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{
+	q := provide(t, &ratelimit.Policy{Name: "p", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{
 		ratelimit.GCRA(60, time.Minute).WithBurst(2).WithName("rate"),
 		ratelimit.FixedWindow(3, time.Hour).WithName("hour"),
 		ratelimit.SlidingLog(1, time.Hour).WithoutLimit().WithName("seen"),
@@ -97,7 +97,7 @@ func TestPolicyOfDifferentRules(t *testing.T) {
 
 // A blocked caller is told how long the block lasts.
 func TestPolicyThatBlocks(t *testing.T) {
-	q := provide(t, ratelimit.Policy{Name: "login", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{
+	q := provide(t, &ratelimit.Policy{Name: "login", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{
 		ratelimit.FixedWindow(1, time.Minute).WithBlock(ratelimit.Block{After: 2, For: time.Hour})}})
 	var h http.Header
 	for range 3 {

@@ -63,14 +63,10 @@ func TestRulesForIsChecked(t *testing.T) {
 	none := plain.WithoutLimit()
 	var rules []ratelimit.Rule
 	var failure error
-	p := ratelimit.Policy{Name: "api", Key: ratelimit.ByIP(), RulesFor: func(context.Context, *http.Request) ([]ratelimit.Rule, error) { return rules, failure }}
+	p := &ratelimit.Policy{Name: "api", Key: ratelimit.ByIP(), RulesFor: func(context.Context, *http.Request) ([]ratelimit.Rule, error) { return rules, failure }}
 	q := provide(t, p)
-	ask := func(use func(l ratelimit.Limit) error) (err error) {
-		h := q.serve(func(c *reqctx.Host) {
-			l, e := ratelimit.From(c)
-			require.NoError(t, e)
-			err = use(l)
-		})
+	ask := func(use func(ctx context.Context) error) (err error) {
+		h := q.serve(func(c *reqctx.Host) { err = use(c) })
 		require.Empty(t, h)
 		return err
 	}
@@ -81,19 +77,19 @@ func TestRulesForIsChecked(t *testing.T) {
 		"RulesFor[0] has no limit: ":         {none},
 	} {
 		rules = r
-		for _, use := range []func(l ratelimit.Limit) error{
-			func(l ratelimit.Limit) error { _, err := l.Take(); return err },
-			func(l ratelimit.Limit) error { _, err := l.Peek(); return err },
-			func(l ratelimit.Limit) error { _, err := l.Count(); return err },
-			func(l ratelimit.Limit) error { _, err := l.CountIn(time.Minute); return err },
-			func(l ratelimit.Limit) error { _, err := l.Add(1); return err },
+		for _, use := range []func(ctx context.Context) error{
+			func(ctx context.Context) error { _, err := p.Take(ctx); return err },
+			func(ctx context.Context) error { _, err := p.Peek(ctx); return err },
+			func(ctx context.Context) error { _, err := p.Count(ctx); return err },
+			func(ctx context.Context) error { _, err := p.CountIn(ctx, time.Minute); return err },
+			func(ctx context.Context) error { _, err := p.Add(ctx, 1); return err },
 		} {
 			err := ask(use)
 			require.ErrorContains(t, err, `policy "api": `+want)
 		}
 	}
 	failure = broken
-	require.ErrorIs(t, ask(func(l ratelimit.Limit) error { _, err := l.Take(); return err }), broken)
+	require.ErrorIs(t, ask(p.Require), broken)
 	require.Zero(t, q.store.calls)
 
 	failure, rules = nil, []ratelimit.Rule{plain}

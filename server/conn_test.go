@@ -161,11 +161,12 @@ func TestConnProperties(t *testing.T) {
 }
 
 func TestConnRateLimitByPeer(t *testing.T) {
-	srv, l := newServer(t, server.Options{RateLimits: []ratelimit.Policy{policy(t, "peer")}})
+	peer := policy(t, "peer")
+	srv, l := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{peer}})
 	tcp := listenTCP(t)
 	serveConns(t, srv, tcp, func(c *server.Conn) error {
 		for range 2 {
-			_, err := c.RateLimitFor("peer").Take()
+			_, err := peer.Take(c.Context())
 			require.NoError(t, err)
 		}
 		r, err := c.RateLimit().Take()
@@ -180,12 +181,12 @@ func TestConnRateLimitByPeer(t *testing.T) {
 }
 
 func TestConnRateLimitWithoutAddress(t *testing.T) {
-	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{policy(t, "peer")}})
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{policy(t, "peer")}})
 	errs := make(chan error, 2)
 	requireEnd(t, connect(t, srv, func(c *server.Conn) error {
 		_, err := c.RateLimit().Take()
 		errs <- err
-		_, err = c.RateLimitFor("nobody").Take()
+		_, err = policy(t, "nobody").Take(c.Context())
 		errs <- err
 		return nil
 	}), "")

@@ -50,7 +50,7 @@ func ExampleServer_Shutdown() {
 
 // A server with a limit.
 func ExampleServer() {
-	srv, err := server.New(server.Options{RateLimits: []ratelimit.Policy{
+	srv, err := server.New(server.Options{RateLimits: []*ratelimit.Policy{
 		ratelimit.NewPolicy("hello", ratelimit.ByIP(), ratelimit.PerMinute(1)),
 	}})
 	if err != nil {
@@ -132,7 +132,7 @@ func ExampleServer_HandleFunc() {
 // However many functions ask, a request is charged once.
 func ExampleRequest_RateLimit() {
 	srv, err := server.New(server.Options{
-		RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(2))},
+		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(2))},
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -179,7 +179,7 @@ func ExampleServer_Handle() {
 func ExampleBySession() {
 	key := ratelimit.FirstOf(server.BySession(), ratelimit.ByIP())
 	srv, err := server.New(server.Options{
-		RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("page", key, ratelimit.PerMinute(1))},
+		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("page", key, ratelimit.PerMinute(1))},
 	})
 	if err != nil {
 		log.Fatal(err)

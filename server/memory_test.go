@@ -45,7 +45,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	require.NoError(t, err)
 	srv, logs := newServer(t, server.Options{
 		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, SessionStore: sessions,
-		RateLimits: []ratelimit.Policy{{
+		RateLimits: []*ratelimit.Policy{{
 			Name: "key", Key: ratelimit.ByHeader("X-Key"), Rules: []ratelimit.Rule{ratelimit.PerHour(5)},
 		}},
 		RateLimitStore: counters,

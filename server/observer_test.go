@@ -76,7 +76,7 @@ var errBroken = errors.New("broken")
 func observedServer(t *testing.T, observers ...server.Observer) *server.Server {
 	srv, _ := newServer(t, server.Options{
 		Observers:  observers,
-		RateLimits: []ratelimit.Policy{{Name: "seen", Rules: []ratelimit.Rule{ratelimit.PerMinute(1)}, Key: ratelimit.ByIP()}},
+		RateLimits: []*ratelimit.Policy{{Name: "seen", Rules: []ratelimit.Rule{ratelimit.PerMinute(1)}, Key: ratelimit.ByIP()}},
 	})
 	reqctx.Provide(srv.Registry(), reqctx.NewKey[int]("observed"), reqctx.Prop[int]{
 		Resolve: func(context.Context) (int, error) { return 1, nil },

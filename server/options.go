@@ -29,9 +29,9 @@ type Options struct {
 	Session session.Options
 	// SessionStore keeps the sessions. Nil means memory.
 	SessionStore session.Store
-	// RateLimits are the policies of req.RateLimitFor(name). The first is also that of
-	// req.RateLimit().
-	RateLimits []ratelimit.Policy
+	// RateLimits are the policies that requests have. The server copies them: a later change has no
+	// effect.
+	RateLimits []*ratelimit.Policy
 	// RateLimitStore keeps the counters. Nil means memory.
 	RateLimitStore ratelimit.Store
 	// Params configures req.Params().

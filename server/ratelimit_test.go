@@ -41,18 +41,16 @@ func newCalls(t *testing.T) *calls {
 	return &calls{Store: m}
 }
 
-func eager(t *testing.T, store ratelimit.Store, p ratelimit.Policy) func(http.Handler) http.Handler {
+func eager(t *testing.T, store ratelimit.Store, p *ratelimit.Policy) func(http.Handler) http.Handler {
 	m, err := ratelimit.Middleware(store, p, ratelimit.MiddlewareOptions{})
 	require.NoError(t, err)
 	return m
 }
 
 // taking is a handler that takes from the policy p, as a helper of the application might.
-func taking(t *testing.T, remaining int64) http.Handler {
+func taking(t *testing.T, p *ratelimit.Policy, remaining int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		l, err := ratelimit.For(r.Context(), "p")
-		require.NoError(t, err)
-		res, err := l.Take()
+		res, err := p.Take(r.Context())
 		require.NoError(t, err)
 		require.Equal(t, remaining, res.Remaining)
 		_, err = session.From(r.Context())
@@ -63,26 +61,26 @@ func taking(t *testing.T, remaining int64) http.Handler {
 
 // Wherever the middleware is, a request is charged once and has the header fields once.
 func TestMiddlewareAndServerChargeOnce(t *testing.T) {
-	for where, build := range map[string]func(srv *server.Server, m func(http.Handler) http.Handler) http.Handler{
-		"inside of Wrap": func(srv *server.Server, m func(http.Handler) http.Handler) http.Handler {
-			return srv.Wrap(m(taking(t, 2)))
+	for where, build := range map[string]func(srv *server.Server, m func(http.Handler) http.Handler, p *ratelimit.Policy) http.Handler{
+		"inside of Wrap": func(srv *server.Server, m func(http.Handler) http.Handler, p *ratelimit.Policy) http.Handler {
+			return srv.Wrap(m(taking(t, p, 2)))
 		},
-		"inside of Handle": func(srv *server.Server, m func(http.Handler) http.Handler) http.Handler {
-			srv.Handle("GET /", m(taking(t, 2)))
+		"inside of Handle": func(srv *server.Server, m func(http.Handler) http.Handler, p *ratelimit.Policy) http.Handler {
+			srv.Handle("GET /", m(taking(t, p, 2)))
 			return srv
 		},
-		"twice inside": func(srv *server.Server, m func(http.Handler) http.Handler) http.Handler {
-			return srv.Wrap(m(srv.Wrap(m(taking(t, 2)))))
+		"twice inside": func(srv *server.Server, m func(http.Handler) http.Handler, p *ratelimit.Policy) http.Handler {
+			return srv.Wrap(m(srv.Wrap(m(taking(t, p, 2)))))
 		},
-		"around a server without it": func(_ *server.Server, m func(http.Handler) http.Handler) http.Handler {
+		"around a server without it": func(_ *server.Server, m func(http.Handler) http.Handler, p *ratelimit.Policy) http.Handler {
 			srv, _ := newServer(t, server.Options{})
-			return m(m(srv.Wrap(m(taking(t, 2)))))
+			return m(m(srv.Wrap(m(taking(t, p, 2)))))
 		},
 	} {
 		t.Run(where, func(t *testing.T) {
 			store, p := newCalls(t), policy(t, "p")
-			srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p}, RateLimitStore: store})
-			h := build(srv, eager(t, store, p))
+			srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}, RateLimitStore: store})
+			h := build(srv, eager(t, store, p), p)
 			res := ask(h, "GET", "/")
 			require.Equal(t, "ok", res.body)
 			require.Equal(t, []string{"take p:192.0.2.1"}, store.keys)
@@ -107,9 +105,7 @@ func TestRefundOfAMiddlewaresCharge(t *testing.T) {
 	store, p := newCalls(t), policy(t, "p")
 	srv, _ := newServer(t, server.Options{})
 	refund := func(ctx context.Context) {
-		l, err := ratelimit.For(ctx, "p")
-		require.NoError(t, err)
-		ok, err := l.Refund()
+		ok, err := p.Refund(ctx)
 		require.NoError(t, err)
 		require.True(t, ok)
 	}
@@ -134,9 +130,9 @@ func TestRefundOfAMiddlewaresCharge(t *testing.T) {
 func TestMiddlewareInsideOfAServerWithoutThePolicy(t *testing.T) {
 	store, p := newCalls(t), policy(t, "p")
 	p.Key = ratelimit.FirstOf(server.BySession(), ratelimit.ByIP())
-	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{policy(t, "other")}})
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{policy(t, "other")}})
 	m := eager(t, store, p)
-	res := ask(srv.Wrap(m(taking(t, 2))), "GET", "/")
+	res := ask(srv.Wrap(m(taking(t, p, 2))), "GET", "/")
 	require.Equal(t, "ok", res.body)
 	require.Equal(t, []string{"take p:1:192.0.2.1"}, store.keys)
 	require.Equal(t, []string{`"p";q=3;w=60`}, res.Header.Values("RateLimit-Policy"))
@@ -144,48 +140,56 @@ func TestMiddlewareInsideOfAServerWithoutThePolicy(t *testing.T) {
 
 	cookie := login(t, srv)
 	store.keys = nil
-	res = askAs(srv.Wrap(m(taking(t, 2))), cookie, "GET", "/")
+	res = askAs(srv.Wrap(m(taking(t, p, 2))), cookie, "GET", "/")
 	require.Equal(t, "ok", res.body)
 	require.Regexp(t, `^take p:0:[\w-]{16}$`, store.keys[0])
 }
 
 // A server inside of a middleware has properties of its own: its takes are charged beside the
-// middleware's. So are those of two policies of a name whose rules differ.
+// middleware's. So are those of two policies with one name.
 func TestMiddlewareAroundAServerWithThePolicy(t *testing.T) {
 	store, own := newCalls(t), newCalls(t)
 	p := policy(t, "p")
-	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p}, RateLimitStore: own})
-	require.Equal(t, "ok", ask(eager(t, store, p)(srv.Wrap(taking(t, 2))), "GET", "/").body)
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}, RateLimitStore: own})
+	require.Equal(t, "ok", ask(eager(t, store, p)(srv.Wrap(taking(t, p, 2))), "GET", "/").body)
 	require.Len(t, store.keys, 1)
 	require.Len(t, own.keys, 1)
 
-	stricter := p
-	rule := p.Rules[0].WithLimit(2)
-	stricter.Rules = []ratelimit.Rule{rule}
-	require.Equal(t, "ok", ask(srv.Wrap(eager(t, store, stricter)(taking(t, 0))), "GET", "/").body)
+	stricter := policy(t, "p")
+	stricter.Rules = []ratelimit.Rule{p.Rules[0].WithLimit(2)}
+	require.Equal(t, "ok", ask(srv.Wrap(eager(t, store, stricter)(taking(t, stricter, 0))), "GET", "/").body)
 	require.Len(t, store.keys, 2)
 	require.Len(t, own.keys, 1)
 }
 
-// Without a name, a limit is the server's first, also inside of a middleware of another policy.
-func TestServersFirstPolicyHasNoName(t *testing.T) {
-	store := newCalls(t)
-	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{policy(t, "p")}, RateLimitStore: store})
-	h := srv.Wrap(eager(t, store, policy(t, "other"))(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		l, err := ratelimit.From(r.Context())
-		require.NoError(t, err)
-		require.Equal(t, "p", l.Name())
-		l, err = ratelimit.For(r.Context(), "other")
-		require.NoError(t, err)
-		require.Equal(t, "other", l.Name())
+// TestSeveralPoliciesAreListed has a middleware with another policy than the server's: neither is the
+// request's only one.
+func TestSeveralPoliciesAreListed(t *testing.T) {
+	store, p, other := newCalls(t), policy(t, "p"), policy(t, "other")
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}, RateLimitStore: store})
+	h := srv.Wrap(eager(t, store, other)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, err := ratelimit.From(r.Context())
+		require.ErrorContains(t, err, "several policies (other, p)")
+		require.NoError(t, other.Require(r.Context()))
+		require.NoError(t, p.Require(r.Context()))
 	})))
 	require.Equal(t, 200, ask(h, "GET", "/").StatusCode)
+	require.Len(t, store.keys, 2)
+}
+
+// TestOnlyPolicyAroundAServer has one policy in a server and in the middleware around it.
+func TestOnlyPolicyAroundAServer(t *testing.T) {
+	store, p := newCalls(t), policy(t, "p")
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}, RateLimitStore: store})
+	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error { return req.RateLimit().Require() })
+	require.Equal(t, 200, ask(eager(t, store, p)(srv), "GET", "/").StatusCode)
+	require.Len(t, store.keys, 2)
 }
 
 func TestBySession(t *testing.T) {
 	store, p := newCalls(t), policy(t, "p")
 	p.Key = server.BySession()
-	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p}, RateLimitStore: store,
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}, RateLimitStore: store,
 		Session: session.Options{Cookie: session.Cookie{Insecure: true}}})
 	srv.HandleFunc("GET /take", func(w http.ResponseWriter, req *server.Request) error {
 		res, err := req.RateLimit().Take()
@@ -221,7 +225,7 @@ func login2(t *testing.T, srv *server.Server) *http.Cookie {
 func TestByPathOfARoute(t *testing.T) {
 	store, p := newCalls(t), policy(t, "p")
 	p.Key = ratelimit.ByAll(ratelimit.ByIP(), ratelimit.ByPath())
-	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p}, RateLimitStore: store})
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}, RateLimitStore: store})
 	srv.HandleFunc("GET /items/{id}", func(w http.ResponseWriter, req *server.Request) error {
 		_, err := req.RateLimit().Take()
 		return err
@@ -241,7 +245,7 @@ func TestUnixSocketPeer(t *testing.T) {
 			require.NoError(t, err)
 			p.Key = key
 		}
-		srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p}, RateLimitStore: store})
+		srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}, RateLimitStore: store})
 		srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
 			_, err := req.RateLimit().Take()
 			return err
@@ -275,16 +279,15 @@ func TestKeysOfARawConnection(t *testing.T) {
 	key, err := ratelimit.IPOptions{Header: "X-Real-IP", TrustUnixSocket: true}.Key()
 	require.NoError(t, err)
 	p.Key, q.Key, m.Key = key, ratelimit.FirstOf(ratelimit.ByHeader("X-Api-Key"), ratelimit.ByCookie("id")), ratelimit.ByPath()
-	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{p, q, m}})
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p, q, m}})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	errs := make(chan error, 3)
 	served := make(chan error, 1)
 	go func() {
 		served <- srv.ServeConns(l, func(c *server.Conn) error {
-			for _, name := range []string{"address", "key", "path"} {
-				_, err := c.RateLimitFor(name).Take()
-				errs <- err
+			for _, p := range []*ratelimit.Policy{p, q, m} {
+				errs <- p.Require(c.Context())
 			}
 			return nil
 		})
@@ -302,7 +305,7 @@ func TestKeysOfARawConnection(t *testing.T) {
 // What the rate limit adds to each request is bounded: a policy has three properties.
 func TestPropertiesOfThePolicies(t *testing.T) {
 	count := func(n int) (properties int) {
-		var ps []ratelimit.Policy
+		var ps []*ratelimit.Policy
 		for i := range n {
 			ps = append(ps, policy(t, string(rune('a'+i))))
 		}

@@ -65,16 +65,11 @@ func (req *Request) Params() *params.Params {
 	return p
 }
 
-// RateLimit returns the limit of the server's first policy, without asking the store: its
-// methods do that. Without a policy, the methods return an error.
+// RateLimit returns the limit of the server's only policy, without asking the store: its methods do
+// that. Without a policy, the methods return an error, and with several, an error that lists them: a
+// [ratelimit.Policy] has the same methods.
 func (req *Request) RateLimit() ratelimit.Limit {
 	l, _ := ratelimit.From(req.ctx) // after an error, l returns it
-	return l
-}
-
-// RateLimitFor returns the limit of the policy with this name, as RateLimit does.
-func (req *Request) RateLimitFor(name string) ratelimit.Limit {
-	l, _ := ratelimit.For(req.ctx, name)
 	return l
 }
 

@@ -21,9 +21,9 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-func policy(tb testing.TB, name string) ratelimit.Policy {
+func policy(tb testing.TB, name string) *ratelimit.Policy {
 	rule := ratelimit.PerMinute(3)
-	return ratelimit.Policy{Name: name, Rules: []ratelimit.Rule{rule}, Key: ratelimit.ByIP()}
+	return &ratelimit.Policy{Name: name, Rules: []ratelimit.Rule{rule}, Key: ratelimit.ByIP()}
 }
 
 // The standard request is all there.
@@ -50,7 +50,7 @@ func TestRequestIsTheStandardRequest(t *testing.T) {
 }
 
 func TestReservedNamesHaveTheirTypes(t *testing.T) {
-	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{policy(t, "first"), policy(t, "second")}})
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{policy(t, "p")}})
 	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
 		for name, want := range map[string]any{
 			"params":    req.Params(),
@@ -65,8 +65,6 @@ func TestReservedNamesHaveTheirTypes(t *testing.T) {
 		require.NoError(t, err)
 		require.IsType(t, req.Session(), loaded)
 		require.IsType(t, (*params.Params)(nil), req.Params())
-		require.Equal(t, "first", req.RateLimit().Name())
-		require.Equal(t, "second", req.RateLimitFor("second").Name())
 		_, err = req.Get("nobody")
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
 		require.ErrorIs(t, req.Set("nobody", 1), reqctx.ErrNoProperty)
@@ -77,34 +75,35 @@ func TestReservedNamesHaveTheirTypes(t *testing.T) {
 }
 
 func TestLimitWithoutPolicy(t *testing.T) {
-	for name, tt := range map[string]struct {
-		policies []ratelimit.Policy
-		limit    func(req *server.Request) ratelimit.Limit
-	}{
-		"a name":    {[]ratelimit.Policy{policy(t, "other")}, func(req *server.Request) ratelimit.Limit { return req.RateLimitFor("nobody") }},
-		"no policy": {nil, func(req *server.Request) ratelimit.Limit { return req.RateLimit() }},
-		"another's": {nil, func(req *server.Request) ratelimit.Limit { return req.RateLimitFor("other") }},
+	for want, policies := range map[string][]*ratelimit.Policy{
+		`no such property: "ratelimit"`:                nil,
+		"the request has several policies (one, two):": {policy(t, "one"), policy(t, "two")},
 	} {
-		t.Run(name, func(t *testing.T) {
-			srv, l := newServer(t, server.Options{RateLimits: tt.policies})
-			srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-				limit := tt.limit(req)
-				_, peeked := limit.Peek()
-				require.ErrorIs(t, peeked, reqctx.ErrNoProperty)
-				_, counted := limit.Count()
-				require.ErrorIs(t, counted, reqctx.ErrNoProperty)
-				_, err := limit.Take()
-				return err
-			})
-			requireProblem(t, 500, internalError, ask(srv, "GET", "/"))
-			require.Contains(t, l.only(t)["error"], "ratelimit")
+		srv, l := newServer(t, server.Options{RateLimits: policies})
+		srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+			_, peeked := req.RateLimit().Peek()
+			require.ErrorIs(t, peeked, reqctx.ErrNoProperty)
+			return req.RateLimit().Require()
 		})
+		requireProblem(t, 500, internalError, ask(srv, "GET", "/"))
+		require.Contains(t, l.only(t)["error"], want)
+	}
+}
+
+// TestAServerCopiesItsPolicies changes a policy that a server has.
+func TestAServerCopiesItsPolicies(t *testing.T) {
+	p := policy(t, "p")
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}})
+	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error { return p.Require(req.Context()) })
+	p.Rules[0], p.Key = ratelimit.PerMinute(1), nil
+	for i := range 4 {
+		require.Equal(t, map[bool]int{true: 200, false: 429}[i < 3], ask(srv, "GET", "/").StatusCode)
 	}
 }
 
 // A Request that is kept reports that its request is over.
 func TestRequestIsValidUntilTheHandlerReturns(t *testing.T) {
-	srv, _ := newServer(t, server.Options{RateLimits: []ratelimit.Policy{policy(t, "p")}})
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{policy(t, "p")}})
 	provideMark(srv)
 	var kept *server.Request
 	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error { kept = req; return nil })
@@ -172,7 +171,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	for option, o := range map[string]server.Options{
 		"Options.Session":    {Session: session.Options{IdleTimeout: -1}},
 		"Options.Params":     {Params: params.Options{MaxBody: -1}},
-		"Options.RateLimits": {RateLimits: []ratelimit.Policy{{Name: "no key"}}},
+		"Options.RateLimits": {RateLimits: []*ratelimit.Policy{{Name: "no key"}}},
 	} {
 		_, err := server.New(o)
 		require.ErrorContains(t, err, option)

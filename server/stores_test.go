@@ -66,12 +66,11 @@ func (c *countedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// newStored returns a server on b with a policy "plenty".
+// newStored returns a server on b with plentyPolicy.
 func newStored(t *testing.T, b backend) (*server.Server, *logs) {
-	rule := ratelimit.PerMinute(1 << 40)
 	return newServer(t, server.Options{
 		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, SessionStore: b.sessions,
-		RateLimits:     []ratelimit.Policy{{Name: "plenty", Rules: []ratelimit.Rule{rule}, Key: ratelimit.ByIP()}},
+		RateLimits:     []*ratelimit.Policy{plentyPolicy},
 		RateLimitStore: b.counters,
 	})
 }
@@ -136,7 +135,7 @@ func TestSessionAndLimitShareARoundTrip(t *testing.T) {
 	b := onRedis(t)
 	srv, _ := newStored(t, b)
 	srv.HandleFunc("GET /both", func(w http.ResponseWriter, req *server.Request) error {
-		if err := req.RateLimit().Start(); err != nil {
+		if err := plentyPolicy.Start(req.Context()); err != nil {
 			return err
 		}
 		user, err := req.Session().Get("user")

@@ -50,14 +50,11 @@ var taskHandlers = map[string]server.HandlerFunc{
 		return err
 	},
 	"write": func(_ http.ResponseWriter, req *server.Request) error { return req.Session().Set("n", 1) },
-	"take": func(_ http.ResponseWriter, req *server.Request) error {
-		_, err := req.RateLimit().Take()
-		return err
-	},
+	"take":  func(_ http.ResponseWriter, req *server.Request) error { return plentyPolicy.Require(req.Context()) },
 	"take in a task": func(_ http.ResponseWriter, req *server.Request) error {
 		done := make(chan error, 1)
 		req.Go("take", func(context.Context) error {
-			_, err := req.RateLimit().Take() // without a context
+			_, err := plentyPolicy.Take(req.Context()) // without the task's context
 			done <- err
 			return err
 		})
@@ -65,17 +62,21 @@ var taskHandlers = map[string]server.HandlerFunc{
 	},
 	"resolve": func(_ http.ResponseWriter, req *server.Request) error { return req.Resolve("task.user", "task.flags") },
 	"by session": func(_ http.ResponseWriter, req *server.Request) error {
-		if err := req.RateLimitFor("mine").Start(); err != nil {
+		if err := minePolicy.Start(req.Context()); err != nil {
 			return err
 		}
 		if err := req.Resolve("task.user"); err != nil {
 			return err
 		}
-		_, err := req.RateLimitFor("mine").Take()
-		return err
+		return minePolicy.Require(req.Context())
 	},
 	"logout": func(_ http.ResponseWriter, req *server.Request) error { return req.Session().Destroy() },
 }
+
+var (
+	plentyPolicy = ratelimit.NewPolicy("plenty", ratelimit.ByIP(), ratelimit.PerMinute(1<<40))
+	minePolicy   = ratelimit.NewPolicy("mine", server.BySession(), ratelimit.PerMinute(1<<40))
+)
 
 // newTasked returns a server on Redis whose stores wait for a second. task.user reads the session
 // without a context, task.flags under a timeout.
@@ -85,13 +86,9 @@ func newTasked(tb testing.TB) *server.Server {
 	require.NoError(tb, err)
 	counters, err := ratestore.New(client, ratestore.Options{Timeout: time.Second})
 	require.NoError(tb, err)
-	rule := ratelimit.PerMinute(1 << 40)
 	srv, _ := newServer(tb, server.Options{
 		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, SessionStore: sessions,
-		RateLimits: []ratelimit.Policy{
-			{Name: "plenty", Rules: []ratelimit.Rule{rule}, Key: ratelimit.ByIP()},
-			{Name: "mine", Rules: []ratelimit.Rule{rule}, Key: server.BySession()},
-		},
+		RateLimits:     []*ratelimit.Policy{plentyPolicy, minePolicy},
 		RateLimitStore: counters,
 	})
 	reqctx.Provide(srv.Registry(), taskUser, reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) {

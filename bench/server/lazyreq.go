@@ -28,7 +28,7 @@ func openLazy(addr string) (http.Handler, error) {
 	}
 	srv, err := server.New(server.Options{
 		SessionStore:   sessions,
-		RateLimits:     []ratelimit.Policy{ratelimit.NewPolicy("api", ratelimit.ByIP(), ratelimit.PerMinute(perMinute))},
+		RateLimits:     []*ratelimit.Policy{ratelimit.NewPolicy("api", ratelimit.ByIP(), ratelimit.PerMinute(perMinute))},
 		RateLimitStore: counters,
 	})
 	if err != nil {

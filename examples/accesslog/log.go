@@ -104,22 +104,20 @@ func resolved(ctx context.Context) (all []slog.Attr, failed []string) {
 // limits returns, for each policy that has charged the request, the hash of what it counts by, and
 // whether it let the request through.
 func (a *accessLog) limits(ctx context.Context) (all []slog.Attr) {
-	allowed, policies := map[string]bool{}, []string(nil)
+	allowed, policies := map[*ratelimit.Policy]bool{}, []*ratelimit.Policy(nil)
 	for d := range ratelimit.Decisions(ctx) { // one for each rule
-		before, seen := allowed[d.Policy]
+		before, seen := allowed[d.Of]
 		if !seen {
-			policies = append(policies, d.Policy)
+			policies = append(policies, d.Of)
 		}
-		allowed[d.Policy] = d.Result.Allowed && (before || !seen)
+		allowed[d.Of] = d.Result.Allowed && (before || !seen)
 	}
 	for _, policy := range policies {
 		attrs := []any{slog.Bool("allowed", allowed[policy])}
-		if limit, err := ratelimit.For(ctx, policy); err == nil {
-			if subject, err := limit.Subject(); err == nil {
-				attrs = append(attrs, slog.String("key", a.hash(subject)))
-			}
+		if subject, err := policy.Subject(ctx); err == nil {
+			attrs = append(attrs, slog.String("key", a.hash(subject)))
 		}
-		all = append(all, slog.Group(policy, attrs...))
+		all = append(all, slog.Group(policy.Name, attrs...))
 	}
 	return all
 }

@@ -51,7 +51,7 @@ func newServer(log *slog.Logger) (*server.Server, error) {
 		Logger:     log,
 		Observers:  []server.Observer{newAccessLog(log)},
 		Session:    session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, to try it out
-		RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("profile", ratelimit.ByIP(), ratelimit.PerMinute(5))},
+		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("profile", ratelimit.ByIP(), ratelimit.PerMinute(5))},
 	})
 	if err != nil {
 		return nil, err

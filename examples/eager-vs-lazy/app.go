@@ -24,7 +24,7 @@ func newServer(st *stores) (*server.Server, error) {
 	srv, err := server.New(server.Options{
 		SessionStore:   sessions{st.sessions, st},
 		RateLimitStore: limits{st.limits, st},
-		RateLimits:     []ratelimit.Policy{ratelimit.NewPolicy("user", ratelimit.ByIP(), ratelimit.PerMinute(1_000_000))},
+		RateLimits:     []*ratelimit.Policy{ratelimit.NewPolicy("user", ratelimit.ByIP(), ratelimit.PerMinute(1_000_000))},
 	})
 	if err != nil {
 		return nil, err

@@ -31,10 +31,11 @@ func main() {
 	log.Fatal((&http.Server{Addr: *addr, Handler: h, ReadHeaderTimeout: 10 * time.Second}).ListenAndServe())
 }
 
+// Books limits the requests for books.
+var Books = ratelimit.NewPolicy("books", ratelimit.ByIP(), ratelimit.PerMinute(2))
+
 func newHandler() (http.Handler, error) {
-	srv, err := server.New(server.Options{RateLimits: []ratelimit.Policy{
-		ratelimit.NewPolicy("books", ratelimit.ByIP(), ratelimit.PerMinute(2)),
-	}})
+	srv, err := server.New(server.Options{RateLimits: []*ratelimit.Policy{Books}})
 	if err != nil {
 		return nil, err
 	}
@@ -62,11 +63,7 @@ func handle(h func(c *gin.Context) error) gin.HandlerFunc {
 }
 
 func showBook(c *gin.Context) error {
-	limit, err := ratelimit.From(c.Request.Context())
-	if err != nil {
-		return err
-	}
-	if err := limit.Require(); err != nil {
+	if err := Books.Require(c.Request.Context()); err != nil {
 		return err
 	}
 	p, err := params.Of(c.Request)

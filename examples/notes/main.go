@@ -51,7 +51,7 @@ func main() {
 // newServer returns the server. Its sessions and limits are in Redis, or without a URL in memory.
 func newServer(redisURL string) (*server.Server, error) {
 	o := server.Options{
-		RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("user",
+		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("user",
 			ratelimit.ByProperty(User, func(u *user) string { return u.Name }),
 			ratelimit.PerSecond(3), ratelimit.PerDay(1000))},
 		Params: params.Options{Routes: map[string]params.Options{

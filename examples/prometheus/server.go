@@ -30,7 +30,7 @@ func newServer(st *stores, meters *sdkmetric.MeterProvider) (*server.Server, err
 		Session:        session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, to try it out
 		SessionStore:   st.sessions,
 		RateLimitStore: st.limits,
-		RateLimits:     []ratelimit.Policy{ratelimit.NewPolicy("profile", ratelimit.ByHeader("X-Api-Key"), ratelimit.PerMinute(5))},
+		RateLimits:     []*ratelimit.Policy{ratelimit.NewPolicy("profile", ratelimit.ByHeader("X-Api-Key"), ratelimit.PerMinute(5))},
 	})
 	if err != nil {
 		return nil, err

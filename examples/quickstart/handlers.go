@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -20,13 +19,16 @@ var visits = session.NewCounter("visits")
 // User is a property of this application: the name of the user who is logged in, or "".
 var User = reqctx.NewKey[string]("user")
 
+// Search limits the searches of each client.
+var Search = ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(5))
+
 // newServer returns the server with its handlers. Its observers may be none.
 func newServer(st stores, observers ...server.Observer) (*server.Server, error) {
 	srv, err := server.New(server.Options{
 		Observers:      observers,
 		Callers:        len(observers) > 0,
 		ServerTiming:   true,
-		RateLimits:     []ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(5))},
+		RateLimits:     []*ratelimit.Policy{Search},
 		RateLimitStore: st.counters,
 		Session: session.Options{
 			Cookie: session.Cookie{Insecure: true}, // plain HTTP, for trying it out
@@ -69,7 +71,7 @@ func search(w http.ResponseWriter, req *server.Request) error {
 	if err != nil {
 		return err
 	}
-	limit, err := req.RateLimit().Take()
+	limit, err := Search.Take(req.Context())
 	if err != nil {
 		return err
 	}
@@ -85,16 +87,16 @@ func search(w http.ResponseWriter, req *server.Request) error {
 
 // slowDown shows how long to wait. Peek charges nothing.
 func slowDown(w http.ResponseWriter, req *server.Request) error {
-	limit, err := req.RateLimit().Peek()
+	limit, err := Search.Peek(req.Context())
 	if err != nil {
 		return err
 	}
-	return writePage(w, slowDownPage, int(math.Ceil(limit.RetryAfter.Seconds())))
+	return writePage(w, slowDownPage, limit.RetrySeconds())
 }
 
 // countSearches shows the searches of the last 20 seconds and charges nothing.
 func countSearches(w http.ResponseWriter, req *server.Request) error {
-	n, err := req.RateLimit().CountIn(20 * time.Second)
+	n, err := Search.CountIn(req.Context(), 20*time.Second)
 	if err != nil {
 		return err
 	}

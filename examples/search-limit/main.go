@@ -36,7 +36,7 @@ func main() {
 }
 
 func newServer() (*server.Server, error) {
-	srv, err := server.New(server.Options{RateLimits: []ratelimit.Policy{
+	srv, err := server.New(server.Options{RateLimits: []*ratelimit.Policy{
 		ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(5)),
 	}})
 	if err != nil {

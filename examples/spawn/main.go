@@ -101,7 +101,7 @@ func newServer(st stores) (*server.Server, error) {
 	perSecond := ratelimit.Throttle(time.Second)
 	srv, err := server.New(server.Options{
 		RateLimitStore: st.counters,
-		RateLimits:     []ratelimit.Policy{ratelimit.NewPolicy("tokens", ratelimit.ByIP(), perSecond)},
+		RateLimits:     []*ratelimit.Policy{ratelimit.NewPolicy("tokens", ratelimit.ByIP(), perSecond)},
 	})
 	if err != nil {
 		return nil, err
@@ -113,11 +113,7 @@ func newServer(st stores) (*server.Server, error) {
 
 // issueToken issues a token for a machine of a size. The token lasts for half a minute.
 func issueToken(w http.ResponseWriter, req *server.Request, tokens *coord.Tokens) error {
-	limit, err := req.RateLimit().Take()
-	if err == nil {
-		err = limit.Err()
-	}
-	if err != nil {
+	if err := req.RateLimit().Require(); err != nil {
 		return err
 	}
 	size, err := req.Params().Form().String("size")

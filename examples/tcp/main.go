@@ -61,7 +61,7 @@ var peerName = reqctx.NewKey[string]("peer-name")
 func newServer() (*server.Server, error) {
 	srv, err := server.New(server.Options{
 		IdleTimeout: time.Minute,
-		RateLimits:  []ratelimit.Policy{ratelimit.NewPolicy("connect", ratelimit.ByIP(), ratelimit.PerMinute(10))},
+		RateLimits:  []*ratelimit.Policy{ratelimit.NewPolicy("connect", ratelimit.ByIP(), ratelimit.PerMinute(10))},
 	})
 	if err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func rulesFor(ctx context.Context, _ *http.Request) ([]ratelimit.Rule, error) {
 }
 
 func newServer() (*server.Server, error) {
-	srv, err := server.New(server.Options{RateLimits: []ratelimit.Policy{{
+	srv, err := server.New(server.Options{RateLimits: []*ratelimit.Policy{{
 		Name: "api",
 		Key: ratelimit.ByProperty(caller, func(c *customer) string {
 			if c == nil {

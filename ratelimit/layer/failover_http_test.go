@@ -31,7 +31,7 @@ func TestReducedCapacityOverHTTP(t *testing.T) {
 	}
 	for name, rules := range policies {
 		for _, open := range []bool{false, true} {
-			limited, err := ratelimit.Middleware(stack, ratelimit.Policy{Name: "api", Rules: rules, Key: ratelimit.ByIP()},
+			limited, err := ratelimit.Middleware(stack, &ratelimit.Policy{Name: "api", Rules: rules, Key: ratelimit.ByIP()},
 				ratelimit.MiddlewareOptions{FailOpen: open, Logger: quiet})
 			require.NoError(t, err)
 			h := limited(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hi") }))

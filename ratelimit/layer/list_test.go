@@ -67,7 +67,7 @@ func TestNetworksOfAPolicy(t *testing.T) {
 		Allow: List{Networks: networksOf("10.0.0.0/8", "2001:db8::/32")},
 		Deny:  List{Networks: networksOf("10.6.6.0/24")},
 	})
-	limited, err := ratelimit.Middleware(l, ratelimit.Policy{Name: "ad", Rules: []ratelimit.Rule{gcra(1)}, Key: ratelimit.ByIP()}, ratelimit.MiddlewareOptions{})
+	limited, err := ratelimit.Middleware(l, &ratelimit.Policy{Name: "ad", Rules: []ratelimit.Rule{gcra(1)}, Key: ratelimit.ByIP()}, ratelimit.MiddlewareOptions{})
 	require.NoError(t, err)
 	h := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	ask := func(from string) *httptest.ResponseRecorder {
@@ -94,7 +94,7 @@ func TestNetworksOfAPolicy(t *testing.T) {
 func TestNamesMatchNoNetwork(t *testing.T) {
 	l, _ := listsAround(t, ListsOptions{Allow: List{Networks: networksOf("0.0.0.0/0", "::/0")}})
 	byName := func(_ context.Context, r *http.Request) (string, error) { return r.Header.Get("X-User"), nil }
-	for name, p := range map[string]ratelimit.Policy{
+	for name, p := range map[string]*ratelimit.Policy{
 		"name":     {Key: byName},
 		"fallback": {Key: ratelimit.ByCookie("id"), Fallback: byName},
 		"header":   {Key: ratelimit.ByHeader("X-User")},

@@ -14,7 +14,7 @@ import (
 
 // asPolicy serves requests by a policy whose store has a shadow layer.
 func (s *shadowTest) asPolicy(cost int64, rules ...ratelimit.Rule) func() *httptest.ResponseRecorder {
-	limited, err := ratelimit.Middleware(s.shadowLayer, ratelimit.Policy{
+	limited, err := ratelimit.Middleware(s.shadowLayer, &ratelimit.Policy{
 		Name: "api", Rules: rules, XHeaders: true,
 		Key:  func(context.Context, *http.Request) (string, error) { return "k", nil },
 		Cost: func(context.Context, *http.Request) (int64, error) { return cost, nil },

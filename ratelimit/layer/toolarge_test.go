@@ -87,7 +87,7 @@ func (s answeringError) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.R
 // statusOfCost returns the status of requests with a cost.
 func statusOfCost(t *testing.T, store ratelimit.Store, key string, rules []ratelimit.Rule, cost int64) int {
 	t.Helper()
-	limited, err := ratelimit.Middleware(store, ratelimit.Policy{
+	limited, err := ratelimit.Middleware(store, &ratelimit.Policy{
 		Name: "p", Rules: rules,
 		Key:  func(context.Context, *http.Request) (string, error) { return key, nil },
 		Cost: func(context.Context, *http.Request) (int64, error) { return cost, nil },

@@ -19,7 +19,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	srv, err := server.New(server.Options{
-		RateLimits:     []ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(10))},
+		RateLimits:     []*ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(10))},
 		RateLimitStore: store,
 	})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 func searchServer(tb testing.TB, observers ...server.Observer) http.Handler {
 	srv, err := server.New(server.Options{
 		Observers:  observers,
-		RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(1<<40))},
+		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(1<<40))},
 	})
 	require.NoError(tb, err)
 	srv.HandleFunc("GET /search", func(w http.ResponseWriter, req *server.Request) error {

@@ -198,7 +198,7 @@ func observed(tb testing.TB, o Options) (*server.Server, *Inspector, func(path s
 	require.NoError(tb, err)
 	srv, err := server.New(server.Options{
 		Observers: []server.Observer{in}, Callers: true, RateLimitStore: store, Logger: slog.New(slog.DiscardHandler),
-		RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("pages", ratelimit.ByIP(), ratelimit.PerMinute(2), ratelimit.PerHour(1))},
+		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("pages", ratelimit.ByIP(), ratelimit.PerMinute(2), ratelimit.PerHour(1))},
 	})
 	require.NoError(tb, err)
 	account := reqctx.NewKey[string]("account")
@@ -315,7 +315,7 @@ func TestStoreErrorsAreCounted(t *testing.T) {
 	in := newInspector(t, Options{})
 	srv, err := server.New(server.Options{
 		Observers: []server.Observer{in}, RateLimitStore: failingStore{}, Logger: slog.New(slog.DiscardHandler),
-		RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("down", ratelimit.ByIP(), ratelimit.PerMinute(2))},
+		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("down", ratelimit.ByIP(), ratelimit.PerMinute(2))},
 	})
 	require.NoError(t, err)
 	srv.HandleFunc("GET /{$}", func(_ http.ResponseWriter, req *server.Request) error { _, err := req.RateLimit().Take(); return err })

@@ -61,7 +61,7 @@ func newGeneration(p *Proxy, c config.Config, before *generation) (*generation, 
 		}
 	}
 	for _, r := range c.Rules {
-		made := newRule(r, &g.clients, p.metrics.ruleCountersFor(r.Name))
+		made := newRule(r, &g.clients, p.metrics.ruleCountersFor(r.Name), p.policyFor(r.Name))
 		g.rules = append(g.rules, made)
 		g.byName[r.Name] = made
 	}
@@ -125,7 +125,7 @@ func (g *generation) collectPaths() {
 
 // newServer makes the server whose requests have the limits as properties.
 func (g *generation) newServer() error {
-	var policies []ratelimit.Policy
+	var policies []*ratelimit.Policy
 	for _, r := range g.rules {
 		policies = append(policies, r.policy)
 	}

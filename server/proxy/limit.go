@@ -26,7 +26,7 @@ func (x *exchange) chargeRules(r *http.Request, rules []*rule) error {
 	var least ratelimit.Result // with the least remaining
 	var of *rule
 	for i, rule := range rules {
-		res, err := rule.limit(x.req).Take()
+		res, err := rule.policy.Take(x.req.Context())
 		switch {
 		case err != nil && errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == config.Skip:
 			continue
@@ -86,10 +86,10 @@ func (x *exchange) applyLists(r *http.Request, rules []*rule) ([]*rule, error) {
 // they can be refunded. The limits keep the results and the errors.
 func (x *exchange) takeTogether(rules []*rule) {
 	for _, rule := range rules[1:] {
-		_ = rule.limit(x.req).Start()
+		_ = rule.policy.Start(x.req.Context())
 	}
 	for _, rule := range rules {
-		_, _ = rule.limit(x.req).Take()
+		_, _ = rule.policy.Take(x.req.Context())
 	}
 }
 
@@ -98,7 +98,7 @@ func (x *exchange) takeTogether(rules []*rule) {
 func (x *exchange) refund(rules []*rule, except int) {
 	for i, rule := range rules {
 		if i != except {
-			_, _ = rule.limit(x.req).Refund()
+			_, _ = rule.policy.Refund(x.req.Context())
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (x *exchange) countTake(rule *rule, res ratelimit.Result) {
 	if res.Allowed && x.p.denials.size() == 0 {
 		return
 	}
-	subject, _ := rule.limit(x.req).Subject() // known since the take
+	subject, _ := rule.policy.Subject(x.req.Context()) // known since the take
 	if res.Allowed {
 		x.p.denials.reset(subject)
 	} else {

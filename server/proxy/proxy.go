@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/graceful"
+	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
@@ -34,7 +35,9 @@ type Proxy struct {
 	clock     func() time.Time // nil for the real time
 
 	current atomic.Pointer[generation]
-	reloads sync.Mutex // held by Reload and Close
+
+	reloads  sync.Mutex                   // held by Reload and Close
+	policies map[string]*ratelimit.Policy // of all rules so far, by name; guarded by reloads
 }
 
 // New returns a proxy. It returns an error that names the fields of c that are not valid; see
@@ -50,6 +53,7 @@ func newProxy(c config.Config, o Options, clock func() time.Time) (*Proxy, error
 		debugLog:  slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 		pseudonym: newPseudonym(),
 		denials:   newDenialStreaks(),
+		policies:  map[string]*ratelimit.Policy{},
 		clock:     clock,
 	}
 	p.via = "1.1 " + p.pseudonym
@@ -113,6 +117,15 @@ func (p *Proxy) Close() error {
 		p.current.Load().retire()
 	}
 	return nil
+}
+
+// policyFor returns the policy of the rules with a name. Its fields are those of the last rule that was
+// made: generations have copies. A new policy would add properties to every later generation.
+func (p *Proxy) policyFor(rule string) *ratelimit.Policy {
+	if p.policies[rule] == nil {
+		p.policies[rule] = &ratelimit.Policy{Name: rule}
+	}
+	return p.policies[rule]
 }
 
 // acquireGeneration returns the configuration for a request, which must call release, or nil if the proxy

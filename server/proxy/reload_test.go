@@ -179,3 +179,26 @@ func TestClose(t *testing.T) {
 	require.ErrorIs(t, p.server.Shutdown(ctx), io.ErrUnexpectedEOF)
 	require.Error(t, <-ended)
 }
+
+// TestReloadsMakeNoKeys checks that a rule keeps its policy: the properties of a new one would take
+// places in the registries of all later configurations.
+func TestReloadsMakeNoKeys(t *testing.T) {
+	up := behind(t, nil)
+	conf := func(limit int, more string) config.Config {
+		return parse(t, "upstreams: {main: {url: %q}}\nrules: [{name: limit, limit: %d/60s%s}]\n", up.URL, limit, more)
+	}
+	p := run(t, conf(3, ", cost: 2, tiers: [{limit: 9/60s}]"))
+	policy := p.current.Load().byName["limit"].policy
+	require.NotNil(t, policy.Fallback)
+	require.NotNil(t, policy.Cost)
+	require.NotNil(t, policy.RulesFor)
+	require.Error(t, p.reload(parse(t, "{}\n")))
+	for limit := range 3 {
+		require.NoError(t, p.reload(conf(limit+1, ", missing: skip")))
+		require.Same(t, policy, p.current.Load().byName["limit"].policy)
+	}
+	require.Nil(t, policy.Fallback)
+	require.Nil(t, policy.Cost)
+	require.Nil(t, policy.RulesFor)
+	require.EqualValues(t, 3, p.status(t, "/", "Authorization", "x")["remaining"])
+}

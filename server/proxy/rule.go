@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/reqctx"
-	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
@@ -18,7 +16,8 @@ import (
 type rule struct {
 	config.Rule
 	key    config.Key
-	policy ratelimit.Policy
+	policy *ratelimit.Policy // only its pointer and name: later generations change the other fields
+	limits []ratelimit.Rule
 	tiers  []tier
 	allow  *acl
 	deny   *acl
@@ -33,19 +32,20 @@ type tier struct {
 	limits []ratelimit.Rule
 }
 
-// newRule returns the rule of a configuration that was checked.
-func newRule(c config.Rule, by *clients, counters *ruleCounters) *rule {
+// newRule returns the rule of a configuration that was checked. It sets the fields of its policy p.
+func newRule(c config.Rule, by *clients, counters *ruleCounters, p *ratelimit.Policy) *rule {
 	key, _ := config.ParseKey(c.Key)
-	r := &rule{Rule: c, key: key, allow: newACL(c.Allow, key, false), deny: newACL(c.Deny, key, true), counters: counters}
-	r.policy = ratelimit.Policy{Name: c.Name, Key: keyFunc(key, by.key), Cost: costFunc(c.Cost), Rules: limitRules(c.Limits)}
+	r := &rule{Rule: c, key: key, policy: p, limits: limitRules(c.Limits), counters: counters,
+		allow: newACL(c.Allow, key, false), deny: newACL(c.Deny, key, true)}
+	p.Key, p.Cost, p.Rules, p.Fallback, p.RulesFor = keyFunc(key, by.key), costFunc(c.Cost), r.limits, nil, nil
 	if c.Missing == config.Address {
-		r.policy.Fallback = by.key
+		p.Fallback = by.key
 	}
 	for _, t := range c.Tiers {
 		r.tiers = append(r.tiers, tier{t.Match, tierKeys(t, key), limitRules(t.Limits)})
 	}
 	if len(r.tiers) > 0 {
-		r.policy.RulesFor = func(ctx context.Context, req *http.Request) ([]ratelimit.Rule, error) {
+		p.RulesFor = func(ctx context.Context, req *http.Request) ([]ratelimit.Rule, error) {
 			return r.tierLimits(req, by.address(ctx, req)), nil
 		}
 	}
@@ -73,12 +73,6 @@ func limitRules(limits []config.Limit) (out []ratelimit.Rule) {
 	return out
 }
 
-// limit returns the rule's limit of a request.
-func (r *rule) limit(req *server.Request) ratelimit.Limit {
-	l, _ := r.policy.For(reqctx.From(req.Context())) // after an error, l returns it
-	return l
-}
-
 // tierLimits returns the limits of a request's tier, nil if it has none.
 func (r *rule) tierLimits(req *http.Request, address netip.Addr) []ratelimit.Rule {
 	path := cleanPath(req)
@@ -102,7 +96,7 @@ func (r *rule) tierLimits(req *http.Request, address netip.Addr) []ratelimit.Rul
 
 // resultLimit returns the limit of the rule that a result for the request is about.
 func (r *rule) resultLimit(req *http.Request, by *clients, res ratelimit.Result) ratelimit.Rule {
-	limits := r.policy.Rules
+	limits := r.limits
 	if len(r.tiers) > 0 {
 		if chosen := r.tierLimits(req, by.address(req.Context(), req)); chosen != nil {
 			limits = chosen

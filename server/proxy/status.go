@@ -187,9 +187,9 @@ func (x *exchange) answerStatus(r *http.Request, rules []*rule) error {
 func (g *generation) writeStatus(w http.ResponseWriter, req *server.Request, rules ...*rule) error {
 	var least *status
 	var unknown *unknownStatus
+	ctx := req.Context()
 	for _, rule := range rules {
-		limit := rule.limit(req)
-		res, err := limit.Peek()
+		res, err := rule.policy.Peek(ctx)
 		switch {
 		case errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == config.Skip:
 			continue
@@ -204,7 +204,7 @@ func (g *generation) writeStatus(w http.ResponseWriter, req *server.Request, rul
 			continue
 		}
 		s := newStatus(res, of, g.p.now())
-		subject, _ := limit.Subject() // known since the peek
+		subject, _ := rule.policy.Subject(ctx) // known since the peek
 		s.Denials = g.p.denials.denialsInARow(subject, g.p.now())
 		if least == nil || s.Remaining < least.Remaining {
 			least = &s

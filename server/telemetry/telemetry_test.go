@@ -139,7 +139,7 @@ func TestCacheIsBounded(t *testing.T) {
 func searchServer(tb testing.TB, observers ...server.Observer) http.Handler {
 	srv, err := server.New(server.Options{
 		Observers:  observers,
-		RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(1<<40))},
+		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(1<<40))},
 	})
 	require.NoError(tb, err)
 	inner, outer := reqctx.NewKey[int]("inner"), reqctx.NewKey[int]("outer")

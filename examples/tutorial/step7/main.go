@@ -20,12 +20,19 @@ func main() {
 	log.Fatal(srv.ListenAndServe("127.0.0.1:8080"))
 }
 
+// The rate limits. Uploads are counted by user, and attempts to log in by address.
+var (
+	Uploads = ratelimit.NewPolicy("uploads", byUser, ratelimit.PerMinute(3), ratelimit.PerDay(100))
+	Logins  = ratelimit.NewPolicy("logins", ratelimit.ByIP(), ratelimit.PerMinute(10))
+
+	byUser = ratelimit.ByProperty(User, func(a *Account) string { return a.ID })
+)
+
 func newServer() (*server.Server, error) {
-	byUser := ratelimit.ByProperty(User, func(a *Account) string { return a.ID })
 	srv, err := server.New(server.Options{
-		RateLimits: []ratelimit.Policy{
-			ratelimit.NewPolicy("uploads", byUser, ratelimit.PerMinute(3), ratelimit.PerDay(100)),
-			ratelimit.NewPolicy("login", ratelimit.ByIP(), ratelimit.PerMinute(10)),
+		RateLimits: []*ratelimit.Policy{
+			Uploads,
+			Logins,
 		},
 		ServerTiming: true,
 		Session:      session.Options{Cookie: session.Cookie{Insecure: true}}, // no HTTPS yet

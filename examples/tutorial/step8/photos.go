@@ -16,7 +16,7 @@ type upload struct {
 }
 
 func addPhoto(w http.ResponseWriter, req *server.Request) error {
-	if err := req.RateLimitFor("uploads").Require(); err != nil {
+	if err := Uploads.Require(req.Context()); err != nil {
 		return err
 	}
 	account, err := User.Get(req.Context())

@@ -28,7 +28,7 @@ type credentials struct {
 }
 
 func login(w http.ResponseWriter, req *server.Request) error {
-	if err := req.RateLimitFor("login").Require(); err != nil {
+	if err := Logins.Require(req.Context()); err != nil {
 		return err
 	}
 	in, err := params.Bind[credentials](req.Context())

@@ -27,8 +27,8 @@ var (
 var (
 	client   *redis.Client
 	store    ratelimit.Store
-	policy   ratelimit.Policy
-	policies []ratelimit.Policy
+	policy   *ratelimit.Policy
+	policies []*ratelimit.Policy
 )
 
 // The application's own.

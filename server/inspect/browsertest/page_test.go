@@ -51,12 +51,11 @@ func shop(t *testing.T, in *inspect.Inspector, withHostile bool) *server.Server 
 		Match: func(op ratelimit.Op) bool { return op.Rule.Per() == time.Hour },
 	}})
 	require.NoError(t, err)
+	search := ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(30), ratelimit.PerHour(20))
+	checkout := ratelimit.NewPolicy("checkout", ratelimit.ByIP(), ratelimit.PerMinute(100))
 	srv, err := server.New(server.Options{
 		Observers: []server.Observer{in}, Callers: true, Logger: slog.New(slog.DiscardHandler), RateLimitStore: store,
-		RateLimits: []ratelimit.Policy{
-			ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(30), ratelimit.PerHour(20)),
-			ratelimit.NewPolicy("checkout", ratelimit.ByIP(), ratelimit.PerMinute(100)),
-		},
+		RateLimits: []*ratelimit.Policy{search, checkout},
 	})
 	require.NoError(t, err)
 
@@ -83,10 +82,9 @@ func shop(t *testing.T, in *inspect.Inspector, withHostile bool) *server.Server 
 			return err
 		}
 	}
-	limited := func(policy string, next server.HandlerFunc) server.HandlerFunc {
+	limited := func(policy *ratelimit.Policy, next server.HandlerFunc) server.HandlerFunc {
 		return func(w http.ResponseWriter, req *server.Request) error {
-			res, err := req.RateLimitFor(policy).Take()
-			if err := errors.Join(err, res.Err()); err != nil {
+			if err := policy.Require(req.Context()); err != nil {
 				return err
 			}
 			return next(w, req)
@@ -94,9 +92,9 @@ func shop(t *testing.T, in *inspect.Inspector, withHostile bool) *server.Server 
 	}
 	srv.HandleFunc("GET /{$}", read(flags))
 	srv.HandleFunc("GET /products/{id}", read(flags, prices))
-	srv.HandleFunc("GET /search", limited("search", read(user, prices)))
+	srv.HandleFunc("GET /search", limited(search, read(user, prices)))
 	srv.HandleFunc("GET /account", read(user, flags))
-	srv.HandleFunc("POST /checkout", limited("checkout", read(user, prices, payment)))
+	srv.HandleFunc("POST /checkout", limited(checkout, read(user, prices, payment)))
 	srv.HandleFunc("GET /report", func(w http.ResponseWriter, req *server.Request) error {
 		pause(req.Context(), 300*time.Millisecond)
 		return read(user)(w, req)

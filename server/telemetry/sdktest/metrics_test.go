@@ -36,7 +36,7 @@ func TestDecisions(t *testing.T) {
 		Match: func(op ratelimit.Op) bool { return op.Rule == tried },
 	}})
 	require.NoError(t, err)
-	srv := r.newServer(t, server.Options{RateLimitStore: shadowed, RateLimits: []ratelimit.Policy{
+	srv := r.newServer(t, server.Options{RateLimitStore: shadowed, RateLimits: []*ratelimit.Policy{
 		ratelimit.NewPolicy("api", ratelimit.ByHeader("X-Key"), ratelimit.PerMinute(3), tried),
 	}})
 	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
@@ -63,7 +63,7 @@ func TestCheckDurationIsTheChargesOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, sdktrace.NeverSample(), false)
 		slow := reqctx.NewKey[string]("slow-key")
-		srv := r.newServer(t, server.Options{RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("slow", ratelimit.ByProperty(slow, func(k string) string { return k }), ratelimit.PerMinute(3))}})
+		srv := r.newServer(t, server.Options{RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("slow", ratelimit.ByProperty(slow, func(k string) string { return k }), ratelimit.PerMinute(3))}})
 		reqctx.Provide(srv.Registry(), slow, reqctx.Prop[string]{Resolve: func(context.Context) (string, error) {
 			<-time.After(time.Second)
 			return "k", nil
@@ -93,7 +93,7 @@ func TestCheckDurationIsTheChargesOwn(t *testing.T) {
 // What clients send is in no attribute, and the sets of attributes are bounded.
 func TestAttributesAreBounded(t *testing.T) {
 	r := newRig(t, sdktrace.AlwaysSample(), false)
-	srv := r.newServer(t, server.Options{RateLimits: []ratelimit.Policy{{
+	srv := r.newServer(t, server.Options{RateLimits: []*ratelimit.Policy{{
 		Name: "tenants", Key: ratelimit.ByHeader("X-Key"),
 		RulesFor: func(_ context.Context, r *http.Request) ([]ratelimit.Rule, error) {
 			return []ratelimit.Rule{ratelimit.PerMinute(3).WithName("t" + r.Header.Get("X-Tenant"))}, nil

@@ -34,7 +34,7 @@ func redisServer(t *testing.T, r *rig, client *redis.Client) *server.Server {
 	policy := ratelimit.NewPolicy("visits", ratelimit.ByHeader("X-Key"), ratelimit.PerMinute(2))
 	srv := r.newServer(t, server.Options{
 		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, SessionStore: sessions,
-		RateLimits: []ratelimit.Policy{policy}, RateLimitStore: guarded,
+		RateLimits: []*ratelimit.Policy{policy}, RateLimitStore: guarded,
 	})
 	srv.HandleFunc("GET /visit", func(_ http.ResponseWriter, req *server.Request) error {
 		if err := req.RateLimit().Require(); err != nil {
@@ -100,7 +100,7 @@ func TestRedisDown(t *testing.T) {
 	require.NoError(t, err)
 	bare := r.newServer(t, server.Options{
 		SessionStore: sessions, RateLimitStore: limits,
-		RateLimits: []ratelimit.Policy{ratelimit.NewPolicy("bare", ratelimit.ByIP(), ratelimit.PerMinute(2))},
+		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("bare", ratelimit.ByIP(), ratelimit.PerMinute(2))},
 	})
 	bare.HandleFunc("GET /bare", func(_ http.ResponseWriter, req *server.Request) error { return req.RateLimit().Require() })
 	bare.HandleFunc("GET /session", func(_ http.ResponseWriter, req *server.Request) error {
@@ -108,7 +108,7 @@ func TestRedisDown(t *testing.T) {
 	})
 	failover := r.newServer(t, server.Options{
 		RateLimitStore: guarded,
-		RateLimits:     []ratelimit.Policy{ratelimit.NewPolicy("failover", ratelimit.ByIP(), ratelimit.PerMinute(2))},
+		RateLimits:     []*ratelimit.Policy{ratelimit.NewPolicy("failover", ratelimit.ByIP(), ratelimit.PerMinute(2))},
 	})
 	failover.HandleFunc("GET /failover", func(_ http.ResponseWriter, req *server.Request) error { return req.RateLimit().Require() })
 
