@@ -16,7 +16,8 @@ import (
 
 // inlineSlots is the number of slots, with the empty slot 0, that are part of a Context.
 // A registry with more costs each request a second allocation. The library's own
-// properties take nine, and each further rate limit three more.
+// properties take nine: two of session, three of params, the state "ratelimit" and three of
+// a policy. Each further policy takes three more.
 const inlineSlots = 21
 
 // Context is one request: its context and its lazy properties. It is a [context.Context],
