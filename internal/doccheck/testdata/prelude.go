@@ -21,6 +21,8 @@ var (
 	srv     *server.Server
 	handler http.Handler
 	mux     *http.ServeMux
+
+	search, account, listNotes, deleteNote server.HandlerFunc
 )
 
 // Stores and what needs them.
