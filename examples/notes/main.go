@@ -1,8 +1,7 @@
 // Notes is a server to which users upload files, and where they see where they are logged in. A
 // user may make three requests a second and a thousand a day.
 //
-//	go run ./examples/notes
-//	REDIS_URL=redis://127.0.0.1:6379 go run ./examples/notes
+//	REDIS_URL=redis://127.0.0.1:6379 go run ./examples/notes   # without the URL, in memory
 //
 //	curl -c jar -d 'name=ada&password=lovelace' http://127.0.0.1:8080/login
 //	curl -b jar -F title=First -F file=@go.mod http://127.0.0.1:8080/notes
@@ -12,13 +11,10 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"os"
-	"os/signal"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,32 +28,34 @@ import (
 	sessionstore "github.com/lazyreq/lazyreq/session/redisstore"
 )
 
+var (
+	// User is the user who is logged in. Without one, it is an error that becomes a 401.
+	User = reqctx.NewKey[*user]("user")
+	// PerUser limits the requests of a user, whatever the device.
+	PerUser = ratelimit.NewPolicy("user", ratelimit.ByProperty(User, func(u *user) string { return u.Name }),
+		ratelimit.PerSecond(3), ratelimit.PerDay(1000))
+)
+
+type user struct{ Name, password string }
+
+// users stands for a database.
+var users = map[string]*user{"ada": {"ada", "lovelace"}, "grace": {"grace", "hopper"}}
+
 func main() {
-	addr := flag.String("addr", "127.0.0.1:8080", "`host:port` to listen on")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	srv, err := newServer(os.Getenv("REDIS_URL"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("Listening on http://%s\n", *addr)
-	if err := srv.RunUntil(ctx, func() error { return srv.ListenAndServe(*addr) }); err != nil {
-		log.Print(err)
-	}
+	log.Print("Listening on http://127.0.0.1:8080")
+	log.Fatal(srv.ListenAndServe("127.0.0.1:8080"))
 }
 
 // newServer returns the server. Its sessions and limits are in Redis, or without a URL in memory.
 func newServer(redisURL string) (*server.Server, error) {
 	o := server.Options{
-		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("user",
-			ratelimit.ByProperty(User, func(u *user) string { return u.Name }),
-			ratelimit.PerSecond(3), ratelimit.PerDay(1000))},
-		Params: params.Options{Routes: map[string]params.Options{
-			"POST /notes": {MaxFile: 20 << 20, ReadTimeout: 5 * time.Minute},
-		}},
-		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, to try it out
+		RateLimits: []*ratelimit.Policy{PerUser},
+		Params:     params.Options{Routes: map[string]params.Options{"POST /notes": {MaxFile: 20 << 20, ReadTimeout: 5 * time.Minute}}},
+		Session:    session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, to try it out
 	}
 	if redisURL != "" {
 		ro, err := redis.ParseURL(redisURL)
@@ -76,36 +74,24 @@ func newServer(redisURL string) (*server.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	reqctx.Provide(srv.Registry(), User, reqctx.Prop[*user]{Resolve: loadUser})
+	reqctx.Provide(srv.Registry(), User, reqctx.Prop[*user]{Resolve: func(ctx context.Context) (*user, error) {
+		name, err := session.RequireUser(ctx)
+		return users[name], err
+	}})
+	limited := server.Require(PerUser)
 	srv.HandleFunc("POST /login", login)
 	srv.HandleFunc("POST /logout", logout)
-	srv.HandleFunc("GET /sessions", listSessions)
-	srv.HandleFunc("DELETE /sessions/{id}", revokeSession)
-	srv.HandleFunc("POST /notes", addNote)
+	srv.HandleFunc("GET /sessions", listSessions, limited)
+	srv.HandleFunc("DELETE /sessions/{id}", revokeSession, limited)
+	srv.HandleFunc("POST /notes", addNote, limited)
 	return srv, nil
-}
-
-type user struct{ Name, password string }
-
-// users stands for a database.
-var users = map[string]*user{"ada": {"ada", "lovelace"}, "grace": {"grace", "hopper"}}
-
-// User is the user who is logged in. Without one, reading it is an error that becomes a 401.
-var User = reqctx.NewKey[*user]("user")
-
-func loadUser(ctx context.Context) (*user, error) {
-	name, err := session.RequireUser(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return users[name], nil
 }
 
 func login(_ http.ResponseWriter, req *server.Request) error {
 	in, err := params.Bind[struct {
 		Name     string `form:"name" required:"true"`
 		Password string `form:"password" required:"true"`
-	}](req.Context())
+	}](req)
 	if err != nil {
 		return err
 	}
@@ -118,9 +104,6 @@ func login(_ http.ResponseWriter, req *server.Request) error {
 func logout(_ http.ResponseWriter, req *server.Request) error { return req.Session().Destroy() }
 
 func listSessions(w http.ResponseWriter, req *server.Request) error {
-	if err := req.RateLimit().Require(); err != nil {
-		return err
-	}
 	sessions, err := req.Session().List()
 	if err != nil {
 		return err
@@ -129,24 +112,18 @@ func listSessions(w http.ResponseWriter, req *server.Request) error {
 }
 
 func revokeSession(_ http.ResponseWriter, req *server.Request) error {
-	if err := req.RateLimit().Require(); err != nil {
-		return err
-	}
 	return req.Session().Revoke(req.PathValue("id"))
 }
 
 func addNote(w http.ResponseWriter, req *server.Request) error {
-	if err := req.RateLimit().Require(); err != nil {
-		return err
-	}
-	u, err := User.Get(req.Context())
+	u, err := User.Get(req)
 	if err != nil {
 		return err
 	}
 	in, err := params.Bind[struct {
 		Title string       `form:"title"`
 		File  *params.File `form:"file" required:"true"`
-	}](req.Context())
+	}](req)
 	if err != nil {
 		return err
 	}
@@ -158,7 +135,6 @@ func addNote(w http.ResponseWriter, req *server.Request) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return server.WriteJSON(w, http.StatusCreated, map[string]any{
-		"owner": u.Name, "title": in.Title, "file": in.File.FileName, "size": in.File.Size,
-	})
+	note := map[string]any{"owner": u.Name, "title": in.Title, "file": in.File.FileName, "size": in.File.Size}
+	return server.WriteJSON(w, http.StatusCreated, note)
 }
