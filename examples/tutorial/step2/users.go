@@ -27,7 +27,7 @@ type credentials struct {
 }
 
 func login(w http.ResponseWriter, req *server.Request) error {
-	in, err := params.Bind[credentials](req.Context())
+	in, err := params.Bind[credentials](req)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func logout(w http.ResponseWriter, req *server.Request) error {
 }
 
 func me(w http.ResponseWriter, req *server.Request) error {
-	user, err := session.RequireUser(req.Context())
+	user, err := session.RequireUser(req)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type credentials struct {
 }
 
 func login(w http.ResponseWriter, req *server.Request) error {
-	in, err := params.Bind[credentials](req.Context())
+	in, err := params.Bind[credentials](req)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func loadUser(ctx context.Context) (*Account, error) {
 }
 
 func me(w http.ResponseWriter, req *server.Request) error {
-	account, err := User.Get(req.Context())
+	account, err := User.Get(req)
 	if err != nil {
 		return err
 	}

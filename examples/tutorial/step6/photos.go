@@ -16,14 +16,11 @@ type upload struct {
 }
 
 func addPhoto(w http.ResponseWriter, req *server.Request) error {
-	if err := Uploads.Require(req.Context()); err != nil {
-		return err
-	}
-	account, err := User.Get(req.Context())
+	account, err := User.Get(req)
 	if err != nil {
 		return err
 	}
-	in, err := params.Bind[upload](req.Context())
+	in, err := params.Bind[upload](req)
 	if err != nil {
 		return err
 	}

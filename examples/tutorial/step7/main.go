@@ -45,10 +45,10 @@ func newServer() (*server.Server, error) {
 	}
 	reqctx.Provide(srv.Registry(), User, reqctx.Prop[*Account]{Resolve: loadUser})
 	srv.HandleFunc("GET /hello", hello)
-	srv.HandleFunc("POST /login", login)
+	srv.HandleFunc("POST /login", login, server.Require(Logins))
 	srv.HandleFunc("POST /logout", logout)
 	srv.HandleFunc("GET /me", me)
-	srv.HandleFunc("POST /photos", addPhoto)
+	srv.HandleFunc("POST /photos", addPhoto, server.Require(Uploads))
 	return srv, nil
 }
 

@@ -28,10 +28,7 @@ type credentials struct {
 }
 
 func login(w http.ResponseWriter, req *server.Request) error {
-	if err := Logins.Require(req.Context()); err != nil {
-		return err
-	}
-	in, err := params.Bind[credentials](req.Context())
+	in, err := params.Bind[credentials](req)
 	if err != nil {
 		return err
 	}
@@ -60,14 +57,14 @@ func loadUser(ctx context.Context) (*Account, error) {
 var visits = session.NewCounter("visits")
 
 func me(w http.ResponseWriter, req *server.Request) error {
-	account, err := User.Get(req.Context())
+	account, err := User.Get(req)
 	if err != nil {
 		return err
 	}
-	if err := visits.Add(req.Context(), 1); err != nil {
+	if err := visits.Add(req, 1); err != nil {
 		return err
 	}
-	n, err := visits.Get(req.Context())
+	n, err := visits.Get(req)
 	if err != nil {
 		return err
 	}
