@@ -22,3 +22,16 @@ func BySession() ratelimit.KeyFunc {
 		return s.ID() // "" is no key
 	}
 }
+
+// ByUser counts requests by the user to whom their session is bound, whichever of the user's sessions
+// that is. It loads the session. A request without a user is [ratelimit.ErrNoKey]; combine it:
+// ratelimit.FirstOf(server.ByUser(), ratelimit.ByIP()).
+func ByUser() ratelimit.KeyFunc {
+	return func(ctx context.Context, _ *http.Request) (string, error) {
+		s, err := session.From(ctx)
+		if err != nil {
+			return "", err
+		}
+		return s.User() // "" is no key
+	}
+}

@@ -214,6 +214,31 @@ func TestBySession(t *testing.T) {
 	require.Equal(t, 200, askAs(srv, login2(t, srv), "GET", "/take").StatusCode, "another session")
 }
 
+// TestByUser has two users, and one who logs in twice.
+func TestByUser(t *testing.T) {
+	store, p := newCalls(t), policy(t, "p")
+	p.Key = server.ByUser()
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}, RateLimitStore: store,
+		Session: session.Options{Cookie: session.Cookie{Insecure: true}}})
+	srv.HandleFunc("POST /bind/{user}", func(_ http.ResponseWriter, req *server.Request) error {
+		return req.Session().Bind(req.PathValue("user"))
+	})
+	srv.HandleFunc("POST /visit", func(_ http.ResponseWriter, req *server.Request) error { return req.Session().Set("n", 1) })
+	srv.HandleFunc("GET /take", func(_ http.ResponseWriter, req *server.Request) error { return p.Require(req) })
+	cookie := func(path string) *http.Cookie {
+		cookies := ask(srv, "POST", path).Cookies()
+		require.Len(t, cookies, 1)
+		return cookies[0]
+	}
+	require.Equal(t, 400, ask(srv, "GET", "/take").StatusCode, "no session")
+	require.Equal(t, 400, askAs(srv, cookie("/visit"), "GET", "/take").StatusCode, "no user")
+	require.Empty(t, store.keys)
+	for _, user := range []string{"ada", "ada", "grace"} {
+		require.Equal(t, 200, askAs(srv, cookie("/bind/"+user), "GET", "/take").StatusCode)
+	}
+	require.Equal(t, []string{"take p:ada", "take p:ada", "take p:grace"}, store.keys)
+}
+
 // login2 logs in once more, after login.
 func login2(t *testing.T, srv *server.Server) *http.Cookie {
 	res := ask(srv, "POST", "/login")
