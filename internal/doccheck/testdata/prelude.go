@@ -43,6 +43,7 @@ var (
 
 	notify          func(user any)
 	passwordIsRight func(name, password string) bool
+	sendReset       func(ctx context.Context, email string) error
 	newServer       func() (*server.Server, error)
 )
 
