@@ -19,9 +19,12 @@ type MiddlewareOptions struct {
 	FailOpen bool
 	// Answer writes the response to a request that is not let through, because of a
 	// [*DeniedError], ErrStore, ErrNoKey, ErrTooLarge or an error of the policy's own functions.
-	// The header has the rate limit's fields. Nil means problem+json with the error's status.
+	// The header has the rate limit's fields. Nil means that a server of package server, within which
+	// the middleware is, answers as it answers all errors. Without one, nil means problem+json with
+	// the error's status.
 	Answer func(w http.ResponseWriter, r *http.Request, err error)
-	// Logger gets the failures that were answered 5xx or let through. Nil means [slog.Default].
+	// Logger gets the failures that were answered 5xx or let through, except those that a server
+	// answers, which has its own logger. Nil means [slog.Default].
 	Logger *slog.Logger
 }
 
@@ -39,9 +42,6 @@ func Middleware(store Store, p *Policy, o MiddlewareOptions) (func(http.Handler)
 	}
 	if err := Check(p); err != nil {
 		return nil, err
-	}
-	if o.Answer == nil {
-		o.Answer = writeProblem
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	m := &middleware{policy: newBoundPolicy(p, store), opts: o, reg: reqctx.NewRegistry(reqctx.Options{Logger: o.Logger})}
@@ -86,11 +86,19 @@ func (m *middleware) admit(w http.ResponseWriter, r *http.Request, res Result, e
 		return true
 	}
 	open := m.opts.FailOpen && errors.Is(err, ErrStore)
+	if write := problem.WriterOf(r.Context()); write != nil && m.opts.Answer == nil && !open {
+		write(w, r, err) // the server's, which logs a failure
+		return false
+	}
 	if status, _ := problemFor(err); open || status >= http.StatusInternalServerError {
 		m.log(r, err, open)
 	}
-	if !open {
+	switch {
+	case open:
+	case m.opts.Answer != nil:
 		m.opts.Answer(w, r, err)
+	default:
+		writeProblem(w, err)
 	}
 	return open
 }
@@ -116,7 +124,7 @@ func problemFor(err error) (status int, members map[string]any) {
 }
 
 // writeProblem answers with the RFC 9457 problem that the error stands for.
-func writeProblem(w http.ResponseWriter, _ *http.Request, err error) {
+func writeProblem(w http.ResponseWriter, err error) {
 	if denied, ok := err.(*DeniedError); ok {
 		problem.WriteJSON(w, http.StatusTooManyRequests, denied.AppendProblem(make([]byte, 0, 256)), err)
 		return

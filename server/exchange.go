@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/graceful"
+	"github.com/lazyreq/lazyreq/internal/problem"
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -40,10 +41,13 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-// Value returns the exchange for exchangeKey.
+// Value returns the exchange for exchangeKey, and WriteError for problem.WriterKey.
 func (x *exchange) Value(key any) any {
-	if _, ok := key.(exchangeKey); ok {
+	switch key.(type) {
+	case exchangeKey:
 		return x
+	case problem.WriterKey:
+		return problem.Writer(WriteError)
 	}
 	return x.Context.Value(key)
 }

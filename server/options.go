@@ -48,7 +48,8 @@ type Options struct {
 	InsecureAllowCrossOrigin bool
 
 	// WriteProblem writes the error responses of the server: errors of handlers, unknown routes (404,
-	// 405), cross-origin refusals, failed commits, panics, and [WriteError]. Nil means problem+json.
+	// 405), cross-origin refusals, failed commits, panics, denials by a [ratelimit.Middleware] within
+	// the server, and [WriteError]. Nil means problem+json.
 	//
 	// p is a copy, as [ProblemOf] returns it. w has the header of the response, with the fields of
 	// p.Header and with Retry-After. A Write without WriteHeader sends p.Status. WriteProblem may use

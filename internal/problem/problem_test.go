@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -110,6 +111,14 @@ func TestSetRetryAfter(t *testing.T) {
 	SetRetryAfter(h, 429, delayed(7))
 	SetRetryAfter(h, 503, delayed(9))
 	require.Equal(t, http.Header{"Retry-After": {"7"}}, h)
+}
+
+func TestWriterOf(t *testing.T) {
+	require.Nil(t, WriterOf(t.Context()))
+	var written error
+	writer := Writer(func(_ http.ResponseWriter, _ *http.Request, err error) { written = err })
+	WriterOf(context.WithValue(t.Context(), WriterKey{}, writer))(nil, nil, delayed(7))
+	require.Equal(t, delayed(7), written)
 }
 
 // The length that a middleware makes of a body isn't known before.
