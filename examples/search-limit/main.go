@@ -36,9 +36,10 @@ func main() {
 }
 
 func newServer() (*server.Server, error) {
-	srv, err := server.New(server.Options{RateLimits: []*ratelimit.Policy{
-		ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(5)),
-	}})
+	srv, err := server.New(server.Options{
+		RateLimits:   []*ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(5))},
+		WriteProblem: writeProblem,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -49,22 +50,27 @@ func newServer() (*server.Server, error) {
 	return srv, nil
 }
 
-// search answers a denial in place: a redirect to another page would lose the 429, and the words that
-// the user searched for.
 func search(w http.ResponseWriter, req *server.Request) error {
 	q, err := req.Params().Query().String("q")
 	if err != nil {
 		return err
 	}
-	err = req.RateLimit().Require()
-	var denied *ratelimit.DeniedError
-	if errors.As(err, &denied) && strings.Contains(req.Header.Get("Accept"), "text/html") {
-		return writePage(w, http.StatusTooManyRequests, page{Query: q, Wait: denied.RetrySeconds()})
-	}
-	if err != nil {
+	if err := req.RateLimit().Require(); err != nil { // after the words: a search without any costs nothing
 		return err
 	}
 	return writePage(w, http.StatusOK, page{Query: q, Found: findTitles(q)})
+}
+
+// writeProblem shows a denial on the search page: a redirect to another page would lose the 429, and
+// the words that the user searched for. Other errors, and all errors of programs, are problem+json.
+func writeProblem(w http.ResponseWriter, r *http.Request, p *server.Problem) {
+	var denied *ratelimit.DeniedError
+	if !errors.As(p, &denied) || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		return
+	}
+	if err := writePage(w, p.Status, page{Query: r.URL.Query().Get("q"), Wait: denied.RetrySeconds()}); err != nil {
+		panic(err)
+	}
 }
 
 // page is the data of page.html.
