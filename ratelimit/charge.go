@@ -144,8 +144,8 @@ func (c *charge) refund(ctx context.Context) (bool, error) {
 	return c.refunded, c.refundErr
 }
 
-// Decision is the result of one rule of a take. It does not contain the request's key: Of.Subject
-// returns that.
+// Decision is the result of one rule of a take. It does not contain the request's key: the method
+// Subject of its policy returns that.
 type Decision struct {
 	Policy string  // the policy's name
 	Of     *Policy // the policy
@@ -156,8 +156,8 @@ type Decision struct {
 	Result Result
 }
 
-// Decisions returns the decisions of all takes of ctx's request so far, of policies that were
-// registered with [Provide]. It does no I/O.
+// Decisions returns the decisions of all takes of ctx's request so far. An observer gets those of the
+// server's own policies, and not those of a [Middleware]. Decisions does no I/O.
 func Decisions(ctx context.Context) iter.Seq[Decision] {
 	return func(yield func(Decision) bool) {
 		request := reqctx.From(ctx)

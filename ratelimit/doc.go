@@ -1,15 +1,16 @@
-// Package ratelimit counts what subjects do and limits it.
+// Package ratelimit counts requests and other events, and limits them.
 //
-// In a handler, [From] returns the [Limit] of a [Policy] that [Provide] has registered, and
-// [Limit.Require] charges the request once. [Middleware] limits the handlers of any server with
-// such a policy. Outside of a request, a [Limiter] takes from one [Rule] in a [Store], or from
-// several; with Buckets(BucketOptions{}) it only counts. [Store.Do] decides several things in one
-// call. Packages memstore and redisstore have the stores; packages storage and storetest help to
-// write and to test others.
+// A [Policy] limits requests. It is given to a server, and a handler calls its methods with the
+// request: [Policy.Require] charges the request once, and returns an error if the limit denies it.
+// [Middleware] limits the handlers of any server with a policy. Outside of a request, a [Limiter]
+// takes from one [Rule] in a [Store], or from several; with Buckets(BucketOptions{}) it only counts.
+// [Store.Do] runs several operations in one call. Packages memstore and redisstore have the stores;
+// packages storage and storetest help to write and to test others.
 //
-// Rules are comparable values made by constructors. In doubt, use [PerMinute] or one like it:
+// Rules are comparable values made by constructors. If in doubt, use [PerMinute] or one like it:
 //
-//   - [GCRA] keeps an even rate and allows bursts. It takes the least room, and cannot count.
+//   - [GCRA] keeps an even rate and allows bursts, as a token bucket does. It takes the least room, and
+//     cannot count.
 //   - [Buckets] counts any interval up to its span in time buckets, and never too little. A limit
 //     over 60 s in buckets of 5 s is never exceeded in any 60 s, and may refuse for up to 65 s.
 //   - [SlidingLog] is exact over any interval, and remembers every charge for that.
@@ -19,8 +20,8 @@
 // docs/algorithms.md compares them and names their sources. The header fields RateLimit and
 // RateLimit-Policy are those of draft-ietf-httpapi-ratelimit-headers-10.
 //
-// A denial is a [Result] and charges nothing. An error means that the question was wrong or that
-// the store failed. The package does not wait for quota, does not share counters between
+// A denial is a [Result] and charges nothing. An error means that the call was wrong or that the
+// store failed. The package does not wait for quota, does not share counters between
 // processes by itself (a store does), and reads a forwarding header only from proxies that
 // [IPOptions] names.
 package ratelimit

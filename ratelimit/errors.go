@@ -65,9 +65,10 @@ func (c *condition) Problem() (status int, members map[string]any) {
 // DeniedError is a denial as an error, for code that returns errors rather than results.
 // It becomes a 429.
 type DeniedError struct {
-	// Policies are the names of the policies that denied; none if a bare rule did.
+	// Policies are the names of the policies that denied. If a policy has several rules, the name of
+	// the rule follows behind a dot. There are none if a [Limiter] denied.
 	Policies []string
-	// Limit is the limit that was hit, of several the one that lasts longest.
+	// Limit is the limit that denied. Of several, it is the one with the longest wait.
 	Limit int64
 	// RetryAfter is how long until the same take passes if there are no other charges.
 	RetryAfter time.Duration

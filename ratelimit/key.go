@@ -13,9 +13,10 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// KeyFunc returns what a request is counted by. It gets the request's properties in ctx, and may
-// read them: a verified key is better than one that was only sent. ErrNoKey or "" means that the
-// request has no such key; see [Policy]. On a raw connection, r has only the peer's address.
+// KeyFunc returns the text by which a request is counted: requests with the same text share a quota.
+// It gets the request's properties in ctx, and may read them: a verified key is better than one that
+// was only sent. ErrNoKey or "" means that the request has no such key; see [Policy]. On a raw
+// connection, r has only the peer's address.
 //
 // A policy calls it once for a request. A key may have any bytes. One of more than 128 is replaced
 // by its hash; one that reads like such a hash, or like an address and isn't made by [ByIP] or

@@ -23,7 +23,7 @@ type Limiter struct {
 	rules []Rule
 }
 
-// NewLimiter returns a limiter by one or more rules. Several rules must have a limit each and
+// NewLimiter returns a limiter with one or more rules. Several rules must have a limit each and
 // different names. It returns an error if there is no store, no rule, or a wrong one.
 func NewLimiter(store Store, rules ...Rule) (*Limiter, error) {
 	err := checkRules("rules", rules)
@@ -69,7 +69,7 @@ func (l *Limiter) Take(ctx context.Context, key string, n int64) (res Result, er
 	return // in a statement of its own, because the compiler inlines only this form
 }
 
-// Peek returns what Take would, and charges nothing.
+// Peek returns the result that Take would have, and charges nothing.
 func (l *Limiter) Peek(ctx context.Context, key string, n int64) (Result, error) {
 	return l.store.DoOne(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Peek})
 }

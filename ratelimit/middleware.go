@@ -34,8 +34,9 @@ type MiddlewareOptions struct {
 //
 // If the request's server, or a middleware further out, has the same policy (the same pointer),
 // Middleware uses that charge, and not its own store. Otherwise, the policy's functions get the
-// request as it comes to the middleware: outside of the [http.ServeMux] without a Pattern and path
-// values.
+// request as it comes to the middleware: in front of an [http.ServeMux], it has no Pattern and no path
+// values. A server within the middleware that has the policy, too, charges the request once more: give
+// the policy to one of the two.
 func Middleware(store Store, p *Policy, o MiddlewareOptions) (func(http.Handler) http.Handler, error) {
 	if option.IsNil(store) {
 		return nil, errors.New("ratelimit: Middleware: store is nil")

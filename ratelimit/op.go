@@ -33,7 +33,7 @@ type Kind uint8
 // The kinds. The zero Kind is invalid.
 const (
 	Take   Kind = iota + 1 // charge N, at least 1, if the limit allows it
-	Peek                   // return what Take would, charge nothing
+	Peek                   // return the result of a Take, charge nothing
 	Add                    // charge N, which may be 0, without asking the limit, and count
 	Count                  // count the units of the last Interval
 	Refund                 // undo the charge of Receipt

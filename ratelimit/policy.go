@@ -21,30 +21,31 @@ import (
 //	var Search = ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(5))
 //
 // Give them to a server, [Provide] or [Middleware], which copy the fields: later changes have no effect.
-// Then each method uses the policy for one request, the one of its context. It returns the errors of
-// finding the request's key (ErrNoKey), its rules and its cost (ErrTooLarge), those of the store
-// (ErrStore), and [reqctx.ErrNoProperty] if the request does not have the policy. Methods are safe for
-// concurrent use.
+// Then call the methods with the context of a request: a *server.Request, or the context of an
+// [http.Request] that the server or the middleware handles. They return the errors of finding the
+// request's key (ErrNoKey), its rules and its cost (ErrTooLarge), those of the store (ErrStore), and
+// [reqctx.ErrNoProperty] if the request does not have the policy. They are safe for concurrent use.
 //
-// A policy is known by its pointer: a Middleware within a server that has the same pointer uses the
-// server's charge. A Policy must not be copied, and its Name must not change after the first use.
+// A policy is identified by its pointer: a Middleware within a server that has the same pointer uses
+// the server's charge. A Policy must not be copied, and its Name must not change after the first use.
 type Policy struct {
 	// Name is part of property names, headers and keys in the store: letters, digits,
 	// "-" and "_", at most 64 of them.
 	Name string
-	// Rules all have to allow a request; it is charged to all or to none. Two of one Per need
-	// different names, see [Rule.WithName]. A rule without a limit counts what the others have
-	// let through, in a second call of the store. A policy that has no other rules is a meter:
-	// its takes are never denied and send no headers.
+	// Rules are the limits. A request is charged by all of them if all allow it, otherwise by none.
+	// Two rules with the same Per need different names, see [Rule.WithName]. A rule without a limit
+	// counts the units that the others allow, in a second call of the store. A policy that has no
+	// other rules is a meter: its takes are never denied and send no header fields.
 	Rules []Rule
 	// RulesFor chooses the rules of one request, in place of Rules: those of the caller's plan, or
 	// Rule.WithLimit of the number in the caller's contract. Each needs a limit, so that a 0 from
 	// a database is an error and not a meter. Nil rules mean Rules, which may be empty if there is
 	// always another choice. It is called as Key is. Its result must not change afterwards.
 	RulesFor func(ctx context.Context, r *http.Request) ([]Rule, error)
-	// Key returns the text by which a request is counted. It must be chosen: see [ByIP]. It is
-	// called once for a request, and its result is kept, also if it is an error: after ErrNoKey
-	// before a login, the policy's methods return ErrNoKey in the rest of the request.
+	// Key returns the text by which a request is counted. It is required; [ByIP], [ByHeader],
+	// [ByProperty] and others make one. It is called once for a request, and its result is kept,
+	// also if it is an error: after ErrNoKey before a login, the policy's methods return ErrNoKey in
+	// the rest of the request.
 	Key KeyFunc
 	// Fallback is asked when Key finds nothing (ErrNoKey). Its keys are never those of Key, even
 	// if they read the same. Nil means that such a request is an error, which becomes a 400.
@@ -54,7 +55,7 @@ type Policy struct {
 	Cost func(ctx context.Context, r *http.Request) (int64, error)
 
 	// Unit names a unit that isn't a request, such as "content-bytes": the parameter qu of
-	// RateLimit-Policy. It is made of the same characters as Name.
+	// RateLimit-Policy. It has the same characters as Name.
 	Unit string
 	// PartitionKey also sends the parameter pk, which identifies one of a client's quotas: 72 bits
 	// of a hash of the request's key. A guess of the key can be checked with it.
@@ -73,7 +74,7 @@ func NewPolicy(name string, key KeyFunc, rules ...Rule) *Policy {
 	return &Policy{Name: name, Key: key, Rules: rules}
 }
 
-// String returns the name with which measurements begin the names of the policy's properties.
+// String returns "ratelimit." and the policy's name, as in the names of its properties.
 func (p *Policy) String() string { return "ratelimit." + p.Name }
 
 // wrapError adds the policy's name to err.

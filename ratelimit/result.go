@@ -17,7 +17,7 @@ type Result struct {
 	Allowed bool
 	// Violated reports whether this op's own rule denied, and not another one of its group.
 	Violated bool
-	// Source is what answered.
+	// Source is the store or the layer that has answered.
 	Source Source
 	// Limit is the rule's limit, 0 if it only counts.
 	Limit int64
@@ -55,7 +55,7 @@ func (r Result) Each() []Result {
 	return r.more.each
 }
 
-// Source is what answered an op: the store, or one of the layers of package layer.
+// Source names the part that has answered an op: the store, or one of the layers of package layer.
 type Source uint8
 
 // The sources.

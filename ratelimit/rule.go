@@ -65,7 +65,7 @@ func periodName(per time.Duration) string {
 	return fmt.Sprintf("%dus", per.Microseconds())
 }
 
-// Err returns what is wrong with the rule, an [*OptionError], or nil.
+// Err returns the error of an invalid rule, an [*OptionError], or nil.
 func (r Rule) Err() error {
 	l := r.Layout()
 	if l.Algorithm != 0 {
