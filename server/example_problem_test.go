@@ -64,11 +64,11 @@ func ExampleOptions_pages() {
 		log.Fatal(err)
 	}
 	srv.HandleFunc("GET /orders", func(_ http.ResponseWriter, req *server.Request) error {
-		_, err := session.RequireUser(req.Context())
+		_, err := session.RequireUser(req)
 		return err
 	})
 	srv.HandleFunc("POST /login", func(w http.ResponseWriter, req *server.Request) error {
-		path, found, err := next.Take(req.Context())
+		path, found, err := next.Take(req)
 		if !found {
 			path = "/"
 		}

@@ -30,7 +30,7 @@ func ExamplePrefetch() {
 		if err != nil {
 			return err
 		}
-		a, err := account.Get(req.Context())
+		a, err := account.Get(req)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func ExampleRequire() {
 		Vary: []string{"Authorization"},
 	})
 	srv.HandleFunc("GET /account", func(w http.ResponseWriter, req *server.Request) error {
-		u, err := user.Get(req.Context()) // costs nothing
+		u, err := user.Get(req) // costs nothing
 		if err != nil {
 			return err
 		}

@@ -87,7 +87,7 @@ func Example() {
 		},
 	})
 	srv.HandleFunc("GET /hello/{name}", func(w http.ResponseWriter, req *server.Request) error {
-		hello, err := greeting.Get(req.Context())
+		hello, err := greeting.Get(req)
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ func ExampleSession_Bind() {
 		return req.Session().Bind("42")
 	})
 	srv.HandleFunc("GET /me", func(_ http.ResponseWriter, req *server.Request) error {
-		user, err := session.RequireUser(req.Context())
+		user, err := session.RequireUser(req)
 		if err != nil {
 			return err
 		}
@@ -65,12 +65,12 @@ func ExampleField() {
 	}
 	srv.HandleFunc("POST /cart", func(_ http.ResponseWriter, req *server.Request) error {
 		// Two requests at once add both of their items.
-		return cart.Update(req.Context(), func(items []string) ([]string, error) {
+		return cart.Update(req, func(items []string) ([]string, error) {
 			return append(items, req.URL.Query().Get("item")), nil
 		})
 	})
 	srv.HandleFunc("GET /cart", func(_ http.ResponseWriter, req *server.Request) error {
-		items, err := cart.Get(req.Context())
+		items, err := cart.Get(req)
 		fmt.Println(items)
 		return err
 	})
@@ -119,11 +119,11 @@ func ExampleFlash() {
 		return
 	}
 	srv.HandleFunc("POST /save", func(_ http.ResponseWriter, req *server.Request) error {
-		return errors.Join(notice.Set(req.Context(), "Saved."), saves.Add(req.Context(), 1))
+		return errors.Join(notice.Set(req, "Saved."), saves.Add(req, 1))
 	})
 	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-		text, ok, err := notice.Take(req.Context())
-		n, err2 := saves.Get(req.Context())
+		text, ok, err := notice.Take(req)
+		n, err2 := saves.Get(req)
 		fmt.Printf("%q %v %d\n", text, ok, n)
 		return errors.Join(err, err2)
 	})

@@ -43,6 +43,7 @@ func main() {
 var (
 	visits  = session.NewCounter("visits")
 	account = reqctx.NewKey[string]("account")
+	profile = ratelimit.NewPolicy("profile", ratelimit.ByIP(), ratelimit.PerMinute(5))
 )
 
 // newServer returns a server whose requests are logged by log.
@@ -51,7 +52,7 @@ func newServer(log *slog.Logger) (*server.Server, error) {
 		Logger:     log,
 		Observers:  []server.Observer{newAccessLog(log)},
 		Session:    session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, to try it out
-		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("profile", ratelimit.ByIP(), ratelimit.PerMinute(5))},
+		RateLimits: []*ratelimit.Policy{profile},
 	})
 	if err != nil {
 		return nil, err
@@ -61,19 +62,16 @@ func newServer(log *slog.Logger) (*server.Server, error) {
 		return fmt.Sprintf("visitor, seen %d times", n), err
 	}})
 	srv.HandleFunc("GET /profile", func(w http.ResponseWriter, req *server.Request) error {
-		if err := req.RateLimit().Require(); err != nil {
-			return err
-		}
-		text, err := account.Get(req.Context())
+		text, err := account.Get(req)
 		if err != nil {
 			return err
 		}
-		if err := visits.Add(req.Context(), 1); err != nil {
+		if err := visits.Add(req, 1); err != nil {
 			return err
 		}
 		_, err = fmt.Fprintln(w, text)
 		return err
-	})
+	}, server.Require(profile))
 	srv.HandleFunc("GET /fast", func(w http.ResponseWriter, _ *server.Request) error {
 		_, err := fmt.Fprintln(w, "nothing was resolved")
 		return err

@@ -165,7 +165,7 @@ func TestEnds(t *testing.T) {
 	handle("/wait", func(_ http.ResponseWriter, req *server.Request) error {
 		close(entered)
 		<-req.Context().Done()
-		return context.Cause(req.Context())
+		return context.Cause(req)
 	})
 	handle("/hijack", func(w http.ResponseWriter, _ *server.Request) error {
 		conn, _, err := http.NewResponseController(w).Hijack()

@@ -74,7 +74,7 @@ func newHandler() (http.Handler, error) {
 }
 
 func listNotes(w http.ResponseWriter, req *server.Request) error {
-	all, err := notes.Get(req.Context())
+	all, err := notes.Get(req)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func addNote(w http.ResponseWriter, req *server.Request) error {
 	if err != nil {
 		return err
 	}
-	all, err := notes.Get(req.Context())
+	all, err := notes.Get(req)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func addNote(w http.ResponseWriter, req *server.Request) error {
 		all = map[string]string{}
 	}
 	all[name] = text
-	if err := notes.Set(req.Context(), all); err != nil {
+	if err := notes.Set(req, all); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -54,10 +54,10 @@ func newServer(app string) (*server.Server, error) {
 		AllowCredentials: true, // the session's cookie
 	}).Handler)
 	srv.HandleFunc("POST /visits", func(w http.ResponseWriter, req *server.Request) error {
-		if err := visits.Add(req.Context(), 1); err != nil {
+		if err := visits.Add(req, 1); err != nil {
 			return err
 		}
-		n, err := visits.Get(req.Context())
+		n, err := visits.Get(req)
 		if err != nil {
 			return err
 		}

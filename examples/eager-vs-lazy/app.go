@@ -16,7 +16,10 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-var comments = session.NewCounter("comments")
+var (
+	comments = session.NewCounter("comments")
+	perUser  = ratelimit.NewPolicy("user", ratelimit.ByIP(), ratelimit.PerMinute(1_000_000))
+)
 
 // newServer returns the application. Its handlers are the same under the middleware, where they find
 // what they read resolved.
@@ -24,7 +27,7 @@ func newServer(st *stores) (*server.Server, error) {
 	srv, err := server.New(server.Options{
 		SessionStore:   sessions{st.sessions, st},
 		RateLimitStore: limits{st.limits, st},
-		RateLimits:     []*ratelimit.Policy{ratelimit.NewPolicy("user", ratelimit.ByIP(), ratelimit.PerMinute(1_000_000))},
+		RateLimits:     []*ratelimit.Policy{perUser},
 	})
 	if err != nil {
 		return nil, err
@@ -43,47 +46,35 @@ func newServer(st *stores) (*server.Server, error) {
 		return err
 	})
 	srv.HandleFunc("GET /search", func(w http.ResponseWriter, req *server.Request) error {
-		if err := req.RateLimit().Require(); err != nil {
-			return err
-		}
 		q, err := req.Params().Query().String("q")
 		if err != nil {
 			return err
 		}
 		_, err = fmt.Fprintln(w, "nothing found for", q)
 		return err
-	})
+	}, server.Require(perUser))
 	srv.HandleFunc("POST /comments", func(w http.ResponseWriter, req *server.Request) error {
-		if err := req.RateLimit().Require(); err != nil {
-			return err
-		}
 		text, err := req.Params().Form().String("text")
 		if err != nil {
 			return err
 		}
-		if err := comments.Add(req.Context(), 1); err != nil {
+		if err := comments.Add(req, 1); err != nil {
 			return err
 		}
 		_, err = fmt.Fprintln(w, "you wrote:", text)
 		return err
-	})
+	}, server.Require(perUser))
 	return srv, nil
 }
 
-// loadSession, parseParams and takeLimit do their work for each request, since one of the handlers
-// might need it.
-func loadSession(next http.Handler) http.Handler {
-	return before(next, func(r *http.Request) error {
-		s, err := session.From(r.Context())
-		if err == nil {
-			_, err = s.Exists()
-		}
-		return err
-	})
-}
+// These middlewares do their work for each request, since one of the handlers might need it.
+var (
+	loadSession = server.Requiring(session.Loaded)
+	takeLimit   = server.Requiring(perUser)
+)
 
 func parseParams(next http.Handler) http.Handler {
-	return before(next, func(r *http.Request) error {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, err := params.Of(r)
 		if err == nil {
 			_, err = p.Query().StringOr("q", "")
@@ -91,24 +82,7 @@ func parseParams(next http.Handler) http.Handler {
 		if err == nil && r.ContentLength != 0 {
 			_, err = p.Form().StringOr("text", "")
 		}
-		return err
-	})
-}
-
-func takeLimit(next http.Handler) http.Handler {
-	return before(next, func(r *http.Request) error {
-		limit, err := ratelimit.From(r.Context())
-		if err == nil {
-			err = limit.Require()
-		}
-		return err
-	})
-}
-
-// before returns a handler that calls do before next, and answers its error instead.
-func before(next http.Handler, do func(r *http.Request) error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := do(r); err != nil {
+		if err != nil {
 			server.WriteError(w, r, err)
 			return
 		}

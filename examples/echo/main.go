@@ -43,7 +43,7 @@ func newHandler() (http.Handler, error) {
 	e := echo.New()
 	e.HTTPErrorHandler = writeError
 	e.Use(pathValues)
-	e.GET("/books/:id", book)
+	e.GET("/books/:id", book, echo.WrapMiddleware(server.Requiring(Books)))
 	return srv.Wrap(e), nil
 }
 
@@ -67,9 +67,6 @@ func writeError(err error, c echo.Context) {
 }
 
 func book(c echo.Context) error {
-	if err := Books.Require(c.Request().Context()); err != nil {
-		return err
-	}
 	p, err := params.Of(c.Request())
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func newHandler() (http.Handler, error) {
 	}
 	r := gin.New()
 	r.Use(pathValues)
-	r.GET("/books/:id", handle(showBook))
+	r.GET("/books/:id", requiring(Books), handle(showBook))
 	return srv.Wrap(r), nil
 }
 
@@ -62,10 +62,18 @@ func handle(h func(c *gin.Context) error) gin.HandlerFunc {
 	}
 }
 
-func showBook(c *gin.Context) error {
-	if err := Books.Require(c.Request.Context()); err != nil {
-		return err
+// requiring answers requests that do not meet the requirements.
+func requiring(items ...server.Requirement) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		met := false
+		next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { met = true })
+		if server.Requiring(items...)(next).ServeHTTP(c.Writer, c.Request); !met {
+			c.Abort()
+		}
 	}
+}
+
+func showBook(c *gin.Context) error {
 	p, err := params.Of(c.Request)
 	if err != nil {
 		return err

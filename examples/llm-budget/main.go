@@ -81,7 +81,7 @@ func newServer() (*server.Server, error) {
 }
 
 func (b *budget) complete(w http.ResponseWriter, req *server.Request) error {
-	name, err := user.Get(req.Context())
+	name, err := user.Get(req)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (b *budget) complete(w http.ResponseWriter, req *server.Request) error {
 		return server.Errorf(http.StatusBadRequest, "max_tokens must be from 1 to 4000.")
 	}
 	used := countTokens(prompt)
-	reserved, err := b.reserver.Reserve(req.Context(), "tokens:"+name, used+int64(most))
+	reserved, err := b.reserver.Reserve(req, "tokens:"+name, used+int64(most))
 	if err != nil {
 		return err // also ratelimit.ErrTooLarge, a 400: it can never pass
 	}
@@ -105,8 +105,8 @@ func (b *budget) complete(w http.ResponseWriter, req *server.Request) error {
 		return err // a 429; it may pass sooner than Retry-After, when a running answer settles
 	}
 	// If the process dies before it settles, the whole estimate stays charged.
-	defer func() { settle(req.Context(), name, reserved, used) }()
-	for word := range generate(req.Context(), most) {
+	defer func() { settle(req, name, reserved, used) }()
+	for word := range generate(req, most) {
 		used++ // the model has generated it, whether the client gets it or not
 		if _, err := io.WriteString(w, word+" "); err != nil {
 			return err
@@ -133,11 +133,11 @@ func settle(ctx context.Context, name string, reserved *reservation.Reservation,
 
 // show shows what is left. Peek charges nothing.
 func (b *budget) show(w http.ResponseWriter, req *server.Request) error {
-	name, err := user.Get(req.Context())
+	name, err := user.Get(req)
 	if err != nil {
 		return err
 	}
-	left, err := b.limiter.Peek(req.Context(), "tokens:"+name, 1)
+	left, err := b.limiter.Peek(req, "tokens:"+name, 1)
 	if err != nil {
 		return err
 	}

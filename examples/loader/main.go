@@ -73,7 +73,7 @@ type list struct {
 
 // listNaively queries each author by itself, also one who was queried before.
 func listNaively(w http.ResponseWriter, req *server.Request) error {
-	d, err := db.Get(req.Context())
+	d, err := db.Get(req)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func listNaively(w http.ResponseWriter, req *server.Request) error {
 
 // listPosts queries all authors at once.
 func listPosts(w http.ResponseWriter, req *server.Request) error {
-	d, err := db.Get(req.Context())
+	d, err := db.Get(req)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func listPosts(w http.ResponseWriter, req *server.Request) error {
 	for i, p := range posts {
 		ids[i] = p.AuthorID
 	}
-	names, err := author.GetAll(req.Context(), ids)
+	names, err := author.GetAll(req, ids)
 	if err != nil {
 		return err
 	}

@@ -1,18 +1,20 @@
 // Parallel is a page that needs two slow properties: the weather takes 300 ms, the news 500 ms. One
-// route reads them one after another, one resolves them in parallel, and one prefetches them. The
-// program prints how long each request took.
+// route reads them one after another, one resolves them in parallel, one prefetches them, and one
+// requires them. The program prints how long each request took.
 //
 //	go run ./examples/parallel
 //
 //	curl http://127.0.0.1:8080/sequential
 //	curl http://127.0.0.1:8080/parallel
 //	curl http://127.0.0.1:8080/prefetched
+//	curl http://127.0.0.1:8080/required
 //
 // It prints:
 //
 //	/sequential took 800ms
 //	/parallel took 500ms
 //	/prefetched took 500ms
+//	/required took 500ms
 package main
 
 import (
@@ -67,16 +69,18 @@ func newServer(out io.Writer) (*server.Server, error) {
 	})
 	// The handler is that of /sequential. The route names what it reads, and starts that first.
 	srv.HandleFunc("GET /prefetched", showPage, server.Prefetch(weather, news))
+	// This route answers with the error of one of them in place of the handler.
+	srv.HandleFunc("GET /required", showPage, server.Require(weather, news))
 	return srv, nil
 }
 
 // showPage reads the properties one after another: what is not there yet, it waits for.
 func showPage(w http.ResponseWriter, req *server.Request) error {
-	sky, err := weather.Get(req.Context())
+	sky, err := weather.Get(req)
 	if err != nil {
 		return err
 	}
-	headlines, err := news.Get(req.Context())
+	headlines, err := news.Get(req)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ func TestTimes(t *testing.T) {
 		"/sequential": "800ms",
 		"/parallel":   "500ms",
 		"/prefetched": "500ms",
+		"/required":   "500ms",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var out strings.Builder

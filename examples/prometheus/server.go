@@ -17,6 +17,7 @@ var (
 	name    = session.NewField[string]("name")
 	visits  = session.NewCounter("visits")
 	account = reqctx.NewKey[string]("account")
+	profile = ratelimit.NewPolicy("profile", ratelimit.ByHeader("X-Api-Key"), ratelimit.PerMinute(5))
 )
 
 // newServer returns a server whose requests are measured.
@@ -30,7 +31,7 @@ func newServer(st *stores, meters *sdkmetric.MeterProvider) (*server.Server, err
 		Session:        session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, to try it out
 		SessionStore:   st.sessions,
 		RateLimitStore: st.limits,
-		RateLimits:     []*ratelimit.Policy{ratelimit.NewPolicy("profile", ratelimit.ByHeader("X-Api-Key"), ratelimit.PerMinute(5))},
+		RateLimits:     []*ratelimit.Policy{profile},
 	})
 	if err != nil {
 		return nil, err
@@ -44,22 +45,19 @@ func newServer(st *stores, meters *sdkmetric.MeterProvider) (*server.Server, err
 		return "account of " + user, err
 	}})
 	srv.HandleFunc("GET /users/{name}", func(_ http.ResponseWriter, req *server.Request) error {
-		return name.Set(req.Context(), req.PathValue("name"))
+		return name.Set(req, req.PathValue("name"))
 	})
 	srv.HandleFunc("GET /profile", func(w http.ResponseWriter, req *server.Request) error {
-		if err := req.RateLimit().Require(); err != nil {
-			return err
-		}
-		text, err := account.Get(req.Context())
+		text, err := account.Get(req)
 		if err != nil {
 			return err
 		}
-		if err := visits.Add(req.Context(), 1); err != nil {
+		if err := visits.Add(req, 1); err != nil {
 			return err
 		}
 		_, err = fmt.Fprintln(w, text)
 		return err
-	})
+	}, server.Require(profile))
 	srv.HandleFunc("GET /fast", func(w http.ResponseWriter, _ *server.Request) error {
 		_, err := fmt.Fprintln(w, "nothing was resolved")
 		return err

@@ -55,7 +55,7 @@ func newServer() (*server.Server, error) {
 	}
 	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
 		_, err := fmt.Fprintf(w, "client: %v, X-Forwarded-For: %s\n",
-			client(req.Context(), req.Request), req.Header.Get("X-Forwarded-For"))
+			client(req, req.Request), req.Header.Get("X-Forwarded-For"))
 		return err
 	})
 	return srv, nil

@@ -71,7 +71,7 @@ func search(w http.ResponseWriter, req *server.Request) error {
 	if err != nil {
 		return err
 	}
-	limit, err := Search.Take(req.Context())
+	limit, err := Search.Take(req)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func search(w http.ResponseWriter, req *server.Request) error {
 
 // slowDown shows how long to wait. Peek charges nothing.
 func slowDown(w http.ResponseWriter, req *server.Request) error {
-	limit, err := Search.Peek(req.Context())
+	limit, err := Search.Peek(req)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func slowDown(w http.ResponseWriter, req *server.Request) error {
 
 // countSearches shows the searches of the last 20 seconds and charges nothing.
 func countSearches(w http.ResponseWriter, req *server.Request) error {
-	n, err := Search.CountIn(req.Context(), 20*time.Second)
+	n, err := Search.CountIn(req, 20*time.Second)
 	if err != nil {
 		return err
 	}
@@ -123,17 +123,17 @@ func login(w http.ResponseWriter, req *server.Request) error {
 }
 
 func showUser(w http.ResponseWriter, req *server.Request) error {
-	name, err := User.Get(req.Context())
+	name, err := User.Get(req)
 	if err != nil {
 		return err
 	}
 	if name == "" {
 		return server.Errorf(http.StatusUnauthorized, "You are not logged in. POST user=NAME to /login.")
 	}
-	if err := visits.Add(req.Context(), 1); err != nil {
+	if err := visits.Add(req, 1); err != nil {
 		return err
 	}
-	n, err := visits.Get(req.Context())
+	n, err := visits.Get(req)
 	if err != nil {
 		return err
 	}

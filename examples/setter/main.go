@@ -64,14 +64,14 @@ func setTheme(w http.ResponseWriter, req *server.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := theme.Set(req.Context(), v); err != nil { // or req.Set("theme", v), by name
+	if err := theme.Set(req, v); err != nil { // or req.Set("theme", v), by name
 		return err
 	}
 	return showTheme(w, req) // loads nothing: the property has the value
 }
 
 func showTheme(w http.ResponseWriter, req *server.Request) error {
-	v, err := theme.Get(req.Context())
+	v, err := theme.Get(req)
 	if err != nil {
 		return err
 	}

@@ -98,30 +98,28 @@ func newServer(st stores) (*server.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	perSecond := ratelimit.Throttle(time.Second)
+	perSecond := ratelimit.NewPolicy("tokens", ratelimit.ByIP(), ratelimit.Throttle(time.Second))
 	srv, err := server.New(server.Options{
 		RateLimitStore: st.counters,
-		RateLimits:     []*ratelimit.Policy{ratelimit.NewPolicy("tokens", ratelimit.ByIP(), perSecond)},
+		RateLimits:     []*ratelimit.Policy{perSecond},
 	})
 	if err != nil {
 		return nil, err
 	}
-	srv.HandleFunc("POST /tokens", func(w http.ResponseWriter, req *server.Request) error { return issueToken(w, req, tokens) })
+	srv.HandleFunc("POST /tokens", func(w http.ResponseWriter, req *server.Request) error { return issueToken(w, req, tokens) },
+		server.Require(perSecond))
 	srv.HandleFunc("GET /spawn_vm", func(w http.ResponseWriter, req *server.Request) error { return spawnMachine(w, req, tokens) })
 	return srv, nil
 }
 
 // issueToken issues a token for a machine of a size. The token lasts for half a minute.
 func issueToken(w http.ResponseWriter, req *server.Request, tokens *coord.Tokens) error {
-	if err := req.RateLimit().Require(); err != nil {
-		return err
-	}
 	size, err := req.Params().Form().String("size")
 	if err != nil {
 		return err
 	}
 	id := coord.NewID()
-	if err := tokens.Issue(req.Context(), id, []byte(size), 30*time.Second); err != nil {
+	if err := tokens.Issue(req, id, []byte(size), 30*time.Second); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(w, id)
@@ -135,7 +133,7 @@ func spawnMachine(w http.ResponseWriter, req *server.Request, tokens *coord.Toke
 	if err != nil {
 		return err
 	}
-	token, err := tokens.Use(req.Context(), id, req.RemoteAddr)
+	token, err := tokens.Use(req, id, req.RemoteAddr)
 	if err != nil {
 		return err
 	}

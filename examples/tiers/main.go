@@ -84,18 +84,21 @@ func rulesFor(ctx context.Context, _ *http.Request) ([]ratelimit.Rule, error) {
 	return plans[c.Plan], nil
 }
 
+// api limits each caller by its plan, and requests without a key by their address.
+var api = &ratelimit.Policy{
+	Name: "api",
+	Key: ratelimit.ByProperty(caller, func(c *customer) string {
+		if c == nil {
+			return "" // no key: the Fallback counts the request
+		}
+		return c.ID
+	}),
+	Fallback: ratelimit.ByIP(),
+	RulesFor: rulesFor,
+}
+
 func newServer() (*server.Server, error) {
-	srv, err := server.New(server.Options{RateLimits: []*ratelimit.Policy{{
-		Name: "api",
-		Key: ratelimit.ByProperty(caller, func(c *customer) string {
-			if c == nil {
-				return "" // no key: the Fallback counts the request
-			}
-			return c.ID
-		}),
-		Fallback: ratelimit.ByIP(),
-		RulesFor: rulesFor,
-	}}})
+	srv, err := server.New(server.Options{RateLimits: []*ratelimit.Policy{api}})
 	if err != nil {
 		return nil, err
 	}
@@ -103,22 +106,19 @@ func newServer() (*server.Server, error) {
 		Resolve: findCaller,
 		Vary:    []string{"X-Api-Key"}, // caches must not answer one customer with another's response
 	})
-	srv.HandleFunc("GET /report", showReport)
+	// The policy finds the caller first, so that an invalid key is its error.
+	srv.HandleFunc("GET /report", showReport, server.Require(api))
 	srv.HandleFunc("GET /quota", showQuota)
 	return srv, nil
 }
 
-func showReport(w http.ResponseWriter, req *server.Request) error {
-	// Require finds the caller first, so that an invalid key is its error.
-	if err := req.RateLimit().Require(); err != nil {
-		return err
-	}
+func showReport(w http.ResponseWriter, _ *server.Request) error {
 	return server.WriteJSON(w, http.StatusOK, map[string]int{"sales": 42})
 }
 
 // showQuota shows what is left of each rule. Peek charges nothing.
 func showQuota(w http.ResponseWriter, req *server.Request) error {
-	quota, err := req.RateLimit().Peek()
+	quota, err := api.Peek(req)
 	if err != nil {
 		return err
 	}

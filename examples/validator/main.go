@@ -61,7 +61,7 @@ func newServer() (*server.Server, error) {
 		return nil, err
 	}
 	srv.HandleFunc("POST /orders/{region}", func(w http.ResponseWriter, req *server.Request) error {
-		o, err := params.Bind[order](req.Context())
+		o, err := params.Bind[order](req)
 		if err != nil {
 			return err
 		}

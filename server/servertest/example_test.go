@@ -24,7 +24,7 @@ func newApp() (*server.Server, error) {
 		Resolve: func(context.Context) (string, error) { return "", errors.New("no database in a test") },
 	})
 	srv.HandleFunc("GET /account", func(w http.ResponseWriter, req *server.Request) error {
-		name, err := account.Get(req.Context())
+		name, err := account.Get(req)
 		if err != nil {
 			return err
 		}

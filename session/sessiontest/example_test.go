@@ -17,7 +17,7 @@ func newServer() *server.Server {
 		panic(err)
 	}
 	srv.HandleFunc("GET /me", func(w http.ResponseWriter, req *server.Request) error {
-		user, err := session.RequireUser(req.Context())
+		user, err := session.RequireUser(req)
 		if err != nil {
 			return err
 		}
