@@ -95,7 +95,7 @@ func yieldAtLeastOnce(size func() int) {
 func (b *Batch[K, V]) Get(ctx context.Context, key K) (val V, err error) {
 	if c := b.lookup(key); c != nil {
 		if r := c.res.Load(); r != nil {
-			return pick(r, b.scope, key)
+			return pick(r, key)
 		}
 	}
 	vals, err := b.GetAll(ctx, []K{key})
@@ -111,8 +111,8 @@ func (b *Batch[K, V]) Get(ctx context.Context, key K) (val V, err error) {
 // The error of GetAll is that of the first key that has one. It is [ErrMissing] if the
 // function returned no value for the key; see [OrElse]. A panic of the function is a panic
 // of every caller that waits for it, with a [*PanicError]. If ctx ends first, GetAll
-// returns [context.Cause], and the call goes on for the others. GetAll panics if a key
-// cannot be hashed.
+// returns [context.Cause], and the call goes on for the others. It returns the cause of a
+// ctx that has ended even if all values are there. GetAll panics if a key cannot be hashed.
 func (b *Batch[K, V]) GetAll(ctx context.Context, keys []K) ([]V, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -123,17 +123,21 @@ func (b *Batch[K, V]) GetAll(ctx context.Context, keys []K) ([]V, error) {
 	caller, inline := Current(ctx), b.scope.outlivedBy(ctx)
 	vals := make([]V, len(keys))
 	var failed error
-	for i, w := range b.ask(ctx, caller, inline, keys) {
+	var panicked *result[map[K]V]
+	for i, w := range b.ask(ctx, caller, inline, keys) { // all of them, because ask has joined them
 		r, err := w.wait(ctx, caller, inline)
 		for isCycleOfSeveral(err) {
 			r, err = b.joinAnew(ctx, inline, keys[i]).wait(ctx, caller, inline)
 		}
-		if err == nil {
-			vals[i], err = pick(r, b.scope, keys[i])
+		if err == nil && r.panics != nil {
+			panicked = cmp.Or(panicked, r)
+		} else if err == nil {
+			vals[i], err = pick(r, keys[i])
 		}
-		if failed == nil { // the loop goes on, because ask has joined all calls
-			failed = err
-		}
+		failed = cmp.Or(failed, err)
+	}
+	if panicked != nil {
+		_, failed = panicked.deliver(b.scope)
 	}
 	if failed != nil {
 		return nil, failed
@@ -149,14 +153,12 @@ func (b *Batch[K, V]) lookup(key K) *batchCall[K, V] {
 	return b.calls[key]
 }
 
-// ask joins the calls that load keys, and starts the one that this caller has begun.
+// ask joins the calls that load keys. If it has begun one, it collects for that and starts it.
 func (b *Batch[K, V]) ask(ctx context.Context, caller *Flight, inline bool, keys []K) []valueWait[map[K]V] {
-	waits, begun := b.join(ctx, inline, keys)
-	if begun != nil {
-		b.collect(begun)
-	}
+	waits := b.join(ctx, inline, keys)
 	for i := range waits {
 		if w := &waits[i]; w.start {
+			b.collect()
 			w.flight.Start(caller, inline)
 			w.start = false
 		}
@@ -164,53 +166,57 @@ func (b *Batch[K, V]) ask(ctx context.Context, caller *Flight, inline bool, keys
 	return waits
 }
 
-// join joins the calls that load keys. It adds keys without a call to the call that
-// collects. If there is none it begins one, which the caller has to collect for and start.
-func (b *Batch[K, V]) join(ctx context.Context, inline bool, keys []K) (waits []valueWait[map[K]V], begun *batchCall[K, V]) {
-	waits = make([]valueWait[map[K]V], len(keys))
+// join joins the calls that load keys. It adds a key without a call, or with one that was abandoned
+// or not kept, to the call that collects. If there is none it begins one, for the caller to start.
+func (b *Batch[K, V]) join(ctx context.Context, inline bool, keys []K) []valueWait[map[K]V] {
+	waits := make([]valueWait[map[K]V], len(keys))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, key := range keys {
-		c := b.calls[key]
-		if c == nil {
-			if b.collecting == nil {
-				begun = b.newCall()
-				b.collecting = begun
+		if c := b.calls[key]; c != nil {
+			c.mu.Lock()
+			w, ok := c.joinPresent(true)
+			c.mu.Unlock()
+			if ok {
+				waits[i] = w
+				continue
 			}
-			c = b.collecting
-			c.keys = append(c.keys, key)
-			b.calls[key] = c
 		}
+		if b.collecting == nil {
+			b.collecting = b.newCall()
+		}
+		c := b.collecting
+		c.keys = append(c.keys, key)
+		b.calls[key] = c
 		waits[i] = c.join(ctx, inline, true)
 	}
-	return waits, begun
+	return waits
 }
 
 // joinAnew joins a new call that loads only key.
 func (b *Batch[K, V]) joinAnew(ctx context.Context, inline bool, key K) valueWait[map[K]V] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := b.newCall()
-	c.keys = []K{key}
+	c := b.newCall(key)
 	b.calls[key] = c
 	return c.join(ctx, inline, true)
 }
 
-// collect lets other callers add keys to c, and then closes it to them.
-func (b *Batch[K, V]) collect(c *batchCall[K, V]) {
+// collect lets other callers add keys to the call that collects, and then closes it to them.
+func (b *Batch[K, V]) collect() {
 	b.yield(func() int {
 		b.mu.RLock()
 		defer b.mu.RUnlock()
-		return len(c.keys)
+		return len(b.collecting.keys)
 	})
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.collecting = nil
 }
 
-func (b *Batch[K, V]) newCall() *batchCall[K, V] {
+func (b *Batch[K, V]) newCall(keys ...K) *batchCall[K, V] {
 	c := new(batchCall[K, V])
-	c.scope, c.name = b.scope, b.name
+	c.scope, c.name, c.keys = b.scope, b.name, keys
 	c.fn = func(ctx context.Context) (map[K]V, error) {
 		if b.scope == nil {
 			defer b.forget(c)
@@ -231,13 +237,12 @@ func (b *Batch[K, V]) forget(c *batchCall[K, V]) {
 	}
 }
 
-// pick returns the value for key from the outcome of a call.
-func pick[K comparable, V any](r *result[map[K]V], s *Scope, key K) (val V, err error) {
-	found, err := r.deliver(s)
-	if err != nil {
-		return val, err
+// pick returns the value for key from the outcome of a call that has not panicked.
+func pick[K comparable, V any](r *result[map[K]V], key K) (val V, err error) {
+	if r.err != nil {
+		return val, r.err
 	}
-	val, ok := found[key]
+	val, ok := r.val[key]
 	if !ok {
 		return val, fmt.Errorf("%w: %v", ErrMissing, key)
 	}

@@ -121,6 +121,49 @@ func TestBatchPanicReachesAll(t *testing.T) {
 	})
 }
 
+// A caller that one call panics for still waits for its others, or leaves them.
+func TestGetAllLeavesAllItsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cause error
+		b := lazy.NewBatch(func(ctx context.Context, keys []int) (map[int]int, error) {
+			if keys[0] == 1 {
+				<-time.After(time.Second)
+				panic(errBoom)
+			}
+			cause = pause(ctx, time.Hour)
+			return nil, cause
+		})
+		go catch(func() { _, _ = b.Get(t.Context(), 1) })
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var p *lazy.PanicError
+		require.ErrorAs(t, catch(func() { _, _ = b.GetAll(ctx, []int{1, 2}) }).(error), &p)
+		require.ErrorIs(t, p, errBoom)
+		<-time.After(2 * time.Hour)
+		require.EqualError(t, cause, "lazy: every waiter left")
+	})
+}
+
+// GetAll raises a panic rather than returning the error of an earlier key.
+func TestGetAllWithAnErrorAndAPanic(t *testing.T) {
+	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
+		b := lazy.BatchIn(s, "", func(_ context.Context, keys []int) (map[int]int, error) {
+			<-time.After(time.Duration(keys[0]) * time.Second)
+			if keys[0] == 1 {
+				return nil, errBoom
+			}
+			panic(keys[0])
+		})
+		for key := range 3 {
+			go catch(func() { _, _ = b.Get(ctx, key+1) })
+			synctest.Wait()
+		}
+		p, _ := catch(func() { _, _ = b.GetAll(ctx, []int{1, 2, 3}) }).(*lazy.PanicError)
+		require.Equal(t, 2, p.Value)
+	})
+}
+
 // A panic that no Get is left for is an error of the scope's Close.
 func TestBatchPanicAfterAllHaveLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -280,9 +323,9 @@ func TestBatchOfAClosedScope(t *testing.T) {
 // A call that fails with a cancellation of its own is not kept.
 func TestBatchForgetsItsOwnCancellation(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
-		calls := 0
+		var calls [][]int
 		b := gatheringIn(s, func(_ context.Context, keys []int) (map[int]int, error) {
-			if calls++; calls == 1 {
+			if calls = append(calls, keys); len(calls) == 1 {
 				return nil, context.DeadlineExceeded
 			}
 			return map[int]int{1: 1, 2: 2, 3: 3}, nil
@@ -292,6 +335,34 @@ func TestBatchForgetsItsOwnCancellation(t *testing.T) {
 		got, err := b.GetAll(ctx, []int{3, 2, 1})
 		require.NoError(t, err)
 		require.Equal(t, []int{3, 2, 1}, got)
+		require.Equal(t, [][]int{{1, 2}, {3, 2, 1}}, calls, "what is tried again is in the same call as the rest")
+	})
+}
+
+// A call that all have left, but that goes on, is not in the way of the next.
+func TestBatchAfterAnAbandonedCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		b := gathering(func(context.Context, []int) (map[int]int, error) {
+			n := calls.Add(1)
+			<-time.After(time.Minute)
+			return map[int]int{1: int(n)}, nil
+		})
+		leaves, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		_, err := b.Get(leaves, 1)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		var wg sync.WaitGroup
+		for range 2 { // the second one asks when the abandoned call has returned
+			wg.Go(func() {
+				got, err := b.Get(t.Context(), 1)
+				assert.NoError(t, err)
+				assert.Equal(t, 2, got)
+			})
+			<-time.After(59*time.Second + time.Millisecond)
+		}
+		wg.Wait()
+		require.EqualValues(t, 2, calls.Load())
 	})
 }
 

@@ -85,8 +85,8 @@ func (v *Value[T]) get(ctx context.Context) (val T, err error) {
 	if ctx.Err() != nil {
 		return val, context.Cause(ctx)
 	}
-	inline := v.scope.outlivedBy(ctx)
-	r, err := v.join(ctx, inline, true).wait(ctx, Current(ctx), inline)
+	caller, inline := Current(ctx), v.scope.outlivedBy(ctx) // before join: they call methods of ctx
+	r, err := v.join(ctx, inline, true).wait(ctx, caller, inline)
 	if err != nil {
 		return val, err
 	}
@@ -154,16 +154,22 @@ func (v *Value[T]) Name() string {
 	return funcName(v.fn)
 }
 
-// join returns what a caller with ctx waits for. With wait the caller is added to the
-// waiters of the computation.
+// joinPresent returns what a caller waits for, if the outcome or a computation is there. With wait
+// the caller is added to the waiters of the computation. v.mu is held.
+func (v *Value[T]) joinPresent(wait bool) (w valueWait[T], ok bool) {
+	if r := v.res.Load(); r != nil {
+		return valueWait[T]{kept: r}, true
+	}
+	f := v.flight
+	return valueWait[T]{flight: f}, f != nil && (!wait || f.join())
+}
+
+// join is joinPresent, or else begins a computation for a caller with ctx.
 func (v *Value[T]) join(ctx context.Context, inline, wait bool) valueWait[T] {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if r := v.res.Load(); r != nil {
-		return valueWait[T]{kept: r}
-	}
-	if f := v.flight; f != nil && (!wait || f.join()) {
-		return valueWait[T]{flight: f}
+	if w, ok := v.joinPresent(wait); ok {
+		return w
 	}
 	if v.fn == nil {
 		return valueWait[T]{kept: &result[T]{err: errNoFunc}}
