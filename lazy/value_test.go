@@ -36,6 +36,27 @@ func TestGetWithAnEndedContext(t *testing.T) {
 	})
 }
 
+// panicky is a context whose Value panics.
+type panicky struct{ context.Context }
+
+func (panicky) Value(any) any { panic(errBoom) }
+
+// A caller whose context panics has begun nothing that others would wait for.
+func TestGetWithAContextThatPanics(t *testing.T) {
+	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
+		v := lazy.New(slow(0, 1))
+		if s != nil {
+			v = lazy.In(s, slow(0, 1))
+		}
+		require.Equal(t, errBoom, catch(func() { _, _ = v.Get(panicky{ctx}) }))
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		got, err := v.Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, 1, got)
+	})
+}
+
 func TestPeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := lazy.New(slow(time.Second, 1))
