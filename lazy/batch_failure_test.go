@@ -140,7 +140,7 @@ func TestGetAllLeavesAllItsCalls(t *testing.T) {
 		var p *lazy.PanicError
 		require.ErrorAs(t, catch(func() { _, _ = b.GetAll(ctx, []int{1, 2}) }).(error), &p)
 		require.ErrorIs(t, p, errBoom)
-		<-time.After(2 * time.Hour)
+		synctest.Wait()
 		require.EqualError(t, cause, "lazy: every waiter left")
 	})
 }

@@ -82,9 +82,8 @@ func (s *Scope) Cancel() {
 }
 
 // Close cancels the scope's context as Cancel does, and waits for all computations to
-// return. It returns the errors of tasks and the panics that reached no Get, joined.
-// A second Close waits, too, and returns the same. The search for cycles does not see
-// that Close waits.
+// return. It returns the errors of tasks and the panics that reached no Get, joined. A second
+// Close waits, too, and returns the same. The search for cycles does not see that Close waits.
 func (s *Scope) Close() error {
 	s.mu.Lock()
 	if !s.closed && s.running == 0 {

@@ -352,6 +352,33 @@ func TestCommitRemovesTheCookiesOfAFailure(t *testing.T) {
 	require.NoError(t, c.Finish())
 }
 
+// What is not kept, and has nothing to close, is not listed until the request ends: a reader may try
+// again for ever.
+func TestOutcomeThatIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		own := provide(reg, "own", reqctx.Prop[int]{Resolve: gives(0, context.Canceled)})
+		late := provide(reg, "late", reqctx.Prop[int]{Timeout: time.Second, Resolve: stubborn(time.Minute, 1)})
+		varied := provide(reg, "varied", reqctx.Prop[int]{Vary: []string{"Cookie"}, Resolve: gives(0, context.Canceled)})
+		c := reqctx.New(t.Context(), reg)
+		_, err := own.Get(c)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = late.Get(c)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		<-time.After(time.Hour)
+		require.True(t, c.CommitUnused())
+		require.NoError(t, c.Finish())
+
+		c = reqctx.New(t.Context(), reg)
+		_, err = varied.Get(c)
+		require.ErrorIs(t, err, context.Canceled)
+		header := http.Header{}
+		require.NoError(t, c.Commit(http.StatusOK, header))
+		require.Equal(t, http.Header{"Vary": {"Cookie"}}, header, "the error depends on it too")
+		require.NoError(t, c.Finish())
+	})
+}
+
 func TestCommitUnused(t *testing.T) {
 	reg := quiet()
 	k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil)})

@@ -42,7 +42,7 @@ type Context struct {
 	phase     phase
 	commit    progress
 	attempts  *attempt      // resolutions in progress that readers join
-	last      *outcome      // the newest of what to commit and to close
+	last      *outcome      // the newest outcome that is kept, or to be closed or added to Vary
 	commitErr error         // what Commit returned
 	commits   chan struct{} // closed when Commit returns; made by the first waiter
 
@@ -156,9 +156,7 @@ func Resolve(ctx context.Context, names ...string) error {
 	}
 	if missing > 1 {
 		for _, p := range props[:len(props)-1] {
-			if err := p.c.startEarly(ctx, p.b); err != nil {
-				return err
-			}
+			_ = p.c.startEarly(ctx, p.b) // resolve returns the error
 		}
 	}
 	errs := make([]error, len(props))

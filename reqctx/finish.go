@@ -275,9 +275,9 @@ func (h *Host) CancelTasks() {
 // Finish ends the request: it waits for a Commit in progress, cancels the tasks, waits
 // for them and for every resolution to return, and then calls the Close and OnClose
 // functions, the latest first, also after one has failed or panicked. After that every
-// access is [ErrFinished]. Errors are logged, and returned joined. Only the first
-// Finish does anything. It must not be called from a task, a resolution or a Commit
-// function.
+// access is [ErrFinished]. A resolution on a goroutine of the application that Set or Invalidate
+// has overtaken may return later, and is closed then. Errors are logged, and returned joined. Only
+// the first Finish does anything. It must not be called from a task, a resolution or a Commit function.
 func (h *Host) Finish() (err error) {
 	c := &h.Context
 	c.mu.Lock()
@@ -318,7 +318,7 @@ func (c *Context) awaitAttempts() {
 // runClosers empties the list and then the slots. It defers the rest, so that it is
 // done also after a function that ends the goroutine.
 func (c *Context) runClosers(report func(error)) {
-	out := c.popCloser()
+	out := c.popCloserOrFinish()
 	if out == nil {
 		return
 	}
@@ -326,9 +326,9 @@ func (c *Context) runClosers(report func(error)) {
 	c.close(out, report)
 }
 
-// popCloser removes the newest entry that has something to close. If there is none, it
-// returns nil, and the request is finished.
-func (c *Context) popCloser() *outcome {
+// popCloserOrFinish removes the newest entry that has something to close. If there is none,
+// it returns nil, and the request is finished.
+func (c *Context) popCloserOrFinish() *outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.last != nil {
@@ -349,7 +349,7 @@ func (c *Context) popCloser() *outcome {
 
 // close calls what is due for an entry of the list, and reports its errors.
 func (c *Context) close(out *outcome, report func(error)) {
-	if out.fn != nil {
+	if out.b == nil {
 		closeOne("OnClose", out.fn, report)
 		return
 	}

@@ -251,6 +251,21 @@ func TestOnCloseAfterFinish(t *testing.T) {
 	require.Contains(t, log.String(), "late bang")
 }
 
+// A nil function is an error like one that panics, and the others are called.
+func TestOnCloseNil(t *testing.T) {
+	reg, log := logged()
+	c := reqctx.New(t.Context(), reg)
+	closed := false
+	c.OnClose(func() error { closed = true; return nil })
+	c.OnClose(nil)
+	require.False(t, c.Idle())
+	require.ErrorContains(t, c.Finish(), `closing "OnClose"`)
+	require.True(t, closed)
+	before := log.Len()
+	c.OnClose(nil)
+	require.Contains(t, log.String()[before:], "nil pointer")
+}
+
 func TestTasksEndWithTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()

@@ -114,7 +114,7 @@ func (k Key[T]) Owner(ctx context.Context) (*Context, error) {
 }
 
 // Start begins to resolve the property on a new goroutine, unless it is resolved or
-// being resolved, and returns at once.
+// being resolved, and returns at once. It returns [context.Cause] if ctx has ended.
 func (k Key[T]) Start(ctx context.Context) error {
 	c, b, err := lookup(ctx, k.id, k.name)
 	if err != nil {

@@ -350,13 +350,24 @@ func TestReaderLeavesWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-func TestNothingBeginsOnACancelledRequest(t *testing.T) {
+// Neither a request that has ended nor a reader that has left begins anything.
+func TestNothingBeginsWithAnEndedContext(t *testing.T) {
 	reg := quiet()
-	k := provide(reg, "k", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic("resolved") }})
-	ctx, cancel := context.WithCancelCause(t.Context())
-	c := reqctx.New(ctx, reg)
+	resolve := func(context.Context) (int, error) { panic("resolved") }
+	k := provide(reg, "k", reqctx.Prop[int]{Resolve: resolve})
+	provide(reg, "other", reqctx.Prop[int]{Resolve: resolve})
+	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(errBoom)
-	_, err := k.Get(c)
-	require.ErrorIs(t, err, errBoom)
-	require.NoError(t, c.Finish())
+	request := reqctx.New(ended, reg)
+	reader := reqctx.New(t.Context(), reg)
+	left, leave := context.WithCancelCause(reader)
+	leave(errBoom)
+	for _, ctx := range []context.Context{request, left} {
+		_, err := k.Get(ctx)
+		require.ErrorIs(t, err, errBoom)
+		require.ErrorIs(t, k.Start(ctx), errBoom)
+		require.EqualError(t, reqctx.Resolve(ctx, "k", "other"), "k: boom\nother: boom")
+	}
+	require.NoError(t, request.Finish())
+	require.NoError(t, reader.Finish(), "which has no panic")
 }

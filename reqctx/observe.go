@@ -17,7 +17,7 @@ import (
 var ErrNotReturned = errors.New("reqctx: Resolve did not return")
 
 // Observer is called for each resolution, on the goroutine of the
-// resolution. Its methods must be safe for concurrent use and must not block.
+// resolution. Its methods must be safe for concurrent use, and must not block or panic.
 type Observer interface {
 	// ResolveStart is called before Resolve, and returns the context for it: ctx or
 	// one derived from ctx.

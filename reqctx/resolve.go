@@ -102,7 +102,7 @@ func (p provided[T]) typ() reflect.Type { return reflect.TypeFor[T]() }
 
 // closeDue reports whether an entry of the list has something to close, or to report.
 func (out *outcome) closeDue() bool {
-	return out.fn != nil || out.b.closes && !out.set || out.panics != nil && !out.raised.Load()
+	return out.b == nil || out.b.closes && !out.set || out.panics != nil && !out.raised.Load()
 }
 
 // resolve returns b's outcome, waiting for it if necessary. It returns an error if the
@@ -151,6 +151,9 @@ func (c *Context) startEarly(ctx context.Context, b *binding) error {
 	if c.slots[b.slot].Load() != nil || b.state {
 		return nil
 	}
+	if ctx.Err() != nil && !c.closing() {
+		return context.Cause(ctx)
+	}
 	a, first, _, err := c.join(ctx, lazy.Current(ctx), b, c.tasks().Context())
 	if first {
 		a.Start(nil, false)
@@ -191,13 +194,13 @@ func (c *Context) tasks() *lazy.Scope {
 	return cmp.Or(first, s)
 }
 
-// join returns b's outcome if it is there, or else the attempt to wait for, and whether the reader is
-// the first and has to start it. A new attempt runs under base, and records the reader: its context and
-// the [lazy.Current] computation of that.
+// join returns b's outcome if it is there, or an error if there can be none. Otherwise it returns the
+// attempt to wait for, and whether the reader is the first and has to start it. A new attempt runs
+// under base, and records the reader: its context and the [lazy.Current] computation of that.
 func (c *Context) join(ctx context.Context, caller *lazy.Flight, b *binding, base context.Context) (a *attempt, first bool, out *outcome, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if out := c.slots[b.slot].Load(); out != nil {
+	if out = c.slots[b.slot].Load(); out != nil {
 		return nil, false, out, nil
 	}
 	if c.phase >= closing {
@@ -312,8 +315,8 @@ func (a *attempt) Compute(ctx context.Context) {
 	err = a.out.err
 }
 
-// Finish completes the attempt, and publishes the outcome unless the property has been
-// set or invalidated meanwhile.
+// Finish completes the attempt. It publishes the outcome, unless that is a cancellation of its own,
+// or the property has been set or invalidated, or has timed out, meanwhile.
 func (a *attempt) Finish(abnormal error) {
 	out, c := a.out, a.c
 	if abnormal == lazy.ErrClosed { // Resolve was not called
@@ -329,14 +332,15 @@ func (a *attempt) Finish(abnormal error) {
 	}
 	keep := out.err == nil || !lazy.OwnCancellation(c, out.err)
 	if timeout, ok := context.Cause(a.Context).(*TimeoutError); ok && !keep && out.b.timeout > 0 {
-		a.end(timeout) // Resolve noticed the timeout first
+		a.end(timeout) // Resolve noticed it first; of two calls of Complete, only the first has an effect
 	}
 	c.mu.Lock()
 	late := c.phase == finished
-	if c.detach(a) && keep {
+	kept := c.detach(a) && keep
+	if kept {
 		c.slots[out.b.slot].Store(out)
 	}
-	if !late {
+	if !late && (kept || len(out.b.vary) > 0 || out.closeDue()) {
 		out.prev, c.last = c.last, out
 	}
 	a.Complete(out)
