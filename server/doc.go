@@ -16,7 +16,8 @@
 //	})
 //	err = srv.ListenAndServe(":8080")
 //
-// A route says what its requests need: [Require] answers those that lack it before the handler runs.
+// A route says what its requests need: [Require] answers those that lack it before the handler runs. A
+// [Group] gives it to several routes, and [Server.Routes] lists it.
 // Properties that a handler reads one after another take the sum of their latencies; [Prefetch] starts
 // them together.
 //

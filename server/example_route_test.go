@@ -74,3 +74,28 @@ func ExampleRequire() {
 	// 401 {"detail":"Unknown token.","status":401,"title":"Unauthorized"}
 	// 200 the account of ada
 }
+
+// All routes of the API need a login. The list of routes shows that one of another file does not.
+func ExampleServer_Group() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	hello := func(w http.ResponseWriter, req *server.Request) error {
+		return server.WriteJSON(w, http.StatusOK, "hello")
+	}
+	api := srv.Group("/api/", server.Require(session.LoggedIn))
+	api.HandleFunc("GET /notes", hello)
+	srv.HandleFunc("GET /api/debug", hello)
+
+	for r := range srv.Routes() {
+		fmt.Println(r.Pattern, "requires", r.Requires, "and lacks", r.Lacks)
+	}
+	show(srv, httptest.NewRequest("GET", "/api/notes", nil))
+	show(srv, httptest.NewRequest("GET", "/api/debug", nil))
+	// Output:
+	// GET /api/notes requires [session.LoggedIn] and lacks []
+	// GET /api/debug requires [] and lacks [session.LoggedIn]
+	// 401 {"detail":"Log in and try again.","status":401,"title":"Login required"}
+	// 200 "hello"
+}

@@ -116,6 +116,26 @@ func TestRequiringAPolicy(t *testing.T) {
 	require.Len(t, store.keys, 4)
 }
 
+// WriteProblem writes the responses to requests that do not meet a requirement, wherever it is required.
+func TestRequirementsAndWriteProblem(t *testing.T) {
+	p := policy(t, "p")
+	p.Rules = []ratelimit.Rule{ratelimit.PerMinute(1)}
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}, WriteProblem: func(w http.ResponseWriter, _ *http.Request, problem *server.Problem) {
+		w.WriteHeader(problem.Status)
+		_, _ = w.Write([]byte("no: " + problem.Title))
+	}})
+	srv.HandleFunc("GET /route", nothing, server.Require(p))
+	srv.Group("/group/", server.Require(session.LoggedIn)).HandleFunc("GET /{$}", nothing)
+	srv.Handle("GET /requiring", server.Requiring(session.LoggedIn)(plain))
+	require.Equal(t, "no: Login required", ask(srv, "GET", "/group/").body)
+	require.Equal(t, "no: Login required", ask(srv, "GET", "/requiring").body)
+	require.Equal(t, 200, ask(srv, "GET", "/route").StatusCode)
+	res := ask(srv, "GET", "/route")
+	require.Equal(t, "no: Quota exceeded", res.body)
+	require.Equal(t, 429, res.StatusCode)
+	require.NotEmpty(t, res.Header.Get("RateLimit-Policy"))
+}
+
 // A test of an application: each route that writes has a limit.
 func TestRoutesWithoutALimit(t *testing.T) {
 	p := policy(t, "p")
