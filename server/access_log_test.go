@@ -21,6 +21,7 @@ func TestAccessLog(t *testing.T) {
 		_, err := io.WriteString(w, "ada")
 		return err
 	})
+	srv.HandleFunc("/files/{user}/", func(http.ResponseWriter, *server.Request) error { return nil })
 	for _, tt := range []struct {
 		method, target string
 		want           map[string]any
@@ -28,6 +29,8 @@ func TestAccessLog(t *testing.T) {
 		{"GET", "/users/secret?q=secret", map[string]any{"method": "GET", "route": "/users/{id}", "status": 200.0, "bytes": 3.0}},
 		{"GET", "/secret", map[string]any{"method": "GET", "route": "", "status": 404.0}},
 		{"SECRET", "/users/7", map[string]any{"method": "other", "route": "/users/{id}", "status": 200.0, "bytes": 3.0}},
+		{"CONNECT", "/files/secret", map[string]any{"method": "CONNECT", "route": "", "status": 307.0}},
+		{"CONNECT", "/files/secret/", map[string]any{"method": "CONNECT", "route": "/files/{user}/", "status": 200.0}},
 	} {
 		out.Reset()
 		srv.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(tt.method, tt.target, nil))

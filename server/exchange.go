@@ -114,7 +114,7 @@ func (x *exchange) complete() {
 	x.returned = true
 }
 
-// end is deferred: it answers a panic, closes the gate and finishes the request.
+// end is deferred: it answers a panic and ends the request.
 func (x *exchange) end() {
 	v := recover()
 	switch {
@@ -124,18 +124,25 @@ func (x *exchange) end() {
 	case x.aborted.Load():
 		v = http.ErrAbortHandler
 	}
-	panicked := v
+	x.seen.panicked(v)
+	cut := v != nil
+	defer func() { x.close(cut) }() // also when WriteProblem ends the goroutine
 	if v != nil {
-		v = x.answerPanic(v)
+		cut = x.answerPanic(v)
 	}
+}
+
+// close closes the gate, calls the observers and finishes the request. If the response has to be cut off,
+// it panics for net/http.
+func (x *exchange) close(cut bool) {
 	x.gate.closed.Store(true)
 	defer func() { // also when an observer ends the goroutine
 		x.removeForm(x.made)
 		x.finish()
 	}()
-	x.observeEnd(panicked)
-	if v != nil {
-		panic(v)
+	x.observeEnd(cut)
+	if cut {
+		panic(http.ErrAbortHandler)
 	}
 }
 
@@ -174,18 +181,18 @@ func (x *exchange) removeForm(r *http.Request) {
 	}
 }
 
-// answerPanic logs a panic and makes it the response. It returns the value to go on panicking
-// with, so that net/http cuts off a response that has begun.
-func (x *exchange) answerPanic(v any) any {
+// answerPanic logs a panic and makes it the response. It reports whether the response has to be cut off,
+// because it has begun.
+func (x *exchange) answerPanic(v any) (cut bool) {
 	if v != http.ErrAbortHandler {
 		x.logPanic(v)
 	}
 	switch {
 	case x.aborted.Load():
-		return http.ErrAbortHandler
+		return true
 	case x.gate.replaced.Load(): // by a problem, which is complete
 	case x.gate.wroteHeader.Load(), v == http.ErrAbortHandler:
-		return http.ErrAbortHandler
+		return true
 	default:
 		if v == lazy.ErrGoexit && x.host.Request().ProtoMajor == 1 {
 			x.gate.Header().Set("Connection", "close") // net/http is going to close it
@@ -195,7 +202,7 @@ func (x *exchange) answerPanic(v any) any {
 	if v == lazy.ErrGoexit { // net/http drops what it has not sent, and resets an HTTP/2 stream after it
 		_ = http.NewResponseController(x.gate.ResponseWriter).Flush()
 	}
-	return nil
+	return false
 }
 
 // abort has the connection cut off, or the HTTP/2 stream reset, when the handler has returned to

@@ -16,8 +16,9 @@ import (
 )
 
 // Observer is called for each request. If it is a [reqctx.Observer], too, it is also called for
-// each resolution of a property. Its methods must be safe for concurrent use and must not block.
-// A panic of theirs is logged and has no other effect.
+// each resolution of a property. A type that embeds an Observer is one only if it has these methods, too:
+// embed the observer's own type. Methods must be safe for concurrent use and must not block. A panic of
+// theirs is logged and has no other effect.
 type Observer interface {
 	// RequestEnd is called once for a request, after the handler has returned and before the
 	// properties are closed. [reqctx.Context.Props] of reqctx.From(ctx) describes them, and
@@ -31,7 +32,8 @@ type RequestInfo struct {
 	Request *http.Request // the handler's if it has returned; valid until RequestEnd returns
 	Pattern string        // the route, as it was given to HandleFunc; "" if there is none
 	Status  int           // of the response; 0 if none was sent, or the connection was hijacked
-	Written int64         // bytes of the response's body
+	Written int64         // bytes that were written of the response's body, also for HEAD
+	CutOff  bool          // the connection or the stream is ended before the end of the response
 	Began   time.Time
 	Took    time.Duration
 	// Err is the error that the handler returned or that a Commit function failed with,
@@ -83,27 +85,34 @@ func (o *observation) fail(err error) {
 	}
 }
 
-// observeEnd calls the observers of a request that ends, with the value of its panic or nil.
-func (x *exchange) observeEnd(panicked any) {
+// panicked is fail for the value of a panic, or nil.
+func (o *observation) panicked(v any) {
+	if o == nil || v == nil {
+		return
+	}
+	switch p, ok := v.(*lazy.PanicError); {
+	case ok:
+		o.fail(p)
+	case v == http.ErrAbortHandler, v == lazy.ErrGoexit:
+		o.fail(v.(error))
+	default:
+		o.fail(lazy.NewPanicError("handler", v))
+	}
+}
+
+// observeEnd calls the observers of a request that ends.
+func (x *exchange) observeEnd(cut bool) {
 	o := x.seen
 	if o == nil {
 		return
 	}
-	switch v := panicked.(type) {
-	case nil:
-	case *lazy.PanicError:
-		o.fail(v)
-	default:
-		if v == http.ErrAbortHandler || v == lazy.ErrGoexit {
-			o.fail(v.(error))
-		} else {
-			o.fail(lazy.NewPanicError("handler", v))
-		}
-	}
 	r := cmp.Or(o.handled.Load(), x.made) // not the request of a handler that may still run
 	info := RequestInfo{Server: x.srv, Request: r, Pattern: r.Pattern, Status: int(o.status.Load()), Written: o.written.Load(),
-		Began: o.began, Took: time.Since(o.began)}
-	if route := o.route.Load(); r.Pattern == "" && route != nil {
+		CutOff: cut, Began: o.began, Took: time.Since(o.began)}
+	if r.Method == http.MethodConnect {
+		info.Pattern = "" // the mux sets the path as the pattern when it redirects
+	}
+	if route := o.route.Load(); info.Pattern == "" && route != nil {
 		info.Pattern = *route
 	}
 	if err := o.err.Load(); err != nil {

@@ -201,6 +201,49 @@ func TestWriteProblemAfterAPanic(t *testing.T) {
 	l.only(t)
 }
 
+// Nothing is left over of a request whose error response ends the goroutine.
+func TestWriteProblemThatExitsAfterAPanic(t *testing.T) {
+	for protocol, listen := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			o := &watcher{}
+			srv, _ := newServer(t, server.Options{
+				Observers:    []server.Observer{o},
+				WriteProblem: func(http.ResponseWriter, *http.Request, *server.Problem) { exit() },
+			})
+			closed := make(chan struct{})
+			srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+				req.OnClose(func() error { close(closed); return nil })
+				panic("boom")
+			})
+			url, c := listen(t, srv)
+			_, err := request(t, c, "GET", url)
+			require.Error(t, err)
+			<-closed
+			seen := o.last(t)
+			require.True(t, seen.CutOff)
+			require.ErrorAs(t, seen.Err, new(*lazy.PanicError))
+		})
+	}
+}
+
+// A panic stays one, also if WriteProblem answers it with WriteError.
+func TestObserverOfAnErrorInWriteProblem(t *testing.T) {
+	for path, want := range map[string]any{"/panic": new(*lazy.PanicError)} {
+		o := &watcher{}
+		srv, _ := newServer(t, server.Options{
+			Observers:    []server.Observer{o},
+			WriteProblem: func(w http.ResponseWriter, r *http.Request, p *server.Problem) { server.WriteError(w, r, p) },
+		})
+		srv.HandleFunc("GET /panic", func(http.ResponseWriter, *server.Request) error { panic("boom") })
+		ask(srv, "GET", path)
+		if seen := o.last(t); want != nil {
+			require.ErrorAs(t, seen.Err, want)
+		} else {
+			require.NoError(t, seen.Err)
+		}
+	}
+}
+
 // A handler that a middleware has left behind may fail while the middleware's error is written.
 func TestWriteProblemRunsOnceAtATime(t *testing.T) {
 	begun, over := make(chan struct{}), make(chan struct{})

@@ -152,6 +152,7 @@ func TestLoginRedirect(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, seen.Status)
 	require.EqualValues(t, len(res.body), seen.Written)
 	require.ErrorIs(t, seen.Err, session.ErrNotBound)
+	require.False(t, seen.CutOff)
 	require.Equal(t, "/orders", askAs(srv, res.Cookies()[0], "GET", "/login").body)
 	require.Equal(t, 404, ask(srv, "GET", "/elsewhere").StatusCode, "it has written nothing")
 	require.Empty(t, l.at(""))

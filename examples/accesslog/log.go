@@ -75,12 +75,10 @@ func endOf(ctx context.Context, info *server.RequestInfo) string {
 		return "panic"
 	case ctx.Err() != nil:
 		return "canceled" // the client has gone, or the server shuts down
-	case errors.Is(info.Err, http.ErrAbortHandler):
+	case info.CutOff:
 		return "cut off" // also before its header
 	case info.Status == 0 || info.Status == http.StatusSwitchingProtocols:
 		return "hijacked"
-	case info.Err != nil && info.Status < 400:
-		return "cut off"
 	default:
 		return "complete"
 	}

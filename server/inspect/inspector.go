@@ -89,7 +89,7 @@ func (in *Inspector) RequestEnd(ctx context.Context, info server.RequestInfo) {
 
 // outcomeOf returns whether a request has failed or was denied.
 func outcomeOf(info *server.RequestInfo, decisions []ratelimit.Decision) (o outcome) {
-	if info.Status >= 500 || info.Err != nil && info.Status < 400 {
+	if info.Status >= 500 || info.CutOff || info.Err != nil && info.Status < 200 {
 		o.Failed = true
 	} else if info.Err != nil {
 		var p *lazy.PanicError

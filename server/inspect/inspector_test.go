@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
@@ -86,6 +87,26 @@ func TestSlowFailedAndDeniedAreRecorded(t *testing.T) {
 	require.LessOrEqual(t, ordinary, 2, "1, or 2 if the second has changed")
 }
 
+func TestFailedRequests(t *testing.T) {
+	err := errors.New("no user")
+	for name, tt := range map[string]struct {
+		info server.RequestInfo
+		want bool
+	}{
+		"complete":             {server.RequestInfo{Status: 200}, false},
+		"client's":             {server.RequestInfo{Status: 401, Err: err}, false},
+		"redirect":             {server.RequestInfo{Status: 303, Err: err}, false},
+		"server's":             {server.RequestInfo{Status: 500, Err: err}, true},
+		"cut off":              {server.RequestInfo{Status: 200, Err: err, CutOff: true}, true},
+		"panic, then a page":   {server.RequestInfo{Status: 404, Err: lazy.NewPanicError("p", 1)}, true},
+		"hijacked":             {server.RequestInfo{}, false},
+		"hijacked, failed":     {server.RequestInfo{Err: err}, true},
+		"websocket that fails": {server.RequestInfo{Status: 101, Err: err}, true},
+	} {
+		require.Equal(t, tt.want, outcomeOf(&tt.info, nil).Failed, name)
+	}
+}
+
 func TestFastRequestsDoNotDisplaceOthersOfTheirRoute(t *testing.T) {
 	in := newInspector(t, Options{PerSecond: 1 << 20})
 	finish(in, "GET /a", 200, 5*time.Millisecond)
@@ -143,7 +164,7 @@ func TestMemoryStaysBelowTheCap(t *testing.T) {
 	c := reqctx.New(t.Context(), reg)
 	_, err := last.Get(c)
 	require.Error(t, err)
-	info := server.RequestInfo{Server: withoutRoutes, Request: httptest.NewRequest("GET", "/", nil), Status: 200, Began: time.Now(), Err: errors.New("an error of common length")}
+	info := server.RequestInfo{Server: withoutRoutes, Request: httptest.NewRequest("GET", "/", nil), Status: 200, CutOff: true, Began: time.Now(), Err: errors.New("an error of common length")}
 	for i := range int(1e6) {
 		info.Pattern, info.Took = patterns[i%len(patterns)], time.Duration(rand.Int64N(int64(2*time.Second)))
 		in.RequestEnd(c, info)

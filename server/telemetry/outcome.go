@@ -117,7 +117,7 @@ func failureOf(ctx context.Context, info *server.RequestInfo) (reason string) {
 		return "session"
 	case errors.Is(err, ratelimit.ErrStore):
 		return "ratelimit"
-	case info.Status >= 200 && info.Status < 400:
+	case info.CutOff:
 		return "cut_off"
 	case statusOf(err) < http.StatusInternalServerError:
 		return ""

@@ -91,13 +91,14 @@ func TestFailureOf(t *testing.T) {
 		{t.Context(), 409, &session.Error{Action: "save", Err: session.ErrGone}, "session_conflict"},
 		{t.Context(), 503, fmt.Errorf("x: %w", &session.Error{Action: "load", Err: errors.New("down")}), "session"},
 		{t.Context(), 503, fmt.Errorf("x: %w", ratelimit.ErrStore), "ratelimit"},
-		{t.Context(), 200, &ratelimit.DeniedError{}, "cut_off"},
+		{t.Context(), 303, &ratelimit.DeniedError{}, ""}, // a redirect to a page that explains it
 		{t.Context(), 0, errors.New("of a hijacked connection"), "error"},
 		{t.Context(), 500, errors.New("broken"), "error"},
 		{t.Context(), 500, badError{}, "error"},
 	} {
 		require.Equal(t, tt.want, failureOf(tt.ctx, &server.RequestInfo{Status: tt.status, Err: tt.err}), "%v", tt.want)
 	}
+	require.Equal(t, "cut_off", failureOf(t.Context(), &server.RequestInfo{Status: 200, CutOff: true, Err: &ratelimit.DeniedError{}}))
 }
 
 func TestTexts(t *testing.T) {
