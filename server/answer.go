@@ -1,9 +1,9 @@
 package server
 
 import (
-	"bytes"
-	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/lazyreq/lazyreq/internal/problem"
 )
@@ -15,86 +15,63 @@ type answer interface {
 	write(w http.ResponseWriter)
 }
 
-// page is the writer that Options.WriteProblem gets. It keeps the response, because the properties
-// are committed before anything is sent.
-type page struct {
-	header http.Header // of the response
-	p      *Problem
-	code   int // zero until something is written
-	body   bytes.Buffer
-}
-
-// Header returns the header of the response.
-func (pg *page) Header() http.Header { return pg.header }
-
-// WriteHeader keeps the first status. It ignores informational ones, and panics if there is no such
-// status.
-func (pg *page) WriteHeader(status int) {
-	switch {
-	case status < 100 || status > 999:
-		panic(fmt.Sprintf("server: WriteHeader with status %d", status))
-	case status >= 200 && pg.code == 0:
-		pg.code = status
-	}
-}
-
-// Write appends b to the body. The default status is that of the problem.
-func (pg *page) Write(b []byte) (int, error) {
-	if pg.code == 0 {
-		pg.code = pg.p.status()
-	}
-	return pg.body.Write(b)
-}
-
-func (pg *page) status() int { return pg.code }
-
-func (pg *page) write(w http.ResponseWriter) {
-	w.WriteHeader(pg.code)
-	_, _ = pg.body.WriteTo(w) // fails only if the client has gone away, or if the status has no body
-}
-
-// prepare returns the answer to r: p, unless Options.WriteProblem writes another.
+// prepare returns the answer to r: p, unless Options.WriteProblem writes another. The fields of the
+// header that describe the handler's response are replaced.
 func (g *gate) prepare(r *http.Request, p *Problem) answer {
-	g.setProblemHeader(p)
+	g.clearRepresentation()
+	h := g.Header()
 	if g.x.srv.opts.WriteProblem == nil {
+		p.addHeader(h)
 		return p
 	}
-	pg := &page{header: g.Header(), p: ProblemOf(p)}
-	if !g.x.writing.CompareAndSwap(nil, pg.p) {
-		return p // an error within WriteProblem, or beside it
+	pg := &page{g: g, r: r, p: ProblemOf(p)}
+	if !g.x.writing.CompareAndSwap(nil, pg.p) { // another error is being written
+		p.addHeader(h)
+		return p
 	}
-	problem.SetRetryAfter(pg.header, pg.p.Status, pg.p.Err)
+	before := h.Clone()
+	pg.p.addHeader(h)
+	problem.SetRetryAfter(h, pg.p.Status, pg.p.Err)
+	given := h.Clone()
 	switch {
-	case !g.x.writeProblem(pg, r):
-		g.setProblemHeader(p)
+	case !g.x.writeProblem(pg):
+		clear(h)
+		maps.Copy(h, before)
+		p.addHeader(h)
 		return p
-	case pg.code == 0:
-		g.setProblemHeader(pg.p)
-		return pg.p
+	case pg.code != 0 && !pg.failed:
+		return pg
 	}
-	return pg
+	for name := range given { // WriteProblem may have changed p.Header
+		if slices.Equal(h[name], given[name]) {
+			h[name] = before[name]
+		}
+	}
+	g.clearRepresentation()
+	pg.p.addHeader(h)
+	return pg.p
 }
 
 // writeProblem calls Options.WriteProblem, and reports whether it has returned. It logs a panic. After
 // a panic or a [runtime.Goexit], WriteProblem is not called again for the request.
-func (x *exchange) writeProblem(pg *page, r *http.Request) (returned bool) {
+func (x *exchange) writeProblem(pg *page) (returned bool) {
 	defer func() {
 		if v := recover(); v != nil {
 			x.logPanic(v)
 		}
 	}()
-	x.srv.opts.WriteProblem(pg, r, pg.p)
+	x.srv.opts.WriteProblem(pg, pg.r, pg.p)
 	x.writing.Store(nil)
 	return true
 }
 
-// setProblemHeader replaces the fields that describe the handler's response by those of p.
-func (g *gate) setProblemHeader(p *Problem) {
+// clearRepresentation removes the fields that describe the handler's response, except the coding of a
+// middleware.
+func (g *gate) clearRepresentation() {
 	clearRepresentation(g.Header())
 	if g.nested != nil && len(g.nested.coding) > 0 {
 		g.Header()["Content-Encoding"] = g.nested.coding
 	}
-	p.addHeader(g.Header())
 }
 
 // problem answers r with p, and has the properties committed: a denied request still gets its

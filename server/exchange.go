@@ -36,7 +36,7 @@ type exchange struct {
 	returned bool          // the handler has, without a panic and without ending its goroutine
 	aborted  atomic.Bool
 	seen     *observation            // what the server's observers get; nil if there are none
-	writing  atomic.Pointer[Problem] // given to Options.WriteProblem, until it returns
+	writing  atomic.Pointer[Problem] // given to Options.WriteProblem; it stays after a panic of it
 }
 
 type exchangeKey struct{}

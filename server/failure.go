@@ -13,7 +13,7 @@ import (
 )
 
 // WriteError answers r with the problem that err stands for, as if a [HandlerFunc] had
-// returned err: it is for standard handlers and for the error handlers of other routers. r must
+// returned err. It is for standard handlers and for the error handlers of other routers. r must
 // have the context of a request of a [Server], or one derived from it, and w may be any writer
 // around the server's. The handler returns afterwards; err must not be nil.
 //
@@ -27,16 +27,24 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		x.respond(x.gateOn(w), r, err)
 		return
 	}
-	p := asProblem(err)
-	p.addHeader(w.Header())
-	p.write(w)
+	if !isNil(err) {
+		p := asProblem(err)
+		p.addHeader(w.Header())
+		p.write(w)
+	}
 }
 
 // respond makes the error of the handler that writes to g the response to r.
 func (x *exchange) respond(g *gate, r *http.Request, err error) {
+	if isNil(err) {
+		return
+	}
+	if pg := g.page(); pg != nil {
+		pg.fail(err)
+		return
+	}
 	x.seen.fail(err)
 	switch {
-	case err == nil:
 	case g.replaced.Load() || x.gate.replaced.Load():
 		// The client has its error response; this error adds nothing.
 	case x.gate.closed.Load() || g.abandoned(r):

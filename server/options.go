@@ -51,17 +51,20 @@ type Options struct {
 	// 405), cross-origin refusals, failed commits, panics, denials by a [ratelimit.Middleware] within
 	// the server, and [WriteError]. Nil means problem+json.
 	//
-	// p is a copy, as [ProblemOf] returns it. w has the header of the response, with the fields of
-	// p.Header and with Retry-After. A Write without WriteHeader sends p.Status. WriteProblem may use
-	// any status, for example for a redirect to a login page. If it writes nothing, p is sent as
-	// problem+json, with the changes that WriteProblem has made to it. If it panics, the panic is
-	// logged, and the problem is sent without them. WriteError called by WriteProblem writes
-	// problem+json.
+	// p is a copy, as [ProblemOf] returns it. Its Detail may contain text of the client, and its Err is
+	// not for clients. w has the header of the response, with the fields of p.Header and with
+	// Retry-After. A Write without WriteHeader sends p.Status. WriteProblem may use any status, for
+	// example for a redirect to a login page, which gets no Retry-After. If it writes nothing, p is sent
+	// as problem+json, with the changes that WriteProblem has made to it; its Header replaces the fields
+	// of w then. If it panics, the panic is logged, and the problem is sent without changes. WriteError
+	// called by WriteProblem discards what was written, and sends problem+json.
 	//
-	// WriteProblem runs before the commit, and may write to the session. If that commit fails, it is
-	// called again with the problem of the failure, and cannot write to the session then. After a
-	// panic of the handler nothing is committed. WriteProblem is not called for a response that a
-	// middleware writes itself, such as that of [http.TimeoutHandler].
+	// WriteProblem runs before the commit, and may write to the session, unless the handler has tried to
+	// hijack the connection. If that commit fails, it is called again with the problem of the failure,
+	// and cannot write to the session then. Of the first response, cookies and fields that describe the
+	// body are not sent. After a panic of the handler nothing is committed. WriteProblem must be safe for
+	// concurrent use. It is not called for a response that a middleware or a standard handler writes
+	// itself, such as that of [http.TimeoutHandler].
 	WriteProblem func(w http.ResponseWriter, r *http.Request, p *Problem)
 
 	// Logger gets failed requests (5xx), panics and failed clean-ups. Nil means

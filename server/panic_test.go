@@ -147,6 +147,30 @@ func TestPanicIsLoggedOnceAndAnswered500(t *testing.T) {
 	}
 }
 
+// net/http closes the connection before the end of a body of unknown length.
+func TestPageOfAHandlerThatExits(t *testing.T) {
+	for _, method := range []string{"GET", "POST", "HEAD"} {
+		for protocol, listen := range protocols {
+			t.Run(method+", "+protocol, func(t *testing.T) {
+				srv, _ := newServer(t, server.Options{WriteProblem: func(w http.ResponseWriter, r *http.Request, _ *server.Problem) {
+					http.Redirect(w, r, "/sorry", http.StatusSeeOther)
+				}})
+				srv.HandleFunc("/", func(http.ResponseWriter, *server.Request) error { exit(); return nil })
+				url, c := listen(t, srv)
+				c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+				res, err := request(t, c, method, url)
+				if protocol == "HTTP/2" && method != "HEAD" {
+					require.ErrorContains(t, err, "stream error", "after the whole response")
+				} else {
+					require.NoError(t, err)
+				}
+				require.Equal(t, 303, res.StatusCode)
+				require.Equal(t, method == "GET", strings.HasPrefix(res.body, "<a "))
+			})
+		}
+	}
+}
+
 // After the header there is no other answer than to cut the connection.
 func TestPanicAfterTheHeaderCutsTheConnection(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -30,7 +30,9 @@ type Problem struct {
 	// Members are further members of the JSON object. They take precedence over the fields
 	// above.
 	Members map[string]any
-	// Header has fields of the response, such as WWW-Authenticate. They replace fields of the same name.
+	// Header has fields of the response, such as WWW-Authenticate. They replace fields of the same name;
+	// Vary and Set-Cookie are added to those of the response. Fields that describe the body, such as
+	// Content-Type, belong to the code that writes the body.
 	Header http.Header
 	// Err is the cause, for the log and for [errors.Is]; clients do not see it.
 	Err error
@@ -50,7 +52,7 @@ func Errorf(status int, format string, args ...any) *Problem {
 	return p
 }
 
-// Error returns status, title, detail and cause.
+// Error returns status, title, detail and cause. It is for logs, and not for clients.
 func (p *Problem) Error() string {
 	s := strconv.Itoa(p.status()) + " " + p.title()
 	if p.Detail != "" {
@@ -70,24 +72,32 @@ func (p *Problem) MarshalJSON() ([]byte, error) { return problem.Append(nil, p.s
 
 // members returns the members of the JSON object except status.
 func (p *Problem) members() map[string]any {
-	fields := [...]struct{ name, text string }{
-		{"type", p.Type}, {"title", p.Title}, {"detail", p.Detail}, {"instance", p.Instance},
-	}
 	var all map[string]any
-	for _, f := range fields {
-		if _, given := p.Members[f.name]; f.text == "" || given {
+	texts := p.texts()
+	for _, t := range texts {
+		if _, given := p.Members[t.name]; *t.field == "" || given {
 			continue
 		}
 		if all == nil {
-			all = make(map[string]any, len(fields)+len(p.Members))
+			all = make(map[string]any, len(texts)+len(p.Members))
 			maps.Copy(all, p.Members)
 		}
-		all[f.name] = f.text
+		all[t.name] = *t.field
 	}
 	if all == nil {
 		return p.Members
 	}
 	return all
+}
+
+type problemText struct {
+	name  string
+	field *string
+}
+
+// texts returns the fields of p that are members of the JSON object.
+func (p *Problem) texts() [4]problemText {
+	return [...]problemText{{"type", &p.Type}, {"title", &p.Title}, {"detail", &p.Detail}, {"instance", &p.Instance}}
 }
 
 func (p *Problem) status() int {
@@ -104,6 +114,12 @@ func (p *Problem) title() string {
 	return http.StatusText(p.status())
 }
 
+// isNil reports whether err is nil, or a nil *Problem: a handler may return its variable of that type.
+func isNil(err error) bool {
+	p, ok := err.(*Problem)
+	return err == nil || ok && p == nil
+}
+
 // asProblem returns the response that err stands for.
 func asProblem(err error) *Problem {
 	if denied, ok := err.(*ratelimit.DeniedError); ok { // as frequent as there is too much to do
@@ -118,9 +134,10 @@ func asProblem(err error) *Problem {
 }
 
 // ProblemOf returns the problem that err stands for, with the status, the title and all other texts in
-// its fields. It is a copy, which the caller may change. ProblemOf returns nil for nil.
+// its fields. It is a copy, which the caller may change, except for the values of Members, and its
+// Header is not nil. ProblemOf returns nil for nil.
 func ProblemOf(err error) *Problem {
-	if err == nil {
+	if isNil(err) {
 		return nil
 	}
 	p := *asProblem(err)
@@ -129,21 +146,28 @@ func ProblemOf(err error) *Problem {
 		p.denied = nil
 	}
 	p.Members = maps.Clone(p.Members)
-	for name, field := range map[string]*string{"type": &p.Type, "title": &p.Title, "detail": &p.Detail, "instance": &p.Instance} {
-		if text, ok := p.Members[name].(string); ok {
-			*field = text
-			delete(p.Members, name)
+	for _, t := range p.texts() {
+		if text, ok := p.Members[t.name].(string); ok {
+			*t.field = text
+			delete(p.Members, t.name)
 		}
 	}
-	p.Header = p.Header.Clone()
+	h := http.Header{}
+	p.addHeader(h)
+	p.Header = h
 	p.Status, p.Title = p.status(), p.title()
 	return &p
 }
 
-// addHeader adds the fields of p to the header.
+// addHeader sets the fields of p in the header, beside the Vary and the cookies that middleware has set.
 func (p *Problem) addHeader(h http.Header) {
 	for name, lines := range p.Header {
-		h[http.CanonicalHeaderKey(name)] = slices.Clone(lines)
+		switch name = http.CanonicalHeaderKey(name); name {
+		case "Vary", "Set-Cookie":
+			h[name] = slices.Concat(h[name], added(h[name], lines))
+		default:
+			h[name] = slices.Clone(lines)
+		}
 	}
 }
 
@@ -157,13 +181,13 @@ func (p *Problem) write(w http.ResponseWriter) {
 }
 
 // clearRepresentation removes the fields that described a body which is not going to be sent. It keeps
-// no-store, which a rate limit's middleware has set for its denial.
+// no-store, as error responses may be cached, too.
 func clearRepresentation(h http.Header) {
 	for name, lines := range h {
 		switch name {
 		case "Cache-Control":
-			if len(lines) != 1 || lines[0] != "no-store" {
-				delete(h, name)
+			if delete(h, name); slices.ContainsFunc(lines, forbidsStoring) {
+				h[name] = []string{"no-store"}
 			}
 		case "Content-Length", "Content-Type", "Content-Encoding", "Content-Language", "Content-Location",
 			"Content-Range", "Content-Disposition", "Content-Digest", "Repr-Digest", "Accept-Ranges",
@@ -171,4 +195,14 @@ func clearRepresentation(h http.Header) {
 			delete(h, name)
 		}
 	}
+}
+
+// forbidsStoring reports whether a line of Cache-Control has the directive no-store.
+func forbidsStoring(line string) bool {
+	for directive := range strings.SplitSeq(line, ",") {
+		if strings.EqualFold(strings.TrimSpace(directive), "no-store") {
+			return true
+		}
+	}
+	return false
 }

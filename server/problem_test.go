@@ -113,6 +113,23 @@ func TestProblemOfError(t *testing.T) {
 	}
 }
 
+// A handler may return its variable of type *Problem.
+func TestNilProblem(t *testing.T) {
+	var p *server.Problem
+	require.Nil(t, server.ProblemOf(p))
+	srv, _ := newServer(t, server.Options{})
+	srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error { return p })
+	srv.HandleFunc("GET /error", func(w http.ResponseWriter, req *server.Request) error {
+		server.WriteError(w, req.Request, p)
+		return nil
+	})
+	require.Equal(t, 200, ask(srv, "GET", "/").StatusCode)
+	require.Equal(t, 200, ask(srv, "GET", "/error").StatusCode)
+	rec := httptest.NewRecorder()
+	server.WriteError(rec, httptest.NewRequest("GET", "/", nil), p)
+	require.Empty(t, rec.Body.String())
+}
+
 // ProblemOf returns what the response of the error has, in fields that the caller may change.
 func TestProblemOf(t *testing.T) {
 	require.Nil(t, server.ProblemOf(nil))
@@ -141,6 +158,9 @@ func TestProblemOf(t *testing.T) {
 		p := server.ProblemOf(tt.err)
 		if tt.want.Err == nil {
 			tt.want.Err = tt.err
+		}
+		if tt.want.Header == nil {
+			tt.want.Header = http.Header{}
 		}
 		require.Equal(t, tt.want, *p, name)
 	}

@@ -159,11 +159,15 @@ func TestWriteProblemThatCallsWriteError(t *testing.T) {
 				srv, l := newServer(t, server.Options{WriteProblem: func(w http.ResponseWriter, r *http.Request, p *server.Problem) {
 					calls++
 					w.Header().Set("Content-Type", "text/html")
+					w.Header().Set("Content-Encoding", "gzip")
+					w.WriteHeader(http.StatusAccepted)
+					fmt.Fprint(w, "half a page")
 					if tt.written != nil {
 						server.WriteError(passer{w}, r, tt.written)
 					} else {
 						server.WriteError(w, r, p)
 					}
+					fmt.Fprint(w, "the rest")
 				}})
 				provideMark(srv)
 				srv.Use(wrap)
@@ -228,7 +232,7 @@ func TestWriteProblemThatExitsAfterAPanic(t *testing.T) {
 
 // A panic stays one, also if WriteProblem answers it with WriteError.
 func TestObserverOfAnErrorInWriteProblem(t *testing.T) {
-	for path, want := range map[string]any{"/panic": new(*lazy.PanicError)} {
+	for path, want := range map[string]any{"/panic": new(*lazy.PanicError), "/elsewhere": nil} {
 		o := &watcher{}
 		srv, _ := newServer(t, server.Options{
 			Observers:    []server.Observer{o},
@@ -242,6 +246,34 @@ func TestObserverOfAnErrorInWriteProblem(t *testing.T) {
 			require.NoError(t, seen.Err)
 		}
 	}
+}
+
+// The response of a middleware is complete, also if it answers while WriteProblem runs for a handler that
+// it has left.
+func TestWriteErrorInWriteProblemOfAnAbandonedHandler(t *testing.T) {
+	begun, answered, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	o := &watcher{}
+	srv, l := newServer(t, server.Options{Observers: []server.Observer{o}, WriteProblem: func(w http.ResponseWriter, r *http.Request, p *server.Problem) {
+		close(begun)
+		<-answered
+		server.WriteError(w, r, p)
+	}})
+	srv.Use(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			go func() {
+				defer close(ended)
+				next.ServeHTTP(httptest.NewRecorder(), r)
+			}()
+			<-begun
+			_ = writeText(w, "too slow")
+			close(answered)
+			<-ended
+		})
+	})
+	srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error { return server.Errorf(410, "") })
+	require.Equal(t, "too slow", ask(srv, "GET", "/").body)
+	require.False(t, o.last(t).CutOff)
+	require.Empty(t, l.at(""))
 }
 
 // A handler that a middleware has left behind may fail while the middleware's error is written.

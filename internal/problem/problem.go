@@ -61,14 +61,20 @@ func WriteJSON(w http.ResponseWriter, status int, body []byte, cause error) {
 	h := w.Header()
 	h["Content-Type"] = []string{"application/problem+json"}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
-	if len(h["Content-Encoding"]) == 0 {
-		h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	} else { // a middleware compresses what it is given
-		delete(h, "Content-Length")
-	}
+	SetLength(h, status, len(body))
 	SetRetryAfter(h, status, cause)
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // fails only if the client has gone away
+}
+
+// SetLength sets Content-Length for a body of n bytes, if the status allows a body and no middleware encodes
+// it. Otherwise it removes the field.
+func SetLength(h http.Header, status, n int) {
+	if len(h["Content-Encoding"]) == 0 && status != http.StatusNoContent && status != http.StatusNotModified {
+		h["Content-Length"] = []string{strconv.Itoa(n)}
+	} else {
+		delete(h, "Content-Length")
+	}
 }
 
 // SetRetryAfter adds Retry-After to the header of a 429 or 503 if cause has a method RetrySeconds and
