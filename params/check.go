@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -29,6 +30,15 @@ var limitTags = []limitTag{
 	{"len", "", "must have exactly ", func(order int) bool { return order == 0 }},
 }
 
+// hasChecks reports whether a field's tags state checks.
+func hasChecks(tag reflect.StructTag) bool {
+	_, oneOf := tag.Lookup("oneof")
+	return oneOf || tag.Get("required") == "nonempty" || slices.ContainsFunc(limitTags, func(l limitTag) bool {
+		_, ok := tag.Lookup(l.tag)
+		return ok
+	})
+}
+
 // compileChecks returns the checks that a field's tags state of values of type t.
 func compileChecks(t reflect.Type, tag reflect.StructTag) (checks []check, err error) {
 	if tag.Get("required") == "nonempty" {
@@ -48,10 +58,14 @@ func compileChecks(t reflect.Type, tag reflect.StructTag) (checks []check, err e
 			return nil, err
 		}
 		limits[l.tag] = limit
-		checks = append(checks, check{ErrInvalid, detail, func(v reflect.Value) bool { return l.allows(compare(v, limit)) }})
+		checks = append(checks, check{ErrInvalid, detail, func(v reflect.Value) bool {
+			return !(v.CanFloat() && math.IsNaN(v.Float())) && l.allows(compare(v, limit))
+		}})
 	}
-	if least, most := limits["min"], limits["max"]; least.IsValid() && most.IsValid() && compare(least, most) > 0 {
-		return nil, fmt.Errorf("the min %q is more than the max %q", tag.Get("min"), tag.Get("max"))
+	for _, pair := range [][2]string{{"min", "max"}, {"min", "len"}, {"len", "max"}} {
+		if least, most := limits[pair[0]], limits[pair[1]]; least.IsValid() && most.IsValid() && compare(least, most) > 0 {
+			return nil, fmt.Errorf("the %s %q is more than the %s %q", pair[0], tag.Get(pair[0]), pair[1], tag.Get(pair[1]))
+		}
 	}
 	if words, ok := tag.Lookup("oneof"); ok {
 		c, err := compileOneOf(t, strings.Fields(words))

@@ -2,6 +2,7 @@ package params
 
 import (
 	"encoding/json"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -18,6 +19,16 @@ type level int
 
 func (l *level) UnmarshalText(text []byte) error {
 	*l = level(strings.Index("low mid top", string(text)))
+	return nil
+}
+
+// measure is not a number until it is 1.
+type measure float64
+
+func (m *measure) UnmarshalText(text []byte) error {
+	if *m = 1; string(text) != "1" {
+		*m = measure(math.NaN())
+	}
 	return nil
 }
 
@@ -72,6 +83,8 @@ func TestChecks(t *testing.T) {
 		{reflect.TypeFor[[]string](), `required:"nonempty"`, "v=", `[""]`, 0, ""},
 		{reflect.TypeFor[[]string](), `required:"nonempty"`, "-", `[]`, empty, "must not be empty"},
 		{reflect.TypeFor[map[string]int](), `required:"nonempty"`, "-", `{}`, empty, "must not be empty"},
+		{reflect.TypeFor[measure](), `min:"1"`, "v=", `"x"`, invalid, "must be at least 1"},
+		{reflect.TypeFor[measure](), `max:"1"`, "v=", `"x"`, invalid, "must be at most 1"},
 		{reflect.TypeFor[*int](), `min:"1"`, "v=0", `0`, invalid, "must be at least 1"},
 		{reflect.TypeFor[*int](), `min:"1"`, "-", `null`, 0, ""},
 		{reflect.TypeFor[**string](), `required:"nonempty"`, "v=", `""`, empty, "must not be empty"},
@@ -193,6 +206,8 @@ func TestMistakesInTagsOfChecks(t *testing.T) {
 		{reflect.TypeFor[time.Duration](), `max:"5"`, `the max "5" must be a duration`},
 		{reflect.TypeFor[float64](), `min:"5" max:"3"`, `the min "5" is more than the max "3"`},
 		{reflect.TypeFor[string](), `min:"5" max:"3"`, `the min "5" is more than the max "3"`},
+		{reflect.TypeFor[string](), `min:"5" len:"3"`, `the min "5" is more than the len "3"`},
+		{reflect.TypeFor[string](), `len:"3" max:"2"`, `the len "3" is more than the max "2"`},
 		{reflect.TypeFor[float64](), `oneof:"1 2"`, "a float64 can't have the tag oneof"},
 		{reflect.TypeFor[[]string](), `oneof:"a b"`, "a []string can't have the tag oneof"},
 		{reflect.TypeFor[int](), `oneof:"1 b"`, `the oneof "b" must be a whole number`},
@@ -208,6 +223,24 @@ func TestMistakesInTagsOfChecks(t *testing.T) {
 		v := reflect.New(reflect.StructOf([]reflect.StructField{{Name: "V", Type: tt.typ, Tag: reflect.StructTag(`json:"v" ` + tt.tags)}}))
 		require.ErrorContains(t, paramsOf(t, postJSON("{}"), Options{}).DecodeJSON(v.Interface()), tt.want)
 	}
+	const group = "a struct whose fields are those of the outer one can't"
+	for name, bind := range map[string]func(*Params) error{
+		"required": try[struct {
+			Page struct {
+				Number int `query:"page"`
+			} `required:"true"`
+		}],
+		"min": try[struct {
+			address `min:"1"`
+		}],
+		"default, in JSON": tryJSON[struct {
+			item `default:"1"`
+		}],
+	} {
+		require.ErrorContains(t, bind(paramsOf(t, postJSON("{}"), Options{})), group, name)
+	}
+	type p *p // decoding it needs no end of the pointers
+	require.NoError(t, tryJSON[struct{ P p }](paramsOf(t, postJSON("{}"), Options{})))
 	for want, bind := range map[string]func(*Params) error{
 		"a list of structs can't be checked by a tag": try[struct {
 			A []address `query:"a" max:"1"`

@@ -31,8 +31,19 @@ func demandsOf(sf reflect.StructField) (d demands, err error) {
 			return d, err
 		}
 	}
-	d.checks, err = compileChecks(targetOf(sf.Type), sf.Tag)
+	if hasChecks(sf.Tag) { // targetOf does not end for a type like *P of the type P *P
+		d.checks, err = compileChecks(targetOf(sf.Type), sf.Tag)
+	}
 	return d, err
+}
+
+// refuseDemands returns an error if a field, which is only a group of others, has demands.
+func refuseDemands(sf reflect.StructField) error {
+	_, required := sf.Tag.Lookup("required")
+	if _, def := sf.Tag.Lookup("default"); required || def || hasChecks(sf.Tag) {
+		return errors.New("a struct whose fields are those of the outer one can't be required, have a default or be checked by a tag")
+	}
+	return nil
 }
 
 // parseTag returns the value of type t that a tag gives as a text.

@@ -18,7 +18,8 @@ import (
 // theirs in Go. It refuses what the package documentation lists, and an empty body. A
 // member without a field is ignored, unless Options.DisallowUnknownFields is set. A
 // [time.Duration] is a number of nanoseconds. The tags required, default, min, max,
-// len and oneof do what they do in [Bind], but not in the elements of a map or an array.
+// len and oneof do what they do in [Bind], but not in the elements of a map or an array, and not
+// in the fields of a type that decodes itself (UnmarshalJSON, UnmarshalText).
 //
 // What v holds already stays where the body has nothing for it, except for defaults; the
 // array of a slice in it is written into.

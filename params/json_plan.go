@@ -187,7 +187,7 @@ func (m jsonCompiler) listFields(t reflect.Type, index []int) (fields []jsonFiel
 			continue
 		case sf.Anonymous && name == "" && sf.Type.Kind() == reflect.Struct:
 			inner, ok, err := m.listFields(sf.Type, at)
-			if err != nil {
+			if err = errors.Join(err, refuseDemands(sf)); err != nil {
 				return nil, false, err
 			}
 			fields, simple = append(fields, inner...), simple && ok

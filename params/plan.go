@@ -119,6 +119,9 @@ func forEachField(t reflect.Type, index []int, only Source, add func(sf reflect.
 		case from != "":
 			err = add(sf, from, tag, at)
 		case isGroup(sf):
+			if err = refuseDemands(sf); err != nil {
+				break
+			}
 			err = forEachField(sf.Type, at, only, add)
 		case sf.IsExported():
 			err = fmt.Errorf(`has no tag %s; params:"-" leaves it out`, cmp.Or(only, "of a source"))
