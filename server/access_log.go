@@ -9,7 +9,7 @@ import (
 )
 
 // AccessLog returns an observer that logs one line for each request when its handler has returned: the
-// method, the route, the status, the bytes of the body, and the milliseconds that it took. It logs the
+// method, the route, the status, the bytes that were written of the body, and the milliseconds that it took. It logs the
 // route and not the path, which may contain personal data. A nil log means [slog.Default].
 //
 //	srv, err := server.New(server.Options{Observers: []server.Observer{server.AccessLog(logger)}})

@@ -203,10 +203,12 @@ func TestRoutesShowWhatAGroupDoesNotProtect(t *testing.T) {
 		return srv
 	}
 	both, one := []server.Requirement{account, role("admin")}, []server.Requirement{role("admin")}
+	all := append(both[:2:2], flags)
 	for pattern, lacks := range map[string][]server.Requirement{
 		"/": nil, "GET /{$}": nil, "GET /api": nil, "GET /{rest...}": nil, "GET /apis/x": nil, "GET /other/x": nil,
-		"GET /api/debug": both, "GET /api/{$}": both, "DELETE /api/": both, "GET /{tenant}/": both, "GET /{a}/{rest...}": both,
-		"example.com/api/x": both, "GET /x/files/y": {flags}, "other.org/x/files/z": nil, "PUT /{a}/files/{b}/": append(both[:2:2], flags),
+		"GET /api/debug": both, "GET /api/{$}": both, "DELETE /api/": all, "GET /{tenant}/": all, "GET /{a}/{rest...}": all,
+		"GET /x/{rest...}": {flags}, "/x/": {flags}, "GET /x/y": nil, "GET /x/{$}": nil, "GET /y/{z}": nil, "other.org/x/": nil,
+		"example.com/api/x": both, "GET /x/files/y": {flags}, "other.org/x/files/z": nil, "PUT /{a}/files/{b}/": all,
 	} {
 		srv := withGroups()
 		srv.HandleFunc(pattern, nothing)
@@ -215,9 +217,13 @@ func TestRoutesShowWhatAGroupDoesNotProtect(t *testing.T) {
 	srv := withGroups()
 	srv.HandleFunc("GET /api/half", nothing, server.Require(account))
 	require.Equal(t, one, lacking(srv, "GET /api/half"))
+	srv.HandleFunc("GET /api/team", nothing, server.Require(account, team{role("admin")}))
+	require.Equal(t, one, lacking(srv, "GET /api/team"), "another requirement with the same text")
 	srv.Group("/api/", server.Require(role("admin"), account)).HandleFunc("GET /whole", nothing)
 	require.Empty(t, lacking(srv, "GET /api/whole"))
 }
+
+type team struct{ role }
 
 // lacking returns what a route lacks.
 func lacking(srv *server.Server, pattern string) (lacks []server.Requirement) {

@@ -13,7 +13,7 @@ type Route struct {
 	Requires []Requirement // in the order in which they are waited for
 	Prefetch []Property
 	// Lacks are requirements of groups that the route does not have, although it matches paths
-	// below their prefix.
+	// below their prefix. A pattern for all paths, such as "/", lacks nothing.
 	Lacks []Requirement
 }
 
@@ -45,16 +45,17 @@ func (s *Server) Routes() iter.Seq[Route] {
 // lack adds the items that r does not require to what it lacks. Items of an application's type may not
 // be comparable, so their texts are compared.
 func (r *Route) lack(items []Requirement) {
+	text := func(r Requirement) string { return fmt.Sprintf("%T %v", r, r) }
 	for _, item := range items {
-		same := func(other Requirement) bool { return fmt.Sprint(other) == fmt.Sprint(item) }
+		same := func(other Requirement) bool { return text(other) == text(item) }
 		if !slices.ContainsFunc(r.Requires, same) && !slices.ContainsFunc(r.Lacks, same) {
 			r.Lacks = append(r.Lacks, item)
 		}
 	}
 }
 
-// isBelow reports whether a route's pattern may match paths below the prefix of a group. A pattern
-// with fewer segments, such as that of a front page for all paths, does not count.
+// isBelow reports whether a route's pattern may match paths below the prefix of a group. A pattern for
+// all paths, such as that of a front page, does not count.
 func isBelow(prefix, pattern string) bool {
 	_, pattern = cutMethod(pattern)
 	groupHost, groupPath, _ := strings.Cut(prefix, "/")
@@ -64,10 +65,14 @@ func isBelow(prefix, pattern string) bool {
 	}
 	want, have := strings.Split(groupPath, "/"), strings.Split(path, "/")
 	want = want[:len(want)-1] // the prefix ends in a slash
-	if len(have) <= len(want) {
+	last := len(have) - 1
+	switch subtree := have[last] == "" || strings.HasSuffix(have[last], "...}"); {
+	case subtree && last == 0, !subtree && last < len(want):
 		return false
+	case subtree:
+		have = have[:last]
 	}
-	for i := range want {
+	for i := range min(len(want), len(have)) {
 		if want[i] != have[i] && !strings.HasPrefix(want[i], "{") && !strings.HasPrefix(have[i], "{") {
 			return false
 		}

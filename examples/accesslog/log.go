@@ -60,7 +60,7 @@ func (a *accessLog) RequestEnd(ctx context.Context, info server.RequestInfo) {
 func methodOf(r *http.Request) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
-		http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		http.MethodConnect, http.MethodOptions, http.MethodTrace, "QUERY":
 		return r.Method
 	default:
 		return "other"

@@ -42,7 +42,8 @@ type Response struct {
 
 // Do has h answer r. h is a [server.Server], or a handler that contains one or several. Do fails the
 // test if r has a preset that a server which gets r does not provide. The panic with which a server
-// cuts off a response, [http.ErrAbortHandler], passes on.
+// cuts off a response, [http.ErrAbortHandler], passes on, without a Response. Do does not wait for a server
+// that a middleware has left, such as [http.TimeoutHandler]: Resolved may be incomplete then.
 func Do(tb testing.TB, h http.Handler, r *http.Request) *Response {
 	tb.Helper()
 	res := &Response{ResponseRecorder: httptest.NewRecorder()}
