@@ -31,7 +31,7 @@ type instance struct {
 }
 
 func open(ctx context.Context, addr string, info *redis.Client, path string, length time.Duration) (*instance, error) {
-	srv, client, err := newServer(addr, routes)
+	srv, client, err := newServer(addr, slices.Concat(routes, requiring))
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +80,15 @@ func (in *instance) Round(ctx context.Context) (map[string]float64, error) {
 	return map[string]float64{
 		"p50":                        took[len(took)/2].Seconds() * 1e3,
 		"p99":                        took[len(took)*99/100].Seconds() * 1e3,
-		"redis commands per request": float64(scripts(after)-scripts(before)) / n,
+		"redis commands per request": float64(commands(after)-commands(before)) / n,
 		"cpu per request":            cpu.Seconds() * 1e6 / n,
 	}, nil
 }
 
-// scripts returns how many scripts clients have called: the server calls nothing else.
-func scripts(info redisinfo.Info) (n int) {
+// commands returns how many commands clients have sent: the server sends scripts and EXISTS.
+func commands(info redisinfo.Info) (n int) {
 	for name, calls := range info.Calls {
-		if strings.HasPrefix(name, "eval") {
+		if strings.HasPrefix(name, "eval") || name == "exists" {
 			n += calls
 		}
 	}

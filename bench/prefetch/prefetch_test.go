@@ -28,6 +28,22 @@ func TestRoundsOfAllRoutes(t *testing.T) {
 	}
 }
 
+func TestRoundsOfRequiringRoutes(t *testing.T) {
+	s := redistest.Start(t)
+	client := rig.NewClient(s.Addr, 0)
+	defer client.Close()
+	commands := map[string]float64{"/session": 1, "/policy": 1, "/property": 2, "/required": 3}
+	for _, r := range requiring {
+		in, err := open(t.Context(), s.Addr, client, r.path, 50*time.Millisecond)
+		require.NoError(t, err)
+		values, err := in.Round(t.Context())
+		require.NoError(t, err, r.name)
+		// Takes of one moment share a command.
+		require.InDelta(t, commands[r.path]-0.4, values["redis commands per request"], 0.6, r.name)
+		require.NoError(t, in.Close())
+	}
+}
+
 func TestRoundsOfAnotherRoute(t *testing.T) {
 	s := redistest.Start(t)
 	for _, p := range programs {

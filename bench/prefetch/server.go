@@ -9,6 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/bench/rig"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	ratestore "github.com/lazyreq/lazyreq/ratelimit/redisstore"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/session"
@@ -19,6 +21,8 @@ var (
 	user    = session.NewField[string]("user")
 	account = reqctx.NewKey[string]("account")
 	flags   = reqctx.NewKey[string]("flags")
+	viewer  = reqctx.NewKey[string]("viewer")
+	search  = ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.FixedWindow(1<<40, time.Minute))
 )
 
 // route is a way to serve the route that reads all.
@@ -37,6 +41,20 @@ var routes = []route{
 		}
 		return readAll(w, req)
 	}},
+}
+
+// requiring are routes that require a session, a policy and a property that reads the session and then
+// asks Redis, together and each alone.
+var requiring = []route{
+	{"lazyreq", "/required", []server.RouteOption{server.Require(session.Loaded, search, viewer)}, writeAll},
+	{"session", "/session", []server.RouteOption{server.Require(session.Loaded)}, writeAll},
+	{"policy", "/policy", []server.RouteOption{server.Require(search)}, writeAll},
+	{"property", "/property", []server.RouteOption{server.Require(viewer)}, writeAll},
+}
+
+func writeAll(w http.ResponseWriter, _ *server.Request) error {
+	_, err := io.WriteString(w, all)
+	return err
 }
 
 // readAll reads the properties one after another.
@@ -82,12 +100,25 @@ func newServer(addr string, routes []route) (*server.Server, *redis.Client, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	srv, err := server.New(server.Options{SessionStore: store})
+	limits, err := ratestore.New(client, ratestore.Options{Timeout: 5 * time.Second})
+	if err != nil {
+		return nil, nil, err
+	}
+	srv, err := server.New(server.Options{
+		SessionStore: store, RateLimitStore: limits, RateLimits: []*ratelimit.Policy{search},
+	})
 	if err != nil {
 		return nil, nil, err
 	}
 	reqctx.Provide(srv.Registry(), account, after("account"))
 	reqctx.Provide(srv.Registry(), flags, after("flags"))
+	reqctx.Provide(srv.Registry(), viewer, reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) {
+		name, err := user.Get(ctx)
+		if err != nil {
+			return "", err
+		}
+		return name, client.Exists(ctx, "user:"+name).Err()
+	}})
 	srv.HandleFunc("POST /login", func(_ http.ResponseWriter, req *server.Request) error {
 		return user.Set(req.Context(), "ada")
 	})

@@ -51,13 +51,18 @@ func run(ctx context.Context, r *harness.Run) error {
 			return err
 		}
 		defer func() { _ = far.Close() }()
-		var reading []harness.Contender
-		for i, route := range routes {
-			reading = append(reading, harness.Contender{Name: route.name, Ours: i == 0, Start: func(ctx context.Context) (harness.Instance, error) {
-				return open(ctx, far.Addr, client, route.path, length)
-			}})
+		contenders := func(routes []route) (list []harness.Contender) {
+			for i, route := range routes {
+				list = append(list, harness.Contender{Name: route.name, Ours: i == 0, Start: func(ctx context.Context) (harness.Instance, error) {
+					return open(ctx, far.Addr, client, route.path, length)
+				}})
+			}
+			return list
 		}
-		if err := r.Compare(ctx, "reads all", rounds, metrics, reading); err != nil {
+		if err := r.Compare(ctx, "reads all", rounds, metrics, contenders(routes)); err != nil {
+			return err
+		}
+		if err := r.Compare(ctx, "requires", rounds, metrics, contenders(requiring)); err != nil {
 			return err
 		}
 		var without []harness.Contender
