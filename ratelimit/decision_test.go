@@ -52,3 +52,24 @@ func TestDecisionsOfAnInnerRequest(t *testing.T) {
 		require.NoError(t, inner.Finish())
 	})
 }
+
+// TestDecisionsWhileClosing asks for the first time when the request is closing.
+func TestDecisionsWhileClosing(t *testing.T) {
+	q := provide(t, ipPolicy("ip", 5))
+	var policies []string
+	list := func(ctx context.Context) {
+		policies = nil
+		for d := range ratelimit.Decisions(ctx) {
+			policies = append(policies, d.Policy)
+		}
+	}
+	var ended context.Context
+	q.serve(func(c *reqctx.Host) {
+		ended = c
+		require.NoError(t, q.policies[0].Require(c))
+		c.OnClose(func() error { list(c); return nil })
+	})
+	require.Equal(t, []string{"ip"}, policies)
+	list(ended)
+	require.Empty(t, policies, "the request is finished")
+}

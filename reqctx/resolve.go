@@ -245,17 +245,20 @@ func (c *Context) detach(a *attempt) bool {
 	return false
 }
 
-// makeState makes a state without an attempt. Of two that are made at once, the first is
-// published.
+// makeState makes a state without an attempt, also while the request is closing: a state needs no I/O.
+// Of two that are made at once, the first is published.
 func (c *Context) makeState(b *binding) (*outcome, error) {
-	if c.closing() {
+	c.mu.Lock()
+	over := c.phase == finished
+	c.mu.Unlock()
+	if over {
 		return nil, named(ErrFinished, b.name)
 	}
 	out := b.ops.newOutcome(b)
 	b.ops.compute(c, out)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.phase >= closing {
+	if c.phase == finished {
 		return nil, named(ErrFinished, b.name)
 	}
 	if first := c.slots[b.slot].Load(); first != nil {

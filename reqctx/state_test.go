@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -86,6 +87,30 @@ func TestStateIsNotMadeAfterFinish(t *testing.T) {
 	require.NoError(t, c.Finish())
 	_, err := state.Get(c)
 	require.ErrorIs(t, err, reqctx.ErrFinished)
+}
+
+// TestStateIsMadeWhileClosing reads a state and a batch first when the tasks have ended.
+func TestStateIsMadeWhileClosing(t *testing.T) {
+	reg := quiet()
+	state := reqctx.NewKey[int]("state")
+	reqctx.ProvideState(reg, state, func(context.Context) (int, error) { return 7, nil })
+	batch := reqctx.NewBatch[int, int]("batch")
+	reqctx.ProvideBatch(reg, batch, func(context.Context, []int) (map[int]int, error) { panic("loaded") })
+	c := reqctx.New(t.Context(), reg)
+	closed := false
+	c.OnClose(func() error {
+		closed = true
+		v, err := state.Get(c)
+		assert.NoError(t, err)
+		assert.Equal(t, 7, v)
+		_, err = batch.Get(c, 1)
+		assert.ErrorIs(t, err, lazy.ErrClosed)
+		return nil
+	})
+	require.NoError(t, c.Finish())
+	require.True(t, closed)
+	_, err := state.Get(c)
+	require.ErrorIs(t, err, reqctx.ErrFinished, "it is not kept")
 }
 
 func TestStateThatIsMadeTooLate(t *testing.T) {
