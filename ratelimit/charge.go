@@ -156,8 +156,10 @@ type Decision struct {
 	Result Result
 }
 
-// Decisions returns the decisions of all takes of ctx's request so far. An observer gets those of the
-// server's own policies, and not those of a [Middleware]. Decisions does no I/O.
+// Decisions returns the decisions of all takes so far of the innermost request of ctx, until it is
+// finished. In a handler behind a [Middleware] with a charge of its own, that request is the
+// middleware's. An observer gets the decisions of the server's policies, and not those of a Middleware.
+// Decisions does no I/O.
 func Decisions(ctx context.Context) iter.Seq[Decision] {
 	return func(yield func(Decision) bool) {
 		request := reqctx.From(ctx)
@@ -165,10 +167,7 @@ func Decisions(ctx context.Context) iter.Seq[Decision] {
 			return
 		}
 		l, _ := limits.Get(request) // after an error, it has no policies
-		for _, p := range l.policies {
-			if owner, _ := p.propertyKeys().take.Owner(request); owner != request {
-				continue
-			}
+		for _, p := range l.policies[:l.own] {
 			c, err, taken := p.propertyKeys().take.Peek(request)
 			if err == nil && taken && !c.yieldDecisions(yield) {
 				return

@@ -16,7 +16,8 @@ import (
 // its methods return an error.
 type Limit struct {
 	ctx      context.Context
-	policies []*Policy // of the request, and of those around it
+	policies []*Policy // the request's own, and then those of the requests around it
+	own      int       // the number of the request's own policies
 	err      error     // why there are none; nil in the zero Limit
 }
 
@@ -26,13 +27,16 @@ var limits = reqctx.NewKey[Limit]("ratelimit")
 func provideLimit(reg *reqctx.Registry, policies []*Policy) {
 	reqctx.ProvideState(reg, limits, func(ctx context.Context) (Limit, error) {
 		all := slices.Clip(policies)
-		outer, _ := limits.Get(reqctx.From(ctx).Context) // after an error, it has no policies
+		var outer Limit
+		if c := reqctx.From(reqctx.From(ctx).Context); c != nil {
+			outer, _ = limits.Get(c) // after an error, it has no policies
+		}
 		for _, p := range outer.policies {
 			if !slices.Contains(all, p) {
 				all = append(all, p)
 			}
 		}
-		return Limit{ctx: ctx, policies: all}, nil
+		return Limit{ctx: ctx, policies: all, own: len(policies)}, nil
 	})
 }
 
@@ -69,13 +73,7 @@ func (l Limit) policy() (*Policy, error) {
 }
 
 // Take is [Policy.Take].
-func (l Limit) Take() (Result, error) {
-	p, err := l.policy()
-	if err != nil {
-		return Result{}, err
-	}
-	return p.Take(l.ctx)
-}
+func (l Limit) Take() (Result, error) { return call(l, (*Policy).Take) }
 
 // Require is [Policy.Require].
 func (l Limit) Require() error {
@@ -87,28 +85,19 @@ func (l Limit) Require() error {
 }
 
 // Peek is [Policy.Peek].
-func (l Limit) Peek() (Result, error) {
-	p, err := l.policy()
-	if err != nil {
-		return Result{}, err
-	}
-	return p.Peek(l.ctx)
-}
+func (l Limit) Peek() (Result, error) { return call(l, (*Policy).Peek) }
 
 // Count is [Policy.Count].
-func (l Limit) Count() (int64, error) {
-	p, err := l.policy()
-	if err != nil {
-		return 0, err
-	}
-	return p.Count(l.ctx)
-}
+func (l Limit) Count() (int64, error) { return call(l, (*Policy).Count) }
 
 // Refund is [Policy.Refund].
-func (l Limit) Refund() (bool, error) {
+func (l Limit) Refund() (bool, error) { return call(l, (*Policy).Refund) }
+
+// call calls a method of the only policy.
+func call[T any](l Limit, method func(*Policy, context.Context) (T, error)) (val T, err error) {
 	p, err := l.policy()
 	if err != nil {
-		return false, err
+		return val, err
 	}
-	return p.Refund(l.ctx)
+	return method(p, l.ctx)
 }

@@ -53,21 +53,28 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// What a take adds to a request, with the header's fields.
+// What a take adds to a request, with the header's fields. The Limit of From costs one more.
 func TestTakeAllocates(t *testing.T) {
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	p := ipPolicy("ip", 1<<53)
 	ratelimit.Provide(reg, newStore(t, memstore.Options{}), p)
 	r := httptest.NewRequest("GET", "/", nil)
 	header := make(http.Header, 8)
-	require.LessOrEqual(t, testing.AllocsPerRun(500, func() {
-		clear(header)
-		h := reqctx.New(context.Background(), reg)
-		h.SetRequest(r)
-		if err := p.Require(&h.Context); err != nil {
-			t.Error(err)
-		}
-		_ = h.Commit(http.StatusOK, header)
-		_ = h.Finish()
-	}), 12.0)
+	allocs := func(require func(ctx context.Context) error) float64 {
+		return testing.AllocsPerRun(500, func() {
+			clear(header)
+			h := reqctx.New(context.Background(), reg)
+			h.SetRequest(r)
+			if err := require(&h.Context); err != nil {
+				t.Error(err)
+			}
+			_ = h.Commit(http.StatusOK, header)
+			_ = h.Finish()
+		})
+	}
+	require.LessOrEqual(t, allocs(p.Require), 12.0)
+	require.LessOrEqual(t, allocs(func(ctx context.Context) error {
+		l, _ := ratelimit.From(ctx) // after an error, l returns it
+		return l.Require()
+	}), 13.0)
 }
