@@ -15,6 +15,8 @@ import (
 // propertyKeys are the properties of one policy in the requests of every registry that has it. Keys live
 // as long as the process, so a policy makes them once.
 type propertyKeys struct {
+	of    *Policy             // the policy that made them, and not a copy of it
+	name  string              // its name at that time
 	terms reqctx.Key[terms]   // ratelimit.NAME.key
 	take  reqctx.Key[*charge] // ratelimit.NAME.take: the one charge of the request
 	count reqctx.Key[int64]   // ratelimit.NAME.count: over the first rule's Per
@@ -22,11 +24,13 @@ type propertyKeys struct {
 
 // propertyKeys returns p's keys, which it makes on first use.
 func (p *Policy) propertyKeys() *propertyKeys {
-	if k := p.keys.Load(); k != nil {
+	k := p.keys.Load()
+	if k != nil && k.of == p {
 		return k
 	}
 	name := p.String()
-	p.keys.CompareAndSwap(nil, &propertyKeys{ // of two that are made at once, one is kept
+	p.keys.CompareAndSwap(k, &propertyKeys{ // of two that are made at once, one is kept
+		of: p, name: p.Name,
 		terms: reqctx.NewKey[terms](name + ".key"),
 		take:  reqctx.NewKey[*charge](name + ".take"),
 		count: reqctx.NewKey[int64](name + ".count"),
@@ -48,12 +52,14 @@ func newBoundPolicy(p *Policy, store Store) *boundPolicy {
 		Name: p.Name, Rules: slices.Clone(p.Rules), RulesFor: p.RulesFor, Key: p.Key, Fallback: p.Fallback,
 		Cost: p.Cost, Unit: p.Unit, PartitionKey: p.PartitionKey, XHeaders: p.XHeaders,
 	}}
-	b.keys.Store(p.propertyKeys())
 	if !p.PartitionKey {
 		b.policyLine = string(b.appendPolicies(nil, p.Rules, nil, ""))
 	}
 	return b
 }
+
+// propertyKeys returns the keys of the policy that p is a copy of.
+func (p *boundPolicy) propertyKeys() *propertyKeys { return p.of.propertyKeys() }
 
 // Provide registers the policies, with their counters in store. The property "ratelimit" is the
 // [Limit] that [From] returns. Observers and measurements see the private properties

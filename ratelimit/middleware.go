@@ -45,22 +45,21 @@ func Middleware(store Store, p *Policy, o MiddlewareOptions) (func(http.Handler)
 		return nil, err
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
-	m := &middleware{policy: newBoundPolicy(p, store), opts: o, reg: reqctx.NewRegistry(reqctx.Options{Logger: o.Logger})}
-	provideLimit(m.reg, []*Policy{p})
-	m.policy.provide(m.reg)
+	m := &middleware{policy: p, opts: o, reg: reqctx.NewRegistry(reqctx.Options{Logger: o.Logger})}
+	Provide(m.reg, store, p)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(w, r, next) })
 	}, nil
 }
 
 type middleware struct {
-	policy *boundPolicy
+	policy *Policy
 	opts   MiddlewareOptions
 	reg    *reqctx.Registry // of the policy's properties
 }
 
 func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	p, ctx := m.policy.of, r.Context()
+	p, ctx := m.policy, r.Context()
 	var host *reqctx.Host // of the policy's properties, unless the request has them already
 	if _, err := p.propertyKeys().take.Owner(ctx); err != nil {
 		host = reqctx.New(ctx, m.reg)

@@ -27,7 +27,8 @@ import (
 // [reqctx.ErrNoProperty] if the request does not have the policy. They are safe for concurrent use.
 //
 // A policy is identified by its pointer: a Middleware within a server that has the same pointer uses
-// the server's charge. A Policy must not be copied, and its Name must not change after the first use.
+// the server's charge. A copy of a Policy is another policy. The Name must not change after the first
+// use.
 type Policy struct {
 	// Name is part of property names, headers and keys in the store: letters, digits,
 	// "-" and "_", at most 64 of them.
@@ -109,7 +110,10 @@ func (p *Policy) check() error {
 		return fmt.Errorf("ratelimit: Policy.Name is %q, want %s", p.Name, names.Rule)
 	}
 	err := checkRules("Rules", p.Rules)
+	k := p.keys.Load()
 	switch {
+	case k != nil && k.of == p && k.name != p.Name:
+		err = fmt.Errorf("its Name was %q when it was first used", k.name)
 	case len(p.Rules) == 0 && p.RulesFor == nil:
 		err = errors.New("Rules is empty")
 	case p.Key == nil:

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,15 +114,16 @@ func (p *Policy) explain(ctx context.Context, err error) error {
 		return err
 	}
 	have := policyNames(reqctx.From(ctx))
-	text := fmt.Sprintf("ratelimit: the request has no policy %q (provided: %s)", p.Name, strings.Join(have, ", "))
+	provided := cmp.Or(strings.Join(have, ", "), "none; policies belong in server.Options.RateLimits")
+	text := fmt.Sprintf("ratelimit: the request has no policy %q (provided: %s)", p.Name, provided)
 	if slices.Contains(have, p.Name) {
 		text = fmt.Sprintf("ratelimit: policy %q is another one than the request's: use the *Policy that the server was given", p.Name)
 	}
 	return errtext.New(text, reqctx.ErrNoProperty)
 }
 
-// policyNames returns the names of the policies of a request and those around it. It works on a
-// request that is over, too.
+// policyNames returns the sorted names of the policies of a request and those around it. It works on
+// a request that is over, too.
 func policyNames(c *reqctx.Context) (names []string) {
 	for ; c != nil; c = reqctx.From(c.Context) {
 		for property := range c.Props() {
@@ -131,5 +133,6 @@ func policyNames(c *reqctx.Context) (names []string) {
 			}
 		}
 	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names) // a policy may be both here and around
 }

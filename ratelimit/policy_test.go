@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -196,6 +197,12 @@ func TestPolicyIsKnownByItsPointer(t *testing.T) {
 	c := reqctx.New(t.Context(), q.reg)
 	require.NoError(t, c.Finish())
 	requirePolicyErrors(t, c, ipPolicy("nobody", 1), `ratelimit: the request has no policy "nobody" (provided: ip, search)`)
+	within := reqctx.New(reqctx.New(t.Context(), q.reg), other.reg)
+	require.NoError(t, within.Finish())
+	requirePolicyErrors(t, within, ipPolicy("nobody", 1), `ratelimit: the request has no policy "nobody" (provided: ip, search)`)
+	none := reqctx.New(t.Context(), provide(t).reg)
+	requirePolicyErrors(t, none, q.policies[0], `ratelimit: the request has no policy "ip" (provided: none; policies belong in server.Options.RateLimits)`)
+	require.NoError(t, none.Finish())
 	for _, use := range usesOf(t.Context(), q.policies[0]) {
 		require.ErrorIs(t, use(), reqctx.ErrNoRequest)
 	}
@@ -227,6 +234,41 @@ func usesOf(ctx context.Context, p *ratelimit.Policy) []func() error {
 		func() error { _, err := p.Refund(ctx); return err },
 		func() error { _, err := p.Subject(ctx); return err },
 	}
+}
+
+// TestACopyIsAnotherPolicy copies a policy that has been used.
+func TestACopyIsAnotherPolicy(t *testing.T) {
+	generous := ipPolicy("ip", 9)
+	provide(t, generous).take("ip")
+	strict, renamed := new(ratelimit.Policy), new(ratelimit.Policy)
+	for _, p := range []*ratelimit.Policy{strict, renamed} {
+		reflect.ValueOf(p).Elem().Set(reflect.ValueOf(generous).Elem()) // an assignment that vet does not see
+	}
+	strict.Rules = ipPolicy("ip", 1).Rules
+	renamed.Name = "renamed"
+
+	q := provide(t, generous, renamed)
+	q.take("renamed")
+	m := newLimiting(t, strict, ratelimit.MiddlewareOptions{})
+	q.serve(func(c *reqctx.Host) {
+		requirePolicyErrors(t, c, strict, `ratelimit: policy "ip" is another one than the request's: use the *Policy that the server was given`)
+		m.wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			res, err := strict.Take(r.Context())
+			require.NoError(t, err)
+			require.EqualValues(t, 1, res.Limit)
+		})).ServeHTTP(httptest.NewRecorder(), c.Request())
+	})
+	require.Equal(t, 1, m.store.calls)
+	require.Equal(t, []string{"renamed:192.0.2.1"}, q.store.keys)
+}
+
+func TestNameChangesAfterUse(t *testing.T) {
+	p := ipPolicy("a", 5)
+	p.Name = "b"
+	require.NoError(t, ratelimit.Check(p), "it has not been used")
+	provide(t, p)
+	p.Name = "c"
+	require.EqualError(t, ratelimit.Check(p, ipPolicy("b", 5)), `ratelimit: policy "c": its Name was "b" when it was first used`)
 }
 
 // TestAnErrorOfAKeyIsNotTheMissingPolicy has a key function that reads a property that is missing.
