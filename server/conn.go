@@ -60,8 +60,8 @@ func (c *Conn) Set(name string, v any) error { return c.host.Set(name, v) }
 // Resolve resolves several properties in parallel and waits for all of them.
 func (c *Conn) Resolve(names ...string) error { return c.host.Resolve(names...) }
 
-// RateLimit returns the limit of the server's only policy, see [Request.RateLimit]. It takes once for
-// the whole connection, not for each message.
+// RateLimit returns the limit of the only policy, as [Request.RateLimit] does. It takes once for the
+// whole connection, not for each message.
 func (c *Conn) RateLimit() ratelimit.Limit {
 	l, _ := ratelimit.From(&c.host.Context) // after an error, l returns it
 	return l

@@ -65,9 +65,10 @@ func (req *Request) Params() *params.Params {
 	return p
 }
 
-// RateLimit returns the limit of the server's only policy, without asking the store: its methods do
-// that. Without a policy, the methods return an error, and with several, an error that lists them: a
-// [ratelimit.Policy] has the same methods.
+// RateLimit returns the limit of the only policy of the server and of the middleware around it, without
+// asking the store: its methods do that. Without a policy, the methods return an error, and with
+// several, an error that lists them: a [ratelimit.Policy] has the same methods. [ratelimit.From] also
+// finds the policy of a [ratelimit.Middleware] within the server.
 func (req *Request) RateLimit() ratelimit.Limit {
 	l, _ := ratelimit.From(req.ctx) // after an error, l returns it
 	return l
