@@ -200,6 +200,7 @@ func TestRoutesShowWhatAGroupDoesNotProtect(t *testing.T) {
 		srv.Group("/api/", server.Require(account, role("admin")))
 		srv.Group("/api/", server.Require(account))
 		srv.Group("example.com/{tenant}/files/", server.Require(flags))
+		srv.Group("/deep/v1/", server.Require(flags))
 		return srv
 	}
 	both, one := []server.Requirement{account, role("admin")}, []server.Requirement{role("admin")}
@@ -209,6 +210,8 @@ func TestRoutesShowWhatAGroupDoesNotProtect(t *testing.T) {
 		"GET /api/debug": both, "GET /api/{$}": both, "DELETE /api/": all, "GET /{tenant}/": all, "GET /{a}/{rest...}": all,
 		"GET /x/{rest...}": {flags}, "/x/": {flags}, "GET /x/y": nil, "GET /x/{$}": nil, "GET /y/{z}": nil, "other.org/x/": nil,
 		"example.com/api/x": both, "GET /x/files/y": {flags}, "other.org/x/files/z": nil, "PUT /{a}/files/{b}/": all,
+		"/deep/": {flags}, "/deep/{rest...}": {flags}, "GET /deep": nil, "GET /deep/v1": nil, "GET /deep/{$}": nil, "/deep/v2/": nil,
+		"/deep/{v}/x/": {flags}, "example.com/": nil, "example.com/x/": {flags},
 	} {
 		srv := withGroups()
 		srv.HandleFunc(pattern, nothing)
@@ -224,6 +227,16 @@ func TestRoutesShowWhatAGroupDoesNotProtect(t *testing.T) {
 }
 
 type team struct{ role }
+
+func TestTheGroupOfAllRoutes(t *testing.T) {
+	for _, pattern := range []string{"/", "GET /{$}", "GET /{rest...}", "POST /x"} {
+		srv, _ := newServer(t, server.Options{})
+		provideBoth(srv)
+		srv.Group("/", server.Require(account))
+		srv.HandleFunc(pattern, nothing)
+		require.Equal(t, []server.Requirement{account}, lacking(srv, pattern), pattern)
+	}
+}
 
 // lacking returns what a route lacks.
 func lacking(srv *server.Server, pattern string) (lacks []server.Requirement) {
