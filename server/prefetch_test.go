@@ -108,9 +108,11 @@ func TestPrefetchedPropertiesCountAsRead(t *testing.T) {
 	})
 }
 
-// A policy cannot be prefetched, because that would charge requests whose handler does not ask.
-func TestAPolicyIsNoProperty(t *testing.T) {
+// A policy cannot be prefetched, because that would charge requests whose handler does not ask. Nor can
+// LoggedIn, because the route would not require it.
+func TestRequirementsThatAreNoProperties(t *testing.T) {
 	property := reflect.TypeFor[server.Property]()
+	require.False(t, reflect.TypeOf(session.LoggedIn).Implements(property))
 	require.False(t, reflect.TypeFor[*ratelimit.Policy]().Implements(property))
 	require.True(t, reflect.TypeFor[reqctx.Key[int]]().Implements(property))
 	require.True(t, reflect.TypeOf(session.Loaded).Implements(property))

@@ -7,34 +7,30 @@ import "context"
 // [server.Require]: https://pkg.go.dev/github.com/lazyreq/lazyreq/server#Require
 var (
 	// Loaded fails if the session cannot be loaded.
-	Loaded = Requirement{name: "session"}
+	Loaded loaded
 	// LoggedIn fails if the session cannot be loaded, or with [ErrNotBound], which is a 401 as a
 	// response, if no user is bound to it.
-	LoggedIn = Requirement{name: "session.LoggedIn", user: true}
+	LoggedIn loggedIn
 )
 
-// Requirement is the type of [Loaded] and [LoggedIn].
-type Requirement struct {
-	name string
-	user bool
-}
+type loaded struct{}
 
-// Name returns the requirement's name.
-func (r Requirement) Name() string { return r.name }
+// Name makes Loaded a property, which a route may prefetch.
+func (loaded) Name() string { return sessionKey.Name() }
 
-// String returns the requirement's name.
-func (r Requirement) String() string { return r.name }
+func (l loaded) String() string { return l.Name() }
 
-// Start begins to load the session of ctx's request, unless it is loaded or being loaded, and returns
-// at once.
-func (r Requirement) Start(ctx context.Context) error { return sessionKey.Start(ctx) }
+func (loaded) Start(ctx context.Context) error { return sessionKey.Start(ctx) }
 
-// Require loads the session of ctx's request if necessary, and returns an error if the requirement is
-// not met.
-func (r Requirement) Require(ctx context.Context) error {
-	if !r.user {
-		return sessionKey.Require(ctx)
-	}
+func (loaded) Require(ctx context.Context) error { return sessionKey.Require(ctx) }
+
+type loggedIn struct{}
+
+func (loggedIn) String() string { return "session.LoggedIn" }
+
+func (loggedIn) Start(ctx context.Context) error { return sessionKey.Start(ctx) }
+
+func (loggedIn) Require(ctx context.Context) error {
 	_, err := RequireUser(ctx)
 	return err
 }

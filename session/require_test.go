@@ -1,6 +1,8 @@
 package session_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,10 +13,14 @@ import (
 
 func TestRequirements(t *testing.T) {
 	s := newSite(t, session.Options{})
+	require.Equal(t, "session", session.Loaded.Name())
 	strange, known := s.login(t, "ada"), s.bind(t, "", "ada", "phone")
 	for _, tt := range []struct {
-		r             session.Requirement
-		name, cookie  string
+		r interface {
+			Start(context.Context) error
+			Require(context.Context) error
+		}
+		text, cookie  string
 		want          error
 		loads, broken bool
 	}{
@@ -26,8 +32,7 @@ func TestRequirements(t *testing.T) {
 		{session.LoggedIn, "session.LoggedIn", known, nil, true, false},
 		{session.LoggedIn, "session.LoggedIn", known, errDown, true, true},
 	} {
-		require.Equal(t, tt.name, tt.r.Name())
-		require.Equal(t, tt.name, tt.r.String())
+		require.Equal(t, tt.text, fmt.Sprint(tt.r))
 		if s.store.onLoad = nil; tt.broken {
 			s.store.onLoad = down
 		}
