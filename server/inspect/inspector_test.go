@@ -36,7 +36,7 @@ func newInspector(tb testing.TB, o Options) *Inspector {
 func finish(in *Inspector, pattern string, status int, took time.Duration) {
 	c := reqctx.New(context.Background(), emptyRegistry)
 	r := &http.Request{Method: "GET"}
-	in.RequestEnd(c, server.RequestInfo{Server: withoutRoutes, Request: r, Pattern: pattern, Status: status, Began: time.Now().Add(-took), Took: took})
+	in.RequestEnd(c, server.RequestInfo{Request: r, Pattern: pattern, Status: status, Began: time.Now().Add(-took), Took: took})
 }
 
 var emptyRegistry = reqctx.NewRegistry(reqctx.Options{})
@@ -164,7 +164,7 @@ func TestMemoryStaysBelowTheCap(t *testing.T) {
 	c := reqctx.New(t.Context(), reg)
 	_, err := last.Get(c)
 	require.Error(t, err)
-	info := server.RequestInfo{Server: withoutRoutes, Request: httptest.NewRequest("GET", "/", nil), Status: 200, CutOff: true, Began: time.Now(), Err: errors.New("an error of common length")}
+	info := server.RequestInfo{Request: httptest.NewRequest("GET", "/", nil), Status: 200, CutOff: true, Began: time.Now(), Err: errors.New("an error of common length")}
 	for i := range int(1e6) {
 		info.Pattern, info.Took = patterns[i%len(patterns)], time.Duration(rand.Int64N(int64(2*time.Second)))
 		in.RequestEnd(c, info)

@@ -18,9 +18,10 @@ type routeRow struct {
 	Lacks    []string `json:"lacks"`
 }
 
-// addServer keeps a server to show its routes. in.mu is held.
+// addServer keeps a server to show its routes. An observer that forwards a request of its own making may
+// give no server. in.mu is held.
 func (in *Inspector) addServer(srv *server.Server) {
-	if len(in.servers) < maxServers && !slices.Contains(in.servers, srv) {
+	if srv != nil && len(in.servers) < maxServers && !slices.Contains(in.servers, srv) {
 		in.servers = append(in.servers, srv)
 	}
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// withoutRoutes is the server of requests that tests make up.
-var withoutRoutes = new(server.Server)
-
 // asking is a requirement whose text comes from the inspector, which therefore must not hold its lock.
 type asking struct{ in *Inspector }
 
@@ -46,6 +43,12 @@ func TestTableOfRoutes(t *testing.T) {
 		{"GET /api/y", []string{"session", "a"}, []string{}, []string{"asking"}},
 	}
 	require.Equal(t, append(rows, rows...), in.snapshot(filter{}).Table)
+}
+
+func TestRequestWithoutAServerHasNoRoutes(t *testing.T) {
+	in := newInspector(t, Options{})
+	finish(in, "GET /x", 200, 0)
+	require.Equal(t, []routeRow{}, in.snapshot(filter{}).Table)
 }
 
 func TestServersOfTheTableAreBounded(t *testing.T) {
