@@ -15,7 +15,7 @@ import (
 //	api.HandleFunc("GET /notes", listNotes) // GET /api/notes
 //
 // A Group protects its routes and not its path: other routes may match paths below the prefix.
-// [Server.Routes] shows the requirements that they lack.
+// [Server.Routes] shows the requirements that they lack. A group "/" has the prefix of all routes.
 type Group struct {
 	srv    *Server
 	prefix string // "" for the group of all routes
@@ -25,8 +25,9 @@ type Group struct {
 }
 
 // Group returns a group of routes. The prefix ends in a slash, and may begin with a host and contain
-// wildcards: "/api/", "example.com/{tenant}/". Group panics if the prefix is malformed or an option is
-// wrong.
+// wildcards: "/api/", "example.com/{tenant}/". As in [http.ServeMux], "api/" is the host api. Group panics
+// if the prefix has a space or no slash at its end, or if an option is wrong. What else is malformed is
+// found by the first route.
 func (s *Server) Group(prefix string, options ...RouteOption) *Group {
 	return s.root.Group(prefix, options...)
 }
@@ -47,9 +48,10 @@ func (g *Group) Group(prefix string, options ...RouteOption) *Group {
 }
 
 // Use puts standard middleware around the routes of g: within that of [Server.Use], and around the
-// requirements. The first is the outermost. It is not around 404, 405, redirects and OPTIONS, so CORS
-// and access logs belong to [Server.Use]. Each route calls the functions once, and so has its own
-// middleware. Use panics if g has a route or a group already, or if a middleware is nil.
+// requirements. The first is the outermost. It is not around 404, 405 and redirects, so CORS and access
+// logs belong to [Server.Use]. As there, the context that it passes on must be derived from the
+// request's. Each route calls the functions once, and so has its own middleware. Use panics if g has a
+// route or a group already, or if a middleware is nil.
 func (g *Group) Use(middleware ...func(http.Handler) http.Handler) {
 	if g.used {
 		panic(fmt.Sprintf("server: group %q: Use after a route or a group", g.prefix))
@@ -62,40 +64,36 @@ func (g *Group) Use(middleware ...func(http.Handler) http.Handler) {
 // HandleFunc is [Server.HandleFunc] below the prefix of g: "GET /notes" in "/api/" is the route
 // "GET /api/notes", and "GET /{$}" is "GET /api/{$}". Only the prefix may have a host.
 func (g *Group) HandleFunc(pattern string, h HandlerFunc, options ...RouteOption) {
-	pattern = g.join(pattern)
-	if h == nil {
-		panic(fmt.Sprintf("server: route %q: the handler is nil", pattern))
-	}
-	g.add(pattern, nil, options, func(w http.ResponseWriter, r *http.Request) {
-		g := w.(*gate)
-		g.x.respond(g, r, h(g, g.x.request(r)))
+	g.add(pattern, h, options, func(w http.ResponseWriter, r *http.Request) {
+		gate := w.(*gate)
+		gate.x.respond(gate, r, h(gate, gate.x.request(r)))
 	})
 }
 
 // Handle is [Server.Handle] below the prefix of g.
 func (g *Group) Handle(pattern string, h http.Handler, options ...RouteOption) {
-	pattern = g.join(pattern)
-	if option.IsNil(h) {
-		panic(fmt.Sprintf("server: route %q: the handler is nil", pattern))
-	}
 	g.add(pattern, h, options, func(w http.ResponseWriter, r *http.Request) {
 		w.(*gate).x.host.SetRequest(r)
 		h.ServeHTTP(w, r)
 	})
-	if _, ok := h.(*http.ServeMux); !ok && isSubtree(pattern) {
-		g.srv.opaque.Store(true)
-	}
 }
 
-// add registers a route. mounted is the handler given to Handle, or nil. h gets a gate.
-func (g *Group) add(pattern string, mounted http.Handler, options []RouteOption, h http.HandlerFunc) {
+// add registers a route. given is the handler that the application has given, and h calls it with a gate.
+func (g *Group) add(pattern string, given any, options []RouteOption, h http.HandlerFunc) {
 	s, o := g.srv, g.option.with(options)
+	pattern = g.join(pattern)
+	if option.IsNil(given) {
+		panic(fmt.Sprintf("server: route %q: the handler is nil", pattern))
+	}
 	s.check(fmt.Sprintf("route %q", pattern), o)
 	answer := g.around(pattern, o.before(h))
-	s.handle(pattern, mounted, func(w http.ResponseWriter, r *http.Request) {
-		g := w.(*gate)
-		g.routed = true
-		g.x.seen.setRoute(&pattern)
+	if isSubtree(pattern) {
+		s.opaque.Store(true)
+	}
+	s.handle(pattern, given, func(w http.ResponseWriter, r *http.Request) {
+		gate := w.(*gate)
+		gate.routed = true
+		gate.x.seen.setRoute(&pattern)
 		answer.ServeHTTP(w, r)
 	})
 	g.used = true

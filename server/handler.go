@@ -40,14 +40,14 @@ func (s *Server) Handle(pattern string, h http.Handler, options ...RouteOption) 
 // registeredAt is what a panic of the mux adds to a pattern: the line of s.handle.
 var registeredAt = regexp.MustCompile(` \(registered at [^)]*\)`)
 
-// handle adds a handler to the mux.
-func (s *Server) handle(pattern string, mounted http.Handler, h http.HandlerFunc) {
+// handle adds h to the mux, as the handler of a route with the handler given.
+func (s *Server) handle(pattern string, given any, h http.HandlerFunc) {
 	defer func() {
 		if v := recover(); v != nil {
 			panic("server: " + registeredAt.ReplaceAllString(fmt.Sprint(v), ""))
 		}
 	}()
-	s.mux.Handle(pattern, routeHandler{h, mounted})
+	s.mux.Handle(pattern, routeHandler{h, given})
 }
 
 // Use puts standard middleware around everything that the server answers: its handlers, the 404
@@ -57,11 +57,14 @@ func (s *Server) handle(pattern string, mounted http.Handler, h http.HandlerFunc
 //
 // Middleware runs once for a request, within it: the properties are in the request's context,
 // what the middleware writes passes the gate, which commits them, and [WriteError] answers
-// errors. It may answer instead of the handler, and may replace the writer. Call Use before the
+// errors. It may answer instead of the handler, and may replace the writer. The context that it passes on
+// must be derived from the request's: otherwise the request begins again, resolves its properties and
+// charges its policies a second time, and observers are called twice. Call Use before the
 // first request, as often as you like: later middleware is within earlier. Use panics if a
 // middleware is nil or returns nil. Handlers given to [Server.Wrap] have the middleware of their own
 // router.
 func (s *Server) Use(middleware ...func(http.Handler) http.Handler) {
+	refuseNil("Use", middleware)
 	s.opaque.Store(true)
 	if s.innermost == nil {
 		outermost := &nextHandler{http.HandlerFunc(s.route)}
@@ -77,9 +80,6 @@ func (s *Server) Use(middleware ...func(http.Handler) http.Handler) {
 		})
 	}
 	for i, m := range middleware {
-		if m == nil {
-			panic(fmt.Sprintf("server: Use: middleware %d is nil", i))
-		}
 		inner := &nextHandler{http.HandlerFunc(s.route)}
 		h := m(inner)
 		if h == nil {
@@ -150,7 +150,6 @@ func (s *Server) WrapFunc(h HandlerFunc) http.Handler {
 	if h == nil {
 		panic("server: WrapFunc: the handler is nil")
 	}
-	s.wrapped.Store(true)
 	wrapped := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g := w.(*gate)
 		err := g.x.refused

@@ -28,7 +28,8 @@ func (s *Server) ListenAndServe(addr string) error {
 
 // Serve serves HTTP on l, which it closes in the end, until Shutdown or Close,
 // and then returns [http.ErrServerClosed]. It may be called for several
-// listeners. It returns an [*OptionError] if Options.Params.Routes has a pattern that no route has.
+// listeners. It returns an [*OptionError] if Options.Params.Routes has a pattern that no route has. It
+// logs a warning instead if there is a middleware or a route of a subtree, whose handler may be a router.
 //
 // A listener of [net.Listen] has Multipath TCP: Shutdown can reset a connection that
 // comes to it as it is closed. It resets none if [net.ListenConfig.SetMultipathTCP] turns that

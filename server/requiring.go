@@ -19,17 +19,19 @@ import (
 //	func (r role) Start(ctx context.Context) error { return User.Start(ctx) }
 //	func (r role) Require(ctx context.Context) error {
 //		u, err := User.Get(ctx)
-//		if err == nil && u.Role != string(r) {
+//		if err == nil && (u == nil || u.Role != string(r)) {
 //			err = server.Errorf(http.StatusForbidden, "Only for the role %s.", string(r))
 //		}
 //		return err
 //	}
 //
-// [fmt.Sprint] formats it where routes are shown.
+// [fmt.Sprint] formats it where routes are shown. Two requirements of one type with one text count as the
+// same, so a type that contains functions needs a method String.
 type Requirement interface {
 	// Start begins to resolve the properties that Require reads, and returns at once. It must do
 	// nothing else: a registration calls it with the context of a request that has ended, to find
-	// properties that the server does not have.
+	// properties that the server does not have. In a request, Start may not be called, and its error is
+	// ignored: Require returns it.
 	Start(ctx context.Context) error
 	// Require waits, and returns the error that becomes the response, or nil.
 	Require(ctx context.Context) error
@@ -38,6 +40,8 @@ type Requirement interface {
 // Property is a value that a route may prefetch: a [reqctx.Key] or [session.Loaded].
 type Property interface {
 	Requirement
+	// Name is never called. Policies and [session.LoggedIn] do not have it, so that they cannot be
+	// prefetched: that would charge, or seem to protect the route.
 	Name() string
 }
 
@@ -55,14 +59,17 @@ type RouteOption struct {
 //	srv.HandleFunc("GET /search", search, server.Require(Search))
 //
 // The items behind the one that fails are not waited for: they are cancelled when the request ends,
-// and a charge that was made stays. So a denial is answered at once if it stands first, and behind a
-// property that never returns, it is answered when the request ends. In another [http.Server] the
-// response also waits until the cancelled items have returned.
+// and a charge that was made stays. The response has the header fields of those that are resolved by
+// then. So a denial is answered at once if it stands first, and behind a property that never returns, it
+// is answered when the request ends, which may be never. Give such a property a Timeout. In another
+// [http.Server] the response also waits until the cancelled items have returned.
 //
 // Several Require options run one after another. Require(User) before Require(API) charges nothing to
-// strangers. The first item runs on the handler's goroutine and the others on goroutines of their own.
-// A policy whose key or cost reads the body needs a Require of its own, because net/http sends no
-// response while another goroutine reads the body.
+// strangers, and begins no work for them that goes on after their response. The first item usually runs
+// on the handler's goroutine and the others on goroutines of their own. The first one does so as well if
+// its property has a Timeout, or if a middleware such as [http.TimeoutHandler] has replaced the context.
+// An item that reads the body needs a Require of its own, because net/http sends no response while
+// another goroutine reads the body.
 //
 // Require panics if an item is nil. The registration of the route panics if the server does not have a
 // property or a policy ([reqctx.ErrNoProperty]), so provide it first.
@@ -99,7 +106,8 @@ func refuseNil[T any](function string, items []T) {
 // Requiring returns a middleware that requires the items, as [Require] does, before its handler runs.
 // It is for the handlers of other routers below [Server.Wrap]. [WriteError] answers a failure. A
 // property or a policy that the server does not have is found by the first request, which is answered
-// 500. Requiring panics if an item is nil.
+// 500. Requiring panics if an item is nil. It is not for [Server.Use], where it would also run for unknown
+// routes, redirects and refused cross-origin requests: a group "/" requires something of all routes.
 //
 // A server that does not use this package limits requests with [ratelimit.Middleware].
 func Requiring(items ...Requirement) func(http.Handler) http.Handler { return Require(items...).before }
@@ -113,20 +121,15 @@ func (o RouteOption) with(others []RouteOption) RouteOption {
 	return o
 }
 
-// items returns all requirements and properties of o.
-func (o RouteOption) items() []Requirement {
-	items := slices.Concat(o.require...)
-	for _, p := range o.prefetch {
-		items = append(items, p)
-	}
-	return items
-}
-
 // check panics if the server does not have what o names. at is the route, for the panic.
 func (s *Server) check(at string, o RouteOption) {
 	ended := reqctx.New(context.Background(), s.reg)
 	_ = ended.Finish() // so that nothing begins
-	for _, item := range o.items() {
+	items := slices.Concat(o.require...)
+	for _, p := range o.prefetch {
+		items = append(items, p)
+	}
+	for _, item := range items {
 		if err := item.Start(ended); errors.Is(err, reqctx.ErrNoProperty) {
 			panic(fmt.Errorf("server: %s: %w", at, err))
 		}

@@ -38,8 +38,7 @@ type Server struct {
 	groups   []*Group
 
 	observers *observers
-	wrapped   atomic.Bool // other routers may have handlers of this server
-	opaque    atomic.Bool // a router that is not a ServeMux may be mounted, or be a middleware
+	opaque    atomic.Bool // a middleware or the handler of a subtree may be a router
 
 	endings *lazy.Scope // the ends of requests that outlast their handlers
 	conns   connSet     // raw connections

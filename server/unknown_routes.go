@@ -13,36 +13,39 @@ import (
 // routeHandler is the handler of a route in the server's mux.
 type routeHandler struct {
 	http.HandlerFunc
-	mounted http.Handler // the handler that was given to Handle, or nil
+	given any // the handler that the application has given: an http.Handler or a HandlerFunc
 }
 
 // checkBudgets returns an error if Options.Params.Routes has patterns that no route has: their budgets
-// would have no effect. It cannot know the patterns of a router that is not an [http.ServeMux]. If such
-// a router may change the path, as [http.StripPrefix] does, its handlers may have any pattern.
+// would have no effect. A middleware or the handler of a subtree may be a router with such patterns. If
+// the server has one, checkBudgets logs a warning and returns nil.
 func (s *Server) checkBudgets() error {
-	if s.wrapped.Load() && s.opaque.Load() {
-		return nil
-	}
 	patterns := slices.DeleteFunc(slices.Sorted(maps.Keys(s.opts.Params.Routes)), func(pattern string) bool {
 		return slices.ContainsFunc(examplesOf(pattern), func(r *http.Request) bool { return s.mayRoute(pattern, r) })
 	})
-	if len(patterns) > 0 {
-		return option.Errorf("server", "Options.Params.Routes", "has patterns that no route of the server has: %q", patterns)
+	if len(patterns) == 0 {
+		return nil
 	}
-	return nil
+	err := option.Errorf("server", "Options.Params.Routes", "has patterns that no route of the server has: %q", patterns)
+	if s.opaque.Load() {
+		s.log.Warn(err.Error() + ". A middleware or a handler may have them.")
+		return nil
+	}
+	return err
 }
 
 // mayRoute reports whether the server, or a router mounted in it, may give r to a handler with the
 // pattern.
 func (s *Server) mayRoute(pattern string, r *http.Request) bool {
 	h, found := s.mux.Handler(r)
-	own, _ := h.(routeHandler) // the mux may redirect r
-	for h = own.mounted; found != pattern; {
-		mux, ok := h.(*http.ServeMux)
+	route, _ := h.(routeHandler) // the mux may redirect r
+	for given := route.given; found != pattern; {
+		mux, ok := given.(*http.ServeMux)
 		if !ok {
-			return h != nil && isSubtree(found)
+			_, ok = given.(http.Handler)
+			return ok && isSubtree(found)
 		}
-		h, found = mux.Handler(r)
+		given, found = mux.Handler(r)
 	}
 	return true
 }

@@ -30,54 +30,71 @@ func muxOf(h http.Handler, patterns ...string) *http.ServeMux {
 	return mux
 }
 
+// calling calls a mux as a handler of the server does.
+func calling(mux *http.ServeMux) server.HandlerFunc {
+	return func(w http.ResponseWriter, req *server.Request) error { mux.ServeHTTP(w, req.Request); return nil }
+}
+
 func TestUnknownBudgetsAreAnErrorOfServe(t *testing.T) {
 	const upload, typo = "POST /api/up", "POST /api/upp"
 	for name, c := range map[string]struct {
 		build  func(srv *server.Server)
 		routes []string // the patterns that have budgets, with ! before those that are unknown
+		warns  bool     // there is no error, because a handler may be a router
 	}{
 		"routes": {func(srv *server.Server) {
 			srv.HandleFunc(upload, nothing)
 			srv.Handle("GET /{id}/x", plain)
-		}, []string{upload, "GET /{id}/x", "!" + typo, "!/api/up", "!POST /api/up/", "!GET /{name}/x", "!POST", "!a%b", "!/%zz"}},
+		}, []string{upload, "GET /{id}/x", "!" + typo, "!/api/up", "!POST /api/up/", "!GET /{name}/x", "!POST", "!a%b", "!/%zz"}, false},
 		"patterns of all kinds": {func(srv *server.Server) {
 			for _, p := range []string{"/", "GET /{$}", "/a", "GET /a", "/a/", "/a/{$}", "/a/{id}", "/a/{id}/b/", "x.test/a/{id}", "/b%2Fb", "POST  /c"} {
 				srv.HandleFunc(p, nothing)
 			}
-		}, []string{"/", "GET /{$}", "/a", "GET /a", "/a/", "/a/{$}", "/a/{id}", "/a/{id}/b/", "x.test/a/{id}", "/b%2Fb", "POST  /c", "!POST /a/{id}", "!/d", "!/a/{more...}"}},
+		}, []string{"/", "GET /{$}", "/a", "GET /a", "/a/", "/a/{$}", "/a/{id}", "/a/{id}/b/", "x.test/a/{id}", "/b%2Fb", "POST  /c", "!POST /a/{id}", "!/d", "!/a/{more...}"}, true},
 		"subtrees in subtrees": {func(srv *server.Server) {
 			for _, p := range []string{"/", "/{$}", "/{a}/{b}/{c...}"} {
 				srv.HandleFunc(p, nothing)
 			}
-		}, []string{"/", "/{$}", "/{a}/{b}/{c...}", "!/{a}/"}},
+		}, []string{"/", "/{$}", "/{a}/{b}/{c...}", "!/{a}/"}, true},
 		"a mux": {func(srv *server.Server) {
 			srv.Handle("/api/", muxOf(plain, upload))
-		}, []string{upload, "!" + typo, "/api/", "!POST /up"}},
+		}, []string{upload, "!" + typo, "/api/", "!POST /up"}, true},
 		"a mux with handlers of the server": {func(srv *server.Server) {
 			srv.Handle("/api/", muxOf(srv.WrapFunc(nothing), upload))
-		}, []string{upload, "!" + typo, "!POST /up"}},
+		}, []string{upload, "!" + typo, "!POST /up"}, true},
 		"a mux in a mux": {func(srv *server.Server) {
 			srv.Handle("/", muxOf(muxOf(srv.WrapFunc(nothing), upload), "/api/"))
-		}, []string{upload, "!" + typo, "/api/", "!/{rest...}"}},
+		}, []string{upload, "!" + typo, "/api/", "!/{rest...}"}, true},
 		"a mux in a middleware": {func(srv *server.Server) {
 			srv.Handle("/api/", around(muxOf(plain, upload)))
-		}, []string{upload, "!POST /up"}},
+		}, []string{upload, "!POST /up"}, true},
 		"a mux without its prefix": {func(srv *server.Server) {
-			srv.Handle("/api/", http.StripPrefix("/api", muxOf(srv.WrapFunc(nothing), "POST /up")))
-		}, []string{"POST /up"}},
+			srv.Handle("/api/", http.StripPrefix("/api", muxOf(plain, "POST /up")))
+		}, []string{"!POST /up"}, true},
+		"a mux in a handler": {func(srv *server.Server) {
+			srv.HandleFunc("/api/", calling(muxOf(plain, upload)))
+		}, []string{"/api/", "!" + upload}, true},
 		"a middleware that routes": {func(srv *server.Server) {
 			srv.HandleFunc("/", nothing)
-			mux := muxOf(srv.WrapFunc(nothing), upload)
+			mux := muxOf(plain, upload)
 			srv.Use(func(http.Handler) http.Handler { return mux })
-		}, []string{upload}},
+		}, []string{"!" + upload}, true},
+		"a middleware of a group that routes": {func(srv *server.Server) {
+			api := srv.Group("/api/")
+			api.Use(func(http.Handler) http.Handler { return muxOf(plain, upload) })
+			api.HandleFunc("/up", nothing)
+		}, []string{"!" + upload}, true},
 		"files beside it": {func(srv *server.Server) {
 			srv.Handle("/static/", http.StripPrefix("/static", plain))
 			srv.Handle("/api/", muxOf(plain, upload))
-		}, []string{upload, "!" + typo}},
+		}, []string{upload, "!" + typo}, true},
+		"a mux at a route": {func(srv *server.Server) {
+			srv.Handle("/api/up", muxOf(plain, upload))
+		}, []string{upload, "!" + typo}, false},
 		"a handler of everything": {func(srv *server.Server) {
 			srv.HandleFunc("/", nothing)
 			srv.HandleFunc(upload, nothing)
-		}, []string{upload, "!" + typo}},
+		}, []string{upload, "!" + typo}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			budgets := map[string]params.Options{}
@@ -89,19 +106,31 @@ func TestUnknownBudgetsAreAnErrorOfServe(t *testing.T) {
 				}
 				budgets[pattern] = params.Options{}
 			}
-			srv, _ := newServer(t, server.Options{Params: params.Options{Routes: maps.Clone(budgets)}})
+			srv, logs := newServer(t, server.Options{Params: params.Options{Routes: maps.Clone(budgets)}})
 			c.build(srv)
 			require.NoError(t, srv.Close())
 			l := newPipes()
 			err := srv.Serve(l)
 			<-l.over
-			if unknown == nil {
+			slices.Sort(unknown)
+			text := fmt.Sprintf("server: Options.Params.Routes has patterns that no route of the server has: %q", unknown)
+			if c.warns {
 				require.ErrorIs(t, err, http.ErrServerClosed)
+				require.Equal(t, text+". A middleware or a handler may have them.", logs.at("WARN")[0]["msg"])
 				return
 			}
-			slices.Sort(unknown)
-			require.EqualError(t, err, fmt.Sprintf("server: Options.Params.Routes has patterns that no route of the server has: %q", unknown))
+			require.EqualError(t, err, text)
 			require.ErrorAs(t, err, new(*server.OptionError))
+			require.Empty(t, logs.at("WARN"))
 		})
 	}
+}
+
+func TestServeWithKnownBudgets(t *testing.T) {
+	srv, logs := newServer(t, server.Options{Params: params.Options{Routes: map[string]params.Options{"POST /up": {}, "GET /x": {}}}})
+	srv.HandleFunc("POST /up", nothing)
+	srv.Handle("/", around(muxOf(plain, "GET /x")))
+	require.NoError(t, srv.Close())
+	require.ErrorIs(t, srv.Serve(newPipes()), http.ErrServerClosed)
+	require.Empty(t, logs.at(""))
 }

@@ -310,7 +310,10 @@ func TestUseSeveralTimes(t *testing.T) {
 
 func TestUseOfNilMiddleware(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
-	require.PanicsWithValue(t, "server: Use: middleware 0 is nil", func() { srv.Use(nil) })
+	wrapped := false
+	mark := func(next http.Handler) http.Handler { wrapped = true; return next }
+	require.PanicsWithValue(t, "server: Use: item 1 is nil", func() { srv.Use(mark, nil) })
+	require.False(t, wrapped, "a middleware was added")
 	require.PanicsWithValue(t, "server: Use: middleware 0 returned a nil handler", func() {
 		srv.Use(func(http.Handler) http.Handler { return nil })
 	})
