@@ -85,7 +85,7 @@ type Options struct {
 	// Routes are the budgets of single routes, by the request's Pattern, for
 	// [http.ServeMux] the pattern given to Handle. A zero field there means the value
 	// here. They apply once the request is routed. For a server, a pattern that none of
-	// its routes has is an error of Serve.
+	// its routes has is an error of Serve, or a warning if a handler of it may be a router.
 	Routes map[string]Options
 
 	extends bool // a route's ReadTimeout is longer than that of the others
