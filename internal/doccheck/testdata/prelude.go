@@ -47,7 +47,7 @@ var (
 	newServer       func() (*server.Server, error)
 )
 
-type Account struct{ ID, Name, Email, Plan string }
+type Account struct{ ID, Name, Email, Plan, Role string }
 
 type database struct{}
 
