@@ -34,6 +34,8 @@ var (
 	// PerUser limits the requests of a user, whatever the device.
 	PerUser = ratelimit.NewPolicy("user", ratelimit.ByProperty(User, func(u *user) string { return u.Name }),
 		ratelimit.PerSecond(3), ratelimit.PerDay(1000))
+	// Login limits the attempts to guess a password.
+	Login = ratelimit.NewPolicy("login", ratelimit.ByIP(), ratelimit.PerMinute(10))
 )
 
 type user struct{ Name, password string }
@@ -53,7 +55,7 @@ func main() {
 // newServer returns the server. Its sessions and limits are in Redis, or without a URL in memory.
 func newServer(redisURL string) (*server.Server, error) {
 	o := server.Options{
-		RateLimits: []*ratelimit.Policy{PerUser},
+		RateLimits: []*ratelimit.Policy{PerUser, Login},
 		Params:     params.Options{Routes: map[string]params.Options{"POST /notes": {MaxFile: 20 << 20, ReadTimeout: 5 * time.Minute}}},
 		Session:    session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, to try it out
 	}
@@ -76,10 +78,14 @@ func newServer(redisURL string) (*server.Server, error) {
 	}
 	reqctx.Provide(srv.Registry(), User, reqctx.Prop[*user]{Resolve: func(ctx context.Context) (*user, error) {
 		name, err := session.RequireUser(ctx)
-		return users[name], err
+		u, ok := users[name]
+		if err == nil && !ok {
+			err = session.ErrNotBound // the account has been deleted
+		}
+		return u, err
 	}})
 	limited := server.Require(PerUser)
-	srv.HandleFunc("POST /login", login)
+	srv.HandleFunc("POST /login", login, server.Require(Login))
 	srv.HandleFunc("POST /logout", logout)
 	srv.HandleFunc("GET /sessions", listSessions, limited)
 	srv.HandleFunc("DELETE /sessions/{id}", revokeSession, limited)

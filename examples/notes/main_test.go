@@ -95,6 +95,24 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+func TestLoginsAreLimited(t *testing.T) {
+	srv := newTestServer(t)
+	for range 10 {
+		res := servertest.Do(t, srv, httptest.NewRequest("POST", "/login", nil))
+		require.Equal(t, http.StatusBadRequest, res.Code)
+	}
+	res := servertest.Do(t, srv, httptest.NewRequest("POST", "/login", nil))
+	require.Equal(t, http.StatusTooManyRequests, res.Code)
+}
+
+func TestDeletedAccount(t *testing.T) {
+	srv := newTestServer(t)
+	r := httptest.NewRequest("GET", "/sessions", nil)
+	sessiontest.Login(t, srv.Sessions(), r, "eve")
+	res := servertest.Do(t, srv, r)
+	require.Equal(t, http.StatusUnauthorized, res.Code)
+}
+
 // loggedIn returns a request of ada, logged in on another device than all the others.
 func loggedIn(t *testing.T, srv *server.Server, method, path string) *http.Request {
 	t.Helper()

@@ -51,7 +51,11 @@ func loadUser(ctx context.Context) (*Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	return users[id], nil
+	account, ok := users[id]
+	if !ok {
+		return nil, session.ErrNotBound // the account has been deleted
+	}
+	return account, nil
 }
 
 var visits = session.NewCounter("visits")
