@@ -23,8 +23,8 @@
 //
 // Sessions, parameters, limits and users need no middleware. What a property adds to a response
 // (a cookie, rate-limit fields) it adds when the header goes out, through the response gate that
-// every way of sending it passes, and only if it was read. What concerns every request (access
-// logs, CORS, compression, tracing) is standard middleware, added by [Server.Use].
+// every way of sending it passes, and only if it was read. What concerns every request (CORS,
+// compression, tracing) is standard middleware, added by [Server.Use]. [AccessLog] is an observer.
 //
 // Routers of other packages get the properties by [Server.Wrap], and their handlers answer errors
 // by [WriteError]. Package servertest tests handlers.
@@ -32,5 +32,5 @@
 // Browsers' cross-origin POSTs, PUTs and DELETEs are refused with 403 by default: see
 // Options.CrossOrigin.
 //
-// The package does no authentication, no templating and no logging of requests.
+// The package does no authentication and no templating.
 package server

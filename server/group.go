@@ -48,8 +48,8 @@ func (g *Group) Group(prefix string, options ...RouteOption) *Group {
 }
 
 // Use puts standard middleware around the routes of g: within that of [Server.Use], and around the
-// requirements. The first is the outermost. It is not around 404, 405 and redirects, so CORS and access
-// logs belong to [Server.Use]. As there, the context that it passes on must be derived from the
+// requirements. The first is the outermost. It is not around 404, 405 and redirects, so CORS
+// belongs to [Server.Use]. As there, the context that it passes on must be derived from the
 // request's. Each route calls the functions once, and so has its own middleware. Use panics if g has a
 // route or a group already, or if a middleware is nil.
 func (g *Group) Use(middleware ...func(http.Handler) http.Handler) {

@@ -52,8 +52,8 @@ func (s *Server) handle(pattern string, given any, h http.HandlerFunc) {
 
 // Use puts standard middleware around everything that the server answers: its handlers, the 404
 // and 405 of unknown routes, OPTIONS, and the 403 of cross-origin requests. The first is the
-// outermost. It is for what has nothing to do with single handlers: access logs, request ids,
-// CORS, compression, tracing.
+// outermost. It is for what has nothing to do with single handlers: request ids, CORS,
+// compression, tracing.
 //
 // Middleware runs once for a request, within it: the properties are in the request's context,
 // what the middleware writes passes the gate, which commits them, and [WriteError] answers
