@@ -1,0 +1,69 @@
+package layer
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+func TestOpsThatNeedTheStore(t *testing.T) {
+	for _, mode := range []Mode{Closed, Open, Local} {
+		withFailover(t, FailoverOptions{Mode: mode}, func(t *testing.T, f *failoverTest) {
+			f.down()
+			window := windowOf(5)
+			for _, kind := range []ratelimit.Kind{ratelimit.Count, ratelimit.Refund, ratelimit.Reset} {
+				op := ratelimit.Op{Rule: window, Key: "k", Kind: kind}
+				_, err := f.DoOne(t.Context(), op)
+				require.ErrorAs(t, err, new(*UnavailableError), "%v", kind)
+				_, err = f.Do(t.Context(), []ratelimit.Op{take(window, "k", 1), op})
+				require.ErrorAs(t, err, new(*UnavailableError), "%v", kind)
+			}
+			f.back()
+			res, _, err := f.take(window, "k", 1)
+			require.NoError(t, err)
+			require.EqualValues(t, 4, res.Remaining)
+		})
+	}
+}
+
+// TestAddCountNeedsTheStore counts in modes that answer adds without the store.
+func TestAddCountNeedsTheStore(t *testing.T) {
+	for _, mode := range []Mode{Open, Local} {
+		withFailover(t, FailoverOptions{Mode: mode}, func(t *testing.T, f *failoverTest) {
+			meter := ratelimit.Buckets(ratelimit.BucketOptions{Interval: time.Second})
+			limiter, err := ratelimit.NewLimiter(f.failover, meter)
+			require.NoError(t, err)
+			count, err := limiter.AddCount(t.Context(), "k", 2, 0)
+			require.NoError(t, err)
+			require.EqualValues(t, 2, count)
+			f.down()
+			_, err = limiter.Add(t.Context(), "k", 1)
+			require.NoError(t, err, mode)
+			_, err = limiter.AddCount(t.Context(), "k", 1, 0)
+			require.ErrorIs(t, err, ratelimit.ErrStore, mode)
+			_, err = limiter.Count(t.Context(), "k", 0)
+			require.ErrorIs(t, err, ratelimit.ErrStore, mode)
+		})
+	}
+}
+
+func TestFailoverOptions(t *testing.T) {
+	m, _ := newMemory(t)
+	for field, o := range map[string]FailoverOptions{
+		"Timeout":             {Timeout: -1},
+		"Retry":               {Retry: -time.Second},
+		"Replicas":            {Replicas: -1},
+		"Keys":                {Keys: -1},
+		"Calls":               {Calls: -1},
+		"ConsecutiveFailures": {ConsecutiveFailures: -1},
+		"MaxAbandoned":        {MaxAbandoned: -1},
+		"Mode":                {Mode: Local + 1},
+		"Ratio":               {Ratio: 1.1},
+	} {
+		_, err := newFailover(m, o)
+		require.ErrorContains(t, err, "FailoverOptions."+field)
+	}
+}

@@ -1,0 +1,167 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/memstore"
+	"github.com/lazyreq/lazyreq/reqctx"
+)
+
+// TestOnlyPolicy checks that From finds the policy of a request that has one, and no other.
+func TestOnlyPolicy(t *testing.T) {
+	_, err := ratelimit.From(t.Context())
+	require.ErrorIs(t, err, reqctx.ErrNoRequest)
+	for want, names := range map[string][]string{
+		`no such property: "ratelimit"`: {},
+		"":                              {"ip"},
+		"the request has several policies (ip, search): call the methods of one of them": {"ip", "search"},
+	} {
+		q := provide(t, ipPolicies(names...)...)
+		q.serve(func(h *reqctx.Host) {
+			c := &h.Context
+			l, err := ratelimit.From(c)
+			dynamic, found := c.Get("ratelimit")
+			if want == "" {
+				require.NoError(t, err)
+				require.NoError(t, l.Require())
+			} else {
+				require.ErrorContains(t, err, want)
+				require.ErrorIs(t, err, reqctx.ErrNoProperty)
+				requireLimitErrors(t, l, err)
+			}
+			if require.Equal(t, len(names) == 0, found != nil); found == nil {
+				require.Equal(t, l, dynamic)
+			}
+		})
+		require.Equal(t, len(q.store.keys), q.store.calls)
+		require.Equal(t, want == "", q.store.calls == 1, "a limit does no I/O")
+	}
+}
+
+// requireLimitErrors checks that all methods of a limit return an error.
+func requireLimitErrors(t *testing.T, l ratelimit.Limit, want error) {
+	t.Helper()
+	for _, use := range []func() error{
+		func() error { _, err := l.Take(); return err },
+		l.Require,
+		func() error { _, err := l.Peek(); return err },
+		func() error { _, err := l.Count(); return err },
+		func() error { _, err := l.Refund(); return err },
+	} {
+		require.Equal(t, want, use())
+	}
+}
+
+// TestPolicyIsKnownByItsPointer has policies that a request does not have.
+func TestPolicyIsKnownByItsPointer(t *testing.T) {
+	q := provide(t, ipPolicies("ip", "search")...)
+	other := provide(t, ipPolicy("ip", 1)) // of another registry
+	q.serve(func(c *reqctx.Host) {
+		requirePolicyErrors(t, c, ipPolicy("nobody", 1), `ratelimit: the request has no policy "nobody" (provided: ip, search)`)
+		requirePolicyErrors(t, c, other.policies[0], `ratelimit: policy "ip" is another one than the request's: use the *Policy that the server was given`)
+		require.NoError(t, q.policies[0].Require(c))
+	})
+	c := reqctx.New(t.Context(), q.reg)
+	require.NoError(t, c.Finish())
+	requirePolicyErrors(t, c, ipPolicy("nobody", 1), `ratelimit: the request has no policy "nobody" (provided: ip, search)`)
+	within := reqctx.New(reqctx.New(t.Context(), q.reg), other.reg)
+	require.NoError(t, within.Finish())
+	requirePolicyErrors(t, within, ipPolicy("nobody", 1), `ratelimit: the request has no policy "nobody" (provided: ip, search)`)
+	none := reqctx.New(t.Context(), provide(t).reg)
+	requirePolicyErrors(t, none, q.policies[0], `ratelimit: the request has no policy "ip" (provided: none; policies belong in server.Options.RateLimits)`)
+	require.NoError(t, none.Finish())
+	for _, use := range usesOf(t.Context(), q.policies[0]) {
+		require.ErrorIs(t, use(), reqctx.ErrNoRequest)
+	}
+	for _, use := range usesOf(c, q.policies[0]) {
+		require.ErrorIs(t, use(), reqctx.ErrFinished)
+	}
+	require.Equal(t, 1, q.store.calls)
+}
+
+func requirePolicyErrors(t *testing.T, ctx context.Context, p *ratelimit.Policy, want string) {
+	t.Helper()
+	for _, use := range usesOf(ctx, p) {
+		err := use()
+		require.EqualError(t, err, want)
+		require.ErrorIs(t, err, reqctx.ErrNoProperty)
+	}
+}
+
+// usesOf has all methods of a policy that use a request.
+func usesOf(ctx context.Context, p *ratelimit.Policy) []func() error {
+	return []func() error{
+		func() error { _, err := p.Take(ctx); return err },
+		func() error { return p.Start(ctx) },
+		func() error { return p.Require(ctx) },
+		func() error { _, err := p.Peek(ctx); return err },
+		func() error { _, err := p.Add(ctx, 1); return err },
+		func() error { _, err := p.Count(ctx); return err },
+		func() error { _, err := p.CountIn(ctx, time.Second); return err },
+		func() error { _, err := p.Refund(ctx); return err },
+		func() error { _, err := p.Subject(ctx); return err },
+	}
+}
+
+// TestACopyIsAnotherPolicy copies a policy that has been used.
+func TestACopyIsAnotherPolicy(t *testing.T) {
+	generous := ipPolicy("ip", 9)
+	provide(t, generous).take("ip")
+	strict, renamed := new(ratelimit.Policy), new(ratelimit.Policy)
+	for _, p := range []*ratelimit.Policy{strict, renamed} {
+		reflect.ValueOf(p).Elem().Set(reflect.ValueOf(generous).Elem()) // an assignment that vet does not see
+	}
+	strict.Rules = ipPolicy("ip", 1).Rules
+	renamed.Name = "renamed"
+
+	q := provide(t, generous, renamed)
+	q.take("renamed")
+	m := newLimiting(t, strict, ratelimit.MiddlewareOptions{})
+	q.serve(func(c *reqctx.Host) {
+		requirePolicyErrors(t, c, strict, `ratelimit: policy "ip" is another one than the request's: use the *Policy that the server was given`)
+		m.wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			res, err := strict.Take(r.Context())
+			require.NoError(t, err)
+			require.EqualValues(t, 1, res.Limit)
+		})).ServeHTTP(httptest.NewRecorder(), c.Request())
+	})
+	require.Equal(t, 1, m.store.calls)
+	require.Equal(t, []string{"renamed:192.0.2.1"}, q.store.keys)
+}
+
+func TestNameChangesAfterUse(t *testing.T) {
+	p := ipPolicy("a", 5)
+	p.Name = "b"
+	require.NoError(t, ratelimit.Check(p), "it has not been used")
+	provide(t, p)
+	p.Name = "c"
+	require.EqualError(t, ratelimit.Check(p, ipPolicy("b", 5)), `ratelimit: policy "c": its Name was "b" when it was first used`)
+}
+
+// TestTwoRegistriesHaveAPolicy makes its properties in both at once, on first use.
+func TestTwoRegistriesHaveAPolicy(t *testing.T) {
+	p := ipPolicy("ip", 1)
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			reg := reqctx.NewRegistry(reqctx.Options{})
+			ratelimit.Provide(reg, newStore(t, memstore.Options{}), p)
+			c := reqctx.New(t.Context(), reg)
+			c.SetRequest(httptest.NewRequest("GET", "/", nil))
+			if err := errors.Join(p.Require(c), c.Finish()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
