@@ -174,36 +174,51 @@ var (
 	stuck     = reqctx.NewKey[int]("stuck")
 )
 
+// provideStuck provides stuck, which sends the error of its context when that has ended. It then returns, or
+// waits for release if it does not heed its context.
+func provideStuck(srv *server.Server, heeds bool) (canceled chan error, release chan struct{}) {
+	canceled, release = make(chan error, 1), make(chan struct{})
+	reqctx.Provide(srv.Registry(), stuck, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
+		<-ctx.Done()
+		canceled <- ctx.Err()
+		if !heeds {
+			<-release
+		}
+		return 0, ctx.Err()
+	}})
+	return canceled, release
+}
+
+// askOn sends GET / to srv on its own listener or in another http.Server, and delivers the response.
+func askOn(t *testing.T, srv *server.Server, own bool) chan answer {
+	var url string
+	var c *http.Client
+	if own {
+		url, c = listenItself(t, srv)
+	} else {
+		url, c = protocols["HTTP/2"](t, srv)
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		res, _ := request(t, c, "GET", url)
+		answered <- res
+	}()
+	return answered
+}
+
 // What still runs when the handler returns is cancelled. The server's own listeners don't wait for
 // it, and only Shutdown does. In another http.Server the response ends when it has returned.
 func TestPrefetchedPropertyThatStillRuns(t *testing.T) {
-	own := map[bool]func(testing.TB, *server.Server) (string, *http.Client){
-		true:  listenItself,
-		false: func(tb testing.TB, s *server.Server) (string, *http.Client) { return protocols["HTTP/2"](tb, s) },
-	}
-	for own, listen := range own {
+	for _, own := range []bool{true, false} {
 		for _, heeds := range []bool{true, false} {
 			t.Run(fmt.Sprintf("own listener %v, heeds its context %v", own, heeds), func(t *testing.T) {
 				srv, l := newServer(t, server.Options{})
-				canceled, release := make(chan error, 1), make(chan struct{})
-				reqctx.Provide(srv.Registry(), stuck, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
-					<-ctx.Done()
-					canceled <- ctx.Err()
-					if !heeds {
-						<-release
-					}
-					return 0, ctx.Err()
-				}})
+				canceled, release := provideStuck(srv, heeds)
 				srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error {
 					_, err := fmt.Fprint(w, "hello")
 					return err
 				}, server.Prefetch(stuck))
-				url, c := listen(t, srv)
-				answered := make(chan answer, 1)
-				go func() {
-					res, _ := request(t, c, "GET", url)
-					answered <- res
-				}()
+				answered := askOn(t, srv, own)
 				require.ErrorIs(t, <-canceled, context.Canceled)
 				if !own && !heeds {
 					requireNone(t, answered)

@@ -242,26 +242,9 @@ func TestDenialBeforeARequirementThatHangs(t *testing.T) {
 		for _, heeds := range []bool{true, false} {
 			t.Run(fmt.Sprintf("own listener %v, heeds its context %v", own, heeds), func(t *testing.T) {
 				srv, l := newServer(t, server.Options{})
-				canceled, release := make(chan error, 1), make(chan struct{})
-				reqctx.Provide(srv.Registry(), stuck, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
-					<-ctx.Done()
-					canceled <- ctx.Err()
-					if !heeds {
-						<-release
-					}
-					return 0, ctx.Err()
-				}})
+				canceled, release := provideStuck(srv, heeds)
 				srv.HandleFunc("GET /", nothing, server.Require(denial{}, stuck))
-				listen := func() (string, *http.Client) { return protocols["HTTP/2"](t, srv) }
-				if own {
-					listen = func() (string, *http.Client) { return listenItself(t, srv) }
-				}
-				url, c := listen()
-				answered := make(chan answer, 1)
-				go func() {
-					res, _ := request(t, c, "GET", url)
-					answered <- res
-				}()
+				answered := askOn(t, srv, own)
 				require.ErrorIs(t, <-canceled, context.Canceled)
 				if !own && !heeds {
 					requireNone(t, answered)
