@@ -42,6 +42,7 @@ type cell[T any] struct {
 // ops are the operations of a binding on values whose type it does not know.
 type ops interface {
 	newOutcome(b *binding) *outcome
+	newAttempt(b *binding) *attempt
 	compute(ctx context.Context, out *outcome)
 	commit(ctx context.Context, out *outcome, status int, h http.Header) error
 	close(ctx context.Context, out *outcome) error
@@ -56,6 +57,16 @@ func (p provided[T]) newOutcome(b *binding) *outcome {
 	c := new(cell[T])
 	c.self, c.b = c, b
 	return &c.outcome
+}
+
+// newAttempt returns an attempt and its outcome, which are one allocation.
+func (p provided[T]) newAttempt(b *binding) *attempt {
+	a := new(struct {
+		attempt
+		cell cell[T]
+	})
+	a.cell.self, a.cell.b, a.out = &a.cell, b, &a.cell.outcome
+	return &a.attempt
 }
 
 func (p provided[T]) compute(ctx context.Context, out *outcome) {
@@ -209,7 +220,8 @@ func (c *Context) join(ctx context.Context, caller *lazy.Flight, b *binding, bas
 	if a = c.attemptOf(b); a != nil {
 		return a, false, nil, nil
 	}
-	a = &attempt{c: c, reader: ctx, out: b.ops.newOutcome(b), next: c.attempts}
+	a = b.ops.newAttempt(b)
+	a.c, a.reader, a.next = c, ctx, c.attempts
 	if caller != nil {
 		if by, ok := caller.Work().(*attempt); ok {
 			a.out.by = by.out.b
