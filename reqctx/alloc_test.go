@@ -58,7 +58,6 @@ func TestFirstResolutionAllocations(t *testing.T) {
 		sink = reqctx.New(context.Background(), reg)
 		_, _ = benchUser.Get(sink)
 	})
-	require.LessOrEqual(t, first-1, 3.0, "beside the context")
-	require.LessOrEqual(t, first, 3.0, "and together with it")
+	require.LessOrEqual(t, first, 2.0, "the context, and the attempt with its outcome")
 	require.Equal(t, "ada", func() string { u, _ := benchUser.Get(sink); return u.name }())
 }
