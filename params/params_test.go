@@ -262,7 +262,7 @@ func TestHandleDoesNoIO(t *testing.T) {
 	r := postForm("/?q=1", "a=1")
 	body := watch(r)
 	c := newContext(t, r, Options{})
-	v, err := c.Get("params")
+	v, err := reqctx.Get(c, "params")
 	require.NoError(t, err)
 	p, err := From(c)
 	require.NoError(t, err)

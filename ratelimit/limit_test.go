@@ -71,7 +71,7 @@ func TestNoNameReachesAPolicy(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
 	q.serve(func(c *reqctx.Host) {
 		for _, name := range []string{"ip", "ip.key", "ip.take", "ip.count"} {
-			require.ErrorIs(t, c.Resolve("ratelimit."+name), reqctx.ErrNoProperty)
+			require.ErrorIs(t, reqctx.Resolve(c, "ratelimit."+name), reqctx.ErrNoProperty)
 		}
 	})
 	require.Zero(t, q.store.calls)

@@ -30,7 +30,7 @@ func TestOnlyPolicy(t *testing.T) {
 		q.serve(func(h *reqctx.Host) {
 			c := &h.Context
 			l, err := ratelimit.From(c)
-			dynamic, found := c.Get("ratelimit")
+			dynamic, found := reqctx.Get(c, "ratelimit")
 			if want == "" {
 				require.NoError(t, err)
 				require.NoError(t, l.Require())

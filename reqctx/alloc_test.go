@@ -22,7 +22,7 @@ func TestHitDoesNotAllocate(t *testing.T) {
 		"derived": func() { u, _ = benchUser.Get(derived) },
 		"peek":    func() { u, _, _ = benchUser.Peek(c) },
 		"name": func() {
-			v, _ := c.Get("user")
+			v, _ := reqctx.Get(c, "user")
 			u, _ = v.(*user)
 		},
 	} {

@@ -80,7 +80,7 @@ func BenchmarkHit(b *testing.B) {
 	b.Run("name", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if u, err := c.Get("user"); err != nil || u == nil {
+			if u, err := reqctx.Get(c, "user"); err != nil || u == nil {
 				b.Fatal(u, err)
 			}
 		}

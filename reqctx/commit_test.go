@@ -126,7 +126,7 @@ func TestCommitErrorsAreJoinedAndKept(t *testing.T) {
 	provide(reg, "c", fails(other))
 	c := reqctx.New(t.Context(), reg)
 	for _, name := range []string{"a", "b", "c"} {
-		_, err := c.Get(name)
+		_, err := reqctx.Get(c, name)
 		require.NoError(t, err)
 	}
 	err := c.Commit(http.StatusOK, http.Header{})
@@ -285,7 +285,7 @@ func TestVaryOfTwoPropertiesIsOneField(t *testing.T) {
 	provide(reg, "a", reqctx.Prop[int]{Resolve: gives(1, nil), Vary: []string{"Cookie"}})
 	provide(reg, "b", reqctx.Prop[int]{Resolve: gives(1, nil), Vary: []string{"cookie", "Accept"}})
 	c := reqctx.New(t.Context(), reg)
-	require.NoError(t, c.Resolve("b", "a"))
+	require.NoError(t, reqctx.Resolve(c, "b", "a"))
 	h := http.Header{}
 	require.NoError(t, c.Commit(http.StatusOK, h))
 	require.Len(t, h["Vary"], 2)

@@ -105,17 +105,8 @@ func (c *Context) RemoteAddr() string {
 // Logger returns the registry's logger.
 func (c *Context) Logger() *slog.Logger { return c.table.opts.Logger }
 
-// Get returns a property by name. A function that resolves a property must call [Get]
-// with its ctx instead: only that finds a cycle.
-func (c *Context) Get(name string) (any, error) { return Get(c, name) }
-
-// Set sets a property by name. The value must have the property's type.
-func (c *Context) Set(name string, v any) error { return Set(c, name, v) }
-
-// Resolve resolves several properties in parallel. See [Resolve].
-func (c *Context) Resolve(names ...string) error { return Resolve(c, names...) }
-
-// Get returns the property of that name of ctx's request, as [Key.Get] does.
+// Get returns the property of that name of ctx's request, as [Key.Get] does. A function that resolves
+// another property passes its own context, without which a cycle is not found.
 func Get(ctx context.Context, name string) (any, error) {
 	c, b, err := lookup(ctx, byName, name)
 	if err != nil {

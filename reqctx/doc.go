@@ -16,7 +16,7 @@
 // property is first read, and never if it is not read. Reading a resolved property costs
 // an atomic load; a property that is never read costs its slot.
 //
-// Properties read one after another take the sum of their latencies. [Context.Resolve]
+// Properties read one after another take the sum of their latencies. [Resolve]
 // resolves several in parallel, and [Key.Start] begins to resolve one that is going to be read.
 //
 // A [Batch] is a property with an argument. It loads a list of arguments with one call: see

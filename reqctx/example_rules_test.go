@@ -80,7 +80,7 @@ func ExampleResolve() {
 	})
 
 	c := reqctx.New(context.Background(), reg)
-	fmt.Println(c.Resolve("user", "flags"))
+	fmt.Println(reqctx.Resolve(c, "user", "flags"))
 	fmt.Println(user.Peek(c))
 	// Output:
 	// flags: no flags

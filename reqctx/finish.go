@@ -37,9 +37,6 @@ func (h *Host) Init(ctx context.Context, reg *Registry) {
 	} else {
 		c.slots = make([]atomic.Pointer[outcome], n)
 	}
-	if presetsUsed.Load() {
-		c.applyPresets()
-	}
 }
 
 // SetRemoteAddr sets the address of the peer of a request that is not an HTTP request.

@@ -92,7 +92,7 @@ func TestCloseErrorsAreJoinedAndLogged(t *testing.T) {
 	c.OnClose(func() error { return onClose })
 	c.OnClose(func() error { panic("pow") })
 	for _, name := range []string{"a", "b"} {
-		_, err := c.Get(name)
+		_, err := reqctx.Get(c, name)
 		require.NoError(t, err)
 	}
 	err := c.Finish()
@@ -184,7 +184,7 @@ func TestWhatCloseMayDo(t *testing.T) {
 func TestEverythingAfterFinishIsErrFinished(t *testing.T) {
 	for name, use := range map[string]func(c *reqctx.Host){
 		"unused":  func(*reqctx.Host) {},
-		"used":    func(c *reqctx.Host) { _, _ = c.Get("k") },
+		"used":    func(c *reqctx.Host) { _, _ = reqctx.Get(c, "k") },
 		"scoped":  func(c *reqctx.Host) { _ = c.Go("task", func(context.Context) error { return nil }) },
 		"derived": func(c *reqctx.Host) { _, _ = reqctx.Get(context.WithoutCancel(c), "k") },
 	} {

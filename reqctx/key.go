@@ -20,7 +20,7 @@ var lastID atomic.Int32
 // byName is the id with which lookup looks for a property by its name alone.
 const byName = -1
 
-// NewKey returns a new key. [Context.Get], errors and measurements use the name, which
+// NewKey returns a new key. [Get], errors and measurements use the name, which
 // must be unique within a registry; [Provide] checks that.
 func NewKey[T any](name string) Key[T] {
 	return Key[T]{id: lastID.Add(1), name: name}

@@ -127,7 +127,7 @@ func TestPanicReachesEveryReader(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { got[0] = panicOf(func() { _, _ = k.Get(c) }) })
 		wg.Go(func() { got[1] = panicOf(func() { _, _ = k.Get(derived) }) })
-		wg.Go(func() { got[2] = panicOf(func() { _ = c.Resolve("bad") }) })
+		wg.Go(func() { got[2] = panicOf(func() { _ = reqctx.Resolve(c, "bad") }) })
 		wg.Wait()
 		p, ok := got[0].(*lazy.PanicError)
 		require.True(t, ok, "%v", got[0])
@@ -138,7 +138,7 @@ func TestPanicReachesEveryReader(t *testing.T) {
 		require.Contains(t, string(p.Stack), "TestPanicReachesEveryReader")
 
 		require.Same(t, p, panicOf(func() { _, _ = k.Get(c) }), "it is kept")
-		require.Same(t, p, panicOf(func() { _, _ = c.Get("bad") }))
+		require.Same(t, p, panicOf(func() { _, _ = reqctx.Get(c, "bad") }))
 		_, err, ok := k.Peek(c)
 		require.True(t, ok)
 		require.Same(t, p, err)
@@ -209,11 +209,11 @@ func TestKeyWithoutProvider(t *testing.T) {
 	c := reqctx.New(t.Context(), reg)
 	_, errGet := k.Get(c)
 	_, errPeek, ok := k.Peek(c)
-	_, errName := c.Get("missing")
+	_, errName := reqctx.Get(c, "missing")
 	require.False(t, ok)
 	for _, err := range []error{
 		errGet, errPeek, errName, k.Set(c, 1), k.Invalidate(c), k.Start(c),
-		c.Set("missing", 1), c.Resolve("there", "missing"),
+		reqctx.Set(c, "missing", 1), reqctx.Resolve(c, "there", "missing"),
 	} {
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
 		require.ErrorContains(t, err, `"missing" (provided: also, there)`)

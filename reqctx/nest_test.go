@@ -22,12 +22,12 @@ func TestContextWithinAnother(t *testing.T) {
 	c := reqctx.New(t.Context(), outer)
 	in := reqctx.New(context.WithValue(c, t, t), inner)
 
-	require.NoError(t, in.Resolve("user", "both"))
+	require.NoError(t, reqctx.Resolve(in, "user", "both"))
 	for key, want := range map[reqctx.Key[string]]string{user: "ada", both: "inner"} {
 		got, err := key.Get(in)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
-		byName, err := in.Get(key.Name())
+		byName, err := reqctx.Get(in, key.Name())
 		require.NoError(t, err)
 		require.Equal(t, want, byName)
 	}
@@ -37,7 +37,7 @@ func TestContextWithinAnother(t *testing.T) {
 	require.Equal(t, "bob", got)
 	_, _, ok = both.Peek(c)
 	require.False(t, ok)
-	_, err := in.Get("nothing")
+	_, err := reqctx.Get(in, "nothing")
 	require.ErrorIs(t, err, reqctx.ErrNoProperty)
 
 	require.NoError(t, in.Finish())

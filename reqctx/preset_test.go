@@ -22,7 +22,7 @@ func loud(j *journal) reqctx.Prop[string] {
 	}
 }
 
-func TestPresetIsTheValueAndNothingOfThePropertyRuns(t *testing.T) {
+func TestPresetStandsForTheResultOfResolve(t *testing.T) {
 	var j journal
 	reg := quiet()
 	user := provide(reg, "user", loud(&j))
@@ -35,13 +35,9 @@ func TestPresetIsTheValueAndNothingOfThePropertyRuns(t *testing.T) {
 	c := reqctx.New(ctx, reg)
 	require.NoError(t, c.PresetErr())
 
-	got, err, ok := user.Peek(c)
-	require.True(t, ok)
-	require.NoError(t, err)
-	require.Equal(t, "fake", got)
 	require.NoError(t, user.Start(c))
-	require.NoError(t, c.Resolve("user", "greeting"))
-	byName, err := c.Get("user")
+	require.NoError(t, reqctx.Resolve(c, "user", "greeting"))
+	byName, err := reqctx.Get(c, "user")
 	require.NoError(t, err)
 	require.Equal(t, "fake", byName)
 	text, err := greeting.Get(c)
@@ -49,7 +45,7 @@ func TestPresetIsTheValueAndNothingOfThePropertyRuns(t *testing.T) {
 	require.Equal(t, "hello fake", text)
 
 	require.NoError(t, user.Set(c, "set"))
-	got, err = user.Get(c)
+	got, err := user.Get(c)
 	require.NoError(t, err)
 	require.Equal(t, "set", got)
 	require.NoError(t, user.Invalidate(c))
@@ -59,12 +55,12 @@ func TestPresetIsTheValueAndNothingOfThePropertyRuns(t *testing.T) {
 
 	h := http.Header{}
 	require.NoError(t, c.Commit(http.StatusOK, h))
-	require.Empty(t, h)
+	require.Empty(t, h, "no Vary")
 	require.ErrorIs(t, user.Set(c, "late"), reqctx.ErrCommitted)
 	require.NoError(t, c.Finish())
 	_, err = user.Get(c)
 	require.ErrorIs(t, err, reqctx.ErrFinished)
-	require.Empty(t, j.all())
+	require.Equal(t, []string{"store", "commit"}, j.all())
 }
 
 func TestPresetsArePerRequestAndTheLaterCounts(t *testing.T) {
@@ -91,7 +87,7 @@ func TestPresetsArePerRequestAndTheLaterCounts(t *testing.T) {
 		require.NoError(t, r.PresetErr())
 		require.NoError(t, r.Finish())
 	}
-	require.Equal(t, []string{"resolve", "close"}, j.all(), "the one request without presets")
+	require.Equal(t, []string{"resolve", "close"}, j.all(), "of the one request without presets")
 }
 
 func TestPresetOfAPropertyThatIsNotProvided(t *testing.T) {
@@ -106,7 +102,7 @@ func TestPresetOfAPropertyThatIsNotProvided(t *testing.T) {
 	require.EqualError(t, err, `reqctx: preset of "": reqctx: no such property: "" (provided: user)
 reqctx: preset of "nothing": reqctx: no such property: "nothing" (provided: user)
 reqctx: preset of "user": reqctx: no such property: "user" is provided with another key: use the one from Provide`)
-	_, err = c.Get("user")
+	_, err = reqctx.Get(c, "user")
 	require.ErrorIs(t, err, reqctx.ErrNoValue, "the others are as they were")
 	require.NoError(t, c.Finish())
 }
@@ -152,6 +148,6 @@ func TestPropsOfAWholeRequest(t *testing.T) {
 	}
 	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 	require.ErrorIs(t, c.Finish(), reqctx.ErrFinished)
-	require.Equal(t, map[string]reqctx.State{"read": reqctx.Resolved,
+	require.Equal(t, map[string]reqctx.State{"fake": reqctx.Assigned, "read": reqctx.Resolved,
 		"late": reqctx.Unused, "unread": reqctx.Unused}, states)
 }

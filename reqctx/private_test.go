@@ -15,10 +15,10 @@ func TestOnlyItsKeyReachesAPrivateProperty(t *testing.T) {
 	provide(reg, "public", reqctx.Prop[int]{Resolve: gives(1, nil)})
 	c := reqctx.New(reqctx.Preset(t.Context(), preset, 2), reg)
 	for _, name := range []string{"private", "preset"} {
-		_, err := c.Get(name)
+		_, err := reqctx.Get(c, name)
 		require.EqualError(t, err, `reqctx: no such property: "`+name+`" (provided: public)`)
-		require.ErrorIs(t, c.Set(name, 3), reqctx.ErrNoProperty)
-		require.ErrorIs(t, c.Resolve("public", name), reqctx.ErrNoProperty)
+		require.ErrorIs(t, reqctx.Set(c, name, 3), reqctx.ErrNoProperty)
+		require.ErrorIs(t, reqctx.Resolve(c, "public", name), reqctx.ErrNoProperty)
 	}
 	require.True(t, infoOf(t, c, "private").Private)
 	require.Equal(t, reqctx.Info{}, infoOf(t, c, "public"), "nothing was resolved")
@@ -39,7 +39,7 @@ func TestPrivatePropertyInNestedContext(t *testing.T) {
 	private := provide(innerReg, "user", reqctx.Prop[string]{Private: true, Resolve: gives("inner", nil)})
 	outer := reqctx.New(t.Context(), outerReg)
 	inner := reqctx.New(outer, innerReg)
-	v, err := inner.Get("user")
+	v, err := reqctx.Get(inner, "user")
 	require.NoError(t, err)
 	require.Equal(t, "outer", v)
 	v, err = private.Get(inner)

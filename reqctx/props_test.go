@@ -149,11 +149,11 @@ func TestCallerIsTheLineThatAsked(t *testing.T) {
 				return lineBefore()
 			},
 			"name": func(c *reqctx.Host) int {
-				_, _ = c.Get("name")
+				_, _ = reqctx.Get(c, "name")
 				return lineBefore()
 			},
 			"resolve": func(c *reqctx.Host) int {
-				_ = c.Resolve("resolve", "resolve")
+				_ = reqctx.Resolve(c, "resolve", "resolve")
 				return lineBefore()
 			},
 		}

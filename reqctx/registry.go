@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -84,8 +85,7 @@ type binding struct {
 	slot    uint16
 	timeout time.Duration
 	vary    []string
-	state   bool // by ProvideState or Preset
-	preset  bool // by Preset
+	state   bool // by ProvideState
 	private bool
 	commits bool
 	closes  bool
@@ -122,13 +122,18 @@ func (reg *Registry) add(b *binding) {
 	}
 	reg.mu.Lock()
 	defer reg.mu.Unlock()
-	t := reg.tab.Load().clone()
+	t := reg.tab.Load()
+	t = &table{opts: t.opts, index: slices.Clone(t.index), bind: append(slices.Clone(t.bind), b), names: maps.Clone(t.names)}
 	if old := t.names[b.name]; old != nil {
 		panic(fmt.Sprintf("reqctx: property %q is already provided, with type %v; this one has %v",
 			b.name, old.ops.typ(), b.ops.typ()))
 	}
-	b.slot = uint16(len(t.bind))
-	t.put(b)
+	b.slot = uint16(len(t.bind) - 1)
+	for len(t.index) <= int(b.id) {
+		t.index = append(t.index, 0)
+	}
+	t.index[b.id] = b.slot
+	t.names[b.name] = b
 	reg.tab.Store(t)
 }
 
@@ -144,24 +149,6 @@ func newBinding[T any](key Key[T], p Prop[T]) *binding {
 		commits: p.Commit != nil,
 		closes:  p.Close != nil && p.Resolve != nil,
 	}
-}
-
-func (t *table) clone() *table {
-	return &table{opts: t.opts, index: slices.Clone(t.index), bind: slices.Clone(t.bind), names: maps.Clone(t.names)}
-}
-
-// put adds b, or replaces the property of its slot.
-func (t *table) put(b *binding) {
-	if int(b.slot) == len(t.bind) {
-		t.bind = append(t.bind, b)
-	} else {
-		t.bind[b.slot] = b
-	}
-	for len(t.index) <= int(b.id) {
-		t.index = append(t.index, 0)
-	}
-	t.index[b.id] = b.slot
-	t.names[b.name] = b
 }
 
 // public returns the property of that name, or nil if there is none or it is private.
@@ -182,14 +169,16 @@ func (t *table) unknown(name string) error {
 	return fmt.Errorf("%w: %q (provided: %s)", ErrNoProperty, name, strings.Join(have, ", "))
 }
 
-// presetsUsed spares the requests of a program that never calls Preset, which is every
-// program but a test, the search for presets in their contexts.
+// presetsUsed is false in a program that never calls Preset, which is every program but a test. It spares
+// such programs the search for presets.
 var presetsUsed atomic.Bool
 
-// preset is a context that brings a property's value.
+// preset is a context that has a property's value.
 type preset struct {
 	context.Context
-	b *binding // without a slot
+	id   int32
+	name string
+	val  any
 }
 
 type presetKey struct{}
@@ -201,64 +190,42 @@ func (p *preset) Value(key any) any {
 	return p.Context.Value(key)
 }
 
-func presetOf(ctx context.Context) *preset {
-	p, _ := ctx.Value(presetKey{}).(*preset)
-	return p
+// presets yields the presets of ctx, the latest first.
+func presets(ctx context.Context) iter.Seq[*preset] {
+	return func(yield func(*preset) bool) {
+		if !presetsUsed.Load() {
+			return
+		}
+		p, _ := ctx.Value(presetKey{}).(*preset)
+		for p != nil && yield(p) {
+			p, _ = p.Context.Value(presetKey{}).(*preset)
+		}
+	}
 }
 
-// Preset returns a context for tests: a request that begins with it, or with a context
-// derived from it, has v as the property's value and does not resolve it. The property's
-// Store, Commit and Close functions do not run, and its Vary fields are not added. Set
-// replaces v in the request, and Invalidate brings it back. Of two presets for one key the
-// later counts. A preset has no effect on a request that has already begun.
+// Preset returns a context for tests: a request that begins with it, or with a context derived from
+// it, has v as the property's value instead of the result of Resolve. As with a value of Set, the Close
+// function is not called and the Vary fields are not added. Of two presets for one key the later counts.
 //
 //	r := httptest.NewRequest("GET", "/", nil)
 //	srv.ServeHTTP(w, r.WithContext(reqctx.Preset(r.Context(), User, fake)))
 //
-// key must be the one that was given to [Provide], which [Host.PresetErr] checks. The
-// properties session, params and ratelimit, and every [Batch], have keys of their
-// own and cannot be preset; a test gives them a memory store, a request or another registry.
+// key must be the one that was given to [Provide], which [Host.PresetErr] checks. The properties session,
+// params and ratelimit have keys of their own and cannot be preset, and neither can a [Batch]. A test gives
+// them a memory store, a request or another registry.
 func Preset[T any](ctx context.Context, key Key[T], v T) context.Context {
 	presetsUsed.Store(true)
-	b := newBinding(key, Prop[T]{Resolve: func(context.Context) (T, error) { return v, nil }})
-	b.state, b.preset = true, true
-	return &preset{ctx, b}
-}
-
-// applyPresets puts the presets of c's context in place of the properties that c's registry
-// has. c must be new.
-func (c *Context) applyPresets() {
-	p := presetOf(c.Context)
-	if p == nil {
-		return
-	}
-	c.table = c.table.clone()
-	for ; p != nil; p = presetOf(p.Context) {
-		b := *p.b // a copy, because several requests may begin with the preset
-		old := c.table.names[b.name]
-		if old == nil || old.id != b.id || old.preset {
-			continue
-		}
-		b.slot, b.private = old.slot, old.private
-		c.table.put(&b)
-		out := b.ops.newOutcome(&b)
-		out.set = true
-		b.ops.compute(c, out)
-		c.slots[b.slot].Store(out)
-	}
+	return &preset{ctx, key.id, key.name, v}
 }
 
 // PresetErr returns an error that is [ErrNoProperty] if a preset of h's context is for a
 // property that neither h nor a context around it has. A server calls it when a request
 // begins, and answers an error with a logged 500: otherwise a test would go on without its fake.
 func (h *Host) PresetErr() error {
-	if !presetsUsed.Load() {
-		return nil
-	}
 	var errs []error
-	for p := presetOf(h.Context.Context); p != nil; p = presetOf(p.Context) {
-		if _, _, err := lookup(&h.Context, p.b.id, p.b.name); err != nil {
-			errs = append(errs, fmt.Errorf("reqctx: preset of %q: %w", p.b.name, err))
+	for p := range presets(h.Context.Context) {
+		if _, _, err := lookup(&h.Context, p.id, p.name); err != nil {
+			errs = append(errs, fmt.Errorf("reqctx: preset of %q: %w", p.name, err))
 		}
 	}
 	return errors.Join(errs...)

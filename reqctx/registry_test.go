@@ -21,7 +21,7 @@ func TestSecondPropertyOfANamePanics(t *testing.T) {
 	require.Panics(t, func() { reqctx.Provide(reg, k, reqctx.Prop[int]{}) })
 
 	c := reqctx.New(t.Context(), reg)
-	require.NoError(t, c.Set("user", 1), "the registry is as it was, and not locked")
+	require.NoError(t, reqctx.Set(c, "user", 1), "the registry is as it was, and not locked")
 	provide(reg, "other", reqctx.Prop[int]{})
 	require.NoError(t, c.Finish())
 }
@@ -116,7 +116,7 @@ func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
 	wg.Wait()
 	c := reqctx.New(t.Context(), reg)
 	for i := range 8 {
-		require.NoError(t, c.Set(fmt.Sprint("p", i), i), "no Provide is lost")
+		require.NoError(t, reqctx.Set(c, fmt.Sprint("p", i), i), "no Provide is lost")
 	}
 	require.NoError(t, c.Finish())
 }

@@ -71,6 +71,13 @@ func (p provided[T]) newAttempt(b *binding) *attempt {
 
 func (p provided[T]) compute(ctx context.Context, out *outcome) {
 	c := out.self.(*cell[T])
+	for preset := range presets(ctx) {
+		if preset.id == out.b.id {
+			c.val, _ = preset.val.(T) // not of type T only if that is an interface and the value nil
+			c.set = true
+			return
+		}
+	}
 	if p.Resolve == nil {
 		c.err = named(ErrNoValue, out.b.name)
 	} else {

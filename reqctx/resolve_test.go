@@ -29,7 +29,7 @@ func TestTwentyRequestsOfTwoWaits(t *testing.T) {
 		}
 		return err
 	}
-	parallel := func(c *reqctx.Host) error { return c.Resolve("a", "b") }
+	parallel := func(c *reqctx.Host) error { return reqctx.Resolve(c, "a", "b") }
 
 	for name, tc := range map[string]struct {
 		handler func(*reqctx.Host) error
@@ -74,16 +74,16 @@ func TestResolveReturnsEveryError(t *testing.T) {
 	provide(reg, "b", reqctx.Prop[int]{Resolve: gives(1, nil)})
 	provide(reg, "c", reqctx.Prop[int]{Resolve: gives(0, other)})
 	c := reqctx.New(t.Context(), reg)
-	err := c.Resolve("a", "b", "c")
+	err := reqctx.Resolve(c, "a", "b", "c")
 	require.ErrorIs(t, err, errBoom)
 	require.ErrorIs(t, err, other)
 	require.EqualError(t, err, "a: boom\nc: other")
 	_, err = a.Get(c)
 	require.Equal(t, errBoom, err, "the property keeps its own")
-	require.NoError(t, c.Resolve())
-	require.NoError(t, c.Resolve("b", "b"))
+	require.NoError(t, reqctx.Resolve(c, ))
+	require.NoError(t, reqctx.Resolve(c, "b", "b"))
 	require.NoError(t, c.Finish())
-	require.ErrorIs(t, c.Resolve("a", "b"), reqctx.ErrFinished)
+	require.ErrorIs(t, reqctx.Resolve(c, "a", "b"), reqctx.ErrFinished)
 }
 
 func TestResolveLeavesWithItsContext(t *testing.T) {
@@ -97,7 +97,7 @@ func TestResolveLeavesWithItsContext(t *testing.T) {
 		defer cancel()
 		require.ErrorIs(t, reqctx.Resolve(ctx, "a", "b"), errBoom)
 		require.Equal(t, time.Millisecond, time.Since(start))
-		require.NoError(t, c.Resolve("a", "b"))
+		require.NoError(t, reqctx.Resolve(c, "a", "b"))
 		require.Equal(t, time.Second, time.Since(start))
 		require.NoError(t, c.Finish())
 	})

@@ -52,13 +52,13 @@ type ConnHandler func(c *Conn) error
 func (c *Conn) Context() context.Context { return &c.host.Context }
 
 // Get returns a property by name, resolving it first if need be.
-func (c *Conn) Get(name string) (any, error) { return c.host.Get(name) }
+func (c *Conn) Get(name string) (any, error) { return reqctx.Get(&c.host.Context, name) }
 
 // Set makes v the property's value, after its Store function has accepted it.
-func (c *Conn) Set(name string, v any) error { return c.host.Set(name, v) }
+func (c *Conn) Set(name string, v any) error { return reqctx.Set(&c.host.Context, name, v) }
 
 // Resolve resolves several properties in parallel and waits for all of them.
-func (c *Conn) Resolve(names ...string) error { return c.host.Resolve(names...) }
+func (c *Conn) Resolve(names ...string) error { return reqctx.Resolve(&c.host.Context, names...) }
 
 // RateLimit returns the limit of the only policy, as [Request.RateLimit] does. It takes once for the
 // whole connection, not for each message.

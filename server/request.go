@@ -43,13 +43,13 @@ func (req *Request) Value(key any) any {
 // Get returns a property by name, resolving it first if need be. The reserved
 // names have these types: session is a [session.Session], params a
 // [*params.Params], ratelimit a [ratelimit.Limit].
-func (req *Request) Get(name string) (any, error) { return req.ctx.Get(name) }
+func (req *Request) Get(name string) (any, error) { return reqctx.Get(req.ctx, name) }
 
 // Set makes v the property's value, after its Store function has accepted it.
-func (req *Request) Set(name string, v any) error { return req.ctx.Set(name, v) }
+func (req *Request) Set(name string, v any) error { return reqctx.Set(req.ctx, name, v) }
 
 // Resolve resolves several properties in parallel and waits for all of them.
-func (req *Request) Resolve(names ...string) error { return req.ctx.Resolve(names...) }
+func (req *Request) Resolve(names ...string) error { return reqctx.Resolve(req.ctx, names...) }
 
 // Session returns the session, without loading it: its own methods do that, and
 // return the error if it fails.

@@ -106,7 +106,7 @@ func TestTokensShowInNoLogOrError(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Get("broken")
 	require.NoError(t, err)
-	loaded, err := c.Get("session")
+	loaded, err := reqctx.Get(c, "session")
 	require.NoError(t, err)
 	require.NoError(t, s.Set("big", strings.Repeat("x", 4096)), "the store has less room")
 	saveErr := c.Commit(http.StatusOK, http.Header{})

@@ -110,7 +110,7 @@ func (in *Inspector) newProperty(c *reqctx.Context, began time.Time, n *named) p
 	p.Caller = shortCaller(info.Caller())
 	p.Error = errorText(info.Err)
 	if in.shown[n.name] && (info.State == reqctx.Resolved || info.State == reqctx.Assigned) {
-		if v, err := c.Get(n.name); err == nil {
+		if v, err := reqctx.Get(c, n.name); err == nil {
 			p.Value = clip(fmt.Sprint(v), maxValueText)
 		}
 	}
