@@ -2,6 +2,7 @@ package algorithms
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -11,8 +12,7 @@ const seed = 20
 // over is how much gets through.
 type over struct {
 	subject
-	greedy, edge, random, search int64 // the most in any Per, by what found it
-	found                        []int64
+	found []int64 // for each of windowLengths, the most units that any attack got through
 }
 
 // windowLengths are the windows of which the most is known: up to three Per, by half seconds,
@@ -29,28 +29,20 @@ func windowLengths() []time.Duration {
 func measureOver(s subject) (over, error) {
 	o, windows := over{subject: s}, windowLengths()
 	o.found = make([]int64, len(windows))
-	see := func(most *int64) func([]charge) {
-		return func(charges []charge) {
-			*most = max(*most, maxUnitsIn(charges, Per))
-			for i, w := range windows {
-				o.found[i] = max(o.found[i], maxUnitsIn(charges, w))
-			}
+	see := func(charges []charge) {
+		for i, w := range windows {
+			o.found[i] = max(o.found[i], maxUnitsIn(charges, w))
 		}
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for _, by := range []struct {
-		attacks []attack
-		most    *int64
-	}{{greedyAttacks(), &o.greedy}, {edgeAttacks(), &o.edge}, {randomAttacks(rng), &o.random}} {
-		for _, a := range by.attacks {
-			charges, err := a.run(s)
-			if err != nil {
-				return over{}, err
-			}
-			see(by.most)(charges)
+	for _, a := range slices.Concat(greedyAttacks(), edgeAttacks(), randomAttacks(rng)) {
+		charges, err := a.run(s)
+		if err != nil {
+			return over{}, err
 		}
+		see(charges)
 	}
-	return o, search(s, rng, see(&o.search))
+	return o, search(s, rng, see)
 }
 
 // maxInWindow returns the most units that were found in a window of length w, one of windowLengths.

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// summary is what all tests of the process have done, by fault: the table in docs/reliability.md.
+// summary has the figures of all tests of the process, by fault. docs/reliability.md has those of a long run.
 var summary struct {
 	mu   sync.Mutex
 	rows map[string]row

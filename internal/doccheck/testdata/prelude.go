@@ -22,7 +22,7 @@ var (
 	handler http.Handler
 	mux     *http.ServeMux
 
-	search, account, listNotes, deleteNote server.HandlerFunc
+	search, account, listNotes, deleteNote, reset server.HandlerFunc
 )
 
 // Stores and what needs them.
@@ -43,7 +43,6 @@ var (
 
 	notify          func(user any)
 	passwordIsRight func(name, password string) bool
-	sendReset       func(ctx context.Context, email string) error
 	newServer       func() (*server.Server, error)
 )
 
