@@ -1,5 +1,5 @@
 // Chi is an application on the chi router, with chi's own middleware. Its handlers read lazy
-// properties from the request, and return errors or are standard ones.
+// properties from the request, and return errors or are standard ones. One route requires a rate limit.
 //
 //	cd examples/chi && go run .
 //
@@ -21,6 +21,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
+	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/session"
 )
@@ -52,12 +53,16 @@ func main() {
 	}
 }
 
+// Writes limits how many notes each client adds.
+var Writes = ratelimit.NewPolicy("writes", ratelimit.ByIP(), ratelimit.PerMinute(20))
+
 // notes is a field of the session.
 var notes = session.NewField[map[string]string]("notes")
 
 func newHandler() (http.Handler, error) {
 	srv, err := server.New(server.Options{
-		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, for trying it out
+		RateLimits: []*ratelimit.Policy{Writes},
+		Session:    session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, for trying it out
 	})
 	if err != nil {
 		return nil, err
@@ -67,7 +72,7 @@ func newHandler() (http.Handler, error) {
 	r.Use(middleware.Timeout(10 * time.Second))
 	r.Get("/", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "GET /notes, POST /notes/{name}") })
 	r.Method("GET", "/notes", srv.WrapFunc(listNotes))
-	r.Method("POST", "/notes/{name}", srv.WrapFunc(addNote))
+	r.With(server.Requiring(Writes)).Method("POST", "/notes/{name}", srv.WrapFunc(addNote))
 	r.Get("/stream", writeAndFlush)
 	r.Get("/early", sendEarlyHints)
 	return srv.Wrap(r), nil // so that the middleware and standard handlers have the properties, too
@@ -90,15 +95,14 @@ func addNote(w http.ResponseWriter, req *server.Request) error {
 	if err != nil {
 		return err
 	}
-	all, err := notes.Get(req)
+	err = notes.Update(req, func(all map[string]string) (map[string]string, error) {
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[name] = text
+		return all, nil
+	})
 	if err != nil {
-		return err
-	}
-	if all == nil {
-		all = map[string]string{}
-	}
-	all[name] = text
-	if err := notes.Set(req, all); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

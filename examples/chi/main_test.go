@@ -46,6 +46,7 @@ func TestUnderChi(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, res.Body.Close())
 	require.Equal(t, http.StatusNoContent, res.StatusCode)
+	require.Contains(t, res.Header.Get("RateLimit"), `"writes";r=19;`)
 	require.Len(t, res.Cookies(), 1)
 	_, body := get("/notes", nil)
 	require.JSONEq(t, `{"first":"hello"}`, body)

@@ -51,6 +51,7 @@ func newServer(app string) (*server.Server, error) {
 		AllowedOrigins:   []string{app},
 		AllowedMethods:   []string{"GET", "POST", "DELETE"},
 		AllowedHeaders:   []string{"Content-Type"},
+		ExposedHeaders:   []string{"RateLimit", "RateLimit-Policy", "Retry-After"},
 		AllowCredentials: true, // the session's cookie
 	}).Handler)
 	srv.HandleFunc("POST /visits", func(w http.ResponseWriter, req *server.Request) error {

@@ -40,6 +40,8 @@ func TestCORS(t *testing.T) {
 	require.Len(t, res.Cookies(), 1)
 	require.Contains(t, strings.Join(res.Header.Values("Vary"), ","), "Origin")
 
+	require.Contains(t, res.Header.Get("Access-Control-Expose-Headers"), "Retry-After")
+
 	res = send(t, "POST", "/nowhere", app, nil)
 	require.Equal(t, http.StatusNotFound, res.StatusCode)
 	require.Equal(t, app, res.Header.Get("Access-Control-Allow-Origin"), "the page can read errors, too")

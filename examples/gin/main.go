@@ -67,7 +67,8 @@ func requiring(items ...server.Requirement) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		met := false
 		next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { met = true })
-		if server.Requiring(items...)(next).ServeHTTP(c.Writer, c.Request); !met {
+		server.Requiring(items...)(next).ServeHTTP(c.Writer, c.Request)
+		if !met {
 			c.Abort()
 		}
 	}

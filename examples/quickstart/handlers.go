@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -16,7 +15,8 @@ import (
 // visits is a counter in the session: of two tabs that open a page at once, both count.
 var visits = session.NewCounter("visits")
 
-// User is a property of this application: the name of the user who is logged in, or "".
+// User is a property of this application: the name of the user who is logged in. Without a login it is an
+// error, which is a 401 as a response.
 var User = reqctx.NewKey[string]("user")
 
 // Search limits the searches of each client.
@@ -38,22 +38,14 @@ func newServer(st stores, observers ...server.Observer) (*server.Server, error) 
 	if err != nil {
 		return nil, err
 	}
-	reqctx.Provide(srv.Registry(), User, reqctx.Prop[string]{
-		Resolve: func(ctx context.Context) (string, error) {
-			s, err := session.From(ctx)
-			if err != nil {
-				return "", err
-			}
-			return s.User()
-		},
-	})
+	reqctx.Provide(srv.Registry(), User, reqctx.Prop[string]{Resolve: session.RequireUser})
 	srv.HandleFunc("GET /{$}", index)
 	srv.HandleFunc("GET /fast", fast)
 	srv.HandleFunc("GET /search", search)
 	srv.HandleFunc("GET /slow-down", slowDown)
 	srv.HandleFunc("GET /count", countSearches)
 	srv.HandleFunc("POST /login", login)
-	srv.HandleFunc("GET /me", showUser)
+	srv.HandleFunc("GET /me", showUser, server.Require(User))
 	srv.HandleFunc("POST /logout", logout)
 	return srv, nil
 }
@@ -126,9 +118,6 @@ func showUser(w http.ResponseWriter, req *server.Request) error {
 	name, err := User.Get(req)
 	if err != nil {
 		return err
-	}
-	if name == "" {
-		return server.Errorf(http.StatusUnauthorized, "You are not logged in. POST user=NAME to /login.")
 	}
 	if err := visits.Add(req, 1); err != nil {
 		return err
