@@ -12,8 +12,7 @@ import (
 
 // users stands for a database, which would store hashes of the passwords.
 var users = map[string]*Account{
-	"ada":   {ID: "ada", Name: "Ada Lovelace", Password: "engine"},
-	"grace": {ID: "grace", Name: "Grace Hopper", Password: "compiler"},
+	"ada": {ID: "ada", Name: "Ada Lovelace", Password: "engine"},
 }
 
 type Account struct {

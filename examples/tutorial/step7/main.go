@@ -20,7 +20,6 @@ func main() {
 	log.Fatal(srv.ListenAndServe("127.0.0.1:8080"))
 }
 
-// The rate limits. Uploads are counted by user, and attempts to log in by address.
 var (
 	Uploads = ratelimit.NewPolicy("uploads", byUser, ratelimit.PerMinute(3), ratelimit.PerDay(100))
 	Logins  = ratelimit.NewPolicy("logins", ratelimit.ByIP(), ratelimit.PerMinute(10))
@@ -30,10 +29,7 @@ var (
 
 func newServer() (*server.Server, error) {
 	srv, err := server.New(server.Options{
-		RateLimits: []*ratelimit.Policy{
-			Uploads,
-			Logins,
-		},
+		RateLimits:   []*ratelimit.Policy{Uploads, Logins},
 		ServerTiming: true,
 		Session:      session.Options{Cookie: session.Cookie{Insecure: true}}, // no HTTPS yet
 		Params: params.Options{Routes: map[string]params.Options{

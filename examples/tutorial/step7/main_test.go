@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -34,16 +33,4 @@ func TestUploadsAreLimited(t *testing.T) {
 			t.Errorf("upload %d: got %d, want %d", i+1, res.Code, want)
 		}
 	}
-}
-
-func TestHelloResolvesNothing(t *testing.T) {
-	srv, err := newServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	res := servertest.Do(t, srv, httptest.NewRequest("GET", "/hello?name=Ada", nil))
-	if res.Code != http.StatusOK {
-		t.Errorf("got %d", res.Code)
-	}
-	res.RequireResolved(t)
 }

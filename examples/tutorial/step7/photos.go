@@ -1,10 +1,7 @@
 package main
 
 import (
-	"errors"
-	"io"
 	"net/http"
-	"os"
 
 	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/server"
@@ -24,20 +21,8 @@ func addPhoto(w http.ResponseWriter, req *server.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := save(in.Photo); err != nil {
-		return err
-	}
+	// … store the photo, which in.Photo.Open() reads
 	return server.WriteJSON(w, http.StatusCreated, map[string]any{
 		"owner": account.Name, "title": in.Title, "bytes": in.Photo.Size,
 	})
-}
-
-// save copies the photo to a new file in the working directory.
-func save(photo *params.File) error {
-	file, err := os.CreateTemp(".", "photo-*")
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(file, photo.Open())
-	return errors.Join(err, file.Close())
 }
