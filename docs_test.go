@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 	"github.com/lazyreq/lazyreq/internal/doccheck"
-	"github.com/lazyreq/lazyreq/server/proxy/config"
 )
 
 // checkedElsewhere has patterns of the pages that tests of other packages check: those whose blocks use modules

@@ -90,7 +90,7 @@ func TestCodeOfASuite(t *testing.T) {
 	for name, want := range map[string]struct{ has, hasNot []string }{
 		"property": {[]string{"reqctx", "lazy", "bench/property"}, []string{"server", "ratelimit", "bench/harness"}},
 		"redis":    {[]string{"ratelimit/redisstore", "ratelimit/layer", "bench/decisions"}, []string{"server", "session"}},
-		"proxy":    {[]string{"cmd/ratelimit-proxy", "server/proxy", "bench/proxy"}, []string{"bench/counter"}},
+		"proxy":    {[]string{"cmd/ratelimit-proxy", "cmd/ratelimit-proxy/internal/proxy", "bench/proxy"}, []string{"bench/counter"}},
 	} {
 		chosen, err := find(name)
 		require.NoError(t, err)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/lazyreq/lazyreq/bench/child"
 	"github.com/lazyreq/lazyreq/bench/load"
-	"github.com/lazyreq/lazyreq/internal/bareproxy"
 )
 
 // The roles of child processes.
@@ -153,8 +152,8 @@ func playBare(text []byte) error {
 	if err != nil {
 		return err
 	}
-	h := bareproxy.Handler(&url.URL{Scheme: "http", Host: upstream}, bareproxy.Transport())
-	go func() { _ = bareproxy.Server(h).Serve(l) }() // for as long as the process
+	h := bareHandler(&url.URL{Scheme: "http", Host: upstream}, bareTransport())
+	go func() { _ = bareServer(h).Serve(l) }() // for as long as the process
 	fmt.Println(l.Addr())
 	return eachLine(func() error { return errors.New("the bare proxy is asked nothing") })
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/server/proxy/config"
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
 
 func TestFlagsOverrideFile(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lazyreq/lazyreq/server/proxy"
-	"github.com/lazyreq/lazyreq/server/proxy/config"
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/proxy"
 )
 
 // commands are the program's command line.

@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lazyreq/lazyreq/server/proxy"
-	"github.com/lazyreq/lazyreq/server/proxy/config"
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/proxy"
 )
 
 // reloader reloads the configuration.

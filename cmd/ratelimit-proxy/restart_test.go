@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/nginxtest"
 	"github.com/lazyreq/lazyreq/internal/doccheck"
 	"github.com/lazyreq/lazyreq/internal/loopback"
-	"github.com/lazyreq/lazyreq/internal/nginxtest"
 )
 
 // documentedNginx starts nginx with the configuration in deploy.md, and returns its URL and the

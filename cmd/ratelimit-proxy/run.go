@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lazyreq/lazyreq/server/proxy"
-	"github.com/lazyreq/lazyreq/server/proxy/config"
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/proxy"
 )
 
 // runCommand is the flags of the command that runs the proxy.

@@ -1,0 +1,110 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/testlength"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/server"
+
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
+)
+
+func TestDenialCountIsBounded(t *testing.T) {
+	b, c := newDenialStreaks(), newClock()
+	require.EqualValues(t, 1, b.increment("first", time.Hour, c.now()))
+	require.EqualValues(t, 2, b.increment("first", time.Hour, c.now()))
+	for i := range 100_000 {
+		b.increment(fmt.Sprint(i), time.Minute, c.now())
+	}
+	require.EqualValues(t, maxDenialKeys, b.size())
+	require.Len(t, b.keys, maxDenialKeys)
+	require.EqualValues(t, 3, b.increment("first", time.Hour, c.now()), "those stay that last for longest")
+	c.move(time.Hour + 1)
+	require.Zero(t, b.denialsInARow("first", c.now()))
+	require.EqualValues(t, 1, b.increment("first", time.Hour, c.now()))
+	b.reset("first")
+	b.reset("first")
+	require.Zero(t, b.denialsInARow("first", c.now()))
+	require.EqualValues(t, maxDenialKeys-1, b.size())
+}
+
+// made returns a request with a unique key.
+func requestOf(key any) *http.Request {
+	r := httptest.NewRequest("GET", "/x", nil)
+	r.Header.Set("Authorization", fmt.Sprint(key))
+	return r
+}
+
+// counting returns a handler that charges requests by a rule of one request an hour, with the
+// given memory for counters and without an upstream.
+func counting(t *testing.T, size string) (*running, func(*http.Request) int) {
+	p := run(t, parse(t, `
+upstreams: {main: {url: %q}}
+memory: {max_bytes: %s}
+rules: [{name: limit, limit: 1/h}]
+`, behind(t, nil).URL, size))
+	g := p.current.Load()
+	handler := g.srv.WrapFunc(func(w http.ResponseWriter, req *server.Request) error {
+		x := exchange{p: p.Proxy, g: g, w: w, req: req}
+		return x.chargeRules(req.Request, g.rules)
+	})
+	return p, func(r *http.Request) int {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code
+	}
+}
+
+// heap returns the bytes of live objects.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // a second time, for pooled objects
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// Made-up keys, each allowed once and then denied, take no more memory than the counters and
+// the denial counts are configured for, and no more in the end than at first.
+func TestMemoryOfManyKeys(t *testing.T) {
+	const bound = 1 << 20
+	p, answer := counting(t, "1MiB")
+	keys := testlength.Count(40_000, 400_000) // some times as many as there are counters
+	empty := heap()
+	for i := range 2 {
+		for key := range keys {
+			r := requestOf(fmt.Sprint(i, " ", key))
+			require.Equal(t, 200, answer(r))
+			require.Equal(t, 429, answer(r))
+		}
+		// Besides the counters, there are 16,384 denial counts of 40 bytes, in maps that are half full.
+		require.Less(t, heap()-empty, int64(bound+(2<<20)), "of %d keys %d times", keys, i+1)
+	}
+	require.LessOrEqual(t, p.denials.size(), int64(maxDenialKeys))
+	require.Less(t, strings.Count(p.metrics(t, "ratelimit_proxy"), "\n"), 60, "labels are no keys")
+	runtime.KeepAlive(p)
+}
+
+// Counters are evicted only when max_bytes is reached.
+func TestMemoryLimitIsUsed(t *testing.T) {
+	const keys = 150_000
+	s, err := (&Proxy{}).openStore(&config.Config{Memory: config.Memory{MaxBytes: 16 << 20}}, nil)
+	require.NoError(t, err)
+	rule := ratelimit.FixedWindow(1, time.Hour)
+	for _, want := range []bool{true, false} {
+		for i := range keys {
+			res, err := s.base.Do(t.Context(), []ratelimit.Op{{Kind: ratelimit.Take, Rule: rule, Key: fmt.Sprint(i), N: 1}})
+			require.NoError(t, err)
+			require.Equal(t, want, res[0].Allowed, "key %d", i)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/server"
+)
+
+// generation serves requests by one configuration. It doesn't change; a reload makes the next.
+type generation struct {
+	p           *Proxy
+	config      config.Config // with its defaults
+	clients     clients
+	upstreams   map[string]*upstream
+	rules       []*rule
+	byName      map[string]*rule
+	statusAllow []netip.Prefix
+
+	headers map[string]bool // that the configuration uses
+
+	pathMatches []*config.Match // of rules, tiers and routes, that have paths
+	pathCounts  bool            // a rule counts by path
+	pathDecides bool            // and some paths have other limits
+
+	handler http.Handler // of all but the status path
+	srv     *server.Server
+	store   *store
+
+	inUse sync.RWMutex // held for reading by each request, and for ever by retire
+}
+
+// newGeneration checks a configuration and makes it ready. before is the current generation,
+// nil for none.
+func newGeneration(p *Proxy, c config.Config, before *generation) (*generation, error) {
+	resolved, err := c.Resolve()
+	if err = errors.Join(err, c.CheckFiles()); err != nil {
+		return nil, err
+	}
+	c = resolved
+	g := &generation{p: p, config: c, upstreams: map[string]*upstream{}, byName: map[string]*rule{}}
+	if g.clients, err = newClients(&c); err != nil {
+		return nil, err
+	}
+	for _, prefix := range c.Status.Allow {
+		g.statusAllow = append(g.statusAllow, unmapPrefix(prefix))
+	}
+	for name, u := range c.Upstreams {
+		if before != nil && before.upstreams[name].matchesConfig(u) {
+			g.upstreams[name] = before.upstreams[name]
+		} else if g.upstreams[name], err = newUpstream(p, name, u); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range c.Rules {
+		made := newRule(r, &g.clients, p.metrics.ruleCountersFor(r.Name), p.policyFor(r.Name))
+		g.rules = append(g.rules, made)
+		g.byName[r.Name] = made
+	}
+	g.collectHeaders()
+	g.collectPaths()
+	var shared *store
+	if before != nil {
+		shared = before.store
+	}
+	if g.store, err = p.openStore(&c, shared); err != nil {
+		return nil, err
+	}
+	if err := g.newServer(); err != nil {
+		return nil, errors.Join(err, g.store.release())
+	}
+	return g, nil
+}
+
+// collectHeaders collects the names of the headers that the configuration uses.
+func (g *generation) collectHeaders() {
+	g.headers = map[string]bool{g.clients.header: true}
+	add := func(m config.Match) {
+		for name := range m.Headers {
+			g.headers[name] = true
+		}
+	}
+	for _, r := range g.config.Routes {
+		add(r.Match)
+	}
+	for _, r := range g.rules {
+		add(r.Match)
+		for _, t := range r.tiers {
+			add(t.match)
+		}
+		for _, p := range r.key {
+			if p.Kind == "header" {
+				g.headers[p.Name] = true
+			}
+		}
+		_, header, _ := config.ParseCost(r.Cost) // the configuration was checked
+		g.headers[header] = true
+	}
+}
+
+// collectPaths collects what depends on paths.
+func (g *generation) collectPaths() {
+	for i := range g.config.Routes {
+		g.pathMatches = append(g.pathMatches, &g.config.Routes[i].Match)
+	}
+	for _, r := range g.rules {
+		g.pathMatches = append(g.pathMatches, &r.Match)
+		for i := range r.tiers {
+			g.pathMatches = append(g.pathMatches, &r.tiers[i].match)
+		}
+		lists := r.allow != nil || r.deny != nil && len(r.deny.values) > 0 || len(r.tiers) > 0
+		g.pathCounts = g.pathCounts || r.key.Has("path")
+		g.pathDecides = g.pathDecides || r.key.Has("path") && lists
+	}
+	g.pathMatches = slices.DeleteFunc(g.pathMatches, func(m *config.Match) bool { return len(m.Paths) == 0 })
+}
+
+// newServer makes the server whose requests have the limits as properties.
+func (g *generation) newServer() error {
+	var policies []*ratelimit.Policy
+	for _, r := range g.rules {
+		policies = append(policies, r.policy)
+	}
+	store, err := g.limitStore()
+	if err != nil {
+		return err
+	}
+	g.srv, err = server.New(server.Options{
+		RateLimits: policies, RateLimitStore: store,
+		InsecureAllowCrossOrigin: true, // the upstream decides that
+		Logger:                   g.p.log,
+	})
+	if err != nil {
+		return err
+	}
+	g.handler = g.srv.WrapFunc(func(w http.ResponseWriter, req *server.Request) error {
+		x := exchange{p: g.p, g: g, w: w, req: req}
+		return x.answerError(x.serve())
+	})
+	return nil
+}
+
+// ruleOfOp returns the rule of an op in the store: its name begins the key.
+func (g *generation) ruleOfOp(op ratelimit.Op) *rule {
+	return g.byName[op.Key[:strings.IndexAny(op.Key, ":~")]]
+}
+
+// acquire begins a request, which must call release. It returns false if the generation is
+// retired.
+func (g *generation) acquire() bool {
+	return g.inUse.TryRLock()
+}
+
+func (g *generation) release() { g.inUse.RUnlock() }
+
+// retire lets no more requests begin, and closes the generation after the last. It is called
+// once.
+func (g *generation) retire() {
+	if g.inUse.TryLock() {
+		g.close()
+		return
+	}
+	go func() {
+		g.inUse.Lock()
+		g.close()
+	}()
+}
+
+// close is called when the last request has ended.
+func (g *generation) close() {
+	current := g.p.current.Load()
+	for name, u := range g.upstreams {
+		if g.p.closed.Load() || current.upstreams[name] != u {
+			u.transport.CloseIdleConnections()
+			u.outage.close()
+		}
+	}
+	err := g.srv.Shutdown(context.Background()) // waits for clean-ups only
+	if err = errors.Join(err, g.store.release()); err != nil {
+		g.p.log.Error("closing the previous configuration", slog.Any("error", err))
+	}
+}

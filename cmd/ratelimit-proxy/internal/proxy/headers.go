@@ -1,0 +1,150 @@
+package proxy
+
+import (
+	"crypto/rand"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
+	"github.com/lazyreq/lazyreq/internal/netaddr"
+)
+
+// headerValues is room for the values of the headers that an exchange sets, in one allocation.
+type headerValues struct {
+	n    int
+	room [9]string
+}
+
+// asList returns a value as a header has it.
+func (v *headerValues) asList(value string) []string {
+	if v.n == len(v.room) {
+		return []string{value}
+	}
+	i := v.n
+	v.n++
+	v.room[i] = value
+	return v.room[i:v.n:v.n]
+}
+
+// proxyHeaders are headers in which proxies describe the client or its request to servers,
+// besides those that begin with X-Forwarded, X-Original- or X-Envoy-. CGI makes a setting of
+// "Proxy".
+var proxyHeaders = map[string]bool{
+	"Forwarded": true, "Forwarded-For": true, "X-Real-Ip": true, "X-Client-Ip": true, "X-Remote-Ip": true, "X-Remote-Addr": true, "Remote-Addr": true,
+	"Client-Ip": true, "Proxy-Client-Ip": true, "Wl-Proxy-Client-Ip": true, "X-Proxyuser-Ip": true, "X-Originating-Ip": true,
+	"True-Client-Ip": true, "X-Cluster-Client-Ip": true, "Fastly-Client-Ip": true, "Fastly-Ssl": true, "Fly-Client-Ip": true, "Do-Connecting-Ip": true,
+	"Cf-Connecting-Ip": true, "Cf-Connecting-Ipv6": true, "Cf-Pseudo-Ipv4": true, "Cf-Visitor": true, "Cf-Ipcountry": true, "Incap-Client-Ip": true,
+	"Ali-Cdn-Real-Ip": true, "Cdn-Src-Ip": true, "X-Nf-Client-Connection-Ip": true, "X-Azure-Clientip": true, "X-Azure-Socketip": true, "X-Appengine-User-Ip": true,
+	"X-Scheme": true, "X-Url-Scheme": true, "Front-End-Https": true, "X-Arr-Ssl": true, "X-Host": true, "X-Rewrite-Url": true,
+	"Client-Cert": true, "Client-Cert-Chain": true, "X-Client-Cert": true, "Ssl-Client-Cert": true, "X-Ssl-Client-Cert": true, "Proxy": true,
+}
+
+// isProxyHeader reports whether only a proxy may send a header.
+func isProxyHeader(name string) bool {
+	return proxyHeaders[name] || strings.HasPrefix(name, "X-Forwarded") || strings.HasPrefix(name, "X-Original-") || strings.HasPrefix(name, "X-Envoy-")
+}
+
+// notInTrailer are headers that decide about framing, routing or access. They have no effect after the body
+// (RFC 9110, 6.5.1), but some servers add trailers to the header.
+var notInTrailer = map[string]bool{
+	"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Connection": true, "Upgrade": true,
+	"Authorization": true, "Proxy-Authorization": true, "Cookie": true, tokenHeader: true,
+}
+
+// removeFromTrailer removes the fields that only a proxy may send, those that the configuration uses as headers, and
+// those whose names are not passed on.
+func (g *generation) removeFromTrailer(trailer http.Header) {
+	for name := range trailer {
+		if notInTrailer[name] || g.headers[name] || isProxyHeader(name) || !config.ForwardedName(name, g.config.Headers.Underscores) {
+			delete(trailer, name)
+		}
+	}
+}
+
+// setForwarded sets the headers that describe the client to the upstream. It keeps what a
+// trusted proxy has written, and removes what any other client has. Of the two lists of
+// addresses, it keeps only the one that trusted proxies maintain: the other one may be the
+// client's own.
+func (c *clients) setForwarded(in, out *http.Request, withForwarded bool, values *headerValues) {
+	h, from := out.Header, peerAddr(in)
+	trusted := netaddr.Within(c.trusted, from)
+	proto := "http"
+	if in.TLS != nil {
+		proto = "https"
+	}
+	node := "unknown"
+	if from.IsValid() {
+		node = from.String()
+	}
+	if trusted && c.header != "X-Forwarded-For" {
+		if client := c.addressText(in.Context(), in); client != node {
+			node = client + ", " + node
+		}
+	}
+	if !trusted {
+		for name := range h {
+			if isProxyHeader(name) || name == c.header {
+				delete(h, name)
+			}
+		}
+	}
+	h["X-Forwarded-For"] = values.asList(appendedValue(in.Header, "X-Forwarded-For", trusted && c.header == "X-Forwarded-For", node))
+	h["X-Forwarded-Proto"], h["X-Forwarded-Host"] = values.asList(proto), values.asList(in.Host)
+	for _, name := range [...]string{"X-Forwarded-Proto", "X-Forwarded-Host"} {
+		if list := in.Header[name]; trusted && len(list) > 0 {
+			h[name] = list
+		}
+	}
+	keep := trusted && c.header == "Forwarded"
+	if withForwarded || keep && len(in.Header["Forwarded"]) > 0 {
+		h["Forwarded"] = values.asList(appendedValue(in.Header, "Forwarded", keep, forwardedElement(from, in.Host, proto)))
+	}
+}
+
+// appendedValue returns a value after the list that h has, or alone if that list isn't kept.
+func appendedValue(h http.Header, name string, keep bool, value string) string {
+	if list := h[name]; keep && len(list) > 0 {
+		return strings.Join(list, ", ") + ", " + value
+	}
+	return value
+}
+
+// forwardedElement returns an element of a Forwarded header (RFC 7239).
+func forwardedElement(from netip.Addr, host, proto string) string {
+	node := "unknown"
+	switch {
+	case from.Is4():
+		node = from.String()
+	case from.IsValid():
+		node = `"[` + from.String() + `]"`
+	}
+	e := "for=" + node
+	if host != "" {
+		e += `;host="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(host) + `"`
+	}
+	return e + ";proto=" + proto
+}
+
+// newPseudonym returns the name of this proxy in Via headers.
+func newPseudonym() string { return "ratelimit-proxy-" + rand.Text()[:12] }
+
+// isLoop reports whether a request has been through this proxy.
+func (p *Proxy) isLoop(r *http.Request) bool {
+	for _, line := range r.Header["Via"] {
+		if strings.Contains(line, p.pseudonym) {
+			return true
+		}
+	}
+	return false
+}
+
+// addVia adds this proxy to the Via header.
+func (p *Proxy) addVia(in, out *http.Request, values *headerValues) {
+	via := p.via
+	if in.ProtoMajor != 1 || in.ProtoMinor != 1 {
+		via = strconv.Itoa(in.ProtoMajor) + "." + strconv.Itoa(in.ProtoMinor) + " " + p.pseudonym
+	}
+	out.Header["Via"] = values.asList(appendedValue(in.Header, "Via", true, via))
+}

@@ -1,0 +1,282 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
+)
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // parallel tests wait for timeouts, not for a processor
+	goleak.VerifyTestMain(m)
+}
+
+// parse reads a configuration. By default, clients on this machine may read the status.
+func parse(tb testing.TB, format string, args ...any) config.Config {
+	tb.Helper()
+	c := parseAlone(tb, format, args...)
+	if len(c.Status.Allow) == 0 && c.Status.Token == "" {
+		c.Status.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	}
+	return c
+}
+
+// parseAlone reads a configuration and adds nothing.
+func parseAlone(tb testing.TB, format string, args ...any) config.Config {
+	tb.Helper()
+	c, err := config.Parse("proxy.yaml", []byte(fmt.Sprintf(format, args...)))
+	require.NoError(tb, err)
+	return c
+}
+
+// limited returns the configuration that --upstream and --limit make.
+func limited(tb testing.TB, upstream, limit string) config.Config {
+	return parse(tb, "upstreams: {main: {url: %q}}\nrules: [{name: limit, limit: %s}]\n", upstream, limit)
+}
+
+// running is a proxy that listens.
+type running struct {
+	*Proxy
+	server *Server
+	addr   string
+	url    string
+	log    *logs
+	client *http.Client
+}
+
+// run starts a proxy, which ends with the test.
+func run(tb testing.TB, c config.Config) *running { return runAt(tb, c, nil) }
+
+// runAt is run with a clock.
+func runAt(tb testing.TB, c config.Config, clock func() time.Time) *running {
+	tb.Helper()
+	r := &running{log: &logs{}}
+	var err error
+	r.Proxy, err = newProxy(c, Options{Logger: jsonLogger(r.log)}, clock)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, r.Close()) })
+	listener := config.Listener{Address: "127.0.0.1:0"}
+	scheme := "http"
+	if len(c.Listen) > 0 {
+		listener = c.Listen[0]
+		if listener.Cert != "" {
+			scheme = "https"
+		}
+	}
+	l, err := r.Proxy.Listen(listener)
+	require.NoError(tb, err)
+	r.server = r.Server()
+	served := make(chan error, 1)
+	go func() { served <- r.server.Serve(l) }()
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = r.server.Shutdown(ctx)
+		require.ErrorIs(tb, <-served, http.ErrServerClosed)
+	})
+	r.addr = l.Addr().String()
+	r.url = scheme + "://" + r.addr
+	r.client = newClient(tb)
+	return r
+}
+
+func newClient(tb testing.TB) *http.Client {
+	t := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}
+	tb.Cleanup(t.CloseIdleConnections)
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// answer is a response with its body.
+type answer struct {
+	*http.Response
+	body string
+}
+
+// get sends a GET request, with headers as names and values.
+func (r *running) get(tb testing.TB, path string, headers ...string) answer {
+	tb.Helper()
+	return r.do(tb, http.MethodGet, path, nil, headers...)
+}
+
+func (r *running) do(tb testing.TB, method, path string, body io.Reader, headers ...string) answer {
+	tb.Helper()
+	a := r.ask(tb, method, path, body, headers...)
+	require.NotNil(tb, a.Response, "there was an answer")
+	return a
+}
+
+// ask is do for goroutines other than the test's: after an error, the test fails but continues.
+func (r *running) ask(tb testing.TB, method, path string, body io.Reader, headers ...string) answer {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), method, r.url+path, body)
+	if !assert.NoError(tb, err) {
+		return answer{}
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+		}
+		req.Header[headers[i]] = append(req.Header[headers[i]], headers[i+1]) // in the spelling given
+	}
+	res, err := r.client.Do(req)
+	if !assert.NoError(tb, err) {
+		return answer{}
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	assert.NoError(tb, err)
+	return answer{res, string(text)}
+}
+
+// reload replaces the configuration.
+func (r *running) reload(c config.Config) error {
+	return r.Reload(func() (config.Config, error) { return c, nil })
+}
+
+// passes reports whether the proxy allows a request.
+func (r *running) passes(tb testing.TB, path string, headers ...string) bool {
+	tb.Helper()
+	a := r.get(tb, path, headers...)
+	if a.StatusCode != http.StatusTooManyRequests {
+		require.Equal(tb, http.StatusOK, a.StatusCode, a.body)
+	}
+	return a.StatusCode == http.StatusOK
+}
+
+// admits is passes for goroutines other than the test's.
+func (r *running) admits(tb testing.TB, path string, headers ...string) bool {
+	tb.Helper()
+	a := r.ask(tb, http.MethodGet, path, nil, headers...)
+	return a.Response != nil && a.StatusCode != http.StatusTooManyRequests && assert.Equal(tb, http.StatusOK, a.StatusCode, a.body)
+}
+
+// status returns the status of requests with this path and these headers.
+func (r *running) status(tb testing.TB, path string, headers ...string) map[string]int64 {
+	tb.Helper()
+	a := r.get(tb, path, append(headers, "X-RateLimit-Status", "true")...)
+	return statusIn(tb, a)
+}
+
+func statusIn(tb testing.TB, a answer) (out map[string]int64) {
+	tb.Helper()
+	require.Equal(tb, http.StatusOK, a.StatusCode, a.body)
+	require.Equal(tb, "application/json", a.Header.Get("Content-Type"))
+	require.NoError(tb, json.Unmarshal([]byte(a.body), &out))
+	return out
+}
+
+// metrics returns the lines of /metrics that begin with a name.
+func (r *running) metrics(tb testing.TB, name string) string {
+	tb.Helper()
+	rec := httptest.NewRecorder()
+	r.Admin().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	require.Equal(tb, 200, rec.Code)
+	var out strings.Builder
+	for line := range strings.Lines(rec.Body.String()) {
+		if strings.HasPrefix(line, name) {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// send writes raw bytes and returns what the proxy sends until the connection ends.
+func (r *running) send(tb testing.TB, text string) string {
+	tb.Helper()
+	conn, err := net.Dial("tcp", r.addr)
+	require.NoError(tb, err)
+	defer conn.Close()
+	require.NoError(tb, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	go func() { _, _ = io.WriteString(conn, text) }() // the proxy may stop reading
+	out, _ := io.ReadAll(conn)                        // the connection may be reset after the response
+	return string(out)
+}
+
+// backend is an upstream that counts requests and keeps the last one.
+type backend struct {
+	*httptest.Server
+	n    atomic.Int64
+	last atomic.Pointer[http.Request]
+}
+
+// behind starts an upstream, which answers "ok" if there is no handler.
+func behind(tb testing.TB, h http.HandlerFunc) *backend {
+	u := &backend{}
+	u.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u.n.Add(1)
+		u.last.Store(r)
+		if h == nil {
+			_, _ = io.WriteString(w, "ok")
+			return
+		}
+		h(w, r)
+	}))
+	tb.Cleanup(u.Close)
+	return u
+}
+
+// clock is a fake clock.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func newClock() *clock { return &clock{t: time.Date(2010, 11, 21, 12, 0, 0, 0, time.UTC)} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+func jsonLogger(l *logs) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// logs keeps the log of a proxy.
+type logs struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// lines returns the lines that contain a text.
+func (l *logs) lines(with string) (found []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, with) {
+			found = append(found, line)
+		}
+	}
+	return found
+}

@@ -1,0 +1,267 @@
+package proxy
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/redistest"
+
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
+)
+
+// line is a line of a log.
+type line map[string]any
+
+// above returns the lines above level debug.
+func (l *logs) above(tb testing.TB) (out []line) {
+	tb.Helper()
+	for _, text := range l.lines("") {
+		var one line
+		require.NoError(tb, json.Unmarshal([]byte(text), &one), text)
+		if one["level"] != "DEBUG" {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// An outage of Redis is logged in a few lines with its cause, not once for each request.
+func TestRedisDownIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	for onError, status := range map[string]int{config.Open: 200, config.Closed: 503, config.Local: 200} {
+		up, redis := behind(t, nil), redistest.Start(t)
+		p := run(t, parse(t, "redis: redis://%s\nredis_timeout: 10s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 1000/60s, on_error: %s}]\n",
+			redis.Addr, up.URL, onError))
+		redis.Kill()
+		require.Equal(t, status, p.get(t, "/").StatusCode)
+		require.Contains(t, p.metrics(t, "ratelimit_proxy_store_down"), " 1\n", "already")
+		for range 99 {
+			require.Equal(t, status, p.get(t, "/").StatusCode)
+		}
+		if onError == config.Closed {
+			require.Equal(t, 503, p.get(t, "/", "X-RateLimit-Status", "true").StatusCode)
+			require.Equal(t, 503, p.get(t, "/status/x").StatusCode)
+			require.Len(t, p.log.lines("request failed"), 102, "for debugging")
+		}
+		logged := p.log.above(t)
+		require.Equal(t, "ERROR", logged[0]["level"])
+		require.Equal(t, "Redis fails: the rules' on_error applies", logged[0]["msg"])
+		require.Contains(t, logged[0]["error"], redis.Addr+": not sent: connect: connection refused", "the cause")
+		require.LessOrEqual(t, len(logged), 20, "a summary in ten seconds")
+
+		redis.RestartEmpty()
+		require.Eventually(t, func() bool {
+			require.Contains(t, []int{200, 503}, p.get(t, "/").StatusCode)
+			return len(p.log.lines("Redis works again")) > 0
+		}, 60*time.Second, 20*time.Millisecond)
+		require.Contains(t, p.metrics(t, "ratelimit_proxy_store_down"), " 0\n")
+		sum := 0.0
+		for _, l := range p.log.above(t) {
+			for name, n := range l {
+				if strings.HasPrefix(name, onError) {
+					sum += n.(float64)
+					require.Equal(t, "WARN", l["level"])
+				}
+			}
+		}
+		require.GreaterOrEqual(t, sum, 100.0, "%s: all requests are accounted for", onError)
+	}
+}
+
+// An outage of an upstream is logged alike.
+func TestUpstreamDownIsLoggedOnce(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := l.Addr().String()
+	require.NoError(t, l.Close())
+	p := run(t, parse(t, "upstreams: {main: {url: 'http://%s'}}\n", addr))
+	for range 50 {
+		a := p.get(t, "/")
+		require.Equal(t, 502, a.StatusCode)
+		require.JSONEq(t, `{"status":502,"title":"Bad Gateway","detail":"The server behind this proxy could not be reached."}`, a.body)
+	}
+	logged := p.log.above(t)
+	require.Equal(t, "the upstream doesn't answer", logged[0]["msg"])
+	require.Equal(t, "main", logged[0]["upstream"])
+	require.Contains(t, logged[0]["error"], "connection refused")
+	require.LessOrEqual(t, len(logged), 10)
+
+	l, err = net.Listen("tcp", addr)
+	require.NoError(t, err)
+	up := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })}
+	go func() { _ = up.Serve(l) }()
+	defer up.Close()
+	require.Equal(t, 200, p.get(t, "/").StatusCode)
+	require.Len(t, p.log.lines("the upstream answers again"), 1)
+}
+
+// Requests that the proxy doesn't support are not logged as errors.
+func TestUnsupportedRequestsAreNotErrors(t *testing.T) {
+	p := run(t, limited(t, behind(t, nil).URL, "10/60s"))
+	require.Contains(t, p.send(t, "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nConnection: close\r\n\r\n"), " 501 ")
+	for range 9 {
+		require.Equal(t, 508, p.get(t, "/", "Via", "1.1 "+p.pseudonym).StatusCode)
+	}
+	logged := p.log.above(t)
+	require.NotEmpty(t, logged)
+	for _, l := range logged {
+		require.Contains(t, l["msg"], "loop")
+	}
+	require.Less(t, len(logged), 9)
+}
+
+// newOutage returns an outage and its log.
+func newOutage() (*outage, *logs) {
+	var l logs
+	return &outage{log: slog.New(slog.NewJSONHandler(&l, nil)), lost: "lost", back: "back", affected: "affected"}, &l
+}
+
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, l := newOutage()
+		cause := errors.New("refused")
+		o.callSucceeded()
+		for range 3000 { // in 30 s
+			o.callFailed(cause)
+			o.countOutcome("closed")
+			<-time.After(10 * time.Millisecond)
+		}
+		o.callSucceeded()
+		o.callSucceeded()
+		var said []string
+		sum := 0.0
+		for _, one := range l.above(t) {
+			said = append(said, one["msg"].(string))
+			if n, ok := one["closed"].(float64); ok {
+				sum += n
+			}
+			if one["msg"] == "back" {
+				require.EqualValues(t, 30*time.Second, one["after"])
+			} else {
+				require.Equal(t, "refused", one["error"])
+			}
+		}
+		require.Equal(t, "lost", said[0])
+		require.Equal(t, "back", said[len(said)-1])
+		require.LessOrEqual(t, len(said), 5, "%v", said)
+		require.EqualValues(t, 3000, sum)
+	})
+}
+
+// An outage that comes and goes is not logged more often.
+func TestFlappingOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, l := newOutage()
+		for range 3000 {
+			o.callFailed(errors.New("refused"))
+			o.countOutcome("open")
+			o.callSucceeded()
+			<-time.After(10 * time.Millisecond)
+		}
+		o.close()
+		require.LessOrEqual(t, len(l.lines("lost")), 4)
+		require.LessOrEqual(t, len(l.lines("back")), 4)
+		require.LessOrEqual(t, len(l.lines("affected")), 4)
+	})
+}
+
+// Outcomes are logged without further requests, and when the store is closed.
+func TestOutageSummary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, l := newOutage()
+		o.callFailed(errors.New("refused"))
+		o.countOutcome("open")
+		<-time.After(logEvery + time.Second)
+		require.Len(t, l.lines(`"open":1`), 1)
+		o.countOutcome("open")
+		o.close()
+		require.Len(t, l.lines(`"open":1`), 2)
+		o.countOutcome("open")
+		o.close()
+		<-time.After(time.Minute)
+		require.Len(t, l.lines("affected"), 2, "nothing remains")
+	})
+}
+
+func TestThrottledLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l logs
+		log, s := slog.New(slog.NewJSONHandler(&l, nil)), throttledLog{}
+		for range 100 {
+			s.write(log, slog.LevelError, "text")
+			<-time.After(time.Second)
+		}
+		require.Len(t, l.lines("text"), 10)
+		require.Len(t, l.lines(`"skipped":9`), 9)
+	})
+}
+
+// While Redis is down, an open rule sends no quota headers.
+func TestNoQuotaHeadersWithoutRedis(t *testing.T) {
+	up, redis := behind(t, nil), redistest.Start(t)
+	p := run(t, parse(t, `
+redis: redis://%s
+redis_timeout: 10s
+replicas: 2
+upstreams: {main: {url: %q}}
+rules:
+  - {name: open, match: {paths: [/open, /both]}, limit: 4/60s, on_error: open}
+  - {name: many, match: {paths: [/many]}, limits: [{name: a, rate: 4/60s}, {name: b, rate: 8/1h}], on_error: open}
+  - {name: tried, match: {paths: [/tried]}, limit: 4/60s, on_error: open, shadow: true}
+  - {name: local, match: {paths: [/local, /both]}, limit: 6/60s, on_error: local}
+`, redis.Addr, up.URL))
+	fields := []string{"RateLimit", "X-RateLimit-Remaining", "X-RateLimit-MaxRequests"}
+	for _, name := range fields {
+		require.NotEmpty(t, p.get(t, "/open").Header.Get(name))
+	}
+	require.NotContains(t, p.get(t, "/open", "X-RateLimit-Status", "true").body, "source")
+	redis.Kill()
+	for range 12 { // some of them without a call of Redis
+		for _, path := range []string{"/open", "/many", "/tried"} {
+			a := p.get(t, path)
+			require.Equal(t, 200, a.StatusCode)
+			for _, name := range fields {
+				require.Empty(t, a.Header.Get(name), "%s: %s", path, name)
+			}
+		}
+	}
+	require.JSONEq(t, `{"max_requests":4,"source":"unavailable"}`, p.get(t, "/open", "X-RateLimit-Status", "true").body)
+	require.JSONEq(t, `{"max_requests":4,"source":"unavailable"}`, p.get(t, "/status/x?rule=open").body)
+	require.Equal(t, 404, p.get(t, "/tried", "X-RateLimit-Status", "true").StatusCode, "it limits nothing, with Redis or without")
+
+	// A local rule shows this process's share of the limit.
+	a := p.get(t, "/both")
+	require.Equal(t, `"local";r=2;t=60`, a.Header.Get("RateLimit"))
+	require.Contains(t, p.get(t, "/local", "X-RateLimit-Status", "true").body, `"source":"local"`)
+	require.Contains(t, p.get(t, "/both", "X-RateLimit-Status", "true").body, `"remaining":2`)
+	require.Contains(t, p.metrics(t, "ratelimit_proxy_decisions_total"), `{rule="open",decision="allowed"} 16`)
+}
+
+// A key of another type in Redis is no outage: other keys are still limited.
+func TestWrongKeyTypeIsNoOutage(t *testing.T) {
+	up, redis := behind(t, nil), redistest.Start(t)
+	p := run(t, parse(t, "redis: redis://%s\nredis_timeout: 10s\nupstreams: {main: {url: %q}}\nrules: [{name: r, key: '{header.K}', limit: 1000/60s}]\n",
+		redis.Addr, up.URL))
+	require.Equal(t, 200, p.get(t, "/", "K", "bad").StatusCode)
+	c := redis.Client(nil)
+	keys := c.Keys(t.Context(), "*").Val()
+	require.Len(t, keys, 1)
+	require.NoError(t, c.Del(t.Context(), keys[0]).Err())
+	require.NoError(t, c.SAdd(t.Context(), keys[0], "x").Err())
+	for range 40 {
+		require.Equal(t, 503, p.get(t, "/", "K", "bad").StatusCode)
+	}
+	require.Equal(t, 200, p.get(t, "/", "K", "good").StatusCode)
+	require.Len(t, p.log.lines("a key in Redis has an unexpected type"), 1)
+	require.Empty(t, p.log.lines("doesn't answer"))
+}

@@ -1,0 +1,152 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
+	"github.com/lazyreq/lazyreq/ratelimit"
+)
+
+// rule is a [config.Rule] at work.
+type rule struct {
+	config.Rule
+	key    config.Key
+	policy *ratelimit.Policy // only its pointer and name: later generations change the other fields
+	limits []ratelimit.Rule
+	tiers  []tier
+	allow  *acl
+	deny   *acl
+
+	counters *ruleCounters
+	logged   atomic.Int64 // the second in which a shadow denial was logged last
+}
+
+type tier struct {
+	match  config.Match
+	keys   valueSet // nil for any
+	limits []ratelimit.Rule
+}
+
+// newRule returns the rule of a configuration that was checked. It sets the fields of its policy p.
+func newRule(c config.Rule, by *clients, counters *ruleCounters, p *ratelimit.Policy) *rule {
+	key, _ := config.ParseKey(c.Key)
+	r := &rule{Rule: c, key: key, policy: p, limits: limitRules(c.Limits), counters: counters,
+		allow: newACL(c.Allow, key, false), deny: newACL(c.Deny, key, true)}
+	p.Key, p.Cost, p.Rules, p.Fallback, p.RulesFor = keyFunc(key, by.key), costFunc(c.Cost), r.limits, nil, nil
+	if c.Missing == config.Address {
+		p.Fallback = by.key
+	}
+	for _, t := range c.Tiers {
+		r.tiers = append(r.tiers, tier{t.Match, tierKeys(t, key), limitRules(t.Limits)})
+	}
+	if len(r.tiers) > 0 {
+		p.RulesFor = func(ctx context.Context, req *http.Request) ([]ratelimit.Rule, error) {
+			return r.tierLimits(req, by.address(ctx, req)), nil
+		}
+	}
+	return r
+}
+
+// tierKeys returns the keys of a tier, nil for any.
+func tierKeys(t config.Tier, key config.Key) valueSet {
+	if len(t.Keys) == 0 {
+		return nil
+	}
+	keys := valueSet{}
+	for _, text := range t.Keys {
+		values, _ := key.Values(text) // the configuration was checked
+		keys.add(values)
+	}
+	return keys
+}
+
+func limitRules(limits []config.Limit) (out []ratelimit.Rule) {
+	for _, l := range limits {
+		r, _ := l.Rule() // the configuration was checked
+		out = append(out, r)
+	}
+	return out
+}
+
+// tierLimits returns the limits of a request's tier, nil if it has none.
+func (r *rule) tierLimits(req *http.Request, address netip.Addr) []ratelimit.Rule {
+	path := cleanPath(req)
+	var values [][]string // of the key, once a tier needs it
+	for i := range r.tiers {
+		t := &r.tiers[i]
+		if t.keys != nil {
+			if values == nil {
+				values = keyValues(r.key, req, address)
+			}
+			if !t.keys.contains(values) {
+				continue
+			}
+		}
+		if matches(&t.match, req, path) {
+			return t.limits
+		}
+	}
+	return nil
+}
+
+// resultLimit returns the limit of the rule that a result for the request is about.
+func (r *rule) resultLimit(req *http.Request, by *clients, res ratelimit.Result) ratelimit.Rule {
+	limits := r.limits
+	if len(r.tiers) > 0 {
+		if chosen := r.tierLimits(req, by.address(req.Context(), req)); chosen != nil {
+			limits = chosen
+		}
+	}
+	out := limits[0]
+	for _, l := range limits[1:] {
+		if l.Limit() == res.Limit && (out.Limit() != res.Limit || l.Per() > out.Per()) {
+			out = l
+		}
+	}
+	return out
+}
+
+// maxCost bounds the cost that a request may name itself.
+const maxCost = 1 << 53
+
+// costFunc returns the function of what a request costs, nil for 1.
+func costFunc(text string) func(context.Context, *http.Request) (int64, error) {
+	cost, header, _ := config.ParseCost(text)
+	if cost == 1 {
+		return nil
+	}
+	return func(_ context.Context, r *http.Request) (int64, error) {
+		if header == "" {
+			return cost, nil
+		}
+		values := r.Header[header]
+		if len(values) == 0 || len(values) == 1 && values[0] == "" {
+			return 1, nil
+		}
+		n, err := strconv.ParseInt(values[0], 10, 64)
+		if err != nil || n < 1 || n > maxCost || len(values) > 1 { // the upstream may read any of several
+			return 0, &costError{header, values}
+		}
+		return n, nil
+	}
+}
+
+// costError reports a request header that doesn't name a cost.
+type costError struct {
+	header string
+	values []string
+}
+
+func (e *costError) Error() string {
+	return fmt.Sprintf("%s is %q, want one whole number above 0", e.header, e.values)
+}
+
+// Problem returns the response.
+func (e *costError) Problem() (int, map[string]any) {
+	return http.StatusBadRequest, map[string]any{"detail": "The header " + e.header + " must be one whole number above 0."}
+}

@@ -1,0 +1,155 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+	"github.com/pires/go-proxyproto"
+
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
+)
+
+// upstream is a server behind the proxy, with its connections.
+type upstream struct {
+	name      string
+	config    config.Upstream
+	url       *url.URL
+	transport *http.Transport
+	roundTrip http.RoundTripper   // the transport, or a wrapper
+	responses [5]*metrics.Counter // by the status's first digit less 1
+	times     *histogram          // to the header of a response
+	outage    outage
+	cuts      throttledLog
+}
+
+// matchesConfig reports whether a configuration means the upstream. A file of authorities may have changed.
+func (u *upstream) matchesConfig(c config.Upstream) bool {
+	return u != nil && u.config == c && c.CA == ""
+}
+
+func newUpstream(p *Proxy, name string, c config.Upstream) (*upstream, error) {
+	target, err := c.Target()
+	if err != nil {
+		return nil, err
+	}
+	transport, err := newTransport(c, target)
+	var roundTrip http.RoundTripper = transport
+	if transport.Protocols.UnencryptedHTTP2() || transport.Protocols.HTTP2() && target.Scheme == "https" {
+		roundTrip = http2Transport{transport}
+	}
+	return &upstream{
+		name: name, config: c, url: target, transport: transport, roundTrip: roundTrip,
+		responses: p.metrics.responseCounters(name), times: p.metrics.upstreamHistogram(name),
+		outage: outage{
+			log: p.log.With(slog.String("upstream", name)), lost: "the upstream doesn't answer", back: "the upstream answers again",
+			affected: "requests without an answer of the upstream",
+		},
+	}, err
+}
+
+// maxResponseHeader bounds the header of an upstream's response, in bytes: net/http's own bound of
+// 10 MB is for each request in flight.
+const maxResponseHeader = 2 << 20
+
+func newTransport(c config.Upstream, target *url.URL) (*http.Transport, error) {
+	conf, err := c.TLS()
+	dialer := &net.Dialer{Timeout: c.DialTimeout, KeepAlive: 30 * time.Second}
+	t := &http.Transport{
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    c.DialTimeout,
+		ResponseHeaderTimeout:  c.ResponseTimeout,
+		MaxResponseHeaderBytes: maxResponseHeader,
+		ExpectContinueTimeout:  time.Second,
+		IdleConnTimeout:        90 * time.Second,
+		MaxIdleConns:           c.IdleConnections,
+		MaxIdleConnsPerHost:    c.IdleConnections,
+		MaxConnsPerHost:        c.MaxConnections,
+		DisableCompression:     true, // the client decides that
+		WriteBufferSize:        16 << 10,
+		ReadBufferSize:         16 << 10,
+		Protocols:              new(http.Protocols),
+	}
+	if target.Scheme == "https" {
+		t.TLSClientConfig = conf
+	}
+	t.Protocols.SetHTTP1(c.HTTP2 != "cleartext")
+	t.Protocols.SetHTTP2(c.HTTP2 == "")
+	t.Protocols.SetUnencryptedHTTP2(c.HTTP2 == "cleartext")
+	if c.ProxyProtocol > 0 {
+		t.DisableKeepAlives = true // a connection is for one client
+		t.Protocols.SetHTTP2(false)
+		t.DialContext = dialWithHeader(dialer, byte(c.ProxyProtocol))
+	}
+	return t, err
+}
+
+// connAddrsKey is the key of a request's [connAddrs] in its context.
+type connAddrsKey struct{}
+
+// connAddrs are the two ends of a client's connection.
+type connAddrs struct{ client, local netip.AddrPort }
+
+// dialWithHeader returns a function that dials connections which begin with a PROXY protocol
+// header.
+func dialWithHeader(d *net.Dialer, version byte) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := d.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		h := &proxyproto.Header{Version: version, Command: proxyproto.LOCAL, TransportProtocol: proxyproto.UNSPEC}
+		if a, ok := ctx.Value(connAddrsKey{}).(connAddrs); ok && a.client.IsValid() && a.local.IsValid() {
+			h = proxyproto.HeaderProxyFromAddrs(version, net.TCPAddrFromAddrPort(a.client), net.TCPAddrFromAddrPort(a.local))
+		}
+		_ = conn.SetWriteDeadline(time.Now().Add(d.Timeout))
+		_, err = h.WriteTo(conn)
+		_ = conn.SetWriteDeadline(time.Time{})
+		if err != nil {
+			_ = conn.Close()
+			return nil, fmt.Errorf("PROXY protocol header: %w", err)
+		}
+		return conn, nil
+	}
+}
+
+// rewriteURL points a request at the upstream. Neither the request's Host nor an absolute URL in
+// its first line decides where it goes.
+func (u *upstream) rewriteURL(in, out *http.Request) {
+	out.URL.Scheme, out.URL.Host = u.url.Scheme, u.url.Host
+	if u.url.Path != "" && u.url.Path != "/" {
+		joined := u.url.JoinPath()
+		out.URL.Path = strings.TrimSuffix(joined.Path, "/") + cmp.Or(in.URL.Path, "/")
+		out.URL.RawPath = strings.TrimSuffix(joined.EscapedPath(), "/") + cmp.Or(in.URL.EscapedPath(), "/")
+	}
+	out.URL.RawQuery, out.URL.ForceQuery = in.URL.RawQuery, in.URL.ForceQuery
+	out.Host = in.Host
+	if u.config.Host == "upstream" {
+		out.Host = ""
+	}
+}
+
+// flushInterval is how long the header or a part of a response may wait to be sent with the next
+// part.
+const flushInterval = 20 * time.Millisecond
+
+// buffers are what net/http/httputil copies bodies with.
+var buffers = &bufferPool{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
+
+// bufferPool implements [httputil.BufferPool].
+type bufferPool struct{ pool sync.Pool }
+
+// Get returns a buffer.
+func (b *bufferPool) Get() []byte { return b.pool.Get().(*[32 << 10]byte)[:] }
+
+// Put keeps a buffer for reuse.
+func (b *bufferPool) Put(p []byte) { b.pool.Put((*[32 << 10]byte)(p)) }
