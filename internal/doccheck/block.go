@@ -2,8 +2,24 @@ package doccheck
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
+	"testing"
 )
+
+// Pages returns the pages of the documentation of the repository in a folder.
+func Pages(tb testing.TB, root string) []string {
+	tb.Helper()
+	var pages []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*.md", "examples/*/*.md", "bench/*.md"} {
+		found, _ := filepath.Glob(filepath.Join(root, pattern))
+		pages = append(pages, found...)
+	}
+	if len(pages) < 20 {
+		tb.Fatalf("doccheck: %s has only %d pages", root, len(pages))
+	}
+	return pages
+}
 
 // Block is a fenced block of a page.
 type Block struct {

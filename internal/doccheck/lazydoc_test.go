@@ -1,4 +1,4 @@
-package lazyreq_test
+package doccheck_test
 
 import (
 	"go/ast"
@@ -17,14 +17,14 @@ import (
 func TestDocumentedRulesAreExamples(t *testing.T) {
 	bodies := map[string]bool{}
 	for _, pattern := range []string{"lazy/example*_test.go", "reqctx/example*_test.go"} {
-		paths, err := filepath.Glob(pattern)
+		paths, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, paths)
 		for _, path := range paths {
 			addExamples(t, path, bodies)
 		}
 	}
-	page, err := os.ReadFile("docs/lazy.md")
+	page, err := os.ReadFile(filepath.Join(root, "docs/lazy.md"))
 	require.NoError(t, err)
 	shown := 0
 	for _, rest := range strings.Split(string(page), "```go\n")[1:] {

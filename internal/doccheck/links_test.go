@@ -1,4 +1,4 @@
-package lazyreq_test
+package doccheck_test
 
 import (
 	"os"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/doccheck"
 )
 
 var (
@@ -19,7 +21,7 @@ var (
 
 // TestLinks checks that the links within the documentation lead to a file, and to a heading of it.
 func TestLinks(t *testing.T) {
-	for _, page := range pages(t) {
+	for _, page := range doccheck.Pages(t, root) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(string(text), ""), -1) {
@@ -42,9 +44,9 @@ func TestLinks(t *testing.T) {
 
 // TestLinkOfEachExample checks that examples/README.md lists every example.
 func TestLinkOfEachExample(t *testing.T) {
-	page, err := os.ReadFile("examples/README.md")
+	page, err := os.ReadFile(filepath.Join(root, "examples/README.md"))
 	require.NoError(t, err)
-	entries, err := os.ReadDir("examples")
+	entries, err := os.ReadDir(filepath.Join(root, "examples"))
 	require.NoError(t, err)
 	require.Greater(t, len(entries), 15)
 	for _, entry := range entries {
