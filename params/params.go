@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -83,7 +83,7 @@ func Of(r *http.Request) (*Params, error) {
 func newParams(ctx context.Context, b *budgets) (*Params, error) {
 	c := reqctx.From(ctx)
 	if c == nil || c.Request() == nil {
-		return nil, errtext.Prefix("params: ", "reqctx", reqctx.ErrNoRequest)
+		return nil, option.Prefix("params: ", "reqctx", reqctx.ErrNoRequest)
 	}
 	p := &Params{ctx: c, budgets: b}
 	p.View = View{p, allKinds}
@@ -97,7 +97,7 @@ func (p *Params) request() (*http.Request, error) {
 	}
 	r := p.ctx.Request()
 	if r == nil {
-		return nil, errtext.Prefix("params: ", "reqctx", reqctx.ErrNoRequest)
+		return nil, option.Prefix("params: ", "reqctx", reqctx.ErrNoRequest)
 	}
 	return r, nil
 }

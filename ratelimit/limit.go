@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -54,7 +54,7 @@ func From(ctx context.Context) (Limit, error) {
 	return l, err
 }
 
-var errZeroLimit = errtext.New("ratelimit: the zero Limit has no policy", reqctx.ErrNoProperty)
+var errZeroLimit = option.WithText("ratelimit: the zero Limit has no policy", reqctx.ErrNoProperty)
 
 // policy returns the only policy, or an error.
 func (l Limit) policy() (*Policy, error) {
@@ -69,7 +69,7 @@ func (l Limit) policy() (*Policy, error) {
 		names = append(names, p.Name)
 	}
 	text := fmt.Sprintf("ratelimit: the request has several policies (%s): call the methods of one of them", strings.Join(names, ", "))
-	return nil, errtext.New(text, reqctx.ErrNoProperty)
+	return nil, option.WithText(text, reqctx.ErrNoProperty)
 }
 
 // Take is [Policy.Take].

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
@@ -49,7 +48,7 @@ func NewLimiter(store Store, rules ...Rule) (*Limiter, error) {
 func checkRules(field string, rules []Rule) error {
 	for i, r := range rules {
 		if err := r.Err(); err != nil {
-			return errtext.Prefix(fmt.Sprintf("%s[%d]: ", field, i), "ratelimit", err)
+			return option.Prefix(fmt.Sprintf("%s[%d]: ", field, i), "ratelimit", err)
 		}
 		for _, before := range rules[:i] {
 			if before.Name() == r.Name() {

@@ -9,8 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
-	"github.com/lazyreq/lazyreq/internal/names"
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/addrkey"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/keyhash"
 )
@@ -80,7 +79,7 @@ func (p *Policy) String() string { return "ratelimit." + p.Name }
 
 // wrapError adds the policy's name to err.
 func (p *Policy) wrapError(err error) error {
-	return errtext.Prefix(fmt.Sprintf("ratelimit: policy %q: ", p.Name), "ratelimit", err)
+	return option.Prefix(fmt.Sprintf("ratelimit: policy %q: ", p.Name), "ratelimit", err)
 }
 
 // Check returns an error that names the policy and the field if [Provide] would refuse the policies:
@@ -106,8 +105,8 @@ func Check(policies ...*Policy) error {
 }
 
 func (p *Policy) check() error {
-	if !names.Valid(p.Name) {
-		return fmt.Errorf("ratelimit: Policy.Name is %q, want %s", p.Name, names.Rule)
+	if !option.ValidName(p.Name) {
+		return fmt.Errorf("ratelimit: Policy.Name is %q, want %s", p.Name, option.NameSyntax)
 	}
 	err := checkRules("Rules", p.Rules)
 	k := p.keys.Load()
@@ -118,8 +117,8 @@ func (p *Policy) check() error {
 		err = errors.New("Rules is empty")
 	case p.Key == nil:
 		err = errors.New("Key is nil")
-	case p.Unit != "" && !names.Valid(p.Unit):
-		err = fmt.Errorf("ratelimit: Unit is %q, want %s", p.Unit, names.Rule)
+	case p.Unit != "" && !option.ValidName(p.Unit):
+		err = fmt.Errorf("ratelimit: Unit is %q, want %s", p.Unit, option.NameSyntax)
 	}
 	if err != nil {
 		return p.wrapError(err)
@@ -143,7 +142,7 @@ func (p *Policy) rulesFor(ctx context.Context, r *http.Request) ([]Rule, error) 
 	}
 	for i, r := range rules {
 		if err == nil && r.Limit() == 0 {
-			err = errtext.New(fmt.Sprintf("RulesFor[%d] has no limit: %v", i, r), ErrNoLimit)
+			err = option.WithText(fmt.Sprintf("RulesFor[%d] has no limit: %v", i, r), ErrNoLimit)
 		}
 	}
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -119,7 +119,7 @@ func (p *Policy) explain(ctx context.Context, err error) error {
 	if slices.Contains(have, p.Name) {
 		text = fmt.Sprintf("ratelimit: policy %q is another one than the request's: use the *Policy that the server was given", p.Name)
 	}
-	return errtext.New(text, reqctx.ErrNoProperty)
+	return option.WithText(text, reqctx.ErrNoProperty)
 }
 
 // policyNames returns the sorted names of the policies of a request and those around it. It works on

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lazyreq/lazyreq/internal/names"
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
@@ -210,8 +209,8 @@ func (r Rule) WithBlock(b Block) Rule {
 // most 64 of them; "" means its Per again. Rules of different names have different counters.
 func (r Rule) WithName(name string) Rule {
 	l := *r.Layout()
-	if name != "" && !names.Valid(name) {
-		return changed(l, fmt.Sprintf("Rule.Name is %q, want %s", name, names.Rule))
+	if name != "" && !option.ValidName(name) {
+		return changed(l, fmt.Sprintf("Rule.Name is %q, want %s", name, option.NameSyntax))
 	}
 	if l.Name, l.Named = name, name != ""; name == "" {
 		l.Name = periodName(r.Per())

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/internal/graceful"
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -83,11 +83,11 @@ func (s *Server) provide() (err error) {
 		}
 	}
 	if s.sessions, err = session.New(sessions, s.opts.Session); err != nil {
-		return errtext.Prefix("server: Options.Session: ", "session", err)
+		return option.Prefix("server: Options.Session: ", "session", err)
 	}
 	session.Provide(s.reg, s.sessions)
 	if err = s.opts.Params.Err(); err != nil {
-		return errtext.Prefix("server: Options.Params: ", "params", err)
+		return option.Prefix("server: Options.Params: ", "params", err)
 	}
 	params.Provide(s.reg, s.opts.Params)
 	if len(s.opts.RateLimits) == 0 {
@@ -100,7 +100,7 @@ func (s *Server) provide() (err error) {
 		}
 	}
 	if err = ratelimit.Check(s.opts.RateLimits...); err != nil {
-		return errtext.Prefix("server: Options.RateLimits: ", "ratelimit", err)
+		return option.Prefix("server: Options.RateLimits: ", "ratelimit", err)
 	}
 	ratelimit.Provide(s.reg, store, s.opts.RateLimits...)
 	return nil

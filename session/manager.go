@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/internal/redact"
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -114,7 +113,7 @@ func (m *Manager) load(ctx context.Context) (Session, error) {
 // save a session before, and writes would be lost.
 func checkRequest(c *reqctx.Context) error {
 	if c.Request() == nil && c.RemoteAddr() != "" {
-		return errtext.New("session: a raw connection has no session", reqctx.ErrNoRequest)
+		return option.WithText("session: a raw connection has no session", reqctx.ErrNoRequest)
 	}
 	return nil
 }

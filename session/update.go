@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
@@ -110,7 +110,7 @@ func (s *state) compareAndSwapLocal(t token, name string, old storage.Value, c s
 	if s.isStoredLocked(name) {
 		after, _ := c.Apply(old)
 		if err = s.checkSizeLocked(name, old, after); err != nil {
-			err = errtext.Prefix(fmt.Sprintf("session: field %q: ", name), "session", err)
+			err = option.Prefix(fmt.Sprintf("session: field %q: ", name), "session", err)
 		}
 		return false, false, err
 	}

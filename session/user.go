@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
@@ -35,7 +35,7 @@ func (s Session) Bind(user string) error {
 		return err
 	}
 	if limit := m.opts.MaxFieldBytes; len(user) > limit {
-		return errtext.New(fmt.Sprintf("session: user too large: %d bytes, and Options.MaxFieldBytes is %d", len(user), limit), ErrTooLarge)
+		return option.WithText(fmt.Sprintf("session: user too large: %d bytes, and Options.MaxFieldBytes is %d", len(user), limit), ErrTooLarge)
 	}
 	st, err := s.lockForWrite("Bind", "")
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
@@ -52,7 +52,7 @@ func (s *state) keepWriteLocked(name string, w write) error {
 		err = s.checkSizeLocked(name, before, after)
 	}
 	if err != nil {
-		return errtext.Prefix(fmt.Sprintf("session: field %q: ", name), "session", err)
+		return option.Prefix(fmt.Sprintf("session: field %q: ", name), "session", err)
 	}
 	if s.writes == nil {
 		s.writes = make(map[string]write)

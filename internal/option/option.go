@@ -1,4 +1,4 @@
-// Package option checks the options of constructors and describes what is wrong with one.
+// Package option checks the options of constructors and the names of policies, and makes the texts of errors.
 package option
 
 import (

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
+	"github.com/lazyreq/lazyreq/internal/option"
 )
 
 var (
@@ -21,7 +21,7 @@ var (
 	// is unreadable: its script may have run.
 	ErrNoReply = errors.New("redis: no reply")
 	// ErrUnreadable means that a reply is not what the script returns. It wraps [ErrNoReply].
-	ErrUnreadable = errtext.New("redis: unreadable reply", ErrNoReply)
+	ErrUnreadable = option.WithText("redis: unreadable reply", ErrNoReply)
 
 	// errGarbled is why a call was not sent if the reply to something before it is unreadable.
 	errGarbled = errors.New("unreadable reply")

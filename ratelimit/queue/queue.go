@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
@@ -67,7 +66,7 @@ func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Queue, error) 
 	case option.IsNil(store):
 		return nil, errors.New("queue: New: store is nil")
 	case rule.Err() != nil:
-		return nil, errtext.Prefix("queue: New: ", "ratelimit", rule.Err())
+		return nil, option.Prefix("queue: New: ", "ratelimit", rule.Err())
 	case rule.Limit() == 0:
 		return nil, fmt.Errorf("queue: New: %v has no limit", rule)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
@@ -13,7 +13,7 @@ import (
 var (
 	// ErrKeyType means that a counter's name in Redis is taken by something else, which is
 	// left as it is.
-	ErrKeyType = errtext.New("redisstore: the key holds something that is not this counter", ratelimit.ErrKeyType)
+	ErrKeyType = option.WithText("redisstore: the key holds something that is not this counter", ratelimit.ErrKeyType)
 	// ErrNotSent means that the call was not sent: no connection could be made, its handshake
 	// failed, or none was free in time. Nothing was charged.
 	ErrNotSent = redispipe.ErrNotSent

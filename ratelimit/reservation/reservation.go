@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
@@ -39,7 +38,7 @@ func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Reserver, erro
 	case option.IsNil(store):
 		return nil, errors.New("reservation: New: store is nil")
 	case rule.Err() != nil:
-		return nil, errtext.Prefix("reservation: New: ", "ratelimit", rule.Err())
+		return nil, option.Prefix("reservation: New: ", "ratelimit", rule.Err())
 	case rule.Limit() == 0:
 		return nil, fmt.Errorf("reservation: New: %v has no limit", rule)
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/gcra"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
@@ -104,7 +104,7 @@ func Validate(ops []ratelimit.Op) error {
 func validate(op *ratelimit.Op, before []ratelimit.Op) error {
 	switch {
 	case op.Rule.Layout().Algorithm == 0:
-		return errtext.New(fmt.Sprint(ratelimit.ErrOp, ": ", strings.TrimPrefix(op.Rule.Err().Error(), "ratelimit: ")), ratelimit.ErrOp, op.Rule.Err())
+		return option.WithText(fmt.Sprint(ratelimit.ErrOp, ": ", strings.TrimPrefix(op.Rule.Err().Error(), "ratelimit: ")), ratelimit.ErrOp, op.Rule.Err())
 	case op.Kind < ratelimit.Take || op.Kind > ratelimit.Reset:
 		return fmt.Errorf("%w: %v", ratelimit.ErrOp, op.Kind)
 	case len(op.Key) == 0 || len(op.Key) > ratelimit.MaxKeyLen:
@@ -149,7 +149,7 @@ func validateN(op *ratelimit.Op, before []ratelimit.Op) error {
 	case op.Kind != ratelimit.Add && n > l.Burst:
 		return fmt.Errorf("%w: n is %d, limit is %d", ratelimit.ErrTooLarge, n, l.Burst)
 	case n > most:
-		return errtext.New(fmt.Sprintf("%v that can be counted: n is %d, want at most %d", ratelimit.ErrTooLarge, n, most), ratelimit.ErrTooLarge, ratelimit.ErrOverflow)
+		return option.WithText(fmt.Sprintf("%v that can be counted: n is %d, want at most %d", ratelimit.ErrTooLarge, n, most), ratelimit.ErrTooLarge, ratelimit.ErrOverflow)
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
@@ -21,7 +21,7 @@ var (
 	// ErrKeyType is the error of Load, Commit and Destroy for a key that does not hold a
 	// complete session. The key stays as it is. The error is [storage.ErrCorrupt], so a
 	// manager treats the session as missing.
-	ErrKeyType = errtext.New("redisstore: the key does not hold a session", storage.ErrCorrupt)
+	ErrKeyType = option.WithText("redisstore: the key does not hold a session", storage.ErrCorrupt)
 )
 
 var (

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
+	"github.com/lazyreq/lazyreq/internal/option"
 )
 
 // A Delta is the changes of one request to one session. The zero Delta is not
@@ -92,7 +92,7 @@ func (c Change) validate(name string) error {
 	case c.Op < OpSet || c.Op > OpAdd:
 		return fmt.Errorf("session: field %q: unknown op %d", name, c.Op)
 	case c.Op == OpAdd && !Countable(c.N):
-		return errtext.Prefix(fmt.Sprintf("session: field %q: ", name), "session", ErrNotCounter)
+		return option.Prefix(fmt.Sprintf("session: field %q: ", name), "session", ErrNotCounter)
 	}
 	return nil
 }

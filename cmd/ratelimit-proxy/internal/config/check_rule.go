@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lazyreq/lazyreq/internal/names"
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
@@ -33,8 +32,8 @@ func (k *checker) rules() {
 func (k *checker) rule(r *Rule, field string) {
 	k.oneOf(field+".missing", r.Missing, Address, Reject, Skip)
 	k.oneOf(field+".on_error", r.OnError, Open, Closed, Local)
-	if !names.Valid(r.Name) {
-		k.addf(field+".name", "is %q, want %s", r.Name, names.Rule)
+	if !option.ValidName(r.Name) {
+		k.addf(field+".name", "is %q, want %s", r.Name, option.NameSyntax)
 	}
 	k.match(r.Match, field+".match")
 	key, err := ParseKey(r.Key)

@@ -1,4 +1,4 @@
-package errtext_test
+package option_test
 
 import (
 	"errors"
@@ -7,11 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/errtext"
+	"github.com/lazyreq/lazyreq/internal/option"
 )
 
-func TestNewWrapsAll(t *testing.T) {
-	err := errtext.New("text", io.EOF, errors.ErrUnsupported)
+func TestWithTextWrapsAll(t *testing.T) {
+	err := option.WithText("text", io.EOF, errors.ErrUnsupported)
 	require.EqualError(t, err, "text")
 	require.ErrorIs(t, err, io.EOF)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
@@ -19,8 +19,8 @@ func TestNewWrapsAll(t *testing.T) {
 
 func TestPrefixLeavesOutThePackage(t *testing.T) {
 	inner := errors.New("inner: wrong")
-	err := errtext.Prefix("outer: Options: ", "inner", inner)
+	err := option.Prefix("outer: Options: ", "inner", inner)
 	require.EqualError(t, err, "outer: Options: wrong")
 	require.ErrorIs(t, err, inner)
-	require.EqualError(t, errtext.Prefix("outer: ", "inner", io.EOF), "outer: EOF")
+	require.EqualError(t, option.Prefix("outer: ", "inner", io.EOF), "outer: EOF")
 }
