@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/racing"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
@@ -138,7 +138,7 @@ func TestBatchOfGoroutinesIsFewCalls(t *testing.T) {
 				best = min(best, calls[rounds/2])
 			}
 			t.Logf("calls in the median: %d", best)
-			if !racing.Enabled { // which delays goroutines apart
+			if !testenv.Racing { // which delays goroutines apart
 				require.LessOrEqual(t, best, 3)
 			}
 			require.LessOrEqual(t, best, n/5)

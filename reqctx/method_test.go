@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/racing"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
@@ -104,7 +104,7 @@ func TestBatchOfAResolveIsOneCall(t *testing.T) {
 		best = max(best, one)
 	}
 	t.Logf("one call: %d of %d", best, rounds)
-	if !racing.Enabled { // which delays goroutines apart
+	if !testenv.Racing { // which delays goroutines apart
 		require.Greater(t, best, rounds/2)
 	}
 	require.Greater(t, best, rounds/10)

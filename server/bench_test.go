@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/racing"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 )
@@ -52,7 +52,7 @@ func TestUntouchedRequestAllocatesTwice(t *testing.T) {
 // The same holds over a connection, where net/http copies a response's header once a
 // handler has called Header.
 func TestUntouchedRequestAllocatesTwiceOverAConnection(t *testing.T) {
-	if racing.Enabled {
+	if testenv.Racing {
 		t.Skip("under the race detector, sync.Pool drops what net/http keeps in it at random")
 	}
 	bare, lazy := untouched(t)

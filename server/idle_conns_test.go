@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/multiproc"
-	"github.com/lazyreq/lazyreq/internal/racing"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/server"
 )
 
@@ -27,7 +27,7 @@ func idleConns(t *testing.T) int {
 	var limit syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	n := 10_000
-	if racing.Enabled {
+	if testenv.Racing {
 		n = 2_000
 	}
 	return min(n, int(limit.Cur)-500)

@@ -13,8 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/racing"
-	"github.com/lazyreq/lazyreq/internal/testlength"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	ratestore "github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/server"
@@ -25,10 +24,10 @@ import (
 // memoryLoad is how many clients there are, and how many the stores remember: few for seconds, the defaults
 // for the minutes of LAZYREQ_TORTURE.
 func memoryLoad(t *testing.T) (clients, remembered int, atLeast time.Duration) {
-	if testlength.IsLong() {
-		return 10_000_000, 100_000, testlength.Duration(t, 0)
+	if testenv.IsLong() {
+		return 10_000_000, 100_000, testenv.Duration(t, 0)
 	}
-	if racing.Enabled {
+	if testenv.Racing {
 		return 8_000, 1_000, 0
 	}
 	return 80_000, 5_000, 0

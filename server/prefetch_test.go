@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/racing"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
@@ -330,7 +330,7 @@ func TestWhatARoutePreparesSharesARoundTrip(t *testing.T) {
 			best = max(best, one)
 		}
 		t.Logf("%s: %d writes in %d of 100", path, want, best)
-		if !racing.Enabled { // which delays goroutines apart
+		if !testenv.Racing { // which delays goroutines apart
 			require.GreaterOrEqual(t, best, 80)
 		}
 		require.Greater(t, best, 40)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/racing"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/server"
 )
 
@@ -67,7 +67,7 @@ func TestRapidResets(t *testing.T) {
 			url, c := h2Server(t, srv)
 			c.Timeout = 10 * time.Second
 			streams := 20_000
-			if racing.Enabled {
+			if testenv.Racing {
 				streams = 5_000
 			}
 			conns := make([]net.Conn, attackers)

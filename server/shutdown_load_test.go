@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/racing"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/server"
 )
 
@@ -159,7 +159,7 @@ func shutDownUnderLoad(t *testing.T, listen func(testing.TB, *server.Server) (st
 	srv.HandleFunc("GET /{n}", l.handle)
 	url, c := listen(t, srv)
 	enough := int64(3000)
-	if racing.Enabled {
+	if testenv.Racing {
 		enough = 500
 	}
 	done := make(chan struct{})

@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	ratestore "github.com/lazyreq/lazyreq/ratelimit/redisstore"
 	"github.com/lazyreq/lazyreq/server"
@@ -170,7 +170,7 @@ func TestSessionAndLimitShareARoundTrip(t *testing.T) {
 		t.Logf("two scripts in one write: %d of 100", one)
 		best = max(best, one)
 	}
-	if !racing.Enabled { // which delays goroutines apart
+	if !testenv.Racing { // which delays goroutines apart
 		require.GreaterOrEqual(t, best, 80)
 	}
 	require.Greater(t, best, 40)

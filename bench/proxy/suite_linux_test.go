@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/lazyreq/lazyreq/bench/child"
 	"github.com/lazyreq/lazyreq/bench/harness"
 	"github.com/lazyreq/lazyreq/bench/rig"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
@@ -30,16 +30,8 @@ func TestMain(m *testing.M) {
 // test is skipped, or fails with CI=true.
 func short(t *testing.T) *bench {
 	t.Helper()
-	_, err := nginxPath()
-	if _, redis := exec.LookPath("redis-server"); err == nil {
-		err = redis
-	}
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	testenv.LookPath(t, "nginx", "/usr/sbin/nginx")
+	testenv.LookPath(t, "redis-server")
 	b, err := openBench(t.Context(), plan{1, 50 * time.Millisecond, time.Second})
 	t.Cleanup(b.close)
 	require.NoError(t, err)

@@ -9,12 +9,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/internal/testenv"
 )
 
 func TestRedisEndsWithItsRun(t *testing.T) {
-	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("CI") != "true" {
-		t.Skip("redis-server is not installed")
-	}
+	testenv.LookPath(t, "redis-server")
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	boom := errors.New("boom")

@@ -2,7 +2,6 @@ package server
 
 import (
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/bench/child"
 	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
@@ -20,12 +20,7 @@ func TestMain(m *testing.M) {
 // One short round of every stack: all of them give the right answers and ask Redis
 // what they should.
 func TestEveryStackAnswersRight(t *testing.T) {
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	testenv.LookPath(t, "redis-server")
 	b, err := openBench(t.Context(), plan{rounds: 1, warmUp: 100 * time.Millisecond, measure: time.Second})
 	require.NoError(t, err)
 	defer b.close()

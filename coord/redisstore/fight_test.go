@@ -18,7 +18,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/leasecheck"
 	"github.com/lazyreq/lazyreq/internal/multiproc"
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/internal/testlength"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 )
 
 // fight has workers in many processes that compete for the leases of some users and are killed
@@ -245,7 +245,7 @@ func (a *arena) attack(running []*multiproc.Process) (killed, stopped int) {
 
 // TestProcessesCompeteForLeases has eight processes fight for the leases of twenty users.
 func TestProcessesCompeteForLeases(t *testing.T) {
-	require.NoError(t, fight{processes: 8, users: 20, length: testlength.Duration(t, 4*time.Second)}.run(t))
+	require.NoError(t, fight{processes: 8, users: 20, length: testenv.Duration(t, 4*time.Second)}.run(t))
 }
 
 // spoiled is a store with a bug.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/doccheck"
 	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 )
 
 var update = flag.Bool("update", false, "write what the commands print into docs/tutorial.md")
@@ -132,11 +133,7 @@ func mask(text string) string {
 // program of the step.
 func TestDocumentedOutput(t *testing.T) {
 	for _, command := range []string{"sh", "curl"} {
-		_, err := exec.LookPath(command)
-		if err != nil && os.Getenv("CI") != "true" {
-			t.Skip(err)
-		}
-		require.NoError(t, err)
+		testenv.LookPath(t, command)
 	}
 	folders, blocks := steps(t)
 	addr := freeAddr(t)

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/internal/testlength"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
@@ -39,11 +39,11 @@ type silence struct{}
 func (silence) Printf(context.Context, string, ...any) {}
 
 // long reports whether the schedules run in their long form.
-func long() bool { return testlength.IsLong() }
+func long() bool { return testenv.IsLong() }
 
 // length returns how long a schedule runs: the environment's LAZYREQ_TORTURE, or short.
 func length(t *testing.T, short time.Duration) time.Duration {
-	return testlength.Duration(t, short)
+	return testenv.Duration(t, short)
 }
 
 // random returns the source of a schedule, and logs its seed.

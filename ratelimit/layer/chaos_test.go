@@ -17,7 +17,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redisproc"
 	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/stalls"
-	"github.com/lazyreq/lazyreq/internal/testlength"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 )
@@ -28,7 +28,7 @@ var errStandIn = errors.New("answered without the store")
 // with its data once a second. It checks that the takes that Redis allows keep the limit, that
 // all others are answered in time, and that no goroutine is left.
 func TestRedisRestartsEverySecond(t *testing.T) {
-	length := testlength.Duration(t, 2*time.Second)
+	length := testenv.Duration(t, 2*time.Second)
 	const limit, per = 100, 300 * time.Millisecond
 	for name, c := range map[string]struct {
 		mode  layer.Mode

@@ -13,7 +13,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/ratecheck"
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/internal/testlength"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
@@ -75,7 +75,7 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 	}
 	var c *redis.Client
 	takes := ratecheck.Run(t, ratecheck.Plan{
-		Processes: processes, Killed: killed, Goroutines: 8, Units: 3, For: testlength.Duration(t, 1500*time.Millisecond),
+		Processes: processes, Killed: killed, Goroutines: 8, Units: 3, For: testenv.Duration(t, 1500*time.Millisecond),
 		Server: func() string { return redistest.Start(t).Addr },
 		Taker: func(addr string) func(context.Context, int64) (bool, error) {
 			c = redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/internal/ratecheck"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
@@ -247,7 +247,7 @@ func TestLeasesKeepTheLimit(t *testing.T) {
 	const share = 50
 	for name, r := range leaseRulesUnderTest {
 		for i, what := range []string{"", "deaths", "storms", "storms, deaths"} {
-			if racing.Enabled && (i == 1 || i == 2) {
+			if testenv.Racing && (i == 1 || i == 2) {
 				continue // each way of taking once, and deaths once
 			}
 			t.Run(name+" "+what, func(t *testing.T) {

@@ -6,13 +6,13 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "6") // parallel tests wait for outages and bursts, not for a processor
-	if racing.Enabled {                // under which a sequence takes twenty times as long
+	if testenv.Racing {                // under which a sequence takes twenty times as long
 		_ = flag.Set("rapid.checks", "30")
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/racing"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -242,7 +242,7 @@ func counts(t *testing.T, l *ratelimit.Limiter, keys ...string) map[string]int64
 
 func TestMemoryIsBounded(t *testing.T) {
 	takes, most := 80_000, int64(2<<20)
-	if racing.Enabled {
+	if testenv.Racing {
 		takes, most = takes/2, most/2
 	}
 	for name, r := range everyRule(100) {
@@ -286,7 +286,7 @@ func TestMemoryIsBoundedForAllSizes(t *testing.T) {
 	}
 	rules = append(rules, ratelimit.SlidingLog(1, time.Minute).WithoutLimit(), ratelimit.SlidingLog(1, 1000*time.Hour).WithoutLimit())
 	adds := 100_000
-	if racing.Enabled {
+	if testenv.Racing {
 		adds /= 4
 	}
 	for range adds {

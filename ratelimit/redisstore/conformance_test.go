@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/internal/redismini"
 	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
@@ -48,7 +48,7 @@ func TestRedis(t *testing.T) {
 // scripts read it themselves. It is slow, and so it has only some of a thousand rates.
 func TestMiniredis(t *testing.T) {
 	t.Parallel()
-	if racing.Enabled {
+	if testenv.Racing {
 		t.Skip("the store's Go is that of TestRedis, and miniredis takes half a minute")
 	}
 	some := func(r ratelimit.Rule) bool {

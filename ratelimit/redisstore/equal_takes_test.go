@@ -9,9 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/internal/redistest"
-	"github.com/lazyreq/lazyreq/internal/testlength"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -83,8 +82,8 @@ func TestConcurrentTakesReachTheLimit(t *testing.T) {
 		}
 	})
 	for name, r := range hourly() {
-		rounds := testlength.Count(250, 10_000)
-		if racing.Enabled {
+		rounds := testenv.Count(250, 10_000)
+		if testenv.Racing {
 			rounds = 50
 		}
 		if r.Algorithm() == "log" {

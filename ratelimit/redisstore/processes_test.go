@@ -9,10 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/racing"
 	"github.com/lazyreq/lazyreq/internal/ratecheck"
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -102,7 +102,7 @@ func wrongScripts(t *testing.T, algorithm, wrong string) scripts {
 // whose error is large enough to be seen on a busy machine, and with a check and a charge in two
 // calls.
 func TestWrongScriptsAreDetected(t *testing.T) {
-	if racing.Enabled {
+	if testenv.Racing {
 		t.Skip("what it checks is another test's strength")
 	}
 	for name, r := range short {

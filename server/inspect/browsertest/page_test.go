@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
@@ -133,15 +133,8 @@ func traffic(t *testing.T, srv http.Handler) {
 
 // browser returns a context for a new Chromium.
 func browser(t *testing.T) context.Context {
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			require.NoError(t, err, "CI needs Debian's package chromium")
-		}
-		t.Skip("chromium is not installed")
-	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1200, 1000),
+		chromedp.ExecPath(testenv.LookPath(t, "chromium")), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1200, 1000),
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(time.Minute),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 	)

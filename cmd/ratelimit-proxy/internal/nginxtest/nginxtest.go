@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/lazyreq/lazyreq/internal/testenv"
 )
 
 const conf = `
@@ -22,7 +24,7 @@ http {
 }`
 
 // Start runs nginx until the test ends, and returns when it listens on addr. http is the content of
-// its http block. If nginx is missing, Start skips the test, or with CI=true has it fail.
+// its http block. Without nginx, the test is skipped, or fails with CI=true.
 func Start(tb testing.TB, addr, http string) {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -30,7 +32,7 @@ func Start(tb testing.TB, addr, http string) {
 	if err := os.WriteFile(file, fmt.Appendf(nil, conf, dir, http), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	cmd := exec.Command(find(tb), "-p", dir, "-c", file)
+	cmd := exec.Command(testenv.LookPath(tb, "nginx", "/usr/sbin/nginx"), "-p", dir, "-c", file)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
@@ -44,18 +46,4 @@ func Start(tb testing.TB, addr, http string) {
 		<-time.After(10 * time.Millisecond)
 	}
 	tb.Fatalf("nginx does not listen on %s", addr)
-}
-
-func find(tb testing.TB) string {
-	tb.Helper()
-	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("CI") == "true" {
-		tb.Fatal("nginx is not installed, and CI needs it")
-	}
-	tb.Skip("nginx is not installed")
-	return ""
 }

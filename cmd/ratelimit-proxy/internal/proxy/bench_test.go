@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/racing"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 )
 
 // BenchmarkProxy compares requests over loopback through a bare ReverseProxy and through
@@ -160,7 +160,7 @@ func TestNoRuleCostsNothing(t *testing.T) {
 		w := &discard{header: http.Header{}}
 		return testing.AllocsPerRun(100, func() { clear(w.header); p.ServeHTTP(w, r) })
 	}
-	if !racing.Enabled { // the race detector drops pooled values
+	if !testenv.Racing { // the race detector drops pooled values
 		require.Equal(t, allocs(""), allocs("rules: [{name: limit, limit: 1/h, match: {paths: [/x, '/y/**'], methods: [GET]}}]"))
 	}
 	begin := time.Now()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/testlength"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/server"
 
@@ -78,7 +78,7 @@ func heap() int64 {
 func TestMemoryOfManyKeys(t *testing.T) {
 	const bound = 1 << 20
 	p, answer := counting(t, "1MiB")
-	keys := testlength.Count(40_000, 400_000) // some times as many as there are counters
+	keys := testenv.Count(40_000, 400_000) // some times as many as there are counters
 	empty := heap()
 	for i := range 2 {
 		for key := range keys {

@@ -16,12 +16,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/loopback"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 )
 
 // TestClientsAddressArrives runs the example's files on free ports: nginx, ratelimit-proxy, and
-// behind them first the application and then another nginx.
+// behind them first the application and then another nginx. Only Linux has a second loopback address.
 func TestClientsAddressArrives(t *testing.T) {
-	nginx := findNginx(t)
+	nginx := testenv.LookPath(t, "nginx", "/usr/sbin/nginx")
 	front, proxy, app := reserve(t), reserve(t), reserve(t)
 	dir := t.TempDir()
 	file := func(name string) string {
@@ -88,26 +89,6 @@ func get(t *testing.T, from string, to *loopback.Port) (*http.Response, string) 
 	body, err := io.ReadAll(res.Body)
 	require.NoError(t, err)
 	return res, string(body)
-}
-
-// findNginx skips the test where nginx or a second loopback address is missing; CI has both.
-func findNginx(t *testing.T) string {
-	skip := t.Skip
-	if os.Getenv("CI") == "true" {
-		skip = t.Fatal
-	}
-	l, err := net.Listen("tcp", "127.0.0.2:0")
-	if err != nil {
-		skip("no second loopback address: ", err)
-	}
-	require.NoError(t, l.Close())
-	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	skip("nginx is not installed")
-	return ""
 }
 
 func reserve(t *testing.T) *loopback.Port {

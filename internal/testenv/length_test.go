@@ -1,4 +1,4 @@
-package testlength
+package testenv
 
 import (
 	"testing"

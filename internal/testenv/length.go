@@ -1,6 +1,7 @@
-// Package testlength sets how long tests run that only repeat themselves: briefly in a plain go test, and for
-// the duration in the environment's LAZYREQ_TORTURE, such as 2m, in make torture.
-package testlength
+// Package testenv tells tests about their environment: whether the race detector is on, which programs are installed,
+// and how long tests run that repeat themselves. Those are short in a plain go test. In make torture, they last for
+// the duration in the environment's LAZYREQ_TORTURE, such as 2m.
+package testenv
 
 import (
 	"os"
@@ -18,7 +19,7 @@ func Duration(tb testing.TB, short time.Duration) time.Duration {
 	}
 	d, err := time.ParseDuration(os.Getenv(variable))
 	if err != nil {
-		tb.Fatalf("testlength: %s: %v", variable, err)
+		tb.Fatalf("testenv: %s: %v", variable, err)
 	}
 	return d
 }
