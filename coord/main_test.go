@@ -9,11 +9,11 @@ import (
 
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/memstore"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testhost.Lingers))
 }
 
 func newMemory(t testing.TB, o memstore.Options) *memstore.Store {

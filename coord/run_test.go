@@ -14,7 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/memstore"
 	"github.com/lazyreq/lazyreq/coord/redisstore"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 type ctxKey struct{}
@@ -162,7 +162,7 @@ func TestOneWorkerPerUser(t *testing.T) {
 // TestOneWorkerOnRedis is the twelfth scenario in real time.
 func TestOneWorkerOnRedis(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	var leases []*coord.Leases
 	for range 2 {
 		store, err := redisstore.New(server.Client(nil), redisstore.Options{Timeout: 10 * time.Second})

@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/multiproc"
 	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/server"
 )
 
@@ -36,10 +36,10 @@ func idleConns(t *testing.T) int {
 // Idle connections cost a goroutine and a few KiB each, other clients are served among them, and a Shutdown
 // ends them all. The clients are in a process of their own.
 func TestThousandsOfIdleConnections(t *testing.T) {
-	multiproc.Serve(t, openConns)
+	testhost.ServeProcess(t, openConns)
 	for name, sent := range map[string]string{"before a request": "", "after a request": "GET / HTTP/1.1\r\nHost: x\r\n\r\n"} {
 		t.Run(name, func(t *testing.T) {
-			multiproc.Serve(t, openConns)
+			testhost.ServeProcess(t, openConns)
 			releases(t)
 			srv, l := newServer(t, server.Options{ReadHeaderTimeout: time.Minute})
 			srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error {
@@ -52,7 +52,7 @@ func TestThousandsOfIdleConnections(t *testing.T) {
 			n := idleConns(t)
 			heap, goroutines := liveHeap(), runtime.NumGoroutine()
 
-			clients := multiproc.Start(t, fmt.Sprintf("%d %s %q", n, strings.TrimPrefix(url, "http://"), sent))
+			clients := testhost.StartProcess(t, fmt.Sprintf("%d %s %q", n, strings.TrimPrefix(url, "http://"), sent))
 			lines := bufio.NewReader(clients.Out)
 			line, err := lines.ReadString('\n')
 			require.NoError(t, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	ratestore "github.com/lazyreq/lazyreq/ratelimit/redisstore"
 	"github.com/lazyreq/lazyreq/server"
@@ -30,7 +30,7 @@ type backend struct {
 	sessions session.Store
 	counters ratelimit.Store
 	writes   *atomic.Int64 // what went out to Redis; nil in memory
-	redis    *redistest.Server
+	redis    *testhost.Redis
 }
 
 func inMemory(t *testing.T) backend {
@@ -40,7 +40,7 @@ func inMemory(t *testing.T) backend {
 }
 
 func onRedis(t *testing.T) backend {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	writes := new(atomic.Int64)
 	client := s.Client(func(o *redis.Options) {
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	ratestore "github.com/lazyreq/lazyreq/ratelimit/redisstore"
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -81,7 +81,7 @@ var (
 // newTasked returns a server on Redis whose stores wait for a second. task.user reads the session
 // without a context, task.flags under a timeout.
 func newTasked(tb testing.TB) *server.Server {
-	client := redistest.Start(tb).Client(nil)
+	client := testhost.StartRedis(tb).Client(nil)
 	sessions, err := sessionstore.New(client, sessionstore.Options{Timeout: time.Second})
 	require.NoError(tb, err)
 	counters, err := ratestore.New(client, ratestore.Options{Timeout: time.Second})

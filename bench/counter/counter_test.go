@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 func TestMain(m *testing.M) {
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestRoundsOfBoth(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	client := server.Client(nil)
 	o, err := newOurs(client, counting)
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestRoundsOfBoth(t *testing.T) {
 }
 
 func TestRoundOfTakes(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	client := server.Client(nil)
 	in, err := newTakes(client, 50*time.Millisecond, unreached)
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestRoundOfTakes(t *testing.T) {
 
 // TestWrongCountIsNoticed changes Redis behind the counters' backs.
 func TestWrongCountIsNoticed(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	client := server.Client(nil)
 	o, err := newOurs(client, counting)
 	require.NoError(t, err)

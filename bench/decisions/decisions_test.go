@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // contenders returns every contender once.
@@ -27,7 +27,7 @@ func contenders() []contender {
 }
 
 func TestRoundsOfAll(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	client := server.Client(nil)
 	for _, c := range contenders() {
 		in, err := openInstance(c, server.Addr, client, load{size: 512, callers: 8}, 50*time.Millisecond)
@@ -45,7 +45,7 @@ func TestRoundsOfAll(t *testing.T) {
 }
 
 func TestCommandsAreThoseThatAreSent(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	client := server.Client(nil)
 	want := map[string]float64{"redis_rate": 1, "rueidislimiter": 1, "ulule": 1, "go-redisstore": 1, "throttled": 3, "httprate-redis": 5, "INCR": 1}
 	for _, c := range contenders() {
@@ -76,7 +76,7 @@ func fake(wide, narrow func() (bool, error)) contender {
 }
 
 func TestWhatIsWrongIsNoticed(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	client := server.Client(nil)
 	yes := func() (bool, error) { return true, nil }
 	no := func() (bool, error) { return false, nil }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 func TestMain(m *testing.M) {
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 
 // TestRoundsOfAll has as many contenders and cases as the machine has what they need.
 func TestRoundsOfAll(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	client := server.Client(nil)
 	for _, c := range contenders {
 		made, err := c.make(t.Context(), server.Addr, client)

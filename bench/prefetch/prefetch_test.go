@@ -8,11 +8,11 @@ import (
 
 	"github.com/lazyreq/lazyreq/bench/harness"
 	"github.com/lazyreq/lazyreq/bench/rig"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 func TestRoundsOfAllRoutes(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	client := rig.NewClient(s.Addr, 0)
 	defer client.Close()
 	for _, r := range routes {
@@ -29,7 +29,7 @@ func TestRoundsOfAllRoutes(t *testing.T) {
 }
 
 func TestRoundsOfRequiringRoutes(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	client := rig.NewClient(s.Addr, 0)
 	defer client.Close()
 	commands := map[string]float64{"/session": 1, "/policy": 1, "/property": 2, "/required": 3}
@@ -45,7 +45,7 @@ func TestRoundsOfRequiringRoutes(t *testing.T) {
 }
 
 func TestRoundsOfAnotherRoute(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	for _, p := range programs {
 		in, err := p.open(s.Addr, time.Millisecond)
 		require.NoError(t, err)

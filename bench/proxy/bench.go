@@ -12,7 +12,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/bench/child"
 	"github.com/lazyreq/lazyreq/bench/harness"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // bench is what all contenders share.
@@ -22,7 +22,7 @@ type bench struct {
 	dir         string
 	upstream    *child.Process
 	behind      string // the upstream's address
-	redis       *redisproc.Server
+	redis       *testhost.RedisProcess
 
 	// Programs that were built, or why they are missing.
 	lazyreq, caddy program
@@ -59,7 +59,7 @@ func openBench(ctx context.Context, p plan) (b *bench, err error) {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
-		b.redis, err = redisproc.Start(dir)
+		b.redis, err = testhost.RunRedis(dir)
 		return err
 	})
 	if err != nil && !errors.Is(err, exec.ErrNotFound) {

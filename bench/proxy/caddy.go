@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/lazyreq/lazyreq/internal/loopback"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // startCaddy starts Caddy, built from the module in bench/caddy. It keeps connections to the
@@ -19,7 +19,7 @@ func startCaddy(ctx context.Context, b *bench, s setup) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := loopback.Reserve()
+	port, err := testhost.ReservePort()
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
-	"github.com/lazyreq/lazyreq/internal/loopback"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // nginxConf configures one worker that keeps connections to the upstream. Its arguments are a
@@ -52,7 +52,7 @@ func startNginx(ctx context.Context, b *bench, s setup) (*running, error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, err
 	}
-	port, err := loopback.Reserve()
+	port, err := testhost.ReservePort()
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // WithRedis calls run with the address of a Redis that starts empty, and with a client of
@@ -16,7 +16,7 @@ func WithRedis(run func(addr string, client *redis.Client) error) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	server, err := redisproc.Start(dir)
+	server, err := testhost.RunRedis(dir)
 	if err != nil {
 		return err
 	}

@@ -11,10 +11,10 @@ import (
 
 	"github.com/lazyreq/lazyreq/bench/harness"
 	"github.com/lazyreq/lazyreq/bench/rig"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-func instanceOf(t *testing.T, s *redistest.Server, c contender, l load) *instance {
+func instanceOf(t *testing.T, s *testhost.Redis, c contender, l load) *instance {
 	client := rig.NewClient(s.Addr, 0)
 	in, err := openInstance(c, s.Addr, client, l, 100*time.Millisecond)
 	require.NoError(t, err)
@@ -23,7 +23,7 @@ func instanceOf(t *testing.T, s *redistest.Server, c contender, l load) *instanc
 }
 
 func TestRoundsOfAll(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	for _, l := range cases {
 		commands := map[string]float64{}
 		for _, c := range contenders {
@@ -39,7 +39,7 @@ func TestRoundsOfAll(t *testing.T) {
 }
 
 func TestWrongAnswerIsNoticed(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	for _, c := range contenders {
 		in := instanceOf(t, s, c, load{"all", 10, 0})
 		require.NoError(t, in.prepare(t.Context()))

@@ -20,7 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // binary is the program, built once.
@@ -171,7 +171,7 @@ func TestFlagsAlone(t *testing.T) {
 }
 
 func TestRedisFromEnvironment(t *testing.T) {
-	redis := redistest.Start(t)
+	redis := testhost.StartRedis(t)
 	env := []string{"REDIS_URL=redis://" + redis.Addr}
 	up := behind(t, "hello")
 	var status []int

@@ -15,7 +15,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/nginxtest"
 	"github.com/lazyreq/lazyreq/internal/doccheck"
-	"github.com/lazyreq/lazyreq/internal/loopback"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // documentedNginx starts nginx with the configuration in deploy.md, and returns its URL and the
@@ -32,7 +32,7 @@ func documentedNginx(t *testing.T) (url string, proxies []string) {
 	require.Len(t, conf, 1)
 	var moves, addrs []string
 	for _, documented := range []string{"127.0.0.1:8080", "127.0.0.1:8081", "127.0.0.1:8082"} {
-		port, err := loopback.Reserve()
+		port, err := testhost.ReservePort()
 		require.NoError(t, err)
 		t.Cleanup(port.Release)
 		require.Equal(t, 1, strings.Count(conf[0], documented))

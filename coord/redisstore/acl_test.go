@@ -12,14 +12,14 @@ import (
 
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/storetest"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // TestDocumentedUserSuffices runs the suite as the restricted user of docs/redis.md, and
 // without each of its commands one after the other fails to do all that there is.
 func TestDocumentedUserSuffices(t *testing.T) {
-	words := redistest.ParseUser(t, "../../docs/redis.md", "coord")
-	server := redistest.Start(t)
+	words := testhost.ParseUser(t, "../../docs/redis.md", "coord")
+	server := testhost.StartRedis(t)
 	admin := server.Client(nil)
 	set := func(words []string) {
 		t.Helper()

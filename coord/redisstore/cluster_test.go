@@ -10,15 +10,14 @@ import (
 
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/redisstore"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // TestSlotMigrationUnderALease moves the slots of tokens and of a lease around a Cluster: each
 // token is used once, and the holder notices nothing.
 func TestSlotMigrationUnderALease(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t)
+	c := testhost.StartCluster(t)
 	s := newStore(t, c.Client(nil), redisstore.Options{Prefix: "{one slot}:", Timeout: patient.Timeout})
 	tokens := newTokens(t, s)
 	l := newLeases(t, s, coord.LeaseOptions{Lifetime: time.Minute, MaxLifetime: time.Hour})
@@ -77,7 +76,7 @@ func useAll(t *testing.T, tokens *coord.Tokens, ids []string) {
 // larger one.
 func TestFailoverKeepsOneHolder(t *testing.T) {
 	t.Parallel()
-	host := redistest.StartSentinel(t, redisproc.Durable...)
+	host := testhost.StartSentinel(t, testhost.Durable...)
 	s := newStore(t, host.Client(nil), patient)
 	tokens := newTokens(t, s)
 	l := newLeases(t, s, coord.LeaseOptions{Lifetime: time.Minute})

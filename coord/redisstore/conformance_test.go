@@ -7,12 +7,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lazyreq/lazyreq/coord/storetest"
-	"github.com/lazyreq/lazyreq/internal/redismini"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 func TestRedisConformsToStore(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	for name, protocol := range map[string]int{"RESP2": 2, "RESP3": 3} {
 		t.Run(name, func(t *testing.T) {
 			c := server.Client(func(o *redis.Options) { o.Protocol = protocol })
@@ -23,12 +22,12 @@ func TestRedisConformsToStore(t *testing.T) {
 
 func TestRedisClusterConformsToStore(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t).Client(nil)
+	c := testhost.StartCluster(t).Client(nil)
 	storetest.Run(t, aging(c, c))
 }
 
 func TestRedisSentinelConformsToStore(t *testing.T) {
-	c := redistest.StartSentinel(t).Client(nil)
+	c := testhost.StartSentinel(t).Client(nil)
 	storetest.Run(t, aging(c, c))
 }
 
@@ -38,10 +37,10 @@ func aging(c, admin redis.UniversalClient) storetest.Host {
 	return storetest.Host{
 		Unit: time.Minute,
 		Open: func(t *testing.T) storetest.Store {
-			redistest.FlushAll(t, admin)
+			testhost.FlushAll(t, admin)
 			return newStore(t, c, patient)
 		},
-		Advance: func(t *testing.T, d time.Duration) { redistest.AgeKey(t, admin, older, d) },
+		Advance: func(t *testing.T, d time.Duration) { testhost.AgeKey(t, admin, older, d) },
 	}
 }
 
@@ -57,10 +56,10 @@ return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)
 
 // TestMiniredisConformsToStore turns the server's clock, which is far from this machine's.
 func TestMiniredisConformsToStore(t *testing.T) {
-	var server *redismini.Server
+	var server *testhost.Miniredis
 	storetest.Run(t, storetest.Host{
 		Open: func(t *testing.T) storetest.Store {
-			server = redismini.Start(t)
+			server = testhost.StartMiniredis(t)
 			return newStore(t, server.Client(), patient)
 		},
 		Advance: func(_ *testing.T, d time.Duration) {

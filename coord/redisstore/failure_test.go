@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/redisstore"
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // secretRequest has a name that no error may repeat.
@@ -97,14 +97,14 @@ func recovers(t *testing.T, s *redisstore.Store) {
 
 func TestRedisDownAndBack(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	server.Stop()
 	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
 	server.RestartTwice(func() { fails(t, s) }, func() { recovers(t, s) })
 }
 
 func TestHangingRedisTimesOut(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 50 * time.Millisecond})
 	recovers(t, s)
 	resume := server.Pause()
@@ -118,7 +118,7 @@ func TestHangingRedisTimesOut(t *testing.T) {
 func TestOperationsEndInTime(t *testing.T) {
 	t.Parallel()
 	const timeout = 100 * time.Millisecond
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: timeout})
 	for what, ctx := range map[string]context.Context{"background": context.Background(), "cancellable": t.Context()} {
 		for _, o := range operations {
@@ -141,7 +141,7 @@ func TestOperationsEndInTime(t *testing.T) {
 // TestErrorReportsWhetherCallMayHaveHappened has a Redis that hangs, and then one that is down.
 func TestErrorReportsWhetherCallMayHaveHappened(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	for _, o := range operations {
 		s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
 		recovers(t, s)
@@ -166,16 +166,16 @@ func TestErrorReportsWhetherCallMayHaveHappened(t *testing.T) {
 // contexts end in time, and not at once.
 func TestLeaseEndsWithoutRedis(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]func(*redistest.Server, *faultproxy.Proxy){
-		"dead":   func(s *redistest.Server, _ *faultproxy.Proxy) { s.Kill() },
-		"hangs":  func(s *redistest.Server, _ *faultproxy.Proxy) { s.Pause() },
-		"cut":    func(_ *redistest.Server, p *faultproxy.Proxy) { p.Cut() },
-		"silent": func(_ *redistest.Server, p *faultproxy.Proxy) { p.Stall() },
+	for name, fault := range map[string]func(*testhost.Redis, *faultproxy.Proxy){
+		"dead":   func(s *testhost.Redis, _ *faultproxy.Proxy) { s.Kill() },
+		"hangs":  func(s *testhost.Redis, _ *faultproxy.Proxy) { s.Pause() },
+		"cut":    func(_ *testhost.Redis, p *faultproxy.Proxy) { p.Cut() },
+		"silent": func(_ *testhost.Redis, p *faultproxy.Proxy) { p.Stall() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
-			client, proxy := server.ClientBehindProxy()
+			server := testhost.StartRedis(t)
+			client, proxy := faultproxy.NewClient(t, server)
 			l := newLeases(t, newStore(t, client, redisstore.Options{}), coord.LeaseOptions{Lifetime: 3 * time.Second, MaxLifetime: time.Hour})
 			lease := acquired(t, l, "alone")
 			err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
@@ -200,7 +200,7 @@ func TestLeaseEndsWithoutRedis(t *testing.T) {
 // TestLostReply ends the connection in the middle of the reply to a use, and to a grant.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	direct := newTokens(t, newStore(t, server.Client(nil), patient))
 	proxy := faultproxy.New(t, server.Addr)
 	s := newStore(t, server.Client(func(o *redis.Options) {
@@ -243,8 +243,8 @@ func becomesFree(t *testing.T, s *redisstore.Store, what ...any) {
 // TestCancelledAcquireHoldsNoLease ends contexts while the grant is under way.
 func TestCancelledAcquireHoldsNoLease(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	client, proxy := server.ClientBehindProxy()
+	server := testhost.StartRedis(t)
+	client, proxy := faultproxy.NewClient(t, server)
 	s := newStore(t, client, patient)
 	recovers(t, s)
 	proxy.Delay(20*time.Millisecond, 20*time.Millisecond)
@@ -262,7 +262,7 @@ func TestCancelledAcquireHoldsNoLease(t *testing.T) {
 }
 
 func TestFullRedisChangesNothing(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
 	r := request(1)

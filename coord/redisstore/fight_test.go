@@ -16,9 +16,8 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/redisstore"
 	"github.com/lazyreq/lazyreq/internal/leasecheck"
-	"github.com/lazyreq/lazyreq/internal/multiproc"
-	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // fight has workers in many processes that compete for the leases of some users and are killed
@@ -134,8 +133,8 @@ type arena struct {
 
 // run has the fight and returns leasecheck's verdict.
 func (f fight) run(t *testing.T) error {
-	multiproc.Serve(t, func(addr string, in io.Reader, out io.Writer) { f.serve(t, addr, in, out) })
-	server := redistest.Start(t)
+	testhost.ServeProcess(t, func(addr string, in io.Reader, out io.Writer) { f.serve(t, addr, in, out) })
+	server := testhost.StartRedis(t)
 	a := &arena{
 		t: t, f: f, addr: server.Addr, ready: make(chan struct{}, 1000), open: make(map[[2]any]*leasecheck.Hold),
 		run: leasecheck.Run{Unattended: fightLeases.Lifetime + time.Second},
@@ -143,7 +142,7 @@ func (f fight) run(t *testing.T) error {
 	for u := range f.users {
 		a.run.Users = append(a.run.Users, fmt.Sprint(u))
 	}
-	running := make([]*multiproc.Process, f.processes)
+	running := make([]*testhost.Process, f.processes)
 	for i := range running {
 		running[i] = a.begin()
 	}
@@ -178,8 +177,8 @@ func (f fight) run(t *testing.T) error {
 }
 
 // begin starts a process and reads its events.
-func (a *arena) begin() *multiproc.Process {
-	p := multiproc.Start(a.t, a.addr)
+func (a *arena) begin() *testhost.Process {
+	p := testhost.StartProcess(a.t, a.addr)
 	a.mu.Lock()
 	a.n++
 	process := a.n
@@ -214,7 +213,7 @@ func (a *arena) note(process int, s seen) {
 
 // attack kills and stops processes, for as long as the fight lasts. What was killed is
 // started again, what was stopped goes on.
-func (a *arena) attack(running []*multiproc.Process) (killed, stopped int) {
+func (a *arena) attack(running []*testhost.Process) (killed, stopped int) {
 	resume := make(map[int]time.Time) // of those that stand still
 	for end := time.Now().Add(a.f.length); time.Now().Before(end); {
 		pass(50*time.Millisecond + rand.N(250*time.Millisecond))

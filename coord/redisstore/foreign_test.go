@@ -12,12 +12,12 @@ import (
 
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/redisstore"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // TestForeignKeyIsLeftAlone puts something else where a token and a lease should be.
 func TestForeignKeyIsLeftAlone(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Minute, time.Minute))
 	token := only(t, c)
@@ -64,7 +64,7 @@ func TestForeignKeyIsLeftAlone(t *testing.T) {
 		for _, k := range tt.of {
 			require.NoError(t, c.FlushAll(t.Context()).Err())
 			tt.put(k)
-			before := redistest.Content(t, c, k)
+			before := testhost.Content(t, c, k)
 			for operation, err := range everything(t.Context(), s) {
 				ofToken := operation == "issue" || operation == "use" || operation == "inspect" || operation == "revoke"
 				if ofToken == (k == token) {
@@ -72,14 +72,14 @@ func TestForeignKeyIsLeftAlone(t *testing.T) {
 					require.ErrorIs(t, err, coord.ErrStore)
 				}
 			}
-			require.Equal(t, before, redistest.Content(t, c, k), name)
+			require.Equal(t, before, testhost.Content(t, c, k), name)
 		}
 	}
 }
 
 // TestForeignKeyFailsNoOtherCall has calls of one moment of which one is wrong.
 func TestForeignKeyFailsNoOtherCall(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	require.NoError(t, c.Set(t.Context(), "coord:lease:3", "x", 0).Err())
 	errs := make(chan error, 32)
@@ -100,7 +100,7 @@ func TestForeignKeyFailsNoOtherCall(t *testing.T) {
 
 func TestErrorsDontQuote(t *testing.T) {
 	quote := "coord:lease:s3cret-user coord:token:" + strings.Repeat("s3cret", 5)
-	replies := redistest.QuotingReplies(quote, "s3cret")
+	replies := testhost.QuotingReplies(quote, "s3cret")
 	maps.Copy(replies, map[string]string{
 		"token of words":  "*8\r\n" + strings.Repeat("+"+quote+"\r\n", 8),
 		"unknown state":   "*8\r\n:9\r\n+\r\n:0\r\n:0\r\n:0\r\n:0\r\n+\r\n:0\r\n",
@@ -114,7 +114,7 @@ func TestErrorsDontQuote(t *testing.T) {
 	for name, reply := range replies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStore(t, redistest.FixedReplyClient(t, reply), redisstore.Options{})
+			s := newStore(t, testhost.FixedReplyClient(t, reply), redisstore.Options{})
 			for operation, err := range fails(t, s) {
 				for e := err; e != nil; e = errors.Unwrap(e) {
 					require.NotContains(t, e.Error(), "s3cret", operation)

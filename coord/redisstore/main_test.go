@@ -11,12 +11,12 @@ import (
 
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/redisstore"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // parallel tests wait for Redis, not for a processor
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testhost.Lingers))
 }
 
 // patient is for tests that are not about time: machines that test are busy.

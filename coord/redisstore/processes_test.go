@@ -16,8 +16,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/redisstore"
-	"github.com/lazyreq/lazyreq/internal/multiproc"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // connect returns the store of a process of its own.
@@ -52,18 +51,18 @@ func uses(t *testing.T, tokens *coord.Tokens, id string, n int) int {
 // TestFourProcessesUseATokenOnce has four processes with fifty goroutines use each of a
 // thousand tokens.
 func TestFourProcessesUseATokenOnce(t *testing.T) {
-	multiproc.Serve(t, func(addr string, in io.Reader, out io.Writer) {
+	testhost.ServeProcess(t, func(addr string, in io.Reader, out io.Writer) {
 		tokens := newTokens(t, connect(t, addr))
 		for lines := bufio.NewScanner(in); lines.Scan(); {
 			fmt.Fprintln(out, uses(t, tokens, lines.Text(), 12))
 		}
 	})
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	tokens := newTokens(t, connect(t, server.Addr))
-	var others []*multiproc.Process
+	var others []*testhost.Process
 	var answers []*bufio.Scanner
 	for range 3 {
-		p := multiproc.Start(t, server.Addr)
+		p := testhost.StartProcess(t, server.Addr)
 		others, answers = append(others, p), append(answers, bufio.NewScanner(p.Out))
 	}
 	winners := make(map[int]int)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/redisstore"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // request returns an attempt to get a lease of a minute, which can be renewed for an hour.
@@ -31,7 +31,7 @@ func TestRedisOptionsAreChecked(t *testing.T) {
 // TestUnknownTokenLeavesNoKey is the fault of the seed, whose token came to be by being
 // used.
 func TestUnknownTokenLeavesNoKey(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	tokens := newTokens(t, newStore(t, c, patient))
 	_, err := tokens.Use(t.Context(), coord.NewID(), "ada")
 	require.ErrorIs(t, err, coord.ErrUnknown)
@@ -50,7 +50,7 @@ func TestUnknownTokenLeavesNoKey(t *testing.T) {
 
 // TestDumpContainsNoUsableToken looks for ids in all that Redis holds.
 func TestDumpContainsNoUsableToken(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	tokens := newTokens(t, newStore(t, c, patient))
 	id := coord.NewID()
 	require.NoError(t, tokens.Issue(t.Context(), id, []byte("a vm"), time.Minute))
@@ -84,7 +84,7 @@ func only(t *testing.T, c *redis.Client) string {
 }
 
 func TestKeysOfTokensExpire(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	for name, use := range map[string]func() error{
 		"use":    func() error { _, err := s.Use(t.Context(), key(1), ""); return err },
@@ -92,7 +92,7 @@ func TestKeysOfTokensExpire(t *testing.T) {
 	} {
 		require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Hour, 2*time.Hour))
 		expires(t, c, only(t, c), 3*time.Hour)
-		redistest.AgeKey(t, c, older, 30*time.Minute)
+		testhost.AgeKey(t, c, older, 30*time.Minute)
 		require.True(t, c.Persist(t.Context(), only(t, c)).Val())
 		require.NoError(t, use(), name)
 		expires(t, c, only(t, c), 150*time.Minute) // repaired
@@ -101,7 +101,7 @@ func TestKeysOfTokensExpire(t *testing.T) {
 }
 
 func TestKeysOfLeasesExpire(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	r := request(1)
 	lost := func() { t.Helper(); require.True(t, c.Persist(t.Context(), "coord:lease:u").Val()) }
@@ -129,10 +129,10 @@ func TestKeysOfLeasesExpire(t *testing.T) {
 	require.NoError(t, s.Release(t.Context(), "u", r))
 
 	r.MinInterval = 100 * time.Hour // which neither renewal nor release shortens
-	redistest.AgeKey(t, c, older, 100*time.Hour)
+	testhost.AgeKey(t, c, older, 100*time.Hour)
 	acquire()
 	expires(t, c, "coord:lease:u", 100*time.Hour)
-	redistest.AgeKey(t, c, older, 30*time.Second)
+	testhost.AgeKey(t, c, older, 30*time.Second)
 	renew()
 	require.NoError(t, s.Release(t.Context(), "u", r))
 	expires(t, c, "coord:lease:u", 100*time.Hour-30*time.Second)
@@ -140,7 +140,7 @@ func TestKeysOfLeasesExpire(t *testing.T) {
 
 // TestExpiryByStoredTimes takes the expiry away: what is over is over.
 func TestExpiryByStoredTimes(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	for range 2 {
 		require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Minute, time.Minute))
@@ -155,7 +155,7 @@ func TestExpiryByStoredTimes(t *testing.T) {
 }
 
 func TestExpiryByServerClock(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	before := c.Time(t.Context()).Val()
 	require.NoError(t, s.Issue(t.Context(), key(1), nil, time.Minute, 0))
@@ -173,7 +173,7 @@ func TestExpiryByServerClock(t *testing.T) {
 
 // TestNumbersGrowWhenTheClockGoesBack has a record whose number is ahead of the clock.
 func TestNumbersGrowWhenTheClockGoesBack(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	first, err := s.Acquire(t.Context(), "u", request(1))
 	require.NoError(t, err)
@@ -190,7 +190,7 @@ func TestNumbersGrowWhenTheClockGoesBack(t *testing.T) {
 
 // TestClockGoesBackAfterALease has a record of a lease that began after the present time.
 func TestClockGoesBackAfterALease(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	first, err := s.Acquire(t.Context(), "u", request(1))
 	require.NoError(t, err)
@@ -207,7 +207,7 @@ func TestClockGoesBackAfterALease(t *testing.T) {
 }
 
 func TestPrefixKeepsApplicationsApart(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	one := newStore(t, c, redisstore.Options{Prefix: "one:", Timeout: patient.Timeout})
 	two := newStore(t, c, redisstore.Options{Prefix: "two:", Timeout: patient.Timeout})
 	for _, s := range []*redisstore.Store{one, two} {
@@ -223,7 +223,7 @@ func TestPrefixKeepsApplicationsApart(t *testing.T) {
 }
 
 func TestOperationIsOneCall(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), patient)
 	ctx, r := t.Context(), request(1)
 	steps := []struct {
@@ -256,7 +256,7 @@ func TestOperationIsOneCall(t *testing.T) {
 
 // TestFiftyUsesOfAShortToken is the tenth scenario.
 func TestFiftyUsesOfAShortToken(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	tokens := []*coord.Tokens{newTokens(t, newStore(t, server.Client(nil), patient)), newTokens(t, newStore(t, server.Client(nil), patient))}
 	id := coord.NewID()
 	require.NoError(t, tokens[0].Issue(t.Context(), id, []byte("a vm"), 30*time.Second))
@@ -281,7 +281,7 @@ func TestFiftyUsesOfAShortToken(t *testing.T) {
 // TestExpiryInRealTime has tokens and leases that end by themselves.
 func TestExpiryInRealTime(t *testing.T) {
 	t.Parallel()
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	require.NoError(t, s.Issue(t.Context(), key(1), nil, 50*time.Millisecond, 2*time.Second))
 	eventually := func(cond func() bool) { t.Helper(); require.Eventually(t, cond, 20*time.Second, time.Millisecond) }
@@ -300,18 +300,18 @@ func TestExpiryInRealTime(t *testing.T) {
 
 // TestDocumentedMemory measures the sizes of tokens and users in docs/coord.md.
 func TestDocumentedMemory(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	for metadata, want := range map[int]int{0: 220, 1000: 1600} {
 		require.NoError(t, s.Issue(t.Context(), key(1), make([]byte, metadata), time.Minute, time.Minute))
 		_, err := s.Use(t.Context(), key(1), "192.0.2.1:49152")
 		require.NoError(t, err)
-		redistest.CheckMemory(t, c, only(t, c), want, 0.2)
+		testhost.CheckMemory(t, c, only(t, c), want, 0.2)
 		require.NoError(t, c.FlushAll(t.Context()).Err())
 	}
 	r := request(1)
 	r.Name = "worker-17.example:4711"
 	_, err := s.Acquire(t.Context(), "192.0.2.1", r)
 	require.NoError(t, err)
-	redistest.CheckMemory(t, c, "coord:lease:192.0.2.1", 220, 0.2)
+	testhost.CheckMemory(t, c, "coord:lease:192.0.2.1", 220, 0.2)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/lazyreq/lazyreq/coord/memstore"
 	"github.com/lazyreq/lazyreq/coord/redisstore"
 	"github.com/lazyreq/lazyreq/coord/storetest"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // benchmark runs call on both stores, alone and from many goroutines.
@@ -18,7 +18,7 @@ func benchmark(b *testing.B, call func(s storetest.Store) error) {
 			return must(memstore.New(memstore.Options{MaxBytes: 1 << 40}))
 		},
 		"redis": func(b *testing.B) storetest.Store {
-			return must(redisstore.New(redistest.Start(b).Client(nil), redisstore.Options{Timeout: 10 * time.Second}))
+			return must(redisstore.New(testhost.StartRedis(b).Client(nil), redisstore.Options{Timeout: 10 * time.Second}))
 		},
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/server/servertest"
 	"github.com/lazyreq/lazyreq/session"
@@ -173,7 +173,7 @@ func TestFourthRequestInASecondIsDenied(t *testing.T) {
 }
 
 func TestTwoServersOnOneRedisShareLoginsAndLimits(t *testing.T) {
-	url := "redis://" + redistest.Start(t).Addr
+	url := "redis://" + testhost.StartRedis(t).Addr
 	a, err := newServer(url)
 	require.NoError(t, err)
 	b, err := newServer(url)

@@ -19,10 +19,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lazyreq/lazyreq/internal/doccheck"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testhost.Lingers)) }
 
 var listening = regexp.MustCompile(`Listening on (\S+), metrics on (\S+)\n`)
 
@@ -97,7 +97,7 @@ func values(f *dto.MetricFamily) map[string]float64 {
 }
 
 func TestScrape(t *testing.T) {
-	for name, url := range map[string]string{"memory": "", "redis": "redis://" + redistest.Start(t).Addr} {
+	for name, url := range map[string]string{"memory": "", "redis": "redis://" + testhost.StartRedis(t).Addr} {
 		t.Run(name, func(t *testing.T) { testScrape(t, url) })
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/loopback"
 	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // TestClientsAddressArrives runs the example's files on free ports: nginx, ratelimit-proxy, and
@@ -33,7 +33,7 @@ func TestClientsAddressArrives(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(moved.Replace(string(text))), 0o600))
 		return path
 	}
-	startNginx := func(conf string, at *loopback.Port) {
+	startNginx := func(conf string, at *testhost.Port) {
 		start(t, at, nginx, "-p", dir, "-e", "stderr", "-c", file(conf))
 	}
 	startNginx("front.conf", front)
@@ -75,7 +75,7 @@ func TestClientsAddressArrives(t *testing.T) {
 
 // get sends a request from an address of this machine, with a forged address and made-up credentials,
 // which give no new quota.
-func get(t *testing.T, from string, to *loopback.Port) (*http.Response, string) {
+func get(t *testing.T, from string, to *testhost.Port) (*http.Response, string) {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	client := http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}}
@@ -91,15 +91,15 @@ func get(t *testing.T, from string, to *loopback.Port) (*http.Response, string) 
 	return res, string(body)
 }
 
-func reserve(t *testing.T) *loopback.Port {
-	port, err := loopback.Reserve()
+func reserve(t *testing.T) *testhost.Port {
+	port, err := testhost.ReservePort()
 	require.NoError(t, err)
 	t.Cleanup(port.Release)
 	return port
 }
 
 // start runs a server until the test ends, and returns when it listens.
-func start(t *testing.T, at *loopback.Port, program string, args ...string) {
+func start(t *testing.T, at *testhost.Port, program string, args ...string) {
 	cmd := exec.Command(program, args...)
 	cmd.Env = append(os.Environ(), "REDIS_URL=")
 	cmd.Stderr = os.Stderr

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // process starts the program as a process of its own on a Redis.
@@ -46,7 +46,7 @@ func process(t *testing.T, redisURL string) *client {
 }
 
 func TestTwoProcessesShareTheLimitAndTheLogin(t *testing.T) {
-	redis := redistest.Start(t)
+	redis := testhost.StartRedis(t)
 	a, b := process(t, "redis://"+redis.Addr), process(t, "redis://"+redis.Addr)
 
 	// One browser: its cookies go to both, as they do behind a load balancer.

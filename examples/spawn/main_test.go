@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 func TestMain(m *testing.M) {
@@ -104,7 +104,7 @@ func oneMachine(t *testing.T, at ...string) {
 func TestOneMachine(t *testing.T) { oneMachine(t, start(t)) }
 
 func TestOneMachineOfTwoServers(t *testing.T) {
-	t.Setenv("REDIS_URL", "redis://"+redistest.Start(t).Addr)
+	t.Setenv("REDIS_URL", "redis://"+testhost.StartRedis(t).Addr)
 	oneMachine(t, start(t), start(t))
 }
 

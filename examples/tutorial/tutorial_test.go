@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/doccheck"
-	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 var update = flag.Bool("update", false, "write what the commands print into docs/tutorial.md")
@@ -137,7 +137,7 @@ func TestDocumentedOutput(t *testing.T) {
 	}
 	folders, blocks := steps(t)
 	addr := freeAddr(t)
-	bin := build(t, folders, map[string]string{"127.0.0.1:8080": addr, "127.0.0.1:6379": redistest.Start(t).Addr})
+	bin := build(t, folders, map[string]string{"127.0.0.1:8080": addr, "127.0.0.1:6379": testhost.StartRedis(t).Addr})
 	dir := t.TempDir() // of the commands; the cookie jar stays from step to step
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)

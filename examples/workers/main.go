@@ -4,12 +4,13 @@
 //
 //	go run ./examples/workers
 //	go run ./examples/workers -processes 6 -users 10 -for 1m
-//	REDIS_URL=redis://127.0.0.1:6379 go run ./examples/workers
+//	REDIS_URL=redis://10.0.0.2:6379 go run ./examples/workers
 //
-// Without REDIS_URL it starts a redis-server, which must be installed.
+// Without REDIS_URL it uses the Redis at 127.0.0.1:6379.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -19,8 +20,6 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-
-	"github.com/lazyreq/lazyreq/internal/redisproc"
 )
 
 func main() {
@@ -53,30 +52,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case *processes < 1 || *users < 1 || *every <= 0:
 		return errors.New("-processes, -users and -kill must be positive")
 	}
-	url, stop, err := findRedis()
-	if err != nil {
-		return err
-	}
-	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, *length)
 	defer cancel()
-	c := &crew{options: options{URL: url, Users: *users}, out: out}
+	c := &crew{options: options{URL: cmp.Or(os.Getenv("REDIS_URL"), "redis://127.0.0.1:6379"), Users: *users}, out: out}
 	return c.run(ctx, *processes, *every)
-}
-
-// findRedis returns the URL of a Redis, and a function that stops it if it was started here.
-func findRedis() (url string, stop func(), err error) {
-	if url := os.Getenv("REDIS_URL"); url != "" {
-		return url, func() {}, nil
-	}
-	dir, err := os.MkdirTemp("", "workers")
-	if err != nil {
-		return "", nil, err
-	}
-	p, err := redisproc.Start(dir)
-	if err != nil {
-		_ = os.RemoveAll(dir)
-		return "", nil, fmt.Errorf("no REDIS_URL, and no redis-server to start: %w", err)
-	}
-	return "redis://" + p.Addr, func() { p.Close(); _ = os.RemoveAll(dir) }, nil
 }

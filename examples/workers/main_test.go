@@ -2,19 +2,16 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"io"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 func TestMain(m *testing.M) {
@@ -22,7 +19,6 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	_ = os.Unsetenv("REDIS_URL") // the tests say where they need it
 	goleak.VerifyTestMain(m)
 }
 
@@ -31,7 +27,7 @@ var step = regexp.MustCompile(`: (user \d): step (\d+), under number (\d+)`)
 // TestItTellsWhatHappens reads the story: each user's steps are counted without a gap by one
 // worker after another, whose numbers grow.
 func TestItTellsWhatHappens(t *testing.T) {
-	t.Setenv("REDIS_URL", "redis://"+redistest.Start(t).Addr)
+	t.Setenv("REDIS_URL", "redis://"+testhost.StartRedis(t).Addr)
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-processes", "3", "-users", "3", "-for", "3s", "-kill", "700ms"}, &out))
 	story := out.String()
@@ -54,15 +50,6 @@ func TestItTellsWhatHappens(t *testing.T) {
 		last[m[1]], largest[m[1]] = n, number
 	}
 	require.Len(t, last, 3, "%s", story)
-}
-
-func TestItFindsARedis(t *testing.T) {
-	redistest.Start(t) // there is one to start
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	var out bytes.Buffer
-	require.NoError(t, run(ctx, nil, &out))
-	require.Contains(t, out.String(), "worker 4 starts")
 }
 
 func TestBadSettings(t *testing.T) {

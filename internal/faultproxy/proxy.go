@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lazyreq/lazyreq/internal/loopback"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // Proxy forwards connections to one address, with faults. Its methods are safe for concurrent use.
@@ -17,7 +19,7 @@ type Proxy struct {
 	Addr string
 
 	target string
-	port   *loopback.Port
+	port   *testhost.Port
 	work   sync.WaitGroup
 
 	mu      sync.Mutex
@@ -34,7 +36,7 @@ type Proxy struct {
 // the test.
 func New(tb testing.TB, target string) *Proxy {
 	tb.Helper()
-	port, err := loopback.Reserve()
+	port, err := testhost.ReservePort()
 	if err != nil {
 		tb.Fatalf("faultproxy: %v", err)
 	}
@@ -47,6 +49,13 @@ func New(tb testing.TB, target string) *Proxy {
 	}
 	tb.Cleanup(p.close)
 	return p
+}
+
+// NewClient returns a client that connects to the server through a new proxy. Both end with the test.
+func NewClient(tb testing.TB, server *testhost.Redis) (*redis.Client, *Proxy) {
+	tb.Helper()
+	p := New(tb, server.Addr)
+	return server.Client(func(o *redis.Options) { o.Addr = p.Addr }), p
 }
 
 // Delay delays requests and replies. Bytes stay in order.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lazyreq/lazyreq/internal/multiproc"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // Plan describes which takes are sent, by how many processes.
@@ -33,12 +33,12 @@ type Plan struct {
 // it.
 func Run(t *testing.T, p Plan) []Take {
 	t.Helper()
-	multiproc.Serve(t, func(arg string, in io.Reader, out io.Writer) { p.serve(t, arg, in, out) })
+	testhost.ServeProcess(t, func(arg string, in io.Reader, out io.Writer) { p.serve(t, arg, in, out) })
 	addr, logs := p.Server(), t.TempDir()
 	taker := p.Taker(addr)
-	others := make([]*multiproc.Process, p.Processes-1)
+	others := make([]*testhost.Process, p.Processes-1)
 	for i := range others {
-		others[i] = multiproc.Start(t, addr+separator+logs)
+		others[i] = testhost.StartProcess(t, addr+separator+logs)
 	}
 	for _, o := range others {
 		_, _ = o.Out.Read(make([]byte, 1)) // until it is ready, or has ended

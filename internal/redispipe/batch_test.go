@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // counters adds n to its keys, for each of the equal calls. Its reply has the number of keys, and
@@ -39,7 +39,7 @@ func together(t *testing.T, p *Pipe, calls ...Call) (replies []Reply) {
 }
 
 // evals returns how many EVALSHAs there are while f runs.
-func evals(s *redistest.Server, f func()) int {
+func evals(s *testhost.Redis, f func()) int {
 	before, _ := s.Calls("evalsha")
 	f()
 	after, _ := s.Calls("evalsha")
@@ -49,7 +49,7 @@ func evals(s *redistest.Server, f func()) int {
 func loadBatch(t *testing.T, p *Pipe, b *Batch) { together(t, p, of(b, "{unused}", 0)) }
 
 func TestEqualCallsAreOneEntry(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	p := newPipe(t, s.Client(nil))
 	loadBatch(t, p, &counters)
 	var replies []Reply
@@ -78,7 +78,7 @@ func TestAskingCallsAreSeparate(t *testing.T) {
 }
 
 func TestEntriesAreAtMostMax(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	p := newPipe(t, s.Client(nil))
 	b := counters
 	b.Max = 10
@@ -100,7 +100,7 @@ func TestEntriesAreAtMostMax(t *testing.T) {
 }
 
 func TestCallsWithoutJoinAreSeparateEntries(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	p := newPipe(t, s.Client(nil))
 	b := counters
 	b.Join = false
@@ -113,7 +113,7 @@ func TestCallsWithoutJoinAreSeparateEntries(t *testing.T) {
 }
 
 func TestBatchesAreSeparate(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	p := newPipe(t, s.Client(nil))
 	other := counters
 	loadBatch(t, p, &counters)
@@ -127,7 +127,7 @@ func TestBatchesAreSeparate(t *testing.T) {
 // TestOneKeyOfMany has callers that come when they like.
 func TestOneKeyOfMany(t *testing.T) {
 	const callers, each = 64, 20
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	p := newPipe(t, s.Client(nil))
 	var mu sync.Mutex
 	seen := make(map[int64]int)
@@ -157,7 +157,7 @@ func TestOneKeyOfMany(t *testing.T) {
 // TestSlotsAreSeparate has clients of a node of a Cluster. One doesn't know that it is one.
 func TestSlotsAreSeparate(t *testing.T) {
 	t.Parallel()
-	s, plain, cluster := redistest.StartNode(t)
+	s, plain, cluster := testhost.StartNode(t)
 	for name, c := range map[string]redis.UniversalClient{"plain": plain, "cluster": cluster} {
 		t.Run(name, func(t *testing.T) {
 			p := newPipe(t, c)
@@ -180,7 +180,7 @@ func TestSlotsAreSeparate(t *testing.T) {
 }
 
 func TestReplyOfAnotherLengthIsAnError(t *testing.T) {
-	p := newPipe(t, redistest.Start(t).Client(nil))
+	p := newPipe(t, testhost.StartRedis(t).Client(nil))
 	for _, src := range []string{`return {1, 2}`, `return {1, 2, 3, 4}`, `return {}`} {
 		b := Batch{Script: NewIntScript(src), Width: 2, Max: 100, Join: true}
 		for _, r := range p.RunAll(t.Context(), long, []Call{of(&b, "a", 1), of(&b, "a", 1)}) {
@@ -203,7 +203,7 @@ func TestReplyOfAnotherLengthIsAnError(t *testing.T) {
 }
 
 func TestManyArguments(t *testing.T) {
-	p := newPipe(t, redistest.Start(t).Client(nil))
+	p := newPipe(t, testhost.StartRedis(t).Client(nil))
 	s := NewScript(`return {KEYS[1], KEYS[2], ARGV[1], ARGV[2] + 1, ARGV[3] * 2, #ARGV}`)
 	big := strings.Repeat("x", 1<<20)
 	for range 2 { // by EVAL and by EVALSHA

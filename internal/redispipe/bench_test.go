@@ -9,13 +9,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // BenchmarkRun compares calls of scripts of their own, and calls of one Batch for different keys
 // and for one key, with go-redis' EvalSha.
 func BenchmarkRun(b *testing.B) {
-	c := redistest.Start(b).Client(nil)
+	c := testhost.StartRedis(b).Client(nil)
 	p := newPipe(b, c)
 	plain := redis.NewScript(incr.Source())
 	keys := make([]string, 4096)

@@ -10,13 +10,13 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // BenchmarkBesideBusyGoroutines shows the p99 of a lone read beside 500 goroutines that are always
 // ready to run, against that of plain go-redis, in turn; -benchtime=2000x.
 func BenchmarkBesideBusyGoroutines(b *testing.B) {
-	client := redistest.Start(b).Client(nil)
+	client := testhost.StartRedis(b).Client(nil)
 	p, err := open(client)
 	require.NoError(b, err)
 	script := NewScript("return {redis.call('GET', KEYS[1])}")

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // both adds to two keys.
@@ -25,13 +25,13 @@ func addBoth(a, b string) Call { return Call{Script: both, Keys: []string{a, b}}
 // TestClusterRun does with one Cluster what takes a real one.
 func TestClusterRun(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t)
+	c := testhost.StartCluster(t)
 	client := c.Client(nil)
 	p := newPipe(t, client)
 	eventually(t, "the Cluster works", func() bool { return run(t.Context(), p, time.Second, "a", 1) == nil })
 	for _, test := range []struct {
 		name string
-		f    func(*testing.T, *redistest.Cluster, *redis.ClusterClient, *Pipe)
+		f    func(*testing.T, *testhost.Cluster, *redis.ClusterClient, *Pipe)
 	}{
 		{"nodes have queues", testNodesHaveQueues},
 		{"nodes that the client doesn't know", testUnknownNodes},
@@ -59,7 +59,7 @@ func nodeOf(t *testing.T, c *redis.ClusterClient, key string) string {
 	return node.Options().Addr
 }
 
-func testNodesHaveQueues(t *testing.T, _ *redistest.Cluster, client *redis.ClusterClient, p *Pipe) {
+func testNodesHaveQueues(t *testing.T, _ *testhost.Cluster, client *redis.ClusterClient, p *Pipe) {
 	var calls []Call
 	nodes := make(map[string]bool)
 	for i := range 60 {
@@ -81,7 +81,7 @@ func testNodesHaveQueues(t *testing.T, _ *redistest.Cluster, client *redis.Clust
 }
 
 // testUnknownNodes has a client that believes that one node has all slots.
-func testUnknownNodes(t *testing.T, c *redistest.Cluster, client *redis.ClusterClient, _ *Pipe) {
+func testUnknownNodes(t *testing.T, c *testhost.Cluster, client *redis.ClusterClient, _ *Pipe) {
 	one := nodeOf(t, client, "a")
 	deluded := c.Client(func(o *redis.ClusterOptions) { o.ClusterSlots = allAt(one) })
 	p := newPipe(t, deluded)
@@ -107,7 +107,7 @@ func allAt(addr string) func(context.Context) ([]redis.ClusterSlot, error) {
 	}
 }
 
-func testOneNodeHangs(t *testing.T, c *redistest.Cluster, client *redis.ClusterClient, p *Pipe) {
+func testOneNodeHangs(t *testing.T, c *testhost.Cluster, client *redis.ClusterClient, p *Pipe) {
 	hung := nodeOf(t, client, "a")
 	var others []string
 	for i := 0; len(others) < 40; i++ {
@@ -164,7 +164,7 @@ func testOneNodeHangs(t *testing.T, c *redistest.Cluster, client *redis.ClusterC
 	require.Eventually(t, func() bool { return run(t.Context(), p, timeout, "a", 0) == nil }, time.Second, time.Millisecond)
 }
 
-func testASlotMoves(t *testing.T, c *redistest.Cluster, _ *redis.ClusterClient, _ *Pipe) {
+func testASlotMoves(t *testing.T, c *testhost.Cluster, _ *redis.ClusterClient, _ *Pipe) {
 	client := c.Client(nil) // one that has no other reason to ask for the slots
 	p := newPipe(t, client)
 	slot := c.Slot("{moves}")
@@ -203,7 +203,7 @@ func testASlotMoves(t *testing.T, c *redistest.Cluster, _ *redis.ClusterClient, 
 
 // testASlotOnItsWay runs scripts while a slot is half moved: of a key that has moved, of one that
 // has not, of one that is new, and of two that are apart.
-func testASlotOnItsWay(t *testing.T, c *redistest.Cluster, client *redis.ClusterClient, p *Pipe) {
+func testASlotOnItsWay(t *testing.T, c *testhost.Cluster, client *redis.ClusterClient, p *Pipe) {
 	must := func(calls ...Call) {
 		t.Helper()
 		for _, r := range p.RunAll(t.Context(), long, calls) {
@@ -240,7 +240,7 @@ func testASlotOnItsWay(t *testing.T, c *redistest.Cluster, client *redis.Cluster
 }
 
 // testKeysStaySeparate checks that waiting for a move ends in time.
-func testKeysStaySeparate(t *testing.T, c *redistest.Cluster, client *redis.ClusterClient, p *Pipe) {
+func testKeysStaySeparate(t *testing.T, c *testhost.Cluster, client *redis.ClusterClient, p *Pipe) {
 	_, err := p.Run(t.Context(), long, addBoth("{apart}1", "{apart}2"))
 	require.NoError(t, err)
 	slot := c.Slot("{apart}")
@@ -262,7 +262,7 @@ func testKeysStaySeparate(t *testing.T, c *redistest.Cluster, client *redis.Clus
 }
 
 // testAMasterDies has calls of a key each, so that none of them may find its own there.
-func testAMasterDies(t *testing.T, c *redistest.Cluster, _ *redis.ClusterClient, p *Pipe) {
+func testAMasterDies(t *testing.T, c *testhost.Cluster, _ *redis.ClusterClient, p *Pipe) {
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	var made, failed atomic.Int64

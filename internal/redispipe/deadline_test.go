@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 const timeout = 100 * time.Millisecond
@@ -56,7 +56,7 @@ func requireInTime(t *testing.T, callers int, call func() error) {
 
 func TestHangingServer(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	p := newPipe(t, s.Client(nil))
 	load(t, p, incr)
 	cancellable, cancel := context.WithCancel(t.Context())
@@ -86,7 +86,7 @@ func TestHangingServer(t *testing.T) {
 
 // TestTimeoutsOfCalls checks that a caller in a hurry doesn't wait for the deadline of others.
 func TestTimeoutsOfCalls(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	p := newPipe(t, s.Client(nil))
 	load(t, p, incr)
 	farAway(p)
@@ -111,7 +111,7 @@ func TestTimeoutsOfCalls(t *testing.T) {
 // TestContextDeadlineIsItsOwnError checks that the end of a caller's context isn't taken for a
 // failure of Redis.
 func TestContextDeadlineIsItsOwnError(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	p := newPipe(t, s.Client(nil))
 	load(t, p, incr)
 	resume := s.Pause()
@@ -138,7 +138,7 @@ func TestContextDeadlineIsItsOwnError(t *testing.T) {
 }
 
 func TestPoolExhausted(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	c := s.Client(func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize, o.MaxActiveConns = 1, -1, 1 })
 	p := newPipe(t, c)
 	load(t, p, incr)
@@ -183,7 +183,7 @@ func TestSilentServer(t *testing.T) {
 }
 
 func TestServerIsDown(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	s.Stop()
 	p := newPipe(t, s.Client(nil))
 	requireInTime(t, 1, func() error {

@@ -16,14 +16,13 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/loopback"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // refusing returns an address where nothing listens.
 func refusing(t *testing.T) string {
 	t.Helper()
-	p, err := loopback.Reserve()
+	p, err := testhost.ReservePort()
 	require.NoError(t, err)
 	t.Cleanup(p.Release)
 	return p.Addr()
@@ -100,7 +99,7 @@ func TestRefusedConnectionFailsAtOnce(t *testing.T) {
 
 // TestRecoveryAfterRefusedConnections makes more calls than the pool may have failed dials.
 func TestRecoveryAfterRefusedConnections(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	c := s.Client(func(o *redis.Options) { o.MinIdleConns = 3 })
 	p := newPipe(t, c)
 	load(t, p, incr)
@@ -117,7 +116,7 @@ func TestRecoveryAfterRefusedConnections(t *testing.T) {
 // TestRetriesOfTheApplication checks that only the dial isn't repeated: the client's own commands are.
 func TestRetriesOfTheApplication(t *testing.T) {
 	var tries atomic.Int64
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	c := s.Client(func(o *redis.Options) {
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if tries.Add(1) <= 2 {
@@ -205,7 +204,7 @@ func TestNothingIsSentWithoutAConnection(t *testing.T) {
 
 // TestAbandonedCallIsNotSentLater has the dial end after the deadline of some calls of a round trip.
 func TestAbandonedCallIsNotSentLater(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	dial := make(chan struct{})
 	c := s.Client(func(o *redis.Options) {
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 func TestRedact(t *testing.T) {
@@ -45,7 +45,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestErrorsNameTheNode(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	p := newPipe(t, s.Client(nil))
 	_, err := p.Run(t.Context(), long, Call{Script: fails, Keys: []string{"any"}})
 	require.EqualError(t, err, "redis "+s.Addr+": NO not this")
@@ -75,7 +75,7 @@ func TestErrorsSayWhyNoConnectionWasMade(t *testing.T) {
 }
 
 func TestDialFailureIsForgotten(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	c := s.Client(nil)
 	d := dialsOf(c)
 	require.Same(t, d, dialsOf(c))

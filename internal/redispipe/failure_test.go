@@ -16,12 +16,13 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/faultproxy"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // TestLostReplyIsNotSentAgain cuts the connection after the scripts ran.
 func TestLostReplyIsNotSentAgain(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	var cut atomic.Bool
 	p := newPipe(t, s.Client(func(o *redis.Options) {
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -71,10 +72,10 @@ func (c *cutConn) Read(p []byte) (int, error) {
 }
 
 func TestFlushedScriptsAreLoadedAgain(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	c := s.Client(nil)
 	p := newPipe(t, c)
-	endFlushes := redistest.KeepFlushingScripts(t, c)
+	endFlushes := testhost.KeepFlushingScripts(t, c)
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
@@ -99,7 +100,7 @@ func TestFlushedScriptsAreLoadedAgain(t *testing.T) {
 // didn't run.
 func TestKilledConnections(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	p := newPipe(t, s.Client(nil))
 	load(t, p, incr)
 	admin := s.Client(nil)
@@ -148,7 +149,7 @@ func TestKilledConnections(t *testing.T) {
 }
 
 func TestScriptErrorFailsOnlyItsCall(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	c := s.Client(nil)
 	p := newPipe(t, c)
 	require.NoError(t, c.Set(t.Context(), "text", "x", 0).Err())
@@ -206,7 +207,7 @@ func requireKind(t *testing.T, kind string, r Result) {
 // quote it, an error reply is for the stores to redact.
 func TestInvalidReplies(t *testing.T) {
 	t.Parallel()
-	replies := redistest.QuotingReplies("app:secret-of-key", "secret-of")
+	replies := testhost.QuotingReplies("app:secret-of-key", "secret-of")
 	for name, reply := range map[string]string{
 		"array of errors":   "*2\r\n-secret-of\r\n-OOM secret-of\r\n",
 		"array of text":     "*2\r\n$9\r\nsecret-of\r\n$9\r\nsecret-of\r\n",
@@ -227,7 +228,7 @@ func TestInvalidReplies(t *testing.T) {
 	ints := NewIntScript(`return {1}`)
 	for name, reply := range replies {
 		t.Run(name, func(t *testing.T) {
-			p := newPipe(t, redistest.FixedReplyClient(t, reply))
+			p := newPipe(t, testhost.FixedReplyClient(t, reply))
 			calls := []Call{{Script: get, Keys: []string{"k"}}, {Script: ints, Keys: []string{"k"}}, of(&counters, "k", 1)}
 			var results []Result
 			for _, c := range calls {
@@ -253,7 +254,7 @@ func TestInvalidReplies(t *testing.T) {
 
 // TestPanickingHook does so before the commands are sent, and after.
 func TestPanickingHook(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	p := newPipe(t, s.Client(nil))
 	load(t, p, incr)
 	var before, after atomic.Bool
@@ -288,7 +289,7 @@ func TestPanickingHook(t *testing.T) {
 // TestHooksOfTheClient checks that they see the calls if the client heeds deadlines itself, and
 // that the calls' deadlines hold with its own timeouts, too.
 func TestHooksOfTheClient(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	for _, enabled := range []bool{true, false} {
 		c := s.Client(func(o *redis.Options) { o.ContextTimeoutEnabled = enabled })
 		var seen atomic.Int64
@@ -313,7 +314,7 @@ func TestHooksOfTheClient(t *testing.T) {
 
 // TestFailingHook has a hook that sends nothing, and doesn't tell the commands why.
 func TestFailingHook(t *testing.T) {
-	p := newPipe(t, redistest.Start(t).Client(nil))
+	p := newPipe(t, testhost.StartRedis(t).Client(nil))
 	refused := errors.New("refused")
 	p.single.client.AddHook(hook(func([]redis.Cmder, func() error) error { return refused }))
 	calls := []Call{add("n", 1), {Script: NewIntScript(`return {1}`), Keys: []string{"n"}}, of(&counters, "n", 1)}
@@ -369,8 +370,8 @@ func TestClosedClient(t *testing.T) {
 // TestRepliesUnderConnectionFaults has everything happen at once: no reply may go astray.
 func TestRepliesUnderConnectionFaults(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	c, proxy := s.ClientBehindProxy()
+	s := testhost.StartRedis(t)
+	c, proxy := faultproxy.NewClient(t, s)
 	p := newPipe(t, c)
 	load(t, p, incr)
 	stop, stopped := make(chan struct{}), make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 const hungTimeout = 250 * time.Millisecond
@@ -20,8 +20,8 @@ const hungTimeout = 250 * time.Millisecond
 // BenchmarkHung shows by how much the slowest of 20,000 and of 100,000 callers exceeds its timeout
 // while all of Redis is stopped, and how soon a call succeeds after it goes on; -benchtime=3x.
 func BenchmarkHung(b *testing.B) {
-	single := redistest.Start(b)
-	cluster := redistest.StartCluster(b)
+	single := testhost.StartRedis(b)
+	cluster := testhost.StartCluster(b)
 	for _, bb := range []struct {
 		name   string
 		client redis.UniversalClient
@@ -100,10 +100,10 @@ func callMany(ctx context.Context, p *Pipe, callers int) time.Duration {
 // BenchmarkOneMasterStopped shows what 48 callers get from the healthy masters of a Cluster of
 // three while a third of them asks one that is stopped; -benchtime=3x.
 func BenchmarkOneMasterStopped(b *testing.B) {
-	c := redistest.StartCluster(b)
+	c := testhost.StartCluster(b)
 	p, err := open(c.Client(nil))
 	require.NoError(b, err)
-	keys := map[*redistest.Server][]string{} // some of each master
+	keys := map[*testhost.Redis][]string{} // some of each master
 	masters := c.Masters(0)
 	for i := range 300 {
 		key := fmt.Sprint("key", i)

@@ -17,12 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "4") // parallel tests wait for Redis, not for a processor
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testhost.Lingers))
 }
 
 var (

@@ -16,11 +16,11 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 func TestRepliesGoToTheirCallers(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	p := newPipe(t, s.Client(nil))
 	var wg sync.WaitGroup
 	for i := range 200 {
@@ -54,7 +54,7 @@ func TestRepliesGoToTheirCallers(t *testing.T) {
 // TestDefaultOptions has a client as most are: with RESP3, handshakes of several commands, and
 // calls of its own.
 func TestDefaultOptions(t *testing.T) {
-	c := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	c := redis.NewClient(&redis.Options{Addr: testhost.StartRedis(t).Addr})
 	defer c.Close()
 	p := newPipe(t, c)
 	var wg sync.WaitGroup
@@ -79,7 +79,7 @@ func TestDefaultOptions(t *testing.T) {
 }
 
 func TestRunAllReturnsResultsInOrder(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	p := newPipe(t, s.Client(nil))
 	require.Empty(t, p.RunAll(t.Context(), long, nil))
 	var calls []Call
@@ -98,7 +98,7 @@ func TestRunAllReturnsResultsInOrder(t *testing.T) {
 }
 
 func TestSingleCallIsSentByItsCaller(t *testing.T) {
-	p := newPipe(t, redistest.Start(t).Client(nil))
+	p := newPipe(t, testhost.StartRedis(t).Client(nil))
 	var sender string
 	p.single.client.AddHook(hook(func(_ []redis.Cmder, send func() error) error {
 		sender = goroutine()
@@ -118,7 +118,7 @@ func goroutine() string {
 }
 
 // countWrites returns a client whose connections count what they write.
-func countWrites(s *redistest.Server, writes *atomic.Int64) *redis.Client {
+func countWrites(s *testhost.Redis, writes *atomic.Int64) *redis.Client {
 	return s.Client(func(o *redis.Options) {
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
@@ -139,7 +139,7 @@ func (c *countingConn) Write(p []byte) (int, error) {
 
 func TestConcurrentCallsShareAWrite(t *testing.T) {
 	var writes atomic.Int64
-	p := newPipe(t, countWrites(redistest.Start(t), &writes))
+	p := newPipe(t, countWrites(testhost.StartRedis(t), &writes))
 	load(t, p, incr, get)
 	p.RunAll(t.Context(), long, []Call{add("n", 1), add("n", 1)}) // pipelines have connections of their own
 	bestOf(t, 100, func() bool {
@@ -161,7 +161,7 @@ func TestConcurrentCallsShareAWrite(t *testing.T) {
 
 func TestManyCallsShareWrites(t *testing.T) {
 	const callers, each = 64, 50
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	var writes atomic.Int64
 	p := newPipe(t, countWrites(s, &writes))
 	load(t, p, incr)
@@ -187,7 +187,7 @@ func TestManyCallsShareWrites(t *testing.T) {
 
 // TestMaxRoundTripsInFlight fills the places, and looks at what the trips after them take.
 func TestMaxRoundTripsInFlight(t *testing.T) {
-	p := newPipe(t, redistest.Start(t).Client(nil))
+	p := newPipe(t, testhost.StartRedis(t).Client(nil))
 	load(t, p, incr)
 	g := newGate(t, p)
 	ended := g.fill(t, p)
@@ -228,7 +228,7 @@ func requireFree(t *testing.T, q *queue) {
 }
 
 func TestCallStartsRoundTripBelowMaximum(t *testing.T) {
-	p := newPipe(t, redistest.Start(t).Client(nil))
+	p := newPipe(t, testhost.StartRedis(t).Client(nil))
 	load(t, p, incr)
 	g := newGate(t, p)
 	var calls []Call
@@ -259,7 +259,7 @@ func TestCallStartsRoundTripBelowMaximum(t *testing.T) {
 }
 
 func TestCallerLeavesTheQueueAtOnce(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	c := s.Client(nil)
 	p := newPipe(t, c)
 	load(t, p, incr)
@@ -291,7 +291,7 @@ func TestCallerLeavesTheQueueAtOnce(t *testing.T) {
 }
 
 func TestCallerWhoseCallIsInFlightLeavesByTheDeadline(t *testing.T) {
-	s := redistest.Start(t)
+	s := testhost.StartRedis(t)
 	p := newPipe(t, s.Client(nil))
 	load(t, p, incr)
 	resume := s.Pause()
@@ -308,7 +308,7 @@ func TestCallerWhoseCallIsInFlightLeavesByTheDeadline(t *testing.T) {
 
 func TestCallWithEndedContextIsNotSent(t *testing.T) {
 	var writes atomic.Int64
-	p := newPipe(t, countWrites(redistest.Start(t), &writes))
+	p := newPipe(t, countWrites(testhost.StartRedis(t), &writes))
 	load(t, p, incr)
 	before := writes.Load()
 	own := errors.New("own")
@@ -331,7 +331,7 @@ func TestCallWithEndedContextIsNotSent(t *testing.T) {
 
 // TestRoundTripsToNearbyRedis checks when one begins beside another.
 func TestRoundTripsToNearbyRedis(t *testing.T) {
-	p := newPipe(t, redistest.Start(t).Client(nil))
+	p := newPipe(t, testhost.StartRedis(t).Client(nil))
 	load(t, p, incr)
 	g := newGate(t, p)
 	q := p.single
@@ -393,7 +393,7 @@ func TestCallsJoinTheRoundTripThatIsAboutToBegin(t *testing.T) {
 }
 
 func TestLoadIsTheRecentMaximum(t *testing.T) {
-	p := newPipe(t, redistest.Start(t).Client(nil))
+	p := newPipe(t, testhost.StartRedis(t).Client(nil))
 	q := p.single
 	require.NoError(t, run(t.Context(), p, long, "n", 1))
 	require.EqualValues(t, 1, q.load)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // clock is the clock of a Redis server, which keys expire by, too. It stands still.
@@ -41,11 +41,11 @@ func write(t *testing.T, file *os.File, micros, added int64) {
 }
 
 // startAt starts a Redis server whose clock shows a time.
-func startAt(t *testing.T, at time.Time) (*redistest.Server, *clock) {
+func startAt(t *testing.T, at time.Time) (*testhost.Redis, *clock) {
 	file, args := newClock(t)
 	c := &clock{t: t, file: file, now: at.UnixMicro()}
 	c.advance(0)
-	return redistest.Start(t, args...), c
+	return testhost.StartRedis(t, args...), c
 }
 
 // advance moves the clock.

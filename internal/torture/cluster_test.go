@@ -8,8 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redisproc"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -24,14 +23,14 @@ func TestCluster(t *testing.T) {
 // cluster returns a host of a Cluster, whose shards are its masters and their replicas. wrap may wrap its
 // store.
 func cluster(t *testing.T, wrap func(ratelimit.Store) ratelimit.Store) *host {
-	c := redistest.StartCluster(t,
+	c := testhost.StartCluster(t,
 		"--cluster-require-full-coverage", "no", // a node serves its slots even if those of another are down
 		"--appendonly", "yes", "--appendfsync", "no") // a kill loses nothing; a slow disk does not stop six nodes
 	store := wrap(newStore(t, c.Client(nil)))
 	var slots [masters]int // one of each shard, which the current episode uses
 	h := &host{
 		breaks: true, // a node that does not hear from others refuses calls
-		shards: masters, deadline: timeout, perEpisode: 2, canary: redistest.Start(t, redisproc.Durable...),
+		shards: masters, deadline: timeout, perEpisode: 2, canary: testhost.StartRedis(t, testhost.Durable...),
 		subjects: func() []*subject {
 			all := subjects(t, store, true, "", "", "")()
 			for _, s := range all {
@@ -54,9 +53,9 @@ func cluster(t *testing.T, wrap func(ratelimit.Store) ratelimit.Store) *host {
 }
 
 // shardFaults returns the faults of a shard. slots is a slot of each shard.
-func shardFaults(c *redistest.Cluster, shard int, slots *[masters]int) []fault {
+func shardFaults(c *testhost.Cluster, shard int, slots *[masters]int) []fault {
 	slot := &slots[shard]
-	var before [masters]*redistest.Server
+	var before [masters]*testhost.Redis
 	settle := func() int64 {
 		c.Restart()
 		from := now()
@@ -102,7 +101,7 @@ func TestSentinel(t *testing.T) {
 	end := time.Now().Add(length(t, 0))
 	for i := 0; i == 0 || time.Now().Before(end); i++ {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			s := redistest.StartSentinel(t, redisproc.Durable...)
+			s := testhost.StartSentinel(t, testhost.Durable...)
 			store := newStore(t, s.Client(func(o *redis.FailoverOptions) { o.DialTimeout = time.Second }))
 			settle := func() int64 { from := now(); s.WaitReplicated(); return from }
 			faultOf := func(name string, fail func()) fault {
@@ -114,7 +113,7 @@ func TestSentinel(t *testing.T) {
 			}
 			h := &host{
 				subjects: subjects(t, store, true, ""), shards: 1, deadline: timeout,
-				perEpisode: 1, canary: redistest.Start(t, redisproc.Durable...),
+				perEpisode: 1, canary: testhost.StartRedis(t, testhost.Durable...),
 				faults: []fault{faultOf("Sentinel: the master crashes", s.KillMaster), faultOf("Sentinel: failover in good order", failover)},
 			}
 			require.NoError(t, h.run(t, 0))

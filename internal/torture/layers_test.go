@@ -10,8 +10,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/coord"
 	coordstore "github.com/lazyreq/lazyreq/coord/redisstore"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 )
@@ -35,7 +34,7 @@ func TestLayers(t *testing.T) {
 	for name, o := range stacks() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.NoError(t, layered(t, o, redisproc.Durable, 0).run(t, length(t, 0)))
+			require.NoError(t, layered(t, o, testhost.Durable, 0).run(t, length(t, 0)))
 		})
 	}
 }
@@ -70,11 +69,11 @@ func TestClocksDiffer(t *testing.T) {
 			t.Parallel()
 			file, args := newClock(t)
 			write(t, file, ahead.Microseconds(), 1)
-			h := layered(t, stacks()["all, and Local"], append(args, redisproc.Durable...), ahead)
+			h := layered(t, stacks()["all, and Local"], append(args, testhost.Durable...), ahead)
 			h.row = "clocks of Redis and clients 1 h apart, with all layers"
 			require.NoError(t, h.run(t, length(t, 0)))
 
-			c := redistest.Start(t, args...).Client(nil)
+			c := testhost.StartRedis(t, args...).Client(nil)
 			require.WithinDuration(t, time.Now().Add(ahead), c.Time(t.Context()).Val(), time.Minute)
 			store, err := coordstore.New(c, coordstore.Options{Timeout: 5 * time.Second})
 			require.NoError(t, err)

@@ -12,7 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/faultproxy"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // model describes an object: step returns the states that may follow s if in had this outcome, none if it
@@ -35,7 +36,7 @@ type call[In, Out any] struct {
 // function that draws the next call of a client. It makes at least so many histories.
 func checkLinear[S, In, Out any](t *testing.T, atLeast int, m model[S, In, Out], object func(redis.UniversalClient) func(client int) call[In, Out]) error {
 	const clients, calls = 6, 12
-	c, proxy := redistest.Start(t).ClientBehindProxy()
+	c, proxy := faultproxy.NewClient(t, testhost.StartRedis(t))
 	checked := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{m.initial} },
 		Step: func(s, in, out any) (next []any) {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 func TestMain(m *testing.M) {
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	}
 	_ = flag.Set("test.parallel", parallel)
 	redis.SetLogger(silence{})
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers), goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testhost.Lingers), goleak.Cleanup(func(code int) {
 		if long() {
 			fmt.Print(summarize())
 		}

@@ -13,8 +13,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
 	"github.com/lazyreq/lazyreq/internal/ratecheck"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 )
@@ -35,7 +34,7 @@ func TestProcesses(t *testing.T) {
 				Server: func() string {
 					var addr string
 					addr, stop = breaking(t)
-					return addr + " " + redistest.Start(t, redisproc.Durable...).Addr
+					return addr + " " + testhost.StartRedis(t, testhost.Durable...).Addr
 				},
 				Taker: func(addrs string) func(context.Context, int64) (bool, error) {
 					addr, canary, _ := strings.Cut(addrs, " ")
@@ -59,7 +58,7 @@ func TestProcesses(t *testing.T) {
 
 // breaking starts a Redis that has a fault again and again, until stop.
 func breaking(t *testing.T) (addr string, stop func()) {
-	server := redistest.Start(t, redisproc.Durable...)
+	server := testhost.StartRedis(t, testhost.Durable...)
 	proxy := faultproxy.New(t, server.Addr)
 	faults := append(networkFaults(t, proxy), serverFaults(t, server, nil)...)
 	rnd := random(t)

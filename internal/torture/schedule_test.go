@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // fault is one way in which a host breaks.
@@ -73,9 +73,9 @@ func now() int64 { return time.Now().UnixMicro() }
 type host struct {
 	subjects   func() []*subject // new ones
 	shards     int
-	perEpisode int               // how many faults
-	canary     *redistest.Server // has no faults, and is slow only if the machine is
-	deadline   time.Duration     // of each take
+	perEpisode int             // how many faults
+	canary     *testhost.Redis // has no faults, and is slow only if the machine is
+	deadline   time.Duration   // of each take
 	faults     []fault
 	row        string // of the summary; "" for those of the faults
 	buggy      bool   // its violations are not in the summary

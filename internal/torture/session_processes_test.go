@@ -13,14 +13,14 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/multiproc"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/session/redisstore"
 )
 
 // serveOther serves the sessions' application in another process of the test, which [startOther] starts. Each
 // test that calls startOther begins with it.
 func serveOther(t *testing.T) {
-	multiproc.Serve(t, func(arg string, in io.Reader, out io.Writer) {
+	testhost.ServeProcess(t, func(arg string, in io.Reader, out io.Writer) {
 		master, addrs, _ := strings.Cut(arg, " ")
 		c := redis.NewUniversalClient(&redis.UniversalOptions{
 			MasterName: master, Addrs: strings.Split(addrs, ","),
@@ -37,7 +37,7 @@ func serveOther(t *testing.T) {
 // startOther starts a process that serves the application, with its sessions in the Redis at addrs, of which
 // there are several for a Cluster, or the Sentinel there that knows a master by its name.
 func startOther(t *testing.T, master string, addrs ...string) http.Handler {
-	p := multiproc.Start(t, master+" "+strings.Join(addrs, ","))
+	p := testhost.StartProcess(t, master+" "+strings.Join(addrs, ","))
 	url, err := bufio.NewReader(p.Out).ReadString('\n')
 	require.NoError(t, err)
 	c := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}

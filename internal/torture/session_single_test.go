@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redisproc"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/faultproxy"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -31,12 +31,12 @@ type sessionHost struct {
 
 func TestSessionsOnSingleRedis(t *testing.T) {
 	t.Parallel()
-	for name, args := range map[string][]string{"durable": redisproc.Durable, "volatile": nil} {
+	for name, args := range map[string][]string{"durable": testhost.Durable, "volatile": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			serveOther(t)
-			s := redistest.Start(t, args...)
-			client, proxy := s.ClientBehindProxy()
+			s := testhost.StartRedis(t, args...)
+			client, proxy := faultproxy.NewClient(t, s)
 			var loses func() []int
 			if args == nil {
 				loses = always
@@ -53,7 +53,7 @@ func TestSessionsOnSingleRedis(t *testing.T) {
 func TestSessionsOnCluster(t *testing.T) {
 	t.Parallel()
 	serveOther(t)
-	c := redistest.StartCluster(t, append(redisproc.Durable, "--cluster-require-full-coverage", "no")...)
+	c := testhost.StartCluster(t, append(testhost.Durable, "--cluster-require-full-coverage", "no")...)
 	var slots [masters]int // one of each shard, which sessions of the current episode are in
 	client := c.Client(nil)
 	h := &sessionHost{
@@ -79,10 +79,10 @@ func TestSessionsWithSentinel(t *testing.T) {
 	for i := 0; i == 0 || time.Now().Before(end); i++ {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			serveOther(t)
-			s := redistest.StartSentinel(t, redisproc.Durable...)
+			s := testhost.StartSentinel(t, testhost.Durable...)
 			dial := func(o *redis.FailoverOptions) { o.DialTimeout = time.Second }
 			h := &sessionHost{
-				apps: []http.Handler{newSessionApp(t, s.Client(dial)), startOther(t, redistest.MasterName, s.Addr)}, perEpisode: 1,
+				apps: []http.Handler{newSessionApp(t, s.Client(dial)), startOther(t, testhost.MasterName, s.Addr)}, perEpisode: 1,
 				faults: []fault{{
 					name: "Sentinel: the master crashes", shard: all, loses: always,
 					settle: func() int64 { from := now(); s.WaitReplicated(); return from },

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
@@ -20,7 +19,7 @@ const timeout = 200 * time.Millisecond
 
 func TestSingleRedis(t *testing.T) {
 	t.Parallel()
-	for name, args := range map[string][]string{"durable": redisproc.Durable, "volatile": nil} {
+	for name, args := range map[string][]string{"durable": testhost.Durable, "volatile": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := single(t, args, func(s ratelimit.Store) ratelimit.Store { return s })
@@ -31,15 +30,15 @@ func TestSingleRedis(t *testing.T) {
 
 // single returns a host of one Redis behind a fault proxy. wrap may wrap its store.
 func single(t *testing.T, args []string, wrap func(ratelimit.Store) ratelimit.Store) *host {
-	server := redistest.Start(t, args...)
-	client, proxy := server.ClientBehindProxy()
+	server := testhost.StartRedis(t, args...)
+	client, proxy := faultproxy.NewClient(t, server)
 	var loses func() []int
 	if args == nil {
 		loses = always
 	}
 	return &host{
 		subjects: subjects(t, wrap(newStore(t, client)), true, ""), shards: 1, deadline: timeout,
-		perEpisode: 2, canary: redistest.Start(t, redisproc.Durable...),
+		perEpisode: 2, canary: testhost.StartRedis(t, testhost.Durable...),
 		faults: append(networkFaults(t, proxy), serverFaults(t, server, loses)...),
 	}
 }
@@ -68,13 +67,13 @@ func networkFaults(t *testing.T, p *faultproxy.Proxy) []fault {
 }
 
 // serverFaults returns the faults of a server. loses is that of a kill.
-func serverFaults(t *testing.T, s *redistest.Server, loses func() []int) []fault {
+func serverFaults(t *testing.T, s *testhost.Redis, loses func() []int) []fault {
 	admin := s.Client(func(o *redis.Options) { o.ReadTimeout = 5 * time.Second })
 	do := func(args ...any) { require.NoError(t, admin.Do(context.Background(), args...).Err()) }
 	return []fault{
 		{name: "`kill -9` and restart", shard: all, loses: loses, begin: func(time.Duration) func() {
 			s.Kill()
-			return func() { require.NoError(t, s.Server.Restart()) }
+			return func() { require.NoError(t, s.RedisProcess.Restart()) }
 		}},
 		{name: "`SIGSTOP` and `SIGCONT`", shard: all, begin: func(time.Duration) func() { return s.Pause() }},
 		{name: "`CLIENT PAUSE`", shard: all, begin: func(hold time.Duration) func() {

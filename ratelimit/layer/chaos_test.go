@@ -14,10 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/ratecheck"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
-	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/stalls"
 	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 )
@@ -65,7 +64,7 @@ func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.R
 	takes := ratecheck.Run(t, ratecheck.Plan{
 		Processes: 2, Goroutines: 16, Units: 3, For: length,
 		Server: func() string {
-			server := redistest.Start(t, redisproc.Durable...)
+			server := testhost.StartRedis(t, testhost.Durable...)
 			go func() { defer close(stopped); killing(t, server, stop) }()
 			return server.Addr
 		},
@@ -131,7 +130,7 @@ func standIn(t *testing.T, mode layer.Mode, res ratelimit.Result, err error) (bo
 }
 
 // killing kills and restarts the server once a second, until it is stopped. The server then runs.
-func killing(t *testing.T, server *redistest.Server, stop <-chan struct{}) {
+func killing(t *testing.T, server *testhost.Redis, stop <-chan struct{}) {
 	for {
 		select {
 		case <-time.After(600 * time.Millisecond):
@@ -140,7 +139,7 @@ func killing(t *testing.T, server *redistest.Server, stop <-chan struct{}) {
 		}
 		server.Kill()
 		<-time.After(350 * time.Millisecond)
-		if err := server.Server.Restart(); err != nil {
+		if err := server.RedisProcess.Restart(); err != nil {
 			t.Error(err)
 			return
 		}
@@ -150,7 +149,7 @@ func killing(t *testing.T, server *redistest.Server, stop <-chan struct{}) {
 // TestNoGoroutineIsLeft has many callers of many keys while Redis comes and goes.
 func TestNoGoroutineIsLeft(t *testing.T) {
 	for _, mode := range []layer.Mode{layer.Closed, layer.Open, layer.Local} {
-		server := redistest.Start(t, redisproc.Durable...)
+		server := testhost.StartRedis(t, testhost.Durable...)
 		s := newStack(t, server.Client(nil), layer.FailoverOptions{Mode: mode, Keys: 1000})
 		l := limiter(t, s, windowOf(1, time.Minute))
 		round := func() {

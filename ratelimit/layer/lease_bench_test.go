@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
@@ -17,7 +17,7 @@ import (
 // BenchmarkLease shows what a take of one key costs on a Redis of the benchmark's own, through
 // a Lease around the store (hot). scripts/op is the number of script calls.
 func BenchmarkLease(b *testing.B) {
-	server := redistest.Start(b)
+	server := testhost.StartRedis(b)
 	store, err := redisstore.New(server.Client(nil), redisstore.Options{Timeout: 10 * time.Second})
 	require.NoError(b, err)
 	lease, err := newLease(store, LeaseOptions{})

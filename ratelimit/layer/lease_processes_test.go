@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/ratecheck"
-	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
@@ -76,7 +76,7 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 	var c *redis.Client
 	takes := ratecheck.Run(t, ratecheck.Plan{
 		Processes: processes, Killed: killed, Goroutines: 8, Units: 3, For: testenv.Duration(t, 1500*time.Millisecond),
-		Server: func() string { return redistest.Start(t).Addr },
+		Server: func() string { return testhost.StartRedis(t).Addr },
 		Taker: func(addr string) func(context.Context, int64) (bool, error) {
 			c = redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
 			t.Cleanup(func() { _ = c.Close() })

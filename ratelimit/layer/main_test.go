@@ -6,8 +6,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 func TestMain(m *testing.M) {
@@ -15,5 +15,5 @@ func TestMain(m *testing.M) {
 	if testenv.Racing {                // under which a sequence takes twenty times as long
 		_ = flag.Set("rapid.checks", "30")
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testhost.Lingers))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
-	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/stalls"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
@@ -56,7 +56,7 @@ func windowOf(limit int64, per time.Duration) ratelimit.Rule {
 
 // TestLeasedTakesReachTheLimit has a deny cache in each of two processes.
 func TestLeasedTakesReachTheLimit(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	patient := layer.FailoverOptions{Timeout: 10 * time.Second}
 	here := limiter(t, newStack(t, server.Client(nil), patient), windowOf(5, time.Second))
 	there := limiter(t, newStack(t, server.Client(nil), patient), windowOf(5, time.Second))
@@ -105,21 +105,21 @@ func TestLeasedTakesReachTheLimit(t *testing.T) {
 // ways, and that Redis is called again within a second of its return.
 func TestRedisDownAndBack(t *testing.T) {
 	for _, mode := range []layer.Mode{layer.Closed, layer.Open, layer.Local} {
-		for name, fault := range map[string]func(*faultproxy.Proxy, *redistest.Server) (back func()){
-			"refuses": func(_ *faultproxy.Proxy, s *redistest.Server) func() { s.Kill(); return s.Restart },
-			"hangs":   func(_ *faultproxy.Proxy, s *redistest.Server) func() { return s.Pause() },
-			"silent": func(p *faultproxy.Proxy, _ *redistest.Server) func() {
+		for name, fault := range map[string]func(*faultproxy.Proxy, *testhost.Redis) (back func()){
+			"refuses": func(_ *faultproxy.Proxy, s *testhost.Redis) func() { s.Kill(); return s.Restart },
+			"hangs":   func(_ *faultproxy.Proxy, s *testhost.Redis) func() { return s.Pause() },
+			"silent": func(p *faultproxy.Proxy, _ *testhost.Redis) func() {
 				p.Stall()
 				return func() { require.NoError(t, p.Restore()) }
 			},
-			"cut": func(p *faultproxy.Proxy, _ *redistest.Server) func() {
+			"cut": func(p *faultproxy.Proxy, _ *testhost.Redis) func() {
 				p.Cut()
 				return func() { require.NoError(t, p.Restore()) }
 			},
 		} {
 			t.Run(mode.String()+", "+name, func(t *testing.T) {
 				t.Parallel()
-				server := redistest.Start(t)
+				server := testhost.StartRedis(t)
 				proxy := faultproxy.New(t, server.Addr)
 				s := newStack(t, server.Client(func(o *redis.Options) { o.Addr = proxy.Addr }), layer.FailoverOptions{Mode: mode})
 				goneAndBack(t, s, mode, func() func() { return fault(proxy, server) })
@@ -169,7 +169,7 @@ func goneAndBack(t *testing.T, s *layer.Store, mode layer.Mode, fault func() (ba
 // Redis has charged.
 func TestLostReplyIsChargedOnce(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	r := windowOf(1<<40, time.Hour)
 	store, err := redisstore.New(server.Client(nil), redisstore.Options{Timeout: 10 * time.Second})
 	require.NoError(t, err)

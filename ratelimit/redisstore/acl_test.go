@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -20,9 +20,9 @@ const document = "../../docs/redis.md"
 // TestDocumentedUserSuffices runs every kind of every rule as the restricted user of
 // docs/redis.md, and denies it the rest: nearly each command of the list is needed.
 func TestDocumentedUserSuffices(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	root := server.Client(nil)
-	full := redistest.ParseUser(t, document, "limits")
+	full := testhost.ParseUser(t, document, "limits")
 	ops := func() (err error) {
 		require.NoError(t, root.FlushAll(t.Context()).Err())
 		require.NoError(t, root.ScriptFlush(t.Context()).Err())
@@ -92,7 +92,7 @@ func TestDocumentedMemory(t *testing.T) {
 	all, err := os.ReadFile(document)
 	require.NoError(t, err)
 	_, text, _ := strings.Cut(string(all), "## Memory")
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	clock := time.Unix(1_000_000_000, 0)
 	s := newStore(t, c, patient)
 	s.clock = func() time.Time { return clock }
@@ -121,7 +121,7 @@ func TestDocumentedMemory(t *testing.T) {
 		var want int
 		_, err = fmt.Sscan(row, &want)
 		require.NoError(t, err)
-		redistest.CheckMemory(t, c, keyOf(s, "192.0.2.1", tt.rule), want, 0.1)
+		testhost.CheckMemory(t, c, keyOf(s, "192.0.2.1", tt.rule), want, 0.1)
 		do(t, s, ratelimit.Op{Rule: tt.rule, Key: "192.0.2.1", Kind: ratelimit.Reset})
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -22,7 +22,7 @@ import (
 // server-us/op is the time of EVALSHA in Redis, and the two of cpu are processor time.
 func BenchmarkMany(b *testing.B) {
 	const each = 40_000
-	server := redistest.Start(b)
+	server := testhost.StartRedis(b)
 	client := server.Client(nil)
 	joined, plain := newStore(b, client, patient), newStore(b, client, Options{Timeout: patient.Timeout, BatchSize: 1})
 	for _, name := range []string{"buckets", "window", "gcra"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -48,7 +48,7 @@ func manyTakes(r ratelimit.Rule, keys int) (ops []ratelimit.Op) {
 }
 
 // commands returns the number of script calls that ops need, and their results.
-func commands(t *testing.T, server *redistest.Server, s *Store, ops ...ratelimit.Op) (int, []ratelimit.Result) {
+func commands(t *testing.T, server *testhost.Redis, s *Store, ops ...ratelimit.Op) (int, []ratelimit.Result) {
 	t.Helper()
 	do(t, s, ops...)
 	for i := range ops {
@@ -70,7 +70,7 @@ func remains(results []ratelimit.Result) (out []int64) {
 // TestTakesShareCommand counts commands: concurrent takes by one rule are one command, and
 // each other group is one command.
 func TestTakesShareCommand(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), patient)
 	for name, r := range lasting(ratelimit.Block{}) {
 		n, results := commands(t, server, s, manyTakes(r, 50)...)
@@ -89,7 +89,7 @@ func TestTakesShareCommand(t *testing.T) {
 
 // TestGroupsOfOneKeyKeepTheirOrder runs groups by different scripts.
 func TestGroupsOfOneKeyKeepTheirOrder(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), patient)
 	r := limited(100)
 	tier := r.WithLimit(50)
@@ -110,7 +110,7 @@ func TestGroupsOfOneKeyKeepTheirOrder(t *testing.T) {
 }
 
 func TestBatchSizeLimitsKeysPerCommand(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	for size, want := range map[int]int{1: 10, 4: 3, 10: 1, 0: 1, maxBatchSize: 1} {
 		s := newStore(t, server.Client(nil), Options{Timeout: patient.Timeout, BatchSize: size})
 		n, _ := commands(t, server, s, manyTakes(limited(100), 10)...)
@@ -125,7 +125,7 @@ func TestBatchSizeLimitsKeysPerCommand(t *testing.T) {
 // TestLargestBatch takes from more keys than one script call or one round trip has.
 func TestLargestBatch(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), Options{Timeout: patient.Timeout, BatchSize: maxBatchSize})
 	for name, r := range lasting(ratelimit.Block{}) {
 		for left := int64(4); left >= 3; left-- {
@@ -139,7 +139,7 @@ func TestLargestBatch(t *testing.T) {
 // TestManyKeysOfCluster uses a Cluster client and a client of one node.
 func TestManyKeysOfCluster(t *testing.T) {
 	t.Parallel()
-	server, plain, cluster := redistest.StartNode(t)
+	server, plain, cluster := testhost.StartNode(t)
 	for name, client := range map[string]redis.UniversalClient{"plain": plain, "cluster": cluster} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t, client, patient)

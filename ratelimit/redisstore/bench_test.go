@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -92,7 +92,7 @@ func BenchmarkRules(b *testing.B) {
 // workload is a Redis with one counter whose buckets are all in use.
 type workload struct {
 	*testing.B
-	server *redistest.Server
+	server *testhost.Redis
 	client *redis.Client
 	store  *Store
 	now    time.Time
@@ -100,7 +100,7 @@ type workload struct {
 }
 
 func newWorkload(b *testing.B) *workload {
-	server := redistest.Start(b)
+	server := testhost.StartRedis(b)
 	w := &workload{B: b, server: server, client: server.Client(nil), now: time.Now().Add(-600 * time.Second)}
 	w.store = newStore(b, w.client, patient)
 	r := ratelimit.Buckets(perMinute(1 << 40))

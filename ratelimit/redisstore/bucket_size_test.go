@@ -6,14 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 // TestDerivedBucketsAreSmall checks that a counter with buckets derived from its Per takes at most
 // 300 bytes if the subject has at most 34.
 func TestDerivedBucketsAreSmall(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	clock := time.Unix(1_000_000_000, 0)
 	s := newStore(t, c, patient)
 	s.clock = func() time.Time { return clock }

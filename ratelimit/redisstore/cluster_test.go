@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -57,7 +57,7 @@ func (c *callers) end() { c.stop(); c.wg.Wait() }
 // error.
 func TestSlotMigrationUnderLoad(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t)
+	c := testhost.StartCluster(t)
 	s := newStore(t, c.Client(nil), patient)
 	const limit = 300
 	low := ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit}).WithName("low")
@@ -107,7 +107,7 @@ func TestSlotMigrationUnderLoad(t *testing.T) {
 // more units can pass.
 func TestMasterDeathUnderLoad(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t)
+	c := testhost.StartCluster(t)
 	const limit = 1 << 40
 	l := newLimiter(t, newStore(t, c.Client(nil), Options{}), perMinute(limit))
 	var acked, failed atomic.Int64

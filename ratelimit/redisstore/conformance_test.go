@@ -7,9 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/lazyreq/lazyreq/internal/redismini"
-	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
@@ -34,7 +33,7 @@ var slowScripts = newScripts(`
 `)
 
 func TestRedis(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		require.NoError(t, c.FlushAll(t.Context()).Err())
 		clock := storetest.NewClock(someTime)
@@ -55,7 +54,7 @@ func TestMiniredis(t *testing.T) {
 		return r.Per() != time.Minute || r.Limit() < 10 || r.Limit() > 1000 || r.Limit()%50 == 0
 	}
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
-		server := redismini.Start(t)
+		server := testhost.StartMiniredis(t)
 		server.Advance(oddTime)
 		return newStore(t, server.Client(), patient), server
 	}, some)
@@ -64,7 +63,7 @@ func TestMiniredis(t *testing.T) {
 // TestRedisMatchesModel and TestMiniredisMatchesModel search for a short sequence of ops
 // for which Redis and the model differ.
 func TestRedisMatchesModel(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	isTheModel(t, func(rt *rapid.T) (ratelimit.Store, storetest.Clock) {
 		require.NoError(rt, c.FlushAll(t.Context()).Err())
 		clock := storetest.NewClock(someTime)
@@ -75,7 +74,7 @@ func TestRedisMatchesModel(t *testing.T) {
 }
 
 func TestMiniredisMatchesModel(t *testing.T) {
-	server := redismini.Start(t)
+	server := testhost.StartMiniredis(t)
 	server.Advance(oddTime)
 	c, began := server.Client(), server.Now()
 	isTheModel(t, func(*rapid.T) (ratelimit.Store, storetest.Clock) {
@@ -98,7 +97,7 @@ func isTheModel(t *testing.T, open func(*rapid.T) (ratelimit.Store, storetest.Cl
 
 func onRedis(t *testing.T) (*Store, *storetest.ManualClock) {
 	clock := storetest.NewClock(time.Unix(1_000_000_000, 0))
-	s := newStore(t, redistest.Start(t).Client(nil), patient)
+	s := newStore(t, testhost.StartRedis(t).Client(nil), patient)
 	s.clock = clock.Now
 	return s, clock
 }
@@ -157,5 +156,5 @@ func TestClockBehind(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 6, n)
 
-	require.Zero(t, newStore(t, redistest.Start(t).Client(nil), patient).ruleArgsFor(&ratelimit.Op{Rule: ratelimit.Throttle(time.Second)}).now)
+	require.Zero(t, newStore(t, testhost.StartRedis(t).Client(nil), patient).ruleArgsFor(&ratelimit.Op{Rule: ratelimit.Throttle(time.Second)}).now)
 }

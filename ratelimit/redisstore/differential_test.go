@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
@@ -57,7 +57,7 @@ func families() (all [][]ratelimit.Rule) {
 // TestRedisMatchesMemoryStore searches for a short sequence of ops for which the stores
 // differ: groups, and concurrent ops with equal takes among them.
 func TestRedisMatchesMemoryStore(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	warm := newStore(t, c, patient)
 	warm.scripts = slowScripts
 	var takes []ratelimit.Op

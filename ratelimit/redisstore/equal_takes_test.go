@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -54,7 +54,7 @@ func TestEqualTakesMatchSequentialTakes(t *testing.T) {
 
 // TestEqualTakesAreOneEntry counts the entries that are sent to Redis.
 func TestEqualTakesAreOneEntry(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	c := server.Client(nil)
 	s := newStore(t, c, Options{Timeout: patient.Timeout, BatchSize: 1})
 	for name, want := range map[string]int{"buckets": 2, "window": 2, "gcra": 2, "log": 64, "stream": 64} {
@@ -73,7 +73,7 @@ func TestEqualTakesAreOneEntry(t *testing.T) {
 // other rules and in groups.
 func TestConcurrentTakesReachTheLimit(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, redistest.Start(t).Client(nil), patient)
+	s := newStore(t, testhost.StartRedis(t).Client(nil), patient)
 	other := calling(t, 2, func() {
 		ops := manyTakes(limited(1<<40), 3)
 		ops = append(ops, ratelimit.Op{Rule: limited(1 << 40), Key: "many0", N: 1, Kind: ratelimit.Peek}, takeOf(hourly()["buckets"], "others", 1))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
@@ -16,7 +16,7 @@ import (
 // TestLogAfter2112 waits for each of ten events at times whose sums leave 2^53, where a search
 // by halves does not end if it is rounded. It answers as the memory store does.
 func TestLogAfter2112(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	for _, began := range []int64{1<<52 - 20_000_000, 1<<52 + 1, 3 << 51, 1<<53 - 1<<30, 1<<53 - 90_000_001} {
 		for name, r := range lasting(ratelimit.Block{}) {
 			if r.Algorithm() != "log" {

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -32,7 +32,7 @@ func recovers(t *testing.T, l *ratelimit.Limiter) {
 }
 
 func TestRedisDownAndBack(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	server.Stop()
 	l := newLimiter(t, newStore(t, server.Client(nil), Options{}), perMinute(1000))
 	server.RestartTwice(func() { fails(t, l) }, func() { recovers(t, l) })
@@ -41,7 +41,7 @@ func TestRedisDownAndBack(t *testing.T) {
 // TestRedisDeathUnderLoad checks that every call gets a result or ErrStore, and
 // that scripts are loaded again after a restart.
 func TestRedisDeathUnderLoad(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	l := newLimiter(t, newStore(t, server.Client(nil), Options{}), perMinute(1<<40))
 	recovers(t, l)
 	var wg sync.WaitGroup
@@ -64,7 +64,7 @@ func TestRedisDeathUnderLoad(t *testing.T) {
 }
 
 func TestHangingRedisTimesOut(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	l := newLimiter(t, newStore(t, server.Client(nil), Options{Timeout: 50 * time.Millisecond}), perMinute(1000))
 	recovers(t, l)
 	resume := server.Pause()
@@ -74,7 +74,7 @@ func TestHangingRedisTimesOut(t *testing.T) {
 }
 
 func TestScriptFlushUnderLoad(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	var limiters []*ratelimit.Limiter
 	for _, r := range lasting(ratelimit.Block{}) {
@@ -82,7 +82,7 @@ func TestScriptFlushUnderLoad(t *testing.T) {
 		require.NoError(t, err)
 		limiters = append(limiters, l)
 	}
-	endFlushes := redistest.KeepFlushingScripts(t, c)
+	endFlushes := testhost.KeepFlushingScripts(t, c)
 	var takes sync.WaitGroup
 	for range 16 {
 		takes.Go(func() {
@@ -108,7 +108,7 @@ func TestScriptFlushUnderLoad(t *testing.T) {
 
 // TestForeignKeyFailsItsGroup has the foreign key last.
 func TestForeignKeyFailsItsGroup(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	good := ratelimit.Buckets(perMinute(5))
 	bad := ratelimit.SlidingLog(5, time.Minute)
@@ -156,7 +156,7 @@ func TestRedisErrorKeepsItsCode(t *testing.T) {
 // TestScriptErrorsAreStrings raises the scripts' errors uncaught: Redis 7.0 crashes when an error is
 // a table.
 func TestScriptErrorsAreStrings(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	for _, name := range []string{"foreign", "overflow"} {
 		require.ErrorContains(t, c.Eval(t.Context(), preludeLua+"error("+name+", 0)", nil, 0).Err(), name)
 	}
@@ -184,7 +184,7 @@ func TestDenialByFullRedis(t *testing.T) {
 
 // TestAddOverflows adds by a rule without a limit, which has no other bound.
 func TestAddOverflows(t *testing.T) {
-	s := newStore(t, redistest.Start(t).Client(nil), patient)
+	s := newStore(t, testhost.StartRedis(t).Client(nil), patient)
 	l := newLimiter(t, s, ratelimit.BucketOptions{})
 	for _, n := range []int64{1<<53 - 2, 1, 1} {
 		_, err := l.Add(t.Context(), "k", n)

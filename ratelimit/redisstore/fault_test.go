@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -19,9 +18,9 @@ import (
 // a take that was charged.
 func TestLostReplyChargesOnce(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	direct := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(1000))
-	client, proxy := server.ClientBehindProxy()
+	client, proxy := faultproxy.NewClient(t, server)
 	l := newLimiter(t, newStore(t, client, patient), perMinute(1000))
 	recovers(t, l)
 	for i, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
@@ -43,9 +42,9 @@ func TestLostReplyChargesOnce(t *testing.T) {
 // TestFaultsNeverChargeTwice has callers while all kinds of faults come and go.
 func TestFaultsNeverChargeTwice(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	direct := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(1<<40))
-	client, proxy := server.ClientBehindProxy()
+	client, proxy := faultproxy.NewClient(t, server)
 	l := newLimiter(t, newStore(t, client, Options{Timeout: 50 * time.Millisecond}), perMinute(1<<40))
 	var acked, failed atomic.Int64
 	load := calling(t, 32, func() {
@@ -91,14 +90,14 @@ func TestFaultsNeverChargeTwice(t *testing.T) {
 func TestSilentRedisTimesOut(t *testing.T) {
 	t.Parallel()
 	const timeout = 80 * time.Millisecond
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	for name, silence := range map[string]func(*faultproxy.Proxy){
 		"late replies":  func(p *faultproxy.Proxy) { p.Delay(0, 20*timeout) },
 		"late requests": func(p *faultproxy.Proxy) { p.Delay(20*timeout, 0) },
 		"stalled":       (*faultproxy.Proxy).Stall,
 	} {
 		for _, warm := range []bool{true, false} {
-			client, proxy := server.ClientBehindProxy()
+			client, proxy := faultproxy.NewClient(t, server)
 			l := newLimiter(t, newStore(t, client, Options{Timeout: timeout}), perMinute(1<<40))
 			if warm {
 				recovers(t, l)
@@ -125,7 +124,7 @@ func TestSilentRedisTimesOut(t *testing.T) {
 func TestRefusedConnectionFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	const timeout = 80 * time.Millisecond
-	client, proxy := redistest.Start(t).ClientBehindProxy()
+	client, proxy := faultproxy.NewClient(t, testhost.StartRedis(t))
 	l := newLimiter(t, newStore(t, client, Options{Timeout: timeout}), perMinute(1<<40))
 	recovers(t, l)
 	for range 2 {
@@ -146,7 +145,7 @@ func TestRefusedConnectionFailsAtOnce(t *testing.T) {
 // TestLatencyBelowTimeout also has the callers share pending calls.
 func TestLatencyBelowTimeout(t *testing.T) {
 	t.Parallel()
-	client, proxy := redistest.Start(t).ClientBehindProxy()
+	client, proxy := faultproxy.NewClient(t, testhost.StartRedis(t))
 	l := newLimiter(t, newStore(t, client, patient), perMinute(1<<40))
 	proxy.Delay(20*time.Millisecond, 20*time.Millisecond)
 	var acked atomic.Int64
@@ -166,7 +165,7 @@ func TestLatencyBelowTimeout(t *testing.T) {
 // TestRedisCrash restarts a Redis with its data and without.
 func TestRedisCrash(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redisproc.Durable...)
+	server := testhost.StartRedis(t, testhost.Durable...)
 	l := newLimiter(t, newStore(t, server.Client(nil), Options{}), perMinute(1000))
 	for _, tt := range []struct {
 		restart func()

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -328,7 +328,7 @@ func TestRefundOfDamagedLogRemovesNothing(t *testing.T) {
 
 // TestRefundOfDamagedBucketsFails refunds more units than the damaged newest bucket holds.
 func TestRefundOfDamagedBucketsFails(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	clock := time.Unix(1_000_000_000, 0)
 	s.clock = func() time.Time { return clock }
@@ -349,7 +349,7 @@ func TestRefundOfDamagedBucketsFails(t *testing.T) {
 // TestAddToADamagedTotal adds to a counter whose total is larger than any counter's: none of the
 // adds that share the entry can be charged, and the script must not look for more that can.
 func TestAddToADamagedTotal(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	r := lasting(ratelimit.Block{})["buckets"]
 	do(t, s, takeOf(r, "k", 1))
@@ -433,7 +433,7 @@ func damage(t *testing.T, c *redis.Client, key string, r ratelimit.Rule, random 
 // TestWindowWithHexadecimalCount writes a window's units in a form that only Lua reads as a number.
 // A command that adds to it would fail after other rules are charged, so the script writes the sum.
 func TestWindowWithHexadecimalCount(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	r := lasting(ratelimit.Block{})["window"]
 	ends := time.Now().Add(time.Minute).UnixMicro()

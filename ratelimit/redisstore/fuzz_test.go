@@ -7,14 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redismini"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 // FuzzStoredCounter puts anything into the key of a counter, as each type of value that Redis has
 // for one. A take is then a sound decision or fails with ErrKeyType.
 func FuzzStoredCounter(f *testing.F) {
-	server := redismini.Start(f)
+	server := testhost.StartMiniredis(f)
 	s := newStore(f, server.Client(), Options{Timeout: 10 * time.Second})
 	rules := []ratelimit.Rule{
 		ratelimit.PerMinute(5), ratelimit.FixedWindow(5, time.Minute), ratelimit.GCRA(5, time.Minute),

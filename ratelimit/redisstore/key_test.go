@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -59,7 +59,7 @@ var odd = []string{"k", "}", "}x", "{", "{}", "{}x", "a}b", "a{b}c", "a%7Db", "%
 // TestSubjectIsOneSlot runs groups on a Redis in cluster mode, which insists on one slot.
 func TestSubjectIsOneSlot(t *testing.T) {
 	t.Parallel()
-	_, plain, cluster := redistest.StartNode(t)
+	_, plain, cluster := testhost.StartNode(t)
 
 	for _, c := range []redis.UniversalClient{plain, cluster} {
 		s := newStore(t, c, patient)

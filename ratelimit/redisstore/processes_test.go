@@ -11,8 +11,8 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/ratecheck"
 	"github.com/lazyreq/lazyreq/internal/redispipe"
-	"github.com/lazyreq/lazyreq/internal/redistest"
 	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -56,7 +56,7 @@ func taking(l *ratelimit.Limiter) take {
 func processes(t *testing.T, r ratelimit.Rule, s scripts, length time.Duration, taker func(*ratelimit.Limiter) take) error {
 	takes := ratecheck.Run(t, ratecheck.Plan{
 		Processes: 2, Goroutines: 32, Units: 3, For: length,
-		Server: func() string { return redistest.Start(t).Addr },
+		Server: func() string { return testhost.StartRedis(t).Addr },
 		Taker: func(addr string) take {
 			c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
 			t.Cleanup(func() { _ = c.Close() })
@@ -129,7 +129,7 @@ func TestWrongScriptsAreDetected(t *testing.T) {
 
 // TestScriptDecides uses a script that denies takes within the limit.
 func TestScriptDecides(t *testing.T) {
-	s := newStore(t, redistest.Start(t).Client(nil), patient)
+	s := newStore(t, testhost.StartRedis(t).Client(nil), patient)
 	for name, r := range hourly() {
 		s.scripts, s.rules = wrongScripts(t, name, " - 9"), ruleCache{}
 		for i := range 3 {

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -29,7 +29,7 @@ func lasting(block ratelimit.Block) map[string]ratelimit.Rule {
 
 // eachRule runs a test for every rule, with a Redis for all of them that is empty each time.
 func eachRule(t *testing.T, block ratelimit.Block, test func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule)) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	for name, r := range lasting(block) {
 		t.Run(name, func(t *testing.T) {
 			c := server.Client(nil)
@@ -61,7 +61,7 @@ func lives(r ratelimit.Rule, n int64) time.Duration {
 }
 
 func TestEveryKindIsOneCall(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), patient)
 	for _, block := range []ratelimit.Block{{}, {After: 2, For: time.Minute}} {
 		for name, r := range lasting(block) {

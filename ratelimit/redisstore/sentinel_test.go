@@ -8,21 +8,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redisproc"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 // TestFailoverUnderLoad checks that takes fail with ErrStore, if at all, work again
 // soon after, and never exceed the limit on either master.
 func TestFailoverUnderLoad(t *testing.T) {
-	for name, fail := range map[string]func(*redistest.Sentinel){
-		"in good order": (*redistest.Sentinel).Failover,
-		"by a crash":    (*redistest.Sentinel).KillMaster,
+	for name, fail := range map[string]func(*testhost.Sentinel){
+		"in good order": (*testhost.Sentinel).Failover,
+		"by a crash":    (*testhost.Sentinel).KillMaster,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := redistest.StartSentinel(t)
+			s := testhost.StartSentinel(t)
 			store := newStore(t, s.Client(nil), Options{})
 			open, low := newLimiter(t, store, perMinute(1<<40)), newLimiter(t, store, perMinute(100))
 			var acked, failed, passed, passedAfter atomic.Int64
@@ -66,7 +65,7 @@ func TestFailoverUnderLoad(t *testing.T) {
 // pass: the units whose charge never reached the replica.
 func TestFailoverLosesUnreplicatedCharges(t *testing.T) {
 	t.Parallel()
-	s := redistest.StartSentinel(t, redisproc.Durable...)
+	s := testhost.StartSentinel(t, testhost.Durable...)
 	takes := func(n, times int64) (passed int64) {
 		l := newLimiter(t, newStore(t, s.Client(nil), patient), perMinute(10))
 		for range times {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -22,7 +22,7 @@ func opOf(kind ratelimit.Kind, r ratelimit.Rule, key string, n int64) ratelimit.
 // TestEveryKindSharesCommand counts commands: ops of one kind with one rule, and one interval if they
 // count, are one command for all their keys.
 func TestEveryKindSharesCommand(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), patient)
 	for name, r := range lasting(ratelimit.Block{}) {
 		for _, kind := range []ratelimit.Kind{ratelimit.Peek, ratelimit.Add, ratelimit.Count} {
@@ -46,7 +46,7 @@ func TestEveryKindSharesCommand(t *testing.T) {
 // TestEqualAddsCountOneAfterAnother has 64 equal adds in one entry. Each gets its own count, and its
 // charge can be refunded.
 func TestEqualAddsCountOneAfterAnother(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), Options{Timeout: patient.Timeout, BatchSize: 1})
 	for name, tt := range map[string]struct {
 		rule    ratelimit.Rule
@@ -84,7 +84,7 @@ func TestEqualAddsCountOneAfterAnother(t *testing.T) {
 // TestOverflowFailsOnlyItsOwnAdds has a counter with room for three of five adds, between counters with
 // room for all.
 func TestOverflowFailsOnlyItsOwnAdds(t *testing.T) {
-	s := newStore(t, redistest.Start(t).Client(nil), patient)
+	s := newStore(t, testhost.StartRedis(t).Client(nil), patient)
 	for _, r := range []ratelimit.Rule{counting, ratelimit.SlidingLog(1<<53, time.Hour).WithoutLimit(), ratelimit.FixedWindow(1<<53, time.Hour)} {
 		do(t, s, opOf(ratelimit.Add, r, "full", 1<<53-3))
 		var ops []ratelimit.Op
@@ -111,7 +111,7 @@ func TestOverflowFailsOnlyItsOwnAdds(t *testing.T) {
 
 // TestIntervalsAreBounded counts over far more intervals than the store keeps arguments for.
 func TestIntervalsAreBounded(t *testing.T) {
-	s := newStore(t, redistest.Start(t).Client(nil), patient)
+	s := newStore(t, testhost.StartRedis(t).Client(nil), patient)
 	do(t, s, opOf(ratelimit.Add, counting, "k", 3))
 	for i := range 2*maxRules + 7 {
 		op := opOf(ratelimit.Count, counting, "k", 0)
@@ -124,7 +124,7 @@ func TestIntervalsAreBounded(t *testing.T) {
 // TestRulesOfOneKeyShareATrip peeks at and adds to two rules of one key, which are two commands in one
 // trip. Ops on one counter stay in order.
 func TestRulesOfOneKeyShareATrip(t *testing.T) {
-	s := newStore(t, redistest.Start(t).Client(nil), patient)
+	s := newStore(t, testhost.StartRedis(t).Client(nil), patient)
 	second, hour := ratelimit.FixedWindow(10, time.Second), ratelimit.FixedWindow(20, time.Hour)
 	tripsOf := func(ops ...ratelimit.Op) int {
 		trips, err := s.trips(ops, make([]ratelimit.Result, len(ops)))

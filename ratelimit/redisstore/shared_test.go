@@ -9,12 +9,12 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 func TestDecisionIsOneCall(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), patient)
 	r := ratelimit.Buckets(perMinute(5))
 	charged := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt
@@ -41,7 +41,7 @@ func TestDecisionIsOneCall(t *testing.T) {
 
 // TestStoresShareCounters has two clients with a store each, as two processes have.
 func TestStoresShareCounters(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	a := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(3))
 	b := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(3))
 	elsewhere := newLimiter(t, newStore(t, server.Client(nil), Options{Prefix: "other:", Timeout: patient.Timeout}), perMinute(3))
@@ -67,7 +67,7 @@ func TestStoresShareCounters(t *testing.T) {
 
 // TestNeverMoreThanTheLimit races takes of one rule and of two in one group.
 func TestNeverMoreThanTheLimit(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	stores := []*Store{newStore(t, server.Client(nil), patient), newStore(t, server.Client(nil), patient)}
 	low := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 100})
 	high := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 130}).WithName("high")
@@ -104,7 +104,7 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 // TestReceiptsOfEarlierGeneration checks that a receipt of one generation is worthless in the
 // next one, whichever store began it.
 func TestReceiptsOfEarlierGeneration(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	a := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(3))
 	b := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(3))
 	old, err := a.Take(t.Context(), "k", 2)
@@ -157,7 +157,7 @@ func TestMadeUpReceipts(t *testing.T) {
 // TestMadeUpReceiptsAtTheEdges has windows that begin before 1970, and the largest number of
 // units.
 func TestMadeUpReceiptsAtTheEdges(t *testing.T) {
-	s := newStore(t, redistest.Start(t).Client(nil), patient)
+	s := newStore(t, testhost.StartRedis(t).Client(nil), patient)
 	log := ratelimit.SlidingLog(5, 90*365*24*time.Hour)
 	for _, r := range []ratelimit.Rule{log, log.WithStream()} {
 		for range 2 { // unknown, and with an event

@@ -6,13 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redismini"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 func TestKeysLiveAsLongAsTheyAreUseful(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	clock := time.Unix(1_000_000_000, 0)
 	s.clock = func() time.Time { return clock }
@@ -43,7 +42,7 @@ func TestKeysLiveAsLongAsTheyAreUseful(t *testing.T) {
 // TestClockThatWentBackKeepsTTL charges a bucket that begins a minute from now: its key
 // keeps its TTL.
 func TestClockThatWentBackKeepsTTL(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	clock := time.Unix(1_000_000_000, 0)
 	s.clock = func() time.Time { return clock }
@@ -71,7 +70,7 @@ func everyKind(r ratelimit.Rule, charged ratelimit.Receipt) map[string]ratelimit
 }
 
 func TestReadsKeepNothingAlive(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	r := ratelimit.Buckets(perMinute(5))
 	ops := everyKind(r, ratelimit.Receipt{})
@@ -91,7 +90,7 @@ func TestReadsKeepNothingAlive(t *testing.T) {
 
 // TestForgottenCounterBeginsAnew also checks that an earlier receipt is worthless.
 func TestForgottenCounterBeginsAnew(t *testing.T) {
-	server := redismini.Start(t)
+	server := testhost.StartMiniredis(t)
 	s := newStore(t, server.Client(), patient)
 	r := ratelimit.Buckets(perMinute(5))
 	take := ratelimit.Op{Rule: r, Key: "k", N: 5, Kind: ratelimit.Take}
@@ -109,7 +108,7 @@ func TestForgottenCounterBeginsAnew(t *testing.T) {
 
 // TestClockNear1970 has windows that begin before it.
 func TestClockNear1970(t *testing.T) {
-	s := newStore(t, redistest.Start(t).Client(nil), patient)
+	s := newStore(t, testhost.StartRedis(t).Client(nil), patient)
 	for name, r := range lasting(ratelimit.Block{}) {
 		clock := time.Unix(10, 0)
 		s.clock = func() time.Time { return clock }

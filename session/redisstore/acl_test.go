@@ -5,15 +5,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/session/storetest"
 )
 
 // TestDocumentedUserSuffices runs the suite as the restricted user of docs/redis.md.
 func TestDocumentedUserSuffices(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	admin := server.Client(nil)
-	server.SetUser("sessions", redistest.ParseUser(t, "../../docs/redis.md", "sessions"))
+	server.SetUser("sessions", testhost.ParseUser(t, "../../docs/redis.md", "sessions"))
 	c := server.ClientAs("sessions")
 	require.ErrorContains(t, c.Get(t.Context(), "elsewhere").Err(), "NOPERM")
 	require.NoError(t, admin.ScriptFlush(t.Context()).Err())

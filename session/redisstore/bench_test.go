@@ -6,14 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // benchmark runs call alone and from many goroutines, on a session of ten fields
 // of 100 bytes each.
 func benchmark(b *testing.B, call func(s storage.Store, v visitor) error) {
-	s := newStore(b, redistest.Start(b).Client(nil), patient)
+	s := newStore(b, testhost.StartRedis(b).Client(nil), patient)
 	v := newVisitor().created(b, s)
 	for k := range 10 {
 		require.NoError(b, s.Commit(b.Context(), v.delta(fmt.Sprint("field", k), fmt.Sprintf("%0100d", k))))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/session/redisstore"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
@@ -111,7 +111,7 @@ func never(error) bool { return false }
 // meanwhile stays so.
 func TestSlotMigrationUnderLoad(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t)
+	c := testhost.StartCluster(t)
 	client := c.Client(nil)
 	s := newStore(t, client, redisstore.Options{Prefix: "{one slot}:", Timeout: patient.Timeout})
 	v := newVisitor().created(t, s)
@@ -145,7 +145,7 @@ func TestSlotMigrationUnderLoad(t *testing.T) {
 // TestMasterDeath checks that its heir is found, and has the sessions that reached it.
 func TestMasterDeath(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t)
+	c := testhost.StartCluster(t)
 	s := newStore(t, c.Client(nil), redisstore.Options{})
 	v := newVisitor()
 	slot := c.Slot(v.key())

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
@@ -21,7 +21,7 @@ func expires(t *testing.T, c *redis.Client, v visitor, want time.Duration) {
 }
 
 func TestKeysExpireWithTheirSessions(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	lim := storage.Limits{Idle: time.Hour, Absolute: 3 * time.Hour, Touch: 10 * time.Minute}
 	load := func(v visitor) {
@@ -35,20 +35,20 @@ func TestKeysExpireWithTheirSessions(t *testing.T) {
 	require.NoError(t, s.Commit(t.Context(), d))
 	expires(t, c, v, time.Hour)
 
-	redistest.AgeKey(t, c, older, 9*time.Minute)
+	testhost.AgeKey(t, c, older, 9*time.Minute)
 	load(v)
 	expires(t, c, v, 51*time.Minute) // not due
-	redistest.AgeKey(t, c, older, 2*time.Minute)
+	testhost.AgeKey(t, c, older, 2*time.Minute)
 	load(v)
 	expires(t, c, v, time.Hour)
 
-	redistest.AgeKey(t, c, older, 50*time.Minute)
+	testhost.AgeKey(t, c, older, 50*time.Minute)
 	d.Create = false
 	require.NoError(t, s.Commit(t.Context(), d))
 	expires(t, c, v, time.Hour)
 
 	for range 2 { // until 19 minutes are left of the three hours
-		redistest.AgeKey(t, c, older, 50*time.Minute)
+		testhost.AgeKey(t, c, older, 50*time.Minute)
 		load(v)
 	}
 	expires(t, c, v, 19*time.Minute)
@@ -57,7 +57,7 @@ func TestKeysExpireWithTheirSessions(t *testing.T) {
 }
 
 func TestLostExpiryIsRepaired(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	for name, use := range map[string]func(v visitor) error{
 		"commit": func(v visitor) error { return s.Commit(t.Context(), v.delta()) },
@@ -75,7 +75,7 @@ func TestLostExpiryIsRepaired(t *testing.T) {
 
 // TestStoredTimesDecide takes the expiry away: a session that has expired does not come back.
 func TestStoredTimesDecide(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	over := func() visitor {
 		v := newVisitor().created(t, s, "user", "ada")
@@ -99,16 +99,16 @@ func TestStoredTimesDecide(t *testing.T) {
 }
 
 func TestShorterLimitsTakeEffectAtOnce(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	v := newVisitor().created(t, s)
-	redistest.AgeKey(t, c, older, 10*time.Minute)
+	testhost.AgeKey(t, c, older, 10*time.Minute)
 	_, err := s.Load(t.Context(), v.locator, v.digest, storage.Limits{Idle: 10 * time.Minute, Absolute: time.Hour})
 	require.ErrorIs(t, err, storage.ErrNotFound)
 }
 
 func TestServersClockIsUsed(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	before := c.Time(t.Context()).Val()
 	v := newVisitor().created(t, s)
@@ -120,7 +120,7 @@ func TestServersClockIsUsed(t *testing.T) {
 
 // TestRedisDropsExpiredSessions lets real time pass.
 func TestRedisDropsExpiredSessions(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	v := newVisitor()
 	d := v.delta("user", "ada")

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/session/redisstore"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
@@ -106,14 +106,14 @@ func recovers(t *testing.T, s storage.Store) {
 
 func TestRedisDownAndBack(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	server.Stop()
 	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
 	server.RestartTwice(func() { fails(t, s) }, func() { recovers(t, s) })
 }
 
 func TestHangingRedisTimesOut(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 50 * time.Millisecond})
 	recovers(t, s)
 	resume := server.Pause()
@@ -127,7 +127,7 @@ func TestHangingRedisTimesOut(t *testing.T) {
 // TestErrorReportsWhetherCallWasSent has a Redis that hangs, and then one that is down.
 func TestErrorReportsWhetherCallWasSent(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	for _, o := range slices.Concat(onSessions, onUsers) {
 		s := newStore(t, server.Client(nil), redisstore.Options{Timeout: 100 * time.Millisecond})
 		recovers(t, s)
@@ -147,7 +147,7 @@ func TestErrorReportsWhetherCallWasSent(t *testing.T) {
 }
 
 func TestFullRedisRefusesWholeSaves(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
 	v := newVisitor().created(t, s, "user", "ada", "cart", "3")
@@ -164,7 +164,7 @@ func TestFullRedisRefusesWholeSaves(t *testing.T) {
 }
 
 func TestForeignKeyIsLeftAlone(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	without := func(field string) func(v visitor) {
 		return func(v visitor) {
@@ -199,18 +199,18 @@ func TestForeignKeyIsLeftAlone(t *testing.T) {
 	} {
 		v := newVisitor()
 		put(v)
-		before := redistest.Content(t, c, v.key())
+		before := testhost.Content(t, c, v.key())
 		for operation, err := range everything(t, s, v, onSessions) {
 			require.ErrorIs(t, err, redisstore.ErrKeyType, "%s: %s", name, operation)
 		}
-		require.Equal(t, before, redistest.Content(t, c, v.key()), name)
+		require.Equal(t, before, testhost.Content(t, c, v.key()), name)
 	}
 }
 
 func TestErrorsDontQuoteKeysOrValues(t *testing.T) {
 	v := newVisitor()
 	quote := fmt.Sprintf("%s %s s3cret-value", v.key(), hex.EncodeToString(v.digest[:]))
-	replies := redistest.QuotingReplies(quote, "s3cret-value")
+	replies := testhost.QuotingReplies(quote, "s3cret-value")
 	maps.Copy(replies, map[string]string{
 		"odd hash":        "*5\r\n:1\r\n:1\r\n:0\r\n+\r\n*1\r\n+" + quote + "\r\n",
 		"no hash":         "*5\r\n:1\r\n:1\r\n:0\r\n+\r\n+" + quote + "\r\n",
@@ -221,7 +221,7 @@ func TestErrorsDontQuoteKeysOrValues(t *testing.T) {
 	})
 	for name, reply := range replies {
 		t.Run(name, func(t *testing.T) {
-			s := newStore(t, redistest.FixedReplyClient(t, reply), redisstore.Options{})
+			s := newStore(t, testhost.FixedReplyClient(t, reply), redisstore.Options{})
 			for operation, err := range everything(t, s, v, onSessions, onUsers) {
 				want := "store unavailable: "
 				if errors.Is(err, redisstore.ErrKeyType) {

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
-	"github.com/lazyreq/lazyreq/internal/redisproc"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/session/redisstore"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
@@ -21,9 +20,9 @@ import (
 // replies to a creation, a change and a destruction.
 func TestLostReplyIsAnError(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	direct := newStore(t, server.Client(nil), patient)
-	client, proxy := server.ClientBehindProxy()
+	client, proxy := faultproxy.NewClient(t, server)
 	s := newStore(t, client, patient)
 	for _, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
 		for after := range 3 {
@@ -59,9 +58,9 @@ func TestLostReplyIsAnError(t *testing.T) {
 // destroys their session in the middle of one: late writes don't bring it back.
 func TestFaultsLoseNoAcknowledgedWrite(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	direct := newStore(t, server.Client(nil), patient)
-	client, proxy := server.ClientBehindProxy()
+	client, proxy := faultproxy.NewClient(t, server)
 	s := newStore(t, client, redisstore.Options{Timeout: 50 * time.Millisecond})
 	v := newVisitor().created(t, direct)
 	gone := make(chan struct{})
@@ -127,14 +126,14 @@ func takes(t *testing.T, timeout time.Duration, run func() error, name ...any) {
 func TestEveryOperationHasADeadline(t *testing.T) {
 	t.Parallel()
 	const timeout = 50 * time.Millisecond
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	for name, silence := range map[string]func(*faultproxy.Proxy) (end func()){
 		"late replies":  func(p *faultproxy.Proxy) func() { p.Delay(0, 3*timeout); return func() {} },
 		"late requests": func(p *faultproxy.Proxy) func() { p.Delay(3*timeout, 0); return func() {} },
 		"stalled":       func(p *faultproxy.Proxy) func() { p.Stall(); return func() {} },
 		"paused":        func(*faultproxy.Proxy) func() { return server.Pause() },
 	} {
-		client, proxy := server.ClientBehindProxy()
+		client, proxy := faultproxy.NewClient(t, server)
 		s := newStore(t, client, redisstore.Options{Timeout: timeout})
 		for what, ctx := range map[string]context.Context{"background": context.Background(), "cancellable": t.Context()} {
 			for _, o := range slices.Concat(onSessions, onUsers) {
@@ -153,12 +152,12 @@ func TestEveryOperationHasADeadline(t *testing.T) {
 func TestTimeoutCoversAllCalls(t *testing.T) {
 	t.Parallel()
 	const timeout = 200 * time.Millisecond
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	direct := newStore(t, server.Client(nil), patient)
 	for range 3 {
 		newVisitor().loggedIn(t, direct, "s3cret-user", limits)
 	}
-	client, proxy := server.ClientBehindProxy()
+	client, proxy := faultproxy.NewClient(t, server)
 	s := newStore(t, client, redisstore.Options{Timeout: timeout})
 	recovers(t, s)
 	proxy.Delay(0, 150*time.Millisecond)
@@ -172,7 +171,7 @@ func TestTimeoutCoversAllCalls(t *testing.T) {
 // TestSessionsAfterACrash has a Redis that keeps its data, or loses it.
 func TestSessionsAfterACrash(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redisproc.Durable...)
+	server := testhost.StartRedis(t, testhost.Durable...)
 	s := newStore(t, server.Client(nil), patient)
 	v := newVisitor().created(t, s, "user", "ada")
 	ended := newVisitor().created(t, s, "user", "bob")

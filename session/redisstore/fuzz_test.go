@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redismini"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/session/redisstore"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
@@ -14,7 +14,7 @@ import (
 // FuzzStoredRecord puts anything into the hash of a session. A load returns it only by a digest
 // that is in it, and every other outcome is an error that callers know.
 func FuzzStoredRecord(f *testing.F) {
-	server := redismini.Start(f)
+	server := testhost.StartMiniredis(f)
 	s := newStore(f, server.Client(), patient)
 	v := newVisitor()
 	digest, now := string(v.digest[:]), "1000000000000000"

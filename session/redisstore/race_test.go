@@ -8,14 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // TestDestroyedStaysDestroyed lets two servers save, load, renew and destroy a
 // session at once. Whatever the order, nothing is left of it.
 func TestDestroyedStaysDestroyed(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	c := server.Client(nil)
 	one, two := newStore(t, c, patient), newStore(t, server.Client(nil), patient)
 	for range 400 {
@@ -48,11 +48,11 @@ func TestDestroyedStaysDestroyed(t *testing.T) {
 }
 
 func TestFlushedScriptsAreLoadedAgain(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
 	v := newVisitor().created(t, s)
-	endFlushes := redistest.KeepFlushingScripts(t, c)
+	endFlushes := testhost.KeepFlushingScripts(t, c)
 	var wg sync.WaitGroup
 	for k := range 16 {
 		wg.Go(func() {

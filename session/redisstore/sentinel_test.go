@@ -7,8 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redisproc"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/session/redisstore"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
@@ -16,13 +15,13 @@ import (
 // TestFailoverUnderLoad checks that writes fail during it, if at all, and work again
 // soon after.
 func TestFailoverUnderLoad(t *testing.T) {
-	for name, fail := range map[string]func(*redistest.Sentinel){
-		"in good order": (*redistest.Sentinel).Failover,
-		"by a crash":    (*redistest.Sentinel).KillMaster,
+	for name, fail := range map[string]func(*testhost.Sentinel){
+		"in good order": (*testhost.Sentinel).Failover,
+		"by a crash":    (*testhost.Sentinel).KillMaster,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			host := redistest.StartSentinel(t)
+			host := testhost.StartSentinel(t)
 			s := newStore(t, host.Client(nil), redisstore.Options{})
 			v := newVisitor().created(t, s, "user", "ada")
 			w := write(t, s, v, 16, func(err error) bool { return !errors.Is(err, storage.ErrGone) })
@@ -43,7 +42,7 @@ func TestFailoverUnderLoad(t *testing.T) {
 // reached the replica is undone, a destruction too.
 func TestFailoverLosesUnreplicatedWrites(t *testing.T) {
 	t.Parallel()
-	host := redistest.StartSentinel(t, redisproc.Durable...)
+	host := testhost.StartSentinel(t, testhost.Durable...)
 	s := newStore(t, host.Client(nil), patient)
 	kept := newVisitor().created(t, s, "user", "ada")
 	destroyed := newVisitor().created(t, s, "user", "bob")

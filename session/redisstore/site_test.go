@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/storage"
@@ -68,7 +68,7 @@ func login(s session.Session) error { return s.Set("user", "ada") }
 
 func TestConcurrentRequestsKeepFieldsOnRedis(t *testing.T) {
 	const n = 1000
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	sites := []site{newSite(t, server.Client(nil)), newSite(t, server.Client(nil))}
 	cookie, err := sites[0].request(t, nil, login)
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestConcurrentRequestsKeepFieldsOnRedis(t *testing.T) {
 }
 
 func TestWriteDuringLogoutRevivesNothing(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	c := server.Client(nil)
 	one, two := newSite(t, c), newSite(t, server.Client(nil))
 	cookie, err := one.request(t, nil, login)
@@ -110,7 +110,7 @@ func TestWriteDuringLogoutRevivesNothing(t *testing.T) {
 
 // TestDumpContainsNoUsableSecret tries everything that Redis holds as a secret.
 func TestDumpContainsNoUsableSecret(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newSite(t, c)
 	cookie, err := s.request(t, nil, func(s session.Session) error { return errors.Join(login(s), s.Bind("ada@example.com")) })
 	require.NoError(t, err)
@@ -154,7 +154,7 @@ func TestDumpContainsNoUsableSecret(t *testing.T) {
 
 func TestIncrementsOnTwoServersAllCount(t *testing.T) {
 	const n = 1000
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	sites := []site{newSite(t, server.Client(nil)), newSite(t, server.Client(nil))}
 	cookie, err := sites[0].request(t, nil, login)
 	require.NoError(t, err)
@@ -178,7 +178,7 @@ func TestIncrementsOnTwoServersAllCount(t *testing.T) {
 // TestRunningTaskDelaysNothing has a request load, list, revoke and destroy sessions while
 // one of its tasks waits for something else, and one of its properties revokes.
 func TestRunningTaskDelaysNothing(t *testing.T) {
-	s := newSite(t, redistest.Start(t).Client(nil))
+	s := newSite(t, testhost.StartRedis(t).Client(nil))
 	others := reqctx.NewKey[int]("others")
 	reqctx.Provide(s.reg, others, reqctx.Prop[int]{
 		Timeout: time.Minute, // on a goroutine of its own
@@ -221,7 +221,7 @@ func TestRunningTaskDelaysNothing(t *testing.T) {
 
 // TestIncompleteRecordIsNoSession cuts a session, and its visitor goes on with a new one.
 func TestIncompleteRecordIsNoSession(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newSite(t, c)
 	cookie, err := s.request(t, nil, login)
 	require.NoError(t, err)

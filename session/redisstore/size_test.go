@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/session/redisstore"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
@@ -20,7 +20,7 @@ import (
 const perField = 64
 
 func TestSessionHasALargestSize(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
 	full := strings.Repeat("x", redisstore.MaxBytes-perField-1)
@@ -51,7 +51,7 @@ func TestSessionHasALargestSize(t *testing.T) {
 
 // TestSizeIsKept commits at random, and the size that is stored stays the sum.
 func TestSizeIsKept(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	v := newVisitor().created(t, s)
 	seed := rand.Uint64()
@@ -78,7 +78,7 @@ func TestSizeIsKept(t *testing.T) {
 
 // TestCallerMayReuseItsBytes leaves a save that Redis has only half received.
 func TestCallerMayReuseItsBytes(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), patient)
 	v := newVisitor().created(t, s)
 	const size = redisstore.MaxBytes - 1000

@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/lazyreq/lazyreq/internal/redismini"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/session/redisstore"
 	"github.com/lazyreq/lazyreq/session/storage"
 	"github.com/lazyreq/lazyreq/session/storetest"
@@ -21,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // parallel tests wait for Redis, not for a processor
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(redistest.Lingers))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testhost.Lingers))
 }
 
 // patient is for tests that are not about time: the machine may be busy.
@@ -76,7 +75,7 @@ func TestOptionsAreChecked(t *testing.T) {
 }
 
 func TestRedisConformsToStore(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	for name, protocol := range map[string]int{"RESP2": 2, "RESP3": 3} {
 		t.Run(name, func(t *testing.T) {
 			c := server.Client(func(o *redis.Options) { o.Protocol = protocol })
@@ -88,11 +87,11 @@ func TestRedisConformsToStore(t *testing.T) {
 // TestRedisClusterConformsToStore has sessions on one node and their users' indexes on another.
 func TestRedisClusterConformsToStore(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, aging(redistest.StartCluster(t).Client(nil)))
+	storetest.Run(t, aging(testhost.StartCluster(t).Client(nil)))
 }
 
 func TestRedisSentinelConformsToStore(t *testing.T) {
-	storetest.Run(t, aging(redistest.StartSentinel(t).Client(nil)))
+	storetest.Run(t, aging(testhost.StartSentinel(t).Client(nil)))
 }
 
 // aging moves the clock of a real server by making everything in it older.
@@ -103,10 +102,10 @@ func agingAs(c, admin redis.UniversalClient) storetest.Host {
 	return storetest.Host{
 		Unit: time.Minute,
 		Open: func(t *testing.T) storage.Store {
-			redistest.FlushAll(t, admin)
+			testhost.FlushAll(t, admin)
 			return newStore(t, c, patient)
 		},
-		Advance: func(t *testing.T, d time.Duration) { redistest.AgeKey(t, admin, older, d) },
+		Advance: func(t *testing.T, d time.Duration) { testhost.AgeKey(t, admin, older, d) },
 	}
 }
 
@@ -128,10 +127,10 @@ return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)
 
 // TestMiniredisConformsToStore turns the server's clock, which is far from this machine's.
 func TestMiniredisConformsToStore(t *testing.T) {
-	var server *redismini.Server
+	var server *testhost.Miniredis
 	storetest.Run(t, storetest.Host{
 		Open: func(t *testing.T) storage.Store {
-			server = redismini.Start(t)
+			server = testhost.StartMiniredis(t)
 			return newStore(t, server.Client(), patient)
 		},
 		Advance: func(_ *testing.T, d time.Duration) {
@@ -142,7 +141,7 @@ func TestMiniredisConformsToStore(t *testing.T) {
 }
 
 func TestEndedContextReturnsItsError(t *testing.T) {
-	s := newStore(t, redistest.Start(t).Client(nil), patient)
+	s := newStore(t, testhost.StartRedis(t).Client(nil), patient)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("left"))
 	v := newVisitor()
@@ -153,7 +152,7 @@ func TestEndedContextReturnsItsError(t *testing.T) {
 }
 
 func TestPrefixKeepsApplicationsApart(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	one := newStore(t, c, redisstore.Options{Prefix: "one:", Timeout: patient.Timeout})
 	two := newStore(t, c, redisstore.Options{Prefix: "two:", Timeout: patient.Timeout})
 	v := newVisitor().created(t, one)
@@ -163,7 +162,7 @@ func TestPrefixKeepsApplicationsApart(t *testing.T) {
 }
 
 func TestOperationIsOneCall(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), patient)
 	v := newVisitor()
 	create, change := v.delta("user", "ada"), v.delta("user", "bob", "cart", "3")

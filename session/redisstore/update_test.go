@@ -9,16 +9,15 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redismini"
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/session"
 )
 
 // TestUpdatesOfOneSessionAllCount makes 640 updates of one field, 32 at a time, on one
 // server and on two that share a Redis.
 func TestUpdatesOfOneSessionAllCount(t *testing.T) {
-	real := func(t *testing.T) *redis.Client { return redistest.Start(t).Client(nil) }
-	mini := func(t *testing.T) *redis.Client { return redismini.Start(t).Client() }
+	real := func(t *testing.T) *redis.Client { return testhost.StartRedis(t).Client(nil) }
+	mini := func(t *testing.T) *redis.Client { return testhost.StartMiniredis(t).Client() }
 	for name, tt := range map[string]struct {
 		start   func(t *testing.T) *redis.Client
 		servers int

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/session/redisstore"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
@@ -48,7 +48,7 @@ func entries(t *testing.T, c *redis.Client) int64 {
 }
 
 func TestIndexOutlivesItsSessions(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	life := func(want time.Duration) {
 		t.Helper()
@@ -58,7 +58,7 @@ func TestIndexOutlivesItsSessions(t *testing.T) {
 	}
 	newVisitor().loggedIn(t, s, "ada", limits)
 	life(24 * time.Hour)
-	redistest.AgeKey(t, c, older, 20*time.Hour)
+	testhost.AgeKey(t, c, older, 20*time.Hour)
 	life(4 * time.Hour)
 	short := storage.Limits{Idle: time.Hour, Absolute: 2 * time.Hour}
 	newVisitor().loggedIn(t, s, "ada", short)
@@ -71,24 +71,24 @@ func TestIndexOutlivesItsSessions(t *testing.T) {
 // A limit that was made longer after the login must not let the session outlive the
 // index from which it is revoked.
 func TestBoundSessionEndsAsItWasBound(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	v := newVisitor().loggedIn(t, s, "ada", storage.Limits{Idle: time.Hour, Absolute: 2 * time.Hour})
 	long := storage.Limits{Idle: 10 * time.Hour, Absolute: 100 * time.Hour}
-	redistest.AgeKey(t, c, older, 30*time.Minute)
+	testhost.AgeKey(t, c, older, 30*time.Minute)
 	_, err := s.Load(t.Context(), v.locator, v.digest, long)
 	require.NoError(t, err)
 	d := v.delta()
 	d.Limits = long
 	require.NoError(t, s.Commit(t.Context(), d))
 	expires(t, c, v, 90*time.Minute)
-	redistest.AgeKey(t, c, older, 90*time.Minute)
+	testhost.AgeKey(t, c, older, 90*time.Minute)
 	_, err = s.Load(t.Context(), v.locator, v.digest, long)
 	require.ErrorIs(t, err, storage.ErrNotFound)
 }
 
 func TestLongestLimitsAreForever(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	forever := storage.Limits{Idle: math.MaxInt64, Absolute: math.MaxInt64, Touch: time.Minute}
 	v := newVisitor().loggedIn(t, s, "ada", forever)
@@ -96,7 +96,7 @@ func TestLongestLimitsAreForever(t *testing.T) {
 		rec, err := s.Load(t.Context(), v.locator, v.digest, forever)
 		require.NoError(t, err)
 		require.Equal(t, "ada", rec.User)
-		redistest.AgeKey(t, c, older, 10*365*24*time.Hour)
+		testhost.AgeKey(t, c, older, 10*365*24*time.Hour)
 	}
 	d := v.delta("a", "1")
 	d.Limits = forever
@@ -107,7 +107,7 @@ func TestLongestLimitsAreForever(t *testing.T) {
 }
 
 func TestIndexDropsExpiredSessions(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	for range 3 {
 		v := newVisitor().loggedIn(t, s, "ada", limits)
@@ -115,20 +115,20 @@ func TestIndexDropsExpiredSessions(t *testing.T) {
 	}
 	require.Zero(t, listed(t, s, "ada"))
 	require.EqualValues(t, 3, entries(t, c), "they might be about to be bound")
-	redistest.AgeKey(t, c, older, 61*time.Second)
+	testhost.AgeKey(t, c, older, 61*time.Second)
 	kept := newVisitor().loggedIn(t, s, "ada", limits)
 	require.Equal(t, 1, listed(t, s, "ada"))
 	require.EqualValues(t, 1, entries(t, c))
 
 	require.NoError(t, s.Destroy(t.Context(), kept.locator, kept.digest))
-	redistest.AgeKey(t, c, older, 2*time.Minute)
+	testhost.AgeKey(t, c, older, 2*time.Minute)
 	require.Zero(t, listed(t, s, "ada"))
 	require.Empty(t, c.Keys(t.Context(), "*").Val(), "nothing is left of a user without sessions")
 }
 
 // A removed session cannot be bound again, so its entry is dropped at once.
 func TestIndexDropsRemovedSessions(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
 	for name, remove := range map[string]func(v visitor) error{
@@ -161,7 +161,7 @@ func TestIndexDropsRemovedSessions(t *testing.T) {
 
 // A logout removes the session even if it cannot drop the entry.
 func TestLogoutWithoutIndex(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	c := server.Client(nil)
 	v := newVisitor().loggedIn(t, newStore(t, c, patient), "ada", limits)
 	key := index(t, c)
@@ -177,11 +177,11 @@ func TestLogoutWithoutIndex(t *testing.T) {
 
 // A user logs in all day, and the sessions are never listed.
 func TestLoginDropsOldEntries(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	for range 8 {
 		newVisitor().loggedIn(t, s, "ada", limits)
-		redistest.AgeKey(t, c, older, 7*time.Hour)
+		testhost.AgeKey(t, c, older, 7*time.Hour)
 	}
 	require.EqualValues(t, 4, entries(t, c))
 }
@@ -189,7 +189,7 @@ func TestLoginDropsOldEntries(t *testing.T) {
 // The entry comes first. A List meanwhile leaves it in the index, so that the
 // session can be revoked once it is bound.
 func TestListBetweenTheTwoStepsOfALogin(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
 	v := newVisitor()
@@ -235,7 +235,7 @@ func (c *tappedConn) Write(p []byte) (int, error) {
 
 // The session decides whose it is: a wrong entry of an index does no harm.
 func TestStaleIndexRevokesNoOtherUser(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	newVisitor().loggedIn(t, s, "ada", limits)
 	ada := index(t, c)
@@ -263,7 +263,7 @@ func TestStaleIndexRevokesNoOtherUser(t *testing.T) {
 // A login is two calls, a logout too, and three hundred sessions are one each, in few round trips. None
 // looks through all keys.
 func TestRoundTripsOfUserMethods(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	var writes atomic.Int64
 	s := newStore(t, server.Client(tapped(func(net.Conn, []byte) { writes.Add(1) })), patient)
 	newVisitor().loggedIn(t, s, "bob", limits) // the scripts get known
@@ -307,13 +307,13 @@ func TestRoundTripsOfUserMethods(t *testing.T) {
 
 // A RevokeAll that fails lets the next one go on, and not begin anew.
 func TestInterruptedRevocationContinues(t *testing.T) {
-	server := redistest.Start(t)
+	server := testhost.StartRedis(t)
 	c := server.Client(nil)
 	s := newStore(t, c, patient)
 	for range 200 {
 		newVisitor().loggedIn(t, s, "ada", limits)
 	}
-	redistest.AgeKey(t, c, older, 2*time.Minute)
+	testhost.AgeKey(t, c, older, 2*time.Minute)
 	locators := c.ZRange(t.Context(), index(t, c), 0, -1).Val() // longest, and then by age
 	key := visitor{locator: storage.Locator([]byte(locators[151]))}.key()
 	cut := newStore(t, server.Client(tapped(func(conn net.Conn, p []byte) {
@@ -332,7 +332,7 @@ func TestInterruptedRevocationContinues(t *testing.T) {
 }
 
 func TestLoginWithoutIndexMakesNoSession(t *testing.T) {
-	c := redistest.Start(t).Client(nil)
+	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
 	newVisitor().loggedIn(t, s, "ada", limits)
 	ada := index(t, c)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 	ratestore "github.com/lazyreq/lazyreq/ratelimit/redisstore"
@@ -48,7 +48,7 @@ func redisServer(t *testing.T, r *rig, client *redis.Client) *server.Server {
 // All commands of a request belong to its trace, below the property that sends them.
 func TestRedisCommandsAreBelowTheirProperty(t *testing.T) {
 	r := newRig(t, sdktrace.AlwaysSample(), false)
-	client := redistest.Start(t).Client(func(o *redis.Options) { o.ContextTimeoutEnabled = true })
+	client := testhost.StartRedis(t).Client(func(o *redis.Options) { o.ContextTimeoutEnabled = true })
 	srv := redisServer(t, r, client)
 	require.NoError(t, client.Ping(t.Context()).Err()) // dials
 	for range 3 {                                      // the first ones load the scripts
@@ -90,7 +90,7 @@ func visitedCookie(t *testing.T, h http.Handler) string {
 // With the store down, decisions have another source, and nothing hangs.
 func TestRedisDown(t *testing.T) {
 	r := newRig(t, sdktrace.AlwaysSample(), false)
-	redisServer := redistest.Start(t)
+	redisServer := testhost.StartRedis(t)
 	client := redisServer.Client(func(o *redis.Options) { o.MaxRetries = -1 })
 	sessions, err := redisstore.New(client, redisstore.Options{})
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/loopback"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // uploading is a client in the middle of its request.
@@ -58,7 +58,7 @@ func (u *uploading) ends(tb testing.TB) {
 // A request that isn't forwarded is answered before its body has arrived.
 func TestDenialBeforeBody(t *testing.T) {
 	t.Parallel()
-	free, err := loopback.Reserve()
+	free, err := testhost.ReservePort()
 	require.NoError(t, err)
 	defer free.Release()
 	p := run(t, parse(t, `

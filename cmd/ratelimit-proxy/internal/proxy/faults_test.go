@@ -15,14 +15,14 @@ import (
 	"github.com/pires/go-proxyproto"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
 
 func TestRedisFailure(t *testing.T) {
 	t.Parallel()
-	up, redis := behind(t, nil), redistest.Start(t)
+	up, redis := behind(t, nil), testhost.StartRedis(t)
 	p := run(t, parse(t, `
 redis: redis://%s
 replicas: 2
@@ -161,7 +161,7 @@ func TestNoRaceAtExpiry(t *testing.T) {
 
 // Check and charge are one script: two requests can't get the same last unit.
 func TestNoRaceInRedis(t *testing.T) {
-	up, redis := behind(t, nil), redistest.Start(t)
+	up, redis := behind(t, nil), testhost.StartRedis(t)
 	c := parse(t, "redis: redis://%s\nredis_timeout: 20s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 10/60s}]\n", redis.Addr, up.URL)
 	nodes := [2]*running{run(t, c), run(t, c)}
 	var passed atomic.Int64

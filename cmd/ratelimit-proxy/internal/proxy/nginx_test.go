@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/nginxtest"
-	"github.com/lazyreq/lazyreq/internal/loopback"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // startNginx starts an nginx that serves a folder, and returns its URL.
 func startNginx(tb testing.TB) (url, docs string) {
 	tb.Helper()
-	port, err := loopback.Reserve()
+	port, err := testhost.ReservePort()
 	require.NoError(tb, err)
 	tb.Cleanup(port.Release)
 	dir := tb.TempDir()
@@ -93,7 +93,7 @@ func TestUploadToNginx(t *testing.T) {
 func TestDenialsBehindNginx(t *testing.T) {
 	p := run(t, limited(t, behind(t, nil).URL, "1/h"))
 	require.True(t, p.passes(t, "/"))
-	port, err := loopback.Reserve()
+	port, err := testhost.ReservePort()
 	require.NoError(t, err)
 	t.Cleanup(port.Release)
 	nginxtest.Start(t, port.Addr(), fmt.Sprintf(`

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
@@ -39,7 +39,7 @@ func (l *logs) above(tb testing.TB) (out []line) {
 func TestRedisDownIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	for onError, status := range map[string]int{config.Open: 200, config.Closed: 503, config.Local: 200} {
-		up, redis := behind(t, nil), redistest.Start(t)
+		up, redis := behind(t, nil), testhost.StartRedis(t)
 		p := run(t, parse(t, "redis: redis://%s\nredis_timeout: 10s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 1000/60s, on_error: %s}]\n",
 			redis.Addr, up.URL, onError))
 		redis.Kill()
@@ -208,7 +208,7 @@ func TestThrottledLog(t *testing.T) {
 
 // While Redis is down, an open rule sends no quota headers.
 func TestNoQuotaHeadersWithoutRedis(t *testing.T) {
-	up, redis := behind(t, nil), redistest.Start(t)
+	up, redis := behind(t, nil), testhost.StartRedis(t)
 	p := run(t, parse(t, `
 redis: redis://%s
 redis_timeout: 10s
@@ -249,7 +249,7 @@ rules:
 
 // A key of another type in Redis is no outage: other keys are still limited.
 func TestWrongKeyTypeIsNoOutage(t *testing.T) {
-	up, redis := behind(t, nil), redistest.Start(t)
+	up, redis := behind(t, nil), testhost.StartRedis(t)
 	p := run(t, parse(t, "redis: redis://%s\nredis_timeout: 10s\nupstreams: {main: {url: %q}}\nrules: [{name: r, key: '{header.K}', limit: 1000/60s}]\n",
 		redis.Addr, up.URL))
 	require.Equal(t, 200, p.get(t, "/", "K", "bad").StatusCode)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
@@ -85,7 +85,7 @@ func TestInvalidReloadKeepsConfiguration(t *testing.T) {
 
 // A request in flight keeps its configuration and connections during a reload.
 func TestReloadDuringRequest(t *testing.T) {
-	redis := redistest.Start(t)
+	redis := testhost.StartRedis(t)
 	release := make(chan struct{})
 	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
 		_ = http.NewResponseController(w).Flush()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/redistest"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 const josh = "Basic am9zaDpkZXZpbnM="
@@ -56,7 +56,7 @@ func TestFixedWindow(t *testing.T) {
 
 // Two proxies with one Redis share their limits.
 func TestTwoProxiesShareTheirLimits(t *testing.T) {
-	up, redis := behind(t, nil), redistest.Start(t)
+	up, redis := behind(t, nil), testhost.StartRedis(t)
 	c := parse(t, "redis: redis://%s\nredis_timeout: 20s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 10/60s}]\n", redis.Addr, up.URL)
 	nodes := [2]*running{run(t, c), run(t, c)}
 	for i := range 12 {
@@ -86,7 +86,7 @@ func TestTwoProxiesShareTheirLimits(t *testing.T) {
 // next, and returns how many are allowed.
 func raceAtExpiry(t *testing.T) (passed int64) {
 	t.Helper()
-	up, redis := behind(t, nil), redistest.Start(t)
+	up, redis := behind(t, nil), testhost.StartRedis(t)
 	c := parse(t, "redis: redis://%s\nredis_timeout: 20s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 10/2s}]\n", redis.Addr, up.URL)
 	nodes := [2]*running{run(t, c), run(t, c)}
 	for i := range 10 {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
-	"github.com/lazyreq/lazyreq/internal/loopback"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
 // answering returns the address of a server that answers each connection with text and then
@@ -45,7 +45,7 @@ func answering(tb testing.TB, text string, reset bool) string {
 }
 
 func TestFailingUpstreams(t *testing.T) {
-	free, err := loopback.Reserve()
+	free, err := testhost.ReservePort()
 	require.NoError(t, err)
 	defer free.Release()
 	slow := behind(t, func(_ http.ResponseWriter, r *http.Request) {

@@ -1,4 +1,4 @@
-package redistest
+package testhost
 
 import (
 	"testing"
@@ -9,12 +9,12 @@ import (
 
 // StartNode starts a Cluster of one node, which refuses calls with keys of several slots, and returns a
 // plain client and a Cluster client of it.
-func StartNode(tb testing.TB) (server *Server, plain *redis.Client, cluster *redis.ClusterClient) {
+func StartNode(tb testing.TB) (server *Redis, plain *redis.Client, cluster *redis.ClusterClient) {
 	tb.Helper()
-	server = Start(tb, "--cluster-enabled", "yes")
+	server = StartRedis(tb, "--cluster-enabled", "yes")
 	plain = server.Client(nil)
 	if err := plain.ClusterAddSlotsRange(tb.Context(), 0, 16383).Err(); err != nil {
-		tb.Fatalf("redistest: %v", err)
+		tb.Fatalf("testhost: %v", err)
 	}
 	waitFor(tb, "the node has all slots", func() bool {
 		return plain.Set(tb.Context(), "up", 1, time.Minute).Err() == nil

@@ -1,4 +1,4 @@
-package redistest
+package testhost
 
 import (
 	"context"
@@ -18,7 +18,7 @@ type role struct {
 	online    bool   // a master whose first replica is online
 }
 
-func (s *Server) role() role {
+func (s *Redis) role() role {
 	o := &redis.Options{Addr: s.Addr, Protocol: 2, DisableIdentity: true}
 	setShortTimeouts(o)
 	c := redis.NewClient(o)
@@ -54,7 +54,7 @@ func field(info, name string) string {
 }
 
 // waitCaughtUp waits until the replica has applied all writes of the master.
-func waitCaughtUp(tb testing.TB, master, replica *Server) {
+func waitCaughtUp(tb testing.TB, master, replica *Redis) {
 	tb.Helper()
 	offset := master.role().offset
 	waitFor(tb, "the replica has all that the master has", func() bool {

@@ -1,4 +1,4 @@
-package redistest
+package testhost
 
 import (
 	"context"
@@ -9,23 +9,15 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/lazyreq/lazyreq/internal/faultproxy"
 )
 
 // Lingers is the function of go-redis in which a goroutine may outlive its client: a pool that could not
 // dial retries once a second, and notices only then that it is closed. Leak tests ignore it.
 const Lingers = "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"
 
-// ClientBehindProxy returns a client that connects to the server through a fault proxy.
-func (s *Server) ClientBehindProxy() (*redis.Client, *faultproxy.Proxy) {
-	p := faultproxy.New(s.tb, s.Addr)
-	return s.Client(func(o *redis.Options) { o.Addr = p.Addr }), p
-}
-
 // RestartTwice restarts a stopped server, stops it and restarts it again. It calls fails while the server is
 // down, first before clients have connected and then with open connections, and recovers while it runs.
-func (s *Server) RestartTwice(fails, recovers func()) {
+func (s *Redis) RestartTwice(fails, recovers func()) {
 	s.tb.Helper()
 	fails()
 	s.Restart()
@@ -49,7 +41,7 @@ func FlushAll(tb testing.TB, c redis.UniversalClient) {
 	tb.Helper()
 	err := ForEachMaster(tb.Context(), c, func(ctx context.Context, node *redis.Client) error { return node.FlushAll(ctx).Err() })
 	if err != nil {
-		tb.Fatalf("redistest: %v", err)
+		tb.Fatalf("testhost: %v", err)
 	}
 }
 
@@ -65,7 +57,7 @@ func Content(tb testing.TB, c redis.UniversalClient, key string) any {
 		v, err = c.Dump(tb.Context(), key).Result()
 	}
 	if err != nil {
-		tb.Fatalf("redistest: content of %s: %v", key, err)
+		tb.Fatalf("testhost: content of %s: %v", key, err)
 	}
 	return v
 }
@@ -76,12 +68,12 @@ func CheckMemory(tb testing.TB, c *redis.Client, key string, documented int, sha
 	tb.Helper()
 	used, err := c.MemoryUsage(tb.Context(), key, 0).Result()
 	if err != nil {
-		tb.Fatalf("redistest: memory of %s: %v", key, err)
+		tb.Fatalf("testhost: memory of %s: %v", key, err)
 	}
 	measured := strings.Contains(c.Info(tb.Context(), "server").Val(), "redis_version:7.0.")
 	ratio := float64(used) / float64(documented)
 	if ratio > 1+share || measured && ratio < 1-share {
-		tb.Errorf("redistest: %s takes %d bytes, not %d", key, used, documented)
+		tb.Errorf("testhost: %s takes %d bytes, not %d", key, used, documented)
 	}
 }
 
@@ -96,7 +88,7 @@ func AgeKey(tb testing.TB, c redis.UniversalClient, older *redis.Script, d time.
 		return err
 	})
 	if err != nil {
-		tb.Fatalf("redistest: %v", err)
+		tb.Fatalf("testhost: %v", err)
 	}
 }
 
@@ -105,7 +97,7 @@ func FixedReplyClient(tb testing.TB, reply string) *redis.Client {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		tb.Fatalf("redistest: %v", err)
+		tb.Fatalf("testhost: %v", err)
 	}
 	tb.Cleanup(func() { _ = l.Close() })
 	go func() {

@@ -1,4 +1,4 @@
-package redistest
+package testhost
 
 import (
 	"os"
@@ -13,30 +13,30 @@ func ParseUser(tb testing.TB, document, user string) (words []string) {
 	tb.Helper()
 	text, err := os.ReadFile(document)
 	if err != nil {
-		tb.Fatalf("redistest: %v", err)
+		tb.Fatalf("testhost: %v", err)
 	}
 	for line := range strings.Lines(string(text)) {
 		if rule, ok := strings.CutPrefix(strings.TrimSpace(line), "ACL SETUSER "+user+" "); ok {
 			return strings.Fields(rule)
 		}
 	}
-	tb.Fatalf("redistest: %s has no ACL SETUSER %s", document, user)
+	tb.Fatalf("testhost: %s has no ACL SETUSER %s", document, user)
 	return nil
 }
 
 // SetUser creates a user with these rules and no others.
-func (s *Server) SetUser(user string, words []string) {
+func (s *Redis) SetUser(user string, words []string) {
 	s.tb.Helper()
 	args := []any{"ACL", "SETUSER", user, "reset"}
 	for _, word := range words {
 		args = append(args, word)
 	}
 	if err := s.Client(nil).Do(s.tb.Context(), args...).Err(); err != nil {
-		s.tb.Fatalf("redistest: %v", err)
+		s.tb.Fatalf("testhost: %v", err)
 	}
 }
 
 // ClientAs returns a client that logs in as a user with the password secret.
-func (s *Server) ClientAs(user string) *redis.Client {
+func (s *Redis) ClientAs(user string) *redis.Client {
 	return s.Client(func(o *redis.Options) { o.Username, o.Password = user, "secret" })
 }

@@ -1,4 +1,4 @@
-package redistest
+package testhost
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lazyreq/lazyreq/internal/redisproc"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 )
 
 const (
@@ -29,27 +29,28 @@ type Cluster struct {
 
 // node is one server of the Cluster.
 type node struct {
-	*Server
+	*Redis
 	id    string
 	admin *redis.Client
 	dead  bool
 }
 
 // StartCluster starts a Cluster for the test and waits until it is complete. It skips and fails like
-// [Start]. args are arguments of each server.
+// [StartRedis]. args are arguments of each server.
 func StartCluster(tb testing.TB, args ...string) *Cluster {
 	tb.Helper()
+	testenv.LookPath(tb, "redis-server")
 	args = append([]string{
 		"--cluster-enabled", "yes",
 		"--cluster-node-timeout", strconv.FormatInt(nodeTimeout.Milliseconds(), 10),
 		"--cluster-replica-validity-factor", "0", // a replica may always take over
 		"--repl-diskless-sync-delay", "0",
 	}, args...)
-	procs, errs := make([]*redisproc.Server, 2*masters), make([]error, 2*masters)
+	procs, errs := make([]*RedisProcess, 2*masters), make([]error, 2*masters)
 	var wg sync.WaitGroup
 	for i := range procs {
 		dir := tb.TempDir()
-		wg.Go(func() { procs[i], errs[i] = redisproc.Start(dir, args...) })
+		wg.Go(func() { procs[i], errs[i] = RunRedis(dir, args...) })
 	}
 	wg.Wait()
 	for _, p := range procs {
@@ -59,7 +60,7 @@ func StartCluster(tb testing.TB, args ...string) *Cluster {
 	}
 	c := &Cluster{tb: tb}
 	for i, p := range procs {
-		n := &node{Server: newServer(tb, p, errs[i])}
+		n := &node{Redis: newRedis(tb, p, errs[i])}
 		n.admin = n.Client(setShortTimeouts)
 		n.id = n.admin.ClusterMyID(context.Background()).Val()
 		c.nodes = append(c.nodes, n)
@@ -124,13 +125,13 @@ func (c *Cluster) Slot(key string) int {
 }
 
 // Masters returns the current masters, beginning with the owner of the slot.
-func (c *Cluster) Masters(slot int) []*Server {
+func (c *Cluster) Masters(slot int) []*Redis {
 	c.tb.Helper()
 	owner := c.owner(slot)
-	servers := []*Server{owner.Server}
+	servers := []*Redis{owner.Redis}
 	for _, n := range c.liveNodes() {
 		if n != owner && roleOf(n.admin).master {
-			servers = append(servers, n.Server)
+			servers = append(servers, n.Redis)
 		}
 	}
 	return servers
@@ -143,15 +144,15 @@ func (c *Cluster) WaitReplicated(slot int) {
 	_, port := owner.hostPort()
 	for _, n := range c.liveNodes() {
 		if roleOf(n.admin).follows == port {
-			waitCaughtUp(c.tb, owner.Server, n.Server)
+			waitCaughtUp(c.tb, owner.Redis, n.Redis)
 			return
 		}
 	}
-	c.tb.Fatalf("redistest: the master of slot %d has no replica", slot)
+	c.tb.Fatalf("testhost: the master of slot %d has no replica", slot)
 }
 
 // KillMaster kills the master of a slot, waits until its replica has taken over, and returns it.
-func (c *Cluster) KillMaster(slot int) *Server {
+func (c *Cluster) KillMaster(slot int) *Redis {
 	c.tb.Helper()
 	old := c.owner(slot)
 	old.Kill()
@@ -160,7 +161,7 @@ func (c *Cluster) KillMaster(slot int) *Server {
 		owner := n.ownerOf(context.Background(), slot)
 		return owner != "" && owner != old.id && n.ready(context.Background())
 	})
-	return c.owner(slot).Server
+	return c.owner(slot).Redis
 }
 
 // Restart restarts the masters that KillMaster killed, and waits until no node takes another for dead: so
@@ -169,7 +170,7 @@ func (c *Cluster) Restart() {
 	c.tb.Helper()
 	for _, n := range c.nodes {
 		if n.dead {
-			n.Server.Restart()
+			n.Redis.Restart()
 			n.dead = false
 		}
 	}

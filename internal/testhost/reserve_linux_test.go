@@ -1,4 +1,4 @@
-package loopback
+package testhost
 
 import (
 	"net"
@@ -8,7 +8,7 @@ import (
 )
 
 func TestReservedPortIsExclusive(t *testing.T) {
-	p, err := Reserve()
+	p, err := ReservePort()
 	require.NoError(t, err)
 	_, err = reserve(p.number)
 	require.ErrorContains(t, err, "in use")

@@ -1,4 +1,4 @@
-package loopback
+package testhost
 
 import (
 	"net"
@@ -9,7 +9,7 @@ import (
 )
 
 func TestPortCanBeListenedOnAgainAndAgain(t *testing.T) {
-	p, err := Reserve()
+	p, err := ReservePort()
 	require.NoError(t, err)
 	defer p.Release()
 	for range 3 {
@@ -25,7 +25,7 @@ func TestPortCanBeListenedOnAgainAndAgain(t *testing.T) {
 }
 
 func TestReservePairDistance(t *testing.T) {
-	low, high, err := ReservePair(10000)
+	low, high, err := reservePair(10000)
 	require.NoError(t, err)
 	defer low.Release()
 	defer high.Release()
@@ -35,6 +35,6 @@ func TestReservePairDistance(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, l.Close())
 	}
-	_, _, err = ReservePair(65535)
+	_, _, err = reservePair(65535)
 	require.ErrorContains(t, err, "65535 apart")
 }

@@ -1,4 +1,4 @@
-package redismini
+package testhost
 
 import (
 	"testing"
@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAdvance(t *testing.T) {
-	s := Start(t)
+func TestMiniredisAdvance(t *testing.T) {
+	s := StartMiniredis(t)
 	c := s.Client()
 	require.Equal(t, s.Now().UnixMicro(), c.Time(t.Context()).Val().UnixMicro())
 	require.NoError(t, c.Set(t.Context(), "k", "v", time.Second).Err())

@@ -1,4 +1,4 @@
-package redistest
+package testhost
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/lazyreq/lazyreq/internal/redisproc"
 )
 
 // MasterName is the name of the master that a [Sentinel] watches.
@@ -18,37 +16,37 @@ const MasterName = "main"
 // Its methods fail the test on an error. Only the test's goroutine may call them; clients are safe for
 // concurrent use.
 type Sentinel struct {
-	*Server // the Sentinel
+	*Redis // the Sentinel
 
-	Master, Replica *Server // as they began
+	Master, Replica *Redis // as they began
 
 	tb    testing.TB
 	admin *redis.SentinelClient
 }
 
 // StartSentinel starts the three servers for the test and waits until they know one another. It skips
-// and fails like [Start]. args are arguments of the master and the replica.
+// and fails like [StartRedis]. args are arguments of the master and the replica.
 func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	tb.Helper()
-	s := &Sentinel{tb: tb, Master: Start(tb, append([]string{"--repl-diskless-sync-delay", "0"}, args...)...)}
+	s := &Sentinel{tb: tb, Master: StartRedis(tb, append([]string{"--repl-diskless-sync-delay", "0"}, args...)...)}
 	host, port := s.Master.hostPort()
-	s.Replica = Start(tb, append([]string{"--replicaof", host + " " + port}, args...)...)
+	s.Replica = StartRedis(tb, append([]string{"--replicaof", host + " " + port}, args...)...)
 	waitFor(tb, "the replica follows", func() bool { return s.Replica.role().following })
 	// The stream begins with the first write that the replica asks for.
-	if err := s.Master.Client(nil).Set(context.Background(), "redistest", "", time.Millisecond).Err(); err != nil {
-		tb.Fatalf("redistest: %v", err)
+	if err := s.Master.Client(nil).Set(context.Background(), "testhost", "", time.Millisecond).Err(); err != nil {
+		tb.Fatalf("testhost: %v", err)
 	}
 	s.WaitReplicated()
 	// A Sentinel looks again only after 10 s for what it does not find at its start.
 	waitFor(tb, "the master has it", func() bool { return s.Master.role().online })
 
 	// Until a test kills the master, it is never down for the Sentinel: on a busy machine it may stall for seconds.
-	p, err := redisproc.StartSentinel(tb.TempDir(), fmt.Sprintf(`
+	p, err := runSentinel(tb.TempDir(), fmt.Sprintf(`
 sentinel monitor %[1]s %[2]s %[3]s 1
 sentinel down-after-milliseconds %[1]s 60000
 sentinel failover-timeout %[1]s 2000
 `, MasterName, host, port))
-	s.Server = newServer(tb, p, err)
+	s.Redis = newRedis(tb, p, err)
 	s.admin = redis.NewSentinelClient(&redis.Options{Addr: s.Addr, Protocol: 2, DisableIdentity: true})
 	tb.Cleanup(func() { _ = s.admin.Close() })
 	waitFor(tb, "the Sentinel knows the replica", func() bool {
@@ -78,7 +76,7 @@ func (s *Sentinel) Client(change func(*redis.FailoverOptions)) *redis.Client {
 func (s *Sentinel) Failover() {
 	s.tb.Helper()
 	if err := s.admin.Failover(context.Background(), MasterName).Err(); err != nil {
-		s.tb.Fatalf("redistest: failover: %v", err)
+		s.tb.Fatalf("testhost: failover: %v", err)
 	}
 	s.waitPromoted()
 }
@@ -88,7 +86,7 @@ func (s *Sentinel) Failover() {
 func (s *Sentinel) KillMaster() {
 	s.tb.Helper()
 	if err := s.admin.Set(context.Background(), MasterName, "down-after-milliseconds", "500").Err(); err != nil {
-		s.tb.Fatalf("redistest: %v", err)
+		s.tb.Fatalf("testhost: %v", err)
 	}
 	s.Master.Kill()
 	s.waitPromoted()
@@ -101,7 +99,7 @@ func (s *Sentinel) WaitReplicated() {
 }
 
 // LoseWrites kills the master and lets the replica take over without the writes of write: the replica is down
-// meanwhile. It has all earlier writes. The servers must be [redisproc.Durable].
+// meanwhile. It has all earlier writes. The servers must be [Durable].
 func (s *Sentinel) LoseWrites(write func()) {
 	s.tb.Helper()
 	s.WaitReplicated()

@@ -1,4 +1,4 @@
-package redisproc
+package testhost
 
 import (
 	"bytes"
@@ -9,13 +9,11 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/lazyreq/lazyreq/internal/loopback"
 )
 
-// Server is a redis-server. Its methods are safe for concurrent use. While it does not run,
+// RedisProcess is a redis-server: alone, a node of a Cluster, or a Sentinel. Its methods are safe for concurrent use. While it does not run,
 // connections to its address are refused, and the address stays reserved.
-type Server struct {
+type RedisProcess struct {
 	// Addr is its address on the loopback interface.
 	Addr string
 
@@ -24,19 +22,19 @@ type Server struct {
 	env      []string // besides this process' own
 
 	mu     sync.Mutex
-	ports  []*loopback.Port
+	ports  []*Port
 	proc   *os.Process   // nil if it does not run
 	exited chan struct{} // closed when proc has ended
 }
 
 // Kill kills the server, even while it is paused, and waits for the end of the process.
-func (s *Server) Kill() { s.end(syscall.SIGKILL) }
+func (s *RedisProcess) Kill() { s.end(syscall.SIGKILL) }
 
 // Stop shuts the server down and waits for the end of the process, which takes longer than Kill.
-func (s *Server) Stop() { s.end(syscall.SIGTERM) }
+func (s *RedisProcess) Stop() { s.end(syscall.SIGTERM) }
 
 // Close kills the server and releases its address.
-func (s *Server) Close() {
+func (s *RedisProcess) Close() {
 	s.Kill()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,14 +42,14 @@ func (s *Server) Close() {
 }
 
 // release releases the address. The caller holds s.mu, or is alone.
-func (s *Server) release() {
+func (s *RedisProcess) release() {
 	for _, p := range s.ports {
 		p.Release()
 	}
 	s.ports = nil
 }
 
-func (s *Server) end(how syscall.Signal) {
+func (s *RedisProcess) end(how syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc == nil {
@@ -70,7 +68,7 @@ func (s *Server) end(how syscall.Signal) {
 
 // Pause stops the server's process without closing its connections, like a machine that hangs. The
 // returned function resumes it. Pause does nothing if the server does not run.
-func (s *Server) Pause() (resume func()) {
+func (s *RedisProcess) Pause() (resume func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.proc
@@ -83,7 +81,7 @@ func (s *Server) Pause() (resume func()) {
 
 // Restart starts the server again at the same address and waits until it answers. It kills the server
 // first if it runs. The data is what the server kept on disk, none if it is not [Durable].
-func (s *Server) Restart() error {
+func (s *RedisProcess) Restart() error {
 	s.Kill()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +89,7 @@ func (s *Server) Restart() error {
 }
 
 // RestartEmpty is Restart without the data.
-func (s *Server) RestartEmpty() error {
+func (s *RedisProcess) RestartEmpty() error {
 	s.Kill()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +100,7 @@ func (s *Server) RestartEmpty() error {
 }
 
 // run starts the process and waits until it answers. The caller holds s.mu.
-func (s *Server) run() error {
+func (s *RedisProcess) run() error {
 	var log bytes.Buffer // read after the end of the process
 	cmd := exec.Command(s.bin, s.args...)
 	cmd.Stdout, cmd.Stderr = &log, &log

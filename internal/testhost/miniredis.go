@@ -1,4 +1,4 @@
-package redismini
+package testhost
 
 import (
 	"sync"
@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Server is a miniredis for one test. Its TIME changes only by Advance, and keys expire only by
+// Miniredis is a miniredis for one test. Its TIME changes only by Advance, and keys expire only by
 // FastForward. It is safe for concurrent use.
-type Server struct {
+type Miniredis struct {
 	*miniredis.Miniredis
 	tb testing.TB
 
@@ -19,22 +19,22 @@ type Server struct {
 	now time.Time
 }
 
-// Start starts a server for the test, at a time far from this machine's.
-func Start(tb testing.TB) *Server {
-	s := &Server{Miniredis: miniredis.RunT(tb), tb: tb, now: time.Date(2001, 9, 9, 1, 46, 40, 0, time.UTC)}
+// StartMiniredis starts a server for the test, at a time far from this machine's.
+func StartMiniredis(tb testing.TB) *Miniredis {
+	s := &Miniredis{Miniredis: miniredis.RunT(tb), tb: tb, now: time.Date(2001, 9, 9, 1, 46, 40, 0, time.UTC)}
 	s.SetTime(s.now)
 	return s
 }
 
 // Now returns the server's time.
-func (s *Server) Now() time.Time {
+func (s *Miniredis) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
 }
 
 // Advance moves the server's time forward by d, or back if d is negative.
-func (s *Server) Advance(d time.Duration) {
+func (s *Miniredis) Advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now = s.now.Add(d)
@@ -42,7 +42,7 @@ func (s *Server) Advance(d time.Duration) {
 }
 
 // Client returns a client that is closed with the test.
-func (s *Server) Client() *redis.Client {
+func (s *Miniredis) Client() *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: s.Addr(), Protocol: 2, DisableIdentity: true})
 	s.tb.Cleanup(func() { _ = c.Close() })
 	return c

@@ -1,4 +1,4 @@
-package redistest
+package testhost
 
 import (
 	"os"
@@ -14,7 +14,7 @@ func TestParsedUserHasDocumentedRights(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	words := ParseUser(t, file, "writers")
 	require.Equal(t, []string{"on", ">secret", "~k*", "+get", "+set"}, words)
-	s := Start(t)
+	s := StartRedis(t)
 	s.SetUser("writers", words)
 	c := s.ClientAs("writers")
 	require.NoError(t, c.Set(t.Context(), "k1", "v", 0).Err())

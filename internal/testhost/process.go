@@ -1,8 +1,4 @@
-// Package multiproc runs a test in several processes at once: the test's own process, the parent,
-// starts others, talks to them, pauses them and kills them.
-//
-// The other processes run the same test up to its call of [Serve].
-package multiproc
+package testhost
 
 import (
 	"bytes"
@@ -16,13 +12,13 @@ import (
 	"testing"
 )
 
-// variable holds the argument of Start in a process that it started.
+// variable holds the argument of StartProcess in a process that it started.
 const variable = "LAZYREQ_MULTIPROC"
 
-// Serve returns at once in the parent. In a process that [Start] started, it calls serve with Start's
-// argument, and ends the process when serve returns. A failure of the test is a failure of the
+// ServeProcess returns at once in the parent. In a process that [StartProcess] started, it calls serve with
+// the argument and ends the process when serve returns. A failure of the test is a failure of the
 // process. in ends when the parent closes it or ends.
-func Serve(t *testing.T, serve func(arg string, in io.Reader, out io.Writer)) {
+func ServeProcess(t *testing.T, serve func(arg string, in io.Reader, out io.Writer)) {
 	t.Helper()
 	arg, started := os.LookupEnv(variable)
 	if !started {
@@ -47,9 +43,9 @@ type Process struct {
 	err error // of the process; final when done is closed
 }
 
-// Start starts this test in another process. The caller reads Out to its end before, or while, it
+// StartProcess starts this test in another process. The caller reads Out to its end before, or while, it
 // waits for the end of the process.
-func Start(t *testing.T, arg string) *Process {
+func StartProcess(t *testing.T, arg string) *Process {
 	t.Helper()
 	bin, err := os.Executable()
 	must(t, err)
@@ -99,13 +95,13 @@ func (p *Process) End(t *testing.T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err != nil {
-		t.Fatalf("multiproc: another process: %v\n%s", p.err, &p.log)
+		t.Fatalf("testhost: another process: %v\n%s", p.err, &p.log)
 	}
 }
 
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
-		t.Fatalf("multiproc: %v", err)
+		t.Fatalf("testhost: %v", err)
 	}
 }

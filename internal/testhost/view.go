@@ -1,4 +1,4 @@
-package redistest
+package testhost
 
 import (
 	"context"
@@ -67,7 +67,7 @@ func (c *Cluster) owner(slot int) *node {
 			return n
 		}
 	}
-	c.tb.Fatalf("redistest: a dead node has slot %d", slot)
+	c.tb.Fatalf("testhost: a dead node has slot %d", slot)
 	return nil
 }
 
@@ -103,7 +103,7 @@ func waitFor(tb testing.TB, what string, done func() bool) {
 		select {
 		case <-tick.C:
 		case <-late:
-			tb.Fatalf("redistest: after 30 s it is not so that %s", what)
+			tb.Fatalf("testhost: after 30 s it is not so that %s", what)
 		}
 	}
 }
@@ -111,11 +111,11 @@ func waitFor(tb testing.TB, what string, done func() bool) {
 func (c *Cluster) must(err error) {
 	c.tb.Helper()
 	if err != nil && err != redis.Nil {
-		c.tb.Fatalf("redistest: %v", err)
+		c.tb.Fatalf("testhost: %v", err)
 	}
 }
 
-func (s *Server) hostPort() (host, port string) {
+func (s *Redis) hostPort() (host, port string) {
 	host, port, _ = net.SplitHostPort(s.Addr)
 	return host, port
 }

@@ -1,4 +1,4 @@
-package redistest
+package testhost
 
 import "context"
 
@@ -11,12 +11,12 @@ type Move struct {
 }
 
 // BeginMove begins to move a slot to another master. It moves no key yet.
-func (c *Cluster) BeginMove(slot int, to *Server) *Move {
+func (c *Cluster) BeginMove(slot int, to *Redis) *Move {
 	c.tb.Helper()
 	ctx := context.Background()
 	m := &Move{c: c, slot: slot, from: c.owner(slot)}
 	for _, n := range c.liveNodes() {
-		if n.Server == to {
+		if n.Redis == to {
 			m.to = n
 		}
 	}
@@ -62,7 +62,7 @@ func (m *Move) End() {
 }
 
 // MoveSlot moves a slot to another master while clients use it.
-func (c *Cluster) MoveSlot(slot int, to *Server) {
+func (c *Cluster) MoveSlot(slot int, to *Redis) {
 	c.tb.Helper()
 	c.BeginMove(slot, to).End()
 }

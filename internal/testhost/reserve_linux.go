@@ -1,4 +1,4 @@
-package loopback
+package testhost
 
 import (
 	"fmt"
@@ -12,11 +12,11 @@ import (
 func reserve(number int) (*Port, error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("loopback: %w", os.NewSyscallError("socket", err))
+		return nil, fmt.Errorf("testhost: %w", os.NewSyscallError("socket", err))
 	}
 	if number, err = bind(fd, number); err != nil {
 		_ = syscall.Close(fd)
-		return nil, fmt.Errorf("loopback: port %d: %w", number, err)
+		return nil, fmt.Errorf("testhost: port %d: %w", number, err)
 	}
 	return &Port{number: number, free: func() { _ = syscall.Close(fd) }}, nil
 }

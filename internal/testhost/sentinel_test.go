@@ -1,12 +1,10 @@
-package redistest
+package testhost
 
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/lazyreq/lazyreq/internal/redisproc"
 )
 
 func TestSentinel(t *testing.T) {
@@ -49,7 +47,7 @@ func TestStalledMasterIsNotReplaced(t *testing.T) {
 // TestLoseWrites takes over without what it missed.
 func TestLoseWrites(t *testing.T) {
 	t.Parallel()
-	s := StartSentinel(t, redisproc.Durable...)
+	s := StartSentinel(t, Durable...)
 	c := s.Client(nil)
 	require.NoError(t, c.Set(t.Context(), "early", "v", 0).Err())
 	s.LoseWrites(func() { require.NoError(t, c.Set(t.Context(), "late", "v", 0).Err()) })

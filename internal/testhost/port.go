@@ -1,4 +1,4 @@
-package loopback
+package testhost
 
 import (
 	"fmt"
@@ -14,14 +14,14 @@ type Port struct {
 	free   func() // ends the reservation
 }
 
-// Reserve reserves a port that was free.
-func Reserve() (*Port, error) { return reserve(0) }
+// ReservePort reserves a port that was free.
+func ReservePort() (*Port, error) { return reserve(0) }
 
-// ReservePair reserves a free port and the port at a distance above it. A node of a Redis Cluster
+// reservePair reserves a free port and the port at a distance above it. A node of a Redis Cluster
 // needs such a pair with the distance 10000.
-func ReservePair(distance int) (low, high *Port, err error) {
+func reservePair(distance int) (low, high *Port, err error) {
 	for range 100 { // most free ports have free neighbours
-		if low, err = Reserve(); err != nil {
+		if low, err = ReservePort(); err != nil {
 			return nil, nil, err
 		}
 		if low.number+distance <= 65535 {
@@ -31,7 +31,7 @@ func ReservePair(distance int) (low, high *Port, err error) {
 		}
 		defer low.Release() // later, so that the next one is another
 	}
-	return nil, nil, fmt.Errorf("loopback: no two free ports that are %d apart", distance)
+	return nil, nil, fmt.Errorf("testhost: no two free ports that are %d apart", distance)
 }
 
 // Addr returns the port as host and number.

@@ -1,4 +1,4 @@
-package redistest
+package testhost
 
 import (
 	"testing"
@@ -17,7 +17,7 @@ func TestNodeRefusesSeveralSlots(t *testing.T) {
 }
 
 func TestKeepFlushingScripts(t *testing.T) {
-	c := Start(t).Client(nil)
+	c := StartRedis(t).Client(nil)
 	sha, err := c.ScriptLoad(t.Context(), "return 1").Result()
 	require.NoError(t, err)
 	end := KeepFlushingScripts(t, c)

@@ -1,4 +1,4 @@
-package multiproc_test
+package testhost
 
 import (
 	"bufio"
@@ -9,12 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
-
-	"github.com/lazyreq/lazyreq/internal/multiproc"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // echo writes its argument, and then each line that it reads.
 func echo(arg string, in io.Reader, out io.Writer) {
@@ -26,8 +21,8 @@ func echo(arg string, in io.Reader, out io.Writer) {
 
 func TestProcessInputAndOutput(t *testing.T) {
 	t.Run("in a subtest", func(t *testing.T) {
-		multiproc.Serve(t, echo)
-		p := multiproc.Start(t, "an argument")
+		ServeProcess(t, echo)
+		p := StartProcess(t, "an argument")
 		lines := bufio.NewScanner(p.Out)
 		require.True(t, lines.Scan())
 		require.Equal(t, "an argument true", lines.Text())
@@ -42,8 +37,8 @@ func TestProcessInputAndOutput(t *testing.T) {
 }
 
 func TestPauseAndKill(t *testing.T) {
-	multiproc.Serve(t, echo)
-	p := multiproc.Start(t, "")
+	ServeProcess(t, echo)
+	p := StartProcess(t, "")
 	lines := make(chan string)
 	go func() {
 		defer close(lines)

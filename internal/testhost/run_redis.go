@@ -1,4 +1,4 @@
-package redisproc
+package testhost
 
 import (
 	"fmt"
@@ -7,18 +7,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/lazyreq/lazyreq/internal/loopback"
 )
 
 // Durable is the arguments of a server that keeps its data on disk, up to the last acknowledged write.
 var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-// Start starts a redis-server in dir, an empty folder, and waits until it answers. args are environment
+// RunRedis starts a redis-server in dir, an empty folder, and waits until it answers. args are environment
 // variables, as NAME=value, and then arguments of the server, as --name value; without them it keeps nothing on disk. With --cluster-enabled yes it
-// is a node of a Cluster, and its second port, for other nodes, is 10000 above the first. Start returns
+// is a node of a Cluster, and its second port, for other nodes, is 10000 above the first. RunRedis returns
 // [exec.ErrNotFound] if redis-server is not installed. The caller closes the server.
-func Start(dir string, args ...string) (*Server, error) {
+func RunRedis(dir string, args ...string) (*RedisProcess, error) {
 	reserve := reserveOne
 	if slices.Contains(args, "--cluster-enabled") {
 		reserve = reserveNode
@@ -32,11 +30,11 @@ func Start(dir string, args ...string) (*Server, error) {
 		env = len(args)
 	}
 	plain := []string{"--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir", dir}
-	return start(&Server{dir: dir, env: args[:env], ports: ports}, append(plain, args[env:]...))
+	return start(&RedisProcess{dir: dir, env: args[:env], ports: ports}, append(plain, args[env:]...))
 }
 
-// StartSentinel starts a Sentinel with this configuration.
-func StartSentinel(dir, config string) (*Server, error) {
+// runSentinel starts a Sentinel with this configuration.
+func runSentinel(dir, config string) (*RedisProcess, error) {
 	ports, err := reserveOne()
 	if err != nil {
 		return nil, err
@@ -46,20 +44,20 @@ func StartSentinel(dir, config string) (*Server, error) {
 		ports[0].Release()
 		return nil, err
 	}
-	return start(&Server{dir: dir, ports: ports}, []string{file, "--sentinel", "--bind", "127.0.0.1", "--dir", dir})
+	return start(&RedisProcess{dir: dir, ports: ports}, []string{file, "--sentinel", "--bind", "127.0.0.1", "--dir", dir})
 }
 
-func reserveOne() ([]*loopback.Port, error) {
-	port, err := loopback.Reserve()
-	return []*loopback.Port{port}, err
+func reserveOne() ([]*Port, error) {
+	port, err := ReservePort()
+	return []*Port{port}, err
 }
 
-func reserveNode() ([]*loopback.Port, error) {
-	port, bus, err := loopback.ReservePair(10000)
-	return []*loopback.Port{port, bus}, err
+func reserveNode() ([]*Port, error) {
+	port, bus, err := reservePair(10000)
+	return []*Port{port, bus}, err
 }
 
-func start(s *Server, args []string) (*Server, error) {
+func start(s *RedisProcess, args []string) (*RedisProcess, error) {
 	bin, err := exec.LookPath("redis-server")
 	if err != nil {
 		s.release()
@@ -75,14 +73,14 @@ func start(s *Server, args []string) (*Server, error) {
 }
 
 // wipe removes the server's files.
-func (s *Server) wipe() error {
+func (s *RedisProcess) wipe() error {
 	files, err := os.ReadDir(s.dir)
 	if err != nil {
-		return fmt.Errorf("redisproc: %w", err)
+		return fmt.Errorf("testhost: %w", err)
 	}
 	for _, f := range files {
 		if err := os.RemoveAll(filepath.Join(s.dir, f.Name())); err != nil {
-			return fmt.Errorf("redisproc: %w", err)
+			return fmt.Errorf("testhost: %w", err)
 		}
 	}
 	return nil

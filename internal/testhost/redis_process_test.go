@@ -1,34 +1,30 @@
-package redisproc
+package testhost
 
 import (
 	"errors"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
+
+	"github.com/lazyreq/lazyreq/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func started(t *testing.T, args ...string) *Server {
+func started(t *testing.T, args ...string) *RedisProcess {
 	t.Helper()
-	s, err := Start(t.TempDir(), args...)
-	if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") != "true" {
-		t.Skip("redis-server is not installed")
-	}
+	testenv.LookPath(t, "redis-server")
+	s, err := RunRedis(t.TempDir(), args...)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
 
 // ask sends one inline command and returns the reply, or why there is none.
-func ask(s *Server, command string) string {
+func ask(s *RedisProcess, command string) string {
 	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
 	if err != nil {
 		if errors.Is(err, syscall.ECONNREFUSED) {
@@ -51,15 +47,15 @@ func TestServerStopAndRestart(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		args []string
-		end  func(*Server)
-		back func(*Server) error
+		end  func(*RedisProcess)
+		back func(*RedisProcess) error
 		want string // the reply to GET k
 	}{
-		"killed":             {nil, (*Server).Kill, (*Server).Restart, "$-1"},
-		"stopped":            {nil, (*Server).Stop, (*Server).Restart, "$-1"},
-		"killed, durable":    {Durable, (*Server).Kill, (*Server).Restart, "$1\r\nv"},
-		"stopped, durable":   {Durable, (*Server).Stop, (*Server).Restart, "$1\r\nv"},
-		"killed, then empty": {Durable, (*Server).Kill, (*Server).RestartEmpty, "$-1"},
+		"killed":             {nil, (*RedisProcess).Kill, (*RedisProcess).Restart, "$-1"},
+		"stopped":            {nil, (*RedisProcess).Stop, (*RedisProcess).Restart, "$-1"},
+		"killed, durable":    {Durable, (*RedisProcess).Kill, (*RedisProcess).Restart, "$1\r\nv"},
+		"stopped, durable":   {Durable, (*RedisProcess).Stop, (*RedisProcess).Restart, "$1\r\nv"},
+		"killed, then empty": {Durable, (*RedisProcess).Kill, (*RedisProcess).RestartEmpty, "$-1"},
 	} {
 		s := started(t, tt.args...)
 		require.Equal(t, "+OK", ask(s, "SET k v"), name)
@@ -93,9 +89,7 @@ func TestPausedServerIsSilent(t *testing.T) {
 
 func TestStartFailureHasReason(t *testing.T) {
 	t.Parallel()
-	_, err := Start(t.TempDir(), "--no-such-option", "yes")
-	if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") != "true" {
-		t.Skip("redis-server is not installed")
-	}
+	testenv.LookPath(t, "redis-server")
+	_, err := RunRedis(t.TempDir(), "--no-such-option", "yes")
 	require.ErrorContains(t, err, "no-such-option")
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package loopback
+package testhost
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 func reserve(number int) (*Port, error) {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: number})
 	if err != nil {
-		return nil, fmt.Errorf("loopback: port %d: %w", number, err)
+		return nil, fmt.Errorf("testhost: port %d: %w", number, err)
 	}
 	defer l.Close()
 	return &Port{number: l.Addr().(*net.TCPAddr).Port, free: func() {}}, nil
