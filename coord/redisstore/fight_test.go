@@ -15,7 +15,6 @@ import (
 
 	"github.com/lazyreq/lazyreq/coord"
 	"github.com/lazyreq/lazyreq/coord/redisstore"
-	"github.com/lazyreq/lazyreq/internal/leasecheck"
 	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
@@ -127,17 +126,17 @@ type arena struct {
 
 	mu   sync.Mutex
 	n    int // processes that were started
-	run  leasecheck.Run
-	open map[[2]any]*leasecheck.Hold // by process and number
+	run  leaseRun
+	open map[[2]any]*leaseHold // by process and number
 }
 
-// run has the fight and returns leasecheck's verdict.
+// run has the fight and returns the error of checkLeases.
 func (f fight) run(t *testing.T) error {
 	testhost.ServeProcess(t, func(addr string, in io.Reader, out io.Writer) { f.serve(t, addr, in, out) })
 	server := testhost.StartRedis(t)
 	a := &arena{
-		t: t, f: f, addr: server.Addr, ready: make(chan struct{}, 1000), open: make(map[[2]any]*leasecheck.Hold),
-		run: leasecheck.Run{Unattended: fightLeases.Lifetime + time.Second},
+		t: t, f: f, addr: server.Addr, ready: make(chan struct{}, 1000), open: make(map[[2]any]*leaseHold),
+		run: leaseRun{Unattended: fightLeases.Lifetime + time.Second},
 	}
 	for u := range f.users {
 		a.run.Users = append(a.run.Users, fmt.Sprint(u))
@@ -173,7 +172,7 @@ func (f fight) run(t *testing.T) error {
 	require.NotEmpty(t, a.run.Writes)
 	require.Positive(t, killed)
 	require.Positive(t, stopped)
-	return leasecheck.Check(a.run)
+	return checkLeases(a.run)
 }
 
 // begin starts a process and reads its events.
@@ -203,11 +202,11 @@ func (a *arena) note(process int, s seen) {
 	case "ready":
 		a.ready <- struct{}{}
 	case "got":
-		a.open[k] = &leasecheck.Hold{User: s.User, Process: process, Number: s.Number, From: s.At.Round(0)}
+		a.open[k] = &leaseHold{User: s.User, Process: process, Number: s.Number, From: s.At.Round(0)}
 	case "alive":
 		a.open[k].To = s.At.Round(0)
 	case "wrote":
-		a.run.Writes = append(a.run.Writes, leasecheck.Write{User: s.User, Process: process, Number: s.Number, Order: s.Order, Accepted: s.Accepted})
+		a.run.Writes = append(a.run.Writes, leaseWrite{User: s.User, Process: process, Number: s.Number, Order: s.Order, Accepted: s.Accepted})
 	}
 }
 

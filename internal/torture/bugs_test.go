@@ -1,4 +1,4 @@
-package torture
+package torture_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/ratecheck"
+	"github.com/lazyreq/lazyreq/internal/torture"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
@@ -46,14 +46,14 @@ func TestBugsAreFound(t *testing.T) {
 		fault, want string
 		do          func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error)
 	}{
-		"forgets charges": {"connections reset", "ratecheck: ", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+		"forgets charges": {"connections reset", "torture: ", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 			results, err := inner.Do(ctx, ops)
 			if err == nil && ops[0].Kind == ratelimit.Take && results[0].Allowed && n.Add(1)%2 == 0 {
 				_, _ = inner.Do(ctx, []ratelimit.Op{{Rule: ops[0].Rule, Key: ops[0].Key, Kind: ratelimit.Reset}})
 			}
 			return results, err
 		}},
-		"admits too many": {"connections reset", "ratecheck: ", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+		"admits too many": {"connections reset", "torture: ", func(ctx context.Context, inner ratelimit.Store, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 			results, err := inner.Do(ctx, ops)
 			if err == nil && !results[0].Allowed && n.Add(1)%4 == 0 {
 				results[0].Allowed = true
@@ -135,7 +135,7 @@ func TestLossOfAShardExcusesNoOther(t *testing.T) {
 	require.NoError(t, err)
 	failover := outage{fault: &fault{name: "Cluster: failover"}, began: 100, ended: 200, lossy: []int{0}, lostFrom: 5}
 	allowedAt := func(micros int64) event {
-		return event{Take: ratecheck.Take{Sent: micros, Received: micros + 1, N: 1, Allowed: true}, ends: []int64{0}}
+		return event{Take: torture.Take{Sent: micros, Received: micros + 1, N: 1, Allowed: true}, ends: []int64{0}}
 	}
 	for shard, want := range []string{"", "2 units"} {
 		s := &subject{Limiter: limiter, key: "k", shard: shard}

@@ -1,11 +1,11 @@
-package torture
+package torture_test
 
 import (
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/lazyreq/lazyreq/internal/ratecheck"
+	"github.com/lazyreq/lazyreq/internal/torture"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -19,11 +19,10 @@ const (
 // check returns a violation in what the callers observed: of deadlines first, then of recovery, and last of
 // the rules.
 func (l *log) check(h *host, r *report) error {
-	l.stalls.catchUp()
 	for s, events := range l.events {
 		for _, e := range events {
 			r.count(e)
-			stalled := l.stalls.between(e.Sent, e.Received)
+			stalled := l.stalled(e.Sent, e.Received)
 			if e.took() > h.deadline+slack+2*stalled {
 				return fmt.Errorf("%s: waited for %v of %v, with stalls of %v: %v, %v", s.key, e.took(), h.deadline, stalled, e, e.err)
 			}
@@ -41,7 +40,7 @@ func (l *log) check(h *host, r *report) error {
 			if !e.Failed || l.mayFail(s.shard, e) {
 				continue
 			}
-			busy := l.stalls.between(e.Sent-recovery.Microseconds(), e.Received)
+			busy := l.stalled(e.Sent-recovery.Microseconds(), e.Received)
 			if busy == 0 || e.took() < h.deadline/2 && !h.breaks {
 				return fmt.Errorf("%s: failed without a fault, %d others meanwhile: %v, %v\n%v\n%s",
 					s.key, l.answeredDuring(e), e, e.err, l.outages, l.secondBefore(e))
@@ -92,7 +91,7 @@ func (l *log) recovered(o outage, shard int, r *report) error {
 	took := micros(first - o.ended)
 	if took > l.maxRecovery(o.ended, first) {
 		return fmt.Errorf("not back within %v, nor %v, with stalls of %v, after %v, shard %d: %v",
-			recovery, took, l.stalls.between(o.ended, first), o, shard, l.lastError(shard))
+			recovery, took, l.stalled(o.ended, first), o, shard, l.lastError(shard))
 	}
 	r.recovery = max(r.recovery, took)
 	return nil
@@ -100,7 +99,7 @@ func (l *log) recovered(o outage, shard int, r *report) error {
 
 // maxRecovery returns how long recovery may last that takes from one time to another.
 func (l *log) maxRecovery(from, to int64) time.Duration {
-	return recovery + slack + 2*l.stalls.between(from, to)
+	return recovery + slack + 2*l.stalled(from, to)
 }
 
 // lastError returns the error of a shard's latest failed take.
@@ -152,7 +151,7 @@ func (l *log) answeredDuring(failed event) (n int) {
 func (l *log) mayFail(shard int, e event) bool {
 	return slices.ContainsFunc(l.outages, func(o outage) bool {
 		return (o.shard == all || o.shard == shard) &&
-			e.Received >= o.began && e.Sent <= o.ended+(recovery+slack+l.stalls.between(o.ended, e.Sent)).Microseconds()
+			e.Received >= o.began && e.Sent <= o.ended+(recovery+slack+l.stalled(o.ended, e.Sent)).Microseconds()
 	})
 }
 
@@ -161,7 +160,7 @@ func (l *log) mayFail(shard int, e event) bool {
 func (l *log) admitted(s *subject, i int, rule ratelimit.Rule, events []event) error {
 	losses := slices.DeleteFunc(slices.Clone(l.outages), func(o outage) bool { return !o.loses(s.shard) })
 	for n := range len(losses) + 1 {
-		var takes []ratecheck.Take
+		var takes []torture.Take
 		var ends []int64
 		for _, e := range events {
 			take, kept := e.between(losses[:n], losses[n:])
@@ -173,7 +172,7 @@ func (l *log) admitted(s *subject, i int, rule ratelimit.Rule, events []event) e
 				ends = append(ends, e.ends[i])
 			}
 		}
-		if err := ratecheck.Check(asChecked(rule, ends), takes); err != nil {
+		if err := torture.Check(asChecked(rule, ends), takes); err != nil {
 			return err
 		}
 	}
@@ -182,7 +181,7 @@ func (l *log) admitted(s *subject, i int, rule ratelimit.Rule, events []event) e
 
 // between returns a take as it counts between losses: as one that failed if its charge may have been lost
 // earlier, or may be lost later. kept is false if it does not count there.
-func (e event) between(earlier, later []outage) (take ratecheck.Take, kept bool) {
+func (e event) between(earlier, later []outage) (take torture.Take, kept bool) {
 	take = e.Take
 	for _, o := range earlier {
 		switch {
@@ -200,15 +199,15 @@ func (e event) between(earlier, later []outage) (take ratecheck.Take, kept bool)
 	return take, true
 }
 
-// asChecked returns a rule as ratecheck describes it. ends are the ends of windows.
-func asChecked(r ratelimit.Rule, ends []int64) ratecheck.Rule {
+// asChecked returns a rule as torture.Check needs it. ends are the ends of windows.
+func asChecked(r ratelimit.Rule, ends []int64) torture.Rule {
 	switch r.Algorithm() {
 	case "buckets":
-		return ratecheck.Buckets(r.Limit(), r.Per(), r.Interval())
+		return torture.Buckets(r.Limit(), r.Per(), r.Interval())
 	case "log":
-		return ratecheck.SlidingLog(r.Limit(), r.Per())
+		return torture.SlidingLog(r.Limit(), r.Per())
 	case "window":
-		return ratecheck.FixedWindow(r.Limit(), r.Per()).WithWindowEnds(r.Limit(), r.Per(), ends)
+		return torture.FixedWindow(r.Limit(), r.Per()).WithWindowEnds(r.Limit(), r.Per(), ends)
 	}
-	return ratecheck.GCRA(r.Limit(), r.Per(), r.Burst())
+	return torture.GCRA(r.Limit(), r.Per(), r.Burst())
 }

@@ -1,5 +1,5 @@
-// Package torture breaks Redis on purpose, by a random schedule, while callers take from limiters, and
-// checks what the callers observed. It has only tests:
+// Package torture checks limiters from outside. Its tests break Redis on purpose, with a random schedule, while callers
+// take from limiters, and check what the callers observed:
 //
 //   - Never over the limit: all takes of a key obey its rules. After a fault that loses writes, only the
 //     takes that it may have lost count as forgotten.
@@ -28,4 +28,10 @@
 // LAZYREQ_TORTURE sets how long each schedule runs, such as 2m, and prints a summary by fault at the end; unset,
 // each runs for a few seconds.
 // LAZYREQ_SEED repeats the faults of a run, in the same order; which caller meets which is chance.
+//
+// Tests of other packages use [Run], which has several processes take from one subject and log when each take was sent
+// and when its reply was received, and [Check], which reports whether the limiter kept its rule. All processes, and the
+// server that decides, are on one machine and read one clock: the decision was made between the two times. Check
+// assumes nothing else, so it has no false alarms. It finds more faults if replies come sooner. The clock is the
+// system's, which Redis uses, too. If it is set meanwhile, both the limiter and Check are wrong.
 package torture

@@ -1,10 +1,9 @@
-package torture
+package torture_test
 
 import (
 	"context"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,7 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/ratecheck"
+	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/torture"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -27,7 +27,7 @@ type subject struct {
 
 // event is a take as its caller observed it, or an add or a count of a meter.
 type event struct {
-	ratecheck.Take
+	torture.Take
 	err      error
 	ends     []int64       // of the charged windows, by rule
 	interval time.Duration // of a count; 0 if there was none
@@ -37,8 +37,8 @@ type event struct {
 // log is what callers observed in one episode.
 type log struct {
 	subjects []*subject
-	answered []atomic.Int64 // by shard: when the latest take was sent that was answered
-	stalls   *stalls
+	answered []atomic.Int64  // by shard: when the latest take was sent that was answered
+	stalls   *testenv.Stalls // nil if they excuse nothing
 	outages  []outage
 	ended    int64 // when the callers had stopped
 
@@ -136,70 +136,19 @@ func (s *subject) take(ctx context.Context) (e event) {
 	return e
 }
 
-// stalls is when this process, or a Redis without a fault, did not run because the machine was busy.
-type stalls struct {
-	stop, stopped chan struct{}
-	ignored       bool // none counts
-
-	mu    sync.Mutex
-	last  int64      // when they were last looked for
-	times [][2]int64 // from and to
-}
-
-// watch watches this process and the server at addr until end.
-func watch(t *testing.T, addr string) *stalls {
-	const period = 5 * time.Millisecond
+// watch records the stalls of this process and of the server at addr, which has no faults.
+func watch(t *testing.T, addr string) *testenv.Stalls {
 	conn, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
-	s := &stalls{stop: make(chan struct{}), stopped: make(chan struct{}), last: now()}
-	go func() {
-		defer close(s.stopped)
-		defer conn.Close()
-		reply := make([]byte, len("+OK\r\n"))
-		for running := true; running; {
-			select {
-			case <-s.stop:
-				running = false
-			case <-time.After(period):
-				_, _ = conn.Write([]byte("SET k v\r\n"))
-				_, _ = conn.Read(reply)
-			}
-			s.mu.Lock()
-			at := now()
-			if at-s.last > 4*period.Microseconds() {
-				s.times = append(s.times, [2]int64{s.last, at})
-			}
-			s.last = at
-			s.mu.Unlock()
-		}
-	}()
-	return s
+	t.Cleanup(func() { _ = conn.Close() })
+	reply := make([]byte, len("+OK\r\n"))
+	return testenv.WatchStalls(t, func() {
+		_, _ = conn.Write([]byte("SET k v\r\n"))
+		_, _ = conn.Read(reply)
+	})
 }
 
-func (s *stalls) end() { close(s.stop); <-s.stopped }
-
-// catchUp waits until the stalls before this moment are known.
-func (s *stalls) catchUp() {
-	for began := now(); ; <-time.After(time.Millisecond) {
-		s.mu.Lock()
-		last := s.last
-		s.mu.Unlock()
-		if last >= began {
-			return
-		}
-	}
-}
-
-// between returns how long the process did not run in an interval.
-func (s *stalls) between(from, to int64) (d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ignored {
-		return 0
-	}
-	i, _ := slices.BinarySearchFunc(s.times, from, func(t [2]int64, from int64) int { return int(t[1] - from) })
-	for ; i < len(s.times) && s.times[i][0] < to; i++ {
-		d += time.Duration(min(to, s.times[i][1])-max(from, s.times[i][0])) * time.Microsecond
-	}
-	return d
+// stalled returns the duration of the stalls between two times.
+func (l *log) stalled(from, to int64) time.Duration {
+	return l.stalls.Between(time.UnixMicro(from), time.UnixMicro(to))
 }

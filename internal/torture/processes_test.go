@@ -1,4 +1,4 @@
-package torture
+package torture_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
-	"github.com/lazyreq/lazyreq/internal/ratecheck"
 	"github.com/lazyreq/lazyreq/internal/testhost"
+	"github.com/lazyreq/lazyreq/internal/torture"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 )
@@ -29,7 +29,7 @@ func TestProcesses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var stop func()
-			takes := ratecheck.Run(t, ratecheck.Plan{
+			takes := torture.Run(t, torture.Plan{
 				Processes: 3, Killed: 1, Goroutines: 8, Units: 3, For: length(t, 1500*time.Millisecond),
 				Server: func() string {
 					var addr string
@@ -51,7 +51,7 @@ func TestProcesses(t *testing.T) {
 			}
 			t.Logf("%d takes, %d failed", len(takes), failed)
 			tally("three processes, one of them killed", row{times: 1, takes: len(takes), other: true})
-			require.NoError(t, ratecheck.Check(asChecked(rule, nil), takes))
+			require.NoError(t, torture.Check(asChecked(rule, nil), takes))
 		})
 	}
 }
@@ -100,24 +100,23 @@ func inTime(t *testing.T, canary string, store ratelimit.Store, rule ratelimit.R
 	require.NoError(t, err)
 	stalls := watch(t, canary)
 	var mu sync.Mutex
-	var late [][2]int64
+	var late [][2]time.Time
 	t.Cleanup(func() {
-		stalls.end()
 		for _, l := range late {
-			took := time.Duration(l[1]-l[0]) * time.Microsecond
-			if stalled := stalls.between(l[0], l[1]); took > timeout+slack+2*stalled {
+			took := l[1].Sub(l[0])
+			if stalled := stalls.Between(l[0], l[1]); took > timeout+slack+2*stalled {
 				t.Errorf("waited for %v of %v, with stalls of %v", took, timeout, stalled)
 			}
 		}
 	})
 	return func(ctx context.Context, n int64) (bool, error) {
 		<-time.After(rand.N(10 * time.Millisecond))
-		sent := now()
+		sent := time.Now()
 		res, err := limiter.Take(ctx, "k", n)
-		if received := now(); received-sent > (timeout + slack).Microseconds() {
+		if received := time.Now(); received.Sub(sent) > timeout+slack {
 			mu.Lock()
 			defer mu.Unlock()
-			late = append(late, [2]int64{sent, received})
+			late = append(late, [2]time.Time{sent, received})
 		}
 		return res.Allowed, err
 	}

@@ -1,4 +1,4 @@
-package torture
+package torture_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
@@ -27,7 +28,7 @@ const all = -1
 
 func always() []int { return []int{all} }
 
-// outage is a fault that happened. Times are in microseconds, as ratecheck's.
+// outage is a fault that happened. Times are in microseconds, as in torture.Take.
 type outage struct {
 	*fault
 	began, ended int64
@@ -95,9 +96,10 @@ type report struct {
 // violation.
 func (h *host) run(t *testing.T, length time.Duration) error {
 	rnd, end := random(t), time.Now().Add(length)
-	stalls := watch(t, h.canary.Addr)
-	defer stalls.end()
-	stalls.ignored = h.strict
+	var stalls *testenv.Stalls
+	if !h.strict {
+		stalls = watch(t, h.canary.Addr)
+	}
 	r := &report{faults: map[string]int{}}
 	defer func() { t.Logf("%+v", *r) }()
 	for r.episodes = 1; ; r.episodes++ {
@@ -111,7 +113,7 @@ func (h *host) run(t *testing.T, length time.Duration) error {
 }
 
 // episode has callers take while some faults come and go, one at a time, and checks what they observed.
-func (h *host) episode(t *testing.T, rnd *rand.Rand, stalls *stalls, r *report) error {
+func (h *host) episode(t *testing.T, rnd *rand.Rand, stalls *testenv.Stalls, r *report) error {
 	l := &log{subjects: h.subjects(), answered: make([]atomic.Int64, h.shards), stalls: stalls}
 	stop := l.call(t.Context(), []int{4, 32, 256, 2000}[rnd.IntN(4)])
 	defer stop()

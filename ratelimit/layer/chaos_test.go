@@ -13,10 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/ratecheck"
-	"github.com/lazyreq/lazyreq/internal/stalls"
 	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/internal/testhost"
+	"github.com/lazyreq/lazyreq/internal/torture"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 )
@@ -32,23 +31,23 @@ func TestRedisRestartsEverySecond(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode  layer.Mode
 		rule  ratelimit.Rule
-		check ratecheck.Rule
+		check torture.Rule
 	}{
-		"window": {layer.Closed, windowOf(limit, per), ratecheck.FixedWindow(limit, per)},
+		"window": {layer.Closed, windowOf(limit, per), torture.FixedWindow(limit, per)},
 		"log": {
 			layer.Open, ratelimit.SlidingLog(limit, per),
-			ratecheck.SlidingLog(limit, per),
+			torture.SlidingLog(limit, per),
 		},
 		"gcra": {
 			layer.Local, ratelimit.GCRA(limit, per).WithBurst(20),
-			ratecheck.GCRA(limit, per, 20),
+			torture.GCRA(limit, per, 20),
 		},
 	} {
 		t.Run(name, func(t *testing.T) { chaos(t, c.mode, c.rule, c.check, length) })
 	}
 }
 
-func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.Rule, length time.Duration) {
+func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check torture.Rule, length time.Duration) {
 	var mu sync.Mutex
 	var late []time.Duration // of what was answered without the store, in this process
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -60,8 +59,8 @@ func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.R
 		}
 	})
 	var s *layer.Store
-	watch := stalls.Begin(t)
-	takes := ratecheck.Run(t, ratecheck.Plan{
+	watch := testenv.WatchStalls(t, nil)
+	takes := torture.Run(t, torture.Plan{
 		Processes: 2, Goroutines: 16, Units: 3, For: length,
 		Server: func() string {
 			server := testhost.StartRedis(t, testhost.Durable...)
@@ -93,7 +92,7 @@ func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.R
 	})
 	close(stop)
 	<-stopped
-	require.NoError(t, ratecheck.Check(check, takes))
+	require.NoError(t, torture.Check(check, takes))
 
 	allowed, failed := 0, 0
 	for _, k := range takes {
@@ -117,7 +116,7 @@ func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check ratecheck.R
 	require.Eventually(t, func() bool { return s.Stats().Failover.Abandoned == 0 }, 20*time.Second, time.Millisecond)
 }
 
-// standIn checks a result that came without the store. For ratecheck it is a failure: the store
+// standIn checks a result that came without the store. For torture.Check it is a failure: the store
 // may have charged it.
 func standIn(t *testing.T, mode layer.Mode, res ratelimit.Result, err error) (bool, error) {
 	var reduced *layer.UnavailableError

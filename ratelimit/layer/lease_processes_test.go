@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/ratecheck"
 	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/internal/testhost"
+	"github.com/lazyreq/lazyreq/internal/torture"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
@@ -66,7 +66,7 @@ func (s *recordingStore) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.
 }
 
 // leaseInProcesses starts four processes that take by a rule, kills two of them, and returns the
-// result of ratecheck.
+// result of torture.Check.
 func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 	const processes, share = 4, 50
 	killed := 2
@@ -74,7 +74,7 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 		killed = 0 // living processes do more wrong
 	}
 	var c *redis.Client
-	takes := ratecheck.Run(t, ratecheck.Plan{
+	takes := torture.Run(t, torture.Plan{
 		Processes: processes, Killed: killed, Goroutines: 8, Units: 3, For: testenv.Duration(t, 1500*time.Millisecond),
 		Server: func() string { return testhost.StartRedis(t).Addr },
 		Taker: func(addr string) func(context.Context, int64) (bool, error) {
@@ -114,7 +114,7 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 	if wrong {
 		held = 1 << 40
 	}
-	return ratecheck.Check(ratecheck.Leased(rule, life, held), takes)
+	return torture.Check(torture.Leased(rule, life, held), takes)
 }
 
 // pacing takes in turn at random times, and together with all processes.

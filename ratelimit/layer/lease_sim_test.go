@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/ratecheck"
 	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/torture"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
@@ -29,17 +29,17 @@ var leaseRulesUnderTest = map[string]ratelimit.Rule{
 	"gcra":    ratelimit.GCRA(1000, 2*time.Second).WithBurst(800),
 }
 
-// checkedRule returns a rule as ratecheck describes it.
-func checkedRule(r ratelimit.Rule) ratecheck.Rule {
+// checkedRule returns a rule as torture.Check needs it.
+func checkedRule(r ratelimit.Rule) torture.Rule {
 	switch r.Algorithm() {
 	case "buckets":
-		return ratecheck.Buckets(r.Limit(), r.Per(), r.Interval())
+		return torture.Buckets(r.Limit(), r.Per(), r.Interval())
 	case "log":
-		return ratecheck.SlidingLog(r.Limit(), r.Per())
+		return torture.SlidingLog(r.Limit(), r.Per())
 	case "window":
-		return ratecheck.FixedWindow(r.Limit(), r.Per())
+		return torture.FixedWindow(r.Limit(), r.Per())
 	}
-	return ratecheck.GCRA(r.Limit(), r.Per(), r.Burst())
+	return torture.GCRA(r.Limit(), r.Per(), r.Burst())
 }
 
 // far is a store behind a network, for one process.
@@ -84,7 +84,7 @@ type simulation struct {
 
 	mu     sync.Mutex
 	rand   *rand.Rand
-	takes  []ratecheck.Take
+	takes  []torture.Take
 	ends   []int64 // of windows
 	leases int
 	lost   map[int64]int64 // units that could not be given back, by times of an Expiry
@@ -163,7 +163,7 @@ func (s *simulation) ask(t *testing.T, f *far, l *leaseLayer) {
 
 func (s *simulation) take(t *testing.T, f *far, l *leaseLayer) {
 	n := int64(1 + s.draw(3))
-	k := ratecheck.Take{N: n, Sent: time.Now().UnixMicro()}
+	k := torture.Take{N: n, Sent: time.Now().UnixMicro()}
 	res, err := l.DoOne(t.Context(), ratelimit.Op{Rule: s.rule, Key: "k", N: n, Kind: ratelimit.Take})
 	k.Received, k.Allowed, k.Failed = time.Now().UnixMicro(), res.Allowed, err != nil
 	s.mu.Lock()
@@ -227,13 +227,13 @@ func (s *simulation) compare(t *testing.T, store ratelimit.Store) {
 	require.LessOrEqual(t, out[0].Count, most)
 }
 
-// check returns the result of ratecheck, with so many units held.
+// check returns the result of torture.Check, with so many units held.
 func (s *simulation) check(life time.Duration, held int64) error {
 	rule := checkedRule(s.rule)
 	if s.rule.Algorithm() == "window" {
 		rule = rule.WithWindowEnds(s.rule.Limit(), s.rule.Per(), s.ends)
 	}
-	return ratecheck.Check(ratecheck.Leased(rule, life, held), s.takes)
+	return torture.Check(torture.Leased(rule, life, held), s.takes)
 }
 
 func newSimulation(r ratelimit.Rule) *simulation {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
-	"github.com/lazyreq/lazyreq/internal/stalls"
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
@@ -135,7 +135,7 @@ func goneAndBack(t *testing.T, s *layer.Store, mode layer.Mode, fault func() (ba
 		return err == nil && res.Source == ratelimit.FromStore
 	}
 	require.Eventually(t, works, 20*time.Second, time.Millisecond)
-	watch := stalls.Begin(t)
+	watch := testenv.WatchStalls(t, nil)
 	for range 2 {
 		back := fault()
 		late, n := 0, 0

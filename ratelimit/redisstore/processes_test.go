@@ -9,10 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/ratecheck"
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/internal/testhost"
+	"github.com/lazyreq/lazyreq/internal/torture"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
@@ -25,20 +25,20 @@ var short = map[string]ratelimit.Rule{
 	"gcra":    ratelimit.GCRA(100, 250*time.Millisecond).WithBurst(50),
 }
 
-// checked returns the rule as package ratecheck describes it.
-func checked(t *testing.T, r ratelimit.Rule) ratecheck.Rule {
+// checked returns the rule as torture.Check needs it.
+func checked(t *testing.T, r ratelimit.Rule) torture.Rule {
 	switch r.Algorithm() {
 	case "buckets":
-		return ratecheck.Buckets(r.Limit(), r.Per(), r.Interval())
+		return torture.Buckets(r.Limit(), r.Per(), r.Interval())
 	case "log":
-		return ratecheck.SlidingLog(r.Limit(), r.Per())
+		return torture.SlidingLog(r.Limit(), r.Per())
 	case "window":
-		return ratecheck.FixedWindow(r.Limit(), r.Per())
+		return torture.FixedWindow(r.Limit(), r.Per())
 	case "gcra":
-		return ratecheck.GCRA(r.Limit(), r.Per(), r.Burst())
+		return torture.GCRA(r.Limit(), r.Per(), r.Burst())
 	}
 	t.Fatalf("no check of %v", r)
-	return ratecheck.Rule{}
+	return torture.Rule{}
 }
 
 // take is one take of a process.
@@ -52,9 +52,9 @@ func taking(l *ratelimit.Limiter) take {
 	}
 }
 
-// processes lets two processes take by rule, with some scripts, and returns the verdict of ratecheck.
+// processes lets two processes take by rule, with some scripts, and returns the result of torture.Check.
 func processes(t *testing.T, r ratelimit.Rule, s scripts, length time.Duration, taker func(*ratelimit.Limiter) take) error {
-	takes := ratecheck.Run(t, ratecheck.Plan{
+	takes := torture.Run(t, torture.Plan{
 		Processes: 2, Goroutines: 32, Units: 3, For: length,
 		Server: func() string { return testhost.StartRedis(t).Addr },
 		Taker: func(addr string) take {
@@ -76,7 +76,7 @@ func processes(t *testing.T, r ratelimit.Rule, s scripts, length time.Duration, 
 	}
 	require.Greater(t, allowed, 33, "all of an interval, in takes of up to 3")
 	t.Logf("%d takes, %d allowed", len(takes), allowed)
-	return ratecheck.Check(checked(t, r), takes)
+	return torture.Check(checked(t, r), takes)
 }
 
 func TestTwoProcessesKeepTheLimit(t *testing.T) {
@@ -109,7 +109,7 @@ func TestWrongScriptsAreDetected(t *testing.T) {
 		for what, wrong := range map[string]string{"too many": " + 9", "too few": " - 9"} {
 			t.Run(name+" "+what, func(t *testing.T) {
 				changed := wrongScripts(t, name, wrong)
-				require.ErrorContains(t, processes(t, r, changed, 450*time.Millisecond, taking), "ratecheck: ")
+				require.ErrorContains(t, processes(t, r, changed, 450*time.Millisecond, taking), "torture: ")
 			})
 		}
 	}

@@ -1,4 +1,4 @@
-package ratecheck
+package torture
 
 import (
 	"fmt"
@@ -24,7 +24,7 @@ func checkFixedWindows(limit, per int64) func([]Take) error {
 				}
 			}
 			if units > limit {
-				return fmt.Errorf("ratecheck: %d units in a window from %d µs or later, where %d may pass", units, from, limit)
+				return fmt.Errorf("torture: %d units in a window from %d µs or later, where %d may pass", units, from, limit)
 			}
 			end = to + per
 			var more bool
@@ -64,12 +64,12 @@ func checkKnownWindows(limit, per int64, ends []int64) func([]Take) error {
 				}
 			}
 			if units > limit {
-				return fmt.Errorf("ratecheck: %d units in the window to %d µs, where %d may pass", units, end, limit)
+				return fmt.Errorf("torture: %d units in the window to %d µs, where %d may pass", units, end, limit)
 			}
 		}
 		for _, t := range allowed {
 			if !slices.ContainsFunc(ends, func(end int64) bool { return t.Received >= end-per && t.Sent < end }) {
-				return fmt.Errorf("ratecheck: in no window: %v", t)
+				return fmt.Errorf("torture: in no window: %v", t)
 			}
 		}
 		return nil

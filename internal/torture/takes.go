@@ -1,4 +1,4 @@
-package ratecheck
+package torture
 
 import (
 	"cmp"
@@ -67,7 +67,7 @@ func checkAdmitted(r Rule, takes []Take) error {
 			units += t.N
 			w := micros(t.Received - first.Sent)
 			if most := r.Most(w); units > most {
-				return fmt.Errorf("ratecheck: %d units within %v from %d µs, where %d may pass", units, w, first.Sent, most)
+				return fmt.Errorf("torture: %d units within %v from %d µs, where %d may pass", units, w, first.Sent, most)
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func checkDenied(r Rule, takes []Take) error {
 	slices.SortFunc(charged, func(a, b Take) int { return cmp.Compare(b.Received, a.Received) })
 	for _, t := range takes {
 		if !t.Allowed && !t.Failed && !hasReason(r, t, charged) {
-			return fmt.Errorf("ratecheck: without reason: %v", t)
+			return fmt.Errorf("torture: without reason: %v", t)
 		}
 	}
 	return nil

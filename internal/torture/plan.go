@@ -1,4 +1,4 @@
-package ratecheck
+package torture
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func Run(t *testing.T, p Plan) []Take {
 	takes, processes, err := readLogs(logs)
 	must(t, err)
 	if processes < p.Processes {
-		t.Fatalf("ratecheck: only %d processes have logged takes", processes)
+		t.Fatalf("torture: only %d processes have logged takes", processes)
 	}
 	return takes
 }
@@ -107,6 +107,6 @@ func (p *Plan) sendTakes(ctx context.Context, take func(context.Context, int64) 
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
-		t.Fatalf("ratecheck: %v", err)
+		t.Fatalf("torture: %v", err)
 	}
 }
