@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/option"
-	"github.com/lazyreq/lazyreq/internal/redact"
 	"github.com/lazyreq/lazyreq/reqctx"
+	"github.com/lazyreq/lazyreq/session/internal/redact"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/option"
-	"github.com/lazyreq/lazyreq/internal/redact"
+	"github.com/lazyreq/lazyreq/session/internal/redact"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 

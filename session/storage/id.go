@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 
-	"github.com/lazyreq/lazyreq/internal/redact"
+	"github.com/lazyreq/lazyreq/session/internal/redact"
 )
 
 // redacted hides the struct that embeds it.
