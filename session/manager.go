@@ -11,10 +11,6 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// Store keeps sessions. Packages memstore and redisstore have implementations; package
-// storage documents the methods for other implementations.
-type Store = storage.Store
-
 // MaxCounter is the largest number that a [Counter] holds, and -MaxCounter the smallest.
 const MaxCounter = storage.MaxCounter
 

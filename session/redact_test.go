@@ -120,7 +120,7 @@ func TestTokensShowInNoLogOrError(t *testing.T) {
 
 // recorder is a store that records the deltas it gets.
 type recorder struct {
-	storage.Store
+	Store
 	deltas []storage.Delta
 }
 

@@ -32,7 +32,7 @@ const (
 	bytesPerUser    = 256 // in the index
 )
 
-// Store is a [storage.Store] in this process. It evicts the least recently used sessions
+// Store is a session.Store in this process. It evicts the least recently used sessions
 // rather than exceed its bounds. An expired session is removed when it is asked for; each
 // save removes up to two more that were not used for the longest time. A Store is safe for
 // concurrent use, starts no goroutine and needs no Close; its content ends with the process.
@@ -48,8 +48,6 @@ type Store struct {
 	users    map[string]map[storage.Locator]*entry
 	bytes    int
 }
-
-var _ storage.Store = (*Store)(nil)
 
 // entry is guarded by Store.mu. The map of fields is replaced, never changed, because
 // returned records share it.
@@ -107,7 +105,7 @@ func (m *Store) lock(ctx context.Context) error {
 	return err
 }
 
-// Load implements [storage.Store].
+// Load implements session.Store.
 func (m *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
 	if err := m.lock(ctx); err != nil {
 		return storage.Record{}, err
@@ -138,7 +136,7 @@ func (e *entry) record() storage.Record {
 	return storage.Record{Fields: e.fields, Created: e.created, Touched: e.touched, User: e.user}
 }
 
-// Commit implements [storage.Store]. A session larger than MaxBytes is
+// Commit implements session.Store. A session larger than MaxBytes is
 // [storage.ErrTooLarge].
 func (m *Store) Commit(ctx context.Context, d storage.Delta) error {
 	if err := d.Validate(); err != nil {
@@ -193,7 +191,7 @@ func (m *Store) commitLocked(e *entry, d storage.Delta, now time.Time) error {
 	return nil
 }
 
-// Destroy implements [storage.Store].
+// Destroy implements session.Store.
 func (m *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest) error {
 	if err := m.lock(ctx); err != nil {
 		return err

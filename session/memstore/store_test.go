@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/memstore"
 	"github.com/lazyreq/lazyreq/session/storage"
 	"github.com/lazyreq/lazyreq/session/storetest"
@@ -18,7 +19,7 @@ import (
 
 func TestMemoryConformsToStore(t *testing.T) {
 	storetest.Run(t, storetest.Host{
-		Open:    func(t *testing.T) storage.Store { return newMemory(t, memstore.Options{}) },
+		Open:    func(t *testing.T) session.Store { return newMemory(t, memstore.Options{}) },
 		Advance: func(_ *testing.T, d time.Duration) { pass(d) }, // the bubble's clock
 		Within:  synctest.Test,
 	})
@@ -38,14 +39,14 @@ func locator(n int) (l storage.Locator) {
 	return l
 }
 
-func put(m storage.Store, n int, value string) error {
+func put(m session.Store, n int, value string) error {
 	return m.Commit(context.Background(), storage.Delta{
 		Create: true, Locator: locator(n), Digest: storage.Digest{1}, Limits: limits,
 		Changes: map[string]storage.Change{"v": {Op: storage.OpSet, Value: []byte(value)}},
 	})
 }
 
-func has(t *testing.T, m storage.Store, n int) bool {
+func has(t *testing.T, m session.Store, n int) bool {
 	t.Helper()
 	_, err := m.Load(t.Context(), locator(n), storage.Digest{1}, limits)
 	if err != nil {

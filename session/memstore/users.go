@@ -7,7 +7,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// List implements [storage.Store].
+// List implements session.Store.
 func (m *Store) List(ctx context.Context, user string, lim storage.Limits) ([]storage.Entry, error) {
 	if err := m.lock(ctx); err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (m *Store) List(ctx context.Context, user string, lim storage.Limits) ([]st
 	return entries, nil
 }
 
-// Revoke implements [storage.Store].
+// Revoke implements session.Store.
 func (m *Store) Revoke(ctx context.Context, user string, l storage.Locator) error {
 	if err := m.lock(ctx); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (m *Store) Revoke(ctx context.Context, user string, l storage.Locator) erro
 	return nil
 }
 
-// RevokeAll implements [storage.Store]. It is atomic.
+// RevokeAll implements session.Store. It is atomic.
 func (m *Store) RevokeAll(ctx context.Context, user string, except storage.Locator) (int, error) {
 	if err := m.lock(ctx); err != nil {
 		return 0, err

@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/testhost"
-	"github.com/lazyreq/lazyreq/session/storage"
+	"github.com/lazyreq/lazyreq/session"
 )
 
 // benchmark runs call alone and from many goroutines, on a session of ten fields
 // of 100 bytes each.
-func benchmark(b *testing.B, call func(s storage.Store, v visitor) error) {
+func benchmark(b *testing.B, call func(s session.Store, v visitor) error) {
 	s := newStore(b, testhost.StartRedis(b).Client(nil), patient)
 	v := newVisitor().created(b, s)
 	for k := range 10 {
@@ -40,14 +40,14 @@ func benchmark(b *testing.B, call func(s storage.Store, v visitor) error) {
 }
 
 func BenchmarkLoad(b *testing.B) {
-	benchmark(b, func(s storage.Store, v visitor) error {
+	benchmark(b, func(s session.Store, v visitor) error {
 		_, err := s.Load(b.Context(), v.locator, v.digest, limits)
 		return err
 	})
 }
 
 func BenchmarkCommit(b *testing.B) {
-	benchmark(b, func(s storage.Store, v visitor) error {
+	benchmark(b, func(s session.Store, v visitor) error {
 		return s.Commit(b.Context(), v.delta("field3", "a value"))
 	})
 }

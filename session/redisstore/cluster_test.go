@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/testhost"
+	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/redisstore"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
@@ -26,7 +27,7 @@ type writers struct {
 
 // write starts n writers of v's session. Errors go to failed, which reports whether they
 // may be.
-func write(t *testing.T, s storage.Store, v visitor, n int, failed func(error) bool) *writers {
+func write(t *testing.T, s session.Store, v visitor, n int, failed func(error) bool) *writers {
 	w := &writers{stop: make(chan struct{}), sent: make([]int64, n), acked: make([]atomic.Int64, n)}
 	for i := range n {
 		w.wg.Go(func() {
@@ -63,7 +64,7 @@ func (w *writers) writeMore(t *testing.T, n int64, within time.Duration) {
 }
 
 // sync waits until every writer has written a new value to s.
-func (w *writers) sync(t *testing.T, s storage.Store, v visitor, within time.Duration) {
+func (w *writers) sync(t *testing.T, s session.Store, v visitor, within time.Duration) {
 	t.Helper()
 	before := make([]int64, len(w.acked))
 	for i := range before {
@@ -82,7 +83,7 @@ func (w *writers) sync(t *testing.T, s storage.Store, v visitor, within time.Dur
 }
 
 // check fails unless every field has what was acknowledged last, or was sent after it.
-func (w *writers) check(t *testing.T, s storage.Store, v visitor) {
+func (w *writers) check(t *testing.T, s session.Store, v visitor) {
 	t.Helper()
 	rec := loaded(t, s, v)
 	for i := range w.sent {
@@ -94,7 +95,7 @@ func (w *writers) check(t *testing.T, s storage.Store, v visitor) {
 
 // loaded returns v's session. A client that has just found the heir of a master may
 // still close a connection that is in use.
-func loaded(t *testing.T, s storage.Store, v visitor) (rec storage.Record) {
+func loaded(t *testing.T, s session.Store, v visitor) (rec storage.Record) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		var err error

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/testhost"
+	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/redisstore"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
@@ -22,50 +23,50 @@ import (
 // operation is one of a store's, on a session.
 type operation struct {
 	name string
-	run  func(ctx context.Context, s storage.Store, v visitor) error
+	run  func(ctx context.Context, s session.Store, v visitor) error
 }
 
 // onSessions are the operations on a session, which is not there if it is new.
 var onSessions = []operation{
-	{"load", func(ctx context.Context, s storage.Store, v visitor) error {
+	{"load", func(ctx context.Context, s session.Store, v visitor) error {
 		_, err := s.Load(ctx, v.locator, v.digest, limits)
 		return err
 	}},
-	{"create", func(ctx context.Context, s storage.Store, v visitor) error {
+	{"create", func(ctx context.Context, s session.Store, v visitor) error {
 		d := v.delta("user", "s3cret-value")
 		d.Create = true
 		return s.Commit(ctx, d)
 	}},
-	{"change", func(ctx context.Context, s storage.Store, v visitor) error {
+	{"change", func(ctx context.Context, s session.Store, v visitor) error {
 		return s.Commit(ctx, v.delta("user", "s3cret-value"))
 	}},
-	{"destroy", func(ctx context.Context, s storage.Store, v visitor) error {
+	{"destroy", func(ctx context.Context, s session.Store, v visitor) error {
 		return s.Destroy(ctx, v.locator, v.digest)
 	}},
 }
 
 // onUsers are the operations on the sessions of a user.
 var onUsers = []operation{
-	{"bind", func(ctx context.Context, s storage.Store, v visitor) error {
+	{"bind", func(ctx context.Context, s session.Store, v visitor) error {
 		d := v.delta()
 		d.Create, d.Bind = true, "s3cret-user"
 		return s.Commit(ctx, d)
 	}},
-	{"list", func(ctx context.Context, s storage.Store, _ visitor) error {
+	{"list", func(ctx context.Context, s session.Store, _ visitor) error {
 		_, err := s.List(ctx, "s3cret-user", limits)
 		return err
 	}},
-	{"revoke", func(ctx context.Context, s storage.Store, v visitor) error {
+	{"revoke", func(ctx context.Context, s session.Store, v visitor) error {
 		return s.Revoke(ctx, "s3cret-user", v.locator)
 	}},
-	{"revoke all", func(ctx context.Context, s storage.Store, v visitor) error {
+	{"revoke all", func(ctx context.Context, s session.Store, v visitor) error {
 		_, err := s.RevokeAll(ctx, "s3cret-user", storage.Locator{})
 		return err
 	}},
 }
 
 // everything runs operations one after another, and returns their errors by name.
-func everything(t *testing.T, s storage.Store, v visitor, operations ...[]operation) map[string]error {
+func everything(t *testing.T, s session.Store, v visitor, operations ...[]operation) map[string]error {
 	errs := make(map[string]error)
 	for _, o := range slices.Concat(operations...) {
 		errs[o.name] = o.run(t.Context(), s, v)
@@ -75,7 +76,7 @@ func everything(t *testing.T, s storage.Store, v visitor, operations ...[]operat
 
 // fails fails unless every operation fails in time, with an error that is none of
 // the answers a store has.
-func fails(t *testing.T, s storage.Store) (errs map[string]error) {
+func fails(t *testing.T, s session.Store) (errs map[string]error) {
 	t.Helper()
 	began := time.Now()
 	errs = everything(t, s, newVisitor(), onSessions, onUsers)
@@ -90,7 +91,7 @@ func fails(t *testing.T, s storage.Store) (errs map[string]error) {
 }
 
 // recovers fails unless sessions can be made and read soon.
-func recovers(t *testing.T, s storage.Store) {
+func recovers(t *testing.T, s session.Store) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		v := newVisitor()

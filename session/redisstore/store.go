@@ -34,7 +34,7 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// Store is a [storage.Store] in Redis. It is safe for concurrent use, and needs no Close.
+// Store is a session.Store in Redis. It is safe for concurrent use, and needs no Close.
 //
 // Load, Commit and Destroy cost one script call, and one more on the user's index to bind a
 // session or to end one that is bound. Load costs time and bytes in proportion to the
@@ -47,8 +47,6 @@ type Store struct {
 	pipe     *redispipe.Pipe
 	failures redispipe.Failures
 }
-
-var _ storage.Store = (*Store)(nil)
 
 // New returns a store over client, which remains the caller's to close. It does not connect
 // to Redis; while Redis is down, operations return errors. It returns an error if client is
@@ -70,7 +68,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	return &Store{prefix: o.Prefix, timeout: o.Timeout, pipe: pipe, failures: failures}, nil
 }
 
-// Load implements [storage.Store].
+// Load implements session.Store.
 func (s *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
 	reply, err := s.run(ctx, time.Now().Add(s.timeout), loadScript, l.Key(),
 		lim.Idle.Microseconds(), lim.Absolute.Microseconds(), lim.Touch.Microseconds(), string(d[:]))
@@ -80,7 +78,7 @@ func (s *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, l
 	return parseRecord(reply)
 }
 
-// Commit implements [storage.Store]. A session that would be larger than MaxBytes
+// Commit implements session.Store. A session that would be larger than MaxBytes
 // is [storage.ErrTooLarge], unless the change makes it smaller. Binding costs a second
 // call, on the user's index; such a Commit takes at most 30 s, even if Options.Timeout is
 // longer.
@@ -112,7 +110,7 @@ func (s *Store) commitTimeout(d storage.Delta) time.Duration {
 	return min(s.timeout, bindTimeout)
 }
 
-// Destroy implements [storage.Store]. If the session was bound, a second call drops it from
+// Destroy implements session.Store. If the session was bound, a second call drops it from
 // the user's index; Destroy succeeds even if that call fails.
 func (s *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest) error {
 	deadline := time.Now().Add(s.timeout)

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lazyreq/lazyreq/internal/testhost"
+	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/redisstore"
 	"github.com/lazyreq/lazyreq/session/storage"
 	"github.com/lazyreq/lazyreq/session/storetest"
@@ -57,7 +58,7 @@ func (v visitor) delta(fields ...string) storage.Delta {
 	return d
 }
 
-func (v visitor) created(t testing.TB, s storage.Store, fields ...string) visitor {
+func (v visitor) created(t testing.TB, s session.Store, fields ...string) visitor {
 	t.Helper()
 	d := v.delta(fields...)
 	d.Create = true
@@ -101,7 +102,7 @@ func aging(c redis.UniversalClient) storetest.Host { return agingAs(c, c) }
 func agingAs(c, admin redis.UniversalClient) storetest.Host {
 	return storetest.Host{
 		Unit: time.Minute,
-		Open: func(t *testing.T) storage.Store {
+		Open: func(t *testing.T) session.Store {
 			testhost.FlushAll(t, admin)
 			return newStore(t, c, patient)
 		},
@@ -129,7 +130,7 @@ return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)
 func TestMiniredisConformsToStore(t *testing.T) {
 	var server *testhost.Miniredis
 	storetest.Run(t, storetest.Host{
-		Open: func(t *testing.T) storage.Store {
+		Open: func(t *testing.T) session.Store {
 			server = testhost.StartMiniredis(t)
 			return newStore(t, server.Client(), patient)
 		},

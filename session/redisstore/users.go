@@ -45,7 +45,7 @@ func userKey(user string) string {
 	return "user:" + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// List implements [storage.Store].
+// List implements session.Store.
 func (s *Store) List(ctx context.Context, user string, lim storage.Limits) ([]storage.Entry, error) {
 	var mu sync.Mutex
 	var entries []storage.Entry
@@ -69,7 +69,7 @@ func (s *Store) List(ctx context.Context, user string, lim storage.Limits) ([]st
 	return entries, nil
 }
 
-// Revoke implements [storage.Store].
+// Revoke implements session.Store.
 func (s *Store) Revoke(ctx context.Context, user string, l storage.Locator) error {
 	if user == "" {
 		return ctx.Err()
@@ -82,7 +82,7 @@ func (s *Store) Revoke(ctx context.Context, user string, l storage.Locator) erro
 	return err
 }
 
-// RevokeAll implements [storage.Store]. If Options.Timeout is too short for all of a user's
+// RevokeAll implements session.Store. If Options.Timeout is too short for all of a user's
 // sessions, the next RevokeAll continues where this one ended.
 func (s *Store) RevokeAll(ctx context.Context, user string, except storage.Locator) (int, error) {
 	var n atomic.Int64

@@ -13,12 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/testhost"
+	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/redisstore"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // loggedIn makes v a session of user's.
-func (v visitor) loggedIn(t testing.TB, s storage.Store, user string, lim storage.Limits) visitor {
+func (v visitor) loggedIn(t testing.TB, s session.Store, user string, lim storage.Limits) visitor {
 	t.Helper()
 	d := v.delta("device", "phone")
 	d.Create, d.Bind, d.Limits = true, user, lim
@@ -26,7 +27,7 @@ func (v visitor) loggedIn(t testing.TB, s storage.Store, user string, lim storag
 	return v
 }
 
-func listed(t *testing.T, s storage.Store, user string) int {
+func listed(t *testing.T, s session.Store, user string) int {
 	t.Helper()
 	entries, err := s.List(t.Context(), user, limits)
 	require.NoError(t, err)

@@ -1,3 +1,3 @@
-// Package storage defines the interface between package session and its stores. Programs
-// need it only to write a store of their own, which package storetest checks.
+// Package storage has the types and errors of session.Store, the interface of stores. Programs need it only for a store of their own,
+// which package storetest checks.
 package storage

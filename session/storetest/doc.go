@@ -1,8 +1,8 @@
-// Package storetest checks that a [storage.Store] keeps the promises of its interface,
+// Package storetest checks that a [session.Store] keeps the promises of its interface,
 // alone and under concurrency. A store's own tests call Run:
 //
 //	storetest.Run(t, storetest.Host{
-//		Open:    func(t *testing.T) storage.Store { … },
+//		Open:    func(t *testing.T) session.Store { … },
 //		Advance: func(t *testing.T, d time.Duration) { clock.Add(d) },
 //	})
 //

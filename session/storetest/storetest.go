@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
@@ -14,7 +15,7 @@ import (
 type Host struct {
 	// Open returns an empty store, and closes what it opens with t.Cleanup. It is called
 	// once for each case, inside Within.
-	Open func(t *testing.T) storage.Store
+	Open func(t *testing.T) session.Store
 
 	// Advance moves the store's clock by d. It is called by one goroutine.
 	Advance func(t *testing.T, d time.Duration)
@@ -90,7 +91,7 @@ var cases = []testCase{
 // subject is a store in one case.
 type subject struct {
 	host  Host
-	store storage.Store
+	store session.Store
 }
 
 // id is a session's locator and its secret's digest.
