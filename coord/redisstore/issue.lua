@@ -10,5 +10,5 @@ if t then return {0} end
 local expires = now + number(ARGV[2])
 local forgotten = expires + number(ARGV[3])
 call('HSET', key, 'issued', digits(now), 'expires', digits(expires), 'forgotten', digits(forgotten), 'meta', ARGV[1])
-expireAt(forgotten)
+expire_at(forgotten)
 return {1}

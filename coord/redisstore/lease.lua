@@ -29,6 +29,6 @@ if wrong then return wrong end
 local function held(l) return l and l.grant and l.ends > now end
 
 -- keep keeps the user, whose last lease ends at ends.
-local function keep(l, ends, interval, keepFor)
-  expireAt(math.max(ends + keepFor, l.since + interval))
+local function keep(l, ends, interval, keep_for)
+  expire_at(math.max(ends + keep_for, l.since + interval))
 end

@@ -9,10 +9,10 @@
 -- Atomic  because between the check and the write the lease could end, and another caller could
 --         acquire it
 
-local id, lifetime, interval, keepFor = ARGV[1], number(ARGV[2]), number(ARGV[3]), number(ARGV[4])
+local id, lifetime, interval, keep_for = ARGV[1], number(ARGV[2]), number(ARGV[3]), number(ARGV[4])
 if not held(l) or l.grant ~= id then return {0, 0} end
 local ends = math.min(now + lifetime, l.latest)
 if ends <= l.ends then return {2, l.ends - now} end
 call('HSET', key, 'until', digits(ends))
-keep(l, ends, interval, keepFor)
+keep(l, ends, interval, keep_for)
 return {1, ends - now}

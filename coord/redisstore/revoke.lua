@@ -9,6 +9,6 @@
 local found = state(t)
 if found == usable then
   call('HSET', key, 'revoked', digits(now))
-  expireAt(t.forgotten)
+  expire_at(t.forgotten)
 end
 return {found}

@@ -7,6 +7,8 @@ import (
 )
 
 var (
+	//go:embed prelude.lua
+	preludeLua string
 	//go:embed token.lua
 	tokenLua string
 	//go:embed issue.lua
@@ -28,12 +30,12 @@ var (
 	//go:embed holder.lua
 	holderLua string
 
-	issueScript   = redispipe.NewRecordScript(tokenLua + issueLua)
-	useScript     = redispipe.NewRecordScript(tokenLua + useLua)
-	inspectScript = redispipe.NewRecordScript(tokenLua + inspectLua)
-	revokeScript  = redispipe.NewRecordScript(tokenLua + revokeLua)
-	acquireScript = redispipe.NewRecordScript(leaseLua + acquireLua)
-	renewScript   = redispipe.NewRecordScript(leaseLua + renewLua)
-	releaseScript = redispipe.NewRecordScript(leaseLua + releaseLua)
-	holderScript  = redispipe.NewRecordScript(leaseLua + holderLua)
+	issueScript   = redispipe.NewScript(preludeLua + tokenLua + issueLua)
+	useScript     = redispipe.NewScript(preludeLua + tokenLua + useLua)
+	inspectScript = redispipe.NewScript(preludeLua + tokenLua + inspectLua)
+	revokeScript  = redispipe.NewScript(preludeLua + tokenLua + revokeLua)
+	acquireScript = redispipe.NewScript(preludeLua + leaseLua + acquireLua)
+	renewScript   = redispipe.NewScript(preludeLua + leaseLua + renewLua)
+	releaseScript = redispipe.NewScript(preludeLua + leaseLua + releaseLua)
+	holderScript  = redispipe.NewScript(preludeLua + leaseLua + holderLua)
 )

@@ -11,6 +11,6 @@ local found, meta = state(t), ''
 if found == usable then
   t.used, t.by, meta = now, ARGV[1], call('HGET', key, 'meta') or ''
   call('HSET', key, 'used', digits(now), 'by', t.by)
-  expireAt(t.forgotten)
+  expire_at(t.forgotten)
 end
 return reply(found, meta, t)

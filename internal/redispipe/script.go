@@ -2,7 +2,6 @@ package redispipe
 
 import (
 	"crypto/sha1"
-	_ "embed"
 	"encoding/hex"
 )
 
@@ -19,13 +18,6 @@ func NewScript(src string) *Script {
 	sum := sha1.Sum([]byte(src)) // Redis names scripts by it
 	return &Script{src: src, sha: hex.EncodeToString(sum[:])}
 }
-
-//go:embed record.lua
-var recordLua string
-
-// NewRecordScript is [NewScript] for a script on a record, a key that holds one thing of a store.
-// record.lua, which has functions for such scripts, goes in front of the source.
-func NewRecordScript(src string) *Script { return NewScript(recordLua + src) }
 
 // NewIntScript returns a script with the source src and an array of integers as its reply.
 func NewIntScript(src string) *Script {

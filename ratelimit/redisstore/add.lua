@@ -1,8 +1,8 @@
--- add: charges n units for each of some equal adds, whatever the limit, and counts the units of an
+-- Charges n units for each of some equal adds, whatever the limit, and counts the units of an
 -- interval. If a counter cannot hold them all, the first adds are charged that it can hold.
 --
 -- Interval  follows the rule in ARGV
--- Reply     the number of adds that were charged, the count, and the algorithm's report
+-- Result    the number of adds that were charged, the count, and the algorithm's report
 
 local size, first_entry = 2 + report_size, 3 + rule_size
 local interval = number(ARGV[first_entry - 1])

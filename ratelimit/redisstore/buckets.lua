@@ -1,4 +1,4 @@
--- buckets: a counter in time buckets. Each bucket holds a running total.
+-- A counter in time buckets. Each bucket holds a running total.
 --
 -- Rule       limit; bucket length; ring size; number of buckets before the newest that the limit
 --            covers; TTL in ms

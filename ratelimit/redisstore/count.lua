@@ -1,7 +1,7 @@
--- count: counts the units of an interval.
+-- Counts the units of an interval.
 --
 -- Interval  follows the rule in ARGV
--- Reply     the count
+-- Result    the count
 
 local size, first_entry = 1, 3 + rule_size
 local interval = number(ARGV[first_entry - 1])

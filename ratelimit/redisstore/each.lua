@@ -1,13 +1,13 @@
--- each: the last part of a script that runs one op, with one rule, on any number of keys. The op's
+-- The last part of a script that runs one op, with one rule, on any number of keys. The op's
 -- part comes before it.
 --
 -- KEYS    the counters
 -- ARGV    now, the rule's numbers, the interval if the op has one, and then for each key n and the
 --         number of equal ops; these are left out if all of them are 1
--- Reply   now, and then for each key the op's integers. Instead, it is -1 and zeros if the key holds a
+-- Result  now, and then for each key the op's integers. Instead, it is -1 and zeros if the key holds a
 --         foreign value, and -2 and zeros if the counter would exceed 2^53
 -- Clock   Redis TIME, unless a test sends its own
--- Atomic: Redis runs nothing else between read and charge
+-- Atomic  because between the read and the charge another caller could charge
 
 local i, entry = 0, 0
 

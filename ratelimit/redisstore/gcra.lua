@@ -1,4 +1,4 @@
--- gcra: a level that each unit raises and that falls with time.
+-- A level that each unit raises and that falls with time.
 --
 -- A unit raises the level by per. The level falls by limit each microsecond, and burst * per is full.
 -- All of these are integers, so every rate is exact. Only an add can raise the level above 2^53;

@@ -1,20 +1,20 @@
--- group: the last part of a script that runs a group of ops on one subject.
+-- The last part of a script that runs a group of ops on one subject.
 --
 -- KEYS    the counters, and the blocks of rules that have one
 -- ARGV    now, kind, and then for each op:
 --           index of its counter in KEYS, index of its block or 0,
 --           n, time, generation,
---           denials that start a block, us in which they are counted, us of the block,
+--           denials that start a block, µs in which they are counted, µs of the block,
 --           algorithm, the rule's numbers
---         The time is the prepaid us of a take, and the time of the charge for a refund
--- Reply   now, status, and then for each op verdict, the rest of its block in us, and the algorithm's
+--         The time is the prepaid µs of a take, and the time of the charge for a refund
+-- Result  now, status, and then for each op verdict, the rest of its block in µs, and the algorithm's
 --         report. The status is 0, -1 if a key holds a foreign value, or -2 if a counter would exceed
 --         2^53. With another status than 0 nothing was changed. The verdict is 1 done, 0 not done,
 --         -1 denied by the op's own rule
 -- Block   two integers: the number of denials, and the end of the time in which they are counted or,
 --         after enough denials, the end of the block. The key expires then
 -- Clock   Redis TIME, unless a test sends its own
--- Atomic: Redis runs nothing else between check and charge
+-- Atomic  because between the check and the charge another caller could charge
 
 local ops, at = {}, 3
 while at <= #ARGV do
@@ -28,7 +28,7 @@ while at <= #ARGV do
   at = at + 9 + algorithm.rule_size
 end
 
--- block_left returns the rest of an op's block in us, 0 if there is no block.
+-- block_left returns the rest of an op's block in µs, 0 if there is no block.
 local function block_left(op)
   if not op.block then return 0 end
   local denials, ends = pair(op.block)

@@ -1,4 +1,4 @@
--- log: a counter that stores every charge as an event (log_event.lua). There are two encodings: a sorted
+-- A counter that stores every charge as an event (log_event.lua). There are two encodings: a sorted
 -- set (log_set.lua) and a stream (log_stream.lua).
 --
 -- Rule       limit, per
@@ -6,7 +6,7 @@
 -- State      at and sum of the newest event; zeros if there is none
 -- Report     units used; the times when one unit passes, when n units pass, when the quota is full; at
 -- Charge at  the event's at
--- Interval   is in us
+-- Interval   is in µs
 --
 -- An encoding comes before this file. It has these functions:
 --   newest(key)                   returns at and sum of the newest event, or zeros

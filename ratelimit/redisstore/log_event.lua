@@ -1,4 +1,4 @@
--- log_event: the events of a log, in both encodings.
+-- The events of a log, in both encodings.
 --
 -- An event is at, sum, n: n units were charged at this time; sum is the total including them. The units
 -- in a window are the difference of two sums, and a search finds the time at which units leave the

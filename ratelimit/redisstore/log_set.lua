@@ -1,4 +1,4 @@
--- log_set: a log in a sorted set. The score of a member is at. The member is sum and n; sum has 16
+-- A log in a sorted set. The score of a member is at. The member is sum and n; sum has 16
 -- digits, so that events of the same time are in order.
 
 local function event(member, score)

@@ -1,4 +1,4 @@
--- log_stream: a log in a stream. The ID of an entry is at-sum; its field is n.
+-- A log in a stream. The ID of an entry is at-sum; its field is n.
 
 local function event(entry)
   local at, sum = match(entry[1], '^(%d+)-(%d+)$')

@@ -1,4 +1,4 @@
--- pair: a string of two integers, the state of a GCRA and of a block.
+-- A string of two integers, the state of a GCRA and of a block.
 
 -- pair reads a string of two integers, the second up to top. It returns nothing if there is no key.
 local function pair(key, top)

@@ -1,6 +1,6 @@
--- peek: reports what a take of n units would find.
+-- Reports what a take of n units would find.
 --
--- Reply  0, and the algorithm's report
+-- Result  0, and the algorithm's report
 
 local size, first_entry = 1 + report_size, 2 + rule_size
 

@@ -1,4 +1,4 @@
--- prelude: the first part of every script.
+-- The first part of every script.
 --
 -- A script consists of the prelude, an algorithm, an op (take.lua, peek.lua, add.lua or count.lua), and
 -- each.lua. The script of a group consists of the prelude, its algorithms as tables, and group.lua.
@@ -13,7 +13,7 @@
 --   room(key, r, ...) returns the number of units that pass now, below 1 if none pass
 --   charge(key, r, n, prepaid, ...)
 --                     charges n units and returns the new state. The units may be spent until
---                     prepaid us from now
+--                     prepaid µs from now
 --   report(key, r, one, n, ...)
 --                     adds the integers from which Go computes the result. Some algorithms search
 --                     for the time when n more units pass. one is 1 if units have just been charged:
@@ -35,7 +35,7 @@
 local call, try, number = redis.call, redis.pcall, tonumber
 local floor, fmod, max, ceil = math.floor, math.fmod, math.max, math.ceil
 local match, format = string.match, string.format
-local max_count = 9007199254740992
+local max_count = 2^53
 local foreign, overflow = 'foreign', 'overflow' -- strings, because Redis 7.0 crashes when an error is a table
 
 local now = number(ARGV[1]) -- 0 unless a test sends its own clock
@@ -59,5 +59,5 @@ local function bounded(n, top)
   return n
 end
 
--- expire sets the TTL of a key, in us.
+-- expire sets the TTL of a key, in µs.
 local function expire(key, ttl) call('PEXPIRE', key, digits(max(1, ceil(ttl / 1000)))) end

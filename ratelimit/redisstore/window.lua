@@ -1,4 +1,4 @@
--- window: a fixed window that begins with its first charge.
+-- A fixed window that begins with its first charge.
 --
 -- Rule       limit, per
 -- Key        a hash: ends, the time at which the window ends, and n, the units charged in it. It

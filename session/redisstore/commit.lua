@@ -1,27 +1,27 @@
 -- Creates a session or changes some of its fields, and touches it.
 --
--- KEYS     the session
--- ARGV     idle limit, absolute limit, in µs
---          bytes that the fields may cost together, bytes that a field costs besides its
---          name and value
---          1 to create it, 0 to change it
---          digest of the new session, or that the session must have
---          digest that replaces it, or empty
---          µs for which the replaced digest may still read, or 0
---          user to whom it is bound from now on, or empty to leave the user as it is
---          number of conditions, and for each
---          field, 1 if it must be there and 0 if not, value that it must have
---          to the end, for each change
---          's', field, value to set it, 'd', field, '' to delete it, or 'a', field, number
---          to add to it; each field once
--- Result   {1} done, {0} missing or another digest, {-1} exists already, {-2} too large,
---          {-3} a condition fails, {-4} not a number, or its sum is out of range;
---          nothing is changed unless it is 1
--- Clock    the server's
--- Atomic   because between the check that the session exists and the writes
---          another caller could destroy it, and a write would bring it back
+-- KEYS    the session
+-- ARGV    idle limit, absolute limit, in µs
+--         bytes that the fields may cost together, bytes that a field costs besides its
+--         name and value
+--         1 to create it, 0 to change it
+--         digest of the new session, or that the session must have
+--         digest that replaces it, or empty
+--         µs for which the replaced digest may still read, or 0
+--         user to whom it is bound from now on, or empty to leave the user as it is
+--         number of conditions, and for each
+--         field, 1 if it must be there and 0 if not, value that it must have
+--         to the end, for each change
+--         's', field, value to set it, 'd', field, '' to delete it, or 'a', field, number
+--         to add to it; each field once
+-- Result  {1} done, {0} missing or another digest, {-1} exists already, {-2} too large,
+--         {-3} a condition fails, {-4} not a number, or its sum is out of range;
+--         nothing is changed unless it is 1
+-- Clock   the server's
+-- Atomic  because between the check that the session exists and the writes
+--         another caller could destroy it, and a write would bring it back
 
-local maxNumber = 9007199254740991 -- largest counter and time: exact in a Lua number
+local max_number = 2^53 - 1 -- the largest counter and time
 local idle, absolute, limit, each = number(ARGV[1]), number(ARGV[2]), number(ARGV[3]), number(ARGV[4])
 local digest, replacing, grace, user = ARGV[6], ARGV[7], number(ARGV[8]), ARGV[9]
 local changes = 11 + 3 * number(ARGV[10]) -- index of the first
@@ -39,7 +39,7 @@ local function counter(field)
   if not value then return 0 end
   if #value > 17 or value ~= '0' and not string.find(value, '^%-?[1-9]%d*$') then return nil end
   local n = number(value)
-  if n >= -maxNumber and n <= maxNumber then return n end
+  if n >= -max_number and n <= max_number then return n end
 end
 
 -- Every refusal comes before the first write.
@@ -62,7 +62,7 @@ for i = changes, #ARGV, 3 do
   if ARGV[i] == 'a' then -- becomes a change that sets the sum
     local n = counter(field)
     n = n and n + number(ARGV[i + 2])
-    if not n or n < -maxNumber or n > maxNumber then return {-4} end
+    if not n or n < -max_number or n > max_number then return {-4} end
     ARGV[i], ARGV[i + 2] = 's', digits(n)
   end
   size = size - cost(field)
@@ -79,7 +79,7 @@ if replacing ~= '' then
   s.digest = replacing
 end
 if user ~= '' then
-  s.over = math.min(now + absolute, maxNumber)
+  s.over = math.min(now + absolute, max_number)
   call('HSET', key, 'user', user, 'over', digits(s.over))
 end
 s.touched = now

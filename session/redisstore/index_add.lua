@@ -8,16 +8,16 @@
 -- session cannot exist or be bound any longer: after it was removed, because no locator is
 -- used twice, or a minute after the entry came.
 --
--- KEYS     the index
--- ARGV     locator, absolute limit in µs
--- Result   {1}
--- Clock    the server's of this key; the session's may differ by up to margin
--- Atomic   because the expiry must be that of the longest limit, whichever comes last
+-- KEYS    the index
+-- ARGV    locator, absolute limit in µs
+-- Result  {1}
+-- Clock   the server's of this key; the session's may differ by up to margin
+-- Atomic  because the expiry must be that of the longest limit, whichever comes last
 
 local margin, longest = 60 * 1000000, 'longest'
 
 local absolute = math.max(number(ARGV[2]), number(call('ZSCORE', key, longest)) or 0)
 call('ZREMRANGEBYSCORE', key, '-inf', digits(now - absolute - margin))
 call('ZADD', key, digits(absolute), longest, digits(now), ARGV[1])
-expireAt(now + absolute + margin)
+expire_at(now + absolute + margin)
 return {1}

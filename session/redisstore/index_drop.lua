@@ -1,12 +1,12 @@
 -- Drops entries from a user's index (see index_add.lua), and the index itself once it is
 -- empty.
 --
--- KEYS     the index
--- ARGV     for each entry: how old it must be in µs, locator
--- Result   {1}
--- Clock    the server's of this key
--- Atomic   because between the check of a score and the removal the session could be
---          bound again
+-- KEYS    the index
+-- ARGV    for each entry: how old it must be in µs, locator
+-- Result  {1}
+-- Clock   the server's of this key
+-- Atomic  because between the check of a score and the removal the session could be
+--         bound again
 
 for i = 1, #ARGV, 2 do
   local began = number(call('ZSCORE', key, ARGV[i + 1]))

@@ -19,7 +19,7 @@ local function ends(s, idle, absolute)
 end
 
 -- expire lets Redis drop the key, not before the session expires.
-local function expire(s, idle, absolute) expireAt(ends(s, idle, absolute)) end
+local function expire(s, idle, absolute) expire_at(ends(s, idle, absolute)) end
 
 -- session returns the session with these fields of the hash, or nil and an error reply.
 local function session(digest, created, touched, size, old, grace, user, over)

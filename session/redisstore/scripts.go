@@ -7,6 +7,8 @@ import (
 )
 
 var (
+	//go:embed prelude.lua
+	preludeLua string
 	//go:embed record.lua
 	recordLua string
 	//go:embed load.lua
@@ -23,9 +25,9 @@ var (
 	indexDropLua string
 
 	loadScript      = redispipe.NewScript(loadLua)
-	commitScript    = redispipe.NewRecordScript(recordLua + commitLua)
-	removeScript    = redispipe.NewRecordScript(recordLua + removeLua)
-	indexAddScript  = redispipe.NewRecordScript(indexAddLua)
+	commitScript    = redispipe.NewScript(preludeLua + recordLua + commitLua)
+	removeScript    = redispipe.NewScript(preludeLua + recordLua + removeLua)
+	indexAddScript  = redispipe.NewScript(preludeLua + indexAddLua)
 	indexListScript = redispipe.NewScript(indexListLua)
-	indexDropScript = redispipe.NewRecordScript(indexDropLua)
+	indexDropScript = redispipe.NewScript(preludeLua + indexDropLua)
 )

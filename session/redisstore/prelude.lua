@@ -1,8 +1,6 @@
--- The beginning of each script on a record, such as a session or a token: NewRecordScript puts it
--- in front of the others. KEYS[1] is the record.
+-- The first part of each script, except load.lua and index_list.lua. KEYS[1] is the key.
 --
--- Clock: the server's TIME, read once, in whole µs, which a Lua number holds exactly until the
--- year 2255.
+-- Clock   the server's TIME, read once, in µs: a Lua number holds whole numbers up to 2^53, which is the year 2255
 
 local call, number, key = redis.call, tonumber, KEYS[1]
 local time = call('TIME')
@@ -15,8 +13,8 @@ local function whole(v)
   if v and #v <= 16 and string.find(v, '^%d+$') then return number(v) end
 end
 
--- expireAt lets Redis drop the key, not before that time in µs.
-local function expireAt(at) call('PEXPIREAT', key, digits(math.ceil(at / 1000))) end
+-- expire_at lets Redis drop the key, not before that time in µs.
+local function expire_at(at) call('PEXPIREAT', key, digits(math.ceil(at / 1000))) end
 
 local function foreign() return nil, redis.error_reply('FOREIGN the key holds another hash') end
 
