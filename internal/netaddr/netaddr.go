@@ -15,14 +15,14 @@ func Unmap(p netip.Prefix) netip.Prefix {
 	return p.Masked()
 }
 
-// nat64 is the prefix of IPv4 addresses that a gateway has translated (RFC 6052).
-var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+// NAT64 is the prefix of IPv4 addresses that a gateway has translated (RFC 6052).
+var NAT64 = netip.MustParsePrefix("64:ff9b::/96")
 
 // Plain returns the IPv4 address that a stands for if it is IPv4-mapped or translated by NAT64.
 // Otherwise, it returns a without its zone.
 func Plain(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
-	if !nat64.Contains(a) {
+	if !NAT64.Contains(a) {
 		return a
 	}
 	b := a.As16()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lazyreq/lazyreq/internal/netaddr"
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
@@ -147,7 +148,7 @@ func (k *checker) list(entries []string, key Key, field string) {
 // network refuses the network of all addresses that NAT64 translates. Such an address counts as its IPv4
 // address, and so the network would be that of all IPv4 addresses.
 func (k *checker) network(p netip.Prefix, field string) {
-	if p.Masked() == netip.MustParsePrefix("64:ff9b::/96") {
+	if p.Masked() == netaddr.NAT64 {
 		k.addf(field, "%v is the network of all IPv4 addresses behind NAT64, which count as IPv4 addresses: want 0.0.0.0/0 for all of these", p)
 	}
 }
